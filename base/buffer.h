@@ -1,0 +1,48 @@
+/* base/buffer.h - bytes that grow.
+ *
+ * Start from BUFFER_INIT, append, look at `data` and `size`, end with buffer_done(). A failed
+ * allocation (or a `limit` reached) makes the buffer `failed`: it keeps what it had, refuses all
+ * further appends, and the caller asks once, at the end. */
+#pragma once
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/slice.h"
+
+struct buffer {
+    char *data; /* not terminated; NULL while empty */
+    size_t size;
+    size_t capacity;
+    size_t limit; /* bytes; 0: none */
+    bool failed;
+};
+
+#define BUFFER_INIT ((struct buffer){NULL, 0, 0, 0, false})
+
+void buffer_done(struct buffer *buffer);
+/* Forgets the content, keeps the memory, clears `failed`. */
+void buffer_clear(struct buffer *buffer);
+
+/* Room for `size` more bytes behind data + size; NULL when failed. The caller adds to `size`. */
+char *buffer_reserve(struct buffer *buffer, size_t size);
+void buffer_append(struct buffer *buffer, const void *data, size_t size);
+void buffer_append_slice(struct buffer *buffer, struct sl_slice slice);
+void buffer_append_str(struct buffer *buffer, const char *text);
+void buffer_append_char(struct buffer *buffer, char c);
+void buffer_append_format(struct buffer *buffer, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void buffer_append_vformat(struct buffer *buffer, const char *format, va_list args);
+/* As a JSON string with its quotes: minimal escapes; `text` is valid UTF-8. */
+void buffer_append_json_string(struct buffer *buffer, struct sl_slice text);
+/* Drops the first `size` bytes. */
+void buffer_consume(struct buffer *buffer, size_t size);
+
+static inline struct sl_slice buffer_slice(const struct buffer *buffer)
+{
+    return sl_slice(buffer->data ? buffer->data : "", buffer->size);
+}
+
+/* The content as a C string (a NUL behind it, not counted in size); NULL when failed. */
+const char *buffer_str(struct buffer *buffer);

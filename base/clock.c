@@ -1,0 +1,127 @@
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <time.h>
+
+static uint64_t read_ms(clockid_t clock)
+{
+    struct timespec now;
+
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+uint64_t clock_wall_ms(void)
+{
+    return read_ms(CLOCK_REALTIME);
+}
+
+uint64_t clock_monotonic_ms(void)
+{
+    return read_ms(CLOCK_MONOTONIC);
+}
+
+void clock_format_rfc3339(uint64_t unix_ms, char ret_text[static CLOCK_RFC3339_SIZE])
+{
+    time_t seconds = (time_t)(unix_ms / 1000);
+    struct tm tm;
+    size_t length;
+
+    gmtime_r(&seconds, &tm);
+    length = strftime(ret_text, CLOCK_RFC3339_SIZE, "%Y-%m-%dT%H:%M:%S", &tm);
+    snprintf(ret_text + length, CLOCK_RFC3339_SIZE - length, ".%03uZ", (unsigned)(unix_ms % 1000));
+}
+
+/* Reads exactly `digits` digits at *at and moves on. */
+static bool read_number(struct sl_slice text, size_t *at, int digits, int *ret_number)
+{
+    int number = 0;
+
+    for (int i = 0; i < digits; i++, (*at)++) {
+        if (*at >= text.size || text.data[*at] < '0' || text.data[*at] > '9')
+            return false;
+        number = number * 10 + (text.data[*at] - '0');
+    }
+    *ret_number = number;
+    return true;
+}
+
+static bool read_char(struct sl_slice text, size_t *at, const char *any_of)
+{
+    if (*at >= text.size || !strchr(any_of, text.data[*at]) || text.data[*at] == '\0')
+        return false;
+    (*at)++;
+    return true;
+}
+
+static int days_in_month(int year, int month)
+{
+    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+
+    return month == 2 && leap ? 29 : days[month - 1];
+}
+
+static bool read_fraction(struct sl_slice text, size_t *at, int *ret_ms)
+{
+    int scale = 100;
+    size_t first = *at;
+
+    *ret_ms = 0;
+    for (; *at < text.size && text.data[*at] >= '0' && text.data[*at] <= '9'; (*at)++) {
+        *ret_ms += (text.data[*at] - '0') * scale;
+        scale /= 10;
+    }
+    return *at > first;
+}
+
+/* `Z` or +hh:mm; the offset in minutes east of UTC. */
+static bool read_offset(struct sl_slice text, size_t *at, int *ret_minutes)
+{
+    int hours, minutes, sign;
+
+    *ret_minutes = 0;
+    if (read_char(text, at, "Zz"))
+        return true;
+    sign = *at < text.size && text.data[*at] == '-' ? -1 : 1;
+    if (!read_char(text, at, "+-") || !read_number(text, at, 2, &hours) ||
+        !read_char(text, at, ":") || !read_number(text, at, 2, &minutes) || hours > 23 ||
+        minutes > 59)
+        return false;
+    *ret_minutes = sign * (hours * 60 + minutes);
+    return true;
+}
+
+int clock_parse_rfc3339(struct sl_slice text, uint64_t *ret_unix_ms)
+{
+    struct tm tm = {0};
+    size_t at = 0;
+    int year, month, offset_minutes, ms = 0;
+    int64_t seconds;
+
+    if (!read_number(text, &at, 4, &year) || !read_char(text, &at, "-") ||
+        !read_number(text, &at, 2, &month) || !read_char(text, &at, "-") ||
+        !read_number(text, &at, 2, &tm.tm_mday) || !read_char(text, &at, "Tt ") ||
+        !read_number(text, &at, 2, &tm.tm_hour) || !read_char(text, &at, ":") ||
+        !read_number(text, &at, 2, &tm.tm_min) || !read_char(text, &at, ":") ||
+        !read_number(text, &at, 2, &tm.tm_sec))
+        return -EINVAL;
+    if (read_char(text, &at, ".") && !read_fraction(text, &at, &ms))
+        return -EINVAL;
+    if (!read_offset(text, &at, &offset_minutes) || at != text.size)
+        return -EINVAL;
+    if (month < 1 || month > 12 || tm.tm_mday < 1 || tm.tm_mday > days_in_month(year, month) ||
+        tm.tm_hour > 23 || tm.tm_min > 59 || tm.tm_sec > 60)
+        return -EINVAL;
+    if (tm.tm_sec == 60)
+        tm.tm_sec = 59;
+    tm.tm_year = year - 1900;
+    tm.tm_mon = month - 1;
+    seconds = (int64_t)timegm(&tm) - (int64_t)offset_minutes * 60;
+    if (seconds < 0)
+        return -EINVAL;
+    *ret_unix_ms = (uint64_t)seconds * 1000 + (uint64_t)ms;
+    return 0;
+}

@@ -1,0 +1,18 @@
+/* base/clock.h - what time it is. Read once per turn of the loop, then passed on as a parameter. */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/slice.h"
+
+uint64_t clock_wall_ms(void);      /* Unix time */
+uint64_t clock_monotonic_ms(void); /* never steps back; for intervals */
+
+#define CLOCK_RFC3339_SIZE sizeof("2026-01-01T00:00:00.000Z")
+
+/* Writes Unix milliseconds as RFC 3339 in UTC with three decimals, NUL-terminated. */
+void clock_format_rfc3339(uint64_t unix_ms, char ret_text[static CLOCK_RFC3339_SIZE]);
+
+/* Reads an RFC 3339 date-time with `Z` or a numeric offset; fractions beyond milliseconds are cut
+ * off, a leap second counts as the second before it. 0; -EINVAL: not one, or before 1970. */
+int clock_parse_rfc3339(struct sl_slice text, uint64_t *ret_unix_ms);

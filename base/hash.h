@@ -1,0 +1,25 @@
+/* base/hash.h - a keyed hash for tables whose keys strangers choose.
+ *
+ * SipHash-1-3 (Aumasson, Bernstein: "SipHash: a fast short-input PRF", 2012, with one compression
+ * and three finalization rounds as used by Rust and Python): with a secret key nobody can prepare
+ * keys that collide. Not stable across processes; see stable_hash.h for the other kind. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+
+struct hash_key {
+    uint64_t k0, k1;
+};
+
+/* From the kernel's random source; falls back to time and addresses where there is none. */
+struct hash_key hash_key_random(void);
+
+uint64_t hash_bytes(struct hash_key key, const void *data, size_t size);
+
+static inline uint64_t hash_slice(struct hash_key key, struct sl_slice slice)
+{
+    return hash_bytes(key, slice.data, slice.size);
+}

@@ -1,0 +1,93 @@
+/* log.c - the one other place with process-wide state (see alloc.c): a level, set at start. */
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+static enum log_level threshold = LOG_LEVEL_INFO;
+
+static const char *const level_names[] = {"error", "warn", "info", "debug"};
+
+void log_set_level(enum log_level level)
+{
+    threshold = level;
+}
+
+bool log_enabled(enum log_level level)
+{
+    return level <= threshold;
+}
+
+int log_parse_level(const char *text, enum log_level *ret_level)
+{
+    for (unsigned i = 0; i < sizeof(level_names) / sizeof(level_names[0]); i++) {
+        if (strcmp(text, level_names[i]) == 0) {
+            *ret_level = (enum log_level)i;
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
+/* One write(2) per line, so that lines of several processes never mix. */
+void log_line(enum log_level level, const char *event, const char *format, ...)
+{
+    char when[CLOCK_RFC3339_SIZE];
+    char line[2048];
+    va_list args;
+    int length;
+    ssize_t written;
+
+    if (!log_enabled(level))
+        return;
+    clock_format_rfc3339(clock_wall_ms(), when);
+    length = snprintf(line, sizeof(line), "ts=%s level=%s event=%s ", when, level_names[level],
+                      event);
+    va_start(args, format);
+    length += vsnprintf(line + length, sizeof(line) - (size_t)length, format, args);
+    va_end(args);
+    if ((size_t)length >= sizeof(line))
+        length = sizeof(line) - 1;
+    line[length++] = '\n';
+    written = write(STDERR_FILENO, line, (size_t)length);
+    (void)written; /* nobody is left to tell */
+}
+
+bool log_rate_allows(struct log_rate *rate, uint64_t now_ms, uint64_t *ret_held_back)
+{
+    if (rate->last_ms != 0 && now_ms - rate->last_ms < 1000) {
+        rate->held_back++;
+        return false;
+    }
+    *ret_held_back = rate->held_back;
+    rate->held_back = 0;
+    rate->last_ms = now_ms ? now_ms : 1;
+    return true;
+}
+
+const char *log_quote(struct sl_slice text, char room[static LOG_QUOTE_SIZE])
+{
+    size_t used = 0;
+
+    room[used++] = '"';
+    for (size_t i = 0; i < text.size; i++) {
+        unsigned char c = (unsigned char)text.data[i];
+
+        if (used + 8 > LOG_QUOTE_SIZE) {
+            memcpy(room + used, "...", 3);
+            used += 3;
+            break;
+        }
+        if (c < 0x20 || c == 0x7f || c == '"' || c == '\\')
+            used += (size_t)snprintf(room + used, LOG_QUOTE_SIZE - used, "\\x%02x", c);
+        else
+            room[used++] = (char)c;
+    }
+    room[used++] = '"';
+    room[used] = '\0';
+    return room;
+}

@@ -1,0 +1,69 @@
+/* filters/filter.h - one standing filter: checked when made, then never changed.
+ *
+ * What the members mean is in docs/filters.md, sections 6 to 11. The text of a filter comes from
+ * an URL, a form or JSON; this module does not care which. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/export.h"
+#include "base/slice.h"
+#include "filters/subject.h"
+#include "filters/words.h"
+
+struct sl_filter;
+
+/* A filter as its owner wrote it. A slice without data is an absent member. All strings are
+ * valid UTF-8 (no lone surrogates, no U+0000). */
+struct sl_filter_text {
+    struct sl_slice track, follow, locations, rule; /* selectors: any of them may match */
+    bool firehose;                                  /* selector: everything */
+    struct sl_slice language, sample, partition, types; /* restrictors: all of them must match */
+};
+
+struct sl_filter_limits {
+    uint32_t track;      /* phrases */
+    uint32_t follow;     /* users */
+    uint32_t boxes;
+    uint32_t rules;      /* filters a client may hold; whoever holds them counts */
+    uint32_t sample_ppm; /* largest sample, in parts per million; whoever grants it checks */
+};
+
+#define SL_FILTER_LIMITS_DEFAULT ((struct sl_filter_limits){400, 5000, 25, 25, 1000000})
+
+/* Why a filter was refused. All strings are static. */
+struct sl_filter_error {
+    const char *code;    /* "empty_track", ... */
+    const char *message; /* for humans, without a full stop */
+    const char *param;   /* the member at fault: "track", ... */
+    int status;          /* HTTP: 400 or 413 */
+};
+
+enum sl_filter_kind {
+    SL_FILTER_FIREHOSE = 1, /* asked for by name */
+    SL_FILTER_SAMPLE = 2,   /* has sample or partition */
+    SL_FILTER_SELECTIVE = 4 /* has track, follow, locations or rule */
+};
+
+/* 0; -EINVAL: refused, *reterr says why; -ENOMEM: *reterr untouched. */
+SL_EXPORT int sl_filter_new(const struct sl_filter_text *text, const struct sl_filter_limits *limits,
+                            struct sl_filter **ret_filter, struct sl_filter_error *reterr);
+SL_EXPORT struct sl_filter *sl_filter_ref(struct sl_filter *filter);
+SL_EXPORT void sl_filter_unref(struct sl_filter *filter);
+
+/* An OR of enum sl_filter_kind: which permissions it takes. */
+SL_EXPORT unsigned sl_filter_kinds(const struct sl_filter *filter);
+SL_EXPORT uint32_t sl_filter_sample_ppm(const struct sl_filter *filter); /* 1000000: no sample */
+/* A bit per enum sl_subject_type: 1 << SL_SUBJECT_POST, ... */
+SL_EXPORT unsigned sl_filter_types(const struct sl_filter *filter);
+
+/* Bytes that are equal for filters that match the same events for the same reasons (same
+ * conditions, order of alternatives and letter case aside): what clients may share. Valid as long
+ * as the filter. */
+SL_EXPORT struct sl_slice sl_filter_key(const struct sl_filter *filter);
+
+/* Does this one filter match? `words` holds what sl_words_read() made of the same `subject`.
+ * Agrees with the index on everything. Cannot fail. */
+SL_EXPORT bool sl_filter_matches(const struct sl_filter *filter, const struct sl_subject *subject,
+                                 const struct sl_words *words);

@@ -1,0 +1,63 @@
+/* gateway/front/http.h - one HTTP request as the front sees it, and how it says no.
+ *
+ * Plain values: the transport fills a request from libwebsockets, tests fill it by hand. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buffer.h"
+#include "base/slice.h"
+
+enum http_method {
+    HTTP_GET,
+    HTTP_HEAD,
+    HTTP_POST,
+    HTTP_PUT,
+    HTTP_DELETE,
+    HTTP_OPTIONS,
+    HTTP_PATCH,
+    HTTP_OTHER
+};
+
+/* A header that was not sent is a slice without data. */
+struct http_request {
+    enum http_method method;
+    bool is_http_1_0;
+    bool is_upgrade;       /* wants to become a WebSocket */
+    struct sl_slice path;  /* as sent, without the query */
+    struct sl_slice query; /* as sent, without the `?` */
+    struct sl_slice body;  /* of a POST */
+    struct sl_slice content_type;
+    struct sl_slice authorization;
+    struct sl_slice accept;
+    struct sl_slice origin;
+    struct sl_slice host;
+    struct sl_slice last_event_id;
+    struct sl_slice protocols; /* Sec-WebSocket-Protocol, the whole list */
+    struct sl_slice idempotency_key;
+    struct sl_slice access_control_request_method;
+};
+
+#define HTTP_MESSAGE_SIZE 256
+
+/* An answer other than success. */
+struct http_refusal {
+    int status;
+    const char *code; /* "bad_token", ...; static */
+    char message[HTTP_MESSAGE_SIZE];
+    const char *param;            /* the parameter at fault; NULL: none; static */
+    const char *www_authenticate; /* 401, 403; NULL: no such header; static */
+    const char *allow;            /* 405; static */
+    unsigned retry_after_s;       /* 429, 503; 0: no such header */
+};
+
+/* Fills a refusal and returns -EPROTO, so that a function can end with it. */
+int http_refuse(struct http_refusal *refusal, int status, const char *code, const char *param,
+                const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* {"error":{"code":..,"message":..,"param":..}}, a newline behind it. */
+void http_refusal_print(const struct http_refusal *refusal, struct buffer *ret_json);
+
+/* "Not Found", ...; "Error" for a status without a name. */
+const char *http_reason(int status);

@@ -1,0 +1,51 @@
+/* gateway/front/request.h - a request for a stream, understood and permitted, or refused.
+ *
+ * Pure: no sockets, no Redis. Who asks (token), what (stream, filter, types), how (wire format,
+ * gathering), from where (since). */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "filters/filter.h"
+#include "gateway/front/http.h"
+#include "gateway/front/token.h"
+
+enum stream_kind { STREAM_FILTER, STREAM_SAMPLE, STREAM_FIREHOSE, STREAM_HOME, STREAM_MANY };
+
+enum wire_format { WIRE_WEBSOCKET, WIRE_NDJSON, WIRE_DELIMITED, WIRE_SSE, WIRE_FORMAT_COUNT };
+
+enum since_kind { SINCE_NOW, SINCE_ID, SINCE_TIME, SINCE_UNUSABLE };
+
+struct stream_request {
+    enum stream_kind stream;
+    enum wire_format wire;
+    struct token token;
+    struct sl_filter *filter; /* one reference is ours; NULL on STREAM_HOME and STREAM_MANY */
+    unsigned types;           /* bits 1 << SL_SUBJECT_...; of STREAM_HOME */
+    enum since_kind since;    /* SINCE_UNUSABLE: a Last-Event-ID that is no cursor */
+    uint64_t since_value;     /* event id, or Unix milliseconds */
+    int gather_ms;            /* -1: the server's default */
+    bool cursors;             /* wants {"type":"cursor"} with each keep-alive */
+    bool echo_protocol;       /* the client offered sluice.v1 */
+};
+
+struct front_settings {
+    const struct token_policy *policy;
+    uint32_t max_gather_ms;
+};
+
+/* true: `path` is one of the streams. */
+bool stream_path(struct sl_slice path, enum stream_kind *ret_stream);
+
+/* 0: *ret_request is filled, end it with stream_request_done(); -EPROTO: *refusal is the answer,
+ * and *ret_fault (TOKEN_OK: the token was not the reason) is for log and metrics. -ENOMEM. */
+int stream_request_read(const struct front_settings *settings, enum stream_kind stream,
+                        const struct http_request *http, uint64_t now_ms,
+                        struct stream_request *ret_request, struct http_refusal *refusal,
+                        enum token_fault *ret_fault);
+void stream_request_done(struct stream_request *request);
+
+/* May this token hold this filter? 0; -EPROTO: *refusal says which scope or limit is missing. */
+int stream_filter_permitted(const struct token *token, const struct sl_filter *filter,
+                            struct http_refusal *refusal);

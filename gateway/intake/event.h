@@ -1,0 +1,41 @@
+/* gateway/intake/event.h - one fact that happened, shared by everyone who is told of it.
+ *
+ * Made by event_decode(), never changed afterwards but for its frames, which are built the first
+ * time somebody needs them. Reference-counted; belongs to one thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+#include "filters/subject.h"
+
+enum event_kind {
+    EVENT_POST,
+    EVENT_DELETE,
+    EVENT_FOLLOW,
+    EVENT_UNFOLLOW,
+    EVENT_HIDE, /* from here on for gateways only, never delivered */
+    EVENT_UNHIDE,
+    EVENT_MUTE,
+    EVENT_UNMUTE,
+    EVENT_KIND_COUNT
+};
+
+enum { EVENT_FRAME_COUNT = 4 }; /* one per wire format, see transport/frame.h */
+
+struct event {
+    uint32_t refs;
+    enum event_kind kind;
+    uint64_t id;      /* log entry, the client's cursor; 0: published without the log, no cursor */
+    uint32_t shard;
+    uint64_t received_ms;   /* clock_monotonic_ms when it arrived */
+    struct sl_subject subject; /* slices point into this event's own memory */
+    struct sl_slice json;   /* the object that clients get: starts with {, ends with }, not empty */
+    struct sl_slice frames[EVENT_FRAME_COUNT]; /* without data until built; freed with the event */
+    size_t bytes;           /* memory of the whole event, frames included */
+};
+
+struct event *event_ref(struct event *event);
+void event_unref(struct event *event); /* NULL is fine */

@@ -1,0 +1,217 @@
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/failure.h"
+#include "base/hash.h"
+#include "base/hash_map.h"
+#include "base/log.h"
+#include "base/stable_hash.h"
+#include "tests/support/cmocka_all.h"
+
+static void test_buffer_grows_and_consumes(void **state)
+{
+    struct buffer buffer = BUFFER_INIT;
+
+    (void)state;
+    for (int i = 0; i < 1000; i++)
+        buffer_append_format(&buffer, "%d,", i);
+    assert_false(buffer.failed);
+    assert_memory_equal(buffer.data, "0,1,2,3,", 8);
+    buffer_consume(&buffer, 4);
+    assert_memory_equal(buffer.data, "2,3,", 4);
+    assert_string_equal(buffer_str(&buffer) + buffer.size - 4, "999,");
+    buffer_done(&buffer);
+}
+
+static void test_buffer_over_its_limit_fails_and_keeps_its_content(void **state)
+{
+    struct buffer buffer = BUFFER_INIT;
+
+    (void)state;
+    buffer.limit = 5;
+    buffer_append_str(&buffer, "abc");
+    buffer_append_str(&buffer, "defg");
+    assert_true(buffer.failed);
+    buffer_append_str(&buffer, "x");
+    assert_int_equal(buffer.size, 3);
+    buffer_done(&buffer);
+}
+
+static void test_json_string_escapes_only_what_it_must(void **state)
+{
+    struct buffer buffer = BUFFER_INIT;
+
+    (void)state;
+    buffer_append_json_string(&buffer, SL_SLICE("a\"\\\n\x01/é"));
+    assert_string_equal(buffer_str(&buffer), "\"a\\\"\\\\\\n\\u0001/é\"");
+    buffer_done(&buffer);
+}
+
+static void test_hash_map_finds_what_was_added_and_not_what_was_removed(void **state)
+{
+    struct hash_map *map = hash_map_new();
+    char key[32];
+    int values[2000];
+    size_t walked = 0;
+
+    (void)state;
+    for (int i = 0; i < 2000; i++) {
+        int length = snprintf(key, sizeof(key), "key-%d", i);
+
+        assert_int_equal(hash_map_add(map, sl_slice(key, (size_t)length), &values[i]), 0);
+        assert_int_equal(hash_map_add(map, sl_slice(key, (size_t)length), &values[i]), -EEXIST);
+        if (i % 3 == 0)
+            assert_ptr_equal(hash_map_remove(map, sl_slice(key, (size_t)length)), &values[i]);
+    }
+    for (int i = 0; i < 2000; i++) {
+        int length = snprintf(key, sizeof(key), "key-%d", i);
+
+        assert_ptr_equal(hash_map_get(map, sl_slice(key, (size_t)length)),
+                         i % 3 == 0 ? NULL : &values[i]);
+    }
+    for (size_t at = 0; hash_map_next(map, &at, NULL, NULL);)
+        walked++;
+    assert_int_equal(walked, hash_map_count(map));
+    assert_int_equal(walked, 2000 - 667);
+    hash_map_free(map);
+}
+
+static void test_hash_map_survives_each_failed_allocation(void **state)
+{
+    (void)state;
+    for (uint64_t n = 0;; n++) {
+        struct hash_map *map;
+        bool failed = false;
+
+        mem_fail_after(n);
+        map = hash_map_new();
+        for (int i = 0; map && i < 40; i++) {
+            char key[8];
+            int length = snprintf(key, sizeof(key), "%d", i);
+            int r = hash_map_add(map, sl_slice(key, (size_t)length), map);
+
+            if (r < 0) {
+                assert_int_equal(r, -ENOMEM);
+                assert_null(hash_map_get(map, sl_slice(key, (size_t)length)));
+                failed = true;
+            }
+        }
+        mem_fail_never();
+        hash_map_free(map);
+        if (map && !failed)
+            break;
+    }
+}
+
+static void test_rfc3339_is_written_and_read(void **state)
+{
+    char text[CLOCK_RFC3339_SIZE];
+    uint64_t ms;
+
+    (void)state;
+    clock_format_rfc3339(1767225600123, text);
+    assert_string_equal(text, "2026-01-01T00:00:00.123Z");
+    assert_int_equal(clock_parse_rfc3339(SL_SLICE("2026-01-01T00:00:00.123Z"), &ms), 0);
+    assert_int_equal(ms, 1767225600123);
+    assert_int_equal(clock_parse_rfc3339(SL_SLICE("2026-01-01T01:30:00+01:30"), &ms), 0);
+    assert_int_equal(ms, 1767225600000);
+    assert_int_equal(clock_parse_rfc3339(SL_SLICE("2024-02-29T00:00:00.98765Z"), &ms), 0);
+    assert_int_equal(ms % 1000, 987);
+}
+
+static void test_bad_rfc3339_is_refused(void **state)
+{
+    static const char *const bad[] = {"",
+                                      "2026-01-01",
+                                      "2026-13-01T00:00:00Z",
+                                      "2023-02-29T00:00:00Z",
+                                      "2026-01-01T24:00:00Z",
+                                      "2026-01-01T00:00:00",
+                                      "2026-01-01T00:00:00.Z",
+                                      "2026-01-01T00:00:00Zx",
+                                      "2026-01-01T00:00:00+1:00",
+                                      "1969-01-01T00:00:00Z"};
+    uint64_t ms;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_int_equal(clock_parse_rfc3339(sl_slice_str(bad[i]), &ms), -EINVAL);
+}
+
+static void test_stable_hash_never_changes(void **state)
+{
+    (void)state;
+    assert_true(stable_hash(1) == 0x910A2DEC89025CC1u);
+    assert_true(stable_hash(1001) == 0x533E00F7F3C606D4u);
+}
+
+
+static void test_keyed_hash_depends_on_key_and_length(void **state)
+{
+    struct hash_key a = {1, 2}, b = {1, 3};
+
+    (void)state;
+    assert_true(hash_bytes(a, "abc", 3) == hash_bytes(a, "abc", 3));
+    assert_true(hash_bytes(a, "abc", 3) != hash_bytes(b, "abc", 3));
+    assert_true(hash_bytes(a, "abc\0", 4) != hash_bytes(a, "abc", 3));
+    assert_true(hash_bytes(a, "12345678", 8) != hash_bytes(a, "12345678\0", 9));
+}
+
+static void test_failure_returns_the_errno_it_was_given(void **state)
+{
+    struct failure failure;
+
+    (void)state;
+    assert_int_equal(failure_set(&failure, -EINVAL, "port %d", 7), -EINVAL);
+    assert_string_equal(failure.text, "port 7");
+    assert_int_equal(failure_set(NULL, -EIO, "nobody cares"), -EIO);
+}
+
+static void test_log_quote_shows_control_characters(void **state)
+{
+    char room[LOG_QUOTE_SIZE];
+    char longer[400];
+
+    (void)state;
+    assert_string_equal(log_quote(SL_SLICE("a\n\"b"), room), "\"a\\x0a\\x22b\"");
+    memset(longer, 'x', sizeof(longer));
+    assert_true(strlen(log_quote(sl_slice(longer, sizeof(longer)), room)) < LOG_QUOTE_SIZE);
+}
+
+static void test_log_rate_counts_what_it_holds_back(void **state)
+{
+    struct log_rate rate = {0};
+    uint64_t held_back;
+
+    (void)state;
+    assert_true(log_rate_allows(&rate, 5000, &held_back));
+    assert_int_equal(held_back, 0);
+    assert_false(log_rate_allows(&rate, 5500, &held_back));
+    assert_false(log_rate_allows(&rate, 5999, &held_back));
+    assert_true(log_rate_allows(&rate, 6000, &held_back));
+    assert_int_equal(held_back, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_buffer_grows_and_consumes),
+        cmocka_unit_test(test_buffer_over_its_limit_fails_and_keeps_its_content),
+        cmocka_unit_test(test_json_string_escapes_only_what_it_must),
+        cmocka_unit_test(test_hash_map_finds_what_was_added_and_not_what_was_removed),
+        cmocka_unit_test(test_hash_map_survives_each_failed_allocation),
+        cmocka_unit_test(test_rfc3339_is_written_and_read),
+        cmocka_unit_test(test_bad_rfc3339_is_refused),
+        cmocka_unit_test(test_stable_hash_never_changes),
+        cmocka_unit_test(test_keyed_hash_depends_on_key_and_length),
+        cmocka_unit_test(test_failure_returns_the_errno_it_was_given),
+        cmocka_unit_test(test_log_quote_shows_control_characters),
+        cmocka_unit_test(test_log_rate_counts_what_it_holds_back),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
