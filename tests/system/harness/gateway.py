@@ -1,0 +1,178 @@
+"""A real sluiced on a free port."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+
+from . import processes, programs
+from .http import HttpConnection
+from .streams import HttpStream
+from .tokens import hs256_token
+from .waiting import Deadline, eventually
+from .websocket import RawWebSocket, WebSocket
+
+SECRET = "a secret for tests, longer than thirty-two bytes"
+EVERY_STREAM = "stream:filter stream:sample stream:firehose stream:home"
+
+_SANITIZER = re.compile(
+    r"(ERROR|WARNING): (Address|Leak|Memory|Thread|UndefinedBehavior)Sanitizer|runtime error:"
+    r"|Assertion `|: Assertion ")
+
+
+def sanitizer_report(text):
+    """What a sanitizer or an assert said in `text`, from its first line on; empty: nothing."""
+    found = _SANITIZER.search(text)
+    return text[found.start():found.start() + 6000] if found else ""
+
+
+class Gateway:
+    """sluiced, started by start() and ended by stop(). `redis_url` None: the embedded Redis."""
+
+    def __init__(self, folder, redis_url, *options, secret=SECRET, env=None):
+        self.folder = pathlib.Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.redis_url = redis_url
+        self.options = [str(option) for option in options]
+        self.env = env or {}
+        self.secret_file = None
+        if secret is not None:
+            self.secret_file = self.folder / "secret"
+            self.secret_file.touch(mode=0o600)
+            self.secret_file.write_text(secret + "\n")
+        self.process = None
+        self.port = 0
+        self.first_workers = []
+        self.stderr = self.folder / "stderr"
+
+    def command(self, ready_fd=None):
+        command = [programs.sluiced(), "--listen", "127.0.0.1:0"]
+        if self.redis_url:
+            command += ["--redis", self.redis_url]
+        else:
+            command += ["--data-dir", str(self.folder / "data")]
+        if self.secret_file:
+            command += ["--jwt-secret-file", str(self.secret_file)]
+        if ready_fd is not None:
+            command += ["--ready-fd", str(ready_fd)]
+        return command + self.options
+
+    def launch(self):
+        """Starts the process; wait_ready() waits until it serves."""
+        self.ready_fd, ready_write = os.pipe()
+        with open(self.stderr, "ab") as stderr:
+            self.process = subprocess.Popen(
+                self.command(ready_write), pass_fds=[ready_write], stdin=subprocess.DEVNULL,
+                stdout=stderr, stderr=stderr, env=programs.environment(**self.env))
+        os.close(ready_write)
+        return self
+
+    def wait_ready(self, seconds=None):
+        deadline = Deadline(seconds, "sluiced is ready")
+        said = b""
+        while not said.endswith(b"\n"):
+            deadline.wait_readable(self.ready_fd)
+            some = os.read(self.ready_fd, 4096)
+            if not some:
+                raise AssertionError(f"sluiced ended before it was ready:\n{self.log()}")
+            said += some
+        os.close(self.ready_fd)
+        self.ready_fd = None
+        self.ready = json.loads(said)
+        self.port = self.ready["port"]
+        self.pid = self.ready["pid"]
+        self.first_workers = self.workers()
+        return self
+
+    def start(self):
+        return self.launch().wait_ready()
+
+    def log(self):
+        return self.stderr.read_text(errors="replace") if self.stderr.exists() else ""
+
+    def workers(self):
+        """The processes that serve clients: the supervisor's children, or the process itself."""
+        return [child for child in processes.children(self.pid)
+                if processes.name(child).startswith("sluiced")] or [self.pid]
+
+    def check(self):
+        """Fails when a process died or a sanitizer spoke."""
+        report = sanitizer_report(self.log())
+        assert not report, f"a sanitizer or an assert spoke:\n{report}"
+        if self.process:
+            status = self.process.poll()
+            assert status is None, f"sluiced ended with {status}:\n{self.log()[-4000:]}"
+            assert self.workers() == self.first_workers, \
+                f"a worker was replaced:\n{self.log()[-4000:]}"
+
+    def stop(self, how=signal.SIGTERM, expect=0):
+        """Ends it and checks how it ended."""
+        if not self.process:
+            return
+        process, self.process = self.process, None
+        if self.ready_fd is not None:
+            os.close(self.ready_fd)
+            self.ready_fd = None
+        process.send_signal(how)
+        try:
+            status = process.wait(Deadline(30).seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise AssertionError(f"sluiced did not end:\n{self.log()[-4000:]}") from None
+        report = sanitizer_report(self.log())
+        assert not report, f"a sanitizer or an assert spoke:\n{report}"
+        assert status == expect, f"sluiced ended with {status}:\n{self.log()[-4000:]}"
+
+    # Asking it
+
+    def token(self, scope=EVERY_STREAM, sub="42", **claims):
+        return hs256_token(SECRET, scope=scope, sub=sub, **claims)
+
+    def bearer(self, **claims):
+        return {"Authorization": "Bearer " + self.token(**claims)}
+
+    def connect(self):
+        return HttpConnection(self.port)
+
+    def get(self, path, headers=None):
+        with self.connect() as connection:
+            return connection.request("GET", path, headers=headers)
+
+    def stream(self, target, wire="ndjson", method="GET", body=None, headers=None, token=None,
+               receive_buffer=None):
+        """An open stream over any transport: ndjson, delimited, sse or websocket."""
+        sent = {"Authorization": f"Bearer {token or self.token()}"}
+        sent.update(headers or {})
+        if wire == "websocket":
+            return WebSocket(self.port, target, headers=sent)
+        if wire == "raw-websocket":
+            return RawWebSocket(self.port, target, headers=sent, receive_buffer=receive_buffer)
+        return HttpStream(self.port, target, wire, method, body, sent, receive_buffer)
+
+    def metrics(self):
+        """/metrics as a dictionary: `name` or `name{labels}` -> number."""
+        answer = self.get("/metrics")
+        assert answer.status == 200, answer
+        numbers = {}
+        for line in answer.text.splitlines():
+            if line and not line.startswith("#"):
+                key, value = line.rsplit(" ", 1)
+                numbers[key] = float(value)
+        return numbers
+
+    def wait_status(self, path, status, seconds=None):
+        def asked():
+            try:
+                return self.get(path).status == status
+            except ConnectionError:
+                return False
+        eventually(asked, f"{path} answers {status}", seconds)
+
+    def cpu_seconds(self):
+        return sum(processes.cpu_seconds(pid) for pid in self.workers())
+
+    def resident_bytes(self):
+        return sum(processes.resident_bytes(pid) for pid in self.workers())

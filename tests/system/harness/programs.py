@@ -1,0 +1,36 @@
+"""Where the programs under test are: told by ctest, or a build folder of the source tree."""
+
+import os
+import pathlib
+
+SOURCE = pathlib.Path(__file__).resolve().parents[3]
+BUILD = pathlib.Path(os.environ.get("SLUICE_BUILD", SOURCE / "build" / "dev"))
+SHARED = SOURCE.parent / "shared"
+
+
+def _program(folder, name):
+    path = BUILD / folder / name
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: build it, or say in SLUICE_BUILD where the build is")
+    return str(path)
+
+
+def sluiced():
+    return _program("gateway", "sluiced")
+
+
+def sluice():
+    return _program("cli", "sluice")
+
+
+def filter_match():
+    return _program("tools", "filter-match")
+
+
+def environment(**more):
+    """The environment of a program under test: ours, without settings that would leak in."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("SLUICE")}
+    env.setdefault("ASAN_OPTIONS", "detect_leaks=1:abort_on_error=0")
+    env.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
+    env.update({k: str(v) for k, v in more.items()})
+    return env

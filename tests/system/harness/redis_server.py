@@ -1,0 +1,54 @@
+"""A real redis-server of the test's own: a unix socket in a fresh folder, no TCP."""
+
+import pathlib
+import shutil
+import signal
+import subprocess
+
+import redis
+
+from .waiting import Deadline
+
+
+class RedisServer:
+    def __init__(self, folder, append_only=False):
+        self.folder = pathlib.Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.socket = self.folder / "redis.sock"
+        self.url = f"unix://{self.socket}"
+        self.append_only = append_only
+        self.process = None
+        self.client = redis.Redis(unix_socket_path=str(self.socket), decode_responses=True)
+
+    def start(self):
+        """Starts it, or starts it again on the same socket and data; returns when it answers."""
+        self.process = subprocess.Popen(
+            [shutil.which("redis-server") or "/usr/bin/redis-server", "--port", "0",
+             "--unixsocket", str(self.socket), "--dir", str(self.folder), "--save", "",
+             "--appendonly", "yes" if self.append_only else "no", "--daemonize", "no"],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=False)
+        deadline = Deadline(what="redis-server accepts connections")
+        said = b""
+        while b"eady to accept connections" not in said:
+            deadline.wait_readable(self.process.stdout)
+            some = self.process.stdout.read1(65536)
+            if not some:
+                raise RuntimeError(f"redis-server ended: {said.decode(errors='replace')}")
+            said += some
+        return self
+
+    def stop(self, how=signal.SIGTERM):
+        if self.process:
+            self.process.send_signal(how)
+            self.process.wait(20)
+            self.process.stdout.close()
+            self.process = None
+            self.client.connection_pool.disconnect()
+
+    def publish(self, message, shard=0):
+        """Plain PUBLISH, as a producer in any language does; returns the number of receivers."""
+        return self.client.publish(f"sluice:{{{shard}}}:live", message)
+
+    def drop_subscribers(self):
+        """Cuts every subscriber's connection, as a network failure would."""
+        self.client.execute_command("CLIENT", "KILL", "TYPE", "pubsub")

@@ -1,0 +1,50 @@
+"""Deadlines. Tests wait for events, never for time; a deadline only says when to give up."""
+
+import os
+import select
+import threading
+import time
+
+# Room for slow machines: SLUICE_TEST_PATIENCE=5 multiplies every deadline by five.
+PATIENCE = float(os.environ.get("SLUICE_TEST_PATIENCE", "1"))
+USUAL_S = 20.0
+
+
+class DeadlinePassed(AssertionError):
+    """What a test waited for did not happen in time."""
+
+
+class Deadline:
+    def __init__(self, seconds=None, what="the awaited event"):
+        self.what = what
+        self.seconds = (USUAL_S if seconds is None else seconds) * PATIENCE
+        self.at = time.monotonic() + self.seconds
+
+    def left(self):
+        """Seconds left; raises when none are."""
+        left = self.at - time.monotonic()
+        if left <= 0:
+            raise DeadlinePassed(f"{self.what}: not within {self.seconds:g} s")
+        return left
+
+    def wait_readable(self, fd):
+        if not select.select([fd], [], [], self.left())[0]:
+            raise DeadlinePassed(f"{self.what}: not within {self.seconds:g} s")
+
+    def wait_writable(self, fd):
+        if not select.select([], [fd], [], self.left())[1]:
+            raise DeadlinePassed(f"{self.what}: not within {self.seconds:g} s")
+
+
+def eventually(condition, what, seconds=None):
+    """Returns the first true result of condition().
+
+    Only for facts that nobody announces (a number in /metrics, a process table); each look is a
+    question to the server, and between two looks stands a short pause."""
+    deadline = Deadline(seconds, what)
+    pause = threading.Event()
+    while True:
+        result = condition()
+        if result:
+            return result
+        pause.wait(min(0.02, deadline.left()))
