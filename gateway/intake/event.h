@@ -28,14 +28,27 @@ enum { EVENT_FRAME_COUNT = 4 }; /* one per wire format, see transport/frame.h */
 struct event {
     uint32_t refs;
     enum event_kind kind;
-    uint64_t id;      /* log entry, the client's cursor; 0: published without the log, no cursor */
+    uint64_t id; /* log entry, the client's cursor; 0: published without the log, no cursor */
     uint32_t shard;
-    uint64_t received_ms;   /* clock_monotonic_ms when it arrived */
-    struct sl_subject subject; /* slices point into this event's own memory */
-    struct sl_slice json;   /* the object that clients get: starts with {, ends with }, not empty */
-    struct sl_slice frames[EVENT_FRAME_COUNT]; /* without data until built; freed with the event */
-    size_t bytes;           /* memory of the whole event, frames included */
+    uint64_t received_ms;      /* clock_monotonic_ms when it arrived */
+    struct sl_subject subject; /* slices point into this event's own memory. Of a kind for gateways
+                                  only, `user` and `target` count, and no filter matches */
+    struct sl_slice audience;  /* of the post, as published: "followers", "only:ID,ID", ...; without
+                                  data: public. For the privacy rule, never for clients */
+    struct sl_slice json;      /* what clients get: one line that starts with { and ends with } */
+    struct sl_slice frames[EVENT_FRAME_COUNT]; /* without data until built, then from mem_alloc();
+                                                  freed with the event */
+    size_t bytes; /* memory of the whole event; whoever builds a frame adds it */
 };
 
 struct event *event_ref(struct event *event);
 void event_unref(struct event *event); /* NULL is fine */
+
+static inline bool event_is_for_clients(const struct event *event)
+{
+    return event->kind < EVENT_HIDE;
+}
+
+const char *event_kind_name(enum event_kind kind); /* "post", ...: the member `type` */
+/* false: no kind has this name. */
+bool event_kind_find(struct sl_slice name, enum event_kind *ret_kind);

@@ -1,0 +1,43 @@
+#include "gateway/intake/event.h"
+
+#include <assert.h>
+
+#include "base/alloc.h"
+
+static const char *const kind_names[EVENT_KIND_COUNT] = {
+    [EVENT_POST] = "post",         [EVENT_DELETE] = "delete", [EVENT_FOLLOW] = "follow",
+    [EVENT_UNFOLLOW] = "unfollow", [EVENT_HIDE] = "hide",     [EVENT_UNHIDE] = "unhide",
+    [EVENT_MUTE] = "mute",         [EVENT_UNMUTE] = "unmute",
+};
+
+struct event *event_ref(struct event *event)
+{
+    assert(event->refs > 0);
+    event->refs++;
+    return event;
+}
+
+void event_unref(struct event *event)
+{
+    if (!event || --event->refs > 0)
+        return;
+    for (int i = 0; i < EVENT_FRAME_COUNT; i++)
+        mem_free((void *)event->frames[i].data);
+    mem_free(event);
+}
+
+const char *event_kind_name(enum event_kind kind)
+{
+    return kind_names[kind];
+}
+
+bool event_kind_find(struct sl_slice name, enum event_kind *ret_kind)
+{
+    for (int kind = 0; kind < EVENT_KIND_COUNT; kind++) {
+        if (sl_slice_is(name, kind_names[kind])) {
+            *ret_kind = (enum event_kind)kind;
+            return true;
+        }
+    }
+    return false;
+}

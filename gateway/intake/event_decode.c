@@ -1,0 +1,326 @@
+/* event_decode.c - facts out of the JSON, checked for the kind of event, then one allocation.
+ *
+ * It holds the event, the JSON for clients, and those strings that are not in that JSON as they
+ * are: decoded ones, and all of them when the JSON had to be written anew. */
+#include "gateway/intake/event_decode.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "gateway/intake/event_facts.h"
+
+struct event_decoder {
+    size_t max_bytes;
+    struct event_reader reader;
+    struct buffer json; /* what clients get, when that is not the message */
+};
+
+struct event_decoder *event_decoder_new(size_t max_bytes)
+{
+    struct event_decoder *decoder = mem_zalloc(sizeof(*decoder));
+
+    if (decoder)
+        decoder->max_bytes = max_bytes;
+    return decoder;
+}
+
+void event_decoder_free(struct event_decoder *decoder)
+{
+    if (!decoder)
+        return;
+    event_reader_done(&decoder->reader);
+    buffer_done(&decoder->json);
+    mem_free(decoder);
+}
+
+static int require(bool is_there, const char *what, struct failure *reterr)
+{
+    return is_there ? 0 : failure_set(reterr, -EBADMSG, "%s is missing or out of its range", what);
+}
+
+/* The required members, by kind. */
+static int check_facts(const struct event_facts *facts, enum event_kind kind,
+                       struct failure *reterr)
+{
+    bool has_post = kind == EVENT_POST || kind == EVENT_DELETE;
+    int r;
+
+    r = require(facts->id != 0, "id", reterr);
+    if (r == 0 && has_post)
+        r = require(facts->post.id != 0, "post.id", reterr);
+    if (r == 0 && has_post)
+        r = require(facts->post.user.id.data != NULL, "post.user.id", reterr);
+    if (r == 0 && kind == EVENT_POST)
+        r = require(facts->post.text.data != NULL, "post.text", reterr);
+    if (r == 0 && !has_post)
+        r = require(facts->user.id.data != NULL, "user.id", reterr);
+    if (r == 0 && !has_post)
+        r = require(facts->target.id.data != NULL, "target.id", reterr);
+    return r;
+}
+
+static struct sl_post_ref post_ref(const struct event_reference *reference)
+{
+    return (struct sl_post_ref){reference->post != 0, reference->user, reference->login};
+}
+
+static bool is_longitude(double degrees)
+{
+    return degrees >= -180 && degrees <= 180;
+}
+
+static bool is_latitude(double degrees)
+{
+    return degrees >= -90 && degrees <= 90;
+}
+
+static void set_shape(struct sl_subject *subject, const struct event_post_facts *post)
+{
+    const double *edges = post->place.bbox.edges;
+
+    subject->point = (struct sl_point){post->geo.lon.value, post->geo.lat.value};
+    subject->has_point = post->geo.lon.is_given && post->geo.lat.is_given &&
+                         is_longitude(subject->point.lon) && is_latitude(subject->point.lat);
+    subject->box = (struct sl_box){edges[0], edges[1], edges[2], edges[3]};
+    subject->has_box = post->place.bbox.count == 4 && !post->place.bbox.has_other &&
+                       is_longitude(subject->box.west) && is_longitude(subject->box.east) &&
+                       is_latitude(subject->box.south) && is_latitude(subject->box.north) &&
+                       subject->box.south <= subject->box.north;
+}
+
+/* The subject with slices of message and scratch; its `urls` are set when they have a place. */
+static struct sl_subject make_subject(const struct event_facts *facts, enum event_kind kind)
+{
+    const struct event_post_facts *post = &facts->post;
+    struct sl_subject subject = {0};
+
+    if (kind != EVENT_POST && kind != EVENT_DELETE) {
+        subject.type = kind == EVENT_UNFOLLOW ? SL_SUBJECT_UNFOLLOW : SL_SUBJECT_FOLLOW;
+        subject.sample_id = facts->id;
+        subject.restricted = kind >= EVENT_HIDE;
+        subject.user = facts->user.id;
+        subject.target = facts->target.id;
+        return subject;
+    }
+    subject.type = kind == EVENT_POST ? SL_SUBJECT_POST : SL_SUBJECT_DELETE;
+    subject.sample_id = post->id;
+    subject.restricted = post->audience.data && !sl_slice_is(post->audience, "public");
+    subject.text = post->text;
+    subject.user = post->user.id;
+    subject.login = post->user.login;
+    subject.lang = post->lang;
+    subject.reply_to = post_ref(&post->reply_to);
+    subject.repost_of = post_ref(&post->repost_of);
+    subject.quote_of = post_ref(&post->quote_of);
+    set_shape(&subject, post);
+    subject.place = post->place.name;
+    subject.country = post->place.country;
+    subject.url_count = post->urls.count;
+    subject.has_media = post->media.count > 0;
+    return subject;
+}
+
+/* What clients get of a delete. */
+static void print_delete(struct buffer *json, const struct event_facts *facts)
+{
+    buffer_append_format(json, "{\"id\":\"%" PRIu64 "\",\"type\":\"delete\"", facts->id);
+    if (facts->at.data) {
+        buffer_append_str(json, ",\"at\":");
+        buffer_append_json_string(json, facts->at);
+    }
+    buffer_append_format(json,
+                         ",\"post\":{\"id\":\"%" PRIu64 "\",\"user\":{\"id\":", facts->post.id);
+    buffer_append_json_string(json, facts->post.user.id);
+    buffer_append_str(json, "},\"state\":\"deleted\"}}");
+}
+
+/* The message with each audience reduced to its kind. */
+static void print_edited(struct buffer *json, struct sl_slice message,
+                         const struct event_edit *edits, size_t count)
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        buffer_append(json, message.data + at, edits[i].from - at);
+        buffer_append_char(json, ':');
+        buffer_append_json_string(json, edits[i].kind);
+        at = edits[i].to;
+    }
+    buffer_append_slice(json, sl_slice_from(message, at));
+}
+
+/* The event's own memory, as it fills up: what is in the message moves with it, the rest is
+ * copied behind. With `room` NULL it only counts. */
+struct home {
+    struct sl_slice message; /* without data: not part of the event */
+    const char *json;        /* where it went */
+    char *room;
+    size_t size;
+};
+
+static void move_slice(struct home *home, struct sl_slice *slice)
+{
+    if (!slice->data)
+        return;
+    if (home->message.data && slice->data >= home->message.data &&
+        slice->data < home->message.data + home->message.size) {
+        if (home->room)
+            slice->data = home->json + (slice->data - home->message.data);
+        return;
+    }
+    if (home->room) {
+        memcpy(home->room + home->size, slice->data, slice->size);
+        slice->data = home->room + home->size;
+    }
+    home->size += slice->size;
+}
+
+static void move_slices(struct home *home, struct sl_subject *subject, struct sl_slice *audience,
+                        struct sl_slice *urls)
+{
+    struct sl_slice *slices[] = {&subject->text,
+                                 &subject->user,
+                                 &subject->login,
+                                 &subject->target,
+                                 &subject->lang,
+                                 &subject->reply_to.user,
+                                 &subject->reply_to.login,
+                                 &subject->repost_of.user,
+                                 &subject->repost_of.login,
+                                 &subject->quote_of.user,
+                                 &subject->quote_of.login,
+                                 &subject->place,
+                                 &subject->country,
+                                 audience};
+
+    for (size_t i = 0; i < sizeof(slices) / sizeof(slices[0]); i++)
+        move_slice(home, slices[i]);
+    for (size_t i = 0; i < subject->url_count; i++)
+        move_slice(home, &urls[i]);
+}
+
+/* One line: outside of strings a space does as well as a tab, CR or LF, and inside there are none.
+ */
+static void replace_breaks(char *json, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        if ((unsigned char)json[i] < 0x20)
+            json[i] = ' ';
+    }
+}
+
+static int make_event(struct event_decoder *decoder, struct sl_slice message, bool has_breaks,
+                      const struct event_facts *facts, enum event_kind kind,
+                      const struct event_origin *origin, struct event **ret_event)
+{
+    const struct event_edit *edits = (struct event_edit *)(void *)decoder->reader.edits.data;
+    size_t edit_count = decoder->reader.edits.size / sizeof(*edits);
+    struct sl_slice *urls = (struct sl_slice *)(void *)decoder->reader.urls.data;
+    struct sl_slice audience = facts->post.audience;
+    struct sl_subject subject = make_subject(facts, kind);
+    struct sl_slice json = message;
+    struct home home = {message, NULL, NULL, 0};
+    size_t fixed_size;
+    struct event *event;
+    char *room;
+
+    if (kind == EVENT_DELETE || edit_count > 0) {
+        buffer_clear(&decoder->json);
+        if (kind == EVENT_DELETE)
+            print_delete(&decoder->json, facts);
+        else
+            print_edited(&decoder->json, message, edits, edit_count);
+        if (decoder->json.failed)
+            return -ENOMEM;
+        json = buffer_slice(&decoder->json);
+        home.message = SL_SLICE_NONE;
+    }
+
+    if (subject.url_count > 0)
+        urls += facts->post.urls.first;
+    move_slices(&home, &subject, &audience, urls);
+    fixed_size = sizeof(*event) + subject.url_count * sizeof(*urls) + json.size;
+    event = mem_alloc(fixed_size + home.size);
+    if (!event)
+        return -ENOMEM;
+    *event = (struct event){
+        .refs = 1,
+        .kind = kind,
+        .id = origin->id,
+        .shard = origin->shard,
+        .received_ms = origin->received_ms,
+        .bytes = fixed_size + home.size,
+    };
+    room = (char *)(event + 1);
+    if (subject.url_count > 0) {
+        memcpy(room, urls, subject.url_count * sizeof(*urls));
+        urls = (struct sl_slice *)(void *)room;
+        subject.urls = urls;
+        room += subject.url_count * sizeof(*urls);
+    }
+    memcpy(room, json.data, json.size);
+    if (has_breaks)
+        replace_breaks(room, json.size);
+    event->json = sl_slice(room, json.size);
+    home = (struct home){home.message, room, room + json.size, 0};
+    move_slices(&home, &subject, &audience, urls);
+    event->subject = subject;
+    event->audience = audience;
+    *ret_event = event;
+    return 0;
+}
+
+static bool is_white_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/* Without the white space around it, so that a client's line begins with its `{`. */
+static struct sl_slice trim(struct sl_slice text)
+{
+    while (text.size > 0 && is_white_space(text.data[0]))
+        text = sl_slice_from(text, 1);
+    while (text.size > 0 && is_white_space(text.data[text.size - 1]))
+        text.size--;
+    return text;
+}
+
+static int decode(struct event_decoder *decoder, struct sl_slice message,
+                  const struct event_origin *origin, struct event **ret_event,
+                  struct failure *reterr)
+{
+    struct event_facts facts;
+    enum event_kind kind;
+    bool has_breaks;
+    int r;
+
+    r = event_facts_read(&decoder->reader, message, &facts, &has_breaks, reterr);
+    if (r < 0)
+        return r;
+    if (!facts.type.data)
+        return failure_set(reterr, -EBADMSG, "type is missing or not a string");
+    if (!event_kind_find(facts.type, &kind))
+        return failure_set(reterr, -EBADMSG, "unknown type");
+    r = check_facts(&facts, kind, reterr);
+    if (r < 0)
+        return r;
+    return make_event(decoder, message, has_breaks, &facts, kind, origin, ret_event);
+}
+
+int event_decode(struct event_decoder *decoder, struct sl_slice message,
+                 const struct event_origin *origin, struct event **ret_event,
+                 struct failure *reterr)
+{
+    int r;
+
+    message = trim(message);
+    if (message.size > decoder->max_bytes)
+        return failure_set(reterr, -E2BIG, "longer than %zu bytes", decoder->max_bytes);
+    r = decode(decoder, message, origin, ret_event, reterr);
+    event_reader_trim(&decoder->reader);
+    event_buffer_trim(&decoder->json);
+    return r;
+}
