@@ -1,0 +1,198 @@
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "src/redis_address.h"
+#include "tests/support/cmocka_all.h"
+
+static void parse(const char *url, struct sl_redis_address *address)
+{
+    struct failure failure = {""};
+
+    if (sl_redis_address_parse(sl_slice_str(url), address, &failure) < 0)
+        fail_msg("%s: %s", url, failure.text);
+}
+
+static void refuse(const char *url, const char *message)
+{
+    struct sl_redis_address address = {.port = 7};
+    struct failure failure = {""};
+
+    assert_int_equal(sl_redis_address_parse(sl_slice_str(url), &address, &failure), -EINVAL);
+    if (!strstr(failure.text, message))
+        fail_msg("%s: said '%s', not '%s'", url, failure.text, message);
+    assert_null(strstr(failure.text, "secret"));
+    assert_int_equal(address.port, 7);
+}
+
+static void test_tcp_address_in_all_its_parts(void **state)
+{
+    struct sl_redis_address address;
+
+    (void)state;
+    parse("redis://ada:s%40cret@redis.example:7000/3", &address);
+    assert_string_equal(address.host, "redis.example");
+    assert_string_equal(address.user, "ada");
+    assert_string_equal(address.password, "s@cret");
+    assert_string_equal(address.path, "");
+    assert_int_equal(address.port, 7000);
+    assert_int_equal(address.db, 3);
+}
+
+static void test_what_is_left_out_has_its_default(void **state)
+{
+    struct sl_redis_address address;
+
+    (void)state;
+    parse("redis://localhost", &address);
+    assert_string_equal(address.host, "localhost");
+    assert_string_equal(address.user, "");
+    assert_string_equal(address.password, "");
+    assert_int_equal(address.port, 6379);
+    assert_int_equal(address.db, 0);
+    parse("redis://localhost/", &address);
+    assert_int_equal(address.db, 0);
+    parse("redis://:only@127.0.0.1:1", &address);
+    assert_string_equal(address.user, "");
+    assert_string_equal(address.password, "only");
+}
+
+static void test_password_may_hold_a_bare_at_sign_and_colon(void **state)
+{
+    struct sl_redis_address address;
+
+    (void)state;
+    parse("redis://ada:a@b:c@host", &address);
+    assert_string_equal(address.password, "a@b:c");
+    assert_string_equal(address.host, "host");
+}
+
+static void test_ipv6_host_stands_in_brackets(void **state)
+{
+    struct sl_redis_address address;
+
+    (void)state;
+    parse("redis://[::1]:6380/1", &address);
+    assert_string_equal(address.host, "::1");
+    assert_int_equal(address.port, 6380);
+    parse("redis://[fe80::1]", &address);
+    assert_string_equal(address.host, "fe80::1");
+    assert_int_equal(address.port, 6379);
+}
+
+static void test_unix_socket_with_and_without_database(void **state)
+{
+    struct sl_redis_address address;
+
+    (void)state;
+    parse("unix:///run/a%20b/redis.sock", &address);
+    assert_string_equal(address.path, "/run/a b/redis.sock");
+    assert_string_equal(address.host, "");
+    assert_int_equal(address.port, 0);
+    assert_int_equal(address.db, 0);
+    parse("unix:///run/redis.sock?db=12", &address);
+    assert_string_equal(address.path, "/run/redis.sock");
+    assert_int_equal(address.db, 12);
+}
+
+static void test_printed_address_parses_to_the_same_place_without_the_password(void **state)
+{
+    static const char *const pairs[][2] = {
+        {"redis://ada:secret@h:1/2", "redis://h:1/2"},
+        {"redis://localhost", "redis://localhost:6379/0"},
+        {"redis://[::1]", "redis://[::1]:6379/0"},
+        {"unix:///run/redis.sock", "unix:///run/redis.sock"},
+        {"unix:///run/a%3F%25%20b?db=4", "unix:///run/a%3F%25%20b?db=4"},
+    };
+    struct sl_redis_address address, again;
+    char text[SL_REDIS_ADDRESS_TEXT_SIZE];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+        parse(pairs[i][0], &address);
+        sl_redis_address_print(&address, text, sizeof(text));
+        assert_string_equal(text, pairs[i][1]);
+        parse(text, &again);
+        assert_string_equal(again.host, address.host);
+        assert_string_equal(again.path, address.path);
+        assert_int_equal(again.port, address.port);
+        assert_int_equal(again.db, address.db);
+    }
+}
+
+static void test_printing_into_a_small_room_cuts_off(void **state)
+{
+    struct sl_redis_address address;
+    char room[8];
+
+    (void)state;
+    parse("redis://localhost", &address);
+    sl_redis_address_print(&address, room, sizeof(room));
+    assert_string_equal(room, "redis:/");
+}
+
+static void test_longest_socket_path_fits_and_one_more_byte_is_refused(void **state)
+{
+    struct sl_redis_address address, again;
+    char url[200] = "unix://";
+    char text[SL_REDIS_ADDRESS_TEXT_SIZE];
+
+    (void)state;
+    memset(url + 7, '#', 107);
+    url[7] = '/';
+    parse(url, &address);
+    assert_int_equal(strlen(address.path), 107);
+    sl_redis_address_print(&address, text, sizeof(text));
+    parse(text, &again);
+    assert_string_equal(again.path, address.path);
+    url[7 + 107] = '#';
+    refuse(url, "longer than 107 bytes");
+}
+
+static void test_refusals_say_what_is_wrong_and_keep_the_password(void **state)
+{
+    (void)state;
+    refuse("", "redis://[user:password@]host");
+    refuse("localhost:6379", "redis://[user:password@]host");
+    refuse("rediss://u:secret@h", "not supported");
+    refuse("redis://", "names no host");
+    refuse("redis://u:secret@", "names no host");
+    refuse("redis://u@h", "user:password or :password");
+    refuse("redis://u:@h", "user:password or :password");
+    refuse("redis://u:secret%zz@h", "hex digits");
+    refuse("redis://u:secret%4@h", "hex digits");
+    refuse("redis://u:secret%00@h", "NUL");
+    refuse("redis://u:secret@h:0", "port");
+    refuse("redis://u:secret@h:65536", "port");
+    refuse("redis://h:", "port");
+    refuse("redis://h:6379x", "port");
+    refuse("redis://[::1", "closing bracket");
+    refuse("redis://[::1]6379", "port");
+    refuse("redis://h h", "character");
+    refuse("redis://h/x", "database 'x'");
+    refuse("redis://h/-1", "database '-1'");
+    refuse("redis://h/4294967296", "database");
+    refuse("redis://h/0/1", "database");
+    refuse("redis://h/0?x", "database");
+    refuse("unix://run/redis.sock", "absolute path");
+    refuse("unix:///", "absolute path");
+    refuse("unix:///a?x=1", "only ?db=N");
+    refuse("unix:///a?db=", "database");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tcp_address_in_all_its_parts),
+        cmocka_unit_test(test_what_is_left_out_has_its_default),
+        cmocka_unit_test(test_password_may_hold_a_bare_at_sign_and_colon),
+        cmocka_unit_test(test_ipv6_host_stands_in_brackets),
+        cmocka_unit_test(test_unix_socket_with_and_without_database),
+        cmocka_unit_test(test_printed_address_parses_to_the_same_place_without_the_password),
+        cmocka_unit_test(test_printing_into_a_small_room_cuts_off),
+        cmocka_unit_test(test_longest_socket_path_fits_and_one_more_byte_is_refused),
+        cmocka_unit_test(test_refusals_say_what_is_wrong_and_keep_the_password),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
