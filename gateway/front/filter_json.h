@@ -1,0 +1,38 @@
+/* gateway/front/filter_json.h - a filter as JSON -> its id, its tag and the text of its members.
+ *
+ *     {"id":"quakes","tag":"red","rule":"(地震 OR quake) -is:repost","language":"zh,en"}
+ *
+ * What the members mean is sl_filter_new()'s business; this looks at their JSON types only, in the
+ * order of docs/filters.md, section 11: bad_json, bad_id, bad_type. Unknown members are ignored, of
+ * a repeated one the last counts, null is absent. */
+#pragma once
+
+#include <jansson.h>
+
+#include "base/slice.h"
+#include "filters/filter.h"
+
+struct filter_json {
+    struct sl_slice id;  /* what filter_json_id() read */
+    struct sl_slice tag; /* without data: none */
+    struct sl_filter_text text;
+};
+
+/* Reads one JSON text: valid UTF-8, no U+0000 and no lone surrogates in its strings, numbers of any
+ * size. 0: the caller owns *ret_json; -EINVAL: *reterr says bad_json; -ENOMEM (which jansson, out
+ * of memory in the middle of a token, calls bad_json as well). */
+int filter_json_load(struct sl_slice text, json_t **ret_json, struct sl_filter_error *reterr);
+
+/* The slices of all results belong to the JSON that was read. -EINVAL: *reterr says why. */
+
+/* The whole filter, `id` included. NULL or anything but an object: bad_json. */
+int filter_json_read(const json_t *json, struct filter_json *ret_filter,
+                     struct sl_filter_error *reterr);
+/* An id that stands outside of its filter. */
+int filter_json_id(const json_t *id, struct sl_slice *ret_id, struct sl_filter_error *reterr);
+/* All members but `id`. */
+int filter_json_members(const json_t *json, struct filter_json *ret_filter,
+                        struct sl_filter_error *reterr);
+
+/* Fills *reterr for an id that is in use already. Returns -EEXIST. */
+int filter_json_duplicate_id(struct sl_filter_error *reterr);
