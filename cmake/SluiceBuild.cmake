@@ -17,7 +17,7 @@ option(SLUICE_COVERAGE "Instrument for gcov" OFF)
 option(SLUICE_FUZZ "Build the fuzzers (clang)" OFF)
 
 add_library(sluice_build INTERFACE)
-target_compile_definitions(sluice_build INTERFACE _GNU_SOURCE)
+target_compile_definitions(sluice_build INTERFACE _GNU_SOURCE SLUICE_VERSION="${PROJECT_VERSION}")
 target_include_directories(sluice_build INTERFACE "${CMAKE_SOURCE_DIR}")
 target_compile_options(sluice_build INTERFACE
     -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes

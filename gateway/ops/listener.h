@@ -1,0 +1,26 @@
+/* gateway/ops/listener.h - one port, a listening socket for each worker.
+ *
+ * Every socket has SO_REUSEPORT: the kernel spreads new connections over them. They are opened
+ * once, by the parent, which keeps them: what waits in the queue of a crashed worker's socket is
+ * accepted by its successor. */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/failure.h"
+#include "base/slice.h"
+
+struct listen_address {
+    char host[256]; /* name or number, IPv6 without brackets; empty: every address of the machine */
+    uint16_t port;  /* 0: a free one */
+};
+
+/* Reads `HOST:PORT`, `[IPV6]:PORT` or `*:PORT`. 0; -EINVAL: *reterr says what is wrong. */
+int listen_address_parse(struct sl_slice text, struct listen_address *ret_address,
+                         struct failure *reterr);
+
+/* Opens `count` listening sockets (close-on-exec, non-blocking) into `ret_sockets`, all on the same
+ * port, which is *ret_port. A port that any other program listens on, be it with SO_REUSEPORT, is
+ * refused. 0; negative errno: *reterr says why, nothing is open. */
+int listener_open(const struct listen_address *address, unsigned count, int *ret_sockets,
+                  uint16_t *ret_port, struct failure *reterr);
