@@ -1,0 +1,64 @@
+/* base/list.h - an intrusive doubly linked list.
+ *
+ * A `struct list` in the owner, a `struct list_node` in each member, LIST_OWNER() to get from the
+ * one to the other. A node that is zeroed or removed is in no list. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct list_node {
+    struct list_node *previous, *next; /* NULL: in no list */
+};
+
+struct list {
+    struct list_node head; /* of the ring; the first member is head.next */
+    size_t count;
+};
+
+#define LIST_OWNER(node, type, member) ((type *)((char *)(node) - offsetof(type, member)))
+
+/* The node's successor is read before the body runs, so that the body may remove `node`. */
+#define LIST_EACH(list, node)                                                                     \
+    for (struct list_node *node = (list)->head.next, *node##_next = node->next;                   \
+         node != &(list)->head; node = node##_next, node##_next = node->next)
+
+static inline void list_init(struct list *list)
+{
+    list->head.previous = list->head.next = &list->head;
+    list->count = 0;
+}
+
+static inline bool list_is_empty(const struct list *list)
+{
+    return list->count == 0;
+}
+
+static inline bool list_contains(const struct list_node *node)
+{
+    return node->next != NULL;
+}
+
+static inline void list_append(struct list *list, struct list_node *node)
+{
+    node->previous = list->head.previous;
+    node->next = &list->head;
+    node->previous->next = node;
+    node->next->previous = node;
+    list->count++;
+}
+
+/* `node` is in `list`. */
+static inline void list_remove(struct list *list, struct list_node *node)
+{
+    node->previous->next = node->next;
+    node->next->previous = node->previous;
+    node->previous = node->next = NULL;
+    list->count--;
+}
+
+/* NULL: the list is empty. */
+static inline struct list_node *list_first(const struct list *list)
+{
+    return list->count ? list->head.next : NULL;
+}
