@@ -39,13 +39,20 @@ static inline bool list_contains(const struct list_node *node)
     return node->next != NULL;
 }
 
-static inline void list_append(struct list *list, struct list_node *node)
+/* `before` is in `list`, or its head: then `node` becomes the first. */
+static inline void list_insert_after(struct list *list, struct list_node *before,
+                                     struct list_node *node)
 {
-    node->previous = list->head.previous;
-    node->next = &list->head;
+    node->previous = before;
+    node->next = before->next;
     node->previous->next = node;
     node->next->previous = node;
     list->count++;
+}
+
+static inline void list_append(struct list *list, struct list_node *node)
+{
+    list_insert_after(list, list->head.previous, node);
 }
 
 /* `node` is in `list`. */

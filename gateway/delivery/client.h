@@ -1,0 +1,58 @@
+/* gateway/delivery/client.h - one connection as delivery sees it: where it stands in its outbox,
+ * and the table through which its transport writes.
+ *
+ * The transport embeds a client in its own connection and fills the table; delivery never learns
+ * whether it talks to a WebSocket or to a chunked response. Nothing in the table closes a client
+ * while delivery walks a list: evict() and broken() only schedule it. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include "base/list.h"
+#include "gateway/front/farewell.h"
+#include "gateway/front/request.h"
+
+struct client;
+struct outbox;
+
+struct transport {
+    /* Offers the pieces to the socket in one system call. Returns the bytes it took (0: full;
+     * outbox_client_writable() follows when there is room again) or a negative errno: broken. */
+    ssize_t (*send)(struct client *client, const struct iovec *pieces, int count);
+
+    /* Copies the pieces, to be sent before anything else. Until they are gone the client is
+     * blocked. 0, or a negative errno: broken. */
+    int (*hold)(struct client *client, const struct iovec *pieces, int count);
+
+    /* Does something held still wait for the socket? Then send() must not be called. */
+    bool (*is_blocked)(const struct client *client);
+
+    /* Takes leave of the client after this turn of the loop. */
+    void (*evict)(struct client *client, enum farewell farewell);
+
+    /* The connection is broken: ends it after this turn of the loop, without a word. */
+    void (*broken)(struct client *client);
+};
+
+enum client_place {
+    CLIENT_NOWHERE,
+    CLIENT_IN_STEP, /* has everything up to the outbox's last flush */
+    CLIENT_JOINING, /* came after the last flush; the next one takes it in step */
+    CLIENT_BEHIND   /* its socket was full; goes on when it is writable */
+};
+
+struct client {
+    const struct transport *transport;
+    enum wire_format wire;
+    bool unchunked;           /* HTTP/1.0 */
+    enum client_place place;
+    struct outbox *outbox;    /* NULL: none */
+    struct list_node node;    /* in one of the outbox's lists, by `place` */
+    uint64_t at;              /* position in the outbox: the next entry it is owed */
+    uint64_t last_sent_ms;    /* clock of the loop; for keep-alives */
+    uint64_t sent_events;
+    uint64_t sent_bytes;
+};

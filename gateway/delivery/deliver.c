@@ -1,0 +1,475 @@
+/* deliver.c - the spine: one event in, system calls out.
+ *
+ * An event is matched once; each subscription number leads to a lane, each lane is owed the event
+ * once. At the end of the turn every lane that is owed something new is either written to at once
+ * (its clients were quiet) or put into a queue by the time at which it is due. Nothing here grows
+ * with the number of clients but the writing itself. */
+#include "gateway/delivery/deliver.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/hash.h"
+#include "base/hash_map.h"
+#include "filters/filter_index.h"
+#include "gateway/delivery/home.h"
+#include "gateway/delivery/lane.h"
+#include "gateway/delivery/rule_set.h"
+
+/* Where a subscription leads. */
+struct binding {
+    struct lane *lane;
+    bool *rule_hit; /* NULL: the lane has this one filter only */
+};
+
+struct deliver {
+    struct deliver_settings settings;
+    struct outbox_counts counts, counted; /* `counted`: what the metrics have been told */
+    struct sl_words *words;
+    struct sl_filter_index *index;
+    struct sl_match_set *matches;
+    struct binding *bindings; /* by subscription number */
+    size_t binding_capacity;
+    struct hash_map *lanes; /* key -> struct lane, the shared ones */
+    struct home *home;
+    struct list dirty;   /* outboxes with something new in this turn */
+    struct list due;     /* outboxes that gather, soonest first */
+    struct list touched; /* lanes with rules that were hit by the event at hand */
+    uv_timer_t *timer;
+    uint64_t cursor;
+};
+
+enum { MAX_WAITING_BYTES = 4 << 20 }; /* of one home feed whose set is being read */
+
+static void flush_due(uv_timer_t *timer);
+
+static void free_timer(uv_handle_t *timer)
+{
+    mem_free(timer);
+}
+
+struct deliver *deliver_new(const struct deliver_settings *settings)
+{
+    struct deliver *deliver = mem_zalloc(sizeof(*deliver));
+    uint64_t seed = hash_key_random().k0;
+
+    if (!deliver)
+        return NULL;
+    deliver->settings = *settings;
+    list_init(&deliver->dirty);
+    list_init(&deliver->due);
+    list_init(&deliver->touched);
+    deliver->words = sl_words_new(seed);
+    deliver->index = sl_filter_index_new(seed);
+    deliver->matches = sl_match_set_new();
+    deliver->lanes = hash_map_new();
+    deliver->home = home_new(MAX_WAITING_BYTES);
+    deliver->timer = mem_zalloc(sizeof(*deliver->timer));
+    if (!deliver->words || !deliver->index || !deliver->matches || !deliver->lanes ||
+        !deliver->home || !deliver->timer) {
+        mem_free(deliver->timer);
+        deliver->timer = NULL;
+        deliver_free(deliver);
+        return NULL;
+    }
+    uv_timer_init(settings->loop, deliver->timer);
+    deliver->timer->data = deliver;
+    return deliver;
+}
+
+void deliver_free(struct deliver *deliver)
+{
+    if (!deliver)
+        return;
+    if (deliver->timer)
+        uv_close((uv_handle_t *)deliver->timer, free_timer);
+    home_free(deliver->home);
+    hash_map_free(deliver->lanes);
+    sl_match_set_free(deliver->matches);
+    sl_filter_index_free(deliver->index);
+    sl_words_free(deliver->words);
+    mem_free(deliver->bindings);
+    mem_free(deliver);
+}
+
+struct home *deliver_home(struct deliver *deliver)
+{
+    return deliver->home;
+}
+
+uint64_t deliver_cursor(const struct deliver *deliver)
+{
+    return deliver->cursor;
+}
+
+/* --- what subscriptions lead to --- */
+
+int deliver_bind(struct deliver *deliver, struct sl_filter *filter, struct lane *lane,
+                 bool *rule_hit, uint32_t *ret_subscription)
+{
+    uint32_t subscription;
+
+    if (sl_filter_index_add(deliver->index, filter, &subscription) < 0)
+        return -ENOMEM;
+    if (subscription >= deliver->binding_capacity) {
+        size_t capacity = deliver->binding_capacity ? deliver->binding_capacity : 64;
+        struct binding *bindings;
+
+        while (capacity <= subscription)
+            capacity *= 2;
+        bindings = mem_realloc(deliver->bindings, mem_array_size(capacity, sizeof(*bindings)));
+        if (!bindings) {
+            sl_filter_index_remove(deliver->index, subscription);
+            return -ENOMEM;
+        }
+        deliver->bindings = bindings;
+        deliver->binding_capacity = capacity;
+    }
+    deliver->bindings[subscription] = (struct binding){lane, rule_hit};
+    *ret_subscription = subscription;
+    return 0;
+}
+
+void deliver_unbind(struct deliver *deliver, uint32_t subscription)
+{
+    sl_filter_index_remove(deliver->index, subscription);
+}
+
+/* --- lanes --- */
+
+static struct lane *lane_new(struct deliver *deliver, const struct client *client, int gather_ms)
+{
+    struct outbox_settings settings = {
+        .wire = client->wire,
+        .unchunked = client->unchunked,
+        .gather_ms = gather_ms < 0 ? deliver->settings.gather_ms : (uint32_t)gather_ms,
+        .max_owed_bytes = deliver->settings.max_owed_bytes,
+    };
+    struct lane *lane = mem_zalloc(sizeof(*lane));
+
+    if (!lane)
+        return NULL;
+    lane->deliver = deliver;
+    outbox_init(&lane->outbox, &settings, &deliver->counts);
+    return lane;
+}
+
+static void lane_free(struct lane *lane)
+{
+    struct deliver *deliver;
+
+    if (!lane)
+        return;
+    deliver = lane->deliver;
+    if (lane->key)
+        hash_map_remove(deliver->lanes, sl_slice(lane->key, lane->key_size));
+    if (lane->is_subscribed)
+        deliver_unbind(deliver, lane->subscription);
+    rule_set_free(lane->rules);
+    home_unwatch(deliver->home, &lane->watch);
+    if (list_contains(&lane->outbox.node))
+        list_remove(lane->outbox.due_ms ? &deliver->due : &deliver->dirty, &lane->outbox.node);
+    outbox_done(&lane->outbox);
+    mem_free(lane->key);
+    mem_free(lane);
+}
+
+/* Clients with equal keys can share a lane: same way of framing, same gathering, same filter. */
+static void lane_key(const struct client *client, int gather_ms, char kind, struct sl_slice what,
+                     struct buffer *ret_key)
+{
+    buffer_append_format(ret_key, "%c%d%d,%d,", kind, (int)client->wire, (int)client->unchunked,
+                         gather_ms);
+    buffer_append_slice(ret_key, what);
+}
+
+static int lane_share(struct lane *lane, struct sl_slice key)
+{
+    lane->key = mem_strndup(key.data, key.size);
+    if (!lane->key)
+        return -ENOMEM;
+    lane->key_size = key.size;
+    if (hash_map_add(lane->deliver->lanes, key, lane) < 0) {
+        mem_free(lane->key);
+        lane->key = NULL;
+        return -ENOMEM;
+    }
+    return 0;
+}
+
+void lane_append(struct lane *lane, struct event *event, struct sl_slice tail)
+{
+    struct deliver *deliver = lane->deliver;
+
+    if (outbox_append(&lane->outbox, event, tail, uv_now(deliver->settings.loop)) < 0) {
+        outbox_evict_all(&lane->outbox, FAREWELL_INTERNAL);
+        return;
+    }
+    if (!list_contains(&lane->outbox.node))
+        list_append(&deliver->dirty, &lane->outbox.node);
+}
+
+static struct lane *lane_of(struct outbox *outbox)
+{
+    return LIST_OWNER(outbox, struct lane, outbox);
+}
+
+/* --- clients come and go --- */
+
+static struct lane *shared_lane_new(struct deliver *deliver, const struct client *client,
+                                    struct sl_filter *filter, int gather_ms, struct sl_slice key)
+{
+    struct lane *lane = lane_new(deliver, client, gather_ms);
+
+    if (!lane)
+        return NULL;
+    if (lane_share(lane, key) < 0 ||
+        deliver_bind(deliver, filter, lane, NULL, &lane->subscription) < 0) {
+        lane_free(lane);
+        return NULL;
+    }
+    lane->is_subscribed = true;
+    return lane;
+}
+
+int deliver_subscribe(struct deliver *deliver, struct client *client, struct sl_filter *filter,
+                      int gather_ms)
+{
+    struct buffer key = BUFFER_INIT;
+    struct lane *lane = NULL;
+
+    lane_key(client, gather_ms, 'f', sl_filter_key(filter), &key);
+    if (!key.failed) {
+        lane = hash_map_get(deliver->lanes, buffer_slice(&key));
+        if (!lane)
+            lane = shared_lane_new(deliver, client, filter, gather_ms, buffer_slice(&key));
+    }
+    buffer_done(&key);
+    if (!lane)
+        return -ENOMEM;
+    outbox_join(&lane->outbox, client);
+    return 0;
+}
+
+static void on_home_match(void *watcher, struct event *event)
+{
+    lane_append(watcher, event, SL_SLICE_NONE);
+}
+
+static void on_home_failed(void *watcher)
+{
+    outbox_evict_all(&((struct lane *)watcher)->outbox, FAREWELL_INTERNAL);
+}
+
+static struct lane *home_lane_new(struct deliver *deliver, const struct client *client,
+                                  struct sl_slice user, unsigned types, int gather_ms,
+                                  struct sl_slice key)
+{
+    struct lane *lane = lane_new(deliver, client, gather_ms);
+
+    if (!lane)
+        return NULL;
+    lane->watch = (struct home_watch){.types = types,
+                                      .on_match = on_home_match,
+                                      .on_failed = on_home_failed,
+                                      .watcher = lane};
+    if (lane_share(lane, key) < 0 || home_watch(deliver->home, user, &lane->watch) < 0) {
+        lane_free(lane);
+        return NULL;
+    }
+    return lane;
+}
+
+int deliver_subscribe_home(struct deliver *deliver, struct client *client, struct sl_slice user,
+                           unsigned types, int gather_ms)
+{
+    struct buffer key = BUFFER_INIT;
+    struct lane *lane = NULL;
+
+    lane_key(client, gather_ms, 'h', user, &key);
+    buffer_append_format(&key, " %x", types);
+    if (!key.failed) {
+        lane = hash_map_get(deliver->lanes, buffer_slice(&key));
+        if (!lane)
+            lane = home_lane_new(deliver, client, user, types, gather_ms, buffer_slice(&key));
+    }
+    buffer_done(&key);
+    if (!lane)
+        return -ENOMEM;
+    outbox_join(&lane->outbox, client);
+    return 0;
+}
+
+int deliver_subscribe_rules(struct deliver *deliver, struct client *client, int gather_ms,
+                            struct rule_set **ret_rules)
+{
+    struct lane *lane = lane_new(deliver, client, gather_ms);
+
+    if (!lane)
+        return -ENOMEM;
+    lane->rules = rule_set_new(lane);
+    if (!lane->rules) {
+        lane_free(lane);
+        return -ENOMEM;
+    }
+    outbox_join(&lane->outbox, client);
+    *ret_rules = lane->rules;
+    return 0;
+}
+
+void deliver_leave(struct client *client)
+{
+    struct outbox *outbox = client->outbox;
+
+    outbox_leave(client);
+    if (outbox && outbox_is_deserted(outbox))
+        lane_free(lane_of(outbox));
+}
+
+/* --- events --- */
+
+static void match_filters(struct deliver *deliver, struct event *event)
+{
+    const uint32_t *subscriptions;
+    size_t count;
+
+    if (sl_words_read(deliver->words, &event->subject) < 0 ||
+        sl_filter_index_match(deliver->index, &event->subject, deliver->words, deliver->matches) <
+            0) {
+        metric_add(deliver->settings.metrics, METRIC_EVENTS_UNMATCHED_NO_MEMORY, 1);
+        return;
+    }
+    count = sl_match_set_count(deliver->matches);
+    subscriptions = sl_match_set_subscriptions(deliver->matches);
+    metric_add(deliver->settings.metrics, METRIC_MATCHES, count);
+    for (size_t i = 0; i < count; i++) {
+        struct binding *binding = &deliver->bindings[subscriptions[i]];
+
+        if (!binding->rule_hit) {
+            lane_append(binding->lane, event, SL_SLICE_NONE);
+            continue;
+        }
+        *binding->rule_hit = true;
+        if (!list_contains(&binding->lane->touched))
+            list_append(&deliver->touched, &binding->lane->touched);
+    }
+    LIST_EACH(&deliver->touched, node)
+    {
+        struct lane *lane = LIST_OWNER(node, struct lane, touched);
+
+        list_remove(&deliver->touched, node);
+        rule_set_settle(lane->rules, event);
+    }
+}
+
+void deliver_event(struct deliver *deliver, struct event *event)
+{
+    if (event->id > deliver->cursor)
+        deliver->cursor = event->id;
+    home_event(deliver->home, event);
+    if (event->kind <= EVENT_UNFOLLOW)
+        match_filters(deliver, event);
+}
+
+/* --- when to write --- */
+
+static void queue_due(struct deliver *deliver, struct outbox *outbox)
+{
+    struct list_node *after = deliver->due.head.previous;
+
+    /* Nearly always the last: windows have the same length but for clients that asked. */
+    while (after != &deliver->due.head &&
+           LIST_OWNER(after, struct outbox, node)->due_ms > outbox->due_ms)
+        after = after->previous;
+    list_insert_after(&deliver->due, after, &outbox->node);
+}
+
+static void arm_timer(struct deliver *deliver, uint64_t now_ms)
+{
+    struct list_node *first = list_first(&deliver->due);
+    uint64_t due_ms;
+
+    if (!first) {
+        uv_timer_stop(deliver->timer);
+        return;
+    }
+    due_ms = LIST_OWNER(first, struct outbox, node)->due_ms;
+    uv_timer_start(deliver->timer, flush_due, due_ms > now_ms ? due_ms - now_ms : 0, 0);
+}
+
+static void tell_metrics(struct deliver *deliver)
+{
+    struct outbox_counts *now = &deliver->counts, *told = &deliver->counted;
+    struct metrics *metrics = deliver->settings.metrics;
+
+    metric_add(metrics, METRIC_DELIVERIES, now->events - told->events);
+    metric_add(metrics, METRIC_DELIVERED_BYTES, now->bytes - told->bytes);
+    metric_add(metrics, METRIC_SENDS, now->sends - told->sends);
+    *told = *now;
+}
+
+static void flush_until(struct deliver *deliver, uint64_t until_ms, uint64_t now_ms)
+{
+    LIST_EACH(&deliver->due, node)
+    {
+        struct outbox *outbox = LIST_OWNER(node, struct outbox, node);
+
+        if (outbox->due_ms > until_ms)
+            break;
+        list_remove(&deliver->due, node);
+        outbox->due_ms = 0;
+        outbox_flush(outbox, now_ms);
+    }
+    arm_timer(deliver, now_ms);
+    tell_metrics(deliver);
+}
+
+static void flush_due(uv_timer_t *timer)
+{
+    struct deliver *deliver = timer->data;
+    uint64_t now_ms = uv_now(deliver->settings.loop);
+
+    flush_until(deliver, now_ms, now_ms);
+}
+
+void deliver_turn_end(struct deliver *deliver)
+{
+    uint64_t now_ms = uv_now(deliver->settings.loop);
+    struct list_node *first_due = list_first(&deliver->due);
+
+    LIST_EACH(&deliver->dirty, node)
+    {
+        struct outbox *outbox = LIST_OWNER(node, struct outbox, node);
+        uint32_t gather_ms = outbox->settings.gather_ms;
+
+        list_remove(&deliver->dirty, node);
+        if (now_ms - outbox->last_flush_ms >= gather_ms) {
+            outbox_flush(outbox, now_ms);
+        } else {
+            outbox->due_ms = outbox->first_unflushed_ms + gather_ms;
+            queue_due(deliver, outbox);
+        }
+    }
+    if (list_first(&deliver->due) != first_due)
+        arm_timer(deliver, now_ms);
+    tell_metrics(deliver);
+}
+
+void deliver_flush_all(struct deliver *deliver)
+{
+    deliver_turn_end(deliver);
+    flush_until(deliver, UINT64_MAX, uv_now(deliver->settings.loop));
+}
+
+void deliver_client_writable(struct client *client)
+{
+    struct deliver *deliver;
+
+    if (!client->outbox)
+        return;
+    deliver = lane_of(client->outbox)->deliver;
+    outbox_client_writable(client, uv_now(deliver->settings.loop));
+    tell_metrics(deliver);
+}

@@ -1,0 +1,62 @@
+/* gateway/delivery/deliver.h - event -> match -> outboxes -> sockets: the spine of the server.
+ *
+ * One instance per worker. Events come in one by one, a turn of the loop ends with
+ * deliver_turn_end(), which writes whatever may go out now; a timer of its own takes care of what
+ * is being gathered. A client that was quiet for its gather window gets an event at once, later
+ * ones wait at most that long for company. */
+#pragma once
+
+#include <stdint.h>
+#include <uv.h>
+
+#include "filters/filter.h"
+#include "gateway/delivery/client.h"
+#include "gateway/intake/event.h"
+#include "gateway/ops/metrics.h"
+
+struct deliver;
+struct rule_set;
+
+struct deliver_settings {
+    uv_loop_t *loop;
+    struct metrics *metrics;
+    uint32_t gather_ms;     /* for clients that ask for nothing else */
+    size_t max_owed_bytes;  /* a client */
+};
+
+/* NULL: out of memory. */
+struct deliver *deliver_new(const struct deliver_settings *settings);
+/* All clients have left. The loop must run once more to let go of the timer. */
+void deliver_free(struct deliver *deliver);
+
+/* Owes the event to everyone whose filter matches. Borrows the event. */
+void deliver_event(struct deliver *deliver, struct event *event);
+void deliver_turn_end(struct deliver *deliver);
+/* Sends what is being gathered, too. */
+void deliver_flush_all(struct deliver *deliver);
+
+/* The newest event id seen: what a client that has everything may use as its cursor. */
+uint64_t deliver_cursor(const struct deliver *deliver);
+
+/* Gives the client, whose `wire` and `unchunked` are set, a place in the outbox of all clients
+ * with this filter. `gather_ms` < 0: the default. 0; -ENOMEM. */
+int deliver_subscribe(struct deliver *deliver, struct client *client, struct sl_filter *filter,
+                      int gather_ms);
+
+/* The home stream of `user`: the posts of those in its home feed (delivery/home.h), whose types
+ * are among the bits of `types`. 0; -ENOMEM. */
+int deliver_subscribe_home(struct deliver *deliver, struct client *client, struct sl_slice user,
+                           unsigned types, int gather_ms);
+
+/* An outbox of its own, and a set of named rules, empty at first, that feeds it. 0; -ENOMEM. */
+int deliver_subscribe_rules(struct deliver *deliver, struct client *client, int gather_ms,
+                            struct rule_set **ret_rules);
+
+/* Takes the client out of wherever it is, and with the last client its subscriptions. */
+void deliver_leave(struct client *client);
+
+/* The client's socket has room again and nothing is held. */
+void deliver_client_writable(struct client *client);
+
+/* The home feeds, whose owner must tell them how to read a set (home_on_load). */
+struct home *deliver_home(struct deliver *deliver);

@@ -1,0 +1,400 @@
+/* outbox.c - one list for many readers.
+ *
+ * Clients in step all stand at `flushed`, so one array of pieces, built once per flush, serves them
+ * all: the cost per client is the system call. A send that is cut within a frame hands the rest of
+ * that frame to the transport (the only bytes ever copied for a client) and moves the client to the
+ * list of those behind, each with a position of its own. */
+#include "gateway/delivery/outbox.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "base/alloc.h"
+#include "gateway/transport/frame.h"
+
+enum { FIRST_CAPACITY = 4, KEPT_CAPACITY = 64, MAX_PIECES = 256 };
+
+/* The parts of a frame that are one client's own: its header and what precedes the last brace. */
+struct wrapping {
+    unsigned char head[FRAME_WEBSOCKET_HEAD_SIZE];
+    uint8_t head_size;
+    uint32_t tail_size;
+    char tail[];
+};
+
+struct outbox_entry {
+    struct event *event;
+    struct wrapping *wrapping; /* NULL: the shared frame as it is */
+    uint32_t size;             /* bytes on the wire */
+    uint64_t bytes_before;     /* of all entries before this one */
+};
+
+struct batch {
+    struct iovec pieces[MAX_PIECES];
+    int count;
+    uint64_t from, to; /* positions */
+    size_t bytes;
+};
+
+void outbox_init(struct outbox *outbox, const struct outbox_settings *settings,
+                 struct outbox_counts *counts)
+{
+    *outbox = (struct outbox){.settings = *settings, .counts = counts};
+    list_init(&outbox->in_step);
+    list_init(&outbox->joining);
+    list_init(&outbox->behind);
+}
+
+static struct outbox_entry *entry_at(const struct outbox *outbox, uint64_t position)
+{
+    assert(position >= outbox->first && position < outbox->next);
+    return &outbox->entries[position & (outbox->capacity - 1)];
+}
+
+static void release_until(struct outbox *outbox, uint64_t position)
+{
+    for (; outbox->first < position; outbox->first++) {
+        struct outbox_entry *entry = entry_at(outbox, outbox->first);
+
+        event_unref(entry->event);
+        mem_free(entry->wrapping);
+    }
+}
+
+void outbox_done(struct outbox *outbox)
+{
+    assert(outbox_is_deserted(outbox));
+    release_until(outbox, outbox->next);
+    mem_free(outbox->entries);
+    outbox->entries = NULL;
+}
+
+bool outbox_is_deserted(const struct outbox *outbox)
+{
+    return list_is_empty(&outbox->in_step) && list_is_empty(&outbox->joining) &&
+           list_is_empty(&outbox->behind);
+}
+
+static struct list *list_of(struct outbox *outbox, enum client_place place)
+{
+    switch (place) {
+    case CLIENT_IN_STEP:
+        return &outbox->in_step;
+    case CLIENT_JOINING:
+        return &outbox->joining;
+    case CLIENT_BEHIND:
+        return &outbox->behind;
+    case CLIENT_NOWHERE:
+        break;
+    }
+    return NULL;
+}
+
+static void move_to(struct client *client, enum client_place place)
+{
+    struct outbox *outbox = client->outbox;
+
+    if (client->place == place)
+        return;
+    if (client->place != CLIENT_NOWHERE)
+        list_remove(list_of(outbox, client->place), &client->node);
+    client->place = place;
+    if (place != CLIENT_NOWHERE)
+        list_append(list_of(outbox, place), &client->node);
+}
+
+void outbox_join(struct outbox *outbox, struct client *client)
+{
+    assert(!client->outbox);
+    client->outbox = outbox;
+    client->at = outbox->next;
+    move_to(client, outbox->next == outbox->flushed ? CLIENT_IN_STEP : CLIENT_JOINING);
+}
+
+void outbox_leave(struct client *client)
+{
+    if (!client->outbox)
+        return;
+    if (client->at == client->outbox->first)
+        client->outbox->oldest_moved = true;
+    move_to(client, CLIENT_NOWHERE);
+    client->outbox = NULL;
+}
+
+bool outbox_client_is_served(const struct client *client)
+{
+    return !client->outbox || (client->at == client->outbox->next && client->place != CLIENT_BEHIND);
+}
+
+static int make_room(struct outbox *outbox)
+{
+    uint64_t capacity = outbox->capacity ? outbox->capacity * 2 : FIRST_CAPACITY;
+    struct outbox_entry *entries;
+
+    if (outbox->next - outbox->first < outbox->capacity)
+        return 0;
+    entries = mem_alloc(mem_array_size(capacity, sizeof(*entries)));
+    if (!entries)
+        return -ENOMEM;
+    for (uint64_t p = outbox->first; p < outbox->next; p++)
+        entries[p & (capacity - 1)] = *entry_at(outbox, p);
+    mem_free(outbox->entries);
+    outbox->entries = entries;
+    outbox->capacity = capacity;
+    return 0;
+}
+
+static struct wrapping *wrap(const struct event *event, struct sl_slice tail)
+{
+    struct wrapping *wrapping = mem_alloc(sizeof(*wrapping) + tail.size);
+
+    if (!wrapping)
+        return NULL;
+    wrapping->head_size = (uint8_t)frame_websocket_head(
+        FRAME_OPCODE_TEXT, event->json.size + tail.size, wrapping->head);
+    wrapping->tail_size = (uint32_t)tail.size;
+    memcpy(wrapping->tail, tail.data, tail.size);
+    return wrapping;
+}
+
+static struct sl_slice shared_frame(const struct outbox *outbox, struct event *event)
+{
+    struct sl_slice frame = frame_of_event(event, outbox->settings.wire);
+
+    return frame.data && outbox->settings.unchunked ? frame_unchunk(frame) : frame;
+}
+
+int outbox_append(struct outbox *outbox, struct event *event, struct sl_slice tail, uint64_t now_ms)
+{
+    struct outbox_entry entry = {.event = event, .bytes_before = outbox->bytes};
+
+    assert(!tail.data || outbox->settings.wire == WIRE_WEBSOCKET);
+    if (make_room(outbox) < 0)
+        return -ENOMEM;
+    if (tail.data) {
+        entry.wrapping = wrap(event, tail);
+        if (!entry.wrapping)
+            return -ENOMEM;
+        entry.size = (uint32_t)(entry.wrapping->head_size + event->json.size + tail.size);
+    } else {
+        struct sl_slice frame = shared_frame(outbox, event);
+
+        if (!frame.data)
+            return -ENOMEM;
+        entry.size = (uint32_t)frame.size;
+    }
+    event_ref(event);
+    if (outbox->next == outbox->flushed)
+        outbox->first_unflushed_ms = now_ms;
+    outbox->next++;
+    outbox->bytes += entry.size;
+    *entry_at(outbox, outbox->next - 1) = entry;
+    return 0;
+}
+
+static int add_pieces(const struct outbox *outbox, const struct outbox_entry *entry,
+                      struct iovec *pieces)
+{
+    const struct event *event = entry->event;
+    struct wrapping *wrapping = entry->wrapping;
+    struct sl_slice frame;
+
+    if (!wrapping) {
+        frame = shared_frame(outbox, entry->event);
+        pieces[0] = (struct iovec){(char *)frame.data, frame.size};
+        return 1;
+    }
+    pieces[0] = (struct iovec){wrapping->head, wrapping->head_size};
+    pieces[1] = (struct iovec){(char *)event->json.data, event->json.size - 1};
+    pieces[2] = (struct iovec){wrapping->tail, wrapping->tail_size};
+    pieces[3] = (struct iovec){(char *)"}", 1};
+    return 4;
+}
+
+static void fill_batch(const struct outbox *outbox, uint64_t from, uint64_t to, struct batch *batch)
+{
+    batch->count = 0;
+    batch->bytes = 0;
+    batch->from = from;
+    for (; from < to && batch->count + 4 <= MAX_PIECES; from++) {
+        const struct outbox_entry *entry = entry_at(outbox, from);
+
+        batch->count += add_pieces(outbox, entry, batch->pieces + batch->count);
+        batch->bytes += entry->size;
+    }
+    batch->to = from;
+}
+
+/* The socket took `sent` bytes of the batch and no more: finds the frame that was cut, has its
+ * rest held, and puts the client behind it. */
+static void stay_behind(struct client *client, const struct batch *batch, size_t sent)
+{
+    struct outbox *outbox = client->outbox;
+    uint64_t position = batch->from;
+    struct iovec pieces[4];
+    int count, first = 0;
+
+    while (position < batch->to && sent >= entry_at(outbox, position)->size)
+        sent -= entry_at(outbox, position++)->size;
+    client->sent_events += position - batch->from;
+    outbox->counts->events += position - batch->from;
+    client->at = position;
+    move_to(client, CLIENT_BEHIND);
+    if (sent == 0)
+        return;
+
+    count = add_pieces(outbox, entry_at(outbox, position), pieces);
+    while (sent >= pieces[first].iov_len)
+        sent -= pieces[first++].iov_len;
+    pieces[first].iov_base = (char *)pieces[first].iov_base + sent;
+    pieces[first].iov_len -= sent;
+    if (client->transport->hold(client, pieces + first, count - first) < 0) {
+        outbox_leave(client);
+        client->transport->broken(client);
+        return;
+    }
+    client->at++;
+    client->sent_events++;
+    outbox->counts->events++;
+}
+
+/* true: the client has the whole batch and can take more. */
+static bool send_batch(struct client *client, const struct batch *batch, uint64_t now_ms)
+{
+    struct outbox *outbox = client->outbox;
+    ssize_t sent = client->transport->send(client, batch->pieces, batch->count);
+
+    outbox->counts->sends++;
+    if (sent < 0) {
+        outbox_leave(client);
+        client->transport->broken(client);
+        return false;
+    }
+    client->sent_bytes += (uint64_t)sent;
+    outbox->counts->bytes += (uint64_t)sent;
+    if (sent > 0)
+        client->last_sent_ms = now_ms;
+    if ((size_t)sent < batch->bytes) {
+        stay_behind(client, batch, (size_t)sent);
+        return false;
+    }
+    client->at = batch->to;
+    client->sent_events += batch->to - batch->from;
+    outbox->counts->events += batch->to - batch->from;
+    return true;
+}
+
+/* Brings one client to `to`, batch by batch, as far as its socket goes. */
+static void bring_to(struct client *client, uint64_t to, uint64_t now_ms)
+{
+    struct outbox *outbox = client->outbox;
+    struct batch batch;
+
+    while (client->at < to) {
+        if (client->transport->is_blocked(client)) {
+            move_to(client, CLIENT_BEHIND);
+            return;
+        }
+        fill_batch(outbox, client->at, to, &batch);
+        if (!send_batch(client, &batch, now_ms))
+            return;
+    }
+    move_to(client, client->at == outbox->flushed ? CLIENT_IN_STEP : CLIENT_JOINING);
+}
+
+/* Bytes of everything from `position` on. */
+static uint64_t bytes_from(const struct outbox *outbox, uint64_t position)
+{
+    if (position == outbox->next)
+        return 0;
+    return outbox->bytes - entry_at(outbox, position)->bytes_before;
+}
+
+/* Lets go of what nobody is owed any more; of the ring too when a burst has made it large. */
+static void release(struct outbox *outbox, uint64_t oldest)
+{
+    release_until(outbox, oldest);
+    if (outbox->first == outbox->next && outbox->capacity > KEPT_CAPACITY) {
+        mem_free(outbox->entries);
+        outbox->entries = NULL;
+        outbox->capacity = 0;
+    }
+}
+
+/* Whoever is owed more than allowed goes. */
+static void trim(struct outbox *outbox)
+{
+    uint64_t oldest = outbox->flushed;
+
+    if (list_is_empty(&outbox->behind)) {
+        release(outbox, oldest);
+        return;
+    }
+    if (!outbox->oldest_moved &&
+        bytes_from(outbox, outbox->first) <= outbox->settings.max_owed_bytes)
+        return;
+    LIST_EACH(&outbox->behind, node)
+    {
+        struct client *client = LIST_OWNER(node, struct client, node);
+
+        if (bytes_from(outbox, client->at) > outbox->settings.max_owed_bytes) {
+            outbox_leave(client);
+            client->transport->evict(client, FAREWELL_TOO_SLOW);
+        } else if (client->at < oldest) {
+            oldest = client->at;
+        }
+    }
+    outbox->oldest_moved = false;
+    release(outbox, oldest);
+}
+
+void outbox_flush(struct outbox *outbox, uint64_t now_ms)
+{
+    uint64_t target = outbox->next;
+    struct batch batch;
+
+    for (uint64_t from = outbox->flushed; from < target; from = batch.to) {
+        fill_batch(outbox, from, target, &batch);
+        LIST_EACH(&outbox->in_step, node)
+        {
+            struct client *client = LIST_OWNER(node, struct client, node);
+
+            if (client->transport->is_blocked(client))
+                move_to(client, CLIENT_BEHIND);
+            else
+                send_batch(client, &batch, now_ms);
+        }
+    }
+    outbox->flushed = target;
+    outbox->last_flush_ms = now_ms;
+    LIST_EACH(&outbox->joining, node)
+        bring_to(LIST_OWNER(node, struct client, node), target, now_ms);
+    trim(outbox);
+}
+
+void outbox_client_writable(struct client *client, uint64_t now_ms)
+{
+    struct outbox *outbox = client->outbox;
+
+    if (!outbox || client->place != CLIENT_BEHIND)
+        return;
+    if (client->at == outbox->first)
+        outbox->oldest_moved = true;
+    bring_to(client, outbox->flushed, now_ms);
+    trim(outbox);
+}
+
+void outbox_evict_all(struct outbox *outbox, enum farewell farewell)
+{
+    struct list *const lists[] = {&outbox->in_step, &outbox->joining, &outbox->behind};
+
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        LIST_EACH(lists[i], node)
+        {
+            struct client *client = LIST_OWNER(node, struct client, node);
+
+            outbox_leave(client);
+            client->transport->evict(client, farewell);
+        }
+    }
+}

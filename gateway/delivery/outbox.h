@@ -1,0 +1,74 @@
+/* gateway/delivery/outbox.h - what all clients with the same filter and wire format are owed.
+ *
+ * An outbox is one ordered list of references to events; its clients are positions in it. A match
+ * therefore costs one append however many clients share the filter. A flush writes everything new
+ * to every client that keeps step, from one shared array of pieces; a client whose socket is full
+ * stays behind at its own position and goes on alone when it is writable. An entry is let go when
+ * the last client has passed it. What a client is owed is bounded: past `max_owed_bytes` it is
+ * evicted. Belongs to one thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/slice.h"
+#include "gateway/delivery/client.h"
+#include "gateway/intake/event.h"
+
+struct outbox_settings {
+    enum wire_format wire;
+    bool unchunked;        /* HTTP/1.0: the insides of the chunks */
+    uint32_t gather_ms;
+    size_t max_owed_bytes; /* a client */
+};
+
+struct outbox_counts {
+    uint64_t events; /* deliveries: events times clients */
+    uint64_t bytes;
+    uint64_t sends;  /* system calls */
+};
+
+struct outbox_entry;
+
+struct outbox {
+    struct outbox_settings settings;
+    struct outbox_counts *counts; /* the owner's, added to by every send */
+    struct outbox_entry *entries; /* a ring; position p is at p & (capacity - 1) */
+    uint64_t first, flushed, next; /* positions: oldest kept, first unflushed, one past the newest */
+    uint64_t capacity;             /* a power of two, or 0 */
+    uint64_t bytes;                /* of all entries ever appended */
+    struct list in_step, joining, behind;
+    bool oldest_moved;             /* the client furthest behind may have moved on */
+    uint64_t first_unflushed_ms;   /* when the entry at `flushed` was appended */
+    uint64_t last_flush_ms;        /* 0: never */
+    struct list_node node;         /* the owner's: waiting to be flushed */
+    uint64_t due_ms;               /* the owner's: when */
+};
+
+void outbox_init(struct outbox *outbox, const struct outbox_settings *settings,
+                 struct outbox_counts *counts);
+/* No client is left in it. */
+void outbox_done(struct outbox *outbox);
+
+/* From the next append on, the client is owed what comes. */
+void outbox_join(struct outbox *outbox, struct client *client);
+void outbox_leave(struct client *client); /* a client in no outbox is fine */
+
+bool outbox_is_deserted(const struct outbox *outbox);
+/* Has the client been sent all that it is owed? */
+bool outbox_client_is_served(const struct client *client);
+
+/* Owes `event` to all clients; takes a reference. `tail` (may be absent): what goes before the
+ * closing brace, for the one client of an outbox that is not shared; copied. 0; -ENOMEM: nobody
+ * is owed it, and the caller evicts the clients. */
+int outbox_append(struct outbox *outbox, struct event *event, struct sl_slice tail,
+                  uint64_t now_ms);
+
+/* Sends what is owed to every client that can take it. */
+void outbox_flush(struct outbox *outbox, uint64_t now_ms);
+
+/* The client's socket has room again and nothing is held. */
+void outbox_client_writable(struct client *client, uint64_t now_ms);
+
+void outbox_evict_all(struct outbox *outbox, enum farewell farewell);

@@ -1,0 +1,167 @@
+#include "gateway/delivery/rule_set.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/list.h"
+#include "gateway/delivery/lane.h"
+
+struct rule {
+    struct named_rule named;
+    struct list_node node;
+    uint32_t subscription;
+    bool hit; /* by the event at hand */
+};
+
+struct rule_set {
+    struct lane *lane;
+    struct list rules; /* in the order of adding */
+};
+
+struct rule_set *rule_set_new(struct lane *lane)
+{
+    struct rule_set *rules = mem_zalloc(sizeof(*rules));
+
+    if (!rules)
+        return NULL;
+    rules->lane = lane;
+    list_init(&rules->rules);
+    return rules;
+}
+
+static void rule_free(struct rule *rule)
+{
+    if (!rule)
+        return;
+    sl_filter_unref(rule->named.filter);
+    mem_free((char *)rule->named.id);
+    mem_free((char *)rule->named.tag);
+    mem_free(rule);
+}
+
+static void drop(struct rule_set *rules, struct rule *rule)
+{
+    deliver_unbind(rules->lane->deliver, rule->subscription);
+    list_remove(&rules->rules, &rule->node);
+    rule_free(rule);
+}
+
+void rule_set_free(struct rule_set *rules)
+{
+    if (!rules)
+        return;
+    LIST_EACH(&rules->rules, node)
+        drop(rules, LIST_OWNER(node, struct rule, node));
+    mem_free(rules);
+}
+
+static struct rule *find(const struct rule_set *rules, struct sl_slice id)
+{
+    LIST_EACH(&rules->rules, node)
+    {
+        struct rule *rule = LIST_OWNER(node, struct rule, node);
+
+        if (sl_slice_is(id, rule->named.id))
+            return rule;
+    }
+    return NULL;
+}
+
+static struct rule *rule_new(struct sl_slice id, struct sl_slice tag, struct sl_filter *filter)
+{
+    struct rule *rule = mem_zalloc(sizeof(*rule));
+
+    if (!rule)
+        return NULL;
+    rule->named.filter = sl_filter_ref(filter);
+    rule->named.id = mem_strndup(id.data, id.size);
+    if (tag.data)
+        rule->named.tag = mem_strndup(tag.data, tag.size);
+    if (!rule->named.id || (tag.data && !rule->named.tag)) {
+        rule_free(rule);
+        return NULL;
+    }
+    return rule;
+}
+
+int rule_set_put(struct rule_set *rules, struct sl_slice id, struct sl_slice tag,
+                 struct sl_filter *filter)
+{
+    struct rule *replaced = find(rules, id);
+    struct rule *rule = rule_new(id, tag, filter);
+
+    if (!rule)
+        return -ENOMEM;
+    if (deliver_bind(rules->lane->deliver, filter, rules->lane, &rule->hit, &rule->subscription) <
+        0) {
+        rule_free(rule);
+        return -ENOMEM;
+    }
+    list_append(&rules->rules, &rule->node);
+    if (replaced)
+        drop(rules, replaced);
+    return 0;
+}
+
+int rule_set_remove(struct rule_set *rules, struct sl_slice id)
+{
+    struct rule *rule = find(rules, id);
+
+    if (!rule)
+        return -ENOENT;
+    drop(rules, rule);
+    return 0;
+}
+
+size_t rule_set_count(const struct rule_set *rules)
+{
+    return rules->rules.count;
+}
+
+bool rule_set_has(const struct rule_set *rules, struct sl_slice id)
+{
+    return find(rules, id) != NULL;
+}
+
+const struct named_rule *rule_set_at(const struct rule_set *rules, size_t place)
+{
+    LIST_EACH(&rules->rules, node)
+    {
+        if (place-- == 0)
+            return &LIST_OWNER(node, struct rule, node)->named;
+    }
+    return NULL;
+}
+
+void rule_set_settle(struct rule_set *rules, struct event *event)
+{
+    struct buffer tail = BUFFER_INIT;
+    const char *separator = "";
+
+    buffer_append_str(&tail, ",\"matching_rules\":[");
+    LIST_EACH(&rules->rules, node)
+    {
+        struct rule *rule = LIST_OWNER(node, struct rule, node);
+
+        if (!rule->hit)
+            continue;
+        rule->hit = false;
+        buffer_append_str(&tail, separator);
+        separator = ",";
+        buffer_append_str(&tail, "{\"id\":");
+        buffer_append_json_string(&tail, sl_slice_str(rule->named.id));
+        if (rule->named.tag) {
+            buffer_append_str(&tail, ",\"tag\":");
+            buffer_append_json_string(&tail, sl_slice_str(rule->named.tag));
+        }
+        buffer_append_char(&tail, '}');
+    }
+    buffer_append_char(&tail, ']');
+    if (tail.failed)
+        outbox_evict_all(&rules->lane->outbox, FAREWELL_INTERNAL);
+    else
+        lane_append(rules->lane, event, buffer_slice(&tail));
+    buffer_done(&tail);
+}
