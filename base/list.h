@@ -16,11 +16,11 @@ struct list {
     size_t count;
 };
 
-#define LIST_OWNER(node, type, member) ((type *)((char *)(node) - offsetof(type, member)))
+#define LIST_OWNER(node, type, member) ((type *)((char *)(node)-offsetof(type, member)))
 
 /* The node's successor is read before the body runs, so that the body may remove `node`. */
-#define LIST_EACH(list, node)                                                                     \
-    for (struct list_node *node = (list)->head.next, *node##_next = node->next;                   \
+#define LIST_EACH(list, node)                                                                      \
+    for (struct list_node *node = (list)->head.next, *node##_next = node->next;                    \
          node != &(list)->head; node = node##_next, node##_next = node->next)
 
 static inline void list_init(struct list *list)

@@ -47,12 +47,12 @@ enum client_place {
 struct client {
     const struct transport *transport;
     enum wire_format wire;
-    bool unchunked;           /* HTTP/1.0 */
+    bool unchunked; /* HTTP/1.0 */
     enum client_place place;
-    struct outbox *outbox;    /* NULL: none */
-    struct list_node node;    /* in one of the outbox's lists, by `place` */
-    uint64_t at;              /* position in the outbox: the next entry it is owed */
-    uint64_t last_sent_ms;    /* clock of the loop; for keep-alives */
+    struct outbox *outbox; /* NULL: none */
+    struct list_node node; /* in one of the outbox's lists, by `place` */
+    uint64_t at;           /* position in the outbox: the next entry it is owed */
+    uint64_t last_sent_ms; /* clock of the loop; for keep-alives */
     uint64_t sent_events;
     uint64_t sent_bytes;
 };

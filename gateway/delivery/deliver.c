@@ -271,10 +271,8 @@ static struct lane *home_lane_new(struct deliver *deliver, const struct client *
 
     if (!lane)
         return NULL;
-    lane->watch = (struct home_watch){.types = types,
-                                      .on_match = on_home_match,
-                                      .on_failed = on_home_failed,
-                                      .watcher = lane};
+    lane->watch = (struct home_watch){
+        .types = types, .on_match = on_home_match, .on_failed = on_home_failed, .watcher = lane};
     if (lane_share(lane, key) < 0 || home_watch(deliver->home, user, &lane->watch) < 0) {
         lane_free(lane);
         return NULL;
@@ -369,7 +367,7 @@ void deliver_event(struct deliver *deliver, struct event *event)
     if (event->id > deliver->cursor)
         deliver->cursor = event->id;
     home_event(deliver->home, event);
-    if (event->kind <= EVENT_UNFOLLOW)
+    if (event_is_for_clients(event))
         match_filters(deliver, event);
 }
 

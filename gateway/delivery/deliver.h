@@ -20,8 +20,8 @@ struct rule_set;
 struct deliver_settings {
     uv_loop_t *loop;
     struct metrics *metrics;
-    uint32_t gather_ms;     /* for clients that ask for nothing else */
-    size_t max_owed_bytes;  /* a client */
+    uint32_t gather_ms;    /* for clients that ask for nothing else */
+    size_t max_owed_bytes; /* a client */
 };
 
 /* NULL: out of memory. */

@@ -30,7 +30,7 @@ struct home_feed {
     struct hash_map *links; /* author id -> struct link */
     bool loaded;
     struct list_node loading; /* in home's list until loaded or failed */
-    struct event **waiting; /* until loaded, in order */
+    struct event **waiting;   /* until loaded, in order */
     size_t waiting_count, waiting_capacity, waiting_bytes;
     char *user;
 };
@@ -270,7 +270,8 @@ static void feed_judge(struct home *home, struct home_feed *feed, struct event *
             feed_fail(home, feed);
             return;
         }
-        if (is_actor && event->kind == EVENT_UNFOLLOW && !sl_slice_is(event->subject.target, feed->user))
+        if (is_actor && event->kind == EVENT_UNFOLLOW &&
+            !sl_slice_is(event->subject.target, feed->user))
             feed_remove(home, feed, event->subject.target);
         if (is_actor || sl_slice_is(event->subject.target, feed->user))
             feed_match(feed, event);
@@ -299,8 +300,7 @@ static void feed_wait(struct home *home, struct home_feed *feed, struct event *e
         feed_fail(home, feed);
 }
 
-void home_loaded(struct home *home, const char *user, const struct sl_slice *followed,
-                 size_t count)
+void home_loaded(struct home *home, const char *user, const struct sl_slice *followed, size_t count)
 {
     struct home_feed *feed = hash_map_get(home->feeds, sl_slice_str(user));
 
@@ -342,7 +342,7 @@ void home_event(struct home *home, struct event *event)
     struct author *author;
 
     LIST_EACH(&home->loading, node)
-        feed_wait(home, LIST_OWNER(node, struct home_feed, loading), event);
+    feed_wait(home, LIST_OWNER(node, struct home_feed, loading), event);
 
     switch (event->kind) {
     case EVENT_POST:

@@ -11,16 +11,17 @@
 struct lane {
     struct outbox outbox;
     struct deliver *deliver;
-    char *key;               /* under which clients find it; NULL: not shared */
+    char *key; /* under which clients find it; NULL: not shared */
     size_t key_size;
-    bool is_subscribed;      /* `subscription` is one */
-    uint32_t subscription;   /* of the one filter */
-    struct rule_set *rules;  /* or of none, but these */
-    struct home_watch watch; /* or of this feed */
+    bool is_subscribed;       /* `subscription` is one */
+    uint32_t subscription;    /* of the one filter */
+    struct rule_set *rules;   /* or of none, but these */
+    struct home_watch watch;  /* or of this feed */
     struct list_node touched; /* rules of it have matched the event at hand */
 };
 
-/* From now on events that match `filter` go to `lane`; named rules are collected first. 0; -ENOMEM. */
+/* From now on events that match `filter` go to `lane`; named rules are collected first. 0; -ENOMEM.
+ */
 int deliver_bind(struct deliver *deliver, struct sl_filter *filter, struct lane *lane,
                  bool *rule_hit, uint32_t *ret_subscription);
 void deliver_unbind(struct deliver *deliver, uint32_t subscription);

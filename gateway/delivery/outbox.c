@@ -71,8 +71,7 @@ void outbox_done(struct outbox *outbox)
 
 bool outbox_is_deserted(const struct outbox *outbox)
 {
-    return list_is_empty(&outbox->in_step) && list_is_empty(&outbox->joining) &&
-           list_is_empty(&outbox->behind);
+    return outbox->members == 0;
 }
 
 static struct list *list_of(struct outbox *outbox, enum client_place place)
@@ -107,23 +106,46 @@ void outbox_join(struct outbox *outbox, struct client *client)
 {
     assert(!client->outbox);
     client->outbox = outbox;
+    outbox->members++;
     client->at = outbox->next;
     move_to(client, outbox->next == outbox->flushed ? CLIENT_IN_STEP : CLIENT_JOINING);
+}
+
+/* Takes the client off the lists; it stays a member, so that the outbox outlives the loop that
+ * found the client broken or too far behind. */
+static void set_aside(struct client *client)
+{
+    if (client->at == client->outbox->first)
+        client->outbox->oldest_moved = true;
+    move_to(client, CLIENT_NOWHERE);
 }
 
 void outbox_leave(struct client *client)
 {
     if (!client->outbox)
         return;
-    if (client->at == client->outbox->first)
-        client->outbox->oldest_moved = true;
-    move_to(client, CLIENT_NOWHERE);
+    set_aside(client);
+    client->outbox->members--;
     client->outbox = NULL;
 }
 
 bool outbox_client_is_served(const struct client *client)
 {
-    return !client->outbox || (client->at == client->outbox->next && client->place != CLIENT_BEHIND);
+    return client->place == CLIENT_NOWHERE ||
+           (client->place != CLIENT_BEHIND && client->at == client->outbox->next);
+}
+
+uint64_t outbox_client_cursor(const struct client *client, uint64_t head)
+{
+    const struct outbox *outbox = client->outbox;
+
+    for (uint64_t p = client->at; outbox && p < outbox->next; p++) {
+        uint64_t id = entry_at(outbox, p)->event->id;
+
+        if (id)
+            return id - 1;
+    }
+    return head;
 }
 
 static int make_room(struct outbox *outbox)
@@ -249,7 +271,7 @@ static void stay_behind(struct client *client, const struct batch *batch, size_t
     pieces[first].iov_base = (char *)pieces[first].iov_base + sent;
     pieces[first].iov_len -= sent;
     if (client->transport->hold(client, pieces + first, count - first) < 0) {
-        outbox_leave(client);
+        set_aside(client);
         client->transport->broken(client);
         return;
     }
@@ -266,7 +288,7 @@ static bool send_batch(struct client *client, const struct batch *batch, uint64_
 
     outbox->counts->sends++;
     if (sent < 0) {
-        outbox_leave(client);
+        set_aside(client);
         client->transport->broken(client);
         return false;
     }
@@ -338,7 +360,7 @@ static void trim(struct outbox *outbox)
         struct client *client = LIST_OWNER(node, struct client, node);
 
         if (bytes_from(outbox, client->at) > outbox->settings.max_owed_bytes) {
-            outbox_leave(client);
+            set_aside(client);
             client->transport->evict(client, FAREWELL_TOO_SLOW);
         } else if (client->at < oldest) {
             oldest = client->at;
@@ -368,7 +390,7 @@ void outbox_flush(struct outbox *outbox, uint64_t now_ms)
     outbox->flushed = target;
     outbox->last_flush_ms = now_ms;
     LIST_EACH(&outbox->joining, node)
-        bring_to(LIST_OWNER(node, struct client, node), target, now_ms);
+    bring_to(LIST_OWNER(node, struct client, node), target, now_ms);
     trim(outbox);
 }
 
@@ -393,7 +415,7 @@ void outbox_evict_all(struct outbox *outbox, enum farewell farewell)
         {
             struct client *client = LIST_OWNER(node, struct client, node);
 
-            outbox_leave(client);
+            set_aside(client);
             client->transport->evict(client, farewell);
         }
     }

@@ -18,7 +18,7 @@
 
 struct outbox_settings {
     enum wire_format wire;
-    bool unchunked;        /* HTTP/1.0: the insides of the chunks */
+    bool unchunked; /* HTTP/1.0: the insides of the chunks */
     uint32_t gather_ms;
     size_t max_owed_bytes; /* a client */
 };
@@ -26,7 +26,7 @@ struct outbox_settings {
 struct outbox_counts {
     uint64_t events; /* deliveries: events times clients */
     uint64_t bytes;
-    uint64_t sends;  /* system calls */
+    uint64_t sends; /* system calls */
 };
 
 struct outbox_entry;
@@ -35,15 +35,17 @@ struct outbox {
     struct outbox_settings settings;
     struct outbox_counts *counts; /* the owner's, added to by every send */
     struct outbox_entry *entries; /* a ring; position p is at p & (capacity - 1) */
-    uint64_t first, flushed, next; /* positions: oldest kept, first unflushed, one past the newest */
-    uint64_t capacity;             /* a power of two, or 0 */
-    uint64_t bytes;                /* of all entries ever appended */
+    uint64_t first, flushed,
+        next;          /* positions: oldest kept, first unflushed, one past the newest */
+    uint64_t capacity; /* a power of two, or 0 */
+    uint64_t bytes;    /* of all entries ever appended */
     struct list in_step, joining, behind;
-    bool oldest_moved;             /* the client furthest behind may have moved on */
-    uint64_t first_unflushed_ms;   /* when the entry at `flushed` was appended */
-    uint64_t last_flush_ms;        /* 0: never */
-    struct list_node node;         /* the owner's: waiting to be flushed */
-    uint64_t due_ms;               /* the owner's: when */
+    size_t members;              /* clients that joined and have not left */
+    bool oldest_moved;           /* the client furthest behind may have moved on */
+    uint64_t first_unflushed_ms; /* when the entry at `flushed` was appended */
+    uint64_t last_flush_ms;      /* 0: never */
+    struct list_node node;       /* the owner's: waiting to be flushed */
+    uint64_t due_ms;             /* the owner's: when */
 };
 
 void outbox_init(struct outbox *outbox, const struct outbox_settings *settings,
@@ -58,6 +60,9 @@ void outbox_leave(struct client *client); /* a client in no outbox is fine */
 bool outbox_is_deserted(const struct outbox *outbox);
 /* Has the client been sent all that it is owed? */
 bool outbox_client_is_served(const struct client *client);
+/* Where the client would go on: just before the first logged event it is owed, or `head`, the
+ * newest event of all, when it has everything. */
+uint64_t outbox_client_cursor(const struct client *client, uint64_t head);
 
 /* Owes `event` to all clients; takes a reference. `tail` (may be absent): what goes before the
  * closing brace, for the one client of an outbox that is not shared; copied. 0; -ENOMEM: nobody

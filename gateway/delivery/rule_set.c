@@ -53,7 +53,7 @@ void rule_set_free(struct rule_set *rules)
     if (!rules)
         return;
     LIST_EACH(&rules->rules, node)
-        drop(rules, LIST_OWNER(node, struct rule, node));
+    drop(rules, LIST_OWNER(node, struct rule, node));
     mem_free(rules);
 }
 

@@ -25,6 +25,7 @@ struct http_request {
     enum http_method method;
     bool is_http_1_0;
     bool is_upgrade;       /* wants to become a WebSocket */
+    bool wants_close;      /* HTTP/1.0, or `Connection: close` */
     struct sl_slice path;  /* as sent, without the query */
     struct sl_slice query; /* as sent, without the `?` */
     struct sl_slice body;  /* of a POST */

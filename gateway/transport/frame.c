@@ -6,12 +6,6 @@
 
 #include "base/alloc.h"
 
-static const char *const event_names[EVENT_KIND_COUNT] = {
-    [EVENT_POST] = "post",         [EVENT_DELETE] = "delete", [EVENT_FOLLOW] = "follow",
-    [EVENT_UNFOLLOW] = "unfollow", [EVENT_HIDE] = "hide",     [EVENT_UNHIDE] = "unhide",
-    [EVENT_MUTE] = "mute",         [EVENT_UNMUTE] = "unmute",
-};
-
 size_t frame_websocket_head(uint8_t opcode, size_t payload_size,
                             unsigned char ret_head[static FRAME_WEBSOCKET_HEAD_SIZE])
 {
@@ -101,7 +95,7 @@ struct sl_slice frame_of_event(struct event *event, enum wire_format wire)
 
     if (frame->data)
         return *frame;
-    append_frame(&buffer, wire, event_names[event->kind], event->id, event->json);
+    append_frame(&buffer, wire, event_kind_name(event->kind), event->id, event->json);
     if (buffer.failed) {
         buffer_done(&buffer);
         return SL_SLICE_NONE;

@@ -1,0 +1,341 @@
+#include "gateway/transport/connection.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "gateway/delivery/deliver.h"
+#include "gateway/delivery/outbox.h"
+#include "gateway/transport/frame.h"
+#include "gateway/transport/server_private.h"
+
+enum {
+    LEAVING_MS = 5000,        /* to read the farewell and answer the close */
+    MAX_HELD_BYTES = 1 << 20, /* of our own messages to a client that does not read */
+    MAX_HELD_COUNT = 256,     /* libwebsockets gives up at 1,023 */
+    RETRY_MIN_MS = 500,
+    RETRY_SPREAD_MS = 4500
+};
+
+static void on_timer(uv_timer_t *timer);
+
+static uint64_t now_of(const struct connection *connection)
+{
+    return uv_now(connection->server->settings.loop);
+}
+
+struct connection *connection_new(struct server *server, struct lws *wsi)
+{
+    struct connection *connection = mem_zalloc(sizeof(*connection));
+
+    if (!connection)
+        return NULL;
+    connection->server = server;
+    connection->wsi = wsi;
+    connection->fd = lws_get_socket_fd(wsi);
+    connection->is_tls = lws_is_ssl(wsi);
+    connection->opened_ms = uv_now(server->settings.loop);
+    uv_timer_init(server->settings.loop, &connection->timer);
+    connection->timer.data = connection;
+    list_append(&server->connections, &connection->node);
+    metric_add(server->settings.metrics, METRIC_CONNECTIONS, 1);
+    metric_add(server->settings.metrics, METRIC_CONNECTIONS_ACCEPTED, 1);
+    return connection;
+}
+
+static void release(uv_handle_t *timer)
+{
+    struct connection *connection = timer->data;
+
+    buffer_done(&connection->incoming);
+    buffer_done(&connection->held);
+    mem_free(connection);
+}
+
+static bool is_stream(enum connection_stage stage)
+{
+    return stage == CONNECTION_STREAM || stage == CONNECTION_WEBSOCKET;
+}
+
+static void log_end(const struct connection *connection)
+{
+    static const char *const wires[WIRE_FORMAT_COUNT] = {"websocket", "ndjson", "delimited", "sse"};
+    static const char *const streams[] = {"filter", "sample", "firehose", "home", "many"};
+    char subject[LOG_QUOTE_SIZE];
+    const char *why =
+        connection->stage != CONNECTION_STREAM && connection->stage != CONNECTION_WEBSOCKET
+            ? farewell_row(connection->farewell)->code
+        : connection->doom == DOOM_BROKEN ? "broken"
+                                          : "client";
+
+    log_info("stream_end",
+             "subject=%s stream=%s transport=%s seconds=%.1f events=%" PRIu64 " bytes=%" PRIu64
+             " why=%s",
+             log_quote(sl_slice_str(connection->request.token.subject), subject),
+             streams[connection->request.stream], wires[connection->request.wire],
+             (double)(now_of(connection) - connection->opened_ms) / 1000,
+             connection->client.sent_events, connection->client.sent_bytes, why);
+}
+
+void connection_gone(struct connection *connection)
+{
+    struct server *server = connection->server;
+
+    connection->wsi = NULL;
+    connection->fd = -1;
+    deliver_leave(&connection->client);
+    if (connection->was_stream) {
+        metric_sub(server->settings.metrics, METRIC_STREAMS, 1);
+        log_end(connection);
+    }
+    if (connection->has_request)
+        stream_request_done(&connection->request);
+    connection->has_request = false;
+    connection->stage = CONNECTION_GONE;
+    if (list_contains(&connection->doom_node))
+        list_remove(&server->doomed, &connection->doom_node);
+    list_remove(&server->connections, &connection->node);
+    metric_sub(server->settings.metrics, METRIC_CONNECTIONS, 1);
+    uv_close((uv_handle_t *)&connection->timer, release);
+}
+
+void connection_doom(struct connection *connection, enum doom doom)
+{
+    struct server *server = connection->server;
+
+    if (connection->stage == CONNECTION_GONE || doom <= connection->doom)
+        return;
+    connection->doom = doom;
+    if (!list_contains(&connection->doom_node))
+        list_append(&server->doomed, &connection->doom_node);
+}
+
+void connection_evict(struct connection *connection, enum farewell farewell)
+{
+    if (connection->doom != DOOM_NONE || !is_stream(connection->stage))
+        return;
+    connection->farewell = farewell;
+    connection->farewell_cursor = outbox_client_cursor(
+        &connection->client, deliver_cursor(connection->server->settings.deliver));
+    connection_doom(connection, DOOM_FAREWELL);
+}
+
+static int join_delivery(struct connection *connection)
+{
+    struct deliver *deliver = connection->server->settings.deliver;
+    const struct stream_request *request = &connection->request;
+
+    switch (request->stream) {
+    case STREAM_FILTER:
+    case STREAM_SAMPLE:
+    case STREAM_FIREHOSE:
+        return deliver_subscribe(deliver, &connection->client, request->filter, request->gather_ms);
+    case STREAM_HOME:
+        return deliver_subscribe_home(deliver, &connection->client,
+                                      sl_slice_str(request->token.subject), request->types,
+                                      request->gather_ms);
+    case STREAM_MANY:
+        return deliver_subscribe_rules(deliver, &connection->client, request->gather_ms,
+                                       &connection->rules);
+    }
+    return -EINVAL;
+}
+
+int connection_start_stream(struct connection *connection, enum connection_stage stage,
+                            const struct transport *transport)
+{
+    struct client *client = &connection->client;
+
+    client->transport = transport;
+    client->wire = connection->request.wire;
+    client->last_sent_ms = now_of(connection);
+    connection->stage = stage;
+    connection->was_stream = true;
+    connection->deadline_ms = 0;
+    metric_add(connection->server->settings.metrics, METRIC_STREAMS, 1);
+    metric_add(connection->server->settings.metrics, METRIC_STREAMS_OPENED, 1);
+    if (join_delivery(connection) < 0)
+        return -ENOMEM;
+    connection_arm(connection);
+    return 0;
+}
+
+void connection_say(struct connection *connection, struct sl_slice frames)
+{
+    struct client *client = &connection->client;
+    struct iovec piece = {(char *)frames.data, frames.size};
+    ssize_t sent = 0;
+
+    if (connection->doom == DOOM_BROKEN || !connection->wsi || frames.size == 0)
+        return;
+    if (!client->transport->is_blocked(client)) {
+        sent = client->transport->send(client, &piece, 1);
+        if (sent < 0) {
+            connection_doom(connection, DOOM_BROKEN);
+            return;
+        }
+    }
+    client->last_sent_ms = now_of(connection);
+    client->sent_bytes += frames.size;
+    piece = (struct iovec){(char *)frames.data + sent, frames.size - (size_t)sent};
+    if (piece.iov_len > 0 && client->transport->hold(client, &piece, 1) < 0)
+        connection_doom(connection, DOOM_BROKEN);
+    if (connection->held.size > MAX_HELD_BYTES || connection->held_count > MAX_HELD_COUNT)
+        connection_doom(connection, DOOM_BROKEN);
+}
+
+/* --- keep-alive, token, deadlines: one timer --- */
+
+static uint64_t keepalive_ms(const struct connection *connection)
+{
+    return connection->server->settings.config->keepalive_ms;
+}
+
+static uint64_t token_left_ms(const struct connection *connection)
+{
+    uint64_t now = clock_wall_ms(), expires = connection->request.token.expires_ms;
+
+    if (expires == 0)
+        return UINT64_MAX;
+    return expires > now ? expires - now : 0;
+}
+
+void connection_arm(struct connection *connection)
+{
+    uint64_t now = now_of(connection);
+    uint64_t wait = UINT64_MAX;
+
+    if (is_stream(connection->stage)) {
+        uint64_t quiet = now - connection->client.last_sent_ms;
+
+        wait = quiet < keepalive_ms(connection) ? keepalive_ms(connection) - quiet : 0;
+        if (token_left_ms(connection) < wait)
+            wait = token_left_ms(connection);
+    } else if (connection->deadline_ms) {
+        wait = connection->deadline_ms > now ? connection->deadline_ms - now : 0;
+    }
+    if (wait == UINT64_MAX)
+        uv_timer_stop(&connection->timer);
+    else
+        uv_timer_start(&connection->timer, on_timer, wait, 0);
+}
+
+static void append_cursor(const struct connection *connection, uint64_t cursor,
+                          struct buffer *frames)
+{
+    char json[64];
+    int length =
+        snprintf(json, sizeof(json), "{\"type\":\"cursor\",\"id\":\"%" PRIu64 "\"}", cursor);
+
+    frame_append_message(frames, connection->client.wire, "cursor", sl_slice(json, (size_t)length));
+}
+
+/* HTTP/1.0 has no chunks: what is in them goes out bare. */
+static struct sl_slice as_sent(const struct connection *connection, const struct buffer *frames)
+{
+    return connection->client.unchunked ? frame_unchunk(buffer_slice(frames))
+                                        : buffer_slice(frames);
+}
+
+static void say_frame(struct connection *connection, struct buffer *frame)
+{
+    if (!frame->failed && frame->size > 0)
+        connection_say(connection, as_sent(connection, frame));
+    buffer_clear(frame);
+}
+
+/* Only a client that has been sent everything: others are busy, and their cursor is older. */
+static void keep_alive(struct connection *connection)
+{
+    struct client *client = &connection->client;
+    uint64_t cursor = deliver_cursor(connection->server->settings.deliver);
+    struct buffer frame = BUFFER_INIT;
+
+    client->last_sent_ms = now_of(connection);
+    if (client->transport->is_blocked(client) || !outbox_client_is_served(client))
+        return;
+    if (connection->pinged_ms) {
+        connection_doom(connection, DOOM_BROKEN);
+        return;
+    }
+    if (client->wire == WIRE_WEBSOCKET)
+        connection->pinged_ms = now_of(connection);
+    frame_append_keepalive(&frame, client->wire, cursor);
+    say_frame(connection, &frame);
+    if (connection->request.cursors && client->wire != WIRE_SSE && cursor) {
+        append_cursor(connection, cursor, &frame);
+        say_frame(connection, &frame);
+    }
+    buffer_done(&frame);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct connection *connection = timer->data;
+    uint64_t now = now_of(connection);
+
+    if (!is_stream(connection->stage)) {
+        if (connection->deadline_ms && now >= connection->deadline_ms)
+            connection_doom(connection, DOOM_BROKEN);
+    } else if (token_left_ms(connection) == 0) {
+        connection_evict(connection, FAREWELL_TOKEN_EXPIRED);
+        return;
+    } else if (now - connection->client.last_sent_ms >= keepalive_ms(connection)) {
+        keep_alive(connection);
+    }
+    if (connection->doom == DOOM_NONE)
+        connection_arm(connection);
+}
+
+/* --- taking leave --- */
+
+static void begin_close(struct connection *connection)
+{
+    connection->stage = CONNECTION_LEFT;
+    if (connection->client.wire == WIRE_WEBSOCKET)
+        websocket_begin_close(connection);
+    else
+        http_stream_begin_close(connection);
+}
+
+/* The message, whatever the socket does not take held; then the end, at the latest at the
+ * deadline. */
+void connection_take_leave(struct connection *connection)
+{
+    struct server *server = connection->server;
+    const struct farewell_row *row = farewell_row(connection->farewell);
+    uint32_t retry_ms =
+        row->come_back ? RETRY_MIN_MS + (uint32_t)(server_random(server) % RETRY_SPREAD_MS) : 0;
+    struct buffer json = BUFFER_INIT, frame = BUFFER_INIT;
+
+    deliver_leave(&connection->client);
+    metric_add(server->settings.metrics, metric_at(METRIC_FAREWELLS, connection->farewell), 1);
+    if (retry_ms) {
+        frame_append_retry(&frame, connection->client.wire, retry_ms);
+        say_frame(connection, &frame);
+    }
+    farewell_print(connection->farewell, connection->farewell_cursor, retry_ms, &json);
+    frame_append_message(&frame, connection->client.wire, "disconnect", buffer_slice(&json));
+    say_frame(connection, &frame);
+    if (connection->client.wire != WIRE_WEBSOCKET && !connection->client.unchunked)
+        connection_say(connection, SL_SLICE("0\r\n\r\n"));
+    buffer_done(&json);
+    buffer_done(&frame);
+
+    connection->stage = CONNECTION_LEAVING;
+    connection->deadline_ms = now_of(connection) + LEAVING_MS;
+    connection_arm(connection);
+    if (!connection->client.transport->is_blocked(&connection->client))
+        begin_close(connection);
+}
+
+void connection_writable(struct connection *connection)
+{
+    if (connection->stage == CONNECTION_LEAVING)
+        begin_close(connection);
+    else if (is_stream(connection->stage))
+        deliver_client_writable(&connection->client);
+}

@@ -1,0 +1,121 @@
+/* gateway/transport/connection.h - inside transport: one connection, from its first request on.
+ *
+ * libwebsockets owns the socket and the wsi; a connection hangs on the wsi as its opaque user data
+ * and goes when the wsi is destroyed. It begins as a plain HTTP exchange and may become a stream:
+ * a WebSocket, or a chunked response whose output we write ourselves (http_stream.c says why).
+ *
+ * A connection is never closed from inside a walk over clients: connection_doom() and the table in
+ * delivery/client.h only note it, and server.c does it before the loop waits again. */
+#pragma once
+
+#include <libwebsockets.h>
+#include <uv.h>
+
+#include "base/buffer.h"
+#include "base/list.h"
+#include "gateway/delivery/client.h"
+#include "gateway/front/request.h"
+#include "gateway/transport/server.h"
+
+struct rule_set;
+
+enum connection_stage {
+    CONNECTION_REQUEST, /* HTTP: being read, or answered with a plain response */
+    CONNECTION_STREAM,  /* HTTP: an endless chunked response */
+    CONNECTION_WEBSOCKET,
+    CONNECTION_LEAVING, /* the farewell is sent or held; then comes the close */
+    CONNECTION_LEFT,    /* the close is under way; the peer or the deadline ends it */
+    CONNECTION_GONE     /* libwebsockets has let go of it */
+};
+
+enum doom {
+    DOOM_NONE,
+    DOOM_FAREWELL, /* say why, then close */
+    DOOM_BROKEN    /* close */
+};
+
+struct connection {
+    struct client client; /* of delivery; first, see connection_of() */
+    struct server *server;
+    struct lws *wsi; /* NULL once gone */
+    int fd;
+    bool is_tls;
+    bool rx_is_off; /* libwebsockets reads no more from an HTTP stream */
+    enum connection_stage stage;
+    bool was_stream; /* it got as far as a stream */
+    enum doom doom;
+    enum farewell farewell;
+    uint64_t farewell_cursor;
+    struct list_node node;         /* in the server's list */
+    struct list_node doom_node;    /* in the server's list of doomed ones */
+    uv_timer_t timer;              /* deadlines: request, keep-alive, token, leaving */
+    uint64_t opened_ms;            /* clocks of the loop from here on */
+    uint64_t deadline_ms;          /* of the request, or of the leaving; 0: none */
+    uint64_t pinged_ms;            /* WebSocket: last ping of ours without an answer; 0: none */
+    struct stream_request request; /* of a stream */
+    bool has_request;
+    struct buffer incoming; /* a request body, or a message in fragments */
+    struct buffer held;     /* HTTP stream, plain: goes out before anything else */
+    unsigned held_count;    /* WebSocket, TLS: writes that libwebsockets holds */
+    bool wants_writable;    /* we asked libwebsockets for a callback */
+    struct rule_set *rules; /* of /v1/stream */
+};
+
+static inline struct connection *connection_of(const struct client *client)
+{
+    return (struct connection *)client;
+}
+
+/* NULL: out of memory. */
+struct connection *connection_new(struct server *server, struct lws *wsi);
+/* The wsi is being destroyed: forgets it; the memory goes after this turn of the loop. */
+void connection_gone(struct connection *connection);
+
+void connection_doom(struct connection *connection, enum doom doom);
+/* Schedules a farewell; the cursor is taken down now. The first reason wins. */
+void connection_evict(struct connection *connection, enum farewell farewell);
+
+/* A stream begins: its request is set, its transport is ready to write. Joins delivery, starts the
+ * keep-alive. 0; -ENOMEM. */
+int connection_start_stream(struct connection *connection, enum connection_stage stage,
+                            const struct transport *transport);
+
+/* Bytes of ours, complete frames, in order with everything else. A client that does not read them
+ * while more and more pile up is broken. */
+void connection_say(struct connection *connection, struct sl_slice frames);
+
+/* Sets the timer to the next deadline. */
+void connection_arm(struct connection *connection);
+
+/* The socket has room and nothing is held: goes on with what delivery owes, or with leaving. */
+void connection_writable(struct connection *connection);
+
+/* Says farewell now; not from inside a walk over clients. */
+void connection_take_leave(struct connection *connection);
+
+/* --- websocket.c --- */
+
+extern const struct transport websocket_transport;
+
+/* What libwebsockets asks of a WebSocket; the callback's return value. */
+int websocket_callback(struct connection *connection, enum lws_callback_reasons reason, void *in,
+                       size_t size);
+/* The farewell message has been said and everything held is gone: the close handshake. */
+void websocket_begin_close(struct connection *connection);
+
+/* --- http_stream.c --- */
+
+extern const struct transport http_stream_transport;
+
+/* Sends the response head and takes the output over. 0, or negative: close the connection. */
+int http_stream_open(struct connection *connection, bool is_http_1_0, struct sl_slice cors);
+void http_stream_on_writable(struct connection *connection); /* LWS_CALLBACK_HTTP_WRITEABLE: TLS */
+/* Everything is sent: waits for the peer to close. */
+void http_stream_begin_close(struct connection *connection);
+/* One watcher for the sockets of all plain HTTP streams. 0 or a negative errno. */
+int http_stream_watch_start(struct server *server);
+void http_stream_watch_stop(struct server *server);
+
+/* --- rules.c: the conversation on /v1/stream --- */
+
+void rules_message(struct connection *connection, struct sl_slice message);

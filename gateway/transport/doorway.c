@@ -1,0 +1,420 @@
+/* doorway.c - one visitor per connection whose first head has not come yet.
+ *
+ * Most heads are there when the connection is accepted, so the first read is tried at once and
+ * the usual visitor never waits. The others get a poll handle; a list in order of arrival, all with
+ * the same time limit, needs one timer. A visitor that is refused is answered, then its input is
+ * read and thrown away until it closes, for closing over unread bytes would reset the connection
+ * and could take the answer with it. */
+#include "gateway/transport/doorway.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "gateway/front/http.h"
+#include "gateway/transport/request_head.h"
+
+enum { ACCEPTS_PER_TURN = 64, READ_SIZE = 16384, LINGER_MS = 2000, TOSSED_MAX = 4 << 20 };
+
+struct visitor {
+    struct doorway *doorway;
+    uv_poll_t poll;
+    int fd;
+    struct buffer bytes;
+    bool is_refused; /* answered; what still comes is thrown away */
+    size_t tossed;
+    uint64_t deadline_ms;
+    struct list_node node; /* in `waiting` or `leaving`: both in order of deadline */
+};
+
+struct doorway {
+    struct doorway_settings settings;
+    uv_poll_t *accepting; /* NULL: stopped */
+    uv_timer_t *timer;
+    struct list waiting; /* for the rest of their head */
+    struct list leaving; /* refused */
+    int spare_fd;        /* given up to accept and close when descriptors run out */
+    struct log_rate exhausted_rate;
+    struct buffer head;    /* scratch */
+    char input[READ_SIZE]; /* of one read */
+};
+
+static void free_handle(uv_handle_t *handle)
+{
+    mem_free(handle);
+}
+
+static void arm_timer(struct doorway *doorway);
+
+/* --- visitors --- */
+
+static void visitor_release(uv_handle_t *poll)
+{
+    struct visitor *visitor = LIST_OWNER(poll, struct visitor, poll);
+
+    if (visitor->fd >= 0)
+        close(visitor->fd);
+    buffer_done(&visitor->bytes);
+    mem_free(visitor);
+}
+
+static void visitor_end(struct visitor *visitor)
+{
+    struct doorway *doorway = visitor->doorway;
+
+    list_remove(visitor->is_refused ? &doorway->leaving : &doorway->waiting, &visitor->node);
+    metric_set(doorway->settings.metrics, METRIC_HANDSHAKES_PENDING, doorway->waiting.count);
+    uv_close((uv_handle_t *)&visitor->poll, visitor_release);
+}
+
+static void refusal_print(const struct http_refusal *refusal, struct buffer *response)
+{
+    struct buffer json = BUFFER_INIT;
+
+    http_refusal_print(refusal, &json);
+    buffer_append_format(response,
+                         "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\n"
+                         "Content-Length: %zu\r\nCache-Control: no-store\r\n",
+                         refusal->status, http_reason(refusal->status), json.size);
+    if (refusal->retry_after_s)
+        buffer_append_format(response, "Retry-After: %u\r\n", refusal->retry_after_s);
+    buffer_append_str(response, "Connection: close\r\n\r\n");
+    buffer_append_slice(response, buffer_slice(&json));
+    if (json.failed)
+        response->failed = true;
+    buffer_done(&json);
+}
+
+static void answer(int fd, const struct http_refusal *refusal)
+{
+    struct buffer response = BUFFER_INIT;
+
+    refusal_print(refusal, &response);
+    if (!response.failed && send(fd, response.data, response.size, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+        log_debug("refusal_unsent", "errno=%d", errno);
+    buffer_done(&response);
+    shutdown(fd, SHUT_WR);
+}
+
+static void visitor_refuse(struct visitor *visitor, const struct http_refusal *refusal)
+{
+    struct doorway *doorway = visitor->doorway;
+
+    metric_add(doorway->settings.metrics, METRIC_REFUSED_AT_DOOR, 1);
+    answer(visitor->fd, refusal);
+    list_remove(&doorway->waiting, &visitor->node);
+    buffer_done(&visitor->bytes);
+    visitor->is_refused = true;
+    visitor->deadline_ms = uv_now(doorway->settings.loop) + LINGER_MS;
+    list_append(&doorway->leaving, &visitor->node);
+    arm_timer(doorway);
+}
+
+/* Reads what there is into scratch and forgets it. */
+static void visitor_toss(struct visitor *visitor)
+{
+    char room[READ_SIZE];
+    ssize_t size = recv(visitor->fd, room, sizeof(room), MSG_DONTWAIT);
+
+    if (size < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    visitor->tossed += size > 0 ? (size_t)size : 0;
+    if (size <= 0 || visitor->tossed > TOSSED_MAX)
+        visitor_end(visitor);
+}
+
+/* --- heads --- */
+
+enum progress { PROGRESS_MORE, PROGRESS_COMPLETE, PROGRESS_REFUSED, PROGRESS_BROKEN };
+
+/* What has come of a request. */
+struct reading {
+    struct sl_slice bytes; /* all of it; in the doorway's input or in the visitor's buffer */
+    size_t head_size;
+    struct http_refusal refusal;
+};
+
+/* One read. A head that is there at once is not copied; `earlier` collects one in pieces. */
+static enum progress read_head(struct doorway *doorway, int fd, struct buffer *earlier,
+                               struct reading *reading)
+{
+    size_t max = doorway->settings.max_head_bytes;
+    ssize_t size = recv(fd, doorway->input, sizeof(doorway->input), MSG_DONTWAIT);
+
+    if (size < 0 && (errno == EAGAIN || errno == EINTR))
+        return PROGRESS_MORE;
+    if (size <= 0)
+        return PROGRESS_BROKEN;
+    reading->bytes = sl_slice(doorway->input, (size_t)size);
+    reading->head_size = earlier->size ? 0 : request_head_end(reading->bytes);
+    if (reading->head_size == 0) {
+        buffer_append_slice(earlier, reading->bytes);
+        if (earlier->failed)
+            return PROGRESS_BROKEN;
+        reading->bytes = buffer_slice(earlier);
+        reading->head_size = request_head_end(reading->bytes);
+    }
+    if (reading->head_size > max || (reading->head_size == 0 && reading->bytes.size > max)) {
+        http_refuse(&reading->refusal, 431, "headers_too_large", NULL,
+                    "the request line and headers may have %zu bytes", max);
+        return PROGRESS_REFUSED;
+    }
+    return reading->head_size ? PROGRESS_COMPLETE : PROGRESS_MORE;
+}
+
+/* Makes the head fit for libwebsockets and hands the connection over: COMPLETE, and `fd` is gone;
+ * or REFUSED or BROKEN. Nothing may watch `fd` any more. */
+static enum progress admit(struct doorway *doorway, int fd, struct reading *reading)
+{
+    static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    struct sl_slice body = sl_slice_from(reading->bytes, reading->head_size);
+    struct buffer *head = &doorway->head;
+    struct request_head facts;
+    int r;
+
+    buffer_clear(head);
+    r = request_head_rewrite(sl_slice(reading->bytes.data, reading->head_size),
+                             doorway->settings.max_body_bytes, head, &facts, &reading->refusal);
+    if (r < 0)
+        return r == -EPROTO ? PROGRESS_REFUSED : PROGRESS_BROKEN;
+    buffer_append_slice(head, body);
+    if (head->failed)
+        return PROGRESS_BROKEN;
+    if (facts.expects_continue && body.size == 0 &&
+        send(fd, go_on, sizeof(go_on) - 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+        return PROGRESS_BROKEN;
+    doorway->settings.admit(doorway->settings.owner, fd, head->data, head->size);
+    return PROGRESS_COMPLETE;
+}
+
+static void visitor_ready(uv_poll_t *poll, int status, int events)
+{
+    struct visitor *visitor = LIST_OWNER(poll, struct visitor, poll);
+    struct reading reading;
+    enum progress progress;
+
+    (void)events;
+    if (status < 0) {
+        visitor_end(visitor);
+        return;
+    }
+    if (visitor->is_refused) {
+        visitor_toss(visitor);
+        return;
+    }
+    progress = read_head(visitor->doorway, visitor->fd, &visitor->bytes, &reading);
+    if (progress == PROGRESS_COMPLETE) {
+        uv_poll_stop(poll); /* the next owner watches the descriptor itself */
+        progress = admit(visitor->doorway, visitor->fd, &reading);
+        if (progress == PROGRESS_COMPLETE)
+            visitor->fd = -1;
+    }
+    if (progress == PROGRESS_REFUSED) {
+        visitor_refuse(visitor, &reading.refusal);
+        uv_poll_start(poll, UV_READABLE, visitor_ready);
+    } else if (progress != PROGRESS_MORE) {
+        visitor_end(visitor);
+    }
+}
+
+/* A connection whose head is not there yet, or that was refused at once, stays as a visitor. Takes
+ * `fd` and `bytes` whatever happens. */
+static void visitor_new(struct doorway *doorway, int fd, struct buffer *bytes,
+                        const struct http_refusal *refusal)
+{
+    struct visitor *visitor = mem_zalloc(sizeof(*visitor));
+
+    if (!visitor || uv_poll_init(doorway->settings.loop, &visitor->poll, fd) < 0) {
+        mem_free(visitor);
+        buffer_done(bytes);
+        close(fd);
+        return;
+    }
+    visitor->doorway = doorway;
+    visitor->fd = fd;
+    visitor->bytes = *bytes;
+    visitor->deadline_ms = uv_now(doorway->settings.loop) + doorway->settings.timeout_ms;
+    list_append(&doorway->waiting, &visitor->node);
+    if (refusal)
+        visitor_refuse(visitor, refusal);
+    metric_set(doorway->settings.metrics, METRIC_HANDSHAKES_PENDING, doorway->waiting.count);
+    uv_poll_start(&visitor->poll, UV_READABLE, visitor_ready);
+    arm_timer(doorway);
+}
+
+/* --- time --- */
+
+static struct visitor *first_of(struct list *list)
+{
+    struct list_node *node = list_first(list);
+
+    return node ? LIST_OWNER(node, struct visitor, node) : NULL;
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct doorway *doorway = timer->data;
+    uint64_t now = uv_now(doorway->settings.loop);
+    struct http_refusal refusal;
+    struct visitor *visitor;
+
+    http_refuse(&refusal, 408, "request_timeout", NULL, "the request took too long to arrive");
+    while ((visitor = first_of(&doorway->waiting)) && visitor->deadline_ms <= now) {
+        if (visitor->bytes.size > 0)
+            visitor_refuse(visitor, &refusal);
+        else
+            visitor_end(visitor); /* nothing was asked, so nothing is answered */
+    }
+    while ((visitor = first_of(&doorway->leaving)) && visitor->deadline_ms <= now)
+        visitor_end(visitor);
+    arm_timer(doorway);
+}
+
+static void arm_timer(struct doorway *doorway)
+{
+    struct visitor *waiting = first_of(&doorway->waiting), *leaving = first_of(&doorway->leaving);
+    uint64_t now = uv_now(doorway->settings.loop), due = UINT64_MAX;
+
+    if (waiting)
+        due = waiting->deadline_ms;
+    if (leaving && leaving->deadline_ms < due)
+        due = leaving->deadline_ms;
+    if (due == UINT64_MAX)
+        uv_timer_stop(doorway->timer);
+    else
+        uv_timer_start(doorway->timer, on_timer, due > now ? due - now : 0, 0);
+}
+
+/* --- accepting --- */
+
+static void welcome(struct doorway *doorway, int fd)
+{
+    struct buffer bytes = BUFFER_INIT;
+    struct reading reading;
+    enum progress progress;
+    int on = 1;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* we gather ourselves */
+    if (doorway->settings.is_tls) {
+        doorway->settings.admit(doorway->settings.owner, fd, NULL, 0);
+        return;
+    }
+    progress = read_head(doorway, fd, &bytes, &reading);
+    if (progress == PROGRESS_COMPLETE)
+        progress = admit(doorway, fd, &reading);
+    if (progress == PROGRESS_MORE && doorway->waiting.count >= doorway->settings.max_pending) {
+        metric_add(doorway->settings.metrics, METRIC_HANDSHAKES_DROPPED, 1);
+        progress = PROGRESS_BROKEN;
+    }
+    switch (progress) {
+    case PROGRESS_MORE:
+        visitor_new(doorway, fd, &bytes, NULL);
+        return;
+    case PROGRESS_REFUSED:
+        visitor_new(doorway, fd, &bytes, &reading.refusal);
+        return;
+    case PROGRESS_BROKEN:
+        close(fd);
+        break;
+    case PROGRESS_COMPLETE:
+        break;
+    }
+    buffer_done(&bytes);
+}
+
+/* Out of descriptors, the pending connection would wake the loop for ever: the spare one is given
+ * up to accept it and hang up on it. */
+static void shed(struct doorway *doorway)
+{
+    uint64_t held_back;
+    int fd;
+
+    metric_add(doorway->settings.metrics, METRIC_ACCEPT_EXHAUSTED, 1);
+    if (log_rate_allows(&doorway->exhausted_rate, uv_now(doorway->settings.loop), &held_back))
+        log_error("out_of_descriptors", "held_back=%" PRIu64 " advice=\"raise LimitNOFILE\"",
+                  held_back);
+    if (doorway->spare_fd >= 0)
+        close(doorway->spare_fd);
+    fd = accept4(doorway->settings.listener, NULL, NULL, SOCK_CLOEXEC);
+    if (fd >= 0)
+        close(fd);
+    doorway->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static void on_connections(uv_poll_t *accepting, int status, int events)
+{
+    struct doorway *doorway = accepting->data;
+
+    (void)status;
+    (void)events;
+    for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
+        int fd = accept4(doorway->settings.listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+        if (fd >= 0) {
+            welcome(doorway, fd);
+            continue;
+        }
+        if (errno == EMFILE || errno == ENFILE)
+            shed(doorway);
+        else if (errno == EAGAIN || errno == EWOULDBLOCK)
+            return;
+        /* ECONNABORTED and the like concern that one connection. */
+    }
+}
+
+struct doorway *doorway_new(const struct doorway_settings *settings)
+{
+    struct doorway *doorway = mem_zalloc(sizeof(*doorway));
+
+    if (!doorway)
+        return NULL;
+    doorway->settings = *settings;
+    list_init(&doorway->waiting);
+    list_init(&doorway->leaving);
+    doorway->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    doorway->accepting = mem_zalloc(sizeof(*doorway->accepting));
+    doorway->timer = mem_zalloc(sizeof(*doorway->timer));
+    if (!doorway->accepting || !doorway->timer || doorway->spare_fd < 0 ||
+        uv_poll_init(settings->loop, doorway->accepting, settings->listener) < 0) {
+        if (doorway->spare_fd >= 0)
+            close(doorway->spare_fd);
+        mem_free(doorway->accepting);
+        mem_free(doorway->timer);
+        mem_free(doorway);
+        return NULL;
+    }
+    uv_timer_init(settings->loop, doorway->timer);
+    doorway->timer->data = doorway->accepting->data = doorway;
+    uv_poll_start(doorway->accepting, UV_READABLE, on_connections);
+    return doorway;
+}
+
+void doorway_stop(struct doorway *doorway)
+{
+    if (doorway->accepting)
+        uv_close((uv_handle_t *)doorway->accepting, free_handle);
+    doorway->accepting = NULL;
+}
+
+void doorway_free(struct doorway *doorway)
+{
+    if (!doorway)
+        return;
+    doorway_stop(doorway);
+    LIST_EACH(&doorway->waiting, waiting)
+    visitor_end(LIST_OWNER(waiting, struct visitor, node));
+    LIST_EACH(&doorway->leaving, leaving)
+    visitor_end(LIST_OWNER(leaving, struct visitor, node));
+    uv_close((uv_handle_t *)doorway->timer, free_handle);
+    close(doorway->spare_fd);
+    buffer_done(&doorway->head);
+    mem_free(doorway);
+}

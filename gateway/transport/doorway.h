@@ -1,0 +1,47 @@
+/* gateway/transport/doorway.h - from the listening socket to libwebsockets.
+ *
+ * Accepts connections and, on plain sockets, reads the first request's head itself, whole, before
+ * libwebsockets sees a byte. That is what makes exact answers possible where libwebsockets 4.1
+ * closes without a word or goes wrong:
+ *
+ *   - a head that is too large (431), malformed (400), too slow (408), a method nobody knows (501);
+ *   - a request body without a length (411) or too long (413); `Expect: 100-continue`;
+ *   - `Upgrade` to anything but a WebSocket is ignored, as RFC 9110 allows;
+ *   - `;` in a query is data, not a separator;
+ *   - a token in Sec-WebSocket-Protocol, which libwebsockets reads into 128 bytes, travels on in
+ *     a header of our own.
+ *
+ * Connections over TLS, and later requests on the same connection, go straight to libwebsockets. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "gateway/ops/metrics.h"
+
+/* The header in which the doorway passes the `bearer.` subprotocol on; refused from outside. */
+#define DOORWAY_TOKEN_HEADER "x-sluice-protocol-token:"
+
+struct doorway;
+
+struct doorway_settings {
+    uv_loop_t *loop;
+    int listener;
+    bool is_tls;
+    size_t max_head_bytes;
+    size_t max_body_bytes;
+    uint32_t timeout_ms;
+    unsigned max_pending; /* connections whose head has not come yet */
+    struct metrics *metrics;
+    /* A connection whose head is complete: `head` and perhaps more has been read from `fd`, which
+     * the callee owns now. Over TLS nothing was read. */
+    void (*admit)(void *owner, int fd, const char *head, size_t size);
+    void *owner;
+};
+
+/* Accepts at once. NULL: out of memory or descriptors. */
+struct doorway *doorway_new(const struct doorway_settings *settings);
+/* Accepts no more; what is half read may still come in. */
+void doorway_stop(struct doorway *doorway);
+void doorway_free(struct doorway *doorway);

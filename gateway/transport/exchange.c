@@ -1,0 +1,385 @@
+#include "gateway/transport/exchange.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "gateway/transport/lws_request.h"
+#include "gateway/transport/server_private.h"
+
+enum { RETRY_AFTER_S = 2 };
+
+/* --- plain answers --- */
+
+struct answer {
+    int status;
+    const char *content_type; /* NULL: no body */
+    struct sl_slice headers;  /* more of them, each with its CRLF */
+    struct sl_slice body;
+    bool close;
+};
+
+/* libwebsockets keeps what the socket does not take and finishes before the next request. */
+static int respond(struct connection *connection, const struct http_request *http,
+                   const struct answer *answer)
+{
+    struct buffer *out = &connection->server->scratch;
+    bool close = answer->close || http->wants_close;
+
+    buffer_clear(out);
+    buffer_append_format(out, "HTTP/1.%c %d %s\r\n", http->is_http_1_0 ? '0' : '1', answer->status,
+                         http_reason(answer->status));
+    if (answer->content_type)
+        buffer_append_format(out, "Content-Type: %s\r\n", answer->content_type);
+    if (answer->status != 204)
+        buffer_append_format(out, "Content-Length: %zu\r\n", answer->body.size);
+    buffer_append_str(out, "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n");
+    buffer_append_slice(out, answer->headers);
+    if (close)
+        buffer_append_str(out, "Connection: close\r\n");
+    buffer_append_str(out, "\r\n");
+    if (http->method != HTTP_HEAD)
+        buffer_append_slice(out, answer->body);
+    if (out->failed ||
+        lws_write(connection->wsi, (unsigned char *)out->data, out->size, LWS_WRITE_HTTP) < 0)
+        return -1;
+    connection->deadline_ms = 0;
+    connection_arm(connection);
+    buffer_done(&connection->incoming);
+    return close || lws_http_transaction_completed(connection->wsi) ? -1 : 0;
+}
+
+static void append_cors(const struct connection *connection, const struct http_request *http,
+                        struct buffer *headers)
+{
+    if (!http->origin.data)
+        return;
+    buffer_append_str(headers, "Vary: Origin\r\n");
+    if (!origin_is_allowed(connection->server->settings.origins, http->origin, http->host))
+        return;
+    buffer_append_format(headers,
+                         "Access-Control-Allow-Origin: %.*s\r\n"
+                         "Access-Control-Expose-Headers: Retry-After, WWW-Authenticate\r\n",
+                         SL_SLICE_ARG(http->origin));
+}
+
+static int refuse(struct connection *connection, const struct http_request *http,
+                  const struct http_refusal *refusal)
+{
+    struct server *server = connection->server;
+    struct buffer headers = BUFFER_INIT, body = BUFFER_INIT;
+    uint64_t held_back;
+    int r;
+
+    metric_add(server->settings.metrics, METRIC_REFUSED_REQUESTS, 1);
+    if (log_rate_allows(&server->refusal_rate, uv_now(server->settings.loop), &held_back))
+        log_info("refused", "status=%d code=%s param=%s held_back=%" PRIu64, refusal->status,
+                 refusal->code, refusal->param ? refusal->param : "-", held_back);
+    append_cors(connection, http, &headers);
+    if (refusal->www_authenticate)
+        buffer_append_format(&headers, "WWW-Authenticate: %s\r\n", refusal->www_authenticate);
+    if (refusal->allow)
+        buffer_append_format(&headers, "Allow: %s\r\n", refusal->allow);
+    if (refusal->retry_after_s)
+        buffer_append_format(&headers, "Retry-After: %u\r\n", refusal->retry_after_s);
+    if (refusal->status == 426)
+        buffer_append_str(&headers, "Sec-WebSocket-Version: 13\r\n");
+    http_refusal_print(refusal, &body);
+    r = headers.failed || body.failed
+            ? -1
+            : respond(connection, http,
+                      &(struct answer){.status = refusal->status,
+                                       .content_type = "application/json",
+                                       .headers = buffer_slice(&headers),
+                                       .body = buffer_slice(&body),
+                                       .close = http->method != HTTP_GET || http->is_upgrade});
+    buffer_done(&headers);
+    buffer_done(&body);
+    return r;
+}
+
+/* --- streams --- */
+
+/* What the front does not know: whether this server can take another stream now. */
+static int check_admission(struct connection *connection, struct http_refusal *refusal)
+{
+    struct server *server = connection->server;
+    uint64_t connections = metrics_sum(server->settings.board, METRIC_CONNECTIONS);
+
+    if (server->is_draining) {
+        http_refuse(refusal, 503, "draining", NULL, "this server is shutting down");
+    } else if (!server->is_ready) {
+        http_refuse(refusal, 503, "redis_away", NULL, "the source of events is not reachable now");
+    } else if (connections > server->settings.config->max_connections) {
+        http_refuse(refusal, 429, "too_many_connections", NULL,
+                    "this server has as many connections as it may");
+    } else {
+        return 0;
+    }
+    refusal->retry_after_s = RETRY_AFTER_S;
+    return -EPROTO;
+}
+
+static int read_stream_request(struct connection *connection, enum stream_kind stream,
+                               const struct http_request *http, struct http_refusal *refusal)
+{
+    struct server *server = connection->server;
+    enum token_fault fault = TOKEN_OK;
+    int r;
+
+    r = stream_request_read(&server->settings.front, stream, http, clock_wall_ms(),
+                            &connection->request, refusal, &fault);
+    if (fault != TOKEN_OK) {
+        metric_add(server->settings.metrics, metric_at(METRIC_TOKENS_REFUSED, fault - 1), 1);
+        log_debug("token_refused", "fault=%s", token_fault_name(fault));
+    }
+    if (r == -ENOMEM) {
+        r = http_refuse(refusal, 503, "no_memory", NULL, "out of memory");
+        refusal->retry_after_s = RETRY_AFTER_S;
+    }
+    if (r < 0)
+        return r;
+    connection->has_request = true;
+    return check_admission(connection, refusal);
+}
+
+static int begin_stream(struct connection *connection, enum stream_kind stream,
+                        const struct http_request *http)
+{
+    struct buffer cors = BUFFER_INIT;
+    struct http_refusal refusal;
+    int r;
+
+    if (read_stream_request(connection, stream, http, &refusal) < 0)
+        return refuse(connection, http, &refusal);
+    append_cors(connection, http, &cors);
+    r = cors.failed ? -ENOMEM
+                    : http_stream_open(connection, http->is_http_1_0, buffer_slice(&cors));
+    buffer_done(&cors);
+    buffer_done(&connection->incoming);
+    return r < 0 ? -1 : 0;
+}
+
+static int answer_preflight(struct connection *connection, const struct http_request *http)
+{
+    struct buffer headers = BUFFER_INIT;
+    int r;
+
+    append_cors(connection, http, &headers);
+    buffer_append_str(&headers, "Access-Control-Allow-Methods: GET, POST, OPTIONS\r\n"
+                                "Access-Control-Allow-Headers: Authorization, Content-Type, "
+                                "Last-Event-ID\r\n"
+                                "Access-Control-Max-Age: 600\r\n"
+                                "Allow: GET, POST, OPTIONS\r\n");
+    r = headers.failed
+            ? -1
+            : respond(connection, http,
+                      &(struct answer){.status = 204, .headers = buffer_slice(&headers)});
+    buffer_done(&headers);
+    return r;
+}
+
+/* --- for operators --- */
+
+static int answer_text(struct connection *connection, const struct http_request *http, int status,
+                       const char *text)
+{
+    return respond(connection, http,
+                   &(struct answer){.status = status,
+                                    .content_type = "text/plain; charset=utf-8",
+                                    .body = sl_slice_str(text)});
+}
+
+static int answer_health(struct connection *connection, const struct http_request *http)
+{
+    return answer_text(connection, http, 200, "ok\n");
+}
+
+static int answer_readiness(struct connection *connection, const struct http_request *http)
+{
+    const struct server *server = connection->server;
+
+    if (server->is_ready)
+        return answer_text(connection, http, 200, "ready\n");
+    return answer_text(connection, http, 503,
+                       server->is_draining ? "draining\n" : "not subscribed to Redis\n");
+}
+
+static int answer_metrics(struct connection *connection, const struct http_request *http)
+{
+    struct buffer text = BUFFER_INIT;
+    int r;
+
+    metrics_print(connection->server->settings.board, &text);
+    r = text.failed ? -1
+                    : respond(connection, http,
+                              &(struct answer){.status = 200,
+                                               .content_type = "text/plain; version=0.0.4",
+                                               .body = buffer_slice(&text)});
+    buffer_done(&text);
+    return r;
+}
+
+static const struct {
+    const char *path;
+    int (*answer)(struct connection *connection, const struct http_request *http);
+} pages[] = {
+    {"/healthz", answer_health},
+    {"/readyz", answer_readiness},
+    {"/metrics", answer_metrics},
+};
+
+/* --- where a request goes --- */
+
+static int refuse_method(struct connection *connection, const struct http_request *http,
+                         const char *allow)
+{
+    struct http_refusal refusal;
+
+    http_refuse(&refusal, 405, "method_not_allowed", NULL, "this path takes %s", allow);
+    refusal.allow = allow;
+    return refuse(connection, http, &refusal);
+}
+
+static int route(struct connection *connection, const struct http_request *http)
+{
+    struct http_refusal refusal;
+    enum stream_kind stream;
+
+    if (stream_path(http->path, &stream)) {
+        if (http->method == HTTP_OPTIONS)
+            return answer_preflight(connection, http);
+        if (http->method != HTTP_GET && http->method != HTTP_POST)
+            return refuse_method(connection, http, "GET, POST, OPTIONS");
+        return begin_stream(connection, stream, http);
+    }
+    for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++) {
+        if (!sl_slice_is(http->path, pages[i].path))
+            continue;
+        if (http->method != HTTP_GET && http->method != HTTP_HEAD)
+            return refuse_method(connection, http, "GET, HEAD");
+        return pages[i].answer(connection, http);
+    }
+    http_refuse(&refusal, 404, "not_found", NULL, "there is nothing at this path");
+    return refuse(connection, http, &refusal);
+}
+
+/* -1: no such header or not a number (the doorway has refused those on first requests). */
+static int64_t content_length(struct lws *wsi)
+{
+    char text[24], *end;
+    long long length;
+
+    if (lws_hdr_copy(wsi, text, sizeof(text), WSI_TOKEN_HTTP_CONTENT_LENGTH) <= 0)
+        return -1;
+    length = strtoll(text, &end, 10);
+    return *end == '\0' && length >= 0 ? length : -1;
+}
+
+static int wait_for_body(struct connection *connection)
+{
+    const struct config *config = connection->server->settings.config;
+
+    connection->deadline_ms =
+        uv_now(connection->server->settings.loop) + config->handshake_timeout_ms;
+    connection_arm(connection);
+    return 0;
+}
+
+int exchange_begin(struct connection *connection)
+{
+    struct server *server = connection->server;
+    struct http_refusal refusal;
+    struct http_request http;
+    int64_t length = content_length(connection->wsi);
+
+    if (lws_request_read(connection->wsi, false, &server->request_room, &http) < 0)
+        return -1;
+    if (http.method == HTTP_POST && length < 0) {
+        http_refuse(&refusal, 411, "length_required", NULL, "a request body needs Content-Length");
+        return refuse(connection, &http, &refusal);
+    }
+    if (length > (int64_t)server->settings.config->max_request_bytes) {
+        http_refuse(&refusal, 413, "body_too_large", NULL,
+                    "the request body may have %" PRIu64 " bytes",
+                    server->settings.config->max_request_bytes);
+        return refuse(connection, &http, &refusal);
+    }
+    if (length > 0 && http.method != HTTP_GET)
+        return wait_for_body(connection);
+    return route(connection, &http);
+}
+
+int exchange_body(struct connection *connection, struct sl_slice part)
+{
+    size_t max = connection->server->settings.config->max_request_bytes;
+
+    if (connection->stage != CONNECTION_REQUEST)
+        return 0; /* a GET with a body, already streaming */
+    if (connection->incoming.size + part.size > max)
+        return -1;
+    buffer_append_slice(&connection->incoming, part);
+    return connection->incoming.failed ? -1 : 0;
+}
+
+/* libwebsockets may come here again for input after the body: a stream does not begin twice. */
+int exchange_body_complete(struct connection *connection)
+{
+    struct server *server = connection->server;
+    struct http_request http;
+
+    if (connection->stage != CONNECTION_REQUEST)
+        return 0;
+    if (lws_request_read(connection->wsi, false, &server->request_room, &http) < 0)
+        return -1;
+    http.body = buffer_slice(&connection->incoming);
+    return route(connection, &http);
+}
+
+/* What libwebsockets would hang up on without a word. */
+static int check_handshake(struct connection *connection, struct http_refusal *refusal)
+{
+    struct lws *wsi = connection->wsi;
+    char value[128];
+
+    if (lws_hdr_copy(wsi, value, sizeof(value), WSI_TOKEN_UPGRADE) < 0 ||
+        strcasecmp(value, "websocket") != 0)
+        return http_refuse(refusal, 400, "bad_request", NULL, "only websocket may be upgraded to");
+    if (lws_hdr_copy(wsi, value, sizeof(value), WSI_TOKEN_CONNECTION) < 0 ||
+        !strcasestr(value, "upgrade"))
+        return http_refuse(refusal, 400, "bad_request", NULL,
+                           "a WebSocket handshake needs Connection: Upgrade");
+    if (lws_hdr_copy(wsi, value, sizeof(value), WSI_TOKEN_VERSION) < 0 || strcmp(value, "13") != 0)
+        return http_refuse(refusal, 426, "websocket_version", NULL,
+                           "Sec-WebSocket-Version must be 13");
+    if (lws_hdr_total_length(wsi, WSI_TOKEN_KEY) != 24)
+        return http_refuse(refusal, 400, "bad_request", NULL,
+                           "Sec-WebSocket-Key is missing or malformed");
+    return 0;
+}
+
+int exchange_upgrade(struct connection *connection)
+{
+    struct server *server = connection->server;
+    struct http_refusal refusal;
+    struct http_request http;
+    enum stream_kind stream;
+
+    if (lws_request_read(connection->wsi, true, &server->request_room, &http) < 0)
+        return -1;
+    if (!stream_path(http.path, &stream))
+        http_refuse(&refusal, 404, "not_found", NULL, "there is no stream at this path");
+    else if (http.method != HTTP_GET)
+        return refuse_method(connection, &http, "GET");
+    else if (!origin_is_allowed(server->settings.origins, http.origin, http.host))
+        http_refuse(&refusal, 403, "origin_not_allowed", NULL,
+                    "pages from this origin may not connect");
+    else if (check_handshake(connection, &refusal) == 0 &&
+             read_stream_request(connection, stream, &http, &refusal) == 0)
+        return 0;
+    refuse(connection, &http, &refusal);
+    return -1;
+}

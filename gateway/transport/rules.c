@@ -1,0 +1,223 @@
+/* rules.c - what a client of /v1/stream says, and what it hears.
+ *
+ *     {"op":"subscribe","id":"a","filter":{...}}   {"op":"subscribed","id":"a"}
+ *     {"op":"unsubscribe","id":"a"}                {"op":"unsubscribed","id":"a"}
+ *     {"op":"list"}                                {"op":"list","rules":[{"id":"a","tag":".."}]}
+ *
+ * An answer that is an error is {"op":..,"id":..,"error":{"code","message","param"}}. An operation
+ * takes effect between two events: the answer tells from which one on. */
+#include <errno.h>
+#include <jansson.h>
+
+#include "base/buffer.h"
+#include "gateway/delivery/rule_set.h"
+#include "gateway/front/filter_json.h"
+#include "gateway/transport/connection.h"
+#include "gateway/transport/frame.h"
+#include "gateway/transport/server_private.h"
+
+static void say(struct connection *connection, struct buffer *json)
+{
+    struct buffer frame = BUFFER_INIT;
+
+    frame_append_message(&frame, WIRE_WEBSOCKET, "", buffer_slice(json));
+    if (json->failed || frame.failed)
+        connection_evict(connection, FAREWELL_INTERNAL);
+    else
+        connection_say(connection, buffer_slice(&frame));
+    buffer_done(&frame);
+}
+
+/* {"op":..,"id":.. and no end yet; what the client did not give is left out. */
+static void begin_answer(struct buffer *json, const char *op, struct sl_slice id)
+{
+    buffer_append_str(json, "{");
+    if (op) {
+        buffer_append_str(json, "\"op\":");
+        buffer_append_json_string(json, sl_slice_str(op));
+    }
+    if (id.data) {
+        buffer_append_str(json, op ? ",\"id\":" : "\"id\":");
+        buffer_append_json_string(json, id);
+    }
+}
+
+static void say_refusal(struct connection *connection, const char *op, struct sl_slice id,
+                        const struct http_refusal *refusal)
+{
+    struct buffer json = BUFFER_INIT, error = BUFFER_INIT;
+    struct sl_slice members;
+
+    http_refusal_print(refusal, &error); /* {"error":{...}} and a newline */
+    begin_answer(&json, op, id);
+    if (json.size > 1)
+        buffer_append_char(&json, ',');
+    members = buffer_slice(&error);
+    if (members.size > 2)
+        buffer_append(&json, members.data + 1, members.size - 2);
+    json.failed = json.failed || error.failed;
+    say(connection, &json);
+    buffer_done(&error);
+    buffer_done(&json);
+}
+
+static void filter_refusal(const struct sl_filter_error *error, struct http_refusal *refusal)
+{
+    http_refuse(refusal, error->status, error->code, error->param, "%s", error->message);
+}
+
+/* 0: *ret_filter is one reference of the caller's; -EPROTO: *refusal; -ENOMEM. */
+static int read_filter(struct connection *connection, const json_t *message, struct sl_slice id,
+                       struct sl_filter **ret_filter, struct sl_slice *ret_tag,
+                       struct http_refusal *refusal)
+{
+    const struct token *token = &connection->request.token;
+    struct sl_filter_error error;
+    struct filter_json text;
+    struct sl_filter *filter;
+    int r;
+
+    r = filter_json_members(json_object_get(message, "filter"), &text, &error);
+    if (r == 0)
+        r = sl_filter_new(&text.text, &token->limits, &filter, &error);
+    if (r == -EINVAL) {
+        filter_refusal(&error, refusal);
+        return -EPROTO;
+    }
+    if (r < 0)
+        return r;
+    if (!rule_set_has(connection->rules, id) &&
+        rule_set_count(connection->rules) >= token->limits.rules)
+        r = http_refuse(refusal, 413, "too_many_rules", "rules", "too many rules for this token");
+    else
+        r = stream_filter_permitted(token, filter, refusal);
+    if (r < 0) {
+        sl_filter_unref(filter);
+        return r;
+    }
+    *ret_filter = filter;
+    *ret_tag = text.tag;
+    return 0;
+}
+
+static void say_done(struct connection *connection, const char *op, struct sl_slice id)
+{
+    struct buffer json = BUFFER_INIT;
+
+    begin_answer(&json, op, id);
+    buffer_append_char(&json, '}');
+    say(connection, &json);
+    buffer_done(&json);
+}
+
+static int subscribe(struct connection *connection, const json_t *message, struct sl_slice id,
+                     struct http_refusal *refusal)
+{
+    struct sl_filter *filter;
+    struct sl_slice tag;
+    int r;
+
+    r = read_filter(connection, message, id, &filter, &tag, refusal);
+    if (r < 0)
+        return r;
+    r = rule_set_put(connection->rules, id, tag, filter);
+    sl_filter_unref(filter);
+    if (r == 0)
+        say_done(connection, "subscribed", id);
+    return r;
+}
+
+static int unsubscribe(struct connection *connection, const json_t *message, struct sl_slice id,
+                       struct http_refusal *refusal)
+{
+    (void)message;
+    if (rule_set_remove(connection->rules, id) < 0)
+        return http_refuse(refusal, 404, "no_such_filter", "id", "no subscription has this id");
+    say_done(connection, "unsubscribed", id);
+    return 0;
+}
+
+static int list(struct connection *connection, const json_t *message, struct sl_slice id,
+                struct http_refusal *refusal)
+{
+    struct buffer json = BUFFER_INIT;
+    const struct named_rule *rule;
+
+    (void)message;
+    (void)refusal;
+    begin_answer(&json, "list", id);
+    buffer_append_str(&json, ",\"rules\":[");
+    for (size_t i = 0; (rule = rule_set_at(connection->rules, i)); i++) {
+        buffer_append_str(&json, i ? ",{\"id\":" : "{\"id\":");
+        buffer_append_json_string(&json, sl_slice_str(rule->id));
+        if (rule->tag) {
+            buffer_append_str(&json, ",\"tag\":");
+            buffer_append_json_string(&json, sl_slice_str(rule->tag));
+        }
+        buffer_append_char(&json, '}');
+    }
+    buffer_append_str(&json, "]}");
+    say(connection, &json);
+    buffer_done(&json);
+    return 0;
+}
+
+static const struct {
+    const char *op;
+    bool needs_id;
+    int (*run)(struct connection *connection, const json_t *message, struct sl_slice id,
+               struct http_refusal *refusal);
+} operations[] = {
+    {"subscribe", true, subscribe},
+    {"unsubscribe", true, unsubscribe},
+    {"list", false, list},
+};
+
+/* 0; -EPROTO: *refusal; -ENOMEM. *ret_op and *ret_id: as far as they were understood. */
+static int run(struct connection *connection, const json_t *message, const char **ret_op,
+               struct sl_slice *ret_id, struct http_refusal *refusal)
+{
+    const char *op = json_string_value(json_object_get(message, "op"));
+    const json_t *id = json_object_get(message, "id");
+    struct sl_filter_error error;
+
+    for (size_t i = 0; op && i < sizeof(operations) / sizeof(operations[0]); i++) {
+        if (strcmp(op, operations[i].op) != 0)
+            continue;
+        *ret_op = operations[i].op;
+        if ((operations[i].needs_id || id) && filter_json_id(id, ret_id, &error) < 0) {
+            filter_refusal(&error, refusal);
+            return -EPROTO;
+        }
+        return operations[i].run(connection, message, *ret_id, refusal);
+    }
+    return http_refuse(refusal, 400, "unknown_op", "op",
+                       "op must be subscribe, unsubscribe or list");
+}
+
+void rules_message(struct connection *connection, struct sl_slice text)
+{
+    struct sl_slice id = SL_SLICE_NONE;
+    struct http_refusal refusal;
+    struct sl_filter_error error;
+    const char *op = NULL;
+    json_t *message;
+    int r;
+
+    r = filter_json_load(text, &message, &error);
+    if (r == -EINVAL || (r == 0 && !json_is_object(message))) {
+        http_refuse(&refusal, 400, "bad_json", NULL, "not a JSON object");
+        if (r == 0)
+            json_decref(message);
+        say_refusal(connection, NULL, SL_SLICE_NONE, &refusal);
+        return;
+    }
+    if (r == 0) {
+        r = run(connection, message, &op, &id, &refusal);
+        if (r == -EPROTO)
+            say_refusal(connection, op, id, &refusal);
+        json_decref(message);
+    }
+    if (r == -ENOMEM)
+        connection_evict(connection, FAREWELL_INTERNAL);
+}

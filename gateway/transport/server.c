@@ -1,0 +1,323 @@
+/* server.c - what libwebsockets calls back for, and what happens between two turns of the loop. */
+#include "gateway/transport/server.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/stable_hash.h"
+#include "gateway/transport/connection.h"
+#include "gateway/transport/doorway.h"
+#include "gateway/transport/exchange.h"
+#include "gateway/transport/server_private.h"
+
+uint64_t server_random(struct server *server)
+{
+    return stable_hash(server->random++);
+}
+
+/* --- libwebsockets --- */
+
+static struct connection *connection_get_or_new(struct lws *wsi)
+{
+    struct connection *connection = lws_get_opaque_user_data(wsi);
+
+    if (!connection) {
+        connection = connection_new(lws_context_user(lws_get_context(wsi)), wsi);
+        lws_set_opaque_user_data(wsi, connection);
+    }
+    return connection;
+}
+
+static int on_established(struct connection *connection)
+{
+    if (!connection || !connection->has_request)
+        return -1;
+    return connection_start_stream(connection, CONNECTION_WEBSOCKET, &websocket_transport) < 0 ? -1
+                                                                                               : 0;
+}
+
+static int callback(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
+                    size_t size)
+{
+    struct connection *connection;
+
+    (void)user;
+    switch (reason) {
+    case LWS_CALLBACK_HTTP:
+        connection = connection_get_or_new(wsi);
+        return connection ? exchange_begin(connection) : -1;
+    case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE:
+        /* After a request on the same connection, one with an unknown Upgrade arrives here with
+         * its headers already freed (libwebsockets 4.1.6): `in` must not be looked at, nor may
+         * libwebsockets go on. */
+        if (lws_hdr_total_length(wsi, WSI_TOKEN_UPGRADE) <= 0)
+            return -1;
+        connection = connection_get_or_new(wsi);
+        return connection ? exchange_upgrade(connection) : -1;
+    case LWS_CALLBACK_WSI_DESTROY:
+        connection = lws_get_opaque_user_data(wsi);
+        lws_set_opaque_user_data(wsi, NULL);
+        if (connection)
+            connection_gone(connection);
+        return 0;
+    default:
+        break;
+    }
+
+    connection = lws_get_opaque_user_data(wsi);
+    switch (reason) {
+    case LWS_CALLBACK_HTTP_BODY:
+        return connection ? exchange_body(connection, sl_slice(in, size)) : -1;
+    case LWS_CALLBACK_HTTP_BODY_COMPLETION:
+        return connection ? exchange_body_complete(connection) : -1;
+    case LWS_CALLBACK_HTTP_WRITEABLE:
+        if (connection && connection->client.transport)
+            http_stream_on_writable(connection);
+        return 0;
+    case LWS_CALLBACK_ESTABLISHED:
+        return on_established(connection);
+    case LWS_CALLBACK_SERVER_WRITEABLE:
+    case LWS_CALLBACK_RECEIVE:
+    case LWS_CALLBACK_RECEIVE_PONG:
+    case LWS_CALLBACK_WS_PEER_INITIATED_CLOSE:
+        return connection ? websocket_callback(connection, reason, in, size) : -1;
+    default:
+        return 0;
+    }
+}
+
+/* tx_packet_size: a smaller one would cut our writes and copy what is left. */
+static const struct lws_protocols protocols[] = {
+    {.name = "http", .callback = callback, .rx_buffer_size = 256, .tx_packet_size = 1 << 20},
+    {.name = "sluice.v1", .callback = callback, .rx_buffer_size = 256, .tx_packet_size = 1 << 20},
+    {.name = NULL},
+};
+
+/* Its timers are one sorted list: costly with many connections. We ping ourselves. */
+static const lws_retry_bo_t no_validity_timers = {.secs_since_valid_ping = 0,
+                                                  .secs_since_valid_hangup = 0};
+
+static int create_context(struct server *server, struct failure *reterr)
+{
+    const struct config *config = server->settings.config;
+    struct lws_context_creation_info info = {
+        .port = CONTEXT_PORT_NO_LISTEN_SERVER,
+        .options = LWS_SERVER_OPTION_LIBUV | LWS_SERVER_OPTION_EXPLICIT_VHOSTS |
+                   LWS_SERVER_OPTION_DISABLE_IPV6 | LWS_SERVER_OPTION_VALIDATE_UTF8,
+        .foreign_loops = (void *[]){server->settings.loop},
+        .protocols = protocols,
+        .user = server,
+        .gid = -1,
+        .uid = -1,
+        .pt_serv_buf_size = 8192,
+        /* Twice, for libwebsockets files every unknown header with some overhead. */
+        .max_http_header_data2 = (unsigned)(2 * config->max_header_bytes),
+        .retry_and_idle_policy = &no_validity_timers,
+        .timeout_secs = (unsigned)(config->handshake_timeout_ms / 1000 + 1),
+        .keepalive_timeout = 30,
+        .alpn = "http/1.1",
+        .vhost_name = "sluice",
+    };
+
+    if (config->tls_cert) {
+        info.options |= LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT;
+        info.ssl_cert_filepath = config->tls_cert;
+        info.ssl_private_key_filepath = config->tls_key;
+    }
+    lws_set_log_level(0, NULL); /* it knows no levels that fit ours */
+    server->context = lws_create_context(&info);
+    if (!server->context)
+        return failure_set(reterr, -ENOMEM, "libwebsockets cannot start");
+    server->vhost = lws_create_vhost(server->context, &info);
+    if (!server->vhost)
+        return failure_set(reterr, -EINVAL, "cannot serve with certificate '%s' and key '%s'",
+                           config->tls_cert ? config->tls_cert : "",
+                           config->tls_key ? config->tls_key : "");
+    return 0;
+}
+
+/* --- from the doorway --- */
+
+static void admit(void *owner, int fd, const char *head, size_t size)
+{
+    struct server *server = owner;
+
+    if (!head) {
+        lws_adopt_socket_vhost(server->vhost, fd); /* closes it when it cannot */
+        return;
+    }
+    if (!lws_adopt_socket_vhost_readbuf(server->vhost, fd, head, size))
+        return; /* served and closed already, or no memory */
+    /* A body that came with the head waits in libwebsockets until something wakes it. */
+    if (head[0] == 'P')
+        lws_cancel_service(server->context);
+}
+
+/* --- the end of a turn --- */
+
+static void close_now(struct connection *connection)
+{
+    /* Over TLS a stream that was ended properly deserves a proper goodbye there, too. */
+    enum lws_close_status how = connection->is_tls && connection->stage == CONNECTION_LEFT
+                                    ? LWS_CLOSE_STATUS_NOSTATUS
+                                    : LWS_CLOSE_STATUS_NOSTATUS_CONTEXT_DESTROY;
+
+    if (connection->stage != CONNECTION_LEFT)
+        metric_add(connection->server->settings.metrics, METRIC_BROKEN, 1);
+    lws_close_free_wsi(connection->wsi, how, "doomed");
+}
+
+static void drain_done(struct server *server)
+{
+    void (*drained)(void *owner) = server->drained;
+
+    uv_timer_stop(server->drain_timer);
+    server->drained = NULL;
+    if (drained)
+        drained(server->drain_owner);
+}
+
+static void on_turn_end(uv_prepare_t *prepare)
+{
+    struct server *server = prepare->data;
+    struct list_node *node;
+
+    deliver_turn_end(server->settings.deliver);
+    while ((node = list_first(&server->doomed))) {
+        struct connection *connection = LIST_OWNER(node, struct connection, doom_node);
+
+        list_remove(&server->doomed, node);
+        if (connection->doom == DOOM_FAREWELL)
+            connection_take_leave(connection);
+        else
+            close_now(connection);
+    }
+    if (server->is_draining && list_is_empty(&server->connections))
+        drain_done(server);
+}
+
+static void on_drain_timeout(uv_timer_t *timer)
+{
+    struct server *server = timer->data;
+
+    log_warn("drain_timeout", "connections_left=%zu", server->connections.count);
+    drain_done(server);
+}
+
+void server_drain(struct server *server, uint64_t timeout_ms, void (*done)(void *owner),
+                  void *owner)
+{
+    server->is_draining = true;
+    server->is_ready = false;
+    server->drained = done;
+    server->drain_owner = owner;
+    doorway_stop(server->doorway);
+    deliver_flush_all(server->settings.deliver);
+    LIST_EACH(&server->connections, node)
+    {
+        struct connection *connection = LIST_OWNER(node, struct connection, node);
+
+        if (connection->stage == CONNECTION_REQUEST)
+            connection_doom(connection, DOOM_BROKEN);
+        else
+            connection_evict(connection, FAREWELL_DRAINING);
+    }
+    uv_timer_start(server->drain_timer, on_drain_timeout, timeout_ms, 0);
+}
+
+/* --- life --- */
+
+void server_set_ready(struct server *server, bool ready)
+{
+    server->is_ready = ready && !server->is_draining;
+}
+
+static void free_handle(uv_handle_t *handle)
+{
+    mem_free(handle);
+}
+
+static int start_handles(struct server *server)
+{
+    server->turn_end = mem_zalloc(sizeof(*server->turn_end));
+    if (!server->turn_end)
+        return -ENOMEM;
+    uv_prepare_init(server->settings.loop, server->turn_end);
+    server->turn_end->data = server;
+    uv_prepare_start(server->turn_end, on_turn_end);
+
+    server->drain_timer = mem_zalloc(sizeof(*server->drain_timer));
+    if (!server->drain_timer)
+        return -ENOMEM;
+    uv_timer_init(server->settings.loop, server->drain_timer);
+    server->drain_timer->data = server;
+    return http_stream_watch_start(server);
+}
+
+static int open_doorway(struct server *server)
+{
+    const struct config *config = server->settings.config;
+    struct doorway_settings settings = {
+        .loop = server->settings.loop,
+        .listener = server->settings.listener,
+        .is_tls = config->tls_cert != NULL,
+        .max_head_bytes = config->max_header_bytes,
+        .max_body_bytes = config->max_request_bytes,
+        .timeout_ms = (uint32_t)config->handshake_timeout_ms,
+        .max_pending = (unsigned)config->max_pending_handshakes,
+        .metrics = server->settings.metrics,
+        .admit = admit,
+        .owner = server,
+    };
+
+    server->doorway = doorway_new(&settings);
+    return server->doorway ? 0 : -ENOMEM;
+}
+
+int server_new(const struct server_settings *settings, struct server **ret_server,
+               struct failure *reterr)
+{
+    struct server *server = mem_zalloc(sizeof(*server));
+    int r;
+
+    if (!server)
+        return -ENOMEM;
+    server->settings = *settings;
+    server->stream_watch_fd = -1;
+    server->random = hash_key_random().k1;
+    list_init(&server->connections);
+    list_init(&server->doomed);
+    r = start_handles(server);
+    if (r == 0)
+        r = create_context(server, reterr);
+    if (r == 0)
+        r = open_doorway(server);
+    if (r < 0) {
+        server_free(server);
+        return r;
+    }
+    *ret_server = server;
+    return 0;
+}
+
+void server_free(struct server *server)
+{
+    if (!server)
+        return;
+    doorway_free(server->doorway);
+    if (server->context)
+        lws_context_destroy(server->context);
+    http_stream_watch_stop(server);
+    if (server->turn_end)
+        uv_close((uv_handle_t *)server->turn_end, free_handle);
+    if (server->drain_timer)
+        uv_close((uv_handle_t *)server->drain_timer, free_handle);
+    buffer_done(&server->scratch);
+    buffer_done(&server->request_room);
+    mem_free(server);
+}

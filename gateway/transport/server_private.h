@@ -1,0 +1,35 @@
+/* gateway/transport/server_private.h - inside transport: what a server is made of. */
+#pragma once
+
+#include <libwebsockets.h>
+
+#include "base/buffer.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "gateway/transport/server.h"
+
+struct doorway;
+
+struct server {
+    struct server_settings settings;
+    struct lws_context *context;
+    struct lws_vhost *vhost;
+    struct doorway *doorway;
+    struct list connections;
+    struct list doomed;
+    uv_prepare_t *turn_end; /* runs before the loop waits */
+    int stream_watch_fd;    /* epoll of the plain HTTP streams; -1: none */
+    uv_poll_t *stream_watch;
+    uv_timer_t *drain_timer;
+    bool is_ready;
+    bool is_draining;
+    void (*drained)(void *owner);
+    void *drain_owner;
+    struct buffer scratch;      /* of one call: responses, joined pieces */
+    struct buffer request_room; /* of one request: its text */
+    struct log_rate refusal_rate;
+    uint64_t random; /* state of the spread of retry_ms */
+};
+
+/* 64 bits nobody needs to keep secret; for spreading reconnects. */
+uint64_t server_random(struct server *server);
