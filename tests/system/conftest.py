@@ -4,7 +4,6 @@ for tests that break one. A test fails when a server died or a sanitizer spoke m
 import json
 import pathlib
 import shutil
-import subprocess
 import sys
 import tempfile
 
@@ -12,10 +11,9 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
-from harness import programs  # noqa: E402
-from harness.gateway import Gateway, sanitizer_report  # noqa: E402
+from harness.cli import Cli  # noqa: E402
+from harness.gateway import Gateway  # noqa: E402
 from harness.redis_server import RedisServer  # noqa: E402
-from harness.tokens import KeyPair  # noqa: E402
 
 
 class Servers:
@@ -58,30 +56,6 @@ class Servers:
         assert not failures, "\n".join(failures)
 
 
-class Cli:
-    """The `sluice` program."""
-
-    def __init__(self, redis=None):
-        self.environment = programs.environment(**({"SLUICE_REDIS": redis.url} if redis else {}))
-
-    def start(self, *arguments, **popen):
-        return subprocess.Popen([programs.sluice(), *map(str, arguments)], env=self.environment,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True, **popen)
-
-    def run(self, *arguments, status=0):
-        """Runs it to its end, checks the exit status, returns what it printed."""
-        self.done = done = subprocess.run(
-            [programs.sluice(), *map(str, arguments)], env=self.environment, timeout=120,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        assert not sanitizer_report(done.stderr), done.stderr
-        assert done.returncode == status, f"{arguments}: {done.returncode}\n{done.stderr}"
-        return done.stdout.removesuffix("\n")
-
-    def ids(self, *arguments):
-        return self.run(*arguments).split()
-
-
 @pytest.fixture(scope="module")
 def module_servers():
     servers = Servers()
@@ -120,24 +94,12 @@ def cli_for():
     return Cli
 
 
-@pytest.fixture(scope="session", params=["rsa", "ec"])
-def key_pair(request, tmp_path_factory):
-    return KeyPair(tmp_path_factory.mktemp("keys"), request.param)
-
-
 @pytest.fixture(autouse=True)
 def servers_live(request):
     """After each test: every server that the file shares must have lived through it."""
     yield
     if "module_servers" in request.fixturenames:
         request.getfixturevalue("module_servers").check()
-
-
-def make_post(number, text, user="1", **members):
-    """A post event as a producer publishes it; more members go into the post."""
-    post = {"id": str(number), "user": {"id": str(user), "login": f"u{user}"}, "text": text}
-    post.update(members)
-    return {"id": str(number), "type": "post", "post": post}
 
 
 @pytest.fixture
@@ -147,7 +109,3 @@ def publish(redis):
         message = event if isinstance(event, (str, bytes)) else json.dumps(event)
         return redis.publish(message)
     return publish
-
-
-def pytest_configure(config):
-    config.addinivalue_line("markers", "shared: needs the data in ../shared")

@@ -31,28 +31,31 @@ def sanitizer_report(text):
 class Gateway:
     """sluiced, started by start() and ended by stop(). `redis_url` None: the embedded Redis."""
 
-    def __init__(self, folder, redis_url, *options, secret=SECRET, env=None):
+    def __init__(self, folder, redis_url, *options, secret=SECRET, listen="127.0.0.1:0", env=None,
+                 data_dir=None):
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.redis_url = redis_url
+        self.redis_url, self.listen = redis_url, listen
         self.options = [str(option) for option in options]
         self.env = env or {}
+        self.data_dir = data_dir or self.folder / "data"
         self.secret_file = None
         if secret is not None:
             self.secret_file = self.folder / "secret"
             self.secret_file.touch(mode=0o600)
             self.secret_file.write_text(secret + "\n")
         self.process = None
-        self.port = 0
+        self.ready_fd = None
+        self.port = int(listen.rsplit(":", 1)[1])
         self.first_workers = []
         self.stderr = self.folder / "stderr"
 
     def command(self, ready_fd=None):
-        command = [programs.sluiced(), "--listen", "127.0.0.1:0"]
+        command = [programs.sluiced(), "--listen", self.listen]
         if self.redis_url:
             command += ["--redis", self.redis_url]
         else:
-            command += ["--data-dir", str(self.folder / "data")]
+            command += ["--data-dir", str(self.data_dir)]
         if self.secret_file:
             command += ["--jwt-secret-file", str(self.secret_file)]
         if ready_fd is not None:

@@ -5,6 +5,7 @@ written out here instead of taken from a library."""
 
 import json
 import socket
+import ssl
 
 from .waiting import Deadline
 
@@ -16,13 +17,15 @@ class ConnectionEnded(ConnectionError):
 class Socket:
     """A TCP connection with a read buffer and deadlines."""
 
-    def __init__(self, port, receive_buffer=None):
+    def __init__(self, port, receive_buffer=None, tls=None):
         self.socket = socket.socket()
         if receive_buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.socket.settimeout(Deadline().seconds)
         self.socket.connect(("127.0.0.1", port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls:
+            self.socket = tls.wrap_socket(self.socket, server_hostname="localhost")
         self.buffer = bytearray()
         self.received = 0
         self.at_end = False
@@ -35,7 +38,8 @@ class Socket:
 
     def fill(self, deadline):
         """Reads once; False at the end of the stream."""
-        deadline.wait_readable(self.socket)
+        if not (isinstance(self.socket, ssl.SSLSocket) and self.socket.pending()):
+            deadline.wait_readable(self.socket)
         some = self.socket.recv(262144)
         if not some:
             self.at_end = True

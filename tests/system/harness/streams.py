@@ -38,6 +38,14 @@ class Message:
         return f"<{self.raw!r} id={self.sse_id} event={self.sse_event}>"
 
 
+class _KeepAlive:
+    type = "keep-alive"
+    is_control = True
+
+
+KEEPALIVE = _KeepAlive()
+
+
 class Refused(Exception):
     """The stream was not opened; `response` says why."""
 
@@ -50,10 +58,20 @@ class Stream:
     """What all streams have in common; next() is the transport's."""
 
     keepalives = 0
+    shows_keepalives = False  # then next() returns KEEPALIVE for each
 
     def next(self, seconds=None):
         """The next message; None: the server ended the stream properly."""
         raise NotImplementedError
+
+    def wait_keepalives(self, count, seconds=None):
+        """Waits for so many keep-alives in a row; a message before them is an error."""
+        self.shows_keepalives = True
+        deadline = Deadline(seconds, "keep-alives")
+        for _ in range(count):
+            message = self.next(deadline.left())
+            assert message is KEEPALIVE, f"not a keep-alive: {message}"
+        self.shows_keepalives = False
 
     def until(self, wanted, seconds=None):
         """The messages up to and with the first that `wanted` (a function, or an event id)."""
@@ -91,9 +109,9 @@ class HttpStream(Stream):
                     "sse": "text/event-stream"}
 
     def __init__(self, port, target, wire, method="GET", body=None, headers=None,
-                 receive_buffer=None):
+                 receive_buffer=None, tls=None):
         self.wire = wire
-        self.connection = HttpConnection(port, receive_buffer)
+        self.connection = HttpConnection(port, receive_buffer, tls)
         sent = dict(headers or {})
         if wire == "sse":
             sent.setdefault("Accept", "text/event-stream")
@@ -156,12 +174,16 @@ class HttpStream(Stream):
             if line:
                 return Message(line)
             self.keepalives += 1
+            if self.shows_keepalives:
+                return KEEPALIVE
         return None
 
     def _next_delimited(self, deadline):
         while (line := self._line(deadline, b"\r\n")) is not None:
             if not line:
                 self.keepalives += 1
+                if self.shows_keepalives:
+                    return KEEPALIVE
                 continue
             assert line.isdigit(), f"not a length: {line!r}"
             length = int(line)
@@ -175,37 +197,35 @@ class HttpStream(Stream):
         return None
 
     def _next_sse(self, deadline):
-        data, event, event_id = [], None, None
+        data, event, event_id, comment = [], None, None, False
         while (line := self._line(deadline, b"\n")) is not None:
             line = line[:-1] if line.endswith(b"\r") else line
             if not line:
+                if event_id is not None:
+                    self.last_event_id = event_id
                 if data:
-                    return Message(b"\n".join(data), self._event_id(event_id), event)
-                self._event_id(event_id)
-                event = event_id = None
+                    return Message(b"\n".join(data), event_id, event)
+                if comment or event_id is not None:
+                    self.keepalives += 1
+                    if self.shows_keepalives:
+                        return KEEPALIVE
+                event, event_id, comment = None, None, False
                 continue
             name, _, value = line.partition(b":")
             value = value[1:] if value.startswith(b" ") else value
             if not name:
-                self.keepalives += 1
+                comment = True
             elif name == b"data":
                 data.append(value)
             elif name == b"event":
                 event = value.decode()
             elif name == b"id":
                 event_id = value.decode()
-                if not data and event is None:
-                    self.keepalives += 1
             elif name == b"retry":
                 self.retry_ms = int(value)
             else:
                 raise AssertionError(f"not a field of an event stream: {line!r}")
         return None
-
-    def _event_id(self, event_id):
-        if event_id is not None:
-            self.last_event_id = event_id
-        return event_id
 
     def closed(self, seconds=None):
         """Waits until the server has closed the connection as well."""

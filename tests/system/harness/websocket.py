@@ -11,7 +11,7 @@ import threading
 import websockets
 
 from .http import ConnectionEnded, HttpConnection, form_bytes
-from .streams import Message, Refused, Stream
+from .streams import KEEPALIVE, Message, Refused, Stream
 from .waiting import Deadline, DeadlinePassed
 
 TEXT, BINARY, CLOSE, PING, PONG, CONTINUATION = 1, 2, 8, 9, 10, 0
@@ -40,14 +40,14 @@ class _Loop:
 class WebSocket(Stream):
     """A stream over WebSocket, read by the `websockets` library."""
 
-    def __init__(self, port, target, headers=None, subprotocols=None, **options):
+    def __init__(self, port, target, headers=None, subprotocols=None, tls=None):
         self.close_code = self.close_reason = None
 
         async def open_it():
             return await websockets.connect(
-                f"ws://127.0.0.1:{port}{target}", extra_headers=headers or {},
-                subprotocols=subprotocols, compression=None, max_size=None, max_queue=None,
-                ping_interval=None, **options)
+                f"{'wss' if tls else 'ws'}://localhost:{port}{target}", host="127.0.0.1", ssl=tls,
+                extra_headers=headers or {}, subprotocols=subprotocols, compression=None,
+                max_size=None, max_queue=None, ping_interval=None)
         try:
             self.socket = _Loop.run(open_it(), Deadline().seconds)
         except websockets.InvalidStatusCode as refusal:
@@ -158,6 +158,8 @@ class RawWebSocket(Stream):
             if opcode == PING:
                 self.keepalives += 1
                 self.send_frame(PONG, payload)
+                if self.shows_keepalives:
+                    return KEEPALIVE
             elif opcode == PONG:
                 self.pongs.append(payload)
             else:

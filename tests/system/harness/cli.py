@@ -1,0 +1,30 @@
+"""The `sluice` program."""
+
+import subprocess
+
+from . import programs
+from .gateway import sanitizer_report
+
+
+class Cli:
+    """The `sluice` program."""
+
+    def __init__(self, redis=None):
+        self.environment = programs.environment(**({"SLUICE_REDIS": redis.url} if redis else {}))
+
+    def start(self, *arguments, **popen):
+        return subprocess.Popen([programs.sluice(), *map(str, arguments)], env=self.environment,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True, **popen)
+
+    def run(self, *arguments, status=0):
+        """Runs it to its end, checks the exit status, returns what it printed."""
+        self.done = done = subprocess.run(
+            [programs.sluice(), *map(str, arguments)], env=self.environment, timeout=120,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert not sanitizer_report(done.stderr), done.stderr
+        assert done.returncode == status, f"{arguments}: {done.returncode}\n{done.stderr}"
+        return done.stdout.removesuffix("\n")
+
+    def ids(self, *arguments):
+        return self.run(*arguments).split()

@@ -1,0 +1,25 @@
+"""Events as a producer publishes them."""
+
+import json
+
+
+def post(number, text, user="1", login=None, **members):
+    """A post event; more members go into the post."""
+    inner = {"id": str(number), "user": {"id": str(user), "login": login or f"u{user}"},
+             "text": text}
+    inner.update(members)
+    return {"id": str(number), "type": "post", "post": inner}
+
+
+def delete(number, of):
+    """The deletion of the post event `of`."""
+    return {"id": str(number), "type": "delete", "post": of["post"]}
+
+
+def follow(number, user, target, kind="follow"):
+    return {"id": str(number), "type": kind, "user": {"id": str(user)},
+            "target": {"id": str(target)}}
+
+
+def dump(event):
+    return json.dumps(event, ensure_ascii=False, separators=(",", ":"))

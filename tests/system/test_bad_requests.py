@@ -1,0 +1,401 @@
+"""Requests that are wrong: each gets an answer that says so, and hurts nobody."""
+
+import json
+
+import pytest
+
+from harness import events
+from harness.http import form_bytes
+from harness.streams import Refused
+from harness.waiting import Deadline
+from harness.websocket import (BINARY, CLOSE, CONTINUATION, PING, TEXT, RawWebSocket, frame,
+                               upgrade)
+
+FIREHOSE = "/v1/stream/firehose"
+
+
+@pytest.fixture
+def connection(gateway):
+    with gateway.connect() as connection:
+        yield connection
+
+
+@pytest.fixture(autouse=True)
+def neighbour(gateway, publish):
+    """A client who must notice nothing of what the tests do."""
+    with gateway.stream(FIREHOSE) as stream:
+        yield stream
+        publish(events.post(1, "still here"))
+        assert stream.next()["id"] == "1"
+
+
+@pytest.mark.parametrize("path", ["/", "/v1", "/v1/stream/nothing", "/v1/stream/filter/x",
+                                  "/v1/stream/filterx", "/V1/stream/filter", "/v2/stream/filter",
+                                  "//v1/stream/filter", "/v1/stream/../stream/firehose",
+                                  "/v1/stream/%66irehose%00", "/" + "x" * 3000])
+def test_unknown_paths(gateway, connection, path):
+    response = connection.request("GET", path, gateway.bearer())
+    assert response.status == 404 and response.error["code"] == "not_found", response
+    upgraded, response = upgrade(gateway.port, path, gateway.bearer())
+    upgraded.close()
+    assert response.status == 404 and response.error["code"] == "not_found"
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH"])
+@pytest.mark.parametrize("path", [FIREHOSE, "/v1/stream/filter?track=a", "/healthz", "/metrics"])
+def test_wrong_methods(gateway, connection, method, path):
+    response = connection.request(method, path, gateway.bearer())
+    assert response.status == 405 and response.error["code"] == "method_not_allowed", response
+    allowed = {m.strip() for m in response.headers["allow"].split(",")}
+    assert "GET" in allowed and method not in allowed
+    assert ("POST" in allowed) == path.startswith("/v1/stream")
+
+
+@pytest.mark.parametrize("method", ["BREW", "GETT", "get", "CONNECT", "TRACE"])
+def test_methods_that_nobody_knows(gateway, connection, method):
+    response = connection.request(method, FIREHOSE, gateway.bearer())
+    assert response.status in (400, 405, 501), response
+
+
+def test_head_has_no_body(gateway, connection):
+    connection.send(form_bytes("HEAD", "/healthz"))
+    assert connection.read_response("HEAD").status in (200, 405)
+    response = connection.request("GET", "/healthz")
+    assert response.status == 200, "a body followed the answer to HEAD"
+
+
+def test_keep_alive_after_refusals(gateway, connection):
+    """One connection carries many answers, unless one says Connection: close."""
+    for path, status in (("/healthz", 200), ("/nowhere", 404), (FIREHOSE, 401), ("/readyz", 200)):
+        response = connection.request("GET", path)
+        assert response.status == status
+        if response.headers.get("connection", "").lower() == "close":
+            pytest.fail(f"{path} closes the connection")
+
+
+def test_form_without_its_type(gateway, connection):
+    for kind in ("application/json", "text/plain", "multipart/form-data; boundary=x"):
+        response = connection.request("POST", "/v1/stream/filter",
+                                      {**gateway.bearer(), "Content-Type": kind}, b"track=a")
+        assert response.status in (400, 415), response
+        assert response.error
+        if response.headers.get("connection", "").lower() == "close":
+            return
+
+
+def test_form_of_unknown_length(gateway, connection):
+    connection.send(form_bytes("POST", "/v1/stream/filter", {
+        **gateway.bearer(), "Content-Type": "application/x-www-form-urlencoded"}))
+    response = connection.read_response()
+    assert response.status == 411 and response.error["code"] == "length_required", response
+
+
+def test_chunked_form(gateway, connection):
+    connection.send(form_bytes("POST", "/v1/stream/filter", {
+        **gateway.bearer(), "Content-Type": "application/x-www-form-urlencoded",
+        "Transfer-Encoding": "chunked"}) + b"7\r\ntrack=a\r\n0\r\n\r\n")
+    response = connection.read_head()
+    assert response.status in (200, 411), response
+
+
+@pytest.mark.parametrize("length", ["-1", "x", "1e3", "99999999999999999999", "0x10", ""])
+def test_lengths_that_are_none(gateway, connection, length):
+    connection.send(form_bytes("POST", "/v1/stream/filter", {
+        **gateway.bearer(), "Content-Type": "application/x-www-form-urlencoded",
+        "Content-Length": length}))
+    response = connection.read_response()
+    assert response.status in (400, 411, 413), response
+    assert response.error
+
+
+def test_body_that_is_too_large(gateway, connection):
+    connection.send(form_bytes("POST", "/v1/stream/filter", {
+        **gateway.bearer(), "Content-Type": "application/x-www-form-urlencoded",
+        "Content-Length": str(1 << 30)}, b"track="))
+    response = connection.read_response()
+    assert response.status == 413 and response.error, response
+
+
+def test_body_up_to_the_limit(servers, redis):
+    gateway = servers.gateway(redis, "--max-request-bytes", 2048)
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    filled = b"track=a" + b"&x=" + b"y" * (2048 - 10)
+    with gateway.stream("/v1/stream/filter", method="POST", body=filled[:2048], headers=form):
+        pass
+    with pytest.raises(Refused) as refused:
+        gateway.stream("/v1/stream/filter", method="POST", body=filled + b"y", headers=form)
+    assert refused.value.response.status == 413
+
+
+def test_expect_100_continue(gateway, connection):
+    """curl sends it before long forms, and waits a second for an answer."""
+    connection.send(form_bytes("POST", "/v1/stream/filter", {
+        **gateway.bearer(), "Content-Type": "application/x-www-form-urlencoded",
+        "Content-Length": "7", "Expect": "100-continue"}))
+    connection.send(b"track=a")
+    response = connection.read_head()
+    if response.status == 100:
+        response = connection.read_head()
+    assert response.status in (200, 417), response
+
+
+@pytest.mark.parametrize("size", [17000, 70000, 2_000_000])
+@pytest.mark.parametrize("where", ["header", "url", "many headers"])
+def test_oversized_head_gets_an_answer(gateway, connection, size, where):
+    if where == "url":
+        request = form_bytes("GET", FIREHOSE + "?track=" + "a" * size, gateway.bearer())
+    elif where == "header":
+        request = form_bytes("GET", FIREHOSE, {**gateway.bearer(), "X-Long": "a" * size})
+    else:
+        request = form_bytes("GET", FIREHOSE, {
+            **gateway.bearer(), **{f"X-{n}": "a" * 90 for n in range(size // 100)}})
+    try:
+        connection.send(request)
+    except ConnectionError:
+        pass  # answered and closed while we were still sending
+    response = connection.read_response()
+    assert response.status in (400, 414, 431), response
+    assert response.error
+
+
+def test_head_just_below_the_limit(gateway):
+    headers = {"X-Long": "a" * 12000}
+    gateway.stream(FIREHOSE, headers=headers).close()
+    gateway.stream(FIREHOSE, "raw-websocket", headers=headers).close()
+
+
+def test_oversized_head_of_an_upgrade_gets_an_answer(gateway):
+    connection, response = upgrade(gateway.port, FIREHOSE,
+                                   {**gateway.bearer(), "X-Long": "a" * 17000})
+    connection.close()
+    assert response.status in (400, 414, 431)
+
+
+@pytest.mark.parametrize("raw", [
+    b"\r\n\r\n", b"\0" * 100 + b"\r\n\r\n", b"GET\r\n\r\n", b"GET /\r\n\r\n", b"GET  HTTP/1.1\r\n\r\n",
+    b"GET /healthz HTTP/9.9\r\nHost: x\r\n\r\n", b"GET healthz HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET /healthz HTTP/1.1\r\nno colon\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"\xff\xfe\xfd" * 2000 + b"\r\n\r\n",
+    b"GET /v1/stream/filter?track=%zz%4 HTTP/1.1\r\nHost: x\r\n\r\n"])
+def test_what_is_no_request_is_answered_or_closed(gateway, connection, raw):
+    connection.send(raw)
+    connection.half_close()
+    connection.wait_closed()
+    assert gateway.get("/healthz").status == 200
+
+
+def test_request_line_arriving_byte_by_byte(gateway, connection, publish):
+    for byte in form_bytes("GET", FIREHOSE, gateway.bearer()):
+        connection.send(bytes([byte]))
+    assert connection.read_head().status == 200
+    publish(events.post(2, "slowly"))
+    assert json.loads(connection.read_chunk(Deadline()))["id"] == "2"
+
+
+def test_connection_that_never_finishes_its_request(servers, redis):
+    gateway = servers.gateway(redis, "--handshake-timeout-ms", 200)
+    for said in (b"", b"GET /v1/stream/fire", form_bytes("GET", FIREHOSE)[:-2]):
+        with gateway.connect() as connection:
+            connection.send(said)
+            connection.wait_closed()
+
+
+def test_pipelined_requests(gateway, connection):
+    connection.send(form_bytes("GET", "/healthz") * 3)
+    for _ in range(3):
+        assert connection.read_response().status == 200
+
+
+# Cross-origin
+
+def test_cross_origin_requests_of_an_allowed_page(servers, redis):
+    gateway = servers.gateway(redis, "--allow-origin", "https://app.example",
+                              "--allow-origin", "http://localhost:3000")
+    for origin in ("https://app.example", "http://localhost:3000"):
+        with gateway.connect() as connection:
+            response = connection.request("OPTIONS", FIREHOSE, {
+                "Origin": origin, "Access-Control-Request-Method": "GET",
+                "Access-Control-Request-Headers": "authorization"})
+            assert response.status in (200, 204)
+            assert response.headers["access-control-allow-origin"] == origin
+            assert "authorization" in response.headers["access-control-allow-headers"].lower()
+            assert "GET" in response.headers["access-control-allow-methods"]
+        with gateway.stream(FIREHOSE, headers={"Origin": origin}) as stream:
+            assert stream.response.headers["access-control-allow-origin"] == origin
+            assert "origin" in stream.response.headers["vary"].lower()
+        gateway.stream(FIREHOSE, "raw-websocket", headers={"Origin": origin}).close()
+        with gateway.connect() as connection:
+            response = connection.request("GET", FIREHOSE, {"Origin": origin})
+            assert response.status == 401
+            assert response.headers["access-control-allow-origin"] == origin
+
+
+def test_cross_origin_requests_of_other_pages(servers, redis):
+    gateway = servers.gateway(redis, "--allow-origin", "https://app.example")
+    for origin in ("https://evil.example", "https://app.example.evil.example", "null",
+                   "http://app.example", "https://app.example:8443"):
+        with gateway.connect() as connection:
+            response = connection.request("OPTIONS", FIREHOSE, {
+                "Origin": origin, "Access-Control-Request-Method": "GET"})
+            assert "access-control-allow-origin" not in response.headers
+        connection, response = upgrade(gateway.port, FIREHOSE,
+                                       {**gateway.bearer(), "Origin": origin})
+        connection.close()
+        assert response.status == 403 and response.error
+    gateway.stream(FIREHOSE, "raw-websocket").close()  # no browser, no origin
+
+
+def test_development_mode_allows_every_page(servers, redis):
+    gateway = servers.gateway(redis, "--dev")
+    with gateway.stream(FIREHOSE, headers={"Origin": "null"}) as stream:
+        assert stream.response.headers["access-control-allow-origin"] in ("*", "null")
+    gateway.stream(FIREHOSE, "raw-websocket", headers={"Origin": "https://any.example"}).close()
+
+
+# WebSocket: the handshake
+
+@pytest.mark.parametrize("headers, statuses", [
+    ({"Sec-WebSocket-Version": "8"}, (400, 426)), ({"Sec-WebSocket-Version": None}, (400, 426)),
+    ({"Sec-WebSocket-Key": None}, (400,)), ({"Sec-WebSocket-Key": ""}, (400,)),
+    ({"Sec-WebSocket-Protocol": "chat"}, (101, 400)),
+    ({"Sec-WebSocket-Protocol": "chat, sluice.v1"}, (101,)),
+    ({"Sec-WebSocket-Protocol": ",,,"}, (101, 400)),
+    ({"Sec-WebSocket-Extensions": "permessage-deflate; client_max_window_bits"}, (101,)),
+    ({"Upgrade": "h2c"}, (200, 400, 426)), ({"Upgrade": ""}, (200, 400, 426)),
+])
+def test_odd_handshakes(gateway, headers, statuses):
+    connection, response = upgrade(gateway.port, FIREHOSE, {**gateway.bearer(), **headers}) \
+        if "Sec-WebSocket-Key" not in headers else _upgrade_without_key(gateway, headers)
+    connection.close()
+    assert response.status in statuses, response
+    if response.status == 101:
+        assert response.headers.get("sec-websocket-protocol") in (None, "sluice.v1")
+        assert "sec-websocket-extensions" not in response.headers
+    if response.status >= 400:
+        assert response.error
+
+
+def _upgrade_without_key(gateway, headers):
+    connection = gateway.connect()
+    connection.send(form_bytes("GET", FIREHOSE, {
+        **gateway.bearer(), "Upgrade": "websocket", "Connection": "Upgrade",
+        "Sec-WebSocket-Version": "13", **headers}))
+    return connection, connection.read_response()
+
+
+def test_upgrade_by_post(gateway, connection):
+    connection.send(form_bytes("POST", FIREHOSE, {
+        **gateway.bearer(), "Upgrade": "websocket", "Connection": "Upgrade",
+        "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+        "Content-Length": "0"}))
+    assert connection.read_head().status != 101
+
+
+# WebSocket: frames that break the protocol
+
+def assert_farewell(websocket, close_code, code="bad_message"):
+    """`disconnect`, then the close code; frames before are events."""
+    messages = websocket.to_end()
+    assert messages, "closed without a disconnect message"
+    assert (messages[-1].type, messages[-1]["code"]) == ("disconnect", code)
+    assert websocket.close_code == close_code
+    websocket.closed()
+
+
+@pytest.mark.parametrize("broken, close_code", [
+    (frame(TEXT, b"unmasked", masked=False), 1002),
+    (frame(TEXT, b"x", reserved=4), 1002),
+    (frame(3, b"x"), 1002),
+    (frame(11, b"x"), 1002),
+    (frame(CONTINUATION, b"of nothing"), 1002),
+    (frame(PING, b"x" * 126), 1002),
+    (frame(PING, b"x", final=False), 1002),
+    (frame(TEXT, b"a", final=False) + frame(TEXT, b"b"), 1002),
+    (frame(CLOSE, b"x"), 1002),
+])
+def test_protocol_errors_close_the_websocket(gateway, broken, close_code):
+    """What libwebsockets itself finds it may close without a message; our own farewell or a proper
+    close frame must come, and the connection must end."""
+    websocket = gateway.stream(FIREHOSE, "raw-websocket")
+    websocket.connection.send(broken)
+    try:
+        messages = websocket.to_end()
+    except ConnectionError:
+        return  # closed at once: allowed for a broken protocol (RFC 6455, 7.1.7)
+    assert all(m.type == "disconnect" for m in messages)
+    assert websocket.close_code in (close_code, 1005)
+    websocket.closed()
+
+
+def test_binary_message_closes_the_websocket(gateway):
+    websocket = gateway.stream(FIREHOSE, "raw-websocket")
+    websocket.send_frame(BINARY, b"\0\1\2")
+    assert_farewell(websocket, 1003)
+
+
+@pytest.mark.parametrize("target", [FIREHOSE, "/v1/stream"])
+def test_invalid_utf8_closes_the_websocket(gateway, target):
+    websocket = gateway.stream(target, "raw-websocket")
+    websocket.send_frame(TEXT, b"{\"op\":\"\xff\"}")
+    assert_farewell(websocket, 1007)
+
+
+@pytest.mark.parametrize("target", [FIREHOSE, "/v1/stream"])
+def test_oversized_message_closes_the_websocket(gateway, target):
+    websocket = gateway.stream(target, "raw-websocket")
+    try:
+        websocket.connection.send(frame(TEXT, b"[" + b" " * 8_000_000 + b"]"))
+    except ConnectionError:
+        pass  # closed while we were still sending
+    try:
+        assert_farewell(websocket, 1009)
+    except ConnectionResetError:
+        pass  # our unread bytes met a closed socket
+
+
+def test_endless_message_in_fragments(gateway):
+    websocket = gateway.stream(FIREHOSE, "raw-websocket")
+    with pytest.raises(ConnectionError):
+        websocket.send_frame(TEXT, b"x" * 1000, final=False)
+        while True:
+            websocket.send_frame(CONTINUATION, b"x" * 60000, final=False)
+
+
+def test_frame_that_announces_more_than_it_sends(gateway):
+    websocket = gateway.stream(FIREHOSE, "raw-websocket")
+    websocket.connection.send(frame(TEXT, b"short", length=1 << 62))
+    websocket.connection.half_close()
+    websocket.connection.wait_closed()
+
+
+def test_client_may_close_with_any_code(gateway):
+    for payload in (b"", b"\x03\xe8", b"\x03\xe8bye", b"\x0f\xa0"):
+        websocket = gateway.stream(FIREHOSE, "raw-websocket")
+        websocket.send_frame(CLOSE, payload)
+        assert websocket.to_end() == []
+        websocket.closed()
+
+
+def test_pings_are_answered(gateway, publish):
+    websocket = gateway.stream(FIREHOSE, "raw-websocket")
+    websocket.send_frame(PING, b"first")
+    websocket.send_frame(PING, b"")
+    websocket.send_frame(PING, b"x" * 125)
+    publish(events.post(3, "hello"))
+    publish(events.post(4, "hello"))
+    websocket.until(4)
+    while len(websocket.pongs) < 3:
+        publish(events.post(5, "hello"))
+        websocket.next()
+    assert websocket.pongs == [b"first", b"", b"x" * 125]
+
+
+def test_fragmented_and_unsolicited_control_frames(gateway, publish):
+    websocket = gateway.stream("/v1/stream", "raw-websocket")
+    text = b'{"op":"list"}'
+    websocket.send_frame(TEXT, text[:5], final=False)
+    websocket.send_frame(PING, b"between")
+    websocket.send_frame(10, b"unsolicited pong")
+    websocket.send_frame(CONTINUATION, text[5:])
+    assert "error" not in websocket.next().json
+    assert websocket.pongs == [b"between"]

@@ -1,0 +1,311 @@
+"""The `sluice` program: what others script against."""
+
+import json
+import select
+import signal
+import time
+
+import pytest
+
+from harness import events
+from harness.waiting import Deadline
+
+EPOCH_MS = 1767225600000  # 2026-01-01T00:00:00Z
+
+
+@pytest.fixture
+def redis(servers):
+    """A fresh one for each test."""
+    return servers.redis()
+
+
+@pytest.fixture
+def cli(redis, cli_for):
+    return cli_for(redis)
+
+
+def log_of(redis, shard=0):
+    return [json.loads(fields["e"])
+            for _, fields in redis.client.xrange(f"sluice:{{{shard}}}:log")]
+
+
+@pytest.mark.parametrize("arguments", [
+    [], ["nothing"], ["post"], ["post", "--user"], ["post", "--user", "ada"], ["user"], ["user", "add"],
+    ["post", "--wrong", "x"], ["post", "--user", "ada", "--geo", "here", "text"], ["follow", "ada"],
+    ["post", "--user", "ada", "--geo", "181,0", "text"], ["delete", "--user", "ada"], ["tail"],
+    ["delete", "--user", "ada", "x"], ["init", "--shards", "0"], ["init", "--shards", "65"],
+    ["init", "--shards", "x"], ["token"], ["tail", "everything"], ["replay"], ["--redis"],
+    ["post", "--user", "ada", "one", "two"], ["replay", "f", "--rate", "x"],
+    ["token", "--secret-file", "/dev/null", "--sub", "1", "--scope", "x", "--ttl", "soon"],
+    ["token", "--secret-file", "/dev/null", "--sub", "1", "--scope", "x", "--claim", "x"],
+])
+def test_wrong_usage_is_2(cli, arguments):
+    cli.run(*arguments, status=2)
+    assert cli.done.stderr and not cli.done.stdout
+
+
+@pytest.mark.parametrize("arguments", [
+    [], ["init"], ["user"], ["user", "add"], ["post"], ["delete"], ["follow"], ["unfollow"],
+    ["replay"], ["token"], ["tail"]])
+def test_help_is_everywhere(cli, arguments):
+    assert "sluice" in cli.run(*arguments, "--help")
+
+
+@pytest.mark.parametrize("arguments", [
+    ["post", "--user", "nobody", "hello"], ["delete", "--user", "nobody", "4096"],
+    ["follow", "nobody", "nowhere"], ["replay", "/nonexistent/file"],
+    ["--redis", "unix:///nonexistent.sock", "user", "add", "ada"],
+    ["token", "--secret-file", "/nonexistent/file", "--sub", "1", "--scope", "x"],
+    ["tail", "--url", "http://127.0.0.1:1", "--token", "x", "--track", "a", "sample"]])
+def test_failure_is_1(cli, arguments):
+    if arguments[0] == "tail":
+        pytest.skip("tail tries again for ever when nobody listens")
+    cli.run(*arguments, status=1)
+    assert cli.done.stderr.strip() and not cli.done.stdout
+
+
+def test_ids_carry_their_time(cli):
+    before = int(time.time() * 1000)
+    ids = cli.ids("user", "add", "ada")
+    for text in ("one", "two", "three"):
+        ids += cli.ids("post", "--user", "ada", text)
+    after = int(time.time() * 1000)
+    numbers = [int(i) for i in ids]
+    assert numbers == sorted(set(numbers))
+    for number in numbers:
+        assert before - 1 <= number // 4096 + EPOCH_MS <= after + 1
+        assert number // 64 % 64 == 0  # shard 0
+        assert number < 2**53
+
+
+def test_post_changes_state_log_and_channel_at_once(cli, redis):
+    channel = redis.client.pubsub(ignore_subscribe_messages=True)
+    channel.subscribe("sluice:{0}:live")
+    channel.get_message(timeout=5)
+    user_id = cli.run("user", "add", "ada", "--name", "Ada L")
+    post_id = cli.run("post", "--user", "ada", "--lang", "en", "--geo", "120.5,30.25", "Hello")
+    reply_id = cli.run("post", "--user", "ada", "--reply-to", post_id, "To myself")
+    entries = redis.client.xrange("sluice:{0}:log")
+    assert [entry for entry, _ in entries][-2:] == [f"{post_id}-0", f"{reply_id}-0"]
+    assert entries[-1][1]["p"] == post_id
+    for entry, fields in entries[-2:]:
+        message = None
+        while not message or not message["data"].startswith(entry[:-2] + " "):
+            message = channel.get_message(timeout=5)
+            assert message
+        assert message["data"] == f"{entry[:-2]} {fields['p']} {fields['e']}"
+    post, reply = log_of(redis)[-2:]
+    assert post["id"] == post["post"]["id"] == post_id
+    assert post["post"]["user"] == {"id": user_id, "login": "ada", "name": "Ada L"}
+    assert post["post"]["geo"] == {"lon": 120.5, "lat": 30.25} and post["post"]["lang"] == "en"
+    assert post["post"].get("audience", "public") == "public"
+    assert reply["post"]["reply_to"]["post"] == post_id
+    assert reply["post"]["reply_to"]["user"] == user_id
+    stored = redis.client.hgetall("sluice:{0}:post:" + post_id)
+    assert stored["text"] == "Hello"
+    user = redis.client.hgetall("sluice:{0}:user:" + user_id)
+    assert (user["login"], user["name"], user["posts"]) == ("ada", "Ada L", "2")
+    assert redis.client.hget("sluice:{0}:logins", "ada") == user_id
+    channel.close()
+
+
+def test_text_survives_whatever_it_holds(cli, redis):
+    cli.run("user", "add", "ada")
+    for text in ['"quotes" \\ and / slashes', "tab\tand\nnewline", "日本語 👩‍🚀 é e\u0301", "{\"json\":1}",
+                 "%s %n %d", "x" * 5000, "--user", "\x7f\x1f"]:
+        cli.run("post", "--user", "ada", "--", text)
+        assert log_of(redis)[-1]["post"]["text"] == text
+
+
+def test_text_that_is_none(cli):
+    cli.run("user", "add", "ada")
+    for text in ("", "\udcff", "x" * 200_000):
+        cli.run("post", "--user", "ada", text.encode("utf-8", "surrogateescape")
+                if "\udcff" in text else text, status=1)
+
+
+def test_logins_are_unique_under_case_folding(cli):
+    first = cli.run("user", "add", "Straße")
+    cli.run("user", "add", "STRASSE", status=1)
+    cli.run("user", "add", "straße", status=1)
+    assert cli.run("post", "--user", "sTRASSE", "same person") > first
+
+
+@pytest.mark.parametrize("login", ["", " ", "a b", "a" * 200, "@ada", "a\nb", "-"])
+def test_bad_logins(cli, login):
+    cli.run("user", "add", "--", login, status=1)
+
+
+def test_delete_is_for_the_author(cli, redis):
+    cli.run("user", "add", "ada")
+    cli.run("user", "add", "bob")
+    post_id = cli.run("post", "--user", "ada", "mine")
+    cli.run("delete", "--user", "bob", post_id, status=1)
+    cli.run("delete", "--user", "ada", "4096", status=1)
+    cli.run("delete", "--user", "ada", post_id)
+    cli.run("delete", "--user", "ada", post_id, status=1)
+    event = log_of(redis)[-1]
+    assert event["type"] == "delete" and event["post"]["id"] == post_id
+    assert event["post"]["text"] == "mine"  # the whole post, for the filters
+    assert not redis.client.exists("sluice:{0}:post:" + post_id)
+
+
+def test_follow_and_unfollow(cli, redis):
+    ada, bob = cli.run("user", "add", "ada"), cli.run("user", "add", "bob")
+    cli.run("follow", "ada", "bob")
+    cli.run("follow", "ada", "bob")  # again: nothing to do, nothing wrong
+    cli.run("follow", "ada", "ada", status=1)
+    assert redis.client.zrange(f"sluice:{{0}}:following:{ada}", 0, -1) == [bob]
+    assert redis.client.zrange(f"sluice:{{0}}:followers:{bob}", 0, -1) == [ada]
+    cli.run("unfollow", "ada", "bob")
+    cli.run("unfollow", "ada", "bob")
+    assert not redis.client.exists(f"sluice:{{0}}:following:{ada}")
+    events_ = [e for e in log_of(redis) if "follow" in e["type"]]
+    assert [(e["type"], e["user"]["id"], e["target"]["id"]) for e in events_] == [
+        ("follow", ada, bob), ("unfollow", ada, bob)]
+
+
+def test_init(cli, redis):
+    cli.run("init", "--shards", "4")
+    assert redis.client.hget("sluice:{0}:meta", "shards") == "4"
+    cli.run("init", "--shards", "4")
+    cli.run("init", "--shards", "8", status=1)
+    shards = {int(cli.run("user", "add", f"user{n}")) // 64 % 64 for n in range(24)}
+    assert shards == {0, 1, 2, 3}
+
+
+def test_users_of_several_shards_follow_and_post(cli, redis, servers):
+    cli.run("init", "--shards", "4")
+    gateway = servers.gateway(redis)
+    logins = [f"user{n}" for n in range(8)]
+    for login in logins:
+        cli.run("user", "add", login)
+    with gateway.stream("/v1/stream/firehose") as stream:
+        wanted = {cli.run("post", "--user", login, f"from {login}") for login in logins}
+        assert {stream.next()["id"] for _ in logins} == wanted
+
+
+def test_redis_by_environment_and_option(cli_for, redis, servers):
+    other = servers.redis()
+    cli = cli_for(other)
+    cli.run("--redis", redis.url, "user", "add", "ada")
+    assert redis.client.exists("sluice:{0}:logins") and not other.client.exists("sluice:{0}:logins")
+    cli.run("user", "add", "ada")
+    assert other.client.exists("sluice:{0}:logins")
+
+
+def write(folder, lines):
+    file = folder / "events.jsonl"
+    file.write_text("".join(line + "\n" for line in lines))
+    return file
+
+
+def test_replay(cli, redis, tmp_path):
+    lines = [events.dump(events.post(n, f"post {n}", user=str(n % 3), lang="en",
+                                     geo={"lon": 1.5, "lat": 2.5}, urls=["http://x.example/"],
+                                     place={"name": "Suva", "bbox": [178.0, -19.0, -179.0, -16.0]}))
+             for n in range(1, 31)]
+    cli.run("replay", write(tmp_path, lines))
+    posts = [e["post"] for e in log_of(redis) if e["type"] == "post"]
+    assert [p["text"] for p in posts] == [f"post {n}" for n in range(1, 31)]
+    assert {p["user"]["login"] for p in posts} == {"u0", "u1", "u2"}
+    assert posts[0]["geo"] == {"lon": 1.5, "lat": 2.5} and posts[0]["lang"] == "en"
+    assert posts[0]["place"] == {"name": "Suva", "bbox": [178.0, -19.0, -179.0, -16.0]}
+
+
+def test_replay_says_which_line_is_bad(cli, tmp_path):
+    good = events.dump(events.post(1, "good"))
+    for bad in ("garbage", "[]", '{"type":"post"}', good[:-1]):
+        cli.run("replay", write(tmp_path, [good, bad]), status=1)
+        assert "2" in cli.done.stderr
+
+
+def test_replay_at_a_rate(cli, redis, tmp_path):
+    lines = [events.dump(events.post(n, f"post {n}")) for n in range(1, 31)]
+    start = time.monotonic()
+    cli.run("replay", write(tmp_path, lines), "--rate", "50")
+    assert 0.5 < time.monotonic() - start
+    assert len([e for e in log_of(redis) if e["type"] == "post"]) == 30
+
+
+def test_replay_in_a_loop_ends_by_signal(cli, redis, tmp_path):
+    lines = [events.dump(events.post(n, f"post {n}")) for n in range(1, 4)]
+    channel = redis.client.pubsub(ignore_subscribe_messages=True)
+    channel.subscribe("sluice:{0}:live")
+    loop = cli.start("replay", write(tmp_path, lines), "--rate", "200", "--loop")
+    posts = 0
+    while posts < 10:
+        message = channel.get_message(timeout=10)
+        posts += bool(message and '"type":"post"' in message["data"])
+    loop.send_signal(signal.SIGINT)
+    loop.communicate(timeout=20)
+    assert loop.returncode in (0, 130, -signal.SIGINT)
+    channel.close()
+
+
+# tail
+
+class Tail:
+    def __init__(self, cli, gateway, *arguments, **token):
+        self.process = cli.start("tail", "--url", f"http://127.0.0.1:{gateway.port}",
+                                 "--token", gateway.token(**token), *arguments)
+
+    def line(self):
+        Deadline(what="a line from sluice tail").wait_readable(self.process.stdout)
+        line = self.process.stdout.readline()
+        assert line.endswith("\n"), self.process.stderr.read()
+        return json.loads(line)
+
+    def stop(self):
+        self.process.send_signal(signal.SIGINT)
+        self.process.communicate(timeout=20)
+        assert self.process.returncode in (0, 130, -signal.SIGINT)
+
+
+def first_of(tail, redis, event):
+    """Publishes until tail prints: it says nowhere that its stream stands."""
+    deadline = Deadline(what="the first line of sluice tail")
+    while not select.select([tail.process.stdout], [], [], 0.05)[0]:
+        deadline.left()
+        redis.publish(events.dump(event))
+    return tail.line()
+
+
+@pytest.mark.parametrize("arguments", [
+    ["filter", "--track", "kite,balloon"], ["filter", "--follow", "1"], ["sample", "--percent", "100"],
+    ["filter", "--locations", "0,0,2,2"], ["filter", "--track", "kite", "--language", "en"], ["firehose"]])
+def test_tail_prints_lines(cli, redis, servers, arguments):
+    gateway = servers.gateway(redis)
+    tail = Tail(cli, gateway, *arguments)
+    kite = events.post(1, "a kite", lang="en", geo={"lon": 1.0, "lat": 1.0})
+    assert first_of(tail, redis, kite)["id"] == "1"
+    redis.publish(events.dump({**kite, "id": "2"}))
+    while tail.line()["id"] != "2":
+        pass
+    tail.stop()
+
+
+def test_tail_reconnects(cli, redis, servers):
+    gateway = servers.gateway(redis)
+    tail = Tail(cli, gateway, "firehose")
+    first_of(tail, redis, events.post(1, "before"))
+    gateway.stop()
+    again = servers.gateway(redis, start=False, listen=f"127.0.0.1:{gateway.port}").start()
+    deadline = Deadline(what="sluice tail is back")
+    seen = {"id": "1"}
+    while seen.get("id") != "2":
+        deadline.left()
+        redis.publish(events.dump(events.post(2, "after")))
+        if select.select([tail.process.stdout], [], [], 0.05)[0]:
+            seen = tail.line()
+    tail.stop()
+    again.stop()
+
+
+def test_tail_gives_up_on_a_refusal(cli, redis, servers):
+    gateway = servers.gateway(redis)
+    url = f"http://127.0.0.1:{gateway.port}"
+    cli.run("tail", "--url", url, "--token", "wrong", "firehose", status=1)
+    assert "401" in cli.done.stderr or "token" in cli.done.stderr
+    cli.run("tail", "--url", url, "--token", gateway.token(), "filter", "--track", "!!!", status=1)
+    assert "keyword" in cli.done.stderr

@@ -1,0 +1,103 @@
+"""The home stream: what a user and those they follow do, as the graph changes."""
+
+import pytest
+
+from harness import events
+from harness.streams import Collector
+
+HOME = "/v1/stream/home"
+
+
+@pytest.fixture
+def people(servers, cli_for):
+    """Four users on a fresh Redis: (gateway, cli, ids by login)."""
+    redis = servers.redis()
+    cli = cli_for(redis)
+    ids = {login: cli.run("user", "add", login) for login in ("ada", "bob", "cid", "dan")}
+    return servers.gateway(redis), cli, ids
+
+
+def say(cli, login):
+    return cli.run("post", "--user", login, f"from {login}")
+
+
+@pytest.mark.parametrize("wire", ["ndjson", "sse", "websocket"])
+def test_self_and_followed(people, wire):
+    gateway, cli, ids = people
+    cli.run("follow", "ada", "bob")
+    cli.run("follow", "cid", "ada")
+    stream = gateway.stream(HOME, wire, token=gateway.token(sub=ids["ada"]))
+    wanted = [say(cli, "ada"), say(cli, "bob")]
+    say(cli, "cid")
+    say(cli, "dan")
+    wanted.append(say(cli, "bob"))
+    assert [m["id"] for m in stream.until(wanted[-1])] == wanted
+
+
+def test_graph_changes_while_the_stream_is_open(people):
+    gateway, cli, ids = people
+    stream = gateway.stream(HOME, token=gateway.token(sub=ids["ada"]))
+    say(cli, "bob")
+    cli.run("follow", "ada", "bob")
+    wanted = [say(cli, "bob")]
+    cli.run("unfollow", "ada", "bob")
+    say(cli, "bob")
+    wanted.append(say(cli, "ada"))
+    assert [m["id"] for m in stream.until(wanted[-1])] == wanted
+
+
+def test_deletions_and_types(people):
+    gateway, cli, ids = people
+    cli.run("follow", "ada", "bob")
+    token = gateway.token(sub=ids["ada"])
+    usual, all_types = gateway.stream(HOME, token=token), \
+        gateway.stream(HOME + "?types=post,delete,follow,unfollow", token=token)
+    post_id = say(cli, "bob")
+    cli.run("follow", "bob", "cid")
+    cli.run("delete", "--user", "bob", post_id)
+    end = say(cli, "ada")
+    assert [m.type for m in usual.until(end)] == ["post", "delete", "post"]
+    kinds = [m.type for m in all_types.until(end)]
+    assert [k for k in kinds if "follow" not in k] == ["post", "delete", "post"]
+
+
+def test_each_subject_has_a_home_of_their_own(people):
+    gateway, cli, ids = people
+    logins = list(ids)
+    for number, login in enumerate(logins):
+        cli.run("follow", login, logins[(number + 1) % 4])
+    readers = {login: Collector(gateway.stream(HOME, token=gateway.token(sub=ids[login])))
+               for login in logins}
+    said = {login: say(cli, login) for login in logins}
+    said2 = {login: say(cli, login) for login in logins}
+    for number, login in enumerate(logins):
+        near = {login, logins[(number + 1) % 4]}
+        wanted = [said[x] for x in logins if x in near] + [said2[x] for x in logins if x in near]
+        assert [m["id"] for m in readers[login].wait(lambda ms, w=wanted: len(ms) >= len(w),
+                                                     "the home stream")] == wanted
+
+
+def test_unknown_subject_has_an_empty_home(people):
+    gateway, cli, ids = people
+    stream = gateway.stream(HOME, token=gateway.token(sub="nobody at all"))
+    say(cli, "ada")
+    stream.close()
+
+
+def test_many_followed(people, tmp_path, cli_for):
+    """More than one page of a graph, read when the stream opens."""
+    gateway, cli, ids = people
+    file = tmp_path / "posts.jsonl"
+    file.write_text("".join(events.dump(events.post(n, "hello", user=str(n))) + "\n"
+                            for n in range(1, 301)))
+    cli.run("replay", file)
+    for number in range(1, 301, 7):
+        cli.run("follow", "ada", f"u{number}")
+    stream = gateway.stream(HOME, token=gateway.token(sub=ids["ada"]))
+    wanted = []
+    for number in range(1, 301, 30):
+        post_id = say(cli, f"u{number}")
+        if (number - 1) % 7 == 0:
+            wanted.append(post_id)
+    wanted.append(say(cli, "ada"))
+    assert [m["id"] for m in stream.until(wanted[-1])] == wanted

@@ -1,0 +1,148 @@
+"""Redis away at the start, restarted, cut off: streams go on, and nobody misses an event."""
+
+import json
+import signal
+import socket
+
+import pytest
+
+from harness import events
+from harness.redis_server import RedisServer
+from harness.streams import Collector, Refused
+
+FIREHOSE = "/v1/stream/firehose"
+
+
+def free_address():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return "127.0.0.1:%d" % probe.getsockname()[1]
+
+
+def test_redis_down_at_the_start(servers):
+    redis = RedisServer(servers.folder / "late")
+    gateway = servers.gateway(redis.url, start=False, listen=free_address()).launch()
+    gateway.wait_status("/healthz", 200)
+    response = gateway.get("/readyz")
+    assert response.status == 503 and response.error["code"]
+    with pytest.raises(Refused) as refused:
+        gateway.stream(FIREHOSE)
+    assert refused.value.response.status == 503
+    assert int(refused.value.response.headers["retry-after"]) >= 1
+    assert str(redis.socket) in gateway.log()
+    servers.redis_servers.append(redis)
+    redis.start()
+    gateway.wait_ready()
+    assert gateway.get("/readyz").status == 200
+    with gateway.stream(FIREHOSE) as stream:
+        redis.publish(events.dump(events.post(1, "at last")))
+        assert stream.next()["id"] == "1"
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_redis_restarted_under_load(servers, cli_for, how):
+    redis = servers.redis(append_only=True)
+    redis.client.config_set("appendfsync", "always")
+    cli = cli_for(redis)
+    cli.run("user", "add", "ada")
+    gateway = servers.gateway(redis, workers=2)
+    streams = [Collector(gateway.stream(FIREHOSE, wire))
+               for wire in ("ndjson", "sse", "websocket", "delimited")]
+    first = cli.ids("post", "--user", "ada", "before")[0]
+    for stream in streams:
+        stream.wait_id(first)
+    load = cli.start("replay", write_posts(servers.folder, 400), "--rate", "400")
+    streams[0].wait(lambda ms: len(ms) > 50, "the load flows")
+    redis.stop(how)
+    gateway.wait_status("/readyz", 503)
+    load.communicate(timeout=60)
+    redis.start()
+    gateway.wait_status("/readyz", 200)
+    last = cli.ids("post", "--user", "ada", "after")[0]
+    log = [json.loads(fields["e"]) for _, fields in redis.client.xrange("sluice:{0}:log")]
+    wanted = [e["id"] for e in log if e["type"] in ("post", "delete")]
+    assert wanted[-1] == last
+    for stream in streams:
+        stream.wait_id(last)
+        assert [m["id"] for m in stream.events()] == wanted
+        assert not [m for m in stream.messages if m.is_control]
+
+
+def write_posts(folder, count, size=40):
+    file = folder / "posts.jsonl"
+    with open(file, "w") as out:
+        for number in range(count):
+            text = f"post {number} " + "x" * size
+            out.write(events.dump(events.post(number + 1, text, user=str(number % 20))) + "\n")
+    return file
+
+
+def test_lost_subscription_is_repaired_from_the_log(servers, cli_for):
+    """The subscriber is cut off again and again while posts go on."""
+    redis = servers.redis()
+    cli = cli_for(redis)
+    gateway = servers.gateway(redis)
+    streams = [Collector(gateway.stream(FIREHOSE, wire)) for wire in ("ndjson", "websocket")]
+    load = cli.start("replay", write_posts(servers.folder, 2000), "--rate", "1000")
+    for seen in range(100, 1900, 300):
+        streams[0].wait(lambda ms: len(ms) > seen, "the load flows")
+        redis.drop_subscribers()
+    assert load.wait(60) == 0
+    log = [json.loads(fields["e"]) for _, fields in redis.client.xrange("sluice:{0}:log")]
+    wanted = [e["id"] for e in log if e["type"] == "post"]
+    assert len(wanted) == 2000
+    for stream in streams:
+        stream.wait_id(wanted[-1])
+        assert [m["id"] for m in stream.events()] == wanted
+        assert not [m for m in stream.messages if m.is_control]
+    assert gateway.metrics()["sluice_redis_subscriptions_total"] >= 2
+
+
+def test_events_seen_twice_are_delivered_once(servers, cli_for):
+    redis = servers.redis()
+    cli = cli_for(redis)
+    cli.run("user", "add", "ada")
+    gateway = servers.gateway(redis)
+    channel = redis.client.pubsub(ignore_subscribe_messages=True)
+    channel.subscribe("sluice:{0}:live")
+    with gateway.stream(FIREHOSE) as stream:
+        wanted = []
+        for number in range(3):
+            wanted += cli.ids("post", "--user", "ada", f"number {number}")
+            message = None
+            while message is None:
+                message = channel.get_message(timeout=5)
+            redis.publish(message["data"])
+        wanted += cli.ids("post", "--user", "ada", "the end")
+        assert [m["id"] for m in stream.until(wanted[-1])] == wanted
+    channel.close()
+
+
+def test_redis_that_refuses_the_password(servers, redis):
+    protected = servers.redis()
+    protected.client.config_set("requirepass", "secret-word")
+    gateway = servers.gateway(protected.url, start=False, listen=free_address()).launch()
+    gateway.wait_status("/healthz", 200)
+    gateway.wait_status("/readyz", 503)
+    protected.client.execute_command("AUTH", "secret-word")
+    protected.client.config_set("requirepass", "")
+    gateway.wait_ready()
+
+
+def test_redis_url_with_user_password_and_database(servers, cli_for):
+    redis = servers.redis()
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    redis.client.config_set("port", port)
+    redis.client.execute_command("ACL", "SETUSER", "watch", "on", ">p@ss:word", "~*", "&*", "+@all")
+    redis.url = f"redis://watch:p%40ss%3Aword@127.0.0.1:{port}/3"
+    gateway = servers.gateway(redis.url)
+    assert "p%40ss" not in gateway.ready["redis"] and "p@ss" not in gateway.ready["redis"]
+    cli = cli_for(redis)
+    cli.run("user", "add", "ada")
+    with gateway.stream(FIREHOSE) as stream:
+        post_id = cli.run("post", "--user", "ada", "over TCP")
+        assert stream.next()["id"] == post_id
+    gateway.stop()
+    assert "p@ss:word" not in gateway.log() and "p%40ss" not in gateway.log()

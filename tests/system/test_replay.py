@@ -1,0 +1,185 @@
+"""Thousands of posts, listened to by clients of every kind over every transport at once. Each must
+get exactly what its filter asks for: in log order, none twice, none missing."""
+
+import itertools
+import json
+
+import pytest
+
+from harness import events, programs, recompute
+from harness.recompute import Filter
+from harness.streams import Collector
+from urllib.parse import quote
+
+WIRES = ["ndjson", "delimited", "sse", "websocket", "form"]
+
+# Own posts, so that the test runs everywhere; the real ones lie beside the source tree.
+OWN = [
+    ("en", "Coffee on the night train, and the dining car has real cups"), ("en", "Rain again. #tea"),
+    ("zh", "今天的地铁又晚点了，站台上全是人"), ("zh-CN", "#周末去哪儿# 去爬山，天气很好"),
+    ("ja", "今日は電車が遅れていて会議に間に合わなかった"), ("ja", "ラーメンを食べてから帰ろう🍜"),
+    ("es", "Mañana salimos temprano hacia la montaña"), ("ru", "Сегодня первый снег"),
+    ("ar", "صباح الخير من القاهرة"), ("hi", "दिल्ली की बारिश और चाय"), ("de", "Die Straße ist gesperrt"),
+    ("en", "@u3 have you seen https://x.example/rain ?"), ("und", "☕☕☕"), ("he", "קפה שחור על הגז"),
+]
+
+
+def own_posts(folder):
+    file = folder / "own.jsonl"
+    with open(file, "w") as out:
+        for number in range(700):
+            lang, text = OWN[number % len(OWN)]
+            members = {"lang": lang}
+            if number % 5 == 0:
+                members["geo"] = {"lon": number % 180 + 0.5, "lat": number % 90 + 0.25}
+            if number % 7 == 0:
+                members["place"] = {"name": "Suva", "bbox": [178.0, -19.0, -179.0, -16.0]}
+            out.write(events.dump(events.post(number + 1, f"{text} {number}", user=str(number % 41),
+                                              **members)) + "\n")
+    return file
+
+
+def shared(name):
+    file = programs.SHARED / "data" / name
+    return pytest.param(file, id=name, marks=[] if file.exists() else
+                        pytest.mark.skip(reason=f"no ../shared/data/{name}"))
+
+
+# What is followed is filled in with the ids of real users.
+WISHES = {
+    "own": [
+        dict(track="coffee,tea"), dict(track="地铁"), dict(track="#周末去哪儿"), dict(track="電車 会議,ラーメン"),
+        dict(track="strasse,снег"), dict(track="☕"), dict(follow="{0},{1}"), dict(follow="@u3"),
+        dict(locations="0,0,90,45"), dict(locations="170,-20,-170,-10"),
+        dict(track="rain,الخير,चाय", follow="{2}", locations="178,-19,-179,-16"),
+        dict(language="zh", firehose=None, track="去,站台")],
+    "posts-tweets.jsonl": [
+        dict(track="happy"), dict(track="new year"), dict(track="#newyear,#nye"), dict(track="love,hate,lol"),
+        dict(track="the"), dict(track="@justinbieber"), dict(follow="{0},{1},{2}"), dict(track="http"),
+        dict(locations="-180,-90,180,90"), dict(locations="-10,49,3,60"), dict(track="i you"),
+        dict(track="que,de", language="es,pt"), dict(track="don't"), dict(track="2012")],
+    "posts-chinese.jsonl": [
+        dict(track="的"), dict(track="中国"), dict(track="中国 的,大学"), dict(track="，"), dict(track="一个"),
+        dict(track="#网文作家拒绝魔改亲自导#,#needy"), dict(follow="{0},{1},{2}"), dict(track="年 月"),
+        dict(track="是", language="zh"), dict(track="是", language="zh-TW"), dict(track="了", language="en")],
+}
+SAMPLES = [dict(percent=1), dict(percent="12.5"), dict(percent=100), dict(partition="2/3"),
+           dict(percent=50, partition="1/2")]
+
+
+def url_query(wish):
+    return "&".join(f"{k}={quote(str(v), safe='')}" for k, v in wish.items() if v is not None)
+
+
+def as_filter(wish):
+    given = dict(wish)
+    given.pop("firehose", None)
+    if "percent" in given:
+        given["percent"] = float(given["percent"])
+    if "partition" in given:
+        given["partition"] = tuple(int(n) for n in given["partition"].split("/"))
+    return Filter(**given)
+
+
+def open_stream(gateway, path, query, wire, **token):
+    token = gateway.token(**token)
+    if wire == "form":
+        return gateway.stream(path, method="POST", body=query.encode(), token=token)
+    return gateway.stream(f"{path}?{query}" if query else path, wire, token=token)
+
+
+@pytest.mark.parametrize("file", [
+    "own", shared("posts-tweets.jsonl"), shared("posts-chinese.jsonl")])
+def test_every_client_gets_exactly_its_events(servers, cli_for, tmp_path, file):
+    redis = servers.redis()
+    cli = cli_for(redis)
+    gateway = servers.gateway(redis, workers=2)
+    name = "own" if file == "own" else file.name
+    file = own_posts(tmp_path) if name == "own" else file
+    source = [json.loads(line) for line in file.read_text().splitlines()]
+
+    # People first, so that they can be followed: three authors, and a reader at home.
+    logins = list(dict.fromkeys(event["post"]["user"]["login"] for event in source))
+    followed = {login: cli.run("user", "add", login) for login in logins[:3]}
+    reader = cli.run("user", "add", "reader")
+    for login in followed:
+        cli.run("follow", "reader", login)
+    ids = list(followed.values())
+
+    clients = []  # (what is wanted of it, collector, description)
+    for number, wish in enumerate(WISHES[name]):
+        wish = dict(wish)
+        if "follow" in wish:
+            wish["follow"] = wish["follow"].format(*ids)
+        if number % 4 == 3:
+            wish["types"] = "post"
+        for wire in (WIRES if number % 3 == 0 else [WIRES[number % 5], WIRES[(number + 2) % 5]]):
+            clients.append((as_filter(wish).matches, Collector(open_stream(
+                gateway, "/v1/stream/filter", url_query(wish), wire)), f"{wish} over {wire}"))
+    for number, wish in enumerate(SAMPLES):
+        for wire in (WIRES[number % 4], WIRES[(number + 1) % 4]):
+            clients.append((as_filter(wish).matches, Collector(open_stream(
+                gateway, "/v1/stream/sample", url_query(wish), wire)), f"{wish} over {wire}"))
+    for wire in WIRES[:4]:
+        clients.append((Filter().matches, Collector(open_stream(
+            gateway, "/v1/stream/firehose", "", wire)), f"firehose over {wire}"))
+        clients.append((Filter(types="delete").matches, Collector(open_stream(
+            gateway, "/v1/stream/firehose", "types=delete", wire)), f"deletions over {wire}"))
+        at_home = {*ids, reader}
+        clients.append((lambda e: e["type"] in ("post", "delete") and
+                        e["post"]["user"]["id"] in at_home, Collector(open_stream(
+                            gateway, "/v1/stream/home", "", wire, sub=reader)), f"home over {wire}"))
+
+    cli.run("replay", file)
+    posted = [e for e in log_of(redis) if e["type"] == "post"]
+    assert [e["post"]["text"] for e in posted] == [e["post"]["text"] for e in source]
+    assert [e["post"]["user"]["login"] for e in posted] == \
+        [e["post"]["user"]["login"] for e in source]
+    for event in posted[::max(1, len(posted) // 25)]:
+        cli.run("delete", "--user", event["post"]["user"]["login"], event["post"]["id"])
+
+    log = log_of(redis)
+    by_id = {e["id"]: e for e in log}
+    for wants, collector, description in clients:
+        wanted = [e["id"] for e in log if wants(e)]
+        if wanted:
+            collector.wait(lambda ms: len(ms) >= len(wanted), description, 60)
+    # One more for everybody, by a producer without a log: what should not have come has come by then.
+    end = end_of(name, ids)
+    redis.publish(events.dump(end))
+    for wants, collector, description in clients:
+        wanted = [e["id"] for e in log if wants(e)]
+        if wants(end):
+            collector.wait(lambda ms: ms and ms[-1].json.get("id") == end["id"], description)
+            wanted.append(end["id"])
+        got = [m["id"] for m in collector.messages]
+        assert got == wanted, description
+        for message in collector.messages[:-1]:
+            assert_delivered(message, by_id[message["id"]])
+    assert sum(wants(end) for wants, _, _ in clients) > len(clients) * 0.8
+
+
+def log_of(redis):
+    return [json.loads(fields["e"]) for _, fields in redis.client.xrange("sluice:{0}:log")]
+
+
+def assert_delivered(message, event):
+    """A post as it stands in the log; of a deletion the ids."""
+    if message.type == "post":
+        assert message.json == event
+    else:
+        assert message["post"] == {"id": event["post"]["id"], "state": "deleted",
+                                   "user": {"id": event["post"]["user"]["id"]}}
+    if message.sse_event:
+        assert (message.sse_event, message.sse_id) == (message.type, message["id"])
+
+
+def end_of(name, ids):
+    """A post for nearly everybody: all the words, all the samples."""
+    number = next(n for n in itertools.count(10**9) if recompute.in_percent(n, 1) and
+                  recompute.in_partition(n, 2, 3) and recompute.in_partition(n, 1, 2))
+    words = " ".join(word.replace(",", " ") for wish in WISHES[name]
+                     for word in [wish.get("track", "")])
+    return events.post(number, words, user=ids[0], lang="zh" if name != "posts-tweets.jsonl" else "es",
+                       login="u3", geo={"lon": 0.5, "lat": 50.0} if name != "own"
+                       else {"lon": 2.0, "lat": 2.0})

@@ -1,0 +1,175 @@
+"""Leaving: SIGTERM, farewells, the private Redis, and processes that are killed."""
+
+import os
+import signal
+
+import pytest
+
+from harness import events, processes
+from harness.streams import Collector, Refused
+from harness.waiting import eventually
+
+FIREHOSE = "/v1/stream/firehose"
+WIRES = ["ndjson", "delimited", "sse", "websocket", "raw-websocket"]
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_clients_are_told_and_the_exit_is_clean(servers, redis, how):
+    gateway = servers.gateway(redis, workers=2)
+    streams = {wire: gateway.stream(FIREHOSE, wire) for wire in WIRES}
+    redis.publish(events.dump(events.post(1, "the last one")))
+    readers = {wire: Collector(stream) for wire, stream in streams.items()}
+    gateway.process.send_signal(how)
+    for wire, reader in readers.items():
+        reader.wait(lambda ms: len(ms) == 2, f"the farewell over {wire}")
+        first, last = reader.messages
+        assert first["id"] == "1"
+        assert (last.type, last["code"]) == ("disconnect", "draining")
+        assert last["reason"] and last["retry_ms"] >= 0
+        if wire == "sse":
+            assert (last.sse_event, last.sse_id) == ("disconnect", None)
+        reader.close()
+        assert reader.error is None, reader.error  # the chunked body ended as it should
+        if "websocket" in wire:
+            assert streams[wire].close_code == 1012
+    assert gateway.process.wait(20) == 0
+    gateway.stop()
+
+
+def test_farewell_carries_the_cursor(servers, redis, cli):
+    cli.run("user", "add", "eve")
+    gateway = servers.gateway(redis)
+    stream = gateway.stream(FIREHOSE)
+    post_id = cli.run("post", "--user", "eve", "the last one")
+    assert stream.next()["id"] == post_id
+    gateway.process.send_signal(signal.SIGTERM)
+    assert stream.next()["cursor"] == post_id
+    assert stream.next() is None
+
+
+def test_stalled_clients_do_not_hold_up_the_exit(servers, redis):
+    gateway = servers.gateway(redis, "--drain-timeout-ms", 500)
+    stalled = [gateway.stream(FIREHOSE, wire, receive_buffer=4096)
+               for wire in ("ndjson", "raw-websocket")]
+    neighbour = Collector(gateway.stream(FIREHOSE))
+    for number in range(1, 200):
+        redis.publish(events.dump(events.post(number, "x" * 5000)))
+    neighbour.wait_id(199)
+    gateway.stop()
+    del stalled
+
+
+def test_draining_takes_no_new_clients(servers, redis):
+    gateway = servers.gateway(redis, "--drain-timeout-ms", 10000)
+    held = gateway.stream(FIREHOSE, receive_buffer=4096)
+    neighbour = Collector(gateway.stream(FIREHOSE))
+    for number in range(1, 200):
+        redis.publish(events.dump(events.post(number, "x" * 5000)))
+    neighbour.wait_id(199)
+    gateway.process.send_signal(signal.SIGTERM)
+    neighbour.wait(lambda ms: ms[-1].type == "disconnect", "draining has begun")
+    try:
+        gateway.stream(FIREHOSE).close()
+        raise AssertionError("a new stream while draining")
+    except Refused as refused:
+        assert refused.response.status == 503
+    except ConnectionError:
+        pass  # no longer listening
+    last = held.to_end()[-1]
+    assert (last.type, last["code"]) == ("disconnect", "draining")
+    gateway.stop()
+
+
+def test_second_signal_ends_it_at_once(servers, redis):
+    gateway = servers.gateway(redis, "--drain-timeout-ms", 600000)
+    held = gateway.stream(FIREHOSE, receive_buffer=4096)
+    neighbour = Collector(gateway.stream(FIREHOSE))
+    for number in range(1, 200):
+        redis.publish(events.dump(events.post(number, "x" * 5000)))
+    neighbour.wait_id(199)
+    gateway.process.send_signal(signal.SIGTERM)
+    neighbour.wait(lambda ms: ms[-1].type == "disconnect", "draining has begun")
+    gateway.stop()
+    del held
+
+
+def test_sigterm_while_redis_is_away(servers):
+    gateway = servers.gateway("unix:///nonexistent/redis.sock", start=False).launch()
+    eventually(lambda: "nonexistent" in gateway.log(), "it says what it waits for")
+    gateway.pid = gateway.process.pid
+    gateway.stop()
+
+
+def private_redis(gateway):
+    """The pid of the redis-server that sluiced started."""
+    def find(pid):
+        for child in processes.children(pid):
+            if processes.name(child) == "redis-server":
+                return child
+            if below := find(child):
+                return below
+        return None
+    return find(gateway.process.pid)
+
+
+def test_private_redis_comes_and_goes_with_it(servers, cli_for):
+    gateway = servers.gateway(None)
+    assert gateway.ready["redis"].startswith("unix://")
+    child = private_redis(gateway)
+    assert child
+    cli = cli_for(None)
+    redis = ["--redis", gateway.ready["redis"]]
+    cli.run(*redis, "user", "add", "ada")
+    with gateway.stream(FIREHOSE) as stream:
+        post_id = cli.run(*redis, "post", "--user", "ada", "kept")
+        assert stream.next()["id"] == post_id
+    gateway.stop()
+    assert not processes.is_alive(child)
+    again = servers.gateway(None, data_dir=gateway.data_dir)
+    redis = ["--redis", again.ready["redis"]]
+    cli.run(*redis, "delete", "--user", "ada", post_id)
+    cli.run(*redis, "user", "add", "ada", status=1)
+    again.stop()
+
+
+def test_private_redis_that_dies_comes_back(servers, cli_for):
+    gateway = servers.gateway(None)
+    cli = cli_for(None)
+    redis = ["--redis", gateway.ready["redis"]]
+    cli.run(*redis, "user", "add", "ada")
+    with gateway.stream(FIREHOSE) as stream:
+        first = cli.run(*redis, "post", "--user", "ada", "before")
+        assert stream.next()["id"] == first
+        os.kill(private_redis(gateway), signal.SIGKILL)
+        gateway.wait_status("/readyz", 503)
+        gateway.wait_status("/readyz", 200)
+        second = cli.run(*redis, "post", "--user", "ada", "after")
+        assert stream.until(second)[-1]["post"]["text"] == "after"
+
+
+def test_nothing_outlives_a_killed_sluiced(servers):
+    gateway = servers.gateway(None, workers=2)
+    left = [private_redis(gateway), *gateway.workers()]
+    gateway.process.kill()
+    gateway.process.wait()
+    gateway.process = None
+    eventually(lambda: not any(map(processes.is_alive, left)), "workers and Redis are gone")
+
+
+def test_worker_that_dies_is_replaced(servers, redis):
+    gateway = servers.gateway(redis, workers=2)
+    if gateway.workers() == [gateway.pid]:
+        pytest.skip("one process only")
+    os.kill(gateway.workers()[0], signal.SIGKILL)
+    eventually(lambda: len(gateway.workers()) == 2 and
+               gateway.workers() != gateway.first_workers, "a new worker")
+    gateway.first_workers = gateway.workers()
+
+    def all_serve():
+        streams = [gateway.stream(FIREHOSE) for _ in range(16)]
+        for stream in streams:
+            stream.close()
+        return True
+    gateway.wait_status("/readyz", 200)
+    eventually(all_serve, "both serve")
+    assert gateway.metrics()  # the board has survived

@@ -1,0 +1,248 @@
+"""One post on its way to the clients of every transport."""
+
+import json
+
+import pytest
+
+from harness import events
+from harness.cli import Cli
+from harness.streams import Refused
+from harness.waiting import Deadline, eventually
+
+WIRES = ["ndjson", "delimited", "sse", "websocket"]
+FIREHOSE = "/v1/stream/firehose"
+
+
+@pytest.fixture(params=WIRES)
+def wire(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def ada(module_servers, redis):
+    """The login of a user."""
+    Cli(redis).run("user", "add", "ada", "--name", "Ada")
+    return "ada"
+
+
+def test_post_reaches_clients_of_every_transport_with_the_same_bytes(gateway, cli, redis, ada):
+    streams = [gateway.stream(FIREHOSE, wire) for wire in WIRES]
+    post_id = cli.run("post", "--user", ada, "--lang", "en", "--geo", "-0.1,51.5", "Hello, café ☕")
+    messages = [stream.next() for stream in streams]
+    for message in messages:
+        assert message.type == "post" and message["id"] == post_id
+    assert len({bytes(m.raw if isinstance(m.raw, bytes) else m.raw.encode())
+                for m in messages}) == 1
+    event = messages[0].json
+    assert event["post"]["id"] == post_id
+    assert event["post"]["user"]["login"] == "ada" and event["post"]["user"]["name"] == "Ada"
+    assert event["post"]["text"] == "Hello, café ☕"
+    assert event["post"]["lang"] == "en"
+    assert event["post"]["geo"] == {"lon": -0.1, "lat": 51.5}
+    assert event["post"]["created_at"] == event["at"]
+    assert event["at"].endswith("Z") and len(event["at"]) == len("2026-11-21T01:02:03.456Z")
+    (entry, fields), = redis.client.xrevrange("sluice:{0}:log", count=1)
+    assert entry == f"{post_id}-0" and json.loads(fields["e"]) == event
+
+
+def test_sse_says_id_and_event(gateway, cli, publish, ada):
+    with gateway.stream(FIREHOSE, "sse") as stream:
+        post_id = cli.run("post", "--user", ada, "with an id")
+        message = stream.next()
+        assert (message.sse_id, message.sse_event) == (post_id, "post")
+        publish(events.post(5, "a producer's own id is no cursor"))
+        message = stream.next()
+        assert (message["id"], message.sse_id, message.sse_event) == ("5", None, "post")
+
+
+def test_stream_needs_no_accept_header(gateway, publish):
+    for accept in (None, "*/*", "application/x-ndjson", "text/html, */*;q=0.1"):
+        with gateway.stream(FIREHOSE, headers={"Accept": accept}) as stream:
+            publish(events.post(6, "hello"))
+            assert stream.next()["id"] == "6"
+
+
+def test_accept_decides_between_sse_and_refusal(gateway):
+    with gateway.stream(FIREHOSE, "sse", headers={"Accept": "text/event-stream, */*;q=0.1"}) as s:
+        assert "no-cache" in s.response.headers["cache-control"] or \
+            "no-store" in s.response.headers["cache-control"]
+    with pytest.raises(Refused) as refused:
+        gateway.stream(FIREHOSE, headers={"Accept": "image/png"})
+    assert refused.value.response.status == 406 and refused.value.response.error
+
+
+def test_http_1_0_gets_plain_lines(gateway, publish):
+    with gateway.connect() as connection:
+        connection.send(f"GET {FIREHOSE} HTTP/1.0\r\n"
+                        f"Authorization: Bearer {gateway.token()}\r\n\r\n".encode())
+        response = connection.read_head()
+        assert response.status == 200
+        assert "transfer-encoding" not in response.headers
+        publish(events.post(7, "old times"))
+        assert json.loads(connection.read_line(Deadline()))["id"] == "7"
+
+
+@pytest.mark.parametrize("wire", ["ndjson", "delimited", "sse"])
+def test_post_form_opens_a_stream(gateway, publish, wire):
+    body = b"track=coff%65e%2Ctea&language=en"
+    target = "/v1/stream/filter" + ("?delimited=length" if wire == "delimited" else "")
+    with gateway.stream(target, wire, "POST", body) as stream:
+        publish(events.post(8, "water", lang="en"))
+        publish(events.post(9, "coffee", lang="de"))
+        publish(events.post(10, "coffee", lang="en"))
+        assert stream.next()["id"] == "10"
+
+
+def test_long_list_in_a_form(gateway, publish):
+    body = ("follow=" + ",".join(str(n) for n in range(100000, 105000))).encode()
+    with gateway.stream("/v1/stream/filter", method="POST", body=body) as stream:
+        publish(events.post(11, "nobody", user="99999"))
+        publish(events.post(12, "the last of five thousand", user="104999"))
+        assert stream.next()["id"] == "12"
+
+
+def test_form_arriving_in_pieces(gateway, publish):
+    body = b"track=" + b"%63" * 3 + b"at"
+    with gateway.connect() as connection:
+        connection.send((f"POST /v1/stream/filter HTTP/1.1\r\nHost: x\r\n"
+                         f"Authorization: Bearer {gateway.token()}\r\n"
+                         f"Content-Type: application/x-www-form-urlencoded\r\n"
+                         f"Content-Length: {len(body)}\r\n\r\n").encode())
+        for byte in body:
+            connection.send(bytes([byte]))
+        assert connection.read_head().status == 200
+
+
+def test_deletion_reaches_those_who_were_shown_the_post_with_ids_only(gateway, cli, ada, wire):
+    shown = gateway.stream("/v1/stream/filter?track=umbrella", wire)
+    other = gateway.stream("/v1/stream/filter?track=parasol", wire)
+    post_id = cli.run("post", "--user", ada, "A secret umbrella")
+    cli.run("delete", "--user", ada, post_id)
+    end = cli.run("post", "--user", ada, "umbrella parasol")
+    post, deletion, last = shown.until(end)
+    assert post["id"] == post_id and last["id"] == end
+    assert deletion.type == "delete" and deletion["id"] not in (post_id, end)
+    assert set(deletion.json) == {"id", "type", "at", "post"}
+    assert deletion["post"] == {"id": post_id, "user": {"id": post["post"]["user"]["id"]},
+                                "state": "deleted"}
+    assert "secret" not in str(deletion.raw)
+    assert [m["id"] for m in other.until(end)] == [end]
+
+
+def test_deletions_of_plain_producers(gateway, publish):
+    with gateway.stream("/v1/stream/filter?track=kite") as stream:
+        post = events.post(20, "a kite")
+        publish(post)
+        publish(events.delete(21, post))
+        publish(events.delete(22, events.post(23, "something else")))
+        bare = events.delete(24, post)
+        del bare["post"]["text"]
+        publish(bare)
+        publish(events.post(25, "the last kite"))
+        messages = stream.until(25)
+        assert [(m.type, m["id"]) for m in messages] == [
+            ("post", "20"), ("delete", "21"), ("delete", "24"), ("post", "25")]
+        assert messages[1]["post"] == {"id": "20", "user": {"id": "1"}, "state": "deleted"}
+
+
+def test_types_choose(gateway, cli, ada, wire):
+    cli.run("user", "add", f"bob-{wire}")
+    wanted = gateway.stream(FIREHOSE + "?types=follow,unfollow", wire)
+    usual = gateway.stream(FIREHOSE, wire)
+    cli.run("post", "--user", ada, "not this")
+    cli.run("follow", ada, f"bob-{wire}")
+    cli.run("unfollow", ada, f"bob-{wire}")
+    end = cli.run("post", "--user", ada, "the end")
+    follow, unfollow = wanted.next(), wanted.next()
+    assert (follow.type, unfollow.type) == ("follow", "unfollow")
+    assert follow["user"]["login"] == "ada" and follow["target"]["login"] == f"bob-{wire}"
+    assert int(follow["id"]) < int(unfollow["id"]) < int(end)
+    assert [m.type for m in usual.until(end)] == ["post", "post"]
+
+
+def test_unknown_members_pass_through(gateway, publish):
+    event = events.post(30, "hello")
+    event["later"] = {"x": [1, 2.50, None, "\u00e9"]}
+    event["post"]["mood"] = "☀"
+    with gateway.stream(FIREHOSE) as stream:
+        text = events.dump(event)
+        publish(text)
+        assert stream.next().raw.decode() == text
+
+
+def test_restricted_posts_stay_off_the_public_streams(gateway, publish, wire):
+    streams = [gateway.stream(FIREHOSE, wire), gateway.stream("/v1/stream/sample?percent=100", wire),
+               gateway.stream("/v1/stream/filter?track=hush&follow=1", wire)]
+    for audience in ("followers", "only", "except", "whoever", {"only": ["1"]}):
+        publish(events.post(40, "hush", audience=audience))
+    publish(events.post(41, "hush", audience="public"))
+    assert [stream.next()["id"] for stream in streams] == ["41"] * 3
+
+
+def test_what_is_for_gateways_only_is_not_delivered(gateway, publish):
+    with gateway.stream(FIREHOSE + "?types=post,delete,follow,unfollow") as stream:
+        for kind in ("hide", "unhide", "mute", "unmute"):
+            publish(events.follow(50, 1, 2, kind))
+        publish(events.post(51, "the end"))
+        assert stream.next()["id"] == "51"
+
+
+def test_events_keep_their_order(gateway, redis, wire):
+    stream = gateway.stream(FIREHOSE, wire)
+    pipe = redis.client.pipeline(transaction=False)
+    for number in range(1, 2001):
+        pipe.publish("sluice:{0}:live", events.dump(events.post(number, "in order " * (number % 60))))
+    pipe.execute()
+    assert [m["id"] for m in stream.until(2000)] == [str(n) for n in range(1, 2001)]
+
+
+def test_silence_is_filled_with_keepalives(servers, redis, wire):
+    gateway = servers.gateway(redis, "--keepalive-ms", 100)
+    wire = "raw-websocket" if wire == "websocket" else wire
+    stream = gateway.stream("/v1/stream/filter?track=kite", wire)
+    stream.wait_keepalives(3)
+    redis.publish(events.dump(events.post(60, "kite")))
+    while stream.next()["id"] != "60":
+        pass
+
+
+def test_streams_of_two_workers_bring_the_same(servers, redis):
+    gateway = servers.gateway(redis, workers=2)
+    streams = [gateway.stream(FIREHOSE, WIRES[n % 4]) for n in range(16)]
+    for number in range(1, 51):
+        redis.publish(events.dump(events.post(number, "twice served")))
+    wanted = [str(n) for n in range(1, 51)]
+    assert all([m["id"] for m in stream.until(50)] == wanted for stream in streams)
+
+
+@pytest.mark.parametrize("wire", ["ndjson", "sse", "raw-websocket"])
+def test_client_that_leaves_costs_nothing_more(gateway, publish, wire):
+    before = gateway.metrics()["sluice_connections"]
+    for how in ("close", "reset"):
+        stream = gateway.stream(FIREHOSE, wire)
+        publish(events.post(70, "hello"))
+        stream.next()
+        getattr(stream.connection, how)()
+    eventually(lambda: gateway.metrics()["sluice_connections"] <= before, "the clients are gone")
+    publish(events.post(71, "nobody is there"))
+
+
+def test_health_and_metrics_need_no_token(gateway):
+    assert gateway.get("/healthz").status == 200
+    assert gateway.get("/readyz").status == 200
+    answer = gateway.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert "version=0.0.4" in answer.headers["content-type"]
+    for line in answer.text.splitlines():
+        assert line.startswith(("# HELP sluice_", "# TYPE sluice_", "sluice_")), line
+
+
+def test_metrics_count_events(gateway, publish):
+    with gateway.stream(FIREHOSE) as stream:
+        before = gateway.metrics()
+        for number in range(80, 90):
+            publish(events.post(number, "counted"))
+        stream.until(89)
+        after = gateway.metrics()
+    name = "sluice_events_received_total"
+    assert after[name] - before[name] == 10

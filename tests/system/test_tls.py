@@ -1,0 +1,88 @@
+"""The same streams over TLS."""
+
+import json
+import ssl
+import subprocess
+import urllib.error
+import urllib.request
+
+import pytest
+
+from harness import events
+from harness.streams import Collector, HttpStream
+from harness.websocket import WebSocket
+
+FIREHOSE = "/v1/stream/firehose"
+
+
+def make_certificate(folder, name="localhost"):
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+                    "-nodes", "-keyout", folder / "key.pem", "-out", folder / "cert.pem", "-days", "2",
+                    "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"],
+                   check=True, capture_output=True)
+    return folder / "cert.pem", folder / "key.pem"
+
+
+@pytest.fixture(scope="module")
+def tls(module_servers, redis, tmp_path_factory):
+    """(gateway, client's TLS context)"""
+    cert, key = make_certificate(tmp_path_factory.mktemp("tls"))
+    gateway = module_servers.gateway(redis, "--tls-cert", cert, "--tls-key", key)
+    return gateway, ssl.create_default_context(cafile=str(cert))
+
+
+@pytest.mark.parametrize("wire", ["ndjson", "delimited", "sse"])
+def test_streams_over_tls(tls, publish, wire):
+    gateway, context = tls
+    with HttpStream(gateway.port, FIREHOSE, wire, headers=gateway.bearer(), tls=context) as stream:
+        for number in range(1, 301):
+            publish(events.post(number, "secret " * 200))
+        assert [m["id"] for m in stream.until(300)] == [str(n) for n in range(1, 301)]
+
+
+def test_websocket_over_tls(tls, publish):
+    gateway, context = tls
+    websocket = WebSocket(gateway.port, FIREHOSE, headers=gateway.bearer(), tls=context)
+    for number in range(1, 301):
+        publish(events.post(number, "secret " * 200))
+    assert [m["id"] for m in websocket.until(300)] == [str(n) for n in range(1, 301)]
+    websocket.close()
+
+
+def test_slow_reader_over_tls(tls, redis, publish):
+    gateway, context = tls
+    stream = HttpStream(gateway.port, FIREHOSE, "ndjson", headers=gateway.bearer(), tls=context,
+                        receive_buffer=4096)
+    neighbour = Collector(HttpStream(gateway.port, FIREHOSE, "ndjson", headers=gateway.bearer(),
+                                     tls=context))
+    for number in range(1, 201):
+        publish(events.post(number, "x" * 3000))
+    neighbour.wait_id(200)
+    assert [m["id"] for m in stream.until(200)] == [str(n) for n in range(1, 201)]
+
+
+def test_health_over_tls(tls):
+    gateway, context = tls
+    with urllib.request.urlopen(f"https://127.0.0.1:{gateway.port}/healthz", context=context,
+                                timeout=20) as answer:
+        assert answer.status == 200
+    try:
+        urllib.request.urlopen(f"https://127.0.0.1:{gateway.port}/nowhere", context=context, timeout=20)
+        raise AssertionError("no error for an unknown path")
+    except urllib.error.HTTPError as refusal:
+        assert refusal.code == 404 and json.load(refusal)["error"]["code"]
+
+
+def test_plain_text_to_a_tls_port(tls):
+    gateway, context = tls
+    with gateway.connect() as connection:
+        connection.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        connection.wait_closed()
+    test_health_over_tls(tls)
+
+
+def test_key_without_certificate(servers, redis, tmp_path):
+    cert, key = make_certificate(tmp_path)
+    from test_settings import run
+    for options in (["--tls-cert", cert], ["--tls-key", key], ["--tls-cert", key, "--tls-key", cert]):
+        assert "tls" in run("--redis", redis.url, "--listen", "127.0.0.1:0", *options).stderr

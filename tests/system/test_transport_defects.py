@@ -1,0 +1,239 @@
+"""Ways in which libwebsockets 4.1.6 let a client crash, spin, stall or corrupt a server. Each test
+fails when the gateway's guard against it is missing."""
+
+import json
+
+import pytest
+
+from harness import events, processes
+from harness.http import form_bytes
+from harness.streams import Collector
+from harness.waiting import Deadline, eventually
+from harness.websocket import PING, TEXT, frame, upgrade
+
+FIREHOSE = "/v1/stream/firehose"
+KEEPALIVE_MS = 150
+
+
+@pytest.fixture(scope="module")
+def gateway(module_servers, redis):
+    return module_servers.gateway(redis, "--keepalive-ms", KEEPALIVE_MS, "--gather-ms", 0)
+
+
+def assert_idle(gateway):
+    """The worker sleeps: while a quiet neighbour hears ten keep-alives (1.5 s of the server's own
+    time), it uses next to no CPU. A spinning loop uses all of it."""
+    with gateway.stream("/v1/stream/filter?track=nothing") as quiet:
+        quiet.wait_keepalives(1)
+        before = gateway.cpu_seconds()
+        quiet.wait_keepalives(10)
+        used = gateway.cpu_seconds() - before
+    assert used < 0.3, f"{used:.2f} s of CPU in {KEEPALIVE_MS / 100:.1f} s of doing nothing"
+
+
+def test_unknown_upgrade_after_keep_alive(gateway):
+    """Freed its header table and then compared the protocol's name in it (section 9)."""
+    for target in ("/healthz", FIREHOSE):
+        for name in ("foo", "h2c", "websocket-not", "TLS/1.0"):
+            with gateway.connect() as connection:
+                assert connection.request("GET", "/healthz").status == 200
+                connection.send(form_bytes("GET", target, {
+                    **gateway.bearer(), "Connection": "Upgrade", "Upgrade": name}))
+                try:
+                    assert connection.read_head().status in (200, 400, 426)
+                except ConnectionError:
+                    pass
+    assert gateway.get("/healthz").status == 200
+
+
+def test_good_upgrade_after_keep_alive(gateway, publish):
+    with gateway.connect() as connection:
+        assert connection.request("GET", "/healthz").status == 200
+        connection.send(form_bytes("GET", FIREHOSE, {
+            **gateway.bearer(), "Connection": "Upgrade", "Upgrade": "websocket",
+            "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version": "13"}))
+        response = connection.read_head()
+        assert response.status == 101
+        assert response.headers["sec-websocket-accept"] == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
+
+
+MISDEEDS = {
+    "an extra byte": lambda c: c.send(b"x"),
+    "a second request": lambda c: c.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"),
+    "much more": lambda c: c.send(b"x" * 300_000),
+    "a half close": lambda c: c.half_close(),
+    "a byte and a half close": lambda c: (c.send(b"x"), c.half_close()),
+    "a close": lambda c: c.close(),
+    "a reset": lambda c: c.reset(),
+    "a byte and a reset": lambda c: (c.send(b"x"), c.reset()),
+}
+
+
+@pytest.mark.parametrize("misdeed", MISDEEDS)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_misdeeds_on_a_chunked_stream_do_not_spin(gateway, publish, misdeed, method):
+    """libwebsockets does not read while a response is streamed, but goes on polling (section 4.2)."""
+    body = b"track=kite" if method == "POST" else None
+    target = "/v1/stream/filter" + ("" if body else "?track=kite")
+    stream = gateway.stream(target, method=method, body=body)
+    neighbour = gateway.stream("/v1/stream/filter?track=kite")
+    publish(events.post(1, "kite"))
+    assert stream.next()["id"] == "1"
+    MISDEEDS[misdeed](stream.connection)
+    publish(events.post(2, "kite"))
+    assert_idle(gateway)
+    publish(events.post(3, "kite"))
+    assert [m["id"] for m in neighbour.until(3)] == ["1", "2", "3"]
+    if stream.connection.fileno() >= 0:
+        stream.close()
+    assert_idle(gateway)
+
+
+def test_half_closed_client_is_let_go_or_served(gateway, publish):
+    """Either is right; what is not is a stream that neither brings events nor ends."""
+    stream = gateway.stream(FIREHOSE)
+    stream.connection.half_close()
+    for number in range(10, 15):
+        publish(events.post(number, "kite"))
+    try:
+        while (message := stream.next()) is not None and message["id"] != "14":
+            pass
+    except ConnectionError:
+        pass
+
+
+def test_post_streams_complete_once(gateway, publish):
+    """More bytes than Content-Length announced made the body complete again and again."""
+    form = form_bytes("POST", "/v1/stream/filter", {
+        **gateway.bearer(), "Content-Type": "application/x-www-form-urlencoded"}, b"track=kite")
+    with gateway.connect() as connection:
+        connection.send(form + b"more than was announced" * 1000)
+        assert connection.read_head().status in (200, 400)
+        assert_idle(gateway)
+
+
+def test_stalled_reader_does_not_spin(gateway, redis):
+    """With reading off, a partly written response never drained and burnt a core."""
+    streams = [gateway.stream(FIREHOSE, wire, receive_buffer=4096)
+               for wire in ("ndjson", "sse", "raw-websocket")]
+    neighbour = Collector(gateway.stream(FIREHOSE))
+    text = "x" * 5000
+    for number in range(1, 121):
+        redis.publish(events.dump(events.post(number, text)))
+    neighbour.wait_id(120)
+    assert_idle(gateway)
+    for stream in streams:
+        assert [m["id"] for m in stream.until(120)] == [str(n) for n in range(1, 121)]
+    assert_idle(gateway)
+
+
+def test_frames_stay_whole_behind_a_remainder(gateway, redis):
+    """A frame written while another's rest was buffered went out without its header."""
+    websocket = gateway.stream(FIREHOSE, "raw-websocket", receive_buffer=4096)
+    neighbour = Collector(gateway.stream(FIREHOSE))
+    for number in range(1, 101):
+        redis.publish(events.dump(events.post(number, "y" * (number * 97 % 9000))))
+        neighbour.wait_id(number)  # one loop turn each, so that every write stands alone
+    assert [m["id"] for m in websocket.until(100)] == [str(n) for n in range(1, 101)]
+
+
+def test_pings_during_partial_writes(gateway, redis):
+    """A pong in the middle of a frame corrupts the stream for good."""
+    websocket = gateway.stream(FIREHOSE, "raw-websocket", receive_buffer=4096)
+    neighbour = Collector(gateway.stream(FIREHOSE))
+    for number in range(1, 101):
+        redis.publish(events.dump(events.post(number, "z" * 8000)))
+        websocket.send_frame(PING, b"p%d" % number)
+        if number % 10 == 0:
+            neighbour.wait_id(number)
+    assert [m["id"] for m in websocket.until(100)] == [str(n) for n in range(1, 101)]
+    redis.publish(events.dump(events.post(101, "the end")))
+    websocket.until(101)
+    # A pong answers the newest ping and may stand for the ones before it (RFC 6455, 5.5.3).
+    assert websocket.pongs and websocket.pongs == sorted(websocket.pongs, key=lambda p: int(p[1:]))
+
+
+def test_ping_flood_from_a_client_that_does_not_read(gateway):
+    websocket = gateway.stream("/v1/stream/filter?track=nothing", "raw-websocket",
+                               receive_buffer=4096)
+    before = gateway.resident_bytes()
+    websocket.connection.socket.settimeout(0.5)
+    try:
+        for _ in range(200_000):
+            websocket.connection.socket.sendall(b"\x89\xfd\0\0\0\0" + b"p" * 125)
+    except OSError:
+        pass  # it no longer reads from us, or has closed
+    assert gateway.resident_bytes() - before < 64 << 20
+    websocket.close()
+    assert_idle(gateway)
+
+
+def test_offered_compression_is_declined(gateway, publish):
+    """The library's own inflater aborts on input that any client can send."""
+    connection, response = upgrade(gateway.port, FIREHOSE, {
+        **gateway.bearer(), "Sec-WebSocket-Extensions": "permessage-deflate"})
+    assert response.status == 101 and "sec-websocket-extensions" not in response.headers
+    connection.send(frame(TEXT, b"\x4a\x4c\x04\x00", reserved=4))
+    connection.wait_closed()
+    connection.close()
+    assert gateway.get("/healthz").status == 200
+
+
+def test_clients_who_vanish_in_the_middle_of_everything(gateway, redis, publish):
+    """At every stage of a connection's life, over all transports, with and without a reset."""
+    head = form_bytes("GET", FIREHOSE, gateway.bearer())
+    websocket = form_bytes("GET", FIREHOSE, {
+        **gateway.bearer(), "Connection": "Upgrade", "Upgrade": "websocket",
+        "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version": "13"})
+    form = form_bytes("POST", "/v1/stream/filter", {
+        **gateway.bearer(), "Content-Type": "application/x-www-form-urlencoded"}, b"track=" + b"a," * 99)
+    refused = form_bytes("GET", "/nowhere")
+    for request in (head, websocket, form, refused):
+        for cut in [0, 1, 20, len(request) // 2, len(request) - 1, len(request)]:
+            for how in ("close", "reset", "half_close"):
+                connection = gateway.connect()
+                connection.send(request[:cut])
+                getattr(connection, how)()
+                redis.publish(events.dump(events.post(1, "a, b")))
+                if how == "half_close":
+                    connection.close()
+    with gateway.stream(FIREHOSE) as stream:
+        publish(events.post(2, "the end"))
+        stream.until(2)
+    assert_idle(gateway)
+
+
+def test_many_come_and_go(gateway, redis):
+    """Descriptors and memory come back."""
+    worker, = gateway.workers()
+
+    def round_of_clients():
+        streams = [gateway.stream(FIREHOSE, wire) for wire in ("ndjson", "sse", "raw-websocket") * 20]
+        redis.publish(events.dump(events.post(5, "hello all")))
+        for number, stream in enumerate(streams):
+            stream.until(5)
+            stream.connection.reset() if number % 2 else stream.close()
+    round_of_clients()
+    eventually(lambda: gateway.metrics()["sluice_connections"] <= 1, "all have left")
+    files = processes.open_files(worker)
+    for _ in range(5):
+        round_of_clients()
+    eventually(lambda: processes.open_files(worker) <= files + 1, "all descriptors are closed")
+
+
+def test_request_behind_a_stream_is_not_answered_into_it(gateway, publish):
+    """A pipelined second request must not put an answer into the first one's body."""
+    with gateway.connect() as connection:
+        connection.send(form_bytes("GET", FIREHOSE, gateway.bearer()) +
+                        form_bytes("GET", "/healthz"))
+        assert connection.read_head().status == 200
+        for number in range(20, 30):
+            publish(events.post(number, "kite"))
+        deadline = Deadline()
+        seen = []
+        while len(seen) < 10:
+            chunk = connection.read_chunk(deadline)
+            if not chunk:
+                break  # ended properly: also right
+            seen += [json.loads(line)["id"] for line in chunk.split(b"\r\n") if line]
+        assert seen == [str(n) for n in range(20, 20 + len(seen))]
