@@ -63,6 +63,9 @@ struct sl_url_list {
 
 void sl_token_list_done(struct sl_token_list *tokens);
 
+/* Offsets have 32 bits, sizes 31: normal forms that would take more count as out of memory. */
+enum { SL_WORDS_MAX = INT32_MAX };
+
 /* After a successful sl_words_read(). Lists are in the order of the text and keep repetitions.
  * follow and unfollow events, and deletes without text, have what their subject has: no tokens,
  * perhaps logins. */
@@ -121,3 +124,7 @@ bool sl_is_login(struct sl_slice normal);
 /* The operand of `url:`. Appends the host, in lower case and without "www.", to `host`; *ret_path
  * is a part of `operand` without trailing '/'. 0; -EINVAL: not a host; -ENOMEM. */
 int sl_parse_url_operand(struct sl_slice operand, struct buffer *host, struct sl_slice *ret_path);
+
+/* For words.c: reads tokens and entities of words->bytes from `offset` on, one piece in normal
+ * form, into `words`. 0; -ENOMEM: some may have been read. */
+int sl_words_read_piece(struct sl_words *words, size_t offset);
