@@ -17,14 +17,14 @@ struct sl_filter;
 /* A filter as its owner wrote it. A slice without data is an absent member. All strings are
  * valid UTF-8 (no lone surrogates, no U+0000). */
 struct sl_filter_text {
-    struct sl_slice track, follow, locations, rule; /* selectors: any of them may match */
-    bool firehose;                                  /* selector: everything */
+    struct sl_slice track, follow, locations, rule;     /* selectors: any of them may match */
+    bool firehose;                                      /* selector: everything */
     struct sl_slice language, sample, partition, types; /* restrictors: all of them must match */
 };
 
 struct sl_filter_limits {
-    uint32_t track;      /* phrases */
-    uint32_t follow;     /* users */
+    uint32_t track;  /* phrases */
+    uint32_t follow; /* users */
     uint32_t boxes;
     uint32_t rules;      /* filters a client may hold; whoever holds them counts */
     uint32_t sample_ppm; /* largest sample, in parts per million; whoever grants it checks */
@@ -36,7 +36,7 @@ struct sl_filter_limits {
 struct sl_filter_error {
     const char *code;    /* "empty_track", ... */
     const char *message; /* for humans, without a full stop */
-    const char *param;   /* the member at fault: "track", ... */
+    const char *param;   /* the member at fault: "track", ...; NULL: the filter as a whole */
     int status;          /* HTTP: 400 or 413 */
 };
 
@@ -47,8 +47,9 @@ enum sl_filter_kind {
 };
 
 /* 0; -EINVAL: refused, *reterr says why; -ENOMEM: *reterr untouched. */
-SL_EXPORT int sl_filter_new(const struct sl_filter_text *text, const struct sl_filter_limits *limits,
-                            struct sl_filter **ret_filter, struct sl_filter_error *reterr);
+SL_EXPORT int sl_filter_new(const struct sl_filter_text *text,
+                            const struct sl_filter_limits *limits, struct sl_filter **ret_filter,
+                            struct sl_filter_error *reterr);
 SL_EXPORT struct sl_filter *sl_filter_ref(struct sl_filter *filter);
 SL_EXPORT void sl_filter_unref(struct sl_filter *filter);
 

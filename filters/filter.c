@@ -1,0 +1,117 @@
+#include "filters/filter.h"
+
+#include <assert.h>
+
+#include "base/alloc.h"
+#include "filters/filter_private.h"
+#include "filters/sample.h"
+
+/* The first byte of a key: a bit per type, and which restrictors follow. */
+enum { TYPES = 0x0F, HAS_SAMPLE = 0x10, HAS_PARTITION = 0x20, HAS_LANGUAGES = 0x40 };
+
+void sl_filter_write_head(const struct sl_filter_view *view, struct buffer *key)
+{
+    unsigned first = view->types;
+
+    if (view->sample_ppm < SL_SAMPLE_ALL)
+        first |= HAS_SAMPLE;
+    if (view->parts > 1)
+        first |= HAS_PARTITION;
+    if (view->languages.size > 0)
+        first |= HAS_LANGUAGES;
+    buffer_append_char(key, (char)first);
+    if (first & HAS_SAMPLE)
+        buffer_append(key, &view->sample_ppm, sizeof(view->sample_ppm));
+    if (first & HAS_PARTITION) {
+        buffer_append(key, &view->part, sizeof(view->part));
+        buffer_append(key, &view->parts, sizeof(view->parts));
+    }
+    buffer_append_slice(key, view->languages);
+}
+
+static void take(struct sl_slice *rest, void *number, size_t size)
+{
+    memcpy(number, rest->data, size);
+    *rest = sl_slice_from(*rest, size);
+}
+
+struct sl_filter_view sl_filter_view(const struct sl_filter *filter)
+{
+    struct sl_filter_view view = {.sample_ppm = SL_SAMPLE_ALL, .part = 1, .parts = 1};
+    struct sl_slice rest = sl_slice(filter->key, filter->key_size);
+    struct sl_condition languages;
+    unsigned char first;
+
+    take(&rest, &first, 1);
+    view.types = first & TYPES;
+    if (first & HAS_SAMPLE)
+        take(&rest, &view.sample_ppm, sizeof(view.sample_ppm));
+    if (first & HAS_PARTITION) {
+        take(&rest, &view.part, sizeof(view.part));
+        take(&rest, &view.parts, sizeof(view.parts));
+    }
+    if (first & HAS_LANGUAGES) {
+        sl_condition_next(&rest, &languages);
+        view.languages = languages.whole;
+    }
+    view.condition = rest;
+    return view;
+}
+
+struct sl_filter *sl_filter_ref(struct sl_filter *filter)
+{
+    filter->refs++;
+    return filter;
+}
+
+void sl_filter_unref(struct sl_filter *filter)
+{
+    if (!filter)
+        return;
+    assert(filter->refs > 0);
+    if (--filter->refs == 0)
+        mem_free(filter);
+}
+
+unsigned sl_filter_kinds(const struct sl_filter *filter)
+{
+    return filter->kinds;
+}
+
+uint32_t sl_filter_sample_ppm(const struct sl_filter *filter)
+{
+    return sl_filter_view(filter).sample_ppm;
+}
+
+unsigned sl_filter_types(const struct sl_filter *filter)
+{
+    return sl_filter_view(filter).types;
+}
+
+struct sl_slice sl_filter_key(const struct sl_filter *filter)
+{
+    return sl_slice(filter->key, filter->key_size);
+}
+
+bool sl_filter_admits(const struct sl_filter_view *view, const struct sl_subject *subject)
+{
+    if (subject->restricted || !(view->types & 1u << subject->type))
+        return false;
+    if (view->sample_ppm < SL_SAMPLE_ALL && !sl_sample_has(view->sample_ppm, subject->sample_id))
+        return false;
+    if (view->parts > 1 && sl_partition_of(view->parts, subject->sample_id) != view->part)
+        return false;
+    if (view->languages.size == 0 || sl_subject_is_bare(subject) || !sl_subject_is_post(subject))
+        return true;
+    return sl_condition_holds(view->languages, subject, NULL);
+}
+
+bool sl_filter_matches(const struct sl_filter *filter, const struct sl_subject *subject,
+                       const struct sl_words *words)
+{
+    struct sl_filter_view view = sl_filter_view(filter);
+
+    if (!sl_filter_admits(&view, subject))
+        return false;
+    return sl_subject_is_bare(subject) || sl_condition_holds(view.condition, subject, words);
+}

@@ -1,0 +1,46 @@
+/* filters/filter_fault.h - every reason for which a filter is refused: one table.
+ *
+ * The order is the order of checking, see docs/filters.md. */
+#pragma once
+
+#include "filters/filter.h"
+
+enum sl_filter_fault {
+    SL_FAULT_EMPTY_TRACK,
+    SL_FAULT_TOO_MANY_PHRASES,
+    SL_FAULT_PHRASE_TOO_LONG,
+    SL_FAULT_EMPTY_KEYWORD,
+    SL_FAULT_EMPTY_FOLLOW,
+    SL_FAULT_TOO_MANY_USERS,
+    SL_FAULT_BAD_FOLLOW,
+    SL_FAULT_BAD_LOCATIONS,
+    SL_FAULT_TOO_MANY_BOXES,
+    SL_FAULT_BAD_NUMBER,
+    SL_FAULT_BAD_BOX,
+    SL_FAULT_EMPTY_RULE,
+    SL_FAULT_RULE_TOO_LONG,
+    SL_FAULT_SYNTAX,
+    SL_FAULT_UNCLOSED_QUOTE,
+    SL_FAULT_UNCLOSED_BRACKET,
+    SL_FAULT_UNKNOWN_OPERATOR,
+    SL_FAULT_EMPTY_OPERAND,
+    SL_FAULT_BAD_OPERAND,
+    SL_FAULT_BAD_USER,
+    SL_FAULT_BAD_URL,
+    SL_FAULT_BAD_HAS,
+    SL_FAULT_BAD_IS,
+    SL_FAULT_BAD_COUNTRY,
+    SL_FAULT_BAD_RADIUS,
+    SL_FAULT_TOO_DEEP,
+    SL_FAULT_TOO_MANY_ATOMS,
+    SL_FAULT_SAMPLE_PLACEMENT,
+    SL_FAULT_RULE_TOO_BROAD,
+    SL_FAULT_BAD_LANGUAGE,
+    SL_FAULT_BAD_SAMPLE,
+    SL_FAULT_BAD_PARTITION,
+    SL_FAULT_BAD_TYPES,
+    SL_FAULT_NO_SELECTOR,
+};
+
+/* Fills *reterr (NULL is fine) and returns -EINVAL, so that a function can end with it. */
+int sl_filter_refuse(struct sl_filter_error *reterr, enum sl_filter_fault fault, const char *param);

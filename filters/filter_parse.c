@@ -1,0 +1,305 @@
+/* filter_parse.c - the members of a filter, checked in the order of the table of errors. */
+#include "filters/filter.h"
+
+#include <errno.h>
+
+#include "base/alloc.h"
+#include "filters/filter_private.h"
+#include "filters/parse.h"
+#include "filters/sample.h"
+#include "filters/scan.h"
+
+enum {
+    PHRASE_MAX_LENGTH = 60,
+    USER_ID_MAX_SIZE = 64,
+    TYPES_DEFAULT = 1 << SL_SUBJECT_POST | 1 << SL_SUBJECT_DELETE,
+};
+
+/* --- track -------------------------------------------------------------------------------- */
+
+static int check_phrases(struct sl_parse *parse, struct sl_slice track, uint32_t max)
+{
+    struct sl_slice rest, phrase;
+    uint32_t count = 0;
+
+    for (rest = track; sl_scan_item(&rest, &phrase);)
+        count += phrase.size > 0;
+    if (count == 0)
+        return sl_parse_refuse(parse, SL_FAULT_EMPTY_TRACK);
+    if (count > max)
+        return sl_parse_refuse(parse, SL_FAULT_TOO_MANY_PHRASES);
+    for (rest = track; sl_scan_item(&rest, &phrase);) {
+        if (phrase.size > PHRASE_MAX_LENGTH && sl_scan_length(phrase) > PHRASE_MAX_LENGTH)
+            return sl_parse_refuse(parse, SL_FAULT_PHRASE_TOO_LONG);
+    }
+    return 0;
+}
+
+static int parse_track(struct sl_parse *parse, struct sl_slice track, uint32_t max)
+{
+    struct sl_slice phrase, term;
+    size_t mark;
+    int r;
+
+    parse->param = "track";
+    r = check_phrases(parse, track, max);
+    if (r < 0)
+        return r;
+    while (sl_scan_item(&track, &phrase)) {
+        if (phrase.size == 0)
+            continue;
+        mark = parse->builder.bytes.size;
+        while (sl_scan_word(&phrase, &term)) {
+            r = sl_parse_term(parse, term);
+            if (r < 0)
+                return r;
+        }
+        sl_condition_close(&parse->builder, SL_CONDITION_ALL, mark);
+    }
+    return 0;
+}
+
+/* --- follow ------------------------------------------------------------------------------- */
+
+static bool is_user_id(struct sl_slice text)
+{
+    if (text.size < 1 || text.size > USER_ID_MAX_SIZE)
+        return false;
+    for (size_t i = 0; i < text.size; i++) {
+        char c = text.data[i];
+
+        if (!((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+              (c != '\0' && strchr("_.:-", c))))
+            return false;
+    }
+    return true;
+}
+
+static int parse_user(struct sl_parse *parse, struct sl_slice item, struct buffer *ids)
+{
+    static const enum sl_condition_kind kinds[] = {SL_CONDITION_AUTHOR_LOGIN, SL_CONDITION_MENTION};
+
+    /* What is made of these characters has no '@' in its normal form either. */
+    if (!is_user_id(item))
+        return sl_parse_login(parse, item, SL_LOGIN_WITH_SIGN, SL_FAULT_BAD_FOLLOW, kinds, 2);
+    buffer_append(ids, &item, sizeof(item));
+    return 0;
+}
+
+static int parse_follow(struct sl_parse *parse, struct sl_slice follow, uint32_t max)
+{
+    struct buffer ids = BUFFER_INIT; /* of struct sl_slice */
+    struct sl_slice rest, item;
+    uint32_t count = 0;
+    int r = 0;
+
+    parse->param = "follow";
+    for (rest = follow; sl_scan_item(&rest, &item);)
+        count += item.size > 0;
+    if (count == 0)
+        return sl_parse_refuse(parse, SL_FAULT_EMPTY_FOLLOW);
+    if (count > max)
+        return sl_parse_refuse(parse, SL_FAULT_TOO_MANY_USERS);
+
+    for (rest = follow; r == 0 && sl_scan_item(&rest, &item);) {
+        if (item.size > 0)
+            r = parse_user(parse, item, &ids);
+    }
+    if (r == 0 && ids.failed)
+        r = -ENOMEM;
+    if (r == 0 && ids.size > 0)
+        sl_condition_add_users(&parse->builder, (struct sl_slice *)(void *)ids.data,
+                               ids.size / sizeof(struct sl_slice));
+    buffer_done(&ids);
+    return r;
+}
+
+/* --- locations ---------------------------------------------------------------------------- */
+
+static int parse_locations(struct sl_parse *parse, struct sl_slice locations, uint32_t max)
+{
+    struct sl_slice rest, item, numbers[4];
+    size_t count = 0;
+    int r;
+
+    parse->param = "locations";
+    for (rest = locations; sl_scan_item(&rest, &item);)
+        count++;
+    if (count % 4 != 0)
+        return sl_parse_refuse(parse, SL_FAULT_BAD_LOCATIONS);
+    if (count / 4 > max)
+        return sl_parse_refuse(parse, SL_FAULT_TOO_MANY_BOXES);
+    for (rest = locations; count > 0; count -= 4) {
+        for (size_t i = 0; i < 4; i++)
+            sl_scan_item(&rest, &numbers[i]);
+        r = sl_parse_box(parse, numbers);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* --- restrictors -------------------------------------------------------------------------- */
+
+static int parse_languages(struct sl_parse *parse, struct sl_slice languages)
+{
+    struct sl_slice item;
+    size_t mark = parse->builder.bytes.size;
+    int r;
+
+    parse->param = "language";
+    while (sl_scan_item(&languages, &item)) {
+        r = sl_parse_language(parse, item);
+        if (r < 0)
+            return r;
+    }
+    sl_condition_close(&parse->builder, SL_CONDITION_ANY, mark);
+    return 0;
+}
+
+static int parse_types(struct sl_parse *parse, struct sl_slice types, unsigned *ret_types)
+{
+    static const char *const names[] = {
+        [SL_SUBJECT_POST] = "post",
+        [SL_SUBJECT_DELETE] = "delete",
+        [SL_SUBJECT_FOLLOW] = "follow",
+        [SL_SUBJECT_UNFOLLOW] = "unfollow",
+    };
+    const size_t count = sizeof(names) / sizeof(names[0]);
+    struct sl_slice item;
+    size_t type;
+
+    parse->param = "types";
+    *ret_types = 0;
+    while (sl_scan_item(&types, &item)) {
+        for (type = 0; type < count && !sl_slice_is(item, names[type]);)
+            type++;
+        if (type == count)
+            return sl_parse_refuse(parse, SL_FAULT_BAD_TYPES);
+        *ret_types |= 1u << type;
+    }
+    return 0;
+}
+
+static int parse_restrictors(struct sl_parse *parse, const struct sl_filter_text *text,
+                             struct sl_filter_view *view)
+{
+    int r = 0;
+
+    if (text->language.data)
+        r = parse_languages(parse, text->language);
+    if (r < 0)
+        return r;
+    parse->param = "sample";
+    if (text->sample.data && sl_parse_sample(sl_scan_trim(text->sample), &view->sample_ppm) < 0)
+        return sl_parse_refuse(parse, SL_FAULT_BAD_SAMPLE);
+    parse->param = "partition";
+    if (text->partition.data &&
+        sl_parse_partition(sl_scan_trim(text->partition), &view->part, &view->parts) < 0)
+        return sl_parse_refuse(parse, SL_FAULT_BAD_PARTITION);
+    if (text->types.data)
+        r = parse_types(parse, text->types, &view->types);
+    return r;
+}
+
+/* --- the whole ---------------------------------------------------------------------------- */
+
+static int parse_selectors(struct sl_parse *parse, const struct sl_filter_text *text,
+                           const struct sl_filter_limits *limits)
+{
+    int r = 0;
+
+    if (text->track.data)
+        r = parse_track(parse, text->track, limits->track);
+    if (r == 0 && text->follow.data)
+        r = parse_follow(parse, text->follow, limits->follow);
+    if (r == 0 && text->locations.data)
+        r = parse_locations(parse, text->locations, limits->boxes);
+    if (r == 0 && text->rule.data) {
+        parse->param = "rule";
+        r = sl_parse_rule(parse, text->rule);
+    }
+    return r;
+}
+
+static unsigned kinds_of(const struct sl_filter_text *text)
+{
+    unsigned kinds = 0;
+
+    if (text->firehose)
+        kinds |= SL_FILTER_FIREHOSE;
+    if (text->sample.data || text->partition.data)
+        kinds |= SL_FILTER_SAMPLE;
+    if (text->track.data || text->follow.data || text->locations.data || text->rule.data)
+        kinds |= SL_FILTER_SELECTIVE;
+    return kinds;
+}
+
+static struct sl_filter *filter_make(struct sl_parse *parse, const struct sl_filter_view *view,
+                                     unsigned kinds)
+{
+    struct buffer *key = &parse->normal;
+    struct sl_filter *filter;
+
+    buffer_clear(key);
+    sl_filter_write_head(view, key);
+    buffer_append_slice(key, view->condition);
+    if (key->failed || parse->builder.bytes.failed)
+        return NULL;
+    filter = mem_alloc(sizeof(*filter) + key->size);
+    if (!filter)
+        return NULL;
+    filter->refs = 1;
+    filter->kinds = (uint8_t)kinds;
+    filter->key_size = (uint32_t)key->size;
+    memcpy(filter->key, key->data, key->size);
+    return filter;
+}
+
+static int parse_filter(struct sl_parse *parse, const struct sl_filter_text *text,
+                        const struct sl_filter_limits *limits, struct sl_filter **ret_filter)
+{
+    struct sl_filter_view view = {
+        .types = TYPES_DEFAULT, .sample_ppm = SL_SAMPLE_ALL, .part = 1, .parts = 1};
+    const struct buffer *conditions = &parse->builder.bytes;
+    unsigned kinds = kinds_of(text);
+    size_t selectors;
+    int r;
+
+    r = parse_selectors(parse, text, limits);
+    if (r < 0)
+        return r;
+    if (!(kinds & SL_FILTER_SELECTIVE) || text->firehose)
+        sl_condition_add(&parse->builder, SL_CONDITION_ANYTHING, "", 0);
+    sl_condition_close(&parse->builder, SL_CONDITION_ANY, 0);
+    selectors = conditions->size;
+
+    r = parse_restrictors(parse, text, &view);
+    if (r < 0)
+        return r;
+    if (kinds == 0) {
+        parse->param = NULL;
+        return sl_parse_refuse(parse, SL_FAULT_NO_SELECTOR);
+    }
+    view.condition = sl_slice(conditions->data, selectors);
+    view.languages = sl_slice_from(buffer_slice(conditions), selectors);
+    *ret_filter = filter_make(parse, &view, kinds);
+    return *ret_filter ? 0 : -ENOMEM;
+}
+
+int sl_filter_new(const struct sl_filter_text *text, const struct sl_filter_limits *limits,
+                  struct sl_filter **ret_filter, struct sl_filter_error *reterr)
+{
+    struct sl_parse parse = {
+        .builder = SL_CONDITION_BUILDER_INIT,
+        .normal = BUFFER_INIT,
+        .tokens = SL_TOKEN_LIST_INIT,
+        .reterr = reterr,
+    };
+    int r = parse_filter(&parse, text, limits, ret_filter);
+
+    sl_condition_builder_done(&parse.builder);
+    buffer_done(&parse.normal);
+    sl_token_list_done(&parse.tokens);
+    return r;
+}

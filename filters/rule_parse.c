@@ -1,0 +1,506 @@
+/* rule_parse.c - a rule, read from left to right by recursive descent.
+ *
+ *     rule := and ("OR" and)*      and := item (["AND"] item)*      item := ["-"] ("(" rule ")" |
+ * atom)
+ *
+ * Nothing is looked at before its turn, so that of several mistakes the first from the left is
+ * reported; only what concerns the whole rule is checked when it has been read. Conditions are
+ * appended as they are read and joined when their group ends. */
+#include "filters/parse.h"
+
+#include <errno.h>
+
+#include "filters/ascii.h"
+#include "filters/box.h"
+#include "filters/sample.h"
+#include "filters/scan.h"
+
+enum { RULE_MAX_LENGTH = 1024, RULE_MAX_ATOMS = 64, RULE_MAX_DEPTH = 16 };
+
+struct reader {
+    struct sl_parse *parse;
+    struct sl_slice rest;
+    unsigned depth, atoms;
+    bool negated;          /* the item being read */
+    bool has_alternatives; /* an OR outside of all parentheses */
+    bool has_sample, has_misplaced_sample;
+};
+
+/* What follows the name of an operator. */
+struct operand {
+    struct sl_slice text; /* trimmed */
+    bool bracketed;
+};
+
+static int refuse(struct reader *reader, enum sl_filter_fault fault)
+{
+    return sl_parse_refuse(reader->parse, fault);
+}
+
+static void skip(struct reader *reader, size_t size)
+{
+    reader->rest = sl_slice_from(reader->rest, size);
+}
+
+static void skip_space(struct reader *reader)
+{
+    size_t size;
+
+    while ((size = sl_scan_space(reader->rest)) > 0)
+        skip(reader, size);
+}
+
+static bool next_is(const struct reader *reader, char c)
+{
+    return reader->rest.size > 0 && reader->rest.data[0] == c;
+}
+
+/* The bare word that comes next: up to white space, a parenthesis or a quote. */
+static struct sl_slice next_word(const struct reader *reader)
+{
+    struct sl_slice rest = reader->rest;
+    size_t size = 0;
+
+    while (size < rest.size && rest.data[size] != '(' && rest.data[size] != ')' &&
+           rest.data[size] != '"' && sl_scan_space(sl_slice_from(rest, size)) == 0)
+        size++;
+    return sl_slice(rest.data, size);
+}
+
+static bool next_word_is(const struct reader *reader, const char *word)
+{
+    return sl_slice_is(next_word(reader), word);
+}
+
+/* --- operators ---------------------------------------------------------------------------- */
+
+static bool is_digits(struct sl_slice text)
+{
+    for (size_t i = 0; i < text.size; i++) {
+        if (text.data[i] < '0' || text.data[i] > '9')
+            return false;
+    }
+    return true;
+}
+
+static int read_user(struct reader *reader, struct sl_slice operand, enum sl_condition_kind id,
+                     enum sl_condition_kind login)
+{
+    if (operand.size <= 64 && is_digits(operand)) {
+        sl_condition_add(&reader->parse->builder, id, operand.data, operand.size);
+        return 0;
+    }
+    return sl_parse_login(reader->parse, operand, SL_LOGIN_PERHAPS_WITH_SIGN, SL_FAULT_BAD_USER,
+                          &login, 1);
+}
+
+static int read_from(struct reader *reader, struct sl_slice operand)
+{
+    return read_user(reader, operand, SL_CONDITION_AUTHOR, SL_CONDITION_AUTHOR_LOGIN);
+}
+
+static int read_to(struct reader *reader, struct sl_slice operand)
+{
+    return read_user(reader, operand, SL_CONDITION_REPLY_TO, SL_CONDITION_REPLY_TO_LOGIN);
+}
+
+static int read_repost_of(struct reader *reader, struct sl_slice operand)
+{
+    return read_user(reader, operand, SL_CONDITION_REPOST_OF, SL_CONDITION_REPOST_OF_LOGIN);
+}
+
+static int read_url(struct reader *reader, struct sl_slice operand)
+{
+    struct buffer *host = &reader->parse->normal;
+    struct sl_slice path;
+    int r;
+
+    buffer_clear(host);
+    r = sl_parse_url_operand(operand, host, &path);
+    if (r == -EINVAL)
+        return refuse(reader, SL_FAULT_BAD_URL);
+    if (r == 0)
+        sl_condition_add_url(&reader->parse->builder, buffer_slice(host), path);
+    return r;
+}
+
+static int read_place(struct reader *reader, struct sl_slice operand)
+{
+    return sl_parse_keyword(reader->parse, SL_CONDITION_PLACE, operand);
+}
+
+/* Splits at white space and commas into at most `max` parts; tells how many there are. */
+static size_t split_numbers(struct sl_slice operand, struct sl_slice *parts, size_t max)
+{
+    struct sl_slice rest, word, part;
+    size_t count = 0;
+
+    while (sl_scan_word(&operand, &word)) {
+        for (rest = word; sl_scan_item(&rest, &part);) {
+            if (part.size == 0)
+                continue;
+            if (count < max)
+                parts[count] = part;
+            count++;
+        }
+    }
+    return count;
+}
+
+static int read_bounding_box(struct reader *reader, struct sl_slice operand)
+{
+    struct sl_slice numbers[4];
+
+    if (split_numbers(operand, numbers, 4) != 4)
+        return refuse(reader, SL_FAULT_BAD_BOX);
+    return sl_parse_box(reader->parse, numbers);
+}
+
+static int read_point_radius(struct reader *reader, struct sl_slice operand)
+{
+    struct sl_slice numbers[3];
+    struct sl_circle circle;
+    int r;
+
+    if (split_numbers(operand, numbers, 3) != 3)
+        return refuse(reader, SL_FAULT_BAD_RADIUS);
+    r = sl_parse_number(reader->parse, numbers[0], &circle.centre.lon);
+    if (r == 0)
+        r = sl_parse_number(reader->parse, numbers[1], &circle.centre.lat);
+    if (r < 0)
+        return r;
+    r = sl_point_is_valid(&circle.centre) ? sl_parse_radius(numbers[2], &circle.radius_km)
+                                          : -EINVAL;
+    if (r == -EINVAL)
+        return refuse(reader, SL_FAULT_BAD_RADIUS);
+    if (r == 0)
+        sl_condition_add(&reader->parse->builder, SL_CONDITION_CIRCLE, &circle, sizeof(circle));
+    return r;
+}
+
+static int read_lang(struct reader *reader, struct sl_slice operand)
+{
+    return sl_parse_language(reader->parse, operand);
+}
+
+static int read_country(struct reader *reader, struct sl_slice operand)
+{
+    char code[2];
+
+    if (operand.size != sizeof(code))
+        return refuse(reader, SL_FAULT_BAD_COUNTRY);
+    for (size_t i = 0; i < sizeof(code); i++) {
+        code[i] = sl_ascii_lower(operand.data[i]);
+        if (code[i] < 'a' || code[i] > 'z')
+            return refuse(reader, SL_FAULT_BAD_COUNTRY);
+        code[i] = (char)(code[i] - 'a' + 'A');
+    }
+    sl_condition_add(&reader->parse->builder, SL_CONDITION_COUNTRY, code, sizeof(code));
+    return 0;
+}
+
+struct trait_name {
+    const char *name;
+    enum sl_condition_trait trait;
+};
+
+static int read_trait(struct reader *reader, struct sl_slice operand,
+                      const struct trait_name *names, enum sl_filter_fault fault)
+{
+    for (; names->name; names++) {
+        char trait = (char)names->trait;
+
+        if (!sl_ascii_is(operand, names->name))
+            continue;
+        sl_condition_add(&reader->parse->builder, SL_CONDITION_TRAIT, &trait, 1);
+        return 0;
+    }
+    return refuse(reader, fault);
+}
+
+static int read_has(struct reader *reader, struct sl_slice operand)
+{
+    static const struct trait_name names[] = {
+        {"hashtags", SL_TRAIT_HASHTAGS},
+        {"mentions", SL_TRAIT_MENTIONS},
+        {"cashtags", SL_TRAIT_CASHTAGS},
+        {"links", SL_TRAIT_LINKS},
+        {"media", SL_TRAIT_MEDIA},
+        {"geo", SL_TRAIT_GEO},
+        {NULL, 0},
+    };
+
+    return read_trait(reader, operand, names, SL_FAULT_BAD_HAS);
+}
+
+static int read_is(struct reader *reader, struct sl_slice operand)
+{
+    static const struct trait_name names[] = {
+        {"reply", SL_TRAIT_REPLY},
+        {"repost", SL_TRAIT_REPOST},
+        {"quote", SL_TRAIT_QUOTE},
+        {NULL, 0},
+    };
+
+    return read_trait(reader, operand, names, SL_FAULT_BAD_IS);
+}
+
+static int read_sample(struct reader *reader, struct sl_slice operand)
+{
+    uint32_t ppm;
+
+    if (sl_parse_sample(operand, &ppm) < 0)
+        return refuse(reader, SL_FAULT_BAD_SAMPLE);
+    reader->has_sample = true;
+    if (reader->negated || reader->depth > 0)
+        reader->has_misplaced_sample = true;
+    sl_condition_add(&reader->parse->builder, SL_CONDITION_SAMPLE, &ppm, sizeof(ppm));
+    return 0;
+}
+
+struct operator
+{
+    const char *name;
+    bool bracketed; /* its operand */
+    bool anchor;    /* narrow enough to find the rule by */
+    int (*read)(struct reader * reader, struct sl_slice operand);
+};
+
+static const struct operator operators[] = {
+    {"from", false, true, read_from},
+    {"to", false, true, read_to},
+    {"repost_of", false, true, read_repost_of},
+    {"retweets_of", false, true, read_repost_of},
+    {"url", false, true, read_url},
+    {"place", false, true, read_place},
+    {"bounding_box", true, true, read_bounding_box},
+    {"point_radius", true, true, read_point_radius},
+    {"lang", false, false, read_lang},
+    {"country", false, false, read_country},
+    {"has", false, false, read_has},
+    {"is", false, false, read_is},
+    {"sample", false, false, read_sample},
+};
+
+static const struct operator* find_operator(struct sl_slice name)
+{
+    for (size_t i = 0; i < sizeof(operators) / sizeof(operators[0]); i++) {
+        if (sl_ascii_is(name, operators[i].name))
+            return &operators[i];
+    }
+    return NULL;
+}
+
+/* --- items -------------------------------------------------------------------------------- */
+
+/* The length of [A-Za-z_]+ before a ':' at the start of `word`; 0: it is no operator. */
+static size_t operator_name_size(struct sl_slice word)
+{
+    size_t size = 0;
+
+    while (size < word.size) {
+        char c = sl_ascii_lower(word.data[size]);
+
+        if ((c < 'a' || c > 'z') && c != '_')
+            break;
+        size++;
+    }
+    return size < word.size && word.data[size] == ':' ? size : 0;
+}
+
+/* Takes what stands between the sign at hand and `closing`. */
+static int take_enclosed(struct reader *reader, char closing, enum sl_filter_fault unclosed,
+                         struct sl_slice *ret_text)
+{
+    const char *start = reader->rest.data + 1;
+    const char *end = memchr(start, closing, reader->rest.size - 1);
+
+    if (!end)
+        return refuse(reader, unclosed);
+    *ret_text = sl_slice(start, (size_t)(end - start));
+    skip(reader, ret_text->size + 2);
+    return 0;
+}
+
+static int take_operand(struct reader *reader, struct operand *ret_operand)
+{
+    int r = 0;
+
+    ret_operand->bracketed = next_is(reader, '[');
+    if (ret_operand->bracketed) {
+        r = take_enclosed(reader, ']', SL_FAULT_UNCLOSED_BRACKET, &ret_operand->text);
+    } else if (next_is(reader, '"')) {
+        r = take_enclosed(reader, '"', SL_FAULT_UNCLOSED_QUOTE, &ret_operand->text);
+    } else {
+        ret_operand->text = next_word(reader);
+        skip(reader, ret_operand->text.size);
+    }
+    if (r == 0)
+        ret_operand->text = sl_scan_trim(ret_operand->text);
+    return r;
+}
+
+static int read_operator(struct reader *reader, struct sl_slice name, bool *ret_anchor)
+{
+    const struct operator* operator;
+    struct operand operand;
+    int r;
+
+    skip(reader, name.size + 1);
+    r = take_operand(reader, &operand);
+    if (r < 0)
+        return r;
+    operator= find_operator(name);
+    if (!operator)
+        return refuse(reader, SL_FAULT_UNKNOWN_OPERATOR);
+    if (operand.text.size == 0)
+        return refuse(reader, SL_FAULT_EMPTY_OPERAND);
+    if (operand.bracketed != operator->bracketed)
+        return refuse(reader, SL_FAULT_BAD_OPERAND);
+    *ret_anchor = operator->anchor;
+    return operator->read(reader, operand.text);
+}
+
+static int read_atom(struct reader *reader, bool *ret_anchor)
+{
+    struct sl_slice phrase, word;
+    size_t name_size;
+    int r;
+
+    reader->atoms++;
+    *ret_anchor = true;
+    if (next_is(reader, '"')) {
+        r = take_enclosed(reader, '"', SL_FAULT_UNCLOSED_QUOTE, &phrase);
+        return r < 0 ? r : sl_parse_keyword(reader->parse, SL_CONDITION_KEYWORD, phrase);
+    }
+    word = next_word(reader);
+    name_size = operator_name_size(word);
+    if (name_size > 0)
+        return read_operator(reader, sl_slice(word.data, name_size), ret_anchor);
+    skip(reader, word.size);
+    return sl_parse_term(reader->parse, word);
+}
+
+static int read_rule(struct reader *reader, bool *ret_anchor);
+
+static int read_group(struct reader *reader, bool *ret_anchor)
+{
+    bool negated = reader->negated;
+    int r;
+
+    if (reader->depth == RULE_MAX_DEPTH)
+        return refuse(reader, SL_FAULT_TOO_DEEP);
+    skip(reader, 1);
+    reader->depth++;
+    r = read_rule(reader, ret_anchor);
+    if (r < 0)
+        return r;
+    if (!next_is(reader, ')'))
+        return refuse(reader, SL_FAULT_SYNTAX);
+    skip(reader, 1);
+    reader->depth--;
+    reader->negated = negated;
+    return 0;
+}
+
+static int read_item(struct reader *reader, bool *ret_anchor)
+{
+    size_t mark = reader->parse->builder.bytes.size;
+    int r;
+
+    skip_space(reader);
+    reader->negated = next_is(reader, '-');
+    if (reader->negated)
+        skip(reader, 1);
+    if (next_is(reader, '(')) {
+        r = read_group(reader, ret_anchor);
+    } else if (next_is(reader, '"')) {
+        r = read_atom(reader, ret_anchor);
+    } else if (next_word(reader).size == 0 || next_word_is(reader, "OR") ||
+               next_word_is(reader, "AND") || (reader->negated && next_is(reader, '-'))) {
+        r = refuse(reader, SL_FAULT_SYNTAX);
+    } else {
+        r = read_atom(reader, ret_anchor);
+    }
+    if (r == 0 && reader->negated) {
+        sl_condition_close(&reader->parse->builder, SL_CONDITION_NOT, mark);
+        *ret_anchor = false;
+    }
+    return r;
+}
+
+/* Takes the word `word` if it comes next. */
+static bool take_word(struct reader *reader, const char *word)
+{
+    if (!next_word_is(reader, word))
+        return false;
+    skip(reader, strlen(word));
+    return true;
+}
+
+/* At the end of an AND: of the rule, of a group, or of one alternative? */
+static bool at_end_of_and(struct reader *reader)
+{
+    skip_space(reader);
+    return reader->rest.size == 0 || next_is(reader, ')') || next_word_is(reader, "OR");
+}
+
+static int read_and(struct reader *reader, bool *ret_anchor)
+{
+    size_t mark = reader->parse->builder.bytes.size;
+    bool anchor = false;
+    int r;
+
+    *ret_anchor = false;
+    do {
+        r = read_item(reader, &anchor);
+        if (r < 0)
+            return r;
+        *ret_anchor = *ret_anchor || anchor;
+    } while (!at_end_of_and(reader) && (take_word(reader, "AND"), true));
+    sl_condition_close(&reader->parse->builder, SL_CONDITION_ALL, mark);
+    return 0;
+}
+
+/* Up to the end, or to a parenthesis that is not its own. */
+static int read_rule(struct reader *reader, bool *ret_anchor)
+{
+    size_t mark = reader->parse->builder.bytes.size;
+    bool anchor = false;
+    int r;
+
+    r = read_and(reader, ret_anchor);
+    while (r == 0 && take_word(reader, "OR")) {
+        reader->has_alternatives |= reader->depth == 0;
+        r = read_and(reader, &anchor);
+        *ret_anchor = *ret_anchor && anchor;
+    }
+    if (r < 0)
+        return r;
+    sl_condition_close(&reader->parse->builder, SL_CONDITION_ANY, mark);
+    return 0;
+}
+
+int sl_parse_rule(struct sl_parse *parse, struct sl_slice rule)
+{
+    struct reader reader = {.parse = parse, .rest = rule};
+    bool anchor;
+    int r;
+
+    if (sl_scan_trim(rule).size == 0)
+        return refuse(&reader, SL_FAULT_EMPTY_RULE);
+    if (sl_scan_length(rule) > RULE_MAX_LENGTH)
+        return refuse(&reader, SL_FAULT_RULE_TOO_LONG);
+    r = read_rule(&reader, &anchor);
+    if (r < 0)
+        return r;
+    if (reader.rest.size > 0) /* a closing parenthesis too many */
+        return refuse(&reader, SL_FAULT_SYNTAX);
+    if (reader.atoms > RULE_MAX_ATOMS)
+        return refuse(&reader, SL_FAULT_TOO_MANY_ATOMS);
+    if (reader.has_misplaced_sample || (reader.has_sample && reader.has_alternatives))
+        return refuse(&reader, SL_FAULT_SAMPLE_PLACEMENT);
+    if (!anchor)
+        return refuse(&reader, SL_FAULT_RULE_TOO_BROAD);
+    return 0;
+}
