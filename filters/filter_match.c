@@ -1,0 +1,262 @@
+/* filter_match.c - from an event to the subscriptions that match it.
+ *
+ * The keys of the event lead to postings, a posting to an entry and to the one alternative of its
+ * filter that the key stands for; only that is evaluated. With a million filters nearly all time
+ * is spent waiting for memory, so the keys go through all of this in stages, and each stage
+ * prefetches what the next will read: the Bloom filters rule out nearly all keys, then come slots
+ * and posting lists, then entries, then filters.
+ *
+ * A delete that does not say what it removes goes to everyone who takes deletes; their entries are
+ * linked, so that even then nobody else is looked at. */
+#include "filters/filter_index.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "filters/filter_index_private.h"
+#include "filters/match_set_private.h"
+
+/* One event in so many is counted for the rarity of its keys. */
+enum { RARITY_EVERY = 16 };
+
+/* Candidates on their way from entry to filter. */
+enum { BATCH = 16 };
+
+struct match {
+    struct sl_filter_index *index;
+    const struct sl_subject *subject;
+    const struct sl_words *words;
+    struct sl_match_set *matches;
+    struct sl_posting batch[BATCH];
+    size_t batch_size;
+    int r; /* 0; -ENOMEM: no room in `matches` */
+};
+
+static void accept(struct match *match, struct sl_entry *entry)
+{
+    entry->matched_in = match->index->epoch;
+    if (match->r == 0)
+        match->r = sl_match_set_add(match->matches, sl_entry_subscriptions(entry),
+                                    entry->subscription_count);
+}
+
+static void judge(struct match *match, struct sl_posting posting)
+{
+    struct sl_entry *entry = sl_entry_at(match->index, posting.entry);
+    struct sl_filter_view view;
+    uint32_t condition;
+
+    if (entry->matched_in == match->index->epoch)
+        return;
+    match->index->candidates++;
+    view = sl_filter_view(entry->filter);
+    condition = sl_entry_keys(entry)[posting.ordinal].condition;
+    if (sl_filter_admits(&view, match->subject) &&
+        sl_condition_holds(sl_slice_from(view.condition, condition), match->subject, match->words))
+        accept(match, entry);
+}
+
+static void judge_batch(struct match *match)
+{
+    for (size_t i = 0; i < match->batch_size; i++) {
+        const struct sl_entry *entry = sl_entry_at(match->index, match->batch[i].entry);
+
+        __builtin_prefetch(entry->filter);
+        if (entry->key_count > 1)
+            __builtin_prefetch(&entry->keys.many[match->batch[i].ordinal]);
+    }
+    for (size_t i = 0; i < match->batch_size; i++)
+        judge(match, match->batch[i]);
+    match->batch_size = 0;
+}
+
+static void consider(struct match *match, struct sl_posting posting)
+{
+    __builtin_prefetch(sl_entry_at(match->index, posting.entry));
+    match->batch[match->batch_size++] = posting;
+    if (match->batch_size == BATCH)
+        judge_batch(match);
+}
+
+/* A key that passed the Bloom filter. */
+struct hit {
+    const struct sl_key_door *door;
+    uint64_t key;
+};
+
+/* Fills index->found with those of `keys` that pass the Bloom filters. */
+static int pass_blooms(struct sl_filter_index *index, const struct sl_key_table *table,
+                       const struct buffer *keys)
+{
+    const uint64_t *key = (const uint64_t *)(const void *)keys->data;
+    size_t count = keys->size / sizeof(*key);
+    struct hit *hit;
+
+    buffer_clear(&index->found);
+    hit = (struct hit *)(void *)buffer_reserve(&index->found, count * sizeof(*hit));
+    if (!hit)
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++) {
+        const struct sl_key_door *door = sl_key_table_door(table, key[i]);
+
+        *hit = (struct hit){door, key[i]};
+        if (sl_key_door_may_have(door, key[i])) {
+            __builtin_prefetch(&door->segment->slots[key[i] % SL_SEGMENT_SLOTS]);
+            hit++;
+        }
+    }
+    index->found.size = (size_t)((char *)hit - index->found.data);
+    return 0;
+}
+
+/* Drops the repetitions in index->found, with a small hash set of positions. */
+static int drop_repetitions(struct sl_filter_index *index)
+{
+    struct hit *hits = (struct hit *)(void *)index->found.data;
+    size_t count = index->found.size / sizeof(*hits), kept = 0, capacity = 16;
+    uint32_t *seen;
+
+    while (capacity < 2 * count)
+        capacity *= 2;
+    buffer_clear(&index->seen);
+    seen = (uint32_t *)(void *)buffer_reserve(&index->seen, capacity * sizeof(*seen));
+    if (!seen)
+        return -ENOMEM;
+    memset(seen, 0, capacity * sizeof(*seen));
+    for (size_t i = 0; i < count; i++) {
+        size_t at = hits[i].key % capacity;
+
+        while (seen[at] != 0 && hits[seen[at] - 1].key != hits[i].key)
+            at = (at + 1) % capacity;
+        if (seen[at] != 0)
+            continue;
+        hits[kept++] = hits[i];
+        seen[at] = (uint32_t)kept;
+    }
+    index->found.size = kept * sizeof(*hits);
+    return 0;
+}
+
+static void consider_value(struct match *match, uint64_t value)
+{
+    const struct sl_posting_list *list;
+
+    if (sl_posting_value_is_single(value)) {
+        consider(match, sl_posting_single(value));
+        return;
+    }
+    list = sl_posting_list(value);
+    for (uint32_t i = 0; i < list->count; i++)
+        consider(match, list->items[i]);
+}
+
+/* Considers all entries that are filed in `table` under one of `keys`. */
+static int look_up(struct match *match, const struct sl_key_table *table, const struct buffer *keys)
+{
+    struct sl_filter_index *index = match->index;
+    const struct hit *hits;
+    size_t count;
+    uint64_t *values;
+    int r;
+
+    r = pass_blooms(index, table, keys);
+    if (r == 0)
+        r = drop_repetitions(index);
+    if (r < 0)
+        return r;
+    hits = (const struct hit *)(const void *)index->found.data;
+    count = index->found.size / sizeof(*hits);
+
+    /* The set is not needed any more; its memory is enough for the values. */
+    values = (uint64_t *)(void *)index->seen.data;
+    for (size_t i = 0; i < count; i++) {
+        const struct sl_key_slot *slot = sl_key_door_find(hits[i].door, hits[i].key);
+
+        values[i] = slot ? slot->value : 0;
+        if (slot && !sl_posting_value_is_single(slot->value))
+            __builtin_prefetch(sl_posting_list(slot->value));
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (values[i] != 0)
+            consider_value(match, values[i]);
+    }
+    return 0;
+}
+
+static void match_bare_delete(struct match *match)
+{
+    const struct sl_filter_index *index = match->index;
+    uint32_t number = index->first_delete;
+
+    if (number == SL_ENTRY_NONE)
+        return;
+    do {
+        struct sl_entry *entry = sl_entry_at(index, number);
+        struct sl_filter_view view = sl_filter_view(entry->filter);
+
+        match->index->candidates++;
+        if (sl_filter_admits(&view, match->subject))
+            accept(match, entry);
+        number = entry->next_delete;
+    } while (number != index->first_delete);
+}
+
+static void see_keys(struct sl_rarity *rarity, const struct buffer *keys)
+{
+    const uint64_t *key = (const uint64_t *)(const void *)keys->data;
+
+    for (size_t i = 0; i < keys->size / sizeof(*key); i++)
+        sl_rarity_see(rarity, key[i]);
+}
+
+static int match_by_keys(struct match *match)
+{
+    struct sl_filter_index *index = match->index;
+    int r = 0;
+
+    buffer_clear(&index->event_keys);
+    buffer_clear(&index->cells);
+    sl_event_keys(&index->keys, match->subject, match->words, &index->event_keys, &index->cells);
+    if (index->event_keys.failed || index->cells.failed)
+        return -ENOMEM;
+    if (index->epoch % RARITY_EVERY == 0) {
+        see_keys(&index->keys.rarity, &index->event_keys);
+        see_keys(&index->keys.rarity, &index->cells);
+    }
+    r = look_up(match, &index->keys.postings.table, &index->event_keys);
+    if (r == 0 && index->cells.size > 0)
+        r = look_up(match, &index->keys.grid.cells.table, &index->cells);
+    judge_batch(match);
+    return r;
+}
+
+/* Numbers the match; when the numbers have run out, entries forget the old ones. */
+static void begin_epoch(struct sl_filter_index *index)
+{
+    if (++index->epoch != 0)
+        return;
+    for (uint32_t i = 0; i < index->entries.used; i++)
+        sl_entry_at(index, i)->matched_in = 0;
+    index->epoch = 1;
+}
+
+int sl_filter_index_match(struct sl_filter_index *index, const struct sl_subject *subject,
+                          const struct sl_words *words, struct sl_match_set *matches)
+{
+    struct match match = {.index = index, .subject = subject, .words = words, .matches = matches};
+    int r = 0;
+
+    matches->count = 0;
+    if (subject->restricted || index->entries.count == 0)
+        return 0;
+    begin_epoch(index);
+    if (sl_subject_is_bare(subject))
+        match_bare_delete(&match);
+    else
+        r = match_by_keys(&match);
+    if (r == 0)
+        r = match.r;
+    if (r < 0)
+        matches->count = 0;
+    return r;
+}
