@@ -1,0 +1,103 @@
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPTION_HELP = 1000, OPTION_REDIS, OPTIONS_MAX = 32 };
+
+/* The command's own options, then those of all commands. */
+static void join_options(const struct option *own, struct option *ret_options)
+{
+    static const struct option common[] = {
+        {"redis", required_argument, NULL, OPTION_REDIS},
+        {"help", no_argument, NULL, OPTION_HELP},
+        {0},
+    };
+    size_t count = 0;
+
+    for (; own && own->name; own++)
+        ret_options[count++] = *own;
+    if (count + sizeof(common) / sizeof(common[0]) > OPTIONS_MAX)
+        abort();
+    memcpy(ret_options + count, common, sizeof(common));
+}
+
+int cli_option(struct cli *cli, int argc, char **argv, const struct option *options)
+{
+    struct option joined[OPTIONS_MAX];
+    int option;
+
+    join_options(options, joined);
+    opterr = 0;
+    for (;;) {
+        option = getopt_long(argc, argv, ":", joined, NULL);
+        switch (option) {
+        case OPTION_REDIS:
+            cli->redis_url = optarg;
+            break;
+        case OPTION_HELP:
+            cli_help(cli->command);
+            exit(cli_done(cli));
+        case ':':
+            cli_usage(cli, "%s needs a value", argv[optind - 1]);
+        case '?':
+            cli_usage(cli, "unknown option %s", argv[optind - 1]);
+        default:
+            return option;
+        }
+    }
+}
+
+static void say(const struct cli *cli, const char *format, va_list args)
+{
+    fputs("sluice", stderr);
+    if (cli->command)
+        fprintf(stderr, " %s", cli->command->name);
+    fputs(": ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+}
+
+void cli_usage(const struct cli *cli, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    say(cli, format, args);
+    va_end(args);
+    fprintf(stderr, "Try 'sluice%s%s --help'.\n", cli->command ? " " : "",
+            cli->command ? cli->command->name : "");
+    exit(CLI_USAGE);
+}
+
+void cli_help(const struct command *command)
+{
+    printf("usage: sluice [--redis URL] %s %s\n\n%s", command->name, command->arguments,
+           command->help);
+    printf("--redis URL    where Redis is; see 'sluice --help'\n");
+}
+
+int cli_failed(const struct cli *cli, const struct failure *failure)
+{
+    return cli_failed_with(cli, "%s", failure->text);
+}
+
+int cli_failed_with(const struct cli *cli, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    say(cli, format, args);
+    va_end(args);
+    return CLI_FAILED;
+}
+
+int cli_done(const struct cli *cli)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return CLI_GOOD;
+    return cli_failed_with(cli, "cannot write the result: %s", strerror(errno));
+}

@@ -1,0 +1,109 @@
+#include "cli/database.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "src/data_dir.h"
+
+enum { CONNECT_MS = 5000, ANSWER_MS = 30000, RETRY_MS = 5000 };
+
+/* The socket of the embedded Redis. */
+static int find_embedded(struct sl_redis_address *ret_address, struct failure *reterr)
+{
+    struct sl_redis_address address = {0};
+    char folder[SL_DATA_DIR_SIZE];
+    int r;
+
+    r = sl_data_dir(folder, reterr);
+    if (r < 0)
+        return r;
+    if (strlen(folder) + sizeof("/" SL_DATA_DIR_SOCKET) > sizeof(address.path))
+        return failure_set(reterr, -EINVAL, "the path of the data directory '%s' is too long",
+                           folder);
+    strcpy(stpcpy(address.path, folder), "/" SL_DATA_DIR_SOCKET);
+    *ret_address = address;
+    return 0;
+}
+
+static int open_link(struct database *database, const char *url, struct failure *reterr)
+{
+    const struct sl_redis_link_options options = {CONNECT_MS, ANSWER_MS, RETRY_MS};
+    struct sl_redis_address address;
+    struct failure failure;
+    int r;
+
+    r = url ? sl_redis_address_parse(sl_slice_str(url), &address, reterr)
+            : find_embedded(&address, reterr);
+    if (r < 0)
+        return r;
+    r = sl_redis_link_open(&address, &options, &database->link, &failure);
+    if (r < 0 && !url)
+        return failure_set(reterr, r,
+                           "%s (the embedded Redis of sluiced; start sluiced first, or say with "
+                           "--redis URL or SLUICE_REDIS where Redis is)",
+                           failure.text);
+    return r < 0 ? failure_set(reterr, r, "%s", failure.text) : 0;
+}
+
+int database_open(struct database *database, const struct cli *cli, uint32_t shards)
+{
+    const struct sl_meta wanted = sl_meta_wanted(shards);
+    struct failure failure;
+    int r;
+
+    *database = (struct database){0};
+    memcpy(database->request_id, wanted.database_id, sizeof(database->request_id));
+    r = open_link(database, cli->redis_url, &failure);
+    if (r == 0)
+        r = sl_redis_link_meta(database->link, &wanted, &database->meta, &failure);
+    if (r == 0)
+        return CLI_GOOD;
+    database_close(database);
+    return cli_failed(cli, &failure);
+}
+
+void database_close(struct database *database)
+{
+    sl_redis_link_close(database->link);
+    database->link = NULL;
+}
+
+int database_write(struct database *database, const struct cli *cli, struct sl_call *call, int r,
+                   struct failure *failure, struct sl_written *ret_written)
+{
+    redisReply *reply = NULL;
+
+    if (r < 0) {
+        cli_failed(cli, failure);
+        return r == -EINVAL ? CLI_USAGE : CLI_FAILED;
+    }
+    r = sl_redis_link_run(database->link, call, &reply, failure);
+    if (r == 0)
+        r = sl_write_reply(reply, ret_written, failure);
+    freeReplyObject(reply);
+    return r < 0 ? cli_failed(cli, failure) : CLI_GOOD;
+}
+
+int database_find_user(struct database *database, const char *login, struct sl_user *ret_user,
+                       struct redisReply **ret_reply, struct failure *reterr)
+{
+    const struct sl_user_ref ref = sl_user_by_login(sl_slice_str(login));
+    struct sl_call call = SL_CALL_INIT;
+    redisReply *reply = NULL;
+    int r;
+
+    r = sl_user_find_call(&call, &database->meta, &ref, reterr);
+    if (r == 0)
+        r = sl_redis_link_run(database->link, &call, &reply, reterr);
+    if (r == 0)
+        r = sl_user_find_reply(reply, ret_user, reterr);
+    sl_call_done(&call);
+    if (r < 0)
+        freeReplyObject(reply);
+    else
+        *ret_reply = reply;
+    return r;
+}

@@ -1,0 +1,31 @@
+/* cli/database.h - the database that a command works on. */
+#pragma once
+
+#include "cli/cli.h"
+#include "src/call.h"
+#include "src/meta.h"
+#include "src/redis_link.h"
+#include "src/users.h"
+#include "src/write.h"
+
+struct database {
+    struct sl_redis_link *link;
+    struct sl_meta meta;
+    char request_id[SL_DATABASE_ID_SIZE]; /* random: a command is one write, which may be retried */
+};
+
+/* Connects to the Redis that the command line, the environment or the data directory names; makes
+ * a database of `shards` shards where there is none. CLI_GOOD, or CLI_FAILED when it has said why.
+ */
+int database_open(struct database *database, const struct cli *cli, uint32_t shards);
+void database_close(struct database *database);
+
+/* Sends a call whose builder returned `r`, and reads the answer: CLI_GOOD, or the exit status when
+ * it has said why. A builder refuses what stands on the command line: CLI_USAGE. */
+int database_write(struct database *database, const struct cli *cli, struct sl_call *call, int r,
+                   struct failure *failure, struct sl_written *ret_written);
+
+/* Finds a user by login: 0, or a negative errno; *ret_reply holds the strings of *ret_user and is
+ * to be freed. */
+int database_find_user(struct database *database, const char *login, struct sl_user *ret_user,
+                       struct redisReply **ret_reply, struct failure *reterr);

@@ -1,0 +1,107 @@
+/* main.c - sluice: which command is meant? */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+/* In cli/NAME.c. */
+extern const struct command command_delete;
+extern const struct command command_follow;
+extern const struct command command_init;
+extern const struct command command_post;
+extern const struct command command_unfollow;
+extern const struct command command_user_add;
+
+/* In the order of the help text. */
+static const struct command *const commands[] = {
+    &command_init,   &command_user_add, &command_post,
+    &command_delete, &command_follow,   &command_unfollow,
+};
+
+enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };
+
+static void print_help(void)
+{
+    printf("usage: sluice [--redis URL] COMMAND ...\n\n");
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
+    printf("\n"
+           "--redis URL   redis://[user:password@]host[:port][/db] or unix:///path; else\n"
+           "              SLUICE_REDIS in the environment; else the Redis that a running sluiced\n"
+           "              has started in its data directory (SLUICE_DATA_DIR)\n"
+           "--version     print the version\n"
+           "'sluice COMMAND --help' tells more. Exit status: 0 good, 1 failed, 2 wrong usage.\n");
+}
+
+/* How many of the words a command's name takes when it is what they begin with, else 0. */
+static int words_matched(const char *name, int argc, char **argv)
+{
+    int words = 0;
+
+    while (words < argc) {
+        size_t length = strlen(argv[words]);
+
+        if (length == 0 || strncmp(name, argv[words], length) != 0)
+            return 0;
+        name += length;
+        words++;
+        if (*name == '\0')
+            return words;
+        if (*name++ != ' ')
+            return 0;
+    }
+    return 0;
+}
+
+static int run_command(struct cli *cli, int argc, char **argv)
+{
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        int words = words_matched(commands[i]->name, argc, argv);
+
+        if (words > 0) {
+            cli->command = commands[i];
+            optind = 0; /* getopt begins anew */
+            return cli->command->run(cli, argc - words + 1, argv + words - 1);
+        }
+    }
+    cli_usage(cli, "there is no command '%s'", argv[0]);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"redis", required_argument, NULL, 'r'},
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},
+        {0},
+    };
+    struct cli cli = {.redis_url = getenv("SLUICE_REDIS")};
+    int option;
+
+    signal(SIGPIPE, SIG_IGN); /* a lost connection or reader is an error to report */
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, "+:", options, NULL)) >= 0) {
+        switch (option) {
+        case 'r':
+            cli.redis_url = optarg;
+            break;
+        case 'h':
+            print_help();
+            return cli_done(&cli);
+        case 'V':
+            printf("sluice %s\n", SLUICE_VERSION);
+            return cli_done(&cli);
+        case ':':
+            cli_usage(&cli, "%s needs a value", argv[optind - 1]);
+        default:
+            cli_usage(&cli, "unknown option %s", argv[optind - 1]);
+        }
+    }
+    if (cli.redis_url && !cli.redis_url[0])
+        cli.redis_url = NULL;
+    if (optind == argc)
+        cli_usage(&cli, "which command?");
+    return run_command(&cli, argc - optind, argv + optind);
+}

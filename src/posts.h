@@ -1,0 +1,71 @@
+/* src/posts.h - post, and take a post back. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/call.h"
+#include "src/meta.h"
+#include "src/write.h"
+
+enum {
+    SL_POST_TEXT_MAX = 20000, /* bytes */
+    SL_POST_LANG_MAX = 35,
+    SL_POST_SOURCE_MAX = 64,
+    SL_POST_PLACE_NAME_MAX = 200,
+    SL_POST_URLS_MAX = 16,
+    SL_POST_URL_MAX = 2048,
+    SL_POST_MEDIA_MAX = 16384,
+    SL_USER_ID_TEXT_MAX = 64, /* users of elsewhere have opaque ids */
+};
+
+/* Another post that a post refers to. `post` alone: one of this database, in the author's shard;
+ * its author is looked up. With `user` (and `login`, if known) it is taken as it is: a post of
+ * another shard (sl_post_author_call() tells its author), or of elsewhere. */
+struct sl_post_reference {
+    struct sl_slice post;  /* 1 .. 2^63 - 1 as decimal text; absent: no reference */
+    struct sl_slice user;  /* up to SL_USER_ID_TEXT_MAX bytes */
+    struct sl_slice login; /* up to 64 bytes */
+};
+
+struct sl_post_place {
+    struct sl_slice name;    /* absent: no name */
+    struct sl_slice country; /* two letters; absent: none */
+    bool has_box;
+    double west, south, east, north; /* west > east crosses the antimeridian */
+};
+
+/* What a user posts. All but `text` may be zero. */
+struct sl_post {
+    struct sl_slice text; /* 1 .. SL_POST_TEXT_MAX bytes of UTF-8 without NUL */
+    struct sl_slice lang; /* a BCP 47 tag */
+    bool has_point;
+    double lon, lat;
+    struct sl_post_place place;
+    struct sl_post_reference reply_to, repost_of, quote_of;
+    const struct sl_slice *urls; /* expanded links */
+    size_t url_count;
+    struct sl_slice media;  /* a JSON array; what is in it is the application's affair */
+    struct sl_slice source; /* the program it was written with */
+};
+
+/* The answer (sl_write_reply) holds the post's id, which is its event's id too.
+ * 0; -EINVAL: *reterr says what is wrong with the post; -EXDEV: a reference without `user` is to
+ * another shard; -ENOMEM. */
+SL_EXPORT int sl_post_call(struct sl_call *call, const struct sl_meta *meta,
+                           struct sl_slice request_id, const struct sl_user_ref *author,
+                           const struct sl_post *post, struct failure *reterr);
+
+/* `user` takes `post` back; only its author may. The answer (sl_write_reply) holds the id of the
+ * delete event. 0; -EINVAL; -ENOMEM. */
+SL_EXPORT int sl_delete_call(struct sl_call *call, const struct sl_meta *meta,
+                             struct sl_slice request_id, const struct sl_user_ref *user,
+                             uint64_t post, struct failure *reterr);
+
+/* Whose post is that? 0; -EINVAL: no id of this database; -ENOMEM. */
+SL_EXPORT int sl_post_author_call(struct sl_call *call, const struct sl_meta *meta, uint64_t post,
+                                  struct failure *reterr);
+/* `user` and `login`, which are the reply's. 0; -ENOENT: no such post; else as sl_reply_check(). */
+SL_EXPORT int sl_post_author_reply(const struct redisReply *reply, struct sl_slice *ret_user,
+                                   struct sl_slice *ret_login, struct failure *reterr);

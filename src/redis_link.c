@@ -1,0 +1,329 @@
+/* redis_link.c - rounds: send every call that has no reply yet, collect replies, see what is left.
+ *
+ * A call is left when its connection broke, when the server lacked its script or was not ready.
+ * Each round ends with all calls answered, with a pause and another round, or with failure. */
+#include "src/redis_link.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+
+#include <hiredis/hiredis.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "src/reply.h"
+#include "src/scripts.h"
+
+enum { CONNECT_MS = 5000, ANSWER_MS = 10000, FIRST_PAUSE_MS = 20, LAST_PAUSE_MS = 1000 };
+enum { SCRIPTS_MAX = 16 };
+
+struct sl_redis_link {
+    struct sl_redis_address address;
+    struct sl_redis_link_options options;
+    redisContext *redis;                         /* NULL: not connected */
+    const struct sl_script *loaded[SCRIPTS_MAX]; /* what this connection has sent the text of */
+    size_t loaded_count;
+};
+
+static struct timeval to_timeval(uint32_t ms)
+{
+    return (struct timeval){ms / 1000, (suseconds_t)(ms % 1000) * 1000};
+}
+
+static void disconnect(struct sl_redis_link *link)
+{
+    if (link->redis)
+        redisFree(link->redis);
+    link->redis = NULL;
+    link->loaded_count = 0;
+}
+
+/* ---- connect ---- */
+
+static int connect_failed(struct sl_redis_link *link, const char *why, struct failure *reterr)
+{
+    char where[SL_REDIS_ADDRESS_TEXT_SIZE];
+
+    sl_redis_address_print(&link->address, where, sizeof(where));
+    failure_set(reterr, 0, "cannot connect to %s: %s", where, why);
+    disconnect(link);
+    return -ECONNREFUSED;
+}
+
+/* A command of the greeting, which must succeed. */
+static int greet(struct sl_redis_link *link, int argc, const char **argv, struct failure *reterr)
+{
+    redisReply *reply = redisCommandArgv(link->redis, argc, argv, NULL);
+    struct failure failure;
+    int r;
+
+    if (!reply)
+        return connect_failed(link, link->redis->errstr, reterr);
+    r = sl_reply_check(reply, &failure);
+    freeReplyObject(reply);
+    if (r < 0 && r != -EAGAIN) {
+        connect_failed(link, failure.text, reterr);
+        return r;
+    }
+    return r < 0 ? connect_failed(link, failure.text, reterr) : 0;
+}
+
+static int greet_all(struct sl_redis_link *link, struct failure *reterr)
+{
+    const struct sl_redis_address *address = &link->address;
+    char db[16];
+    int r = 0;
+
+    if (address->user[0])
+        r = greet(link, 3, (const char *[]){"AUTH", address->user, address->password}, reterr);
+    else if (address->password[0])
+        r = greet(link, 2, (const char *[]){"AUTH", address->password}, reterr);
+    if (r == 0 && address->db > 0) {
+        snprintf(db, sizeof(db), "%u", (unsigned)address->db);
+        r = greet(link, 2, (const char *[]){"SELECT", db}, reterr);
+    }
+    return r;
+}
+
+static int ensure_connected(struct sl_redis_link *link, struct failure *reterr)
+{
+    const struct sl_redis_address *address = &link->address;
+    struct timeval connect_time = to_timeval(link->options.connect_ms);
+
+    if (link->redis)
+        return 0;
+    link->redis = address->path[0]
+                      ? redisConnectUnixWithTimeout(address->path, connect_time)
+                      : redisConnectWithTimeout(address->host, address->port, connect_time);
+    if (!link->redis)
+        return failure_set(reterr, -ENOMEM, "out of memory");
+    if (link->redis->err)
+        return connect_failed(link, link->redis->errstr, reterr);
+    if (redisSetTimeout(link->redis, to_timeval(link->options.answer_ms)) != REDIS_OK)
+        return connect_failed(link, link->redis->errstr, reterr);
+    return greet_all(link, reterr);
+}
+
+int sl_redis_link_open(const struct sl_redis_address *address,
+                       const struct sl_redis_link_options *options, struct sl_redis_link **ret_link,
+                       struct failure *reterr)
+{
+    struct sl_redis_link *link = mem_zalloc(sizeof(*link));
+    int r;
+
+    if (!link)
+        return failure_set(reterr, -ENOMEM, "out of memory");
+    link->address = *address;
+    link->options = *options;
+    if (link->options.connect_ms == 0)
+        link->options.connect_ms = CONNECT_MS;
+    if (link->options.answer_ms == 0)
+        link->options.answer_ms = ANSWER_MS;
+    r = ensure_connected(link, reterr);
+    if (r < 0) {
+        sl_redis_link_close(link);
+        return r;
+    }
+    *ret_link = link;
+    return 0;
+}
+
+void sl_redis_link_close(struct sl_redis_link *link)
+{
+    if (!link)
+        return;
+    disconnect(link);
+    explicit_bzero(link->address.password, sizeof(link->address.password));
+    mem_free(link);
+}
+
+/* ---- one round ---- */
+
+static bool is_loaded(const struct sl_redis_link *link, const struct sl_script *script)
+{
+    for (size_t i = 0; i < link->loaded_count; i++) {
+        if (link->loaded[i] == script)
+            return true;
+    }
+    return link->loaded_count == SCRIPTS_MAX;
+}
+
+/* Sends the text of scripts that calls of one batch need: where one is missing, the calls behind
+ * it must not overtake it. Returns how many replies will come of that. */
+static size_t append_scripts(struct sl_redis_link *link, const struct sl_call *calls, size_t count)
+{
+    size_t sent = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct sl_script *script = calls[i].script;
+
+        if (!script || is_loaded(link, script))
+            continue;
+        redisAppendCommandArgv(link->redis, 3, (const char *[]){"SCRIPT", "LOAD", script->source},
+                               (size_t[]){6, 4, script->source_size});
+        link->loaded[link->loaded_count++] = script;
+        sent++;
+    }
+    return sent;
+}
+
+static int read_reply(struct sl_redis_link *link, redisReply **ret_reply)
+{
+    void *reply = NULL;
+
+    if (redisGetReply(link->redis, &reply) != REDIS_OK || !reply)
+        return -EIO;
+    *ret_reply = reply;
+    return 0;
+}
+
+/* Sends all calls without a reply and reads their replies, as far as they come. */
+static int exchange(struct sl_redis_link *link, const struct sl_call *calls, size_t count,
+                    redisReply **replies)
+{
+    size_t scripts = count > 1 ? append_scripts(link, calls, count) : 0;
+    redisReply *reply;
+
+    for (size_t i = 0; i < count; i++) {
+        if (!replies[i] && redisAppendCommandArgv(link->redis, calls[i].argc, calls[i].argv,
+                                                  calls[i].argvlen) != REDIS_OK)
+            return -EIO;
+    }
+    for (size_t i = 0; i < scripts; i++) {
+        if (read_reply(link, &reply) < 0)
+            return -EIO;
+        freeReplyObject(reply);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!replies[i] && read_reply(link, &replies[i]) < 0)
+            return -EIO;
+    }
+    return 0;
+}
+
+static void drop_reply(redisReply **reply)
+{
+    freeReplyObject(*reply);
+    *reply = NULL;
+}
+
+static bool all_repeatable(const struct sl_call *calls, size_t count, redisReply *const *replies)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!replies[i] && !calls[i].is_repeatable)
+            return false;
+    }
+    return true;
+}
+
+enum round { ROUND_COMPLETE, ROUND_AGAIN, ROUND_AGAIN_LATER, ROUND_FAILED };
+
+/* Takes back replies that only ask for another try. */
+static enum round judge_replies(struct sl_call *calls, size_t count, redisReply **replies,
+                                bool may_wait)
+{
+    enum round result = ROUND_COMPLETE;
+
+    for (size_t i = 0; i < count; i++) {
+        if (sl_reply_is_noscript(replies[i])) {
+            sl_call_use_source(&calls[i], true);
+            drop_reply(&replies[i]);
+            if (result == ROUND_COMPLETE)
+                result = ROUND_AGAIN;
+        } else if (may_wait && sl_reply_is_not_yet(replies[i])) {
+            drop_reply(&replies[i]);
+            result = ROUND_AGAIN_LATER;
+        }
+    }
+    return result;
+}
+
+static enum round run_round(struct sl_redis_link *link, struct sl_call *calls, size_t count,
+                            redisReply **replies, bool may_wait, struct failure *reterr)
+{
+    if (ensure_connected(link, reterr) < 0)
+        return may_wait ? ROUND_AGAIN_LATER : ROUND_FAILED;
+    if (exchange(link, calls, count, replies) == 0)
+        return judge_replies(calls, count, replies, may_wait);
+    failure_set(reterr, 0, "the connection to Redis broke before it answered: %s",
+                link->redis->errstr);
+    disconnect(link);
+    return may_wait && all_repeatable(calls, count, replies) ? ROUND_AGAIN_LATER : ROUND_FAILED;
+}
+
+static void pause_ms(uint64_t ms)
+{
+    struct timespec time = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
+
+    nanosleep(&time, NULL);
+}
+
+int sl_redis_link_run_many(struct sl_redis_link *link, struct sl_call *calls, size_t count,
+                           struct redisReply **ret_replies, struct failure *reterr)
+{
+    uint64_t deadline_ms = clock_monotonic_ms() + link->options.retry_ms;
+    uint64_t next_pause_ms = FIRST_PAUSE_MS;
+    enum round round;
+
+    memset(ret_replies, 0, count * sizeof(*ret_replies));
+    do {
+        bool may_wait = clock_monotonic_ms() + next_pause_ms <= deadline_ms;
+
+        round = run_round(link, calls, count, ret_replies, may_wait, reterr);
+        if (round == ROUND_AGAIN_LATER) {
+            pause_ms(next_pause_ms);
+            next_pause_ms = next_pause_ms * 2 < LAST_PAUSE_MS ? next_pause_ms * 2 : LAST_PAUSE_MS;
+        }
+    } while (round == ROUND_AGAIN || round == ROUND_AGAIN_LATER);
+
+    for (size_t i = 0; i < count; i++) {
+        sl_call_use_source(&calls[i], false);
+        if (round == ROUND_FAILED && ret_replies[i])
+            drop_reply(&ret_replies[i]);
+    }
+    return round == ROUND_COMPLETE ? 0 : -EIO;
+}
+
+int sl_redis_link_run(struct sl_redis_link *link, struct sl_call *call,
+                      struct redisReply **ret_reply, struct failure *reterr)
+{
+    return sl_redis_link_run_many(link, call, 1, ret_reply, reterr);
+}
+
+/* ---- which database is it? ---- */
+
+static int ask_meta(struct sl_redis_link *link, uint32_t shard, const struct sl_meta *wanted,
+                    struct sl_meta *ret_meta, struct failure *reterr)
+{
+    struct sl_call call = SL_CALL_INIT;
+    redisReply *reply = NULL;
+    int r;
+
+    r = sl_meta_call(&call, shard, wanted, reterr);
+    if (r == 0)
+        r = sl_redis_link_run(link, &call, &reply, reterr);
+    if (r == 0)
+        r = sl_meta_reply(reply, ret_meta, reterr);
+    freeReplyObject(reply);
+    sl_call_done(&call);
+    return r;
+}
+
+int sl_redis_link_meta(struct sl_redis_link *link, const struct sl_meta *wanted,
+                       struct sl_meta *ret_meta, struct failure *reterr)
+{
+    struct sl_meta meta, other;
+    int r;
+
+    r = ask_meta(link, 0, wanted, &meta, reterr);
+    for (uint32_t shard = 1; r == 0 && shard < meta.shards; shard++) {
+        r = ask_meta(link, shard, &meta, &other, reterr);
+        if (r == 0)
+            r = sl_meta_check_same(&meta, &other, reterr);
+    }
+    if (r == 0)
+        *ret_meta = meta;
+    return r;
+}

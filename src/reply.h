@@ -1,0 +1,32 @@
+/* src/reply.h - what Redis answered: an error as a negative errno and a sentence, or words.
+ *
+ * The parsers of the operations are built on this; an asynchronous caller needs only
+ * sl_reply_is_noscript(). Replies are not trusted: one of an unexpected shape is -EBADMSG. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/export.h"
+#include "base/failure.h"
+#include "base/slice.h"
+
+struct redisReply;
+
+/* The server does not hold the call's script: sl_call_use_source(), and send it again. */
+SL_EXPORT bool sl_reply_is_noscript(const struct redisReply *reply);
+
+/* The server did not begin to work on the call and may later: it is loading its data, or busy with
+ * a script that takes long. */
+SL_EXPORT bool sl_reply_is_not_yet(const struct redisReply *reply);
+
+/* 0: no error. NULL (the connection broke before there was an answer): -EPIPE. An error reply:
+ *   -ENODATA   no Sluice database here yet          -EEXIST     login taken
+ *   -ENOENT    no such user or post                 -EPERM      not the asker's own
+ *   -EINVAL    nobody can follow themselves         -EALREADY   request id used for something else
+ *   -ESTALE    the database has another number of shards or another schema
+ *   -EBADMSG   keys that hold something else than Sluice's data
+ *   -EAGAIN    see sl_reply_is_not_yet()            -EACCES     password or permission lacking
+ *   -EROFS     a replica                            -ENOSPC     Redis is out of memory
+ *   -EIO       anything else */
+SL_EXPORT int sl_reply_check(const struct redisReply *reply, struct failure *reterr);

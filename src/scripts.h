@@ -1,0 +1,19 @@
+/* src/scripts.h - the Redis scripts, embedded. The sources are src/scripts/NAME.lua, each behind
+ * src/scripts/common.lua; cmake/EmbedScripts.cmake makes the definitions. */
+#pragma once
+
+#include <stddef.h>
+
+struct sl_script {
+    const char *name;
+    const char *sha1; /* 40 hex digits */
+    const char *source;
+    size_t source_size;
+};
+
+extern const struct sl_script sl_script_create_user;
+extern const struct sl_script sl_script_delete;
+extern const struct sl_script sl_script_find_user;
+extern const struct sl_script sl_script_follow;
+extern const struct sl_script sl_script_init;
+extern const struct sl_script sl_script_post;

@@ -1,0 +1,226 @@
+-- common.lua - what every script begins with.
+--
+-- KEYS[1] is the shard's `meta`: it routes the script to its hash slot, and the names of all other
+-- keys begin as its own does. ARGV[1] is the number of shards that the caller knows of, ARGV[2] its
+-- request id, or empty.
+--
+-- Redis does not roll a script back, so a script decides everything before it writes anything:
+-- each key that it will write is read first, with a command of the key's type, which raises
+-- WRONGTYPE where another type lives. A refusal is an error reply that begins with a code; the
+-- codes are listed in src/reply.c.
+local call = redis.call
+local floor = math.floor
+
+local prefix = string.sub(KEYS[1], 1, -5)
+local shard = tonumber(string.match(prefix, '{(%d+)}'))
+
+local SCHEMA = '1'
+local EPOCH_MS = 1767225600000 -- 2026-01-01T00:00:00Z
+local ID_MAX = 9007199254740991
+local DONE_TTL_MS = 86400000 -- how long a request id is remembered
+
+local function refuse(code, text)
+    return redis.error_reply(code .. ' ' .. text)
+end
+
+-- Ids are exact in a double; tostring() would print them with 14 digits.
+local function print_id(id)
+    return string.format('%.0f', id)
+end
+
+local function shard_of(id)
+    return floor(tonumber(id) / 64) % 64
+end
+
+-- Written so that a NaN is no limit either.
+local function read_limit(text)
+    local limit = tonumber(text or '')
+    return limit and limit >= 1 and limit <= ID_MAX and limit or nil
+end
+
+-- The shard as its meta describes it, or nil and a refusal.
+local function open_shard()
+    local fields = call('HMGET', KEYS[1], 'schema', 'shards', 'log_count', 'log_age_ms')
+    if not fields[1] then
+        return nil, refuse('NOTINIT', 'this Redis holds no Sluice database yet')
+    end
+    if fields[1] ~= SCHEMA then
+        return nil, refuse('SCHEMA', 'the database has schema ' .. fields[1] .. ', not ' .. SCHEMA)
+    end
+    if fields[2] ~= ARGV[1] then
+        return nil, refuse('SHARDS', 'the database has ' .. tostring(fields[2]) .. ' shards')
+    end
+    local log_count, log_age_ms = read_limit(fields[3]), read_limit(fields[4])
+    if not log_count or not log_age_ms then
+        return nil, refuse('DAMAGED', 'meta has no usable limits of the log')
+    end
+    return {log_count = log_count, log_age_ms = log_age_ms}
+end
+
+-- Request ids: the answer to a write is kept under its request id together with a digest of what
+-- was asked, so that a repeated request gets the same answer and a reused id is noticed.
+local function request_key()
+    return prefix .. 'done:' .. ARGV[2]
+end
+
+local function request_digest(operation)
+    return redis.sha1hex(operation .. '\0' .. table.concat(ARGV, '\0', 3))
+end
+
+-- What to answer at once: the kept answer, or a refusal; nil: go on.
+local function answered(operation)
+    local kept = ARGV[2] ~= '' and call('GET', request_key())
+    if not kept then
+        return nil
+    end
+    local digest, id = string.match(kept, '^(%x+) (%d+)$')
+    if digest ~= request_digest(operation) then
+        return refuse('REUSED', 'this request id was used for another request')
+    end
+    return {1, id}
+end
+
+-- Ends a write: keeps its answer and returns it.
+local function answer(operation, id)
+    if ARGV[2] ~= '' then
+        call('SET', request_key(), request_digest(operation) .. ' ' .. id, 'PX', DONE_TTL_MS)
+    end
+    return {0, id}
+end
+
+-- The id of the last event in the log, 0 when there has been none.
+local function last_event()
+    local log = prefix .. 'log'
+    if call('EXISTS', log) == 0 then
+        return 0
+    end
+    local info = call('XINFO', 'STREAM', log)
+    for i = 1, #info, 2 do
+        if info[i] == 'last-generated-id' then
+            return tonumber(string.match(info[i + 1], '^%d+'))
+        end
+    end
+end
+
+-- The smallest id of this shard that is greater than `last`: the next of the 64 of its
+-- millisecond, or when they are used up the first of the next one.
+local function next_after(last)
+    if shard_of(last) == shard and last % 64 < 63 then
+        return last + 1
+    end
+    return (floor(last / 4096) + 1) * 4096 + shard * 64
+end
+
+-- What the clock says: {id, now_ms, previous}, where `id` is greater than every id that the shard
+-- has given or logged, however the machine's clock has stepped. Or nil and a refusal.
+local function read_clock()
+    local time = call('TIME')
+    local now_ms = time[1] * 1000 + floor(time[2] / 1000)
+    local previous = last_event()
+    local last = tonumber(call('GET', prefix .. 'clock') or '0')
+    if not last or last < 0 or last ~= floor(last) then
+        return nil, refuse('DAMAGED', 'the clock of the shard is no number')
+    end
+    last = math.max(last, previous)
+    local id = (now_ms - EPOCH_MS) * 4096 + shard * 64
+    if id <= last then
+        id = next_after(last)
+    end
+    if id > ID_MAX then
+        return nil, refuse('DAMAGED', 'the clock of the shard has run out of ids')
+    end
+    return {id = print_id(id), ms = floor(id / 4096), now_ms = now_ms,
+        previous = print_id(previous)}
+end
+
+-- Days to year, month, day after Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms".
+local function rfc3339(ms)
+    local day_ms = ms % 86400000
+    local days = (ms - day_ms) / 86400000 + 20454 + 719468 -- since 0000-03-01
+    local era = floor(days / 146097)
+    local of_era = days - era * 146097
+    local year = floor((of_era - floor(of_era / 1460) + floor(of_era / 36524)
+        - floor(of_era / 146096)) / 365)
+    local of_year = of_era - (365 * year + floor(year / 4) - floor(year / 100))
+    local march = floor((5 * of_year + 2) / 153)
+    local day = of_year - floor((153 * march + 2) / 5) + 1
+    local month = march < 10 and march + 3 or march - 9
+    year = year + era * 400 + (month <= 2 and 1 or 0)
+    return string.format('%04d-%02d-%02dT%02d:%02d:%02d.%03dZ', year, month, day,
+        floor(day_ms / 3600000), floor(day_ms / 60000) % 60, floor(day_ms / 1000) % 60,
+        day_ms % 1000)
+end
+
+-- A user as {id, login, name, ...} by '=ID' or '@FOLDED LOGIN', or nil and a refusal.
+local function read_user(who)
+    local id = string.sub(who, 2)
+    if string.sub(who, 1, 1) == '@' then
+        id = call('HGET', prefix .. 'logins', id)
+    end
+    local fields = id and call('HMGET', prefix .. 'user:' .. id, 'login', 'name', 'followers',
+        'following', 'posts')
+    if not fields or not fields[1] then
+        local name = string.gsub(who, '^=', '')
+        return nil, refuse('NOUSER', 'there is no user ' .. name)
+    end
+    for i = 3, 5 do
+        if not fields[i] or not string.find(fields[i], '^%d+$') then
+            return nil, refuse('DAMAGED', 'user ' .. id .. ' has a counter that is no number')
+        end
+    end
+    return {id = id, login = fields[1], name = fields[2]}
+end
+
+-- cjson escapes every / as well, which JSON allows but nobody wants to read or to pay for.
+local function quote(text)
+    return (string.gsub(cjson.encode(text), '\\/', '/'))
+end
+
+local function user_json(user)
+    local json = '{"id":"' .. user.id .. '"'
+    if user.login then
+        json = json .. ',"login":' .. quote(user.login)
+    end
+    if user.name then
+        json = json .. ',"name":' .. quote(user.name)
+    end
+    return json .. '}'
+end
+
+-- Members of a post behind its text, in the order of the event; `true`: kept as JSON already.
+local POST_MEMBERS = {
+    {'lang'}, {'created_at'}, {'geo', true}, {'place', true}, {'reply_to', true},
+    {'repost_of', true}, {'quote_of', true}, {'urls', true}, {'media', true}, {'source'},
+    {'audience'},
+}
+
+-- `post` as in its hash: member -> string.
+local function post_json(post, user)
+    local parts = {'{"id":"', post.id, '","user":', user_json(user), ',"text":', quote(post.text)}
+    for _, member in ipairs(POST_MEMBERS) do
+        local value = post[member[1]]
+        if value then
+            parts[#parts + 1] = ',"' .. member[1] .. '":'
+            parts[#parts + 1] = member[2] and value or quote(value)
+        end
+    end
+    parts[#parts + 1] = '}'
+    return table.concat(parts)
+end
+
+-- The first write of every script: the id is given away now.
+local function take_id(clock)
+    call('SET', prefix .. 'clock', clock.id)
+end
+
+-- Logs and publishes the event that this script is about; `body` are its members behind `at`.
+local function emit(meta, clock, kind, body)
+    local log = prefix .. 'log'
+    local json = '{"id":"' .. clock.id .. '","type":"' .. kind .. '","at":"'
+        .. rfc3339(clock.ms) .. '",' .. body .. '}'
+    local oldest = math.max(0, clock.now_ms - EPOCH_MS - meta.log_age_ms) * 4096
+    call('XADD', log, 'MAXLEN', '~', print_id(meta.log_count), clock.id .. '-0',
+        'p', clock.previous, 'e', json)
+    call('XTRIM', log, 'MINID', '~', print_id(oldest))
+    call('PUBLISH', prefix .. 'live', clock.id .. ' ' .. clock.previous .. ' ' .. json)
+end

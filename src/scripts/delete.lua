@@ -1,0 +1,51 @@
+-- delete.lua - an author takes a post back.
+--
+-- Runs in the shard of the post, which is its author's. ARGV: shards, request id, who asks ('=ID',
+-- '@FOLDED LOGIN', or '-' for somebody of another shard), post id.
+-- Returns {repeated, event id}.
+local meta, refusal = open_shard()
+if not meta then
+    return refusal
+end
+local before = answered('delete')
+if before then
+    return before
+end
+local author = {}
+if ARGV[3] ~= '-' then
+    author, refusal = read_user(ARGV[3])
+    if not author then
+        return refusal
+    end
+end
+
+local id = ARGV[4]
+local key = prefix .. 'post:' .. id
+local fields = call('HGETALL', key)
+if #fields == 0 then
+    return refuse('NOPOST', 'there is no post ' .. id)
+end
+local post = {}
+for i = 1, #fields, 2 do
+    post[fields[i]] = fields[i + 1]
+end
+if post.user ~= author.id then
+    return refuse('NOTOWNER', 'post ' .. id .. ' is not yours')
+end
+if post.id ~= id or not post.text then
+    return refuse('DAMAGED', 'post ' .. id .. ' is not whole')
+end
+local profile = prefix .. 'profile:' .. author.id
+call('ZSCORE', profile, id)
+local clock
+clock, refusal = read_clock()
+if not clock then
+    return refusal
+end
+
+take_id(clock)
+call('DEL', key)
+local removed = call('ZREM', profile, id)
+call('HINCRBY', prefix .. 'user:' .. author.id, 'posts', 0 - removed) -- -0 would print as such
+emit(meta, clock, 'delete', '"post":' .. post_json(post, author))
+return answer('delete', clock.id)

@@ -1,0 +1,114 @@
+#include "tests/support/redis_server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/support/cmocka_all.h"
+
+static void become_redis(const struct redis_server *server, int output)
+{
+    int nowhere = open("/dev/null", O_RDONLY);
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    dup2(nowhere, STDIN_FILENO);
+    dup2(output, STDOUT_FILENO);
+    dup2(output, STDERR_FILENO);
+    execlp("redis-server", "redis-server", "--port", "0", "--unixsocket", server->socket, "--dir",
+           server->folder, "--save", "", "--appendonly", server->append_only ? "yes" : "no",
+           "--appendfsync", "no", "--daemonize", "no", NULL);
+    dprintf(STDERR_FILENO, "redis-server: %s\n", strerror(errno));
+    _exit(127);
+}
+
+/* Reads what it says until it says that it is ready. */
+static void wait_ready(int output)
+{
+    char said[16384] = "";
+    size_t used = 0;
+
+    while (!strstr(said, "eady to accept connections")) {
+        ssize_t count = read(output, said + used, sizeof(said) - 1 - used);
+
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count <= 0)
+            fail_msg("redis-server did not start: %s", said);
+        used += (size_t)count;
+        said[used] = '\0';
+    }
+}
+
+static void start(struct redis_server *server)
+{
+    int output[2];
+
+    assert_int_equal(pipe2(output, O_CLOEXEC), 0);
+    server->pid = fork();
+    assert_true(server->pid >= 0);
+    if (server->pid == 0)
+        become_redis(server, output[1]);
+    close(output[1]);
+    wait_ready(output[0]);
+    close(output[0]); /* from here on its log goes nowhere */
+}
+
+static void stop(struct redis_server *server)
+{
+    if (server->pid == 0)
+        return;
+    kill(server->pid, SIGKILL);
+    waitpid(server->pid, NULL, 0);
+    server->pid = 0;
+}
+
+static int remove_one(const char *path, const struct stat *stat, int type, struct FTW *ftw)
+{
+    (void)stat;
+    (void)type;
+    (void)ftw;
+    return remove(path);
+}
+
+void redis_server_init(struct redis_server *server, bool append_only)
+{
+    *server =
+        (struct redis_server){.folder = "/tmp/sluice-test-XXXXXX", .append_only = append_only};
+    assert_non_null(mkdtemp(server->folder));
+    snprintf(server->socket, sizeof(server->socket), "%s/redis.sock", server->folder);
+    snprintf(server->url, sizeof(server->url), "unix://%s", server->socket);
+    start(server);
+}
+
+void redis_server_done(struct redis_server *server)
+{
+    stop(server);
+    nftw(server->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+void redis_server_kill(struct redis_server *server)
+{
+    stop(server);
+}
+
+void redis_server_restart(struct redis_server *server)
+{
+    stop(server);
+    start(server);
+}
+
+redisContext *redis_server_connect(const struct redis_server *server)
+{
+    redisContext *redis = redisConnectUnix(server->socket);
+
+    if (!redis || redis->err)
+        fail_msg("no connection to %s: %s", server->socket, redis ? redis->errstr : "no memory");
+    return redis;
+}
