@@ -450,7 +450,6 @@ static int read_file(struct config *config, struct failure *reterr)
     return r;
 }
 
-/* A variable that is empty counts as not set. */
 static struct sl_slice variable_value(char *const environment[], enum config_option option)
 {
     char name[CONFIG_VARIABLE_SIZE];
@@ -460,7 +459,7 @@ static struct sl_slice variable_value(char *const environment[], enum config_opt
         if (strncmp(*environment, name, size) == 0 && (*environment)[size] == '=')
             return sl_slice_str(*environment + size + 1);
     }
-    return SL_SLICE("");
+    return SL_SLICE_NONE;
 }
 
 /* The items of a list stand between commas. */
@@ -489,7 +488,7 @@ static int read_environment(struct config *config, char *const environment[],
         struct sl_slice value = variable_value(environment, (enum config_option)i);
         int r;
 
-        if (value.size == 0)
+        if (!value.data)
             continue;
         r = read_variable(config, (enum config_option)i, value, reterr);
         if (r < 0)
@@ -586,7 +585,7 @@ static int read_sources(struct config *config, int argc, char *const argv[],
     struct sl_slice value = variable_value(environment, CONFIG_OPTION_config);
     int r;
 
-    if (value.size > 0) {
+    if (value.data) {
         r = read_variable(config, CONFIG_OPTION_config, value, reterr);
         if (r < 0)
             return r;

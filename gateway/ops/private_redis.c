@@ -179,13 +179,19 @@ static void forget_process(struct private_redis *redis)
     redis->state = STATE_DOWN;
 }
 
+void private_redis_let_go(struct private_redis *redis)
+{
+    forget_process(redis);
+    if (redis->lock >= 0)
+        close(redis->lock);
+    redis->lock = -1;
+}
+
 void private_redis_free(struct private_redis *redis)
 {
     if (!redis)
         return;
-    forget_process(redis);
-    if (redis->lock >= 0)
-        close(redis->lock);
+    private_redis_let_go(redis);
     mem_free(redis->program);
     mem_free(redis->dir);
     mem_free(redis);

@@ -24,8 +24,12 @@ struct private_redis;
 int private_redis_new(const char *data_dir, const char *program, struct private_redis **ret_redis,
                       struct failure *reterr);
 
-/* Lets go of the directory, and of Redis without stopping it. In a forked worker, too. */
+/* Lets go of the directory, and of Redis without stopping it. */
 void private_redis_free(struct private_redis *redis);
+
+/* In a forked worker: closes what is the parent's. Of the functions below only private_redis_url()
+ * is left to it. */
+void private_redis_let_go(struct private_redis *redis);
 
 /* unix:///..., borrowed. */
 const char *private_redis_url(const struct private_redis *redis);

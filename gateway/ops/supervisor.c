@@ -1,0 +1,510 @@
+/* supervisor.c - one loop around poll(2): signals, pidfds, ready pipes, and the next time that
+ * something is due. What is due is decided anew each turn from the state of each worker; nothing
+ * runs in a signal handler. */
+#include "gateway/ops/supervisor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "gateway/ops/backoff.h"
+#include "gateway/ops/process_usage.h"
+#include "src/redis_address.h"
+
+enum { REDIS_STEP_MS = 10, REDIS_STOP_MS = 10000, MEASURE_EVERY_MS = 10000 };
+
+enum state { STATE_DOWN, STATE_STARTING, STATE_READY };
+
+struct worker {
+    enum state state;
+    pid_t pid;
+    int pidfd;      /* -1: down */
+    int ready_pipe; /* our end; -1: it has said that it is ready, or is down */
+    uint64_t started_ms;
+    uint64_t retry_ms; /* when down: not before */
+    struct backoff backoff;
+};
+
+struct supervisor {
+    const struct supervisor_settings *settings;
+    struct worker *workers;
+    unsigned worker_count;
+    struct pollfd *polled; /* signals, Redis, then two for each worker */
+    pid_t pid;
+    int signal_fd;
+    int ready_fd; /* of the configuration; -1: none, or told */
+    sigset_t outer_mask;
+    bool all_were_ready;
+    bool redis_answers;  /* always true for one that is not ours */
+    bool redis_answered; /* once: workers may start */
+    bool stopping;
+    bool killed; /* the workers, on a second signal or after their time */
+    uint64_t stop_by_ms;
+    uint64_t measure_ms; /* when to look at the workers' processes next */
+    struct failure failure;
+    int error; /* the first thing that went wrong, and its sentence */
+};
+
+static void fail(struct supervisor *supervisor, int error, const char *sentence)
+{
+    if (supervisor->error == 0)
+        supervisor->error = failure_set(&supervisor->failure, error, "%s", sentence);
+}
+
+static const char *redis_url(const struct supervisor *supervisor)
+{
+    if (supervisor->settings->private_redis)
+        return private_redis_url(supervisor->settings->private_redis);
+    return supervisor->settings->config->redis;
+}
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+static struct metrics *slot_of(const struct supervisor *supervisor, const struct worker *worker)
+{
+    return metrics_slot(supervisor->settings->board, (unsigned)(worker - supervisor->workers));
+}
+
+/* In the child: lets go of everything that is the parent's, then serves. */
+static int run_worker(struct supervisor *supervisor, unsigned index, int ready_fd)
+{
+    const struct supervisor_settings *settings = supervisor->settings;
+    struct gateway_parts parts = {
+        .config = settings->config,
+        .redis_url = redis_url(supervisor),
+        .board = settings->board,
+        .worker = index,
+        .listener = settings->listeners[index],
+        .ready_fd = ready_fd,
+    };
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != supervisor->pid)
+        return EXIT_FAILURE; /* it died before we asked to die with it */
+    prctl(PR_SET_NAME, "sluiced-worker");
+    setpgid(0, 0);            /* a terminal's Ctrl-C is for the parent, who passes it on */
+    signal(SIGTTOU, SIG_IGN); /* and yet our log lines may go there */
+
+    for (unsigned i = 0; i < supervisor->worker_count; i++) {
+        close_fd(&supervisor->workers[i].pidfd);
+        close_fd(&supervisor->workers[i].ready_pipe);
+        if (i != index)
+            close_fd(&settings->listeners[i]);
+    }
+    close_fd(&supervisor->signal_fd);
+    close_fd(&supervisor->ready_fd);
+    if (settings->private_redis)
+        private_redis_let_go(settings->private_redis);
+    signal(SIGHUP, SIG_IGN); /* until it knows what to do with it */
+    sigprocmask(SIG_SETMASK, &supervisor->outer_mask, NULL);
+    return settings->worker_main(&parts);
+}
+
+/* No memory, no descriptor, no process: as with a crash, the next try comes after the back-off. */
+static void start_worker(struct supervisor *supervisor, struct worker *worker, uint64_t now_ms)
+{
+    unsigned index = (unsigned)(worker - supervisor->workers);
+    int ready[2] = {-1, -1};
+    pid_t pid = -1;
+
+    fflush(NULL); /* or the child says it again */
+    if (pipe2(ready, O_CLOEXEC) == 0)
+        pid = fork();
+    if (pid == 0) {
+        close_fd(&ready[0]);
+        exit(run_worker(supervisor, index, ready[1]));
+    }
+    if (pid < 0)
+        log_error("worker_not_started", "worker=%u error=\"%s\"", index, strerror(errno));
+    close_fd(&ready[1]);
+    worker->started_ms = now_ms;
+    worker->pidfd = pid > 0 ? pidfd_open(pid, 0) : -1;
+    if (worker->pidfd < 0) {
+        if (pid > 0) {
+            log_error("worker_not_watched", "worker=%u error=\"%s\"", index, strerror(errno));
+            kill(pid, SIGKILL);
+            waitpid(pid, NULL, 0);
+        }
+        close_fd(&ready[0]);
+        worker->retry_ms = now_ms + backoff_next_ms(&worker->backoff, 0);
+        return;
+    }
+    worker->pid = pid;
+    worker->ready_pipe = ready[0];
+    worker->state = STATE_STARTING;
+    metric_set(slot_of(supervisor, worker), METRIC_WORKER_UP, 1);
+    log_info("worker_started", "worker=%u pid=%d", index, (int)pid);
+}
+
+static void start_due_workers(struct supervisor *supervisor, uint64_t now_ms)
+{
+    if (supervisor->stopping || !supervisor->redis_answered)
+        return;
+    for (unsigned i = 0; i < supervisor->worker_count; i++) {
+        struct worker *worker = &supervisor->workers[i];
+
+        if (worker->state == STATE_DOWN && now_ms >= worker->retry_ms)
+            start_worker(supervisor, worker, now_ms);
+    }
+}
+
+static void signal_workers(const struct supervisor *supervisor, int number)
+{
+    for (unsigned i = 0; i < supervisor->worker_count; i++) {
+        if (supervisor->workers[i].state != STATE_DOWN)
+            pidfd_send_signal(supervisor->workers[i].pidfd, number, NULL, 0);
+    }
+}
+
+/* New connections are refused from here on instead of waiting for nobody. */
+static void begin_to_stop(struct supervisor *supervisor, uint64_t now_ms)
+{
+    const struct supervisor_settings *settings = supervisor->settings;
+
+    supervisor->stopping = true;
+    supervisor->stop_by_ms =
+        now_ms + settings->config->drain_timeout_ms + supervisor->settings->grace_ms;
+    for (unsigned i = 0; i < supervisor->worker_count; i++)
+        close_fd(&settings->listeners[i]);
+    signal_workers(supervisor, SIGTERM);
+}
+
+static void kill_workers(struct supervisor *supervisor)
+{
+    supervisor->killed = true;
+    signal_workers(supervisor, SIGKILL);
+}
+
+static void read_signals(struct supervisor *supervisor, uint64_t now_ms)
+{
+    struct signalfd_siginfo signals[8];
+    ssize_t got;
+
+    got = read(supervisor->signal_fd, signals, sizeof(signals));
+    for (ssize_t i = 0; i < got / (ssize_t)sizeof(signals[0]); i++) {
+        int number = (int)signals[i].ssi_signo;
+
+        log_info("signal", "name=SIG%s from=%u", sigabbrev_np(number), signals[i].ssi_pid);
+        if (number == SIGHUP)
+            signal_workers(supervisor, SIGHUP);
+        else if (!supervisor->stopping)
+            begin_to_stop(supervisor, now_ms);
+        else
+            kill_workers(supervisor);
+    }
+}
+
+/* {"port":8080,"redis":"unix:///...","pid":1234} and the end of the file. */
+static void tell_ready(struct supervisor *supervisor)
+{
+    char shown_url[SL_REDIS_ADDRESS_TEXT_SIZE];
+    struct sl_redis_address address;
+    struct buffer line = BUFFER_INIT;
+
+    if (supervisor->ready_fd < 0)
+        return;
+    if (sl_redis_address_parse(sl_slice_str(redis_url(supervisor)), &address, NULL) == 0) {
+        sl_redis_address_print(&address, shown_url, sizeof(shown_url));
+        buffer_append_format(&line, "{\"port\":%u,\"redis\":", supervisor->settings->port);
+        buffer_append_json_string(&line, sl_slice_str(shown_url));
+        buffer_append_format(&line, ",\"pid\":%d}\n", (int)supervisor->pid);
+    }
+    if (line.failed || write(supervisor->ready_fd, line.data, line.size) != (ssize_t)line.size)
+        log_warn("ready_fd_not_written", "error=\"%s\"", strerror(errno));
+    buffer_done(&line);
+    close_fd(&supervisor->ready_fd);
+}
+
+static void note_ready(struct supervisor *supervisor, struct worker *worker, uint64_t now_ms)
+{
+    char byte;
+
+    if (read(worker->ready_pipe, &byte, 1) != 1) {
+        close_fd(&worker->ready_pipe); /* its end is near: the pidfd will say so */
+        return;
+    }
+    close_fd(&worker->ready_pipe);
+    worker->state = STATE_READY;
+    log_info("worker_ready", "worker=%u pid=%d after_ms=%llu",
+             (unsigned)(worker - supervisor->workers), (int)worker->pid,
+             (unsigned long long)(now_ms - worker->started_ms));
+    supervisor->measure_ms = now_ms;
+    if (supervisor->all_were_ready)
+        return;
+    for (unsigned i = 0; i < supervisor->worker_count; i++) {
+        if (supervisor->workers[i].state != STATE_READY)
+            return;
+    }
+    supervisor->all_were_ready = true;
+    log_info("ready", "port=%u workers=%u", supervisor->settings->port, supervisor->worker_count);
+    tell_ready(supervisor);
+}
+
+/* A worker that leaves with an error before it served for the first time has said what is wrong
+ * with its settings, and would say it again. */
+static void judge_end(struct supervisor *supervisor, struct worker *worker, const siginfo_t *how,
+                      uint64_t now_ms)
+{
+    unsigned index = (unsigned)(worker - supervisor->workers);
+    bool by_signal = how->si_code != CLD_EXITED;
+    struct failure sentence;
+    uint64_t wait_ms;
+
+    failure_set(&sentence, 0, "worker %u ended %s %d%s%s%s", index,
+                by_signal ? "by signal" : "with status", how->si_status, by_signal ? " (" : "",
+                by_signal ? strsignal(how->si_status) : "", by_signal ? ")" : "");
+    if (supervisor->stopping) {
+        bool as_told = by_signal ? supervisor->killed || how->si_status == SIGTERM
+                                 : how->si_status == EXIT_SUCCESS;
+
+        if (!as_told)
+            fail(supervisor, -EIO, sentence.text);
+        log_info("worker_stopped", "worker=%u pid=%d how=\"%s\"", index, (int)worker->pid,
+                 sentence.text);
+        return;
+    }
+    if (!supervisor->all_were_ready && !by_signal && how->si_status != EXIT_SUCCESS) {
+        fail(supervisor, -EIO, sentence.text);
+        begin_to_stop(supervisor, now_ms);
+        return;
+    }
+    wait_ms = backoff_next_ms(&worker->backoff, now_ms - worker->started_ms);
+    worker->retry_ms = now_ms + wait_ms;
+    metric_add(slot_of(supervisor, worker), METRIC_WORKER_RESTARTS, 1);
+    log_error("worker_died", "worker=%u pid=%d how=\"%s\" retry_ms=%llu", index, (int)worker->pid,
+              sentence.text, (unsigned long long)wait_ms);
+}
+
+static void note_end(struct supervisor *supervisor, struct worker *worker, uint64_t now_ms)
+{
+    siginfo_t how = {0};
+
+    if (waitid(P_PIDFD, (id_t)worker->pidfd, &how, WEXITED) < 0)
+        return;
+    close_fd(&worker->pidfd);
+    close_fd(&worker->ready_pipe);
+    worker->state = STATE_DOWN;
+    metrics_slot_reset_gauges(slot_of(supervisor, worker));
+    judge_end(supervisor, worker, &how, now_ms);
+}
+
+static void step_redis(struct supervisor *supervisor, uint64_t now_ms)
+{
+    struct private_redis *redis = supervisor->settings->private_redis;
+    struct failure failure;
+    int r;
+
+    if (!redis || supervisor->stopping)
+        return;
+    r = private_redis_step(redis, now_ms, &supervisor->redis_answers, &failure);
+    if (r < 0) {
+        fail(supervisor, r, failure.text);
+        begin_to_stop(supervisor, now_ms);
+        return;
+    }
+    if (supervisor->redis_answers)
+        supervisor->redis_answered = true;
+    metric_set(metrics_supervisor(supervisor->settings->board), METRIC_PRIVATE_REDIS_RESTARTS,
+               private_redis_restarts(redis));
+}
+
+static void measure_workers(struct supervisor *supervisor, uint64_t now_ms)
+{
+    if (now_ms < supervisor->measure_ms)
+        return;
+    supervisor->measure_ms = now_ms + MEASURE_EVERY_MS;
+    for (unsigned i = 0; i < supervisor->worker_count; i++) {
+        struct worker *worker = &supervisor->workers[i];
+        struct metrics *slot = slot_of(supervisor, worker);
+        struct process_usage usage;
+
+        if (worker->state == STATE_DOWN || process_usage_read(worker->pid, &usage) < 0)
+            continue;
+        metric_set(slot, METRIC_WORKER_CPU, usage.cpu_us);
+        metric_set(slot, METRIC_WORKER_RESIDENT, usage.resident_bytes);
+        metric_set(slot, METRIC_WORKER_OPEN_FILES, usage.open_files);
+    }
+}
+
+static bool all_are_down(const struct supervisor *supervisor)
+{
+    for (unsigned i = 0; i < supervisor->worker_count; i++) {
+        if (supervisor->workers[i].state != STATE_DOWN)
+            return false;
+    }
+    return true;
+}
+
+static void enforce_deadline(struct supervisor *supervisor, uint64_t now_ms)
+{
+    if (!supervisor->stopping || supervisor->killed || now_ms < supervisor->stop_by_ms)
+        return;
+    if (!all_are_down(supervisor))
+        fail(supervisor, -ETIMEDOUT, "a worker did not end in time and was killed");
+    kill_workers(supervisor);
+}
+
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t next_due_ms(const struct supervisor *supervisor, uint64_t now_ms)
+{
+    uint64_t due_ms = supervisor->measure_ms;
+
+    if (supervisor->stopping)
+        return supervisor->killed ? UINT64_MAX : supervisor->stop_by_ms;
+    if (!supervisor->redis_answers)
+        due_ms = sooner(due_ms, now_ms + REDIS_STEP_MS);
+    for (unsigned i = 0; i < supervisor->worker_count; i++) {
+        if (supervisor->workers[i].state == STATE_DOWN && supervisor->redis_answered)
+            due_ms = sooner(due_ms, supervisor->workers[i].retry_ms);
+    }
+    return due_ms;
+}
+
+static void wait_for_something(struct supervisor *supervisor)
+{
+    struct private_redis *redis = supervisor->settings->private_redis;
+    uint64_t now_ms = clock_monotonic_ms();
+    uint64_t due_ms = next_due_ms(supervisor, now_ms);
+    struct pollfd *polled = supervisor->polled;
+    int timeout_ms = -1;
+
+    polled[0] = (struct pollfd){.fd = supervisor->signal_fd, .events = POLLIN};
+    polled[1] = (struct pollfd){.fd = redis && !supervisor->stopping ? private_redis_fd(redis) : -1,
+                                .events = POLLIN};
+    for (unsigned i = 0; i < supervisor->worker_count; i++) {
+        struct worker *worker = &supervisor->workers[i];
+
+        polled[2 + 2 * i] = (struct pollfd){.fd = worker->ready_pipe, .events = POLLIN};
+        polled[3 + 2 * i] = (struct pollfd){.fd = worker->pidfd, .events = POLLIN};
+    }
+    if (due_ms != UINT64_MAX)
+        timeout_ms = due_ms > now_ms ? (int)sooner(due_ms - now_ms, 3600000) : 0;
+    if (poll(polled, 2 + 2 * supervisor->worker_count, timeout_ms) < 0) {
+        for (unsigned i = 0; i < 2 + 2 * supervisor->worker_count; i++)
+            polled[i].revents = 0; /* out of memory for a moment: what is due goes on */
+    }
+}
+
+static void turn(struct supervisor *supervisor)
+{
+    uint64_t now_ms;
+
+    wait_for_something(supervisor);
+    now_ms = clock_monotonic_ms();
+    if (supervisor->polled[0].revents)
+        read_signals(supervisor, now_ms);
+    for (unsigned i = 0; i < supervisor->worker_count; i++) {
+        if (supervisor->polled[2 + 2 * i].revents)
+            note_ready(supervisor, &supervisor->workers[i], now_ms);
+        if (supervisor->polled[3 + 2 * i].revents)
+            note_end(supervisor, &supervisor->workers[i], now_ms);
+    }
+    step_redis(supervisor, now_ms);
+    start_due_workers(supervisor, now_ms);
+    measure_workers(supervisor, now_ms);
+    enforce_deadline(supervisor, now_ms);
+}
+
+static int take_signals(struct supervisor *supervisor)
+{
+    sigset_t ours;
+
+    sigemptyset(&ours);
+    sigaddset(&ours, SIGTERM);
+    sigaddset(&ours, SIGINT);
+    sigaddset(&ours, SIGHUP);
+    sigprocmask(SIG_BLOCK, &ours, &supervisor->outer_mask);
+    signal(SIGPIPE, SIG_IGN);
+    supervisor->signal_fd = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
+    return supervisor->signal_fd < 0 ? -errno : 0;
+}
+
+static int take_ready_fd(struct supervisor *supervisor, struct failure *reterr)
+{
+    const struct config *config = supervisor->settings->config;
+
+    if (config->ready_fd == 0)
+        return 0;
+    if (fcntl((int)config->ready_fd, F_SETFD, FD_CLOEXEC) < 0)
+        return config_refuse(config, CONFIG_OPTION_ready_fd, reterr, -EBADF,
+                             "%d is not an open descriptor", (int)config->ready_fd);
+    supervisor->ready_fd = (int)config->ready_fd;
+    return 0;
+}
+
+static int prepare(struct supervisor *supervisor, struct failure *reterr)
+{
+    unsigned count = supervisor->worker_count;
+    int r;
+
+    r = take_ready_fd(supervisor, reterr);
+    if (r < 0)
+        return r;
+    supervisor->workers = mem_zalloc(mem_array_size(count, sizeof(*supervisor->workers)));
+    supervisor->polled = mem_zalloc(mem_array_size(2 + 2 * count, sizeof(*supervisor->polled)));
+    if (!supervisor->workers || !supervisor->polled)
+        return failure_set(reterr, -ENOMEM, "out of memory");
+    for (unsigned i = 0; i < count; i++)
+        supervisor->workers[i].pidfd = supervisor->workers[i].ready_pipe = -1;
+    r = take_signals(supervisor);
+    if (r < 0)
+        return failure_set(reterr, r, "cannot receive signals: %s", strerror(-r));
+    return 0;
+}
+
+int supervisor_run(const struct supervisor_settings *settings, struct failure *reterr)
+{
+    struct supervisor supervisor = {
+        .settings = settings,
+        .worker_count = metrics_workers(settings->board),
+        .pid = getpid(),
+        .signal_fd = -1,
+        .ready_fd = -1,
+        .redis_answers = !settings->private_redis,
+        .redis_answered = !settings->private_redis,
+    };
+    int r;
+
+    r = prepare(&supervisor, reterr);
+    if (r < 0)
+        goto out;
+    metric_set(metrics_supervisor(settings->board), METRIC_START_TIME, clock_wall_ms() * 1000);
+    while (!supervisor.stopping || !all_are_down(&supervisor))
+        turn(&supervisor);
+    if (settings->private_redis)
+        private_redis_stop(settings->private_redis, REDIS_STOP_MS);
+    r = supervisor.error;
+    if (r < 0)
+        failure_set(reterr, r, "%s", supervisor.failure.text);
+out:
+    close_fd(&supervisor.ready_fd);
+    if (supervisor.signal_fd >= 0) {
+        close_fd(&supervisor.signal_fd);
+        sigprocmask(SIG_SETMASK, &supervisor.outer_mask, NULL);
+    }
+    mem_free(supervisor.polled);
+    mem_free(supervisor.workers);
+    return r;
+}
