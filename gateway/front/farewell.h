@@ -1,4 +1,8 @@
-/* gateway/front/farewell.h - why the server hangs up: one table for all transports. */
+/* gateway/front/farewell.h - why the server hangs up: one table for all transports.
+ *
+ * A client is told with a `disconnect` message, and on WebSocket by the close code as well. A row
+ * with `come_back` invites it to connect again, with its cursor, after retry_ms; without, a client
+ * must not try again by itself. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,7 +17,7 @@ enum farewell {
     FAREWELL_REPLACED,
     FAREWELL_TOO_SLOW,
     FAREWELL_BAD_MESSAGE,
-    FAREWELL_TOO_BIG, /* bad_message with close code 1009 */
+    FAREWELL_TOO_BIG,  /* bad_message with close code 1009 */
     FAREWELL_BAD_UTF8, /* 1007 */
     FAREWELL_BAD_DATA, /* 1003 */
     FAREWELL_INTERNAL,
@@ -21,14 +25,15 @@ enum farewell {
 };
 
 struct farewell_row {
-    const char *code;      /* "draining", ... */
-    const char *reason;    /* for humans */
-    uint16_t close_code;   /* WebSocket */
-    bool come_back;        /* whether retry_ms is sent */
+    const char *code;    /* "draining", ... */
+    const char *reason;  /* for humans */
+    uint16_t close_code; /* WebSocket */
+    bool come_back;      /* whether retry_ms is sent */
 };
 
 const struct farewell_row *farewell_row(enum farewell farewell);
 
-/* {"type":"disconnect","code":..,"reason":..,"cursor":"..","retry_ms":N}; `cursor` 0: left out. */
+/* {"type":"disconnect","code":..,"reason":..,"cursor":"..","retry_ms":N}; `cursor` 0: left out;
+ * retry_ms is said in rows that invite the client back only. */
 void farewell_print(enum farewell farewell, uint64_t cursor, uint32_t retry_ms,
                     struct buffer *ret_json);

@@ -40,20 +40,22 @@ struct http_request {
     struct sl_slice access_control_request_method;
 };
 
-#define HTTP_MESSAGE_SIZE 256
+enum { HTTP_MESSAGE_SIZE = 256, HTTP_PARAM_SIZE = 64 };
 
 /* An answer other than success. */
 struct http_refusal {
     int status;
-    const char *code; /* "bad_token", ...; static */
-    char message[HTTP_MESSAGE_SIZE];
-    const char *param;            /* the parameter at fault; NULL: none; static */
-    const char *www_authenticate; /* 401, 403; NULL: no such header; static */
-    const char *allow;            /* 405; static */
-    unsigned retry_after_s;       /* 429, 503; 0: no such header */
+    const char *code;                /* "bad_token", ...; static */
+    char message[HTTP_MESSAGE_SIZE]; /* valid UTF-8, cut off when too long */
+    char param[HTTP_PARAM_SIZE];     /* the parameter at fault: letters, digits and _ . - only;
+                                        empty: none */
+    const char *www_authenticate;    /* 401, 403; NULL: no such header; static */
+    const char *allow;               /* 405; static */
+    unsigned retry_after_s;          /* 429, 503; 0: no such header */
 };
 
-/* Fills a refusal and returns -EPROTO, so that a function can end with it. */
+/* Fills a refusal and returns -EPROTO, so that a function can end with it. `param` NULL: none; it
+ * may be what the client sent, and is left out when it is not fit to be shown. */
 int http_refuse(struct http_refusal *refusal, int status, const char *code, const char *param,
                 const char *format, ...) __attribute__((format(printf, 5, 6)));
 

@@ -1,8 +1,13 @@
 /* gateway/front/token.h - a JWT -> who asks, what they may do, until when.
  *
- * Our own policy runs before cryptography (cjose, keys parsed once and held): at most 8 kB, three
- * parts of strict base64url, header and claims without repeated members, `alg` equal to the one
- * pinned for the key that `kid` chooses, no `crit`; then the signature, then the times. */
+ * In this order, each before anything that costs more: at most 8 kB; three parts of strict
+ * base64url; a header without repeated members and without `crit`; a key, by `kid` or as the only
+ * one for `alg`, that is pinned to `alg`; the signature; claims without repeated members, of the
+ * right types; times, issuer, audience.
+ *
+ * `exp` is required: a token that never ends cannot be taken back. `iss` and `aud` are looked at
+ * when they are configured, unknown scopes are ignored, and `lim` may hold nothing we do not
+ * know, for a limit that is not understood would not be kept. docs/auth.md is the long form. */
 #pragma once
 
 #include <stdbool.h>
@@ -27,7 +32,7 @@ enum token_scope {
 struct token {
     char subject[TOKEN_SUBJECT_SIZE]; /* sub; empty: none */
     unsigned scopes;                  /* enum token_scope, OR-ed */
-    uint64_t expires_ms;              /* Unix time, leeway included; 0: never */
+    uint64_t expires_ms;              /* Unix time, leeway included */
     struct sl_filter_limits limits;   /* the defaults, narrowed or widened by the claim `lim` */
 };
 
@@ -35,6 +40,7 @@ struct token {
 enum token_fault {
     TOKEN_OK,
     TOKEN_MALFORMED,
+    TOKEN_CRITICAL_HEADER, /* has `crit` */
     TOKEN_WRONG_ALGORITHM,
     TOKEN_UNKNOWN_KEY,
     TOKEN_BAD_SIGNATURE,
@@ -43,24 +49,29 @@ enum token_fault {
     TOKEN_WRONG_ISSUER,
     TOKEN_WRONG_AUDIENCE,
     TOKEN_BAD_CLAIMS,
-    TOKEN_FAULT_COUNT
+    TOKEN_FAULT_COUNT,
+    TOKEN_NO_MEMORY = TOKEN_FAULT_COUNT /* no fault of the token */
 };
 
 struct token_policy_settings {
-    const char *secret_file;       /* HS256, 384, 512; NULL: none */
+    const char *secret_file;             /* HS256, 384, 512; NULL: none */
     const char *const *public_key_files; /* PEM, RS256 or ES256 by the key's type */
     unsigned public_key_count;
-    const char *issuer;            /* NULL or empty: not checked */
-    const char *audience;          /* NULL or empty: not checked */
+    const char *issuer;   /* NULL or empty: not checked */
+    const char *audience; /* NULL or empty: not checked */
 };
 
 struct token_policy;
 
 /* Reads the key files. 0; negative errno: *reterr names the file and what is wrong with it. No
  * key at all is allowed: then every token is refused. */
-int token_policy_new(const struct token_policy_settings *settings,
-                     struct token_policy **ret_policy, struct failure *reterr);
+int token_policy_new(const struct token_policy_settings *settings, struct token_policy **ret_policy,
+                     struct failure *reterr);
 void token_policy_free(struct token_policy *policy);
+
+/* The n-th thing, from 0, that whoever runs the server should hear about the keys (a secret that
+ * others can read, or that is short); NULL: no more. */
+const char *token_policy_warning(const struct token_policy *policy, unsigned n);
 
 /* TOKEN_OK fills *ret_token. `now_ms`: Unix time. */
 enum token_fault token_check(const struct token_policy *policy, struct sl_slice jwt,

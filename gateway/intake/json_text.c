@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 #define EACH_BYTE(value) (UINT64_C(0x0101010101010101) * (value))
 
 /* Whether one of eight bytes is a control character, a backslash or not ASCII. The subtractions
@@ -17,33 +19,6 @@ static bool needs_a_look(const unsigned char *at)
     backslash = bytes ^ EACH_BYTE('\\');
     return ((bytes | (bytes - EACH_BYTE(0x20)) | (backslash - EACH_BYTE(1))) & EACH_BYTE(0x80)) !=
            0;
-}
-
-static bool is_continuation(const unsigned char *at, const unsigned char *end)
-{
-    return at < end && (*at & 0xc0) == 0x80;
-}
-
-/* Bytes of the code point at `at` (not ASCII), by table 3-7 of the Unicode standard; 0: invalid. */
-static size_t code_point_size(const unsigned char *at, const unsigned char *end)
-{
-    unsigned char lead = at[0];
-    unsigned char second = end - at > 1 ? at[1] : 0;
-
-    if (lead < 0xc2 || lead > 0xf4 || !is_continuation(at + 1, end))
-        return 0;
-    if (lead < 0xe0)
-        return 2;
-    if (!is_continuation(at + 2, end))
-        return 0;
-    if (lead < 0xf0) {
-        if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f))
-            return 0;
-        return 3;
-    }
-    if ((lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second > 0x8f))
-        return 0;
-    return is_continuation(at + 3, end) ? 4 : 0;
 }
 
 /* The code unit of `\uXXXX` at `at`; -1: there is no such escape. */
@@ -98,7 +73,7 @@ int json_text_check(struct sl_slice text, bool *ret_has_breaks, struct failure *
         if (at == end)
             break;
         if (*at >= 0x80) {
-            size = code_point_size(at, end);
+            size = utf8_code_point_size(at, end);
             if (size == 0)
                 return failure_set(reterr, -EBADMSG, "not UTF-8 at byte %zu", (size_t)(at - start));
         } else if (*at == '\\') {

@@ -77,7 +77,7 @@ static int refuse(struct connection *connection, const struct http_request *http
     metric_add(server->settings.metrics, METRIC_REFUSED_REQUESTS, 1);
     if (log_rate_allows(&server->refusal_rate, uv_now(server->settings.loop), &held_back))
         log_info("refused", "status=%d code=%s param=%s held_back=%" PRIu64, refusal->status,
-                 refusal->code, refusal->param ? refusal->param : "-", held_back);
+                 refusal->code, refusal->param[0] ? refusal->param : "-", held_back);
     append_cors(connection, http, &headers);
     if (refusal->www_authenticate)
         buffer_append_format(&headers, "WWW-Authenticate: %s\r\n", refusal->www_authenticate);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/base64url.h"
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/failure.h"
@@ -10,6 +11,7 @@
 #include "base/hash_map.h"
 #include "base/log.h"
 #include "base/stable_hash.h"
+#include "base/utf8.h"
 #include "tests/support/cmocka_all.h"
 
 static void test_buffer_grows_and_consumes(void **state)
@@ -149,7 +151,6 @@ static void test_stable_hash_never_changes(void **state)
     assert_true(stable_hash(1001) == 0x533E00F7F3C606D4u);
 }
 
-
 static void test_keyed_hash_depends_on_key_and_length(void **state)
 {
     struct hash_key a = {1, 2}, b = {1, 3};
@@ -196,6 +197,89 @@ static void test_log_rate_counts_what_it_holds_back(void **state)
     assert_int_equal(held_back, 2);
 }
 
+static void expect_base64url(struct sl_slice bytes, const char *text)
+{
+    struct buffer encoded = BUFFER_INIT, decoded = BUFFER_INIT;
+
+    base64url_encode(bytes, &encoded);
+    assert_string_equal(buffer_str(&encoded), text);
+    assert_int_equal(base64url_decode(sl_slice_str(text), &decoded), 0);
+    assert_true(sl_slice_equal(buffer_slice(&decoded), bytes));
+    buffer_done(&encoded);
+    buffer_done(&decoded);
+}
+
+static void test_base64url_goes_there_and_back(void **state)
+{
+    (void)state;
+    expect_base64url(SL_SLICE(""), "");
+    expect_base64url(SL_SLICE("f"), "Zg");
+    expect_base64url(SL_SLICE("fo"), "Zm8");
+    expect_base64url(SL_SLICE("foo"), "Zm9v");
+    expect_base64url(SL_SLICE("foob"), "Zm9vYg");
+    expect_base64url(SL_SLICE("\xff\xef\xbe\0\xfb"), "_---APs");
+}
+
+static void test_base64url_has_one_text_for_each_sequence_of_bytes(void **state)
+{
+    static const char *const bad[] = {"Z",     "Zg=",  "Zg==", "Zh",    "Zm9",   "Zm9vYh",
+                                      "Zm9v ", "Zm+v", "Zm/v", "Z\n9v", "Zm9vY", "\xc3\xa9Zm"};
+    struct buffer decoded = BUFFER_INIT;
+
+    (void)state;
+    buffer_append_str(&decoded, "as before");
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_int_equal(base64url_decode(sl_slice_str(bad[i]), &decoded), -EINVAL);
+    assert_true(sl_slice_is(buffer_slice(&decoded), "as before"));
+    mem_fail_after(0);
+    assert_int_equal(
+        base64url_decode(SL_SLICE("Zm9vYmFyZm9vYmFyZm9vYmFyZm9vYmFyZm9vYmFyZm9vYmFyZm9v"
+                                  "YmFyZm9vYmFyZm9vYmFy"),
+                         &decoded),
+        -ENOMEM);
+    mem_fail_never();
+    buffer_done(&decoded);
+}
+
+static void test_utf8_is_checked_to_the_letter(void **state)
+{
+    static const char *const good[] = {"",
+                                       "plain",
+                                       "\xc2\x80",
+                                       "\xdf\xbf",
+                                       "\xe0\xa0\x80",
+                                       "\xed\x9f\xbf",
+                                       "\xee\x80\x80",
+                                       "\xf0\x90\x80\x80",
+                                       "\xf4\x8f\xbf\xbf",
+                                       "a\xe4\xb8\xad"
+                                       "b"};
+    static const char *const bad[] = {"\x80",
+                                      "\xc0\x80",
+                                      "\xc1\xbf",
+                                      "\xc2",
+                                      "\xc2"
+                                      "a",
+                                      "\xe0\x9f\xbf",
+                                      "\xe4\xb8",
+                                      "\xed\xa0\x80",
+                                      "\xf0\x8f\xbf\xbf",
+                                      "\xf0\x90\x80",
+                                      "\xf4\x90\x80\x80",
+                                      "\xf5\x80\x80\x80",
+                                      "\xff"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+        assert_true(utf8_is_valid(sl_slice_str(good[i])));
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        char *copy = mem_copy(bad[i], strlen(bad[i])); /* ends where the text ends */
+
+        assert_false(utf8_is_valid(sl_slice(copy, strlen(bad[i]))));
+        mem_free(copy);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -204,6 +288,9 @@ int main(void)
         cmocka_unit_test(test_json_string_escapes_only_what_it_must),
         cmocka_unit_test(test_hash_map_finds_what_was_added_and_not_what_was_removed),
         cmocka_unit_test(test_hash_map_survives_each_failed_allocation),
+        cmocka_unit_test(test_base64url_goes_there_and_back),
+        cmocka_unit_test(test_base64url_has_one_text_for_each_sequence_of_bytes),
+        cmocka_unit_test(test_utf8_is_checked_to_the_letter),
         cmocka_unit_test(test_rfc3339_is_written_and_read),
         cmocka_unit_test(test_bad_rfc3339_is_refused),
         cmocka_unit_test(test_stable_hash_never_changes),
