@@ -1,0 +1,313 @@
+/* The index: it finds exactly what direct evaluation finds, whatever comes and goes. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "filters/filter_index.h"
+#include "tests/support/filter_try.h"
+#include "tests/support/random_filter.h"
+
+enum { SUBSCRIPTIONS_MAX = 400, ROUNDS = 4000 };
+
+/* What the index should hold, kept the simplest way. */
+struct model {
+    struct sl_filter_index *index;
+    struct sl_words *words;
+    struct sl_match_set *matches;
+    struct sl_filter *filters[SUBSCRIPTIONS_MAX]; /* by subscription; NULL: none */
+    size_t count, matched;
+};
+
+static struct model *model_new(void)
+{
+    struct model *model = calloc(1, sizeof(*model));
+
+    model->index = sl_filter_index_new(TRY_SEED);
+    model->words = sl_words_new(TRY_SEED);
+    model->matches = sl_match_set_new();
+    return model;
+}
+
+static void model_free(struct model *model)
+{
+    for (size_t i = 0; i < SUBSCRIPTIONS_MAX; i++)
+        sl_filter_unref(model->filters[i]);
+    sl_filter_index_free(model->index);
+    sl_words_free(model->words);
+    sl_match_set_free(model->matches);
+    free(model);
+}
+
+/* The index holds the only reference but the model's own. */
+static void model_add_take(struct model *model, struct sl_filter *filter)
+{
+    uint32_t subscription;
+
+    assert_int_equal(sl_filter_index_add(model->index, filter, &subscription), 0);
+    assert_true(subscription < SUBSCRIPTIONS_MAX);
+    assert_null(model->filters[subscription]);
+    model->filters[subscription] = filter;
+    model->count++;
+}
+
+static void model_remove(struct model *model, uint32_t subscription)
+{
+    sl_filter_index_remove(model->index, subscription);
+    sl_filter_unref(model->filters[subscription]);
+    model->filters[subscription] = NULL;
+    model->count--;
+}
+
+static void model_remove_one(struct model *model, struct random *random)
+{
+    uint32_t subscription = random_below(random, SUBSCRIPTIONS_MAX);
+
+    while (!model->filters[subscription])
+        subscription = (subscription + 1) % SUBSCRIPTIONS_MAX;
+    model_remove(model, subscription);
+}
+
+/* Compares the index with each filter by itself. */
+static void model_check(struct model *model, const struct sl_subject *subject)
+{
+    bool found[SUBSCRIPTIONS_MAX] = {false};
+    const uint32_t *subscriptions;
+    size_t count;
+
+    assert_int_equal(sl_words_read(model->words, subject), 0);
+    assert_int_equal(sl_filter_index_match(model->index, subject, model->words, model->matches), 0);
+    count = sl_match_set_count(model->matches);
+    subscriptions = sl_match_set_subscriptions(model->matches);
+    for (size_t i = 0; i < count; i++) {
+        assert_false(found[subscriptions[i]]); /* each once */
+        found[subscriptions[i]] = true;
+    }
+    for (size_t i = 0; i < SUBSCRIPTIONS_MAX; i++) {
+        bool expected =
+            model->filters[i] && sl_filter_matches(model->filters[i], subject, model->words);
+
+        assert_int_equal(found[i], expected);
+    }
+    model->matched += count;
+}
+
+static void run_rounds(struct random random)
+{
+    struct model *model = model_new();
+    struct random_room *room = malloc(sizeof(*room));
+
+    for (size_t round = 0; round < ROUNDS; round++) {
+        struct sl_subject subject;
+        bool grow = round / 500 % 2 == 0; /* the index is filled and emptied in turns */
+
+        if (model->count < SUBSCRIPTIONS_MAX && random_below(&random, 4) < (grow ? 3 : 1))
+            model_add_take(model, random_filter(&random, room));
+        if (model->count > 0 && random_below(&random, 4) < (grow ? 1 : 3))
+            model_remove_one(model, &random);
+        subject = random_subject(&random, room);
+        model_check(model, &subject);
+    }
+    assert_true(model->matched > ROUNDS); /* or this would show nothing */
+    free(room);
+    model_free(model);
+}
+
+/* SLUICE_TEST_SEED repeats a run that failed. */
+static void test_index_agrees_with_direct_evaluation_while_filters_come_and_go(void **state)
+{
+    const char *given = getenv("SLUICE_TEST_SEED");
+    struct random random = {given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL)};
+
+    (void)state;
+    print_message("SLUICE_TEST_SEED=%" PRIu64 "\n", random.state);
+    run_rounds(random);
+}
+
+static void test_equal_filters_share_an_entry_and_each_subscription_is_found(void **state)
+{
+    const char *const tracks[] = {"cat dog,FOX", " fox , dog  cat", "fox,cat dog,dog cat", "fox"};
+    struct model *model = model_new();
+    struct sl_filter_index_stats stats;
+    struct sl_subject subject = try_post("Fox!");
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++)
+        model_add_take(model, TRY_FILTER(.track = sl_slice_str(tracks[i])));
+    sl_filter_index_stats(model->index, &stats);
+    assert_int_equal(stats.subscriptions, 4);
+    assert_int_equal(stats.entries, 2);
+    model_check(model, &subject);
+    assert_int_equal(sl_match_set_count(model->matches), 4);
+    model_remove(model, 0);
+    model_check(model, &subject);
+    model_remove(model, 2);
+    model_remove(model, 1);
+    sl_filter_index_stats(model->index, &stats);
+    assert_int_equal(stats.entries, 1);
+    model_check(model, &subject);
+    assert_int_equal(sl_match_set_count(model->matches), 1);
+    model_free(model);
+}
+
+static void test_numbers_are_dense_and_used_again(void **state)
+{
+    struct model *model = model_new();
+
+    (void)state;
+    for (uint32_t i = 0; i < 300; i++)
+        model_add_take(model, TRY_FILTER(.track = SL_SLICE("x")));
+    assert_non_null(model->filters[299]);
+    model_remove(model, 7);
+    model_add_take(model, TRY_FILTER(.track = SL_SLICE("y")));
+    assert_non_null(model->filters[7]);
+    model_free(model);
+}
+
+/* Everything that two runs of the same index must have in common after a failed addition. */
+struct picture {
+    struct sl_filter_index_stats stats;
+    size_t matches;
+};
+
+static struct picture picture_of(struct sl_filter_index *index, struct sl_words *words,
+                                 struct sl_match_set *matches, const struct sl_subject *subject)
+{
+    struct picture picture;
+
+    assert_int_equal(sl_words_read(words, subject), 0);
+    assert_int_equal(sl_filter_index_match(index, subject, words, matches), 0);
+    sl_filter_index_stats(index, &picture.stats);
+    picture.matches = sl_match_set_count(matches);
+    return picture;
+}
+
+static struct sl_filter *filter_of_all_kinds(int variant)
+{
+    char track[64], follow[64];
+
+    snprintf(track, sizeof(track), "cat dog%d,fox,a b c", variant);
+    snprintf(follow, sizeof(follow), "1,%d,@alice", variant);
+    return TRY_FILTER(.track = sl_slice_str(track), .follow = sl_slice_str(follow),
+                      .locations = SL_SLICE("170,80,-170,90,0,0,0.01,0.01"),
+                      .rule = SL_SLICE("url:example.com/a (x OR place:y) OR lang:en -z from:3"));
+}
+
+static void test_addition_without_memory_leaves_the_index_as_it_was(void **state)
+{
+    struct model *model = model_new();
+    struct sl_subject subject = try_post("cat dog1 fox http://example.com/a x");
+    uint32_t subscription;
+
+    (void)state;
+    for (int variant = 0; variant < 200; variant++) {
+        struct sl_filter *filter = filter_of_all_kinds(variant);
+        int r = -ENOMEM;
+
+        for (uint64_t allowed = 0; r == -ENOMEM; allowed++) {
+            struct picture before =
+                picture_of(model->index, model->words, model->matches, &subject);
+            struct picture after;
+
+            mem_fail_after(allowed);
+            r = sl_filter_index_add(model->index, filter, &subscription);
+            mem_fail_never();
+            after = picture_of(model->index, model->words, model->matches, &subject);
+            if (r == 0)
+                break;
+            assert_int_equal(r, -ENOMEM);
+            assert_int_equal(after.matches, before.matches);
+            assert_int_equal(after.stats.entries, before.stats.entries);
+            assert_int_equal(after.stats.subscriptions, before.stats.subscriptions);
+        }
+        assert_int_equal(r, 0);
+        model->filters[subscription] = filter;
+        model_check(model, &subject);
+    }
+    for (uint32_t i = 0; i < 200; i++)
+        model_remove(model, i);
+    model_check(model, &subject);
+    model_free(model);
+}
+
+static void test_match_without_memory_says_so_and_finds_all_the_next_time(void **state)
+{
+    struct sl_filter_index *index = sl_filter_index_new(TRY_SEED);
+    struct sl_words *words = sl_words_new(TRY_SEED);
+    struct sl_match_set *matches = sl_match_set_new();
+    struct sl_subject subject = try_post("cat dog fox");
+    struct sl_filter *filter = TRY_FILTER(.track = SL_SLICE("cat,dog"));
+    uint32_t subscription;
+    int r = -ENOMEM;
+
+    (void)state;
+    assert_int_equal(sl_words_read(words, &subject), 0);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(sl_filter_index_add(index, filter, &subscription), 0);
+    for (uint64_t allowed = 0; r == -ENOMEM; allowed++) {
+        mem_fail_after(allowed);
+        r = sl_filter_index_match(index, &subject, words, matches);
+        mem_fail_never();
+        assert_int_equal(sl_match_set_count(matches), r == 0 ? 100 : 0);
+    }
+    assert_int_equal(r, 0);
+    sl_filter_unref(filter);
+    sl_match_set_free(matches);
+    sl_words_free(words);
+    sl_filter_index_free(index);
+}
+
+static void test_constructors_without_memory_give_nothing_and_leak_nothing(void **state)
+{
+    struct sl_filter_limits limits = SL_FILTER_LIMITS_DEFAULT;
+    struct sl_filter_text text = {.track = SL_SLICE("Straße,#cat @b"),
+                                  .follow = SL_SLICE("1,2,@x"),
+                                  .locations = SL_SLICE("0,0,1.00000000000000000001,1"),
+                                  .rule = SL_SLICE("(url:a.b/c OR from:@x) lang:en place:x"),
+                                  .language = SL_SLICE("zh,en")};
+    struct sl_filter_index *index = NULL;
+    struct sl_match_set *matches = NULL;
+    struct sl_filter *filter = NULL;
+    int r = -ENOMEM;
+
+    (void)state;
+    for (uint64_t allowed = 0; !index; allowed++) {
+        mem_fail_after(allowed);
+        index = sl_filter_index_new(1);
+        mem_fail_never();
+    }
+    sl_filter_index_free(index);
+    for (uint64_t allowed = 0; !matches; allowed++) {
+        mem_fail_after(allowed);
+        matches = sl_match_set_new();
+        mem_fail_never();
+    }
+    sl_match_set_free(matches);
+    for (uint64_t allowed = 0; r == -ENOMEM; allowed++) {
+        struct sl_filter_error error = {0};
+
+        mem_fail_after(allowed);
+        r = sl_filter_new(&text, &limits, &filter, &error);
+        mem_fail_never();
+        assert_null(error.code);
+    }
+    assert_int_equal(r, 0);
+    sl_filter_unref(filter);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_index_agrees_with_direct_evaluation_while_filters_come_and_go),
+        cmocka_unit_test(test_equal_filters_share_an_entry_and_each_subscription_is_found),
+        cmocka_unit_test(test_numbers_are_dense_and_used_again),
+        cmocka_unit_test(test_addition_without_memory_leaves_the_index_as_it_was),
+        cmocka_unit_test(test_match_without_memory_says_so_and_finds_all_the_next_time),
+        cmocka_unit_test(test_constructors_without_memory_give_nothing_and_leak_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
