@@ -22,7 +22,7 @@ class Message:
 
     @property
     def type(self):
-        return self.json["type"]
+        return self.json.get("type")
 
     @property
     def is_control(self):
