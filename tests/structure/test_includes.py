@@ -16,7 +16,7 @@ MAY_INCLUDE = {
     "gateway": ["base", "filters", "src", "gateway"],
     "cli": ["base", "src", "cli"],
     "tools": ["base", "filters", "gateway/intake", "gateway/front/filter_json.h", "tools"],
-    "examples": [],
+    "examples": [],  # <sluice/...> only: they build against what is installed
 }
 
 

@@ -6,6 +6,10 @@ from . import programs
 from .gateway import sanitizer_report
 
 
+def _as_argument(value):
+    return value if isinstance(value, bytes) else str(value)
+
+
 class Cli:
     """The `sluice` program."""
 
@@ -13,14 +17,14 @@ class Cli:
         self.environment = programs.environment(**({"SLUICE_REDIS": redis.url} if redis else {}))
 
     def start(self, *arguments, **popen):
-        return subprocess.Popen([programs.sluice(), *map(str, arguments)], env=self.environment,
+        return subprocess.Popen([programs.sluice(), *map(_as_argument, arguments)], env=self.environment,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True, **popen)
 
     def run(self, *arguments, status=0):
         """Runs it to its end, checks the exit status, returns what it printed."""
         self.done = done = subprocess.run(
-            [programs.sluice(), *map(str, arguments)], env=self.environment, timeout=120,
+            [programs.sluice(), *map(_as_argument, arguments)], env=self.environment, timeout=120,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert not sanitizer_report(done.stderr), done.stderr
         assert done.returncode == status, f"{arguments}: {done.returncode}\n{done.stderr}"

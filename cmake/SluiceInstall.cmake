@@ -1,0 +1,76 @@
+# What users of the libraries get: shared libraries, headers, pkg-config files, a CMake package.
+#
+# Headers of this tree include each other by their place in it ("src/call.h"); users see one folder,
+# <sluice/call.h>. The translation lies in build/include, where this tree's examples read it too.
+
+set(SLUICE_PUBLIC_INCLUDE "${CMAKE_BINARY_DIR}/include")
+
+function(sluice_public_headers)
+    foreach(header ${ARGN})
+        set(source "${CMAKE_SOURCE_DIR}/${header}")
+        set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")
+        file(READ "${source}" text)
+        string(REGEX REPLACE "#include \"(base|src|filters)/([a-z_]+\\.h)\"" "#include <sluice/\\2>"
+            text "${text}")
+        get_filename_component(name "${header}" NAME)
+        file(GENERATE OUTPUT "${SLUICE_PUBLIC_INCLUDE}/sluice/${name}" CONTENT "${text}")
+        install(FILES "${SLUICE_PUBLIC_INCLUDE}/sluice/${name}"
+            DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/sluice")
+    endforeach()
+endfunction()
+
+# A shared library of the objects that the static one has; what is not SL_EXPORT stays hidden.
+function(sluice_shared_library target name objects)
+    add_library(${target} SHARED "$<TARGET_OBJECTS:${objects}>")
+    set_target_properties(${target} PROPERTIES
+        OUTPUT_NAME ${name}
+        EXPORT_NAME ${name}
+        VERSION ${PROJECT_VERSION}
+        SOVERSION ${PROJECT_VERSION_MAJOR})
+    target_link_libraries(${target} PRIVATE sluice::base ${ARGN})
+    target_include_directories(${target} INTERFACE
+        "$<BUILD_INTERFACE:${SLUICE_PUBLIC_INCLUDE}>" "$<INSTALL_INTERFACE:include>")
+    install(TARGETS ${target} EXPORT sluice LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+    # Relative, so that `cmake --install --prefix` may put it anywhere.
+    file(RELATIVE_PATH prefix_from_pc "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+    configure_file("${CMAKE_SOURCE_DIR}/cmake/${name}.pc.in" "${CMAKE_BINARY_DIR}/${name}.pc" @ONLY)
+    install(FILES "${CMAKE_BINARY_DIR}/${name}.pc"
+        DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+endfunction()
+
+sluice_public_headers(
+    base/export.h
+    base/failure.h
+    base/slice.h)
+sluice_public_headers(
+    src/call.h
+    src/data_dir.h
+    src/follows.h
+    src/id.h
+    src/keys.h
+    src/login.h
+    src/meta.h
+    src/posts.h
+    src/redis_address.h
+    src/redis_link.h
+    src/reply.h
+    src/users.h
+    src/write.h)
+sluice_public_headers(
+    filters/filter.h
+    filters/filter_index.h
+    filters/match_set.h
+    filters/subject.h
+    filters/words.h)
+
+sluice_shared_library(libsluice sluice sluice_core_objects
+    PkgConfig::HIREDIS PkgConfig::ICU PkgConfig::JANSSON)
+sluice_shared_library(libsluicefilter sluicefilter sluice_filters PkgConfig::ICU m)
+
+include(CMakePackageConfigHelpers)
+set(package "${CMAKE_INSTALL_LIBDIR}/cmake/sluice")
+install(EXPORT sluice FILE sluiceTargets.cmake NAMESPACE sluice:: DESTINATION "${package}")
+write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/sluiceConfigVersion.cmake"
+    COMPATIBILITY SameMinorVersion)
+install(FILES "${CMAKE_SOURCE_DIR}/cmake/sluiceConfig.cmake"
+    "${CMAKE_CURRENT_BINARY_DIR}/sluiceConfigVersion.cmake" DESTINATION "${package}")
