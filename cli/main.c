@@ -11,13 +11,14 @@ extern const struct command command_delete;
 extern const struct command command_follow;
 extern const struct command command_init;
 extern const struct command command_post;
+extern const struct command command_replay;
 extern const struct command command_unfollow;
 extern const struct command command_user_add;
 
 /* In the order of the help text. */
 static const struct command *const commands[] = {
-    &command_init,   &command_user_add, &command_post,
-    &command_delete, &command_follow,   &command_unfollow,
+    &command_init,   &command_user_add, &command_post,   &command_delete,
+    &command_follow, &command_unfollow, &command_replay,
 };
 
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };
@@ -55,6 +56,18 @@ static int words_matched(const char *name, int argc, char **argv)
     return 0;
 }
 
+/* The first word of commands of two: which of them is meant? */
+static bool is_group(const char *word)
+{
+    size_t length = strlen(word);
+
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        if (strncmp(commands[i]->name, word, length) == 0 && commands[i]->name[length] == ' ')
+            return true;
+    }
+    return false;
+}
+
 static int run_command(struct cli *cli, int argc, char **argv)
 {
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
@@ -66,7 +79,12 @@ static int run_command(struct cli *cli, int argc, char **argv)
             return cli->command->run(cli, argc - words + 1, argv + words - 1);
         }
     }
-    cli_usage(cli, "there is no command '%s'", argv[0]);
+    if (!is_group(argv[0]))
+        cli_usage(cli, "there is no command '%s'", argv[0]);
+    if (argc < 2 || strcmp(argv[1], "--help") != 0)
+        cli_usage(cli, "which '%s' command?", argv[0]);
+    print_help();
+    return cli_done(cli);
 }
 
 int main(int argc, char **argv)

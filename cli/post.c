@@ -60,18 +60,26 @@ static int send_post(struct cli *cli, const char *user, struct sl_post *post)
     return status;
 }
 
+/* A number of degrees up to `limit`, and `end` behind it. */
+static bool read_degrees(const char *text, double limit, char end, double *ret_degrees,
+                         const char **ret_rest)
+{
+    char *rest;
+
+    *ret_degrees = strtod(text, &rest);
+    *ret_rest = rest + 1;
+    return rest != text && *rest == end && *ret_degrees >= -limit && *ret_degrees <= limit;
+}
+
 static void read_geo(const struct cli *cli, const char *text, struct sl_post *post)
 {
-    char *end;
+    const char *lat, *end;
 
-    post->lon = strtod(text, &end);
-    if (end == text || *end != ',')
-        cli_usage(cli, "--geo is LON,LAT in degrees, not '%s'", text);
-    text = end + 1;
-    post->lat = strtod(text, &end);
-    if (end == text || *end)
-        cli_usage(cli, "--geo is LON,LAT in degrees; the latitude is '%s'", text);
-    post->has_point = true;
+    post->has_point = read_degrees(text, 180, ',', &post->lon, &lat) &&
+                      read_degrees(lat, 90, '\0', &post->lat, &end);
+    if (!post->has_point)
+        cli_usage(cli, "--geo is LON,LAT, in degrees from -180 to 180 and -90 to 90, not '%s'",
+                  text);
 }
 
 static void read_reply_to(const struct cli *cli, const char *text, struct sl_post *post)

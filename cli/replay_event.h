@@ -1,0 +1,44 @@
+/* cli/replay_event.h - one line of a file of events, read.
+ *
+ * Posts, deletions, follows and unfollows as in docs/events.md. Optional members of the wrong type
+ * count as absent; ids may be strings or integers. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "base/failure.h"
+#include "base/slice.h"
+#include "src/posts.h"
+
+enum replay_kind { REPLAY_POST, REPLAY_DELETE, REPLAY_FOLLOW, REPLAY_UNFOLLOW, REPLAY_KIND_COUNT };
+
+/* A user as the file names one. */
+struct replay_user {
+    struct sl_slice id;    /* absent: none */
+    struct sl_slice login; /* absent: none */
+    struct sl_slice name;
+};
+
+enum { REPLAY_NUMBER_SIZE = 24, REPLAY_NUMBERS = 10 };
+
+struct replay_event {
+    enum replay_kind kind;
+    struct replay_user user;   /* who posted, deletes, follows */
+    struct replay_user target; /* who is followed */
+    struct sl_slice post_id;   /* of post and deletion; absent: the post has none */
+    struct sl_post post;       /* its references name posts and users as the file does */
+
+    /* what the slices above point into */
+    json_t *json;
+    char *media;
+    struct sl_slice urls[SL_POST_URLS_MAX + 1];
+    char numbers[REPLAY_NUMBERS][REPLAY_NUMBER_SIZE]; /* ids that were integers */
+    size_t numbers_used;
+};
+
+/* 0; -EINVAL: *reterr says what is wrong with the line; -ENOMEM. *ret_event must not move. */
+int replay_event_read(struct sl_slice line, struct replay_event *ret_event, struct failure *reterr);
+void replay_event_done(struct replay_event *event);
