@@ -64,6 +64,11 @@ static inline const unsigned char *word_end(const unsigned char *at, const unsig
     return at;
 }
 
+static bool is_sign(unsigned char byte)
+{
+    return byte == '#' || byte == '@' || byte == '$';
+}
+
 static bool is_cashtag(const unsigned char *run, const unsigned char *end)
 {
     if (run == end || end - run > CASHTAG_MAX)
@@ -161,7 +166,7 @@ read_piece(const unsigned char *text, size_t size, size_t offset, const struct s
 
         at += code_point_size;
         if (class == SL_UNICODE_SEPARATOR) {
-            if (words && (*token == '#' || *token == '@' || *token == '$')) {
+            if (words && is_sign(*token)) {
                 unsigned char before_byte = token > text ? token[-1] : 0;
                 int r = read_entity(words, token, end, before, before_byte, &closing);
 
@@ -187,6 +192,8 @@ read_piece(const unsigned char *text, size_t size, size_t offset, const struct s
 
 int sl_tokenise(struct sl_slice normal, const struct sl_word_key *key, struct sl_token_list *tokens)
 {
+    if (normal.size == 0)
+        return 0;
     if (normal.size > SL_WORDS_MAX)
         return -ENOMEM;
     return read_piece((const unsigned char *)normal.data, normal.size, 0, key, tokens, NULL);
@@ -194,9 +201,12 @@ int sl_tokenise(struct sl_slice normal, const struct sl_word_key *key, struct sl
 
 int sl_words_read_piece(struct sl_words *words, size_t offset)
 {
-    const unsigned char *text = (const unsigned char *)words->bytes.data + offset;
+    size_t size = words->bytes.size - offset;
 
-    return read_piece(text, words->bytes.size - offset, offset, &words->key, &words->tokens, words);
+    if (size == 0)
+        return 0;
+    return read_piece((const unsigned char *)words->bytes.data + offset, size, offset, &words->key,
+                      &words->tokens, words);
 }
 
 void sl_token_list_done(struct sl_token_list *tokens)
@@ -207,14 +217,14 @@ void sl_token_list_done(struct sl_token_list *tokens)
 
 enum sl_entity_kind sl_entity_of(struct sl_slice normal, struct sl_slice *ret_name)
 {
-    const unsigned char *run = (const unsigned char *)normal.data + 1;
-    const unsigned char *end = run + normal.size - 1;
-    const unsigned char *stop;
+    const unsigned char *run, *end, *stop;
     enum sl_entity_kind kind = SL_ENTITY_NONE;
     bool letter;
 
-    if (normal.size < 2)
+    if (normal.size < 2 || !is_sign((unsigned char)normal.data[0]))
         return SL_ENTITY_NONE;
+    run = (const unsigned char *)normal.data + 1;
+    end = run + normal.size - 1;
     stop = run_end(run, end, &letter);
     if (normal.data[0] == '#' && letter && (stop == end || (*stop == '#' && stop + 1 == end)))
         kind = SL_ENTITY_HASHTAG;

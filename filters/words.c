@@ -112,6 +112,8 @@ static int read_text(struct sl_words *words, struct sl_slice text)
     size_t at = 0;
     int r;
 
+    if (text.size == 0)
+        return 0;
     while (sl_url_find(text, at, &url)) {
         r = read_piece(words, sl_slice(text.data + at, url.start - at));
         if (r < 0)

@@ -1,6 +1,5 @@
 #include "tests/support/words_reference.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -14,6 +13,13 @@
 #include <unicode/utf8.h>
 
 #include "filters/words_private.h"
+
+/* Also where must() is compiled out. */
+static void must(bool condition)
+{
+    if (!condition)
+        abort();
+}
 
 struct points {
     UChar32 *items;
@@ -46,7 +52,7 @@ static const UNormalizer2 *pinned(const UNormalizer2 *normaliser)
     if (!known)
         known = uset_openPattern(pattern, -1, &status);
     filtered = unorm2_openFiltered(normaliser, known, &status);
-    assert(U_SUCCESS(status));
+    must(U_SUCCESS(status));
     return filtered;
 }
 
@@ -56,9 +62,9 @@ static UChar *apply(const UNormalizer2 *normaliser, UChar *text, int32_t *length
     int32_t room = *length * 18 + 1; /* no mapping is longer */
     UChar *result = malloc((size_t)room * sizeof(*result));
 
-    assert(result);
+    must(result);
     *length = unorm2_normalize(normaliser, text, *length, result, room, &status);
-    assert(U_SUCCESS(status));
+    must(U_SUCCESS(status));
     free(text);
     return result;
 }
@@ -71,18 +77,18 @@ static struct points normal_form(const char *text, size_t size)
     struct points points = {NULL, 0};
     int32_t length;
 
-    assert(units);
+    must(units);
     if (!nfc) {
         casefold = pinned(unorm2_getNFKCCasefoldInstance(&status));
         nfc = pinned(unorm2_getNFCInstance(&status));
     }
     u_strFromUTF8(units, (int32_t)size + 1, &length, text, (int32_t)size, &status);
-    assert(U_SUCCESS(status));
+    must(U_SUCCESS(status));
     units = apply(casefold, units, &length);
     units = apply(nfc, units, &length);
 
     points.items = malloc(((size_t)length + 1) * sizeof(*points.items));
-    assert(points.items);
+    must(points.items);
     for (int32_t i = 0, last = 0; i < length;) {
         UChar32 c;
 
@@ -369,11 +375,11 @@ static void dump_tokens(const struct sl_words *words, const char *name,
         struct sl_slice token = sl_words_token(words, &tokens->items[i]);
 
         if (token.size == 0) {
-            assert(tokens->items[i].hash == 0);
+            must(tokens->items[i].hash == 0);
             buffer_append_str(dump, " |");
             continue;
         }
-        assert(tokens->items[i].hash == sl_word_hash(&words->key, token.data, token.size));
+        must(tokens->items[i].hash == sl_word_hash(&words->key, token.data, token.size));
         buffer_append_char(dump, ' ');
         buffer_append_slice(dump, token);
         buffer_append_str(dump, tokens->items[i].gap ? "'1" : "'0");
@@ -385,7 +391,7 @@ static void dump_name(const struct sl_words *words, const struct sl_name *name, 
 {
     struct sl_slice bytes = sl_words_name(words, name);
 
-    assert(bytes.size == 0 || name->hash == sl_word_hash(&words->key, bytes.data, bytes.size));
+    must(bytes.size == 0 || name->hash == sl_word_hash(&words->key, bytes.data, bytes.size));
     buffer_append_char(dump, ' ');
     buffer_append_slice(dump, bytes);
 }

@@ -297,6 +297,8 @@ static void test_entity_operands_are_a_sign_and_a_full_run(void **state)
         {"", SL_ENTITY_NONE, ""},
         {"x", SL_ENTITY_NONE, ""},
         {"xy", SL_ENTITY_NONE, ""},
+        {"👍", SL_ENTITY_NONE, ""},
+        {"你#x", SL_ENTITY_NONE, ""},
         {"@Alice你好", SL_ENTITY_MENTION, "alice你好"},
         {"@alice#", SL_ENTITY_NONE, ""},
         {"@a.b", SL_ENTITY_NONE, ""},
