@@ -32,3 +32,7 @@ if(SLUICE_COVERAGE)
     target_compile_options(sluice_build INTERFACE --coverage)
     target_link_options(sluice_build INTERFACE --coverage)
 endif()
+if(SLUICE_FUZZ)
+    # coverage for libFuzzer in everything that a fuzzer may link; its main only in fuzzers
+    target_compile_options(sluice_build INTERFACE -fsanitize=fuzzer-no-link)
+endif()
