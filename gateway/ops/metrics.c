@@ -222,3 +222,22 @@ void metrics_print(const struct metrics_board *board, struct buffer *ret_text)
     for (unsigned i = 0; i < METRIC_HISTOGRAM_COUNT; i++)
         print_histogram(board, (enum metric_histogram)i, ret_text);
 }
+
+static void print_family_manual(const char *exposed, const char *type, const char *help,
+                                struct buffer *text)
+{
+    struct sl_slice labels, family = split_name(exposed, &labels);
+
+    if (help[0])
+        buffer_append_format(text, ".It Cm %.*s Pq %s\n%s.\n", SL_SLICE_ARG(family), type, help);
+}
+
+void metrics_print_manual(struct buffer *ret_text)
+{
+    for (unsigned i = 0; i < METRIC_COUNT; i++)
+        print_family_manual(rows[i].exposed, rows[i].kind == KIND_GAUGE ? "gauge" : "counter",
+                            rows[i].help, ret_text);
+    for (unsigned i = 0; i < METRIC_HISTOGRAM_COUNT; i++)
+        print_family_manual(histogram_rows[i].exposed, "histogram", histogram_rows[i].help,
+                            ret_text);
+}

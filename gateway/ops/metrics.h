@@ -64,6 +64,9 @@ uint64_t metrics_sum(const struct metrics_board *board, enum metric metric);
 /* Everything in Prometheus' text format 0.0.4, numbers that are 0 too. */
 void metrics_print(const struct metrics_board *board, struct buffer *ret_text);
 
+/* The families as mdoc(7) list items, for sluiced(8). */
+void metrics_print_manual(struct buffer *ret_text);
+
 static inline uint64_t metric_get(const struct metrics *metrics, enum metric metric)
 {
     return atomic_load_explicit(&metrics->values[metric], memory_order_relaxed);

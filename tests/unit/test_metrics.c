@@ -155,6 +155,21 @@ static void test_every_family_is_described_once_before_its_numbers(void **state)
     metrics_board_free(board);
 }
 
+static void test_manual_has_each_family_once(void **state)
+{
+    struct buffer text = BUFFER_INIT;
+    const char *family;
+
+    (void)state;
+    metrics_print_manual(&text);
+    assert_non_null(strstr(buffer_str(&text), ".It Cm sluice_worker_up Pq gauge\n"));
+    assert_non_null(strstr(buffer_str(&text), ".It Cm sluice_match_seconds Pq histogram\n"));
+    family = strstr(buffer_str(&text), ".It Cm sluice_farewells_total Pq counter\n");
+    assert_non_null(family);
+    assert_null(strstr(family + 1, ".It Cm sluice_farewells_total"));
+    buffer_done(&text);
+}
+
 static void test_families_by_enum_stand_in_its_order(void **state)
 {
     struct metrics_board *board = metrics_board_new(1);
@@ -183,6 +198,7 @@ int main(void)
         cmocka_unit_test(test_supervisor_counts_in_a_slot_of_its_own),
         cmocka_unit_test(test_histogram_counts_each_time_into_its_bucket),
         cmocka_unit_test(test_every_family_is_described_once_before_its_numbers),
+        cmocka_unit_test(test_manual_has_each_family_once),
         cmocka_unit_test(test_families_by_enum_stand_in_its_order),
     };
 
