@@ -76,8 +76,11 @@ int database_write(struct database *database, const struct cli *cli, struct sl_c
 {
     redisReply *reply = NULL;
 
-    if (r == 0)
-        r = sl_redis_link_run(database->link, call, &reply, failure);
+    if (r < 0) {
+        cli_failed(cli, failure);
+        return r == -EINVAL ? CLI_USAGE : CLI_FAILED;
+    }
+    r = sl_redis_link_run(database->link, call, &reply, failure);
     if (r == 0)
         r = sl_write_reply(reply, ret_written, failure);
     freeReplyObject(reply);

@@ -20,8 +20,8 @@ struct database {
 int database_open(struct database *database, const struct cli *cli, uint32_t shards);
 void database_close(struct database *database);
 
-/* Sends a call whose builder returned `r`, and reads the answer: CLI_GOOD, or CLI_FAILED when it
- * has said why. */
+/* Sends a call whose builder returned `r`, and reads the answer: CLI_GOOD, or the exit status when
+ * it has said why. What a builder refuses stands on the command line: CLI_USAGE. */
 int database_write(struct database *database, const struct cli *cli, struct sl_call *call, int r,
                    struct failure *failure, struct sl_written *ret_written);
 
