@@ -4,6 +4,7 @@ import subprocess
 
 from . import programs
 from .gateway import sanitizer_report
+from .program import Program
 
 
 def _as_argument(value):
@@ -16,10 +17,9 @@ class Cli:
     def __init__(self, redis=None):
         self.environment = programs.environment(**({"SLUICE_REDIS": redis.url} if redis else {}))
 
-    def start(self, *arguments, **popen):
-        return subprocess.Popen([programs.sluice(), *map(_as_argument, arguments)], env=self.environment,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True, **popen)
+    def start(self, *arguments):
+        """Starts it in the background."""
+        return Program(programs.sluice(), *arguments, env=self.environment)
 
     def run(self, *arguments, status=0):
         """Runs it to its end, checks the exit status, returns what it printed."""

@@ -23,6 +23,10 @@ def sluice():
     return _program("cli", "sluice")
 
 
+def example(name):
+    return _program(f"examples/{name}", name)
+
+
 def filter_match():
     return _program("tools", "filter-match")
 

@@ -1,0 +1,201 @@
+"""The examples, run as their READMEs say, and the page in a real browser."""
+
+import asyncio
+import json
+import pathlib
+import shutil
+import subprocess
+import threading
+import urllib.parse
+
+import pytest
+import websockets
+
+from harness import events, programs
+from harness.program import Program
+from harness.streams import Collector
+from harness.waiting import Deadline
+
+FIREHOSE = "/v1/stream/firehose"
+EXAMPLES = programs.SOURCE / "examples"
+
+
+def listen(gateway, *command):
+    """Starts an example that opens a stream; returns it when the stream stands."""
+    before = gateway.metrics()["sluice_streams"]
+    program = Program(*command)
+    deadline = Deadline(what="the example opens its stream")
+    while gateway.metrics()["sluice_streams"] == before:
+        deadline.left()
+        assert program.process.poll() is None, program.process.stderr.read()
+    return program
+
+
+def test_firehose_consumer(gateway, redis, publish):
+    consumer = listen(gateway, programs.example("firehose-consumer"),
+                      f"http://127.0.0.1:{gateway.port}{FIREHOSE}", gateway.token())
+    post = events.post(1, "hello, 世界", login="ada")
+    publish(events.dump(post))
+    publish(events.delete(2, post))
+    assert consumer.line() == "+ 1 ada: hello, 世界"
+    assert consumer.line() == "- 1"
+    consumer.stop()
+
+
+def test_firehose_consumer_comes_back(servers, redis):
+    gateway = servers.gateway(redis)
+    url = f"http://127.0.0.1:{gateway.port}{FIREHOSE}"
+    consumer = listen(gateway, programs.example("firehose-consumer"), url, gateway.token())
+    gateway.stop()
+    again = servers.gateway(redis, listen=f"127.0.0.1:{gateway.port}")
+    deadline = Deadline(what="the consumer is back")
+    while again.metrics()["sluice_streams"] == 0:
+        deadline.left()
+    redis.publish(events.dump(events.post(1, "again")))
+    assert consumer.line() == "+ 1 u1: again"
+    assert "draining" in consumer.stop()
+
+
+def test_firehose_consumer_does_not_come_back_after_a_refusal(gateway):
+    consumer = Program(programs.example("firehose-consumer"),
+                       f"http://127.0.0.1:{gateway.port}{FIREHOSE}", "not a token")
+    assert "401" in consumer.ended(1)
+
+
+def test_analytics(gateway, redis, publish):
+    analytics = listen(gateway, programs.example("analytics"), "--every", "2", "--rounds", "1",
+                       f"127.0.0.1:{gateway.port}", gateway.token())
+    for number, (lang, text) in enumerate([
+            ("en", "#Tea and #tea"), ("zh", "#周末去哪儿# 去爬山"), ("en", "#tea, no # tag"), ("zh", "喝茶"),
+            ("ar", "#كتب"), (None, "nothing")], 1):
+        publish(events.dump(events.post(number, text, **({"lang": lang} if lang else {}))))
+    assert analytics.line().endswith("  6 posts")
+    languages, hashtags = analytics.line().split(), analytics.line().split()
+    assert dict(zip(languages[1::2], languages[2::2])) == {"en": "2", "zh": "2", "ar": "1", "und": "1"}
+    assert dict(zip(hashtags[1::2], hashtags[2::2])) == {"tea": "3", "周末去哪儿": "1", "كتب": "1"}
+    analytics.ended()
+
+
+def test_publish_only(gateway, redis):
+    with gateway.stream("/v1/stream/filter?track=python") as stream:
+        publisher = Program("/usr/bin/python3", "-B", EXAMPLES / "publish-only" / "publish.py",
+                            "--redis", f"unix://{redis.socket}", stdin=subprocess.PIPE)
+        publisher.process.stdin.write(b"Hello from Python\n")
+        publisher.process.stdin.close()
+        publisher.process.stdin = None
+        assert publisher.line().endswith("heard by 1")
+        publisher.ended()
+        assert stream.next()["post"]["text"] == "Hello from Python"
+
+
+def test_shell_line_of_the_readme(gateway, redis):
+    if not shutil.which("redis-cli"):
+        pytest.skip("no redis-cli")
+    readme = (EXAMPLES / "publish-only" / "README.md").read_text()
+    line = next(line for line in readme.splitlines() if "redis-cli" in line and "PUBLISH" in line)
+    with gateway.stream("/v1/stream/filter?track=shell") as stream:
+        subprocess.run(line.strip().replace("/path/to/redis.sock", str(redis.socket)), shell=True,
+                       check=True, stdout=subprocess.DEVNULL)
+        assert stream.next()["post"]["text"] == "Hello from a shell"
+
+
+def test_demo_producer(servers):
+    redis = servers.redis()
+    gateway = servers.gateway(redis)
+    heard = Collector(gateway.stream(FIREHOSE + "?types=post,delete,follow,unfollow"))
+    Program(programs.example("demo-producer"), "--redis", redis.url, "--per-minute", "1000000",
+            "--count", "1000", EXAMPLES / "demo-producer" / "posts.jsonl").ended()
+    heard.wait(lambda ms: {m.type for m in ms} == {"post", "delete", "follow", "unfollow"}, "all kinds")
+    log = [json.loads(fields["e"]) for _, fields in redis.client.xrange("sluice:{0}:log")]
+    assert len({e["post"]["lang"] for e in log if e["type"] == "post"}) >= 8
+    last = [e["id"] for e in log if e["type"] in ("post", "delete", "follow", "unfollow")][-1]
+    heard.wait_id(last)
+    assert any("reply_to" in m["post"] for m in heard.messages if m.type == "post")
+    # A second run finds the people of the first.
+    Program(programs.example("demo-producer"), "--redis", redis.url, "--per-minute", "1000000",
+            "--count", "10", EXAMPLES / "demo-producer" / "posts.jsonl").ended()
+
+
+# The page, in a browser that is driven over its debugging protocol.
+
+class Browser:
+    def __init__(self, folder):
+        program = shutil.which("chromium") or shutil.which("chromium-browser")
+        if not program:
+            pytest.skip("no chromium")
+        self.process = subprocess.Popen(
+            [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+             "--no-first-run", f"--user-data-dir={folder}", "--remote-debugging-port=0", "about:blank"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        deadline, said = Deadline(60, "chromium starts"), b""
+        while b"DevTools listening on " not in said or not said.endswith(b"\n"):
+            deadline.wait_readable(self.process.stderr)
+            some = self.process.stderr.read1(65536)
+            if not some:
+                pytest.skip(f"chromium does not run here: {said[-500:]!r}")
+            said += some
+        self.url = said.split(b"DevTools listening on ")[1].split()[0].decode()
+
+    def evaluate(self, page, script):
+        """Opens `page` and returns what the promise `script` becomes in it."""
+        return asyncio.run(self._evaluate(page, script))
+
+    async def _evaluate(self, page, script):
+        async with websockets.connect(self.url, max_size=None, ping_interval=None) as socket:
+            async def call(method, session=None, **parameters):
+                message = {"id": 1, "method": method, "params": parameters}
+                if session:
+                    message["sessionId"] = session
+                await socket.send(json.dumps(message))
+                while (answer := json.loads(await socket.recv())).get("id") != 1:
+                    pass
+                return answer["result"]
+            target = (await call("Target.createTarget", url=page))["targetId"]
+            session = (await call("Target.attachToTarget", targetId=target, flatten=True))["sessionId"]
+            return (await call("Runtime.evaluate", session, expression=script, awaitPromise=True,
+                               returnByValue=True))["result"].get("value")
+
+    def stop(self):
+        self.process.terminate()
+        self.process.communicate()
+
+
+@pytest.fixture
+def browser(tmp_path):
+    browser = Browser(tmp_path / "chromium")
+    yield browser
+    browser.stop()
+
+
+WHEN_SHOWN = """new Promise((done) => {
+  const look = () => {
+    const texts = [...document.querySelectorAll('article')].map((a) => `${a.className}|${a.textContent}`);
+    if (texts.some((text) => text.includes('the end'))) done(texts);
+  };
+  new MutationObserver(look).observe(document, { childList: true, subtree: true });
+  look();
+})"""
+
+
+def test_page_in_a_browser(servers, redis, browser):
+    """EventSource: the page shows posts, and strikes out what is taken back."""
+    gateway = servers.gateway(redis, "--dev")
+    fragment = urllib.parse.urlencode({"url": f"http://127.0.0.1:{gateway.port}",
+                                       "token": gateway.token(), "track": "kite"})
+    page = pathlib.Path(EXAMPLES / "live-page" / "index.html").as_uri() + "#" + fragment
+
+    def say():
+        deadline = Deadline(60, "the page listens")
+        while gateway.metrics()["sluice_streams"] == 0:
+            deadline.left()
+        kite = events.post(1, "a red kite", login="ada")
+        redis.publish(events.dump(kite))
+        redis.publish(events.dump(events.post(2, "not shown")))
+        redis.publish(events.dump(events.post(3, "a <b>blue</b> kite 風箏", login="bob")))
+        redis.publish(events.dump(events.delete(4, kite)))
+        redis.publish(events.dump(events.post(5, "kite, the end", login="cid")))
+    speaker = threading.Thread(target=say)
+    speaker.start()
+    shown = browser.evaluate(page, WHEN_SHOWN)
+    speaker.join()
+    assert shown == ["|cidkite, the end", "|boba <b>blue</b> kite 風箏", "deleted|ada(taken back)"]
