@@ -142,9 +142,12 @@ static int flush(struct redis_socket *sock)
 void redis_socket_send(struct redis_socket *sock, struct sl_slice bytes)
 {
     buffer_append_slice(&sock->unsent, bytes);
-    /* Errors are left to the next turn, which finds the socket readable and reads them. */
-    if (sock->link && sock->link->is_open && !sock->unsent.failed)
-        flush(sock);
+    if (!sock->link || !sock->link->is_open)
+        return;
+    if (sock->unsent.failed)
+        watch(sock->link, UV_READABLE | UV_WRITABLE); /* the next turn ends the connection */
+    else
+        flush(sock); /* errors are left to the next turn, which finds the socket readable */
 }
 
 /* NULL, or why the connection is over. */

@@ -1,0 +1,52 @@
+/* gateway/intake/subscriber.h - hears the live channels of all shards, and never gives up.
+ *
+ * Connects, logs in, finds out how many shards there are, subscribes; reads as live_feed.h says.
+ * When the connection is lost or silent it comes back, after 0.1 s at first, 5 s at most. What was
+ * published in between shows as a gap with the next event of the shard. It logs when it hears and
+ * when it does not, and why, once for each reason. Belongs to the thread of its loop. */
+#pragma once
+
+#include <hiredis/hiredis.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "base/buffer.h"
+#include "base/failure.h"
+#include "gateway/intake/live_feed.h"
+#include "gateway/ops/metrics.h"
+#include "src/redis_address.h"
+
+enum { SUBSCRIBER_PING_MS = 5000, SUBSCRIBER_TIMEOUT_MS = 5000 };
+
+struct subscriber_settings {
+    uv_loop_t *loop;
+    const struct sl_redis_address *address;
+    struct metrics *metrics;
+    size_t max_event_bytes; /* longer events are counted and dropped */
+    uint32_t ping_ms;       /* silent for so long: asked; for twice as long: given up */
+    uint32_t timeout_ms;    /* from connecting to being subscribed */
+};
+
+struct subscriber_callbacks {
+    struct live_feed_callbacks live;
+    /* The messages of this turn of the loop are all there. */
+    void (*turn_end)(void *context);
+    /* All channels are heard from now on; or not any more. Comes when it changes. */
+    void (*subscribed)(void *context, uint32_t shards);
+    void (*lost)(void *context, const char *reason);
+};
+
+struct subscriber;
+
+/* Begins at once; all callbacks come from the loop. NULL: out of memory. */
+struct subscriber *subscriber_new(const struct subscriber_settings *settings,
+                                  const struct subscriber_callbacks *callbacks, void *context);
+/* No callback comes any more. Not from within one. The loop must run once more to let go of the
+ * handles. */
+void subscriber_free(struct subscriber *subscriber);
+
+bool subscriber_is_subscribed(const struct subscriber *subscriber);
+/* Whether it has been, ever: the number of shards; 0: not yet. */
+uint32_t subscriber_shards(const struct subscriber *subscriber);
