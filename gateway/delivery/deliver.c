@@ -38,6 +38,8 @@ struct deliver {
     struct list due;     /* outboxes that gather, soonest first */
     struct list touched; /* lanes with rules that were hit by the event at hand */
     uv_timer_t *timer;
+    struct list all_lanes;
+    size_t event_bytes; /* of all events that somebody is still owed */
     uint64_t cursor;
 };
 
@@ -61,6 +63,7 @@ struct deliver *deliver_new(const struct deliver_settings *settings)
     list_init(&deliver->dirty);
     list_init(&deliver->due);
     list_init(&deliver->touched);
+    list_init(&deliver->all_lanes);
     deliver->words = sl_words_new(seed);
     deliver->index = sl_filter_index_new(seed);
     deliver->matches = sl_match_set_new();
@@ -153,6 +156,7 @@ static struct lane *lane_new(struct deliver *deliver, const struct client *clien
         return NULL;
     lane->deliver = deliver;
     outbox_init(&lane->outbox, &settings, &deliver->counts);
+    list_append(&deliver->all_lanes, &lane->node);
     return lane;
 }
 
@@ -172,6 +176,7 @@ static void lane_free(struct lane *lane)
     if (list_contains(&lane->outbox.node))
         list_remove(lane->outbox.due_ms ? &deliver->due : &deliver->dirty, &lane->outbox.node);
     outbox_done(&lane->outbox);
+    list_remove(&deliver->all_lanes, &lane->node);
     mem_free(lane->key);
     mem_free(lane);
 }
@@ -364,6 +369,7 @@ static void match_filters(struct deliver *deliver, struct event *event)
 
 void deliver_event(struct deliver *deliver, struct event *event)
 {
+    event_charge(event, &deliver->event_bytes);
     if (event->id > deliver->cursor)
         deliver->cursor = event->id;
     home_event(deliver->home, event);
@@ -405,6 +411,7 @@ static void tell_metrics(struct deliver *deliver)
     metric_add(metrics, METRIC_DELIVERIES, now->events - told->events);
     metric_add(metrics, METRIC_DELIVERED_BYTES, now->bytes - told->bytes);
     metric_add(metrics, METRIC_SENDS, now->sends - told->sends);
+    metric_set(metrics, METRIC_EVENT_BYTES, deliver->event_bytes);
     *told = *now;
 }
 
@@ -432,6 +439,17 @@ static void flush_due(uv_timer_t *timer)
     flush_until(deliver, now_ms, now_ms);
 }
 
+/* Only clients that are behind keep events alive for longer than a gather window. When all of them
+ * together keep too much, they all go: no one of them is more to blame. */
+static void enforce_event_bytes(struct deliver *deliver)
+{
+    if (deliver->event_bytes <= deliver->settings.max_event_bytes)
+        return;
+    metric_add(deliver->settings.metrics, METRIC_EVENT_BYTES_EXCEEDED, 1);
+    LIST_EACH(&deliver->all_lanes, node)
+    outbox_evict_behind(&LIST_OWNER(node, struct lane, node)->outbox, FAREWELL_TOO_SLOW);
+}
+
 void deliver_turn_end(struct deliver *deliver)
 {
     uint64_t now_ms = uv_now(deliver->settings.loop);
@@ -452,6 +470,7 @@ void deliver_turn_end(struct deliver *deliver)
     }
     if (list_first(&deliver->due) != first_due)
         arm_timer(deliver, now_ms);
+    enforce_event_bytes(deliver);
     tell_metrics(deliver);
 }
 

@@ -20,8 +20,9 @@ struct rule_set;
 struct deliver_settings {
     uv_loop_t *loop;
     struct metrics *metrics;
-    uint32_t gather_ms;    /* for clients that ask for nothing else */
-    size_t max_owed_bytes; /* a client */
+    uint32_t gather_ms;     /* for clients that ask for nothing else */
+    size_t max_owed_bytes;  /* a client */
+    size_t max_event_bytes; /* all events that anybody is owed; beyond it whoever is behind goes */
 };
 
 /* NULL: out of memory. */

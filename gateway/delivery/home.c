@@ -209,6 +209,10 @@ int home_watch(struct home *home, struct sl_slice user, struct home_watch *watch
         list_append(&home->loading, &feed->loading);
         home->load(home->owner, feed->user);
     }
+    if (!feed->loaded && !list_contains(&feed->loading)) { /* it failed */
+        home_unwatch(home, watch);
+        return -ENOMEM;
+    }
     return 0;
 }
 

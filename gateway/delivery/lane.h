@@ -17,6 +17,7 @@ struct lane {
     uint32_t subscription;    /* of the one filter */
     struct rule_set *rules;   /* or of none, but these */
     struct home_watch watch;  /* or of this feed */
+    struct list_node node;    /* of deliver */
     struct list_node touched; /* rules of it have matched the event at hand */
 };
 

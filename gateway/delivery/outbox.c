@@ -406,17 +406,26 @@ void outbox_client_writable(struct client *client, uint64_t now_ms)
     trim(outbox);
 }
 
+static void evict_list(struct list *list, enum farewell farewell)
+{
+    LIST_EACH(list, node)
+    {
+        struct client *client = LIST_OWNER(node, struct client, node);
+
+        set_aside(client);
+        client->transport->evict(client, farewell);
+    }
+}
+
+void outbox_evict_behind(struct outbox *outbox, enum farewell farewell)
+{
+    evict_list(&outbox->behind, farewell);
+    trim(outbox);
+}
+
 void outbox_evict_all(struct outbox *outbox, enum farewell farewell)
 {
-    struct list *const lists[] = {&outbox->in_step, &outbox->joining, &outbox->behind};
-
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
-        LIST_EACH(lists[i], node)
-        {
-            struct client *client = LIST_OWNER(node, struct client, node);
-
-            set_aside(client);
-            client->transport->evict(client, farewell);
-        }
-    }
+    evict_list(&outbox->in_step, farewell);
+    evict_list(&outbox->joining, farewell);
+    evict_list(&outbox->behind, farewell);
 }

@@ -76,4 +76,6 @@ void outbox_flush(struct outbox *outbox, uint64_t now_ms);
 /* The client's socket has room again and nothing is held. */
 void outbox_client_writable(struct client *client, uint64_t now_ms);
 
+/* Those behind, and what only they are owed is let go of. */
+void outbox_evict_behind(struct outbox *outbox, enum farewell farewell);
 void outbox_evict_all(struct outbox *outbox, enum farewell farewell);

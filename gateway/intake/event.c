@@ -23,7 +23,23 @@ void event_unref(struct event *event)
         return;
     for (int i = 0; i < EVENT_FRAME_COUNT; i++)
         mem_free((void *)event->frames[i].data);
+    if (event->account)
+        *event->account -= event->bytes;
     mem_free(event);
+}
+
+void event_charge(struct event *event, size_t *account)
+{
+    assert(!event->account);
+    event->account = account;
+    *account += event->bytes;
+}
+
+void event_grow(struct event *event, size_t bytes)
+{
+    event->bytes += bytes;
+    if (event->account)
+        *event->account += bytes;
 }
 
 const char *event_kind_name(enum event_kind kind)

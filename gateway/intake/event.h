@@ -38,11 +38,17 @@ struct event {
     struct sl_slice json;      /* what clients get: one line that starts with { and ends with } */
     struct sl_slice frames[EVENT_FRAME_COUNT]; /* without data until built, then from mem_alloc();
                                                   freed with the event */
-    size_t bytes; /* memory of the whole event; whoever builds a frame adds it */
+    size_t bytes;    /* memory of the whole event, frames included */
+    size_t *account; /* adds up the bytes of the events that are alive; NULL: nobody counts */
 };
 
 struct event *event_ref(struct event *event);
 void event_unref(struct event *event); /* NULL is fine */
+
+/* From now on the event's bytes count in *account, which outlives the event. Once only. */
+void event_charge(struct event *event, size_t *account);
+/* A frame of so many bytes has been built. */
+void event_grow(struct event *event, size_t bytes);
 
 static inline bool event_is_for_clients(const struct event *event)
 {

@@ -300,9 +300,12 @@ static void welcome(struct doorway *doorway, int fd)
     struct buffer bytes = BUFFER_INIT;
     struct reading reading;
     enum progress progress;
+    unsigned user_timeout_ms = doorway->settings.user_timeout_ms;
     int on = 1;
 
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* we gather ourselves */
+    if (user_timeout_ms)
+        setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout_ms, sizeof(user_timeout_ms));
     if (doorway->settings.is_tls) {
         doorway->settings.admit(doorway->settings.owner, fd, NULL, 0);
         return;

@@ -32,7 +32,8 @@ struct doorway_settings {
     size_t max_head_bytes;
     size_t max_body_bytes;
     uint32_t timeout_ms;
-    unsigned max_pending; /* connections whose head has not come yet */
+    unsigned user_timeout_ms; /* TCP_USER_TIMEOUT; 0: the kernel's */
+    unsigned max_pending;     /* connections whose head has not come yet */
     struct metrics *metrics;
     /* A connection whose head is complete: `head` and perhaps more has been read from `fd`, which
      * the callee owns now. Over TLS nothing was read. */

@@ -95,7 +95,8 @@ static int refuse(struct connection *connection, const struct http_request *http
                                        .content_type = "application/json",
                                        .headers = buffer_slice(&headers),
                                        .body = buffer_slice(&body),
-                                       .close = http->method != HTTP_GET || http->is_upgrade});
+                                       .close = http->method != HTTP_GET || http->is_upgrade ||
+                                                refusal->status == 400});
     buffer_done(&headers);
     buffer_done(&body);
     return r;
@@ -142,8 +143,12 @@ static int read_stream_request(struct connection *connection, enum stream_kind s
     }
     if (r < 0)
         return r;
-    connection->has_request = true;
-    return check_admission(connection, refusal);
+    r = check_admission(connection, refusal);
+    if (r < 0)
+        stream_request_done(&connection->request);
+    else
+        connection->has_request = true;
+    return r;
 }
 
 static int begin_stream(struct connection *connection, enum stream_kind stream,
@@ -279,6 +284,11 @@ static int64_t content_length(struct lws *wsi)
     return *end == '\0' && length >= 0 ? length : -1;
 }
 
+static bool may_have_body(enum http_method method)
+{
+    return method == HTTP_PUT || method == HTTP_PATCH;
+}
+
 static int wait_for_body(struct connection *connection)
 {
     const struct config *config = connection->server->settings.config;
@@ -302,14 +312,21 @@ int exchange_begin(struct connection *connection)
         http_refuse(&refusal, 411, "length_required", NULL, "a request body needs Content-Length");
         return refuse(connection, &http, &refusal);
     }
+    if (http.method == HTTP_GET && length > 0) {
+        http_refuse(&refusal, 400, "bad_request", NULL, "a GET request has no body");
+        return refuse(connection, &http, &refusal);
+    }
     if (length > (int64_t)server->settings.config->max_request_bytes) {
         http_refuse(&refusal, 413, "body_too_large", NULL,
                     "the request body may have %" PRIu64 " bytes",
                     server->settings.config->max_request_bytes);
         return refuse(connection, &http, &refusal);
     }
-    if (length > 0 && http.method != HTTP_GET)
+    /* libwebsockets announces the end of every POST's body, even of an empty one. */
+    if (length > 0 || http.method == HTTP_POST)
         return wait_for_body(connection);
+    /* Without a length it expects a PUT or PATCH to go on for ever. */
+    http.wants_close = http.wants_close || (length < 0 && may_have_body(http.method));
     return route(connection, &http);
 }
 

@@ -101,7 +101,7 @@ struct sl_slice frame_of_event(struct event *event, enum wire_format wire)
         return SL_SLICE_NONE;
     }
     *frame = buffer_slice(&buffer); /* the event frees it */
-    event->bytes += buffer.capacity;
+    event_grow(event, buffer.capacity);
     return *frame;
 }
 

@@ -249,6 +249,10 @@ int request_head_rewrite(struct sl_slice head, size_t max_body_bytes, struct buf
                      : rewrite_header(line, &state, ret_head, refusal);
         is_first = false;
     }
+    /* libwebsockets would wait for the body of a PUT without a length. */
+    if (!state.has_length && (sl_slice_starts_with(head, SL_SLICE("PUT ")) ||
+                              sl_slice_starts_with(head, SL_SLICE("PATCH "))))
+        buffer_append_str(ret_head, "Content-Length: 0\r\n");
     buffer_append_str(ret_head, "\r\n");
     if (r == 0 && ret_head->failed)
         return -ENOMEM;

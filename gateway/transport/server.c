@@ -1,6 +1,7 @@
 /* server.c - what libwebsockets calls back for, and what happens between two turns of the loop. */
 #include "gateway/transport/server.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -269,6 +270,7 @@ static int open_doorway(struct server *server)
         .max_head_bytes = config->max_header_bytes,
         .max_body_bytes = config->max_request_bytes,
         .timeout_ms = (uint32_t)config->handshake_timeout_ms,
+        .user_timeout_ms = (unsigned)config->tcp_user_timeout_ms,
         .max_pending = (unsigned)config->max_pending_handshakes,
         .metrics = server->settings.metrics,
         .admit = admit,
@@ -298,6 +300,7 @@ int server_new(const struct server_settings *settings, struct server **ret_serve
     if (r == 0)
         r = open_doorway(server);
     if (r < 0) {
+        server_close(server);
         server_free(server);
         return r;
     }
@@ -305,18 +308,27 @@ int server_new(const struct server_settings *settings, struct server **ret_serve
     return 0;
 }
 
+void server_close(struct server *server)
+{
+    doorway_free(server->doorway);
+    server->doorway = NULL;
+    if (server->context)
+        lws_context_destroy(server->context);
+    server->context = NULL;
+    http_stream_watch_stop(server);
+    if (server->turn_end)
+        uv_close((uv_handle_t *)server->turn_end, free_handle);
+    server->turn_end = NULL;
+    if (server->drain_timer)
+        uv_close((uv_handle_t *)server->drain_timer, free_handle);
+    server->drain_timer = NULL;
+}
+
 void server_free(struct server *server)
 {
     if (!server)
         return;
-    doorway_free(server->doorway);
-    if (server->context)
-        lws_context_destroy(server->context);
-    http_stream_watch_stop(server);
-    if (server->turn_end)
-        uv_close((uv_handle_t *)server->turn_end, free_handle);
-    if (server->drain_timer)
-        uv_close((uv_handle_t *)server->drain_timer, free_handle);
+    assert(list_is_empty(&server->connections));
     buffer_done(&server->scratch);
     buffer_done(&server->request_room);
     mem_free(server);

@@ -39,5 +39,7 @@ void server_set_ready(struct server *server, bool ready);
 void server_drain(struct server *server, uint64_t timeout_ms, void (*done)(void *owner),
                   void *owner);
 
-/* Closes what is left. The loop must run on until it is empty. */
-void server_free(struct server *server);
+/* Closes the doorway and every connection that is left: once, and the loop must then run until it
+ * is empty, for libwebsockets lets go of connections from the loop only. */
+void server_close(struct server *server);
+void server_free(struct server *server); /* closed, and the loop has run */

@@ -157,12 +157,15 @@ static void on_receive(struct connection *connection, const void *in, size_t siz
 int websocket_callback(struct connection *connection, enum lws_callback_reasons reason, void *in,
                        size_t size)
 {
-    connection->pinged_ms = 0; /* whatever it says, it lives */
     switch (reason) {
     case LWS_CALLBACK_SERVER_WRITEABLE:
         return on_writable(connection);
     case LWS_CALLBACK_RECEIVE:
+        connection->pinged_ms = 0; /* whatever it says, it lives */
         on_receive(connection, in, size);
+        return 0;
+    case LWS_CALLBACK_RECEIVE_PONG:
+        connection->pinged_ms = 0;
         return 0;
     case LWS_CALLBACK_WS_PEER_INITIATED_CLOSE:
         /* From here on only libwebsockets writes: its answer to the close frame is the last. */

@@ -1,0 +1,116 @@
+#include "gateway/delivery/home_loader.h"
+
+#include "base/alloc.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "src/follows.h"
+#include "src/id.h"
+
+/* One load under way. The feed may be gone when the answer comes, hence the name. */
+struct load {
+    struct home_loader *loader;
+    char *user;
+};
+
+struct home_loader {
+    struct home *home;
+    struct redis_commands *commands;
+    uint32_t shards; /* 0: not known yet */
+};
+
+static void load_free(struct load *load)
+{
+    mem_free(load->user);
+    mem_free(load);
+}
+
+static void load_failed(struct load *load, const char *why)
+{
+    log_warn("home_load_failed", "user=%s why=\"%s\"", load->user, why);
+    home_load_failed(load->loader->home, load->user);
+}
+
+static void on_reply(void *owner, const redisReply *reply, const char *why)
+{
+    struct load *load = owner;
+    struct failure failure = {""};
+    struct sl_slice *followed;
+    size_t count;
+
+    if (!reply || sl_following_reply(reply, &count, &failure) < 0) {
+        load_failed(load, reply ? failure.text : why);
+        load_free(load);
+        return;
+    }
+    followed = mem_alloc(mem_array_size(count, sizeof(*followed)));
+    for (size_t i = 0; followed && i < count; i++)
+        followed[i] = sl_following_at(reply, i);
+    if (followed)
+        home_loaded(load->loader->home, load->user, followed, count);
+    else
+        load_failed(load, "out of memory");
+    mem_free(followed);
+    load_free(load);
+}
+
+static struct load *load_new(struct home_loader *loader, const char *user)
+{
+    struct load *load = mem_zalloc(sizeof(*load));
+
+    if (!load)
+        return NULL;
+    load->loader = loader;
+    load->user = mem_strndup(user, strlen(user));
+    if (!load->user) {
+        mem_free(load);
+        return NULL;
+    }
+    return load;
+}
+
+static void start_load(void *owner, const char *user)
+{
+    struct home_loader *loader = owner;
+    struct sl_call call = SL_CALL_INIT;
+    struct load *load;
+    uint64_t id;
+
+    /* Users that this database never made follow nobody. */
+    if (sl_id_parse(sl_slice_str(user), &id) < 0 || sl_id_shard(id) >= loader->shards) {
+        home_loaded(loader->home, user, NULL, 0);
+        return;
+    }
+    load = load_new(loader, user);
+    if (!load) {
+        home_load_failed(loader->home, user);
+        return;
+    }
+    if (sl_following_call(&call, id, NULL) < 0 ||
+        redis_commands_run_take(loader->commands, &call, on_reply, load) < 0) {
+        load_failed(load, "out of memory");
+        sl_call_done(&call);
+        load_free(load);
+    }
+}
+
+struct home_loader *home_loader_new(struct home *home, struct redis_commands *commands)
+{
+    struct home_loader *loader = mem_zalloc(sizeof(*loader));
+
+    if (!loader)
+        return NULL;
+    loader->home = home;
+    loader->commands = commands;
+    home_on_load(home, start_load, loader);
+    return loader;
+}
+
+void home_loader_set_shards(struct home_loader *loader, uint32_t shards)
+{
+    loader->shards = shards;
+}
+
+void home_loader_free(struct home_loader *loader)
+{
+    mem_free(loader);
+}

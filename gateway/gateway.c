@@ -1,0 +1,280 @@
+#include "gateway/gateway.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "gateway/delivery/deliver.h"
+#include "gateway/delivery/home_loader.h"
+#include "gateway/front/origin.h"
+#include "gateway/front/token.h"
+#include "gateway/intake/event_decode.h"
+#include "gateway/intake/redis_commands.h"
+#include "gateway/intake/subscriber.h"
+#include "gateway/transport/server.h"
+
+enum { COMMAND_TIMEOUT_MS = 5000 };
+
+struct gateway {
+    const struct gateway_parts *parts;
+    struct metrics *metrics;
+    uv_loop_t loop;
+    uv_signal_t signals[2];
+    struct token_policy *policy;
+    struct origin_policy origins;
+    struct sl_redis_address redis;
+    struct event_decoder *decoder;
+    struct deliver *deliver;
+    struct redis_commands *commands;
+    struct home_loader *home_loader;
+    struct server *server;
+    struct subscriber *subscriber;
+    struct log_rate refused_event_rate;
+    int ready_fd; /* -1: told already */
+};
+
+/* --- the way of an event --- */
+
+static void refuse_event(struct gateway *gateway, const struct live_message *message, int error,
+                         const struct failure *failure)
+{
+    uint64_t held_back;
+
+    metric_add(gateway->metrics, error == -E2BIG ? METRIC_EVENTS_TOO_BIG : METRIC_EVENTS_INVALID,
+               1);
+    if (log_rate_allows(&gateway->refused_event_rate, uv_now(&gateway->loop), &held_back))
+        log_warn("event_refused", "shard=%u id=%" PRIu64 " bytes=%zu why=\"%s\" held_back=%" PRIu64,
+                 message->shard, message->id, message->json.size, failure->text, held_back);
+}
+
+static void on_message(void *context, const struct live_message *message)
+{
+    struct gateway *gateway = context;
+    struct event_origin origin = {message->id, message->shard, message->received_ms};
+    struct failure failure = {"out of memory"};
+    struct event *event;
+    int r;
+
+    r = event_decode(gateway->decoder, message->json, &origin, &event, &failure);
+    if (r < 0) {
+        refuse_event(gateway, message, r, &failure);
+        return;
+    }
+    deliver_event(gateway->deliver, event);
+    event_unref(event);
+}
+
+static void on_gap(void *context, const struct live_gap *gap)
+{
+    struct gateway *gateway = context;
+
+    (void)gateway;
+    log_warn("gap", "shard=%u from=%" PRIu64 " to=%" PRIu64 " reason=%s", gap->shard, gap->from,
+             gap->to, gap->reason == LIVE_GAP_REWOUND ? "rewound" : "missed");
+}
+
+static void on_turn_end(void *context)
+{
+    deliver_turn_end(((struct gateway *)context)->deliver);
+}
+
+static void on_subscribed(void *context, uint32_t shards)
+{
+    struct gateway *gateway = context;
+    char byte = '\n';
+
+    metric_set(gateway->metrics, METRIC_SUBSCRIBED, 1);
+    home_loader_set_shards(gateway->home_loader, shards);
+    server_set_ready(gateway->server, true);
+    if (gateway->ready_fd >= 0 && write(gateway->ready_fd, &byte, 1) == 1) {
+        close(gateway->ready_fd);
+        gateway->ready_fd = -1;
+    }
+}
+
+static void on_lost(void *context, const char *reason)
+{
+    struct gateway *gateway = context;
+
+    (void)reason; /* the subscriber has logged it */
+    metric_set(gateway->metrics, METRIC_SUBSCRIBED, 0);
+    server_set_ready(gateway->server, false);
+}
+
+/* --- the end --- */
+
+static void on_drained(void *context)
+{
+    struct gateway *gateway = context;
+
+    server_close(gateway->server);
+    subscriber_free(gateway->subscriber);
+    redis_commands_free(gateway->commands); /* answers what is under way, so before the loader */
+    home_loader_free(gateway->home_loader);
+    gateway->subscriber = NULL;
+    gateway->home_loader = NULL;
+    gateway->commands = NULL;
+    for (size_t i = 0; i < 2; i++)
+        uv_close((uv_handle_t *)&gateway->signals[i], NULL);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct gateway *gateway = handle->data;
+
+    log_info("draining", "worker=%u signal=%d", gateway->parts->worker, number);
+    for (size_t i = 0; i < 2; i++)
+        uv_signal_stop(&gateway->signals[i]);
+    server_drain(gateway->server, gateway->parts->config->drain_timeout_ms, on_drained, gateway);
+}
+
+/* --- building it --- */
+
+static int start_intake(struct gateway *gateway, struct failure *reterr)
+{
+    const struct gateway_parts *parts = gateway->parts;
+    const struct subscriber_callbacks callbacks = {
+        .live = {.message = on_message, .gap = on_gap},
+        .turn_end = on_turn_end,
+        .subscribed = on_subscribed,
+        .lost = on_lost,
+    };
+    const struct subscriber_settings settings = {
+        .loop = &gateway->loop,
+        .address = &gateway->redis,
+        .metrics = gateway->metrics,
+        .max_event_bytes = parts->config->max_event_bytes,
+        .ping_ms = SUBSCRIBER_PING_MS,
+        .timeout_ms = SUBSCRIBER_TIMEOUT_MS,
+    };
+
+    gateway->decoder = event_decoder_new(parts->config->max_event_bytes);
+    if (!gateway->decoder)
+        return failure_set(reterr, -ENOMEM, "out of memory");
+    gateway->subscriber = subscriber_new(&settings, &callbacks, gateway);
+    return gateway->subscriber ? 0 : failure_set(reterr, -ENOMEM, "out of memory");
+}
+
+static int start_delivery(struct gateway *gateway, struct failure *reterr)
+{
+    const struct config *config = gateway->parts->config;
+    const struct deliver_settings settings = {
+        .loop = &gateway->loop,
+        .metrics = gateway->metrics,
+        .gather_ms = (uint32_t)config->gather_ms,
+        .max_owed_bytes = config->max_owed_bytes,
+        .max_event_bytes = config->max_shared_bytes,
+    };
+
+    gateway->deliver = deliver_new(&settings);
+    gateway->commands = redis_commands_new(&gateway->loop, &gateway->redis, COMMAND_TIMEOUT_MS);
+    if (!gateway->deliver || !gateway->commands)
+        return failure_set(reterr, -ENOMEM, "out of memory");
+    gateway->home_loader = home_loader_new(deliver_home(gateway->deliver), gateway->commands);
+    return gateway->home_loader ? 0 : failure_set(reterr, -ENOMEM, "out of memory");
+}
+
+static int start_front(struct gateway *gateway, struct failure *reterr)
+{
+    const struct config *config = gateway->parts->config;
+    const struct token_policy_settings settings = {
+        .secret_file = config->jwt_secret_file,
+        .public_key_files = (const char *const *)config->jwt_public_keys.items,
+        .public_key_count = config->jwt_public_keys.count,
+        .issuer = config->jwt_issuer,
+        .audience = config->jwt_audience,
+    };
+
+    gateway->origins = (struct origin_policy){
+        .any = config->dev,
+        .allowed = (const char *const *)config->allow_origins.items,
+        .allowed_count = config->allow_origins.count,
+    };
+    return token_policy_new(&settings, &gateway->policy, reterr);
+}
+
+static int start_server(struct gateway *gateway, struct failure *reterr)
+{
+    const struct gateway_parts *parts = gateway->parts;
+    const struct server_settings settings = {
+        .loop = &gateway->loop,
+        .config = parts->config,
+        .listener = parts->listener,
+        .deliver = gateway->deliver,
+        .front = {.policy = gateway->policy,
+                  .max_gather_ms = (uint32_t)parts->config->max_gather_ms},
+        .origins = &gateway->origins,
+        .metrics = gateway->metrics,
+        .board = parts->board,
+    };
+
+    return server_new(&settings, &gateway->server, reterr);
+}
+
+static void start_signals(struct gateway *gateway)
+{
+    static const int numbers[] = {SIGTERM, SIGINT};
+
+    for (size_t i = 0; i < 2; i++) {
+        uv_signal_init(&gateway->loop, &gateway->signals[i]);
+        gateway->signals[i].data = gateway;
+        uv_signal_start(&gateway->signals[i], on_signal, numbers[i]);
+    }
+}
+
+static int start(struct gateway *gateway, struct failure *reterr)
+{
+    int r;
+
+    r = sl_redis_address_parse(sl_slice_str(gateway->parts->redis_url), &gateway->redis, reterr);
+    if (r < 0)
+        return r;
+    r = start_front(gateway, reterr);
+    if (r < 0)
+        return r;
+    r = start_delivery(gateway, reterr);
+    if (r < 0)
+        return r;
+    r = start_server(gateway, reterr);
+    if (r < 0)
+        return r;
+    return start_intake(gateway, reterr);
+}
+
+int gateway_run(const struct gateway_parts *parts)
+{
+    struct gateway *gateway = mem_zalloc(sizeof(*gateway));
+    struct failure failure = {"out of memory"};
+    int r;
+
+    if (!gateway)
+        return EXIT_FAILURE;
+    gateway->parts = parts;
+    gateway->ready_fd = parts->ready_fd;
+    gateway->metrics = metrics_slot(parts->board, parts->worker);
+    signal(SIGPIPE, SIG_IGN);
+    uv_loop_init(&gateway->loop);
+    start_signals(gateway);
+    r = start(gateway, &failure);
+    if (r < 0) {
+        log_error("cannot_start", "worker=%u why=\"%s\"", parts->worker, failure.text);
+        return EXIT_FAILURE; /* the process ends with it */
+    }
+
+    uv_run(&gateway->loop, UV_RUN_DEFAULT);
+    deliver_free(gateway->deliver);
+    server_free(gateway->server);
+    uv_run(&gateway->loop, UV_RUN_DEFAULT); /* the last handles close */
+    event_decoder_free(gateway->decoder);
+    token_policy_free(gateway->policy);
+    if (uv_loop_close(&gateway->loop) < 0)
+        log_error("loop_not_empty", "worker=%u", parts->worker);
+    mem_free(gateway);
+    return EXIT_SUCCESS;
+}
