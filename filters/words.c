@@ -83,7 +83,7 @@ static int read_piece(struct sl_words *words, struct sl_slice piece)
 {
     struct sl_token_list *tokens = &words->tokens;
     size_t offset = words->bytes.size;
-    bool barrier = tokens->count > 0 && tokens->items[tokens->count - 1].size > 0;
+    bool barrier = tokens->count > 0;
     int r;
 
     r = sl_normalise(piece, &words->bytes);

@@ -98,6 +98,19 @@ static void test_marks_move_and_melt_as_in_nfc(void **state)
     assert_normal("x\ufdfa", "xصلى الله عليه وسلم");
 }
 
+/* Unicode 16 has letters that melt into one another and with marks of old; we do not know them,
+ * whatever ICU knows. */
+static void test_what_came_after_unicode_15_stays_as_it_is(void **state)
+{
+    (void)state;
+    assert_normal("\U000105d2\u0307", "\U000105d2\u0307");
+    assert_normal("\U000105d2\u0e38\u0307", "\U000105d2\u0e38\u0307");
+    assert_normal("\U00011382\U000113c9", "\U00011382\U000113c9");
+    assert_normal("\U00016d67\U00016d67", "\U00016d67\U00016d67");
+    assert_normal("A\ua7cb\u0301", "a\ua7cb\u0301");
+    assert_read("a\ua7cbb \U000105d2", "tokens", "a'1 b'1");
+}
+
 static void test_long_runs_of_marks_are_put_in_order(void **state)
 {
     struct buffer text = BUFFER_INIT, normal = BUFFER_INIT, reference = BUFFER_INIT;
@@ -516,6 +529,28 @@ static int read_term(struct buffer *normal, struct sl_token_list *tokens, struct
     return 0;
 }
 
+/* Room for tokens is made before they are read: no text has more of them. */
+static void test_the_densest_texts_have_room(void **state)
+{
+    static const char *const texts[] = {"a b ", "1手", "©", "👍"};
+    static const unsigned bytes_a_token[] = {2, 2, 2, 4};
+
+    (void)state;
+    for (size_t t = 0; t < sizeof(texts) / sizeof(texts[0]); t++) {
+        struct buffer text = BUFFER_INIT;
+
+        while (text.size < 600) {
+            struct sl_token_list tokens = SL_TOKEN_LIST_INIT;
+
+            buffer_append_str(&text, texts[t]);
+            assert_int_equal(sl_tokenise(buffer_slice(&text), NULL, &tokens), 0);
+            assert_int_equal(tokens.count, text.size / bytes_a_token[t]);
+            sl_token_list_done(&tokens);
+        }
+        buffer_done(&text);
+    }
+}
+
 static void test_terms_survive_each_failed_allocation(void **state)
 {
     int r = -ENOMEM;
@@ -560,6 +595,7 @@ int main(void)
         cmocka_unit_test(test_normal_form_is_that_of_the_examples),
         cmocka_unit_test(test_dot_goes_only_from_directly_behind_an_i),
         cmocka_unit_test(test_marks_move_and_melt_as_in_nfc),
+        cmocka_unit_test(test_what_came_after_unicode_15_stays_as_it_is),
         cmocka_unit_test(test_long_runs_of_marks_are_put_in_order),
         cmocka_unit_test(test_tokens_are_words_and_single_unspaced_letters),
         cmocka_unit_test(test_urls_are_cut_out_and_leave_a_barrier),
@@ -578,6 +614,7 @@ int main(void)
         cmocka_unit_test(test_word_hash_depends_on_key_order_and_every_byte),
         cmocka_unit_test(test_word_hash_spreads_neighbouring_code_points),
         cmocka_unit_test(test_reading_survives_each_failed_allocation),
+        cmocka_unit_test(test_the_densest_texts_have_room),
         cmocka_unit_test(test_terms_survive_each_failed_allocation),
         cmocka_unit_test(test_a_warm_reader_needs_no_memory),
     };
