@@ -120,19 +120,43 @@ static void set_aside(struct client *client)
     move_to(client, CLIENT_NOWHERE);
 }
 
+/* Lets go of what comes before `oldest`; of the ring too when a burst has made it large. */
+static void release(struct outbox *outbox, uint64_t oldest)
+{
+    release_until(outbox, oldest);
+    if (outbox->first == outbox->next && outbox->capacity > KEPT_CAPACITY) {
+        mem_free(outbox->entries);
+        outbox->entries = NULL;
+        outbox->capacity = 0;
+    }
+}
+
+/* Between two flushes only the last of those behind lets go of anything: to look for the oldest of
+ * the others each time one moves would cost the square of their number. */
+static void release_when_nobody_is_behind(struct outbox *outbox)
+{
+    if (list_is_empty(&outbox->behind))
+        release(outbox, outbox->flushed);
+}
+
 void outbox_leave(struct client *client)
 {
-    if (!client->outbox)
+    struct outbox *outbox = client->outbox;
+
+    if (!outbox)
         return;
     set_aside(client);
-    client->outbox->members--;
+    outbox->members--;
     client->outbox = NULL;
+    release_when_nobody_is_behind(outbox);
 }
 
 bool outbox_client_is_served(const struct client *client)
 {
-    return client->place == CLIENT_NOWHERE ||
-           (client->place != CLIENT_BEHIND && client->at == client->outbox->next);
+    if (!client->outbox)
+        return true;
+    return (client->place == CLIENT_IN_STEP || client->place == CLIENT_JOINING) &&
+           client->at == client->outbox->next;
 }
 
 uint64_t outbox_client_cursor(const struct client *client, uint64_t head)
@@ -247,8 +271,15 @@ static void fill_batch(const struct outbox *outbox, uint64_t from, uint64_t to, 
     batch->to = from;
 }
 
-/* The socket took `sent` bytes of the batch and no more: finds the frame that was cut, has its
- * rest held, and puts the client behind it. */
+static void count_events(struct client *client, uint64_t events)
+{
+    client->sent_events += events;
+    client->outbox->counts->events += events;
+}
+
+/* The socket took `sent` bytes of the batch and no more. What it left of a frame is held, and a
+ * whole frame when the cut is between two: a transport that took something reports the next room
+ * only when it holds something. */
 static void stay_behind(struct client *client, const struct batch *batch, size_t sent)
 {
     struct outbox *outbox = client->outbox;
@@ -256,14 +287,13 @@ static void stay_behind(struct client *client, const struct batch *batch, size_t
     struct iovec pieces[4];
     int count, first = 0;
 
-    while (position < batch->to && sent >= entry_at(outbox, position)->size)
-        sent -= entry_at(outbox, position++)->size;
-    client->sent_events += position - batch->from;
-    outbox->counts->events += position - batch->from;
-    client->at = position;
     move_to(client, CLIENT_BEHIND);
     if (sent == 0)
         return;
+    while (sent >= entry_at(outbox, position)->size)
+        sent -= entry_at(outbox, position++)->size;
+    count_events(client, position - client->at);
+    client->at = position;
 
     count = add_pieces(outbox, entry_at(outbox, position), pieces);
     while (sent >= pieces[first].iov_len)
@@ -276,8 +306,7 @@ static void stay_behind(struct client *client, const struct batch *batch, size_t
         return;
     }
     client->at++;
-    client->sent_events++;
-    outbox->counts->events++;
+    count_events(client, 1);
 }
 
 /* true: the client has the whole batch and can take more. */
@@ -300,9 +329,8 @@ static bool send_batch(struct client *client, const struct batch *batch, uint64_
         stay_behind(client, batch, (size_t)sent);
         return false;
     }
+    count_events(client, batch->to - client->at);
     client->at = batch->to;
-    client->sent_events += batch->to - batch->from;
-    outbox->counts->events += batch->to - batch->from;
     return true;
 }
 
@@ -332,26 +360,11 @@ static uint64_t bytes_from(const struct outbox *outbox, uint64_t position)
     return outbox->bytes - entry_at(outbox, position)->bytes_before;
 }
 
-/* Lets go of what nobody is owed any more; of the ring too when a burst has made it large. */
-static void release(struct outbox *outbox, uint64_t oldest)
-{
-    release_until(outbox, oldest);
-    if (outbox->first == outbox->next && outbox->capacity > KEPT_CAPACITY) {
-        mem_free(outbox->entries);
-        outbox->entries = NULL;
-        outbox->capacity = 0;
-    }
-}
-
-/* Whoever is owed more than allowed goes. */
+/* Whoever is owed more than allowed goes, and so does what nobody is owed any more. */
 static void trim(struct outbox *outbox)
 {
     uint64_t oldest = outbox->flushed;
 
-    if (list_is_empty(&outbox->behind)) {
-        release(outbox, oldest);
-        return;
-    }
     if (!outbox->oldest_moved &&
         bytes_from(outbox, outbox->first) <= outbox->settings.max_owed_bytes)
         return;
@@ -375,6 +388,8 @@ void outbox_flush(struct outbox *outbox, uint64_t now_ms)
     uint64_t target = outbox->next;
     struct batch batch;
 
+    if (outbox->first == outbox->flushed)
+        outbox->oldest_moved = true; /* those in step, or joining, are the oldest */
     for (uint64_t from = outbox->flushed; from < target; from = batch.to) {
         fill_batch(outbox, from, target, &batch);
         LIST_EACH(&outbox->in_step, node)
@@ -403,7 +418,7 @@ void outbox_client_writable(struct client *client, uint64_t now_ms)
     if (client->at == outbox->first)
         outbox->oldest_moved = true;
     bring_to(client, outbox->flushed, now_ms);
-    trim(outbox);
+    release_when_nobody_is_behind(outbox);
 }
 
 static void evict_list(struct list *list, enum farewell farewell)

@@ -1,0 +1,44 @@
+/* tests/support/fake_client.h - a client whose socket is a number.
+ *
+ * The socket takes `room` more bytes and is full then; what it took is in `received`. The table is
+ * as strict as the real transports: send() on a blocked client fails the test, and a client is
+ * told that it is writable only after a send() that took nothing or after a hold(). */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buffer.h"
+#include "gateway/delivery/client.h"
+
+#define FAKE_UNLIMITED SIZE_MAX
+
+struct fake_client {
+    struct client client;
+    struct buffer received; /* in the order of the wire */
+    struct buffer held;     /* goes before anything else */
+    size_t room;
+    bool awaits_writable;
+    int send_error, hold_error; /* negative errno: what the next call returns */
+    unsigned sends, holds;
+    unsigned evictions;
+    enum farewell farewell;   /* of the first eviction */
+    uint64_t farewell_cursor; /* taken down at the first eviction, `fake_head` when served */
+    unsigned breaks;
+};
+
+/* What outbox_client_cursor() is told is the newest event when a client is evicted. */
+extern uint64_t fake_head;
+
+void fake_client_init(struct fake_client *fake, enum wire_format wire);
+void fake_client_done(struct fake_client *fake); /* in no outbox any more */
+
+/* The socket has room for `bytes` more: takes what is held. true: all of it went and the client
+ * was waiting, so the caller must report it writable. */
+bool fake_client_make_room(struct fake_client *fake, size_t bytes);
+
+/* Neither evicted nor broken. */
+bool fake_client_lives(const struct fake_client *fake);
+
+/* Fails unless exactly these bytes were received since the last time. */
+void fake_client_expect(struct fake_client *fake, const char *bytes);
