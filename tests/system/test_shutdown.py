@@ -147,13 +147,21 @@ def test_private_redis_that_dies_comes_back(servers, cli_for):
         assert stream.until(second)[-1]["post"]["text"] == "after"
 
 
-def test_nothing_outlives_a_killed_sluiced(servers):
+def test_killed_sluiced_leaves_its_redis_to_the_next(servers, cli_for):
+    """The workers die with it; the private Redis lives on, and the next sluiced takes it over."""
     gateway = servers.gateway(None, workers=2)
-    left = [private_redis(gateway), *gateway.workers()]
+    redis, workers = private_redis(gateway), gateway.workers()
+    cli_for(None).run("--redis", gateway.ready["redis"], "user", "add", "ada")
     gateway.process.kill()
     gateway.process.wait()
     gateway.process = None
-    eventually(lambda: not any(map(processes.is_alive, left)), "workers and Redis are gone")
+    eventually(lambda: not any(map(processes.is_alive, workers)), "the workers are gone")
+    again = servers.gateway(None, data_dir=gateway.data_dir)
+    with again.stream(FIREHOSE) as stream:
+        post_id = cli_for(None).run("--redis", again.ready["redis"], "post", "--user", "ada", "kept")
+        assert stream.next()["id"] == post_id
+    again.stop()
+    assert not processes.is_alive(redis)
 
 
 def test_worker_that_dies_is_replaced(servers, redis):
