@@ -210,6 +210,8 @@ static int start_server(struct gateway *gateway, struct failure *reterr)
         .front = {.policy = gateway->policy,
                   .max_gather_ms = (uint32_t)parts->config->max_gather_ms},
         .origins = &gateway->origins,
+        .admission = parts->admission,
+        .worker = parts->worker,
         .metrics = gateway->metrics,
         .board = parts->board,
     };

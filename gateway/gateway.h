@@ -5,10 +5,13 @@
 #include "gateway/config.h"
 #include "gateway/ops/metrics.h"
 
+struct admission;
+
 struct gateway_parts {
     const struct config *config;
     const char *redis_url;       /* of the configured or the private Redis */
     struct metrics_board *board; /* shared by all workers */
+    struct admission *admission; /* shared by all workers */
     unsigned worker;             /* which slot of it is ours */
     int listener;                /* bound and listening; ours to accept from, not to close */
     int ready_fd;                /* gets one byte once we listen and are subscribed; -1: nobody */

@@ -48,6 +48,6 @@ void admission_forget_worker(struct admission *admission, unsigned worker);
 
 /* Readable when streams of this worker have been replaced. */
 int admission_wake_fd(const struct admission *admission, unsigned worker);
-/* Calls `replaced` for each of them, once. */
+/* Calls `replaced` for each of them that has not left yet. */
 void admission_take_replaced(struct admission *admission, unsigned worker,
                              void (*replaced)(void *owner, admission_ticket ticket), void *owner);

@@ -91,6 +91,10 @@ void connection_gone(struct connection *connection)
         metric_sub(server->settings.metrics, METRIC_STREAMS, 1);
         log_end(connection);
     }
+    if (connection->is_admitted) {
+        server->by_ticket[connection->ticket] = NULL;
+        admission_leave(server->settings.admission, connection->ticket);
+    }
     if (connection->has_request)
         stream_request_done(&connection->request);
     connection->has_request = false;

@@ -54,6 +54,8 @@ struct connection {
     uint64_t pinged_ms;            /* WebSocket: last ping of ours without an answer; 0: none */
     struct stream_request request; /* of a stream */
     bool has_request;
+    bool is_admitted; /* `ticket` is one */
+    admission_ticket ticket;
     struct buffer incoming; /* a request body, or a message in fragments */
     struct buffer held;     /* HTTP stream, plain: goes out before anything else */
     unsigned held_count;    /* WebSocket, TLS: writes that libwebsockets holds */

@@ -2,9 +2,11 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "gateway/transport/lws_request.h"
@@ -104,22 +106,77 @@ static int refuse(struct connection *connection, const struct http_request *http
 
 /* --- streams --- */
 
+/* The peer's address without the port; empty on a unix socket. */
+static struct sl_slice peer_address(const struct connection *connection, char room[static 16])
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } address;
+    socklen_t size = sizeof(address);
+
+    if (getpeername(connection->fd, &address.any, &size) < 0)
+        return SL_SLICE_NONE;
+    if (address.any.sa_family == AF_INET)
+        return sl_slice(memcpy(room, &address.v4.sin_addr, 4), 4);
+    if (address.any.sa_family == AF_INET6)
+        return sl_slice(memcpy(room, &address.v6.sin6_addr, 16), 16);
+    return SL_SLICE_NONE;
+}
+
+static enum admission_verdict ask_admission(struct connection *connection)
+{
+    struct server *server = connection->server;
+    const struct config *config = server->settings.config;
+    const struct admission_limits limits = {
+        .streams = (uint32_t)config->max_connections,
+        .per_subject = (uint32_t)config->max_connections_per_subject,
+        .per_address = (uint32_t)config->max_connections_per_address,
+        .replace = config->replace_oldest,
+    };
+    char room[16];
+
+    return admission_enter(server->settings.admission, &limits, server->settings.worker,
+                           sl_slice_str(connection->request.token.subject),
+                           limits.per_address ? peer_address(connection, room) : SL_SLICE_NONE,
+                           &connection->ticket);
+}
+
 /* What the front does not know: whether this server can take another stream now. */
 static int check_admission(struct connection *connection, struct http_refusal *refusal)
 {
+    static const struct {
+        enum metric metric;
+        const char *code, *message;
+    } rows[] = {
+        [ADMISSION_FULL] = {METRIC_ADMISSION_FULL, "too_many_connections",
+                            "this server has as many streams as it may"},
+        [ADMISSION_SUBJECT_FULL] = {METRIC_ADMISSION_SUBJECT_FULL, "too_many_connections",
+                                    "this token's subject has as many streams as it may"},
+        [ADMISSION_ADDRESS_FULL] = {METRIC_ADMISSION_ADDRESS_FULL, "too_many_connections",
+                                    "this address has as many streams as it may"},
+    };
     struct server *server = connection->server;
-    uint64_t connections = metrics_sum(server->settings.board, METRIC_CONNECTIONS);
+    enum admission_verdict verdict;
 
-    if (server->is_draining) {
-        http_refuse(refusal, 503, "draining", NULL, "this server is shutting down");
-    } else if (!server->is_ready) {
-        http_refuse(refusal, 503, "redis_away", NULL, "the source of events is not reachable now");
-    } else if (connections > server->settings.config->max_connections) {
-        http_refuse(refusal, 429, "too_many_connections", NULL,
-                    "this server has as many connections as it may");
-    } else {
+    if (server->is_draining || !server->is_ready) {
+        if (server->is_draining)
+            http_refuse(refusal, 503, "draining", NULL, "this server is shutting down");
+        else
+            http_refuse(refusal, 503, "redis_away", NULL,
+                        "the source of events is not reachable now");
+        refusal->retry_after_s = RETRY_AFTER_S;
+        return -EPROTO;
+    }
+    verdict = ask_admission(connection);
+    if (verdict == ADMISSION_GRANTED) {
+        connection->is_admitted = true;
+        server->by_ticket[connection->ticket] = connection;
         return 0;
     }
+    metric_add(server->settings.metrics, rows[verdict].metric, 1);
+    http_refuse(refusal, 429, rows[verdict].code, NULL, "%s", rows[verdict].message);
     refusal->retry_after_s = RETRY_AFTER_S;
     return -EPROTO;
 }

@@ -243,6 +243,44 @@ static void free_handle(uv_handle_t *handle)
     mem_free(handle);
 }
 
+static void replace(void *owner, admission_ticket ticket)
+{
+    struct server *server = owner;
+
+    if (server->by_ticket[ticket])
+        connection_evict(server->by_ticket[ticket], FAREWELL_REPLACED);
+}
+
+static void on_replaced(uv_poll_t *watch, int status, int events)
+{
+    struct server *server = watch->data;
+
+    (void)status;
+    (void)events;
+    admission_take_replaced(server->settings.admission, server->settings.worker, replace, server);
+}
+
+static int watch_replaced(struct server *server)
+{
+    struct admission *admission = server->settings.admission;
+    int r;
+
+    server->by_ticket =
+        mem_zalloc(mem_array_size(admission_size(admission), sizeof(*server->by_ticket)));
+    server->replaced_watch = mem_zalloc(sizeof(*server->replaced_watch));
+    if (!server->by_ticket || !server->replaced_watch)
+        return -ENOMEM;
+    r = uv_poll_init(server->settings.loop, server->replaced_watch,
+                     admission_wake_fd(admission, server->settings.worker));
+    if (r < 0) {
+        mem_free(server->replaced_watch);
+        server->replaced_watch = NULL;
+        return r;
+    }
+    server->replaced_watch->data = server;
+    return uv_poll_start(server->replaced_watch, UV_READABLE, on_replaced);
+}
+
 static int start_handles(struct server *server)
 {
     server->turn_end = mem_zalloc(sizeof(*server->turn_end));
@@ -296,6 +334,8 @@ int server_new(const struct server_settings *settings, struct server **ret_serve
     list_init(&server->doomed);
     r = start_handles(server);
     if (r == 0)
+        r = watch_replaced(server);
+    if (r == 0)
         r = create_context(server, reterr);
     if (r == 0)
         r = open_doorway(server);
@@ -316,6 +356,9 @@ void server_close(struct server *server)
         lws_context_destroy(server->context);
     server->context = NULL;
     http_stream_watch_stop(server);
+    if (server->replaced_watch)
+        uv_close((uv_handle_t *)server->replaced_watch, free_handle);
+    server->replaced_watch = NULL;
     if (server->turn_end)
         uv_close((uv_handle_t *)server->turn_end, free_handle);
     server->turn_end = NULL;
@@ -331,5 +374,6 @@ void server_free(struct server *server)
     assert(list_is_empty(&server->connections));
     buffer_done(&server->scratch);
     buffer_done(&server->request_room);
+    mem_free(server->by_ticket);
     mem_free(server);
 }

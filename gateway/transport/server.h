@@ -10,6 +10,7 @@
 
 #include "gateway/config.h"
 #include "gateway/delivery/deliver.h"
+#include "gateway/front/admission.h"
 #include "gateway/front/request.h"
 #include "gateway/front/origin.h"
 #include "gateway/ops/metrics.h"
@@ -23,6 +24,8 @@ struct server_settings {
     struct deliver *deliver;
     struct front_settings front;
     struct origin_policy *origins;
+    struct admission *admission;
+    unsigned worker;
     struct metrics *metrics;
     const struct metrics_board *board;
 };

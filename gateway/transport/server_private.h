@@ -16,6 +16,8 @@ struct server {
     struct lws_vhost *vhost;
     struct doorway *doorway;
     struct list connections;
+    struct connection **by_ticket; /* streams by their place in the admission list */
+    uv_poll_t *replaced_watch;     /* of our streams that make room for others */
     struct list doomed;
     uv_prepare_t *turn_end; /* runs before the loop waits */
     int stream_watch_fd;    /* epoll of the plain HTTP streams; -1: none */
