@@ -2,8 +2,32 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <strings.h>
 
 #include "base/utf8.h"
+
+struct sl_slice http_trim(struct sl_slice text)
+{
+    while (text.size > 0 && (text.data[0] == ' ' || text.data[0] == '\t'))
+        text = sl_slice_from(text, 1);
+    while (text.size > 0 && (text.data[text.size - 1] == ' ' || text.data[text.size - 1] == '\t'))
+        text.size--;
+    return text;
+}
+
+struct sl_slice http_next_element(struct sl_slice *rest, char separator)
+{
+    const char *end = memchr(rest->data, separator, rest->size);
+    struct sl_slice element = sl_slice(rest->data, end ? (size_t)(end - rest->data) : rest->size);
+
+    *rest = sl_slice_from(*rest, element.size + (end ? 1 : 0));
+    return http_trim(element);
+}
+
+bool http_token_is(struct sl_slice text, const char *token)
+{
+    return text.size == strlen(token) && strncasecmp(text.data, token, text.size) == 0;
+}
 
 static bool is_fit_to_show(const char *param)
 {

@@ -40,6 +40,14 @@ struct http_request {
     struct sl_slice access_control_request_method;
 };
 
+/* Without spaces and tabs around it. */
+struct sl_slice http_trim(struct sl_slice text);
+/* Cuts the first element off the list of a header's value (`separator` is ',' or ';'), trimmed;
+ * walk while rest->size > 0. */
+struct sl_slice http_next_element(struct sl_slice *rest, char separator);
+/* Ignoring the case of ASCII letters. */
+bool http_token_is(struct sl_slice text, const char *token);
+
 enum { HTTP_MESSAGE_SIZE = 256, HTTP_PARAM_SIZE = 64 };
 
 /* An answer other than success. */

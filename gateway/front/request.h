@@ -1,7 +1,9 @@
 /* gateway/front/request.h - a request for a stream, understood and permitted, or refused.
  *
  * Pure: no sockets, no Redis. Who asks (token), what (stream, filter, types), how (wire format,
- * gathering), from where (since). */
+ * gathering), from where (since). Checked in this order: the wire format, the token, the
+ * parameters, the scope; so whoever has no token learns nothing about parameters. Path and method
+ * (GET or POST; GET for an upgrade) are the router's business. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,13 +24,15 @@ struct stream_request {
     enum wire_format wire;
     struct token token;
     struct sl_filter *filter; /* one reference is ours; NULL on STREAM_HOME and STREAM_MANY */
-    unsigned types;           /* bits 1 << SL_SUBJECT_...; of STREAM_HOME */
+    unsigned types;           /* bits 1 << SL_SUBJECT_...; 0 on STREAM_MANY */
     enum since_kind since;    /* SINCE_UNUSABLE: a Last-Event-ID that is no cursor */
     uint64_t since_value;     /* event id, or Unix milliseconds */
     int gather_ms;            /* -1: the server's default */
     bool cursors;             /* wants {"type":"cursor"} with each keep-alive */
     bool echo_protocol;       /* the client offered sluice.v1 */
 };
+
+enum { STREAM_FUTURE_MS = 60000 }; /* how far ahead of our clock `since` may lie */
 
 struct front_settings {
     const struct token_policy *policy;
@@ -46,6 +50,9 @@ int stream_request_read(const struct front_settings *settings, enum stream_kind 
                         enum token_fault *ret_fault);
 void stream_request_done(struct stream_request *request);
 
-/* May this token hold this filter? 0; -EPROTO: *refusal says which scope or limit is missing. */
+/* May this token hold this filter, wherever it comes from? All events by name take
+ * stream:firehose (deletions alone, which are ids only, stream:filter), all of a sample or
+ * partition stream:sample, the rest stream:filter; `lim.sample` bounds the first two.
+ * 0; -EPROTO: *refusal says not_permitted. */
 int stream_filter_permitted(const struct token *token, const struct sl_filter *filter,
                             struct http_refusal *refusal);

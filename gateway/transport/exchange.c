@@ -88,7 +88,8 @@ static int refuse(struct connection *connection, const struct http_request *http
     if (refusal->retry_after_s)
         buffer_append_format(&headers, "Retry-After: %u\r\n", refusal->retry_after_s);
     if (refusal->status == 426)
-        buffer_append_str(&headers, "Sec-WebSocket-Version: 13\r\n");
+        buffer_append_str(&headers, "Upgrade: websocket\r\nConnection: Upgrade\r\n"
+                                    "Sec-WebSocket-Version: 13\r\n");
     http_refusal_print(refusal, &body);
     r = headers.failed || body.failed
             ? -1

@@ -1,0 +1,468 @@
+#include "gateway/front/request.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "base/clock.h"
+#include "gateway/front/accept.h"
+#include "gateway/front/form.h"
+#include "src/id.h"
+
+/* --- what there is ------------------------------------------------------------------------- */
+
+enum parameter {
+    PARAMETER_ACCESS_TOKEN,
+    PARAMETER_CURSORS,
+    PARAMETER_DELIMITED,
+    PARAMETER_FOLLOW,
+    PARAMETER_GATHER_MS,
+    PARAMETER_LANGUAGE,
+    PARAMETER_LOCATIONS,
+    PARAMETER_PARTITION,
+    PARAMETER_PERCENT,
+    PARAMETER_RULE,
+    PARAMETER_SINCE,
+    PARAMETER_TRACK,
+    PARAMETER_TYPES,
+    PARAMETER_COUNT
+};
+
+static const char *const parameter_names[PARAMETER_COUNT] = {
+    [PARAMETER_ACCESS_TOKEN] = "access_token",
+    [PARAMETER_CURSORS] = "cursors",
+    [PARAMETER_DELIMITED] = "delimited",
+    [PARAMETER_FOLLOW] = "follow",
+    [PARAMETER_GATHER_MS] = "gather_ms",
+    [PARAMETER_LANGUAGE] = "language",
+    [PARAMETER_LOCATIONS] = "locations",
+    [PARAMETER_PARTITION] = "partition",
+    [PARAMETER_PERCENT] = "percent",
+    [PARAMETER_RULE] = "rule",
+    [PARAMETER_SINCE] = "since",
+    [PARAMETER_TRACK] = "track",
+    [PARAMETER_TYPES] = "types",
+};
+
+#define BIT(parameter) (1u << PARAMETER_##parameter)
+
+enum {
+    COMMON = BIT(ACCESS_TOKEN) | BIT(CURSORS) | BIT(DELIMITED) | BIT(GATHER_MS) | BIT(SINCE),
+    RESTRICTORS = BIT(LANGUAGE) | BIT(PARTITION) | BIT(PERCENT) | BIT(TYPES),
+    SELECTORS = BIT(FOLLOW) | BIT(LOCATIONS) | BIT(RULE) | BIT(TRACK)
+};
+
+#define INSUFFICIENT "Bearer error=\"insufficient_scope\""
+
+struct stream_row {
+    const char *path;
+    unsigned parameters;      /* BIT()s */
+    enum token_scope scope;   /* 0: as each subscription needs */
+    const char *insufficient; /* WWW-Authenticate when it is missing */
+};
+
+static const struct stream_row streams[] = {
+    [STREAM_FILTER] = {"/v1/stream/filter", COMMON | RESTRICTORS | SELECTORS, TOKEN_SCOPE_FILTER,
+                       INSUFFICIENT ", scope=\"stream:filter\""},
+    [STREAM_SAMPLE] = {"/v1/stream/sample", COMMON | RESTRICTORS, TOKEN_SCOPE_SAMPLE,
+                       INSUFFICIENT ", scope=\"stream:sample\""},
+    [STREAM_FIREHOSE] = {"/v1/stream/firehose", COMMON | RESTRICTORS, TOKEN_SCOPE_FIREHOSE,
+                         INSUFFICIENT ", scope=\"stream:firehose\""},
+    [STREAM_HOME] = {"/v1/stream/home", COMMON | BIT(TYPES), TOKEN_SCOPE_HOME,
+                     INSUFFICIENT ", scope=\"stream:home\""},
+    [STREAM_MANY] = {"/v1/stream", COMMON, 0, NULL},
+};
+
+bool stream_path(struct sl_slice path, enum stream_kind *ret_stream)
+{
+    for (size_t i = 0; i < sizeof(streams) / sizeof(streams[0]); i++) {
+        if (sl_slice_is(path, streams[i].path)) {
+            *ret_stream = (enum stream_kind)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- the wire format ----------------------------------------------------------------------- */
+
+/* Browsers end a WebSocket whose server chose none of the subprotocols they offered. */
+static int check_protocols(struct sl_slice protocols, bool *ret_echo, struct http_refusal *refusal)
+{
+    bool offers_any = false, offers_ours = false;
+
+    while (protocols.size > 0) {
+        struct sl_slice protocol = http_next_element(&protocols, ',');
+
+        offers_any = offers_any || protocol.size > 0;
+        offers_ours = offers_ours || sl_slice_is(protocol, "sluice.v1");
+    }
+    if (offers_any && !offers_ours)
+        return http_refuse(refusal, 400, "bad_protocol", NULL,
+                           "the subprotocol of this server is sluice.v1");
+    *ret_echo = offers_ours;
+    return 0;
+}
+
+static int check_form_type(const struct http_request *http, struct http_refusal *refusal)
+{
+    struct sl_slice rest = http->content_type;
+
+    if (http->body.size == 0)
+        return 0;
+    if (rest.size > 0 &&
+        http_token_is(http_next_element(&rest, ';'), "application/x-www-form-urlencoded"))
+        return 0;
+    return http_refuse(refusal, 415, "bad_content_type", NULL,
+                       "parameters in a body need Content-Type: application/x-www-form-urlencoded");
+}
+
+static int choose_wire(enum stream_kind stream, const struct http_request *http,
+                       struct stream_request *request, struct http_refusal *refusal)
+{
+    if (http->is_upgrade) {
+        request->wire = WIRE_WEBSOCKET;
+        return check_protocols(http->protocols, &request->echo_protocol, refusal);
+    }
+    if (stream == STREAM_MANY)
+        return http_refuse(refusal, 426, "upgrade_required", NULL,
+                           "this stream is for WebSockets only");
+    switch (accept_choose(http->accept)) {
+    case ACCEPT_NDJSON:
+        request->wire = WIRE_NDJSON;
+        break;
+    case ACCEPT_SSE:
+        request->wire = WIRE_SSE;
+        break;
+    case ACCEPT_NEITHER:
+        return http_refuse(refusal, 406, "not_acceptable", NULL,
+                           "streams are application/x-ndjson or text/event-stream");
+    }
+    return check_form_type(http, refusal);
+}
+
+/* --- who asks ------------------------------------------------------------------------------ */
+
+struct carried_token {
+    struct sl_slice jwt;
+    unsigned count; /* of tokens in the request */
+};
+
+static void carry(struct carried_token *token, struct sl_slice jwt)
+{
+    token->jwt = jwt;
+    token->count++;
+}
+
+static struct carried_token find_token(const struct http_request *http, struct sl_slice parameter)
+{
+    struct sl_slice authorization = http_trim(http->authorization);
+    struct sl_slice protocols = http->is_upgrade ? http->protocols : SL_SLICE_NONE;
+    struct carried_token token = {SL_SLICE_NONE, 0};
+    size_t scheme_size = sizeof("Bearer") - 1;
+
+    if (authorization.size > scheme_size && authorization.data[scheme_size] == ' ' &&
+        http_token_is(sl_slice(authorization.data, scheme_size), "Bearer"))
+        carry(&token, http_trim(sl_slice_from(authorization, scheme_size)));
+    if (parameter.data)
+        carry(&token, parameter);
+    while (protocols.size > 0) {
+        struct sl_slice protocol = http_next_element(&protocols, ',');
+
+        if (sl_slice_starts_with(protocol, SL_SLICE("bearer.")))
+            carry(&token, sl_slice_from(protocol, sizeof("bearer.") - 1));
+    }
+    return token;
+}
+
+/* One text for all causes: what is wrong with a token is for the log, not for who made it. */
+static int check_token(const struct front_settings *settings, const struct http_request *http,
+                       struct sl_slice parameter, uint64_t now_ms, struct token *ret_token,
+                       struct http_refusal *refusal, enum token_fault *ret_fault)
+{
+    struct carried_token carried = find_token(http, parameter);
+    enum token_fault fault;
+    int r;
+
+    if (carried.count > 1) {
+        r = http_refuse(refusal, 400, "too_many_tokens", NULL, "the request carries two tokens");
+        refusal->www_authenticate = "Bearer error=\"invalid_request\"";
+        return r;
+    }
+    if (carried.count == 0) {
+        r = http_refuse(refusal, 401, "no_token", NULL,
+                        "this needs a token: Authorization: Bearer");
+        refusal->www_authenticate = "Bearer";
+        return r;
+    }
+    fault = token_check(settings->policy, carried.jwt, now_ms, ret_token);
+    if (fault == TOKEN_OK)
+        return 0;
+    if (fault == TOKEN_NO_MEMORY)
+        return -ENOMEM;
+    *ret_fault = fault;
+    r = http_refuse(refusal, 401, "invalid_token", NULL, "the token is not valid");
+    refusal->www_authenticate = "Bearer error=\"invalid_token\"";
+    return r;
+}
+
+/* --- parameters ---------------------------------------------------------------------------- */
+
+/* Digits only, up to `max`. */
+static bool read_number(struct sl_slice text, uint32_t max, uint32_t *ret_number)
+{
+    uint64_t number = 0;
+
+    if (text.size == 0 || text.size > 10)
+        return false;
+    for (size_t i = 0; i < text.size; i++) {
+        if (text.data[i] < '0' || text.data[i] > '9')
+            return false;
+        number = number * 10 + (uint64_t)(text.data[i] - '0');
+    }
+    *ret_number = (uint32_t)number;
+    return number <= max;
+}
+
+/* NULL: good. */
+static const char *read_since(struct sl_slice text, uint64_t now_ms, struct stream_request *request)
+{
+    uint64_t value, time_ms;
+
+    if (sl_id_parse(text, &value) == 0) {
+        request->since = SINCE_ID;
+        time_ms = sl_id_time_ms(value);
+    } else if (clock_parse_rfc3339(text, &value) == 0) {
+        request->since = SINCE_TIME;
+        time_ms = value;
+    } else {
+        return "neither an event id nor an RFC 3339 time (where + is %2B)";
+    }
+    request->since_value = value;
+    return time_ms > now_ms + STREAM_FUTURE_MS ? "more than a minute in the future" : NULL;
+}
+
+/* Wins over `since`: a browser that comes back repeats the URL. It is never refused: that would end
+ * an EventSource for good. */
+static void read_last_event_id(struct sl_slice text, uint64_t now_ms,
+                               struct stream_request *request)
+{
+    uint64_t id;
+
+    if (text.size == 0)
+        return;
+    request->since = SINCE_UNUSABLE;
+    request->since_value = 0;
+    if (sl_id_parse(text, &id) == 0 && sl_id_time_ms(id) <= now_ms + STREAM_FUTURE_MS) {
+        request->since = SINCE_ID;
+        request->since_value = id;
+    }
+}
+
+static int check_known(enum stream_kind stream, const struct sl_slice *values,
+                       struct http_refusal *refusal)
+{
+    for (unsigned i = 0; i < PARAMETER_COUNT; i++) {
+        if (values[i].data && !(streams[stream].parameters & 1u << i))
+            return http_refuse(refusal, 400, "unknown_parameter", parameter_names[i],
+                               "this stream has no such parameter");
+    }
+    return 0;
+}
+
+/* The parameters of a request for any stream. */
+static int read_common(const struct front_settings *settings, const struct sl_slice *values,
+                       uint64_t now_ms, struct stream_request *request,
+                       struct http_refusal *refusal)
+{
+    struct sl_slice since = values[PARAMETER_SINCE];
+    struct sl_slice cursors = values[PARAMETER_CURSORS];
+    struct sl_slice delimited = values[PARAMETER_DELIMITED];
+    struct sl_slice gather_ms = values[PARAMETER_GATHER_MS];
+    uint32_t number;
+
+    if (cursors.data && !sl_slice_is(cursors, "true") && !sl_slice_is(cursors, "false"))
+        return http_refuse(refusal, 400, "bad_cursors", "cursors", "neither true nor false");
+    request->cursors = sl_slice_is(cursors, "true");
+    if (delimited.data) {
+        if (!sl_slice_is(delimited, "length"))
+            return http_refuse(refusal, 400, "bad_delimited", "delimited",
+                               "the only way to delimit is length");
+        if (request->wire != WIRE_NDJSON)
+            return http_refuse(refusal, 400, "bad_delimited", "delimited",
+                               "only application/x-ndjson can be delimited");
+        request->wire = WIRE_DELIMITED;
+    }
+    if (gather_ms.data) {
+        if (!read_number(gather_ms, settings->max_gather_ms, &number))
+            return http_refuse(refusal, 400, "bad_gather_ms", "gather_ms",
+                               "not a number of milliseconds from 0 to %" PRIu32,
+                               settings->max_gather_ms);
+        request->gather_ms = (int)number;
+    }
+    if (since.data) {
+        const char *fault = read_since(since, now_ms, request);
+
+        if (fault)
+            return http_refuse(refusal, 400, "bad_since", "since", "%s", fault);
+    }
+    return 0;
+}
+
+/* Home has a filter for as long as it takes to read `types`. */
+static int read_filter(const struct sl_slice *values, struct stream_request *request,
+                       struct http_refusal *refusal)
+{
+    enum stream_kind stream = request->stream;
+    struct sl_slice percent = values[PARAMETER_PERCENT];
+    struct sl_filter_text text = {
+        .track = values[PARAMETER_TRACK],
+        .follow = values[PARAMETER_FOLLOW],
+        .locations = values[PARAMETER_LOCATIONS],
+        .rule = values[PARAMETER_RULE],
+        .firehose = stream == STREAM_FIREHOSE || stream == STREAM_HOME,
+        .language = values[PARAMETER_LANGUAGE],
+        .sample = stream == STREAM_SAMPLE && !percent.data ? SL_SLICE("1") : percent,
+        .partition = values[PARAMETER_PARTITION],
+        .types = values[PARAMETER_TYPES],
+    };
+    struct sl_filter_error error;
+    int r;
+
+    if (stream == STREAM_MANY)
+        return 0;
+    r = sl_filter_new(&text, &request->token.limits, &request->filter, &error);
+    if (r == -EINVAL)
+        return http_refuse(refusal, error.status, error.code,
+                           error.param && strcmp(error.param, "sample") == 0 ? "percent"
+                                                                             : error.param,
+                           "%s", error.message);
+    if (r < 0)
+        return r;
+    request->types = sl_filter_types(request->filter);
+    if (stream == STREAM_HOME) {
+        sl_filter_unref(request->filter);
+        request->filter = NULL;
+    }
+    return 0;
+}
+
+/* --- scope --------------------------------------------------------------------------------- */
+
+static bool is_deletions_only(unsigned types)
+{
+    return types == 1u << SL_SUBJECT_DELETE;
+}
+
+int stream_filter_permitted(const struct token *token, const struct sl_filter *filter,
+                            struct http_refusal *refusal)
+{
+    unsigned kinds = sl_filter_kinds(filter);
+    bool is_selective = !(kinds & SL_FILTER_FIREHOSE) && (kinds & SL_FILTER_SELECTIVE);
+    bool is_permitted;
+    int r;
+
+    if (is_selective)
+        is_permitted = token->scopes & TOKEN_SCOPE_FILTER;
+    else if (!(kinds & SL_FILTER_FIREHOSE))
+        is_permitted = (token->scopes & TOKEN_SCOPE_SAMPLE) &&
+                       sl_filter_sample_ppm(filter) <= token->limits.sample_ppm;
+    else if (is_deletions_only(sl_filter_types(filter)))
+        is_permitted = token->scopes & (TOKEN_SCOPE_FIREHOSE | TOKEN_SCOPE_FILTER);
+    else
+        is_permitted = (token->scopes & TOKEN_SCOPE_FIREHOSE) &&
+                       sl_filter_sample_ppm(filter) <= token->limits.sample_ppm;
+    if (is_permitted)
+        return 0;
+    r = http_refuse(refusal, 403, "not_permitted", NULL, "this token does not permit it");
+    refusal->www_authenticate = INSUFFICIENT;
+    return r;
+}
+
+static int check_scope(const struct stream_request *request, struct http_refusal *refusal)
+{
+    const struct stream_row *row = &streams[request->stream];
+    unsigned enough = row->scope;
+    int r;
+
+    if (request->stream == STREAM_FIREHOSE && is_deletions_only(request->types))
+        enough |= TOKEN_SCOPE_FILTER;
+    if (enough && !(request->token.scopes & enough)) {
+        r = http_refuse(refusal, 403, "insufficient_scope", NULL,
+                        "the token's scope does not cover this stream");
+        refusal->www_authenticate = row->insufficient;
+        return r;
+    }
+    if (request->stream == STREAM_HOME && !request->token.subject[0]) {
+        r = http_refuse(refusal, 403, "no_subject", NULL,
+                        "the token has no sub: whose home stream?");
+        refusal->www_authenticate = row->insufficient;
+        return r;
+    }
+    return request->filter ? stream_filter_permitted(&request->token, request->filter, refusal) : 0;
+}
+
+/* --- all of it ----------------------------------------------------------------------------- */
+
+static int understand(const struct front_settings *settings, const struct http_request *http,
+                      uint64_t now_ms, struct form *form, struct stream_request *request,
+                      struct http_refusal *refusal, enum token_fault *ret_fault)
+{
+    const struct sl_slice texts[] = {http->query, http->body};
+    struct http_refusal form_refusal;
+    int form_r, r;
+
+    form_r = form_read(form, texts, http->method == HTTP_POST ? 2 : 1, &form_refusal);
+    if (form_r == -ENOMEM)
+        return form_r;
+    if (form_r < 0 && strcmp(form_refusal.param, "access_token") == 0) {
+        *refusal = form_refusal;
+        return form_r;
+    }
+    r = check_token(settings, http, form->values[PARAMETER_ACCESS_TOKEN], now_ms, &request->token,
+                    refusal, ret_fault);
+    if (r < 0)
+        return r;
+    if (form_r < 0) {
+        *refusal = form_refusal;
+        return form_r;
+    }
+    r = check_known(request->stream, form->values, refusal);
+    if (r == 0)
+        r = read_common(settings, form->values, now_ms, request, refusal);
+    if (r == 0)
+        r = read_filter(form->values, request, refusal);
+    if (r == 0)
+        r = check_scope(request, refusal);
+    if (r == 0)
+        read_last_event_id(http_trim(http->last_event_id), now_ms, request);
+    return r;
+}
+
+int stream_request_read(const struct front_settings *settings, enum stream_kind stream,
+                        const struct http_request *http, uint64_t now_ms,
+                        struct stream_request *ret_request, struct http_refusal *refusal,
+                        enum token_fault *ret_fault)
+{
+    struct stream_request request = {.stream = stream, .since = SINCE_NOW, .gather_ms = -1};
+    struct sl_slice values[PARAMETER_COUNT];
+    struct form form = {parameter_names, PARAMETER_COUNT, values, NULL};
+    int r;
+
+    *ret_fault = TOKEN_OK;
+    r = choose_wire(stream, http, &request, refusal);
+    if (r == 0)
+        r = understand(settings, http, now_ms, &form, &request, refusal, ret_fault);
+    form_done(&form);
+    if (r < 0) {
+        stream_request_done(&request);
+        return r;
+    }
+    *ret_request = request;
+    return 0;
+}
+
+void stream_request_done(struct stream_request *request)
+{
+    sl_filter_unref(request->filter);
+    request->filter = NULL;
+}
