@@ -36,13 +36,17 @@ enum {
 
 static const uint32_t code_point_mask = 0xFFFFFF; /* of a point; its combining class is above */
 
-/* A code point that changes with what stands before it, or one that vanishes. */
-static bool continues_segment(uint16_t value)
+static inline bool vanishes(uint16_t value)
+{
+    return value >= SL_UNICODE_RECORDS && sl_unicode_record(value)->size == 0;
+}
+
+/* Does it change with what stands before it? Or vanish, which does not end a segment either. */
+static inline bool continues_segment(uint16_t value)
 {
     if (value < SL_UNICODE_RECORDS)
         return value >= SL_UNICODE_MARK;
-    return sl_unicode_record(value)->size == 0 ||
-           (sl_unicode_record(value)->info & SL_UNICODE_MELTING);
+    return vanishes(value) || (sl_unicode_record(value)->info & SL_UNICODE_MELTING);
 }
 
 static const unsigned char *segment_end(const unsigned char *at, const unsigned char *end)
@@ -68,7 +72,7 @@ static size_t map_segment(const unsigned char *at, const unsigned char *end, uin
         value = sl_unicode_value(sl_utf8_decode(at, &size));
         at += size;
         mapped_end = at;
-        if (value >= SL_UNICODE_RECORDS) {
+        if (value >= SL_UNICODE_RECORDS) { /* of those that vanish nothing is mapped */
             mapped = sl_unicode_pool + sl_unicode_record(value)->offset;
             mapped_end = mapped + sl_unicode_record(value)->size;
         }
@@ -200,7 +204,7 @@ static size_t fold_ascii(const unsigned char *at, size_t size, char *out)
     return done;
 }
 
-static inline void copy_code_point(char *out, const unsigned char *at, unsigned size)
+static inline size_t copy_code_point(char *out, const unsigned char *at, unsigned size)
 {
     out[0] = (char)at[0];
     out[1] = (char)at[1];
@@ -208,6 +212,7 @@ static inline void copy_code_point(char *out, const unsigned char *at, unsigned 
         out[2] = (char)at[2];
     if (size > 3)
         out[3] = (char)at[3];
+    return size;
 }
 
 /* There is always room for as many bytes as are left of the text; what grows makes more. */
@@ -220,15 +225,15 @@ static int normalise(const unsigned char *at, const unsigned char *end, struct b
     if (!buffer_reserve(normal, (size_t)(end - at)))
         return -ENOMEM;
     while (at < end) {
-        const struct sl_unicode_record *record;
+        char *out = normal->data + normal->size;
+        size_t written = 0;
         uint16_t value;
         unsigned size;
 
         if (*at < 0x80) {
-            size_t folded = fold_ascii(at, (size_t)(end - at), normal->data + normal->size);
-
-            at += folded;
-            normal->size += folded;
+            written = fold_ascii(at, (size_t)(end - at), out);
+            at += written;
+            normal->size += written;
             base = at - 1;
             base_size = normal->size - 1;
             calm = true;
@@ -237,44 +242,32 @@ static int normalise(const unsigned char *at, const unsigned char *end, struct b
 
         value = sl_unicode_value(sl_utf8_decode(at, &size));
         if (value < SL_UNICODE_MARK) {
-            bool assigned = value < SL_UNICODE_UNASSIGNED;
-
-            copy_code_point(normal->data + normal->size, at, size);
-            base = assigned ? at : at + size;
-            base_size = assigned ? normal->size : normal->size + size;
+            written = copy_code_point(out, at, size);
+            base = value < SL_UNICODE_UNASSIGNED ? at : at + size;
+            base_size = normal->size + (size_t)(base - at);
             calm = true;
-            normal->size += size;
-            at += size;
-            continue;
-        }
-        if (value < SL_UNICODE_FLAGGED && calm) {
-            copy_code_point(normal->data + normal->size, at, size);
+        } else if (value < SL_UNICODE_FLAGGED && calm) {
+            written = copy_code_point(out, at, size);
             calm = false;
-            normal->size += size;
-            at += size;
-            continue;
-        }
-        if (!continues_segment(value)) {
-            record = sl_unicode_record(value);
+        } else if (!continues_segment(value)) {
+            const struct sl_unicode_record *record = sl_unicode_record(value);
+
             if (record->size > size && !buffer_reserve(normal, (size_t)(end - at) + record->size))
                 return -ENOMEM;
+            written = record->size;
+            memcpy(normal->data + normal->size, sl_unicode_pool + record->offset, written);
             base = at;
             base_size = normal->size;
             calm = !(record->info & SL_UNICODE_OPEN);
-            memcpy(normal->data + normal->size, sl_unicode_pool + record->offset, record->size);
-            normal->size += record->size;
-            at += size;
+        } else if (!vanishes(value)) {
+            at = segment_end(at, end);
+            normal->size = base_size;
+            if (append_segment(base, at, normal) < 0 || !buffer_reserve(normal, (size_t)(end - at)))
+                return -ENOMEM;
             continue;
         }
-        if (value >= SL_UNICODE_RECORDS && sl_unicode_record(value)->size == 0) {
-            at += size;
-            continue;
-        }
-
-        at = segment_end(at, end);
-        normal->size = base_size;
-        if (append_segment(base, at, normal) < 0 || !buffer_reserve(normal, (size_t)(end - at)))
-            return -ENOMEM;
+        normal->size += written;
+        at += size;
     }
     return 0;
 }

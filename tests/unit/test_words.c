@@ -134,6 +134,21 @@ static void test_long_runs_of_marks_are_put_in_order(void **state)
     buffer_done(&reference);
 }
 
+/* ICU alone would take minutes for this, and the test be stopped. */
+static void test_a_megabyte_of_marks_in_the_wrong_order_is_no_trouble(void **state)
+{
+    struct buffer text = BUFFER_INIT, normal = BUFFER_INIT;
+
+    (void)state;
+    while (text.size < 2u << 20)
+        buffer_append_str(&text, "\u0302\u0323");
+    assert_int_equal(sl_normalise(buffer_slice(&text), &normal), 0);
+    assert_int_equal(normal.size, text.size);
+    assert_memory_equal(normal.data, "\u0323\u0323\u0323", 6);
+    buffer_done(&text);
+    buffer_done(&normal);
+}
+
 static void test_tokens_are_words_and_single_unspaced_letters(void **state)
 {
     (void)state;
@@ -597,6 +612,7 @@ int main(void)
         cmocka_unit_test(test_marks_move_and_melt_as_in_nfc),
         cmocka_unit_test(test_what_came_after_unicode_15_stays_as_it_is),
         cmocka_unit_test(test_long_runs_of_marks_are_put_in_order),
+        cmocka_unit_test(test_a_megabyte_of_marks_in_the_wrong_order_is_no_trouble),
         cmocka_unit_test(test_tokens_are_words_and_single_unspaced_letters),
         cmocka_unit_test(test_urls_are_cut_out_and_leave_a_barrier),
         cmocka_unit_test(test_urls_are_found_as_section_3_says),
