@@ -43,9 +43,10 @@ def test_bad_value_names_its_option(tmp_path, option, value):
 
 
 def test_unknown_options_name_themselves():
-    for arguments in (["--wrong"], ["--listen"], ["extra"], ["--workers=2", "--worker", "2"]):
+    for arguments, named in ((["--wrong"], "--wrong"), (["--listen"], "--listen"),
+                             (["extra"], '"extra"'), (["--workers=2", "--worker", "2"], '"--worker"')):
         done = run(*arguments)
-        assert arguments[-1].lstrip("-").split("=")[0] in done.stderr
+        assert named in done.stderr
 
 
 def test_help():
