@@ -20,6 +20,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "gateway/front/admission.h"
 #include "gateway/ops/backoff.h"
 #include "gateway/ops/process_usage.h"
 #include "src/redis_address.h"
@@ -91,6 +92,7 @@ static int run_worker(struct supervisor *supervisor, unsigned index, int ready_f
         .config = settings->config,
         .redis_url = redis_url(supervisor),
         .board = settings->board,
+        .admission = settings->admission,
         .worker = index,
         .listener = settings->listeners[index],
         .ready_fd = ready_fd,
@@ -303,6 +305,9 @@ static void note_end(struct supervisor *supervisor, struct worker *worker, uint6
     close_fd(&worker->ready_pipe);
     worker->state = STATE_DOWN;
     metrics_slot_reset_gauges(slot_of(supervisor, worker));
+    if (supervisor->settings->admission)
+        admission_forget_worker(supervisor->settings->admission,
+                                (unsigned)(worker - supervisor->workers));
     judge_end(supervisor, worker, &how, now_ms);
 }
 
