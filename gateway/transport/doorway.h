@@ -9,7 +9,7 @@
  *   - `Upgrade` to anything but a WebSocket is ignored, as RFC 9110 allows;
  *   - `;` in a query is data, not a separator;
  *   - a token in Sec-WebSocket-Protocol, which libwebsockets reads into 128 bytes, travels on in
- *     a header of our own.
+ *     a header of our own, and foreign subprotocols are not chosen instead of hung up on.
  *
  * Connections over TLS, and later requests on the same connection, go straight to libwebsockets. */
 #pragma once
@@ -20,7 +20,7 @@
 
 #include "gateway/ops/metrics.h"
 
-/* The header in which the doorway passes the `bearer.` subprotocol on; refused from outside. */
+/* The header in which the doorway passes the `bearer.` subprotocol on; from outside it is dropped. */
 #define DOORWAY_TOKEN_HEADER "x-sluice-protocol-token:"
 
 struct doorway;

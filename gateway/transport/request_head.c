@@ -6,6 +6,8 @@
 
 #include "gateway/transport/doorway.h"
 
+#define TOKEN_PREFIX "bearer."
+
 enum { MAX_PARAMETERS = 64 };
 
 size_t request_head_end(struct sl_slice bytes)
@@ -73,7 +75,7 @@ static bool is_hex(char c)
 static int rewrite_target(struct sl_slice target, struct buffer *head, struct http_refusal *refusal)
 {
     bool in_query = false;
-    unsigned parameters = 0;
+    unsigned parameters = 1;
 
     if (target.size == 0 || target.data[0] != '/')
         return refuse(refusal, "the request target must begin with /");
@@ -157,7 +159,8 @@ static int check_content_length(struct sl_slice value, size_t max_body_bytes,
     return 0;
 }
 
-/* The offered subprotocols, but the token, which goes into a header of its own. */
+/* Of the offered subprotocols, ours and the token, which goes into a header of its own; at a
+ * foreign one libwebsockets would hang up. A second token stays: the front refuses two. */
 static void rewrite_protocols(struct sl_slice list, struct buffer *head)
 {
     struct sl_slice token = SL_SLICE_NONE;
@@ -166,14 +169,15 @@ static void rewrite_protocols(struct sl_slice list, struct buffer *head)
 
     while (rest.size > 0) {
         struct sl_slice protocol = trim(cut(&rest, ','));
+        bool is_token = sl_slice_starts_with(protocol, SL_SLICE(TOKEN_PREFIX));
 
-        if (sl_slice_starts_with(protocol, SL_SLICE("bearer.")) && !token.data) {
-            token = sl_slice_from(protocol, strlen("bearer."));
-            continue;
+        if (is_token && !token.data) {
+            token = sl_slice_from(protocol, strlen(TOKEN_PREFIX));
+        } else if (is_token || sl_slice_is(protocol, "sluice.v1")) {
+            buffer_append_str(head, separator);
+            buffer_append_slice(head, protocol);
+            separator = ", ";
         }
-        buffer_append_str(head, separator);
-        buffer_append_slice(head, protocol);
-        separator = ", ";
     }
     if (strcmp(separator, ", ") == 0)
         buffer_append_str(head, "\r\n");
@@ -183,6 +187,7 @@ static void rewrite_protocols(struct sl_slice list, struct buffer *head)
 
 struct header_state {
     size_t max_body_bytes;
+    bool has_host;
     bool has_length;
     bool has_protocols;
     struct request_head *facts;
@@ -211,11 +216,17 @@ static int rewrite_header(struct sl_slice line, struct header_state *state, stru
         if (r < 0)
             return r;
     }
-    if (name_is(name, "expect")) {
-        state->facts->expects_continue = name_is(value, "100-continue");
+    if (name_is(name, "host")) {
+        if (state->has_host)
+            return refuse(refusal, "Host is given twice");
+        state->has_host = true;
+    }
+    if (name_is(name, "expect")) { /* which HTTP/1.0 does not know, RFC 9110 section 10.1.1 */
+        state->facts->expects_continue =
+            !state->facts->is_http_1_0 && name_is(value, "100-continue");
         return 0;
     }
-    if (name_is(name, "upgrade") && !name_is(value, "websocket"))
+    if (name_is(name, "upgrade") && (state->facts->is_http_1_0 || !name_is(value, "websocket")))
         return 0;
     if (name_is(name, "http2-settings") || name_is(name, "x-sluice-protocol-token"))
         return 0;
@@ -249,12 +260,14 @@ int request_head_rewrite(struct sl_slice head, size_t max_body_bytes, struct buf
                      : rewrite_header(line, &state, ret_head, refusal);
         is_first = false;
     }
+    if (r < 0)
+        return r;
+    if (!state.has_host && !ret_facts->is_http_1_0)
+        return refuse(refusal, "Host is missing");
     /* libwebsockets would wait for the body of a PUT without a length. */
     if (!state.has_length && (sl_slice_starts_with(head, SL_SLICE("PUT ")) ||
                               sl_slice_starts_with(head, SL_SLICE("PATCH "))))
         buffer_append_str(ret_head, "Content-Length: 0\r\n");
     buffer_append_str(ret_head, "\r\n");
-    if (r == 0 && ret_head->failed)
-        return -ENOMEM;
-    return r;
+    return ret_head->failed ? -ENOMEM : 0;
 }

@@ -20,6 +20,12 @@ struct event *event_of(uint64_t id, const char *json)
     return event;
 }
 
+/* The id in the JSON of an event: that of one from outside of the log is its producer's own. */
+static uint64_t number_of(uint64_t id)
+{
+    return id ? id : 1;
+}
+
 struct event *event_post(uint64_t id, const char *user, const char *text)
 {
     struct buffer json = BUFFER_INIT;
@@ -28,7 +34,7 @@ struct event *event_post(uint64_t id, const char *user, const char *text)
     buffer_append_format(&json,
                          "{\"id\":\"%" PRIu64 "\",\"type\":\"post\",\"post\":{\"id\":\"%" PRIu64
                          "\",\"user\":{\"id\":\"%s\"},\"text\":\"%s\"}}",
-                         id, id, user, text);
+                         number_of(id), number_of(id), user, text);
     event = event_of(id, buffer_str(&json));
     buffer_done(&json);
     return event;
@@ -42,7 +48,7 @@ struct event *event_graph(uint64_t id, const char *kind, const char *user, const
     buffer_append_format(&json,
                          "{\"id\":\"%" PRIu64 "\",\"type\":\"%s\",\"user\":{\"id\":\"%s\"},"
                          "\"target\":{\"id\":\"%s\"}}",
-                         id, kind, user, target);
+                         number_of(id), kind, user, target);
     event = event_of(id, buffer_str(&json));
     buffer_done(&json);
     return event;
