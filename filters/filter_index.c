@@ -42,7 +42,7 @@ static void entry_done(struct sl_entry *entry)
 {
     if (entry->key_count != 1)
         mem_free(entry->keys.many);
-    if (entry->subscription_capacity > 0)
+    if (entry->subscription_count > 1)
         mem_free(entry->subscriptions.many);
     sl_filter_unref(entry->filter);
     entry->filter = NULL;
@@ -197,6 +197,15 @@ static size_t entry_heap_bytes(const struct sl_entry *entry)
     return bytes;
 }
 
+static struct sl_entry_key entry_key(const struct sl_filter_key *chosen)
+{
+    return (struct sl_entry_key){
+        .key = chosen->key,
+        .condition = chosen->condition & INT32_MAX,
+        .is_cell = chosen->is_cell,
+    };
+}
+
 /* Chooses the keys of a new entry and makes room for them. */
 static int choose_keys(struct sl_filter_index *index, struct sl_entry *entry)
 {
@@ -218,11 +227,7 @@ static int choose_keys(struct sl_filter_index *index, struct sl_entry *entry)
     }
     entry->key_count = count;
     for (uint32_t i = 0; i < count; i++)
-        keys_of(entry)[i] = (struct sl_entry_key){
-            .key = chosen[i].key,
-            .condition = chosen[i].condition & INT32_MAX,
-            .is_cell = chosen[i].is_cell,
-        };
+        keys_of(entry)[i] = entry_key(&chosen[i]);
     return 0;
 }
 
@@ -237,6 +242,7 @@ static int add_entry(struct sl_filter_index *index, struct sl_filter *filter, ui
     if (!entry)
         return -ENOMEM;
     entry->filter = sl_filter_ref(filter);
+    entry->patience = SL_FIRST_PATIENCE;
     r = choose_keys(index, entry);
     if (r < 0)
         goto fail;
@@ -271,42 +277,99 @@ static void remove_entry(struct sl_filter_index *index, struct sl_entry *entry, 
     sl_slab_remove(&index->entries, number);
 }
 
+/* The one key that is best for an alternative now. false: it takes several, or there is no memory.
+ */
+static bool choose_key(struct sl_filter_index *index, const struct sl_entry *entry,
+                       uint32_t condition, struct sl_entry_key *ret_key)
+{
+    struct sl_filter_view view = sl_filter_view(entry->filter);
+
+    buffer_clear(&index->new_keys);
+    if (sl_alternative_keys(&index->keys, &view, condition, &index->new_keys) < 0 ||
+        index->new_keys.size != sizeof(struct sl_filter_key))
+        return false;
+    *ret_key = entry_key((const struct sl_filter_key *)(const void *)index->new_keys.data);
+    return true;
+}
+
+/* Is the alternative filed under this key alone? */
+static bool is_only_key(const struct sl_entry *entry, uint32_t ordinal)
+{
+    const struct sl_entry_key *keys = sl_entry_keys(entry);
+
+    return (ordinal == 0 || keys[ordinal - 1].condition != keys[ordinal].condition) &&
+           (ordinal + 1 == entry->key_count ||
+            keys[ordinal + 1].condition != keys[ordinal].condition);
+}
+
+void sl_filter_index_refile(struct sl_filter_index *index, struct sl_posting posting)
+{
+    struct sl_entry *entry = sl_entry_at(index, posting.entry);
+    struct sl_entry_key *key = &keys_of(entry)[posting.ordinal], better;
+
+    if (!is_only_key(entry, posting.ordinal) || !choose_key(index, entry, key->condition, &better))
+        return;
+    if (sl_key_cost(&index->keys, better.key, better.is_cell) >=
+        sl_key_cost(&index->keys, key->key, key->is_cell) / 2)
+        return;
+    if (add_posting(index, &better, posting) < 0)
+        return;
+    remove_posting(index, key);
+    *key = better;
+}
+
 /* --- subscriptions ------------------------------------------------------------------------ */
 
 static uint32_t *subscriptions_of(struct sl_entry *entry)
 {
-    return entry->subscription_capacity == 0 ? &entry->subscriptions.one
-                                             : entry->subscriptions.many;
+    return entry->subscription_count == 1 ? &entry->subscriptions.one : entry->subscriptions.many;
 }
 
-static int make_room_for_subscription(struct sl_entry *entry)
+/* At least so many fit where `count` subscriptions are kept. */
+static uint32_t room_for(uint32_t count)
 {
-    uint32_t capacity = entry->subscription_capacity;
-    uint32_t *many;
+    if (count <= 1)
+        return 1;
+    return count <= 4 ? 4 : UINT32_C(1) << (32 - __builtin_clz(count - 1));
+}
 
-    if (entry->subscription_count < (capacity ? capacity : 1))
-        return 0;
-    capacity = capacity ? capacity * 2 : 4;
-    many = mem_realloc(entry->subscription_capacity ? entry->subscriptions.many : NULL,
-                       mem_array_size(capacity, sizeof(*many)));
-    if (!many)
-        return -ENOMEM;
-    if (entry->subscription_capacity == 0)
-        many[0] = entry->subscriptions.one;
-    entry->subscriptions.many = many;
-    entry->subscription_capacity = capacity;
+static int add_to_entry(struct sl_entry *entry, uint32_t subscription)
+{
+    uint32_t count = entry->subscription_count;
+
+    if (count == 0) {
+        entry->subscriptions.one = subscription;
+    } else {
+        uint32_t *many = count == 1 ? NULL : entry->subscriptions.many;
+
+        if (count == room_for(count)) {
+            many = mem_realloc(many, room_for(count + 1) * sizeof(*many));
+            if (!many)
+                return -ENOMEM;
+        }
+        if (count == 1)
+            many[0] = entry->subscriptions.one;
+        many[count] = subscription;
+        entry->subscriptions.many = many;
+    }
+    entry->subscription_count++;
     return 0;
 }
 
+/* The last one takes the place of the one that goes. */
 static void remove_from_entry(struct sl_filter_index *index, struct sl_entry *entry,
                               uint32_t position)
 {
     uint32_t *subscriptions = subscriptions_of(entry);
-    uint32_t last = subscriptions[--entry->subscription_count];
+    uint32_t last = subscriptions[entry->subscription_count - 1];
     struct sl_subscription *moved = sl_slab_at(&index->subscriptions, last);
 
     subscriptions[position] = last;
     moved->position = position;
+    if (--entry->subscription_count == 1) {
+        entry->subscriptions.one = subscriptions[0];
+        mem_free(subscriptions);
+    }
 }
 
 int sl_filter_index_add(struct sl_filter_index *index, struct sl_filter *filter,
@@ -315,24 +378,21 @@ int sl_filter_index_add(struct sl_filter_index *index, struct sl_filter *filter,
     uint64_t identity = identity_of(index, filter);
     uint32_t number = find_equal(index, filter, identity);
     struct sl_subscription *subscription;
-    struct sl_entry *entry;
     uint32_t subscription_number;
     int r;
 
     subscription = sl_slab_add(&index->subscriptions, &subscription_number);
     if (!subscription)
         return -ENOMEM;
-    if (number == SL_ENTRY_NONE)
-        r = add_entry(index, filter, identity, &number);
-    else
-        r = make_room_for_subscription(sl_entry_at(index, number));
+    r = number == SL_ENTRY_NONE ? add_entry(index, filter, identity, &number) : 0;
+    if (r == 0)
+        r = add_to_entry(sl_entry_at(index, number), subscription_number);
     if (r < 0) {
         sl_slab_remove(&index->subscriptions, subscription_number);
         return r;
     }
-    entry = sl_entry_at(index, number);
-    *subscription = (struct sl_subscription){number, entry->subscription_count};
-    subscriptions_of(entry)[entry->subscription_count++] = subscription_number;
+    *subscription =
+        (struct sl_subscription){number, sl_entry_at(index, number)->subscription_count - 1};
     *ret_subscription = subscription_number;
     return 0;
 }

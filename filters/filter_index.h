@@ -1,9 +1,8 @@
 /* filters/filter_index.h - which of a million standing filters does this event match?
  *
- *     words = sl_words_new(seed);  index = sl_filter_index_new(seed);  matches = sl_match_set_new();
- *     sl_filter_index_add(index, filter, &subscription);
- *     sl_words_read(words, &subject);
- *     sl_filter_index_match(index, &subject, words, matches);
+ *     words = sl_words_new(seed);  index = sl_filter_index_new(seed);  matches =
+ * sl_match_set_new(); sl_filter_index_add(index, filter, &subscription); sl_words_read(words,
+ * &subject); sl_filter_index_match(index, &subject, words, matches);
  *
  * The cost of a match follows the text and the number of matches, not the number of filters.
  * Adding and removing happen in place, between any two events. Equal filters share one entry.

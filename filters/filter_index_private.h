@@ -10,7 +10,11 @@
 
 #define SL_ENTRY_NONE UINT32_MAX
 
-/* One posting of an entry: where it stands, and what it stands for. */
+/* Filing anew costs about as much as looking at so many entries in vain. */
+enum { SL_FIRST_PATIENCE = 4 };
+
+/* One posting of an entry: where it stands, and what it stands for. Those of one alternative are
+ * neighbours. */
 struct sl_entry_key {
     uint64_t key;            /* or a cell of the grid */
     uint32_t position;       /* among the postings of the key */
@@ -27,10 +31,12 @@ struct sl_entry {
         struct sl_entry_key *many;
     } keys;
     union {
-        uint32_t one; /* if subscription_capacity is 0 */
+        uint32_t one; /* if subscription_count is 1 */
         uint32_t *many;
     } subscriptions;
-    uint32_t subscription_count, subscription_capacity;
+    uint32_t subscription_count;
+    uint16_t misses;   /* times it was looked at in vain since it was last filed anew */
+    uint16_t patience; /* misses until that is tried again */
     uint32_t previous_delete, next_delete; /* a ring without end of all that take deletes */
 };
 
@@ -48,7 +54,7 @@ struct sl_filter_index {
     uint32_t epoch;        /* counts matches */
     uint64_t candidates;
     size_t heap_bytes;               /* filters, and the arrays of entries */
-    struct buffer new_keys;          /* scratch of add: struct sl_filter_key */
+    struct buffer new_keys;          /* scratch of add and refile: struct sl_filter_key */
     struct buffer event_keys, cells; /* scratch of match: uint64_t */
     struct buffer found, seen;       /* scratch of match, see there */
 };
@@ -65,6 +71,9 @@ static inline const struct sl_entry_key *sl_entry_keys(const struct sl_entry *en
 
 static inline const uint32_t *sl_entry_subscriptions(const struct sl_entry *entry)
 {
-    return entry->subscription_capacity == 0 ? &entry->subscriptions.one
-                                             : entry->subscriptions.many;
+    return entry->subscription_count == 1 ? &entry->subscriptions.one : entry->subscriptions.many;
 }
+
+/* Files the alternative that `posting` stands for under a key that is seen less often, if there is
+ * one now. For an entry that is looked at in vain. Never fails: then all stays as it is. */
+void sl_filter_index_refile(struct sl_filter_index *index, struct sl_posting posting);

@@ -5,8 +5,10 @@
  * one of two. So: an atom gives its own key (a keyword of several words its rarest pair of
  * neighbours), ANY what all of its parts give, ALL what its rarest part gives, NOT nothing.
  *
- * The cost of a key is how often it has lately been seen in events, plus how many are filed under
- * it already: while no event has been seen, that keeps favourite words from collecting all. */
+ * The cost of a key is how often it has lately been seen in events, which is how often what is
+ * filed there will be looked at. Among keys that are equal in this, as all are before the first
+ * event, the one with fewer filters comes first, so that favourite words do not collect them all,
+ * and then the longer one. */
 #include "filters/index_keys.h"
 
 #include <assert.h>
@@ -21,15 +23,16 @@ struct chooser {
     struct buffer *keys;
 };
 
-/* Among keys of equal count, longer words and what is no cell of the map come first. */
-enum { TIE_MAX = 255 };
+enum { SEEN = 1 << 20, FILED = 1 << 8, FILED_MAX = SEEN / FILED - 1, SIZE_MAX_TIE = FILED - 1 };
 
 static uint64_t cost_of(const struct chooser *chooser, uint64_t key, const struct sl_postings *in,
                         size_t size)
 {
-    uint64_t count = sl_rarity_count(&chooser->index->rarity, key) + sl_postings_count(in, key);
+    uint64_t seen = sl_rarity_count(&chooser->index->rarity, key);
+    uint64_t filed = sl_postings_count(in, key);
 
-    return count * (TIE_MAX + 1) + (size < TIE_MAX ? TIE_MAX - size : 0);
+    return seen * SEEN + (filed < FILED_MAX ? filed : FILED_MAX) * FILED +
+           (size < SIZE_MAX_TIE ? SIZE_MAX_TIE - size : 0);
 }
 
 static void push(struct chooser *chooser, uint64_t key, bool is_cell)
@@ -307,21 +310,46 @@ static uint64_t add_condition(struct chooser *chooser, const struct sl_condition
     return NO_KEY;
 }
 
+/* Adds the keys of one alternative. */
+static void choose(struct chooser *chooser, const struct sl_condition *alternative)
+{
+    uint64_t cost;
+
+    chooser->condition = (uint32_t)(alternative->whole.data - chooser->view->condition.data);
+    cost = add_condition(chooser, alternative);
+    assert(cost != NO_KEY); /* a rule without an anchor is refused */
+    (void)cost;
+}
+
 int sl_filter_keys(const struct sl_index_keys *index, const struct sl_filter_view *view,
                    struct buffer *ret_keys)
 {
     struct chooser chooser = {.index = index, .view = view, .keys = ret_keys};
     struct sl_slice rest = view->condition;
     struct sl_condition root, alternative;
-    uint64_t cost;
 
     sl_condition_next(&rest, &root);
     rest = root.kind == SL_CONDITION_ANY ? root.operand : root.whole;
-    while (sl_condition_next(&rest, &alternative)) {
-        chooser.condition = (uint32_t)(alternative.whole.data - view->condition.data);
-        cost = add_condition(&chooser, &alternative);
-        assert(cost != NO_KEY); /* a rule without an anchor is refused */
-    }
-    (void)cost;
+    while (sl_condition_next(&rest, &alternative))
+        choose(&chooser, &alternative);
     return ret_keys->failed ? -ENOMEM : 0;
+}
+
+int sl_alternative_keys(const struct sl_index_keys *index, const struct sl_filter_view *view,
+                        uint32_t condition, struct buffer *ret_keys)
+{
+    struct chooser chooser = {.index = index, .view = view, .keys = ret_keys};
+    struct sl_slice rest = sl_slice_from(view->condition, condition);
+    struct sl_condition alternative;
+
+    sl_condition_next(&rest, &alternative);
+    choose(&chooser, &alternative);
+    return ret_keys->failed ? -ENOMEM : 0;
+}
+
+uint32_t sl_key_cost(const struct sl_index_keys *index, uint64_t key, bool is_cell)
+{
+    if (is_cell)
+        key = sl_box_grid_key(&index->grid, (uint32_t)key);
+    return sl_rarity_count(&index->rarity, key);
 }

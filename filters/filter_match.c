@@ -6,6 +6,9 @@
  * prefetches what the next will read: the Bloom filters rule out nearly all keys, then come slots
  * and posting lists, then entries, then filters.
  *
+ * An entry that is looked at in vain time and again is filed under another key, as a clause of a
+ * SAT solver moves its watch: filters are mostly added before it is known what is rare.
+ *
  * A delete that does not say what it removes goes to everyone who takes deletes; their entries are
  * linked, so that even then nobody else is looked at. */
 #include "filters/filter_index.h"
@@ -16,11 +19,14 @@
 #include "filters/filter_index_private.h"
 #include "filters/match_set_private.h"
 
-/* One event in so many is counted for the rarity of its keys. */
+/* One event in so many is counted for the rarity of all its keys. */
 enum { RARITY_EVERY = 16 };
 
 /* Candidates on their way from entry to filter. */
 enum { BATCH = 16 };
+
+/* Entries that are filed anew after one event: what an event may cost stays bounded. */
+enum { REFILE_MAX = 4 };
 
 struct match {
     struct sl_filter_index *index;
@@ -29,6 +35,8 @@ struct match {
     struct sl_match_set *matches;
     struct sl_posting batch[BATCH];
     size_t batch_size;
+    struct sl_posting misfiled[REFILE_MAX];
+    size_t misfiled_count;
     int r; /* 0; -ENOMEM: no room in `matches` */
 };
 
@@ -38,6 +46,16 @@ static void accept(struct match *match, struct sl_entry *entry)
     if (match->r == 0)
         match->r = sl_match_set_add(match->matches, sl_entry_subscriptions(entry),
                                     entry->subscription_count);
+}
+
+/* Each time in vain makes the next attempt four times as late. */
+static void miss(struct match *match, struct sl_entry *entry, struct sl_posting posting)
+{
+    if (++entry->misses < entry->patience || match->misfiled_count == REFILE_MAX)
+        return;
+    match->misfiled[match->misfiled_count++] = posting;
+    entry->misses = 0;
+    entry->patience = entry->patience < UINT16_MAX / 4 ? entry->patience * 4 : UINT16_MAX;
 }
 
 static void judge(struct match *match, struct sl_posting posting)
@@ -51,9 +69,12 @@ static void judge(struct match *match, struct sl_posting posting)
     match->index->candidates++;
     view = sl_filter_view(entry->filter);
     condition = sl_entry_keys(entry)[posting.ordinal].condition;
-    if (sl_filter_admits(&view, match->subject) &&
-        sl_condition_holds(sl_slice_from(view.condition, condition), match->subject, match->words))
+    if (!sl_filter_admits(&view, match->subject))
+        return;
+    if (sl_condition_holds(sl_slice_from(view.condition, condition), match->subject, match->words))
         accept(match, entry);
+    else
+        miss(match, entry, posting);
 }
 
 static void judge_batch(struct match *match)
@@ -173,6 +194,8 @@ static int look_up(struct match *match, const struct sl_key_table *table, const 
         const struct sl_key_slot *slot = sl_key_door_find(hits[i].door, hits[i].key);
 
         values[i] = slot ? slot->value : 0;
+        if (slot)
+            sl_rarity_see(&index->keys.rarity, hits[i].key, 1);
         if (slot && !sl_posting_value_is_single(slot->value))
             __builtin_prefetch(sl_posting_list(slot->value));
     }
@@ -201,12 +224,17 @@ static void match_bare_delete(struct match *match)
     } while (number != index->first_delete);
 }
 
-static void see_keys(struct sl_rarity *rarity, const struct buffer *keys)
+/* Keys under which something is filed are counted whenever they are found; of the others, those of
+ * one event stand for those of RARITY_EVERY. */
+static void see_keys(struct sl_filter_index *index, const struct sl_key_table *table,
+                     const struct buffer *keys)
 {
     const uint64_t *key = (const uint64_t *)(const void *)keys->data;
 
-    for (size_t i = 0; i < keys->size / sizeof(*key); i++)
-        sl_rarity_see(rarity, key[i]);
+    for (size_t i = 0; i < keys->size / sizeof(*key); i++) {
+        if (!sl_key_door_may_have(sl_key_table_door(table, key[i]), key[i]))
+            sl_rarity_see(&index->keys.rarity, key[i], RARITY_EVERY);
+    }
 }
 
 static int match_by_keys(struct match *match)
@@ -220,13 +248,15 @@ static int match_by_keys(struct match *match)
     if (index->event_keys.failed || index->cells.failed)
         return -ENOMEM;
     if (index->epoch % RARITY_EVERY == 0) {
-        see_keys(&index->keys.rarity, &index->event_keys);
-        see_keys(&index->keys.rarity, &index->cells);
+        see_keys(index, &index->keys.postings.table, &index->event_keys);
+        see_keys(index, &index->keys.grid.cells.table, &index->cells);
     }
     r = look_up(match, &index->keys.postings.table, &index->event_keys);
     if (r == 0 && index->cells.size > 0)
         r = look_up(match, &index->keys.grid.cells.table, &index->cells);
     judge_batch(match);
+    for (size_t i = 0; i < match->misfiled_count; i++)
+        sl_filter_index_refile(index, match->misfiled[i]);
     return r;
 }
 

@@ -38,6 +38,13 @@ struct sl_filter_key {
 int sl_filter_keys(const struct sl_index_keys *index, const struct sl_filter_view *view,
                    struct buffer *ret_keys);
 
+/* The same for the one alternative at offset `condition`. */
+int sl_alternative_keys(const struct sl_index_keys *index, const struct sl_filter_view *view,
+                        uint32_t condition, struct buffer *ret_keys);
+
+/* How often the key, or cell, has lately been seen in events. */
+uint32_t sl_key_cost(const struct sl_index_keys *index, uint64_t key, bool is_cell);
+
 /* --- the side of the event ---------------------------------------------------------------- */
 
 /* Appends the keys of an event, of uint64_t, repetitions included: those in postings and those in

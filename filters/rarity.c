@@ -2,9 +2,9 @@
 
 #include <stddef.h>
 
-/* Keys between two halvings: an every-day word is in one of 20 keys, so its count settles at a
- * tenth of this, below what 16 bits hold. */
-enum { HALVE_AFTER = 1 << 19 };
+/* Weight between two halvings: some thousand events. An every-day word is one key in twenty, so its
+ * count stays below what 16 bits hold. */
+enum { HALVE_AFTER = 1 << 20 };
 
 static void halve(struct sl_rarity *rarity)
 {
@@ -15,16 +15,22 @@ static void halve(struct sl_rarity *rarity)
     rarity->since_halved = 0;
 }
 
-static void count_up(uint16_t *count)
+static void raise_to(uint16_t *count, uint32_t least)
 {
-    if (*count < UINT16_MAX)
-        ++*count;
+    if (*count < least)
+        *count = least < UINT16_MAX ? (uint16_t)least : UINT16_MAX;
 }
 
-void sl_rarity_see(struct sl_rarity *rarity, uint64_t key)
+/* No count grows beyond what the key needs: one that is shared with a frequent key stays put. */
+void sl_rarity_see(struct sl_rarity *rarity, uint64_t key, uint32_t weight)
 {
-    count_up(&rarity->counts[0][key % SL_RARITY_COLUMNS]);
-    count_up(&rarity->counts[1][(key >> 32) % SL_RARITY_COLUMNS]);
-    if (++rarity->since_halved == HALVE_AFTER)
+    uint16_t *a = &rarity->counts[0][key % SL_RARITY_COLUMNS];
+    uint16_t *b = &rarity->counts[1][(key >> 32) % SL_RARITY_COLUMNS];
+    uint32_t count = (*a < *b ? *a : *b) + weight;
+
+    raise_to(a, count);
+    raise_to(b, count);
+    rarity->since_halved += weight;
+    if (rarity->since_halved >= HALVE_AFTER)
         halve(rarity);
 }

@@ -30,25 +30,25 @@ struct sl_box {
 
 /* The post that this one answers, repeats or quotes. */
 struct sl_post_ref {
-    bool has_post;          /* its `post` member is a post id */
-    struct sl_slice user;   /* user id */
+    bool has_post;        /* its `post` member is a post id */
+    struct sl_slice user; /* user id */
     struct sl_slice login;
 };
 
 struct sl_subject {
     enum sl_subject_type type;
-    uint64_t sample_id;       /* what sample and partition hash: the post's id; of follow and
-                                 unfollow the event's */
-    bool restricted;          /* audience other than public: matches no filter at all */
-    struct sl_slice text;     /* absent on a delete: "bare", goes to everyone who takes deletes */
-    struct sl_slice user;     /* user id: the author, or who follows */
-    struct sl_slice login;    /* of the author, as written */
-    struct sl_slice target;   /* follow, unfollow: the user id that is followed */
-    struct sl_slice lang;     /* absent or empty counts as "und" */
+    uint64_t sample_id;     /* what sample and partition hash: the post's id; of follow and
+                               unfollow the event's */
+    bool restricted;        /* audience other than public: matches no filter at all */
+    struct sl_slice text;   /* absent on a delete: "bare", goes to everyone who takes deletes */
+    struct sl_slice user;   /* user id: the author, or who follows */
+    struct sl_slice login;  /* of the author, as written */
+    struct sl_slice target; /* follow, unfollow: the user id that is followed */
+    struct sl_slice lang;   /* absent or empty counts as "und" */
     struct sl_post_ref reply_to, repost_of, quote_of;
     bool has_point, has_box;
-    struct sl_point point;    /* geo */
-    struct sl_box box;        /* place.bbox */
+    struct sl_point point; /* geo */
+    struct sl_box box;     /* place.bbox */
     struct sl_slice place, country;
     const struct sl_slice *urls; /* expanded links */
     size_t url_count;
