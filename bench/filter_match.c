@@ -1,0 +1,490 @@
+/* bench/filter_match.c - what does it cost to find the filters that match an event?
+ *
+ *     filter_match [-r ROUNDS] FILTERS.jsonl EVENTS.jsonl [COUNT]...
+ *     filter_match -s COUNT | -b COUNT
+ *
+ * FILTERS and EVENTS are what ../shared/tools/make_load.py makes. A row of the table for each COUNT
+ * of filters: the median over the rounds of the time per event, for reading the words, for the
+ * match and for both, and that of the first round, in which the index still learns what is rare;
+ * what was looked at (in the first and the last round) and found; the memory of the index per
+ * filter; the time to add one (parsing included, JSON not), on average and at worst, and to remove
+ * one. Filters that are refused (make_load.py makes some phrases too long) are left out.
+ *
+ * -s: memory and times of COUNT different filters that track one word.
+ * -b: COUNT small boxes around the world, stabbed with points where people live.
+ *
+ * Times are CPU times but for the worst addition: that is the longest of all, each taken as the
+ * shortest of LOADS runs that do the same, so that it tells of our work and not of other programs'.
+ * bench/filters counts the instructions of match_all(). */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "base/stable_hash.h"
+#include "filters/filter.h"
+#include "filters/filter_index.h"
+#include "filters/words.h"
+
+enum { MAX_ROUNDS = 100, LOADS = 3, SEED = 1 };
+
+/* --- time --------------------------------------------------------------------------------- */
+
+static double clock_us(clockid_t id)
+{
+    struct timespec now;
+
+    clock_gettime(id, &now);
+    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+static double cpu_us(void)
+{
+    return clock_us(CLOCK_THREAD_CPUTIME_ID);
+}
+
+static double wall_us(void)
+{
+    return clock_us(CLOCK_MONOTONIC);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double median(double *times, int count)
+{
+    qsort(times, (size_t)count, sizeof(*times), by_value);
+    return times[count / 2];
+}
+
+/* --- input -------------------------------------------------------------------------------- */
+
+static void *check(void *memory)
+{
+    if (!memory) {
+        fputs("out of memory\n", stderr);
+        exit(1);
+    }
+    return memory;
+}
+
+/* One JSON document a line. */
+struct documents {
+    json_t **items;
+    size_t count;
+};
+
+static struct documents load(const char *path, size_t max)
+{
+    struct documents documents = {NULL, 0};
+    size_t capacity = 0, room = 0;
+    FILE *file = fopen(path, "r");
+    char *line = NULL;
+    ssize_t size;
+
+    if (!file) {
+        fprintf(stderr, "%s: %s\n", path, strerror(errno));
+        exit(1);
+    }
+    while (documents.count < max && (size = getline(&line, &room, file)) > 0) {
+        if (documents.count == capacity) {
+            capacity = capacity ? capacity * 2 : 1024;
+            documents.items = check(realloc(documents.items, capacity * sizeof(json_t *)));
+        }
+        documents.items[documents.count++] = check(json_loadb(line, (size_t)size, 0, NULL));
+    }
+    free(line);
+    fclose(file);
+    return documents;
+}
+
+static void unload(struct documents *documents)
+{
+    for (size_t i = 0; i < documents->count; i++)
+        json_decref(documents->items[i]);
+    free(documents->items);
+}
+
+static struct sl_slice member(const json_t *object, const char *name)
+{
+    return sl_slice_str(json_string_value(json_object_get(object, name)));
+}
+
+static struct sl_filter_text filter_text_of(const json_t *document)
+{
+    return (struct sl_filter_text){
+        .track = member(document, "track"),
+        .follow = member(document, "follow"),
+        .locations = member(document, "locations"),
+        .rule = member(document, "rule"),
+        .language = member(document, "language"),
+    };
+}
+
+static struct sl_subject subject_of(const json_t *document)
+{
+    const json_t *post = json_object_get(document, "post");
+    const json_t *geo = json_object_get(post, "geo");
+    struct sl_slice id = member(post, "id");
+
+    return (struct sl_subject){
+        .type = SL_SUBJECT_POST,
+        .sample_id = id.data ? strtoull(id.data, NULL, 10) : 1,
+        .text = member(post, "text"),
+        .user = member(json_object_get(post, "user"), "id"),
+        .lang = member(post, "lang"),
+        .has_point = geo != NULL,
+        .point = {json_number_value(json_object_get(geo, "lon")),
+                  json_number_value(json_object_get(geo, "lat"))},
+    };
+}
+
+/* --- the index ---------------------------------------------------------------------------- */
+
+typedef struct sl_filter_text (*filter_text_fn)(const void *source, size_t number);
+
+/* Filters to be added: `text` gives the one of a number below `available`. */
+struct supply {
+    filter_text_fn text;
+    const void *source;
+    size_t available, wanted;
+};
+
+struct loaded {
+    struct sl_filter_index *index;
+    uint32_t *subscriptions;
+    float *add_us; /* of each addition the shortest so far */
+    size_t count;
+    double average_add_us, worst_add_us, remove_us; /* each */
+};
+
+static void add(struct loaded *loaded, const struct sl_filter_text *text)
+{
+    struct sl_filter_limits limits = SL_FILTER_LIMITS_DEFAULT;
+    double start = wall_us();
+    struct sl_filter *filter;
+    float took;
+
+    if (sl_filter_new(text, &limits, &filter, NULL) < 0)
+        return;
+    if (sl_filter_index_add(loaded->index, filter, &loaded->subscriptions[loaded->count]) < 0)
+        check(NULL);
+    sl_filter_unref(filter);
+    took = (float)(wall_us() - start);
+    if (loaded->add_us[loaded->count] == 0 || took < loaded->add_us[loaded->count])
+        loaded->add_us[loaded->count] = took;
+    loaded->count++;
+}
+
+static void load_once(struct loaded *loaded, const struct supply *supply)
+{
+    double start;
+
+    sl_filter_index_free(loaded->index);
+    loaded->index = check(sl_filter_index_new(SEED));
+    loaded->count = 0;
+    start = cpu_us();
+    for (size_t i = 0; i < supply->available && loaded->count < supply->wanted; i++) {
+        struct sl_filter_text text = supply->text(supply->source, i);
+
+        add(loaded, &text);
+    }
+    loaded->average_add_us = (cpu_us() - start) / (double)loaded->count;
+}
+
+static struct loaded loaded_new(const struct supply *supply)
+{
+    struct loaded loaded = {
+        .subscriptions = check(calloc(supply->wanted + 1, sizeof(uint32_t))),
+        .add_us = check(calloc(supply->wanted + 1, sizeof(float))),
+    };
+
+    for (int i = 0; i < LOADS; i++)
+        load_once(&loaded, supply);
+    for (size_t i = 0; i < loaded.count; i++)
+        loaded.worst_add_us = fmax(loaded.worst_add_us, loaded.add_us[i]);
+    return loaded;
+}
+
+/* Removes in another order than that of adding. */
+static void loaded_empty(struct loaded *loaded)
+{
+    double start;
+
+    for (size_t i = loaded->count; i > 1; i--) {
+        size_t j = stable_hash(i) % i;
+        uint32_t subscription = loaded->subscriptions[j];
+
+        loaded->subscriptions[j] = loaded->subscriptions[i - 1];
+        loaded->subscriptions[i - 1] = subscription;
+    }
+    start = cpu_us();
+    for (size_t i = 0; i < loaded->count; i++)
+        sl_filter_index_remove(loaded->index, loaded->subscriptions[i]);
+    loaded->remove_us = (cpu_us() - start) / (double)loaded->count;
+}
+
+static void loaded_free(struct loaded *loaded)
+{
+    sl_filter_index_free(loaded->index);
+    free(loaded->subscriptions);
+    free(loaded->add_us);
+}
+
+struct events {
+    struct sl_subject *subjects;
+    size_t count;
+};
+
+__attribute__((noinline)) static void read_all(const struct events *events, struct sl_words *words)
+{
+    for (size_t i = 0; i < events->count; i++)
+        sl_words_read(words, &events->subjects[i]);
+}
+
+/* Returns the number of matches. */
+__attribute__((noinline)) static size_t match_all(struct sl_filter_index *index,
+                                                  const struct events *events,
+                                                  struct sl_words *words,
+                                                  struct sl_match_set *matches)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < events->count; i++) {
+        sl_words_read(words, &events->subjects[i]);
+        sl_filter_index_match(index, &events->subjects[i], words, matches);
+        count += sl_match_set_count(matches);
+    }
+    return count;
+}
+
+/* --- tables ------------------------------------------------------------------------------- */
+
+struct costs {
+    double first_us, read_us, whole_us; /* per event */
+    double first_candidates, candidates, matches;
+};
+
+static uint64_t candidates_of(const struct sl_filter_index *index)
+{
+    struct sl_filter_index_stats stats;
+
+    sl_filter_index_stats(index, &stats);
+    return stats.candidates;
+}
+
+static struct costs measure(struct sl_filter_index *index, const struct events *events, int rounds)
+{
+    static double read_us[MAX_ROUNDS], whole_us[MAX_ROUNDS];
+    struct sl_match_set *matches = check(sl_match_set_new());
+    struct sl_words *words = check(sl_words_new(SEED));
+    double count = (double)events->count, start = cpu_us();
+    struct costs costs;
+
+    match_all(index, events, words, matches);
+    costs.first_us = (cpu_us() - start) / count;
+    costs.first_candidates = (double)candidates_of(index) / count;
+    for (int round = 0; round < rounds; round++) {
+        uint64_t candidates = candidates_of(index);
+
+        start = cpu_us();
+        read_all(events, words);
+        read_us[round] = (cpu_us() - start) / count;
+        start = cpu_us();
+        costs.matches = (double)match_all(index, events, words, matches) / count;
+        whole_us[round] = (cpu_us() - start) / count;
+        costs.candidates = (double)(candidates_of(index) - candidates) / count;
+    }
+    costs.read_us = median(read_us, rounds);
+    costs.whole_us = median(whole_us, rounds);
+    sl_words_free(words);
+    sl_match_set_free(matches);
+    return costs;
+}
+
+static void print_head(void)
+{
+    puts("| filters | words us | match us | event us | first round us | candidates | first round |"
+         " matches | bytes/filter | add us | worst add us | remove us |");
+    puts("|---|---|---|---|---|---|---|---|---|---|---|---|");
+}
+
+static void print_row(struct loaded *loaded, const struct costs *costs)
+{
+    struct sl_filter_index_stats stats;
+
+    sl_filter_index_stats(loaded->index, &stats);
+    loaded_empty(loaded);
+    printf("| %zu | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.1f | %.2f | %.1f | %.2f |\n",
+           loaded->count, costs->read_us, costs->whole_us - costs->read_us, costs->whole_us,
+           costs->first_us, costs->candidates, costs->first_candidates, costs->matches,
+           (double)stats.bytes / (double)loaded->count, loaded->average_add_us,
+           loaded->worst_add_us, loaded->remove_us);
+    fflush(stdout);
+}
+
+static struct costs measure_supply(const struct supply *supply, const struct events *events,
+                                   int rounds)
+{
+    struct loaded loaded = loaded_new(supply);
+    struct costs costs = measure(loaded.index, events, rounds);
+
+    print_row(&loaded, &costs);
+    loaded_free(&loaded);
+    return costs;
+}
+
+static struct sl_filter_text document_text(const void *source, size_t number)
+{
+    const struct documents *documents = source;
+
+    return filter_text_of(documents->items[number]);
+}
+
+static void measure_files(char **argv, int argc, int rounds)
+{
+    size_t max = 0;
+    struct documents filters, posts;
+    struct events events;
+
+    for (int i = 2; i < argc; i++) {
+        size_t count = strtoull(argv[i], NULL, 10);
+
+        max = count > max ? count : max;
+    }
+    filters = load(argv[0], argc > 2 ? max + max / 1000 : SIZE_MAX);
+    posts = load(argv[1], SIZE_MAX);
+    events.count = posts.count;
+    events.subjects = check(malloc((events.count + 1) * sizeof(*events.subjects)));
+    for (size_t i = 0; i < posts.count; i++)
+        events.subjects[i] = subject_of(posts.items[i]);
+
+    print_head();
+    for (int i = 2; i < argc || i == 2; i++) {
+        struct supply supply = {document_text, &filters, filters.count, filters.count};
+
+        if (argc > 2)
+            supply.wanted = strtoull(argv[i], NULL, 10);
+        measure_supply(&supply, &events, rounds);
+    }
+    free(events.subjects);
+    unload(&posts);
+    unload(&filters);
+}
+
+/* Eight letters, different for different numbers below 26^8. */
+static struct sl_filter_text word_text(const void *source, size_t number)
+{
+    char *word = (char *)source;
+
+    number *= 104729;
+    for (size_t i = 0; i < 8; i++, number /= 26)
+        word[i] = (char)('a' + number % 26);
+    return (struct sl_filter_text){.track = {word, 8}};
+}
+
+static void measure_simple(size_t count, int rounds)
+{
+    char word[8];
+    struct supply supply = {word_text, word, count, count};
+    struct sl_subject subject = {.text = SL_SLICE("nothing of this is tracked"),
+                                 .user = SL_SLICE("1")};
+
+    print_head();
+    measure_supply(&supply, &(struct events){&subject, 1}, rounds);
+}
+
+/* A number from -1 to 1, small ones more often than large ones. */
+static double around_zero(uint64_t *state)
+{
+    double sum = 0;
+
+    for (int i = 0; i < 4; i++)
+        sum += (double)(stable_hash((*state)++) >> 11) / 0x1p52 - 1;
+    return sum / 4;
+}
+
+static struct sl_point some_point(uint64_t *state, double spread)
+{
+    static const struct sl_point cities[] = {{116.4, 39.9}, {139.7, 35.7},  {-0.1, 51.5},
+                                             {-74, 40.7},   {-46.6, -23.5}, {28.9, 41},
+                                             {31.2, 30.1},  {77.2, 28.7}};
+    struct sl_point city = cities[stable_hash((*state)++) % 8];
+
+    return (struct sl_point){fmax(-179, fmin(179, city.lon + spread * around_zero(state))),
+                             fmax(-89, fmin(89, city.lat + spread * around_zero(state)))};
+}
+
+static struct sl_filter_text box_text(const void *source, size_t number)
+{
+    static const double sizes[] = {0.01, 0.02, 0.05, 0.2};
+    uint64_t state = number * 1000;
+    struct sl_point at = some_point(&state, 60);
+    double size = sizes[stable_hash(state) % 4];
+    char *text = (char *)source;
+    int length = sprintf(text, "%.4f,%.4f,%.4f,%.4f", at.lon - size, at.lat - size, at.lon + size,
+                         at.lat + size);
+
+    return (struct sl_filter_text){.locations = {text, (size_t)length}};
+}
+
+static void measure_boxes(size_t count, int rounds)
+{
+    enum { POINTS = 20000 };
+    char text[128];
+    struct supply supply = {box_text, text, count, count};
+    struct events events = {check(calloc(POINTS, sizeof(struct sl_subject))), POINTS};
+    uint64_t state = UINT64_MAX / 2;
+    struct costs costs;
+
+    for (size_t i = 0; i < POINTS; i++)
+        events.subjects[i] = (struct sl_subject){.user = SL_SLICE("1"),
+                                                 .text = SL_SLICE(""),
+                                                 .has_point = true,
+                                                 .point = some_point(&state, 1)};
+    print_head();
+    costs = measure_supply(&supply, &events, rounds);
+    printf("\n%.3f us a hit, %.3f us a candidate\n",
+           (costs.whole_us - costs.read_us) / costs.matches,
+           (costs.whole_us - costs.read_us) / costs.candidates);
+    free(events.subjects);
+}
+
+int main(int argc, char **argv)
+{
+    size_t simple = 0, boxes = 0;
+    int rounds = 5, option;
+
+    while ((option = getopt(argc, argv, "r:s:b:")) != -1) {
+        if (option == 'r')
+            rounds = atoi(optarg);
+        else if (option == 's')
+            simple = strtoull(optarg, NULL, 10);
+        else if (option == 'b')
+            boxes = strtoull(optarg, NULL, 10);
+        else
+            return 2;
+    }
+    if (rounds < 1 || rounds > MAX_ROUNDS || (!simple && !boxes && argc - optind < 2)) {
+        fputs("usage: filter_match [-r ROUNDS] FILTERS.jsonl EVENTS.jsonl [COUNT]...\n"
+              "       filter_match [-r ROUNDS] -s COUNT | -b COUNT\n",
+              stderr);
+        return 2;
+    }
+    if (simple)
+        measure_simple(simple, rounds);
+    else if (boxes)
+        measure_boxes(boxes, rounds);
+    else
+        measure_files(argv + optind, argc - optind, rounds);
+    return 0;
+}
