@@ -31,7 +31,7 @@ void sl_call_use_source(struct sl_call *call, bool use_source)
     call->argvlen[1] = use_source ? call->script->source_size : strlen(call->script->sha1);
 }
 
-void call_begin(struct sl_call *call, uint32_t shard, bool is_repeatable)
+void sl_call_begin(struct sl_call *call, uint32_t shard, bool is_repeatable)
 {
     assert(shard < SL_SHARDS_MAX);
     call->argc = 0;
@@ -43,22 +43,22 @@ void call_begin(struct sl_call *call, uint32_t shard, bool is_repeatable)
     call->failed = false;
 }
 
-void call_begin_script(struct sl_call *call, const struct sl_script *script, uint32_t shard,
-                       uint32_t shards, struct sl_slice request_id)
+void sl_call_begin_script(struct sl_call *call, const struct sl_script *script, uint32_t shard,
+                          uint32_t shards, struct sl_slice request_id)
 {
     char key[SL_KEY_SIZE];
 
-    call_begin(call, shard, request_id.size > 0);
+    sl_call_begin(call, shard, request_id.size > 0);
     call->script = script;
-    call_add_str(call, "EVALSHA");
-    call_add_str(call, script->sha1);
-    call_add_str(call, "1");
-    call_add_str(call, sl_key(shard, "meta", key));
-    call_add_id(call, shards);
-    call_add(call, request_id);
+    sl_call_add_str(call, "EVALSHA");
+    sl_call_add_str(call, script->sha1);
+    sl_call_add_str(call, "1");
+    sl_call_add_str(call, sl_key(shard, "meta", key));
+    sl_call_add_id(call, shards);
+    sl_call_add(call, request_id);
 }
 
-/* The pointers of `argv` are worth nothing before call_finish(). */
+/* The pointers of `argv` are worth nothing before sl_call_finish(). */
 static bool room_for_argument(struct sl_call *call)
 {
     int room = call->args_room ? call->args_room * 2 : FIRST_ARGS;
@@ -96,7 +96,7 @@ static bool room_for_bytes(struct sl_call *call, size_t size)
     return true;
 }
 
-void call_add(struct sl_call *call, struct sl_slice argument)
+void sl_call_add(struct sl_call *call, struct sl_slice argument)
 {
     if (call->failed || !room_for_argument(call) || !room_for_bytes(call, argument.size)) {
         call->failed = true;
@@ -108,19 +108,19 @@ void call_add(struct sl_call *call, struct sl_slice argument)
     call->argvlen[call->args_used++] = argument.size;
 }
 
-void call_add_str(struct sl_call *call, const char *argument)
+void sl_call_add_str(struct sl_call *call, const char *argument)
 {
-    call_add(call, sl_slice_str(argument));
+    sl_call_add(call, sl_slice_str(argument));
 }
 
-void call_add_id(struct sl_call *call, uint64_t id)
+void sl_call_add_id(struct sl_call *call, uint64_t id)
 {
     char text[SL_ID_TEXT_SIZE];
 
-    call_add_str(call, sl_id_print(id, text));
+    sl_call_add_str(call, sl_id_print(id, text));
 }
 
-int call_finish(struct sl_call *call, struct failure *reterr)
+int sl_call_finish(struct sl_call *call, struct failure *reterr)
 {
     const char *at = call->bytes;
 

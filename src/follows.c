@@ -14,27 +14,27 @@ static int build(struct sl_call *call, const char *operation, const struct sl_me
                  const struct sl_user *target, struct failure *reterr)
 {
     const struct sl_user_ref target_ref = {target->id, target->login};
-    struct write_user who, whom;
+    struct sl_write_user who, whom;
     int r;
 
-    r = write_user_init(&who, user, meta, reterr);
+    r = sl_write_user_init(&who, user, meta, reterr);
     if (r == 0)
-        r = write_user_init(&whom, &target_ref, meta, reterr);
+        r = sl_write_user_init(&whom, &target_ref, meta, reterr);
     if (r < 0)
         return r;
     if (target->id == 0 && whom.shard != who.shard)
         return failure_set(reterr, -EXDEV, "the two users live in different shards");
-    r = write_begin(call, &sl_script_follow, who.shard, meta, request_id, reterr);
+    r = sl_write_begin(call, &sl_script_follow, who.shard, meta, request_id, reterr);
     if (r < 0)
         return r;
-    call_add_str(call, operation);
-    call_add(call, who.slice);
-    call_add(call, whom.slice);
+    sl_call_add_str(call, operation);
+    sl_call_add(call, who.slice);
+    sl_call_add(call, whom.slice);
     if (whom.shard != who.shard) {
-        call_add(call, target->login);
-        call_add(call, target->name);
+        sl_call_add(call, target->login);
+        sl_call_add(call, target->name);
     }
-    return call_finish(call, reterr);
+    return sl_call_finish(call, reterr);
 }
 
 int sl_follow_call(struct sl_call *call, const struct sl_meta *meta, struct sl_slice request_id,
@@ -55,12 +55,12 @@ int sl_following_call(struct sl_call *call, uint64_t user, struct failure *reter
 {
     char key[SL_KEY_SIZE];
 
-    call_begin(call, sl_id_shard(user), true);
-    call_add_str(call, "ZRANGE");
-    call_add_str(call, sl_key_of("following", user, key));
-    call_add_str(call, "0");
-    call_add_str(call, "-1");
-    return call_finish(call, reterr);
+    sl_call_begin(call, sl_id_shard(user), true);
+    sl_call_add_str(call, "ZRANGE");
+    sl_call_add_str(call, sl_key_of("following", user, key));
+    sl_call_add_str(call, "0");
+    sl_call_add_str(call, "-1");
+    return sl_call_finish(call, reterr);
 }
 
 int sl_following_reply(const struct redisReply *reply, size_t *ret_count, struct failure *reterr)
@@ -68,9 +68,9 @@ int sl_following_reply(const struct redisReply *reply, size_t *ret_count, struct
     uint64_t id;
     int r;
 
-    r = reply_check_array(reply, 0, reterr);
+    r = sl_reply_check_array(reply, 0, reterr);
     for (size_t i = 0; r == 0 && i < reply->elements; i++)
-        r = reply_read_id(reply, i, &id, reterr);
+        r = sl_reply_read_id(reply, i, &id, reterr);
     if (r == 0)
         *ret_count = reply->elements;
     return r;
@@ -78,5 +78,5 @@ int sl_following_reply(const struct redisReply *reply, size_t *ret_count, struct
 
 struct sl_slice sl_following_at(const struct redisReply *reply, size_t i)
 {
-    return reply_at(reply, i);
+    return sl_reply_at(reply, i);
 }

@@ -70,7 +70,7 @@ int sl_login_fold(struct sl_slice login, char room[static SL_LOGIN_SIZE],
     int32_t length = 0, size = 0;
     int r;
 
-    r = text_check_line(login, "the login", SL_LOGIN_SIZE, reterr);
+    r = sl_text_check_line(login, "the login", SL_LOGIN_SIZE, reterr);
     if (r < 0)
         return r;
     u_strFromUTF8(text, FOLDED_UNITS, &length, login.data, (int32_t)login.size, &error);

@@ -27,10 +27,10 @@ int sl_meta_call(struct sl_call *call, uint32_t shard, const struct sl_meta *wan
 {
     if (wanted->shards < 1 || wanted->shards > SL_SHARDS_MAX || shard >= wanted->shards)
         return failure_set(reterr, -EINVAL, "a database has 1 to %d shards", SL_SHARDS_MAX);
-    call_begin_script(call, &sl_script_init, shard, wanted->shards, SL_SLICE_NONE);
+    sl_call_begin_script(call, &sl_script_init, shard, wanted->shards, SL_SLICE_NONE);
     call->is_repeatable = true;
-    call_add_str(call, wanted->database_id);
-    return call_finish(call, reterr);
+    sl_call_add_str(call, wanted->database_id);
+    return sl_call_finish(call, reterr);
 }
 
 int sl_meta_reply(const struct redisReply *reply, struct sl_meta *ret_meta, struct failure *reterr)
@@ -40,25 +40,25 @@ int sl_meta_reply(const struct redisReply *reply, struct sl_meta *ret_meta, stru
     uint64_t shards;
     int r;
 
-    r = reply_check_array(reply, 6, reterr);
+    r = sl_reply_check_array(reply, 6, reterr);
     if (r < 0)
         return r;
-    schema = reply_at(reply, 1);
+    schema = sl_reply_at(reply, 1);
     if (!sl_slice_is(schema, SCHEMA))
         return failure_set(reterr, -ESTALE, "the database has schema '%.*s', this program knows %s",
                            SL_SLICE_ARG(schema), SCHEMA);
-    id = reply_at(reply, 2);
-    r = reply_read_flag(reply, 0, &meta.is_new, reterr);
+    id = sl_reply_at(reply, 2);
+    r = sl_reply_read_flag(reply, 0, &meta.is_new, reterr);
     if (r == 0)
-        r = reply_read_id(reply, 3, &shards, reterr);
+        r = sl_reply_read_id(reply, 3, &shards, reterr);
     if (r == 0)
-        r = reply_read_id(reply, 4, &meta.log_count, reterr);
+        r = sl_reply_read_id(reply, 4, &meta.log_count, reterr);
     if (r == 0)
-        r = reply_read_id(reply, 5, &meta.log_age_ms, reterr);
+        r = sl_reply_read_id(reply, 5, &meta.log_age_ms, reterr);
     if (r < 0)
         return r;
     if (id.size != sizeof(meta.database_id) - 1 || shards > SL_SHARDS_MAX)
-        return reply_unexpected(reterr);
+        return sl_reply_unexpected(reterr);
     memcpy(meta.database_id, id.data, id.size);
     meta.shards = (uint32_t)shards;
     *ret_meta = meta;

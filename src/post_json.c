@@ -41,7 +41,7 @@ static bool is_latitude(double degrees)
     return degrees >= -90 && degrees <= 90;
 }
 
-int post_json_point(struct buffer *json, double lon, double lat, struct failure *reterr)
+int sl_post_json_point(struct buffer *json, double lon, double lat, struct failure *reterr)
 {
     if (!is_longitude(lon))
         return failure_set(reterr, -EINVAL, "the longitude is not from -180 to 180");
@@ -79,7 +79,8 @@ static int check_place(const struct sl_post_place *place, struct failure *reterr
     int r;
 
     if (place->name.data) {
-        r = text_check_line(place->name, "the name of the place", SL_POST_PLACE_NAME_MAX, reterr);
+        r = sl_text_check_line(place->name, "the name of the place", SL_POST_PLACE_NAME_MAX,
+                               reterr);
         if (r < 0)
             return r;
     }
@@ -94,7 +95,8 @@ static int check_place(const struct sl_post_place *place, struct failure *reterr
     return 0;
 }
 
-int post_json_place(struct buffer *json, const struct sl_post_place *place, struct failure *reterr)
+int sl_post_json_place(struct buffer *json, const struct sl_post_place *place,
+                       struct failure *reterr)
 {
     const double edges[] = {place->west, place->south, place->east, place->north};
     bool is_first = true;
@@ -141,8 +143,8 @@ static bool is_post_id(struct sl_slice text)
     return id >= 1 && id <= INT64_MAX;
 }
 
-int post_json_reference(struct buffer *json, const struct sl_post_reference *reference,
-                        const char *what, struct failure *reterr)
+int sl_post_json_reference(struct buffer *json, const struct sl_post_reference *reference,
+                           const char *what, struct failure *reterr)
 {
     char field[64];
     int r;
@@ -150,10 +152,10 @@ int post_json_reference(struct buffer *json, const struct sl_post_reference *ref
     if (!is_post_id(reference->post))
         return failure_set(reterr, -EINVAL, "%s.post is not the id of a post", what);
     snprintf(field, sizeof(field), "%s.user", what);
-    r = text_check_line(reference->user, field, SL_USER_ID_TEXT_MAX, reterr);
+    r = sl_text_check_line(reference->user, field, SL_USER_ID_TEXT_MAX, reterr);
     if (r == 0 && reference->login.data) {
         snprintf(field, sizeof(field), "%s.login", what);
-        r = text_check_line(reference->login, field, SL_LOGIN_SIZE, reterr);
+        r = sl_text_check_line(reference->login, field, SL_LOGIN_SIZE, reterr);
     }
     if (r < 0)
         return r;
@@ -169,15 +171,15 @@ int post_json_reference(struct buffer *json, const struct sl_post_reference *ref
     return 0;
 }
 
-int post_json_urls(struct buffer *json, const struct sl_slice *urls, size_t count,
-                   struct failure *reterr)
+int sl_post_json_urls(struct buffer *json, const struct sl_slice *urls, size_t count,
+                      struct failure *reterr)
 {
     int r;
 
     if (count > SL_POST_URLS_MAX)
         return failure_set(reterr, -EINVAL, "the post has more than %d links", SL_POST_URLS_MAX);
     for (size_t i = 0; i < count; i++) {
-        r = text_check_line(urls[i], "a link", SL_POST_URL_MAX, reterr);
+        r = sl_text_check_line(urls[i], "a link", SL_POST_URL_MAX, reterr);
         if (r < 0)
             return r;
         buffer_append_char(json, i == 0 ? '[' : ',');
@@ -217,7 +219,7 @@ static bool is_nested_deeper(const json_t *value, int levels)
     return false;
 }
 
-int post_json_media(struct buffer *json, struct sl_slice media, struct failure *reterr)
+int sl_post_json_media(struct buffer *json, struct sl_slice media, struct failure *reterr)
 {
     json_error_t error;
     json_t *array;

@@ -9,11 +9,12 @@
 #include "base/failure.h"
 #include "src/posts.h"
 
-int post_json_point(struct buffer *json, double lon, double lat, struct failure *reterr);
-int post_json_place(struct buffer *json, const struct sl_post_place *place, struct failure *reterr);
+int sl_post_json_point(struct buffer *json, double lon, double lat, struct failure *reterr);
+int sl_post_json_place(struct buffer *json, const struct sl_post_place *place,
+                       struct failure *reterr);
 /* `what` is the member's name, for messages. The reference has a `user`. */
-int post_json_reference(struct buffer *json, const struct sl_post_reference *reference,
-                        const char *what, struct failure *reterr);
-int post_json_urls(struct buffer *json, const struct sl_slice *urls, size_t count,
-                   struct failure *reterr);
-int post_json_media(struct buffer *json, struct sl_slice media, struct failure *reterr);
+int sl_post_json_reference(struct buffer *json, const struct sl_post_reference *reference,
+                           const char *what, struct failure *reterr);
+int sl_post_json_urls(struct buffer *json, const struct sl_slice *urls, size_t count,
+                      struct failure *reterr);
+int sl_post_json_media(struct buffer *json, struct sl_slice media, struct failure *reterr);

@@ -42,18 +42,18 @@ static int check_plain_members(const struct sl_post *post, struct failure *reter
 {
     int r;
 
-    r = text_check(post->text, "the text", SL_POST_TEXT_MAX, reterr);
+    r = sl_text_check(post->text, "the text", SL_POST_TEXT_MAX, reterr);
     if (r == 0 && post->lang.data)
         r = check_lang(post->lang, reterr);
     if (r == 0 && post->source.data)
-        r = text_check_line(post->source, "the source", SL_POST_SOURCE_MAX, reterr);
+        r = sl_text_check_line(post->source, "the source", SL_POST_SOURCE_MAX, reterr);
     return r;
 }
 
 static void add_member(struct sl_call *call, const char *name, struct sl_slice value)
 {
-    call_add_str(call, name);
-    call_add(call, value);
+    sl_call_add_str(call, name);
+    sl_call_add(call, value);
 }
 
 /* Adds what `json` holds, unless nothing, and empties it. */
@@ -90,7 +90,7 @@ static int add_reference(struct sl_call *call, const char *name,
         return 0;
     if (!reference->user.data)
         return add_own_reference(call, name, reference->post, reterr);
-    r = post_json_reference(json, reference, name, reterr);
+    r = sl_post_json_reference(json, reference, name, reterr);
     add_json_member(call, name, json);
     return r;
 }
@@ -119,16 +119,16 @@ static int add_json_members(struct sl_call *call, const struct sl_post *post, st
     int r = 0;
 
     if (post->has_point)
-        r = post_json_point(json, post->lon, post->lat, reterr);
+        r = sl_post_json_point(json, post->lon, post->lat, reterr);
     add_json_member(call, "geo", json);
     if (r == 0 && has_place(&post->place))
-        r = post_json_place(json, &post->place, reterr);
+        r = sl_post_json_place(json, &post->place, reterr);
     add_json_member(call, "place", json);
     if (r == 0 && post->url_count > 0)
-        r = post_json_urls(json, post->urls, post->url_count, reterr);
+        r = sl_post_json_urls(json, post->urls, post->url_count, reterr);
     add_json_member(call, "urls", json);
     if (r == 0 && post->media.data)
-        r = post_json_media(json, post->media, reterr);
+        r = sl_post_json_media(json, post->media, reterr);
     add_json_member(call, "media", json);
     return r;
 }
@@ -138,17 +138,17 @@ int sl_post_call(struct sl_call *call, const struct sl_meta *meta, struct sl_sli
                  struct failure *reterr)
 {
     struct buffer json = BUFFER_INIT;
-    struct write_user who;
+    struct sl_write_user who;
     int r;
 
     r = check_plain_members(post, reterr);
     if (r == 0)
-        r = write_user_init(&who, author, meta, reterr);
+        r = sl_write_user_init(&who, author, meta, reterr);
     if (r == 0)
-        r = write_begin(call, &sl_script_post, who.shard, meta, request_id, reterr);
+        r = sl_write_begin(call, &sl_script_post, who.shard, meta, request_id, reterr);
     if (r < 0)
         return r;
-    call_add(call, who.slice);
+    sl_call_add(call, who.slice);
     add_member(call, "text", post->text);
     if (post->lang.data)
         add_member(call, "lang", post->lang);
@@ -158,7 +158,7 @@ int sl_post_call(struct sl_call *call, const struct sl_meta *meta, struct sl_sli
     if (r == 0)
         r = add_references(call, post, &json, reterr);
     if (r == 0)
-        r = call_finish(call, reterr);
+        r = sl_call_finish(call, reterr);
     buffer_done(&json);
     return r;
 }
@@ -173,22 +173,22 @@ static int check_post_id(uint64_t post, const struct sl_meta *meta, struct failu
 int sl_delete_call(struct sl_call *call, const struct sl_meta *meta, struct sl_slice request_id,
                    const struct sl_user_ref *user, uint64_t post, struct failure *reterr)
 {
-    struct write_user who;
+    struct sl_write_user who;
     int r;
 
     r = check_post_id(post, meta, reterr);
     if (r == 0)
-        r = write_user_init(&who, user, meta, reterr);
+        r = sl_write_user_init(&who, user, meta, reterr);
     if (r == 0)
-        r = write_begin(call, &sl_script_delete, sl_id_shard(post), meta, request_id, reterr);
+        r = sl_write_begin(call, &sl_script_delete, sl_id_shard(post), meta, request_id, reterr);
     if (r < 0)
         return r;
     if (who.shard == sl_id_shard(post))
-        call_add(call, who.slice);
+        sl_call_add(call, who.slice);
     else
-        call_add_str(call, "-");
-    call_add_id(call, post);
-    return call_finish(call, reterr);
+        sl_call_add_str(call, "-");
+    sl_call_add_id(call, post);
+    return sl_call_finish(call, reterr);
 }
 
 int sl_post_author_call(struct sl_call *call, const struct sl_meta *meta, uint64_t post,
@@ -200,24 +200,24 @@ int sl_post_author_call(struct sl_call *call, const struct sl_meta *meta, uint64
     r = check_post_id(post, meta, reterr);
     if (r < 0)
         return r;
-    call_begin(call, sl_id_shard(post), true);
-    call_add_str(call, "HMGET");
-    call_add_str(call, sl_key_of("post", post, key));
-    call_add_str(call, "user");
-    call_add_str(call, "login");
-    return call_finish(call, reterr);
+    sl_call_begin(call, sl_id_shard(post), true);
+    sl_call_add_str(call, "HMGET");
+    sl_call_add_str(call, sl_key_of("post", post, key));
+    sl_call_add_str(call, "user");
+    sl_call_add_str(call, "login");
+    return sl_call_finish(call, reterr);
 }
 
 int sl_post_author_reply(const struct redisReply *reply, struct sl_slice *ret_user,
                          struct sl_slice *ret_login, struct failure *reterr)
 {
-    int r = reply_check_array(reply, 2, reterr);
+    int r = sl_reply_check_array(reply, 2, reterr);
 
     if (r < 0)
         return r;
-    if (!reply_at(reply, 0).data || !reply_at(reply, 1).data)
+    if (!sl_reply_at(reply, 0).data || !sl_reply_at(reply, 1).data)
         return failure_set(reterr, -ENOENT, "there is no such post");
-    *ret_user = reply_at(reply, 0);
-    *ret_login = reply_at(reply, 1);
+    *ret_user = sl_reply_at(reply, 0);
+    *ret_login = sl_reply_at(reply, 1);
     return 0;
 }

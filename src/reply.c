@@ -79,23 +79,23 @@ int sl_reply_check(const struct redisReply *reply, struct failure *reterr)
     return failure_set(reterr, error, "Redis says: %.*s", SL_SLICE_ARG(text));
 }
 
-int reply_unexpected(struct failure *reterr)
+int sl_reply_unexpected(struct failure *reterr)
 {
     return failure_set(reterr, -EBADMSG, "Redis gave an answer that does not fit the question");
 }
 
-int reply_check_array(const struct redisReply *reply, size_t count, struct failure *reterr)
+int sl_reply_check_array(const struct redisReply *reply, size_t count, struct failure *reterr)
 {
     int r = sl_reply_check(reply, reterr);
 
     if (r < 0)
         return r;
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements < count)
-        return reply_unexpected(reterr);
+        return sl_reply_unexpected(reterr);
     return 0;
 }
 
-struct sl_slice reply_at(const struct redisReply *reply, size_t i)
+struct sl_slice sl_reply_at(const struct redisReply *reply, size_t i)
 {
     const struct redisReply *element = i < reply->elements ? reply->element[i] : NULL;
 
@@ -104,32 +104,32 @@ struct sl_slice reply_at(const struct redisReply *reply, size_t i)
     return text_of(element);
 }
 
-int reply_read_id(const struct redisReply *reply, size_t i, uint64_t *ret_id,
-                  struct failure *reterr)
+int sl_reply_read_id(const struct redisReply *reply, size_t i, uint64_t *ret_id,
+                     struct failure *reterr)
 {
-    return sl_id_parse(reply_at(reply, i), ret_id) < 0 ? reply_unexpected(reterr) : 0;
+    return sl_id_parse(sl_reply_at(reply, i), ret_id) < 0 ? sl_reply_unexpected(reterr) : 0;
 }
 
-int reply_read_flag(const struct redisReply *reply, size_t i, bool *ret_flag,
-                    struct failure *reterr)
+int sl_reply_read_flag(const struct redisReply *reply, size_t i, bool *ret_flag,
+                       struct failure *reterr)
 {
     const struct redisReply *element = i < reply->elements ? reply->element[i] : NULL;
 
     if (!element || element->type != REDIS_REPLY_INTEGER ||
         (element->integer != 0 && element->integer != 1))
-        return reply_unexpected(reterr);
+        return sl_reply_unexpected(reterr);
     *ret_flag = element->integer == 1;
     return 0;
 }
 
-int reply_read_number(const struct redisReply *reply, size_t i, uint64_t *ret_number,
-                      struct failure *reterr)
+int sl_reply_read_number(const struct redisReply *reply, size_t i, uint64_t *ret_number,
+                         struct failure *reterr)
 {
-    struct sl_slice text = reply_at(reply, i);
+    struct sl_slice text = sl_reply_at(reply, i);
 
     if (sl_slice_is(text, "0")) {
         *ret_number = 0;
         return 0;
     }
-    return reply_read_id(reply, i, ret_number, reterr);
+    return sl_reply_read_id(reply, i, ret_number, reterr);
 }

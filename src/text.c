@@ -30,12 +30,13 @@ static int check(struct sl_slice text, const char *what, size_t max_size, bool i
     return 0;
 }
 
-int text_check(struct sl_slice text, const char *what, size_t max_size, struct failure *reterr)
+int sl_text_check(struct sl_slice text, const char *what, size_t max_size, struct failure *reterr)
 {
     return check(text, what, max_size, false, reterr);
 }
 
-int text_check_line(struct sl_slice text, const char *what, size_t max_size, struct failure *reterr)
+int sl_text_check_line(struct sl_slice text, const char *what, size_t max_size,
+                       struct failure *reterr)
 {
     return check(text, what, max_size, true, reterr);
 }

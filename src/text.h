@@ -9,8 +9,8 @@
 
 /* 0; -EINVAL with "<what> ...": fewer than 1 or more than `max_size` bytes, not UTF-8, or with a
  * NUL in it. */
-int text_check(struct sl_slice text, const char *what, size_t max_size, struct failure *reterr);
+int sl_text_check(struct sl_slice text, const char *what, size_t max_size, struct failure *reterr);
 
-/* As text_check(), and without control characters: for what is shown in one line. */
-int text_check_line(struct sl_slice text, const char *what, size_t max_size,
-                    struct failure *reterr);
+/* As sl_text_check(), and without control characters: for what is shown in one line. */
+int sl_text_check_line(struct sl_slice text, const char *what, size_t max_size,
+                       struct failure *reterr);

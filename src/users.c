@@ -15,31 +15,31 @@ int sl_user_create_call(struct sl_call *call, const struct sl_meta *meta,
 
     r = sl_login_fold(login, room, &folded, reterr);
     if (r == 0 && name.data)
-        r = text_check_line(name, "the name", SL_NAME_MAX, reterr);
+        r = sl_text_check_line(name, "the name", SL_NAME_MAX, reterr);
     if (r == 0)
-        r = write_begin(call, &sl_script_create_user, sl_login_shard(folded, meta->shards), meta,
-                        request_id, reterr);
+        r = sl_write_begin(call, &sl_script_create_user, sl_login_shard(folded, meta->shards), meta,
+                           request_id, reterr);
     if (r < 0)
         return r;
-    call_add(call, folded);
-    call_add(call, login);
-    call_add(call, name.data ? name : login);
-    return call_finish(call, reterr);
+    sl_call_add(call, folded);
+    sl_call_add(call, login);
+    sl_call_add(call, name.data ? name : login);
+    return sl_call_finish(call, reterr);
 }
 
 int sl_user_find_call(struct sl_call *call, const struct sl_meta *meta,
                       const struct sl_user_ref *user, struct failure *reterr)
 {
-    struct write_user who;
+    struct sl_write_user who;
     int r;
 
-    r = write_user_init(&who, user, meta, reterr);
+    r = sl_write_user_init(&who, user, meta, reterr);
     if (r < 0)
         return r;
-    call_begin_script(call, &sl_script_find_user, who.shard, meta->shards, SL_SLICE_NONE);
+    sl_call_begin_script(call, &sl_script_find_user, who.shard, meta->shards, SL_SLICE_NONE);
     call->is_repeatable = true;
-    call_add(call, who.slice);
-    return call_finish(call, reterr);
+    sl_call_add(call, who.slice);
+    return sl_call_finish(call, reterr);
 }
 
 int sl_user_find_reply(const struct redisReply *reply, struct sl_user *ret_user,
@@ -48,15 +48,15 @@ int sl_user_find_reply(const struct redisReply *reply, struct sl_user *ret_user,
     struct sl_user user;
     int r;
 
-    r = reply_check_array(reply, 3, reterr);
+    r = sl_reply_check_array(reply, 3, reterr);
     if (r == 0)
-        r = reply_read_id(reply, 0, &user.id, reterr);
+        r = sl_reply_read_id(reply, 0, &user.id, reterr);
     if (r < 0)
         return r;
-    user.login = reply_at(reply, 1);
-    user.name = reply_at(reply, 2);
+    user.login = sl_reply_at(reply, 1);
+    user.name = sl_reply_at(reply, 2);
     if (!user.login.data || !user.name.data)
-        return reply_unexpected(reterr);
+        return sl_reply_unexpected(reterr);
     *ret_user = user;
     return 0;
 }

@@ -26,7 +26,7 @@ static int check_request_id(struct sl_slice request_id, struct failure *reterr)
     return 0;
 }
 
-static int by_login(struct write_user *user, struct sl_slice login, uint32_t shards,
+static int by_login(struct sl_write_user *user, struct sl_slice login, uint32_t shards,
                     struct failure *reterr)
 {
     struct sl_slice folded;
@@ -41,8 +41,8 @@ static int by_login(struct write_user *user, struct sl_slice login, uint32_t sha
     return 0;
 }
 
-int write_user_init(struct write_user *user, const struct sl_user_ref *ref,
-                    const struct sl_meta *meta, struct failure *reterr)
+int sl_write_user_init(struct sl_write_user *user, const struct sl_user_ref *ref,
+                       const struct sl_meta *meta, struct failure *reterr)
 {
     if (ref->id == 0)
         return by_login(user, ref->login, meta->shards, reterr);
@@ -54,14 +54,14 @@ int write_user_init(struct write_user *user, const struct sl_user_ref *ref,
     return 0;
 }
 
-int write_begin(struct sl_call *call, const struct sl_script *script, uint32_t shard,
-                const struct sl_meta *meta, struct sl_slice request_id, struct failure *reterr)
+int sl_write_begin(struct sl_call *call, const struct sl_script *script, uint32_t shard,
+                   const struct sl_meta *meta, struct sl_slice request_id, struct failure *reterr)
 {
     int r = check_request_id(request_id, reterr);
 
     if (r < 0)
         return r;
-    call_begin_script(call, script, shard, meta->shards, request_id);
+    sl_call_begin_script(call, script, shard, meta->shards, request_id);
     return 0;
 }
 
@@ -71,11 +71,11 @@ int sl_write_reply(const struct redisReply *reply, struct sl_written *ret_writte
     struct sl_written written = {0};
     int r;
 
-    r = reply_check_array(reply, 2, reterr);
+    r = sl_reply_check_array(reply, 2, reterr);
     if (r == 0)
-        r = reply_read_flag(reply, 0, &written.is_repeated, reterr);
+        r = sl_reply_read_flag(reply, 0, &written.is_repeated, reterr);
     if (r == 0)
-        r = reply_read_number(reply, 1, &written.id, reterr);
+        r = sl_reply_read_number(reply, 1, &written.id, reterr);
     if (r == 0)
         *ret_written = written;
     return r;

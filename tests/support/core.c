@@ -1,0 +1,207 @@
+#include "tests/support/core.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "src/id.h"
+#include "tests/support/cmocka_all.h"
+
+void core_init(struct core *core)
+{
+    const struct sl_redis_link_options options = {.retry_ms = 5000};
+    struct sl_redis_address address;
+
+    *core = (struct core){.link = NULL};
+    redis_server_init(&core->server, false);
+    core->redis = redis_server_connect(&core->server);
+    assert_int_equal(sl_redis_address_parse(sl_slice_str(core->server.url), &address, NULL), 0);
+    assert_int_equal(sl_redis_link_open(&address, &options, &core->link, NULL), 0);
+}
+
+void core_done(struct core *core)
+{
+    sl_redis_link_close(core->link);
+    redisFree(core->redis);
+    redis_server_done(&core->server);
+}
+
+void core_reset(struct core *core, uint32_t shards)
+{
+    const struct sl_meta wanted = sl_meta_wanted(shards);
+
+    freeReplyObject(core_command(core, "FLUSHALL"));
+    assert_int_equal(sl_redis_link_meta(core->link, &wanted, &core->meta, NULL), 0);
+    assert_true(core->meta.is_new);
+}
+
+/* Sends what a builder built with result `r`. */
+static int run(struct core *core, struct sl_call *call, int r)
+{
+    redisReply *reply = NULL;
+
+    if (r == 0)
+        r = sl_redis_link_run(core->link, call, &reply, &core->failure);
+    if (r == 0)
+        r = sl_write_reply(reply, &core->written, &core->failure);
+    freeReplyObject(reply);
+    sl_call_done(call);
+    return r;
+}
+
+int core_create(struct core *core, const char *login, const char *name, const char *request_id)
+{
+    struct sl_call call = SL_CALL_INIT;
+
+    return run(core, &call,
+               sl_user_create_call(&call, &core->meta, sl_slice_str(request_id),
+                                   sl_slice_str(login), sl_slice_str(name), &core->failure));
+}
+
+int core_post(struct core *core, const char *login, const struct sl_post *post,
+              const char *request_id)
+{
+    const struct sl_user_ref author = sl_user_by_login(sl_slice_str(login));
+    struct sl_call call = SL_CALL_INIT;
+
+    return run(
+        core, &call,
+        sl_post_call(&call, &core->meta, sl_slice_str(request_id), &author, post, &core->failure));
+}
+
+int core_delete(struct core *core, const char *login, uint64_t post, const char *request_id)
+{
+    const struct sl_user_ref user = sl_user_by_login(sl_slice_str(login));
+    struct sl_call call = SL_CALL_INIT;
+
+    return run(
+        core, &call,
+        sl_delete_call(&call, &core->meta, sl_slice_str(request_id), &user, post, &core->failure));
+}
+
+static int change(struct core *core, const char *login, const char *target, const char *request_id,
+                  int (*build)(struct sl_call *, const struct sl_meta *, struct sl_slice,
+                               const struct sl_user_ref *, const struct sl_user *,
+                               struct failure *))
+{
+    const struct sl_user_ref user = sl_user_by_login(sl_slice_str(login));
+    const struct sl_user_ref target_ref = sl_user_by_login(sl_slice_str(target));
+    struct sl_user whom = {.login = sl_slice_str(target)};
+    struct sl_call call = SL_CALL_INIT, find = SL_CALL_INIT;
+    redisReply *found = NULL;
+    int r;
+
+    r = build(&call, &core->meta, sl_slice_str(request_id), &user, &whom, &core->failure);
+    if (r == -EXDEV) {
+        r = sl_user_find_call(&find, &core->meta, &target_ref, &core->failure);
+        if (r == 0)
+            r = sl_redis_link_run(core->link, &find, &found, &core->failure);
+        if (r == 0)
+            r = sl_user_find_reply(found, &whom, &core->failure);
+        if (r == 0)
+            r = build(&call, &core->meta, sl_slice_str(request_id), &user, &whom, &core->failure);
+    }
+    r = run(core, &call, r);
+    freeReplyObject(found);
+    sl_call_done(&find);
+    return r;
+}
+
+int core_follow(struct core *core, const char *login, const char *target, const char *request_id)
+{
+    return change(core, login, target, request_id, sl_follow_call);
+}
+
+int core_unfollow(struct core *core, const char *login, const char *target, const char *request_id)
+{
+    return change(core, login, target, request_id, sl_unfollow_call);
+}
+
+uint64_t core_must_create(struct core *core, const char *login)
+{
+    if (core_create(core, login, NULL, NULL) < 0)
+        fail_msg("create %s: %s", login, core->failure.text);
+    return core->written.id;
+}
+
+uint64_t core_must_post(struct core *core, const char *login, const char *text)
+{
+    const struct sl_post post = {.text = sl_slice_str(text)};
+
+    if (core_post(core, login, &post, NULL) < 0)
+        fail_msg("post by %s: %s", login, core->failure.text);
+    return core->written.id;
+}
+
+static redisReply *run_command(struct core *core, const char *format, va_list args)
+{
+    redisReply *reply = redisvCommand(core->redis, format, args);
+
+    if (!reply)
+        fail_msg("%s: %s", format, core->redis->errstr);
+    if (reply->type == REDIS_REPLY_ERROR)
+        fail_msg("%s: %s", format, reply->str);
+    return reply;
+}
+
+redisReply *core_command(struct core *core, const char *format, ...)
+{
+    redisReply *reply;
+    va_list args;
+
+    va_start(args, format);
+    reply = run_command(core, format, args);
+    va_end(args);
+    return reply;
+}
+
+long long core_number(struct core *core, const char *format, ...)
+{
+    redisReply *reply;
+    long long number;
+    va_list args;
+
+    va_start(args, format);
+    reply = run_command(core, format, args);
+    va_end(args);
+    assert_int_equal(reply->type, REDIS_REPLY_INTEGER);
+    number = reply->integer;
+    freeReplyObject(reply);
+    return number;
+}
+
+const char *core_text(struct core *core, char room[static 65536], const char *format, ...)
+{
+    redisReply *reply;
+    va_list args;
+
+    va_start(args, format);
+    reply = run_command(core, format, args);
+    va_end(args);
+    room[0] = '\0';
+    if (reply->type != REDIS_REPLY_NIL) {
+        assert_true(reply->len < 65536);
+        memcpy(room, reply->str, reply->len + 1);
+    }
+    freeReplyObject(reply);
+    return room;
+}
+
+/* Sums over keys, so that their order does not matter; DUMP says what a key holds. */
+uint64_t core_digest(struct core *core)
+{
+    const struct hash_key key = {1, 2};
+    redisReply *keys = core_command(core, "KEYS *");
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < keys->elements; i++) {
+        const redisReply *name = keys->element[i];
+        redisReply *dump = core_command(core, "DUMP %b", name->str, name->len);
+
+        sum += hash_bytes(key, name->str, name->len) * 31 + hash_bytes(key, dump->str, dump->len);
+        freeReplyObject(dump);
+    }
+    freeReplyObject(keys);
+    return sum;
+}

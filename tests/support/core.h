@@ -1,0 +1,51 @@
+/* tests/support/core.h - a database on a private redis-server, and the operations on it. */
+#pragma once
+
+#include <stdint.h>
+
+#include <hiredis/hiredis.h>
+
+#include "src/follows.h"
+#include "src/meta.h"
+#include "src/posts.h"
+#include "src/redis_link.h"
+#include "src/users.h"
+#include "src/write.h"
+#include "tests/support/redis_server.h"
+
+struct core {
+    struct redis_server server;
+    redisContext *redis; /* for looking behind the scenes */
+    struct sl_redis_link *link;
+    struct sl_meta meta;
+    struct failure failure; /* of the last operation */
+    struct sl_written written;
+};
+
+void core_init(struct core *core);
+void core_done(struct core *core);
+
+/* Empties the server and makes a database. */
+void core_reset(struct core *core, uint32_t shards);
+
+/* The operations, looking up across shards as the command line does. 0: core->written holds the
+ * answer; else a negative errno and core->failure. `request_id` NULL: none. */
+int core_create(struct core *core, const char *login, const char *name, const char *request_id);
+int core_post(struct core *core, const char *login, const struct sl_post *post,
+              const char *request_id);
+int core_delete(struct core *core, const char *login, uint64_t post, const char *request_id);
+int core_follow(struct core *core, const char *login, const char *target, const char *request_id);
+int core_unfollow(struct core *core, const char *login, const char *target, const char *request_id);
+
+/* As above, but they must succeed; the id. */
+uint64_t core_must_create(struct core *core, const char *login);
+uint64_t core_must_post(struct core *core, const char *login, const char *text);
+
+/* A command, which must not fail; the reply is the caller's. */
+redisReply *core_command(struct core *core, const char *format, ...);
+long long core_number(struct core *core, const char *format, ...);
+/* The answer is a string (or nil: ""), copied into `room`. */
+const char *core_text(struct core *core, char room[static 65536], const char *format, ...);
+
+/* A hash over everything that is kept: the same before and after says that nothing changed. */
+uint64_t core_digest(struct core *core);

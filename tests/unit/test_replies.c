@@ -1,0 +1,264 @@
+/* Parsers of replies: what a server says truly, and what it never should. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "src/follows.h"
+#include "src/meta.h"
+#include "src/posts.h"
+#include "src/reply.h"
+#include "src/users.h"
+#include "src/write.h"
+#include "tests/support/cmocka_all.h"
+
+/* The reply that these bytes are in Redis's protocol. */
+static redisReply *reply_of(const char *bytes)
+{
+    redisReader *reader = redisReaderCreate();
+    void *reply = NULL;
+
+    assert_int_equal(redisReaderFeed(reader, bytes, strlen(bytes)), REDIS_OK);
+    assert_int_equal(redisReaderGetReply(reader, &reply), REDIS_OK);
+    assert_non_null(reply);
+    redisReaderFree(reader);
+    return reply;
+}
+
+typedef int (*parse_fn)(const redisReply *reply, struct failure *reterr);
+
+static int parse_written(const redisReply *reply, struct failure *reterr)
+{
+    struct sl_written written;
+
+    return sl_write_reply(reply, &written, reterr);
+}
+
+static int parse_user(const redisReply *reply, struct failure *reterr)
+{
+    struct sl_user user;
+
+    return sl_user_find_reply(reply, &user, reterr);
+}
+
+static int parse_meta(const redisReply *reply, struct failure *reterr)
+{
+    struct sl_meta meta;
+
+    return sl_meta_reply(reply, &meta, reterr);
+}
+
+static int parse_following(const redisReply *reply, struct failure *reterr)
+{
+    size_t count;
+
+    return sl_following_reply(reply, &count, reterr);
+}
+
+static int parse_author(const redisReply *reply, struct failure *reterr)
+{
+    struct sl_slice user, login;
+
+    return sl_post_author_reply(reply, &user, &login, reterr);
+}
+
+static const parse_fn parsers[] = {parse_written, parse_user, parse_meta, parse_following,
+                                   parse_author};
+
+static void assert_parses(parse_fn parse, const char *bytes, int expected, const char *message)
+{
+    redisReply *reply = bytes ? reply_of(bytes) : NULL;
+    struct failure failure = {""};
+    int r = parse(reply, &failure);
+
+    if (r != expected || (message && !strstr(failure.text, message)))
+        fail_msg("%s: %d, '%s'", bytes, r, failure.text);
+    freeReplyObject(reply);
+}
+
+static void test_written_says_id_and_whether_it_is_repeated(void **state)
+{
+    redisReply *reply = reply_of("*2\r\n:1\r\n$4\r\n4096\r\n");
+    struct sl_written written;
+
+    (void)state;
+    assert_int_equal(sl_write_reply(reply, &written, NULL), 0);
+    assert_int_equal(written.id, 4096);
+    assert_true(written.is_repeated);
+    freeReplyObject(reply);
+
+    reply = reply_of("*2\r\n:0\r\n$1\r\n0\r\n");
+    assert_int_equal(sl_write_reply(reply, &written, NULL), 0);
+    assert_int_equal(written.id, 0);
+    assert_false(written.is_repeated);
+    freeReplyObject(reply);
+}
+
+static void test_user_meta_following_and_author_are_read(void **state)
+{
+    redisReply *reply = reply_of("*3\r\n$4\r\n4096\r\n$3\r\nAda\r\n$0\r\n\r\n");
+    struct sl_slice author, login;
+    struct sl_user user;
+    struct sl_meta meta;
+    size_t count;
+
+    (void)state;
+    assert_int_equal(sl_user_find_reply(reply, &user, NULL), 0);
+    assert_int_equal(user.id, 4096);
+    assert_true(sl_slice_is(user.login, "Ada"));
+    assert_int_equal(user.name.size, 0);
+    freeReplyObject(reply);
+
+    reply = reply_of("*6\r\n:1\r\n$1\r\n1\r\n$32\r\n0123456789abcdef0123456789abcdef\r\n"
+                     "$2\r\n64\r\n$7\r\n1000000\r\n$8\r\n86400000\r\n");
+    assert_int_equal(sl_meta_reply(reply, &meta, NULL), 0);
+    assert_true(meta.is_new);
+    assert_string_equal(meta.database_id, "0123456789abcdef0123456789abcdef");
+    assert_int_equal(meta.shards, 64);
+    assert_int_equal(meta.log_count, 1000000);
+    assert_int_equal(meta.log_age_ms, 86400000);
+    freeReplyObject(reply);
+
+    reply = reply_of("*2\r\n$1\r\n7\r\n$2\r\n64\r\n");
+    assert_int_equal(sl_following_reply(reply, &count, NULL), 0);
+    assert_int_equal(count, 2);
+    assert_true(sl_slice_is(sl_following_at(reply, 1), "64"));
+    assert_int_equal(sl_post_author_reply(reply, &author, &login, NULL), 0);
+    assert_true(sl_slice_is(author, "7"));
+    assert_true(sl_slice_is(login, "64"));
+    freeReplyObject(reply);
+
+    assert_parses(parse_following, "*0\r\n", 0, NULL);
+}
+
+static void test_no_parser_believes_a_reply_of_another_shape(void **state)
+{
+    static const char *const lies[] = {
+        "$-1\r\n",
+        "*-1\r\n",
+        ":1\r\n",
+        "+OK\r\n",
+        "$4\r\n4096\r\n",
+        "*1\r\n:0\r\n",
+        "*1\r\n*0\r\n",
+        "*1\r\n$-1\r\n",
+        "*6\r\n*0\r\n*0\r\n*0\r\n*0\r\n*0\r\n*0\r\n",
+        "*6\r\n:0\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(parsers) / sizeof(parsers[0]); i++) {
+        for (size_t j = 0; j < sizeof(lies) / sizeof(lies[0]); j++) {
+            redisReply *reply = reply_of(lies[j]);
+            struct failure failure = {""};
+            int r = parsers[i](reply, &failure);
+
+            if (r != -EBADMSG && r != -ENOENT && r != -ESTALE)
+                fail_msg("parser %zu, lie %zu: %d", i, j, r);
+            assert_true(failure.text[0]);
+            freeReplyObject(reply);
+        }
+        assert_parses(parsers[i], NULL, -EPIPE, "the connection to Redis broke");
+    }
+}
+
+static void test_each_part_of_a_reply_is_checked(void **state)
+{
+    (void)state;
+    assert_parses(parse_written, "*2\r\n:2\r\n$1\r\n1\r\n", -EBADMSG, "does not fit");
+    assert_parses(parse_written, "*2\r\n$1\r\n0\r\n$1\r\n1\r\n", -EBADMSG, "does not fit");
+    assert_parses(parse_written, "*2\r\n:0\r\n$2\r\n01\r\n", -EBADMSG, "does not fit");
+    assert_parses(parse_written, "*2\r\n:0\r\n$1\r\nx\r\n", -EBADMSG, "does not fit");
+    assert_parses(parse_written, "*2\r\n:0\r\n$16\r\n9007199254740992\r\n", -EBADMSG, NULL);
+    assert_parses(parse_written, "*2\r\n:0\r\n:4096\r\n", -EBADMSG, NULL);
+    assert_parses(parse_user, "*3\r\n$1\r\n0\r\n$1\r\na\r\n$1\r\na\r\n", -EBADMSG, NULL);
+    assert_parses(parse_user, "*3\r\n$1\r\n1\r\n$-1\r\n$1\r\na\r\n", -EBADMSG, NULL);
+    assert_parses(parse_user, "*3\r\n$1\r\n1\r\n$1\r\na\r\n$-1\r\n", -EBADMSG, NULL);
+    assert_parses(parse_following, "*2\r\n$1\r\n1\r\n$1\r\nx\r\n", -EBADMSG, NULL);
+    assert_parses(parse_author, "*2\r\n$-1\r\n$-1\r\n", -ENOENT, "there is no such post");
+    assert_parses(parse_author, "*2\r\n$1\r\n1\r\n$-1\r\n", -ENOENT, NULL);
+}
+
+static void test_meta_of_another_program_is_refused(void **state)
+{
+#define META(schema, id, shards) "*6\r\n:0\r\n" schema id shards "$1\r\n1\r\n$1\r\n1\r\n"
+#define GOOD_ID                  "$32\r\n0123456789abcdef0123456789abcdef\r\n"
+    (void)state;
+    assert_parses(parse_meta, META("$1\r\n1\r\n", GOOD_ID, "$1\r\n1\r\n"), 0, NULL);
+    assert_parses(parse_meta, META("$1\r\n2\r\n", GOOD_ID, "$1\r\n1\r\n"), -ESTALE, "schema '2'");
+    assert_parses(parse_meta, META("$-1\r\n", GOOD_ID, "$1\r\n1\r\n"), -ESTALE, "schema ''");
+    assert_parses(parse_meta, META("$1\r\n1\r\n", "$1\r\nx\r\n", "$1\r\n1\r\n"), -EBADMSG, NULL);
+    assert_parses(parse_meta, META("$1\r\n1\r\n", GOOD_ID, "$1\r\n0\r\n"), -EBADMSG, NULL);
+    assert_parses(parse_meta, META("$1\r\n1\r\n", GOOD_ID, "$2\r\n65\r\n"), -EBADMSG, NULL);
+    assert_parses(parse_meta, META("$1\r\n1\r\n", GOOD_ID, "$0\r\n\r\n"), -EBADMSG, NULL);
+}
+
+static void test_errors_become_an_errno_and_a_sentence(void **state)
+{
+    static const struct {
+        const char *bytes;
+        int error;
+        const char *message;
+    } errors[] = {
+        {"-NOTINIT this Redis holds no Sluice database yet\r\n", -ENODATA, "this Redis holds no"},
+        {"-SHARDS the database has 8 shards\r\n", -ESTALE, "the database has 8 shards"},
+        {"-LOGINTAKEN the login @ada is taken\r\n", -EEXIST, "the login @ada is taken"},
+        {"-NOUSER there is no user @ada\r\n", -ENOENT, "there is no user @ada"},
+        {"-NOPOST there is no post 1\r\n", -ENOENT, "there is no post 1"},
+        {"-NOTOWNER post 1 is not yours\r\n", -EPERM, "post 1 is not yours"},
+        {"-SELF nobody can\r\n", -EINVAL, "nobody can"},
+        {"-REUSED this\r\n", -EALREADY, "this"},
+        {"-DAMAGED meta\r\n", -EBADMSG, "meta"},
+        {"-WRONGTYPE Operation against\r\n", -EBADMSG, "Redis says: WRONGTYPE Operation against"},
+        {"-LOADING Redis is loading\r\n", -EAGAIN, "Redis says: LOADING"},
+        {"-BUSY Redis is busy\r\n", -EAGAIN, "Redis says: BUSY"},
+        {"-NOAUTH Authentication required.\r\n", -EACCES, "Redis says: NOAUTH"},
+        {"-READONLY You can't write\r\n", -EROFS, "Redis says: READONLY"},
+        {"-OOM command not allowed\r\n", -ENOSPC, "Redis says: OOM"},
+        {"-ERR something\r\n", -EIO, "Redis says: ERR something"},
+        {"-NOUSERS\r\n", -EIO, "Redis says: NOUSERS"},
+        {"-NOUSER\r\n", -ENOENT, "Redis says: NOUSER"},
+        {"-\r\n", -EIO, "Redis says: "},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(parsers) / sizeof(parsers[0]); i++) {
+        for (size_t j = 0; j < sizeof(errors) / sizeof(errors[0]); j++)
+            assert_parses(parsers[i], errors[j].bytes, errors[j].error, errors[j].message);
+    }
+}
+
+static void test_script_that_is_missing_is_noticed(void **state)
+{
+    redisReply *noscript = reply_of("-NOSCRIPT No matching script.\r\n");
+    redisReply *text = reply_of("$8\r\nNOSCRIPT\r\n");
+    redisReply *busy = reply_of("-BUSY Redis is busy\r\n");
+
+    (void)state;
+    assert_true(sl_reply_is_noscript(noscript));
+    assert_false(sl_reply_is_noscript(text));
+    assert_false(sl_reply_is_noscript(busy));
+    assert_false(sl_reply_is_noscript(NULL));
+    assert_true(sl_reply_is_not_yet(busy));
+    assert_false(sl_reply_is_not_yet(noscript));
+    assert_false(sl_reply_is_not_yet(NULL));
+    freeReplyObject(noscript);
+    freeReplyObject(text);
+    freeReplyObject(busy);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_written_says_id_and_whether_it_is_repeated),
+        cmocka_unit_test(test_user_meta_following_and_author_are_read),
+        cmocka_unit_test(test_no_parser_believes_a_reply_of_another_shape),
+        cmocka_unit_test(test_each_part_of_a_reply_is_checked),
+        cmocka_unit_test(test_meta_of_another_program_is_refused),
+        cmocka_unit_test(test_errors_become_an_errno_and_a_sentence),
+        cmocka_unit_test(test_script_that_is_missing_is_noticed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
