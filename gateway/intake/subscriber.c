@@ -457,7 +457,13 @@ static void on_first_start(uv_timer_t *timer)
 
 static void on_timer_closed(uv_handle_t *handle)
 {
-    mem_free(handle->data);
+    struct subscriber *subscriber = handle->data;
+
+    redis_socket_free(subscriber->socket);
+    free_reader(subscriber);
+    live_feed_free(subscriber->feed);
+    sl_call_done(&subscriber->call);
+    mem_free(subscriber);
 }
 
 struct subscriber *subscriber_new(const struct subscriber_settings *settings,
@@ -496,14 +502,15 @@ struct subscriber *subscriber_new(const struct subscriber_settings *settings,
     return subscriber;
 }
 
+/* Whoever calls may be one of our callbacks: what is on the stack below it stays until the loop
+ * comes round. */
 void subscriber_free(struct subscriber *subscriber)
 {
     if (!subscriber)
         return;
-    redis_socket_free(subscriber->socket);
-    free_reader(subscriber);
-    live_feed_free(subscriber->feed);
-    sl_call_done(&subscriber->call);
+    if (subscriber->socket)
+        redis_socket_close(subscriber->socket);
+    subscriber->step = STEP_DOWN;
     uv_close((uv_handle_t *)&subscriber->timer, on_timer_closed);
 }
 

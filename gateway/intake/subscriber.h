@@ -43,8 +43,8 @@ struct subscriber;
 /* Begins at once; all callbacks come from the loop. NULL: out of memory. */
 struct subscriber *subscriber_new(const struct subscriber_settings *settings,
                                   const struct subscriber_callbacks *callbacks, void *context);
-/* No callback comes any more. Not from within one. The loop must run once more to let go of the
- * handles. */
+/* No callback comes any more; may be called from within one, other than `gap`. The loop must run
+ * once more to let go of the handles. */
 void subscriber_free(struct subscriber *subscriber);
 
 bool subscriber_is_subscribed(const struct subscriber *subscriber);

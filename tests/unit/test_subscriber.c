@@ -37,7 +37,14 @@ static struct {
     size_t subscribed_count, lost_count;
     uint32_t shards;
     char reason[256];
+    bool free_on_message, free_on_lost;
 } told;
+
+static void free_subscriber(void)
+{
+    subscriber_free(told.subscriber);
+    told.subscriber = NULL;
+}
 
 static void on_message(void *context, const struct live_message *message)
 {
@@ -48,6 +55,8 @@ static void on_message(void *context, const struct live_message *message)
     told.message_count++;
     told.unended++;
     told.last_id = message->id;
+    if (told.free_on_message)
+        free_subscriber();
 }
 
 static void on_gap(void *context, const struct live_gap *gap)
@@ -78,6 +87,8 @@ static void on_lost(void *context, const char *reason)
     assert_int_equal(told.unended, 0);
     told.lost_count++;
     snprintf(told.reason, sizeof(told.reason), "%s", reason);
+    if (told.free_on_lost)
+        free_subscriber();
 }
 
 static const struct subscriber_callbacks callbacks = {
@@ -554,6 +565,34 @@ static void test_it_can_be_freed_at_any_time(void **state)
     uv_run(&loop, UV_RUN_NOWAIT); /* the name is being looked up */
 }
 
+static void test_it_can_be_freed_by_its_callbacks(void **state)
+{
+    (void)state;
+    subscribe();
+    redisAppendCommand(publisher, "PUBLISH sluice:{0}:live {\"a\":1}");
+    redisAppendCommand(publisher, "PUBLISH sluice:{0}:live {\"a\":2}");
+    for (int i = 0; i < 2; i++) {
+        redisReply *reply;
+
+        assert_int_equal(redisGetReply(publisher, (void **)&reply), REDIS_OK);
+        freeReplyObject(reply);
+    }
+    told.free_on_message = true;
+    run_until(told.message_count == 1);
+    while (uv_run(&loop, UV_RUN_NOWAIT))
+        continue;
+    assert_int_equal(told.message_count, 1);
+
+    told.subscribed_count = 0;
+    told.unended = 0;
+    told.free_on_lost = true;
+    subscribe();
+    run("CLIENT KILL TYPE pubsub");
+    run_until(told.lost_count == 1);
+    while (uv_run(&loop, UV_RUN_NOWAIT))
+        continue;
+}
+
 static void test_out_of_memory_delays_it_at_most(void **state)
 {
     bool has_failed = true;
@@ -787,6 +826,7 @@ int main(void)
         redis_test(test_tcp_by_name),
         redis_test(test_foreign_schema_is_refused),
         redis_test(test_it_can_be_freed_at_any_time),
+        redis_test(test_it_can_be_freed_by_its_callbacks),
         redis_test(test_out_of_memory_delays_it_at_most),
         cmocka_unit_test_setup_teardown(test_unknown_host_is_survived, open_loop, close_loop),
         fake_test(test_server_that_says_nothing_is_left_in_time),
