@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "gateway/intake/json_text.h"
+
 enum { ID_MAX_SIZE = 64 };
 
 static int refuse(struct sl_filter_error *reterr, const char *code, const char *message,
@@ -17,8 +19,13 @@ int filter_json_load(struct sl_slice text, json_t **ret_json, struct sl_filter_e
     /* As reals, integers of any length are taken; none of a filter's members is a number. */
     size_t flags = JSON_DECODE_INT_AS_REAL | JSON_DECODE_ANY;
     json_error_t error;
-    json_t *json = json_loadb(text.data, text.size, flags, &error);
+    bool has_breaks;
+    json_t *json;
 
+    /* jansson overlooks a NUL byte behind a number. */
+    if (json_text_check(text, &has_breaks, NULL) < 0)
+        return refuse(reterr, "bad_json", "not a JSON object", NULL);
+    json = json_loadb(text.data, text.size, flags, &error);
     if (!json) {
         if (error.text[0] == '\0')
             return -ENOMEM;

@@ -219,7 +219,8 @@ static int make_event(struct event_decoder *decoder, struct sl_slice message, bo
     const struct event_edit *edits = (struct event_edit *)(void *)decoder->reader.edits.data;
     size_t edit_count = decoder->reader.edits.size / sizeof(*edits);
     struct sl_slice *urls = (struct sl_slice *)(void *)decoder->reader.urls.data;
-    struct sl_slice audience = facts->post.audience;
+    bool has_post = kind == EVENT_POST || kind == EVENT_DELETE;
+    struct sl_slice audience = has_post ? facts->post.audience : SL_SLICE_NONE;
     struct sl_subject subject = make_subject(facts, kind);
     struct sl_slice json = message;
     struct home home = {message, NULL, NULL, 0};

@@ -118,6 +118,7 @@ struct reading {
     char *strings;               /* the rest: decoded strings, behind each other */
     const struct member *member; /* whose value comes next; NULL: of no interest */
     size_t audience_from;        /* behind the key of the last "audience" */
+    size_t end;                  /* behind the outermost value; 0: it is still open */
     bool is_too_deep;
     unsigned depth;
     enum place places[EVENT_MAX_DEPTH + 1]; /* up to `depth` */
@@ -281,18 +282,22 @@ static const struct member *take_member(struct reading *reading)
     return member;
 }
 
-/* What clients may be told of an audience: its first word, if it is one that we know. */
+/* What clients may be told of an audience: its kind, if it is one that we know. */
 static struct sl_slice audience_kind(struct sl_slice audience)
 {
-    static const struct sl_slice kinds[] = {
-        {"public", 6}, {"followers", 9}, {"only", 4}, {"except", 6}};
-    const char *colon = memchr(audience.data, ':', audience.size);
-    struct sl_slice word =
-        colon ? sl_slice(audience.data, (size_t)(colon - audience.data)) : audience;
+    static const struct {
+        struct sl_slice name, list; /* `list`: what comes before a list of ids */
+    } kinds[] = {
+        {{"public", 6}, {NULL, 0}},
+        {{"followers", 9}, {NULL, 0}},
+        {{"only", 4}, {"only:", 5}},
+        {{"except", 6}, {"except:", 7}},
+    };
 
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        if (sl_slice_equal(word, kinds[i]))
-            return kinds[i];
+        if (sl_slice_equal(audience, kinds[i].name) ||
+            (kinds[i].list.data && sl_slice_starts_with(audience, kinds[i].list)))
+            return kinds[i].name;
     }
     return SL_SLICE("restricted");
 }
@@ -454,6 +459,8 @@ static int close_container(void *context)
 
     if (reading->places[reading->depth--] == PLACE_AUDIENCE)
         set_audience(reading, SL_SLICE("restricted"), false);
+    if (reading->depth == 0)
+        reading->end = yajl_get_bytes_consumed(reading->parser);
     return 1;
 }
 
@@ -508,23 +515,21 @@ static int parse(struct reading *reading, struct failure *reterr)
     yajl_alloc_funcs arena = {arena_alloc, arena_realloc, arena_free, reading};
     const unsigned char *text = (const unsigned char *)reading->message.data;
     yajl_status status;
-    size_t at;
 
     reading->parser = yajl_alloc(&callbacks, &arena, reading);
     yajl_config(reading->parser, yajl_dont_validate_strings, 1); /* json_text_check() has */
     status = yajl_parse(reading->parser, text, reading->message.size);
-    at = yajl_get_bytes_consumed(reading->parser);
-    if (status == yajl_status_ok) {
-        status = yajl_complete_parse(reading->parser);
-        if (status != yajl_status_ok)
-            return failure_set(reterr, -EBADMSG, "JSON ends too early");
-    }
     if (reading->is_too_deep)
         return failure_set(reterr, -EBADMSG, "nested deeper than %d", EVENT_MAX_DEPTH);
     if (status != yajl_status_ok)
-        return failure_set(reterr, -EBADMSG, "not JSON near byte %zu", at);
+        return failure_set(reterr, -EBADMSG, "not JSON near byte %zu",
+                           yajl_get_bytes_consumed(reading->parser));
     if (reading->message.data[0] != '{')
         return failure_set(reterr, -EBADMSG, "not a JSON object");
+    if (reading->end == 0)
+        return failure_set(reterr, -EBADMSG, "JSON ends too early");
+    if (reading->end != reading->message.size) /* yajl waits for the rest of such a token */
+        return failure_set(reterr, -EBADMSG, "not JSON near byte %zu", reading->end);
     return 0;
 }
 

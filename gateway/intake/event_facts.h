@@ -80,7 +80,8 @@ void event_reader_done(struct event_reader *reader);
 void event_reader_trim(struct event_reader *reader);
 void event_buffer_trim(struct buffer *buffer);
 
-/* 0; -EBADMSG: `message` is not one JSON object that may be passed on, *reterr says why; -ENOMEM.
+/* `message` has no white space around it. 0; -EBADMSG: it is not one JSON object that may be passed
+ * on, *reterr says why; -ENOMEM.
  * The facts are good until the next call or the end of `message`. */
 int event_facts_read(struct event_reader *reader, struct sl_slice message,
                      struct event_facts *ret_facts, bool *ret_has_breaks, struct failure *reterr);

@@ -134,13 +134,18 @@ static void test_refusals_come_in_order(void **state)
 
 static void test_nul_byte_in_the_text_is_bad_json(void **state)
 {
-    static const char text[] = "{\"id\":\"a\"}\0";
+    static const char behind[] = "{\"id\":\"a\"}\0";
+    static const char after_a_number[] = "{\"id\":\"a\",\"x\":1.5\0}";
     struct filter_json filter;
     struct sl_filter_error error;
     json_t *json;
 
     (void)state;
-    assert_string_equal(read_filter(text, sizeof(text) - 1, &json, &filter, &error), "bad_json");
+    assert_string_equal(read_filter(behind, sizeof(behind) - 1, &json, &filter, &error),
+                        "bad_json");
+    assert_string_equal(
+        read_filter(after_a_number, sizeof(after_a_number) - 1, &json, &filter, &error),
+        "bad_json");
 }
 
 static void test_duplicate_id_is_a_conflict(void **state)
