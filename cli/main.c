@@ -12,13 +12,15 @@ extern const struct command command_follow;
 extern const struct command command_init;
 extern const struct command command_post;
 extern const struct command command_replay;
+extern const struct command command_tail;
+extern const struct command command_token;
 extern const struct command command_unfollow;
 extern const struct command command_user_add;
 
 /* In the order of the help text. */
 static const struct command *const commands[] = {
-    &command_init,   &command_user_add, &command_post,   &command_delete,
-    &command_follow, &command_unfollow, &command_replay,
+    &command_init,     &command_user_add, &command_post, &command_delete, &command_follow,
+    &command_unfollow, &command_replay,   &command_tail, &command_token,
 };
 
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };

@@ -190,13 +190,24 @@ static int start_front(struct gateway *gateway, struct failure *reterr)
         .issuer = config->jwt_issuer,
         .audience = config->jwt_audience,
     };
+    int r;
 
     gateway->origins = (struct origin_policy){
         .any = config->dev,
         .allowed = (const char *const *)config->allow_origins.items,
         .allowed_count = config->allow_origins.count,
     };
-    return token_policy_new(&settings, &gateway->policy, reterr);
+    r = token_policy_new(&settings, &gateway->policy, reterr);
+    if (r < 0)
+        return r;
+    for (unsigned i = 0; gateway->parts->worker == 0; i++) { /* one of us is enough */
+        const char *warning = token_policy_warning(gateway->policy, i);
+
+        if (!warning)
+            break;
+        log_warn("weak_keys", "why=\"%s\"", warning);
+    }
+    return 0;
 }
 
 static int start_server(struct gateway *gateway, struct failure *reterr)

@@ -114,6 +114,8 @@ int token_policy_new(const struct token_policy_settings *settings, struct token_
 
 const char *token_policy_warning(const struct token_policy *policy, unsigned n)
 {
+    if (policy->key_count == 0 && n == 0)
+        return "no key is configured: every token will be refused";
     for (unsigned i = 0; i < policy->key_count; i++) {
         const char *warning = token_key_warning(policy->keys[i]);
 

@@ -70,7 +70,7 @@ int token_policy_new(const struct token_policy_settings *settings, struct token_
 void token_policy_free(struct token_policy *policy);
 
 /* The n-th thing, from 0, that whoever runs the server should hear about the keys (a secret that
- * others can read, or that is short); NULL: no more. */
+ * others can read, or that is short; no key at all); NULL: no more. */
 const char *token_policy_warning(const struct token_policy *policy, unsigned n);
 
 /* TOKEN_OK fills *ret_token. `now_ms`: Unix time. */

@@ -2,11 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <openssl/bio.h>
 #include <openssl/core_names.h>
@@ -20,9 +16,9 @@
 
 #include "base/alloc.h"
 #include "base/base64url.h"
+#include "base/key_file.h"
 
 enum {
-    KEY_FILE_MAX_BYTES = 65536,
     SECRET_GOOD_BYTES = 32, /* as many as HS256 has bits: RFC 7518, section 3.2 */
     RSA_MIN_BITS = 2048,    /* section 3.3 */
     P256_BYTES = 32,
@@ -65,48 +61,6 @@ bool token_algorithm_find(struct sl_slice name, enum token_algorithm *ret_algori
 
 /* --- files ------------------------------------------------------------------------------- */
 
-static void secret_buffer_done(struct buffer *buffer)
-{
-    if (buffer->data)
-        OPENSSL_cleanse(buffer->data, buffer->capacity);
-    buffer_done(buffer);
-}
-
-/* The buffer is sized before and never moves: no copy of a secret stays behind. */
-static int read_file(const char *path, struct buffer *content, bool *ret_is_exposed,
-                     struct failure *reterr)
-{
-    struct stat info;
-    ssize_t got = 0;
-    char *room;
-    int fd, r = 0;
-
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &info) < 0) {
-        r = failure_set(reterr, -errno, "cannot read '%s': %m", path);
-        goto out;
-    }
-    room = buffer_reserve(content, KEY_FILE_MAX_BYTES + 1);
-    if (!room) {
-        r = -ENOMEM;
-        goto out;
-    }
-    do {
-        got = read(fd, room + content->size, KEY_FILE_MAX_BYTES + 1 - content->size);
-        if (got > 0)
-            content->size += (size_t)got;
-    } while (got > 0 && content->size <= KEY_FILE_MAX_BYTES);
-    if (got < 0)
-        r = failure_set(reterr, -errno, "cannot read '%s': %m", path);
-    else if (content->size > KEY_FILE_MAX_BYTES)
-        r = failure_set(reterr, -EFBIG, "'%s' is too large to be a key", path);
-    *ret_is_exposed = S_ISREG(info.st_mode) && (info.st_mode & (S_IRWXG | S_IRWXO));
-out:
-    if (fd >= 0)
-        close(fd);
-    return r;
-}
-
 static char *name_of_file(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -137,7 +91,7 @@ void token_key_free(struct token_key *key)
         return;
     mem_free(key->name);
     buffer_done(&key->thumbprint);
-    secret_buffer_done(&key->secret);
+    key_file_done(&key->secret);
     EVP_PKEY_free(key->public_key);
     mem_free(key);
 }
@@ -150,15 +104,9 @@ int token_key_read_secret(const char *path, struct token_key **ret_key, struct f
 
     if (!key)
         return -ENOMEM;
-    r = read_file(path, &key->secret, &is_exposed, reterr);
+    r = key_file_read_secret(path, &key->secret, &is_exposed, reterr);
     if (r < 0)
         goto out;
-    if (key->secret.size > 0 && key->secret.data[key->secret.size - 1] == '\n')
-        key->secret.size--;
-    if (key->secret.size == 0) {
-        r = failure_set(reterr, -EINVAL, "'%s' is empty: an empty secret is no secret", path);
-        goto out;
-    }
     if (is_exposed)
         snprintf(key->warning, sizeof(key->warning),
                  "the secret in '%s' can be read by other users: chmod 600", path);
@@ -292,7 +240,7 @@ int token_key_read_public(const char *path, struct token_key **ret_key, struct f
 
     if (!key)
         return -ENOMEM;
-    r = read_file(path, &content, &is_exposed, reterr);
+    r = key_file_read(path, &content, &is_exposed, reterr);
     if (r == 0)
         r = parse_public_key(key, path, buffer_slice(&content), reterr);
     if (r == 0)

@@ -7,7 +7,8 @@
  * On OpenSSL and not on cjose, which we tried: cjose_jws_verify() compares an HMAC before it looks
  * at the length, and reads behind a signature that is too short (0.6.2.1, valgrind); it parses the
  * header a second time, by other rules than ours; and it costs 1.2 (ES256) to 2.4 (HS256) times as
- * much (measured). What is left of it behind our own checks is the one call of token_key_verify(). */
+ * much (measured). What is left of it behind our own checks is the one call of token_key_verify().
+ */
 #pragma once
 
 #include <stdbool.h>

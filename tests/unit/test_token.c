@@ -704,6 +704,8 @@ static void test_without_any_key_every_token_is_refused(void **state)
     struct buffer jwt = BUFFER_INIT;
 
     (void)state;
+    assert_non_null(strstr(token_policy_warning(policy, 0), "no key"));
+    assert_null(token_policy_warning(policy, 1));
     hs256_token(&jwt, "{\"alg\":\"HS256\"}", "{" GOOD "}");
     expect(policy, &jwt, TOKEN_UNKNOWN_KEY);
     hs256_token(&jwt, "{\"alg\":\"none\"}", "{" GOOD "}");

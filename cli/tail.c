@@ -1,0 +1,409 @@
+/* tail.c - follows a stream and stays with it.
+ *
+ * Events go to standard output, a line each; what the server says about the stream, and every
+ * trouble, to standard error. A connection that ends is made anew: when the server said so in its
+ * farewell or in Retry-After, after that time, else after a random wait that doubles up to a
+ * minute. A refusal that would only be repeated, and a farewell that does not invite back, end the
+ * program. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include <curl/curl.h>
+#include <jansson.h>
+
+#include "base/buffer.h"
+#include "cli/cli.h"
+
+enum {
+    LINE_MAX_BYTES = 128 << 20,
+    REFUSAL_MAX_BYTES = 65536,
+    CONNECT_MAX_S = 10,
+    SILENCE_MAX_S = 60, /* keep-alives come every 20 s: then nobody is there any more */
+    WAIT_FIRST_MS = 500,
+    WAIT_LAST_MS = 60000
+};
+
+/* Parameters of the stream, by the name of their option. */
+static const char *const parameters[] = {"track", "follow",  "locations", "language",
+                                         "rule",  "percent", "partition", "types"};
+
+enum { PARAMETER_COUNT = sizeof(parameters) / sizeof(parameters[0]) };
+
+static const char *const streams[] = {"filter", "sample", "firehose", "home"};
+
+struct tail {
+    const struct cli *cli;
+    CURL *curl;
+    struct curl_slist *headers;
+    char *url;
+    struct buffer form;
+
+    /* of one connection */
+    struct buffer line; /* of the stream, as far as it has come; or the text of a refusal */
+    int write_error;    /* errno of standard output; 0: good */
+    bool is_too_long;   /* the line */
+    bool has_farewell;
+    int64_t retry_ms; /* what the farewell asks for; -1: not to come back */
+};
+
+/* --- lines --------------------------------------------------------------------------------- */
+
+/* {"type":"disconnect",...} and its like; false: it is an event. */
+static bool read_message(struct tail *tail, struct sl_slice line)
+{
+    static const char *const types[] = {"disconnect", "gap", "warning", "cursor"};
+    json_t *json;
+    const char *type;
+    bool is_message = false;
+
+    if (!sl_slice_starts_with(line, SL_SLICE("{\"type\":\"")))
+        return false; /* messages begin so; most events do not */
+    json = json_loadb(line.data, line.size, 0, NULL);
+    type = json_string_value(json_object_get(json, "type"));
+    for (size_t i = 0; type && i < sizeof(types) / sizeof(types[0]); i++)
+        is_message = is_message || strcmp(type, types[i]) == 0;
+    if (is_message && strcmp(type, types[0]) == 0) {
+        json_t *retry_ms = json_object_get(json, "retry_ms");
+
+        tail->has_farewell = true;
+        tail->retry_ms = json_is_integer(retry_ms) ? json_integer_value(retry_ms) : -1;
+    }
+    if (is_message)
+        fprintf(stderr, "%.*s\n", SL_SLICE_ARG(line));
+    json_decref(json);
+    return is_message;
+}
+
+static void take_line(struct tail *tail, struct sl_slice line)
+{
+    if (line.size > 0 && line.data[line.size - 1] == '\r')
+        line.size--;
+    if (line.size == 0 || read_message(tail, line)) /* blank: a keep-alive */
+        return;
+    if (fwrite(line.data, 1, line.size, stdout) != line.size || putchar('\n') == EOF)
+        tail->write_error = errno;
+}
+
+static void take_bytes(struct tail *tail, struct sl_slice bytes)
+{
+    const char *end;
+
+    while ((end = memchr(bytes.data, '\n', bytes.size))) {
+        struct sl_slice line = sl_slice(bytes.data, (size_t)(end - bytes.data));
+
+        bytes = sl_slice_from(bytes, line.size + 1);
+        if (tail->line.size > 0) {
+            buffer_append_slice(&tail->line, line);
+            line = buffer_slice(&tail->line);
+        }
+        if (!tail->line.failed)
+            take_line(tail, line);
+        tail->line.size = 0;
+    }
+    buffer_append_slice(&tail->line, bytes);
+    tail->is_too_long = tail->line.failed;
+    if (fflush(stdout) != 0)
+        tail->write_error = errno;
+}
+
+static long status_of(CURL *curl)
+{
+    long status = 0;
+
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+    return status;
+}
+
+/* Called by libcurl; anything but `size` back ends the transfer. */
+static size_t on_bytes(char *data, size_t one, size_t size, void *context)
+{
+    struct tail *tail = context;
+
+    (void)one;
+    if (status_of(tail->curl) == 200)
+        take_bytes(tail, sl_slice(data, size));
+    else if (tail->line.size + size <= REFUSAL_MAX_BYTES)
+        buffer_append(&tail->line, data, size);
+    return tail->write_error || tail->is_too_long ? 0 : size;
+}
+
+/* --- what to do at the end of a connection ------------------------------------------------- */
+
+struct ending {
+    CURLcode code;
+    long status;            /* 0: there was no answer */
+    int64_t retry_after_ms; /* 0: not said */
+};
+
+/* Whether the same request may be answered otherwise later. */
+static bool is_worth_repeating(const struct tail *tail, const struct ending *ending)
+{
+    switch (ending->code) {
+    case CURLE_UNSUPPORTED_PROTOCOL:
+    case CURLE_URL_MALFORMAT:
+    case CURLE_OUT_OF_MEMORY:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_PEER_FAILED_VERIFICATION:
+        return false;
+    default:
+        break;
+    }
+    if (ending->status == 0 || ending->status == 408 || ending->status == 429 ||
+        ending->status >= 500)
+        return true;
+    return ending->status == 200 && !(tail->has_farewell && tail->retry_ms < 0);
+}
+
+static void explain(const struct tail *tail, const struct ending *ending)
+{
+    json_t *json;
+    const char *message, *param;
+
+    if (ending->status != 0 && ending->status != 200) {
+        json = json_loadb(tail->line.data ? tail->line.data : "", tail->line.size, 0, NULL);
+        message = json_string_value(json_object_get(json_object_get(json, "error"), "message"));
+        param = json_string_value(json_object_get(json_object_get(json, "error"), "param"));
+        cli_failed_with(tail->cli, "refused with status %ld: %s%s%s", ending->status,
+                        param ? param : "", param ? ": " : "",
+                        message ? message : "no reason given");
+        json_decref(json);
+    } else if (ending->code != CURLE_OK) {
+        cli_failed_with(tail->cli, "%s", curl_easy_strerror(ending->code));
+    } else if (!tail->has_farewell) {
+        cli_failed_with(tail->cli, "the stream ended without a farewell");
+    }
+}
+
+/* Between half of `most_ms` and all of it: many clients must not come back at once. */
+static int64_t spread(int64_t most_ms)
+{
+    uint32_t random = 0;
+
+    if (getrandom(&random, sizeof(random), GRND_NONBLOCK) < 0)
+        random = (uint32_t)clock();
+    return most_ms / 2 + (int64_t)(random % (uint64_t)(most_ms / 2 + 1));
+}
+
+/* *wait_ms is the back-off's state: 0 after a connection that stood. */
+static int64_t next_wait_ms(const struct tail *tail, const struct ending *ending, int64_t *wait_ms)
+{
+    if (tail->has_farewell)
+        return tail->retry_ms; /* spread by the server */
+    if (ending->retry_after_ms > 0)
+        return ending->retry_after_ms + spread(WAIT_FIRST_MS);
+    *wait_ms = *wait_ms == 0 ? WAIT_FIRST_MS : *wait_ms * 2;
+    if (*wait_ms > WAIT_LAST_MS)
+        *wait_ms = WAIT_LAST_MS;
+    return spread(*wait_ms);
+}
+
+static void sleep_ms(int64_t ms)
+{
+    struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+
+    while (nanosleep(&left, &left) < 0 && errno == EINTR)
+        continue;
+}
+
+/* --- connections --------------------------------------------------------------------------- */
+
+static struct ending follow_once(struct tail *tail)
+{
+    struct ending ending;
+    curl_off_t retry_after_s = 0;
+
+    buffer_clear(&tail->line);
+    tail->has_farewell = false;
+    ending.code = curl_easy_perform(tail->curl);
+    ending.status = status_of(tail->curl);
+    curl_easy_getinfo(tail->curl, CURLINFO_RETRY_AFTER, &retry_after_s);
+    ending.retry_after_ms = (int64_t)retry_after_s * 1000;
+    return ending;
+}
+
+static int follow(struct tail *tail)
+{
+    int64_t wait_ms = 0, ms;
+
+    for (;;) {
+        struct ending ending = follow_once(tail);
+
+        if (tail->write_error == EPIPE)
+            return CLI_GOOD; /* whoever reads has seen enough */
+        if (tail->write_error)
+            return cli_failed_with(tail->cli, "cannot write: %s", strerror(tail->write_error));
+        if (tail->is_too_long)
+            return cli_failed_with(tail->cli, "a line is too long, or memory is short");
+        explain(tail, &ending);
+        if (!is_worth_repeating(tail, &ending))
+            return CLI_FAILED;
+        if (ending.status == 200)
+            wait_ms = 0;
+        ms = next_wait_ms(tail, &ending, &wait_ms);
+        cli_failed_with(tail->cli, "coming back in %.1f s", (double)ms / 1000);
+        sleep_ms(ms);
+    }
+}
+
+/* --- the request --------------------------------------------------------------------------- */
+
+static void add_parameter(struct tail *tail, const char *name, const char *value)
+{
+    char *escaped = curl_easy_escape(tail->curl, value, (int)strlen(value));
+
+    if (!escaped)
+        tail->form.failed = true;
+    else
+        buffer_append_format(&tail->form, "%s%s=%s", tail->form.size > 0 ? "&" : "", name, escaped);
+    curl_free(escaped);
+}
+
+/* The streams are below `base`, which may have a path of its own. */
+static char *make_url(const struct cli *cli, const char *base, const char *stream)
+{
+    struct buffer path = BUFFER_INIT;
+    CURLU *url = curl_url();
+    char *scheme = NULL, *prefix = NULL, *text = NULL;
+
+    if (curl_url_set(url, CURLUPART_URL, base, CURLU_GUESS_SCHEME) != CURLUE_OK ||
+        curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK ||
+        (strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0) ||
+        curl_url_get(url, CURLUPART_PATH, &prefix, 0) != CURLUE_OK)
+        cli_usage(cli, "--url is http://HOST:PORT or https://HOST:PORT, not '%s'", base);
+    buffer_append_str(&path, prefix);
+    while (path.size > 0 && path.data[path.size - 1] == '/')
+        path.size--;
+    buffer_append_format(&path, "/v1/stream/%s", stream);
+    if (buffer_str(&path) && curl_url_set(url, CURLUPART_PATH, path.data, 0) == CURLUE_OK)
+        curl_url_get(url, CURLUPART_URL, &text, 0);
+    curl_free(scheme);
+    curl_free(prefix);
+    curl_url_cleanup(url);
+    buffer_done(&path);
+    return text;
+}
+
+static bool add_header(struct tail *tail, const char *header)
+{
+    struct curl_slist *longer = curl_slist_append(tail->headers, header);
+
+    if (longer)
+        tail->headers = longer;
+    return longer != NULL;
+}
+
+static bool add_token(struct tail *tail, const char *token)
+{
+    struct buffer header = BUFFER_INIT;
+    bool is_added;
+
+    buffer_append_format(&header, "Authorization: Bearer %s", token);
+    is_added = buffer_str(&header) && add_header(tail, header.data);
+    buffer_done(&header);
+    return is_added;
+}
+
+/* The parameters go as a form: lists may be longer than an URL. */
+static bool set_up(struct tail *tail, const char *token)
+{
+    CURL *curl = tail->curl;
+
+    if (!tail->url || !buffer_str(&tail->form) || !add_token(tail, token) ||
+        !add_header(tail, "Accept: application/x-ndjson") || !add_header(tail, "Expect:"))
+        return false;
+    tail->line.limit = LINE_MAX_BYTES;
+    curl_easy_setopt(curl, CURLOPT_URL, tail->url);
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, tail->headers);
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDS, tail->form.data);
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)tail->form.size);
+    curl_easy_setopt(curl, CURLOPT_USERAGENT, "sluice/" SLUICE_VERSION);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_bytes);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, tail);
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_MAX_S);
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)SILENCE_MAX_S);
+    return true;
+}
+
+static const char *find_stream(const struct cli *cli, int argc, char **argv)
+{
+    if (argc - optind != 1)
+        cli_usage(cli, "which stream: filter, sample, firehose or home?");
+    for (size_t i = 0; i < sizeof(streams) / sizeof(streams[0]); i++) {
+        if (strcmp(argv[optind], streams[i]) == 0)
+            return streams[i];
+    }
+    cli_usage(cli, "there is no stream '%s'", argv[optind]);
+}
+
+static void check_token(const struct cli *cli, const char *token)
+{
+    if (!token || !*token)
+        cli_usage(cli, "--token TOKEN is needed, or SLUICE_TOKEN in the environment");
+    for (const char *c = token; *c; c++) {
+        if (*c <= ' ' || *c > '~')
+            cli_usage(cli, "the token has characters that no token has");
+    }
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    struct option options[PARAMETER_COUNT + 3] = {
+        [PARAMETER_COUNT] = {"url", required_argument, NULL, 'u'},
+        [PARAMETER_COUNT + 1] = {"token", required_argument, NULL, 't'},
+    };
+    const char *base = "http://127.0.0.1:8080", *token = getenv("SLUICE_TOKEN");
+    const char *values[PARAMETER_COUNT] = {NULL}, *stream;
+    struct tail tail = {.cli = cli, .form = BUFFER_INIT, .line = BUFFER_INIT};
+    int option, parameter, status;
+
+    for (size_t i = 0; i < PARAMETER_COUNT; i++)
+        options[i] = (struct option){parameters[i], required_argument, &parameter, (int)i};
+    while ((option = cli_option(cli, argc, argv, options)) >= 0) {
+        if (option == 'u')
+            base = optarg;
+        else if (option == 't')
+            token = optarg;
+        else
+            values[parameter] = optarg;
+    }
+    stream = find_stream(cli, argc, argv);
+    check_token(cli, token);
+
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+    tail.url = make_url(cli, base, stream);
+    tail.curl = curl_easy_init();
+    for (size_t i = 0; tail.curl && i < PARAMETER_COUNT; i++) {
+        if (values[i])
+            add_parameter(&tail, parameters[i], values[i]);
+    }
+    status =
+        tail.curl && set_up(&tail, token) ? follow(&tail) : cli_failed_with(cli, "out of memory");
+    curl_easy_cleanup(tail.curl);
+    curl_slist_free_all(tail.headers);
+    curl_free(tail.url);
+    buffer_done(&tail.form);
+    buffer_done(&tail.line);
+    curl_global_cleanup();
+    return status;
+}
+
+const struct command command_tail = {
+    .name = "tail",
+    .arguments = "[--url URL] [--token TOKEN] [PARAMETERS] filter|sample|firehose|home",
+    .summary = "follow a stream; prints events as NDJSON, comes back when it breaks off",
+    .help = "--url URL        of sluiced; http://127.0.0.1:8080 unless given\n"
+            "--token TOKEN    else SLUICE_TOKEN in the environment, which other users cannot see\n"
+            "--track PHRASES  --follow USERS  --locations BOXES  --rule RULE\n"
+            "                 any of these, for filter\n"
+            "--language LANGS  --percent P  --partition K/N\n"
+            "                 keep only these, for filter, sample and firehose\n"
+            "--types TYPES    post,delete unless given; also follow, unfollow\n"
+            "Ends when the server refuses for good or says not to come back.\n",
+    .run = run,
+};

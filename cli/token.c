@@ -1,0 +1,185 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <jansson.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+
+#include "base/base64url.h"
+#include "base/key_file.h"
+#include "cli/cli.h"
+
+enum {
+    TTL_DEFAULT_S = 3600,
+    TTL_MAX_S = 10 * 366 * 24 * 3600,
+    TOKEN_MAX_BYTES = 8192 /* what sluiced reads */
+};
+
+static const struct algorithm {
+    const char *name;
+    const EVP_MD *(*digest)(void);
+} algorithms[] = {
+    {"HS256", EVP_sha256},
+    {"HS384", EVP_sha384},
+    {"HS512", EVP_sha512},
+};
+
+static const struct algorithm *find_algorithm(const struct cli *cli, const char *name)
+{
+    for (size_t i = 0; i < sizeof(algorithms) / sizeof(algorithms[0]); i++) {
+        if (strcmp(name, algorithms[i].name) == 0)
+            return &algorithms[i];
+    }
+    cli_usage(cli, "--alg is HS256, HS384 or HS512, not '%s'", name);
+}
+
+static long long read_ttl(const struct cli *cli, const char *text)
+{
+    char *end;
+    long long ttl_s;
+
+    errno = 0;
+    ttl_s = strtoll(text, &end, 10);
+    if (end == text || *end || errno || ttl_s < 1 || ttl_s > TTL_MAX_S)
+        cli_usage(cli, "--ttl is a number of seconds from 1 to %d, not '%s'", TTL_MAX_S, text);
+    return ttl_s;
+}
+
+/* NAME=JSON */
+static void add_claim(const struct cli *cli, json_t *claims, const char *text)
+{
+    const char *equals = strchr(text, '=');
+    json_error_t error;
+    json_t *value;
+
+    if (!equals || equals == text)
+        cli_usage(cli, "--claim is NAME=JSON, not '%s'", text);
+    value = json_loads(equals + 1, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &error);
+    if (!value)
+        cli_usage(cli, "--claim %.*s: not JSON: %s (a text needs its quotes: %.*s='\"...\"')",
+                  (int)(equals - text), text, error.text, (int)(equals - text), text);
+    json_object_setn_new(claims, text, (size_t)(equals - text), value);
+}
+
+static void append_json(struct buffer *token, json_t *json)
+{
+    char *text = json_dumps(json, JSON_COMPACT);
+
+    if (text)
+        base64url_encode(sl_slice_str(text), token);
+    else
+        token->failed = true;
+    free(text);
+}
+
+static int print_token(const struct cli *cli, const struct algorithm *algorithm,
+                       const char *secret_file, json_t *claims)
+{
+    json_t *header = json_pack("{s:s, s:s}", "alg", algorithm->name, "typ", "JWT");
+    struct buffer secret = BUFFER_INIT, token = BUFFER_INIT;
+    unsigned char mac[EVP_MAX_MD_SIZE];
+    struct failure failure;
+    unsigned mac_size = 0;
+    bool is_exposed;
+    int status;
+
+    if (key_file_read_secret(secret_file, &secret, &is_exposed, &failure) < 0) {
+        status = cli_failed(cli, &failure);
+        goto out;
+    }
+    append_json(&token, header);
+    buffer_append_char(&token, '.');
+    append_json(&token, claims);
+    if (!token.failed && HMAC(algorithm->digest(), secret.data, (int)secret.size,
+                              (unsigned char *)token.data, token.size, mac, &mac_size)) {
+        buffer_append_char(&token, '.');
+        base64url_encode(sl_slice((char *)mac, mac_size), &token);
+    }
+    if (token.failed || mac_size == 0) {
+        status = cli_failed_with(cli, "out of memory");
+    } else if (token.size > TOKEN_MAX_BYTES) {
+        status = cli_failed_with(cli, "the token would have %zu bytes; sluiced reads up to %d",
+                                 token.size, TOKEN_MAX_BYTES);
+    } else {
+        printf("%.*s\n", SL_SLICE_ARG(buffer_slice(&token)));
+        status = cli_done(cli);
+    }
+out:
+    key_file_done(&secret);
+    buffer_done(&token);
+    json_decref(header);
+    return status;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"secret-file", required_argument, NULL, 'f'},
+        {"sub", required_argument, NULL, 's'},
+        {"scope", required_argument, NULL, 'o'},
+        {"ttl", required_argument, NULL, 't'},
+        {"alg", required_argument, NULL, 'a'},
+        {"claim", required_argument, NULL, 'c'},
+        {0},
+    };
+    const struct algorithm *algorithm = &algorithms[0];
+    const char *secret_file = NULL, *sub = NULL, *scope = NULL;
+    long long ttl_s = TTL_DEFAULT_S, now_s = (long long)time(NULL);
+    json_t *extra = json_object(), *claims;
+    int option, status;
+
+    while ((option = cli_option(cli, argc, argv, options)) >= 0) {
+        switch (option) {
+        case 'f':
+            secret_file = optarg;
+            break;
+        case 's':
+            sub = optarg;
+            break;
+        case 'o':
+            scope = optarg;
+            break;
+        case 't':
+            ttl_s = read_ttl(cli, optarg);
+            break;
+        case 'a':
+            algorithm = find_algorithm(cli, optarg);
+            break;
+        case 'c':
+            add_claim(cli, extra, optarg);
+            break;
+        }
+    }
+    if (!secret_file || !sub || !*sub || !scope)
+        cli_usage(cli, "--secret-file FILE, --sub ID and --scope SCOPES are needed");
+    if (optind != argc)
+        cli_usage(cli, "what is '%s'?", argv[optind]);
+    claims = json_pack("{s:s, s:s, s:I, s:I}", "sub", sub, "scope", scope, "iat", (json_int_t)now_s,
+                       "exp", (json_int_t)(now_s + ttl_s));
+    if (!claims)
+        cli_usage(cli, "--sub and --scope must be valid UTF-8");
+    json_object_update(claims, extra);
+    status = print_token(cli, algorithm, secret_file, claims);
+    json_decref(claims);
+    json_decref(extra);
+    return status;
+}
+
+const struct command command_token = {
+    .name = "token",
+    .arguments = "--secret-file FILE --sub ID --scope SCOPES [--ttl SECONDS] [--alg ALG]\n"
+                 "                    [--claim NAME=JSON]...",
+    .summary = "make a token for the streams; prints it",
+    .help =
+        "--secret-file FILE  the file that sluiced has as --jwt-secret-file\n"
+        "--sub ID            whose token it is: a user's id, for the home stream\n"
+        "--scope SCOPES      what it allows, in one argument: 'stream:filter stream:home'\n"
+        "--ttl SECONDS       how long it is good for; an hour unless given\n"
+        "--alg ALG           HS256 (unless given), HS384 or HS512\n"
+        "--claim NAME=JSON   any other claim: 'lim={\"track\":50}', 'aud=\"sluice\"'; wins over\n"
+        "                    the others\n",
+    .run = run,
+};

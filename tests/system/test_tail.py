@@ -1,0 +1,257 @@
+"""`sluice tail` against a server that does what a test tells it to."""
+
+import json
+import socket
+import time
+from urllib.parse import parse_qs
+
+import pytest
+
+from harness.waiting import Deadline
+
+FOR_GOOD = '{"type":"disconnect","code":"token_revoked","reason":"the token was revoked"}'
+COME_BACK = '{"type":"disconnect","code":"draining","reason":"x","cursor":"7","retry_ms":%d}'
+
+
+class Visit:
+    """One connection of the client, its request read."""
+
+    def __init__(self, connection):
+        self.connection = connection
+        connection.settimeout(Deadline().seconds)
+        received = b""
+        while b"\r\n\r\n" not in received:
+            received += self._receive()
+        head, body = received.split(b"\r\n\r\n", 1)
+        lines = head.decode().split("\r\n")
+        self.method, self.target, _ = lines[0].split(" ")
+        self.headers = {name.lower(): value for name, value in
+                        (line.split(": ", 1) for line in lines[1:])}
+        while len(body) < int(self.headers.get("content-length", 0)):
+            body += self._receive()
+        self.form = {name: value for name, (value,) in parse_qs(body.decode()).items()}
+
+    def _receive(self):
+        received = self.connection.recv(65536)
+        assert received, "the client left"
+        return received
+
+    def refuse(self, status, *headers, message="because"):
+        body = json.dumps({"error": {"code": "x", "message": message}})
+        self.connection.sendall("\r\n".join(
+            [f"HTTP/1.1 {status} Whatever", f"Content-Length: {len(body)}", "Connection: close",
+             *headers, "", body]).encode())
+        self.connection.close()
+
+    def begin(self):
+        self.connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\n"
+                                b"Transfer-Encoding: chunked\r\n\r\n")
+        return self
+
+    def chunk(self, data):
+        data = data.encode() if isinstance(data, str) else data
+        self.connection.sendall(b"%x\r\n%s\r\n" % (len(data), data))
+        return self
+
+    def end(self):
+        self.connection.sendall(b"0\r\n\r\n")
+        self.connection.close()
+
+    def break_off(self):
+        self.connection.close()
+
+
+class Host:
+    def __init__(self):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener.settimeout(Deadline().seconds)
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+
+    def visit(self):
+        return Visit(self.listener.accept()[0])
+
+
+@pytest.fixture
+def host():
+    host = Host()
+    yield host
+    host.listener.close()
+
+
+@pytest.fixture
+def tail(cli_for, host):
+    """tail(arguments...) starts it on the host."""
+    programs = []
+
+    def start(*arguments, token="secret.to.ken", url=None, **environment):
+        cli = cli_for(None)
+        cli.environment = {**cli.environment, **environment}
+        given = ["--token", token] if token else []
+        programs.append(cli.start("tail", "--url", url or host.url, *given, *arguments))
+        return programs[-1]
+
+    yield start
+    for program in programs:
+        if program.process.poll() is None:
+            program.process.kill()
+            program.process.wait()
+        program.process.stdout.close()
+        program.process.stderr.close()
+
+
+def test_asks_with_a_form_and_a_bearer_token(host, tail):
+    program = tail("--track", "coffee & tea,茶", "filter", "--locations", "-1,-2,3,4", "--rule", "a -b",
+                   "--follow", "1,@ada", "--language", "en", "--types", "post", "--percent", "50%",
+                   "--partition", "1/2")
+    visit = host.visit()
+    assert (visit.method, visit.target) == ("POST", "/v1/stream/filter")
+    assert visit.headers["authorization"] == "Bearer secret.to.ken"
+    assert visit.headers["accept"] == "application/x-ndjson"
+    assert visit.headers["content-type"] == "application/x-www-form-urlencoded"
+    assert visit.form == {"track": "coffee & tea,茶", "locations": "-1,-2,3,4", "rule": "a -b",
+                          "follow": "1,@ada", "language": "en", "types": "post", "percent": "50%",
+                          "partition": "1/2"}
+    visit.refuse(401)
+    program.ended(1)
+
+
+def test_url_with_a_path_and_a_token_from_the_environment(host, tail):
+    program = tail("home", url=host.url + "/below/", token=None, SLUICE_TOKEN="from.the.env")
+    visit = host.visit()
+    assert visit.target == "/below/v1/stream/home"
+    assert visit.headers["authorization"] == "Bearer from.the.env"
+    assert visit.form == {}
+    visit.refuse(403)
+    program.ended(1)
+
+
+def test_lists_longer_than_any_url(host, tail):
+    users = ",".join(str(number) for number in range(20000))
+    program = tail("filter", "--follow", users)
+    visit = host.visit()
+    assert visit.form == {"follow": users}
+    visit.refuse(413)
+    program.ended(1)
+
+
+def test_lines_come_whole_whatever_the_network_does(host, tail):
+    program = tail("firehose")
+    visit = host.visit().begin()
+    long = json.dumps({"id": "4", "text": "x" * 300000})
+    stream = f'{{"id":"1"}}\r\n\r\n{{"id":"2"}}\n{{"type":"post","id":"3"}}\r\n{long}\r\n'
+    for at in range(0, 60):
+        visit.chunk(stream[at])
+    assert [program.line() for _ in range(3)] == ['{"id":"1"}', '{"id":"2"}',
+                                                  '{"type":"post","id":"3"}']
+    for at in range(60, len(stream), 70001):
+        visit.chunk(stream[at:at + 70001])
+    assert program.line() == long
+    visit.chunk(FOR_GOOD + "\r\n").end()
+    program.ended(1)
+
+
+def test_messages_of_the_server_go_to_standard_error(host, tail):
+    program = tail("firehose")
+    messages = ['{"type":"gap","from":"1","to":"2","reason":"redis"}',
+                '{"type":"warning","code":"behind","events":1,"ms":2}', '{"type":"cursor","id":"9"}']
+    visit = host.visit().begin()
+    for number, message in enumerate(messages):
+        visit.chunk(f'{message}\r\n{{"id":"{number}"}}\r\n')
+        assert program.line() == f'{{"id":"{number}"}}'
+    visit.chunk(FOR_GOOD + "\r\n").end()
+    said = program.ended(1)
+    for message in [*messages, FOR_GOOD]:
+        assert message in said
+
+
+def test_farewell_says_when_to_come_back(host, tail):
+    program = tail("firehose")
+    host.visit().begin().chunk('{"id":"1"}\r\n').chunk(COME_BACK % 600 + "\r\n").end()
+    left = time.monotonic()
+    visit = host.visit()
+    assert time.monotonic() - left > 0.5
+    visit.begin().chunk('{"id":"2"}\r\n').chunk(FOR_GOOD + "\r\n").end()
+    assert [program.line(), program.line()] == ['{"id":"1"}', '{"id":"2"}']
+    program.ended(1)
+
+
+def test_farewell_without_a_way_back_is_the_end(host, tail):
+    program = tail("sample")
+    host.visit().begin().chunk(FOR_GOOD + "\r\n").end()
+    assert "revoked" in program.ended(1)
+
+
+def test_retry_after_is_honoured(host, tail):
+    program = tail("sample")
+    for status in (429, 503):
+        host.visit().refuse(status, "Retry-After: 1")
+        refused = time.monotonic()
+    visit = host.visit()
+    assert time.monotonic() - refused > 0.9
+    visit.refuse(401)
+    program.ended(1)
+
+
+@pytest.mark.parametrize("trouble", ["break", "end", "silence", "500", "408", "no listener"])
+def test_trouble_is_survived(host, tail, trouble):
+    if trouble == "no listener":
+        port = host.listener.getsockname()[1]
+        host.listener.close()
+    program = tail("sample")
+    if trouble == "no listener":
+        Deadline().wait_readable(program.process.stderr)
+        host.listener = socket.create_server(("127.0.0.1", port))
+        host.listener.settimeout(Deadline().seconds)
+    elif trouble == "break":
+        host.visit().begin().chunk('{"id":"1"}\r\n{"id":').break_off()
+    elif trouble == "end":
+        host.visit().begin().chunk('{"id":"1"}\r\n').end()
+    elif trouble == "silence":
+        host.visit().break_off()
+    else:
+        host.visit().refuse(int(trouble))
+    host.visit().begin().chunk('{"id":"2"}\r\n' + FOR_GOOD + "\r\n").end()
+    lines = ['{"id":"1"}'] if trouble in ("break", "end") else []
+    assert [program.line() for _ in range(len(lines) + 1)] == lines + ['{"id":"2"}']
+    program.ended(1)
+
+
+@pytest.mark.parametrize("status", [301, 400, 401, 403, 404, 405, 406, 413])
+def test_refusal_that_would_be_repeated_is_the_end(host, tail, status):
+    program = tail("sample")
+    host.visit().refuse(status, message="a reason to read")
+    said = program.ended(1)
+    assert str(status) in said and "a reason to read" in said
+
+
+def test_answer_that_is_no_json(host, tail):
+    program = tail("sample")
+    visit = host.visit()
+    visit.connection.sendall(b"HTTP/1.1 404 Nothing\r\nContent-Length: 200000\r\n\r\n" + b"\xff" * 200000)
+    assert "404" in program.ended(1)
+
+
+def test_reader_that_has_seen_enough_ends_it(host, tail):
+    program = tail("sample")
+    visit = host.visit().begin().chunk('{"id":"1"}\r\n')
+    program.line()
+    program.process.stdout.close()
+    visit.chunk('{"id":"2"}\r\n')
+    assert program.process.wait(Deadline().seconds) == 0
+
+
+@pytest.mark.parametrize("arguments", [
+    ["filter", "--url", "ftp://127.0.0.1"], ["filter", "--url", "http://"], ["filter", "sample"],
+    ["filter", "--token", "two words"], ["filter", "--token", ""], ["many"], ["filter", "--tracks", "a"]])
+def test_wrong_usage(cli_for, arguments):
+    cli = cli_for(None)
+    cli.environment = {**cli.environment, "SLUICE_TOKEN": "x"}
+    cli.run("tail", *arguments, status=2)
+    assert cli.done.stderr and not cli.done.stdout
+
+
+def test_no_token(cli_for):
+    cli = cli_for(None)
+    cli.environment = {name: value for name, value in cli.environment.items() if name != "SLUICE_TOKEN"}
+    cli.run("tail", "sample", status=2)
+    assert "SLUICE_TOKEN" in cli.done.stderr
