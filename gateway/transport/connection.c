@@ -173,7 +173,7 @@ void connection_say(struct connection *connection, struct sl_slice frames)
     struct iovec piece = {(char *)frames.data, frames.size};
     ssize_t sent = 0;
 
-    if (connection->doom == DOOM_BROKEN || !connection->wsi || frames.size == 0)
+    if (connection->doom >= DOOM_PEER_LEFT || !connection->wsi || frames.size == 0)
         return;
     if (!client->transport->is_blocked(client)) {
         sent = client->transport->send(client, &piece, 1);

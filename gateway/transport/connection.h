@@ -30,8 +30,9 @@ enum connection_stage {
 
 enum doom {
     DOOM_NONE,
-    DOOM_FAREWELL, /* say why, then close */
-    DOOM_BROKEN    /* close */
+    DOOM_FAREWELL,  /* say why, then close */
+    DOOM_PEER_LEFT, /* close */
+    DOOM_BROKEN     /* close, and count it */
 };
 
 struct connection {

@@ -1,10 +1,10 @@
 /* doorway.c - one visitor per connection whose first head has not come yet.
  *
- * Most heads are there when the connection is accepted, so the first read is tried at once and
- * the usual visitor never waits. The others get a poll handle; a list in order of arrival, all with
- * the same time limit, needs one timer. A visitor that is refused is answered, then its input is
- * read and thrown away until it closes, for closing over unread bytes would reset the connection
- * and could take the answer with it. */
+ * Most heads are there when the connection is accepted, so a look is taken at once and the usual
+ * visitor never waits. Looking does not take anything from the socket. The others get a poll
+ * handle; a list in order of arrival, all with the same time limit, needs one timer. A visitor that
+ * is refused is answered, then its input is read and thrown away until it closes, for closing over
+ * unread bytes would reset the connection and could take the answer with it. */
 #include "gateway/transport/doorway.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ struct visitor {
     struct doorway *doorway;
     uv_poll_t poll;
     int fd;
-    struct buffer bytes;
+    bool has_begun;  /* a part of its head has come */
     bool is_refused; /* answered; what still comes is thrown away */
     size_t tossed;
     uint64_t deadline_ms;
@@ -43,8 +43,8 @@ struct doorway {
     struct list leaving; /* refused */
     int spare_fd;        /* given up to accept and close when descriptors run out */
     struct log_rate exhausted_rate;
-    struct buffer head;    /* scratch */
-    char input[READ_SIZE]; /* of one read */
+    struct buffer head; /* scratch */
+    char *input;        /* of one look: max_head_bytes and one more */
 };
 
 static void free_handle(uv_handle_t *handle)
@@ -53,6 +53,7 @@ static void free_handle(uv_handle_t *handle)
 }
 
 static void arm_timer(struct doorway *doorway);
+static void visitor_ready(uv_poll_t *poll, int status, int events);
 
 /* --- visitors --- */
 
@@ -62,7 +63,6 @@ static void visitor_release(uv_handle_t *poll)
 
     if (visitor->fd >= 0)
         close(visitor->fd);
-    buffer_done(&visitor->bytes);
     mem_free(visitor);
 }
 
@@ -111,10 +111,10 @@ static void visitor_refuse(struct visitor *visitor, const struct http_refusal *r
     metric_add(doorway->settings.metrics, METRIC_REFUSED_AT_DOOR, 1);
     answer(visitor->fd, refusal);
     list_remove(&doorway->waiting, &visitor->node);
-    buffer_done(&visitor->bytes);
     visitor->is_refused = true;
     visitor->deadline_ms = uv_now(doorway->settings.loop) + LINGER_MS;
     list_append(&doorway->leaving, &visitor->node);
+    uv_poll_start(&visitor->poll, UV_READABLE, visitor_ready);
     arm_timer(doorway);
 }
 
@@ -135,34 +135,25 @@ static void visitor_toss(struct visitor *visitor)
 
 enum progress { PROGRESS_MORE, PROGRESS_COMPLETE, PROGRESS_REFUSED, PROGRESS_BROKEN };
 
-/* What has come of a request. */
+/* What has come of a request; nothing of it has been taken from the socket yet. */
 struct reading {
-    struct sl_slice bytes; /* all of it; in the doorway's input or in the visitor's buffer */
+    size_t size; /* of what there is, in the doorway's input */
     size_t head_size;
     struct http_refusal refusal;
 };
 
-/* One read. A head that is there at once is not copied; `earlier` collects one in pieces. */
-static enum progress read_head(struct doorway *doorway, int fd, struct buffer *earlier,
-                               struct reading *reading)
+static enum progress peek_head(struct doorway *doorway, int fd, struct reading *reading)
 {
     size_t max = doorway->settings.max_head_bytes;
-    ssize_t size = recv(fd, doorway->input, sizeof(doorway->input), MSG_DONTWAIT);
+    ssize_t size = recv(fd, doorway->input, max + 1, MSG_DONTWAIT | MSG_PEEK);
 
+    reading->size = size > 0 ? (size_t)size : 0;
     if (size < 0 && (errno == EAGAIN || errno == EINTR))
         return PROGRESS_MORE;
     if (size <= 0)
         return PROGRESS_BROKEN;
-    reading->bytes = sl_slice(doorway->input, (size_t)size);
-    reading->head_size = earlier->size ? 0 : request_head_end(reading->bytes);
-    if (reading->head_size == 0) {
-        buffer_append_slice(earlier, reading->bytes);
-        if (earlier->failed)
-            return PROGRESS_BROKEN;
-        reading->bytes = buffer_slice(earlier);
-        reading->head_size = request_head_end(reading->bytes);
-    }
-    if (reading->head_size > max || (reading->head_size == 0 && reading->bytes.size > max)) {
+    reading->head_size = request_head_end(sl_slice(doorway->input, reading->size));
+    if (reading->head_size > max || (reading->head_size == 0 && reading->size > max)) {
         http_refuse(&reading->refusal, 431, "headers_too_large", NULL,
                     "the request line and headers may have %zu bytes", max);
         return PROGRESS_REFUSED;
@@ -170,29 +161,39 @@ static enum progress read_head(struct doorway *doorway, int fd, struct buffer *e
     return reading->head_size ? PROGRESS_COMPLETE : PROGRESS_MORE;
 }
 
-/* Makes the head fit for libwebsockets and hands the connection over: COMPLETE, and `fd` is gone;
- * or REFUSED or BROKEN. Nothing may watch `fd` any more. */
+/* libwebsockets 4.1 takes a head that was read for it for the beginning of the body. So a request
+ * with a body is left in the socket as it came, and any other is read and put right. */
 static enum progress admit(struct doorway *doorway, int fd, struct reading *reading)
 {
     static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    struct sl_slice body = sl_slice_from(reading->bytes, reading->head_size);
     struct buffer *head = &doorway->head;
     struct request_head facts;
     int r;
 
     buffer_clear(head);
-    r = request_head_rewrite(sl_slice(reading->bytes.data, reading->head_size),
+    r = request_head_rewrite(sl_slice(doorway->input, reading->head_size),
                              doorway->settings.max_body_bytes, head, &facts, &reading->refusal);
     if (r < 0)
         return r == -EPROTO ? PROGRESS_REFUSED : PROGRESS_BROKEN;
-    buffer_append_slice(head, body);
-    if (head->failed)
-        return PROGRESS_BROKEN;
-    if (facts.expects_continue && body.size == 0 &&
+    if (facts.expects_continue && reading->size == reading->head_size &&
         send(fd, go_on, sizeof(go_on) - 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+        return PROGRESS_BROKEN;
+    if (facts.has_body) {
+        doorway->settings.admit(doorway->settings.owner, fd, NULL, 0);
+        return PROGRESS_COMPLETE;
+    }
+    if (recv(fd, doorway->input, reading->head_size, MSG_DONTWAIT) != (ssize_t)reading->head_size)
         return PROGRESS_BROKEN;
     doorway->settings.admit(doorway->settings.owner, fd, head->data, head->size);
     return PROGRESS_COMPLETE;
+}
+
+/* What was seen stays in the socket: it is readable again only when there is more. */
+static void await_more_than(int fd, size_t size)
+{
+    int low_water = (int)size + 1;
+
+    setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &low_water, sizeof(low_water));
 }
 
 static void visitor_ready(uv_poll_t *poll, int status, int events)
@@ -201,7 +202,6 @@ static void visitor_ready(uv_poll_t *poll, int status, int events)
     struct reading reading;
     enum progress progress;
 
-    (void)events;
     if (status < 0) {
         visitor_end(visitor);
         return;
@@ -210,43 +210,51 @@ static void visitor_ready(uv_poll_t *poll, int status, int events)
         visitor_toss(visitor);
         return;
     }
-    progress = read_head(visitor->doorway, visitor->fd, &visitor->bytes, &reading);
+    progress = peek_head(visitor->doorway, visitor->fd, &reading);
+    if (progress == PROGRESS_MORE && (events & UV_DISCONNECT))
+        progress = PROGRESS_BROKEN; /* no more will come */
+    if (progress == PROGRESS_MORE) {
+        await_more_than(visitor->fd, reading.size);
+        visitor->has_begun = reading.size > 0;
+        return;
+    }
+    await_more_than(visitor->fd, 0);
     if (progress == PROGRESS_COMPLETE) {
         uv_poll_stop(poll); /* the next owner watches the descriptor itself */
         progress = admit(visitor->doorway, visitor->fd, &reading);
         if (progress == PROGRESS_COMPLETE)
             visitor->fd = -1;
     }
-    if (progress == PROGRESS_REFUSED) {
+    if (progress == PROGRESS_REFUSED)
         visitor_refuse(visitor, &reading.refusal);
-        uv_poll_start(poll, UV_READABLE, visitor_ready);
-    } else if (progress != PROGRESS_MORE) {
+    else
         visitor_end(visitor);
-    }
 }
 
 /* A connection whose head is not there yet, or that was refused at once, stays as a visitor. Takes
- * `fd` and `bytes` whatever happens. */
-static void visitor_new(struct doorway *doorway, int fd, struct buffer *bytes,
-                        const struct http_refusal *refusal)
+ * `fd` whatever happens. */
+static void visitor_new(struct doorway *doorway, int fd, const struct reading *reading,
+                        bool is_refused)
 {
     struct visitor *visitor = mem_zalloc(sizeof(*visitor));
 
     if (!visitor || uv_poll_init(doorway->settings.loop, &visitor->poll, fd) < 0) {
         mem_free(visitor);
-        buffer_done(bytes);
         close(fd);
         return;
     }
     visitor->doorway = doorway;
     visitor->fd = fd;
-    visitor->bytes = *bytes;
     visitor->deadline_ms = uv_now(doorway->settings.loop) + doorway->settings.timeout_ms;
     list_append(&doorway->waiting, &visitor->node);
-    if (refusal)
-        visitor_refuse(visitor, refusal);
+    if (is_refused) {
+        visitor_refuse(visitor, &reading->refusal);
+    } else {
+        visitor->has_begun = reading->size > 0;
+        await_more_than(fd, reading->size);
+        uv_poll_start(&visitor->poll, UV_READABLE | UV_DISCONNECT, visitor_ready);
+    }
     metric_set(doorway->settings.metrics, METRIC_HANDSHAKES_PENDING, doorway->waiting.count);
-    uv_poll_start(&visitor->poll, UV_READABLE, visitor_ready);
     arm_timer(doorway);
 }
 
@@ -268,7 +276,7 @@ static void on_timer(uv_timer_t *timer)
 
     http_refuse(&refusal, 408, "request_timeout", NULL, "the request took too long to arrive");
     while ((visitor = first_of(&doorway->waiting)) && visitor->deadline_ms <= now) {
-        if (visitor->bytes.size > 0)
+        if (visitor->has_begun)
             visitor_refuse(visitor, &refusal);
         else
             visitor_end(visitor); /* nothing was asked, so nothing is answered */
@@ -297,7 +305,6 @@ static void arm_timer(struct doorway *doorway)
 
 static void welcome(struct doorway *doorway, int fd)
 {
-    struct buffer bytes = BUFFER_INIT;
     struct reading reading;
     enum progress progress;
     unsigned user_timeout_ms = doorway->settings.user_timeout_ms;
@@ -310,7 +317,7 @@ static void welcome(struct doorway *doorway, int fd)
         doorway->settings.admit(doorway->settings.owner, fd, NULL, 0);
         return;
     }
-    progress = read_head(doorway, fd, &bytes, &reading);
+    progress = peek_head(doorway, fd, &reading);
     if (progress == PROGRESS_COMPLETE)
         progress = admit(doorway, fd, &reading);
     if (progress == PROGRESS_MORE && doorway->waiting.count >= doorway->settings.max_pending) {
@@ -319,18 +326,17 @@ static void welcome(struct doorway *doorway, int fd)
     }
     switch (progress) {
     case PROGRESS_MORE:
-        visitor_new(doorway, fd, &bytes, NULL);
-        return;
+        visitor_new(doorway, fd, &reading, false);
+        break;
     case PROGRESS_REFUSED:
-        visitor_new(doorway, fd, &bytes, &reading.refusal);
-        return;
+        visitor_new(doorway, fd, &reading, true);
+        break;
     case PROGRESS_BROKEN:
         close(fd);
         break;
     case PROGRESS_COMPLETE:
         break;
     }
-    buffer_done(&bytes);
 }
 
 /* Out of descriptors, the pending connection would wake the loop for ever: the spare one is given
@@ -383,12 +389,14 @@ struct doorway *doorway_new(const struct doorway_settings *settings)
     list_init(&doorway->waiting);
     list_init(&doorway->leaving);
     doorway->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    doorway->input = mem_alloc(settings->max_head_bytes + 1);
     doorway->accepting = mem_zalloc(sizeof(*doorway->accepting));
     doorway->timer = mem_zalloc(sizeof(*doorway->timer));
-    if (!doorway->accepting || !doorway->timer || doorway->spare_fd < 0 ||
+    if (!doorway->input || !doorway->accepting || !doorway->timer || doorway->spare_fd < 0 ||
         uv_poll_init(settings->loop, doorway->accepting, settings->listener) < 0) {
         if (doorway->spare_fd >= 0)
             close(doorway->spare_fd);
+        mem_free(doorway->input);
         mem_free(doorway->accepting);
         mem_free(doorway->timer);
         mem_free(doorway);
@@ -419,5 +427,6 @@ void doorway_free(struct doorway *doorway)
     uv_close((uv_handle_t *)doorway->timer, free_handle);
     close(doorway->spare_fd);
     buffer_done(&doorway->head);
+    mem_free(doorway->input);
     mem_free(doorway);
 }

@@ -1,6 +1,6 @@
 /* gateway/transport/doorway.h - from the listening socket to libwebsockets.
  *
- * Accepts connections and, on plain sockets, reads the first request's head itself, whole, before
+ * Accepts connections and, on plain sockets, looks at the first request's head, whole, before
  * libwebsockets sees a byte. That is what makes exact answers possible where libwebsockets 4.1
  * closes without a word or goes wrong:
  *
@@ -20,7 +20,8 @@
 
 #include "gateway/ops/metrics.h"
 
-/* The header in which the doorway passes the `bearer.` subprotocol on; from outside it is dropped. */
+/* The header in which the doorway passes the `bearer.` subprotocol on; from outside it is dropped.
+ */
 #define DOORWAY_TOKEN_HEADER "x-sluice-protocol-token:"
 
 struct doorway;
@@ -35,8 +36,8 @@ struct doorway_settings {
     unsigned user_timeout_ms; /* TCP_USER_TIMEOUT; 0: the kernel's */
     unsigned max_pending;     /* connections whose head has not come yet */
     struct metrics *metrics;
-    /* A connection whose head is complete: `head` and perhaps more has been read from `fd`, which
-     * the callee owns now. Over TLS nothing was read. */
+    /* A connection whose head is complete, and which the callee owns now: `head` has been read from
+     * it and put right. NULL: nothing was read (TLS, or a request with a body). */
     void (*admit)(void *owner, int fd, const char *head, size_t size);
     void *owner;
 };

@@ -230,7 +230,7 @@ static void on_stream_events(struct connection *connection, uint32_t events)
     if (!connection->wsi)
         return; /* closed earlier in the same batch; the memory is still there */
     if (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) {
-        connection_doom(connection, DOOM_BROKEN);
+        connection_doom(connection, DOOM_PEER_LEFT);
         return;
     }
     if ((events & EPOLLOUT) && !connection->is_tls && connection->wants_writable)

@@ -141,7 +141,7 @@ static bool value_is_sound(struct sl_slice value)
     return true;
 }
 
-static int check_content_length(struct sl_slice value, size_t max_body_bytes,
+static int check_content_length(struct sl_slice value, size_t max_body_bytes, bool *ret_has_body,
                                 struct http_refusal *refusal)
 {
     size_t length = 0;
@@ -156,6 +156,7 @@ static int check_content_length(struct sl_slice value, size_t max_body_bytes,
             return http_refuse(refusal, 413, "body_too_large", NULL,
                                "the request body may have %zu bytes", max_body_bytes);
     }
+    *ret_has_body = length > 0;
     return 0;
 }
 
@@ -212,7 +213,7 @@ static int rewrite_header(struct sl_slice line, struct header_state *state, stru
         if (state->has_length)
             return refuse(refusal, "Content-Length is given twice");
         state->has_length = true;
-        r = check_content_length(value, state->max_body_bytes, refusal);
+        r = check_content_length(value, state->max_body_bytes, &state->facts->has_body, refusal);
         if (r < 0)
             return r;
     }

@@ -15,6 +15,7 @@ size_t request_head_end(struct sl_slice bytes);
 struct request_head {
     bool expects_continue;
     bool is_http_1_0;
+    bool has_body; /* Content-Length is more than 0 */
 };
 
 /* Rewrites a complete head into `ret_head`. 0; -EPROTO: *refusal is the answer; -ENOMEM. */

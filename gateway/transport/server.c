@@ -152,11 +152,7 @@ static void admit(void *owner, int fd, const char *head, size_t size)
         lws_adopt_socket_vhost(server->vhost, fd); /* closes it when it cannot */
         return;
     }
-    if (!lws_adopt_socket_vhost_readbuf(server->vhost, fd, head, size))
-        return; /* served and closed already, or no memory */
-    /* A body that came with the head waits in libwebsockets until something wakes it. */
-    if (head[0] == 'P')
-        lws_cancel_service(server->context);
+    lws_adopt_socket_vhost_readbuf(server->vhost, fd, head, size); /* may close it, too */
 }
 
 /* --- the end of a turn --- */
@@ -168,7 +164,7 @@ static void close_now(struct connection *connection)
                                     ? LWS_CLOSE_STATUS_NOSTATUS
                                     : LWS_CLOSE_STATUS_NOSTATUS_CONTEXT_DESTROY;
 
-    if (connection->stage != CONNECTION_LEFT)
+    if (connection->doom == DOOM_BROKEN && connection->stage != CONNECTION_LEFT)
         metric_add(connection->server->settings.metrics, METRIC_BROKEN, 1);
     lws_close_free_wsi(connection->wsi, how, "doomed");
 }
