@@ -25,7 +25,12 @@
 #include "gateway/ops/process_usage.h"
 #include "src/redis_address.h"
 
-enum { REDIS_STEP_MS = 10, REDIS_STOP_MS = 10000, MEASURE_EVERY_MS = 10000 };
+enum {
+    MOST_FIRST_CRASHES = 5,
+    REDIS_STEP_MS = 10,
+    REDIS_STOP_MS = 10000,
+    MEASURE_EVERY_MS = 10000
+};
 
 enum state { STATE_DOWN, STATE_STARTING, STATE_READY };
 
@@ -260,8 +265,17 @@ static void note_ready(struct supervisor *supervisor, struct worker *worker, uin
     tell_ready(supervisor);
 }
 
-/* A worker that leaves with an error before it served for the first time has said what is wrong
- * with its settings, and would say it again. */
+/* A worker that leaves with an error before all have served has said what is wrong with the
+ * settings, and would say it again. One that only ever crashes is no better. */
+static bool is_hopeless(const struct supervisor *supervisor, const struct worker *worker,
+                        const siginfo_t *how)
+{
+    if (supervisor->all_were_ready)
+        return false;
+    return how->si_code == CLD_EXITED ? how->si_status != EXIT_SUCCESS
+                                      : worker->backoff.early_ends >= MOST_FIRST_CRASHES - 1;
+}
+
 static void judge_end(struct supervisor *supervisor, struct worker *worker, const siginfo_t *how,
                       uint64_t now_ms)
 {
@@ -283,7 +297,7 @@ static void judge_end(struct supervisor *supervisor, struct worker *worker, cons
                  sentence.text);
         return;
     }
-    if (!supervisor->all_were_ready && !by_signal && how->si_status != EXIT_SUCCESS) {
+    if (is_hopeless(supervisor, worker, how)) {
         fail(supervisor, -EIO, sentence.text);
         begin_to_stop(supervisor, now_ms);
         return;
@@ -305,9 +319,8 @@ static void note_end(struct supervisor *supervisor, struct worker *worker, uint6
     close_fd(&worker->ready_pipe);
     worker->state = STATE_DOWN;
     metrics_slot_reset_gauges(slot_of(supervisor, worker));
-    if (supervisor->settings->admission)
-        admission_forget_worker(supervisor->settings->admission,
-                                (unsigned)(worker - supervisor->workers));
+    admission_forget_worker(supervisor->settings->admission,
+                            (unsigned)(worker - supervisor->workers));
     judge_end(supervisor, worker, &how, now_ms);
 }
 

@@ -19,7 +19,7 @@ struct supervisor_settings {
     const struct config *config;
     struct private_redis *private_redis; /* NULL: config names a Redis */
     struct metrics_board *board;         /* its slots are the workers */
-    struct admission *admission;         /* forgets the streams of a dead worker; NULL: none */
+    struct admission *admission;         /* what the workers share; told when one of them dies */
     int *listeners;    /* one for each worker; all closed, and set to -1, when stopping begins */
     uint16_t port;     /* of the listeners */
     unsigned grace_ms; /* how much longer than drain-timeout-ms a worker may take to end */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "gateway/front/admission.h"
 #include "gateway/ops/backoff.h"
 #include "gateway/ops/listener.h"
 #include "gateway/ops/process_usage.h"
@@ -25,6 +26,7 @@ enum { PATIENCE_MS = 20000, MAX_WORKERS = 4 };
 struct scene {
     struct config *config;
     struct metrics_board *board;
+    struct admission *admission;
     int listeners[MAX_WORKERS];
     uint16_t port;
     unsigned workers;
@@ -80,6 +82,26 @@ static int good_worker(const struct gateway_parts *parts)
         if (number == SIGTERM)
             return 0;
     }
+}
+
+/* Takes three of the four places for streams, and never gives one back. */
+static int streaming_worker(const struct gateway_parts *parts)
+{
+    const struct admission_limits limits = {.streams = 4};
+    admission_ticket ticket;
+
+    for (int i = 0; i < 3; i++) {
+        if (admission_enter(parts->admission, &limits, parts->worker, SL_SLICE("a"), SL_SLICE("b"),
+                            &ticket) != ADMISSION_GRANTED)
+            report("full\n");
+    }
+    return good_worker(parts);
+}
+
+static int crashing_worker(const struct gateway_parts *parts)
+{
+    (void)parts;
+    return raise(SIGKILL);
 }
 
 static int deaf_worker(const struct gateway_parts *parts)
@@ -154,6 +176,7 @@ static int run_supervisor(void)
     struct supervisor_settings settings = {
         .config = scene.config,
         .board = scene.board,
+        .admission = scene.admission,
         .listeners = scene.listeners,
         .port = scene.port,
         .grace_ms = 50,
@@ -188,6 +211,8 @@ static void play(unsigned workers, int (*worker_main)(const struct gateway_parts
     assert_int_equal(pipe2(scene.report, O_CLOEXEC), 0);
     scene_read_config(options);
     scene.board = metrics_board_new(workers);
+    scene.admission = admission_new(4, workers);
+    assert_non_null(scene.admission);
     assert_int_equal(listener_open(&address, workers, scene.listeners, &scene.port, NULL), 0);
     fflush(NULL);
     scene.supervisor = fork();
@@ -323,6 +348,19 @@ static void test_crashed_worker_is_replaced_and_its_gauges_are_forgotten(void **
     assert_int_equal(metrics_sum(scene.board, METRIC_WORKER_UP), 0);
 }
 
+static void test_streams_of_a_crashed_worker_are_forgotten(void **state)
+{
+    pid_t pids[MAX_WORKERS];
+
+    (void)state;
+    play(1, streaming_worker, elsewhere);
+    expect_up(1, pids);
+    kill(pids[0], SIGKILL);
+    expect_up(1, pids);
+    kill(scene.supervisor, SIGTERM);
+    assert_int_equal(exit_status(), 0);
+}
+
 static void test_connections_of_a_crashed_worker_wait_for_its_successor(void **state)
 {
     struct sockaddr_in server = {.sin_family = AF_INET};
@@ -359,6 +397,14 @@ static void test_crash_before_ready_is_tried_again(void **state)
     expect_up(1, pids);
     kill(scene.supervisor, SIGTERM);
     assert_int_equal(exit_status(), 0);
+}
+
+static void test_worker_that_only_ever_crashes_ends_it_all(void **state)
+{
+    (void)state;
+    play(1, crashing_worker, elsewhere);
+    expect_line("failed: worker 0 ended by signal 9 (Killed)");
+    assert_int_equal(exit_status(), 1);
 }
 
 static void test_worker_that_refuses_to_start_ends_it_all(void **state)
@@ -530,6 +576,7 @@ static int leave_scene(void **state)
         close(scene.report[0]);
         close(scene.ready[0]);
     }
+    admission_free(scene.admission);
     metrics_board_free(scene.board);
     config_free(scene.config);
     munmap(scene.starts, sizeof(*scene.starts));
@@ -545,8 +592,10 @@ int main(void)
         TEST(test_sighup_and_sigterm_are_passed_on_and_the_exit_is_clean),
         TEST(test_sigint_stops_like_sigterm),
         TEST(test_crashed_worker_is_replaced_and_its_gauges_are_forgotten),
+        TEST(test_streams_of_a_crashed_worker_are_forgotten),
         TEST(test_connections_of_a_crashed_worker_wait_for_its_successor),
         TEST(test_crash_before_ready_is_tried_again),
+        TEST(test_worker_that_only_ever_crashes_ends_it_all),
         TEST(test_worker_that_refuses_to_start_ends_it_all),
         TEST(test_second_signal_ends_workers_that_hang),
         TEST(test_worker_that_overruns_its_time_is_killed_and_told),
