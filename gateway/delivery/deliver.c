@@ -43,7 +43,10 @@ struct deliver {
     uint64_t cursor;
 };
 
-enum { MAX_WAITING_BYTES = 4 << 20 }; /* of one home feed whose set is being read */
+enum {
+    MAX_WAITING_BYTES = 4 << 20,  /* of one home feed whose set is being read */
+    MAX_GATHERED_BYTES = 64 << 10 /* then a lane is written to at once: more saves nothing */
+};
 
 static void flush_due(uv_timer_t *timer);
 
@@ -160,6 +163,23 @@ static struct lane *lane_new(struct deliver *deliver, const struct client *clien
     return lane;
 }
 
+/* No further client finds the lane. */
+static void lane_unshare(struct lane *lane)
+{
+    if (!lane->key)
+        return;
+    hash_map_remove(lane->deliver->lanes, sl_slice(lane->key, lane->key_size));
+    mem_free(lane->key);
+    lane->key = NULL;
+}
+
+static void unqueue(struct deliver *deliver, struct outbox *outbox)
+{
+    if (list_contains(&outbox->node))
+        list_remove(outbox->due_ms ? &deliver->due : &deliver->dirty, &outbox->node);
+    outbox->due_ms = 0;
+}
+
 static void lane_free(struct lane *lane)
 {
     struct deliver *deliver;
@@ -167,17 +187,14 @@ static void lane_free(struct lane *lane)
     if (!lane)
         return;
     deliver = lane->deliver;
-    if (lane->key)
-        hash_map_remove(deliver->lanes, sl_slice(lane->key, lane->key_size));
+    lane_unshare(lane);
     if (lane->is_subscribed)
         deliver_unbind(deliver, lane->subscription);
     rule_set_free(lane->rules);
     home_unwatch(deliver->home, &lane->watch);
-    if (list_contains(&lane->outbox.node))
-        list_remove(lane->outbox.due_ms ? &deliver->due : &deliver->dirty, &lane->outbox.node);
+    unqueue(deliver, &lane->outbox);
     outbox_done(&lane->outbox);
     list_remove(&deliver->all_lanes, &lane->node);
-    mem_free(lane->key);
     mem_free(lane);
 }
 
@@ -204,16 +221,31 @@ static int lane_share(struct lane *lane, struct sl_slice key)
     return 0;
 }
 
+/* What is gathered counts as owed, so it must stay well below what a client may be owed: who keeps
+ * step is offered it before that. */
+static bool has_gathered_enough(const struct outbox *outbox)
+{
+    size_t gathered = outbox_gathered_bytes(outbox);
+
+    return gathered >= MAX_GATHERED_BYTES || gathered >= outbox->settings.max_owed_bytes / 2;
+}
+
 void lane_append(struct lane *lane, struct event *event, struct sl_slice tail)
 {
     struct deliver *deliver = lane->deliver;
+    struct outbox *outbox = &lane->outbox;
+    uint64_t now_ms = uv_now(deliver->settings.loop);
 
-    if (outbox_append(&lane->outbox, event, tail, uv_now(deliver->settings.loop)) < 0) {
-        outbox_evict_all(&lane->outbox, FAREWELL_INTERNAL);
+    if (outbox_append(outbox, event, tail, now_ms) < 0) {
+        outbox_evict_all(outbox, FAREWELL_INTERNAL);
         return;
     }
-    if (!list_contains(&lane->outbox.node))
-        list_append(&deliver->dirty, &lane->outbox.node);
+    if (has_gathered_enough(outbox)) {
+        unqueue(deliver, outbox);
+        outbox_flush(outbox, now_ms);
+    } else if (!list_contains(&outbox->node)) {
+        list_append(&deliver->dirty, &outbox->node);
+    }
 }
 
 static struct lane *lane_of(struct outbox *outbox)
@@ -263,9 +295,18 @@ static void on_home_match(void *watcher, struct event *event)
     lane_append(watcher, event, SL_SLICE_NONE);
 }
 
+static void on_home_loaded(void *watcher)
+{
+    outbox_set_complete(&((struct lane *)watcher)->outbox);
+}
+
+/* Nothing comes on this lane any more: whoever connects from now on gets another. */
 static void on_home_failed(void *watcher)
 {
-    outbox_evict_all(&((struct lane *)watcher)->outbox, FAREWELL_INTERNAL);
+    struct lane *lane = watcher;
+
+    lane_unshare(lane);
+    outbox_evict_all(&lane->outbox, FAREWELL_INTERNAL);
 }
 
 static struct lane *home_lane_new(struct deliver *deliver, const struct client *client,
@@ -276,12 +317,17 @@ static struct lane *home_lane_new(struct deliver *deliver, const struct client *
 
     if (!lane)
         return NULL;
-    lane->watch = (struct home_watch){
-        .types = types, .on_match = on_home_match, .on_failed = on_home_failed, .watcher = lane};
+    lane->watch = (struct home_watch){.types = types,
+                                      .on_match = on_home_match,
+                                      .on_loaded = on_home_loaded,
+                                      .on_failed = on_home_failed,
+                                      .watcher = lane};
     if (lane_share(lane, key) < 0 || home_watch(deliver->home, user, &lane->watch) < 0) {
         lane_free(lane);
         return NULL;
     }
+    if (!home_is_loaded(&lane->watch))
+        outbox_set_incomplete(&lane->outbox, deliver->cursor);
     return lane;
 }
 
@@ -370,11 +416,11 @@ static void match_filters(struct deliver *deliver, struct event *event)
 void deliver_event(struct deliver *deliver, struct event *event)
 {
     event_charge(event, &deliver->event_bytes);
-    if (event->id > deliver->cursor)
-        deliver->cursor = event->id;
     home_event(deliver->home, event);
     if (event_is_for_clients(event))
         match_filters(deliver, event);
+    if (event->id > deliver->cursor) /* not before: who is evicted over this event has not got it */
+        deliver->cursor = event->id;
 }
 
 /* --- when to write --- */
@@ -423,8 +469,7 @@ static void flush_until(struct deliver *deliver, uint64_t until_ms, uint64_t now
 
         if (outbox->due_ms > until_ms)
             break;
-        list_remove(&deliver->due, node);
-        outbox->due_ms = 0;
+        unqueue(deliver, outbox);
         outbox_flush(outbox, now_ms);
     }
     arm_timer(deliver, now_ms);

@@ -25,20 +25,24 @@ struct link {
     struct list_node in_author;
 };
 
+enum feed_stage { FEED_LOADING, FEED_LOADED, FEED_FAILED };
+
 struct home_feed {
     struct list watches;
     struct hash_map *links; /* author id -> struct link */
-    bool loaded;
-    struct list_node loading; /* in home's list until loaded or failed */
+    enum feed_stage stage;
+    uint64_t load;            /* number of the load that fills it */
+    struct list_node loading; /* in home's list while it is */
     struct event **waiting;   /* until loaded, in order */
     size_t waiting_count, waiting_capacity, waiting_bytes;
     char *user;
 };
 
 struct home {
-    struct hash_map *feeds;   /* user id -> struct home_feed */
+    struct hash_map *feeds;   /* user id -> struct home_feed, but those that have failed */
     struct hash_map *authors; /* user id -> struct author */
     struct list loading;      /* feeds whose sets have not come yet */
+    uint64_t loads;           /* asked for so far */
     size_t max_waiting_bytes;
     home_load_fn load;
     void *owner;
@@ -194,25 +198,32 @@ static struct home_feed *feed_new(struct home *home, struct sl_slice user)
     return feed;
 }
 
+static struct home_feed *feed_start(struct home *home, struct sl_slice user)
+{
+    struct home_feed *feed = feed_new(home, user);
+
+    if (!feed)
+        return NULL;
+    feed->load = ++home->loads;
+    list_append(&home->loading, &feed->loading);
+    home->load(home->owner, feed->user, feed->load);
+    return feed;
+}
+
 int home_watch(struct home *home, struct sl_slice user, struct home_watch *watch)
 {
     struct home_feed *feed = hash_map_get(home->feeds, user);
-    bool is_new = !feed;
 
-    if (is_new)
-        feed = feed_new(home, user);
+    if (!feed)
+        feed = feed_start(home, user);
     if (!feed)
         return -ENOMEM;
+    if (feed->stage == FEED_FAILED) {
+        feed_free(home, feed);
+        return -EIO;
+    }
     watch->feed = feed;
     list_append(&feed->watches, &watch->node);
-    if (is_new) {
-        list_append(&home->loading, &feed->loading);
-        home->load(home->owner, feed->user);
-    }
-    if (!feed->loaded && !list_contains(&feed->loading)) { /* it failed */
-        home_unwatch(home, watch);
-        return -ENOMEM;
-    }
     return 0;
 }
 
@@ -226,12 +237,21 @@ void home_unwatch(struct home *home, struct home_watch *watch)
     watch->feed = NULL;
     if (!list_is_empty(&feed->watches))
         return;
-    hash_map_remove(home->feeds, sl_slice_str(feed->user));
+    if (feed->stage != FEED_FAILED)
+        hash_map_remove(home->feeds, sl_slice_str(feed->user));
     feed_free(home, feed);
 }
 
+bool home_is_loaded(const struct home_watch *watch)
+{
+    return watch->feed->stage == FEED_LOADED;
+}
+
+/* Nobody finds the feed any more: whoever comes next begins anew. It goes with its last watcher. */
 static void feed_fail(struct home *home, struct home_feed *feed)
 {
+    feed->stage = FEED_FAILED;
+    hash_map_remove(home->feeds, sl_slice_str(feed->user));
     stop_loading(home, feed);
     LIST_EACH(&feed->watches, node)
     {
@@ -304,11 +324,19 @@ static void feed_wait(struct home *home, struct home_feed *feed, struct event *e
         feed_fail(home, feed);
 }
 
-void home_loaded(struct home *home, const char *user, const struct sl_slice *followed, size_t count)
+static struct home_feed *find_loading(struct home *home, const char *user, uint64_t load)
 {
     struct home_feed *feed = hash_map_get(home->feeds, sl_slice_str(user));
 
-    if (!feed || !list_contains(&feed->loading))
+    return feed && feed->stage == FEED_LOADING && feed->load == load ? feed : NULL;
+}
+
+void home_loaded(struct home *home, const char *user, uint64_t load,
+                 const struct sl_slice *followed, size_t count)
+{
+    struct home_feed *feed = find_loading(home, user, load);
+
+    if (!feed)
         return;
     for (size_t i = 0; i < count; i++) {
         if (feed_add(home, feed, followed[i]) < 0) {
@@ -316,18 +344,25 @@ void home_loaded(struct home *home, const char *user, const struct sl_slice *fol
             return;
         }
     }
-    feed->loaded = true;
-    list_remove(&home->loading, &feed->loading);
-    for (size_t i = 0; i < feed->waiting_count; i++)
+    feed->stage = FEED_LOADED;
+    for (size_t i = 0; i < feed->waiting_count && feed->stage == FEED_LOADED; i++)
         feed_judge(home, feed, feed->waiting[i]);
-    forget_waiting(feed);
+    if (feed->stage == FEED_FAILED)
+        return;
+    stop_loading(home, feed);
+    LIST_EACH(&feed->watches, node)
+    {
+        struct home_watch *watch = LIST_OWNER(node, struct home_watch, node);
+
+        watch->on_loaded(watch->watcher);
+    }
 }
 
-void home_load_failed(struct home *home, const char *user)
+void home_load_failed(struct home *home, const char *user, uint64_t load)
 {
-    struct home_feed *feed = hash_map_get(home->feeds, sl_slice_str(user));
+    struct home_feed *feed = find_loading(home, user, load);
 
-    if (feed && list_contains(&feed->loading))
+    if (feed)
         feed_fail(home, feed);
 }
 
@@ -335,7 +370,7 @@ static void judge_if_loaded(struct home *home, struct sl_slice user, struct even
 {
     struct home_feed *feed = hash_map_get(home->feeds, user);
 
-    if (feed && feed->loaded)
+    if (feed && feed->stage == FEED_LOADED)
         feed_judge(home, feed, event);
 }
 
@@ -358,7 +393,7 @@ void home_event(struct home *home, struct event *event)
         {
             struct home_feed *feed = LIST_OWNER(node, struct link, in_author)->feed;
 
-            if (feed->loaded)
+            if (feed->stage == FEED_LOADED)
                 feed_match(feed, event);
         }
         break;

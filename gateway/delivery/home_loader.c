@@ -10,6 +10,7 @@
 struct load {
     struct home_loader *loader;
     char *user;
+    uint64_t number; /* home's */
 };
 
 struct home_loader {
@@ -27,7 +28,7 @@ static void load_free(struct load *load)
 static void load_failed(struct load *load, const char *why)
 {
     log_warn("home_load_failed", "user=%s why=\"%s\"", load->user, why);
-    home_load_failed(load->loader->home, load->user);
+    home_load_failed(load->loader->home, load->user, load->number);
 }
 
 static void on_reply(void *owner, const redisReply *reply, const char *why)
@@ -46,20 +47,21 @@ static void on_reply(void *owner, const redisReply *reply, const char *why)
     for (size_t i = 0; followed && i < count; i++)
         followed[i] = sl_following_at(reply, i);
     if (followed)
-        home_loaded(load->loader->home, load->user, followed, count);
+        home_loaded(load->loader->home, load->user, load->number, followed, count);
     else
         load_failed(load, "out of memory");
     mem_free(followed);
     load_free(load);
 }
 
-static struct load *load_new(struct home_loader *loader, const char *user)
+static struct load *load_new(struct home_loader *loader, const char *user, uint64_t number)
 {
     struct load *load = mem_zalloc(sizeof(*load));
 
     if (!load)
         return NULL;
     load->loader = loader;
+    load->number = number;
     load->user = mem_strndup(user, strlen(user));
     if (!load->user) {
         mem_free(load);
@@ -68,21 +70,25 @@ static struct load *load_new(struct home_loader *loader, const char *user)
     return load;
 }
 
-static void start_load(void *owner, const char *user)
+static void start_load(void *owner, const char *user, uint64_t number)
 {
     struct home_loader *loader = owner;
     struct sl_call call = SL_CALL_INIT;
     struct load *load;
     uint64_t id;
 
-    /* Users that this database never made follow nobody. */
-    if (sl_id_parse(sl_slice_str(user), &id) < 0 || sl_id_shard(id) >= loader->shards) {
-        home_loaded(loader->home, user, NULL, 0);
+    if (loader->shards == 0) {
+        home_load_failed(loader->home, user, number);
         return;
     }
-    load = load_new(loader, user);
+    /* Users that this database never made follow nobody. */
+    if (sl_id_parse(sl_slice_str(user), &id) < 0 || sl_id_shard(id) >= loader->shards) {
+        home_loaded(loader->home, user, number, NULL, 0);
+        return;
+    }
+    load = load_new(loader, user, number);
     if (!load) {
-        home_load_failed(loader->home, user);
+        home_load_failed(loader->home, user, number);
         return;
     }
     if (sl_following_call(&call, id, NULL) < 0 ||

@@ -155,7 +155,8 @@ bool outbox_client_is_served(const struct client *client)
 {
     if (!client->outbox)
         return true;
-    return (client->place == CLIENT_IN_STEP || client->place == CLIENT_JOINING) &&
+    return !client->outbox->is_incomplete &&
+           (client->place == CLIENT_IN_STEP || client->place == CLIENT_JOINING) &&
            client->at == client->outbox->next;
 }
 
@@ -163,6 +164,8 @@ uint64_t outbox_client_cursor(const struct client *client, uint64_t head)
 {
     const struct outbox *outbox = client->outbox;
 
+    if (outbox && outbox->is_incomplete)
+        return outbox->complete_until;
     for (uint64_t p = client->at; outbox && p < outbox->next; p++) {
         uint64_t id = entry_at(outbox, p)->event->id;
 
@@ -170,6 +173,17 @@ uint64_t outbox_client_cursor(const struct client *client, uint64_t head)
             return id - 1;
     }
     return head;
+}
+
+void outbox_set_incomplete(struct outbox *outbox, uint64_t cursor)
+{
+    outbox->is_incomplete = true;
+    outbox->complete_until = cursor;
+}
+
+void outbox_set_complete(struct outbox *outbox)
+{
+    outbox->is_incomplete = false;
 }
 
 static int make_room(struct outbox *outbox)
@@ -358,6 +372,11 @@ static uint64_t bytes_from(const struct outbox *outbox, uint64_t position)
     if (position == outbox->next)
         return 0;
     return outbox->bytes - entry_at(outbox, position)->bytes_before;
+}
+
+size_t outbox_gathered_bytes(const struct outbox *outbox)
+{
+    return bytes_from(outbox, outbox->flushed);
 }
 
 /* Whoever is owed more than allowed goes, and so does what nobody is owed any more. */

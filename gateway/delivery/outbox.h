@@ -42,6 +42,8 @@ struct outbox {
     struct list in_step, joining, behind;
     size_t members;              /* clients that joined and have not left */
     bool oldest_moved;           /* the client furthest behind may have moved on */
+    bool is_incomplete;          /* what is owed after `complete_until` has not been appended yet */
+    uint64_t complete_until;     /* event id */
     uint64_t first_unflushed_ms; /* when the entry at `flushed` was appended */
     uint64_t last_flush_ms;      /* 0: never */
     struct list_node node;       /* the owner's: waiting to be flushed */
@@ -64,11 +66,19 @@ bool outbox_client_is_served(const struct client *client);
  * newest event of all, when it has everything. */
 uint64_t outbox_client_cursor(const struct client *client, uint64_t head);
 
+/* Which events the clients are owed after `cursor` will turn out later: until outbox_set_complete()
+ * nobody counts as served. */
+void outbox_set_incomplete(struct outbox *outbox, uint64_t cursor);
+void outbox_set_complete(struct outbox *outbox);
+
 /* Owes `event` to all clients; takes a reference. `tail` (may be absent): what goes before the
  * closing brace, for the one client of an outbox that is not shared; copied. 0; -ENOMEM: nobody
  * is owed it, and the caller evicts the clients. */
 int outbox_append(struct outbox *outbox, struct event *event, struct sl_slice tail,
                   uint64_t now_ms);
+
+/* Bytes appended since the last flush. */
+size_t outbox_gathered_bytes(const struct outbox *outbox);
 
 /* Sends what is owed to every client that can take it. */
 void outbox_flush(struct outbox *outbox, uint64_t now_ms);

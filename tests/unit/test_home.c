@@ -1,0 +1,511 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "gateway/delivery/home.h"
+#include "tests/support/cmocka_all.h"
+#include "tests/support/events.h"
+
+enum { MAX_WAITING = 8000, MAX_LOADS = 8, POSTS = 1u << SL_SUBJECT_POST | 1u << SL_SUBJECT_DELETE };
+
+struct load {
+    char user[16];
+    uint64_t number;
+};
+
+struct watcher {
+    struct home_watch watch;
+    char seen[200]; /* ids, a space behind each; "loaded " and "failed " */
+};
+
+static struct home *home;
+static struct load loads[MAX_LOADS]; /* asked for, in order */
+static size_t load_count;
+static enum { ANSWER_LATER, ANSWER_AT_ONCE, FAIL_AT_ONCE } answer;
+static struct watcher a, b;
+
+static void on_load(void *owner, const char *user, uint64_t number)
+{
+    struct sl_slice bob = SL_SLICE("bob");
+
+    assert_ptr_equal(owner, &loads);
+    assert_true(load_count < MAX_LOADS);
+    snprintf(loads[load_count].user, sizeof(loads[0].user), "%s", user);
+    loads[load_count++].number = number;
+    if (answer == ANSWER_AT_ONCE)
+        home_loaded(home, user, number, &bob, 1);
+    else if (answer == FAIL_AT_ONCE)
+        home_load_failed(home, user, number);
+}
+
+static void note(struct watcher *watcher, const char *what)
+{
+    assert_true(strlen(watcher->seen) + strlen(what) + 1 < sizeof(watcher->seen));
+    strcat(strcat(watcher->seen, what), " ");
+}
+
+static void on_match(void *watcher, struct event *event)
+{
+    char id[24];
+
+    snprintf(id, sizeof(id), "%" PRIu64, event->id);
+    note(watcher, id);
+}
+
+static void on_loaded(void *watcher)
+{
+    note(watcher, "loaded");
+}
+
+static void on_failed(void *watcher)
+{
+    note(watcher, "failed");
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    load_count = 0;
+    answer = ANSWER_LATER;
+    home = home_new(MAX_WAITING);
+    home_on_load(home, on_load, &loads);
+    a = b = (struct watcher){0};
+    return home ? 0 : -1;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    home_unwatch(home, &a.watch);
+    home_unwatch(home, &b.watch);
+    home_free(home);
+    return 0;
+}
+
+static int try_watch(struct watcher *watcher, const char *user, unsigned types)
+{
+    watcher->watch = (struct home_watch){.types = types,
+                                         .on_match = on_match,
+                                         .on_loaded = on_loaded,
+                                         .on_failed = on_failed,
+                                         .watcher = watcher};
+    return home_watch(home, sl_slice_str(user), &watcher->watch);
+}
+
+static void watch(struct watcher *watcher, const char *user)
+{
+    assert_int_equal(try_watch(watcher, user, POSTS), 0);
+}
+
+/* Answers the load asked for as `place`-th with up to three followed users. */
+static void loaded(size_t place, const char *one, const char *two, const char *three)
+{
+    struct sl_slice followed[] = {sl_slice_str(one), sl_slice_str(two), sl_slice_str(three)};
+    size_t count = one ? two ? three ? 3 : 2 : 1 : 0;
+
+    assert_true(place < load_count);
+    home_loaded(home, loads[place].user, loads[place].number, followed, count);
+}
+
+static void pass_take(struct event *event)
+{
+    home_event(home, event);
+    event_unref(event);
+}
+
+static void post(uint64_t id, const char *user)
+{
+    pass_take(event_post(id, user, "hello"));
+}
+
+static void graph(uint64_t id, const char *kind, const char *user, const char *target)
+{
+    pass_take(event_graph(id, kind, user, target));
+}
+
+static void expect_seen(struct watcher *watcher, const char *seen)
+{
+    assert_string_equal(watcher->seen, seen);
+    watcher->seen[0] = '\0';
+}
+
+static void test_a_feed_holds_own_posts_and_those_of_everyone_followed(void **state)
+{
+    (void)state;
+    watch(&a, "ada");
+    assert_false(home_is_loaded(&a.watch));
+    loaded(0, "bob", "cyd", NULL);
+    assert_true(home_is_loaded(&a.watch));
+    expect_seen(&a, "loaded ");
+    post(1, "bob");
+    post(2, "eve");
+    post(3, "ada");
+    post(4, "cyd");
+    post(5, "bo");
+    post(6, "bobb");
+    expect_seen(&a, "1 3 4 ");
+}
+
+static void test_what_happens_while_the_set_is_read_is_judged_in_order(void **state)
+{
+    (void)state;
+    watch(&a, "ada");
+    post(1, "bob"); /* followed since before */
+    graph(2, "follow", "ada", "cyd");
+    post(3, "cyd");
+    graph(4, "unfollow", "ada", "bob");
+    post(5, "bob");
+    post(6, "ada");
+    graph(7, "unfollow", "ada", "cyd");
+    post(8, "cyd");
+    expect_seen(&a, "");
+    loaded(0, "bob", NULL, NULL);
+    expect_seen(&a, "1 3 6 loaded ");
+    post(9, "bob");
+    post(10, "cyd");
+    post(11, "ada");
+    expect_seen(&a, "11 ");
+}
+
+/* The set was read after these events, so it has them already. */
+static void test_events_that_the_set_contains_do_no_harm(void **state)
+{
+    (void)state;
+    watch(&a, "ada");
+    graph(1, "follow", "ada", "bob");
+    graph(2, "follow", "ada", "cyd");
+    graph(3, "unfollow", "ada", "cyd");
+    loaded(0, "bob", NULL, NULL);
+    post(4, "bob");
+    post(5, "cyd");
+    expect_seen(&a, "loaded 4 ");
+}
+
+static void test_follow_and_unfollow_change_a_loaded_feed(void **state)
+{
+    (void)state;
+    watch(&a, "ada");
+    loaded(0, "bob", "bob", NULL);
+    graph(1, "follow", "ada", "cyd");
+    graph(2, "follow", "ada", "cyd");
+    graph(3, "unfollow", "ada", "bob");
+    graph(4, "follow", "eve", "bob");
+    graph(5, "follow", "cyd", "ada");
+    graph(6, "unfollow", "ada", "nobody");
+    post(7, "bob");
+    post(8, "cyd");
+    post(9, "eve");
+    graph(10, "unfollow", "ada", "cyd");
+    post(11, "cyd");
+    expect_seen(&a, "loaded 8 ");
+}
+
+static void test_own_posts_stay_whoever_is_unfollowed(void **state)
+{
+    (void)state;
+    watch(&a, "ada");
+    loaded(0, "ada", NULL, NULL);
+    graph(1, "follow", "ada", "ada");
+    graph(2, "unfollow", "ada", "ada");
+    post(3, "ada");
+    expect_seen(&a, "loaded 3 ");
+}
+
+static void test_watchers_get_the_types_they_ask_for(void **state)
+{
+    (void)state;
+    assert_int_equal(try_watch(&a, "ada", 1u << SL_SUBJECT_FOLLOW | 1u << SL_SUBJECT_UNFOLLOW), 0);
+    assert_int_equal(try_watch(&b, "ada", 1u << SL_SUBJECT_DELETE), 0);
+    assert_int_equal(load_count, 1);
+    graph(1, "follow", "ada", "bob"); /* as an actor, while it loads */
+    loaded(0, NULL, NULL, NULL);
+    graph(2, "follow", "cyd", "ada"); /* as a target */
+    graph(3, "unfollow", "ada", "bob");
+    graph(4, "follow", "cyd", "bob");
+    graph(5, "follow", "ada", "ada");
+    post(6, "ada");
+    pass_take(event_of(7, "{\"id\":\"7\",\"type\":\"delete\",\"post\":{\"id\":\"6\","
+                          "\"user\":{\"id\":\"ada\"},\"text\":\"x\"}}"));
+    expect_seen(&a, "1 loaded 2 3 5 ");
+    expect_seen(&b, "loaded 7 ");
+}
+
+static struct event *restricted(uint64_t id, const char *user)
+{
+    char json[256];
+
+    snprintf(json, sizeof(json),
+             "{\"id\":\"%" PRIu64 "\",\"type\":\"post\",\"post\":{\"id\":\"%" PRIu64
+             "\",\"user\":{\"id\":\"%s\"},\"text\":\"x\",\"audience\":\"followers\"}}",
+             id, id, user);
+    return event_of(id, json);
+}
+
+static void test_restricted_posts_reach_their_author_only(void **state)
+{
+    (void)state;
+    watch(&a, "ada");
+    watch(&b, "bob");
+    pass_take(restricted(1, "bob"));
+    loaded(0, "bob", NULL, NULL);
+    loaded(1, NULL, NULL, NULL);
+    pass_take(restricted(2, "bob"));
+    post(3, "bob");
+    expect_seen(&a, "loaded 3 ");
+    expect_seen(&b, "1 loaded 2 3 ");
+}
+
+static void test_events_for_gateways_only_reach_nobody(void **state)
+{
+    (void)state;
+    assert_int_equal(try_watch(&a, "ada", ~0u), 0);
+    graph(1, "hide", "ada", "bob");
+    loaded(0, "bob", NULL, NULL);
+    graph(2, "mute", "ada", "bob");
+    post(3, "bob");
+    expect_seen(&a, "loaded 3 ");
+}
+
+static void test_all_watchers_of_a_user_share_one_load(void **state)
+{
+    (void)state;
+    watch(&a, "ada");
+    watch(&b, "ada");
+    assert_int_equal(load_count, 1);
+    assert_string_equal(loads[0].user, "ada");
+    loaded(0, "bob", NULL, NULL);
+    loaded(0, "cyd", NULL, NULL); /* once is enough */
+    post(1, "bob");
+    post(2, "cyd");
+    home_unwatch(home, &a.watch);
+    post(3, "bob");
+    expect_seen(&a, "loaded 1 ");
+    expect_seen(&b, "loaded 1 3 ");
+}
+
+static void test_a_late_watcher_of_a_loaded_feed_begins_at_once(void **state)
+{
+    (void)state;
+    watch(&a, "ada");
+    loaded(0, "bob", NULL, NULL);
+    post(1, "bob");
+    watch(&b, "ada");
+    assert_true(home_is_loaded(&b.watch));
+    post(2, "bob");
+    expect_seen(&b, "2 ");
+}
+
+static void test_the_last_watcher_may_leave_while_the_set_is_read(void **state)
+{
+    (void)state;
+    watch(&a, "ada");
+    post(1, "bob");
+    home_unwatch(home, &a.watch);
+    loaded(0, "bob", NULL, NULL);
+    post(2, "bob");
+    expect_seen(&a, "");
+}
+
+/* Otherwise what changed between the two would be lost. */
+static void test_the_answer_to_an_earlier_load_does_not_fill_a_later_feed(void **state)
+{
+    (void)state;
+    watch(&a, "ada");
+    home_unwatch(home, &a.watch);
+    graph(1, "follow", "ada", "cyd");
+    watch(&a, "ada");
+    assert_int_equal(load_count, 2);
+    loaded(0, "bob", NULL, NULL);
+    home_load_failed(home, "ada", loads[0].number);
+    expect_seen(&a, "");
+    loaded(1, "bob", "cyd", NULL);
+    post(2, "cyd");
+    expect_seen(&a, "loaded 2 ");
+}
+
+static void test_a_failed_load_fails_everyone_and_the_next_one_begins_anew(void **state)
+{
+    (void)state;
+    watch(&a, "ada");
+    post(1, "ada");
+    home_load_failed(home, "ada", loads[0].number);
+    expect_seen(&a, "failed ");
+    loaded(0, "bob", NULL, NULL);
+    watch(&b, "ada"); /* before the failed one has left */
+    assert_int_equal(load_count, 2);
+    post(2, "ada");
+    home_unwatch(home, &a.watch);
+    loaded(1, "bob", NULL, NULL);
+    post(3, "bob");
+    expect_seen(&a, "");
+    expect_seen(&b, "2 loaded 3 ");
+    home_load_failed(home, "ada", loads[1].number);
+    home_load_failed(home, "nobody", 1);
+    expect_seen(&b, "");
+}
+
+static void test_a_feed_that_must_keep_too_much_fails(void **state)
+{
+    struct event *event = event_post(1, "eve", "it is the same for every event");
+    size_t passes = MAX_WAITING / event->bytes;
+
+    (void)state;
+    watch(&a, "ada");
+    for (size_t i = 0; i < passes; i++)
+        home_event(home, event);
+    expect_seen(&a, "");
+    assert_int_equal(event->refs, 1 + passes);
+    watch(&b, "bob");
+    home_event(home, event);
+    expect_seen(&a, "failed ");
+    expect_seen(&b, "");
+    assert_int_equal(event->refs, 2);
+    loaded(0, "eve", NULL, NULL);
+    loaded(1, NULL, NULL, NULL);
+    assert_int_equal(event->refs, 1);
+    home_event(home, event);
+    expect_seen(&a, "");
+    expect_seen(&b, "loaded ");
+    event_unref(event);
+}
+
+static void test_the_owner_may_answer_at_once(void **state)
+{
+    (void)state;
+    answer = ANSWER_AT_ONCE;
+    watch(&a, "ada");
+    assert_true(home_is_loaded(&a.watch));
+    post(1, "bob");
+    expect_seen(&a, "1 ");
+    answer = FAIL_AT_ONCE;
+    assert_int_equal(try_watch(&b, "bob", POSTS), -EIO);
+    post(2, "bob");
+    expect_seen(&a, "2 ");
+    expect_seen(&b, "");
+}
+
+static void test_without_memory_a_watch_changes_nothing(void **state)
+{
+    int r = -ENOMEM;
+
+    (void)state;
+    for (uint64_t n = 0; r < 0; n++) {
+        mem_fail_after(n);
+        r = try_watch(&a, "ada", POSTS);
+        mem_fail_never();
+        assert_int_equal(r, r < 0 ? -ENOMEM : 0);
+        assert_int_equal(load_count, r == 0);
+    }
+    loaded(0, "bob", NULL, NULL);
+    expect_seen(&a, "loaded ");
+}
+
+static void test_without_memory_to_wait_in_the_feed_fails(void **state)
+{
+    struct event *event = event_post(1, "bob", "hello");
+
+    (void)state;
+    watch(&a, "ada");
+    mem_fail_after(0);
+    home_event(home, event);
+    mem_fail_never();
+    expect_seen(&a, "failed ");
+    loaded(0, "bob", NULL, NULL);
+    home_event(home, event);
+    expect_seen(&a, "");
+    assert_int_equal(event->refs, 1);
+    event_unref(event);
+}
+
+/* Rather than be a feed that misses somebody. */
+static void test_without_memory_for_the_set_the_feed_fails(void **state)
+{
+    bool has_failed = true;
+
+    (void)state;
+    for (uint64_t n = 0; has_failed; n++) {
+        load_count = 0;
+        watch(&a, "ada");
+        graph(1, "follow", "ada", "cyd"); /* judged when the set is there, and takes memory then */
+        post(2, "cyd");
+        mem_fail_after(n);
+        loaded(0, "bob", NULL, NULL);
+        mem_fail_never();
+        has_failed = strcmp(a.seen, "2 loaded ") != 0;
+        expect_seen(&a, has_failed ? "failed " : "2 loaded ");
+        post(3, "bob");
+        post(4, "cyd");
+        expect_seen(&a, has_failed ? "" : "3 4 ");
+        home_unwatch(home, &a.watch);
+    }
+}
+
+static void test_without_memory_a_follow_fails_the_feed(void **state)
+{
+    struct event *follow = event_graph(1, "follow", "ada", "cyd");
+    bool has_failed = true;
+
+    (void)state;
+    for (uint64_t n = 0; has_failed; n++) {
+        load_count = 0;
+        watch(&a, "ada");
+        loaded(0, "bob", NULL, NULL);
+        expect_seen(&a, "loaded ");
+        mem_fail_after(n);
+        home_event(home, follow);
+        mem_fail_never();
+        has_failed = a.seen[0] != '\0';
+        expect_seen(&a, has_failed ? "failed " : "");
+        post(2, "bob");
+        post(3, "cyd");
+        expect_seen(&a, has_failed ? "" : "2 3 ");
+        home_unwatch(home, &a.watch);
+    }
+    event_unref(follow);
+}
+
+static void test_without_memory_there_is_no_home(void **state)
+{
+    struct home *made = NULL;
+
+    (void)state;
+    for (uint64_t n = 0; !made; n++) {
+        mem_fail_after(n);
+        made = home_new(1);
+        mem_fail_never();
+    }
+    home_free(made);
+    home_free(NULL);
+}
+
+#define HOME_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        HOME_TEST(test_a_feed_holds_own_posts_and_those_of_everyone_followed),
+        HOME_TEST(test_what_happens_while_the_set_is_read_is_judged_in_order),
+        HOME_TEST(test_events_that_the_set_contains_do_no_harm),
+        HOME_TEST(test_follow_and_unfollow_change_a_loaded_feed),
+        HOME_TEST(test_own_posts_stay_whoever_is_unfollowed),
+        HOME_TEST(test_watchers_get_the_types_they_ask_for),
+        HOME_TEST(test_restricted_posts_reach_their_author_only),
+        HOME_TEST(test_events_for_gateways_only_reach_nobody),
+        HOME_TEST(test_all_watchers_of_a_user_share_one_load),
+        HOME_TEST(test_a_late_watcher_of_a_loaded_feed_begins_at_once),
+        HOME_TEST(test_the_last_watcher_may_leave_while_the_set_is_read),
+        HOME_TEST(test_the_answer_to_an_earlier_load_does_not_fill_a_later_feed),
+        HOME_TEST(test_a_failed_load_fails_everyone_and_the_next_one_begins_anew),
+        HOME_TEST(test_a_feed_that_must_keep_too_much_fails),
+        HOME_TEST(test_the_owner_may_answer_at_once),
+        HOME_TEST(test_without_memory_a_watch_changes_nothing),
+        HOME_TEST(test_without_memory_to_wait_in_the_feed_fails),
+        HOME_TEST(test_without_memory_for_the_set_the_feed_fails),
+        HOME_TEST(test_without_memory_a_follow_fails_the_feed),
+        cmocka_unit_test(test_without_memory_there_is_no_home),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
