@@ -1,0 +1,170 @@
+/* What is refused of the members other than `rule`, with which code, and what is checked first. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "tests/support/filter_try.h"
+
+#define REFUSED(code, ...) assert_string_equal(TRY_REFUSED(__VA_ARGS__), code)
+
+static void test_bad_tracks_are_refused(void **state)
+{
+    char phrase[200] = "", track[3000] = "";
+
+    (void)state;
+    REFUSED("empty_track", .track = SL_SLICE(""));
+    REFUSED("empty_track", .track = SL_SLICE(" ，,\u3000,"));
+    REFUSED("empty_keyword", .track = SL_SLICE("a !"));
+    REFUSED("empty_keyword", .track = SL_SLICE("a,#"));
+    REFUSED("", .track = SL_SLICE("\U0001F600"));
+    for (int i = 0; i < 60; i++)
+        strcat(phrase, "中");
+    REFUSED("", .track = sl_slice_str(phrase));
+    strcat(phrase, "  ");
+    REFUSED("", .track = sl_slice_str(phrase));
+    strcat(phrase, "x");
+    REFUSED("phrase_too_long", .track = sl_slice_str(phrase));
+    snprintf(track, sizeof(track), "!,%s", phrase);
+    REFUSED("phrase_too_long", .track = sl_slice_str(track)); /* before any keyword is read */
+
+    track[0] = '\0';
+    for (int i = 0; i < 400; i++)
+        strcat(track, "a,,");
+    REFUSED("", .track = sl_slice_str(track));
+    strcat(track, "b");
+    REFUSED("too_many_phrases", .track = sl_slice_str(track));
+}
+
+static void test_bad_users_are_refused(void **state)
+{
+    struct buffer follow = BUFFER_INIT;
+
+    (void)state;
+    REFUSED("empty_follow", .follow = SL_SLICE(""));
+    REFUSED("empty_follow", .follow = SL_SLICE(", ，"));
+    REFUSED("bad_follow", .follow = SL_SLICE("1 2"));
+    REFUSED("bad_follow", .follow = SL_SLICE("1,@a b"));
+    REFUSED("bad_follow", .follow = SL_SLICE("@"));
+    REFUSED("bad_follow", .follow = SL_SLICE("@@a"));
+    REFUSED("bad_follow", .follow = SL_SLICE("张三"));
+    REFUSED("", .follow = SL_SLICE("＠张三,a_.:-Z9,,007"));
+    for (int i = 0; i < 64; i++)
+        buffer_append_char(&follow, '1');
+    REFUSED("", .follow = buffer_slice(&follow));
+    buffer_append_char(&follow, '1');
+    REFUSED("bad_follow", .follow = buffer_slice(&follow));
+    buffer_clear(&follow);
+    for (int i = 0; i < 5000; i++)
+        buffer_append_format(&follow, "%d,", i);
+    REFUSED("", .follow = buffer_slice(&follow));
+    buffer_append_str(&follow, "a b");
+    REFUSED("too_many_users", .follow = buffer_slice(&follow));
+    buffer_done(&follow);
+}
+
+static void test_bad_locations_are_refused(void **state)
+{
+    char locations[300] = "0,0,1,1";
+
+    (void)state;
+    REFUSED("bad_locations", .locations = SL_SLICE(""));
+    REFUSED("bad_locations", .locations = SL_SLICE("1,2,3,4,5"));
+    REFUSED("bad_locations", .locations = SL_SLICE("1,2,x"));
+    REFUSED("bad_number", .locations = SL_SLICE("1,2,3,"));
+    REFUSED("bad_number", .locations = SL_SLICE("nan,0,1,1"));
+    REFUSED("bad_number", .locations = SL_SLICE("0,0,1 1,1"));
+    REFUSED("bad_number", .locations = SL_SLICE("0,0,- 1,1"));
+    REFUSED("bad_box", .locations = SL_SLICE("0,1,1,0"));
+    REFUSED("bad_box", .locations = SL_SLICE("0,0,1,1,0,0,1,90.0001"));
+    REFUSED("bad_box", .locations = SL_SLICE("0,1,1,0,x,0,1,1")); /* box by box */
+    REFUSED("", .locations = SL_SLICE(" +0 ， -0.0,180.0,090.000000000000000000000000 "));
+    for (int i = 1; i < 25; i++)
+        strcat(locations, ",0,0,1,1");
+    REFUSED("", .locations = sl_slice_str(locations));
+    strcat(locations, ",x,0,1,1");
+    REFUSED("too_many_boxes", .locations = sl_slice_str(locations));
+}
+
+static void test_bad_restrictors_are_refused(void **state)
+{
+    const char *const bad_samples[] = {"",   "0",  "0.0000", "100.1", "0.00001", "1,5", "-1",
+                                       "+1", "1.", ".5",     "1 %",   "1%%",     "1000"};
+    const char *const bad_partitions[] = {"",   "1",  "0/1",  "2/1",   "1/1025",  "1/0",
+                                          "1/", "/1", "1 /2", "1/2/3", "00001/2", "a/b"};
+
+    (void)state;
+    REFUSED("bad_language", .firehose = true, .language = SL_SLICE(""));
+    REFUSED("bad_language", .firehose = true, .language = SL_SLICE("en,"));
+    REFUSED("bad_language", .firehose = true, .language = SL_SLICE("e"));
+    REFUSED("bad_language", .firehose = true, .language = SL_SLICE("en-"));
+    REFUSED("", .firehose = true, .language = SL_SLICE("en-GB-1996 ，ZH"));
+    for (size_t i = 0; i < sizeof(bad_samples) / sizeof(bad_samples[0]); i++)
+        REFUSED("bad_sample", .sample = sl_slice_str(bad_samples[i]));
+    REFUSED("", .sample = SL_SLICE("\t0.0001% "));
+    REFUSED("", .sample = SL_SLICE("100.0000"));
+    for (size_t i = 0; i < sizeof(bad_partitions) / sizeof(bad_partitions[0]); i++)
+        REFUSED("bad_partition", .partition = sl_slice_str(bad_partitions[i]));
+    REFUSED("", .partition = SL_SLICE(" 0001/1024 "));
+    REFUSED("bad_types", .firehose = true, .types = SL_SLICE(""));
+    REFUSED("bad_types", .firehose = true, .types = SL_SLICE("post,,delete"));
+    REFUSED("bad_types", .firehose = true, .types = SL_SLICE("Post"));
+    REFUSED("", .firehose = true, .types = SL_SLICE("post, follow"));
+}
+
+static void test_filter_must_select_something(void **state)
+{
+    struct sl_filter_limits limits = SL_FILTER_LIMITS_DEFAULT;
+    struct sl_filter_text text = {.language = SL_SLICE("en"), .types = SL_SLICE("post")};
+    struct sl_filter_error error;
+    struct sl_filter *filter;
+
+    (void)state;
+    assert_true(sl_filter_new(&text, &limits, &filter, &error) < 0);
+    assert_string_equal(error.code, "no_selector");
+    assert_string_equal(error.message, "filter selects nothing");
+    assert_int_equal(error.status, 400);
+    assert_null(error.param);
+}
+
+/* From each pair the first is reported, whatever the order of writing. */
+static void test_members_are_checked_in_the_order_of_the_table(void **state)
+{
+    (void)state;
+    REFUSED("empty_keyword", .track = SL_SLICE("!"), .follow = SL_SLICE(""));
+    REFUSED("empty_follow", .follow = SL_SLICE(""), .locations = SL_SLICE(""));
+    REFUSED("bad_locations", .locations = SL_SLICE(""), .rule = SL_SLICE(""));
+    REFUSED("rule_too_broad", .rule = SL_SLICE("-x"), .language = SL_SLICE(""));
+    REFUSED("bad_language", .language = SL_SLICE(""), .sample = SL_SLICE(""));
+    REFUSED("bad_sample", .sample = SL_SLICE(""), .partition = SL_SLICE(""));
+    REFUSED("bad_partition", .partition = SL_SLICE(""), .types = SL_SLICE(""));
+    REFUSED("bad_types", .types = SL_SLICE(""));
+}
+
+static void test_limits_are_the_callers(void **state)
+{
+    struct sl_filter_limits limits = {.track = 1, .follow = 1, .boxes = 1};
+    struct sl_filter_text text = {.track = SL_SLICE("a,b")};
+    struct sl_filter_error error;
+    struct sl_filter *filter;
+
+    (void)state;
+    assert_true(sl_filter_new(&text, &limits, &filter, &error) < 0);
+    assert_string_equal(error.code, "too_many_phrases");
+    assert_string_equal(error.param, "track");
+    assert_int_equal(error.status, 413);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bad_tracks_are_refused),
+        cmocka_unit_test(test_bad_users_are_refused),
+        cmocka_unit_test(test_bad_locations_are_refused),
+        cmocka_unit_test(test_bad_restrictors_are_refused),
+        cmocka_unit_test(test_filter_must_select_something),
+        cmocka_unit_test(test_members_are_checked_in_the_order_of_the_table),
+        cmocka_unit_test(test_limits_are_the_callers),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
