@@ -350,7 +350,6 @@ void server_close(struct server *server)
     server->doorway = NULL;
     if (server->context)
         lws_context_destroy(server->context);
-    server->context = NULL;
     http_stream_watch_stop(server);
     if (server->replaced_watch)
         uv_close((uv_handle_t *)server->replaced_watch, free_handle);
@@ -368,6 +367,10 @@ void server_free(struct server *server)
     if (!server)
         return;
     assert(list_is_empty(&server->connections));
+    /* On a loop that is not its own libwebsockets only begins to destroy its context when told so;
+     * told again, once the loop has closed its handles, it frees the memory. */
+    if (server->context)
+        lws_context_destroy(server->context);
     buffer_done(&server->scratch);
     buffer_done(&server->request_room);
     mem_free(server->by_ticket);
