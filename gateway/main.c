@@ -19,7 +19,7 @@
 #include "src/data_dir.h"
 
 enum {
-    STOP_GRACE_MS = 2000,
+    STOP_GRACE_MS = 5000,
     OTHER_OPEN_FILES = 128 /* of a worker, beside its connections */
 };
 

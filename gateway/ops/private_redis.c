@@ -26,6 +26,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "gateway/ops/backoff.h"
+#include "gateway/ops/process_end.h"
 #include "src/data_dir.h"
 #include "src/redis_address.h"
 
@@ -385,21 +386,17 @@ static bool is_dead(const struct private_redis *redis, int timeout_ms)
 
 /* Says in words how it ended. A fork of it may still be rewriting the append-only file, and hold
  * redis.lock with it: it goes too, before its group's number is free for others. */
-static const char *reap(struct private_redis *redis, char *room, size_t size)
+static void reap(struct private_redis *redis, char room[static PROCESS_END_SIZE])
 {
     siginfo_t how = {0};
 
-    snprintf(room, size, "for a reason unknown");
+    snprintf(room, PROCESS_END_SIZE, "for a reason unknown");
     if (redis->is_child && waitid(P_PIDFD, (id_t)redis->pidfd, &how, WEXITED | WNOWAIT) == 0) {
         kill(-redis->pid, SIGKILL);
-        if (how.si_code == CLD_EXITED)
-            snprintf(room, size, "with status %d", how.si_status);
-        else
-            snprintf(room, size, "by signal %d (%s)", how.si_status, strsignal(how.si_status));
+        process_end_describe(&how, room);
         waitid(P_PIDFD, (id_t)redis->pidfd, &how, WEXITED);
     }
     forget_process(redis);
-    return room;
 }
 
 /* The last line that Redis logged says why it did not start. */
@@ -434,10 +431,10 @@ static int step_dead(struct private_redis *redis, uint64_t now_ms, struct failur
 {
     bool hopeless = redis->is_child && !redis->has_answered;
     pid_t pid = redis->pid;
-    char last_line[LAST_LINE_SIZE], how[64];
+    char last_line[LAST_LINE_SIZE], how[PROCESS_END_SIZE];
     uint64_t wait_ms;
 
-    reap(redis, how, sizeof(how));
+    reap(redis, how);
     if (hopeless) {
         read_last_line(redis, last_line);
         return failure_set(reterr, -EIO, "redis-server ended %s: %s (see %.150s/%s)", how,
@@ -509,7 +506,7 @@ int private_redis_step(struct private_redis *redis, uint64_t now_ms, bool *ret_a
 
 void private_redis_stop(struct private_redis *redis, unsigned timeout_ms)
 {
-    char how[64];
+    char how[PROCESS_END_SIZE];
 
     if (redis->state == STATE_DOWN)
         return;
@@ -519,6 +516,6 @@ void private_redis_stop(struct private_redis *redis, unsigned timeout_ms)
         pidfd_send_signal(redis->pidfd, SIGKILL, NULL, 0);
         is_dead(redis, -1);
     }
-    reap(redis, how, sizeof(how));
+    reap(redis, how);
     log_info("private_redis_stopped", "ended=\"%s\"", how);
 }

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@
 #include "base/log.h"
 #include "gateway/front/admission.h"
 #include "gateway/ops/backoff.h"
+#include "gateway/ops/process_end.h"
 #include "gateway/ops/process_usage.h"
 #include "src/redis_address.h"
 
@@ -64,10 +66,17 @@ struct supervisor {
     int error; /* the first thing that went wrong, and its sentence */
 };
 
-static void fail(struct supervisor *supervisor, int error, const char *sentence)
+__attribute__((format(printf, 3, 4))) static void fail(struct supervisor *supervisor, int error,
+                                                       const char *format, ...)
 {
-    if (supervisor->error == 0)
-        supervisor->error = failure_set(&supervisor->failure, error, "%s", sentence);
+    va_list args;
+
+    if (supervisor->error != 0)
+        return;
+    supervisor->error = error;
+    va_start(args, format);
+    vsnprintf(supervisor->failure.text, sizeof(supervisor->failure.text), format, args);
+    va_end(args);
 }
 
 static const char *redis_url(const struct supervisor *supervisor)
@@ -126,8 +135,9 @@ static int run_worker(struct supervisor *supervisor, unsigned index, int ready_f
 }
 
 /* No memory, no descriptor, no process: as with a crash, the next try comes after the back-off. */
-static void start_worker(struct supervisor *supervisor, struct worker *worker, uint64_t now_ms)
+static void start_worker(struct supervisor *supervisor, struct worker *worker)
 {
+    uint64_t now_ms = clock_monotonic_ms(); /* asking Redis may have taken a while */
     unsigned index = (unsigned)(worker - supervisor->workers);
     int ready[2] = {-1, -1};
     pid_t pid = -1;
@@ -169,7 +179,7 @@ static void start_due_workers(struct supervisor *supervisor, uint64_t now_ms)
         struct worker *worker = &supervisor->workers[i];
 
         if (worker->state == STATE_DOWN && now_ms >= worker->retry_ms)
-            start_worker(supervisor, worker, now_ms);
+            start_worker(supervisor, worker);
     }
 }
 
@@ -276,37 +286,37 @@ static bool is_hopeless(const struct supervisor *supervisor, const struct worker
                                       : worker->backoff.early_ends >= MOST_FIRST_CRASHES - 1;
 }
 
+static bool ended_as_told(const struct supervisor *supervisor, const siginfo_t *how)
+{
+    if (how->si_code == CLD_EXITED)
+        return how->si_status == EXIT_SUCCESS;
+    return supervisor->killed || how->si_status == SIGTERM; /* not yet listening for it */
+}
+
 static void judge_end(struct supervisor *supervisor, struct worker *worker, const siginfo_t *how,
                       uint64_t now_ms)
 {
     unsigned index = (unsigned)(worker - supervisor->workers);
-    bool by_signal = how->si_code != CLD_EXITED;
-    struct failure sentence;
+    char ended[PROCESS_END_SIZE];
     uint64_t wait_ms;
 
-    failure_set(&sentence, 0, "worker %u ended %s %d%s%s%s", index,
-                by_signal ? "by signal" : "with status", how->si_status, by_signal ? " (" : "",
-                by_signal ? strsignal(how->si_status) : "", by_signal ? ")" : "");
+    process_end_describe(how, ended);
     if (supervisor->stopping) {
-        bool as_told = by_signal ? supervisor->killed || how->si_status == SIGTERM
-                                 : how->si_status == EXIT_SUCCESS;
-
-        if (!as_told)
-            fail(supervisor, -EIO, sentence.text);
-        log_info("worker_stopped", "worker=%u pid=%d how=\"%s\"", index, (int)worker->pid,
-                 sentence.text);
+        if (!ended_as_told(supervisor, how))
+            fail(supervisor, -EIO, "worker %u ended %s", index, ended);
+        log_info("worker_stopped", "worker=%u pid=%d ended=\"%s\"", index, (int)worker->pid, ended);
         return;
     }
     if (is_hopeless(supervisor, worker, how)) {
-        fail(supervisor, -EIO, sentence.text);
+        fail(supervisor, -EIO, "worker %u ended %s before it was ready", index, ended);
         begin_to_stop(supervisor, now_ms);
         return;
     }
     wait_ms = backoff_next_ms(&worker->backoff, now_ms - worker->started_ms);
     worker->retry_ms = now_ms + wait_ms;
     metric_add(slot_of(supervisor, worker), METRIC_WORKER_RESTARTS, 1);
-    log_error("worker_died", "worker=%u pid=%d how=\"%s\" retry_ms=%llu", index, (int)worker->pid,
-              sentence.text, (unsigned long long)wait_ms);
+    log_error("worker_died", "worker=%u pid=%d ended=\"%s\" retry_ms=%llu", index, (int)worker->pid,
+              ended, (unsigned long long)wait_ms);
 }
 
 static void note_end(struct supervisor *supervisor, struct worker *worker, uint64_t now_ms)
@@ -334,7 +344,7 @@ static void step_redis(struct supervisor *supervisor, uint64_t now_ms)
         return;
     r = private_redis_step(redis, now_ms, &supervisor->redis_answers, &failure);
     if (r < 0) {
-        fail(supervisor, r, failure.text);
+        fail(supervisor, r, "%s", failure.text);
         begin_to_stop(supervisor, now_ms);
         return;
     }

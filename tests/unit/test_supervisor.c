@@ -403,7 +403,7 @@ static void test_worker_that_only_ever_crashes_ends_it_all(void **state)
 {
     (void)state;
     play(1, crashing_worker, elsewhere);
-    expect_line("failed: worker 0 ended by signal 9 (Killed)");
+    expect_line("failed: worker 0 ended by signal 9 (Killed) before it was ready");
     assert_int_equal(exit_status(), 1);
 }
 
@@ -416,7 +416,7 @@ static void test_worker_that_refuses_to_start_ends_it_all(void **state)
 
         assert_string_not_equal(line, "");
         if (strncmp(line, "failed", 6) == 0) {
-            assert_string_equal(line, "failed: worker 1 ended with status 1");
+            assert_string_equal(line, "failed: worker 1 ended with status 1 before it was ready");
             break;
         }
     }
