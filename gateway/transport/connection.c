@@ -106,15 +106,18 @@ void connection_gone(struct connection *connection)
     uv_close((uv_handle_t *)&connection->timer, release);
 }
 
+static void schedule(struct connection *connection)
+{
+    if (!list_contains(&connection->doom_node))
+        list_append(&connection->server->doomed, &connection->doom_node);
+}
+
 void connection_doom(struct connection *connection, enum doom doom)
 {
-    struct server *server = connection->server;
-
     if (connection->stage == CONNECTION_GONE || doom <= connection->doom)
         return;
     connection->doom = doom;
-    if (!list_contains(&connection->doom_node))
-        list_append(&server->doomed, &connection->doom_node);
+    schedule(connection);
 }
 
 void connection_evict(struct connection *connection, enum farewell farewell)
@@ -296,7 +299,7 @@ static void on_timer(uv_timer_t *timer)
 
 /* --- taking leave --- */
 
-static void begin_close(struct connection *connection)
+void connection_begin_close(struct connection *connection)
 {
     connection->stage = CONNECTION_LEFT;
     if (connection->client.wire == WIRE_WEBSOCKET)
@@ -333,13 +336,13 @@ void connection_take_leave(struct connection *connection)
     connection->deadline_ms = now_of(connection) + LEAVING_MS;
     connection_arm(connection);
     if (!connection->client.transport->is_blocked(&connection->client))
-        begin_close(connection);
+        connection_begin_close(connection);
 }
 
 void connection_writable(struct connection *connection)
 {
     if (connection->stage == CONNECTION_LEAVING)
-        begin_close(connection);
+        schedule(connection); /* libwebsockets may be calling: it must not close now */
     else if (is_stream(connection->stage))
         deliver_client_writable(&connection->client);
 }

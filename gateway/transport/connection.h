@@ -95,6 +95,9 @@ void connection_writable(struct connection *connection);
 
 /* Says farewell now; not from inside a walk over clients. */
 void connection_take_leave(struct connection *connection);
+/* Everything of the farewell is sent: closes, the way the transport does that. Like the above, and
+ * not from a callback of libwebsockets. */
+void connection_begin_close(struct connection *connection);
 
 /* --- websocket.c --- */
 
@@ -103,7 +106,7 @@ extern const struct transport websocket_transport;
 /* What libwebsockets asks of a WebSocket; the callback's return value. */
 int websocket_callback(struct connection *connection, enum lws_callback_reasons reason, void *in,
                        size_t size);
-/* The farewell message has been said and everything held is gone: the close handshake. */
+/* The farewell message has been sent: the close handshake. */
 void websocket_begin_close(struct connection *connection);
 
 /* --- http_stream.c --- */

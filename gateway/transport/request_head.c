@@ -71,14 +71,32 @@ static bool is_hex(char c)
     return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'f');
 }
 
+/* libwebsockets would make /b of /a/../b and of //b; here no path has two names. */
+static bool has_odd_segment(struct sl_slice path)
+{
+    struct sl_slice rest = sl_slice_from(path, 1);
+
+    while (rest.size > 0) {
+        struct sl_slice segment = cut(&rest, '/');
+
+        if (segment.size == 0 || sl_slice_is(segment, ".") || sl_slice_is(segment, ".."))
+            return true;
+    }
+    return false;
+}
+
 /* `;` in the query becomes %3B: libwebsockets takes it for `&`. */
 static int rewrite_target(struct sl_slice target, struct buffer *head, struct http_refusal *refusal)
 {
+    struct sl_slice rest;
     bool in_query = false;
     unsigned parameters = 1;
 
     if (target.size == 0 || target.data[0] != '/')
         return refuse(refusal, "the request target must begin with /");
+    rest = target;
+    if (has_odd_segment(cut(&rest, '?')))
+        return http_refuse(refusal, 404, "not_found", NULL, "there is nothing at this path");
     for (size_t i = 0; i < target.size; i++) {
         unsigned char c = (unsigned char)target.data[i];
 

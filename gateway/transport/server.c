@@ -189,10 +189,12 @@ static void on_turn_end(uv_prepare_t *prepare)
         struct connection *connection = LIST_OWNER(node, struct connection, doom_node);
 
         list_remove(&server->doomed, node);
-        if (connection->doom == DOOM_FAREWELL)
-            connection_take_leave(connection);
-        else
+        if (connection->doom != DOOM_FAREWELL)
             close_now(connection);
+        else if (connection->stage == CONNECTION_LEAVING)
+            connection_begin_close(connection);
+        else
+            connection_take_leave(connection);
     }
     if (server->is_draining && list_is_empty(&server->connections))
         drain_done(server);

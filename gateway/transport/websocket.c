@@ -100,27 +100,24 @@ const struct transport websocket_transport = {
     .broken = websocket_broken,
 };
 
+/* libwebsockets sends the close frame and waits for the answer; our deadline is the longest. */
 void websocket_begin_close(struct connection *connection)
 {
-    await_writable(connection); /* the close frame goes out from the callback */
+    const struct farewell_row *row = farewell_row(connection->farewell);
+
+    lws_close_reason(connection->wsi, row->close_code, (unsigned char *)row->code,
+                     strlen(row->code));
+    lws_set_timeout(connection->wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_SYNC);
 }
 
 static int on_writable(struct connection *connection)
 {
-    const struct farewell_row *row;
-
     connection->wants_writable = false;
     if (lws_partial_buffered(connection->wsi)) {
         connection->wants_writable = true; /* libwebsockets calls again by itself */
         return 0;
     }
     connection->held_count = 0;
-    if (connection->stage == CONNECTION_LEFT) {
-        row = farewell_row(connection->farewell);
-        lws_close_reason(connection->wsi, row->close_code, (unsigned char *)row->code,
-                         strlen(row->code));
-        return -1; /* libwebsockets sends the close frame and waits for its answer */
-    }
     connection_writable(connection);
     return 0;
 }
