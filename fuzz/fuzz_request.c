@@ -1,0 +1,157 @@
+/* fuzz_request.c - is every request for a stream understood or refused as promised?
+ *
+ * The first byte chooses the stream (modulo 5) and what else is so: 0x08 an upgrade, 0x10 a POST,
+ * 0x20 a good token besides. The rest are fields, each ended by a newline: query, Accept,
+ * Authorization, Sec-WebSocket-Protocol, Last-Event-ID, Content-Type, body. */
+#include "fuzz/fuzz.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <jansson.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+
+#include "base/alloc.h"
+#include "base/base64url.h"
+#include "gateway/front/request.h"
+
+#define NOW_MS UINT64_C(1800000000000)
+
+enum { FLAG_UPGRADE = 0x08, FLAG_POST = 0x10, FLAG_TOKEN = 0x20, MAX_GATHER_MS = 1000 };
+
+static const char secret[] = "a secret of more than thirty-two bytes";
+static struct token_policy *policy;
+static struct buffer authorization; /* with a token that may do everything, in small amounts */
+
+static void must(bool condition)
+{
+    if (!condition)
+        abort();
+}
+
+static void set_up(void)
+{
+    static const char header[] = "{\"alg\":\"HS256\"}";
+    static const char claims[] =
+        "{\"exp\":1800003600,\"sub\":\"1\",\"lim\":{\"track\":3,\"follow\":3,\"boxes\":2,"
+        "\"sample\":50},\"scope\":\"stream:filter stream:sample stream:firehose stream:home\"}";
+    struct token_policy_settings settings = {0};
+    char path[] = "/tmp/sluice-fuzz-secret-XXXXXX";
+    struct buffer jwt = BUFFER_INIT;
+    unsigned char mac[EVP_MAX_MD_SIZE];
+    unsigned mac_size;
+    int fd = mkstemp(path);
+
+    must(fd >= 0 && write(fd, secret, strlen(secret)) == (ssize_t)strlen(secret));
+    close(fd);
+    settings.secret_file = path;
+    must(token_policy_new(&settings, &policy, NULL) == 0);
+    unlink(path);
+    base64url_encode(sl_slice_str(header), &jwt);
+    buffer_append_char(&jwt, '.');
+    base64url_encode(sl_slice_str(claims), &jwt);
+    HMAC(EVP_sha256(), secret, strlen(secret), (unsigned char *)jwt.data, jwt.size, mac, &mac_size);
+    buffer_append_char(&jwt, '.');
+    base64url_encode(sl_slice((char *)mac, mac_size), &jwt);
+    buffer_append_str(&authorization, "Bearer ");
+    buffer_append_slice(&authorization, buffer_slice(&jwt));
+    buffer_done(&jwt);
+}
+
+/* The next field, in memory of its own that ends where it ends. */
+static struct sl_slice next_field(const uint8_t **data, size_t *size)
+{
+    const uint8_t *end = memchr(*data, '\n', *size);
+    size_t length = end ? (size_t)(end - *data) : *size;
+    struct sl_slice field = sl_slice(mem_copy(*data, length), length);
+
+    *data += length + (end ? 1 : 0);
+    *size -= length + (end ? 1 : 0);
+    return field;
+}
+
+static void check_refusal(const struct http_refusal *refusal, enum token_fault fault)
+{
+    static const int statuses[] = {400, 401, 403, 406, 413, 415, 426};
+    struct buffer text = BUFFER_INIT;
+    bool is_known = false;
+    json_t *json, *error;
+
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
+        is_known = is_known || refusal->status == statuses[i];
+    must(is_known);
+    must((refusal->status == 401) ==
+         (strcmp(refusal->code, "no_token") == 0 || strcmp(refusal->code, "invalid_token") == 0));
+    must((fault != TOKEN_OK) == (strcmp(refusal->code, "invalid_token") == 0));
+    must((refusal->status != 401 && refusal->status != 403) || refusal->www_authenticate);
+    http_refusal_print(refusal, &text);
+    json = json_loadb(text.data, text.size, JSON_REJECT_DUPLICATES, NULL);
+    error = json_object_get(json, "error");
+    must(json_string_length(json_object_get(error, "code")) > 0);
+    must(json_string_length(json_object_get(error, "message")) > 0);
+    json_decref(json);
+    buffer_done(&text);
+}
+
+static void check_request(const struct stream_request *request, const struct http_request *http)
+{
+    struct http_refusal refusal;
+
+    must((request->wire == WIRE_WEBSOCKET) == http->is_upgrade);
+    must(request->gather_ms >= -1 && request->gather_ms <= MAX_GATHER_MS);
+    must(!!request->filter == (request->stream <= STREAM_FIREHOSE));
+    must((request->types == 0) == (request->stream == STREAM_MANY));
+    must(request->since != SINCE_ID || request->since_value > 0);
+    must(request->token.expires_ms > NOW_MS);
+    if (request->filter)
+        must(stream_filter_permitted(&request->token, request->filter, &refusal) == 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct front_settings settings = {.max_gather_ms = MAX_GATHER_MS};
+    struct http_request http = {.method = HTTP_GET};
+    struct sl_slice *const fields[] = {
+        &http.query,         &http.accept,       &http.authorization, &http.protocols,
+        &http.last_event_id, &http.content_type, &http.body,
+    };
+    struct sl_slice memory[sizeof(fields) / sizeof(fields[0])];
+    struct stream_request request;
+    struct http_refusal refusal;
+    enum token_fault fault;
+    uint8_t flags;
+    int r;
+
+    if (!policy)
+        set_up();
+    settings.policy = policy;
+    if (size == 0)
+        return 0;
+    flags = *data++;
+    size--;
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+        *fields[i] = memory[i] = next_field(&data, &size);
+    http.is_upgrade = flags & FLAG_UPGRADE;
+    if ((flags & FLAG_POST) && !http.is_upgrade)
+        http.method = HTTP_POST;
+    else
+        http.body = SL_SLICE_NONE;
+    if (flags & FLAG_TOKEN)
+        http.authorization = buffer_slice(&authorization);
+
+    r = stream_request_read(&settings, (enum stream_kind)((flags & 7) % 5), &http, NOW_MS, &request,
+                            &refusal, &fault);
+    must(r == 0 || r == -EPROTO);
+    if (r == 0) {
+        check_request(&request, &http);
+        stream_request_done(&request);
+    } else {
+        check_refusal(&refusal, fault);
+    }
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+        mem_free((char *)memory[i].data);
+    return 0;
+}
