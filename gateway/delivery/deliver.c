@@ -379,6 +379,19 @@ void deliver_leave(struct client *client)
 
 /* --- events --- */
 
+/* Nobody knows who wanted the event, so everyone who might have is told where to go on. */
+static void evict_for_unmatched(struct deliver *deliver)
+{
+    metric_add(deliver->settings.metrics, METRIC_EVENTS_UNMATCHED_NO_MEMORY, 1);
+    LIST_EACH(&deliver->all_lanes, node)
+    {
+        struct lane *lane = LIST_OWNER(node, struct lane, node);
+
+        if (lane->is_subscribed || lane->rules)
+            outbox_evict_all(&lane->outbox, FAREWELL_INTERNAL);
+    }
+}
+
 static void match_filters(struct deliver *deliver, struct event *event)
 {
     const uint32_t *subscriptions;
@@ -387,7 +400,7 @@ static void match_filters(struct deliver *deliver, struct event *event)
     if (sl_words_read(deliver->words, &event->subject) < 0 ||
         sl_filter_index_match(deliver->index, &event->subject, deliver->words, deliver->matches) <
             0) {
-        metric_add(deliver->settings.metrics, METRIC_EVENTS_UNMATCHED_NO_MEMORY, 1);
+        evict_for_unmatched(deliver);
         return;
     }
     count = sl_match_set_count(deliver->matches);

@@ -3,8 +3,6 @@
 #include "gateway/delivery/outbox.h"
 #include "tests/support/cmocka_all.h"
 
-uint64_t fake_head;
-
 static struct fake_client *fake_of(const struct client *client)
 {
     return (struct fake_client *)client;
@@ -72,7 +70,7 @@ static void fake_evict(struct client *client, enum farewell farewell)
     if (fake->evictions++ > 0)
         return;
     fake->farewell = farewell;
-    fake->farewell_cursor = outbox_client_cursor(client, fake_head);
+    fake->farewell_cursor = outbox_client_cursor(client, fake->head());
 }
 
 static void fake_broken(struct client *client)
@@ -88,11 +86,12 @@ static const struct transport fake_transport = {
     .broken = fake_broken,
 };
 
-void fake_client_init(struct fake_client *fake, enum wire_format wire)
+void fake_client_init(struct fake_client *fake, enum wire_format wire, uint64_t (*head)(void))
 {
     *fake = (struct fake_client){
         .client = {.transport = &fake_transport, .wire = wire},
         .room = FAKE_UNLIMITED,
+        .head = head,
     };
 }
 

@@ -23,14 +23,13 @@ struct fake_client {
     unsigned sends, holds;
     unsigned evictions;
     enum farewell farewell;   /* of the first eviction */
-    uint64_t farewell_cursor; /* taken down at the first eviction, `fake_head` when served */
+    uint64_t farewell_cursor; /* taken down at the first eviction */
     unsigned breaks;
+    uint64_t (*head)(void);
 };
 
-/* What outbox_client_cursor() is told is the newest event when a client is evicted. */
-extern uint64_t fake_head;
-
-void fake_client_init(struct fake_client *fake, enum wire_format wire);
+/* `head`: the newest event, asked for when the client is evicted. */
+void fake_client_init(struct fake_client *fake, enum wire_format wire, uint64_t (*head)(void));
 void fake_client_done(struct fake_client *fake); /* in no outbox any more */
 
 /* The socket has room for `bytes` more: takes what is held. true: all of it went and the client

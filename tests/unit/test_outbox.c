@@ -18,16 +18,22 @@
 static struct outbox outbox;
 static struct outbox_counts counts;
 static struct fake_client a, b, c;
+static uint64_t newest_id;
+
+static uint64_t head(void)
+{
+    return newest_id;
+}
 
 static void begin_with(const struct outbox_settings *settings)
 {
     struct fake_client *const clients[] = {&a, &b, &c};
 
     counts = (struct outbox_counts){0};
-    fake_head = 1000;
+    newest_id = 1000;
     outbox_init(&outbox, settings, &counts);
     for (size_t i = 0; i < 3; i++)
-        fake_client_init(clients[i], settings->wire);
+        fake_client_init(clients[i], settings->wire, head);
 }
 
 static int begin(void **state)
@@ -507,7 +513,7 @@ static uint64_t expected_cursor(size_t at)
         if (model.published[at].event->id)
             return model.published[at].event->id - 1;
     }
-    return fake_head;
+    return newest_id;
 }
 
 static size_t bytes_from(size_t at)
@@ -567,7 +573,7 @@ static void check_after_flush(void)
         EXPECT(at == model.published_count || client->fake.awaits_writable);
         EXPECT(outbox_client_is_served(&client->fake.client) ==
                (at == model.published_count && client->fake.client.place == CLIENT_IN_STEP));
-        EXPECT(outbox_client_cursor(&client->fake.client, fake_head) == expected_cursor(at));
+        EXPECT(outbox_client_cursor(&client->fake.client, newest_id) == expected_cursor(at));
         EXPECT(bytes_from(at) <= model.outbox.settings.max_owed_bytes);
         oldest = at < oldest ? at : oldest;
     }
@@ -579,7 +585,7 @@ static void step_join(struct model_client *client)
 {
     if (client->is_member)
         return;
-    fake_client_init(&client->fake, model.outbox.settings.wire);
+    fake_client_init(&client->fake, model.outbox.settings.wire, head);
     *client =
         (struct model_client){.fake = client->fake, .is_member = true, .at = model.published_count};
     client->fake.room = below(3) ? FAKE_UNLIMITED : below(400);
@@ -602,7 +608,7 @@ static void step_append(void)
     static const char tail_text[] = ",\"matching_rules\":[{\"id\":\"one\",\"tag\":\"two\"}]";
     struct sl_slice tail = SL_SLICE_NONE, frame;
     struct buffer json = BUFFER_INIT;
-    uint64_t id = below(4) ? fake_head + 1 + below(3) : 0;
+    uint64_t id = below(4) ? newest_id + 1 + below(3) : 0;
     int r;
 
     if (model.published_count == MAX_PUBLISHED)
@@ -636,7 +642,7 @@ static void step_append(void)
                             model.outbox.settings.unchunked ? frame_unchunk(frame) : frame);
     }
     if (id)
-        fake_head = id;
+        newest_id = id;
     model.published_count++;
     buffer_done(&json);
 }
@@ -724,7 +730,7 @@ static void run_model(unsigned seed, const struct outbox_settings *settings)
     memset(&model, 0, sizeof(model));
     model.seed = seed;
     model.random = (uint64_t)seed << 32;
-    fake_head = 1;
+    newest_id = 1;
     outbox_init(&model.outbox, settings, &model.counts);
     for (int i = 0; i < STEPS; i++)
         step();
