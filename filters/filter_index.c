@@ -292,25 +292,15 @@ static bool choose_key(struct sl_filter_index *index, const struct sl_entry *ent
     return true;
 }
 
-/* Is the alternative filed under this key alone? */
-static bool is_only_key(const struct sl_entry *entry, uint32_t ordinal)
-{
-    const struct sl_entry_key *keys = sl_entry_keys(entry);
-
-    return (ordinal == 0 || keys[ordinal - 1].condition != keys[ordinal].condition) &&
-           (ordinal + 1 == entry->key_count ||
-            keys[ordinal + 1].condition != keys[ordinal].condition);
-}
-
+/* A key that is enough by itself may take the place of each of several. */
 void sl_filter_index_refile(struct sl_filter_index *index, struct sl_posting posting)
 {
     struct sl_entry *entry = sl_entry_at(index, posting.entry);
     struct sl_entry_key *key = &keys_of(entry)[posting.ordinal], better;
 
-    if (!is_only_key(entry, posting.ordinal) || !choose_key(index, entry, key->condition, &better))
-        return;
-    if (sl_key_cost(&index->keys, better.key, better.is_cell) >=
-        sl_key_cost(&index->keys, key->key, key->is_cell) / 2)
+    if (!choose_key(index, entry, key->condition, &better) ||
+        sl_key_cost(&index->keys, better.key, better.is_cell) >=
+            sl_key_cost(&index->keys, key->key, key->is_cell) / 2)
         return;
     if (add_posting(index, &better, posting) < 0)
         return;

@@ -13,8 +13,7 @@
 /* Filing anew costs about as much as looking at so many entries in vain. */
 enum { SL_FIRST_PATIENCE = 4 };
 
-/* One posting of an entry: where it stands, and what it stands for. Those of one alternative are
- * neighbours. */
+/* One posting of an entry: where it stands, and what it stands for. */
 struct sl_entry_key {
     uint64_t key;            /* or a cell of the grid */
     uint32_t position;       /* among the postings of the key */
