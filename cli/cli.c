@@ -77,7 +77,7 @@ void cli_help(const struct command *command)
 {
     printf("usage: sluice [--redis URL] %s %s\n\n%s", command->name, command->arguments,
            command->help);
-    printf("--redis URL    where Redis is; see 'sluice --help'\n");
+    printf("\n--redis URL and the exit status: see 'sluice --help'.\n");
 }
 
 int cli_failed(const struct cli *cli, const struct failure *failure)

@@ -62,7 +62,7 @@ const struct command command_follow = {
     .name = "follow",
     .arguments = "LOGIN LOGIN",
     .summary = "let one user follow another",
-    .help = "The first follows the second. It is no error when that is so already.\n\n",
+    .help = "The first follows the second. It is no error when that is so already.\n",
     .run = run_follow,
 };
 
@@ -70,6 +70,6 @@ const struct command command_unfollow = {
     .name = "unfollow",
     .arguments = "LOGIN LOGIN",
     .summary = "let one user follow another no more",
-    .help = "The first follows the second no more. It is no error when that is so already.\n\n",
+    .help = "The first follows the second no more. It is no error when that is so already.\n",
     .run = run_unfollow,
 };

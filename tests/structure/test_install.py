@@ -71,7 +71,7 @@ def test_each_installed_header_stands_alone(prefix, environment, tmp_path):
         assert '#include "' not in header.read_text()
 
 
-@pytest.mark.parametrize("example", ["firehose-consumer", "analytics", "demo-producer", "embed-filters"])
+@pytest.mark.parametrize("example", ["firehose-consumer", "analytics", "demo-producer", "core-c", "embed-filters"])
 def test_examples_build_by_their_own_makefile(environment, tmp_path, example):
     if not (SOURCE / "examples" / example).exists():
         pytest.skip("no such example")

@@ -199,3 +199,30 @@ def test_page_in_a_browser(servers, redis, browser):
     shown = browser.evaluate(page, WHEN_SHOWN)
     speaker.join()
     assert shown == ["|cidkite, the end", "|boba <b>blue</b> kite 風箏", "deleted|ada(taken back)"]
+
+
+def run_core_c(socket, *arguments):
+    return subprocess.run([programs.example("core-c"), socket, *arguments], timeout=60,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def test_core_c(servers):
+    redis = servers.redis()
+    ids = []
+    for text in ("first", "second"):
+        done = run_core_c(redis.socket, "ada", text)
+        assert done.returncode == 0, done.stderr
+        ids.append(int(done.stdout))
+    assert ids == sorted(ids)
+    assert [fields["e"].count(text) for (_, fields), text in
+            zip(redis.client.xrange("sluice:{0}:log"), ("first", "second"))] == [1, 1]
+
+
+def test_core_c_says_what_is_wrong(servers):
+    redis = servers.redis()
+    for socket, login, why in ((redis.socket, "a b", b"U+0020"), ("/nonexistent", "ada", b"connect")):
+        done = run_core_c(socket, login, "text")
+        assert done.returncode == 1 and why in done.stderr and b"Sanitizer" not in done.stderr
+    redis.client.set("sluice:{0}:meta", "x")
+    done = run_core_c(redis.socket, "ada", "text")
+    assert done.returncode == 1 and b"WRONGTYPE" in done.stderr
