@@ -71,7 +71,7 @@ def test_each_installed_header_stands_alone(prefix, environment, tmp_path):
         assert '#include "' not in header.read_text()
 
 
-@pytest.mark.parametrize("example", ["firehose-consumer", "analytics", "demo-producer", "core-c", "embed-filters"])
+@pytest.mark.parametrize("example", ["firehose-consumer", "analytics", "demo-producer", "core-c", "embed-filter"])
 def test_examples_build_by_their_own_makefile(environment, tmp_path, example):
     if not (SOURCE / "examples" / example).exists():
         pytest.skip("no such example")
@@ -79,6 +79,19 @@ def test_examples_build_by_their_own_makefile(environment, tmp_path, example):
     run("make", "-C", tmp_path / example, f"CC={CC}", "CFLAGS=-O1 -Wall -Wextra -Werror",
         "LDFLAGS=" + ("-Wl,--allow-shlib-undefined" if is_sanitized() else ""), env=environment)
     assert os.access(tmp_path / example / example, os.X_OK)
+
+
+def test_embedded_filters_label_lines(environment, tmp_path):
+    if is_sanitized():
+        pytest.skip("a program without asan cannot load a library with it")
+    shutil.copytree(SOURCE / "examples" / "embed-filter", tmp_path / "embed-filter")
+    run("make", "-C", tmp_path / "embed-filter", f"CC={CC}", env=environment)
+    program = tmp_path / "embed-filter" / "embed-filter"
+    lines = run(program, "quakes=(quake OR 地震) -drill", "pacific=suva OR apia", env=environment,
+                input="Strong quake near Oslo\n东京地震\nquake drill\nsuva!\n")
+    assert lines == "quakes\tStrong quake near Oslo\nquakes\t东京地震\npacific\tsuva!\n"
+    refused = subprocess.run([program, "all=-cat"], capture_output=True, text=True, env=environment)
+    assert refused.returncode == 2 and "rule needs at least one" in refused.stderr
 
 
 def test_cmake_finds_the_package(prefix, environment, tmp_path):
