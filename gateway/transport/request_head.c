@@ -85,6 +85,19 @@ static bool has_odd_segment(struct sl_slice path)
     return false;
 }
 
+/* Behind a last `&` or `?` libwebsockets finds a parameter that nobody sent. */
+static struct sl_slice without_empty_end(struct sl_slice target)
+{
+    const char *mark = memchr(target.data, '?', target.size);
+    size_t path_size = mark ? (size_t)(mark - target.data) : target.size;
+
+    while (target.size > path_size + 1 && target.data[target.size - 1] == '&')
+        target.size--;
+    if (target.size == path_size + 1)
+        target.size--;
+    return target;
+}
+
 /* `;` in the query becomes %3B: libwebsockets takes it for `&`. */
 static int rewrite_target(struct sl_slice target, struct buffer *head, struct http_refusal *refusal)
 {
@@ -94,6 +107,7 @@ static int rewrite_target(struct sl_slice target, struct buffer *head, struct ht
 
     if (target.size == 0 || target.data[0] != '/')
         return refuse(refusal, "the request target must begin with /");
+    target = without_empty_end(target);
     rest = target;
     if (has_odd_segment(cut(&rest, '?')))
         return http_refuse(refusal, 404, "not_found", NULL, "there is nothing at this path");

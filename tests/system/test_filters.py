@@ -77,7 +77,7 @@ def test_every_filter_gets_exactly_what_it_asks_for(gateway, publish):
     dict(percent=1), dict(percent=10), dict(percent="33.3333"), dict(partition="2/3"),
     dict(percent=20, partition="2/3"), dict(percent=100)])
 def test_sample_is_the_specified_one(gateway, publish, wish):
-    percent = float(wish["percent"]) if "percent" in wish else None
+    percent = float(wish.get("percent", 1))  # a partition alone is one of the usual sample
     partition = (2, 3) if "partition" in wish else None
     check = Filter(percent=percent, partition=partition)
     streams = [gateway.stream("/v1/stream/sample?" + query(**wish), wire)

@@ -131,6 +131,22 @@ static void test_a_semicolon_in_the_query_becomes_data(void **state)
                      "GET /a;b?c=d%3Be&f=%3B%3B?%3B HTTP/1.1\r\n" HOST "Cookie: a;b\r\n" END);
 }
 
+static void test_an_empty_parameter_at_the_end_goes(void **state)
+{
+    static const char *const targets[][2] = {
+        {"/a?", "/a"},          {"/a?&", "/a"},     {"/a?&&&", "/a"},
+        {"/a?b=c&", "/a?b=c"},  {"/a?b&&", "/a?b"}, {"/a?&b=c", "/a?&b=c"},
+        {"/a?b=c?", "/a?b=c?"}, {"/a??", "/a??"},   {"/a&", "/a&"}};
+    char head[100], expected[100];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
+        snprintf(head, sizeof(head), "GET %s HTTP/1.1\r\n" HOST END, targets[i][0]);
+        snprintf(expected, sizeof(expected), "GET %s HTTP/1.1\r\n" HOST END, targets[i][1]);
+        expect_rewritten(head, expected);
+    }
+}
+
 static void test_targets_that_could_be_misread_are_refused(void **state)
 {
     static const char *const not_paths[] = {"", "*", "a", "http://a/", "?a"};
@@ -362,6 +378,7 @@ int main(void)
         HEAD_TEST(test_every_known_method_passes_and_no_other),
         HEAD_TEST(test_versions_we_do_not_speak_are_refused),
         HEAD_TEST(test_a_semicolon_in_the_query_becomes_data),
+        HEAD_TEST(test_an_empty_parameter_at_the_end_goes),
         HEAD_TEST(test_targets_that_could_be_misread_are_refused),
         HEAD_TEST(test_a_query_has_at_most_64_parameters),
         HEAD_TEST(test_lines_end_in_crlf),
