@@ -99,17 +99,17 @@ void connection_gone(struct connection *connection)
         stream_request_done(&connection->request);
     connection->has_request = false;
     connection->stage = CONNECTION_GONE;
-    if (list_contains(&connection->doom_node))
-        list_remove(&server->doomed, &connection->doom_node);
+    if (list_contains(&connection->scheduled))
+        list_remove(&server->scheduled, &connection->scheduled);
     list_remove(&server->connections, &connection->node);
     metric_sub(server->settings.metrics, METRIC_CONNECTIONS, 1);
     uv_close((uv_handle_t *)&connection->timer, release);
 }
 
-static void schedule(struct connection *connection)
+void connection_schedule(struct connection *connection)
 {
-    if (!list_contains(&connection->doom_node))
-        list_append(&connection->server->doomed, &connection->doom_node);
+    if (!list_contains(&connection->scheduled))
+        list_append(&connection->server->scheduled, &connection->scheduled);
 }
 
 void connection_doom(struct connection *connection, enum doom doom)
@@ -117,7 +117,7 @@ void connection_doom(struct connection *connection, enum doom doom)
     if (connection->stage == CONNECTION_GONE || doom <= connection->doom)
         return;
     connection->doom = doom;
-    schedule(connection);
+    connection_schedule(connection);
 }
 
 void connection_evict(struct connection *connection, enum farewell farewell)
@@ -342,7 +342,7 @@ void connection_take_leave(struct connection *connection)
 void connection_writable(struct connection *connection)
 {
     if (connection->stage == CONNECTION_LEAVING)
-        schedule(connection); /* libwebsockets may be calling: it must not close now */
+        connection_schedule(connection); /* libwebsockets may be calling: it must not close now */
     else if (is_stream(connection->stage))
         deliver_client_writable(&connection->client);
 }

@@ -48,14 +48,15 @@ struct connection {
     enum farewell farewell;
     uint64_t farewell_cursor;
     struct list_node node;         /* in the server's list */
-    struct list_node doom_node;    /* in the server's list of doomed ones */
+    struct list_node scheduled;    /* in the server's list for the end of the turn */
     uv_timer_t timer;              /* deadlines: request, keep-alive, token, leaving */
     uint64_t opened_ms;            /* clocks of the loop from here on */
     uint64_t deadline_ms;          /* of the request, or of the leaving; 0: none */
     uint64_t pinged_ms;            /* WebSocket: last ping of ours without an answer; 0: none */
     struct stream_request request; /* of a stream */
     bool has_request;
-    bool is_admitted; /* `ticket` is one */
+    bool may_serve_again; /* its request is answered; the socket goes back to the doorway */
+    bool is_admitted;     /* `ticket` is one */
     admission_ticket ticket;
     struct buffer incoming; /* a request body, or a message in fragments */
     struct buffer held;     /* HTTP stream, plain: goes out before anything else */
@@ -74,6 +75,8 @@ struct connection *connection_new(struct server *server, struct lws *wsi);
 /* The wsi is being destroyed: forgets it; the memory goes after this turn of the loop. */
 void connection_gone(struct connection *connection);
 
+/* Something is left to do for it at the end of the turn. */
+void connection_schedule(struct connection *connection);
 void connection_doom(struct connection *connection, enum doom doom);
 /* Schedules a farewell; the cursor is taken down now. The first reason wins. */
 void connection_evict(struct connection *connection, enum farewell farewell);
@@ -115,6 +118,9 @@ extern const struct transport http_stream_transport;
 
 /* Sends the response head and takes the output over. 0, or negative: close the connection. */
 int http_stream_open(struct connection *connection, bool is_http_1_0, struct sl_slice cors);
+/* Switches libwebsockets' reading off, after the callback in which the stream began: while it still
+ * holds the head it was given, switching off makes it wait for room to write, for ever. */
+void http_stream_settle(struct connection *connection);
 void http_stream_on_writable(struct connection *connection); /* LWS_CALLBACK_HTTP_WRITEABLE: TLS */
 /* Everything is sent: waits for the peer to close. */
 void http_stream_begin_close(struct connection *connection);

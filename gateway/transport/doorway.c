@@ -339,6 +339,19 @@ static void welcome(struct doorway *doorway, int fd)
     }
 }
 
+/* One request a turn, however many the client has sent ahead. */
+void doorway_welcome_back(struct doorway *doorway, int fd)
+{
+    struct reading nothing = {0};
+
+    if (doorway->waiting.count >= doorway->settings.max_pending) {
+        metric_add(doorway->settings.metrics, METRIC_HANDSHAKES_DROPPED, 1);
+        close(fd);
+        return;
+    }
+    visitor_new(doorway, fd, &nothing, false);
+}
+
 /* Out of descriptors, the pending connection would wake the loop for ever: the spare one is given
  * up to accept it and hang up on it. */
 static void shed(struct doorway *doorway)

@@ -11,7 +11,8 @@
  *   - a token in Sec-WebSocket-Protocol, which libwebsockets reads into 128 bytes, travels on in
  *     a header of our own, and foreign subprotocols are not chosen instead of hung up on.
  *
- * Connections over TLS, and later requests on the same connection, go straight to libwebsockets. */
+ * A connection that has been answered comes back for its next request. Connections over TLS go
+ * straight to libwebsockets. */
 #pragma once
 
 #include <stddef.h>
@@ -44,6 +45,8 @@ struct doorway_settings {
 
 /* Accepts at once. NULL: out of memory or descriptors. */
 struct doorway *doorway_new(const struct doorway_settings *settings);
+/* A connection that was admitted, has been served and may ask again. */
+void doorway_welcome_back(struct doorway *doorway, int fd);
 /* Accepts no more; what is half read may still come in. */
 void doorway_stop(struct doorway *doorway);
 void doorway_free(struct doorway *doorway);

@@ -24,7 +24,24 @@ struct answer {
     bool close;
 };
 
-/* libwebsockets keeps what the socket does not take and finishes before the next request. */
+/* A plain connection's next request comes in by the doorway like its first; over TLS libwebsockets
+ * sees to it. */
+static int end_exchange(struct connection *connection, bool close)
+{
+    buffer_done(&connection->incoming);
+    connection->deadline_ms = 0;
+    connection_arm(connection);
+    if (close)
+        return -1;
+    if (connection->is_tls)
+        return lws_http_transaction_completed(connection->wsi) ? -1 : 0;
+    if (lws_partial_buffered(connection->wsi))
+        return -1; /* libwebsockets sends the rest, and then closes */
+    connection->may_serve_again = true;
+    connection_doom(connection, DOOM_PEER_LEFT);
+    return 0;
+}
+
 static int respond(struct connection *connection, const struct http_request *http,
                    const struct answer *answer)
 {
@@ -48,10 +65,7 @@ static int respond(struct connection *connection, const struct http_request *htt
     if (out->failed ||
         lws_write(connection->wsi, (unsigned char *)out->data, out->size, LWS_WRITE_HTTP) < 0)
         return -1;
-    connection->deadline_ms = 0;
-    connection_arm(connection);
-    buffer_done(&connection->incoming);
-    return close || lws_http_transaction_completed(connection->wsi) ? -1 : 0;
+    return end_exchange(connection, close);
 }
 
 static void append_cors(const struct connection *connection, const struct http_request *http,

@@ -35,6 +35,11 @@ static void switch_rx(struct connection *connection, bool on)
                                                  : LWS_RXFLOW_REASON_APPLIES_DISABLE));
 }
 
+void http_stream_settle(struct connection *connection)
+{
+    switch_rx(connection, false);
+}
+
 /* --- plain sockets --- */
 
 static ssize_t plain_send(struct client *client, const struct iovec *pieces, int count)
@@ -206,7 +211,12 @@ int http_stream_open(struct connection *connection, bool is_http_1_0, struct sl_
         return r;
     lws_set_timeout(connection->wsi, NO_PENDING_TIMEOUT, 0);
     lws_http_headers_detach(connection->wsi);
-    switch_rx(connection, false);
+    if (connection->server->is_giving_head) {
+        connection->rx_is_off = true; /* as soon as the head has been taken */
+        connection_schedule(connection);
+    } else {
+        switch_rx(connection, false);
+    }
     r = watch(connection);
     if (r < 0)
         return r;

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,21 +153,47 @@ static void admit(void *owner, int fd, const char *head, size_t size)
         lws_adopt_socket_vhost(server->vhost, fd); /* closes it when it cannot */
         return;
     }
+    server->is_giving_head = true;
     lws_adopt_socket_vhost_readbuf(server->vhost, fd, head, size); /* may close it, too */
+    server->is_giving_head = false;
 }
 
 /* --- the end of a turn --- */
 
+/* The descriptor's twin keeps the connection open when libwebsockets closes its own. */
+static int keep_socket(struct connection *connection)
+{
+    if (!connection->may_serve_again || connection->server->is_draining)
+        return -1;
+    return fcntl(connection->fd, F_DUPFD_CLOEXEC, 0);
+}
+
 static void close_now(struct connection *connection)
 {
+    struct server *server = connection->server;
     /* Over TLS a stream that was ended properly deserves a proper goodbye there, too. */
     enum lws_close_status how = connection->is_tls && connection->stage == CONNECTION_LEFT
                                     ? LWS_CLOSE_STATUS_NOSTATUS
                                     : LWS_CLOSE_STATUS_NOSTATUS_CONTEXT_DESTROY;
+    int fd = keep_socket(connection);
 
     if (connection->doom == DOOM_BROKEN && connection->stage != CONNECTION_LEFT)
-        metric_add(connection->server->settings.metrics, METRIC_BROKEN, 1);
+        metric_add(server->settings.metrics, METRIC_BROKEN, 1);
     lws_close_free_wsi(connection->wsi, how, "doomed");
+    if (fd >= 0)
+        doorway_welcome_back(server->doorway, fd);
+}
+
+static void finish_turn(struct connection *connection)
+{
+    if (connection->doom == DOOM_NONE)
+        http_stream_settle(connection);
+    else if (connection->doom != DOOM_FAREWELL)
+        close_now(connection);
+    else if (connection->stage == CONNECTION_LEAVING)
+        connection_begin_close(connection);
+    else
+        connection_take_leave(connection);
 }
 
 static void drain_done(struct server *server)
@@ -185,16 +212,11 @@ static void on_turn_end(uv_prepare_t *prepare)
     struct list_node *node;
 
     deliver_turn_end(server->settings.deliver);
-    while ((node = list_first(&server->doomed))) {
-        struct connection *connection = LIST_OWNER(node, struct connection, doom_node);
+    while ((node = list_first(&server->scheduled))) {
+        struct connection *connection = LIST_OWNER(node, struct connection, scheduled);
 
-        list_remove(&server->doomed, node);
-        if (connection->doom != DOOM_FAREWELL)
-            close_now(connection);
-        else if (connection->stage == CONNECTION_LEAVING)
-            connection_begin_close(connection);
-        else
-            connection_take_leave(connection);
+        list_remove(&server->scheduled, node);
+        finish_turn(connection);
     }
     if (server->is_draining && list_is_empty(&server->connections))
         drain_done(server);
@@ -329,7 +351,7 @@ int server_new(const struct server_settings *settings, struct server **ret_serve
     server->stream_watch_fd = -1;
     server->random = hash_key_random().k1;
     list_init(&server->connections);
-    list_init(&server->doomed);
+    list_init(&server->scheduled);
     r = start_handles(server);
     if (r == 0)
         r = watch_replaced(server);

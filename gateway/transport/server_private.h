@@ -18,11 +18,12 @@ struct server {
     struct list connections;
     struct connection **by_ticket; /* streams by their place in the admission list */
     uv_poll_t *replaced_watch;     /* of our streams that make room for others */
-    struct list doomed;
-    uv_prepare_t *turn_end; /* runs before the loop waits */
-    int stream_watch_fd;    /* epoll of the plain HTTP streams; -1: none */
+    struct list scheduled;         /* connections with something to do at the end of the turn */
+    uv_prepare_t *turn_end;        /* runs before the loop waits */
+    int stream_watch_fd;           /* epoll of the plain HTTP streams; -1: none */
     uv_poll_t *stream_watch;
     uv_timer_t *drain_timer;
+    bool is_giving_head; /* libwebsockets is being given a head that was read for it */
     bool is_ready;
     bool is_draining;
     void (*drained)(void *owner);

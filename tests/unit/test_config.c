@@ -383,7 +383,7 @@ static void test_manual_has_each_option_of_a_file(void **state)
     assert_non_null(strstr(buffer_str(&text), ".It Cm dev No = Ar yes | no\n"));
     assert_non_null(strstr(buffer_str(&text), ".Ev SLUICE_MAX_OWED_BYTES .\n"));
     assert_non_null(strstr(buffer_str(&text), "\nDefault 10, from 0 to 1000.\n"));
-    assert_non_null(strstr(buffer_str(&text), "\nDefault 1M, from 4K to 1G.\n"));
+    assert_non_null(strstr(buffer_str(&text), "\nDefault 4M, from 4K to 1G.\n"));
     assert_non_null(strstr(buffer_str(&text), "\nFrom 1 to 256.\n"));
     assert_non_null(strstr(buffer_str(&text), "\nDefault 127.0.0.1:8080.\n"));
     assert_null(strstr(buffer_str(&text), ".It Cm config"));
