@@ -180,9 +180,11 @@ static void test_a_slow_client_goes_on_alone_and_keeps_step_again(void **state)
     outbox_join(&outbox, &b.client);
     a.room = 0;
     append(1);
-    outbox_flush(&outbox, 1);
+    outbox_flush(&outbox, 5);
+    assert_int_equal(a.client.last_sent_ms, 0); /* nothing was: a keep-alive may be due */
+    assert_int_equal(b.client.last_sent_ms, 5);
     append(2);
-    outbox_flush(&outbox, 1);
+    outbox_flush(&outbox, 6);
     fake_client_expect(&a, "");
     fake_client_expect(&b, CHUNK(1) CHUNK(2));
     append(3); /* not flushed: the slow one must not run ahead of the gathering */
