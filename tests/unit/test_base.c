@@ -9,6 +9,7 @@
 #include "base/failure.h"
 #include "base/hash.h"
 #include "base/hash_map.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "base/stable_hash.h"
 #include "base/utf8.h"
@@ -107,6 +108,70 @@ static void test_hash_map_survives_each_failed_allocation(void **state)
         if (map && !failed)
             break;
     }
+}
+
+struct member {
+    int name;
+    struct list_node node;
+};
+
+/* The names of a list's members as the digits of a number. */
+static int names_of(const struct list *list)
+{
+    size_t count = 0;
+    int names = 0;
+
+    LIST_EACH(list, node)
+    {
+        names = names * 10 + LIST_OWNER(node, struct member, node)->name;
+        assert_ptr_equal(node->next->previous, node);
+        count++;
+    }
+    assert_int_equal(list->count, count);
+    assert_int_equal(list_is_empty(list), count == 0);
+    assert_ptr_equal(list_first(list), count ? list->head.next : NULL);
+    return names;
+}
+
+static void test_list_keeps_its_order(void **state)
+{
+    struct member members[] = {{.name = 1}, {.name = 2}, {.name = 3}};
+    struct list list;
+
+    (void)state;
+    list_init(&list);
+    assert_int_equal(names_of(&list), 0);
+    assert_false(list_contains(&members[0].node));
+    list_append(&list, &members[0].node);
+    list_append(&list, &members[1].node);
+    list_insert_after(&list, &list.head, &members[2].node);
+    assert_int_equal(names_of(&list), 312);
+    assert_true(list_contains(&members[0].node));
+    list_remove(&list, &members[0].node);
+    assert_false(list_contains(&members[0].node));
+    assert_int_equal(names_of(&list), 32);
+    list_insert_after(&list, &members[2].node, &members[0].node);
+    assert_int_equal(names_of(&list), 312);
+}
+
+static void test_list_walk_may_remove_and_move_what_it_stands_on(void **state)
+{
+    struct member members[] = {{.name = 1}, {.name = 2}, {.name = 3}, {.name = 4}};
+    struct list list, other;
+
+    (void)state;
+    list_init(&list);
+    list_init(&other);
+    for (size_t i = 0; i < 4; i++)
+        list_append(&list, &members[i].node);
+    LIST_EACH(&list, node)
+    {
+        list_remove(&list, node);
+        if (LIST_OWNER(node, struct member, node)->name % 2 == 0)
+            list_append(&other, node);
+    }
+    assert_int_equal(names_of(&list), 0);
+    assert_int_equal(names_of(&other), 24);
 }
 
 static void test_rfc3339_is_written_and_read(void **state)
@@ -291,6 +356,8 @@ int main(void)
         cmocka_unit_test(test_base64url_goes_there_and_back),
         cmocka_unit_test(test_base64url_has_one_text_for_each_sequence_of_bytes),
         cmocka_unit_test(test_utf8_is_checked_to_the_letter),
+        cmocka_unit_test(test_list_keeps_its_order),
+        cmocka_unit_test(test_list_walk_may_remove_and_move_what_it_stands_on),
         cmocka_unit_test(test_rfc3339_is_written_and_read),
         cmocka_unit_test(test_bad_rfc3339_is_refused),
         cmocka_unit_test(test_stable_hash_never_changes),

@@ -259,7 +259,9 @@ static void test_a_body_has_one_length_of_digits_within_the_limit(void **state)
 
     (void)state;
     expect_unchanged("POST / HTTP/1.1\r\n" HOST "Content-Length: 1000\r\n" END);
+    assert_true(facts.has_body);
     expect_unchanged("POST / HTTP/1.1\r\n" HOST "content-length: 00\r\n" END);
+    assert_false(facts.has_body);
     for (size_t i = 0; i < sizeof(not_numbers) / sizeof(not_numbers[0]); i++) {
         snprintf(head, sizeof(head), "POST / HTTP/1.1\r\n" HOST "Content-Length: %s\r\n" END,
                  not_numbers[i]);
