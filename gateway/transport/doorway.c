@@ -66,12 +66,25 @@ static void visitor_release(uv_handle_t *poll)
     mem_free(visitor);
 }
 
+/* What was seen stays in the socket: it is readable again only when there is more. */
+static void await_more_than(int fd, size_t size)
+{
+    int low_water = (int)size + 1;
+
+    setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &low_water, sizeof(low_water));
+}
+
+static void tell_pending(struct doorway *doorway)
+{
+    metric_set(doorway->settings.metrics, METRIC_HANDSHAKES_PENDING, doorway->waiting.count);
+}
+
 static void visitor_end(struct visitor *visitor)
 {
     struct doorway *doorway = visitor->doorway;
 
     list_remove(visitor->is_refused ? &doorway->leaving : &doorway->waiting, &visitor->node);
-    metric_set(doorway->settings.metrics, METRIC_HANDSHAKES_PENDING, doorway->waiting.count);
+    tell_pending(doorway);
     uv_close((uv_handle_t *)&visitor->poll, visitor_release);
 }
 
@@ -114,6 +127,8 @@ static void visitor_refuse(struct visitor *visitor, const struct http_refusal *r
     visitor->is_refused = true;
     visitor->deadline_ms = uv_now(doorway->settings.loop) + LINGER_MS;
     list_append(&doorway->leaving, &visitor->node);
+    tell_pending(doorway);
+    await_more_than(visitor->fd, 0); /* what has been seen must be read now, too */
     uv_poll_start(&visitor->poll, UV_READABLE, visitor_ready);
     arm_timer(doorway);
 }
@@ -188,14 +203,6 @@ static enum progress admit(struct doorway *doorway, int fd, struct reading *read
     return PROGRESS_COMPLETE;
 }
 
-/* What was seen stays in the socket: it is readable again only when there is more. */
-static void await_more_than(int fd, size_t size)
-{
-    int low_water = (int)size + 1;
-
-    setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &low_water, sizeof(low_water));
-}
-
 static void visitor_ready(uv_poll_t *poll, int status, int events)
 {
     struct visitor *visitor = LIST_OWNER(poll, struct visitor, poll);
@@ -218,8 +225,8 @@ static void visitor_ready(uv_poll_t *poll, int status, int events)
         visitor->has_begun = reading.size > 0;
         return;
     }
-    await_more_than(visitor->fd, 0);
     if (progress == PROGRESS_COMPLETE) {
+        await_more_than(visitor->fd, 0);
         uv_poll_stop(poll); /* the next owner watches the descriptor itself */
         progress = admit(visitor->doorway, visitor->fd, &reading);
         if (progress == PROGRESS_COMPLETE)
@@ -254,7 +261,7 @@ static void visitor_new(struct doorway *doorway, int fd, const struct reading *r
         await_more_than(fd, reading->size);
         uv_poll_start(&visitor->poll, UV_READABLE | UV_DISCONNECT, visitor_ready);
     }
-    metric_set(doorway->settings.metrics, METRIC_HANDSHAKES_PENDING, doorway->waiting.count);
+    tell_pending(doorway);
     arm_timer(doorway);
 }
 
