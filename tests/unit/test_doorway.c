@@ -402,6 +402,65 @@ static void test_only_so_many_may_be_waited_for(void **state)
         close(fds[i]);
 }
 
+/* Gives the connection admitted last back, as after an answer. */
+static void give_back(void)
+{
+    int fd = admitted_fd;
+
+    admitted_fd = -1;
+    doorway_welcome_back(doorway, fd);
+}
+
+static void test_who_has_been_answered_may_ask_again(void **state)
+{
+    int fd = enter();
+
+    (void)state;
+    say(fd, REQUEST "GET /next HTTP/1.1\r\nHost: y\r\n\r\n" POST "\r\n");
+    await_admission();
+    assert_string_equal(buffer_str(&admitted_head), ADMITTED);
+    give_back();
+    await_admission();
+    assert_string_equal(buffer_str(&admitted_head), "GET /next HTTP/1.1\r\nHost: y\r\n\r\n");
+    give_back();
+    await_admission();
+    assert_false(head_was_read);
+    expect_in_socket(POST "\r\n");
+    give_back();
+    assert_int_equal(metric_get(metrics, METRIC_HANDSHAKES_PENDING), 1);
+    close(fd);
+    await_pending(0);
+    assert_int_equal(admissions, 3);
+}
+
+static void test_who_would_ask_again_waits_like_all_others(void **state)
+{
+    int first, second;
+
+    (void)state;
+    settings.max_pending = 1;
+    begin_again();
+    first = enter();
+    say(first, REQUEST);
+    await_admission();
+    second = enter();
+    await_pending(1);
+    give_back();
+    expect_answer(first, "");
+    assert_int_equal(metric_get(metrics, METRIC_HANDSHAKES_DROPPED), 1);
+    close(first);
+    close(second);
+
+    settings.timeout_ms = 20;
+    begin_again();
+    first = enter();
+    say(first, REQUEST);
+    await_admission();
+    give_back();
+    expect_answer(first, ""); /* when its time is up */
+    close(first);
+}
+
 static void test_over_tls_nothing_is_read(void **state)
 {
     int fd;
@@ -519,6 +578,8 @@ int main(void)
         DOORWAY_TEST(test_visitors_who_go_are_forgotten),
         DOORWAY_TEST(test_who_closes_its_sending_half_after_a_whole_head_is_admitted),
         DOORWAY_TEST(test_only_so_many_may_be_waited_for),
+        DOORWAY_TEST(test_who_has_been_answered_may_ask_again),
+        DOORWAY_TEST(test_who_would_ask_again_waits_like_all_others),
         DOORWAY_TEST(test_over_tls_nothing_is_read),
         DOORWAY_TEST(test_when_stopped_only_those_inside_are_admitted),
         DOORWAY_TEST(test_it_can_be_freed_with_visitors_in_it),
