@@ -4,11 +4,13 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
 #include "gateway/config.h"
+#include "gateway/config_files.h"
 #include "gateway/front/admission.h"
 #include "gateway/gateway.h"
 #include "gateway/ops/listener.h"
@@ -104,7 +106,9 @@ static int serve(const struct config *config, struct failure *reterr)
         .config = config, .grace_ms = STOP_GRACE_MS, .worker_main = gateway_run};
     int r;
 
-    r = raise_open_files(config, reterr);
+    r = config_check_files(config, reterr);
+    if (r == 0)
+        r = raise_open_files(config, reterr);
     if (r < 0)
         return r;
     parts.board = metrics_board_new(workers);
@@ -129,6 +133,7 @@ static int act(const struct config *config, struct failure *reterr)
 {
     struct buffer text = BUFFER_INIT;
     enum log_level level;
+    int r = 0;
 
     if (config->action == CONFIG_ACTION_RUN) {
         log_parse_level(config->log_level, &level);
@@ -139,9 +144,10 @@ static int act(const struct config *config, struct failure *reterr)
         config_print_help(&text);
     else
         buffer_append_str(&text, "sluiced " SLUICE_VERSION "\n");
-    fwrite(text.data, 1, text.size, stdout);
+    if (fwrite(text.data, 1, text.size, stdout) != text.size || fflush(stdout) != 0)
+        r = failure_set(reterr, -errno, "cannot write: %s", strerror(errno));
     buffer_done(&text);
-    return fflush(stdout) == 0 ? 0 : failure_set(reterr, -errno, "cannot write: %m");
+    return r;
 }
 
 int main(int argc, char *argv[])
