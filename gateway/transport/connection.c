@@ -13,7 +13,8 @@
 #include "gateway/transport/server_private.h"
 
 enum {
-    LEAVING_MS = 5000,        /* to read the farewell and answer the close */
+    LEAVING_MS = 5000,        /* to read the farewell */
+    CLOSING_MS = 1000,        /* to close, or answer the close, after that */
     MAX_HELD_BYTES = 1 << 20, /* of our own messages to a client that does not read */
     MAX_HELD_COUNT = 256,     /* libwebsockets gives up at 1,023 */
     RETRY_MIN_MS = 500,
@@ -302,6 +303,8 @@ static void on_timer(uv_timer_t *timer)
 void connection_begin_close(struct connection *connection)
 {
     connection->stage = CONNECTION_LEFT;
+    connection->deadline_ms = now_of(connection) + CLOSING_MS;
+    connection_arm(connection);
     if (connection->client.wire == WIRE_WEBSOCKET)
         websocket_begin_close(connection);
     else

@@ -110,7 +110,7 @@ static int create_context(struct server *server, struct failure *reterr)
     struct lws_context_creation_info info = {
         .port = CONTEXT_PORT_NO_LISTEN_SERVER,
         .options = LWS_SERVER_OPTION_LIBUV | LWS_SERVER_OPTION_EXPLICIT_VHOSTS |
-                   LWS_SERVER_OPTION_DISABLE_IPV6 | LWS_SERVER_OPTION_VALIDATE_UTF8,
+                   LWS_SERVER_OPTION_DISABLE_IPV6,
         .foreign_loops = (void *[]){server->settings.loop},
         .protocols = protocols,
         .user = server,

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <sys/socket.h>
 
-#include "base/alloc.h"
+#include "base/utf8.h"
 #include "gateway/transport/connection.h"
 #include "gateway/transport/server_private.h"
 
@@ -144,7 +144,9 @@ static void on_receive(struct connection *connection, const void *in, size_t siz
     }
     if (!lws_is_final_fragment(connection->wsi) || lws_remaining_packet_payload(connection->wsi))
         return;
-    if (connection->rules)
+    if (!utf8_is_valid(buffer_slice(incoming)))
+        connection_evict(connection, FAREWELL_BAD_UTF8);
+    else if (connection->rules)
         rules_message(connection, buffer_slice(incoming));
     else
         connection_evict(connection, FAREWELL_BAD_MESSAGE); /* this stream listens to nothing */

@@ -146,16 +146,16 @@ def test_deletions_of_plain_producers(gateway, publish):
 
 
 def test_types_choose(gateway, cli, ada, wire):
-    cli.run("user", "add", f"bob-{wire}")
+    cli.run("user", "add", f"bob_{wire}")
     wanted = gateway.stream(FIREHOSE + "?types=follow,unfollow", wire)
     usual = gateway.stream(FIREHOSE, wire)
     cli.run("post", "--user", ada, "not this")
-    cli.run("follow", ada, f"bob-{wire}")
-    cli.run("unfollow", ada, f"bob-{wire}")
+    cli.run("follow", ada, f"bob_{wire}")
+    cli.run("unfollow", ada, f"bob_{wire}")
     end = cli.run("post", "--user", ada, "the end")
     follow, unfollow = wanted.next(), wanted.next()
     assert (follow.type, unfollow.type) == ("follow", "unfollow")
-    assert follow["user"]["login"] == "ada" and follow["target"]["login"] == f"bob-{wire}"
+    assert follow["user"]["login"] == "ada" and follow["target"]["login"] == f"bob_{wire}"
     assert int(follow["id"]) < int(unfollow["id"]) < int(end)
     assert [m.type for m in usual.until(end)] == ["post", "post"]
 
