@@ -149,11 +149,14 @@ class Browser:
                 await socket.send(json.dumps(message))
                 while (answer := json.loads(await socket.recv())).get("id") != 1:
                     pass
-                return answer["result"]
+                return answer.get("result")
             target = (await call("Target.createTarget", url=page))["targetId"]
             session = (await call("Target.attachToTarget", targetId=target, flatten=True))["sessionId"]
-            return (await call("Runtime.evaluate", session, expression=script, awaitPromise=True,
-                               returnByValue=True))["result"].get("value")
+            answer = None
+            while answer is None:  # the blank page that the promise began in gave way to ours
+                answer = await call("Runtime.evaluate", session, expression=script,
+                                    awaitPromise=True, returnByValue=True)
+            return answer["result"].get("value")
 
     def stop(self):
         self.process.terminate()

@@ -23,7 +23,8 @@ def posts():
     texts = ["coffee first, meetings later", "Tea? #coffee!", "a coffee-tea mix", "今天喝咖啡 #周末去哪儿#",
              "コーヒーとお茶", "el café está aquí", "CAFE\u0301 de París", "@Ada look: https://x.example/coffee",
              "nothing of it", "Straße STRASSE", "کافه می‌خواهم", "$ACME up, $100 down", "☕", "кофе и чай",
-             "क्या चाय मिलेगी?", "don't", "iPhone手机5G", "me@ada.example", "#Coffee_2024 #2024"]
+             "क्या चाय मिलेगी?", "don't", "iPhone手机5G", "me@ada.example", "#Coffee_2024 #2024",
+             "cafe con leche", "cafeteria", "thé à la menthe", "t for two"]
     places = [{}, {"geo": {"lon": 2.35, "lat": 48.85}}, {"geo": {"lon": 179.9, "lat": -17.0}},
               {"place": {"name": "Suva", "bbox": [178.0, -19.0, -179.0, -16.0]}},
               {"geo": {"lon": -180.0, "lat": -16.5}}, {"place": {"name": "nowhere"}}]
@@ -52,10 +53,11 @@ def test_every_filter_gets_exactly_what_it_asks_for(gateway, publish):
     end = events.post(END, "coffee tea #coffee coffee-tea café cafe @ada 咖啡 #周末去哪儿# strasse $acme ☕ "
                       "手机 t お茶", user="3", geo={"lon": -179.5, "lat": -15.0}, lang="zh")
     end2 = events.post(END + 1, "END", user="3", geo={"lon": 2.5, "lat": 48.5}, lang="zh")
+    end3 = events.post(END + 2, "coffee", user="3", lang="en")
     open_streams = []
     for wish, wire in zip(FILTERS, itertools.cycle(["ndjson", "websocket", "sse"])):
         ended = dict(wish)
-        for last in (end, end2):
+        for last in (end, end2, end3):
             if Filter(**ended).matches(last):
                 break
         else:
@@ -64,7 +66,7 @@ def test_every_filter_gets_exactly_what_it_asks_for(gateway, publish):
     sent = []
     for post in posts():
         sent += [post, events.delete(int(post["id"]) + 100000, post)]
-    for event in [*sent, end, end2]:
+    for event in [*sent, end, end2, end3]:
         publish(events.dump(event))
     for wish, last, stream in open_streams:
         wanted = [e["id"] for e in sent if Filter(**wish).matches(e)]
