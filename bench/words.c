@@ -3,7 +3,7 @@
  *     words [-r ROUNDS] EVENTS.jsonl...
  *
  * For each file of events, one a line (../shared/data/posts-*.jsonl, or what
- * ../shared/tools/make_load.py makes): the median over the rounds of the time for the normal form
+ * make_load.py makes): the median over the rounds of the time for the normal form
  * alone and for all of sl_words_read(), per post, warm. Only the reading is timed, not the JSON.
  * For instructions: valgrind --tool=callgrind --toggle-collect=sl_words_read ./words -r 1 FILE */
 #include <errno.h>
