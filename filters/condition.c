@@ -154,15 +154,17 @@ static bool keyword_goes_on(struct sl_slice rest, const struct sl_words *words, 
 
 static bool keyword_holds(struct sl_slice operand, const struct sl_words *words)
 {
+    const struct sl_token_list *tokens = &words->tokens;
     struct sl_condition_token first;
     uint64_t hash;
+    size_t at;
 
     sl_condition_next_token(&operand, &first);
     hash = sl_word_hash(&words->key, first.text.data, first.text.size);
-    for (size_t i = 0; i < words->tokens.count; i++) {
-        if (words->tokens.items[i].hash == hash &&
-            is_token(words, &words->tokens.items[i], first.text) &&
-            keyword_goes_on(operand, words, i + 1))
+    at = sl_token_map_first(words->map, tokens->items, tokens->count, hash);
+    for (; at < tokens->count; at = sl_token_map_next(words->map, tokens->count, at)) {
+        if (tokens->items[at].hash == hash && is_token(words, &tokens->items[at], first.text) &&
+            keyword_goes_on(operand, words, at + 1))
             return true;
     }
     return false;

@@ -23,7 +23,7 @@
 enum { RARITY_EVERY = 16 };
 
 /* Candidates on their way from entry to filter. */
-enum { BATCH = 16 };
+enum { BATCH = 64 };
 
 /* Entries that are filed anew after one event: what an event may cost stays bounded. */
 enum { REFILE_MAX = 4 };
@@ -110,23 +110,27 @@ static int pass_blooms(struct sl_filter_index *index, const struct sl_key_table 
                        const struct buffer *keys)
 {
     const uint64_t *key = (const uint64_t *)(const void *)keys->data;
-    size_t count = keys->size / sizeof(*key);
-    struct hit *hit;
+    const struct sl_key_table local = *table; /* what is written below is no part of it */
+    size_t count = keys->size / sizeof(*key), kept = 0;
+    struct hit *hits;
 
     buffer_clear(&index->found);
-    hit = (struct hit *)(void *)buffer_reserve(&index->found, count * sizeof(*hit));
-    if (!hit)
+    hits = (struct hit *)(void *)buffer_reserve(&index->found, count * sizeof(*hits));
+    if (!hits)
         return -ENOMEM;
     for (size_t i = 0; i < count; i++) {
-        const struct sl_key_door *door = sl_key_table_door(table, key[i]);
-
-        *hit = (struct hit){door, key[i]};
-        if (sl_key_door_may_have(door, key[i])) {
-            __builtin_prefetch(&door->segment->slots[key[i] % SL_SEGMENT_SLOTS]);
-            hit++;
-        }
+        hits[i] = (struct hit){sl_key_table_door(&local, key[i]), key[i]};
+        __builtin_prefetch(sl_key_door_bloom_word(hits[i].door, key[i]));
     }
-    index->found.size = (size_t)((char *)hit - index->found.data);
+    for (size_t i = 0; i < count; i++) {
+        struct hit hit = hits[i];
+
+        if (__builtin_expect(!sl_key_door_may_have(hit.door, hit.key), 1))
+            continue;
+        __builtin_prefetch(&hit.door->segment->slots[hit.key % SL_SEGMENT_SLOTS]);
+        hits[kept++] = hit;
+    }
+    index->found.size = kept * sizeof(*hits);
     return 0;
 }
 

@@ -69,18 +69,24 @@ static inline const struct sl_key_door *sl_key_table_door(const struct sl_key_ta
     return &table->doors[key >> (64 - table->depth)];
 }
 
-/* The bits that `key` sets in its word of the Bloom filter. */
+/* The bits that `key` sets in its word of the Bloom filter: three are enough for one false hit in
+ * some hundreds. */
 static inline uint64_t sl_key_bloom_bits(uint64_t key)
 {
     return (uint64_t)1 << ((key >> 14) & 63) | (uint64_t)1 << ((key >> 20) & 63) |
-           (uint64_t)1 << ((key >> 26) & 63) | (uint64_t)1 << ((key >> 32) & 63);
+           (uint64_t)1 << ((key >> 26) & 63);
+}
+
+static inline const uint64_t *sl_key_door_bloom_word(const struct sl_key_door *door, uint64_t key)
+{
+    return &door->bloom[(key >> 8) % SL_SEGMENT_BLOOM_WORDS];
 }
 
 static inline bool sl_key_door_may_have(const struct sl_key_door *door, uint64_t key)
 {
     uint64_t bits = sl_key_bloom_bits(key);
 
-    return (door->bloom[(key >> 8) % SL_SEGMENT_BLOOM_WORDS] & bits) == bits;
+    return (*sl_key_door_bloom_word(door, key) & bits) == bits;
 }
 
 static inline struct sl_key_slot *sl_key_door_find(const struct sl_key_door *door, uint64_t key)

@@ -16,6 +16,11 @@ struct sl_words *sl_words_new(uint64_t seed)
 
     if (!words)
         return NULL;
+    words->map = mem_zalloc(sizeof(*words->map));
+    if (!words->map) {
+        mem_free(words);
+        return NULL;
+    }
     words->key = sl_word_key_new(seed);
     words->bytes = BUFFER_INIT;
     words->bytes.limit = SL_WORDS_MAX;
@@ -26,6 +31,8 @@ void sl_words_free(struct sl_words *words)
 {
     if (!words)
         return;
+    sl_token_map_done(words->map);
+    mem_free(words->map);
     buffer_done(&words->bytes);
     sl_token_list_done(&words->tokens);
     sl_token_list_done(&words->place);
@@ -173,6 +180,8 @@ int sl_words_read(struct sl_words *words, const struct sl_subject *subject)
 
     forget(words);
     r = read_text(words, subject->text);
+    if (r == 0)
+        r = sl_token_map_expect(words->map, words->tokens.count);
     if (r == 0)
         r = read_urls(words, subject);
     if (r == 0)

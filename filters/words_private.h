@@ -18,6 +18,7 @@
 
 #include "base/buffer.h"
 #include "base/slice.h"
+#include "filters/token_map.h"
 #include "filters/word_hash.h"
 #include "filters/words.h"
 
@@ -73,6 +74,7 @@ struct sl_words {
     struct sl_word_key key;
     struct buffer bytes;          /* all normal forms; offsets point in here */
     struct sl_token_list tokens;  /* of the text, with barriers between (never first or last) */
+    struct sl_token_map *map;     /* hash -> tokens */
     struct sl_name_list hashtags; /* has:hashtags is count > 0, and so on */
     struct sl_name_list mentions; /* the run, and its [a-z0-9_] prefix if shorter: two entries */
     struct sl_name_list cashtags;
