@@ -236,7 +236,7 @@ void lane_append(struct lane *lane, struct event *event, struct sl_slice tail)
     struct outbox *outbox = &lane->outbox;
     uint64_t now_ms = uv_now(deliver->settings.loop);
 
-    if (outbox_append(outbox, event, tail, now_ms) < 0) {
+    if (outbox_append(outbox, event, deliver->cursor, tail, now_ms) < 0) {
         outbox_evict_all(outbox, FAREWELL_INTERNAL);
         return;
     }

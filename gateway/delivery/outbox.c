@@ -26,6 +26,7 @@ struct outbox_entry {
     struct event *event;
     struct wrapping *wrapping; /* NULL: the shared frame as it is */
     uint32_t size;             /* bytes on the wire */
+    uint64_t cursor;           /* of a client that has everything before a logged event */
     uint64_t bytes_before;     /* of all entries before this one */
 };
 
@@ -167,10 +168,10 @@ uint64_t outbox_client_cursor(const struct client *client, uint64_t head)
     if (outbox && outbox->is_incomplete)
         return outbox->complete_until;
     for (uint64_t p = client->at; outbox && p < outbox->next; p++) {
-        uint64_t id = entry_at(outbox, p)->event->id;
+        const struct outbox_entry *entry = entry_at(outbox, p);
 
-        if (id)
-            return id - 1;
+        if (entry->event->id)
+            return entry->cursor;
     }
     return head;
 }
@@ -224,9 +225,17 @@ static struct sl_slice shared_frame(const struct outbox *outbox, struct event *e
     return frame.data && outbox->settings.unchunked ? frame_unchunk(frame) : frame;
 }
 
-int outbox_append(struct outbox *outbox, struct event *event, struct sl_slice tail, uint64_t now_ms)
+/* After a failover ids may come again that are older than the newest. */
+static uint64_t cursor_before(const struct event *event, uint64_t head)
 {
-    struct outbox_entry entry = {.event = event, .bytes_before = outbox->bytes};
+    return head && head < event->id ? head : event->id - 1;
+}
+
+int outbox_append(struct outbox *outbox, struct event *event, uint64_t head, struct sl_slice tail,
+                  uint64_t now_ms)
+{
+    struct outbox_entry entry = {
+        .event = event, .bytes_before = outbox->bytes, .cursor = cursor_before(event, head)};
 
     assert(!tail.data || outbox->settings.wire == WIRE_WEBSOCKET);
     if (make_room(outbox) < 0)

@@ -62,8 +62,8 @@ void outbox_leave(struct client *client); /* a client in no outbox is fine */
 bool outbox_is_deserted(const struct outbox *outbox);
 /* Has the client been sent all that it is owed? */
 bool outbox_client_is_served(const struct client *client);
-/* Where the client would go on: just before the first logged event it is owed, or `head`, the
- * newest event of all, when it has everything. */
+/* Where the client would go on: the event before the first logged one it is owed, or `head`, the
+ * newest of all, when it has everything. */
 uint64_t outbox_client_cursor(const struct client *client, uint64_t head);
 
 /* Which events the clients are owed after `cursor` will turn out later: until outbox_set_complete()
@@ -71,10 +71,10 @@ uint64_t outbox_client_cursor(const struct client *client, uint64_t head);
 void outbox_set_incomplete(struct outbox *outbox, uint64_t cursor);
 void outbox_set_complete(struct outbox *outbox);
 
-/* Owes `event` to all clients; takes a reference. `tail` (may be absent): what goes before the
- * closing brace, for the one client of an outbox that is not shared; copied. 0; -ENOMEM: nobody
- * is owed it, and the caller evicts the clients. */
-int outbox_append(struct outbox *outbox, struct event *event, struct sl_slice tail,
+/* Owes `event` to all clients; takes a reference. `head`: the newest event before it. `tail` (may
+ * be absent): what goes before the closing brace, for the one client of an outbox that is not
+ * shared; copied. 0; -ENOMEM: nobody is owed it, and the caller evicts the clients. */
+int outbox_append(struct outbox *outbox, struct event *event, uint64_t head, struct sl_slice tail,
                   uint64_t now_ms);
 
 /* Bytes appended since the last flush. */

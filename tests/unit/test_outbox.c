@@ -30,7 +30,7 @@ static void begin_with(const struct outbox_settings *settings)
     struct fake_client *const clients[] = {&a, &b, &c};
 
     counts = (struct outbox_counts){0};
-    newest_id = 1000;
+    newest_id = 0;
     outbox_init(&outbox, settings, &counts);
     for (size_t i = 0; i < 3; i++)
         fake_client_init(clients[i], settings->wire, head);
@@ -78,8 +78,9 @@ static void append(uint64_t id)
 
     snprintf(json, sizeof(json), "{\"n\":%" PRIu64 "}", id);
     event = event_json(id, json);
-    assert_int_equal(outbox_append(&outbox, event, SL_SLICE_NONE, 1), 0);
+    assert_int_equal(outbox_append(&outbox, event, newest_id, SL_SLICE_NONE, 1), 0);
     event_unref(event);
+    newest_id = id;
 }
 
 #define CHUNK(id) "9\r\n{\"n\":" #id "}\r\n\r\n"
@@ -244,8 +245,9 @@ static void test_a_tail_goes_before_the_last_brace_wherever_the_frame_is_cut(voi
         begin_with(&(struct outbox_settings){.wire = WIRE_WEBSOCKET, .max_owed_bytes = 1 << 20});
         outbox_join(&outbox, &a.client);
         a.room = room;
-        assert_int_equal(outbox_append(&outbox, event, SL_SLICE(",\"matching_rules\":[\"a\"]"), 1),
-                         0);
+        assert_int_equal(
+            outbox_append(&outbox, event, newest_id, SL_SLICE(",\"matching_rules\":[\"a\"]"), 1),
+            0);
         outbox_flush(&outbox, 1);
         assert_int_equal(a.received.size, room);
         make_room(&a, FAKE_UNLIMITED);
@@ -265,7 +267,7 @@ static void test_an_empty_tail_changes_nothing(void **state)
     begin_with(&(struct outbox_settings){.wire = WIRE_WEBSOCKET, .max_owed_bytes = 1 << 20});
     outbox_join(&outbox, &a.client);
     a.room = 8;
-    assert_int_equal(outbox_append(&outbox, event, SL_SLICE(""), 1), 0);
+    assert_int_equal(outbox_append(&outbox, event, newest_id, SL_SLICE(""), 1), 0);
     outbox_flush(&outbox, 1);
     make_room(&a, FAKE_UNLIMITED);
     fake_client_expect(&a, "\x81\x07{\"n\":1}");
@@ -283,8 +285,8 @@ static void test_an_event_is_let_go_of_when_the_last_client_has_passed_it(void *
     outbox_join(&outbox, &b.client);
     a.room = 0;
     b.room = CHUNK_SIZE + 1;
-    assert_int_equal(outbox_append(&outbox, first, SL_SLICE_NONE, 1), 0);
-    assert_int_equal(outbox_append(&outbox, second, SL_SLICE_NONE, 1), 0);
+    assert_int_equal(outbox_append(&outbox, first, newest_id, SL_SLICE_NONE, 1), 0);
+    assert_int_equal(outbox_append(&outbox, second, newest_id, SL_SLICE_NONE, 1), 0);
     outbox_flush(&outbox, 1);
     assert_int_equal(first->refs, 2);
     make_room(&b, FAKE_UNLIMITED);
@@ -308,7 +310,7 @@ static void test_those_behind_keep_only_what_they_still_need(void **state)
 
         snprintf(json, sizeof(json), "{\"n\":%d}", i);
         events[i] = event_json((uint64_t)i + 1, json);
-        assert_int_equal(outbox_append(&outbox, events[i], SL_SLICE_NONE, 1), 0);
+        assert_int_equal(outbox_append(&outbox, events[i], newest_id, SL_SLICE_NONE, 1), 0);
     }
     outbox_flush(&outbox, 1);
     for (int i = 0; i < 8; i++)
@@ -354,23 +356,38 @@ static void test_a_client_that_is_owed_too_much_is_evicted_with_its_cursor(void 
     assert_true(outbox_is_deserted(&outbox));
 }
 
-static void test_a_cursor_skips_events_that_are_in_no_log(void **state)
+static void test_a_cursor_is_the_logged_event_before_what_is_owed(void **state)
 {
     struct event *unlogged = event_json(0, "{}");
 
     (void)state;
+    newest_id = 44; /* which this outbox was not owed */
     outbox_join(&outbox, &a.client);
     assert_int_equal(outbox_client_cursor(&a.client, 44), 44);
-    assert_int_equal(outbox_append(&outbox, unlogged, SL_SLICE_NONE, 1), 0);
+    assert_int_equal(outbox_append(&outbox, unlogged, newest_id, SL_SLICE_NONE, 1), 0);
     assert_int_equal(outbox_client_cursor(&a.client, 44), 44);
     append(50);
-    append(51);
-    assert_int_equal(outbox_client_cursor(&a.client, 51), 49);
+    append(60);
+    assert_int_equal(outbox_client_cursor(&a.client, 60), 44);
+    outbox_join(&outbox, &b.client);
+    append(70);
+    assert_int_equal(outbox_client_cursor(&b.client, 70), 60);
     outbox_flush(&outbox, 1);
-    assert_int_equal(outbox_client_cursor(&a.client, 51), 51);
+    assert_int_equal(outbox_client_cursor(&a.client, 70), 70);
     outbox_leave(&a.client);
-    assert_int_equal(outbox_client_cursor(&a.client, 51), 51);
+    assert_int_equal(outbox_client_cursor(&a.client, 71), 71);
     event_unref(unlogged);
+}
+
+static void test_a_cursor_never_lies_behind_what_is_owed(void **state)
+{
+    (void)state;
+    outbox_join(&outbox, &a.client);
+    append(50); /* the first event since the start */
+    assert_int_equal(outbox_client_cursor(&a.client, 50), 49);
+    outbox_flush(&outbox, 1);
+    append(40); /* after a failover */
+    assert_int_equal(outbox_client_cursor(&a.client, 50), 39);
 }
 
 static void test_a_broken_client_costs_nobody_else_anything(void **state)
@@ -439,7 +456,8 @@ static void test_an_append_without_memory_owes_nobody_anything(void **state)
     for (uint64_t n = 0; r < 0; n++) {
         assert_true(n < 10);
         mem_fail_after(n);
-        r = outbox_append(&outbox, event, n % 2 ? SL_SLICE(",\"t\":1") : SL_SLICE_NONE, 1);
+        r = outbox_append(&outbox, event, newest_id, n % 2 ? SL_SLICE(",\"t\":1") : SL_SLICE_NONE,
+                          1);
         mem_fail_never();
         assert_int_equal(r, r < 0 ? -ENOMEM : 0);
         assert_int_equal(event->refs, r < 0 ? 1 : 2);
@@ -457,6 +475,7 @@ enum { MAX_CLIENTS = 12, MAX_PUBLISHED = 400, STEPS = 500 };
 struct published {
     struct event *event;
     struct buffer frame;
+    uint64_t cursor; /* of who has everything before it */
 };
 
 struct model_client {
@@ -513,7 +532,7 @@ static uint64_t expected_cursor(size_t at)
 {
     for (; at < model.published_count; at++) {
         if (model.published[at].event->id)
-            return model.published[at].event->id - 1;
+            return model.published[at].cursor;
     }
     return newest_id;
 }
@@ -610,7 +629,7 @@ static void step_append(void)
     static const char tail_text[] = ",\"matching_rules\":[{\"id\":\"one\",\"tag\":\"two\"}]";
     struct sl_slice tail = SL_SLICE_NONE, frame;
     struct buffer json = BUFFER_INIT;
-    uint64_t id = below(4) ? newest_id + 1 + below(3) : 0;
+    uint64_t id = below(4) ? newest_id + below(30) - 3 : 0; /* mostly rising */
     int r;
 
     if (model.published_count == MAX_PUBLISHED)
@@ -621,11 +640,12 @@ static void step_append(void)
     buffer_append_str(&json, "\"}");
     if (model.outbox.settings.wire == WIRE_WEBSOCKET && below(2))
         tail = sl_slice(tail_text, sizeof(tail_text) - 1);
-    *published = (struct published){.event = event_json(id, buffer_str(&json))};
+    *published = (struct published){.event = event_json(id, buffer_str(&json)),
+                                    .cursor = newest_id < id ? newest_id : id - 1};
 
     if (below(10) == 0)
         mem_fail_after(below(4));
-    r = outbox_append(&model.outbox, published->event, tail, model.now_ms);
+    r = outbox_append(&model.outbox, published->event, newest_id, tail, model.now_ms);
     mem_fail_never();
     EXPECT(published->event->refs == (r < 0 ? 1 : 2));
     if (r < 0) {
@@ -643,7 +663,7 @@ static void step_append(void)
         buffer_append_slice(&published->frame,
                             model.outbox.settings.unchunked ? frame_unchunk(frame) : frame);
     }
-    if (id)
+    if (id > newest_id)
         newest_id = id;
     model.published_count++;
     buffer_done(&json);
@@ -732,7 +752,7 @@ static void run_model(unsigned seed, const struct outbox_settings *settings)
     memset(&model, 0, sizeof(model));
     model.seed = seed;
     model.random = (uint64_t)seed << 32;
-    newest_id = 1;
+    newest_id = 10;
     outbox_init(&model.outbox, settings, &model.counts);
     for (int i = 0; i < STEPS; i++)
         step();
@@ -770,7 +790,8 @@ int main(void)
         OUTBOX_TEST(test_an_event_is_let_go_of_when_the_last_client_has_passed_it),
         OUTBOX_TEST(test_those_behind_keep_only_what_they_still_need),
         OUTBOX_TEST(test_a_client_that_is_owed_too_much_is_evicted_with_its_cursor),
-        OUTBOX_TEST(test_a_cursor_skips_events_that_are_in_no_log),
+        OUTBOX_TEST(test_a_cursor_is_the_logged_event_before_what_is_owed),
+        OUTBOX_TEST(test_a_cursor_never_lies_behind_what_is_owed),
         OUTBOX_TEST(test_a_broken_client_costs_nobody_else_anything),
         OUTBOX_TEST(test_everyone_is_evicted_wherever_they_stand),
         OUTBOX_TEST(test_an_evicted_client_is_not_served),
