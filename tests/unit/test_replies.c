@@ -6,6 +6,8 @@
 #include <hiredis/hiredis.h>
 
 #include "src/follows.h"
+#include "src/id.h"
+#include "src/log.h"
 #include "src/meta.h"
 #include "src/posts.h"
 #include "src/reply.h"
@@ -63,8 +65,22 @@ static int parse_author(const redisReply *reply, struct failure *reterr)
     return sl_post_author_reply(reply, &user, &login, reterr);
 }
 
-static const parse_fn parsers[] = {parse_written, parse_user, parse_meta, parse_following,
-                                   parse_author};
+static int parse_log_range(const redisReply *reply, struct failure *reterr)
+{
+    size_t count;
+
+    return sl_log_range_reply(reply, 0, 4096, 5000, &count, reterr);
+}
+
+static int parse_log_end(const redisReply *reply, struct failure *reterr)
+{
+    uint64_t id;
+
+    return sl_log_end_reply(reply, 0, &id, reterr);
+}
+
+static const parse_fn parsers[] = {parse_written, parse_user,      parse_meta,   parse_following,
+                                   parse_author,  parse_log_range, parse_log_end};
 
 static void assert_parses(parse_fn parse, const char *bytes, int expected, const char *message)
 {
@@ -180,6 +196,80 @@ static void test_each_part_of_a_reply_is_checked(void **state)
     assert_parses(parse_author, "*2\r\n$1\r\n1\r\n$-1\r\n", -ENOENT, NULL);
 }
 
+#define ENTRY(id, fields) "*2\r\n$6\r\n" id "\r\n" fields
+#define FIELDS(previous)  "*4\r\n$1\r\np\r\n$4\r\n" previous "\r\n$1\r\ne\r\n$2\r\n{}\r\n"
+
+static void test_entries_of_the_log_are_read(void **state)
+{
+    redisReply *reply = reply_of("*2\r\n" ENTRY("4097-0", FIELDS("4096")) ENTRY(
+        "4099-0", "*6\r\n$1\r\nx\r\n$1\r\n1\r\n$1\r\ne\r\n$3\r\n{ }\r\n"
+                  "$1\r\np\r\n$1\r\n0\r\n"));
+    struct sl_log_entry entry;
+    uint64_t id = 1;
+    size_t count;
+
+    (void)state;
+    assert_int_equal(sl_log_range_reply(reply, 0, 4096, 4099, &count, NULL), 0);
+    assert_int_equal(count, 2);
+    entry = sl_log_entry_at(reply, 0);
+    assert_int_equal(entry.id, 4097);
+    assert_int_equal(entry.previous, 4096);
+    assert_true(sl_slice_is(entry.event, "{}"));
+    entry = sl_log_entry_at(reply, 1);
+    assert_int_equal(entry.id, 4099);
+    assert_int_equal(entry.previous, 0);
+    assert_true(sl_slice_is(entry.event, "{ }"));
+    assert_int_equal(sl_log_range_reply(reply, 1, 4096, 4099, &count, NULL), -EBADMSG);
+    assert_int_equal(sl_log_range_reply(reply, 0, 4097, 4099, &count, NULL), -EBADMSG);
+    assert_int_equal(sl_log_range_reply(reply, 0, 4096, 4098, &count, NULL), -EBADMSG);
+    assert_int_equal(sl_log_end_reply(reply, 0, &id, NULL), -EBADMSG);
+    freeReplyObject(reply);
+
+    reply = reply_of("*0\r\n");
+    assert_int_equal(sl_log_range_reply(reply, 0, 1, 2, &count, NULL), 0);
+    assert_int_equal(count, 0);
+    assert_int_equal(sl_log_end_reply(reply, 0, &id, NULL), 0);
+    assert_int_equal(id, 0);
+    freeReplyObject(reply);
+
+    reply = reply_of("*1\r\n" ENTRY("4099-0", FIELDS("4096")));
+    assert_int_equal(sl_log_end_reply(reply, 0, &id, NULL), 0);
+    assert_int_equal(id, 4099);
+    freeReplyObject(reply);
+}
+
+static void test_entries_that_no_script_wrote_are_refused(void **state)
+{
+    static const char *const bad[] = {
+        "*1\r\n" ENTRY("4097-1", FIELDS("4096")),
+        "*1\r\n" ENTRY("409700", FIELDS("4096")),
+        "*1\r\n" ENTRY("0409-0", FIELDS("4096")),
+        "*1\r\n" ENTRY("4096-0", FIELDS("4095")), /* not asked for */
+        "*1\r\n" ENTRY("5001-0", FIELDS("4096")),
+        "*1\r\n" ENTRY("4160-0", FIELDS("4096")), /* shard 1 */
+        "*1\r\n" ENTRY("4097-0", FIELDS("4097")), /* before itself */
+        "*1\r\n" ENTRY("4097-0", FIELDS("xxxx")),
+        "*1\r\n" ENTRY("4097-0", "*0\r\n"),
+        "*1\r\n" ENTRY("4097-0", "*2\r\n$1\r\np\r\n$4\r\n4096\r\n"),
+        "*1\r\n" ENTRY("4097-0", "*2\r\n$1\r\ne\r\n$2\r\n{}\r\n"),
+        "*1\r\n" ENTRY("4097-0", "*3\r\n$1\r\np\r\n$4\r\n4096\r\n$1\r\ne\r\n"),
+        "*1\r\n" ENTRY("4097-0", "*4\r\n$1\r\np\r\n$4\r\n4096\r\n$1\r\ne\r\n$-1\r\n"),
+        "*1\r\n" ENTRY("4097-0", "$-1\r\n"),
+        "*2\r\n" ENTRY("4098-0", FIELDS("4096")) ENTRY("4097-0", FIELDS("4096")),
+        "*2\r\n" ENTRY("4097-0", FIELDS("4096")) ENTRY("4097-0", FIELDS("4096")),
+        "*1\r\n*1\r\n$6\r\n4097-0\r\n",
+        "*1\r\n*2\r\n$2\r\n-0\r\n" FIELDS("4096"),
+        "*1\r\n*2\r\n:4097\r\n" FIELDS("4096"),
+        "*1\r\n*0\r\n",
+        "*1\r\n$-1\r\n",
+    };
+
+    (void)state;
+    assert_parses(parse_log_range, "*1\r\n" ENTRY("4097-0", FIELDS("4096")), 0, NULL);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_parses(parse_log_range, bad[i], -EBADMSG, "does not fit");
+}
+
 static void test_meta_of_another_program_is_refused(void **state)
 {
 #define META(schema, id, shards) "*6\r\n:0\r\n" schema id shards "$1\r\n1\r\n$1\r\n1\r\n"
@@ -255,6 +345,8 @@ int main(void)
         cmocka_unit_test(test_user_meta_following_and_author_are_read),
         cmocka_unit_test(test_no_parser_believes_a_reply_of_another_shape),
         cmocka_unit_test(test_each_part_of_a_reply_is_checked),
+        cmocka_unit_test(test_entries_of_the_log_are_read),
+        cmocka_unit_test(test_entries_that_no_script_wrote_are_refused),
         cmocka_unit_test(test_meta_of_another_program_is_refused),
         cmocka_unit_test(test_errors_become_an_errno_and_a_sentence),
         cmocka_unit_test(test_script_that_is_missing_is_noticed),
