@@ -15,7 +15,9 @@
 #include "gateway/front/origin.h"
 #include "gateway/front/token.h"
 #include "gateway/intake/event_decode.h"
+#include "gateway/intake/log_reader.h"
 #include "gateway/intake/redis_commands.h"
+#include "gateway/intake/repair.h"
 #include "gateway/intake/subscriber.h"
 #include "gateway/transport/server.h"
 
@@ -34,8 +36,10 @@ struct gateway {
     struct redis_commands *commands;
     struct home_loader *home_loader;
     struct server *server;
+    struct log_reader *log_reader;
+    struct repair *repair;
     struct subscriber *subscriber;
-    struct log_rate refused_event_rate;
+    struct log_rate refused_event_rate, gap_rate;
     int ready_fd; /* -1: told already */
 };
 
@@ -53,7 +57,17 @@ static void refuse_event(struct gateway *gateway, const struct live_message *mes
                  message->shard, message->id, message->json.size, failure->text, held_back);
 }
 
+static int on_log_end(void *context, uint32_t shard, uint64_t id)
+{
+    return repair_log_end(((struct gateway *)context)->repair, shard, id);
+}
+
 static void on_message(void *context, const struct live_message *message)
+{
+    repair_take(((struct gateway *)context)->repair, message);
+}
+
+static void on_event(void *context, const struct live_message *message)
 {
     struct gateway *gateway = context;
     struct event_origin origin = {message->id, message->shard, message->received_ms};
@@ -70,13 +84,15 @@ static void on_message(void *context, const struct live_message *message)
     event_unref(event);
 }
 
-static void on_gap(void *context, const struct live_gap *gap)
+static void on_gap(void *context, const struct gap *gap)
 {
     struct gateway *gateway = context;
+    uint64_t held_back;
 
-    (void)gateway;
-    log_warn("gap", "shard=%u from=%" PRIu64 " to=%" PRIu64 " reason=%s", gap->shard, gap->from,
-             gap->to, gap->reason == LIVE_GAP_REWOUND ? "rewound" : "missed");
+    if (log_rate_allows(&gateway->gap_rate, uv_now(&gateway->loop), &held_back))
+        log_warn("gap", "shard=%u from=%" PRIu64 " to=%" PRIu64 " reason=%s held_back=%" PRIu64,
+                 gap->shard, gap->from, gap->to, gap_reason_name(gap->reason), held_back);
+    deliver_gap(gateway->deliver, gap);
 }
 
 static void on_turn_end(void *context)
@@ -91,6 +107,7 @@ static void on_subscribed(void *context, uint32_t shards)
 
     metric_set(gateway->metrics, METRIC_SUBSCRIBED, 1);
     home_loader_set_shards(gateway->home_loader, shards);
+    repair_set_hearing(gateway->repair, true);
     server_set_ready(gateway->server, true);
     if (gateway->ready_fd >= 0 && write(gateway->ready_fd, &byte, 1) == 1) {
         close(gateway->ready_fd);
@@ -104,6 +121,7 @@ static void on_lost(void *context, const char *reason)
 
     (void)reason; /* the subscriber has logged it */
     metric_set(gateway->metrics, METRIC_SUBSCRIBED, 0);
+    repair_set_hearing(gateway->repair, false);
     server_set_ready(gateway->server, false);
 }
 
@@ -115,10 +133,14 @@ static void on_drained(void *context)
 
     server_close(gateway->server);
     subscriber_free(gateway->subscriber);
-    redis_commands_free(gateway->commands); /* answers what is under way, so before the loader */
+    redis_commands_free(gateway->commands); /* answers what is under way, so before who asked */
     home_loader_free(gateway->home_loader);
+    repair_free(gateway->repair);
+    log_reader_free(gateway->log_reader);
     gateway->subscriber = NULL;
     gateway->home_loader = NULL;
+    gateway->repair = NULL;
+    gateway->log_reader = NULL;
     gateway->commands = NULL;
     for (size_t i = 0; i < 2; i++)
         uv_close((uv_handle_t *)&gateway->signals[i], NULL);
@@ -136,11 +158,32 @@ static void on_signal(uv_signal_t *handle, int number)
 
 /* --- building it --- */
 
+static int start_repair(struct gateway *gateway)
+{
+    const struct repair_callbacks callbacks = {
+        .order = {.event = on_event, .gap = on_gap},
+        .turn_end = on_turn_end,
+    };
+    struct repair_settings settings = {
+        .loop = &gateway->loop,
+        .metrics = gateway->metrics,
+        .max_held_bytes = REPAIR_HELD_BYTES,
+        .check_ms = REPAIR_CHECK_MS,
+    };
+
+    gateway->log_reader = settings.log = log_reader_new(gateway->commands);
+    if (!gateway->log_reader)
+        return -ENOMEM;
+    gateway->repair = repair_new(&settings, &callbacks, gateway);
+    return gateway->repair ? 0 : -ENOMEM;
+}
+
 static int start_intake(struct gateway *gateway, struct failure *reterr)
 {
     const struct gateway_parts *parts = gateway->parts;
     const struct subscriber_callbacks callbacks = {
-        .live = {.message = on_message, .gap = on_gap},
+        .log_end = on_log_end,
+        .message = on_message,
         .turn_end = on_turn_end,
         .subscribed = on_subscribed,
         .lost = on_lost,
@@ -149,13 +192,12 @@ static int start_intake(struct gateway *gateway, struct failure *reterr)
         .loop = &gateway->loop,
         .address = &gateway->redis,
         .metrics = gateway->metrics,
-        .max_event_bytes = parts->config->max_event_bytes,
         .ping_ms = SUBSCRIBER_PING_MS,
         .timeout_ms = SUBSCRIBER_TIMEOUT_MS,
     };
 
     gateway->decoder = event_decoder_new(parts->config->max_event_bytes);
-    if (!gateway->decoder)
+    if (!gateway->decoder || start_repair(gateway) < 0)
         return failure_set(reterr, -ENOMEM, "out of memory");
     gateway->subscriber = subscriber_new(&settings, &callbacks, gateway);
     return gateway->subscriber ? 0 : failure_set(reterr, -ENOMEM, "out of memory");

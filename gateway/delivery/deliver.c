@@ -436,6 +436,26 @@ void deliver_event(struct deliver *deliver, struct event *event)
         deliver->cursor = event->id;
 }
 
+/* Who cannot be told has to go, with the cursor before the gap. */
+void deliver_gap(struct deliver *deliver, const struct gap *gap)
+{
+    struct event *event = gap_event(gap);
+
+    metric_add(deliver->settings.metrics, metric_at(METRIC_GAPS_TOLD, gap->reason), 1);
+    if (event)
+        event_charge(event, &deliver->event_bytes);
+    LIST_EACH(&deliver->all_lanes, node)
+    {
+        struct lane *lane = LIST_OWNER(node, struct lane, node);
+
+        if (event)
+            lane_append(lane, event, SL_SLICE_NONE);
+        else
+            outbox_evict_all(&lane->outbox, FAREWELL_INTERNAL);
+    }
+    event_unref(event);
+}
+
 /* --- when to write --- */
 
 static void queue_due(struct deliver *deliver, struct outbox *outbox)

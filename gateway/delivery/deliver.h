@@ -12,6 +12,7 @@
 #include "filters/filter.h"
 #include "gateway/delivery/client.h"
 #include "gateway/intake/event.h"
+#include "gateway/intake/gap.h"
 #include "gateway/ops/metrics.h"
 
 struct deliver;
@@ -32,6 +33,8 @@ void deliver_free(struct deliver *deliver);
 
 /* Owes the event to everyone whose filter matches. Borrows the event. */
 void deliver_event(struct deliver *deliver, struct event *event);
+/* Tells every client of the gap, in order with its events. */
+void deliver_gap(struct deliver *deliver, const struct gap *gap);
 void deliver_turn_end(struct deliver *deliver);
 /* Sends what is being gathered, too. */
 void deliver_flush_all(struct deliver *deliver);

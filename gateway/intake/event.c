@@ -4,10 +4,10 @@
 
 #include "base/alloc.h"
 
-static const char *const kind_names[EVENT_KIND_COUNT] = {
+static const char *const kind_names[EVENT_KIND_COUNT + 1] = {
     [EVENT_POST] = "post",         [EVENT_DELETE] = "delete", [EVENT_FOLLOW] = "follow",
     [EVENT_UNFOLLOW] = "unfollow", [EVENT_HIDE] = "hide",     [EVENT_UNHIDE] = "unhide",
-    [EVENT_MUTE] = "mute",         [EVENT_UNMUTE] = "unmute",
+    [EVENT_MUTE] = "mute",         [EVENT_UNMUTE] = "unmute", [EVENT_GAP] = "gap",
 };
 
 struct event *event_ref(struct event *event)

@@ -20,7 +20,8 @@ enum event_kind {
     EVENT_UNHIDE,
     EVENT_MUTE,
     EVENT_UNMUTE,
-    EVENT_KIND_COUNT
+    EVENT_KIND_COUNT,
+    EVENT_GAP = EVENT_KIND_COUNT /* a control message of ours (gap.h); no message may say so */
 };
 
 enum { EVENT_FRAME_COUNT = 4 }; /* one per wire format, see transport/frame.h */
@@ -38,7 +39,7 @@ struct event {
     struct sl_slice json;      /* what clients get: one line that starts with { and ends with } */
     struct sl_slice frames[EVENT_FRAME_COUNT]; /* without data until built, then from mem_alloc();
                                                   freed with the event */
-    size_t bytes;    /* memory of the whole event, frames included */
+    size_t bytes;                              /* memory of the whole event, frames included */
     size_t *account; /* adds up the bytes of the events that are alive; NULL: nobody counts */
 };
 

@@ -1,8 +1,8 @@
 /* subscriber.c - one connection, taken through its steps by what Redis answers.
  *
- *     down -> login -> select -> name -> meta (per shard) -> subscribe -> hearing
- *      ^                                                                     |
- *      +------------------------- any failure -------------------------------+
+ *     down -> login -> select -> name -> meta, log end (per shard) -> subscribe -> hearing
+ *      ^                                                                              |
+ *      +------------------------------ any failure -----------------------------------+
  *
  * A step sends its command and waits for the reply; steps with nothing to say are passed over. One
  * timer serves all: when to try again, how long the steps may take, when to ask whether Redis is
@@ -23,6 +23,7 @@
 #include "src/call.h"
 #include "src/id.h"
 #include "src/keys.h"
+#include "src/log.h"
 #include "src/meta.h"
 #include "src/reply.h"
 
@@ -42,6 +43,7 @@ enum step {
     STEP_SELECT,
     STEP_NAME,
     STEP_META,
+    STEP_LOG_END,
     STEP_SUBSCRIBE,
     STEP_HEARING
 };
@@ -57,11 +59,10 @@ struct subscriber {
 
     struct redis_socket *socket;
     redisReader *reader; /* of this connection or the last one */
-    struct live_feed *feed;
 
     enum step step;
-    struct sl_call call;   /* of STEP_META */
-    uint32_t meta_shard;   /* whose meta is being asked for */
+    struct sl_call call;   /* of STEP_META and STEP_LOG_END */
+    uint32_t asked_shard;  /* whose meta, or end of log, is being asked for */
     struct sl_meta meta;   /* of shard 0 */
     uint32_t confirmed;    /* channels that Redis has confirmed */
     uint32_t shards;       /* of the last subscription; 0: none yet */
@@ -169,23 +170,33 @@ static void send_name(struct subscriber *subscriber)
     send_command(subscriber, 3, argv, NULL);
 }
 
-static void send_meta(struct subscriber *subscriber)
+static void send_call(struct subscriber *subscriber)
 {
     struct sl_call *call = &subscriber->call;
 
     send_command(subscriber, call->argc, call->argv, call->argvlen);
 }
 
-/* Asks for the meta of `meta_shard`: of shard 0 first, then with what it said of the others. */
+/* Asks for the meta of `asked_shard`: of shard 0 first, then with what it said of the others. */
 static void ask_meta(struct subscriber *subscriber)
 {
-    struct sl_meta wanted = subscriber->meta_shard == 0 ? sl_meta_wanted(1) : subscriber->meta;
+    struct sl_meta wanted = subscriber->asked_shard == 0 ? sl_meta_wanted(1) : subscriber->meta;
     struct failure failure;
 
-    if (sl_meta_call(&subscriber->call, subscriber->meta_shard, &wanted, &failure) < 0)
+    if (sl_meta_call(&subscriber->call, subscriber->asked_shard, &wanted, &failure) < 0)
         go_down(subscriber, failure.text);
     else
-        send_meta(subscriber);
+        send_call(subscriber);
+}
+
+static void ask_log_end(struct subscriber *subscriber)
+{
+    struct failure failure;
+
+    if (sl_log_end_call(&subscriber->call, subscriber->asked_shard, &failure) < 0)
+        go_down(subscriber, failure.text);
+    else
+        send_call(subscriber);
 }
 
 static void send_subscribe(struct subscriber *subscriber)
@@ -253,8 +264,12 @@ static void next_step(struct subscriber *subscriber)
         send_name(subscriber);
         break;
     case STEP_META:
-        subscriber->meta_shard = 0;
+        subscriber->asked_shard = 0;
         ask_meta(subscriber);
+        break;
+    case STEP_LOG_END:
+        subscriber->asked_shard = 0;
+        ask_log_end(subscriber);
         break;
     case STEP_SUBSCRIBE:
         send_subscribe(subscriber);
@@ -278,23 +293,38 @@ static void take_meta(struct subscriber *subscriber, const redisReply *reply)
 
     if (sl_reply_is_noscript(reply)) {
         sl_call_use_source(&subscriber->call, true);
-        send_meta(subscriber);
+        send_call(subscriber);
         return;
     }
     r = sl_meta_reply(reply, &meta, &failure);
-    if (r == 0 && subscriber->meta_shard > 0)
+    if (r == 0 && subscriber->asked_shard > 0)
         r = sl_meta_check_same(&subscriber->meta, &meta, &failure);
     if (r < 0) {
         go_down(subscriber, failure.text);
         return;
     }
-    if (subscriber->meta_shard == 0)
+    if (subscriber->asked_shard == 0)
         subscriber->meta = meta;
-    if (subscriber->meta_shard == 0 && meta.is_new)
+    if (subscriber->asked_shard == 0 && meta.is_new)
         log_info("database_created", "redis=%s database=%s shards=%u", subscriber->address_text,
                  meta.database_id, meta.shards);
-    if (++subscriber->meta_shard < subscriber->meta.shards)
+    if (++subscriber->asked_shard < subscriber->meta.shards)
         ask_meta(subscriber);
+    else
+        next_step(subscriber);
+}
+
+static void take_log_end(struct subscriber *subscriber, const redisReply *reply)
+{
+    struct failure failure;
+    uint64_t id;
+
+    if (sl_log_end_reply(reply, subscriber->asked_shard, &id, &failure) < 0)
+        go_down(subscriber, failure.text);
+    else if (subscriber->callbacks.log_end(subscriber->context, subscriber->asked_shard, id) < 0)
+        go_down(subscriber, "out of memory");
+    else if (++subscriber->asked_shard < subscriber->meta.shards)
+        ask_log_end(subscriber);
     else
         next_step(subscriber);
 }
@@ -307,19 +337,19 @@ static struct sl_slice reply_slice(const redisReply *reply)
 static void take_message(struct subscriber *subscriber, struct sl_slice channel,
                          struct sl_slice payload)
 {
-    uint64_t now_ms = clock_monotonic_ms();
+    struct live_message message = {.received_ms = clock_monotonic_ms()};
     uint64_t held_back;
-    int r = live_feed_take(subscriber->feed, channel, payload, now_ms);
 
-    if (r == 0)
+    metric_add(subscriber->metrics, METRIC_EVENTS_RECEIVED, 1);
+    if (live_message_read(channel, payload, &message) == 0) {
         subscriber->has_messages = true;
-    if (r == 0 || r == -EALREADY || !log_rate_allows(&subscriber->dropped_rate, now_ms, &held_back))
+        subscriber->callbacks.message(subscriber->context, &message);
         return;
-    log_warn("event_dropped", "reason=%s channel=%.*s bytes=%zu more=%" PRIu64,
-             r == -EBADMSG    ? "bad_header"
-             : r == -EMSGSIZE ? "too_big"
-                              : "out_of_memory",
-             SL_SLICE_ARG(channel), payload.size, held_back);
+    }
+    metric_add(subscriber->metrics, METRIC_EVENTS_BAD_HEADER, 1);
+    if (log_rate_allows(&subscriber->dropped_rate, message.received_ms, &held_back))
+        log_warn("event_dropped", "reason=bad_header channel=%.*s bytes=%zu more=%" PRIu64,
+                 SL_SLICE_ARG(channel), payload.size, held_back);
 }
 
 static bool is_string(const redisReply *reply)
@@ -367,6 +397,9 @@ static void take_reply(struct subscriber *subscriber, const redisReply *reply)
         break;
     case STEP_META:
         take_meta(subscriber, reply);
+        break;
+    case STEP_LOG_END:
+        take_log_end(subscriber, reply);
         break;
     case STEP_SUBSCRIBE:
     case STEP_HEARING:
@@ -461,7 +494,6 @@ static void on_timer_closed(uv_handle_t *handle)
 
     redis_socket_free(subscriber->socket);
     free_reader(subscriber);
-    live_feed_free(subscriber->feed);
     sl_call_done(&subscriber->call);
     mem_free(subscriber);
 }
@@ -492,9 +524,7 @@ struct subscriber *subscriber_new(const struct subscriber_settings *settings,
                            sizeof(subscriber->address_text));
     subscriber->socket =
         redis_socket_new(settings->loop, settings->address, &socket_callbacks, subscriber);
-    subscriber->feed =
-        live_feed_new(settings->max_event_bytes, settings->metrics, &callbacks->live, context);
-    if (!subscriber->socket || !subscriber->feed) {
+    if (!subscriber->socket) {
         subscriber_free(subscriber);
         return NULL;
     }

@@ -1,9 +1,10 @@
 /* gateway/intake/subscriber.h - hears the live channels of all shards, and never gives up.
  *
- * Connects, logs in, finds out how many shards there are, subscribes; reads as live_feed.h says.
- * When the connection is lost or silent it comes back, after 0.1 s at first, 5 s at most. What was
- * published in between shows as a gap with the next event of the shard. It logs when it hears and
- * when it does not, and why, once for each reason. Belongs to the thread of its loop. */
+ * Connects, logs in, finds out how many shards there are and where their logs end, subscribes. When
+ * the connection is lost or silent it comes back, after 0.1 s at first, 5 s at most; then the end
+ * of the log tells what was missed. Messages come as they are heard: repair.h puts them in order.
+ * It logs when it hears and when it does not, and why, once for each reason. Belongs to the thread
+ * of its loop. */
 #pragma once
 
 #include <hiredis/hiredis.h>
@@ -14,7 +15,7 @@
 
 #include "base/buffer.h"
 #include "base/failure.h"
-#include "gateway/intake/live_feed.h"
+#include "gateway/intake/live_message.h"
 #include "gateway/ops/metrics.h"
 #include "src/redis_address.h"
 
@@ -24,13 +25,15 @@ struct subscriber_settings {
     uv_loop_t *loop;
     const struct sl_redis_address *address;
     struct metrics *metrics;
-    size_t max_event_bytes; /* longer events are counted and dropped */
-    uint32_t ping_ms;       /* silent for so long: asked; for twice as long: given up */
-    uint32_t timeout_ms;    /* from connecting to being subscribed */
+    uint32_t ping_ms;    /* silent for so long: asked; for twice as long: given up */
+    uint32_t timeout_ms; /* from connecting to being subscribed */
 };
 
 struct subscriber_callbacks {
-    struct live_feed_callbacks live;
+    /* What is published in the shard after the event `id` (0: none) will be heard, if nothing is
+     * lost on the way. Comes before `subscribed`, for each shard. 0; -ENOMEM: to be tried again. */
+    int (*log_end)(void *context, uint32_t shard, uint64_t id);
+    void (*message)(void *context, const struct live_message *message);
     /* The messages of this turn of the loop are all there. */
     void (*turn_end)(void *context);
     /* All channels are heard from now on; or not any more. Comes when it changes. */
@@ -43,8 +46,8 @@ struct subscriber;
 /* Begins at once; all callbacks come from the loop. NULL: out of memory. */
 struct subscriber *subscriber_new(const struct subscriber_settings *settings,
                                   const struct subscriber_callbacks *callbacks, void *context);
-/* No callback comes any more; may be called from within one, other than `gap`. The loop must run
- * once more to let go of the handles. */
+/* No callback comes any more; may be called from within one, other than `log_end`. The loop must
+ * run once more to let go of the handles. */
 void subscriber_free(struct subscriber *subscriber);
 
 bool subscriber_is_subscribed(const struct subscriber *subscriber);

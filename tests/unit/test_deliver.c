@@ -795,6 +795,80 @@ static void test_without_memory_for_an_event_nobody_misses_it_in_silence(void **
     }
 }
 
+/* --- gaps ----------------------------------------------------------------------------------------
+ */
+
+static const struct gap some_gap = {.from = 11, .to = 15, .reason = GAP_REWOUND};
+static const char some_gap_json[] =
+    "{\"type\":\"gap\",\"from\":\"11\",\"to\":\"15\",\"reason\":\"rewound\"}";
+
+static void test_a_gap_is_told_to_everyone_between_their_events(void **state)
+{
+    struct sl_slice ada = SL_SLICE("ada");
+    struct fake_client *const clients[] = {&a, &b, &c};
+    char expected[256];
+
+    (void)state;
+    subscribe(&a, "tea");
+    subscribe_rules(&b);
+    assert_int_equal(subscribe_home(&c, "bob"), 0);
+    home_loaded(deliver_home(deliver), "bob", last_load, &ada, 1);
+    deliver_gap(deliver, &some_gap);
+    assert_int_equal(head(), 0); /* a gap is no cursor */
+    deliver_flush_all(deliver);
+    for (size_t i = 0; i < 3; i++) {
+        assert_non_null(memmem(clients[i]->received.data, clients[i]->received.size, some_gap_json,
+                               strlen(some_gap_json)));
+        assert_int_equal(clients[i]->client.sent_events, 1);
+    }
+    assert_int_equal(metric_get(metrics, METRIC_GAPS_TOLD_REWOUND), 1);
+
+    buffer_clear(&a.received);
+    deliver_gap(deliver, &some_gap);
+    post(20, "tea");
+    deliver_flush_all(deliver);
+    snprintf(expected, sizeof(expected), "%zx\r\n%s\r\n\r\n", strlen(some_gap_json) + 2,
+             some_gap_json);
+    assert_memory_equal(a.received.data, expected, strlen(expected));
+    assert_true(a.received.size > strlen(expected));
+}
+
+static void test_a_gap_moves_no_cursor_of_server_sent_events(void **state)
+{
+    char expected[256], payload[128];
+    int size;
+
+    (void)state;
+    fake_client_done(&a);
+    fake_client_init(&a, WIRE_SSE, head);
+    subscribe(&a, "tea");
+    deliver_gap(deliver, &some_gap);
+    deliver_flush_all(deliver);
+    size = snprintf(payload, sizeof(payload), "event: gap\ndata: %s\n\n", some_gap_json);
+    snprintf(expected, sizeof(expected), "%x\r\n%s\r\n", (unsigned)size, payload);
+    fake_client_expect(&a, expected);
+}
+
+static void test_who_cannot_be_told_of_a_gap_has_to_go(void **state)
+{
+    bool is_told = false;
+
+    (void)state;
+    for (uint64_t n = 0; !is_told; n++) {
+        begin_again(0, 1 << 20);
+        post(10, "coffee");
+        subscribe(&a, "tea");
+        mem_fail_after(n);
+        deliver_gap(deliver, &some_gap);
+        mem_fail_never();
+        deliver_turn_end(deliver);
+        is_told = fake_client_lives(&a);
+        assert_int_equal(a.received.size > 0, is_told);
+        if (!is_told)
+            assert_int_equal(a.farewell_cursor, 10);
+    }
+}
+
 /* --- anything in any order -------------------------------------------------------------------- */
 
 enum { CLIENTS = 24, EVENTS = 300 };
@@ -953,6 +1027,9 @@ int main(void)
         DELIVER_TEST(test_without_memory_there_is_no_deliver),
         DELIVER_TEST(test_without_memory_a_subscription_changes_nothing),
         DELIVER_TEST(test_without_memory_for_an_event_nobody_misses_it_in_silence),
+        DELIVER_TEST(test_a_gap_is_told_to_everyone_between_their_events),
+        DELIVER_TEST(test_a_gap_moves_no_cursor_of_server_sent_events),
+        DELIVER_TEST(test_who_cannot_be_told_of_a_gap_has_to_go),
         DELIVER_TEST(test_every_client_gets_exactly_what_its_filter_says),
     };
 

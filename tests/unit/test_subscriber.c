@@ -1,5 +1,6 @@
 /* test_subscriber.c - the subscriber on a real redis-server, and on servers that misbehave. */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -32,8 +33,8 @@ static struct {
     size_t message_count, turn_count;
     size_t unended; /* messages behind the last end of a turn */
     uint64_t last_id;
-    size_t gap_count;
-    struct live_gap gap;
+    struct buffer log_ends; /* "shard:id " */
+    int log_end_error;      /* what on_log_end() returns, once */
     size_t subscribed_count, lost_count;
     uint32_t shards;
     char reason[256];
@@ -59,11 +60,14 @@ static void on_message(void *context, const struct live_message *message)
         free_subscriber();
 }
 
-static void on_gap(void *context, const struct live_gap *gap)
+static int on_log_end(void *context, uint32_t shard, uint64_t id)
 {
-    (void)context;
-    told.gap_count++;
-    told.gap = *gap;
+    int error = told.log_end_error;
+
+    assert_ptr_equal(context, &told);
+    told.log_end_error = 0;
+    buffer_append_format(&told.log_ends, "%u:%" PRIu64 " ", shard, id);
+    return error;
 }
 
 static void on_turn_end(void *context)
@@ -92,7 +96,8 @@ static void on_lost(void *context, const char *reason)
 }
 
 static const struct subscriber_callbacks callbacks = {
-    .live = {.message = on_message, .gap = on_gap},
+    .log_end = on_log_end,
+    .message = on_message,
     .turn_end = on_turn_end,
     .subscribed = on_subscribed,
     .lost = on_lost,
@@ -133,6 +138,7 @@ static int close_loop(void **state)
     assert_int_equal(uv_loop_close(&loop), 0);
     metrics_board_free(board);
     buffer_done(&told.messages);
+    buffer_done(&told.log_ends);
     memset(&told, 0, sizeof(told));
     return 0;
 }
@@ -161,7 +167,6 @@ static void subscribe_to(const char *url, uint32_t ping_ms, uint32_t timeout_ms)
         .loop = &loop,
         .address = &address,
         .metrics = metrics,
-        .max_event_bytes = 1024 * 1024,
         .ping_ms = ping_ms,
         .timeout_ms = timeout_ms,
     };
@@ -239,7 +244,6 @@ static void test_messages_arrive_in_order(void **state)
     run_until(told.message_count == 3);
     expect_messages("0:4096={\"a\":1} 0:0={\"plain\":1} 0:4097={\"a\":2} ");
     run_until(told.unended == 0);
-    assert_int_equal(told.gap_count, 0);
 }
 
 static void test_all_shards_of_a_database_are_heard(void **state)
@@ -286,30 +290,7 @@ static void test_many_messages_come_in_few_turns(void **state)
     }
     run_until(told.message_count == COUNT);
     assert_int_equal(told.last_id, previous);
-    assert_int_equal(told.gap_count, 0);
     assert_true(told.turn_count < COUNT / 100);
-}
-
-static void test_huge_event_is_dropped_and_nothing_else(void **state)
-{
-    size_t size = 10 * 1024 * 1024;
-    char *huge = malloc(size + 1);
-
-    (void)state;
-    memset(huge, ' ', size);
-    memcpy(huge, "4097 4096 {", 11);
-    huge[size - 1] = '}';
-    huge[size] = '\0';
-    subscribe();
-    publish("4096 0 {}");
-    publish(huge);
-    publish("4098 4097 {}");
-    run_until(told.message_count == 2);
-    expect_messages("0:4096={} 0:4098={} ");
-    assert_int_equal(told.gap_count, 0);
-    assert_int_equal(told.lost_count, 0);
-    assert_int_equal(metric_get(metrics, METRIC_EVENTS_TOO_BIG), 1);
-    free(huge);
 }
 
 static void test_bad_headers_are_counted_and_dropped(void **state)
@@ -327,10 +308,53 @@ static void test_bad_headers_are_counted_and_dropped(void **state)
     assert_int_equal(told.lost_count, 0);
 }
 
-static void test_restarted_redis_is_heard_again_and_the_gap_shows(void **state)
+static void expect_log_ends(const char *expected)
+{
+    buffer_append_char(&told.log_ends, '\0');
+    assert_string_equal(told.log_ends.data, expected);
+    buffer_clear(&told.log_ends);
+}
+
+static void test_end_of_each_log_is_told_first(void **state)
+{
+    (void)state;
+    run("HSET sluice:{0}:meta schema 1 database 0123456789abcdef0123456789abcdef shards 3 "
+        "log_count 1000 log_age_ms 1000");
+    run("XADD sluice:{0}:log 4096-0 p 0 e {}");
+    run("XADD sluice:{2}:log 4224-0 p 0 e {}");
+    run("XADD sluice:{2}:log 4225-0 p 4224 e {}");
+    subscribe();
+    expect_log_ends("0:4096 1:0 2:4225 ");
+}
+
+static void test_log_that_is_none_is_asked_for_again(void **state)
+{
+    (void)state;
+    run("SET sluice:{0}:log x");
+    subscribe_to(server.url, SUBSCRIBER_PING_MS, SUBSCRIBER_TIMEOUT_MS);
+    for (int turn = 0; turn < 20; turn++)
+        uv_run(&loop, UV_RUN_ONCE);
+    assert_int_equal(told.subscribed_count, 0);
+    run("DEL sluice:{0}:log");
+    run_until(told.subscribed_count == 1);
+    expect_log_ends("0:0 ");
+}
+
+static void test_who_cannot_take_the_end_of_the_log_is_told_again(void **state)
+{
+    (void)state;
+    told.log_end_error = -ENOMEM;
+    subscribe();
+    expect_log_ends("0:0 0:0 ");
+    assert_int_equal(told.lost_count, 0);
+}
+
+static void test_restarted_redis_is_heard_again_and_the_end_of_its_log_told(void **state)
 {
     (void)state;
     subscribe();
+    expect_log_ends("0:0 ");
+    run("XADD sluice:{0}:log 4096-0 p 0 e {}");
     publish("4096 0 {}");
     run_until(told.message_count == 1);
     redis_server_kill(&server);
@@ -341,11 +365,9 @@ static void test_restarted_redis_is_heard_again_and_the_gap_shows(void **state)
     redis_server_restart(&server);
     run_until(told.subscribed_count == 2);
     reconnect_publisher();
-    publish("12288 8192 {}");
+    expect_log_ends("0:4096 ");
+    publish("8192 4096 {}");
     run_until(told.message_count == 2);
-    assert_int_equal(told.gap_count, 1);
-    assert_int_equal(told.gap.from, 4096);
-    assert_int_equal(told.gap.to, 8192);
     assert_int_equal(metric_get(metrics, METRIC_SUBSCRIPTIONS), 2);
     assert_int_equal(metric_get(metrics, METRIC_SUBSCRIPTIONS_LOST), 1);
 }
@@ -600,7 +622,7 @@ static void test_out_of_memory_delays_it_at_most(void **state)
     (void)state;
     for (uint64_t n = 0; has_failed; n++) {
         struct sl_redis_address address;
-        struct subscriber_settings settings = {&loop, &address, metrics, 1000, 5000, 5000};
+        struct subscriber_settings settings = {&loop, &address, metrics, 5000, 5000};
         size_t before = told.subscribed_count;
 
         assert_int_equal(sl_redis_address_parse(sl_slice_str(server.url), &address, NULL), 0);
@@ -750,7 +772,7 @@ static void test_server_that_answers_everything_with_an_error_is_left(void **sta
 
 #define META                                                                                       \
     "*6\r\n:0\r\n$1\r\n1\r\n$32\r\n0123456789abcdef0123456789abcdef\r\n$1\r\n1\r\n$4\r\n1000\r\n"  \
-    "$4\r\n1000\r\n"
+    "$4\r\n1000\r\n*0\r\n" /* and an empty log */
 #define CONFIRMATION "*3\r\n$9\r\nsubscribe\r\n$15\r\nsluice:{0}:live\r\n:1\r\n"
 
 static void test_error_while_hearing_ends_the_subscription(void **state)
@@ -811,9 +833,11 @@ int main(void)
         redis_test(test_messages_arrive_in_order),
         redis_test(test_all_shards_of_a_database_are_heard),
         redis_test(test_many_messages_come_in_few_turns),
-        redis_test(test_huge_event_is_dropped_and_nothing_else),
         redis_test(test_bad_headers_are_counted_and_dropped),
-        redis_test(test_restarted_redis_is_heard_again_and_the_gap_shows),
+        redis_test(test_end_of_each_log_is_told_first),
+        redis_test(test_log_that_is_none_is_asked_for_again),
+        redis_test(test_who_cannot_take_the_end_of_the_log_is_told_again),
+        redis_test(test_restarted_redis_is_heard_again_and_the_end_of_its_log_told),
         redis_test(test_killed_connection_comes_back),
         redis_test(test_redis_that_is_down_at_first_is_waited_for),
         redis_test(test_silent_redis_is_given_up_and_heard_again),

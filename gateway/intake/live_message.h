@@ -1,0 +1,23 @@
+/* gateway/intake/live_message.h - one message of a live channel.
+ *
+ * It is `<id> <previous id> <event JSON>`, written by the core's scripts, or, when it begins with
+ * `{`, the JSON of a producer that only publishes. `previous id` is what makes losses visible,
+ * shard by shard: see shard_order.h. Pure, and without knowledge of what is in the JSON. */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/slice.h"
+
+struct live_message {
+    uint32_t shard;
+    uint64_t id;          /* the cursor; 0: from a producer that only publishes, has no order */
+    uint64_t previous;    /* the id before it in the shard's log; 0: none */
+    uint64_t received_ms; /* clock_monotonic_ms */
+    struct sl_slice json; /* untrusted */
+};
+
+/* Reads all but `received_ms`, which stays; the JSON is borrowed from `payload`. 0; -EBADMSG: not a
+ * live channel, or a header that the core does not write. */
+int live_message_read(struct sl_slice channel, struct sl_slice payload,
+                      struct live_message *ret_message);

@@ -1,0 +1,85 @@
+#include "gateway/intake/log_reader.h"
+
+#include <errno.h>
+
+#include "base/alloc.h"
+
+struct log_reader {
+    struct redis_commands *commands;
+    struct sl_log_entry entries[LOG_PAGE_EVENTS]; /* of the page that is being handed over */
+};
+
+struct request {
+    struct log_reader *reader;
+    uint32_t shard;
+    uint64_t after, to;
+    log_page_fn done;
+    void *owner;
+};
+
+struct log_reader *log_reader_new(struct redis_commands *commands)
+{
+    struct log_reader *reader = mem_zalloc(sizeof(*reader));
+
+    if (reader)
+        reader->commands = commands;
+    return reader;
+}
+
+void log_reader_free(struct log_reader *reader)
+{
+    mem_free(reader);
+}
+
+static void hand_over(const struct request *request, const redisReply *reply, size_t count)
+{
+    struct sl_log_entry *entries = request->reader->entries;
+    const struct log_page page = {
+        .after = request->after,
+        .to = request->to,
+        .entries = entries,
+        .count = count,
+        .is_full = count == LOG_PAGE_EVENTS,
+    };
+
+    for (size_t i = 0; i < count; i++)
+        entries[i] = sl_log_entry_at(reply, i);
+    request->done(request->owner, &page, 0, NULL);
+}
+
+static void on_reply(void *owner, const redisReply *reply, const char *why)
+{
+    struct request *request = owner;
+    struct failure failure = {""};
+    size_t count = 0;
+    int r = -EPIPE;
+
+    if (reply)
+        r = sl_log_range_reply(reply, request->shard, request->after, request->to, &count,
+                               &failure);
+    if (r == 0 && count > LOG_PAGE_EVENTS)
+        r = failure_set(&failure, -EBADMSG, "Redis gave more of the log than was asked for");
+    if (r == 0)
+        hand_over(request, reply, count);
+    else
+        request->done(request->owner, NULL, r, reply ? failure.text : why);
+    mem_free(request);
+}
+
+int log_reader_read(struct log_reader *reader, uint32_t shard, uint64_t after, uint64_t to,
+                    log_page_fn done, void *owner)
+{
+    struct sl_call call = SL_CALL_INIT;
+    struct request *request = mem_alloc(sizeof(*request));
+
+    if (!request)
+        return -ENOMEM;
+    *request = (struct request){reader, shard, after, to, done, owner};
+    if (sl_log_range_call(&call, shard, after, to, LOG_PAGE_EVENTS, NULL) < 0 ||
+        redis_commands_run_take(reader->commands, &call, on_reply, request) < 0) {
+        sl_call_done(&call);
+        mem_free(request);
+        return -ENOMEM;
+    }
+    return 0;
+}

@@ -1,0 +1,263 @@
+/* repair.c - who asks the log, and when.
+ *
+ * A shard has at most one page under way. While Redis fails, one timer for all shards says when
+ * they ask again: there is one Redis. The other timer looks once a period which shards have not
+ * moved since, so that a message costs it nothing. */
+#include "gateway/intake/repair.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "src/id.h"
+
+enum { RETRY_MIN_MS = 100, RETRY_MAX_MS = 5000 };
+
+struct shard {
+    struct repair *repair;
+    struct shard_order *order; /* NULL: not heard of */
+    bool is_asked;             /* a page is under way */
+    bool is_repairing;         /* as logged */
+    uint64_t last_at_check;
+};
+
+struct repair {
+    struct repair_settings settings;
+    struct repair_callbacks callbacks;
+    void *context;
+    uv_timer_t check_timer, retry_timer;
+    unsigned open_timers;
+    uint32_t retry_ms;
+    bool is_hearing;
+    struct log_rate began_rate, ended_rate, failed_rate;
+    struct shard shards[SL_SHARDS_MAX];
+};
+
+static uint32_t shard_number(const struct shard *shard)
+{
+    return (uint32_t)(shard - shard->repair->shards);
+}
+
+/* ---- log lines ---- */
+
+static void log_progress(struct shard *shard, bool is_repairing, uint64_t after, uint64_t to)
+{
+    struct repair *repair = shard->repair;
+    struct log_rate *rate = is_repairing ? &repair->began_rate : &repair->ended_rate;
+    uint64_t held_back;
+
+    if (shard->is_repairing == is_repairing)
+        return;
+    shard->is_repairing = is_repairing;
+    if (!log_rate_allows(rate, clock_monotonic_ms(), &held_back))
+        return;
+    if (is_repairing)
+        log_warn("events_missed", "shard=%u after=%" PRIu64 " to=%" PRIu64 " held_back=%" PRIu64,
+                 shard_number(shard), after, to, held_back);
+    else
+        log_info("events_complete", "shard=%u last=%" PRIu64 " held_back=%" PRIu64,
+                 shard_number(shard), shard_order_last(shard->order), held_back);
+}
+
+static void log_failure(struct shard *shard, const char *why)
+{
+    char room[LOG_QUOTE_SIZE];
+    uint64_t held_back;
+
+    if (log_rate_allows(&shard->repair->failed_rate, clock_monotonic_ms(), &held_back))
+        log_warn("log_unreadable", "shard=%u reason=%s held_back=%" PRIu64, shard_number(shard),
+                 log_quote(sl_slice_str(why), room), held_back);
+}
+
+/* ---- asking ---- */
+
+static void on_page(void *owner, const struct log_page *page, int error, const char *why);
+static void on_retry(uv_timer_t *timer);
+
+static void ask_later(struct repair *repair)
+{
+    uint32_t half = repair->retry_ms / 2;
+
+    if (uv_is_active((uv_handle_t *)&repair->retry_timer))
+        return;
+    uv_timer_start(&repair->retry_timer, on_retry, half + hash_key_random().k0 % (half + 1), 0);
+    repair->retry_ms *= 2;
+    if (repair->retry_ms > RETRY_MAX_MS)
+        repair->retry_ms = RETRY_MAX_MS;
+}
+
+static int ask(struct shard *shard, uint64_t after, uint64_t to)
+{
+    int r = log_reader_read(shard->repair->settings.log, shard_number(shard), after, to, on_page,
+                            shard);
+
+    shard->is_asked = r == 0;
+    return r;
+}
+
+/* Asks for what the shard wants, unless that is under way or has to wait. */
+static void ask_if_wanted(struct shard *shard)
+{
+    struct repair *repair = shard->repair;
+    uint64_t after, to;
+
+    if (!shard_order_wants(shard->order, &after, &to)) {
+        log_progress(shard, false, 0, 0);
+        return;
+    }
+    log_progress(shard, true, after, to);
+    if (shard->is_asked || uv_is_active((uv_handle_t *)&repair->retry_timer))
+        return;
+    if (ask(shard, after, to) < 0) {
+        metric_add(repair->settings.metrics, METRIC_LOG_READ_FAILURES, 1);
+        log_failure(shard, "out of memory");
+        ask_later(repair);
+    }
+}
+
+static void on_retry(uv_timer_t *timer)
+{
+    struct repair *repair = timer->data;
+
+    for (uint32_t i = 0; i < SL_SHARDS_MAX; i++) {
+        if (repair->shards[i].order)
+            ask_if_wanted(&repair->shards[i]);
+    }
+}
+
+/* ---- what comes back ---- */
+
+static void page_failed(struct shard *shard, int error, const char *why)
+{
+    struct repair *repair = shard->repair;
+    uint64_t after, to;
+
+    metric_add(repair->settings.metrics, METRIC_LOG_READ_FAILURES, 1);
+    log_failure(shard, why);
+    if (!shard_order_wants(shard->order, &after, &to))
+        return;              /* it was a look at a quiet shard; the next one follows */
+    if (error != -EBADMSG) { /* whatever is wrong with Redis passes; what the log holds does not */
+        ask_later(repair);
+        return;
+    }
+    shard_order_give_up(shard->order);
+    repair->callbacks.turn_end(repair->context);
+}
+
+static void on_page(void *owner, const struct log_page *page, int error, const char *why)
+{
+    struct shard *shard = owner;
+    struct repair *repair = shard->repair;
+
+    shard->is_asked = false;
+    if (page) {
+        repair->retry_ms = RETRY_MIN_MS;
+        shard_order_page(shard->order, page, clock_monotonic_ms());
+        repair->callbacks.turn_end(repair->context);
+    } else {
+        page_failed(shard, error, why);
+    }
+    ask_if_wanted(shard);
+}
+
+/* ---- quiet shards ---- */
+
+static void check(struct shard *shard)
+{
+    uint64_t last = shard_order_last(shard->order), after, to;
+
+    if (last == shard->last_at_check && !shard->is_asked &&
+        !shard_order_wants(shard->order, &after, &to))
+        ask(shard, last, SL_ID_MAX); /* no memory: the next period comes */
+    shard->last_at_check = last;
+}
+
+static void on_check(uv_timer_t *timer)
+{
+    struct repair *repair = timer->data;
+
+    if (!repair->is_hearing)
+        return;
+    for (uint32_t i = 0; i < SL_SHARDS_MAX; i++) {
+        if (repair->shards[i].order)
+            check(&repair->shards[i]);
+    }
+}
+
+/* ---- what the subscriber tells ---- */
+
+int repair_log_end(struct repair *repair, uint32_t number, uint64_t id)
+{
+    struct shard *shard = &repair->shards[number];
+    struct shard_order_settings settings = {
+        .shard = number,
+        .log_end = id,
+        .max_held_bytes = repair->settings.max_held_bytes,
+        .metrics = repair->settings.metrics,
+    };
+
+    if (shard->order) {
+        shard_order_resume(shard->order, id);
+        ask_if_wanted(shard);
+        return 0;
+    }
+    shard->order = shard_order_new(&settings, &repair->callbacks.order, repair->context);
+    return shard->order ? 0 : -ENOMEM;
+}
+
+void repair_set_hearing(struct repair *repair, bool is_hearing)
+{
+    repair->is_hearing = is_hearing;
+}
+
+void repair_take(struct repair *repair, const struct live_message *message)
+{
+    struct shard *shard = &repair->shards[message->shard];
+
+    if (shard->order && shard_order_take(shard->order, message))
+        ask_if_wanted(shard);
+}
+
+/* ---- made and freed ---- */
+
+struct repair *repair_new(const struct repair_settings *settings,
+                          const struct repair_callbacks *callbacks, void *context)
+{
+    struct repair *repair = mem_zalloc(sizeof(*repair));
+
+    if (!repair)
+        return NULL;
+    repair->settings = *settings;
+    repair->callbacks = *callbacks;
+    repair->context = context;
+    repair->retry_ms = RETRY_MIN_MS;
+    for (uint32_t i = 0; i < SL_SHARDS_MAX; i++)
+        repair->shards[i].repair = repair;
+    repair->open_timers = 2;
+    uv_timer_init(settings->loop, &repair->check_timer);
+    uv_timer_init(settings->loop, &repair->retry_timer);
+    repair->check_timer.data = repair->retry_timer.data = repair;
+    uv_timer_start(&repair->check_timer, on_check, settings->check_ms, settings->check_ms);
+    return repair;
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct repair *repair = handle->data;
+
+    if (--repair->open_timers == 0)
+        mem_free(repair);
+}
+
+void repair_free(struct repair *repair)
+{
+    if (!repair)
+        return;
+    for (uint32_t i = 0; i < SL_SHARDS_MAX; i++)
+        shard_order_free(repair->shards[i].order);
+    uv_close((uv_handle_t *)&repair->check_timer, on_timer_closed);
+    uv_close((uv_handle_t *)&repair->retry_timer, on_timer_closed);
+}

@@ -1,0 +1,49 @@
+/* gateway/intake/repair.h - between the subscriber and whoever takes the events: nothing missing.
+ *
+ * What the live channels bring in order goes straight through. What was missed is read from the
+ * log, in pages and before what came after it, shard by shard as shard_order.h says; a shard that
+ * waits for its log does not keep the others waiting. A shard that has been quiet for a second is
+ * looked up in its log, so that the loss of its last message is found too. When Redis does not
+ * answer or refuses to, the log is asked again after 0.1 s at first, 5 s at most. Belongs to the
+ * thread of its loop. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "gateway/intake/log_reader.h"
+#include "gateway/intake/shard_order.h"
+#include "gateway/ops/metrics.h"
+
+enum { REPAIR_CHECK_MS = 1000, REPAIR_HELD_BYTES = 4 << 20 };
+
+struct repair_settings {
+    uv_loop_t *loop;
+    struct log_reader *log;
+    struct metrics *metrics;
+    size_t max_held_bytes; /* of messages held back, a shard */
+    uint32_t check_ms;     /* how often quiet shards are looked up */
+};
+
+struct repair_callbacks {
+    struct shard_order_callbacks order;
+    /* Events have come from the log, and for now these were all. */
+    void (*turn_end)(void *context);
+};
+
+struct repair;
+
+/* NULL: out of memory. */
+struct repair *repair_new(const struct repair_settings *settings,
+                          const struct repair_callbacks *callbacks, void *context);
+/* After the commands that its reader uses; not from within a callback. The loop must run once more
+ * to let go of the handles. */
+void repair_free(struct repair *repair);
+
+/* What the subscriber tells: where each log ends before hearing begins (0; -ENOMEM), that it has
+ * begun, or ended, and each message. */
+int repair_log_end(struct repair *repair, uint32_t shard, uint64_t id);
+void repair_set_hearing(struct repair *repair, bool is_hearing);
+void repair_take(struct repair *repair, const struct live_message *message);

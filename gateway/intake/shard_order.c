@@ -1,0 +1,348 @@
+/* shard_order.c - the last id, a ring of those before it, and a list of what is held back.
+ *
+ * Ids grow with time even across a failover, so that an id at or below the highest one is rare;
+ * only then the ring is searched, from its newest end. What is older than the ring counts as never
+ * passed: delivering twice is the smaller harm. But the log may be read further ahead of the live
+ * channel than the ring is long, so a stretch read from it counts as passed from end to end until
+ * the channel has caught up.
+ *
+ * After a rewind nobody knows where the new log and the lost one part, if the message that showed
+ * it does not name an event that was passed. Then the log is read from the oldest id in the ring
+ * on; what is found there and was passed is skipped.
+ *
+ * A page proves that something is not in the log only when it was asked for after that was known to
+ * be missing: so a page counts as the last one when its `to` is the one wanted now. */
+#include "gateway/intake/shard_order.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/list.h"
+#include "src/id.h"
+
+enum { PASSED_IDS = 1024 };
+
+struct held_message {
+    struct list_node node;
+    struct live_message message; /* the JSON is behind it */
+};
+
+struct shard_order {
+    struct shard_order_settings settings;
+    struct shard_order_callbacks callbacks;
+    void *context;
+    uint64_t last;    /* event, or end of a gap, passed on; an older one while read again */
+    uint64_t highest; /* ever passed; above `last` after a rewind */
+    bool is_wanting;  /* (last, wanted_to] of the log; nothing is held otherwise */
+    uint64_t wanted_to;
+    uint64_t rewound_from;     /* `last` before a rewind whose beginning is looked for; 0: none */
+    uint64_t log_from, log_to; /* passed on from the log since a live message was: all of it */
+    struct list held;
+    size_t held_bytes;
+    size_t passed_count; /* ids ever put into `passed` */
+    uint64_t passed[PASSED_IDS];
+};
+
+static void remember(struct shard_order *order, uint64_t id)
+{
+    order->last = id;
+    if (id > order->highest)
+        order->highest = id;
+    order->passed[order->passed_count++ % PASSED_IDS] = id;
+}
+
+struct shard_order *shard_order_new(const struct shard_order_settings *settings,
+                                    const struct shard_order_callbacks *callbacks, void *context)
+{
+    struct shard_order *order = mem_zalloc(sizeof(*order));
+
+    if (!order)
+        return NULL;
+    order->settings = *settings;
+    order->callbacks = *callbacks;
+    order->context = context;
+    list_init(&order->held);
+    if (settings->log_end > 0)
+        remember(order, settings->log_end);
+    return order;
+}
+
+/* ---- held back ---- */
+
+static size_t held_size(const struct held_message *held)
+{
+    return sizeof(*held) + held->message.json.size;
+}
+
+static void release_held(struct shard_order *order, struct held_message *held)
+{
+    list_remove(&order->held, &held->node);
+    order->held_bytes -= held_size(held);
+    metric_sub(order->settings.metrics, METRIC_HELD_BYTES, held_size(held));
+    mem_free(held);
+}
+
+/* Lets go of everything; the log has it all. The highest id; 0: nothing was held. */
+static uint64_t drop_held(struct shard_order *order)
+{
+    uint64_t highest = 0;
+
+    LIST_EACH(&order->held, node)
+    {
+        struct held_message *held = LIST_OWNER(node, struct held_message, node);
+
+        if (held->message.id > highest)
+            highest = held->message.id;
+        release_held(order, held);
+    }
+    return highest;
+}
+
+static void want_until(struct shard_order *order, uint64_t to)
+{
+    if (to > order->wanted_to)
+        order->wanted_to = to;
+}
+
+static void hold(struct shard_order *order, const struct live_message *message)
+{
+    size_t size = sizeof(struct held_message) + message->json.size;
+    struct held_message *held = NULL;
+
+    if (size <= order->settings.max_held_bytes - order->held_bytes)
+        held = mem_alloc(size);
+    if (!held) {
+        want_until(order, drop_held(order));
+        want_until(order, message->id);
+        return;
+    }
+    held->message = *message;
+    held->message.json =
+        sl_slice(memcpy(held + 1, message->json.data, message->json.size), message->json.size);
+    held->node = (struct list_node){NULL, NULL};
+    list_append(&order->held, &held->node);
+    order->held_bytes += size;
+    metric_add(order->settings.metrics, METRIC_HELD_BYTES, size);
+}
+
+void shard_order_free(struct shard_order *order)
+{
+    if (!order)
+        return;
+    drop_held(order);
+    mem_free(order);
+}
+
+/* ---- order ---- */
+
+static bool was_passed(const struct shard_order *order, uint64_t id)
+{
+    size_t remembered = order->passed_count < PASSED_IDS ? order->passed_count : PASSED_IDS;
+
+    if (id > order->highest)
+        return false;
+    if (id > order->log_from && id <= order->log_to)
+        return true;
+    for (size_t back = 1; back <= remembered; back++) {
+        if (order->passed[(order->passed_count - back) % PASSED_IDS] == id)
+            return true;
+    }
+    return false;
+}
+
+static uint64_t oldest_passed(const struct shard_order *order)
+{
+    if (order->passed_count == 0)
+        return 0;
+    return order->passed_count < PASSED_IDS ? order->passed[0]
+                                            : order->passed[order->passed_count % PASSED_IDS];
+}
+
+static void tell_gap(struct shard_order *order, uint64_t from, uint64_t to, enum gap_reason reason)
+{
+    struct gap gap = {order->settings.shard, from, to, reason};
+
+    order->callbacks.gap(order->context, &gap);
+}
+
+static void want(struct shard_order *order, uint64_t to)
+{
+    order->is_wanting = true;
+    order->wanted_to = to;
+}
+
+static void want_missed(struct shard_order *order, uint64_t to)
+{
+    metric_add(order->settings.metrics, METRIC_EVENT_GAPS, 1);
+    want(order, to);
+}
+
+/* The log has an unknown event `previous` below the last one passed. */
+static void want_rewound(struct shard_order *order, uint64_t previous)
+{
+    metric_add(order->settings.metrics, METRIC_EVENT_REWINDS, 1);
+    order->rewound_from = order->last;
+    order->last = oldest_passed(order);
+    want(order, previous);
+}
+
+/* May this event have been missed, though it is not above the last one? What is older than all that
+ * is remembered was not. */
+static bool is_news(const struct shard_order *order, uint64_t id)
+{
+    return id > oldest_passed(order) && !was_passed(order, id);
+}
+
+static void pass_live(struct shard_order *order, const struct live_message *message)
+{
+    order->log_to = 0;
+    remember(order, message->id);
+    order->callbacks.event(order->context, message);
+}
+
+/* Passes the message on, or drops it as a duplicate. false: what comes before it is missing, and
+ * wanted now. */
+static bool place(struct shard_order *order, const struct live_message *message)
+{
+    if (was_passed(order, message->id)) {
+        metric_add(order->settings.metrics, METRIC_EVENTS_DUPLICATE, 1);
+        return true;
+    }
+    if (message->previous > order->last) {
+        want_missed(order, message->previous);
+        return false;
+    }
+    if (message->previous < order->last) {
+        if (is_news(order, message->previous)) {
+            want_rewound(order, message->previous);
+            return false;
+        }
+        /* The log has lost what lies between; who reads on from `last` misses an id below it. */
+        metric_add(order->settings.metrics, METRIC_EVENT_REWINDS, 1);
+        if (message->id < order->last)
+            tell_gap(order, message->previous, order->last, GAP_REWOUND);
+    }
+    pass_live(order, message);
+    return true;
+}
+
+bool shard_order_take(struct shard_order *order, const struct live_message *message)
+{
+    if (message->id == 0)
+        order->callbacks.event(order->context, message);
+    else if (order->is_wanting || !place(order, message))
+        hold(order, message);
+    return order->is_wanting;
+}
+
+void shard_order_resume(struct shard_order *order, uint64_t log_end)
+{
+    if (order->is_wanting || !is_news(order, log_end))
+        return;
+    if (log_end > order->last)
+        want_missed(order, log_end);
+    else
+        want_rewound(order, log_end);
+}
+
+/* ---- from the log ---- */
+
+bool shard_order_wants(const struct shard_order *order, uint64_t *ret_after, uint64_t *ret_to)
+{
+    if (!order->is_wanting)
+        return false;
+    *ret_after = order->last;
+    *ret_to = order->wanted_to;
+    return true;
+}
+
+/* All that was wanted has been passed on or told as a gap: what was held back follows, until it
+ * shows that something else is missing. */
+static void let_go(struct shard_order *order)
+{
+    struct list_node *first;
+
+    if (order->rewound_from > order->last)
+        tell_gap(order, order->last, order->rewound_from, GAP_REWOUND);
+    order->rewound_from = 0;
+    order->is_wanting = false;
+    while ((first = list_first(&order->held)) != NULL) {
+        struct held_message *held = LIST_OWNER(first, struct held_message, node);
+
+        if (!place(order, &held->message))
+            return;
+        release_held(order, held);
+    }
+}
+
+/* Where the wanted stretch ends nothing more is to be had of it. */
+static void end_stretch(struct shard_order *order, enum gap_reason reason)
+{
+    if (order->last < order->wanted_to && order->wanted_to != SL_ID_MAX) {
+        tell_gap(order, order->last, order->wanted_to, reason);
+        remember(order, order->wanted_to);
+    }
+    let_go(order);
+}
+
+static void pass_entry(struct shard_order *order, const struct sl_log_entry *entry, uint64_t now_ms)
+{
+    struct live_message message = {order->settings.shard, entry->id, entry->previous, now_ms,
+                                   entry->event};
+
+    if (order->log_to != order->last)
+        order->log_from = order->last;
+    order->log_to = entry->id;
+    remember(order, entry->id);
+    metric_add(order->settings.metrics, METRIC_EVENTS_REPAIRED, 1);
+    order->callbacks.event(order->context, &message);
+}
+
+static void take_entry(struct shard_order *order, const struct sl_log_entry *entry, uint64_t now_ms)
+{
+    if (entry->id <= order->last)
+        return;
+    if (was_passed(order, entry->id)) {
+        order->last = entry->id;
+        return;
+    }
+    if (entry->previous > order->last && !was_passed(order, entry->previous))
+        tell_gap(order, order->last, entry->previous, GAP_RETENTION);
+    if (entry->previous < order->last && order->rewound_from == 0)
+        metric_add(order->settings.metrics, METRIC_EVENT_REWINDS, 1);
+    if (entry->id < order->rewound_from)
+        tell_gap(order, entry->previous, order->rewound_from, GAP_REWOUND);
+    order->rewound_from = 0;
+    pass_entry(order, entry, now_ms);
+}
+
+void shard_order_page(struct shard_order *order, const struct log_page *page, uint64_t now_ms)
+{
+    uint64_t last = order->last;
+
+    if (page->after > last)
+        return; /* asked for before a rewind: it begins too late */
+    for (size_t i = 0; i < page->count; i++)
+        take_entry(order, &page->entries[i], now_ms);
+    if (!order->is_wanting) {
+        if (order->last > last)
+            metric_add(order->settings.metrics, METRIC_EVENT_GAPS, 1);
+        if (order->last > last && page->is_full)
+            want(order, SL_ID_MAX);
+        return;
+    }
+    if (order->last >= order->wanted_to || (!page->is_full && page->to == order->wanted_to))
+        end_stretch(order, GAP_RETENTION);
+}
+
+void shard_order_give_up(struct shard_order *order)
+{
+    if (order->is_wanting)
+        end_stretch(order, GAP_REDIS);
+}
+
+uint64_t shard_order_last(const struct shard_order *order)
+{
+    return order->last;
+}

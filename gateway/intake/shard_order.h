@@ -1,0 +1,73 @@
+/* gateway/intake/shard_order.h - the events of one shard: in order, each once, none missing.
+ *
+ * Messages come from the live channel; each names the one before it. What that tells:
+ *
+ *     previous = last passed    in order: passed on at once
+ *     previous > last passed    (last passed, previous] was missed: it is wanted from the log
+ *     id passed already         a duplicate, dropped
+ *     id at or below the last   and never passed: a failover lost the tail of the log, and what was
+ *                               passed of it exists no more: rewound. What the log holds instead
+ *                               is wanted if it was missed
+ *
+ * While the log is wanted, what comes live is held back, up to a number of bytes; beyond it all
+ * that is held is dropped and wanted from the log as well. Pages of the log are passed on as they
+ * come, then what was held back. What the log does not hold any more is told as a gap, right before
+ * the event behind it.
+ *
+ * Pure: no sockets, no clock, nothing known of the JSON. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gateway/intake/gap.h"
+#include "gateway/intake/live_message.h"
+#include "gateway/ops/metrics.h"
+#include "src/log.h"
+
+struct shard_order_callbacks {
+    void (*event)(void *context, const struct live_message *message);
+    void (*gap)(void *context, const struct gap *gap);
+};
+
+struct shard_order_settings {
+    uint32_t shard;
+    uint64_t log_end; /* id of the newest event before hearing began; 0: none */
+    size_t max_held_bytes;
+    struct metrics *metrics;
+};
+
+/* What the log gave when asked for what lies in (after, to]. */
+struct log_page {
+    uint64_t after, to;
+    const struct sl_log_entry *entries;
+    size_t count;
+    bool is_full; /* there may be more */
+};
+
+struct shard_order;
+
+/* NULL: out of memory. */
+struct shard_order *shard_order_new(const struct shard_order_settings *settings,
+                                    const struct shard_order_callbacks *callbacks, void *context);
+void shard_order_free(struct shard_order *order);
+
+/* The functions below call back before they return. */
+
+/* A message of the shard. true: the log is wanted. */
+bool shard_order_take(struct shard_order *order, const struct live_message *message);
+/* Hearing begins again; `log_end` was the newest event before. */
+void shard_order_resume(struct shard_order *order, uint64_t log_end);
+
+/* true: what lies in (*ret_after, *ret_to] of the log is wanted, and nothing is passed on before it
+ * has come, or shard_order_give_up() was called. */
+bool shard_order_wants(const struct shard_order *order, uint64_t *ret_after, uint64_t *ret_to);
+/* A page, wanted or not: one from shard_order_last() to SL_ID_MAX shows what was missed though no
+ * later message tells of it. */
+void shard_order_page(struct shard_order *order, const struct log_page *page, uint64_t now_ms);
+/* What is wanted cannot be read: tells it as a gap and goes on. */
+void shard_order_give_up(struct shard_order *order);
+
+/* The newest event passed on. */
+uint64_t shard_order_last(const struct shard_order *order);
