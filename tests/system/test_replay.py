@@ -59,11 +59,11 @@ WISHES = {
         dict(locations="-180,-90,180,90"), dict(locations="-10,49,3,60"), dict(track="i you"),
         dict(track="que,de", language="es,pt"), dict(track="don't"), dict(track="2012")],
     "posts-chinese.jsonl": [
-        dict(track="的"), dict(track="中国"), dict(track="中国 的,大学"), dict(track="，"), dict(track="一个"),
+        dict(track="的"), dict(track="中国"), dict(track="中国 的,大学"), dict(track="一个"),
         dict(track="#网文作家拒绝魔改亲自导#,#needy"), dict(follow="{0},{1},{2}"), dict(track="年 月"),
         dict(track="是", language="zh"), dict(track="是", language="zh-TW"), dict(track="了", language="en")],
 }
-SAMPLES = [dict(percent=1), dict(percent="12.5"), dict(percent=100), dict(partition="2/3"),
+SAMPLES = [dict(percent=1), dict(percent="12.5"), dict(percent=100), dict(percent=100, partition="2/3"),
            dict(percent=50, partition="1/2")]
 
 
@@ -156,7 +156,7 @@ def test_every_client_gets_exactly_its_events(servers, cli_for, tmp_path, file):
         assert got == wanted, description
         for message in collector.messages[:-1]:
             assert_delivered(message, by_id[message["id"]])
-    assert sum(wants(end) for wants, _, _ in clients) > len(clients) * 0.8
+    assert sum(wants(end) for wants, _, _ in clients) > len(clients) * 0.75
 
 
 def log_of(redis):

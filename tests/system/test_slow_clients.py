@@ -79,7 +79,9 @@ def test_slow_client_of_the_log_gets_everything(servers, cli_for):
     try:
         while len(got) < 3000 and (message := stream.next()) is not None:
             if message.type == "disconnect":
-                assert message["code"] == "too_slow" and message["cursor"] == got[-1]
+                assert message["code"] == "too_slow"
+                # Between what it has and what it lacks.
+                assert int(got[-1]) <= int(message["cursor"]) < int(wanted[len(got)])
                 break
             if not message.is_control:
                 got.append(message["id"])
