@@ -46,11 +46,12 @@ static unsigned count_workers(const struct config *config)
 }
 
 /* Chance may give one worker all the connections. */
-static int raise_open_files(const struct config *config, struct failure *reterr)
+static int set_open_files(const struct config *config, struct failure *reterr)
 {
-    uint64_t limit = open_files_raise();
+    uint64_t least = config->max_connections + OTHER_OPEN_FILES;
+    uint64_t limit = open_files_set(least + config->max_pending_handshakes);
 
-    if (limit >= config->max_connections + OTHER_OPEN_FILES)
+    if (limit >= least)
         return 0;
     if (config->origins[CONFIG_OPTION_max_connections].source != CONFIG_SOURCE_DEFAULT)
         return config_refuse(config, CONFIG_OPTION_max_connections, reterr, -EMFILE,
@@ -108,7 +109,7 @@ static int serve(const struct config *config, struct failure *reterr)
 
     r = config_check_files(config, reterr);
     if (r == 0)
-        r = raise_open_files(config, reterr);
+        r = set_open_files(config, reterr);
     if (r < 0)
         return r;
     parts.board = metrics_board_new(workers);

@@ -2,17 +2,18 @@
 
 #include <sys/resource.h>
 
-uint64_t open_files_raise(void)
+uint64_t open_files_set(uint64_t wanted)
 {
     struct rlimit limit = {0};
-    struct rlimit most = {OPEN_FILES_MOST, OPEN_FILES_MOST};
+    struct rlimit both;
 
+    if (wanted > OPEN_FILES_MOST)
+        wanted = OPEN_FILES_MOST;
+    both = (struct rlimit){wanted, wanted};
     getrlimit(RLIMIT_NOFILE, &limit);
-    if (limit.rlim_max < OPEN_FILES_MOST && setrlimit(RLIMIT_NOFILE, &most) == 0)
-        return OPEN_FILES_MOST; /* privileged */
-    if (limit.rlim_max > OPEN_FILES_MOST)
-        limit.rlim_max = OPEN_FILES_MOST;
-    limit.rlim_cur = limit.rlim_max;
+    if (limit.rlim_max < wanted && setrlimit(RLIMIT_NOFILE, &both) == 0)
+        return wanted; /* privileged */
+    limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
     setrlimit(RLIMIT_NOFILE, &limit);
     return limit.rlim_cur;
 }
