@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -117,6 +118,15 @@ static uint16_t *port_of(struct endpoint *endpoint)
     return &((struct sockaddr_in *)&endpoint->address)->sin_port;
 }
 
+/* Connections are handed over with their request, or when they have been silent for a second: most
+ * are understood as soon as they are accepted, without a turn of the loop to wait for the head. */
+static void defer_accept(int fd)
+{
+    const int silence_s = 1;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &silence_s, sizeof(silence_s));
+}
+
 static int open_one(struct endpoint *endpoint, int *ret_socket)
 {
     int fd, r;
@@ -124,6 +134,7 @@ static int open_one(struct endpoint *endpoint, int *ret_socket)
     fd = bind_socket(endpoint, true);
     if (fd < 0)
         return fd;
+    defer_accept(fd);
     if (listen(fd, BACKLOG) == 0 &&
         getsockname(fd, (struct sockaddr *)&endpoint->address, &endpoint->size) == 0) {
         *ret_socket = fd;

@@ -314,12 +314,7 @@ static void welcome(struct doorway *doorway, int fd)
 {
     struct reading reading;
     enum progress progress;
-    unsigned user_timeout_ms = doorway->settings.user_timeout_ms;
-    int on = 1;
 
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* we gather ourselves */
-    if (user_timeout_ms)
-        setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout_ms, sizeof(user_timeout_ms));
     if (doorway->settings.is_tls) {
         doorway->settings.admit(doorway->settings.owner, fd, NULL, 0);
         return;
@@ -399,6 +394,16 @@ static void on_connections(uv_poll_t *accepting, int status, int events)
     }
 }
 
+/* Connections inherit these from the listener, which saves two calls for each. */
+static void set_options(const struct doorway_settings *settings)
+{
+    const int on = 1;
+
+    setsockopt(settings->listener, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* we gather */
+    setsockopt(settings->listener, IPPROTO_TCP, TCP_USER_TIMEOUT, &settings->user_timeout_ms,
+               sizeof(settings->user_timeout_ms));
+}
+
 struct doorway *doorway_new(const struct doorway_settings *settings)
 {
     struct doorway *doorway = mem_zalloc(sizeof(*doorway));
@@ -422,6 +427,7 @@ struct doorway *doorway_new(const struct doorway_settings *settings)
         mem_free(doorway);
         return NULL;
     }
+    set_options(settings);
     uv_timer_init(settings->loop, doorway->timer);
     doorway->timer->data = doorway->accepting->data = doorway;
     uv_poll_start(doorway->accepting, UV_READABLE, on_connections);
