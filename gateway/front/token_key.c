@@ -10,7 +10,6 @@
 #include <openssl/ec.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <openssl/objects.h>
 #include <openssl/pem.h>
 
@@ -32,6 +31,7 @@ struct token_key {
     char *name;
     struct buffer thumbprint;
     struct buffer secret;
+    EVP_MAC_CTX *hmac[TOKEN_ALGORITHM_COUNT]; /* keyed with the secret */
     EVP_PKEY *public_key;
     char warning[FAILURE_TEXT_SIZE]; /* empty: none */
 };
@@ -92,8 +92,40 @@ void token_key_free(struct token_key *key)
     mem_free(key->name);
     buffer_done(&key->thumbprint);
     key_file_done(&key->secret);
+    for (int i = 0; i < TOKEN_ALGORITHM_COUNT; i++)
+        EVP_MAC_CTX_free(key->hmac[i]);
     EVP_PKEY_free(key->public_key);
     mem_free(key);
+}
+
+/* To look the algorithm up and to set the key takes longer than to sign a token: done once. */
+static EVP_MAC_CTX *hmac_new(const struct token_key *key, const EVP_MD *digest)
+{
+    EVP_MAC *hmac = EVP_MAC_fetch(NULL, "HMAC", NULL);
+    EVP_MAC_CTX *context = hmac ? EVP_MAC_CTX_new(hmac) : NULL;
+    OSSL_PARAM parameters[] = {
+        OSSL_PARAM_construct_utf8_string("digest", (char *)EVP_MD_get0_name(digest), 0),
+        OSSL_PARAM_construct_end(),
+    };
+
+    EVP_MAC_free(hmac);
+    if (context && EVP_MAC_init(context, (const unsigned char *)key->secret.data, key->secret.size,
+                                parameters) == 1)
+        return context;
+    EVP_MAC_CTX_free(context);
+    return NULL;
+}
+
+static int prepare_hmacs(struct token_key *key)
+{
+    for (int i = 0; i < TOKEN_ALGORITHM_COUNT; i++) {
+        if (algorithms[i].kind != KEY_SECRET)
+            continue;
+        key->hmac[i] = hmac_new(key, algorithms[i].digest());
+        if (!key->hmac[i])
+            return -ENOMEM;
+    }
+    return 0;
 }
 
 int token_key_read_secret(const char *path, struct token_key **ret_key, struct failure *reterr)
@@ -115,6 +147,9 @@ int token_key_read_secret(const char *path, struct token_key **ret_key, struct f
             key->warning, sizeof(key->warning),
             "the secret in '%s' has %zu bytes, fewer than %d: tokens may be forged by guessing",
             path, key->secret.size, SECRET_GOOD_BYTES);
+    r = prepare_hmacs(key);
+    if (r < 0)
+        goto out;
     *ret_key = key;
     key = NULL;
 out:
@@ -287,14 +322,14 @@ const char *token_key_warning(const struct token_key *key)
     return key->warning[0] ? key->warning : NULL;
 }
 
-static int verify_hmac(const struct token_key *key, const EVP_MD *digest, struct sl_slice text,
-                       struct sl_slice signature)
+static int verify_hmac(EVP_MAC_CTX *hmac, struct sl_slice text, struct sl_slice signature)
 {
     unsigned char expected[EVP_MAX_MD_SIZE];
-    unsigned expected_size = 0;
+    size_t expected_size = 0;
 
-    if (!HMAC(digest, key->secret.data, (int)key->secret.size, (const unsigned char *)text.data,
-              text.size, expected, &expected_size))
+    if (EVP_MAC_init(hmac, NULL, 0, NULL) != 1 ||
+        EVP_MAC_update(hmac, (const unsigned char *)text.data, text.size) != 1 ||
+        EVP_MAC_final(hmac, expected, &expected_size, sizeof(expected)) != 1)
         return -ENOMEM;
     if (signature.size != expected_size ||
         CRYPTO_memcmp(signature.data, expected, expected_size) != 0)
@@ -356,9 +391,8 @@ static int verify_public(const struct token_key *key, const EVP_MD *digest, stru
 int token_key_verify(const struct token_key *key, enum token_algorithm algorithm,
                      struct sl_slice text, struct sl_slice signature)
 {
-    const EVP_MD *digest = algorithms[algorithm].digest();
-
     assert(token_key_takes(key, algorithm));
-    return key->kind == KEY_SECRET ? verify_hmac(key, digest, text, signature)
-                                   : verify_public(key, digest, text, signature);
+    return key->kind == KEY_SECRET
+               ? verify_hmac(key->hmac[algorithm], text, signature)
+               : verify_public(key, algorithms[algorithm].digest(), text, signature);
 }
