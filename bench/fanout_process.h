@@ -1,0 +1,20 @@
+/* bench/fanout_process.h - what a process and its descendants have used, from /proc. */
+#pragma once
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct process_tree {
+    pid_t pids[512];
+    int count;
+};
+
+struct process_cpu {
+    uint64_t all_ns;          /* to about a tick of a running thread; a sleeping one's is exact */
+    uint64_t user_ms, sys_ms; /* in steps of 10 ms */
+};
+
+void process_tree_read(pid_t root, struct process_tree *ret_tree);
+void process_cpu_read(const struct process_tree *tree, struct process_cpu *ret_cpu);
+/* The proportional share of memory; 0 when it may not be read. */
+uint64_t process_pss_bytes(const struct process_tree *tree);

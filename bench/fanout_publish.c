@@ -1,0 +1,283 @@
+#include "bench/fanout_publish.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_POST = 64 << 10, BATCH_POSTS = 64 };
+
+struct publisher {
+    const struct publish_settings *settings;
+    int fd;
+    char *output;
+    size_t output_size, output_capacity;
+    uint64_t batched;
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void give_up(const char *what)
+{
+    fprintf(stderr, "fanout: publisher: %s: %s\n", what, strerror(errno));
+    exit(1);
+}
+
+uint64_t publish_first_with(const struct publish_settings *settings, uint64_t keyword)
+{
+    return settings->keywords ? keyword * settings->keyword_every : 0;
+}
+
+uint64_t publish_stride(const struct publish_settings *settings)
+{
+    return settings->keywords ? settings->keywords * settings->keyword_every : 1;
+}
+
+static bool keyword_of(const struct publish_settings *settings, uint64_t number, uint64_t *ret)
+{
+    if (settings->keywords == 0 || number % settings->keyword_every != 0)
+        return false;
+    *ret = number / settings->keyword_every % settings->keywords;
+    return true;
+}
+
+/* --- connections --- */
+
+static int dial_tcp(const char *host, uint16_t port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+
+    if (inet_pton(AF_INET, host, &address.sin_addr) != 1) {
+        errno = EINVAL;
+        give_up(host);
+    }
+    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+        give_up(host);
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    return fd;
+}
+
+static int dial_unix(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+        give_up(path);
+    return fd;
+}
+
+static int dial_redis(const char *where)
+{
+    const char *colon = strrchr(where, ':');
+    char host[64];
+
+    if (where[0] == '/' || !colon)
+        return dial_unix(where);
+    snprintf(host, sizeof(host), "%.*s", (int)(colon - where), where);
+    return dial_tcp(host, (uint16_t)atoi(colon + 1));
+}
+
+static void flush(struct publisher *publisher)
+{
+    size_t at = 0;
+
+    while (at < publisher->output_size) {
+        ssize_t sent =
+            send(publisher->fd, publisher->output + at, publisher->output_size - at, MSG_NOSIGNAL);
+
+        if (sent < 0 && errno != EINTR)
+            give_up("send");
+        at += sent > 0 ? (size_t)sent : 0;
+    }
+    publisher->output_size = publisher->batched = 0;
+}
+
+/* Redis answers each PUBLISH with a number that nobody needs. */
+static void drain_replies(struct publisher *publisher)
+{
+    char room[16384];
+
+    while (recv(publisher->fd, room, sizeof(room), MSG_DONTWAIT) == sizeof(room)) {
+    }
+}
+
+static void read_http_answer(struct publisher *publisher)
+{
+    char answer[8192];
+    size_t have = 0;
+    char *end = NULL, *length;
+
+    while (!end || have < (size_t)(end - answer)) {
+        ssize_t size = recv(publisher->fd, answer + have, sizeof(answer) - 1 - have, 0);
+
+        if (size <= 0)
+            give_up("HTTP answer");
+        have += (size_t)size;
+        answer[have] = '\0';
+        if (end || !(end = strstr(answer, "\r\n\r\n")))
+            continue;
+        if (strncmp(answer, "HTTP/1.1 2", 10) != 0) {
+            errno = EPROTO;
+            give_up(strtok(answer, "\r"));
+        }
+        length = strcasestr(answer, "content-length:");
+        end += 4 + (length ? strtoul(length + 15, NULL, 10) : 0);
+    }
+}
+
+/* --- posts --- */
+
+static size_t print_post(const struct publish_settings *settings, uint64_t number, char *post)
+{
+    static const char *const words[] = {"the",  "stream", "of",     "posts", "goes", "on",
+                                        "and",  "people", "follow", "music", "maps", "trains",
+                                        "rain", "coffee", "books",  "birds"};
+    uint64_t keyword, random = number * 2654435761u;
+    char word[32] = "none";
+    size_t size;
+
+    if (keyword_of(settings, number, &keyword))
+        snprintf(word, sizeof(word), "kw%" PRIu64, keyword);
+    size =
+        (size_t)sprintf(post,
+                        "{\"id\":\"%" PRIu64 "\",\"type\":\"post\",\"post\":{\"id\":\"%" PRIu64
+                        "\",\"user\":{\"id\":\"%u\",\"login\":\"user%u\",\"name\":\"Some Body\"},"
+                        "\"lang\":\"en\",\"text\":\"%s %" PRIu64 " %" PRIu64,
+                        1000000 + number, 1000000 + number, (unsigned)(number % 9973),
+                        (unsigned)(number % 9973), word, now_ns(), number);
+    while (size + 3 < settings->size) {
+        const char *next = words[random >> 33 & 15];
+
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        post[size++] = ' ';
+        while (*next && size + 3 < settings->size)
+            post[size++] = *next++;
+    }
+    return size + (size_t)sprintf(post + size, "\"}}");
+}
+
+static void reserve(struct publisher *publisher, size_t size)
+{
+    if (publisher->output_size + size <= publisher->output_capacity)
+        return;
+    publisher->output_capacity = (publisher->output_size + size) * 2;
+    publisher->output = realloc(publisher->output, publisher->output_capacity);
+    if (!publisher->output)
+        give_up("memory");
+}
+
+static void put_head(struct publisher *publisher, uint64_t number, size_t size)
+{
+    const struct publish_settings *settings = publisher->settings;
+    char *at = publisher->output + publisher->output_size;
+    const char *hole;
+    uint64_t keyword = 0;
+    int printed;
+
+    if (settings->redis) {
+        printed = sprintf(at, "*3\r\n$7\r\nPUBLISH\r\n$%zu\r\n%s\r\n$%zu\r\n",
+                          strlen(settings->channel), settings->channel, size);
+    } else {
+        keyword_of(settings, number, &keyword);
+        hole = strstr(settings->http_path, "%d");
+        printed = hole ? sprintf(at, "POST %.*s%" PRIu64 "%s", (int)(hole - settings->http_path),
+                                 settings->http_path, keyword, hole + 2)
+                       : sprintf(at, "POST %s", settings->http_path);
+        printed += sprintf(at + printed,
+                           " HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+                           "Content-Length: %zu\r\n\r\n",
+                           size);
+    }
+    publisher->output_size += (size_t)printed;
+}
+
+static void put(struct publisher *publisher, uint64_t number)
+{
+    char post[MAX_POST];
+    size_t size = print_post(publisher->settings, number, post);
+
+    reserve(publisher, size + 1024);
+    put_head(publisher, number, size);
+    memcpy(publisher->output + publisher->output_size, post, size);
+    publisher->output_size += size;
+    if (publisher->settings->redis) {
+        memcpy(publisher->output + publisher->output_size, "\r\n", 2);
+        publisher->output_size += 2;
+    }
+    publisher->batched++;
+}
+
+/* --- pace --- */
+
+static void wait_until(uint64_t due_ns)
+{
+    struct timespec due = {(time_t)(due_ns / 1000000000), (long)(due_ns % 1000000000)};
+
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL) == EINTR) {
+    }
+}
+
+static bool window_is_full(const struct publish_settings *settings, uint64_t number)
+{
+    return settings->window && number * settings->deliveries_per_post >
+                                   atomic_load_explicit(settings->delivered, memory_order_relaxed) +
+                                       settings->window * settings->deliveries_per_post;
+}
+
+static void await_window(struct publisher *publisher, uint64_t number)
+{
+    while (window_is_full(publisher->settings, number) && !*publisher->settings->is_over) {
+        flush(publisher);
+        wait_until(now_ns() + 100000);
+    }
+}
+
+void *publish_run(void *argument)
+{
+    const struct publish_settings *settings = argument;
+    struct publisher publisher = {.settings = settings};
+    uint64_t start = now_ns();
+
+    publisher.fd =
+        settings->redis ? dial_redis(settings->redis) : dial_tcp("127.0.0.1", settings->http_port);
+    for (uint64_t i = 0; i < settings->posts && !*settings->is_over; i++) {
+        if (settings->rate > 0)
+            wait_until(start + (uint64_t)((double)i / settings->rate * 1e9));
+        await_window(&publisher, i);
+        put(&publisher, i);
+        if (settings->rate > 0 || !settings->redis || publisher.batched == BATCH_POSTS)
+            flush(&publisher);
+        if (settings->redis)
+            drain_replies(&publisher);
+        else
+            read_http_answer(&publisher);
+    }
+    flush(&publisher);
+    if (settings->redis) { /* closing over unread answers could reset what was sent */
+        shutdown(publisher.fd, SHUT_WR);
+        while (recv(publisher.fd, publisher.output, publisher.output_capacity, 0) > 0) {
+        }
+    }
+    close(publisher.fd);
+    free(publisher.output);
+    return NULL;
+}

@@ -1,0 +1,32 @@
+/* bench/fanout_publish.h - the publisher: posts into Redis, or into an HTTP server, from a thread
+ * of its own.
+ *
+ * Post n is {"id":..,"type":"post","post":{..,"text":"WORD NS N ..."}}: NS is CLOCK_MONOTONIC when
+ * it was published, WORD is kwK for the posts that a keyword selects and "none" for others. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct publish_settings {
+    const char *redis;     /* HOST:PORT or the path of a socket; NULL: HTTP */
+    const char *channel;   /* of Redis */
+    uint16_t http_port;    /* on loopback */
+    const char *http_path; /* %d: the number of the keyword */
+    uint64_t posts;
+    unsigned size;   /* bytes of an event */
+    double rate;     /* posts a second; 0: flat out */
+    uint64_t window; /* flat out: posts not yet delivered to all; 0: no bound */
+    uint64_t deliveries_per_post;
+    uint64_t keywords;      /* 0: none */
+    uint64_t keyword_every; /* one post in so many has one */
+    const _Atomic uint64_t *delivered;
+    const _Atomic int *is_over; /* nobody waits for posts any more */
+};
+
+/* Has post `number` the keyword `keyword`? The first one that has, and how many lie between. */
+uint64_t publish_first_with(const struct publish_settings *settings, uint64_t keyword);
+uint64_t publish_stride(const struct publish_settings *settings);
+
+/* Publishes all. For a thread: `settings` is a struct publish_settings; NULL. */
+void *publish_run(void *settings);

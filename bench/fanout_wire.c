@@ -1,0 +1,156 @@
+#include "bench/fanout_wire.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const wire_names[WIRE_FORMAT_COUNT] = {"ws", "ndjson", "delimited", "sse"};
+
+enum { CHUNK_SIZE, CHUNK_SIZE_REST, CHUNK_PAYLOAD, CHUNK_END };
+
+static void chunk_begins(struct wire *wire, bool *ret_ended)
+{
+    wire->chunk_place = CHUNK_PAYLOAD;
+    if (wire->chunk_left == 0)
+        *ret_ended = true;
+}
+
+size_t wire_dechunk(struct wire *wire, char *bytes, size_t size, bool *ret_ended)
+{
+    size_t kept = 0;
+
+    for (size_t at = 0; at < size;) {
+        if (wire->chunk_place == CHUNK_PAYLOAD) {
+            size_t part = size - at < wire->chunk_left ? size - at : wire->chunk_left;
+
+            memmove(bytes + kept, bytes + at, part);
+            kept += part;
+            at += part;
+            wire->chunk_left -= part;
+            if (wire->chunk_left == 0)
+                wire->chunk_place = CHUNK_END;
+            continue;
+        }
+        char byte = bytes[at++];
+
+        if (byte == '\n' && wire->chunk_place == CHUNK_END)
+            wire->chunk_place = CHUNK_SIZE;
+        else if (byte == '\n')
+            chunk_begins(wire, ret_ended);
+        else if (byte == ';' && wire->chunk_place == CHUNK_SIZE)
+            wire->chunk_place = CHUNK_SIZE_REST;
+        else if (wire->chunk_place == CHUNK_SIZE && isxdigit((unsigned char)byte))
+            wire->chunk_left =
+                wire->chunk_left * 16 +
+                (uint64_t)(isdigit((unsigned char)byte) ? byte - '0' : (byte | 32) - 'a' + 10);
+    }
+    return kept;
+}
+
+static uint64_t big_endian(const unsigned char *bytes, size_t size)
+{
+    uint64_t value = 0;
+
+    for (size_t i = 0; i < size; i++)
+        value = value << 8 | bytes[i];
+    return value;
+}
+
+/* A pong has a mask of zeros: allowed, and the payload stays as it is. */
+static void pong(const struct wire_reader *reader, const char *payload, size_t size)
+{
+    unsigned char frame[6 + 125] = {0x8a, (unsigned char)(0x80 | size)};
+
+    memcpy(frame + 6, payload, size);
+    reader->answer(reader->owner, frame, 6 + size);
+}
+
+static ptrdiff_t take_frames(char *bytes, size_t size, const struct wire_reader *reader)
+{
+    size_t at = 0;
+
+    while (size - at >= 2) {
+        const unsigned char *frame = (unsigned char *)bytes + at;
+        uint64_t payload = frame[1];
+        size_t head = payload == 126 ? 4 : payload == 127 ? 10 : 2;
+
+        if (payload > 127)
+            return -1; /* masked */
+        if (size - at < head)
+            break;
+        if (head > 2)
+            payload = big_endian(frame + 2, head - 2);
+        if (size - at < head + payload)
+            break;
+        switch (frame[0]) {
+        case 0x81:
+            reader->message(reader->owner, bytes + at + head, payload);
+            break;
+        case 0x89:
+            pong(reader, bytes + at + head, payload);
+            break;
+        default:
+            return -1; /* a close, or what nobody sends here */
+        }
+        at += head + payload;
+    }
+    return (ptrdiff_t)at;
+}
+
+static bool is_number(const char *line, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        if (!isdigit((unsigned char)line[i]))
+            return false;
+    }
+    return size > 0;
+}
+
+/* `line` is without its end, `whole` with it. false: it makes no sense. */
+static bool take_line(struct wire *wire, const char *line, size_t size, size_t whole,
+                      const struct wire_reader *reader)
+{
+    if (wire->format == WIRE_SSE) {
+        if (size >= 6 && memcmp(line, "data: ", 6) == 0)
+            reader->message(reader->owner, line + 6, size - 6);
+        return true;
+    }
+    if (size == 0)
+        return true; /* a keep-alive */
+    if (wire->format == WIRE_DELIMITED && wire->line_size == 0) {
+        if (!is_number(line, size))
+            return false;
+        wire->line_size = strtoull(line, NULL, 10);
+        return true;
+    }
+    if (wire->format == WIRE_DELIMITED && wire->line_size != whole)
+        return false;
+    wire->line_size = 0;
+    reader->message(reader->owner, line, size);
+    return true;
+}
+
+static ptrdiff_t take_lines(struct wire *wire, char *bytes, size_t size,
+                            const struct wire_reader *reader)
+{
+    size_t at = 0;
+    char *end;
+
+    while (at < size && (end = memchr(bytes + at, '\n', size - at))) {
+        size_t whole = (size_t)(end + 1 - (bytes + at));
+        size_t line = whole - 1;
+
+        if (line > 0 && bytes[at + line - 1] == '\r')
+            line--;
+        if (!take_line(wire, bytes + at, line, whole, reader))
+            return -1;
+        at += whole;
+    }
+    return (ptrdiff_t)at;
+}
+
+ptrdiff_t wire_take(struct wire *wire, char *bytes, size_t size, const struct wire_reader *reader)
+{
+    return wire->format == WIRE_WEBSOCKET ? take_frames(bytes, size, reader)
+                                          : take_lines(wire, bytes, size, reader);
+}
