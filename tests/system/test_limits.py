@@ -1,0 +1,163 @@
+"""Each bound of the server, reached: who is refused, who goes, what is counted, and that nobody else
+notices."""
+
+import contextlib
+import os
+import resource
+import select
+import signal
+import socket
+
+import pytest
+
+from harness import events, processes
+from harness.http import ConnectionEnded
+from harness.streams import Collector, Refused
+from harness.waiting import eventually
+
+FIREHOSE = "/v1/stream/firehose"
+REFUSED = "sluice_streams_refused_total"
+
+
+def assert_refused(gateway, wire="ndjson", **token):
+    with pytest.raises(Refused) as refused:
+        gateway.stream(FIREHOSE, wire, token=gateway.token(**token))
+    response = refused.value.response
+    assert response.status == 429, response
+    assert response.error["code"] == "too_many_connections"
+    assert int(response.headers["retry-after"]) >= 1
+
+
+@pytest.mark.parametrize("wire", ["ndjson", "websocket"])
+def test_streams_are_limited_across_workers(servers, redis, wire):
+    gateway = servers.gateway(redis, "--max-connections", 4, workers=2)
+    streams = [gateway.stream(FIREHOSE, wire) for _ in range(4)]
+    for _ in range(6):  # whichever worker is asked
+        assert_refused(gateway, "raw-websocket" if wire == "websocket" else wire)
+    assert gateway.metrics()[f'{REFUSED}{{limit="server"}}'] == 6
+    assert gateway.get("/healthz").status == 200
+    streams.pop().close()
+    eventually(lambda: gateway.metrics()["sluice_streams"] == 3, "the stream has gone")
+    with gateway.stream(FIREHOSE, wire):
+        assert_refused(gateway)
+
+
+def test_streams_of_a_subject_are_limited(servers, redis):
+    gateway = servers.gateway(redis, "--max-connections-per-subject", 2, workers=2)
+    with gateway.stream(FIREHOSE, token=gateway.token(sub="1")), \
+            gateway.stream(FIREHOSE, "websocket", token=gateway.token(sub="1")), \
+            gateway.stream(FIREHOSE, token=gateway.token(sub="2")):
+        for _ in range(4):
+            assert_refused(gateway, sub="1")
+        with gateway.stream(FIREHOSE, token=gateway.token(sub="2")):
+            assert_refused(gateway, sub="2")
+        assert gateway.metrics()[f'{REFUSED}{{limit="subject"}}'] == 5
+
+
+def test_streams_from_an_address_are_limited(servers, redis):
+    gateway = servers.gateway(redis, "--max-connections-per-address", 3, workers=2)
+    with contextlib.ExitStack() as stack:
+        for number in range(3):
+            stack.enter_context(gateway.stream(FIREHOSE, token=gateway.token(sub=str(number))))
+        for number in range(4):
+            assert_refused(gateway, sub=f"other{number}")
+        assert gateway.metrics()[f'{REFUSED}{{limit="address"}}'] == 4
+
+
+def test_oldest_stream_of_a_subject_makes_room(servers, redis):
+    gateway = servers.gateway(redis, "--max-connections-per-subject", 2, "--replace-oldest",
+                              workers=2)
+    oldest = gateway.stream(FIREHOSE, "raw-websocket", token=gateway.token(sub="1"))
+    second = gateway.stream(FIREHOSE, "sse", token=gateway.token(sub="1"))
+    other = gateway.stream(FIREHOSE, token=gateway.token(sub="2"))
+    third = gateway.stream(FIREHOSE, token=gateway.token(sub="1"))
+    farewell, = oldest.to_end()
+    assert (farewell.type, farewell["code"], oldest.close_code) == ("disconnect", "replaced", 4003)
+    assert "retry_ms" not in farewell.json
+    redis.publish(events.dump(events.post(7, "for those who are left")))
+    for stream in (second, other, third):
+        assert stream.next()["id"] == "7"
+
+
+def test_dead_worker_costs_only_its_own_clients(servers, redis):
+    gateway = servers.gateway(redis, "--max-connections", 20, workers=2)
+    streams = [Collector(gateway.stream(FIREHOSE)) for _ in range(20)]
+    assert_refused(gateway)
+    opened = gateway.metrics()["sluice_streams_opened_total"]
+    victim, survivor = gateway.workers()
+    os.kill(victim, signal.SIGKILL)
+    eventually(lambda: len(gateway.workers()) == 2 and victim not in gateway.workers(),
+               "the worker is replaced")
+    gateway.first_workers = gateway.workers()
+    redis.publish(events.dump(events.post(8, "after the crash")))
+    eventually(lambda: all(c.ended or c.messages for c in streams), "each has ended or goes on")
+    left = [c for c in streams if not c.ended]
+    # What the dead one held is free again; what it counted is not forgotten.
+    eventually(lambda: gateway.metrics()["sluice_streams"] == len(left), "its streams are freed")
+    assert gateway.metrics()["sluice_streams_opened_total"] >= opened
+    assert survivor in gateway.workers()
+    eventually(lambda: gateway.metrics()["sluice_worker_subscribed{worker=\"0\"}"] +
+               gateway.metrics()["sluice_worker_subscribed{worker=\"1\"}"] == 2, "both serve")
+    back = [gateway.stream(FIREHOSE) for _ in range(20 - len(left))]
+    assert_refused(gateway)
+    for stream in back:
+        stream.close()
+
+
+def test_silent_connections_are_bounded(servers, redis):
+    gateway = servers.gateway(redis, "--max-pending-handshakes", 8)
+    with gateway.stream(FIREHOSE) as stream:
+        silent = [socket.create_connection(("127.0.0.1", gateway.port)) for _ in range(30)]
+        for connection in silent:
+            connection.sendall(b"GET / HT")
+        eventually(lambda: len(select.select(silent, [], [], 0)[0]) >= 22, "the others are closed")
+        redis.publish(events.dump(events.post(9, "still served")))
+        assert stream.next()["id"] == "9"
+        for connection in silent:
+            connection.close()
+
+        def dropped():
+            with contextlib.suppress(OSError, ConnectionEnded):
+                return gateway.metrics()["sluice_handshakes_dropped_total"] >= 22
+        eventually(dropped, "they are counted")
+
+
+def test_events_owed_by_all_together_are_bounded(servers, redis):
+    """Each stalled client by itself stays within its own bound."""
+    gateway = servers.gateway(redis, "--max-owed-bytes", "64M", "--max-shared-bytes", "1M")
+    stalled = [gateway.stream(FIREHOSE, wire, receive_buffer=4096)
+               for wire in ("ndjson", "sse", "raw-websocket")]
+    neighbour = Collector(gateway.stream(FIREHOSE))
+    text = "x" * 20_000
+    for number in range(1, 701):
+        redis.publish(events.dump(events.post(number, text)))
+        if number % 50 == 0:
+            neighbour.wait_id(number)
+    metrics = gateway.metrics()
+    assert metrics["sluice_event_bytes_exceeded_total"] >= 1
+    assert metrics["sluice_event_bytes"] <= 2 << 20
+    assert metrics['sluice_farewells_total{code="too_slow"}'] == len(stalled)
+
+
+def test_accepting_survives_a_lack_of_descriptors(servers, redis):
+    gateway = servers.gateway(redis)
+    worker, = gateway.workers()
+    with gateway.stream(FIREHOSE) as stream:
+        limit = processes.open_files(worker) + 8
+        resource.prlimit(worker, resource.RLIMIT_NOFILE, (limit, limit))
+        crowd = []
+        for _ in range(60):
+            with contextlib.suppress(OSError):
+                connection = socket.create_connection(("127.0.0.1", gateway.port))
+                connection.sendall(b"GET /")
+                crowd.append(connection)
+        redis.publish(events.dump(events.post(10, "to those inside")))
+        assert stream.next()["id"] == "10"
+        for connection in crowd:
+            connection.close()
+
+        def answers():
+            with contextlib.suppress(OSError, ConnectionEnded):
+                return gateway.get("/healthz").status == 200
+        eventually(answers, "it accepts again")
+        assert gateway.metrics()["sluice_accept_exhausted_total"] >= 1
