@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "tests/support/filter_try.h"
 
 static void test_keyword_matches_by_whole_word_or_by_substring_of_unspaced_script(void **state)
@@ -27,6 +28,22 @@ static void test_keyword_does_not_reach_across_a_url_nor_into_it(void **state)
     assert_false(try_track("a-b", "a http://t.cn/x b"));
     assert_true(try_track("a-b", "a b http://t.cn/x"));
     assert_false(try_track("cn", "http://t.cn/x"));
+}
+
+static void test_keyword_is_found_anywhere_in_a_long_text_of_repeated_words(void **state)
+{
+    struct buffer text = BUFFER_INIT;
+
+    (void)state;
+    for (int i = 0; i < 3000; i++)
+        buffer_append_format(&text, "word%d again ", i % 700);
+    buffer_append_str(&text, "again end");
+    assert_true(try_track("again-end", buffer_str(&text)));
+    assert_true(try_track("word699-again-word0", buffer_str(&text)));
+    assert_false(try_track("word0-again-word2", buffer_str(&text)));
+    assert_true(try_track("word0", buffer_str(&text)));
+    assert_false(try_track("word700", buffer_str(&text)));
+    buffer_done(&text);
 }
 
 static void test_entity_matches_exactly_and_is_part_of_the_text(void **state)
@@ -393,6 +410,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_keyword_matches_by_whole_word_or_by_substring_of_unspaced_script),
         cmocka_unit_test(test_keyword_does_not_reach_across_a_url_nor_into_it),
+        cmocka_unit_test(test_keyword_is_found_anywhere_in_a_long_text_of_repeated_words),
         cmocka_unit_test(test_entity_matches_exactly_and_is_part_of_the_text),
         cmocka_unit_test(test_phrase_matches_when_all_its_terms_do_in_any_order),
         cmocka_unit_test(test_follow_matches_author_answered_and_repeated_but_no_mention_of_an_id),

@@ -7,7 +7,8 @@
 #include <time.h>
 
 #include "base/alloc.h"
-#include "filters/filter_index.h"
+#include "base/buffer.h"
+#include "filters/filter_index_private.h"
 #include "tests/support/filter_try.h"
 #include "tests/support/random_filter.h"
 
@@ -167,6 +168,79 @@ static void test_numbers_are_dense_and_used_again(void **state)
     model_free(model);
 }
 
+static uint64_t candidates_of_match(struct model *model, const struct sl_subject *subject)
+{
+    struct sl_filter_index_stats before, after;
+
+    sl_filter_index_stats(model->index, &before);
+    model_check(model, subject);
+    sl_filter_index_stats(model->index, &after);
+    return after.candidates - before.candidates;
+}
+
+/* Before the first event nothing is known of rarity, and each of these is filed under its longer
+ * word, which is the wrong one. */
+static void test_entries_that_are_looked_at_in_vain_move_to_a_rarer_word(void **state)
+{
+    struct model *model = model_new();
+    struct buffer text = BUFFER_INIT;
+    struct sl_subject subject;
+
+    (void)state;
+    for (int i = 0; i < 50; i++) {
+        char track[64];
+
+        snprintf(track, sizeof(track), "everyday%d rare%d", i, i);
+        model_add_take(model, TRY_FILTER(.track = sl_slice_str(track)));
+        buffer_append_format(&text, "everyday%d ", i);
+    }
+    subject = try_post(buffer_str(&text));
+    assert_int_equal(candidates_of_match(model, &subject), 50);
+    for (int i = 0; i < 100; i++)
+        candidates_of_match(model, &subject);
+    assert_int_equal(candidates_of_match(model, &subject), 0);
+
+    buffer_append_str(&text, "rare7");
+    subject = try_post(buffer_str(&text));
+    assert_int_equal(candidates_of_match(model, &subject), 1);
+    assert_int_equal(sl_match_set_count(model->matches), 1);
+    buffer_done(&text);
+    model_free(model);
+}
+
+static void test_what_shares_nothing_with_an_event_is_not_looked_at(void **state)
+{
+    struct model *model = model_new();
+    struct sl_subject subject = try_post("nothing of this is asked for");
+
+    (void)state;
+    for (int i = 0; i < 300; i++) {
+        char track[64];
+
+        snprintf(track, sizeof(track), "word%d", i);
+        model_add_take(model, TRY_FILTER(.track = sl_slice_str(track)));
+    }
+    assert_int_equal(candidates_of_match(model, &subject), 0);
+    subject = try_post("word7 and word8");
+    assert_int_equal(candidates_of_match(model, &subject), 2);
+    model_free(model);
+}
+
+static void test_matches_are_right_when_their_count_wraps(void **state)
+{
+    struct model *model = model_new();
+    struct sl_subject subject = try_post("cat");
+
+    (void)state;
+    model_add_take(model, TRY_FILTER(.track = SL_SLICE("cat,dog")));
+    model->index->epoch = UINT32_MAX - 2;
+    for (int i = 0; i < 6; i++) {
+        model_check(model, &subject);
+        assert_int_equal(sl_match_set_count(model->matches), 1);
+    }
+    model_free(model);
+}
+
 /* Everything that two runs of the same index must have in common after a failed addition. */
 struct picture {
     struct sl_filter_index_stats stats;
@@ -304,6 +378,9 @@ int main(void)
         cmocka_unit_test(test_index_agrees_with_direct_evaluation_while_filters_come_and_go),
         cmocka_unit_test(test_equal_filters_share_an_entry_and_each_subscription_is_found),
         cmocka_unit_test(test_numbers_are_dense_and_used_again),
+        cmocka_unit_test(test_entries_that_are_looked_at_in_vain_move_to_a_rarer_word),
+        cmocka_unit_test(test_what_shares_nothing_with_an_event_is_not_looked_at),
+        cmocka_unit_test(test_matches_are_right_when_their_count_wraps),
         cmocka_unit_test(test_addition_without_memory_leaves_the_index_as_it_was),
         cmocka_unit_test(test_match_without_memory_says_so_and_finds_all_the_next_time),
         cmocka_unit_test(test_constructors_without_memory_give_nothing_and_leak_nothing),
