@@ -5,7 +5,8 @@
  * &subject); sl_filter_index_match(index, &subject, words, matches);
  *
  * The cost of a match follows the text and the number of matches, not the number of filters.
- * Adding and removing happen in place, between any two events. Equal filters share one entry.
+ * Adding and removing happen in place, between any two events, and cost as much as the filter has
+ * keys; no addition waits for a table to be rehashed. Equal filters share one entry.
  * An index belongs to one thread, keeps a reference to each filter, and never calls back out. */
 #pragma once
 
