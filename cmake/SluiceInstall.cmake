@@ -48,6 +48,7 @@ sluice_public_headers(
     src/follows.h
     src/id.h
     src/keys.h
+    src/log.h
     src/login.h
     src/meta.h
     src/posts.h

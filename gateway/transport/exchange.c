@@ -121,6 +121,18 @@ static int refuse(struct connection *connection, const struct http_request *http
 
 /* --- streams --- */
 
+static int check_readiness(const struct server *server, struct http_refusal *refusal)
+{
+    if (server->is_ready)
+        return 0;
+    if (server->is_draining)
+        http_refuse(refusal, 503, "draining", NULL, "this server is shutting down");
+    else
+        http_refuse(refusal, 503, "redis_away", NULL, "the source of events is not reachable now");
+    refusal->retry_after_s = RETRY_AFTER_S;
+    return -EPROTO;
+}
+
 /* The peer's address without the port; empty on a unix socket. */
 static struct sl_slice peer_address(const struct connection *connection, char room[static 16])
 {
@@ -175,15 +187,8 @@ static int check_admission(struct connection *connection, struct http_refusal *r
     struct server *server = connection->server;
     enum admission_verdict verdict;
 
-    if (server->is_draining || !server->is_ready) {
-        if (server->is_draining)
-            http_refuse(refusal, 503, "draining", NULL, "this server is shutting down");
-        else
-            http_refuse(refusal, 503, "redis_away", NULL,
-                        "the source of events is not reachable now");
-        refusal->retry_after_s = RETRY_AFTER_S;
+    if (check_readiness(server, refusal) < 0)
         return -EPROTO;
-    }
     verdict = ask_admission(connection);
     if (verdict == ADMISSION_GRANTED) {
         connection->is_admitted = true;
@@ -277,12 +282,11 @@ static int answer_health(struct connection *connection, const struct http_reques
 
 static int answer_readiness(struct connection *connection, const struct http_request *http)
 {
-    const struct server *server = connection->server;
+    struct http_refusal refusal;
 
-    if (server->is_ready)
+    if (check_readiness(connection->server, &refusal) == 0)
         return answer_text(connection, http, 200, "ready\n");
-    return answer_text(connection, http, 503,
-                       server->is_draining ? "draining\n" : "not subscribed to Redis\n");
+    return refuse(connection, http, &refusal);
 }
 
 static int answer_metrics(struct connection *connection, const struct http_request *http)

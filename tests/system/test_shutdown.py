@@ -28,6 +28,7 @@ def test_clients_are_told_and_the_exit_is_clean(servers, redis, how):
         assert last["reason"] and last["retry_ms"] >= 0
         if wire == "sse":
             assert (last.sse_event, last.sse_id) == ("disconnect", None)
+        eventually(lambda: reader.ended, "the stream ends")
         reader.close()
         assert reader.error is None, reader.error  # the chunked body ended as it should
         if "websocket" in wire:
