@@ -98,6 +98,69 @@ def test_lost_subscription_is_repaired_from_the_log(servers, cli_for):
     assert gateway.metrics()["sluice_redis_subscriptions_total"] >= 2
 
 
+@pytest.mark.parametrize("wire", ["ndjson", "delimited", "sse", "websocket"])
+def test_what_the_log_has_lost_is_told_as_a_gap(servers, cli_for, wire):
+    """Cut off, and what was published meanwhile partly trimmed, in one transaction."""
+    redis = servers.redis()
+    cli = cli_for(redis)
+    cli.run("user", "add", "ada")
+    gateway = servers.gateway(redis)
+    log = "sluice:{0}:log"
+    with gateway.stream(FIREHOSE, wire) as stream:
+        first = cli.ids("post", "--user", "ada", "before")[0]
+        assert stream.next()["id"] == first
+        lost, kept = int(first) + 1, int(first) + 2
+        with redis.client.pipeline() as transaction:
+            transaction.execute_command("CLIENT", "KILL", "TYPE", "pubsub")
+            for number, previous in ((lost, first), (kept, lost)):
+                event = events.dump(events.post(number, "meanwhile"))
+                transaction.xadd(log, {"p": str(previous), "e": event}, id=f"{number}-0")
+            transaction.xtrim(log, minid=str(kept), approximate=False)
+            transaction.execute()
+        gap = stream.next()
+        assert gap.json == {"type": "gap", "from": first, "to": str(lost), "reason": "retention"}
+        assert gap.sse_id is None
+        assert stream.next()["id"] == str(kept)
+        last = cli.ids("post", "--user", "ada", "after")[0]
+        assert stream.next()["id"] == last
+    numbers = gateway.metrics()
+    assert numbers['sluice_gaps_told_total{reason="retention"}'] == 1
+    assert numbers["sluice_events_repaired_total"] == 1
+
+
+def test_last_event_lost_is_found_in_the_log(servers, cli_for):
+    """Nothing later tells of it: the log alone does."""
+    redis = servers.redis()
+    cli = cli_for(redis)
+    cli.run("user", "add", "ada")
+    gateway = servers.gateway(redis)
+    with gateway.stream(FIREHOSE) as stream:
+        first = cli.ids("post", "--user", "ada", "heard")[0]
+        assert stream.next()["id"] == first
+        event = events.dump(events.post(int(first) + 1, "unheard"))
+        redis.client.xadd("sluice:{0}:log", {"p": first, "e": event}, id=f"{int(first) + 1}-0")
+        assert stream.next()["id"] == str(int(first) + 1)
+
+
+def test_redis_that_stops_for_a_while_costs_no_event(servers, cli_for):
+    redis = servers.redis()
+    cli = cli_for(redis)
+    gateway = servers.gateway(redis)
+    stream = Collector(gateway.stream(FIREHOSE))
+    load = cli.start("replay", write_posts(servers.folder, 500), "--rate", "500")
+    stream.wait(lambda ms: len(ms) > 50, "the load flows")
+    redis.process.send_signal(signal.SIGSTOP)
+    gateway.wait_status("/readyz", 503)
+    redis.process.send_signal(signal.SIGCONT)
+    load.process.wait(60)
+    gateway.wait_status("/readyz", 200)
+    log = [json.loads(fields["e"]) for _, fields in redis.client.xrange("sluice:{0}:log")]
+    wanted = [e["id"] for e in log if e["type"] == "post"]
+    stream.wait_id(wanted[-1])
+    assert [m["id"] for m in stream.events()] == wanted
+    assert not [m for m in stream.messages if m.is_control]
+
+
 def test_events_seen_twice_are_delivered_once(servers, cli_for):
     redis = servers.redis()
     cli = cli_for(redis)

@@ -237,6 +237,8 @@ static void test_what_the_log_has_lost_is_told_where_it_was(void **state)
     take(30, 29);
     page_of(20, 29, false, 0, NULL, 0);
     expect_told("retention(20,29] 30 ");
+    take(29, 28); /* told already */
+    expect_told("");
     expect_wants_nothing();
 }
 
@@ -314,7 +316,9 @@ static void test_page_that_comes_late_repeats_nothing(void **state)
     take(11, 10);
     take(12, 11);
     page_of(10, SL_ID_MAX, false, 10, IDS(11, 12));
-    expect_told("11 12 ");
+    page_of(10, SL_ID_MAX, false, 10, IDS(11));
+    take(13, 12);
+    expect_told("11 12 13 ");
     assert_int_equal(metric_get(metrics, METRIC_EVENT_GAPS), 0);
 }
 
@@ -356,6 +360,20 @@ static void test_more_than_may_be_held_is_read_from_the_log(void **state)
     page_of(11, 16, false, 11, IDS(12, 13, 14, 15, 16));
     expect_told("11 12 13 14 15 16 17 ");
     expect_wants_nothing();
+}
+
+static void test_duplicate_that_does_not_fit_drops_nothing_for_good(void **state)
+{
+    char json[1000];
+
+    (void)state;
+    memset(json, 'x', sizeof(json) - 1);
+    json[sizeof(json) - 1] = '\0';
+    take(12, 11);
+    for (uint64_t id = 13; id < 16; id++)
+        take_json(id, id - 1, json);
+    take_json(13, 12, json);
+    expect_wants(10, 15);
 }
 
 static void test_event_too_big_to_be_held_is_read_from_the_log(void **state)
@@ -433,7 +451,7 @@ static void test_what_was_missed_below_the_last_id_is_found(void **state)
     take(21, 20); /* 20 and 21 are lost; 12 and 13 come in their place, unheard */
     assert_true(take(14, 13));
     expect_wants(10, 13);
-    page_of(21, SL_ID_MAX, false, 0, NULL, 0); /* was under way; begins too late */
+    page_of(21, SL_ID_MAX, false, 14, IDS(30)); /* was under way; begins too late */
     expect_wants(10, 13);
     page_of(10, 13, false, 10, IDS(11, 12, 13));
     expect_told("11 20 21 rewound(11,21] 12 13 14 ");
@@ -455,6 +473,26 @@ static void test_rewound_log_shows_when_hearing_begins_again(void **state)
     page_of(10, 12, false, 10, IDS(11, 12));
     expect_told("11 20 rewound(11,20] 12 ");
     expect_wants_nothing();
+}
+
+static void test_rewound_log_that_was_trimmed_up_to_what_passed_has_no_gap(void **state)
+{
+    (void)state;
+    take(11, 10);
+    take(12, 11);
+    take(20, 12);
+    take(15, 14);
+    page_of(10, 14, false, 12, IDS(13, 14));
+    expect_told("11 12 20 rewound(12,20] 13 14 15 ");
+}
+
+static void test_new_id_among_those_read_from_the_log_rewinds(void **state)
+{
+    (void)state;
+    page_of(10, SL_ID_MAX, false, 10, IDS(11, 15));
+    take(16, 15);
+    take(13, 11);
+    expect_told("11 15 16 rewound(11,16] 13 ");
 }
 
 static void test_rewound_log_that_is_gone_is_told(void **state)
@@ -606,6 +644,7 @@ int main(void)
         test(test_page_that_comes_late_repeats_nothing),
         test(test_reading_may_run_far_ahead_of_the_channel),
         test(test_more_than_may_be_held_is_read_from_the_log),
+        test(test_duplicate_that_does_not_fit_drops_nothing_for_good),
         test(test_event_too_big_to_be_held_is_read_from_the_log),
         test(test_without_memory_nothing_is_lost_or_late),
         test(test_id_below_the_last_one_that_is_new_rewinds),
@@ -613,6 +652,8 @@ int main(void)
         test(test_lost_tail_shows_in_the_log_too),
         test(test_what_was_missed_below_the_last_id_is_found),
         test(test_rewound_log_shows_when_hearing_begins_again),
+        test(test_rewound_log_that_was_trimmed_up_to_what_passed_has_no_gap),
+        test(test_new_id_among_those_read_from_the_log_rewinds),
         test(test_rewound_log_that_is_gone_is_told),
         test(test_ids_are_remembered_for_a_while),
         test(test_any_history_arrives_in_order_and_whole),
