@@ -9,8 +9,10 @@
 #include "base/log.h"
 #include "gateway/delivery/deliver.h"
 #include "gateway/delivery/outbox.h"
+#include "gateway/intake/gap.h"
 #include "gateway/transport/frame.h"
 #include "gateway/transport/server_private.h"
+#include "src/id.h"
 
 enum {
     LEAVING_MS = 5000,        /* to read the farewell */
@@ -152,6 +154,35 @@ static int join_delivery(struct connection *connection)
     return -EINVAL;
 }
 
+static void say_frame(struct connection *connection, struct buffer *frame);
+
+/* This server does not read back yet: what happened after the client's cursor is a gap, and the
+ * client hears so before anything else. */
+static void say_gap_since(struct connection *connection)
+{
+    const struct stream_request *request = &connection->request;
+    uint64_t to = sl_id_first_at(clock_wall_ms()), from = 0;
+    struct buffer frame = BUFFER_INIT;
+    char json[128];
+    int length;
+
+    if (request->since == SINCE_NOW)
+        return;
+    if (request->since == SINCE_ID)
+        from = request->since_value;
+    else if (request->since == SINCE_TIME)
+        from = sl_id_first_at(request->since_value);
+    if (from >= to)
+        return;
+    length = snprintf(json, sizeof(json),
+                      "{\"type\":\"gap\",\"from\":\"%" PRIu64 "\",\"to\":\"%" PRIu64
+                      "\",\"reason\":\"%s\"}",
+                      from, to, gap_reason_name(GAP_RETENTION));
+    frame_append_message(&frame, connection->client.wire, "gap", sl_slice(json, (size_t)length));
+    say_frame(connection, &frame);
+    buffer_done(&frame);
+}
+
 int connection_start_stream(struct connection *connection, enum connection_stage stage,
                             const struct transport *transport)
 {
@@ -167,6 +198,7 @@ int connection_start_stream(struct connection *connection, enum connection_stage
     metric_add(connection->server->settings.metrics, METRIC_STREAMS_OPENED, 1);
     if (join_delivery(connection) < 0)
         return -ENOMEM;
+    say_gap_since(connection);
     connection_arm(connection);
     return 0;
 }
