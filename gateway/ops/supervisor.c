@@ -528,10 +528,7 @@ int supervisor_run(const struct supervisor_settings *settings, struct failure *r
         failure_set(reterr, r, "%s", supervisor.failure.text);
 out:
     close_fd(&supervisor.ready_fd);
-    if (supervisor.signal_fd >= 0) {
-        close_fd(&supervisor.signal_fd);
-        sigprocmask(SIG_SETMASK, &supervisor.outer_mask, NULL);
-    }
+    close_fd(&supervisor.signal_fd); /* the signals stay blocked: one more must not cut the end off */
     mem_free(supervisor.polled);
     mem_free(supervisor.workers);
     return r;

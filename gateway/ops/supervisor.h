@@ -26,6 +26,7 @@ struct supervisor_settings {
     int (*worker_main)(const struct gateway_parts *parts); /* gateway_run(), but for tests */
 };
 
-/* Runs until told to stop. 0: everybody left in order; a negative errno: a worker could not start,
+/* Runs until told to stop; SIGTERM, SIGINT and SIGHUP are blocked from then on, for what is left of
+ * the process is its end. 0: everybody left in order; a negative errno: a worker could not start,
  * or had to be killed, or the private Redis does not start: *reterr says which. */
 int supervisor_run(const struct supervisor_settings *settings, struct failure *reterr);
