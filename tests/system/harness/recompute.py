@@ -4,6 +4,7 @@ Only what a simple filter needs: track (keywords, hashtags, mentions, cashtags),
 language, types, percent and partition. Python's Unicode tables may be a version behind the
 server's; the tests' data holds nothing that the two see differently."""
 
+import functools
 import re
 import unicodedata
 
@@ -113,13 +114,21 @@ class Words:
             return rest in self.mentions
         elif sign == "$" and re.fullmatch("[a-z]{1,6}", rest):
             return rest in self.cashtags
-        wanted = Words(term, with_urls=False).tokens
+        wanted = tokens_of(term)
         for at in range(len(self.tokens) - len(wanted) + 1):
             here = self.tokens[at:at + len(wanted)]
             if all(have[0] == want[0] and (i == 0 or want[1] == 1 or have[1] == 0)
                    for i, (have, want) in enumerate(zip(here, wanted))):
                 return True
         return False
+
+
+@functools.lru_cache(maxsize=8192)
+def tokens_of(term):
+    return Words(term, with_urls=False).tokens
+
+
+words_of = functools.lru_cache(maxsize=8192)(Words)  # many filters ask about the same text
 
 
 def hash_of_id(number):
@@ -192,7 +201,7 @@ class Filter:
         return self.everything or self._selected(post)
 
     def _selected(self, post):
-        words = Words(post["text"])
+        words = words_of(post["text"])
         if any(all(words.has_term(term) for term in phrase) for phrase in self.phrases):
             return True
         people = {post["user"]["id"]}

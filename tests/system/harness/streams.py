@@ -269,6 +269,15 @@ class Collector:
                 self._changed.wait(deadline.left())
         return self.messages
 
+    def wait_end(self, seconds=None):
+        """Waits until the server has ended the stream, properly; returns all messages."""
+        deadline = Deadline(seconds, "the end of the stream")
+        with self._changed:
+            while not self.ended:
+                self._changed.wait(deadline.left())
+        assert self.error is None, repr(self.error)
+        return self.messages
+
     def wait_id(self, event_id, seconds=None):
         """Waits for the message with this id; returns all messages up to now."""
         return self.wait(lambda ms: ms and any(m.json.get("id") == str(event_id)

@@ -165,7 +165,14 @@ class RawWebSocket(Stream):
             else:
                 self.close_code = struct.unpack(">H", payload[:2])[0] if payload else 1005
                 self.close_reason = payload[2:].decode()
+                self._answer_close(payload)
                 return None
+
+    def _answer_close(self, payload):
+        try:
+            self.send_frame(CLOSE, payload[:2])
+        except ConnectionError:
+            pass  # the server did not wait for it
 
     def closed(self, seconds=None):
         self.connection.wait_closed(seconds)
