@@ -46,6 +46,7 @@ class Gateway:
             self.secret_file.write_text(secret + "\n")
         self.process = None
         self.ready_fd = None
+        self.is_told = False
         self.port = int(listen.rsplit(":", 1)[1])
         self.first_workers = []
         self.stderr = self.folder / "stderr"
@@ -110,15 +111,21 @@ class Gateway:
             assert self.workers() == self.first_workers, \
                 f"a worker was replaced:\n{self.log()[-4000:]}"
 
-    def stop(self, how=signal.SIGTERM, expect=0):
+    def begin_stop(self, how=signal.SIGTERM):
+        """Tells it to end; stop() then only waits for it. A second signal would cut it short."""
+        self.process.send_signal(how)
+        self.is_told = True
+
+    def stop(self, expect=0):
         """Ends it and checks how it ended."""
         if not self.process:
             return
+        if not self.is_told:
+            self.begin_stop()
         process, self.process = self.process, None
         if self.ready_fd is not None:
             os.close(self.ready_fd)
             self.ready_fd = None
-        process.send_signal(how)
         try:
             status = process.wait(Deadline(30).seconds)
         except subprocess.TimeoutExpired:
