@@ -280,13 +280,24 @@ static int answer_health(struct connection *connection, const struct http_reques
     return answer_text(connection, http, 200, "ok\n");
 }
 
+/* For all workers: a load balancer that is told yes may meet any of them. */
+static bool all_workers_hear(const struct metrics_board *board)
+{
+    return metrics_sum(board, METRIC_SUBSCRIBED) >= metrics_sum(board, METRIC_WORKER_UP);
+}
+
 static int answer_readiness(struct connection *connection, const struct http_request *http)
 {
     struct http_refusal refusal;
 
-    if (check_readiness(connection->server, &refusal) == 0)
-        return answer_text(connection, http, 200, "ready\n");
-    return refuse(connection, http, &refusal);
+    if (check_readiness(connection->server, &refusal) < 0)
+        return refuse(connection, http, &refusal);
+    if (!all_workers_hear(connection->server->settings.board)) {
+        http_refuse(&refusal, 503, "redis_away", NULL, "a worker does not hear Redis now");
+        refusal.retry_after_s = RETRY_AFTER_S;
+        return refuse(connection, http, &refusal);
+    }
+    return answer_text(connection, http, 200, "ready\n");
 }
 
 static int answer_metrics(struct connection *connection, const struct http_request *http)

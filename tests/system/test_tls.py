@@ -10,7 +10,7 @@ import pytest
 
 from harness import events
 from harness.streams import Collector, HttpStream
-from harness.websocket import WebSocket
+from harness.websocket import PING, RawWebSocket, WebSocket
 
 FIREHOSE = "/v1/stream/firehose"
 
@@ -59,6 +59,23 @@ def test_slow_reader_over_tls(tls, redis, publish):
         publish(events.post(number, "x" * 3000))
     neighbour.wait_id(200)
     assert [m["id"] for m in stream.until(200)] == [str(n) for n in range(1, 201)]
+
+
+def test_pings_during_partial_writes_over_tls(tls, publish):
+    gateway, context = tls
+    websocket = RawWebSocket(gateway.port, FIREHOSE, headers=gateway.bearer(), receive_buffer=4096,
+                             tls=context)
+    neighbour = Collector(HttpStream(gateway.port, FIREHOSE, "ndjson", headers=gateway.bearer(),
+                                     tls=context))
+    for number in range(1, 101):
+        publish(events.post(number, "z" * 8000))
+        websocket.send_frame(PING, b"p%d" % number)
+        if number % 10 == 0:
+            neighbour.wait_id(number)
+    assert [m["id"] for m in websocket.until(100)] == [str(n) for n in range(1, 101)]
+    publish(events.post(101, "the end"))
+    websocket.until(101)
+    assert websocket.pongs and websocket.pongs == sorted(websocket.pongs, key=lambda p: int(p[1:]))
 
 
 def test_health_over_tls(tls):

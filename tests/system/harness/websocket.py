@@ -77,14 +77,14 @@ class WebSocket(Stream):
         _Loop.run(self.socket.close(), Deadline().seconds)
 
 
-def upgrade(port, target, headers=None, receive_buffer=None):
+def upgrade(port, target, headers=None, receive_buffer=None, tls=None):
     """Asks for a WebSocket by hand: (connection, response). 101 leaves the connection open, any
     other answer is read to its end."""
     key = base64.b64encode(os.urandom(16)).decode()
     sent = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Key": key,
             "Sec-WebSocket-Version": "13"}
     sent.update(headers or {})
-    connection = HttpConnection(port, receive_buffer)
+    connection = HttpConnection(port, receive_buffer, tls)
     connection.send(form_bytes("GET", target, sent))
     response = connection.read_head()
     if response.status == 101:
@@ -115,10 +115,10 @@ def frame(opcode, payload=b"", final=True, masked=True, reserved=0, length=None)
 
 
 class RawWebSocket(Stream):
-    """A WebSocket on a plain socket. Checks every frame that the server sends."""
+    """A WebSocket made by hand. Checks every frame that the server sends."""
 
-    def __init__(self, port, target, headers=None, receive_buffer=None):
-        self.connection, self.response = upgrade(port, target, headers, receive_buffer)
+    def __init__(self, port, target, headers=None, receive_buffer=None, tls=None):
+        self.connection, self.response = upgrade(port, target, headers, receive_buffer, tls)
         if self.response.status != 101:
             raise Refused(self.response)
         self.close_code = self.close_reason = None
