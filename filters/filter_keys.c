@@ -23,6 +23,7 @@ struct chooser {
     struct buffer *keys;
 };
 
+/* One time seen outweighs any number of filters, and one filter any length. */
 enum { SEEN = 1 << 20, FILED = 1 << 8, FILED_MAX = SEEN / FILED - 1, SIZE_MAX_TIE = FILED - 1 };
 
 static uint64_t cost_of(const struct chooser *chooser, uint64_t key, const struct sl_postings *in,
