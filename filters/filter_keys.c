@@ -20,6 +20,7 @@ struct chooser {
     const struct sl_index_keys *index;
     const struct sl_filter_view *view;
     uint32_t condition; /* the alternative at hand */
+    bool compares;      /* within ALL: costs matter */
     struct buffer *keys;
 };
 
@@ -47,7 +48,7 @@ static void push(struct chooser *chooser, uint64_t key, bool is_cell)
 static uint64_t add_key(struct chooser *chooser, uint64_t key, size_t size)
 {
     push(chooser, key, false);
-    return cost_of(chooser, key, &chooser->index->postings, size);
+    return chooser->compares ? cost_of(chooser, key, &chooser->index->postings, size) : 0;
 }
 
 static bool takes_posts(const struct chooser *chooser)
@@ -152,7 +153,8 @@ static uint64_t add_cells(struct chooser *chooser, struct sl_box box)
 
     for (size_t i = 0; i < count; i++) {
         push(chooser, cells[i], true);
-        cost += cost_of(chooser, sl_box_grid_key(grid, cells[i]), &grid->cells, 0);
+        if (chooser->compares)
+            cost += cost_of(chooser, sl_box_grid_key(grid, cells[i]), &grid->cells, 0);
     }
     return cost;
 }
@@ -245,6 +247,7 @@ static uint64_t add_rarest(struct chooser *chooser, struct sl_slice rest)
     uint64_t cost, best_cost = NO_KEY;
     struct sl_condition part;
 
+    chooser->compares = true;
     while (sl_condition_next(&rest, &part)) {
         cost = add_condition(chooser, &part);
         if (keys->failed)
@@ -317,6 +320,7 @@ static void choose(struct chooser *chooser, const struct sl_condition *alternati
     uint64_t cost;
 
     chooser->condition = (uint32_t)(alternative->whole.data - chooser->view->condition.data);
+    chooser->compares = false;
     cost = add_condition(chooser, alternative);
     assert(cost != NO_KEY); /* a rule without an anchor is refused */
     (void)cost;
