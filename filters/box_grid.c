@@ -109,7 +109,7 @@ static int mark(struct sl_box_grid *grid, struct cell cell)
 {
     for (; cell.level < TOP; cell = parent_of(cell)) {
         uint64_t key = key_of(grid, parent_of(cell));
-        struct sl_key_slot *slot = sl_key_table_find_likely(&grid->branches, key);
+        struct sl_key_slot *slot = sl_key_table_find(&grid->branches, key);
         int r;
 
         if (slot) {
@@ -129,10 +129,10 @@ static void unmark(struct sl_box_grid *grid, struct cell cell)
     for (; cell.level < TOP; cell = parent_of(cell)) {
         struct sl_key_slot *slot;
 
-        if (sl_key_table_find_likely(&grid->cells.table, key_of(grid, cell)) ||
+        if (sl_key_table_find(&grid->cells.table, key_of(grid, cell)) ||
             sl_key_table_find(&grid->branches, key_of(grid, cell)))
             return;
-        slot = sl_key_table_find_likely(&grid->branches, key_of(grid, parent_of(cell)));
+        slot = sl_key_table_find(&grid->branches, key_of(grid, parent_of(cell)));
         if (!slot)
             return;
         slot->value &= ~bit_of(cell);

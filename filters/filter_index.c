@@ -105,29 +105,8 @@ static void remove_posting(struct sl_filter_index *index, const struct sl_entry_
         keys_of(sl_entry_at(index, moved.entry))[moved.ordinal].position = key->position;
 }
 
-static void prefetch_slot(const struct sl_key_table *table, uint64_t key)
-{
-    sl_key_door_prefetch(sl_key_table_door(table, key), key);
-}
-
-/* The slots of several keys are far apart: has them fetched all at once. */
-static void prefetch_postings(const struct sl_filter_index *index, struct sl_entry *entry,
-                              uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        const struct sl_entry_key *key = &keys_of(entry)[i];
-
-        if (key->is_cell)
-            prefetch_slot(&index->keys.grid.cells.table,
-                          sl_box_grid_key(&index->keys.grid, (uint32_t)key->key));
-        else
-            prefetch_slot(&index->keys.postings.table, key->key);
-    }
-}
-
 static void remove_postings(struct sl_filter_index *index, struct sl_entry *entry, uint32_t count)
 {
-    prefetch_postings(index, entry, count);
     while (count-- > 0)
         remove_posting(index, &keys_of(entry)[count]);
 }
@@ -135,7 +114,6 @@ static void remove_postings(struct sl_filter_index *index, struct sl_entry *entr
 /* Files the entry under its keys. 0; -ENOMEM: under none. */
 static int add_postings(struct sl_filter_index *index, struct sl_entry *entry, uint32_t number)
 {
-    prefetch_postings(index, entry, entry->key_count);
     for (uint32_t i = 0; i < entry->key_count; i++) {
         int r = add_posting(index, &keys_of(entry)[i], (struct sl_posting){number, i});
 
@@ -179,7 +157,7 @@ static int add_identity(struct sl_filter_index *index, uint64_t identity, uint32
 
 static void remove_identity(struct sl_filter_index *index, uint64_t identity, uint32_t number)
 {
-    struct sl_key_slot *slot = sl_key_table_find_likely(&index->identities, identity);
+    struct sl_key_slot *slot = sl_key_table_find(&index->identities, identity);
 
     if (slot && slot->value == (uint64_t)number + 1)
         sl_key_table_remove(&index->identities, slot);

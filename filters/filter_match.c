@@ -127,7 +127,7 @@ static int pass_blooms(struct sl_filter_index *index, const struct sl_key_table 
 
         if (__builtin_expect(!sl_key_door_may_have(hit.door, hit.key), 1))
             continue;
-        sl_key_door_prefetch(hit.door, hit.key);
+        __builtin_prefetch(&hit.door->segment->slots[hit.key % SL_SEGMENT_SLOTS]);
         hits[kept++] = hit;
     }
     index->found.size = kept * sizeof(*hits);

@@ -83,11 +83,6 @@ struct sl_key_slot *sl_key_table_find(const struct sl_key_table *table, uint64_t
     return sl_key_door_may_have(door, key) ? sl_key_door_find(door, key) : NULL;
 }
 
-struct sl_key_slot *sl_key_table_find_likely(const struct sl_key_table *table, uint64_t key)
-{
-    return sl_key_door_find(sl_key_table_door(table, key), key);
-}
-
 static int double_directory(struct sl_key_table *table)
 {
     size_t count = (size_t)1 << table->depth;

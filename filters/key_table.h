@@ -54,8 +54,6 @@ void sl_key_table_done(struct sl_key_table *table);
 
 /* The slot of `key`; NULL: not there. Good until the next add or remove. */
 struct sl_key_slot *sl_key_table_find(const struct sl_key_table *table, uint64_t key);
-/* The same for a key that most likely is there: without a look at the Bloom filter first. */
-struct sl_key_slot *sl_key_table_find_likely(const struct sl_key_table *table, uint64_t key);
 /* Files `value`, which is not 0, under `key`, which is not there yet. 0; -ENOMEM: unchanged. */
 int sl_key_table_add(struct sl_key_table *table, uint64_t key, uint64_t value);
 /* `slot` came from sl_key_table_find(). */
@@ -82,11 +80,6 @@ static inline uint64_t sl_key_bloom_bits(uint64_t key)
 static inline const uint64_t *sl_key_door_bloom_word(const struct sl_key_door *door, uint64_t key)
 {
     return &door->bloom[(key >> 8) % SL_SEGMENT_BLOOM_WORDS];
-}
-
-static inline void sl_key_door_prefetch(const struct sl_key_door *door, uint64_t key)
-{
-    __builtin_prefetch(&door->segment->slots[key % SL_SEGMENT_SLOTS]);
 }
 
 static inline bool sl_key_door_may_have(const struct sl_key_door *door, uint64_t key)

@@ -95,7 +95,7 @@ int sl_postings_add(struct sl_postings *postings, uint64_t key, struct sl_postin
 bool sl_postings_remove(struct sl_postings *postings, uint64_t key, uint32_t position,
                         struct sl_posting *ret_moved)
 {
-    struct sl_key_slot *slot = sl_key_table_find_likely(&postings->table, key);
+    struct sl_key_slot *slot = sl_key_table_find(&postings->table, key);
     struct sl_posting_list *list;
     bool moved;
 
