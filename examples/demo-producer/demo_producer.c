@@ -36,6 +36,10 @@ struct recent_post {
     struct person *author;
 };
 
+struct recent_follow {
+    struct person *user, *target;
+};
+
 struct site {
     struct sl_redis_link *link;
     struct sl_meta meta;
@@ -48,6 +52,8 @@ struct site {
     size_t posts_count, posts_used;
     struct recent_post recent[RECENT]; /* a ring */
     size_t recent_count;
+    struct recent_follow follows[RECENT]; /* another */
+    size_t follow_count;
 };
 
 static volatile sig_atomic_t stopped;
@@ -214,26 +220,48 @@ static int take_back(struct site *site, struct failure *failure)
     return r == -ENOENT ? 0 : r; /* gone already: a former answer was lost */
 }
 
-static int follow_or_not(struct site *site, bool follows, struct failure *failure)
+/* `user` follows `target`, or does not any more. */
+static int relate(struct site *site, const struct recent_follow *pair, bool follows,
+                  struct failure *failure)
 {
-    struct person *person = &site->people[(size_t)random() % site->people_count];
-    struct person *other = &site->people[(size_t)random() % site->people_count];
+    const struct person *other = pair->target;
     struct sl_user target = {other->id, sl_slice_str(other->login), sl_slice_str(other->name)};
-    struct sl_user_ref by = sl_user_by_id(person->id);
+    struct sl_user_ref user = sl_user_by_id(pair->user->id);
     struct sl_written written;
     struct sl_slice request;
     char room[64];
     int r;
 
-    if (person == other)
-        return 0;
     request = request_id(site, room, sizeof(room));
-    r = follows ? sl_follow_call(&site->call, &site->meta, request, &by, &target, failure)
-                : sl_unfollow_call(&site->call, &site->meta, request, &by, &target, failure);
+    r = follows ? sl_follow_call(&site->call, &site->meta, request, &user, &target, failure)
+                : sl_unfollow_call(&site->call, &site->meta, request, &user, &target, failure);
     r = write_it(site, r, &written, failure);
     if (r == 0 && written.id > 0) /* 0: it was so already */
-        printf("%s %s %s\n", person->login, follows ? "follows" : "unfollows", other->login);
+        printf("%s %s %s\n", pair->user->login, follows ? "follows" : "unfollows", other->login);
     return r;
+}
+
+static int follow_somebody(struct site *site, struct failure *failure)
+{
+    struct recent_follow pair = {&site->people[(size_t)random() % site->people_count],
+                                 &site->people[(size_t)random() % site->people_count]};
+
+    if (pair.user == pair.target)
+        return 0;
+    site->follows[site->follow_count++ % RECENT] = pair;
+    return relate(site, &pair, true, failure);
+}
+
+/* Somebody has heard enough. */
+static int unfollow_somebody(struct site *site, struct failure *failure)
+{
+    struct recent_follow *pair;
+
+    if (site->follow_count == 0)
+        return 0;
+    pair = &site->follows[(size_t)random() %
+                          (site->follow_count < RECENT ? site->follow_count : RECENT)];
+    return relate(site, pair, false, failure);
 }
 
 static int do_something(struct site *site, struct failure *failure)
@@ -244,7 +272,9 @@ static int do_something(struct site *site, struct failure *failure)
         return say_something(site, failure);
     if (dice < 89)
         return take_back(site, failure);
-    return follow_or_not(site, dice < 96, failure);
+    if (dice < 96)
+        return follow_somebody(site, failure);
+    return unfollow_somebody(site, failure);
 }
 
 /* Reads the file into site->people and site->posts. */
