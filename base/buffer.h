@@ -33,7 +33,8 @@ void buffer_append_str(struct buffer *buffer, const char *text);
 void buffer_append_char(struct buffer *buffer, char c);
 void buffer_append_format(struct buffer *buffer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-void buffer_append_vformat(struct buffer *buffer, const char *format, va_list args);
+void buffer_append_vformat(struct buffer *buffer, const char *format, va_list args)
+    __attribute__((format(printf, 2, 0)));
 /* As a JSON string with its quotes: minimal escapes; `text` is valid UTF-8. */
 void buffer_append_json_string(struct buffer *buffer, struct sl_slice text);
 /* Drops the first `size` bytes. */

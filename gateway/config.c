@@ -223,7 +223,7 @@ static int parse_number(enum kind kind, struct sl_slice value, uint64_t *ret_num
 static int set_number(struct config *config, const struct row *row, struct sl_slice value,
                       struct failure *reterr)
 {
-    uint64_t number;
+    uint64_t number = 0;
     int r;
 
     r = parse_number(row->kind, value, &number, reterr);

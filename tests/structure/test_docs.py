@@ -1,0 +1,31 @@
+"""What the pages link to exists, and what they name can be run."""
+
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+PAGES = [SOURCE / page for page in subprocess.run(
+    ["git", "ls-files", "*.md"], cwd=SOURCE, capture_output=True, text=True).stdout.split()] or \
+    sorted(SOURCE.glob("*.md")) + sorted(SOURCE.glob("docs/**/*.md"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(SOURCE)))
+def test_links_lead_somewhere(page):
+    for link in re.findall(r"\]\(([^)#]+)", page.read_text()):
+        if "://" not in link:
+            assert (page.parent / link).exists(), link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(SOURCE)))
+def test_scripts_that_pages_name_can_be_run(page):
+    for script in re.findall(r"(?<![\w/])(scripts/[a-z-]+|bench/[a-z0-9-]+|fuzz/run)(?![\w./-])",
+                             page.read_text()):
+        file = SOURCE / script
+        if file.is_dir() or (script.startswith("bench/") and (SOURCE / f"{script}.c").exists()):
+            continue  # a folder, or a program that is built
+        assert os.access(file, os.R_OK), script
+        assert script == "scripts/packages" or os.access(file, os.X_OK), f"{script} cannot be run"
