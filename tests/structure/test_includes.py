@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-LIBRARIES = ["libwebsockets", "hiredis", "libuv", "jansson", "yajl", "cjose", "icu-uc", "libcurl"]
+LIBRARIES = ["libwebsockets", "hiredis", "libuv", "jansson", "yajl", "icu-uc", "libcurl"]
 MAY_INCLUDE = {
     "base": ["base"],
     "filters": ["base", "filters"],
