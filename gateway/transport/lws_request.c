@@ -66,7 +66,7 @@ static struct span copy_custom(struct lws *wsi, const char *name, struct buffer 
 
 static void append_encoded(struct buffer *room, unsigned char c)
 {
-    if ((c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || strchr("-._~", c))
+    if ((c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || (c && strchr("-._~", c)))
         buffer_append_char(room, (char)c);
     else
         buffer_append_format(room, "%%%02X", c);
