@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPTION_HELP = 1000, OPTION_REDIS, OPTIONS_MAX = 32 };
+enum { OPTION_HELP = 1000, OPTION_REDIS, OPTIONS_MAX = 80 };
 
 /* The command's own options, then those of all commands. */
 static void join_options(const struct option *own, struct option *ret_options)

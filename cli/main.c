@@ -7,6 +7,9 @@
 #include "cli/cli.h"
 
 /* In cli/NAME.c. */
+extern const struct command command_config_get;
+extern const struct command command_config_list;
+extern const struct command command_config_set;
 extern const struct command command_delete;
 extern const struct command command_follow;
 extern const struct command command_init;
@@ -19,8 +22,9 @@ extern const struct command command_user_add;
 
 /* In the order of the help text. */
 static const struct command *const commands[] = {
-    &command_init,     &command_user_add, &command_post, &command_delete, &command_follow,
-    &command_unfollow, &command_replay,   &command_tail, &command_token,
+    &command_init,     &command_config_list, &command_config_get, &command_config_set,
+    &command_user_add, &command_post,        &command_delete,     &command_follow,
+    &command_unfollow, &command_replay,      &command_tail,       &command_token,
 };
 
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };
@@ -29,7 +33,7 @@ static void print_help(void)
 {
     printf("usage: sluice [--redis URL] COMMAND ...\n\n");
     for (size_t i = 0; i < COMMAND_COUNT; i++)
-        printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
+        printf("  %-12s %s\n", commands[i]->name, commands[i]->summary);
     printf("\n"
            "--redis URL   redis://[user:password@]host[:port][/db] or unix:///path; else\n"
            "              SLUICE_REDIS in the environment; else the Redis that a running sluiced\n"

@@ -1,9 +1,19 @@
-# Run by cmake -P: -DOUTPUT=FILE.c -DPRELUDE=FILE.lua -DSCRIPTS=A.lua,B.lua
+# Run by cmake -P: -DOUTPUT=FILE.c -DPRELUDE=FILE.lua -DSETTINGS=FILE.def -DSCRIPTS=A.lua,B.lua
 #
-# Writes a C file that defines `sl_script_A`, ... : the prelude and the script as one text, and the
-# SHA1 by which EVALSHA calls it.
+# Writes a C file that defines `sl_script_A`, ... : the table of settings, the prelude and the script as
+# one text, and the SHA1 by which EVALSHA calls it.
 string(REPLACE "," ";" SCRIPTS "${SCRIPTS}")
 file(READ "${PRELUDE}" prelude)
+file(STRINGS "${SETTINGS}" rows REGEX "^SETTING\\(")
+set(table "")
+foreach(row IN LISTS rows)
+    if(NOT row MATCHES "^SETTING\\(([a-z0-9_]+), \"[a-z0-9-]+\", [A-Z]+, ([0-9]+), ([0-9]+), ([0-9]+),")
+        message(FATAL_ERROR "${SETTINGS}: the scripts cannot read this row: ${row}")
+    endif()
+    string(APPEND table
+        " ${CMAKE_MATCH_1} = {${CMAKE_MATCH_2}, ${CMAKE_MATCH_3}, ${CMAKE_MATCH_4}},")
+endforeach()
+set(prelude "local SETTINGS = {${table} }\n${prelude}")
 set(c "/* Made from src/scripts by cmake/EmbedScripts.cmake. */\n#include \"src/scripts.h\"\n")
 
 foreach(script IN LISTS SCRIPTS)

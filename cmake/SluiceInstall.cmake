@@ -55,6 +55,7 @@ sluice_public_headers(
     src/redis_address.h
     src/redis_link.h
     src/reply.h
+    src/settings.h
     src/users.h
     src/write.h)
 sluice_public_headers(

@@ -1,9 +1,9 @@
-/* src/meta.h - what a database is: its identity, its number of shards, the limits of its log.
+/* src/meta.h - what a database is: its identity, its number of shards.
  *
  * Every shard has the same `meta`; shard 0's is the one that counts. A program that finds a Redis
  * asks shard 0 first (sl_meta_call() with shard 0): that makes a database where there is none, or
  * reads the one that is there. With more than one shard it then does the same for shards 1 to
- * shards - 1 with what shard 0 said, so that a creation which broke off is completed. */
+ * shards - 1 with what shard 0 said, so that a creation which broke off is completed. What may be set in it is in src/settings.h. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,8 +20,6 @@ enum { SL_DATABASE_ID_SIZE = 33 };
 struct sl_meta {
     char database_id[SL_DATABASE_ID_SIZE]; /* 32 hex digits, random */
     uint32_t shards;                       /* 1 .. 64 */
-    uint64_t log_count;                    /* events that a shard's log keeps, about */
-    uint64_t log_age_ms;                   /* and for how long */
     bool is_new;                           /* made by this very call */
 };
 

@@ -1,5 +1,5 @@
 /* src/scripts.h - the Redis scripts, embedded. The sources are src/scripts/NAME.lua, each behind
- * src/scripts/common.lua; cmake/EmbedScripts.cmake makes the definitions. */
+ * src/scripts/common.lua and the table of settings; cmake/EmbedScripts.cmake makes the definitions. */
 #pragma once
 
 #include <stddef.h>
@@ -11,6 +11,7 @@ struct sl_script {
     size_t source_size;
 };
 
+extern const struct sl_script sl_script_configure;
 extern const struct sl_script sl_script_create_user;
 extern const struct sl_script sl_script_delete;
 extern const struct sl_script sl_script_find_user;

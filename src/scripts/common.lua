@@ -8,6 +8,8 @@
 -- each key that it will write is read first, with a command of the key's type, which raises
 -- WRONGTYPE where another type lives. A refusal is an error reply that begins with a code; the
 -- codes are listed in src/reply.c.
+--
+-- In front of this stands SETTINGS, made of src/settings.def: field -> {lowest, highest, default}.
 local call = redis.call
 local floor = math.floor
 
@@ -32,29 +34,47 @@ local function shard_of(id)
     return floor(tonumber(id) / 64) % 64
 end
 
--- Written so that a NaN is no limit either.
-local function read_limit(text)
-    local limit = tonumber(text or '')
-    return limit and limit >= 1 and limit <= ID_MAX and limit or nil
+-- Why this is no shard of a database that the caller may work on; nil: it is one.
+local function check_shard(schema, shards)
+    if not schema then
+        return refuse('NOTINIT', 'this Redis holds no Sluice database yet')
+    end
+    if schema ~= SCHEMA then
+        return refuse('SCHEMA', 'the database has schema ' .. schema .. ', not ' .. SCHEMA)
+    end
+    if shards ~= ARGV[1] then
+        return refuse('SHARDS', 'the database has ' .. tostring(shards) .. ' shards')
+    end
+    return nil
 end
 
--- The shard as its meta describes it, or nil and a refusal.
-local function open_shard()
-    local fields = call('HMGET', KEYS[1], 'schema', 'shards', 'log_count', 'log_age_ms')
-    if not fields[1] then
-        return nil, refuse('NOTINIT', 'this Redis holds no Sluice database yet')
+-- The value of a setting whose field holds `text`, or nil when that is none.
+local function read_setting(name, text)
+    local lowest, highest, fallback = unpack(SETTINGS[name])
+    if not text then
+        return fallback
     end
-    if fields[1] ~= SCHEMA then
-        return nil, refuse('SCHEMA', 'the database has schema ' .. fields[1] .. ', not ' .. SCHEMA)
+    local value = string.find(text, '^%d+$') and tonumber(text)
+    return value and value >= lowest and value <= highest and value or nil
+end
+
+-- The settings of the shard by field: those of the log, and those that are named (all of them in
+-- src/settings.def). Or nil and a refusal.
+local function open_shard(...)
+    local names = {'log_count', 'log_age_ms', ...}
+    local fields = call('HMGET', KEYS[1], 'schema', 'shards', unpack(names))
+    local refusal = check_shard(fields[1], fields[2])
+    if refusal then
+        return nil, refusal
     end
-    if fields[2] ~= ARGV[1] then
-        return nil, refuse('SHARDS', 'the database has ' .. tostring(fields[2]) .. ' shards')
+    local meta = {}
+    for i, name in ipairs(names) do
+        meta[name] = read_setting(name, fields[i + 2])
+        if not meta[name] then
+            return nil, refuse('DAMAGED', 'meta has no usable ' .. name)
+        end
     end
-    local log_count, log_age_ms = read_limit(fields[3]), read_limit(fields[4])
-    if not log_count or not log_age_ms then
-        return nil, refuse('DAMAGED', 'meta has no usable limits of the log')
-    end
-    return {log_count = log_count, log_age_ms = log_age_ms}
+    return meta
 end
 
 -- Request ids: the answer to a write is kept under its request id together with a digest of what
@@ -213,14 +233,21 @@ local function take_id(clock)
     call('SET', prefix .. 'clock', clock.id)
 end
 
+-- Takes from the log what is beyond its limits, in whole nodes of the stream (100 entries at most,
+-- fewer when they are long) and at most 10,000 entries at a time: a limit that has fallen far is
+-- reached over the next events, and no call takes long. Costs nothing while nothing is to be taken.
+local function trim_log(meta, now_ms)
+    local log = prefix .. 'log'
+    local oldest = math.max(0, now_ms - EPOCH_MS - meta.log_age_ms) * 4096
+    call('XTRIM', log, 'MAXLEN', '~', print_id(meta.log_count))
+    call('XTRIM', log, 'MINID', '~', print_id(oldest))
+end
+
 -- Logs and publishes the event that this script is about; `body` are its members behind `at`.
 local function emit(meta, clock, kind, body)
-    local log = prefix .. 'log'
     local json = '{"id":"' .. clock.id .. '","type":"' .. kind .. '","at":"'
         .. rfc3339(clock.ms) .. '",' .. body .. '}'
-    local oldest = math.max(0, clock.now_ms - EPOCH_MS - meta.log_age_ms) * 4096
-    call('XADD', log, 'MAXLEN', '~', print_id(meta.log_count), clock.id .. '-0',
-        'p', clock.previous, 'e', json)
-    call('XTRIM', log, 'MINID', '~', print_id(oldest))
+    call('XADD', prefix .. 'log', clock.id .. '-0', 'p', clock.previous, 'e', json)
+    trim_log(meta, clock.now_ms)
     call('PUBLISH', prefix .. 'live', clock.id .. ' ' .. clock.previous .. ' ' .. json)
 end

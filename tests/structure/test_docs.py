@@ -27,3 +27,9 @@ def test_scripts_that_pages_name_can_be_run(page):
             continue  # a folder, or a program that is built
         assert os.access(file, os.R_OK), script
         assert script == "scripts/packages" or os.access(file, os.X_OK), f"{script} cannot be run"
+
+
+def test_every_setting_is_listed_with_its_default():
+    rows = re.findall(r'^SETTING\((\w+), "([a-z0-9-]+)"', (SOURCE / "src/settings.def").read_text(), re.MULTILINE)
+    listed = re.findall(r"^\| `([a-z0-9-]+)` \| `(\w+)` \|", (SOURCE / "docs/core.md").read_text(), re.MULTILINE)
+    assert rows and [(name, field) for field, name in rows] == listed

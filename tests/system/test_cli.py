@@ -38,6 +38,9 @@ def log_of(redis, shard=0):
     ["post", "--user", "ada", "one", "two"], ["replay", "f", "--rate", "x"],
     ["token", "--secret-file", "/dev/null", "--sub", "1", "--scope", "x", "--ttl", "soon"],
     ["token", "--secret-file", "/dev/null", "--sub", "1", "--scope", "x", "--claim", "x"],
+    ["config"], ["config", "get"], ["config", "get", "nothing"], ["config", "set", "log-count"],
+    ["config", "set", "log-count", "0"], ["config", "set", "log-age", "24"], ["config", "list", "x"],
+    ["init", "--log-age", "soon"],
 ])
 def test_wrong_usage_is_2(cli, arguments):
     cli.run(*arguments, status=2)
@@ -46,7 +49,8 @@ def test_wrong_usage_is_2(cli, arguments):
 
 @pytest.mark.parametrize("arguments", [
     [], ["init"], ["user"], ["user", "add"], ["post"], ["delete"], ["follow"], ["unfollow"],
-    ["replay"], ["token"], ["tail"]])
+    ["replay"], ["token"], ["tail"], ["config"], ["config", "get"], ["config", "set"],
+    ["config", "list"]])
 def test_help_is_everywhere(cli, arguments):
     assert "sluice" in cli.run(*arguments, "--help")
 
@@ -62,6 +66,25 @@ def test_failure_is_1(cli, arguments):
         pytest.skip("tail tries again for ever when nobody listens")
     cli.run(*arguments, status=1)
     assert cli.done.stderr.strip() and not cli.done.stdout
+
+
+def test_settings_are_read_and_changed_in_all_shards(cli, redis):
+    cli.run("init", "--shards", "3", "--log-age", "90m")
+    assert cli.run("config", "get", "log-age") == "90m"
+    assert cli.run("config", "get", "log-count") == "1000000"
+    assert cli.run("config", "set", "log-count", "5000") == ""
+    for shard in range(3):
+        meta = redis.client.hgetall(f"sluice:{{{shard}}}:meta")
+        assert (meta["log_count"], meta["log_age_ms"]) == ("5000", "5400000")
+    rows = [line.split()[:2] for line in cli.run("config", "list").splitlines()]
+    assert ["log-count", "5000"] in rows and ["log-age", "90m"] in rows
+    cli.run("config", "set", "log-age", "default")
+    assert cli.run("config", "get", "log-age") == "1d"
+    redis.client.hset("sluice:{2}:meta", "log_count", "7")
+    cli.run("config", "get", "log-count", status=1)
+    assert "not the same in shards 0 and 2" in cli.done.stderr
+    cli.run("config", "set", "log-count", "5000")
+    assert cli.run("config", "get", "log-count") == "5000"
 
 
 def test_ids_carry_their_time(cli):

@@ -126,14 +126,12 @@ static void test_user_meta_following_and_author_are_read(void **state)
     assert_int_equal(user.name.size, 0);
     freeReplyObject(reply);
 
-    reply = reply_of("*6\r\n:1\r\n$1\r\n1\r\n$32\r\n0123456789abcdef0123456789abcdef\r\n"
-                     "$2\r\n64\r\n$7\r\n1000000\r\n$8\r\n86400000\r\n");
+    reply = reply_of("*4\r\n:1\r\n$1\r\n1\r\n$32\r\n0123456789abcdef0123456789abcdef\r\n"
+                     "$2\r\n64\r\n");
     assert_int_equal(sl_meta_reply(reply, &meta, NULL), 0);
     assert_true(meta.is_new);
     assert_string_equal(meta.database_id, "0123456789abcdef0123456789abcdef");
     assert_int_equal(meta.shards, 64);
-    assert_int_equal(meta.log_count, 1000000);
-    assert_int_equal(meta.log_age_ms, 86400000);
     freeReplyObject(reply);
 
     reply = reply_of("*2\r\n$1\r\n7\r\n$2\r\n64\r\n");

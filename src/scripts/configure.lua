@@ -1,0 +1,25 @@
+-- configure.lua - changes one setting of the shard.
+--
+-- ARGV: shards, request id (not used), field, value; without a value it is the default again.
+-- Returns {}. It works where the setting, or another one, is damaged.
+local refusal = check_shard(unpack(call('HMGET', KEYS[1], 'schema', 'shards')))
+if refusal then
+    return refusal
+end
+local field, value = ARGV[3], ARGV[4]
+if not SETTINGS[field] or not read_setting(field, value) then
+    return refuse('DAMAGED', 'there is no such setting, or it cannot be set to this')
+end
+call('XLEN', prefix .. 'log')
+
+if value then
+    call('HSET', KEYS[1], field, value)
+else
+    call('HDEL', KEYS[1], field)
+end
+local meta = open_shard()
+if meta then
+    local time = call('TIME')
+    trim_log(meta, time[1] * 1000 + floor(time[2] / 1000))
+end
+return {}
