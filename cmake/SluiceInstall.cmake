@@ -51,11 +51,14 @@ sluice_public_headers(
     src/log.h
     src/login.h
     src/meta.h
+    src/post_rows.h
     src/posts.h
+    src/read.h
     src/redis_address.h
     src/redis_link.h
     src/reply.h
     src/settings.h
+    src/shard_calls.h
     src/users.h
     src/write.h)
 sluice_public_headers(

@@ -7,6 +7,7 @@
 #include "base/buffer.h"
 #include "src/id.h"
 #include "src/keys.h"
+#include "src/post_check.h"
 #include "src/post_json.h"
 #include "src/reply_read.h"
 #include "src/text.h"
@@ -163,7 +164,7 @@ int sl_post_call(struct sl_call *call, const struct sl_meta *meta, struct sl_sli
     return r;
 }
 
-static int check_post_id(uint64_t post, const struct sl_meta *meta, struct failure *reterr)
+int sl_post_check_id(uint64_t post, const struct sl_meta *meta, struct failure *reterr)
 {
     if (post >= 1 && post <= SL_ID_MAX && sl_id_shard(post) < meta->shards)
         return 0;
@@ -176,7 +177,7 @@ int sl_delete_call(struct sl_call *call, const struct sl_meta *meta, struct sl_s
     struct sl_write_user who;
     int r;
 
-    r = check_post_id(post, meta, reterr);
+    r = sl_post_check_id(post, meta, reterr);
     if (r == 0)
         r = sl_write_user_init(&who, user, meta, reterr);
     if (r == 0)
@@ -197,7 +198,7 @@ int sl_post_author_call(struct sl_call *call, const struct sl_meta *meta, uint64
     char key[SL_KEY_SIZE];
     int r;
 
-    r = check_post_id(post, meta, reterr);
+    r = sl_post_check_id(post, meta, reterr);
     if (r < 0)
         return r;
     sl_call_begin(call, sl_id_shard(post), true);

@@ -133,3 +133,28 @@ int sl_reply_read_number(const struct redisReply *reply, size_t i, uint64_t *ret
     }
     return sl_reply_read_id(reply, i, ret_number, reterr);
 }
+
+int sl_reply_read_count(const struct redisReply *reply, size_t i, uint64_t *ret_count,
+                        struct failure *reterr)
+{
+    const struct redisReply *element = i < reply->elements ? reply->element[i] : NULL;
+
+    if (!element || element->type != REDIS_REPLY_INTEGER || element->integer < 0)
+        return sl_reply_unexpected(reterr);
+    *ret_count = (uint64_t)element->integer;
+    return 0;
+}
+
+int sl_reply_read_row(const struct redisReply *reply, size_t i, size_t count,
+                      const struct redisReply **ret_row, struct failure *reterr)
+{
+    const struct redisReply *row = i < reply->elements ? reply->element[i] : NULL;
+    int r;
+
+    if (!row)
+        return sl_reply_unexpected(reterr);
+    r = sl_reply_check_array(row, count, reterr);
+    if (r == 0)
+        *ret_row = row;
+    return r;
+}

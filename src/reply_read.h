@@ -24,5 +24,14 @@ int sl_reply_read_flag(const struct redisReply *reply, size_t i, bool *ret_flag,
 int sl_reply_read_number(const struct redisReply *reply, size_t i, uint64_t *ret_number,
                          struct failure *reterr);
 
+/* 0; -EBADMSG: element `i` is not an integer from 0 on. */
+int sl_reply_read_count(const struct redisReply *reply, size_t i, uint64_t *ret_count,
+                        struct failure *reterr);
+
+/* Element `i` of an array that has been checked, which is an array of at least `count` elements. 0;
+ * what it is an error of, as sl_reply_check(); -EBADMSG. */
+int sl_reply_read_row(const struct redisReply *reply, size_t i, size_t count,
+                      const struct redisReply **ret_row, struct failure *reterr);
+
 /* -EBADMSG with a sentence. */
 int sl_reply_unexpected(struct failure *reterr);

@@ -18,3 +18,6 @@ extern const struct sl_script sl_script_find_user;
 extern const struct sl_script sl_script_follow;
 extern const struct sl_script sl_script_init;
 extern const struct sl_script sl_script_post;
+extern const struct sl_script sl_script_read_posts;
+extern const struct sl_script sl_script_read_users;
+extern const struct sl_script sl_script_rename;

@@ -1,7 +1,9 @@
 #include "src/users.h"
 
 #include "src/login.h"
+#include "src/row_read.h"
 #include "src/reply_read.h"
+#include "src/shard_calls_build.h"
 #include "src/text.h"
 #include "src/write_build.h"
 
@@ -24,6 +26,25 @@ int sl_user_create_call(struct sl_call *call, const struct sl_meta *meta,
     sl_call_add(call, folded);
     sl_call_add(call, login);
     sl_call_add(call, name.data ? name : login);
+    return sl_call_finish(call, reterr);
+}
+
+int sl_user_rename_call(struct sl_call *call, const struct sl_meta *meta,
+                        struct sl_slice request_id, const struct sl_user_ref *user,
+                        struct sl_slice name, struct failure *reterr)
+{
+    struct sl_write_user who;
+    int r;
+
+    r = sl_text_check_line(name, "the name", SL_NAME_MAX, reterr);
+    if (r == 0)
+        r = sl_write_user_init(&who, user, meta, reterr);
+    if (r == 0)
+        r = sl_write_begin(call, &sl_script_rename, who.shard, meta, request_id, reterr);
+    if (r < 0)
+        return r;
+    sl_call_add(call, who.slice);
+    sl_call_add(call, name);
     return sl_call_finish(call, reterr);
 }
 
@@ -59,4 +80,77 @@ int sl_user_find_reply(const struct redisReply *reply, struct sl_user *ret_user,
         return sl_reply_unexpected(reterr);
     *ret_user = user;
     return 0;
+}
+
+static int add_user(struct sl_shard_calls *calls, const struct sl_meta *meta,
+                    const struct sl_user_ref *user, struct failure *reterr)
+{
+    struct sl_write_user who;
+    struct sl_call *call;
+    bool is_new;
+    int r;
+
+    r = sl_write_user_init(&who, user, meta, reterr);
+    if (r < 0)
+        return r;
+    call = sl_shard_calls_next(calls, who.shard, &is_new);
+    if (is_new) {
+        sl_call_begin_script(call, &sl_script_read_users, who.shard, meta->shards, SL_SLICE_NONE);
+        call->is_repeatable = true;
+    }
+    sl_call_add(call, who.slice);
+    return 0;
+}
+
+int sl_users_calls(struct sl_shard_calls *calls, const struct sl_meta *meta,
+                   const struct sl_user_ref *users, size_t count, struct failure *reterr)
+{
+    int r;
+
+    r = sl_shard_calls_begin(calls, meta, count, reterr);
+    for (size_t i = 0; r == 0 && i < count; i++)
+        r = add_user(calls, meta, &users[i], reterr);
+    if (r == 0)
+        r = sl_shard_calls_finish(calls, reterr);
+    if (r < 0)
+        sl_shard_calls_done(calls);
+    return r;
+}
+
+int sl_users_reply(const struct redisReply *reply, size_t count, struct failure *reterr)
+{
+    return sl_reply_check_array(reply, count, reterr);
+}
+
+int sl_user_row_read(const struct redisReply *row, size_t at, struct sl_user_row *ret_row,
+                     struct failure *reterr)
+{
+    struct sl_user_row read;
+    int r;
+
+    r = sl_reply_read_id(row, at, &read.user.id, reterr);
+    read.user.login = sl_reply_at(row, at + 1);
+    read.user.name = sl_reply_at(row, at + 2);
+    read.signup = sl_reply_at(row, at + 3);
+    if (r == 0 && (!read.user.login.data || !read.user.name.data || !read.signup.data))
+        r = sl_reply_unexpected(reterr);
+    if (r == 0)
+        r = sl_reply_read_number(row, at + 4, &read.followers, reterr);
+    if (r == 0)
+        r = sl_reply_read_number(row, at + 5, &read.following, reterr);
+    if (r == 0)
+        r = sl_reply_read_number(row, at + 6, &read.posts, reterr);
+    if (r == 0)
+        *ret_row = read;
+    return r;
+}
+
+int sl_users_at(const struct redisReply *reply, size_t i, struct sl_user_row *ret_row,
+                struct failure *reterr)
+{
+    const struct redisReply *row;
+    int r;
+
+    r = sl_reply_read_row(reply, i, SL_USER_ROW_SIZE, &row, reterr);
+    return r < 0 ? r : sl_user_row_read(row, 0, ret_row, reterr);
 }

@@ -1,10 +1,12 @@
-/* src/users.h - make a user, find one. */
+/* src/users.h - make a user, give one another name, find one, read many. */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "src/call.h"
 #include "src/meta.h"
+#include "src/shard_calls.h"
 #include "src/write.h"
 
 enum { SL_NAME_MAX = 200 }; /* bytes of a display name */
@@ -14,6 +16,12 @@ enum { SL_NAME_MAX = 200 }; /* bytes of a display name */
  * 0; -EINVAL: login or name is none, *reterr says why; -ENOMEM. */
 SL_EXPORT int sl_user_create_call(struct sl_call *call, const struct sl_meta *meta,
                                   struct sl_slice request_id, struct sl_slice login,
+                                  struct sl_slice name, struct failure *reterr);
+
+/* `user` is called `name` from now on, in posts that were written before, too. It makes no event.
+ * The answer (sl_write_reply) holds the user's id. 0; -EINVAL; -ENOMEM. */
+SL_EXPORT int sl_user_rename_call(struct sl_call *call, const struct sl_meta *meta,
+                                  struct sl_slice request_id, const struct sl_user_ref *user,
                                   struct sl_slice name, struct failure *reterr);
 
 /* Who is that? 0; -EINVAL: neither a login nor an id of this database; -ENOMEM. */
@@ -29,3 +37,21 @@ struct sl_user {
 /* The slices are the reply's. 0; -ENOENT: nobody; else as sl_reply_check(). */
 SL_EXPORT int sl_user_find_reply(const struct redisReply *reply, struct sl_user *ret_user,
                                  struct failure *reterr);
+
+/* All that is shown of a user. */
+struct sl_user_row {
+    struct sl_user user;
+    struct sl_slice signup; /* RFC 3339 */
+    uint64_t followers, following, posts;
+};
+
+/* `count` users, one or many, in one round trip. 0; -EINVAL: one of them is neither a login nor an
+ * id of this database; -ENOMEM. */
+SL_EXPORT int sl_users_calls(struct sl_shard_calls *calls, const struct sl_meta *meta,
+                             const struct sl_user_ref *users, size_t count, struct failure *reterr);
+/* One call's reply: are there rows for `count` users? 0, or as sl_reply_check(). */
+SL_EXPORT int sl_users_reply(const struct redisReply *reply, size_t count, struct failure *reterr);
+/* Row `i` < count of a reply that sl_users_reply() accepted; the slices are the reply's.
+ * 0; -ENOENT: there is no such user; -EBADMSG. */
+SL_EXPORT int sl_users_at(const struct redisReply *reply, size_t i, struct sl_user_row *ret_row,
+                          struct failure *reterr);

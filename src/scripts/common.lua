@@ -178,7 +178,7 @@ local function read_user(who)
         id = call('HGET', prefix .. 'logins', id)
     end
     local fields = id and call('HMGET', prefix .. 'user:' .. id, 'login', 'name', 'followers',
-        'following', 'posts')
+        'following', 'posts', 'signup')
     if not fields or not fields[1] then
         local name = string.gsub(who, '^=', '')
         return nil, refuse('NOUSER', 'there is no user ' .. name)
@@ -188,7 +188,14 @@ local function read_user(who)
             return nil, refuse('DAMAGED', 'user ' .. id .. ' has a counter that is no number')
         end
     end
-    return {id = id, login = fields[1], name = fields[2]}
+    return {id = id, login = fields[1], name = fields[2], followers = fields[3],
+        following = fields[4], posts = fields[5], signup = fields[6]}
+end
+
+-- How a user that read_user() found is answered to a read.
+local function user_row(user)
+    return {user.id, user.login, user.name or '', user.signup or '', user.followers,
+        user.following, user.posts}
 end
 
 -- cjson escapes every / as well, which JSON allows but nobody wants to read or to pay for.
@@ -226,6 +233,31 @@ local function post_json(post, user)
     end
     parts[#parts + 1] = '}'
     return table.concat(parts)
+end
+
+-- A post as in its hash, or nil and a refusal.
+local function read_post(id)
+    local fields = call('HGETALL', prefix .. 'post:' .. id)
+    if #fields == 0 then
+        return nil, refuse('NOPOST', 'there is no post ' .. id)
+    end
+    local post = {}
+    for i = 1, #fields, 2 do
+        post[fields[i]] = fields[i + 1]
+    end
+    if post.id ~= id or not post.text then
+        return nil, refuse('DAMAGED', 'post ' .. id .. ' is not whole')
+    end
+    return post
+end
+
+-- How a post that read_post() found is answered to a read: {id, JSON, likes, comments}. The JSON is
+-- that of its event, with the name that the author has now.
+local function post_row(post)
+    local author = call('HMGET', prefix .. 'user:' .. post.user, 'login', 'name')
+    local user = {id = post.user, login = author[1] or post.login, name = author[2]}
+    return {post.id, post_json(post, user), call('ZCARD', prefix .. 'likes:' .. post.id),
+        call('ZCARD', prefix .. 'comments:' .. post.id)}
 end
 
 -- The first write of every script: the id is given away now.

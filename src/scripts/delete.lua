@@ -20,20 +20,13 @@ if ARGV[3] ~= '-' then
 end
 
 local id = ARGV[4]
-local key = prefix .. 'post:' .. id
-local fields = call('HGETALL', key)
-if #fields == 0 then
-    return refuse('NOPOST', 'there is no post ' .. id)
-end
-local post = {}
-for i = 1, #fields, 2 do
-    post[fields[i]] = fields[i + 1]
+local post
+post, refusal = read_post(id)
+if not post then
+    return refusal
 end
 if post.user ~= author.id then
     return refuse('NOTOWNER', 'post ' .. id .. ' is not yours')
-end
-if post.id ~= id or not post.text then
-    return refuse('DAMAGED', 'post ' .. id .. ' is not whole')
 end
 local profile = prefix .. 'profile:' .. author.id
 call('ZSCORE', profile, id)
@@ -44,7 +37,7 @@ if not clock then
 end
 
 take_id(clock)
-call('DEL', key)
+call('DEL', prefix .. 'post:' .. id)
 local removed = call('ZREM', profile, id)
 call('HINCRBY', prefix .. 'user:' .. author.id, 'posts', 0 - removed) -- -0 would print as such
 emit(meta, clock, 'delete', '"post":' .. post_json(post, author))

@@ -1,0 +1,78 @@
+#include "src/post_rows.h"
+
+#include <errno.h>
+
+#include "src/id.h"
+#include "src/post_check.h"
+#include "src/read_build.h"
+#include "src/reply_read.h"
+#include "src/row_read.h"
+#include "src/shard_calls_build.h"
+
+static int add_post(struct sl_shard_calls *calls, const struct sl_meta *meta, uint64_t reader,
+                    uint64_t post, struct failure *reterr)
+{
+    struct sl_call *call;
+    bool is_new;
+    int r;
+
+    r = sl_post_check_id(post, meta, reterr);
+    if (r < 0)
+        return r;
+    call = sl_shard_calls_next(calls, sl_id_shard(post), &is_new);
+    if (is_new)
+        sl_read_begin(call, &sl_script_read_posts, sl_id_shard(post), meta, reader);
+    sl_call_add_id(call, post);
+    return 0;
+}
+
+int sl_posts_calls(struct sl_shard_calls *calls, const struct sl_meta *meta, uint64_t reader,
+                   const uint64_t *posts, size_t count, struct failure *reterr)
+{
+    int r;
+
+    r = sl_read_check_reader(reader, meta, reterr);
+    if (r == 0)
+        r = sl_shard_calls_begin(calls, meta, count, reterr);
+    for (size_t i = 0; r == 0 && i < count; i++)
+        r = add_post(calls, meta, reader, posts[i], reterr);
+    if (r == 0)
+        r = sl_shard_calls_finish(calls, reterr);
+    if (r < 0)
+        sl_shard_calls_done(calls);
+    return r;
+}
+
+int sl_posts_reply(const struct redisReply *reply, size_t count, struct failure *reterr)
+{
+    return sl_reply_check_array(reply, count, reterr);
+}
+
+int sl_post_row_read(const struct redisReply *row, size_t at, struct sl_post_row *ret_row,
+                     struct failure *reterr)
+{
+    struct sl_post_row read;
+    int r;
+
+    r = sl_reply_read_id(row, at, &read.id, reterr);
+    read.json = sl_reply_at(row, at + 1);
+    if (r == 0 && read.json.size < 2)
+        r = sl_reply_unexpected(reterr);
+    if (r == 0)
+        r = sl_reply_read_count(row, at + 2, &read.likes, reterr);
+    if (r == 0)
+        r = sl_reply_read_count(row, at + 3, &read.comments, reterr);
+    if (r == 0)
+        *ret_row = read;
+    return r;
+}
+
+int sl_posts_at(const struct redisReply *reply, size_t i, struct sl_post_row *ret_row,
+                struct failure *reterr)
+{
+    const struct redisReply *row;
+    int r;
+
+    r = sl_reply_read_row(reply, i, SL_POST_ROW_SIZE, &row, reterr);
+    return r < 0 ? r : sl_post_row_read(row, 0, ret_row, reterr);
+}

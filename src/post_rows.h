@@ -1,0 +1,31 @@
+/* src/post_rows.h - read posts: by their ids, one or many. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/slice.h"
+#include "src/meta.h"
+#include "src/read.h"
+#include "src/shard_calls.h"
+
+struct redisReply;
+
+/* All that is shown of a post. */
+struct sl_post_row {
+    uint64_t id;
+    struct sl_slice json; /* the post as in its event; the author's name is the one of now */
+    uint64_t likes, comments;
+};
+
+/* `count` posts in one round trip, as `reader` may see them. 0; -EINVAL: one of them, or the
+ * reader, is no id of this database; -ENOMEM. */
+SL_EXPORT int sl_posts_calls(struct sl_shard_calls *calls, const struct sl_meta *meta,
+                             uint64_t reader, const uint64_t *posts, size_t count,
+                             struct failure *reterr);
+/* One call's reply: are there rows for `count` posts? 0, or as sl_reply_check(). */
+SL_EXPORT int sl_posts_reply(const struct redisReply *reply, size_t count, struct failure *reterr);
+/* Row `i` < count of a reply that sl_posts_reply() accepted; the slices are the reply's.
+ * 0; -ENOENT: there is no such post, or the reader may not see it; -EBADMSG. */
+SL_EXPORT int sl_posts_at(const struct redisReply *reply, size_t i, struct sl_post_row *ret_row,
+                          struct failure *reterr);
