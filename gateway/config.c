@@ -64,7 +64,7 @@ static int check_log_level(struct sl_slice value, struct failure *reterr)
     return 0;
 }
 
-enum kind { KIND_TEXT, KIND_LIST, KIND_NUMBER, KIND_BYTES, KIND_FLAG };
+enum kind { KIND_TEXT, KIND_LIST, KIND_NUMBER, KIND_BYTES, KIND_TIME, KIND_FLAG };
 
 struct row {
     enum kind kind;
@@ -88,6 +88,8 @@ static const struct row rows[CONFIG_OPTION_COUNT] = {
     {KIND_NUMBER, AT(field), name, argument, NULL, NULL, fallback, lowest, highest},
 #define BYTES(field, name, fallback, lowest, highest, text)                                        \
     {KIND_BYTES, AT(field), name, "BYTES", NULL, NULL, fallback, lowest, highest},
+#define TIME(field, name, fallback, lowest, highest, text)                                         \
+    {KIND_TIME, AT(field), name, "TIME", NULL, NULL, fallback, lowest, highest},
 #define FLAG(field, name, text) {KIND_FLAG, AT(field), name, NULL, NULL, NULL, 0, 0, 0},
 #include "gateway/config_table.def"
 };
@@ -166,6 +168,11 @@ void config_free(struct config *config)
     mem_free(config);
 }
 
+static bool holds_number(enum kind kind)
+{
+    return kind == KIND_NUMBER || kind == KIND_BYTES || kind == KIND_TIME;
+}
+
 static struct config *config_new(void)
 {
     struct config *config = mem_zalloc(sizeof(*config));
@@ -175,7 +182,7 @@ static struct config *config_new(void)
     for (unsigned i = 0; i < CONFIG_OPTION_COUNT; i++) {
         const struct row *row = &rows[i];
 
-        if (row->kind == KIND_NUMBER || row->kind == KIND_BYTES) {
+        if (holds_number(row->kind)) {
             *number_field(config, row) = row->default_number;
         } else if (row->default_text) {
             *text_field(config, row) = mem_strndup(row->default_text, strlen(row->default_text));
@@ -188,11 +195,32 @@ static struct config *config_new(void)
     return config;
 }
 
+struct unit {
+    const char *name;
+    uint64_t factor;
+};
+
+/* What may stand behind the digits of each kind; the first is what no unit means. */
+static const struct unit plain_units[] = {{"", 1}, {NULL, 0}};
+static const struct unit byte_units[] = {
+    {"", 1}, {"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}, {NULL, 0}};
+static const struct unit time_units[] = {{"", 1000},   {"ms", 1},      {"s", 1000},
+                                         {"m", 60000}, {"h", 3600000}, {NULL, 0}};
+
+static const struct {
+    const struct unit *units;
+    const char *form;
+} number_forms[] = {
+    [KIND_NUMBER] = {plain_units, "a whole number"},
+    [KIND_BYTES] = {byte_units, "a size like 65536, 64K, 2M or 1G"},
+    [KIND_TIME] = {time_units, "a time like 500ms, 5s, 2m or 1h"},
+};
+
 static int parse_number(enum kind kind, struct sl_slice value, uint64_t *ret_number,
                         struct failure *reterr)
 {
+    const struct unit *unit = number_forms[kind].units;
     uint64_t number = 0;
-    unsigned shift = 0;
     size_t digits = 0;
     char room[LOG_QUOTE_SIZE];
 
@@ -202,21 +230,13 @@ static int parse_number(enum kind kind, struct sl_slice value, uint64_t *ret_num
             number = UINT64_MAX; /* past every bound, and stays there */
         digits++;
     }
-    if (kind == KIND_BYTES && digits + 1 == value.size) {
-        static const char units[] = "KMG";
-        const char *unit = strchr(units, value.data[digits]);
-
-        if (unit && *unit) {
-            shift = 10 * (unsigned)(unit - units + 1);
-            digits++;
-        }
-    }
-    if (!isdigit((unsigned char)value.data[0]) || digits < value.size)
-        return failure_set(reterr, -EINVAL,
-                           kind == KIND_BYTES ? "%s is not a size like 65536, 64K, 2M or 1G"
-                                              : "%s is not a whole number",
-                           log_quote(value, room));
-    *ret_number = number > UINT64_MAX >> shift ? UINT64_MAX : number << shift;
+    while (unit->name && !sl_slice_is(sl_slice_from(value, digits), unit->name))
+        unit++;
+    if (digits == 0 || !unit->name)
+        return failure_set(reterr, -EINVAL, "%s is not %s", log_quote(value, room),
+                           number_forms[kind].form);
+    if (__builtin_mul_overflow(number, unit->factor, ret_number))
+        *ret_number = UINT64_MAX;
     return 0;
 }
 
@@ -230,9 +250,10 @@ static int set_number(struct config *config, const struct row *row, struct sl_sl
     if (r < 0)
         return r;
     if (number < row->lowest || number > row->highest)
-        return failure_set(reterr, -EINVAL, "%.*s is out of range, %llu to %llu is allowed",
+        return failure_set(reterr, -EINVAL, "%.*s is out of range, %llu%s to %llu%s is allowed",
                            SL_SLICE_ARG(value), (unsigned long long)row->lowest,
-                           (unsigned long long)row->highest);
+                           row->kind == KIND_TIME ? "ms" : "", (unsigned long long)row->highest,
+                           row->kind == KIND_TIME ? "ms" : "");
     *number_field(config, row) = number;
     return 0;
 }
@@ -302,6 +323,7 @@ static int set_checked(struct config *config, const struct row *row, struct sl_s
         return add_to_list(config, row, value, reterr);
     case KIND_NUMBER:
     case KIND_BYTES:
+    case KIND_TIME:
         return set_number(config, row, value, reterr);
     case KIND_FLAG:
         return set_flag(config, row, value, reterr);

@@ -26,6 +26,7 @@ enum config_option {
 #define LIST(field, ...)   CONFIG_OPTION_##field,
 #define NUMBER(field, ...) CONFIG_OPTION_##field,
 #define BYTES(field, ...)  CONFIG_OPTION_##field,
+#define TIME(field, ...)   CONFIG_OPTION_##field,
 #define FLAG(field, ...)   CONFIG_OPTION_##field,
 #include "gateway/config_table.def"
     CONFIG_OPTION_COUNT
@@ -47,6 +48,7 @@ struct config {
 #define LIST(field, ...)   struct config_list field;
 #define NUMBER(field, ...) uint64_t field;
 #define BYTES(field, ...)  uint64_t field;
+#define TIME(field, ...)   uint64_t field; /* ms */
 #define FLAG(field, ...)   bool field;
 #include "gateway/config_table.def"
     struct {

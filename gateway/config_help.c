@@ -5,6 +5,8 @@
 
 enum { HELP_COLUMNS = 80 };
 
+enum measure { MEASURE_COUNT, MEASURE_BYTES, MEASURE_TIME };
+
 /* The table in its own order: titles between options. */
 struct entry {
     const char *title; /* NULL: an option */
@@ -12,7 +14,7 @@ struct entry {
     const char *name;
     const char *argument;     /* NULL: takes none */
     const char *default_text; /* texts; NULL: none */
-    bool in_bytes;
+    enum measure measure;
     uint64_t default_number, lowest, highest; /* highest 0: not a number */
     const char *text;
 };
@@ -20,41 +22,44 @@ struct entry {
 #define OPTION(field) NULL, CONFIG_OPTION_##field
 
 static const struct entry entries[] = {
-#define SECTION(title) {title, CONFIG_OPTION_COUNT, NULL, NULL, NULL, false, 0, 0, 0, NULL},
+#define SECTION(title) {title, CONFIG_OPTION_COUNT, NULL, NULL, NULL, 0, 0, 0, 0, NULL},
 #define TEXT(field, name, argument, fallback, check, text)                                         \
-    {OPTION(field), name, argument, fallback, false, 0, 0, 0, text},
+    {OPTION(field), name, argument, fallback, 0, 0, 0, 0, text},
 #define LIST(field, name, argument, check, text)                                                   \
-    {OPTION(field), name, argument, NULL, false, 0, 0, 0, text},
+    {OPTION(field), name, argument, NULL, 0, 0, 0, 0, text},
 #define NUMBER(field, name, argument, fallback, lowest, highest, text)                             \
-    {OPTION(field), name, argument, NULL, false, fallback, lowest, highest, text},
+    {OPTION(field), name, argument, NULL, MEASURE_COUNT, fallback, lowest, highest, text},
 #define BYTES(field, name, fallback, lowest, highest, text)                                        \
-    {OPTION(field), name, "BYTES", NULL, true, fallback, lowest, highest, text},
-#define FLAG(field, name, text) {OPTION(field), name, NULL, NULL, false, 0, 0, 0, text},
+    {OPTION(field), name, "BYTES", NULL, MEASURE_BYTES, fallback, lowest, highest, text},
+#define TIME(field, name, fallback, lowest, highest, text)                                         \
+    {OPTION(field), name, "TIME", NULL, MEASURE_TIME, fallback, lowest, highest, text},
+#define FLAG(field, name, text) {OPTION(field), name, NULL, NULL, 0, 0, 0, 0, text},
 #include "gateway/config_table.def"
 };
 
 enum { ENTRY_COUNT = sizeof(entries) / sizeof(entries[0]) };
 
-static void print_size(uint64_t bytes, struct buffer *text)
-{
-    static const char units[] = {'\0', 'K', 'M', 'G'};
-    unsigned unit = 0;
+struct unit {
+    const char *name;
+    unsigned size; /* in units of the one before */
+};
 
-    while (bytes > 0 && bytes % 1024 == 0 && unit + 1 < sizeof(units)) {
-        bytes /= 1024;
-        unit++;
-    }
-    buffer_append_format(text, "%llu", (unsigned long long)bytes);
-    if (unit > 0)
-        buffer_append_char(text, units[unit]);
-}
+static const struct unit no_units[] = {{"", 1}, {NULL, 0}};
+static const struct unit byte_units[] = {{"", 1}, {"K", 1024}, {"M", 1024}, {"G", 1024}, {NULL, 0}};
+static const struct unit time_units[] = {{"ms", 1}, {"s", 1000}, {"m", 60}, {"h", 60}, {NULL, 0}};
 
+/* In the largest unit that leaves no fraction. */
 static void print_number(const struct entry *entry, uint64_t number, struct buffer *text)
 {
-    if (entry->in_bytes)
-        print_size(number, text);
-    else
-        buffer_append_format(text, "%llu", (unsigned long long)number);
+    const struct unit *unit = entry->measure == MEASURE_BYTES  ? byte_units
+                              : entry->measure == MEASURE_TIME ? time_units
+                                                               : no_units;
+
+    while (number > 0 && unit[1].name && number % unit[1].size == 0) {
+        number /= unit[1].size;
+        unit++;
+    }
+    buffer_append_format(text, "%llu%s", (unsigned long long)number, unit->name);
 }
 
 /* "Default 10, from 0 to 1000." behind `lead`, as far as there is something to say. */

@@ -23,11 +23,15 @@
 
 enum { COMMAND_TIMEOUT_MS = 5000 };
 
+static const int heeded_signals[] = {SIGTERM, SIGINT, GATEWAY_SIGNAL_OPEN, GATEWAY_SIGNAL_REPLACED};
+
+enum { SIGNAL_COUNT = sizeof(heeded_signals) / sizeof(heeded_signals[0]) };
+
 struct gateway {
     const struct gateway_parts *parts;
     struct metrics *metrics;
     uv_loop_t loop;
-    uv_signal_t signals[2];
+    uv_signal_t signals[SIGNAL_COUNT];
     struct token_policy *policy;
     struct origin_policy origins;
     struct sl_redis_address redis;
@@ -142,18 +146,35 @@ static void on_drained(void *context)
     gateway->repair = NULL;
     gateway->log_reader = NULL;
     gateway->commands = NULL;
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < SIGNAL_COUNT; i++)
         uv_close((uv_handle_t *)&gateway->signals[i], NULL);
+}
+
+/* What happens from here on is the next server's to tell: the queues can empty. */
+static void stop_intake(struct gateway *gateway)
+{
+    subscriber_free(gateway->subscriber);
+    gateway->subscriber = NULL;
+    repair_set_hearing(gateway->repair, false);
 }
 
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct gateway *gateway = handle->data;
+    const struct gateway_parts *parts = gateway->parts;
 
-    log_info("draining", "worker=%u signal=%d", gateway->parts->worker, number);
-    for (size_t i = 0; i < 2; i++)
+    if (number == GATEWAY_SIGNAL_OPEN) {
+        server_open(gateway->server);
+        return;
+    }
+    log_info("draining", "worker=%u signal=%d", parts->worker, number);
+    for (size_t i = 0; i < SIGNAL_COUNT; i++)
         uv_signal_stop(&gateway->signals[i]);
-    server_drain(gateway->server, gateway->parts->config->drain_timeout_ms, on_drained, gateway);
+    stop_intake(gateway);
+    server_drain(gateway->server, parts->config->drain_timeout_ms,
+                 number == GATEWAY_SIGNAL_REPLACED, on_drained, gateway);
+    for (unsigned i = 0; i < parts->listener_count; i++)
+        close(parts->listeners[i]); /* nobody shall wait in a queue that nobody empties */
 }
 
 /* --- building it --- */
@@ -258,7 +279,8 @@ static int start_server(struct gateway *gateway, struct failure *reterr)
     const struct server_settings settings = {
         .loop = &gateway->loop,
         .config = parts->config,
-        .listener = parts->listener,
+        .listeners = parts->listeners,
+        .listener_count = parts->listener_count,
         .deliver = gateway->deliver,
         .front = {.policy = gateway->policy,
                   .max_gather_ms = (uint32_t)parts->config->max_gather_ms},
@@ -274,12 +296,10 @@ static int start_server(struct gateway *gateway, struct failure *reterr)
 
 static void start_signals(struct gateway *gateway)
 {
-    static const int numbers[] = {SIGTERM, SIGINT};
-
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < SIGNAL_COUNT; i++) {
         uv_signal_init(&gateway->loop, &gateway->signals[i]);
         gateway->signals[i].data = gateway;
-        uv_signal_start(&gateway->signals[i], on_signal, numbers[i]);
+        uv_signal_start(&gateway->signals[i], on_signal, heeded_signals[i]);
     }
 }
 
@@ -299,7 +319,10 @@ static int start(struct gateway *gateway, struct failure *reterr)
     r = start_server(gateway, reterr);
     if (r < 0)
         return r;
-    return start_intake(gateway, reterr);
+    r = start_intake(gateway, reterr);
+    if (r == 0 && gateway->parts->accepts_at_once)
+        server_open(gateway->server);
+    return r;
 }
 
 int gateway_run(const struct gateway_parts *parts)

@@ -2,6 +2,9 @@
  * bottom and freed bottom to top. */
 #pragma once
 
+#include <signal.h>
+#include <stdbool.h>
+
 #include "gateway/config.h"
 #include "gateway/ops/metrics.h"
 
@@ -13,8 +16,16 @@ struct gateway_parts {
     struct metrics_board *board; /* shared by all workers */
     struct admission *admission; /* shared by all workers */
     unsigned worker;             /* which slot of it is ours */
-    int listener;                /* bound and listening; ours to accept from, not to close */
-    int ready_fd;                /* gets one byte once we listen and are subscribed; -1: nobody */
+    const int *listeners;        /* bound; ours to accept from, and to close in the end */
+    unsigned listener_count;
+    bool accepts_at_once; /* no: when GATEWAY_SIGNAL_OPEN comes */
+    int ready_fd;         /* gets one byte once we could serve: subscribed; -1: nobody */
+};
+
+/* What the parent says to its workers. */
+enum {
+    GATEWAY_SIGNAL_OPEN = SIGUSR1,    /* accept */
+    GATEWAY_SIGNAL_REPLACED = SIGUSR2 /* as SIGTERM, but others accept from the same sockets */
 };
 
 /* Serves until SIGTERM or SIGINT, takes leave of all clients, returns the exit status. Runs its

@@ -104,7 +104,11 @@ static int serve(const struct config *config, struct failure *reterr)
 {
     unsigned workers = count_workers(config);
     struct supervisor_settings parts = {
-        .config = config, .grace_ms = STOP_GRACE_MS, .worker_main = gateway_run};
+        .config = config,
+        .listener_count = workers,
+        .grace_ms = STOP_GRACE_MS,
+        .worker_main = gateway_run,
+    };
     int r;
 
     r = config_check_files(config, reterr);
@@ -118,7 +122,7 @@ static int serve(const struct config *config, struct failure *reterr)
     if (!parts.board || !parts.admission || !parts.listeners)
         r = failure_set(reterr, -ENOMEM, "out of memory");
     if (r == 0)
-        r = open_listeners(config, workers, parts.listeners, &parts.port, reterr);
+        r = open_listeners(config, parts.listener_count, parts.listeners, &parts.port, reterr);
     if (r == 0 && !config->redis)
         r = open_private_redis(config, &parts.private_redis, reterr);
     if (r == 0)

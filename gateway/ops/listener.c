@@ -189,3 +189,10 @@ int listener_open(const struct listen_address *address, unsigned count, int *ret
     *ret_port = ntohs(*port_of(&endpoint));
     return 0;
 }
+
+bool listener_is_for(unsigned index, unsigned count, unsigned worker, unsigned workers)
+{
+    unsigned dealt = count / workers * workers;
+
+    return index >= dealt || index % workers == worker;
+}

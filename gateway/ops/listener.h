@@ -5,6 +5,7 @@
  * accepted by its successor. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/failure.h"
@@ -24,3 +25,8 @@ int listen_address_parse(struct sl_slice text, struct listen_address *ret_addres
  * refused. 0; negative errno: *reterr says why, nothing is open. */
 int listener_open(const struct listen_address *address, unsigned count, int *ret_sockets,
                   uint16_t *ret_port, struct failure *reterr);
+
+/* Whether `worker` of `workers` accepts from the socket number `index` of `count`. Every socket has
+ * somebody: each worker gets as many of its own as there are for everyone, and what is left over
+ * (sockets that were opened for more workers) is for all, so that all get the same share. */
+bool listener_is_for(unsigned index, unsigned count, unsigned worker, unsigned workers);

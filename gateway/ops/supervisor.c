@@ -23,6 +23,7 @@
 #include "base/log.h"
 #include "gateway/front/admission.h"
 #include "gateway/ops/backoff.h"
+#include "gateway/ops/listener.h"
 #include "gateway/ops/process_end.h"
 #include "gateway/ops/process_usage.h"
 #include "src/redis_address.h"
@@ -98,6 +99,21 @@ static struct metrics *slot_of(const struct supervisor *supervisor, const struct
     return metrics_slot(supervisor->settings->board, (unsigned)(worker - supervisor->workers));
 }
 
+/* In the child: closes the listeners that are not for it; how many are left. */
+static unsigned keep_listeners(struct supervisor *supervisor, unsigned worker)
+{
+    const struct supervisor_settings *settings = supervisor->settings;
+    unsigned kept = 0;
+
+    for (unsigned i = 0; i < settings->listener_count; i++) {
+        if (listener_is_for(i, settings->listener_count, worker, supervisor->worker_count))
+            settings->listeners[kept++] = settings->listeners[i];
+        else
+            close(settings->listeners[i]);
+    }
+    return kept;
+}
+
 /* In the child: lets go of everything that is the parent's, then serves. */
 static int run_worker(struct supervisor *supervisor, unsigned index, int ready_fd)
 {
@@ -108,7 +124,9 @@ static int run_worker(struct supervisor *supervisor, unsigned index, int ready_f
         .board = settings->board,
         .admission = settings->admission,
         .worker = index,
-        .listener = settings->listeners[index],
+        .listeners = settings->listeners,
+        .listener_count = keep_listeners(supervisor, index),
+        .accepts_at_once = true,
         .ready_fd = ready_fd,
     };
 
@@ -122,8 +140,6 @@ static int run_worker(struct supervisor *supervisor, unsigned index, int ready_f
     for (unsigned i = 0; i < supervisor->worker_count; i++) {
         close_fd(&supervisor->workers[i].pidfd);
         close_fd(&supervisor->workers[i].ready_pipe);
-        if (i != index)
-            close_fd(&settings->listeners[i]);
     }
     close_fd(&supervisor->signal_fd);
     close_fd(&supervisor->ready_fd);
@@ -199,9 +215,9 @@ static void begin_to_stop(struct supervisor *supervisor, uint64_t now_ms)
     supervisor->stopping = true;
     supervisor->stop_by_ms =
         now_ms + settings->config->drain_timeout_ms + supervisor->settings->grace_ms;
-    for (unsigned i = 0; i < supervisor->worker_count; i++)
-        close_fd(&settings->listeners[i]);
     signal_workers(supervisor, SIGTERM);
+    for (unsigned i = 0; i < settings->listener_count; i++)
+        close_fd(&settings->listeners[i]);
 }
 
 static void kill_workers(struct supervisor *supervisor)
@@ -528,7 +544,8 @@ int supervisor_run(const struct supervisor_settings *settings, struct failure *r
         failure_set(reterr, r, "%s", supervisor.failure.text);
 out:
     close_fd(&supervisor.ready_fd);
-    close_fd(&supervisor.signal_fd); /* the signals stay blocked: one more must not cut the end off */
+    close_fd(
+        &supervisor.signal_fd); /* the signals stay blocked: one more must not cut the end off */
     mem_free(supervisor.polled);
     mem_free(supervisor.workers);
     return r;

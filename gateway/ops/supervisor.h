@@ -20,9 +20,10 @@ struct supervisor_settings {
     struct private_redis *private_redis; /* NULL: config names a Redis */
     struct metrics_board *board;         /* its slots are the workers */
     struct admission *admission;         /* what the workers share; told when one of them dies */
-    int *listeners;    /* one for each worker; all closed, and set to -1, when stopping begins */
+    int *listeners; /* dealt out to the workers; all closed, and set to -1, when stopping begins */
+    unsigned listener_count;
     uint16_t port;     /* of the listeners */
-    unsigned grace_ms; /* how much longer than drain-timeout-ms a worker may take to end */
+    unsigned grace_ms; /* how much longer than drain-timeout a worker may take to end */
     int (*worker_main)(const struct gateway_parts *parts); /* gateway_run(), but for tests */
 };
 

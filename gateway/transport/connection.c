@@ -133,6 +133,18 @@ void connection_evict(struct connection *connection, enum farewell farewell)
     connection_doom(connection, DOOM_FAREWELL);
 }
 
+void connection_drain(struct connection *connection)
+{
+    const struct server *server = connection->server;
+
+    if (is_stream(connection->stage)) {
+        if (server->hurries || outbox_client_is_served(&connection->client))
+            connection_evict(connection, FAREWELL_DRAINING);
+    } else if (connection->is_idle && !server->has_successor) {
+        connection_doom(connection, DOOM_PEER_LEFT);
+    }
+}
+
 static int join_delivery(struct connection *connection)
 {
     struct deliver *deliver = connection->server->settings.deliver;
@@ -200,6 +212,8 @@ int connection_start_stream(struct connection *connection, enum connection_stage
         return -ENOMEM;
     say_gap_since(connection);
     connection_arm(connection);
+    if (connection->server->is_draining)
+        connection_evict(connection, FAREWELL_DRAINING);
     return 0;
 }
 
@@ -376,8 +390,13 @@ void connection_take_leave(struct connection *connection)
 
 void connection_writable(struct connection *connection)
 {
-    if (connection->stage == CONNECTION_LEAVING)
+    if (connection->stage == CONNECTION_LEAVING) {
         connection_schedule(connection); /* libwebsockets may be calling: it must not close now */
-    else if (is_stream(connection->stage))
-        deliver_client_writable(&connection->client);
+        return;
+    }
+    if (!is_stream(connection->stage))
+        return;
+    deliver_client_writable(&connection->client);
+    if (connection->server->is_draining)
+        connection_drain(connection);
 }

@@ -55,6 +55,7 @@ struct connection {
     uint64_t pinged_ms;            /* WebSocket: last ping of ours without an answer; 0: none */
     struct stream_request request; /* of a stream */
     bool has_request;
+    bool is_idle;         /* over TLS: its request is answered, and it may send another */
     bool may_serve_again; /* its request is answered; the socket goes back to the doorway */
     bool is_admitted;     /* `ticket` is one */
     admission_ticket ticket;
@@ -80,6 +81,11 @@ void connection_schedule(struct connection *connection);
 void connection_doom(struct connection *connection, enum doom doom);
 /* Schedules a farewell; the cursor is taken down now. The first reason wins. */
 void connection_evict(struct connection *connection, enum farewell farewell);
+
+/* The server leaves. A stream is evicted once it has been sent what it is owed, or at once when the
+ * server hurries; a request is answered first; a connection between two requests is closed, unless
+ * a successor gives it time to ask. */
+void connection_drain(struct connection *connection);
 
 /* A stream begins: its request is set, its transport is ready to write. Joins delivery, starts the
  * keep-alive. 0; -ENOMEM. */

@@ -22,7 +22,13 @@
 #include "gateway/front/http.h"
 #include "gateway/transport/request_head.h"
 
-enum { ACCEPTS_PER_TURN = 64, READ_SIZE = 16384, LINGER_MS = 2000, TOSSED_MAX = 4 << 20 };
+enum {
+    ACCEPTS_PER_TURN = 64,
+    LAST_ACCEPTS = 4096, /* the listeners' backlog: what comes later than the end comes too late */
+    READ_SIZE = 16384,
+    LINGER_MS = 2000,
+    TOSSED_MAX = 4 << 20
+};
 
 struct visitor {
     struct doorway *doorway;
@@ -35,9 +41,16 @@ struct visitor {
     struct list_node node; /* in `waiting` or `leaving`: both in order of deadline */
 };
 
+struct entrance {
+    uv_poll_t poll;
+    struct doorway *doorway;
+    int listener;
+    struct entrance *next;
+};
+
 struct doorway {
     struct doorway_settings settings;
-    uv_poll_t *accepting; /* NULL: stopped */
+    struct entrance *entrances; /* one for each listener; NULL: stopped */
     uv_timer_t *timer;
     struct list waiting; /* for the rest of their head */
     struct list leaving; /* refused */
@@ -47,9 +60,14 @@ struct doorway {
     char *input;        /* of one look: max_head_bytes and one more */
 };
 
-static void free_handle(uv_handle_t *handle)
+static void free_timer(uv_handle_t *timer)
 {
-    mem_free(handle);
+    mem_free(timer);
+}
+
+static void free_entrance(uv_handle_t *poll)
+{
+    mem_free(LIST_OWNER(poll, struct entrance, poll));
 }
 
 static void arm_timer(struct doorway *doorway);
@@ -356,7 +374,7 @@ void doorway_welcome_back(struct doorway *doorway, int fd)
 
 /* Out of descriptors, the pending connection would wake the loop for ever: the spare one is given
  * up to accept it and hang up on it. */
-static void shed(struct doorway *doorway)
+static void shed(struct doorway *doorway, int listener)
 {
     uint64_t held_back;
     int fd;
@@ -367,46 +385,77 @@ static void shed(struct doorway *doorway)
                   held_back);
     if (doorway->spare_fd >= 0)
         close(doorway->spare_fd);
-    fd = accept4(doorway->settings.listener, NULL, NULL, SOCK_CLOEXEC);
+    fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     if (fd >= 0)
         close(fd);
     doorway->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-static void on_connections(uv_poll_t *accepting, int status, int events)
+static void accept_some(struct entrance *entrance, int most)
 {
-    struct doorway *doorway = accepting->data;
+    struct doorway *doorway = entrance->doorway;
 
-    (void)status;
-    (void)events;
-    for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
-        int fd = accept4(doorway->settings.listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    for (int i = 0; i < most; i++) {
+        int fd = accept4(entrance->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
         if (fd >= 0) {
             welcome(doorway, fd);
             continue;
         }
         if (errno == EMFILE || errno == ENFILE)
-            shed(doorway);
+            shed(doorway, entrance->listener);
         else if (errno == EAGAIN || errno == EWOULDBLOCK)
             return;
         /* ECONNABORTED and the like concern that one connection. */
     }
 }
 
+static void on_connections(uv_poll_t *poll, int status, int events)
+{
+    (void)status;
+    (void)events;
+    accept_some(LIST_OWNER(poll, struct entrance, poll), ACCEPTS_PER_TURN);
+}
+
+static int add_entrance(struct doorway *doorway, int listener)
+{
+    struct entrance *entrance = mem_zalloc(sizeof(*entrance));
+
+    if (!entrance || uv_poll_init(doorway->settings.loop, &entrance->poll, listener) < 0) {
+        mem_free(entrance);
+        return -ENOMEM;
+    }
+    entrance->doorway = doorway;
+    entrance->listener = listener;
+    entrance->next = doorway->entrances;
+    doorway->entrances = entrance;
+    return 0;
+}
+
+static void close_entrances(struct doorway *doorway)
+{
+    struct entrance *entrance;
+
+    while ((entrance = doorway->entrances)) {
+        doorway->entrances = entrance->next;
+        uv_close((uv_handle_t *)&entrance->poll, free_entrance);
+    }
+}
+
 /* Connections inherit these from the listener, which saves two calls for each. */
-static void set_options(const struct doorway_settings *settings)
+static void set_options(const struct doorway_settings *settings, int listener)
 {
     const int on = 1;
 
-    setsockopt(settings->listener, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* we gather */
-    setsockopt(settings->listener, IPPROTO_TCP, TCP_USER_TIMEOUT, &settings->user_timeout_ms,
+    setsockopt(listener, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* we gather */
+    setsockopt(listener, IPPROTO_TCP, TCP_USER_TIMEOUT, &settings->user_timeout_ms,
                sizeof(settings->user_timeout_ms));
 }
 
 struct doorway *doorway_new(const struct doorway_settings *settings)
 {
     struct doorway *doorway = mem_zalloc(sizeof(*doorway));
+    int r = 0;
 
     if (!doorway)
         return NULL;
@@ -415,42 +464,65 @@ struct doorway *doorway_new(const struct doorway_settings *settings)
     list_init(&doorway->leaving);
     doorway->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     doorway->input = mem_alloc(settings->max_head_bytes + 1);
-    doorway->accepting = mem_zalloc(sizeof(*doorway->accepting));
     doorway->timer = mem_zalloc(sizeof(*doorway->timer));
-    if (!doorway->input || !doorway->accepting || !doorway->timer || doorway->spare_fd < 0 ||
-        uv_poll_init(settings->loop, doorway->accepting, settings->listener) < 0) {
+    if (doorway->input && doorway->timer && doorway->spare_fd >= 0) {
+        for (unsigned i = 0; r == 0 && i < settings->listener_count; i++)
+            r = add_entrance(doorway, settings->listeners[i]);
+    } else {
+        r = -ENOMEM;
+    }
+    if (r < 0) {
+        close_entrances(doorway);
         if (doorway->spare_fd >= 0)
             close(doorway->spare_fd);
         mem_free(doorway->input);
-        mem_free(doorway->accepting);
         mem_free(doorway->timer);
         mem_free(doorway);
         return NULL;
     }
-    set_options(settings);
     uv_timer_init(settings->loop, doorway->timer);
-    doorway->timer->data = doorway->accepting->data = doorway;
-    uv_poll_start(doorway->accepting, UV_READABLE, on_connections);
+    doorway->timer->data = doorway;
     return doorway;
 }
 
-void doorway_stop(struct doorway *doorway)
+void doorway_open(struct doorway *doorway)
 {
-    if (doorway->accepting)
-        uv_close((uv_handle_t *)doorway->accepting, free_handle);
-    doorway->accepting = NULL;
+    for (struct entrance *entrance = doorway->entrances; entrance; entrance = entrance->next) {
+        set_options(&doorway->settings, entrance->listener);
+        uv_poll_start(&entrance->poll, UV_READABLE, on_connections);
+    }
+}
+
+void doorway_stop(struct doorway *doorway, bool empties_queues)
+{
+    for (struct entrance *entrance = doorway->entrances; entrance && empties_queues;
+         entrance = entrance->next)
+        accept_some(entrance, LAST_ACCEPTS);
+    close_entrances(doorway);
+}
+
+bool doorway_is_busy(const struct doorway *doorway, bool counts_silent)
+{
+    if (!list_is_empty(&doorway->leaving))
+        return true;
+    LIST_EACH(&doorway->waiting, node)
+    {
+        if (counts_silent || LIST_OWNER(node, struct visitor, node)->has_begun)
+            return true;
+    }
+    return false;
 }
 
 void doorway_free(struct doorway *doorway)
 {
     if (!doorway)
         return;
-    doorway_stop(doorway);
+    close_entrances(doorway);
     LIST_EACH(&doorway->waiting, waiting)
     visitor_end(LIST_OWNER(waiting, struct visitor, node));
     LIST_EACH(&doorway->leaving, leaving)
     visitor_end(LIST_OWNER(leaving, struct visitor, node));
-    uv_close((uv_handle_t *)doorway->timer, free_handle);
+    uv_close((uv_handle_t *)doorway->timer, free_timer);
     close(doorway->spare_fd);
     buffer_done(&doorway->head);
     mem_free(doorway->input);

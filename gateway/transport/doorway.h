@@ -1,4 +1,4 @@
-/* gateway/transport/doorway.h - from the listening socket to libwebsockets.
+/* gateway/transport/doorway.h - from the listening sockets to libwebsockets.
  *
  * Accepts connections and, on plain sockets, looks at the first request's head, whole, before
  * libwebsockets sees a byte. That is what makes exact answers possible where libwebsockets 4.1
@@ -29,7 +29,8 @@ struct doorway;
 
 struct doorway_settings {
     uv_loop_t *loop;
-    int listener;
+    const int *listeners; /* stay the caller's, who closes them after doorway_stop() */
+    unsigned listener_count;
     bool is_tls;
     size_t max_head_bytes;
     size_t max_body_bytes;
@@ -43,10 +44,16 @@ struct doorway_settings {
     void *owner;
 };
 
-/* Accepts at once. NULL: out of memory or descriptors. */
+/* NULL: out of memory or descriptors. */
 struct doorway *doorway_new(const struct doorway_settings *settings);
+/* Begins to accept; whoever has knocked before waits in the sockets' queues. */
+void doorway_open(struct doorway *doorway);
 /* A connection that was admitted, has been served and may ask again. */
 void doorway_welcome_back(struct doorway *doorway, int fd);
-/* Accepts no more; what is half read may still come in. */
-void doorway_stop(struct doorway *doorway);
+/* Accepts no more; what is half read may still come in. `empties_queues`: those who have knocked
+ * already are accepted first; otherwise they are left to another process with the same sockets. */
+void doorway_stop(struct doorway *doorway, bool empties_queues);
+/* Is a request half read, or a refusal on its way? `counts_silent`: connections that have not said
+ * anything yet keep it busy, too. */
+bool doorway_is_busy(const struct doorway *doorway, bool counts_silent);
 void doorway_free(struct doorway *doorway);

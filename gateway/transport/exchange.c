@@ -33,6 +33,7 @@ static int end_exchange(struct connection *connection, bool close)
     connection_arm(connection);
     if (close)
         return -1;
+    connection->is_idle = true;
     if (connection->is_tls)
         return lws_http_transaction_completed(connection->wsi) ? -1 : 0;
     if (lws_partial_buffered(connection->wsi))
@@ -46,7 +47,7 @@ static int respond(struct connection *connection, const struct http_request *htt
                    const struct answer *answer)
 {
     struct buffer *out = &connection->server->scratch;
-    bool close = answer->close || http->wants_close;
+    bool close = answer->close || http->wants_close || connection->server->is_draining;
 
     buffer_clear(out);
     buffer_append_format(out, "HTTP/1.%c %d %s\r\n", http->is_http_1_0 ? '0' : '1', answer->status,
@@ -123,9 +124,11 @@ static int refuse(struct connection *connection, const struct http_request *http
 
 static int check_readiness(const struct server *server, struct http_refusal *refusal)
 {
-    if (server->is_ready)
+    bool is_closing = server->is_draining && !server->has_successor;
+
+    if (server->is_ready && !is_closing)
         return 0;
-    if (server->is_draining)
+    if (is_closing)
         http_refuse(refusal, 503, "draining", NULL, "this server is shutting down");
     else
         http_refuse(refusal, 503, "redis_away", NULL, "the source of events is not reachable now");
@@ -292,7 +295,7 @@ static int answer_readiness(struct connection *connection, const struct http_req
 
     if (check_readiness(connection->server, &refusal) < 0)
         return refuse(connection, http, &refusal);
-    if (!all_workers_hear(connection->server->settings.board)) {
+    if (!connection->server->is_draining && !all_workers_hear(connection->server->settings.board)) {
         http_refuse(&refusal, 503, "redis_away", NULL, "a worker does not hear Redis now");
         refusal.retry_after_s = RETRY_AFTER_S;
         return refuse(connection, http, &refusal);
@@ -393,6 +396,7 @@ int exchange_begin(struct connection *connection)
     struct http_request http;
     int64_t length = content_length(connection->wsi);
 
+    connection->is_idle = false;
     if (lws_request_read(connection->wsi, false, &server->request_room, &http) < 0)
         return -1;
     if (http.method == HTTP_POST && length < 0) {

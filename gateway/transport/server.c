@@ -150,7 +150,10 @@ static void admit(void *owner, int fd, const char *head, size_t size)
     struct server *server = owner;
 
     if (!head) {
-        lws_adopt_socket_vhost(server->vhost, fd); /* closes it when it cannot */
+        struct lws *wsi = lws_adopt_socket_vhost(server->vhost, fd); /* closes it when it cannot */
+
+        if (wsi)
+            connection_get_or_new(wsi); /* counts from its handshake on */
         return;
     }
     server->is_giving_head = true;
@@ -218,7 +221,8 @@ static void on_turn_end(uv_prepare_t *prepare)
         list_remove(&server->scheduled, node);
         finish_turn(connection);
     }
-    if (server->is_draining && list_is_empty(&server->connections))
+    if (server->is_draining && list_is_empty(&server->connections) &&
+        !doorway_is_busy(server->doorway, server->has_successor))
         drain_done(server);
 }
 
@@ -230,32 +234,40 @@ static void on_drain_timeout(uv_timer_t *timer)
     drain_done(server);
 }
 
-void server_drain(struct server *server, uint64_t timeout_ms, void (*done)(void *owner),
-                  void *owner)
+static void drain_connections(struct server *server)
+{
+    LIST_EACH(&server->connections, node)
+    connection_drain(LIST_OWNER(node, struct connection, node));
+}
+
+static void on_drain_hurry(uv_timer_t *timer)
+{
+    struct server *server = timer->data;
+
+    server->hurries = true;
+    drain_connections(server);
+    uv_timer_start(timer, on_drain_timeout, server->drain_left_ms, 0);
+}
+
+void server_drain(struct server *server, uint64_t timeout_ms, bool has_successor,
+                  void (*done)(void *owner), void *owner)
 {
     server->is_draining = true;
-    server->is_ready = false;
+    server->has_successor = has_successor;
     server->drained = done;
     server->drain_owner = owner;
-    doorway_stop(server->doorway);
+    server->drain_left_ms = timeout_ms / 5;
+    doorway_stop(server->doorway, !has_successor);
     deliver_flush_all(server->settings.deliver);
-    LIST_EACH(&server->connections, node)
-    {
-        struct connection *connection = LIST_OWNER(node, struct connection, node);
-
-        if (connection->stage == CONNECTION_REQUEST)
-            connection_doom(connection, DOOM_BROKEN);
-        else
-            connection_evict(connection, FAREWELL_DRAINING);
-    }
-    uv_timer_start(server->drain_timer, on_drain_timeout, timeout_ms, 0);
+    drain_connections(server);
+    uv_timer_start(server->drain_timer, on_drain_hurry, timeout_ms - server->drain_left_ms, 0);
 }
 
 /* --- life --- */
 
 void server_set_ready(struct server *server, bool ready)
 {
-    server->is_ready = ready && !server->is_draining;
+    server->is_ready = ready;
 }
 
 static void free_handle(uv_handle_t *handle)
@@ -323,7 +335,8 @@ static int open_doorway(struct server *server)
     const struct config *config = server->settings.config;
     struct doorway_settings settings = {
         .loop = server->settings.loop,
-        .listener = server->settings.listener,
+        .listeners = server->settings.listeners,
+        .listener_count = server->settings.listener_count,
         .is_tls = config->tls_cert != NULL,
         .max_head_bytes = config->max_header_bytes,
         .max_body_bytes = config->max_request_bytes,
@@ -366,6 +379,11 @@ int server_new(const struct server_settings *settings, struct server **ret_serve
     }
     *ret_server = server;
     return 0;
+}
+
+void server_open(struct server *server)
+{
+    doorway_open(server->doorway);
 }
 
 void server_close(struct server *server)

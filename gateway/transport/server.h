@@ -1,4 +1,4 @@
-/* gateway/transport/server.h - the listening socket and every connection that came through it.
+/* gateway/transport/server.h - the listening sockets and every connection that came through it.
  *
  * libwebsockets parses HTTP, does TLS and the WebSocket protocol; we accept, we decide, and we
  * write the streams. */
@@ -20,7 +20,8 @@ struct server;
 struct server_settings {
     uv_loop_t *loop;
     const struct config *config;
-    int listener; /* stays the caller's */
+    const int *listeners; /* stay the caller's, who closes them once server_drain() was called */
+    unsigned listener_count;
     struct deliver *deliver;
     struct front_settings front;
     struct origin_policy *origins;
@@ -30,17 +31,22 @@ struct server_settings {
     const struct metrics_board *board;
 };
 
-/* 0; a negative errno: *reterr says what (certificate, memory). Accepts at once. */
+/* 0; a negative errno: *reterr says what (certificate, memory). */
 int server_new(const struct server_settings *settings, struct server **ret_server,
                struct failure *reterr);
+
+/* Begins to accept. */
+void server_open(struct server *server);
 
 /* Whether /readyz says yes. */
 void server_set_ready(struct server *server, bool ready);
 
-/* Accepts no more, says farewell to every stream; `done` is called when the last connection is
- * gone or the time is up. */
-void server_drain(struct server *server, uint64_t timeout_ms, void (*done)(void *owner),
-                  void *owner);
+/* Accepts no more. Requests are answered, streams sent what they are owed and then told farewell;
+ * after four fifths of `timeout_ms` those that are still owed something are told, too. `done` is
+ * called when the last connection is gone or the time is up. `has_successor`: another process
+ * accepts from the same sockets; so whoever has got in here by chance is served, and sent there. */
+void server_drain(struct server *server, uint64_t timeout_ms, bool has_successor,
+                  void (*done)(void *owner), void *owner);
 
 /* Closes the doorway and every connection that is left: once, and the loop must then run until it
  * is empty, for libwebsockets lets go of connections from the loop only. */

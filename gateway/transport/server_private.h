@@ -24,8 +24,11 @@ struct server {
     uv_poll_t *stream_watch;
     uv_timer_t *drain_timer;
     bool is_giving_head; /* libwebsockets is being given a head that was read for it */
-    bool is_ready;
+    bool is_ready;       /* Redis is heard */
     bool is_draining;
+    bool has_successor; /* while draining */
+    bool hurries;       /* while draining: nobody waits for a queue to empty any more */
+    uint64_t drain_left_ms;
     void (*drained)(void *owner);
     void *drain_owner;
     struct buffer scratch;      /* of one call: responses, joined pieces */

@@ -30,7 +30,7 @@ def run(*arguments, env=None, status=1):
     ("--workers", "0"), ("--workers", "x"), ("--workers", "-1"), ("--workers", "2.5"),
     ("--log-level", "loud"), ("--ready-fd", "x"), ("--keepalive-ms", "9e9"),
     ("--max-event-bytes", "1"), ("--max-event-bytes", "5Q"), ("--allow-origin", "not an origin"),
-    ("--config", "/nonexistent/file"), ("--redis", ""), ("--drain-timeout-ms", "-5"), ("--jwt-secret-file", "/nonexistent/file"),
+    ("--config", "/nonexistent/file"), ("--redis", ""), ("--drain-timeout", "-5"), ("--jwt-secret-file", "/nonexistent/file"),
     ("--jwt-public-key", "/nonexistent/file"), ("--jwt-public-key", __file__),
     ("--tls-cert", "/nonexistent/file"), ("--tls-key", "/nonexistent/file"),
 ])

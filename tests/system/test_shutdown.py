@@ -44,7 +44,7 @@ def test_farewell_carries_the_cursor(servers, redis, cli):
 
 
 def test_stalled_clients_do_not_hold_up_the_exit(servers, redis):
-    gateway = servers.gateway(redis, "--drain-timeout-ms", 500)
+    gateway = servers.gateway(redis, "--drain-timeout", "500ms")
     stalled = [gateway.stream(FIREHOSE, wire, receive_buffer=4096)
                for wire in ("ndjson", "raw-websocket")]
     neighbour = Collector(gateway.stream(FIREHOSE))
@@ -56,7 +56,7 @@ def test_stalled_clients_do_not_hold_up_the_exit(servers, redis):
 
 
 def test_draining_takes_no_new_clients(servers, redis):
-    gateway = servers.gateway(redis, "--drain-timeout-ms", 10000)
+    gateway = servers.gateway(redis, "--drain-timeout", "10s")
     held = gateway.stream(FIREHOSE, receive_buffer=4096)
     neighbour = Collector(gateway.stream(FIREHOSE))
     for number in range(1, 200):
@@ -77,7 +77,7 @@ def test_draining_takes_no_new_clients(servers, redis):
 
 
 def test_second_signal_ends_it_at_once(servers, redis):
-    gateway = servers.gateway(redis, "--drain-timeout-ms", 600000)
+    gateway = servers.gateway(redis, "--drain-timeout", "10m")
     held = gateway.stream(FIREHOSE, receive_buffer=4096)
     neighbour = Collector(gateway.stream(FIREHOSE))
     for number in range(1, 200):

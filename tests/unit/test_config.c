@@ -177,6 +177,26 @@ static void test_sizes_take_units(void **state)
     config_free(config);
 }
 
+static void test_times_take_units_and_are_seconds_without(void **state)
+{
+    static const struct {
+        const char *arguments;
+        uint64_t ms;
+    } cases[] = {
+        {"--drain-timeout 0", 0},       {"--drain-timeout 3", 3000},
+        {"--drain-timeout 250ms", 250}, {"--drain-timeout 90s", 90000},
+        {"--drain-timeout 2m", 120000}, {"--drain-timeout 1h", 3600000},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct config *config = good_config(NULL, NULL, cases[i].arguments);
+
+        assert_int_equal(config->drain_timeout_ms, cases[i].ms);
+        config_free(config);
+    }
+}
+
 static void test_help_and_version_go_before_everything_else(void **state)
 {
     struct config *config = good_config("nonsense\n", "SLUICE_WORKERS=x", "--workers y --help");
@@ -239,6 +259,12 @@ static void test_bad_settings_are_named_with_their_place(void **state)
          "--max-event-bytes: \"K\" is not a size like 65536, 64K, 2M or 1G"},
         {NULL, NULL, "--max-event-bytes 18446744073709551615G",
          "--max-event-bytes: 18446744073709551615G is out of range, 1024 to 67108864 is allowed"},
+        {NULL, NULL, "--drain-timeout 5d",
+         "--drain-timeout: \"5d\" is not a time like 500ms, 5s, 2m or 1h"},
+        {NULL, NULL, "--drain-timeout s",
+         "--drain-timeout: \"s\" is not a time like 500ms, 5s, 2m or 1h"},
+        {NULL, NULL, "--drain-timeout 2h",
+         "--drain-timeout: 2h is out of range, 0ms to 3600000ms is allowed"},
         {NULL, NULL, "--listen 8080", "--listen: \"8080\" has no port"},
         {NULL, NULL, "--listen :80",
          "--listen: the host in \":80\" is empty; * means every address"},
@@ -355,6 +381,7 @@ static void test_help_tells_every_option_within_80_columns(void **state)
 #define LIST(field, name, ...)   "  --" name " ",
 #define NUMBER(field, name, ...) "  --" name " ",
 #define BYTES(field, name, ...)  "  --" name " ",
+#define TIME(field, name, ...)   "  --" name " ",
 #define FLAG(field, name, ...)   "  --" name "\n",
 #include "gateway/config_table.def"
     };
@@ -384,6 +411,7 @@ static void test_manual_has_each_option_of_a_file(void **state)
     assert_non_null(strstr(buffer_str(&text), ".Ev SLUICE_MAX_OWED_BYTES .\n"));
     assert_non_null(strstr(buffer_str(&text), "\nDefault 10, from 0 to 1000.\n"));
     assert_non_null(strstr(buffer_str(&text), "\nDefault 4M, from 4K to 1G.\n"));
+    assert_non_null(strstr(buffer_str(&text), "\nDefault 5s, from 0ms to 1h.\n"));
     assert_non_null(strstr(buffer_str(&text), "\nFrom 1 to 256.\n"));
     assert_non_null(strstr(buffer_str(&text), "\nDefault 127.0.0.1:8080.\n"));
     assert_null(strstr(buffer_str(&text), ".It Cm config"));
@@ -419,6 +447,7 @@ int main(void)
         cmocka_unit_test(test_flag_is_switched_on_and_off),
         cmocka_unit_test(test_file_is_found_through_the_environment),
         cmocka_unit_test(test_sizes_take_units),
+        cmocka_unit_test(test_times_take_units_and_are_seconds_without),
         cmocka_unit_test(test_help_and_version_go_before_everything_else),
         cmocka_unit_test(test_bad_settings_are_named_with_their_place),
         cmocka_unit_test(test_nul_byte_in_a_value_is_refused),

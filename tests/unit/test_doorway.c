@@ -23,6 +23,7 @@ static uv_loop_t loop;
 static struct metrics_board *board;
 static struct metrics *metrics;
 static struct doorway_settings settings;
+static int listener;
 static struct doorway *doorway;
 static struct sockaddr_in address;
 
@@ -66,8 +67,10 @@ static int begin(void **state)
     admissions = 0;
     admitted_fd = -1;
     admitted_head = BUFFER_INIT;
+    listener = listen_somewhere();
     settings = (struct doorway_settings){.loop = &loop,
-                                         .listener = listen_somewhere(),
+                                         .listeners = &listener,
+                                         .listener_count = 1,
                                          .max_head_bytes = MAX_HEAD,
                                          .max_body_bytes = MAX_BODY,
                                          .timeout_ms = TIMEOUT_MS,
@@ -76,7 +79,10 @@ static int begin(void **state)
                                          .admit = on_admit,
                                          .owner = &admissions};
     doorway = doorway_new(&settings);
-    return doorway ? 0 : -1;
+    if (!doorway)
+        return -1;
+    doorway_open(doorway);
+    return 0;
 }
 
 static int end(void **state)
@@ -85,7 +91,7 @@ static int end(void **state)
     doorway_free(doorway);
     uv_run(&loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&loop), 0);
-    close(settings.listener);
+    close(listener);
     if (admitted_fd >= 0)
         close(admitted_fd);
     buffer_done(&admitted_head);
@@ -100,6 +106,7 @@ static void begin_again(void)
     uv_run(&loop, UV_RUN_NOWAIT);
     doorway = doorway_new(&settings);
     assert_non_null(doorway);
+    doorway_open(doorway);
 }
 
 static int enter(void)
@@ -482,7 +489,7 @@ static void test_when_stopped_only_those_inside_are_admitted(void **state)
 
     (void)state;
     await_pending(1);
-    doorway_stop(doorway);
+    doorway_stop(doorway, false);
     outside = enter();
     say(outside, REQUEST);
     say(inside, "GET / HTTP/1.1\r\nHost: inside\r\n\r\n");

@@ -136,8 +136,8 @@ static int late_worker(const struct gateway_parts *parts)
     int client;
 
     if (__atomic_add_fetch(scene.starts, 1, __ATOMIC_RELAXED) > 1) {
-        fcntl(parts->listener, F_SETFL, 0);
-        client = accept(parts->listener, NULL, NULL);
+        fcntl(parts->listeners[0], F_SETFL, 0);
+        client = accept(parts->listeners[0], NULL, NULL);
         if (client >= 0 && write(client, "served", 6) == 6)
             close(client);
         __atomic_sub_fetch(scene.starts, 1, __ATOMIC_RELAXED);
@@ -178,6 +178,7 @@ static int run_supervisor(void)
         .board = scene.board,
         .admission = scene.admission,
         .listeners = scene.listeners,
+        .listener_count = scene.workers,
         .port = scene.port,
         .grace_ms = 50,
         .worker_main = scene.worker_main,
@@ -426,8 +427,8 @@ static void test_worker_that_refuses_to_start_ends_it_all(void **state)
 
 static void test_second_signal_ends_workers_that_hang(void **state)
 {
-    static const char *const options[] = {"--redis", "redis://127.0.0.1:1/3", "--drain-timeout-ms",
-                                          "3600000", NULL};
+    static const char *const options[] = {"--redis", "redis://127.0.0.1:1/3", "--drain-timeout",
+                                          "1h", NULL};
     pid_t pids[MAX_WORKERS];
 
     (void)state;
@@ -442,7 +443,7 @@ static void test_second_signal_ends_workers_that_hang(void **state)
 
 static void test_worker_that_overruns_its_time_is_killed_and_told(void **state)
 {
-    static const char *const options[] = {"--redis", "redis://127.0.0.1:1/3", "--drain-timeout-ms",
+    static const char *const options[] = {"--redis", "redis://127.0.0.1:1/3", "--drain-timeout",
                                           "0", NULL};
     pid_t pids[MAX_WORKERS];
 

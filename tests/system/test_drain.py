@@ -1,0 +1,162 @@
+"""What SIGTERM promises to those who are connected: queues empty, requests are answered, every stream
+gets its cursor and a hint when to come back, and nobody new is let in."""
+
+import os
+import signal
+import ssl
+
+from harness import events
+from harness.http import HttpConnection
+from harness.streams import Collector, HttpStream
+from harness.waiting import eventually
+from harness.websocket import WebSocket
+from test_tls import make_certificate
+
+FIREHOSE = "/v1/stream/firehose"
+WIRES = ["ndjson", "delimited", "sse", "raw-websocket"]
+FLOOD = 199
+
+
+def fall_behind(gateway, redis, wires):
+    """Streams that have not read what is more than their sockets take, and one that has."""
+    behind = {wire: gateway.stream(FIREHOSE, wire, receive_buffer=4096) for wire in wires}
+    neighbour = Collector(gateway.stream(FIREHOSE))
+    for number in range(1, FLOOD + 1):
+        redis.publish(events.dump(events.post(number, "x" * 5000)))
+    neighbour.wait_id(FLOOD)
+    return behind, neighbour
+
+
+def begin_to_drain(gateway, neighbour):
+    gateway.begin_stop()
+    neighbour.wait(lambda ms: ms[-1].type == "disconnect", "draining has begun")
+
+
+def test_who_is_behind_is_sent_what_it_is_owed_and_then_told(servers, redis):
+    gateway = servers.gateway(redis, "--drain-timeout", "10m", "--max-owed-bytes", "8M")
+    behind, neighbour = fall_behind(gateway, redis, WIRES)
+    begin_to_drain(gateway, neighbour)
+    for stream in behind.values():
+        *owed, last = stream.to_end()
+        assert [m["id"] for m in owed] == [str(n) for n in range(1, FLOOD + 1)]
+        assert (last.type, last["code"]) == ("disconnect", "draining")
+    gateway.stop()
+
+
+def test_who_does_not_read_is_told_how_far_it_was_sent(servers, redis, cli_for):
+    """The time is up before the stalled client reads: its cursor is the last event it gets."""
+    cli = cli_for(redis)
+    cli.run("user", "add", "dora")
+    gateway = servers.gateway(redis, "--drain-timeout", "200ms")
+    stalled = gateway.stream(FIREHOSE, "raw-websocket", receive_buffer=4096)
+    neighbour = Collector(gateway.stream(FIREHOSE))
+    posts = servers.folder / "posts.jsonl"
+    with open(posts, "w") as out:
+        for number in range(FLOOD):
+            out.write(events.dump(events.post(number + 1, "x" * 4000)) + "\n")
+    cli.run("replay", posts)
+    neighbour.wait(lambda ms: len(ms) >= FLOOD, "the flood")
+    gateway.stop()
+    sent = []
+    while True:
+        try:
+            message = stalled.next()
+        except ConnectionError:
+            return  # the farewell did not fit into the socket any more
+        if message is None or message.type == "disconnect":
+            break
+        sent.append(message["id"])
+    assert message is None or message["cursor"] == sent[-1]
+
+
+def test_hints_when_to_come_back_are_spread(servers, redis):
+    gateway = servers.gateway(redis)
+    streams = [gateway.stream(FIREHOSE, wire) for wire in WIRES * 4]
+    gateway.begin_stop()
+    hints = []
+    for stream in streams:
+        last = stream.to_end()[-1]
+        hints.append(last["retry_ms"])
+        if getattr(stream, "wire", None) == "sse":
+            assert stream.retry_ms == last["retry_ms"]  # an EventSource heeds the `retry:` field
+    gateway.stop()
+    assert len(set(hints)) > 8 and all(hint > 0 for hint in hints)
+
+
+def test_streams_over_tls_are_told_too(servers, redis):
+    cert, key = make_certificate(servers.folder)
+    context = ssl.create_default_context(cafile=str(cert))
+    gateway = servers.gateway(redis, "--tls-cert", cert, "--tls-key", key)
+    streams = [HttpStream(gateway.port, FIREHOSE, wire, headers=gateway.bearer(), tls=context)
+               for wire in ("ndjson", "delimited", "sse")]
+    websocket = WebSocket(gateway.port, FIREHOSE, headers=gateway.bearer(), tls=context)
+    redis.publish(events.dump(events.post(1, "the last one")))
+    readers = [Collector(stream) for stream in (*streams, websocket)]
+    for reader in readers:
+        reader.wait_id(1)
+    gateway.begin_stop()
+    for reader in readers:
+        first, last = reader.wait_end()
+        assert (first["id"], last["code"]) == ("1", "draining")
+        assert last["retry_ms"] > 0
+    assert websocket.close_code == 1012
+    gateway.stop()
+
+
+def half_a_request(gateway, path):
+    """A connection whose request the server knows of, and has not got whole."""
+    pending = gateway.metrics()["sluice_handshakes_pending"]
+    connection = HttpConnection(gateway.port)
+    connection.send(f"GET {path} HTTP/1.1\r\nHost: x\r\n".encode())
+    eventually(lambda: gateway.metrics()["sluice_handshakes_pending"] > pending, "half a request")
+    return connection
+
+
+def test_while_draining_readyz_and_new_streams_get_503(servers, redis):
+    gateway = servers.gateway(redis, "--drain-timeout", "10m", "--max-owed-bytes", "8M")
+    health, ready, stream = (half_a_request(gateway, path)
+                             for path in ("/healthz", "/readyz", FIREHOSE))
+    behind, neighbour = fall_behind(gateway, redis, ["ndjson"])
+    begin_to_drain(gateway, neighbour)
+    for connection, status in ((health, 200), (ready, 503), (stream, 503)):
+        connection.send(f"Authorization: Bearer {gateway.token()}\r\n\r\n".encode())
+        answer = connection.read_response()
+        assert answer.status == status
+        assert answer.headers["connection"] == "close"
+        if status == 503:
+            assert answer.error["code"] == "draining"
+            assert int(answer.headers["retry-after"]) >= 1
+        connection.wait_closed()
+
+    def refused():
+        try:
+            HttpConnection(gateway.port).close()
+        except ConnectionRefusedError:
+            return True
+        return False
+    eventually(refused, "the port is closed while the drain goes on")
+    behind["ndjson"].to_end()
+    gateway.stop()
+
+
+def test_half_a_request_does_not_hold_up_the_exit_for_ever(servers, redis):
+    gateway = servers.gateway(redis, "--drain-timeout", "300ms")
+    connection = half_a_request(gateway, "/healthz")
+    gateway.stop()
+    connection.wait_closed()
+
+
+def test_who_has_knocked_is_answered(servers, redis):
+    """A connection that waits in the socket's queue when the signal comes is not reset."""
+    gateway = servers.gateway(redis)
+    worker, = gateway.workers()
+    os.kill(worker, signal.SIGSTOP)
+    knocking = [HttpConnection(gateway.port) for _ in range(20)]
+    for connection in knocking:
+        connection.send(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
+    gateway.begin_stop()
+    eventually(lambda: "event=signal" in gateway.log(), "the signal has come")
+    os.kill(worker, signal.SIGCONT)
+    for connection in knocking:  # those that it accepts before it sees the signal: 200
+        assert connection.read_response().status in (200, 503)
+    gateway.stop()
