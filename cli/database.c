@@ -28,19 +28,26 @@ static int find_embedded(struct sl_redis_address *ret_address, struct failure *r
     return 0;
 }
 
-static int open_link(struct database *database, const char *url, struct failure *reterr)
+int database_address(const struct cli *cli, struct sl_redis_address *ret_address,
+                     struct failure *reterr)
+{
+    return cli->redis_url
+               ? sl_redis_address_parse(sl_slice_str(cli->redis_url), ret_address, reterr)
+               : find_embedded(ret_address, reterr);
+}
+
+static int open_link(struct database *database, const struct cli *cli, struct failure *reterr)
 {
     const struct sl_redis_link_options options = {CONNECT_MS, ANSWER_MS, RETRY_MS};
     struct sl_redis_address address;
     struct failure failure;
     int r;
 
-    r = url ? sl_redis_address_parse(sl_slice_str(url), &address, reterr)
-            : find_embedded(&address, reterr);
+    r = database_address(cli, &address, reterr);
     if (r < 0)
         return r;
     r = sl_redis_link_open(&address, &options, &database->link, &failure);
-    if (r < 0 && !url)
+    if (r < 0 && !cli->redis_url)
         return failure_set(reterr, r,
                            "%s (the embedded Redis of sluiced; start sluiced first, or say with "
                            "--redis URL or SLUICE_REDIS where Redis is)",
@@ -56,7 +63,7 @@ int database_open(struct database *database, const struct cli *cli, uint32_t sha
 
     *database = (struct database){0};
     memcpy(database->request_id, wanted.database_id, sizeof(database->request_id));
-    r = open_link(database, cli->redis_url, &failure);
+    r = open_link(database, cli, &failure);
     if (r == 0)
         r = sl_redis_link_meta(database->link, &wanted, &database->meta, &failure);
     if (r == 0)

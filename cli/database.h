@@ -14,8 +14,12 @@ struct database {
     char request_id[SL_DATABASE_ID_SIZE]; /* random: a command is one write, which may be retried */
 };
 
-/* Connects to the Redis that the command line, the environment or the data directory names; makes
- * a database of `shards` shards where there is none. CLI_GOOD, or CLI_FAILED when it has said why.
+/* The Redis that the command line, the environment or the data directory names. 0; -EINVAL. */
+int database_address(const struct cli *cli, struct sl_redis_address *ret_address,
+                     struct failure *reterr);
+
+/* Connects to it; makes a database of `shards` shards where there is none. CLI_GOOD, or CLI_FAILED
+ * when it has said why.
  */
 int database_open(struct database *database, const struct cli *cli, uint32_t shards);
 void database_close(struct database *database);

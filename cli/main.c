@@ -19,12 +19,14 @@ extern const struct command command_tail;
 extern const struct command command_token;
 extern const struct command command_unfollow;
 extern const struct command command_user_add;
+extern const struct command command_worker;
 
 /* In the order of the help text. */
 static const struct command *const commands[] = {
     &command_init,     &command_config_list, &command_config_get, &command_config_set,
     &command_user_add, &command_post,        &command_delete,     &command_follow,
     &command_unfollow, &command_replay,      &command_tail,       &command_token,
+    &command_worker,
 };
 
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };

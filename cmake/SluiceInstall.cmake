@@ -59,7 +59,9 @@ sluice_public_headers(
     src/reply.h
     src/settings.h
     src/shard_calls.h
+    src/tasks.h
     src/users.h
+    src/worker.h
     src/write.h)
 sluice_public_headers(
     filters/filter.h

@@ -17,7 +17,7 @@
 #include "src/scripts.h"
 
 enum { CONNECT_MS = 5000, ANSWER_MS = 10000, FIRST_PAUSE_MS = 20, LAST_PAUSE_MS = 1000 };
-enum { SCRIPTS_MAX = 16 };
+enum { SCRIPTS_MAX = 64 };
 
 struct sl_redis_link {
     struct sl_redis_address address;

@@ -19,6 +19,7 @@ static const struct {
     {"BUSY", -EAGAIN, false},       {"TRYAGAIN", -EAGAIN, false},   {"CLUSTERDOWN", -EAGAIN, false},
     {"MASTERDOWN", -EAGAIN, false}, {"NOAUTH", -EACCES, false},     {"WRONGPASS", -EACCES, false},
     {"NOPERM", -EACCES, false},     {"READONLY", -EROFS, false},    {"OOM", -ENOSPC, false},
+    {"MISCONF", -EROFS, false},     {"NOREPLICAS", -EROFS, false},
 };
 
 static struct sl_slice text_of(const struct redisReply *reply)

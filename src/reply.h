@@ -27,6 +27,7 @@ SL_EXPORT bool sl_reply_is_not_yet(const struct redisReply *reply);
  *   -ESTALE    the database has another number of shards or another schema
  *   -EBADMSG   keys that hold something else than Sluice's data
  *   -EAGAIN    see sl_reply_is_not_yet()            -EACCES     password or permission lacking
- *   -EROFS     a replica                            -ENOSPC     Redis is out of memory
+ *   -EROFS     a replica, or one that cannot        -ENOSPC     Redis is out of memory
+ *              keep or copy what it would write
  *   -EIO       anything else */
 SL_EXPORT int sl_reply_check(const struct redisReply *reply, struct failure *reterr);

@@ -11,6 +11,7 @@ struct sl_script {
     size_t source_size;
 };
 
+extern const struct sl_script sl_script_apply_follow;
 extern const struct sl_script sl_script_configure;
 extern const struct sl_script sl_script_create_user;
 extern const struct sl_script sl_script_delete;
@@ -21,3 +22,7 @@ extern const struct sl_script sl_script_post;
 extern const struct sl_script sl_script_read_posts;
 extern const struct sl_script sl_script_read_users;
 extern const struct sl_script sl_script_rename;
+extern const struct sl_script sl_script_task_claim;
+extern const struct sl_script sl_script_task_done;
+extern const struct sl_script sl_script_task_fail;
+extern const struct sl_script sl_script_task_save;

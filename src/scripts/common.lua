@@ -260,6 +260,43 @@ local function post_row(post)
         call('ZCARD', prefix .. 'comments:' .. post.id)}
 end
 
+-- Tasks: what a script cannot do itself, because it belongs to another shard or takes long. The
+-- stream `tasks` of the shard is the outbox: a task is left there in the script that makes it
+-- necessary, and workers (src/worker.h) run it, at least once and in any order. So a task changes
+-- nothing the second time, nor behind a newer one about the same pair (is_outdated).
+local TASK_GROUP = 'workers'
+local APPLIED_TTL_MS = 604800000 -- how long a task may be late: a week
+
+-- Raises WRONGTYPE before the first write of a script that will enqueue().
+local function check_tasks()
+    call('XLEN', prefix .. 'tasks')
+end
+
+-- Leaves a task of this kind (src/task_kinds.c) for the operation `id`; then names and values.
+local function enqueue(kind, id, ...)
+    call('XADD', prefix .. 'tasks', '*', 'task', kind, 'id', id, ...)
+end
+
+-- Makes the shard's consumer group where there is none.
+local function make_task_group()
+    local made = redis.pcall('XGROUP', 'CREATE', prefix .. 'tasks', TASK_GROUP, '0', 'MKSTREAM')
+    if made.err and not string.find(made.err, '^BUSYGROUP') then
+        return made
+    end
+end
+
+-- One task of a pair, as in follow and unfollow of `b` by `a`: is `id` older than, or the same as,
+-- the last that was applied here? `kind` is one for all tasks that undo each other.
+local function is_outdated(kind, a, b, id)
+    local last = call('GET', prefix .. 'applied:' .. kind .. ':' .. a .. ':' .. b)
+    return last and tonumber(last) >= tonumber(id)
+end
+
+-- A write: remembers `id` as the last that was applied to the pair.
+local function note_applied(kind, a, b, id)
+    call('SET', prefix .. 'applied:' .. kind .. ':' .. a .. ':' .. b, id, 'PX', APPLIED_TTL_MS)
+end
+
 -- The first write of every script: the id is given away now.
 local function take_id(clock)
     call('SET', prefix .. 'clock', clock.id)

@@ -21,7 +21,6 @@ if not user then
 end
 
 local is_here = string.sub(ARGV[5], 1, 1) == '@' or shard_of(string.sub(ARGV[5], 2)) == shard
-local tasks = prefix .. 'tasks'
 if is_here then
     target, refusal = read_user(ARGV[5])
     if not target then
@@ -30,9 +29,7 @@ if is_here then
 else
     target = {id = string.sub(ARGV[5], 2), login = ARGV[6] ~= '' and ARGV[6] or nil,
         name = ARGV[7] ~= '' and ARGV[7] or nil}
-    if call('EXISTS', tasks) == 1 then
-        call('XLEN', tasks)
-    end
+    check_tasks()
 end
 if target.id == user.id then
     return refuse('SELF', 'nobody can follow themselves')
@@ -68,8 +65,7 @@ change(following, target.id, 'following', user.id)
 if is_here then
     change(followers, user.id, 'followers', target.id)
 else
-    call('XADD', tasks, '*', 'task', operation, 'id', clock.id, 'user', user.id,
-        'target', target.id)
+    enqueue(operation, clock.id, 'user', user.id, 'target', target.id)
 end
 emit(meta, clock, operation, '"user":' .. user_json(user) .. ',"target":' .. user_json(target))
 return answer(operation, clock.id)

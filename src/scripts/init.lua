@@ -1,4 +1,5 @@
--- init.lua - makes a shard's meta unless it exists, and returns it as it is then.
+-- init.lua - makes a shard's meta, and the group of its workers, unless it exists; returns the meta
+-- as it is then.
 --
 -- ARGV: shards, request id (not used), database id; both are taken for a new database only.
 -- Returns {created, schema, database, shards}.
@@ -10,6 +11,10 @@ local meta = read_meta()
 local created = meta[1] and 0 or 1
 
 if created == 1 then
+    local refusal = make_task_group()
+    if refusal then
+        return refusal
+    end
     call('HSET', KEYS[1], 'schema', SCHEMA, 'database', ARGV[3], 'shards', ARGV[1])
     meta = read_meta()
 end

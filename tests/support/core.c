@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "src/id.h"
+#include "src/worker.h"
 #include "tests/support/cmocka_all.h"
 
 void core_init(struct core *core)
@@ -132,6 +133,18 @@ uint64_t core_must_post(struct core *core, const char *login, const char *text)
     if (core_post(core, login, &post, NULL) < 0)
         fail_msg("post by %s: %s", login, core->failure.text);
     return core->written.id;
+}
+
+void core_work(struct core *core)
+{
+    const struct sl_worker_options options = {.concurrency = 1, .lease_ms = 1, .until_empty = true};
+    struct sl_redis_address address;
+    struct sl_worker *worker;
+
+    assert_int_equal(sl_redis_address_parse(sl_slice_str(core->server.url), &address, NULL), 0);
+    assert_int_equal(sl_worker_new(&address, &core->meta, &options, &worker, NULL), 0);
+    assert_int_equal(sl_worker_run(worker, NULL), 0);
+    sl_worker_free(worker);
 }
 
 static redisReply *run_command(struct core *core, const char *format, va_list args)

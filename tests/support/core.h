@@ -41,6 +41,10 @@ int core_unfollow(struct core *core, const char *login, const char *target, cons
 uint64_t core_must_create(struct core *core, const char *login);
 uint64_t core_must_post(struct core *core, const char *login, const char *text);
 
+/* Runs a worker of one thread until no task is left; tasks whose worker is gone are claimed at
+ * once. */
+void core_work(struct core *core);
+
 /* A command, which must not fail; the reply is the caller's. */
 redisReply *core_command(struct core *core, const char *format, ...);
 long long core_number(struct core *core, const char *format, ...);

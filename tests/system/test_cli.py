@@ -40,6 +40,7 @@ def log_of(redis, shard=0):
     ["token", "--secret-file", "/dev/null", "--sub", "1", "--scope", "x", "--claim", "x"],
     ["config"], ["config", "get"], ["config", "get", "nothing"], ["config", "set", "log-count"],
     ["config", "set", "log-count", "0"], ["config", "set", "log-age", "24"], ["config", "list", "x"],
+    ["worker", "x"], ["worker", "--concurrency", "0"], ["worker", "--lease-ms", "soon"],
     ["init", "--log-age", "soon"],
 ])
 def test_wrong_usage_is_2(cli, arguments):
@@ -50,7 +51,7 @@ def test_wrong_usage_is_2(cli, arguments):
 @pytest.mark.parametrize("arguments", [
     [], ["init"], ["user"], ["user", "add"], ["post"], ["delete"], ["follow"], ["unfollow"],
     ["replay"], ["token"], ["tail"], ["config"], ["config", "get"], ["config", "set"],
-    ["config", "list"]])
+    ["config", "list"], ["worker"]])
 def test_help_is_everywhere(cli, arguments):
     assert "sluice" in cli.run(*arguments, "--help")
 

@@ -1,0 +1,29 @@
+-- apply_follow.lua - what a follow or unfollow by a user of another shard changes for its target.
+--
+-- Runs in the shard of the target. ARGV: shards, request id (not used), 'follow' or 'unfollow', id
+-- of the operation, id of the user, target as '=ID'. Returns 1, or 0 when it came too late to change anything.
+local meta, refusal = open_shard()
+if not meta then
+    return refusal
+end
+local operation, id, user = ARGV[3], ARGV[4], ARGV[5]
+local target
+target, refusal = read_user(ARGV[6])
+if not target then
+    return refusal
+end
+local followers = prefix .. 'followers:' .. target.id
+local since = call('ZSCORE', followers, user)
+if is_outdated('follow', user, target.id, id) or (since and tonumber(since) >= tonumber(id)) then
+    return 0
+end
+
+note_applied('follow', user, target.id, id)
+local change
+if operation == 'follow' then
+    change = call('ZADD', followers, id, user)
+else
+    change = 0 - call('ZREM', followers, user) -- -0 would print as such
+end
+call('HINCRBY', prefix .. 'user:' .. target.id, 'followers', change)
+return 1

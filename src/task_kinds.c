@@ -1,0 +1,21 @@
+#include "src/task_kinds.h"
+
+#include "src/follows_task.h"
+
+/* In the order of the alphabet. */
+static const struct {
+    const char *name;
+    sl_task_run_fn run;
+} kinds[] = {
+    {"follow", sl_follow_task_run},
+    {"unfollow", sl_follow_task_run},
+};
+
+sl_task_run_fn sl_task_kind_find(struct sl_slice kind)
+{
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        if (sl_slice_is(kind, kinds[i].name))
+            return kinds[i].run;
+    }
+    return NULL;
+}

@@ -1,0 +1,57 @@
+/* src/task_kinds.h - what is to be done for each kind of task.
+ *
+ * A kind is a name that scripts give to enqueue() and a function that does it, by calls to Redis:
+ *
+ *     static int run(struct sl_work *work, const struct sl_task *task, struct failure *reterr)
+ *     {
+ *         ...
+ *         r = sl_task_field_id(task, "user", &user, reterr);
+ *         if (r == 0)
+ *             r = sl_work_call(work, &call, sl_x_call(&call, sl_work_meta(work), user, reterr),
+ *                              &reply, reterr);
+ *         if (r == 0)
+ *             r = sl_reply_check(reply, reterr);
+ *         ...
+ *     }
+ *
+ * It may be run again after it was done or cut off at any point, beside itself in another worker,
+ * and behind a later task about the same things: none of this may change what is seen in the end.
+ * A task of many steps saves where it is (sl_work_save()) and goes on from task->progress.
+ *
+ * 0: done. A negative errno: it is tried again later, after some tries it is put to the dead
+ * letters with *reterr's text. That Redis is away counts for nothing: then the task is run again
+ * from its beginning as soon as Redis is back. */
+#pragma once
+
+#include "base/failure.h"
+#include "src/call.h"
+#include "src/meta.h"
+#include "src/tasks.h"
+
+struct redisReply;
+struct sl_work; /* src/worker.c */
+
+typedef int (*sl_task_run_fn)(struct sl_work *work, const struct sl_task *task,
+                              struct failure *reterr);
+
+/* NULL: there is no such kind. */
+sl_task_run_fn sl_task_kind_find(struct sl_slice kind);
+
+/* ---- what a task has at hand (src/worker.c) ---- */
+
+const struct sl_meta *sl_work_meta(const struct sl_work *work);
+
+/* Sends a call whose builder returned `built` (below 0: returns that) and waits for the reply,
+ * which the caller frees; it may hold an error of the call itself, as its parser tells. Renews the
+ * lease when that is due. 0; a negative errno: no reply, the task can only return it. */
+int sl_work_call(struct sl_work *work, struct sl_call *call, int built,
+                 struct redisReply **ret_reply, struct failure *reterr);
+
+/* The same for many in one round trip. On success every reply is there. */
+int sl_work_call_many(struct sl_work *work, struct sl_call *calls, size_t count,
+                      struct redisReply **ret_replies, struct failure *reterr);
+
+/* Keeps how far the task has come: what a later try finds in task->progress. `progress` is not
+ * empty. 0; a negative errno, as sl_work_call(). */
+int sl_work_save(struct sl_work *work, const struct sl_task *task, struct sl_slice progress,
+                 struct failure *reterr);

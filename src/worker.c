@@ -1,0 +1,517 @@
+/* worker.c - threads which each take a task, run it, and say what became of it.
+ *
+ * A thread blocks on the streams of all shards at once, so one answer may bring a task of each:
+ * it holds them all, runs one after the other, and renews the leases of all that are left whenever
+ * a third of a lease has passed between two calls (sl_work_call()). Every second one of the threads
+ * asks all shards for tasks that nobody renews any more.
+ *
+ * Whether a task failed or Redis did is decided where calls are made: link_run() notes it in
+ * `is_away`, and then the task is run again instead of being blamed. */
+#include "src/worker.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <hiredis/hiredis.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "src/call_build.h"
+#include "src/id.h"
+#include "src/keys.h"
+#include "src/redis_link.h"
+#include "src/reply_read.h"
+#include "src/task_kinds.h"
+
+enum {
+    CONCURRENCY = 4,
+    LEASE_MS = 30000,
+    BLOCK_MS = 250, /* how long it may take until a thread sees that it shall stop */
+    CLAIM_EVERY_MS = 1000,
+    CLAIM_COUNT = 4, /* tasks of one shard at once */
+    RETRY_MS = 1000, /* within a link; what takes longer is `away` */
+    FIRST_PAUSE_MS = 50,
+    LAST_PAUSE_MS = 1000,
+    CONSUMER_SIZE = 96,
+};
+
+/* One thread, with what it holds. */
+struct sl_work {
+    struct sl_worker *worker;
+    pthread_t thread;
+    struct sl_redis_link *link;
+    char consumer[CONSUMER_SIZE];
+    struct sl_call call;   /* of the thread's own */
+    struct sl_task *tasks; /* held from `at` on; without entry: lost to somebody else */
+    size_t task_count, at;
+    uint64_t renewed_ms; /* when the leases of all of them were new */
+    bool is_away;        /* the last call failed because Redis is away or refuses to work */
+    bool told_away;
+    uint32_t pause_ms; /* until the next try to reach Redis */
+};
+
+struct sl_worker {
+    struct sl_worker_options options;
+    struct sl_meta meta;
+    atomic_bool is_stopping;
+    atomic_uint_fast64_t claim_ms; /* when claiming is due next */
+    struct sl_work *works;         /* options.concurrency of them */
+};
+
+static void tell(const struct sl_work *work, enum sl_worker_news news, const struct sl_task *task,
+                 const char *text)
+{
+    const struct sl_worker_options *options = &work->worker->options;
+
+    if (options->tell)
+        options->tell(options->context, news, task, text);
+}
+
+static bool is_stopping(const struct sl_work *work)
+{
+    return atomic_load(&work->worker->is_stopping);
+}
+
+/* ---- calls, and Redis that may be away ---- */
+
+/* Errors that say nothing about the call: any other would have got the same. */
+static bool is_of_redis(int error)
+{
+    static const int errors[] = {-EAGAIN, -EACCES, -EROFS, -ENOSPC, -ENODATA, -ESTALE};
+
+    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+        if (error == errors[i])
+            return true;
+    }
+    return false;
+}
+
+static int link_run(struct sl_work *work, struct sl_call *calls, size_t count,
+                    redisReply **ret_replies, struct failure *reterr)
+{
+    int r = sl_redis_link_run_many(work->link, calls, count, ret_replies, reterr);
+
+    work->is_away = r < 0;
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        int error = sl_reply_check(ret_replies[i], reterr);
+
+        if (is_of_redis(error)) {
+            work->is_away = true;
+            r = error;
+        }
+    }
+    for (size_t i = 0; r < 0 && i < count; i++) {
+        freeReplyObject(ret_replies[i]);
+        ret_replies[i] = NULL;
+    }
+    if (r == 0 && work->told_away) {
+        work->told_away = false;
+        tell(work, SL_WORKER_REDIS_BACK, NULL, NULL);
+    }
+    if (r == 0)
+        work->pause_ms = FIRST_PAUSE_MS;
+    return r;
+}
+
+/* Waits a moment for Redis; false: no more, the worker stops. */
+static bool wait_for_redis(struct sl_work *work, const struct failure *why)
+{
+    struct timespec pause = {work->pause_ms / 1000, (long)(work->pause_ms % 1000) * 1000000};
+
+    if (!work->told_away) {
+        work->told_away = true;
+        tell(work, SL_WORKER_REDIS_AWAY, NULL, why->text);
+    }
+    if (is_stopping(work))
+        return false;
+    nanosleep(&pause, NULL);
+    work->pause_ms = work->pause_ms * 2 < LAST_PAUSE_MS ? work->pause_ms * 2 : LAST_PAUSE_MS;
+    return !is_stopping(work);
+}
+
+/* Sends work->call, as often as it takes. 0 and the reply; a negative errno: `built` is one, or
+ * the worker stops while Redis is away. */
+static int insist(struct sl_work *work, int built, redisReply **ret_reply, struct failure *reterr)
+{
+    int r = built;
+
+    while (r == 0) {
+        r = link_run(work, &work->call, 1, ret_reply, reterr);
+        if (r == 0 || !work->is_away || !wait_for_redis(work, reterr))
+            break;
+        r = 0;
+    }
+    return r;
+}
+
+/* ---- what a task has at hand ---- */
+
+const struct sl_meta *sl_work_meta(const struct sl_work *work)
+{
+    return &work->worker->meta;
+}
+
+static int save(struct sl_work *work, const struct sl_task *task, struct sl_slice progress,
+                struct failure *reterr)
+{
+    redisReply *reply = NULL;
+    int r;
+
+    r = sl_task_save_call(&work->call, &work->worker->meta, task, work->consumer, progress, reterr);
+    if (r == 0)
+        r = link_run(work, &work->call, 1, &reply, reterr);
+    if (r == 0)
+        r = sl_task_save_reply(reply, reterr);
+    freeReplyObject(reply);
+    return r;
+}
+
+/* 0; -ECANCELED: the task that is being run is somebody else's. */
+static int renew_when_due(struct sl_work *work, struct failure *reterr)
+{
+    uint64_t now_ms = clock_monotonic_ms();
+    int result = 0;
+
+    if (now_ms - work->renewed_ms < work->worker->options.lease_ms / 3)
+        return 0;
+    for (size_t i = work->at; i < work->task_count; i++) {
+        int r;
+
+        if (!work->tasks[i].entry.data)
+            continue;
+        r = save(work, &work->tasks[i], SL_SLICE_NONE, reterr);
+        if (r < 0 && r != -ECANCELED)
+            return r;
+        if (r == -ECANCELED && i == work->at)
+            result = r;
+        else if (r == -ECANCELED)
+            work->tasks[i].entry = SL_SLICE_NONE;
+    }
+    work->renewed_ms = now_ms;
+    return result;
+}
+
+int sl_work_call_many(struct sl_work *work, struct sl_call *calls, size_t count,
+                      struct redisReply **ret_replies, struct failure *reterr)
+{
+    int r = renew_when_due(work, reterr);
+
+    return r < 0 ? r : link_run(work, calls, count, ret_replies, reterr);
+}
+
+int sl_work_call(struct sl_work *work, struct sl_call *call, int built,
+                 struct redisReply **ret_reply, struct failure *reterr)
+{
+    return built < 0 ? built : sl_work_call_many(work, call, 1, ret_reply, reterr);
+}
+
+int sl_work_save(struct sl_work *work, const struct sl_task *task, struct sl_slice progress,
+                 struct failure *reterr)
+{
+    return save(work, task, progress, reterr);
+}
+
+/* ---- one task ---- */
+
+static int run_kind(struct sl_work *work, const struct sl_task *task, struct failure *reterr)
+{
+    sl_task_run_fn run = sl_task_kind_find(task->kind);
+
+    if (task->is_exhausted)
+        return failure_set(reterr, -EIO, "its worker ended in the middle of it, again and again");
+    if (!run)
+        return failure_set(reterr, -ENOTSUP, "no kind of task is called '%.*s'",
+                           SL_SLICE_ARG(task->kind));
+    if (task->id == 0)
+        return failure_set(reterr, -EBADMSG, "the task does not say of which operation it is");
+    return run(work, task, reterr);
+}
+
+static void conclude_done(struct sl_work *work, const struct sl_task *task)
+{
+    redisReply *reply = NULL;
+    struct failure failure;
+    int r;
+
+    r = insist(work, sl_task_done_call(&work->call, &work->worker->meta, task, &failure), &reply,
+               &failure);
+    if (r == 0)
+        r = sl_reply_check(reply, &failure);
+    freeReplyObject(reply);
+    if (r == 0)
+        tell(work, SL_WORKER_TASK_DONE, task, NULL);
+    else
+        tell(work, SL_WORKER_TASK_LATER, task, failure.text);
+}
+
+static void conclude_failed(struct sl_work *work, const struct sl_task *task,
+                            const struct failure *why)
+{
+    const struct sl_worker *worker = work->worker;
+    redisReply *reply = NULL;
+    struct failure failure;
+    bool is_dead = false;
+    int r;
+
+    r = insist(work,
+               sl_task_fail_call(&work->call, &worker->meta, task, work->consumer,
+                                 worker->options.lease_ms, why->text, &failure),
+               &reply, &failure);
+    if (r == 0)
+        r = sl_task_fail_reply(reply, &is_dead, &failure);
+    freeReplyObject(reply);
+    if (r == -ECANCELED)
+        tell(work, SL_WORKER_TASK_LOST, task, NULL);
+    else
+        tell(work, is_dead ? SL_WORKER_TASK_DEAD : SL_WORKER_TASK_LATER, task, why->text);
+}
+
+static void run_task(struct sl_work *work, const struct sl_task *task)
+{
+    struct failure failure = {""};
+    int r;
+
+    do {
+        work->is_away = false;
+        r = run_kind(work, task, &failure);
+    } while (r < 0 && work->is_away && wait_for_redis(work, &failure));
+
+    if (r == 0)
+        conclude_done(work, task);
+    else if (r == -ECANCELED)
+        tell(work, SL_WORKER_TASK_LOST, task, NULL);
+    else if (!work->is_away)
+        conclude_failed(work, task, &failure);
+}
+
+/* ---- taking tasks ---- */
+
+/* Runs the tasks of an answer; *ret_count of them. */
+static int run_tasks(struct sl_work *work, const redisReply *reply, uint32_t shard,
+                     size_t *ret_count, struct failure *reterr)
+{
+    int r = sl_tasks_reply(reply, shard, &work->tasks, &work->task_count, reterr);
+
+    if (r < 0)
+        return r;
+    work->renewed_ms = clock_monotonic_ms();
+    for (work->at = 0; work->at < work->task_count; work->at++) {
+        const struct sl_task *task = &work->tasks[work->at];
+
+        if (task->entry.data)
+            run_task(work, task);
+    }
+    *ret_count = work->task_count;
+    mem_free(work->tasks);
+    work->tasks = NULL;
+    work->task_count = work->at = 0;
+    return 0;
+}
+
+static int make_groups(struct sl_work *work, struct failure *reterr)
+{
+    int r = 0;
+
+    for (uint32_t shard = 0; r == 0 && shard < work->worker->meta.shards; shard++) {
+        redisReply *reply = NULL;
+
+        r = sl_task_group_call(&work->call, shard, reterr);
+        if (r == 0)
+            r = link_run(work, &work->call, 1, &reply, reterr);
+        freeReplyObject(reply); /* an error: it is there */
+    }
+    return r;
+}
+
+static int read_tasks(struct sl_work *work, size_t *ret_count, struct failure *reterr)
+{
+    redisReply *reply = NULL;
+    int r;
+
+    r = sl_task_read_call(&work->call, &work->worker->meta, work->consumer, BLOCK_MS, reterr);
+    if (r == 0)
+        r = link_run(work, &work->call, 1, &reply, reterr);
+    if (r == 0)
+        r = run_tasks(work, reply, SL_SHARDS_MAX, ret_count, reterr);
+    freeReplyObject(reply);
+    return r;
+}
+
+static int claim_shard(struct sl_work *work, uint32_t shard, struct failure *reterr)
+{
+    const struct sl_worker *worker = work->worker;
+    size_t count;
+    int r;
+
+    do {
+        redisReply *reply = NULL;
+
+        r = sl_task_claim_call(&work->call, &worker->meta, shard, work->consumer,
+                               worker->options.lease_ms, CLAIM_COUNT, reterr);
+        if (r == 0)
+            r = link_run(work, &work->call, 1, &reply, reterr);
+        if (r == 0)
+            r = run_tasks(work, reply, shard, &count, reterr);
+        freeReplyObject(reply);
+    } while (r == 0 && count == CLAIM_COUNT && !is_stopping(work));
+    return r;
+}
+
+/* It is the turn of one thread only. */
+static bool take_turn_to_claim(struct sl_worker *worker)
+{
+    uint_fast64_t now_ms = clock_monotonic_ms();
+    uint_fast64_t due_ms = atomic_load(&worker->claim_ms);
+    uint32_t every_ms = worker->options.lease_ms / 2 < CLAIM_EVERY_MS ? worker->options.lease_ms / 2
+                                                                      : CLAIM_EVERY_MS;
+
+    return now_ms >= due_ms &&
+           atomic_compare_exchange_strong(&worker->claim_ms, &due_ms, now_ms + every_ms);
+}
+
+static int claim_tasks(struct sl_work *work, struct failure *reterr)
+{
+    int r = 0;
+
+    if (!take_turn_to_claim(work->worker))
+        return 0;
+    for (uint32_t shard = 0; r == 0 && shard < work->worker->meta.shards; shard++) {
+        if (is_stopping(work))
+            break;
+        r = claim_shard(work, shard, reterr);
+    }
+    return r;
+}
+
+/* Is there no task at all, held by whomever? Not to be known: no. */
+static bool all_is_empty(struct sl_work *work)
+{
+    for (uint32_t shard = 0; shard < work->worker->meta.shards; shard++) {
+        redisReply *reply = NULL;
+        char key[SL_KEY_SIZE];
+        bool is_empty;
+
+        sl_call_begin(&work->call, shard, true);
+        sl_call_add_str(&work->call, "XLEN");
+        sl_call_add_str(&work->call, sl_key(shard, "tasks", key));
+        is_empty = sl_call_finish(&work->call, NULL) == 0 &&
+                   link_run(work, &work->call, 1, &reply, NULL) == 0 &&
+                   reply->type == REDIS_REPLY_INTEGER && reply->integer == 0;
+        freeReplyObject(reply);
+        if (!is_empty)
+            return false;
+    }
+    return true;
+}
+
+static void *run_thread(void *argument)
+{
+    struct sl_work *work = argument;
+    struct failure failure = {""};
+
+    while (!is_stopping(work)) {
+        size_t count = 0;
+        int r;
+
+        r = claim_tasks(work, &failure);
+        if (r == 0)
+            r = read_tasks(work, &count, &failure);
+        if (r == -ENODATA && !work->is_away)
+            r = make_groups(work, &failure);
+        if (r < 0 && !wait_for_redis(work, &failure))
+            break;
+        if (r == 0 && count == 0 && work->worker->options.until_empty && all_is_empty(work))
+            break;
+    }
+    return NULL;
+}
+
+/* ---- the whole ---- */
+
+/* "host:1234:5f0c9a7e:0": whose it is can be read in XINFO CONSUMERS. */
+static void name_consumer(struct sl_work *work, uint64_t random, size_t index)
+{
+    char host[33] = "";
+
+    gethostname(host, sizeof(host) - 1);
+    snprintf(work->consumer, sizeof(work->consumer), "%s:%ld:%08lx:%zu", host, (long)getpid(),
+             (unsigned long)(random & 0xffffffff), index);
+}
+
+int sl_worker_new(const struct sl_redis_address *address, const struct sl_meta *meta,
+                  const struct sl_worker_options *options, struct sl_worker **ret_worker,
+                  struct failure *reterr)
+{
+    const struct sl_redis_link_options link_options = {.retry_ms = RETRY_MS};
+    uint64_t random = hash_key_random().k0;
+    struct sl_worker *worker = mem_zalloc(sizeof(*worker));
+    int r = 0;
+
+    if (!worker)
+        return failure_set(reterr, -ENOMEM, "out of memory");
+    worker->options = *options;
+    worker->meta = *meta;
+    if (worker->options.concurrency == 0)
+        worker->options.concurrency = CONCURRENCY;
+    if (worker->options.lease_ms == 0)
+        worker->options.lease_ms = LEASE_MS;
+    worker->works = mem_zalloc(mem_array_size(worker->options.concurrency, sizeof(struct sl_work)));
+    if (!worker->works)
+        r = failure_set(reterr, -ENOMEM, "out of memory");
+    for (size_t i = 0; r == 0 && i < worker->options.concurrency; i++) {
+        worker->works[i].worker = worker;
+        worker->works[i].call = SL_CALL_INIT;
+        worker->works[i].pause_ms = FIRST_PAUSE_MS;
+        name_consumer(&worker->works[i], random, i);
+        r = sl_redis_link_open(address, &link_options, &worker->works[i].link, reterr);
+    }
+    if (r < 0) {
+        sl_worker_free(worker);
+        return r;
+    }
+    *ret_worker = worker;
+    return 0;
+}
+
+void sl_worker_free(struct sl_worker *worker)
+{
+    if (!worker)
+        return;
+    for (size_t i = 0; worker->works && i < worker->options.concurrency; i++) {
+        sl_redis_link_close(worker->works[i].link);
+        sl_call_done(&worker->works[i].call);
+    }
+    mem_free(worker->works);
+    mem_free(worker);
+}
+
+int sl_worker_run(struct sl_worker *worker, struct failure *reterr)
+{
+    uint32_t started = 1;
+    int error = 0;
+
+    while (error == 0 && started < worker->options.concurrency) {
+        struct sl_work *work = &worker->works[started];
+
+        error = pthread_create(&work->thread, NULL, run_thread, work);
+        if (error == 0)
+            started++;
+    }
+    if (error)
+        sl_worker_stop(worker);
+    run_thread(&worker->works[0]);
+    for (uint32_t i = 1; i < started; i++)
+        pthread_join(worker->works[i].thread, NULL);
+    return error ? failure_set(reterr, -error, "cannot start a thread: %s", strerror(error)) : 0;
+}
+
+void sl_worker_stop(struct sl_worker *worker)
+{
+    atomic_store(&worker->is_stopping, true);
+}
