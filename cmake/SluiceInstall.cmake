@@ -48,6 +48,7 @@ sluice_public_headers(
     src/follows.h
     src/id.h
     src/keys.h
+    src/likes.h
     src/log.h
     src/login.h
     src/meta.h
@@ -60,6 +61,7 @@ sluice_public_headers(
     src/settings.h
     src/shard_calls.h
     src/tasks.h
+    src/user_list.h
     src/users.h
     src/worker.h
     src/write.h)

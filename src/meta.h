@@ -3,7 +3,8 @@
  * Every shard has the same `meta`; shard 0's is the one that counts. A program that finds a Redis
  * asks shard 0 first (sl_meta_call() with shard 0): that makes a database where there is none, or
  * reads the one that is there. With more than one shard it then does the same for shards 1 to
- * shards - 1 with what shard 0 said, so that a creation which broke off is completed. What may be set in it is in src/settings.h. */
+ * shards - 1 with what shard 0 said, so that a creation which broke off is completed. What may be
+ * set in it is in src/settings.h. */
 #pragma once
 
 #include <stdbool.h>

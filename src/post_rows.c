@@ -2,8 +2,11 @@
 
 #include <errno.h>
 
+#include <hiredis/hiredis.h>
+
 #include "src/id.h"
 #include "src/post_check.h"
+#include "src/list_build.h"
 #include "src/read_build.h"
 #include "src/reply_read.h"
 #include "src/row_read.h"
@@ -75,4 +78,44 @@ int sl_posts_at(const struct redisReply *reply, size_t i, struct sl_post_row *re
 
     r = sl_reply_read_row(reply, i, SL_POST_ROW_SIZE, &row, reterr);
     return r < 0 ? r : sl_post_row_read(row, 0, ret_row, reterr);
+}
+
+int sl_post_list_call(struct sl_call *call, const struct sl_meta *meta, uint64_t reader,
+                      const struct sl_user_ref *user, const struct sl_page *page,
+                      struct failure *reterr)
+{
+    return sl_list_of_user_build(call, "posts", meta, reader, user, page, reterr);
+}
+
+int sl_comment_list_call(struct sl_call *call, const struct sl_meta *meta, uint64_t reader,
+                         uint64_t post, const struct sl_page *page, struct failure *reterr)
+{
+    return sl_list_of_post_build(call, "comments", meta, reader, post, page, reterr);
+}
+
+int sl_post_list_reply(const struct redisReply *reply, size_t *ret_count, struct failure *reterr)
+{
+    int r = sl_reply_check_array(reply, 0, reterr);
+
+    if (r == 0)
+        *ret_count = reply->elements;
+    return r;
+}
+
+int sl_post_list_at(const struct redisReply *reply, size_t i, struct sl_post_row *ret_row,
+                    struct failure *reterr)
+{
+    struct sl_post_row elsewhere = {0};
+    const struct redisReply *row;
+    int r;
+
+    r = sl_reply_read_row(reply, i, 1, &row, reterr);
+    if (r < 0)
+        return r;
+    if (row->elements > 1)
+        return sl_post_row_read(row, 0, ret_row, reterr);
+    r = sl_reply_read_id(row, 0, &elsewhere.id, reterr);
+    if (r == 0)
+        *ret_row = elsewhere;
+    return r;
 }

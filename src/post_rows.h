@@ -1,4 +1,4 @@
-/* src/post_rows.h - read posts: by their ids, one or many. */
+/* src/post_rows.h - read posts: by their ids, a user's, the comments of one. */
 #pragma once
 
 #include <stddef.h>
@@ -8,12 +8,13 @@
 #include "src/meta.h"
 #include "src/read.h"
 #include "src/shard_calls.h"
+#include "src/write.h"
 
 struct redisReply;
 
 /* All that is shown of a post. */
 struct sl_post_row {
-    uint64_t id;
+    uint64_t id;          /* its position in lists, too */
     struct sl_slice json; /* the post as in its event; the author's name is the one of now */
     uint64_t likes, comments;
 };
@@ -29,3 +30,20 @@ SL_EXPORT int sl_posts_reply(const struct redisReply *reply, size_t count, struc
  * 0; -ENOENT: there is no such post, or the reader may not see it; -EBADMSG. */
 SL_EXPORT int sl_posts_at(const struct redisReply *reply, size_t i, struct sl_post_row *ret_row,
                           struct failure *reterr);
+
+/* What `user` has posted. 0; -EINVAL: no such reader, user or page can be; -ENOMEM. */
+SL_EXPORT int sl_post_list_call(struct sl_call *call, const struct sl_meta *meta, uint64_t reader,
+                                const struct sl_user_ref *user, const struct sl_page *page,
+                                struct failure *reterr);
+/* The posts that answer `post`. 0; -EINVAL; -ENOMEM. */
+SL_EXPORT int sl_comment_list_call(struct sl_call *call, const struct sl_meta *meta,
+                                   uint64_t reader, uint64_t post, const struct sl_page *page,
+                                   struct failure *reterr);
+/* *ret_count rows, each then read with sl_post_list_at(): up to the limit as long as there are that
+ * many. 0; -ENOENT: no such user, or post; else as sl_reply_check(). */
+SL_EXPORT int sl_post_list_reply(const struct redisReply *reply, size_t *ret_count,
+                                 struct failure *reterr);
+/* A comment of another shard has its id only, and `json` is absent: sl_posts_calls() tells the
+ * rest, or -ENOENT when there is nothing to be seen. 0; -EBADMSG. */
+SL_EXPORT int sl_post_list_at(const struct redisReply *reply, size_t i, struct sl_post_row *ret_row,
+                              struct failure *reterr);

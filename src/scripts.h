@@ -1,5 +1,6 @@
 /* src/scripts.h - the Redis scripts, embedded. The sources are src/scripts/NAME.lua, each behind
- * src/scripts/common.lua and the table of settings; cmake/EmbedScripts.cmake makes the definitions. */
+ * src/scripts/common.lua and the table of settings; cmake/EmbedScripts.cmake makes the definitions.
+ */
 #pragma once
 
 #include <stddef.h>
@@ -18,7 +19,9 @@ extern const struct sl_script sl_script_delete;
 extern const struct sl_script sl_script_find_user;
 extern const struct sl_script sl_script_follow;
 extern const struct sl_script sl_script_init;
+extern const struct sl_script sl_script_like;
 extern const struct sl_script sl_script_post;
+extern const struct sl_script sl_script_read_list;
 extern const struct sl_script sl_script_read_posts;
 extern const struct sl_script sl_script_read_users;
 extern const struct sl_script sl_script_rename;

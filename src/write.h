@@ -33,7 +33,8 @@ static inline struct sl_user_ref sl_user_by_login(struct sl_slice login)
 }
 
 struct sl_written {
-    uint64_t id; /* of the new user or post, else of the event; 0: nothing was to be changed */
+    uint64_t
+        id; /* of the new user or post, else of the event or change; 0: nothing was to be changed */
     bool is_repeated;
 };
 

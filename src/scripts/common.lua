@@ -297,6 +297,33 @@ local function note_applied(kind, a, b, id)
     call('SET', prefix .. 'applied:' .. kind .. ':' .. a .. ':' .. b, id, 'PX', APPLIED_TTL_MS)
 end
 
+-- Reads a sorted set newest first: up to `count` members with a score below `before` ('+inf' or
+-- '(SCORE'), each with its score behind it.
+local function zset_range(key)
+    return function(before, count)
+        return call('ZREVRANGEBYSCORE', key, before, '-inf', 'WITHSCORES', 'LIMIT', 0, count)
+    end
+end
+
+-- A page of what `range` reads: up to `limit` of the rows that `row_of(member, score)` makes. What
+-- it makes none of is passed over, so that only the page behind the end has no rows.
+local function read_page(range, before, limit, row_of)
+    local rows = {}
+    before = before == '+inf' and before or '(' .. before
+    while #rows < limit do
+        local wanted = limit - #rows
+        local found = range(before, wanted)
+        for i = 1, #found, 2 do
+            rows[#rows + 1] = row_of(found[i], found[i + 1])
+        end
+        if #found < 2 * wanted then
+            break
+        end
+        before = '(' .. found[#found]
+    end
+    return rows
+end
+
 -- The first write of every script: the id is given away now.
 local function take_id(clock)
     call('SET', prefix .. 'clock', clock.id)

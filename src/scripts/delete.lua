@@ -37,7 +37,7 @@ if not clock then
 end
 
 take_id(clock)
-call('DEL', prefix .. 'post:' .. id)
+call('DEL', prefix .. 'post:' .. id, prefix .. 'likes:' .. id, prefix .. 'comments:' .. id)
 local removed = call('ZREM', profile, id)
 call('HINCRBY', prefix .. 'user:' .. author.id, 'posts', 0 - removed) -- -0 would print as such
 emit(meta, clock, 'delete', '"post":' .. post_json(post, author))

@@ -1,0 +1,45 @@
+-- read_list.lua - a page of a list, newest first. Writes nothing.
+--
+-- ARGV: shards, request id (not used), reader, which list, whose ('=ID' or '@FOLDED LOGIN' of a
+-- user, or the id of a post), before ('+inf' or a position), limit.
+-- Returns rows: of posts (see post_row), or of users, each behind its position (see user_row). Of
+-- one that lives in another shard there is the id alone.
+local meta, refusal = open_shard()
+if not meta then
+    return refusal
+end
+
+local function is_here(id)
+    return shard_of(id) == shard
+end
+
+local function post_of(id)
+    if not is_here(id) then
+        return {id}
+    end
+    local post = read_post(id)
+    return post and post_row(post)
+end
+
+local function user_of(id, position)
+    if not is_here(id) then
+        return {position, id}
+    end
+    local user = read_user('=' .. id)
+    return user and {position, unpack(user_row(user))}
+end
+
+-- Name -> how its owner is found, where it is kept, what its rows are.
+local LISTS = {
+    posts = {read_user, 'profile:', post_of},
+    comments = {read_post, 'comments:', post_of},
+    likes = {read_post, 'likes:', user_of},
+}
+
+local find_owner, name, row_of = unpack(LISTS[ARGV[4]])
+local owner
+owner, refusal = find_owner(ARGV[5])
+if not owner then
+    return refusal
+end
+return read_page(zset_range(prefix .. name .. owner.id), ARGV[6], tonumber(ARGV[7]), row_of)
