@@ -12,12 +12,16 @@ extern const struct command command_config_list;
 extern const struct command command_config_set;
 extern const struct command command_delete;
 extern const struct command command_follow;
+extern const struct command command_hide;
 extern const struct command command_init;
+extern const struct command command_mute;
 extern const struct command command_post;
 extern const struct command command_replay;
 extern const struct command command_tail;
 extern const struct command command_token;
 extern const struct command command_unfollow;
+extern const struct command command_unhide;
+extern const struct command command_unmute;
 extern const struct command command_user_add;
 extern const struct command command_worker;
 
@@ -25,7 +29,8 @@ extern const struct command command_worker;
 static const struct command *const commands[] = {
     &command_init,     &command_config_list, &command_config_get, &command_config_set,
     &command_user_add, &command_post,        &command_delete,     &command_follow,
-    &command_unfollow, &command_replay,      &command_tail,       &command_token,
+    &command_unfollow, &command_hide,        &command_unhide,     &command_mute,
+    &command_unmute,   &command_replay,      &command_tail,       &command_token,
     &command_worker,
 };
 

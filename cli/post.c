@@ -94,11 +94,9 @@ static void read_reply_to(const struct cli *cli, const char *text, struct sl_pos
 static int run(struct cli *cli, int argc, char **argv)
 {
     static const struct option options[] = {
-        {"user", required_argument, NULL, 'u'},
-        {"lang", required_argument, NULL, 'l'},
-        {"geo", required_argument, NULL, 'g'},
-        {"reply-to", required_argument, NULL, 'r'},
-        {0},
+        {"user", required_argument, NULL, 'u'},     {"lang", required_argument, NULL, 'l'},
+        {"geo", required_argument, NULL, 'g'},      {"reply-to", required_argument, NULL, 'r'},
+        {"audience", required_argument, NULL, 'a'}, {0},
     };
     struct sl_post post = {.source = SL_SLICE("sluice")};
     const char *user = NULL;
@@ -118,6 +116,9 @@ static int run(struct cli *cli, int argc, char **argv)
         case 'r':
             read_reply_to(cli, optarg, &post);
             break;
+        case 'a':
+            post.audience = sl_slice_str(optarg);
+            break;
         }
     }
     if (!user)
@@ -130,12 +131,14 @@ static int run(struct cli *cli, int argc, char **argv)
 
 const struct command command_post = {
     .name = "post",
-    .arguments = "--user LOGIN [--lang LANG] [--geo LON,LAT] [--reply-to ID] TEXT",
+    .arguments = "--user LOGIN [--lang LANG] [--geo LON,LAT] [--reply-to ID] [--audience WHO] TEXT",
     .summary = "post as a user; prints the post's id",
     .help = "--user LOGIN    who posts\n"
             "--lang LANG     the language, a BCP 47 tag such as en or zh-TW\n"
             "--geo LON,LAT   the place in degrees, east and north\n"
             "--reply-to ID   the post that this one answers\n"
+            "--audience WHO  who may see it: public (the default), followers, only:ID,ID or\n"
+            "                except:ID,ID, with the ids of users\n"
             "TEXT            1 to 20000 bytes of UTF-8; write -- before one that begins with -\n",
     .run = run,
 };

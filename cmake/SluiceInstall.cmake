@@ -43,6 +43,7 @@ sluice_public_headers(
     base/failure.h
     base/slice.h)
 sluice_public_headers(
+    src/audience.h
     src/call.h
     src/data_dir.h
     src/follows.h
@@ -55,6 +56,7 @@ sluice_public_headers(
     src/post_rows.h
     src/posts.h
     src/read.h
+    src/privacy.h
     src/redis_address.h
     src/redis_link.h
     src/reply.h

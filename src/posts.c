@@ -39,7 +39,8 @@ refuse:
     return failure_set(reterr, -EINVAL, "the language is not a BCP 47 tag such as en or zh-TW");
 }
 
-static int check_plain_members(const struct sl_post *post, struct failure *reterr)
+static int check_plain_members(const struct sl_post *post, const struct sl_meta *meta,
+                               struct failure *reterr)
 {
     int r;
 
@@ -48,6 +49,8 @@ static int check_plain_members(const struct sl_post *post, struct failure *reter
         r = check_lang(post->lang, reterr);
     if (r == 0 && post->source.data)
         r = sl_text_check_line(post->source, "the source", SL_POST_SOURCE_MAX, reterr);
+    if (r == 0 && post->audience.data)
+        r = sl_audience_check(post->audience, meta, reterr);
     return r;
 }
 
@@ -142,7 +145,7 @@ int sl_post_call(struct sl_call *call, const struct sl_meta *meta, struct sl_sli
     struct sl_write_user who;
     int r;
 
-    r = check_plain_members(post, reterr);
+    r = check_plain_members(post, meta, reterr);
     if (r == 0)
         r = sl_write_user_init(&who, author, meta, reterr);
     if (r == 0)
@@ -155,6 +158,8 @@ int sl_post_call(struct sl_call *call, const struct sl_meta *meta, struct sl_sli
         add_member(call, "lang", post->lang);
     if (post->source.data)
         add_member(call, "source", post->source);
+    if (post->audience.data)
+        add_member(call, "audience", post->audience);
     r = add_json_members(call, post, &json, reterr);
     if (r == 0)
         r = add_references(call, post, &json, reterr);

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "src/audience.h"
 #include "src/call.h"
 #include "src/meta.h"
 #include "src/write.h"
@@ -46,8 +47,9 @@ struct sl_post {
     struct sl_post_reference reply_to, repost_of, quote_of;
     const struct sl_slice *urls; /* expanded links */
     size_t url_count;
-    struct sl_slice media;  /* a JSON array; what is in it is the application's affair */
-    struct sl_slice source; /* the program it was written with */
+    struct sl_slice media;    /* a JSON array; what is in it is the application's affair */
+    struct sl_slice source;   /* the program it was written with */
+    struct sl_slice audience; /* see audience.h; absent: public */
 };
 
 /* The answer (sl_write_reply) holds the post's id, which is its event's id too.

@@ -25,6 +25,7 @@ extern const struct sl_script sl_script_read_list;
 extern const struct sl_script sl_script_read_posts;
 extern const struct sl_script sl_script_read_users;
 extern const struct sl_script sl_script_rename;
+extern const struct sl_script sl_script_privacy;
 extern const struct sl_script sl_script_task_claim;
 extern const struct sl_script sl_script_task_done;
 extern const struct sl_script sl_script_task_fail;

@@ -198,6 +198,68 @@ local function user_row(user)
         user.following, user.posts}
 end
 
+-- Who may see a post. The one rule: whatever reads or pushes posts asks may_see(), in the shard of
+-- the post's author, which has all that it takes. What gateways go by is sl_audience_allows() in
+-- src/audience.h, for the audience, and the lists of their readers for the rest.
+
+-- What everybody may know of an audience.
+local function audience_kind(audience)
+    return string.match(audience or 'public', '^[^:]*')
+end
+
+-- Does an audience like 'only:1,2' list the user?
+local function is_listed(audience, user)
+    local list = string.match(audience, ':(.*)$')
+    return list ~= nil and string.find(',' .. list .. ',', ',' .. user .. ',', 1, true) ~= nil
+end
+
+local function is_follower(author, reader)
+    return call('ZSCORE', prefix .. 'followers:' .. author, reader) and true or false
+end
+
+-- Does the author hide from the reader, or has the reader muted the author?
+local function is_out_of_sight(author, reader)
+    return call('SISMEMBER', prefix .. 'hidden_from:' .. author, reader) == 1
+        or call('SISMEMBER', prefix .. 'muted_by:' .. author, reader) == 1
+end
+
+-- The audience's part of the rule, for a reader who is not the author; '' is somebody unknown.
+local function audience_allows(audience, author, reader)
+    local kind = audience_kind(audience)
+    if kind == 'public' then
+        return true
+    elseif reader == '' then
+        return false
+    elseif kind == 'followers' then
+        return is_follower(author, reader)
+    elseif kind == 'only' then
+        return is_listed(audience, reader)
+    elseif kind == 'except' then
+        return not is_listed(audience, reader)
+    end
+    return false
+end
+
+-- `post` needs `user` and `audience`; `reader` is a user's id, or '' for somebody unknown.
+local function may_see(reader, post)
+    return reader == post.user
+        or (audience_allows(post.audience or 'public', post.user, reader)
+            and not is_out_of_sight(post.user, reader))
+end
+
+-- The sets that hide, unhide, mute and unmute change: the user's own, and its mirror in the
+-- target's shard.
+local function privacy_sets(operation, user, target)
+    if operation == 'hide' or operation == 'unhide' then
+        return prefix .. 'hidden_from:' .. user, prefix .. 'hidden_by:' .. target
+    end
+    return prefix .. 'mutes:' .. user, prefix .. 'muted_by:' .. target
+end
+
+local function privacy_turns_on(operation)
+    return operation == 'hide' or operation == 'mute'
+end
+
 -- cjson escapes every / as well, which JSON allows but nobody wants to read or to pay for.
 local function quote(text)
     return (string.gsub(cjson.encode(text), '\\/', '/'))

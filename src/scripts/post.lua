@@ -43,7 +43,7 @@ post.id = clock.id
 post.user = author.id
 post.login = author.login
 post.created_at = rfc3339(clock.ms)
-post.audience = 'public'
+post.audience = post.audience or 'public'
 
 local key = prefix .. 'post:' .. post.id
 local profile = prefix .. 'profile:' .. author.id

@@ -119,6 +119,26 @@ int core_unfollow(struct core *core, const char *login, const char *target, cons
     return change(core, login, target, request_id, sl_unfollow_call);
 }
 
+int core_hide(struct core *core, const char *login, const char *target, const char *request_id)
+{
+    return change(core, login, target, request_id, sl_hide_call);
+}
+
+int core_unhide(struct core *core, const char *login, const char *target, const char *request_id)
+{
+    return change(core, login, target, request_id, sl_unhide_call);
+}
+
+int core_mute(struct core *core, const char *login, const char *target, const char *request_id)
+{
+    return change(core, login, target, request_id, sl_mute_call);
+}
+
+int core_unmute(struct core *core, const char *login, const char *target, const char *request_id)
+{
+    return change(core, login, target, request_id, sl_unmute_call);
+}
+
 uint64_t core_must_create(struct core *core, const char *login)
 {
     if (core_create(core, login, NULL, NULL) < 0)

@@ -8,6 +8,7 @@
 #include "src/follows.h"
 #include "src/meta.h"
 #include "src/posts.h"
+#include "src/privacy.h"
 #include "src/redis_link.h"
 #include "src/users.h"
 #include "src/write.h"
@@ -36,6 +37,10 @@ int core_post(struct core *core, const char *login, const struct sl_post *post,
 int core_delete(struct core *core, const char *login, uint64_t post, const char *request_id);
 int core_follow(struct core *core, const char *login, const char *target, const char *request_id);
 int core_unfollow(struct core *core, const char *login, const char *target, const char *request_id);
+int core_hide(struct core *core, const char *login, const char *target, const char *request_id);
+int core_unhide(struct core *core, const char *login, const char *target, const char *request_id);
+int core_mute(struct core *core, const char *login, const char *target, const char *request_id);
+int core_unmute(struct core *core, const char *login, const char *target, const char *request_id);
 
 /* As above, but they must succeed; the id. */
 uint64_t core_must_create(struct core *core, const char *login);

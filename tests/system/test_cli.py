@@ -198,6 +198,29 @@ def test_init(cli, redis):
     assert shards == {0, 1, 2, 3}
 
 
+def test_hide_and_mute(cli, redis):
+    ada, bob = cli.run("user", "add", "ada"), cli.run("user", "add", "bob")
+    for command, own, mirror in (("hide", "hidden_from", "hidden_by"),
+                                 ("mute", "mutes", "muted_by")):
+        cli.run(command, "ada", "bob")
+        cli.run(command, "ada", "bob")  # again: nothing to do, nothing wrong
+        cli.run(command, "ada", "ada", status=1)
+        assert redis.client.smembers(f"sluice:{{0}}:{own}:{ada}") == {bob}
+        assert redis.client.smembers(f"sluice:{{0}}:{mirror}:{bob}") == {ada}
+        cli.run("un" + command, "ada", "bob")
+        assert not redis.client.exists(f"sluice:{{0}}:{own}:{ada}", f"sluice:{{0}}:{mirror}:{bob}")
+    assert [(e["type"], e["user"]["id"], e["target"]["id"]) for e in log_of(redis)] == [
+        (kind, ada, bob) for kind in ("hide", "unhide", "mute", "unmute")]
+
+
+def test_posts_for_some(cli, redis):
+    ada = cli.run("user", "add", "ada")
+    for audience in ("public", "followers", f"only:{ada}", f"except:{ada},64"):
+        status = 2 if audience.endswith(",64") else 0
+        cli.run("post", "--user", "ada", "--audience", audience, "hello", status=status)
+    assert [e["post"]["audience"] for e in log_of(redis)] == ["public", "followers", f"only:{ada}"]
+
+
 def test_users_of_several_shards_follow_and_post(cli, redis, servers):
     cli.run("init", "--shards", "4")
     gateway = servers.gateway(redis)
