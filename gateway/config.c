@@ -51,6 +51,15 @@ static int check_origin(struct sl_slice value, struct failure *reterr)
     return 0;
 }
 
+static int check_on_off(struct sl_slice value, struct failure *reterr)
+{
+    char room[LOG_QUOTE_SIZE];
+
+    if (!sl_slice_is(value, "on") && !sl_slice_is(value, "off"))
+        return failure_set(reterr, -EINVAL, "%s is neither on nor off", log_quote(value, room));
+    return 0;
+}
+
 static int check_log_level(struct sl_slice value, struct failure *reterr)
 {
     char room[LOG_QUOTE_SIZE];

@@ -289,6 +289,7 @@ static int start_server(struct gateway *gateway, struct failure *reterr)
         .worker = parts->worker,
         .metrics = gateway->metrics,
         .board = parts->board,
+        .site = parts->site,
     };
 
     return server_new(&settings, &gateway->server, reterr);

@@ -9,12 +9,14 @@
 #include "gateway/ops/metrics.h"
 
 struct admission;
+struct site;
 
 struct gateway_parts {
     const struct config *config;
     const char *redis_url;       /* of the configured or the private Redis */
     struct metrics_board *board; /* shared by all workers */
     struct admission *admission; /* shared by all workers */
+    const struct site *site;     /* pages for browsers; NULL: none */
     unsigned worker;             /* which slot of it is ours */
     const int *listeners;        /* bound; ours to accept from, and to close in the end */
     unsigned listener_count;

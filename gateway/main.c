@@ -12,6 +12,7 @@
 #include "gateway/config.h"
 #include "gateway/config_files.h"
 #include "gateway/front/admission.h"
+#include "gateway/front/site.h"
 #include "gateway/gateway.h"
 #include "gateway/ops/listener.h"
 #include "gateway/ops/metrics.h"
@@ -100,6 +101,20 @@ static int open_private_redis(const struct config *config, struct private_redis 
     return 0;
 }
 
+/* Asked for in so many words it must be there; by default it is served where it is. */
+static int choose_site(const struct config *config, const struct site **ret_site,
+                       struct failure *reterr)
+{
+    bool is_wanted = strcmp(config->dashboard, "on") == 0;
+
+    if (is_wanted && dashboard_site.count == 0 &&
+        config->origins[CONFIG_OPTION_dashboard].source != CONFIG_SOURCE_DEFAULT)
+        return config_refuse(config, CONFIG_OPTION_dashboard, reterr, -ENOENT,
+                             "this sluiced was built without the dashboard");
+    *ret_site = is_wanted ? &dashboard_site : NULL;
+    return 0;
+}
+
 static int serve(const struct config *config, struct failure *reterr)
 {
     unsigned workers = count_workers(config);
@@ -112,6 +127,8 @@ static int serve(const struct config *config, struct failure *reterr)
     int r;
 
     r = config_check_files(config, reterr);
+    if (r == 0)
+        r = choose_site(config, &parts.site, reterr);
     if (r == 0)
         r = set_open_files(config, reterr);
     if (r < 0)

@@ -77,6 +77,7 @@ const char *http_reason(int status)
         {200, "OK"},
         {201, "Created"},
         {204, "No Content"},
+        {304, "Not Modified"},
         {400, "Bad Request"},
         {401, "Unauthorized"},
         {403, "Forbidden"},

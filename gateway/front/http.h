@@ -32,6 +32,8 @@ struct http_request {
     struct sl_slice content_type;
     struct sl_slice authorization;
     struct sl_slice accept;
+    struct sl_slice accept_encoding;
+    struct sl_slice if_none_match;
     struct sl_slice origin;
     struct sl_slice host;
     struct sl_slice last_event_id;

@@ -123,6 +123,7 @@ static int run_worker(struct supervisor *supervisor, unsigned index, int ready_f
         .redis_url = redis_url(supervisor),
         .board = settings->board,
         .admission = settings->admission,
+        .site = settings->site,
         .worker = index,
         .listeners = settings->listeners,
         .listener_count = keep_listeners(supervisor, index),

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "gateway/front/site.h"
 #include "gateway/transport/lws_request.h"
 #include "gateway/transport/server_private.h"
 
@@ -18,8 +19,9 @@ enum { RETRY_AFTER_S = 2 };
 
 struct answer {
     int status;
-    const char *content_type; /* NULL: no body */
-    struct sl_slice headers;  /* more of them, each with its CRLF */
+    const char *content_type;  /* NULL: no body */
+    const char *cache_control; /* NULL: nobody keeps it */
+    struct sl_slice headers;   /* more of them, each with its CRLF */
     struct sl_slice body;
     bool close;
 };
@@ -54,9 +56,10 @@ static int respond(struct connection *connection, const struct http_request *htt
                          http_reason(answer->status));
     if (answer->content_type)
         buffer_append_format(out, "Content-Type: %s\r\n", answer->content_type);
-    if (answer->status != 204)
+    if (answer->status != 204 && answer->status != 304)
         buffer_append_format(out, "Content-Length: %zu\r\n", answer->body.size);
-    buffer_append_str(out, "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n");
+    buffer_append_format(out, "Cache-Control: %s\r\nX-Content-Type-Options: nosniff\r\n",
+                         answer->cache_control ? answer->cache_control : "no-store");
     buffer_append_slice(out, answer->headers);
     if (close)
         buffer_append_str(out, "Connection: close\r\n");
@@ -327,6 +330,27 @@ static const struct {
     {"/metrics", answer_metrics},
 };
 
+/* --- the dashboard --- */
+
+static int answer_file(struct connection *connection, const struct http_request *http,
+                       const struct site_file *file)
+{
+    struct buffer headers = BUFFER_INIT;
+    struct site_answer answer;
+    int r;
+
+    site_answer(file, http, &headers, &answer);
+    r = headers.failed ? -1
+                       : respond(connection, http,
+                                 &(struct answer){.status = answer.status,
+                                                  .content_type = answer.content_type,
+                                                  .cache_control = answer.cache_control,
+                                                  .headers = buffer_slice(&headers),
+                                                  .body = answer.body});
+    buffer_done(&headers);
+    return r;
+}
+
 /* --- where a request goes --- */
 
 static int refuse_method(struct connection *connection, const struct http_request *http,
@@ -341,6 +365,7 @@ static int refuse_method(struct connection *connection, const struct http_reques
 
 static int route(struct connection *connection, const struct http_request *http)
 {
+    const struct site_file *file;
     struct http_refusal refusal;
     enum stream_kind stream;
 
@@ -358,6 +383,11 @@ static int route(struct connection *connection, const struct http_request *http)
             return refuse_method(connection, http, "GET, HEAD");
         return pages[i].answer(connection, http);
     }
+    file = site_find(connection->server->settings.site, http->path);
+    if (file && http->method != HTTP_GET && http->method != HTTP_HEAD)
+        return refuse_method(connection, http, "GET, HEAD");
+    if (file)
+        return answer_file(connection, http, file);
     http_refuse(&refusal, 404, "not_found", NULL, "there is nothing at this path");
     return refuse(connection, http, &refusal);
 }

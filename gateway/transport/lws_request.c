@@ -131,8 +131,8 @@ static struct sl_slice slice_of(const struct buffer *room, struct span span)
 int lws_request_read(struct lws *wsi, bool is_upgrade, struct buffer *room,
                      struct http_request *ret_request)
 {
-    struct span path = {0}, query, version, content_type, authorization, accept, origin, host,
-                last_event_id, protocols, key, cors_method, connection;
+    struct span path = {0}, query, version, content_type, authorization, accept, accept_encoding,
+                if_none_match, origin, host, last_event_id, protocols, key, cors_method, connection;
 
     *ret_request = (struct http_request){.method = HTTP_OTHER, .is_upgrade = is_upgrade};
     buffer_clear(room);
@@ -146,6 +146,8 @@ int lws_request_read(struct lws *wsi, bool is_upgrade, struct buffer *room,
     content_type = copy_token(wsi, WSI_TOKEN_HTTP_CONTENT_TYPE, room);
     authorization = copy_token(wsi, WSI_TOKEN_HTTP_AUTHORIZATION, room);
     accept = copy_token(wsi, WSI_TOKEN_HTTP_ACCEPT, room);
+    accept_encoding = copy_token(wsi, WSI_TOKEN_HTTP_ACCEPT_ENCODING, room);
+    if_none_match = copy_token(wsi, WSI_TOKEN_HTTP_IF_NONE_MATCH, room);
     origin = copy_token(wsi, WSI_TOKEN_ORIGIN, room);
     host = copy_token(wsi, WSI_TOKEN_HOST, room);
     connection = copy_token(wsi, WSI_TOKEN_CONNECTION, room);
@@ -161,6 +163,8 @@ int lws_request_read(struct lws *wsi, bool is_upgrade, struct buffer *room,
     ret_request->content_type = slice_of(room, content_type);
     ret_request->authorization = slice_of(room, authorization);
     ret_request->accept = slice_of(room, accept);
+    ret_request->accept_encoding = slice_of(room, accept_encoding);
+    ret_request->if_none_match = slice_of(room, if_none_match);
     ret_request->origin = slice_of(room, origin);
     ret_request->host = slice_of(room, host);
     ret_request->last_event_id = slice_of(room, last_event_id);

@@ -16,6 +16,7 @@
 #include "gateway/ops/metrics.h"
 
 struct server;
+struct site;
 
 struct server_settings {
     uv_loop_t *loop;
@@ -29,6 +30,7 @@ struct server_settings {
     unsigned worker;
     struct metrics *metrics;
     const struct metrics_board *board;
+    const struct site *site; /* pages for browsers; NULL: none */
 };
 
 /* 0; a negative errno: *reterr says what (certificate, memory). */

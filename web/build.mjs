@@ -1,0 +1,75 @@
+// Bundles src/ into a folder of files that sluiced serves, each with its .gz, and a manifest.txt:
+// a line for each file with the path of its URL, its name in the folder, and page or asset.
+//
+//     node build.mjs FOLDER_WITH_NODE_MODULES OUTPUT_FOLDER
+import { createRequire } from 'node:module';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
+
+const source = path.join(path.dirname(fileURLToPath(import.meta.url)), 'src');
+const [packages, output] = process.argv.slice(2).map((folder) => path.resolve(folder));
+const { buildSync } = createRequire(path.join(packages, 'package.json'))('esbuild');
+
+const pages = { '/': 'index.html' };
+const entries = ['dashboard.js', 'style.css', 'icon.svg'];
+
+const bundle = buildSync({
+  absWorkingDir: source,
+  entryPoints: entries,
+  nodePaths: [path.join(packages, 'node_modules')],
+  outdir: output,
+  entryNames: '[name]-[hash]',
+  chunkNames: 'shared-[hash]',
+  assetNames: '[name]-[hash]',
+  publicPath: '/assets/',
+  loader: { '.json': 'file', '.svg': 'copy' },
+  bundle: true,
+  splitting: true,
+  format: 'esm',
+  minify: true,
+  target: ['es2022', 'chrome109', 'firefox115', 'safari16.4'],
+  charset: 'utf8',
+  legalComments: 'inline',
+  metafile: true,
+  write: false,
+  logLevel: 'warning',
+});
+
+const files = bundle.outputFiles.map(({ path: name, contents }) => ({
+  name: path.basename(name),
+  url: `/assets/${path.basename(name)}`,
+  kind: 'asset',
+  contents,
+}));
+
+// What a page calls /assets/style.css is served under a name with a hash.
+const renamed = new Map();
+for (const [name, { entryPoint }] of Object.entries(bundle.metafile.outputs)) {
+  if (entries.includes(entryPoint)) renamed.set(`/assets/${entryPoint}`, `/assets/${path.basename(name)}`);
+}
+for (const entry of entries) {
+  if (renamed.has(`/assets/${entry}`)) continue; // a copied file has no entry point in the metafile
+  const { name, ext } = path.parse(entry);
+  const file = files.find((one) => one.name.startsWith(`${name}-`) && one.name.endsWith(ext));
+  renamed.set(`/assets/${entry}`, file.url);
+}
+for (const [url, name] of Object.entries(pages)) {
+  let text = readFileSync(path.join(source, name), 'utf8');
+  text = text.replace(/\/assets\/[\w.-]+/g, (asset) => {
+    if (!renamed.has(asset)) throw new Error(`${name}: there is no ${asset}`);
+    return renamed.get(asset);
+  });
+  files.push({ name, url, kind: 'page', contents: Buffer.from(text) });
+}
+
+rmSync(output, { recursive: true, force: true });
+mkdirSync(output, { recursive: true });
+for (const { name, contents } of files) {
+  writeFileSync(path.join(output, name), contents);
+  writeFileSync(path.join(output, `${name}.gz`), gzipSync(contents, { level: 9 }));
+}
+files.sort((a, b) => (a.url < b.url ? -1 : 1));
+writeFileSync(path.join(output, 'manifest.txt'),
+  files.map(({ url, name, kind }) => `${url}\t${name}\t${kind}\n`).join(''));

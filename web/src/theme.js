@@ -1,0 +1,30 @@
+// theme.js - light, dark, or as the system has it; remembered.
+
+import { $ } from './dom.js';
+
+const KEY = 'sluice.theme';
+const ORDER = ['auto', 'light', 'dark'];
+
+export function startTheme() {
+  const button = $('#theme');
+  const apply = (theme) => {
+    document.documentElement.dataset.theme = theme;
+    button.textContent = { auto: 'Auto', light: 'Light', dark: 'Dark' }[theme];
+    button.setAttribute('aria-label', `Colours: ${button.textContent}. Change`);
+    document.dispatchEvent(new Event('themechange'));
+  };
+  const remembered = localStorage.getItem(KEY);
+  apply(ORDER.includes(remembered) ? remembered : 'auto');
+  button.addEventListener('click', () => {
+    const next = ORDER[(ORDER.indexOf(document.documentElement.dataset.theme) + 1) % ORDER.length];
+    localStorage.setItem(KEY, next);
+    apply(next);
+  });
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change',
+    () => document.dispatchEvent(new Event('themechange')));
+}
+
+// The value of a colour of style.css, as it is now.
+export function colour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+}

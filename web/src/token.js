@@ -1,0 +1,61 @@
+// token.js - the token of this tab.
+//
+// It comes from the field, or with the address (`#token=...`, which a browser never sends), and
+// stays in this tab: not in a URL, not in a cookie, and gone when the tab closes.
+
+const KEY = 'sluice.token';
+
+// Takes a token out of the address, where scripts/run has put it. True: there was one.
+export function takeTokenFromAddress() {
+  const fragment = new URLSearchParams(location.hash.slice(1));
+  const token = fragment.get('token');
+  if (!token) return false;
+  fragment.delete('token');
+  const rest = fragment.toString();
+  history.replaceState(null, '', location.pathname + location.search + (rest ? `#${rest}` : ''));
+  setToken(token);
+  return true;
+}
+
+export function getToken() {
+  return sessionStorage.getItem(KEY) ?? '';
+}
+
+export function setToken(token) {
+  sessionStorage.setItem(KEY, token.trim());
+}
+
+// What the token says of itself, unverified; null: it is no JWT.
+function readClaims(token) {
+  try {
+    const base64 = token.split('.')[1].replace(/-/g, '+').replace(/_/g, '/');
+    const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+    const claims = JSON.parse(new TextDecoder().decode(bytes));
+    return typeof claims === 'object' ? claims : null;
+  } catch {
+    return null;
+  }
+}
+
+// A line about it for the person who pasted it.
+export function describeToken(token) {
+  if (!token) return 'A JWT. “sluice token” makes one; scripts/run prints an address that brings one.';
+  const claims = readClaims(token);
+  if (!claims) return 'This is no JWT.';
+  const parts = [];
+  if (claims.sub !== undefined) parts.push(`Subject ${claims.sub}`);
+  if (typeof claims.exp === 'number') {
+    const end = new Date(claims.exp * 1000);
+    parts.push(end < new Date() ? 'expired' : `until ${end.toLocaleString(undefined, {
+      month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', hour12: false })}`);
+  }
+  const scopes = String(claims.scope ?? '').split(' ').filter(Boolean);
+  if (scopes.length > 0) parts.push(scopes.map((scope) => scope.replace('stream:', '')).join(', '));
+  return parts.join(' · ');
+}
+
+// Which streams it is good for, the widest first; none: it does not say.
+export function permittedStreams(token) {
+  const scopes = String(readClaims(token)?.scope ?? '').split(' ');
+  return ['firehose', 'filter', 'sample', 'home'].filter((stream) => scopes.includes(`stream:${stream}`));
+}
