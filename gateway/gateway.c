@@ -16,6 +16,7 @@
 #include "gateway/front/token.h"
 #include "gateway/intake/event_decode.h"
 #include "gateway/intake/log_reader.h"
+#include "gateway/intake/log_watch.h"
 #include "gateway/intake/redis_commands.h"
 #include "gateway/intake/repair.h"
 #include "gateway/intake/subscriber.h"
@@ -41,6 +42,7 @@ struct gateway {
     struct home_loader *home_loader;
     struct server *server;
     struct log_reader *log_reader;
+    struct log_watch *log_watch; /* NULL: another worker looks after it */
     struct repair *repair;
     struct subscriber *subscriber;
     struct log_rate refused_event_rate, gap_rate;
@@ -112,6 +114,8 @@ static void on_subscribed(void *context, uint32_t shards)
     metric_set(gateway->metrics, METRIC_SUBSCRIBED, 1);
     home_loader_set_shards(gateway->home_loader, shards);
     repair_set_hearing(gateway->repair, true);
+    if (gateway->log_watch)
+        log_watch_begin(gateway->log_watch, shards);
     server_set_ready(gateway->server, true);
     if (gateway->ready_fd >= 0 && write(gateway->ready_fd, &byte, 1) == 1) {
         close(gateway->ready_fd);
@@ -141,10 +145,12 @@ static void on_drained(void *context)
     home_loader_free(gateway->home_loader);
     repair_free(gateway->repair);
     log_reader_free(gateway->log_reader);
+    log_watch_free(gateway->log_watch);
     gateway->subscriber = NULL;
     gateway->home_loader = NULL;
     gateway->repair = NULL;
     gateway->log_reader = NULL;
+    gateway->log_watch = NULL;
     gateway->commands = NULL;
     for (size_t i = 0; i < SIGNAL_COUNT; i++)
         uv_close((uv_handle_t *)&gateway->signals[i], NULL);
@@ -199,6 +205,14 @@ static int start_repair(struct gateway *gateway)
     return gateway->repair ? 0 : -ENOMEM;
 }
 
+static int start_log_watch(struct gateway *gateway)
+{
+    if (gateway->parts->worker != 0)
+        return 0;
+    gateway->log_watch = log_watch_new(&gateway->loop, gateway->commands, gateway->metrics);
+    return gateway->log_watch ? 0 : -ENOMEM;
+}
+
 static int start_intake(struct gateway *gateway, struct failure *reterr)
 {
     const struct gateway_parts *parts = gateway->parts;
@@ -218,7 +232,7 @@ static int start_intake(struct gateway *gateway, struct failure *reterr)
     };
 
     gateway->decoder = event_decoder_new(parts->config->max_event_bytes);
-    if (!gateway->decoder || start_repair(gateway) < 0)
+    if (!gateway->decoder || start_repair(gateway) < 0 || start_log_watch(gateway) < 0)
         return failure_set(reterr, -ENOMEM, "out of memory");
     gateway->subscriber = subscriber_new(&settings, &callbacks, gateway);
     return gateway->subscriber ? 0 : failure_set(reterr, -ENOMEM, "out of memory");

@@ -119,3 +119,29 @@ int sl_log_end_reply(const struct redisReply *reply, uint32_t shard, uint64_t *r
     *ret_id = count == 0 ? 0 : sl_log_entry_at(reply, 0).id;
     return 0;
 }
+
+int sl_log_state_call(struct sl_call *call, const struct sl_meta *meta, uint32_t shard,
+                      struct failure *reterr)
+{
+    assert(shard < meta->shards);
+    sl_call_begin_script(call, &sl_script_log_state, shard, meta->shards, SL_SLICE_NONE);
+    call->is_repeatable = true;
+    return sl_call_finish(call, reterr);
+}
+
+int sl_log_state_reply(const struct redisReply *reply, struct sl_log_state *ret_state,
+                       struct failure *reterr)
+{
+    struct sl_log_state state;
+    int r = sl_reply_check_array(reply, 3, reterr);
+
+    if (r == 0)
+        r = sl_reply_read_number(reply, 0, &state.count, reterr);
+    if (r == 0)
+        r = sl_reply_read_number(reply, 1, &state.oldest, reterr);
+    if (r == 0)
+        r = sl_reply_read_number(reply, 2, &state.bytes, reterr);
+    if (r == 0)
+        *ret_state = state;
+    return r;
+}

@@ -11,6 +11,7 @@
 #include "base/failure.h"
 #include "base/slice.h"
 #include "src/call.h"
+#include "src/meta.h"
 
 struct redisReply;
 
@@ -37,3 +38,15 @@ SL_EXPORT int sl_log_end_call(struct sl_call *call, uint32_t shard, struct failu
 /* *ret_id is 0 when the log is empty. 0, or as sl_log_range_reply(). */
 SL_EXPORT int sl_log_end_reply(const struct redisReply *reply, uint32_t shard, uint64_t *ret_id,
                                struct failure *reterr);
+
+struct sl_log_state {
+    uint64_t count;  /* of events */
+    uint64_t oldest; /* id; 0: the log is empty */
+    uint64_t bytes;  /* of memory in Redis, about */
+};
+
+/* How long, old and large is the log? Cheap however long it is. 0; -ENOMEM. */
+SL_EXPORT int sl_log_state_call(struct sl_call *call, const struct sl_meta *meta, uint32_t shard,
+                                struct failure *reterr);
+SL_EXPORT int sl_log_state_reply(const struct redisReply *reply, struct sl_log_state *ret_state,
+                                 struct failure *reterr);

@@ -20,6 +20,7 @@ extern const struct sl_script sl_script_find_user;
 extern const struct sl_script sl_script_follow;
 extern const struct sl_script sl_script_init;
 extern const struct sl_script sl_script_like;
+extern const struct sl_script sl_script_log_state;
 extern const struct sl_script sl_script_post;
 extern const struct sl_script sl_script_read_list;
 extern const struct sl_script sl_script_read_posts;

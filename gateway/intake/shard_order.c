@@ -218,10 +218,9 @@ static bool place(struct shard_order *order, const struct live_message *message)
             want_rewound(order, message->previous);
             return false;
         }
-        /* The log has lost what lies between; who reads on from `last` misses an id below it. */
+        /* What was passed since `previous` has happened no more. */
         metric_add(order->settings.metrics, METRIC_EVENT_REWINDS, 1);
-        if (message->id < order->last)
-            tell_gap(order, message->previous, order->last, GAP_REWOUND);
+        tell_gap(order, message->previous, order->last, GAP_REWOUND);
     }
     pass_live(order, message);
     return true;
@@ -309,9 +308,11 @@ static void take_entry(struct shard_order *order, const struct sl_log_entry *ent
     }
     if (entry->previous > order->last && !was_passed(order, entry->previous))
         tell_gap(order, order->last, entry->previous, GAP_RETENTION);
-    if (entry->previous < order->last && order->rewound_from == 0)
+    if (entry->previous < order->last && order->rewound_from == 0) {
         metric_add(order->settings.metrics, METRIC_EVENT_REWINDS, 1);
-    if (entry->id < order->rewound_from)
+        tell_gap(order, entry->previous, order->last, GAP_REWOUND);
+    }
+    if (order->rewound_from > entry->previous)
         tell_gap(order, entry->previous, order->rewound_from, GAP_REWOUND);
     order->rewound_from = 0;
     pass_entry(order, entry, now_ms);

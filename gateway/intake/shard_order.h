@@ -5,14 +5,14 @@
  *     previous = last passed    in order: passed on at once
  *     previous > last passed    (last passed, previous] was missed: it is wanted from the log
  *     id passed already         a duplicate, dropped
- *     id at or below the last   and never passed: a failover lost the tail of the log, and what was
- *                               passed of it exists no more: rewound. What the log holds instead
- *                               is wanted if it was missed
+ *     previous < last passed    and the id was never passed: a failover lost the tail of the log,
+ *                               and what was passed of it exists no more: rewound. What the log
+ *                               holds instead is wanted if it was missed
  *
  * While the log is wanted, what comes live is held back, up to a number of bytes; beyond it all
  * that is held is dropped and wanted from the log as well. Pages of the log are passed on as they
  * come, then what was held back. What the log does not hold any more is told as a gap, right before
- * the event behind it.
+ * the event behind it; so is what was rewound.
  *
  * Pure: no sockets, no clock, nothing known of the JSON. */
 #pragma once

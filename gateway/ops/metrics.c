@@ -31,20 +31,32 @@ static const struct row rows[METRIC_COUNT] = {
 #define GAUGE(name, exposed, help)          {KIND_GAUGE, false, exposed, help},
 #define WORKER_COUNTER(name, exposed, help) {KIND_COUNTER, true, exposed, help},
 #define WORKER_GAUGE(name, exposed, help)   {KIND_GAUGE, true, exposed, help},
+#define SHARD_GAUGE(name, exposed, help)
 #define HISTOGRAM(name, exposed, help)
 #include "gateway/ops/metrics_table.def"
 };
 
-struct histogram_row {
+struct family_row {
     const char *exposed;
     const char *help;
 };
 
-static const struct histogram_row histogram_rows[METRIC_HISTOGRAM_COUNT] = {
+static const struct family_row shard_rows[METRIC_SHARD_COUNT] = {
 #define COUNTER(name, exposed, help)
 #define GAUGE(name, exposed, help)
 #define WORKER_COUNTER(name, exposed, help)
 #define WORKER_GAUGE(name, exposed, help)
+#define SHARD_GAUGE(name, exposed, help) {exposed, help},
+#define HISTOGRAM(name, exposed, help)
+#include "gateway/ops/metrics_table.def"
+};
+
+static const struct family_row histogram_rows[METRIC_HISTOGRAM_COUNT] = {
+#define COUNTER(name, exposed, help)
+#define GAUGE(name, exposed, help)
+#define WORKER_COUNTER(name, exposed, help)
+#define WORKER_GAUGE(name, exposed, help)
+#define SHARD_GAUGE(name, exposed, help)
 #define HISTOGRAM(name, exposed, help) {exposed, help},
 #include "gateway/ops/metrics_table.def"
 };
@@ -89,6 +101,10 @@ void metrics_slot_reset_gauges(struct metrics *metrics)
     for (unsigned i = 0; i < METRIC_COUNT; i++) {
         if (rows[i].kind == KIND_GAUGE)
             metric_set(metrics, (enum metric)i, 0);
+    }
+    for (unsigned i = 0; i < METRIC_SHARD_COUNT; i++) {
+        for (uint32_t shard = 0; shard < SL_SHARDS_MAX; shard++)
+            metric_set_shard(metrics, (enum metric_of_shard)i, shard, 0);
     }
 }
 
@@ -181,10 +197,30 @@ static void print_row(const struct metrics_board *board, enum metric metric, str
     }
 }
 
+/* Of shard 0 always, so that the family is there from the start. */
+static void print_shards(const struct metrics_board *board, enum metric_of_shard metric,
+                         struct buffer *text)
+{
+    const struct family_row *row = &shard_rows[metric];
+    struct sl_slice family = sl_slice_str(row->exposed);
+    uint64_t shards = metrics_sum(board, METRIC_SHARDS);
+
+    print_head(family, "gauge", row->help, text);
+    for (uint32_t shard = 0; shard == 0 || shard < shards; shard++) {
+        uint64_t sum = 0;
+
+        for (unsigned i = 0; i <= board->workers; i++)
+            sum +=
+                atomic_load_explicit(&board->slots[i].shards[metric][shard], memory_order_relaxed);
+        buffer_append_format(text, "%s{shard=\"%u\"}", row->exposed, (unsigned)shard);
+        print_value(family, sum, text);
+    }
+}
+
 static void print_histogram(const struct metrics_board *board, enum metric_histogram histogram,
                             struct buffer *text)
 {
-    const struct histogram_row *row = &histogram_rows[histogram];
+    const struct family_row *row = &histogram_rows[histogram];
     struct sl_slice labels, family = split_name(row->exposed, &labels);
     const char *comma = labels.size > 0 ? "," : "";
     uint64_t count = 0, sum_us = 0;
@@ -219,6 +255,8 @@ void metrics_print(const struct metrics_board *board, struct buffer *ret_text)
                                 "sluice_build_info{version=\"" SLUICE_VERSION "\"} 1\n");
     for (unsigned i = 0; i < METRIC_COUNT; i++)
         print_row(board, (enum metric)i, ret_text);
+    for (unsigned i = 0; i < METRIC_SHARD_COUNT; i++)
+        print_shards(board, (enum metric_of_shard)i, ret_text);
     for (unsigned i = 0; i < METRIC_HISTOGRAM_COUNT; i++)
         print_histogram(board, (enum metric_histogram)i, ret_text);
 }
@@ -237,6 +275,8 @@ void metrics_print_manual(struct buffer *ret_text)
     for (unsigned i = 0; i < METRIC_COUNT; i++)
         print_family_manual(rows[i].exposed, rows[i].kind == KIND_GAUGE ? "gauge" : "counter",
                             rows[i].help, ret_text);
+    for (unsigned i = 0; i < METRIC_SHARD_COUNT; i++)
+        print_family_manual(shard_rows[i].exposed, "gauge", shard_rows[i].help, ret_text);
     for (unsigned i = 0; i < METRIC_HISTOGRAM_COUNT; i++)
         print_family_manual(histogram_rows[i].exposed, "histogram", histogram_rows[i].help,
                             ret_text);

@@ -11,12 +11,14 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
+#include "src/id.h"
 
 enum metric {
 #define COUNTER(name, exposed, help)        METRIC_##name,
 #define GAUGE(name, exposed, help)          METRIC_##name,
 #define WORKER_COUNTER(name, exposed, help) METRIC_##name,
 #define WORKER_GAUGE(name, exposed, help)   METRIC_##name,
+#define SHARD_GAUGE(name, exposed, help)
 #define HISTOGRAM(name, exposed, help)
 #include "gateway/ops/metrics_table.def"
     METRIC_COUNT
@@ -27,9 +29,21 @@ enum metric_histogram {
 #define GAUGE(name, exposed, help)
 #define WORKER_COUNTER(name, exposed, help)
 #define WORKER_GAUGE(name, exposed, help)
+#define SHARD_GAUGE(name, exposed, help)
 #define HISTOGRAM(name, exposed, help) METRIC_HISTOGRAM_##name,
 #include "gateway/ops/metrics_table.def"
     METRIC_HISTOGRAM_COUNT
+};
+
+enum metric_of_shard {
+#define COUNTER(name, exposed, help)
+#define GAUGE(name, exposed, help)
+#define WORKER_COUNTER(name, exposed, help)
+#define WORKER_GAUGE(name, exposed, help)
+#define SHARD_GAUGE(name, exposed, help) METRIC_SHARD_##name,
+#define HISTOGRAM(name, exposed, help)
+#include "gateway/ops/metrics_table.def"
+    METRIC_SHARD_COUNT
 };
 
 /* 1, 2, 5, 10, ... microseconds up to 10 s, and whatever takes longer. */
@@ -44,6 +58,7 @@ struct metric_distribution {
 struct metrics {
     _Alignas(64) _Atomic uint64_t values[METRIC_COUNT];
     struct metric_distribution histograms[METRIC_HISTOGRAM_COUNT];
+    _Atomic uint64_t shards[METRIC_SHARD_COUNT][SL_SHARDS_MAX];
 };
 
 struct metrics_board; /* all slots */
@@ -75,6 +90,12 @@ static inline uint64_t metric_get(const struct metrics *metrics, enum metric met
 static inline void metric_set(struct metrics *metrics, enum metric metric, uint64_t value)
 {
     atomic_store_explicit(&metrics->values[metric], value, memory_order_relaxed);
+}
+
+static inline void metric_set_shard(struct metrics *metrics, enum metric_of_shard metric,
+                                    uint32_t shard, uint64_t value)
+{
+    atomic_store_explicit(&metrics->shards[metric][shard], value, memory_order_relaxed);
 }
 
 static inline void metric_add(struct metrics *metrics, enum metric metric, uint64_t n)

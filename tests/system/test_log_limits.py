@@ -1,0 +1,76 @@
+"""How much the log keeps, how it is trimmed while events come, and what /metrics says of it."""
+
+import json
+import time
+
+from harness.waiting import eventually
+
+FIREHOSE = "/v1/stream/firehose"
+EPOCH_MS = 1767225600000  # 2026-01-01T00:00:00Z
+
+
+def log_of(redis, shard=0):
+    return redis.client.xrange(f"sluice:{{{shard}}}:log")
+
+
+def append_old(redis, count, age_ms):
+    """Puts events of some time ago into the empty log of shard 0."""
+    first, previous = (int(time.time() * 1000) - EPOCH_MS - age_ms) * 4096, 0
+    for number in range(first, first + count):
+        redis.client.xadd("sluice:{0}:log", {"p": previous, "e": "{}"}, id=f"{number}-0")
+        previous = number
+
+
+def test_numbers_of_the_log_are_there_from_the_start(servers, cli_for):
+    redis = servers.redis()
+    cli = cli_for(redis)
+    cli.run("init", "--shards", "3")
+    append_old(redis, 50, 3600000)
+    gateway = servers.gateway(redis, workers=2)
+    numbers = gateway.metrics()
+    assert {key for key in numbers if key.startswith("sluice_log_events")} == \
+        {f'sluice_log_events{{shard="{shard}"}}' for shard in range(3)}
+    assert numbers["sluice_shards"] == 3
+    numbers = eventually(
+        lambda: (n := gateway.metrics())['sluice_log_events{shard="0"}'] == 50 and n, "the log is looked at")
+    assert 3600 <= numbers['sluice_log_age_seconds{shard="0"}'] < 7200
+    assert 50 * len("{}") < numbers['sluice_log_bytes{shard="0"}'] < 100000
+    assert numbers['sluice_log_events{shard="2"}'] == numbers['sluice_log_age_seconds{shard="2"}'] == 0
+
+
+def test_log_keeps_what_both_limits_allow(servers, cli_for):
+    """Old events in a burst, then new ones: each limit takes its part, and whole nodes only."""
+    redis = servers.redis()
+    cli = cli_for(redis)
+    cli.run("init", "--log-count", "150", "--log-age", "2h")
+    cli.run("user", "add", "ada")
+    append_old(redis, 500, 3 * 3600000)
+    assert len(log_of(redis)) == 500  # nothing is trimmed where nothing is written
+    newest = cli.ids("post", "--user", "ada", "new")[0]
+    left = [entry for entry, _ in log_of(redis)]
+    assert left[-1] == f"{newest}-0" and 1 <= len(left) <= 1 + 100
+    for number in range(4):
+        cli.run("config", "set", "log-count", str(400 - 100 * number))
+        cli.run("post", "--user", "ada", "more")
+    posts = [json.loads(fields["e"]) for _, fields in log_of(redis)][-5:]
+    assert [post["post"]["text"] for post in posts] == ["new"] + ["more"] * 4
+
+
+def test_deleted_post_is_in_the_log_until_it_is_trimmed_or_taken_out(servers, cli_for):
+    """As docs/events.md has it, the redis-cli line included."""
+    redis = servers.redis()
+    cli = cli_for(redis)
+    cli.run("user", "add", "ada")
+    gateway = servers.gateway(redis)
+    with gateway.stream(FIREHOSE) as stream:
+        before, secret = cli.ids("post", "--user", "ada", "before") + \
+            cli.ids("post", "--user", "ada", "a secret")
+        cli.run("delete", "--user", "ada", secret)
+        deletion = stream.until(lambda m: m.type == "delete")[-1]["id"]
+    assert str(log_of(redis)).count("a secret") == 2
+    assert redis.client.xdel("sluice:{0}:log", f"{secret}-0", f"{deletion}-0") == 2
+    assert str(log_of(redis)).count("a secret") == 0
+    with gateway.stream(FIREHOSE) as stream:
+        after = cli.ids("post", "--user", "ada", "after")[0]
+        assert stream.next()["id"] == after
+    assert [entry for entry, _ in log_of(redis)] == [f"{before}-0", f"{after}-0"]
