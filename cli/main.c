@@ -18,6 +18,9 @@ extern const struct command command_mute;
 extern const struct command command_post;
 extern const struct command command_replay;
 extern const struct command command_tail;
+extern const struct command command_tasks;
+extern const struct command command_tasks_drop;
+extern const struct command command_tasks_retry;
 extern const struct command command_token;
 extern const struct command command_unfollow;
 extern const struct command command_unhide;
@@ -27,11 +30,11 @@ extern const struct command command_worker;
 
 /* In the order of the help text. */
 static const struct command *const commands[] = {
-    &command_init,     &command_config_list, &command_config_get, &command_config_set,
-    &command_user_add, &command_post,        &command_delete,     &command_follow,
-    &command_unfollow, &command_hide,        &command_unhide,     &command_mute,
-    &command_unmute,   &command_replay,      &command_tail,       &command_token,
-    &command_worker,
+    &command_init,     &command_config_list, &command_config_get,  &command_config_set,
+    &command_user_add, &command_post,        &command_delete,      &command_follow,
+    &command_unfollow, &command_hide,        &command_unhide,      &command_mute,
+    &command_unmute,   &command_replay,      &command_tail,        &command_token,
+    &command_worker,   &command_tasks,       &command_tasks_retry, &command_tasks_drop,
 };
 
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };
@@ -83,14 +86,19 @@ static bool is_group(const char *word)
 
 static int run_command(struct cli *cli, int argc, char **argv)
 {
+    int most = 0; /* words: "tasks retry" is meant rather than "tasks" */
+
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
         int words = words_matched(commands[i]->name, argc, argv);
 
-        if (words > 0) {
+        if (words > most) {
+            most = words;
             cli->command = commands[i];
-            optind = 0; /* getopt begins anew */
-            return cli->command->run(cli, argc - words + 1, argv + words - 1);
         }
+    }
+    if (most > 0) {
+        optind = 0; /* getopt begins anew */
+        return cli->command->run(cli, argc - most + 1, argv + most - 1);
     }
     if (!is_group(argv[0]))
         cli_usage(cli, "there is no command '%s'", argv[0]);

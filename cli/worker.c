@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "cli/database.h"
-#include "src/worker.h"
+#include "src/worker_log.h"
 
 enum { CONCURRENCY_MAX = 64, LEASE_MAX_MS = 3600000 };
 
@@ -16,33 +16,6 @@ static void on_signal(int number)
 {
     (void)number;
     sl_worker_stop(running);
-}
-
-static void tell(void *context, enum sl_worker_news news, const struct sl_task *task,
-                 const char *text)
-{
-    static const struct {
-        const char *event;
-        enum log_level level;
-    } rows[] = {
-        [SL_WORKER_TASK_DONE] = {"task_done", LOG_LEVEL_DEBUG},
-        [SL_WORKER_TASK_LATER] = {"task_failed", LOG_LEVEL_WARN},
-        [SL_WORKER_TASK_DEAD] = {"task_dead", LOG_LEVEL_ERROR},
-        [SL_WORKER_TASK_LOST] = {"task_lost", LOG_LEVEL_WARN},
-        [SL_WORKER_REDIS_AWAY] = {"redis_away", LOG_LEVEL_WARN},
-        [SL_WORKER_REDIS_BACK] = {"redis_back", LOG_LEVEL_INFO},
-    };
-    char kind[LOG_QUOTE_SIZE], why[LOG_QUOTE_SIZE];
-
-    (void)context;
-    log_quote(sl_slice_str(text ? text : ""), why);
-    if (task)
-        log_line(rows[news].level, rows[news].event,
-                 "kind=%s task=%" PRIu32 ":%.*s id=%" PRIu64 " try=%" PRIu64 " why=%s",
-                 log_quote(task->kind, kind), task->shard, SL_SLICE_ARG(task->entry), task->id,
-                 task->tries, why);
-    else
-        log_line(rows[news].level, rows[news].event, "why=%s", why);
 }
 
 static uint32_t read_number(const struct cli *cli, const char *name, long most)
@@ -90,7 +63,7 @@ static int run(struct cli *cli, int argc, char **argv)
         {"until-empty", no_argument, NULL, 'u'},
         {0},
     };
-    struct sl_worker_options options = {.concurrency = 4, .tell = tell};
+    struct sl_worker_options options = {.concurrency = 4, .tell = sl_worker_log};
     int option;
 
     while ((option = cli_option(cli, argc, argv, names)) >= 0) {

@@ -60,6 +60,15 @@ static int check_on_off(struct sl_slice value, struct failure *reterr)
     return 0;
 }
 
+static int check_run_tasks(struct sl_slice value, struct failure *reterr)
+{
+    char room[LOG_QUOTE_SIZE];
+
+    if (sl_slice_is(value, "auto") || sl_slice_is(value, "on") || sl_slice_is(value, "off"))
+        return 0;
+    return failure_set(reterr, -EINVAL, "%s is not one of auto, on, off", log_quote(value, room));
+}
+
 static int check_log_level(struct sl_slice value, struct failure *reterr)
 {
     char room[LOG_QUOTE_SIZE];

@@ -20,6 +20,7 @@
 #include "gateway/intake/redis_commands.h"
 #include "gateway/intake/repair.h"
 #include "gateway/intake/subscriber.h"
+#include "gateway/ops/task_watch.h"
 #include "gateway/transport/server.h"
 
 enum { COMMAND_TIMEOUT_MS = 5000 };
@@ -44,6 +45,7 @@ struct gateway {
     struct log_reader *log_reader;
     struct log_watch *log_watch; /* NULL: another worker looks after it */
     struct repair *repair;
+    struct task_watch *task_watch; /* of worker 0 only */
     struct subscriber *subscriber;
     struct log_rate refused_event_rate, gap_rate;
     int ready_fd; /* -1: told already */
@@ -113,6 +115,8 @@ static void on_subscribed(void *context, uint32_t shards)
 
     metric_set(gateway->metrics, METRIC_SUBSCRIBED, 1);
     home_loader_set_shards(gateway->home_loader, shards);
+    if (gateway->task_watch)
+        task_watch_set_shards(gateway->task_watch, shards);
     repair_set_hearing(gateway->repair, true);
     if (gateway->log_watch)
         log_watch_begin(gateway->log_watch, shards);
@@ -143,12 +147,14 @@ static void on_drained(void *context)
     subscriber_free(gateway->subscriber);
     redis_commands_free(gateway->commands); /* answers what is under way, so before who asked */
     home_loader_free(gateway->home_loader);
+    task_watch_free(gateway->task_watch);
     repair_free(gateway->repair);
     log_reader_free(gateway->log_reader);
     log_watch_free(gateway->log_watch);
     gateway->subscriber = NULL;
     gateway->home_loader = NULL;
     gateway->repair = NULL;
+    gateway->task_watch = NULL;
     gateway->log_reader = NULL;
     gateway->log_watch = NULL;
     gateway->commands = NULL;
@@ -254,7 +260,11 @@ static int start_delivery(struct gateway *gateway, struct failure *reterr)
     if (!gateway->deliver || !gateway->commands)
         return failure_set(reterr, -ENOMEM, "out of memory");
     gateway->home_loader = home_loader_new(deliver_home(gateway->deliver), gateway->commands);
-    return gateway->home_loader ? 0 : failure_set(reterr, -ENOMEM, "out of memory");
+    if (gateway->parts->worker == 0)
+        gateway->task_watch = task_watch_new(&gateway->loop, gateway->commands, gateway->metrics);
+    if (!gateway->home_loader || (gateway->parts->worker == 0 && !gateway->task_watch))
+        return failure_set(reterr, -ENOMEM, "out of memory");
+    return 0;
 }
 
 static int start_front(struct gateway *gateway, struct failure *reterr)

@@ -28,6 +28,8 @@ extern const struct sl_script sl_script_read_users;
 extern const struct sl_script sl_script_rename;
 extern const struct sl_script sl_script_privacy;
 extern const struct sl_script sl_script_task_claim;
+extern const struct sl_script sl_script_task_counts;
 extern const struct sl_script sl_script_task_done;
 extern const struct sl_script sl_script_task_fail;
+extern const struct sl_script sl_script_task_retry;
 extern const struct sl_script sl_script_task_save;

@@ -254,3 +254,100 @@ int sl_task_fail_reply(const struct redisReply *reply, bool *ret_is_dead, struct
     *ret_is_dead = sl_slice_is(answer, "dead");
     return 0;
 }
+
+/* ---- for people who look after the queue ---- */
+
+int sl_task_counts_call(struct sl_call *call, const struct sl_meta *meta, uint32_t shard,
+                        struct failure *reterr)
+{
+    begin(call, &sl_script_task_counts, shard, meta);
+    return sl_call_finish(call, reterr);
+}
+
+int sl_task_counts_reply(const struct redisReply *reply, struct sl_task_counts *ret_counts,
+                         struct failure *reterr)
+{
+    int r = sl_reply_check_array(reply, 4, reterr);
+
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < 4; i++) {
+        if (reply->element[i]->type != REDIS_REPLY_INTEGER || reply->element[i]->integer < 0)
+            return sl_reply_unexpected(reterr);
+    }
+    *ret_counts = (struct sl_task_counts){
+        .tasks = (uint64_t)reply->element[0]->integer,
+        .taken = (uint64_t)reply->element[1]->integer,
+        .oldest_ms = (uint64_t)reply->element[2]->integer,
+        .dead = (uint64_t)reply->element[3]->integer,
+    };
+    return 0;
+}
+
+static int list_call(struct sl_call *call, uint32_t shard, const char *stream, const char *after,
+                     uint32_t count, struct failure *reterr)
+{
+    char key[SL_KEY_SIZE], from[64] = "-";
+
+    if (after)
+        snprintf(from, sizeof(from), "(%s", after);
+    sl_call_begin(call, shard, true);
+    sl_call_add_str(call, "XRANGE");
+    sl_call_add_str(call, sl_key(shard, stream, key));
+    sl_call_add_str(call, from);
+    sl_call_add_str(call, "+");
+    sl_call_add_str(call, "COUNT");
+    sl_call_add_id(call, count);
+    return sl_call_finish(call, reterr);
+}
+
+int sl_task_list_call(struct sl_call *call, uint32_t shard, const char *after, uint32_t count,
+                      struct failure *reterr)
+{
+    return list_call(call, shard, "tasks", after, count, reterr);
+}
+
+int sl_dead_list_call(struct sl_call *call, uint32_t shard, const char *after, uint32_t count,
+                      struct failure *reterr)
+{
+    return list_call(call, shard, "dead", after, count, reterr);
+}
+
+int sl_task_list_reply(const struct redisReply *reply, uint32_t shard, struct sl_task **ret_tasks,
+                       size_t *ret_count, struct failure *reterr)
+{
+    return sl_tasks_reply(reply, shard, ret_tasks, ret_count, reterr);
+}
+
+int sl_dead_retry_call(struct sl_call *call, const struct sl_meta *meta, uint32_t shard,
+                       struct sl_slice entry, struct failure *reterr)
+{
+    sl_call_begin_script(call, &sl_script_task_retry, shard, meta->shards, SL_SLICE_NONE);
+    sl_call_add(call, entry);
+    return sl_call_finish(call, reterr);
+}
+
+int sl_dead_drop_call(struct sl_call *call, uint32_t shard, struct sl_slice entry,
+                      struct failure *reterr)
+{
+    char key[SL_KEY_SIZE];
+
+    sl_call_begin(call, shard, false);
+    sl_call_add_str(call, "XDEL");
+    sl_call_add_str(call, sl_key(shard, "dead", key));
+    sl_call_add(call, entry);
+    return sl_call_finish(call, reterr);
+}
+
+int sl_dead_reply(const struct redisReply *reply, struct failure *reterr)
+{
+    int r = sl_reply_check(reply, reterr);
+
+    if (r < 0)
+        return r;
+    if (reply->type != REDIS_REPLY_INTEGER)
+        return sl_reply_unexpected(reterr);
+    if (reply->integer == 0)
+        return failure_set(reterr, -ENOENT, "there is no such dead letter");
+    return 0;
+}

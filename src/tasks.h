@@ -77,3 +77,37 @@ SL_EXPORT int sl_task_fail_call(struct sl_call *call, const struct sl_meta *meta
 /* 0; -ECANCELED: the task is somebody else's by now; else as sl_reply_check(). */
 SL_EXPORT int sl_task_fail_reply(const struct redisReply *reply, bool *ret_is_dead,
                                  struct failure *reterr);
+
+/* ---- for people who look after the queue ---- */
+
+struct sl_task_counts {
+    uint64_t tasks;     /* not done */
+    uint64_t taken;     /* of these: begun, or waiting for another try */
+    uint64_t oldest_ms; /* age of the oldest; 0: there is none */
+    uint64_t dead;
+};
+
+SL_EXPORT int sl_task_counts_call(struct sl_call *call, const struct sl_meta *meta, uint32_t shard,
+                                  struct failure *reterr);
+/* 0, or as sl_reply_check(). */
+SL_EXPORT int sl_task_counts_reply(const struct redisReply *reply,
+                                   struct sl_task_counts *ret_counts, struct failure *reterr);
+
+/* A page of a shard's tasks, oldest first, or of its dead letters: up to `count` behind the entry
+ * `after` (NULL: from the beginning). Takes nothing. */
+SL_EXPORT int sl_task_list_call(struct sl_call *call, uint32_t shard, const char *after,
+                                uint32_t count, struct failure *reterr);
+SL_EXPORT int sl_dead_list_call(struct sl_call *call, uint32_t shard, const char *after,
+                                uint32_t count, struct failure *reterr);
+/* Tasks of either page, as sl_tasks_reply(); of a dead letter `entry` is the letter's, and its
+ * fields `tries` and `error` say what happened. */
+int sl_task_list_reply(const struct redisReply *reply, uint32_t shard, struct sl_task **ret_tasks,
+                       size_t *ret_count, struct failure *reterr);
+
+/* A dead letter is tried again, as if it were new, or thrown away. */
+SL_EXPORT int sl_dead_retry_call(struct sl_call *call, const struct sl_meta *meta, uint32_t shard,
+                                 struct sl_slice entry, struct failure *reterr);
+SL_EXPORT int sl_dead_drop_call(struct sl_call *call, uint32_t shard, struct sl_slice entry,
+                                struct failure *reterr);
+/* For both. 0; -ENOENT: there is no such letter; else as sl_reply_check(). */
+SL_EXPORT int sl_dead_reply(const struct redisReply *reply, struct failure *reterr);

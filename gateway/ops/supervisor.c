@@ -26,13 +26,15 @@
 #include "gateway/ops/listener.h"
 #include "gateway/ops/process_end.h"
 #include "gateway/ops/process_usage.h"
+#include "gateway/ops/task_runner.h"
 #include "src/redis_address.h"
 
 enum {
     MOST_FIRST_CRASHES = 5,
     REDIS_STEP_MS = 10,
     REDIS_STOP_MS = 10000,
-    MEASURE_EVERY_MS = 10000
+    MEASURE_EVERY_MS = 10000,
+    FIRST_WORKER_FD = 3 /* in `polled` */
 };
 
 enum state { STATE_DOWN, STATE_STARTING, STATE_READY };
@@ -51,7 +53,8 @@ struct supervisor {
     const struct supervisor_settings *settings;
     struct worker *workers;
     unsigned worker_count;
-    struct pollfd *polled; /* signals, Redis, then two for each worker */
+    struct task_runner tasks;
+    struct pollfd *polled; /* signals, Redis, the task runner, then two for each worker */
     pid_t pid;
     int signal_fd;
     int ready_fd; /* of the configuration; -1: none, or told */
@@ -114,7 +117,32 @@ static unsigned keep_listeners(struct supervisor *supervisor, unsigned worker)
     return kept;
 }
 
-/* In the child: lets go of everything that is the parent's, then serves. */
+/* In the child: lets go of everything that is the parent's but the listeners. */
+static void become_child(struct supervisor *supervisor, const char *name)
+{
+    const struct supervisor_settings *settings = supervisor->settings;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != supervisor->pid)
+        exit(EXIT_FAILURE); /* it died before we asked to die with it */
+    prctl(PR_SET_NAME, name);
+    setpgid(0, 0);            /* a terminal's Ctrl-C is for the parent, who passes it on */
+    signal(SIGTTOU, SIG_IGN); /* and yet our log lines may go there */
+
+    for (unsigned i = 0; i < supervisor->worker_count; i++) {
+        close_fd(&supervisor->workers[i].pidfd);
+        close_fd(&supervisor->workers[i].ready_pipe);
+    }
+    close_fd(&supervisor->tasks.pidfd);
+    close_fd(&supervisor->signal_fd);
+    close_fd(&supervisor->ready_fd);
+    if (settings->private_redis)
+        private_redis_let_go(settings->private_redis);
+    signal(SIGHUP, SIG_IGN); /* until it knows what to do with it */
+    sigprocmask(SIG_SETMASK, &supervisor->outer_mask, NULL);
+}
+
+/* In the child: serves. */
 static int run_worker(struct supervisor *supervisor, unsigned index, int ready_fd)
 {
     const struct supervisor_settings *settings = supervisor->settings;
@@ -131,23 +159,7 @@ static int run_worker(struct supervisor *supervisor, unsigned index, int ready_f
         .ready_fd = ready_fd,
     };
 
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != supervisor->pid)
-        return EXIT_FAILURE; /* it died before we asked to die with it */
-    prctl(PR_SET_NAME, "sluiced-worker");
-    setpgid(0, 0);            /* a terminal's Ctrl-C is for the parent, who passes it on */
-    signal(SIGTTOU, SIG_IGN); /* and yet our log lines may go there */
-
-    for (unsigned i = 0; i < supervisor->worker_count; i++) {
-        close_fd(&supervisor->workers[i].pidfd);
-        close_fd(&supervisor->workers[i].ready_pipe);
-    }
-    close_fd(&supervisor->signal_fd);
-    close_fd(&supervisor->ready_fd);
-    if (settings->private_redis)
-        private_redis_let_go(settings->private_redis);
-    signal(SIGHUP, SIG_IGN); /* until it knows what to do with it */
-    sigprocmask(SIG_SETMASK, &supervisor->outer_mask, NULL);
+    become_child(supervisor, "sluiced-worker");
     return settings->worker_main(&parts);
 }
 
@@ -200,6 +212,34 @@ static void start_due_workers(struct supervisor *supervisor, uint64_t now_ms)
     }
 }
 
+/* In the child: runs tasks. */
+static int run_tasks(struct supervisor *supervisor)
+{
+    const struct supervisor_settings *settings = supervisor->settings;
+
+    become_child(supervisor, "sluice-tasks");
+    for (unsigned i = 0; i < settings->listener_count; i++)
+        close_fd(&settings->listeners[i]);
+    return task_runner_main(settings->config, redis_url(supervisor));
+}
+
+static void start_due_task_runner(struct supervisor *supervisor, uint64_t now_ms)
+{
+    pid_t pid;
+
+    if (supervisor->stopping || !supervisor->redis_answered ||
+        !task_runner_is_wanted(supervisor->settings->config) ||
+        !task_runner_is_down(&supervisor->tasks) || now_ms < supervisor->tasks.retry_ms)
+        return;
+    if (supervisor->tasks.started_ms > 0)
+        metric_add(metrics_supervisor(supervisor->settings->board), METRIC_TASK_RUNNER_RESTARTS, 1);
+    fflush(NULL); /* or the child says it again */
+    pid = fork();
+    if (pid == 0)
+        exit(run_tasks(supervisor));
+    task_runner_forked(&supervisor->tasks, pid, now_ms);
+}
+
 static void signal_workers(const struct supervisor *supervisor, int number)
 {
     for (unsigned i = 0; i < supervisor->worker_count; i++) {
@@ -217,6 +257,7 @@ static void begin_to_stop(struct supervisor *supervisor, uint64_t now_ms)
     supervisor->stop_by_ms =
         now_ms + settings->config->drain_timeout_ms + supervisor->settings->grace_ms;
     signal_workers(supervisor, SIGTERM);
+    task_runner_signal(&supervisor->tasks, SIGTERM);
     for (unsigned i = 0; i < settings->listener_count; i++)
         close_fd(&settings->listeners[i]);
 }
@@ -225,6 +266,7 @@ static void kill_workers(struct supervisor *supervisor)
 {
     supervisor->killed = true;
     signal_workers(supervisor, SIGKILL);
+    task_runner_signal(&supervisor->tasks, SIGKILL);
 }
 
 static void read_signals(struct supervisor *supervisor, uint64_t now_ms)
@@ -389,7 +431,7 @@ static void measure_workers(struct supervisor *supervisor, uint64_t now_ms)
     }
 }
 
-static bool all_are_down(const struct supervisor *supervisor)
+static bool workers_are_down(const struct supervisor *supervisor)
 {
     for (unsigned i = 0; i < supervisor->worker_count; i++) {
         if (supervisor->workers[i].state != STATE_DOWN)
@@ -398,11 +440,19 @@ static bool all_are_down(const struct supervisor *supervisor)
     return true;
 }
 
+static bool all_are_down(const struct supervisor *supervisor)
+{
+    return workers_are_down(supervisor) && task_runner_is_down(&supervisor->tasks);
+}
+
 static void enforce_deadline(struct supervisor *supervisor, uint64_t now_ms)
 {
     if (!supervisor->stopping || supervisor->killed || now_ms < supervisor->stop_by_ms)
         return;
-    if (!all_are_down(supervisor))
+    if (!task_runner_is_down(&supervisor->tasks))
+        log_warn("task_runner_killed",
+                 "why=\"what it still had to do is done after the next start\"");
+    if (!workers_are_down(supervisor))
         fail(supervisor, -ETIMEDOUT, "a worker did not end in time and was killed");
     kill_workers(supervisor);
 }
@@ -424,6 +474,9 @@ static uint64_t next_due_ms(const struct supervisor *supervisor, uint64_t now_ms
         if (supervisor->workers[i].state == STATE_DOWN && supervisor->redis_answered)
             due_ms = sooner(due_ms, supervisor->workers[i].retry_ms);
     }
+    if (task_runner_is_wanted(supervisor->settings->config) &&
+        task_runner_is_down(&supervisor->tasks) && supervisor->redis_answered)
+        due_ms = sooner(due_ms, supervisor->tasks.retry_ms);
     return due_ms;
 }
 
@@ -433,21 +486,25 @@ static void wait_for_something(struct supervisor *supervisor)
     uint64_t now_ms = clock_monotonic_ms();
     uint64_t due_ms = next_due_ms(supervisor, now_ms);
     struct pollfd *polled = supervisor->polled;
+    unsigned count = FIRST_WORKER_FD + 2 * supervisor->worker_count;
     int timeout_ms = -1;
 
     polled[0] = (struct pollfd){.fd = supervisor->signal_fd, .events = POLLIN};
     polled[1] = (struct pollfd){.fd = redis && !supervisor->stopping ? private_redis_fd(redis) : -1,
                                 .events = POLLIN};
+    polled[2] = (struct pollfd){.fd = supervisor->tasks.pidfd, .events = POLLIN};
     for (unsigned i = 0; i < supervisor->worker_count; i++) {
         struct worker *worker = &supervisor->workers[i];
 
-        polled[2 + 2 * i] = (struct pollfd){.fd = worker->ready_pipe, .events = POLLIN};
-        polled[3 + 2 * i] = (struct pollfd){.fd = worker->pidfd, .events = POLLIN};
+        polled[FIRST_WORKER_FD + 2 * i] =
+            (struct pollfd){.fd = worker->ready_pipe, .events = POLLIN};
+        polled[FIRST_WORKER_FD + 2 * i + 1] =
+            (struct pollfd){.fd = worker->pidfd, .events = POLLIN};
     }
     if (due_ms != UINT64_MAX)
         timeout_ms = due_ms > now_ms ? (int)sooner(due_ms - now_ms, 3600000) : 0;
-    if (poll(polled, 2 + 2 * supervisor->worker_count, timeout_ms) < 0) {
-        for (unsigned i = 0; i < 2 + 2 * supervisor->worker_count; i++)
+    if (poll(polled, count, timeout_ms) < 0) {
+        for (unsigned i = 0; i < count; i++)
             polled[i].revents = 0; /* out of memory for a moment: what is due goes on */
     }
 }
@@ -460,14 +517,17 @@ static void turn(struct supervisor *supervisor)
     now_ms = clock_monotonic_ms();
     if (supervisor->polled[0].revents)
         read_signals(supervisor, now_ms);
+    if (supervisor->polled[2].revents)
+        task_runner_note_end(&supervisor->tasks, supervisor->stopping, now_ms);
     for (unsigned i = 0; i < supervisor->worker_count; i++) {
-        if (supervisor->polled[2 + 2 * i].revents)
+        if (supervisor->polled[FIRST_WORKER_FD + 2 * i].revents)
             note_ready(supervisor, &supervisor->workers[i], now_ms);
-        if (supervisor->polled[3 + 2 * i].revents)
+        if (supervisor->polled[FIRST_WORKER_FD + 2 * i + 1].revents)
             note_end(supervisor, &supervisor->workers[i], now_ms);
     }
     step_redis(supervisor, now_ms);
     start_due_workers(supervisor, now_ms);
+    start_due_task_runner(supervisor, now_ms);
     measure_workers(supervisor, now_ms);
     enforce_deadline(supervisor, now_ms);
 }
@@ -508,7 +568,8 @@ static int prepare(struct supervisor *supervisor, struct failure *reterr)
     if (r < 0)
         return r;
     supervisor->workers = mem_zalloc(mem_array_size(count, sizeof(*supervisor->workers)));
-    supervisor->polled = mem_zalloc(mem_array_size(2 + 2 * count, sizeof(*supervisor->polled)));
+    supervisor->polled =
+        mem_zalloc(mem_array_size(FIRST_WORKER_FD + 2 * count, sizeof(*supervisor->polled)));
     if (!supervisor->workers || !supervisor->polled)
         return failure_set(reterr, -ENOMEM, "out of memory");
     for (unsigned i = 0; i < count; i++)
@@ -525,6 +586,7 @@ int supervisor_run(const struct supervisor_settings *settings, struct failure *r
         .settings = settings,
         .worker_count = metrics_workers(settings->board),
         .pid = getpid(),
+        .tasks = TASK_RUNNER_INIT,
         .signal_fd = -1,
         .ready_fd = -1,
         .redis_answers = !settings->private_redis,

@@ -27,6 +27,7 @@ end
 
 call('XLEN', dead)
 local fields = call('XRANGE', tasks, entry, entry)[1][2]
+-- The fields of a letter; task_retry.lua and src/tasks.c know that there are three before the task's.
 call('XADD', dead, '*', 'entry', entry, 'tries', tries, 'error', why, unpack(fields))
 call('XACK', tasks, TASK_GROUP, entry)
 call('XDEL', tasks, entry)

@@ -51,7 +51,8 @@ def test_wrong_usage_is_2(cli, arguments):
 @pytest.mark.parametrize("arguments", [
     [], ["init"], ["user"], ["user", "add"], ["post"], ["delete"], ["follow"], ["unfollow"],
     ["replay"], ["token"], ["tail"], ["config"], ["config", "get"], ["config", "set"],
-    ["config", "list"], ["worker"]])
+    ["config", "list"], ["worker"], ["tasks"],
+    ["tasks", "retry"], ["tasks", "drop"]])
 def test_help_is_everywhere(cli, arguments):
     assert "sluice" in cli.run(*arguments, "--help")
 

@@ -99,7 +99,7 @@ class Gateway:
     def workers(self):
         """The processes that serve clients: the supervisor's children, or the process itself."""
         return [child for child in processes.children(self.pid)
-                if processes.name(child).startswith("sluiced")] or [self.pid]
+                if processes.name(child) == "sluiced-worker"] or [self.pid]
 
     def check(self):
         """Fails when a process died or a sanitizer spoke."""

@@ -1,0 +1,17 @@
+-- task_counts.lua - how much there is to do in the shard. Writes nothing.
+--
+-- ARGV: shards. Returns {tasks, taken, age of the oldest in ms, dead}.
+local meta, refusal = open_shard()
+if not meta then
+    return refusal
+end
+local tasks = prefix .. 'tasks'
+local taken = redis.pcall('XPENDING', tasks, TASK_GROUP) -- fails where there is no group yet
+local oldest = call('XRANGE', tasks, '-', '+', 'COUNT', 1)[1]
+local age_ms = 0
+if oldest then
+    local time = call('TIME')
+    local now_ms = time[1] * 1000 + floor(time[2] / 1000)
+    age_ms = math.max(0, now_ms - tonumber(string.match(oldest[1], '^%d+')))
+end
+return {call('XLEN', tasks), taken[1] or 0, age_ms, call('XLEN', prefix .. 'dead')}

@@ -1,0 +1,16 @@
+-- task_retry.lua - a dead letter becomes a task again, as it was at first.
+--
+-- ARGV: shards, request id (not used), entry in `dead`. Returns 1, or 0 when there is none.
+local meta, refusal = open_shard()
+if not meta then
+    return refusal
+end
+local dead = prefix .. 'dead'
+check_tasks()
+local letter = call('XRANGE', dead, ARGV[3], ARGV[3])[1]
+if not letter then
+    return 0
+end
+call('XADD', prefix .. 'tasks', '*', unpack(letter[2], 7)) -- behind those of task_fail.lua
+call('XDEL', dead, ARGV[3])
+return 1

@@ -1,0 +1,177 @@
+"""Tasks: run by `sluice worker` and by sluiced, looked after with `sluice tasks`."""
+
+import os
+import re
+import signal
+
+import pytest
+
+from harness import processes
+from harness.waiting import eventually
+
+SHARDS = 8
+
+
+@pytest.fixture
+def redis(servers):
+    """A fresh one for each test."""
+    return servers.redis()
+
+
+@pytest.fixture
+def cli(redis, cli_for):
+    cli = cli_for(redis)
+    cli.run("init", "--shards", SHARDS)
+    return cli
+
+
+def shard_of(user_id):
+    return int(user_id) // 64 % 64
+
+
+def make_users(cli, count):
+    """login -> id; they live in several shards."""
+    users = {f"user{i}": cli.run("user", "add", f"user{i}") for i in range(count)}
+    assert len(set(map(shard_of, users.values()))) > 1
+    return users
+
+
+def followers(redis, user_id):
+    key = f"sluice:{{{shard_of(user_id)}}}:"
+    members = redis.client.zrange(f"{key}followers:{user_id}", 0, -1)
+    assert redis.client.hget(f"{key}user:{user_id}", "followers") == str(len(members))
+    return members
+
+
+def all_follow_the_first(cli, users):
+    first, *others = users
+    for other in others:
+        cli.run("follow", other, first)
+    return sorted(users[other] for other in others)
+
+
+def is_quiet(redis):
+    return not any(redis.client.xlen(f"sluice:{{{shard}}}:tasks") for shard in range(SHARDS))
+
+
+def add_poison(redis, shard=3):
+    redis.client.xadd(f"sluice:{{{shard}}}:tasks", {"task": "nonsense", "id": "4096"})
+
+
+def test_worker_runs_what_writes_leave_and_ends_on_sigterm(cli, redis):
+    users = make_users(cli, 8)
+    everybody = all_follow_the_first(cli, users)
+    assert len(followers(redis, users["user0"])) < len(everybody)
+    worker = cli.start("worker", "--concurrency", "2")
+    eventually(lambda: is_quiet(redis), "every task is done")
+    assert sorted(followers(redis, users["user0"])) == everybody
+    said = worker.stop()
+    assert "worker_ready" in said and "error" not in said
+
+
+def test_killed_worker_loses_nothing(cli, redis):
+    users = make_users(cli, 8)
+    everybody = all_follow_the_first(cli, users)
+    for shard in range(SHARDS):  # what a worker holds that was killed before it could do anything
+        redis.client.xreadgroup("workers", "killed", {f"sluice:{{{shard}}}:tasks": ">"})
+    cli.run("worker", "--until-empty", "--lease-ms", "50")
+    assert sorted(followers(redis, users["user0"])) == everybody
+    assert is_quiet(redis)
+
+
+def test_that_redis_is_full_counts_as_no_try(cli, redis):
+    cli.run("config", "set", "task-tries", "1")
+    users = make_users(cli, 8)
+    everybody = all_follow_the_first(cli, users)
+    redis.client.config_set("maxmemory", "1")  # no script may write any more
+    worker = cli.start("worker")
+    eventually(lambda: redis.client.info("errorstats").get("errorstat_OOM"), "a task is refused")
+    redis.client.config_set("maxmemory", "0")
+    eventually(lambda: is_quiet(redis), "every task is done")
+    assert sorted(followers(redis, users["user0"])) == everybody
+    assert cli.run("tasks").splitlines() == ["tasks: 0", "dead letters: 0"]
+    assert "tasks_wait_for_redis" in worker.stop()
+
+
+def test_tasks_are_listed_tried_again_and_dropped(cli, redis):
+    assert cli.run("tasks") == "tasks: 0\ndead letters: 0"
+    cli.run("config", "set", "task-tries", "1")
+    users = make_users(cli, 4)
+    all_follow_the_first(cli, users)
+    left = sum(redis.client.xlen(f"sluice:{{{shard}}}:tasks") for shard in range(SHARDS))
+    add_poison(redis)
+    lines = cli.run("tasks").splitlines()
+    assert re.fullmatch(rf"tasks: {left + 1}, begun 0, the oldest \d+\.\d s old", lines[0])
+    assert sorted(line.split() for line in lines[1:3]) == [["follow", str(left)], ["nonsense", "1"]]
+    cli.run("worker", "--until-empty")
+    lines = cli.run("tasks").splitlines()
+    assert lines[:2] == ["tasks: 0", "dead letters: 1"]
+    letter = re.fullmatch(r"  (3:\d+-\d+)  nonsense  id 4096, tried 1 times: no kind of task is "
+                          r"called 'nonsense'", lines[2]).group(1)
+
+    assert cli.run("tasks", "retry", letter) == "1"
+    assert cli.run("tasks").splitlines()[-1] == "dead letters: 0"
+    cli.run("tasks", "retry", letter, status=1)
+    assert "no such dead letter" in cli.done.stderr
+    add_poison(redis, 5)
+    cli.run("worker", "--until-empty")
+    assert cli.run("tasks", "retry", "--all") == "2"
+    cli.run("worker", "--until-empty")
+    letters = [line.split()[0] for line in cli.run("tasks").splitlines()[2:]]
+    assert cli.run("tasks", "drop", letters[0]) == "1"
+    assert cli.run("tasks", "drop", "--all") == "1"
+    assert cli.run("tasks") == "tasks: 0\ndead letters: 0"
+
+
+@pytest.mark.parametrize("arguments", [
+    ["tasks", "x"], ["tasks", "retry"], ["tasks", "drop"], ["tasks", "retry", "--all", "0:1-0"],
+    ["tasks", "drop", "8:1-0"], ["tasks", "drop", "1-0"], ["tasks", "drop", "0:1-0x"],
+    ["tasks", "drop", "0:"], ["tasks", "retry", "-1:1-0"]])
+def test_wrong_usage_is_2(cli, arguments):
+    cli.run(*arguments, status=2)
+    assert cli.done.stderr and not cli.done.stdout
+
+
+def task_runner(gateway):
+    return next((child for child in processes.children(gateway.pid)
+                 if processes.name(child) == "sluice-tasks"), None)
+
+
+def test_sluiced_runs_tasks_where_it_is_told_to_and_a_dead_runner_is_replaced(cli, redis, servers):
+    gateway = servers.gateway(redis, "--run-tasks", "on")
+    users = make_users(cli, 8)
+    first = eventually(lambda: task_runner(gateway), "the task runner")
+    os.kill(first, signal.SIGKILL)
+    everybody = all_follow_the_first(cli, users)
+    eventually(lambda: is_quiet(redis), "every task is done")
+    assert sorted(followers(redis, users["user0"])) == everybody
+    assert task_runner(gateway) not in (None, first)
+    assert gateway.metrics()["sluice_task_runner_restarts_total"] == 1
+    second = task_runner(gateway)
+    gateway.stop()
+    assert not processes.is_alive(second)
+
+
+def test_sluiced_counts_the_tasks_of_another_redis_and_leaves_them_alone(cli, redis, servers):
+    cli.run("config", "set", "task-tries", "1")
+    add_poison(redis)
+    cli.run("worker", "--until-empty")
+    add_poison(redis)
+    add_poison(redis, 4)
+    redis.client.xreadgroup("workers", "somebody", {"sluice:{4}:tasks": ">"})
+    gateway = servers.gateway(redis)
+    numbers = eventually(lambda: (found := gateway.metrics())["sluice_tasks"] and found,
+                         "the tasks are counted")
+    assert numbers["sluice_tasks"] == 2
+    assert numbers["sluice_tasks_taken"] == 1
+    assert numbers["sluice_tasks_dead"] == 1
+    assert numbers["sluice_tasks_oldest_seconds"] > 0
+    assert task_runner(gateway) is None
+
+
+def test_sluiced_runs_the_tasks_of_its_private_redis(servers):
+    gateway = servers.gateway(None)
+    assert eventually(lambda: task_runner(gateway), "the task runner")
+    gateway.stop()
+    gateway = servers.gateway(None, "--run-tasks", "off")
+    assert task_runner(gateway) is None
