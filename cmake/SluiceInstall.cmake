@@ -47,6 +47,7 @@ sluice_public_headers(
     src/call.h
     src/data_dir.h
     src/follows.h
+    src/home_sets.h
     src/id.h
     src/keys.h
     src/likes.h

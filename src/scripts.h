@@ -13,11 +13,13 @@ struct sl_script {
 };
 
 extern const struct sl_script sl_script_apply_follow;
+extern const struct sl_script sl_script_apply_privacy;
 extern const struct sl_script sl_script_configure;
 extern const struct sl_script sl_script_create_user;
 extern const struct sl_script sl_script_delete;
 extern const struct sl_script sl_script_find_user;
 extern const struct sl_script sl_script_follow;
+extern const struct sl_script sl_script_home_sets;
 extern const struct sl_script sl_script_init;
 extern const struct sl_script sl_script_like;
 extern const struct sl_script sl_script_log_state;

@@ -295,6 +295,13 @@ static void on_home_match(void *watcher, struct event *event)
     lane_append(watcher, event, SL_SLICE_NONE);
 }
 
+static void on_home_loading(void *watcher)
+{
+    struct lane *lane = watcher;
+
+    outbox_set_incomplete(&lane->outbox, lane->deliver->cursor);
+}
+
 static void on_home_loaded(void *watcher)
 {
     outbox_set_complete(&((struct lane *)watcher)->outbox);
@@ -319,6 +326,7 @@ static struct lane *home_lane_new(struct deliver *deliver, const struct client *
         return NULL;
     lane->watch = (struct home_watch){.types = types,
                                       .on_match = on_home_match,
+                                      .on_loading = on_home_loading,
                                       .on_loaded = on_home_loaded,
                                       .on_failed = on_home_failed,
                                       .watcher = lane};
@@ -436,7 +444,8 @@ void deliver_event(struct deliver *deliver, struct event *event)
         deliver->cursor = event->id;
 }
 
-/* Who cannot be told has to go, with the cursor before the gap. */
+/* Who cannot be told has to go, with the cursor before the gap. What changed whose posts belong on
+ * whose home stream may be among what was lost. */
 void deliver_gap(struct deliver *deliver, const struct gap *gap)
 {
     struct event *event = gap_event(gap);
@@ -454,6 +463,7 @@ void deliver_gap(struct deliver *deliver, const struct gap *gap)
             outbox_evict_all(&lane->outbox, FAREWELL_INTERNAL);
     }
     event_unref(event);
+    home_reload(deliver->home, deliver->cursor);
 }
 
 /* --- when to write --- */

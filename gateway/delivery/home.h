@@ -1,12 +1,16 @@
 /* gateway/delivery/home.h - whose posts belong on whose home stream?
  *
- * A feed is one user's home stream, shared by all its connections: the user's own posts and those
- * of everyone followed. The set of followed users is read from Redis once, when the feed is made,
- * and kept current by the follow and unfollow events that pass by. What happens between the two is
- * kept (bounded) and judged, in order, when the set has come: an old event that the set already
- * contains does no harm, for the events end where the set does.
+ * A feed is one user's home stream, shared by all its connections: the user's own posts, and those
+ * of everyone followed that the user may see. Its sets (who is followed, who hides from the user,
+ * who is muted) are read from Redis once, when the feed is made, and kept current by the follow,
+ * unfollow, hide, unhide, mute and unmute events that pass by. What happens between the two is kept
+ * (bounded) and judged, in order, when the sets have come: an old event that they already contain
+ * does no harm, for the events end where the sets do. Events that are lost for good (a gap) may
+ * have changed the sets, so all feeds read theirs again then.
  *
- * Feeds carry public posts, and restricted ones of the user's own. */
+ * A post is for a feed when its author is shown there and its audience allows the user. A deletion
+ * goes where its post did: if the author has been unfollowed or muted or has hidden meanwhile, to
+ * the feeds that had shown the author when the post passed. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,15 +24,18 @@
 struct home;
 struct home_feed;
 
-/* What a new feed asks of the owner, once: read the set of `user` and answer with home_loaded() or
+/* What a feed asks of the owner: read the sets of `user` and answer with home_loaded() or
  * home_load_failed(), naming the `load`. A feed may have gone by then, and even come again. */
 typedef void (*home_load_fn)(void *owner, const char *user, uint64_t load);
 /* The event belongs to whoever watches the feed. */
 typedef void (*home_match_fn)(void *watcher, struct event *event);
-/* All that passed while the set was read has been judged: from now on events come as they pass. */
+/* The sets are being read again: nothing comes until the next home_loaded_fn. */
+typedef void (*home_loading_fn)(void *watcher);
+/* All that passed while the sets were read has been judged: from now on events come as they pass.
+ */
 typedef void (*home_loaded_fn)(void *watcher);
-/* The set could not be read or kept, or too much happened before it came: nothing comes any more,
- * and the watcher must go. */
+/* The sets could not be read or kept, or too much happened before they came: nothing comes any
+ * more, and the watcher must go. */
 typedef void (*home_failed_fn)(void *watcher);
 
 struct home_watch {
@@ -36,26 +43,41 @@ struct home_watch {
     struct list_node node;
     unsigned types; /* bits 1 << SL_SUBJECT_... */
     home_match_fn on_match;
+    home_loading_fn on_loading;
     home_loaded_fn on_loaded;
     home_failed_fn on_failed;
     void *watcher;
 };
 
-/* `max_waiting_bytes`: what a feed may keep while its set is being read. NULL: out of memory. */
+/* `max_waiting_bytes`: what a feed may keep while its sets are being read. NULL: out of memory. */
 struct home *home_new(size_t max_waiting_bytes);
 void home_free(struct home *home); /* nobody watches any more */
 void home_on_load(struct home *home, home_load_fn load, void *owner);
 
 /* Starts watching; the first watcher of a user makes the feed. What the owner answers at once is
- * not called back. 0; -ENOMEM; -EIO: the set cannot be read now. */
+ * not called back. 0; -ENOMEM; -EIO: the sets cannot be read now. */
 int home_watch(struct home *home, struct sl_slice user, struct home_watch *watch);
 void home_unwatch(struct home *home, struct home_watch *watch); /* or never watched */
 /* No call of on_loaded is to come. */
 bool home_is_loaded(const struct home_watch *watch);
 
-void home_loaded(struct home *home, const char *user, uint64_t load,
-                 const struct sl_slice *followed, size_t count);
+struct home_set {
+    const struct sl_slice *users;
+    size_t count;
+};
+
+struct home_sets {
+    struct home_set followed;  /* by the user */
+    struct home_set hidden_by; /* these hide from the user */
+    struct home_set muted;     /* by the user */
+};
+
+void home_loaded(struct home *home, const char *user, uint64_t load, const struct home_sets *sets);
 void home_load_failed(struct home *home, const char *user, uint64_t load);
 
-/* Every event passes here: follow and unfollow change the sets, posts and deletes find feeds. */
+/* Every event passes here: those of graph and privacy change the sets, posts and deletes find
+ * feeds. */
 void home_event(struct home *home, struct event *event);
+
+/* Events behind `cursor` have been lost: all feeds read their sets again. */
+void home_reload(struct home *home, uint64_t cursor);

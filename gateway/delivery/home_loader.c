@@ -3,8 +3,10 @@
 #include "base/alloc.h"
 #include "base/list.h"
 #include "base/log.h"
-#include "src/follows.h"
+#include "src/home_sets.h"
 #include "src/id.h"
+
+enum { SETS_MAX = 200000 }; /* users in the sets of one feed; more than anybody has */
 
 /* One load under way. The feed may be gone when the answer comes, hence the name. */
 struct load {
@@ -31,26 +33,45 @@ static void load_failed(struct load *load, const char *why)
     home_load_failed(load->loader->home, load->user, load->number);
 }
 
+static struct home_set set_at(const struct sl_slice *users, const struct sl_home_sets *sets,
+                              enum sl_home_set set)
+{
+    return (struct home_set){users + sets->begin[set], sets->begin[set + 1] - sets->begin[set]};
+}
+
+static void take_sets(struct load *load, const redisReply *reply, const struct sl_home_sets *read)
+{
+    size_t count = read->begin[SL_HOME_SETS];
+    struct sl_slice *users = NULL;
+    struct home_sets sets;
+
+    if (count <= SETS_MAX)
+        users = mem_alloc(mem_array_size(count, sizeof(*users)));
+    if (!users) {
+        load_failed(load, count > SETS_MAX ? "too many users" : "out of memory");
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        users[i] = sl_home_sets_at(reply, read, i);
+    sets = (struct home_sets){.followed = set_at(users, read, SL_HOME_FOLLOWED),
+                              .hidden_by = set_at(users, read, SL_HOME_HIDDEN_BY),
+                              .muted = set_at(users, read, SL_HOME_MUTED)};
+    home_loaded(load->loader->home, load->user, load->number, &sets);
+    mem_free(users);
+}
+
 static void on_reply(void *owner, const redisReply *reply, const char *why)
 {
     struct load *load = owner;
     struct failure failure = {""};
-    struct sl_slice *followed;
-    size_t count;
+    struct sl_home_sets sets;
 
-    if (!reply || sl_following_reply(reply, &count, &failure) < 0) {
-        load_failed(load, reply ? failure.text : why);
-        load_free(load);
-        return;
-    }
-    followed = mem_alloc(mem_array_size(count, sizeof(*followed)));
-    for (size_t i = 0; followed && i < count; i++)
-        followed[i] = sl_following_at(reply, i);
-    if (followed)
-        home_loaded(load->loader->home, load->user, load->number, followed, count);
+    if (!reply)
+        load_failed(load, why);
+    else if (sl_home_sets_reply(reply, &sets, &failure) < 0)
+        load_failed(load, failure.text);
     else
-        load_failed(load, "out of memory");
-    mem_free(followed);
+        take_sets(load, reply, &sets);
     load_free(load);
 }
 
@@ -73,6 +94,7 @@ static struct load *load_new(struct home_loader *loader, const char *user, uint6
 static void start_load(void *owner, const char *user, uint64_t number)
 {
     struct home_loader *loader = owner;
+    const struct sl_meta meta = {.shards = loader->shards};
     struct sl_call call = SL_CALL_INIT;
     struct load *load;
     uint64_t id;
@@ -83,7 +105,7 @@ static void start_load(void *owner, const char *user, uint64_t number)
     }
     /* Users that this database never made follow nobody. */
     if (sl_id_parse(sl_slice_str(user), &id) < 0 || sl_id_shard(id) >= loader->shards) {
-        home_loaded(loader->home, user, number, NULL, 0);
+        home_loaded(loader->home, user, number, &(struct home_sets){.followed = {NULL, 0}});
         return;
     }
     load = load_new(loader, user, number);
@@ -91,7 +113,7 @@ static void start_load(void *owner, const char *user, uint64_t number)
         home_load_failed(loader->home, user, number);
         return;
     }
-    if (sl_following_call(&call, id, NULL) < 0 ||
+    if (sl_home_sets_call(&call, &meta, id, NULL) < 0 ||
         redis_commands_run_take(loader->commands, &call, on_reply, load) < 0) {
         load_failed(load, "out of memory");
         sl_call_done(&call);

@@ -166,12 +166,12 @@ uint64_t outbox_client_cursor(const struct client *client, uint64_t head)
     const struct outbox *outbox = client->outbox;
 
     if (outbox && outbox->is_incomplete)
-        return outbox->complete_until;
+        head = outbox->complete_until;
     for (uint64_t p = client->at; outbox && p < outbox->next; p++) {
         const struct outbox_entry *entry = entry_at(outbox, p);
 
         if (entry->event->id)
-            return entry->cursor;
+            return entry->cursor < head ? entry->cursor : head;
     }
     return head;
 }

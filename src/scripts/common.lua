@@ -247,17 +247,21 @@ local function may_see(reader, post)
             and not is_out_of_sight(post.user, reader))
 end
 
--- The sets that hide, unhide, mute and unmute change: the user's own, and its mirror in the
--- target's shard.
-local function privacy_sets(operation, user, target)
-    if operation == 'hide' or operation == 'unhide' then
-        return prefix .. 'hidden_from:' .. user, prefix .. 'hidden_by:' .. target
-    end
-    return prefix .. 'mutes:' .. user, prefix .. 'muted_by:' .. target
+local function privacy_is_hiding(operation)
+    return operation == 'hide' or operation == 'unhide'
 end
 
 local function privacy_turns_on(operation)
     return operation == 'hide' or operation == 'mute'
+end
+
+-- The sets that hide, unhide, mute and unmute change: the user's own, and its mirror in the
+-- target's shard.
+local function privacy_sets(operation, user, target)
+    if privacy_is_hiding(operation) then
+        return prefix .. 'hidden_from:' .. user, prefix .. 'hidden_by:' .. target
+    end
+    return prefix .. 'mutes:' .. user, prefix .. 'muted_by:' .. target
 end
 
 -- cjson escapes every / as well, which JSON allows but nobody wants to read or to pay for.

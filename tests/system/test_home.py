@@ -101,3 +101,80 @@ def test_many_followed(people, tmp_path, cli_for):
             wanted.append(post_id)
     wanted.append(say(cli, "ada"))
     assert [m["id"] for m in stream.until(wanted[-1])] == wanted
+
+
+def test_audiences(people):
+    gateway, cli, ids = people
+    cli.run("follow", "ada", "bob")
+    stream = gateway.stream(HOME, token=gateway.token(sub=ids["ada"]))
+    own = gateway.stream(HOME, token=gateway.token(sub=ids["bob"]))
+    kinds = {"public": True, "followers": True, f"only:{ids['ada']},{ids['cid']}": True,
+             f"only:{ids['cid']}": False, f"except:{ids['ada']}": False,
+             f"except:{ids['cid']}": True}
+    said = [cli.run("post", "--user", "bob", "--audience", kind, "hello") for kind in kinds]
+    wanted = [post for post, shown in zip(said, kinds.values()) if shown]
+    got = stream.until(wanted[-1])
+    assert [m["id"] for m in got] == wanted
+    assert [m["post"]["audience"] for m in got] == [
+        kind.split(":")[0] for kind, shown in kinds.items() if shown]
+    assert [m["id"] for m in own.until(said[-1])] == said
+
+
+def test_restricted_posts_and_their_deletions_stay_off_the_public_streams(people):
+    gateway, cli, ids = people
+    token = gateway.token(scope="stream:firehose stream:sample stream:filter")
+    public = [gateway.stream(f"/v1/stream/{path}", token=token) for path in (
+        "firehose", "sample?percent=100", "filter?track=hello", f"filter?follow={ids['bob']}",
+        "firehose?types=post,delete,follow,unfollow")]
+    said = [cli.run("post", "--user", "bob", "--audience", kind, "hello")
+            for kind in ("followers", f"only:{ids['ada']}", f"except:{ids['ada']}")]
+    for post in said:
+        cli.run("delete", "--user", "bob", post)
+    cli.run("hide", "bob", "ada")
+    cli.run("mute", "bob", "ada")
+    end = cli.run("post", "--user", "bob", "hello to all")
+    for stream in public:
+        assert [m["id"] for m in stream.until(end)] == [end]
+
+
+def test_hiding_and_muting_while_the_stream_is_open(people):
+    gateway, cli, ids = people
+    cli.run("follow", "ada", "bob")
+    stream = gateway.stream(HOME, token=gateway.token(sub=ids["ada"]))
+    wanted = [say(cli, "bob")]
+    for on, off, pair in (("hide", "unhide", ("bob", "ada")), ("mute", "unmute", ("ada", "bob"))):
+        cli.run(on, *pair)
+        say(cli, "bob")
+        cli.run(off, *pair)
+        wanted.append(say(cli, "bob"))
+    cli.run("hide", "ada", "bob")  # the other way round
+    wanted.append(say(cli, "bob"))
+    assert [m["id"] for m in stream.until(wanted[-1])] == wanted
+
+
+def test_hidden_and_muted_since_before(people):
+    gateway, cli, ids = people
+    for other in ("bob", "cid", "dan"):
+        cli.run("follow", "ada", other)
+    cli.run("hide", "bob", "ada")
+    cli.run("mute", "ada", "cid")
+    stream = gateway.stream(HOME, token=gateway.token(sub=ids["ada"]))
+    for other in ("bob", "cid"):
+        say(cli, other)
+    end = say(cli, "dan")
+    assert [m["id"] for m in stream.until(end)] == [end]
+
+
+def test_deletions_reach_whom_the_post_reached(people):
+    gateway, cli, ids = people
+    cli.run("follow", "ada", "bob")
+    stream = gateway.stream(HOME, token=gateway.token(sub=ids["ada"]))
+    seen = cli.run("post", "--user", "bob", "--audience", "followers", "hello")
+    hidden = cli.run("post", "--user", "bob", "--audience", f"only:{ids['cid']}", "hello")
+    cli.run("hide", "bob", "ada")
+    later = say(cli, "bob")
+    for post in (seen, hidden, later):
+        cli.run("delete", "--user", "bob", post)
+    end = say(cli, "ada")
+    assert [(m.type, m["post"]["id"]) for m in stream.until(end)] == [
+        ("post", seen), ("delete", seen), ("post", end)]

@@ -653,6 +653,12 @@ static int subscribe_home(struct fake_client *client, const char *user)
     return deliver_subscribe_home(deliver, &client->client, sl_slice_str(user), POSTS, 0);
 }
 
+static void answer_load(const struct sl_slice *followed, size_t count)
+{
+    home_loaded(deliver_home(deliver), "bob", last_load,
+                &(struct home_sets){.followed = {followed, count}});
+}
+
 static void test_a_home_stream_begins_with_what_passed_while_its_set_was_read(void **state)
 {
     struct sl_slice ada = SL_SLICE("ada");
@@ -665,7 +671,7 @@ static void test_a_home_stream_begins_with_what_passed_while_its_set_was_read(vo
     post_alone(1, "x");
     expect_ids(&a, "");
     assert_false(outbox_client_is_served(&a.client));
-    home_loaded(deliver_home(deliver), "bob", last_load, &ada, 1);
+    answer_load(&ada, 1);
     deliver_turn_end(deliver);
     expect_ids(&a, "1");
     expect_ids(&b, "1");
@@ -712,7 +718,7 @@ static void test_who_comes_after_a_feed_failed_gets_a_new_one(void **state)
     assert_ptr_not_equal(a.client.outbox, b.client.outbox);
     assert_int_equal(last_load, failed_load + 1);
     deliver_leave(&a.client);
-    home_loaded(deliver_home(deliver), "bob", last_load, NULL, 0);
+    answer_load(NULL, 0);
     event_take(event_post(1, "bob", "x"));
     deliver_turn_end(deliver);
     expect_ids(&b, "1");
@@ -778,7 +784,7 @@ static void test_without_memory_for_an_event_nobody_misses_it_in_silence(void **
         subscribe(&a, "tea");
         put(subscribe_rules(&b), "one", NULL, "tea");
         assert_int_equal(subscribe_home(&c, "bob"), 0);
-        home_loaded(deliver_home(deliver), "bob", last_load, &ada, 1);
+        answer_load(&ada, 1);
         mem_fail_after(n);
         event_take(event);
         mem_fail_never();
@@ -812,7 +818,7 @@ static void test_a_gap_is_told_to_everyone_between_their_events(void **state)
     subscribe(&a, "tea");
     subscribe_rules(&b);
     assert_int_equal(subscribe_home(&c, "bob"), 0);
-    home_loaded(deliver_home(deliver), "bob", last_load, &ada, 1);
+    answer_load(&ada, 1);
     deliver_gap(deliver, &some_gap);
     assert_int_equal(head(), 0); /* a gap is no cursor */
     deliver_flush_all(deliver);
@@ -831,6 +837,49 @@ static void test_a_gap_is_told_to_everyone_between_their_events(void **state)
              some_gap_json);
     assert_memory_equal(a.received.data, expected, strlen(expected));
     assert_true(a.received.size > strlen(expected));
+}
+
+static void test_behind_a_gap_home_streams_go_by_sets_read_anew(void **state)
+{
+    struct sl_slice ada = SL_SLICE("ada"), cyd = SL_SLICE("cyd");
+    uint64_t first_load;
+
+    (void)state;
+    assert_int_equal(subscribe_home(&a, "bob"), 0);
+    answer_load(&ada, 1);
+    event_take(event_post(10, "ada", "x"));
+    deliver_turn_end(deliver);
+    expect_ids(&a, "10");
+    first_load = last_load;
+    deliver_gap(deliver, &some_gap);
+    assert_true(last_load > first_load);
+    event_take(event_post(20, "ada", "x"));
+    event_take(event_post(21, "cyd", "x"));
+    deliver_flush_all(deliver);
+    assert_false(outbox_client_is_served(&a.client));
+    assert_int_equal(outbox_client_cursor(&a.client, head()), 10);
+    buffer_clear(&a.received); /* the gap */
+    answer_load(&cyd, 1);
+    deliver_flush_all(deliver);
+    expect_ids(&a, "21");
+    assert_true(outbox_client_is_served(&a.client));
+}
+
+/* Whoever has not got everything from before the gap begins there. */
+static void test_a_failed_load_behind_a_gap_forgets_nothing_from_before(void **state)
+{
+    struct sl_slice ada = SL_SLICE("ada");
+
+    (void)state;
+    assert_int_equal(subscribe_home(&a, "bob"), 0);
+    answer_load(&ada, 1);
+    event_take(event_post(5, "eve", "x"));
+    event_take(event_post(10, "ada", "x")); /* not written yet */
+    deliver_gap(deliver, &some_gap);
+    event_take(event_post(20, "ada", "x"));
+    home_load_failed(deliver_home(deliver), "bob", last_load);
+    assert_int_equal(a.evictions, 1);
+    assert_int_equal(a.farewell_cursor, 5);
 }
 
 static void test_a_gap_moves_no_cursor_of_server_sent_events(void **state)
@@ -1028,6 +1077,8 @@ int main(void)
         DELIVER_TEST(test_without_memory_a_subscription_changes_nothing),
         DELIVER_TEST(test_without_memory_for_an_event_nobody_misses_it_in_silence),
         DELIVER_TEST(test_a_gap_is_told_to_everyone_between_their_events),
+        DELIVER_TEST(test_behind_a_gap_home_streams_go_by_sets_read_anew),
+        DELIVER_TEST(test_a_failed_load_behind_a_gap_forgets_nothing_from_before),
         DELIVER_TEST(test_a_gap_moves_no_cursor_of_server_sent_events),
         DELIVER_TEST(test_who_cannot_be_told_of_a_gap_has_to_go),
         DELIVER_TEST(test_every_client_gets_exactly_what_its_filter_says),

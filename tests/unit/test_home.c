@@ -35,7 +35,7 @@ static void on_load(void *owner, const char *user, uint64_t number)
     snprintf(loads[load_count].user, sizeof(loads[0].user), "%s", user);
     loads[load_count++].number = number;
     if (answer == ANSWER_AT_ONCE)
-        home_loaded(home, user, number, &bob, 1);
+        home_loaded(home, user, number, &(struct home_sets){.followed = {&bob, 1}});
     else if (answer == FAIL_AT_ONCE)
         home_load_failed(home, user, number);
 }
@@ -52,6 +52,11 @@ static void on_match(void *watcher, struct event *event)
 
     snprintf(id, sizeof(id), "%" PRIu64, event->id);
     note(watcher, id);
+}
+
+static void on_loading(void *watcher)
+{
+    note(watcher, "loading");
 }
 
 static void on_loaded(void *watcher)
@@ -88,6 +93,7 @@ static int try_watch(struct watcher *watcher, const char *user, unsigned types)
 {
     watcher->watch = (struct home_watch){.types = types,
                                          .on_match = on_match,
+                                         .on_loading = on_loading,
                                          .on_loaded = on_loaded,
                                          .on_failed = on_failed,
                                          .watcher = watcher};
@@ -106,7 +112,22 @@ static void loaded(size_t place, const char *one, const char *two, const char *t
     size_t count = one ? two ? three ? 3 : 2 : 1 : 0;
 
     assert_true(place < load_count);
-    home_loaded(home, loads[place].user, loads[place].number, followed, count);
+    home_loaded(home, loads[place].user, loads[place].number,
+                &(struct home_sets){.followed = {followed, count}});
+}
+
+/* The same with one user in each set. */
+static void loaded_sets(size_t place, const char *followed, const char *hidden_by,
+                        const char *muted)
+{
+    const struct sl_slice users[] = {sl_slice_str(followed), sl_slice_str(hidden_by),
+                                     sl_slice_str(muted)};
+
+    assert_true(place < load_count);
+    home_loaded(home, loads[place].user, loads[place].number,
+                &(struct home_sets){{&users[0], followed != NULL},
+                                    {&users[1], hidden_by != NULL},
+                                    {&users[2], muted != NULL}});
 }
 
 static void pass_take(struct event *event)
@@ -232,40 +253,210 @@ static void test_watchers_get_the_types_they_ask_for(void **state)
     expect_seen(&b, "loaded 7 ");
 }
 
-static struct event *restricted(uint64_t id, const char *user)
+static void audience(uint64_t id, const char *kind, uint64_t post_id, const char *user,
+                     const char *audience)
 {
     char json[256];
 
     snprintf(json, sizeof(json),
-             "{\"id\":\"%" PRIu64 "\",\"type\":\"post\",\"post\":{\"id\":\"%" PRIu64
-             "\",\"user\":{\"id\":\"%s\"},\"text\":\"x\",\"audience\":\"followers\"}}",
-             id, id, user);
-    return event_of(id, json);
+             "{\"id\":\"%" PRIu64 "\",\"type\":\"%s\",\"post\":{\"id\":\"%" PRIu64
+             "\",\"user\":{\"id\":\"%s\"},\"text\":\"x\",\"audience\":\"%s\"}}",
+             id, kind, post_id, user, audience);
+    pass_take(event_of(id, json));
 }
 
-static void test_restricted_posts_reach_their_author_only(void **state)
+static void test_restricted_posts_reach_those_they_are_for(void **state)
 {
     (void)state;
     watch(&a, "ada");
     watch(&b, "bob");
-    pass_take(restricted(1, "bob"));
+    audience(1, "post", 1, "bob", "followers");
+    audience(2, "post", 2, "bob", "only:cyd");
     loaded(0, "bob", NULL, NULL);
     loaded(1, NULL, NULL, NULL);
-    pass_take(restricted(2, "bob"));
-    post(3, "bob");
-    expect_seen(&a, "loaded 3 ");
-    expect_seen(&b, "1 loaded 2 3 ");
+    audience(3, "post", 3, "bob", "followers");
+    audience(4, "post", 4, "bob", "only:cyd,ada");
+    audience(5, "post", 5, "bob", "only:cyd,adam");
+    audience(6, "post", 6, "bob", "except:ada");
+    audience(7, "post", 7, "bob", "except:cyd");
+    audience(8, "post", 8, "bob", "friends");
+    audience(9, "post", 9, "bob", "public");
+    audience(10, "post", 10, "ada", "followers");
+    expect_seen(&a, "1 loaded 3 4 7 9 10 ");
+    expect_seen(&b, "1 2 loaded 3 4 5 6 7 8 9 ");
 }
 
-static void test_events_for_gateways_only_reach_nobody(void **state)
+static void test_deletions_of_restricted_posts_reach_whom_the_posts_did(void **state)
+{
+    (void)state;
+    watch(&a, "ada");
+    loaded(0, "bob", NULL, NULL);
+    audience(11, "delete", 1, "bob", "only:cyd");
+    audience(12, "delete", 2, "bob", "only:ada");
+    audience(13, "delete", 3, "bob", "friends");
+    audience(14, "delete", 4, "cyd", "only:ada");
+    expect_seen(&a, "loaded 12 ");
+}
+
+static void test_who_hides_or_is_muted_is_not_shown(void **state)
+{
+    (void)state;
+    watch(&a, "ada");
+    loaded_sets(0, "bob", "bob", NULL);
+    post(1, "bob");
+    graph(2, "unhide", "bob", "ada");
+    post(3, "bob");
+    graph(4, "mute", "ada", "bob");
+    post(5, "bob");
+    graph(6, "hide", "bob", "ada");
+    graph(7, "unmute", "ada", "bob");
+    post(8, "bob");
+    graph(9, "unhide", "bob", "ada");
+    post(10, "bob");
+    expect_seen(&a, "loaded 3 10 ");
+
+    watch(&b, "bob");
+    loaded_sets(1, "ada", NULL, "ada");
+    post(11, "ada");
+    graph(12, "unmute", "bob", "ada");
+    post(13, "ada");
+    expect_seen(&a, "11 13 ");
+    expect_seen(&b, "loaded 13 ");
+}
+
+static void test_hiding_and_muting_concern_two_users_only(void **state)
+{
+    (void)state;
+    watch(&a, "ada");
+    loaded(0, "bob", "cyd", NULL);
+    graph(1, "hide", "ada", "bob"); /* the other way round */
+    graph(2, "mute", "bob", "ada");
+    graph(3, "hide", "bob", "cyd");
+    graph(4, "mute", "eve", "bob");
+    graph(5, "mute", "ada", "ada");
+    graph(6, "hide", "ada", "ada");
+    post(7, "bob");
+    post(8, "ada");
+    expect_seen(&a, "loaded 7 8 ");
+}
+
+static void test_whom_one_follows_while_they_hide_stays_hidden(void **state)
+{
+    (void)state;
+    watch(&a, "ada");
+    graph(1, "hide", "bob", "ada");
+    loaded_sets(0, NULL, "bob", "cyd");
+    graph(2, "follow", "ada", "bob");
+    graph(3, "follow", "ada", "cyd");
+    post(4, "bob");
+    post(5, "cyd");
+    graph(6, "unfollow", "ada", "cyd");
+    graph(7, "unmute", "ada", "cyd");
+    post(8, "cyd");
+    expect_seen(&a, "loaded ");
+}
+
+static void test_events_of_privacy_are_not_delivered(void **state)
 {
     (void)state;
     assert_int_equal(try_watch(&a, "ada", ~0u), 0);
     graph(1, "hide", "ada", "bob");
     loaded(0, "bob", NULL, NULL);
-    graph(2, "mute", "ada", "bob");
-    post(3, "bob");
-    expect_seen(&a, "loaded 3 ");
+    graph(2, "mute", "ada", "eve");
+    graph(3, "hide", "eve", "ada");
+    expect_seen(&a, "loaded ");
+}
+
+static void erase(uint64_t id, uint64_t post_id, const char *user)
+{
+    audience(id, "delete", post_id, user, "public");
+}
+
+static void test_deletions_reach_whom_the_post_reached(void **state)
+{
+    (void)state;
+    watch(&a, "ada");
+    loaded(0, "bob", NULL, NULL);
+    post(10, "bob");
+    graph(20, "hide", "bob", "ada");
+    post(30, "bob");
+    erase(31, 10, "bob");
+    erase(32, 30, "bob");
+    graph(40, "unhide", "bob", "ada");
+    post(50, "bob");
+    graph(60, "unfollow", "ada", "bob");
+    post(70, "bob");
+    erase(71, 50, "bob");
+    erase(72, 70, "bob");
+    audience(73, "delete", 51, "bob", "only:cyd");
+    expect_seen(&a, "loaded 10 31 50 71 ");
+}
+
+static void test_not_all_who_were_shown_once_are_remembered(void **state)
+{
+    char user[16];
+
+    (void)state;
+    watch(&a, "ada");
+    loaded(0, NULL, NULL, NULL);
+    for (uint64_t i = 1; i <= 1001; i++) {
+        snprintf(user, sizeof(user), "user%" PRIu64, i);
+        graph(10 * i, "follow", "ada", user);
+        graph(10 * i + 5, "unfollow", "ada", user);
+    }
+    erase(20001, 11, "user1");
+    erase(20002, 21, "user2");
+    erase(20003, 10011, "user1001");
+    expect_seen(&a, "loaded 20002 20003 ");
+}
+
+static void test_after_a_loss_the_sets_are_read_again(void **state)
+{
+    (void)state;
+    watch(&a, "ada");
+    loaded(0, "bob", "cyd", NULL);
+    post(10, "bob");
+    post(11, "cyd");
+    home_reload(home, 12);
+    assert_false(home_is_loaded(&a.watch));
+    assert_int_equal(load_count, 2);
+    post(20, "bob");
+    post(21, "eve");
+    graph(22, "unfollow", "ada", "cyd"); /* behind what the sets hold */
+    expect_seen(&a, "loaded 10 11 loading ");
+    loaded_sets(1, "cyd", "bob", NULL);
+    expect_seen(&a, "loaded ");
+    post(30, "bob");
+    post(31, "cyd");
+    post(32, "ada");
+    erase(33, 10, "bob"); /* was shown then */
+    erase(34, 20, "bob");
+    expect_seen(&a, "32 33 ");
+    graph(35, "follow", "ada", "bob");
+    post(36, "bob");
+    graph(37, "unhide", "bob", "ada");
+    post(38, "bob");
+    expect_seen(&a, "38 ");
+}
+
+static void test_a_loss_while_the_sets_are_read_asks_for_them_anew(void **state)
+{
+    (void)state;
+    watch(&a, "ada");
+    home_reload(home, 5);
+    assert_int_equal(load_count, 2);
+    loaded(0, "bob", NULL, NULL); /* from before the loss */
+    assert_false(home_is_loaded(&a.watch));
+    loaded(1, "cyd", NULL, NULL);
+    home_reload(home, 6);
+    home_reload(home, 7);
+    assert_int_equal(load_count, 4);
+    loaded(2, "bob", NULL, NULL);
+    loaded(3, "eve", NULL, NULL);
+    post(8, "bob");
+    post(9, "cyd");
+    post(10, "eve");
+    expect_seen(&a, "loaded loading loaded 10 ");
 }
 
 static void test_all_watchers_of_a_user_share_one_load(void **state)
@@ -491,8 +682,16 @@ int main(void)
         HOME_TEST(test_follow_and_unfollow_change_a_loaded_feed),
         HOME_TEST(test_own_posts_stay_whoever_is_unfollowed),
         HOME_TEST(test_watchers_get_the_types_they_ask_for),
-        HOME_TEST(test_restricted_posts_reach_their_author_only),
-        HOME_TEST(test_events_for_gateways_only_reach_nobody),
+        HOME_TEST(test_restricted_posts_reach_those_they_are_for),
+        HOME_TEST(test_deletions_of_restricted_posts_reach_whom_the_posts_did),
+        HOME_TEST(test_who_hides_or_is_muted_is_not_shown),
+        HOME_TEST(test_hiding_and_muting_concern_two_users_only),
+        HOME_TEST(test_whom_one_follows_while_they_hide_stays_hidden),
+        HOME_TEST(test_events_of_privacy_are_not_delivered),
+        HOME_TEST(test_deletions_reach_whom_the_post_reached),
+        HOME_TEST(test_not_all_who_were_shown_once_are_remembered),
+        HOME_TEST(test_after_a_loss_the_sets_are_read_again),
+        HOME_TEST(test_a_loss_while_the_sets_are_read_asks_for_them_anew),
         HOME_TEST(test_all_watchers_of_a_user_share_one_load),
         HOME_TEST(test_a_late_watcher_of_a_loaded_feed_begins_at_once),
         HOME_TEST(test_the_last_watcher_may_leave_while_the_set_is_read),

@@ -167,10 +167,10 @@ static const struct privacy_case privacy_cases[] = {
     {"mute", "unmute", core_mute, core_unmute, "mutes", "muted_by"},
 };
 
-static void assert_told(const char *kind, uint64_t user, uint64_t target)
+static void assert_told(const char *kind, uint32_t shard, uint64_t user, uint64_t target)
 {
     char text[SL_ID_TEXT_SIZE];
-    json_t *event = newest_event(sl_id_shard(user));
+    json_t *event = newest_event(shard);
 
     assert_string_equal(json_string_value(json_object_get(event, "type")), kind);
     assert_string_equal(member(event, "user", "id"), sl_id_print(user, text));
@@ -181,16 +181,15 @@ static void assert_told(const char *kind, uint64_t user, uint64_t target)
 static void try_case(const struct privacy_case *at, const char *login, const char *target_login,
                      uint64_t user, uint64_t target)
 {
-    bool is_near = sl_id_shard(user) == sl_id_shard(target);
     uint64_t digest;
 
     assert_int_equal(at->on(&core, login, target_login, "r1"), 0);
     assert_true(core.written.id != 0);
-    assert_told(at->on_name, user, target);
+    assert_told(at->on_name, sl_id_shard(user), user, target);
     assert_int_equal(is_in(at->own, user, target), 1);
     assert_int_equal(is_in(at->own, target, user), 0);
-    if (is_near)
-        assert_int_equal(is_in(at->mirror, target, user), 1);
+    core_work(&core);
+    assert_int_equal(is_in(at->mirror, target, user), 1);
     digest = core_digest(&core);
     assert_int_equal(at->on(&core, login, target_login, "r1"), 0);
     assert_true(core.written.is_repeated);
@@ -199,10 +198,10 @@ static void try_case(const struct privacy_case *at, const char *login, const cha
     assert_int_equal(core_digest(&core), digest);
 
     assert_int_equal(at->off(&core, login, target_login, NULL), 0);
-    assert_told(at->off_name, user, target);
+    assert_told(at->off_name, sl_id_shard(user), user, target);
     assert_int_equal(is_in(at->own, user, target), 0);
-    if (is_near)
-        assert_int_equal(is_in(at->mirror, target, user), 0);
+    core_work(&core);
+    assert_int_equal(is_in(at->mirror, target, user), 0);
     digest = core_digest(&core);
     assert_int_equal(at->off(&core, login, target_login, NULL), 0);
     assert_int_equal(core.written.id, 0);
@@ -227,6 +226,61 @@ static void test_hiding_and_muting_are_kept_told_and_ended(void **state)
                 core_command(&core, "DEL sluice:{%u}:done:r1", (unsigned)sl_id_shard(users[0])));
         }
     }
+}
+
+/* A worker that was away for long: what it does now is older than what is there. */
+static void test_late_tasks_change_nothing(void **state)
+{
+    uint64_t ada, target = 0;
+    char login[16], key[SL_KEY_SIZE];
+
+    (void)state;
+    if (shards == 1)
+        return; /* no tasks */
+    ada = core_must_create(&core, "ada");
+    for (int i = 0; target == 0 || sl_id_shard(target) == sl_id_shard(ada); i++) {
+        snprintf(login, sizeof(login), "user%d", i);
+        target = core_must_create(&core, login);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        const struct privacy_case *at = &privacy_cases[i];
+        char on_id[SL_ID_TEXT_SIZE], text[SL_ID_TEXT_SIZE], target_text[SL_ID_TEXT_SIZE];
+
+        assert_int_equal(at->on(&core, "ada", login, NULL), 0);
+        sl_id_print(core.written.id, on_id);
+        assert_int_equal(at->off(&core, "ada", login, NULL), 0);
+        core_work(&core);
+        assert_int_equal(is_in(at->mirror, target, ada), 0);
+        freeReplyObject(core_command(&core, "XADD %s * task %s id %s user %s target %s",
+                                     sl_key(sl_id_shard(ada), "tasks", key), at->on_name, on_id,
+                                     sl_id_print(ada, text), sl_id_print(target, target_text)));
+        core_work(&core);
+        assert_int_equal(is_in(at->mirror, target, ada), 0);
+        assert_int_equal(core_number(&core, "XLEN %s", key), 0);
+    }
+}
+
+/* A gateway that watches the target's shard only learns of it behind the list that it has read. */
+static void test_hiding_across_shards_is_told_by_both(void **state)
+{
+    uint64_t ada, target = 0;
+    char login[16];
+
+    (void)state;
+    if (shards == 1)
+        return;
+    ada = core_must_create(&core, "ada");
+    for (int i = 0; target == 0 || sl_id_shard(target) == sl_id_shard(ada); i++) {
+        snprintf(login, sizeof(login), "user%d", i);
+        target = core_must_create(&core, login);
+    }
+    assert_int_equal(core_hide(&core, "ada", login, NULL), 0);
+    assert_told("hide", sl_id_shard(ada), ada, target);
+    core_work(&core);
+    assert_told("hide", sl_id_shard(target), ada, target);
+    assert_int_equal(core_unhide(&core, "ada", login, NULL), 0);
+    core_work(&core);
+    assert_told("unhide", sl_id_shard(target), ada, target);
 }
 
 static void test_hiding_and_muting_need_two_users(void **state)
@@ -422,6 +476,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CORE_TEST(test_post_keeps_and_publishes_its_audience_and_so_does_its_deletion),
         CORE_TEST(test_hiding_and_muting_are_kept_told_and_ended),
+        CORE_TEST(test_late_tasks_change_nothing),
+        CORE_TEST(test_hiding_across_shards_is_told_by_both),
         CORE_TEST(test_hiding_and_muting_need_two_users),
         CORE_TEST(test_damaged_sets_are_refused_before_anything_changes),
         CORE_TEST(test_rule_of_the_scripts_is_the_rule_of_the_gateways),

@@ -1,0 +1,36 @@
+-- apply_privacy.lua - what hiding and muting by a user of another shard changes for the target.
+--
+-- Runs in the shard of the target. ARGV: shards, request id (not used), operation, its id, id of the
+-- user, target as '=ID'. Returns 1, or 0 when it came too late to change anything.
+local meta, refusal = open_shard()
+if not meta then
+    return refusal
+end
+local operation, id, user = ARGV[3], ARGV[4], ARGV[5]
+local target
+target, refusal = read_user(ARGV[6])
+if not target then
+    return refusal
+end
+local _, mirror = privacy_sets(operation, user, target.id)
+local pair = privacy_is_hiding(operation) and 'hide' or 'mute'
+call('SISMEMBER', mirror, user)
+if is_outdated(pair, user, target.id, id) then
+    return 0
+end
+local clock
+clock, refusal = read_clock()
+if not clock then
+    return refusal
+end
+
+take_id(clock)
+note_applied(pair, user, target.id, id)
+call(privacy_turns_on(operation) and 'SADD' or 'SREM', mirror, user)
+if privacy_is_hiding(operation) then
+    -- Told by the shard of the target, too: a gateway that has read hidden_by just before hears of
+    -- what came after.
+    emit(meta, clock, operation, '"user":' .. user_json({id = user}) .. ',"target":'
+        .. user_json(target))
+end
+return 1
