@@ -12,14 +12,14 @@ static const struct {
     int error;
     bool is_ours; /* the rest is a sentence of a script of ours */
 } codes[] = {
-    {"NOTINIT", -ENODATA, true},    {"SCHEMA", -ESTALE, true},      {"SHARDS", -ESTALE, true},
-    {"LOGINTAKEN", -EEXIST, true},  {"NOUSER", -ENOENT, true},      {"NOPOST", -ENOENT, true},
-    {"NOTOWNER", -EPERM, true},     {"SELF", -EINVAL, true},        {"REUSED", -EALREADY, true},
-    {"DAMAGED", -EBADMSG, true},    {"WRONGTYPE", -EBADMSG, false}, {"LOADING", -EAGAIN, false},
-    {"BUSY", -EAGAIN, false},       {"TRYAGAIN", -EAGAIN, false},   {"CLUSTERDOWN", -EAGAIN, false},
-    {"MASTERDOWN", -EAGAIN, false}, {"NOAUTH", -EACCES, false},     {"WRONGPASS", -EACCES, false},
-    {"NOPERM", -EACCES, false},     {"READONLY", -EROFS, false},    {"OOM", -ENOSPC, false},
-    {"MISCONF", -EROFS, false},     {"NOREPLICAS", -EROFS, false},
+    {"NOTINIT", -ENODATA, true},     {"SCHEMA", -ESTALE, true},      {"SHARDS", -ESTALE, true},
+    {"LOGINTAKEN", -EEXIST, true},   {"NOUSER", -ENOENT, true},      {"NOPOST", -ENOENT, true},
+    {"NOTOWNER", -EPERM, true},      {"SELF", -EINVAL, true},        {"REUSED", -EALREADY, true},
+    {"LIMIT", -EDQUOT, true},        {"DAMAGED", -EBADMSG, true},    {"WRONGTYPE", -EBADMSG, false},
+    {"LOADING", -EAGAIN, false},     {"BUSY", -EAGAIN, false},       {"TRYAGAIN", -EAGAIN, false},
+    {"CLUSTERDOWN", -EAGAIN, false}, {"MASTERDOWN", -EAGAIN, false}, {"NOAUTH", -EACCES, false},
+    {"WRONGPASS", -EACCES, false},   {"NOPERM", -EACCES, false},     {"READONLY", -EROFS, false},
+    {"OOM", -ENOSPC, false},         {"MISCONF", -EROFS, false},     {"NOREPLICAS", -EROFS, false},
 };
 
 static struct sl_slice text_of(const struct redisReply *reply)

@@ -29,5 +29,5 @@ SL_EXPORT bool sl_reply_is_not_yet(const struct redisReply *reply);
  *   -EAGAIN    see sl_reply_is_not_yet()            -EACCES     password or permission lacking
  *   -EROFS     a replica, or one that cannot        -ENOSPC     Redis is out of memory
  *              keep or copy what it would write
- *   -EIO       anything else */
+ *   -EDQUOT    follows as many as may be            -EIO        anything else */
 SL_EXPORT int sl_reply_check(const struct redisReply *reply, struct failure *reterr);

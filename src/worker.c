@@ -32,7 +32,8 @@
 enum {
     CONCURRENCY = 4,
     LEASE_MS = 30000,
-    BLOCK_MS = 250, /* how long it may take until a thread sees that it shall stop */
+    BLOCK_MS = 250,     /* how long it may take until a thread sees that it shall stop */
+    BLOCK_LAST_MS = 10, /* or, with until_empty, that there is no task left */
     CLAIM_EVERY_MS = 1000,
     CLAIM_COUNT = 4, /* tasks of one shard at once */
     RETRY_MS = 1000, /* within a link; what takes longer is `away` */
@@ -334,7 +335,8 @@ static int read_tasks(struct sl_work *work, size_t *ret_count, struct failure *r
     redisReply *reply = NULL;
     int r;
 
-    r = sl_task_read_call(&work->call, &work->worker->meta, work->consumer, BLOCK_MS, reterr);
+    r = sl_task_read_call(&work->call, &work->worker->meta, work->consumer,
+                          work->worker->options.until_empty ? BLOCK_LAST_MS : BLOCK_MS, reterr);
     if (r == 0)
         r = link_run(work, &work->call, 1, &reply, reterr);
     if (r == 0)

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include <hiredis/hiredis.h>
+
 #include "src/id.h"
 #include "src/login.h"
 #include "src/reply_read.h"
@@ -65,17 +67,32 @@ int sl_write_begin(struct sl_call *call, const struct sl_script *script, uint32_
     return 0;
 }
 
+int sl_write_many_reply(const struct redisReply *reply, size_t count, bool *ret_is_repeated,
+                        struct failure *reterr)
+{
+    int r;
+
+    r = sl_reply_check_array(reply, 1 + count, reterr);
+    return r < 0 ? r : sl_reply_read_flag(reply, 0, ret_is_repeated, reterr);
+}
+
+int sl_write_many_at(const struct redisReply *reply, size_t i, uint64_t *ret_id,
+                     struct failure *reterr)
+{
+    int r = sl_reply_check(reply->element[1 + i], reterr);
+
+    return r < 0 ? r : sl_reply_read_number(reply, 1 + i, ret_id, reterr);
+}
+
 int sl_write_reply(const struct redisReply *reply, struct sl_written *ret_written,
                    struct failure *reterr)
 {
     struct sl_written written = {0};
     int r;
 
-    r = sl_reply_check_array(reply, 2, reterr);
+    r = sl_write_many_reply(reply, 1, &written.is_repeated, reterr);
     if (r == 0)
-        r = sl_reply_read_flag(reply, 0, &written.is_repeated, reterr);
-    if (r == 0)
-        r = sl_reply_read_number(reply, 1, &written.id, reterr);
+        r = sl_write_many_at(reply, 0, &written.id, reterr);
     if (r == 0)
         *ret_written = written;
     return r;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/export.h"
@@ -38,6 +39,14 @@ struct sl_written {
     bool is_repeated;
 };
 
-/* Reads the answer to any write. 0, or as sl_reply_check(). */
+/* Reads the answer to a write of one thing. 0, or as sl_reply_check(). */
 SL_EXPORT int sl_write_reply(const struct redisReply *reply, struct sl_written *ret_written,
                              struct failure *reterr);
+
+/* Reads the answer to a write of `count` things: how each ended is then read with
+ * sl_write_many_at(). 0, or as sl_reply_check(). */
+SL_EXPORT int sl_write_many_reply(const struct redisReply *reply, size_t count,
+                                  bool *ret_is_repeated, struct failure *reterr);
+/* `i` < count. 0: done, *ret_id as in sl_written; else why not, as sl_reply_check(). */
+SL_EXPORT int sl_write_many_at(const struct redisReply *reply, size_t i, uint64_t *ret_id,
+                               struct failure *reterr);

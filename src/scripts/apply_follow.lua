@@ -2,7 +2,7 @@
 --
 -- Runs in the shard of the target. ARGV: shards, request id (not used), 'follow' or 'unfollow', id
 -- of the operation, id of the user, target as '=ID'. Returns 1, or 0 when it came too late to change anything.
-local meta, refusal = open_shard()
+local meta, refusal = open_shard('followers_part')
 if not meta then
     return refusal
 end
@@ -12,18 +12,15 @@ target, refusal = read_user(ARGV[6])
 if not target then
     return refusal
 end
-local followers = prefix .. 'followers:' .. target.id
-local since = call('ZSCORE', followers, user)
+local since = follower_since(target.id, user)
 if is_outdated('follow', user, target.id, id) or (since and tonumber(since) >= tonumber(id)) then
     return 0
 end
 
 note_applied('follow', user, target.id, id)
-local change
 if operation == 'follow' then
-    change = call('ZADD', followers, id, user)
+    add_follower(meta, target.id, user, id)
 else
-    change = 0 - call('ZREM', followers, user) -- -0 would print as such
+    remove_follower(target.id, user)
 end
-call('HINCRBY', prefix .. 'user:' .. target.id, 'followers', change)
 return 1

@@ -93,19 +93,33 @@ local function answered(operation)
     if not kept then
         return nil
     end
-    local digest, id = string.match(kept, '^(%x+) (%d+)$')
+    local digest, results = string.match(kept, '^(%x+) (.+)$')
     if digest ~= request_digest(operation) then
         return refuse('REUSED', 'this request id was used for another request')
     end
-    return {1, id}
+    local reply = {1}
+    for result in string.gmatch(results, '[^\n]+') do
+        reply[#reply + 1] = string.find(result, '^%d') and result or redis.error_reply(result)
+    end
+    return reply
 end
 
--- Ends a write: keeps its answer and returns it.
-local function answer(operation, id)
+-- Ends a write of many things: keeps its answer and returns it. A result is an id, or a refusal.
+local function answer_all(operation, results)
     if ARGV[2] ~= '' then
-        call('SET', request_key(), request_digest(operation) .. ' ' .. id, 'PX', DONE_TTL_MS)
+        local kept = {}
+        for i, result in ipairs(results) do
+            kept[i] = result.err and string.gsub(result.err, '^-', '') or result
+        end
+        call('SET', request_key(), request_digest(operation) .. ' ' .. table.concat(kept, '\n'),
+            'PX', DONE_TTL_MS)
     end
-    return {0, id}
+    return {0, unpack(results)}
+end
+
+-- The same for a write of one thing.
+local function answer(operation, id)
+    return answer_all(operation, {id})
 end
 
 -- The id of the last event in the log, 0 when there has been none.
@@ -131,9 +145,10 @@ local function next_after(last)
     return (floor(last / 4096) + 1) * 4096 + shard * 64
 end
 
--- What the clock says: {id, now_ms, previous}, where `id` is greater than every id that the shard
--- has given or logged, however the machine's clock has stepped. Or nil and a refusal.
-local function read_clock()
+-- What the clock says for `count` events to come, each as {id, ms, now_ms, previous}: ids are
+-- greater than every id that the shard has given or logged, however the machine's clock has
+-- stepped. Or nil and a refusal.
+local function read_clocks(count)
     local time = call('TIME')
     local now_ms = time[1] * 1000 + floor(time[2] / 1000)
     local previous = last_event()
@@ -146,11 +161,23 @@ local function read_clock()
     if id <= last then
         id = next_after(last)
     end
-    if id > ID_MAX then
-        return nil, refuse('DAMAGED', 'the clock of the shard has run out of ids')
+    local clocks = {}
+    for i = 1, count do
+        if id > ID_MAX then
+            return nil, refuse('DAMAGED', 'the clock of the shard has run out of ids')
+        end
+        clocks[i] = {id = print_id(id), ms = floor(id / 4096), now_ms = now_ms,
+            previous = print_id(previous)}
+        previous = id
+        id = next_after(id)
     end
-    return {id = print_id(id), ms = floor(id / 4096), now_ms = now_ms,
-        previous = print_id(previous)}
+    return clocks
+end
+
+-- The same for one, an event or not.
+local function read_clock()
+    local clocks, refusal = read_clocks(1)
+    return clocks and clocks[1], refusal
 end
 
 -- Days to year, month, day after Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms".
@@ -361,6 +388,78 @@ end
 -- A write: remembers `id` as the last that was applied to the pair.
 local function note_applied(kind, a, b, id)
     call('SET', prefix .. 'applied:' .. kind .. ':' .. a .. ':' .. b, id, 'PX', APPLIED_TTL_MS)
+end
+
+-- Followers. A user's followers are one set, kept in parts when they are very many: `followers:ID`,
+-- the open part, takes new ones. Grown to `followers_part` it is renamed to `followers:ID:LAST`, LAST
+-- being the newest follow in it, and noted in `follower_parts:ID`; so a part holds the follows behind
+-- the LAST before its own. To add, to remove and to ask for somebody costs a look at each part.
+
+-- Their keys, newest part first, each with its LAST (none: the open one).
+local function follower_parts(user)
+    local name = prefix .. 'followers:' .. user
+    local parts = {{key = name}}
+    for _, last in ipairs(call('ZREVRANGE', prefix .. 'follower_parts:' .. user, 0, -1)) do
+        parts[#parts + 1] = {key = name .. ':' .. last, last = last}
+    end
+    return parts
+end
+
+-- The id of the follow by which `follower` follows `user`, or nil.
+local function follower_since(user, follower)
+    for _, part in ipairs(follower_parts(user)) do
+        local since = call('ZSCORE', part.key, follower)
+        if since then
+            return since
+        end
+    end
+    return nil
+end
+
+-- Reads the followers newest first, as zset_range does.
+local function follower_range(user)
+    return function(before, count)
+        local found = {}
+        for _, part in ipairs(follower_parts(user)) do
+            local wanted = count - #found / 2
+            if wanted == 0 then
+                break
+            end
+            for _, text in ipairs(call('ZREVRANGEBYSCORE', part.key, before, '-inf', 'WITHSCORES',
+                'LIMIT', 0, wanted)) do
+                found[#found + 1] = text
+            end
+        end
+        return found
+    end
+end
+
+-- Both write, and count what they change. Ask follower_since() first, which raises WRONGTYPE.
+local function remove_follower(user, follower)
+    for _, part in ipairs(follower_parts(user)) do
+        if call('ZREM', part.key, follower) == 1 then
+            call('HINCRBY', prefix .. 'user:' .. user, 'followers', -1)
+            if part.last and call('EXISTS', part.key) == 0 then
+                call('ZREM', prefix .. 'follower_parts:' .. user, part.last)
+            end
+            return
+        end
+    end
+end
+
+-- By the follow `id`, in the stead of an older one.
+local function add_follower(meta, user, follower, id)
+    local key = prefix .. 'followers:' .. user
+    local index = prefix .. 'follower_parts:' .. user
+    remove_follower(user, follower)
+    if call('ZCARD', key) >= meta.followers_part then
+        local last = call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2]
+        call('RENAME', key, key .. ':' .. last)
+        call('ZADD', index, last, last)
+    end
+    local last = call('ZRANGEBYSCORE', index, id, '+inf', 'LIMIT', 0, 1)[1]
+    call('ZADD', last and key .. ':' .. last or key, id, follower)
+    call('HINCRBY', prefix .. 'user:' .. user, 'followers', 1)
 end
 
 -- Reads a sorted set newest first: up to `count` members with a score below `before` ('+inf' or

@@ -1,11 +1,12 @@
--- follow.lua - a user follows another, or ends it.
+-- follow.lua - a user follows others, or ends it: one or many.
 --
--- Runs in the shard of the user. A target in the same shard is changed here; for one elsewhere a
+-- Runs in the shard of the user. Targets of the same shard are changed here; for one elsewhere a
 -- task tells its shard, and the caller says what the event is to call it.
--- ARGV: shards, request id, 'follow' or 'unfollow', user, target ('=ID' or '@FOLDED LOGIN'), and
--- for a target elsewhere: its login and name, both may be empty.
--- Returns {repeated, event id, or 0 when nothing was to be changed}.
-local meta, refusal = open_shard()
+-- ARGV: shards, request id, 'follow' or 'unfollow', user, then three for each target: '=ID',
+-- '@FOLDED LOGIN', or '-' for one that the caller has not found; and for a target elsewhere its
+-- login and name, both may be empty.
+-- Returns {repeated, and for each target: event id, 0 when nothing was to be changed, or why not}.
+local meta, refusal = open_shard('following_max', 'followers_part')
 if not meta then
     return refusal
 end
@@ -14,58 +15,97 @@ local before = answered(operation)
 if before then
     return before
 end
-local user, target
+local user
 user, refusal = read_user(ARGV[4])
 if not user then
     return refusal
 end
-
-local is_here = string.sub(ARGV[5], 1, 1) == '@' or shard_of(string.sub(ARGV[5], 2)) == shard
-if is_here then
-    target, refusal = read_user(ARGV[5])
-    if not target then
-        return refusal
-    end
-else
-    target = {id = string.sub(ARGV[5], 2), login = ARGV[6] ~= '' and ARGV[6] or nil,
-        name = ARGV[7] ~= '' and ARGV[7] or nil}
-    check_tasks()
-end
-if target.id == user.id then
-    return refuse('SELF', 'nobody can follow themselves')
-end
-
 local following = prefix .. 'following:' .. user.id
-local followers = prefix .. 'followers:' .. target.id
-local is_following = call('ZSCORE', following, target.id) and true or false
-if is_here then
-    call('ZSCORE', followers, user.id)
+local room = meta.following_max - call('ZCARD', following)
+
+local function find_target(who, login, name)
+    local id = string.sub(who, 2)
+    if who == '-' then
+        return nil, refuse('NOUSER', 'there is no such user')
+    end
+    if string.sub(who, 1, 1) == '@' or shard_of(id) == shard then
+        local target, missing = read_user(who)
+        if target then
+            target.is_here = true
+            follower_since(target.id, user.id)
+        end
+        return target, missing
+    end
+    check_tasks()
+    return {id = id, login = login ~= '' and login or nil, name = name ~= '' and name or nil}
 end
-if is_following == (operation == 'follow') then
-    return answer(operation, '0')
+
+-- First all is decided: a result for each target, none yet for those in `changes`.
+local results, changes, decided = {}, {}, {}
+
+local function decide(target)
+    local is_following = decided[target.id]
+    if is_following == nil then
+        is_following = call('ZSCORE', following, target.id) and true or false
+    end
+    if target.id == user.id then
+        return refuse('SELF', 'nobody can follow themselves')
+    end
+    if is_following == (operation == 'follow') then
+        return '0'
+    end
+    if operation == 'follow' and #changes >= room then
+        return refuse('LIMIT', 'nobody can follow more than ' .. meta.following_max .. ' users')
+    end
+    return nil
 end
-local clock
-clock, refusal = read_clock()
-if not clock then
+
+local refused = 0
+for i = 5, #ARGV, 3 do
+    local at = #results + 1
+    local target, missing = find_target(ARGV[i], ARGV[i + 1], ARGV[i + 2])
+    local result = missing or decide(target)
+    results[at] = result or false
+    if not result then
+        target.at = at
+        changes[#changes + 1] = target
+        decided[target.id] = operation == 'follow'
+    elseif type(result) == 'table' then
+        refused = refused + 1
+    end
+end
+if refused == #results then
+    return {0, unpack(results)}
+end
+local clocks
+clocks, refusal = read_clocks(#changes)
+if not clocks then
     return refusal
 end
 
--- Counts what one side of the relation gained or lost.
-local function change(set, member, counter, owner)
-    local key = prefix .. 'user:' .. owner
+local function change(target, clock)
     if operation == 'follow' then
-        call('HINCRBY', key, counter, call('ZADD', set, clock.id, member))
+        call('ZADD', following, clock.id, target.id)
     else
-        call('HINCRBY', key, counter, 0 - call('ZREM', set, member)) -- -0 would print as such
+        call('ZREM', following, target.id)
     end
+    if not target.is_here then
+        enqueue(operation, clock.id, 'user', user.id, 'target', target.id)
+    elseif operation == 'follow' then
+        add_follower(meta, target.id, user.id, clock.id)
+    else
+        remove_follower(target.id, user.id)
+    end
+    emit(meta, clock, operation, '"user":' .. user_json(user) .. ',"target":' .. user_json(target))
 end
 
-take_id(clock)
-change(following, target.id, 'following', user.id)
-if is_here then
-    change(followers, user.id, 'followers', target.id)
-else
-    enqueue(operation, clock.id, 'user', user.id, 'target', target.id)
+if #changes > 0 then
+    take_id(clocks[#clocks])
+    call('HINCRBY', prefix .. 'user:' .. user.id, 'following',
+        operation == 'follow' and #changes or -#changes)
 end
-emit(meta, clock, operation, '"user":' .. user_json(user) .. ',"target":' .. user_json(target))
-return answer(operation, clock.id)
+for i, target in ipairs(changes) do
+    change(target, clocks[i])
+    results[target.at] = clocks[i].id
+end
+return answer_all(operation, results)

@@ -29,17 +29,25 @@ local function user_of(id, position)
     return user and {position, unpack(user_row(user))}
 end
 
--- Name -> how its owner is found, where it is kept, what its rows are.
+local function zset_of(name)
+    return function(id)
+        return zset_range(prefix .. name .. ':' .. id)
+    end
+end
+
+-- Name -> how its owner is found, how it is read, what its rows are.
 local LISTS = {
-    posts = {read_user, 'profile:', post_of},
-    comments = {read_post, 'comments:', post_of},
-    likes = {read_post, 'likes:', user_of},
+    posts = {read_user, zset_of('profile'), post_of},
+    followers = {read_user, follower_range, user_of},
+    following = {read_user, zset_of('following'), user_of},
+    comments = {read_post, zset_of('comments'), post_of},
+    likes = {read_post, zset_of('likes'), user_of},
 }
 
-local find_owner, name, row_of = unpack(LISTS[ARGV[4]])
+local find_owner, range_of, row_of = unpack(LISTS[ARGV[4]])
 local owner
 owner, refusal = find_owner(ARGV[5])
 if not owner then
     return refusal
 end
-return read_page(zset_range(prefix .. name .. owner.id), ARGV[6], tonumber(ARGV[7]), row_of)
+return read_page(range_of(owner.id), ARGV[6], tonumber(ARGV[7]), row_of)

@@ -319,11 +319,11 @@ static void test_follow_names_a_target_of_another_shard(void **state)
 
     (void)state;
     assert_int_equal(sl_follow_call(&call, &eight_shards, SL_SLICE("r"), &user, &near, NULL), 0);
-    assert_call(&call, "1 sluice:{0}:meta 8 r follow =4096 =8192");
+    assert_call(&call, "1 sluice:{0}:meta 8 r follow =4096 =8192  ");
     assert_int_equal(sl_unfollow_call(&call, &eight_shards, SL_SLICE("r"), &user, &far, NULL), 0);
     assert_call(&call, "1 sluice:{0}:meta 8 r unfollow =4096 =8256 bob Bob");
     assert_int_equal(sl_follow_call(&call, &one_shard, SL_SLICE("r"), &user, &by_login, NULL), 0);
-    assert_call(&call, "1 sluice:{0}:meta 1 r follow =4096 @x0");
+    assert_call(&call, "1 sluice:{0}:meta 1 r follow =4096 @x0  ");
     assert_int_not_equal(sl_login_shard(by_login.login, 8), 0);
     assert_int_equal(sl_follow_call(&call, &eight_shards, SL_SLICE("r"), &user, &by_login, NULL),
                      -EXDEV);

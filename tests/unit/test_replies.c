@@ -297,6 +297,7 @@ static void test_errors_become_an_errno_and_a_sentence(void **state)
         {"-NOTOWNER post 1 is not yours\r\n", -EPERM, "post 1 is not yours"},
         {"-SELF nobody can\r\n", -EINVAL, "nobody can"},
         {"-REUSED this\r\n", -EALREADY, "this"},
+        {"-LIMIT nobody can\r\n", -EDQUOT, "nobody can"},
         {"-DAMAGED meta\r\n", -EBADMSG, "meta"},
         {"-WRONGTYPE Operation against\r\n", -EBADMSG, "Redis says: WRONGTYPE Operation against"},
         {"-LOADING Redis is loading\r\n", -EAGAIN, "Redis says: LOADING"},
