@@ -30,7 +30,8 @@ struct redis_commands {
     uint32_t timeout_ms;
     redisAsyncContext *redis; /* NULL: not connected */
     struct list waiting;      /* for their replies, in the order of sending */
-    uv_timer_t *timer;
+    struct list unsent;       /* without a connection: answered in the next turn */
+    uv_timer_t *timer, *unsent_timer;
     char why[128]; /* the last connection ended */
 };
 
@@ -42,7 +43,10 @@ struct redis_commands *redis_commands_new(uv_loop_t *loop, const struct sl_redis
     if (!commands)
         return NULL;
     commands->timer = mem_zalloc(sizeof(*commands->timer));
-    if (!commands->timer) {
+    commands->unsent_timer = mem_zalloc(sizeof(*commands->unsent_timer));
+    if (!commands->timer || !commands->unsent_timer) {
+        mem_free(commands->timer);
+        mem_free(commands->unsent_timer);
         mem_free(commands);
         return NULL;
     }
@@ -50,8 +54,10 @@ struct redis_commands *redis_commands_new(uv_loop_t *loop, const struct sl_redis
     commands->address = *address;
     commands->timeout_ms = timeout_ms;
     list_init(&commands->waiting);
+    list_init(&commands->unsent);
     uv_timer_init(loop, commands->timer);
-    commands->timer->data = commands;
+    uv_timer_init(loop, commands->unsent_timer);
+    commands->timer->data = commands->unsent_timer->data = commands;
     return commands;
 }
 
@@ -70,15 +76,6 @@ static void give_up(struct redis_commands *commands, const char *why)
     snprintf(commands->why, sizeof(commands->why), "%s", why);
     commands->redis = NULL;
     redisAsyncFree(redis);
-}
-
-void redis_commands_free(struct redis_commands *commands)
-{
-    if (!commands)
-        return;
-    give_up(commands, "the server is stopping");
-    uv_close((uv_handle_t *)commands->timer, free_handle);
-    mem_free(commands);
 }
 
 static void on_timer(uv_timer_t *timer);
@@ -218,23 +215,38 @@ static void on_reply(redisAsyncContext *redis, void *raw_reply, void *raw_comman
 }
 
 /* A command that could not even be sent is answered from the loop like any other. */
-static void on_unsent(uv_timer_t *timer)
+static void answer_unsent(struct redis_commands *commands)
 {
-    struct command *command = timer->data;
+    struct list_node *first;
 
-    uv_close((uv_handle_t *)timer, free_handle);
-    finish(command, NULL);
+    while ((first = list_first(&commands->unsent))) {
+        struct command *command = LIST_OWNER(first, struct command, node);
+
+        list_remove(&commands->unsent, first);
+        finish(command, NULL);
+    }
 }
 
-static int answer_later(struct command *command)
+static void on_unsent(uv_timer_t *timer)
 {
-    uv_timer_t *timer = mem_zalloc(sizeof(*timer));
+    answer_unsent(timer->data);
+}
 
-    if (!timer)
-        return -ENOMEM;
-    uv_timer_init(command->commands->loop, timer);
-    timer->data = command;
-    return uv_timer_start(timer, on_unsent, 0, 0);
+static void answer_later(struct command *command)
+{
+    list_append(&command->commands->unsent, &command->node);
+    uv_timer_start(command->commands->unsent_timer, on_unsent, 0, 0);
+}
+
+void redis_commands_free(struct redis_commands *commands)
+{
+    if (!commands)
+        return;
+    give_up(commands, "the server is stopping");
+    answer_unsent(commands);
+    uv_close((uv_handle_t *)commands->timer, free_handle);
+    uv_close((uv_handle_t *)commands->unsent_timer, free_handle);
+    mem_free(commands);
 }
 
 int redis_commands_run_take(struct redis_commands *commands, struct sl_call *call,
@@ -250,10 +262,11 @@ int redis_commands_run_take(struct redis_commands *commands, struct sl_call *cal
     *command = (struct command){.commands = commands, .call = *call, .done = done, .owner = owner};
     *call = SL_CALL_INIT;
     r = connect_if_needed(commands);
-    if (r == 0)
-        r = send_command(command);
-    else
-        r = answer_later(command);
+    if (r < 0) {
+        answer_later(command);
+        return 0;
+    }
+    r = send_command(command);
     if (r < 0) {
         command_free(command);
         return -ENOMEM;
