@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "gateway/api/api.h"
 #include "gateway/delivery/deliver.h"
 #include "gateway/delivery/home_loader.h"
 #include "gateway/front/origin.h"
@@ -41,6 +42,10 @@ struct gateway {
     struct deliver *deliver;
     struct redis_commands *commands;
     struct home_loader *home_loader;
+    struct front_settings front;
+    struct redis_commands
+        *api_commands; /* its own: what the streams need does not queue up there */
+    struct api *api;
     struct server *server;
     struct log_reader *log_reader;
     struct log_watch *log_watch; /* NULL: another worker looks after it */
@@ -117,6 +122,7 @@ static void on_subscribed(void *context, uint32_t shards)
     home_loader_set_shards(gateway->home_loader, shards);
     if (gateway->task_watch)
         task_watch_set_shards(gateway->task_watch, shards);
+    api_set_shards(gateway->api, shards);
     repair_set_hearing(gateway->repair, true);
     if (gateway->log_watch)
         log_watch_begin(gateway->log_watch, shards);
@@ -143,6 +149,8 @@ static void on_drained(void *context)
 {
     struct gateway *gateway = context;
 
+    redis_commands_free(gateway->api_commands); /* whoever still waits is answered */
+    api_free(gateway->api);
     server_close(gateway->server);
     subscriber_free(gateway->subscriber);
     redis_commands_free(gateway->commands); /* answers what is under way, so before who asked */
@@ -157,7 +165,8 @@ static void on_drained(void *context)
     gateway->task_watch = NULL;
     gateway->log_reader = NULL;
     gateway->log_watch = NULL;
-    gateway->commands = NULL;
+    gateway->commands = gateway->api_commands = NULL;
+    gateway->api = NULL;
     for (size_t i = 0; i < SIGNAL_COUNT; i++)
         uv_close((uv_handle_t *)&gateway->signals[i], NULL);
 }
@@ -287,6 +296,8 @@ static int start_front(struct gateway *gateway, struct failure *reterr)
     r = token_policy_new(&settings, &gateway->policy, reterr);
     if (r < 0)
         return r;
+    gateway->front = (struct front_settings){.policy = gateway->policy,
+                                             .max_gather_ms = (uint32_t)config->max_gather_ms};
     for (unsigned i = 0; gateway->parts->worker == 0; i++) { /* one of us is enough */
         const char *warning = token_policy_warning(gateway->policy, i);
 
@@ -295,6 +306,25 @@ static int start_front(struct gateway *gateway, struct failure *reterr)
         log_warn("weak_keys", "why=\"%s\"", warning);
     }
     return 0;
+}
+
+static int start_api(struct gateway *gateway, struct failure *reterr)
+{
+    const struct config *config = gateway->parts->config;
+    struct api_settings settings = {
+        .loop = &gateway->loop,
+        .front = &gateway->front,
+        .metrics = gateway->metrics,
+        .timeout_ms = (uint32_t)config->api_timeout_ms,
+        .max_requests = (unsigned)config->max_api_requests,
+    };
+
+    gateway->api_commands = settings.commands =
+        redis_commands_new(&gateway->loop, &gateway->redis, settings.timeout_ms);
+    if (!settings.commands)
+        return failure_set(reterr, -ENOMEM, "out of memory");
+    gateway->api = api_new(&settings);
+    return gateway->api ? 0 : failure_set(reterr, -ENOMEM, "out of memory");
 }
 
 static int start_server(struct gateway *gateway, struct failure *reterr)
@@ -306,8 +336,8 @@ static int start_server(struct gateway *gateway, struct failure *reterr)
         .listeners = parts->listeners,
         .listener_count = parts->listener_count,
         .deliver = gateway->deliver,
-        .front = {.policy = gateway->policy,
-                  .max_gather_ms = (uint32_t)parts->config->max_gather_ms},
+        .api = gateway->api,
+        .front = gateway->front,
         .origins = &gateway->origins,
         .admission = parts->admission,
         .worker = parts->worker,
@@ -339,6 +369,9 @@ static int start(struct gateway *gateway, struct failure *reterr)
     if (r < 0)
         return r;
     r = start_delivery(gateway, reterr);
+    if (r < 0)
+        return r;
+    r = start_api(gateway, reterr);
     if (r < 0)
         return r;
     r = start_server(gateway, reterr);

@@ -112,3 +112,14 @@ enum accept_choice accept_choose(struct sl_slice accept)
     }
     return choice;
 }
+
+bool accept_takes_json(struct sl_slice accept)
+{
+    static const struct offer json = {"application", "json", ACCEPT_NDJSON};
+    int weight, exact;
+
+    if (http_trim(accept).size == 0)
+        return true;
+    judge(accept, &json, &weight, &exact);
+    return weight > 0;
+}

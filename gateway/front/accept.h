@@ -1,4 +1,4 @@
-/* gateway/front/accept.h - which wire format does an Accept header ask for? */
+/* gateway/front/accept.h - what does an Accept header ask for? */
 #pragma once
 
 #include <stdbool.h>
@@ -11,3 +11,6 @@ enum accept_choice { ACCEPT_NDJSON, ACCEPT_SSE, ACCEPT_NEITHER };
  * are NDJSON; the higher weight wins, then the format that was named more exactly, then NDJSON. No
  * header at all takes anything. Ranges that are malformed count as not sent. */
 enum accept_choice accept_choose(struct sl_slice accept);
+
+/* Whether application/json will do. */
+bool accept_takes_json(struct sl_slice accept);

@@ -7,10 +7,12 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "gateway/api/api.h"
 #include "gateway/delivery/deliver.h"
 #include "gateway/delivery/outbox.h"
 #include "gateway/intake/gap.h"
 #include "gateway/transport/frame.h"
+#include "gateway/transport/respond.h"
 #include "gateway/transport/server_private.h"
 #include "src/id.h"
 
@@ -55,6 +57,7 @@ static void release(uv_handle_t *timer)
 
     buffer_done(&connection->incoming);
     buffer_done(&connection->held);
+    buffer_done(&connection->response_form.cors);
     mem_free(connection);
 }
 
@@ -90,6 +93,8 @@ void connection_gone(struct connection *connection)
     connection->wsi = NULL;
     connection->fd = -1;
     deliver_leave(&connection->client);
+    if (connection->api_request)
+        api_abandon(connection->api_request);
     if (connection->was_stream) {
         metric_sub(server->settings.metrics, METRIC_STREAMS, 1);
         log_end(connection);
@@ -394,6 +399,8 @@ void connection_writable(struct connection *connection)
         connection_schedule(connection); /* libwebsockets may be calling: it must not close now */
         return;
     }
+    if (connection->stage == CONNECTION_ANSWERING && !connection->api_request)
+        respond_sent(connection);
     if (!is_stream(connection->stage))
         return;
     deliver_client_writable(&connection->client);

@@ -17,15 +17,26 @@
 #include "gateway/front/request.h"
 #include "gateway/transport/server.h"
 
+struct api_request;
 struct rule_set;
 
 enum connection_stage {
-    CONNECTION_REQUEST, /* HTTP: being read, or answered with a plain response */
-    CONNECTION_STREAM,  /* HTTP: an endless chunked response */
+    CONNECTION_REQUEST,   /* HTTP: being read, or answered with a plain response */
+    CONNECTION_ANSWERING, /* HTTP: the answer is on its way, from the API or to the peer */
+    CONNECTION_ANSWERED,  /* HTTP over TLS: it is sent; libwebsockets is to go on */
+    CONNECTION_STREAM,    /* HTTP: an endless chunked response */
     CONNECTION_WEBSOCKET,
     CONNECTION_LEAVING, /* the farewell is sent or held; then comes the close */
     CONNECTION_LEFT,    /* the close is under way; the peer or the deadline ends it */
     CONNECTION_GONE     /* libwebsockets has let go of it */
+};
+
+/* What of its request an answer depends on. */
+struct response_form {
+    bool is_head;
+    bool is_http_1_0;
+    bool closes;        /* the connection ends with it */
+    struct buffer cors; /* header lines */
 };
 
 enum doom {
@@ -57,7 +68,11 @@ struct connection {
     bool has_request;
     bool is_idle;         /* over TLS: its request is answered, and it may send another */
     bool may_serve_again; /* its request is answered; the socket goes back to the doorway */
-    bool is_admitted;     /* `ticket` is one */
+    bool is_whole;        /* nothing of its request is still to come */
+    uint64_t read_mark;   /* TLS: how much had been read when the last request was whole; 0: none */
+    struct api_request *api_request;    /* what the API does for it; NULL: nothing */
+    struct response_form response_form; /* of an answer that comes later */
+    bool is_admitted;                   /* `ticket` is one */
     admission_ticket ticket;
     struct buffer incoming; /* a request body, or a message in fragments */
     struct buffer held;     /* HTTP stream, plain: goes out before anything else */
@@ -128,6 +143,11 @@ int http_stream_open(struct connection *connection, bool is_http_1_0, struct sl_
  * holds the head it was given, switching off makes it wait for room to write, for ever. */
 void http_stream_settle(struct connection *connection);
 void http_stream_on_writable(struct connection *connection); /* LWS_CALLBACK_HTTP_WRITEABLE: TLS */
+/* Reading and watching, for answers that come later (respond.c) as for streams. */
+void http_stream_stop_reading(struct connection *connection);
+void http_stream_go_on_reading(struct connection *connection);
+int http_stream_watch(struct connection *connection, uint32_t events); /* of epoll */
+void http_stream_unwatch(struct connection *connection);
 /* Everything is sent: waits for the peer to close. */
 void http_stream_begin_close(struct connection *connection);
 /* One watcher for the sockets of all plain HTTP streams. 0 or a negative errno. */

@@ -1,7 +1,8 @@
-/* doorway.c - one visitor per connection whose first head has not come yet.
+/* doorway.c - one visitor per connection whose request is not complete yet.
  *
  * Most heads are there when the connection is accepted, so a look is taken at once and the usual
- * visitor never waits. Looking does not take anything from the socket. The others get a poll
+ * visitor never waits. Looking does not take anything from the socket; only when the head is whole
+ * and sound is it read, and then the body by its length. The others get a poll
  * handle; a list in order of arrival, all with the same time limit, needs one timer. A visitor that
  * is refused is answered, then its input is read and thrown away until it closes, for closing over
  * unread bytes would reset the connection and could take the answer with it. */
@@ -27,15 +28,20 @@ enum {
     LAST_ACCEPTS = 4096, /* the listeners' backlog: what comes later than the end comes too late */
     READ_SIZE = 16384,
     LINGER_MS = 2000,
-    TOSSED_MAX = 4 << 20
+    TOSSED_MAX = 4 << 20,
+    BODIES_MAX = 64 << 20, /* bytes of all bodies that are coming in */
+    RETRY_AFTER_S = 2
 };
 
 struct visitor {
     struct doorway *doorway;
     uv_poll_t poll;
     int fd;
-    bool has_begun;  /* a part of its head has come */
-    bool is_refused; /* answered; what still comes is thrown away */
+    bool has_begun;     /* a part of its head has come */
+    bool is_refused;    /* answered; what still comes is thrown away */
+    struct buffer head; /* put right; empty until it is complete */
+    struct buffer body;
+    size_t body_left; /* to come */
     size_t tossed;
     uint64_t deadline_ms;
     struct list_node node; /* in `waiting` or `leaving`: both in order of deadline */
@@ -52,10 +58,11 @@ struct doorway {
     struct doorway_settings settings;
     struct entrance *entrances; /* one for each listener; NULL: stopped */
     uv_timer_t *timer;
-    struct list waiting; /* for the rest of their head */
+    struct list waiting; /* for the rest of their request */
     struct list leaving; /* refused */
     int spare_fd;        /* given up to accept and close when descriptors run out */
     struct log_rate exhausted_rate;
+    size_t body_bytes;  /* of all visitors' bodies */
     struct buffer head; /* scratch */
     char *input;        /* of one look: max_head_bytes and one more */
 };
@@ -81,6 +88,7 @@ static void visitor_release(uv_handle_t *poll)
 
     if (visitor->fd >= 0)
         close(visitor->fd);
+    buffer_done(&visitor->head);
     mem_free(visitor);
 }
 
@@ -97,10 +105,18 @@ static void tell_pending(struct doorway *doorway)
     metric_set(doorway->settings.metrics, METRIC_HANDSHAKES_PENDING, doorway->waiting.count);
 }
 
+/* The body is wanted no more, or has changed hands. */
+static void drop_body(struct visitor *visitor)
+{
+    visitor->doorway->body_bytes -= visitor->body.size;
+    buffer_done(&visitor->body);
+}
+
 static void visitor_end(struct visitor *visitor)
 {
     struct doorway *doorway = visitor->doorway;
 
+    drop_body(visitor);
     list_remove(visitor->is_refused ? &doorway->leaving : &doorway->waiting, &visitor->node);
     tell_pending(doorway);
     uv_close((uv_handle_t *)&visitor->poll, visitor_release);
@@ -141,6 +157,7 @@ static void visitor_refuse(struct visitor *visitor, const struct http_refusal *r
 
     metric_add(doorway->settings.metrics, METRIC_REFUSED_AT_DOOR, 1);
     answer(visitor->fd, refusal);
+    drop_body(visitor);
     list_remove(&doorway->waiting, &visitor->node);
     visitor->is_refused = true;
     visitor->deadline_ms = uv_now(doorway->settings.loop) + LINGER_MS;
@@ -164,14 +181,21 @@ static void visitor_toss(struct visitor *visitor)
         visitor_end(visitor);
 }
 
-/* --- heads --- */
+/* --- requests --- */
 
-enum progress { PROGRESS_MORE, PROGRESS_COMPLETE, PROGRESS_REFUSED, PROGRESS_BROKEN };
+enum progress {
+    PROGRESS_MORE,
+    PROGRESS_BODY,
+    PROGRESS_COMPLETE,
+    PROGRESS_REFUSED,
+    PROGRESS_BROKEN
+};
 
-/* What has come of a request; nothing of it has been taken from the socket yet. */
+/* What has come of a request. */
 struct reading {
     size_t size; /* of what there is, in the doorway's input */
     size_t head_size;
+    size_t body_size; /* to come, behind the head */
     struct http_refusal refusal;
 };
 
@@ -194,93 +218,173 @@ static enum progress peek_head(struct doorway *doorway, int fd, struct reading *
     return reading->head_size ? PROGRESS_COMPLETE : PROGRESS_MORE;
 }
 
-/* libwebsockets 4.1 takes a head that was read for it for the beginning of the body. So a request
- * with a body is left in the socket as it came, and any other is read and put right. */
-static enum progress admit(struct doorway *doorway, int fd, struct reading *reading)
+/* Takes the head from the socket and puts it right, into the doorway's `head`. A body is never left
+ * to libwebsockets: it would take what the client sent ahead together with it, and 4.1 takes a head
+ * that was read for it for the beginning of the body. PROGRESS_COMPLETE: the request has none. */
+static enum progress take_head(struct doorway *doorway, int fd, struct reading *reading)
 {
     static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    struct buffer *head = &doorway->head;
     struct request_head facts;
     int r;
 
-    buffer_clear(head);
+    buffer_clear(&doorway->head);
     r = request_head_rewrite(sl_slice(doorway->input, reading->head_size),
-                             doorway->settings.max_body_bytes, head, &facts, &reading->refusal);
+                             doorway->settings.max_body_bytes, &doorway->head, &facts,
+                             &reading->refusal);
     if (r < 0)
         return r == -EPROTO ? PROGRESS_REFUSED : PROGRESS_BROKEN;
     if (facts.expects_continue && reading->size == reading->head_size &&
         send(fd, go_on, sizeof(go_on) - 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
         return PROGRESS_BROKEN;
-    if (facts.has_body) {
-        doorway->settings.admit(doorway->settings.owner, fd, NULL, 0);
-        return PROGRESS_COMPLETE;
-    }
     if (recv(fd, doorway->input, reading->head_size, MSG_DONTWAIT) != (ssize_t)reading->head_size)
         return PROGRESS_BROKEN;
-    doorway->settings.admit(doorway->settings.owner, fd, head->data, head->size);
-    return PROGRESS_COMPLETE;
+    reading->body_size = facts.body_size;
+    return facts.body_size ? PROGRESS_BODY : PROGRESS_COMPLETE;
+}
+
+static void admit(struct doorway *doorway, int fd, struct sl_slice head, struct buffer *body)
+{
+    doorway->settings.admit(doorway->settings.owner, fd, head, body);
+}
+
+/* As much as has come. */
+static enum progress read_body(struct visitor *visitor, struct http_refusal *refusal)
+{
+    struct doorway *doorway = visitor->doorway;
+    size_t wanted = visitor->body_left < READ_SIZE ? visitor->body_left : READ_SIZE;
+    char *room;
+    ssize_t size;
+
+    if (doorway->body_bytes > BODIES_MAX) {
+        http_refuse(refusal, 503, "busy", NULL, "this server is reading too much at once");
+        refusal->retry_after_s = RETRY_AFTER_S;
+        return PROGRESS_REFUSED;
+    }
+    room = buffer_reserve(&visitor->body, wanted);
+    if (!room)
+        return PROGRESS_BROKEN;
+    size = recv(visitor->fd, room, wanted, MSG_DONTWAIT);
+    if (size < 0 && (errno == EAGAIN || errno == EINTR))
+        return PROGRESS_MORE;
+    if (size <= 0)
+        return PROGRESS_BROKEN;
+    visitor->body.size += (size_t)size;
+    visitor->body_left -= (size_t)size;
+    doorway->body_bytes += (size_t)size;
+    return visitor->body_left ? PROGRESS_MORE : PROGRESS_COMPLETE;
+}
+
+/* The descriptor is the next owner's, who watches it itself. */
+static void visitor_admit(struct visitor *visitor)
+{
+    struct doorway *doorway = visitor->doorway;
+    struct buffer body = visitor->body;
+    int fd = visitor->fd;
+
+    uv_poll_stop(&visitor->poll);
+    visitor->fd = -1;
+    doorway->body_bytes -= body.size;
+    visitor->body = BUFFER_INIT;
+    admit(doorway, fd, buffer_slice(&visitor->head), &body);
+    buffer_done(&body);
+    visitor_end(visitor);
+}
+
+static void visitor_read_body(struct visitor *visitor)
+{
+    struct http_refusal refusal;
+
+    switch (read_body(visitor, &refusal)) {
+    case PROGRESS_COMPLETE:
+        visitor_admit(visitor);
+        break;
+    case PROGRESS_REFUSED:
+        visitor_refuse(visitor, &refusal);
+        break;
+    case PROGRESS_BROKEN:
+        visitor_end(visitor);
+        break;
+    default:
+        break;
+    }
+}
+
+/* Its head has been taken from the socket. */
+static void visitor_take_head(struct visitor *visitor, const struct reading *reading)
+{
+    buffer_append_slice(&visitor->head, buffer_slice(&visitor->doorway->head));
+    visitor->body_left = reading->body_size;
+    visitor->has_begun = true;
+    await_more_than(visitor->fd, 0);
+    if (visitor->head.failed)
+        visitor_end(visitor);
+    else if (visitor->body_left)
+        visitor_read_body(visitor);
+    else
+        visitor_admit(visitor);
+}
+
+static void visitor_read_head(struct visitor *visitor, int events)
+{
+    struct reading reading;
+    enum progress progress;
+
+    progress = peek_head(visitor->doorway, visitor->fd, &reading);
+    if (progress == PROGRESS_MORE && (events & UV_DISCONNECT))
+        progress = PROGRESS_BROKEN; /* no more will come */
+    if (progress == PROGRESS_COMPLETE)
+        progress = take_head(visitor->doorway, visitor->fd, &reading);
+    switch (progress) {
+    case PROGRESS_MORE:
+        await_more_than(visitor->fd, reading.size);
+        visitor->has_begun = reading.size > 0;
+        break;
+    case PROGRESS_BODY:
+    case PROGRESS_COMPLETE:
+        visitor_take_head(visitor, &reading);
+        break;
+    case PROGRESS_REFUSED:
+        visitor_refuse(visitor, &reading.refusal);
+        break;
+    case PROGRESS_BROKEN:
+        visitor_end(visitor);
+        break;
+    }
 }
 
 static void visitor_ready(uv_poll_t *poll, int status, int events)
 {
     struct visitor *visitor = LIST_OWNER(poll, struct visitor, poll);
-    struct reading reading;
-    enum progress progress;
 
-    if (status < 0) {
+    if (status < 0)
         visitor_end(visitor);
-        return;
-    }
-    if (visitor->is_refused) {
+    else if (visitor->is_refused)
         visitor_toss(visitor);
-        return;
-    }
-    progress = peek_head(visitor->doorway, visitor->fd, &reading);
-    if (progress == PROGRESS_MORE && (events & UV_DISCONNECT))
-        progress = PROGRESS_BROKEN; /* no more will come */
-    if (progress == PROGRESS_MORE) {
-        await_more_than(visitor->fd, reading.size);
-        visitor->has_begun = reading.size > 0;
-        return;
-    }
-    if (progress == PROGRESS_COMPLETE) {
-        await_more_than(visitor->fd, 0);
-        uv_poll_stop(poll); /* the next owner watches the descriptor itself */
-        progress = admit(visitor->doorway, visitor->fd, &reading);
-        if (progress == PROGRESS_COMPLETE)
-            visitor->fd = -1;
-    }
-    if (progress == PROGRESS_REFUSED)
-        visitor_refuse(visitor, &reading.refusal);
+    else if (visitor->head.size > 0)
+        visitor_read_body(visitor);
     else
-        visitor_end(visitor);
+        visitor_read_head(visitor, events);
 }
 
-/* A connection whose head is not there yet, or that was refused at once, stays as a visitor. Takes
- * `fd` whatever happens. */
-static void visitor_new(struct doorway *doorway, int fd, const struct reading *reading,
-                        bool is_refused)
+/* A connection whose request is not complete. Takes `fd` whatever happens. NULL: no memory. */
+static struct visitor *visitor_new(struct doorway *doorway, int fd, bool has_begun)
 {
     struct visitor *visitor = mem_zalloc(sizeof(*visitor));
 
     if (!visitor || uv_poll_init(doorway->settings.loop, &visitor->poll, fd) < 0) {
         mem_free(visitor);
         close(fd);
-        return;
+        return NULL;
     }
     visitor->doorway = doorway;
     visitor->fd = fd;
+    visitor->has_begun = has_begun;
     visitor->deadline_ms = uv_now(doorway->settings.loop) + doorway->settings.timeout_ms;
     list_append(&doorway->waiting, &visitor->node);
-    if (is_refused) {
-        visitor_refuse(visitor, &reading->refusal);
-    } else {
-        visitor->has_begun = reading->size > 0;
-        await_more_than(fd, reading->size);
-        uv_poll_start(&visitor->poll, UV_READABLE | UV_DISCONNECT, visitor_ready);
-    }
+    uv_poll_start(&visitor->poll, UV_READABLE | UV_DISCONNECT, visitor_ready);
     tell_pending(doorway);
     arm_timer(doorway);
+    return visitor;
 }
 
 /* --- time --- */
@@ -330,46 +434,50 @@ static void arm_timer(struct doorway *doorway)
 
 static void welcome(struct doorway *doorway, int fd)
 {
+    struct visitor *visitor;
     struct reading reading;
     enum progress progress;
 
     if (doorway->settings.is_tls) {
-        doorway->settings.admit(doorway->settings.owner, fd, NULL, 0);
+        admit(doorway, fd, SL_SLICE_NONE, NULL);
         return;
     }
     progress = peek_head(doorway, fd, &reading);
     if (progress == PROGRESS_COMPLETE)
-        progress = admit(doorway, fd, &reading);
-    if (progress == PROGRESS_MORE && doorway->waiting.count >= doorway->settings.max_pending) {
-        metric_add(doorway->settings.metrics, METRIC_HANDSHAKES_DROPPED, 1);
-        progress = PROGRESS_BROKEN;
+        progress = take_head(doorway, fd, &reading);
+    if (progress == PROGRESS_COMPLETE) {
+        admit(doorway, fd, buffer_slice(&doorway->head), &(struct buffer){0});
+        return;
     }
-    switch (progress) {
-    case PROGRESS_MORE:
-        visitor_new(doorway, fd, &reading, false);
-        break;
-    case PROGRESS_REFUSED:
-        visitor_new(doorway, fd, &reading, true);
-        break;
-    case PROGRESS_BROKEN:
+    if (progress == PROGRESS_BROKEN) {
         close(fd);
-        break;
-    case PROGRESS_COMPLETE:
-        break;
+        return;
     }
+    if (progress != PROGRESS_REFUSED && doorway->waiting.count >= doorway->settings.max_pending) {
+        metric_add(doorway->settings.metrics, METRIC_HANDSHAKES_DROPPED, 1);
+        close(fd);
+        return;
+    }
+    visitor = visitor_new(doorway, fd, reading.size > 0);
+    if (!visitor)
+        return;
+    if (progress == PROGRESS_BODY)
+        visitor_take_head(visitor, &reading);
+    else if (progress == PROGRESS_REFUSED)
+        visitor_refuse(visitor, &reading.refusal);
+    else
+        await_more_than(fd, reading.size);
 }
 
 /* One request a turn, however many the client has sent ahead. */
 void doorway_welcome_back(struct doorway *doorway, int fd)
 {
-    struct reading nothing = {0};
-
     if (doorway->waiting.count >= doorway->settings.max_pending) {
         metric_add(doorway->settings.metrics, METRIC_HANDSHAKES_DROPPED, 1);
         close(fd);
         return;
     }
-    visitor_new(doorway, fd, &nothing, false);
+    visitor_new(doorway, fd, false);
 }
 
 /* Out of descriptors, the pending connection would wake the loop for ever: the spare one is given

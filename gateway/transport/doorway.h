@@ -1,8 +1,9 @@
 /* gateway/transport/doorway.h - from the listening sockets to libwebsockets.
  *
- * Accepts connections and, on plain sockets, looks at the first request's head, whole, before
- * libwebsockets sees a byte. That is what makes exact answers possible where libwebsockets 4.1
- * closes without a word or goes wrong:
+ * Accepts connections and, on plain sockets, reads each request, head and body, before
+ * libwebsockets sees a byte, and not one byte more: what a client sends ahead stays in the socket
+ * until it is its turn. That is what makes exact answers possible where libwebsockets 4.1 closes
+ * without a word or goes wrong:
  *
  *   - a head that is too large (431), malformed (400), too slow (408), a method nobody knows (501);
  *   - a request body without a length (411) or too long (413); `Expect: 100-continue`;
@@ -19,6 +20,8 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "base/buffer.h"
+#include "base/slice.h"
 #include "gateway/ops/metrics.h"
 
 /* The header in which the doorway passes the `bearer.` subprotocol on; from outside it is dropped.
@@ -36,11 +39,12 @@ struct doorway_settings {
     size_t max_body_bytes;
     uint32_t timeout_ms;
     unsigned user_timeout_ms; /* TCP_USER_TIMEOUT; 0: the kernel's */
-    unsigned max_pending;     /* connections whose head has not come yet */
+    unsigned max_pending;     /* connections whose request is not complete yet */
     struct metrics *metrics;
-    /* A connection whose head is complete, and which the callee owns now: `head` has been read from
-     * it and put right. NULL: nothing was read (TLS, or a request with a body). */
-    void (*admit)(void *owner, int fd, const char *head, size_t size);
+    /* A connection whose request is complete, and which the callee owns now: `head` has been read
+     * from it and put right, as without a body; the callee may take `body` over. No head: nothing
+     * was read (TLS). */
+    void (*admit)(void *owner, int fd, struct sl_slice head, struct buffer *body);
     void *owner;
 };
 

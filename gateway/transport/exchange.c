@@ -3,138 +3,42 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <netinet/in.h>
+#include <openssl/ssl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "gateway/api/api.h"
 #include "gateway/front/site.h"
 #include "gateway/transport/lws_request.h"
+#include "gateway/transport/respond.h"
 #include "gateway/transport/server_private.h"
 
 enum { RETRY_AFTER_S = 2 };
 
-/* --- plain answers --- */
-
-struct answer {
-    int status;
-    const char *content_type;  /* NULL: no body */
-    const char *cache_control; /* NULL: nobody keeps it */
-    struct sl_slice headers;   /* more of them, each with its CRLF */
-    struct sl_slice body;
-    bool close;
-};
-
-/* A plain connection's next request comes in by the doorway like its first; over TLS libwebsockets
- * sees to it. */
-static int end_exchange(struct connection *connection, bool close)
-{
-    buffer_done(&connection->incoming);
-    connection->deadline_ms = 0;
-    connection_arm(connection);
-    if (close)
-        return -1;
-    connection->is_idle = true;
-    if (connection->is_tls)
-        return lws_http_transaction_completed(connection->wsi) ? -1 : 0;
-    if (lws_partial_buffered(connection->wsi))
-        return -1; /* libwebsockets sends the rest, and then closes */
-    connection->may_serve_again = true;
-    connection_doom(connection, DOOM_PEER_LEFT);
-    return 0;
-}
-
-static int respond(struct connection *connection, const struct http_request *http,
-                   const struct answer *answer)
-{
-    struct buffer *out = &connection->server->scratch;
-    bool close = answer->close || http->wants_close || connection->server->is_draining;
-
-    buffer_clear(out);
-    buffer_append_format(out, "HTTP/1.%c %d %s\r\n", http->is_http_1_0 ? '0' : '1', answer->status,
-                         http_reason(answer->status));
-    if (answer->content_type)
-        buffer_append_format(out, "Content-Type: %s\r\n", answer->content_type);
-    if (answer->status != 204 && answer->status != 304)
-        buffer_append_format(out, "Content-Length: %zu\r\n", answer->body.size);
-    buffer_append_format(out, "Cache-Control: %s\r\nX-Content-Type-Options: nosniff\r\n",
-                         answer->cache_control ? answer->cache_control : "no-store");
-    buffer_append_slice(out, answer->headers);
-    if (close)
-        buffer_append_str(out, "Connection: close\r\n");
-    buffer_append_str(out, "\r\n");
-    if (http->method != HTTP_HEAD)
-        buffer_append_slice(out, answer->body);
-    if (out->failed ||
-        lws_write(connection->wsi, (unsigned char *)out->data, out->size, LWS_WRITE_HTTP) < 0)
-        return -1;
-    return end_exchange(connection, close);
-}
-
-static void append_cors(const struct connection *connection, const struct http_request *http,
-                        struct buffer *headers)
-{
-    if (!http->origin.data)
-        return;
-    buffer_append_str(headers, "Vary: Origin\r\n");
-    if (!origin_is_allowed(connection->server->settings.origins, http->origin, http->host))
-        return;
-    buffer_append_format(headers,
-                         "Access-Control-Allow-Origin: %.*s\r\n"
-                         "Access-Control-Expose-Headers: Retry-After, WWW-Authenticate\r\n",
-                         SL_SLICE_ARG(http->origin));
-}
-
-static int refuse(struct connection *connection, const struct http_request *http,
-                  const struct http_refusal *refusal)
-{
-    struct server *server = connection->server;
-    struct buffer headers = BUFFER_INIT, body = BUFFER_INIT;
-    uint64_t held_back;
-    int r;
-
-    metric_add(server->settings.metrics, METRIC_REFUSED_REQUESTS, 1);
-    if (log_rate_allows(&server->refusal_rate, uv_now(server->settings.loop), &held_back))
-        log_info("refused", "status=%d code=%s param=%s held_back=%" PRIu64, refusal->status,
-                 refusal->code, refusal->param[0] ? refusal->param : "-", held_back);
-    append_cors(connection, http, &headers);
-    if (refusal->www_authenticate)
-        buffer_append_format(&headers, "WWW-Authenticate: %s\r\n", refusal->www_authenticate);
-    if (refusal->allow)
-        buffer_append_format(&headers, "Allow: %s\r\n", refusal->allow);
-    if (refusal->retry_after_s)
-        buffer_append_format(&headers, "Retry-After: %u\r\n", refusal->retry_after_s);
-    if (refusal->status == 426)
-        buffer_append_str(&headers, "Upgrade: websocket\r\nConnection: Upgrade\r\n"
-                                    "Sec-WebSocket-Version: 13\r\n");
-    http_refusal_print(refusal, &body);
-    r = headers.failed || body.failed
-            ? -1
-            : respond(connection, http,
-                      &(struct answer){.status = refusal->status,
-                                       .content_type = "application/json",
-                                       .headers = buffer_slice(&headers),
-                                       .body = buffer_slice(&body),
-                                       .close = http->method != HTTP_GET || http->is_upgrade ||
-                                                refusal->status == 400});
-    buffer_done(&headers);
-    buffer_done(&body);
-    return r;
-}
-
 /* --- streams --- */
+
+static int refuse_draining(struct http_refusal *refusal)
+{
+    http_refuse(refusal, 503, "draining", NULL, "this server is shutting down");
+    refusal->retry_after_s = RETRY_AFTER_S;
+    return -EPROTO;
+}
+
+static bool is_closing(const struct server *server)
+{
+    return server->is_draining && !server->has_successor;
+}
 
 static int check_readiness(const struct server *server, struct http_refusal *refusal)
 {
-    bool is_closing = server->is_draining && !server->has_successor;
-
-    if (server->is_ready && !is_closing)
+    if (server->is_ready && !is_closing(server))
         return 0;
-    if (is_closing)
-        http_refuse(refusal, 503, "draining", NULL, "this server is shutting down");
-    else
-        http_refuse(refusal, 503, "redis_away", NULL, "the source of events is not reachable now");
+    if (is_closing(server))
+        return refuse_draining(refusal);
+    http_refuse(refusal, 503, "redis_away", NULL, "the source of events is not reachable now");
     refusal->retry_after_s = RETRY_AFTER_S;
     return -EPROTO;
 }
@@ -207,6 +111,14 @@ static int check_admission(struct connection *connection, struct http_refusal *r
     return -EPROTO;
 }
 
+static void count_token_fault(struct server *server, enum token_fault fault)
+{
+    if (fault == TOKEN_OK)
+        return;
+    metric_add(server->settings.metrics, metric_at(METRIC_TOKENS_REFUSED, fault - 1), 1);
+    log_debug("token_refused", "fault=%s", token_fault_name(fault));
+}
+
 static int read_stream_request(struct connection *connection, enum stream_kind stream,
                                const struct http_request *http, struct http_refusal *refusal)
 {
@@ -216,10 +128,7 @@ static int read_stream_request(struct connection *connection, enum stream_kind s
 
     r = stream_request_read(&server->settings.front, stream, http, clock_wall_ms(),
                             &connection->request, refusal, &fault);
-    if (fault != TOKEN_OK) {
-        metric_add(server->settings.metrics, metric_at(METRIC_TOKENS_REFUSED, fault - 1), 1);
-        log_debug("token_refused", "fault=%s", token_fault_name(fault));
-    }
+    count_token_fault(server, fault);
     if (r == -ENOMEM) {
         r = http_refuse(refusal, 503, "no_memory", NULL, "out of memory");
         refusal->retry_after_s = RETRY_AFTER_S;
@@ -242,8 +151,8 @@ static int begin_stream(struct connection *connection, enum stream_kind stream,
     int r;
 
     if (read_stream_request(connection, stream, http, &refusal) < 0)
-        return refuse(connection, http, &refusal);
-    append_cors(connection, http, &cors);
+        return respond_refusal(connection, http, &refusal);
+    respond_append_cors(connection, http, &cors);
     r = cors.failed ? -ENOMEM
                     : http_stream_open(connection, http->is_http_1_0, buffer_slice(&cors));
     buffer_done(&cors);
@@ -251,23 +160,59 @@ static int begin_stream(struct connection *connection, enum stream_kind stream,
     return r < 0 ? -1 : 0;
 }
 
-static int answer_preflight(struct connection *connection, const struct http_request *http)
+/* What a path allows, for browsers that ask before they cross origins and whoever else asks. */
+static int answer_options(struct connection *connection, const struct http_request *http,
+                          const char *methods)
 {
     struct buffer headers = BUFFER_INIT;
-    int r;
+    int r = -1;
 
-    append_cors(connection, http, &headers);
-    buffer_append_str(&headers, "Access-Control-Allow-Methods: GET, POST, OPTIONS\r\n"
-                                "Access-Control-Allow-Headers: Authorization, Content-Type, "
-                                "Last-Event-ID\r\n"
-                                "Access-Control-Max-Age: 600\r\n"
-                                "Allow: GET, POST, OPTIONS\r\n");
-    r = headers.failed
-            ? -1
-            : respond(connection, http,
-                      &(struct answer){.status = 204, .headers = buffer_slice(&headers)});
+    buffer_append_format(&headers,
+                         "Access-Control-Allow-Methods: %s\r\n"
+                         "Access-Control-Allow-Headers: Authorization, Content-Type, "
+                         "Idempotency-Key, Last-Event-ID\r\n"
+                         "Access-Control-Max-Age: 600\r\n"
+                         "Allow: %s\r\n",
+                         methods, methods);
+    if (!headers.failed)
+        r = respond(connection, http,
+                    &(struct answer){.status = 204, .headers = buffer_slice(&headers)});
     buffer_done(&headers);
     return r;
+}
+
+/* --- the API --- */
+
+static void on_api_answer(void *owner, const struct api_answer *answer)
+{
+    struct connection *connection = owner;
+
+    connection->api_request = NULL;
+    if (answer->refusal)
+        respond_refusal_now(connection, answer->refusal);
+    else
+        respond_now(connection,
+                    &(struct answer){.status = answer->status,
+                                     .content_type = answer->body.data ? "application/json" : NULL,
+                                     .headers = answer->headers,
+                                     .body = answer->body});
+}
+
+static int begin_api(struct connection *connection, const struct http_request *http)
+{
+    struct server *server = connection->server;
+    enum token_fault fault = TOKEN_OK;
+    struct http_refusal refusal;
+    int r;
+
+    if (is_closing(server)) {
+        refuse_draining(&refusal);
+        return respond_refusal(connection, http, &refusal);
+    }
+    r = api_begin(server->settings.api, http, on_api_answer, connection, &connection->api_request,
+                  &refusal, &fault);
+    count_token_fault(server, fault);
+    return r < 0 ? respond_refusal(connection, http, &refusal) : respond_later(connection, http);
 }
 
 /* --- for operators --- */
@@ -297,11 +242,11 @@ static int answer_readiness(struct connection *connection, const struct http_req
     struct http_refusal refusal;
 
     if (check_readiness(connection->server, &refusal) < 0)
-        return refuse(connection, http, &refusal);
+        return respond_refusal(connection, http, &refusal);
     if (!connection->server->is_draining && !all_workers_hear(connection->server->settings.board)) {
         http_refuse(&refusal, 503, "redis_away", NULL, "a worker does not hear Redis now");
         refusal.retry_after_s = RETRY_AFTER_S;
-        return refuse(connection, http, &refusal);
+        return respond_refusal(connection, http, &refusal);
     }
     return answer_text(connection, http, 200, "ready\n");
 }
@@ -360,18 +305,22 @@ static int refuse_method(struct connection *connection, const struct http_reques
 
     http_refuse(&refusal, 405, "method_not_allowed", NULL, "this path takes %s", allow);
     refusal.allow = allow;
-    return refuse(connection, http, &refusal);
+    return respond_refusal(connection, http, &refusal);
 }
 
 static int route(struct connection *connection, const struct http_request *http)
 {
+    const char *api_methods = api_allow(http->path);
     const struct site_file *file;
     struct http_refusal refusal;
     enum stream_kind stream;
 
+    if (api_methods)
+        return http->method == HTTP_OPTIONS ? answer_options(connection, http, api_methods)
+                                            : begin_api(connection, http);
     if (stream_path(http->path, &stream)) {
         if (http->method == HTTP_OPTIONS)
-            return answer_preflight(connection, http);
+            return answer_options(connection, http, "GET, POST, OPTIONS");
         if (http->method != HTTP_GET && http->method != HTTP_POST)
             return refuse_method(connection, http, "GET, POST, OPTIONS");
         return begin_stream(connection, stream, http);
@@ -389,7 +338,7 @@ static int route(struct connection *connection, const struct http_request *http)
     if (file)
         return answer_file(connection, http, file);
     http_refuse(&refusal, 404, "not_found", NULL, "there is nothing at this path");
-    return refuse(connection, http, &refusal);
+    return respond_refusal(connection, http, &refusal);
 }
 
 /* -1: no such header or not a number (the doorway has refused those on first requests). */
@@ -402,6 +351,29 @@ static int64_t content_length(struct lws *wsi)
         return -1;
     length = strtoll(text, &end, 10);
     return *end == '\0' && length >= 0 ? length : -1;
+}
+
+/* Over TLS: changes whenever libwebsockets reads from the connection. */
+static uint64_t read_mark(struct connection *connection)
+{
+    SSL *tls = lws_get_ssl(connection->wsi);
+
+    /* raw bytes, and behind them what is decrypted and not read: a record, 16 KiB at most */
+    return tls ? BIO_number_read(SSL_get_rbio(tls)) << 16 | (uint64_t)SSL_pending(tls) : 0;
+}
+
+static void request_is_whole(struct connection *connection)
+{
+    connection->is_whole = true;
+    connection->read_mark = read_mark(connection);
+}
+
+/* A head that libwebsockets had read together with the request before it. With a body behind it,
+ * libwebsockets 4.1 takes the head for the body, and may do so for ever. */
+static bool was_sent_ahead(struct connection *connection)
+{
+    return connection->is_tls && connection->read_mark &&
+           connection->read_mark == read_mark(connection);
 }
 
 static bool may_have_body(enum http_method method)
@@ -431,21 +403,30 @@ int exchange_begin(struct connection *connection)
         return -1;
     if (http.method == HTTP_POST && length < 0) {
         http_refuse(&refusal, 411, "length_required", NULL, "a request body needs Content-Length");
-        return refuse(connection, &http, &refusal);
+        return respond_refusal(connection, &http, &refusal);
     }
-    if (http.method == HTTP_GET && length > 0) {
+    if (http.method == HTTP_GET && (length > 0 || connection->incoming.size > 0)) {
         http_refuse(&refusal, 400, "bad_request", NULL, "a GET request has no body");
-        return refuse(connection, &http, &refusal);
+        return respond_refusal(connection, &http, &refusal);
     }
     if (length > (int64_t)server->settings.config->max_request_bytes) {
         http_refuse(&refusal, 413, "body_too_large", NULL,
                     "the request body may have %" PRIu64 " bytes",
                     server->settings.config->max_request_bytes);
-        return refuse(connection, &http, &refusal);
+        return respond_refusal(connection, &http, &refusal);
     }
+    if (length > 0 && was_sent_ahead(connection)) {
+        http_refuse(&refusal, 503, "sent_ahead", NULL,
+                    "over TLS a request with a body waits for the answer before it");
+        refusal.retry_after_s = RETRY_AFTER_S;
+        return respond_refusal(connection, &http, &refusal);
+    }
+    if (length <= 0)
+        request_is_whole(connection);
     /* libwebsockets announces the end of every POST's body, even of an empty one. */
     if (length > 0 || http.method == HTTP_POST)
         return wait_for_body(connection);
+    http.body = buffer_slice(&connection->incoming);
     /* Without a length it expects a PUT or PATCH to go on for ever. */
     http.wants_close = http.wants_close || (length < 0 && may_have_body(http.method));
     return route(connection, &http);
@@ -474,6 +455,7 @@ int exchange_body_complete(struct connection *connection)
     if (lws_request_read(connection->wsi, false, &server->request_room, &http) < 0)
         return -1;
     http.body = buffer_slice(&connection->incoming);
+    request_is_whole(connection);
     return route(connection, &http);
 }
 
@@ -518,6 +500,6 @@ int exchange_upgrade(struct connection *connection)
     else if (check_handshake(connection, &refusal) == 0 &&
              read_stream_request(connection, stream, &http, &refusal) == 0)
         return 0;
-    refuse(connection, &http, &refusal);
+    respond_refusal(connection, &http, &refusal);
     return -1;
 }

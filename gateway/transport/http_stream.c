@@ -117,7 +117,7 @@ void http_stream_on_writable(struct connection *connection)
     if (!connection->is_tls || lws_partial_buffered(connection->wsi))
         return;
     connection->held_count = 0;
-    if (!connection->rx_is_off)
+    if (!connection->rx_is_off && connection->stage != CONNECTION_ANSWERED)
         switch_rx(connection, false);
     connection_writable(connection);
 }
@@ -167,13 +167,34 @@ const struct transport http_stream_transport = {
 
 /* --- beginning and end --- */
 
-static int watch(struct connection *connection)
+int http_stream_watch(struct connection *connection, uint32_t events)
 {
-    struct epoll_event event = {.events = EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.ptr = connection};
+    struct epoll_event event = {.events = events | EPOLLET, .data.ptr = connection};
 
     if (epoll_ctl(connection->server->stream_watch_fd, EPOLL_CTL_ADD, connection->fd, &event) < 0)
         return -errno;
     return 0;
+}
+
+void http_stream_unwatch(struct connection *connection)
+{
+    epoll_ctl(connection->server->stream_watch_fd, EPOLL_CTL_DEL, connection->fd, NULL);
+}
+
+void http_stream_stop_reading(struct connection *connection)
+{
+    lws_set_timeout(connection->wsi, NO_PENDING_TIMEOUT, 0);
+    if (connection->server->given_body) {
+        connection->rx_is_off = true; /* as soon as the head has been taken */
+        connection_schedule(connection);
+    } else {
+        switch_rx(connection, false);
+    }
+}
+
+void http_stream_go_on_reading(struct connection *connection)
+{
+    switch_rx(connection, true);
 }
 
 static int send_head(struct connection *connection, bool is_http_1_0, struct sl_slice cors)
@@ -209,15 +230,9 @@ int http_stream_open(struct connection *connection, bool is_http_1_0, struct sl_
     r = send_head(connection, is_http_1_0, cors);
     if (r < 0)
         return r;
-    lws_set_timeout(connection->wsi, NO_PENDING_TIMEOUT, 0);
     lws_http_headers_detach(connection->wsi);
-    if (connection->server->is_giving_head) {
-        connection->rx_is_off = true; /* as soon as the head has been taken */
-        connection_schedule(connection);
-    } else {
-        switch_rx(connection, false);
-    }
-    r = watch(connection);
+    http_stream_stop_reading(connection);
+    r = http_stream_watch(connection, EPOLLOUT | EPOLLRDHUP);
     if (r < 0)
         return r;
     return connection_start_stream(connection, CONNECTION_STREAM, &http_stream_transport);

@@ -173,8 +173,8 @@ static bool value_is_sound(struct sl_slice value)
     return true;
 }
 
-static int check_content_length(struct sl_slice value, size_t max_body_bytes, bool *ret_has_body,
-                                struct http_refusal *refusal)
+static int read_content_length(struct sl_slice value, size_t max_body_bytes, size_t *ret_length,
+                               struct http_refusal *refusal)
 {
     size_t length = 0;
 
@@ -188,7 +188,7 @@ static int check_content_length(struct sl_slice value, size_t max_body_bytes, bo
             return http_refuse(refusal, 413, "body_too_large", NULL,
                                "the request body may have %zu bytes", max_body_bytes);
     }
-    *ret_has_body = length > 0;
+    *ret_length = length;
     return 0;
 }
 
@@ -232,7 +232,6 @@ static int rewrite_header(struct sl_slice line, struct header_state *state, stru
     struct sl_slice rest = line;
     struct sl_slice name = cut(&rest, ':');
     struct sl_slice value = trim(rest);
-    int r;
 
     if (name.size == line.size || !is_token(name))
         return refuse(refusal, "a header line is malformed");
@@ -245,9 +244,8 @@ static int rewrite_header(struct sl_slice line, struct header_state *state, stru
         if (state->has_length)
             return refuse(refusal, "Content-Length is given twice");
         state->has_length = true;
-        r = check_content_length(value, state->max_body_bytes, &state->facts->has_body, refusal);
-        if (r < 0)
-            return r;
+        buffer_append_str(head, "Content-Length: 0\r\n");
+        return read_content_length(value, state->max_body_bytes, &state->facts->body_size, refusal);
     }
     if (name_is(name, "host")) {
         if (state->has_host)

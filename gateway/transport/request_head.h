@@ -15,9 +15,11 @@ size_t request_head_end(struct sl_slice bytes);
 struct request_head {
     bool expects_continue;
     bool is_http_1_0;
-    bool has_body; /* Content-Length is more than 0 */
+    size_t body_size; /* as Content-Length says */
 };
 
-/* Rewrites a complete head into `ret_head`. 0; -EPROTO: *refusal is the answer; -ENOMEM. */
+/* Rewrites a complete head into `ret_head`, with a Content-Length of 0: whoever reads the head
+ * reads the body, too, and passes it on beside the head. 0; -EPROTO: *refusal is the answer;
+ * -ENOMEM. */
 int request_head_rewrite(struct sl_slice head, size_t max_body_bytes, struct buffer *ret_head,
                          struct request_head *ret_facts, struct http_refusal *refusal);

@@ -15,6 +15,7 @@
 #include "gateway/transport/connection.h"
 #include "gateway/transport/doorway.h"
 #include "gateway/transport/exchange.h"
+#include "gateway/transport/respond.h"
 #include "gateway/transport/server_private.h"
 
 uint64_t server_random(struct server *server)
@@ -29,8 +30,14 @@ static struct connection *connection_get_or_new(struct lws *wsi)
     struct connection *connection = lws_get_opaque_user_data(wsi);
 
     if (!connection) {
-        connection = connection_new(lws_context_user(lws_get_context(wsi)), wsi);
+        struct server *server = lws_context_user(lws_get_context(wsi));
+
+        connection = connection_new(server, wsi);
         lws_set_opaque_user_data(wsi, connection);
+        if (connection && server->given_body) {
+            connection->incoming = *server->given_body;
+            *server->given_body = BUFFER_INIT;
+        }
     }
     return connection;
 }
@@ -80,7 +87,7 @@ static int callback(struct lws *wsi, enum lws_callback_reasons reason, void *use
     case LWS_CALLBACK_HTTP_WRITEABLE:
         if (connection && connection->client.transport)
             http_stream_on_writable(connection);
-        return 0;
+        return connection && connection->stage == CONNECTION_ANSWERED ? respond_end(connection) : 0;
     case LWS_CALLBACK_ESTABLISHED:
         return on_established(connection);
     case LWS_CALLBACK_SERVER_WRITEABLE:
@@ -145,20 +152,20 @@ static int create_context(struct server *server, struct failure *reterr)
 
 /* --- from the doorway --- */
 
-static void admit(void *owner, int fd, const char *head, size_t size)
+static void admit(void *owner, int fd, struct sl_slice head, struct buffer *body)
 {
     struct server *server = owner;
 
-    if (!head) {
+    if (!head.data) {
         struct lws *wsi = lws_adopt_socket_vhost(server->vhost, fd); /* closes it when it cannot */
 
         if (wsi)
             connection_get_or_new(wsi); /* counts from its handshake on */
         return;
     }
-    server->is_giving_head = true;
-    lws_adopt_socket_vhost_readbuf(server->vhost, fd, head, size); /* may close it, too */
-    server->is_giving_head = false;
+    server->given_body = body;
+    lws_adopt_socket_vhost_readbuf(server->vhost, fd, head.data, head.size); /* may close it, too */
+    server->given_body = NULL;
 }
 
 /* --- the end of a turn --- */

@@ -15,6 +15,7 @@
 #include "gateway/front/origin.h"
 #include "gateway/ops/metrics.h"
 
+struct api;
 struct server;
 struct site;
 
@@ -24,6 +25,7 @@ struct server_settings {
     const int *listeners; /* stay the caller's, who closes them once server_drain() was called */
     unsigned listener_count;
     struct deliver *deliver;
+    struct api *api;
     struct front_settings front;
     struct origin_policy *origins;
     struct admission *admission;

@@ -23,8 +23,8 @@ struct server {
     int stream_watch_fd;           /* epoll of the plain HTTP streams; -1: none */
     uv_poll_t *stream_watch;
     uv_timer_t *drain_timer;
-    bool is_giving_head; /* libwebsockets is being given a head that was read for it */
-    bool is_ready;       /* Redis is heard */
+    struct buffer *given_body; /* while libwebsockets is being given a head that was read for it */
+    bool is_ready;             /* Redis is heard */
     bool is_draining;
     bool has_successor; /* while draining */
     bool hurries;       /* while draining: nobody waits for a queue to empty any more */

@@ -15,9 +15,10 @@
 
 enum { MAX_HEAD = 1024, MAX_BODY = 100, TIMEOUT_MS = 60000 };
 
-#define REQUEST  "GET /a?b;c HTTP/1.1\r\nHost: x\r\n\r\n"
-#define ADMITTED "GET /a?b%3Bc HTTP/1.1\r\nHost: x\r\n\r\n"
-#define POST     "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n"
+#define REQUEST       "GET /a?b;c HTTP/1.1\r\nHost: x\r\n\r\n"
+#define ADMITTED      "GET /a?b%3Bc HTTP/1.1\r\nHost: x\r\n\r\n"
+#define POST          "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n"
+#define POST_ADMITTED "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"
 
 static uv_loop_t loop;
 static struct metrics_board *board;
@@ -31,18 +32,23 @@ static struct sockaddr_in address;
 static unsigned admissions;
 static int admitted_fd;
 static bool head_was_read;
-static struct buffer admitted_head;
+static struct buffer admitted_head, admitted_body;
 
-static void on_admit(void *owner, int fd, const char *head, size_t size)
+static void on_admit(void *owner, int fd, struct sl_slice head, struct buffer *body)
 {
     assert_ptr_equal(owner, &admissions);
     admissions++;
     if (admitted_fd >= 0)
         close(admitted_fd);
     admitted_fd = fd;
-    head_was_read = head != NULL;
+    head_was_read = head.data != NULL;
     buffer_clear(&admitted_head);
-    buffer_append(&admitted_head, head, size);
+    buffer_append_slice(&admitted_head, head);
+    buffer_done(&admitted_body);
+    if (body) {
+        admitted_body = *body;
+        *body = BUFFER_INIT;
+    }
 }
 
 static int listen_somewhere(void)
@@ -66,7 +72,7 @@ static int begin(void **state)
     metrics = metrics_slot(board, 0);
     admissions = 0;
     admitted_fd = -1;
-    admitted_head = BUFFER_INIT;
+    admitted_head = admitted_body = BUFFER_INIT;
     listener = listen_somewhere();
     settings = (struct doorway_settings){.loop = &loop,
                                          .listeners = &listener,
@@ -95,6 +101,7 @@ static int end(void **state)
     if (admitted_fd >= 0)
         close(admitted_fd);
     buffer_done(&admitted_head);
+    buffer_done(&admitted_body);
     metrics_board_free(board);
     return 0;
 }
@@ -249,16 +256,64 @@ static void test_a_visitor_who_pauses_costs_nothing(void **state)
     await_pending(0);
 }
 
-static void test_a_request_with_a_body_is_left_in_the_socket(void **state)
+static void expect_body(const char *body)
+{
+    assert_string_equal(buffer_str(&admitted_head), POST_ADMITTED);
+    assert_string_equal(buffer_str(&admitted_body), body);
+}
+
+static void test_a_body_is_read_and_not_a_byte_more(void **state)
 {
     int fd = enter();
 
     (void)state;
-    say(fd, POST "\r\nabcd");
+    say(fd, POST "\r\nabcdGET /next");
     await_admission();
-    assert_false(head_was_read);
-    expect_in_socket(POST "\r\nabcd");
+    expect_body("abcd");
+    expect_in_socket("GET /next");
+    assert_int_equal(metric_get(metrics, METRIC_HANDSHAKES_PENDING), 0);
     close(fd);
+}
+
+static void test_a_body_may_come_byte_by_byte(void **state)
+{
+    static const char request[] = POST "\r\nabcd";
+    int fd = enter();
+
+    (void)state;
+    await_pending(1);
+    for (size_t i = 0; i < sizeof(request) - 1; i++) {
+        assert_int_equal(admissions, 0);
+        assert_int_equal(send(fd, request + i, 1, 0), 1);
+        uv_run(&loop, UV_RUN_ONCE);
+    }
+    assert_int_equal(admissions, 1);
+    expect_body("abcd");
+    await_pending(0);
+    close(fd);
+}
+
+static void test_half_a_body_is_not_admitted(void **state)
+{
+    int fd = enter();
+
+    (void)state;
+    say(fd, POST "\r\nab");
+    await_pending(1);
+    shutdown(fd, SHUT_WR);
+    expect_answer(fd, "");
+    await_pending(0);
+    close(fd);
+
+    settings.timeout_ms = 20;
+    begin_again();
+    fd = enter();
+    say(fd, POST "\r\nab");
+    expect_refusal(fd, "408 Request Timeout",
+                   "{\"code\":\"request_timeout\","
+                   "\"message\":\"the request took too long to arrive\"}");
+    close(fd);
+    assert_int_equal(admissions, 0);
 }
 
 static void test_who_expects_to_be_told_to_continue_is(void **state)
@@ -268,9 +323,12 @@ static void test_who_expects_to_be_told_to_continue_is(void **state)
 
     (void)state;
     say(fd, POST "Expect: 100-continue\r\n\r\n");
-    await_admission();
+    await_pending(1);
     assert_int_equal(recv(fd, room, sizeof(room), 0), 25);
     assert_memory_equal(room, "HTTP/1.1 100 Continue\r\n\r\n", 25);
+    say(fd, "abcd");
+    await_admission();
+    expect_body("abcd");
     close(fd);
 
     fd = enter();
@@ -423,7 +481,7 @@ static void test_who_has_been_answered_may_ask_again(void **state)
     int fd = enter();
 
     (void)state;
-    say(fd, REQUEST "GET /next HTTP/1.1\r\nHost: y\r\n\r\n" POST "\r\n");
+    say(fd, REQUEST "GET /next HTTP/1.1\r\nHost: y\r\n\r\n" POST "\r\nabcd");
     await_admission();
     assert_string_equal(buffer_str(&admitted_head), ADMITTED);
     give_back();
@@ -431,8 +489,7 @@ static void test_who_has_been_answered_may_ask_again(void **state)
     assert_string_equal(buffer_str(&admitted_head), "GET /next HTTP/1.1\r\nHost: y\r\n\r\n");
     give_back();
     await_admission();
-    assert_false(head_was_read);
-    expect_in_socket(POST "\r\n");
+    expect_body("abcd");
     give_back();
     assert_int_equal(metric_get(metrics, METRIC_HANDSHAKES_PENDING), 1);
     close(fd);
@@ -576,7 +633,9 @@ int main(void)
         DOORWAY_TEST(test_a_head_that_is_there_is_put_right_and_admitted),
         DOORWAY_TEST(test_a_head_may_come_byte_by_byte),
         DOORWAY_TEST(test_a_visitor_who_pauses_costs_nothing),
-        DOORWAY_TEST(test_a_request_with_a_body_is_left_in_the_socket),
+        DOORWAY_TEST(test_a_body_is_read_and_not_a_byte_more),
+        DOORWAY_TEST(test_a_body_may_come_byte_by_byte),
+        DOORWAY_TEST(test_half_a_body_is_not_admitted),
         DOORWAY_TEST(test_who_expects_to_be_told_to_continue_is),
         DOORWAY_TEST(test_a_refused_head_is_answered_and_what_follows_is_thrown_away),
         DOORWAY_TEST(test_a_head_in_pieces_is_refused_as_soon_as_it_is_whole),

@@ -258,10 +258,12 @@ static void test_a_body_has_one_length_of_digits_within_the_limit(void **state)
     char head[200];
 
     (void)state;
-    expect_unchanged("POST / HTTP/1.1\r\n" HOST "Content-Length: 1000\r\n" END);
-    assert_true(facts.has_body);
-    expect_unchanged("POST / HTTP/1.1\r\n" HOST "content-length: 00\r\n" END);
-    assert_false(facts.has_body);
+    expect_rewritten("POST / HTTP/1.1\r\n" HOST "content-length: 1000\r\n" END,
+                     "POST / HTTP/1.1\r\n" HOST "Content-Length: 0\r\n" END);
+    assert_int_equal(facts.body_size, 1000);
+    expect_rewritten("POST / HTTP/1.1\r\n" HOST "content-length: 00\r\n" END,
+                     "POST / HTTP/1.1\r\n" HOST "Content-Length: 0\r\n" END);
+    assert_int_equal(facts.body_size, 0);
     for (size_t i = 0; i < sizeof(not_numbers) / sizeof(not_numbers[0]); i++) {
         snprintf(head, sizeof(head), "POST / HTTP/1.1\r\n" HOST "Content-Length: %s\r\n" END,
                  not_numbers[i]);
@@ -289,7 +291,8 @@ static void test_put_and_patch_without_a_length_have_no_body(void **state)
                      "PUT / HTTP/1.1\r\n" HOST "Content-Length: 0\r\n" END);
     expect_rewritten("PATCH / HTTP/1.1\r\n" HOST END,
                      "PATCH / HTTP/1.1\r\n" HOST "Content-Length: 0\r\n" END);
-    expect_unchanged("PUT / HTTP/1.1\r\n" HOST "Content-Length: 7\r\n" END);
+    expect_rewritten("PUT / HTTP/1.1\r\n" HOST "Content-Length: 7\r\n" END,
+                     "PUT / HTTP/1.1\r\n" HOST "Content-Length: 0\r\n" END);
     expect_unchanged("POST / HTTP/1.1\r\n" HOST END); /* which is refused later, 411 */
 }
 

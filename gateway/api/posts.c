@@ -1,0 +1,170 @@
+/* posts.c - post, read a post, take one back. */
+#include "src/posts.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "gateway/api/body.h"
+#include "gateway/api/request.h"
+#include "src/post_rows.h"
+#include "src/row_json.h"
+
+/* --- read --- */
+
+static int on_post(struct api_request *request, const redisReply *reply)
+{
+    struct sl_post_row row;
+    struct failure failure;
+    int r;
+
+    r = sl_posts_reply(reply, 1, &failure);
+    if (r == 0)
+        r = sl_posts_at(reply, 0, &row, &failure);
+    if (r == -ENOENT && request->status == 201)
+        return api_refuse(request, 410, "gone", NULL, "this was posted before, and deleted since");
+    if (r < 0)
+        return api_fail(request, r, &failure);
+    sl_post_row_json(&request->json, &row);
+    return api_answer(request, request->status);
+}
+
+int posts_answer(struct api_request *request, uint64_t post, int status)
+{
+    struct sl_shard_calls calls = SL_SHARD_CALLS_INIT;
+    const struct sl_meta meta = api_meta(request);
+    struct failure failure;
+    int r;
+
+    request->status = status;
+    r = sl_posts_calls(&calls, &meta, request->subject, &post, 1, &failure);
+    return api_send_only(request, &calls, r, &failure, on_post);
+}
+
+int posts_read(struct api_request *request, const redisReply *reply)
+{
+    (void)reply;
+    return posts_answer(request, request->post, 200);
+}
+
+/* --- create --- */
+
+static int read_point(struct sl_post *post, const json_t *geo, struct http_refusal *refusal)
+{
+    const struct api_member members[] = {
+        {"lon", API_NUMBER, true, .ret_number = &post->lon},
+        {"lat", API_NUMBER, true, .ret_number = &post->lat},
+    };
+
+    post->has_point = true;
+    return api_members_read(geo, "geo", members, 2, refusal);
+}
+
+static int read_box(struct sl_post_place *place, const json_t *box, struct http_refusal *refusal)
+{
+    double *const corners[] = {&place->west, &place->south, &place->east, &place->north};
+
+    place->has_box = true;
+    if (json_array_size(box) != 4)
+        goto refuse;
+    for (size_t i = 0; i < 4; i++) {
+        const json_t *corner = json_array_get(box, i);
+
+        if (!json_is_number(corner))
+            goto refuse;
+        *corners[i] = json_number_value(corner);
+    }
+    return 0;
+refuse:
+    return http_refuse(refusal, 400, "bad_type", "place.bbox",
+                       "place.bbox is not four numbers: west, south, east, north");
+}
+
+static int read_place(struct sl_post_place *place, const json_t *json, struct http_refusal *refusal)
+{
+    const json_t *box = NULL;
+    const struct api_member members[] = {
+        {"name", API_STRING, false, .ret_string = &place->name},
+        {"country", API_STRING, false, .ret_string = &place->country},
+        {"bbox", API_ARRAY, false, .ret_json = &box},
+    };
+    int r;
+
+    r = api_members_read(json, "place", members, 3, refusal);
+    return r == 0 && box ? read_box(place, box, refusal) : r;
+}
+
+/* `ret_post` borrows from the body. */
+static int read_post(const json_t *body, struct sl_post *ret_post, struct http_refusal *refusal)
+{
+    const json_t *geo = NULL, *place = NULL;
+    const struct api_member members[] = {
+        {"text", API_STRING, true, .ret_string = &ret_post->text},
+        {"lang", API_STRING, false, .ret_string = &ret_post->lang},
+        {"geo", API_OBJECT, false, .ret_json = &geo},
+        {"place", API_OBJECT, false, .ret_json = &place},
+        {"reply_to", API_STRING, false, .ret_string = &ret_post->reply_to.post},
+        {"repost_of", API_STRING, false, .ret_string = &ret_post->repost_of.post},
+        {"quote_of", API_STRING, false, .ret_string = &ret_post->quote_of.post},
+        {"source", API_STRING, false, .ret_string = &ret_post->source},
+    };
+    int r;
+
+    r = api_members_read(body, NULL, members, sizeof(members) / sizeof(members[0]), refusal);
+    if (r == 0 && geo)
+        r = read_point(ret_post, geo, refusal);
+    if (r == 0 && place)
+        r = read_place(&ret_post->place, place, refusal);
+    return r;
+}
+
+static int on_created(struct api_request *request, const redisReply *reply)
+{
+    int r;
+
+    r = api_take_written(request, reply);
+    if (r < 0)
+        return r;
+    buffer_append_format(&request->headers, "Location: /v1/posts/%" PRIu64 "\r\n", request->id);
+    return posts_answer(request, request->id, 201);
+}
+
+int posts_create(struct api_request *request, const redisReply *reply)
+{
+    const struct sl_user_ref author = sl_user_by_id(request->subject);
+    const struct sl_meta meta = api_meta(request);
+    struct sl_post post = {0};
+    struct failure failure;
+    int r;
+
+    (void)reply;
+    r = read_post(request->body, &post, &request->refusal);
+    if (r < 0)
+        return r;
+    r = sl_post_call(&request->call, &meta, request->request_id, &author, &post, &failure);
+    return api_send(request, r, &failure, on_created);
+}
+
+/* --- delete --- */
+
+/* What is not there is deleted. */
+static int on_deleted(struct api_request *request, const redisReply *reply)
+{
+    struct sl_written written;
+    struct failure failure;
+    int r;
+
+    r = sl_write_reply(reply, &written, &failure);
+    return r < 0 && r != -ENOENT ? api_fail(request, r, &failure) : api_answer(request, 204);
+}
+
+int posts_delete(struct api_request *request, const redisReply *reply)
+{
+    const struct sl_user_ref user = sl_user_by_id(request->subject);
+    const struct sl_meta meta = api_meta(request);
+    struct failure failure;
+    int r;
+
+    (void)reply;
+    r = sl_delete_call(&request->call, &meta, SL_SLICE_NONE, &user, request->post, &failure);
+    return api_send(request, r, &failure, on_deleted);
+}

@@ -1,0 +1,95 @@
+/* gateway/api/request.h - inside the API: a request under way, and the steps it is made of.
+ *
+ * A step looks at the reply to the call before it (the first one has none) and either sends the
+ * next call (api_send()), or answers (api_answer()), or refuses; it returns what that returns. */
+#pragma once
+
+#include <hiredis/hiredis.h>
+#include <jansson.h>
+
+#include "base/buffer.h"
+#include "base/list.h"
+#include "gateway/api/api.h"
+#include "src/call.h"
+#include "src/login.h"
+#include "src/meta.h"
+#include "src/read.h"
+#include "src/shard_calls.h"
+#include "src/users.h"
+
+enum { API_REQUEST_ID_SIZE = 129 };
+
+enum api_outcome { API_WAITS, API_ANSWERED }; /* or a negative errno: refused */
+
+/* `reply` may be NULL: Redis did not answer; the parsers of src know. */
+typedef int (*api_step_fn)(struct api_request *request, const redisReply *reply);
+
+enum api_flag {
+    API_TAKES_BODY = 1 << 0,    /* a JSON object */
+    API_NEEDS_SUBJECT = 1 << 1, /* the token's `sub` is a user of this database */
+    API_TAKES_PAGE = 1 << 2     /* `before` and `limit` */
+};
+
+struct api_route;
+
+struct api_request {
+    struct api *api;
+    const struct api_route *route;
+    api_answer_fn answered; /* NULL: the answer has been given, or nobody waits for it */
+    void *owner;
+    struct list_node node; /* in the API's list, by deadline */
+    uint64_t began_ns;
+    uint64_t deadline_ms;
+
+    /* what was asked */
+    uint64_t subject;        /* SL_READER_NOBODY: no user of this database */
+    struct sl_user_ref user; /* {user} */
+    uint64_t post;           /* {post} */
+    struct sl_page page;
+    struct sl_slice request_id; /* of Idempotency-Key; absent: none */
+    json_t *body;
+
+    /* how far it is */
+    struct sl_call call; /* the next one to be sent */
+    api_step_fn next;
+    uint64_t id; /* of what was written */
+    bool is_repeated;
+    int status; /* of the answer */
+    struct buffer headers, json;
+    struct http_refusal refusal;
+
+    char login[SL_LOGIN_SIZE];
+    char request_id_room[API_REQUEST_ID_SIZE];
+};
+
+/* What the builders want to know of the database. */
+struct sl_meta api_meta(const struct api_request *request);
+
+/* Sends request->call, which a builder filled; `r` and `failure` are what that returned. */
+int api_send(struct api_request *request, int r, const struct failure *failure, api_step_fn next);
+/* The same for the only call of a set. */
+int api_send_only(struct api_request *request, struct sl_shard_calls *calls, int r,
+                  const struct failure *failure, api_step_fn next);
+
+/* Answers with request->json (204: with nothing). */
+int api_answer(struct api_request *request, int status);
+
+/* Refuses with what src said: one table turns its errors into statuses. */
+int api_fail(struct api_request *request, int r, const struct failure *failure);
+/* Refuses a parameter or member. */
+int api_refuse(struct api_request *request, int status, const char *code, const char *param,
+               const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* The reply to a write: its id and whether it was done before. 0; negative: refused. */
+int api_take_written(struct api_request *request, const redisReply *reply);
+
+/* --- the first step of each operation --- */
+
+#define ROUTE(name, method, path, scope, flags, begin)                                             \
+    int begin(struct api_request *request, const redisReply *reply);
+#include "gateway/api/routes.def"
+
+/* --- steps of one resource that others use --- */
+
+int users_answer(struct api_request *request, const struct sl_user_ref *user, int status);
+int posts_answer(struct api_request *request, uint64_t post, int status);

@@ -1,0 +1,97 @@
+#include "gateway/api/route.h"
+
+#include <string.h>
+
+#define INSUFFICIENT(scope) "Bearer error=\"insufficient_scope\", scope=\"" scope "\""
+
+static const struct api_scope scope_READ = {TOKEN_SCOPE_READ, INSUFFICIENT("read")};
+static const struct api_scope scope_WRITE = {TOKEN_SCOPE_WRITE, INSUFFICIENT("write")};
+static const struct api_scope scope_ADMIN = {TOKEN_SCOPE_ADMIN, INSUFFICIENT("admin")};
+
+static const struct api_route routes[API_ROUTE_COUNT] = {
+#define ROUTE(name, method, path, scope, flags, begin)                                             \
+    [API_ROUTE_##name] = {HTTP_##method, path, &scope_##scope, flags, begin},
+#include "gateway/api/routes.def"
+};
+
+static struct sl_slice next_segment(struct sl_slice *rest)
+{
+    const char *slash = memchr(rest->data, '/', rest->size);
+    struct sl_slice segment =
+        sl_slice(rest->data, slash ? (size_t)(slash - rest->data) : rest->size);
+
+    *rest = sl_slice_from(*rest, segment.size + (slash ? 1 : 0));
+    return segment;
+}
+
+/* Segment by segment; a variable takes any segment that is not empty. */
+static bool path_matches(const char *pattern, struct sl_slice path, struct sl_slice *ret_variable)
+{
+    struct sl_slice wanted = sl_slice_str(pattern);
+
+    *ret_variable = SL_SLICE_NONE;
+    if (path.size == 0 || path.data[path.size - 1] == '/')
+        return false;
+    while (wanted.size > 0 && path.size > 0) {
+        struct sl_slice want = next_segment(&wanted), segment = next_segment(&path);
+
+        if (want.size > 0 && want.data[0] == '{' && segment.size > 0)
+            *ret_variable = segment;
+        else if (!sl_slice_equal(want, segment))
+            return false;
+    }
+    return wanted.size == 0 && path.size == 0;
+}
+
+/* HEAD is GET without the body. */
+const char *api_route_allow(struct sl_slice path)
+{
+    enum { TAKES_GET = 1, TAKES_POST = 2, TAKES_PUT = 4, TAKES_DELETE = 8 };
+    static const char *const lists[16] = {
+        [TAKES_GET] = "GET, HEAD, OPTIONS",
+        [TAKES_POST] = "POST, OPTIONS",
+        [TAKES_GET | TAKES_POST] = "GET, HEAD, POST, OPTIONS",
+        [TAKES_PUT | TAKES_DELETE] = "PUT, DELETE, OPTIONS",
+        [TAKES_GET | TAKES_DELETE] = "GET, HEAD, DELETE, OPTIONS",
+    };
+    unsigned methods = 0;
+
+    for (size_t i = 0; i < API_ROUTE_COUNT; i++) {
+        enum http_method method = routes[i].method;
+        struct sl_slice variable;
+
+        if (path_matches(routes[i].path, path, &variable))
+            methods |= method == HTTP_GET    ? TAKES_GET
+                       : method == HTTP_POST ? TAKES_POST
+                       : method == HTTP_PUT  ? TAKES_PUT
+                                             : TAKES_DELETE;
+    }
+    return lists[methods];
+}
+
+const struct api_route *api_route_find(enum http_method method, struct sl_slice path,
+                                       struct sl_slice *ret_variable)
+{
+    if (method == HTTP_HEAD)
+        method = HTTP_GET;
+    for (size_t i = 0; i < API_ROUTE_COUNT; i++) {
+        if (routes[i].method == method && path_matches(routes[i].path, path, ret_variable))
+            return &routes[i];
+    }
+    return NULL;
+}
+
+enum api_route_name api_route_name(const struct api_route *route)
+{
+    return (enum api_route_name)(route - routes);
+}
+
+bool api_route_names_user(const struct api_route *route)
+{
+    return strstr(route->path, "{user}") != NULL;
+}
+
+bool api_route_names_post(const struct api_route *route)
+{
+    return strstr(route->path, "{post}") != NULL;
+}

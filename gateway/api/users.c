@@ -1,0 +1,75 @@
+/* users.c - make a user, read one. */
+#include <inttypes.h>
+
+#include "gateway/api/body.h"
+#include "gateway/api/request.h"
+#include "src/row_json.h"
+
+/* --- read --- */
+
+static int on_user(struct api_request *request, const redisReply *reply)
+{
+    struct sl_user_row row;
+    struct failure failure;
+    int r;
+
+    r = sl_users_reply(reply, 1, &failure);
+    if (r == 0)
+        r = sl_users_at(reply, 0, &row, &failure);
+    if (r < 0)
+        return api_fail(request, r, &failure);
+    sl_user_row_json(&request->json, &row);
+    return api_answer(request, request->status);
+}
+
+int users_answer(struct api_request *request, const struct sl_user_ref *user, int status)
+{
+    struct sl_shard_calls calls = SL_SHARD_CALLS_INIT;
+    const struct sl_meta meta = api_meta(request);
+    struct failure failure;
+    int r;
+
+    request->status = status;
+    r = sl_users_calls(&calls, &meta, user, 1, &failure);
+    return api_send_only(request, &calls, r, &failure, on_user);
+}
+
+int users_read(struct api_request *request, const redisReply *reply)
+{
+    (void)reply;
+    return users_answer(request, &request->user, 200);
+}
+
+/* --- create --- */
+
+static int on_created(struct api_request *request, const redisReply *reply)
+{
+    struct sl_user_ref user;
+    int r;
+
+    r = api_take_written(request, reply);
+    if (r < 0)
+        return r;
+    buffer_append_format(&request->headers, "Location: /v1/users/%" PRIu64 "\r\n", request->id);
+    user = sl_user_by_id(request->id);
+    return users_answer(request, &user, 201);
+}
+
+int users_create(struct api_request *request, const redisReply *reply)
+{
+    struct sl_slice login = SL_SLICE_NONE, name = SL_SLICE_NONE;
+    const struct api_member members[] = {
+        {"login", API_STRING, true, .ret_string = &login},
+        {"name", API_STRING, false, .ret_string = &name},
+    };
+    const struct sl_meta meta = api_meta(request);
+    struct failure failure;
+    int r;
+
+    (void)reply;
+    r = api_members_read(request->body, NULL, members, 2, &request->refusal);
+    if (r < 0)
+        return r;
+    r = sl_user_create_call(&request->call, &meta, request->request_id, login, name, &failure);
+    return api_send(request, r, &failure, on_created);
+}

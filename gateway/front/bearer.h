@@ -1,0 +1,15 @@
+/* gateway/front/bearer.h - who asks? The token of a request, wherever it stands, and whether it is
+ * good. */
+#pragma once
+
+#include <stdint.h>
+
+#include "gateway/front/http.h"
+#include "gateway/front/token.h"
+
+/* Looks at Authorization, at `parameter` (the value of access_token; absent: none) and, for an
+ * upgrade, at the subprotocols. 0 fills *ret_token; -EPROTO: *refusal is the answer, and
+ * *ret_fault, which is left alone otherwise, is for log and metrics; -ENOMEM. */
+int bearer_check(const struct token_policy *policy, const struct http_request *http,
+                 struct sl_slice parameter, uint64_t now_ms, struct token *ret_token,
+                 struct http_refusal *refusal, enum token_fault *ret_fault);

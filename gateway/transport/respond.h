@@ -1,0 +1,38 @@
+/* gateway/transport/respond.h - inside transport: the answer to a plain request.
+ *
+ * At once, from the callback of libwebsockets in which the request was complete, or later, when the
+ * API has it. In between nothing is read from the connection: what the client sends ahead waits. */
+#pragma once
+
+#include "gateway/transport/connection.h"
+
+struct answer {
+    int status;
+    const char *content_type;  /* NULL: no body */
+    const char *cache_control; /* NULL: nobody keeps it */
+    struct sl_slice headers;   /* more of them, each with its CRLF */
+    struct sl_slice body;
+};
+
+/* --- at once: each returns what the callback returns --- */
+
+int respond(struct connection *connection, const struct http_request *http,
+            const struct answer *answer);
+int respond_refusal(struct connection *connection, const struct http_request *http,
+                    const struct http_refusal *refusal);
+
+/* Header lines that tell a browser whether the page may read the answer. */
+void respond_append_cors(const struct connection *connection, const struct http_request *http,
+                         struct buffer *headers);
+
+/* --- later --- */
+
+/* The callback's return value; then, not from a callback, one of the next two. */
+int respond_later(struct connection *connection, const struct http_request *http);
+void respond_now(struct connection *connection, const struct answer *answer);
+void respond_refusal_now(struct connection *connection, const struct http_refusal *refusal);
+
+/* What was held of the answer is sent. */
+void respond_sent(struct connection *connection);
+/* CONNECTION_ANSWERED, in a callback of libwebsockets, whose return value it returns. */
+int respond_end(struct connection *connection);

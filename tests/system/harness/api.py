@@ -1,0 +1,85 @@
+"""A user of the HTTP API: JSON in, JSON out, on one keep-alive connection."""
+
+import json
+
+from .http import HttpConnection, form_bytes
+
+JSON = {"Content-Type": "application/json"}
+
+
+class Api:
+    """Asks `gateway` as the subject `sub` (a user's id, None: a token without one)."""
+
+    def __init__(self, gateway, sub=None, scope="read write", tls=None):
+        self.gateway, self.sub, self.scope, self.tls = gateway, sub, scope, tls
+        self.connection = None
+
+    def headers(self, body=None, headers=None):
+        claims = {"scope": self.scope, "sub": self.sub}
+        return {**self.gateway.bearer(**claims), **(JSON if body is not None else {}),
+                **(headers or {})}
+
+    def request_bytes(self, method, path, body=None, headers=None):
+        """`body` is an object to be sent as JSON, or bytes."""
+        if body is not None and not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+        return form_bytes(method, path, self.headers(body, headers), body)
+
+    def send(self, method, path, body=None, headers=None):
+        if not self.connection:
+            self.connection = HttpConnection(self.gateway.port, tls=self.tls)
+        self.connection.send(self.request_bytes(method, path, body, headers))
+
+    def read(self, method="GET"):
+        response = self.connection.read_response(method)
+        if response.headers.get("connection", "").lower() == "close":
+            self.close()
+        return response
+
+    def request(self, method, path, body=None, headers=None):
+        self.send(method, path, body, headers)
+        return self.read(method)
+
+    def expect(self, status, method, path, body=None, headers=None):
+        """The answer's JSON (None: it has none), which must have this status."""
+        response = self.request(method, path, body, headers)
+        assert response.status == status, response
+        return response.json if response.body else None
+
+    def refused(self, status, code, method, path, body=None, headers=None):
+        """The error of an answer that must be this refusal."""
+        response = self.request(method, path, body, headers)
+        assert response.status == status and response.error["code"] == code, response
+        return response.error
+
+    def get(self, path):
+        return self.expect(200, "GET", path)
+
+    def post(self, text, **members):
+        """Posts, and returns the post."""
+        return self.expect(201, "POST", "/v1/posts", {"text": text, **members})
+
+    def close(self):
+        if self.connection:
+            self.connection.close()
+        self.connection = None
+
+
+class Site:
+    """Makes users on `gateway`."""
+
+    def __init__(self, gateway):
+        self.gateway = gateway
+        self.admin = Api(gateway, scope="admin")
+        self.users = []
+
+    def user(self, login, name=None):
+        """A new user's Api; its `sub` is the id."""
+        body = {"login": login, **({"name": name} if name else {})}
+        user = Api(self.gateway, self.admin.expect(201, "POST", "/v1/users", body)["id"])
+        self.users.append(user)
+        return user
+
+    def close(self):
+        for api in (self.admin, *self.users):
+            api.close()
