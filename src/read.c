@@ -13,6 +13,8 @@ void sl_read_begin(struct sl_call *call, const struct sl_script *script, uint32_
     call->is_repeatable = true;
     if (reader == SL_READER_SYSTEM)
         sl_call_add_str(call, "*");
+    else if (reader == SL_READER_NOBODY)
+        sl_call_add_str(call, "");
     else
         sl_call_add_id(call, reader);
 }

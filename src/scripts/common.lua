@@ -225,6 +225,78 @@ local function user_row(user)
         user.following, user.posts}
 end
 
+-- Followers. A user's followers are one set, kept in parts when they are very many: `followers:ID`,
+-- the open part, takes new ones. Grown to `followers_part` it is renamed to `followers:ID:LAST`, LAST
+-- being the newest follow in it, and noted in `follower_parts:ID`; so a part holds the follows behind
+-- the LAST before its own. To add, to remove and to ask for somebody costs a look at each part.
+
+-- Their keys, newest part first, each with its LAST (none: the open one).
+local function follower_parts(user)
+    local name = prefix .. 'followers:' .. user
+    local parts = {{key = name}}
+    for _, last in ipairs(call('ZREVRANGE', prefix .. 'follower_parts:' .. user, 0, -1)) do
+        parts[#parts + 1] = {key = name .. ':' .. last, last = last}
+    end
+    return parts
+end
+
+-- The id of the follow by which `follower` follows `user`, or nil.
+local function follower_since(user, follower)
+    for _, part in ipairs(follower_parts(user)) do
+        local since = call('ZSCORE', part.key, follower)
+        if since then
+            return since
+        end
+    end
+    return nil
+end
+
+-- Reads the followers newest first, as zset_range does.
+local function follower_range(user)
+    return function(before, count)
+        local found = {}
+        for _, part in ipairs(follower_parts(user)) do
+            local wanted = count - #found / 2
+            if wanted == 0 then
+                break
+            end
+            for _, text in ipairs(call('ZREVRANGEBYSCORE', part.key, before, '-inf', 'WITHSCORES',
+                'LIMIT', 0, wanted)) do
+                found[#found + 1] = text
+            end
+        end
+        return found
+    end
+end
+
+-- Both write, and count what they change. Ask follower_since() first, which raises WRONGTYPE.
+local function remove_follower(user, follower)
+    for _, part in ipairs(follower_parts(user)) do
+        if call('ZREM', part.key, follower) == 1 then
+            call('HINCRBY', prefix .. 'user:' .. user, 'followers', -1)
+            if part.last and call('EXISTS', part.key) == 0 then
+                call('ZREM', prefix .. 'follower_parts:' .. user, part.last)
+            end
+            return
+        end
+    end
+end
+
+-- By the follow `id`, in the stead of an older one.
+local function add_follower(meta, user, follower, id)
+    local key = prefix .. 'followers:' .. user
+    local index = prefix .. 'follower_parts:' .. user
+    remove_follower(user, follower)
+    if call('ZCARD', key) >= meta.followers_part then
+        local last = call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2]
+        call('RENAME', key, key .. ':' .. last)
+        call('ZADD', index, last, last)
+    end
+    local last = call('ZRANGEBYSCORE', index, id, '+inf', 'LIMIT', 0, 1)[1]
+    call('ZADD', last and key .. ':' .. last or key, id, follower)
+    call('HINCRBY', prefix .. 'user:' .. user, 'followers', 1)
+end
+
 -- Who may see a post. The one rule: whatever reads or pushes posts asks may_see(), in the shard of
 -- the post's author, which has all that it takes. What gateways go by is sl_audience_allows() in
 -- src/audience.h, for the audience, and the lists of their readers for the rest.
@@ -238,10 +310,6 @@ end
 local function is_listed(audience, user)
     local list = string.match(audience, ':(.*)$')
     return list ~= nil and string.find(',' .. list .. ',', ',' .. user .. ',', 1, true) ~= nil
-end
-
-local function is_follower(author, reader)
-    return call('ZSCORE', prefix .. 'followers:' .. author, reader) and true or false
 end
 
 -- Does the author hide from the reader, or has the reader muted the author?
@@ -258,7 +326,7 @@ local function audience_allows(audience, author, reader)
     elseif reader == '' then
         return false
     elseif kind == 'followers' then
-        return is_follower(author, reader)
+        return follower_since(author, reader) ~= nil
     elseif kind == 'only' then
         return is_listed(audience, reader)
     elseif kind == 'except' then
@@ -267,9 +335,10 @@ local function audience_allows(audience, author, reader)
     return false
 end
 
--- `post` needs `user` and `audience`; `reader` is a user's id, or '' for somebody unknown.
+-- `post` needs `user` and `audience`; `reader` is a user's id, '' for somebody unknown, or '*' for
+-- the site itself, which sees everything.
 local function may_see(reader, post)
-    return reader == post.user
+    return reader == post.user or reader == '*'
         or (audience_allows(post.audience or 'public', post.user, reader)
             and not is_out_of_sight(post.user, reader))
 end
@@ -344,9 +413,16 @@ local function read_post(id)
     return post
 end
 
--- How a post that read_post() found is answered to a read: {id, JSON, likes, comments}. The JSON is
--- that of its event, with the name that the author has now.
-local function post_row(post)
+-- How a post that read_post() found is answered to a read: {id, JSON, likes, comments}, or nil and a
+-- refusal when the reader may not see it. The JSON is that of its event, with the name that the
+-- author has now, and for others than the author without the list of its audience.
+local function post_row(post, reader)
+    if not may_see(reader, post) then
+        return nil, refuse('NOPOST', 'there is no post ' .. post.id)
+    end
+    if reader ~= post.user and reader ~= '*' then
+        post.audience = audience_kind(post.audience)
+    end
     local author = call('HMGET', prefix .. 'user:' .. post.user, 'login', 'name')
     local user = {id = post.user, login = author[1] or post.login, name = author[2]}
     return {post.id, post_json(post, user), call('ZCARD', prefix .. 'likes:' .. post.id),
@@ -388,78 +464,6 @@ end
 -- A write: remembers `id` as the last that was applied to the pair.
 local function note_applied(kind, a, b, id)
     call('SET', prefix .. 'applied:' .. kind .. ':' .. a .. ':' .. b, id, 'PX', APPLIED_TTL_MS)
-end
-
--- Followers. A user's followers are one set, kept in parts when they are very many: `followers:ID`,
--- the open part, takes new ones. Grown to `followers_part` it is renamed to `followers:ID:LAST`, LAST
--- being the newest follow in it, and noted in `follower_parts:ID`; so a part holds the follows behind
--- the LAST before its own. To add, to remove and to ask for somebody costs a look at each part.
-
--- Their keys, newest part first, each with its LAST (none: the open one).
-local function follower_parts(user)
-    local name = prefix .. 'followers:' .. user
-    local parts = {{key = name}}
-    for _, last in ipairs(call('ZREVRANGE', prefix .. 'follower_parts:' .. user, 0, -1)) do
-        parts[#parts + 1] = {key = name .. ':' .. last, last = last}
-    end
-    return parts
-end
-
--- The id of the follow by which `follower` follows `user`, or nil.
-local function follower_since(user, follower)
-    for _, part in ipairs(follower_parts(user)) do
-        local since = call('ZSCORE', part.key, follower)
-        if since then
-            return since
-        end
-    end
-    return nil
-end
-
--- Reads the followers newest first, as zset_range does.
-local function follower_range(user)
-    return function(before, count)
-        local found = {}
-        for _, part in ipairs(follower_parts(user)) do
-            local wanted = count - #found / 2
-            if wanted == 0 then
-                break
-            end
-            for _, text in ipairs(call('ZREVRANGEBYSCORE', part.key, before, '-inf', 'WITHSCORES',
-                'LIMIT', 0, wanted)) do
-                found[#found + 1] = text
-            end
-        end
-        return found
-    end
-end
-
--- Both write, and count what they change. Ask follower_since() first, which raises WRONGTYPE.
-local function remove_follower(user, follower)
-    for _, part in ipairs(follower_parts(user)) do
-        if call('ZREM', part.key, follower) == 1 then
-            call('HINCRBY', prefix .. 'user:' .. user, 'followers', -1)
-            if part.last and call('EXISTS', part.key) == 0 then
-                call('ZREM', prefix .. 'follower_parts:' .. user, part.last)
-            end
-            return
-        end
-    end
-end
-
--- By the follow `id`, in the stead of an older one.
-local function add_follower(meta, user, follower, id)
-    local key = prefix .. 'followers:' .. user
-    local index = prefix .. 'follower_parts:' .. user
-    remove_follower(user, follower)
-    if call('ZCARD', key) >= meta.followers_part then
-        local last = call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2]
-        call('RENAME', key, key .. ':' .. last)
-        call('ZADD', index, last, last)
-    end
-    local last = call('ZRANGEBYSCORE', index, id, '+inf', 'LIMIT', 0, 1)[1]
-    call('ZADD', last and key .. ':' .. last or key, id, follower)
-    call('HINCRBY', prefix .. 'user:' .. user, 'followers', 1)
 end
 
 -- Reads a sorted set newest first: up to `count` members with a score below `before` ('+inf' or

@@ -28,6 +28,9 @@ end
 
 local likes = prefix .. 'likes:' .. post.id
 local is_liked = call('ZSCORE', likes, user.id) and true or false
+if not is_liked and not may_see(user.id, post) then
+    return refuse('NOPOST', 'there is no post ' .. post.id)
+end
 if is_liked == (operation == 'like') then
     return answer(operation, '0')
 end

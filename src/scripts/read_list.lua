@@ -9,6 +9,8 @@ if not meta then
     return refusal
 end
 
+local reader = ARGV[3]
+
 local function is_here(id)
     return shard_of(id) == shard
 end
@@ -18,7 +20,7 @@ local function post_of(id)
         return {id}
     end
     local post = read_post(id)
-    return post and post_row(post)
+    return post and post_row(post, reader)
 end
 
 local function user_of(id, position)
@@ -27,6 +29,15 @@ local function user_of(id, position)
     end
     local user = read_user('=' .. id)
     return user and {position, unpack(user_row(user))}
+end
+
+-- The post whose list is read, if the reader may see it.
+local function find_post(id)
+    local post, missing = read_post(id)
+    if post and not may_see(reader, post) then
+        return nil, refuse('NOPOST', 'there is no post ' .. id)
+    end
+    return post, missing
 end
 
 local function zset_of(name)
@@ -40,8 +51,8 @@ local LISTS = {
     posts = {read_user, zset_of('profile'), post_of},
     followers = {read_user, follower_range, user_of},
     following = {read_user, zset_of('following'), user_of},
-    comments = {read_post, zset_of('comments'), post_of},
-    likes = {read_post, zset_of('likes'), user_of},
+    comments = {find_post, zset_of('comments'), post_of},
+    likes = {find_post, zset_of('likes'), user_of},
 }
 
 local find_owner, range_of, row_of = unpack(LISTS[ARGV[4]])

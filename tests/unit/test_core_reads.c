@@ -281,6 +281,109 @@ static void test_name_that_is_none_changes_nothing(void **state)
     assert_int_equal(core_digest(&core), digest);
 }
 
+/* ---- who may see it ---- */
+
+/* Reads ada's post alone and as a page of one: both agree. Is it seen, and with which audience? */
+static bool is_seen(uint64_t reader, uint64_t post, const char *audience)
+{
+    const struct sl_user_ref ada = sl_user_by_login(SL_SLICE("ada"));
+    struct answers answers = {SL_SHARD_CALLS_INIT, {NULL}};
+    const struct sl_page page = {post + 1, 1};
+    struct sl_call call = SL_CALL_INIT;
+    struct sl_post_row row, listed;
+    redisReply *list;
+    size_t count;
+    json_t *json;
+    bool seen;
+
+    assert_int_equal(sl_post_list_call(&call, &core.meta, reader, &ada, &page, NULL), 0);
+    assert_int_equal(sl_redis_link_run(core.link, &call, &list, NULL), 0);
+    assert_int_equal(sl_post_list_reply(list, &count, NULL), 0);
+    ask(&answers, sl_posts_calls(&answers.calls, &core.meta, reader, &post, 1, NULL));
+    seen = post_at(&answers, 0, &row) == 0;
+    assert_int_equal(count, seen);
+    if (seen) {
+        assert_int_equal(sl_post_list_at(list, 0, &listed, NULL), 0);
+        assert_true(sl_slice_equal(row.json, listed.json));
+        json = json_loadb(row.json.data, row.json.size, 0, NULL);
+        assert_string_equal(json_string_value(json_object_get(json, "audience")), audience);
+        json_decref(json);
+    }
+    freeReplyObject(list);
+    sl_call_done(&call);
+    answers_done(&answers);
+    return seen;
+}
+
+static void test_posts_are_read_by_those_who_may_see_them(void **state)
+{
+    uint64_t ada = core_must_create(&core, "ada"), bob = core_must_create(&core, "bob");
+    uint64_t carl = core_must_create(&core, "carl"), followers, only, open;
+    char audience[64];
+
+    (void)state;
+    snprintf(audience, sizeof(audience), "only:%" PRIu64, carl);
+    assert_int_equal(
+        core_post(&core, "ada",
+                  &(struct sl_post){.text = SL_SLICE("t"), .audience = SL_SLICE("followers")},
+                  NULL),
+        0);
+    followers = core.written.id;
+    assert_int_equal(
+        core_post(&core, "ada",
+                  &(struct sl_post){.text = SL_SLICE("t"), .audience = sl_slice_str(audience)},
+                  NULL),
+        0);
+    only = core.written.id;
+    open = core_must_post(&core, "ada", "t");
+    assert_int_equal(core_follow(&core, "bob", "ada", NULL), 0);
+    core_work(&core);
+
+    assert_true(is_seen(bob, followers, "followers"));
+    assert_true(is_seen(ada, followers, "followers"));
+    assert_true(is_seen(SL_READER_SYSTEM, followers, "followers"));
+    assert_true(is_seen(carl, only, "only"));
+    assert_true(is_seen(ada, only, audience));
+    assert_true(is_seen(SL_READER_SYSTEM, only, audience));
+    assert_true(is_seen(SL_READER_NOBODY, open, "public"));
+    assert_int_equal(core_mute(&core, "carl", "ada", NULL), 0);
+    core_work(&core);
+    assert_int_equal(core_delete(&core, "ada", open, NULL), 0);
+    assert_false(is_seen(SL_READER_NOBODY, followers, NULL));
+    assert_false(is_seen(carl, followers, NULL));
+    assert_false(is_seen(carl, only, NULL)); /* mutes ada */
+}
+
+static void test_page_goes_on_behind_what_may_not_be_seen(void **state)
+{
+    const struct sl_post secret = {.text = SL_SLICE("t"), .audience = SL_SLICE("followers")};
+    const struct sl_user_ref ada = sl_user_by_id(core_must_create(&core, "ada"));
+    const struct sl_page page = {0, 3};
+    struct sl_call call = SL_CALL_INIT;
+    uint64_t seen[8];
+    redisReply *reply;
+    size_t count;
+
+    (void)state;
+    for (int i = 7; i >= 0; i--) {
+        seen[i] = core_must_post(&core, "ada", "t");
+        for (int j = 0; j < i; j++)
+            assert_int_equal(core_post(&core, "ada", &secret, NULL), 0);
+    }
+    assert_int_equal(sl_post_list_call(&call, &core.meta, SL_READER_NOBODY, &ada, &page, NULL), 0);
+    assert_int_equal(sl_redis_link_run(core.link, &call, &reply, NULL), 0);
+    assert_int_equal(sl_post_list_reply(reply, &count, NULL), 0);
+    assert_int_equal(count, 3);
+    for (size_t i = 0; i < 3; i++) {
+        struct sl_post_row row;
+
+        assert_int_equal(sl_post_list_at(reply, i, &row, NULL), 0);
+        assert_int_equal(row.id, seen[i]);
+    }
+    freeReplyObject(reply);
+    sl_call_done(&call);
+}
+
 /* ---- what cannot be asked ---- */
 
 static void test_ids_that_there_cannot_be_are_refused(void **state)
@@ -337,6 +440,8 @@ static int run_with(uint32_t count)
         TEST(test_posts_are_read_as_in_their_events),
         TEST(test_new_name_shows_in_old_posts),
         TEST(test_name_that_is_none_changes_nothing),
+        TEST(test_posts_are_read_by_those_who_may_see_them),
+        TEST(test_page_goes_on_behind_what_may_not_be_seen),
         TEST(test_ids_that_there_cannot_be_are_refused),
         TEST(test_builders_of_many_survive_every_allocation_that_fails),
     };
