@@ -127,6 +127,12 @@ static void defer_accept(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &silence_s, sizeof(silence_s));
 }
 
+int listener_start(int socket)
+{
+    defer_accept(socket);
+    return listen(socket, BACKLOG) == 0 ? 0 : -errno;
+}
+
 static int open_one(struct endpoint *endpoint, int *ret_socket)
 {
     int fd, r;
@@ -134,8 +140,7 @@ static int open_one(struct endpoint *endpoint, int *ret_socket)
     fd = bind_socket(endpoint, true);
     if (fd < 0)
         return fd;
-    defer_accept(fd);
-    if (listen(fd, BACKLOG) == 0 &&
+    if (listener_start(fd) == 0 &&
         getsockname(fd, (struct sockaddr *)&endpoint->address, &endpoint->size) == 0) {
         *ret_socket = fd;
         return 0;
@@ -187,6 +192,61 @@ int listener_open(const struct listen_address *address, unsigned count, int *ret
         return failure_set(reterr, r, "cannot listen on port %u of %s: %s", address->port, host,
                            strerror(-r));
     *ret_port = ntohs(*port_of(&endpoint));
+    return 0;
+}
+
+static bool where(int socket, struct endpoint *ret_endpoint)
+{
+    ret_endpoint->size = sizeof(ret_endpoint->address);
+    if (getsockname(socket, (struct sockaddr *)&ret_endpoint->address, &ret_endpoint->size) < 0)
+        return false;
+    ret_endpoint->family = ret_endpoint->address.ss_family;
+    return ret_endpoint->family == AF_INET || ret_endpoint->family == AF_INET6;
+}
+
+static bool is_same_host(const struct endpoint *a, const struct endpoint *b)
+{
+    if (a->family != b->family)
+        return false;
+    if (a->family == AF_INET6)
+        return memcmp(&((const struct sockaddr_in6 *)&a->address)->sin6_addr,
+                      &((const struct sockaddr_in6 *)&b->address)->sin6_addr,
+                      sizeof(struct in6_addr)) == 0;
+    return ((const struct sockaddr_in *)&a->address)->sin_addr.s_addr ==
+           ((const struct sockaddr_in *)&b->address)->sin_addr.s_addr;
+}
+
+bool listener_is_at(int socket, const struct listen_address *address, uint16_t *ret_port)
+{
+    struct endpoint actual, wanted;
+
+    if (!where(socket, &actual))
+        return false;
+    *ret_port = ntohs(*port_of(&actual));
+    if (address->port != 0 && address->port != *ret_port)
+        return false;
+    /* Every address of the machine: by IPv6, or where there is none by IPv4. */
+    return resolve(address, address->host[0] ? AF_UNSPEC : actual.family, &wanted, NULL) == 0 &&
+           is_same_host(&actual, &wanted);
+}
+
+int listener_add(int *sockets, unsigned have, unsigned want)
+{
+    struct endpoint endpoint;
+    unsigned opened = have;
+
+    if (!where(sockets[0], &endpoint))
+        return -ENOTSOCK;
+    while (opened < want) {
+        int fd = bind_socket(&endpoint, true);
+
+        if (fd < 0) {
+            while (opened > have)
+                close(sockets[--opened]);
+            return fd;
+        }
+        sockets[opened++] = fd;
+    }
     return 0;
 }
 

@@ -26,6 +26,16 @@ int listen_address_parse(struct sl_slice text, struct listen_address *ret_addres
 int listener_open(const struct listen_address *address, unsigned count, int *ret_sockets,
                   uint16_t *ret_port, struct failure *reterr);
 
+/* For sockets that another process opened: is `socket` bound to `address`, whatever the port where
+ * that is 0? */
+bool listener_is_at(int socket, const struct listen_address *address, uint16_t *ret_port);
+
+/* Binds more sockets, from number `have` up to `want`, to where the first one listens. They get
+ * connections from listener_start() on, which cannot be taken back without resetting some. 0; a
+ * negative errno, and none was added. */
+int listener_add(int *sockets, unsigned have, unsigned want);
+int listener_start(int socket);
+
 /* Whether `worker` of `workers` accepts from the socket number `index` of `count`. Every socket has
  * somebody: each worker gets as many of its own as there are for everyone, and what is left over
  * (sockets that were opened for more workers) is for all, so that all get the same share. */

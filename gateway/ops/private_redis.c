@@ -26,6 +26,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "gateway/ops/backoff.h"
+#include "gateway/ops/folder.h"
 #include "gateway/ops/process_end.h"
 #include "src/data_dir.h"
 #include "src/redis_address.h"
@@ -53,28 +54,6 @@ struct private_redis {
     struct backoff backoff;
     unsigned restarts;
 };
-
-/* mkdir -p; the last part may exist already. */
-static int make_folders(const char *path, struct failure *reterr)
-{
-    char *part = mem_strndup(path, strlen(path));
-    int r = 0;
-
-    if (!part)
-        return failure_set(reterr, -ENOMEM, "out of memory");
-    for (char *slash = strchr(part + 1, '/'); r == 0 && slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        if (mkdir(part, 0700) < 0 && errno != EEXIST)
-            r = -errno;
-        *slash = '/';
-    }
-    if (r == 0 && mkdir(part, 0700) < 0 && errno != EEXIST)
-        r = -errno;
-    if (r < 0)
-        failure_set(reterr, r, "cannot make the directory '%s': %s", path, strerror(-r));
-    mem_free(part);
-    return r;
-}
 
 static int find_dir(struct private_redis *redis, const char *data_dir, struct failure *reterr)
 {
@@ -139,29 +118,43 @@ static int lock_dir(struct private_redis *redis, struct failure *reterr)
         return failure_set(reterr, r, "cannot use the directory '%s': %s", redis->dir,
                            strerror(-r));
     redis->lock = fd;
-    if (ftruncate(fd, 0) == 0)
-        dprintf(fd, "%d\n", (int)getpid());
+    private_redis_sign(redis);
     return 0;
+}
+
+void private_redis_sign(struct private_redis *redis)
+{
+    if (ftruncate(redis->lock, 0) == 0 && lseek(redis->lock, 0, SEEK_SET) == 0)
+        dprintf(redis->lock, "%d\n", (int)getpid());
 }
 
 int private_redis_new(const char *data_dir, const char *program, struct private_redis **ret_redis,
                       struct failure *reterr)
 {
+    return private_redis_inherit(data_dir, program, -1, ret_redis, reterr);
+}
+
+int private_redis_inherit(const char *data_dir, const char *program, int lock,
+                          struct private_redis **ret_redis, struct failure *reterr)
+{
     struct private_redis *redis;
     int r;
 
     redis = mem_zalloc(sizeof(*redis));
-    if (!redis)
+    if (!redis) {
+        if (lock >= 0)
+            close(lock);
         return failure_set(reterr, -ENOMEM, "out of memory");
-    redis->lock = -1;
+    }
+    redis->lock = lock;
     redis->pidfd = -1;
     redis->program = mem_strndup(program, strlen(program));
     r = redis->program ? 0 : failure_set(reterr, -ENOMEM, "out of memory");
     if (r == 0)
-        r = make_folders(data_dir, reterr);
+        r = folder_make(data_dir, reterr);
     if (r == 0)
         r = find_dir(redis, data_dir, reterr);
-    if (r == 0)
+    if (r == 0 && lock < 0)
         r = lock_dir(redis, reterr);
     if (r < 0) {
         private_redis_free(redis);
@@ -201,6 +194,11 @@ void private_redis_free(struct private_redis *redis)
 const char *private_redis_url(const struct private_redis *redis)
 {
     return redis->url;
+}
+
+int private_redis_lock(const struct private_redis *redis)
+{
+    return redis->lock;
 }
 
 unsigned private_redis_restarts(const struct private_redis *redis)

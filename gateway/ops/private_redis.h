@@ -24,6 +24,14 @@ struct private_redis;
 int private_redis_new(const char *data_dir, const char *program, struct private_redis **ret_redis,
                       struct failure *reterr);
 
+/* The same with a lock that a predecessor holds and has shared with us: `lock`, taken whatever
+ * happens. The lock file names the predecessor until private_redis_sign(). */
+int private_redis_inherit(const char *data_dir, const char *program, int lock,
+                          struct private_redis **ret_redis, struct failure *reterr);
+void private_redis_sign(struct private_redis *redis);
+/* The lock's descriptor, borrowed: sharing it shares the lock. */
+int private_redis_lock(const struct private_redis *redis);
+
 /* Lets go of the directory, and of Redis without stopping it. */
 void private_redis_free(struct private_redis *redis);
 

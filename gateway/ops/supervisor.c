@@ -26,6 +26,7 @@
 #include "gateway/ops/listener.h"
 #include "gateway/ops/process_end.h"
 #include "gateway/ops/process_usage.h"
+#include "gateway/ops/service_manager.h"
 #include "gateway/ops/task_runner.h"
 #include "src/redis_address.h"
 
@@ -34,7 +35,7 @@ enum {
     REDIS_STEP_MS = 10,
     REDIS_STOP_MS = 10000,
     MEASURE_EVERY_MS = 10000,
-    FIRST_WORKER_FD = 3 /* in `polled` */
+    FIRST_WORKER_FD = 4 /* in `polled` */
 };
 
 enum state { STATE_DOWN, STATE_STARTING, STATE_READY };
@@ -54,11 +55,15 @@ struct supervisor {
     struct worker *workers;
     unsigned worker_count;
     struct task_runner tasks;
-    struct pollfd *polled; /* signals, Redis, the task runner, then two for each worker */
+    struct pollfd *polled; /* signals, Redis, the task runner, takeover, then two for each worker */
     pid_t pid;
     int signal_fd;
-    int ready_fd; /* of the configuration; -1: none, or told */
+    int ready_fd;   /* of the configuration; -1: none, or told */
+    int started_fd; /* of the settings; -1: none, or told */
     sigset_t outer_mask;
+    struct takeover *takeover; /* NULL: nobody can ask for our sockets */
+    bool is_open;              /* workers accept as soon as they run */
+    bool has_successor;
     bool all_were_ready;
     bool redis_answers;  /* always true for one that is not ours */
     bool redis_answered; /* once: workers may start */
@@ -136,6 +141,10 @@ static void become_child(struct supervisor *supervisor, const char *name)
     close_fd(&supervisor->tasks.pidfd);
     close_fd(&supervisor->signal_fd);
     close_fd(&supervisor->ready_fd);
+    close_fd(&supervisor->started_fd);
+    takeover_let_go(supervisor->takeover);
+    if (settings->heritage)
+        heritage_done(settings->heritage);
     if (settings->private_redis)
         private_redis_let_go(settings->private_redis);
     signal(SIGHUP, SIG_IGN); /* until it knows what to do with it */
@@ -155,7 +164,7 @@ static int run_worker(struct supervisor *supervisor, unsigned index, int ready_f
         .worker = index,
         .listeners = settings->listeners,
         .listener_count = keep_listeners(supervisor, index),
-        .accepts_at_once = true,
+        .accepts_at_once = supervisor->is_open,
         .ready_fd = ready_fd,
     };
 
@@ -248,15 +257,20 @@ static void signal_workers(const struct supervisor *supervisor, int number)
     }
 }
 
-/* New connections are refused from here on instead of waiting for nobody. */
+/* New connections are refused from here on instead of waiting for nobody, or wait for the
+ * successor. */
 static void begin_to_stop(struct supervisor *supervisor, uint64_t now_ms)
 {
     const struct supervisor_settings *settings = supervisor->settings;
 
     supervisor->stopping = true;
+    takeover_free(supervisor->takeover);
+    supervisor->takeover = NULL;
+    if (!supervisor->has_successor)
+        service_manager_tell("STOPPING=1");
     supervisor->stop_by_ms =
         now_ms + settings->config->drain_timeout_ms + supervisor->settings->grace_ms;
-    signal_workers(supervisor, SIGTERM);
+    signal_workers(supervisor, supervisor->has_successor ? GATEWAY_SIGNAL_REPLACED : SIGTERM);
     task_runner_signal(&supervisor->tasks, SIGTERM);
     for (unsigned i = 0; i < settings->listener_count; i++)
         close_fd(&settings->listeners[i]);
@@ -309,6 +323,41 @@ static void tell_ready(struct supervisor *supervisor)
     close_fd(&supervisor->ready_fd);
 }
 
+static void serve_takeovers(struct supervisor *supervisor)
+{
+    struct failure failure;
+
+    if (supervisor->settings->data_dir &&
+        takeover_new(supervisor->settings->data_dir, &supervisor->takeover, &failure) < 0)
+        log_warn("no_takeover", "why=\"%s\"", failure.text);
+}
+
+/* All workers could serve: they begin, and the predecessor leaves. */
+static void step_into_office(struct supervisor *supervisor)
+{
+    const struct supervisor_settings *settings = supervisor->settings;
+
+    for (unsigned i = settings->heritage_listeners; i < settings->listener_count; i++) {
+        int r = listener_start(settings->listeners[i]);
+
+        if (r < 0)
+            log_error("cannot_listen", "socket=%u error=\"%s\"", i, strerror(-r));
+    }
+    supervisor->is_open = true;
+    signal_workers(supervisor, GATEWAY_SIGNAL_OPEN);
+    serve_takeovers(supervisor);
+    if (settings->private_redis)
+        private_redis_sign(settings->private_redis);
+}
+
+static void tell_service_manager(const struct supervisor *supervisor)
+{
+    char state[64];
+
+    snprintf(state, sizeof(state), "MAINPID=%d\nREADY=1", (int)supervisor->pid);
+    service_manager_tell(state);
+}
+
 static void note_ready(struct supervisor *supervisor, struct worker *worker, uint64_t now_ms)
 {
     char byte;
@@ -330,8 +379,16 @@ static void note_ready(struct supervisor *supervisor, struct worker *worker, uin
             return;
     }
     supervisor->all_were_ready = true;
+    if (!supervisor->is_open)
+        step_into_office(supervisor);
+    tell_service_manager(supervisor); /* before the predecessor's end can be taken for ours */
+    if (supervisor->settings->heritage)
+        heritage_accept(supervisor->settings->heritage);
     log_info("ready", "port=%u workers=%u", supervisor->settings->port, supervisor->worker_count);
     tell_ready(supervisor);
+    if (supervisor->started_fd >= 0 && write(supervisor->started_fd, "\n", 1) < 0)
+        log_warn("start_not_told", "error=\"%s\"", strerror(errno));
+    close_fd(&supervisor->started_fd);
 }
 
 /* A worker that leaves with an error before all have served has said what is wrong with the
@@ -349,7 +406,8 @@ static bool ended_as_told(const struct supervisor *supervisor, const siginfo_t *
 {
     if (how->si_code == CLD_EXITED)
         return how->si_status == EXIT_SUCCESS;
-    return supervisor->killed || how->si_status == SIGTERM; /* not yet listening for it */
+    return supervisor->killed || how->si_status == SIGTERM ||
+           how->si_status == GATEWAY_SIGNAL_REPLACED; /* not yet listening for it */
 }
 
 static void judge_end(struct supervisor *supervisor, struct worker *worker, const siginfo_t *how,
@@ -411,6 +469,21 @@ static void step_redis(struct supervisor *supervisor, uint64_t now_ms)
         supervisor->redis_answered = true;
     metric_set(metrics_supervisor(supervisor->settings->board), METRIC_PRIVATE_REDIS_RESTARTS,
                private_redis_restarts(redis));
+}
+
+static void step_takeover(struct supervisor *supervisor, uint64_t now_ms)
+{
+    const struct supervisor_settings *settings = supervisor->settings;
+    const struct takeover_offer offer = {
+        .listeners = settings->listeners,
+        .listener_count = settings->listener_count,
+        .lock = settings->private_redis ? private_redis_lock(settings->private_redis) : -1,
+    };
+
+    if (!supervisor->takeover || !takeover_step(supervisor->takeover, &offer))
+        return;
+    supervisor->has_successor = true;
+    begin_to_stop(supervisor, now_ms);
 }
 
 static void measure_workers(struct supervisor *supervisor, uint64_t now_ms)
@@ -493,6 +566,8 @@ static void wait_for_something(struct supervisor *supervisor)
     polled[1] = (struct pollfd){.fd = redis && !supervisor->stopping ? private_redis_fd(redis) : -1,
                                 .events = POLLIN};
     polled[2] = (struct pollfd){.fd = supervisor->tasks.pidfd, .events = POLLIN};
+    polled[3] = (struct pollfd){.fd = supervisor->takeover ? takeover_fd(supervisor->takeover) : -1,
+                                .events = POLLIN};
     for (unsigned i = 0; i < supervisor->worker_count; i++) {
         struct worker *worker = &supervisor->workers[i];
 
@@ -519,6 +594,8 @@ static void turn(struct supervisor *supervisor)
         read_signals(supervisor, now_ms);
     if (supervisor->polled[2].revents)
         task_runner_note_end(&supervisor->tasks, supervisor->stopping, now_ms);
+    if (supervisor->polled[3].revents)
+        step_takeover(supervisor, now_ms);
     for (unsigned i = 0; i < supervisor->worker_count; i++) {
         if (supervisor->polled[FIRST_WORKER_FD + 2 * i].revents)
             note_ready(supervisor, &supervisor->workers[i], now_ms);
@@ -589,6 +666,8 @@ int supervisor_run(const struct supervisor_settings *settings, struct failure *r
         .tasks = TASK_RUNNER_INIT,
         .signal_fd = -1,
         .ready_fd = -1,
+        .started_fd = settings->started_fd,
+        .is_open = !settings->heritage,
         .redis_answers = !settings->private_redis,
         .redis_answered = !settings->private_redis,
     };
@@ -597,18 +676,22 @@ int supervisor_run(const struct supervisor_settings *settings, struct failure *r
     r = prepare(&supervisor, reterr);
     if (r < 0)
         goto out;
+    if (supervisor.is_open)
+        serve_takeovers(&supervisor);
     metric_set(metrics_supervisor(settings->board), METRIC_START_TIME, clock_wall_ms() * 1000);
     while (!supervisor.stopping || !all_are_down(&supervisor))
         turn(&supervisor);
-    if (settings->private_redis)
+    if (settings->private_redis && supervisor.is_open && !supervisor.has_successor)
         private_redis_stop(settings->private_redis, REDIS_STOP_MS);
     r = supervisor.error;
     if (r < 0)
         failure_set(reterr, r, "%s", supervisor.failure.text);
 out:
+    takeover_free(supervisor.takeover);
     close_fd(&supervisor.ready_fd);
-    close_fd(
-        &supervisor.signal_fd); /* the signals stay blocked: one more must not cut the end off */
+    close_fd(&supervisor.started_fd);
+    /* The signals stay blocked: one more must not cut the end off. */
+    close_fd(&supervisor.signal_fd);
     mem_free(supervisor.polled);
     mem_free(supervisor.workers);
     return r;

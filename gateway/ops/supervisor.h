@@ -3,7 +3,8 @@
  * It serves nobody, so that nothing a client sends can hurt it. A worker that ends is started again
  * on the same listening socket, with its queue of connections. SIGTERM and SIGINT let the workers
  * take leave of their clients, a second one ends them at once; SIGHUP is passed on. The private
- * Redis, if there is one, is watched too and stopped last. When the supervisor is killed, the
+ * Redis, if there is one, is watched too and stopped last, unless a successor has asked for our
+ * sockets and serves: then it goes on with it. When the supervisor is killed, the
  * kernel kills its workers. */
 #pragma once
 
@@ -14,6 +15,7 @@
 #include "gateway/gateway.h"
 #include "gateway/ops/metrics.h"
 #include "gateway/ops/private_redis.h"
+#include "gateway/ops/takeover.h"
 
 struct supervisor_settings {
     const struct config *config;
@@ -23,7 +25,13 @@ struct supervisor_settings {
     const struct site *site;             /* for the workers to serve; NULL: none */
     int *listeners; /* dealt out to the workers; all closed, and set to -1, when stopping begins */
     unsigned listener_count;
+    const char *data_dir; /* where a successor asks for them; NULL: nowhere */
+    /* Of a predecessor that serves until all workers are ready; NULL: there is none. Of the
+     * listeners those from heritage_listeners on are bound only. */
+    struct heritage *heritage;
+    unsigned heritage_listeners;
     uint16_t port;     /* of the listeners */
+    int started_fd;    /* closed when all have been ready, with a byte before; -1: none */
     unsigned grace_ms; /* how much longer than drain-timeout a worker may take to end */
     int (*worker_main)(const struct gateway_parts *parts); /* gateway_run(), but for tests */
 };

@@ -56,6 +56,7 @@ struct entrance {
 
 struct doorway {
     struct doorway_settings settings;
+    bool is_open;
     struct entrance *entrances; /* one for each listener; NULL: stopped */
     uv_timer_t *timer;
     struct list waiting; /* for the rest of their request */
@@ -595,6 +596,7 @@ struct doorway *doorway_new(const struct doorway_settings *settings)
 
 void doorway_open(struct doorway *doorway)
 {
+    doorway->is_open = true;
     for (struct entrance *entrance = doorway->entrances; entrance; entrance = entrance->next) {
         set_options(&doorway->settings, entrance->listener);
         uv_poll_start(&entrance->poll, UV_READABLE, on_connections);
@@ -603,7 +605,9 @@ void doorway_open(struct doorway *doorway)
 
 void doorway_stop(struct doorway *doorway, bool empties_queues)
 {
-    for (struct entrance *entrance = doorway->entrances; entrance && empties_queues;
+    bool accepts = empties_queues && doorway->is_open; /* who was never open leaves them alone */
+
+    for (struct entrance *entrance = doorway->entrances; entrance && accepts;
          entrance = entrance->next)
         accept_some(entrance, LAST_ACCEPTS);
     close_entrances(doorway);

@@ -173,7 +173,9 @@ static void admit(void *owner, int fd, struct sl_slice head, struct buffer *body
 /* The descriptor's twin keeps the connection open when libwebsockets closes its own. */
 static int keep_socket(struct connection *connection)
 {
-    if (!connection->may_serve_again || connection->server->is_draining)
+    const struct server *server = connection->server;
+
+    if (!connection->may_serve_again || (server->is_draining && !server->has_successor))
         return -1;
     return fcntl(connection->fd, F_DUPFD_CLOEXEC, 0);
 }

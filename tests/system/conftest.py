@@ -39,6 +39,12 @@ class Servers:
         self.gateways.append(gateway)
         return gateway.start() if start else gateway
 
+    def successor(self, gateway, *options, start=True, workers=1):
+        """A sluiced that takes the place of `gateway`, with settings of its own."""
+        return self.gateway(gateway.redis_url, "--takeover", *options, start=start,
+                            workers=workers, listen=f"127.0.0.1:{gateway.port}",
+                            data_dir=gateway.data_dir)
+
     def check(self):
         for gateway in self.gateways:
             gateway.check()

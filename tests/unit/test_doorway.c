@@ -559,6 +559,65 @@ static void test_when_stopped_only_those_inside_are_admitted(void **state)
     close(outside);
 }
 
+static void test_those_who_knocked_are_admitted_before_it_stops(void **state)
+{
+    int first, second;
+
+    (void)state;
+    first = enter();
+    say(first, REQUEST);
+    second = enter();
+    say(second, REQUEST);
+    doorway_stop(doorway, true);
+    assert_int_equal(admissions, 2);
+    close(first);
+    close(second);
+}
+
+static void test_one_that_was_never_open_leaves_the_queue_alone(void **state)
+{
+    int outside;
+
+    (void)state;
+    doorway_free(doorway);
+    uv_run(&loop, UV_RUN_NOWAIT);
+    doorway = doorway_new(&settings);
+    assert_non_null(doorway);
+    outside = enter();
+    say(outside, REQUEST);
+    for (int i = 0; i < 10; i++)
+        uv_run(&loop, UV_RUN_NOWAIT);
+    doorway_stop(doorway, true);
+    assert_int_equal(admissions, 0);
+    assert_true(is_readable(listener, 20000));
+    close(outside);
+}
+
+static void test_it_is_busy_with_half_a_request_and_with_a_refusal(void **state)
+{
+    int silent = enter(), half = enter(), wrong = enter();
+
+    (void)state;
+    assert_false(doorway_is_busy(doorway, true));
+    await_pending(3);
+    assert_false(doorway_is_busy(doorway, false));
+    assert_true(doorway_is_busy(doorway, true));
+    say(half, "GET");
+    while (!doorway_is_busy(doorway, false))
+        uv_run(&loop, UV_RUN_ONCE);
+    say(half, REQUEST + 3);
+    await_admission();
+    assert_false(doorway_is_busy(doorway, false));
+    say(wrong, "\r\n\r\n");
+    assert_true(strlen(read_to_the_end(wrong)) > 0);
+    assert_true(doorway_is_busy(doorway, false)); /* until the answer has been read */
+    close(wrong);
+    while (doorway_is_busy(doorway, false))
+        uv_run(&loop, UV_RUN_ONCE);
+    close(silent);
+    close(half);
+}
+
 static void test_it_can_be_freed_with_visitors_in_it(void **state)
 {
     int waiting = enter(), refused = enter();
@@ -648,6 +707,9 @@ int main(void)
         DOORWAY_TEST(test_who_would_ask_again_waits_like_all_others),
         DOORWAY_TEST(test_over_tls_nothing_is_read),
         DOORWAY_TEST(test_when_stopped_only_those_inside_are_admitted),
+        DOORWAY_TEST(test_those_who_knocked_are_admitted_before_it_stops),
+        DOORWAY_TEST(test_one_that_was_never_open_leaves_the_queue_alone),
+        DOORWAY_TEST(test_it_is_busy_with_half_a_request_and_with_a_refusal),
         DOORWAY_TEST(test_it_can_be_freed_with_visitors_in_it),
         DOORWAY_TEST(test_out_of_descriptors_visitors_are_hung_up_on),
         DOORWAY_TEST(test_without_memory_a_visitor_is_hung_up_on),

@@ -17,13 +17,14 @@ static struct listen_address address(const char *text)
     return parsed;
 }
 
+/* Says something at once: silent connections are not handed over before a second has passed. */
 static int connect_to(uint16_t port)
 {
     struct sockaddr_in peer = {.sin_family = AF_INET, .sin_port = htons(port)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     peer.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (connect(fd, (struct sockaddr *)&peer, sizeof(peer)) == 0)
+    if (connect(fd, (struct sockaddr *)&peer, sizeof(peer)) == 0 && write(fd, "x", 1) == 1)
         return fd;
     close(fd);
     return -1;
@@ -132,6 +133,86 @@ static void test_star_takes_connections_to_any_address(void **state)
     close(socket_);
 }
 
+static void test_every_socket_has_somebody_and_every_worker_the_same_number(void **state)
+{
+    (void)state;
+    for (unsigned count = 1; count <= 12; count++) {
+        for (unsigned workers = 1; workers <= count; workers++) {
+            unsigned first = 0;
+
+            for (unsigned worker = 0; worker < workers; worker++) {
+                unsigned mine = 0;
+
+                for (unsigned i = 0; i < count; i++)
+                    mine += listener_is_for(i, count, worker, workers);
+                first = worker == 0 ? mine : first;
+                assert_int_equal(mine, first);
+            }
+            for (unsigned i = 0; i < count; i++) {
+                unsigned takers = 0;
+
+                for (unsigned worker = 0; worker < workers; worker++)
+                    takers += listener_is_for(i, count, worker, workers);
+                assert_true(takers >= 1);
+            }
+        }
+    }
+}
+
+static void test_more_sockets_join_those_that_listen(void **state)
+{
+    struct listen_address any = address("127.0.0.1:0"), here, elsewhere;
+    int sockets[3], clients[64];
+    unsigned accepted = 0;
+    uint16_t port, same;
+    char text[32];
+
+    (void)state;
+    assert_int_equal(listener_open(&any, 1, sockets, &port, NULL), 0);
+    assert_int_equal(listener_add(sockets, 1, 3), 0);
+    for (int i = 0; i < 64; i++) { /* bound only, they are given nothing */
+        clients[i] = connect_to(port);
+        assert_true(clients[i] >= 0);
+    }
+    for (int i = 0; i < 64; i++) {
+        struct pollfd waiting = {.fd = sockets[0], .events = POLLIN};
+        int client;
+
+        assert_int_equal(poll(&waiting, 1, 20000), 1);
+        client = accept(sockets[0], NULL, NULL);
+        assert_true(client >= 0);
+        close(client);
+        close(clients[i]);
+    }
+    assert_int_equal(listener_start(sockets[1]), 0);
+    assert_int_equal(listener_start(sockets[2]), 0);
+    for (unsigned others = 0; others == 0; accepted++) {
+        struct pollfd waiting[3];
+        int client = connect_to(port);
+
+        assert_true(client >= 0);
+        for (int i = 0; i < 3; i++)
+            waiting[i] = (struct pollfd){.fd = sockets[i], .events = POLLIN};
+        assert_true(poll(waiting, 3, 20000) >= 1);
+        others = waiting[1].revents != 0 || waiting[2].revents != 0;
+        if (waiting[0].revents)
+            close(accept(sockets[0], NULL, NULL));
+        close(client);
+    }
+    assert_true(listener_is_at(sockets[2], &any, &same));
+    assert_int_equal(same, port);
+    snprintf(text, sizeof(text), "127.0.0.1:%u", port);
+    here = address(text);
+    assert_true(listener_is_at(sockets[0], &here, &same));
+    snprintf(text, sizeof(text), "127.0.0.2:%u", port);
+    elsewhere = address(text);
+    assert_false(listener_is_at(sockets[0], &elsewhere, &same));
+    snprintf(text, sizeof(text), "127.0.0.1:%u", port ^ 1);
+    elsewhere = address(text);
+    assert_false(listener_is_at(sockets[0], &elsewhere, &same));
+    close_all(sockets, 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -140,6 +221,8 @@ int main(void)
         cmocka_unit_test(test_busy_port_is_refused_even_when_it_could_be_shared),
         cmocka_unit_test(test_address_of_another_machine_is_refused),
         cmocka_unit_test(test_star_takes_connections_to_any_address),
+        cmocka_unit_test(test_every_socket_has_somebody_and_every_worker_the_same_number),
+        cmocka_unit_test(test_more_sockets_join_those_that_listen),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

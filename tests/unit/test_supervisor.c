@@ -180,6 +180,7 @@ static int run_supervisor(void)
         .listeners = scene.listeners,
         .listener_count = scene.workers,
         .port = scene.port,
+        .started_fd = -1,
         .grace_ms = 50,
         .worker_main = scene.worker_main,
     };

@@ -52,11 +52,9 @@ class Gateway:
         self.stderr = self.folder / "stderr"
 
     def command(self, ready_fd=None):
-        command = [programs.sluiced(), "--listen", self.listen]
+        command = [programs.sluiced(), "--listen", self.listen, "--data-dir", str(self.data_dir)]
         if self.redis_url:
             command += ["--redis", self.redis_url]
-        else:
-            command += ["--data-dir", str(self.data_dir)]
         if self.secret_file:
             command += ["--jwt-secret-file", str(self.secret_file)]
         if ready_fd is not None:
@@ -135,6 +133,11 @@ class Gateway:
         report = sanitizer_report(self.log())
         assert not report, f"a sanitizer or an assert spoke:\n{report}"
         assert status == expect, f"sluiced ended with {status}:\n{self.log()[-4000:]}"
+
+    def wait_end(self, expect=0):
+        """Waits for an end that nobody has to ask for: a successor took over."""
+        self.is_told = True
+        self.stop(expect)
 
     # Asking it
 

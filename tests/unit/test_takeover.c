@@ -1,0 +1,202 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "gateway/ops/takeover.h"
+#include "tests/support/cmocka_all.h"
+
+enum { PATIENCE_MS = 20000, MOST = TAKEOVER_MAX_LISTENERS };
+
+static char folder[64];
+static struct takeover *takeover;
+static int sockets[MOST + 1]; /* any descriptors do; the last one plays the lock */
+
+static int begin(void **state)
+{
+    (void)state;
+    strcpy(folder, "/tmp/sluice-test-takeover-XXXXXX");
+    for (int i = 0; i <= MOST; i++) {
+        char path[128];
+
+        if (i == 0 && !mkdtemp(folder))
+            return -1;
+        snprintf(path, sizeof(path), "%s/%d", folder, i);
+        sockets[i] = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    }
+    return takeover_new(folder, &takeover, NULL);
+}
+
+static int end(void **state)
+{
+    char command[128];
+
+    (void)state;
+    takeover_free(takeover);
+    for (int i = 0; i <= MOST; i++)
+        close(sockets[i]);
+    snprintf(command, sizeof(command), "rm -r '%s'", folder);
+    return system(command);
+}
+
+static bool is_same_file(int a, int b)
+{
+    struct stat first, second;
+
+    return fstat(a, &first) == 0 && fstat(b, &second) == 0 && first.st_ino == second.st_ino;
+}
+
+/* In a child, which is the successor: its exit status says how that went. */
+static int succeed(unsigned listeners, bool has_lock, bool says_ready)
+{
+    struct heritage heritage;
+    struct failure failure;
+
+    if (heritage_ask(folder, &heritage, &failure) < 0) {
+        printf("%s\n", failure.text);
+        fflush(NULL);
+        return 1;
+    }
+    if (heritage.listener_count != listeners || (heritage.lock >= 0) != has_lock ||
+        heritage.pid != getppid())
+        return 2;
+    for (unsigned i = 0; i < listeners; i++) {
+        if (!is_same_file(heritage.listeners[i], sockets[i]) ||
+            !(fcntl(heritage.listeners[i], F_GETFD) & FD_CLOEXEC))
+            return 3;
+    }
+    if (has_lock && !is_same_file(heritage.lock, sockets[MOST]))
+        return 4;
+    if (says_ready)
+        heritage_accept(&heritage);
+    heritage_done(&heritage);
+    return 0;
+}
+
+/* Runs the conversation with a successor until that ends; whether it took over. */
+static bool serve_successor(unsigned listeners, bool has_lock, bool says_ready)
+{
+    const struct takeover_offer offer = {sockets, listeners, has_lock ? sockets[MOST] : -1};
+    bool is_taken = false, has_spoken = false;
+    int status;
+    pid_t child;
+
+    fflush(NULL);
+    child = fork();
+    if (child == 0)
+        _exit(succeed(listeners, has_lock, says_ready));
+    while (!is_taken) {
+        int before = takeover_fd(takeover);
+        struct pollfd waiting = {.fd = before, .events = POLLIN};
+
+        assert_int_equal(poll(&waiting, 1, PATIENCE_MS), 1);
+        is_taken = takeover_step(takeover, &offer);
+        if (has_spoken && takeover_fd(takeover) != before)
+            break; /* it has hung up */
+        has_spoken = has_spoken || takeover_fd(takeover) != before;
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    return is_taken;
+}
+
+static void test_successor_gets_every_descriptor_and_takes_over(void **state)
+{
+    (void)state;
+    assert_true(serve_successor(2, true, true));
+}
+
+static void test_as_many_as_there_may_be_are_handed_over(void **state)
+{
+    (void)state;
+    assert_true(serve_successor(MOST, true, true));
+}
+
+static void test_successor_that_ends_before_it_serves_changes_nothing(void **state)
+{
+    const struct takeover_offer none = {sockets, 1, -1};
+
+    (void)state;
+    assert_false(serve_successor(1, false, false));
+    assert_false(serve_successor(3, true, false));
+    assert_int_equal(takeover_find(folder), getpid());
+    assert_false(takeover_step(takeover, &none)); /* one that comes and says nothing */
+    assert_false(takeover_step(takeover, &none));
+    assert_true(serve_successor(3, true, true));
+}
+
+static void test_nobody_is_found_where_nobody_serves(void **state)
+{
+    struct heritage heritage;
+    struct failure failure = {""};
+
+    (void)state;
+    assert_int_equal(takeover_find("/nonexistent"), 0);
+    assert_int_equal(heritage_ask("/nonexistent", &heritage, &failure), -ENOENT);
+    takeover_let_go(takeover); /* as when it was killed: the file stays */
+    takeover = NULL;
+    assert_int_equal(takeover_find(folder), 0);
+    assert_int_equal(heritage_ask(folder, &heritage, &failure), -ENOENT);
+    assert_int_equal(takeover_new(folder, &takeover, &failure), 0);
+    assert_int_equal(takeover_find(folder), getpid());
+}
+
+static void test_socket_is_for_its_owner_and_goes_with_it(void **state)
+{
+    struct stat file;
+    char path[128];
+
+    (void)state;
+    snprintf(path, sizeof(path), "%s/%s", folder, TAKEOVER_SOCKET);
+    assert_int_equal(stat(path, &file), 0);
+    assert_int_equal(file.st_mode & 0777, 0600);
+    takeover_free(takeover);
+    takeover = NULL;
+    assert_int_equal(stat(path, &file), -1);
+}
+
+static void test_directory_with_too_long_a_name_is_refused(void **state)
+{
+    struct takeover *other = NULL;
+    struct failure failure = {""};
+    char long_path[200];
+
+    (void)state;
+    memset(long_path, 'x', sizeof(long_path) - 1);
+    long_path[0] = '/';
+    long_path[sizeof(long_path) - 1] = '\0';
+    assert_int_equal(takeover_new(long_path, &other, &failure), -ENAMETOOLONG);
+    assert_non_null(strstr(failure.text, "too long"));
+    assert_int_equal(takeover_new("/nonexistent", &other, &failure), -ENOENT);
+    mem_fail_after(0);
+    assert_int_equal(takeover_new(folder, &other, &failure), -ENOMEM);
+    mem_fail_never();
+    assert_null(other);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_successor_gets_every_descriptor_and_takes_over),
+        TEST(test_as_many_as_there_may_be_are_handed_over),
+        TEST(test_successor_that_ends_before_it_serves_changes_nothing),
+        TEST(test_nobody_is_found_where_nobody_serves),
+        TEST(test_socket_is_for_its_owner_and_goes_with_it),
+        TEST(test_directory_with_too_long_a_name_is_refused),
+    };
+
+    log_set_level(LOG_LEVEL_ERROR);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
