@@ -1,0 +1,83 @@
+#include "tests/support/fault.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/support/cmocka_all.h"
+
+int __real_redisAppendCommandArgv(redisContext *c, int argc, const char **argv,
+                                  const size_t *argvlen);
+int __wrap_redisAppendCommandArgv(redisContext *c, int argc, const char **argv,
+                                  const size_t *argvlen);
+
+static _Atomic uint64_t left; /* commands; 0: no end */
+
+void fault_after(uint64_t commands)
+{
+    atomic_store(&left, commands);
+}
+
+int __wrap_redisAppendCommandArgv(redisContext *c, int argc, const char **argv,
+                                  const size_t *argvlen)
+{
+    int r = __real_redisAppendCommandArgv(c, argc, argv, argvlen);
+    int is_sent = 0;
+
+    if (atomic_load(&left) == 0 || atomic_fetch_sub(&left, 1) > 1)
+        return r;
+    while (!is_sent && redisBufferWrite(c, &is_sent) == REDIS_OK)
+        ;
+    raise(SIGKILL);
+    return REDIS_ERR;
+}
+
+static _Noreturn void run_child(const struct core *parent, uint64_t commands,
+                                void (*act)(struct core *core))
+{
+    const struct sl_redis_link_options options = {.retry_ms = 5000};
+    struct sl_redis_address address;
+    struct core core = *parent;
+
+    core.redis = NULL; /* the parent's */
+    if (sl_redis_address_parse(sl_slice_str(core.server.url), &address, NULL) < 0 ||
+        sl_redis_link_open(&address, &options, &core.link, NULL) < 0)
+        _exit(EXIT_FAILURE);
+    fault_after(commands);
+    act(&core);
+    _exit(EXIT_SUCCESS);
+}
+
+enum fault_end fault_run(const struct core *core, uint64_t commands, void (*act)(struct core *core))
+{
+    int status;
+    pid_t pid;
+
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0)
+        run_child(core, commands, act);
+    if (pid < 0 || waitpid(pid, &status, 0) != pid)
+        return FAULT_FAILED;
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+        return FAULT_KILLED;
+    return WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS ? FAULT_ENDED : FAULT_FAILED;
+}
+
+void fault_settle(struct core *core)
+{
+    long long count;
+
+    do {
+        redisReply *info = core_command(core, "INFO clients");
+        const char *line = strstr(info->str, "connected_clients:");
+
+        assert_non_null(line);
+        count = strtoll(line + strlen("connected_clients:"), NULL, 10);
+        freeReplyObject(info);
+    } while (count > 2); /* core->redis and core->link */
+}

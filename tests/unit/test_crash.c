@@ -1,0 +1,293 @@
+/* Posters and workers that are killed behind any command they send: nothing is lost, nothing is
+ * done twice, and what must be true of a database is true again once somebody else has gone on. */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "src/id.h"
+#include "src/keys.h"
+#include "src/worker.h"
+#include "tests/support/cmocka_all.h"
+#include "tests/support/core_check.h"
+#include "tests/support/fault.h"
+
+enum { USERS = 8, MOST_COMMANDS = 400 };
+
+static struct core core;
+static uint32_t shards;
+static uint64_t users[USERS]; /* user0, user1, ... in several shards */
+static uint64_t seed;
+
+/* In a child: no cmocka there. */
+static void must(bool is_good, const struct core *child, const char *what)
+{
+    if (is_good)
+        return;
+    fprintf(stderr, "%s: %s\n", what, child->failure.text);
+    _exit(EXIT_FAILURE);
+}
+
+static int begin(void **state)
+{
+    char login[16];
+
+    (void)state;
+    core_reset(&core, shards);
+    for (int i = 0; i < USERS; i++) {
+        snprintf(login, sizeof(login), "user%d", i);
+        users[i] = core_must_create(&core, login);
+    }
+    return 0;
+}
+
+static void work(struct core *child)
+{
+    const struct sl_worker_options options = {.concurrency = 1, .lease_ms = 1, .until_empty = true};
+    struct sl_redis_address address;
+    struct sl_worker *worker;
+
+    must(sl_redis_address_parse(sl_slice_str(child->server.url), &address, NULL) == 0, child,
+         "url");
+    must(sl_worker_new(&address, &child->meta, &options, &worker, &child->failure) == 0, child,
+         "worker");
+    must(sl_worker_run(worker, &child->failure) == 0, child, "work");
+    sl_worker_free(worker);
+}
+
+/* ---- one story, told until the end ---- */
+
+/* Everything that leaves something to another shard. With request ids, so that whoever is not sure
+ * how far it has come begins anew. */
+static void tell_story(struct core *child)
+{
+    const struct sl_post first = {.text = SL_SLICE("first")}, second = {.text = SL_SLICE("second")};
+    char request[32];
+    uint64_t post;
+
+    for (int i = 1; i < USERS; i++) {
+        char login[16];
+
+        snprintf(login, sizeof(login), "user%d", i);
+        snprintf(request, sizeof(request), "follow-%d", i);
+        must(core_follow(child, login, "user0", request) == 0, child, "follow");
+    }
+    must(core_post(child, "user0", &first, "first") == 0, child, "post");
+    post = child->written.id;
+    must(core_post(child, "user0", &second, "second") == 0, child, "post");
+    must(core_hide(child, "user0", "user1", "hide") == 0, child, "hide");
+    must(core_mute(child, "user2", "user0", "mute") == 0, child, "mute");
+    must(core_delete(child, "user0", post, "delete") == 0, child, "delete");
+    must(core_unfollow(child, "user3", "user0", "unfollow") == 0, child, "unfollow");
+    must(core_unfollow(child, "user4", "user0", "unfollow-4") == 0, child, "unfollow");
+    must(core_follow(child, "user4", "user0", "follow-4-again") == 0, child, "follow");
+}
+
+static long long number_of(const char *command, const char *set, uint64_t owner)
+{
+    char key[SL_KEY_SIZE];
+
+    return core_number(&core, "%s %s", command, sl_key_of(set, owner, key));
+}
+
+static bool follows(int user, int target)
+{
+    char room[65536], key[SL_KEY_SIZE];
+
+    return core_text(&core, room, "ZSCORE %s %" PRIu64, sl_key_of("followers", users[target], key),
+                     users[user])[0];
+}
+
+static void check_story(const char *what)
+{
+    long long events = 0;
+
+    core_check(&core, what);
+    for (int i = 1; i < USERS; i++)
+        assert_int_equal(follows(i, 0), i != 3);
+    assert_int_equal(number_of("ZCARD", "profile", users[0]), 1);
+    assert_int_equal(number_of("SCARD", "hidden_by", users[1]), 1);
+    assert_int_equal(number_of("SCARD", "muted_by", users[0]), 1);
+    for (uint32_t shard = 0; shard < shards; shard++)
+        events += core_number(&core, "XLEN sluice:{%u}:log", (unsigned)shard);
+    /* hiding is told by the target's shard, too */
+    assert_int_equal(events, USERS - 1 + 8 + (sl_id_shard(users[0]) != sl_id_shard(users[1])));
+}
+
+static enum fault_end run_and_settle(uint64_t commands, void (*act)(struct core *core))
+{
+    enum fault_end end = fault_run(&core, commands, act);
+
+    assert_int_not_equal(end, FAULT_FAILED);
+    fault_settle(&core);
+    return end;
+}
+
+static void test_poster_is_killed_behind_each_command(void **state)
+{
+    char what[64];
+    uint64_t n;
+
+    for (n = 1; n < MOST_COMMANDS; n++) {
+        begin(state);
+        snprintf(what, sizeof(what), "poster killed behind command %" PRIu64, n);
+        if (run_and_settle(n, tell_story) == FAULT_ENDED)
+            break;
+        core_work(&core);
+        core_check(&core, what);
+        run_and_settle(0, tell_story); /* with the same request ids */
+        core_work(&core);
+        check_story(what);
+    }
+    assert_in_range(n, 2 * USERS, MOST_COMMANDS - 1);
+}
+
+static void test_worker_is_killed_behind_each_command(void **state)
+{
+    char what[64];
+    uint64_t n;
+
+    for (n = 1; n < MOST_COMMANDS; n++) {
+        begin(state);
+        run_and_settle(0, tell_story);
+        snprintf(what, sizeof(what), "worker killed behind command %" PRIu64, n);
+        if (run_and_settle(n, work) == FAULT_ENDED)
+            break;
+        core_work(&core);
+        check_story(what);
+    }
+    assert_in_range(n, 2, MOST_COMMANDS - 1);
+}
+
+/* ---- many at once, killed at random ---- */
+
+enum { POSTERS = 3, WORKERS = 2, LIVES = 6, ACTS = 60 };
+
+static uint64_t random_state;
+
+static uint32_t draw(uint32_t below)
+{
+    random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(random_state >> 33) % below;
+}
+
+static void act_at_random(struct core *child)
+{
+    int (*const relations[])(struct core *, const char *, const char *, const char *) = {
+        core_follow, core_follow, core_follow, core_unfollow, core_unfollow,
+        core_hide,   core_unhide, core_mute,   core_unmute,
+    };
+    enum { RELATIONS = sizeof(relations) / sizeof(relations[0]) };
+    const struct sl_post post = {.text = SL_SLICE("text")};
+    uint64_t own[ACTS];
+    size_t own_count = 0;
+    int poster = (int)draw(USERS);
+
+    for (int i = 0; i < ACTS; i++) {
+        char user[16], target[16];
+        int r;
+
+        snprintf(user, sizeof(user), "user%d", (int)draw(USERS));
+        snprintf(target, sizeof(target), "user%d", (int)draw(USERS));
+        if (draw(3) > 0) {
+            r = relations[draw(RELATIONS)](child, user, target, NULL);
+            must(r == 0 || strcmp(user, target) == 0, child, "relation");
+            continue;
+        }
+        snprintf(user, sizeof(user), "user%d", poster);
+        if (own_count > 0 && draw(3) == 0) {
+            must(core_delete(child, user, own[--own_count], NULL) == 0, child, "delete");
+        } else {
+            must(core_post(child, user, &post, NULL) == 0, child, "post");
+            own[own_count++] = child->written.id;
+        }
+    }
+}
+
+/* Lives one after the other, each cut off somewhere; the last one is not. */
+static void live_and_die(void (*act)(struct core *core), uint32_t most_commands)
+{
+    for (int life = 0; life < LIVES; life++) {
+        draw(2); /* the next life is another one */
+        if (fault_run(&core, life == LIVES - 1 ? 0 : 1 + draw(most_commands), act) == FAULT_FAILED)
+            _exit(EXIT_FAILURE);
+    }
+}
+
+/* A process that lets others live and die. */
+static pid_t start(int number, void (*act)(struct core *core), uint32_t most_commands)
+{
+    pid_t pid;
+
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0) {
+        random_state = seed + (uint64_t)number * UINT64_C(0x9E3779B97F4A7C15);
+        live_and_die(act, most_commands);
+        _exit(EXIT_SUCCESS);
+    }
+    return pid;
+}
+
+static void test_many_posters_and_workers_are_killed_at_random(void **state)
+{
+    pid_t pids[POSTERS + WORKERS];
+    char what[64];
+
+    (void)state;
+    for (uint32_t shard = 0; shard < shards; shard++) /* each death is a try */
+        freeReplyObject(
+            core_command(&core, "HSET sluice:{%u}:meta task_tries 1000", (unsigned)shard));
+    for (int i = 0; i < POSTERS + WORKERS; i++)
+        pids[i] = i < POSTERS ? start(i, act_at_random, 3 * ACTS) : start(i, work, 100);
+    for (int i = 0; i < POSTERS + WORKERS; i++) {
+        int status;
+
+        assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS);
+    }
+    fault_settle(&core);
+    core_work(&core);
+    snprintf(what, sizeof(what), "SLUICE_TEST_SEED=%" PRIu64, seed);
+    core_check(&core, what);
+}
+
+static int start_server(void **state)
+{
+    const char *given = getenv("SLUICE_TEST_SEED");
+
+    (void)state;
+    signal(SIGPIPE, SIG_IGN);
+    seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
+    core_init(&core);
+    return 0;
+}
+
+static int stop_server(void **state)
+{
+    (void)state;
+    core_done(&core);
+    return 0;
+}
+
+static int run(uint32_t count)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_poster_is_killed_behind_each_command, begin),
+        cmocka_unit_test_setup(test_worker_is_killed_behind_each_command, begin),
+        cmocka_unit_test_setup(test_many_posters_and_workers_are_killed_at_random, begin),
+    };
+
+    shards = count;
+    return cmocka_run_group_tests_name(count == 1 ? "one shard" : "eight shards", tests,
+                                       start_server, stop_server);
+}
+
+int main(void)
+{
+    return run(1) + run(8);
+}
