@@ -19,6 +19,7 @@
 #include "gateway/intake/log_reader.h"
 #include "gateway/intake/log_watch.h"
 #include "gateway/intake/redis_commands.h"
+#include "gateway/intake/redis_pulse.h"
 #include "gateway/intake/repair.h"
 #include "gateway/intake/subscriber.h"
 #include "gateway/ops/task_watch.h"
@@ -48,6 +49,7 @@ struct gateway {
     struct api *api;
     struct server *server;
     struct log_reader *log_reader;
+    struct redis_pulse *redis_pulse;
     struct log_watch *log_watch; /* NULL: another worker looks after it */
     struct repair *repair;
     struct task_watch *task_watch; /* of worker 0 only */
@@ -154,6 +156,7 @@ static void on_drained(void *context)
     server_close(gateway->server);
     subscriber_free(gateway->subscriber);
     redis_commands_free(gateway->commands); /* answers what is under way, so before who asked */
+    redis_pulse_free(gateway->redis_pulse);
     home_loader_free(gateway->home_loader);
     task_watch_free(gateway->task_watch);
     repair_free(gateway->repair);
@@ -165,6 +168,7 @@ static void on_drained(void *context)
     gateway->task_watch = NULL;
     gateway->log_reader = NULL;
     gateway->log_watch = NULL;
+    gateway->redis_pulse = NULL;
     gateway->commands = gateway->api_commands = NULL;
     gateway->api = NULL;
     for (size_t i = 0; i < SIGNAL_COUNT; i++)
@@ -269,9 +273,11 @@ static int start_delivery(struct gateway *gateway, struct failure *reterr)
     if (!gateway->deliver || !gateway->commands)
         return failure_set(reterr, -ENOMEM, "out of memory");
     gateway->home_loader = home_loader_new(deliver_home(gateway->deliver), gateway->commands);
+    gateway->redis_pulse = redis_pulse_new(&gateway->loop, gateway->commands, gateway->metrics);
     if (gateway->parts->worker == 0)
         gateway->task_watch = task_watch_new(&gateway->loop, gateway->commands, gateway->metrics);
-    if (!gateway->home_loader || (gateway->parts->worker == 0 && !gateway->task_watch))
+    if (!gateway->home_loader || !gateway->redis_pulse ||
+        (gateway->parts->worker == 0 && !gateway->task_watch))
         return failure_set(reterr, -ENOMEM, "out of memory");
     return 0;
 }
@@ -343,6 +349,7 @@ static int start_server(struct gateway *gateway, struct failure *reterr)
         .worker = parts->worker,
         .metrics = gateway->metrics,
         .board = parts->board,
+        .slow_board = parts->slow_board,
         .site = parts->site,
     };
 

@@ -10,15 +10,17 @@
 
 struct admission;
 struct site;
+struct slow_board;
 
 struct gateway_parts {
     const struct config *config;
-    const char *redis_url;       /* of the configured or the private Redis */
-    struct metrics_board *board; /* shared by all workers */
-    struct admission *admission; /* shared by all workers */
-    const struct site *site;     /* pages for browsers; NULL: none */
-    unsigned worker;             /* which slot of it is ours */
-    const int *listeners;        /* bound; ours to accept from, and to close in the end */
+    const char *redis_url;         /* of the configured or the private Redis */
+    struct metrics_board *board;   /* shared by all workers */
+    struct admission *admission;   /* shared by all workers */
+    struct slow_board *slow_board; /* shared by all workers */
+    const struct site *site;       /* pages for browsers; NULL: none */
+    unsigned worker;               /* which slot of it is ours */
+    const int *listeners;          /* bound; ours to accept from, and to close in the end */
     unsigned listener_count;
     bool accepts_at_once; /* no: when GATEWAY_SIGNAL_OPEN comes */
     int ready_fd;         /* gets one byte once we could serve: subscribed; -1: nobody */

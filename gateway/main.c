@@ -19,6 +19,7 @@
 #include "gateway/ops/metrics.h"
 #include "gateway/ops/open_files.h"
 #include "gateway/ops/private_redis.h"
+#include "gateway/ops/slow_board.h"
 #include "gateway/ops/supervisor.h"
 #include "gateway/ops/takeover.h"
 #include "src/data_dir.h"
@@ -264,7 +265,8 @@ static int serve(const struct config *config, int started_fd, struct failure *re
         return r;
     parts.board = metrics_board_new(workers);
     parts.admission = admission_new((uint32_t)config->max_connections, workers);
-    if (!parts.board || !parts.admission)
+    parts.slow_board = slow_board_new(workers);
+    if (!parts.board || !parts.admission || !parts.slow_board)
         r = failure_set(reterr, -ENOMEM, "out of memory");
     if (r == 0)
         r = find_predecessor(config, data_dir, &parts, &heritage, reterr);
@@ -280,6 +282,7 @@ static int serve(const struct config *config, int started_fd, struct failure *re
         heritage_done(parts.heritage);
     private_redis_free(parts.private_redis);
     admission_free(parts.admission);
+    slow_board_free(parts.slow_board);
     metrics_board_free(parts.board);
     return r;
 }

@@ -383,6 +383,20 @@ static uint64_t bytes_from(const struct outbox *outbox, uint64_t position)
     return outbox->bytes - entry_at(outbox, position)->bytes_before;
 }
 
+void outbox_client_owed(const struct client *client, uint64_t now_ms, struct client_owed *ret_owed)
+{
+    const struct outbox *outbox = client->outbox;
+    uint64_t received_ms;
+
+    *ret_owed = (struct client_owed){0};
+    if (!outbox || client->at >= outbox->next)
+        return;
+    received_ms = entry_at(outbox, client->at)->event->received_ms;
+    ret_owed->events = outbox->next - client->at;
+    ret_owed->bytes = bytes_from(outbox, client->at);
+    ret_owed->waited_ms = now_ms > received_ms ? now_ms - received_ms : 0;
+}
+
 size_t outbox_gathered_bytes(const struct outbox *outbox)
 {
     return bytes_from(outbox, outbox->flushed);

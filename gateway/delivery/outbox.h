@@ -66,6 +66,14 @@ bool outbox_client_is_served(const struct client *client);
  * newest of all, when it has everything. */
 uint64_t outbox_client_cursor(const struct client *client, uint64_t head);
 
+struct client_owed {
+    uint64_t events, bytes;
+    uint64_t waited_ms; /* how long ago the first of them arrived; 0: nothing is owed */
+};
+
+/* What has not been handed to the client's socket. `now_ms`: clock_monotonic_ms. */
+void outbox_client_owed(const struct client *client, uint64_t now_ms, struct client_owed *ret_owed);
+
 /* Which events the clients are owed after `cursor` will turn out later: until outbox_set_complete()
  * nobody counts as served. */
 void outbox_set_incomplete(struct outbox *outbox, uint64_t cursor);

@@ -39,6 +39,9 @@ struct front_settings {
     uint32_t max_gather_ms;
 };
 
+const char *stream_kind_name(enum stream_kind kind); /* "filter", ... "many" */
+const char *wire_format_name(enum wire_format wire); /* "websocket", ... */
+
 /* true: `path` is one of the streams. */
 bool stream_path(struct sl_slice path, enum stream_kind *ret_stream);
 

@@ -168,13 +168,18 @@ static void print_seconds(uint64_t us, struct buffer *text)
                          (unsigned)(us % 1000000));
 }
 
-static void print_value(struct sl_slice family, uint64_t value, struct buffer *text)
+static void print_number(struct sl_slice family, uint64_t value, struct buffer *text)
 {
-    buffer_append_char(text, ' ');
     if (memmem(family.data, family.size, "_seconds", strlen("_seconds")))
         print_seconds(value, text);
     else
         buffer_append_format(text, "%llu", (unsigned long long)value);
+}
+
+static void print_value(struct sl_slice family, uint64_t value, struct buffer *text)
+{
+    buffer_append_char(text, ' ');
+    print_number(family, value, text);
     buffer_append_char(text, '\n');
 }
 
@@ -197,6 +202,16 @@ static void print_row(const struct metrics_board *board, enum metric metric, str
     }
 }
 
+static uint64_t shard_sum(const struct metrics_board *board, enum metric_of_shard metric,
+                          uint32_t shard)
+{
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i <= board->workers; i++)
+        sum += atomic_load_explicit(&board->slots[i].shards[metric][shard], memory_order_relaxed);
+    return sum;
+}
+
 /* Of shard 0 always, so that the family is there from the start. */
 static void print_shards(const struct metrics_board *board, enum metric_of_shard metric,
                          struct buffer *text)
@@ -207,14 +222,30 @@ static void print_shards(const struct metrics_board *board, enum metric_of_shard
 
     print_head(family, "gauge", row->help, text);
     for (uint32_t shard = 0; shard == 0 || shard < shards; shard++) {
-        uint64_t sum = 0;
-
-        for (unsigned i = 0; i <= board->workers; i++)
-            sum +=
-                atomic_load_explicit(&board->slots[i].shards[metric][shard], memory_order_relaxed);
         buffer_append_format(text, "%s{shard=\"%u\"}", row->exposed, (unsigned)shard);
-        print_value(family, sum, text);
+        print_value(family, shard_sum(board, metric, shard), text);
     }
+}
+
+static uint64_t bucket_sum(const struct metrics_board *board, enum metric_histogram histogram,
+                           unsigned bucket)
+{
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i <= board->workers; i++)
+        sum += atomic_load_explicit(&board->slots[i].histograms[histogram].buckets[bucket],
+                                    memory_order_relaxed);
+    return sum;
+}
+
+static uint64_t time_sum(const struct metrics_board *board, enum metric_histogram histogram)
+{
+    uint64_t sum_us = 0;
+
+    for (unsigned i = 0; i <= board->workers; i++)
+        sum_us += atomic_load_explicit(&board->slots[i].histograms[histogram].sum_us,
+                                       memory_order_relaxed);
+    return sum_us;
 }
 
 static void print_histogram(const struct metrics_board *board, enum metric_histogram histogram,
@@ -223,14 +254,12 @@ static void print_histogram(const struct metrics_board *board, enum metric_histo
     const struct family_row *row = &histogram_rows[histogram];
     struct sl_slice labels, family = split_name(row->exposed, &labels);
     const char *comma = labels.size > 0 ? "," : "";
-    uint64_t count = 0, sum_us = 0;
+    uint64_t count = 0;
 
     if (row->help[0])
         print_head(family, "histogram", row->help, text);
     for (unsigned k = 0; k < METRIC_BUCKET_COUNT; k++) {
-        for (unsigned i = 0; i <= board->workers; i++)
-            count += atomic_load_explicit(&board->slots[i].histograms[histogram].buckets[k],
-                                          memory_order_relaxed);
+        count += bucket_sum(board, histogram, k);
         buffer_append_format(text, "%.*s_bucket{%.*s%sle=\"", SL_SLICE_ARG(family),
                              SL_SLICE_ARG(labels), comma);
         if (k < METRIC_BUCKET_COUNT - 1)
@@ -239,11 +268,8 @@ static void print_histogram(const struct metrics_board *board, enum metric_histo
             buffer_append_str(text, "+Inf");
         buffer_append_format(text, "\"} %llu\n", (unsigned long long)count);
     }
-    for (unsigned i = 0; i <= board->workers; i++)
-        sum_us += atomic_load_explicit(&board->slots[i].histograms[histogram].sum_us,
-                                       memory_order_relaxed);
     buffer_append_format(text, "%.*s_sum%s ", SL_SLICE_ARG(family), strchrnul(row->exposed, '{'));
-    print_seconds(sum_us, text);
+    print_seconds(time_sum(board, histogram), text);
     buffer_append_format(text, "\n%.*s_count%s %llu\n", SL_SLICE_ARG(family),
                          strchrnul(row->exposed, '{'), (unsigned long long)count);
 }
@@ -260,6 +286,108 @@ void metrics_print(const struct metrics_board *board, struct buffer *ret_text)
     for (unsigned i = 0; i < METRIC_HISTOGRAM_COUNT; i++)
         print_histogram(board, (enum metric_histogram)i, ret_text);
 }
+
+/* --- as JSON --- */
+
+/* The values of the labels, joined: a="x",b="y" -> "x/y" */
+static void print_label_key(struct sl_slice labels, struct buffer *json)
+{
+    bool is_inside = false, is_first = true;
+
+    buffer_append_char(json, '"');
+    for (size_t i = 0; i < labels.size; i++) {
+        if (labels.data[i] != '"') {
+            if (is_inside)
+                buffer_append_char(json, labels.data[i]);
+            continue;
+        }
+        is_inside = !is_inside;
+        if (is_inside && !is_first)
+            buffer_append_char(json, '/');
+        is_first = false;
+    }
+    buffer_append_str(json, "\":");
+}
+
+static void print_json_row(const struct metrics_board *board, enum metric metric,
+                           struct buffer *json)
+{
+    const struct row *row = &rows[metric];
+    struct sl_slice labels, family = split_name(row->exposed, &labels);
+    bool is_first = row->help[0], is_last = metric + 1u == METRIC_COUNT || rows[metric + 1].help[0];
+
+    buffer_append_str(json, metric > 0 ? "," : "");
+    if (is_first)
+        buffer_append_format(json, "\"%.*s\":%s", SL_SLICE_ARG(family), labels.size ? "{" : "");
+    if (labels.size)
+        print_label_key(labels, json);
+    if (!row->per_worker)
+        print_number(family, metrics_sum(board, metric), json);
+    for (unsigned i = 0; row->per_worker && i < board->workers; i++) {
+        buffer_append_char(json, i == 0 ? '[' : ',');
+        print_number(family, metric_get(&board->slots[i], metric), json);
+    }
+    buffer_append_str(json, row->per_worker ? "]" : "");
+    if (is_last && labels.size)
+        buffer_append_char(json, '}');
+}
+
+static void print_json_shards(const struct metrics_board *board, enum metric_of_shard metric,
+                              struct buffer *json)
+{
+    const char *family = shard_rows[metric].exposed;
+    uint64_t shards = metrics_sum(board, METRIC_SHARDS);
+
+    buffer_append_format(json, ",\"%s\":", family);
+    for (uint32_t shard = 0; shard == 0 || shard < shards; shard++) {
+        buffer_append_char(json, shard == 0 ? '[' : ',');
+        print_number(sl_slice_str(family), shard_sum(board, metric, shard), json);
+    }
+    buffer_append_char(json, ']');
+}
+
+static void print_json_histogram(const struct metrics_board *board, enum metric_histogram histogram,
+                                 struct buffer *json)
+{
+    const struct family_row *row = &histogram_rows[histogram];
+    struct sl_slice labels, family = split_name(row->exposed, &labels);
+    bool is_first = row->help[0];
+    bool is_last =
+        histogram + 1u == METRIC_HISTOGRAM_COUNT || histogram_rows[histogram + 1].help[0];
+
+    buffer_append_str(json, histogram > 0 ? "," : "");
+    if (is_first)
+        buffer_append_format(json, "\"%.*s\":%s", SL_SLICE_ARG(family), labels.size ? "{" : "");
+    if (labels.size)
+        print_label_key(labels, json);
+    buffer_append_str(json, "{\"sum\":");
+    print_seconds(time_sum(board, histogram), json);
+    buffer_append_str(json, ",\"buckets\":");
+    for (unsigned k = 0; k < METRIC_BUCKET_COUNT; k++)
+        buffer_append_format(json, "%s%llu", k == 0 ? "[" : ",",
+                             (unsigned long long)bucket_sum(board, histogram, k));
+    buffer_append_str(json, is_last && labels.size ? "]}}" : "]}");
+}
+
+void metrics_print_json(const struct metrics_board *board, struct buffer *ret_json)
+{
+    buffer_append_str(ret_json, "\"metrics\":{");
+    for (unsigned i = 0; i < METRIC_COUNT; i++)
+        print_json_row(board, (enum metric)i, ret_json);
+    for (unsigned i = 0; i < METRIC_SHARD_COUNT; i++)
+        print_json_shards(board, (enum metric_of_shard)i, ret_json);
+    buffer_append_str(ret_json, "},\"bounds\":");
+    for (unsigned k = 0; k < METRIC_BUCKET_COUNT - 1; k++) {
+        buffer_append_char(ret_json, k == 0 ? '[' : ',');
+        print_seconds(bucket_bounds_us[k], ret_json);
+    }
+    buffer_append_str(ret_json, "],\"histograms\":{");
+    for (unsigned i = 0; i < METRIC_HISTOGRAM_COUNT; i++)
+        print_json_histogram(board, (enum metric_histogram)i, ret_json);
+    buffer_append_char(ret_json, '}');
+}
+
+/* --- for the manual --- */
 
 static void print_family_manual(const char *exposed, const char *type, const char *help,
                                 struct buffer *text)

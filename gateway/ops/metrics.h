@@ -79,6 +79,11 @@ uint64_t metrics_sum(const struct metrics_board *board, enum metric metric);
 /* Everything in Prometheus' text format 0.0.4, numbers that are 0 too. */
 void metrics_print(const struct metrics_board *board, struct buffer *ret_text);
 
+/* The same as members of a JSON object, for status.h: `metrics`, by family a number, an array (of
+ * workers, or of shards), or an object by the values of the labels ("filter/sse"); `histograms`, by
+ * family the sum in seconds and how many there are up to each of `bounds` and beyond the last. */
+void metrics_print_json(const struct metrics_board *board, struct buffer *ret_json);
+
 /* The families as mdoc(7) list items, for sluiced(8). */
 void metrics_print_manual(struct buffer *ret_text);
 

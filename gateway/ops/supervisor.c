@@ -27,6 +27,7 @@
 #include "gateway/ops/process_end.h"
 #include "gateway/ops/process_usage.h"
 #include "gateway/ops/service_manager.h"
+#include "gateway/ops/slow_board.h"
 #include "gateway/ops/task_runner.h"
 #include "src/redis_address.h"
 
@@ -34,7 +35,7 @@ enum {
     MOST_FIRST_CRASHES = 5,
     REDIS_STEP_MS = 10,
     REDIS_STOP_MS = 10000,
-    MEASURE_EVERY_MS = 10000,
+    MEASURE_EVERY_MS = 2000,
     FIRST_WORKER_FD = 4 /* in `polled` */
 };
 
@@ -160,6 +161,7 @@ static int run_worker(struct supervisor *supervisor, unsigned index, int ready_f
         .redis_url = redis_url(supervisor),
         .board = settings->board,
         .admission = settings->admission,
+        .slow_board = settings->slow_board,
         .site = settings->site,
         .worker = index,
         .listeners = settings->listeners,
@@ -448,6 +450,8 @@ static void note_end(struct supervisor *supervisor, struct worker *worker, uint6
     metrics_slot_reset_gauges(slot_of(supervisor, worker));
     admission_forget_worker(supervisor->settings->admission,
                             (unsigned)(worker - supervisor->workers));
+    slow_board_forget_worker(supervisor->settings->slow_board,
+                             (unsigned)(worker - supervisor->workers));
     judge_end(supervisor, worker, &how, now_ms);
 }
 

@@ -22,6 +22,7 @@ struct supervisor_settings {
     struct private_redis *private_redis; /* NULL: config names a Redis */
     struct metrics_board *board;         /* its slots are the workers */
     struct admission *admission;         /* what the workers share; told when one of them dies */
+    struct slow_board *slow_board;       /* what the workers share, too */
     const struct site *site;             /* for the workers to serve; NULL: none */
     int *listeners; /* dealt out to the workers; all closed, and set to -1, when stopping begins */
     unsigned listener_count;

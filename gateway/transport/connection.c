@@ -66,10 +66,15 @@ static bool is_stream(enum connection_stage stage)
     return stage == CONNECTION_STREAM || stage == CONNECTION_WEBSOCKET;
 }
 
+static enum metric streams_by_kind(const struct stream_request *request)
+{
+    static_assert(STREAM_MANY == 4 && WIRE_WEBSOCKET == 0, "the rows end with many over WebSocket");
+
+    return metric_at(METRIC_STREAMS_BY, request->stream * WIRE_FORMAT_COUNT + request->wire);
+}
+
 static void log_end(const struct connection *connection)
 {
-    static const char *const wires[WIRE_FORMAT_COUNT] = {"websocket", "ndjson", "delimited", "sse"};
-    static const char *const streams[] = {"filter", "sample", "firehose", "home", "many"};
     char subject[LOG_QUOTE_SIZE];
     const char *why =
         connection->stage != CONNECTION_STREAM && connection->stage != CONNECTION_WEBSOCKET
@@ -81,7 +86,8 @@ static void log_end(const struct connection *connection)
              "subject=%s stream=%s transport=%s seconds=%.1f events=%" PRIu64 " bytes=%" PRIu64
              " why=%s",
              log_quote(sl_slice_str(connection->request.token.subject), subject),
-             streams[connection->request.stream], wires[connection->request.wire],
+             stream_kind_name(connection->request.stream),
+             wire_format_name(connection->request.wire),
              (double)(now_of(connection) - connection->opened_ms) / 1000,
              connection->client.sent_events, connection->client.sent_bytes, why);
 }
@@ -97,6 +103,7 @@ void connection_gone(struct connection *connection)
         api_abandon(connection->api_request);
     if (connection->was_stream) {
         metric_sub(server->settings.metrics, METRIC_STREAMS, 1);
+        metric_sub(server->settings.metrics, streams_by_kind(&connection->request), 1);
         log_end(connection);
     }
     if (connection->is_admitted) {
@@ -212,6 +219,7 @@ int connection_start_stream(struct connection *connection, enum connection_stage
     connection->was_stream = true;
     connection->deadline_ms = 0;
     metric_add(connection->server->settings.metrics, METRIC_STREAMS, 1);
+    metric_add(connection->server->settings.metrics, streams_by_kind(&connection->request), 1);
     metric_add(connection->server->settings.metrics, METRIC_STREAMS_OPENED, 1);
     if (join_delivery(connection) < 0)
         return -ENOMEM;

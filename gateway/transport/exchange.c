@@ -11,7 +11,9 @@
 
 #include "base/clock.h"
 #include "gateway/api/api.h"
+#include "gateway/front/bearer.h"
 #include "gateway/front/site.h"
+#include "gateway/ops/status.h"
 #include "gateway/transport/lws_request.h"
 #include "gateway/transport/respond.h"
 #include "gateway/transport/server_private.h"
@@ -266,6 +268,47 @@ static int answer_metrics(struct connection *connection, const struct http_reque
     return r;
 }
 
+/* Whose clients are slow is for operators, and for whoever develops. A token is not needed, but one
+ * that is shown must be good. */
+static int may_see_subjects(struct server *server, const struct http_request *http, bool *ret_may,
+                            struct http_refusal *refusal)
+{
+    enum token_fault fault = TOKEN_OK;
+    struct token token;
+    int r;
+
+    *ret_may = server->settings.config->dev;
+    if (!http->authorization.data)
+        return 0;
+    r = bearer_check(server->settings.front.policy, http, SL_SLICE_NONE, clock_wall_ms(), &token,
+                     refusal, &fault);
+    count_token_fault(server, fault);
+    if (r == 0)
+        *ret_may = *ret_may || token.scopes & TOKEN_SCOPE_ADMIN;
+    return r;
+}
+
+static int answer_status(struct connection *connection, const struct http_request *http)
+{
+    const struct server_settings *settings = &connection->server->settings;
+    struct buffer json = BUFFER_INIT;
+    struct http_refusal refusal;
+    bool with_subjects;
+    int r;
+
+    r = may_see_subjects(connection->server, http, &with_subjects, &refusal);
+    if (r < 0)
+        return r == -ENOMEM ? -1 : respond_refusal(connection, http, &refusal);
+    status_print(settings->board, settings->slow_board, with_subjects, clock_wall_ms(), &json);
+    r = json.failed ? -1
+                    : respond(connection, http,
+                              &(struct answer){.status = 200,
+                                               .content_type = "application/json",
+                                               .body = buffer_slice(&json)});
+    buffer_done(&json);
+    return r;
+}
+
 static const struct {
     const char *path;
     int (*answer)(struct connection *connection, const struct http_request *http);
@@ -273,6 +316,7 @@ static const struct {
     {"/healthz", answer_health},
     {"/readyz", answer_readiness},
     {"/metrics", answer_metrics},
+    {"/status.json", answer_status},
 };
 
 /* --- the dashboard --- */

@@ -336,6 +336,8 @@ static int start_handles(struct server *server)
         return -ENOMEM;
     uv_timer_init(server->settings.loop, server->drain_timer);
     server->drain_timer->data = server;
+    if (survey_start(server) < 0)
+        return -ENOMEM;
     return http_stream_watch_start(server);
 }
 
@@ -411,6 +413,9 @@ void server_close(struct server *server)
     if (server->drain_timer)
         uv_close((uv_handle_t *)server->drain_timer, free_handle);
     server->drain_timer = NULL;
+    if (server->survey_timer)
+        uv_close((uv_handle_t *)server->survey_timer, free_handle);
+    server->survey_timer = NULL;
 }
 
 void server_free(struct server *server)

@@ -18,6 +18,7 @@
 struct api;
 struct server;
 struct site;
+struct slow_board;
 
 struct server_settings {
     uv_loop_t *loop;
@@ -32,7 +33,8 @@ struct server_settings {
     unsigned worker;
     struct metrics *metrics;
     const struct metrics_board *board;
-    const struct site *site; /* pages for browsers; NULL: none */
+    struct slow_board *slow_board; /* of all workers; we write our part */
+    const struct site *site;       /* pages for browsers; NULL: none */
 };
 
 /* 0; a negative errno: *reterr says what (certificate, memory). */

@@ -23,6 +23,7 @@ struct server {
     int stream_watch_fd;           /* epoll of the plain HTTP streams; -1: none */
     uv_poll_t *stream_watch;
     uv_timer_t *drain_timer;
+    uv_timer_t *survey_timer;
     struct buffer *given_body; /* while libwebsockets is being given a head that was read for it */
     bool is_ready;             /* Redis is heard */
     bool is_draining;
@@ -39,3 +40,10 @@ struct server {
 
 /* 64 bits nobody needs to keep secret; for spreading reconnects. */
 uint64_t server_random(struct server *server);
+
+/* --- survey.c --- */
+
+enum { SURVEY_EVERY_MS = 1000 };
+
+/* Looks at all connections now and then, for metrics and status. 0 or a negative errno. */
+int survey_start(struct server *server);

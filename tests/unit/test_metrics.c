@@ -4,7 +4,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <jansson.h>
+
 #include "gateway/front/farewell.h"
+#include "gateway/front/request.h"
 #include "gateway/front/token.h"
 #include "gateway/ops/metrics.h"
 #include "tests/support/cmocka_all.h"
@@ -188,6 +191,87 @@ static void test_families_by_enum_stand_in_its_order(void **state)
     metrics_board_free(board);
 }
 
+static void test_streams_by_kind_stand_in_the_order_of_the_enums(void **state)
+{
+    struct metrics_board *board = metrics_board_new(1);
+    struct metrics *metrics = metrics_slot(board, 0);
+
+    (void)state;
+    metric_add(metrics, metric_at(METRIC_STREAMS_BY, STREAM_HOME * WIRE_FORMAT_COUNT + WIRE_SSE),
+               1);
+    metric_add(metrics, metric_at(METRIC_STREAMS_BY, STREAM_MANY * WIRE_FORMAT_COUNT), 2);
+    assert_true(prints(board, "sluice_streams_by_kind{stream=\"home\",transport=\"sse\"} 1"));
+    assert_true(prints(board, "sluice_streams_by_kind{stream=\"many\",transport=\"websocket\"} 2"));
+    for (unsigned stream = STREAM_FILTER; stream < STREAM_MANY; stream++) {
+        for (unsigned wire = 0; wire < WIRE_FORMAT_COUNT; wire++) {
+            char line[128];
+
+            metric_set(metrics, metric_at(METRIC_STREAMS_BY, stream * WIRE_FORMAT_COUNT + wire),
+                       77);
+            snprintf(line, sizeof(line),
+                     "sluice_streams_by_kind{stream=\"%s\",transport=\"%s\"} 77",
+                     stream_kind_name(stream), wire_format_name(wire));
+            assert_true(prints(board, line));
+        }
+    }
+    metrics_board_free(board);
+}
+
+static json_t *as_json(const struct metrics_board *board)
+{
+    struct buffer text = BUFFER_INIT;
+    json_error_t error;
+    json_t *json;
+
+    buffer_append_char(&text, '{');
+    metrics_print_json(board, &text);
+    buffer_append_char(&text, '}');
+    json = json_loadb(text.data, text.size, JSON_REJECT_DUPLICATES, &error);
+    if (!json)
+        fail_msg("%s near %s", error.text, buffer_str(&text) + error.position - 20);
+    buffer_done(&text);
+    return json;
+}
+
+static void test_json_has_the_same_numbers(void **state)
+{
+    struct metrics_board *board = metrics_board_new(2);
+    json_t *json, *numbers, *one, *bounds;
+
+    (void)state;
+    metric_set(metrics_slot(board, 0), METRIC_EVENTS_RECEIVED, 5);
+    metric_set(metrics_slot(board, 1), METRIC_EVENTS_RECEIVED, 6);
+    metric_set(metrics_slot(board, 1), METRIC_WORKER_CPU, 1500000);
+    metric_set(metrics_slot(board, 0), metric_at(METRIC_FAREWELLS, FAREWELL_TOO_SLOW), 3);
+    metric_set(metrics_slot(board, 1), metric_at(METRIC_STREAMS_BY, WIRE_SSE), 4);
+    metric_observe(metrics_slot(board, 1), METRIC_HISTOGRAM_MATCH_TIME, 3, 2);
+    metric_observe(metrics_slot(board, 0), METRIC_HISTOGRAM_MATCH_TIME, 20000000, 1);
+    json = as_json(board);
+    numbers = json_object_get(json, "metrics");
+    assert_int_equal(json_integer_value(json_object_get(numbers, "sluice_events_received_total")),
+                     11);
+    one = json_object_get(numbers, "sluice_worker_cpu_seconds_total");
+    assert_int_equal(json_array_size(one), 2);
+    assert_true(json_real_value(json_array_get(one, 1)) == 1.5);
+    one = json_object_get(numbers, "sluice_farewells_total");
+    assert_int_equal(json_object_size(one), FAREWELL_COUNT);
+    assert_int_equal(json_integer_value(json_object_get(one, "too_slow")), 3);
+    one = json_object_get(numbers, "sluice_streams_by_kind");
+    assert_int_equal(json_integer_value(json_object_get(one, "filter/sse")), 4);
+
+    bounds = json_object_get(json, "bounds");
+    assert_int_equal(json_array_size(bounds), METRIC_BUCKET_COUNT - 1);
+    one = json_object_get(json_object_get(json, "histograms"), "sluice_match_seconds");
+    assert_true(json_real_value(json_object_get(one, "sum")) == 20.000006);
+    one = json_object_get(one, "buckets");
+    assert_int_equal(json_array_size(one), METRIC_BUCKET_COUNT);
+    assert_int_equal(json_integer_value(json_array_get(one, 2)), 2); /* up to 5 us */
+    assert_true(json_real_value(json_array_get(bounds, 2)) == 0.000005);
+    assert_int_equal(json_integer_value(json_array_get(one, METRIC_BUCKET_COUNT - 1)), 1);
+    json_decref(json);
+    metrics_board_free(board);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -200,6 +284,8 @@ int main(void)
         cmocka_unit_test(test_every_family_is_described_once_before_its_numbers),
         cmocka_unit_test(test_manual_has_each_family_once),
         cmocka_unit_test(test_families_by_enum_stand_in_its_order),
+        cmocka_unit_test(test_streams_by_kind_stand_in_the_order_of_the_enums),
+        cmocka_unit_test(test_json_has_the_same_numbers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

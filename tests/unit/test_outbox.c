@@ -390,6 +390,37 @@ static void test_a_cursor_never_lies_behind_what_is_owed(void **state)
     assert_int_equal(outbox_client_cursor(&a.client, 50), 39);
 }
 
+static void test_what_a_client_is_owed_and_for_how_long(void **state)
+{
+    struct client_owed owed;
+
+    (void)state;
+    outbox_client_owed(&a.client, 9, &owed); /* in no outbox */
+    assert_int_equal(owed.events, 0);
+    outbox_join(&outbox, &a.client);
+    outbox_client_owed(&a.client, 9, &owed);
+    assert_int_equal(owed.events, 0);
+    a.room = strlen(CHUNK(1)) + 3;
+    for (uint64_t id = 1; id <= 4; id++) {
+        struct event *event = event_json(id, "{\"n\":0}");
+
+        event->received_ms = 100 * id;
+        assert_int_equal(outbox_append(&outbox, event, newest_id, SL_SLICE_NONE, 1), 0);
+        event_unref(event);
+    }
+    outbox_flush(&outbox, 1); /* the second is the transport's, for it was cut */
+    outbox_client_owed(&a.client, 450, &owed);
+    assert_int_equal(owed.events, 2);
+    assert_int_equal(owed.bytes, 2 * strlen(CHUNK(1)));
+    assert_int_equal(owed.waited_ms, 150);
+    outbox_client_owed(&a.client, 290, &owed); /* clocks of a millisecond each */
+    assert_int_equal(owed.waited_ms, 0);
+    make_room(&a, FAKE_UNLIMITED);
+    outbox_client_owed(&a.client, 450, &owed);
+    assert_int_equal(owed.events + owed.bytes + owed.waited_ms, 0);
+    fake_client_expect(&a, CHUNK(0) CHUNK(0) CHUNK(0) CHUNK(0));
+}
+
 static void test_a_broken_client_costs_nobody_else_anything(void **state)
 {
     (void)state;
@@ -792,6 +823,7 @@ int main(void)
         OUTBOX_TEST(test_a_client_that_is_owed_too_much_is_evicted_with_its_cursor),
         OUTBOX_TEST(test_a_cursor_is_the_logged_event_before_what_is_owed),
         OUTBOX_TEST(test_a_cursor_never_lies_behind_what_is_owed),
+        OUTBOX_TEST(test_what_a_client_is_owed_and_for_how_long),
         OUTBOX_TEST(test_a_broken_client_costs_nobody_else_anything),
         OUTBOX_TEST(test_everyone_is_evicted_wherever_they_stand),
         OUTBOX_TEST(test_an_evicted_client_is_not_served),

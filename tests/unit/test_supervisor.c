@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "gateway/front/admission.h"
+#include "gateway/ops/slow_board.h"
 #include "gateway/ops/backoff.h"
 #include "gateway/ops/listener.h"
 #include "gateway/ops/process_usage.h"
@@ -27,6 +28,7 @@ struct scene {
     struct config *config;
     struct metrics_board *board;
     struct admission *admission;
+    struct slow_board *slow_board;
     int listeners[MAX_WORKERS];
     uint16_t port;
     unsigned workers;
@@ -177,6 +179,7 @@ static int run_supervisor(void)
         .config = scene.config,
         .board = scene.board,
         .admission = scene.admission,
+        .slow_board = scene.slow_board,
         .listeners = scene.listeners,
         .listener_count = scene.workers,
         .port = scene.port,
@@ -214,7 +217,9 @@ static void play(unsigned workers, int (*worker_main)(const struct gateway_parts
     scene_read_config(options);
     scene.board = metrics_board_new(workers);
     scene.admission = admission_new(4, workers);
+    scene.slow_board = slow_board_new(workers);
     assert_non_null(scene.admission);
+    assert_non_null(scene.slow_board);
     assert_int_equal(listener_open(&address, workers, scene.listeners, &scene.port, NULL), 0);
     fflush(NULL);
     scene.supervisor = fork();
@@ -579,6 +584,7 @@ static int leave_scene(void **state)
         close(scene.ready[0]);
     }
     admission_free(scene.admission);
+    slow_board_free(scene.slow_board);
     metrics_board_free(scene.board);
     config_free(scene.config);
     munmap(scene.starts, sizeof(*scene.starts));

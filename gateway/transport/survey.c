@@ -1,0 +1,66 @@
+/* survey.c - once a second, all connections of the worker are looked at: what is owed to them
+ * together, and who of them has waited longest. Counting it at each event would cost every event
+ * something; looking costs some nanoseconds a connection and second. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "gateway/delivery/outbox.h"
+#include "gateway/ops/slow_board.h"
+#include "gateway/transport/connection.h"
+#include "gateway/transport/server_private.h"
+
+struct survey {
+    uint64_t owed_events, owed_bytes;
+    uint64_t behind;
+    struct slow_list slowest;
+};
+
+static void look_at(const struct connection *connection, uint64_t now_ms, struct survey *survey)
+{
+    struct slow_client slow = {
+        .stream = connection->request.stream,
+        .wire = connection->request.wire,
+        .connected_ms = now_ms - connection->opened_ms,
+    };
+    struct client_owed owed;
+
+    if (connection->stage != CONNECTION_STREAM && connection->stage != CONNECTION_WEBSOCKET)
+        return;
+    outbox_client_owed(&connection->client, now_ms, &owed);
+    survey->owed_events += owed.events;
+    survey->owed_bytes += owed.bytes;
+    survey->behind += connection->client.place == CLIENT_BEHIND;
+    if (owed.events == 0)
+        return;
+    slow.lag_ms = owed.waited_ms;
+    slow.owed_events = owed.events;
+    slow.owed_bytes = owed.bytes;
+    memcpy(slow.subject, connection->request.token.subject, sizeof(slow.subject));
+    slow_list_add(&survey->slowest, &slow);
+}
+
+static void on_survey(uv_timer_t *timer)
+{
+    struct server *server = timer->data;
+    const struct server_settings *settings = &server->settings;
+    uint64_t now_ms = uv_now(settings->loop);
+    struct survey survey = {0};
+
+    LIST_EACH(&server->connections, node)
+    look_at(LIST_OWNER(node, struct connection, node), now_ms, &survey);
+    metric_set(settings->metrics, METRIC_OWED_EVENTS, survey.owed_events);
+    metric_set(settings->metrics, METRIC_OWED_BYTES, survey.owed_bytes);
+    metric_set(settings->metrics, METRIC_STREAMS_BEHIND, survey.behind);
+    slow_board_write(settings->slow_board, settings->worker, &survey.slowest);
+}
+
+int survey_start(struct server *server)
+{
+    server->survey_timer = mem_zalloc(sizeof(*server->survey_timer));
+    if (!server->survey_timer)
+        return -ENOMEM;
+    uv_timer_init(server->settings.loop, server->survey_timer);
+    server->survey_timer->data = server;
+    return uv_timer_start(server->survey_timer, on_survey, SURVEY_EVERY_MS, SURVEY_EVERY_MS);
+}

@@ -1,0 +1,85 @@
+"""The dashboard as any HTTP client gets it; tests/browser looks at it as people do."""
+
+import gzip
+import re
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def page(gateway):
+    answer = gateway.get("/")
+    assert answer.status == 200, answer
+    return answer
+
+
+def assets(page):
+    return sorted(set(re.findall(r'(?:href|src)="(/assets/[^"]+)"', page.text)))
+
+
+def test_the_page_names_its_parts_and_each_is_there_with_its_type(gateway, page):
+    types = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8",
+             "svg": "image/svg+xml"}
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert {path.rsplit(".", 1)[1] for path in assets(page)} == set(types)
+    for path in assets(page):
+        answer = gateway.get(path)
+        assert answer.status == 200, path
+        assert answer.headers["content-type"] == types[path.rsplit(".", 1)[1]]
+        assert "immutable" in answer.headers["cache-control"]
+        assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_what_is_compressed_is_the_same(gateway, page):
+    for path in ["/", *assets(page)]:
+        plain = gateway.get(path)
+        packed = gateway.get(path, {"Accept-Encoding": "br, gzip"})
+        assert packed.headers["content-encoding"] == "gzip"
+        assert len(packed.body) < len(plain.body)
+        assert gzip.decompress(packed.body) == plain.body
+        assert packed.headers["etag"] != plain.headers["etag"]
+        assert packed.headers["vary"] == plain.headers["vary"] == "Accept-Encoding"
+
+
+def test_who_has_it_is_told_so_on_a_connection_that_stays(gateway, page):
+    with gateway.connect() as connection:
+        for path in ["/", *assets(page)]:
+            tag = connection.request("GET", path).headers["etag"]
+            answer = connection.request("GET", path, headers={"If-None-Match": tag})
+            assert (answer.status, answer.body) == (304, b"")
+            assert answer.headers["etag"] == tag
+
+
+def test_the_page_may_run_and_ask_for_nothing_but_its_own(page):
+    policy = dict(part.strip().split(" ", 1)
+                  for part in page.headers["content-security-policy"].split(";"))
+    assert policy["default-src"] == "'none'"
+    assert all(value in ("'none'", "'self'", "'script'") for value in policy.values()), policy
+    assert not re.search(r"<script[^>]*>[^<]|<style|style=|\son\w+=|https?://", page.text)
+
+
+def test_head_and_wrong_methods(gateway):
+    with gateway.connect() as connection:
+        head = connection.request("HEAD", "/")
+        assert head.status == 200 and int(head.headers["content-length"]) > 1000
+    with gateway.connect() as connection:
+        answer = connection.request("DELETE", "/")
+        assert (answer.status, answer.headers["allow"]) == (405, "GET, HEAD")
+
+
+def test_it_can_be_switched_off(servers, redis):
+    gateway = servers.gateway(redis, "--dashboard", "off")
+    assert gateway.get("/").status == 404
+    assert gateway.get("/healthz").status == 200
+
+
+def test_another_word_than_on_or_off_is_refused(servers, redis):
+    gateway = servers.gateway(redis, "--dashboard", "yes", start=False)
+    gateway.launch().process.wait()
+    assert "--dashboard: \"yes\" is neither on nor off" in gateway.log()
+    gateway.stop(expect=1)
+
+
+def test_no_file_of_the_machine_is_reached(gateway):
+    for path in ["/assets/", "/assets/..%2f..%2fetc/passwd", "/assets/../../etc/passwd", "/status/"]:
+        assert gateway.get(path).status in (400, 404), path

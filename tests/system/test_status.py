@@ -1,0 +1,86 @@
+"""/status.json: how the server fares, and who may know whose clients are slow."""
+
+from harness import events
+from harness.waiting import Deadline, eventually
+
+TEXT = "a long post, so that few of them fill a socket " * 40
+
+
+def status(gateway):
+    answer = gateway.get("/status.json")
+    assert answer.status == 200, answer
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers["cache-control"] == "no-store"
+    return answer.json
+
+
+def test_it_says_what_metrics_says(gateway, redis):
+    with gateway.stream("/v1/stream/firehose", "sse"), gateway.stream("/v1/stream", "websocket"):
+        redis.client.publish("sluice:{0}:live", events.dump(events.post(1, "one")))
+        now = eventually(lambda: (found := status(gateway))["metrics"]["sluice_matches_total"] >= 1
+                         and found, "the event is counted")
+        numbers, metrics = now["metrics"], gateway.metrics()
+        kinds = numbers["sluice_streams_by_kind"]
+        assert (kinds["firehose/sse"], kinds["many/websocket"], kinds["home/ndjson"]) == (1, 1, 0)
+        assert numbers["sluice_streams"] == sum(kinds.values()) == 2
+    families = {key.split("{")[0] for key in metrics}
+    histograms = {name for name in families if name.endswith("_bucket")}
+    assert set(numbers) == {name for name in families if not name.endswith(("_bucket", "_count", "_sum"))} \
+        - {"sluice_build_info"}
+    assert set(now["histograms"]) == {name.removesuffix("_bucket") for name in histograms}
+    assert numbers["sluice_events_received_total"] == metrics["sluice_events_received_total"]
+    assert numbers["sluice_worker_up"] == [1]
+    eventually(lambda: status(gateway)["metrics"]["sluice_streams"] == 0, "the streams are gone")
+    assert sum(status(gateway)["metrics"]["sluice_streams_by_kind"].values()) == 0
+
+
+def test_redis_is_timed(gateway):
+    def timed():
+        now = status(gateway)
+        pulse = now["histograms"]["sluice_redis_round_trip_seconds"]
+        assert len(pulse["buckets"]) == len(now["bounds"]) + 1
+        return sum(pulse["buckets"]) >= 2 and pulse["sum"] > 0
+    eventually(timed, "Redis has answered twice")
+
+
+def fall_behind(gateway, redis):
+    """Publishes until the only stream, which does not read, is owed some posts."""
+    deadline = Deadline(60, "the stream is behind")
+    number = 0
+
+    def owed():
+        numbers = status(gateway)["metrics"]
+        return numbers["sluice_matches_total"] - numbers["sluice_deliveries_total"]
+    while owed() < 50:
+        for _ in range(50):
+            number += 1
+            redis.client.publish("sluice:{0}:live", events.dump(events.post(number, TEXT)))
+        eventually(lambda: status(gateway)["metrics"]["sluice_matches_total"] == number,
+                   "what was published is matched", deadline.left())
+
+
+def test_slow_clients_are_shown_by_subject_to_developers_and_operators_only(servers, redis):
+    for options, subject in (["--dev"], "ada \"x\""), ([], None):
+        gateway = servers.gateway(redis, *options, workers=2)
+        stalled = gateway.stream("/v1/stream/firehose", "ndjson", receive_buffer=4096,
+                                 token=gateway.token(sub="ada \"x\""))
+        fall_behind(gateway, redis)
+        slow, = eventually(lambda: status(gateway)["slowest"], "it is on the list")
+        assert slow["subject"] == subject
+        assert (slow["stream"], slow["transport"]) == ("firehose", "ndjson")
+        assert slow["owed_events"] > 0 and slow["owed_bytes"] > len(TEXT)
+        assert slow["worker"] in (0, 1) and slow["connected_ms"] >= 0
+        for scope, seen in ("read admin", "ada \"x\""), ("stream:firehose", subject):
+            answer = gateway.get("/status.json", gateway.bearer(scope=scope))
+            assert [one["subject"] for one in answer.json["slowest"]] == [seen]
+            assert answer.json["subjects"] == bool(seen)
+        numbers = eventually(lambda: (found := status(gateway)["metrics"])["sluice_owed_bytes"] and
+                             found, "what is owed is counted")
+        assert numbers["sluice_owed_events"] > 0 and numbers["sluice_streams_behind"] == 1
+        stalled.close()
+        eventually(lambda: status(gateway)["slowest"] == [], "it has left the list")
+
+
+def test_a_token_that_is_shown_must_be_good(gateway):
+    answer = gateway.get("/status.json", {"Authorization": "Bearer x.y.z"})
+    assert answer.status == 401 and "invalid_token" in answer.headers["www-authenticate"]
