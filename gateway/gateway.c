@@ -13,6 +13,7 @@
 #include "gateway/api/api.h"
 #include "gateway/delivery/deliver.h"
 #include "gateway/delivery/home_loader.h"
+#include "gateway/delivery/log_pages.h"
 #include "gateway/front/origin.h"
 #include "gateway/front/token.h"
 #include "gateway/intake/event_decode.h"
@@ -51,9 +52,11 @@ struct gateway {
     struct log_reader *log_reader;
     struct redis_pulse *redis_pulse;
     struct log_watch *log_watch; /* NULL: another worker looks after it */
+    struct log_pages *log_pages;
     struct repair *repair;
     struct task_watch *task_watch; /* of worker 0 only */
     struct subscriber *subscriber;
+    uint64_t begun_shards; /* a bit for each whose log's end was told */
     struct log_rate refused_event_rate, gap_rate;
     int ready_fd; /* -1: told already */
 };
@@ -74,7 +77,12 @@ static void refuse_event(struct gateway *gateway, const struct live_message *mes
 
 static int on_log_end(void *context, uint32_t shard, uint64_t id)
 {
-    return repair_log_end(((struct gateway *)context)->repair, shard, id);
+    struct gateway *gateway = context;
+
+    if (!(gateway->begun_shards >> shard & 1)) /* later on, whatever lies between is repaired */
+        deliver_begin_shard(gateway->deliver, shard, id);
+    gateway->begun_shards |= UINT64_C(1) << shard;
+    return repair_log_end(gateway->repair, shard, id);
 }
 
 static void on_message(void *context, const struct live_message *message)
@@ -93,6 +101,7 @@ static void on_event(void *context, const struct live_message *message)
     r = event_decode(gateway->decoder, message->json, &origin, &event, &failure);
     if (r < 0) {
         refuse_event(gateway, message, r, &failure);
+        deliver_pass(gateway->deliver, message->shard, message->id);
         return;
     }
     deliver_event(gateway->deliver, event);
@@ -160,12 +169,15 @@ static void on_drained(void *context)
     home_loader_free(gateway->home_loader);
     task_watch_free(gateway->task_watch);
     repair_free(gateway->repair);
+    deliver_set_log(gateway->deliver, NULL);
+    log_pages_free(gateway->log_pages);
     log_reader_free(gateway->log_reader);
     log_watch_free(gateway->log_watch);
     gateway->subscriber = NULL;
     gateway->home_loader = NULL;
     gateway->repair = NULL;
     gateway->task_watch = NULL;
+    gateway->log_pages = NULL;
     gateway->log_reader = NULL;
     gateway->log_watch = NULL;
     gateway->redis_pulse = NULL;
@@ -232,6 +244,24 @@ static int start_log_watch(struct gateway *gateway)
     return gateway->log_watch ? 0 : -ENOMEM;
 }
 
+static int start_reading_back(struct gateway *gateway)
+{
+    struct log_pages_settings settings = {
+        .loop = &gateway->loop,
+        .metrics = gateway->metrics,
+        .read = log_reader_read,
+        .reader = gateway->log_reader,
+        .decoder = gateway->decoder,
+        .max_bytes = gateway->parts->config->ring_bytes,
+    };
+
+    gateway->log_pages = log_pages_new(&settings);
+    if (!gateway->log_pages)
+        return -ENOMEM;
+    deliver_set_log(gateway->deliver, gateway->log_pages);
+    return 0;
+}
+
 static int start_intake(struct gateway *gateway, struct failure *reterr)
 {
     const struct gateway_parts *parts = gateway->parts;
@@ -251,7 +281,8 @@ static int start_intake(struct gateway *gateway, struct failure *reterr)
     };
 
     gateway->decoder = event_decoder_new(parts->config->max_event_bytes);
-    if (!gateway->decoder || start_repair(gateway) < 0 || start_log_watch(gateway) < 0)
+    if (!gateway->decoder || start_repair(gateway) < 0 || start_log_watch(gateway) < 0 ||
+        start_reading_back(gateway) < 0)
         return failure_set(reterr, -ENOMEM, "out of memory");
     gateway->subscriber = subscriber_new(&settings, &callbacks, gateway);
     return gateway->subscriber ? 0 : failure_set(reterr, -ENOMEM, "out of memory");
@@ -266,6 +297,8 @@ static int start_delivery(struct gateway *gateway, struct failure *reterr)
         .gather_ms = (uint32_t)config->gather_ms,
         .max_owed_bytes = config->max_owed_bytes,
         .max_event_bytes = config->max_shared_bytes,
+        .ring_bytes = config->ring_bytes,
+        .max_lag_ms = config->max_lag_ms,
     };
 
     gateway->deliver = deliver_new(&settings);

@@ -15,6 +15,7 @@
 #include "gateway/front/farewell.h"
 #include "gateway/front/request.h"
 
+struct catcher;
 struct client;
 struct outbox;
 
@@ -49,10 +50,12 @@ struct client {
     enum wire_format wire;
     bool unchunked; /* HTTP/1.0 */
     enum client_place place;
-    struct outbox *outbox; /* NULL: none */
-    struct list_node node; /* in one of the outbox's lists, by `place` */
-    uint64_t at;           /* position in the outbox: the next entry it is owed */
-    uint64_t last_sent_ms; /* clock of the loop; for keep-alives */
+    struct outbox *outbox;   /* the lane's, or the catcher's own; NULL: none */
+    struct catcher *catcher; /* NULL: live */
+    struct list_node node;   /* in one of the outbox's lists, by `place` */
+    uint64_t at;             /* position in the outbox: the next entry it is owed */
+    uint64_t last_sent_ms;   /* clock of the loop; for keep-alives */
+    uint64_t warned_ms;      /* clock of the loop: told last that it falls behind; 0: never */
     uint64_t sent_events;
     uint64_t sent_bytes;
 };

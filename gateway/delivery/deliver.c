@@ -14,8 +14,10 @@
 #include "base/hash.h"
 #include "base/hash_map.h"
 #include "filters/filter_index.h"
+#include "gateway/delivery/catch_up.h"
 #include "gateway/delivery/home.h"
 #include "gateway/delivery/lane.h"
+#include "gateway/delivery/ring.h"
 #include "gateway/delivery/rule_set.h"
 
 /* Where a subscription leads. */
@@ -34,18 +36,23 @@ struct deliver {
     size_t binding_capacity;
     struct hash_map *lanes; /* key -> struct lane, the shared ones */
     struct home *home;
+    struct ring ring;
+    struct catch_up *catch_up;
     struct list dirty;   /* outboxes with something new in this turn */
     struct list due;     /* outboxes that gather, soonest first */
     struct list touched; /* lanes with rules that were hit by the event at hand */
     uv_timer_t *timer;
     struct list all_lanes;
-    size_t event_bytes; /* of all events that somebody is still owed */
+    struct list judging; /* lanes with one filter, and clients that catch up */
+    uint64_t lanes_made;
+    size_t event_bytes; /* of all events that are kept or that somebody is owed */
     uint64_t cursor;
 };
 
 enum {
-    MAX_WAITING_BYTES = 4 << 20,  /* of one home feed whose set is being read */
-    MAX_GATHERED_BYTES = 64 << 10 /* then a lane is written to at once: more saves nothing */
+    MAX_WAITING_BYTES = 4 << 20,   /* of one home feed whose set is being read */
+    MAX_GATHERED_BYTES = 64 << 10, /* then a lane is written to at once: more saves nothing */
+    JUDGED_AT_ONCE = 32            /* events of a page */
 };
 
 static void flush_due(uv_timer_t *timer);
@@ -59,10 +66,18 @@ struct deliver *deliver_new(const struct deliver_settings *settings)
 {
     struct deliver *deliver = mem_zalloc(sizeof(*deliver));
     uint64_t seed = hash_key_random().k0;
+    struct catch_up_settings catch_up;
 
     if (!deliver)
         return NULL;
     deliver->settings = *settings;
+    ring_init(&deliver->ring, settings->ring_bytes);
+    list_init(&deliver->judging);
+    catch_up = (struct catch_up_settings){.loop = settings->loop,
+                                          .metrics = settings->metrics,
+                                          .ring = &deliver->ring,
+                                          .counts = &deliver->counts,
+                                          .max_lag_ms = settings->max_lag_ms};
     list_init(&deliver->dirty);
     list_init(&deliver->due);
     list_init(&deliver->touched);
@@ -72,9 +87,10 @@ struct deliver *deliver_new(const struct deliver_settings *settings)
     deliver->matches = sl_match_set_new();
     deliver->lanes = hash_map_new();
     deliver->home = home_new(MAX_WAITING_BYTES);
+    deliver->catch_up = catch_up_new(&catch_up);
     deliver->timer = mem_zalloc(sizeof(*deliver->timer));
     if (!deliver->words || !deliver->index || !deliver->matches || !deliver->lanes ||
-        !deliver->home || !deliver->timer) {
+        !deliver->home || !deliver->catch_up || !deliver->timer) {
         mem_free(deliver->timer);
         deliver->timer = NULL;
         deliver_free(deliver);
@@ -91,6 +107,8 @@ void deliver_free(struct deliver *deliver)
         return;
     if (deliver->timer)
         uv_close((uv_handle_t *)deliver->timer, free_timer);
+    catch_up_free(deliver->catch_up);
+    ring_done(&deliver->ring);
     home_free(deliver->home);
     hash_map_free(deliver->lanes);
     sl_match_set_free(deliver->matches);
@@ -105,9 +123,20 @@ struct home *deliver_home(struct deliver *deliver)
     return deliver->home;
 }
 
+void deliver_set_log(struct deliver *deliver, struct log_pages *log)
+{
+    catch_up_set_log(deliver->catch_up, log);
+}
+
 uint64_t deliver_cursor(const struct deliver *deliver)
 {
     return deliver->cursor;
+}
+
+uint64_t deliver_client_cursor(const struct deliver *deliver, const struct client *client)
+{
+    return client->catcher ? catch_up_cursor(client->catcher)
+                           : outbox_client_cursor(client, deliver->cursor);
 }
 
 /* --- what subscriptions lead to --- */
@@ -145,6 +174,8 @@ void deliver_unbind(struct deliver *deliver, uint32_t subscription)
 
 /* --- lanes --- */
 
+static void overrun(struct client *client);
+
 static struct lane *lane_new(struct deliver *deliver, const struct client *client, int gather_ms)
 {
     struct outbox_settings settings = {
@@ -152,12 +183,15 @@ static struct lane *lane_new(struct deliver *deliver, const struct client *clien
         .unchunked = client->unchunked,
         .gather_ms = gather_ms < 0 ? deliver->settings.gather_ms : (uint32_t)gather_ms,
         .max_owed_bytes = deliver->settings.max_owed_bytes,
+        .overrun = overrun,
     };
     struct lane *lane = mem_zalloc(sizeof(*lane));
 
     if (!lane)
         return NULL;
     lane->deliver = deliver;
+    lane->number = ++deliver->lanes_made;
+    list_init(&lane->catchers);
     outbox_init(&lane->outbox, &settings, &deliver->counts);
     list_append(&deliver->all_lanes, &lane->node);
     return lane;
@@ -248,9 +282,12 @@ void lane_append(struct lane *lane, struct event *event, struct sl_slice tail)
     }
 }
 
-static struct lane *lane_of(struct outbox *outbox)
+static struct lane *lane_of(const struct client *client)
 {
-    return LIST_OWNER(outbox, struct lane, outbox);
+    if (!client->outbox)
+        return NULL;
+    return client->catcher ? catch_up_lane(client->catcher)
+                           : LIST_OWNER(client->outbox, struct lane, outbox);
 }
 
 /* --- clients come and go --- */
@@ -290,6 +327,12 @@ int deliver_subscribe(struct deliver *deliver, struct client *client, struct sl_
     return 0;
 }
 
+static void lane_evict_all(struct lane *lane, enum farewell farewell)
+{
+    outbox_evict_all(&lane->outbox, farewell);
+    catch_up_evict_lane(lane, farewell);
+}
+
 static void on_home_match(void *watcher, struct event *event)
 {
     lane_append(watcher, event, SL_SLICE_NONE);
@@ -304,7 +347,10 @@ static void on_home_loading(void *watcher)
 
 static void on_home_loaded(void *watcher)
 {
-    outbox_set_complete(&((struct lane *)watcher)->outbox);
+    struct lane *lane = watcher;
+
+    outbox_set_complete(&lane->outbox);
+    catch_up_lane_ready(lane);
 }
 
 /* Nothing comes on this lane any more: whoever connects from now on gets another. */
@@ -313,7 +359,7 @@ static void on_home_failed(void *watcher)
     struct lane *lane = watcher;
 
     lane_unshare(lane);
-    outbox_evict_all(&lane->outbox, FAREWELL_INTERNAL);
+    lane_evict_all(lane, FAREWELL_INTERNAL);
 }
 
 static struct lane *home_lane_new(struct deliver *deliver, const struct client *client,
@@ -376,13 +422,158 @@ int deliver_subscribe_rules(struct deliver *deliver, struct client *client, int 
     return 0;
 }
 
+/* It is owed too much, and behind in its lane's outbox. */
+static void overrun(struct client *client)
+{
+    struct lane *lane = lane_of(client);
+
+    if (catch_up_fall(lane->deliver->catch_up, lane, client) < 0)
+        client->transport->evict(client, FAREWELL_INTERNAL);
+}
+
+int deliver_resume(struct deliver *deliver, struct client *client, uint64_t cursor)
+{
+    struct lane *lane = lane_of(client);
+
+    lane->awaits_rules = lane->rules != NULL;
+    return catch_up_begin(deliver->catch_up, lane, client, cursor);
+}
+
+void deliver_rules_ready(struct client *client)
+{
+    struct lane *lane = lane_of(client);
+
+    if (!lane || !lane->awaits_rules)
+        return;
+    lane->awaits_rules = false;
+    catch_up_lane_ready(lane);
+}
+
+void deliver_suspend(struct client *client)
+{
+    if (client->catcher)
+        catch_up_suspend(client->catcher);
+    else
+        outbox_set_aside(client);
+}
+
 void deliver_leave(struct client *client)
 {
-    struct outbox *outbox = client->outbox;
+    struct lane *lane = lane_of(client);
 
-    outbox_leave(client);
-    if (outbox && outbox_is_deserted(outbox))
-        lane_free(lane_of(outbox));
+    if (!lane)
+        return;
+    if (client->catcher)
+        catch_up_leave(client->catcher);
+    else
+        outbox_leave(client);
+    if (outbox_is_deserted(&lane->outbox) && list_is_empty(&lane->catchers))
+        lane_free(lane);
+}
+
+/* --- what those who catch up want --- */
+
+void lane_add_catcher(struct lane *lane, struct list_node *node)
+{
+    list_append(&lane->catchers, node);
+    if (lane->is_subscribed && !list_contains(&lane->judging))
+        list_append(&lane->deliver->judging, &lane->judging);
+}
+
+void lane_remove_catcher(struct lane *lane, struct list_node *node)
+{
+    list_remove(&lane->catchers, node);
+    if (list_is_empty(&lane->catchers) && list_contains(&lane->judging))
+        list_remove(&lane->deliver->judging, &lane->judging);
+}
+
+bool lane_is_ready(const struct lane *lane)
+{
+    if (lane->rules)
+        return !lane->awaits_rules;
+    return lane->is_subscribed || home_is_loaded(&lane->watch);
+}
+
+static void note_matches(struct deliver *deliver, struct page *page, size_t place)
+{
+    size_t count = sl_match_set_count(deliver->matches);
+    const uint32_t *subscriptions = sl_match_set_subscriptions(deliver->matches);
+
+    for (size_t i = 0; i < count; i++) {
+        struct binding *binding = &deliver->bindings[subscriptions[i]];
+        struct verdict *verdict;
+
+        if (!list_contains(&binding->lane->judging))
+            continue;
+        verdict = page_verdict(page, binding->lane->number);
+        if (verdict)
+            verdict_want(verdict, place);
+    }
+}
+
+/* Judges from where `lane` has been judged. Other lanes that are catching up are nearly always
+ * there, too; those that are not will have it done again. 0; -ENOMEM. */
+static int judge(struct deliver *deliver, struct lane *lane, struct page *page)
+{
+    struct verdict *verdict = page_add_verdict(page, lane->number);
+    size_t from, to;
+
+    if (!verdict)
+        return -ENOMEM;
+    from = verdict->count;
+    to = page->count - from < JUDGED_AT_ONCE ? page->count : from + JUDGED_AT_ONCE;
+    LIST_EACH(&deliver->judging, node)
+    {
+        if (!page_add_verdict(page, LIST_OWNER(node, struct lane, judging)->number))
+            return -ENOMEM;
+    }
+    for (size_t place = from; place < to; place++) {
+        const struct event *event = page->entries[place].event;
+
+        if (!event || event->kind >= EVENT_KIND_COUNT)
+            continue;
+        if (sl_words_read(deliver->words, &event->subject) < 0 ||
+            sl_filter_index_match(deliver->index, &event->subject, deliver->words,
+                                  deliver->matches) < 0)
+            return -ENOMEM;
+        note_matches(deliver, page, place);
+    }
+    LIST_EACH(&deliver->judging, node)
+    {
+        verdict = page_verdict(page, LIST_OWNER(node, struct lane, judging)->number);
+        if (verdict->count >= from && verdict->count < to)
+            verdict->count = (uint32_t)to;
+    }
+    return 0;
+}
+
+static int filter_wants(struct lane *lane, struct page *page, size_t place)
+{
+    struct verdict *verdict;
+    int r;
+
+    while (!(verdict = page_verdict(page, lane->number)) || verdict->count <= place) {
+        r = judge(lane->deliver, lane, page);
+        if (r < 0)
+            return r;
+    }
+    return verdict_wants(verdict, place);
+}
+
+int lane_wants(struct lane *lane, struct page *page, size_t place, struct sl_slice *ret_tail)
+{
+    const struct event *event = page->entries[place].event;
+
+    *ret_tail = SL_SLICE_NONE;
+    if (event->kind >= EVENT_KIND_COUNT) /* a message of ours */
+        return 1;
+    if (lane->is_subscribed)
+        return filter_wants(lane, page, place);
+    if (!lane->rules)
+        return home_wants(&lane->watch, event);
+    if (sl_words_read(lane->deliver->words, &event->subject) < 0)
+        return -ENOMEM;
+    return rule_set_wants(lane->rules, event, lane->deliver->words, ret_tail);
 }
 
 /* --- events --- */
@@ -434,14 +625,36 @@ static void match_filters(struct deliver *deliver, struct event *event)
     }
 }
 
+/* Not before the event is owed: who is evicted over it has not got it. */
+static void pass(struct deliver *deliver, uint32_t shard, uint64_t id)
+{
+    if (id > deliver->cursor)
+        deliver->cursor = id;
+    ring_pass(&deliver->ring, shard, id);
+    metric_set(deliver->settings.metrics, METRIC_RING_BYTES, deliver->ring.bytes);
+    catch_up_head_moved(deliver->catch_up);
+}
+
+void deliver_begin_shard(struct deliver *deliver, uint32_t shard, uint64_t id)
+{
+    ring_begin_shard(&deliver->ring, shard, id);
+    pass(deliver, shard, id);
+}
+
+void deliver_pass(struct deliver *deliver, uint32_t shard, uint64_t id)
+{
+    pass(deliver, shard, id);
+}
+
 void deliver_event(struct deliver *deliver, struct event *event)
 {
     event_charge(event, &deliver->event_bytes);
+    if (event_is_for_clients(event))
+        ring_append(&deliver->ring, event);
     home_event(deliver->home, event);
     if (event_is_for_clients(event))
         match_filters(deliver, event);
-    if (event->id > deliver->cursor) /* not before: who is evicted over this event has not got it */
-        deliver->cursor = event->id;
+    pass(deliver, event->shard, event->id);
 }
 
 /* Who cannot be told has to go, with the cursor before the gap. What changed whose posts belong on
@@ -451,8 +664,10 @@ void deliver_gap(struct deliver *deliver, const struct gap *gap)
     struct event *event = gap_event(gap);
 
     metric_add(deliver->settings.metrics, metric_at(METRIC_GAPS_TOLD, gap->reason), 1);
-    if (event)
+    if (event) {
         event_charge(event, &deliver->event_bytes);
+        ring_append(&deliver->ring, event);
+    }
     LIST_EACH(&deliver->all_lanes, node)
     {
         struct lane *lane = LIST_OWNER(node, struct lane, node);
@@ -460,8 +675,9 @@ void deliver_gap(struct deliver *deliver, const struct gap *gap)
         if (event)
             lane_append(lane, event, SL_SLICE_NONE);
         else
-            outbox_evict_all(&lane->outbox, FAREWELL_INTERNAL);
+            lane_evict_all(lane, FAREWELL_INTERNAL);
     }
+    pass(deliver, gap->shard, 0);
     event_unref(event);
     home_reload(deliver->home, deliver->cursor);
 }
@@ -527,15 +743,15 @@ static void flush_due(uv_timer_t *timer)
     flush_until(deliver, now_ms, now_ms);
 }
 
-/* Only clients that are behind keep events alive for longer than a gather window. When all of them
- * together keep too much, they all go: no one of them is more to blame. */
+/* Beside the ring, only clients that are behind keep events alive for longer than a gather window.
+ * When all of them together keep too much, all their queues go: no one of them is more to blame. */
 static void enforce_event_bytes(struct deliver *deliver)
 {
-    if (deliver->event_bytes <= deliver->settings.max_event_bytes)
+    if (deliver->event_bytes <= deliver->settings.max_event_bytes + deliver->ring.bytes)
         return;
     metric_add(deliver->settings.metrics, METRIC_EVENT_BYTES_EXCEEDED, 1);
     LIST_EACH(&deliver->all_lanes, node)
-    outbox_evict_behind(&LIST_OWNER(node, struct lane, node)->outbox, FAREWELL_TOO_SLOW);
+    outbox_overrun_behind(&LIST_OWNER(node, struct lane, node)->outbox);
 }
 
 void deliver_turn_end(struct deliver *deliver)
@@ -570,11 +786,12 @@ void deliver_flush_all(struct deliver *deliver)
 
 void deliver_client_writable(struct client *client)
 {
-    struct deliver *deliver;
+    struct lane *lane = lane_of(client);
 
-    if (!client->outbox)
+    if (!lane)
         return;
-    deliver = lane_of(client->outbox)->deliver;
-    outbox_client_writable(client, uv_now(deliver->settings.loop));
-    tell_metrics(deliver);
+    outbox_client_writable(client, uv_now(lane->deliver->settings.loop));
+    if (client->catcher)
+        catch_up_writable(client->catcher);
+    tell_metrics(lane->deliver);
 }

@@ -16,14 +16,17 @@
 #include "gateway/ops/metrics.h"
 
 struct deliver;
+struct log_pages;
 struct rule_set;
 
 struct deliver_settings {
     uv_loop_t *loop;
     struct metrics *metrics;
     uint32_t gather_ms;     /* for clients that ask for nothing else */
-    size_t max_owed_bytes;  /* a client */
-    size_t max_event_bytes; /* all events that anybody is owed; beyond it whoever is behind goes */
+    size_t max_owed_bytes;  /* a live client; whoever is owed more catches up by itself */
+    size_t max_event_bytes; /* all events that anybody is owed; beyond it all who are behind do */
+    size_t ring_bytes;      /* what has passed lately */
+    uint64_t max_lag_ms;    /* how far a client may fall back */
 };
 
 /* NULL: out of memory. */
@@ -31,8 +34,15 @@ struct deliver *deliver_new(const struct deliver_settings *settings);
 /* All clients have left. The loop must run once more to let go of the timer. */
 void deliver_free(struct deliver *deliver);
 
+/* Where clients that catch up read the log, from now on; NULL: nowhere. */
+void deliver_set_log(struct deliver *deliver, struct log_pages *log);
+/* What happens in the shard after the event `id` (0: none) will pass here; said before it does. */
+void deliver_begin_shard(struct deliver *deliver, uint32_t shard, uint64_t id);
+
 /* Owes the event to everyone whose filter matches. Borrows the event. */
 void deliver_event(struct deliver *deliver, struct event *event);
+/* The event `id` was refused: it has passed, and nobody gets it. */
+void deliver_pass(struct deliver *deliver, uint32_t shard, uint64_t id);
 /* Tells every client of the gap, in order with its events. */
 void deliver_gap(struct deliver *deliver, const struct gap *gap);
 void deliver_turn_end(struct deliver *deliver);
@@ -41,6 +51,8 @@ void deliver_flush_all(struct deliver *deliver);
 
 /* The newest event id seen: what a client that has everything may use as its cursor. */
 uint64_t deliver_cursor(const struct deliver *deliver);
+/* Everything up to there has been sent to this client. */
+uint64_t deliver_client_cursor(const struct deliver *deliver, const struct client *client);
 
 /* Gives the client, whose `wire` and `unchunked` are set, a place in the outbox of all clients
  * with this filter. `gather_ms` < 0: the default. 0; -ENOMEM. */
@@ -56,6 +68,14 @@ int deliver_subscribe_home(struct deliver *deliver, struct client *client, struc
 int deliver_subscribe_rules(struct deliver *deliver, struct client *client, int gather_ms,
                             struct rule_set **ret_rules);
 
+/* The client, which has just subscribed, begins behind `cursor`: an event id, or any number between
+ * two. 0; -ENOMEM. */
+int deliver_resume(struct deliver *deliver, struct client *client, uint64_t cursor);
+/* The rules of a client that resumes are there: it may begin. */
+void deliver_rules_ready(struct client *client);
+
+/* Nothing is sent to the client any more, so that its cursor stays what it is; it leaves soon. */
+void deliver_suspend(struct client *client);
 /* Takes the client out of wherever it is, and with the last client its subscriptions. */
 void deliver_leave(struct client *client);
 

@@ -327,13 +327,18 @@ static void feed_fail(struct home *home, struct home_feed *feed)
     }
 }
 
+static bool has_type(const struct home_watch *watch, const struct event *event)
+{
+    return watch->types & (1u << event->subject.type);
+}
+
 static void feed_tell(struct home_feed *feed, struct event *event)
 {
     LIST_EACH(&feed->watches, node)
     {
         struct home_watch *watch = LIST_OWNER(node, struct home_watch, node);
 
-        if (watch->types & (1u << event->subject.type))
+        if (has_type(watch, event))
             watch->on_match(watch->watcher, event);
     }
 }
@@ -354,6 +359,20 @@ static bool link_wants(const struct link *link, const struct event *event)
     if (!is_shown(link->ties) && !(event->kind == EVENT_DELETE && was_shown(link, event)))
         return false;
     return sl_audience_allows(event->audience, sl_slice_str(link->feed->user), true);
+}
+
+bool home_wants(const struct home_watch *watch, const struct event *event)
+{
+    const struct home_feed *feed = watch->feed;
+    const struct link *link;
+
+    if (!has_type(watch, event))
+        return false;
+    if (event->kind != EVENT_POST && event->kind != EVENT_DELETE)
+        return sl_slice_is(event->subject.user, feed->user) ||
+               sl_slice_is(event->subject.target, feed->user);
+    link = hash_map_get(feed->links, event->subject.user);
+    return link && link_wants(link, event);
 }
 
 /* Changes the tie between two users on the feed of one of them. */

@@ -61,6 +61,9 @@ void home_unwatch(struct home *home, struct home_watch *watch); /* or never watc
 /* No call of on_loaded is to come. */
 bool home_is_loaded(const struct home_watch *watch);
 
+/* Does the event belong on the feed, as its sets stand now? Loaded feeds only. */
+bool home_wants(const struct home_watch *watch, const struct event *event);
+
 struct home_set {
     const struct sl_slice *users;
     size_t count;

@@ -7,18 +7,23 @@
 #include "gateway/delivery/deliver.h"
 #include "gateway/delivery/home.h"
 #include "gateway/delivery/outbox.h"
+#include "gateway/delivery/page.h"
 
 struct lane {
-    struct outbox outbox;
+    struct outbox outbox; /* of the clients that are live */
+    struct list catchers; /* of those that catch up */
     struct deliver *deliver;
-    char *key; /* under which clients find it; NULL: not shared */
+    uint64_t number; /* never used again; from 1 */
+    char *key;       /* under which clients find it; NULL: not shared */
     size_t key_size;
     bool is_subscribed;       /* `subscription` is one */
     uint32_t subscription;    /* of the one filter */
     struct rule_set *rules;   /* or of none, but these */
+    bool awaits_rules;        /* the client resumes when they are there */
     struct home_watch watch;  /* or of this feed */
     struct list_node node;    /* of deliver */
     struct list_node touched; /* rules of it have matched the event at hand */
+    struct list_node judging; /* of deliver: it has one filter, and clients that catch up */
 };
 
 /* From now on events that match `filter` go to `lane`; named rules are collected first. 0; -ENOMEM.
@@ -27,10 +32,25 @@ int deliver_bind(struct deliver *deliver, struct sl_filter *filter, struct lane 
                  bool *rule_hit, uint32_t *ret_subscription);
 void deliver_unbind(struct deliver *deliver, uint32_t subscription);
 
-/* Owes the event to the lane's clients, and evicts them when there is no memory for it. */
+/* Owes the event to the lane's live clients, and evicts them when there is no memory for it. */
 void lane_append(struct lane *lane, struct event *event, struct sl_slice tail);
+
+/* Can it be told yet which events the lane wants? */
+bool lane_is_ready(const struct lane *lane);
+/* Does the lane want the event at this place of the page? Filters do not change, so they judge a
+ * page once, some events at a time and for all lanes at once that have clients catching up; named
+ * rules and home feeds judge as they stand now. 1: yes, with *ret_tail to go before the closing
+ * brace (valid until the next call; without data: none); 0: no; -ENOMEM. */
+int lane_wants(struct lane *lane, struct page *page, size_t place, struct sl_slice *ret_tail);
+
+/* A client of the lane begins to catch up, or has done so. A lane without clients is freed. */
+void lane_add_catcher(struct lane *lane, struct list_node *node);
+void lane_remove_catcher(struct lane *lane, struct list_node *node);
 
 struct rule_set *rule_set_new(struct lane *lane);
 void rule_set_free(struct rule_set *rules);
 /* Owes the event to the lane with the names of the rules that were hit, and forgets the hits. */
 void rule_set_settle(struct rule_set *rules, struct event *event);
+/* As lane_wants(), for an event whose words have been read. */
+int rule_set_wants(struct rule_set *rules, const struct event *event, const struct sl_words *words,
+                   struct sl_slice *ret_tail);

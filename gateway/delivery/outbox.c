@@ -114,8 +114,10 @@ void outbox_join(struct outbox *outbox, struct client *client)
 
 /* Takes the client off the lists; it stays a member, so that the outbox outlives the loop that
  * found the client broken or too far behind. */
-static void set_aside(struct client *client)
+void outbox_set_aside(struct client *client)
 {
+    if (!client->outbox)
+        return;
     if (client->at == client->outbox->first)
         client->outbox->oldest_moved = true;
     move_to(client, CLIENT_NOWHERE);
@@ -146,7 +148,7 @@ void outbox_leave(struct client *client)
 
     if (!outbox)
         return;
-    set_aside(client);
+    outbox_set_aside(client);
     outbox->members--;
     client->outbox = NULL;
     release_when_nobody_is_behind(outbox);
@@ -174,6 +176,11 @@ uint64_t outbox_client_cursor(const struct client *client, uint64_t head)
             return entry->cursor < head ? entry->cursor : head;
     }
     return head;
+}
+
+const struct event *outbox_owed(const struct client *client, uint64_t position)
+{
+    return position < client->outbox->next ? entry_at(client->outbox, position)->event : NULL;
 }
 
 void outbox_set_incomplete(struct outbox *outbox, uint64_t cursor)
@@ -324,7 +331,7 @@ static void stay_behind(struct client *client, const struct batch *batch, size_t
     pieces[first].iov_base = (char *)pieces[first].iov_base + sent;
     pieces[first].iov_len -= sent;
     if (client->transport->hold(client, pieces + first, count - first) < 0) {
-        set_aside(client);
+        outbox_set_aside(client);
         client->transport->broken(client);
         return;
     }
@@ -340,7 +347,7 @@ static bool send_batch(struct client *client, const struct batch *batch, uint64_
 
     outbox->counts->sends++;
     if (sent < 0) {
-        set_aside(client);
+        outbox_set_aside(client);
         client->transport->broken(client);
         return false;
     }
@@ -402,7 +409,7 @@ size_t outbox_gathered_bytes(const struct outbox *outbox)
     return bytes_from(outbox, outbox->flushed);
 }
 
-/* Whoever is owed more than allowed goes, and so does what nobody is owed any more. */
+/* Whoever is owed more than allowed overruns; what nobody is owed any more is let go of. */
 static void trim(struct outbox *outbox)
 {
     uint64_t oldest = outbox->flushed;
@@ -415,8 +422,8 @@ static void trim(struct outbox *outbox)
         struct client *client = LIST_OWNER(node, struct client, node);
 
         if (bytes_from(outbox, client->at) > outbox->settings.max_owed_bytes) {
-            set_aside(client);
-            client->transport->evict(client, FAREWELL_TOO_SLOW);
+            outbox_set_aside(client);
+            outbox->settings.overrun(client);
         } else if (client->at < oldest) {
             oldest = client->at;
         }
@@ -469,14 +476,20 @@ static void evict_list(struct list *list, enum farewell farewell)
     {
         struct client *client = LIST_OWNER(node, struct client, node);
 
-        set_aside(client);
+        outbox_set_aside(client);
         client->transport->evict(client, farewell);
     }
 }
 
-void outbox_evict_behind(struct outbox *outbox, enum farewell farewell)
+void outbox_overrun_behind(struct outbox *outbox)
 {
-    evict_list(&outbox->behind, farewell);
+    LIST_EACH(&outbox->behind, node)
+    {
+        struct client *client = LIST_OWNER(node, struct client, node);
+
+        outbox_set_aside(client);
+        outbox->settings.overrun(client);
+    }
     trim(outbox);
 }
 

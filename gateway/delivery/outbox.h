@@ -4,8 +4,8 @@
  * therefore costs one append however many clients share the filter. A flush writes everything new
  * to every client that keeps step, from one shared array of pieces; a client whose socket is full
  * stays behind at its own position and goes on alone when it is writable. An entry is let go when
- * the last client has passed it. What a client is owed is bounded: past `max_owed_bytes` it is
- * evicted. Belongs to one thread. */
+ * the last client has passed it. What a client is owed is bounded: past `max_owed_bytes` the
+ * owner is told to do something about it. Belongs to one thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,6 +21,9 @@ struct outbox_settings {
     bool unchunked; /* HTTP/1.0: the insides of the chunks */
     uint32_t gather_ms;
     size_t max_owed_bytes; /* a client */
+    /* What becomes of a client that is owed more: it is on none of the lists any more, and what it
+     * is owed can still be looked at. It may be made to leave. */
+    void (*overrun)(struct client *client);
 };
 
 struct outbox_counts {
@@ -58,6 +61,8 @@ void outbox_done(struct outbox *outbox);
 /* From the next append on, the client is owed what comes. */
 void outbox_join(struct outbox *outbox, struct client *client);
 void outbox_leave(struct client *client); /* a client in no outbox is fine */
+/* Nothing is sent to the client any more; it stays a member until it leaves. */
+void outbox_set_aside(struct client *client);
 
 bool outbox_is_deserted(const struct outbox *outbox);
 /* Has the client been sent all that it is owed? */
@@ -94,6 +99,10 @@ void outbox_flush(struct outbox *outbox, uint64_t now_ms);
 /* The client's socket has room again and nothing is held. */
 void outbox_client_writable(struct client *client, uint64_t now_ms);
 
-/* Those behind, and what only they are owed is let go of. */
-void outbox_evict_behind(struct outbox *outbox, enum farewell farewell);
+/* The event at this position that the client is owed; NULL: that was all. Begin with the
+ * client's `at`. */
+const struct event *outbox_owed(const struct client *client, uint64_t position);
+
+/* All those behind have overrun, and what only they are owed is let go of. */
+void outbox_overrun_behind(struct outbox *outbox);
 void outbox_evict_all(struct outbox *outbox, enum farewell farewell);

@@ -17,7 +17,8 @@ struct rule {
 
 struct rule_set {
     struct lane *lane;
-    struct list rules; /* in the order of adding */
+    struct list rules;  /* in the order of adding */
+    struct buffer tail; /* of the event at hand */
 };
 
 struct rule_set *rule_set_new(struct lane *lane)
@@ -54,6 +55,7 @@ void rule_set_free(struct rule_set *rules)
         return;
     LIST_EACH(&rules->rules, node)
     drop(rules, LIST_OWNER(node, struct rule, node));
+    buffer_done(&rules->tail);
     mem_free(rules);
 }
 
@@ -135,12 +137,14 @@ const struct named_rule *rule_set_at(const struct rule_set *rules, size_t place)
     return NULL;
 }
 
-void rule_set_settle(struct rule_set *rules, struct event *event)
+/* Forgets the hits. The text is the set's until the next call. */
+static struct sl_slice name_hits(struct rule_set *rules)
 {
-    struct buffer tail = BUFFER_INIT;
+    struct buffer *tail = &rules->tail;
     const char *separator = "";
 
-    buffer_append_str(&tail, ",\"matching_rules\":[");
+    buffer_clear(tail);
+    buffer_append_str(tail, ",\"matching_rules\":[");
     LIST_EACH(&rules->rules, node)
     {
         struct rule *rule = LIST_OWNER(node, struct rule, node);
@@ -148,20 +152,44 @@ void rule_set_settle(struct rule_set *rules, struct event *event)
         if (!rule->hit)
             continue;
         rule->hit = false;
-        buffer_append_str(&tail, separator);
+        buffer_append_str(tail, separator);
         separator = ",";
-        buffer_append_str(&tail, "{\"id\":");
-        buffer_append_json_string(&tail, sl_slice_str(rule->named.id));
+        buffer_append_str(tail, "{\"id\":");
+        buffer_append_json_string(tail, sl_slice_str(rule->named.id));
         if (rule->named.tag) {
-            buffer_append_str(&tail, ",\"tag\":");
-            buffer_append_json_string(&tail, sl_slice_str(rule->named.tag));
+            buffer_append_str(tail, ",\"tag\":");
+            buffer_append_json_string(tail, sl_slice_str(rule->named.tag));
         }
-        buffer_append_char(&tail, '}');
+        buffer_append_char(tail, '}');
     }
-    buffer_append_char(&tail, ']');
-    if (tail.failed)
-        outbox_evict_all(&rules->lane->outbox, FAREWELL_INTERNAL);
+    buffer_append_char(tail, ']');
+    return tail->failed ? SL_SLICE_NONE : buffer_slice(tail);
+}
+
+void rule_set_settle(struct rule_set *rules, struct event *event)
+{
+    struct sl_slice tail = name_hits(rules);
+
+    if (tail.data)
+        lane_append(rules->lane, event, tail);
     else
-        lane_append(rules->lane, event, buffer_slice(&tail));
-    buffer_done(&tail);
+        outbox_evict_all(&rules->lane->outbox, FAREWELL_INTERNAL);
+}
+
+int rule_set_wants(struct rule_set *rules, const struct event *event, const struct sl_words *words,
+                   struct sl_slice *ret_tail)
+{
+    bool is_hit = false;
+
+    LIST_EACH(&rules->rules, node)
+    {
+        struct rule *rule = LIST_OWNER(node, struct rule, node);
+
+        rule->hit = sl_filter_matches(rule->named.filter, &event->subject, words);
+        is_hit = is_hit || rule->hit;
+    }
+    if (!is_hit)
+        return 0;
+    *ret_tail = name_hits(rules);
+    return ret_tail->data ? 1 : -ENOMEM;
 }

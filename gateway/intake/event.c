@@ -1,14 +1,31 @@
 #include "gateway/intake/event.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 
-static const char *const kind_names[EVENT_KIND_COUNT + 1] = {
+static const char *const kind_names[EVENT_WARNING + 1] = {
     [EVENT_POST] = "post",         [EVENT_DELETE] = "delete", [EVENT_FOLLOW] = "follow",
     [EVENT_UNFOLLOW] = "unfollow", [EVENT_HIDE] = "hide",     [EVENT_UNHIDE] = "unhide",
     [EVENT_MUTE] = "mute",         [EVENT_UNMUTE] = "unmute", [EVENT_GAP] = "gap",
+    [EVENT_WARNING] = "warning",
 };
+
+struct event *event_new_control(enum event_kind kind, struct sl_slice json)
+{
+    struct event *event = mem_zalloc(sizeof(*event) + json.size);
+
+    if (!event)
+        return NULL;
+    event->refs = 1;
+    event->kind = kind;
+    event->received_ms = clock_monotonic_ms();
+    event->bytes = sizeof(*event) + json.size;
+    event->json = sl_slice(memcpy(event + 1, json.data, json.size), json.size);
+    return event;
+}
 
 struct event *event_ref(struct event *event)
 {

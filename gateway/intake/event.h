@@ -21,7 +21,8 @@ enum event_kind {
     EVENT_MUTE,
     EVENT_UNMUTE,
     EVENT_KIND_COUNT,
-    EVENT_GAP = EVENT_KIND_COUNT /* a control message of ours (gap.h); no message may say so */
+    EVENT_GAP = EVENT_KIND_COUNT, /* control messages of ours; no message may say so */
+    EVENT_WARNING
 };
 
 enum { EVENT_FRAME_COUNT = 4 }; /* one per wire format, see transport/frame.h */
@@ -31,6 +32,7 @@ struct event {
     enum event_kind kind;
     uint64_t id; /* log entry, the client's cursor; 0: published without the log, no cursor */
     uint32_t shard;
+    uint64_t sequence;         /* its place among all that has passed (delivery/ring.h); 0: has not */
     uint64_t received_ms;      /* clock_monotonic_ms when it arrived */
     struct sl_subject subject; /* slices point into this event's own memory. Of a kind for gateways
                                   only, `user` and `target` count, and no filter matches */
@@ -42,6 +44,10 @@ struct event {
     size_t bytes;                              /* memory of the whole event, frames included */
     size_t *account; /* adds up the bytes of the events that are alive; NULL: nobody counts */
 };
+
+/* A control message for clients, as an event without an id; `json` is copied. The caller owns one
+ * reference; NULL: out of memory. */
+struct event *event_new_control(enum event_kind kind, struct sl_slice json);
 
 struct event *event_ref(struct event *event);
 void event_unref(struct event *event); /* NULL is fine */

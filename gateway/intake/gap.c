@@ -2,14 +2,13 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
-
-#include "base/alloc.h"
 
 const char *gap_reason_name(enum gap_reason reason)
 {
-    static const char *const names[] = {
-        [GAP_RETENTION] = "retention", [GAP_REWOUND] = "rewound", [GAP_REDIS] = "redis"};
+    static const char *const names[] = {[GAP_RETENTION] = "retention",
+                                        [GAP_REWOUND] = "rewound",
+                                        [GAP_REDIS] = "redis",
+                                        [GAP_UNLOGGED] = "unlogged"};
 
     return names[reason];
 }
@@ -21,14 +20,9 @@ struct event *gap_event(const struct gap *gap)
                                    "{\"type\":\"gap\",\"from\":\"%" PRIu64 "\",\"to\":\"%" PRIu64
                                    "\",\"reason\":\"%s\"}",
                                    gap->from, gap->to, gap_reason_name(gap->reason));
-    struct event *event = mem_zalloc(sizeof(*event) + size);
+    struct event *event = event_new_control(EVENT_GAP, sl_slice(json, size));
 
-    if (!event)
-        return NULL;
-    event->refs = 1;
-    event->kind = EVENT_GAP;
-    event->shard = gap->shard;
-    event->bytes = sizeof(*event) + size;
-    event->json = sl_slice(memcpy(event + 1, json, size), size);
+    if (event)
+        event->shard = gap->shard;
     return event;
 }

@@ -8,7 +8,9 @@
 enum gap_reason {
     GAP_RETENTION, /* trimmed from the log before it could be read */
     GAP_REWOUND,   /* delivered perhaps, but a failover has lost it: the log does not hold it */
-    GAP_REDIS      /* what the log holds there is no event of ours */
+    GAP_REDIS,     /* what the log holds there is no event of ours */
+    GAP_UNLOGGED   /* published without the log, and too long ago to be in memory; told to whoever
+                      has fallen so far behind */
 };
 
 struct gap {

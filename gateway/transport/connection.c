@@ -140,8 +140,9 @@ void connection_evict(struct connection *connection, enum farewell farewell)
     if (connection->doom != DOOM_NONE || !is_stream(connection->stage))
         return;
     connection->farewell = farewell;
-    connection->farewell_cursor = outbox_client_cursor(
-        &connection->client, deliver_cursor(connection->server->settings.deliver));
+    connection->farewell_cursor =
+        deliver_client_cursor(connection->server->settings.deliver, &connection->client);
+    deliver_suspend(&connection->client); /* nothing may go beyond this cursor */
     connection_doom(connection, DOOM_FAREWELL);
 }
 
@@ -180,31 +181,40 @@ static int join_delivery(struct connection *connection)
 
 static void say_frame(struct connection *connection, struct buffer *frame);
 
-/* This server does not read back yet: what happened after the client's cursor is a gap, and the
- * client hears so before anything else. */
-static void say_gap_since(struct connection *connection)
+/* Where it was is not known: all that has happened may have been missed. */
+static void say_gap_to_now(struct connection *connection)
 {
-    const struct stream_request *request = &connection->request;
-    uint64_t to = sl_id_first_at(clock_wall_ms()), from = 0;
+    struct gap gap = {.to = sl_id_first_at(clock_wall_ms()), .reason = GAP_RETENTION};
+    struct event *event = gap_event(&gap);
     struct buffer frame = BUFFER_INIT;
-    char json[128];
-    int length;
 
-    if (request->since == SINCE_NOW)
-        return;
-    if (request->since == SINCE_ID)
-        from = request->since_value;
-    else if (request->since == SINCE_TIME)
-        from = sl_id_first_at(request->since_value);
-    if (from >= to)
-        return;
-    length = snprintf(json, sizeof(json),
-                      "{\"type\":\"gap\",\"from\":\"%" PRIu64 "\",\"to\":\"%" PRIu64
-                      "\",\"reason\":\"%s\"}",
-                      from, to, gap_reason_name(GAP_RETENTION));
-    frame_append_message(&frame, connection->client.wire, "gap", sl_slice(json, (size_t)length));
+    if (event)
+        frame_append_message(&frame, connection->client.wire, "gap", event->json);
+    event_unref(event);
     say_frame(connection, &frame);
     buffer_done(&frame);
+}
+
+/* Behind a time means: from that time on. */
+static int resume(struct connection *connection)
+{
+    const struct stream_request *request = &connection->request;
+    struct deliver *deliver = connection->server->settings.deliver;
+    uint64_t cursor = request->since_value;
+
+    switch (request->since) {
+    case SINCE_NOW:
+        break;
+    case SINCE_UNUSABLE:
+        say_gap_to_now(connection);
+        break;
+    case SINCE_TIME:
+        cursor = sl_id_first_at(request->since_value);
+        return deliver_resume(deliver, &connection->client, cursor > 0 ? cursor - 1 : 0);
+    case SINCE_ID:
+        return deliver_resume(deliver, &connection->client, cursor);
+    }
+    return 0;
 }
 
 int connection_start_stream(struct connection *connection, enum connection_stage stage,
@@ -221,9 +231,8 @@ int connection_start_stream(struct connection *connection, enum connection_stage
     metric_add(connection->server->settings.metrics, METRIC_STREAMS, 1);
     metric_add(connection->server->settings.metrics, streams_by_kind(&connection->request), 1);
     metric_add(connection->server->settings.metrics, METRIC_STREAMS_OPENED, 1);
-    if (join_delivery(connection) < 0)
+    if (join_delivery(connection) < 0 || resume(connection) < 0)
         return -ENOMEM;
-    say_gap_since(connection);
     connection_arm(connection);
     if (connection->server->is_draining)
         connection_evict(connection, FAREWELL_DRAINING);
@@ -318,7 +327,7 @@ static void say_frame(struct connection *connection, struct buffer *frame)
 static void keep_alive(struct connection *connection)
 {
     struct client *client = &connection->client;
-    uint64_t cursor = deliver_cursor(connection->server->settings.deliver);
+    uint64_t cursor = deliver_client_cursor(connection->server->settings.deliver, client);
     struct buffer frame = BUFFER_INIT;
 
     client->last_sent_ms = now_of(connection);

@@ -5,11 +5,15 @@
  *     {"op":"list"}                                {"op":"list","rules":[{"id":"a","tag":".."}]}
  *
  * An answer that is an error is {"op":..,"id":..,"error":{"code","message","param"}}. An operation
- * takes effect between two events: the answer tells from which one on. */
+ * takes effect between two events: the answer tells from which one on.
+ *
+ * A client that came with a cursor is sent what it has missed once it has subscribed to something;
+ * with "more":true in a subscribe it says that this was not all yet. */
 #include <errno.h>
 #include <jansson.h>
 
 #include "base/buffer.h"
+#include "gateway/delivery/deliver.h"
 #include "gateway/delivery/rule_set.h"
 #include "gateway/front/filter_json.h"
 #include "gateway/transport/connection.h"
@@ -122,9 +126,12 @@ static int subscribe(struct connection *connection, const json_t *message, struc
         return r;
     r = rule_set_put(connection->rules, id, tag, filter);
     sl_filter_unref(filter);
-    if (r == 0)
-        say_done(connection, "subscribed", id);
-    return r;
+    if (r < 0)
+        return r;
+    say_done(connection, "subscribed", id);
+    if (!json_is_true(json_object_get(message, "more")))
+        deliver_rules_ready(&connection->client);
+    return 0;
 }
 
 static int unsubscribe(struct connection *connection, const json_t *message, struct sl_slice id,

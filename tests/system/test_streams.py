@@ -248,25 +248,11 @@ def test_metrics_count_events(gateway, publish):
     assert after[name] - before[name] == 10
 
 
-@pytest.mark.parametrize("wire", ["ndjson", "delimited", "sse", "websocket"])
-@pytest.mark.parametrize("since, said", [("4096", "4096"), ("2026-01-01T00:00:01Z", "4096000"),
-                                         (None, None)])
-def test_what_is_not_read_back_is_told(gateway, publish, wire, since, said):
-    query = f"?since={since}" if since else ""
-    with gateway.stream(FIREHOSE + query, wire) as stream:
-        publish(events.post(3, "and then live"))
-        if since:
-            gap = stream.next()
-            assert (gap.type, gap["from"], gap["reason"]) == ("gap", said, "retention")
-            assert int(gap["to"]) > int(said)
-        assert stream.next()["id"] == "3"
-
-
-@pytest.mark.parametrize("cursor, said", [("4096", "4096"), ("no cursor", "0")])
-def test_an_event_source_that_comes_back_is_told(gateway, publish, cursor, said):
+@pytest.mark.parametrize("cursor", ["no cursor", "9007199254740991"])
+def test_an_event_source_whose_cursor_is_none_is_told(gateway, publish, cursor):
     headers = {"Last-Event-ID": cursor}
     with gateway.stream(FIREHOSE + "?since=8192", "sse", headers=headers) as stream:
         gap = stream.next()
-        assert (gap.type, gap["from"]) == ("gap", said)
+        assert (gap.type, gap["from"], gap["reason"]) == ("gap", "0", "retention")
         publish(events.post(4, "live"))
         assert stream.next()["id"] == "4"

@@ -25,6 +25,11 @@ static uint64_t head(void)
     return newest_id;
 }
 
+static void overrun(struct client *client)
+{
+    client->transport->evict(client, FAREWELL_TOO_SLOW);
+}
+
 static void begin_with(const struct outbox_settings *settings)
 {
     struct fake_client *const clients[] = {&a, &b, &c};
@@ -32,6 +37,7 @@ static void begin_with(const struct outbox_settings *settings)
     counts = (struct outbox_counts){0};
     newest_id = 0;
     outbox_init(&outbox, settings, &counts);
+    outbox.settings.overrun = overrun;
     for (size_t i = 0; i < 3; i++)
         fake_client_init(clients[i], settings->wire, head);
 }
@@ -785,6 +791,7 @@ static void run_model(unsigned seed, const struct outbox_settings *settings)
     model.random = (uint64_t)seed << 32;
     newest_id = 10;
     outbox_init(&model.outbox, settings, &model.counts);
+    model.outbox.settings.overrun = overrun;
     for (int i = 0; i < STEPS; i++)
         step();
     finish();

@@ -1,0 +1,71 @@
+/* gateway/delivery/catch_up.h - from a cursor to the head: ring first, else the log, then live.
+ *
+ * A client that comes with a cursor, or was owed more than it may be, leaves the readers of its
+ * lane's outbox and gets a catcher: its position, and a small outbox of its own, which is filled
+ * only when the socket has taken all that was in it. So a client that does not read costs the same
+ * little memory however long it does not. The catcher reads
+ *
+ *     the ring    by sequence, when nothing behind its ids has been lost from it
+ *     the log     by ids, in pages that all catchers share, until the ring holds what follows
+ *
+ * and at the end of the ring the client joins the readers of its lane again, between two events:
+ * none missing, none twice. With one shard the order is that of the log. With more, each shard's
+ * order is kept; what is read of several logs is merged by id.
+ *
+ * All catchers together do a bounded amount of work in a turn of the loop, each in its turn, so
+ * that those who are live wait for no one. Inside of delivery; belongs to the thread of its loop.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "gateway/delivery/deliver.h"
+#include "gateway/delivery/lane.h"
+#include "gateway/delivery/log_pages.h"
+#include "gateway/delivery/ring.h"
+
+struct catch_up;
+struct catcher;
+
+struct catch_up_settings {
+    uv_loop_t *loop;
+    struct metrics *metrics;
+    const struct ring *ring;
+    struct outbox_counts *counts;
+    uint64_t max_lag_ms;
+};
+
+/* NULL: out of memory. */
+struct catch_up *catch_up_new(const struct catch_up_settings *settings);
+/* No client is catching up. The loop must run once more to let go of the handles. */
+void catch_up_free(struct catch_up *catch_up);
+
+/* Where the log is read; NULL: nowhere. */
+void catch_up_set_log(struct catch_up *catch_up, struct log_pages *log);
+
+/* The client, a reader of the lane's outbox that has been sent nothing yet, begins behind `cursor`.
+ * 0; -ENOMEM: nothing has changed. */
+int catch_up_begin(struct catch_up *catch_up, struct lane *lane, struct client *client,
+                   uint64_t cursor);
+/* The client, which is behind in the lane's outbox, goes on by itself with what it is owed. 0;
+ * -ENOMEM: nothing has changed. */
+int catch_up_fall(struct catch_up *catch_up, struct lane *lane, struct client *client);
+/* Takes the client out; it is nowhere then. */
+void catch_up_leave(struct catcher *catcher);
+
+/* Everything up to there has been sent. */
+uint64_t catch_up_cursor(const struct catcher *catcher);
+struct lane *catch_up_lane(const struct catcher *catcher);
+
+/* The client's socket has room again. */
+void catch_up_writable(struct catcher *catcher);
+/* Nothing is sent to the client any more; it leaves soon. */
+void catch_up_suspend(struct catcher *catcher);
+
+/* Something has been appended to the ring, or has passed. */
+void catch_up_head_moved(struct catch_up *catch_up);
+/* The lane can judge events now. */
+void catch_up_lane_ready(struct lane *lane);
+void catch_up_evict_lane(struct lane *lane, enum farewell farewell);

@@ -1,0 +1,67 @@
+/* gateway/delivery/log_pages.h - pages of the shards' logs, read and decoded once for all who need
+ * them.
+ *
+ * A page is kept until newer ones need the memory, and serves every cursor that lies in it. One
+ * page of a shard is under way at a time, so that cursors near each other meet on the same pages.
+ * When Redis does not answer it is asked again, after 0.1 s at first, 5 s at most. Belongs to the
+ * thread of its loop. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "base/list.h"
+#include "gateway/delivery/page.h"
+#include "gateway/intake/event_decode.h"
+#include "gateway/intake/log_reader.h"
+#include "gateway/ops/metrics.h"
+
+struct log_pages;
+
+/* log_reader_read(), or what a test has in its place. */
+typedef int (*log_read_fn)(struct log_reader *reader, uint32_t shard, uint64_t after, uint64_t to,
+                           log_page_fn done, void *owner);
+
+struct log_pages_settings {
+    uv_loop_t *loop;
+    struct metrics *metrics;
+    log_read_fn read;
+    struct log_reader *reader;
+    struct event_decoder *decoder;
+    size_t max_bytes;
+};
+
+/* What lies behind `after`, in the order of ids. */
+struct log_sheet {
+    struct page *page;
+    uint64_t number; /* never used again; from 1 */
+    uint32_t shard;
+    uint64_t after;
+    uint64_t end;   /* a cursor from `after` to below `end` finds here what follows it; SL_ID_MAX:
+                       there was no more in the log */
+    uint64_t known; /* the newest event of the shard that had passed when this was asked for */
+    bool is_unreadable; /* the log holds something there that is no event of ours */
+    struct list_node node;
+};
+
+/* A sheet has come, or (NULL) may be asked for again after a failure. */
+typedef void (*log_pages_fn)(void *owner, uint32_t shard, const struct log_sheet *sheet);
+
+/* NULL: out of memory. */
+struct log_pages *log_pages_new(const struct log_pages_settings *settings);
+/* After the reader has answered everything. The loop must run once more to let go of the timer. */
+void log_pages_free(struct log_pages *pages);
+void log_pages_on_change(struct log_pages *pages, log_pages_fn changed, void *owner);
+
+/* The sheet for this cursor; it may have no entry above it. NULL: not here. Valid until the loop
+ * comes round. */
+struct log_sheet *log_pages_find(struct log_pages *pages, uint32_t shard, uint64_t after);
+/* Reads it, unless another sheet of the shard is under way or Redis is to be left alone for now:
+ * then there will be a change, too. */
+void log_pages_ask(struct log_pages *pages, uint32_t shard, uint64_t after, uint64_t known);
+/* It says less than the log by now. */
+void log_pages_drop(struct log_pages *pages, struct log_sheet *sheet);
+/* A stream begins to read from the sheet. */
+void log_pages_note_use(struct log_pages *pages, struct log_sheet *sheet);

@@ -1,0 +1,41 @@
+/* gateway/delivery/ring.h - what has passed lately, in the order in which it passed.
+ *
+ * Everything that live clients may be sent: logged events, events published without the log, and
+ * gaps. Each gets a number of its own, its sequence, and stays until newer ones need the memory.
+ * Who reads from the ring knows the sequence to go on with; who comes with ids (a cursor for each
+ * shard) may begin with the oldest, if the ring has lost nothing behind those ids. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gateway/delivery/page.h"
+#include "src/id.h"
+
+struct ring {
+    size_t max_bytes, page_bytes;
+    struct page **pages; /* a ring itself: page i is at (first_page + i) & (capacity - 1) */
+    size_t first_page, page_count, capacity;
+    size_t bytes;                 /* of all pages, as counted when they were filled */
+    uint64_t oldest, next;        /* sequences: of the oldest entry kept, of the next to come */
+    uint64_t lost_unlogged;       /* those without an id below this sequence may be lost */
+    uint32_t shards;              /* that have been heard of: all below this number */
+    uint64_t lost[SL_SHARDS_MAX]; /* by shard: what lies behind this id is all here */
+    uint64_t head[SL_SHARDS_MAX]; /* by shard: the newest id that has passed */
+};
+
+void ring_init(struct ring *ring, size_t max_bytes);
+void ring_done(struct ring *ring);
+
+/* What happens in the shard after the event `id` (0: from the first one on) will pass; said before
+ * anything of the shard does. */
+void ring_begin_shard(struct ring *ring, uint32_t shard, uint64_t id);
+
+/* Gives the event its sequence and keeps it. When memory is short nothing is kept. */
+void ring_append(struct ring *ring, struct event *event);
+/* The event `id` has passed, whether kept or not. */
+void ring_pass(struct ring *ring, uint32_t shard, uint64_t id);
+
+/* The page with the entry of this sequence, oldest <= sequence < next, and its place there. */
+struct page *ring_find(const struct ring *ring, uint64_t sequence, size_t *ret_place);
