@@ -9,21 +9,29 @@
 #include "src/id.h"
 #include "src/posts.h"
 
-/* A post of another shard: the author's own shard cannot look its author up, we can. The slices
- * put into *reference are those of *ret_reply. */
-static int look_up(struct database *database, struct sl_post_reference *reference,
+/* A post of another shard: the author's own shard cannot look its author up, we can, for the user
+ * who answers it. The slices put into *post are those of *ret_reply. */
+static int look_up(struct database *database, const char *login, struct sl_post *post,
                    redisReply **ret_reply, struct failure *reterr)
 {
+    struct sl_post_reference *parent = &post->reply_to;
     struct sl_call call = SL_CALL_INIT;
+    redisReply *found = NULL;
+    struct sl_user user;
     uint64_t id = 0;
     int r;
 
-    sl_id_parse(reference->post, &id);
-    r = sl_post_author_call(&call, &database->meta, id, reterr);
+    sl_id_parse(parent->post, &id);
+    r = database_find_user(database, login, &user, &found, reterr);
+    if (r == 0)
+        r = sl_post_author_call(&call, &database->meta, user.id, id, reterr);
     if (r == 0)
         r = sl_redis_link_run(database->link, &call, ret_reply, reterr);
     if (r == 0)
-        r = sl_post_author_reply(*ret_reply, &reference->user, &reference->login, reterr);
+        r = sl_post_author_reply(*ret_reply, &parent->user, &parent->login, reterr);
+    if (r == 0)
+        post->is_comment = true;
+    freeReplyObject(found);
     sl_call_done(&call);
     return r;
 }
@@ -44,7 +52,7 @@ static int send_post(struct cli *cli, const char *user, struct sl_post *post)
     r = sl_post_call(&call, &database.meta, sl_slice_str(database.request_id), &author, post,
                      &failure);
     if (r == -EXDEV) {
-        r = look_up(&database, &post->reply_to, &looked_up, &failure);
+        r = look_up(&database, user, post, &looked_up, &failure);
         if (r == 0)
             r = sl_post_call(&call, &database.meta, sl_slice_str(database.request_id), &author,
                              post, &failure);

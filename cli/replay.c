@@ -253,8 +253,9 @@ static int meet_strangers(struct replay *replay, struct failure *reterr)
 
 /* ---- a batch ---- */
 
-/* A post and a user that we know get their ids here; others keep those of the file. */
-static void translate(const struct replay *replay, struct errand *errand, size_t number,
+/* A post and a user that we know get their ids here; others keep those of the file. Is the post
+ * known? */
+static bool translate(const struct replay *replay, struct errand *errand, size_t number,
                       struct sl_post_reference *reference)
 {
     const struct known_post *post = replay_post(replay->names, reference->post);
@@ -270,6 +271,7 @@ static void translate(const struct replay *replay, struct errand *errand, size_t
     }
     if (!reference->user.data) /* nobody could say whose post that is */
         reference->post = SL_SLICE_NONE;
+    return is_known;
 }
 
 static int build_post(const struct replay *replay, struct errand *errand, struct sl_call *call,
@@ -278,7 +280,7 @@ static int build_post(const struct replay *replay, struct errand *errand, struct
     const struct sl_user_ref author = sl_user_by_id(errand->user->id);
     struct sl_post *post = &errand->event.post;
 
-    translate(replay, errand, 0, &post->reply_to);
+    post->is_comment = translate(replay, errand, 0, &post->reply_to);
     translate(replay, errand, 1, &post->repost_of);
     translate(replay, errand, 2, &post->quote_of);
     return sl_post_call(call, &replay->database.meta, SL_SLICE_NONE, &author, post, reterr);

@@ -6,9 +6,9 @@
 
 #include "base/buffer.h"
 #include "src/id.h"
-#include "src/keys.h"
 #include "src/post_check.h"
 #include "src/post_json.h"
+#include "src/read_build.h"
 #include "src/reply_read.h"
 #include "src/text.h"
 #include "src/write_build.h"
@@ -99,12 +99,26 @@ static int add_reference(struct sl_call *call, const char *name,
     return r;
 }
 
-static int add_references(struct sl_call *call, const struct sl_post *post, struct buffer *json,
-                          struct failure *reterr)
+/* The post, of another shard, that is answered. */
+static int add_parent(struct sl_call *call, const struct sl_meta *meta, struct sl_slice post,
+                      struct failure *reterr)
+{
+    uint64_t id;
+
+    if (sl_id_parse(post, &id) < 0 || sl_id_shard(id) >= meta->shards)
+        return failure_set(reterr, -EINVAL, "reply_to is not the id of a post of this database");
+    add_member(call, "parent", post);
+    return 0;
+}
+
+static int add_references(struct sl_call *call, const struct sl_meta *meta,
+                          const struct sl_post *post, struct buffer *json, struct failure *reterr)
 {
     int r;
 
     r = add_reference(call, "reply_to", &post->reply_to, json, reterr);
+    if (r == 0 && post->is_comment && post->reply_to.user.data)
+        r = add_parent(call, meta, post->reply_to.post, reterr);
     if (r == 0)
         r = add_reference(call, "repost_of", &post->repost_of, json, reterr);
     if (r == 0)
@@ -162,7 +176,7 @@ int sl_post_call(struct sl_call *call, const struct sl_meta *meta, struct sl_sli
         add_member(call, "audience", post->audience);
     r = add_json_members(call, post, &json, reterr);
     if (r == 0)
-        r = add_references(call, post, &json, reterr);
+        r = add_references(call, meta, post, &json, reterr);
     if (r == 0)
         r = sl_call_finish(call, reterr);
     buffer_done(&json);
@@ -197,20 +211,18 @@ int sl_delete_call(struct sl_call *call, const struct sl_meta *meta, struct sl_s
     return sl_call_finish(call, reterr);
 }
 
-int sl_post_author_call(struct sl_call *call, const struct sl_meta *meta, uint64_t post,
-                        struct failure *reterr)
+int sl_post_author_call(struct sl_call *call, const struct sl_meta *meta, uint64_t reader,
+                        uint64_t post, struct failure *reterr)
 {
-    char key[SL_KEY_SIZE];
     int r;
 
-    r = sl_post_check_id(post, meta, reterr);
+    r = sl_read_check_reader(reader, meta, reterr);
+    if (r == 0)
+        r = sl_post_check_id(post, meta, reterr);
     if (r < 0)
         return r;
-    sl_call_begin(call, sl_id_shard(post), true);
-    sl_call_add_str(call, "HMGET");
-    sl_call_add_str(call, sl_key_of("post", post, key));
-    sl_call_add_str(call, "user");
-    sl_call_add_str(call, "login");
+    sl_read_begin(call, &sl_script_find_author, sl_id_shard(post), meta, reader);
+    sl_call_add_id(call, post);
     return sl_call_finish(call, reterr);
 }
 
@@ -222,7 +234,7 @@ int sl_post_author_reply(const struct redisReply *reply, struct sl_slice *ret_us
     if (r < 0)
         return r;
     if (!sl_reply_at(reply, 0).data || !sl_reply_at(reply, 1).data)
-        return failure_set(reterr, -ENOENT, "there is no such post");
+        return sl_reply_unexpected(reterr);
     *ret_user = sl_reply_at(reply, 0);
     *ret_login = sl_reply_at(reply, 1);
     return 0;

@@ -45,6 +45,8 @@ struct sl_post {
     double lon, lat;
     struct sl_post_place place;
     struct sl_post_reference reply_to, repost_of, quote_of;
+    bool is_comment; /* reply_to, with its `user`, is of another shard of this database, and gets
+                        this post as a comment; without `user` it does anyway */
     const struct sl_slice *urls; /* expanded links */
     size_t url_count;
     struct sl_slice media;    /* a JSON array; what is in it is the application's affair */
@@ -65,9 +67,11 @@ SL_EXPORT int sl_delete_call(struct sl_call *call, const struct sl_meta *meta,
                              struct sl_slice request_id, const struct sl_user_ref *user,
                              uint64_t post, struct failure *reterr);
 
-/* Whose post is that? 0; -EINVAL: no id of this database; -ENOMEM. */
-SL_EXPORT int sl_post_author_call(struct sl_call *call, const struct sl_meta *meta, uint64_t post,
-                                  struct failure *reterr);
-/* `user` and `login`, which are the reply's. 0; -ENOENT: no such post; else as sl_reply_check(). */
+/* Whose post is that, for `reader` (src/read.h) who wants to refer to it?
+ * 0; -EINVAL: no id of this database; -ENOMEM. */
+SL_EXPORT int sl_post_author_call(struct sl_call *call, const struct sl_meta *meta, uint64_t reader,
+                                  uint64_t post, struct failure *reterr);
+/* `user` and `login`, which are the reply's. 0; -ENOENT: no such post, or the reader may not see
+ * it; else as sl_reply_check(). */
 SL_EXPORT int sl_post_author_reply(const struct redisReply *reply, struct sl_slice *ret_user,
                                    struct sl_slice *ret_login, struct failure *reterr);

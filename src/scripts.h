@@ -12,11 +12,13 @@ struct sl_script {
     size_t source_size;
 };
 
+extern const struct sl_script sl_script_apply_comment;
 extern const struct sl_script sl_script_apply_follow;
 extern const struct sl_script sl_script_apply_privacy;
 extern const struct sl_script sl_script_configure;
 extern const struct sl_script sl_script_create_user;
 extern const struct sl_script sl_script_delete;
+extern const struct sl_script sl_script_find_author;
 extern const struct sl_script sl_script_find_user;
 extern const struct sl_script sl_script_follow;
 extern const struct sl_script sl_script_home_sets;

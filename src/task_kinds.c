@@ -1,5 +1,6 @@
 #include "src/task_kinds.h"
 
+#include "src/comment_task.h"
 #include "src/relation_task.h"
 
 /* In the order of the alphabet. */
@@ -7,9 +8,10 @@ static const struct {
     const char *name;
     sl_task_run_fn run;
 } kinds[] = {
-    {"follow", sl_follow_task_run},  {"hide", sl_privacy_task_run},
-    {"mute", sl_privacy_task_run},   {"unfollow", sl_follow_task_run},
-    {"unhide", sl_privacy_task_run}, {"unmute", sl_privacy_task_run},
+    {"comment", sl_comment_task_run},   {"follow", sl_follow_task_run},
+    {"hide", sl_privacy_task_run},      {"mute", sl_privacy_task_run},
+    {"uncomment", sl_comment_task_run}, {"unfollow", sl_follow_task_run},
+    {"unhide", sl_privacy_task_run},    {"unmute", sl_privacy_task_run},
 };
 
 sl_task_run_fn sl_task_kind_find(struct sl_slice kind)

@@ -413,13 +413,19 @@ local function read_post(id)
     return post
 end
 
--- How a post that read_post() found is answered to a read: {id, JSON, likes, comments}, or nil and a
--- refusal when the reader may not see it. The JSON is that of its event, with the name that the
--- author has now, and for others than the author without the list of its audience.
-local function post_row(post, reader)
-    if not may_see(reader, post) then
-        return nil, refuse('NOPOST', 'there is no post ' .. post.id)
+-- The same if the reader may see it; for others it is not there.
+local function find_post(id, reader)
+    local post, refusal = read_post(id)
+    if post and not may_see(reader, post) then
+        return nil, refuse('NOPOST', 'there is no post ' .. id)
     end
+    return post, refusal
+end
+
+-- How a post that the reader may see is answered to a read: {id, JSON, likes, comments}. The JSON is
+-- that of its event, with the name that the author has now, and for others than the author without
+-- the list of its audience.
+local function post_row(post, reader)
     if reader ~= post.user and reader ~= '*' then
         post.audience = audience_kind(post.audience)
     end
@@ -464,6 +470,29 @@ end
 -- A write: remembers `id` as the last that was applied to the pair.
 local function note_applied(kind, a, b, id)
     call('SET', prefix .. 'applied:' .. kind .. ':' .. a .. ':' .. b, id, 'PX', APPLIED_TTL_MS)
+end
+
+-- Comments: a post is listed with the post that it answers, its `parent`, in the parent's shard; what
+-- lives elsewhere is told by a task. Raises WRONGTYPE before the first write.
+local function check_comment(parent)
+    if shard_of(parent) == shard then
+        call('ZCARD', prefix .. 'comments:' .. parent)
+    else
+        check_tasks()
+    end
+end
+
+-- Writes; `operation` is 'comment' or 'uncomment', `id` its own. A post that is gone is not answered.
+local function change_comment(operation, id, parent, comment)
+    if shard_of(parent) ~= shard then
+        enqueue(operation, id, 'parent', parent, 'comment', comment)
+    elseif operation == 'comment' then
+        if call('EXISTS', prefix .. 'post:' .. parent) == 1 then
+            call('ZADD', prefix .. 'comments:' .. parent, comment, comment)
+        end
+    else
+        call('ZREM', prefix .. 'comments:' .. parent, comment)
+    end
 end
 
 -- Reads a sorted set newest first: up to `count` members with a score below `before` ('+inf' or

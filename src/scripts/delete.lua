@@ -28,6 +28,9 @@ end
 if post.user ~= author.id then
     return refuse('NOTOWNER', 'post ' .. id .. ' is not yours')
 end
+if post.parent then
+    check_comment(post.parent)
+end
 local profile = prefix .. 'profile:' .. author.id
 call('ZSCORE', profile, id)
 local clock
@@ -40,5 +43,8 @@ take_id(clock)
 call('DEL', prefix .. 'post:' .. id, prefix .. 'likes:' .. id, prefix .. 'comments:' .. id)
 local removed = call('ZREM', profile, id)
 call('HINCRBY', prefix .. 'user:' .. author.id, 'posts', 0 - removed) -- -0 would print as such
+if post.parent then
+    change_comment('uncomment', clock.id, post.parent, id)
+end
 emit(meta, clock, 'delete', '"post":' .. post_json(post, author))
 return answer('delete', clock.id)

@@ -2,9 +2,10 @@
 --
 -- ARGV: shards, request id, author ('=ID' or '@FOLDED LOGIN'), then members of the post, name and
 -- value in turn, as they are kept in its hash (see POST_MEMBERS). A reference that is no JSON but
--- an id is to a post of this shard, whose author is looked up here.
+-- an id is to a post of this shard, whose author is looked up here. `parent` is the post of another
+-- shard that this one is a comment of; here it is what `reply_to` refers to.
 -- Returns {repeated, post id}.
-local meta, refusal = open_shard()
+local meta, refusal = open_shard('profile_max', 'archive')
 if not meta then
     return refusal
 end
@@ -25,13 +26,19 @@ end
 for _, reference in ipairs({'reply_to', 'repost_of', 'quote_of'}) do
     local id = post[reference]
     if id and string.sub(id, 1, 1) ~= '{' then
-        local found = call('HMGET', prefix .. 'post:' .. id, 'user', 'login')
-        if not found[1] then
-            return refuse('NOPOST', 'there is no post ' .. id)
+        local found, missing = find_post(id, author.id)
+        if not found then
+            return missing
         end
-        post[reference] = '{"post":"' .. id .. '","user":"' .. found[1] .. '","login":'
-            .. quote(found[2]) .. '}'
+        post[reference] = '{"post":"' .. id .. '","user":"' .. found.user .. '","login":'
+            .. quote(found.login) .. '}'
+        if reference == 'reply_to' then
+            post.parent = id
+        end
     end
+end
+if post.parent then
+    check_comment(post.parent)
 end
 
 local clock
@@ -50,6 +57,11 @@ local profile = prefix .. 'profile:' .. author.id
 if call('EXISTS', key) == 1 or call('ZSCORE', profile, post.id) then
     return refuse('DAMAGED', 'post ' .. post.id .. ' exists, but the clock says it is new')
 end
+-- What is beyond profile_max goes when the archive has it, not before. Without one it stays.
+local has_archive = meta.archive == 1
+if has_archive then
+    check_tasks()
+end
 local fields = {}
 for name, value in pairs(post) do
     fields[#fields + 1] = name
@@ -60,5 +72,11 @@ take_id(clock)
 call('HSET', key, unpack(fields))
 call('ZADD', profile, post.id, post.id)
 call('HINCRBY', prefix .. 'user:' .. author.id, 'posts', 1)
+if has_archive and call('ZCARD', profile) > meta.profile_max then
+    enqueue('archive', clock.id, 'user', author.id)
+end
+if post.parent then
+    change_comment('comment', clock.id, post.parent, post.id)
+end
 emit(meta, clock, 'post', '"post":' .. post_json(post, author))
 return answer('post', post.id)

@@ -19,7 +19,7 @@ local function post_of(id)
     if not is_here(id) then
         return {id}
     end
-    local post = read_post(id)
+    local post = find_post(id, reader)
     return post and post_row(post, reader)
 end
 
@@ -31,13 +31,8 @@ local function user_of(id, position)
     return user and {position, unpack(user_row(user))}
 end
 
--- The post whose list is read, if the reader may see it.
-local function find_post(id)
-    local post, missing = read_post(id)
-    if post and not may_see(reader, post) then
-        return nil, refuse('NOPOST', 'there is no post ' .. id)
-    end
-    return post, missing
+local function find_seen_post(id)
+    return find_post(id, reader)
 end
 
 local function zset_of(name)
@@ -51,8 +46,8 @@ local LISTS = {
     posts = {read_user, zset_of('profile'), post_of},
     followers = {read_user, follower_range, user_of},
     following = {read_user, zset_of('following'), user_of},
-    comments = {find_post, zset_of('comments'), post_of},
-    likes = {find_post, zset_of('likes'), user_of},
+    comments = {find_seen_post, zset_of('comments'), post_of},
+    likes = {find_seen_post, zset_of('likes'), user_of},
 }
 
 local find_owner, range_of, row_of = unpack(LISTS[ARGV[4]])

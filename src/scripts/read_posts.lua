@@ -8,11 +8,7 @@ if not meta then
 end
 local rows = {}
 for i = 4, #ARGV do
-    local row
-    local post, missing = read_post(ARGV[i])
-    if post then
-        row, missing = post_row(post, ARGV[3])
-    end
-    rows[#rows + 1] = row or missing
+    local post, missing = find_post(ARGV[i], ARGV[3])
+    rows[#rows + 1] = post and post_row(post, ARGV[3]) or missing
 end
 return rows

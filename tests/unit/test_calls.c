@@ -271,7 +271,8 @@ static void test_ids_of_shards_that_are_not_there_are_refused(void **state)
                      -EINVAL);
     assert_int_equal(sl_delete_call(&call, &eight_shards, SL_SLICE_NONE, &ada, 0, &failure),
                      -EINVAL);
-    assert_int_equal(sl_post_author_call(&call, &eight_shards, SL_ID_MAX + 1, &failure), -EINVAL);
+    assert_int_equal(sl_post_author_call(&call, &eight_shards, 0, SL_ID_MAX + 1, &failure),
+                     -EINVAL);
     sl_call_done(&call);
 }
 
@@ -288,8 +289,15 @@ static void test_reference_to_another_shard_must_be_looked_up(void **state)
     assert_string_equal(failure.text, "post 4096 lives in another shard");
     post.reply_to.user = SL_SLICE("7");
     assert_int_equal(sl_post_call(&call, &eight_shards, SL_SLICE_NONE, &author, &post, NULL), 0);
-    assert_int_equal(sl_post_author_call(&call, &eight_shards, 4096, NULL), 0);
-    assert_call(&call, "HMGET sluice:{0}:post:4096 user login");
+    post.is_comment = true;
+    assert_int_equal(sl_post_call(&call, &eight_shards, SL_SLICE_NONE, &author, &post, NULL), 0);
+    assert_call(&call, "1 sluice:{1}:meta 8  =4160 text t reply_to "
+                       "{\"post\":\"4096\",\"user\":\"7\"} parent 4096");
+    post.reply_to.post = SL_SLICE("512");
+    assert_int_equal(sl_post_call(&call, &eight_shards, SL_SLICE_NONE, &author, &post, &failure),
+                     -EINVAL);
+    assert_int_equal(sl_post_author_call(&call, &eight_shards, 4160, 4096, NULL), 0);
+    assert_call(&call, "1 sluice:{0}:meta 8  4160 4096");
     assert_true(call.is_repeatable);
     sl_call_done(&call);
 }

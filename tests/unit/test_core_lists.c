@@ -130,6 +130,38 @@ static void test_pages_that_cannot_be_are_refused(void **state)
     sl_call_done(&call);
 }
 
+static void set(const char *field, int value)
+{
+    for (uint32_t shard = 0; shard < shards; shard++)
+        core_number(&core, "HSET sluice:{%u}:meta %s %d", (unsigned)shard, field, value);
+}
+
+static void test_full_profile_leaves_tasks_for_the_archive(void **state)
+{
+    uint64_t ada = core_must_create(&core, "ada"), ids[16];
+    char tasks[SL_KEY_SIZE], id[SL_ID_TEXT_SIZE];
+    redisReply *reply;
+
+    (void)state;
+    sl_key(sl_id_shard(ada), "tasks", tasks);
+    set("profile_max", 3);
+    for (int i = 0; i < 5; i++)
+        core_must_post(&core, "ada", "t");
+    assert_int_equal(core_number(&core, "XLEN %s", tasks), 0); /* there is no archive */
+    set("archive", 1);
+    core_must_post(&core, "ada", "t");
+    assert_int_equal(read_posts(0, 16, ids), 6); /* until the archive has them */
+    reply = core_command(&core, "XRANGE %s - +", tasks);
+    assert_int_equal(reply->elements, 1);
+    assert_string_equal(reply->element[0]->element[1]->element[1]->str, "archive");
+    assert_string_equal(reply->element[0]->element[1]->element[3]->str, sl_id_print(ids[0], id));
+    assert_string_equal(reply->element[0]->element[1]->element[5]->str, sl_id_print(ada, id));
+    freeReplyObject(reply);
+    set("profile_max", 7);
+    core_must_post(&core, "ada", "t");
+    assert_int_equal(core_number(&core, "XLEN %s", tasks), 1);
+}
+
 /* ---- likes ---- */
 
 static int change(bool likes, uint64_t user, uint64_t post, const char *request_id)
@@ -267,6 +299,150 @@ static void test_deleted_post_leaves_no_likes(void **state)
     assert_int_equal(core_number(&core, "EXISTS %s", sl_key_of("likes", post, key)), 0);
 }
 
+/* ---- comments ---- */
+
+/* `login` answers `parent`, looking it up across shards. */
+static int comment_on(const char *login, uint64_t reader, uint64_t parent, const char *request_id)
+{
+    char id[SL_ID_TEXT_SIZE];
+    struct sl_post post = {.text = SL_SLICE("re"), .reply_to.post = SL_SLICE_NONE};
+    struct sl_call call = SL_CALL_INIT;
+    redisReply *reply = NULL;
+    int r;
+
+    post.reply_to.post = sl_slice_str(sl_id_print(parent, id));
+    r = core_post(&core, login, &post, request_id);
+    if (r == -EXDEV) {
+        reply = ask(&call, sl_post_author_call(&call, &core.meta, reader, parent, &core.failure));
+        r = sl_post_author_reply(reply, &post.reply_to.user, &post.reply_to.login, &core.failure);
+        post.is_comment = true;
+        if (r == 0)
+            r = core_post(&core, login, &post, request_id);
+        freeReplyObject(reply);
+    }
+    return r;
+}
+
+/* The comments of a post, all on one page; their number. */
+static size_t read_comments(uint64_t post, uint64_t *ret_ids)
+{
+    const struct sl_page page = {0, 100};
+    struct sl_call call = SL_CALL_INIT;
+    redisReply *reply =
+        ask(&call, sl_comment_list_call(&call, &core.meta, SL_READER_NOBODY, post, &page, NULL));
+    struct sl_post_row row;
+    size_t count;
+
+    assert_int_equal(sl_post_list_reply(reply, &count, &core.failure), 0);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(sl_post_list_at(reply, i, &row, &core.failure), 0);
+        assert_int_equal(row.json.data != NULL, sl_id_shard(row.id) == sl_id_shard(post));
+        ret_ids[i] = row.id;
+    }
+    freeReplyObject(reply);
+    return count;
+}
+
+static void test_comments_come_to_their_post_and_go(void **state)
+{
+    uint64_t likers[LIKERS], parent = prepare_likes(likers), comments[LIKERS], read[LIKERS];
+    char login[16];
+
+    (void)state;
+    for (int i = LIKERS - 1; i >= 0; i--) {
+        snprintf(login, sizeof(login), "liker%d", i);
+        assert_int_equal(comment_on(login, likers[i], parent, NULL), 0);
+        comments[i] = core.written.id;
+    }
+    core_work(&core);
+    assert_int_equal(read_comments(parent, read), LIKERS);
+    for (int i = 1; i < LIKERS; i++)
+        assert_true(read[i] < read[i - 1]);
+    for (int i = 0; shards == 1 && i < LIKERS; i++)
+        assert_int_equal(read[i], comments[i]);
+
+    for (int i = 0; i < LIKERS; i++) {
+        snprintf(login, sizeof(login), "liker%d", i);
+        assert_int_equal(core_delete(&core, login, comments[i], NULL), 0);
+        core_work(&core);
+        assert_int_equal(read_comments(parent, read), LIKERS - 1 - i);
+    }
+}
+
+static void test_comment_deleted_before_it_arrived_does_not_come(void **state)
+{
+    uint64_t likers[LIKERS], parent = prepare_likes(likers), read[LIKERS];
+    int far = 0;
+
+    (void)state;
+    while (far < LIKERS && sl_id_shard(likers[far]) == sl_id_shard(parent))
+        far++;
+    if (far == LIKERS)
+        return; /* one shard: nothing is late */
+    for (int late = 0; late < 2; late++) {
+        char login[16], tasks[SL_KEY_SIZE];
+        redisReply *task;
+
+        snprintf(login, sizeof(login), "liker%d", far);
+        sl_key(sl_id_shard(likers[far]), "tasks", tasks);
+        assert_int_equal(comment_on(login, likers[far], parent, NULL), 0);
+        task = core_command(&core, "XRANGE %s - + COUNT 1", tasks);
+        assert_int_equal(core_delete(&core, login, core.written.id, NULL), 0);
+        if (late) { /* the first task comes behind the second */
+            const redisReply *fields = task->element[0]->element[1];
+
+            core_number(&core, "XDEL %s %s", tasks, task->element[0]->element[0]->str);
+            core_work(&core);
+            freeReplyObject(core_command(&core, "XADD %s * task %s id %s parent %s comment %s",
+                                         tasks, fields->element[1]->str, fields->element[3]->str,
+                                         fields->element[5]->str, fields->element[7]->str));
+        }
+        core_work(&core);
+        assert_int_equal(read_comments(parent, read), 0);
+        freeReplyObject(task);
+    }
+}
+
+static void test_comment_on_a_post_that_goes_leaves_nothing(void **state)
+{
+    uint64_t likers[LIKERS], parent = prepare_likes(likers);
+    char login[16], key[SL_KEY_SIZE];
+
+    (void)state;
+    for (int i = 0; i < LIKERS; i++) {
+        snprintf(login, sizeof(login), "liker%d", i);
+        assert_int_equal(comment_on(login, likers[i], parent, NULL), 0);
+    }
+    assert_int_equal(core_delete(&core, "ada", parent, NULL), 0);
+    assert_int_equal(comment_on("liker0", likers[0], parent, NULL), -ENOENT);
+    core_work(&core);
+    assert_int_equal(core_number(&core, "EXISTS %s", sl_key_of("comments", parent, key)), 0);
+    assert_int_equal(core_number(&core, "EXISTS sluice:{%u}:dead", (unsigned)sl_id_shard(parent)),
+                     0);
+}
+
+static void test_what_may_not_be_seen_is_neither_answered_nor_liked(void **state)
+{
+    const struct sl_post secret = {.text = SL_SLICE("t"), .audience = SL_SLICE("followers")};
+    uint64_t likers[LIKERS], post;
+
+    (void)state;
+    prepare_likes(likers);
+    assert_int_equal(core_post(&core, "ada", &secret, NULL), 0);
+    post = core.written.id;
+    assert_int_equal(comment_on("liker0", likers[0], post, NULL), -ENOENT);
+    assert_int_equal(change(true, likers[0], post, NULL), -ENOENT);
+    assert_int_equal(core_follow(&core, "liker0", "ada", NULL), 0);
+    core_work(&core);
+    assert_int_equal(comment_on("liker0", likers[0], post, NULL), 0);
+    assert_int_equal(change(true, likers[0], post, NULL), 0);
+    assert_int_equal(core_unfollow(&core, "liker0", "ada", NULL), 0);
+    core_work(&core);
+    assert_int_equal(change(false, likers[0], post, NULL), 0); /* this can be taken back */
+    assert_true(core.written.id > 0);
+    assert_int_equal(change(false, likers[0], post, NULL), -ENOENT);
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, fresh_database)
 
 static int run_with(uint32_t count)
@@ -275,10 +451,15 @@ static int run_with(uint32_t count)
         TEST(test_posts_of_a_user_come_newest_first_in_pages),
         TEST(test_page_of_nobody_says_so),
         TEST(test_pages_that_cannot_be_are_refused),
+        TEST(test_full_profile_leaves_tasks_for_the_archive),
         TEST(test_likes_are_counted_once_each),
         TEST(test_who_likes_a_post_is_read_newest_first),
         TEST(test_like_of_nothing_or_by_nobody_changes_nothing),
         TEST(test_deleted_post_leaves_no_likes),
+        TEST(test_comments_come_to_their_post_and_go),
+        TEST(test_comment_deleted_before_it_arrived_does_not_come),
+        TEST(test_comment_on_a_post_that_goes_leaves_nothing),
+        TEST(test_what_may_not_be_seen_is_neither_answered_nor_liked),
     };
 
     shards = count;

@@ -190,8 +190,8 @@ static void test_each_part_of_a_reply_is_checked(void **state)
     assert_parses(parse_user, "*3\r\n$1\r\n1\r\n$-1\r\n$1\r\na\r\n", -EBADMSG, NULL);
     assert_parses(parse_user, "*3\r\n$1\r\n1\r\n$1\r\na\r\n$-1\r\n", -EBADMSG, NULL);
     assert_parses(parse_following, "*2\r\n$1\r\n1\r\n$1\r\nx\r\n", -EBADMSG, NULL);
-    assert_parses(parse_author, "*2\r\n$-1\r\n$-1\r\n", -ENOENT, "there is no such post");
-    assert_parses(parse_author, "*2\r\n$1\r\n1\r\n$-1\r\n", -ENOENT, NULL);
+    assert_parses(parse_author, "*2\r\n$-1\r\n$-1\r\n", -EBADMSG, NULL);
+    assert_parses(parse_author, "*2\r\n$1\r\n1\r\n$-1\r\n", -EBADMSG, NULL);
 }
 
 #define ENTRY(id, fields) "*2\r\n$6\r\n" id "\r\n" fields

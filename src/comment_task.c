@@ -1,0 +1,45 @@
+#include "src/comment_task.h"
+
+#include <hiredis/hiredis.h>
+
+#include "src/call_build.h"
+#include "src/id.h"
+#include "src/post_check.h"
+#include "src/reply.h"
+
+static int build(struct sl_call *call, const struct sl_meta *meta, const struct sl_task *task,
+                 struct failure *reterr)
+{
+    uint64_t parent, comment;
+    int r;
+
+    r = sl_task_field_id(task, "parent", &parent, reterr);
+    if (r == 0)
+        r = sl_post_check_id(parent, meta, reterr);
+    if (r == 0)
+        r = sl_task_field_id(task, "comment", &comment, reterr);
+    if (r < 0)
+        return r;
+    sl_call_begin_script(call, &sl_script_apply_comment, sl_id_shard(parent), meta->shards,
+                         SL_SLICE_NONE);
+    call->is_repeatable = true;
+    sl_call_add(call, task->kind);
+    sl_call_add_id(call, task->id);
+    sl_call_add_id(call, parent);
+    sl_call_add_id(call, comment);
+    return sl_call_finish(call, reterr);
+}
+
+int sl_comment_task_run(struct sl_work *work, const struct sl_task *task, struct failure *reterr)
+{
+    struct sl_call call = SL_CALL_INIT;
+    redisReply *reply = NULL;
+    int r;
+
+    r = sl_work_call(work, &call, build(&call, sl_work_meta(work), task, reterr), &reply, reterr);
+    if (r == 0)
+        r = sl_reply_check(reply, reterr);
+    freeReplyObject(reply);
+    sl_call_done(&call);
+    return r;
+}
