@@ -45,7 +45,8 @@ static void print_help(void)
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         printf("  %-12s %s\n", commands[i]->name, commands[i]->summary);
     printf("\n"
-           "--redis URL   redis://[user:password@]host[:port][/db] or unix:///path; else\n"
+           "--redis URL   redis://[user:password@]host[:port][/db], unix:///path or\n"
+           "              redis+sentinel://host[:port],.../master-name; else\n"
            "              SLUICE_REDIS in the environment; else the Redis that a running sluiced\n"
            "              has started in its data directory (SLUICE_DATA_DIR)\n"
            "--version     print the version\n"

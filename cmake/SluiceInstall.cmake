@@ -61,6 +61,7 @@ sluice_public_headers(
     src/redis_address.h
     src/redis_link.h
     src/reply.h
+    src/sentinel.h
     src/settings.h
     src/shard_calls.h
     src/tasks.h

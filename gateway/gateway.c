@@ -26,8 +26,6 @@
 #include "gateway/ops/task_watch.h"
 #include "gateway/transport/server.h"
 
-enum { COMMAND_TIMEOUT_MS = 5000 };
-
 static const int heeded_signals[] = {SIGTERM, SIGINT, GATEWAY_SIGNAL_OPEN, GATEWAY_SIGNAL_REPLACED};
 
 enum { SIGNAL_COUNT = sizeof(heeded_signals) / sizeof(heeded_signals[0]) };
@@ -124,6 +122,11 @@ static void on_turn_end(void *context)
     deliver_turn_end(((struct gateway *)context)->deliver);
 }
 
+static void on_master(void *context, const struct sl_redis_place *place)
+{
+    redis_commands_set_place(((struct gateway *)context)->commands, place);
+}
+
 static void on_subscribed(void *context, uint32_t shards)
 {
     struct gateway *gateway = context;
@@ -150,6 +153,8 @@ static void on_lost(void *context, const char *reason)
 
     (void)reason; /* the subscriber has logged it */
     metric_set(gateway->metrics, METRIC_SUBSCRIBED, 0);
+    if (gateway->redis.sentinel_count > 0)
+        redis_commands_set_place(gateway->commands, NULL); /* it may be a replica by now */
     repair_set_hearing(gateway->repair, false);
     server_set_ready(gateway->server, false);
 }
@@ -266,6 +271,7 @@ static int start_intake(struct gateway *gateway, struct failure *reterr)
 {
     const struct gateway_parts *parts = gateway->parts;
     const struct subscriber_callbacks callbacks = {
+        .master = on_master,
         .log_end = on_log_end,
         .message = on_message,
         .turn_end = on_turn_end,
@@ -276,8 +282,8 @@ static int start_intake(struct gateway *gateway, struct failure *reterr)
         .loop = &gateway->loop,
         .address = &gateway->redis,
         .metrics = gateway->metrics,
-        .ping_ms = SUBSCRIBER_PING_MS,
-        .timeout_ms = SUBSCRIBER_TIMEOUT_MS,
+        .ping_ms = (uint32_t)parts->config->redis_timeout_ms,
+        .timeout_ms = (uint32_t)parts->config->redis_timeout_ms,
     };
 
     gateway->decoder = event_decoder_new(parts->config->max_event_bytes);
@@ -302,7 +308,8 @@ static int start_delivery(struct gateway *gateway, struct failure *reterr)
     };
 
     gateway->deliver = deliver_new(&settings);
-    gateway->commands = redis_commands_new(&gateway->loop, &gateway->redis, COMMAND_TIMEOUT_MS);
+    gateway->commands =
+        redis_commands_new(&gateway->loop, &gateway->redis, (uint32_t)config->redis_timeout_ms);
     if (!gateway->deliver || !gateway->commands)
         return failure_set(reterr, -ENOMEM, "out of memory");
     gateway->home_loader = home_loader_new(deliver_home(gateway->deliver), gateway->commands);

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static const uint16_t DEFAULT_PORT = 6379;
+enum { REDIS_PORT = 6379, SENTINEL_PORT = 26379 };
 
 static struct sl_slice head(struct sl_slice text, size_t size)
 {
@@ -87,8 +87,7 @@ static int parse_db(struct sl_slice text, uint32_t *ret_db, struct failure *rete
 }
 
 /* user:password, or :password. */
-static int parse_login(struct sl_slice text, struct sl_redis_address *address,
-                       struct failure *reterr)
+static int parse_login(struct sl_slice text, struct sl_redis_login *login, struct failure *reterr)
 {
     size_t colon = find(text, ':');
     int r;
@@ -96,11 +95,11 @@ static int parse_login(struct sl_slice text, struct sl_redis_address *address,
     if (colon == text.size || colon + 1 == text.size)
         return failure_set(reterr, -EINVAL,
                            "before the @ of a Redis URL stands user:password or :password");
-    r = percent_decode(head(text, colon), address->user, sizeof(address->user), "user", reterr);
+    r = percent_decode(head(text, colon), login->user, sizeof(login->user), "user", reterr);
     if (r < 0)
         return r;
-    return percent_decode(sl_slice_from(text, colon + 1), address->password,
-                          sizeof(address->password), "password", reterr);
+    return percent_decode(sl_slice_from(text, colon + 1), login->password, sizeof(login->password),
+                          "password", reterr);
 }
 
 static bool is_host_char(char c, bool in_brackets)
@@ -112,41 +111,40 @@ static bool is_host_char(char c, bool in_brackets)
     return in_brackets && (c == ':' || c == '%');
 }
 
-static int parse_host(struct sl_slice text, bool in_brackets, struct sl_redis_address *address,
+static int parse_host(struct sl_slice text, bool in_brackets, struct sl_redis_place *place,
                       struct failure *reterr)
 {
     if (text.size == 0)
         return failure_set(reterr, -EINVAL, "the Redis URL names no host");
-    if (text.size >= sizeof(address->host))
+    if (text.size >= sizeof(place->host))
         return failure_set(reterr, -EINVAL, "the Redis host is longer than %zu bytes",
-                           sizeof(address->host) - 1);
+                           sizeof(place->host) - 1);
     for (size_t i = 0; i < text.size; i++) {
         if (!is_host_char(text.data[i], in_brackets))
             return failure_set(reterr, -EINVAL,
                                "the Redis host holds a character that no host has");
     }
-    memcpy(address->host, text.data, text.size);
-    address->host[text.size] = '\0';
+    memcpy(place->host, text.data, text.size);
+    place->host[text.size] = '\0';
     return 0;
 }
 
 /* host, host:port, [v6], [v6]:port */
-static int parse_host_port(struct sl_slice text, struct sl_redis_address *address,
-                           struct failure *reterr)
+static int parse_place(struct sl_slice text, uint32_t port, struct sl_redis_place *place,
+                       struct failure *reterr)
 {
     bool in_brackets = text.size > 0 && text.data[0] == '[';
     size_t end = find(text, in_brackets ? ']' : ':');
-    uint32_t port = DEFAULT_PORT;
     struct sl_slice rest;
     int r;
 
     if (in_brackets) {
         if (end == text.size)
             return failure_set(reterr, -EINVAL, "the Redis host lacks its closing bracket");
-        r = parse_host(sl_slice(text.data + 1, end - 1), true, address, reterr);
+        r = parse_host(sl_slice(text.data + 1, end - 1), true, place, reterr);
         rest = sl_slice_from(text, end + 1);
     } else {
-        r = parse_host(head(text, end), false, address, reterr);
+        r = parse_host(head(text, end), false, place, reterr);
         rest = sl_slice_from(text, end);
     }
     if (r < 0)
@@ -154,30 +152,123 @@ static int parse_host_port(struct sl_slice text, struct sl_redis_address *addres
     if (rest.size > 0 && (rest.data[0] != ':' ||
                           parse_number(sl_slice_from(rest, 1), UINT16_MAX, &port) < 0 || port == 0))
         return failure_set(reterr, -EINVAL, "the Redis port is not a number from 1 to 65535");
-    address->port = (uint16_t)port;
+    place->port = (uint16_t)port;
     return 0;
+}
+
+/* [user:password@]rest, up to the first slash. *ret_rest is what stands behind the @, *ret_path
+ * what stands behind the slash. */
+static int split_authority(struct sl_slice text, struct sl_redis_login *login,
+                           struct sl_slice *ret_rest, struct sl_slice *ret_path,
+                           struct failure *reterr)
+{
+    size_t slash = find(text, '/');
+    size_t at = slash;
+
+    *ret_path = sl_slice_from(text, slash < text.size ? slash + 1 : slash);
+    /* The last @, so that a password with a bare @ in it is not taken for a host. */
+    while (at > 0 && text.data[at - 1] != '@')
+        at--;
+    *ret_rest = sl_slice(text.data + at, slash - at);
+    return at > 0 ? parse_login(head(text, at - 1), login, reterr) : 0;
 }
 
 static int parse_tcp(struct sl_slice text, struct sl_redis_address *address, struct failure *reterr)
 {
-    size_t slash = find(text, '/');
-    struct sl_slice place = head(text, slash);
-    struct sl_slice db = slash < text.size ? sl_slice_from(text, slash + 1) : SL_SLICE_NONE;
-    size_t at = place.size;
-    int r;
+    struct sl_slice place, db;
+    int r = split_authority(text, &address->login, &place, &db, reterr);
 
-    /* The last @, so that a password with a bare @ in it is not taken for a host. */
-    while (at > 0 && place.data[at - 1] != '@')
-        at--;
-    if (at > 0) {
-        r = parse_login(head(place, at - 1), address, reterr);
+    if (r == 0)
+        r = parse_place(place, REDIS_PORT, &address->place, reterr);
+    if (r == 0 && db.size > 0)
+        r = parse_db(db, &address->db, reterr);
+    return r;
+}
+
+/* host[:port],host[:port],... */
+static int parse_sentinels(struct sl_slice text, struct sl_redis_address *address,
+                           struct failure *reterr)
+{
+    for (;;) {
+        size_t comma = find(text, ',');
+        int r;
+
+        if (address->sentinel_count == SL_REDIS_SENTINELS_MAX)
+            return failure_set(reterr, -EINVAL, "a Redis URL names at most %d sentinels",
+                               SL_REDIS_SENTINELS_MAX);
+        r = parse_place(head(text, comma), SENTINEL_PORT,
+                        &address->sentinels[address->sentinel_count], reterr);
         if (r < 0)
             return r;
+        address->sentinel_count++;
+        if (comma == text.size)
+            return 0;
+        text = sl_slice_from(text, comma + 1);
     }
-    r = parse_host_port(sl_slice_from(place, at), address, reterr);
+}
+
+static int parse_master_name(struct sl_slice name, struct sl_redis_address *address,
+                             struct failure *reterr)
+{
+    if (name.size == 0)
+        return failure_set(reterr, -EINVAL,
+                           "behind the sentinels stands the name of the master, as in "
+                           "redis+sentinel://host/mymaster");
+    if (name.size >= sizeof(address->master_name))
+        return failure_set(reterr, -EINVAL, "the name of the master is longer than %zu bytes",
+                           sizeof(address->master_name) - 1);
+    for (size_t i = 0; i < name.size; i++) {
+        if (!is_host_char(name.data[i], false)) /* as Sentinel has it: letters, digits, . - _ */
+            return failure_set(reterr, -EINVAL,
+                               "the name of the master holds a character that none has");
+    }
+    memcpy(address->master_name, name.data, name.size);
+    address->master_name[name.size] = '\0';
+    return 0;
+}
+
+static int parse_sentinel_option(struct sl_slice text, struct sl_redis_address *address,
+                                 struct failure *reterr)
+{
+    size_t equals = find(text, '=');
+    struct sl_slice name = head(text, equals);
+    struct sl_slice value = sl_slice_from(text, equals < text.size ? equals + 1 : equals);
+    struct sl_redis_login *login = &address->sentinel_login;
+
+    if (sl_slice_is(name, "db"))
+        return parse_db(value, &address->db, reterr);
+    if (sl_slice_is(name, "sentinel-user"))
+        return percent_decode(value, login->user, sizeof(login->user), "user", reterr);
+    if (sl_slice_is(name, "sentinel-password"))
+        return percent_decode(value, login->password, sizeof(login->password), "password", reterr);
+    return failure_set(reterr, -EINVAL,
+                       "after the name of the master only db, sentinel-user and sentinel-password "
+                       "may stand");
+}
+
+static int parse_sentinel(struct sl_slice text, struct sl_redis_address *address,
+                          struct failure *reterr)
+{
+    struct sl_slice places, name, options;
+    size_t mark;
+    int r = split_authority(text, &address->login, &places, &name, reterr);
+
     if (r < 0)
         return r;
-    return db.size > 0 ? parse_db(db, &address->db, reterr) : 0;
+    mark = find(name, '?');
+    options = sl_slice_from(name, mark < name.size ? mark + 1 : mark);
+    r = parse_sentinels(places, address, reterr);
+    if (r == 0)
+        r = parse_master_name(head(name, mark), address, reterr);
+    while (r == 0 && options.size > 0) {
+        size_t end = find(options, '&');
+
+        r = parse_sentinel_option(head(options, end), address, reterr);
+        options = sl_slice_from(options, end < options.size ? end + 1 : end);
+    }
+    if (r == 0 && address->sentinel_login.user[0] && !address->sentinel_login.password[0])
+        r = failure_set(reterr, -EINVAL, "sentinel-user needs a sentinel-password");
+    return r;
 }
 
 static int parse_unix(struct sl_slice text, struct sl_redis_address *address,
@@ -208,6 +299,7 @@ int sl_redis_address_parse(struct sl_slice url, struct sl_redis_address *ret_add
     static const struct sl_slice redis = SL_SLICE("redis://");
     static const struct sl_slice rediss = SL_SLICE("rediss://");
     static const struct sl_slice unix_socket = SL_SLICE("unix://");
+    static const struct sl_slice sentinel = SL_SLICE("redis+sentinel://");
     struct sl_redis_address address = {0};
     int r;
 
@@ -219,9 +311,12 @@ int sl_redis_address_parse(struct sl_slice url, struct sl_redis_address *ret_add
         r = parse_tcp(sl_slice_from(url, redis.size), &address, reterr);
     else if (sl_slice_starts_with(url, unix_socket))
         r = parse_unix(sl_slice_from(url, unix_socket.size), &address, reterr);
+    else if (sl_slice_starts_with(url, sentinel))
+        r = parse_sentinel(sl_slice_from(url, sentinel.size), &address, reterr);
     else
         r = failure_set(reterr, -EINVAL,
-                        "a Redis URL is redis://[user:password@]host[:port][/db] or unix:///path");
+                        "a Redis URL is redis://[user:password@]host[:port][/db], unix:///path or "
+                        "redis+sentinel://host[:port],.../master-name");
     if (r < 0)
         return r;
     *ret_address = address;
@@ -247,8 +342,30 @@ static void print_path(const char *path, char *room, size_t room_size)
     room[used] = '\0';
 }
 
+void sl_redis_place_print(const struct sl_redis_place *place, char *room, size_t room_size)
+{
+    snprintf(room, room_size, strchr(place->host, ':') ? "[%s]:%u" : "%s:%u", place->host,
+             (unsigned)place->port);
+}
+
+static void print_sentinels(const struct sl_redis_address *address, char *room, size_t room_size)
+{
+    char place[SL_REDIS_PLACE_TEXT_SIZE];
+    size_t used = (size_t)snprintf(room, room_size, "redis+sentinel://");
+
+    for (uint32_t i = 0; i < address->sentinel_count && used < room_size; i++) {
+        sl_redis_place_print(&address->sentinels[i], place, sizeof(place));
+        used += (size_t)snprintf(room + used, room_size - used, i > 0 ? ",%s" : "%s", place);
+    }
+    if (used < room_size)
+        used += (size_t)snprintf(room + used, room_size - used, "/%s", address->master_name);
+    if (address->db && used < room_size)
+        snprintf(room + used, room_size - used, "?db=%" PRIu32, address->db);
+}
+
 void sl_redis_address_print(const struct sl_redis_address *address, char *room, size_t room_size)
 {
+    char place[SL_REDIS_PLACE_TEXT_SIZE];
     char path[3 * sizeof(address->path) + 1];
 
     if (address->path[0]) {
@@ -259,7 +376,10 @@ void sl_redis_address_print(const struct sl_redis_address *address, char *room, 
             snprintf(room, room_size, "unix://%s", path);
         return;
     }
-    snprintf(room, room_size,
-             strchr(address->host, ':') ? "redis://[%s]:%u/%" PRIu32 : "redis://%s:%u/%" PRIu32,
-             address->host, (unsigned)address->port, address->db);
+    if (address->sentinel_count > 0) {
+        print_sentinels(address, room, room_size);
+        return;
+    }
+    sl_redis_place_print(&address->place, place, sizeof(place));
+    snprintf(room, room_size, "redis://%s/%" PRIu32, place, address->db);
 }

@@ -1,11 +1,15 @@
 /* src/redis_address.h - where Redis is: an URL, taken apart.
  *
  *     redis://[user:password@]host[:port][/db]     unix:///path/to/socket[?db=N]
+ *     redis+sentinel://[user:password@]host[:port][,host[:port]...]/master-name
+ *         [?db=N][&sentinel-user=...][&sentinel-password=...]
  *
- * rediss:// is refused with a clear message. User, password and path are percent-decoded, an IPv6
- * host stands in brackets. No message ever holds a password. */
+ * With sentinels, user and password are those of the Redis; which one it is, they are asked
+ * (src/sentinel.h). rediss:// is refused with a clear message. User, password and path are
+ * percent-decoded, an IPv6 host stands in brackets. No message ever holds a password. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,21 +17,42 @@
 #include "base/failure.h"
 #include "base/slice.h"
 
-struct sl_redis_address {
-    char host[256];     /* empty when `path` is set; IPv6 without brackets */
-    char path[108];     /* unix socket; empty otherwise */
-    char user[128];     /* empty: none */
-    char password[512]; /* empty: none */
-    uint16_t port;      /* 0 when `path` is set */
-    uint32_t db;
+enum { SL_REDIS_SENTINELS_MAX = 8 };
+
+struct sl_redis_place {
+    char host[256]; /* IPv6 without brackets */
+    uint16_t port;
 };
 
-/* Enough for every address: host or percent-encoded path, port, number. */
-enum { SL_REDIS_ADDRESS_TEXT_SIZE = 384 };
+struct sl_redis_login {
+    char user[128];     /* empty: none */
+    char password[512]; /* empty: none */
+};
+
+struct sl_redis_address {
+    struct sl_redis_place place; /* empty when `path` is set; with sentinels: not known yet */
+    char path[108];              /* unix socket; empty otherwise */
+    struct sl_redis_login login;
+    uint32_t db;
+
+    uint32_t sentinel_count; /* 0: the place is fixed */
+    struct sl_redis_place sentinels[SL_REDIS_SENTINELS_MAX];
+    struct sl_redis_login sentinel_login;
+    char master_name[64];
+};
+
+/* Enough for every address: hosts or percent-encoded path, ports, name, number. */
+enum { SL_REDIS_ADDRESS_TEXT_SIZE = 2304 };
 
 /* 0; -EINVAL: *reterr says what is wrong, without the password. */
 SL_EXPORT int sl_redis_address_parse(struct sl_slice url, struct sl_redis_address *ret_address,
                                      struct failure *reterr);
+
+enum { SL_REDIS_PLACE_TEXT_SIZE = 272 };
+
+/* host:port or [v6]:port, NUL-terminated. */
+SL_EXPORT void sl_redis_place_print(const struct sl_redis_place *place, char *room,
+                                    size_t room_size);
 
 /* The URL without user and password, NUL-terminated, for messages and the ready line; it parses
  * to the same place. Cut off when `room_size` is too small. */

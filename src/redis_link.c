@@ -15,8 +15,10 @@
 #include "base/clock.h"
 #include "src/reply.h"
 #include "src/scripts.h"
+#include "src/sentinel.h"
 
 enum { CONNECT_MS = 5000, ANSWER_MS = 10000, FIRST_PAUSE_MS = 20, LAST_PAUSE_MS = 1000 };
+enum { SENTINEL_MS = 1000 }; /* a sentinel that is slower is passed over */
 enum { SCRIPTS_MAX = 64 };
 
 struct sl_redis_link {
@@ -32,6 +34,18 @@ static struct timeval to_timeval(uint32_t ms)
     return (struct timeval){ms / 1000, (suseconds_t)(ms % 1000) * 1000};
 }
 
+static void pause_ms(uint64_t ms)
+{
+    struct timespec time = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
+
+    nanosleep(&time, NULL);
+}
+
+static uint64_t longer_pause_ms(uint64_t ms)
+{
+    return ms * 2 < LAST_PAUSE_MS ? ms * 2 : LAST_PAUSE_MS;
+}
+
 static void disconnect(struct sl_redis_link *link)
 {
     if (link->redis)
@@ -42,68 +56,177 @@ static void disconnect(struct sl_redis_link *link)
 
 /* ---- connect ---- */
 
-static int connect_failed(struct sl_redis_link *link, const char *why, struct failure *reterr)
+/* 0: *ret_redis is the caller's to redisFree(). */
+static int open_context(const char *path, const struct sl_redis_place *place, uint32_t connect_ms,
+                        uint32_t answer_ms, redisContext **ret_redis, struct failure *reterr)
 {
-    char where[SL_REDIS_ADDRESS_TEXT_SIZE];
+    struct timeval time = to_timeval(connect_ms);
+    redisContext *redis = path ? redisConnectUnixWithTimeout(path, time)
+                               : redisConnectWithTimeout(place->host, place->port, time);
 
-    sl_redis_address_print(&link->address, where, sizeof(where));
-    failure_set(reterr, 0, "cannot connect to %s: %s", where, why);
-    disconnect(link);
-    return -ECONNREFUSED;
+    if (!redis)
+        return failure_set(reterr, -ENOMEM, "out of memory");
+    if (redis->err || redisSetTimeout(redis, to_timeval(answer_ms)) != REDIS_OK) {
+        failure_set(reterr, 0, "%s", redis->errstr);
+        redisFree(redis);
+        return -ECONNREFUSED;
+    }
+    *ret_redis = redis;
+    return 0;
 }
 
-/* A command of the greeting, which must succeed. */
-static int greet(struct sl_redis_link *link, int argc, const char **argv, struct failure *reterr)
+/* Sends a command of the greeting. 0: *ret_reply is no error, and the caller's. */
+static int ask(redisContext *redis, int argc, const char **argv, const size_t *argvlen,
+               redisReply **ret_reply, struct failure *reterr)
 {
-    redisReply *reply = redisCommandArgv(link->redis, argc, argv, NULL);
-    struct failure failure;
+    redisReply *reply = redisCommandArgv(redis, argc, argv, argvlen);
     int r;
 
     if (!reply)
-        return connect_failed(link, link->redis->errstr, reterr);
-    r = sl_reply_check(reply, &failure);
-    freeReplyObject(reply);
-    if (r < 0 && r != -EAGAIN) {
-        connect_failed(link, failure.text, reterr);
-        return r;
-    }
-    return r < 0 ? connect_failed(link, failure.text, reterr) : 0;
+        return failure_set(reterr, -ECONNREFUSED, "%s", redis->errstr);
+    r = sl_reply_check(reply, reterr);
+    if (r < 0)
+        freeReplyObject(reply);
+    else
+        *ret_reply = reply;
+    return r;
 }
 
-static int greet_all(struct sl_redis_link *link, struct failure *reterr)
+static int greet(redisContext *redis, int argc, const char **argv, struct failure *reterr)
+{
+    redisReply *reply = NULL;
+    int r = ask(redis, argc, argv, NULL, &reply, reterr);
+
+    freeReplyObject(reply);
+    return r;
+}
+
+static int log_in(redisContext *redis, const struct sl_redis_login *login, struct failure *reterr)
+{
+    if (login->user[0])
+        return greet(redis, 3, (const char *[]){"AUTH", login->user, login->password}, reterr);
+    if (login->password[0])
+        return greet(redis, 2, (const char *[]){"AUTH", login->password}, reterr);
+    return 0;
+}
+
+/* ---- who is the master? ---- */
+
+static int ask_sentinel(const struct sl_redis_link *link, const struct sl_redis_place *sentinel,
+                        struct sl_redis_place *ret_place, struct failure *reterr)
+{
+    uint32_t ms = link->options.connect_ms < SENTINEL_MS ? link->options.connect_ms : SENTINEL_MS;
+    struct sl_call call = SL_CALL_INIT;
+    redisContext *redis = NULL;
+    redisReply *reply = NULL;
+    int r;
+
+    r = open_context(NULL, sentinel, ms, ms, &redis, reterr);
+    if (r == 0)
+        r = log_in(redis, &link->address.sentinel_login, reterr);
+    if (r == 0)
+        r = sl_sentinel_master_call(&call, link->address.master_name, reterr);
+    if (r == 0)
+        r = ask(redis, call.argc, call.argv, call.argvlen, &reply, reterr);
+    if (r == 0)
+        r = sl_sentinel_master_reply(reply, ret_place, reterr);
+    freeReplyObject(reply);
+    sl_call_done(&call);
+    if (redis)
+        redisFree(redis);
+    return r;
+}
+
+/* The sentinel that knew is asked first the next time. */
+static int find_master(struct sl_redis_link *link, struct failure *reterr)
+{
+    struct sl_redis_place *sentinels = link->address.sentinels;
+    struct failure failure = {""};
+
+    for (uint32_t i = 0; i < link->address.sentinel_count; i++) {
+        if (ask_sentinel(link, &sentinels[i], &link->address.place, &failure) == 0) {
+            struct sl_redis_place known = sentinels[i];
+
+            sentinels[i] = sentinels[0];
+            sentinels[0] = known;
+            return 0;
+        }
+    }
+    return failure_set(reterr, -ECONNREFUSED, "no sentinel says which Redis is the master: %s",
+                       failure.text);
+}
+
+static int check_role(redisContext *redis, struct failure *reterr)
+{
+    struct sl_call call = SL_CALL_INIT;
+    redisReply *reply = NULL;
+    int r;
+
+    r = sl_sentinel_role_call(&call, reterr);
+    if (r == 0)
+        r = ask(redis, call.argc, call.argv, call.argvlen, &reply, reterr);
+    if (r == 0)
+        r = sl_sentinel_role_reply(reply, reterr);
+    freeReplyObject(reply);
+    sl_call_done(&call);
+    return r;
+}
+
+static int connect_and_greet(struct sl_redis_link *link, struct failure *reterr)
 {
     const struct sl_redis_address *address = &link->address;
     char db[16];
     int r = 0;
 
-    if (address->user[0])
-        r = greet(link, 3, (const char *[]){"AUTH", address->user, address->password}, reterr);
-    else if (address->password[0])
-        r = greet(link, 2, (const char *[]){"AUTH", address->password}, reterr);
+    if (address->sentinel_count > 0)
+        r = find_master(link, reterr);
+    if (r == 0)
+        r = open_context(address->path[0] ? address->path : NULL, &address->place,
+                         link->options.connect_ms, link->options.answer_ms, &link->redis, reterr);
+    if (r == 0)
+        r = log_in(link->redis, &address->login, reterr);
     if (r == 0 && address->db > 0) {
         snprintf(db, sizeof(db), "%u", (unsigned)address->db);
-        r = greet(link, 2, (const char *[]){"SELECT", db}, reterr);
+        r = greet(link->redis, 2, (const char *[]){"SELECT", db}, reterr);
     }
+    if (r == 0 && address->sentinel_count > 0)
+        r = check_role(link->redis, reterr);
     return r;
 }
 
+/* 0; -ECONNREFUSED: nobody there, or not ready to serve, which may pass; another errno: refused. */
 static int ensure_connected(struct sl_redis_link *link, struct failure *reterr)
 {
-    const struct sl_redis_address *address = &link->address;
-    struct timeval connect_time = to_timeval(link->options.connect_ms);
+    char where[SL_REDIS_ADDRESS_TEXT_SIZE];
+    struct failure failure = {""};
+    int r;
 
     if (link->redis)
         return 0;
-    link->redis = address->path[0]
-                      ? redisConnectUnixWithTimeout(address->path, connect_time)
-                      : redisConnectWithTimeout(address->host, address->port, connect_time);
-    if (!link->redis)
-        return failure_set(reterr, -ENOMEM, "out of memory");
-    if (link->redis->err)
-        return connect_failed(link, link->redis->errstr, reterr);
-    if (redisSetTimeout(link->redis, to_timeval(link->options.answer_ms)) != REDIS_OK)
-        return connect_failed(link, link->redis->errstr, reterr);
-    return greet_all(link, reterr);
+    r = connect_and_greet(link, &failure);
+    if (r == 0)
+        return 0;
+    disconnect(link);
+    sl_redis_address_print(&link->address, where, sizeof(where));
+    return failure_set(reterr, r == -EAGAIN || r == -EROFS ? -ECONNREFUSED : r,
+                       "cannot connect to %s: %s", where, failure.text);
+}
+
+/* During a failover nobody is the master for a while. */
+static int connect_first(struct sl_redis_link *link, struct failure *reterr)
+{
+    uint64_t deadline_ms = clock_monotonic_ms() + link->options.retry_ms;
+    uint64_t next_pause_ms = FIRST_PAUSE_MS;
+    int r;
+
+    for (;;) {
+        r = ensure_connected(link, reterr);
+        if (r != -ECONNREFUSED || link->address.sentinel_count == 0 ||
+            clock_monotonic_ms() + next_pause_ms > deadline_ms)
+            return r;
+        pause_ms(next_pause_ms);
+        next_pause_ms = longer_pause_ms(next_pause_ms);
+    }
 }
 
 int sl_redis_link_open(const struct sl_redis_address *address,
@@ -121,7 +244,7 @@ int sl_redis_link_open(const struct sl_redis_address *address,
         link->options.connect_ms = CONNECT_MS;
     if (link->options.answer_ms == 0)
         link->options.answer_ms = ANSWER_MS;
-    r = ensure_connected(link, reterr);
+    r = connect_first(link, reterr);
     if (r < 0) {
         sl_redis_link_close(link);
         return r;
@@ -135,7 +258,8 @@ void sl_redis_link_close(struct sl_redis_link *link)
     if (!link)
         return;
     disconnect(link);
-    explicit_bzero(link->address.password, sizeof(link->address.password));
+    explicit_bzero(&link->address.login, sizeof(link->address.login));
+    explicit_bzero(&link->address.sentinel_login, sizeof(link->address.sentinel_login));
     mem_free(link);
 }
 
@@ -220,11 +344,18 @@ static bool all_repeatable(const struct sl_call *calls, size_t count, redisReply
 
 enum round { ROUND_COMPLETE, ROUND_AGAIN, ROUND_AGAIN_LATER, ROUND_FAILED };
 
+/* Was this answered by a master that is one no more? Then nothing was done. */
+static bool is_demoted(const struct sl_redis_link *link, const redisReply *reply)
+{
+    return link->address.sentinel_count > 0 && sl_reply_is_replica(reply);
+}
+
 /* Takes back replies that only ask for another try. */
-static enum round judge_replies(struct sl_call *calls, size_t count, redisReply **replies,
-                                bool may_wait)
+static enum round judge_replies(struct sl_redis_link *link, struct sl_call *calls, size_t count,
+                                redisReply **replies, bool may_wait)
 {
     enum round result = ROUND_COMPLETE;
+    bool was_demoted = false;
 
     for (size_t i = 0; i < count; i++) {
         if (sl_reply_is_noscript(replies[i])) {
@@ -232,32 +363,30 @@ static enum round judge_replies(struct sl_call *calls, size_t count, redisReply 
             drop_reply(&replies[i]);
             if (result == ROUND_COMPLETE)
                 result = ROUND_AGAIN;
-        } else if (may_wait && sl_reply_is_not_yet(replies[i])) {
+        } else if (may_wait && (sl_reply_is_not_yet(replies[i]) || is_demoted(link, replies[i]))) {
+            was_demoted = was_demoted || is_demoted(link, replies[i]);
             drop_reply(&replies[i]);
             result = ROUND_AGAIN_LATER;
         }
     }
+    if (was_demoted)
+        disconnect(link);
     return result;
 }
 
 static enum round run_round(struct sl_redis_link *link, struct sl_call *calls, size_t count,
                             redisReply **replies, bool may_wait, struct failure *reterr)
 {
-    if (ensure_connected(link, reterr) < 0)
-        return may_wait ? ROUND_AGAIN_LATER : ROUND_FAILED;
+    int r = ensure_connected(link, reterr);
+
+    if (r < 0)
+        return may_wait && r == -ECONNREFUSED ? ROUND_AGAIN_LATER : ROUND_FAILED;
     if (exchange(link, calls, count, replies) == 0)
-        return judge_replies(calls, count, replies, may_wait);
+        return judge_replies(link, calls, count, replies, may_wait);
     failure_set(reterr, 0, "the connection to Redis broke before it answered: %s",
                 link->redis->errstr);
     disconnect(link);
     return may_wait && all_repeatable(calls, count, replies) ? ROUND_AGAIN_LATER : ROUND_FAILED;
-}
-
-static void pause_ms(uint64_t ms)
-{
-    struct timespec time = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
-
-    nanosleep(&time, NULL);
 }
 
 int sl_redis_link_run_many(struct sl_redis_link *link, struct sl_call *calls, size_t count,
@@ -274,7 +403,7 @@ int sl_redis_link_run_many(struct sl_redis_link *link, struct sl_call *calls, si
         round = run_round(link, calls, count, ret_replies, may_wait, reterr);
         if (round == ROUND_AGAIN_LATER) {
             pause_ms(next_pause_ms);
-            next_pause_ms = next_pause_ms * 2 < LAST_PAUSE_MS ? next_pause_ms * 2 : LAST_PAUSE_MS;
+            next_pause_ms = longer_pause_ms(next_pause_ms);
         }
     } while (round == ROUND_AGAIN || round == ROUND_AGAIN_LATER);
 

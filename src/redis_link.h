@@ -4,11 +4,13 @@
  * to one thread. It sends a script's SHA1 and the text only when the server asks for it, connects
  * again after the connection broke, and tries again for as long as `retry_ms` allows:
  *
- *   - a call that certainly did not run (no connection, server loading or busy) always;
+ *   - a call that certainly did not run (no connection, server loading, busy or without the
+ *     replicas it needs) always;
  *   - a call whose answer was lost only if it is repeatable: a read, or a write with a request id.
  *     Without one it fails with -EIO and nobody knows whether it was done.
  *
- * The program must ignore SIGPIPE. */
+ * With sentinels (src/redis_address.h) it asks them for the master whenever it connects, and when
+ * the one it had has become a replica. The program must ignore SIGPIPE. */
 #pragma once
 
 #include <stddef.h>
@@ -29,7 +31,8 @@ struct sl_redis_link_options {
     uint32_t retry_ms;   /* how long one call is tried again; 0: not at all */
 };
 
-/* Connects once. 0; -ECONNREFUSED, -EACCES or another errno: *reterr says where and why. */
+/* Connects once; with sentinels, tries for `retry_ms`. 0; -ECONNREFUSED, -EACCES or another errno:
+ * *reterr says where and why. */
 SL_EXPORT int sl_redis_link_open(const struct sl_redis_address *address,
                                  const struct sl_redis_link_options *options,
                                  struct sl_redis_link **ret_link, struct failure *reterr);

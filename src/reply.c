@@ -1,6 +1,7 @@
 #include "src/reply.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include <hiredis/hiredis.h>
 
@@ -19,12 +20,21 @@ static const struct {
     {"LOADING", -EAGAIN, false},     {"BUSY", -EAGAIN, false},       {"TRYAGAIN", -EAGAIN, false},
     {"CLUSTERDOWN", -EAGAIN, false}, {"MASTERDOWN", -EAGAIN, false}, {"NOAUTH", -EACCES, false},
     {"WRONGPASS", -EACCES, false},   {"NOPERM", -EACCES, false},     {"READONLY", -EROFS, false},
-    {"OOM", -ENOSPC, false},         {"MISCONF", -EROFS, false},     {"NOREPLICAS", -EROFS, false},
+    {"OOM", -ENOSPC, false},         {"MISCONF", -EROFS, false},     {"NOREPLICAS", -EAGAIN, false},
 };
 
+/* Redis 6.2 wraps what a command in a script was refused with: "ERR Error running script (call to
+ * f_...): @user_script:198: @user_script: 198: -OOM command not allowed ..." */
 static struct sl_slice text_of(const struct redisReply *reply)
 {
-    return sl_slice(reply->str, reply->len);
+    static const struct sl_slice wrapped = SL_SLICE("ERR Error running script");
+    struct sl_slice text = sl_slice(reply->str, reply->len);
+    const char *inner;
+
+    if (!sl_slice_starts_with(text, wrapped))
+        return text;
+    inner = memmem(text.data, text.size, ": -", 3);
+    return inner ? sl_slice_from(text, (size_t)(inner - text.data) + 3) : text;
 }
 
 static struct sl_slice code_of(const struct redisReply *reply)
@@ -58,6 +68,11 @@ bool sl_reply_is_not_yet(const struct redisReply *reply)
 
     return reply && reply->type == REDIS_REPLY_ERROR &&
            error_of(code_of(reply), &is_ours) == -EAGAIN;
+}
+
+bool sl_reply_is_replica(const struct redisReply *reply)
+{
+    return reply && reply->type == REDIS_REPLY_ERROR && sl_slice_is(code_of(reply), "READONLY");
 }
 
 int sl_reply_check(const struct redisReply *reply, struct failure *reterr)

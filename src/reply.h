@@ -16,9 +16,13 @@ struct redisReply;
 /* The server does not hold the call's script: sl_call_use_source(), and send it again. */
 SL_EXPORT bool sl_reply_is_noscript(const struct redisReply *reply);
 
-/* The server did not begin to work on the call and may later: it is loading its data, or busy with
- * a script that takes long. */
+/* The server has done nothing of the call and may later: it is loading its data, busy with a script
+ * that takes long, or has too few replicas. */
 SL_EXPORT bool sl_reply_is_not_yet(const struct redisReply *reply);
+
+/* The server has done nothing of the call, for it is a replica: where there was a failover, the
+ * call is for another one. */
+SL_EXPORT bool sl_reply_is_replica(const struct redisReply *reply);
 
 /* 0: no error. NULL (the connection broke before there was an answer): -EPIPE. An error reply:
  *   -ENODATA   no Sluice database here yet          -EEXIST     login taken

@@ -1,8 +1,9 @@
 /* redis_commands.c - hiredis's asynchronous client under a time limit.
  *
  * hiredis keeps no time, and its libuv adapter may never report a failed connect. So each command
- * stands in a list by its deadline, one timer looks at the first, and when one is late the whole
- * connection is given up: what was sent on it will not be answered in order any more. */
+ * stands in one of two lists, both in the order of their deadlines: sent, or paused until it is
+ * tried again. One timer serves both. When a sent command is late the whole connection is given up:
+ * what was sent on it will not be answered in order any more. */
 #include "gateway/intake/redis_commands.h"
 
 #include <errno.h>
@@ -15,12 +16,15 @@
 #include "base/list.h"
 #include "src/reply.h"
 
+enum { PAUSE_MIN_MS = 20, PAUSE_MAX_MS = 1000 };
+
 struct command {
     struct redis_commands *commands;
     struct sl_call call;
     redis_reply_fn done;
     void *owner;
     uint64_t deadline_ms;
+    bool was_sent; /* on a connection that stood: it may have been done */
     struct list_node node;
 };
 
@@ -29,10 +33,13 @@ struct redis_commands {
     struct sl_redis_address address;
     uint32_t timeout_ms;
     redisAsyncContext *redis; /* NULL: not connected */
-    struct list waiting;      /* for their replies, in the order of sending */
-    struct list unsent;       /* without a connection: answered in the next turn */
-    uv_timer_t *timer, *unsent_timer;
-    char why[128]; /* the last connection ended */
+    bool is_open;             /* the connection stands */
+    bool is_stopping;
+    struct list sent, paused;
+    uint64_t retry_at_ms; /* the paused ones are tried again */
+    uint64_t pause_ms;    /* the next pause; grows until something is answered */
+    uv_timer_t *timer;
+    char why[128]; /* the last connection ended, or none could be made */
 };
 
 struct redis_commands *redis_commands_new(uv_loop_t *loop, const struct sl_redis_address *address,
@@ -43,21 +50,18 @@ struct redis_commands *redis_commands_new(uv_loop_t *loop, const struct sl_redis
     if (!commands)
         return NULL;
     commands->timer = mem_zalloc(sizeof(*commands->timer));
-    commands->unsent_timer = mem_zalloc(sizeof(*commands->unsent_timer));
-    if (!commands->timer || !commands->unsent_timer) {
-        mem_free(commands->timer);
-        mem_free(commands->unsent_timer);
+    if (!commands->timer) {
         mem_free(commands);
         return NULL;
     }
     commands->loop = loop;
     commands->address = *address;
     commands->timeout_ms = timeout_ms;
-    list_init(&commands->waiting);
-    list_init(&commands->unsent);
+    commands->pause_ms = PAUSE_MIN_MS;
+    list_init(&commands->sent);
+    list_init(&commands->paused);
     uv_timer_init(loop, commands->timer);
-    uv_timer_init(loop, commands->unsent_timer);
-    commands->timer->data = commands->unsent_timer->data = commands;
+    commands->timer->data = commands;
     return commands;
 }
 
@@ -66,6 +70,103 @@ static void free_handle(uv_handle_t *handle)
     mem_free(handle);
 }
 
+static void set_why(struct redis_commands *commands, const char *what, const char *why)
+{
+    snprintf(commands->why, sizeof(commands->why), "%s%s", what, why);
+}
+
+/* ---- commands ---- */
+
+static uint64_t first_deadline_ms(const struct list *list)
+{
+    struct list_node *first = list_first(list);
+
+    return first ? LIST_OWNER(first, struct command, node)->deadline_ms : UINT64_MAX;
+}
+
+/* Nearly always at the end: only what is tried again is older than what is there. */
+static void insert(struct list *list, struct command *command)
+{
+    struct list_node *before = list->head.previous;
+
+    while (before != &list->head &&
+           LIST_OWNER(before, struct command, node)->deadline_ms > command->deadline_ms)
+        before = before->previous;
+    list_insert_after(list, before, &command->node);
+}
+
+static void command_free(struct command *command)
+{
+    sl_call_done(&command->call);
+    mem_free(command);
+}
+
+/* The command is in no list. */
+static void finish(struct command *command, const redisReply *reply)
+{
+    struct redis_commands *commands = command->commands;
+
+    command->done(command->owner, reply,
+                  reply              ? NULL
+                  : commands->why[0] ? commands->why
+                                     : "connection lost");
+    command_free(command);
+}
+
+/* When there is something to do with the paused ones. */
+static uint64_t paused_due_ms(const struct redis_commands *commands)
+{
+    uint64_t deadline_ms = first_deadline_ms(&commands->paused);
+
+    return deadline_ms < commands->retry_at_ms || list_is_empty(&commands->paused)
+               ? deadline_ms
+               : commands->retry_at_ms;
+}
+
+static void on_timer(uv_timer_t *timer);
+
+static void arm_timer(struct redis_commands *commands)
+{
+    uint64_t now = uv_now(commands->loop);
+    uint64_t at = first_deadline_ms(&commands->sent);
+
+    if (paused_due_ms(commands) < at)
+        at = paused_due_ms(commands);
+    if (commands->is_stopping || at == UINT64_MAX)
+        uv_timer_stop(commands->timer);
+    else
+        uv_timer_start(commands->timer, on_timer, at > now ? at - now : 0, 0);
+}
+
+/* When the paused ones, and one more, would be tried again. */
+static uint64_t next_try_ms(const struct redis_commands *commands)
+{
+    return list_is_empty(&commands->paused) ? uv_now(commands->loop) + commands->pause_ms
+                                            : commands->retry_at_ms;
+}
+
+static bool may_pause(const struct command *command)
+{
+    const struct redis_commands *commands = command->commands;
+
+    return !commands->is_stopping && next_try_ms(commands) < command->deadline_ms;
+}
+
+static void pause_command(struct command *command)
+{
+    struct redis_commands *commands = command->commands;
+
+    if (list_is_empty(&commands->paused)) {
+        commands->retry_at_ms = next_try_ms(commands);
+        commands->pause_ms =
+            commands->pause_ms * 2 < PAUSE_MAX_MS ? commands->pause_ms * 2 : PAUSE_MAX_MS;
+    }
+    insert(&commands->paused, command);
+    arm_timer(commands);
+}
+
+/* ---- the connection ---- */
+
 /* hiredis answers everything under way without a reply. */
 static void give_up(struct redis_commands *commands, const char *why)
 {
@@ -73,45 +174,27 @@ static void give_up(struct redis_commands *commands, const char *why)
 
     if (!redis)
         return;
-    snprintf(commands->why, sizeof(commands->why), "%s", why);
+    set_why(commands, why, "");
     commands->redis = NULL;
     redisAsyncFree(redis);
-}
-
-static void on_timer(uv_timer_t *timer);
-
-static void arm_timer(struct redis_commands *commands)
-{
-    struct list_node *first = list_first(&commands->waiting);
-    uint64_t now = uv_now(commands->loop);
-    uint64_t deadline;
-
-    if (!first) {
-        uv_timer_stop(commands->timer);
-        return;
-    }
-    deadline = LIST_OWNER(first, struct command, node)->deadline_ms;
-    uv_timer_start(commands->timer, on_timer, deadline > now ? deadline - now : 0, 0);
-}
-
-static void on_timer(uv_timer_t *timer)
-{
-    struct redis_commands *commands = timer->data;
-    struct list_node *first = list_first(&commands->waiting);
-
-    if (first && LIST_OWNER(first, struct command, node)->deadline_ms <= uv_now(commands->loop))
-        give_up(commands, "Redis did not answer in time");
-    arm_timer(commands);
 }
 
 static void on_connect(const redisAsyncContext *redis, int status)
 {
     struct redis_commands *commands = redis->data;
 
-    if (status == REDIS_OK || commands->redis != redis)
+    if (commands->redis != redis)
         return;
-    snprintf(commands->why, sizeof(commands->why), "cannot connect: %s", redis->errstr);
-    commands->redis = NULL; /* hiredis frees it */
+    if (status != REDIS_OK) {
+        set_why(commands, "cannot connect: ", redis->errstr);
+        commands->redis = NULL; /* hiredis frees it */
+        return;
+    }
+    commands->is_open = true;
+    LIST_EACH(&commands->sent, node)
+    {
+        LIST_OWNER(node, struct command, node)->was_sent = true;
+    }
 }
 
 static void on_disconnect(const redisAsyncContext *redis, int status)
@@ -120,19 +203,20 @@ static void on_disconnect(const redisAsyncContext *redis, int status)
 
     if (commands->redis != redis)
         return;
-    snprintf(commands->why, sizeof(commands->why), "connection lost: %s",
-             status == REDIS_OK ? "closed" : redis->errstr);
+    set_why(commands, "connection lost: ", status == REDIS_OK ? "closed" : redis->errstr);
     commands->redis = NULL;
 }
 
 static int introduce(redisAsyncContext *redis, const struct sl_redis_address *address)
 {
-    if (address->password[0]) {
-        const char *argv[] = {"AUTH", address->user, address->password};
-        const char *short_argv[] = {"AUTH", address->password};
+    const struct sl_redis_login *login = &address->login;
 
-        if (redisAsyncCommandArgv(redis, NULL, NULL, address->user[0] ? 3 : 2,
-                                  address->user[0] ? argv : short_argv, NULL) != REDIS_OK)
+    if (login->password[0]) {
+        const char *argv[] = {"AUTH", login->user, login->password};
+        const char *short_argv[] = {"AUTH", login->password};
+
+        if (redisAsyncCommandArgv(redis, NULL, NULL, login->user[0] ? 3 : 2,
+                                  login->user[0] ? argv : short_argv, NULL) != REDIS_OK)
             return -ENOMEM;
     }
     if (address->db && redisAsyncCommand(redis, NULL, NULL, "SELECT %u", address->db) != REDIS_OK)
@@ -147,130 +231,164 @@ static int connect_if_needed(struct redis_commands *commands)
 
     if (commands->redis)
         return 0;
+    if (!address->path[0] && !address->place.host[0]) {
+        set_why(commands, "the sentinels have not said which Redis is the master", "");
+        return -ENOTCONN;
+    }
     redis = address->path[0] ? redisAsyncConnectUnix(address->path)
-                             : redisAsyncConnect(address->host, address->port);
+                             : redisAsyncConnect(address->place.host, address->place.port);
     if (!redis)
         return -ENOMEM;
     redis->data = commands;
     if (redis->err || redisLibuvAttach(redis, commands->loop) != REDIS_OK) {
-        snprintf(commands->why, sizeof(commands->why), "cannot connect: %s", redis->errstr);
+        set_why(commands, "cannot connect: ", redis->errstr);
         redisAsyncFree(redis);
         return -ECONNREFUSED;
     }
     redisAsyncSetConnectCallback(redis, on_connect);
     redisAsyncSetDisconnectCallback(redis, on_disconnect);
     commands->redis = redis;
+    commands->is_open = false;
     return introduce(redis, address);
 }
 
-static void command_free(struct command *command)
+void redis_commands_set_place(struct redis_commands *commands, const struct sl_redis_place *place)
 {
-    sl_call_done(&command->call);
-    mem_free(command);
+    static const struct sl_redis_place unknown = {.port = 0};
+    bool is_other = place && (strcmp(place->host, commands->address.place.host) != 0 ||
+                              place->port != commands->address.place.port);
+
+    commands->address.place = place ? *place : unknown;
+    if (is_other)
+        give_up(commands, "another Redis is the master now");
 }
+
+/* ---- sending ---- */
 
 static void on_reply(redisAsyncContext *redis, void *raw_reply, void *raw_command);
 
+/* Into `sent`. 0; a negative errno: it is in no list, and was not sent. */
 static int send_command(struct command *command)
 {
     struct redis_commands *commands = command->commands;
     const struct sl_call *call = &command->call;
+    int r = connect_if_needed(commands);
 
+    if (r < 0)
+        return r;
     if (redisAsyncCommandArgv(commands->redis, on_reply, command, call->argc,
                               (const char **)call->argv, call->argvlen) != REDIS_OK)
         return -ENOMEM;
-    command->deadline_ms = uv_now(commands->loop) + commands->timeout_ms;
-    list_append(&commands->waiting, &command->node);
+    command->was_sent = commands->is_open;
+    insert(&commands->sent, command);
+    arm_timer(commands);
     return 0;
 }
 
-static void finish(struct command *command, const redisReply *reply)
+/* A reply that only asks for another try; none of these has done anything. */
+static bool asks_again(const struct redis_commands *commands, const redisReply *reply)
 {
-    struct redis_commands *commands = command->commands;
-
-    command->done(command->owner, reply,
-                  reply              ? NULL
-                  : commands->why[0] ? commands->why
-                                     : "connection lost");
-    command_free(command);
+    return sl_reply_is_not_yet(reply) ||
+           (commands->address.sentinel_count > 0 && sl_reply_is_replica(reply));
 }
 
 static void on_reply(redisAsyncContext *redis, void *raw_reply, void *raw_command)
 {
     struct command *command = raw_command;
     struct redis_commands *commands = command->commands;
-    redisReply *reply = raw_reply;
+    const redisReply *reply = raw_reply;
+    bool may_repeat = !reply && (command->call.is_repeatable || !command->was_sent);
 
     if (redis->err)
-        snprintf(commands->why, sizeof(commands->why), "connection lost: %s", redis->errstr);
-    list_remove(&commands->waiting, &command->node);
+        set_why(commands, "connection lost: ", redis->errstr);
+    list_remove(&commands->sent, &command->node);
     arm_timer(commands);
-    if (reply && sl_reply_is_noscript(reply) && commands->redis == redis) {
+    if (sl_reply_is_noscript(reply)) {
         sl_call_use_source(&command->call, true);
-        if (send_command(command) == 0)
+        if (!commands->is_stopping && send_command(command) == 0)
             return;
         reply = NULL;
+        may_repeat = true;
     }
-    finish(command, reply);
+    if (reply && !asks_again(commands, reply))
+        commands->pause_ms = PAUSE_MIN_MS;
+    if ((may_repeat || asks_again(commands, reply)) && may_pause(command))
+        pause_command(command);
+    else
+        finish(command, reply);
 }
 
-/* A command that could not even be sent is answered from the loop like any other. */
-static void answer_unsent(struct redis_commands *commands)
+/* ---- time ---- */
+
+static void try_again(struct redis_commands *commands)
 {
-    struct list_node *first;
+    uint64_t now = uv_now(commands->loop);
+    struct list due;
 
-    while ((first = list_first(&commands->unsent))) {
-        struct command *command = LIST_OWNER(first, struct command, node);
+    list_init(&due);
+    LIST_EACH(&commands->paused, node)
+    {
+        list_remove(&commands->paused, node);
+        list_append(&due, node);
+    }
+    LIST_EACH(&due, node)
+    {
+        struct command *command = LIST_OWNER(node, struct command, node);
 
-        list_remove(&commands->unsent, first);
-        finish(command, NULL);
+        list_remove(&due, node);
+        if (command->deadline_ms > now && send_command(command) == 0)
+            continue;
+        if (may_pause(command))
+            pause_command(command);
+        else
+            finish(command, NULL);
     }
 }
 
-static void on_unsent(uv_timer_t *timer)
+static void on_timer(uv_timer_t *timer)
 {
-    answer_unsent(timer->data);
+    struct redis_commands *commands = timer->data;
+    uint64_t now = uv_now(commands->loop);
+
+    if (first_deadline_ms(&commands->sent) <= now)
+        give_up(commands, "Redis did not answer in time");
+    if (paused_due_ms(commands) <= now)
+        try_again(commands);
+    arm_timer(commands);
 }
 
-static void answer_later(struct command *command)
-{
-    list_append(&command->commands->unsent, &command->node);
-    uv_timer_start(command->commands->unsent_timer, on_unsent, 0, 0);
-}
-
-void redis_commands_free(struct redis_commands *commands)
-{
-    if (!commands)
-        return;
-    give_up(commands, "the server is stopping");
-    answer_unsent(commands);
-    uv_close((uv_handle_t *)commands->timer, free_handle);
-    uv_close((uv_handle_t *)commands->unsent_timer, free_handle);
-    mem_free(commands);
-}
+/* ---- from outside ---- */
 
 int redis_commands_run_take(struct redis_commands *commands, struct sl_call *call,
                             redis_reply_fn done, void *owner)
 {
-    struct command *command = mem_zalloc(sizeof(*command));
-    int r;
+    struct command *command = commands->is_stopping ? NULL : mem_zalloc(sizeof(*command));
 
     if (!command) {
         sl_call_done(call);
-        return -ENOMEM;
+        return commands->is_stopping ? -ECANCELED : -ENOMEM;
     }
     *command = (struct command){.commands = commands, .call = *call, .done = done, .owner = owner};
+    command->deadline_ms = uv_now(commands->loop) + commands->timeout_ms;
     *call = SL_CALL_INIT;
-    r = connect_if_needed(commands);
-    if (r < 0) {
-        answer_later(command);
-        return 0;
-    }
-    r = send_command(command);
-    if (r < 0) {
-        command_free(command);
-        return -ENOMEM;
-    }
-    arm_timer(commands);
+    if (send_command(command) < 0)
+        pause_command(command);
     return 0;
+}
+
+void redis_commands_free(struct redis_commands *commands)
+{
+    struct list_node *first;
+
+    if (!commands)
+        return;
+    commands->is_stopping = true;
+    give_up(commands, "the server is stopping");
+    set_why(commands, "the server is stopping", "");
+    while ((first = list_first(&commands->paused)) != NULL) {
+        list_remove(&commands->paused, first);
+        finish(LIST_OWNER(first, struct command, node), NULL);
+    }
+    uv_close((uv_handle_t *)commands->timer, free_handle);
+    mem_free(commands);
 }

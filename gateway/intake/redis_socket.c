@@ -4,6 +4,7 @@
  * loop has let go of them, and know by `socket` being NULL that nobody waits any more. */
 #include "gateway/intake/redis_socket.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -107,6 +108,12 @@ void redis_socket_close(struct redis_socket *sock)
         uv_cancel((uv_req_t *)&sock->lookup->request);
         sock->lookup = NULL;
     }
+}
+
+void redis_socket_set_place(struct redis_socket *sock, const struct sl_redis_place *place)
+{
+    assert(!sock->link && !sock->lookup && !sock->address.path[0]);
+    sock->address.place = *place;
 }
 
 static void lose(struct redis_socket *sock, const char *reason)
@@ -331,8 +338,9 @@ static int look_up(struct redis_socket *sock)
 
     if (!lookup)
         return -ENOMEM;
-    snprintf(port, sizeof(port), "%u", (unsigned)sock->address.port);
-    r = uv_getaddrinfo(sock->loop, &lookup->request, on_lookup, sock->address.host, port, &hints);
+    snprintf(port, sizeof(port), "%u", (unsigned)sock->address.place.port);
+    r = uv_getaddrinfo(sock->loop, &lookup->request, on_lookup, sock->address.place.host, port,
+                       &hints);
     if (r < 0) {
         mem_free(lookup);
         return r;

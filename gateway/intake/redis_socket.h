@@ -35,5 +35,8 @@ void redis_socket_free(struct redis_socket *sock);
 int redis_socket_open(struct redis_socket *sock);
 void redis_socket_close(struct redis_socket *sock);
 
+/* Another place to connect to; the address has no path. The socket is closed. */
+void redis_socket_set_place(struct redis_socket *sock, const struct sl_redis_place *place);
+
 /* Sends now, keeps what does not fit. Fails by on_lost in a later turn, never at once. */
 void redis_socket_send(struct redis_socket *sock, struct sl_slice bytes);

@@ -1,12 +1,13 @@
 /* subscriber.c - one connection, taken through its steps by what Redis answers.
  *
- *     down -> login -> select -> name -> meta, log end (per shard) -> subscribe -> hearing
- *      ^                                                                              |
- *      +------------------------------ any failure -----------------------------------+
+ *     down -> find -> connect -> login -> select -> role -> name -> meta, log end (per shard)
+ *      ^                                                                       |
+ *      |                                                                  subscribe -> hearing
+ *      +---------------------------- any failure -------------------------------------+
  *
  * A step sends its command and waits for the reply; steps with nothing to say are passed over. One
  * timer serves all: when to try again, how long the steps may take, when to ask whether Redis is
- * still there. */
+ * still there. With sentinels, `find` asks them for the master, and `role` whether it is one. */
 #include "gateway/intake/subscriber.h"
 
 #include <errno.h>
@@ -19,6 +20,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "gateway/intake/master_finder.h"
 #include "gateway/intake/redis_socket.h"
 #include "src/call.h"
 #include "src/id.h"
@@ -26,6 +28,7 @@
 #include "src/log.h"
 #include "src/meta.h"
 #include "src/reply.h"
+#include "src/sentinel.h"
 
 enum { RETRY_MIN_MS = 100, RETRY_MAX_MS = 5000 };
 
@@ -38,9 +41,11 @@ enum { SILENT_TICKS_ASK = 1, SILENT_TICKS_MAX = 3 };
 
 enum step {
     STEP_DOWN, /* waiting to try again */
+    STEP_FIND,
     STEP_CONNECT,
     STEP_LOGIN,
     STEP_SELECT,
+    STEP_ROLE,
     STEP_NAME,
     STEP_META,
     STEP_LOG_END,
@@ -57,6 +62,7 @@ struct subscriber {
     struct sl_redis_address address;
     char address_text[SL_REDIS_ADDRESS_TEXT_SIZE];
 
+    struct master_finder *finder; /* NULL: no sentinels */
     struct redis_socket *socket;
     redisReader *reader; /* of this connection or the last one */
 
@@ -109,6 +115,8 @@ static void go_down(struct subscriber *subscriber, const char *reason)
     uint32_t delay_ms = next_retry_ms(subscriber);
     char room[LOG_QUOTE_SIZE];
 
+    if (subscriber->finder)
+        master_finder_stop(subscriber->finder);
     redis_socket_close(subscriber->socket);
     end_turn(subscriber);
     subscriber->step = STEP_DOWN;
@@ -143,11 +151,11 @@ static void send_command(struct subscriber *subscriber, int argc, const char **a
 
 static void send_login(struct subscriber *subscriber)
 {
-    const struct sl_redis_address *address = &subscriber->address;
-    const char *argv[3] = {"AUTH", address->user, address->password};
+    const struct sl_redis_login *login = &subscriber->address.login;
+    const char *argv[3] = {"AUTH", login->user, login->password};
 
-    if (address->user[0] == '\0') {
-        argv[1] = address->password;
+    if (login->user[0] == '\0') {
+        argv[1] = login->password;
         send_command(subscriber, 2, argv, NULL);
     } else {
         send_command(subscriber, 3, argv, NULL);
@@ -163,18 +171,28 @@ static void send_select(struct subscriber *subscriber)
     send_command(subscriber, 2, argv, NULL);
 }
 
-static void send_name(struct subscriber *subscriber)
-{
-    const char *argv[] = {"CLIENT", "SETNAME", "sluiced"};
-
-    send_command(subscriber, 3, argv, NULL);
-}
-
 static void send_call(struct subscriber *subscriber)
 {
     struct sl_call *call = &subscriber->call;
 
     send_command(subscriber, call->argc, call->argv, call->argvlen);
+}
+
+static void ask_role(struct subscriber *subscriber)
+{
+    struct failure failure;
+
+    if (sl_sentinel_role_call(&subscriber->call, &failure) < 0)
+        go_down(subscriber, failure.text);
+    else
+        send_call(subscriber);
+}
+
+static void send_name(struct subscriber *subscriber)
+{
+    const char *argv[] = {"CLIENT", "SETNAME", "sluiced"};
+
+    send_command(subscriber, 3, argv, NULL);
 }
 
 /* Asks for the meta of `asked_shard`: of shard 0 first, then with what it said of the others. */
@@ -249,7 +267,7 @@ static void next_step(struct subscriber *subscriber)
     subscriber->step++;
     switch (subscriber->step) {
     case STEP_LOGIN:
-        if (subscriber->address.password[0] == '\0')
+        if (subscriber->address.login.password[0] == '\0')
             next_step(subscriber);
         else
             send_login(subscriber);
@@ -259,6 +277,12 @@ static void next_step(struct subscriber *subscriber)
             next_step(subscriber);
         else
             send_select(subscriber);
+        break;
+    case STEP_ROLE:
+        if (!subscriber->finder)
+            next_step(subscriber);
+        else
+            ask_role(subscriber);
         break;
     case STEP_NAME:
         send_name(subscriber);
@@ -278,12 +302,28 @@ static void next_step(struct subscriber *subscriber)
         begin_hearing(subscriber);
         break;
     case STEP_DOWN:
+    case STEP_FIND:
     case STEP_CONNECT:
         break;
     }
 }
 
 /* ---- replies ---- */
+
+static void take_role(struct subscriber *subscriber, const redisReply *reply)
+{
+    char place[SL_REDIS_PLACE_TEXT_SIZE];
+    struct failure failure;
+
+    if (sl_sentinel_role_reply(reply, &failure) < 0) {
+        go_down(subscriber, failure.text);
+        return;
+    }
+    sl_redis_place_print(&subscriber->address.place, place, sizeof(place));
+    log_info("redis_master", "redis=%s master=%s", subscriber->address_text, place);
+    subscriber->callbacks.master(subscriber->context, &subscriber->address.place);
+    next_step(subscriber);
+}
 
 static void take_meta(struct subscriber *subscriber, const redisReply *reply)
 {
@@ -392,6 +432,9 @@ static void take_reply(struct subscriber *subscriber, const redisReply *reply)
         else
             next_step(subscriber);
         break;
+    case STEP_ROLE:
+        take_role(subscriber, reply);
+        break;
     case STEP_NAME: /* it is for whoever looks at CLIENT LIST; who may not set it can do without */
         next_step(subscriber);
         break;
@@ -406,6 +449,7 @@ static void take_reply(struct subscriber *subscriber, const redisReply *reply)
         take_push(subscriber, reply);
         break;
     case STEP_DOWN:
+    case STEP_FIND:
     case STEP_CONNECT:
         break;
     }
@@ -464,7 +508,7 @@ static void free_reader(struct subscriber *subscriber)
     subscriber->reader = NULL;
 }
 
-static void start(struct subscriber *subscriber)
+static void connect_socket(struct subscriber *subscriber)
 {
     int r;
 
@@ -481,6 +525,29 @@ static void start(struct subscriber *subscriber)
     }
     subscriber->step = STEP_CONNECT;
     uv_timer_start(&subscriber->timer, on_timeout, subscriber->timeout_ms, 0);
+}
+
+static void on_master_found(void *context, const struct sl_redis_place *place, const char *why)
+{
+    struct subscriber *subscriber = context;
+
+    if (!place) {
+        go_down(subscriber, why);
+        return;
+    }
+    subscriber->address.place = *place;
+    redis_socket_set_place(subscriber->socket, place);
+    connect_socket(subscriber);
+}
+
+static void start(struct subscriber *subscriber)
+{
+    if (!subscriber->finder) {
+        connect_socket(subscriber);
+        return;
+    }
+    subscriber->step = STEP_FIND;
+    master_finder_start(subscriber->finder);
 }
 
 static void on_first_start(uv_timer_t *timer)
@@ -524,7 +591,10 @@ struct subscriber *subscriber_new(const struct subscriber_settings *settings,
                            sizeof(subscriber->address_text));
     subscriber->socket =
         redis_socket_new(settings->loop, settings->address, &socket_callbacks, subscriber);
-    if (!subscriber->socket) {
+    if (settings->address->sentinel_count > 0)
+        subscriber->finder =
+            master_finder_new(settings->loop, settings->address, on_master_found, subscriber);
+    if (!subscriber->socket || (settings->address->sentinel_count > 0 && !subscriber->finder)) {
         subscriber_free(subscriber);
         return NULL;
     }
@@ -540,6 +610,8 @@ void subscriber_free(struct subscriber *subscriber)
         return;
     if (subscriber->socket)
         redis_socket_close(subscriber->socket);
+    master_finder_free(subscriber->finder);
+    subscriber->finder = NULL;
     subscriber->step = STEP_DOWN;
     uv_close((uv_handle_t *)&subscriber->timer, on_timer_closed);
 }

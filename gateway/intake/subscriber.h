@@ -1,10 +1,10 @@
 /* gateway/intake/subscriber.h - hears the live channels of all shards, and never gives up.
  *
  * Connects, logs in, finds out how many shards there are and where their logs end, subscribes. When
- * the connection is lost or silent it comes back, after 0.1 s at first, 5 s at most; then the end
- * of the log tells what was missed. Messages come as they are heard: repair.h puts them in order.
- * It logs when it hears and when it does not, and why, once for each reason. Belongs to the thread
- * of its loop. */
+ * the connection is lost or silent it comes back, after 0.1 s at first, 5 s at most, to whichever
+ * Redis the sentinels name, if there are any; then the end of the log tells what was missed.
+ * Messages come as they are heard: repair.h puts them in order. It logs when it hears and when it
+ * does not, and why, once for each reason. Belongs to the thread of its loop. */
 #pragma once
 
 #include <hiredis/hiredis.h>
@@ -19,17 +19,17 @@
 #include "gateway/ops/metrics.h"
 #include "src/redis_address.h"
 
-enum { SUBSCRIBER_PING_MS = 5000, SUBSCRIBER_TIMEOUT_MS = 5000 };
-
 struct subscriber_settings {
     uv_loop_t *loop;
     const struct sl_redis_address *address;
     struct metrics *metrics;
-    uint32_t ping_ms;    /* silent for so long: asked; for twice as long: given up */
+    uint32_t ping_ms;    /* silent for so long: asked; for three times as long: given up */
     uint32_t timeout_ms; /* from connecting to being subscribed */
 };
 
 struct subscriber_callbacks {
+    /* With sentinels only: this is the master, and the connection is to it. */
+    void (*master)(void *context, const struct sl_redis_place *place);
     /* What is published in the shard after the event `id` (0: none) will be heard, if nothing is
      * lost on the way. Comes before `subscribed`, for each shard. 0; -ENOMEM: to be tried again. */
     int (*log_end)(void *context, uint32_t shard, uint64_t id);

@@ -15,14 +15,14 @@ static void parse(const char *url, struct sl_redis_address *address)
 
 static void refuse(const char *url, const char *message)
 {
-    struct sl_redis_address address = {.port = 7};
+    struct sl_redis_address address = {.place.port = 7};
     struct failure failure = {""};
 
     assert_int_equal(sl_redis_address_parse(sl_slice_str(url), &address, &failure), -EINVAL);
     if (!strstr(failure.text, message))
         fail_msg("%s: said '%s', not '%s'", url, failure.text, message);
     assert_null(strstr(failure.text, "secret"));
-    assert_int_equal(address.port, 7);
+    assert_int_equal(address.place.port, 7);
 }
 
 static void test_tcp_address_in_all_its_parts(void **state)
@@ -31,11 +31,11 @@ static void test_tcp_address_in_all_its_parts(void **state)
 
     (void)state;
     parse("redis://ada:s%40cret@redis.example:7000/3", &address);
-    assert_string_equal(address.host, "redis.example");
-    assert_string_equal(address.user, "ada");
-    assert_string_equal(address.password, "s@cret");
+    assert_string_equal(address.place.host, "redis.example");
+    assert_string_equal(address.login.user, "ada");
+    assert_string_equal(address.login.password, "s@cret");
     assert_string_equal(address.path, "");
-    assert_int_equal(address.port, 7000);
+    assert_int_equal(address.place.port, 7000);
     assert_int_equal(address.db, 3);
 }
 
@@ -45,16 +45,16 @@ static void test_what_is_left_out_has_its_default(void **state)
 
     (void)state;
     parse("redis://localhost", &address);
-    assert_string_equal(address.host, "localhost");
-    assert_string_equal(address.user, "");
-    assert_string_equal(address.password, "");
-    assert_int_equal(address.port, 6379);
+    assert_string_equal(address.place.host, "localhost");
+    assert_string_equal(address.login.user, "");
+    assert_string_equal(address.login.password, "");
+    assert_int_equal(address.place.port, 6379);
     assert_int_equal(address.db, 0);
     parse("redis://localhost/", &address);
     assert_int_equal(address.db, 0);
     parse("redis://:only@127.0.0.1:1", &address);
-    assert_string_equal(address.user, "");
-    assert_string_equal(address.password, "only");
+    assert_string_equal(address.login.user, "");
+    assert_string_equal(address.login.password, "only");
 }
 
 static void test_password_may_hold_a_bare_at_sign_and_colon(void **state)
@@ -63,8 +63,8 @@ static void test_password_may_hold_a_bare_at_sign_and_colon(void **state)
 
     (void)state;
     parse("redis://ada:a@b:c@host", &address);
-    assert_string_equal(address.password, "a@b:c");
-    assert_string_equal(address.host, "host");
+    assert_string_equal(address.login.password, "a@b:c");
+    assert_string_equal(address.place.host, "host");
 }
 
 static void test_ipv6_host_stands_in_brackets(void **state)
@@ -73,11 +73,36 @@ static void test_ipv6_host_stands_in_brackets(void **state)
 
     (void)state;
     parse("redis://[::1]:6380/1", &address);
-    assert_string_equal(address.host, "::1");
-    assert_int_equal(address.port, 6380);
+    assert_string_equal(address.place.host, "::1");
+    assert_int_equal(address.place.port, 6380);
     parse("redis://[fe80::1]", &address);
-    assert_string_equal(address.host, "fe80::1");
-    assert_int_equal(address.port, 6379);
+    assert_string_equal(address.place.host, "fe80::1");
+    assert_int_equal(address.place.port, 6379);
+}
+
+static void test_sentinels_name_and_logins(void **state)
+{
+    struct sl_redis_address address;
+
+    (void)state;
+    parse("redis+sentinel://ada:s%40cret@h1,h2:7,[::1]:8/mymaster"
+          "?sentinel-user=watch&db=3&sentinel-password=o%26d",
+          &address);
+    assert_int_equal(address.sentinel_count, 3);
+    assert_string_equal(address.sentinels[0].host, "h1");
+    assert_int_equal(address.sentinels[0].port, 26379);
+    assert_string_equal(address.sentinels[1].host, "h2");
+    assert_int_equal(address.sentinels[1].port, 7);
+    assert_string_equal(address.sentinels[2].host, "::1");
+    assert_int_equal(address.sentinels[2].port, 8);
+    assert_string_equal(address.master_name, "mymaster");
+    assert_string_equal(address.login.user, "ada");
+    assert_string_equal(address.login.password, "s@cret");
+    assert_string_equal(address.sentinel_login.user, "watch");
+    assert_string_equal(address.sentinel_login.password, "o&d");
+    assert_int_equal(address.db, 3);
+    assert_string_equal(address.place.host, "");
+    assert_int_equal(address.place.port, 0);
 }
 
 static void test_unix_socket_with_and_without_database(void **state)
@@ -87,8 +112,8 @@ static void test_unix_socket_with_and_without_database(void **state)
     (void)state;
     parse("unix:///run/a%20b/redis.sock", &address);
     assert_string_equal(address.path, "/run/a b/redis.sock");
-    assert_string_equal(address.host, "");
-    assert_int_equal(address.port, 0);
+    assert_string_equal(address.place.host, "");
+    assert_int_equal(address.place.port, 0);
     assert_int_equal(address.db, 0);
     parse("unix:///run/redis.sock?db=12", &address);
     assert_string_equal(address.path, "/run/redis.sock");
@@ -102,6 +127,9 @@ static void test_printed_address_parses_to_the_same_place_without_the_password(v
         {"redis://localhost", "redis://localhost:6379/0"},
         {"redis://[::1]", "redis://[::1]:6379/0"},
         {"unix:///run/redis.sock", "unix:///run/redis.sock"},
+        {"redis+sentinel://a:secret@h,[::1]:7,h3:8/my.m?db=2&sentinel-password=secret",
+         "redis+sentinel://h:26379,[::1]:7,h3:8/my.m?db=2"},
+        {"redis+sentinel://h/m", "redis+sentinel://h:26379/m"},
         {"unix:///run/a%3F%25%20b?db=4", "unix:///run/a%3F%25%20b?db=4"},
     };
     struct sl_redis_address address, again;
@@ -113,10 +141,12 @@ static void test_printed_address_parses_to_the_same_place_without_the_password(v
         sl_redis_address_print(&address, text, sizeof(text));
         assert_string_equal(text, pairs[i][1]);
         parse(text, &again);
-        assert_string_equal(again.host, address.host);
+        assert_string_equal(again.place.host, address.place.host);
         assert_string_equal(again.path, address.path);
-        assert_int_equal(again.port, address.port);
+        assert_int_equal(again.place.port, address.place.port);
         assert_int_equal(again.db, address.db);
+        assert_int_equal(again.sentinel_count, address.sentinel_count);
+        assert_string_equal(again.master_name, address.master_name);
     }
 }
 
@@ -173,6 +203,19 @@ static void test_refusals_say_what_is_wrong_and_keep_the_password(void **state)
     refuse("redis://h/-1", "database '-1'");
     refuse("redis://h/4294967296", "database");
     refuse("redis://h/0/1", "database");
+    refuse("redis+sentinel://", "names no host");
+    refuse("redis+sentinel://h", "name of the master");
+    refuse("redis+sentinel://h/", "name of the master");
+    refuse("redis+sentinel://h,/m", "names no host");
+    refuse("redis+sentinel://h/m/0", "character");
+    refuse("redis+sentinel://h:0/m", "port");
+    refuse("redis+sentinel://h/m?db=x", "database 'x'");
+    refuse("redis+sentinel://h/m?password=secret", "only db, sentinel-user");
+    refuse("redis+sentinel://h/m?sentinel-user=u", "needs a sentinel-password");
+    refuse("redis+sentinel://1,2,3,4,5,6,7,8,9/m", "at most 8 sentinels");
+    refuse("redis+sentinel://h/"
+           "0123456789012345678901234567890123456789012345678901234567890123",
+           "longer than 63");
     refuse("redis://h/0?x", "database");
     refuse("unix://run/redis.sock", "absolute path");
     refuse("unix:///", "absolute path");
@@ -187,6 +230,7 @@ int main(void)
         cmocka_unit_test(test_what_is_left_out_has_its_default),
         cmocka_unit_test(test_password_may_hold_a_bare_at_sign_and_colon),
         cmocka_unit_test(test_ipv6_host_stands_in_brackets),
+        cmocka_unit_test(test_sentinels_name_and_logins),
         cmocka_unit_test(test_unix_socket_with_and_without_database),
         cmocka_unit_test(test_printed_address_parses_to_the_same_place_without_the_password),
         cmocka_unit_test(test_printing_into_a_small_room_cuts_off),

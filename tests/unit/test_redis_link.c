@@ -102,7 +102,7 @@ static void fake_stop(struct fake *fake)
 static struct sl_redis_link *open_link(const char *path, uint32_t retry_ms)
 {
     const struct sl_redis_link_options options = {.answer_ms = 5000, .retry_ms = retry_ms};
-    struct sl_redis_address address = {.port = 0};
+    struct sl_redis_address address = {.db = 0};
     struct sl_redis_link *link = NULL;
     struct failure failure;
 
@@ -270,7 +270,8 @@ static void test_half_a_batch_that_was_answered_is_not_sent_again(void **state)
 static void test_failed_connection_says_where_and_why_without_the_password(void **state)
 {
     const struct sl_redis_link_options options = {.retry_ms = 0};
-    struct sl_redis_address address = {.path = "/nonexistent/redis.sock", .password = "secret"};
+    struct sl_redis_address address = {.path = "/nonexistent/redis.sock",
+                                       .login.password = "secret"};
     struct sl_redis_link *link = NULL;
     struct failure failure;
 
@@ -285,7 +286,7 @@ static void test_failed_connection_says_where_and_why_without_the_password(void 
 static void test_opening_survives_every_allocation_that_fails(void **state)
 {
     static const char *const connections[][4] = {{NULL}};
-    struct sl_redis_address address = {.port = 0};
+    struct sl_redis_address address = {.db = 0};
     const struct sl_redis_link_options options = {.retry_ms = 0};
     struct sl_redis_link *link = NULL;
     struct failure failure;
@@ -356,12 +357,12 @@ static void test_password_user_and_database_are_used(void **state)
     memcpy(address.path, server.socket, sizeof(server.socket));
     freeReplyObject(redisCommand(admin, "FLUSHALL"));
     freeReplyObject(redisCommand(admin, "ACL SETUSER ada on >secret ~* &* +@all"));
-    strcpy(address.user, "ada");
-    strcpy(address.password, "wrong");
+    strcpy(address.login.user, "ada");
+    strcpy(address.login.password, "wrong");
     assert_int_equal(sl_redis_link_open(&address, &options, &link, &failure), -EACCES);
     assert_non_null(strstr(failure.text, "WRONGPASS"));
     assert_null(strstr(failure.text, "wrong "));
-    strcpy(address.password, "secret");
+    strcpy(address.login.password, "secret");
     assert_int_equal(sl_redis_link_open(&address, &options, &link, &failure), 0);
     assert_int_equal(sl_redis_link_meta(link, &wanted, &found, NULL), 0);
     freeReplyObject(redisCommand(admin, "SELECT 3"));

@@ -17,7 +17,7 @@
 #include "tests/support/cmocka_all.h"
 #include "tests/support/redis_server.h"
 
-enum { PATIENCE_MS = 30000 };
+enum { PATIENCE_MS = 30000, TIMEOUT_MS = 5000 };
 
 static uv_loop_t loop;
 static uv_timer_t patience;
@@ -179,7 +179,7 @@ static void subscribe_to(const char *url, uint32_t ping_ms, uint32_t timeout_ms)
 
 static void subscribe(void)
 {
-    subscribe_to(server.url, SUBSCRIBER_PING_MS, SUBSCRIBER_TIMEOUT_MS);
+    subscribe_to(server.url, TIMEOUT_MS, TIMEOUT_MS);
     run_until(told.subscribed_count == 1);
 }
 
@@ -331,7 +331,7 @@ static void test_log_that_is_none_is_asked_for_again(void **state)
 {
     (void)state;
     run("SET sluice:{0}:log x");
-    subscribe_to(server.url, SUBSCRIBER_PING_MS, SUBSCRIBER_TIMEOUT_MS);
+    subscribe_to(server.url, TIMEOUT_MS, TIMEOUT_MS);
     for (int turn = 0; turn < 20; turn++)
         uv_run(&loop, UV_RUN_ONCE);
     assert_int_equal(told.subscribed_count, 0);
@@ -387,7 +387,7 @@ static void test_redis_that_is_down_at_first_is_waited_for(void **state)
 {
     (void)state;
     redis_server_kill(&server);
-    subscribe_to(server.url, SUBSCRIBER_PING_MS, SUBSCRIBER_TIMEOUT_MS);
+    subscribe_to(server.url, TIMEOUT_MS, TIMEOUT_MS);
     for (int turn = 0; turn < 3; turn++) /* the first attempts fail */
         uv_run(&loop, UV_RUN_ONCE);
     redis_server_restart(&server);
@@ -418,7 +418,7 @@ static void test_quiet_redis_answers_pings_and_stays(void **state)
     bool is_over = false;
 
     (void)state;
-    subscribe_to(server.url, 200, SUBSCRIBER_TIMEOUT_MS);
+    subscribe_to(server.url, 200, TIMEOUT_MS);
     run_until(told.subscribed_count == 1);
     uv_timer_init(&loop, &timer);
     timer.data = &is_over;
@@ -436,7 +436,7 @@ static void test_stopped_process_reads_before_it_gives_up(void **state)
     uint64_t before;
 
     (void)state;
-    subscribe_to(server.url, 20, SUBSCRIBER_TIMEOUT_MS);
+    subscribe_to(server.url, 20, TIMEOUT_MS);
     run_until(told.subscribed_count == 1);
     for (int i = 0; i < 5; i++) {
         before = uv_hrtime();
@@ -470,7 +470,7 @@ static void subscribe_by_tcp(const char *user_and_password)
 
     run("CONFIG SET port %d", port);
     snprintf(url, sizeof(url), "redis://%s@127.0.0.1:%d", user_and_password, port);
-    subscribe_to(url, SUBSCRIBER_PING_MS, SUBSCRIBER_TIMEOUT_MS);
+    subscribe_to(url, TIMEOUT_MS, TIMEOUT_MS);
 }
 
 static void test_password_is_used(void **state)
@@ -524,7 +524,7 @@ static void test_database_number_is_selected(void **state)
 
     (void)state;
     snprintf(url, sizeof(url), "%s?db=3", server.url);
-    subscribe_to(url, SUBSCRIBER_PING_MS, SUBSCRIBER_TIMEOUT_MS);
+    subscribe_to(url, TIMEOUT_MS, TIMEOUT_MS);
     run_until(told.subscribed_count == 1);
     run("SELECT 3");
     reply = redisCommand(publisher, "EXISTS sluice:{0}:meta");
@@ -539,7 +539,7 @@ static void test_tcp_by_name(void **state)
 
     (void)state;
     snprintf(url, sizeof(url), "redis://localhost:%d", port);
-    subscribe_to(url, SUBSCRIBER_PING_MS, SUBSCRIBER_TIMEOUT_MS);
+    subscribe_to(url, TIMEOUT_MS, TIMEOUT_MS);
     for (int turn = 0; turn < 6; turn++) /* refused at first, on each of the name's addresses */
         uv_run(&loop, UV_RUN_ONCE);
     run("CONFIG SET port %d", port);
@@ -551,7 +551,7 @@ static void test_tcp_by_name(void **state)
 static void test_unknown_host_is_survived(void **state)
 {
     (void)state;
-    subscribe_to("redis://no-such-host.invalid:1", SUBSCRIBER_PING_MS, SUBSCRIBER_TIMEOUT_MS);
+    subscribe_to("redis://no-such-host.invalid:1", TIMEOUT_MS, TIMEOUT_MS);
     for (int turn = 0; turn < 4; turn++)
         uv_run(&loop, UV_RUN_ONCE);
     assert_int_equal(told.subscribed_count, 0);
@@ -561,7 +561,7 @@ static void test_foreign_schema_is_refused(void **state)
 {
     (void)state;
     run("HSET sluice:{0}:meta schema 99 database x shards 1");
-    subscribe_to(server.url, SUBSCRIBER_PING_MS, SUBSCRIBER_TIMEOUT_MS);
+    subscribe_to(server.url, TIMEOUT_MS, TIMEOUT_MS);
     for (int turn = 0; turn < 10; turn++)
         uv_run(&loop, UV_RUN_ONCE);
     assert_int_equal(told.subscribed_count, 0);
@@ -574,7 +574,7 @@ static void test_it_can_be_freed_at_any_time(void **state)
 {
     (void)state;
     for (int turns = 0; told.subscribed_count == 0; turns++) {
-        subscribe_to(server.url, SUBSCRIBER_PING_MS, SUBSCRIBER_TIMEOUT_MS);
+        subscribe_to(server.url, TIMEOUT_MS, TIMEOUT_MS);
         for (int turn = 0; turn < turns; turn++)
             uv_run(&loop, UV_RUN_ONCE);
         subscriber_free(told.subscriber);
@@ -583,7 +583,7 @@ static void test_it_can_be_freed_at_any_time(void **state)
             continue;
         assert_true(turns < 1000);
     }
-    subscribe_to("redis://localhost:1", SUBSCRIBER_PING_MS, SUBSCRIBER_TIMEOUT_MS);
+    subscribe_to("redis://localhost:1", TIMEOUT_MS, TIMEOUT_MS);
     uv_run(&loop, UV_RUN_NOWAIT); /* the name is being looked up */
 }
 
@@ -726,7 +726,7 @@ static void subscribe_to_fake(uint32_t timeout_ms)
     char url[128];
 
     snprintf(url, sizeof(url), "unix://%s", fake_path);
-    subscribe_to(url, SUBSCRIBER_PING_MS, timeout_ms);
+    subscribe_to(url, TIMEOUT_MS, timeout_ms);
 }
 
 static void expect_to_come_back(void)
@@ -750,7 +750,7 @@ static void test_server_that_hangs_up_is_tried_again(void **state)
 {
     (void)state;
     fake_hangs_up = true;
-    subscribe_to_fake(SUBSCRIBER_TIMEOUT_MS);
+    subscribe_to_fake(TIMEOUT_MS);
     expect_to_come_back();
 }
 
@@ -758,7 +758,7 @@ static void test_server_that_speaks_another_protocol_is_left(void **state)
 {
     (void)state;
     fake_says = SL_SLICE("HTTP/1.1 400 Bad Request\r\n\r\n");
-    subscribe_to_fake(SUBSCRIBER_TIMEOUT_MS);
+    subscribe_to_fake(TIMEOUT_MS);
     expect_to_come_back();
 }
 
@@ -766,7 +766,7 @@ static void test_server_that_answers_everything_with_an_error_is_left(void **sta
 {
     (void)state;
     fake_says = SL_SLICE("-ERR no\r\n-LOADING Redis is loading the dataset in memory\r\n");
-    subscribe_to_fake(SUBSCRIBER_TIMEOUT_MS);
+    subscribe_to_fake(TIMEOUT_MS);
     expect_to_come_back();
 }
 
@@ -781,7 +781,7 @@ static void test_error_while_hearing_ends_the_subscription(void **state)
     fake_says = SL_SLICE("+OK\r\n" META CONFIRMATION
                          "*3\r\n$7\r\nmessage\r\n$15\r\nsluice:{0}:live\r\n$2\r\n{}\r\n"
                          "-ERR enough\r\n");
-    subscribe_to_fake(SUBSCRIBER_TIMEOUT_MS);
+    subscribe_to_fake(TIMEOUT_MS);
     run_until(told.lost_count == 1);
     assert_int_equal(told.message_count, 1);
     assert_int_equal(told.turn_count, 1);
@@ -796,7 +796,7 @@ static void test_odd_pushes_are_passed_over_or_end_it(void **state)
                          "*4\r\n$8\r\npmessage\r\n$1\r\n*\r\n$1\r\na\r\n$2\r\n{}\r\n"
                          "*3\r\n$7\r\nmessage\r\n$15\r\nsluice:{0}:live\r\n$2\r\n{}\r\n"
                          "*0\r\n");
-    subscribe_to_fake(SUBSCRIBER_TIMEOUT_MS);
+    subscribe_to_fake(TIMEOUT_MS);
     run_until(told.lost_count == 1);
     assert_int_equal(told.subscribed_count, 1);
     assert_int_equal(told.message_count, 1);
@@ -813,7 +813,7 @@ static void test_endless_reply_ends_it(void **state)
     (void)state;
     memcpy(endless, beginning, sizeof(beginning) - 1);
     fake_says = sl_slice(endless, size);
-    subscribe_to_fake(SUBSCRIBER_TIMEOUT_MS);
+    subscribe_to_fake(TIMEOUT_MS);
     run_until(told.lost_count == 1);
     assert_string_equal(told.reason, "Redis sent too long a message");
     uv_close((uv_handle_t *)&fake, NULL);

@@ -1,4 +1,4 @@
-"""A real redis-server of the test's own: a unix socket in a fresh folder, no TCP."""
+"""A real redis-server of the test's own: a unix socket in a fresh folder; TCP only on demand."""
 
 import pathlib
 import shutil
@@ -10,22 +10,28 @@ import redis
 from .waiting import Deadline
 
 
+def redis_program():
+    return shutil.which("redis-server") or "/usr/bin/redis-server"
+
+
 class RedisServer:
-    def __init__(self, folder, append_only=False):
+    def __init__(self, folder, append_only=False, port=0):
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.socket = self.folder / "redis.sock"
         self.url = f"unix://{self.socket}"
         self.append_only = append_only
+        self.port = port  # 0: none
         self.process = None
         self.client = redis.Redis(unix_socket_path=str(self.socket), decode_responses=True)
 
     def start(self):
         """Starts it, or starts it again on the same socket and data; returns when it answers."""
         self.process = subprocess.Popen(
-            [shutil.which("redis-server") or "/usr/bin/redis-server", "--port", "0",
+            [redis_program(), "--port", str(self.port), "--bind", "127.0.0.1",
              "--unixsocket", str(self.socket), "--dir", str(self.folder), "--save", "",
-             "--appendonly", "yes" if self.append_only else "no", "--daemonize", "no"],
+             "--appendonly", "yes" if self.append_only else "no", "--daemonize", "no",
+             "--repl-diskless-sync-delay", "0"],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=False)
         deadline = Deadline(what="redis-server accepts connections")
         said = b""

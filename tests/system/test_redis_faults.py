@@ -1,0 +1,250 @@
+"""What Redis can do to those who need it. Under each fault posts go on, each by a `sluice` of its own, and
+clients on every transport listen. In the end each must have what the log has, in its order, none twice;
+what was answered must be there, and nothing may have happened twice."""
+
+import json
+import signal
+import subprocess
+import threading
+
+import pytest
+import redis as redis_client
+
+from harness import programs
+from harness.proxy import Proxy
+from harness.redis_group import RedisGroup
+from harness.streams import Collector
+from harness.waiting import Deadline, eventually
+
+FIREHOSE = "/v1/stream/firehose"
+WIRES = ["ndjson", "delimited", "sse", "websocket"]
+
+
+class Producer:
+    """Posts one text after the other, in a thread, until it is stopped."""
+
+    def __init__(self, url, before=None):
+        """Goes on where the producer `before` has stopped."""
+        self.url = url
+        self.answered = dict(before.answered) if before else {}  # text -> id
+        self.refused = []  # what standard error said
+        self._number = before._number if before else 0
+        self._is_stopping = False
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self):
+        while not self._is_stopping:
+            self._number += 1
+            text = f"number {self._number}"
+            done = subprocess.run(
+                [programs.sluice(), "--redis", self.url, "post", "--user", "ada", text],
+                env=programs.environment(), capture_output=True, text=True, timeout=120)
+            with self._changed:
+                if done.returncode == 0:
+                    self.answered[text] = done.stdout.strip()
+                else:
+                    self.refused.append(done.stderr)
+                self._changed.notify_all()
+
+    def _wait(self, condition, what, seconds=60):
+        deadline = Deadline(seconds, what)
+        with self._changed:
+            while not condition():
+                self._changed.wait(deadline.left())
+
+    def wait_more(self, count=5):
+        """Until so many more posts have been answered."""
+        before = len(self.answered)
+        self._wait(lambda: len(self.answered) >= before + count, "posts are answered")
+
+    def wait_refused(self, word):
+        self._wait(lambda: any(word in said for said in self.refused), f"a post is refused: {word}")
+
+    def stop(self):
+        self._is_stopping = True
+        self._thread.join(120)
+
+
+class Scene:
+    """A gateway, clients on every transport, posts on the way."""
+
+    def __init__(self, servers, cli_for, redis, url=None, *options):
+        self.redis = redis
+        self.cli = cli_for(redis)
+        self.cli.run("user", "add", "ada")
+        self.gateway = servers.gateway(url or redis.url, *options)
+        self.streams = [Collector(self.gateway.stream(FIREHOSE, wire)) for wire in WIRES]
+        self.streams.append(Collector(self.gateway.stream("/v1/stream/filter?track=number", "sse")))
+        self.producer = Producer(redis.url)
+        self.producer.wait_more()
+
+    def events(self, redis=None):
+        log = (redis or self.redis).client.xrange("sluice:{0}:log")
+        return [json.loads(fields["e"]) for _, fields in log]
+
+    def wait_heard(self):
+        """Until the clients have what is answered now."""
+        last = list(self.producer.answered.values())[-1]
+        for stream in self.streams:
+            stream.wait_id(last, 60)
+
+    def finish(self, redis=None):
+        """Lets it run a bit more, then compares everything; returns the events of the log."""
+        self.producer.wait_more()
+        self.producer.stop()
+        self.wait_heard()
+        events = self.events(redis)
+        texts = [event["post"]["text"] for event in events]
+        assert len(set(texts)) == len(texts), "a post happened twice"
+        there = {event["post"]["text"]: event["id"] for event in events}
+        assert {text: there.get(text) for text in self.producer.answered} == self.producer.answered
+        profile = (redis or self.redis).client.zcard(f"sluice:{{0}}:profile:{events[0]['post']['user']['id']}")
+        assert profile == len(events), "state and log differ"
+        for stream in self.streams:
+            stream.wait_id(events[-1]["id"])
+            assert [m["id"] for m in stream.events()] == [event["id"] for event in events]
+            assert not [m for m in stream.messages if m.is_control]
+        return events
+
+
+def kill_redis(scene):
+    scene.redis.stop(signal.SIGKILL)
+    scene.gateway.wait_status("/readyz", 503)
+    scene.redis.start()
+
+
+def restart_redis(scene):
+    scene.redis.stop(signal.SIGTERM)
+    scene.redis.start()
+
+
+def kill_clients(scene):
+    for kind in ["normal", "pubsub"] * 4:
+        scene.redis.client.execute_command("CLIENT", "KILL", "TYPE", kind)
+        scene.producer.wait_more(2)
+
+
+def flush_scripts(scene):
+    for _ in range(5):
+        scene.redis.client.script_flush()
+        scene.producer.wait_more(1)
+
+
+def run_out_of_memory(scene):
+    scene.redis.client.config_set("maxmemory", 1)
+    scene.producer.wait_refused("OOM")
+    scene.redis.client.config_set("maxmemory", 0)
+
+
+def become_replica(scene):
+    scene.redis.client.config_set("replica-serve-stale-data", "yes")
+    scene.redis.client.replicaof("127.0.0.1", 1)
+    scene.producer.wait_refused("READONLY")
+    scene.redis.client.execute_command("REPLICAOF", "NO", "ONE")
+
+
+def lack_replicas(scene):
+    """Refused at first, and tried again until it is not."""
+    scene.redis.client.config_set("min-replicas-to-write", 1)
+    eventually(lambda: scene.redis.client.info("errorstats").get("errorstat_NOREPLICAS"), "a write is refused")
+    scene.redis.client.config_set("min-replicas-to-write", 0)
+
+
+def stay_busy(scene):
+    """Somebody's script takes long: BUSY, until it is ended."""
+    scene.redis.client.config_set("lua-time-limit", 20)
+
+    def spin():
+        with pytest.raises(redis_client.ResponseError):
+            redis_client.Redis(unix_socket_path=str(scene.redis.socket)).eval("while true do end", 0)
+    script = threading.Thread(target=spin)
+    script.start()
+
+    def is_busy():
+        try:
+            scene.redis.client.ping()
+        except redis_client.ResponseError as error:
+            return "BUSY" in str(error)
+        return False
+    eventually(is_busy, "the script keeps Redis busy")
+    scene.redis.client.execute_command("SCRIPT", "KILL")
+    script.join(20)
+
+
+@pytest.mark.parametrize("fault", [kill_redis, restart_redis, kill_clients, flush_scripts, run_out_of_memory,
+                                   become_replica, lack_replicas, stay_busy])
+def test_nothing_is_lost_or_done_twice(servers, cli_for, fault):
+    redis = servers.redis(append_only=True)
+    redis.client.config_set("appendfsync", "always")
+    scene = Scene(servers, cli_for, redis)
+    fault(scene)
+    scene.finish()
+
+
+def test_network_that_is_cut_and_heals(servers, cli_for):
+    """Connections stay open, nothing moves: the silence is noticed; producers go on elsewhere."""
+    redis = servers.redis()
+    proxy = Proxy(redis.socket)
+    scene = Scene(servers, cli_for, redis, f"redis://127.0.0.1:{proxy.port}", "--redis-timeout", "500ms")
+    proxy.cut()
+    scene.producer.wait_more()
+    scene.gateway.wait_status("/readyz", 503)
+    proxy.heal()
+    scene.gateway.wait_status("/readyz", 200)
+    scene.finish()
+    assert "Redis is silent" in scene.gateway.log()
+    proxy.close()
+
+
+@pytest.fixture
+def group(servers):
+    group = RedisGroup(servers.folder / "group")
+    group.client = group.master.client
+    yield group
+    group.stop()
+
+
+def test_replica_is_promoted_by_its_sentinel(servers, cli_for, group):
+    """The master dies; nobody is told of it but by the sentinel."""
+    scene = Scene(servers, cli_for, group)
+    scene.producer.stop()
+    scene.wait_heard()
+    eventually(lambda: group.replica.client.xlen("sluice:{0}:log") == len(scene.events()),
+               "the replica has everything")
+    group.master.stop(signal.SIGKILL)
+    scene.producer = Producer(group.url, scene.producer)
+    group.wait_failover()
+    group.client = group.replica.client
+    scene.finish()
+    scene.gateway.wait_status("/readyz", 200)
+    scene.gateway.stop()
+    assert f"master=127.0.0.1:{group.replica.port}" in scene.gateway.log()
+
+
+def test_tail_that_a_failover_lost_is_told(servers, cli_for, group):
+    """The replica is locked out, so that it does not have what clients were given last."""
+    cli = cli_for(group)
+    cli.run("user", "add", "ada")
+    gateway = servers.gateway(group.url)
+    streams = [gateway.stream(FIREHOSE, wire) for wire in WIRES]
+    kept = cli.ids("post", "--user", "ada", "kept")[0]
+    eventually(lambda: group.replica.client.xlen("sluice:{0}:log") == 1, "the replica has the first post")
+    group.client.config_set("requirepass", "locked-out")
+    group.client.execute_command("CLIENT", "KILL", "TYPE", "replica")
+    lost = [cli.ids("--redis", f"redis://:locked-out@127.0.0.1:{group.master.port}",
+                    "post", "--user", "ada", f"lost {number}")[0] for number in range(2)]
+    for stream in streams:
+        assert [m["id"] for m in stream.until(lost[-1])] == [kept, *lost]
+    group.replica.client.execute_command("REPLICAOF", "NO", "ONE")
+    group.name_master(group.replica)
+    group.master.stop(signal.SIGKILL)
+    after = cli.ids("post", "--user", "ada", "after")[0]
+    for stream in streams:
+        assert stream.next().json == {"type": "gap", "from": kept, "to": lost[-1], "reason": "rewound"}
+        assert stream.next()["id"] == after
+        stream.close()
+    numbers = gateway.metrics()
+    assert numbers['sluice_event_gaps_total{reason="rewound"}'] == 1
+    assert numbers['sluice_gaps_told_total{reason="rewound"}'] == 1
