@@ -33,5 +33,6 @@ SL_EXPORT bool sl_reply_is_replica(const struct redisReply *reply);
  *   -EAGAIN    see sl_reply_is_not_yet()            -EACCES     password or permission lacking
  *   -EROFS     a replica, or one that cannot        -ENOSPC     Redis is out of memory
  *              keep or copy what it would write
- *   -EDQUOT    follows as many as may be            -EIO        anything else */
+ *   -EDQUOT    follows as many as may be            -ETIME      a task too old to be tried again
+ *   -EIO       anything else */
 SL_EXPORT int sl_reply_check(const struct redisReply *reply, struct failure *reterr);

@@ -109,5 +109,6 @@ SL_EXPORT int sl_dead_retry_call(struct sl_call *call, const struct sl_meta *met
                                  struct sl_slice entry, struct failure *reterr);
 SL_EXPORT int sl_dead_drop_call(struct sl_call *call, uint32_t shard, struct sl_slice entry,
                                 struct failure *reterr);
-/* For both. 0; -ENOENT: there is no such letter; else as sl_reply_check(). */
+/* For both. 0; -ENOENT: there is no such letter; -ETIME: it is too old to be tried again; else as
+ * sl_reply_check(). */
 SL_EXPORT int sl_dead_reply(const struct redisReply *reply, struct failure *reterr);

@@ -16,7 +16,7 @@
 #include "tests/support/core_check.h"
 #include "tests/support/fault.h"
 
-enum { USERS = 8, MOST_COMMANDS = 400 };
+enum { USERS = 6, MOST_COMMANDS = 400 };
 
 static struct core core;
 static uint32_t shards;
@@ -45,9 +45,10 @@ static int begin(void **state)
     return 0;
 }
 
-static void work(struct core *child)
+static void work(struct core *child, uint32_t lease_ms)
 {
-    const struct sl_worker_options options = {.concurrency = 1, .lease_ms = 1, .until_empty = true};
+    const struct sl_worker_options options = {
+        .concurrency = 1, .lease_ms = lease_ms, .until_empty = true};
     struct sl_redis_address address;
     struct sl_worker *worker;
 
@@ -57,6 +58,17 @@ static void work(struct core *child)
          "worker");
     must(sl_worker_run(worker, &child->failure) == 0, child, "work");
     sl_worker_free(worker);
+}
+
+static void work_with_patience(struct core *child)
+{
+    work(child, 30000);
+}
+
+/* Takes over what anybody holds, the living included. */
+static void work_without_patience(struct core *child)
+{
+    work(child, 1);
 }
 
 /* ---- one story, told until the end ---- */
@@ -155,7 +167,7 @@ static void test_worker_is_killed_behind_each_command(void **state)
         begin(state);
         run_and_settle(0, tell_story);
         snprintf(what, sizeof(what), "worker killed behind command %" PRIu64, n);
-        if (run_and_settle(n, work) == FAULT_ENDED)
+        if (run_and_settle(n, work_with_patience) == FAULT_ENDED)
             break;
         core_work(&core);
         check_story(what);
@@ -243,7 +255,8 @@ static void test_many_posters_and_workers_are_killed_at_random(void **state)
         freeReplyObject(
             core_command(&core, "HSET sluice:{%u}:meta task_tries 1000", (unsigned)shard));
     for (int i = 0; i < POSTERS + WORKERS; i++)
-        pids[i] = i < POSTERS ? start(i, act_at_random, 3 * ACTS) : start(i, work, 100);
+        pids[i] =
+            i < POSTERS ? start(i, act_at_random, 3 * ACTS) : start(i, work_without_patience, 100);
     for (int i = 0; i < POSTERS + WORKERS; i++) {
         int status;
 

@@ -1,4 +1,5 @@
 /* The task queue on a real Redis: taken once, tried again, buried, applied in whatever order. */
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -195,6 +196,227 @@ static void test_group_is_made_where_it_is_missing(void **state)
     assert_followers(bob, ada, true);
 }
 
+/* ---- taking, keeping, giving back ---- */
+
+/* Sends what a builder built; the reply is the caller's. */
+static redisReply *send_call(struct sl_call *call, int built)
+{
+    redisReply *reply = NULL;
+
+    assert_int_equal(built, 0);
+    assert_int_equal(sl_redis_link_run(core.link, call, &reply, NULL), 0);
+    sl_call_done(call);
+    return reply;
+}
+
+/* What `consumer` gets when it claims in ada's shard: one task or none. */
+static size_t claim(const char *consumer, uint32_t lease_ms, redisReply **ret_reply,
+                    struct sl_task *ret_task)
+{
+    struct sl_call call = SL_CALL_INIT;
+    uint32_t shard = sl_id_shard(ada);
+    struct sl_task *tasks;
+    size_t count;
+
+    *ret_reply = send_call(
+        &call, sl_task_claim_call(&call, &core.meta, shard, consumer, lease_ms, 10, NULL));
+    assert_int_equal(sl_tasks_reply(*ret_reply, shard, &tasks, &count, NULL), 0);
+    if (count > 0)
+        *ret_task = tasks[0];
+    mem_free(tasks);
+    return count;
+}
+
+static int save(const struct sl_task *task, const char *consumer, struct sl_slice progress)
+{
+    struct sl_call call = SL_CALL_INIT;
+    redisReply *reply =
+        send_call(&call, sl_task_save_call(&call, &core.meta, task, consumer, progress, NULL));
+    int r = sl_task_save_reply(reply, NULL);
+
+    freeReplyObject(reply);
+    return r;
+}
+
+static int fail_task(const struct sl_task *task, const char *consumer, bool *ret_is_dead)
+{
+    struct sl_call call = SL_CALL_INIT;
+    redisReply *reply = send_call(
+        &call, sl_task_fail_call(&call, &core.meta, task, consumer, 30000, "out of luck", NULL));
+    int r = sl_task_fail_reply(reply, ret_is_dead, NULL);
+
+    freeReplyObject(reply);
+    return r;
+}
+
+static void test_saved_progress_is_found_by_the_next_and_makes_it_the_first_try(void **state)
+{
+    redisReply *reply;
+    struct sl_task task;
+
+    (void)state;
+    add_task("follow", 4096, ada, bob);
+    freeReplyObject(take_and_die());
+    assert_int_equal(claim("a", 0, &reply, &task), 1);
+    assert_int_equal(task.tries, 2);
+    assert_int_equal(task.progress.size, 0);
+    assert_int_equal(save(&task, "a", SL_SLICE("page 7")), 0);
+    freeReplyObject(reply);
+    assert_int_equal(claim("b", 0, &reply, &task), 1);
+    assert_int_equal(task.tries, 2); /* that of "a", and this one */
+    assert_true(sl_slice_is(task.progress, "page 7"));
+    assert_int_equal(save(&task, "b", SL_SLICE_NONE), 0); /* only the lease */
+    freeReplyObject(reply);
+    assert_int_equal(claim("c", 0, &reply, &task), 1);
+    assert_int_equal(task.tries, 3);
+    assert_true(sl_slice_is(task.progress, "page 7"));
+    freeReplyObject(reply);
+}
+
+static void test_what_a_consumer_claims_from_itself_is_no_new_try(void **state)
+{
+    redisReply *reply;
+    struct sl_task task;
+
+    (void)state;
+    add_task("follow", 4096, ada, bob);
+    freeReplyObject(take_and_die());
+    assert_int_equal(claim("gone", 0, &reply, &task), 1);
+    assert_int_equal(task.tries, 1);
+    freeReplyObject(reply);
+}
+
+static void test_task_within_its_lease_is_left_alone(void **state)
+{
+    redisReply *reply;
+    struct sl_task task;
+
+    (void)state;
+    add_task("follow", 4096, ada, bob);
+    freeReplyObject(take_and_die());
+    assert_int_equal(claim("a", 600000, &reply, &task), 0);
+    freeReplyObject(reply);
+}
+
+static void test_task_of_another_is_neither_saved_nor_failed(void **state)
+{
+    redisReply *reply;
+    struct sl_task task;
+    bool is_dead;
+
+    (void)state;
+    add_task("follow", 4096, ada, bob);
+    freeReplyObject(take_and_die());
+    assert_int_equal(claim("a", 0, &reply, &task), 1);
+    assert_int_equal(save(&task, "gone", SL_SLICE("page 7")), -ECANCELED);
+    assert_int_equal(fail_task(&task, "gone", &is_dead), -ECANCELED);
+    freeReplyObject(reply);
+    assert_int_equal(claim("b", 0, &reply, &task), 1);
+    assert_int_equal(task.progress.size, 0);
+    freeReplyObject(reply);
+}
+
+static void test_failed_task_waits_longer_from_try_to_try(void **state)
+{
+    static const long long waits_ms[] = {1000, 2000, 4000, 8000, 16000, 30000, 30000};
+    redisReply *reply;
+    struct sl_task task;
+    bool is_dead;
+
+    (void)state;
+    add_task("follow", 4096, ada, bob);
+    freeReplyObject(take_and_die());
+    for (size_t i = 0; i < sizeof(waits_ms) / sizeof(waits_ms[0]); i++) {
+        redisReply *pending;
+
+        assert_int_equal(claim(i == 0 ? "gone" : "a", 0, &reply, &task), 1);
+        assert_int_equal(task.tries, i + 1);
+        assert_int_equal(fail_task(&task, i == 0 ? "gone" : "a", &is_dead), 0);
+        assert_false(is_dead);
+        freeReplyObject(reply);
+        pending = core_command(&core, "XPENDING sluice:{%u}:tasks workers - + 10",
+                               (unsigned)sl_id_shard(ada));
+        assert_string_equal(pending->element[0]->element[1]->str, "waiting");
+        assert_true(pending->element[0]->element[2]->integer >= 30000 - waits_ms[i]);
+        freeReplyObject(pending);
+    }
+}
+
+static void test_letter_is_tried_again_unless_it_is_too_old(void **state)
+{
+    struct sl_call call = SL_CALL_INIT;
+    uint32_t shard = sl_id_shard(ada);
+    redisReply *reply;
+
+    (void)state;
+    freeReplyObject(core_command(
+        &core, "XADD sluice:{%u}:dead 1-0 entry 1-0 tries 1 error e task follow", (unsigned)shard));
+    reply = send_call(&call, sl_dead_retry_call(&call, &core.meta, shard, SL_SLICE("1-0"), NULL));
+    assert_int_equal(sl_dead_reply(reply, NULL), -ETIME);
+    freeReplyObject(reply);
+    assert_int_equal(in_shard("XLEN", ada, "dead"), 1);
+    assert_int_equal(in_shard("XLEN", ada, "tasks"), 0);
+    reply = send_call(&call, sl_dead_retry_call(&call, &core.meta, shard, SL_SLICE("2-0"), NULL));
+    assert_int_equal(sl_dead_reply(reply, NULL), -ENOENT);
+    freeReplyObject(reply);
+    reply = send_call(&call, sl_dead_drop_call(&call, shard, SL_SLICE("1-0"), NULL));
+    assert_int_equal(sl_dead_reply(reply, NULL), 0);
+    freeReplyObject(reply);
+}
+
+static void test_counts_say_what_there_is(void **state)
+{
+    struct sl_call call = SL_CALL_INIT;
+    struct sl_task_counts counts;
+    redisReply *reply;
+
+    (void)state;
+    add_task("follow", 4096, ada, bob);
+    freeReplyObject(take_and_die());
+    add_task("follow", 4096, ada, bob);
+    freeReplyObject(
+        core_command(&core, "XADD sluice:{%u}:dead * error e", (unsigned)sl_id_shard(ada)));
+    reply = send_call(&call, sl_task_counts_call(&call, &core.meta, sl_id_shard(ada), NULL));
+    assert_int_equal(sl_task_counts_reply(reply, &counts, NULL), 0);
+    freeReplyObject(reply);
+    assert_int_equal(counts.tasks, 2);
+    assert_int_equal(counts.taken, 1);
+    assert_int_equal(counts.dead, 1);
+}
+
+static void test_entry_that_no_script_of_ours_wrote_goes_to_the_dead(void **state)
+{
+    (void)state;
+    set_tries(1);
+    freeReplyObject(
+        core_command(&core, "XADD sluice:{%u}:tasks * x y", (unsigned)sl_id_shard(ada)));
+    add_task("follow", 0, ada, bob);
+    core_work(&core);
+    assert_int_equal(in_shard("XLEN", ada, "dead"), 2);
+}
+
+static void test_worker_survives_every_allocation_that_fails(void **state)
+{
+    const struct sl_worker_options options = {.concurrency = 3};
+    struct sl_redis_address address;
+    struct sl_worker *worker = NULL;
+    struct failure failure;
+
+    (void)state;
+    assert_int_equal(sl_redis_address_parse(sl_slice_str(core.server.url), &address, NULL), 0);
+    for (uint64_t n = 0; !worker; n++) {
+        int r;
+
+        mem_fail_after(n);
+        r = sl_worker_new(&address, &core.meta, &options, &worker, &failure);
+        mem_fail_never();
+        assert_int_equal(r, worker ? 0 : -ENOMEM);
+    }
+    sl_worker_stop(worker);
+    assert_int_equal(sl_worker_run(worker, NULL), 0); /* told before it began */
+    sl_worker_free(worker);
+}
+
 static int start(void **state)
 {
     (void)state;
@@ -224,6 +446,15 @@ int main(void)
         TEST(test_task_that_kills_its_workers_goes_to_the_dead),
         TEST(test_task_with_a_user_of_no_shard_is_not_run),
         TEST(test_group_is_made_where_it_is_missing),
+        TEST(test_saved_progress_is_found_by_the_next_and_makes_it_the_first_try),
+        TEST(test_what_a_consumer_claims_from_itself_is_no_new_try),
+        TEST(test_task_within_its_lease_is_left_alone),
+        TEST(test_task_of_another_is_neither_saved_nor_failed),
+        TEST(test_failed_task_waits_longer_from_try_to_try),
+        TEST(test_letter_is_tried_again_unless_it_is_too_old),
+        TEST(test_counts_say_what_there_is),
+        TEST(test_entry_that_no_script_of_ours_wrote_goes_to_the_dead),
+        TEST(test_worker_survives_every_allocation_that_fails),
     };
 
     return cmocka_run_group_tests(tests, start, stop);
