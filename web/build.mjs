@@ -12,8 +12,8 @@ const source = path.join(path.dirname(fileURLToPath(import.meta.url)), 'src');
 const [packages, output] = process.argv.slice(2).map((folder) => path.resolve(folder));
 const { buildSync } = createRequire(path.join(packages, 'package.json'))('esbuild');
 
-const pages = { '/': 'index.html' };
-const entries = ['dashboard.js', 'style.css', 'icon.svg'];
+const pages = { '/': 'index.html', '/status': 'status.html' };
+const entries = ['dashboard.js', 'status.js', 'style.css', 'icon.svg'];
 
 const bundle = buildSync({
   absWorkingDir: source,

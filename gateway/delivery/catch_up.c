@@ -271,6 +271,13 @@ static int warn_if_due(struct catcher *catcher, uint64_t event_wall_ms)
                              event_new_control(EVENT_WARNING, sl_slice(json, (size_t)size)));
 }
 
+void catch_up_distance(const struct catcher *catcher, uint64_t wall_ms, uint64_t *ret_events,
+                       uint64_t *ret_ms)
+{
+    *ret_events = catcher->catch_up->ring->next - catcher->sequence;
+    *ret_ms = wall_ms > catcher->fed_wall_ms ? wall_ms - catcher->fed_wall_ms : 0;
+}
+
 static bool has_room(const struct catcher *catcher, uint64_t bytes_before)
 {
     return catcher->outbox.bytes - bytes_before < STEP_BYTES && catcher->catch_up->budget > 0;

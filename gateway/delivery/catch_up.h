@@ -57,6 +57,10 @@ void catch_up_leave(struct catcher *catcher);
 
 /* Everything up to there has been sent. */
 uint64_t catch_up_cursor(const struct catcher *catcher);
+/* About how far it is behind the head: events, wanted by its filter or not, and the age of the
+ * newest that it has been given. */
+void catch_up_distance(const struct catcher *catcher, uint64_t wall_ms, uint64_t *ret_events,
+                       uint64_t *ret_ms);
 struct lane *catch_up_lane(const struct catcher *catcher);
 
 /* The client's socket has room again. */

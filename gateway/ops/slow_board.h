@@ -18,9 +18,10 @@ struct slow_client {
     enum wire_format wire;
     unsigned worker; /* set by slow_board_read() */
     bool is_catching_up;
-    uint64_t lag_ms; /* age of the first event it is owed */
-    uint64_t owed_events;
-    uint64_t owed_bytes;
+    uint64_t lag_ms;      /* age of the first event it is owed; or, while catching up, of the newest
+                             that it has been given */
+    uint64_t owed_events; /* while catching up: about, and whether its filter wants them or not */
+    uint64_t owed_bytes;  /* that wait for its socket */
     uint64_t connected_ms; /* how long its stream stands */
 };
 

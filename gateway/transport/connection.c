@@ -195,6 +195,19 @@ static void say_gap_to_now(struct connection *connection)
     buffer_done(&frame);
 }
 
+/* Where a stream begins that was asked for without a cursor. An EventSource that loses it before
+ * the first event comes back with this, and misses nothing. */
+static void say_beginning(struct connection *connection)
+{
+    uint64_t cursor = deliver_cursor(connection->server->settings.deliver);
+    struct buffer frame = BUFFER_INIT;
+
+    if (connection->client.wire == WIRE_SSE && cursor)
+        frame_append_keepalive(&frame, WIRE_SSE, cursor);
+    say_frame(connection, &frame);
+    buffer_done(&frame);
+}
+
 /* Behind a time means: from that time on. */
 static int resume(struct connection *connection)
 {
@@ -204,6 +217,7 @@ static int resume(struct connection *connection)
 
     switch (request->since) {
     case SINCE_NOW:
+        say_beginning(connection);
         break;
     case SINCE_UNUSABLE:
         say_gap_to_now(connection);

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
+#include "gateway/delivery/catch_up.h"
 #include "gateway/delivery/outbox.h"
 #include "gateway/ops/slow_board.h"
 #include "gateway/transport/connection.h"
@@ -31,11 +33,15 @@ static void look_at(const struct connection *connection, uint64_t now_ms, struct
     survey->owed_events += owed.events;
     survey->owed_bytes += owed.bytes;
     survey->behind += connection->client.place == CLIENT_BEHIND;
-    if (owed.events == 0)
-        return;
     slow.lag_ms = owed.waited_ms;
     slow.owed_events = owed.events;
     slow.owed_bytes = owed.bytes;
+    slow.is_catching_up = connection->client.catcher != NULL;
+    if (slow.is_catching_up)
+        catch_up_distance(connection->client.catcher, clock_wall_ms(), &slow.owed_events,
+                          &slow.lag_ms);
+    else if (owed.events == 0)
+        return;
     memcpy(slow.subject, connection->request.token.subject, sizeof(slow.subject));
     slow_list_add(&survey->slowest, &slow);
 }

@@ -28,7 +28,7 @@ def neighbour(gateway, publish):
         stream.until(1)
 
 
-@pytest.mark.parametrize("path", ["/", "/v1", "/v1/stream/nothing", "/v1/stream/filter/x",
+@pytest.mark.parametrize("path", ["/index.html", "/v1", "/v1/stream/nothing", "/v1/stream/filter/x",
                                   "/v1/stream/filterx", "/V1/stream/filter", "/v2/stream/filter",
                                   "//v1/stream/filter", "/v1/stream/../stream/firehose",
                                   "/" + "x" * 3000])

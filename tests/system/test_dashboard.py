@@ -6,9 +6,9 @@ import re
 import pytest
 
 
-@pytest.fixture(scope="module")
-def page(gateway):
-    answer = gateway.get("/")
+@pytest.fixture(scope="module", params=["/", "/status"])
+def page(gateway, request):
+    answer = gateway.get(request.param)
     assert answer.status == 200, answer
     return answer
 
@@ -81,5 +81,5 @@ def test_another_word_than_on_or_off_is_refused(servers, redis):
 
 
 def test_no_file_of_the_machine_is_reached(gateway):
-    for path in ["/assets/", "/assets/..%2f..%2fetc/passwd", "/assets/../../etc/passwd", "/status/"]:
+    for path in ["/assets/", "/assets/..%2f..%2fetc/passwd", "/assets/../../etc/passwd", "/status/", "/index.html"]:
         assert gateway.get(path).status in (400, 404), path

@@ -9,6 +9,7 @@ const WAIT_FIRST_MS = 500;
 const WAIT_LAST_MS = 30_000;
 const SILENCE_MS = 60_000; // keep-alives come every 20 s
 const LONGEST_QUERY = 1500; // beyond it the parameters travel as a form
+const BEFORE_ALL = '1'; // a stream begins with an `id:`, unless nothing had ever happened
 
 const spread = (ms) => ms / 2 + Math.random() * (ms / 2);
 
@@ -78,13 +79,19 @@ export class Stream {
   async run(request, token, signal) {
     const state = (name, details = {}) => { if (!signal.aborted) this.callbacks.onState(name, details); };
     let wait = 0;
+    let hasStood = false;
     for (let first = true; !signal.aborted; first = false) {
       let farewell = null;
       let error = null;
       if (!first) this.reconnects++;
+      if (hasStood) this.cursor ??= BEFORE_ALL;
       state('connecting');
       try {
-        farewell = await this.follow(request, token, signal, () => { wait = 0; state('live'); });
+        farewell = await this.follow(request, token, signal, () => {
+          wait = 0;
+          hasStood = true;
+          state('live');
+        });
       } catch (caught) {
         error = caught;
       }

@@ -1,0 +1,36 @@
+// format.js - numbers as people read them.
+
+const NOTHING = '–';
+
+export function formatCount(value) {
+  if (value === null || value === undefined) return NOTHING;
+  if (Math.abs(value) >= 1e6) return value.toLocaleString(undefined, { notation: 'compact', maximumFractionDigits: 2 });
+  return value.toLocaleString(undefined, { maximumFractionDigits: value < 10 && value % 1 !== 0 ? 1 : 0 });
+}
+
+export function formatRatio(value) {
+  if (value === null) return NOTHING;
+  return value.toLocaleString(undefined, { maximumSignificantDigits: 3 });
+}
+
+export function formatBytes(value) {
+  if (value === null || value === undefined) return NOTHING;
+  const units = ['B', 'kB', 'MB', 'GB', 'TB'];
+  let unit = 0;
+  for (; value >= 1000 && unit < units.length - 1; unit++) value /= 1000;
+  return `${value.toLocaleString(undefined, { maximumFractionDigits: value < 10 && unit > 0 ? 1 : 0 })} ${units[unit]}`;
+}
+
+// A time, from microseconds to days.
+export function formatSeconds(seconds) {
+  if (seconds === null || seconds === undefined) return NOTHING;
+  if (seconds === Infinity) return '> 10 s';
+  const short = (value, unit) => `${value.toLocaleString(undefined, { maximumSignificantDigits: value < 100 ? 2 : 3 })} ${unit}`;
+  if (seconds === 0) return '0 ms';
+  if (seconds < 0.001) return short(seconds * 1e6, 'µs');
+  if (seconds < 1) return short(seconds * 1000, 'ms');
+  if (seconds < 60) return `${seconds.toFixed(1)} s`;
+  if (seconds < 3600) return `${Math.round(seconds / 60)} min`;
+  if (seconds < 172_800) return `${(seconds / 3600).toFixed(1)} h`;
+  return `${Math.round(seconds / 86_400)} days`;
+}
