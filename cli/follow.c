@@ -1,75 +1,170 @@
 /* follow.c - follow and unfollow: two commands, the same way to two builders. */
 #include <errno.h>
+#include <stdio.h>
 
 #include <hiredis/hiredis.h>
 
-#include "cli/database.h"
+#include "base/alloc.h"
+#include "cli/rows.h"
 #include "src/follows.h"
 
-typedef int (*follow_call_fn)(struct sl_call *call, const struct sl_meta *meta,
-                              struct sl_slice request_id, const struct sl_user_ref *user,
-                              const struct sl_user *target, struct failure *reterr);
+typedef int (*follow_many_call_fn)(struct sl_call *call, const struct sl_meta *meta,
+                                   struct sl_slice request_id, const struct sl_user_ref *user,
+                                   const struct sl_user *targets, size_t count,
+                                   struct failure *reterr);
 
-static int change(struct cli *cli, follow_call_fn build, const char *login,
-                  const char *target_login)
-{
-    const struct sl_user_ref user = sl_user_by_login(sl_slice_str(login));
-    struct sl_user target = {.login = sl_slice_str(target_login)};
-    struct sl_call call = SL_CALL_INIT;
-    redisReply *found = NULL;
+/* One run of the command. */
+struct errand {
+    struct cli *cli;
     struct database database;
-    struct sl_written written;
-    struct failure failure;
-    int status, r;
+    const char *login;
+    char *const *logins; /* of the targets */
+    size_t count;
+    struct sl_user *targets;   /* as the call takes them */
+    struct sl_user_ref *found; /* those that had to be looked up */
+    struct rows rows;          /* which hold their strings */
+};
 
-    status = database_open(&database, cli, 1);
-    if (status != CLI_GOOD)
-        return status;
-    r = build(&call, &database.meta, sl_slice_str(database.request_id), &user, &target, &failure);
-    if (r == -EXDEV) {
-        r = database_find_user(&database, target_login, &target, &found, &failure);
-        if (r == 0)
-            r = build(&call, &database.meta, sl_slice_str(database.request_id), &user, &target,
-                      &failure);
+/* Looks up the targets of other shards, all in one round trip. One that is not there stays empty.
+ */
+static int look_up(struct errand *errand, struct failure *reterr)
+{
+    const struct sl_user_ref user = sl_user_by_login(sl_slice_str(errand->login));
+    const struct sl_meta *meta = &errand->database.meta;
+    size_t *places = mem_alloc(mem_array_size(errand->count, sizeof(*places)));
+    size_t found = 0;
+    int status = CLI_GOOD, r = 0;
+
+    if (!places)
+        return cli_failed_with(errand->cli, "out of memory");
+    for (size_t i = 0; r == 0 && i < errand->count; i++) {
+        struct sl_user_ref target = sl_user_by_login(sl_slice_str(errand->logins[i]));
+        bool is_far;
+
+        r = sl_follow_needs_lookup(meta, &user, &target, &is_far, reterr);
+        if (r == 0 && is_far) {
+            places[found] = i;
+            errand->found[found++] = target;
+        }
+        errand->targets[i] = (struct sl_user){.login = target.login};
     }
-    status = database_write(&database, cli, &call, r, &failure, &written);
-    freeReplyObject(found);
-    sl_call_done(&call);
-    database_close(&database);
+    if (r == 0)
+        r = sl_users_calls(&errand->rows.calls, meta, errand->found, found, reterr);
+    status = rows_read(&errand->rows, &errand->database, errand->cli, r, reterr);
+    for (size_t i = 0; status == CLI_GOOD && i < found; i++) {
+        struct sl_user_row row = {0};
+        size_t at;
+        const redisReply *reply = rows_find(&errand->rows, i, &at);
+
+        r = sl_users_at(reply, at, &row, reterr);
+        if (r < 0 && r != -ENOENT)
+            status = cli_failed(errand->cli, reterr);
+        errand->targets[places[i]] = row.user;
+    }
+    mem_free(places);
     return status;
 }
 
-static int run(struct cli *cli, int argc, char **argv, follow_call_fn build)
+/* Says what became of each. Of one alone only what was refused, as all commands do. */
+static int report(const struct errand *errand, const redisReply *reply, const char *done)
 {
+    struct failure failure;
+    bool is_repeated;
+    int status = CLI_GOOD;
+    uint64_t id;
+
+    if (sl_write_many_reply(reply, errand->count, &is_repeated, &failure) < 0)
+        return cli_failed(errand->cli, &failure);
+    for (size_t i = 0; i < errand->count; i++) {
+        if (sl_write_many_at(reply, i, &id, &failure) < 0)
+            status = cli_failed_with(errand->cli, "%s: %s", errand->logins[i], failure.text);
+        else if (errand->count > 1)
+            printf("%s: %s\n", errand->logins[i], id ? done : "nothing to do");
+    }
+    return cli_done(errand->cli) == CLI_GOOD ? status : CLI_FAILED;
+}
+
+static int change(struct errand *errand, follow_many_call_fn build, const char *done)
+{
+    const struct sl_user_ref user = sl_user_by_login(sl_slice_str(errand->login));
+    struct sl_call call = SL_CALL_INIT;
+    redisReply *reply = NULL;
+    struct failure failure;
+    int status, r;
+
+    status = look_up(errand, &failure);
+    if (status != CLI_GOOD)
+        return status;
+    r = build(&call, &errand->database.meta, sl_slice_str(errand->database.request_id), &user,
+              errand->targets, errand->count, &failure);
+    if (r == 0)
+        r = sl_redis_link_run(errand->database.link, &call, &reply, &failure);
+    if (r == 0) {
+        status = report(errand, reply, done);
+    } else {
+        cli_failed(errand->cli, &failure);
+        status = r == -EINVAL ? CLI_USAGE : CLI_FAILED;
+    }
+    freeReplyObject(reply);
+    sl_call_done(&call);
+    return status;
+}
+
+static int run(struct cli *cli, int argc, char **argv, follow_many_call_fn build, const char *done)
+{
+    struct errand errand = {.cli = cli, .rows = ROWS_INIT};
+    int status;
+
     while (cli_option(cli, argc, argv, NULL) >= 0)
         ;
-    if (argc - optind != 2)
+    if (argc - optind < 2)
         cli_usage(cli, "two LOGINs are needed");
-    return change(cli, build, argv[optind], argv[optind + 1]);
+    errand.login = argv[optind];
+    errand.logins = argv + optind + 1;
+    errand.count = (size_t)(argc - optind - 1);
+    errand.targets = mem_zalloc(mem_array_size(errand.count, sizeof(*errand.targets)));
+    errand.found = mem_zalloc(mem_array_size(errand.count, sizeof(*errand.found)));
+    if (errand.targets && errand.found)
+        status = database_open(&errand.database, cli, 1);
+    else
+        status = cli_failed_with(cli, "out of memory");
+    if (status == CLI_GOOD) {
+        status = change(&errand, build, done);
+        database_close(&errand.database);
+    }
+    rows_done(&errand.rows);
+    mem_free(errand.targets);
+    mem_free(errand.found);
+    return status;
 }
 
 static int run_follow(struct cli *cli, int argc, char **argv)
 {
-    return run(cli, argc, argv, sl_follow_call);
+    return run(cli, argc, argv, sl_follow_many_call, "followed");
 }
 
 static int run_unfollow(struct cli *cli, int argc, char **argv)
 {
-    return run(cli, argc, argv, sl_unfollow_call);
+    return run(cli, argc, argv, sl_unfollow_many_call, "unfollowed");
 }
+
+#define HELP                                                                                       \
+    "All in one step, up to 1000. It is no error when that is so already; each of several is "     \
+    "told\n"                                                                                       \
+    "in a line, what is refused on standard error.\n"
 
 const struct command command_follow = {
     .name = "follow",
-    .arguments = "LOGIN LOGIN",
-    .summary = "let one user follow another",
-    .help = "The first follows the second. It is no error when that is so already.\n",
+    .arguments = "LOGIN LOGIN...",
+    .summary = "let one user follow others",
+    .help = "The first follows the others.\n" HELP,
     .run = run_follow,
 };
 
 const struct command command_unfollow = {
     .name = "unfollow",
-    .arguments = "LOGIN LOGIN",
-    .summary = "let one user follow another no more",
-    .help = "The first follows the second no more. It is no error when that is so already.\n",
+    .arguments = "LOGIN LOGIN...",
+    .summary = "let one user follow others no more",
+    .help = "The first follows the others no more.\n" HELP,
     .run = run_unfollow,
 };

@@ -7,15 +7,22 @@
 #include "cli/cli.h"
 
 /* In cli/NAME.c. */
+extern const struct command command_comments;
 extern const struct command command_config_get;
 extern const struct command command_config_list;
 extern const struct command command_config_set;
 extern const struct command command_delete;
 extern const struct command command_follow;
+extern const struct command command_followers;
+extern const struct command command_following;
 extern const struct command command_hide;
 extern const struct command command_init;
+extern const struct command command_like;
+extern const struct command command_likes;
 extern const struct command command_mute;
 extern const struct command command_post;
+extern const struct command command_posts;
+extern const struct command command_read;
 extern const struct command command_replay;
 extern const struct command command_tail;
 extern const struct command command_tasks;
@@ -24,17 +31,23 @@ extern const struct command command_tasks_retry;
 extern const struct command command_token;
 extern const struct command command_unfollow;
 extern const struct command command_unhide;
+extern const struct command command_unlike;
 extern const struct command command_unmute;
 extern const struct command command_user_add;
+extern const struct command command_user_rename;
+extern const struct command command_user_show;
 extern const struct command command_worker;
 
 /* In the order of the help text. */
 static const struct command *const commands[] = {
-    &command_init,     &command_config_list, &command_config_get,  &command_config_set,
-    &command_user_add, &command_post,        &command_delete,      &command_follow,
-    &command_unfollow, &command_hide,        &command_unhide,      &command_mute,
-    &command_unmute,   &command_replay,      &command_tail,        &command_token,
-    &command_worker,   &command_tasks,       &command_tasks_retry, &command_tasks_drop,
+    &command_init,        &command_config_list, &command_config_get,  &command_config_set,
+    &command_user_add,    &command_user_show,   &command_user_rename, &command_post,
+    &command_delete,      &command_read,        &command_posts,       &command_comments,
+    &command_like,        &command_unlike,      &command_likes,       &command_follow,
+    &command_unfollow,    &command_followers,   &command_following,   &command_hide,
+    &command_unhide,      &command_mute,        &command_unmute,      &command_replay,
+    &command_tail,        &command_token,       &command_worker,      &command_tasks,
+    &command_tasks_retry, &command_tasks_drop,
 };
 
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };

@@ -1,0 +1,290 @@
+/* lists.c - followers, following, likes, posts, comments: a page of a list each, newest first. The
+ * list says who or what is on it, a second round trip reads that. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include <hiredis/hiredis.h>
+
+#include "cli/show.h"
+#include "src/follows.h"
+#include "src/id.h"
+#include "src/likes.h"
+#include "src/post_rows.h"
+
+enum { LIMIT_DEFAULT = 20 };
+
+/* What the command line asks for. */
+struct request {
+    const char *reader; /* a login; NULL: the site itself reads */
+    uint64_t reader_id;
+    struct sl_page page;
+    struct sl_user_ref user; /* whose list it is, */
+    uint64_t post;           /* or which post's */
+};
+
+typedef int (*build_fn)(struct sl_call *call, const struct sl_meta *meta,
+                        const struct request *request, struct failure *reterr);
+
+/* Prints the page in a reply. */
+typedef int (*show_fn)(struct database *database, const struct cli *cli,
+                       const struct request *request, const redisReply *reply);
+
+static int show_user_page(struct database *database, const struct cli *cli,
+                          const struct request *request, const redisReply *reply)
+{
+    struct sl_user_ref users[SL_PAGE_MAX];
+    uint64_t positions[SL_PAGE_MAX];
+    struct sl_listed_user listed;
+    struct failure failure;
+    size_t count;
+    int r;
+
+    r = sl_user_list_reply(reply, &count, &failure);
+    if (r == 0 && count > request->page.limit)
+        count = request->page.limit;
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        r = sl_user_list_at(reply, i, &listed, &failure);
+        if (r == 0) {
+            users[i] = sl_user_by_id(listed.row.user.id);
+            positions[i] = listed.position;
+        }
+    }
+    return r < 0 ? cli_failed(cli, &failure) : show_users(database, cli, users, positions, count);
+}
+
+static int show_post_page(struct database *database, const struct cli *cli,
+                          const struct request *request, const redisReply *reply)
+{
+    uint64_t posts[SL_PAGE_MAX];
+    struct sl_post_row row;
+    struct failure failure;
+    size_t count;
+    int r;
+
+    r = sl_post_list_reply(reply, &count, &failure);
+    if (r == 0 && count > request->page.limit)
+        count = request->page.limit;
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        r = sl_post_list_at(reply, i, &row, &failure);
+        if (r == 0)
+            posts[i] = row.id;
+    }
+    return r < 0 ? cli_failed(cli, &failure)
+                 : show_posts(database, cli, request->reader_id, posts, count, true);
+}
+
+/* Who reads? */
+static int find_reader(struct database *database, struct request *request, struct failure *reterr)
+{
+    redisReply *reply = NULL;
+    struct sl_user user;
+    int r;
+
+    request->reader_id = SL_READER_SYSTEM;
+    if (!request->reader)
+        return 0;
+    r = database_find_user(database, request->reader, &user, &reply, reterr);
+    if (r == 0)
+        request->reader_id = user.id;
+    freeReplyObject(reply);
+    return r;
+}
+
+static int show_list(struct cli *cli, struct request *request, build_fn build, show_fn show)
+{
+    struct sl_call call = SL_CALL_INIT;
+    redisReply *reply = NULL;
+    struct database database;
+    struct failure failure;
+    int status, r;
+
+    status = database_open(&database, cli, 1);
+    if (status != CLI_GOOD)
+        return status;
+    r = find_reader(&database, request, &failure);
+    if (r == 0)
+        r = build(&call, &database.meta, request, &failure);
+    if (r == 0)
+        r = sl_redis_link_run(database.link, &call, &reply, &failure);
+    if (r == 0)
+        status = show(&database, cli, request, reply);
+    else
+        status = cli_failed(cli, &failure);
+    freeReplyObject(reply);
+    sl_call_done(&call);
+    database_close(&database);
+    return status;
+}
+
+/* ---- the command line ---- */
+
+static uint64_t read_number(const struct cli *cli, const char *name, const char *text, uint64_t max)
+{
+    uint64_t number;
+
+    if (sl_id_parse(sl_slice_str(text), &number) < 0 || number > max)
+        cli_usage(cli, "--%s is a number from 1 to %llu, not '%s'", name, (unsigned long long)max,
+                  text);
+    return number;
+}
+
+/* All options; what is left is one argument. Lists of users are the same for every reader. */
+static const char *read_options(struct cli *cli, int argc, char **argv, bool has_reader,
+                                const char *what, struct request *ret_request)
+{
+    static const struct option options[] = {
+        {"before", required_argument, NULL, 'b'},
+        {"limit", required_argument, NULL, 'l'},
+        {"as", required_argument, NULL, 'a'},
+        {0},
+    };
+    static const struct option no_reader[] = {
+        {"before", required_argument, NULL, 'b'},
+        {"limit", required_argument, NULL, 'l'},
+        {0},
+    };
+    struct request request = {.page.limit = LIMIT_DEFAULT};
+    int option;
+
+    while ((option = cli_option(cli, argc, argv, has_reader ? options : no_reader)) >= 0) {
+        switch (option) {
+        case 'b':
+            request.page.before = read_number(cli, "before", optarg, SL_ID_MAX);
+            break;
+        case 'l':
+            request.page.limit = read_number(cli, "limit", optarg, SL_PAGE_MAX);
+            break;
+        case 'a':
+            request.reader = optarg;
+            break;
+        }
+    }
+    if (argc - optind != 1)
+        cli_usage(cli, "one %s is needed", what);
+    *ret_request = request;
+    return argv[optind];
+}
+
+static int list_of_user(struct cli *cli, int argc, char **argv, bool has_reader, build_fn build,
+                        show_fn show)
+{
+    struct request request;
+    const char *user = read_options(cli, argc, argv, has_reader, "LOGIN", &request);
+
+    request.user = show_user_ref(cli, user);
+    return show_list(cli, &request, build, show);
+}
+
+static int list_of_post(struct cli *cli, int argc, char **argv, build_fn build, show_fn show)
+{
+    struct request request;
+    const char *post = read_options(cli, argc, argv, true, "ID", &request);
+
+    if (sl_id_parse(sl_slice_str(post), &request.post) < 0)
+        cli_usage(cli, "'%s' is not the id of a post", post);
+    return show_list(cli, &request, build, show);
+}
+
+/* ---- the commands ---- */
+
+static int build_followers(struct sl_call *call, const struct sl_meta *meta,
+                           const struct request *request, struct failure *reterr)
+{
+    return sl_follower_list_call(call, meta, &request->user, &request->page, reterr);
+}
+
+static int build_following(struct sl_call *call, const struct sl_meta *meta,
+                           const struct request *request, struct failure *reterr)
+{
+    return sl_following_list_call(call, meta, &request->user, &request->page, reterr);
+}
+
+static int build_posts(struct sl_call *call, const struct sl_meta *meta,
+                       const struct request *request, struct failure *reterr)
+{
+    return sl_post_list_call(call, meta, request->reader_id, &request->user, &request->page,
+                             reterr);
+}
+
+static int build_comments(struct sl_call *call, const struct sl_meta *meta,
+                          const struct request *request, struct failure *reterr)
+{
+    return sl_comment_list_call(call, meta, request->reader_id, request->post, &request->page,
+                                reterr);
+}
+
+static int build_likes(struct sl_call *call, const struct sl_meta *meta,
+                       const struct request *request, struct failure *reterr)
+{
+    return sl_like_list_call(call, meta, request->reader_id, request->post, &request->page, reterr);
+}
+
+static int run_followers(struct cli *cli, int argc, char **argv)
+{
+    return list_of_user(cli, argc, argv, false, build_followers, show_user_page);
+}
+
+static int run_following(struct cli *cli, int argc, char **argv)
+{
+    return list_of_user(cli, argc, argv, false, build_following, show_user_page);
+}
+
+static int run_posts(struct cli *cli, int argc, char **argv)
+{
+    return list_of_user(cli, argc, argv, true, build_posts, show_post_page);
+}
+
+static int run_comments(struct cli *cli, int argc, char **argv)
+{
+    return list_of_post(cli, argc, argv, build_comments, show_post_page);
+}
+
+static int run_likes(struct cli *cli, int argc, char **argv)
+{
+    return list_of_post(cli, argc, argv, build_likes, show_user_page);
+}
+
+#define PAGE_HELP                                                                                  \
+    "--limit N       so many at most, 1 to 1000 (default 20)\n"                                    \
+    "--before N      those behind this one: the \"position\" of a user, the \"id\" of a post\n"
+#define AS_HELP "--as LOGIN      what this user may see (default: everything)\n"
+
+const struct command command_followers = {
+    .name = "followers",
+    .arguments = "LOGIN [--limit N] [--before N]",
+    .summary = "who follows a user, newest first, a line of JSON each",
+    .help = "LOGIN           or =ID\n" PAGE_HELP,
+    .run = run_followers,
+};
+
+const struct command command_following = {
+    .name = "following",
+    .arguments = "LOGIN [--limit N] [--before N]",
+    .summary = "whom a user follows, newest first, a line of JSON each",
+    .help = "LOGIN           or =ID\n" PAGE_HELP,
+    .run = run_following,
+};
+
+const struct command command_posts = {
+    .name = "posts",
+    .arguments = "LOGIN [--limit N] [--before N] [--as LOGIN]",
+    .summary = "what a user has posted, newest first, a line of JSON each",
+    .help = "LOGIN           or =ID\n" PAGE_HELP AS_HELP,
+    .run = run_posts,
+};
+
+const struct command command_comments = {
+    .name = "comments",
+    .arguments = "ID [--limit N] [--before N] [--as LOGIN]",
+    .summary = "what answers a post, newest first, a line of JSON each",
+    .help = "ID              of the post\n" PAGE_HELP AS_HELP,
+    .run = run_comments,
+};
+
+const struct command command_likes = {
+    .name = "likes",
+    .arguments = "ID [--limit N] [--before N] [--as LOGIN]",
+    .summary = "who likes a post, newest first, a line of JSON each",
+    .help = "ID              of the post\n" PAGE_HELP AS_HELP,
+    .run = run_likes,
+};

@@ -1,0 +1,17 @@
+/* cli/show.h - users and posts as lines of JSON. */
+#pragma once
+
+#include "cli/database.h"
+
+/* What stands for a user on the command line: a login, or =ID. */
+struct sl_user_ref show_user_ref(const struct cli *cli, const char *text);
+
+/* Prints `count` users in their order. `positions`: where they stand in their list, printed with
+ * them; NULL: they were named one by one, and one that is missing is a failure. */
+int show_users(struct database *database, const struct cli *cli, const struct sl_user_ref *users,
+               const uint64_t *positions, size_t count);
+
+/* Prints `count` posts in their order. `is_list`: they come from a list, and one that has gone
+ * since is passed over. */
+int show_posts(struct database *database, const struct cli *cli, uint64_t reader,
+               const uint64_t *posts, size_t count, bool is_list);

@@ -1,0 +1,103 @@
+"""Users, posts, comments, likes and the graph from the command line, with one shard and with four."""
+
+import json
+
+import pytest
+
+
+@pytest.fixture(params=[1, 4])
+def site(request, servers, cli_for):
+    """The command line on a fresh database with ada, bob, carl and dora."""
+    cli = cli_for(servers.redis())
+    cli.run("init", "--shards", str(request.param))
+    cli.ids = {login: cli.run("user", "add", login) for login in ("ada", "bob", "carl", "dora")}
+    cli.lines = lambda *arguments, **how: [json.loads(line)
+                                           for line in cli.run(*arguments, **how).splitlines()]
+    cli.work = lambda: cli.run("worker", "--until-empty", "--lease-ms", "50")
+    return cli
+
+
+def test_users_are_shown_and_renamed(site):
+    site.run("user", "rename", "ADA", "Ada Lindqvist")
+    ada, bob = site.lines("user", "show", "ada", "=" + site.ids["bob"])
+    assert ada.pop("signup")[:2] == "20"
+    assert ada == {"id": site.ids["ada"], "login": "ada", "name": "Ada Lindqvist", "followers": 0,
+                   "following": 0, "posts": 0}
+    assert bob["login"] == "bob"
+    assert [user["login"] for user in site.lines("user", "show", "ada", "nobody", "bob", status=1)] \
+        == ["ada", "bob"]
+    assert "there is no user @nobody" in site.done.stderr
+
+
+def test_many_are_followed_and_listed(site):
+    said = site.run("follow", "ada", "bob", "nobody", "carl", "ada", "dora", "bob", status=1)
+    assert said.splitlines() == ["bob: followed", "carl: followed", "dora: followed",
+                                 "bob: nothing to do"]
+    assert "nobody: there is no" in site.done.stderr
+    assert "ada: nobody can follow themselves" in site.done.stderr
+    site.run("follow", "bob", "carl")
+    site.work()
+    following = site.lines("following", "ada")
+    assert [user["login"] for user in following] == ["dora", "carl", "bob"]
+    assert [user["login"] for user in site.lines(
+        "following", "ada", "--limit", "1", "--before", following[0]["position"])] == ["carl"]
+    assert {user["login"] for user in site.lines("followers", "carl")} == {"ada", "bob"}
+    counters = {user["login"]: (user["followers"], user["following"])
+                for user in site.lines("user", "show", "ada", "bob", "carl", "dora")}
+    assert counters == {"ada": (0, 3), "bob": (1, 1), "carl": (2, 0), "dora": (1, 0)}
+    assert site.run("unfollow", "ada", "bob", "carl").splitlines() == \
+        ["bob: unfollowed", "carl: unfollowed"]
+    site.run("config", "set", "following-max", "1")
+    site.run("follow", "ada", "bob", status=1)
+    assert "more than 1 users" in site.done.stderr
+
+
+def test_posts_comments_and_likes_are_read(site):
+    post = site.run("post", "--user", "ada", "--lang", "en", "first")
+    comments = [site.run("post", "--user", login, "--reply-to", post, "re") for login in ("bob", "carl")]
+    for login in ("bob", "carl", "carl"):
+        site.run("like", "--user", login, post)
+    site.work()
+    whole, = site.lines("read", post)
+    assert (whole["text"], whole["lang"], whole["likes"], whole["comments"]) == ("first", "en", 2, 2)
+    assert whole["user"] == {"id": site.ids["ada"], "login": "ada", "name": "ada"}
+    assert {comment["id"] for comment in site.lines("comments", post)} == set(comments)
+    assert all(comment["reply_to"]["post"] == post for comment in site.lines("comments", post))
+    likes = site.lines("likes", post)
+    assert [user["login"] for user in likes] == ["carl", "bob"]
+    assert [user["login"] for user in site.lines(
+        "likes", post, "--before", likes[0]["position"])] == ["bob"]
+
+    site.run("unlike", "--user", "carl", post)
+    site.run("delete", "--user", "bob", comments[0])
+    site.work()
+    whole, = site.lines("read", post)
+    assert (whole["likes"], whole["comments"]) == (1, 1)
+    site.run("delete", "--user", "ada", post)
+    assert site.lines("read", post, comments[1], status=1)[0]["id"] == comments[1]
+    assert "there is no post " + post in site.done.stderr
+    site.run("comments", post, status=1)
+
+
+def test_posts_of_a_user_are_paged_and_read_as_somebody(site):
+    posts = [site.run("post", "--user", "ada", f"post {n}") for n in range(5)]
+    assert [post["id"] for post in site.lines("posts", "ada")] == posts[::-1]
+    assert [post["id"] for post in site.lines("posts", "ada", "--limit", "2", "--before", posts[3])] \
+        == [posts[2], posts[1]]
+    site.run("hide", "ada", "bob")
+    site.work()
+    assert site.lines("posts", "ada", "--as", "bob") == []
+    assert len(site.lines("posts", "ada", "--as", "carl")) == 5
+    site.run("read", posts[0], "--as", "bob", status=1)
+    site.run("like", "--user", "bob", posts[0], status=1)
+
+
+@pytest.mark.parametrize("arguments", [
+    ["user", "show"], ["user", "rename", "ada"], ["user", "show", "=x"], ["read"], ["read", "x"],
+    ["posts"], ["posts", "ada", "bob"], ["posts", "ada", "--limit", "0"], ["comments", "x"],
+    ["posts", "ada", "--limit", "1001"], ["followers", "ada", "--as", "bob"], ["like", "4096"],
+    ["following", "ada", "--before", "x"], ["like", "--user", "ada", "x"], ["likes", "ada"],
+    ["user", "rename", "ada", ""], ["follow", "ada", "a b"]])
+def test_wrong_usage_is_2(site, arguments):
+    site.run(*arguments, status=2)
+    assert site.done.stderr and not site.done.stdout
