@@ -45,8 +45,8 @@ static const struct {
     {-EPERM, 403, "not_yours", 0},
     {-ENOENT, 404, "not_found", 0},
     {-EEXIST, 409, "login_taken", 0},
+    {-EDQUOT, 409, "too_many_followed", 0},
     {-EALREADY, 422, "idempotency_key_reused", 0},
-    {-EBADMSG, 500, "internal", 0},
     {-ENOMEM, 503, "no_memory", RETRY_AFTER_S},
     {-EPIPE, 503, "redis_away", RETRY_AFTER_S},
     {-EAGAIN, 503, "redis_away", RETRY_AFTER_S},
@@ -55,6 +55,7 @@ static const struct {
     {-EACCES, 503, "redis_away", RETRY_AFTER_S},
     {-EROFS, 503, "redis_away", RETRY_AFTER_S},
     {-ENOSPC, 503, "redis_full", RETRY_AFTER_S},
+    {-EBADMSG, 500, "internal", 0},
 };
 
 /* What our own side did not get right is for the log; clients read what they can do about it. */
@@ -74,28 +75,41 @@ static const char *message_of(const char *code, const char *why)
     return why;
 }
 
+/* -EIO and what else Redis may say are the last row's. */
+static size_t find_error(int r)
+{
+    size_t i = 0;
+
+    while (i + 1 < sizeof(errors) / sizeof(errors[0]) && errors[i].error != r)
+        i++;
+    return i;
+}
+
+void api_error_json(struct buffer *json, int r, const struct failure *failure)
+{
+    const char *code = errors[find_error(r)].code;
+
+    buffer_append_str(json, "{\"code\":");
+    buffer_append_json_string(json, sl_slice_str(code));
+    buffer_append_str(json, ",\"message\":");
+    buffer_append_json_string(json, sl_slice_str(message_of(code, failure->text)));
+    buffer_append_char(json, '}');
+}
+
 int api_fail(struct api_request *request, int r, const struct failure *failure)
 {
     struct api *api = request->api;
+    size_t row = find_error(r);
+    char room[LOG_QUOTE_SIZE];
     uint64_t held_back;
-    size_t i = 0;
 
-    while (i < sizeof(errors) / sizeof(errors[0]) && errors[i].error != r)
-        i++;
-    if (i == sizeof(errors) / sizeof(errors[0])) /* -EIO and what else Redis may say */
-        http_refuse(&request->refusal, 500, "internal", NULL, "%s", message_of("internal", NULL));
-    else
-        http_refuse(&request->refusal, errors[i].status, errors[i].code, NULL, "%s",
-                    message_of(errors[i].code, failure->text));
-    if (i < sizeof(errors) / sizeof(errors[0]))
-        request->refusal.retry_after_s = errors[i].retry_after_s;
-    if (request->refusal.status >= 500 &&
-        log_rate_allows(&api->failed_rate, uv_now(api->settings.loop), &held_back)) {
-        char room[LOG_QUOTE_SIZE];
-
+    http_refuse(&request->refusal, errors[row].status, errors[row].code, NULL, "%s",
+                message_of(errors[row].code, failure->text));
+    request->refusal.retry_after_s = errors[row].retry_after_s;
+    if (errors[row].status >= 500 &&
+        log_rate_allows(&api->failed_rate, uv_now(api->settings.loop), &held_back))
         log_warn("api_failed", "route=\"%s\" why=%s held_back=%" PRIu64, request->route->path,
                  log_quote(sl_slice_str(failure->text), room), held_back);
-    }
     return -EPROTO;
 }
 
@@ -169,7 +183,10 @@ static void request_free(struct api_request *request)
         detach(request);
     request->api->count--;
     json_decref(request->body);
+    mem_free(request->state);
+    api_list_done(&request->list);
     sl_call_done(&request->call);
+    sl_shard_calls_done(&request->calls);
     buffer_done(&request->headers);
     buffer_done(&request->json);
     mem_free(request);
@@ -233,17 +250,88 @@ int api_send(struct api_request *request, int r, const struct failure *failure, 
     return API_WAITS;
 }
 
-int api_send_only(struct api_request *request, struct sl_shard_calls *calls, int r,
-                  const struct failure *failure, api_step_fn next)
+int api_send_only(struct api_request *request, int r, const struct failure *failure,
+                  api_step_fn next)
 {
     if (r == 0) {
-        assert(calls->count == 1);
+        assert(request->calls.count == 1);
         sl_call_done(&request->call);
-        request->call = calls->calls[0];
-        calls->calls[0] = SL_CALL_INIT;
+        request->call = request->calls.calls[0];
+        request->calls.calls[0] = SL_CALL_INIT;
     }
-    sl_shard_calls_done(calls);
     return api_send(request, r, failure, next);
+}
+
+/* --- several calls at once --- */
+
+struct part {
+    struct api_request *request;
+    size_t number;
+};
+
+/* All are back. `request->refusal` holds the first refusal. */
+static void finish_parts(struct api_request *request)
+{
+    if (!request->answered)
+        request_free(request);
+    else if (request->refusal.status)
+        settle(request, -EPROTO);
+    else
+        settle(request, request->next(request, NULL));
+}
+
+static void on_part(void *owner, const redisReply *reply, const char *why)
+{
+    struct part *part = owner;
+    struct api_request *request = part->request;
+    struct failure failure;
+
+    if (request->answered && !request->refusal.status) {
+        if (reply)
+            request->part(request, part->number, reply);
+        else
+            api_fail(request, failure_set(&failure, -EPIPE, "%s", why), &failure);
+    }
+    mem_free(part);
+    if (--request->parts_left == 0)
+        finish_parts(request);
+}
+
+static int send_part(struct api_request *request, size_t number)
+{
+    struct part *part = mem_alloc(sizeof(*part));
+
+    if (!part)
+        return -ENOMEM;
+    *part = (struct part){request, number};
+    if (redis_commands_run_take(request->api->settings.commands, &request->calls.calls[number],
+                                on_part, part) < 0) {
+        mem_free(part);
+        return -ENOMEM;
+    }
+    request->parts_left++;
+    return 0;
+}
+
+int api_send_all(struct api_request *request, int r, const struct failure *failure,
+                 api_part_fn part, api_step_fn next)
+{
+    if (r < 0)
+        return api_fail(request, r, failure);
+    request->part = part;
+    request->next = next;
+    for (size_t i = 0; r == 0 && i < request->calls.count; i++)
+        r = send_part(request, i);
+    if (r < 0)
+        r = fail_for_memory(request); /* what was sent is waited for */
+    if (request->parts_left > 0)
+        return API_WAITS;
+    return r < 0 ? r : next(request, NULL);
+}
+
+void api_say_replayed(struct api_request *request)
+{
+    buffer_append_str(&request->headers, "Idempotency-Replayed: true\r\n");
 }
 
 int api_take_written(struct api_request *request, const redisReply *reply)
@@ -257,44 +345,68 @@ int api_take_written(struct api_request *request, const redisReply *reply)
         return api_fail(request, r, &failure);
     request->id = written.id;
     if (written.is_repeated)
-        buffer_append_str(&request->headers, "Idempotency-Replayed: true\r\n");
+        api_say_replayed(request);
     return 0;
+}
+
+int api_answer_written(struct api_request *request, const redisReply *reply)
+{
+    int r = api_take_written(request, reply);
+
+    return r < 0 ? r : api_answer(request, 204);
 }
 
 /* --- what is asked --- */
 
+int api_read_user(const struct sl_meta *meta, struct sl_slice text, struct sl_user_ref *ret_user,
+                  struct http_refusal *refusal)
+{
+    char room[SL_LOGIN_SIZE];
+    struct sl_slice folded;
+    uint64_t id;
+
+    if (sl_id_parse(text, &id) == 0) {
+        *ret_user = sl_user_by_id(id);
+        if (sl_id_shard(id) < meta->shards)
+            return 0;
+    } else if (text.size > 0 && utf8_is_valid(text)) {
+        *ret_user = sl_user_by_login(text.data[0] == '@' ? sl_slice_from(text, 1) : text);
+        if (sl_login_fold(ret_user->login, room, &folded, NULL) == 0)
+            return 0;
+    }
+    return http_refuse(refusal, 404, "not_found", NULL, "there is no such user");
+}
+
+static int read_me(struct api_request *request)
+{
+    if (request->subject == SL_READER_NOBODY)
+        return api_refuse(request, 403, "no_subject", NULL,
+                          "the token's sub is no user of this database: who is me?");
+    request->user = sl_user_by_id(request->subject);
+    return 0;
+}
+
+/* {user} and {post} of the path. */
 static int read_variable(struct api_request *request, struct sl_slice text)
 {
-    const struct api_route *route = request->route;
-    const char *what = api_route_names_post(route) ? "post" : "user";
-    uint64_t id;
+    const struct sl_meta *meta = &request->api->meta;
+    int r;
 
     if (!text.data)
         return 0;
-    if (api_route_names_user(route) && sl_slice_is(text, "me")) {
-        if (request->subject == SL_READER_NOBODY)
-            return api_refuse(request, 403, "no_subject", NULL,
-                              "the token's sub is no user of this database: who is me?");
-        request->user = sl_user_by_id(request->subject);
+    if (api_route_names_post(request->route)) {
+        if (sl_id_parse(text, &request->post) < 0 || sl_id_shard(request->post) >= meta->shards)
+            return api_refuse(request, 404, "not_found", NULL, "there is no such post");
         return 0;
     }
-    if (sl_id_parse(text, &id) == 0 && sl_id_shard(id) < request->api->meta.shards) {
-        request->post = id;
-        request->user = sl_user_by_id(id);
-        return 0;
+    if (sl_slice_is(text, "me"))
+        return read_me(request);
+    r = api_read_user(meta, text, &request->user, &request->refusal);
+    if (r == 0 && request->user.login.data) { /* the path is gone soon */
+        memcpy(request->login, request->user.login.data, request->user.login.size);
+        request->user.login.data = request->login;
     }
-    if (api_route_names_user(route) && sl_id_parse(text, &id) < 0 && utf8_is_valid(text)) {
-        struct sl_slice login = text.data[0] == '@' ? sl_slice_from(text, 1) : text, folded;
-        char room[SL_LOGIN_SIZE];
-
-        if (login.size <= sizeof(request->login) &&
-            sl_login_fold(login, room, &folded, NULL) == 0) {
-            memcpy(request->login, login.data, login.size);
-            request->user = sl_user_by_login(sl_slice(request->login, login.size));
-            return 0;
-        }
-    }
-    return api_refuse(request, 404, "not_found", NULL, "there is no such %s", what);
+    return r;
 }
 
 static int read_page(struct api_request *request, struct sl_slice before, struct sl_slice limit)

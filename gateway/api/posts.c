@@ -1,11 +1,15 @@
-/* posts.c - post, read a post, take one back. */
+/* posts.c - post, read a post, take one back; what a user posted, what answers a post. */
 #include "src/posts.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 
+#include "base/alloc.h"
 #include "gateway/api/body.h"
 #include "gateway/api/request.h"
+#include "src/id.h"
 #include "src/post_rows.h"
 #include "src/row_json.h"
 
@@ -30,14 +34,13 @@ static int on_post(struct api_request *request, const redisReply *reply)
 
 int posts_answer(struct api_request *request, uint64_t post, int status)
 {
-    struct sl_shard_calls calls = SL_SHARD_CALLS_INIT;
     const struct sl_meta meta = api_meta(request);
     struct failure failure;
     int r;
 
     request->status = status;
-    r = sl_posts_calls(&calls, &meta, request->subject, &post, 1, &failure);
-    return api_send_only(request, &calls, r, &failure, on_post);
+    r = sl_posts_calls(&request->calls, &meta, request->subject, &post, 1, &failure);
+    return api_send_only(request, r, &failure, on_post);
 }
 
 int posts_read(struct api_request *request, const redisReply *reply)
@@ -106,6 +109,7 @@ static int read_post(const json_t *body, struct sl_post *ret_post, struct http_r
         {"repost_of", API_STRING, false, .ret_string = &ret_post->repost_of.post},
         {"quote_of", API_STRING, false, .ret_string = &ret_post->quote_of.post},
         {"source", API_STRING, false, .ret_string = &ret_post->source},
+        {"audience", API_STRING, false, .ret_string = &ret_post->audience},
     };
     int r;
 
@@ -128,20 +132,106 @@ static int on_created(struct api_request *request, const redisReply *reply)
     return posts_answer(request, request->id, 201);
 }
 
-int posts_create(struct api_request *request, const redisReply *reply)
+/* Authors of the posts that are referred to, as far as they live in other shards than the writer:
+ * the writer's shard cannot look them up. */
+struct author {
+    char user[SL_USER_ID_TEXT_MAX], login[SL_LOGIN_SIZE];
+    size_t user_size, login_size; /* 0: not looked up */
+};
+
+enum { REFERENCE_COUNT = 3 };
+
+static struct sl_post_reference *reference_of(struct sl_post *post, size_t i)
 {
-    const struct sl_user_ref author = sl_user_by_id(request->subject);
+    struct sl_post_reference *const references[REFERENCE_COUNT] = {
+        &post->reply_to, &post->repost_of, &post->quote_of};
+
+    return references[i];
+}
+
+static void fill_in_authors(struct sl_post *post, const struct author *authors)
+{
+    for (size_t i = 0; i < REFERENCE_COUNT; i++) {
+        struct sl_post_reference *reference = reference_of(post, i);
+
+        if (authors[i].user_size == 0)
+            continue;
+        reference->user = sl_slice(authors[i].user, authors[i].user_size);
+        reference->login = sl_slice(authors[i].login, authors[i].login_size);
+    }
+}
+
+static int on_author(struct api_request *request, const redisReply *reply);
+
+/* The first reference, from `*place` on, to a post of another shard than `shard` whose author is
+ * not known. There is one when the builder said -EXDEV. */
+static uint64_t find_stranger(struct sl_post *post, uint32_t shard, size_t *place)
+{
+    uint64_t id = 0;
+
+    for (; *place < REFERENCE_COUNT; ++*place) {
+        const struct sl_post_reference *reference = reference_of(post, *place);
+
+        if (reference->post.data && !reference->user.data &&
+            sl_id_parse(reference->post, &id) == 0 && sl_id_shard(id) != shard)
+            break;
+    }
+    assert(*place < REFERENCE_COUNT);
+    return id;
+}
+
+/* Posts, or looks the next author up. */
+static int write_post(struct api_request *request)
+{
+    const struct sl_user_ref writer = sl_user_by_id(request->subject);
     const struct sl_meta meta = api_meta(request);
     struct sl_post post = {0};
     struct failure failure;
+    uint64_t stranger;
     int r;
 
-    (void)reply;
     r = read_post(request->body, &post, &request->refusal);
     if (r < 0)
         return r;
-    r = sl_post_call(&request->call, &meta, request->request_id, &author, &post, &failure);
-    return api_send(request, r, &failure, on_created);
+    fill_in_authors(&post, request->state);
+    r = sl_post_call(&request->call, &meta, request->request_id, &writer, &post, &failure);
+    if (r != -EXDEV)
+        return api_send(request, r, &failure, on_created);
+    stranger = find_stranger(&post, sl_id_shard(request->subject), &request->place);
+    r = sl_post_author_call(&request->call, &meta, stranger, &failure);
+    return api_send(request, r, &failure, on_author);
+}
+
+static size_t keep(struct sl_slice text, char *room, size_t size)
+{
+    size_t kept = text.size < size ? text.size : size;
+
+    memcpy(room, text.data, kept);
+    return kept;
+}
+
+static int on_author(struct api_request *request, const redisReply *reply)
+{
+    struct author *author = (struct author *)request->state + request->place;
+    struct sl_slice user, login;
+    struct failure failure;
+    int r;
+
+    r = sl_post_author_reply(reply, &user, &login, &failure);
+    if (r < 0)
+        return api_fail(request, r, &failure);
+    author->user_size = keep(user, author->user, sizeof(author->user));
+    author->login_size = keep(login, author->login, sizeof(author->login));
+    return write_post(request);
+}
+
+int posts_create(struct api_request *request, const redisReply *reply)
+{
+    (void)reply;
+    request->state = mem_zalloc(REFERENCE_COUNT * sizeof(struct author));
+    if (!request->state)
+        return api_fail(request, -ENOMEM, &(struct failure){"out of memory"});
+    return write_post(request);
 }
 
 /* --- delete --- */
@@ -167,4 +257,30 @@ int posts_delete(struct api_request *request, const redisReply *reply)
     (void)reply;
     r = sl_delete_call(&request->call, &meta, SL_SLICE_NONE, &user, request->post, &failure);
     return api_send(request, r, &failure, on_deleted);
+}
+
+/* --- lists --- */
+
+int posts_of_user(struct api_request *request, const redisReply *reply)
+{
+    const struct sl_meta meta = api_meta(request);
+    struct failure failure;
+    int r;
+
+    (void)reply;
+    r = sl_post_list_call(&request->call, &meta, request->subject, &request->user, &request->page,
+                          &failure);
+    return api_send(request, r, &failure, api_list_on_posts);
+}
+
+int posts_comments(struct api_request *request, const redisReply *reply)
+{
+    const struct sl_meta meta = api_meta(request);
+    struct failure failure;
+    int r;
+
+    (void)reply;
+    r = sl_comment_list_call(&request->call, &meta, request->subject, request->post, &request->page,
+                             &failure);
+    return api_send(request, r, &failure, api_list_on_posts);
 }

@@ -10,6 +10,7 @@
 #include "base/buffer.h"
 #include "base/list.h"
 #include "gateway/api/api.h"
+#include "gateway/api/list.h"
 #include "src/call.h"
 #include "src/login.h"
 #include "src/meta.h"
@@ -23,6 +24,9 @@ enum api_outcome { API_WAITS, API_ANSWERED }; /* or a negative errno: refused */
 
 /* `reply` may be NULL: Redis did not answer; the parsers of src know. */
 typedef int (*api_step_fn)(struct api_request *request, const redisReply *reply);
+
+/* Looks at the reply to call `part` of a set. 0, or what a refusal returns. */
+typedef int (*api_part_fn)(struct api_request *request, size_t part, const redisReply *reply);
 
 enum api_flag {
     API_TAKES_BODY = 1 << 0,    /* a JSON object */
@@ -50,12 +54,17 @@ struct api_request {
     json_t *body;
 
     /* how far it is */
-    struct sl_call call; /* the next one to be sent */
+    struct sl_call call;         /* the next one to be sent */
+    struct sl_shard_calls calls; /* or several at once */
+    size_t parts_left;           /* of them, to be answered */
+    api_part_fn part;
     api_step_fn next;
-    uint64_t id; /* of what was written */
-    bool is_repeated;
-    int status; /* of the answer */
+    void *state;  /* of the operation; freed with the request */
+    size_t place; /* of what `state` is waiting for */
+    uint64_t id;  /* of what was written */
+    int status;   /* of the answer */
     struct buffer headers, json;
+    struct api_list list;
     struct http_refusal refusal;
 
     char login[SL_LOGIN_SIZE];
@@ -67,21 +76,36 @@ struct sl_meta api_meta(const struct api_request *request);
 
 /* Sends request->call, which a builder filled; `r` and `failure` are what that returned. */
 int api_send(struct api_request *request, int r, const struct failure *failure, api_step_fn next);
-/* The same for the only call of a set. */
-int api_send_only(struct api_request *request, struct sl_shard_calls *calls, int r,
-                  const struct failure *failure, api_step_fn next);
+/* The same for all of request->calls at once. `part` sees each reply, `next` comes when all have
+ * been good, without one. */
+int api_send_all(struct api_request *request, int r, const struct failure *failure,
+                 api_part_fn part, api_step_fn next);
+/* The same for the only call of request->calls. */
+int api_send_only(struct api_request *request, int r, const struct failure *failure,
+                  api_step_fn next);
 
 /* Answers with request->json (204: with nothing). */
 int api_answer(struct api_request *request, int status);
+/* The same, when a write was good. */
+int api_answer_written(struct api_request *request, const redisReply *reply);
 
 /* Refuses with what src said: one table turns its errors into statuses. */
 int api_fail(struct api_request *request, int r, const struct failure *failure);
+/* The same, for one of many things: {"code":..,"message":..}. */
+void api_error_json(struct buffer *json, int r, const struct failure *failure);
 /* Refuses a parameter or member. */
 int api_refuse(struct api_request *request, int status, const char *code, const char *param,
                const char *format, ...) __attribute__((format(printf, 5, 6)));
 
+/* The answer was given before to the same request. */
+void api_say_replayed(struct api_request *request);
 /* The reply to a write: its id and whether it was done before. 0; negative: refused. */
 int api_take_written(struct api_request *request, const redisReply *reply);
+
+/* {user}, as in a path: an id, a login, or @ and a login. 0; -EPROTO: it is none, *refusal says so.
+ * The login is a slice of `text`. */
+int api_read_user(const struct sl_meta *meta, struct sl_slice text, struct sl_user_ref *ret_user,
+                  struct http_refusal *refusal);
 
 /* --- the first step of each operation --- */
 

@@ -1,8 +1,9 @@
-/* users.c - make a user, read one. */
+/* users.c - make a user, read one, and who follows whom. */
 #include <inttypes.h>
 
 #include "gateway/api/body.h"
 #include "gateway/api/request.h"
+#include "src/follows.h"
 #include "src/row_json.h"
 
 /* --- read --- */
@@ -24,14 +25,13 @@ static int on_user(struct api_request *request, const redisReply *reply)
 
 int users_answer(struct api_request *request, const struct sl_user_ref *user, int status)
 {
-    struct sl_shard_calls calls = SL_SHARD_CALLS_INIT;
     const struct sl_meta meta = api_meta(request);
     struct failure failure;
     int r;
 
     request->status = status;
-    r = sl_users_calls(&calls, &meta, user, 1, &failure);
-    return api_send_only(request, &calls, r, &failure, on_user);
+    r = sl_users_calls(&request->calls, &meta, user, 1, &failure);
+    return api_send_only(request, r, &failure, on_user);
 }
 
 int users_read(struct api_request *request, const redisReply *reply)
@@ -72,4 +72,28 @@ int users_create(struct api_request *request, const redisReply *reply)
         return r;
     r = sl_user_create_call(&request->call, &meta, request->request_id, login, name, &failure);
     return api_send(request, r, &failure, on_created);
+}
+
+/* --- lists --- */
+
+int users_followers(struct api_request *request, const redisReply *reply)
+{
+    const struct sl_meta meta = api_meta(request);
+    struct failure failure;
+    int r;
+
+    (void)reply;
+    r = sl_follower_list_call(&request->call, &meta, &request->user, &request->page, &failure);
+    return api_send(request, r, &failure, api_list_on_users);
+}
+
+int users_following(struct api_request *request, const redisReply *reply)
+{
+    const struct sl_meta meta = api_meta(request);
+    struct failure failure;
+    int r;
+
+    (void)reply;
+    r = sl_following_list_call(&request->call, &meta, &request->user, &request->page, &failure);
+    return api_send(request, r, &failure, api_list_on_users);
 }

@@ -1,6 +1,7 @@
 """A user of the HTTP API: JSON in, JSON out, on one keep-alive connection."""
 
 import json
+import select
 
 from .http import HttpConnection, form_bytes
 
@@ -13,6 +14,7 @@ class Api:
     def __init__(self, gateway, sub=None, scope="read write", tls=None):
         self.gateway, self.sub, self.scope, self.tls = gateway, sub, scope, tls
         self.connection = None
+        self.owed = 0  # answers that have not been read
 
     def headers(self, body=None, headers=None):
         claims = {"scope": self.scope, "sub": self.sub}
@@ -26,12 +28,16 @@ class Api:
         return form_bytes(method, path, self.headers(body, headers), body)
 
     def send(self, method, path, body=None, headers=None):
+        if self.connection and not self.owed and select.select([self.connection.socket], [], [], 0)[0]:
+            self.close()  # it was idle for too long
         if not self.connection:
             self.connection = HttpConnection(self.gateway.port, tls=self.tls)
+        self.owed += 1
         self.connection.send(self.request_bytes(method, path, body, headers))
 
     def read(self, method="GET"):
         response = self.connection.read_response(method)
+        self.owed -= 1
         if response.headers.get("connection", "").lower() == "close":
             self.close()
         return response
@@ -62,7 +68,7 @@ class Api:
     def close(self):
         if self.connection:
             self.connection.close()
-        self.connection = None
+        self.connection, self.owed = None, 0
 
 
 class Site:

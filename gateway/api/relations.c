@@ -1,0 +1,242 @@
+/* relations.c - what a user has to do with others: follow, hide from, mute, and end it.
+ *
+ * Whoever lives in another shard than the subject is looked up first. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "gateway/api/body.h"
+#include "gateway/api/request.h"
+#include "src/follows.h"
+#include "src/privacy.h"
+
+typedef int (*relation_call_fn)(struct sl_call *call, const struct sl_meta *meta,
+                                struct sl_slice request_id, const struct sl_user_ref *user,
+                                const struct sl_user *target, struct failure *reterr);
+
+/* --- one --- */
+
+static int change(struct api_request *request, relation_call_fn build, const struct sl_user *target)
+{
+    const struct sl_user_ref user = sl_user_by_id(request->subject);
+    const struct sl_meta meta = api_meta(request);
+    struct failure failure;
+    int r;
+
+    r = build(&request->call, &meta, SL_SLICE_NONE, &user, target, &failure);
+    return api_send(request, r, &failure, api_answer_written);
+}
+
+static int change_found(struct api_request *request, relation_call_fn build,
+                        const redisReply *reply)
+{
+    struct sl_user target;
+    struct failure failure;
+    int r = sl_user_find_reply(reply, &target, &failure);
+
+    return r < 0 ? api_fail(request, r, &failure) : change(request, build, &target);
+}
+
+/* `then` goes on with the reply to the look-up. */
+static int begin(struct api_request *request, relation_call_fn build, api_step_fn then)
+{
+    const struct sl_user_ref user = sl_user_by_id(request->subject);
+    const struct sl_user target = {.id = request->user.id, .login = request->user.login};
+    const struct sl_meta meta = api_meta(request);
+    bool needs_lookup = false;
+    struct failure failure;
+    int r;
+
+    r = sl_follow_needs_lookup(&meta, &user, &request->user, &needs_lookup, &failure);
+    if (r == 0 && !needs_lookup)
+        return change(request, build, &target);
+    if (r == 0)
+        r = sl_user_find_call(&request->call, &meta, &request->user, &failure);
+    return api_send(request, r, &failure, then);
+}
+
+#define RELATION(name)                                                                             \
+    static int on_found_for_##name(struct api_request *request, const redisReply *reply)           \
+    {                                                                                              \
+        return change_found(request, sl_##name##_call, reply);                                     \
+    }                                                                                              \
+    int relations_##name(struct api_request *request, const redisReply *reply)                     \
+    {                                                                                              \
+        (void)reply;                                                                               \
+        return begin(request, sl_##name##_call, on_found_for_##name);                              \
+    }
+
+RELATION(follow)
+RELATION(unfollow)
+RELATION(hide)
+RELATION(unhide)
+RELATION(mute)
+RELATION(unmute)
+
+/* --- many --- */
+
+struct target {
+    struct sl_slice given;
+    struct sl_user_ref ref; /* neither id nor login: it can be no user */
+    struct sl_user user;    /* for the builder; its slices point behind, or to the body */
+    char login[SL_LOGIN_SIZE];
+    char name[SL_NAME_MAX];
+};
+
+struct batch {
+    size_t count;
+    size_t absent_count;
+    size_t absent[SL_FOLLOW_MAX]; /* places of the targets that other shards are asked for */
+    struct target targets[];
+};
+
+static int on_followed(struct api_request *request, const redisReply *reply)
+{
+    struct batch *batch = request->state;
+    struct buffer *json = &request->json;
+    struct failure failure;
+    bool is_repeated;
+    int r;
+
+    r = sl_write_many_reply(reply, batch->count, &is_repeated, &failure);
+    if (r < 0)
+        return api_fail(request, r, &failure);
+    if (is_repeated)
+        api_say_replayed(request);
+    buffer_append_str(json, "{\"results\":[");
+    for (size_t i = 0; i < batch->count; i++) {
+        uint64_t id = 0;
+
+        r = sl_write_many_at(reply, i, &id, &failure);
+        buffer_append_str(json, i > 0 ? ",{\"user\":" : "{\"user\":");
+        buffer_append_json_string(json, batch->targets[i].given);
+        buffer_append_format(json, ",\"following\":%s,\"changed\":%s", r == 0 ? "true" : "false",
+                             id ? "true" : "false");
+        if (r < 0) {
+            buffer_append_str(json, ",\"error\":");
+            api_error_json(json, r, &failure);
+        }
+        buffer_append_char(json, '}');
+    }
+    buffer_append_str(json, "]}");
+    return api_answer(request, 200);
+}
+
+static int follow_all(struct api_request *request, const redisReply *reply)
+{
+    const struct sl_user_ref user = sl_user_by_id(request->subject);
+    const struct sl_meta meta = api_meta(request);
+    struct batch *batch = request->state;
+    struct failure failure = {"out of memory"};
+    struct sl_user *targets;
+    int r = -ENOMEM;
+
+    (void)reply;
+    targets = mem_alloc(mem_array_size(batch->count, sizeof(*targets)));
+    for (size_t i = 0; targets && i < batch->count; i++)
+        targets[i] = batch->targets[i].user;
+    if (targets)
+        r = sl_follow_many_call(&request->call, &meta, request->request_id, &user, targets,
+                                batch->count, &failure);
+    mem_free(targets);
+    return api_send(request, r, &failure, on_followed);
+}
+
+static struct sl_slice keep(struct sl_slice text, char *room, size_t size)
+{
+    size_t kept = text.size < size ? text.size : size;
+
+    memcpy(room, text.data, kept);
+    return sl_slice(room, kept);
+}
+
+static int on_found(struct api_request *request, size_t part, const redisReply *reply)
+{
+    struct batch *batch = request->state;
+    struct sl_user_row row;
+    struct failure failure;
+    const uint32_t *items;
+    size_t count;
+    int r;
+
+    items = sl_shard_calls_items(&request->calls, part, &count);
+    r = sl_users_reply(reply, count, &failure);
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        struct target *target = &batch->targets[batch->absent[items[i]]];
+
+        r = sl_users_at(reply, i, &row, &failure);
+        if (r == 0) {
+            target->user.id = row.user.id;
+            target->user.login = keep(row.user.login, target->login, sizeof(target->login));
+            target->user.name = keep(row.user.name, target->name, sizeof(target->name));
+        } else if (r == -ENOENT) {
+            r = 0;
+        }
+    }
+    return r < 0 ? api_fail(request, r, &failure) : 0;
+}
+
+static int look_up(struct api_request *request)
+{
+    const struct sl_meta meta = api_meta(request);
+    struct batch *batch = request->state;
+    struct failure failure = {"out of memory"};
+    struct sl_user_ref *refs;
+    int r = -ENOMEM;
+
+    refs = mem_alloc(mem_array_size(batch->absent_count, sizeof(*refs)));
+    for (size_t i = 0; refs && i < batch->absent_count; i++)
+        refs[i] = batch->targets[batch->absent[i]].ref;
+    if (refs)
+        r = sl_users_calls(&request->calls, &meta, refs, batch->absent_count, &failure);
+    mem_free(refs);
+    return api_send_all(request, r, &failure, on_found, follow_all);
+}
+
+/* What can be no user is left as one that was not found. */
+static int add_target(struct api_request *request, struct batch *batch, const json_t *text)
+{
+    const struct sl_user_ref user = sl_user_by_id(request->subject);
+    const struct sl_meta meta = api_meta(request);
+    struct target *target = &batch->targets[batch->count++];
+    struct http_refusal ignored;
+    bool needs_lookup = false;
+
+    if (!json_is_string(text))
+        return api_refuse(request, 400, "bad_type", "users", "users holds something else than ids");
+    target->given = sl_slice(json_string_value(text), json_string_length(text));
+    if (api_read_user(&meta, target->given, &target->ref, &ignored) < 0 ||
+        sl_follow_needs_lookup(&meta, &user, &target->ref, &needs_lookup, NULL) < 0)
+        return 0;
+    if (needs_lookup)
+        batch->absent[batch->absent_count++] = batch->count - 1;
+    else
+        target->user = (struct sl_user){.id = target->ref.id, .login = target->ref.login};
+    return 0;
+}
+
+int relations_follow_many(struct api_request *request, const redisReply *reply)
+{
+    const json_t *users = NULL;
+    const struct api_member members[] = {{"users", API_ARRAY, true, .ret_json = &users}};
+    struct batch *batch;
+    size_t count;
+    int r;
+
+    (void)reply;
+    r = api_members_read(request->body, NULL, members, 1, &request->refusal);
+    if (r < 0)
+        return r;
+    count = json_array_size(users);
+    if (count < 1 || count > SL_FOLLOW_MAX)
+        return api_refuse(request, 400, "bad_length", "users", "users has 1 to %d ids",
+                          SL_FOLLOW_MAX);
+    request->state = batch = mem_zalloc(sizeof(*batch) + count * sizeof(batch->targets[0]));
+    if (!batch)
+        return api_fail(request, -ENOMEM, &(struct failure){"out of memory"});
+    for (size_t i = 0; r == 0 && i < count; i++)
+        r = add_target(request, batch, json_array_get(users, i));
+    if (r < 0)
+        return r;
+    return batch->absent_count > 0 ? look_up(request) : follow_all(request, NULL);
+}

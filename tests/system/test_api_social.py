@@ -1,0 +1,181 @@
+"""Graph, likes, comments, audiences and lists over HTTP, with one shard and with eight."""
+
+import pytest
+
+from harness.api import Site
+from harness.cli import Cli
+from harness.waiting import eventually
+
+
+@pytest.fixture(scope="module", params=[1, 8], ids=["one_shard", "eight_shards"])
+def site(request, module_servers):
+    redis = module_servers.redis()
+    cli = Cli(redis)
+    cli.run("init", "--shards", request.param)
+    worker = cli.start("worker")
+    site = Site(module_servers.gateway(redis))
+    site.shards = request.param
+    yield site
+    site.close()
+    worker.stop()
+
+
+@pytest.fixture
+def people(site, request):
+    """people(n): new users, so that no test meets another's."""
+    def people(count):
+        return [site.user(f"u{len(site.users)}") for _ in range(count)]
+    return people
+
+
+def pages(user, path, limit=None):
+    """All pages of a list, and how they hang together."""
+    query, found = (f"?limit={limit}" if limit else ""), []
+    while True:
+        page = user.get(path + query)
+        assert set(page) == ({"items", "next"} if page["items"] else {"items"}), page
+        if not page["items"]:
+            return found
+        found.append(page["items"])
+        query = f"?before={page['next']}" + (f"&limit={limit}" if limit else "")
+
+
+def items(user, path, limit=None):
+    return [item for page in pages(user, path, limit) for item in page]
+
+
+def ids(user, path, limit=None):
+    return [item["id"] for item in items(user, path, limit)]
+
+
+def test_follow_and_unfollow_change_both_sides_and_say_nothing_twice(people):
+    ada, bob = people(2)
+    for method, followed in (("PUT", 1), ("DELETE", 0)):
+        for _ in range(2):
+            assert ada.expect(204, method, f"/v1/users/me/following/{bob.sub}") is None
+        assert ada.get("/v1/users/me")["following"] == followed
+        eventually(lambda: ada.get(f"/v1/users/{bob.sub}")["followers"] == followed,
+                   "the other side follows")
+        assert ids(ada, "/v1/users/me/following") == [bob.sub][:followed]
+        assert ids(ada, f"/v1/users/{bob.sub}/followers") == [ada.sub][:followed]
+
+
+def test_users_are_followed_by_login_too(people):
+    ada, bob = people(2)
+    login = ada.get(f"/v1/users/{bob.sub}")["login"]
+    ada.expect(204, "PUT", f"/v1/users/me/following/{login.upper()}")
+    assert ids(ada, "/v1/users/me/following") == [bob.sub]
+
+
+def test_nobody_follows_themselves_or_nobody(people):
+    ada, = people(1)
+    ada.refused(400, "bad_request", "PUT", f"/v1/users/me/following/{ada.sub}")
+    for nobody in ("nobody_of_this_name", "4096", "9007199254740991", "not a login"):
+        ada.refused(404, "not_found", "PUT", f"/v1/users/me/following/{nobody.replace(' ', '%20')}")
+
+
+def test_following_is_listed_in_whole_users_newest_first(people):
+    ada, *others = people(7)
+    for other in others:
+        ada.expect(204, "PUT", f"/v1/users/me/following/{other.sub}")
+    listed = items(ada, "/v1/users/me/following", limit=2)
+    assert [user["id"] for user in listed] == [other.sub for other in reversed(others)]
+    assert [len(page) for page in pages(ada, "/v1/users/me/following", limit=4)] == [4, 2]
+    for user in listed:
+        assert set(user) == {"id", "login", "name", "signup", "followers", "following", "posts"}
+
+
+def test_many_are_followed_at_once_and_each_is_told(people):
+    ada, *others = people(41)
+    ada.expect(204, "PUT", f"/v1/users/me/following/{others[0].sub}")
+    users = [other.sub for other in others] + [ada.sub, "4096", "!"]
+    key = {"Idempotency-Key": "batch"}
+    answer = ada.expect(200, "POST", "/v1/users/me/following", {"users": users}, key)
+    assert [result["user"] for result in answer["results"]] == users
+    told = [(result["following"], result["changed"]) for result in answer["results"]]
+    assert told == [(True, False)] + [(True, True)] * 39 + [(False, False)] * 3
+    assert [result["error"]["code"] for result in answer["results"][40:]] == \
+        ["bad_request", "not_found", "not_found"]
+    assert ada.get("/v1/users/me")["following"] == 40
+    assert ada.expect(200, "POST", "/v1/users/me/following", {"users": users}, key) == answer
+
+
+def test_posts_of_a_user_are_listed_newest_first(people):
+    ada, = people(1)
+    posts = [ada.post(str(number)) for number in range(7)]
+    assert items(ada, "/v1/users/me/posts") == posts[::-1]
+    assert items(ada, f"/v1/users/{ada.sub}/posts", limit=3) == posts[::-1]
+    for post in posts[2:5]:
+        ada.expect(204, "DELETE", f"/v1/posts/{post['id']}")
+    assert ids(ada, "/v1/users/me/posts", limit=2) == [posts[n]["id"] for n in (6, 5, 1, 0)]
+
+
+def test_comments_are_posts_that_answer_from_any_shard(people):
+    ada, *others = people(9)
+    post = ada.post("what do you think?")
+    comments = [other.post("this", reply_to=post["id"]) for other in others]
+    for other, comment in zip(others, comments):
+        assert comment["reply_to"]["post"] == post["id"]
+        assert comment["reply_to"]["user"] == ada.sub
+        assert comment["user"]["id"] == other.sub
+
+
+def test_nobody_answers_what_is_not_there(people):
+    ada, = people(1)
+    ada.refused(404, "not_found", "POST", "/v1/posts", {"text": "what?", "reply_to": "4096"})
+    ada.refused(400, "bad_request", "POST", "/v1/posts", {"text": "what?", "reply_to": "x"})
+
+
+def test_likes_are_counted_and_listed_and_given_once(people):
+    ada, *others = people(5)
+    post = ada.post("like me")
+    path = f"/v1/posts/{post['id']}"
+    for other in others * 2:
+        other.expect(204, "PUT", f"{path}/like")
+    assert ada.get(path)["likes"] == 4
+    assert ids(ada, f"{path}/likes", limit=3) == [other.sub for other in reversed(others)]
+    for _ in range(2):
+        others[1].expect(204, "DELETE", f"{path}/like")
+    assert ada.get(path)["likes"] == 3
+    assert others[1].sub not in ids(ada, f"{path}/likes")
+    ada.refused(404, "not_found", "PUT", "/v1/posts/4096/like")
+
+
+def test_an_audience_decides_who_may_see(people):
+    ada, follower, chosen, stranger = people(4)
+    follower.expect(204, "PUT", f"/v1/users/me/following/{ada.sub}")
+    eventually(lambda: ada.get("/v1/users/me")["followers"] == 1, "the follower counts")
+    seen_by = {"public": {follower, chosen, stranger}, "followers": {follower},
+               f"only:{chosen.sub}": {chosen}, f"except:{chosen.sub}": {follower, stranger}}
+    for audience, readers in seen_by.items():
+        post = ada.post("for some", audience=audience)
+        assert post["audience"] == audience, "the author reads the list"
+        for reader in (follower, chosen, stranger):
+            answer = reader.request("GET", f"/v1/posts/{post['id']}")
+            assert answer.status == (200 if reader in readers else 404), (audience, answer)
+            if reader in readers:
+                assert answer.json["audience"] == audience.split(":")[0]
+            else:
+                reader.refused(404, "not_found", "PUT", f"/v1/posts/{post['id']}/like")
+    assert len(items(ada, "/v1/users/me/posts")) == 4
+    for reader, count in ((follower, 3), (chosen, 2), (stranger, 2)):
+        assert len(items(reader, f"/v1/users/{ada.sub}/posts", limit=1)) == count
+    ada.refused(400, "bad_request", "POST", "/v1/posts", {"text": "x", "audience": "friends"})
+
+
+def test_who_is_hidden_from_sees_no_posts_until_shown_to(people):
+    ada, bob = people(2)
+    post = ada.post("hidden")
+    for _ in range(2):
+        ada.expect(204, "PUT", f"/v1/users/me/hidden/{bob.sub}")
+    eventually(lambda: bob.request("GET", f"/v1/posts/{post['id']}").status == 404, "it is hidden")
+    assert items(bob, f"/v1/users/{ada.sub}/posts") == []
+    for _ in range(2):
+        ada.expect(204, "DELETE", f"/v1/users/me/hidden/{bob.sub}")
+    eventually(lambda: bob.request("GET", f"/v1/posts/{post['id']}").status == 200, "it is shown")
+
+
+def test_muting_is_idempotent(people):
+    ada, bob = people(2)
+    for method in ("PUT", "PUT", "DELETE", "DELETE"):
+        ada.expect(204, method, f"/v1/users/me/muted/{bob.sub}")
