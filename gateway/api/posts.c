@@ -158,6 +158,7 @@ static void fill_in_authors(struct sl_post *post, const struct author *authors)
             continue;
         reference->user = sl_slice(authors[i].user, authors[i].user_size);
         reference->login = sl_slice(authors[i].login, authors[i].login_size);
+        post->is_comment = post->is_comment || reference == &post->reply_to;
     }
 }
 
@@ -198,7 +199,7 @@ static int write_post(struct api_request *request)
     if (r != -EXDEV)
         return api_send(request, r, &failure, on_created);
     stranger = find_stranger(&post, sl_id_shard(request->subject), &request->place);
-    r = sl_post_author_call(&request->call, &meta, stranger, &failure);
+    r = sl_post_author_call(&request->call, &meta, request->subject, stranger, &failure);
     return api_send(request, r, &failure, on_author);
 }
 

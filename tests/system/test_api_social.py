@@ -118,6 +118,9 @@ def test_comments_are_posts_that_answer_from_any_shard(people):
         assert comment["reply_to"]["post"] == post["id"]
         assert comment["reply_to"]["user"] == ada.sub
         assert comment["user"]["id"] == other.sub
+    eventually(lambda: ada.get(f"/v1/posts/{post['id']}")["comments"] == len(comments),
+               "all comments are counted")
+    assert items(ada, f"/v1/posts/{post['id']}/comments", limit=3) == comments[::-1]
 
 
 def test_nobody_answers_what_is_not_there(people):

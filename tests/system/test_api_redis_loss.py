@@ -1,0 +1,181 @@
+"""The API while Redis is away, stopped or full: quick and honest answers, streams unharmed."""
+
+import signal
+import socket
+import threading
+
+from harness.api import Api, Site
+from harness.waiting import eventually
+
+FIREHOSE = "/v1/stream/firehose"
+
+
+def free_address():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return "127.0.0.1:%d" % probe.getsockname()[1]
+
+
+def new_user(gateway, login="ada"):
+    site = Site(gateway)
+    return site.user(login)
+
+
+def refused_for_now(answer, *codes):
+    assert answer.status == 503 and answer.error["code"] in codes, answer
+    assert int(answer.headers["retry-after"]) >= 1
+
+
+def test_redis_is_away_and_comes_back(servers):
+    redis = servers.redis(append_only=True)
+    gateway = servers.gateway(redis)
+    ada = new_user(gateway)
+    with gateway.stream(FIREHOSE) as stream:
+        redis.stop()
+        gateway.wait_status("/readyz", 503)
+        for request in (("GET", "/v1/users/me"), ("POST", "/v1/posts", {"text": "lost"}),
+                        ("DELETE", "/v1/posts/1")):
+            refused_for_now(ada.request(*request), "redis_away")
+        redis.start()
+        gateway.wait_status("/readyz", 200)
+        post = ada.post("found")
+        stream.until(post["id"])
+
+
+def test_redis_was_never_there(servers):
+    gateway = servers.gateway(f"unix://{servers.folder}/nothing", start=False,
+                              listen=free_address()).launch()
+    gateway.wait_status("/healthz", 200)
+    ada = Api(gateway, "4096")
+    refused_for_now(ada.request("GET", "/v1/users/me"), "redis_away")
+    ada.close()
+
+
+def test_a_stopped_redis_costs_requests_their_time_and_streams_nothing(servers):
+    redis = servers.redis()
+    gateway = servers.gateway(redis, "--api-timeout", "300ms", "--keepalive-ms", 50)
+    ada = new_user(gateway)
+    waiting = [Api(gateway, ada.sub) for _ in range(20)]
+    with gateway.stream(FIREHOSE) as stream:
+        redis.process.send_signal(signal.SIGSTOP)
+        try:
+            for user in waiting:
+                user.send("POST", "/v1/posts", {"text": "late"}, {"Idempotency-Key": "late"})
+            stream.wait_keepalives(3)
+            for user in waiting:
+                refused_for_now(user.read(), "timeout", "redis_away")
+            stream.wait_keepalives(3)
+            assert gateway.metrics()["sluice_api_requests_in_flight"] == 0
+        finally:
+            redis.process.send_signal(signal.SIGCONT)
+        answers = [user.request("POST", "/v1/posts", {"text": "late"}, {"Idempotency-Key": "late"})
+                   for user in waiting]
+        assert [answer.status for answer in answers] == [201] * len(waiting)
+        assert len({answer.json["id"] for answer in answers}) == 1, "the key made it happen once"
+        assert ada.get("/v1/users/me")["posts"] == 1
+        stream.until(answers[0].json["id"])
+    for user in waiting:
+        user.close()
+
+
+def test_more_requests_than_may_be_under_way_are_sent_away_at_once(servers):
+    redis = servers.redis()
+    gateway = servers.gateway(redis, "--max-api-requests", 5, "--api-timeout", "1m")
+    ada = new_user(gateway)
+    users = [Api(gateway, ada.sub) for _ in range(6)]
+    redis.process.send_signal(signal.SIGSTOP)
+    try:
+        for user in users[:5]:
+            user.send("GET", "/v1/users/me")
+        eventually(lambda: gateway.metrics()["sluice_api_requests_in_flight"] == 5, "five wait")
+        refused_for_now(users[5].request("GET", "/v1/users/me"), "busy")
+        users[0].close()
+        eventually(lambda: gateway.metrics()["sluice_api_requests_in_flight"] <= 5, "it is noted")
+    finally:
+        redis.process.send_signal(signal.SIGCONT)
+    for user in users[1:5]:
+        assert user.read().json["id"] == ada.sub
+    assert users[5].get("/v1/users/me")["id"] == ada.sub
+    assert gateway.metrics()["sluice_api_requests_shed_total"] == 1
+
+
+def test_a_shutdown_answers_what_it_can(servers):
+    redis = servers.redis()
+    gateway = servers.gateway(redis, "--api-timeout", "1m", "--drain-timeout", "1m")
+    ada = new_user(gateway)
+    redis.process.send_signal(signal.SIGSTOP)
+    try:
+        ada.send("POST", "/v1/posts", {"text": "last words"})
+        eventually(lambda: gateway.metrics()["sluice_api_requests_in_flight"] == 1, "it is sent")
+        gateway.begin_stop()
+        eventually(lambda: "draining" in gateway.log(), "it drains")
+    finally:
+        redis.process.send_signal(signal.SIGCONT)
+    answer = ada.read()
+    assert answer.status == 201 and answer.headers["connection"] == "close"
+    gateway.stop()
+
+
+def test_a_shutdown_does_not_wait_for_ever(servers):
+    redis = servers.redis()
+    gateway = servers.gateway(redis, "--api-timeout", "1m", "--drain-timeout", "100ms")
+    ada = new_user(gateway)
+    redis.process.send_signal(signal.SIGSTOP)
+    try:
+        ada.send("GET", "/v1/users/me")
+        eventually(lambda: gateway.metrics()["sluice_api_requests_in_flight"] == 1, "it is sent")
+        gateway.stop()
+    finally:
+        redis.process.send_signal(signal.SIGCONT)
+
+
+def test_a_full_redis_says_so(servers):
+    redis = servers.redis()
+    gateway = servers.gateway(redis)
+    ada = new_user(gateway)
+    redis.client.config_set("maxmemory", 1)
+    refused_for_now(ada.request("POST", "/v1/posts", {"text": "no room"}), "redis_full")
+    assert ada.get("/v1/users/me")["posts"] == 0
+    redis.client.config_set("maxmemory", 0)
+    ada.post("room")
+
+
+def test_damage_is_ours_and_logged(servers):
+    redis = servers.redis()
+    gateway = servers.gateway(redis)
+    ada = new_user(gateway)
+    redis.client.hset(f"sluice:{{0}}:user:{ada.sub}", "posts", "many")
+    ada.refused(500, "internal", "GET", "/v1/users/me")
+    eventually(lambda: "api_failed" in gateway.log(), "the log says what it is")
+
+
+def test_one_login_for_many_at_once(servers):
+    redis = servers.redis()
+    gateway = servers.gateway(redis, workers=2)
+    admins = [Api(gateway, scope="admin") for _ in range(30)]
+    for number, admin in enumerate(admins):
+        admin.send("POST", "/v1/users", {"login": "wanted" if number % 2 else "WANTED"})
+    answers = [admin.read() for admin in admins]
+    assert sorted(answer.status for answer in answers) == [201] + [409] * 29
+    for admin in admins:
+        admin.close()
+
+
+def test_many_connections_write_at_once(servers):
+    redis = servers.redis()
+    gateway = servers.gateway(redis, workers=2)
+    ada = new_user(gateway)
+    with gateway.stream(FIREHOSE) as stream:
+        def write(number):
+            user = Api(gateway, ada.sub)
+            for n in range(5):
+                user.post(f"{number} {n}")
+            user.close()
+        writers = [threading.Thread(target=write, args=(number,)) for number in range(40)]
+        for writer in writers:
+            writer.start()
+        for writer in writers:
+            writer.join()
+        last = ada.get("/v1/users/me/posts?limit=1")["items"][0]["id"]
+        assert len(stream.until(last)) == 200
+    assert ada.get("/v1/users/me")["posts"] == 200
