@@ -3,63 +3,14 @@ for tests that break one. A test fails when a server died or a sanitizer spoke m
 
 import json
 import pathlib
-import shutil
 import sys
-import tempfile
 
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 from harness.cli import Cli  # noqa: E402
-from harness.gateway import Gateway  # noqa: E402
-from harness.redis_server import RedisServer  # noqa: E402
-
-
-class Servers:
-    """Starts servers in folders of their own and ends them all."""
-
-    def __init__(self):
-        # Not pytest's tmp_path: the path of a unix socket must stay below 108 bytes.
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sluice-"))
-        self.redis_servers, self.gateways = [], []
-
-    def folder_for(self, name):
-        return self.folder / f"{name}{len(self.redis_servers) + len(self.gateways)}"
-
-    def redis(self, **options):
-        server = RedisServer(self.folder_for("redis"), **options)
-        self.redis_servers.append(server)
-        return server.start()
-
-    def gateway(self, redis, *options, start=True, workers=1, **more):
-        """A started sluiced; `redis` a RedisServer, an URL, or None for the embedded one."""
-        url = redis.url if isinstance(redis, RedisServer) else redis
-        gateway = Gateway(self.folder_for("gateway"), url, "--workers", workers, *options, **more)
-        self.gateways.append(gateway)
-        return gateway.start() if start else gateway
-
-    def successor(self, gateway, *options, start=True, workers=1):
-        """A sluiced that takes the place of `gateway`, with settings of its own."""
-        return self.gateway(gateway.redis_url, "--takeover", *options, start=start,
-                            workers=workers, listen=f"127.0.0.1:{gateway.port}",
-                            data_dir=gateway.data_dir)
-
-    def check(self):
-        for gateway in self.gateways:
-            gateway.check()
-
-    def stop(self):
-        failures = []
-        for gateway in self.gateways:
-            try:
-                gateway.stop()
-            except AssertionError as failure:
-                failures.append(str(failure))
-        for server in self.redis_servers:
-            server.stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
-        assert not failures, "\n".join(failures)
+from harness.servers import Servers  # noqa: E402
 
 
 @pytest.fixture(scope="module")

@@ -17,9 +17,9 @@ class Cli:
     def __init__(self, redis=None):
         self.environment = programs.environment(**({"SLUICE_REDIS": redis.url} if redis else {}))
 
-    def start(self, *arguments):
+    def start(self, *arguments, **more):
         """Starts it in the background."""
-        return Program(programs.sluice(), *arguments, env=self.environment)
+        return Program(programs.sluice(), *arguments, env=self.environment, **more)
 
     def run(self, *arguments, status=0):
         """Runs it to its end, checks the exit status, returns what it printed."""

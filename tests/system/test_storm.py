@@ -1,0 +1,49 @@
+"""Every fault under load, one after the other, with clients of every kind: none misses an event without
+being told, none sees one twice, all see them in order. bench/soak does the same for longer."""
+
+import pytest
+
+from harness.storm import Storm, table
+from harness.waiting import eventually
+
+PER_FAULT = 60
+
+
+def no_pause(_):
+    """How long something stays broken is not what matters here; that it breaks is."""
+
+
+def weather(storm, faults):
+    """Each fault strikes in the middle of a burst; then everybody calm must have seen events that
+    were posted behind it."""
+    witnesses = [client for client in storm.clients if client.is_calm and
+                 client.kind.name == "firehose"]
+    for fault in faults:
+        seen = [len(client.ids) for client in witnesses]
+        storm.producer.make(PER_FAULT // 2)
+        storm.inflict(fault, no_pause)
+        storm.producer.make(PER_FAULT // 2)
+
+        def all_go_on():
+            storm.producer.make()  # who was lost with its Redis is followed by another
+            return all(len(client.ids) >= count + PER_FAULT // 2
+                       for client, count in zip(witnesses, seen))
+        eventually(all_go_on, f"events flow after {fault.__name__}", 60)
+
+
+@pytest.mark.parametrize("embedded", [False, True], ids=["own-redis", "embedded-redis"])
+def test_nothing_is_lost_doubled_or_out_of_order(servers, embedded):
+    storm = Storm(servers, seed=20261121, embedded=embedded)
+    storm.add_clients(2)
+    weather(storm, storm.rng.sample(storm.faults(), len(storm.faults())))
+    log = storm.settle()
+    rows = storm.rows(log)
+    text, total = table(rows)
+    faults = [(client.kind.name, client.wire, client.faults[0])
+              for client in storm.clients if client.faults]
+    assert not faults, faults
+    wrong = {name: total[name] for name in ("missing", "twice", "disorder", "foreign", "gaps")}
+    assert not any(wrong.values()), "\n" + text
+    assert all(row["events"] > 0 for row in rows.values()), "\n" + text
+    assert len(log) >= PER_FAULT * len(storm.faults()) // 2
+    storm.check()
