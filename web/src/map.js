@@ -73,6 +73,7 @@ export class WorldMap {
       borders: mesh(world, world.objects.countries, (a, b) => a !== b),
     };
     this.resize();
+    this.root.classList.add('is-there');
   }
 
   // --- what others tell it ---
