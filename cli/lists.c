@@ -118,16 +118,6 @@ static int show_list(struct cli *cli, struct request *request, build_fn build, s
 
 /* ---- the command line ---- */
 
-static uint64_t read_number(const struct cli *cli, const char *name, const char *text, uint64_t max)
-{
-    uint64_t number;
-
-    if (sl_id_parse(sl_slice_str(text), &number) < 0 || number > max)
-        cli_usage(cli, "--%s is a number from 1 to %llu, not '%s'", name, (unsigned long long)max,
-                  text);
-    return number;
-}
-
 /* All options; what is left is one argument. Lists of users are the same for every reader. */
 static const char *read_options(struct cli *cli, int argc, char **argv, bool has_reader,
                                 const char *what, struct request *ret_request)
@@ -149,10 +139,10 @@ static const char *read_options(struct cli *cli, int argc, char **argv, bool has
     while ((option = cli_option(cli, argc, argv, has_reader ? options : no_reader)) >= 0) {
         switch (option) {
         case 'b':
-            request.page.before = read_number(cli, "before", optarg, SL_ID_MAX);
+            request.page.before = show_number(cli, "before", optarg, SL_ID_MAX);
             break;
         case 'l':
-            request.page.limit = read_number(cli, "limit", optarg, SL_PAGE_MAX);
+            request.page.limit = show_number(cli, "limit", optarg, SL_PAGE_MAX);
             break;
         case 'a':
             request.reader = optarg;

@@ -8,6 +8,8 @@
 
 /* In cli/NAME.c. */
 extern const struct command command_comments;
+extern const struct command command_common_followers;
+extern const struct command command_common_following;
 extern const struct command command_config_get;
 extern const struct command command_config_list;
 extern const struct command command_config_set;
@@ -40,14 +42,38 @@ extern const struct command command_worker;
 
 /* In the order of the help text. */
 static const struct command *const commands[] = {
-    &command_init,        &command_config_list, &command_config_get,  &command_config_set,
-    &command_user_add,    &command_user_show,   &command_user_rename, &command_post,
-    &command_delete,      &command_read,        &command_posts,       &command_comments,
-    &command_like,        &command_unlike,      &command_likes,       &command_follow,
-    &command_unfollow,    &command_followers,   &command_following,   &command_hide,
-    &command_unhide,      &command_mute,        &command_unmute,      &command_replay,
-    &command_tail,        &command_token,       &command_worker,      &command_tasks,
-    &command_tasks_retry, &command_tasks_drop,
+    &command_init,
+    &command_config_list,
+    &command_config_get,
+    &command_config_set,
+    &command_user_add,
+    &command_user_show,
+    &command_user_rename,
+    &command_post,
+    &command_delete,
+    &command_read,
+    &command_posts,
+    &command_comments,
+    &command_like,
+    &command_unlike,
+    &command_likes,
+    &command_follow,
+    &command_unfollow,
+    &command_followers,
+    &command_following,
+    &command_common_followers,
+    &command_common_following,
+    &command_hide,
+    &command_unhide,
+    &command_mute,
+    &command_unmute,
+    &command_replay,
+    &command_tail,
+    &command_token,
+    &command_worker,
+    &command_tasks,
+    &command_tasks_retry,
+    &command_tasks_drop,
 };
 
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };
@@ -56,7 +82,7 @@ static void print_help(void)
 {
     printf("usage: sluice [--redis URL] COMMAND ...\n\n");
     for (size_t i = 0; i < COMMAND_COUNT; i++)
-        printf("  %-12s %s\n", commands[i]->name, commands[i]->summary);
+        printf("  %-16s %s\n", commands[i]->name, commands[i]->summary);
     printf("\n"
            "--redis URL   redis://[user:password@]host[:port][/db], unix:///path or\n"
            "              redis+sentinel://host[:port],.../master-name; else\n"

@@ -45,6 +45,7 @@ sluice_public_headers(
 sluice_public_headers(
     src/audience.h
     src/call.h
+    src/common_users.h
     src/data_dir.h
     src/follows.h
     src/home_sets.h

@@ -15,6 +15,8 @@ struct sl_script {
 extern const struct sl_script sl_script_apply_comment;
 extern const struct sl_script sl_script_apply_follow;
 extern const struct sl_script sl_script_apply_privacy;
+extern const struct sl_script sl_script_check_common;
+extern const struct sl_script sl_script_common_users;
 extern const struct sl_script sl_script_configure;
 extern const struct sl_script sl_script_create_user;
 extern const struct sl_script sl_script_delete;

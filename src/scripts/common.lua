@@ -495,6 +495,14 @@ local function change_comment(operation, id, parent, comment)
     end
 end
 
+-- Is `id` on the list 'followers' or 'following' of a user of this shard?
+local function is_on_list(name, user, id)
+    if name == 'followers' then
+        return follower_since(user, id) ~= nil
+    end
+    return call('ZSCORE', prefix .. 'following:' .. user, id) and true or false
+end
+
 -- Reads a sorted set newest first: up to `count` members with a score below `before` ('+inf' or
 -- '(SCORE'), each with its score behind it.
 local function zset_range(key)

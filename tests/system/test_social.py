@@ -52,6 +52,24 @@ def test_many_are_followed_and_listed(site):
     assert "more than 1 users" in site.done.stderr
 
 
+def test_common_followers_and_following(site):
+    site.run("follow", "ada", "carl", "dora", "bob")
+    site.run("follow", "bob", "dora", "carl", "ada")
+    site.run("follow", "dora", "bob")
+    site.work()
+
+    def common(*arguments):
+        return [user["login"] for user in site.lines("common", *arguments)]
+    assert common("following", "ada", "bob") == ["dora", "carl"]
+    assert common("following", "bob", "ada") == ["carl", "dora"]
+    assert set(common("followers", "carl", "dora")) == {"ada", "bob"}
+    assert common("followers", "bob", "carl") == ["ada"]
+    assert common("followers", "ada", "bob") == []
+    first, = site.lines("common", "following", "ada", "bob", "--limit", "1")
+    assert common("following", "ada", "bob", "--before", first["position"]) == ["carl"]
+    site.run("common", "following", "ada", "nobody", status=1)
+
+
 def test_posts_comments_and_likes_are_read(site):
     post = site.run("post", "--user", "ada", "--lang", "en", "first")
     comments = [site.run("post", "--user", login, "--reply-to", post, "re") for login in ("bob", "carl")]
@@ -97,7 +115,7 @@ def test_posts_of_a_user_are_paged_and_read_as_somebody(site):
     ["posts"], ["posts", "ada", "bob"], ["posts", "ada", "--limit", "0"], ["comments", "x"],
     ["posts", "ada", "--limit", "1001"], ["followers", "ada", "--as", "bob"], ["like", "4096"],
     ["following", "ada", "--before", "x"], ["like", "--user", "ada", "x"], ["likes", "ada"],
-    ["user", "rename", "ada", ""], ["follow", "ada", "a b"]])
+    ["user", "rename", "ada", ""], ["common", "followers", "ada"], ["common", "ada", "bob"], ["follow", "ada", "a b"]])
 def test_wrong_usage_is_2(site, arguments):
     site.run(*arguments, status=2)
     assert site.done.stderr and not site.done.stdout

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/alloc.h"
+#include "src/common_users.h"
 #include "src/id.h"
 #include "src/keys.h"
 #include "tests/support/cmocka_all.h"
@@ -381,6 +382,100 @@ static void test_followers_of_another_type_leave_nothing_half_done(void **state)
     assert_int_equal(core_digest(&core), digest);
 }
 
+/* ---- common users ---- */
+
+/* Goes through all pages; the number of common users, whose ids must fall by `step`. */
+static size_t count_common(enum sl_common_list list, uint64_t first, uint64_t second,
+                           uint64_t newest, uint64_t step)
+{
+    struct sl_page page = {0, 3};
+    size_t total = 0, round_trips = 0;
+
+    do {
+        struct sl_call call = SL_CALL_INIT;
+        redisReply *reply, *checked = NULL;
+        struct sl_common_page common;
+
+        assert_int_equal(sl_common_users_call(&call, &core.meta, list, first, second, &page, NULL),
+                         0);
+        assert_int_equal(sl_redis_link_run(core.link, &call, &reply, NULL), 0);
+        assert_int_equal(sl_common_users_reply(reply, &common, &core.failure), 0);
+        assert_int_equal(common.needs_check, sl_id_shard(first) != sl_id_shard(second));
+        if (common.needs_check) {
+            assert_int_equal(
+                sl_common_users_check_call(&call, &core.meta, list, second, reply, NULL), 0);
+            assert_int_equal(sl_redis_link_run(core.link, &call, &checked, NULL), 0);
+            assert_int_equal(sl_common_users_check_reply(checked, common.count, &core.failure), 0);
+        } else {
+            assert_true(common.count <= page.limit);
+        }
+        for (size_t i = 0; i < common.count; i++) {
+            struct sl_common_user user;
+            bool is_common = true;
+
+            if (checked)
+                assert_int_equal(sl_common_users_check_at(checked, i, &is_common, NULL), 0);
+            assert_int_equal(sl_common_users_at(reply, i, &user, NULL), 0);
+            assert_true(page.before == 0 || user.position < page.before);
+            if (is_common)
+                assert_int_equal(user.id, newest - step * total++);
+        }
+        page.before = common.next;
+        freeReplyObject(checked);
+        freeReplyObject(reply);
+        sl_call_done(&call);
+        assert_true(round_trips++ < 20);
+    } while (page.before > 0);
+    return total;
+}
+
+/* Two users with thousands of followers, of whom few are common: in one shard or in two. */
+static void test_common_users_are_found_in_bounded_stretches(void **state)
+{
+    static const char *const sets[] = {"followers", "following"};
+    uint64_t far = ids[1];
+
+    (void)state;
+    for (int i = 1; i < USERS && sl_id_shard(far) == sl_id_shard(ids[0]); i++)
+        far = ids[i];
+    for (int list = 0; list < 2; list++) {
+        char first[SL_KEY_SIZE], second[SL_KEY_SIZE];
+
+        sl_key_of(sets[list], ids[0], first);
+        sl_key_of(sets[list], far, second);
+        for (uint64_t id = 1; id <= 5000; id++) {
+            core_number(&core, "ZADD %s %" PRIu64 " %" PRIu64, first, id * 2, id);
+            if (id % 500 == 0)
+                core_number(&core, "ZADD %s %" PRIu64 " %" PRIu64, second, id * 3, id);
+        }
+        assert_int_equal(count_common((enum sl_common_list)list, ids[0], far, 5000, 500), 10);
+        assert_int_equal(count_common((enum sl_common_list)list, far, ids[0], 5000, 500), 10);
+    }
+}
+
+static void test_common_users_of_nobody_are_refused(void **state)
+{
+    const struct sl_page page = {0, 3}, bad = {0, 0};
+    struct sl_call call = SL_CALL_INIT;
+    struct sl_common_page common;
+    struct failure failure;
+    redisReply *reply;
+
+    (void)state;
+    assert_int_equal(sl_common_users_call(&call, &core.meta, SL_COMMON_FOLLOWERS, ids[0], 64 * 63,
+                                          &page, &failure),
+                     -EINVAL);
+    assert_int_equal(sl_common_users_call(&call, &core.meta, SL_COMMON_FOLLOWERS, ids[0], ids[1],
+                                          &bad, &failure),
+                     -EINVAL);
+    assert_int_equal(
+        sl_common_users_call(&call, &core.meta, SL_COMMON_FOLLOWERS, 4096, ids[1], &page, NULL), 0);
+    assert_int_equal(sl_redis_link_run(core.link, &call, &reply, NULL), 0);
+    assert_int_equal(sl_common_users_reply(reply, &common, &failure), -ENOENT);
+    freeReplyObject(reply);
+    sl_call_done(&call);
+}
+
 /* ---- what cannot be asked ---- */
 
 static void test_too_many_or_none_are_refused(void **state)
@@ -454,6 +549,8 @@ static int run_with(uint32_t count)
         TEST(test_huge_set_of_followers_is_one_in_parts),
         TEST(test_random_followers_in_parts_agree_with_the_model),
         TEST(test_followers_of_another_type_leave_nothing_half_done),
+        TEST(test_common_users_are_found_in_bounded_stretches),
+        TEST(test_common_users_of_nobody_are_refused),
         TEST(test_too_many_or_none_are_refused),
         TEST(test_who_needs_a_lookup_is_known),
         TEST(test_builder_of_many_survives_every_allocation_that_fails),
