@@ -54,7 +54,9 @@ int sl_sentinel_role_reply(const struct redisReply *reply, struct failure *reter
 {
     int r = sl_reply_check_array(reply, 1, reterr);
 
-    if (r == 0 && !sl_slice_is(sl_reply_at(reply, 0), "master"))
-        r = failure_set(reterr, -EROFS, "this Redis is a replica");
-    return r;
+    if (r < 0 || sl_slice_is(sl_reply_at(reply, 0), "master"))
+        return r;
+    if (sl_slice_is(sl_reply_at(reply, 0), "slave"))
+        return failure_set(reterr, -EROFS, "this Redis is a replica");
+    return sl_reply_unexpected(reterr);
 }

@@ -1,9 +1,10 @@
 /* redis_commands.c - hiredis's asynchronous client under a time limit.
  *
- * hiredis keeps no time, and its libuv adapter may never report a failed connect. So each command
- * stands in one of two lists, both in the order of their deadlines: sent, or paused until it is
- * tried again. One timer serves both. When a sent command is late the whole connection is given up:
- * what was sent on it will not be answered in order any more. */
+ * hiredis keeps no time, and its libuv adapter does not report a refused TCP connection. So each
+ * command stands in one of two lists, both in the order of their deadlines: sent, or paused until
+ * it is tried again; and a connection has a quarter of a command's time to stand. One timer serves
+ * all. When a sent command is late the whole connection is given up: what was sent on it will not
+ * be answered in order any more. */
 #include "gateway/intake/redis_commands.h"
 
 #include <errno.h>
@@ -16,7 +17,7 @@
 #include "base/list.h"
 #include "src/reply.h"
 
-enum { PAUSE_MIN_MS = 20, PAUSE_MAX_MS = 1000 };
+enum { PAUSE_MIN_MS = 20, PAUSE_MAX_MS = 1000, CONNECT_TRIES = 4 };
 
 struct command {
     struct redis_commands *commands;
@@ -34,6 +35,7 @@ struct redis_commands {
     uint32_t timeout_ms;
     redisAsyncContext *redis; /* NULL: not connected */
     bool is_open;             /* the connection stands */
+    uint64_t open_until_ms;   /* when it has to */
     bool is_stopping;
     struct list sent, paused;
     uint64_t retry_at_ms; /* the paused ones are tried again */
@@ -132,6 +134,8 @@ static void arm_timer(struct redis_commands *commands)
 
     if (paused_due_ms(commands) < at)
         at = paused_due_ms(commands);
+    if (commands->redis && !commands->is_open && commands->open_until_ms < at)
+        at = commands->open_until_ms;
     if (commands->is_stopping || at == UINT64_MAX)
         uv_timer_stop(commands->timer);
     else
@@ -249,6 +253,7 @@ static int connect_if_needed(struct redis_commands *commands)
     redisAsyncSetDisconnectCallback(redis, on_disconnect);
     commands->redis = redis;
     commands->is_open = false;
+    commands->open_until_ms = uv_now(commands->loop) + commands->timeout_ms / CONNECT_TRIES;
     return introduce(redis, address);
 }
 
@@ -350,8 +355,11 @@ static void on_timer(uv_timer_t *timer)
     struct redis_commands *commands = timer->data;
     uint64_t now = uv_now(commands->loop);
 
+    if (commands->redis && !commands->is_open && commands->open_until_ms <= now)
+        give_up(commands, "cannot connect in time");
     if (first_deadline_ms(&commands->sent) <= now)
-        give_up(commands, "Redis did not answer in time");
+        give_up(commands,
+                commands->is_open ? "Redis did not answer in time" : "cannot connect in time");
     if (paused_due_ms(commands) <= now)
         try_again(commands);
     arm_timer(commands);

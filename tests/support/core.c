@@ -167,24 +167,13 @@ void core_work(struct core *core)
     sl_worker_free(worker);
 }
 
-static redisReply *run_command(struct core *core, const char *format, va_list args)
-{
-    redisReply *reply = redisvCommand(core->redis, format, args);
-
-    if (!reply)
-        fail_msg("%s: %s", format, core->redis->errstr);
-    if (reply->type == REDIS_REPLY_ERROR)
-        fail_msg("%s: %s", format, reply->str);
-    return reply;
-}
-
 redisReply *core_command(struct core *core, const char *format, ...)
 {
     redisReply *reply;
     va_list args;
 
     va_start(args, format);
-    reply = run_command(core, format, args);
+    reply = redis_server_ask(core->redis, format, args);
     va_end(args);
     return reply;
 }
@@ -196,7 +185,7 @@ long long core_number(struct core *core, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    reply = run_command(core, format, args);
+    reply = redis_server_ask(core->redis, format, args);
     va_end(args);
     assert_int_equal(reply->type, REDIS_REPLY_INTEGER);
     number = reply->integer;
@@ -210,7 +199,7 @@ const char *core_text(struct core *core, char room[static 65536], const char *fo
     va_list args;
 
     va_start(args, format);
-    reply = run_command(core, format, args);
+    reply = redis_server_ask(core->redis, format, args);
     va_end(args);
     room[0] = '\0';
     if (reply->type != REDIS_REPLY_NIL) {

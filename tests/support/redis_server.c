@@ -112,3 +112,21 @@ redisContext *redis_server_connect(const struct redis_server *server)
         fail_msg("no connection to %s: %s", server->socket, redis ? redis->errstr : "no memory");
     return redis;
 }
+
+redisReply *redis_server_ask(redisContext *redis, const char *format, va_list args)
+{
+    redisReply *reply = redisvCommand(redis, format, args);
+
+    if (!reply || reply->type == REDIS_REPLY_ERROR)
+        fail_msg("%s: %s", format, reply ? reply->str : redis->errstr);
+    return reply;
+}
+
+void redis_server_run(redisContext *redis, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    freeReplyObject(redis_server_ask(redis, format, args));
+    va_end(args);
+}

@@ -4,6 +4,7 @@
  * whatever becomes of that. Any trouble fails the running test. */
 #pragma once
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -29,3 +30,7 @@ void redis_server_restart(struct redis_server *server);
 
 /* A connection of the caller's own; redisFree() ends it. */
 redisContext *redis_server_connect(const struct redis_server *server);
+
+/* A command that must not fail. redis_server_ask(): the reply is the caller's. */
+redisReply *redis_server_ask(redisContext *redis, const char *format, va_list args);
+void redis_server_run(redisContext *redis, const char *format, ...);

@@ -2,7 +2,6 @@
  * event arrives once and in order. */
 #include <inttypes.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,12 +14,12 @@
 #include "src/id.h"
 #include "src/keys.h"
 #include "tests/support/cmocka_all.h"
+#include "tests/support/patience.h"
 #include "tests/support/redis_server.h"
 
-enum { PATIENCE_MS = 30000, SHARDS = 2 };
+enum { SHARDS = 2 };
 
-static uv_loop_t loop;
-static uv_timer_t patience;
+static struct patience patience;
 static struct metrics_board *board;
 static struct metrics *metrics;
 static struct redis_server server;
@@ -98,33 +97,14 @@ static void on_lost(void *context, const char *reason)
     repair_set_hearing(repair, false);
 }
 
-static void on_impatience(uv_timer_t *timer)
+static void complain(void)
 {
-    (void)timer;
     fail_msg("waited too long: %zu events, last %" PRIu64 " and %" PRIu64, told.count, told.last[0],
              told.last[1]);
 }
 
-#define run_until(condition)                                                                       \
-    do {                                                                                           \
-        uv_timer_start(&patience, on_impatience, PATIENCE_MS, 0);                                  \
-        while (!(condition))                                                                       \
-            uv_run(&loop, UV_RUN_ONCE);                                                            \
-        uv_timer_stop(&patience);                                                                  \
-    } while (0)
-
-static void run(const char *format, ...)
-{
-    redisReply *reply;
-    va_list args;
-
-    va_start(args, format);
-    reply = redisvCommand(producer, format, args);
-    va_end(args);
-    if (!reply || reply->type == REDIS_REPLY_ERROR)
-        fail_msg("%s: %s", format, reply ? reply->str : producer->errstr);
-    freeReplyObject(reply);
-}
+#define run_until(condition) RUN_UNTIL(&patience, condition)
+#define run(...)             redis_server_run(producer, __VA_ARGS__)
 
 static bool all_has_come(void)
 {
@@ -142,11 +122,12 @@ static void start_intake_with(uint32_t check_ms, size_t max_held_bytes)
     };
     const struct repair_callbacks repaired = {{on_event, on_gap}, on_turn_end};
     struct sl_redis_address address;
-    struct subscriber_settings subscriber_settings = {&loop, &address, metrics, 5000, 5000};
-    struct repair_settings settings = {&loop, NULL, metrics, max_held_bytes, check_ms};
+    struct subscriber_settings subscriber_settings = {&patience.loop, &address, metrics, 5000,
+                                                      5000};
+    struct repair_settings settings = {&patience.loop, NULL, metrics, max_held_bytes, check_ms};
 
     assert_int_equal(sl_redis_address_parse(sl_slice_str(server.url), &address, NULL), 0);
-    commands = redis_commands_new(&loop, &address, 1000);
+    commands = redis_commands_new(&patience.loop, &address, 1000);
     log_reader = settings.log = log_reader_new(commands);
     repair = repair_new(&settings, &repaired, NULL);
     subscriber = subscriber_new(&subscriber_settings, &heard, NULL);
@@ -182,8 +163,7 @@ static int start_redis(void **state)
     run("HSET sluice:{0}:meta schema 1 database 0123456789abcdef0123456789abcdef shards %d "
         "log_count 1000000 log_age_ms 86400000",
         SHARDS);
-    uv_loop_init(&loop);
-    uv_timer_init(&loop, &patience);
+    patience_init(&patience, complain);
     board = metrics_board_new(1);
     metrics = metrics_slot(board, 0);
     return 0;
@@ -194,9 +174,7 @@ static int stop_redis(void **state)
     (void)state;
     if (repair)
         stop_intake();
-    uv_close((uv_handle_t *)&patience, NULL);
-    uv_run(&loop, UV_RUN_DEFAULT);
-    assert_int_equal(uv_loop_close(&loop), 0);
+    patience_done(&patience);
     assert_int_equal(metric_get(metrics, METRIC_HELD_BYTES), 0);
     metrics_board_free(board);
     redisFree(producer);
@@ -402,9 +380,9 @@ static void test_it_can_be_freed_at_any_time(void **state)
         produce(0, 500, false);
         produce(0, 1, true);
         for (int turn = 0; turn < turns; turn++)
-            uv_run(&loop, UV_RUN_ONCE);
+            uv_run(&patience.loop, UV_RUN_ONCE);
         stop_intake();
-        while (uv_run(&loop, UV_RUN_NOWAIT))
+        while (uv_run(&patience.loop, UV_RUN_NOWAIT))
             continue;
     }
 }
@@ -421,10 +399,10 @@ static void test_out_of_memory_delays_events_at_most(void **state)
         produce(0, 2, true);
         mem_fail_after(n);
         while (!mem_failed() && !all_has_come())
-            uv_run(&loop, UV_RUN_ONCE);
+            uv_run(&patience.loop, UV_RUN_ONCE);
         has_failed = mem_failed();
         for (int turn = 0; has_failed && turn < 2; turn++)
-            uv_run(&loop, UV_RUN_NOWAIT);
+            uv_run(&patience.loop, UV_RUN_NOWAIT);
         mem_fail_never();
         run_until(all_has_come());
     }

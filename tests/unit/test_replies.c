@@ -11,6 +11,7 @@
 #include "src/meta.h"
 #include "src/posts.h"
 #include "src/reply.h"
+#include "src/sentinel.h"
 #include "src/users.h"
 #include "src/write.h"
 #include "tests/support/cmocka_all.h"
@@ -72,6 +73,20 @@ static int parse_log_range(const redisReply *reply, struct failure *reterr)
     return sl_log_range_reply(reply, 0, 4096, 5000, &count, reterr);
 }
 
+static int parse_log_state(const redisReply *reply, struct failure *reterr)
+{
+    struct sl_log_state log;
+
+    return sl_log_state_reply(reply, &log, reterr);
+}
+
+static int parse_master(const redisReply *reply, struct failure *reterr)
+{
+    struct sl_redis_place place;
+
+    return sl_sentinel_master_reply(reply, &place, reterr);
+}
+
 static int parse_log_end(const redisReply *reply, struct failure *reterr)
 {
     uint64_t id;
@@ -79,8 +94,9 @@ static int parse_log_end(const redisReply *reply, struct failure *reterr)
     return sl_log_end_reply(reply, 0, &id, reterr);
 }
 
-static const parse_fn parsers[] = {parse_written, parse_user,      parse_meta,   parse_following,
-                                   parse_author,  parse_log_range, parse_log_end};
+static const parse_fn parsers[] = {
+    parse_written,   parse_user,    parse_meta,      parse_following, parse_author,
+    parse_log_range, parse_log_end, parse_log_state, parse_master,    sl_sentinel_role_reply};
 
 static void assert_parses(parse_fn parse, const char *bytes, int expected, const char *message)
 {
@@ -305,6 +321,13 @@ static void test_errors_become_an_errno_and_a_sentence(void **state)
         {"-NOAUTH Authentication required.\r\n", -EACCES, "Redis says: NOAUTH"},
         {"-READONLY You can't write\r\n", -EROFS, "Redis says: READONLY"},
         {"-OOM command not allowed\r\n", -ENOSPC, "Redis says: OOM"},
+        {"-MISCONF Redis is configured\r\n", -EROFS, "Redis says: MISCONF"},
+        {"-NOREPLICAS Not enough\r\n", -EAGAIN, "Redis says: NOREPLICAS"},
+        {"-ERR Error running script (call to f_1): @user_script:9: @user_script: 9: -OOM "
+         "command\r\n",
+         -ENOSPC, "Redis says: OOM command"},
+        {"-ERR Error running script (call to f_1): @user_script:9: no such thing\r\n", -EIO,
+         "Redis says: ERR Error running script"},
         {"-ERR something\r\n", -EIO, "Redis says: ERR something"},
         {"-NOUSERS\r\n", -EIO, "Redis says: NOUSERS"},
         {"-NOUSER\r\n", -ENOENT, "Redis says: NOUSER"},
@@ -316,6 +339,49 @@ static void test_errors_become_an_errno_and_a_sentence(void **state)
         for (size_t j = 0; j < sizeof(errors) / sizeof(errors[0]); j++)
             assert_parses(parsers[i], errors[j].bytes, errors[j].error, errors[j].message);
     }
+}
+
+static void test_master_role_and_state_of_the_log_are_read(void **state)
+{
+    redisReply *reply = reply_of("*2\r\n$9\r\n10.0.0.15\r\n$4\r\n6380\r\n");
+    struct sl_log_state log;
+    struct sl_redis_place place;
+    struct failure failure;
+
+    (void)state;
+    assert_int_equal(sl_sentinel_master_reply(reply, &place, NULL), 0);
+    assert_string_equal(place.host, "10.0.0.15");
+    assert_int_equal(place.port, 6380);
+    freeReplyObject(reply);
+    assert_parses(parse_master, "*-1\r\n", -ENOENT, "knows no master");
+    assert_parses(parse_master, "*2\r\n$1\r\nh\r\n$5\r\n65536\r\n", -EBADMSG, NULL);
+    assert_parses(parse_master, "*2\r\n$0\r\n\r\n$1\r\n7\r\n", -EBADMSG, NULL);
+
+    assert_parses(sl_sentinel_role_reply, "*3\r\n$6\r\nmaster\r\n:1\r\n*0\r\n", 0, NULL);
+    reply = reply_of("*5\r\n$5\r\nslave\r\n$1\r\nh\r\n:1\r\n$9\r\nconnected\r\n:1\r\n");
+    assert_int_equal(sl_sentinel_role_reply(reply, &failure), -EROFS);
+    assert_string_equal(failure.text, "this Redis is a replica");
+    freeReplyObject(reply);
+
+    reply = reply_of("*3\r\n$1\r\n3\r\n$4\r\n4096\r\n$3\r\n900\r\n");
+    assert_int_equal(sl_log_state_reply(reply, &log, NULL), 0);
+    assert_int_equal(log.count, 3);
+    assert_int_equal(log.oldest, 4096);
+    assert_int_equal(log.bytes, 900);
+    freeReplyObject(reply);
+}
+
+static void test_replica_is_noticed(void **state)
+{
+    redisReply *replica = reply_of("-READONLY You can't write against a read only replica.\r\n");
+    redisReply *broken = reply_of("-MISCONF Redis is configured to save\r\n");
+
+    (void)state;
+    assert_true(sl_reply_is_replica(replica));
+    assert_false(sl_reply_is_replica(broken));
+    assert_false(sl_reply_is_replica(NULL));
+    freeReplyObject(replica);
+    freeReplyObject(broken);
 }
 
 static void test_script_that_is_missing_is_noticed(void **state)
@@ -348,6 +414,8 @@ int main(void)
         cmocka_unit_test(test_entries_that_no_script_wrote_are_refused),
         cmocka_unit_test(test_meta_of_another_program_is_refused),
         cmocka_unit_test(test_errors_become_an_errno_and_a_sentence),
+        cmocka_unit_test(test_master_role_and_state_of_the_log_are_read),
+        cmocka_unit_test(test_replica_is_noticed),
         cmocka_unit_test(test_script_that_is_missing_is_noticed),
     };
 

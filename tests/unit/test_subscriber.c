@@ -15,12 +15,12 @@
 #include "gateway/ops/metrics.h"
 #include "src/id.h"
 #include "tests/support/cmocka_all.h"
+#include "tests/support/patience.h"
 #include "tests/support/redis_server.h"
 
-enum { PATIENCE_MS = 30000, TIMEOUT_MS = 5000 };
+enum { TIMEOUT_MS = 5000 };
 
-static uv_loop_t loop;
-static uv_timer_t patience;
+static struct patience patience;
 static struct metrics_board *board;
 static struct metrics *metrics;
 static struct redis_server server;
@@ -105,25 +105,18 @@ static const struct subscriber_callbacks callbacks = {
 
 /* ---- a loop that does not wait for ever ---- */
 
-static void on_impatience(uv_timer_t *timer)
+static void complain(void)
 {
-    (void)timer;
     fail_msg("waited too long; messages: %.*s", SL_SLICE_ARG(buffer_slice(&told.messages)));
 }
 
-#define run_until(condition)                                                                       \
-    do {                                                                                           \
-        uv_timer_start(&patience, on_impatience, PATIENCE_MS, 0);                                  \
-        while (!(condition))                                                                       \
-            uv_run(&loop, UV_RUN_ONCE);                                                            \
-        uv_timer_stop(&patience);                                                                  \
-    } while (0)
+#define run_until(condition) RUN_UNTIL(&patience, condition)
+#define run(...)             redis_server_run(publisher, __VA_ARGS__)
 
 static int open_loop(void **state)
 {
     (void)state;
-    uv_loop_init(&loop);
-    uv_timer_init(&loop, &patience);
+    patience_init(&patience, complain);
     board = metrics_board_new(1);
     metrics = metrics_slot(board, 0);
     return 0;
@@ -133,9 +126,7 @@ static int close_loop(void **state)
 {
     (void)state;
     subscriber_free(told.subscriber);
-    uv_close((uv_handle_t *)&patience, NULL);
-    uv_run(&loop, UV_RUN_DEFAULT);
-    assert_int_equal(uv_loop_close(&loop), 0);
+    patience_done(&patience);
     metrics_board_free(board);
     buffer_done(&told.messages);
     buffer_done(&told.log_ends);
@@ -164,7 +155,7 @@ static void subscribe_to(const char *url, uint32_t ping_ms, uint32_t timeout_ms)
     struct sl_redis_address address;
     struct failure failure;
     struct subscriber_settings settings = {
-        .loop = &loop,
+        .loop = &patience.loop,
         .address = &address,
         .metrics = metrics,
         .ping_ms = ping_ms,
@@ -181,19 +172,6 @@ static void subscribe(void)
 {
     subscribe_to(server.url, TIMEOUT_MS, TIMEOUT_MS);
     run_until(told.subscribed_count == 1);
-}
-
-static void run(const char *format, ...)
-{
-    redisReply *reply;
-    va_list args;
-
-    va_start(args, format);
-    reply = redisvCommand(publisher, format, args);
-    va_end(args);
-    if (!reply || reply->type == REDIS_REPLY_ERROR)
-        fail_msg("%s: %s", format, reply ? reply->str : publisher->errstr);
-    freeReplyObject(reply);
 }
 
 static void publish(const char *payload)
@@ -333,7 +311,7 @@ static void test_log_that_is_none_is_asked_for_again(void **state)
     run("SET sluice:{0}:log x");
     subscribe_to(server.url, TIMEOUT_MS, TIMEOUT_MS);
     for (int turn = 0; turn < 20; turn++)
-        uv_run(&loop, UV_RUN_ONCE);
+        uv_run(&patience.loop, UV_RUN_ONCE);
     assert_int_equal(told.subscribed_count, 0);
     run("DEL sluice:{0}:log");
     run_until(told.subscribed_count == 1);
@@ -389,7 +367,7 @@ static void test_redis_that_is_down_at_first_is_waited_for(void **state)
     redis_server_kill(&server);
     subscribe_to(server.url, TIMEOUT_MS, TIMEOUT_MS);
     for (int turn = 0; turn < 3; turn++) /* the first attempts fail */
-        uv_run(&loop, UV_RUN_ONCE);
+        uv_run(&patience.loop, UV_RUN_ONCE);
     redis_server_restart(&server);
     run_until(told.subscribed_count == 1);
     assert_int_equal(told.lost_count, 0);
@@ -420,7 +398,7 @@ static void test_quiet_redis_answers_pings_and_stays(void **state)
     (void)state;
     subscribe_to(server.url, 200, TIMEOUT_MS);
     run_until(told.subscribed_count == 1);
-    uv_timer_init(&loop, &timer);
+    uv_timer_init(&patience.loop, &timer);
     timer.data = &is_over;
     uv_timer_start(&timer, on_expiry, 1000, 0);
     run_until(is_over);
@@ -503,7 +481,7 @@ static void test_wrong_password_is_tried_again_until_it_is_right(void **state)
     dup2(log_pipe[1], STDERR_FILENO);
     subscribe_by_tcp("listener:wrong");
     for (int turn = 0; turn < 12; turn++) /* a few attempts, one line of log */
-        uv_run(&loop, UV_RUN_ONCE);
+        uv_run(&patience.loop, UV_RUN_ONCE);
     dup2(stderr_copy, STDERR_FILENO);
     close(stderr_copy);
     close(log_pipe[1]);
@@ -541,7 +519,7 @@ static void test_tcp_by_name(void **state)
     snprintf(url, sizeof(url), "redis://localhost:%d", port);
     subscribe_to(url, TIMEOUT_MS, TIMEOUT_MS);
     for (int turn = 0; turn < 6; turn++) /* refused at first, on each of the name's addresses */
-        uv_run(&loop, UV_RUN_ONCE);
+        uv_run(&patience.loop, UV_RUN_ONCE);
     run("CONFIG SET port %d", port);
     run_until(told.subscribed_count == 1);
     publish("{\"a\":1}");
@@ -553,7 +531,7 @@ static void test_unknown_host_is_survived(void **state)
     (void)state;
     subscribe_to("redis://no-such-host.invalid:1", TIMEOUT_MS, TIMEOUT_MS);
     for (int turn = 0; turn < 4; turn++)
-        uv_run(&loop, UV_RUN_ONCE);
+        uv_run(&patience.loop, UV_RUN_ONCE);
     assert_int_equal(told.subscribed_count, 0);
 }
 
@@ -563,7 +541,7 @@ static void test_foreign_schema_is_refused(void **state)
     run("HSET sluice:{0}:meta schema 99 database x shards 1");
     subscribe_to(server.url, TIMEOUT_MS, TIMEOUT_MS);
     for (int turn = 0; turn < 10; turn++)
-        uv_run(&loop, UV_RUN_ONCE);
+        uv_run(&patience.loop, UV_RUN_ONCE);
     assert_int_equal(told.subscribed_count, 0);
     run("DEL sluice:{0}:meta");
     run_until(told.subscribed_count == 1);
@@ -576,15 +554,15 @@ static void test_it_can_be_freed_at_any_time(void **state)
     for (int turns = 0; told.subscribed_count == 0; turns++) {
         subscribe_to(server.url, TIMEOUT_MS, TIMEOUT_MS);
         for (int turn = 0; turn < turns; turn++)
-            uv_run(&loop, UV_RUN_ONCE);
+            uv_run(&patience.loop, UV_RUN_ONCE);
         subscriber_free(told.subscriber);
         told.subscriber = NULL;
-        while (uv_run(&loop, UV_RUN_NOWAIT))
+        while (uv_run(&patience.loop, UV_RUN_NOWAIT))
             continue;
         assert_true(turns < 1000);
     }
     subscribe_to("redis://localhost:1", TIMEOUT_MS, TIMEOUT_MS);
-    uv_run(&loop, UV_RUN_NOWAIT); /* the name is being looked up */
+    uv_run(&patience.loop, UV_RUN_NOWAIT); /* the name is being looked up */
 }
 
 static void test_it_can_be_freed_by_its_callbacks(void **state)
@@ -601,7 +579,7 @@ static void test_it_can_be_freed_by_its_callbacks(void **state)
     }
     told.free_on_message = true;
     run_until(told.message_count == 1);
-    while (uv_run(&loop, UV_RUN_NOWAIT))
+    while (uv_run(&patience.loop, UV_RUN_NOWAIT))
         continue;
     assert_int_equal(told.message_count, 1);
 
@@ -611,7 +589,7 @@ static void test_it_can_be_freed_by_its_callbacks(void **state)
     subscribe();
     run("CLIENT KILL TYPE pubsub");
     run_until(told.lost_count == 1);
-    while (uv_run(&loop, UV_RUN_NOWAIT))
+    while (uv_run(&patience.loop, UV_RUN_NOWAIT))
         continue;
 }
 
@@ -622,14 +600,14 @@ static void test_out_of_memory_delays_it_at_most(void **state)
     (void)state;
     for (uint64_t n = 0; has_failed; n++) {
         struct sl_redis_address address;
-        struct subscriber_settings settings = {&loop, &address, metrics, 5000, 5000};
+        struct subscriber_settings settings = {&patience.loop, &address, metrics, 5000, 5000};
         size_t before = told.subscribed_count;
 
         assert_int_equal(sl_redis_address_parse(sl_slice_str(server.url), &address, NULL), 0);
         mem_fail_after(n);
         told.subscriber = subscriber_new(&settings, &callbacks, &told);
         while (told.subscriber && !mem_failed() && told.subscribed_count == before)
-            uv_run(&loop, UV_RUN_ONCE);
+            uv_run(&patience.loop, UV_RUN_ONCE);
         has_failed = mem_failed();
         mem_fail_never();
         if (!told.subscriber)
@@ -637,7 +615,7 @@ static void test_out_of_memory_delays_it_at_most(void **state)
         run_until(told.subscribed_count == before + 1);
         subscriber_free(told.subscriber);
         told.subscriber = NULL;
-        while (uv_run(&loop, UV_RUN_NOWAIT))
+        while (uv_run(&patience.loop, UV_RUN_NOWAIT))
             continue;
     }
 }
@@ -687,7 +665,7 @@ static void on_fake_connection(uv_stream_t *listener, int status)
 
     assert_int_equal(status, 0);
     fake_connections++;
-    uv_pipe_init(&loop, client, 0);
+    uv_pipe_init(&patience.loop, client, 0);
     assert_int_equal(uv_accept(listener, (uv_stream_t *)client), 0);
     assert_int_equal(uv_write(write, (uv_stream_t *)client, &says, 1, on_fake_said), 0);
     if (fake_hangs_up)
@@ -702,7 +680,7 @@ static int open_fake(void **state)
 
     snprintf(fake_path, sizeof(fake_path), "/tmp/sluice-fake-%d.sock", (int)getpid());
     unlink(fake_path);
-    uv_pipe_init(&loop, &fake, 0);
+    uv_pipe_init(&patience.loop, &fake, 0);
     assert_int_equal(uv_pipe_bind(&fake, fake_path), 0);
     assert_int_equal(uv_listen((uv_stream_t *)&fake, 8, on_fake_connection), 0);
     fake_says = SL_SLICE("");
@@ -819,7 +797,7 @@ static void test_endless_reply_ends_it(void **state)
     uv_close((uv_handle_t *)&fake, NULL);
     subscriber_free(told.subscriber);
     told.subscriber = NULL;
-    while (uv_run(&loop, UV_RUN_NOWAIT))
+    while (uv_run(&patience.loop, UV_RUN_NOWAIT))
         continue;
     free(endless);
 }

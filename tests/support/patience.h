@@ -1,0 +1,27 @@
+/* tests/support/patience.h - a loop that runs until something has happened, but not for ever. */
+#pragma once
+
+#include <uv.h>
+
+struct patience {
+    uv_loop_t loop;
+    uv_timer_t timer;
+    void (*complain)(
+        void); /* fails the test, and says what has come; NULL: there is no more to say */
+};
+
+void patience_init(struct patience *patience, void (*complain)(void));
+/* Lets closing handles close; one that stays open fails the test. */
+void patience_done(struct patience *patience);
+
+void patience_begin(struct patience *patience);
+void patience_end(struct patience *patience);
+
+/* The test fails when it takes half a minute. */
+#define RUN_UNTIL(patience, condition)                                                             \
+    do {                                                                                           \
+        patience_begin(patience);                                                                  \
+        while (!(condition))                                                                       \
+            uv_run(&(patience)->loop, UV_RUN_ONCE);                                                \
+        patience_end(patience);                                                                    \
+    } while (0)
