@@ -1,10 +1,13 @@
 /* tail.c - follows a stream and stays with it.
  *
  * Events go to standard output, a line each; what the server says about the stream, and every
- * trouble, to standard error. A connection that ends is made anew: when the server said so in its
- * farewell or in Retry-After, after that time, else after a random wait that doubles up to a
- * minute. A refusal that would only be repeated, and a farewell that does not invite back, end the
- * program. */
+ * trouble, to standard error. A connection that ends is made anew, and goes on behind the last
+ * event that was printed: when the server said so in its farewell or in Retry-After, after that
+ * time, else after a random wait that doubles up to a minute. A refusal that would only be
+ * repeated, and a farewell that does not invite back, end the program.
+ *
+ * The stream is asked for as Server-Sent Events: there alone the server says of each event whether
+ * it is a cursor. Events that were published without the log have ids, too, but are none. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,6 +23,7 @@
 #include "cli/cli.h"
 
 enum {
+    CURSOR_SIZE = 32,
     LINE_MAX_BYTES = 128 << 20,
     REFUSAL_MAX_BYTES = 65536,
     CONNECT_MAX_S = 10,
@@ -29,8 +33,8 @@ enum {
 };
 
 /* Parameters of the stream, by the name of their option. */
-static const char *const parameters[] = {"track", "follow",  "locations", "language",
-                                         "rule",  "percent", "partition", "types"};
+static const char *const parameters[] = {"track", "follow",  "locations", "language", "rule",
+                                         "since", "percent", "partition", "types"};
 
 enum { PARAMETER_COUNT = sizeof(parameters) / sizeof(parameters[0]) };
 
@@ -38,55 +42,100 @@ static const char *const streams[] = {"filter", "sample", "firehose", "home"};
 
 struct tail {
     const struct cli *cli;
+    const char *token;
     CURL *curl;
     struct curl_slist *headers;
     char *url;
     struct buffer form;
+    char cursor[CURSOR_SIZE]; /* the stream's, of the last event; empty: none yet */
 
     /* of one connection */
-    struct buffer line; /* of the stream, as far as it has come; or the text of a refusal */
-    int write_error;    /* errno of standard output; 0: good */
-    bool is_too_long;   /* the line */
+    struct buffer line;   /* of the stream, as far as it has come; or the text of a refusal */
+    char id[CURSOR_SIZE]; /* of the event that is being read */
+    bool is_message;      /* and its name is one of the server's own messages */
+    bool is_farewell;
+    int write_error;  /* errno of standard output; 0: good */
+    bool is_too_long; /* the line */
     bool has_farewell;
     int64_t retry_ms; /* what the farewell asks for; -1: not to come back */
 };
 
 /* --- lines --------------------------------------------------------------------------------- */
 
-/* {"type":"disconnect",...} and its like; false: it is an event. */
-static bool read_message(struct tail *tail, struct sl_slice line)
+static void read_name(struct tail *tail, struct sl_slice name)
 {
-    static const char *const types[] = {"disconnect", "gap", "warning", "cursor"};
-    json_t *json;
-    const char *type;
-    bool is_message = false;
+    static const char *const messages[] = {"disconnect", "gap", "warning", "cursor"};
 
-    if (!sl_slice_starts_with(line, SL_SLICE("{\"type\":\"")))
-        return false; /* messages begin so; most events do not */
-    json = json_loadb(line.data, line.size, 0, NULL);
-    type = json_string_value(json_object_get(json, "type"));
-    for (size_t i = 0; type && i < sizeof(types) / sizeof(types[0]); i++)
-        is_message = is_message || strcmp(type, types[i]) == 0;
-    if (is_message && strcmp(type, types[0]) == 0) {
-        json_t *retry_ms = json_object_get(json, "retry_ms");
-
-        tail->has_farewell = true;
-        tail->retry_ms = json_is_integer(retry_ms) ? json_integer_value(retry_ms) : -1;
-    }
-    if (is_message)
-        fprintf(stderr, "%.*s\n", SL_SLICE_ARG(line));
-    json_decref(json);
-    return is_message;
+    for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++)
+        tail->is_message = tail->is_message || sl_slice_is(name, messages[i]);
+    tail->is_farewell = sl_slice_is(name, messages[0]);
 }
 
+static void read_farewell(struct tail *tail, struct sl_slice text)
+{
+    json_t *json = json_loadb(text.data, text.size, 0, NULL);
+    json_t *retry_ms = json_object_get(json, "retry_ms");
+
+    tail->has_farewell = true;
+    tail->retry_ms = json_is_integer(retry_ms) ? json_integer_value(retry_ms) : -1;
+    json_decref(json);
+}
+
+static void keep_cursor(struct tail *tail)
+{
+    if (tail->id[0])
+        memcpy(tail->cursor, tail->id, sizeof(tail->cursor));
+}
+
+static void take_data(struct tail *tail, struct sl_slice data)
+{
+    if (tail->is_farewell)
+        read_farewell(tail, data);
+    if (tail->is_message)
+        fprintf(stderr, "%.*s\n", SL_SLICE_ARG(data));
+    else if (fwrite(data.data, 1, data.size, stdout) != data.size || putchar('\n') == EOF)
+        tail->write_error = errno;
+    else
+        keep_cursor(tail);
+}
+
+static void begin_event(struct tail *tail)
+{
+    tail->id[0] = '\0';
+    tail->is_message = tail->is_farewell = false;
+}
+
+/* The value of a field; false: the line is another. */
+static bool read_field(struct sl_slice line, const char *name, struct sl_slice *ret_value)
+{
+    size_t size = strlen(name);
+
+    if (!sl_slice_starts_with(line, sl_slice(name, size)))
+        return false;
+    if (line.size > size && line.data[size] == ' ')
+        size++;
+    *ret_value = sl_slice_from(line, size);
+    return true;
+}
+
+/* An event's id and name stand before its data; an id without data is a keep-alive. */
 static void take_line(struct tail *tail, struct sl_slice line)
 {
+    struct sl_slice value;
+
     if (line.size > 0 && line.data[line.size - 1] == '\r')
         line.size--;
-    if (line.size == 0 || read_message(tail, line)) /* blank: a keep-alive */
-        return;
-    if (fwrite(line.data, 1, line.size, stdout) != line.size || putchar('\n') == EOF)
-        tail->write_error = errno;
+    if (line.size == 0) {
+        keep_cursor(tail);
+        begin_event(tail);
+    } else if (read_field(line, "data:", &value)) {
+        take_data(tail, value);
+    } else if (read_field(line, "event:", &value)) {
+        read_name(tail, value);
+    } else if (read_field(line, "id:", &value) && value.size < sizeof(tail->id)) {
+        memcpy(tail->id, value.data, value.size);
+        tail->id[value.size] = '\0';
+    }
 }
 
 static void take_bytes(struct tail *tail, struct sl_slice bytes)
@@ -212,14 +261,56 @@ static void sleep_ms(int64_t ms)
 
 /* --- connections --------------------------------------------------------------------------- */
 
+static bool add_header(struct tail *tail, const char *header)
+{
+    struct curl_slist *longer = curl_slist_append(tail->headers, header);
+
+    if (longer)
+        tail->headers = longer;
+    return longer != NULL;
+}
+
+static bool add_token(struct tail *tail)
+{
+    struct buffer header = BUFFER_INIT;
+    bool is_added;
+
+    buffer_append_format(&header, "Authorization: Bearer %s", tail->token);
+    is_added = buffer_str(&header) && add_header(tail, header.data);
+    buffer_done(&header);
+    return is_added;
+}
+
+/* Last-Event-ID wins over `since`, and is never refused. */
+static bool add_cursor(struct tail *tail)
+{
+    char header[sizeof("Last-Event-ID: ") + CURSOR_SIZE];
+
+    if (!tail->cursor[0])
+        return true;
+    snprintf(header, sizeof(header), "Last-Event-ID: %s", tail->cursor);
+    return add_header(tail, header);
+}
+
+static bool set_headers(struct tail *tail)
+{
+    curl_slist_free_all(tail->headers);
+    tail->headers = NULL;
+    if (!add_token(tail) || !add_header(tail, "Accept: text/event-stream") ||
+        !add_header(tail, "Expect:") || !add_cursor(tail))
+        return false;
+    return curl_easy_setopt(tail->curl, CURLOPT_HTTPHEADER, tail->headers) == CURLE_OK;
+}
+
 static struct ending follow_once(struct tail *tail)
 {
     struct ending ending;
     curl_off_t retry_after_s = 0;
 
     buffer_clear(&tail->line);
+    begin_event(tail);
     tail->has_farewell = false;
-    ending.code = curl_easy_perform(tail->curl);
+    ending.code = set_headers(tail) ? curl_easy_perform(tail->curl) : CURLE_OUT_OF_MEMORY;
     ending.status = status_of(tail->curl);
     curl_easy_getinfo(tail->curl, CURLINFO_RETRY_AFTER, &retry_after_s);
     ending.retry_after_ms = (int64_t)retry_after_s * 1000;
@@ -288,37 +379,15 @@ static char *make_url(const struct cli *cli, const char *base, const char *strea
     return text;
 }
 
-static bool add_header(struct tail *tail, const char *header)
-{
-    struct curl_slist *longer = curl_slist_append(tail->headers, header);
-
-    if (longer)
-        tail->headers = longer;
-    return longer != NULL;
-}
-
-static bool add_token(struct tail *tail, const char *token)
-{
-    struct buffer header = BUFFER_INIT;
-    bool is_added;
-
-    buffer_append_format(&header, "Authorization: Bearer %s", token);
-    is_added = buffer_str(&header) && add_header(tail, header.data);
-    buffer_done(&header);
-    return is_added;
-}
-
 /* The parameters go as a form: lists may be longer than an URL. */
-static bool set_up(struct tail *tail, const char *token)
+static bool set_up(struct tail *tail)
 {
     CURL *curl = tail->curl;
 
-    if (!tail->url || !buffer_str(&tail->form) || !add_token(tail, token) ||
-        !add_header(tail, "Accept: application/x-ndjson") || !add_header(tail, "Expect:"))
+    if (!tail->url || !buffer_str(&tail->form))
         return false;
     tail->line.limit = LINE_MAX_BYTES;
     curl_easy_setopt(curl, CURLOPT_URL, tail->url);
-    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, tail->headers);
     curl_easy_setopt(curl, CURLOPT_POSTFIELDS, tail->form.data);
     curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)tail->form.size);
     curl_easy_setopt(curl, CURLOPT_USERAGENT, "sluice/" SLUICE_VERSION);
@@ -374,6 +443,7 @@ static int run(struct cli *cli, int argc, char **argv)
     }
     stream = find_stream(cli, argc, argv);
     check_token(cli, token);
+    tail.token = token;
 
     curl_global_init(CURL_GLOBAL_DEFAULT);
     tail.url = make_url(cli, base, stream);
@@ -382,8 +452,7 @@ static int run(struct cli *cli, int argc, char **argv)
         if (values[i])
             add_parameter(&tail, parameters[i], values[i]);
     }
-    status =
-        tail.curl && set_up(&tail, token) ? follow(&tail) : cli_failed_with(cli, "out of memory");
+    status = tail.curl && set_up(&tail) ? follow(&tail) : cli_failed_with(cli, "out of memory");
     curl_easy_cleanup(tail.curl);
     curl_slist_free_all(tail.headers);
     curl_free(tail.url);
@@ -404,6 +473,7 @@ const struct command command_tail = {
             "--language LANGS  --percent P  --partition K/N\n"
             "                 keep only these, for filter, sample and firehose\n"
             "--types TYPES    post,delete unless given; also follow, unfollow\n"
+            "--since CURSOR   begin behind this event id, or at this time (2026-11-21T06:00:00Z)\n"
             "Ends when the server refuses for good or says not to come back.\n",
     .run = run,
 };

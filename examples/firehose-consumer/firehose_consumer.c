@@ -4,7 +4,12 @@
  *
  * Prints a line for each event: `+ id login: text` for a post, `- id` for a deletion. What it shows
  * is how to be a good client: read NDJSON line by line, know the server's own messages, come back
- * after a failure later and later, and not at all after a refusal. */
+ * after a failure later and later, and not at all after a refusal; and say, when coming back, which
+ * event was the last, so that the server begins behind it and nothing is missed.
+ *
+ * The id of an event is such a cursor when events come out of Sluice's log. A producer that only
+ * publishes numbers its events as it likes: where there is one, read Server-Sent Events, which mark
+ * every cursor with `id:`. */
 #include <curl/curl.h>
 #include <errno.h>
 #include <jansson.h>
@@ -23,6 +28,7 @@ struct consumer {
     unsigned long events; /* since the connection was made */
     unsigned long wanted; /* leave after so many; 0: never */
     long retry_ms;        /* the server asked for it; -1: it did not */
+    char cursor[32];      /* the last event, or how far a quiet stream has got; empty: none yet */
 };
 
 static volatile sig_atomic_t stopped;
@@ -31,6 +37,12 @@ static void on_signal(int signal_number)
 {
     (void)signal_number;
     stopped = 1;
+}
+
+static void keep_cursor(struct consumer *consumer, const json_t *id)
+{
+    if (json_is_string(id) && json_string_length(id) < sizeof(consumer->cursor))
+        strcpy(consumer->cursor, json_string_value(id));
 }
 
 /* One event, or one message of the server about the stream. */
@@ -51,9 +63,15 @@ static void consume(struct consumer *consumer, const char *line, size_t length)
 
         printf("+ %s %s: %s\n", id, login ? login : "?", text ? text : "");
         consumer->events++;
+        keep_cursor(consumer, json_object_get(event, "id"));
     } else if (strcmp(type, "delete") == 0 && id) {
         printf("- %s\n", id);
         consumer->events++;
+        keep_cursor(consumer, json_object_get(event, "id"));
+    } else if (strcmp(type, "cursor") == 0) {
+        keep_cursor(consumer, json_object_get(event, "id"));
+    } else if (strcmp(type, "gap") == 0) {
+        fprintf(stderr, "events are lost: %.*s\n", (int)length, line);
     } else if (strcmp(type, "disconnect") == 0) {
         json_t *retry = json_object_get(event, "retry_ms");
         const char *code = json_string_value(json_object_get(event, "code"));
@@ -119,6 +137,10 @@ static long follow(struct consumer *consumer, const char *url, const char *token
 
     snprintf(header, sizeof(header), "Authorization: Bearer %s", token);
     headers = curl_slist_append(headers, header);
+    if (consumer->cursor[0]) {
+        snprintf(header, sizeof(header), "Last-Event-ID: %s", consumer->cursor);
+        headers = curl_slist_append(headers, header);
+    }
     curl_easy_setopt(curl, CURLOPT_URL, url);
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);

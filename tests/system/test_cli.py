@@ -332,6 +332,23 @@ def test_tail_reconnects(cli, redis, servers):
     program.stop(signal.SIGINT, STOPPED)
 
 
+def test_tail_misses_nothing_while_it_is_away(cli_for, servers):
+    redis = servers.redis()
+    cli = cli_for(redis)
+    cli.run("user", "add", "ada")
+    ids = [cli.run("post", "--user", "ada", f"number {number}") for number in range(5)]
+    gateway = servers.gateway(redis)
+    program = tail(cli, gateway, "firehose", "--since", ids[1])
+    assert [json.loads(program.line())["id"] for _ in range(3)] == ids[2:]
+    gateway.stop()
+    ids.append(cli.run("post", "--user", "ada", "meanwhile"))
+    servers.gateway(redis, listen=f"127.0.0.1:{gateway.port}")
+    assert json.loads(program.line())["id"] == ids[-1]
+    ids.append(cli.run("post", "--user", "ada", "after"))
+    assert json.loads(program.line())["id"] == ids[-1]
+    program.stop(signal.SIGINT, STOPPED)
+
+
 def test_tail_gives_up_on_a_refusal(cli, redis, servers):
     gateway = servers.gateway(redis)
     url = f"http://127.0.0.1:{gateway.port}"

@@ -42,17 +42,21 @@ def test_firehose_consumer(gateway, redis, publish):
     consumer.stop()
 
 
-def test_firehose_consumer_comes_back(servers, redis):
+def test_firehose_consumer_comes_back_and_misses_nothing(servers, cli_for):
+    redis = servers.redis()
+    cli = cli_for(redis)
+    cli.run("user", "add", "ada")
     gateway = servers.gateway(redis)
     url = f"http://127.0.0.1:{gateway.port}{FIREHOSE}"
     consumer = listen(gateway, programs.example("firehose-consumer"), url, gateway.token())
+    first = cli.run("post", "--user", "ada", "before")
+    assert consumer.line() == f"+ {first} ada: before"
     gateway.stop()
-    again = servers.gateway(redis, listen=f"127.0.0.1:{gateway.port}")
-    deadline = Deadline(what="the consumer is back")
-    while again.metrics()["sluice_streams"] == 0:
-        deadline.left()
-    redis.publish(events.dump(events.post(1, "again")))
-    assert consumer.line() == "+ 1 u1: again"
+    second = cli.run("post", "--user", "ada", "meanwhile")
+    servers.gateway(redis, listen=f"127.0.0.1:{gateway.port}")
+    assert consumer.line() == f"+ {second} ada: meanwhile"
+    third = cli.run("post", "--user", "ada", "after")
+    assert consumer.line() == f"+ {third} ada: after"
     assert "draining" in consumer.stop()
 
 

@@ -7,10 +7,15 @@ from urllib.parse import parse_qs
 
 import pytest
 
+from harness.streams import CONTROL
 from harness.waiting import Deadline
 
 FOR_GOOD = '{"type":"disconnect","code":"token_revoked","reason":"the token was revoked"}'
 COME_BACK = '{"type":"disconnect","code":"draining","reason":"x","cursor":"7","retry_ms":%d}'
+
+
+def is_control(message):
+    return message.get("type") in CONTROL
 
 
 class Visit:
@@ -44,13 +49,21 @@ class Visit:
         self.connection.close()
 
     def begin(self):
-        self.connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\n"
+        self.connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
                                 b"Transfer-Encoding: chunked\r\n\r\n")
         return self
 
     def chunk(self, data):
         data = data.encode() if isinstance(data, str) else data
         self.connection.sendall(b"%x\r\n%s\r\n" % (len(data), data))
+        return self
+
+    def say(self, *lines):
+        """Each line of JSON as an event of the stream, with its id if it has one."""
+        for line in lines:
+            message = json.loads(line)
+            head = f'id: {message["id"]}\n' if "id" in message and not is_control(message) else ""
+            self.chunk(f'{head}event: {message.get("type", "post")}\ndata: {line}\n\n')
         return self
 
     def end(self):
@@ -102,15 +115,15 @@ def tail(cli_for, host):
 def test_asks_with_a_form_and_a_bearer_token(host, tail):
     program = tail("--track", "coffee & tea,茶", "filter", "--locations", "-1,-2,3,4", "--rule", "a -b",
                    "--follow", "1,@ada", "--language", "en", "--types", "post", "--percent", "50%",
-                   "--partition", "1/2")
+                   "--partition", "1/2", "--since", "7")
     visit = host.visit()
     assert (visit.method, visit.target) == ("POST", "/v1/stream/filter")
     assert visit.headers["authorization"] == "Bearer secret.to.ken"
-    assert visit.headers["accept"] == "application/x-ndjson"
+    assert visit.headers["accept"] == "text/event-stream"
     assert visit.headers["content-type"] == "application/x-www-form-urlencoded"
     assert visit.form == {"track": "coffee & tea,茶", "locations": "-1,-2,3,4", "rule": "a -b",
                           "follow": "1,@ada", "language": "en", "types": "post", "percent": "50%",
-                          "partition": "1/2"}
+                          "partition": "1/2", "since": "7"}
     visit.refuse(401)
     program.ended(1)
 
@@ -138,15 +151,17 @@ def test_lines_come_whole_whatever_the_network_does(host, tail):
     program = tail("firehose")
     visit = host.visit().begin()
     long = json.dumps({"id": "4", "text": "x" * 300000})
-    stream = f'{{"id":"1"}}\r\n\r\n{{"id":"2"}}\n{{"type":"post","id":"3"}}\r\n{long}\r\n'
-    for at in range(0, 60):
+    stream = ('id: 1\nevent: post\ndata: {"id":"1"}\n\n:\n\ndata:{"id":"2"}\r\n\r\nid: 9\n\n'
+              f'event: post\ndata: {{"type":"post","id":"3"}}\n\ndata: {long}\n\n')
+    start = stream.index(long) + 10
+    for at in range(0, start):
         visit.chunk(stream[at])
     assert [program.line() for _ in range(3)] == ['{"id":"1"}', '{"id":"2"}',
                                                   '{"type":"post","id":"3"}']
-    for at in range(60, len(stream), 70001):
+    for at in range(start, len(stream), 70001):
         visit.chunk(stream[at:at + 70001])
     assert program.line() == long
-    visit.chunk(FOR_GOOD + "\r\n").end()
+    visit.say(FOR_GOOD).end()
     program.ended(1)
 
 
@@ -156,9 +171,9 @@ def test_messages_of_the_server_go_to_standard_error(host, tail):
                 '{"type":"warning","code":"behind","events":1,"ms":2}', '{"type":"cursor","id":"9"}']
     visit = host.visit().begin()
     for number, message in enumerate(messages):
-        visit.chunk(f'{message}\r\n{{"id":"{number}"}}\r\n')
+        visit.say(message, f'{{"id":"{number}"}}')
         assert program.line() == f'{{"id":"{number}"}}'
-    visit.chunk(FOR_GOOD + "\r\n").end()
+    visit.say(FOR_GOOD).end()
     said = program.ended(1)
     for message in [*messages, FOR_GOOD]:
         assert message in said
@@ -166,18 +181,39 @@ def test_messages_of_the_server_go_to_standard_error(host, tail):
 
 def test_farewell_says_when_to_come_back(host, tail):
     program = tail("firehose")
-    host.visit().begin().chunk('{"id":"1"}\r\n').chunk(COME_BACK % 600 + "\r\n").end()
+    host.visit().begin().say('{"id":"1"}').say(COME_BACK % 600).end()
     left = time.monotonic()
     visit = host.visit()
     assert time.monotonic() - left > 0.5
-    visit.begin().chunk('{"id":"2"}\r\n').chunk(FOR_GOOD + "\r\n").end()
+    visit.begin().say('{"id":"2"}').say(FOR_GOOD).end()
     assert [program.line(), program.line()] == ['{"id":"1"}', '{"id":"2"}']
+    program.ended(1)
+
+
+def test_comes_back_behind_the_last_event_it_printed(host, tail):
+    program = tail("firehose", "--since", "2026-11-21T06:00:00Z")
+    visit = host.visit()
+    assert visit.form == {"since": "2026-11-21T06:00:00Z"} and "last-event-id" not in visit.headers
+    visit.begin().say('{"id":"5"}', '{"id":"6"}').chunk('event: post\ndata: {"id":"99"}\n\n')
+    assert [program.line() for _ in range(3)] == ['{"id":"5"}', '{"id":"6"}', '{"id":"99"}']
+    visit.chunk('id: 7\nevent: post\nda').break_off()  # never printed
+    visit = host.visit()
+    assert visit.headers["last-event-id"] == "6"  # 99 was published without the log: no cursor
+    assert visit.form == {"since": "2026-11-21T06:00:00Z"}
+    visit.begin().chunk("id: 8\n\n").break_off()  # a keep-alive
+    visit = host.visit()
+    assert visit.headers["last-event-id"] == "8"
+    visit.begin().chunk('id: 9\nevent: post\ndata: {"id":"9"}\n').break_off()  # printed
+    assert program.line() == '{"id":"9"}'
+    visit = host.visit()
+    assert visit.headers["last-event-id"] == "9"
+    visit.refuse(401)
     program.ended(1)
 
 
 def test_farewell_without_a_way_back_is_the_end(host, tail):
     program = tail("sample")
-    host.visit().begin().chunk(FOR_GOOD + "\r\n").end()
+    host.visit().begin().say(FOR_GOOD).end()
     assert "revoked" in program.ended(1)
 
 
@@ -203,14 +239,14 @@ def test_trouble_is_survived(host, tail, trouble):
         host.listener = socket.create_server(("127.0.0.1", port))
         host.listener.settimeout(Deadline().seconds)
     elif trouble == "break":
-        host.visit().begin().chunk('{"id":"1"}\r\n{"id":').break_off()
+        host.visit().begin().say('{"id":"1"}').chunk('id: 7\nevent: post\nda').break_off()
     elif trouble == "end":
-        host.visit().begin().chunk('{"id":"1"}\r\n').end()
+        host.visit().begin().say('{"id":"1"}').end()
     elif trouble == "silence":
         host.visit().break_off()
     else:
         host.visit().refuse(int(trouble))
-    host.visit().begin().chunk('{"id":"2"}\r\n' + FOR_GOOD + "\r\n").end()
+    host.visit().begin().say('{"id":"2"}', FOR_GOOD).end()
     lines = ['{"id":"1"}'] if trouble in ("break", "end") else []
     assert [program.line() for _ in range(len(lines) + 1)] == lines + ['{"id":"2"}']
     program.ended(1)
@@ -233,10 +269,10 @@ def test_answer_that_is_no_json(host, tail):
 
 def test_reader_that_has_seen_enough_ends_it(host, tail):
     program = tail("sample")
-    visit = host.visit().begin().chunk('{"id":"1"}\r\n')
+    visit = host.visit().begin().say('{"id":"1"}')
     program.line()
     program.process.stdout.close()
-    visit.chunk('{"id":"2"}\r\n')
+    visit.say('{"id":"2"}')
     assert program.process.wait(Deadline().seconds) == 0
 
 
