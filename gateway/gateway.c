@@ -258,6 +258,7 @@ static int start_reading_back(struct gateway *gateway)
         .reader = gateway->log_reader,
         .decoder = gateway->decoder,
         .max_bytes = gateway->parts->config->ring_bytes,
+        .retry_ms = LOG_PAGES_RETRY_MS,
     };
 
     gateway->log_pages = log_pages_new(&settings);

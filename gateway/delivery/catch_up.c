@@ -50,6 +50,7 @@ struct catcher {
     uint64_t unlogged_from; /* sequence: events without an id are owed from here on */
     uint64_t left_ring_at;  /* cursor then; where a gap of unlogged events begins */
     uint64_t had;           /* the cursor it came with; that event is not sent again */
+    uint32_t waits;         /* for pages, since it has read of one */
     uint64_t sheet;         /* the number of the one it reads */
     uint64_t begun;         /* a bit for each shard whose log it has read from */
     uint64_t max_lag_ms;
@@ -311,7 +312,7 @@ static int offer(struct catcher *catcher, struct page *page, size_t place)
 enum progress {
     PROGRESS,
     PROGRESS_AT_HEAD,
-    PROGRESS_NEEDS_LOG, /* of `waits_for_shard` */
+    PROGRESS_NEEDS_LOG, /* of a shard; read_log() leaves it in `waits_for_shard` */
     PROGRESS_NEEDS_LANE,
     PROGRESS_OUT_OF_MEMORY,
     PROGRESS_OVERTAKEN /* the log was trimmed while it was read */
@@ -430,6 +431,14 @@ static enum progress take_entry(struct catcher *catcher, struct log_sheet *sheet
     return PROGRESS;
 }
 
+static void ask_log(struct catcher *catcher, uint32_t shard)
+{
+    struct catch_up *catch_up = catcher->catch_up;
+
+    if (catch_up->log)
+        log_pages_ask(catch_up->log, shard, catcher->after[shard], catch_up->ring->head[shard]);
+}
+
 /* Where a shard's log goes on. */
 struct branch {
     struct log_sheet *sheet; /* NULL: it has ended */
@@ -443,7 +452,6 @@ static enum progress find_branch(struct catcher *catcher, uint32_t shard, struct
     struct log_sheet *sheet = log ? log_pages_find(log, shard, catcher->after[shard]) : NULL;
 
     *ret = (struct branch){.id = UINT64_MAX};
-    catcher->waits_for_shard = shard;
     if (!sheet)
         return PROGRESS_NEEDS_LOG;
     ret->place = page_find_above(sheet->page, catcher->after[shard]);
@@ -455,19 +463,27 @@ static enum progress find_branch(struct catcher *catcher, uint32_t shard, struct
     return end_of_log(catcher, sheet);
 }
 
-/* Reads on in the log whose next event is the oldest, until another's is. */
+/* Reads on in the log whose next event is the oldest, until another's is. When the pages of several
+ * logs push each other out of memory, it takes what is there at last, in an order between shards
+ * that is not promised. */
 static enum progress read_log(struct catcher *catcher, uint64_t bytes_before)
 {
+    const struct ring *ring = catcher->catch_up->ring;
     struct branch best = {.id = UINT64_MAX}, branch;
     uint64_t limit = UINT64_MAX;
-    enum progress progress = PROGRESS;
+    uint32_t missing = UINT32_MAX;
+    enum progress progress;
 
     if (ring_has_rest(catcher))
         return enter_ring(catcher);
-    for (uint32_t shard = 0; shard < catcher->catch_up->ring->shards; shard++) {
+    for (uint32_t shard = 0; shard < ring->shards; shard++) {
         progress = find_branch(catcher, shard, &branch);
-        if (progress != PROGRESS)
+        if (progress == PROGRESS_NEEDS_LOG) {
+            missing = shard;
+            ask_log(catcher, shard);
+        } else if (progress != PROGRESS) {
             return progress;
+        }
         if (branch.id < best.id) {
             limit = best.id;
             best = branch;
@@ -475,8 +491,14 @@ static enum progress read_log(struct catcher *catcher, uint64_t bytes_before)
             limit = branch.id;
         }
     }
+    if (missing < ring->shards && (!best.sheet || catcher->waits <= 2 * ring->shards)) {
+        catcher->waits_for_shard = missing;
+        return PROGRESS_NEEDS_LOG;
+    }
     if (!best.sheet)
-        return PROGRESS;
+        return PROGRESS; /* all have ended */
+    catcher->waits = 0;
+    progress = PROGRESS;
     if (catcher->sheet != best.sheet->number)
         log_pages_note_use(catcher->catch_up->log, best.sheet);
     catcher->sheet = best.sheet->number;
@@ -533,14 +555,6 @@ static enum progress read_some(struct catcher *catcher)
     return progress;
 }
 
-static void ask_log(struct catcher *catcher, uint32_t shard)
-{
-    struct catch_up *catch_up = catcher->catch_up;
-
-    if (catch_up->log)
-        log_pages_ask(catch_up->log, shard, catcher->after[shard], catch_up->ring->head[shard]);
-}
-
 static void step(struct catcher *catcher)
 {
     struct client *client = catcher->client;
@@ -562,8 +576,8 @@ static void step(struct catcher *catcher)
     } else if (progress == PROGRESS_NEEDS_LANE) {
         enter(catcher, CATCHER_WAITS_FOR_LANE);
     } else if (progress == PROGRESS_NEEDS_LOG) {
+        catcher->waits++;
         wait_for_log(catcher, catcher->waits_for_shard);
-        ask_log(catcher, catcher->waits_for_shard);
     } else if (is_not_ahead(catcher)) {
         go_live(catcher);
     } else {

@@ -16,12 +16,13 @@
 
 _Static_assert((int)LOG_PAGE_EVENTS <= (int)PAGE_EVENTS, "a page of the log fits into ours");
 
-enum { RETRY_MIN_MS = 100, RETRY_MAX_MS = 5000 };
+enum { RETRY_MAX_MS = 5000 };
 
 struct shard_pages {
     struct log_pages *pages;
     bool is_asked;
     uint64_t asked_after, known;
+    uint64_t newest; /* number of its last sheet */
 };
 
 struct log_pages {
@@ -46,7 +47,7 @@ struct log_pages *log_pages_new(const struct log_pages_settings *settings)
     if (!pages)
         return NULL;
     pages->settings = *settings;
-    pages->retry_ms = RETRY_MIN_MS;
+    pages->retry_ms = settings->retry_ms;
     list_init(&pages->sheets);
     for (uint32_t i = 0; i < SL_SHARDS_MAX; i++)
         pages->shards[i].pages = pages;
@@ -127,16 +128,29 @@ static void count_again(struct log_pages *pages, struct log_sheet *sheet)
     pages->bytes += sheet->page->bytes;
 }
 
-/* The newest stays, however large. */
+/* The oldest go; each shard's newest stays, however large. */
+static void make_room(struct log_pages *pages)
+{
+    LIST_EACH(&pages->sheets, node)
+    {
+        struct log_sheet *sheet = LIST_OWNER(node, struct log_sheet, node);
+
+        if (pages->bytes <= pages->settings.max_bytes)
+            break;
+        if (sheet->number != pages->shards[sheet->shard].newest)
+            log_pages_drop(pages, sheet);
+    }
+}
+
 static void keep(struct log_pages *pages, struct log_sheet *sheet)
 {
     if (!list_is_empty(&pages->sheets))
         count_again(pages, LIST_OWNER(pages->sheets.head.previous, struct log_sheet, node));
     page_count_bytes(sheet->page);
     pages->bytes += sheet->page->bytes;
+    pages->shards[sheet->shard].newest = sheet->number;
     list_append(&pages->sheets, &sheet->node);
-    while (pages->bytes > pages->settings.max_bytes && pages->sheets.count > 1)
-        log_pages_drop(pages, LIST_OWNER(list_first(&pages->sheets), struct log_sheet, node));
+    make_room(pages);
     metric_set(pages->settings.metrics, METRIC_LOG_PAGE_BYTES, pages->bytes);
 }
 
@@ -268,7 +282,7 @@ static void on_page(void *owner, const struct log_page *raw, int error, const ch
         ask_later(pages);
         return;
     }
-    pages->retry_ms = RETRY_MIN_MS;
+    pages->retry_ms = pages->settings.retry_ms;
     metric_add(pages->settings.metrics, METRIC_LOG_PAGES_READ, 1);
     keep(pages, sheet);
     pages->changed(pages->owner, number, sheet);

@@ -20,6 +20,8 @@
 
 struct log_pages;
 
+enum { LOG_PAGES_RETRY_MS = 100 };
+
 /* log_reader_read(), or what a test has in its place. */
 typedef int (*log_read_fn)(struct log_reader *reader, uint32_t shard, uint64_t after, uint64_t to,
                            log_page_fn done, void *owner);
@@ -31,6 +33,7 @@ struct log_pages_settings {
     struct log_reader *reader;
     struct event_decoder *decoder;
     size_t max_bytes;
+    uint32_t retry_ms; /* the first wait after a failure */
 };
 
 /* What lies behind `after`, in the order of ids. */

@@ -1,0 +1,1154 @@
+/* Clients that catch up, on a log that is an array: read when the test says so. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/stable_hash.h"
+#include "filters/filter.h"
+#include "gateway/delivery/deliver.h"
+#include "gateway/delivery/home.h"
+#include "gateway/delivery/log_pages.h"
+#include "gateway/delivery/outbox.h"
+#include "gateway/delivery/rule_set.h"
+#include "tests/support/cmocka_all.h"
+#include "tests/support/events.h"
+#include "tests/support/fake_client.h"
+
+enum { LOG_MAX = 4000, SHARDS = 4, JSON_SIZE = 256, ROOM = 32 << 10, LAG_MS = 3600000 };
+
+struct logged {
+    uint64_t id, previous;
+    bool is_unreadable;
+    char json[JSON_SIZE];
+};
+
+/* One shard. */
+struct fake_log {
+    struct logged entries[LOG_MAX];
+    size_t count, first; /* those before `first` have been trimmed */
+    size_t passed;       /* have been delivered live */
+    struct {
+        bool is_asked;
+        uint64_t after, to;
+        log_page_fn done;
+        void *owner;
+    } request;
+};
+
+static struct fake_log logs[SHARDS];
+static uint64_t last_id; /* of all shards */
+static unsigned reads;
+static uv_loop_t loop;
+static struct metrics_board *board;
+static struct metrics *metrics;
+static struct deliver *deliver;
+static struct log_pages *pages;
+static struct event_decoder *decoder;
+static struct fake_client a, b, c;
+
+static uint64_t head(void)
+{
+    return deliver_cursor(deliver);
+}
+
+/* --- the log ---------------------------------------------------------------------------------- */
+
+static int read_log(struct log_reader *reader, uint32_t shard, uint64_t after, uint64_t to,
+                    log_page_fn done, void *owner)
+{
+    struct fake_log *log = &logs[shard];
+
+    assert_null(reader);
+    assert_true(after < to);
+    assert_false(log->request.is_asked); /* one at a time */
+    log->request.is_asked = true;
+    log->request.after = after;
+    log->request.to = to;
+    log->request.done = done;
+    log->request.owner = owner;
+    return 0;
+}
+
+/* Answers what is asked for; false: nothing is. */
+static bool answer(uint32_t shard)
+{
+    static struct sl_log_entry entries[LOG_PAGE_EVENTS];
+    struct fake_log *log = &logs[shard];
+    struct log_page page = {log->request.after, log->request.to, entries, 0, false};
+    bool is_unreadable = false;
+
+    if (!log->request.is_asked)
+        return false;
+    log->request.is_asked = false;
+    reads++;
+    for (size_t i = log->first; i < log->count && page.count < LOG_PAGE_EVENTS; i++) {
+        struct logged *entry = &log->entries[i];
+
+        if (entry->id <= page.after)
+            continue;
+        is_unreadable = is_unreadable || entry->is_unreadable;
+        entries[page.count++] =
+            (struct sl_log_entry){entry->id, entry->previous, sl_slice_str(entry->json)};
+    }
+    page.is_full = page.count == LOG_PAGE_EVENTS;
+    if (is_unreadable)
+        log->request.done(log->request.owner, NULL, -EBADMSG, "no event of ours");
+    else
+        log->request.done(log->request.owner, &page, 0, NULL);
+    return true;
+}
+
+static void answer_with_trouble(uint32_t shard)
+{
+    struct fake_log *log = &logs[shard];
+
+    assert_true(log->request.is_asked);
+    log->request.is_asked = false;
+    log->request.done(log->request.owner, NULL, -EPIPE, "Redis is away");
+}
+
+/* Logs a post, which has not passed yet. */
+static uint64_t publish_in(uint32_t shard, const char *user, const char *text)
+{
+    struct fake_log *log = &logs[shard];
+    struct logged *entry = &log->entries[log->count];
+
+    assert_true(log->count < LOG_MAX);
+    last_id = (last_id / SL_ID_PER_MS + 1) * SL_ID_PER_MS + shard * SL_ID_PER_SHARD;
+    *entry = (struct logged){.id = last_id,
+                             .previous = log->count ? log->entries[log->count - 1].id : 0};
+    snprintf(entry->json, JSON_SIZE,
+             "{\"id\":\"%" PRIu64 "\",\"type\":\"post\",\"post\":{\"id\":\"%" PRIu64
+             "\",\"user\":{\"id\":\"%s\"},\"text\":\"%s\"}}",
+             last_id, last_id, user, text);
+    log->count++;
+    return last_id;
+}
+
+/* The next event passes live; false: all have. */
+static bool pass_in(uint32_t shard)
+{
+    struct fake_log *log = &logs[shard];
+    const struct logged *entry = &log->entries[log->passed];
+    struct event_origin origin = {entry->id, shard, clock_monotonic_ms()};
+    struct failure failure;
+    struct event *event;
+
+    if (log->passed == log->count)
+        return false;
+    log->passed++;
+    assert_int_equal(event_decode(decoder, sl_slice_str(entry->json), &origin, &event, &failure),
+                     0);
+    deliver_event(deliver, event);
+    event_unref(event);
+    return true;
+}
+
+static uint64_t publish(const char *text)
+{
+    return publish_in(0, "ada", text);
+}
+
+static uint64_t post(const char *text)
+{
+    uint64_t id = publish(text);
+
+    pass_in(0);
+    deliver_turn_end(deliver);
+    return id;
+}
+
+static void posts(size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        post(i % 2 ? "tea" : "coffee");
+}
+
+/* Published without the log. */
+static void post_unlogged(const char *user)
+{
+    struct event *event = event_post(0, user, "coffee");
+
+    deliver_event(deliver, event);
+    event_unref(event);
+    deliver_turn_end(deliver);
+}
+
+/* --- beginning and end ------------------------------------------------------------------------ */
+
+static void begin_with(size_t ring_bytes, size_t max_owed_bytes, uint64_t max_lag_ms)
+{
+    const struct log_pages_settings page_settings = {
+        .loop = &loop,
+        .metrics = metrics,
+        .read = read_log,
+        .decoder = decoder,
+        .max_bytes = ROOM,
+        .retry_ms = 2,
+    };
+    const struct deliver_settings settings = {
+        .loop = &loop,
+        .metrics = metrics,
+        .max_owed_bytes = max_owed_bytes,
+        .max_event_bytes = 1 << 30,
+        .ring_bytes = ring_bytes,
+        .max_lag_ms = max_lag_ms,
+    };
+
+    memset(logs, 0, sizeof(logs));
+    last_id = sl_id_first_at(clock_wall_ms() - 1000000);
+    reads = 0;
+    pages = log_pages_new(&page_settings);
+    deliver = deliver_new(&settings);
+    assert_true(pages && deliver);
+    deliver_set_log(deliver, pages);
+    fake_client_init(&a, WIRE_NDJSON, head);
+    fake_client_init(&b, WIRE_NDJSON, head);
+    fake_client_init(&c, WIRE_NDJSON, head);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    log_set_level(LOG_LEVEL_ERROR);
+    uv_loop_init(&loop);
+    board = metrics_board_new(1);
+    metrics = metrics_slot(board, 0);
+    decoder = event_decoder_new(1 << 20);
+    begin_with(1 << 20, 1 << 20, LAG_MS);
+    return 0;
+}
+
+static void leave(struct fake_client *client)
+{
+    deliver_leave(&client->client);
+    fake_client_done(client);
+}
+
+static void end_deliver(void)
+{
+    leave(&a);
+    leave(&b);
+    leave(&c);
+    assert_int_equal(metric_get(metrics, METRIC_CATCHING_UP), 0);
+    deliver_set_log(deliver, NULL);
+    deliver_free(deliver);
+    log_pages_free(pages);
+    uv_run(&loop, UV_RUN_DEFAULT);
+}
+
+static int end(void **state)
+{
+    (void)state;
+    end_deliver();
+    event_decoder_free(decoder);
+    assert_int_equal(uv_loop_close(&loop), 0);
+    metrics_board_free(board);
+    return 0;
+}
+
+static void begin_again(size_t ring_bytes, size_t max_owed_bytes, uint64_t max_lag_ms)
+{
+    end_deliver();
+    begin_with(ring_bytes, max_owed_bytes, max_lag_ms);
+}
+
+/* --- clients ---------------------------------------------------------------------------------- */
+
+static struct sl_filter *filter_of(const char *track)
+{
+    struct sl_filter_text text = {.track = sl_slice_str(track), .firehose = !track};
+    struct sl_filter_error error;
+    struct sl_filter *filter;
+
+    if (sl_filter_new(&text, &SL_FILTER_LIMITS_DEFAULT, &filter, &error) < 0)
+        fail_msg("filter refused: %s", error.message);
+    return filter;
+}
+
+static void subscribe(struct fake_client *client, const char *track)
+{
+    struct sl_filter *filter = filter_of(track);
+
+    assert_int_equal(deliver_subscribe(deliver, &client->client, filter, -1), 0);
+    sl_filter_unref(filter);
+}
+
+static void resume(struct fake_client *client, const char *track, uint64_t cursor)
+{
+    subscribe(client, track);
+    assert_int_equal(deliver_resume(deliver, &client->client, cursor), 0);
+}
+
+static void make_room(struct fake_client *client, size_t bytes)
+{
+    if (fake_client_make_room(client, bytes))
+        deliver_client_writable(&client->client);
+}
+
+static bool is_live(const struct fake_client *client)
+{
+    return client->client.outbox && !client->client.catcher;
+}
+
+/* A turn of the loop that waits for nothing. */
+static void turn(void)
+{
+    uv_run(&loop, UV_RUN_NOWAIT);
+    deliver_turn_end(deliver);
+}
+
+/* Until nothing moves any more. */
+static void settle(void)
+{
+    bool moves = true;
+
+    while (moves) {
+        for (int i = 0; i < 20; i++)
+            turn();
+        moves = false;
+        for (uint32_t shard = 0; shard < SHARDS; shard++)
+            moves = answer(shard) || moves;
+    }
+}
+
+/* The ids of all events received since the last time, control messages as they are, a space
+ * between two; takes them. */
+static const char *received(struct fake_client *client)
+{
+    static char text[1 << 20];
+    const char *at = buffer_str(&client->received);
+    size_t size = 0;
+
+    assert_non_null(at);
+    while ((at = strchr(at, '{'))) {
+        const char *end = strstr(at, "\r\n");
+
+        assert_non_null(end);
+        if (strncmp(at, "{\"id\":\"", 7) == 0) {
+            at += 7;
+            end = strchr(at, '"');
+        }
+        assert_true(size + (size_t)(end - at) + 2 < sizeof(text));
+        memcpy(text + size, at, (size_t)(end - at));
+        size += (size_t)(end - at);
+        text[size++] = ' ';
+        at = strstr(end, "\r\n");
+    }
+    text[size ? size - 1 : 0] = '\0';
+    buffer_clear(&client->received);
+    return text;
+}
+
+/* The ids in the log of shard 0, from this place to before that; those with an odd place have
+ * "tea". */
+static const char *ids(size_t from, size_t to, size_t step)
+{
+    static char text[1 << 20];
+    size_t size = 0;
+
+    text[0] = '\0';
+    for (size_t i = from; i < to; i += step)
+        size += (size_t)snprintf(text + size, sizeof(text) - size, "%s%" PRIu64, size ? " " : "",
+                                 logs[0].entries[i].id);
+    return text;
+}
+
+static uint64_t id_at(size_t place)
+{
+    return logs[0].entries[place].id;
+}
+
+/* --- coming with a cursor --------------------------------------------------------------------- */
+
+static void test_what_is_in_the_ring_needs_no_log(void **state)
+{
+    (void)state;
+    posts(10);
+    resume(&a, NULL, id_at(3));
+    settle();
+    assert_string_equal(received(&a), ids(4, 10, 1));
+    assert_true(is_live(&a));
+    assert_int_equal(reads, 0);
+    post("x");
+    assert_string_equal(received(&a), ids(10, 11, 1));
+}
+
+static void test_what_is_not_in_the_ring_comes_from_the_log(void **state)
+{
+    (void)state;
+    begin_again(0, 1 << 20, LAG_MS);
+    posts(1000);
+    resume(&a, NULL, id_at(99));
+    settle();
+    assert_string_equal(received(&a), ids(100, 1000, 1));
+    assert_true(is_live(&a));
+    assert_true(reads <= 900 / LOG_PAGE_EVENTS + 1);
+    post("x");
+    assert_string_equal(received(&a), ids(1000, 1001, 1));
+}
+
+static void test_only_what_the_filter_wants_comes(void **state)
+{
+    (void)state;
+    begin_again(ROOM, 1 << 20, LAG_MS);
+    posts(600);
+    resume(&a, "tea", id_at(0));
+    resume(&b, "coffee", id_at(0));
+    resume(&c, "milk", id_at(0));
+    settle();
+    assert_string_equal(received(&a), ids(1, 600, 2));
+    assert_string_equal(received(&b), ids(2, 600, 2));
+    assert_string_equal(received(&c), "");
+    assert_true(is_live(&a) && is_live(&b) && is_live(&c));
+}
+
+static void test_pages_are_read_once_for_all(void **state)
+{
+    unsigned alone;
+
+    (void)state;
+    begin_again(0, 1 << 20, LAG_MS);
+    posts(1000);
+    resume(&a, NULL, id_at(10));
+    settle();
+    alone = reads;
+    begin_again(0, 1 << 20, LAG_MS);
+    posts(1000);
+    resume(&a, NULL, id_at(10));
+    resume(&b, "tea", id_at(12));
+    resume(&c, "coffee", id_at(30));
+    settle();
+    assert_true(reads <= alone + 2); /* b and c may not find theirs at once */
+    assert_true(metric_get(metrics, METRIC_LOG_PAGES_USED) > 2 * reads);
+    assert_string_equal(received(&b), ids(13, 1000, 2));
+    assert_string_equal(received(&c), ids(32, 1000, 2));
+}
+
+/* Pub/Sub is behind the log: what was read is not sent again when it passes. */
+static void test_the_log_may_be_ahead_of_what_has_passed(void **state)
+{
+    (void)state;
+    begin_again(0, 1 << 20, LAG_MS);
+    posts(5);
+    for (int i = 0; i < 3; i++)
+        publish("ahead");
+    resume(&a, NULL, id_at(2));
+    settle();
+    assert_string_equal(received(&a), ids(3, 8, 1));
+    assert_false(is_live(&a));
+    for (int i = 0; i < 3; i++) {
+        assert_true(pass_in(0));
+        settle();
+    }
+    assert_string_equal(received(&a), "");
+    assert_true(is_live(&a));
+    post("x");
+    assert_string_equal(received(&a), ids(8, 9, 1));
+}
+
+/* The client has seen the newest event elsewhere, before it passes here. */
+static void test_a_cursor_may_be_ahead_of_what_has_passed(void **state)
+{
+    (void)state;
+    posts(5);
+    publish("ahead");
+    publish("further ahead");
+    resume(&a, NULL, id_at(5));
+    settle();
+    assert_string_equal(received(&a), ids(6, 7, 1));
+    pass_in(0);
+    pass_in(0);
+    settle();
+    assert_string_equal(received(&a), "");
+    assert_true(is_live(&a));
+}
+
+/* No event has this id; what happens before that time is new all the same. */
+static void test_a_cursor_in_the_future_means_now(void **state)
+{
+    (void)state;
+    posts(5);
+    resume(&a, NULL, last_id + 1000 * SL_ID_PER_MS);
+    settle();
+    assert_true(is_live(&a));
+    post("x");
+    assert_string_equal(received(&a), ids(5, 6, 1));
+}
+
+static void test_a_cursor_is_a_position_between_events(void **state)
+{
+    (void)state;
+    begin_again(0, 1 << 20, LAG_MS);
+    posts(10);
+    resume(&a, NULL, id_at(4) - 1);
+    resume(&b, NULL, id_at(4) + 1);
+    resume(&c, NULL, 0);
+    settle();
+    assert_string_equal(received(&a), ids(4, 10, 1));
+    assert_string_equal(received(&b), ids(5, 10, 1));
+    assert_string_equal(received(&c), ids(0, 10, 1));
+}
+
+static void test_the_cursor_of_who_is_behind_follows_what_was_sent(void **state)
+{
+    (void)state;
+    begin_again(0, 1 << 20, LAG_MS);
+    posts(1000);
+    a.room = 5000;
+    resume(&a, NULL, id_at(10));
+    assert_int_equal(deliver_client_cursor(deliver, &a.client), id_at(10));
+    settle();
+    assert_false(is_live(&a));
+    assert_true(a.awaits_writable);
+    assert_int_equal(deliver_client_cursor(deliver, &a.client),
+                     id_at(10 + a.client.sent_events)); /* what is held will be sent */
+    resume(&b, "milk", id_at(10));                      /* wants nothing of it */
+    settle();
+    assert_int_equal(deliver_client_cursor(deliver, &b.client), id_at(999));
+}
+
+/* What has been handed to the socket, and no more: a suspended client is sent nothing. */
+static void test_nothing_is_sent_beyond_the_cursor_of_who_leaves(void **state)
+{
+    (void)state;
+    begin_again(0, 1 << 20, LAG_MS);
+    posts(300);
+    resume(&a, NULL, id_at(10));
+    subscribe(&b, NULL);
+    deliver_suspend(&a.client);
+    deliver_suspend(&b.client);
+    settle();
+    post("x");
+    assert_int_equal(a.sends + b.sends, 0);
+    assert_int_equal(deliver_client_cursor(deliver, &a.client), id_at(10));
+}
+
+/* --- what is lost ----------------------------------------------------------------------------- */
+
+static void test_a_cursor_older_than_the_log_is_told_both_ends(void **state)
+{
+    char expected[256];
+
+    (void)state;
+    begin_again(0, 1 << 20, LAG_MS);
+    posts(300);
+    logs[0].first = 100;
+    resume(&a, NULL, id_at(10));
+    resume(&b, NULL, id_at(99)); /* has all that was trimmed */
+    settle();
+    snprintf(expected, sizeof(expected),
+             "{\"type\":\"gap\",\"from\":\"%" PRIu64 "\",\"to\":\"%" PRIu64
+             "\",\"reason\":\"retention\"} %" PRIu64 " ",
+             id_at(10), id_at(99), id_at(100));
+    assert_memory_equal(received(&a), expected, strlen(expected));
+    assert_string_equal(received(&b), ids(100, 300, 1));
+    assert_true(is_live(&a));
+}
+
+static void test_a_log_that_was_emptied_is_told_as_a_gap(void **state)
+{
+    char expected[256];
+
+    (void)state;
+    begin_again(0, 1 << 20, LAG_MS);
+    posts(10);
+    logs[0].first = 10;
+    resume(&a, NULL, id_at(4));
+    resume(&b, NULL, id_at(9));
+    settle();
+    snprintf(expected, sizeof(expected),
+             "{\"type\":\"gap\",\"from\":\"%" PRIu64 "\",\"to\":\"%" PRIu64
+             "\",\"reason\":\"retention\"}",
+             id_at(4), id_at(9));
+    assert_string_equal(received(&a), expected);
+    assert_string_equal(received(&b), "");
+    post("x");
+    assert_string_equal(received(&a), ids(10, 11, 1));
+    assert_string_equal(received(&b), ids(10, 11, 1));
+}
+
+static void test_who_is_overtaken_by_the_end_of_the_log_is_too_slow(void **state)
+{
+    (void)state;
+    begin_again(0, 1 << 20, LAG_MS);
+    posts(1500);
+    a.room = 1000;
+    resume(&a, NULL, id_at(10));
+    settle();
+    logs[0].first = 1400;
+    make_room(&a, FAKE_UNLIMITED);
+    settle();
+    assert_int_equal(a.evictions, 1);
+    assert_int_equal(a.farewell, FAREWELL_TOO_SLOW);
+    assert_int_equal(deliver_client_cursor(deliver, &a.client), id_at(10 + a.client.sent_events));
+    assert_true(a.client.sent_events > 100);
+}
+
+static void test_what_cannot_be_read_is_told_as_a_gap(void **state)
+{
+    const char *got;
+
+    (void)state;
+    begin_again(0, 1 << 20, LAG_MS);
+    posts(10);
+    logs[0].entries[6].is_unreadable = true;
+    resume(&a, NULL, id_at(2));
+    settle();
+    got = received(&a);
+    assert_non_null(strstr(got, "\"reason\":\"redis\""));
+    post("x");
+    assert_string_equal(received(&a), ids(10, 11, 1));
+}
+
+static void test_trouble_with_redis_is_waited_out(void **state)
+{
+    (void)state;
+    begin_again(0, 1 << 20, LAG_MS);
+    posts(10);
+    resume(&a, NULL, id_at(2));
+    turn();
+    answer_with_trouble(0);
+    turn();
+    assert_false(logs[0].request.is_asked); /* not at once */
+    while (!logs[0].request.is_asked)
+        uv_run(&loop, UV_RUN_ONCE);
+    settle();
+    assert_string_equal(received(&a), ids(3, 10, 1));
+    assert_int_equal(metric_get(metrics, METRIC_LOG_READ_FAILURES), 1);
+}
+
+/* --- falling behind --------------------------------------------------------------------------- */
+
+/* Everything after the warning that it fell behind. */
+static const char *behind_warning(const char *got)
+{
+    const char *warning = strstr(got, "{\"type\":\"warning\",\"code\":\"behind\",\"events\":");
+
+    assert_non_null(warning);
+    return warning;
+}
+
+static void check_all_but_warning(struct fake_client *client, const char *expected)
+{
+    char *got = (char *)received(client), *warning = strstr(got, "{\"type\":\"warning\"");
+
+    if (warning) {
+        char *end = strchr(warning, '}') + 1;
+
+        end += *end == ' ';
+        memmove(warning, end, strlen(end) + 1);
+    }
+    assert_string_equal(got, expected);
+}
+
+static void test_who_falls_behind_goes_on_in_the_ring(void **state)
+{
+    (void)state;
+    begin_again(1 << 20, 4096, LAG_MS);
+    subscribe(&a, NULL);
+    subscribe(&b, "tea");
+    a.room = b.room = 1000;
+    posts(300);
+    assert_false(is_live(&a) || is_live(&b));
+    make_room(&a, FAKE_UNLIMITED);
+    make_room(&b, FAKE_UNLIMITED);
+    settle();
+    check_all_but_warning(&a, ids(0, 300, 1));
+    check_all_but_warning(&b, ids(1, 300, 2));
+    assert_true(is_live(&a) && is_live(&b));
+    assert_int_equal(reads, 0);
+    post("tea");
+    assert_string_equal(received(&a), ids(300, 301, 1));
+    assert_string_equal(received(&b), ids(300, 301, 1));
+}
+
+static void test_who_falls_further_behind_goes_on_in_the_log(void **state)
+{
+    (void)state;
+    begin_again(ROOM, 4096, LAG_MS);
+    subscribe(&a, NULL);
+    subscribe(&b, "tea");
+    a.room = b.room = 1000;
+    posts(2000);
+    make_room(&a, FAKE_UNLIMITED);
+    make_room(&b, FAKE_UNLIMITED);
+    settle();
+    assert_true(reads > 0);
+    check_all_but_warning(&a, ids(0, 2000, 1));
+    check_all_but_warning(&b, ids(1, 2000, 2));
+    assert_true(is_live(&a) && is_live(&b));
+}
+
+static void test_who_is_behind_is_warned_once(void **state)
+{
+    const char *got;
+    unsigned long events;
+
+    (void)state;
+    begin_again(1 << 20, 4096, LAG_MS);
+    subscribe(&a, NULL);
+    for (int i = 0; i < 3; i++) {
+        a.room = 0;
+        posts(200);
+        assert_false(is_live(&a));
+        make_room(&a, FAKE_UNLIMITED);
+        settle();
+        assert_true(is_live(&a));
+    }
+    got = behind_warning(received(&a));
+    assert_null(strstr(strchr(got, '}'), "warning"));
+    assert_int_equal(sscanf(strstr(got, "events\":"), "events\":%lu", &events), 1);
+    assert_int_equal(events, 200);
+}
+
+static void test_who_holds_out_for_ever_costs_little(void **state)
+{
+    (void)state;
+    begin_again(ROOM, 4096, LAG_MS);
+    subscribe(&a, NULL);
+    a.room = 0;
+    posts(3000);
+    settle();
+    assert_true(metric_get(metrics, METRIC_EVENT_BYTES) < 2 * ROOM);
+    make_room(&a, 1000); /* takes one step more */
+    settle();
+    posts(900);
+    settle();
+    assert_true(metric_get(metrics, METRIC_EVENT_BYTES) < 4 * ROOM + (256 << 10));
+}
+
+static void test_who_does_not_read_for_too_long_is_too_slow(void **state)
+{
+    (void)state;
+    begin_again(ROOM, 4096, 1); /* the log is 1,000 seconds old */
+    subscribe(&a, NULL);
+    a.room = 500;
+    posts(300);
+    resume(&b, NULL, id_at(10)); /* came with as great a lag */
+    b.room = 500;
+    while (a.evictions == 0) {
+        uv_run(&loop, UV_RUN_ONCE);
+        answer(0);
+    }
+    assert_int_equal(a.farewell, FAREWELL_TOO_SLOW);
+    assert_int_equal(deliver_client_cursor(deliver, &a.client),
+                     id_at(a.client.sent_events) - 1); /* before the first that it lacks */
+    assert_true(fake_client_lives(&b) || b.farewell == FAREWELL_TOO_SLOW);
+}
+
+static void test_events_without_a_log_come_from_the_ring(void **state)
+{
+    (void)state;
+    begin_again(1 << 20, 4096, LAG_MS);
+    subscribe(&a, NULL);
+    a.room = 0;
+    posts(50);
+    post_unlogged("bob");
+    posts(50);
+    make_room(&a, FAKE_UNLIMITED);
+    settle();
+    assert_true(is_live(&a));
+    assert_int_equal(a.client.sent_events, 102); /* and the warning */
+}
+
+static void test_events_without_a_log_that_are_gone_are_told_as_a_gap(void **state)
+{
+    const char *got, *gap;
+
+    (void)state;
+    begin_again(ROOM, 4096, LAG_MS);
+    subscribe(&a, NULL);
+    subscribe(&b, NULL);
+    a.room = b.room = 0;
+    posts(50);
+    post_unlogged("bob");
+    posts(500);
+    make_room(&a, FAKE_UNLIMITED);
+    settle();
+    assert_true(is_live(&a));
+    got = received(&a);
+    gap = strstr(got, "{\"type\":\"gap\"");
+    assert_non_null(gap);
+    assert_non_null(strstr(gap, "\"reason\":\"unlogged\"}"));
+    assert_null(strstr(strchr(gap, '}'), "gap"));
+    assert_int_equal(a.client.sent_events, 550 + 2); /* the warning and the gap */
+}
+
+static void test_a_resumed_client_gets_events_without_a_log_from_then_on(void **state)
+{
+    (void)state;
+    posts(10);
+    post_unlogged("bob");
+    resume(&a, NULL, id_at(4));
+    post_unlogged("bob");
+    settle();
+    assert_int_equal(a.client.sent_events, 5 + 1);
+}
+
+/* --- home and named rules --------------------------------------------------------------------- */
+
+static uint64_t last_load;
+
+static void on_load(void *owner, const char *user, uint64_t load)
+{
+    (void)owner;
+    (void)user;
+    last_load = load;
+}
+
+static void test_a_home_stream_resumes_with_the_graph_of_today(void **state)
+{
+    struct sl_slice ada = SL_SLICE("ada");
+    struct home_sets sets = {.followed = {&ada, 1}};
+
+    (void)state;
+    begin_again(0, 1 << 20, LAG_MS);
+    home_on_load(deliver_home(deliver), on_load, NULL);
+    for (int i = 0; i < 300; i++) {
+        publish_in(0, i % 3 ? "ada" : "eve", "x");
+        pass_in(0);
+    }
+    assert_int_equal(
+        deliver_subscribe_home(deliver, &a.client, SL_SLICE("bob"), 1u << SL_SUBJECT_POST, -1), 0);
+    assert_int_equal(deliver_resume(deliver, &a.client, id_at(0)), 0);
+    settle();
+    assert_int_equal(a.client.sent_events, 0); /* who is followed is not known yet */
+    home_loaded(deliver_home(deliver), "bob", last_load, &sets);
+    settle();
+    assert_int_equal(a.client.sent_events, 200);
+    assert_true(is_live(&a));
+}
+
+static void put(struct rule_set *rules, const char *id, const char *track)
+{
+    struct sl_filter *filter = filter_of(track);
+
+    assert_int_equal(rule_set_put(rules, sl_slice_str(id), SL_SLICE_NONE, filter), 0);
+    sl_filter_unref(filter);
+}
+
+static void test_named_rules_resume_when_they_are_there(void **state)
+{
+    struct rule_set *rules;
+
+    (void)state;
+    begin_again(0, 1 << 20, LAG_MS);
+    posts(300);
+    fake_client_done(&a);
+    fake_client_init(&a, WIRE_WEBSOCKET, head);
+    assert_int_equal(deliver_subscribe_rules(deliver, &a.client, -1, &rules), 0);
+    assert_int_equal(deliver_resume(deliver, &a.client, id_at(0)), 0);
+    settle();
+    put(rules, "t", "tea");
+    settle();
+    assert_int_equal(a.client.sent_events, 0);
+    put(rules, "c", "coffee");
+    deliver_rules_ready(&a.client);
+    settle();
+    assert_int_equal(a.client.sent_events, 299);
+    assert_true(is_live(&a));
+    for (size_t i = 0; i < 2; i++) {
+        static const char *const names[] = {"\"matching_rules\":[{\"id\":\"t\"}]}",
+                                            "\"matching_rules\":[{\"id\":\"c\"}]}"};
+
+        assert_non_null(memmem(a.received.data, a.received.size, names[i], strlen(names[i])));
+    }
+}
+
+/* --- no memory -------------------------------------------------------------------------------- */
+
+/* What the client receives must not need memory when there is none. */
+static void reserve(struct fake_client *client)
+{
+    assert_non_null(buffer_reserve(&client->received, 1 << 20));
+}
+
+/* Whatever allocation fails: a client gets everything, or hears where to go on. */
+static void test_without_memory_nobody_misses_anything_in_silence(void **state)
+{
+    bool has_failed = true;
+
+    (void)state;
+    for (uint64_t n = 0; has_failed; n++) {
+        uint64_t cursor;
+        bool began;
+
+        begin_again(0, 4096, LAG_MS);
+        subscribe(&b, NULL);
+        b.room = 0;
+        posts(202);
+        subscribe(&a, "tea");
+        reserve(&a);
+        mem_fail_after(n);
+        began = deliver_resume(deliver, &a.client, id_at(0)) == 0;
+        for (int i = 0; i < 10; i++) {
+            turn();
+            answer(0);
+        }
+        has_failed = mem_failed();
+        mem_fail_never();
+        while (logs[0].request.is_asked || (began && a.client.catcher && fake_client_lives(&a))) {
+            uv_run(&loop, UV_RUN_ONCE);
+            answer(0);
+        }
+        if (!began)
+            continue;
+        cursor = deliver_client_cursor(deliver, &a.client);
+        if (fake_client_lives(&a))
+            assert_string_equal(received(&a), ids(1, 202, 2));
+        else
+            assert_string_equal(received(&a),
+                                ids(1, (size_t)((cursor - id_at(0)) / SL_ID_PER_MS) + 1, 2));
+    }
+}
+
+static void test_who_cannot_fall_behind_for_lack_of_memory_has_to_go(void **state)
+{
+    (void)state;
+    begin_again(ROOM, 4096, LAG_MS);
+    subscribe(&a, NULL);
+    reserve(&a);
+    a.room = 0;
+    while (fake_client_lives(&a) && is_live(&a)) {
+        publish("x");
+        pass_in(0);
+        mem_fail_after(0); /* from here on for the flush alone */
+        deliver_turn_end(deliver);
+        mem_fail_never();
+    }
+    assert_int_equal(a.evictions, 1);
+    assert_int_equal(a.farewell, FAREWELL_INTERNAL);
+    assert_int_equal(a.farewell_cursor, id_at(0) - 1);
+}
+
+/* --- anything in any order -------------------------------------------------------------------- */
+
+enum { CLIENTS = 10, STEPS = 1500 };
+
+static const char *const tracks[] = {NULL, "tea", "coffee", "tea,milk"};
+
+struct model_client {
+    struct fake_client fake;
+    bool is_there;
+    size_t track;
+    size_t at[SHARDS]; /* by shard: the next of its log that it may get */
+};
+
+static struct model_client clients[CLIENTS];
+static uint64_t random_state;
+static uint32_t shards;
+
+static size_t below(size_t n)
+{
+    return stable_hash(random_state++) % n;
+}
+
+static bool wants(size_t track, const struct logged *entry)
+{
+    static const char *const words[] = {"tea", "coffee", "milk"};
+    static const bool wanted[4][3] = {
+        {true, true, true}, {true, false, false}, {false, true, false}, {true, false, true}};
+
+    if (!tracks[track])
+        return true;
+    for (size_t i = 0; i < 3; i++) {
+        if (strstr(entry->json, words[i]))
+            return wanted[track][i];
+    }
+    return false;
+}
+
+/* The next event of the shard for this client; NULL: there is no more. */
+static const struct logged *next_wanted(struct model_client *client, uint32_t shard)
+{
+    struct fake_log *log = &logs[shard];
+
+    while (client->at[shard] < log->count &&
+           !wants(client->track, &log->entries[client->at[shard]]))
+        client->at[shard]++;
+    return client->at[shard] < log->count ? &log->entries[client->at[shard]] : NULL;
+}
+
+/* Of each shard's events, those that it wants, in order, none missing. */
+static void check_received(struct model_client *client)
+{
+    const struct logged *next;
+    const char *text;
+    char *end;
+
+    assert_true(fake_client_lives(&client->fake));
+    if (client->fake.held.size > 0)
+        return; /* cut within a frame */
+    for (text = received(&client->fake); *text; text = end + (*end == ' ')) {
+        uint64_t id;
+
+        if (*text == '{') {
+            assert_memory_equal(text, "{\"type\":\"warning\"", 17);
+            end = strchr(text, '}') + 1;
+            continue;
+        }
+        id = strtoull(text, &end, 10);
+        next = next_wanted(client, sl_id_shard(id));
+        assert_non_null(next);
+        assert_int_equal(next->id, id);
+        client->at[sl_id_shard(id)]++;
+    }
+}
+
+static void model_join(struct model_client *client)
+{
+    uint64_t cursor = UINT64_MAX;
+
+    fake_client_init(&client->fake, WIRE_NDJSON, head);
+    client->is_there = true;
+    client->track = below(4);
+    client->fake.room = below(2) ? FAKE_UNLIMITED : below(3000);
+    subscribe(&client->fake, tracks[client->track]);
+    for (uint32_t shard = 0; shard < shards; shard++) {
+        uint64_t passed = logs[shard].passed ? logs[shard].entries[logs[shard].passed - 1].id : 0;
+
+        client->at[shard] = logs[shard].passed;
+        cursor = passed < cursor ? passed : cursor;
+    }
+    if (below(3) == 0 || cursor == 0)
+        return; /* live */
+    /* Any event of any shard that is not newer than what has passed of every shard. */
+    cursor -= below(4) ? below(100) * SL_ID_PER_MS : below(2000) * SL_ID_PER_MS;
+    cursor = cursor > logs[0].entries[0].id ? cursor : logs[0].entries[0].id;
+    assert_int_equal(deliver_resume(deliver, &client->fake.client, cursor), 0);
+    for (uint32_t shard = 0; shard < shards; shard++) {
+        while (client->at[shard] > 0 && logs[shard].entries[client->at[shard] - 1].id > cursor)
+            client->at[shard]--;
+    }
+}
+
+static void model_leave(struct model_client *client)
+{
+    leave(&client->fake);
+    client->is_there = false;
+}
+
+static void model_step(void)
+{
+    struct model_client *client = &clients[below(CLIENTS)];
+    uint32_t shard = (uint32_t)below(shards);
+
+    switch (below(10)) {
+    case 0:
+        if (!client->is_there)
+            model_join(client);
+        else if (below(8) == 0)
+            model_leave(client);
+        break;
+    case 1:
+    case 2:
+        for (size_t i = below(6); i > 0; i--)
+            publish_in(shard, "ada", (const char *[]){"tea", "coffee", "milk", "water"}[below(4)]);
+        break;
+    case 3:
+    case 4:
+    case 5:
+        for (size_t i = below(8); i > 0; i--)
+            pass_in(shard);
+        break;
+    case 6:
+        answer(shard);
+        break;
+    case 7:
+        if (client->is_there)
+            make_room(&client->fake, below(4) ? below(6000) : 100000);
+        break;
+    default:
+        turn();
+    }
+    if (client->is_there)
+        check_received(client);
+}
+
+static void run_model(unsigned seed)
+{
+    random_state = (uint64_t)seed << 32;
+    begin_again(seed % 3 ? ROOM : 4096, 4096, UINT32_MAX);
+    for (uint32_t shard = 0; shard < shards; shard++)
+        deliver_begin_shard(deliver, shard, 0);
+    for (int i = 0; i < STEPS; i++)
+        model_step();
+    for (uint32_t shard = 0; shard < shards; shard++) {
+        while (pass_in(shard))
+            continue;
+    }
+    for (size_t i = 0; i < CLIENTS; i++) {
+        if (clients[i].is_there)
+            make_room(&clients[i].fake, FAKE_UNLIMITED);
+    }
+    settle();
+    for (size_t i = 0; i < CLIENTS; i++) {
+        if (!clients[i].is_there)
+            continue;
+        assert_true(is_live(&clients[i].fake));
+        check_received(&clients[i]);
+        for (uint32_t shard = 0; shard < shards; shard++)
+            assert_null(next_wanted(&clients[i], shard));
+        model_leave(&clients[i]);
+    }
+}
+
+static void test_every_client_gets_everything_once_and_in_order(void **state)
+{
+    (void)state;
+    shards = 1;
+    for (unsigned seed = 1; seed <= 25; seed++)
+        run_model(seed);
+}
+
+static void test_with_more_shards_each_keeps_its_order(void **state)
+{
+    (void)state;
+    shards = 3;
+    for (unsigned seed = 1; seed <= 25; seed++)
+        run_model(seed);
+}
+
+#define CATCH_UP_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CATCH_UP_TEST(test_what_is_in_the_ring_needs_no_log),
+        CATCH_UP_TEST(test_what_is_not_in_the_ring_comes_from_the_log),
+        CATCH_UP_TEST(test_only_what_the_filter_wants_comes),
+        CATCH_UP_TEST(test_pages_are_read_once_for_all),
+        CATCH_UP_TEST(test_the_log_may_be_ahead_of_what_has_passed),
+        CATCH_UP_TEST(test_a_cursor_may_be_ahead_of_what_has_passed),
+        CATCH_UP_TEST(test_a_cursor_in_the_future_means_now),
+        CATCH_UP_TEST(test_a_cursor_is_a_position_between_events),
+        CATCH_UP_TEST(test_the_cursor_of_who_is_behind_follows_what_was_sent),
+        CATCH_UP_TEST(test_nothing_is_sent_beyond_the_cursor_of_who_leaves),
+        CATCH_UP_TEST(test_a_cursor_older_than_the_log_is_told_both_ends),
+        CATCH_UP_TEST(test_a_log_that_was_emptied_is_told_as_a_gap),
+        CATCH_UP_TEST(test_who_is_overtaken_by_the_end_of_the_log_is_too_slow),
+        CATCH_UP_TEST(test_what_cannot_be_read_is_told_as_a_gap),
+        CATCH_UP_TEST(test_trouble_with_redis_is_waited_out),
+        CATCH_UP_TEST(test_who_falls_behind_goes_on_in_the_ring),
+        CATCH_UP_TEST(test_who_falls_further_behind_goes_on_in_the_log),
+        CATCH_UP_TEST(test_who_is_behind_is_warned_once),
+        CATCH_UP_TEST(test_who_holds_out_for_ever_costs_little),
+        CATCH_UP_TEST(test_who_does_not_read_for_too_long_is_too_slow),
+        CATCH_UP_TEST(test_events_without_a_log_come_from_the_ring),
+        CATCH_UP_TEST(test_events_without_a_log_that_are_gone_are_told_as_a_gap),
+        CATCH_UP_TEST(test_a_resumed_client_gets_events_without_a_log_from_then_on),
+        CATCH_UP_TEST(test_a_home_stream_resumes_with_the_graph_of_today),
+        CATCH_UP_TEST(test_named_rules_resume_when_they_are_there),
+        CATCH_UP_TEST(test_without_memory_nobody_misses_anything_in_silence),
+        CATCH_UP_TEST(test_who_cannot_fall_behind_for_lack_of_memory_has_to_go),
+        CATCH_UP_TEST(test_every_client_gets_everything_once_and_in_order),
+        CATCH_UP_TEST(test_with_more_shards_each_keeps_its_order),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
