@@ -251,6 +251,14 @@ static uint64_t happened_wall_ms(const struct catch_up *catch_up, const struct e
     return event->id ? sl_id_time_ms(event->id) : catch_up->wall_ms - age_ms;
 }
 
+/* A guess while the log is read, which may be ahead of what has passed here. */
+static uint64_t events_behind(const struct catcher *catcher)
+{
+    uint64_t next = catcher->catch_up->ring->next;
+
+    return next > catcher->sequence ? next - catcher->sequence : 0;
+}
+
 /* Told when the socket has just taken all there was, so that it is read while it is still true. */
 static int warn_if_due(struct catcher *catcher, uint64_t event_wall_ms)
 {
@@ -266,7 +274,7 @@ static int warn_if_due(struct catcher *catcher, uint64_t event_wall_ms)
     size = snprintf(json, sizeof(json),
                     "{\"type\":\"warning\",\"code\":\"behind\",\"events\":%" PRIu64
                     ",\"ms\":%" PRIu64 "}",
-                    catch_up->ring->next - catcher->sequence,
+                    events_behind(catcher),
                     catch_up->wall_ms > event_wall_ms ? catch_up->wall_ms - event_wall_ms : 0);
     return give_control_take(catcher,
                              event_new_control(EVENT_WARNING, sl_slice(json, (size_t)size)));
@@ -275,7 +283,7 @@ static int warn_if_due(struct catcher *catcher, uint64_t event_wall_ms)
 void catch_up_distance(const struct catcher *catcher, uint64_t wall_ms, uint64_t *ret_events,
                        uint64_t *ret_ms)
 {
-    *ret_events = catcher->catch_up->ring->next - catcher->sequence;
+    *ret_events = events_behind(catcher);
     *ret_ms = wall_ms > catcher->fed_wall_ms ? wall_ms - catcher->fed_wall_ms : 0;
 }
 
