@@ -110,7 +110,7 @@ def test_demo_producer(servers):
     Program(programs.example("demo-producer"), "--redis", redis.url, "--per-minute", "1000000",
             "--count", "1000", EXAMPLES / "demo-producer" / "posts.jsonl").ended()
     heard.wait(lambda ms: {m.type for m in ms} == {"post", "delete", "follow", "unfollow"}, "all kinds")
-    log = [json.loads(fields["e"]) for _, fields in redis.client.xrange("sluice:{0}:log")]
+    log = redis.log()
     assert len({e["post"]["lang"] for e in log if e["type"] == "post"}) >= 8
     last = [e["id"] for e in log if e["type"] in ("post", "delete", "follow", "unfollow")][-1]
     heard.wait_id(last)

@@ -59,7 +59,7 @@ def test_redis_restarted_under_load(servers, cli_for, how):
     redis.start()
     gateway.wait_status("/readyz", 200)
     last = cli.ids("post", "--user", "ada", "after")[0]
-    log = [json.loads(fields["e"]) for _, fields in redis.client.xrange("sluice:{0}:log")]
+    log = redis.log()
     wanted = [e["id"] for e in log if e["type"] in ("post", "delete")]
     assert wanted[-1] == last
     for stream in streams:
@@ -88,7 +88,7 @@ def test_lost_subscription_is_repaired_from_the_log(servers, cli_for):
         streams[0].wait(lambda ms: len(ms) > seen, "the load flows")
         redis.drop_subscribers()
     load.ended()
-    log = [json.loads(fields["e"]) for _, fields in redis.client.xrange("sluice:{0}:log")]
+    log = redis.log()
     wanted = [e["id"] for e in log if e["type"] == "post"]
     assert len(wanted) == 2000
     for stream in streams:
@@ -154,7 +154,7 @@ def test_redis_that_stops_for_a_while_costs_no_event(servers, cli_for):
     redis.process.send_signal(signal.SIGCONT)
     load.process.wait(60)
     gateway.wait_status("/readyz", 200)
-    log = [json.loads(fields["e"]) for _, fields in redis.client.xrange("sluice:{0}:log")]
+    log = redis.log()
     wanted = [e["id"] for e in log if e["type"] == "post"]
     stream.wait_id(wanted[-1])
     assert [m["id"] for m in stream.events()] == wanted

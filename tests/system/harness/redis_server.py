@@ -1,5 +1,6 @@
 """A real redis-server of the test's own: a unix socket in a fresh folder; TCP only on demand."""
 
+import json
 import pathlib
 import shutil
 import signal
@@ -50,6 +51,14 @@ class RedisServer:
             self.process.stdout.close()
             self.process = None
             self.client.connection_pool.disconnect()
+
+    def log(self):
+        """Every event of the database, of all shards, in the order of their ids."""
+        shards = int(self.client.hget("sluice:{0}:meta", "shards") or 1)
+        entries = [entry for shard in range(shards)
+                   for entry in self.client.xrange(f"sluice:{{{shard}}}:log")]
+        return [json.loads(fields["e"])
+                for _, fields in sorted(entries, key=lambda entry: int(entry[0].split("-")[0]))]
 
     def publish(self, message, shard=0):
         """Plain PUBLISH, as a producer in any language does; returns the number of receivers."""

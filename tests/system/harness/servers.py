@@ -1,11 +1,18 @@
 """The servers of a test, or of a file of tests, or of a bench."""
 
+import os
 import pathlib
 import shutil
 import tempfile
 
+from .cli import Cli
 from .gateway import Gateway
 from .redis_server import RedisServer
+
+
+# SLUICE_TEST_SHARDS=8: every database of a Redis that a test starts has so many shards, and sluiced
+# runs the tasks between them.
+SHARDS = int(os.environ.get("SLUICE_TEST_SHARDS", "1"))
 
 
 class Servers:
@@ -22,11 +29,16 @@ class Servers:
     def redis(self, **options):
         server = RedisServer(self.folder_for("redis"), **options)
         self.redis_servers.append(server)
-        return server.start()
+        server.start()
+        if SHARDS > 1:
+            Cli(server).run("init", "--shards", SHARDS)
+        return server
 
     def gateway(self, redis, *options, start=True, workers=1, **more):
         """A started sluiced; `redis` a RedisServer, an URL, or None for the embedded one."""
         url = redis.url if isinstance(redis, RedisServer) else redis
+        if SHARDS > 1 and isinstance(redis, RedisServer) and "--run-tasks" not in options:
+            options += ("--run-tasks", "on")
         gateway = Gateway(self.folder_for("gateway"), url, "--workers", workers, *options, **more)
         self.gateways.append(gateway)
         return gateway.start() if start else gateway
