@@ -396,7 +396,7 @@ void outbox_client_owed(const struct client *client, uint64_t now_ms, struct cli
     uint64_t received_ms;
 
     *ret_owed = (struct client_owed){0};
-    if (!outbox || client->at >= outbox->next)
+    if (!outbox || client->place == CLIENT_NOWHERE || client->at >= outbox->next)
         return;
     received_ms = entry_at(outbox, client->at)->event->received_ms;
     ret_owed->events = outbox->next - client->at;

@@ -68,7 +68,8 @@ bool outbox_is_deserted(const struct outbox *outbox);
 /* Has the client been sent all that it is owed? */
 bool outbox_client_is_served(const struct client *client);
 /* Where the client would go on: the event before the first logged one it is owed, or `head`, the
- * newest of all, when it has everything. */
+ * newest of all, when it has everything. Not for a client that is broken or set aside: what it was
+ * owed may be gone. */
 uint64_t outbox_client_cursor(const struct client *client, uint64_t head);
 
 struct client_owed {
@@ -76,7 +77,8 @@ struct client_owed {
     uint64_t waited_ms; /* how long ago the first of them arrived; 0: nothing is owed */
 };
 
-/* What has not been handed to the client's socket. `now_ms`: clock_monotonic_ms. */
+/* What has not been handed to the client's socket; nothing for one that is broken or set aside.
+ * `now_ms`: clock_monotonic_ms. */
 void outbox_client_owed(const struct client *client, uint64_t now_ms, struct client_owed *ret_owed);
 
 /* Which events the clients are owed after `cursor` will turn out later: until outbox_set_complete()

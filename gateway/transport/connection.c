@@ -135,13 +135,22 @@ void connection_doom(struct connection *connection, enum doom doom)
     connection_schedule(connection);
 }
 
+/* Where the client would go on. While nothing has been logged it is before everything, by the
+ * lowest id of all: 0 is no cursor. */
+static uint64_t cursor_of(const struct connection *connection)
+{
+    uint64_t cursor =
+        deliver_client_cursor(connection->server->settings.deliver, &connection->client);
+
+    return cursor > 0 ? cursor : 1;
+}
+
 void connection_evict(struct connection *connection, enum farewell farewell)
 {
     if (connection->doom != DOOM_NONE || !is_stream(connection->stage))
         return;
     connection->farewell = farewell;
-    connection->farewell_cursor =
-        deliver_client_cursor(connection->server->settings.deliver, &connection->client);
+    connection->farewell_cursor = cursor_of(connection);
     deliver_suspend(&connection->client); /* nothing may go beyond this cursor */
     connection_doom(connection, DOOM_FAREWELL);
 }
@@ -199,11 +208,10 @@ static void say_gap_to_now(struct connection *connection)
  * the first event comes back with this, and misses nothing. */
 static void say_beginning(struct connection *connection)
 {
-    uint64_t cursor = deliver_cursor(connection->server->settings.deliver);
     struct buffer frame = BUFFER_INIT;
 
-    if (connection->client.wire == WIRE_SSE && cursor)
-        frame_append_keepalive(&frame, WIRE_SSE, cursor);
+    if (connection->client.wire == WIRE_SSE)
+        frame_append_keepalive(&frame, WIRE_SSE, cursor_of(connection));
     say_frame(connection, &frame);
     buffer_done(&frame);
 }
@@ -341,7 +349,7 @@ static void say_frame(struct connection *connection, struct buffer *frame)
 static void keep_alive(struct connection *connection)
 {
     struct client *client = &connection->client;
-    uint64_t cursor = deliver_client_cursor(connection->server->settings.deliver, client);
+    uint64_t cursor = cursor_of(connection);
     struct buffer frame = BUFFER_INIT;
 
     client->last_sent_ms = now_of(connection);
@@ -355,7 +363,7 @@ static void keep_alive(struct connection *connection)
         connection->pinged_ms = now_of(connection);
     frame_append_keepalive(&frame, client->wire, cursor);
     say_frame(connection, &frame);
-    if (connection->request.cursors && client->wire != WIRE_SSE && cursor) {
+    if (connection->request.cursors && client->wire != WIRE_SSE) {
         append_cursor(connection, cursor, &frame);
         say_frame(connection, &frame);
     }
@@ -367,6 +375,8 @@ static void on_timer(uv_timer_t *timer)
     struct connection *connection = timer->data;
     uint64_t now = now_of(connection);
 
+    if (connection->doom != DOOM_NONE && is_stream(connection->stage))
+        return; /* it ends with this turn, and delivery may have forgotten what it is owed */
     if (!is_stream(connection->stage)) {
         if (connection->deadline_ms && now >= connection->deadline_ms)
             connection_doom(connection, DOOM_BROKEN);
@@ -435,6 +445,4 @@ void connection_writable(struct connection *connection)
     if (!is_stream(connection->stage))
         return;
     deliver_client_writable(&connection->client);
-    if (connection->server->is_draining)
-        connection_drain(connection);
 }

@@ -18,6 +18,8 @@
 #include "gateway/transport/respond.h"
 #include "gateway/transport/server_private.h"
 
+enum { DRAIN_LOOK_MS = 20 };
+
 uint64_t server_random(struct server *server)
 {
     return stable_hash(server->random++);
@@ -235,27 +237,26 @@ static void on_turn_end(uv_prepare_t *prepare)
         drain_done(server);
 }
 
-static void on_drain_timeout(uv_timer_t *timer)
-{
-    struct server *server = timer->data;
-
-    log_warn("drain_timeout", "connections_left=%zu", server->connections.count);
-    drain_done(server);
-}
-
 static void drain_connections(struct server *server)
 {
     LIST_EACH(&server->connections, node)
     connection_drain(LIST_OWNER(node, struct connection, node));
 }
 
-static void on_drain_hurry(uv_timer_t *timer)
+/* A queue may be empty at last because the socket took it, or the log was read to its end, or the
+ * reader's lists are known: looking at all of them now and then is simpler than being told. */
+static void on_drain_look(uv_timer_t *timer)
 {
     struct server *server = timer->data;
+    uint64_t spent_ms = uv_now(server->settings.loop) - server->drain_began_ms;
 
-    server->hurries = true;
+    if (spent_ms >= server->drain_timeout_ms) {
+        log_warn("drain_timeout", "connections_left=%zu", server->connections.count);
+        drain_done(server);
+        return;
+    }
+    server->hurries = spent_ms >= server->drain_timeout_ms / 5 * 4;
     drain_connections(server);
-    uv_timer_start(timer, on_drain_timeout, server->drain_left_ms, 0);
 }
 
 void server_drain(struct server *server, uint64_t timeout_ms, bool has_successor,
@@ -265,11 +266,13 @@ void server_drain(struct server *server, uint64_t timeout_ms, bool has_successor
     server->has_successor = has_successor;
     server->drained = done;
     server->drain_owner = owner;
-    server->drain_left_ms = timeout_ms / 5;
+    server->drain_began_ms = uv_now(server->settings.loop);
+    server->drain_timeout_ms = timeout_ms;
     doorway_stop(server->doorway, !has_successor);
     deliver_flush_all(server->settings.deliver);
     drain_connections(server);
-    uv_timer_start(server->drain_timer, on_drain_hurry, timeout_ms - server->drain_left_ms, 0);
+    uv_timer_start(server->drain_timer, on_drain_look,
+                   timeout_ms < DRAIN_LOOK_MS ? timeout_ms : DRAIN_LOOK_MS, DRAIN_LOOK_MS);
 }
 
 /* --- life --- */

@@ -29,7 +29,7 @@ struct server {
     bool is_draining;
     bool has_successor; /* while draining */
     bool hurries;       /* while draining: nobody waits for a queue to empty any more */
-    uint64_t drain_left_ms;
+    uint64_t drain_began_ms, drain_timeout_ms;
     void (*drained)(void *owner);
     void *drain_owner;
     struct buffer scratch;      /* of one call: responses, joined pieces */

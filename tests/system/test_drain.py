@@ -1,9 +1,12 @@
 """What SIGTERM promises to those who are connected: queues empty, requests are answered, every stream
 gets its cursor and a hint when to come back, and nobody new is let in."""
 
+import json
 import os
 import signal
 import ssl
+
+import pytest
 
 from harness import events
 from harness.http import HttpConnection
@@ -101,6 +104,52 @@ def test_streams_over_tls_are_told_too(servers, redis):
         assert last["retry_ms"] > 0
     assert websocket.close_code == 1012
     gateway.stop()
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_cursor_of_a_stream_that_has_seen_nothing_is_one_too(servers, cli_for, wire):
+    """What happens between the farewell and the next server is not missed, the first event of all
+    included."""
+    redis = servers.redis()
+    cli = cli_for(redis)
+    cli.run("user", "add", "ada")
+    for _ in range(2):
+        gateway = servers.gateway(redis)
+        stream = gateway.stream(FIREHOSE, wire)
+        gateway.begin_stop()
+        cursor = stream.to_end()[-1]["cursor"]
+        gateway.stop()
+        missed = cli.run("post", "--user", "ada", "to nobody")
+        gateway = servers.gateway(redis)
+        with gateway.stream(f"{FIREHOSE}?since={cursor}", wire) as stream:
+            assert stream.next()["id"] == missed
+        gateway.stop()
+
+
+def test_who_catches_up_leaves_with_where_it_was(servers, cli_for):
+    redis = servers.redis()
+    cli = cli_for(redis)
+    cli.run("user", "add", "ada")
+    posts = servers.folder / "posts.jsonl"
+    with open(posts, "w") as out:
+        for number in range(600):
+            out.write(events.dump(events.post(number + 1, "x" * 2000)) + "\n")
+    first = cli.run("post", "--user", "ada", "the first")
+    cli.run("replay", posts)
+    wanted = [entry.split("-")[0] for entry, fields in redis.client.xrange("sluice:{0}:log")
+              if json.loads(fields["e"])["type"] == "post"][1:]
+    gateway = servers.gateway(redis, "--drain-timeout", "1s")
+    stream = gateway.stream(f"{FIREHOSE}?since={first}", receive_buffer=4096)
+    got = [stream.next()["id"]]
+    gateway.begin_stop()
+    while (message := stream.next()) is not None and message.type != "disconnect":
+        got.append(message["id"])
+    gateway.stop()
+    assert message["cursor"] == got[-1]
+    gateway = servers.gateway(redis)
+    with gateway.stream(f"{FIREHOSE}?since={got[-1]}") as stream:
+        got += [m["id"] for m in stream.until(wanted[-1])] if got[-1] != wanted[-1] else []
+    assert got == wanted
 
 
 def half_a_request(gateway, path):

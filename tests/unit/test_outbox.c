@@ -429,6 +429,8 @@ static void test_what_a_client_is_owed_and_for_how_long(void **state)
 
 static void test_a_broken_client_costs_nobody_else_anything(void **state)
 {
+    struct client_owed owed;
+
     (void)state;
     outbox_join(&outbox, &a.client);
     outbox_join(&outbox, &b.client);
@@ -446,6 +448,8 @@ static void test_a_broken_client_costs_nobody_else_anything(void **state)
     assert_int_equal(a.sends + b.sends, 2);
     fake_client_expect(&c, CHUNK(2));
     assert_int_equal(outbox.first, outbox.next);
+    outbox_client_owed(&a.client, 1, &owed); /* what it was owed is gone */
+    assert_int_equal(owed.events + owed.bytes + owed.waited_ms, 0);
 }
 
 static void test_everyone_is_evicted_wherever_they_stand(void **state)
