@@ -53,18 +53,61 @@ static bool is_member(struct core *core, const char *set, uint64_t owner, const 
     return strcmp(text, score) == 0;
 }
 
-/* Whoever follows is among the followers; that nobody else is, the counters say. */
+/* The follows that a part of a set of followers may hold: those behind *ret_after, up to *ret_last.
+ * The open part has no end. */
+static void find_part(struct core *core, const struct key *key, uint64_t *ret_after,
+                      uint64_t *ret_last)
+{
+    char index[SL_KEY_SIZE];
+    redisReply *lasts =
+        core_command(core, "ZRANGE %s 0 -1", sl_key_of("follower_parts", key->owner, index));
+    uint64_t last = UINT64_MAX;
+    size_t i = 0;
+
+    sscanf(key->text, "sluice:{%*u}:followers:%*u:%" SCNu64, &last);
+    *ret_after = 0;
+    while (i < lasts->elements && strtoull(lasts->element[i]->str, NULL, 10) < last)
+        *ret_after = strtoull(lasts->element[i++]->str, NULL, 10);
+    expect(last == UINT64_MAX ||
+               (i < lasts->elements && strtoull(lasts->element[i]->str, NULL, 10) == last),
+           "%s is not among the parts", key->text);
+    *ret_last = last;
+    freeReplyObject(lasts);
+}
+
+/* Whoever follows is among the followers, in the right part; that nobody else is, the counters say.
+ */
 static void check_followers(struct core *core, const struct key *key)
 {
     redisReply *members = core_command(core, "ZRANGE %s 0 -1 WITHSCORES", key->text);
     char owner[SL_ID_TEXT_SIZE];
+    uint64_t after, last;
 
-    for (size_t i = 0; i < members->elements; i += 2)
+    find_part(core, key, &after, &last);
+    for (size_t i = 0; i < members->elements; i += 2) {
+        uint64_t since = strtoull(members->element[i + 1]->str, NULL, 10);
+
         expect(is_member(core, "following", strtoull(members->element[i]->str, NULL, 10),
                          sl_id_print(key->owner, owner), members->element[i + 1]->str),
                "%s holds %s, who does not follow since %s", key->text, members->element[i]->str,
                members->element[i + 1]->str);
+        expect(since > after && since <= last, "%s holds %s, who belongs to another part",
+               key->text, members->element[i]->str);
+    }
     freeReplyObject(members);
+}
+
+/* No part is empty. */
+static void check_follower_parts(struct core *core, const struct key *key)
+{
+    redisReply *lasts = core_command(core, "ZRANGE %s 0 -1", key->text);
+    char part[SL_KEY_SIZE];
+
+    sl_key_of("followers", key->owner, part);
+    for (size_t i = 0; i < lasts->elements; i++)
+        expect(core_number(core, "EXISTS %s:%s", part, lasts->element[i]->str) == 1,
+               "%s knows of %s, which is not there", key->text, lasts->element[i]->str);
+    freeReplyObject(lasts);
 }
 
 static void check_mirrored_set(struct core *core, const struct key *key, const char *mirror)
@@ -92,6 +135,61 @@ static void check_posts_exist(struct core *core, const struct key *key)
                "%s holds %s, which does not exist", key->text, members->element[i]->str);
     }
     freeReplyObject(members);
+}
+
+/* The comments of a post that exists, each of which says so. */
+static void check_comments(struct core *core, const struct key *key)
+{
+    redisReply *members = core_command(core, "ZRANGE %s 0 -1", key->text);
+    char text[65536], post[SL_KEY_SIZE];
+
+    check_posts_exist(core, key);
+    expect(core_number(core, "EXISTS %s", sl_key_of("post", key->owner, post)) == 1,
+           "%s belongs to no post", key->text);
+    for (size_t i = 0; i < members->elements; i++) {
+        uint64_t id = strtoull(members->element[i]->str, NULL, 10);
+
+        core_text(core, text, "HGET %s parent", sl_key_of("post", id, post));
+        expect(strtoull(text, NULL, 10) == key->owner, "%s holds %s, which answers '%s'", key->text,
+               members->element[i]->str, text);
+    }
+    freeReplyObject(members);
+}
+
+/* Users who exist like a post that exists. */
+static void check_likes(struct core *core, const struct key *key)
+{
+    redisReply *members = core_command(core, "ZRANGE %s 0 -1", key->text);
+    char other[SL_KEY_SIZE];
+
+    expect(core_number(core, "EXISTS %s", sl_key_of("post", key->owner, other)) == 1,
+           "%s belongs to no post", key->text);
+    for (size_t i = 0; i < members->elements; i++) {
+        uint64_t id = strtoull(members->element[i]->str, NULL, 10);
+
+        expect(core_number(core, "EXISTS %s", sl_key_of("user", id, other)) == 1,
+               "%s holds %s, who does not exist", key->text, members->element[i]->str);
+    }
+    freeReplyObject(members);
+}
+
+/* One login a user, one user a login. */
+static void check_logins(struct core *core, const struct key *key)
+{
+    redisReply *users = core_command(core, "HVALS %s", key->text);
+    redisReply *keys = core_command(core, "KEYS sluice:{%u}:user:*", key->shard);
+    char user[SL_KEY_SIZE];
+
+    expect(users->elements == keys->elements, "%s: %zu logins of %zu users", key->text,
+           users->elements, keys->elements);
+    for (size_t i = 0; i < users->elements; i++) {
+        uint64_t id = strtoull(users->element[i]->str, NULL, 10);
+
+        expect(core_number(core, "EXISTS %s", sl_key_of("user", id, user)) == 1,
+               "%s holds %s, who does not exist", key->text, users->element[i]->str);
+    }
+    freeReplyObject(users);
+    freeReplyObject(keys);
 }
 
 static long long sum_parts(struct core *core, const char *set, uint64_t owner)
@@ -133,6 +231,12 @@ static void check_post(struct core *core, const struct key *key)
     core_text(core, text, "HGET %s user", key->text);
     expect(is_member(core, "profile", strtoull(text, NULL, 10), sl_id_print(key->owner, id), id),
            "%s is not in the profile of %s", key->text, text);
+    core_text(core, text, "HGET %s parent", key->text);
+    if (text[0] && core_number(core, "EXISTS %s",
+                               sl_key_of("post", strtoull(text, NULL, 10), (char[64]){0})) == 1)
+        expect(
+            is_member(core, "comments", strtoull(text, NULL, 10), sl_id_print(key->owner, id), id),
+            "%s is not among the comments of %s", key->text, text);
 }
 
 static void check_log(struct core *core, const struct key *key)
@@ -189,9 +293,12 @@ static const struct {
     {"user", check_user},
     {"post", check_post},
     {"profile", check_posts_exist},
-    {"comments", check_posts_exist},
+    {"comments", check_comments},
+    {"likes", check_likes},
+    {"logins", check_logins},
     {"home", check_posts_exist},
     {"followers", check_followers},
+    {"follower_parts", check_follower_parts},
     {"hidden_from", check_hidden_from},
     {"hidden_by", check_hidden_by},
     {"mutes", check_mutes},

@@ -1,0 +1,389 @@
+/* Many processes do everything at random to the same few users and posts, while workers run; at the
+ * end all that must be true of a database is true. With one shard and with eight.
+ *
+ * SLUICE_TEST_SEED=N repeats the draws of each process; each run prints its own. */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "src/id.h"
+#include "src/keys.h"
+#include "src/likes.h"
+#include "src/post_rows.h"
+#include "src/worker.h"
+#include "tests/support/cmocka_all.h"
+#include "tests/support/core_check.h"
+#include "tests/support/fault.h"
+
+enum { ACTORS = 4, USERS = 10, ACTS = 250, POSTS = 64, FOLLOWING_MAX = 6 };
+
+static struct core core;
+static uint32_t shards;
+static uint64_t seed, random_state;
+
+static uint32_t draw(uint32_t below)
+{
+    random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(random_state >> 33) % below;
+}
+
+/* ---- in a child: no cmocka there ---- */
+
+static struct core child;
+static uint64_t ids[USERS];   /* of user0, user1, ... */
+static uint64_t posts[POSTS]; /* posts that are, or were: anybody's, the latest heard of */
+
+static const char *login_of(int user)
+{
+    static char logins[2][16];
+    static int which;
+
+    which = !which;
+    snprintf(logins[which], sizeof(logins[which]), "user%d", user);
+    return logins[which];
+}
+
+/* `r` is 0 or one of the errors that may come of what others do. */
+static bool must(int r, int error, int other, const char *what)
+{
+    if (r == 0)
+        return true;
+    if (r != error && r != other) {
+        fprintf(stderr, "seed %" PRIu64 ": %s: %d, %s\n", seed, what, r, child.failure.text);
+        _exit(EXIT_FAILURE);
+    }
+    return false;
+}
+
+static void insist(bool is_so, const char *what)
+{
+    if (is_so)
+        return;
+    fprintf(stderr, "seed %" PRIu64 ": %s\n", seed, what);
+    _exit(EXIT_FAILURE);
+}
+
+/* Sends what a builder built with result `r`; the reply is the caller's. */
+static redisReply *ask(struct sl_call *call, int r, const char *what)
+{
+    redisReply *reply = NULL;
+
+    must(r, 0, 0, what);
+    must(sl_redis_link_run(child.link, call, &reply, &child.failure), 0, 0, what);
+    sl_call_done(call);
+    return reply;
+}
+
+static int write_call(struct sl_call *call, int r, const char *what)
+{
+    redisReply *reply = ask(call, r, what);
+    int written = sl_write_reply(reply, &child.written, &child.failure);
+
+    freeReplyObject(reply);
+    return written;
+}
+
+/* All want to make every user; one of them does. */
+static void make_users(void)
+{
+    for (int user = 0; user < USERS; user++) {
+        const struct sl_user_ref ref = sl_user_by_login(sl_slice_str(login_of(user)));
+        struct sl_call call = SL_CALL_INIT;
+        struct sl_user found;
+        redisReply *reply;
+
+        must(core_create(&child, login_of(user), NULL, NULL), -EEXIST, 0, "create");
+        reply = ask(&call, sl_user_find_call(&call, &child.meta, &ref, &child.failure), "find");
+        must(sl_user_find_reply(reply, &found, &child.failure), 0, 0, "find");
+        ids[user] = found.id;
+        freeReplyObject(reply);
+    }
+}
+
+static void act_follow_many(void)
+{
+    const struct sl_user_ref user = sl_user_by_id(ids[draw(USERS)]);
+    struct sl_user targets[USERS] = {0};
+    size_t count = 1 + draw(USERS);
+    struct sl_call call = SL_CALL_INIT;
+    bool is_repeated;
+    redisReply *reply;
+
+    for (size_t i = 0; i < count; i++)
+        targets[i].id = ids[draw(USERS)];
+    reply = ask(&call,
+                (draw(3) ? sl_follow_many_call : sl_unfollow_many_call)(
+                    &call, &child.meta, SL_SLICE_NONE, &user, targets, count, &child.failure),
+                "follow many");
+    must(sl_write_many_reply(reply, count, &is_repeated, &child.failure), 0, 0, "follow many");
+    for (size_t i = 0; i < count; i++) {
+        uint64_t id;
+        int r = sl_write_many_at(reply, i, &id, &child.failure);
+
+        must(r, targets[i].id == user.id ? -EINVAL : -EDQUOT, 0, "one of many");
+    }
+    freeReplyObject(reply);
+}
+
+/* The post takes a place in `posts`, from which whoever draws it may delete it or answer it. */
+static void act_post(int user)
+{
+    char parent[SL_ID_TEXT_SIZE];
+    struct sl_post post = {.text = SL_SLICE("text")};
+    struct sl_call call = SL_CALL_INIT;
+    redisReply *reply = NULL;
+    uint64_t answered = draw(2) ? posts[draw(POSTS)] : 0;
+    int r = 0;
+
+    if (draw(4) == 0)
+        post.audience = SL_SLICE("followers");
+    if (answered) {
+        post.reply_to.post = sl_slice_str(sl_id_print(answered, parent));
+        if (sl_id_shard(answered) != sl_id_shard(ids[user])) {
+            reply = ask(
+                &call, sl_post_author_call(&call, &child.meta, ids[user], answered, &child.failure),
+                "author");
+            r = sl_post_author_reply(reply, &post.reply_to.user, &post.reply_to.login,
+                                     &child.failure);
+            post.is_comment = true;
+        }
+    }
+    if (r == 0)
+        r = core_post(&child, login_of(user), &post, NULL);
+    if (must(r, answered ? -ENOENT : 0, 0, "post"))
+        posts[draw(POSTS)] = child.written.id;
+    freeReplyObject(reply);
+}
+
+static void act_like(void)
+{
+    const struct sl_user_ref user = sl_user_by_id(ids[draw(USERS)]);
+    uint64_t post = posts[draw(POSTS)];
+    struct sl_call call = SL_CALL_INIT;
+
+    if (!post)
+        return;
+    must(write_call(&call,
+                    (draw(3) ? sl_like_call : sl_unlike_call)(&call, &child.meta, SL_SLICE_NONE,
+                                                              &user, post, &child.failure),
+                    "like"),
+         -ENOENT, 0, "like");
+}
+
+/* A page of somebody's posts: newest first, none twice. Posts of others come to `posts` like that.
+ */
+static void act_read(void)
+{
+    const struct sl_user_ref user = sl_user_by_id(ids[draw(USERS)]);
+    const struct sl_page page = {0, 1 + draw(10)};
+    struct sl_call call = SL_CALL_INIT;
+    uint64_t reader = draw(2) ? ids[draw(USERS)] : SL_READER_NOBODY, before = UINT64_MAX;
+    redisReply *reply;
+    size_t count = 0;
+
+    reply = ask(&call, sl_post_list_call(&call, &child.meta, reader, &user, &page, &child.failure),
+                "read");
+    must(sl_post_list_reply(reply, &count, &child.failure), 0, 0, "read");
+    insist(count <= page.limit, "a page is too long");
+    for (size_t i = 0; i < count; i++) {
+        struct sl_post_row row;
+
+        must(sl_post_list_at(reply, i, &row, &child.failure), 0, 0, "row");
+        insist(row.id < before, "a page is out of order");
+        insist(reader || memmem(row.json.data, row.json.size, "\"audience\":\"public\"", 19),
+               "nobody in particular reads what is not public");
+        before = row.id;
+        posts[draw(POSTS)] = row.id;
+    }
+    freeReplyObject(reply);
+}
+
+static void act_rename(void)
+{
+    const struct sl_user_ref user = sl_user_by_id(ids[draw(USERS)]);
+    struct sl_call call = SL_CALL_INIT;
+
+    must(write_call(&call,
+                    sl_user_rename_call(&call, &child.meta, SL_SLICE_NONE, &user, SL_SLICE("N"),
+                                        &child.failure),
+                    "rename"),
+         0, 0, "rename");
+}
+
+static void act_relation(void)
+{
+    int (*const relations[])(struct core *, const char *, const char *, const char *) = {
+        core_follow, core_unfollow, core_hide, core_unhide, core_mute, core_unmute};
+    int user = (int)draw(USERS), target = (int)draw(USERS);
+    int r = relations[draw(6)](&child, login_of(user), login_of(target), NULL);
+
+    must(r, user == target ? -EINVAL : -EDQUOT, 0, "relation");
+}
+
+static void act_delete(void)
+{
+    uint64_t post = posts[draw(POSTS)];
+
+    if (post)
+        must(core_delete(&child, login_of((int)draw(USERS)), post, NULL), -ENOENT, -EPERM,
+             "delete");
+}
+
+static void act(void)
+{
+    make_users();
+    for (int i = 0; i < ACTS; i++) {
+        switch (draw(10)) {
+        case 0:
+        case 1:
+            act_follow_many();
+            break;
+        case 2:
+        case 3:
+        case 4:
+            act_post((int)draw(USERS));
+            break;
+        case 5:
+            act_like();
+            break;
+        case 6:
+            act_read();
+            break;
+        case 7:
+            act_rename();
+            break;
+        case 8:
+            act_relation();
+            break;
+        default:
+            for (int j = 0; j < 4; j++) /* most are somebody else's */
+                act_delete();
+            break;
+        }
+    }
+}
+
+/* Runs tasks until it is killed. */
+static void work(void)
+{
+    const struct sl_worker_options options = {.concurrency = 2};
+    struct sl_redis_address address;
+    struct sl_worker *worker;
+
+    must(sl_redis_address_parse(sl_slice_str(child.server.url), &address, NULL), 0, 0, "url");
+    must(sl_worker_new(&address, &child.meta, &options, &worker, &child.failure), 0, 0, "worker");
+    must(sl_worker_run(worker, &child.failure), 0, 0, "work");
+}
+
+/* A process with a connection of its own. */
+static pid_t start_child(int number, void (*run)(void))
+{
+    const struct sl_redis_link_options options = {.retry_ms = 5000};
+    struct sl_redis_address address;
+    pid_t pid;
+
+    fflush(NULL);
+    pid = fork();
+    if (pid != 0)
+        return pid;
+    child = core;
+    child.redis = NULL; /* the parent's */
+    random_state = seed + (uint64_t)number * UINT64_C(0x9E3779B97F4A7C15);
+    if (sl_redis_address_parse(sl_slice_str(core.server.url), &address, NULL) < 0 ||
+        sl_redis_link_open(&address, &options, &child.link, NULL) < 0)
+        _exit(EXIT_FAILURE);
+    run();
+    _exit(EXIT_SUCCESS);
+}
+
+/* ---- in the parent ---- */
+
+static void set(const char *field, int value)
+{
+    for (uint32_t shard = 0; shard < shards; shard++)
+        core_number(&core, "HSET sluice:{%u}:meta %s %d", (unsigned)shard, field, value);
+}
+
+static long long count_keys(const char *name)
+{
+    redisReply *keys = core_command(&core, "KEYS sluice:{*}:%s:*", name);
+    long long count = (long long)keys->elements;
+
+    freeReplyObject(keys);
+    return count;
+}
+
+static void test_crowd_leaves_a_database_as_it_must_be(void **state)
+{
+    pid_t actors[ACTORS], worker;
+    redisReply *following;
+    char what[64];
+    int status;
+
+    (void)state;
+    core_reset(&core, shards);
+    set("followers_part", 3);
+    set("following_max", FOLLOWING_MAX);
+    worker = start_child(ACTORS, work);
+    for (int i = 0; i < ACTORS; i++)
+        actors[i] = start_child(i, act);
+    for (int i = 0; i < ACTORS; i++) {
+        assert_int_equal(waitpid(actors[i], &status, 0), actors[i]);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS);
+    }
+    kill(worker, SIGKILL); /* what it holds is claimed by the next */
+    assert_int_equal(waitpid(worker, &status, 0), worker);
+    fault_settle(&core);
+    core_work(&core);
+
+    snprintf(what, sizeof(what), "SLUICE_TEST_SEED=%" PRIu64, seed);
+    core_check(&core, what);
+    assert_int_equal(count_keys("user"), USERS);
+    assert_true(count_keys("post") > 20 && count_keys("comments") > 0 && count_keys("likes") > 0);
+    following = core_command(&core, "KEYS sluice:{*}:following:*");
+    assert_true(following->elements > 0);
+    for (size_t i = 0; i < following->elements; i++)
+        assert_true(core_number(&core, "ZCARD %s", following->element[i]->str) <= FOLLOWING_MAX);
+    freeReplyObject(following);
+}
+
+static int start(void **state)
+{
+    (void)state;
+    signal(SIGPIPE, SIG_IGN);
+    core_init(&core);
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    core_done(&core);
+    return 0;
+}
+
+static int run_with(uint32_t count)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_crowd_leaves_a_database_as_it_must_be),
+    };
+
+    shards = count;
+    return cmocka_run_group_tests_name(count == 1 ? "one shard" : "eight shards", tests, start,
+                                       stop);
+}
+
+int main(void)
+{
+    const char *given = getenv("SLUICE_TEST_SEED");
+
+    seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
+    printf("SLUICE_TEST_SEED=%" PRIu64 "\n", seed);
+    return run_with(1) + run_with(8);
+}
