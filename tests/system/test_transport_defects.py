@@ -6,7 +6,7 @@ import json
 import pytest
 
 from harness import events, processes
-from harness.http import form_bytes
+from harness.http import ConnectionEnded, form_bytes
 from harness.streams import Collector
 from harness.waiting import Deadline, eventually
 from harness.websocket import PING, TEXT, frame, upgrade
@@ -112,7 +112,10 @@ def test_post_streams_complete_once(gateway, publish):
         **gateway.bearer(), "Content-Type": "application/x-www-form-urlencoded"}, b"track=kite")
     with gateway.connect() as connection:
         connection.send(form + b"more than was announced" * 1000)
-        assert connection.read_head().status in (200, 400)
+        try:
+            assert connection.read_head().status in (200, 400)
+        except ConnectionEnded:
+            pass  # libwebsockets 4.3 hangs up
         assert_idle(gateway)
 
 

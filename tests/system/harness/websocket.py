@@ -9,12 +9,16 @@ import struct
 import threading
 
 import websockets
+from websockets.version import version as websockets_version
 
 from .http import ConnectionEnded, HttpConnection, form_bytes
 from .streams import KEEPALIVE, Message, Refused, Stream
 from .waiting import Deadline, DeadlinePassed
 
 TEXT, BINARY, CLOSE, PING, PONG, CONTINUATION = 1, 2, 8, 9, 10, 0
+# What the library calls the headers that a caller adds.
+ADDED_HEADERS = "extra_headers" if int(websockets_version.split(".")[0]) < 14 \
+    else "additional_headers"
 
 
 class _Loop:
@@ -46,11 +50,11 @@ class WebSocket(Stream):
         async def open_it():
             return await websockets.connect(
                 f"{'wss' if tls else 'ws'}://localhost:{port}{target}", host="127.0.0.1", ssl=tls,
-                extra_headers=headers or {}, subprotocols=subprotocols, compression=None,
-                max_size=None, max_queue=None, ping_interval=None)
+                subprotocols=subprotocols, compression=None, max_size=None, max_queue=None,
+                ping_interval=None, **{ADDED_HEADERS: headers or {}})
         try:
             self.socket = _Loop.run(open_it(), Deadline().seconds)
-        except websockets.InvalidStatusCode as refusal:
+        except websockets.InvalidHandshake as refusal:
             raise AssertionError(f"refused: {refusal}; upgrade() shows the answer") from None
         self.subprotocol = self.socket.subprotocol
 
