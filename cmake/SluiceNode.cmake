@@ -15,14 +15,12 @@ endif()
 # At build time, installs what `folder`/package-lock.json pins into node_modules of the current
 # binary folder: again only when the lock changes. *ret_stamp is the file to depend on.
 function(sluice_npm_ci folder ret_stamp)
+    set(script "${PROJECT_SOURCE_DIR}/cmake/NpmCi.cmake")
     set(stamp "${CMAKE_CURRENT_BINARY_DIR}/node_modules/.package-lock.json")
     add_custom_command(OUTPUT "${stamp}"
-        COMMAND ${CMAKE_COMMAND} -E copy "${folder}/package.json" "${folder}/package-lock.json"
-            "${folder}/.npmrc" "${CMAKE_CURRENT_BINARY_DIR}"
-        COMMAND "${SLUICE_NPM}" ci --ignore-scripts --prefer-offline --no-audit --no-fund
-            --no-update-notifier --loglevel=error
+        COMMAND ${CMAKE_COMMAND} "-DNPM=${SLUICE_NPM}" "-DFROM=${folder}" -P "${script}"
         COMMAND ${CMAKE_COMMAND} -E touch "${stamp}"
-        DEPENDS "${folder}/package.json" "${folder}/package-lock.json" "${folder}/.npmrc"
+        DEPENDS "${folder}/package.json" "${folder}/package-lock.json" "${folder}/.npmrc" "${script}"
         WORKING_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}"
         COMMENT "Fetching the npm packages of ${folder}"
         VERBATIM)

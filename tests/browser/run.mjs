@@ -247,7 +247,7 @@ const tests = {
         { geo: { lon: (i % 360) - 180, lat: (i % 120) - 55 } })));
       await visit.shows('#delivered', ((batch + 1) * 1000).toLocaleString('en-US'));
     }
-    await until(() => visit.page.evaluate(() => [...said].some((text) => /^Showing about 1 in \d+$/.test(text))),
+    await until(() => visit.page.evaluate(() => [...said].some((text) => /^Showing about 1 post in \d+$/.test(text))),
       'it is said that it is a sample');
     assert.ok(await visit.page.locator('.card').count() <= 120);
     await servers.post('ada', 'and a last one'); // the page still follows

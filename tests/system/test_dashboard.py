@@ -5,6 +5,8 @@ import re
 
 import pytest
 
+from harness.http import HttpConnection
+
 
 @pytest.fixture(scope="module", params=["/", "/status"])
 def page(gateway, request):
@@ -56,6 +58,13 @@ def test_the_page_may_run_and_ask_for_nothing_but_its_own(page):
     assert policy["default-src"] == "'none'"
     assert all(value in ("'none'", "'self'", "'script'") for value in policy.values()), policy
     assert not re.search(r"<script[^>]*>[^<]|<style|style=|\son\w+=|https?://", page.text)
+
+
+def test_who_reads_slowly_gets_all_of_it(gateway):
+    script = next(path for path in assets(gateway.get("/")) if path.endswith(".js"))
+    whole = gateway.get(script).body
+    with HttpConnection(gateway.port, receive_buffer=2048) as connection:
+        assert connection.request("GET", script).body == whole
 
 
 def test_head_and_wrong_methods(gateway):

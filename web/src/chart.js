@@ -44,7 +44,7 @@ export class Chart {
       height: this.height,
       legend: { show: false },
       cursor: { show: false },
-      padding: [8, 4, 0, 0],
+      padding: [8, 28, 0, 0],
       scales: { y: { range: (_, low, high) => [0, Math.max(4, (high ?? 0) * 1.15)] } },
       axes: [
         { ...line, grid: { show: false }, size: 24, space: 90,

@@ -118,6 +118,7 @@ function showState(name, details = {}) {
     const { error } = details;
     const text = error?.message ?? details.reason;
     const field = error?.status === 401 || error?.status === 403 ? 'token' : error?.param;
+    fold(false);
     if (!ask.showError(field, text)) ask.showError('form', text);
   }
   renderState(details);
@@ -198,6 +199,13 @@ function showToken() {
   $('#token').value = getToken();
 }
 
+// On a phone, see style.css.
+function fold(isFolded) {
+  $('.asking').classList.toggle('is-folded', isFolded);
+  $('#fold').setAttribute('aria-expanded', String(!isFolded));
+  $('#fold').textContent = isFolded ? 'Filter, token, commands' : 'Fewer settings';
+}
+
 // --- the page ---
 
 $('#ask').addEventListener('submit', (event) => {
@@ -209,6 +217,7 @@ $('#token').addEventListener('change', ({ target }) => {
   showToken();
   if (getToken()) start(stream.cursor);
 });
+$('#fold').addEventListener('click', () => fold(!$('.asking').classList.contains('is-folded')));
 $('#clear').addEventListener('click', () => {
   feed.clear();
   map.clear();
@@ -228,5 +237,6 @@ showToken();
 showRequest();
 renderCounts();
 setInterval(() => { tick(); renderCounts(); }, 250);
+fold(getToken() !== '' && ask.request() !== null);
 if (getToken()) start(null);
 else $('#token').focus();

@@ -41,8 +41,10 @@ function initialOf(name) {
   return (first.segment ?? '').toLocaleUpperCase();
 }
 
+const degrees = (value, positive, negative) => `${Math.abs(value).toFixed(2)}° ${value < 0 ? negative : positive}`;
+
 function placeOf({ place, geo }) {
-  const name = place?.name ?? (geo ? `${geo.lat.toFixed(2)}, ${geo.lon.toFixed(2)}` : null);
+  const name = place?.name ?? (geo ? `${degrees(geo.lat, 'N', 'S')} ${degrees(geo.lon, 'E', 'W')}` : null);
   return name && make('span.meta', { dir: 'auto' }, icon(ICON_PIN), name);
 }
 
@@ -201,7 +203,7 @@ export class Feed {
     }
     const sampling = $('#sampling');
     sampling.hidden = seen <= shown || shown === 0;
-    sampling.textContent = sampling.hidden ? '' : `Showing about 1 in ${Math.round(seen / shown)}`;
+    sampling.textContent = sampling.hidden ? '' : `Showing about 1 post in ${Math.round(seen / shown)}`;
   }
 
   renderNewer() {

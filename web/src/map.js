@@ -15,6 +15,8 @@ const EAST = 180;
 const SOUTH = -58;
 const NORTH = 84;
 const MOST_POINTS = 3000;
+const MANY_POINTS = 200;
+const CALM_MS = 80; // between two pictures of many points
 const PULSE_MS = 900;
 const BRIGHT_MS = 60_000;
 const MOST_ZOOM = 12;
@@ -53,6 +55,7 @@ export class WorldMap {
     this.top = $('canvas.top', root);
     this.drawButton = $('#draw-box');
     this.points = [];
+    this.drawnAt = 0;
     this.boxes = [];
     this.zoom = 1;
     this.centre = [0, (TOP + BOTTOM) / 2]; // in the projection's units
@@ -173,19 +176,21 @@ export class WorldMap {
     context.stroke();
   }
 
+  // Few points move smoothly; of many nobody sees each frame, and they cost more.
   wake() {
     if (this.frame || !this.width) return;
-    this.frame = requestAnimationFrame(() => {
+    this.frame = requestAnimationFrame((now) => {
       this.frame = 0;
-      this.drawTop();
+      if (this.points.length > MANY_POINTS && !this.drag && now - this.drawnAt < CALM_MS) this.wake();
+      else this.drawTop(now);
     });
   }
 
-  drawTop() {
+  drawTop(now) {
+    this.drawnAt = now;
     const context = this.top.getContext('2d');
     context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     context.clearRect(0, 0, this.width, this.height);
-    const now = performance.now();
     this.drawBoxes(context);
     if (this.drawPoints(context, now)) this.wake();
     else this.dim ??= setTimeout(() => { this.dim = null; this.wake(); }, 2000);
@@ -194,13 +199,14 @@ export class WorldMap {
   // True: something moves.
   drawPoints(context, now) {
     const fill = colour('point');
+    const size = this.points.length > MANY_POINTS ? 2 : 3;
     let moves = false;
     context.fillStyle = fill;
     for (const { longitude, latitude, at } of this.points) {
       const [x, y] = this.place(longitude, latitude);
       const age = now - at;
       context.globalAlpha = clamp(0.9 - (age / BRIGHT_MS) * 0.55, 0.35, 0.9);
-      context.fillRect(x - 1.5, y - 1.5, 3, 3);
+      context.fillRect(x - size / 2, y - size / 2, size, size);
     }
     context.strokeStyle = fill;
     context.lineWidth = 1.5;

@@ -59,6 +59,7 @@ function fillTable(id, rows) {
       ...cells.slice(1).map(() => make('td'))));
     cells.forEach((text, k) => {
       if (row.cells[k].textContent !== text) row.cells[k].textContent = text;
+      row.cells[k].classList.toggle('zero', k > 0 && text === '0');
     });
   });
 }

@@ -9,8 +9,9 @@ export function startTheme() {
   const button = $('#theme');
   const apply = (theme) => {
     document.documentElement.dataset.theme = theme;
-    button.textContent = { auto: 'Auto', light: 'Light', dark: 'Dark' }[theme];
-    button.setAttribute('aria-label', `Colours: ${button.textContent}. Change`);
+    const name = { auto: 'as the system has them', light: 'light', dark: 'dark' }[theme];
+    button.setAttribute('aria-label', `Colours: ${name}. Change`);
+    button.title = `Colours: ${name}`;
     document.dispatchEvent(new Event('themechange'));
   };
   const remembered = localStorage.getItem(KEY);
