@@ -125,6 +125,7 @@ static void on_turn_end(void *context)
 static void on_master(void *context, const struct sl_redis_place *place)
 {
     redis_commands_set_place(((struct gateway *)context)->commands, place);
+    redis_commands_set_place(((struct gateway *)context)->api_commands, place);
 }
 
 static void on_subscribed(void *context, uint32_t shards)
@@ -136,7 +137,7 @@ static void on_subscribed(void *context, uint32_t shards)
     home_loader_set_shards(gateway->home_loader, shards);
     if (gateway->task_watch)
         task_watch_set_shards(gateway->task_watch, shards);
-    api_set_shards(gateway->api, shards);
+    api_redis_found(gateway->api, shards);
     repair_set_hearing(gateway->repair, true);
     if (gateway->log_watch)
         log_watch_begin(gateway->log_watch, shards);
@@ -153,8 +154,11 @@ static void on_lost(void *context, const char *reason)
 
     (void)reason; /* the subscriber has logged it */
     metric_set(gateway->metrics, METRIC_SUBSCRIBED, 0);
-    if (gateway->redis.sentinel_count > 0)
-        redis_commands_set_place(gateway->commands, NULL); /* it may be a replica by now */
+    if (gateway->redis.sentinel_count > 0) { /* it may be a replica by now */
+        redis_commands_set_place(gateway->commands, NULL);
+        redis_commands_set_place(gateway->api_commands, NULL);
+    }
+    api_redis_lost(gateway->api);
     repair_set_hearing(gateway->repair, false);
     server_set_ready(gateway->server, false);
 }

@@ -22,13 +22,14 @@
 #include "gateway/front/form.h"
 #include "src/id.h"
 
-enum { RETRY_AFTER_S = 2, PAGE_DEFAULT = 20, PAGE_MAX = 200, KEY_MAX = 100 };
+enum { RETRY_AFTER_S = 2, PAGE_DEFAULT = 20, PAGE_MAX = 200, KEY_MAX = 100, PATIENCE_MS = 1000 };
 
 struct api {
     struct api_settings settings;
-    struct sl_meta meta; /* shards 0: not known yet */
-    struct list waiting; /* requests whose owner waits, by deadline */
-    size_t count;        /* of all requests that live */
+    struct sl_meta meta;   /* the shards, known once Redis was there */
+    uint64_t refuse_at_ms; /* clock of the loop: Redis has been away for too long then */
+    struct list waiting;   /* requests whose owner waits, by deadline */
+    size_t count;          /* of all requests that live */
     uv_timer_t *timer;
     struct log_rate failed_rate;
 };
@@ -574,8 +575,8 @@ const char *api_allow(struct sl_slice path)
 
 static int check_capacity(struct api *api, struct http_refusal *refusal)
 {
-    if (api->meta.shards == 0)
-        return refuse_for_now(refusal, "redis_away", "Redis has not been reached yet");
+    if (uv_now(api->settings.loop) >= api->refuse_at_ms)
+        return refuse_for_now(refusal, "redis_away", "Redis does not answer now");
     if (api->count < api->settings.max_requests)
         return 0;
     metric_add(api->settings.metrics, METRIC_API_BUSY, 1);
@@ -682,9 +683,15 @@ struct api *api_new(const struct api_settings *settings)
     return api;
 }
 
-void api_set_shards(struct api *api, uint32_t shards)
+void api_redis_found(struct api *api, uint32_t shards)
 {
     api->meta.shards = shards;
+    api->refuse_at_ms = UINT64_MAX;
+}
+
+void api_redis_lost(struct api *api)
+{
+    api->refuse_at_ms = uv_now(api->settings.loop) + PATIENCE_MS;
 }
 
 static void free_handle(uv_handle_t *handle)

@@ -39,8 +39,12 @@ struct api_settings {
 
 /* NULL: out of memory. */
 struct api *api_new(const struct api_settings *settings);
-/* How many shards the database has; until it is known, every request is refused. */
-void api_set_shards(struct api *api, uint32_t shards);
+/* Redis is there, and the database in it has so many shards; until then every request is refused.
+ */
+void api_redis_found(struct api *api, uint32_t shards);
+/* It is not. Requests wait for it to come back as long as they have time, but when it has been away
+ * for a second, further ones are refused at once. */
+void api_redis_lost(struct api *api);
 /* Behind the commands it uses. */
 void api_free(struct api *api);
 

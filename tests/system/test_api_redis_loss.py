@@ -28,14 +28,14 @@ def refused_for_now(answer, *codes):
 
 def test_redis_is_away_and_comes_back(servers):
     redis = servers.redis(append_only=True)
-    gateway = servers.gateway(redis)
+    gateway = servers.gateway(redis, "--api-timeout", "500ms")
     ada = new_user(gateway)
     with gateway.stream(FIREHOSE) as stream:
         redis.stop()
         gateway.wait_status("/readyz", 503)
         for request in (("GET", "/v1/users/me"), ("POST", "/v1/posts", {"text": "lost"}),
                         ("DELETE", "/v1/posts/1")):
-            refused_for_now(ada.request(*request), "redis_away")
+            refused_for_now(ada.request(*request), "redis_away", "timeout")
         redis.start()
         gateway.wait_status("/readyz", 200)
         post = ada.post("found")

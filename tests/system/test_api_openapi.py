@@ -1,0 +1,205 @@
+"""docs/openapi.yaml against the running server: every operation with every status it names."""
+
+import re
+
+import jsonschema
+import pytest
+
+from harness.cli import Cli
+from harness.http import form_bytes
+from harness.openapi import Description, DescribedApi
+
+DESCRIPTION = Description()
+EVERYTHING = {"text": "everything", "lang": "en", "geo": {"lon": 1.5, "lat": -2},
+              "place": {"name": "Here", "country": "FR", "bbox": [1, 2, 3, 4]}, "source": "web"}
+
+
+class World:
+    """Ada, who asks, and Bob; a post by Ada that Bob answers and likes; and a server without Redis."""
+
+    def __init__(self, servers):
+        self.redis = servers.redis()
+        self.gateway = servers.gateway(self.redis)
+        self.admin = self.api(scope="admin")
+        self.ada, self.bob = (self.api(self.make_user(login)) for login in ("ada", "bob"))
+        self.post = self.ada.post(**EVERYTHING)["id"]
+        self.answer = self.bob.post("I agree", reply_to=self.post, quote_of=self.post)["id"]
+        self.bob.expect(204, "PUT", f"/v1/posts/{self.post}/like")
+        self.bob.expect(204, "PUT", f"/v1/users/me/following/{self.ada.sub}")
+        self.ada.expect(204, "PUT", f"/v1/users/me/following/{self.bob.sub}")
+        self.keys = 0
+
+    def api(self, sub=None, scope="read write", **more):
+        return DescribedApi(DESCRIPTION, self.gateway, sub, scope, **more)
+
+    def make_user(self, login):
+        return self.admin.expect(201, "POST", "/v1/users", {"login": login})["id"]
+
+    def key(self):
+        self.keys += 1
+        return {"Idempotency-Key": f"key-{self.keys}"}
+
+    def path(self, operation):
+        return operation.path.replace("{user}", self.bob.sub).replace("{post}", self.post)
+
+    def body(self, operation):
+        self.keys += 1
+        return {"createUser": {"login": f"user{self.keys}", "name": "A user"},
+                "createPost": EVERYTHING,
+                "followMany": {"users": [self.bob.sub, self.ada.sub, "nobody"]}}.get(operation.name)
+
+    def user(self, operation):
+        return self.admin if operation.scope == "admin" else self.ada
+
+    def ask(self, operation, headers=None, query="", user=None):
+        return (user or self.user(operation)).request(
+            operation.method, self.path(operation) + query, self.body(operation), headers)
+
+
+@pytest.fixture(scope="module")
+def world(module_servers):
+    return World(module_servers)
+
+
+@pytest.fixture(scope="module")
+def without_redis(world, module_servers):
+    gateway = module_servers.gateway(module_servers.redis(), "--api-timeout", "500ms")
+    module_servers.redis_servers[-1].stop()
+    gateway.wait_status("/readyz", 503)
+    return gateway
+
+
+def unauthorized(world, operation):
+    stranger = world.api()
+    stranger.headers = lambda body=None, headers=None: \
+        {"Content-Type": "application/json"} if body is not None else {}
+    return world.ask(operation, user=stranger)
+
+
+def not_found(world, operation):
+    if operation.name == "createPost":
+        return world.ada.request("POST", "/v1/posts", {"text": "x", "reply_to": "4096"})
+    if operation.name == "followMany":
+        return world.ask(operation, user=world.api("4096"))
+    path = operation.path.replace("{user}", "nobody").replace("{post}", "ada")
+    return world.ada.request(operation.method, path)
+
+
+def conflict(world, operation):
+    if operation.name == "createUser":
+        return world.admin.request("POST", "/v1/users", {"login": "ADA"})
+    fan = world.api(world.make_user("fan"))
+    fan.expect(204, "PUT", f"/v1/users/me/following/{world.bob.sub}")
+    cli = Cli(world.redis)
+    cli.run("config", "set", "following-max", "1")
+    response = fan.request("PUT", f"/v1/users/me/following/{world.ada.sub}")
+    cli.run("config", "set", "following-max", "2000")
+    return response
+
+
+def gone(world, operation):
+    key = world.key()
+    post = world.ada.expect(201, "POST", "/v1/posts", {"text": "short-lived"}, key)
+    world.ada.expect(204, "DELETE", f"/v1/posts/{post['id']}")
+    return world.ada.request("POST", "/v1/posts", {"text": "short-lived"}, key)
+
+
+def without_length(world, operation):
+    user = world.user(operation)
+    user.asked.append((operation.method, operation.path, None))
+    user.close()
+    user.owed, user.connection = 1, world.gateway.connect()
+    user.connection.send(form_bytes("POST", operation.path,
+                                    {**user.headers({}), "Content-Length": None}))
+    return user.read()
+
+
+def reused(world, operation):
+    key = world.key()
+    if operation.name == "createUser":  # a key is remembered in the shard of the login
+        world.admin.expect(201, "POST", "/v1/users", {"login": "once"}, key)
+        return world.admin.request("POST", "/v1/users", {"login": "twice"}, key)
+    if operation.name == "createPost":
+        world.ada.expect(201, "POST", "/v1/posts", {"text": "once"}, key)
+    else:
+        world.ada.expect(200, "POST", "/v1/users/me/following", {"users": [world.bob.sub]}, key)
+    return world.ask(operation, key)
+
+
+PROVOKERS = {
+    "200": lambda world, operation: world.ask(operation),
+    "201": lambda world, operation: world.ask(operation),
+    "204": lambda world, operation: world.ask(operation),
+    "400": lambda world, operation: world.ask(operation, query="?page=2"),
+    "401": unauthorized,
+    "403": lambda world, operation: world.ask(operation, user=world.api(world.ada.sub, "none")),
+    "404": not_found,
+    "406": lambda world, operation: world.ask(operation, {"Accept": "text/html"}),
+    "409": conflict,
+    "410": gone,
+    "411": without_length,
+    "413": lambda world, operation: world.user(operation).request(
+        operation.method, operation.path, b" " * (256 << 10) + b"{}"),
+    "415": lambda world, operation: world.ask(operation, {"Content-Type": "text/plain"}),
+    "422": reused,
+}
+
+CASES = sorted(((operation, status) for operation in DESCRIPTION.operations
+                for status in operation.responses if status in PROVOKERS),
+               key=lambda case: case[0].name == "deletePost" and case[1] == "204")  # the last
+
+
+@pytest.mark.parametrize("operation, status", CASES,
+                         ids=[f"{operation.name}-{status}" for operation, status in CASES])
+def test_every_status_of_every_operation(world, operation, status):
+    response = PROVOKERS[status](world, operation)
+    assert response.status == int(status), response
+
+
+@pytest.mark.parametrize("operation", DESCRIPTION.operations, ids=lambda o: o.name)
+def test_every_operation_without_redis(world, without_redis, operation):
+    user = DescribedApi(DESCRIPTION, without_redis, world.ada.sub, "read write admin")
+    response = world.ask(operation, user=user)
+    assert response.status == 503, response
+    user.close()
+
+
+def test_every_status_is_tried():
+    for operation in DESCRIPTION.operations:
+        assert set(operation.responses) <= {*PROVOKERS, "503", "default"}, operation.name
+
+
+def test_pages_are_as_described(world):
+    post = world.ada.post("liked and answered")["id"]
+    world.bob.post("so be it", reply_to=post)
+    world.bob.expect(204, "PUT", f"/v1/posts/{post}/like")
+    for path in (f"/v1/users/{world.ada.sub}/posts", f"/v1/users/{world.ada.sub}/followers",
+                 f"/v1/posts/{post}/likes", f"/v1/posts/{post}/comments"):
+        assert world.ada.get(path)["items"]
+        assert world.ada.get(path + "?before=1") == {"items": []}
+
+
+def test_what_is_damaged_is_as_described(servers):
+    world = World(servers)
+    world.redis.client.hset(f"sluice:{{0}}:user:{world.bob.sub}", "posts", "many")
+    assert world.ada.request("GET", f"/v1/users/{world.bob.sub}").status == 500
+
+
+def test_operations_are_those_of_the_server(world):
+    routes = {re.search(r'route="([^"]+)"', name)[1] for name in world.gateway.metrics()
+              if name.startswith("sluice_api_requests_total")}
+    described = {f"{o.method} {o.path}" for o in DESCRIPTION.operations}
+    assert routes - {"none"} == described
+
+
+def test_the_description_is_sound():
+    names = [operation.name for operation in DESCRIPTION.operations]
+    assert len(names) == len(set(names))
+    for schema in DESCRIPTION.document["components"]["schemas"].values():
+        jsonschema.Draft202012Validator.check_schema(schema)
+    for operation in DESCRIPTION.operations:
+        variables = set(re.findall(r"\{(\w+)\}", operation.path))
+        assert {p["name"] for p in operation.parameters if p["in"] == "path"} == variables
+        example = operation.body.get("requestBody", {}).get("content", {}).get("application/json")
+        if example:
+            operation.check_body(example["example"])
