@@ -18,6 +18,7 @@ extern const struct command command_follow;
 extern const struct command command_followers;
 extern const struct command command_following;
 extern const struct command command_hide;
+extern const struct command command_home;
 extern const struct command command_init;
 extern const struct command command_like;
 extern const struct command command_likes;
@@ -63,6 +64,7 @@ static const struct command *const commands[] = {
     &command_following,
     &command_common_followers,
     &command_common_following,
+    &command_home,
     &command_hide,
     &command_unhide,
     &command_mute,

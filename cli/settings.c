@@ -84,10 +84,12 @@ static int change_shard(struct database *database, uint32_t shard,
 int settings_change(struct database *database, const struct cli *cli,
                     const struct setting_change *change)
 {
+    const uint32_t shards = database->meta.shards;
+    const uint32_t calls = shards * sl_setting_rounds(sl_setting_at(change->which));
     struct failure failure;
 
-    for (uint32_t shard = 0; shard < database->meta.shards; shard++) {
-        if (change_shard(database, shard, change, &failure) < 0)
+    for (uint32_t i = 0; i < calls; i++) {
+        if (change_shard(database, i % shards, change, &failure) < 0)
             return cli_failed(cli, &failure);
     }
     return CLI_GOOD;

@@ -1,9 +1,14 @@
-# Run by cmake -P: -DOUTPUT=FILE.c -DPRELUDE=FILE.lua -DSETTINGS=FILE.def -DSCRIPTS=A.lua,B.lua
+# Run by cmake -P: -DOUTPUT=FILE.c -DPRELUDES=A.lua,B.lua -DSETTINGS=FILE.def -DSCRIPTS=A.lua,B.lua
 #
-# Writes a C file that defines `sl_script_A`, ... : the table of settings, the prelude and the script as
+# Writes a C file that defines `sl_script_A`, ... : the table of settings, the preludes and the script as
 # one text, and the SHA1 by which EVALSHA calls it.
 string(REPLACE "," ";" SCRIPTS "${SCRIPTS}")
-file(READ "${PRELUDE}" prelude)
+string(REPLACE "," ";" PRELUDES "${PRELUDES}")
+set(prelude "")
+foreach(file IN LISTS PRELUDES)
+    file(READ "${file}" text)
+    string(APPEND prelude "${text}\n")
+endforeach()
 file(STRINGS "${SETTINGS}" rows REGEX "^SETTING\\(")
 set(table "")
 foreach(row IN LISTS rows)
@@ -19,7 +24,7 @@ set(c "/* Made from src/scripts by cmake/EmbedScripts.cmake. */\n#include \"src/
 foreach(script IN LISTS SCRIPTS)
     get_filename_component(name "${script}" NAME_WE)
     file(READ "${script}" body)
-    set(source "${prelude}\n${body}")
+    set(source "${prelude}${body}")
     string(SHA1 sha1 "${source}")
     string(LENGTH "${source}" size)
     string(HEX "${source}" hex)

@@ -66,6 +66,7 @@ sluice_public_headers(
     src/settings.h
     src/shard_calls.h
     src/tasks.h
+    src/timelines.h
     src/user_list.h
     src/users.h
     src/worker.h

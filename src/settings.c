@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <hiredis/hiredis.h>
 
@@ -90,6 +91,20 @@ static int parse_duration(struct sl_slice text, uint64_t *ret_ms, struct failure
                        SL_SLICE_ARG(text));
 }
 
+static const char *const timelines[] = {
+    [SL_TIMELINE_PUSH] = "push", [SL_TIMELINE_PULL] = "pull", [SL_TIMELINE_HYBRID] = "hybrid"};
+
+static int parse_timeline(struct sl_slice text, uint64_t *ret_timeline, struct failure *reterr)
+{
+    for (uint64_t i = SL_TIMELINE_PUSH; i <= SL_TIMELINE_HYBRID; i++) {
+        if (sl_slice_is(text, timelines[i])) {
+            *ret_timeline = i;
+            return 0;
+        }
+    }
+    return failure_set(reterr, -EINVAL, "'%.*s' is not push, pull or hybrid", SL_SLICE_ARG(text));
+}
+
 static int check_bounds(const struct sl_setting *setting, uint64_t value, struct failure *reterr)
 {
     char lowest[SL_SETTING_TEXT_SIZE], highest[SL_SETTING_TEXT_SIZE];
@@ -105,9 +120,19 @@ int sl_setting_parse(const struct sl_setting *setting, struct sl_slice text, uin
                      struct failure *reterr)
 {
     uint64_t value = 0;
-    int r = setting->kind == SL_SETTING_DURATION ? parse_duration(text, &value, reterr)
-                                                 : parse_number(text, &value, reterr);
+    int r;
 
+    switch (setting->kind) {
+    case SL_SETTING_DURATION:
+        r = parse_duration(text, &value, reterr);
+        break;
+    case SL_SETTING_TIMELINE:
+        r = parse_timeline(text, &value, reterr);
+        break;
+    default:
+        r = parse_number(text, &value, reterr);
+        break;
+    }
     if (r == 0)
         r = check_bounds(setting, value, reterr);
     if (r == 0)
@@ -124,6 +149,8 @@ const char *sl_setting_print(const struct sl_setting *setting, uint64_t value,
         snprintf(room, SL_SETTING_TEXT_SIZE, "%" PRIu64, value);
         return room;
     }
+    if (setting->kind == SL_SETTING_TIMELINE)
+        return strcpy(room, timelines[value]);
     while (value % units[i].ms != 0 || (value == 0 && units[i].ms > 1000))
         i++;
     snprintf(room, SL_SETTING_TEXT_SIZE, "%" PRIu64 "%s", value / units[i].ms, units[i].name);
@@ -164,6 +191,11 @@ int sl_settings_reply(const struct redisReply *reply, struct sl_settings *ret_se
     if (r == 0)
         *ret_settings = read;
     return r;
+}
+
+unsigned sl_setting_rounds(const struct sl_setting *setting)
+{
+    return setting->kind == SL_SETTING_TIMELINE ? 2 : 1;
 }
 
 int sl_setting_change_call(struct sl_call *call, const struct sl_meta *meta, uint32_t shard,

@@ -20,7 +20,11 @@ struct redisReply;
 enum sl_setting_kind {
     SL_SETTING_NUMBER,
     SL_SETTING_DURATION, /* milliseconds; people write 90s, 30m, 24h, 7d */
+    SL_SETTING_TIMELINE, /* enum sl_timeline; people write push, pull, hybrid */
 };
+
+/* How posts come to home timelines (timelines.h). */
+enum sl_timeline { SL_TIMELINE_PUSH = 1, SL_TIMELINE_PULL, SL_TIMELINE_HYBRID };
 
 struct sl_setting {
     const char *field; /* of `meta` */
@@ -63,9 +67,12 @@ SL_EXPORT int sl_settings_call(struct sl_call *call, uint32_t shard, struct fail
 SL_EXPORT int sl_settings_reply(const struct redisReply *reply, struct sl_settings *ret_settings,
                                 struct failure *reterr);
 
-/* Sets one in one shard; `value` NULL: back to the default. To be sent to every shard. A log whose
+/* Sets one in one shard; `value` NULL: back to the default. To be sent to every shard, and in as
+ * many rounds as sl_setting_rounds() says: what a shard kept for another value of `timeline` counts
+ * no more when the last shard has the new one. A log whose
  * limit falls is trimmed at once, as far as one call may take (see docs/events.md). 0; -EINVAL: out
  * of bounds; -ENOMEM. The answer is read with sl_reply_check(). */
+SL_EXPORT unsigned sl_setting_rounds(const struct sl_setting *setting);
 SL_EXPORT int sl_setting_change_call(struct sl_call *call, const struct sl_meta *meta,
                                      uint32_t shard, const struct sl_setting *setting,
                                      const uint64_t *value, struct failure *reterr);

@@ -15,6 +15,7 @@ end
 local _, mirror = privacy_sets(operation, user, target.id)
 local pair = privacy_is_hiding(operation) and 'hide' or 'mute'
 call('SISMEMBER', mirror, user)
+check_home(target.id)
 if is_outdated(pair, user, target.id, id) then
     return 0
 end
@@ -28,6 +29,7 @@ take_id(clock)
 note_applied(pair, user, target.id, id)
 call(privacy_turns_on(operation) and 'SADD' or 'SREM', mirror, user)
 if privacy_is_hiding(operation) then
+    home_change_privacy(operation, user, target.id, clock.id)
     -- Told by the shard of the target, too: a gateway that has read hidden_by just before hears of
     -- what came after.
     emit(meta, clock, operation, '"user":' .. user_json({id = user}) .. ',"target":'

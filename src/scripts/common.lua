@@ -336,11 +336,12 @@ local function audience_allows(audience, author, reader)
 end
 
 -- `post` needs `user` and `audience`; `reader` is a user's id, '' for somebody unknown, or '*' for
--- the site itself, which sees everything.
-local function may_see(reader, post)
+-- the site itself, which sees everything. `is_out`: is_out_of_sight, or what somebody who asks often
+-- knows of it already.
+local function may_see(reader, post, is_out)
     return reader == post.user or reader == '*'
         or (audience_allows(post.audience or 'public', post.user, reader)
-            and not is_out_of_sight(post.user, reader))
+            and not (is_out or is_out_of_sight)(post.user, reader))
 end
 
 local function privacy_is_hiding(operation)

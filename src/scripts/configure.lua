@@ -17,6 +17,9 @@ if value then
 else
     call('HDEL', KEYS[1], field)
 end
+if field == 'timeline' then
+    call('HINCRBY', KEYS[1], 'epoch', 1)
+end
 local meta = open_shard()
 if meta then
     local time = call('TIME')

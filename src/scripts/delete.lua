@@ -3,7 +3,7 @@
 -- Runs in the shard of the post, which is its author's. ARGV: shards, request id, who asks ('=ID',
 -- '@FOLDED LOGIN', or '-' for somebody of another shard), post id.
 -- Returns {repeated, event id}.
-local meta, refusal = open_shard()
+local meta, refusal = open_shard('timeline', 'push_at_once')
 if not meta then
     return refusal
 end
@@ -33,6 +33,7 @@ if post.parent then
 end
 local profile = prefix .. 'profile:' .. author.id
 call('ZSCORE', profile, id)
+check_spread(author.id)
 local clock
 clock, refusal = read_clock()
 if not clock then
@@ -47,4 +48,5 @@ if post.parent then
     change_comment('uncomment', clock.id, post.parent, id)
 end
 emit(meta, clock, 'delete', '"post":' .. post_json(post, author))
+home_take_back(meta, post, clock.id)
 return answer('delete', clock.id)

@@ -20,6 +20,7 @@ user, refusal = read_user(ARGV[4])
 if not user then
     return refusal
 end
+check_home(user.id)
 local following = prefix .. 'following:' .. user.id
 local room = meta.following_max - call('ZCARD', following)
 
@@ -104,8 +105,17 @@ if #changes > 0 then
     call('HINCRBY', prefix .. 'user:' .. user.id, 'following',
         operation == 'follow' and #changes or -#changes)
 end
+local lost = {}
 for i, target in ipairs(changes) do
     change(target, clocks[i])
     results[target.at] = clocks[i].id
+    if operation == 'follow' then
+        home_gain(user.id, target.id, clocks[i].id)
+    else
+        lost[target.id] = true
+    end
+end
+if next(lost) then
+    home_lose(user.id, lost, clocks[#clocks].id)
 end
 return answer_all(operation, results)

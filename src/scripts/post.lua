@@ -5,7 +5,8 @@
 -- an id is to a post of this shard, whose author is looked up here. `parent` is the post of another
 -- shard that this one is a comment of; here it is what `reply_to` refers to.
 -- Returns {repeated, post id}.
-local meta, refusal = open_shard('profile_max', 'archive')
+local meta, refusal = open_shard('profile_max', 'archive', 'timeline', 'home_size', 'push_at_once',
+    'merge_above')
 if not meta then
     return refusal
 end
@@ -57,11 +58,9 @@ local profile = prefix .. 'profile:' .. author.id
 if call('EXISTS', key) == 1 or call('ZSCORE', profile, post.id) then
     return refuse('DAMAGED', 'post ' .. post.id .. ' exists, but the clock says it is new')
 end
+check_spread(author.id)
 -- What is beyond profile_max goes when the archive has it, not before. Without one it stays.
 local has_archive = meta.archive == 1
-if has_archive then
-    check_tasks()
-end
 local fields = {}
 for name, value in pairs(post) do
     fields[#fields + 1] = name
@@ -79,4 +78,5 @@ if post.parent then
     change_comment('comment', clock.id, post.parent, post.id)
 end
 emit(meta, clock, 'post', '"post":' .. post_json(post, author))
+home_spread(meta, post, author.followers)
 return answer('post', post.id)

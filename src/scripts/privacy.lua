@@ -40,6 +40,7 @@ local is_on = call('SISMEMBER', own, target.id) == 1
 if is_here then
     call('SISMEMBER', mirror, user.id)
 end
+check_home(privacy_is_hiding(operation) and target.id or user.id)
 local turns_on = privacy_turns_on(operation)
 if is_on == turns_on then
     return answer(operation, '0')
@@ -58,5 +59,6 @@ if is_here then
 else
     enqueue(operation, clock.id, 'user', user.id, 'target', target.id)
 end
+home_change_privacy(operation, user.id, target.id, clock.id)
 emit(meta, clock, operation, '"user":' .. user_json(user) .. ',"target":' .. user_json(target))
 return answer(operation, clock.id)

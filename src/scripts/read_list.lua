@@ -11,10 +11,6 @@ end
 
 local reader = ARGV[3]
 
-local function is_here(id)
-    return shard_of(id) == shard
-end
-
 local function post_of(id)
     if not is_here(id) then
         return {id}

@@ -6,6 +6,8 @@
 
 #include "base/hash.h"
 #include "src/id.h"
+#include "src/reply.h"
+#include "src/settings.h"
 #include "src/worker.h"
 #include "tests/support/cmocka_all.h"
 
@@ -155,9 +157,10 @@ uint64_t core_must_post(struct core *core, const char *login, const char *text)
     return core->written.id;
 }
 
-void core_work(struct core *core)
+static void work(struct core *core, uint32_t lease_ms)
 {
-    const struct sl_worker_options options = {.concurrency = 1, .lease_ms = 1, .until_empty = true};
+    const struct sl_worker_options options = {
+        .concurrency = 1, .lease_ms = lease_ms, .until_empty = true};
     struct sl_redis_address address;
     struct sl_worker *worker;
 
@@ -165,6 +168,39 @@ void core_work(struct core *core)
     assert_int_equal(sl_worker_new(&address, &core->meta, &options, &worker, NULL), 0);
     assert_int_equal(sl_worker_run(worker, NULL), 0);
     sl_worker_free(worker);
+}
+
+void core_work(struct core *core)
+{
+    work(core, 1);
+}
+
+void core_work_fast(struct core *core)
+{
+    work(core, 0);
+}
+
+void core_set(struct core *core, const char *name, const char *value)
+{
+    const struct sl_setting *setting;
+    uint64_t number;
+    size_t i;
+
+    assert_int_equal(sl_setting_find(sl_slice_str(name), &i, NULL), 0);
+    setting = sl_setting_at(i);
+    assert_int_equal(sl_setting_parse(setting, sl_slice_str(value), &number, NULL), 0);
+    for (uint32_t k = 0; k < core->meta.shards * sl_setting_rounds(setting); k++) {
+        struct sl_call call = SL_CALL_INIT;
+        redisReply *reply = NULL;
+
+        assert_int_equal(sl_setting_change_call(&call, &core->meta, k % core->meta.shards, setting,
+                                                &number, NULL),
+                         0);
+        assert_int_equal(sl_redis_link_run(core->link, &call, &reply, NULL), 0);
+        assert_int_equal(sl_reply_check(reply, NULL), 0);
+        freeReplyObject(reply);
+        sl_call_done(&call);
+    }
 }
 
 redisReply *core_command(struct core *core, const char *format, ...)

@@ -49,6 +49,11 @@ uint64_t core_must_post(struct core *core, const char *login, const char *text);
 /* Runs a worker of one thread until no task is left; tasks whose worker is gone are claimed at
  * once. */
 void core_work(struct core *core);
+/* The same where no worker has died: without the haste of leases that end at once. */
+void core_work_fast(struct core *core);
+
+/* Changes a setting, as `sluice config set` does. */
+void core_set(struct core *core, const char *name, const char *value);
 
 /* A command, which must not fail; the reply is the caller's. */
 redisReply *core_command(struct core *core, const char *format, ...);

@@ -50,7 +50,7 @@ def test_wrong_usage_is_2(cli, arguments):
 
 @pytest.mark.parametrize("arguments", [
     [], ["init"], ["user"], ["user", "add"], ["post"], ["delete"], ["follow"], ["unfollow"],
-    ["replay"], ["token"], ["tail"], ["config"], ["config", "get"], ["config", "set"],
+    ["home"], ["hide"], ["unhide"], ["mute"], ["unmute"], ["replay"], ["token"], ["tail"], ["config"], ["config", "get"], ["config", "set"],
     ["config", "list"], ["worker"], ["tasks"],
     ["tasks", "retry"], ["tasks", "drop"]])
 def test_help_is_everywhere(cli, arguments):

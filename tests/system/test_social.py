@@ -119,3 +119,40 @@ def test_posts_of_a_user_are_paged_and_read_as_somebody(site):
 def test_wrong_usage_is_2(site, arguments):
     site.run(*arguments, status=2)
     assert site.done.stderr and not site.done.stdout
+
+
+@pytest.mark.parametrize("timeline", ["push", "pull", "hybrid"])
+def test_home_timelines(site, timeline):
+    site.run("config", "set", "timeline", timeline)
+    home = lambda *options: [post["id"] for post in site.lines("home", "ada", *options)]
+    assert home() == []
+    site.run("follow", "ada", "bob", "carl")
+    site.work()
+    said = [site.run("post", "--user", login, "hello") for login in ("ada", "bob", "carl", "dora")]
+    secret = site.run("post", "--user", "bob", "--audience", f"only:{site.ids['carl']}", "hush")
+    site.run("like", "--user", "ada", said[1])
+    site.work()
+    newest = sorted(said[:3], key=int, reverse=True)
+    assert home() == newest and secret not in newest
+    assert home("--limit", "2") == newest[:2]
+    assert home("--before", newest[1]) == newest[2:]
+    assert home("--after", newest[2]) == newest[:2]
+    shown = {post["id"]: post for post in site.lines("home", "=" + site.ids["ada"])}[said[1]]
+    assert (shown["user"]["login"], shown["text"], shown["likes"], shown["comments"]) == \
+        ("bob", "hello", 1, 0)
+
+    site.run("mute", "ada", "carl")
+    site.run("hide", "bob", "ada")
+    assert home() == said[:1]
+    site.run("unmute", "ada", "carl")
+    site.run("unhide", "bob", "ada")
+    site.work()
+    assert home() == newest
+    site.run("delete", "--user", "carl", said[2])
+    site.run("unfollow", "ada", "bob")
+    assert home() == said[:1]
+
+
+def test_home_of_nobody(site):
+    site.run("home", "nobody", status=1)
+    assert "there is no user" in site.done.stderr

@@ -1,0 +1,100 @@
+#include <stdio.h>
+
+#include "base/buffer.h"
+#include "cli/show.h"
+#include "src/id.h"
+#include "src/row_json.h"
+#include "src/timelines.h"
+
+enum { LIMIT_DEFAULT = 20 };
+
+static int show(const struct cli *cli, const struct sl_home_read *read)
+{
+    struct buffer json = BUFFER_INIT;
+
+    for (size_t i = 0; i < sl_home_read_count(read); i++) {
+        sl_post_row_json(&json, sl_home_read_at(read, i));
+        buffer_append_char(&json, '\n');
+    }
+    if (json.failed) {
+        buffer_done(&json);
+        return cli_failed_with(cli, "out of memory");
+    }
+    if (json.size > 0)
+        fwrite(json.data, 1, json.size, stdout);
+    buffer_done(&json);
+    return cli_done(cli);
+}
+
+static int show_home(struct cli *cli, const struct sl_user_ref *reader,
+                     const struct sl_home_page *page)
+{
+    struct sl_home_read *read = NULL;
+    struct database database;
+    struct failure failure;
+    int status, r;
+
+    status = database_open(&database, cli, 1);
+    if (status != CLI_GOOD)
+        return status;
+    r = sl_home_read_new(&read, &database.meta, reader, page, &failure);
+    if (r == 0)
+        r = sl_home_run(database.link, read, &failure);
+    status = r < 0 ? cli_failed(cli, &failure) : show(cli, read);
+    sl_home_read_free(read);
+    database_close(&database);
+    return status;
+}
+
+static uint64_t read_number(const struct cli *cli, const char *name, const char *text, uint64_t max)
+{
+    uint64_t number;
+
+    if (sl_id_parse(sl_slice_str(text), &number) < 0 || number > max)
+        cli_usage(cli, "--%s is a number from 1 to %llu, not '%s'", name, (unsigned long long)max,
+                  text);
+    return number;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"before", required_argument, NULL, 'b'},
+        {"after", required_argument, NULL, 'a'},
+        {"limit", required_argument, NULL, 'l'},
+        {0},
+    };
+    struct sl_home_page page = {.limit = LIMIT_DEFAULT};
+    struct sl_user_ref reader;
+    int option;
+
+    while ((option = cli_option(cli, argc, argv, options)) >= 0) {
+        switch (option) {
+        case 'b':
+            page.before = read_number(cli, "before", optarg, SL_ID_MAX);
+            break;
+        case 'a':
+            page.after = read_number(cli, "after", optarg, SL_ID_MAX);
+            break;
+        case 'l':
+            page.limit = (size_t)read_number(cli, "limit", optarg, SL_HOME_PAGE_MAX);
+            break;
+        }
+    }
+    if (argc - optind != 1)
+        cli_usage(cli, "one LOGIN is needed");
+    reader = show_user_ref(cli, argv[optind]);
+    return show_home(cli, &reader, &page);
+}
+
+const struct command command_home = {
+    .name = "home",
+    .arguments = "LOGIN [--limit N] [--before ID] [--after ID]",
+    .summary = "a user's home timeline, newest first, a line of JSON each",
+    .help = "What the user and those the user follows have posted, as far as the user may see it.\n"
+            "LOGIN           or =ID\n"
+            "--limit N       so many at most, 1 to 200 (default 20)\n"
+            "--before ID     posts behind this one, older\n"
+            "--after ID      posts in front of this one, newer\n",
+    .run = run,
+};

@@ -1,0 +1,36 @@
+-- home_feed.lua - what this shard has of a home timeline of another, or what a task is to read in.
+-- Writes nothing.
+--
+-- ARGV: shards, request id (not used), reader's id, before ('+inf' or '(ID'), after ('-inf' or
+-- '(ID'), limit, 1 for whole posts, 1 to be told which authors are settled, number of posts, the
+-- posts, then the authors.
+-- Returns {id above which the posts of the authors are all there are, how many of them come before
+-- the page, settled authors, rows (see read_part)}. A settled author pushes to the reader from now
+-- on, as far as this shard knows.
+local meta, refusal = open_shard('timeline')
+if not meta then
+    return refusal
+end
+local reader, before, after, limit = ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
+local is_whole, is_settling, post_count = ARGV[7] == '1', ARGV[8] == '1', tonumber(ARGV[9])
+local posts, authors, settled = {}, {}, {}
+for i = 10, #ARGV do
+    local list = i < 10 + post_count and posts or authors
+    list[#list + 1] = ARGV[i]
+end
+
+local function is_settled(author)
+    if author == reader then
+        return true
+    end
+    return follower_since(author, reader) and not is_out_of_sight(author, reader)
+        and not (meta.timeline == HYBRID and call('ZSCORE', prefix .. 'merged', author))
+end
+
+for _, author in ipairs(is_settling and authors or {}) do
+    if is_settled(author) then
+        settled[#settled + 1] = author
+    end
+end
+local rows, feed_until = read_part(reader, posts, authors, before, after, limit, is_whole)
+return {print_id(feed_until), print_id(count_newer(authors, before)), settled, rows}

@@ -1,0 +1,65 @@
+-- home_fill.lua - puts what a task has read onto a reader's home timeline.
+--
+-- ARGV: shards, request id (not used), reader's id, version, 1 when all is read in anew, and the floor
+-- (all as home_missing.lua said); id above which the posts are all there are; number of authors that
+-- are settled, these, number of authors that are not, these, then the posts, id and author in turn.
+-- Returns 1, or 0 when there has been a change meanwhile: then nothing is.
+local meta, refusal = open_shard('timeline', 'home_size')
+if not meta then
+    return refusal
+end
+local reader, version, is_all, floor_before, whole_above = ARGV[3], ARGV[4], ARGV[5] == '1', ARGV[6],
+    tonumber(ARGV[7])
+local active, home, behind = home_keys(reader)
+check_home(reader)
+call('ZCARD', prefix .. 'gone')
+
+local at = 8
+local function take_list()
+    local count = tonumber(ARGV[at])
+    local list = {unpack(ARGV, at + 1, at + count)}
+    at = at + 1 + count
+    return list
+end
+
+local settled, unsettled = take_list(), take_list()
+local state = read_home_state(meta, reader)
+if not state or state.version ~= version or (state.floor or '') ~= floor_before then
+    return 0
+end
+local new_floor = math.max(whole_above, tonumber((is_all and state.cut or state.floor) or 0))
+
+local posts, added = {}, {}
+for i = at, #ARGV, 2 do
+    posts[#posts + 1] = ARGV[i]
+end
+in_portions(posts, function(...)
+    for i, is_dead in ipairs(call('ZMSCORE', prefix .. 'gone', ...)) do
+        local id = select(i, ...)
+        if not is_dead and tonumber(id) > new_floor then
+            added[#added + 1] = id
+        end
+    end
+end)
+local author_of = {}
+for i = at, #ARGV, 2 do
+    author_of[ARGV[i]] = ARGV[i + 1]
+end
+
+for _, id in ipairs(added) do
+    call('ZADD', home, id, id .. ':' .. author_of[id])
+end
+call('ZREMRANGEBYSCORE', home, '-inf', print_id(new_floor))
+if is_all then
+    call('DEL', behind)
+    in_portions(unsettled, function(...) call('SADD', behind, ...) end)
+else
+    in_portions(settled, function(...) call('SREM', behind, ...) end)
+end
+call('HSET', active, 'floor', print_id(new_floor))
+call('HDEL', active, 'cut', 'asked')
+home_trim(meta, home, active, 'floor')
+for _, key in ipairs({home, behind}) do
+    call('PEXPIRE', key, call('PTTL', active))
+end
+return 1

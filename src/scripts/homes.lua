@@ -1,0 +1,459 @@
+-- homes.lua - home timelines: behind common.lua, what every script begins with, too.
+--
+-- A home timeline is the newest `home_size` posts by the reader and those whom the reader follows,
+-- as far as the reader may see them. Where they come from is the setting `timeline`: they are pushed
+-- to the reader when they are posted, or pulled from the authors' profiles when the reader reads, or
+-- pushed but for authors with more than `merge_above` followers, who are merged in by the reads
+-- (hybrid). In the shard of a reader who is active there are
+--
+--   home:ID    zset: 'POST:AUTHOR', pushed or read in; the score is the post's id
+--   behind:ID  set: authors whose posts have not been read in; a read asks them until they are
+--   active:ID  hash: `version`, the id of the last change of whose posts belong here; `floor`, the id
+--              above which home:ID is whole (none: nothing has been read in, a read asks everybody);
+--              `epoch`, meta's when it was made; `cut`, up to where pushed posts were dropped before
+--              there was a floor; `asked`, when a task was last asked to read in what is behind
+--
+-- which expire when the reader stays away. What is in home:ID need not be there to be seen: each post
+-- is judged when it is read, in the shard of its author. What must hold is that no post is missing
+-- above the floor, except those of authors behind or merged.
+local PULL, HYBRID = 2, 3 -- values of the setting; 1 is push
+local GONE_TTL_MS = 86400000 -- how late a post that was deleted may still be pushed
+local ASK_AGAIN_MS = 10000 -- when a task that was asked to read something in has not come
+
+local function is_here(id)
+    return shard_of(id) == shard
+end
+
+local function home_keys(reader)
+    return prefix .. 'active:' .. reader, prefix .. 'home:' .. reader, prefix .. 'behind:' .. reader
+end
+
+-- Raises WRONGTYPE before the first write of a script that changes the reader's home.
+local function check_home(reader)
+    local active, home, behind = home_keys(reader)
+    call('HLEN', active)
+    call('ZCARD', home)
+    call('SCARD', behind)
+end
+
+-- Calls run(...) with so many members at a time as a command takes.
+local function in_portions(members, run)
+    for i = 1, #members, 1000 do
+        run(unpack(members, i, math.min(i + 999, #members)))
+    end
+end
+
+-- Does the reader want posts of the author: follows, has not muted, is not hidden from? As the
+-- reader's shard knows it.
+local function is_wanted(reader, author)
+    return reader == author
+        or (call('ZSCORE', prefix .. 'following:' .. reader, author)
+            and call('SISMEMBER', prefix .. 'mutes:' .. reader, author) == 0
+            and call('SISMEMBER', prefix .. 'hidden_by:' .. reader, author) == 0)
+end
+
+-- What is being read in now is from before the change `id`, and does not count.
+local function home_changed(active, id)
+    call('HSET', active, 'version', id)
+    call('HDEL', active, 'asked')
+end
+
+-- By the change `id` the reader may have begun to want the author's posts.
+local function home_gain(reader, author, id)
+    local active, _, behind = home_keys(reader)
+    if call('EXISTS', active) == 1 and is_wanted(reader, author) then
+        call('SADD', behind, author)
+        call('PEXPIRE', behind, call('PTTL', active))
+        home_changed(active, id)
+    end
+end
+
+-- By the change `id` the reader has stopped to want posts of these authors, which are keys.
+local function home_lose(reader, authors, id)
+    local active, home, behind = home_keys(reader)
+    if call('EXISTS', active) == 0 then
+        return
+    end
+    local members = {}
+    for _, member in ipairs(call('ZRANGE', home, 0, -1)) do
+        if authors[string.match(member, ':(%d+)$')] then
+            members[#members + 1] = member
+        end
+    end
+    in_portions(members, function(...) call('ZREM', home, ...) end)
+    for author in pairs(authors) do
+        call('SREM', behind, author)
+    end
+    home_changed(active, id)
+end
+
+-- After `user` has begun or ended to hide from or to mute `target`: changes the home of the one of
+-- them who reads, if that one lives here.
+local function home_change_privacy(operation, user, target, id)
+    local reader, author = user, target
+    if privacy_is_hiding(operation) then
+        reader, author = target, user
+    end
+    if not is_here(reader) then
+        return
+    elseif privacy_turns_on(operation) then
+        home_lose(reader, {[author] = true}, id)
+    else
+        home_gain(reader, author, id)
+    end
+end
+
+-- More than the size is kept, so that deletions do not open the end at once and not every push cuts.
+local function home_trim(meta, home, active, field)
+    local excess = call('ZCARD', home) - meta.home_size
+    if excess > meta.home_size / 8 then
+        local cut = call('ZPOPMIN', home, excess)
+        call('HSET', active, field, cut[#cut])
+    end
+    return excess + meta.home_size
+end
+
+-- Puts a post onto the home timeline of a reader who wants it, if the reader is active.
+local function home_push(meta, reader, id, author)
+    local active, home = home_keys(reader)
+    local state = call('HMGET', active, 'version', 'floor')
+    local floor_id = state[2]
+    if not state[1] or (floor_id and tonumber(id) <= tonumber(floor_id)) then
+        return
+    end
+    call('ZADD', home, id, id .. ':' .. author)
+    if home_trim(meta, home, active, floor_id and 'floor' or 'cut') == 1 then
+        call('PEXPIRE', home, call('PTTL', active))
+    end
+end
+
+-- A home that holds something else is its reader's misfortune, and must not stop an author.
+local function home_push_safely(...)
+    pcall(home_push, ...)
+end
+
+local function home_drop_safely(reader, id, author)
+    redis.pcall('ZREM', prefix .. 'home:' .. reader, id .. ':' .. author)
+end
+
+-- Deleted posts are remembered for pushes that come late.
+local function note_gone(id, deletion)
+    local gone = prefix .. 'gone'
+    call('ZADD', gone, deletion, id)
+    call('ZREMRANGEBYSCORE', gone, '-inf', print_id(deletion - GONE_TTL_MS * 4096))
+end
+
+local function is_gone(id)
+    return call('ZSCORE', prefix .. 'gone', id) and true or false
+end
+
+-- is_out_of_sight for one author and many readers.
+local function sight_of(author)
+    local hidden, muted = prefix .. 'hidden_from:' .. author, prefix .. 'muted_by:' .. author
+    local has_hidden, has_muted = call('EXISTS', hidden) == 1, call('EXISTS', muted) == 1
+    return function(_, reader)
+        return (has_hidden and call('SISMEMBER', hidden, reader) == 1)
+            or (has_muted and call('SISMEMBER', muted, reader) == 1)
+    end
+end
+
+-- Pushes a post to those of the page of followers who may see it and live here; returns the others
+-- who may.
+local function push_to(meta, post, page)
+    local is_out = sight_of(post.user)
+    local elsewhere = {}
+    for i = 1, #page, 2 do
+        local reader = page[i]
+        if may_see(reader, post, is_out) then
+            if is_here(reader) then
+                home_push_safely(meta, reader, post.id, post.user)
+            else
+                elsewhere[#elsewhere + 1] = reader
+            end
+        end
+    end
+    return elsewhere
+end
+
+-- Takes a post back from those of the page of followers who live here; returns the others.
+local function take_back_from(id, author, page)
+    local elsewhere = {}
+    for i = 1, #page, 2 do
+        if is_here(page[i]) then
+            home_drop_safely(page[i], id, author)
+        else
+            elsewhere[#elsewhere + 1] = page[i]
+        end
+    end
+    return elsewhere
+end
+
+-- Where a task goes on behind a page of `wanted` followers that a script has done itself; nil: no
+-- task is needed. One shard goes on where the script ended; with more, the page's followers of other
+-- shards are still to be done.
+local function rest_behind(page, wanted, elsewhere)
+    if ARGV[1] == '1' then
+        return #page == 2 * wanted and page[#page] or nil
+    end
+    return (#page == 2 * wanted or #elsewhere > 0) and '+inf' or nil
+end
+
+-- Raises WRONGTYPE before the first write of a script that posts or deletes.
+local function check_spread(author)
+    check_home(author)
+    check_tasks()
+    call('ZCARD', prefix .. 'merged')
+    call('ZCARD', prefix .. 'gone')
+end
+
+-- Is the author of this shard one whose posts are merged in by reads? From the first post with too
+-- many followers on: that makes the author one of them, for ever, in all shards.
+local function is_merged(meta, author, followers, id)
+    local merged = prefix .. 'merged'
+    if meta.timeline ~= HYBRID then
+        return false
+    elseif call('ZSCORE', merged, author) then
+        return true
+    elseif tonumber(followers) <= meta.merge_above then
+        return false
+    end
+    call('ZADD', merged, id, author)
+    if ARGV[1] ~= '1' then
+        enqueue('merge', id, 'author', author)
+    end
+    return true
+end
+
+-- A post has been made: pushes it.
+local function home_spread(meta, post, followers)
+    if meta.timeline == PULL then
+        return
+    end
+    home_push_safely(meta, post.user, post.id, post.user)
+    if tonumber(followers) == 0 or is_merged(meta, post.user, followers, post.id) then
+        return
+    end
+    local page = follower_range(post.user)('+inf', meta.push_at_once)
+    local rest = rest_behind(page, meta.push_at_once, push_to(meta, post, page))
+    if rest then
+        enqueue('fan_out', post.id, 'post', post.id, 'author', post.user, 'from', rest)
+    end
+end
+
+-- A post has been deleted, by the event `deletion`: takes it back.
+local function home_take_back(meta, post, deletion)
+    local since = call('ZSCORE', prefix .. 'merged', post.user)
+    if meta.timeline == PULL then
+        return
+    end
+    note_gone(post.id, deletion)
+    home_drop_safely(post.user, post.id, post.user)
+    if meta.timeline == HYBRID and since and tonumber(post.id) >= tonumber(since) then
+        return
+    end
+    local page = follower_range(post.user)('+inf', meta.push_at_once)
+    local rest = rest_behind(page, meta.push_at_once,
+        take_back_from(post.id, post.user, page))
+    if rest then
+        enqueue('take_back', deletion, 'post', post.id, 'author', post.user, 'from', rest)
+    end
+end
+
+-- ---- reading ----
+
+-- A heap of authors with posts left, the one with the newest next post first.
+local function sift_down(heap, i)
+    while true do
+        local first, child = i, 2 * i
+        if heap[child] and heap[child].id > heap[first].id then
+            first = child
+        end
+        if heap[child + 1] and heap[child + 1].id > heap[first].id then
+            first = child + 1
+        end
+        if first == i then
+            return
+        end
+        heap[i], heap[first] = heap[first], heap[i]
+        i = first
+    end
+end
+
+local function pop(heap)
+    heap[1] = heap[#heap]
+    heap[#heap] = nil
+    if heap[1] then
+        sift_down(heap, 1)
+    end
+end
+
+local CHUNK = 20 -- posts of one author that are read at once
+local FEED_WORK = 500 -- posts that one feed looks at
+
+-- Goes on to the author's next post; false: there is none.
+local function advance(source, after)
+    source.at = source.at + 1
+    if source.at > #source.ids then
+        if #source.ids < source.wanted then
+            return false
+        end
+        local last = source.ids[#source.ids]
+        source.wanted = CHUNK
+        source.ids = call('ZREVRANGEBYSCORE', source.key, '(' .. last, after, 'LIMIT', 0, CHUNK)
+        source.at = 1
+        if #source.ids == 0 then
+            return false
+        end
+    end
+    source.id = tonumber(source.ids[source.at])
+    return true
+end
+
+-- For may_see(), of an author who is known not to be out of sight.
+local function in_sight()
+    return false
+end
+
+-- The newest posts by authors of this shard that the reader may see: up to `limit` ids below
+-- `before` and above `after` ('(ID', or '+inf' and '-inf'), newest first, each passed to found(post).
+-- Returns the id above which that is all: 0 at the end.
+local function read_feed(reader, authors, before, after, limit, found)
+    local heap = {}
+    local wanted = math.max(1, math.min(CHUNK, math.ceil(2 * limit / math.max(#authors, 1))))
+    for _, author in ipairs(authors) do
+        local source = {author = author, key = prefix .. 'profile:' .. author, wanted = wanted}
+        source.ids = call('ZREVRANGEBYSCORE', source.key, before, after, 'LIMIT', 0, wanted)
+        if source.ids[1] then
+            source.at, source.id = 1, tonumber(source.ids[1])
+            heap[#heap + 1] = source
+        end
+    end
+    for i = floor(#heap / 2), 1, -1 do
+        sift_down(heap, i)
+    end
+    local work = 0
+    while heap[1] and limit > 0 and work < FEED_WORK do
+        local source = heap[1]
+        local id, author = source.ids[source.at], source.author
+        work = work + 1
+        if source.is_out == nil then
+            source.is_out = author ~= reader and is_out_of_sight(author, reader)
+        end
+        if not source.is_out then
+            local post = call('HMGET', prefix .. 'post:' .. id, 'user', 'audience')
+            if post[1] == author
+                and may_see(reader, {user = author, audience = post[2] or nil}, in_sight) then
+                found(id, author)
+                limit = limit - 1
+            end
+        end
+        if source.is_out or not advance(source, after) then
+            pop(heap)
+        else
+            sift_down(heap, 1)
+        end
+    end
+    return heap[1] and heap[1].id or 0
+end
+
+-- Reads a part of a home timeline that lives in this shard: the posts among `posts`, and those of
+-- `authors`, that the reader may see. Returns rows: whole ones (see post_row), or {id, author}; what
+-- read_feed returned; and those of `posts` that do not exist.
+local function read_part(reader, posts, authors, before, after, limit, is_whole)
+    local rows, missing = {}, {}
+    local function take(id, author)
+        if is_whole then
+            local post = read_post(id)
+            rows[#rows + 1] = post and post_row(post, reader)
+        else
+            rows[#rows + 1] = {id, author}
+        end
+    end
+    for _, id in ipairs(posts) do
+        local post = call('HMGET', prefix .. 'post:' .. id, 'user', 'audience')
+        if not post[1] then
+            missing[#missing + 1] = id
+        elseif may_see(reader, {user = post[1], audience = post[2] or nil}) then
+            take(id, post[1])
+        end
+    end
+    return rows, read_feed(reader, authors, before, after, limit, take), missing
+end
+
+-- At most so many posts of these authors come before the page: all from `before` on.
+local function count_newer(authors, before)
+    local count = 0
+    if before ~= '+inf' then
+        for _, author in ipairs(authors) do
+            count = count + call('ZCOUNT', prefix .. 'profile:' .. author, string.sub(before, 2),
+                '+inf')
+        end
+    end
+    return count
+end
+
+-- Of these authors, those whose posts the reader wants.
+local function keep_wanted(reader, authors)
+    for _, name in ipairs({'mutes:', 'hidden_by:'}) do
+        local set = prefix .. name .. reader
+        if authors[1] and call('EXISTS', set) == 1 then
+            local kept = {}
+            for i = 1, #authors, 1000 do
+                local last = math.min(i + 999, #authors)
+                for at, is_in in ipairs(call('SMISMEMBER', set, unpack(authors, i, last))) do
+                    if is_in == 0 then
+                        kept[#kept + 1] = authors[i + at - 1]
+                    end
+                end
+            end
+            authors = kept
+        end
+    end
+    return authors
+end
+
+-- Whose posts belong on the reader's timeline, by how they come there: those who are asked by each
+-- read, and those whose posts are pushed. `state`: of a reader who is active; nil when nothing is
+-- kept of the timeline.
+local function home_authors(meta, reader, state)
+    local followed = keep_wanted(reader, call('ZRANGE', prefix .. 'following:' .. reader, 0, -1))
+    if not state or not state.floor then
+        followed[#followed + 1] = reader
+        return followed, {}
+    end
+    local asked, is_asked, pushed = {}, {}, {reader}
+    for _, author in ipairs(call('SMEMBERS', prefix .. 'behind:' .. reader)) do
+        is_asked[author] = true
+    end
+    if meta.timeline == HYBRID then
+        for _, author in ipairs(call('ZINTER', 2, prefix .. 'following:' .. reader,
+            prefix .. 'merged')) do
+            is_asked[author] = true
+        end
+    end
+    for _, author in ipairs(followed) do
+        local list = is_asked[author] and asked or pushed
+        list[#list + 1] = author
+    end
+    return asked, pushed
+end
+
+-- Changed with the setting `timeline`: what was kept before is not whole.
+local function home_epoch()
+    return call('HGET', KEYS[1], 'epoch') or '0'
+end
+
+-- What is kept of the reader's timeline, or nil.
+local function read_home_state(meta, reader)
+    local state = call('HMGET', (home_keys(reader)), 'version', 'epoch', 'floor', 'cut', 'asked')
+    if meta.timeline == PULL or not state[1] or state[2] ~= home_epoch() then
+        return nil
+    end
+    return {version = state[1], floor = state[3], cut = state[4], asked = state[5]}
+end
+
+-- Has the home been emptied so far, by unfollowing or deletions, that it is to be filled anew?
+local function is_thin(meta, reader, state)
+    return state.floor and state.floor ~= '0'
+        and call('ZCARD', prefix .. 'home:' .. reader) < meta.home_size / 2
+end
