@@ -230,6 +230,31 @@ bool listener_is_at(int socket, const struct listen_address *address, uint16_t *
            is_same_host(&actual, &wanted);
 }
 
+static bool is_any(const struct endpoint *endpoint)
+{
+    if (endpoint->family == AF_INET6)
+        return IN6_IS_ADDR_UNSPECIFIED(
+            &((const struct sockaddr_in6 *)&endpoint->address)->sin6_addr);
+    return ((const struct sockaddr_in *)&endpoint->address)->sin_addr.s_addr == htonl(INADDR_ANY);
+}
+
+const char *listener_describe(int socket, char room[static LISTENER_DESCRIPTION_SIZE])
+{
+    char host[LISTENER_DESCRIPTION_SIZE - 10];
+    struct endpoint endpoint;
+
+    snprintf(room, LISTENER_DESCRIPTION_SIZE, "?");
+    if (!where(socket, &endpoint))
+        return room;
+    if (is_any(&endpoint))
+        snprintf(room, LISTENER_DESCRIPTION_SIZE, "*:%u", ntohs(*port_of(&endpoint)));
+    else if (getnameinfo((const struct sockaddr *)&endpoint.address, endpoint.size, host,
+                         sizeof(host), NULL, 0, NI_NUMERICHOST) == 0)
+        snprintf(room, LISTENER_DESCRIPTION_SIZE, endpoint.family == AF_INET6 ? "[%s]:%u" : "%s:%u",
+                 host, ntohs(*port_of(&endpoint)));
+    return room;
+}
+
 int listener_add(int *sockets, unsigned have, unsigned want)
 {
     struct endpoint endpoint;

@@ -30,6 +30,11 @@ int listener_open(const struct listen_address *address, unsigned count, int *ret
  * that is 0? */
 bool listener_is_at(int socket, const struct listen_address *address, uint16_t *ret_port);
 
+enum { LISTENER_DESCRIPTION_SIZE = 64 };
+
+/* "127.0.0.1:8080", "*:80", "[::1]:80": where `socket` is bound, into `room`, which is returned. */
+const char *listener_describe(int socket, char room[static LISTENER_DESCRIPTION_SIZE]);
+
 /* Binds more sockets, from number `have` up to `want`, to where the first one listens. They get
  * connections from listener_start() on, which cannot be taken back without resetting some. 0; a
  * negative errno, and none was added. */

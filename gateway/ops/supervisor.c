@@ -91,8 +91,8 @@ __attribute__((format(printf, 3, 4))) static void fail(struct supervisor *superv
 
 static const char *redis_url(const struct supervisor *supervisor)
 {
-    if (supervisor->settings->private_redis)
-        return private_redis_url(supervisor->settings->private_redis);
+    if (supervisor->settings->place->private_redis)
+        return private_redis_url(supervisor->settings->place->private_redis);
     return supervisor->settings->config->redis;
 }
 
@@ -114,11 +114,11 @@ static unsigned keep_listeners(struct supervisor *supervisor, unsigned worker)
     const struct supervisor_settings *settings = supervisor->settings;
     unsigned kept = 0;
 
-    for (unsigned i = 0; i < settings->listener_count; i++) {
-        if (listener_is_for(i, settings->listener_count, worker, supervisor->worker_count))
-            settings->listeners[kept++] = settings->listeners[i];
+    for (unsigned i = 0; i < settings->place->listener_count; i++) {
+        if (listener_is_for(i, settings->place->listener_count, worker, supervisor->worker_count))
+            settings->place->listeners[kept++] = settings->place->listeners[i];
         else
-            close(settings->listeners[i]);
+            close(settings->place->listeners[i]);
     }
     return kept;
 }
@@ -144,10 +144,10 @@ static void become_child(struct supervisor *supervisor, const char *name)
     close_fd(&supervisor->ready_fd);
     close_fd(&supervisor->started_fd);
     takeover_let_go(supervisor->takeover);
-    if (settings->heritage)
-        heritage_done(settings->heritage);
-    if (settings->private_redis)
-        private_redis_let_go(settings->private_redis);
+    if (settings->place->has_predecessor)
+        heritage_done(&settings->place->heritage);
+    if (settings->place->private_redis)
+        private_redis_let_go(settings->place->private_redis);
     signal(SIGHUP, SIG_IGN); /* until it knows what to do with it */
     sigprocmask(SIG_SETMASK, &supervisor->outer_mask, NULL);
 }
@@ -164,7 +164,7 @@ static int run_worker(struct supervisor *supervisor, unsigned index, int ready_f
         .slow_board = settings->slow_board,
         .site = settings->site,
         .worker = index,
-        .listeners = settings->listeners,
+        .listeners = settings->place->listeners,
         .listener_count = keep_listeners(supervisor, index),
         .accepts_at_once = supervisor->is_open,
         .ready_fd = ready_fd,
@@ -229,8 +229,8 @@ static int run_tasks(struct supervisor *supervisor)
     const struct supervisor_settings *settings = supervisor->settings;
 
     become_child(supervisor, "sluice-tasks");
-    for (unsigned i = 0; i < settings->listener_count; i++)
-        close_fd(&settings->listeners[i]);
+    for (unsigned i = 0; i < settings->place->listener_count; i++)
+        close_fd(&settings->place->listeners[i]);
     return task_runner_main(settings->config, redis_url(supervisor));
 }
 
@@ -274,8 +274,8 @@ static void begin_to_stop(struct supervisor *supervisor, uint64_t now_ms)
         now_ms + settings->config->drain_timeout_ms + supervisor->settings->grace_ms;
     signal_workers(supervisor, supervisor->has_successor ? GATEWAY_SIGNAL_REPLACED : SIGTERM);
     task_runner_signal(&supervisor->tasks, SIGTERM);
-    for (unsigned i = 0; i < settings->listener_count; i++)
-        close_fd(&settings->listeners[i]);
+    for (unsigned i = 0; i < settings->place->listener_count; i++)
+        close_fd(&settings->place->listeners[i]);
 }
 
 static void kill_workers(struct supervisor *supervisor)
@@ -315,7 +315,7 @@ static void tell_ready(struct supervisor *supervisor)
         return;
     if (sl_redis_address_parse(sl_slice_str(redis_url(supervisor)), &address, NULL) == 0) {
         sl_redis_address_print(&address, shown_url, sizeof(shown_url));
-        buffer_append_format(&line, "{\"port\":%u,\"redis\":", supervisor->settings->port);
+        buffer_append_format(&line, "{\"port\":%u,\"redis\":", supervisor->settings->place->port);
         buffer_append_json_string(&line, sl_slice_str(shown_url));
         buffer_append_format(&line, ",\"pid\":%d}\n", (int)supervisor->pid);
     }
@@ -329,8 +329,8 @@ static void serve_takeovers(struct supervisor *supervisor)
 {
     struct failure failure;
 
-    if (supervisor->settings->data_dir &&
-        takeover_new(supervisor->settings->data_dir, &supervisor->takeover, &failure) < 0)
+    if (supervisor->settings->place->data_dir &&
+        takeover_new(supervisor->settings->place->data_dir, &supervisor->takeover, &failure) < 0)
         log_warn("no_takeover", "why=\"%s\"", failure.text);
 }
 
@@ -339,8 +339,9 @@ static void step_into_office(struct supervisor *supervisor)
 {
     const struct supervisor_settings *settings = supervisor->settings;
 
-    for (unsigned i = settings->heritage_listeners; i < settings->listener_count; i++) {
-        int r = listener_start(settings->listeners[i]);
+    for (unsigned i = settings->place->heritage_listeners; i < settings->place->listener_count;
+         i++) {
+        int r = listener_start(settings->place->listeners[i]);
 
         if (r < 0)
             log_error("cannot_listen", "socket=%u error=\"%s\"", i, strerror(-r));
@@ -348,8 +349,8 @@ static void step_into_office(struct supervisor *supervisor)
     supervisor->is_open = true;
     signal_workers(supervisor, GATEWAY_SIGNAL_OPEN);
     serve_takeovers(supervisor);
-    if (settings->private_redis)
-        private_redis_sign(settings->private_redis);
+    if (settings->place->private_redis)
+        private_redis_sign(settings->place->private_redis);
 }
 
 static void tell_service_manager(const struct supervisor *supervisor)
@@ -384,9 +385,10 @@ static void note_ready(struct supervisor *supervisor, struct worker *worker, uin
     if (!supervisor->is_open)
         step_into_office(supervisor);
     tell_service_manager(supervisor); /* before the predecessor's end can be taken for ours */
-    if (supervisor->settings->heritage)
-        heritage_accept(supervisor->settings->heritage);
-    log_info("ready", "port=%u workers=%u", supervisor->settings->port, supervisor->worker_count);
+    if (supervisor->settings->place->has_predecessor)
+        heritage_accept(&supervisor->settings->place->heritage);
+    log_info("ready", "port=%u workers=%u", supervisor->settings->place->port,
+             supervisor->worker_count);
     tell_ready(supervisor);
     if (supervisor->started_fd >= 0 && write(supervisor->started_fd, "\n", 1) < 0)
         log_warn("start_not_told", "error=\"%s\"", strerror(errno));
@@ -457,7 +459,7 @@ static void note_end(struct supervisor *supervisor, struct worker *worker, uint6
 
 static void step_redis(struct supervisor *supervisor, uint64_t now_ms)
 {
-    struct private_redis *redis = supervisor->settings->private_redis;
+    struct private_redis *redis = supervisor->settings->place->private_redis;
     struct failure failure;
     int r;
 
@@ -479,9 +481,10 @@ static void step_takeover(struct supervisor *supervisor, uint64_t now_ms)
 {
     const struct supervisor_settings *settings = supervisor->settings;
     const struct takeover_offer offer = {
-        .listeners = settings->listeners,
-        .listener_count = settings->listener_count,
-        .lock = settings->private_redis ? private_redis_lock(settings->private_redis) : -1,
+        .listeners = settings->place->listeners,
+        .listener_count = settings->place->listener_count,
+        .lock = settings->place->private_redis ? private_redis_lock(settings->place->private_redis)
+                                               : -1,
     };
 
     if (!supervisor->takeover || !takeover_step(supervisor->takeover, &offer))
@@ -559,7 +562,7 @@ static uint64_t next_due_ms(const struct supervisor *supervisor, uint64_t now_ms
 
 static void wait_for_something(struct supervisor *supervisor)
 {
-    struct private_redis *redis = supervisor->settings->private_redis;
+    struct private_redis *redis = supervisor->settings->place->private_redis;
     uint64_t now_ms = clock_monotonic_ms();
     uint64_t due_ms = next_due_ms(supervisor, now_ms);
     struct pollfd *polled = supervisor->polled;
@@ -671,9 +674,9 @@ int supervisor_run(const struct supervisor_settings *settings, struct failure *r
         .signal_fd = -1,
         .ready_fd = -1,
         .started_fd = settings->started_fd,
-        .is_open = !settings->heritage,
-        .redis_answers = !settings->private_redis,
-        .redis_answered = !settings->private_redis,
+        .is_open = !settings->place->has_predecessor,
+        .redis_answers = !settings->place->private_redis,
+        .redis_answered = !settings->place->private_redis,
     };
     int r;
 
@@ -685,8 +688,8 @@ int supervisor_run(const struct supervisor_settings *settings, struct failure *r
     metric_set(metrics_supervisor(settings->board), METRIC_START_TIME, clock_wall_ms() * 1000);
     while (!supervisor.stopping || !all_are_down(&supervisor))
         turn(&supervisor);
-    if (settings->private_redis && supervisor.is_open && !supervisor.has_successor)
-        private_redis_stop(settings->private_redis, REDIS_STOP_MS);
+    if (settings->place->private_redis && supervisor.is_open && !supervisor.has_successor)
+        private_redis_stop(settings->place->private_redis, REDIS_STOP_MS);
     r = supervisor.error;
     if (r < 0)
         failure_set(reterr, r, "%s", supervisor.failure.text);

@@ -14,24 +14,15 @@
 #include "gateway/config.h"
 #include "gateway/gateway.h"
 #include "gateway/ops/metrics.h"
-#include "gateway/ops/private_redis.h"
-#include "gateway/ops/takeover.h"
+#include "gateway/ops/place.h"
 
 struct supervisor_settings {
     const struct config *config;
-    struct private_redis *private_redis; /* NULL: config names a Redis */
-    struct metrics_board *board;         /* its slots are the workers */
-    struct admission *admission;         /* what the workers share; told when one of them dies */
-    struct slow_board *slow_board;       /* what the workers share, too */
-    const struct site *site;             /* for the workers to serve; NULL: none */
-    int *listeners; /* dealt out to the workers; all closed, and set to -1, when stopping begins */
-    unsigned listener_count;
-    const char *data_dir; /* where a successor asks for them; NULL: nowhere */
-    /* Of a predecessor that serves until all workers are ready; NULL: there is none. Of the
-     * listeners those from heritage_listeners on are bound only. */
-    struct heritage *heritage;
-    unsigned heritage_listeners;
-    uint16_t port;     /* of the listeners */
+    struct place *place;         /* its listeners are closed, and set to -1, when stopping begins */
+    struct metrics_board *board; /* its slots are the workers */
+    struct admission *admission; /* what the workers share; told when one of them dies */
+    struct slow_board *slow_board; /* what the workers share, too */
+    const struct site *site;       /* for the workers to serve; NULL: none */
     int started_fd;    /* closed when all have been ready, with a byte before; -1: none */
     unsigned grace_ms; /* how much longer than drain-timeout a worker may take to end */
     int (*worker_main)(const struct gateway_parts *parts); /* gateway_run(), but for tests */

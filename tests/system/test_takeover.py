@@ -272,7 +272,8 @@ def test_takeover_of_another_port_is_refused(servers, redis):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
     said = refused(gateway, "--takeover", "--listen", f"127.0.0.1:{port}")
-    assert f"--takeover: the running sluiced (pid {gateway.pid}) serves port {gateway.port}" in said
+    assert (f"--takeover: the running sluiced (pid {gateway.pid}) serves "
+            f"127.0.0.1:{gateway.port}, not 127.0.0.1:{port}") in said
     gateway.check()
     assert servers.successor(gateway, "--listen", "127.0.0.1:0").port == gateway.port
     gateway.wait_end()

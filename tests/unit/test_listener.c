@@ -165,7 +165,7 @@ static void test_more_sockets_join_those_that_listen(void **state)
     int sockets[3], clients[64];
     unsigned accepted = 0;
     uint16_t port, same;
-    char text[32];
+    char room[LISTENER_DESCRIPTION_SIZE], text[32];
 
     (void)state;
     assert_int_equal(listener_open(&any, 1, sockets, &port, NULL), 0);
@@ -199,6 +199,8 @@ static void test_more_sockets_join_those_that_listen(void **state)
             close(accept(sockets[0], NULL, NULL));
         close(client);
     }
+    snprintf(text, sizeof(text), "127.0.0.1:%u", port);
+    assert_string_equal(listener_describe(sockets[2], room), text);
     assert_true(listener_is_at(sockets[2], &any, &same));
     assert_int_equal(same, port);
     snprintf(text, sizeof(text), "127.0.0.1:%u", port);

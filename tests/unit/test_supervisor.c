@@ -180,27 +180,27 @@ static int run_supervisor(void)
         .board = scene.board,
         .admission = scene.admission,
         .slow_board = scene.slow_board,
-        .listeners = scene.listeners,
-        .listener_count = scene.workers,
-        .port = scene.port,
         .started_fd = -1,
         .grace_ms = 50,
         .worker_main = scene.worker_main,
     };
-    struct private_redis *redis = NULL;
+    struct place place = PLACE_INIT;
     struct failure failure = {""};
     int r = 0;
 
     close(scene.ready[0]);
     close(scene.report[0]);
     if (!scene.config->redis)
-        r = private_redis_new(scene.data_dir, "redis-server", &redis, &failure);
-    settings.private_redis = redis;
+        r = private_redis_new(scene.data_dir, "redis-server", &place.private_redis, &failure);
+    memcpy(place.listeners, scene.listeners, sizeof(scene.listeners));
+    place.listener_count = scene.workers;
+    place.port = scene.port;
+    settings.place = &place;
     if (r == 0)
         r = supervisor_run(&settings, &failure);
     if (r < 0)
         report("failed: %s\n", failure.text);
-    private_redis_free(redis);
+    place_done(&place);
     return r < 0;
 }
 

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import threading
 
-from . import events, processes, recompute
+from . import events, processes, programs, recompute
 from .cli import Cli
 from .gateway import sanitizer_report
 from .proxy import Proxy
@@ -92,14 +92,17 @@ class Producer:
 class Kind:
     """A stream that clients ask for, and which events of the log they should get."""
 
-    def __init__(self, name, target, matches, wires=WIRES, token=None, subscribes=()):
+    def __init__(self, name, target, matches, wires=WIRES, token=None, subscribes=(), tail=()):
         self.name, self.target, self.matches, self.wires = name, target, matches, wires
         self.token, self.subscribes = token or {}, subscribes
+        self.tail = tail  # what `sluice tail` calls it; empty: nothing
 
 
 def _filter(name, **parameters):
     query = "&".join(f"{key}={value.replace(' ', '+')}" for key, value in parameters.items())
-    return Kind(name, f"/v1/stream/filter?{query}", recompute.Filter(**parameters).matches)
+    options = [part for key, value in parameters.items() for part in (f"--{key}", value)]
+    return Kind(name, f"/v1/stream/filter?{query}", recompute.Filter(**parameters).matches,
+                tail=[*options, "filter"])
 
 
 def kinds_of_streams(people):
@@ -117,7 +120,8 @@ def kinds_of_streams(people):
     many = (("a", {"track": "amber"}, lambda e: has(e, "amber")),
             ("b", {"rule": "opal -pine"}, lambda e: has(e, "opal") and not has(e, "pine")))
     return [
-        Kind("firehose", "/v1/stream/firehose", recompute.Filter(firehose=True).matches),
+        Kind("firehose", "/v1/stream/firehose", recompute.Filter(firehose=True).matches,
+             tail=["firehose"]),
         _filter("track", track="amber basil,cedar,willow xenon yarrow"),
         _filter("follow", follow=",".join([people["u1"], people["u5"], "@u7"])),
         _filter("locations", locations="-20,-20,60,45,170,-50,-170,50"),
@@ -129,21 +133,50 @@ def kinds_of_streams(people):
         Kind("partition", "/v1/stream/firehose?partition=2/3",
              recompute.Filter(partition=(2, 3), firehose=True).matches),
         Kind("home", "/v1/stream/home", by("u0", "u1", "u2", "u3", "u4"),
-             token={"sub": people["u0"]}),
+             token={"sub": people["u0"]}, tail=["home"]),
         Kind("many", "/v1/stream", posts(lambda e: any(test(e) for _, _, test in many)),
              wires=["raw-websocket"], subscribes=[(name, f) for name, f, _ in many]),
     ]
 
 
-class Client:
-    """One of the clients, in a thread of its own."""
+class Follower:
+    """Somebody who keeps what comes."""
+
+    def __init__(self, storm, kind, wire, is_calm):
+        self.storm, self.kind, self.wire, self.is_calm = storm, kind, wire, is_calm
+        self.ids, self.gaps, self.faults = [], [], []
+        self.connections = self.stalls = 0
+
+    def has(self, event_id):
+        """Whether this event has come, or it was said that it never will."""
+        return (self.ids and self.ids[-1] >= event_id) or \
+            any(start < event_id <= end for start, end, _ in self.gaps)
+
+    def compare(self, log):
+        """What went wrong, by counting."""
+        wanted = [event_id for event_id, event in log if self.kind.matches(event)]
+        seen = set(self.ids)
+        in_log = set(wanted)
+        lost = [event_id for event_id in wanted if event_id not in seen and
+                not any(start < event_id <= end for start, end, _ in self.gaps)]
+        foreign = [event_id for event_id in seen if event_id not in in_log and
+                   not any(start < event_id <= end for start, end, _ in self.gaps)]
+        return {
+            "events": len(wanted), "missing": lost, "twice": len(self.ids) - len(seen),
+            "disorder": sum(b < a for a, b in zip(self.ids, self.ids[1:])), "foreign": foreign,
+            "gaps": len(self.gaps), "connections": self.connections, "stalls": self.stalls,
+            "faults": self.faults,
+        }
+
+
+class Client(Follower):
+    """A client of the tests' own, in a thread of its own."""
 
     def __init__(self, storm, kind, wire, seed, is_calm):
-        self.storm, self.kind, self.wire, self.is_calm = storm, kind, wire, is_calm
+        super().__init__(storm, kind, wire, is_calm)
         self.rng = random.Random(seed)
         self.cursor = storm.start
-        self.ids, self.gaps, self.faults = [], [], []
-        self.connections = self.broken = self.refused = self.stalls = self.warnings = 0
+        self.broken = self.refused = self.warnings = 0
         self.farewells = {}
         self._stopping = threading.Event()
         self._lock = threading.Lock()
@@ -242,11 +275,6 @@ class Client:
                 pass
         return True
 
-    def has(self, event_id):
-        """Whether this event has come, or it was said that it never will."""
-        return (self.ids and self.ids[-1] >= event_id) or \
-            any(start < event_id <= end for start, end, _ in self.gaps)
-
     def stop(self):
         self._stopping.set()
         with self._lock:
@@ -257,21 +285,34 @@ class Client:
                     pass
         self._thread.join(Deadline(60).seconds)
 
-    def compare(self, log):
-        """What went wrong, by counting."""
-        wanted = [event_id for event_id, event in log if self.kind.matches(event)]
-        seen = set(self.ids)
-        in_log = set(wanted)
-        lost = [event_id for event_id in wanted if event_id not in seen and
-                not any(start < event_id <= end for start, end, _ in self.gaps)]
-        foreign = [event_id for event_id in seen if event_id not in in_log and
-                   not any(start < event_id <= end for start, end, _ in self.gaps)]
-        return {
-            "events": len(wanted), "missing": lost, "twice": len(self.ids) - len(seen),
-            "disorder": sum(b < a for a, b in zip(self.ids, self.ids[1:])), "foreign": foreign,
-            "gaps": len(self.gaps), "connections": self.connections, "stalls": self.stalls,
-            "faults": self.faults,
-        }
+
+class Tail(Follower):
+    """`sluice tail`, which comes back by itself."""
+
+    def __init__(self, storm, kind):
+        super().__init__(storm, kind, "sluice tail", is_calm=True)
+        gateway = storm.gateway
+        self.connections = 1
+        self._process = subprocess.Popen(
+            [programs.sluice(), "tail", "--url", f"http://127.0.0.1:{gateway.port}", "--token",
+             gateway.token(**kind.token), "--since", str(storm.start), *kind.tail],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=programs.environment())
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self):
+        for line in self._process.stdout:
+            try:
+                self.ids.append(int(json.loads(line)["id"]))
+            except (ValueError, KeyError):
+                self.faults.append(repr(line))
+
+    def stop(self):
+        if self._process.poll() is not None:
+            self.faults.append(f"it ended with {self._process.returncode}")
+        self._process.terminate()
+        self._process.wait(Deadline().seconds)
+        self._thread.join(Deadline().seconds)
 
 
 class Storm:
@@ -302,11 +343,14 @@ class Storm:
         self.clients = []
 
     def add_clients(self, per_kind, calm=1):
-        """So many of each kind, in turn over its wires; `calm` ones neither leave nor stall."""
+        """So many of each kind, in turn over its wires; `calm` ones neither leave nor stall. And a
+        `sluice tail` where it can follow that."""
         for kind in kinds_of_streams(self.people):
             for number in range(per_kind):
                 wire = kind.wires[number % len(kind.wires)]
                 self.clients.append(Client(self, kind, wire, self.rng.random(), number < calm))
+            if kind.tail:
+                self.clients.append(Tail(self, kind))
 
     # Faults
 
