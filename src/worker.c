@@ -63,6 +63,8 @@ struct sl_worker {
     atomic_bool is_stopping;
     atomic_uint_fast64_t claim_ms; /* when claiming is due next */
     struct sl_work *works;         /* options.concurrency of them */
+    atomic_flag has_given_up;
+    struct failure why; /* of the first thread that has given up */
 };
 
 static void tell(const struct sl_work *work, enum sl_worker_news news, const struct sl_task *task,
@@ -84,13 +86,23 @@ static bool is_stopping(const struct sl_work *work)
 /* Errors that say nothing about the call: any other would have got the same. */
 static bool is_of_redis(int error)
 {
-    static const int errors[] = {-EAGAIN, -EACCES, -EROFS, -ENOSPC, -ENODATA, -ESTALE};
+    static const int errors[] = {-EAGAIN, -EACCES, -EROFS, -ENOSPC, -ENODATA};
 
     for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
         if (error == errors[i])
             return true;
     }
     return false;
+}
+
+/* The database is not the one that we were made for: nothing more can be done here. */
+static void give_up(struct sl_work *work, const struct failure *why)
+{
+    struct sl_worker *worker = work->worker;
+
+    if (!atomic_flag_test_and_set(&worker->has_given_up))
+        worker->why = *why;
+    sl_worker_stop(worker);
 }
 
 static int link_run(struct sl_work *work, struct sl_call *calls, size_t count,
@@ -100,9 +112,13 @@ static int link_run(struct sl_work *work, struct sl_call *calls, size_t count,
 
     work->is_away = r < 0;
     for (size_t i = 0; r == 0 && i < count; i++) {
-        int error = sl_reply_check(ret_replies[i], reterr);
+        struct failure failure;
+        int error = sl_reply_check(ret_replies[i], &failure);
 
-        if (is_of_redis(error)) {
+        if (error == -ESTALE)
+            give_up(work, &failure);
+        if (error == -ESTALE || is_of_redis(error)) {
+            failure_set(reterr, error, "%s", failure.text);
             work->is_away = true;
             r = error;
         }
@@ -459,6 +475,7 @@ int sl_worker_new(const struct sl_redis_address *address, const struct sl_meta *
         return failure_set(reterr, -ENOMEM, "out of memory");
     worker->options = *options;
     worker->meta = *meta;
+    atomic_flag_clear(&worker->has_given_up);
     if (worker->options.concurrency == 0)
         worker->options.concurrency = CONCURRENCY;
     if (worker->options.lease_ms == 0)
@@ -510,7 +527,11 @@ int sl_worker_run(struct sl_worker *worker, struct failure *reterr)
     run_thread(&worker->works[0]);
     for (uint32_t i = 1; i < started; i++)
         pthread_join(worker->works[i].thread, NULL);
-    return error ? failure_set(reterr, -error, "cannot start a thread: %s", strerror(error)) : 0;
+    if (error)
+        return failure_set(reterr, -error, "cannot start a thread: %s", strerror(error));
+    if (worker->why.text[0])
+        return failure_set(reterr, -ESTALE, "%s", worker->why.text);
+    return 0;
 }
 
 void sl_worker_stop(struct sl_worker *worker)

@@ -51,7 +51,8 @@ SL_EXPORT int sl_worker_new(const struct sl_redis_address *address, const struct
 SL_EXPORT void sl_worker_free(struct sl_worker *worker);
 
 /* Works until sl_worker_stop(), finishes what it holds, returns. With Redis away at that moment
- * what it holds is left to be claimed. 0; a negative errno: no thread could be made. */
+ * what it holds is left to be claimed. 0; -ESTALE: this is another database by now, with more or
+ * fewer shards; another negative errno: no thread could be made. */
 SL_EXPORT int sl_worker_run(struct sl_worker *worker, struct failure *reterr);
 
 /* From any thread or a signal handler; takes a moment. */

@@ -395,6 +395,22 @@ static void test_entry_that_no_script_of_ours_wrote_goes_to_the_dead(void **stat
     assert_int_equal(in_shard("XLEN", ada, "dead"), 2);
 }
 
+static void test_worker_of_another_database_ends(void **state)
+{
+    const struct sl_worker_options options = {.concurrency = 2};
+    struct sl_redis_address address;
+    struct sl_worker *worker;
+    struct failure failure;
+
+    (void)state;
+    assert_int_equal(sl_redis_address_parse(sl_slice_str(core.server.url), &address, NULL), 0);
+    assert_int_equal(sl_worker_new(&address, &core.meta, &options, &worker, NULL), 0);
+    core_reset(&core, SHARDS / 2);
+    assert_int_equal(sl_worker_run(worker, &failure), -ESTALE);
+    assert_string_equal(failure.text, "the database has 4 shards");
+    sl_worker_free(worker);
+}
+
 static void test_worker_survives_every_allocation_that_fails(void **state)
 {
     const struct sl_worker_options options = {.concurrency = 3};
@@ -454,6 +470,7 @@ int main(void)
         TEST(test_letter_is_tried_again_unless_it_is_too_old),
         TEST(test_counts_say_what_there_is),
         TEST(test_entry_that_no_script_of_ours_wrote_goes_to_the_dead),
+        TEST(test_worker_of_another_database_ends),
         TEST(test_worker_survives_every_allocation_that_fails),
     };
 
