@@ -124,7 +124,8 @@ def test_silent_connections_are_bounded(servers, redis):
 
 def test_events_owed_by_all_together_are_bounded(servers, redis):
     """Each stalled client by itself stays within its own bound."""
-    gateway = servers.gateway(redis, "--max-owed-bytes", "64M", "--max-shared-bytes", "1M")
+    gateway = servers.gateway(redis, "--max-owed-bytes", "64M", "--max-shared-bytes", "1M",
+                              "--ring-bytes", "1M")
     stalled = [gateway.stream(FIREHOSE, wire, receive_buffer=4096)
                for wire in ("ndjson", "sse", "raw-websocket")]
     neighbour = Collector(gateway.stream(FIREHOSE))
@@ -135,8 +136,8 @@ def test_events_owed_by_all_together_are_bounded(servers, redis):
             neighbour.wait_id(number)
     metrics = gateway.metrics()
     assert metrics["sluice_event_bytes_exceeded_total"] >= 1
-    assert metrics["sluice_event_bytes"] <= 2 << 20
-    assert metrics['sluice_farewells_total{code="too_slow"}'] == len(stalled)
+    assert metrics["sluice_event_bytes"] <= 3 << 20
+    assert metrics["sluice_streams_fallen_behind_total"] >= len(stalled)
 
 
 def test_accepting_survives_a_lack_of_descriptors(servers, redis):
