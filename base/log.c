@@ -1,4 +1,4 @@
-/* log.c - the one other place with process-wide state (see alloc.c): a level, set at start. */
+/* log.c - the one other place with process-wide state (see alloc.c): a level and a form. */
 #include "base/log.h"
 
 #include <errno.h>
@@ -7,8 +7,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log_json.h"
+
+enum { LINE_SIZE = 2048 };
 
 static enum log_level threshold = LOG_LEVEL_INFO;
+static enum log_format form = LOG_FORMAT_LOGFMT;
 
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
 
@@ -33,28 +37,53 @@ int log_parse_level(const char *text, enum log_level *ret_level)
     return -EINVAL;
 }
 
+void log_set_format(enum log_format format)
+{
+    form = format;
+}
+
+int log_parse_format(const char *text, enum log_format *ret_format)
+{
+    bool is_json = strcmp(text, "json") == 0;
+
+    if (!is_json && strcmp(text, "logfmt") != 0)
+        return -EINVAL;
+    *ret_format = is_json ? LOG_FORMAT_JSON : LOG_FORMAT_LOGFMT;
+    return 0;
+}
+
 /* One write(2) per line, so that lines of several processes never mix. */
+static void write_line(char *line, size_t length)
+{
+    ssize_t written;
+
+    line[length++] = '\n';
+    written = write(STDERR_FILENO, line, length);
+    (void)written; /* nobody is left to tell */
+}
+
 void log_line(enum log_level level, const char *event, const char *format, ...)
 {
     char when[CLOCK_RFC3339_SIZE];
-    char line[2048];
+    char line[LINE_SIZE];
+    char json[LOG_JSON_SIZE(LINE_SIZE)];
     va_list args;
     int length;
-    ssize_t written;
 
     if (!log_enabled(level))
         return;
     clock_format_rfc3339(clock_wall_ms(), when);
-    length = snprintf(line, sizeof(line), "ts=%s level=%s event=%s ", when, level_names[level],
-                      event);
+    length =
+        snprintf(line, sizeof(line), "ts=%s level=%s event=%s ", when, level_names[level], event);
     va_start(args, format);
     length += vsnprintf(line + length, sizeof(line) - (size_t)length, format, args);
     va_end(args);
     if ((size_t)length >= sizeof(line))
         length = sizeof(line) - 1;
-    line[length++] = '\n';
-    written = write(STDERR_FILENO, line, (size_t)length);
-    (void)written; /* nobody is left to tell */
+    if (form == LOG_FORMAT_JSON)
+        write_line(json, log_json(sl_slice(line, (size_t)length), json));
+    else
+        write_line(line, (size_t)length);
 }
 
 bool log_rate_allows(struct log_rate *rate, uint64_t now_ms, uint64_t *ret_held_back)

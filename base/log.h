@@ -3,8 +3,11 @@
  *     log_info("client_gone", "id=%" PRIu64 " sent=%zu", client->id, client->sent);
  *     ts=2026-11-21T01:02:03.456Z level=info event=client_gone id=7 sent=120
  *
+ *     {"ts":"2026-11-21T01:02:03.456Z","level":"info","event":"client_gone","id":7,"sent":120}
+ *
  * Programs log, once, where the context is known; libraries return errors instead. No token and no
- * post text, ever. Values from outside go through log_quote(). The level is process-wide. */
+ * post text, ever. Values from outside go through log_quote(). The level and the form are
+ * process-wide. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,6 +21,12 @@ void log_set_level(enum log_level level);
 bool log_enabled(enum log_level level);
 /* 0; -EINVAL: not one of error, warn, info, debug. */
 int log_parse_level(const char *text, enum log_level *ret_level);
+
+enum log_format { LOG_FORMAT_LOGFMT, LOG_FORMAT_JSON };
+
+void log_set_format(enum log_format format);
+/* 0; -EINVAL: neither logfmt nor json. */
+int log_parse_format(const char *text, enum log_format *ret_format);
 
 void log_line(enum log_level level, const char *event, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

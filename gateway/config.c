@@ -60,6 +60,16 @@ static int check_on_off(struct sl_slice value, struct failure *reterr)
     return 0;
 }
 
+static int check_log_format(struct sl_slice value, struct failure *reterr)
+{
+    char room[LOG_QUOTE_SIZE];
+
+    if (!sl_slice_is(value, "logfmt") && !sl_slice_is(value, "json"))
+        return failure_set(reterr, -EINVAL, "%s is neither logfmt nor json",
+                           log_quote(value, room));
+    return 0;
+}
+
 static int check_run_tasks(struct sl_slice value, struct failure *reterr)
 {
     char room[LOG_QUOTE_SIZE];

@@ -139,12 +139,15 @@ static int act(const struct config *config, struct failure *reterr)
 {
     struct buffer text = BUFFER_INIT;
     enum log_level level;
+    enum log_format format;
     int started_fd = -1;
     int r = 0;
 
     if (config->action == CONFIG_ACTION_RUN) {
         log_parse_level(config->log_level, &level);
         log_set_level(level);
+        log_parse_format(config->log_format, &format);
+        log_set_format(format);
         if (config->background)
             r = go_to_background(&started_fd, reterr);
         return r < 0 ? r : serve(config, started_fd, reterr);

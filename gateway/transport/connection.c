@@ -7,9 +7,11 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "filters/filter.h"
 #include "gateway/api/api.h"
 #include "gateway/delivery/deliver.h"
 #include "gateway/delivery/outbox.h"
+#include "gateway/delivery/rule_set.h"
 #include "gateway/intake/gap.h"
 #include "gateway/transport/frame.h"
 #include "gateway/transport/respond.h"
@@ -73,8 +75,13 @@ static enum metric streams_by_kind(const struct stream_request *request)
     return metric_at(METRIC_STREAMS_BY, request->stream * WIRE_FORMAT_COUNT + request->wire);
 }
 
+/* One line for a stream's whole life: who, how, what for (by size: what was asked for is the
+ * client's affair), how long, how much, why it ended. */
 static void log_end(const struct connection *connection)
 {
+    const struct stream_request *request = &connection->request;
+    size_t filters = request->filter != NULL;
+    size_t filter_bytes = filters ? sl_filter_key(request->filter).size : 0;
     char subject[LOG_QUOTE_SIZE];
     const char *why =
         connection->stage != CONNECTION_STREAM && connection->stage != CONNECTION_WEBSOCKET
@@ -82,13 +89,16 @@ static void log_end(const struct connection *connection)
         : connection->doom == DOOM_BROKEN ? "broken"
                                           : "client";
 
+    for (size_t i = 0; connection->rules && i < rule_set_count(connection->rules); i++) {
+        filter_bytes += sl_filter_key(rule_set_at(connection->rules, i)->filter).size;
+        filters++;
+    }
     log_info("stream_end",
-             "subject=%s stream=%s transport=%s seconds=%.1f events=%" PRIu64 " bytes=%" PRIu64
-             " why=%s",
-             log_quote(sl_slice_str(connection->request.token.subject), subject),
-             stream_kind_name(connection->request.stream),
-             wire_format_name(connection->request.wire),
-             (double)(now_of(connection) - connection->opened_ms) / 1000,
+             "subject=%s stream=%s transport=%s filters=%zu filter_bytes=%zu seconds=%.1f "
+             "events=%" PRIu64 " bytes=%" PRIu64 " why=%s",
+             log_quote(sl_slice_str(request->token.subject), subject),
+             stream_kind_name(request->stream), wire_format_name(request->wire), filters,
+             filter_bytes, (double)(now_of(connection) - connection->opened_ms) / 1000,
              connection->client.sent_events, connection->client.sent_bytes, why);
 }
 
@@ -98,13 +108,14 @@ void connection_gone(struct connection *connection)
 
     connection->wsi = NULL;
     connection->fd = -1;
+    if (connection->was_stream)
+        log_end(connection); /* while its filters are there */
     deliver_leave(&connection->client);
     if (connection->api_request)
         api_abandon(connection->api_request);
     if (connection->was_stream) {
         metric_sub(server->settings.metrics, METRIC_STREAMS, 1);
         metric_sub(server->settings.metrics, streams_by_kind(&connection->request), 1);
-        log_end(connection);
     }
     if (connection->is_admitted) {
         server->by_ticket[connection->ticket] = NULL;

@@ -1,0 +1,145 @@
+/* log_json.c - one pass over the line; the caller's room is large enough for the worst of it, six
+ * bytes of JSON for a byte of text. */
+#include "base/log_json.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/utf8.h"
+
+enum { NUMBER_DIGITS_MAX = 15 };
+
+struct writer {
+    char *room;
+    size_t used;
+};
+
+static void put(struct writer *to, const char *text, size_t size)
+{
+    memcpy(to->room + to->used, text, size);
+    to->used += size;
+}
+
+static void put_control(struct writer *to, char high, char low)
+{
+    char escape[6] = {'\\', 'u', '0', '0', high, low};
+
+    put(to, escape, sizeof(escape));
+}
+
+static bool is_hex(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+}
+
+/* The four bytes of \xNN, as log_quote() writes what it escapes. */
+static bool is_escape(const char *at, const char *end)
+{
+    return end - at >= 4 && at[0] == '\\' && at[1] == 'x' && is_hex(at[2]) && is_hex(at[3]);
+}
+
+/* One character of a value; returns how many bytes it was. */
+static size_t put_character(struct writer *to, const char *at, const char *end)
+{
+    static const char digits[] = "0123456789abcdef";
+    unsigned char c = (unsigned char)*at;
+    size_t size;
+
+    if (is_escape(at, end)) {
+        put_control(to, at[2], at[3]);
+        return 4;
+    }
+    if (c < 0x20 || c == 0x7f || c == '"' || c == '\\') {
+        put_control(to, digits[c >> 4], digits[c & 15]);
+        return 1;
+    }
+    if (c < 0x80) {
+        put(to, at, 1);
+        return 1;
+    }
+    size = utf8_code_point_size((const unsigned char *)at, (const unsigned char *)end);
+    if (size == 0)
+        put(to, "\xef\xbf\xbd", 3);
+    else
+        put(to, at, size);
+    return size ? size : 1;
+}
+
+static void put_string(struct writer *to, const char *at, const char *end)
+{
+    put(to, "\"", 1);
+    while (at < end)
+        at += put_character(to, at, end);
+    put(to, "\"", 1);
+}
+
+/* As JSON writes numbers: no sign but minus, no leading zeros, digits on both sides of a point. */
+static bool is_number(const char *at, const char *end)
+{
+    size_t digits = 0;
+    const char *point = NULL;
+
+    if (at < end && *at == '-')
+        at++;
+    if (end - at > 1 && at[0] == '0' && at[1] != '.')
+        return false;
+    for (const char *c = at; c < end; c++) {
+        if (*c >= '0' && *c <= '9')
+            digits++;
+        else if (*c == '.' && !point && c > at && c + 1 < end)
+            point = c;
+        else
+            return false;
+    }
+    return digits > 0 && digits <= NUMBER_DIGITS_MAX;
+}
+
+/* Where the value at `at` ends: a quoted one behind its quote, a bare one at the next space. */
+static const char *end_of_value(const char *at, const char *end)
+{
+    const char *found;
+
+    if (at < end && *at == '"') {
+        found = memchr(at + 1, '"', (size_t)(end - at) - 1);
+        return found ? found + 1 : end;
+    }
+    found = memchr(at, ' ', (size_t)(end - at));
+    return found ? found : end;
+}
+
+static void put_value(struct writer *to, const char *at, const char *end)
+{
+    if (is_number(at, end))
+        put(to, at, (size_t)(end - at));
+    else if (end - at >= 2 && *at == '"' && end[-1] == '"')
+        put_string(to, at + 1, end - 1);
+    else
+        put_string(to, at, end);
+}
+
+size_t log_json(struct sl_slice line, char *room)
+{
+    struct writer to = {room, 0};
+    const char *at = line.data;
+    const char *end = at + line.size;
+
+    put(&to, "{", 1);
+    while (at < end) {
+        const char *equals = memchr(at, '=', (size_t)(end - at));
+        const char *value_end;
+
+        if (!equals)
+            break;
+        if (to.used > 1)
+            put(&to, ",", 1);
+        put_string(&to, at, equals);
+        put(&to, ":", 1);
+        value_end = end_of_value(equals + 1, end);
+        put_value(&to, equals + 1, value_end);
+        at = value_end;
+        while (at < end && *at == ' ')
+            at++;
+    }
+    put(&to, "}", 1);
+    return to.used;
+}
