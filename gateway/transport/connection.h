@@ -23,7 +23,7 @@ struct rule_set;
 enum connection_stage {
     CONNECTION_REQUEST,   /* HTTP: being read, or answered with a plain response */
     CONNECTION_ANSWERING, /* HTTP: the answer is on its way, from the API or to the peer */
-    CONNECTION_ANSWERED,  /* HTTP over TLS: it is sent; libwebsockets is to go on */
+    CONNECTION_ANSWERED,  /* HTTP over TLS: the answer is held until libwebsockets calls back */
     CONNECTION_STREAM,    /* HTTP: an endless chunked response */
     CONNECTION_WEBSOCKET,
     CONNECTION_LEAVING, /* the farewell is sent or held; then comes the close */
@@ -35,6 +35,7 @@ enum connection_stage {
 struct response_form {
     bool is_head;
     bool is_http_1_0;
+    bool had_body;
     bool closes;        /* the connection ends with it */
     struct buffer cors; /* header lines */
 };
@@ -69,7 +70,8 @@ struct connection {
     bool is_idle;         /* over TLS: its request is answered, and it may send another */
     bool may_serve_again; /* its request is answered; the socket goes back to the doorway */
     bool is_whole;        /* nothing of its request is still to come */
-    uint64_t read_mark;   /* TLS: how much had been read when the last request was whole; 0: none */
+    uint64_t
+        read_mark; /* TLS: how much had been read when the last request was answered; 0: none */
     struct api_request *api_request;    /* what the API does for it; NULL: nothing */
     struct response_form response_form; /* of an answer that comes later */
     bool is_admitted;                   /* `ticket` is one */

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <netinet/in.h>
-#include <openssl/ssl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -397,29 +396,6 @@ static int64_t content_length(struct lws *wsi)
     return *end == '\0' && length >= 0 ? length : -1;
 }
 
-/* Over TLS: changes whenever libwebsockets reads from the connection. */
-static uint64_t read_mark(struct connection *connection)
-{
-    SSL *tls = lws_get_ssl(connection->wsi);
-
-    /* raw bytes, and behind them what is decrypted and not read: a record, 16 KiB at most */
-    return tls ? BIO_number_read(SSL_get_rbio(tls)) << 16 | (uint64_t)SSL_pending(tls) : 0;
-}
-
-static void request_is_whole(struct connection *connection)
-{
-    connection->is_whole = true;
-    connection->read_mark = read_mark(connection);
-}
-
-/* A head that libwebsockets had read together with the request before it. With a body behind it,
- * libwebsockets 4.1 takes the head for the body, and may do so for ever. */
-static bool was_sent_ahead(struct connection *connection)
-{
-    return connection->is_tls && connection->read_mark &&
-           connection->read_mark == read_mark(connection);
-}
-
 static bool may_have_body(enum http_method method)
 {
     return method == HTTP_PUT || method == HTTP_PATCH;
@@ -459,14 +435,13 @@ int exchange_begin(struct connection *connection)
                     server->settings.config->max_request_bytes);
         return respond_refusal(connection, &http, &refusal);
     }
-    if (length > 0 && was_sent_ahead(connection)) {
+    if (length > 0 && respond_was_sent_ahead(connection)) {
         http_refuse(&refusal, 503, "sent_ahead", NULL,
                     "over TLS a request with a body waits for the answer before it");
         refusal.retry_after_s = RETRY_AFTER_S;
         return respond_refusal(connection, &http, &refusal);
     }
-    if (length <= 0)
-        request_is_whole(connection);
+    connection->is_whole = length <= 0;
     /* libwebsockets announces the end of every POST's body, even of an empty one. */
     if (length > 0 || http.method == HTTP_POST)
         return wait_for_body(connection);
@@ -499,7 +474,7 @@ int exchange_body_complete(struct connection *connection)
     if (lws_request_read(connection->wsi, false, &server->request_room, &http) < 0)
         return -1;
     http.body = buffer_slice(&connection->incoming);
-    request_is_whole(connection);
+    connection->is_whole = true;
     return route(connection, &http);
 }
 

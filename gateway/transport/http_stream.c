@@ -117,7 +117,7 @@ void http_stream_on_writable(struct connection *connection)
     if (!connection->is_tls || lws_partial_buffered(connection->wsi))
         return;
     connection->held_count = 0;
-    if (!connection->rx_is_off && connection->stage != CONNECTION_ANSWERED)
+    if (!connection->rx_is_off)
         switch_rx(connection, false);
     connection_writable(connection);
 }

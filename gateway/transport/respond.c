@@ -1,11 +1,15 @@
 /* respond.c - a response is printed as a whole and sent as a whole.
  *
- * What comes later is written as streams are: on a plain socket by ourselves, over TLS through
- * libwebsockets, which is told to go on only when all is sent. So a client that does not read its
- * answer, and sends on, keeps nothing busy; its time is limited. */
+ * What comes later is written by ourselves on a plain socket, as streams are: a client that does
+ * not read its answer, and sends on, keeps nothing busy. Over TLS it waits for a callback of
+ * libwebsockets, in which it is written and the exchange ended at once: would libwebsockets read
+ * in between, it took what it read for the body of a request that is answered. Either way the
+ * client has so much time to read it. */
 #include "gateway/transport/respond.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <openssl/ssl.h>
 #include <sys/epoll.h>
 
 #include "gateway/transport/server_private.h"
@@ -81,6 +85,7 @@ static struct response_form form_of(const struct connection *connection,
     struct response_form form = {
         .is_head = http->method == HTTP_HEAD,
         .is_http_1_0 = http->is_http_1_0,
+        .had_body = http->body.size > 0,
         .closes = http->wants_close || http->is_upgrade || !connection->is_whole ||
                   connection->server->is_draining,
     };
@@ -91,18 +96,40 @@ static struct response_form form_of(const struct connection *connection,
 
 /* --- at once --- */
 
+static uint64_t send_deadline(const struct connection *connection)
+{
+    return uv_now(connection->server->settings.loop) + SEND_MS;
+}
+
+/* Over TLS: changes whenever libwebsockets reads from the connection. */
+static uint64_t read_mark(const struct connection *connection)
+{
+    SSL *tls = connection->is_tls ? lws_get_ssl(connection->wsi) : NULL;
+
+    /* raw bytes, and behind them what is decrypted and not read: a record, 16 KiB at most */
+    return tls ? BIO_number_read(SSL_get_rbio(tls)) << 16 | (uint64_t)SSL_pending(tls) : 0;
+}
+
+bool respond_was_sent_ahead(const struct connection *connection)
+{
+    return connection->read_mark && connection->read_mark == read_mark(connection);
+}
+
 /* A plain connection's next request comes in by the doorway like its first; over TLS libwebsockets
  * sees to it. */
-static int end_exchange(struct connection *connection, bool close)
+static int end_exchange(struct connection *connection, const struct response_form *form)
 {
     buffer_done(&connection->incoming);
     connection->is_whole = false;
     connection->stage = CONNECTION_REQUEST;
-    connection->deadline_ms = 0;
+    connection->deadline_ms = lws_partial_buffered(connection->wsi) ? send_deadline(connection) : 0;
     connection_arm(connection);
-    if (close)
+    if (form->closes)
         return -1;
     connection->is_idle = true;
+    connection->read_mark = read_mark(connection);
+    if (connection->is_tls && form->had_body && lws_partial_buffered(connection->wsi))
+        return -1; /* as below; else it would read on as if more of the body came */
     if (connection->is_tls)
         return lws_http_transaction_completed(connection->wsi) ? -1 : 0;
     if (lws_partial_buffered(connection->wsi))
@@ -125,7 +152,7 @@ int respond(struct connection *connection, const struct http_request *http,
     if (out->failed ||
         lws_write(connection->wsi, (unsigned char *)out->data, out->size, LWS_WRITE_HTTP) < 0)
         return -1;
-    return end_exchange(connection, form.closes);
+    return end_exchange(connection, &form);
 }
 
 int respond_refusal(struct connection *connection, const struct http_request *http,
@@ -152,8 +179,8 @@ int respond_refusal(struct connection *connection, const struct http_request *ht
 
 int respond_later(struct connection *connection, const struct http_request *http)
 {
-    buffer_done(&connection->incoming);
     connection->response_form = form_of(connection, http);
+    buffer_done(&connection->incoming);
     connection->client.transport = &http_stream_transport; /* it writes; delivery does not */
     connection->stage = CONNECTION_ANSWERING;
     connection->deadline_ms = 0; /* the API has one of its own */
@@ -168,14 +195,10 @@ static int hold_rest(struct connection *connection, struct sl_slice rest)
     int r;
 
     r = http_stream_transport.hold(&connection->client, &piece, 1);
-    if (r < 0)
-        return r;
-    connection->deadline_ms = uv_now(connection->server->settings.loop) + SEND_MS;
-    connection_arm(connection);
-    return http_stream_watch(connection, EPOLLOUT);
+    return r < 0 ? r : http_stream_watch(connection, EPOLLOUT);
 }
 
-static int send_all(struct connection *connection, struct sl_slice bytes)
+static int send_plain(struct connection *connection, struct sl_slice bytes)
 {
     struct iovec piece = {(char *)bytes.data, bytes.size};
     ssize_t sent = http_stream_transport.send(&connection->client, &piece, 1);
@@ -184,19 +207,34 @@ static int send_all(struct connection *connection, struct sl_slice bytes)
         return (int)sent;
     if ((size_t)sent < bytes.size)
         return hold_rest(connection, sl_slice_from(bytes, (size_t)sent));
-    if (!http_stream_transport.is_blocked(&connection->client))
-        respond_sent(connection);
+    respond_sent(connection);
     return 0;
+}
+
+/* In the callback that is asked for here. */
+static int send_over_tls(struct connection *connection, struct sl_slice bytes)
+{
+    buffer_append_slice(&connection->held, bytes);
+    connection->stage = CONNECTION_ANSWERED;
+    http_stream_go_on_reading(connection);
+    lws_callback_on_writable(connection->wsi);
+    return connection->held.failed ? -ENOMEM : 0;
 }
 
 void respond_now(struct connection *connection, const struct answer *answer)
 {
     struct response_form *form = &connection->response_form;
     struct buffer out = BUFFER_INIT;
+    int r = -ENOMEM;
 
     form->closes = form->closes || connection->server->is_draining;
+    connection->deadline_ms = send_deadline(connection);
+    connection_arm(connection);
     print_response(form, answer, &out);
-    if (out.failed || form->cors.failed || send_all(connection, buffer_slice(&out)) < 0)
+    if (!out.failed && !form->cors.failed)
+        r = connection->is_tls ? send_over_tls(connection, buffer_slice(&out))
+                               : send_plain(connection, buffer_slice(&out));
+    if (r < 0)
         connection_doom(connection, DOOM_BROKEN);
     buffer_done(&out);
 }
@@ -221,22 +259,20 @@ void respond_refusal_now(struct connection *connection, const struct http_refusa
 
 void respond_sent(struct connection *connection)
 {
-    if (connection->is_tls) {
-        connection->stage = CONNECTION_ANSWERED;
-        http_stream_go_on_reading(connection);
-        lws_callback_on_writable(connection->wsi);
-        return;
-    }
     http_stream_unwatch(connection);
     connection->may_serve_again = !connection->response_form.closes;
     connection_doom(connection, DOOM_PEER_LEFT);
 }
 
-int respond_end(struct connection *connection)
+int respond_held(struct connection *connection)
 {
-    bool closes = connection->response_form.closes;
+    struct buffer out = connection->held;
+    int r;
 
-    buffer_done(&connection->response_form.cors);
+    connection->held = BUFFER_INIT;
     connection->client.transport = NULL;
-    return end_exchange(connection, closes);
+    buffer_done(&connection->response_form.cors);
+    r = lws_write(connection->wsi, (unsigned char *)out.data, out.size, LWS_WRITE_HTTP);
+    buffer_done(&out);
+    return r < 0 ? -1 : end_exchange(connection, &connection->response_form);
 }

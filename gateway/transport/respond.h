@@ -32,7 +32,12 @@ int respond_later(struct connection *connection, const struct http_request *http
 void respond_now(struct connection *connection, const struct answer *answer);
 void respond_refusal_now(struct connection *connection, const struct http_refusal *refusal);
 
-/* What was held of the answer is sent. */
+/* A plain socket has taken what was held of the answer. */
 void respond_sent(struct connection *connection);
 /* CONNECTION_ANSWERED, in a callback of libwebsockets, whose return value it returns. */
-int respond_end(struct connection *connection);
+int respond_held(struct connection *connection);
+
+/* Over TLS, at the beginning of a request: libwebsockets had read its head together with the
+ * request before it. With a body behind it, libwebsockets 4.1 takes the head for the body, and may
+ * do so for ever. */
+bool respond_was_sent_ahead(const struct connection *connection);

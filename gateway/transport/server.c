@@ -87,9 +87,11 @@ static int callback(struct lws *wsi, enum lws_callback_reasons reason, void *use
     case LWS_CALLBACK_HTTP_BODY_COMPLETION:
         return connection ? exchange_body_complete(connection) : -1;
     case LWS_CALLBACK_HTTP_WRITEABLE:
+        if (connection && connection->stage == CONNECTION_ANSWERED)
+            return respond_held(connection);
         if (connection && connection->client.transport)
             http_stream_on_writable(connection);
-        return connection && connection->stage == CONNECTION_ANSWERED ? respond_end(connection) : 0;
+        return 0;
     case LWS_CALLBACK_ESTABLISHED:
         return on_established(connection);
     case LWS_CALLBACK_SERVER_WRITEABLE:

@@ -3,6 +3,7 @@
 import pytest
 
 from harness.api import Api, Site
+from harness.http import HttpConnection
 
 
 @pytest.fixture
@@ -118,3 +119,23 @@ def test_operations_are_counted_and_timed(site, ada):
     assert grown('sluice_api_requests_total{route="GET /v1/posts/{post}",class="4xx"}') == 1
     assert grown("sluice_api_seconds_count") == 2
     assert after["sluice_api_requests_in_flight"] == 0
+
+
+def test_a_slow_reader_gets_a_large_answer_and_the_next(site, ada):
+    for number in range(200):
+        ada.post("x" * 19000 + str(number))
+    with HttpConnection(site.gateway.port, receive_buffer=4096) as connection:
+        connection.send(ada.request_bytes("GET", "/v1/users/me/posts?limit=200") +
+                        ada.request_bytes("GET", "/v1/users/me"))
+        assert ada.get("/v1/users/me")["posts"] == 200, "others are served meanwhile"
+        posts = connection.read_response().json["items"]
+        assert [post["text"] for post in posts] == [f"{'x' * 19000}{n}" for n in range(199, -1, -1)]
+        assert connection.read_response().json["posts"] == 200
+
+
+def test_who_leaves_before_the_answer_harms_nobody(site, ada):
+    for _ in range(20):
+        with HttpConnection(site.gateway.port) as connection:
+            connection.send(ada.request_bytes("GET", "/v1/users/me/posts"))
+            connection.reset()
+    ada.get("/v1/users/me")

@@ -9,6 +9,8 @@ import urllib.request
 import pytest
 
 from harness import events
+from harness.api import Api
+from harness.http import HttpConnection
 from harness.streams import Collector, HttpStream
 from harness.websocket import PING, RawWebSocket, WebSocket
 
@@ -103,3 +105,60 @@ def test_key_without_certificate(servers, redis, tmp_path):
     from test_settings import run
     for options in (["--tls-cert", cert], ["--tls-key", key], ["--tls-cert", key, "--tls-key", cert]):
         assert "tls" in run("--redis", redis.url, "--listen", "127.0.0.1:0", *options).stderr
+
+
+def test_the_api_over_tls(tls):
+    gateway, context = tls
+    admin = Api(gateway, scope="admin", tls=context)
+    ada = Api(gateway, admin.expect(201, "POST", "/v1/users", {"login": "ada"})["id"], tls=context)
+    posts = [ada.post("secret " * 1000 + str(number)) for number in range(5)]
+    assert ada.get("/v1/users/me/posts?limit=200")["items"] == posts[::-1]
+    assert ada.get(f"/v1/posts/{posts[0]['id']}") == posts[0]
+    for _ in range(5):  # sent ahead, and answered in turn
+        ada.send("GET", "/v1/users/me")
+        ada.send("PUT", f"/v1/posts/{posts[1]['id']}/like", headers={"Content-Length": "0"})
+    for _ in range(5):
+        assert ada.read().json["posts"] == 5
+        assert ada.read().status == 204
+    ada.refused(400, "bad_json", "POST", "/v1/posts", b"{")
+    ada.post("still there")
+    admin.close()
+    ada.close()
+
+
+@pytest.mark.parametrize("first", ["GET", "POST"])
+def test_a_body_sent_ahead_over_tls_is_refused_and_never_mistaken(tls, first):
+    """libwebsockets 4.1 would take the second request's head for its body, in an endless loop."""
+    gateway, context = tls
+    admin = Api(gateway, scope="admin", tls=context)
+    login = f"ahead_{first}".lower()
+    ada = Api(gateway, admin.expect(201, "POST", "/v1/users", {"login": login})["id"], tls=context)
+    requests = [ada.request_bytes("GET", "/v1/users/me") if first == "GET" else
+                ada.request_bytes("POST", "/v1/posts", {"text": "first"}),
+                ada.request_bytes("POST", "/v1/posts", {"text": "second"})]
+    connection = HttpConnection(gateway.port, tls=context)
+    connection.send(b"".join(requests))
+    assert connection.read_response().status == (200 if first == "GET" else 201)
+    answer = connection.read_response()
+    assert answer.status == 503 and answer.error["code"] == "sent_ahead"
+    assert answer.headers["connection"] == "close"
+    connection.close()
+    assert ada.get("/v1/users/me")["posts"] == (0 if first == "GET" else 1)
+    admin.close()
+    ada.close()
+
+
+def test_large_answers_over_tls_to_a_slow_reader(tls):
+    gateway, context = tls
+    admin = Api(gateway, scope="admin", tls=context)
+    bob = Api(gateway, admin.expect(201, "POST", "/v1/users", {"login": "bob"})["id"], tls=context)
+    for number in range(200):
+        bob.post("x" * 19000 + str(number))
+    with HttpConnection(gateway.port, receive_buffer=4096, tls=context) as connection:
+        connection.send(bob.request_bytes("GET", "/v1/users/me/posts?limit=200") +
+                        bob.request_bytes("GET", "/v1/users/me"))
+        assert bob.get("/v1/users/me")["posts"] == 200, "others are served meanwhile"
+        assert len(connection.read_response().json["items"]) == 200
+        assert connection.read_response().json["posts"] == 200
+    admin.close()
+    bob.close()
