@@ -122,7 +122,7 @@ function showState(name, details = {}) {
     if (!ask.showError(field, text)) ask.showError('form', text);
   }
   renderState(details);
-  if (name !== 'connecting') announce($('#state-text').textContent);
+  if (name !== 'connecting') announce([$('#state-text').textContent, details.error?.message].filter(Boolean).join(': '));
 }
 
 function renderState(details = {}) {

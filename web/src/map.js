@@ -204,14 +204,14 @@ export class WorldMap {
     context.fillStyle = fill;
     for (const { longitude, latitude, at } of this.points) {
       const [x, y] = this.place(longitude, latitude);
-      const age = now - at;
+      const age = Math.max(0, now - at);
       context.globalAlpha = clamp(0.9 - (age / BRIGHT_MS) * 0.55, 0.35, 0.9);
       context.fillRect(x - size / 2, y - size / 2, size, size);
     }
     context.strokeStyle = fill;
     context.lineWidth = 1.5;
     for (let i = this.points.length - 1; i >= 0 && !this.reduced.matches; i--) {
-      const age = now - this.points[i].at;
+      const age = Math.max(0, now - this.points[i].at); // it may have come since the frame began
       if (age > PULSE_MS || this.points.length - i > 60) break;
       const [x, y] = this.place(this.points[i].longitude, this.points[i].latitude);
       context.globalAlpha = (1 - age / PULSE_MS) * 0.8;

@@ -82,7 +82,8 @@ function showTiles() {
   const share = samples.rate('sluice_worker_cpu_seconds_total', LONG_S);
   const matches = samples.ratio('sluice_matches_total', 'sluice_events_received_total', SHORT_S);
   put('streams', formatCount(value('sluice_streams')));
-  put('connections', `${formatCount(value('sluice_connections'))} connections`);
+  const connections = value('sluice_connections');
+  put('connections', `${formatCount(connections)} ${connections === 1 ? 'connection' : 'connections'}`);
   put('events-in', formatCount(eventsIn(SHORT_S)));
   put('events-out', formatCount(samples.rate('sluice_deliveries_total', SHORT_S)));
   put('bytes-out', `a second, ${formatBytes(samples.rate('sluice_delivered_bytes_total', SHORT_S))}`);

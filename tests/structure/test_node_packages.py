@@ -1,0 +1,28 @@
+"""What npm gives is pinned, whole and part, and can be had from any registry."""
+
+import json
+import pathlib
+import re
+
+import pytest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+FOLDERS = ["web", "tests/browser"]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_packages_are_pinned_by_version_and_content(folder):
+    wanted = json.loads((SOURCE / folder / "package.json").read_text())["dependencies"]
+    locked = json.loads((SOURCE / folder / "package-lock.json").read_text())["packages"]
+    for name, version in wanted.items():
+        assert re.fullmatch(r"\d+\.\d+\.\d+", version), f"{name}: {version} is no exact version"
+        assert locked[f"node_modules/{name}"]["version"] == version
+    for path, package in locked.items():
+        if path:
+            assert package["integrity"].startswith("sha512-"), path
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_no_registry_is_written_down(folder):
+    lock = (SOURCE / folder / "package-lock.json").read_text()
+    assert '"resolved"' not in lock and "://" not in re.sub(r'"url": "[^"]*"', "", lock)
