@@ -62,6 +62,7 @@ struct options {
     const char *path, *header, *token_file;
     uint32_t clients, at_once;
     uint64_t churn; /* handshakes to make and close; 0: streams that stay */
+    bool from_log;  /* the posts have been published; the path says since when */
     unsigned idle_s;
     pid_t server;
     unsigned max_s;
@@ -478,7 +479,7 @@ static void publish_all(uint64_t expected)
         bench.publish.deliveries_per_post = bench.counts.open;
     else
         bench.publish.deliveries_per_post = expected / bench.publish.posts;
-    if (pthread_create(&thread, NULL, publish_run, &bench.publish) != 0)
+    if (!bench.options.from_log && pthread_create(&thread, NULL, publish_run, &bench.publish) != 0)
         give_up("thread");
     quiet_since = now_ns();
     while ((delivered = bench.counts.delivered) < expected && now_ns() < deadline) {
@@ -491,7 +492,8 @@ static void publish_all(uint64_t expected)
     }
     turns_for(LINGER_MS);
     bench.is_over = 1;
-    pthread_join(thread, NULL);
+    if (!bench.options.from_log)
+        pthread_join(thread, NULL);
 }
 
 static double us(uint64_t ns)
@@ -542,7 +544,7 @@ static int run(void)
 {
     struct process_cpu before, after, idle_from, idle_to;
     struct process_tree tree;
-    uint64_t pss, expected, opened_ns;
+    uint64_t pss, expected, began_ns = now_ns(), opened_ns;
 
     process_tree_read(bench.options.server, &tree);
     pss = process_pss_bytes(&tree);
@@ -550,7 +552,7 @@ static int run(void)
     opened_ns = now_ns();
     open_all();
     opened_ns = now_ns() - opened_ns;
-    turns_for(STILL_MS);
+    turns_for(bench.options.from_log ? 0 : STILL_MS);
     if (bench.options.churn) {
         process_cpu_read(&tree, &after);
         report_counts(0);
@@ -566,13 +568,14 @@ static int run(void)
     process_cpu_read(&tree, &idle_to);
 
     expected = deliveries_expected();
-    process_cpu_read(&tree, &before);
+    if (!bench.options.from_log)
+        process_cpu_read(&tree, &before);
     publish_all(expected);
     process_cpu_read(&tree, &after);
     report_counts(expected);
     report_costs(&before, &after, bench.publish.posts);
-    printf(", \"open_s\": %.3f, \"pss_per_client\": %.0f", (double)opened_ns / 1e9,
-           per((double)pss, bench.options.clients));
+    printf(", \"open_s\": %.3f, \"all_s\": %.3f, \"pss_per_client\": %.0f", (double)opened_ns / 1e9,
+           (double)(bench.last_ns - began_ns) / 1e9, per((double)pss, bench.options.clients));
     if (bench.options.idle_s)
         printf(", \"idle_cpu_percent\": %.3f",
                (double)(idle_to.all_ns - idle_from.all_ns) / 1e7 / bench.options.idle_s);
@@ -617,22 +620,20 @@ static const char usage[] =
     "     | --redis HOST:PORT|/SOCKET [--channel C] --posts N [--size BYTES]\n"
     "       [--rate N | --window POSTS] [--keywords K [--keyword-every N]]\n"
     "     | --http-port P --http-path /pub?id=kw%d ... the same\n"
+    "     | --from-log --posts N [--keywords K ...]: they are there, and --path says since when\n"
     "%d is the number of the client's or the post's keyword.\n";
 
 static void read_options(int argc, char **argv)
 {
     static const struct option names[] = {
-        {"port", 1, NULL, 'p'},          {"clients", 1, NULL, 'n'},
-        {"format", 1, NULL, 'f'},        {"path", 1, NULL, 'u'},
-        {"token-file", 1, NULL, 't'},    {"header", 1, NULL, 'H'},
-        {"at-once", 1, NULL, 'a'},       {"server", 1, NULL, 's'},
-        {"idle", 1, NULL, 'i'},          {"max", 1, NULL, 'm'},
-        {"churn", 1, NULL, 'C'},         {"redis", 1, NULL, 'r'},
-        {"channel", 1, NULL, 'c'},       {"posts", 1, NULL, 'N'},
-        {"size", 1, NULL, 'S'},          {"rate", 1, NULL, 'R'},
-        {"window", 1, NULL, 'w'},        {"keywords", 1, NULL, 'k'},
-        {"keyword-every", 1, NULL, 'e'}, {"http-port", 1, NULL, 'P'},
-        {"http-path", 1, NULL, 'U'},     {NULL, 0, NULL, 0},
+        {"port", 1, NULL, 'p'},          {"clients", 1, NULL, 'n'},    {"format", 1, NULL, 'f'},
+        {"path", 1, NULL, 'u'},          {"token-file", 1, NULL, 't'}, {"header", 1, NULL, 'H'},
+        {"at-once", 1, NULL, 'a'},       {"server", 1, NULL, 's'},     {"idle", 1, NULL, 'i'},
+        {"max", 1, NULL, 'm'},           {"churn", 1, NULL, 'C'},      {"redis", 1, NULL, 'r'},
+        {"channel", 1, NULL, 'c'},       {"posts", 1, NULL, 'N'},      {"size", 1, NULL, 'S'},
+        {"rate", 1, NULL, 'R'},          {"window", 1, NULL, 'w'},     {"keywords", 1, NULL, 'k'},
+        {"keyword-every", 1, NULL, 'e'}, {"http-port", 1, NULL, 'P'},  {"http-path", 1, NULL, 'U'},
+        {"from-log", 0, NULL, 'L'},      {NULL, 0, NULL, 0},
     };
     struct publish_settings *publish = &bench.publish;
     struct options *options = &bench.options;
@@ -698,6 +699,9 @@ static void read_options(int argc, char **argv)
         case 'e':
             publish->keyword_every = number;
             break;
+        case 'L':
+            options->from_log = true;
+            break;
         case 'P':
             publish->http_port = (uint16_t)number;
             break;
@@ -711,7 +715,8 @@ static void read_options(int argc, char **argv)
     }
     if (!options->port || !options->clients || !options->at_once || publish->size > 60000 ||
         !publish->keyword_every ||
-        (!options->churn && (!publish->posts || (!publish->redis && !publish->http_path)))) {
+        (!options->churn &&
+         (!publish->posts || (!publish->redis && !publish->http_path && !options->from_log)))) {
         fputs(usage, stderr);
         exit(2);
     }

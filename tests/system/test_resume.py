@@ -1,21 +1,18 @@
 """Coming back with a cursor: everything since, then live, without a seam."""
 
 import json
+from datetime import datetime, timedelta, timezone
 
 import pytest
 
 from harness import events
-from harness.streams import Collector
+from harness.cli import Cli
+from harness.streams import Collector, Refused
+from harness.waiting import eventually
 
 FIREHOSE = "/v1/stream/firehose"
 WIRES = ["ndjson", "delimited", "sse", "websocket"]
 LOG = "sluice:{0}:log"
-
-
-@pytest.fixture(scope="module")
-def redis(module_servers):
-    redis = module_servers.redis()
-    return redis
 
 
 def replay(cli, folder, count, first=1, rate=None, text="post", name="posts"):
@@ -61,14 +58,213 @@ def test_resume_under_load_has_no_seam(servers, cli_for, wire):
     redis = servers.redis()
     cli = cli_for(redis)
     gateway = servers.gateway(redis)
-    load = replay(cli, servers.folder, 3000, rate=1500)
+    load = replay(cli, servers.folder, 1500, rate=1500)
     first = Collector(gateway.stream(FIREHOSE))
     first.wait(lambda ms: len(ms) > 10, "the load flows")
     cursor, got = first.messages[5]["id"], []
-    while len(got) < 2000:
+    while len(got) < 1000:
         with gateway.stream(f"{FIREHOSE}?since={cursor}", wire) as stream:
-            got += [stream.next() for _ in range(300)]
+            got += [stream.next() for _ in range(200)]
             cursor = got[-1]["id"]
     load.ended()
     assert not [m for m in got if m.is_control]
     assert [m["id"] for m in got] == ids(logged(redis, first.messages[5]["id"]))[:len(got)]
+
+
+@pytest.fixture(scope="module")
+def past(module_servers, redis, gateway):
+    """A log of 600 posts by seven users, read only; with two deletions and a follow."""
+    cli = Cli(redis)
+    replay(cli, module_servers.folder, 600)
+    post = logged(redis)[300]
+    cli.run("delete", "--user", post["post"]["user"]["login"], post["id"])
+    cli.run("follow", "u1", "u2")
+    cli.run("follow", "u1", "u3")
+    return logged(redis, kinds=("post", "delete", "follow"))
+
+
+def behind(past, cursor, wanted):
+    return [e["id"] for e in past if int(e["id"]) > int(cursor) and wanted(e)]
+
+
+def is_public(event):
+    return event["type"] in ("post", "delete")
+
+
+def follows(event):
+    return event["type"] == "follow"
+
+
+def has_word(word):
+    return lambda e: e["type"] == "delete" or (e["type"] == "post" and word in e["post"]["text"].split())
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("target, wanted", [
+    ("firehose?types=follow", follows), ("firehose?types=post", lambda e: e["type"] == "post"),
+    ("filter?track=w3&types=post", lambda e: e["type"] == "post" and has_word("w3")(e)),
+    ("filter?rule=from:u4&types=post", lambda e: e["type"] == "post" and
+     e["post"]["user"]["login"] == "u4"),
+    ("sample?percent=100", is_public)])
+def test_every_stream_resumes_with_its_own_filter(gateway, past, wire, target, wanted):
+    cursor = past[50]["id"]
+    ids_wanted = behind(past, cursor, wanted)
+    assert ids_wanted
+    joined = target + ("&" if "?" in target else "?") + f"since={cursor}"
+    with gateway.stream(f"/v1/stream/{joined}", wire) as stream:
+        assert [stream.next()["id"] for _ in ids_wanted] == ids_wanted
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_home_resumes_with_the_graph_of_today(gateway, redis, past, wire):
+    """What the followed have posted before they were followed, too."""
+    logins = {e["post"]["user"]["login"]: e["post"]["user"]["id"] for e in past if e["type"] == "post"}
+    mine = {logins[login] for login in ("u1", "u2", "u3")}
+    wanted = behind(past, past[50]["id"], lambda e: is_public(e) and e["post"]["user"]["id"] in mine)
+    token = gateway.token(sub=logins["u1"])
+    with gateway.stream(f"/v1/stream/home?since={past[50]['id']}", wire, token=token) as stream:
+        assert [stream.next()["id"] for _ in wanted] == wanted
+
+
+def test_named_filters_resume_together(gateway, past):
+    cursor = past[50]["id"]
+    wanted = behind(past, cursor, lambda e: e["type"] == "post" and
+                    (has_word("w1")(e) or has_word("w2")(e)))
+    with gateway.stream(f"/v1/stream?since={cursor}", "websocket") as stream:
+        for name, more in (("w1", True), ("w2", False)):
+            stream.send(json.dumps({"op": "subscribe", "id": name, "more": more,
+                                    "filter": {"track": name, "types": "post"}}))
+        assert [stream.next()["id"] for _ in range(2)] == ["w1", "w2"]
+        got = [stream.next() for _ in wanted]
+    assert [m["id"] for m in got] == wanted
+    for message in got:
+        [rule] = message["matching_rules"]
+        assert rule["id"] in message["post"]["text"].split()
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_since_a_time(gateway, past, wire):
+    time = past[100]["at"]  # several may have happened in that millisecond
+    wanted = [e["id"] for e in past if is_public(e) and e["at"] >= time]
+    with gateway.stream(f"{FIREHOSE}?since={time}", wire) as stream:
+        assert [stream.next()["id"] for _ in wanted] == wanted
+
+
+def test_last_event_id_wins(gateway, past):
+    headers = {"Last-Event-ID": past[-10]["id"]}
+    wanted = behind(past, past[-10]["id"], is_public)
+    with gateway.stream(f"{FIREHOSE}?since={past[0]['id']}", "sse", headers=headers) as stream:
+        got = [stream.next() for _ in wanted]
+    assert [m["id"] for m in got] == [m.sse_id for m in got] == wanted
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_many_come_back_at_once(gateway, past, wire):
+    """Each from elsewhere, each with a filter; pages are shared."""
+    before = gateway.metrics()
+    streams = []
+    for number in range(120):
+        cursor, word = past[number]["id"], f"w{number % 5}"
+        wanted = behind(past, cursor, lambda e: e["type"] == "post" and has_word(word)(e))
+        target = f"/v1/stream/filter?track={word}&types=post&since={cursor}"
+        streams.append((gateway.stream(target, wire), wanted))
+    for stream, wanted in streams:
+        assert [stream.next()["id"] for _ in wanted] == wanted
+        stream.close()
+    after = gateway.metrics()
+    assert after["sluice_streams_resumed_total"] - before["sluice_streams_resumed_total"] == 120
+
+
+@pytest.mark.parametrize("wire", ["ndjson", "websocket", "sse"])
+def test_quiet_stream_is_told_how_far_it_has_got(servers, cli_for, wire):
+    redis = servers.redis()
+    cli = cli_for(redis)
+    gateway = servers.gateway(redis, "--keepalive-ms", 50)
+    replay(cli, servers.folder, 300)
+    log = logged(redis)
+    target = f"/v1/stream/filter?track=nothing&types=post&since={log[3]['id']}&cursors=true"
+    with gateway.stream(target, wire) as stream:
+        def is_at_the_end():
+            if wire == "sse":
+                stream.wait_keepalives(1)
+                return stream.last_event_id == log[-1]["id"]
+            return stream.next().json == {"type": "cursor", "id": log[-1]["id"]}
+        eventually(is_at_the_end, "the cursor is the newest event")
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_cursor_older_than_the_log(servers, cli_for, wire):
+    redis = servers.redis()
+    cli = cli_for(redis)
+    replay(cli, servers.folder, 300)
+    log = logged(redis, kinds=("post", "user", "follow", "delete"))
+    redis.client.xtrim(LOG, minid=log[200]["id"], approximate=False)
+    gateway = servers.gateway(redis)
+    first = redis.client.xrange(LOG, count=1)[0][1]
+    with gateway.stream(f"{FIREHOSE}?since={log[5]['id']}", wire) as stream:
+        gap = stream.next()
+        assert gap.json == {"type": "gap", "from": log[5]["id"], "to": first["p"], "reason": "retention"}
+        assert gap.sse_id is None
+        assert [stream.next()["id"] for _ in log[200:]] == ids(log[200:])
+    with gateway.stream(f"{FIREHOSE}?since={first['p']}", wire) as stream:  # nothing is missing
+        assert [stream.next()["id"] for _ in log[200:]] == ids(log[200:])
+
+
+def test_since_a_little_ahead_of_now_is_now(servers, cli_for):
+    redis = servers.redis()
+    cli = cli_for(redis)
+    cli.run("user", "add", "ada")
+    cli.run("post", "--user", "ada", "before")
+    gateway = servers.gateway(redis)
+    ahead = (datetime.now(timezone.utc) + timedelta(seconds=30)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    with gateway.stream(f"{FIREHOSE}?since={ahead}") as stream:
+        last = cli.run("post", "--user", "ada", "after")
+        assert stream.next()["id"] == last
+    much = (datetime.now(timezone.utc) + timedelta(seconds=90)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    with pytest.raises(Refused) as refused:
+        gateway.stream(f"{FIREHOSE}?since={much}")
+    assert refused.value.response.status == 400
+
+
+def test_leaving_while_it_catches_up(servers, cli_for):
+    """The cursor of the farewell is where the next server goes on."""
+    redis = servers.redis()
+    cli = cli_for(redis)
+    replay(cli, servers.folder, 600, text="long " * 2000)
+    wanted = ids(logged(redis))
+    gateway = servers.gateway(redis, "--drain-timeout", "1s")
+    stream = gateway.stream(f"{FIREHOSE}?since={int(wanted[0]) - 1}", receive_buffer=4096)
+    got = [stream.next()["id"] for _ in range(20)]
+    gateway.begin_stop()
+    *events_got, farewell = stream.to_end()
+    assert farewell.type == "disconnect" and farewell["code"] == "draining"
+    got += [m["id"] for m in events_got]
+    assert farewell["cursor"] == got[-1]
+    gateway.stop()
+    with servers.gateway(redis).stream(f"{FIREHOSE}?since={farewell['cursor']}") as stream:
+        got += [stream.next()["id"] for _ in wanted[len(got):]]
+    assert got == wanted
+
+
+def test_who_does_not_read_for_too_long_is_sent_away_with_the_cursor(servers, cli_for):
+    redis = servers.redis()
+    cli = cli_for(redis)
+    gateway = servers.gateway(redis, "--max-owed-bytes", 65536, "--max-lag", "1s")
+    stream = gateway.stream(FIREHOSE, receive_buffer=4096)
+    replay(cli, servers.folder, 1000, text="long " * 2000)
+    wanted = ids(logged(redis))
+    eventually(lambda: gateway.metrics()['sluice_farewells_total{code="too_slow"}'] == 1, "too slow")
+    got, cursor = [], None
+    try:
+        while cursor is None:
+            message = stream.next()
+            if message.type == "disconnect":
+                assert message["code"] == "too_slow" and message["retry_ms"] > 0
+                cursor = message["cursor"]
+            elif not message.is_control:
+                got.append(message["id"])
+    except ConnectionError:  # it was not read in time, either
+        cursor = got[-1]
+    assert got == wanted[:len(got)] and len(got) < 1000
+    with gateway.stream(f"{FIREHOSE}?since={cursor}") as stream:
+        assert [stream.next()["id"] for _ in wanted[len(got):]] == wanted[len(got):]
