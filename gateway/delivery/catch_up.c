@@ -19,10 +19,12 @@
 #include "gateway/intake/gap.h"
 
 enum {
-    STEP_BYTES = 64 << 10,  /* a catcher is given so much at once */
-    TURN_BYTES = 512 << 10, /* all of them together, in a turn of the loop */
-    ENTRY_COST = 64,        /* an event that is only looked at, in bytes */
-    JUDGE_LAGS_MS = 1000,
+    STEP_BYTES = 64 << 10,   /* a catcher is given so much at once */
+    TURN_BYTES = 256 << 10,  /* all of them together, in a turn of the loop */
+    GATHER_BYTES = 16 << 10, /* less than this waits for the next page of the log, or a second */
+    STEP_COST = 64, /* finding the next event that is wanted costs as much as these bytes */
+    LOOK_COST = 4,  /* and each that is not, these */
+    TICK_MS = 1000,
     WARN_EVERY_MS = 60000
 };
 
@@ -65,7 +67,7 @@ struct catch_up {
     struct list all, running, at_head;
     struct list waiting[SL_SHARDS_MAX]; /* for pages of this shard's log */
     uv_idle_t idle;
-    uv_timer_t lag_timer;
+    uv_timer_t tick_timer;
     unsigned open_handles;
     uint64_t wall_ms, monotonic_ms; /* when the turn, or what is done now, began */
     size_t budget;                  /* left in this turn; bytes */
@@ -174,6 +176,11 @@ static uint64_t position(const struct catcher *catcher)
 uint64_t catch_up_cursor(const struct catcher *catcher)
 {
     return outbox_client_cursor(catcher->client, position(catcher));
+}
+
+bool catch_up_is_unblocked(const struct catcher *catcher)
+{
+    return catcher->client->place == CLIENT_IN_STEP;
 }
 
 struct lane *catch_up_lane(const struct catcher *catcher)
@@ -297,21 +304,26 @@ static void spend(struct catch_up *catch_up, size_t bytes)
     catch_up->budget -= bytes < catch_up->budget ? bytes : catch_up->budget;
 }
 
-/* The event at this place, if the lane wants it. 0; -ENOMEM. */
-static int offer(struct catcher *catcher, struct page *page, size_t place)
+static int offer(struct catcher *catcher, struct event *event, struct sl_slice tail)
 {
-    struct event *event = page->entries[place].event;
     uint64_t bytes = catcher->outbox.bytes;
-    struct sl_slice tail;
-    int r = lane_wants(catcher->lane, page, place, &tail);
+    int r;
 
-    if (r <= 0)
-        return r;
     catcher->fed_wall_ms = happened_wall_ms(catcher->catch_up, event);
     r = warn_if_due(catcher, catcher->fed_wall_ms);
     if (r == 0)
         r = give(catcher, event, tail);
     spend(catcher->catch_up, catcher->outbox.bytes - bytes);
+    return r;
+}
+
+static int next_wanted(struct catcher *catcher, struct page *page, size_t place, size_t *ret_place,
+                       struct sl_slice *ret_tail)
+{
+    int r = lane_next_wanted(catcher->lane, page, place, ret_place, ret_tail);
+
+    if (r == 0)
+        spend(catcher->catch_up, STEP_COST + (*ret_place - place) * LOOK_COST);
     return r;
 }
 
@@ -332,6 +344,15 @@ static bool was_given(const struct catcher *catcher, const struct page_entry *en
                      : entry->event->sequence < catcher->unlogged_from;
 }
 
+static void pass_by(struct catcher *catcher, const struct page_entry *entry)
+{
+    uint64_t *after = &catcher->after[entry->event->shard];
+
+    if (entry->id > *after)
+        *after = entry->id;
+    catcher->sequence++;
+}
+
 static enum progress read_ring(struct catcher *catcher, uint64_t bytes_before)
 {
     const struct ring *ring = catcher->catch_up->ring;
@@ -348,15 +369,21 @@ static enum progress read_ring(struct catcher *catcher, uint64_t bytes_before)
     if (catcher->sequence == ring->next)
         return PROGRESS_AT_HEAD;
     page = ring_find(ring, catcher->sequence, &place);
-    for (; place < page->count && has_room(catcher, bytes_before); place++) {
-        const struct page_entry *entry = &page->entries[place];
+    while (place < page->count && has_room(catcher, bytes_before)) {
+        const struct page_entry *entry;
+        struct sl_slice tail;
+        size_t next;
 
-        spend(catcher->catch_up, ENTRY_COST);
-        if (!was_given(catcher, entry) && offer(catcher, page, place) < 0)
+        if (next_wanted(catcher, page, place, &next, &tail) < 0)
             return PROGRESS_OUT_OF_MEMORY;
-        if (entry->id > catcher->after[entry->event->shard])
-            catcher->after[entry->event->shard] = entry->id;
-        catcher->sequence++;
+        while (place < next)
+            pass_by(catcher, &page->entries[place++]);
+        if (place == page->count)
+            break;
+        entry = &page->entries[place++];
+        if (!was_given(catcher, entry) && offer(catcher, entry->event, tail) < 0)
+            return PROGRESS_OUT_OF_MEMORY;
+        pass_by(catcher, entry);
     }
     return PROGRESS;
 }
@@ -422,20 +449,45 @@ static enum progress tell_trimmed(struct catcher *catcher, uint32_t shard,
                : PROGRESS;
 }
 
-static enum progress take_entry(struct catcher *catcher, struct log_sheet *sheet, size_t place)
+static void pass_log(struct catcher *catcher, const struct log_sheet *sheet, size_t from, size_t to)
 {
-    const struct page_entry *entry = &sheet->page->entries[place];
-    enum progress progress = tell_trimmed(catcher, sheet->shard, entry);
-
-    if (progress != PROGRESS)
-        return progress;
-    spend(catcher->catch_up, ENTRY_COST);
-    if (entry->event && entry->id != catcher->had && offer(catcher, sheet->page, place) < 0)
-        return PROGRESS_OUT_OF_MEMORY;
-    catcher->after[sheet->shard] = entry->id;
+    catcher->after[sheet->shard] = sheet->page->entries[to - 1].id;
     catcher->begun |= UINT64_C(1) << sheet->shard;
-    if (entry->event)
-        catcher->sequence++;
+    catcher->sequence += to - from;
+}
+
+/* Reads the sheet from this place on, up to the id `limit`. What is missing between two entries of
+ * a sheet is looked for where the lane wants the second, which is as good as anywhere. */
+static enum progress read_sheet(struct catcher *catcher, struct log_sheet *sheet, size_t place,
+                                uint64_t limit, uint64_t bytes_before)
+{
+    const struct page_entry *entries = sheet->page->entries;
+    size_t end = page_find_above(sheet->page, limit - 1);
+    enum progress progress;
+    struct sl_slice tail;
+    size_t next;
+
+    while (place < end && has_room(catcher, bytes_before)) {
+        progress = tell_trimmed(catcher, sheet->shard, &entries[place]);
+        if (progress != PROGRESS)
+            return progress;
+        if (next_wanted(catcher, sheet->page, place, &next, &tail) < 0)
+            return PROGRESS_OUT_OF_MEMORY;
+        if (next >= end) {
+            pass_log(catcher, sheet, place, end);
+            break;
+        }
+        if (next > place) {
+            pass_log(catcher, sheet, place, next);
+            progress = tell_trimmed(catcher, sheet->shard, &entries[next]);
+            if (progress != PROGRESS)
+                return progress;
+        }
+        if (entries[next].id != catcher->had && offer(catcher, entries[next].event, tail) < 0)
+            return PROGRESS_OUT_OF_MEMORY;
+        pass_log(catcher, sheet, next, next + 1);
+        place = next + 1;
+    }
     return PROGRESS;
 }
 
@@ -506,14 +558,10 @@ static enum progress read_log(struct catcher *catcher, uint64_t bytes_before)
     if (!best.sheet)
         return PROGRESS; /* all have ended */
     catcher->waits = 0;
-    progress = PROGRESS;
     if (catcher->sheet != best.sheet->number)
         log_pages_note_use(catcher->catch_up->log, best.sheet);
     catcher->sheet = best.sheet->number;
-    while (progress == PROGRESS && best.place < best.sheet->page->count &&
-           best.sheet->page->entries[best.place].id < limit && has_room(catcher, bytes_before))
-        progress = take_entry(catcher, best.sheet, best.place++);
-    return progress;
+    return read_sheet(catcher, best.sheet, best.place, limit, bytes_before);
 }
 
 /* --- steps --- */
@@ -528,7 +576,7 @@ static void catcher_free(struct catcher *catcher)
     list_remove(&catch_up->all, &catcher->in_all);
     metric_sub(catch_up->settings.metrics, METRIC_CATCHING_UP, 1);
     if (list_is_empty(&catch_up->all))
-        uv_timer_stop(&catch_up->lag_timer);
+        uv_timer_stop(&catch_up->tick_timer);
     catcher->client->catcher = NULL;
     outbox_done(&catcher->outbox);
     mem_free(catcher);
@@ -563,22 +611,40 @@ static enum progress read_some(struct catcher *catcher)
     return progress;
 }
 
+/* Few bytes, and more may come soon: a send costs the same however little it carries. */
+static bool gathers(const struct catcher *catcher)
+{
+    return outbox_gathered_bytes(&catcher->outbox) < GATHER_BYTES;
+}
+
+/* false: the catcher waits for its socket now, or leaves. */
+static bool flush(struct catcher *catcher)
+{
+    outbox_flush(&catcher->outbox, uv_now(catcher->catch_up->settings.loop));
+    if (catcher->client->place == CLIENT_IN_STEP)
+        return true;
+    enter(catcher, catcher->client->place == CLIENT_BEHIND ? CATCHER_WAITS_FOR_SOCKET
+                                                           : CATCHER_LEAVES); /* broken */
+    return false;
+}
+
 static void step(struct catcher *catcher)
 {
-    struct client *client = catcher->client;
     enum progress progress = read_some(catcher);
 
     if (progress == PROGRESS_OUT_OF_MEMORY) {
         evict(catcher, FAREWELL_INTERNAL);
         return;
     }
-    outbox_flush(&catcher->outbox, uv_now(catcher->catch_up->settings.loop));
-    if (client->place == CLIENT_NOWHERE) { /* broken */
-        enter(catcher, CATCHER_LEAVES);
-    } else if (progress == PROGRESS_OVERTAKEN) {
+    if (progress == PROGRESS_NEEDS_LOG && gathers(catcher)) {
+        catcher->waits++;
+        wait_for_log(catcher, catcher->waits_for_shard);
+        return;
+    }
+    if (!flush(catcher))
+        return;
+    if (progress == PROGRESS_OVERTAKEN) {
         evict(catcher, FAREWELL_TOO_SLOW);
-    } else if (client->place == CLIENT_BEHIND) {
-        enter(catcher, CATCHER_WAITS_FOR_SOCKET);
     } else if (progress == PROGRESS) {
         enter(catcher, CATCHER_RUNS);
     } else if (progress == PROGRESS_NEEDS_LANE) {
@@ -636,7 +702,13 @@ void catch_up_set_log(struct catch_up *catch_up, struct log_pages *log)
 
 /* Only a socket that takes nothing makes a client slow: what we or Redis are late with is not its
  * fault. */
-static void on_lag_timer(uv_timer_t *timer)
+static bool is_too_slow(const struct catcher *catcher, uint64_t now_ms)
+{
+    return catcher->state == CATCHER_WAITS_FOR_SOCKET &&
+           now_ms > catcher->fed_wall_ms + catcher->max_lag_ms;
+}
+
+static void on_tick(uv_timer_t *timer)
 {
     struct catch_up *catch_up = timer->data;
     uint64_t now_ms = clock_wall_ms();
@@ -645,9 +717,10 @@ static void on_lag_timer(uv_timer_t *timer)
     {
         struct catcher *catcher = LIST_OWNER(node, struct catcher, in_all);
 
-        if (catcher->state == CATCHER_WAITS_FOR_SOCKET &&
-            now_ms > catcher->fed_wall_ms + catcher->max_lag_ms)
+        if (is_too_slow(catcher, now_ms))
             evict(catcher, FAREWELL_TOO_SLOW);
+        else if (catcher->state == CATCHER_WAITS_FOR_LOG)
+            flush(catcher);
     }
 }
 
@@ -683,7 +756,7 @@ static void start(struct catcher *catcher)
     client->catcher = catcher;
     lane_add_catcher(catcher->lane, &catcher->in_lane);
     if (list_is_empty(&catch_up->all))
-        uv_timer_start(&catch_up->lag_timer, on_lag_timer, JUDGE_LAGS_MS, JUDGE_LAGS_MS);
+        uv_timer_start(&catch_up->tick_timer, on_tick, TICK_MS, TICK_MS);
     list_append(&catch_up->all, &catcher->in_all);
     metric_add(catch_up->settings.metrics, METRIC_CATCHING_UP, 1);
 }
@@ -773,8 +846,8 @@ struct catch_up *catch_up_new(const struct catch_up_settings *settings)
         list_init(&catch_up->waiting[shard]);
     catch_up->open_handles = 2;
     uv_idle_init(settings->loop, &catch_up->idle);
-    uv_timer_init(settings->loop, &catch_up->lag_timer);
-    catch_up->idle.data = catch_up->lag_timer.data = catch_up;
+    uv_timer_init(settings->loop, &catch_up->tick_timer);
+    catch_up->idle.data = catch_up->tick_timer.data = catch_up;
     return catch_up;
 }
 
@@ -791,5 +864,5 @@ void catch_up_free(struct catch_up *catch_up)
     if (!catch_up)
         return;
     uv_close((uv_handle_t *)&catch_up->idle, on_handle_closed);
-    uv_close((uv_handle_t *)&catch_up->lag_timer, on_handle_closed);
+    uv_close((uv_handle_t *)&catch_up->tick_timer, on_handle_closed);
 }

@@ -17,6 +17,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <uv.h>
@@ -61,6 +62,8 @@ uint64_t catch_up_cursor(const struct catcher *catcher);
  * newest that it has been given. */
 void catch_up_distance(const struct catcher *catcher, uint64_t wall_ms, uint64_t *ret_events,
                        uint64_t *ret_ms);
+/* The socket has taken all that it was offered. */
+bool catch_up_is_unblocked(const struct catcher *catcher);
 struct lane *catch_up_lane(const struct catcher *catcher);
 
 /* The client's socket has room again. */

@@ -123,6 +123,12 @@ struct home *deliver_home(struct deliver *deliver)
     return deliver->home;
 }
 
+bool deliver_client_is_served(const struct client *client)
+{
+    return client->catcher ? catch_up_is_unblocked(client->catcher)
+                           : outbox_client_is_served(client);
+}
+
 void deliver_set_log(struct deliver *deliver, struct log_pages *log)
 {
     catch_up_set_log(deliver->catch_up, log);
@@ -494,6 +500,18 @@ bool lane_is_ready(const struct lane *lane)
     return lane->is_subscribed || home_is_loaded(&lane->watch);
 }
 
+/* A message of ours. */
+static bool is_for_all(const struct event *event)
+{
+    return event->kind >= EVENT_KIND_COUNT;
+}
+
+static void note_all(struct deliver *deliver, struct page *page, size_t place)
+{
+    LIST_EACH(&deliver->judging, node)
+    verdict_want(page_verdict(page, LIST_OWNER(node, struct lane, judging)->number), place);
+}
+
 static void note_matches(struct deliver *deliver, struct page *page, size_t place)
 {
     size_t count = sl_match_set_count(deliver->matches);
@@ -530,8 +548,12 @@ static int judge(struct deliver *deliver, struct lane *lane, struct page *page)
     for (size_t place = from; place < to; place++) {
         const struct event *event = page->entries[place].event;
 
-        if (!event || event->kind >= EVENT_KIND_COUNT)
+        if (!event)
             continue;
+        if (is_for_all(event)) {
+            note_all(deliver, page, place);
+            continue;
+        }
         if (sl_words_read(deliver->words, &event->subject) < 0 ||
             sl_filter_index_match(deliver->index, &event->subject, deliver->words,
                                   deliver->matches) < 0)
@@ -547,33 +569,50 @@ static int judge(struct deliver *deliver, struct lane *lane, struct page *page)
     return 0;
 }
 
-static int filter_wants(struct lane *lane, struct page *page, size_t place)
+static int filter_next(struct lane *lane, struct page *page, size_t place, size_t *ret_place)
 {
-    struct verdict *verdict;
-    int r;
+    for (;;) {
+        const struct verdict *verdict = page_verdict(page, lane->number);
+        size_t next = verdict ? verdict_next(verdict, place) : 0;
+        int r;
 
-    while (!(verdict = page_verdict(page, lane->number)) || verdict->count <= place) {
+        if (verdict && (next < verdict->count || verdict->count == page->count)) {
+            *ret_place = next;
+            return 0;
+        }
         r = judge(lane->deliver, lane, page);
         if (r < 0)
             return r;
     }
-    return verdict_wants(verdict, place);
 }
 
-int lane_wants(struct lane *lane, struct page *page, size_t place, struct sl_slice *ret_tail)
+/* 1: yes; 0: no; -ENOMEM. */
+static int wants_now(struct lane *lane, const struct event *event, struct sl_slice *ret_tail)
 {
-    const struct event *event = page->entries[place].event;
-
     *ret_tail = SL_SLICE_NONE;
-    if (event->kind >= EVENT_KIND_COUNT) /* a message of ours */
+    if (!event)
+        return 0;
+    if (is_for_all(event))
         return 1;
-    if (lane->is_subscribed)
-        return filter_wants(lane, page, place);
     if (!lane->rules)
         return home_wants(&lane->watch, event);
     if (sl_words_read(lane->deliver->words, &event->subject) < 0)
         return -ENOMEM;
     return rule_set_wants(lane->rules, event, lane->deliver->words, ret_tail);
+}
+
+int lane_next_wanted(struct lane *lane, struct page *page, size_t place, size_t *ret_place,
+                     struct sl_slice *ret_tail)
+{
+    int r = 0;
+
+    *ret_tail = SL_SLICE_NONE;
+    if (lane->is_subscribed)
+        return filter_next(lane, page, place, ret_place);
+    while (place < page->count && (r = wants_now(lane, page->entries[place].event, ret_tail)) == 0)
+        place++;
+    *ret_place = place;
+    return r < 0 ? r : 0;
 }
 
 /* --- events --- */

@@ -6,6 +6,7 @@
  * ones wait at most that long for company. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <uv.h>
 
@@ -53,6 +54,8 @@ void deliver_flush_all(struct deliver *deliver);
 uint64_t deliver_cursor(const struct deliver *deliver);
 /* Everything up to there has been sent to this client. */
 uint64_t deliver_client_cursor(const struct deliver *deliver, const struct client *client);
+/* Is nothing on its way to the client, so that a message of ours may come next, or the farewell? */
+bool deliver_client_is_served(const struct client *client);
 
 /* Gives the client, whose `wire` and `unchunked` are set, a place in the outbox of all clients
  * with this filter. `gather_ms` < 0: the default. 0; -ENOMEM. */

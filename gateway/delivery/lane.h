@@ -37,11 +37,12 @@ void lane_append(struct lane *lane, struct event *event, struct sl_slice tail);
 
 /* Can it be told yet which events the lane wants? */
 bool lane_is_ready(const struct lane *lane);
-/* Does the lane want the event at this place of the page? Filters do not change, so they judge a
- * page once, some events at a time and for all lanes at once that have clients catching up; named
- * rules and home feeds judge as they stand now. 1: yes, with *ret_tail to go before the closing
- * brace (valid until the next call; without data: none); 0: no; -ENOMEM. */
-int lane_wants(struct lane *lane, struct page *page, size_t place, struct sl_slice *ret_tail);
+/* The first event at or behind `place` of the page that the lane wants; page->count: none. Filters
+ * do not change, so they judge a page once, some events at a time and for all lanes at once that
+ * have clients catching up; named rules and home feeds judge as they stand now. *ret_tail goes
+ * before the closing brace (valid until the next call; without data: nothing does). 0; -ENOMEM. */
+int lane_next_wanted(struct lane *lane, struct page *page, size_t place, size_t *ret_place,
+                     struct sl_slice *ret_tail);
 
 /* A client of the lane begins to catch up, or has done so. A lane without clients is freed. */
 void lane_add_catcher(struct lane *lane, struct list_node *node);
@@ -51,6 +52,7 @@ struct rule_set *rule_set_new(struct lane *lane);
 void rule_set_free(struct rule_set *rules);
 /* Owes the event to the lane with the names of the rules that were hit, and forgets the hits. */
 void rule_set_settle(struct rule_set *rules, struct event *event);
-/* As lane_wants(), for an event whose words have been read. */
+/* Does one of the rules want the event, whose words have been read? 1: yes, *ret_tail names them;
+ * 0; -ENOMEM. */
 int rule_set_wants(struct rule_set *rules, const struct event *event, const struct sl_words *words,
                    struct sl_slice *ret_tail);

@@ -105,6 +105,20 @@ struct verdict *page_add_verdict(struct page *page, uint64_t lane)
     return verdict;
 }
 
+size_t verdict_next(const struct verdict *verdict, size_t place)
+{
+    while (place < verdict->count) {
+        uint64_t rest = verdict->wanted[place / 64] >> place % 64;
+
+        if (rest) {
+            place += (size_t)__builtin_ctzll(rest);
+            break;
+        }
+        place = (place / 64 + 1) * 64;
+    }
+    return place < verdict->count ? place : verdict->count;
+}
+
 void page_count_bytes(struct page *page)
 {
     page->bytes = sizeof(*page) + page->verdict_capacity * sizeof(*page->verdicts);

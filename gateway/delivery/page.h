@@ -58,5 +58,8 @@ static inline bool verdict_wants(const struct verdict *verdict, size_t i)
     return verdict->wanted[i / 64] >> i % 64 & 1;
 }
 
+/* The first wanted place at or behind this one; verdict->count: none of those that were judged. */
+size_t verdict_next(const struct verdict *verdict, size_t place);
+
 /* Events grow with their frames, and a page with its verdicts. */
 void page_count_bytes(struct page *page);

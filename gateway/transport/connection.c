@@ -171,7 +171,7 @@ void connection_drain(struct connection *connection)
     const struct server *server = connection->server;
 
     if (is_stream(connection->stage)) {
-        if (server->hurries || outbox_client_is_served(&connection->client))
+        if (server->hurries || deliver_client_is_served(&connection->client))
             connection_evict(connection, FAREWELL_DRAINING);
     } else if (connection->is_idle && !server->has_successor) {
         connection_doom(connection, DOOM_PEER_LEFT);
@@ -364,7 +364,7 @@ static void keep_alive(struct connection *connection)
     struct buffer frame = BUFFER_INIT;
 
     client->last_sent_ms = now_of(connection);
-    if (client->transport->is_blocked(client) || !outbox_client_is_served(client))
+    if (client->transport->is_blocked(client) || !deliver_client_is_served(client))
         return;
     if (connection->pinged_ms) {
         connection_doom(connection, DOOM_BROKEN);
