@@ -18,29 +18,24 @@ static const char *find_data_dir(const struct config *config, char room[static S
     return sl_data_dir(room, NULL) == 0 ? room : NULL;
 }
 
-/* Where a successor may ask for our place. A directory that nobody has asked for is a convenience:
- * we can do without. */
-static int offer_takeover(const struct config *config, const char *data_dir, struct place *place,
-                          struct failure *reterr)
+/* Where a successor may ask for our place. Who cannot be asked serves as well: several may share a
+ * directory that none of them keeps its data in. */
+static void offer_takeover(const char *data_dir, struct place *place)
 {
     pid_t other = data_dir && !place->has_predecessor ? takeover_find(data_dir) : 0;
     struct failure why;
     int r = 0;
 
     if (!data_dir)
-        return 0;
+        return;
     if (other)
-        r = failure_set(&why, -EBUSY, "the directory '%s' is in use by another sluiced (pid %d)",
-                        data_dir, (int)other);
+        r = failure_set(&why, -EBUSY, "process %d is asked in '%s' already", (int)other, data_dir);
     else
         r = folder_make(data_dir, &why);
     if (r == 0)
         place->data_dir = data_dir;
-    else if (config->data_dir)
-        return config_refuse(config, CONFIG_OPTION_data_dir, reterr, r, "%s", why.text);
     else
-        log_info("no_takeover", "why=\"%s\"", why.text);
-    return 0;
+        log_warn("no_takeover", "why=\"%s\"", why.text);
 }
 
 static int open_private_redis(const struct config *config, const char *data_dir,
@@ -178,7 +173,7 @@ int place_take(const struct config *config, unsigned workers, struct place *ret_
     if (r == 0 && !config->redis)
         r = open_private_redis(config, data_dir, ret_place, reterr);
     if (r == 0)
-        r = offer_takeover(config, data_dir, ret_place, reterr);
+        offer_takeover(data_dir, ret_place);
     return r;
 }
 

@@ -9,6 +9,7 @@ import ssl
 import pytest
 
 from harness import events
+from harness.api import Api
 from harness.http import HttpConnection
 from harness.streams import Collector, HttpStream
 from harness.waiting import eventually
@@ -185,6 +186,23 @@ def test_while_draining_readyz_and_new_streams_get_503(servers, redis):
         return False
     eventually(refused, "the port is closed while the drain goes on")
     behind["ndjson"].to_end()
+    gateway.stop()
+
+
+def test_a_request_that_waits_for_redis_is_answered(servers, cli_for):
+    redis = servers.redis()
+    user = cli_for(redis).run("user", "add", "ada")
+    gateway = servers.gateway(redis, "--drain-timeout", "10m")
+    api = Api(gateway, user)
+    api.expect(200, "GET", "/v1/users/ada")
+    redis.process.send_signal(signal.SIGSTOP)
+    api.send("POST", "/v1/posts", {"text": "just in time"})
+    eventually(lambda: gateway.metrics()["sluice_api_requests_in_flight"] == 1, "it is under way")
+    gateway.begin_stop()
+    eventually(lambda: "event=draining" in gateway.log(), "it drains")
+    redis.process.send_signal(signal.SIGCONT)
+    answer = api.read()
+    assert answer.status == 201 and answer.headers["connection"] == "close"
     gateway.stop()
 
 

@@ -262,9 +262,17 @@ def test_without_takeover_a_second_one_is_told_what_to_do(servers, redis):
     said = refused(gateway)
     assert f"port {gateway.port} of 127.0.0.1 is in use" in said
     assert f"process {gateway.pid}" in said and "--takeover" in said
-    said = refused(gateway, "--listen", "127.0.0.1:0")
-    assert "in use by another sluiced" in said and f"(pid {gateway.pid})" in said
     gateway.check()
+
+
+def test_two_may_share_a_directory_that_holds_no_data(servers, redis):
+    gateway = servers.gateway(redis)
+    other = servers.gateway(redis, data_dir=gateway.data_dir)
+    assert "event=no_takeover" in other.log() and str(gateway.pid) in other.log()
+    other.wait_status("/readyz", 200)
+    other.stop()
+    servers.successor(gateway)  # which is the first one's
+    gateway.wait_end()
 
 
 def test_takeover_of_another_port_is_refused(servers, redis):

@@ -42,6 +42,7 @@ def urls_in(text):
     return found
 
 
+@functools.lru_cache(maxsize=None)
 def char_class(char):
     category = unicodedata.category(char)
     if category[0] in "LMN":

@@ -152,9 +152,8 @@ class Follower:
         return (self.ids and self.ids[-1] >= event_id) or \
             any(start < event_id <= end for start, end, _ in self.gaps)
 
-    def compare(self, log):
-        """What went wrong, by counting."""
-        wanted = [event_id for event_id, event in log if self.kind.matches(event)]
+    def compare(self, wanted):
+        """What went wrong, by counting. `wanted`: the ids of the events it should have got."""
         seen = set(self.ids)
         in_log = set(wanted)
         lost = [event_id for event_id in wanted if event_id not in seen and
@@ -356,7 +355,8 @@ class Storm:
 
     def faults(self):
         every = [self.kill_redis, self.kill_subscribers, self.kill_connections, self.stop_redis,
-                 self.kill_worker, self.kill_gateway, self.take_over, self.restart_gateway]
+                 self.kill_worker, self.kill_gateway, self.kill_everything, self.take_over,
+                 self.restart_gateway]
         if self.proxy:
             every += [self.restart_redis, self.cut_wire]
         return every
@@ -415,14 +415,30 @@ class Storm:
     def kill_worker(self, _):
         os.kill(self.rng.choice(self.gateway.workers()), signal.SIGKILL)
 
-    def kill_gateway(self, pause):
-        """The parent: the kernel kills its workers, and another sluiced begins."""
+    def _kill_gateway(self):
+        """The parent: the kernel kills its workers."""
         workers = self.gateway.workers()
         self.gateway.process.kill()
         self.gateway.process.wait()
         self.gateway.process = None
         eventually(lambda: not any(map(processes.is_alive, workers)), "the workers are gone")
+
+    def kill_gateway(self, pause):
+        self._kill_gateway()
         pause(self.rng.uniform(0, 1))
+        self._follow_up()
+
+    def kill_everything(self, pause):
+        """Every process of ours; what Redis has written is what is left."""
+        if self.embedded:
+            os.kill(self.redis_pid(), signal.SIGKILL)
+        else:
+            self.redis.stop(signal.SIGKILL)
+        self.redis.client.connection_pool.disconnect()
+        self._kill_gateway()
+        pause(self.rng.uniform(0, 1))
+        if not self.embedded:
+            self.redis.start()
         self._follow_up()
 
     def restart_gateway(self, pause):
@@ -449,35 +465,44 @@ class Storm:
 
     # The count
 
-    def log(self):
-        """(id, event) of everything behind the beginning."""
+    def read_log(self):
+        """What there was to get: the ids by kind of stream."""
+        self.wanted = {client.kind.name: [] for client in self.clients}
+        kinds = {client.kind.name: client.kind for client in self.clients}.values()
         entries = self.redis.client.xrange(LOG, f"({self.start}-0")
-        return [(int(entry.split("-")[0]), json.loads(fields["e"])) for entry, fields in entries]
+        for entry, fields in entries:
+            event = json.loads(fields["e"])
+            for kind in kinds:
+                if kind.matches(event):
+                    self.wanted[kind.name].append(int(entry.split("-")[0]))
+        return len(entries)
 
     def settle(self, seconds=60):
-        """The producers stop, all faults are over: waits until everybody has everything."""
+        """The producers stop, all faults are over: waits until everybody has everything. Returns
+        how many events there were."""
         self.producer.stop()
         self.is_over.set()
         self.gateway.wait_status("/readyz", 200, seconds)
-        log = self.log()
-        last = {client: max((event_id for event_id, event in log if client.kind.matches(event)),
-                            default=0) for client in self.clients}
+        count = self.read_log()
+
+        def all_have_the_last():
+            return all(client.has(self.wanted[client.kind.name][-1]) for client in self.clients
+                       if self.wanted[client.kind.name])
         try:
-            eventually(lambda: all(client.has(last[client]) for client in self.clients),
-                       "everything has come", seconds)
+            eventually(all_have_the_last, "everything has come", seconds)
         except DeadlinePassed:
             pass  # the count will show it
         for client in self.clients:
             client.stop()
-        return log
+        return count
 
-    def rows(self, log):
+    def rows(self):
         """A row for each kind and wire: the counts of its clients added up."""
         rows = {}
         for client in self.clients:
             row = rows.setdefault((client.kind.name, client.wire), {"clients": 0})
             row["clients"] += 1
-            for name, count in client.compare(log).items():
+            for name, count in client.compare(self.wanted[client.kind.name]).items():
                 number = len(count) if isinstance(count, list) else count
                 row[name] = row.get(name, 0) + number
         return rows
