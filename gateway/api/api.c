@@ -184,7 +184,10 @@ static void request_free(struct api_request *request)
         detach(request);
     request->api->count--;
     json_decref(request->body);
-    mem_free(request->state);
+    if (request->free_state)
+        request->free_state(request->state);
+    else
+        mem_free(request->state);
     api_list_done(&request->list);
     sl_call_done(&request->call);
     sl_shard_calls_done(&request->calls);
@@ -298,15 +301,14 @@ static void on_part(void *owner, const redisReply *reply, const char *why)
         finish_parts(request);
 }
 
-static int send_part(struct api_request *request, size_t number)
+static int send_part(struct api_request *request, struct sl_call *call, size_t number)
 {
     struct part *part = mem_alloc(sizeof(*part));
 
     if (!part)
         return -ENOMEM;
     *part = (struct part){request, number};
-    if (redis_commands_run_take(request->api->settings.commands, &request->calls.calls[number],
-                                on_part, part) < 0) {
+    if (redis_commands_run_take(request->api->settings.commands, call, on_part, part) < 0) {
         mem_free(part);
         return -ENOMEM;
     }
@@ -314,20 +316,28 @@ static int send_part(struct api_request *request, size_t number)
     return 0;
 }
 
-int api_send_all(struct api_request *request, int r, const struct failure *failure,
-                 api_part_fn part, api_step_fn next)
+int api_send_many(struct api_request *request, struct sl_call *calls, size_t count,
+                  api_part_fn part, api_step_fn next)
 {
-    if (r < 0)
-        return api_fail(request, r, failure);
+    int r = 0;
+
     request->part = part;
     request->next = next;
-    for (size_t i = 0; r == 0 && i < request->calls.count; i++)
-        r = send_part(request, i);
+    for (size_t i = 0; r == 0 && i < count; i++)
+        r = send_part(request, &calls[i], i);
     if (r < 0)
         r = fail_for_memory(request); /* what was sent is waited for */
     if (request->parts_left > 0)
         return API_WAITS;
     return r < 0 ? r : next(request, NULL);
+}
+
+int api_send_all(struct api_request *request, int r, const struct failure *failure,
+                 api_part_fn part, api_step_fn next)
+{
+    if (r < 0)
+        return api_fail(request, r, failure);
+    return api_send_many(request, request->calls.calls, request->calls.count, part, next);
 }
 
 void api_say_replayed(struct api_request *request)
@@ -410,13 +420,16 @@ static int read_variable(struct api_request *request, struct sl_slice text)
     return r;
 }
 
-static int read_page(struct api_request *request, struct sl_slice before, struct sl_slice limit)
+static int read_page(struct api_request *request, struct sl_slice before, struct sl_slice after,
+                     struct sl_slice limit)
 {
     uint64_t number;
 
     request->page = (struct sl_page){.limit = PAGE_DEFAULT};
     if (before.data && sl_id_parse(before, &request->page.before) < 0)
         return api_refuse(request, 400, "bad_before", "before", "not an id");
+    if (after.data && sl_id_parse(after, &request->after) < 0)
+        return api_refuse(request, 400, "bad_after", "after", "not an id");
     if (limit.data) {
         if (sl_id_parse(limit, &number) < 0 || number > PAGE_MAX)
             return api_refuse(request, 400, "bad_limit", "limit", "not a number from 1 to %d",
@@ -487,9 +500,17 @@ static int read_body(struct api_request *request, const struct http_request *htt
     return 0;
 }
 
-enum parameter { PARAMETER_ACCESS_TOKEN, PARAMETER_BEFORE, PARAMETER_LIMIT, PARAMETER_COUNT };
+/* In this order an operation takes more and more of them. */
+enum parameter {
+    PARAMETER_ACCESS_TOKEN,
+    PARAMETER_BEFORE,
+    PARAMETER_LIMIT,
+    PARAMETER_AFTER,
+    PARAMETER_COUNT
+};
 
-static const char *const parameter_names[PARAMETER_COUNT] = {"access_token", "before", "limit"};
+static const char *const parameter_names[PARAMETER_COUNT] = {"access_token", "before", "limit",
+                                                             "after"};
 
 /* The token first: whoever has none learns nothing about the rest. */
 static int understand(struct api_request *request, const struct http_request *http,
@@ -514,7 +535,8 @@ static int understand(struct api_request *request, const struct http_request *ht
     if (r == 0)
         r = read_variable(request, variable);
     if (r == 0)
-        r = read_page(request, form->values[PARAMETER_BEFORE], form->values[PARAMETER_LIMIT]);
+        r = read_page(request, form->values[PARAMETER_BEFORE], form->values[PARAMETER_AFTER],
+                      form->values[PARAMETER_LIMIT]);
     if (r == 0)
         r = read_idempotency_key(request, http);
     return r == 0 ? read_body(request, http) : r;
@@ -524,11 +546,14 @@ static int read_request(struct api_request *request, const struct http_request *
                         struct sl_slice variable, enum token_fault *ret_fault)
 {
     struct sl_slice values[PARAMETER_COUNT];
-    unsigned known = request->route->flags & API_TAKES_PAGE ? PARAMETER_COUNT : PARAMETER_BEFORE;
+    unsigned known = request->route->flags & API_TAKES_AFTER  ? PARAMETER_COUNT
+                     : request->route->flags & API_TAKES_PAGE ? PARAMETER_AFTER
+                                                              : PARAMETER_BEFORE;
     struct form form = {parameter_names, known, values, NULL};
     int r;
 
-    values[PARAMETER_BEFORE] = values[PARAMETER_LIMIT] = SL_SLICE_NONE;
+    for (size_t i = 0; i < PARAMETER_COUNT; i++)
+        values[i] = SL_SLICE_NONE;
     r = understand(request, http, variable, &form, ret_fault);
     form_done(&form);
     return r == -ENOMEM ? fail_for_memory(request) : r;

@@ -31,7 +31,8 @@ typedef int (*api_part_fn)(struct api_request *request, size_t part, const redis
 enum api_flag {
     API_TAKES_BODY = 1 << 0,    /* a JSON object */
     API_NEEDS_SUBJECT = 1 << 1, /* the token's `sub` is a user of this database */
-    API_TAKES_PAGE = 1 << 2     /* `before` and `limit` */
+    API_TAKES_PAGE = 1 << 2,    /* `before` and `limit` */
+    API_TAKES_AFTER = 1 << 3    /* `after` as well */
 };
 
 struct api_route;
@@ -50,6 +51,7 @@ struct api_request {
     struct sl_user_ref user; /* {user} */
     uint64_t post;           /* {post} */
     struct sl_page page;
+    uint64_t after;             /* 0: none */
     struct sl_slice request_id; /* of Idempotency-Key; absent: none */
     json_t *body;
 
@@ -59,10 +61,11 @@ struct api_request {
     size_t parts_left;           /* of them, to be answered */
     api_part_fn part;
     api_step_fn next;
-    void *state;  /* of the operation; freed with the request */
-    size_t place; /* of what `state` is waiting for */
-    uint64_t id;  /* of what was written */
-    int status;   /* of the answer */
+    void *state;                     /* of the operation */
+    void (*free_state)(void *state); /* NULL: it is mem_free()d */
+    size_t place;                    /* of what `state` is waiting for */
+    uint64_t id;                     /* of what was written */
+    int status;                      /* of the answer */
     struct buffer headers, json;
     struct api_list list;
     struct http_refusal refusal;
@@ -76,8 +79,11 @@ struct sl_meta api_meta(const struct api_request *request);
 
 /* Sends request->call, which a builder filled; `r` and `failure` are what that returned. */
 int api_send(struct api_request *request, int r, const struct failure *failure, api_step_fn next);
-/* The same for all of request->calls at once. `part` sees each reply, `next` comes when all have
- * been good, without one. */
+/* Sends several calls at once, whose memory is taken over. `part` sees each reply, `next` comes
+ * when all have been good, without one. */
+int api_send_many(struct api_request *request, struct sl_call *calls, size_t count,
+                  api_part_fn part, api_step_fn next);
+/* The same for request->calls, which a builder filled. */
 int api_send_all(struct api_request *request, int r, const struct failure *failure,
                  api_part_fn part, api_step_fn next);
 /* The same for the only call of request->calls. */

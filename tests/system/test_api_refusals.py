@@ -39,7 +39,7 @@ OPERATIONS = [
     ("POST", "/v1/posts", "write"), ("GET", "/v1/posts/1", "read"),
     ("DELETE", "/v1/posts/1", "write"), ("GET", "/v1/posts/1/comments", "read"),
     ("GET", "/v1/posts/1/likes", "read"), ("PUT", "/v1/posts/1/like", "write"),
-    ("DELETE", "/v1/posts/1/like", "write"),
+    ("DELETE", "/v1/posts/1/like", "write"), ("GET", "/v1/timelines/home", "read"),
 ]
 
 
@@ -67,6 +67,7 @@ def test_whoever_writes_is_a_user(gateway, sub):
     stranger = Api(gateway, sub)
     stranger.refused(403, "no_subject", "POST", "/v1/posts", {"text": "x"})
     stranger.refused(403, "no_subject", "GET", "/v1/users/me")
+    stranger.refused(403, "no_subject", "GET", "/v1/timelines/home")
     assert stranger.get("/v1/users/ada")["login"] == "ada", "but may read"
     stranger.close()
 
@@ -138,6 +139,11 @@ def test_answers_are_json(ada, accept, status):
 def test_parameters_that_are_wrong(ada, query, code, param):
     error = ada.refused(400, code, "GET", f"/v1/users/me/posts?{query}")
     assert error.get("param") == param
+
+
+def test_after_is_for_home_timelines(ada):
+    ada.refused(400, "bad_after", "GET", "/v1/timelines/home?after=x")
+    ada.refused(400, "unknown_parameter", "GET", "/v1/users/me/posts?after=1")
 
 
 def test_operations_without_pages_take_no_parameters(ada):

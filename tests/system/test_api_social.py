@@ -183,3 +183,22 @@ def test_muting_is_idempotent(people):
     ada, bob = people(2)
     for method in ("PUT", "PUT", "DELETE", "DELETE"):
         ada.expect(204, method, f"/v1/users/me/muted/{bob.sub}")
+
+
+def test_a_home_timeline_has_own_and_followed_posts_newest_first(people):
+    ada, *others = people(6)
+    own = [ada.post("mine") for _ in range(2)]
+    for other in others:
+        ada.expect(204, "PUT", f"/v1/users/me/following/{other.sub}")
+    posts = own + [other.post("theirs") for other in others for _ in range(3)]
+    posts.sort(key=lambda post: int(post["id"]), reverse=True)
+    home = "/v1/timelines/home"
+    eventually(lambda: items(ada, home) == posts, "all posts are there")
+    assert items(ada, home, limit=4) == posts
+    newer = ada.get(f"{home}?after={posts[5]['id']}")
+    assert newer == {"items": posts[:5], "next": posts[4]["id"]}
+    author = next(user for user in [ada, *others] if user.sub == posts[0]["user"]["id"])
+    author.expect(204, "DELETE", f"/v1/posts/{posts[0]['id']}")
+    ada.expect(204, "DELETE", f"/v1/users/me/following/{others[1].sub}")
+    left = [post for post in posts[1:] if post["user"]["id"] != others[1].sub]
+    eventually(lambda: items(ada, home, limit=3) == left, "what is gone is gone")

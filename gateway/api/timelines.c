@@ -1,0 +1,79 @@
+/* timelines.c - the home timeline of the subject.
+ *
+ * It is put together in rounds of calls (src/timelines.h); this sends them. */
+#include "src/timelines.h"
+
+#include <inttypes.h>
+
+#include "gateway/api/request.h"
+#include "src/row_json.h"
+
+static void read_free(void *read)
+{
+    sl_home_read_free(read);
+}
+
+static int answer_page(struct api_request *request)
+{
+    const struct sl_home_read *read = request->state;
+    size_t count = sl_home_read_count(read);
+    struct buffer *json = &request->json;
+
+    buffer_append_str(json, "{\"items\":[");
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0)
+            buffer_append_char(json, ',');
+        sl_post_row_json(json, sl_home_read_at(read, i));
+    }
+    buffer_append_char(json, ']');
+    if (count > 0)
+        buffer_append_format(json, ",\"next\":\"%" PRIu64 "\"",
+                             sl_home_read_at(read, count - 1)->id);
+    buffer_append_char(json, '}');
+    return api_answer(request, 200);
+}
+
+static int on_part(struct api_request *request, size_t part, const redisReply *reply)
+{
+    struct failure failure = {"out of memory"};
+    int r = sl_home_read_take(request->state, part, reply, &failure);
+
+    return r < 0 ? api_fail(request, r, &failure) : 0;
+}
+
+static int next_round(struct api_request *request, const redisReply *reply)
+{
+    struct failure failure = {"out of memory"};
+    struct sl_call *calls;
+    size_t count;
+    int r;
+
+    (void)reply;
+    r = sl_home_read_calls(request->state, &calls, &count, &failure);
+    if (r < 0)
+        return api_fail(request, r, &failure);
+    return count > 0 ? api_send_many(request, calls, count, on_part, next_round)
+                     : answer_page(request);
+}
+
+int timelines_home(struct api_request *request, const redisReply *reply)
+{
+    const struct sl_user_ref reader = sl_user_by_id(request->subject);
+    const struct sl_meta meta = api_meta(request);
+    const struct sl_home_page page = {
+        .before = request->page.before,
+        .after = request->after,
+        .limit = request->page.limit,
+    };
+    struct failure failure = {"out of memory"};
+    struct sl_home_read *read;
+    int r;
+
+    (void)reply;
+    r = sl_home_read_new(&read, &meta, &reader, &page, &failure);
+    if (r < 0)
+        return api_fail(request, r, &failure);
+    request->state = read;
+    request->free_state = read_free;
+    return next_round(request, NULL);
+}
