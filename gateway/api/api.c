@@ -114,6 +114,14 @@ int api_fail(struct api_request *request, int r, const struct failure *failure)
     return -EPROTO;
 }
 
+int api_fail_member(struct api_request *request, int r, const struct failure *failure,
+                    const char *member)
+{
+    r = api_fail(request, r, failure);
+    snprintf(request->refusal.param, sizeof(request->refusal.param), "%s", member);
+    return r;
+}
+
 static int fail_for_memory(struct api_request *request)
 {
     return api_fail(request, -ENOMEM, &(struct failure){"out of memory"});

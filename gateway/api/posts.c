@@ -181,6 +181,35 @@ static uint64_t find_stranger(struct sl_post *post, uint32_t shard, size_t *plac
     return id;
 }
 
+/* Which member can the builder not take? Each is tried alone, with a text that is good. */
+static const char *find_fault(const struct sl_meta *meta, const struct sl_user_ref *writer,
+                              const struct sl_post *post)
+{
+    const struct sl_slice text = SL_SLICE("text");
+    const struct {
+        const char *name;
+        struct sl_post post;
+    } tries[] = {
+        {"lang", {.text = text, .lang = post->lang}},
+        {"geo", {.text = text, .has_point = post->has_point, .lon = post->lon, .lat = post->lat}},
+        {"place", {.text = text, .place = post->place}},
+        {"reply_to", {.text = text, .reply_to = post->reply_to, .is_comment = post->is_comment}},
+        {"repost_of", {.text = text, .repost_of = post->repost_of}},
+        {"quote_of", {.text = text, .quote_of = post->quote_of}},
+        {"source", {.text = text, .source = post->source}},
+        {"audience", {.text = text, .audience = post->audience}},
+    };
+    struct sl_call call = SL_CALL_INIT;
+    const char *name = "text";
+
+    for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+        if (sl_post_call(&call, meta, SL_SLICE_NONE, writer, &tries[i].post, NULL) == -EINVAL)
+            name = tries[i].name;
+    }
+    sl_call_done(&call);
+    return name;
+}
+
 /* Posts, or looks the next author up. */
 static int write_post(struct api_request *request)
 {
@@ -196,6 +225,8 @@ static int write_post(struct api_request *request)
         return r;
     fill_in_authors(&post, request->state);
     r = sl_post_call(&request->call, &meta, request->request_id, &writer, &post, &failure);
+    if (r == -EINVAL)
+        return api_fail_member(request, r, &failure, find_fault(&meta, &writer, &post));
     if (r != -EXDEV)
         return api_send(request, r, &failure, on_created);
     stranger = find_stranger(&post, sl_id_shard(request->subject), &request->place);

@@ -97,6 +97,9 @@ int api_answer_written(struct api_request *request, const redisReply *reply);
 
 /* Refuses with what src said: one table turns its errors into statuses. */
 int api_fail(struct api_request *request, int r, const struct failure *failure);
+/* The same, naming the member at fault. */
+int api_fail_member(struct api_request *request, int r, const struct failure *failure,
+                    const char *member);
 /* The same, for one of many things: {"code":..,"message":..}. */
 void api_error_json(struct buffer *json, int r, const struct failure *failure);
 /* Refuses a parameter or member. */

@@ -63,6 +63,8 @@ int users_create(struct api_request *request, const redisReply *reply)
         {"name", API_STRING, false, .ret_string = &name},
     };
     const struct sl_meta meta = api_meta(request);
+    char room[SL_LOGIN_SIZE];
+    struct sl_slice folded;
     struct failure failure;
     int r;
 
@@ -71,6 +73,9 @@ int users_create(struct api_request *request, const redisReply *reply)
     if (r < 0)
         return r;
     r = sl_user_create_call(&request->call, &meta, request->request_id, login, name, &failure);
+    if (r == -EINVAL)
+        return api_fail_member(request, r, &failure,
+                               sl_login_fold(login, room, &folded, NULL) < 0 ? "login" : "name");
     return api_send(request, r, &failure, on_created);
 }
 

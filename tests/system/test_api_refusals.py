@@ -186,11 +186,16 @@ def test_a_charset_does_not_hurt(site):
     ('{"text":"a","reply_to":1}', "bad_type", "reply_to", "not a string"),
     ('{"text":"a","place":{"bbox":[1,2,3]}}', "bad_type", "place.bbox", "four numbers"),
     ('{"text":"a","place":{"bbox":[1,2,3,"4"]}}', "bad_type", "place.bbox", "four numbers"),
-    ('{"text":""}', "bad_request", None, "text"),
-    ('{"text":"a","lang":"not a language"}', "bad_request", None, "language"),
-    ('{"text":"a","geo":{"lon":181,"lat":0}}', "bad_request", None, "longitude"),
-    ('{"text":"a","audience":"friends"}', "bad_request", None, "audience"),
-    (json.dumps({"text": "a" * 20001}), "bad_request", None, "20000"),
+    ('{"text":""}', "bad_request", "text", "text"),
+    ('{"text":"a","lang":"not a language"}', "bad_request", "lang", "language"),
+    ('{"text":"a","geo":{"lon":181,"lat":0}}', "bad_request", "geo", "longitude"),
+    ('{"text":"a","reply_to":"x"}', "bad_request", "reply_to", "reply_to"),
+    ('{"text":"a","quote_of":"0"}', "bad_request", "quote_of", "quote_of"),
+    ('{"text":"a","source":""}', "bad_request", "source", "source"),
+    ('{"text":"a","place":{"country":"France"}}', "bad_request", "place", "country"),
+    ('{"text":"a","audience":"only:"}', "bad_request", "audience", "audience"),
+    ('{"text":"a","audience":"friends"}', "bad_request", "audience", "audience"),
+    (json.dumps({"text": "a" * 20001}), "bad_request", "text", "20000"),
 ])
 def test_bodies_that_are_wrong(ada, body, code, param, said):
     body = body if isinstance(body, bytes) else body.encode()
@@ -211,7 +216,8 @@ def test_batches_that_are_wrong(ada, body, code, param):
                                         ({"login": "x" * 65}, "login"),
                                         ({"login": "ok", "name": "a\nb"}, "name")])
 def test_users_that_cannot_be(site, body, said):
-    assert said in site.admin.refused(400, "bad_request", "POST", "/v1/users", body)["message"]
+    error = site.admin.refused(400, "bad_request", "POST", "/v1/users", body)
+    assert said in error["message"] and error["param"] == said
 
 
 def test_a_body_has_a_limit(ada):
