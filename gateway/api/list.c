@@ -58,6 +58,8 @@ static int answer(struct api_request *request, const redisReply *reply)
     const char *separator = "";
 
     (void)reply;
+    if (list->json.failed)
+        return api_fail(request, -ENOMEM, &(struct failure){"out of memory"});
     if (list->count > 0 && list->json.size == 0) {
         request->page.before = list->next;
         return request->route->begin(request, NULL);
@@ -76,8 +78,6 @@ static int answer(struct api_request *request, const redisReply *reply)
     if (list->count > 0)
         buffer_append_format(json, ",\"next\":\"%" PRIu64 "\"", list->next);
     buffer_append_str(json, "}");
-    if (list->json.failed)
-        json->failed = true;
     return api_answer(request, 200);
 }
 
