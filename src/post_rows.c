@@ -12,6 +12,21 @@
 #include "src/row_read.h"
 #include "src/shard_calls_build.h"
 
+int sl_post_row_call(struct sl_call *call, const struct sl_meta *meta, uint64_t reader,
+                     uint64_t post, struct failure *reterr)
+{
+    int r;
+
+    r = sl_read_check_reader(reader, meta, reterr);
+    if (r == 0)
+        r = sl_post_check_id(post, meta, reterr);
+    if (r < 0)
+        return r;
+    sl_read_begin(call, &sl_script_read_posts, sl_id_shard(post), meta, reader);
+    sl_call_add_id(call, post);
+    return sl_call_finish(call, reterr);
+}
+
 static int add_post(struct sl_shard_calls *calls, const struct sl_meta *meta, uint64_t reader,
                     uint64_t post, struct failure *reterr)
 {

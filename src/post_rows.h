@@ -24,6 +24,9 @@ struct sl_post_row {
 SL_EXPORT int sl_posts_calls(struct sl_shard_calls *calls, const struct sl_meta *meta,
                              uint64_t reader, const uint64_t *posts, size_t count,
                              struct failure *reterr);
+/* The same for one post, in one call whose reply has one row. */
+SL_EXPORT int sl_post_row_call(struct sl_call *call, const struct sl_meta *meta, uint64_t reader,
+                               uint64_t post, struct failure *reterr);
 /* One call's reply: are there rows for `count` posts? 0, or as sl_reply_check(). */
 SL_EXPORT int sl_posts_reply(const struct redisReply *reply, size_t count, struct failure *reterr);
 /* Row `i` < count of a reply that sl_posts_reply() accepted; the slices are the reply's.

@@ -82,6 +82,26 @@ int sl_user_find_reply(const struct redisReply *reply, struct sl_user *ret_user,
     return 0;
 }
 
+static void begin_rows(struct sl_call *call, const struct sl_meta *meta, uint32_t shard)
+{
+    sl_call_begin_script(call, &sl_script_read_users, shard, meta->shards, SL_SLICE_NONE);
+    call->is_repeatable = true;
+}
+
+int sl_user_row_call(struct sl_call *call, const struct sl_meta *meta,
+                     const struct sl_user_ref *user, struct failure *reterr)
+{
+    struct sl_write_user who;
+    int r;
+
+    r = sl_write_user_init(&who, user, meta, reterr);
+    if (r < 0)
+        return r;
+    begin_rows(call, meta, who.shard);
+    sl_call_add(call, who.slice);
+    return sl_call_finish(call, reterr);
+}
+
 static int add_user(struct sl_shard_calls *calls, const struct sl_meta *meta,
                     const struct sl_user_ref *user, struct failure *reterr)
 {
@@ -94,10 +114,8 @@ static int add_user(struct sl_shard_calls *calls, const struct sl_meta *meta,
     if (r < 0)
         return r;
     call = sl_shard_calls_next(calls, who.shard, &is_new);
-    if (is_new) {
-        sl_call_begin_script(call, &sl_script_read_users, who.shard, meta->shards, SL_SLICE_NONE);
-        call->is_repeatable = true;
-    }
+    if (is_new)
+        begin_rows(call, meta, who.shard);
     sl_call_add(call, who.slice);
     return 0;
 }

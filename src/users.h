@@ -49,6 +49,9 @@ struct sl_user_row {
  * id of this database; -ENOMEM. */
 SL_EXPORT int sl_users_calls(struct sl_shard_calls *calls, const struct sl_meta *meta,
                              const struct sl_user_ref *users, size_t count, struct failure *reterr);
+/* The same for one user, in one call whose reply has one row. */
+SL_EXPORT int sl_user_row_call(struct sl_call *call, const struct sl_meta *meta,
+                               const struct sl_user_ref *user, struct failure *reterr);
 /* One call's reply: are there rows for `count` users? 0, or as sl_reply_check(). */
 SL_EXPORT int sl_users_reply(const struct redisReply *reply, size_t count, struct failure *reterr);
 /* Row `i` < count of a reply that sl_users_reply() accepted; the slices are the reply's.

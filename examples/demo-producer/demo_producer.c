@@ -188,6 +188,7 @@ static int say_something(struct site *site, struct failure *failure)
         post.reply_to.post = sl_slice_str(sl_id_print(answered->id, replied));
         post.reply_to.user = sl_slice_str(sl_id_print(answered->author->id, user));
         post.reply_to.login = sl_slice_str(answered->author->login);
+        post.is_comment = true;
     }
     r = sl_post_call(&site->call, &site->meta, request_id(site, request, sizeof(request)), &by,
                      &post, failure);

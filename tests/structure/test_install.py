@@ -71,7 +71,17 @@ def test_each_installed_header_stands_alone(prefix, environment, tmp_path):
         assert '#include "' not in header.read_text()
 
 
-@pytest.mark.parametrize("example", ["firehose-consumer", "analytics", "demo-producer", "core-c", "embed-filter"])
+def test_example_of_the_manual_page_builds(environment, tmp_path):
+    page = (SOURCE / "docs/man/libsluice.3").read_text()
+    example = re.search(r"^\.Bd [^\n]*\n(#include.*?)^\.Ed", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "example.c").write_text(example[1].replace("\\e", "\\"))
+    flags = run("pkg-config", "--cflags", "--libs", "sluice", "hiredis", env=environment).split()
+    if is_sanitized():
+        flags.append("-Wl,--allow-shlib-undefined")
+    run(CC, "-std=c11", "-Wall", "-Wextra", "-Werror", "example.c", *flags, "-o", "example", cwd=tmp_path)
+
+
+@pytest.mark.parametrize("example", ["firehose-consumer", "analytics", "demo-producer", "core-c", "profile", "embed-filter"])
 def test_examples_build_by_their_own_makefile(environment, tmp_path, example):
     if not (SOURCE / "examples" / example).exists():
         pytest.skip("no such example")

@@ -225,6 +225,36 @@ def test_core_c(servers):
             zip(redis.client.xrange("sluice:{0}:log"), ("first", "second"))] == [1, 1]
 
 
+@pytest.mark.parametrize("shards", [1, 4])
+def test_profile(servers, cli_for, shards):
+    redis = servers.redis()
+    cli = cli_for(redis)
+    cli.run("init", "--shards", str(shards))
+    for login in ("ada", "bob", "carl", "dora"):
+        cli.run("user", "add", login, "--name", login.title())
+    for login in ("bob", "carl", "dora"):
+        cli.run("follow", login, "ada")
+    post = cli.run("post", "--user", "ada", "first")
+    cli.run("post", "--user", "bob", "--reply-to", post, "re")
+    cli.run("like", "--user", "bob", post)
+    cli.run("worker", "--until-empty", "--lease-ms", "50")
+
+    def profile(*arguments):
+        return subprocess.run([programs.example("profile"), *arguments], timeout=60, text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    done = profile(redis.url, "ADA")
+    assert done.returncode == 0, done.stderr
+    head, counters, first, *followers = done.stdout.splitlines()
+    assert head.startswith("Ada (@ada), since 20")
+    assert counters == "1 posts, 3 followers, follows 0"
+    assert first.startswith("1 likes, 1 comments: {") and '"text":"first"' in first
+    assert set(followers) == {"followed by @bob", "followed by @carl", "followed by @dora"}
+    for arguments in ([redis.url, "nobody"], [redis.url, "a b"], ["nowhere", "ada"]):
+        done = profile(*arguments)
+        assert done.returncode == 1 and done.stderr.startswith("profile: "), done.stderr
+    assert profile(redis.url).returncode == 2
+
+
 def test_core_c_says_what_is_wrong(servers):
     redis = servers.redis()
     for socket, login, why in ((redis.socket, "a b", b"U+0020"), ("/nonexistent", "ada", b"connect")):

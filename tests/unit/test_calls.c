@@ -6,10 +6,13 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "src/common_users.h"
 #include "src/follows.h"
 #include "src/id.h"
+#include "src/likes.h"
 #include "src/log.h"
 #include "src/login.h"
+#include "src/post_rows.h"
 #include "src/posts.h"
 #include "src/users.h"
 #include "tests/support/cmocka_all.h"
@@ -362,6 +365,106 @@ static void test_reads_may_be_repeated(void **state)
     sl_call_done(&call);
 }
 
+static void test_reads_carry_reader_and_page(void **state)
+{
+    const struct sl_user_ref bob = sl_user_by_id(4096 + 64);
+    const struct sl_page page = {9000, 20}, newest = {0, 1000};
+    struct sl_call call = SL_CALL_INIT;
+
+    (void)state;
+    assert_int_equal(sl_user_row_call(&call, &one_shard, &ada, NULL), 0);
+    assert_call(&call, "1 sluice:{0}:meta 1  @ada");
+    assert_int_equal(sl_post_row_call(&call, &eight_shards, SL_READER_NOBODY, 4160, NULL), 0);
+    assert_call(&call, "1 sluice:{1}:meta 8   4160");
+    assert_int_equal(sl_post_list_call(&call, &eight_shards, SL_READER_SYSTEM, &bob, &page, NULL),
+                     0);
+    assert_call(&call, "1 sluice:{1}:meta 8  * posts =4160 9000 20");
+    assert_true(call.is_repeatable);
+    assert_int_equal(sl_comment_list_call(&call, &eight_shards, 4096, 4224, &newest, NULL), 0);
+    assert_call(&call, "1 sluice:{2}:meta 8  4096 comments 4224 +inf 1000");
+    assert_int_equal(sl_like_list_call(&call, &one_shard, 4096, 8192, &newest, NULL), 0);
+    assert_call(&call, "1 sluice:{0}:meta 1  4096 likes 8192 +inf 1000");
+    assert_int_equal(sl_follower_list_call(&call, &one_shard, &ada, &newest, NULL), 0);
+    assert_call(&call, "1 sluice:{0}:meta 1   followers @ada +inf 1000");
+    assert_int_equal(sl_following_list_call(&call, &one_shard, &ada, &page, NULL), 0);
+    assert_call(&call, "1 sluice:{0}:meta 1   following @ada 9000 20");
+    assert_int_equal(
+        sl_common_users_call(&call, &eight_shards, SL_COMMON_FOLLOWING, 4160, 4096, &page, NULL),
+        0);
+    assert_call(&call, "1 sluice:{1}:meta 8  following 4160 4096 9000 20");
+    sl_call_done(&call);
+}
+
+static void test_like_goes_to_the_shard_of_its_post(void **state)
+{
+    const struct sl_user_ref near = sl_user_by_id(4096 + 3 * 64), far = sl_user_by_id(4096);
+    const uint64_t post = 8192 + 3 * 64;
+    struct sl_user_ref by_login = {0, SL_SLICE("x0")};
+    struct sl_call call = SL_CALL_INIT;
+
+    (void)state;
+    assert_int_equal(sl_like_call(&call, &eight_shards, SL_SLICE("r"), &near, post, NULL), 0);
+    assert_call(&call, "1 sluice:{3}:meta 8 r like =4288 8384");
+    assert_int_equal(sl_unlike_call(&call, &eight_shards, SL_SLICE("r"), &far, post, NULL), 0);
+    assert_call(&call, "1 sluice:{3}:meta 8 r unlike =4096 8384");
+    assert_int_not_equal(sl_login_shard(by_login.login, 8), 3);
+    assert_int_equal(sl_like_call(&call, &eight_shards, SL_SLICE_NONE, &by_login, post, NULL),
+                     -EXDEV);
+    sl_call_done(&call);
+}
+
+/* `build` under every allocation that fails: it says so, and the call cannot be sent. */
+static void assert_survives(int (*build)(struct sl_call *call, struct failure *reterr))
+{
+    int r = -ENOMEM;
+
+    for (uint64_t n = 0; r == -ENOMEM; n++) {
+        struct sl_call call = SL_CALL_INIT;
+        struct failure failure;
+
+        mem_fail_after(n);
+        r = build(&call, &failure);
+        mem_fail_never();
+        assert_true(n < 20);
+        assert_int_equal(r == 0, call.argc > 0);
+        sl_call_done(&call);
+    }
+    assert_int_equal(r, 0);
+}
+
+static int build_rename(struct sl_call *call, struct failure *reterr)
+{
+    return sl_user_rename_call(call, &one_shard, SL_SLICE_NONE, &ada, SL_SLICE("A"), reterr);
+}
+
+static int build_list(struct sl_call *call, struct failure *reterr)
+{
+    const struct sl_page page = {0, 10};
+
+    return sl_post_list_call(call, &one_shard, SL_READER_NOBODY, &ada, &page, reterr);
+}
+
+static int build_like(struct sl_call *call, struct failure *reterr)
+{
+    return sl_like_call(call, &one_shard, SL_SLICE_NONE, &ada, 4096, reterr);
+}
+
+static int build_common(struct sl_call *call, struct failure *reterr)
+{
+    const struct sl_page page = {0, 10};
+
+    return sl_common_users_call(call, &one_shard, SL_COMMON_FOLLOWERS, 4096, 8192, &page, reterr);
+}
+
+static void test_builders_of_reads_and_likes_survive_every_allocation_that_fails(void **state)
+{
+    (void)state;
+    assert_survives(build_rename);
+    assert_survives(build_list);
+    assert_survives(build_like);
+    assert_survives(build_common);
+}
+
 static void test_meta_is_asked_for_shards_that_can_be(void **state)
 {
     struct sl_meta wanted = sl_meta_wanted(0), other = sl_meta_wanted(3);
@@ -439,6 +542,9 @@ int main(void)
         cmocka_unit_test(test_delete_runs_where_the_post_lives),
         cmocka_unit_test(test_follow_names_a_target_of_another_shard),
         cmocka_unit_test(test_reads_may_be_repeated),
+        cmocka_unit_test(test_reads_carry_reader_and_page),
+        cmocka_unit_test(test_like_goes_to_the_shard_of_its_post),
+        cmocka_unit_test(test_builders_of_reads_and_likes_survive_every_allocation_that_fails),
         cmocka_unit_test(test_meta_is_asked_for_shards_that_can_be),
         cmocka_unit_test(test_builders_survive_every_allocation_that_fails),
         cmocka_unit_test(test_call_grows_to_many_arguments_and_is_used_again),

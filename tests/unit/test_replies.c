@@ -5,10 +5,12 @@
 
 #include <hiredis/hiredis.h>
 
+#include "src/common_users.h"
 #include "src/follows.h"
 #include "src/id.h"
 #include "src/log.h"
 #include "src/meta.h"
+#include "src/post_rows.h"
 #include "src/posts.h"
 #include "src/reply.h"
 #include "src/sentinel.h"
@@ -94,9 +96,52 @@ static int parse_log_end(const redisReply *reply, struct failure *reterr)
     return sl_log_end_reply(reply, 0, &id, reterr);
 }
 
+static int parse_users(const redisReply *reply, struct failure *reterr)
+{
+    struct sl_user_row row;
+    int r = sl_users_reply(reply, 1, reterr);
+
+    return r < 0 ? r : sl_users_at(reply, 0, &row, reterr);
+}
+
+static int parse_posts(const redisReply *reply, struct failure *reterr)
+{
+    struct sl_post_row row;
+    int r = sl_posts_reply(reply, 1, reterr);
+
+    return r < 0 ? r : sl_posts_at(reply, 0, &row, reterr);
+}
+
+static int parse_common_users(const redisReply *reply, struct failure *reterr)
+{
+    struct sl_common_page page;
+
+    return sl_common_users_reply(reply, &page, reterr);
+}
+
+/* Lists may be empty, so that the first row counts. */
+static int parse_user_list(const redisReply *reply, struct failure *reterr)
+{
+    struct sl_listed_user listed;
+    size_t count;
+    int r = sl_user_list_reply(reply, &count, reterr);
+
+    return r < 0 ? r : sl_user_list_at(reply, 0, &listed, reterr);
+}
+
+static int parse_post_list(const redisReply *reply, struct failure *reterr)
+{
+    struct sl_post_row row;
+    size_t count;
+    int r = sl_post_list_reply(reply, &count, reterr);
+
+    return r < 0 ? r : sl_post_list_at(reply, 0, &row, reterr);
+}
+
 static const parse_fn parsers[] = {
-    parse_written,   parse_user,    parse_meta,      parse_following, parse_author,
-    parse_log_range, parse_log_end, parse_log_state, parse_master,    sl_sentinel_role_reply};
+    parse_written,   parse_user,    parse_meta,         parse_following, parse_author,
+    parse_log_range, parse_log_end, parse_log_state,    parse_master,    sl_sentinel_role_reply,
+    parse_users,     parse_posts,   parse_common_users, parse_user_list, parse_post_list};
 
 static void assert_parses(parse_fn parse, const char *bytes, int expected, const char *message)
 {
@@ -160,6 +205,86 @@ static void test_user_meta_following_and_author_are_read(void **state)
     freeReplyObject(reply);
 
     assert_parses(parse_following, "*0\r\n", 0, NULL);
+}
+
+#define USER_ROW(counter)                                                                          \
+    "$4\r\n4096\r\n$3\r\nAda\r\n$1\r\nA\r\n$1\r\ns\r\n$1\r\n1\r\n$1\r\n2\r\n" counter
+
+static void test_rows_are_read_each_by_itself(void **state)
+{
+    redisReply *reply =
+        reply_of("*2\r\n*7\r\n" USER_ROW("$1\r\n3\r\n") "-NOUSER there is no user @x\r\n");
+    struct failure failure;
+    struct sl_user_row user;
+    struct sl_post_row post;
+    struct sl_listed_user listed;
+    bool is_common;
+
+    (void)state;
+    assert_int_equal(sl_users_reply(reply, 2, NULL), 0);
+    assert_int_equal(sl_users_reply(reply, 3, NULL), -EBADMSG);
+    assert_int_equal(sl_users_at(reply, 0, &user, NULL), 0);
+    assert_int_equal(user.user.id, 4096);
+    assert_int_equal(user.followers, 1);
+    assert_int_equal(user.following, 2);
+    assert_int_equal(user.posts, 3);
+    assert_int_equal(sl_users_at(reply, 1, &user, &failure), -ENOENT);
+    assert_string_equal(failure.text, "there is no user @x");
+    assert_int_equal(sl_users_at(reply, 2, &user, NULL), -EBADMSG);
+    freeReplyObject(reply);
+
+    reply = reply_of("*2\r\n*4\r\n$4\r\n4097\r\n$2\r\n{}\r\n:5\r\n:6\r\n*1\r\n$4\r\n4098\r\n");
+    assert_int_equal(sl_post_list_at(reply, 0, &post, NULL), 0);
+    assert_true(post.id == 4097 && post.likes == 5 && post.comments == 6);
+    assert_true(sl_slice_is(post.json, "{}"));
+    assert_int_equal(sl_post_list_at(reply, 1, &post, NULL), 0);
+    assert_int_equal(post.id, 4098);
+    assert_null(post.json.data);
+    assert_int_equal(sl_posts_at(reply, 1, &post, NULL), -EBADMSG);
+    freeReplyObject(reply);
+
+    reply = reply_of(
+        "*2\r\n*8\r\n$1\r\n7\r\n" USER_ROW("$1\r\n3\r\n") "*2\r\n$1\r\n6\r\n$4\r\n4160\r\n");
+    assert_int_equal(sl_user_list_at(reply, 0, &listed, NULL), 0);
+    assert_true(listed.position == 7 && listed.row.user.id == 4096);
+    assert_int_equal(sl_user_list_at(reply, 1, &listed, NULL), 0);
+    assert_true(listed.position == 6 && listed.row.user.id == 4160);
+    assert_null(listed.row.user.login.data);
+    freeReplyObject(reply);
+    assert_parses(parse_users, "*1\r\n*7\r\n" USER_ROW("$1\r\nx\r\n"), -EBADMSG, NULL);
+    assert_parses(parse_users, "*1\r\n*7\r\n" USER_ROW(":3\r\n"), -EBADMSG, NULL);
+    reply = reply_of("*2\r\n:1\r\n:2\r\n");
+    assert_int_equal(sl_common_users_check_reply(reply, 3, NULL), -EBADMSG);
+    assert_int_equal(sl_common_users_check_reply(reply, 2, NULL), 0);
+    assert_int_equal(sl_common_users_check_at(reply, 0, &is_common, NULL), 0);
+    assert_true(is_common);
+    assert_int_equal(sl_common_users_check_at(reply, 1, &is_common, NULL), -EBADMSG);
+    freeReplyObject(reply);
+    assert_parses(parse_user_list, "*0\r\n", -EBADMSG, NULL);
+    assert_parses(parse_posts, "*1\r\n*4\r\n$1\r\n1\r\n$2\r\n{}\r\n:-1\r\n:0\r\n", -EBADMSG, NULL);
+    assert_parses(parse_posts, "*1\r\n*4\r\n$1\r\n1\r\n$0\r\n\r\n:0\r\n:0\r\n", -EBADMSG, NULL);
+}
+
+static void test_writes_of_many_tell_each(void **state)
+{
+    redisReply *reply = reply_of("*4\r\n:1\r\n$4\r\n4096\r\n-SELF nobody can\r\n$1\r\n0\r\n");
+    struct failure failure;
+    bool is_repeated;
+    uint64_t id;
+
+    (void)state;
+    assert_int_equal(sl_write_many_reply(reply, 4, &is_repeated, NULL), -EBADMSG);
+    assert_int_equal(sl_write_many_reply(reply, 3, &is_repeated, NULL), 0);
+    assert_true(is_repeated);
+    assert_int_equal(sl_write_many_at(reply, 0, &id, NULL), 0);
+    assert_int_equal(id, 4096);
+    assert_int_equal(sl_write_many_at(reply, 1, &id, &failure), -EINVAL);
+    assert_string_equal(failure.text, "nobody can");
+    assert_int_equal(sl_write_many_at(reply, 2, &id, NULL), 0);
+    assert_int_equal(id, 0);
+    freeReplyObject(reply);
+    assert_parses(parse_written, "*2\r\n:0\r\n-NOPOST there is no post 1\r\n", -ENOENT,
+                  "no post 1");
 }
 
 static void test_no_parser_believes_a_reply_of_another_shape(void **state)
@@ -408,6 +533,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_written_says_id_and_whether_it_is_repeated),
         cmocka_unit_test(test_user_meta_following_and_author_are_read),
+        cmocka_unit_test(test_rows_are_read_each_by_itself),
+        cmocka_unit_test(test_writes_of_many_tell_each),
         cmocka_unit_test(test_no_parser_believes_a_reply_of_another_shape),
         cmocka_unit_test(test_each_part_of_a_reply_is_checked),
         cmocka_unit_test(test_entries_of_the_log_are_read),
