@@ -145,7 +145,7 @@ def test_last_event_lost_is_found_in_the_log(servers, cli_for):
 def test_redis_that_stops_for_a_while_costs_no_event(servers, cli_for):
     redis = servers.redis()
     cli = cli_for(redis)
-    gateway = servers.gateway(redis)
+    gateway = servers.gateway(redis, "--redis-timeout", "500ms")
     stream = Collector(gateway.stream(FIREHOSE))
     load = cli.start("replay", write_posts(servers.folder, 500), "--rate", "500")
     stream.wait(lambda ms: len(ms) > 50, "the load flows")
