@@ -6,13 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPTION_HELP = 1000, OPTION_REDIS, OPTIONS_MAX = 80 };
+enum {
+    OPTION_HELP = 1000,
+    OPTION_REDIS,
+    OPTION_WAIT_REPLICAS,
+    OPTIONS_MAX = 80,
+    REPLICAS_MAX = 100
+};
 
 /* The command's own options, then those of all commands. */
 static void join_options(const struct option *own, struct option *ret_options)
 {
     static const struct option common[] = {
         {"redis", required_argument, NULL, OPTION_REDIS},
+        {"wait-replicas", required_argument, NULL, OPTION_WAIT_REPLICAS},
         {"help", no_argument, NULL, OPTION_HELP},
         {0},
     };
@@ -23,6 +30,16 @@ static void join_options(const struct option *own, struct option *ret_options)
     if (count + sizeof(common) / sizeof(common[0]) > OPTIONS_MAX)
         abort();
     memcpy(ret_options + count, common, sizeof(common));
+}
+
+unsigned cli_parse_replicas(const struct cli *cli, const char *text)
+{
+    char *end;
+    unsigned long replicas = strtoul(text, &end, 10);
+
+    if (text[0] < '0' || text[0] > '9' || *end || replicas > REPLICAS_MAX)
+        cli_usage(cli, "--wait-replicas is a number up to %d, not '%s'", REPLICAS_MAX, text);
+    return (unsigned)replicas;
 }
 
 int cli_option(struct cli *cli, int argc, char **argv, const struct option *options)
@@ -37,6 +54,9 @@ int cli_option(struct cli *cli, int argc, char **argv, const struct option *opti
         switch (option) {
         case OPTION_REDIS:
             cli->redis_url = optarg;
+            break;
+        case OPTION_WAIT_REPLICAS:
+            cli->wait_replicas = cli_parse_replicas(cli, optarg);
             break;
         case OPTION_HELP:
             cli_help(cli->command);

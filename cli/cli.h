@@ -25,12 +25,17 @@ struct command {
 
 struct cli {
     const struct command *command;
-    const char *redis_url; /* from --redis or SLUICE_REDIS; NULL: the embedded Redis of sluiced */
+    unsigned wait_replicas; /* from --wait-replicas */
+    const char *redis_url;  /* from --redis or SLUICE_REDIS; NULL: the embedded Redis of sluiced */
 };
 
 /* The next option of `options` (getopt_long's table, without short options), -1 at their end.
- * --redis and --help are every command's and handled here; a wrong option ends the program. */
+ * --redis, --wait-replicas and --help are every command's and handled here; a wrong option ends the
+ * program. */
 int cli_option(struct cli *cli, int argc, char **argv, const struct option *options);
+
+/* What stands behind --wait-replicas; ends the program when it is wrong. */
+unsigned cli_parse_replicas(const struct cli *cli, const char *text);
 
 /* Says what is wrong with the command line and where to read how it is right; exits with 2. */
 _Noreturn void cli_usage(const struct cli *cli, const char *format, ...)

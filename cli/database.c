@@ -38,7 +38,12 @@ int database_address(const struct cli *cli, struct sl_redis_address *ret_address
 
 static int open_link(struct database *database, const struct cli *cli, struct failure *reterr)
 {
-    const struct sl_redis_link_options options = {CONNECT_MS, ANSWER_MS, RETRY_MS};
+    const struct sl_redis_link_options options = {
+        .connect_ms = CONNECT_MS,
+        .answer_ms = ANSWER_MS,
+        .retry_ms = RETRY_MS,
+        .wait_replicas = cli->wait_replicas,
+    };
     struct sl_redis_address address;
     struct failure failure;
     int r;

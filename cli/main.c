@@ -90,6 +90,8 @@ static void print_help(void)
            "              redis+sentinel://host[:port],.../master-name; else\n"
            "              SLUICE_REDIS in the environment; else the Redis that a running sluiced\n"
            "              has started in its data directory (SLUICE_DATA_DIR)\n"
+           "--wait-replicas N\n"
+           "              succeed only when so many replicas of Redis have the change, too\n"
            "--version     print the version\n"
            "'sluice COMMAND --help' tells more. Exit status: 0 good, 1 failed, 2 wrong usage.\n");
 }
@@ -154,6 +156,7 @@ int main(int argc, char **argv)
 {
     static const struct option options[] = {
         {"redis", required_argument, NULL, 'r'},
+        {"wait-replicas", required_argument, NULL, 'w'},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
         {0},
@@ -167,6 +170,9 @@ int main(int argc, char **argv)
         switch (option) {
         case 'r':
             cli.redis_url = optarg;
+            break;
+        case 'w':
+            cli.wait_replicas = cli_parse_replicas(&cli, optarg);
             break;
         case 'h':
             print_help();

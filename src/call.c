@@ -38,6 +38,7 @@ void sl_call_begin(struct sl_call *call, uint32_t shard, bool is_repeatable)
     call->args_used = 0;
     call->shard = shard;
     call->is_repeatable = is_repeatable;
+    call->is_write = false;
     call->script = NULL;
     call->bytes_used = 0;
     call->failed = false;

@@ -31,6 +31,7 @@ struct sl_call {
     size_t *argvlen;
     uint32_t shard;     /* where the keys live */
     bool is_repeatable; /* sent twice it does no more than once: a read, or a request id is set */
+    bool is_write;
 
     /* from here on private */
     const struct sl_script *script; /* NULL: a plain command */

@@ -18,6 +18,7 @@
 #include "src/sentinel.h"
 
 enum { CONNECT_MS = 5000, ANSWER_MS = 10000, FIRST_PAUSE_MS = 20, LAST_PAUSE_MS = 1000 };
+enum { WAIT_MS = 1000 };
 enum { SENTINEL_MS = 1000 }; /* a sentinel that is slower is passed over */
 enum { SCRIPTS_MAX = 64 };
 
@@ -244,6 +245,8 @@ int sl_redis_link_open(const struct sl_redis_address *address,
         link->options.connect_ms = CONNECT_MS;
     if (link->options.answer_ms == 0)
         link->options.answer_ms = ANSWER_MS;
+    if (link->options.wait_ms == 0)
+        link->options.wait_ms = WAIT_MS;
     r = connect_first(link, reterr);
     if (r < 0) {
         sl_redis_link_close(link);
@@ -389,12 +392,49 @@ static enum round run_round(struct sl_redis_link *link, struct sl_call *calls, s
     return may_wait && all_repeatable(calls, count, replies) ? ROUND_AGAIN_LATER : ROUND_FAILED;
 }
 
+static bool any_writes(const struct sl_call *calls, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (calls[i].is_write)
+            return true;
+    }
+    return false;
+}
+
+/* Redis answers when so many replicas have all that this connection has written, or after wait_ms
+ * with how many they are. */
+static int wait_for_replicas(struct sl_redis_link *link, struct failure *reterr)
+{
+    const struct sl_redis_link_options *options = &link->options;
+    redisReply *reply;
+    long long count;
+
+    redisSetTimeout(link->redis, to_timeval(options->answer_ms + options->wait_ms));
+    reply = redisCommand(link->redis, "WAIT %u %u", options->wait_replicas, options->wait_ms);
+    if (!reply || reply->type != REDIS_REPLY_INTEGER) {
+        failure_set(reterr, 0, "it is done, but nobody knows whether the replicas have it: %s",
+                    reply ? reply->str : link->redis->errstr);
+        freeReplyObject(reply);
+        disconnect(link);
+        return -EIO;
+    }
+    redisSetTimeout(link->redis, to_timeval(options->answer_ms));
+    count = reply->integer;
+    freeReplyObject(reply);
+    if (count >= options->wait_replicas)
+        return 0;
+    return failure_set(reterr, -ETIMEDOUT,
+                       "it is done, but only %lld of %u replicas had it after %u ms", count,
+                       options->wait_replicas, options->wait_ms);
+}
+
 int sl_redis_link_run_many(struct sl_redis_link *link, struct sl_call *calls, size_t count,
                            struct redisReply **ret_replies, struct failure *reterr)
 {
     uint64_t deadline_ms = clock_monotonic_ms() + link->options.retry_ms;
     uint64_t next_pause_ms = FIRST_PAUSE_MS;
     enum round round;
+    int r;
 
     memset(ret_replies, 0, count * sizeof(*ret_replies));
     do {
@@ -407,12 +447,15 @@ int sl_redis_link_run_many(struct sl_redis_link *link, struct sl_call *calls, si
         }
     } while (round == ROUND_AGAIN || round == ROUND_AGAIN_LATER);
 
+    r = round == ROUND_COMPLETE ? 0 : -EIO;
+    if (r == 0 && link->options.wait_replicas > 0 && any_writes(calls, count))
+        r = wait_for_replicas(link, reterr);
     for (size_t i = 0; i < count; i++) {
         sl_call_use_source(&calls[i], false);
-        if (round == ROUND_FAILED && ret_replies[i])
+        if (r < 0 && ret_replies[i])
             drop_reply(&ret_replies[i]);
     }
-    return round == ROUND_COMPLETE ? 0 : -EIO;
+    return r;
 }
 
 int sl_redis_link_run(struct sl_redis_link *link, struct sl_call *call,

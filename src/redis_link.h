@@ -29,6 +29,9 @@ struct sl_redis_link_options {
     uint32_t connect_ms; /* until a connection stands; 0: 5 s */
     uint32_t answer_ms;  /* until an answer comes; 0: 10 s */
     uint32_t retry_ms;   /* how long one call is tried again; 0: not at all */
+
+    uint32_t wait_replicas; /* a write is good when so many replicas have it, too; 0: none */
+    uint32_t wait_ms;       /* how long they may take; 0: 1 s */
 };
 
 /* Connects once; with sentinels, tries for `retry_ms`. 0; -ECONNREFUSED, -EACCES or another errno:
@@ -39,12 +42,13 @@ SL_EXPORT int sl_redis_link_open(const struct sl_redis_address *address,
 SL_EXPORT void sl_redis_link_close(struct sl_redis_link *link);
 
 /* Sends one call and waits for the reply, which is the caller's to freeReplyObject(). An error
- * reply is a reply: the call's parser tells. 0; -EIO: no answer. */
+ * reply is a reply: the call's parser tells. 0; -EIO: no answer; -ETIMEDOUT: a write is done, but too
+ * few replicas have it, so that a failover may undo it. With a request id it may be sent again. */
 SL_EXPORT int sl_redis_link_run(struct sl_redis_link *link, struct sl_call *call,
                                 struct redisReply **ret_reply, struct failure *reterr);
 
 /* Sends `count` calls in one go and collects all replies; they run in their order. Either all
- * replies are there, or (-EIO) none, and some calls may have run. Hundreds at a time are plenty:
+ * replies are there, or (-EIO, -ETIMEDOUT) none, and some calls may have run. Hundreds at a time are plenty:
  * what is sent is buffered. */
 SL_EXPORT int sl_redis_link_run_many(struct sl_redis_link *link, struct sl_call *calls,
                                      size_t count, struct redisReply **ret_replies,

@@ -64,6 +64,7 @@ int sl_write_begin(struct sl_call *call, const struct sl_script *script, uint32_
     if (r < 0)
         return r;
     sl_call_begin_script(call, script, shard, meta->shards, request_id);
+    call->is_write = true;
     return 0;
 }
 

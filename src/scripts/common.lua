@@ -87,7 +87,8 @@ local function request_digest(operation)
     return redis.sha1hex(operation .. '\0' .. table.concat(ARGV, '\0', 3))
 end
 
--- What to answer at once: the kept answer, or a refusal; nil: go on.
+-- What to answer at once: the kept answer, or a refusal; nil: go on. A kept answer is kept anew: that
+-- is a write, so that whoever waits for replicas afterwards (WAIT) waits for all before it.
 local function answered(operation)
     local kept = ARGV[2] ~= '' and call('GET', request_key())
     if not kept then
@@ -97,6 +98,7 @@ local function answered(operation)
     if digest ~= request_digest(operation) then
         return refuse('REUSED', 'this request id was used for another request')
     end
+    call('PEXPIRE', request_key(), DONE_TTL_MS)
     local reply = {1}
     for result in string.gmatch(results, '[^\n]+') do
         reply[#reply + 1] = string.find(result, '^%d') and result or redis.error_reply(result)

@@ -3,6 +3,8 @@ clients on every transport listen. In the end each must have what the log has, i
 what was answered must be there, and nothing may have happened twice."""
 
 import json
+import pathlib
+import re
 import signal
 import subprocess
 import threading
@@ -12,7 +14,7 @@ import redis as redis_client
 
 from harness import programs
 from harness.proxy import Proxy
-from harness.redis_group import RedisGroup
+from harness.redis_group import RedisGroup, free_port
 from harness.streams import Collector
 from harness.waiting import Deadline, eventually
 
@@ -224,20 +226,19 @@ def test_replica_is_promoted_by_its_sentinel(servers, cli_for, group):
 
 
 def test_tail_that_a_failover_lost_is_told(servers, cli_for, group):
-    """The replica is locked out, so that it does not have what clients were given last."""
+    """The replica has left before, so that it does not have what clients were given last."""
     cli = cli_for(group)
     cli.run("user", "add", "ada")
     gateway = servers.gateway(group.url)
     streams = [gateway.stream(FIREHOSE, wire) for wire in WIRES]
     kept = cli.ids("post", "--user", "ada", "kept")[0]
     eventually(lambda: group.replica.client.xlen("sluice:{0}:log") == 1, "the replica has the first post")
-    group.client.config_set("requirepass", "locked-out")
-    group.client.execute_command("CLIENT", "KILL", "TYPE", "replica")
-    lost = [cli.ids("--redis", f"redis://:locked-out@127.0.0.1:{group.master.port}",
-                    "post", "--user", "ada", f"lost {number}")[0] for number in range(2)]
+    group.forget_master()
+    group.replica.client.execute_command("REPLICAOF", "NO", "ONE")
+    lost = [cli.ids("--redis", group.master.url, "post", "--user", "ada", f"lost {number}")[0]
+            for number in range(2)]
     for stream in streams:
         assert [m["id"] for m in stream.until(lost[-1])] == [kept, *lost]
-    group.replica.client.execute_command("REPLICAOF", "NO", "ONE")
     group.name_master(group.replica)
     group.master.stop(signal.SIGKILL)
     after = cli.ids("post", "--user", "ada", "after")[0]
@@ -248,3 +249,41 @@ def test_tail_that_a_failover_lost_is_told(servers, cli_for, group):
     numbers = gateway.metrics()
     assert numbers['sluice_event_gaps_total{reason="rewound"}'] == 1
     assert numbers['sluice_gaps_told_total{reason="rewound"}'] == 1
+
+
+def test_write_is_good_only_when_replicas_have_it(cli_for, group):
+    cli = cli_for(group)
+    cli.run("--wait-replicas", "1", "user", "add", "ada")
+    assert group.replica.client.hget("sluice:{0}:logins", "ada")
+    post_id = cli.run("post", "--wait-replicas", "1", "--user", "ada", "text")
+    assert group.replica.client.hget(f"sluice:{{0}}:post:{post_id}", "text") == "text"
+    cli.run("--wait-replicas", "2", "post", "--user", "ada", "alone", status=1)
+    assert "it is done, but only 1 of 2 replicas had it" in cli.done.stderr
+    assert group.client.hget("sluice:{0}:user:" + group.client.hget("sluice:{0}:logins", "ada"), "posts") == "2"
+    for wrong in ("x", "", "-1", "101"):
+        cli.run("--wait-replicas", wrong, "init", status=2)
+
+
+def test_user_who_may_do_no_more_than_the_docs_say(servers, cli_for):
+    """The line of docs/core.md."""
+    line, = re.findall(r"^    (ACL SETUSER sluice .*)$",
+                       (pathlib.Path(__file__).parents[2] / "docs/core.md").read_text(), re.MULTILINE)
+    redis = servers.redis(port=free_port())
+    redis.client.execute_command(*line.split())
+    redis.client.execute_command("ACL", "SETUSER", "default", "off")
+    redis.url = f"redis://sluice:PASSWORD@127.0.0.1:{redis.port}"
+    cli = cli_for(redis)
+    cli.run("config", "set", "log-age", "2h")
+    cli.run("user", "add", "ada")
+    cli.run("user", "add", "bob")
+    cli.run("post", "--user", "ada", "so that there is a log")
+    gateway = servers.gateway(redis.url)
+    with gateway.stream(FIREHOSE) as stream:
+        cli.run("follow", "bob", "ada")
+        post_id = cli.run("post", "--user", "ada", "text")
+        assert stream.next()["id"] == post_id
+        cli.run("delete", "--user", "ada", post_id)
+        assert stream.next().type == "delete"
+    eventually(lambda: gateway.metrics()['sluice_log_bytes{shard="0"}'] > 0, "the log is looked at")
+    gateway.stop()
+    assert "NOPERM" not in gateway.log()

@@ -70,9 +70,12 @@ class RedisGroup:
         # the first sentinel is not there: the others are asked
         self.url = f"redis+sentinel://127.0.0.1:{free_port()},127.0.0.1:{self.sentinel.port}/{MASTER_NAME}"
 
-    def name_master(self, server):
-        """Tells the sentinel that this server is the master now, whatever it thinks."""
+    def forget_master(self):
+        """From now on the sentinel knows nobody, and puts nothing right."""
         self.sentinel.client.execute_command("SENTINEL", "REMOVE", MASTER_NAME)
+
+    def name_master(self, server):
+        """This server is the master from now on."""
         self.sentinel.client.execute_command("SENTINEL", "MONITOR", MASTER_NAME, "127.0.0.1", server.port, 1)
 
     def wait_failover(self):

@@ -8,7 +8,7 @@ import subprocess
 
 import redis
 
-from .waiting import Deadline
+from .waiting import eventually
 
 
 def redis_program():
@@ -28,27 +28,28 @@ class RedisServer:
 
     def start(self):
         """Starts it, or starts it again on the same socket and data; returns when it answers."""
-        self.process = subprocess.Popen(
-            [redis_program(), "--port", str(self.port), "--bind", "127.0.0.1",
-             "--unixsocket", str(self.socket), "--dir", str(self.folder), "--save", "",
-             "--appendonly", "yes" if self.append_only else "no", "--daemonize", "no",
-             "--repl-diskless-sync-delay", "0"],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=False)
-        deadline = Deadline(what="redis-server accepts connections")
-        said = b""
-        while b"eady to accept connections" not in said:
-            deadline.wait_readable(self.process.stdout)
-            some = self.process.stdout.read1(65536)
-            if not some:
-                raise RuntimeError(f"redis-server ended: {said.decode(errors='replace')}")
-            said += some
+        log = self.folder / "redis.log"  # a pipe that nobody reads would stop it one day
+        with open(log, "ab") as out:
+            said_before = out.tell()
+            self.process = subprocess.Popen(
+                [redis_program(), "--port", str(self.port), "--bind", "127.0.0.1",
+                 "--unixsocket", str(self.socket), "--dir", str(self.folder), "--save", "",
+                 "--appendonly", "yes" if self.append_only else "no", "--daemonize", "no",
+                 "--repl-diskless-sync-delay", "0"],
+                stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
+
+        def is_ready():
+            ended = self.process.poll() is not None
+            said = log.read_bytes()[said_before:]
+            assert not ended, f"redis-server ended: {said.decode(errors='replace')}"
+            return b"eady to accept connections" in said
+        eventually(is_ready, "redis-server accepts connections")
         return self
 
     def stop(self, how=signal.SIGTERM):
         if self.process:
             self.process.send_signal(how)
             self.process.wait(20)
-            self.process.stdout.close()
             self.process = None
             self.client.connection_pool.disconnect()
 
