@@ -18,6 +18,7 @@
 #include "base/alloc.h"
 #include "gateway/transport/connection.h"
 #include "gateway/transport/frame.h"
+#include "gateway/transport/respond.h"
 #include "gateway/transport/server_private.h"
 
 static const char *const content_types[WIRE_FORMAT_COUNT] = {
@@ -81,6 +82,8 @@ static void plain_writable(struct connection *connection)
         buffer_consume(held, (size_t)sent);
         if (held->size > 0) {
             connection->wants_writable = true;
+            if (connection->stage == CONNECTION_ANSWERING)
+                respond_progress(connection);
             return;
         }
         buffer_done(held);

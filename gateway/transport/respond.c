@@ -3,8 +3,8 @@
  * What comes later is written by ourselves on a plain socket, as streams are: a client that does
  * not read its answer, and sends on, keeps nothing busy. Over TLS it waits for a callback of
  * libwebsockets, in which it is written and the exchange ended at once: would libwebsockets read
- * in between, it took what it read for the body of a request that is answered. Either way the
- * client has so much time to read it. */
+ * in between, it took what it read for the body of a request that is answered. The
+ * client's time to read it is limited. */
 #include "gateway/transport/respond.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 #include "gateway/transport/server_private.h"
 
-enum { SEND_MS = 30000 }; /* for the client to read an answer */
+enum { SEND_MS = 30000 }; /* for the client to read some of an answer, over TLS all of it */
 
 /* --- printing --- */
 
@@ -228,8 +228,7 @@ void respond_now(struct connection *connection, const struct answer *answer)
     int r = -ENOMEM;
 
     form->closes = form->closes || connection->server->is_draining;
-    connection->deadline_ms = send_deadline(connection);
-    connection_arm(connection);
+    respond_progress(connection);
     print_response(form, answer, &out);
     if (!out.failed && !form->cors.failed)
         r = connection->is_tls ? send_over_tls(connection, buffer_slice(&out))
@@ -255,6 +254,12 @@ void respond_refusal_now(struct connection *connection, const struct http_refusa
                                                  .body = buffer_slice(&body)});
     buffer_done(&headers);
     buffer_done(&body);
+}
+
+void respond_progress(struct connection *connection)
+{
+    connection->deadline_ms = send_deadline(connection);
+    connection_arm(connection);
 }
 
 void respond_sent(struct connection *connection)

@@ -32,7 +32,9 @@ int respond_later(struct connection *connection, const struct http_request *http
 void respond_now(struct connection *connection, const struct answer *answer);
 void respond_refusal_now(struct connection *connection, const struct http_refusal *refusal);
 
-/* A plain socket has taken what was held of the answer. */
+/* A plain socket has taken some of what was held of the answer: the client does read. */
+void respond_progress(struct connection *connection);
+/* It has taken all of it. */
 void respond_sent(struct connection *connection);
 /* CONNECTION_ANSWERED, in a callback of libwebsockets, whose return value it returns. */
 int respond_held(struct connection *connection);
