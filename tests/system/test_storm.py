@@ -36,14 +36,16 @@ def test_nothing_is_lost_doubled_or_out_of_order(servers, embedded):
     storm = Storm(servers, seed=20261121, embedded=embedded, options=["--drain-timeout", "500ms"])
     storm.add_clients(2)
     weather(storm, storm.rng.sample(storm.faults(), len(storm.faults())))
-    count = storm.settle()
+    storm.settle()
     rows = storm.rows()
     text, total = table(rows)
     faults = [(client.kind.name, client.wire, client.faults[0])
               for client in storm.clients if client.faults]
     assert not faults, faults
-    wrong = {name: total[name] for name in ("missing", "twice", "disorder", "foreign", "gaps")}
-    assert not any(wrong.values()), "\n" + text
+    wrong = ["missing", "twice", "disorder", "foreign"]
+    if not embedded:  # the embedded one writes to its file once a second
+        wrong += ["gaps", "rewound"]
+    assert not any(total[name] for name in wrong), "\n" + text
     assert all(row["events"] > 0 for row in rows.values()), "\n" + text
-    assert count >= PER_FAULT * len(storm.faults()) // 2
+    assert len(storm.in_log) >= PER_FAULT * len(storm.faults()) // 2
     storm.check()

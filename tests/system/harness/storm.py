@@ -152,19 +152,19 @@ class Follower:
         return (self.ids and self.ids[-1] >= event_id) or \
             any(start < event_id <= end for start, end, _ in self.gaps)
 
-    def compare(self, wanted):
-        """What went wrong, by counting. `wanted`: the ids of the events it should have got."""
-        seen = set(self.ids)
-        in_log = set(wanted)
-        lost = [event_id for event_id in wanted if event_id not in seen and
-                not any(start < event_id <= end for start, end, _ in self.gaps)]
-        foreign = [event_id for event_id in seen if event_id not in in_log and
+    def compare(self, wanted, in_log):
+        """What went wrong, by counting. `wanted`: the ids of the events it should have got;
+        `in_log`: of all there are. What it got and Redis has lost since counts by itself."""
+        ids = [event_id for event_id in self.ids if event_id in in_log]
+        seen = set(ids)
+        missing = [event_id for event_id in wanted if event_id not in seen and
                    not any(start < event_id <= end for start, end, _ in self.gaps)]
         return {
-            "events": len(wanted), "missing": lost, "twice": len(self.ids) - len(seen),
-            "disorder": sum(b < a for a, b in zip(self.ids, self.ids[1:])), "foreign": foreign,
+            "events": len(wanted), "missing": len(missing), "twice": len(ids) - len(seen),
+            "disorder": sum(b < a for a, b in zip(ids, ids[1:])),
+            "foreign": len(seen.difference(wanted)), "rewound": len(set(self.ids) - seen),
             "gaps": len(self.gaps), "connections": self.connections, "stalls": self.stalls,
-            "faults": self.faults,
+            "faults": len(self.faults),
         }
 
 
@@ -330,6 +330,7 @@ class Storm:
             self.proxy = None
         else:
             self.redis = servers.redis(append_only=True)
+            self._write_at_once()
             self.proxy = Proxy(self.redis.socket)
             self.gateway = servers.gateway(f"redis://127.0.0.1:{self.proxy.port}", *self.options,
                                            workers=workers)
@@ -379,12 +380,21 @@ class Storm:
             return
         self.redis.stop(signal.SIGKILL)
         pause(self.rng.uniform(0, 2))
-        self.redis.start()
+        self._start_redis()
 
     def restart_redis(self, pause):
         self.redis.stop()
         pause(self.rng.uniform(0, 2))
+        self._start_redis()
+
+    def _start_redis(self):
         self.redis.start()
+        self._write_at_once()
+
+    def _write_at_once(self):
+        """Or a Redis that is killed may lose what it has said already: up to two seconds of it
+        while the disk is busy."""
+        self.redis.client.config_set("appendfsync", "always")
 
     def _redis_answers(self):
         try:
@@ -438,7 +448,7 @@ class Storm:
         self._kill_gateway()
         pause(self.rng.uniform(0, 1))
         if not self.embedded:
-            self.redis.start()
+            self._start_redis()
         self._follow_up()
 
     def restart_gateway(self, pause):
@@ -466,24 +476,24 @@ class Storm:
     # The count
 
     def read_log(self):
-        """What there was to get: the ids by kind of stream."""
+        """What there was to get: all ids, and those of each kind of stream."""
+        self.in_log = set()
         self.wanted = {client.kind.name: [] for client in self.clients}
         kinds = {client.kind.name: client.kind for client in self.clients}.values()
         entries = self.redis.client.xrange(LOG, f"({self.start}-0")
         for entry, fields in entries:
-            event = json.loads(fields["e"])
+            event, event_id = json.loads(fields["e"]), int(entry.split("-")[0])
+            self.in_log.add(event_id)
             for kind in kinds:
                 if kind.matches(event):
-                    self.wanted[kind.name].append(int(entry.split("-")[0]))
-        return len(entries)
+                    self.wanted[kind.name].append(event_id)
 
     def settle(self, seconds=60):
-        """The producers stop, all faults are over: waits until everybody has everything. Returns
-        how many events there were."""
+        """The producers stop, all faults are over: waits until everybody has everything."""
         self.producer.stop()
         self.is_over.set()
         self.gateway.wait_status("/readyz", 200, seconds)
-        count = self.read_log()
+        self.read_log()
 
         def all_have_the_last():
             return all(client.has(self.wanted[client.kind.name][-1]) for client in self.clients
@@ -494,7 +504,6 @@ class Storm:
             pass  # the count will show it
         for client in self.clients:
             client.stop()
-        return count
 
     def rows(self):
         """A row for each kind and wire: the counts of its clients added up."""
@@ -502,14 +511,14 @@ class Storm:
         for client in self.clients:
             row = rows.setdefault((client.kind.name, client.wire), {"clients": 0})
             row["clients"] += 1
-            for name, count in client.compare(self.wanted[client.kind.name]).items():
-                number = len(count) if isinstance(count, list) else count
-                row[name] = row.get(name, 0) + number
+            counts = client.compare(self.wanted[client.kind.name], self.in_log)
+            for name, count in counts.items():
+                row[name] = row.get(name, 0) + count
         return rows
 
 
-COLUMNS = ["clients", "connections", "stalls", "events", "missing", "twice", "disorder", "foreign", "gaps",
-           "faults"]
+COLUMNS = ["clients", "connections", "stalls", "events", "missing", "twice", "disorder", "foreign",
+           "gaps", "rewound", "faults"]
 
 
 def table(rows):
