@@ -80,8 +80,9 @@ static enum metric streams_by_kind(const struct stream_request *request)
 static void log_end(const struct connection *connection)
 {
     const struct stream_request *request = &connection->request;
-    size_t filters = request->filter != NULL;
-    size_t filter_bytes = filters ? sl_filter_key(request->filter).size : 0;
+    size_t filters = request->filter != NULL ? 1 : connection->rule_count;
+    size_t filter_bytes =
+        request->filter ? sl_filter_key(request->filter).size : connection->rule_bytes;
     char subject[LOG_QUOTE_SIZE];
     const char *why =
         connection->stage != CONNECTION_STREAM && connection->stage != CONNECTION_WEBSOCKET
@@ -89,10 +90,6 @@ static void log_end(const struct connection *connection)
         : connection->doom == DOOM_BROKEN ? "broken"
                                           : "client";
 
-    for (size_t i = 0; connection->rules && i < rule_set_count(connection->rules); i++) {
-        filter_bytes += sl_filter_key(rule_set_at(connection->rules, i)->filter).size;
-        filters++;
-    }
     log_info("stream_end",
              "subject=%s stream=%s transport=%s filters=%zu filter_bytes=%zu seconds=%.1f "
              "events=%" PRIu64 " bytes=%" PRIu64 " why=%s",
@@ -102,15 +99,27 @@ static void log_end(const struct connection *connection)
              connection->client.sent_events, connection->client.sent_bytes, why);
 }
 
+void connection_leave_delivery(struct connection *connection)
+{
+    struct rule_set *rules = connection->rules;
+
+    connection->rules = NULL;
+    if (rules)
+        connection->rule_count = rule_set_count(rules);
+    for (size_t i = 0; i < connection->rule_count && rules; i++)
+        connection->rule_bytes += sl_filter_key(rule_set_at(rules, i)->filter).size;
+    deliver_leave(&connection->client);
+}
+
 void connection_gone(struct connection *connection)
 {
     struct server *server = connection->server;
 
     connection->wsi = NULL;
     connection->fd = -1;
+    connection_leave_delivery(connection);
     if (connection->was_stream)
-        log_end(connection); /* while its filters are there */
-    deliver_leave(&connection->client);
+        log_end(connection);
     if (connection->api_request)
         api_abandon(connection->api_request);
     if (connection->was_stream) {
@@ -424,7 +433,7 @@ void connection_take_leave(struct connection *connection)
         row->come_back ? RETRY_MIN_MS + (uint32_t)(server_random(server) % RETRY_SPREAD_MS) : 0;
     struct buffer json = BUFFER_INIT, frame = BUFFER_INIT;
 
-    deliver_leave(&connection->client);
+    connection_leave_delivery(connection);
     metric_add(server->settings.metrics, metric_at(METRIC_FAREWELLS, connection->farewell), 1);
     if (retry_ms) {
         frame_append_retry(&frame, connection->client.wire, retry_ms);

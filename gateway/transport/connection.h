@@ -80,7 +80,9 @@ struct connection {
     struct buffer held;     /* HTTP stream, plain: goes out before anything else */
     unsigned held_count;    /* WebSocket, TLS: writes that libwebsockets holds */
     bool wants_writable;    /* we asked libwebsockets for a callback */
-    struct rule_set *rules; /* of /v1/stream */
+    struct rule_set *rules; /* of /v1/stream; NULL once it has left delivery, which frees them */
+    size_t rule_count;      /* then: how many there were, and of how many bytes */
+    size_t rule_bytes;
 };
 
 static inline struct connection *connection_of(const struct client *client)
@@ -90,6 +92,8 @@ static inline struct connection *connection_of(const struct client *client)
 
 /* NULL: out of memory. */
 struct connection *connection_new(struct server *server, struct lws *wsi);
+/* Nothing is owed to it any more. Delivery's rules go with their last client. */
+void connection_leave_delivery(struct connection *connection);
 /* The wsi is being destroyed: forgets it; the memory goes after this turn of the loop. */
 void connection_gone(struct connection *connection);
 

@@ -168,7 +168,7 @@ int websocket_callback(struct connection *connection, enum lws_callback_reasons 
         return 0;
     case LWS_CALLBACK_WS_PEER_INITIATED_CLOSE:
         /* From here on only libwebsockets writes: its answer to the close frame is the last. */
-        deliver_leave(&connection->client);
+        connection_leave_delivery(connection);
         return 0;
     default:
         return 0;

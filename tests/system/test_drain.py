@@ -13,7 +13,7 @@ from harness.api import Api
 from harness.http import HttpConnection
 from harness.streams import Collector, HttpStream
 from harness.waiting import eventually
-from harness.websocket import WebSocket
+from harness.websocket import CLOSE, TEXT, WebSocket
 from test_tls import make_certificate
 
 FIREHOSE = "/v1/stream/firehose"
@@ -85,6 +85,27 @@ def test_hints_when_to_come_back_are_spread(servers, redis):
             assert stream.retry_ms == last["retry_ms"]  # an EventSource heeds the `retry:` field
     gateway.stop()
     assert len(set(hints)) > 8 and all(hint > 0 for hint in hints)
+
+
+@pytest.mark.parametrize("leaves", ["client", "server"])
+def test_filters_of_a_stream_are_in_its_last_line_of_the_log(servers, redis, leaves):
+    """They are delivery's, which may have let go of them by then."""
+    gateway = servers.gateway(redis)
+    stream = gateway.stream("/v1/stream", "raw-websocket")
+    for name, phrase in (("a", "tea"), ("b", "coffee")):
+        stream.send_frame(TEXT, json.dumps({"op": "subscribe", "id": name,
+                                            "filter": {"track": phrase}}))
+        assert stream.next()["op"] == "subscribed"
+    if leaves == "client":
+        stream.send_frame(CLOSE, b"\x03\xe8")
+    else:
+        gateway.begin_stop()
+        assert stream.next()["code"] == "draining"
+    stream.closed()
+    line, = eventually(lambda: [line for line in gateway.log().splitlines()
+                                if "event=stream_end" in line], "the line")
+    assert "stream=many" in line and " filters=2 " in line and " filter_bytes=0 " not in line
+    gateway.stop()
 
 
 def test_streams_over_tls_are_told_too(servers, redis):
