@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -395,6 +396,35 @@ static void test_entry_that_no_script_of_ours_wrote_goes_to_the_dead(void **stat
     assert_int_equal(in_shard("XLEN", ada, "dead"), 2);
 }
 
+static void count_done(void *context, enum sl_worker_news news, const struct sl_task *task,
+                       const char *text)
+{
+    (void)task, (void)text;
+    if (news == SL_WORKER_TASK_DONE)
+        atomic_fetch_add((atomic_uint *)context, 1);
+}
+
+static void test_threads_share_the_tasks_out(void **state)
+{
+    enum { TASKS = 500 };
+    atomic_uint done = 0;
+    const struct sl_worker_options options = {
+        .concurrency = 8, .until_empty = true, .tell = count_done, .context = &done};
+    struct sl_redis_address address;
+    struct sl_worker *worker;
+
+    (void)state;
+    for (uint64_t i = 0; i < TASKS; i++)
+        add_task(i % 2 ? "unfollow" : "follow", 4096 + i, ada, bob);
+    add_task("follow", 4096 + TASKS, ada, bob);
+    assert_int_equal(sl_redis_address_parse(sl_slice_str(core.server.url), &address, NULL), 0);
+    assert_int_equal(sl_worker_new(&address, &core.meta, &options, &worker, NULL), 0);
+    assert_int_equal(sl_worker_run(worker, NULL), 0);
+    sl_worker_free(worker);
+    assert_int_equal(atomic_load(&done), TASKS + 1); /* each once: no lease has ended */
+    assert_followers(bob, ada, true);
+}
+
 static void test_worker_of_another_database_ends(void **state)
 {
     const struct sl_worker_options options = {.concurrency = 2};
@@ -470,6 +500,7 @@ int main(void)
         TEST(test_letter_is_tried_again_unless_it_is_too_old),
         TEST(test_counts_say_what_there_is),
         TEST(test_entry_that_no_script_of_ours_wrote_goes_to_the_dead),
+        TEST(test_threads_share_the_tasks_out),
         TEST(test_worker_of_another_database_ends),
         TEST(test_worker_survives_every_allocation_that_fails),
     };
