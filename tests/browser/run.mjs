@@ -125,7 +125,7 @@ const tests = {
   async 'what a post says is text, in its own direction'() {
     const visit = await Visit.listen();
     await servers.post('ada', '<img src=x onerror=alert(1)><b>bold</b>');
-    await servers.post('ada', 'صباح الخير من البحر', '--lang', 'ar');
+    await servers.post('ada', '@grace صباح الخير من البحر', '--lang', 'ar');
     const arabic = visit.card('صباح');
     await arabic.waitFor();
     assert.equal(await arabic.locator('.text').evaluate((text) => getComputedStyle(text).direction), 'rtl');

@@ -7,7 +7,7 @@
 
 import { $, ICON_PIN, ICON_REPLY, icon, make } from './dom.js';
 import { clockTime, timeOfId } from './ids.js';
-import { splitText } from './text.js';
+import { directionOf, splitText } from './text.js';
 
 const BATCH_MS = 250;
 const CARDS_PER_SECOND = 12;
@@ -24,8 +24,8 @@ function toneOf(id) {
   return hash % TONES;
 }
 
-function textNodes(text) {
-  return splitText(text).map(({ kind, text: part }) => {
+function textNodes(parts) {
+  return parts.map(({ kind, text: part }) => {
     if (kind === 'tag') return make('span.tag', {}, part);
     if (kind === 'name') return make('span.name', {}, part);
     if (kind === 'link') {
@@ -58,6 +58,7 @@ function postCard(event) {
   const name = user.name || user.login || user.id;
   const at = Date.parse(event.at ?? post.created_at);
   const language = languageOf(post.lang);
+  const parts = splitText(post.text);
   return make('article.card', { tabindex: '-1' },
     make(`span.avatar.tone-${toneOf(user.id)}`, { 'aria-hidden': 'true' }, initialOf(name)),
     make('header', {},
@@ -68,7 +69,7 @@ function postCard(event) {
           clockTime(at))),
     post.reply_to ? make('p.meta', {}, icon(ICON_REPLY), 'in reply to ',
       make('bdi', {}, post.reply_to.login ? `@${post.reply_to.login}` : `post ${post.reply_to.post}`)) : null,
-    make('p.text', { dir: 'auto', lang: language }, ...textNodes(post.text)),
+    make('p.text', { dir: directionOf(parts), lang: language }, ...textNodes(parts)),
     make('footer', {}, placeOf(post), language ? make('span.meta', {}, language) : null));
 }
 
@@ -98,7 +99,8 @@ export class Feed {
     this.clear();
     setInterval(() => this.show(), BATCH_MS);
     this.newer.addEventListener('click', () => {
-      this.scroller().scrollTo({ top: 0 });
+      if (this.list === this.scroller()) this.list.scrollTo({ top: 0 });
+      else $('.posts').scrollIntoView();
       this.show();
       this.list.focus({ preventScroll: true });
     });

@@ -31,3 +31,15 @@ export function splitText(text) {
   add('text', done, text.length);
   return parts;
 }
+
+const RIGHT_TO_LEFT = /[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}\p{Script=Adlam}]/u;
+
+// The direction of a text by its first letter that is in no link, tag or mention: a reply in Hebrew
+// that begins with @noa is Hebrew. `auto`: no such letter.
+export function directionOf(parts) {
+  for (const { kind, text } of parts) {
+    const letter = kind === 'text' && /\p{L}/u.exec(text)?.[0];
+    if (letter) return RIGHT_TO_LEFT.test(letter) ? 'rtl' : 'ltr';
+  }
+  return 'auto';
+}

@@ -6,7 +6,7 @@ import { formatBytes, formatCount, formatSeconds } from '../src/format.js';
 import { timeOfId } from '../src/ids.js';
 import { Samples, sum } from '../src/samples.js';
 import { makeEventReader } from '../src/stream.js';
-import { splitText } from '../src/text.js';
+import { directionOf, splitText } from '../src/text.js';
 
 const marked = (text) => splitText(text).filter(({ kind }) => kind !== 'text').map(({ text: part }) => part);
 
@@ -23,6 +23,15 @@ test('the parts of a text are the text', () => {
   for (const text of ['', '#', 'https://', '##x##', '👩‍🚀 @a@b #c#d https://e.f/#g', 'a\n#b\n']) {
     assert.equal(splitText(text).map(({ text: part }) => part).join(''), text);
   }
+});
+
+test('a text has the direction of its own words', () => {
+  const direction = (text) => directionOf(splitText(text));
+  assert.equal(direction('@noa כל ספר של קישון'), 'rtl');
+  assert.equal(direction('https://x.example #tag صباح الخير'), 'rtl');
+  assert.equal(direction('@ליאור good morning'), 'ltr');
+  assert.equal(direction('«Привет», шалом'), 'ltr');
+  assert.equal(direction('#שלום 123 ☕'), 'auto');
 });
 
 test('a stream of events is read the same wherever it is cut', () => {
