@@ -36,11 +36,22 @@ export function announce(text) {
   $('#say').textContent = text;
 }
 
-export function copyText(button, text) {
-  navigator.clipboard.writeText(text).then(
-    () => flash(button, 'Copied'),
-    () => flash(button, 'Not permitted'),
-  );
+export async function copyText(button, text) {
+  const isCopied = navigator.clipboard ? await navigator.clipboard.writeText(text).then(() => true, () => false)
+    : copySelected(text);
+  flash(button, isCopied ? 'Copied' : 'Not permitted');
+}
+
+// Over plain HTTP from another machine a page has no navigator.clipboard.
+function copySelected(text) {
+  const field = make('textarea.unseen', { readonly: '', 'aria-hidden': 'true' }, text);
+  const focused = document.activeElement;
+  document.body.append(field);
+  field.select();
+  const isCopied = document.execCommand('copy');
+  field.remove();
+  focused?.focus({ preventScroll: true });
+  return isCopied;
 }
 
 function flash(button, text) {

@@ -37,8 +37,9 @@ function textNodes(parts) {
 }
 
 function initialOf(name) {
-  const [first = ''] = new Intl.Segmenter(undefined, { granularity: 'grapheme' }).segment(name);
-  return (first.segment ?? '').toLocaleUpperCase();
+  const [letter = ''] = name; // a code point: some browsers cannot find whole graphemes
+  const first = Intl.Segmenter ? new Intl.Segmenter(undefined, { granularity: 'grapheme' }).segment(name).containing(0)?.segment : letter;
+  return (first ?? '').toLocaleUpperCase();
 }
 
 const degrees = (value, positive, negative) => `${Math.abs(value).toFixed(2)}° ${value < 0 ? negative : positive}`;
