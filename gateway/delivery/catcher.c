@@ -1,0 +1,408 @@
+/* catcher.c - from what has passed, or was logged, to one client's outbox.
+ *
+ * Pages say which of their events the lane wants; so a catcher goes from one wanted event to the
+ * next, and what lies between moves its ids on. Costs are counted in bytes against the budget of
+ * the turn. */
+#include "gateway/delivery/catcher.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "gateway/intake/gap.h"
+
+enum {
+    STEP_BYTES = 64 << 10, /* a catcher is given so much at once */
+    STEP_COST = 64,        /* finding the next event that is wanted costs as much as these bytes */
+    LOOK_COST = 4,         /* and each that is not, these */
+    WARN_EVERY_MS = 60000
+};
+
+/* --- where it stands --- */
+
+uint64_t catcher_position(const struct catcher *catcher)
+{
+    uint64_t least = UINT64_MAX;
+
+    for (uint32_t shard = 0; shard < catcher->catch_up->ring->shards; shard++) {
+        if (catcher->after[shard] < least)
+            least = catcher->after[shard];
+    }
+    return least > catcher->had ? least : catcher->had;
+}
+
+/* Is it known that nothing at or below this id is still to come live, or that such an event has
+ * been read already? */
+static bool is_certain(const struct catcher *catcher, uint32_t shard)
+{
+    return catcher->after[shard] <= catcher->catch_up->ring->head[shard] ||
+           (catcher->begun >> shard & 1);
+}
+
+static bool ring_has_rest(const struct catcher *catcher)
+{
+    const struct ring *ring = catcher->catch_up->ring;
+
+    for (uint32_t shard = 0; shard < ring->shards; shard++) {
+        if (catcher->after[shard] < ring->lost[shard] || !is_certain(catcher, shard))
+            return false;
+    }
+    return true;
+}
+
+bool catcher_is_not_ahead(const struct catcher *catcher)
+{
+    const struct ring *ring = catcher->catch_up->ring;
+
+    for (uint32_t shard = 0; shard < ring->shards; shard++) {
+        if (catcher->after[shard] > ring->head[shard])
+            return false;
+    }
+    return true;
+}
+
+/* --- giving --- */
+
+static int give(struct catcher *catcher, struct event *event, struct sl_slice tail)
+{
+    return outbox_append(&catcher->outbox, event, catcher_position(catcher), tail, 0);
+}
+
+static int give_control_take(struct catcher *catcher, struct event *event)
+{
+    int r = event ? give(catcher, event, SL_SLICE_NONE) : -ENOMEM;
+
+    event_unref(event);
+    return r;
+}
+
+static int give_gap(struct catcher *catcher, uint32_t shard, uint64_t from, uint64_t to,
+                    enum gap_reason reason)
+{
+    const struct gap gap = {shard, from, to, reason};
+
+    metric_add(catcher->catch_up->settings.metrics, metric_at(METRIC_GAPS_TOLD, reason), 1);
+    return give_control_take(catcher, gap_event(&gap));
+}
+
+void catch_up_sample_clocks(struct catch_up *catch_up)
+{
+    catch_up->wall_ms = clock_wall_ms();
+    catch_up->monotonic_ms = clock_monotonic_ms();
+}
+
+uint64_t catch_up_happened_ms(const struct catch_up *catch_up, const struct event *event)
+{
+    uint64_t age_ms = catch_up->monotonic_ms > event->received_ms
+                          ? catch_up->monotonic_ms - event->received_ms
+                          : 0;
+
+    return event->id ? sl_id_time_ms(event->id) : catch_up->wall_ms - age_ms;
+}
+
+/* A guess while the log is read, which may be ahead of what has passed here. */
+uint64_t catcher_events_behind(const struct catcher *catcher)
+{
+    uint64_t next = catcher->catch_up->ring->next;
+
+    return next > catcher->sequence ? next - catcher->sequence : 0;
+}
+
+/* Told when the socket has just taken all there was, so that it is read while it is still true. */
+static int warn_if_due(struct catcher *catcher, uint64_t event_wall_ms)
+{
+    struct catch_up *catch_up = catcher->catch_up;
+    uint64_t now_ms = uv_now(catch_up->settings.loop);
+    struct client *client = catcher->client;
+    char json[128];
+    int size;
+
+    if (!catcher->has_fallen || (client->warned_ms && now_ms - client->warned_ms < WARN_EVERY_MS))
+        return 0;
+    client->warned_ms = now_ms;
+    size = snprintf(json, sizeof(json),
+                    "{\"type\":\"warning\",\"code\":\"behind\",\"events\":%" PRIu64
+                    ",\"ms\":%" PRIu64 "}",
+                    catcher_events_behind(catcher),
+                    catch_up->wall_ms > event_wall_ms ? catch_up->wall_ms - event_wall_ms : 0);
+    return give_control_take(catcher,
+                             event_new_control(EVENT_WARNING, sl_slice(json, (size_t)size)));
+}
+
+static bool has_room(const struct catcher *catcher, uint64_t bytes_before)
+{
+    return catcher->outbox.bytes - bytes_before < STEP_BYTES && catcher->catch_up->budget > 0;
+}
+
+static void spend(struct catch_up *catch_up, size_t bytes)
+{
+    catch_up->budget -= bytes < catch_up->budget ? bytes : catch_up->budget;
+}
+
+static int offer(struct catcher *catcher, struct event *event, struct sl_slice tail)
+{
+    uint64_t bytes = catcher->outbox.bytes;
+    int r;
+
+    catcher->fed_wall_ms = catch_up_happened_ms(catcher->catch_up, event);
+    r = warn_if_due(catcher, catcher->fed_wall_ms);
+    if (r == 0)
+        r = give(catcher, event, tail);
+    spend(catcher->catch_up, catcher->outbox.bytes - bytes);
+    return r;
+}
+
+static int next_wanted(struct catcher *catcher, struct page *page, size_t place, size_t *ret_place,
+                       struct sl_slice *ret_tail)
+{
+    int r = lane_next_wanted(catcher->lane, page, place, ret_place, ret_tail);
+
+    if (r == 0)
+        spend(catcher->catch_up, STEP_COST + (*ret_place - place) * LOOK_COST);
+    return r;
+}
+
+/* --- from the ring --- */
+
+static bool was_given(const struct catcher *catcher, const struct page_entry *entry)
+{
+    return entry->id ? entry->id <= catcher->after[entry->event->shard]
+                     : entry->event->sequence < catcher->unlogged_from;
+}
+
+static void pass_by(struct catcher *catcher, const struct page_entry *entry)
+{
+    uint64_t *after = &catcher->after[entry->event->shard];
+
+    if (entry->id > *after)
+        *after = entry->id;
+    catcher->sequence++;
+}
+
+static enum progress read_ring(struct catcher *catcher, uint64_t bytes_before)
+{
+    const struct ring *ring = catcher->catch_up->ring;
+    struct page *page;
+    size_t place;
+
+    if (catcher->sequence < ring->oldest) {
+        catcher->in_ring = false;
+        catcher->left_ring_at = catcher_position(catcher);
+        if (catcher->sequence > catcher->unlogged_from)
+            catcher->unlogged_from = catcher->sequence;
+        return PROGRESS;
+    }
+    if (catcher->sequence == ring->next)
+        return PROGRESS_AT_HEAD;
+    page = ring_find(ring, catcher->sequence, &place);
+    while (place < page->count && has_room(catcher, bytes_before)) {
+        const struct page_entry *entry;
+        struct sl_slice tail;
+        size_t next;
+
+        if (next_wanted(catcher, page, place, &next, &tail) < 0)
+            return PROGRESS_OUT_OF_MEMORY;
+        while (place < next)
+            pass_by(catcher, &page->entries[place++]);
+        if (place == page->count)
+            break;
+        entry = &page->entries[place++];
+        if (!was_given(catcher, entry) && offer(catcher, entry->event, tail) < 0)
+            return PROGRESS_OUT_OF_MEMORY;
+        pass_by(catcher, entry);
+    }
+    return PROGRESS;
+}
+
+static enum progress enter_ring(struct catcher *catcher)
+{
+    const struct ring *ring = catcher->catch_up->ring;
+
+    catcher->in_ring = true;
+    catcher->sequence = ring->oldest;
+    if (ring->lost_unlogged <= catcher->unlogged_from)
+        return PROGRESS;
+    catcher->unlogged_from = ring->lost_unlogged;
+    return give_gap(catcher, 0, catcher->left_ring_at, catcher_position(catcher), GAP_UNLOGGED) < 0
+               ? PROGRESS_OUT_OF_MEMORY
+               : PROGRESS;
+}
+
+/* --- from the log --- */
+
+/* The log's end, as far as this sheet knows. */
+static enum progress end_of_log(struct catcher *catcher, struct log_sheet *sheet)
+{
+    struct catch_up *catch_up = catcher->catch_up;
+    const struct ring *ring = catch_up->ring;
+    uint32_t shard = sheet->shard;
+    uint64_t *after = &catcher->after[shard];
+    bool has_begun = catcher->begun >> shard & 1;
+    uint64_t lost_to = sheet->is_unreadable ? ring->lost[shard] : sheet->known;
+
+    if (!is_certain(catcher, shard))
+        *after = ring->head[shard]; /* no event of ours, and in the future */
+    if (*after >= ring->lost[shard])
+        return PROGRESS;
+    if (*after >= lost_to) { /* the ring has lost more since the sheet was read */
+        log_pages_drop(catch_up->log, sheet);
+        return PROGRESS_NEEDS_LOG;
+    }
+    if (has_begun && !sheet->is_unreadable)
+        return PROGRESS_OVERTAKEN;
+    if (give_gap(catcher, shard, *after, lost_to,
+                 sheet->is_unreadable ? GAP_REDIS : GAP_RETENTION) < 0)
+        return PROGRESS_OUT_OF_MEMORY;
+    *after = lost_to;
+    return PROGRESS;
+}
+
+/* What the log does not hold any more between what was given and this entry. A client that is told
+ * so when it begins goes on; one that was too slow for the log comes back and is told then. */
+static enum progress tell_trimmed(struct catcher *catcher, uint32_t shard,
+                                  const struct page_entry *entry)
+{
+    uint64_t after = catcher->after[shard];
+
+    if (sl_id_shard(catcher->had) == shard && catcher->had > after)
+        after = catcher->had;
+    if (entry->previous <= after)
+        return PROGRESS;
+    if (catcher->begun >> shard & 1)
+        return PROGRESS_OVERTAKEN;
+    return give_gap(catcher, shard, after, entry->previous, GAP_RETENTION) < 0
+               ? PROGRESS_OUT_OF_MEMORY
+               : PROGRESS;
+}
+
+static void pass_log(struct catcher *catcher, const struct log_sheet *sheet, size_t from, size_t to)
+{
+    catcher->after[sheet->shard] = sheet->page->entries[to - 1].id;
+    catcher->begun |= UINT64_C(1) << sheet->shard;
+    catcher->sequence += to - from;
+}
+
+/* Reads the sheet from this place on, up to the id `limit`. What is missing between two entries of
+ * a sheet is looked for where the lane wants the second, which is as good as anywhere. */
+static enum progress read_sheet(struct catcher *catcher, struct log_sheet *sheet, size_t place,
+                                uint64_t limit, uint64_t bytes_before)
+{
+    const struct page_entry *entries = sheet->page->entries;
+    size_t end = page_find_above(sheet->page, limit - 1);
+    enum progress progress;
+    struct sl_slice tail;
+    size_t next;
+
+    while (place < end && has_room(catcher, bytes_before)) {
+        progress = tell_trimmed(catcher, sheet->shard, &entries[place]);
+        if (progress != PROGRESS)
+            return progress;
+        if (next_wanted(catcher, sheet->page, place, &next, &tail) < 0)
+            return PROGRESS_OUT_OF_MEMORY;
+        if (next >= end) {
+            pass_log(catcher, sheet, place, end);
+            break;
+        }
+        if (next > place) {
+            pass_log(catcher, sheet, place, next);
+            progress = tell_trimmed(catcher, sheet->shard, &entries[next]);
+            if (progress != PROGRESS)
+                return progress;
+        }
+        if (entries[next].id != catcher->had && offer(catcher, entries[next].event, tail) < 0)
+            return PROGRESS_OUT_OF_MEMORY;
+        pass_log(catcher, sheet, next, next + 1);
+        place = next + 1;
+    }
+    return PROGRESS;
+}
+
+void catcher_ask_log(struct catcher *catcher, uint32_t shard)
+{
+    struct catch_up *catch_up = catcher->catch_up;
+
+    if (catch_up->log)
+        log_pages_ask(catch_up->log, shard, catcher->after[shard], catch_up->ring->head[shard]);
+}
+
+/* Where a shard's log goes on. */
+struct branch {
+    struct log_sheet *sheet; /* NULL: it has ended */
+    size_t place;
+    uint64_t id;
+};
+
+static enum progress find_branch(struct catcher *catcher, uint32_t shard, struct branch *ret)
+{
+    struct log_pages *log = catcher->catch_up->log;
+    struct log_sheet *sheet = log ? log_pages_find(log, shard, catcher->after[shard]) : NULL;
+
+    *ret = (struct branch){.id = UINT64_MAX};
+    if (!sheet)
+        return PROGRESS_NEEDS_LOG;
+    ret->place = page_find_above(sheet->page, catcher->after[shard]);
+    if (ret->place < sheet->page->count) {
+        ret->sheet = sheet;
+        ret->id = sheet->page->entries[ret->place].id;
+        return PROGRESS;
+    }
+    return end_of_log(catcher, sheet);
+}
+
+/* Reads on in the log whose next event is the oldest, until another's is. When the pages of several
+ * logs push each other out of memory, it takes what is there at last, in an order between shards
+ * that is not promised. */
+static enum progress read_log(struct catcher *catcher, uint64_t bytes_before)
+{
+    const struct ring *ring = catcher->catch_up->ring;
+    struct branch best = {.id = UINT64_MAX}, branch;
+    uint64_t limit = UINT64_MAX;
+    uint32_t missing = UINT32_MAX;
+    enum progress progress;
+
+    if (ring_has_rest(catcher))
+        return enter_ring(catcher);
+    for (uint32_t shard = 0; shard < ring->shards; shard++) {
+        progress = find_branch(catcher, shard, &branch);
+        if (progress == PROGRESS_NEEDS_LOG) {
+            missing = shard;
+            catcher_ask_log(catcher, shard);
+        } else if (progress != PROGRESS) {
+            return progress;
+        }
+        if (branch.id < best.id) {
+            limit = best.id;
+            best = branch;
+        } else if (branch.id < limit) {
+            limit = branch.id;
+        }
+    }
+    if (missing < ring->shards && (!best.sheet || catcher->waits <= 2 * ring->shards)) {
+        catcher->waits_for_shard = missing;
+        return PROGRESS_NEEDS_LOG;
+    }
+    if (!best.sheet)
+        return PROGRESS; /* all have ended */
+    catcher->waits = 0;
+    if (catcher->sheet != best.sheet->number)
+        log_pages_note_use(catcher->catch_up->log, best.sheet);
+    catcher->sheet = best.sheet->number;
+    return read_sheet(catcher, best.sheet, best.place, limit, bytes_before);
+}
+
+/* --- both --- */
+
+enum progress catcher_read(struct catcher *catcher)
+{
+    uint64_t bytes_before = catcher->outbox.bytes;
+    enum progress progress;
+
+    if (!lane_is_ready(catcher->lane))
+        return PROGRESS_NEEDS_LANE;
+    do {
+        progress =
+            catcher->in_ring ? read_ring(catcher, bytes_before) : read_log(catcher, bytes_before);
+    } while (progress == PROGRESS && has_room(catcher, bytes_before));
+    return progress;
+}
