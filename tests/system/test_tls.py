@@ -1,6 +1,7 @@
 """The same streams over TLS."""
 
 import json
+import socket
 import ssl
 import subprocess
 import urllib.error
@@ -162,3 +163,35 @@ def test_large_answers_over_tls_to_a_slow_reader(tls):
         assert connection.read_response().json["posts"] == 200
     admin.close()
     bob.close()
+
+
+@pytest.mark.parametrize("wire", ["ndjson", "raw-websocket"])
+def test_slow_reader_catches_up_over_tls(servers, cli_for, wire, tmp_path):
+    """From the log, then with a cursor once more; live in the end."""
+    cert, key = make_certificate(tmp_path)
+    redis = servers.redis()
+    gateway = servers.gateway(redis, "--tls-cert", cert, "--tls-key", key, "--max-owed-bytes", 65536,
+                              "--ring-bytes", 65536)
+    context = ssl.create_default_context(cafile=str(cert))
+    cli = cli_for(redis)
+
+    def connect(target, **more):
+        if wire == "raw-websocket":
+            return RawWebSocket(gateway.port, target, headers=gateway.bearer(), tls=context, **more)
+        return HttpStream(gateway.port, target, wire, headers=gateway.bearer(), tls=context, **more)
+
+    stream = connect(FIREHOSE, receive_buffer=4096)
+    file = servers.folder / "posts.jsonl"
+    with open(file, "w") as out:
+        for number in range(1, 801):
+            out.write(events.dump(events.post(number, "many words " * 900, user=str(number % 9))) + "\n")
+    cli.run("replay", file)
+    wanted = [entry.split("-")[0] for entry, fields
+              in redis.client.xrange("sluice:{0}:log") if '"type":"post"' in fields["e"]]
+    stream.connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+    got = [m["id"] for m in stream.until(wanted[-1], 120) if not m.is_control]
+    assert got == wanted
+    last = cli.run("post", "--user", "u1", "live")
+    assert stream.next()["id"] == last
+    with connect(f"{FIREHOSE}?since={wanted[700]}") as resumed:
+        assert [m["id"] for m in resumed.until(last)] == [*wanted[701:], last]
