@@ -268,3 +268,28 @@ def test_who_does_not_read_for_too_long_is_sent_away_with_the_cursor(servers, cl
     assert got == wanted[:len(got)] and len(got) < 1000
     with gateway.stream(f"{FIREHOSE}?since={cursor}") as stream:
         assert [stream.next()["id"] for _ in wanted[len(got):]] == wanted[len(got):]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_with_more_shards_each_keeps_its_order(servers, cli_for, wire):
+    """All of every shard, once; what is read back is merged by id."""
+    redis = servers.redis()
+    cli = cli_for(redis)
+    cli.run("init", "--shards", "4")
+    gateway = servers.gateway(redis, "--ring-bytes", 65536)
+    replay(cli, servers.folder, 400)
+    wanted = []
+    for shard in range(4):
+        entries = redis.client.xrange(f"sluice:{{{shard}}}:log")
+        wanted += [int(e["id"]) for e in (json.loads(fields["e"]) for _, fields in entries)
+                   if e["type"] == "post"]
+    wanted.sort()
+    assert len({number // 64 % 64 for number in wanted}) > 1
+    with gateway.stream(f"{FIREHOSE}?types=post&since={wanted[30]}", wire) as stream:
+        got = [int(stream.next()["id"]) for _ in wanted[31:]]
+        assert sorted(got) == wanted[31:]
+        for shard in range(4):
+            of_shard = [number for number in got if number // 64 % 64 == shard]
+            assert of_shard == sorted(of_shard)
+        last = cli.run("post", "--user", "u1", "live")
+        assert stream.next()["id"] == last
