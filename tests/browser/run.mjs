@@ -383,7 +383,8 @@ try {
   await servers.sluice('user', 'add', 'ada', '--name', 'Ada Lindqvist');
   browser = await chromium.launch({
     executablePath: process.env.SLUICE_CHROMIUM ?? '/usr/bin/chromium',
-    args: process.getuid() === 0 ? ['--no-sandbox'] : [],
+    // Containers may have a small /dev/shm, and root has no sandbox.
+    args: ['--disable-dev-shm-usage', ...(process.getuid() === 0 ? ['--no-sandbox'] : [])],
   });
   for (const [name, test] of Object.entries(tests)) {
     if (!name.includes(wanted)) continue;
