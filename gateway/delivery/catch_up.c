@@ -332,6 +332,7 @@ int catch_up_begin(struct catch_up *catch_up, struct lane *lane, struct client *
     if (!catcher)
         return -ENOMEM;
     catcher->had = cursor;
+    catcher->came_after = catch_up->log ? log_pages_asked(catch_up->log) : 0;
     catcher->unlogged_from = ring->next;
     catcher->sequence = ring->next;
     if (catcher->fed_wall_ms > came_ms)

@@ -241,6 +241,10 @@ static enum progress end_of_log(struct catcher *catcher, struct log_sheet *sheet
     bool has_begun = catcher->begun >> shard & 1;
     uint64_t lost_to = sheet->is_unreadable ? ring->lost[shard] : sheet->known;
 
+    if (!is_certain(catcher, shard) && sheet->number <= catcher->came_after) {
+        log_pages_drop(catch_up->log, sheet); /* from before that event may have been logged */
+        return PROGRESS_NEEDS_LOG;
+    }
     if (!is_certain(catcher, shard))
         *after = ring->head[shard]; /* no event of ours, and in the future */
     if (*after >= ring->lost[shard])

@@ -43,6 +43,7 @@ struct catcher {
     uint64_t had;           /* the cursor it came with; that event is not sent again */
     uint32_t waits;         /* for pages, since it has read of one */
     uint64_t sheet;         /* the number of the one it reads */
+    uint64_t came_after;    /* the number of the last sheet that was asked for before it came */
     uint64_t begun;         /* a bit for each shard whose log it has read from */
     uint64_t max_lag_ms;
     uint64_t fed_wall_ms;          /* when the newest event that it was given happened */

@@ -21,8 +21,8 @@ enum { RETRY_MAX_MS = 5000 };
 struct shard_pages {
     struct log_pages *pages;
     bool is_asked;
-    uint64_t asked_after, known;
-    uint64_t newest; /* number of its last sheet */
+    uint64_t asked_after, known, number; /* of the sheet that is asked for */
+    uint64_t newest;                     /* number of its last sheet */
 };
 
 struct log_pages {
@@ -31,7 +31,7 @@ struct log_pages {
     void *owner;
     struct list sheets; /* used longest ago first */
     size_t bytes;
-    uint64_t made;
+    uint64_t asked;
     uv_timer_t retry_timer;
     uint32_t retry_ms;
     struct log_rate failed_rate;
@@ -198,12 +198,18 @@ void log_pages_ask(struct log_pages *pages, uint32_t number, uint64_t after, uin
         return;
     shard->asked_after = after;
     shard->known = known;
+    shard->number = ++pages->asked;
     shard->is_asked = true;
     if (pages->settings.read(pages->settings.reader, number, after, SL_ID_MAX, on_page, shard) == 0)
         return;
     shard->is_asked = false;
     failed(pages, number, "out of memory");
     ask_later(pages);
+}
+
+uint64_t log_pages_asked(const struct log_pages *pages)
+{
+    return pages->asked;
 }
 
 /* ---- what comes back ---- */
@@ -250,7 +256,7 @@ static struct log_sheet *sheet_new(struct log_pages *pages, uint32_t number,
 
     if (!sheet)
         return NULL;
-    sheet->number = ++pages->made;
+    sheet->number = shard->number;
     sheet->shard = number;
     sheet->after = shard->asked_after;
     sheet->known = shard->known;

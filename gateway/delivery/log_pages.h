@@ -39,7 +39,7 @@ struct log_pages_settings {
 /* What lies behind `after`, in the order of ids. */
 struct log_sheet {
     struct page *page;
-    uint64_t number; /* never used again; from 1 */
+    uint64_t number; /* in the order in which sheets were asked for, from 1 */
     uint32_t shard;
     uint64_t after;
     uint64_t end;   /* a cursor from `after` to below `end` finds here what follows it; SL_ID_MAX:
@@ -64,6 +64,8 @@ struct log_sheet *log_pages_find(struct log_pages *pages, uint32_t shard, uint64
 /* Reads it, unless another sheet of the shard is under way or Redis is to be left alone for now:
  * then there will be a change, too. */
 void log_pages_ask(struct log_pages *pages, uint32_t shard, uint64_t after, uint64_t known);
+/* How many have been asked for: who wants to know what the log holds now needs a later one. */
+uint64_t log_pages_asked(const struct log_pages *pages);
 /* It says less than the log by now. */
 void log_pages_drop(struct log_pages *pages, struct log_sheet *sheet);
 /* A stream begins to read from the sheet. */

@@ -468,6 +468,27 @@ static void test_a_cursor_may_be_ahead_of_what_has_passed(void **state)
     assert_true(is_live(&a));
 }
 
+/* A page of the log from before that event was logged does not tell that there is none. */
+static void test_a_cursor_ahead_is_not_judged_by_an_old_page(void **state)
+{
+    (void)state;
+    begin_again(0, 1 << 20, LAG_MS);
+    posts(5);
+    resume(&a, NULL, id_at(2)); /* leaves the log's last page in memory */
+    settle();
+    assert_int_equal(reads, 1);
+    publish("seen elsewhere");
+    publish("seen elsewhere, too");
+    resume(&b, NULL, id_at(6));
+    settle();
+    pass_in(0);
+    pass_in(0);
+    settle();
+    assert_string_equal(received(&b), "");
+    post("x");
+    assert_string_equal(received(&b), ids(7, 8, 1));
+}
+
 /* No event has this id; what happens before that time is new all the same. */
 static void test_a_cursor_in_the_future_means_now(void **state)
 {
@@ -1125,6 +1146,7 @@ int main(void)
         CATCH_UP_TEST(test_pages_are_read_once_for_all),
         CATCH_UP_TEST(test_the_log_may_be_ahead_of_what_has_passed),
         CATCH_UP_TEST(test_a_cursor_may_be_ahead_of_what_has_passed),
+        CATCH_UP_TEST(test_a_cursor_ahead_is_not_judged_by_an_old_page),
         CATCH_UP_TEST(test_a_cursor_in_the_future_means_now),
         CATCH_UP_TEST(test_a_cursor_is_a_position_between_events),
         CATCH_UP_TEST(test_the_cursor_of_who_is_behind_follows_what_was_sent),
