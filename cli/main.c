@@ -32,6 +32,7 @@ extern const struct command command_tasks;
 extern const struct command command_tasks_drop;
 extern const struct command command_tasks_retry;
 extern const struct command command_token;
+extern const struct command command_top;
 extern const struct command command_unfollow;
 extern const struct command command_unhide;
 extern const struct command command_unlike;
@@ -71,6 +72,7 @@ static const struct command *const commands[] = {
     &command_unmute,
     &command_replay,
     &command_tail,
+    &command_top,
     &command_token,
     &command_worker,
     &command_tasks,

@@ -21,6 +21,7 @@
 
 #include "base/buffer.h"
 #include "cli/cli.h"
+#include "cli/server.h"
 
 enum {
     CURSOR_SIZE = 32,
@@ -354,29 +355,12 @@ static void add_parameter(struct tail *tail, const char *name, const char *value
     curl_free(escaped);
 }
 
-/* The streams are below `base`, which may have a path of its own. */
 static char *make_url(const struct cli *cli, const char *base, const char *stream)
 {
-    struct buffer path = BUFFER_INIT;
-    CURLU *url = curl_url();
-    char *scheme = NULL, *prefix = NULL, *text = NULL;
+    char path[sizeof("/v1/stream/firehose")];
 
-    if (curl_url_set(url, CURLUPART_URL, base, CURLU_GUESS_SCHEME) != CURLUE_OK ||
-        curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK ||
-        (strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0) ||
-        curl_url_get(url, CURLUPART_PATH, &prefix, 0) != CURLUE_OK)
-        cli_usage(cli, "--url is http://HOST:PORT or https://HOST:PORT, not '%s'", base);
-    buffer_append_str(&path, prefix);
-    while (path.size > 0 && path.data[path.size - 1] == '/')
-        path.size--;
-    buffer_append_format(&path, "/v1/stream/%s", stream);
-    if (buffer_str(&path) && curl_url_set(url, CURLUPART_PATH, path.data, 0) == CURLUE_OK)
-        curl_url_get(url, CURLUPART_URL, &text, 0);
-    curl_free(scheme);
-    curl_free(prefix);
-    curl_url_cleanup(url);
-    buffer_done(&path);
-    return text;
+    snprintf(path, sizeof(path), "/v1/stream/%s", stream);
+    return server_url(cli, base, path);
 }
 
 /* The parameters go as a form: lists may be longer than an URL. */
@@ -410,23 +394,13 @@ static const char *find_stream(const struct cli *cli, int argc, char **argv)
     cli_usage(cli, "there is no stream '%s'", argv[optind]);
 }
 
-static void check_token(const struct cli *cli, const char *token)
-{
-    if (!token || !*token)
-        cli_usage(cli, "--token TOKEN is needed, or SLUICE_TOKEN in the environment");
-    for (const char *c = token; *c; c++) {
-        if (*c <= ' ' || *c > '~')
-            cli_usage(cli, "the token has characters that no token has");
-    }
-}
-
 static int run(struct cli *cli, int argc, char **argv)
 {
     struct option options[PARAMETER_COUNT + 3] = {
         [PARAMETER_COUNT] = {"url", required_argument, NULL, 'u'},
         [PARAMETER_COUNT + 1] = {"token", required_argument, NULL, 't'},
     };
-    const char *base = "http://127.0.0.1:8080", *token = getenv("SLUICE_TOKEN");
+    const char *base = SERVER_URL, *token = getenv("SLUICE_TOKEN");
     const char *values[PARAMETER_COUNT] = {NULL}, *stream;
     struct tail tail = {.cli = cli, .form = BUFFER_INIT, .line = BUFFER_INIT};
     int option, parameter, status;
@@ -442,7 +416,9 @@ static int run(struct cli *cli, int argc, char **argv)
             values[parameter] = optarg;
     }
     stream = find_stream(cli, argc, argv);
-    check_token(cli, token);
+    if (!token || !*token)
+        cli_usage(cli, "--token TOKEN is needed, or SLUICE_TOKEN in the environment");
+    server_check_token(cli, token);
     tail.token = token;
 
     curl_global_init(CURL_GLOBAL_DEFAULT);

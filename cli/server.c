@@ -1,0 +1,41 @@
+#include "cli/server.h"
+
+#include <string.h>
+
+#include <curl/curl.h>
+
+#include "base/buffer.h"
+
+char *server_url(const struct cli *cli, const char *base, const char *path)
+{
+    struct buffer whole = BUFFER_INIT;
+    CURLU *url = curl_url();
+    char *scheme = NULL, *prefix = NULL, *text = NULL;
+
+    if (curl_url_set(url, CURLUPART_URL, base, CURLU_GUESS_SCHEME) != CURLUE_OK ||
+        curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK ||
+        (strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0) ||
+        curl_url_get(url, CURLUPART_PATH, &prefix, 0) != CURLUE_OK)
+        cli_usage(cli, "--url is http://HOST:PORT or https://HOST:PORT, not '%s'", base);
+    buffer_append_str(&whole, prefix);
+    while (whole.size > 0 && whole.data[whole.size - 1] == '/')
+        whole.size--;
+    buffer_append_str(&whole, path);
+    if (buffer_str(&whole) && curl_url_set(url, CURLUPART_PATH, whole.data, 0) == CURLUE_OK)
+        curl_url_get(url, CURLUPART_URL, &text, 0);
+    curl_free(scheme);
+    curl_free(prefix);
+    curl_url_cleanup(url);
+    buffer_done(&whole);
+    return text;
+}
+
+void server_check_token(const struct cli *cli, const char *token)
+{
+    if (!*token)
+        cli_usage(cli, "the token is empty");
+    for (const char *c = token; *c; c++) {
+        if (*c <= ' ' || *c > '~')
+            cli_usage(cli, "the token has characters that no token has");
+    }
+}

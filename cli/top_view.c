@@ -1,0 +1,382 @@
+#include "cli/top_view.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cli/figure.h"
+
+/* Seconds that a number is about. CPU time is measured every two seconds only. */
+#define SHORT_S 2.0
+#define LONG_S  15.0
+
+enum { CELL_WIDTH = 40, LABEL_WIDTH = 14 };
+
+static const char *const streams[] = {"filter", "sample", "firehose", "home", "many"};
+static const char *const transports[] = {"websocket", "ndjson", "delimited", "sse"};
+
+enum {
+    STREAM_COUNT = sizeof(streams) / sizeof(streams[0]),
+    TRANSPORT_COUNT = sizeof(transports) / sizeof(transports[0])
+};
+
+/* What should not happen, or not often. */
+static const struct trouble {
+    const char *family;
+    const char *words;
+    const char *usual; /* labels that are no trouble, with a space behind each */
+} troubles[] = {
+    {"sluice_farewells_total", "streams ended", "draining token_expired "},
+    {"sluice_broken_connections_total", "connections broken", ""},
+    {"sluice_streams_refused_total", "streams refused, limit of", ""},
+    {"sluice_tokens_refused_total", "tokens refused", ""},
+    {"sluice_handshakes_dropped_total", "handshakes dropped", ""},
+    {"sluice_accept_exhausted_total", "connections closed for lack of descriptors", ""},
+    {"sluice_events_refused_total", "events refused", ""},
+    {"sluice_event_gaps_total", "gaps between events", ""},
+    {"sluice_gaps_told_total", "gaps told to clients", ""},
+    {"sluice_redis_subscriptions_lost_total", "subscriptions to Redis lost", ""},
+    {"sluice_log_read_failures_total", "pages of the log not read", ""},
+    {"sluice_event_bytes_exceeded_total", "queues of all together too long", ""},
+    {"sluice_tasks_dead", "dead letters", ""},
+    {"sluice_worker_restarts_total", "workers started again", ""},
+    {"sluice_private_redis_restarts_total", "private Redis started again", ""},
+};
+
+void top_view_print_text(const char *text, struct buffer *ret_text)
+{
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+        if (c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0) { /* U+0080 to U+009F */
+            buffer_append_char(ret_text, '?');
+            c++;
+        } else {
+            buffer_append_char(ret_text, *c < ' ' || *c == 0x7f ? '?' : (char)*c);
+        }
+    }
+}
+
+static void print_member(const json_t *json, const char *member, const char *otherwise,
+                         struct buffer *text)
+{
+    const char *value = json_string_value(json_object_get(json, member));
+
+    top_view_print_text(value ? value : otherwise, text);
+}
+
+/* --- numbers of several families ----------------------------------------------------------- */
+
+/* Each worker hears, and counts, every event. */
+static double hearing(const struct looks *looks)
+{
+    double workers = look_sum(looks_latest(looks), "sluice_worker_subscribed");
+
+    return workers > 1 ? workers : 1;
+}
+
+static double events_in(const struct looks *looks)
+{
+    return looks_rate(looks, "sluice_events_received_total", SHORT_S) / hearing(looks);
+}
+
+static double events_out(const struct looks *looks)
+{
+    return looks_rate(looks, "sluice_deliveries_total", SHORT_S);
+}
+
+static double matches_per_event(const struct looks *looks)
+{
+    return looks_ratio(looks, "sluice_matches_total", "sluice_events_received_total", SHORT_S) *
+           hearing(looks);
+}
+
+static double cpu_per_delivery_s(const struct looks *looks)
+{
+    return looks_ratio(looks, "sluice_worker_cpu_seconds_total", "sluice_deliveries_total", LONG_S);
+}
+
+static double dropped_streams(const json_t *look)
+{
+    return look_part(look, "sluice_farewells_total", "too_slow") +
+           look_sum(look, "sluice_broken_connections_total");
+}
+
+static double redis_s(const struct looks *looks)
+{
+    return looks_quantile(looks, "sluice_redis_round_trip_seconds", 0.5, LONG_S);
+}
+
+/* --- the parts of the page ----------------------------------------------------------------- */
+
+static void print_heading(const struct looks *looks, const char *url, struct buffer *text)
+{
+    const json_t *look = looks_latest(looks);
+    double up = look_sum(look, "sluice_worker_up"), workers = look_number(look, "workers");
+    double up_s = look_number(look, "now_ms") / 1000 - look_sum(look, "sluice_start_time_seconds");
+
+    buffer_append_str(text, "sluiced ");
+    print_member(look, "version", "-", text);
+    buffer_append_format(text, " at %s, up %s, ", url, figure_seconds(up_s).text);
+    if (up < workers)
+        buffer_append_format(text, "%s of %s workers down", figure_count(workers - up).text,
+                             figure_count(workers).text);
+    else if (look_sum(look, "sluice_worker_subscribed") < workers)
+        buffer_append_str(text, "Redis is away");
+    else
+        buffer_append_str(text, "all well");
+    buffer_append_str(text, "\n\n");
+}
+
+/* A name and what stands behind it, as wide as half a line. */
+static void cell(struct buffer *text, const char *label, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void cell(struct buffer *text, const char *label, const char *format, ...)
+{
+    size_t begin = text->size;
+    va_list args;
+
+    buffer_append_format(text, "%-*s", LABEL_WIDTH, label);
+    va_start(args, format);
+    buffer_append_vformat(text, format, args);
+    va_end(args);
+    while (!text->failed && text->size - begin < CELL_WIDTH)
+        buffer_append_char(text, ' ');
+}
+
+static void end_line(struct buffer *text)
+{
+    while (text->size > 0 && text->data[text->size - 1] == ' ')
+        text->size--;
+    buffer_append_char(text, '\n');
+}
+
+static void print_flow(const struct looks *looks, struct buffer *text)
+{
+    const json_t *look = looks_latest(looks);
+
+    cell(text, "events in", "%s /s", figure_count(events_in(looks)).text);
+    cell(text, "events out", "%s /s, %s/s", figure_count(events_out(looks)).text,
+         figure_bytes(looks_rate(looks, "sluice_delivered_bytes_total", SHORT_S)).text);
+    end_line(text);
+    cell(text, "matches", "%s per event", figure_count(matches_per_event(looks)).text);
+    cell(text, "owed", "%s events, %s", figure_count(look_sum(look, "sluice_owed_events")).text,
+         figure_bytes(look_sum(look, "sluice_owed_bytes")).text);
+    end_line(text);
+    cell(text, "catching up", "%s streams",
+         figure_count(look_sum(look, "sluice_streams_catching_up")).text);
+    cell(text, "socket full", "%s streams",
+         figure_count(look_sum(look, "sluice_streams_behind")).text);
+    end_line(text);
+    cell(text, "dropped", "%s streams, %s events", figure_count(dropped_streams(look)).text,
+         figure_count(look_sum(look, "sluice_events_refused_total")).text);
+    cell(text, "gaps", "%s, %s told to clients",
+         figure_count(look_sum(look, "sluice_event_gaps_total")).text,
+         figure_count(look_sum(look, "sluice_gaps_told_total")).text);
+    end_line(text);
+}
+
+static void print_cost(const struct looks *looks, struct buffer *text)
+{
+    const json_t *look = looks_latest(looks);
+
+    cell(text, "Redis", "%s round trip", figure_seconds(redis_s(looks)).text);
+    cell(text, "delivery", "half in %s, 99 %% in %s",
+         figure_seconds(looks_quantile(looks, "sluice_delivery_seconds", 0.5, LONG_S)).text,
+         figure_seconds(looks_quantile(looks, "sluice_delivery_seconds", 0.99, LONG_S)).text);
+    end_line(text);
+    cell(text, "CPU", "%s of a core",
+         figure_percent(looks_rate(looks, "sluice_worker_cpu_seconds_total", LONG_S)).text);
+    cell(text, "", "%s per delivery", figure_seconds(cpu_per_delivery_s(looks)).text);
+    end_line(text);
+    cell(text, "memory", "%s", figure_bytes(look_sum(look, "sluice_worker_resident_bytes")).text);
+    cell(text, "", "%s in events", figure_bytes(look_sum(look, "sluice_event_bytes")).text);
+    end_line(text);
+}
+
+static double streams_of(const json_t *look, const char *stream, const char *transport)
+{
+    char labels[32];
+    double count;
+
+    snprintf(labels, sizeof(labels), "%s/%s", stream, transport);
+    count = look_part(look, "sluice_streams_by_kind", labels);
+    return isnan(count) ? 0 : count; /* not every stream is there for every transport */
+}
+
+static void print_streams_row(const char *name, const double *counts, struct buffer *text)
+{
+    double all = 0;
+
+    buffer_append_format(text, "%-12s", name);
+    for (size_t i = 0; i < TRANSPORT_COUNT; i++) {
+        buffer_append_format(text, "%11s", figure_count(counts[i]).text);
+        all += counts[i];
+    }
+    buffer_append_format(text, "%11s\n", figure_count(all).text);
+}
+
+static void print_streams(const json_t *look, struct buffer *text)
+{
+    double all[TRANSPORT_COUNT] = {0};
+
+    buffer_append_format(text, "\n%-12s", "streams");
+    for (size_t i = 0; i < TRANSPORT_COUNT; i++)
+        buffer_append_format(text, "%11s", transports[i]);
+    buffer_append_format(text, "%11s\n", "all");
+    for (size_t s = 0; s < STREAM_COUNT; s++) {
+        double counts[TRANSPORT_COUNT];
+
+        for (size_t i = 0; i < TRANSPORT_COUNT; i++) {
+            counts[i] = streams_of(look, streams[s], transports[i]);
+            all[i] += counts[i];
+        }
+        print_streams_row(streams[s], counts, text);
+    }
+    print_streams_row("all", all, text);
+    buffer_append_format(text, "open connections: %s\n",
+                         figure_count(look_sum(look, "sluice_connections")).text);
+}
+
+/* The subject comes last: nobody knows how wide it is. */
+static void print_slow_client(const json_t *slow, struct buffer *text)
+{
+    const char *catching_up = json_is_true(json_object_get(slow, "catching_up")) ? "yes" : "no";
+
+    buffer_append_format(text, "%-9s %-10s",
+                         figure_seconds(look_number(slow, "lag_ms") / 1000).text, catching_up);
+    buffer_append_format(
+        text, "%9s %9s  %-10s %6.0f  ", figure_count(look_number(slow, "owed_events")).text,
+        figure_bytes(look_number(slow, "owed_bytes")).text,
+        figure_seconds(look_number(slow, "connected_ms") / 1000).text, look_number(slow, "worker"));
+    print_member(slow, "stream", "-", text);
+    buffer_append_char(text, '/');
+    print_member(slow, "transport", "-", text);
+    buffer_append_str(text, "  ");
+    print_member(slow, "subject", "(not shown)", text);
+    buffer_append_char(text, '\n');
+}
+
+static void print_slowest(const json_t *look, struct buffer *text)
+{
+    json_t *slowest = json_object_get(look, "slowest"), *slow;
+    size_t i;
+
+    if (json_array_size(slowest) == 0) {
+        buffer_append_str(text, "\neverybody keeps up\n");
+        return;
+    }
+    buffer_append_format(text, "\n%-9s %-10s%9s %9s  %-10s %6s  %s\n", "behind", "catches up",
+                         "events", "bytes", "connected", "worker", "slowest clients");
+    json_array_foreach(slowest, i, slow) print_slow_client(slow, text);
+    if (!json_is_true(json_object_get(look, "subjects")))
+        buffer_append_str(text, "whose they are is shown to a token with the scope admin\n");
+}
+
+static void print_workers(const struct looks *looks, struct buffer *text)
+{
+    const json_t *look = looks_latest(looks);
+    double workers = look_number(look, "workers");
+
+    buffer_append_format(text, "\n%-8s%8s%12s%10s%8s%10s\n", "worker", "Redis", "CPU", "memory",
+                         "files", "restarts");
+    for (size_t i = 0; (double)i < workers; i++) {
+        bool is_up = look_worker(look, "sluice_worker_up", i) > 0;
+        bool hears = look_worker(look, "sluice_worker_subscribed", i) > 0;
+
+        buffer_append_format(
+            text, "%-8zu%8s%12s%10s%8s%10s\n", i,
+            !is_up  ? "down"
+            : hears ? "heard"
+                    : "away",
+            figure_percent(looks_worker_rate(looks, "sluice_worker_cpu_seconds_total", i, LONG_S))
+                .text,
+            figure_bytes(look_worker(look, "sluice_worker_resident_bytes", i)).text,
+            figure_count(look_worker(look, "sluice_worker_open_files", i)).text,
+            figure_count(look_worker(look, "sluice_worker_restarts_total", i)).text);
+    }
+}
+
+static bool is_usual(const struct trouble *trouble, const char *label)
+{
+    const char *found = strstr(trouble->usual, label);
+
+    return found && found[strlen(label)] == ' ';
+}
+
+static void print_trouble(const json_t *look, const struct trouble *trouble, struct buffer *text)
+{
+    json_t *family = json_object_get(json_object_get(look, "metrics"), trouble->family), *count;
+    const char *label;
+
+    if (!json_is_object(family)) {
+        double sum = look_sum(look, trouble->family);
+
+        if (sum > 0)
+            buffer_append_format(text, "%9s  %s\n", figure_count(sum).text, trouble->words);
+        return;
+    }
+    json_object_foreach(family, label, count)
+    {
+        if (json_number_value(count) > 0 && !is_usual(trouble, label)) {
+            buffer_append_format(text, "%9s  %s: ", figure_count(json_number_value(count)).text,
+                                 trouble->words);
+            top_view_print_text(label, text);
+            buffer_append_char(text, '\n');
+        }
+    }
+}
+
+void top_view_print(const struct looks *looks, const char *url, struct buffer *ret_text)
+{
+    static const char title[] = "\nsince the start\n";
+    const json_t *look = looks_latest(looks);
+    size_t begin;
+
+    print_heading(looks, url, ret_text);
+    print_flow(looks, ret_text);
+    print_cost(looks, ret_text);
+    print_streams(look, ret_text);
+    print_slowest(look, ret_text);
+    print_workers(looks, ret_text);
+    buffer_append_str(ret_text, title);
+    begin = ret_text->size;
+    for (size_t i = 0; i < sizeof(troubles) / sizeof(troubles[0]); i++)
+        print_trouble(look, &troubles[i], ret_text);
+    if (ret_text->size == begin)
+        buffer_append_str(ret_text, "nothing went wrong\n");
+}
+
+/* --- the line ------------------------------------------------------------------------------- */
+
+static void pair(struct buffer *line, const char *name, double value)
+{
+    if (isnan(value))
+        buffer_append_format(line, " %s=-", name);
+    else
+        buffer_append_format(line, " %s=%.*f", name, value == floor(value) ? 0 : 3, value);
+}
+
+void top_view_print_line(const struct looks *looks, struct buffer *ret_line)
+{
+    const json_t *look = looks_latest(looks);
+    char now[CLOCK_RFC3339_SIZE];
+
+    clock_format_rfc3339((uint64_t)fmax(look_number(look, "now_ms"), 0), now);
+    buffer_append_format(ret_line, "ts=%s", now);
+    pair(ret_line, "streams", look_sum(look, "sluice_streams"));
+    pair(ret_line, "connections", look_sum(look, "sluice_connections"));
+    pair(ret_line, "events_in", events_in(looks));
+    pair(ret_line, "events_out", events_out(looks));
+    pair(ret_line, "matches_per_event", matches_per_event(looks));
+    pair(ret_line, "owed_events", look_sum(look, "sluice_owed_events"));
+    pair(ret_line, "owed_bytes", look_sum(look, "sluice_owed_bytes"));
+    pair(ret_line, "catching_up", look_sum(look, "sluice_streams_catching_up"));
+    pair(ret_line, "dropped", dropped_streams(look));
+    pair(ret_line, "gaps", look_sum(look, "sluice_event_gaps_total"));
+    pair(ret_line, "redis_ms", redis_s(looks) * 1000);
+    pair(ret_line, "memory_bytes", look_sum(look, "sluice_worker_resident_bytes"));
+    pair(ret_line, "cpu_us_per_delivery", cpu_per_delivery_s(looks) * 1e6);
+    buffer_append_char(ret_line, '\n');
+}

@@ -1,0 +1,18 @@
+/* cli/top_view.h - what `sluice top` shows, as text: ASCII, but for the names of subjects.
+ *
+ * What a server or a client has made up is printed without control characters: a terminal would
+ * obey them. */
+#pragma once
+
+#include "base/buffer.h"
+#include "cli/looks.h"
+
+/* Lines for a person: everything, the most important first. There must be a look; rates are
+ * unknown until there are two. */
+void top_view_print(const struct looks *looks, const char *url, struct buffer *ret_text);
+
+/* One line of key=value pairs for a program; a hyphen for what is not known. */
+void top_view_print_line(const struct looks *looks, struct buffer *ret_line);
+
+/* `text` with a question mark for each control character. */
+void top_view_print_text(const char *text, struct buffer *ret_text);

@@ -1,0 +1,258 @@
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/figure.h"
+#include "cli/looks.h"
+#include "cli/top_view.h"
+#include "tests/support/cmocka_all.h"
+
+static void assert_figure(struct figure figure, const char *expected)
+{
+    assert_string_equal(figure.text, expected);
+}
+
+static void test_figures_have_the_digits_that_they_are_worth(void **state)
+{
+    (void)state;
+    assert_figure(figure_count(0), "0");
+    assert_figure(figure_count(0.254), "0.25");
+    assert_figure(figure_count(3.5), "3.5");
+    assert_figure(figure_count(42.4), "42");
+    assert_figure(figure_count(999.4), "999");
+    assert_figure(figure_count(999.6), "1,000");
+    assert_figure(figure_count(12058), "12,058");
+    assert_figure(figure_count(999999.6), "1.00M");
+    assert_figure(figure_count(4210000), "4.21M");
+    assert_figure(figure_count(9e15), "9000.00T");
+    assert_figure(figure_count(NAN), "-");
+    assert_figure(figure_bytes(512), "512 B");
+    assert_figure(figure_bytes(512.7), "513 B");
+    assert_figure(figure_bytes(4200), "4.2 kB");
+    assert_figure(figure_bytes(84e6), "84 MB");
+    assert_figure(figure_bytes(NAN), "-");
+    assert_figure(figure_percent(0.414), "41 %");
+    assert_figure(figure_percent(NAN), "-");
+}
+
+static void test_times_from_microseconds_to_days(void **state)
+{
+    (void)state;
+    assert_figure(figure_seconds(0), "0 s");
+    assert_figure(figure_seconds(0.000012), "12 us");
+    assert_figure(figure_seconds(0.00021), "0.21 ms");
+    assert_figure(figure_seconds(0.25), "250 ms");
+    assert_figure(figure_seconds(4.5), "4.5 s");
+    assert_figure(figure_seconds(59.4), "59 s");
+    assert_figure(figure_seconds(59.6), "1 min");
+    assert_figure(figure_seconds(720), "12 min");
+    assert_figure(figure_seconds(3.4 * 3600), "3.4 h");
+    assert_figure(figure_seconds(9 * 86400), "9 days");
+    assert_figure(figure_seconds(NAN), "-");
+}
+
+static int add(struct looks *looks, const char *text)
+{
+    return looks_add(looks, sl_slice_str(text), NULL);
+}
+
+/* A look at `now_ms` of a server started at `start`, whose two workers heard `received` messages.
+ */
+static void add_look(struct looks *looks, int now_ms, int start, int received, int matches)
+{
+    char text[512];
+
+    snprintf(text, sizeof(text),
+             "{\"now_ms\":%d,\"workers\":2,\"version\":\"1\",\"subjects\":false,\"slowest\":[],"
+             "\"metrics\":{\"sluice_start_time_seconds\":%d,\"sluice_events_received_total\":%d,"
+             "\"sluice_matches_total\":%d,\"sluice_worker_subscribed\":[1,1],"
+             "\"sluice_worker_up\":[1,1],\"sluice_worker_cpu_seconds_total\":[%d,2]}}",
+             now_ms, start, received, matches, now_ms / 1000);
+    assert_int_equal(add(looks, text), 0);
+}
+
+static void test_sum_of_a_family_is_over_workers_and_labels(void **state)
+{
+    struct looks looks = {.count = 0};
+    const json_t *look;
+
+    (void)state;
+    assert_int_equal(add(&looks, "{\"now_ms\":1,\"metrics\":{\"a\":3,\"b\":[1,2],"
+                                 "\"c\":{\"x/y\":4,\"z\":5},\"d\":\"?\"}}"),
+                     0);
+    look = looks_latest(&looks);
+    assert_true(look_sum(look, "a") == 3 && look_sum(look, "b") == 3 && look_sum(look, "c") == 9);
+    assert_true(look_part(look, "c", "x/y") == 4 && look_worker(look, "b", 1) == 2);
+    assert_true(isnan(look_sum(look, "d")) && isnan(look_sum(look, "e")));
+    assert_true(isnan(look_part(look, "c", "y")) && isnan(look_worker(look, "b", 2)));
+    looks_done(&looks);
+}
+
+static void test_what_is_no_status_is_refused_and_changes_nothing(void **state)
+{
+    static const char *const texts[] = {"",
+                                        "hello",
+                                        "[]",
+                                        "{}",
+                                        "{\"now_ms\":1}",
+                                        "{\"now_ms\":\"1\",\"metrics\":{}}",
+                                        "{\"now_ms\":1,\"metrics\":[]}"};
+    struct looks looks = {.count = 0};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        assert_int_equal(add(&looks, texts[i]), -EBADMSG);
+    assert_int_equal(looks.count, 0);
+}
+
+static void test_rates_need_two_looks_and_are_about_the_seconds_asked_for(void **state)
+{
+    struct looks looks = {.count = 0};
+
+    (void)state;
+    add_look(&looks, 10000, 1, 100, 0);
+    assert_true(isnan(looks_rate(&looks, "sluice_events_received_total", 2)));
+    add_look(&looks, 12000, 1, 120, 0);
+    add_look(&looks, 14000, 1, 160, 80);
+    assert_true(looks_rate(&looks, "sluice_events_received_total", 2) == 20);
+    assert_true(looks_rate(&looks, "sluice_events_received_total", 60) == 15);
+    assert_true(looks_ratio(&looks, "sluice_matches_total", "sluice_events_received_total", 2) ==
+                2);
+    assert_true(looks_worker_rate(&looks, "sluice_worker_cpu_seconds_total", 0, 2) == 1);
+    assert_true(looks_worker_rate(&looks, "sluice_worker_cpu_seconds_total", 1, 2) == 0);
+    assert_true(isnan(looks_rate(&looks, "no such family", 2)));
+    assert_true(isnan(looks_ratio(&looks, "sluice_matches_total", "no such family", 2)));
+    looks_done(&looks);
+}
+
+static void test_server_that_was_started_anew_counts_from_its_first_look(void **state)
+{
+    struct looks looks = {.count = 0};
+
+    (void)state;
+    add_look(&looks, 10000, 1, 100, 0);
+    add_look(&looks, 12000, 2, 150, 0);
+    assert_int_equal(looks.count, 1);
+    add_look(&looks, 11000, 2, 150, 0); /* its clock was set back */
+    assert_int_equal(looks.count, 1);
+    looks_done(&looks);
+}
+
+static void test_oldest_look_is_forgotten(void **state)
+{
+    struct looks looks = {.count = 0};
+
+    (void)state;
+    for (int i = 0; i < LOOKS_MAX + 3; i++)
+        add_look(&looks, 1000 * i, 1, i * i, 0);
+    assert_int_equal(looks.count, LOOKS_MAX);
+    assert_true(look_number(looks.all[0], "now_ms") == 3000);
+    looks_done(&looks);
+}
+
+static void test_quantile_is_of_what_has_been_counted_between(void **state)
+{
+    static const char text[] = "{\"now_ms\":%d,\"metrics\":{},\"bounds\":[0.1,1,10],"
+                               "\"histograms\":{\"h\":{\"buckets\":[%d,%d,%d,%d]}}}";
+    struct looks looks = {.count = 0};
+    char first[200], second[200], third[200];
+
+    (void)state;
+    snprintf(first, sizeof(first), text, 1000, 100, 0, 0, 0);
+    snprintf(second, sizeof(second), text, 2000, 101, 98, 1, 0);
+    snprintf(third, sizeof(third), text, 3000, 101, 98, 1, 7);
+    assert_int_equal(add(&looks, first), 0);
+    assert_true(looks_quantile(&looks, "h", 0.5, 1) == 0.1); /* all that it has counted */
+    assert_int_equal(add(&looks, second), 0);
+    assert_true(looks_quantile(&looks, "h", 0.01, 1) == 0.1);
+    assert_true(looks_quantile(&looks, "h", 0.5, 1) == 1);
+    assert_true(looks_quantile(&looks, "h", 1, 1) == 10);
+    assert_int_equal(add(&looks, third), 0);
+    assert_true(looks_quantile(&looks, "h", 0.5, 1) == 10); /* beyond the bounds */
+    assert_true(isnan(looks_quantile(&looks, "none", 0.5, 1)));
+    looks_done(&looks);
+}
+
+static const char *page(const struct looks *looks, struct buffer *text)
+{
+    buffer_clear(text);
+    top_view_print(looks, "http://x", text);
+    assert_non_null(buffer_str(text));
+    return text->data;
+}
+
+static void test_page_counts_an_event_once_though_each_worker_hears_it(void **state)
+{
+    struct looks looks = {.count = 0};
+    struct buffer text = BUFFER_INIT;
+
+    (void)state;
+    add_look(&looks, 10000, 1, 100, 0);
+    assert_non_null(strstr(page(&looks, &text), "events in     - /s"));
+    add_look(&looks, 12000, 1, 180, 120);
+    assert_non_null(strstr(page(&looks, &text), "events in     20 /s"));
+    assert_non_null(strstr(text.data, "matches       3 per event"));
+    assert_non_null(strstr(text.data, "sluiced 1 at http://x, up 11 s, all well\n"));
+    assert_non_null(strstr(text.data, "nothing went wrong\n"));
+    assert_non_null(strstr(text.data, "everybody keeps up\n"));
+    buffer_clear(&text);
+    top_view_print_line(&looks, &text);
+    assert_non_null(strstr(buffer_str(&text), " events_in=20 "));
+    assert_non_null(strstr(text.data, " matches_per_event=3 "));
+    assert_non_null(strstr(text.data, " owed_events=- "));
+    assert_non_null(strstr(text.data, "ts=1970-01-01T00:00:12.000Z "));
+    buffer_done(&text);
+    looks_done(&looks);
+}
+
+static void test_page_names_slow_clients_and_troubles_without_obeying_them(void **state)
+{
+    struct looks looks = {.count = 0};
+    struct buffer text = BUFFER_INIT;
+
+    (void)state;
+    assert_int_equal(
+        add(&looks,
+            "{\"now_ms\":5000,\"workers\":2,\"version\":\"1\",\"subjects\":true,\"slowest\":["
+            "{\"worker\":1,\"subject\":\"e\\u001b[2J\\u009bx\\u00e9\",\"stream\":\"home\","
+            "\"transport\":\"sse\",\"catching_up\":true,\"lag_ms\":1830,\"owed_events\":410,"
+            "\"owed_bytes\":238112,\"connected_ms\":61000}],\"metrics\":{"
+            "\"sluice_worker_up\":[1,0],\"sluice_worker_subscribed\":[1,0],"
+            "\"sluice_start_time_seconds\":1,\"sluice_broken_connections_total\":3,"
+            "\"sluice_farewells_total\":{\"draining\":5,\"too_slow\":2,\"internal\":0},"
+            "\"sluice_streams_by_kind\":{\"home/sse\":1,\"home/ndjson\":1200}}}"),
+        0);
+    page(&looks, &text);
+    assert_non_null(strstr(text.data, "1 of 2 workers down"));
+    assert_non_null(strstr(text.data, "home/sse  e?[2J?x\xc3\xa9\n"));
+    assert_non_null(
+        strstr(text.data, "1.8 s     yes             410    238 kB  1 min           1"));
+    assert_non_null(strstr(text.data, "        2  streams ended: too_slow\n"));
+    assert_non_null(strstr(text.data, "        3  connections broken\n"));
+    assert_null(strstr(text.data, "draining"));
+    assert_non_null(strstr(text.data, "dropped       5 streams"));
+    assert_non_null(strstr(text.data, "home                  0      1,200          0          1"
+                                      "      1,201\n"));
+    assert_null(strchr(text.data, '\033'));
+    buffer_done(&text);
+    looks_done(&looks);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_figures_have_the_digits_that_they_are_worth),
+        cmocka_unit_test(test_times_from_microseconds_to_days),
+        cmocka_unit_test(test_sum_of_a_family_is_over_workers_and_labels),
+        cmocka_unit_test(test_what_is_no_status_is_refused_and_changes_nothing),
+        cmocka_unit_test(test_rates_need_two_looks_and_are_about_the_seconds_asked_for),
+        cmocka_unit_test(test_server_that_was_started_anew_counts_from_its_first_look),
+        cmocka_unit_test(test_oldest_look_is_forgotten),
+        cmocka_unit_test(test_quantile_is_of_what_has_been_counted_between),
+        cmocka_unit_test(test_page_counts_an_event_once_though_each_worker_hears_it),
+        cmocka_unit_test(test_page_names_slow_clients_and_troubles_without_obeying_them),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
