@@ -664,6 +664,11 @@ int config_read(int argc, char *const argv[], char *const environment[], struct 
     int r;
 
     config = config_new();
+    if (config) {
+        config->sources.argc = argc;
+        config->sources.argv = argv;
+        config->sources.environment = environment;
+    }
     r = config ? read_sources(config, argc, argv, environment, reterr) : -ENOMEM;
     if (r < 0) {
         config_free(config);
@@ -671,4 +676,15 @@ int config_read(int argc, char *const argv[], char *const environment[], struct 
     }
     *ret_config = config;
     return 0;
+}
+
+void config_set_log(const struct config *config)
+{
+    enum log_level level;
+    enum log_format format;
+
+    if (log_parse_level(config->log_level, &level) == 0)
+        log_set_level(level);
+    if (log_parse_format(config->log_format, &format) == 0)
+        log_set_format(format);
 }

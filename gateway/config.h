@@ -55,12 +55,20 @@ struct config {
         enum config_source source;
         unsigned line; /* of the file, where that is the source */
     } origins[CONFIG_OPTION_COUNT];
+    struct {
+        int argc;
+        char *const *argv, *const *environment; /* the caller's */
+    } sources;                                  /* where to read again: config_reload() */
 };
 
-/* `environment` is like environ(7). 0; -EINVAL and other errnos: *reterr names the setting. */
+/* `environment` is like environ(7); both it and `argv` outlive the configuration. 0; -EINVAL and
+ * other errnos: *reterr names the setting. */
 int config_read(int argc, char *const argv[], char *const environment[], struct config **ret_config,
                 struct failure *reterr);
 void config_free(struct config *config);
+
+/* Level and form of the process's log are as `config` says. */
+void config_set_log(const struct config *config);
 
 /* Refuses a setting later than config_read() could (a busy port, a missing file): sets *reterr to
  * the place of the setting and the sentence, and returns `error`. */

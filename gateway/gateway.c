@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "gateway/api/api.h"
+#include "gateway/config_reload.h"
 #include "gateway/delivery/deliver.h"
 #include "gateway/delivery/home_loader.h"
 #include "gateway/delivery/log_pages.h"
@@ -26,7 +27,8 @@
 #include "gateway/ops/task_watch.h"
 #include "gateway/transport/server.h"
 
-static const int heeded_signals[] = {SIGTERM, SIGINT, GATEWAY_SIGNAL_OPEN, GATEWAY_SIGNAL_REPLACED};
+static const int heeded_signals[] = {SIGTERM, SIGINT, SIGHUP, GATEWAY_SIGNAL_OPEN,
+                                     GATEWAY_SIGNAL_REPLACED};
 
 enum { SIGNAL_COUNT = sizeof(heeded_signals) / sizeof(heeded_signals[0]) };
 
@@ -204,6 +206,67 @@ static void stop_intake(struct gateway *gateway)
     repair_set_hearing(gateway->repair, false);
 }
 
+/* Keys and origins are taken from the settings as they are now. */
+static int read_front(struct gateway *gateway, struct failure *reterr)
+{
+    const struct config *config = gateway->parts->config;
+    const struct token_policy_settings settings = {
+        .secret_file = config->jwt_secret_file,
+        .public_key_files = (const char *const *)config->jwt_public_keys.items,
+        .public_key_count = config->jwt_public_keys.count,
+        .issuer = config->jwt_issuer,
+        .audience = config->jwt_audience,
+    };
+    struct token_policy *policy;
+    int r;
+
+    gateway->origins = (struct origin_policy){
+        .any = config->dev,
+        .allowed = (const char *const *)config->allow_origins.items,
+        .allowed_count = config->allow_origins.count,
+    };
+    r = token_policy_new(&settings, &policy, reterr);
+    if (r < 0)
+        return r;
+    token_policy_free(gateway->policy);
+    gateway->policy = policy;
+    gateway->front =
+        (struct front_settings){.policy = policy, .max_gather_ms = (uint32_t)config->max_gather_ms};
+    for (unsigned i = 0; gateway->parts->worker == 0; i++) { /* one of us is enough */
+        const char *warning = token_policy_warning(gateway->policy, i);
+
+        if (!warning)
+            break;
+        log_warn("weak_keys", "why=\"%s\"", warning);
+    }
+    return 0;
+}
+
+/* A stream stays what it is: its token was good when it came, its transport has its certificate. */
+static void reload(struct gateway *gateway)
+{
+    struct config *config = gateway->parts->config;
+    struct buffer left = BUFFER_INIT; /* the parent has told */
+    struct failure failure = {"out of memory"};
+    char room[LOG_QUOTE_SIZE];
+    int r;
+
+    r = config_reload(config, &left, &failure);
+    if (r == 0)
+        r = read_front(gateway, &failure);
+    if (r == 0)
+        r = server_reload_certificate(gateway->server, &failure);
+    if (r == 0) {
+        deliver_set_limits(gateway->deliver, config->max_owed_bytes, config->max_shared_bytes,
+                           config->max_lag_ms);
+        log_info("worker_reloaded", "worker=%u", gateway->parts->worker);
+    } else {
+        log_error("worker_not_reloaded", "worker=%u why=%s", gateway->parts->worker,
+                  log_quote(sl_slice_str(failure.text), room));
+    }
+    buffer_done(&left);
+}
+
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct gateway *gateway = handle->data;
@@ -211,6 +274,10 @@ static void on_signal(uv_signal_t *handle, int number)
 
     if (number == GATEWAY_SIGNAL_OPEN) {
         server_open(gateway->server);
+        return;
+    }
+    if (number == SIGHUP) {
+        reload(gateway);
         return;
     }
     log_info("draining", "worker=%u signal=%d", parts->worker, number);
@@ -327,38 +394,6 @@ static int start_delivery(struct gateway *gateway, struct failure *reterr)
     return 0;
 }
 
-static int start_front(struct gateway *gateway, struct failure *reterr)
-{
-    const struct config *config = gateway->parts->config;
-    const struct token_policy_settings settings = {
-        .secret_file = config->jwt_secret_file,
-        .public_key_files = (const char *const *)config->jwt_public_keys.items,
-        .public_key_count = config->jwt_public_keys.count,
-        .issuer = config->jwt_issuer,
-        .audience = config->jwt_audience,
-    };
-    int r;
-
-    gateway->origins = (struct origin_policy){
-        .any = config->dev,
-        .allowed = (const char *const *)config->allow_origins.items,
-        .allowed_count = config->allow_origins.count,
-    };
-    r = token_policy_new(&settings, &gateway->policy, reterr);
-    if (r < 0)
-        return r;
-    gateway->front = (struct front_settings){.policy = gateway->policy,
-                                             .max_gather_ms = (uint32_t)config->max_gather_ms};
-    for (unsigned i = 0; gateway->parts->worker == 0; i++) { /* one of us is enough */
-        const char *warning = token_policy_warning(gateway->policy, i);
-
-        if (!warning)
-            break;
-        log_warn("weak_keys", "why=\"%s\"", warning);
-    }
-    return 0;
-}
-
 static int start_api(struct gateway *gateway, struct failure *reterr)
 {
     const struct config *config = gateway->parts->config;
@@ -388,7 +423,7 @@ static int start_server(struct gateway *gateway, struct failure *reterr)
         .listener_count = parts->listener_count,
         .deliver = gateway->deliver,
         .api = gateway->api,
-        .front = gateway->front,
+        .front = &gateway->front,
         .origins = &gateway->origins,
         .admission = parts->admission,
         .worker = parts->worker,
@@ -417,7 +452,7 @@ static int start(struct gateway *gateway, struct failure *reterr)
     r = sl_redis_address_parse(sl_slice_str(gateway->parts->redis_url), &gateway->redis, reterr);
     if (r < 0)
         return r;
-    r = start_front(gateway, reterr);
+    r = read_front(gateway, reterr);
     if (r < 0)
         return r;
     r = start_delivery(gateway, reterr);

@@ -13,7 +13,7 @@ struct site;
 struct slow_board;
 
 struct gateway_parts {
-    const struct config *config;
+    struct config *config;         /* this process's own copy */
     const char *redis_url;         /* of the configured or the private Redis */
     struct metrics_board *board;   /* shared by all workers */
     struct admission *admission;   /* shared by all workers */

@@ -78,7 +78,7 @@ static int choose_site(const struct config *config, const struct site **ret_site
     return 0;
 }
 
-static int serve(const struct config *config, int started_fd, struct failure *reterr)
+static int serve(struct config *config, int started_fd, struct failure *reterr)
 {
     unsigned workers = count_workers(config);
     struct supervisor_settings parts = {
@@ -135,19 +135,14 @@ static int go_to_background(int *ret_started_fd, struct failure *reterr)
     return 0;
 }
 
-static int act(const struct config *config, struct failure *reterr)
+static int act(struct config *config, struct failure *reterr)
 {
     struct buffer text = BUFFER_INIT;
-    enum log_level level;
-    enum log_format format;
     int started_fd = -1;
     int r = 0;
 
     if (config->action == CONFIG_ACTION_RUN) {
-        log_parse_level(config->log_level, &level);
-        log_set_level(level);
-        log_parse_format(config->log_format, &format);
-        log_set_format(format);
+        config_set_log(config);
         if (config->background)
             r = go_to_background(&started_fd, reterr);
         return r < 0 ? r : serve(config, started_fd, reterr);

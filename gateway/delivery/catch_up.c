@@ -242,6 +242,11 @@ static void on_sheet(void *owner, uint32_t shard, const struct log_sheet *sheet)
         catcher_ask_log(LIST_OWNER(first, struct catcher, node), shard);
 }
 
+void catch_up_set_max_lag(struct catch_up *catch_up, uint64_t max_lag_ms)
+{
+    catch_up->settings.max_lag_ms = max_lag_ms;
+}
+
 void catch_up_set_log(struct catch_up *catch_up, struct log_pages *log)
 {
     catch_up->log = log;

@@ -45,6 +45,8 @@ void catch_up_free(struct catch_up *catch_up);
 
 /* Where the log is read; NULL: nowhere. */
 void catch_up_set_log(struct catch_up *catch_up, struct log_pages *log);
+/* Of those who begin from now on. */
+void catch_up_set_max_lag(struct catch_up *catch_up, uint64_t max_lag_ms);
 
 /* The client, a reader of the lane's outbox that has been sent nothing yet, begins behind `cursor`.
  * 0; -ENOMEM: nothing has changed. */

@@ -134,6 +134,14 @@ void deliver_set_log(struct deliver *deliver, struct log_pages *log)
     catch_up_set_log(deliver->catch_up, log);
 }
 
+void deliver_set_limits(struct deliver *deliver, size_t max_owed_bytes, size_t max_event_bytes,
+                        uint64_t max_lag_ms)
+{
+    deliver->settings.max_owed_bytes = max_owed_bytes;
+    deliver->settings.max_event_bytes = max_event_bytes;
+    catch_up_set_max_lag(deliver->catch_up, max_lag_ms);
+}
+
 uint64_t deliver_cursor(const struct deliver *deliver)
 {
     return deliver->cursor;

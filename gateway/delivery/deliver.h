@@ -37,6 +37,9 @@ void deliver_free(struct deliver *deliver);
 
 /* Where clients that catch up read the log, from now on; NULL: nowhere. */
 void deliver_set_log(struct deliver *deliver, struct log_pages *log);
+/* As in the settings; who is subscribed already keeps the bound it has. */
+void deliver_set_limits(struct deliver *deliver, size_t max_owed_bytes, size_t max_event_bytes,
+                        uint64_t max_lag_ms);
 /* What happens in the shard after the event `id` (0: none) will pass here; said before it does. */
 void deliver_begin_shard(struct deliver *deliver, uint32_t shard, uint64_t id);
 

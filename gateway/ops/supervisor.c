@@ -21,6 +21,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "gateway/config_reload.h"
 #include "gateway/front/admission.h"
 #include "gateway/ops/backoff.h"
 #include "gateway/ops/listener.h"
@@ -285,6 +286,25 @@ static void kill_workers(struct supervisor *supervisor)
     task_runner_signal(&supervisor->tasks, SIGKILL);
 }
 
+/* The parent reads first: what it refuses costs nobody anything. */
+static void reload(struct supervisor *supervisor)
+{
+    struct buffer left = BUFFER_INIT;
+    struct failure failure = {"out of memory"};
+    char room[LOG_QUOTE_SIZE];
+
+    if (config_reload(supervisor->settings->config, &left, &failure) < 0) {
+        log_error("reload_refused", "why=%s", log_quote(sl_slice_str(failure.text), room));
+    } else {
+        if (left.size > 2)
+            log_warn("restart_needed", "options=%s",
+                     log_quote(sl_slice_from(buffer_slice(&left), 2), room));
+        log_info("reloaded", "workers=%u", supervisor->worker_count);
+        signal_workers(supervisor, SIGHUP);
+    }
+    buffer_done(&left);
+}
+
 static void read_signals(struct supervisor *supervisor, uint64_t now_ms)
 {
     struct signalfd_siginfo signals[8];
@@ -296,7 +316,7 @@ static void read_signals(struct supervisor *supervisor, uint64_t now_ms)
 
         log_info("signal", "name=SIG%s from=%u", sigabbrev_np(number), signals[i].ssi_pid);
         if (number == SIGHUP)
-            signal_workers(supervisor, SIGHUP);
+            reload(supervisor);
         else if (!supervisor->stopping)
             begin_to_stop(supervisor, now_ms);
         else

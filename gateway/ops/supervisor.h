@@ -2,10 +2,10 @@
  *
  * It serves nobody, so that nothing a client sends can hurt it. A worker that ends is started again
  * on the same listening socket, with its queue of connections. SIGTERM and SIGINT let the workers
- * take leave of their clients, a second one ends them at once; SIGHUP is passed on. The private
- * Redis, if there is one, is watched too and stopped last, unless a successor has asked for our
- * sockets and serves: then it goes on with it. When the supervisor is killed, the
- * kernel kills its workers. */
+ * take leave of their clients, a second one ends them at once; on SIGHUP the settings are read
+ * again and, when they are good, the workers told to do the same. The private Redis, if there is
+ * one, is watched too and stopped last, unless a successor has asked for our sockets and serves:
+ * then it goes on with it. When the supervisor is killed, the kernel kills its workers. */
 #pragma once
 
 #include <stdint.h>
@@ -17,7 +17,7 @@
 #include "gateway/ops/place.h"
 
 struct supervisor_settings {
-    const struct config *config;
+    struct config *config;       /* brought up to date on SIGHUP */
     struct place *place;         /* its listeners are closed, and set to -1, when stopping begins */
     struct metrics_board *board; /* its slots are the workers */
     struct admission *admission; /* what the workers share; told when one of them dies */

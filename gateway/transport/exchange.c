@@ -127,7 +127,7 @@ static int read_stream_request(struct connection *connection, enum stream_kind s
     enum token_fault fault = TOKEN_OK;
     int r;
 
-    r = stream_request_read(&server->settings.front, stream, http, clock_wall_ms(),
+    r = stream_request_read(server->settings.front, stream, http, clock_wall_ms(),
                             &connection->request, refusal, &fault);
     count_token_fault(server, fault);
     if (r == -ENOMEM) {
@@ -279,7 +279,7 @@ static int may_see_subjects(struct server *server, const struct http_request *ht
     *ret_may = server->settings.config->dev;
     if (!http->authorization.data)
         return 0;
-    r = bearer_check(server->settings.front.policy, http, SL_SLICE_NONE, clock_wall_ms(), &token,
+    r = bearer_check(server->settings.front->policy, http, SL_SLICE_NONE, clock_wall_ms(), &token,
                      refusal, &fault);
     count_token_fault(server, fault);
     if (r == 0)

@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/hash.h"
@@ -57,7 +60,6 @@ static int callback(struct lws *wsi, enum lws_callback_reasons reason, void *use
 {
     struct connection *connection;
 
-    (void)user;
     switch (reason) {
     case LWS_CALLBACK_HTTP:
         connection = connection_get_or_new(wsi);
@@ -75,6 +77,9 @@ static int callback(struct lws *wsi, enum lws_callback_reasons reason, void *use
         lws_set_opaque_user_data(wsi, NULL);
         if (connection)
             connection_gone(connection);
+        return 0;
+    case LWS_CALLBACK_OPENSSL_LOAD_EXTRA_SERVER_VERIFY_CERTS: /* `user` is the new context */
+        ((struct server *)lws_context_user(lws_get_context(wsi)))->tls = user;
         return 0;
     default:
         break;
@@ -151,6 +156,22 @@ static int create_context(struct server *server, struct failure *reterr)
         return failure_set(reterr, -EINVAL, "cannot serve with certificate '%s' and key '%s'",
                            config->tls_cert ? config->tls_cert : "",
                            config->tls_key ? config->tls_key : "");
+    return 0;
+}
+
+int server_reload_certificate(struct server *server, struct failure *reterr)
+{
+    const struct config *config = server->settings.config;
+
+    if (!server->tls)
+        return 0;
+    if (SSL_CTX_use_certificate_chain_file(server->tls, config->tls_cert) != 1 ||
+        SSL_CTX_use_PrivateKey_file(server->tls, config->tls_key, SSL_FILETYPE_PEM) != 1 ||
+        SSL_CTX_check_private_key(server->tls) != 1) {
+        ERR_clear_error();
+        return failure_set(reterr, -EINVAL, "cannot serve with certificate '%s' and key '%s'",
+                           config->tls_cert, config->tls_key);
+    }
     return 0;
 }
 

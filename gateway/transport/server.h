@@ -27,7 +27,7 @@ struct server_settings {
     unsigned listener_count;
     struct deliver *deliver;
     struct api *api;
-    struct front_settings front;
+    const struct front_settings *front; /* as it is at each request */
     struct origin_policy *origins;
     struct admission *admission;
     unsigned worker;
@@ -40,6 +40,10 @@ struct server_settings {
 /* 0; a negative errno: *reterr says what (certificate, memory). */
 int server_new(const struct server_settings *settings, struct server **ret_server,
                struct failure *reterr);
+
+/* Connections from now on are shown the certificate that the settings name now. 0 (without TLS
+ * too); a negative errno: *reterr says why, and the old one stays. */
+int server_reload_certificate(struct server *server, struct failure *reterr);
 
 /* Begins to accept. */
 void server_open(struct server *server);

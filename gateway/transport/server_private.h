@@ -2,6 +2,7 @@
 #pragma once
 
 #include <libwebsockets.h>
+#include <openssl/types.h>
 
 #include "base/buffer.h"
 #include "base/list.h"
@@ -14,6 +15,7 @@ struct server {
     struct server_settings settings;
     struct lws_context *context;
     struct lws_vhost *vhost;
+    SSL_CTX *tls; /* the vhost's; NULL: plain */
     struct doorway *doorway;
     struct list connections;
     struct connection **by_ticket; /* streams by their place in the admission list */

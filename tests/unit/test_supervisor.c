@@ -157,14 +157,16 @@ static int redis_worker(const struct gateway_parts *parts)
 
 static void scene_read_config(const char *const *options)
 {
-    char *argv[32] = {(char[]){"sluiced"}};
-    char *const environment[] = {NULL};
+    /* Read again on SIGHUP, long after this. */
+    static char program[] = "sluiced", option[] = "--ready-fd", ready_fd[16];
+    static char *argv[32];
+    static char *const environment[] = {NULL};
     struct failure failure = {""};
-    char ready_fd[16];
-    int argc = 1;
+    int argc = 0;
 
+    argv[argc++] = program;
     snprintf(ready_fd, sizeof(ready_fd), "%d", scene.ready[1]);
-    argv[argc++] = (char[]){"--ready-fd"};
+    argv[argc++] = option;
     argv[argc++] = ready_fd;
     for (; *options; options++)
         argv[argc++] = (char *)*options;

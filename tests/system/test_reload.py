@@ -1,0 +1,106 @@
+"""SIGHUP: keys, certificates, limits and the log's level change, and no client notices."""
+
+import os
+import signal
+import ssl
+
+import pytest
+
+from harness import events
+from harness.gateway import SECRET
+from harness.http import HttpConnection
+from harness.streams import HttpStream, Refused
+from harness.tokens import hs256_token
+from harness.waiting import eventually
+from test_tls import make_certificate
+
+FIREHOSE = "/v1/stream/firehose"
+OTHER = "another secret, longer than thirty-two bytes too"
+
+
+@pytest.fixture
+def config(servers):
+    file = servers.folder / "sluiced.conf"
+    file.write_text("")
+    return file
+
+
+def reload(gateway, says="worker_reloaded", times=1):
+    """SIGHUP, and waits until every worker has said how it went."""
+    before = gateway.log().count(f"event={says} ")
+    os.kill(gateway.pid, signal.SIGHUP)
+    eventually(lambda: gateway.log().count(f"event={says} ") == before + times, says)
+
+
+def test_changed_secret_counts_for_who_comes_from_now_on(servers, redis):
+    gateway = servers.gateway(redis, workers=2)
+    streams = [gateway.stream(FIREHOSE, wire) for wire in ("ndjson", "sse", "websocket")]
+    gateway.secret_file.write_text(OTHER + "\n")
+    reload(gateway, times=2)
+    for _ in range(8):  # whichever worker is asked
+        with pytest.raises(Refused):
+            gateway.stream(FIREHOSE, token=hs256_token(SECRET, sub="1", scope="stream:firehose"))
+        gateway.stream(FIREHOSE,
+                       token=hs256_token(OTHER, sub="1", scope="stream:firehose")).close()
+    redis.publish(events.dump(events.post(1, "to those who came before")))
+    for stream in streams:
+        assert stream.next()["id"] == "1"
+        stream.close()
+
+
+def test_new_certificate_is_shown_to_new_connections(servers, redis, tmp_path):
+    cert, key = make_certificate(tmp_path)
+    gateway = servers.gateway(redis, "--tls-cert", cert, "--tls-key", key)
+    before = ssl.create_default_context(cafile=str(cert))
+    first = HttpStream(gateway.port, FIREHOSE, "ndjson", headers=gateway.bearer(), tls=before)
+    make_certificate(tmp_path, "renewed")
+    after = ssl.create_default_context(cafile=str(cert))
+    with pytest.raises(ssl.SSLError):
+        HttpConnection(gateway.port, tls=after)
+    reload(gateway)
+    second = HttpStream(gateway.port, FIREHOSE, "ndjson", headers=gateway.bearer(), tls=after)
+    with pytest.raises(ssl.SSLError):
+        HttpConnection(gateway.port, tls=before)
+    redis.publish(events.dump(events.post(1, "to both")))
+    for stream in (first, second):
+        assert stream.next()["id"] == "1"
+        stream.close()
+
+
+def test_limits_and_level_of_the_log_change(servers, redis, config):
+    gateway = servers.gateway(redis, "--config", config)
+    stream = gateway.stream(FIREHOSE)
+    config.write_text("max-connections-per-subject = 1\nlog-level = debug\n")
+    reload(gateway)
+    with pytest.raises(Refused) as refusal:
+        gateway.stream(FIREHOSE)
+    assert refusal.value.response.status == 429
+    assert gateway.get(FIREHOSE, {"Authorization": "Bearer x.y.z"}).status == 401
+    eventually(lambda: "level=debug event=token_refused" in gateway.log(), "debug is logged")
+    config.write_text("")
+    reload(gateway)
+    gateway.stream(FIREHOSE).close()
+    stream.close()
+
+
+def test_bad_settings_change_nothing(servers, redis, config):
+    gateway = servers.gateway(redis, "--config", config)
+    stream = gateway.stream(FIREHOSE)
+    config.write_text("max-connections-per-subject = 1\nno-such-setting = 1\n")
+    reload(gateway, says="reload_refused")
+    assert f"{config}:2: " in gateway.log() and "no-such-setting" in gateway.log()
+    config.write_text("jwt-public-key = /nowhere.pem\nmax-connections-per-subject = 1\n")
+    reload(gateway, says="reload_refused")
+    assert "/nowhere.pem" in gateway.log()
+    gateway.stream(FIREHOSE).close()
+    redis.publish(events.dump(events.post(1, "as before")))
+    assert stream.next()["id"] == "1"
+    stream.close()
+
+
+def test_what_takes_a_restart_is_named(servers, redis, config):
+    gateway = servers.gateway(redis, "--config", config)
+    config.write_text("max-header-bytes = 8K\nring-bytes = 1M\nkeepalive-ms = 5000\n")
+    reload(gateway)
+    line, = [line for line in gateway.log().splitlines() if "event=restart_needed" in line]
+    assert line.endswith('options="max-header-bytes, ring-bytes"'), line
