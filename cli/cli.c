@@ -9,6 +9,7 @@
 enum {
     OPTION_HELP = 1000,
     OPTION_REDIS,
+    OPTION_ARCHIVE,
     OPTION_WAIT_REPLICAS,
     OPTIONS_MAX = 80,
     REPLICAS_MAX = 100
@@ -19,6 +20,7 @@ static void join_options(const struct option *own, struct option *ret_options)
 {
     static const struct option common[] = {
         {"redis", required_argument, NULL, OPTION_REDIS},
+        {"archive", required_argument, NULL, OPTION_ARCHIVE},
         {"wait-replicas", required_argument, NULL, OPTION_WAIT_REPLICAS},
         {"help", no_argument, NULL, OPTION_HELP},
         {0},
@@ -54,6 +56,9 @@ int cli_option(struct cli *cli, int argc, char **argv, const struct option *opti
         switch (option) {
         case OPTION_REDIS:
             cli->redis_url = optarg;
+            break;
+        case OPTION_ARCHIVE:
+            cli->archive_url = optarg;
             break;
         case OPTION_WAIT_REPLICAS:
             cli->wait_replicas = cli_parse_replicas(cli, optarg);
@@ -97,7 +102,7 @@ void cli_help(const struct command *command)
 {
     printf("usage: sluice [--redis URL] %s %s\n\n%s", command->name, command->arguments,
            command->help);
-    printf("\n--redis URL and the exit status: see 'sluice --help'.\n");
+    printf("\n--redis URL, --archive URL and the exit status: see 'sluice --help'.\n");
 }
 
 int cli_failed(const struct cli *cli, const struct failure *failure)

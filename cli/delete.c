@@ -1,25 +1,72 @@
-#include "cli/database.h"
+#include <errno.h>
+#include <inttypes.h>
+
+#include <hiredis/hiredis.h>
+
+#include "cli/archived.h"
 #include "src/id.h"
 #include "src/posts.h"
+
+static int send(struct database *database, struct sl_call *call, int built, struct failure *reterr)
+{
+    struct sl_written written;
+    redisReply *reply = NULL;
+    int r = built;
+
+    if (r == 0)
+        r = sl_redis_link_run(database->link, call, &reply, reterr);
+    if (r == 0)
+        r = sl_write_reply(reply, &written, reterr);
+    freeReplyObject(reply);
+    return r;
+}
+
+/* Redis has no such post: then the archive may have it. */
+static int delete_archived(struct database *database, const struct cli *cli,
+                           const struct sl_user_ref *author, uint64_t post, struct failure *reterr)
+{
+    struct sl_archive_page page = SL_ARCHIVE_PAGE_INIT;
+    struct sl_call call = SL_CALL_INIT;
+    struct sl_archive *archive = NULL;
+    int r;
+
+    r = archived_open(&archive, database, cli, reterr);
+    if (r == 0)
+        r = sl_archive_find(archive, &post, 1, &page, reterr);
+    if (r == 0 && page.count == 0)
+        r = failure_set(reterr, -ENOENT, "there is no post %" PRIu64, post);
+    if (r == 0)
+        r = send(database, &call,
+                 sl_delete_archived_call(&call, &database->meta, sl_slice_str(database->request_id),
+                                         author, post, page.posts[0].json, reterr),
+                 reterr);
+    sl_archive_page_done(&page);
+    sl_archive_close(archive);
+    sl_call_done(&call);
+    return r;
+}
 
 static int delete_post(struct cli *cli, const char *user, uint64_t post)
 {
     const struct sl_user_ref author = sl_user_by_login(sl_slice_str(user));
     struct sl_call call = SL_CALL_INIT;
     struct database database;
-    struct sl_written written;
     struct failure failure;
-    int status, r;
+    int status, built, r;
 
     status = database_open(&database, cli, 1);
     if (status != CLI_GOOD)
         return status;
-    r = sl_delete_call(&call, &database.meta, sl_slice_str(database.request_id), &author, post,
-                       &failure);
-    status = database_write(&database, cli, &call, r, &failure, &written);
+    built = sl_delete_call(&call, &database.meta, sl_slice_str(database.request_id), &author, post,
+                           &failure);
+    r = send(&database, &call, built, &failure);
+    if (r == -ENOENT && cli->archive_url)
+        r = delete_archived(&database, cli, &author, post, &failure);
     sl_call_done(&call);
     database_close(&database);
-    return status;
+    if (r < 0)
+        cli_failed(cli, &failure);
+    return r == 0 ? CLI_GOOD : built == -EINVAL ? CLI_USAGE : CLI_FAILED;
 }
 
 static int run(struct cli *cli, int argc, char **argv)

@@ -52,25 +52,77 @@ static int show_user_page(struct database *database, const struct cli *cli,
     return r < 0 ? cli_failed(cli, &failure) : show_users(database, cli, users, positions, count);
 }
 
+static int read_post_ids(const struct request *request, const redisReply *reply,
+                         uint64_t ret_posts[SL_PAGE_MAX], size_t *ret_count, struct failure *reterr)
+{
+    struct sl_post_row row;
+    int r;
+
+    r = sl_post_list_reply(reply, ret_count, reterr);
+    if (r == 0 && *ret_count > request->page.limit)
+        *ret_count = request->page.limit;
+    for (size_t i = 0; r == 0 && i < *ret_count; i++) {
+        r = sl_post_list_at(reply, i, &row, reterr);
+        if (r == 0)
+            ret_posts[i] = row.id;
+    }
+    return r;
+}
+
 static int show_post_page(struct database *database, const struct cli *cli,
                           const struct request *request, const redisReply *reply)
 {
     uint64_t posts[SL_PAGE_MAX];
-    struct sl_post_row row;
     struct failure failure;
     size_t count;
-    int r;
+    int r = read_post_ids(request, reply, posts, &count, &failure);
 
-    r = sl_post_list_reply(reply, &count, &failure);
-    if (r == 0 && count > request->page.limit)
-        count = request->page.limit;
-    for (size_t i = 0; r == 0 && i < count; i++) {
-        r = sl_post_list_at(reply, i, &row, &failure);
-        if (r == 0)
-            posts[i] = row.id;
-    }
     return r < 0 ? cli_failed(cli, &failure)
                  : show_posts(database, cli, request->reader_id, posts, count, true);
+}
+
+/* The id of whose list it is. */
+static int find_owner(struct database *database, const struct request *request, uint64_t *ret_id,
+                      struct failure *reterr)
+{
+    struct sl_call call = SL_CALL_INIT;
+    redisReply *reply = NULL;
+    struct sl_user user;
+    int r;
+
+    r = sl_user_find_call(&call, &database->meta, &request->user, reterr);
+    if (r == 0)
+        r = sl_redis_link_run(database->link, &call, &reply, reterr);
+    if (r == 0)
+        r = sl_user_find_reply(reply, &user, reterr);
+    if (r == 0)
+        *ret_id = user.id;
+    freeReplyObject(reply);
+    sl_call_done(&call);
+    return r;
+}
+
+/* What Redis has, and behind its last post what the archive has. */
+static int show_profile_page(struct database *database, const struct cli *cli,
+                             const struct request *request, const redisReply *reply)
+{
+    uint64_t posts[SL_PAGE_MAX], before = request->page.before, owner = 0;
+    struct failure failure;
+    size_t count;
+    int status, r;
+
+    r = read_post_ids(request, reply, posts, &count, &failure);
+    if (r < 0)
+        return cli_failed(cli, &failure);
+    status = show_posts(database, cli, request->reader_id, posts, count, true);
+    if (status != CLI_GOOD || !cli->archive_url || count == request->page.limit)
+        return status;
+    if (find_owner(database, request, &owner, &failure) < 0)
+        return cli_failed(cli, &failure);
+    if (count > 0)
+        before = posts[count - 1];
+    return show_archived_posts(database, cli, request->reader_id, owner, before,
+                               request->page.limit - count);
 }
 
 /* Who reads? */
@@ -221,7 +273,7 @@ static int run_following(struct cli *cli, int argc, char **argv)
 
 static int run_posts(struct cli *cli, int argc, char **argv)
 {
-    return list_of_user(cli, argc, argv, true, build_posts, show_post_page);
+    return list_of_user(cli, argc, argv, true, build_posts, show_profile_page);
 }
 
 static int run_comments(struct cli *cli, int argc, char **argv)

@@ -92,6 +92,8 @@ static void print_help(void)
            "              redis+sentinel://host[:port],.../master-name; else\n"
            "              SLUICE_REDIS in the environment; else the Redis that a running sluiced\n"
            "              has started in its data directory (SLUICE_DATA_DIR)\n"
+           "--archive URL sqlite:/path/to/file, where old posts are; else SLUICE_ARCHIVE in the\n"
+           "              environment; else there is no archive\n"
            "--wait-replicas N\n"
            "              succeed only when so many replicas of Redis have the change, too\n"
            "--version     print the version\n"
@@ -158,12 +160,13 @@ int main(int argc, char **argv)
 {
     static const struct option options[] = {
         {"redis", required_argument, NULL, 'r'},
+        {"archive", required_argument, NULL, 'a'},
         {"wait-replicas", required_argument, NULL, 'w'},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
         {0},
     };
-    struct cli cli = {.redis_url = getenv("SLUICE_REDIS")};
+    struct cli cli = {.redis_url = getenv("SLUICE_REDIS"), .archive_url = getenv("SLUICE_ARCHIVE")};
     int option;
 
     signal(SIGPIPE, SIG_IGN); /* a lost connection or reader is an error to report */
@@ -172,6 +175,9 @@ int main(int argc, char **argv)
         switch (option) {
         case 'r':
             cli.redis_url = optarg;
+            break;
+        case 'a':
+            cli.archive_url = optarg;
             break;
         case 'w':
             cli.wait_replicas = cli_parse_replicas(&cli, optarg);
@@ -190,6 +196,8 @@ int main(int argc, char **argv)
     }
     if (cli.redis_url && !cli.redis_url[0])
         cli.redis_url = NULL;
+    if (cli.archive_url && !cli.archive_url[0])
+        cli.archive_url = NULL;
     if (optind == argc)
         cli_usage(&cli, "which command?");
     return run_command(&cli, argc - optind, argv + optind);

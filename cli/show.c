@@ -4,7 +4,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/alloc.h"
 #include "base/buffer.h"
+#include "cli/archived.h"
 #include "cli/rows.h"
 #include "src/id.h"
 #include "src/post_rows.h"
@@ -44,14 +46,14 @@ static int print_line(const struct cli *cli, struct buffer *json, const uint64_t
     return CLI_GOOD;
 }
 
-/* A row as JSON into `json`: as the parser of it says. */
-typedef int (*row_fn)(const struct redisReply *reply, size_t row, struct buffer *json,
-                      struct failure *reterr);
+/* The `item`th thing of what was asked as JSON into `json`: as the parser of it says. */
+typedef int (*row_fn)(void *context, size_t item, struct buffer *json, struct failure *reterr);
 
-static int user_json(const struct redisReply *reply, size_t row, struct buffer *json,
-                     struct failure *reterr)
+static int user_json(void *context, size_t item, struct buffer *json, struct failure *reterr)
 {
     struct sl_user_row user;
+    size_t row;
+    const struct redisReply *reply = rows_find(context, item, &row);
     int r = sl_users_at(reply, row, &user, reterr);
 
     if (r == 0)
@@ -59,11 +61,19 @@ static int user_json(const struct redisReply *reply, size_t row, struct buffer *
     return r;
 }
 
-static int post_json(const struct redisReply *reply, size_t row, struct buffer *json,
+static int read_post(const struct rows *rows, size_t item, struct sl_post_row *ret_post,
                      struct failure *reterr)
 {
+    size_t row;
+    const struct redisReply *reply = rows_find(rows, item, &row);
+
+    return sl_posts_at(reply, row, ret_post, reterr);
+}
+
+static int row_json(void *context, size_t item, struct buffer *json, struct failure *reterr)
+{
     struct sl_post_row post;
-    int r = sl_posts_at(reply, row, &post, reterr);
+    int r = read_post(context, item, &post, reterr);
 
     if (r == 0)
         sl_post_row_json(json, &post);
@@ -71,17 +81,15 @@ static int post_json(const struct redisReply *reply, size_t row, struct buffer *
 }
 
 /* Prints all rows that were read. */
-static int show_rows(const struct rows *rows, const struct cli *cli, row_fn read,
-                     const uint64_t *positions, size_t count, bool is_list)
+static int show_rows(const struct cli *cli, row_fn read, void *context, const uint64_t *positions,
+                     size_t count, bool is_list)
 {
     struct buffer json = BUFFER_INIT;
     int status = CLI_GOOD;
 
     for (size_t i = 0; i < count; i++) {
         struct failure failure;
-        size_t row;
-        const struct redisReply *reply = rows_find(rows, i, &row);
-        int r = read(reply, row, &json, &failure);
+        int r = read(context, i, &json, &failure);
 
         if (r == -ENOENT && is_list)
             continue;
@@ -105,23 +113,105 @@ int show_users(struct database *database, const struct cli *cli, const struct sl
         rows_read(&rows, database, cli,
                   sl_users_calls(&rows.calls, &database->meta, users, count, &failure), &failure);
     if (status == CLI_GOOD)
-        status = show_rows(&rows, cli, user_json, positions, count, positions != NULL);
+        status = show_rows(cli, user_json, &rows, positions, count, positions != NULL);
     rows_done(&rows);
+    return status;
+}
+
+/* ---- posts, which Redis has or the archive ---- */
+
+struct asked_posts {
+    const uint64_t *ids;
+    struct rows rows;
+    struct archived archived; /* those of them that Redis has not */
+};
+
+static int asked_json(void *context, size_t item, struct buffer *json, struct failure *reterr)
+{
+    struct asked_posts *asked = context;
+    struct sl_post_row post;
+    int r = read_post(&asked->rows, item, &post, reterr);
+
+    for (size_t i = 0; r == -ENOENT && i < asked->archived.page.count; i++) {
+        if (asked->archived.page.posts[i].id == asked->ids[item]) {
+            r = read_post(&asked->archived.rows, i, &post, reterr);
+            break;
+        }
+    }
+    if (r == 0)
+        sl_post_row_json(json, &post);
+    return r;
+}
+
+/* Looks in the archive for those that Redis has not. */
+static int find_archived(struct asked_posts *asked, struct database *database,
+                         const struct cli *cli, uint64_t reader, size_t count)
+{
+    uint64_t *missing;
+    size_t missing_count = 0;
+    int status = CLI_GOOD;
+
+    if (!cli->archive_url)
+        return CLI_GOOD;
+    missing = mem_alloc(mem_array_size(count + 1, sizeof(*missing)));
+    if (!missing)
+        return cli_failed_with(cli, "out of memory");
+    for (size_t i = 0; i < count; i++) {
+        struct sl_post_row post;
+
+        if (read_post(&asked->rows, i, &post, NULL) == -ENOENT)
+            missing[missing_count++] = asked->ids[i];
+    }
+    if (missing_count > 0)
+        status = archived_find(&asked->archived, database, cli, reader, missing, missing_count);
+    mem_free(missing);
     return status;
 }
 
 int show_posts(struct database *database, const struct cli *cli, uint64_t reader,
                const uint64_t *posts, size_t count, bool is_list)
 {
-    struct rows rows = ROWS_INIT;
+    struct asked_posts asked = {.ids = posts, .rows = ROWS_INIT, .archived = ARCHIVED_INIT};
     struct failure failure;
-    int status;
+    int r, status;
 
-    status = rows_read(&rows, database, cli,
-                       sl_posts_calls(&rows.calls, &database->meta, reader, posts, count, &failure),
-                       &failure);
+    r = sl_posts_calls(&asked.rows.calls, &database->meta, reader, posts, count, &failure);
+    status = rows_read(&asked.rows, database, cli, r, &failure);
     if (status == CLI_GOOD)
-        status = show_rows(&rows, cli, post_json, NULL, count, is_list);
-    rows_done(&rows);
+        status = find_archived(&asked, database, cli, reader, count);
+    if (status == CLI_GOOD)
+        status = show_rows(cli, asked_json, &asked, NULL, count, is_list);
+    archived_done(&asked.archived);
+    rows_done(&asked.rows);
+    return status;
+}
+
+static size_t count_seen(const struct archived *archived)
+{
+    size_t seen = 0;
+
+    for (size_t i = 0; i < archived->page.count; i++) {
+        struct sl_post_row post;
+
+        seen += read_post(&archived->rows, i, &post, NULL) == 0;
+    }
+    return seen;
+}
+
+int show_archived_posts(struct database *database, const struct cli *cli, uint64_t reader,
+                        uint64_t user, uint64_t before, size_t count)
+{
+    struct archived archived = ARCHIVED_INIT;
+    int status = CLI_GOOD;
+
+    while (status == CLI_GOOD && count > 0) {
+        status = archived_list(&archived, database, cli, reader, user, before, count);
+        if (status != CLI_GOOD || archived.page.count == 0)
+            break;
+        status = show_rows(cli, row_json, &archived.rows, NULL, archived.page.count, true);
+        count -= count_seen(&archived);
+        before = archived.page.posts[archived.page.count - 1].id;
+    }
+    archived_done(&archived);
     return status;
 }

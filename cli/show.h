@@ -18,3 +18,8 @@ int show_users(struct database *database, const struct cli *cli, const struct sl
  * since is passed over. */
 int show_posts(struct database *database, const struct cli *cli, uint64_t reader,
                const uint64_t *posts, size_t count, bool is_list);
+
+/* Prints up to `count` posts of a user that the archive has, from before the post `before` on (0:
+ * the newest), as far as `reader` may see them. */
+int show_archived_posts(struct database *database, const struct cli *cli, uint64_t reader,
+                        uint64_t user, uint64_t before, size_t count);

@@ -43,6 +43,8 @@ sluice_public_headers(
     base/failure.h
     base/slice.h)
 sluice_public_headers(
+    src/archive.h
+    src/archived.h
     src/audience.h
     src/call.h
     src/common_users.h
@@ -79,7 +81,7 @@ sluice_public_headers(
     filters/words.h)
 
 sluice_shared_library(libsluice sluice sluice_core_objects
-    PkgConfig::HIREDIS PkgConfig::ICU PkgConfig::JANSSON)
+    PkgConfig::HIREDIS PkgConfig::ICU PkgConfig::JANSSON PkgConfig::SQLITE)
 sluice_shared_library(libsluicefilter sluicefilter sluice_filters PkgConfig::ICU m)
 
 include(CMakePackageConfigHelpers)

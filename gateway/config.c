@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "gateway/ops/listener.h"
+#include "src/archive.h"
 #include "src/redis_address.h"
 
 enum { FILE_MAX_BYTES = 1 << 20 };
@@ -34,6 +35,15 @@ static int check_redis(struct sl_slice value, struct failure *reterr)
     struct sl_redis_address address;
 
     return sl_redis_address_parse(value, &address, reterr);
+}
+
+static int check_archive(struct sl_slice value, struct failure *reterr)
+{
+    char *url = mem_strndup(value.data, value.size);
+    int r = url ? sl_archive_check(url, reterr) : failure_set(reterr, -ENOMEM, "out of memory");
+
+    mem_free(url);
+    return r;
 }
 
 /* What browsers send: scheme, host, port, nothing behind. */

@@ -190,8 +190,9 @@ int sl_post_check_id(uint64_t post, const struct sl_meta *meta, struct failure *
     return failure_set(reterr, -EINVAL, "%" PRIu64 " is no id of this database", post);
 }
 
-int sl_delete_call(struct sl_call *call, const struct sl_meta *meta, struct sl_slice request_id,
-                   const struct sl_user_ref *user, uint64_t post, struct failure *reterr)
+int sl_delete_archived_call(struct sl_call *call, const struct sl_meta *meta,
+                            struct sl_slice request_id, const struct sl_user_ref *user,
+                            uint64_t post, struct sl_slice json, struct failure *reterr)
 {
     struct sl_write_user who;
     int r;
@@ -208,7 +209,15 @@ int sl_delete_call(struct sl_call *call, const struct sl_meta *meta, struct sl_s
     else
         sl_call_add_str(call, "-");
     sl_call_add_id(call, post);
+    if (json.data)
+        sl_call_add(call, json);
     return sl_call_finish(call, reterr);
+}
+
+int sl_delete_call(struct sl_call *call, const struct sl_meta *meta, struct sl_slice request_id,
+                   const struct sl_user_ref *user, uint64_t post, struct failure *reterr)
+{
+    return sl_delete_archived_call(call, meta, request_id, user, post, SL_SLICE_NONE, reterr);
 }
 
 int sl_post_author_call(struct sl_call *call, const struct sl_meta *meta, uint64_t reader,

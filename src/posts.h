@@ -67,6 +67,12 @@ SL_EXPORT int sl_delete_call(struct sl_call *call, const struct sl_meta *meta,
                              struct sl_slice request_id, const struct sl_user_ref *user,
                              uint64_t post, struct failure *reterr);
 
+/* The same of a post that the archive has and Redis has not: `json` is what sl_archive_find() gave.
+ * Send it when Redis has answered -ENOENT to the call above, with the same request id. */
+SL_EXPORT int sl_delete_archived_call(struct sl_call *call, const struct sl_meta *meta,
+                                      struct sl_slice request_id, const struct sl_user_ref *user,
+                                      uint64_t post, struct sl_slice json, struct failure *reterr);
+
 /* Whose post is that, for `reader` (src/read.h) who wants to refer to it?
  * 0; -EINVAL: no id of this database; -ENOMEM. */
 SL_EXPORT int sl_post_author_call(struct sl_call *call, const struct sl_meta *meta, uint64_t reader,

@@ -15,6 +15,9 @@ struct sl_script {
 extern const struct sl_script sl_script_apply_comment;
 extern const struct sl_script sl_script_apply_follow;
 extern const struct sl_script sl_script_apply_privacy;
+extern const struct sl_script sl_script_archive_drop;
+extern const struct sl_script sl_script_archive_erased;
+extern const struct sl_script sl_script_archive_take;
 extern const struct sl_script sl_script_check_common;
 extern const struct sl_script sl_script_common_users;
 extern const struct sl_script sl_script_configure;
@@ -36,6 +39,7 @@ extern const struct sl_script sl_script_log_state;
 extern const struct sl_script sl_script_merge;
 extern const struct sl_script sl_script_post;
 extern const struct sl_script sl_script_privacy;
+extern const struct sl_script sl_script_read_archived;
 extern const struct sl_script sl_script_read_list;
 extern const struct sl_script sl_script_read_posts;
 extern const struct sl_script sl_script_read_users;

@@ -29,6 +29,7 @@
 #include "src/tasks.h"
 
 struct redisReply;
+struct sl_archive;
 struct sl_work; /* src/worker.c */
 
 typedef int (*sl_task_run_fn)(struct sl_work *work, const struct sl_task *task,
@@ -55,3 +56,6 @@ int sl_work_call_many(struct sl_work *work, struct sl_call *calls, size_t count,
  * empty. 0; a negative errno, as sl_work_call(). */
 int sl_work_save(struct sl_work *work, const struct sl_task *task, struct sl_slice progress,
                  struct failure *reterr);
+
+/* The archive that the worker was given; NULL: none. */
+struct sl_archive *sl_work_archive(struct sl_work *work);

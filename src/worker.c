@@ -22,6 +22,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "src/archive.h"
 #include "src/call_build.h"
 #include "src/id.h"
 #include "src/keys.h"
@@ -47,6 +48,7 @@ struct sl_work {
     struct sl_worker *worker;
     pthread_t thread;
     struct sl_redis_link *link;
+    struct sl_archive *archive; /* NULL: the worker has none */
     char consumer[CONSUMER_SIZE];
     struct sl_call call;   /* of the thread's own */
     struct sl_task *tasks; /* held from `at` on; without entry: lost to somebody else */
@@ -232,6 +234,11 @@ int sl_work_save(struct sl_work *work, const struct sl_task *task, struct sl_sli
                  struct failure *reterr)
 {
     return save(work, task, progress, reterr);
+}
+
+struct sl_archive *sl_work_archive(struct sl_work *work)
+{
+    return work->archive;
 }
 
 /* ---- one task ---- */
@@ -489,6 +496,9 @@ int sl_worker_new(const struct sl_redis_address *address, const struct sl_meta *
         worker->works[i].pause_ms = FIRST_PAUSE_MS;
         name_consumer(&worker->works[i], random, i);
         r = sl_redis_link_open(address, &link_options, &worker->works[i].link, reterr);
+        if (r == 0 && options->archive)
+            r = sl_archive_open(options->archive, meta->database_id, SL_ARCHIVE_MAKE,
+                                &worker->works[i].archive, reterr);
     }
     if (r < 0) {
         sl_worker_free(worker);
@@ -504,6 +514,7 @@ void sl_worker_free(struct sl_worker *worker)
         return;
     for (size_t i = 0; worker->works && i < worker->options.concurrency; i++) {
         sl_redis_link_close(worker->works[i].link);
+        sl_archive_close(worker->works[i].archive);
         sl_call_done(&worker->works[i].call);
     }
     mem_free(worker->works);

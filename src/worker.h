@@ -39,12 +39,14 @@ struct sl_worker_options {
     uint32_t concurrency;   /* tasks at once, each on a thread and a connection; 0: 4 */
     uint32_t lease_ms;      /* how long a silent worker keeps its tasks; 0: 30,000 */
     bool until_empty;       /* end when there is no task left, done or dead */
+    const char *archive;    /* its URL (src/archive.h), made where there is none; NULL: no archive,
+                               and the tasks that need one fail */
     sl_worker_tell_fn tell; /* NULL: nobody wants to know */
     void *context;          /* for `tell` */
 };
 
 /* Connects. `meta` as from sl_redis_link_meta(). 0; -ECONNREFUSED and its like: Redis does not
- * answer; -ENOMEM. */
+ * answer; as sl_archive_open(); -ENOMEM. */
 SL_EXPORT int sl_worker_new(const struct sl_redis_address *address, const struct sl_meta *meta,
                             const struct sl_worker_options *options, struct sl_worker **ret_worker,
                             struct failure *reterr);

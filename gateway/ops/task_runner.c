@@ -93,6 +93,7 @@ static int connect_worker(const struct config *config, const char *redis_url,
     const struct sl_redis_link_options link_options = {.retry_ms = 0};
     const struct sl_worker_options options = {
         .concurrency = (uint32_t)config->task_concurrency,
+        .archive = config->archive,
         .tell = sl_worker_log,
     };
     const struct sl_meta wanted = sl_meta_wanted(1);

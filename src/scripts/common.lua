@@ -438,6 +438,31 @@ local function post_row(post, reader)
         call('ZCARD', prefix .. 'comments:' .. post.id)}
 end
 
+-- The archive: posts beyond `profile_max`, on disk (src/archive.h), where workers move them. The
+-- user's `posts` counts both: those of the profile and those that only the archive has.
+
+-- The newest of the user's posts that the archive may have; 0: it has none.
+local function archived_until(user)
+    return tonumber(call('GET', prefix .. 'archived:' .. user) or '0')
+end
+
+-- Is the post deleted, but the archive may have it? Erasing it there is a task of its own.
+local function is_erased(id)
+    return call('ZSCORE', prefix .. 'erased', id) and true or false
+end
+
+-- A post as the archive keeps it, or nil and a refusal.
+local function archived_post(json)
+    local is_good, post = pcall(cjson.decode, json)
+    if not is_good or type(post) ~= 'table' or not post.id or not post.user or not post.text then
+        return nil, refuse('DAMAGED', 'the archive has a post that is not whole')
+    end
+    if archived_until(post.user) < tonumber(post.id) or is_erased(post.id) then
+        return nil, refuse('NOPOST', 'there is no post ' .. post.id)
+    end
+    return post
+end
+
 -- Tasks: what a script cannot do itself, because it belongs to another shard or takes long. The
 -- stream `tasks` of the shard is the outbox: a task is left there in the script that makes it
 -- necessary, and workers (src/worker.h) run it, at least once and in any order. So a task changes

@@ -1,12 +1,13 @@
 -- delete.lua - an author takes a post back.
 --
 -- Runs in the shard of the post, which is its author's. ARGV: shards, request id, who asks ('=ID',
--- '@FOLDED LOGIN', or '-' for somebody of another shard), post id.
--- Returns {repeated, event id}.
+-- '@FOLDED LOGIN', or '-' for somebody of another shard), post id, and if the caller has found it in
+-- the archive, the post as that keeps it. Returns {repeated, event id}.
 local meta, refusal = open_shard('timeline', 'push_at_once')
 if not meta then
     return refusal
 end
+local archived = table.remove(ARGV, 5) -- the request is the same with it and without
 local before = answered('delete')
 if before then
     return before
@@ -22,8 +23,15 @@ end
 local id = ARGV[4]
 local post
 post, refusal = read_post(id)
+local is_archived = not post and archived ~= nil
+if is_archived then
+    post, refusal = archived_post(archived)
+end
 if not post then
     return refusal
+end
+if post.id ~= id then
+    return refuse('DAMAGED', 'the archive has another post for ' .. id)
 end
 if post.user ~= author.id then
     return refuse('NOTOWNER', 'post ' .. id .. ' is not yours')
@@ -33,6 +41,11 @@ if post.parent then
 end
 local profile = prefix .. 'profile:' .. author.id
 call('ZSCORE', profile, id)
+local may_be_archived = archived_until(author.id) >= tonumber(id)
+if may_be_archived then
+    call('ZSCORE', prefix .. 'erased', id)
+    check_tasks()
+end
 check_spread(author.id)
 local clock
 clock, refusal = read_clock()
@@ -43,7 +56,14 @@ end
 take_id(clock)
 call('DEL', prefix .. 'post:' .. id, prefix .. 'likes:' .. id, prefix .. 'comments:' .. id)
 local removed = call('ZREM', profile, id)
+if is_archived then
+    removed = 1
+end
 call('HINCRBY', prefix .. 'user:' .. author.id, 'posts', 0 - removed) -- -0 would print as such
+if may_be_archived then
+    call('ZADD', prefix .. 'erased', '+inf', id)
+    enqueue('unarchive', clock.id, 'post', id)
+end
 if post.parent then
     change_comment('uncomment', clock.id, post.parent, id)
 end

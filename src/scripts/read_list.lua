@@ -3,8 +3,8 @@
 -- ARGV: shards, request id (not used), reader, which list, whose ('=ID' or '@FOLDED LOGIN' of a
 -- user, or the id of a post), before ('+inf' or a position), limit.
 -- Returns rows: of posts (see post_row), or of users, each behind its position (see user_row). Of
--- one that lives in another shard there is the id alone.
-local meta, refusal = open_shard()
+-- one that lives in another shard, or that the archive may have, there is the id alone.
+local meta, refusal = open_shard('archive')
 if not meta then
     return refusal
 end
@@ -15,8 +15,11 @@ local function post_of(id)
     if not is_here(id) then
         return {id}
     end
-    local post = find_post(id, reader)
-    return post and post_row(post, reader)
+    local post = read_post(id)
+    if not post then
+        return meta.archive == 1 and {id} or nil
+    end
+    return may_see(reader, post) and post_row(post, reader) or nil
 end
 
 local function user_of(id, position)

@@ -1,0 +1,41 @@
+#include "src/archived.h"
+
+#include "src/id.h"
+#include "src/post_check.h"
+#include "src/read_build.h"
+#include "src/shard_calls_build.h"
+
+static int add_post(struct sl_shard_calls *calls, const struct sl_meta *meta, uint64_t reader,
+                    const struct sl_archive_post *post, struct failure *reterr)
+{
+    struct sl_call *call;
+    bool is_new;
+    int r;
+
+    r = sl_post_check_id(post->id, meta, reterr);
+    if (r < 0)
+        return r;
+    call = sl_shard_calls_next(calls, sl_id_shard(post->id), &is_new);
+    if (is_new)
+        sl_read_begin(call, &sl_script_read_archived, sl_id_shard(post->id), meta, reader);
+    sl_call_add(call, post->json);
+    return 0;
+}
+
+int sl_archived_posts_calls(struct sl_shard_calls *calls, const struct sl_meta *meta,
+                            uint64_t reader, const struct sl_archive_post *posts, size_t count,
+                            struct failure *reterr)
+{
+    int r;
+
+    r = sl_read_check_reader(reader, meta, reterr);
+    if (r == 0)
+        r = sl_shard_calls_begin(calls, meta, count, reterr);
+    for (size_t i = 0; r == 0 && i < count; i++)
+        r = add_post(calls, meta, reader, &posts[i], reterr);
+    if (r == 0)
+        r = sl_shard_calls_finish(calls, reterr);
+    if (r < 0)
+        sl_shard_calls_done(calls);
+    return r;
+}

@@ -1,0 +1,23 @@
+/* src/archived.h - read posts that the archive has.
+ *
+ * The archive knows no rules; Redis does. So what sl_archive_list() and sl_archive_find() gave is
+ * sent to the shards of its authors, which answer as they do for posts of their own: with rows for
+ * sl_posts_reply() and sl_posts_at() (src/post_rows.h), for what `reader` may see.
+ *
+ * A profile is read on in the archive when a page of Redis (sl_post_list_call()) has fewer rows
+ * than were asked for: those before the last of them. A post is always in one of the two, so no
+ * page has a hole; Redis is asked first. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/archive.h"
+#include "src/meta.h"
+#include "src/read.h"
+#include "src/shard_calls.h"
+
+/* 0; -EINVAL: a reader, or a post of the archive, that this database cannot have; -ENOMEM. */
+SL_EXPORT int sl_archived_posts_calls(struct sl_shard_calls *calls, const struct sl_meta *meta,
+                                      uint64_t reader, const struct sl_archive_post *posts,
+                                      size_t count, struct failure *reterr);

@@ -1,0 +1,27 @@
+-- archive_take.lua - which of a user's posts are to go to the archive?
+--
+-- ARGV: shards, request id (not used), user id, how many at most. Notes first that the archive may
+-- have them: whoever deletes one from now on has it erased there, too.
+-- Returns {{post id, its hash as JSON}, ...}, oldest first; nothing when no more are to go.
+local meta, refusal = open_shard('profile_max', 'archive')
+if not meta then
+    return refusal
+end
+local user = ARGV[3]
+local profile = prefix .. 'profile:' .. user
+local surplus = call('ZCARD', profile) - meta.profile_max
+if meta.archive ~= 1 or surplus <= 0 then
+    return {}
+end
+local taken = {}
+for i, id in ipairs(call('ZRANGE', profile, 0, math.min(surplus, tonumber(ARGV[4])) - 1)) do
+    local post, missing = read_post(id)
+    if not post then
+        return missing
+    end
+    taken[i] = {id, cjson.encode(post)}
+end
+if tonumber(taken[#taken][1]) > archived_until(user) then
+    call('SET', prefix .. 'archived:' .. user, taken[#taken][1])
+end
+return taken

@@ -1,0 +1,138 @@
+"""The archive: old posts on disk, read, paged and deleted as if they were in Redis."""
+
+import json
+
+import pytest
+
+from harness.waiting import eventually
+
+POSTS, PROFILE_MAX = 11, 4
+
+
+class Site:
+    """ada has posted more than a profile holds, bob likes the oldest, and a worker has moved them."""
+
+    def __init__(self, shards, redis, cli, file):
+        self.redis, self.cli, self.file = redis, cli, file
+        cli.run("init", "--shards", shards)
+        self.ada, self.bob = (cli.run("user", "add", login) for login in ("ada", "bob"))
+        cli.run("config", "set", "profile-max", PROFILE_MAX)
+        cli.run("config", "set", "archive", 1)
+        cli.environment["SLUICE_ARCHIVE"] = f"sqlite:{file}"
+        self.posts = [cli.run("post", "--user", "ada", f"post {i}") for i in range(POSTS)]
+        self.work()
+        self.posts.reverse()
+
+    def work(self):
+        self.cli.run("worker", "--until-empty", "--lease-ms", "50")
+        assert self.cli.run("tasks") == "tasks: 0\ndead letters: 0"
+
+    def lines(self, *arguments, **how):
+        return [json.loads(line) for line in self.cli.run(*arguments, **how).splitlines()]
+
+    def in_redis(self):
+        return [key.rsplit(":", 1)[1] for key in self.redis.client.keys("sluice:{*}:post:*")]
+
+    def pages(self, limit):
+        """ada's posts, page by page up to the empty one."""
+        found, before = [], []
+        while page := self.lines("posts", "ada", "--limit", limit, *before):
+            assert len(page) <= limit
+            found += page
+            before = ["--before", page[-1]["id"]]
+        return [post["id"] for post in found]
+
+
+@pytest.fixture(params=[1, 4])
+def site(request, servers, cli_for, tmp_path):
+    redis = servers.redis()
+    return Site(request.param, redis, cli_for(redis), tmp_path / "posts.db")
+
+
+@pytest.mark.parametrize("limit", [1, 3, 4, 20])
+def test_pages_run_through_redis_and_the_archive_without_hole_or_double(site, limit):
+    assert sorted(site.in_redis()) == sorted(site.posts[:PROFILE_MAX])
+    assert site.pages(limit) == site.posts
+    assert site.lines("user", "show", "ada")[0]["posts"] == POSTS
+
+
+def test_posts_are_read_by_id_wherever_they_are(site):
+    ids = [site.posts[-1], site.posts[0], site.posts[-2]]
+    whole = site.lines("read", *ids)
+    assert [post["id"] for post in whole] == ids
+    assert [post["text"] for post in whole] == ["post 0", f"post {POSTS - 1}", "post 1"]
+    assert whole[0].keys() == whole[1].keys()
+    assert len(site.lines("read", site.posts[-1], "4096", status=1)) == 1
+    assert "there is no post 4096" in site.cli.done.stderr
+
+
+def test_deleted_posts_leave_the_archive(site):
+    site.cli.run("delete", "--user", "bob", site.posts[-1], status=1)
+    assert "is not yours" in site.cli.done.stderr
+    for place in (-1, 0, -2):
+        gone = site.posts.pop(place)
+        site.cli.run("delete", "--user", "ada", gone)
+        site.cli.run("read", gone, status=1)
+        assert site.pages(3) == site.posts  # before a worker has come, too
+    site.work()
+    assert site.pages(3) == site.posts
+    assert b"post 0" not in site.file.read_bytes()
+    site.cli.run("delete", "--user", "ada", gone, status=1)
+    assert site.lines("user", "show", "ada")[0]["posts"] == len(site.posts) == POSTS - 3
+
+
+def test_the_audience_of_an_archived_post_counts(site):
+    secret = site.cli.run("post", "--user", "ada", "--audience", "followers", "secret")
+    for i in range(PROFILE_MAX):
+        site.cli.run("post", "--user", "ada", "more")
+    site.work()
+    assert secret not in site.in_redis()
+
+    def seen_by(*reader):
+        return [post["text"] for post in site.lines("posts", "ada", "--limit", "6", *reader)]
+    assert "secret" in seen_by()
+    assert "secret" not in seen_by("--as", "bob")
+    assert len(seen_by("--as", "bob")) == 6  # the page is filled
+    site.cli.run("follow", "bob", "ada")
+    site.work()
+    assert "secret" in seen_by("--as", "bob")
+    site.cli.run("hide", "ada", "bob")
+    site.work()
+    assert seen_by("--as", "bob") == []
+
+
+def test_an_archived_comment_stays_with_what_it_answers(site):
+    post = site.cli.run("post", "--user", "bob", "question")
+    comment = site.cli.run("post", "--user", "ada", "--reply-to", post, "answer")
+    for i in range(PROFILE_MAX):
+        site.cli.run("post", "--user", "ada", "more")
+    site.work()
+    assert comment not in site.in_redis()
+    assert [line["text"] for line in site.lines("comments", post)] == ["answer"]
+    site.cli.run("delete", "--user", "ada", comment)
+    site.work()
+    assert site.lines("comments", post) == []
+
+
+def test_sluiced_moves_posts_too(servers, cli_for, tmp_path):
+    redis = servers.redis()
+    site = Site(1, redis, cli_for(redis), tmp_path / "posts.db")
+    servers.gateway(redis, "--run-tasks", "on", "--archive", f"sqlite:{site.file}")
+    newest = site.cli.run("post", "--user", "ada", "newest")
+    eventually(lambda: len(site.in_redis()) == PROFILE_MAX,
+               "the profile within its limit")
+    assert site.pages(5) == [newest, *site.posts]
+
+
+def test_wrong_archives_are_refused_in_a_sentence(site, tmp_path):
+    def refused(command, url):
+        site.cli.environment["SLUICE_ARCHIVE"] = url
+        site.cli.run(*command, status=1)
+        return site.cli.done.stderr
+    worker = ("worker", "--until-empty")
+    assert "no archives of the kind 'mysql'" in refused(worker, "mysql://localhost/posts")
+    assert "is not the URL of an archive" in refused(worker, "posts.db")
+    assert "unable to open" in refused(worker, f"sqlite:{tmp_path}/no/posts.db")
+    assert "unable to open" in refused(("posts", "ada"), f"sqlite:{tmp_path}/other.db")
+    site.file.write_bytes(b"x" * 5000)
+    assert "not a database" in refused(("posts", "ada"), f"sqlite:{site.file}")
