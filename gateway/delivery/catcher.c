@@ -167,8 +167,9 @@ static int next_wanted(struct catcher *catcher, struct page *page, size_t place,
 
 static bool was_given(const struct catcher *catcher, const struct page_entry *entry)
 {
-    return entry->id ? entry->id <= catcher->after[entry->event->shard]
-                     : entry->event->sequence < catcher->unlogged_from;
+    if (!entry->id)
+        return entry->event->sequence < catcher->unlogged_from;
+    return entry->id == catcher->had || entry->id <= catcher->after[entry->event->shard];
 }
 
 static void pass_by(struct catcher *catcher, const struct page_entry *entry)

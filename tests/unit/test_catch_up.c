@@ -468,6 +468,21 @@ static void test_a_cursor_may_be_ahead_of_what_has_passed(void **state)
     assert_true(is_live(&a));
 }
 
+/* It passes here before the client's turn comes. */
+static void test_the_event_of_a_cursor_that_was_ahead_is_not_sent_again(void **state)
+{
+    (void)state;
+    posts(5);
+    publish("ahead");
+    resume(&a, NULL, id_at(5));
+    pass_in(0);
+    settle();
+    assert_string_equal(received(&a), "");
+    assert_true(is_live(&a));
+    post("x");
+    assert_string_equal(received(&a), ids(6, 7, 1));
+}
+
 /* A page of the log from before that event was logged does not tell that there is none. */
 static void test_a_cursor_ahead_is_not_judged_by_an_old_page(void **state)
 {
@@ -1146,6 +1161,7 @@ int main(void)
         CATCH_UP_TEST(test_pages_are_read_once_for_all),
         CATCH_UP_TEST(test_the_log_may_be_ahead_of_what_has_passed),
         CATCH_UP_TEST(test_a_cursor_may_be_ahead_of_what_has_passed),
+        CATCH_UP_TEST(test_the_event_of_a_cursor_that_was_ahead_is_not_sent_again),
         CATCH_UP_TEST(test_a_cursor_ahead_is_not_judged_by_an_old_page),
         CATCH_UP_TEST(test_a_cursor_in_the_future_means_now),
         CATCH_UP_TEST(test_a_cursor_is_a_position_between_events),
