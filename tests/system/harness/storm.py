@@ -314,6 +314,21 @@ class Tail(Follower):
         self._thread.join(Deadline().seconds)
 
 
+def steady_port():
+    """A free port that is no outgoing connection's to get: it will be free when a gateway comes back
+    to it."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range") as bounds:
+        first = int(bounds.read().split()[0])
+    while True:
+        port = random.SystemRandom().randrange(10000, first)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass
+
+
 class Storm:
     """The servers, the clients, and what is done to them. `servers` is conftest's."""
 
@@ -321,11 +336,12 @@ class Storm:
         self.servers, self.rng, self.embedded = servers, random.Random(seed), embedded
         self.options = ["--keepalive-ms", 500, "--max-owed-bytes", "64K", "--drain-timeout", "2s",
                         *options]
+        listen = f"127.0.0.1:{steady_port()}"
         self.done = {}  # faults by name
         self.is_over = threading.Event()  # nothing happens any more: whoever stalls goes on
         self.retired = []
         if embedded:
-            self.gateway = servers.gateway(None, *self.options, workers=workers)
+            self.gateway = servers.gateway(None, *self.options, workers=workers, listen=listen)
             self.redis = RedisServer(self.gateway.data_dir)  # which sluiced has started
             self.proxy = None
         else:
@@ -333,7 +349,7 @@ class Storm:
             self._write_at_once()
             self.proxy = Proxy(self.redis.socket)
             self.gateway = servers.gateway(f"redis://127.0.0.1:{self.proxy.port}", *self.options,
-                                           workers=workers)
+                                           workers=workers, listen=listen)
         self.cli = Cli(self.redis)
         self.people = {f"u{n}": self.cli.run("user", "add", f"u{n}") for n in range(PEOPLE)}
         for n in range(1, 5):
