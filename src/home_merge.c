@@ -1,5 +1,6 @@
 #include "src/home_merge.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 #include "src/write_build.h"
 
 enum {
-    GROUP_AUTHORS = 200, /* asked with one call: a short time of Redis */
+    GROUP_AUTHORS = 250, /* asked with one call: a short time of Redis */
     PORTION_MAX = 200,   /* posts of one answer */
 };
 
@@ -176,16 +177,57 @@ static void drop_repeated(struct sl_home_merge *merge)
     merge->row_count = kept;
 }
 
+/* How many posts there are from `id` on, those included that have not been asked for yet. */
+static size_t count_from(const struct sl_home_merge *merge, uint64_t id)
+{
+    size_t count = 0;
+
+    while (count < merge->row_count && merge->rows[count].post.id >= id)
+        count++;
+    for (size_t i = 0; i < merge->source_count; i++) {
+        const struct sl_home_source *source = &merge->sources[i];
+
+        for (size_t k = 0; k < source->post_count; k++)
+            count += id_at(&merge->posts, source->post_at + k) >= id;
+    }
+    return count;
+}
+
+/* The id above which all must be known. Posts that have not been asked for yet are thought to be
+ * there: mostly they are, and then nothing else is needed. */
+static uint64_t wanted_above(const struct sl_home_merge *merge)
+{
+    uint64_t wanted = 0;
+
+    if (merge->row_count >= merge->limit)
+        wanted = merge->rows[merge->limit - 1].post.id;
+    for (size_t i = 0; i < merge->source_count; i++) {
+        const struct sl_home_source *source = &merge->sources[i];
+
+        for (size_t k = 0; k < source->post_count; k++) {
+            uint64_t id = id_at(&merge->posts, source->post_at + k);
+
+            if (id > wanted && count_from(merge, id) >= merge->limit)
+                wanted = id;
+        }
+    }
+    for (size_t i = 0; i < merge->row_count && merge->rows[i].post.id > wanted; i++) {
+        if (count_from(merge, merge->rows[i].post.id) >= merge->limit)
+            wanted = merge->rows[i].post.id;
+    }
+    return wanted;
+}
+
 bool sl_home_merge_plan(struct sl_home_merge *merge)
 {
-    uint64_t wanted = 0; /* all above it must be known */
+    uint64_t wanted;
     bool any_due = false;
 
+    assert(merge->limit > 0);
     if (merge->row_count > 0)
         qsort(merge->rows, merge->row_count, sizeof(*merge->rows), compare_rows);
     drop_repeated(merge);
-    if (merge->row_count >= merge->limit && merge->limit > 0)
-        wanted = merge->rows[merge->limit - 1].post.id;
+    wanted = wanted_above(merge);
     for (size_t i = 0; i < merge->source_count; i++) {
         struct sl_home_source *source = &merge->sources[i];
 

@@ -180,6 +180,44 @@ int sl_merge_task_run(struct sl_work *work, const struct sl_task *task, struct f
     return r;
 }
 
+/* ---- gain ---- */
+
+static int gain_call(struct sl_call *call, const struct sl_meta *meta, const struct sl_task *task,
+                     struct failure *reterr)
+{
+    uint64_t reader, author;
+    int r;
+
+    r = sl_task_field_id(task, "user", &reader, reterr);
+    if (r == 0)
+        r = sl_task_field_id(task, "target", &author, reterr);
+    if (r == 0 && sl_id_shard(reader) >= meta->shards)
+        r = sl_reply_unexpected(reterr);
+    if (r < 0)
+        return r;
+    sl_call_begin_script(call, &sl_script_home_gain, sl_id_shard(reader), meta->shards,
+                         SL_SLICE_NONE);
+    call->is_repeatable = true;
+    sl_call_add_id(call, reader);
+    sl_call_add_id(call, author);
+    return sl_call_finish(call, reterr);
+}
+
+int sl_gain_task_run(struct sl_work *work, const struct sl_task *task, struct failure *reterr)
+{
+    struct sl_call call = SL_CALL_INIT;
+    redisReply *reply = NULL;
+    int r;
+
+    r = sl_work_call(work, &call, gain_call(&call, sl_work_meta(work), task, reterr), &reply,
+                     reterr);
+    if (r == 0)
+        r = sl_reply_check(reply, reterr);
+    freeReplyObject(reply);
+    sl_call_done(&call);
+    return r;
+}
+
 /* ---- backfill ---- */
 
 /* What home_missing.lua returns, in this order. */

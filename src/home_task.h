@@ -13,3 +13,7 @@ int sl_merge_task_run(struct sl_work *work, const struct sl_task *task, struct f
 
 /* `backfill` (field user): reads in what is missing on the user's timeline. */
 int sl_backfill_task_run(struct sl_work *work, const struct sl_task *task, struct failure *reterr);
+
+/* `gain` (fields user and target): the target's shard knows by now that the user wants the target's
+ * posts; those that were not pushed until then are to be read in. */
+int sl_gain_task_run(struct sl_work *work, const struct sl_task *task, struct failure *reterr);

@@ -30,6 +30,7 @@ extern const struct sl_script sl_script_follow;
 extern const struct sl_script sl_script_home_apply;
 extern const struct sl_script sl_script_home_feed;
 extern const struct sl_script sl_script_home_fill;
+extern const struct sl_script sl_script_home_gain;
 extern const struct sl_script sl_script_home_missing;
 extern const struct sl_script sl_script_home_read;
 extern const struct sl_script sl_script_home_sets;

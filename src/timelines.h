@@ -16,7 +16,7 @@
  *     sl_home_read_free(read);
  *
  * sl_home_run() does this on a link. One round is enough when all who are followed live in the
- * reader's shard and the page is kept there or is found among 200 of them; another shard makes it
+ * reader's shard and the page is kept there or is found among 250 of them; another shard makes it
  * two; the end of a full timeline, two to six.
  *
  * The setting `timeline` says how posts come to be there (enum sl_timeline in settings.h); all give

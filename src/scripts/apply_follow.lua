@@ -17,10 +17,14 @@ if is_outdated('follow', user, target.id, id) or (since and tonumber(since) >= t
     return 0
 end
 
+check_tasks()
 note_applied('follow', user, target.id, id)
 if operation == 'follow' then
     add_follower(meta, target.id, user, id)
 else
     remove_follower(target.id, user)
+end
+if operation == 'follow' then
+    enqueue('gain', id, 'user', user, 'target', target.id)
 end
 return 1

@@ -16,6 +16,7 @@ local _, mirror = privacy_sets(operation, user, target.id)
 local pair = privacy_is_hiding(operation) and 'hide' or 'mute'
 call('SISMEMBER', mirror, user)
 check_home(target.id)
+check_tasks()
 if is_outdated(pair, user, target.id, id) then
     return 0
 end
@@ -34,5 +35,8 @@ if privacy_is_hiding(operation) then
     -- what came after.
     emit(meta, clock, operation, '"user":' .. user_json({id = user}) .. ',"target":'
         .. user_json(target))
+end
+if operation == 'unmute' then
+    enqueue('gain', id, 'user', user, 'target', target.id)
 end
 return 1

@@ -27,7 +27,8 @@ local state = read_home_state(meta, reader)
 if not state or state.version ~= version or (state.floor or '') ~= floor_before then
     return 0
 end
-local new_floor = math.max(whole_above, tonumber((is_all and state.cut or state.floor) or 0))
+local limit_before = is_all and state.cut or not is_all and state.floor or 0
+local new_floor = math.max(whole_above, tonumber(limit_before))
 
 local posts, added = {}, {}
 for i = at, #ARGV, 2 do

@@ -8,7 +8,7 @@
 -- posts come before the page (at most), id above which those of authors of this shard are all there
 -- are, these authors; authors to ask; authors to ask for what is older than is kept, from where on;
 -- kept posts to ask for; rows (see read_part)}.
-local FEED_AUTHORS = 200
+local FEED_AUTHORS = 250
 
 local meta, refusal = open_shard('timeline', 'home_size', 'home_away_ms')
 if not meta then

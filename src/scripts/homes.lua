@@ -72,6 +72,7 @@ end
 local function home_lose(reader, authors, id)
     local active, home, behind = home_keys(reader)
     if call('EXISTS', active) == 0 then
+        call('DEL', home, behind) -- of somebody who has been away, should it be there still
         return
     end
     local members = {}
@@ -309,15 +310,38 @@ local function advance(source, after)
     return true
 end
 
--- For may_see(), of an author who is known not to be out of sight.
-local function in_sight()
-    return false
+-- How the reader sees this shard: is_out(author), which remembers, and row_of(id): a whole row (see
+-- post_row) or {id, author}; nil when the reader may not see the post, false when there is none.
+local function view_of(reader, is_whole)
+    local known = {}
+    local function is_out(author)
+        if known[author] == nil then
+            known[author] = is_out_of_sight(author, reader)
+        end
+        return known[author]
+    end
+    local function row_of(id)
+        if is_whole then
+            local post = read_post(id)
+            if not post then
+                return false
+            end
+            return may_see(reader, post, is_out) and post_row(post, reader) or nil
+        end
+        local fields = call('HMGET', prefix .. 'post:' .. id, 'user', 'audience')
+        local post = {user = fields[1], audience = fields[2] or nil}
+        if not post.user then
+            return false
+        end
+        return may_see(reader, post, is_out) and {id, post.user} or nil
+    end
+    return is_out, row_of
 end
 
--- The newest posts by authors of this shard that the reader may see: up to `limit` ids below
--- `before` and above `after` ('(ID', or '+inf' and '-inf'), newest first, each passed to found(post).
--- Returns the id above which that is all: 0 at the end.
-local function read_feed(reader, authors, before, after, limit, found)
+-- Adds to `rows` the newest posts by authors of this shard that the reader may see: up to `limit` ids
+-- below `before` and above `after` ('(ID', or '+inf' and '-inf'), newest first. Returns the id above
+-- which that is all: 0 at the end.
+local function read_feed(reader, authors, before, after, limit, is_out, row_of, rows)
     local heap = {}
     local wanted = math.max(1, math.min(CHUNK, math.ceil(2 * limit / math.max(#authors, 1))))
     for _, author in ipairs(authors) do
@@ -331,53 +355,39 @@ local function read_feed(reader, authors, before, after, limit, found)
     for i = floor(#heap / 2), 1, -1 do
         sift_down(heap, i)
     end
-    local work = 0
-    while heap[1] and limit > 0 and work < FEED_WORK do
+    local work, last = 0, #rows + limit
+    while heap[1] and #rows < last and work < FEED_WORK do
         local source = heap[1]
-        local id, author = source.ids[source.at], source.author
-        work = work + 1
-        if source.is_out == nil then
-            source.is_out = author ~= reader and is_out_of_sight(author, reader)
+        local is_over = source.author ~= reader and is_out(source.author)
+        if not is_over then
+            rows[#rows + 1] = row_of(source.ids[source.at]) or nil
+            is_over = not advance(source, after)
         end
-        if not source.is_out then
-            local post = call('HMGET', prefix .. 'post:' .. id, 'user', 'audience')
-            if post[1] == author
-                and may_see(reader, {user = author, audience = post[2] or nil}, in_sight) then
-                found(id, author)
-                limit = limit - 1
-            end
-        end
-        if source.is_out or not advance(source, after) then
+        if is_over then
             pop(heap)
         else
             sift_down(heap, 1)
         end
+        work = work + 1
     end
     return heap[1] and heap[1].id or 0
 end
 
 -- Reads a part of a home timeline that lives in this shard: the posts among `posts`, and those of
--- `authors`, that the reader may see. Returns rows: whole ones (see post_row), or {id, author}; what
--- read_feed returned; and those of `posts` that do not exist.
+-- `authors`, that the reader may see. Returns rows, what read_feed returned, and those of `posts` that
+-- do not exist.
 local function read_part(reader, posts, authors, before, after, limit, is_whole)
+    local is_out, row_of = view_of(reader, is_whole)
     local rows, missing = {}, {}
-    local function take(id, author)
-        if is_whole then
-            local post = read_post(id)
-            rows[#rows + 1] = post and post_row(post, reader)
-        else
-            rows[#rows + 1] = {id, author}
-        end
-    end
     for _, id in ipairs(posts) do
-        local post = call('HMGET', prefix .. 'post:' .. id, 'user', 'audience')
-        if not post[1] then
+        local row = row_of(id)
+        if row then
+            rows[#rows + 1] = row
+        elseif row == false then
             missing[#missing + 1] = id
-        elseif may_see(reader, {user = post[1], audience = post[2] or nil}) then
-            take(id, post[1])
         end
     end
-    return rows, read_feed(reader, authors, before, after, limit, take), missing
+    return rows, read_feed(reader, authors, before, after, limit, is_out, row_of, rows), missing
 end
 
 -- At most so many posts of these authors come before the page: all from `before` on.

@@ -178,3 +178,25 @@ def test_deletions_reach_whom_the_post_reached(people):
     end = say(cli, "ada")
     assert [(m.type, m["post"]["id"]) for m in stream.until(end)] == [
         ("post", seen), ("delete", seen), ("post", end)]
+
+
+def test_hiding_reaches_a_stream_of_another_shard(servers, cli_for):
+    """Who hides is told of by both shards: the reader's list may be read before it is changed."""
+    redis = servers.redis()
+    cli = cli_for(redis)
+    cli.run("init", "--shards", "8")
+    ids = {login: cli.run("user", "add", login) for login in ("ada", "bob", "cid", "dan", "eve")}
+    far = next(login for login in ids if int(ids[login]) // 64 % 64 != int(ids["ada"]) // 64 % 64)
+    cli.run("follow", "ada", far)
+    cli.run("worker", "--until-empty")
+    cli.run("hide", far, "ada")  # the list of ada's shard says nothing yet
+    gateway = servers.gateway(redis)
+    stream = gateway.stream(HOME, token=gateway.token(sub=ids["ada"]))
+    cli.run("worker", "--until-empty")
+    say(cli, far)
+    end = say(cli, "ada")
+    assert [m["id"] for m in stream.until(end)] == [end]
+    cli.run("unhide", far, "ada")
+    cli.run("worker", "--until-empty")
+    wanted = say(cli, far)
+    assert [m["id"] for m in stream.until(wanted)] == [wanted]

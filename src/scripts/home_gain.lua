@@ -1,0 +1,19 @@
+-- home_gain.lua - the shard of an author has caught up: it knows by now that the reader follows, or has
+-- ended to mute, the author. What was posted while it did not was not pushed, and is read in.
+--
+-- ARGV: shards, request id (not used), reader's id, author's id. Returns 1.
+local meta, refusal = open_shard()
+if not meta then
+    return refusal
+end
+check_home(ARGV[3])
+local clock
+clock, refusal = read_clock()
+if not clock then
+    return refusal
+end
+if call('EXISTS', prefix .. 'active:' .. ARGV[3]) == 1 then
+    take_id(clock)
+    home_gain(ARGV[3], ARGV[4], clock.id)
+end
+return 1
