@@ -22,6 +22,7 @@ class Servers:
         # Not pytest's tmp_path: the path of a unix socket must stay below 108 bytes.
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sluice-"))
         self.redis_servers, self.gateways = [], []
+        self.guests = []  # whatever else runs: stopped first, also when a test fails
 
     def folder_for(self, name):
         return self.folder / f"{name}{len(self.redis_servers) + len(self.gateways)}"
@@ -55,6 +56,8 @@ class Servers:
 
     def stop(self):
         failures = []
+        for guest in self.guests:
+            guest.stop()
         for gateway in self.gateways:
             try:
                 gateway.stop()

@@ -296,6 +296,7 @@ class Tail(Follower):
             [programs.sluice(), "tail", "--url", f"http://127.0.0.1:{gateway.port}", "--token",
              gateway.token(**kind.token), "--since", str(storm.start), *kind.tail],
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=programs.environment())
+        storm.servers.guests.append(self)
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
@@ -305,12 +306,14 @@ class Tail(Follower):
                 self.ids.append(int(json.loads(line)["id"]))
             except (ValueError, KeyError):
                 self.faults.append(repr(line))
+        status = self._process.wait()
+        if status != -signal.SIGTERM and status != 0:
+            self.faults.append(f"it ended with {status}")
 
     def stop(self):
-        if self._process.poll() is not None:
-            self.faults.append(f"it ended with {self._process.returncode}")
+        if not self._thread.is_alive():
+            return  # it has ended; its faults say how
         self._process.terminate()
-        self._process.wait(Deadline().seconds)
         self._thread.join(Deadline().seconds)
 
 
