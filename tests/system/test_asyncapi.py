@@ -1,0 +1,216 @@
+"""docs/asyncapi.yaml against the running server: what it says on every stream and transport."""
+
+import json
+import re
+from urllib.parse import quote
+
+import jsonschema
+import pytest
+
+from harness import events, programs
+from harness.asyncapi import Description
+from harness.cli import Cli
+from harness.streams import Refused
+from harness.waiting import eventually
+from harness.websocket import upgrade
+
+DESCRIPTION = Description()
+CHANNELS = DESCRIPTION.document["channels"]
+WIRES = {"http": ["ndjson", "delimited", "sse"], "websocket": ["websocket"]}
+EVERY_TYPE = "types=post,delete,follow,unfollow"
+FILTER_OF_ALL = {"firehose": True, "types": "post,delete,follow,unfollow", "tag": "all"}
+
+
+def transports(channel):
+    return [wire for server in CHANNELS[channel]["servers"]
+            for wire in WIRES[server["$ref"].rsplit("/", 1)[1]]]
+
+
+EVERYWHERE = [(channel, wire) for channel in CHANNELS for wire in transports(channel)]
+
+
+class World:
+    """Ada and Bob, and how each stream is asked so that it brings what they do."""
+
+    def __init__(self, servers):
+        self.redis = servers.redis()
+        self.gateway = servers.gateway(self.redis)
+        self.cli = Cli(self.redis)
+        self.ada, self.bob = (self.cli.run("user", "add", login) for login in ("ada", "bob"))
+
+    def query(self, channel):
+        return {"filter": f"?{EVERY_TYPE}&follow={self.ada},@ada",
+                "sample": f"?{EVERY_TYPE}&percent=100", "firehose": f"?{EVERY_TYPE}",
+                "home": f"?{EVERY_TYPE}", "many": "?"}[channel]
+
+    def open(self, channel, wire, more="", gateway=None, **headers):
+        gateway = gateway or self.gateway
+        stream = gateway.stream(CHANNELS[channel]["address"] + self.query(channel) + more, wire,
+                                token=gateway.token(sub=self.ada), headers=headers)
+        if channel == "many":
+            say(stream, {"op": "subscribe", "id": "a", "filter": FILTER_OF_ALL})
+            *stream.before, answer = stream.until(lambda message: "op" in message)
+            assert kind(channel, answer) == "subscribed"
+        return stream
+
+    def live(self):
+        """Posts, and returns the id."""
+        return self.cli.run("post", "--user", "ada", "--lang", "en", "--geo", "-0.1,51.5", "Hello")
+
+
+def kind(channel, message):
+    return DESCRIPTION.message(channel, message.json)
+
+
+def say(stream, message):
+    """What the client says is described as well."""
+    assert DESCRIPTION.message("many", message, by_client=True) == message["op"]
+    stream.send(json.dumps(message))
+
+
+@pytest.fixture(scope="module")
+def world(module_servers):
+    return World(module_servers)
+
+
+def without_case(name):
+    return name.removeprefix("matched").lower()
+
+
+@pytest.mark.parametrize("channel, wire", EVERYWHERE)
+def test_events_are_as_described(world, channel, wire):
+    with world.open(channel, wire) as stream:
+        post = world.live()
+        if channel != "home":
+            world.cli.run("follow", "ada", "bob")
+            world.cli.run("unfollow", "ada", "bob")
+        world.cli.run("delete", "--user", "ada", post)
+        wanted = ["post", "delete"] if channel == "home" else ["post", "follow", "unfollow", "delete"]
+        got = [stream.next() for _ in wanted]
+    assert [without_case(kind(channel, message)) for message in got] == wanted
+    for message in got if wire == "sse" else []:
+        assert (message.sse_id, message.sse_event) == (message["id"], message.type)
+
+
+def open_all(world, gateway, wire, more="", **headers):
+    """(channel, stream) of all channels that the transport is for."""
+    return [(channel, world.open(channel, wire, more, gateway, **headers))
+            for channel in CHANNELS if wire in transports(channel)]
+
+
+@pytest.mark.parametrize("wire", ["ndjson", "delimited", "sse", "websocket"])
+def test_messages_about_the_stream_are_as_described(world, servers, wire):
+    # whoever has not answered a ping when the next one is due is given up
+    gateway = servers.gateway(world.redis, "--keepalive-ms", 2000 if wire == "websocket" else 100)
+    more, wanted = ("", {"gap"}) if wire == "sse" else ("&cursors=true", {"gap", "cursor"})
+    for channel, stream in open_all(world, gateway, wire, more, **{"Last-Event-ID": "none"}):
+        kinds = {kind(channel, message) for message in getattr(stream, "before", [])}
+        while not wanted <= kinds:
+            kinds.add(kind(channel, stream.next()))
+        assert kinds == wanted
+        stream.close()
+
+
+@pytest.mark.parametrize("wire", ["ndjson", "delimited", "sse", "websocket"])
+def test_farewells_are_as_described(world, servers, wire):
+    gateway = servers.gateway(world.redis)
+    streams = open_all(world, gateway, wire)
+    gateway.begin_stop()
+    for channel, stream in streams:
+        *_, farewell = stream.to_end()
+        assert kind(channel, farewell) == "disconnect" and farewell["code"] == "draining"
+
+
+def test_warnings_are_as_described(world, servers):
+    gateway = servers.gateway(world.redis, "--max-owed-bytes", 65536)
+    with gateway.stream("/v1/stream/firehose", "ndjson", receive_buffer=4096) as stream:
+        for number in range(1, 101):  # 10 MB: more than a socket takes
+            world.redis.publish(events.dump(events.post(number, "x" * 100000)))
+            if number % 10 == 0:
+                eventually(lambda: gateway.metrics()["sluice_matches_total"] >= number, "they are matched")
+        eventually(lambda: gateway.metrics()["sluice_streams_fallen_behind_total"] == 1, "it is behind")
+        got = stream.until(lambda message: message.type == "warning", 60)
+    assert kind("firehose", got[-1]) == "warning"
+    assert {kind("firehose", message) for message in got} <= {"post", "gap", "warning"}
+
+
+def test_answers_are_as_described(world):
+    stream = world.open("many", "websocket")
+    asked = [({"op": "subscribe", "id": "b", "filter": {"track": "tea"}, "more": True}, "subscribed"),
+             ({"op": "list"}, "rules"), ({"op": "list", "id": "x"}, "rules"),
+             ({"op": "unsubscribe", "id": "b"}, "unsubscribed"),
+             ({"op": "unsubscribe", "id": "b"}, "refused"),
+             ({"op": "subscribe", "id": "c", "filter": {"track": "!!!"}}, "refused"),
+             ({"op": "subscribe", "id": "c", "filter": {}}, "refused")]
+    for message, answer in asked:
+        say(stream, message)
+        assert kind("many", stream.next()) == answer, message
+    for text in ("no JSON", "[]", "{}", '{"op":"dance"}', '{"op":"subscribe","id":"?","filter":{}}'):
+        stream.send(text)
+        assert kind("many", stream.next()) == "refused", text
+    stream.close()
+
+
+def refusal(world, channel, parameter, value):
+    """The error that it is answered with; None: it is taken."""
+    query = {"filter": "track=tea"}.get(channel, "") if parameter != "track" else ""
+    target = f"{CHANNELS[channel]['address']}?{query}&{parameter}={quote(value)}"
+    headers = {"Authorization": "Bearer " + world.gateway.token(sub=world.ada)}
+    if channel == "many":
+        connection, response = upgrade(world.gateway.port, target, headers)
+        connection.close()
+        return None if response.status == 101 else response.json["error"]
+    try:
+        world.gateway.stream(target, headers=headers).close()
+        return None
+    except Refused as refused:
+        return refused.response.json["error"]
+
+
+@pytest.mark.parametrize("channel", CHANNELS)
+def test_parameters_are_those_of_the_server(world, channel):
+    described = DESCRIPTION.parameters(channel)
+    for name, schema in DESCRIPTION.parameters("filter").items():
+        if name == "access_token":
+            continue  # it is in a header here, and two are refused
+        for value in schema.get("examples") or schema.get("enum") or [schema["const"]]:
+            error = refusal(world, channel, name, value)
+            assert (error is None) == (name in described), (name, value, error)
+            if error:
+                assert error["param"] == name
+                DESCRIPTION.validator({"$ref": "#/components/schemas/Fault"}).validate(error)
+    assert refusal(world, channel, "no_such", "1")["param"] == "no_such"
+    assert set(described) <= set(DESCRIPTION.parameters("filter"))
+
+
+def test_what_it_says_of_farewells_is_what_the_page_says():
+    page = (programs.SOURCE / "docs/streaming-api.md").read_text()
+    codes = re.findall(r"^\| `(\w+)` \| ([\d, ]+) \|", page, re.M)
+    disconnect = DESCRIPTION.document["components"]
+    assert [code for code, _ in codes] == \
+        disconnect["schemas"]["Disconnect"]["properties"]["code"]["enum"]
+    said = disconnect["messages"]["disconnect"]["description"]
+    for code, numbers in codes:
+        for number in numbers.split(", "):
+            assert re.search(rf"{code} [\d, or\n]*{number}", said), (code, number)
+
+
+def test_the_description_is_sound():
+    components = DESCRIPTION.document["components"]
+    for schema in components["schemas"].values():
+        jsonschema.Draft7Validator.check_schema(schema)
+    for name, message in components["messages"].items():
+        for example in message.get("examples", []):
+            DESCRIPTION.validator(message["payload"]).validate(example["payload"])
+        assert name.startswith("matched") or message["examples"]
+    used = set()
+
+    def look(thing):
+        for key, value in thing.items() if isinstance(thing, dict) else enumerate(thing):
+            if key == "$ref":
+                assert DESCRIPTION.resolve(thing)
+                used.add(value.rsplit("/", 1)[1])
+            elif isinstance(value, (dict, list)):
+                look(value)
+    look(DESCRIPTION.document)
+    assert set(components["messages"]) <= used
