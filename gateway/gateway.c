@@ -46,7 +46,8 @@ struct gateway {
     struct home_loader *home_loader;
     struct front_settings front;
     struct redis_commands
-        *api_commands; /* its own: what the streams need does not queue up there */
+        *api_commands;              /* its own: what the streams need does not queue up there */
+    struct archive_reader *archive; /* NULL: there is none */
     struct api *api;
     struct server *server;
     struct log_reader *log_reader;
@@ -172,6 +173,7 @@ static void on_drained(void *context)
     struct gateway *gateway = context;
 
     redis_commands_free(gateway->api_commands); /* whoever still waits is answered */
+    archive_reader_free(gateway->archive);      /* the same */
     api_free(gateway->api);
     server_close(gateway->server);
     subscriber_free(gateway->subscriber);
@@ -409,6 +411,11 @@ static int start_api(struct gateway *gateway, struct failure *reterr)
         redis_commands_new(&gateway->loop, &gateway->redis, settings.timeout_ms);
     if (!settings.commands)
         return failure_set(reterr, -ENOMEM, "out of memory");
+    if (config->archive) {
+        gateway->archive = settings.archive = archive_reader_new(&gateway->loop, config->archive);
+        if (!settings.archive)
+            return failure_set(reterr, -ENOMEM, "out of memory");
+    }
     gateway->api = api_new(&settings);
     return gateway->api ? 0 : failure_set(reterr, -ENOMEM, "out of memory");
 }

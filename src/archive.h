@@ -48,9 +48,9 @@ enum sl_archive_mode {
 /* Could this be the URL of an archive: sqlite:PATH or sqlite:///PATH? 0; -EINVAL. */
 SL_EXPORT int sl_archive_check(const char *url, struct failure *reterr);
 
-/* `database_id`: as in sl_meta. 0; -EINVAL: as above; -ENOENT: there is none; -ESTALE: that of
- * another database, or made by a newer Sluice; -EBADMSG: damaged, or no archive; -EIO, -EACCES,
- * -ENOMEM. */
+/* `database_id`: as in sl_meta; NULL, to read only: whosever it is. 0; -EINVAL: as above; -ENOENT:
+ * there is none; -ESTALE: that of another database, or made by a newer Sluice; -EBADMSG: damaged,
+ * or no archive; -EIO, -EACCES, -ENOMEM. */
 SL_EXPORT int sl_archive_open(const char *url, const char *database_id, enum sl_archive_mode mode,
                               struct sl_archive **ret_archive, struct failure *reterr);
 SL_EXPORT void sl_archive_close(struct sl_archive *archive); /* NULL is fine */

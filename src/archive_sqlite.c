@@ -220,7 +220,7 @@ static int check(struct archive *archive, const char *database_id, struct failur
                            version, VERSION);
     if (r == 0)
         r = ask(archive, "SELECT database FROM archive", database, sizeof(database), reterr);
-    if (r == 0 && strcmp(database, database_id) != 0)
+    if (r == 0 && database_id && strcmp(database, database_id) != 0)
         return failure_set(reterr, -ESTALE, "the archive '%s' belongs to another database", path);
     return r;
 }

@@ -197,6 +197,7 @@ static void request_free(struct api_request *request)
     else
         mem_free(request->state);
     api_list_done(&request->list);
+    sl_archive_page_done(&request->archived);
     sl_call_done(&request->call);
     sl_shard_calls_done(&request->calls);
     buffer_done(&request->headers);
@@ -346,6 +347,53 @@ int api_send_all(struct api_request *request, int r, const struct failure *failu
     if (r < 0)
         return api_fail(request, r, failure);
     return api_send_many(request, request->calls.calls, request->calls.count, part, next);
+}
+
+/* --- the archive --- */
+
+bool api_has_archive(const struct api_request *request)
+{
+    return request->api->settings.archive;
+}
+
+static void on_archived(void *owner, int r, struct sl_archive_page *page,
+                        const struct failure *failure)
+{
+    struct api_request *request = owner;
+
+    if (!request->answered) {
+        request_free(request);
+    } else if (r < 0) {
+        settle(request, api_fail(request,
+                                 r == -ENOMEM      ? r
+                                 : r == -ECANCELED ? -EAGAIN
+                                                   : -EIO,
+                                 failure));
+    } else {
+        sl_archive_page_done(&request->archived);
+        request->archived = *page;
+        *page = SL_ARCHIVE_PAGE_INIT;
+        settle(request, request->next(request, NULL));
+    }
+}
+
+int api_find_archived(struct api_request *request, const uint64_t *posts, size_t count,
+                      api_step_fn next)
+{
+    request->next = next;
+    if (archive_reader_find(request->api->settings.archive, posts, count, on_archived, request) < 0)
+        return fail_for_memory(request);
+    return API_WAITS;
+}
+
+int api_list_archived(struct api_request *request, uint64_t user, uint64_t before, size_t limit,
+                      api_step_fn next)
+{
+    request->next = next;
+    if (archive_reader_list(request->api->settings.archive, user, before, limit, on_archived,
+                            request) < 0)
+        return fail_for_memory(request);
+    return API_WAITS;
 }
 
 void api_say_replayed(struct api_request *request)

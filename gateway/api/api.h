@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "gateway/api/archive_reader.h"
 #include "gateway/front/http.h"
 #include "gateway/front/request.h"
 #include "gateway/intake/redis_commands.h"
@@ -31,6 +32,7 @@ typedef void (*api_answer_fn)(void *owner, const struct api_answer *answer);
 struct api_settings {
     uv_loop_t *loop;
     struct redis_commands *commands;
+    struct archive_reader *archive; /* NULL: there is none */
     const struct front_settings *front;
     struct metrics *metrics;
     uint32_t timeout_ms; /* of a request */
@@ -45,7 +47,7 @@ void api_redis_found(struct api *api, uint32_t shards);
 /* It is not. Requests wait for it to come back as long as they have time, but when it has been away
  * for a second, further ones are refused at once. */
 void api_redis_lost(struct api *api);
-/* Behind the commands it uses. */
+/* Behind the commands and the archive that it uses. */
 void api_free(struct api *api);
 
 /* The methods of a path of the API, as `Allow` lists them; NULL: it is none. */

@@ -1,11 +1,13 @@
 #include "gateway/api/list.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 
 #include "base/alloc.h"
 #include "gateway/api/request.h"
 #include "gateway/api/route.h"
+#include "src/archived.h"
 #include "src/post_rows.h"
 #include "src/row_json.h"
 #include "src/user_list.h"
@@ -143,6 +145,105 @@ static int ask_for_users(struct api_request *request)
     return api_send_all(request, r, &failure, on_users_part, answer);
 }
 
+/* --- rows that the archive has --- */
+
+/* Redis says what of request->archived is to be seen: list->absent are the rows. */
+static int judge_archived(struct api_request *request)
+{
+    const struct sl_meta meta = api_meta(request);
+    struct failure failure;
+    int r;
+
+    r = sl_archived_posts_calls(&request->calls, &meta, request->subject, request->archived.posts,
+                                request->archived.count, &failure);
+    return api_send_all(request, r, &failure, on_posts_part, answer);
+}
+
+/* The page has some of the rows that lack, in their order. */
+static int on_missing(struct api_request *request, const redisReply *reply)
+{
+    struct api_list *list = &request->list;
+    size_t row = 0;
+
+    list->absent_count = 0;
+    for (size_t i = 0; i < request->archived.count; i++, row++) {
+        while (list->rows[row].size > 0 || list->rows[row].id != request->archived.posts[i].id)
+            row++;
+        assert(row < list->count);
+        add_absent(list, row);
+    }
+    return list->absent_count > 0 ? judge_archived(request) : answer(request, reply);
+}
+
+/* Posts that Redis has not. */
+static int fill_in(struct api_request *request, const redisReply *reply)
+{
+    struct api_list *list = &request->list;
+    uint64_t *missing;
+    size_t count = 0;
+    int r;
+
+    if (!api_has_archive(request) || list->count == 0)
+        return answer(request, reply);
+    missing = mem_alloc(mem_array_size(list->count, sizeof(*missing)));
+    if (!missing)
+        return api_fail(request, -ENOMEM, &(struct failure){"out of memory"});
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->rows[i].size == 0)
+            missing[count++] = list->rows[i].id;
+    }
+    r = count > 0 ? api_find_archived(request, missing, count, on_missing) : answer(request, reply);
+    mem_free(missing);
+    return r;
+}
+
+/* What comes behind the last row. */
+static int on_older(struct api_request *request, const redisReply *reply)
+{
+    struct api_list *list = &request->list;
+
+    list->absent_count = 0;
+    for (size_t i = 0; i < request->archived.count; i++) {
+        list->rows[list->count].id = list->next = request->archived.posts[i].id;
+        add_absent(list, list->count++);
+    }
+    return list->absent_count > 0 ? judge_archived(request) : answer(request, reply);
+}
+
+static int read_older(struct api_request *request)
+{
+    const struct api_list *list = &request->list;
+
+    return api_list_archived(request, request->user.id,
+                             list->count > 0 ? list->next : request->page.before,
+                             request->page.limit - list->count, on_older);
+}
+
+static int on_owner(struct api_request *request, const redisReply *reply)
+{
+    struct failure failure;
+    struct sl_user user;
+    int r;
+
+    r = sl_user_find_reply(reply, &user, &failure);
+    if (r < 0)
+        return api_fail(request, r, &failure);
+    request->user = sl_user_by_id(user.id);
+    return read_older(request);
+}
+
+static int find_owner(struct api_request *request)
+{
+    const struct sl_meta meta = api_meta(request);
+    struct failure failure;
+    int r;
+
+    if (request->user.id != 0)
+        return read_older(request);
+    r = sl_user_find_call(&request->call, &meta, &request->user, &failure);
+    return api_send(request, r, &failure, on_owner);
+}
+
 static int ask_for_posts(struct api_request *request)
 {
     const struct sl_meta meta = api_meta(request);
@@ -158,7 +259,7 @@ static int ask_for_posts(struct api_request *request)
         r = sl_posts_calls(&request->calls, &meta, request->subject, posts, list->absent_count,
                            &failure);
     mem_free(posts);
-    return api_send_all(request, r, &failure, on_posts_part, answer);
+    return api_send_all(request, r, &failure, on_posts_part, fill_in);
 }
 
 /* --- the list --- */
@@ -192,7 +293,8 @@ int api_list_on_users(struct api_request *request, const redisReply *reply)
     return list->absent_count > 0 ? ask_for_users(request) : answer(request, NULL);
 }
 
-int api_list_on_posts(struct api_request *request, const redisReply *reply)
+/* Room for `room` rows at least. 0, or refused. */
+static int read_posts(struct api_request *request, const redisReply *reply, size_t room)
 {
     struct api_list *list = &request->list;
     struct failure failure = {"out of memory"};
@@ -201,7 +303,7 @@ int api_list_on_posts(struct api_request *request, const redisReply *reply)
 
     r = sl_post_list_reply(reply, &count, &failure);
     if (r == 0)
-        r = list_begin(list, count);
+        r = list_begin(list, count > room ? count : room);
     for (size_t i = 0; r == 0 && i < count; i++) {
         struct sl_post_row row;
 
@@ -215,7 +317,27 @@ int api_list_on_posts(struct api_request *request, const redisReply *reply)
         else
             add_absent(list, i);
     }
+    return r < 0 ? api_fail(request, r, &failure) : 0;
+}
+
+int api_list_on_posts(struct api_request *request, const redisReply *reply)
+{
+    int r = read_posts(request, reply, 0);
+
     if (r < 0)
-        return api_fail(request, r, &failure);
-    return list->absent_count > 0 ? ask_for_posts(request) : answer(request, NULL);
+        return r;
+    return request->list.absent_count > 0 ? ask_for_posts(request) : answer(request, NULL);
+}
+
+int api_list_on_profile(struct api_request *request, const redisReply *reply)
+{
+    const size_t limit = request->page.limit;
+    int r;
+
+    if (!api_has_archive(request))
+        return api_list_on_posts(request, reply);
+    r = read_posts(request, reply, limit);
+    if (r < 0)
+        return r;
+    return request->list.count < limit ? find_owner(request) : fill_in(request, NULL);
 }

@@ -2,7 +2,8 @@
  *
  * The shard that has the list answers with its rows; those that live in other shards are asked for
  * then, all at once. `next` is the position of the last row and there whenever a row is: only the
- * page past the end is empty, and has none. A page whose rows are all gone is read over. */
+ * page past the end is empty, and has none. A page whose rows are all gone is read over. Where
+ * Redis ends, the archive is read on. */
 #pragma once
 
 #include <hiredis/hiredis.h>
@@ -33,3 +34,4 @@ void api_list_done(struct api_list *list);
 /* Steps: the reply is that to a builder of a list of users, or of posts. */
 int api_list_on_users(struct api_request *request, const redisReply *reply);
 int api_list_on_posts(struct api_request *request, const redisReply *reply);
+int api_list_on_profile(struct api_request *request, const redisReply *reply);

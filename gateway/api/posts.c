@@ -9,13 +9,51 @@
 #include "base/alloc.h"
 #include "gateway/api/body.h"
 #include "gateway/api/request.h"
+#include "src/archived.h"
 #include "src/id.h"
 #include "src/post_rows.h"
 #include "src/row_json.h"
 
 /* --- read --- */
 
-static int on_post(struct api_request *request, const redisReply *reply)
+static int fail_for_post(struct api_request *request, int r, const struct failure *failure)
+{
+    if (r == -ENOENT && request->status == 201)
+        return api_refuse(request, 410, "gone", NULL, "this was posted before, and deleted since");
+    return api_fail(request, r, failure);
+}
+
+static int no_such_post(struct api_request *request)
+{
+    struct failure failure;
+    int r = failure_set(&failure, -ENOENT, "there is no post %" PRIu64, request->id);
+
+    return fail_for_post(request, r, &failure);
+}
+
+/* The row of the only post in the reply. */
+static int answer_row(struct api_request *request, const redisReply *reply, bool is_archived);
+
+static int on_archived_row(struct api_request *request, const redisReply *reply)
+{
+    return answer_row(request, reply, true);
+}
+
+static int on_archived_post(struct api_request *request, const redisReply *reply)
+{
+    const struct sl_meta meta = api_meta(request);
+    struct failure failure;
+    int r;
+
+    (void)reply;
+    if (request->archived.count == 0)
+        return no_such_post(request);
+    r = sl_archived_posts_calls(&request->calls, &meta, request->subject, request->archived.posts,
+                                1, &failure);
+    return api_send_only(request, r, &failure, on_archived_row);
+}
+
+static int answer_row(struct api_request *request, const redisReply *reply, bool is_archived)
 {
     struct sl_post_row row;
     struct failure failure;
@@ -24,12 +62,17 @@ static int on_post(struct api_request *request, const redisReply *reply)
     r = sl_posts_reply(reply, 1, &failure);
     if (r == 0)
         r = sl_posts_at(reply, 0, &row, &failure);
-    if (r == -ENOENT && request->status == 201)
-        return api_refuse(request, 410, "gone", NULL, "this was posted before, and deleted since");
+    if (r == -ENOENT && !is_archived && api_has_archive(request))
+        return api_find_archived(request, &request->id, 1, on_archived_post);
     if (r < 0)
-        return api_fail(request, r, &failure);
+        return fail_for_post(request, r, &failure);
     sl_post_row_json(&request->json, &row);
     return api_answer(request, request->status);
+}
+
+static int on_post(struct api_request *request, const redisReply *reply)
+{
+    return answer_row(request, reply, false);
 }
 
 int posts_answer(struct api_request *request, uint64_t post, int status)
@@ -39,6 +82,7 @@ int posts_answer(struct api_request *request, uint64_t post, int status)
     int r;
 
     request->status = status;
+    request->id = post;
     r = sl_posts_calls(&request->calls, &meta, request->subject, &post, 1, &failure);
     return api_send_only(request, r, &failure, on_post);
 }
@@ -269,7 +313,7 @@ int posts_create(struct api_request *request, const redisReply *reply)
 /* --- delete --- */
 
 /* What is not there is deleted. */
-static int on_deleted(struct api_request *request, const redisReply *reply)
+static int on_deleted_archived(struct api_request *request, const redisReply *reply)
 {
     struct sl_written written;
     struct failure failure;
@@ -277,6 +321,30 @@ static int on_deleted(struct api_request *request, const redisReply *reply)
 
     r = sl_write_reply(reply, &written, &failure);
     return r < 0 && r != -ENOENT ? api_fail(request, r, &failure) : api_answer(request, 204);
+}
+
+static int on_archived_to_delete(struct api_request *request, const redisReply *reply)
+{
+    const struct sl_user_ref user = sl_user_by_id(request->subject);
+    const struct sl_meta meta = api_meta(request);
+    struct failure failure;
+    int r;
+
+    (void)reply;
+    if (request->archived.count == 0)
+        return api_answer(request, 204);
+    r = sl_delete_archived_call(&request->call, &meta, SL_SLICE_NONE, &user, request->post,
+                                request->archived.posts[0].json, &failure);
+    return api_send(request, r, &failure, on_deleted_archived);
+}
+
+static int on_deleted(struct api_request *request, const redisReply *reply)
+{
+    struct sl_written written;
+
+    if (api_has_archive(request) && sl_write_reply(reply, &written, NULL) == -ENOENT)
+        return api_find_archived(request, &request->post, 1, on_archived_to_delete);
+    return on_deleted_archived(request, reply);
 }
 
 int posts_delete(struct api_request *request, const redisReply *reply)
@@ -302,7 +370,7 @@ int posts_of_user(struct api_request *request, const redisReply *reply)
     (void)reply;
     r = sl_post_list_call(&request->call, &meta, request->subject, &request->user, &request->page,
                           &failure);
-    return api_send(request, r, &failure, api_list_on_posts);
+    return api_send(request, r, &failure, api_list_on_profile);
 }
 
 int posts_comments(struct api_request *request, const redisReply *reply)

@@ -61,6 +61,7 @@ struct api_request {
     size_t parts_left;           /* of them, to be answered */
     api_part_fn part;
     api_step_fn next;
+    struct sl_archive_page archived; /* what was read of the archive last */
     void *state;                     /* of the operation */
     void (*free_state)(void *state); /* NULL: it is mem_free()d */
     size_t place;                    /* of what `state` is waiting for */
@@ -89,6 +90,14 @@ int api_send_all(struct api_request *request, int r, const struct failure *failu
 /* The same for the only call of request->calls. */
 int api_send_only(struct api_request *request, int r, const struct failure *failure,
                   api_step_fn next);
+
+/* Is there an archive? Only then: reads request->archived anew, with those of `posts` that it has,
+ * or with posts of a user before one (0: from the newest on). `next` has no reply. */
+bool api_has_archive(const struct api_request *request);
+int api_find_archived(struct api_request *request, const uint64_t *posts, size_t count,
+                      api_step_fn next);
+int api_list_archived(struct api_request *request, uint64_t user, uint64_t before, size_t limit,
+                      api_step_fn next);
 
 /* Answers with request->json (204: with nothing). */
 int api_answer(struct api_request *request, int status);

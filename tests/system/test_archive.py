@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from harness.api import Api
 from harness.waiting import eventually
 
 POSTS, PROFILE_MAX = 11, 4
@@ -49,10 +50,10 @@ def site(request, servers, cli_for, tmp_path):
     return Site(request.param, redis, cli_for(redis), tmp_path / "posts.db")
 
 
-@pytest.mark.parametrize("limit", [1, 3, 4, 20])
-def test_pages_run_through_redis_and_the_archive_without_hole_or_double(site, limit):
+def test_pages_run_through_redis_and_the_archive_without_hole_or_double(site):
     assert sorted(site.in_redis()) == sorted(site.posts[:PROFILE_MAX])
-    assert site.pages(limit) == site.posts
+    for limit in (1, 3, 4, 20):
+        assert site.pages(limit) == site.posts
     assert site.lines("user", "show", "ada")[0]["posts"] == POSTS
 
 
@@ -112,6 +113,87 @@ def test_an_archived_comment_stays_with_what_it_answers(site):
     site.cli.run("delete", "--user", "ada", comment)
     site.work()
     assert site.lines("comments", post) == []
+
+
+@pytest.fixture
+def api(site, servers):
+    """api(user id): the API for that user."""
+    gateway = servers.gateway(site.redis, "--archive", f"sqlite:{site.file}")
+    apis = []
+
+    def make(sub):
+        apis.append(Api(gateway, sub))
+        return apis[-1]
+    yield make
+    for api in apis:
+        api.close()
+
+
+def api_pages(api, user, limit):
+    found, before = [], ""
+    while (page := api.get(f"/v1/users/{user}/posts?limit={limit}{before}"))["items"]:
+        assert len(page["items"]) <= limit
+        found += page["items"]
+        before = f"&before={page['next']}"
+    assert "next" not in page
+    return [post["id"] for post in found]
+
+
+def test_the_api_reads_on_in_the_archive(site, api):
+    bob = api(site.bob)
+    for limit in (1, 3, 4, 20):
+        assert api_pages(bob, site.ada, limit) == site.posts
+    assert api_pages(bob, "ada", 3) == site.posts
+    assert api_pages(bob, "bob", 3) == []
+    for place in (0, -1):
+        whole = bob.get(f"/v1/posts/{site.posts[place]}")
+        assert whole == site.lines("read", site.posts[place])[0]
+    bob.refused(404, "not_found", "GET", "/v1/posts/4096")
+    bob.refused(404, "not_found", "GET", "/v1/users/nobody/posts")
+
+
+def test_the_api_deletes_in_the_archive(site, api):
+    ada, bob = api(site.ada), api(site.bob)
+    gone = site.posts.pop()
+    bob.refused(403, "not_yours", "DELETE", f"/v1/posts/{gone}")
+    for _ in range(2):
+        ada.expect(204, "DELETE", f"/v1/posts/{gone}")
+        bob.refused(404, "not_found", "GET", f"/v1/posts/{gone}")
+    assert api_pages(bob, "ada", 3) == site.posts
+    site.work()
+    ada.expect(204, "DELETE", f"/v1/posts/{gone}")
+    assert api_pages(bob, "ada", 3) == site.posts
+    assert ada.get("/v1/users/me")["posts"] == len(site.posts)
+
+
+def test_the_api_shows_archived_posts_to_whom_they_are_for(site, api):
+    ada, bob = api(site.ada), api(site.bob)
+    question = bob.post("question")["id"]
+    secret = ada.post("secret", audience="followers", reply_to=question)["id"]
+    for i in range(PROFILE_MAX):
+        ada.post("more")
+    site.work()
+    assert secret not in site.in_redis()
+    bob.refused(404, "not_found", "GET", f"/v1/posts/{secret}")
+    assert secret not in api_pages(bob, "ada", 1)
+    assert bob.get(f"/v1/posts/{question}/comments")["items"] == []
+    bob.expect(204, "PUT", f"/v1/users/me/following/{site.ada}")
+    site.work()
+    assert bob.get(f"/v1/posts/{secret}")["audience"] == "followers"
+    assert secret in api_pages(bob, "ada", 2)
+    assert [post["id"] for post in bob.get(f"/v1/posts/{question}/comments")["items"]] == [secret]
+
+
+def test_an_archive_that_cannot_be_read_costs_the_answer_only(site, api):
+    bob = api(site.bob)
+    for end in ("", "-wal", "-shm"):
+        file = site.file.with_name(site.file.name + end)
+        if file.exists():
+            file.unlink()
+    site.file.write_bytes(b"x" * 5000)
+    bob.refused(500, "internal", "GET", f"/v1/posts/{site.posts[-1]}")
+    bob.refused(500, "internal", "GET", "/v1/users/ada/posts?limit=20")
+    assert bob.get(f"/v1/posts/{site.posts[0]}")["text"] == f"post {POSTS - 1}"
 
 
 def test_sluiced_moves_posts_too(servers, cli_for, tmp_path):
