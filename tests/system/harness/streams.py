@@ -240,6 +240,7 @@ class Collector:
     def __init__(self, stream):
         self.stream = stream
         self.messages = []
+        self.ids = set()  # of the messages
         self.error = None
         self.ended = False
         self._changed = threading.Condition()
@@ -251,6 +252,7 @@ class Collector:
             while (message := self.stream.next(3600)) is not None:
                 with self._changed:
                     self.messages.append(message)
+                    self.ids.add(message.json.get("id"))
                     self._changed.notify_all()
         except (Exception, DeadlinePassed) as error:  # handed to the test by wait()
             self.error = error
@@ -280,9 +282,7 @@ class Collector:
 
     def wait_id(self, event_id, seconds=None):
         """Waits for the message with this id; returns all messages up to now."""
-        return self.wait(lambda ms: ms and any(m.json.get("id") == str(event_id)
-                                               for m in ms[-50:]),
-                         f"message {event_id}", seconds)
+        return self.wait(lambda _: str(event_id) in self.ids, f"message {event_id}", seconds)
 
     def events(self):
         return [m for m in self.messages if not m.is_control]
