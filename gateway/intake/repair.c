@@ -2,7 +2,11 @@
  *
  * A shard has at most one page under way. While Redis fails, one timer for all shards says when
  * they ask again: there is one Redis. The other timer looks once a period which shards have not
- * moved since, so that a message costs it nothing. */
+ * moved since, so that a message costs it nothing.
+ *
+ * The subscriber asks where the logs end, shard by shard, and subscribes after that. What is
+ * published in between is heard by nobody; so when hearing begins, the end of every log is looked
+ * at once more, after what is wanted already. */
 #include "gateway/intake/repair.h"
 
 #include <errno.h>
@@ -21,6 +25,7 @@ struct shard {
     struct shard_order *order; /* NULL: not heard of */
     bool is_asked;             /* a page is under way */
     bool is_repairing;         /* as logged */
+    bool is_due;               /* to be looked up in its log when nothing is wanted */
     uint64_t last_at_check;
 };
 
@@ -98,6 +103,13 @@ static int ask(struct shard *shard, uint64_t after, uint64_t to)
     return r;
 }
 
+/* Is there more in the log than was heard of? */
+static void look_up(struct shard *shard)
+{
+    shard->is_due = false;
+    ask(shard, shard_order_last(shard->order), SL_ID_MAX); /* no memory: the next period comes */
+}
+
 /* Asks for what the shard wants, unless that is under way or has to wait. */
 static void ask_if_wanted(struct shard *shard)
 {
@@ -106,6 +118,8 @@ static void ask_if_wanted(struct shard *shard)
 
     if (!shard_order_wants(shard->order, &after, &to)) {
         log_progress(shard, false, 0, 0);
+        if (shard->is_due && !shard->is_asked)
+            look_up(shard);
         return;
     }
     log_progress(shard, true, after, to);
@@ -171,7 +185,7 @@ static void check(struct shard *shard)
 
     if (last == shard->last_at_check && !shard->is_asked &&
         !shard_order_wants(shard->order, &after, &to))
-        ask(shard, last, SL_ID_MAX); /* no memory: the next period comes */
+        look_up(shard);
     shard->last_at_check = last;
 }
 
@@ -211,6 +225,13 @@ int repair_log_end(struct repair *repair, uint32_t number, uint64_t id)
 void repair_set_hearing(struct repair *repair, bool is_hearing)
 {
     repair->is_hearing = is_hearing;
+    for (uint32_t i = 0; i < SL_SHARDS_MAX; i++) {
+        struct shard *shard = &repair->shards[i];
+
+        shard->is_due = is_hearing && shard->order;
+        if (shard->is_due)
+            ask_if_wanted(shard);
+    }
 }
 
 void repair_take(struct repair *repair, const struct live_message *message)

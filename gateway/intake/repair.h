@@ -2,10 +2,10 @@
  *
  * What the live channels bring in order goes straight through. What was missed is read from the
  * log, in pages and before what came after it, shard by shard as shard_order.h says; a shard that
- * waits for its log does not keep the others waiting. A shard that has been quiet for a second is
- * looked up in its log, so that the loss of its last message is found too. When Redis does not
- * answer or refuses to, the log is asked again after 0.1 s at first, 5 s at most. Belongs to the
- * thread of its loop. */
+ * waits for its log does not keep the others waiting. A shard is looked up in its log when hearing
+ * begins, and whenever it has been quiet for a second, so that the loss of its last message is
+ * found too. When Redis does not answer or refuses to, the log is asked again after 0.1 s at first,
+ * 5 s at most. Belongs to the thread of its loop. */
 #pragma once
 
 #include <stdbool.h>

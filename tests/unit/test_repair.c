@@ -40,6 +40,9 @@ static struct {
 
 /* What has gone in. */
 static uint64_t written[SHARDS];
+static bool writes_before_subscribe; /* between the ends of the logs and the subscription */
+
+static void produce(uint32_t shard, unsigned count, bool is_published);
 
 static void on_event(void *context, const struct live_message *message)
 {
@@ -72,6 +75,10 @@ static void on_turn_end(void *context)
 static int on_log_end(void *context, uint32_t shard, uint64_t id)
 {
     (void)context;
+    if (writes_before_subscribe && shard == SHARDS - 1) {
+        for (uint32_t each = 0; each < SHARDS; each++)
+            produce(each, 3, true);
+    }
     return repair_log_end(repair, shard, id);
 }
 
@@ -111,6 +118,14 @@ static bool all_has_come(void)
     return told.last[0] == written[0] && told.last[1] == written[1] && told.unended == 0;
 }
 
+static void on_looked(void *owner, const struct log_page *page, int error, const char *why)
+{
+    (void)page;
+    (void)error;
+    (void)why;
+    *(bool *)owner = true;
+}
+
 static void start_intake_with(uint32_t check_ms, size_t max_held_bytes)
 {
     const struct subscriber_callbacks heard = {
@@ -121,6 +136,7 @@ static void start_intake_with(uint32_t check_ms, size_t max_held_bytes)
         .lost = on_lost,
     };
     const struct repair_callbacks repaired = {{on_event, on_gap}, on_turn_end};
+    bool has_looked = false;
     struct sl_redis_address address;
     struct subscriber_settings subscriber_settings = {&patience.loop, &address, metrics, 5000,
                                                       5000};
@@ -134,6 +150,9 @@ static void start_intake_with(uint32_t check_ms, size_t max_held_bytes)
     assert_non_null(repair);
     assert_non_null(subscriber);
     run_until(told.subscribed == 1);
+    /* The looks at the logs' ends were asked for before this one. */
+    assert_int_equal(log_reader_read(log_reader, 0, 0, 1, on_looked, &has_looked), 0);
+    run_until(has_looked);
 }
 
 static void start_intake(void)
@@ -158,6 +177,7 @@ static int start_redis(void **state)
     (void)state;
     memset(&told, 0, sizeof(told));
     memset(written, 0, sizeof(written));
+    writes_before_subscribe = false;
     redis_server_init(&server, true);
     producer = redis_server_connect(&server);
     run("HSET sluice:{0}:meta schema 1 database 0123456789abcdef0123456789abcdef shards %d "
@@ -285,6 +305,20 @@ static void test_lost_connection_costs_no_event(void **state)
     assert_int_equal(told.gap_count, 0);
 }
 
+static void test_what_was_published_while_it_subscribed_is_there_at_once(void **state)
+{
+    (void)state;
+    writes_before_subscribe = true;
+    start_intake_with(60000, REPAIR_HELD_BYTES);
+    run_until(all_has_come());
+    assert_int_equal(told.count, 3 * SHARDS);
+    run("CLIENT KILL TYPE pubsub");
+    produce(0, 200, true); /* one shard has to be repaired as well, the other has not */
+    run_until(told.subscribed == 2 && all_has_come());
+    assert_int_equal(told.count, 6 * SHARDS + 200);
+    assert_int_equal(told.gap_count, 0);
+}
+
 static void test_restarted_redis_costs_no_event(void **state)
 {
     (void)state;
@@ -308,6 +342,7 @@ static void test_log_is_asked_again_when_redis_did_not_answer(void **state)
     start_intake_with(60000, REPAIR_HELD_BYTES);
     produce(0, 500, false);
     run("CONFIG SET maxclients 2"); /* the producer and the subscriber */
+    run("CLIENT KILL TYPE normal");
     produce(0, 1, true);
     run_until(metric_get(metrics, METRIC_LOG_READ_FAILURES) >= 2);
     produce(0, 1, true);
@@ -419,6 +454,7 @@ int main(void)
         test(test_little_room_for_what_waits_loses_nothing),
         test(test_last_event_that_was_lost_is_found_when_the_shard_is_quiet),
         test(test_lost_connection_costs_no_event),
+        test(test_what_was_published_while_it_subscribed_is_there_at_once),
         test(test_restarted_redis_costs_no_event),
         test(test_log_is_asked_again_when_redis_did_not_answer),
         test(test_redis_that_refuses_to_give_its_log_is_asked_until_it_does),
