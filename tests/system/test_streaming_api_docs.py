@@ -1,0 +1,142 @@
+"""docs/streaming-api.md: its commands, its conversations and its messages, as they stand there."""
+
+import json
+import re
+
+import pytest
+
+from harness import programs
+from harness.asyncapi import Description
+from harness.pages import Shell, examples, pattern, without_space
+from harness.waiting import DeadlinePassed, eventually
+
+PAGE = (programs.SOURCE / "docs/streaming-api.md").read_text()
+DESCRIPTION = Description()
+COMMANDS = [(command, expected) for command, expected in examples(PAGE)
+            if not command.startswith("URL=")]  # where the server is, the page says for its reader
+
+
+class Reader:
+    """Someone who pastes the page's commands, and does what it says in another terminal."""
+
+    def __init__(self, servers):
+        self.redis = servers.redis()
+        self.base = servers.gateway(self.redis)
+        self.folder = servers.folder
+        self.shell = Shell(SLUICE_REDIS=self.redis.url, SECRET=str(self.base.secret_file),
+                           URL=self.url(self.base))
+        for command, expected in COMMANDS:
+            assert expected or not self.shell.run(command).strip()
+
+    def url(self, gateway):
+        return f"http://127.0.0.1:{gateway.port}"
+
+    def gateway_for(self, comment, servers):
+        """The server that is in the state that the comment behind a command speaks of."""
+        if comment == "after a silence":
+            return servers.gateway(self.redis, "--keepalive-ms", 100)
+        if comment == "and the server is stopped":
+            return servers.gateway(self.redis)
+        if comment == "where a subject may have one stream, and has it":
+            gateway = servers.gateway(self.redis, "--max-connections-per-subject", 1)
+            bob = self.shell.run("echo $BOB").strip()
+            self.first = gateway.stream("/v1/stream/firehose", token=gateway.token(sub=bob))
+            return gateway
+        if comment == "while Redis is away":
+            gateway = servers.gateway(servers.redis())
+            servers.redis_servers[-1].stop()
+            gateway.wait_status("/readyz", 503)
+            return gateway
+        assert not comment, f"what is '{comment}'?"
+        return self.base
+
+    def paste(self, command, expected, servers):
+        command, _, comment = command.partition(" # ")
+        gateway = self.gateway_for(comment, servers)
+        self.shell.run(f"URL={self.url(gateway)}")
+        if command.startswith(("stream ", "curl -N ")):
+            self.follow(command, expected, gateway if "stopped" in comment else None)
+        else:
+            printed = self.shell.run(command)
+            assert re.match(pattern(expected) + "$", without_space(printed)), \
+                f"$ {command}\n{printed}\nexpected: {expected}"
+
+    def follow(self, command, expected, to_stop):
+        """Opens the stream, lets happen what is shown, and leaves it."""
+        head, body = self.folder / "head", self.folder / "body"
+        head.unlink(missing_ok=True)
+        pid = self.shell.run(f"( curl() {{ exec curl -D {head} \"$@\"; }}; {command} ) >{body} & "
+                             "echo $!").strip()
+        eventually(lambda: head.exists() and b"\r\n\r\n" in head.read_bytes(), f"{command} is answered")
+        if to_stop:
+            to_stop.begin_stop()
+        else:
+            self.shell.run("happen")
+        wanted = re.compile(pattern(expected))
+        try:
+            eventually(lambda: wanted.match(without_space(body.read_text())), f"what {command} brings")
+        except DeadlinePassed:
+            raise AssertionError(f"$ {command}\n{body.read_text()}\nexpected: {expected}") from None
+        self.shell.run(f"{{ kill {pid}; wait {pid}; }} 2>/dev/null")
+
+
+@pytest.fixture(scope="module")
+def reader(module_servers):
+    reader = Reader(module_servers)
+    yield reader
+    reader.shell.close()
+
+
+def test_what_the_page_says_is_what_happens(reader, servers):
+    for command, expected in COMMANDS:
+        if expected:
+            reader.paste(command, expected, servers)
+    assert not reader.shell.errors()
+
+
+def conversations():
+    """The lines of each block that begins with `>`."""
+    blocks = re.findall(r"(?:^    [<>] .*\n)+", PAGE, re.M)
+    return [re.findall(r"^    ([<>]) (.*)$", block, re.M) for block in blocks]
+
+
+@pytest.mark.parametrize("lines", conversations(), ids=lambda lines: lines[0][1][:40])
+def test_what_clients_say_is_answered_so(reader, lines):
+    has_happened = False
+    with reader.base.stream("/v1/stream", "websocket") as stream:
+        for who, text in lines:
+            if who == ">":
+                stream.send(text)
+                continue
+            if '"type"' in text and not has_happened:
+                reader.shell.run("happen")
+                has_happened = True
+            answer = stream.next()
+            assert re.match(pattern(text) + "$", without_space(answer.raw)), (text, answer)
+            DESCRIPTION.message("many", answer.json)
+
+
+def test_there_is_an_example_of_everything():
+    asked = "\n".join(command for command, _ in COMMANDS)
+    shown = "\n".join(f" {without_space(output)}" for _, output in COMMANDS)
+    said = "\n".join(text for lines in conversations() for _, text in lines)
+    for name in DESCRIPTION.parameters("filter"):
+        assert re.search(rf"[?&'\" ]{name}=", asked), f"no example of {name}"
+    for path in ("filter", "sample", "firehose", "home"):
+        assert f"/v1/stream/{path}" in asked
+    for kind in ("post", "delete", "follow", "unfollow", "gap", "cursor", "disconnect"):
+        assert f'"type":"{kind}"' in shown, f"no example of {kind}"
+    for op in ("subscribe", "unsubscribe", "list", "subscribed", "unsubscribed"):
+        assert f'"op":"{op}"' in said
+    rows = re.findall(r"^\| (\d{3}[\d, ]*) \|", PAGE, re.M)
+    statuses = [status for row in rows for status in row.split(", ")]
+    assert len(statuses) > 10
+    for status in statuses:
+        assert re.search(rf"(HTTP/1\.1|}}){status}\D?", shown), f"no example of {status}"
+
+
+def test_messages_that_are_shown_alone_are_messages():
+    alone = re.findall(r'\n\n    (\{"type":.*\})\n\n', PAGE)
+    assert alone
+    for message in alone:
+        DESCRIPTION.message("firehose", json.loads(message))
