@@ -47,6 +47,7 @@ SL_EXPORT int sl_comment_list_call(struct sl_call *call, const struct sl_meta *m
 SL_EXPORT int sl_post_list_reply(const struct redisReply *reply, size_t *ret_count,
                                  struct failure *reterr);
 /* A comment of another shard has its id only, and `json` is absent: sl_posts_calls() tells the
- * rest, or -ENOENT when there is nothing to be seen. 0; -EBADMSG. */
+ * rest, or -ENOENT when there is nothing to be seen; as of posts behind 500 that were passed over
+ * because the reader may not see them. 0; -EBADMSG. */
 SL_EXPORT int sl_post_list_at(const struct redisReply *reply, size_t i, struct sl_post_row *ret_row,
                               struct failure *reterr);

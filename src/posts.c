@@ -204,7 +204,7 @@ int sl_delete_archived_call(struct sl_call *call, const struct sl_meta *meta,
         r = sl_write_begin(call, &sl_script_delete, sl_id_shard(post), meta, request_id, reterr);
     if (r < 0)
         return r;
-    if (who.shard == sl_id_shard(post))
+    if (user->id != 0 || who.shard == sl_id_shard(post))
         sl_call_add(call, who.slice);
     else
         sl_call_add_str(call, "-");

@@ -61,8 +61,8 @@ SL_EXPORT int sl_post_call(struct sl_call *call, const struct sl_meta *meta,
                            struct sl_slice request_id, const struct sl_user_ref *author,
                            const struct sl_post *post, struct failure *reterr);
 
-/* `user` takes `post` back; only its author may. The answer (sl_write_reply) holds the id of the
- * delete event. 0; -EINVAL; -ENOMEM. */
+/* `user` takes `post` back; only its author may, and who may not see it is told that there is none
+ * (-ENOENT). The answer (sl_write_reply) holds the id of the delete event. 0; -EINVAL; -ENOMEM. */
 SL_EXPORT int sl_delete_call(struct sl_call *call, const struct sl_meta *meta,
                              struct sl_slice request_id, const struct sl_user_ref *user,
                              uint64_t post, struct failure *reterr);

@@ -1,8 +1,9 @@
 -- delete.lua - an author takes a post back.
 --
 -- Runs in the shard of the post, which is its author's. ARGV: shards, request id, who asks ('=ID',
--- '@FOLDED LOGIN', or '-' for somebody of another shard), post id, and if the caller has found it in
--- the archive, the post as that keeps it. Returns {repeated, event id}.
+-- '@FOLDED LOGIN', or '-' for a login of another shard), post id, and if the caller has found it in
+-- the archive, the post as that keeps it. Returns {repeated, event id}. Who may not see the post is
+-- told that there is none.
 local meta, refusal = open_shard('timeline', 'push_at_once')
 if not meta then
     return refusal
@@ -12,8 +13,8 @@ local before = answered('delete')
 if before then
     return before
 end
-local author = {}
-if ARGV[3] ~= '-' then
+local author = {id = string.match(ARGV[3], '^=(.*)') or ''}
+if string.sub(ARGV[3], 1, 1) == '@' or (author.id ~= '' and shard_of(author.id) == shard) then
     author, refusal = read_user(ARGV[3])
     if not author then
         return refusal
@@ -32,6 +33,9 @@ if not post then
 end
 if post.id ~= id then
     return refuse('DAMAGED', 'the archive has another post for ' .. id)
+end
+if not may_see(author.id, post) then
+    return refuse('NOPOST', 'there is no post ' .. id)
 end
 if post.user ~= author.id then
     return refuse('NOTOWNER', 'post ' .. id .. ' is not yours')

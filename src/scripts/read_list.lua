@@ -3,7 +3,8 @@
 -- ARGV: shards, request id (not used), reader, which list, whose ('=ID' or '@FOLDED LOGIN' of a
 -- user, or the id of a post), before ('+inf' or a position), limit.
 -- Returns rows: of posts (see post_row), or of users, each behind its position (see user_row). Of
--- one that lives in another shard, or that the archive may have, there is the id alone.
+-- one that lives in another shard, or that the archive may have, there is the id alone; so there is
+-- of posts that the reader may not see, when very many have been passed over.
 local meta, refusal = open_shard('archive')
 if not meta then
     return refusal
@@ -11,15 +12,17 @@ end
 
 local reader = ARGV[3]
 
+local LOOKS = 500 -- behind so many posts none is passed over any more: the script's time has a bound
+local looks = 0
+
 local function post_of(id)
-    if not is_here(id) then
-        return {id}
+    looks = looks + 1
+    local post = is_here(id) and read_post(id)
+    if post and may_see(reader, post) then
+        return post_row(post, reader)
     end
-    local post = read_post(id)
-    if not post then
-        return meta.archive == 1 and {id} or nil
-    end
-    return may_see(reader, post) and post_row(post, reader) or nil
+    local is_elsewhere = not is_here(id) or (not post and meta.archive == 1)
+    return (is_elsewhere or looks > LOOKS) and {id} or nil
 end
 
 local function user_of(id, position)

@@ -68,6 +68,13 @@ def test_nobody_deletes_what_others_posted(site, ada):
     assert ada.get(f"/v1/posts/{post['id']}") == post
 
 
+def test_a_post_that_the_subject_may_not_see_counts_as_deleted(site, ada):
+    post = ada.post("secret", audience=f"only:{ada.sub}")
+    for number in range(4):  # of several shards, where there are some
+        assert site.user(f"stranger{number}").expect(204, "DELETE", f"/v1/posts/{post['id']}") is None
+    assert ada.get(f"/v1/posts/{post['id']}") == post
+
+
 def test_requests_sent_ahead_are_answered_in_turn(ada):
     texts = [str(n) for n in range(20)]
     for text in texts:

@@ -316,6 +316,10 @@ static void test_delete_runs_where_the_post_lives(void **state)
     assert_int_equal(sl_delete_call(&call, &eight_shards, SL_SLICE("r"), &near, post, NULL), 0);
     assert_call(&call, "1 sluice:{3}:meta 8 r =4288 8384");
     assert_int_equal(sl_delete_call(&call, &eight_shards, SL_SLICE("r"), &far, post, NULL), 0);
+    assert_call(&call, "1 sluice:{3}:meta 8 r =4352 8384");
+    assert_int_not_equal(sl_login_shard(SL_SLICE("ada"), 8),
+                         3); /* whose id that shard cannot find */
+    assert_int_equal(sl_delete_call(&call, &eight_shards, SL_SLICE("r"), &ada, post, NULL), 0);
     assert_call(&call, "1 sluice:{3}:meta 8 r - 8384");
     sl_call_done(&call);
 }

@@ -443,6 +443,46 @@ static void test_what_may_not_be_seen_is_neither_answered_nor_liked(void **state
     assert_int_equal(change(false, likers[0], post, NULL), -ENOENT);
 }
 
+/* One call passes over 500 posts at most, and the next page goes on behind them. */
+static void test_very_many_posts_that_may_not_be_seen_end_a_page_early(void **state)
+{
+    enum { COUNT = 530, PASSED_OVER = 500, PAGE = 20 };
+    const struct sl_post secret = {.text = SL_SLICE("t"), .audience = SL_SLICE("followers")};
+    const struct sl_user_ref ada = sl_user_by_login(SL_SLICE("ada"));
+    uint64_t secrets[COUNT], seen, last = 0;
+    struct sl_call call = SL_CALL_INIT;
+    struct sl_post_row row;
+    redisReply *reply;
+    size_t count;
+
+    (void)state;
+    core_must_create(&core, "ada");
+    seen = core_must_post(&core, "ada", "t");
+    for (size_t i = 0; i < COUNT; i++) {
+        assert_int_equal(core_post(&core, "ada", &secret, NULL), 0);
+        secrets[i] = core.written.id;
+    }
+    reply = ask(&call, sl_post_list_call(&call, &core.meta, SL_READER_NOBODY, &ada,
+                                         &(struct sl_page){0, PAGE}, &core.failure));
+    assert_int_equal(sl_post_list_reply(reply, &count, &core.failure), 0);
+    assert_int_equal(count, PAGE);
+    for (size_t i = 0; i < PAGE; i++) {
+        assert_int_equal(sl_post_list_at(reply, i, &row, &core.failure), 0);
+        assert_null(row.json.data);
+        assert_int_equal(row.id, secrets[COUNT - PASSED_OVER - 1 - i]);
+        last = row.id;
+    }
+    freeReplyObject(reply);
+    reply = ask(&call, sl_post_list_call(&call, &core.meta, SL_READER_NOBODY, &ada,
+                                         &(struct sl_page){last, PAGE}, &core.failure));
+    assert_int_equal(sl_post_list_reply(reply, &count, &core.failure), 0);
+    assert_int_equal(count, 1);
+    assert_int_equal(sl_post_list_at(reply, 0, &row, &core.failure), 0);
+    assert_int_equal(row.id, seen);
+    assert_non_null(row.json.data);
+    freeReplyObject(reply);
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, fresh_database)
 
 static int run_with(uint32_t count)
@@ -460,6 +500,7 @@ static int run_with(uint32_t count)
         TEST(test_comment_deleted_before_it_arrived_does_not_come),
         TEST(test_comment_on_a_post_that_goes_leaves_nothing),
         TEST(test_what_may_not_be_seen_is_neither_answered_nor_liked),
+        TEST(test_very_many_posts_that_may_not_be_seen_end_a_page_early),
     };
 
     shards = count;
