@@ -15,7 +15,7 @@
 #include "base/alloc.h"
 #include "src/archive_backend.h"
 
-enum { VERSION = 1, BUSY_MS = 10000, VERSION_SQL_SIZE = 64 };
+enum { VERSION = 1, BUSY_MS = 10000, PAUSE_MS = 20, VERSION_SQL_SIZE = 64 };
 
 enum statement { BEGIN, COMMIT, ROLLBACK, STORE, ERASE, LIST, FIND, STATEMENTS };
 
@@ -185,6 +185,19 @@ static int is_empty(struct archive *archive, bool *ret_is_empty, struct failure 
     return r;
 }
 
+/* SQLite does not wait by itself when several do this at once. */
+static int use_write_ahead_log(struct archive *archive, struct failure *reterr)
+{
+    int r = -EAGAIN;
+
+    for (int waited_ms = 0; r == -EAGAIN && waited_ms < BUSY_MS; waited_ms += PAUSE_MS) {
+        if (waited_ms > 0)
+            sqlite3_sleep(PAUSE_MS);
+        r = execute(archive, "PRAGMA journal_mode = WAL", reterr);
+    }
+    return r;
+}
+
 /* Whoever finds it empty makes the tables; others wait meanwhile. */
 static int make_where_none(struct archive *archive, const char *database_id, struct failure *reterr)
 {
@@ -194,7 +207,9 @@ static int make_where_none(struct archive *archive, const char *database_id, str
     r = is_empty(archive, &is_new, reterr);
     if (r < 0 || !is_new)
         return r;
-    r = execute(archive, "PRAGMA journal_mode = WAL; BEGIN IMMEDIATE", reterr);
+    r = use_write_ahead_log(archive, reterr);
+    if (r == 0)
+        r = execute(archive, "BEGIN IMMEDIATE", reterr);
     if (r < 0)
         return r;
     r = is_empty(archive, &is_new, reterr);

@@ -6,12 +6,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "src/archived.h"
+#include "src/call_build.h"
 #include "src/id.h"
 #include "src/keys.h"
 #include "src/post_rows.h"
+#include "src/reply.h"
 #include "src/worker.h"
 #include "tests/support/cmocka_all.h"
 #include "tests/support/fault.h"
@@ -307,27 +310,78 @@ static void test_a_post_that_the_archive_never_had_cannot_be_slipped_in(void **s
     assert_int_equal(core_digest(&core), digest);
 }
 
+/* The first half of what a worker does: `count` posts are given away and stored, and stay in Redis.
+ */
+static void take_and_store(struct sl_archive *archive, uint64_t count)
+{
+    struct sl_call call = SL_CALL_INIT;
+    redisReply *reply = NULL;
+
+    sl_call_begin_script(&call, &sl_script_archive_take, sl_id_shard(ada), core.meta.shards,
+                         SL_SLICE_NONE);
+    sl_call_add_id(&call, ada);
+    sl_call_add_id(&call, count);
+    assert_int_equal(sl_call_finish(&call, NULL), 0);
+    assert_int_equal(sl_redis_link_run(core.link, &call, &reply, &core.failure), 0);
+    assert_int_equal(sl_reply_check(reply, NULL), 0);
+    assert_int_equal(reply->elements, count);
+    for (size_t i = 0; i < count; i++) {
+        const redisReply *json = reply->element[i]->element[1];
+        const struct sl_archive_post post = {posts[i], ada, sl_slice(json->str, json->len)};
+
+        assert_int_equal(sl_archive_store(archive, &post, 1, &core.failure), 0);
+    }
+    freeReplyObject(reply);
+    sl_call_done(&call);
+}
+
 /* A worker died when it had stored, before Redis forgot: the author deletes, then it goes on. */
 static void test_a_post_that_is_in_both_is_deleted_in_both(void **state)
 {
-    bool is_deleted[POSTS] = {[0] = true};
-    char json[256], key[SL_KEY_SIZE];
-    struct sl_archive_post post = {posts[0], ada, {json, 0}};
+    bool is_deleted[POSTS] = {[1] = true};
     struct sl_archive *archive = open_archive();
+    struct sl_archive_post late = {posts[1], ada, {NULL, 0}};
+    char *json;
 
     (void)state;
-    post.json.size = (size_t)snprintf(
-        json, sizeof(json), "{\"id\":\"%" PRIu64 "\",\"user\":\"%" PRIu64 "\",\"text\":\"post 0\"}",
-        posts[0], ada);
-    freeReplyObject(
-        core_command(&core, "SET %s %" PRIu64, sl_key_of("archived", ada, key), posts[0]));
-    assert_int_equal(sl_archive_store(archive, &post, 1, &core.failure), 0);
-    assert_int_equal(delete_post("ada", posts[0]), 0);
+    take_and_store(archive, 3);
+    assert_true(is_in_redis(posts[1]) && is_archived(posts[1]));
+    json = archived(posts[1]);
+    assert_int_equal(delete_post("ada", posts[1]), 0);
     work();
-    assert_int_equal(sl_archive_store(archive, &post, 1, &core.failure),
-                     0); /* the dead one, late */
-    sl_archive_close(archive);
     check("in both", is_deleted);
+    late.json = sl_slice_str(json);
+    assert_int_equal(sl_archive_store(archive, &late, 1, &core.failure), 0); /* another, late */
+    sl_archive_close(archive);
+    check("in both, stored again", is_deleted);
+    free(json);
+}
+
+/* A post is never in neither: whoever looks in Redis first finds it. */
+static void test_posts_are_deleted_while_they_are_moved(void **state)
+{
+    for (int round = 0; round < 6; round++) {
+        bool is_deleted[POSTS] = {false};
+        int status;
+        pid_t pid;
+
+        begin(state);
+        fflush(NULL);
+        pid = fork();
+        if (pid == 0) {
+            work_with(&core, url, 30000);
+            _exit(EXIT_SUCCESS);
+        }
+        for (int i = 0; i < POSTS; i++) {
+            is_deleted[i] = i % 3 == round % 3;
+            if (is_deleted[i])
+                assert_int_equal(delete_post("ada", posts[i]), 0);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS);
+        work();
+        check("deleted while moved", is_deleted);
+    }
 }
 
 static void test_worker_is_killed_behind_each_command(void **state)
@@ -384,6 +438,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(test_a_deleted_post_leaves_the_archive_with_its_event, begin),
         cmocka_unit_test_setup(test_a_post_that_the_archive_never_had_cannot_be_slipped_in, begin),
         cmocka_unit_test_setup(test_a_post_that_is_in_both_is_deleted_in_both, begin),
+        cmocka_unit_test_setup(test_posts_are_deleted_while_they_are_moved, begin),
         cmocka_unit_test_setup(test_worker_is_killed_behind_each_command, begin),
     };
 

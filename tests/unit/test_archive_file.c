@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -204,6 +205,35 @@ static void test_two_open_archives_see_each_others_posts(void **state)
     sl_archive_close(other);
 }
 
+static void test_many_may_make_it_at_once(void **state)
+{
+    enum { PROCESSES = 6 };
+    pid_t pids[PROCESSES];
+    int status;
+
+    for (int round = 0; round < 5; round++) {
+        begin(state);
+        fflush(NULL);
+        for (int i = 0; i < PROCESSES; i++) {
+            pids[i] = fork();
+            if (pids[i] == 0) {
+                struct sl_archive *archive;
+                int r = sl_archive_open(url, OURS, SL_ARCHIVE_MAKE, &archive, &failure);
+
+                if (r < 0)
+                    fprintf(stderr, "%s\n", failure.text);
+                else
+                    sl_archive_close(archive);
+                _exit(r < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
+            }
+        }
+        for (int i = 0; i < PROCESSES; i++) {
+            assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+            assert_true(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS);
+        }
+    }
+}
+
 static void assert_refused(const char *bad_url, const char *database, enum sl_archive_mode mode,
                            int error, const char *text)
 {
@@ -346,6 +376,7 @@ int main(void)
         cmocka_unit_test_setup(test_what_was_erased_stays_so_whoever_comes_first, begin),
         cmocka_unit_test_setup(test_the_text_of_an_erased_post_leaves_the_file, begin),
         cmocka_unit_test_setup(test_two_open_archives_see_each_others_posts, begin),
+        cmocka_unit_test_setup(test_many_may_make_it_at_once, begin),
         cmocka_unit_test_setup(test_urls_that_name_no_archive_are_refused, begin),
         cmocka_unit_test_setup(test_readers_make_no_archive, begin),
         cmocka_unit_test_setup(test_the_archive_of_another_database_is_refused, begin),
