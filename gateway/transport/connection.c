@@ -19,10 +19,11 @@
 #include "src/id.h"
 
 enum {
-    LEAVING_MS = 5000,        /* to read the farewell */
-    CLOSING_MS = 1000,        /* to close, or answer the close, after that */
-    MAX_HELD_BYTES = 1 << 20, /* of our own messages to a client that does not read */
-    MAX_HELD_COUNT = 256,     /* libwebsockets gives up at 1,023 */
+    LEAVING_MS = 5000,         /* to read the farewell */
+    LEAVING_SLOWLY_MS = 60000, /* the same for the slow, who find it behind megabytes */
+    CLOSING_MS = 1000,         /* to close, or answer the close, after that */
+    MAX_HELD_BYTES = 1 << 20,  /* of our own messages to a client that does not read */
+    MAX_HELD_COUNT = 256,      /* libwebsockets gives up at 1,023 */
     RETRY_MIN_MS = 500,
     RETRY_SPREAD_MS = 4500
 };
@@ -423,6 +424,11 @@ void connection_begin_close(struct connection *connection)
         http_stream_begin_close(connection);
 }
 
+static uint64_t leaving_ms(enum farewell farewell)
+{
+    return farewell == FAREWELL_TOO_SLOW ? LEAVING_SLOWLY_MS : LEAVING_MS;
+}
+
 /* The message, whatever the socket does not take held; then the end, at the latest at the
  * deadline. */
 void connection_take_leave(struct connection *connection)
@@ -448,7 +454,7 @@ void connection_take_leave(struct connection *connection)
     buffer_done(&frame);
 
     connection->stage = CONNECTION_LEAVING;
-    connection->deadline_ms = now_of(connection) + LEAVING_MS;
+    connection->deadline_ms = now_of(connection) + leaving_ms(connection->farewell);
     connection_arm(connection);
     if (!connection->client.transport->is_blocked(&connection->client))
         connection_begin_close(connection);
