@@ -264,21 +264,22 @@ static enum progress end_of_log(struct catcher *catcher, struct log_sheet *sheet
 }
 
 /* What the log does not hold any more between what was given and this entry. A client that is told
- * so when it begins goes on; one that was too slow for the log comes back and is told then. */
-static enum progress tell_trimmed(struct catcher *catcher, uint32_t shard,
-                                  const struct page_entry *entry)
+ * so when it begins goes on, and so does one that finds a hole between two entries of a sheet; one
+ * that was too slow for the log comes back and is told then. */
+static enum progress tell_missing(struct catcher *catcher, const struct log_sheet *sheet,
+                                  size_t place)
 {
-    uint64_t after = catcher->after[shard];
+    uint32_t shard = sheet->shard;
+    uint64_t after = catcher->after[shard], previous = sheet->page->entries[place].previous;
 
     if (sl_id_shard(catcher->had) == shard && catcher->had > after)
         after = catcher->had;
-    if (entry->previous <= after)
+    if (previous <= after)
         return PROGRESS;
-    if (catcher->begun >> shard & 1)
+    if (catcher->begun >> shard & 1 && place == 0)
         return PROGRESS_OVERTAKEN;
-    return give_gap(catcher, shard, after, entry->previous, GAP_RETENTION) < 0
-               ? PROGRESS_OUT_OF_MEMORY
-               : PROGRESS;
+    return give_gap(catcher, shard, after, previous, GAP_RETENTION) < 0 ? PROGRESS_OUT_OF_MEMORY
+                                                                        : PROGRESS;
 }
 
 static void pass_log(struct catcher *catcher, const struct log_sheet *sheet, size_t from, size_t to)
@@ -288,8 +289,7 @@ static void pass_log(struct catcher *catcher, const struct log_sheet *sheet, siz
     catcher->sequence += to - from;
 }
 
-/* Reads the sheet from this place on, up to the id `limit`. What is missing between two entries of
- * a sheet is looked for where the lane wants the second, which is as good as anywhere. */
+/* Reads the sheet from this place on, up to the id `limit`. */
 static enum progress read_sheet(struct catcher *catcher, struct log_sheet *sheet, size_t place,
                                 uint64_t limit, uint64_t bytes_before)
 {
@@ -297,24 +297,23 @@ static enum progress read_sheet(struct catcher *catcher, struct log_sheet *sheet
     size_t end = page_find_above(sheet->page, limit - 1);
     enum progress progress;
     struct sl_slice tail;
-    size_t next;
+    size_t next, seen, hole;
 
     while (place < end && has_room(catcher, bytes_before)) {
-        progress = tell_trimmed(catcher, sheet->shard, &entries[place]);
+        progress = tell_missing(catcher, sheet, place);
         if (progress != PROGRESS)
             return progress;
         if (next_wanted(catcher, sheet->page, place, &next, &tail) < 0)
             return PROGRESS_OUT_OF_MEMORY;
-        if (next >= end) {
-            pass_log(catcher, sheet, place, end);
-            break;
+        seen = next < end ? next + 1 : end;
+        hole = page_find_hole(sheet->page, place, seen);
+        if (hole < seen || next >= end) {
+            pass_log(catcher, sheet, place, hole);
+            place = hole;
+            continue;
         }
-        if (next > place) {
+        if (next > place)
             pass_log(catcher, sheet, place, next);
-            progress = tell_trimmed(catcher, sheet->shard, &entries[next]);
-            if (progress != PROGRESS)
-                return progress;
-        }
         if (entries[next].id != catcher->had && offer(catcher, entries[next].event, tail) < 0)
             return PROGRESS_OUT_OF_MEMORY;
         pass_log(catcher, sheet, next, next + 1);

@@ -29,6 +29,8 @@ void page_free(struct page *page)
 void page_append(struct page *page, const struct page_entry *entry)
 {
     assert(page->count < PAGE_EVENTS);
+    if (page->count > 0 && entry->previous > page->entries[page->count - 1].id)
+        page->has_holes = true;
     page->entries[page->count++] = *entry;
     if (!entry->event)
         return;
@@ -49,6 +51,19 @@ size_t page_find_above(const struct page *page, uint64_t id)
             low = middle + 1;
     }
     return low;
+}
+
+size_t page_find_hole(const struct page *page, size_t place, size_t end)
+{
+    const struct page_entry *entries = page->entries;
+
+    if (!page->has_holes)
+        return end;
+    for (size_t i = place + 1; i < end; i++) {
+        if (entries[i].previous > entries[i - 1].id)
+            return i;
+    }
+    return end;
 }
 
 /* The lane's slot, or the empty one where it would be. */

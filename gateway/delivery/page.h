@@ -4,6 +4,7 @@
  * read of a log (log_pages.h). However many clients read a page, its events are judged once. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,6 +30,7 @@ struct page {
     size_t bytes;             /* memory of it all, as of the last page_count_bytes() */
     struct verdict *verdicts; /* open addressing, at most half full */
     size_t verdict_count, verdict_capacity;
+    bool has_holes; /* some entry does not follow upon the one before it */
     struct page_entry entries[PAGE_EVENTS];
 };
 
@@ -42,6 +44,10 @@ void page_append(struct page *page, const struct page_entry *entry);
 /* The first entry with an id above `id`, of a page that is in the order of ids; page->count: none.
  */
 size_t page_find_above(const struct page *page, uint64_t id);
+
+/* The first entry behind `place` and before `end` that does not follow upon the one before it: what
+ * was between them has been taken out of the log. `end`: none. */
+size_t page_find_hole(const struct page *page, size_t place, size_t end);
 
 /* NULL: the lane has none. Valid until one is added. */
 struct verdict *page_verdict(const struct page *page, uint64_t lane);

@@ -74,3 +74,14 @@ def test_deleted_post_is_in_the_log_until_it_is_trimmed_or_taken_out(servers, cl
         after = cli.ids("post", "--user", "ada", "after")[0]
         assert stream.next()["id"] == after
     assert [entry for entry, _ in log_of(redis)] == [f"{before}-0", f"{after}-0"]
+    # Who resumes is told where they were, whether or not the filter wants what comes behind.
+    late = servers.gateway(redis)
+    for target, wanted in (("firehose?", [before, "gap", after]),
+                           ("filter?track=before,live&", [before, "gap"])):
+        with late.stream(f"/v1/stream/{target}since={int(before) - 1}") as stream:
+            live = cli.ids("post", "--user", "ada", "live")[0]
+            got = stream.until(lambda m: not m.is_control and m["id"] == live)[:len(wanted)]
+        assert [m.type if m.is_control else m["id"] for m in got] == wanted
+        gap = got[1]
+        assert (gap["from"], gap["to"], gap["reason"]) == (before, deletion, "retention")
+
