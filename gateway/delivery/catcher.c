@@ -167,8 +167,11 @@ static int next_wanted(struct catcher *catcher, struct page *page, size_t place,
 
 static bool was_given(const struct catcher *catcher, const struct page_entry *entry)
 {
+    const struct event *event = entry->event;
+
     if (!entry->id)
-        return entry->event->sequence < catcher->unlogged_from;
+        return event->sequence < catcher->unlogged_from &&
+               event->gap_to <= catcher->entered_ring_at;
     return entry->id == catcher->had || entry->id <= catcher->after[entry->event->shard];
 }
 
@@ -221,6 +224,7 @@ static enum progress enter_ring(struct catcher *catcher)
     const struct ring *ring = catcher->catch_up->ring;
 
     catcher->in_ring = true;
+    catcher->entered_ring_at = catcher_position(catcher);
     catcher->sequence = ring->oldest;
     if (ring->lost_unlogged <= catcher->unlogged_from)
         return PROGRESS;

@@ -608,6 +608,29 @@ static void test_a_log_that_was_emptied_is_told_as_a_gap(void **state)
     assert_string_equal(received(&b), ids(10, 11, 1));
 }
 
+static void test_a_gap_in_the_ring_is_told_to_who_resumes_from_before_it(void **state)
+{
+    struct gap gap = {.reason = GAP_RETENTION};
+    char expected[256];
+
+    (void)state;
+    begin_again(1 << 20, 1 << 20, LAG_MS);
+    posts(10);
+    gap.from = id_at(9);
+    gap.to = id_at(9) + 1;
+    deliver_gap(deliver, &gap);
+    posts(10);
+    resume(&a, NULL, id_at(9));
+    resume(&b, NULL, gap.to); /* has all that is missing */
+    settle();
+    snprintf(expected, sizeof(expected),
+             "{\"type\":\"gap\",\"from\":\"%" PRIu64 "\",\"to\":\"%" PRIu64
+             "\",\"reason\":\"retention\"} %s",
+             gap.from, gap.to, ids(10, 20, 1));
+    assert_string_equal(received(&a), expected);
+    assert_string_equal(received(&b), ids(10, 20, 1));
+}
+
 static void test_who_is_overtaken_by_the_end_of_the_log_is_too_slow(void **state)
 {
     (void)state;
@@ -1169,6 +1192,7 @@ int main(void)
         CATCH_UP_TEST(test_nothing_is_sent_beyond_the_cursor_of_who_leaves),
         CATCH_UP_TEST(test_a_cursor_older_than_the_log_is_told_both_ends),
         CATCH_UP_TEST(test_a_log_that_was_emptied_is_told_as_a_gap),
+        CATCH_UP_TEST(test_a_gap_in_the_ring_is_told_to_who_resumes_from_before_it),
         CATCH_UP_TEST(test_who_is_overtaken_by_the_end_of_the_log_is_too_slow),
         CATCH_UP_TEST(test_what_cannot_be_read_is_told_as_a_gap),
         CATCH_UP_TEST(test_trouble_with_redis_is_waited_out),
