@@ -265,7 +265,7 @@ def test_who_does_not_read_for_too_long_is_sent_away_with_the_cursor(servers, cl
     assert farewell["retry_ms"] > 0
     got = [message["id"] for message in got if not message.is_control]
     assert got == wanted[:len(got)] and len(got) < 1000
-    assert farewell["cursor"] == got[-1]
+    assert int(got[-1]) <= int(farewell["cursor"]) < int(wanted[len(got)])
     with gateway.stream(f"{FIREHOSE}?since={farewell['cursor']}") as stream:
         assert [stream.next()["id"] for _ in wanted[len(got):]] == wanted[len(got):]
 
