@@ -197,7 +197,7 @@ def test_events_keep_their_order(gateway, redis, wire):
 
 
 def test_silence_is_filled_with_keepalives(servers, redis, wire):
-    gateway = servers.gateway(redis, "--keepalive-ms", 100)
+    gateway = servers.gateway(redis, "--keepalive-ms", 500)
     wire = "raw-websocket" if wire == "websocket" else wire
     stream = gateway.stream("/v1/stream/filter?track=kite", wire)
     stream.wait_keepalives(3)
