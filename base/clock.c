@@ -5,22 +5,27 @@
 #include <stdio.h>
 #include <time.h>
 
-static uint64_t read_ms(clockid_t clock)
+static uint64_t read_us(clockid_t clock)
 {
     struct timespec now;
 
     clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
 uint64_t clock_wall_ms(void)
 {
-    return read_ms(CLOCK_REALTIME);
+    return read_us(CLOCK_REALTIME) / 1000;
 }
 
 uint64_t clock_monotonic_ms(void)
 {
-    return read_ms(CLOCK_MONOTONIC);
+    return clock_monotonic_us() / 1000;
+}
+
+uint64_t clock_monotonic_us(void)
+{
+    return read_us(CLOCK_MONOTONIC);
 }
 
 void clock_format_rfc3339(uint64_t unix_ms, char ret_text[static CLOCK_RFC3339_SIZE])

@@ -7,6 +7,7 @@
 
 uint64_t clock_wall_ms(void);      /* Unix time */
 uint64_t clock_monotonic_ms(void); /* never steps back; for intervals */
+uint64_t clock_monotonic_us(void); /* the same clock */
 
 #define CLOCK_RFC3339_SIZE sizeof("2026-01-01T00:00:00.000Z")
 

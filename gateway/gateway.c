@@ -94,7 +94,7 @@ static void on_message(void *context, const struct live_message *message)
 static void on_event(void *context, const struct live_message *message)
 {
     struct gateway *gateway = context;
-    struct event_origin origin = {message->id, message->shard, message->received_ms};
+    struct event_origin origin = {message->id, message->shard, message->received_us};
     struct failure failure = {"out of memory"};
     struct event *event;
     int r;

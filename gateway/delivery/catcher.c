@@ -94,9 +94,9 @@ void catch_up_sample_clocks(struct catch_up *catch_up)
 
 uint64_t catch_up_happened_ms(const struct catch_up *catch_up, const struct event *event)
 {
-    uint64_t age_ms = catch_up->monotonic_ms > event->received_ms
-                          ? catch_up->monotonic_ms - event->received_ms
-                          : 0;
+    uint64_t received_ms = event->received_us / 1000;
+    uint64_t age_ms =
+        catch_up->monotonic_ms > received_ms ? catch_up->monotonic_ms - received_ms : 0;
 
     return event->id ? sl_id_time_ms(event->id) : catch_up->wall_ms - age_ms;
 }

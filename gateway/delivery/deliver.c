@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/hash_map.h"
 #include "filters/filter_index.h"
@@ -198,6 +199,7 @@ static struct lane *lane_new(struct deliver *deliver, const struct client *clien
         .gather_ms = gather_ms < 0 ? deliver->settings.gather_ms : (uint32_t)gather_ms,
         .max_owed_bytes = deliver->settings.max_owed_bytes,
         .overrun = overrun,
+        .metrics = deliver->settings.metrics,
     };
     struct lane *lane = mem_zalloc(sizeof(*lane));
 
@@ -640,6 +642,7 @@ static void evict_for_unmatched(struct deliver *deliver)
 
 static void match_filters(struct deliver *deliver, struct event *event)
 {
+    uint64_t began_us = clock_monotonic_us();
     const uint32_t *subscriptions;
     size_t count;
 
@@ -649,6 +652,8 @@ static void match_filters(struct deliver *deliver, struct event *event)
         evict_for_unmatched(deliver);
         return;
     }
+    metric_observe(deliver->settings.metrics, METRIC_HISTOGRAM_MATCH_TIME,
+                   clock_monotonic_us() - began_us, 1);
     count = sl_match_set_count(deliver->matches);
     subscriptions = sl_match_set_subscriptions(deliver->matches);
     metric_add(deliver->settings.metrics, METRIC_MATCHES, count);

@@ -218,7 +218,7 @@ uint64_t log_pages_asked(const struct log_pages *pages)
 static int decode(struct log_pages *pages, uint32_t shard, const struct sl_log_entry *raw,
                   struct page_entry *ret_entry)
 {
-    struct event_origin origin = {raw->id, shard, clock_monotonic_ms()};
+    struct event_origin origin = {raw->id, shard, clock_monotonic_us()};
     struct page_entry entry = {.id = raw->id, .previous = raw->previous};
     struct failure failure;
 

@@ -16,6 +16,8 @@
 #include "gateway/delivery/client.h"
 #include "gateway/intake/event.h"
 
+struct metrics;
+
 struct outbox_settings {
     enum wire_format wire;
     bool unchunked; /* HTTP/1.0: the insides of the chunks */
@@ -24,6 +26,9 @@ struct outbox_settings {
     /* What becomes of a client that is owed more: it is on none of the lists any more, and what it
      * is owed can still be looked at. It may be made to leave. */
     void (*overrun)(struct client *client);
+    /* Where it is noted, send by send, how long the oldest event in it has taken since it was read;
+     * NULL: nowhere. */
+    struct metrics *metrics;
 };
 
 struct outbox_counts {

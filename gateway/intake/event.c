@@ -21,7 +21,7 @@ struct event *event_new_control(enum event_kind kind, struct sl_slice json)
         return NULL;
     event->refs = 1;
     event->kind = kind;
-    event->received_ms = clock_monotonic_ms();
+    event->received_us = clock_monotonic_us();
     event->bytes = sizeof(*event) + json.size;
     event->json = sl_slice(memcpy(event + 1, json.data, json.size), json.size);
     return event;

@@ -34,7 +34,7 @@ struct event {
     uint32_t shard;
     uint64_t gap_to;      /* of a gap: the last id that is missing; else 0 */
     uint64_t sequence;    /* its place among all that has passed (delivery/ring.h); 0: has not */
-    uint64_t received_ms; /* clock_monotonic_ms when it arrived */
+    uint64_t received_us; /* clock_monotonic_us when it arrived */
     struct sl_subject subject; /* slices point into this event's own memory. Of a kind for gateways
                                   only, `user` and `target` count, and no filter matches */
     struct sl_slice audience;  /* of the post, as published: "followers", "only:ID,ID", ...; without

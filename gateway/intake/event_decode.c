@@ -252,7 +252,7 @@ static int make_event(struct event_decoder *decoder, struct sl_slice message, bo
         .kind = kind,
         .id = origin->id,
         .shard = origin->shard,
-        .received_ms = origin->received_ms,
+        .received_us = origin->received_us,
         .bytes = fixed_size + home.size,
     };
     room = (char *)(event + 1);

@@ -19,7 +19,7 @@
 struct event_origin {
     uint64_t id; /* the cursor; 0: none, the event's own "id" is then the producer's number */
     uint32_t shard;
-    uint64_t received_ms;
+    uint64_t received_us;
 };
 
 /* Memory that is used again from one message to the next. Belongs to one thread. */

@@ -51,7 +51,7 @@ static bool read_id(struct sl_slice *text, uint64_t *ret_id)
 int live_message_read(struct sl_slice channel, struct sl_slice payload,
                       struct live_message *ret_message)
 {
-    struct live_message message = {.received_ms = ret_message->received_ms, .json = payload};
+    struct live_message message = {.received_us = ret_message->received_us, .json = payload};
 
     if (!read_channel(channel, &message.shard))
         return -EBADMSG;

@@ -13,11 +13,11 @@ struct live_message {
     uint32_t shard;
     uint64_t id;          /* the cursor; 0: from a producer that only publishes, has no order */
     uint64_t previous;    /* the id before it in the shard's log; 0: none */
-    uint64_t received_ms; /* clock_monotonic_ms */
+    uint64_t received_us; /* clock_monotonic_us */
     struct sl_slice json; /* untrusted */
 };
 
-/* Reads all but `received_ms`, which stays; the JSON is borrowed from `payload`. 0; -EBADMSG: not a
+/* Reads all but `received_us`, which stays; the JSON is borrowed from `payload`. 0; -EBADMSG: not a
  * live channel, or a header that the core does not write. */
 int live_message_read(struct sl_slice channel, struct sl_slice payload,
                       struct live_message *ret_message);

@@ -169,7 +169,7 @@ static void on_page(void *owner, const struct log_page *page, int error, const c
     shard->is_asked = false;
     if (page) {
         repair->retry_ms = RETRY_MIN_MS;
-        shard_order_page(shard->order, page, clock_monotonic_ms());
+        shard_order_page(shard->order, page, clock_monotonic_us());
         repair->callbacks.turn_end(repair->context);
     } else {
         page_failed(shard, error, why);

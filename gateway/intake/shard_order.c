@@ -285,9 +285,9 @@ static void end_stretch(struct shard_order *order, enum gap_reason reason)
     let_go(order);
 }
 
-static void pass_entry(struct shard_order *order, const struct sl_log_entry *entry, uint64_t now_ms)
+static void pass_entry(struct shard_order *order, const struct sl_log_entry *entry, uint64_t now_us)
 {
-    struct live_message message = {order->settings.shard, entry->id, entry->previous, now_ms,
+    struct live_message message = {order->settings.shard, entry->id, entry->previous, now_us,
                                    entry->event};
 
     if (order->log_to != order->last)
@@ -298,7 +298,7 @@ static void pass_entry(struct shard_order *order, const struct sl_log_entry *ent
     order->callbacks.event(order->context, &message);
 }
 
-static void take_entry(struct shard_order *order, const struct sl_log_entry *entry, uint64_t now_ms)
+static void take_entry(struct shard_order *order, const struct sl_log_entry *entry, uint64_t now_us)
 {
     if (entry->id <= order->last)
         return;
@@ -315,17 +315,17 @@ static void take_entry(struct shard_order *order, const struct sl_log_entry *ent
     if (order->rewound_from > entry->previous)
         tell_gap(order, entry->previous, order->rewound_from, GAP_REWOUND);
     order->rewound_from = 0;
-    pass_entry(order, entry, now_ms);
+    pass_entry(order, entry, now_us);
 }
 
-void shard_order_page(struct shard_order *order, const struct log_page *page, uint64_t now_ms)
+void shard_order_page(struct shard_order *order, const struct log_page *page, uint64_t now_us)
 {
     uint64_t last = order->last;
 
     if (page->after > last)
         return; /* asked for before a rewind: it begins too late */
     for (size_t i = 0; i < page->count; i++)
-        take_entry(order, &page->entries[i], now_ms);
+        take_entry(order, &page->entries[i], now_us);
     if (!order->is_wanting) {
         if (order->last > last)
             metric_add(order->settings.metrics, METRIC_EVENT_GAPS, 1);

@@ -65,7 +65,7 @@ void shard_order_resume(struct shard_order *order, uint64_t log_end);
 bool shard_order_wants(const struct shard_order *order, uint64_t *ret_after, uint64_t *ret_to);
 /* A page, wanted or not: one from shard_order_last() to SL_ID_MAX shows what was missed though no
  * later message tells of it. */
-void shard_order_page(struct shard_order *order, const struct log_page *page, uint64_t now_ms);
+void shard_order_page(struct shard_order *order, const struct log_page *page, uint64_t now_us);
 /* What is wanted cannot be read: tells it as a gap and goes on. */
 void shard_order_give_up(struct shard_order *order);
 

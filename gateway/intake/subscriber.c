@@ -377,7 +377,7 @@ static struct sl_slice reply_slice(const redisReply *reply)
 static void take_message(struct subscriber *subscriber, struct sl_slice channel,
                          struct sl_slice payload)
 {
-    struct live_message message = {.received_ms = clock_monotonic_ms()};
+    struct live_message message = {.received_us = clock_monotonic_us()};
     uint64_t held_back;
 
     metric_add(subscriber->metrics, METRIC_EVENTS_RECEIVED, 1);
@@ -387,7 +387,7 @@ static void take_message(struct subscriber *subscriber, struct sl_slice channel,
         return;
     }
     metric_add(subscriber->metrics, METRIC_EVENTS_BAD_HEADER, 1);
-    if (log_rate_allows(&subscriber->dropped_rate, message.received_ms, &held_back))
+    if (log_rate_allows(&subscriber->dropped_rate, message.received_us / 1000, &held_back))
         log_warn("event_dropped", "reason=bad_header channel=%.*s bytes=%zu more=%" PRIu64,
                  SL_SLICE_ARG(channel), payload.size, held_back);
 }

@@ -1,6 +1,9 @@
 """/status.json: how the server fares, and who may know whose clients are slow."""
 
+import time
+
 from harness import events
+from harness.cli import Cli
 from harness.waiting import Deadline, eventually
 
 TEXT = "a long post, so that few of them fill a socket " * 40
@@ -41,6 +44,44 @@ def test_redis_is_timed(gateway):
         assert len(pulse["buckets"]) == len(now["bounds"]) + 1
         return sum(pulse["buckets"]) >= 2 and pulse["sum"] > 0
     eventually(timed, "Redis has answered twice")
+
+
+def timed(gateway, family):
+    """How many times, and how many seconds together."""
+    numbers = gateway.metrics()
+    return numbers[f"{family}_count"], numbers[f"{family}_sum"]
+
+
+def test_matching_and_delivery_are_timed(servers, redis):
+    gateway = servers.gateway(redis)
+    began = time.monotonic()
+    with gateway.stream("/v1/stream/firehose", "sse") as stream:
+        for number in range(1, 21):  # one at a time, so that each is a send
+            redis.publish(events.dump(events.post(number, "one")))
+            assert stream.next()["id"] == str(number)
+        for family in "sluice_match_seconds", "sluice_delivery_seconds":
+            eventually(lambda: timed(gateway, family)[0] == 20, f"{family} has each")
+    _, match = timed(gateway, "sluice_match_seconds")
+    _, delivery = timed(gateway, "sluice_delivery_seconds")
+    assert 0 <= match <= delivery  # an event is matched between its arrival and its delivery
+    assert 0 < delivery <= 20 * (time.monotonic() - began)
+
+
+def test_what_is_replayed_is_not_timed(servers):
+    redis = servers.redis()
+    gateway, cli = servers.gateway(redis), Cli(redis)
+    cli.run("user", "add", "u1")
+    first, *missed = [cli.ids("post", "--user", "u1", f"post {number}")[0] for number in range(4)]
+    eventually(lambda: timed(gateway, "sluice_match_seconds")[0] == 4, "all have passed")
+    with gateway.stream(f"/v1/stream/firehose?since={first}") as stream:
+        assert [stream.next()["id"] for _ in missed] == missed
+        eventually(lambda: gateway.metrics()["sluice_streams_catching_up"] == 0, "it is live")
+        assert timed(gateway, "sluice_match_seconds")[0] == 4
+        assert timed(gateway, "sluice_delivery_seconds") == (0, 0)
+        cli.run("post", "--user", "u1", "live")
+        stream.next()
+        eventually(lambda: timed(gateway, "sluice_delivery_seconds")[0] == 1, "it is timed")
+    assert timed(gateway, "sluice_match_seconds")[0] == 5
 
 
 def fall_behind(gateway, redis):

@@ -134,7 +134,7 @@ static bool pass_in(uint32_t shard)
 {
     struct fake_log *log = &logs[shard];
     const struct logged *entry = &log->entries[log->passed];
-    struct event_origin origin = {entry->id, shard, clock_monotonic_ms()};
+    struct event_origin origin = {entry->id, shard, clock_monotonic_us()};
     struct failure failure;
     struct event *event;
 

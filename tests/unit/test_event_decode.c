@@ -10,7 +10,7 @@
 #include "tests/support/cases.h"
 #include "tests/support/cmocka_all.h"
 
-static const struct event_origin origin = {.id = 77, .shard = 3, .received_ms = 1234};
+static const struct event_origin origin = {.id = 77, .shard = 3, .received_us = 1234};
 
 static struct event_decoder *decoder;
 
@@ -115,7 +115,7 @@ static void run_accepted(const struct test_case *test_case)
     case_expect(test_case, event->json, buffer_slice(&json));
     assert_int_equal(event->id, origin.id);
     assert_int_equal(event->shard, origin.shard);
-    assert_int_equal(event->received_ms, origin.received_ms);
+    assert_int_equal(event->received_us, origin.received_us);
     assert_true(event->bytes >= sizeof(*event) + event->json.size);
     event_unref(event);
     buffer_done(&input);

@@ -21,13 +21,13 @@ static int read_message(const char *channel, const char *payload, struct live_me
 static void expect(const char *channel, const char *payload, uint32_t shard, uint64_t id,
                    uint64_t previous, const char *json)
 {
-    struct live_message message = {.received_ms = 99};
+    struct live_message message = {.received_us = 99};
 
     assert_int_equal(read_message(channel, payload, &message), 0);
     assert_int_equal(message.shard, shard);
     assert_int_equal(message.id, id);
     assert_int_equal(message.previous, previous);
-    assert_int_equal(message.received_ms, 99);
+    assert_int_equal(message.received_us, 99);
     assert_true(sl_slice_is(message.json, json));
 }
 
@@ -56,13 +56,13 @@ static void test_plain_producers_have_no_id(void **state)
 
 static void expect_refused(const char *channel, const char *payload)
 {
-    struct live_message message = {.shard = 5, .id = 6, .received_ms = 7};
+    struct live_message message = {.shard = 5, .id = 6, .received_us = 7};
 
     if (read_message(channel, payload, &message) != -EBADMSG)
         fail_msg("taken: '%s' on '%s'", payload, channel);
     assert_int_equal(message.shard, 5);
     assert_int_equal(message.id, 6);
-    assert_int_equal(message.received_ms, 7);
+    assert_int_equal(message.received_us, 7);
 }
 
 static void test_bad_headers_are_refused(void **state)

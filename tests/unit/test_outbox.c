@@ -7,6 +7,7 @@
 #include "base/buffer.h"
 #include "base/stable_hash.h"
 #include "gateway/delivery/outbox.h"
+#include "gateway/ops/metrics.h"
 #include "gateway/transport/frame.h"
 #include "tests/support/cmocka_all.h"
 #include "tests/support/events.h"
@@ -410,7 +411,7 @@ static void test_what_a_client_is_owed_and_for_how_long(void **state)
     for (uint64_t id = 1; id <= 4; id++) {
         struct event *event = event_json(id, "{\"n\":0}");
 
-        event->received_ms = 100 * id;
+        event->received_us = 100000 * id;
         assert_int_equal(outbox_append(&outbox, event, newest_id, SL_SLICE_NONE, 1), 0);
         event_unref(event);
     }
@@ -425,6 +426,63 @@ static void test_what_a_client_is_owed_and_for_how_long(void **state)
     outbox_client_owed(&a.client, 450, &owed);
     assert_int_equal(owed.events + owed.bytes + owed.waited_ms, 0);
     fake_client_expect(&a, CHUNK(0) CHUNK(0) CHUNK(0) CHUNK(0));
+}
+
+static uint64_t timed(const struct metrics_board *board)
+{
+    struct buffer text = BUFFER_INIT;
+    unsigned long long count;
+    const char *line;
+
+    metrics_print(board, &text);
+    line = strstr(buffer_str(&text), "sluice_delivery_seconds_count ");
+    assert_non_null(line);
+    assert_int_equal(sscanf(line, "sluice_delivery_seconds_count %llu", &count), 1);
+    buffer_done(&text);
+    return count;
+}
+
+static void test_each_send_that_took_something_is_timed_once(void **state)
+{
+    struct metrics_board *board = metrics_board_new(1);
+    struct fake_client crowd[40];
+
+    (void)state;
+    assert_non_null(board);
+    outbox.settings.metrics = metrics_slot(board, 0);
+    outbox_join(&outbox, &a.client);
+    append(1);
+    append(2);
+    assert_int_equal(timed(board), 0);
+    outbox_flush(&outbox, 1);
+    assert_int_equal(timed(board), 1);
+
+    b.room = 0;
+    outbox_join(&outbox, &b.client);
+    append(3);
+    outbox_join(&outbox, &c.client);
+    append(4);
+    outbox_flush(&outbox, 1); /* to those in step; the one that is full; who has just joined */
+    assert_int_equal(timed(board), 3);
+    make_room(&b, 3); /* which only says that there is room */
+    assert_int_equal(timed(board), 4);
+    make_room(&b, FAKE_UNLIMITED);
+    assert_int_equal(timed(board), 5);
+    fake_client_expect(&b, CHUNK(3) CHUNK(4));
+
+    for (size_t i = 0; i < 40; i++) {
+        fake_client_init(&crowd[i], WIRE_NDJSON, head);
+        outbox_join(&outbox, &crowd[i].client);
+    }
+    crowd[7].send_error = -EPIPE;
+    append(5);
+    outbox_flush(&outbox, 1);
+    assert_int_equal(timed(board), 5 + 3 + 39);
+    for (size_t i = 0; i < 40; i++) {
+        outbox_leave(&crowd[i].client);
+        fake_client_done(&crowd[i]);
+    }
+    metrics_board_free(board);
 }
 
 static void test_a_broken_client_costs_nobody_else_anything(void **state)
@@ -835,6 +893,7 @@ int main(void)
         OUTBOX_TEST(test_a_cursor_is_the_logged_event_before_what_is_owed),
         OUTBOX_TEST(test_a_cursor_never_lies_behind_what_is_owed),
         OUTBOX_TEST(test_what_a_client_is_owed_and_for_how_long),
+        OUTBOX_TEST(test_each_send_that_took_something_is_timed_once),
         OUTBOX_TEST(test_a_broken_client_costs_nobody_else_anything),
         OUTBOX_TEST(test_everyone_is_evicted_wherever_they_stand),
         OUTBOX_TEST(test_an_evicted_client_is_not_served),
