@@ -1,5 +1,6 @@
-"""A master, a replica and a sentinel that watches them: real ones, on ports of this machine."""
+"""A master, a replica and sentinels that watch them: real ones, on ports of this machine."""
 
+import random
 import socket
 import subprocess
 
@@ -17,18 +18,33 @@ def free_port():
         return probe.getsockname()[1]
 
 
-class Sentinel:
-    """One is enough: it is its own majority."""
+def steady_port():
+    """A free port that is no outgoing connection's to get: it will be free when a gateway comes back
+    to it."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range") as bounds:
+        first = int(bounds.read().split()[0])
+    while True:
+        port = random.SystemRandom().randrange(10000, first)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass
 
-    def __init__(self, folder, master_port, down_after_ms):
+
+class Sentinel:
+    """One alone is its own majority."""
+
+    def __init__(self, folder, master_port, down_after_ms, quorum, failover_timeout_ms):
         folder.mkdir(parents=True)
         self.port = free_port()
         self.config = folder / "sentinel.conf"
         self.config.write_text(
             f"port {self.port}\nbind 127.0.0.1\ndir {folder}\nlogfile {folder}/sentinel.log\n"
-            f"sentinel monitor {MASTER_NAME} 127.0.0.1 {master_port} 1\n"
+            f"sentinel monitor {MASTER_NAME} 127.0.0.1 {master_port} {quorum}\n"
             f"sentinel down-after-milliseconds {MASTER_NAME} {down_after_ms}\n"
-            f"sentinel failover-timeout {MASTER_NAME} 60000\n")
+            f"sentinel failover-timeout {MASTER_NAME} {failover_timeout_ms}\n")
         self.client = redis.Redis(port=self.port, decode_responses=True)
         self.process = None
 
@@ -57,18 +73,41 @@ class Sentinel:
     def knows_replica(self):
         return self.client.sentinel_master(MASTER_NAME)["num-slaves"] == 1
 
+    def is_calm(self, others):
+        """Everybody is there, and no failover is under way."""
+        master = self.client.sentinel_master(MASTER_NAME)
+        replicas = self.client.sentinel_slaves(MASTER_NAME)
+        return master["flags"] == "master" and master["num-other-sentinels"] == others and \
+            [replica["flags"] for replica in replicas] == ["slave"]
+
+    def fail_over(self):
+        """Makes the replica the master, whether or not the master is well."""
+        def is_ordered():
+            try:
+                return self.client.execute_command("SENTINEL", "FAILOVER", MASTER_NAME)
+            except redis.ResponseError as refused:  # it has not looked at the replica of late
+                if "NOGOODSLAVE" not in str(refused):
+                    raise
+        eventually(is_ordered, "the sentinel has a replica to promote", 60)
+
 
 class RedisGroup:
-    def __init__(self, folder, down_after_ms=500):
-        self.master = RedisServer(folder / "a", port=free_port()).start()
-        self.replica = RedisServer(folder / "b", port=free_port()).start()
+    """`master` and `replica` are those of the beginning."""
+
+    def __init__(self, folder, down_after_ms=500, sentinels=1, failover_timeout_ms=60000, append_only=False):
+        self.master = RedisServer(folder / "a", append_only, steady_port()).start()
+        self.replica = RedisServer(folder / "b", append_only, steady_port()).start()
         self.replica.client.replicaof("127.0.0.1", self.master.port)
         eventually(lambda: self.replica.client.info("replication")["master_link_status"] == "up",
                    "the replica has its data")
-        self.sentinel = Sentinel(folder / "s", self.master.port, down_after_ms).start()
-        eventually(self.sentinel.knows_replica, "the sentinel knows the replica", 60)
+        self.sentinels = [Sentinel(folder / f"s{n}", self.master.port, down_after_ms, sentinels // 2 + 1,
+                                   failover_timeout_ms).start() for n in range(sentinels)]
+        self.sentinel = self.sentinels[0]
+        for sentinel in self.sentinels:
+            eventually(sentinel.knows_replica, "the sentinel knows the replica", 60)
         # the first sentinel is not there: the others are asked
-        self.url = f"redis+sentinel://127.0.0.1:{free_port()},127.0.0.1:{self.sentinel.port}/{MASTER_NAME}"
+        ports = [free_port(), *(sentinel.port for sentinel in self.sentinels)]
+        self.url = f"redis+sentinel://{','.join(f'127.0.0.1:{port}' for port in ports)}/{MASTER_NAME}"
 
     def forget_master(self):
         """From now on the sentinel knows nobody, and puts nothing right."""
@@ -82,7 +121,30 @@ class RedisGroup:
         """Until the sentinel has made the replica the master."""
         eventually(lambda: self.sentinel.master_port() == self.replica.port, "the replica was promoted", 60)
 
+    def named_master(self):
+        """The server that all sentinels name; None: they do not agree."""
+        ports = {sentinel.master_port() for sentinel in self.sentinels}
+        return next((server for server in (self.master, self.replica) if ports == {server.port}), None)
+
+    def wait_whole(self):
+        """Until one is the master in everybody's eyes and the other its replica, with its data; returns
+        the master. A master that comes back after a failover takes its sentinels ten seconds."""
+        def whole():
+            try:
+                master = self.named_master()
+                if not master or not all(s.is_calm(len(self.sentinels) - 1) for s in self.sentinels):
+                    return None
+                other = self.replica if master is self.master else self.master
+                there, here = other.client.info("replication"), master.client.info("replication")
+            except redis.RedisError:
+                return None
+            follows = there["role"] == "slave" and there["master_port"] == master.port and \
+                there["master_link_status"] == "up"
+            return master if here["role"] == "master" and follows else None
+        return eventually(whole, "the group is whole", 120)
+
     def stop(self):
-        self.sentinel.stop()
+        for sentinel in self.sentinels:
+            sentinel.stop()
         self.replica.stop()
         self.master.stop()

@@ -16,6 +16,7 @@ from . import events, processes, programs, recompute
 from .cli import Cli
 from .gateway import sanitizer_report
 from .proxy import Proxy
+from .redis_group import RedisGroup, steady_port
 from .redis_server import RedisServer
 from .streams import CONTROL, Refused
 from .waiting import Deadline, DeadlinePassed, eventually
@@ -145,12 +146,31 @@ class Follower:
     def __init__(self, storm, kind, wire, is_calm):
         self.storm, self.kind, self.wire, self.is_calm = storm, kind, wire, is_calm
         self.ids, self.gaps, self.faults = [], [], []
+        self.story = []  # ids and gaps as they came, None for each connection
         self.connections = self.stalls = 0
 
     def has(self, event_id):
         """Whether this event has come, or it was said that it never will."""
         return (self.ids and self.ids[-1] >= event_id) or \
             any(start < event_id <= end for start, end, _ in self.gaps)
+
+    def untold(self, in_log):
+        """Events that Redis has lost and that were followed by others on the same connection, without
+        a gap of that reason between them. (Who has left cannot be told.)"""
+        count, lost = 0, []
+        for part in self.story:
+            if part is None:
+                lost = []
+            elif isinstance(part, tuple):
+                start, end, reason = part
+                lost = [event_id for event_id in lost
+                        if reason != "rewound" or not start < event_id <= end]
+            elif part in in_log:
+                count += len(lost)
+                lost = []
+            else:
+                lost.append(part)
+        return count
 
     def compare(self, wanted, in_log):
         """What went wrong, by counting. `wanted`: the ids of the events it should have got;
@@ -163,8 +183,8 @@ class Follower:
             "events": len(wanted), "missing": len(missing), "twice": len(ids) - len(seen),
             "disorder": sum(b < a for a, b in zip(ids, ids[1:])),
             "foreign": len(seen.difference(wanted)), "rewound": len(set(self.ids) - seen),
-            "gaps": len(self.gaps), "connections": self.connections, "stalls": self.stalls,
-            "faults": len(self.faults),
+            "untold": self.untold(in_log), "gaps": len(self.gaps),
+            "connections": self.connections, "stalls": self.stalls, "faults": len(self.faults),
         }
 
 
@@ -197,6 +217,7 @@ class Client(Follower):
             stream.send_frame(TEXT, json.dumps({"op": "subscribe", "id": name, "filter": wanted,
                                                 "more": number < len(self.kind.subscribes)}))
         self.connections += 1
+        self.story.append(None)
         return stream
 
     def _run(self):
@@ -241,12 +262,14 @@ class Client(Follower):
         else:
             self.cursor = int(message["id"])
             self.ids.append(self.cursor)
+            self.story.append(self.cursor)
             if self.wire == "sse" and message.sse_id != message["id"]:
                 self.faults.append(f"another id than the event's: {message}")
 
     def _take_control(self, message):
         if message.type == "gap":
             self.gaps.append((int(message["from"]), int(message["to"]), message["reason"]))
+            self.story.append(self.gaps[-1])
             self.cursor = max(self.cursor, int(message["to"]))
         elif message.type == "cursor":
             self.cursor = int(message["id"])
@@ -317,25 +340,11 @@ class Tail(Follower):
         self._thread.join(Deadline().seconds)
 
 
-def steady_port():
-    """A free port that is no outgoing connection's to get: it will be free when a gateway comes back
-    to it."""
-    with open("/proc/sys/net/ipv4/ip_local_port_range") as bounds:
-        first = int(bounds.read().split()[0])
-    while True:
-        port = random.SystemRandom().randrange(10000, first)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                pass
-
-
 class Storm:
-    """The servers, the clients, and what is done to them. `servers` is conftest's."""
+    """The servers, the clients, and what is done to them. `servers` is conftest's. `sentinel`: with a
+    master, a replica and three sentinels; `redis` is whoever is the master."""
 
-    def __init__(self, servers, seed, embedded=False, workers=2, options=()):
+    def __init__(self, servers, seed, embedded=False, workers=2, options=(), sentinel=False):
         self.servers, self.rng, self.embedded = servers, random.Random(seed), embedded
         self.options = ["--keepalive-ms", 500, "--max-owed-bytes", "64K", "--drain-timeout", "2s",
                         *options]
@@ -343,17 +352,24 @@ class Storm:
         self.done = {}  # faults by name
         self.is_over = threading.Event()  # nothing happens any more: whoever stalls goes on
         self.retired = []
+        self.group = self.proxy = None
         if embedded:
             self.gateway = servers.gateway(None, *self.options, workers=workers, listen=listen)
             self.redis = RedisServer(self.gateway.data_dir)  # which sluiced has started
-            self.proxy = None
+        elif sentinel:
+            self.group = RedisGroup(servers.folder / "group", down_after_ms=1500, sentinels=3,
+                                    failover_timeout_ms=10000, append_only=True)
+            servers.redis_servers.append(self.group)
+            for self.redis in (self.group.replica, self.group.master):
+                self._write_at_once()
+            self.gateway = servers.gateway(self.group.url, *self.options, workers=workers, listen=listen)
         else:
             self.redis = servers.redis(append_only=True)
             self._write_at_once()
             self.proxy = Proxy(self.redis.socket)
             self.gateway = servers.gateway(f"redis://127.0.0.1:{self.proxy.port}", *self.options,
                                            workers=workers, listen=listen)
-        self.cli = Cli(self.redis)
+        self.cli = Cli(self.group or self.redis)
         self.people = {f"u{n}": self.cli.run("user", "add", f"u{n}") for n in range(PEOPLE)}
         for n in range(1, 5):
             self.cli.run("follow", "u0", f"u{n}")
@@ -379,12 +395,20 @@ class Storm:
                  self.restart_gateway]
         if self.proxy:
             every += [self.restart_redis, self.cut_wire]
+        if self.group:
+            every += [self.restart_redis, self.promote_replica, self.kill_master]
         return every
 
     def inflict(self, fault, pause):
         """`pause(seconds)` passes the time that something stays broken."""
         self.done[fault.__name__] = self.done.get(fault.__name__, 0) + 1
+        self._find_master()
         fault(pause)
+        self._find_master()
+
+    def _find_master(self):
+        if self.group:
+            self.redis = self.group.wait_whole()
 
     def redis_pid(self):
         if not self.embedded:
@@ -440,6 +464,18 @@ class Storm:
         self.proxy.cut()
         pause(self.rng.uniform(0.5, 8))
         self.proxy.heal()
+
+    def promote_replica(self, _):
+        """By order of a sentinel: the master lives, and takes what it is sent until it is told."""
+        self.rng.choice(self.group.sentinels).fail_over()
+        eventually(lambda: self.group.named_master() not in (None, self.redis), "the replica is master", 60)
+
+    def kill_master(self, pause):
+        """For so long that the replica is promoted; then it is back, and made a replica."""
+        self.redis.stop(signal.SIGKILL)
+        eventually(lambda: self.group.named_master() not in (None, self.redis), "the replica is master", 60)
+        pause(self.rng.uniform(0, 2))
+        self._start_redis()
 
     def kill_worker(self, _):
         os.kill(self.rng.choice(self.gateway.workers()), signal.SIGKILL)
@@ -511,6 +547,7 @@ class Storm:
         """The producers stop, all faults are over: waits until everybody has everything."""
         self.producer.stop()
         self.is_over.set()
+        self._find_master()
         self.gateway.wait_status("/readyz", 200, seconds)
         self.read_log()
 
@@ -540,14 +577,14 @@ COLUMNS = ["clients", "connections", "stalls", "events", "missing", "twice", "di
            "gaps", "rewound", "faults"]
 
 
-def table(rows):
+def table(rows, columns=COLUMNS):
     """Markdown, with a line for all."""
-    lines = ["| stream | wire | " + " | ".join(COLUMNS) + " |",
-             "| --- | --- |" + " ---: |" * len(COLUMNS)]
-    total = dict.fromkeys(COLUMNS, 0)
+    lines = ["| stream | wire | " + " | ".join(columns) + " |",
+             "| --- | --- |" + " ---: |" * len(columns)]
+    total = dict.fromkeys(columns, 0)
     for (name, wire), row in rows.items():
-        lines.append(f"| {name} | {wire} | " + " | ".join(str(row[c]) for c in COLUMNS) + " |")
-        for column in COLUMNS:
+        lines.append(f"| {name} | {wire} | " + " | ".join(str(row[c]) for c in columns) + " |")
+        for column in columns:
             total[column] += row[column]
-    lines.append("| all | | " + " | ".join(f"**{total[c]}**" for c in COLUMNS) + " |")
+    lines.append("| all | | " + " | ".join(f"**{total[c]}**" for c in columns) + " |")
     return "\n".join(lines), total
