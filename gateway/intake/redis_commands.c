@@ -201,13 +201,20 @@ static void on_connect(const redisAsyncContext *redis, int status)
     }
 }
 
+/* Not by on_connect() alone: hiredis 1.2 first gives back the commands, then says that there is no
+ * connection. */
+static const char *what_failed(const struct redis_commands *commands)
+{
+    return commands->is_open ? "connection lost: " : "cannot connect: ";
+}
+
 static void on_disconnect(const redisAsyncContext *redis, int status)
 {
     struct redis_commands *commands = redis->data;
 
     if (commands->redis != redis)
         return;
-    set_why(commands, "connection lost: ", status == REDIS_OK ? "closed" : redis->errstr);
+    set_why(commands, what_failed(commands), status == REDIS_OK ? "closed" : redis->errstr);
     commands->redis = NULL;
 }
 
@@ -305,7 +312,7 @@ static void on_reply(redisAsyncContext *redis, void *raw_reply, void *raw_comman
     bool may_repeat = !reply && (command->call.is_repeatable || !command->was_sent);
 
     if (redis->err)
-        set_why(commands, "connection lost: ", redis->errstr);
+        set_why(commands, what_failed(commands), redis->errstr);
     list_remove(&commands->sent, &command->node);
     arm_timer(commands);
     if (sl_reply_is_noscript(reply)) {

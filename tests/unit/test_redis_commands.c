@@ -345,7 +345,7 @@ static void test_master_that_nobody_knows_is_waited_for(void **state)
     struct told told;
 
     (void)state;
-    make_commands(60, 1);
+    make_commands(1000, 1);
     run_write(&told, SL_SLICE("r1"));
     run_until_told(&told);
     assert_non_null(strstr(told.text, "sentinels have not said"));
