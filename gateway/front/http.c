@@ -88,7 +88,6 @@ const char *http_reason(int status)
         {409, "Conflict"},
         {411, "Length Required"},
         {413, "Content Too Large"},
-        {414, "URI Too Long"},
         {415, "Unsupported Media Type"},
         {417, "Expectation Failed"},
         {422, "Unprocessable Content"},
