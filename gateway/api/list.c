@@ -61,7 +61,7 @@ static int answer(struct api_request *request, const redisReply *reply)
 
     (void)reply;
     if (list->json.failed)
-        return api_fail(request, -ENOMEM, &(struct failure){"out of memory"});
+        return api_fail_for_memory(request);
     if (list->count > 0 && list->json.size == 0) {
         request->page.before = list->next;
         return request->route->begin(request, NULL);
@@ -187,7 +187,7 @@ static int fill_in(struct api_request *request, const redisReply *reply)
         return answer(request, reply);
     missing = mem_alloc(mem_array_size(list->count, sizeof(*missing)));
     if (!missing)
-        return api_fail(request, -ENOMEM, &(struct failure){"out of memory"});
+        return api_fail_for_memory(request);
     for (size_t i = 0; i < list->count; i++) {
         if (list->rows[i].size == 0)
             missing[count++] = list->rows[i].id;

@@ -306,7 +306,7 @@ int posts_create(struct api_request *request, const redisReply *reply)
     (void)reply;
     request->state = mem_zalloc(REFERENCE_COUNT * sizeof(struct author));
     if (!request->state)
-        return api_fail(request, -ENOMEM, &(struct failure){"out of memory"});
+        return api_fail_for_memory(request);
     return write_post(request);
 }
 

@@ -233,7 +233,7 @@ int relations_follow_many(struct api_request *request, const redisReply *reply)
                           SL_FOLLOW_MAX);
     request->state = batch = mem_zalloc(sizeof(*batch) + count * sizeof(batch->targets[0]));
     if (!batch)
-        return api_fail(request, -ENOMEM, &(struct failure){"out of memory"});
+        return api_fail_for_memory(request);
     for (size_t i = 0; r == 0 && i < count; i++)
         r = add_target(request, batch, json_array_get(users, i));
     if (r < 0)

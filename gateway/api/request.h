@@ -106,6 +106,7 @@ int api_answer_written(struct api_request *request, const redisReply *reply);
 
 /* Refuses with what src said: one table turns its errors into statuses. */
 int api_fail(struct api_request *request, int r, const struct failure *failure);
+int api_fail_for_memory(struct api_request *request);
 /* The same, naming the member at fault. */
 int api_fail_member(struct api_request *request, int r, const struct failure *failure,
                     const char *member);

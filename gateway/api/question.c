@@ -1,0 +1,207 @@
+/* question.c - what is asked: the token first, then the path, the query, the headers, the body. */
+#include "gateway/api/engine.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/utf8.h"
+#include "gateway/api/body.h"
+#include "gateway/api/route.h"
+#include "gateway/front/bearer.h"
+#include "gateway/front/form.h"
+#include "src/id.h"
+
+enum { PAGE_DEFAULT = 20, PAGE_MAX = 200, KEY_MAX = 100 };
+
+int api_read_user(const struct sl_meta *meta, struct sl_slice text, struct sl_user_ref *ret_user,
+                  struct http_refusal *refusal)
+{
+    char room[SL_LOGIN_SIZE];
+    struct sl_slice folded;
+    uint64_t id;
+
+    if (sl_id_parse(text, &id) == 0) {
+        *ret_user = sl_user_by_id(id);
+        if (sl_id_shard(id) < meta->shards)
+            return 0;
+    } else if (text.size > 0 && utf8_is_valid(text)) {
+        *ret_user = sl_user_by_login(text.data[0] == '@' ? sl_slice_from(text, 1) : text);
+        if (sl_login_fold(ret_user->login, room, &folded, NULL) == 0)
+            return 0;
+    }
+    return http_refuse(refusal, 404, "not_found", NULL, "there is no such user");
+}
+
+static int read_me(struct api_request *request)
+{
+    if (request->subject == SL_READER_NOBODY)
+        return api_refuse(request, 403, "no_subject", NULL,
+                          "the token's sub is no user of this database: who is me?");
+    request->user = sl_user_by_id(request->subject);
+    return 0;
+}
+
+/* {user} and {post} of the path. */
+static int read_variable(struct api_request *request, struct sl_slice text)
+{
+    const struct sl_meta *meta = &request->api->meta;
+    int r;
+
+    if (!text.data)
+        return 0;
+    if (api_route_names_post(request->route)) {
+        if (sl_id_parse(text, &request->post) < 0 || sl_id_shard(request->post) >= meta->shards)
+            return api_refuse(request, 404, "not_found", NULL, "there is no such post");
+        return 0;
+    }
+    if (sl_slice_is(text, "me"))
+        return read_me(request);
+    r = api_read_user(meta, text, &request->user, &request->refusal);
+    if (r == 0 && request->user.login.data) { /* the path is gone soon */
+        memcpy(request->login, request->user.login.data, request->user.login.size);
+        request->user.login.data = request->login;
+    }
+    return r;
+}
+
+static int read_page(struct api_request *request, struct sl_slice before, struct sl_slice after,
+                     struct sl_slice limit)
+{
+    uint64_t number;
+
+    request->page = (struct sl_page){.limit = PAGE_DEFAULT};
+    if (before.data && sl_id_parse(before, &request->page.before) < 0)
+        return api_refuse(request, 400, "bad_before", "before", "not an id");
+    if (after.data && sl_id_parse(after, &request->after) < 0)
+        return api_refuse(request, 400, "bad_after", "after", "not an id");
+    if (limit.data) {
+        if (sl_id_parse(limit, &number) < 0 || number > PAGE_MAX)
+            return api_refuse(request, 400, "bad_limit", "limit", "not a number from 1 to %d",
+                              PAGE_MAX);
+        request->page.limit = number;
+    }
+    return 0;
+}
+
+/* A request id is the writer's and the key, so that nobody meets another's. */
+static int read_idempotency_key(struct api_request *request, const struct http_request *http)
+{
+    struct sl_slice key = http_trim(http->idempotency_key);
+    char *room = request->request_id_room;
+    int length;
+
+    if (http->method != HTTP_POST || !http->idempotency_key.data)
+        return 0;
+    if (key.size == 0 || key.size > KEY_MAX)
+        return api_refuse(request, 400, "bad_idempotency_key", "Idempotency-Key",
+                          "the key has 1 to %d characters", KEY_MAX);
+    for (size_t i = 0; i < key.size; i++) {
+        if (key.data[i] <= ' ' || key.data[i] > '~')
+            return api_refuse(request, 400, "bad_idempotency_key", "Idempotency-Key",
+                              "the key holds something else than printable ASCII");
+    }
+    /* Tokens without a user are administrators': they share one space of keys. */
+    length = snprintf(room, API_REQUEST_ID_SIZE, "%" PRIu64 ":%.*s", request->subject,
+                      SL_SLICE_ARG(key));
+    request->request_id = sl_slice(room, (size_t)length);
+    return 0;
+}
+
+/* SL_READER_NOBODY: the token's subject is no user of this database. */
+static uint64_t subject_of(const struct api *api, const struct token *token)
+{
+    uint64_t id;
+
+    if (sl_id_parse(sl_slice_str(token->subject), &id) < 0 || sl_id_shard(id) >= api->meta.shards)
+        return SL_READER_NOBODY;
+    return id;
+}
+
+static int check_scope(struct api_request *request, const struct token *token)
+{
+    const struct api_route *route = request->route;
+    int r;
+
+    if (!(token->scopes & route->scope->scope)) {
+        r = api_refuse(request, 403, "insufficient_scope", NULL,
+                       "the token's scope does not cover this operation");
+        request->refusal.www_authenticate = route->scope->insufficient;
+        return r;
+    }
+    request->subject = subject_of(request->api, token);
+    if ((route->flags & API_NEEDS_SUBJECT) && request->subject == SL_READER_NOBODY)
+        return api_refuse(request, 403, "no_subject", NULL,
+                          "the token's sub is no user of this database");
+    return 0;
+}
+
+static int read_body(struct api_request *request, const struct http_request *http)
+{
+    if (request->route->flags & API_TAKES_BODY)
+        return api_body_read(http, &request->body, &request->refusal);
+    if (http->body.size > 0)
+        return api_refuse(request, 400, "bad_request", NULL, "this operation takes no body");
+    return 0;
+}
+
+/* In this order an operation takes more and more of them. */
+enum parameter {
+    PARAMETER_ACCESS_TOKEN,
+    PARAMETER_BEFORE,
+    PARAMETER_LIMIT,
+    PARAMETER_AFTER,
+    PARAMETER_COUNT
+};
+
+static const char *const parameter_names[PARAMETER_COUNT] = {"access_token", "before", "limit",
+                                                             "after"};
+
+/* The token first: whoever has none learns nothing about the rest. */
+static int understand(struct api_request *request, const struct http_request *http,
+                      struct sl_slice variable, struct form *form, enum token_fault *ret_fault)
+{
+    struct http_refusal form_refusal;
+    struct token token;
+    int form_r, r;
+
+    form_r = form_read(form, &http->query, 1, &form_refusal);
+    if (form_r == -ENOMEM)
+        return form_r;
+    r = bearer_check(request->api->settings.front->policy, http,
+                     form->values[PARAMETER_ACCESS_TOKEN], clock_wall_ms(), &token,
+                     &request->refusal, ret_fault);
+    if (r == 0)
+        r = check_scope(request, &token);
+    if (r == 0 && form_r < 0) {
+        request->refusal = form_refusal;
+        return form_r;
+    }
+    if (r == 0)
+        r = read_variable(request, variable);
+    if (r == 0)
+        r = read_page(request, form->values[PARAMETER_BEFORE], form->values[PARAMETER_AFTER],
+                      form->values[PARAMETER_LIMIT]);
+    if (r == 0)
+        r = read_idempotency_key(request, http);
+    return r == 0 ? read_body(request, http) : r;
+}
+
+int api_read_question(struct api_request *request, const struct http_request *http,
+                      struct sl_slice variable, enum token_fault *ret_fault)
+{
+    struct sl_slice values[PARAMETER_COUNT];
+    unsigned known = request->route->flags & API_TAKES_AFTER  ? PARAMETER_COUNT
+                     : request->route->flags & API_TAKES_PAGE ? PARAMETER_AFTER
+                                                              : PARAMETER_BEFORE;
+    struct form form = {parameter_names, known, values, NULL};
+    int r;
+
+    for (size_t i = 0; i < PARAMETER_COUNT; i++)
+        values[i] = SL_SLICE_NONE;
+    r = understand(request, http, variable, &form, ret_fault);
+    form_done(&form);
+    return r == -ENOMEM ? api_fail_for_memory(request) : r;
+}
