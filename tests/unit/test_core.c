@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,33 +11,7 @@
 #include "src/id.h"
 #include "src/keys.h"
 #include "src/login.h"
-#include "tests/support/cmocka_all.h"
-#include "tests/support/core.h"
-
-static struct core core;
-static uint32_t shards;
-
-static int start(void **state)
-{
-    (void)state;
-    signal(SIGPIPE, SIG_IGN);
-    core_init(&core);
-    return 0;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    core_done(&core);
-    return 0;
-}
-
-static int fresh_database(void **state)
-{
-    (void)state;
-    core_reset(&core, shards);
-    return 0;
-}
+#include "tests/support/core_group.h"
 
 /* ---- looking at events ---- */
 
@@ -953,49 +926,39 @@ static void test_log_is_trimmed_by_age(void **state)
     assert_int_equal(core_number(&core, "XLEN sluice:{%u}:log", shard), 111);
 }
 
-static int run_with(uint32_t count)
-{
-#define TEST(name) cmocka_unit_test_setup(name, fresh_database)
-    const struct CMUnitTest tests[] = {
-        TEST(test_user_is_kept_and_found_by_any_spelling),
-        TEST(test_login_is_taken_in_every_spelling),
-        TEST(test_of_two_creations_at_once_one_wins),
-        TEST(test_post_becomes_state_log_entry_and_message_alike),
-        TEST(test_every_text_comes_back_as_it_was_given),
-        TEST(test_reply_finds_the_author_of_its_post),
-        TEST(test_delete_publishes_the_post_as_it_was),
-        TEST(test_only_the_author_deletes),
-        TEST(test_unknown_users_change_nothing),
-        TEST(test_follow_in_one_shard_changes_both_sides),
-        TEST(test_follow_across_shards_leaves_a_task),
-        TEST(test_follow_across_shards_needs_its_task),
-        TEST(test_nobody_follows_themselves),
-        TEST(test_following_is_read_oldest_first),
-        TEST(test_repeated_request_is_done_once),
-        TEST(test_request_id_serves_one_request_only),
-        TEST(test_refused_request_may_be_sent_again),
-        TEST(test_ids_grow_when_the_clock_has_stepped_back),
-        TEST(test_ids_stay_above_the_log_when_the_clock_is_lost),
-        TEST(test_hundreds_of_ids_in_a_millisecond_are_unique_and_growing),
-        TEST(test_times_are_right_on_every_kind_of_day),
-        TEST(test_clock_without_ids_left_refuses),
-        TEST(test_other_types_at_any_key_leave_nothing_half_done),
-        TEST(test_damaged_counters_and_limits_refuse),
-        TEST(test_delete_works_when_the_profile_lacks_the_post),
-        TEST(test_nothing_works_before_init_or_with_other_shards),
-        TEST(test_database_is_made_once_and_completed_when_broken_off),
-        TEST(test_log_is_trimmed_by_count),
-        TEST(test_log_is_trimmed_by_age),
-    };
-
-    shards = count;
-    return cmocka_run_group_tests_name(count == 1 ? "one shard" : "eight shards", tests, start,
-                                       stop);
-}
-
 int main(void)
 {
-    int failed = run_with(1);
+    const struct CMUnitTest tests[] = {
+        CORE_TEST(test_user_is_kept_and_found_by_any_spelling),
+        CORE_TEST(test_login_is_taken_in_every_spelling),
+        CORE_TEST(test_of_two_creations_at_once_one_wins),
+        CORE_TEST(test_post_becomes_state_log_entry_and_message_alike),
+        CORE_TEST(test_every_text_comes_back_as_it_was_given),
+        CORE_TEST(test_reply_finds_the_author_of_its_post),
+        CORE_TEST(test_delete_publishes_the_post_as_it_was),
+        CORE_TEST(test_only_the_author_deletes),
+        CORE_TEST(test_unknown_users_change_nothing),
+        CORE_TEST(test_follow_in_one_shard_changes_both_sides),
+        CORE_TEST(test_follow_across_shards_leaves_a_task),
+        CORE_TEST(test_follow_across_shards_needs_its_task),
+        CORE_TEST(test_nobody_follows_themselves),
+        CORE_TEST(test_following_is_read_oldest_first),
+        CORE_TEST(test_repeated_request_is_done_once),
+        CORE_TEST(test_request_id_serves_one_request_only),
+        CORE_TEST(test_refused_request_may_be_sent_again),
+        CORE_TEST(test_ids_grow_when_the_clock_has_stepped_back),
+        CORE_TEST(test_ids_stay_above_the_log_when_the_clock_is_lost),
+        CORE_TEST(test_hundreds_of_ids_in_a_millisecond_are_unique_and_growing),
+        CORE_TEST(test_times_are_right_on_every_kind_of_day),
+        CORE_TEST(test_clock_without_ids_left_refuses),
+        CORE_TEST(test_other_types_at_any_key_leave_nothing_half_done),
+        CORE_TEST(test_damaged_counters_and_limits_refuse),
+        CORE_TEST(test_delete_works_when_the_profile_lacks_the_post),
+        CORE_TEST(test_nothing_works_before_init_or_with_other_shards),
+        CORE_TEST(test_database_is_made_once_and_completed_when_broken_off),
+        CORE_TEST(test_log_is_trimmed_by_count),
+        CORE_TEST(test_log_is_trimmed_by_age),
+    };
 
-    return failed + run_with(8);
+    return core_group_run(tests);
 }

@@ -17,21 +17,12 @@
 #include "src/likes.h"
 #include "src/post_rows.h"
 #include "src/worker.h"
-#include "tests/support/cmocka_all.h"
 #include "tests/support/core_check.h"
+#include "tests/support/core_group.h"
+#include "tests/support/draw.h"
 #include "tests/support/fault.h"
 
 enum { ACTORS = 4, USERS = 10, ACTS = 250, POSTS = 64, FOLLOWING_MAX = 6 };
-
-static struct core core;
-static uint32_t shards;
-static uint64_t seed, random_state;
-
-static uint32_t draw(uint32_t below)
-{
-    random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (uint32_t)(random_state >> 33) % below;
-}
 
 /* ---- in a child: no cmocka there ---- */
 
@@ -55,7 +46,7 @@ static bool must(int r, int error, int other, const char *what)
     if (r == 0)
         return true;
     if (r != error && r != other) {
-        fprintf(stderr, "seed %" PRIu64 ": %s: %d, %s\n", seed, what, r, child.failure.text);
+        fprintf(stderr, "seed %" PRIu64 ": %s: %d, %s\n", draw_seed, what, r, child.failure.text);
         _exit(EXIT_FAILURE);
     }
     return false;
@@ -65,7 +56,7 @@ static void insist(bool is_so, const char *what)
 {
     if (is_so)
         return;
-    fprintf(stderr, "seed %" PRIu64 ": %s\n", seed, what);
+    fprintf(stderr, "seed %" PRIu64 ": %s\n", draw_seed, what);
     _exit(EXIT_FAILURE);
 }
 
@@ -294,7 +285,7 @@ static pid_t start_child(int number, void (*run)(void))
         return pid;
     child = core;
     child.redis = NULL; /* the parent's */
-    random_state = seed + (uint64_t)number * UINT64_C(0x9E3779B97F4A7C15);
+    draw_begin_as(number);
     if (sl_redis_address_parse(sl_slice_str(core.server.url), &address, NULL) < 0 ||
         sl_redis_link_open(&address, &options, &child.link, NULL) < 0)
         _exit(EXIT_FAILURE);
@@ -342,7 +333,7 @@ static void test_crowd_leaves_a_database_as_it_must_be(void **state)
     fault_settle(&core);
     core_work(&core);
 
-    snprintf(what, sizeof(what), "SLUICE_TEST_SEED=%" PRIu64, seed);
+    snprintf(what, sizeof(what), "SLUICE_TEST_SEED=%" PRIu64, draw_seed);
     core_check(&core, what);
     assert_int_equal(count_keys("user"), USERS);
     assert_true(count_keys("post") > 20 && count_keys("comments") > 0 && count_keys("likes") > 0);
@@ -353,37 +344,12 @@ static void test_crowd_leaves_a_database_as_it_must_be(void **state)
     freeReplyObject(following);
 }
 
-static int start(void **state)
-{
-    (void)state;
-    signal(SIGPIPE, SIG_IGN);
-    core_init(&core);
-    return 0;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    core_done(&core);
-    return 0;
-}
-
-static int run_with(uint32_t count)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_crowd_leaves_a_database_as_it_must_be),
     };
 
-    shards = count;
-    return cmocka_run_group_tests_name(count == 1 ? "one shard" : "eight shards", tests, start,
-                                       stop);
-}
-
-int main(void)
-{
-    const char *given = getenv("SLUICE_TEST_SEED");
-
-    seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
-    printf("SLUICE_TEST_SEED=%" PRIu64 "\n", seed);
-    return run_with(1) + run_with(8);
+    draw_begin();
+    return core_group_run(tests);
 }

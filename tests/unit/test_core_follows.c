@@ -2,53 +2,25 @@
  * eight. */
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
 #include "src/common_users.h"
 #include "src/id.h"
 #include "src/keys.h"
-#include "tests/support/cmocka_all.h"
-#include "tests/support/core.h"
+#include "tests/support/core_group.h"
+#include "tests/support/draw.h"
 
 enum { USERS = 40 };
-
-static struct core core;
-static uint32_t shards;
-static uint64_t seed, random_state;
 
 static uint64_t ids[USERS]; /* of user0, user1, ... */
 static char logins[USERS][16];
 
-static uint32_t draw(uint32_t below)
+static int begin(void **state)
 {
-    random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (uint32_t)(random_state >> 33) % below;
-}
-
-static int start(void **state)
-{
-    (void)state;
-    signal(SIGPIPE, SIG_IGN);
-    core_init(&core);
-    return 0;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    core_done(&core);
-    return 0;
-}
-
-static int fresh_database(void **state)
-{
-    (void)state;
-    core_reset(&core, shards);
+    core_group_fresh(state);
     for (int i = 0; i < USERS; i++) {
         snprintf(logins[i], sizeof(logins[i]), "user%d", i);
         ids[i] = core_must_create(&core, logins[i]);
@@ -355,14 +327,14 @@ static void test_random_followers_in_parts_agree_with_the_model(void **state)
     core_work(&core);
     assert_counters(0, count, 0);
     if (read_list(sl_follower_list_call, 0, 4, read) != count)
-        fail_msg("seed %" PRIu64 ": not as many followers as counted", seed);
+        fail_msg("seed %" PRIu64 ": not as many followers as counted", draw_seed);
     for (uint64_t i = 0; i < count; i++) {
         int user = 0;
 
         while (ids[user] != read[i])
             user++;
         if (!follows[user])
-            fail_msg("seed %" PRIu64 ": user%d does not follow", seed, user);
+            fail_msg("seed %" PRIu64 ": user%d does not follow", draw_seed, user);
         follows[user] = false; /* seen once */
     }
 }
@@ -535,9 +507,9 @@ static void test_builder_of_many_survives_every_allocation_that_fails(void **sta
     assert_int_equal(r, 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, fresh_database)
+#define TEST(name) cmocka_unit_test_setup(name, begin)
 
-static int run_with(uint32_t count)
+int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_each_of_many_is_reported),
@@ -556,20 +528,10 @@ static int run_with(uint32_t count)
         TEST(test_builder_of_many_survives_every_allocation_that_fails),
     };
 
-    shards = count;
-    return cmocka_run_group_tests_name(count == 1 ? "one shard" : "eight shards", tests, start,
-                                       stop);
-}
-
-int main(void)
-{
-    const char *given = getenv("SLUICE_TEST_SEED");
     int failed;
 
-    seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
-    printf("SLUICE_TEST_SEED=%" PRIu64 "\n", seed);
-    random_state = seed;
-    failed = run_with(1) + run_with(8);
+    draw_begin();
+    failed = core_group_run(tests);
     freeReplyObject(answer.reply);
     return failed;
 }

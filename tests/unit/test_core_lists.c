@@ -1,7 +1,6 @@
 /* Likes, and lists read newest first and page by page, with one shard and with eight. */
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,33 +8,7 @@
 #include "src/keys.h"
 #include "src/likes.h"
 #include "src/post_rows.h"
-#include "tests/support/cmocka_all.h"
-#include "tests/support/core.h"
-
-static struct core core;
-static uint32_t shards;
-
-static int start(void **state)
-{
-    (void)state;
-    signal(SIGPIPE, SIG_IGN);
-    core_init(&core);
-    return 0;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    core_done(&core);
-    return 0;
-}
-
-static int fresh_database(void **state)
-{
-    (void)state;
-    core_reset(&core, shards);
-    return 0;
-}
+#include "tests/support/core_group.h"
 
 /* Sends what a builder built with result `r`; the reply is the caller's. */
 static redisReply *ask(struct sl_call *call, int r)
@@ -483,34 +456,23 @@ static void test_very_many_posts_that_may_not_be_seen_end_a_page_early(void **st
     freeReplyObject(reply);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, fresh_database)
-
-static int run_with(uint32_t count)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_posts_of_a_user_come_newest_first_in_pages),
-        TEST(test_page_of_nobody_says_so),
-        TEST(test_pages_that_cannot_be_are_refused),
-        TEST(test_full_profile_leaves_tasks_for_the_archive),
-        TEST(test_likes_are_counted_once_each),
-        TEST(test_who_likes_a_post_is_read_newest_first),
-        TEST(test_like_of_nothing_or_by_nobody_changes_nothing),
-        TEST(test_deleted_post_leaves_no_likes),
-        TEST(test_comments_come_to_their_post_and_go),
-        TEST(test_comment_deleted_before_it_arrived_does_not_come),
-        TEST(test_comment_on_a_post_that_goes_leaves_nothing),
-        TEST(test_what_may_not_be_seen_is_neither_answered_nor_liked),
-        TEST(test_very_many_posts_that_may_not_be_seen_end_a_page_early),
-    };
-
-    shards = count;
-    return cmocka_run_group_tests_name(count == 1 ? "one shard" : "eight shards", tests, start,
-                                       stop);
-}
-
 int main(void)
 {
-    int failed = run_with(1);
+    const struct CMUnitTest tests[] = {
+        CORE_TEST(test_posts_of_a_user_come_newest_first_in_pages),
+        CORE_TEST(test_page_of_nobody_says_so),
+        CORE_TEST(test_pages_that_cannot_be_are_refused),
+        CORE_TEST(test_full_profile_leaves_tasks_for_the_archive),
+        CORE_TEST(test_likes_are_counted_once_each),
+        CORE_TEST(test_who_likes_a_post_is_read_newest_first),
+        CORE_TEST(test_like_of_nothing_or_by_nobody_changes_nothing),
+        CORE_TEST(test_deleted_post_leaves_no_likes),
+        CORE_TEST(test_comments_come_to_their_post_and_go),
+        CORE_TEST(test_comment_deleted_before_it_arrived_does_not_come),
+        CORE_TEST(test_comment_on_a_post_that_goes_leaves_nothing),
+        CORE_TEST(test_what_may_not_be_seen_is_neither_answered_nor_liked),
+        CORE_TEST(test_very_many_posts_that_may_not_be_seen_end_a_page_early),
+    };
 
-    return failed + run_with(8);
+    return core_group_run(tests);
 }

@@ -4,18 +4,16 @@
  * SLUICE_TEST_SEED=N repeats a run; each prints its own. */
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <jansson.h>
 
 #include "src/id.h"
 #include "src/keys.h"
-#include "tests/support/cmocka_all.h"
-#include "tests/support/core.h"
+#include "tests/support/core_group.h"
+#include "tests/support/draw.h"
 
 enum { USERS = 12, POSTS = 4000, OPERATIONS = 4000, SHARDS_MAX = 8 };
 
@@ -24,9 +22,6 @@ struct model_post {
     int author;
     bool is_deleted;
 };
-
-static struct core core;
-static uint64_t seed, random_state;
 
 /* The model. */
 static uint64_t user_ids[USERS]; /* 0: does not exist yet */
@@ -37,12 +32,6 @@ static size_t event_count;
 static uint64_t newest_id; /* of the operations of one shard; ids of another may be smaller */
 
 static redisContext *listener;
-
-static uint32_t draw(uint32_t below)
-{
-    random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (uint32_t)(random_state >> 33) % below;
-}
 
 static const char *login_of(int user)
 {
@@ -58,7 +47,7 @@ static const char *login_of(int user)
 static void expect(int r, int expected, const char *operation)
 {
     if (r != expected)
-        fail_msg("seed %" PRIu64 ": %s gave %d (%s), not %d", seed, operation, r,
+        fail_msg("seed %" PRIu64 ": %s gave %d (%s), not %d", draw_seed, operation, r,
                  r < 0 ? core.failure.text : "", expected);
 }
 
@@ -66,10 +55,10 @@ static void expect(int r, int expected, const char *operation)
 static void expect_written(bool changed, const char *operation)
 {
     if (changed != (core.written.id != 0) || core.written.is_repeated)
-        fail_msg("seed %" PRIu64 ": %s wrote %" PRIu64, seed, operation, core.written.id);
+        fail_msg("seed %" PRIu64 ": %s wrote %" PRIu64, draw_seed, operation, core.written.id);
     if (changed && core.meta.shards == 1) {
         if (core.written.id <= newest_id)
-            fail_msg("seed %" PRIu64 ": %s: ids do not grow", seed, operation);
+            fail_msg("seed %" PRIu64 ": %s: ids do not grow", draw_seed, operation);
         newest_id = core.written.id;
     }
 }
@@ -80,7 +69,7 @@ static void expect_written(bool changed, const char *operation)
         uint64_t id_before = core.written.id;                                                      \
         expect(call, 0, "repeated " #call);                                                        \
         if (!core.written.is_repeated || core.written.id != id_before)                             \
-            fail_msg("seed %" PRIu64 ": repeated %s wrote %" PRIu64, seed, #call,                  \
+            fail_msg("seed %" PRIu64 ": repeated %s wrote %" PRIu64, draw_seed, #call,             \
                      core.written.id);                                                             \
     } while (0)
 
@@ -211,7 +200,7 @@ static void check_counter(int user, const char *counter, long long expected)
 
     core_text(&core, room, "HGET %s %s", sl_key_of("user", user_ids[user], key), counter);
     if (strtoll(room, NULL, 10) != expected)
-        fail_msg("seed %" PRIu64 ": user %d has %s %s, not %lld", seed, user, room, counter,
+        fail_msg("seed %" PRIu64 ": user %d has %s %s, not %lld", draw_seed, user, room, counter,
                  expected);
 }
 
@@ -267,7 +256,7 @@ static int user_of(const json_t *object)
         if (user_ids[user] == number)
             return user;
     }
-    fail_msg("seed %" PRIu64 ": user %s is nobody's id", seed, id);
+    fail_msg("seed %" PRIu64 ": user %s is nobody's id", draw_seed, id);
     return -1;
 }
 
@@ -394,9 +383,9 @@ static void check_story(void)
         freeReplyObject(messages[i]);
 }
 
-static void run(uint32_t shards)
+static void test_random_operations_agree_with_the_model(void **state)
 {
-    core_reset(&core, shards);
+    (void)state;
     memset(user_ids, 0, sizeof(user_ids));
     memset(follows, 0, sizeof(follows));
     post_count = event_count = 0;
@@ -418,44 +407,12 @@ static void run(uint32_t shards)
     redisFree(listener);
 }
 
-static void test_random_operations_in_one_shard_agree_with_the_model(void **state)
-{
-    (void)state;
-    run(1);
-}
-
-static void test_random_operations_in_eight_shards_agree_with_the_model(void **state)
-{
-    (void)state;
-    run(8);
-}
-
-static int start(void **state)
-{
-    const char *given = getenv("SLUICE_TEST_SEED");
-
-    (void)state;
-    signal(SIGPIPE, SIG_IGN);
-    seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
-    printf("SLUICE_TEST_SEED=%" PRIu64 "\n", seed);
-    random_state = seed;
-    core_init(&core);
-    return 0;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    core_done(&core);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_operations_in_one_shard_agree_with_the_model),
-        cmocka_unit_test(test_random_operations_in_eight_shards_agree_with_the_model),
+        CORE_TEST(test_random_operations_agree_with_the_model),
     };
 
-    return cmocka_run_group_tests(tests, start, stop);
+    draw_begin();
+    return core_group_run(tests);
 }

@@ -2,7 +2,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,33 +12,7 @@
 #include "src/keys.h"
 #include "src/post_rows.h"
 #include "src/row_json.h"
-#include "tests/support/cmocka_all.h"
-#include "tests/support/core.h"
-
-static struct core core;
-static uint32_t shards;
-
-static int start(void **state)
-{
-    (void)state;
-    signal(SIGPIPE, SIG_IGN);
-    core_init(&core);
-    return 0;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    core_done(&core);
-    return 0;
-}
-
-static int fresh_database(void **state)
-{
-    (void)state;
-    core_reset(&core, shards);
-    return 0;
-}
+#include "tests/support/core_group.h"
 
 /* ---- many at once ---- */
 
@@ -429,31 +402,20 @@ static void test_builders_of_many_survive_every_allocation_that_fails(void **sta
     }
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, fresh_database)
-
-static int run_with(uint32_t count)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_many_users_are_read_in_one_round_trip),
-        TEST(test_nothing_asked_is_nothing_sent),
-        TEST(test_user_is_shown_with_counters_as_json),
-        TEST(test_posts_are_read_as_in_their_events),
-        TEST(test_new_name_shows_in_old_posts),
-        TEST(test_name_that_is_none_changes_nothing),
-        TEST(test_posts_are_read_by_those_who_may_see_them),
-        TEST(test_page_goes_on_behind_what_may_not_be_seen),
-        TEST(test_ids_that_there_cannot_be_are_refused),
-        TEST(test_builders_of_many_survive_every_allocation_that_fails),
-    };
-
-    shards = count;
-    return cmocka_run_group_tests_name(count == 1 ? "one shard" : "eight shards", tests, start,
-                                       stop);
-}
-
 int main(void)
 {
-    int failed = run_with(1);
+    const struct CMUnitTest tests[] = {
+        CORE_TEST(test_many_users_are_read_in_one_round_trip),
+        CORE_TEST(test_nothing_asked_is_nothing_sent),
+        CORE_TEST(test_user_is_shown_with_counters_as_json),
+        CORE_TEST(test_posts_are_read_as_in_their_events),
+        CORE_TEST(test_new_name_shows_in_old_posts),
+        CORE_TEST(test_name_that_is_none_changes_nothing),
+        CORE_TEST(test_posts_are_read_by_those_who_may_see_them),
+        CORE_TEST(test_page_goes_on_behind_what_may_not_be_seen),
+        CORE_TEST(test_ids_that_there_cannot_be_are_refused),
+        CORE_TEST(test_builders_of_many_survive_every_allocation_that_fails),
+    };
 
-    return failed + run_with(8);
+    return core_group_run(tests);
 }

@@ -13,16 +13,14 @@
 #include "src/keys.h"
 #include "src/timelines.h"
 #include "src/worker.h"
-#include "tests/support/cmocka_all.h"
 #include "tests/support/core_check.h"
+#include "tests/support/core_group.h"
+#include "tests/support/draw.h"
 #include "tests/support/fault.h"
 
 enum { USERS = 6, MOST_COMMANDS = 400 };
 
-static struct core core;
-static uint32_t shards;
 static uint64_t users[USERS]; /* user0, user1, ... in several shards */
-static uint64_t seed;
 
 /* In a child: no cmocka there. */
 static void must(bool is_good, const struct core *child, const char *what)
@@ -202,14 +200,6 @@ static void test_worker_is_killed_behind_each_command(void **state)
 
 enum { POSTERS = 3, WORKERS = 2, LIVES = 6, ACTS = 60 };
 
-static uint64_t random_state;
-
-static uint32_t draw(uint32_t below)
-{
-    random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (uint32_t)(random_state >> 33) % below;
-}
-
 static void act_at_random(struct core *child)
 {
     int (*const relations[])(struct core *, const char *, const char *, const char *) = {
@@ -261,7 +251,7 @@ static pid_t start(int number, void (*act)(struct core *core), uint32_t most_com
     fflush(NULL);
     pid = fork();
     if (pid == 0) {
-        random_state = seed + (uint64_t)number * UINT64_C(0x9E3779B97F4A7C15);
+        draw_begin_as(number);
         live_and_die(act, most_commands);
         _exit(EXIT_SUCCESS);
     }
@@ -288,26 +278,8 @@ static void test_many_posters_and_workers_are_killed_at_random(void **state)
     }
     fault_settle(&core);
     core_work(&core);
-    snprintf(what, sizeof(what), "SLUICE_TEST_SEED=%" PRIu64, seed);
+    snprintf(what, sizeof(what), "SLUICE_TEST_SEED=%" PRIu64, draw_seed);
     core_check(&core, what);
-}
-
-static int start_server(void **state)
-{
-    const char *given = getenv("SLUICE_TEST_SEED");
-
-    (void)state;
-    signal(SIGPIPE, SIG_IGN);
-    seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
-    core_init(&core);
-    return 0;
-}
-
-static int stop_server(void **state)
-{
-    (void)state;
-    core_done(&core);
-    return 0;
 }
 
 /* test_crash [SHARDS] */
@@ -319,6 +291,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(test_many_posters_and_workers_are_killed_at_random, begin),
     };
 
+    draw_begin();
     shards = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 1;
-    return cmocka_run_group_tests_name("crash", tests, start_server, stop_server);
+    return cmocka_run_group_tests_name("crash", tests, core_group_start, core_group_stop);
 }

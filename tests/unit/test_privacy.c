@@ -2,11 +2,9 @@
  * on a real redis-server with one shard and with eight. */
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <jansson.h>
 
@@ -15,33 +13,8 @@
 #include "src/id.h"
 #include "src/keys.h"
 #include "src/scripts.h"
-#include "tests/support/cmocka_all.h"
-#include "tests/support/core.h"
-
-static struct core core;
-static uint32_t shards;
-
-static int start(void **state)
-{
-    (void)state;
-    signal(SIGPIPE, SIG_IGN);
-    core_init(&core);
-    return 0;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    core_done(&core);
-    return 0;
-}
-
-static int fresh_database(void **state)
-{
-    (void)state;
-    core_reset(&core, shards);
-    return 0;
-}
+#include "tests/support/core_group.h"
+#include "tests/support/draw.h"
 
 /* ---- audiences ---- */
 
@@ -351,14 +324,6 @@ static bool may_see_by_script(uint64_t author, const char *audience, const char 
 
 enum { USERS = 6, ROUNDS = 400 };
 
-static uint64_t random_state;
-
-static uint32_t draw(uint32_t below)
-{
-    random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (uint32_t)(random_state >> 33) % below;
-}
-
 static void draw_audience(const uint64_t *users, struct buffer *audience)
 {
     static const char *const words[] = {
@@ -388,8 +353,6 @@ static bool may_see_by_lists(uint64_t author, const char *audience, uint64_t rea
 /* All users live in the author's shard, so that both sides of each relation are there at once. */
 static void test_rule_of_the_scripts_is_the_rule_of_the_gateways(void **state)
 {
-    const char *given = getenv("SLUICE_TEST_SEED");
-    uint64_t seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
     bool follows[USERS][USERS] = {{false}}, hides[USERS][USERS] = {{false}},
          mutes[USERS][USERS] = {{false}};
     struct buffer audience = BUFFER_INIT;
@@ -398,7 +361,6 @@ static void test_rule_of_the_scripts_is_the_rule_of_the_gateways(void **state)
     size_t seen = 0;
 
     (void)state;
-    random_state = seed;
     for (int i = 0, n = 0; i < USERS; n++) {
         snprintf(logins[i], sizeof(logins[i]), "user%d", n);
         users[i] = core_must_create(&core, logins[i]);
@@ -424,7 +386,7 @@ static void test_rule_of_the_scripts_is_the_rule_of_the_gateways(void **state)
         seen += expected;
         if (may_see_by_script(users[a], buffer_str(&audience), sl_id_print(users[b], reader)) !=
             expected)
-            fail_msg("seed %" PRIu64 ": user%u, user%u, '%s': not %d", seed, a, b,
+            fail_msg("seed %" PRIu64 ": user%u, user%u, '%s': not %d", draw_seed, a, b,
                      buffer_str(&audience), expected);
         assert_int_equal(may_see_by_script(users[a], buffer_str(&audience), ""),
                          sl_audience_allows(buffer_slice(&audience), SL_SLICE_NONE, false));
@@ -464,8 +426,6 @@ static void test_audience_decides_for_readers_who_are_not_the_author(void **stat
                          cases[i].allows);
 }
 
-#define CORE_TEST(test) cmocka_unit_test_setup(test, fresh_database)
-
 int main(void)
 {
     const struct CMUnitTest alone[] = {
@@ -484,7 +444,6 @@ int main(void)
     };
     int failed = cmocka_run_group_tests(alone, NULL, NULL);
 
-    for (shards = 1; shards <= 8; shards += 7)
-        failed += cmocka_run_group_tests(tests, start, stop);
-    return failed;
+    draw_begin();
+    return failed + core_group_run(tests);
 }

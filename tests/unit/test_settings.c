@@ -1,6 +1,5 @@
 /* The table of settings, their texts, and how they are read and changed on a real Redis. */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -8,32 +7,7 @@
 #include "src/id.h"
 #include "src/reply.h"
 #include "src/settings.h"
-#include "tests/support/cmocka_all.h"
-#include "tests/support/core.h"
-
-static struct core core;
-
-static int start(void **state)
-{
-    (void)state;
-    signal(SIGPIPE, SIG_IGN);
-    core_init(&core);
-    return 0;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    core_done(&core);
-    return 0;
-}
-
-static int fresh_database(void **state)
-{
-    (void)state;
-    core_reset(&core, 2);
-    return 0;
-}
+#include "tests/support/core_group.h"
 
 static const struct sl_setting *named(const char *name)
 {
@@ -249,12 +223,12 @@ int main(void)
         cmocka_unit_test(test_each_setting_is_found_and_its_bounds_come_back),
         cmocka_unit_test(test_texts_of_values),
         cmocka_unit_test(test_calls_fail_as_a_whole_when_memory_runs_out),
-#define TEST(name) cmocka_unit_test_setup(name, fresh_database)
-        TEST(test_setting_is_the_default_until_it_is_set_and_after_it_is_taken_back),
-        TEST(test_damaged_setting_is_told_and_set_anew),
-        TEST(test_nothing_is_set_where_no_database_is),
-        TEST(test_log_shrinks_at_once_when_its_limit_falls),
+        CORE_TEST(test_setting_is_the_default_until_it_is_set_and_after_it_is_taken_back),
+        CORE_TEST(test_damaged_setting_is_told_and_set_anew),
+        CORE_TEST(test_nothing_is_set_where_no_database_is),
+        CORE_TEST(test_log_shrinks_at_once_when_its_limit_falls),
     };
 
-    return cmocka_run_group_tests(tests, start, stop);
+    shards = 2;
+    return cmocka_run_group_tests(tests, core_group_start, core_group_stop);
 }

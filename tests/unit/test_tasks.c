@@ -1,7 +1,6 @@
 /* The task queue on a real Redis: taken once, tried again, buried, applied in whatever order. */
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,12 +10,10 @@
 #include "src/keys.h"
 #include "src/tasks.h"
 #include "src/worker.h"
-#include "tests/support/cmocka_all.h"
-#include "tests/support/core.h"
+#include "tests/support/core_group.h"
 
 enum { SHARDS = 8 };
 
-static struct core core;
 static uint64_t ada, bob; /* in different shards */
 static char bob_login[16];
 
@@ -463,21 +460,6 @@ static void test_worker_survives_every_allocation_that_fails(void **state)
     sl_worker_free(worker);
 }
 
-static int start(void **state)
-{
-    (void)state;
-    signal(SIGPIPE, SIG_IGN);
-    core_init(&core);
-    return 0;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    core_done(&core);
-    return 0;
-}
-
 #define TEST(name) cmocka_unit_test_setup(name, begin)
 
 int main(void)
@@ -505,5 +487,5 @@ int main(void)
         TEST(test_worker_survives_every_allocation_that_fails),
     };
 
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, core_group_start, core_group_stop);
 }

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,32 +14,13 @@
 #include "src/reply.h"
 #include "src/timelines.h"
 #include "src/worker.h"
-#include "tests/support/cmocka_all.h"
-#include "tests/support/core.h"
+#include "tests/support/core_group.h"
 
-static struct core core;
-static uint32_t shards;
 static uint64_t ada, bob, cyd;
 
-static int start(void **state)
+static int begin(void **state)
 {
-    (void)state;
-    signal(SIGPIPE, SIG_IGN);
-    core_init(&core);
-    return 0;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    core_done(&core);
-    return 0;
-}
-
-static int fresh_database(void **state)
-{
-    (void)state;
-    core_reset(&core, shards);
+    core_group_fresh(state);
     ada = core_must_create(&core, "ada");
     bob = core_must_create(&core, "bob");
     cyd = core_must_create(&core, "cyd");
@@ -714,7 +694,7 @@ static void test_what_many_do_at_once_ends_in_the_right_timelines(void **state)
     check_homes();
 }
 
-#define HOME_TEST(test) cmocka_unit_test_setup(test, fresh_database)
+#define HOME_TEST(test) cmocka_unit_test_setup(test, begin)
 
 int main(void)
 {
@@ -736,9 +716,6 @@ int main(void)
         HOME_TEST(test_without_memory_a_read_says_so),
         HOME_TEST(test_what_many_do_at_once_ends_in_the_right_timelines),
     };
-    int failed = 0;
 
-    for (shards = 1; shards <= 8; shards += 7)
-        failed += cmocka_run_group_tests(tests, start, stop);
-    return failed;
+    return core_group_run(tests);
 }

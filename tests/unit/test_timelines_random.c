@@ -9,18 +9,16 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "src/id.h"
 #include "src/keys.h"
 #include "src/settings.h"
 #include "src/timelines.h"
-#include "tests/support/cmocka_all.h"
-#include "tests/support/core.h"
+#include "tests/support/core_group.h"
+#include "tests/support/draw.h"
 
 enum { USERS = 10, POSTS = 20000, OPERATIONS = 360, SIZE = 12, CHECK_EVERY = 90 };
 
@@ -32,19 +30,11 @@ struct model_post {
     bool is_deleted;
 };
 
-static struct core core;
-static uint64_t seed, random_state;
 static int operations = OPERATIONS;
 static uint64_t user_ids[USERS];
 static struct model_post posts[POSTS];
 static size_t post_count;
 static bool follows[USERS][USERS], hides[USERS][USERS], mutes[USERS][USERS];
-
-static uint32_t draw(uint32_t below)
-{
-    random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (uint32_t)(random_state >> 33) % below;
-}
 
 static const char *login_of(int user)
 {
@@ -59,7 +49,7 @@ static const char *login_of(int user)
 static void expect(int r, const char *operation)
 {
     if (r != 0)
-        fail_msg("seed %" PRIu64 ": %s gave %d (%s)", seed, operation, r, core.failure.text);
+        fail_msg("seed %" PRIu64 ": %s gave %d (%s)", draw_seed, operation, r, core.failure.text);
 }
 
 /* ---- the model ---- */
@@ -145,7 +135,7 @@ static void check_page(int reader, uint64_t before, uint64_t after, size_t limit
         describe("wanted", want, count);
         describe("got", got, sl_home_read_count(read));
         fail_msg("seed %" PRIu64 ": reader %d, before %" PRIu64 ", after %" PRIu64 ", limit %zu",
-                 seed, reader, before, after, limit);
+                 draw_seed, reader, before, after, limit);
     }
     sl_home_read_free(read);
 }
@@ -191,7 +181,7 @@ static const struct model_post *find_post(uint64_t id)
         if (posts[i].id == id)
             return &posts[i];
     }
-    fail_msg("seed %" PRIu64 ": there is no post %" PRIu64, seed, id);
+    fail_msg("seed %" PRIu64 ": there is no post %" PRIu64, draw_seed, id);
     return NULL;
 }
 
@@ -208,7 +198,7 @@ static void do_peek(void)
                         memmem(row->json.data, row->json.size, "except:", 7);
 
         if (!belongs(reader, post))
-            fail_msg("seed %" PRIu64 ": reader %d is shown %" PRIu64, seed, reader, row->id);
+            fail_msg("seed %" PRIu64 ": reader %d is shown %" PRIu64, draw_seed, reader, row->id);
         assert_true(!has_list || post->author == reader);
     }
     sl_home_read_free(read);
@@ -323,9 +313,9 @@ static void do_something(void)
     }
 }
 
-static void begin(uint32_t shards)
+static int begin(void **state)
 {
-    core_reset(&core, shards);
+    core_group_fresh(state);
     memset(follows, 0, sizeof(follows));
     memset(hides, 0, sizeof(hides));
     memset(mutes, 0, sizeof(mutes));
@@ -335,11 +325,11 @@ static void begin(uint32_t shards)
     core_set(&core, "home-size", "12");
     core_set(&core, "push-at-once", "3");
     core_set(&core, "merge-above", "5");
+    return 0;
 }
 
-static void run(uint32_t shards, const char *timeline)
+static void run(const char *timeline)
 {
-    begin(shards);
     core_set(&core, "timeline", timeline);
     for (int i = 1; i <= operations; i++) {
         do_something();
@@ -352,22 +342,19 @@ static void run(uint32_t shards, const char *timeline)
 static void test_pushed_timelines_are_the_model_s(void **state)
 {
     (void)state;
-    run(1, "push");
-    run(8, "push");
+    run("push");
 }
 
 static void test_pulled_timelines_are_the_model_s(void **state)
 {
     (void)state;
-    run(1, "pull");
-    run(8, "pull");
+    run("pull");
 }
 
 static void test_hybrid_timelines_are_the_model_s(void **state)
 {
     (void)state;
-    run(1, "hybrid");
-    run(8, "hybrid");
+    run("hybrid");
 }
 
 /* What was kept for one way is not taken for whole in another. */
@@ -376,15 +363,12 @@ static void test_the_way_may_change_at_any_time(void **state)
     static const char *const timelines[] = {"push", "pull", "hybrid"};
 
     (void)state;
-    for (uint32_t shards = 1; shards <= 8; shards += 7) {
-        begin(shards);
-        for (int i = 1; i <= operations; i++) {
-            if (draw(40) == 0)
-                core_set(&core, "timeline", timelines[draw(3)]);
-            do_something();
-            if (i % CHECK_EVERY == 0)
-                check_all();
-        }
+    for (int i = 1; i <= operations; i++) {
+        if (draw(40) == 0)
+            core_set(&core, "timeline", timelines[draw(3)]);
+        do_something();
+        if (i % CHECK_EVERY == 0)
+            check_all();
     }
 }
 
@@ -392,58 +376,38 @@ static void test_the_way_may_change_at_any_time(void **state)
 static void test_no_timeline_keeps_a_deleted_post(void **state)
 {
     (void)state;
-    for (uint32_t shards = 1; shards <= 8; shards += 7) {
-        run(shards, draw(2) ? "push" : "hybrid");
-        core_work_fast(&core);
-        for (int reader = 0; reader < USERS; reader++) {
-            char key[SL_KEY_SIZE];
-            redisReply *kept =
-                core_command(&core, "ZRANGE %s 0 -1", sl_key_of("home", user_ids[reader], key));
+    run(draw(2) ? "push" : "hybrid");
+    core_work_fast(&core);
+    for (int reader = 0; reader < USERS; reader++) {
+        char key[SL_KEY_SIZE];
+        redisReply *kept =
+            core_command(&core, "ZRANGE %s 0 -1", sl_key_of("home", user_ids[reader], key));
 
-            for (size_t i = 0; i < kept->elements; i++) {
-                const struct model_post *post =
-                    find_post(strtoull(kept->element[i]->str, NULL, 10));
+        for (size_t i = 0; i < kept->elements; i++) {
+            const struct model_post *post = find_post(strtoull(kept->element[i]->str, NULL, 10));
 
-                if (post->is_deleted)
-                    fail_msg("seed %" PRIu64 ": reader %d keeps %s", seed, reader,
-                             kept->element[i]->str);
-            }
-            freeReplyObject(kept);
+            if (post->is_deleted)
+                fail_msg("seed %" PRIu64 ": reader %d keeps %s", draw_seed, reader,
+                         kept->element[i]->str);
         }
+        freeReplyObject(kept);
     }
 }
 
-static int start(void **state)
-{
-    const char *given = getenv("SLUICE_TEST_SEED");
-
-    (void)state;
-    signal(SIGPIPE, SIG_IGN);
-    if (getenv("SLUICE_TEST_OPERATIONS"))
-        operations = atoi(getenv("SLUICE_TEST_OPERATIONS"));
-    seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
-    printf("SLUICE_TEST_SEED=%" PRIu64 "\n", seed);
-    random_state = seed;
-    core_init(&core);
-    return 0;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    core_done(&core);
-    return 0;
-}
+#define HOME_TEST(name) cmocka_unit_test_setup(name, begin)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pushed_timelines_are_the_model_s),
-        cmocka_unit_test(test_pulled_timelines_are_the_model_s),
-        cmocka_unit_test(test_hybrid_timelines_are_the_model_s),
-        cmocka_unit_test(test_the_way_may_change_at_any_time),
-        cmocka_unit_test(test_no_timeline_keeps_a_deleted_post),
+        HOME_TEST(test_pushed_timelines_are_the_model_s),
+        HOME_TEST(test_pulled_timelines_are_the_model_s),
+        HOME_TEST(test_hybrid_timelines_are_the_model_s),
+        HOME_TEST(test_the_way_may_change_at_any_time),
+        HOME_TEST(test_no_timeline_keeps_a_deleted_post),
     };
 
-    return cmocka_run_group_tests(tests, start, stop);
+    if (getenv("SLUICE_TEST_OPERATIONS"))
+        operations = atoi(getenv("SLUICE_TEST_OPERATIONS"));
+    draw_begin();
+    return core_group_run(tests);
 }
