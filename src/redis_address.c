@@ -4,83 +4,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "src/url_parts.h"
+
 enum { REDIS_PORT = 6379, SENTINEL_PORT = 26379 };
-
-static struct sl_slice head(struct sl_slice text, size_t size)
-{
-    return sl_slice(text.data, size);
-}
-
-/* Where `c` stands first, text.size when nowhere. */
-static size_t find(struct sl_slice text, char c)
-{
-    const char *at = text.size > 0 ? memchr(text.data, c, text.size) : NULL;
-
-    return at ? (size_t)(at - text.data) : text.size;
-}
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
-/* `what` names the part in messages; the part itself may be a secret and is never quoted. */
-static int percent_decode(struct sl_slice text, char *room, size_t room_size, const char *what,
-                          struct failure *reterr)
-{
-    size_t used = 0;
-
-    for (size_t i = 0; i < text.size; i++) {
-        char c = text.data[i];
-
-        if (c == '%') {
-            int high = i + 2 < text.size ? hex_digit(text.data[i + 1]) : -1;
-            int low = high >= 0 ? hex_digit(text.data[i + 2]) : -1;
-
-            if (low < 0)
-                return failure_set(reterr, -EINVAL,
-                                   "the Redis %s holds a %% that two hex digits do not follow",
-                                   what);
-            c = (char)(high * 16 + low);
-            i += 2;
-        }
-        if (c == '\0')
-            return failure_set(reterr, -EINVAL, "the Redis %s holds a NUL byte", what);
-        if (used + 1 >= room_size)
-            return failure_set(reterr, -EINVAL, "the Redis %s is longer than %zu bytes", what,
-                               room_size - 1);
-        room[used++] = c;
-    }
-    room[used] = '\0';
-    return 0;
-}
-
-static int parse_number(struct sl_slice text, uint32_t max, uint32_t *ret_number)
-{
-    uint64_t number = 0;
-
-    if (text.size == 0 || text.size > 10)
-        return -EINVAL;
-    for (size_t i = 0; i < text.size; i++) {
-        if (text.data[i] < '0' || text.data[i] > '9')
-            return -EINVAL;
-        number = number * 10 + (uint64_t)(text.data[i] - '0');
-    }
-    if (number > max)
-        return -EINVAL;
-    *ret_number = (uint32_t)number;
-    return 0;
-}
 
 static int parse_db(struct sl_slice text, uint32_t *ret_db, struct failure *reterr)
 {
-    if (parse_number(text, INT32_MAX, ret_db) < 0)
+    if (sl_url_number(text, INT32_MAX, ret_db) < 0)
         return failure_set(reterr, -EINVAL, "the Redis database '%.*s' is not a number",
                            SL_SLICE_ARG(text));
     return 0;
@@ -89,71 +19,25 @@ static int parse_db(struct sl_slice text, uint32_t *ret_db, struct failure *rete
 /* user:password, or :password. */
 static int parse_login(struct sl_slice text, struct sl_redis_login *login, struct failure *reterr)
 {
-    size_t colon = find(text, ':');
+    size_t colon = sl_url_index(text, ':');
     int r;
 
     if (colon == text.size || colon + 1 == text.size)
         return failure_set(reterr, -EINVAL,
                            "before the @ of a Redis URL stands user:password or :password");
-    r = percent_decode(head(text, colon), login->user, sizeof(login->user), "user", reterr);
+    r = sl_url_decode(sl_url_head(text, colon), login->user, sizeof(login->user), "Redis user",
+                      reterr);
     if (r < 0)
         return r;
-    return percent_decode(sl_slice_from(text, colon + 1), login->password, sizeof(login->password),
-                          "password", reterr);
+    return sl_url_decode(sl_slice_from(text, colon + 1), login->password, sizeof(login->password),
+                         "Redis password", reterr);
 }
 
-static bool is_host_char(char c, bool in_brackets)
-{
-    if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))
-        return true;
-    if (c == '.' || c == '-' || c == '_')
-        return true;
-    return in_brackets && (c == ':' || c == '%');
-}
-
-static int parse_host(struct sl_slice text, bool in_brackets, struct sl_redis_place *place,
-                      struct failure *reterr)
-{
-    if (text.size == 0)
-        return failure_set(reterr, -EINVAL, "the Redis URL names no host");
-    if (text.size >= sizeof(place->host))
-        return failure_set(reterr, -EINVAL, "the Redis host is longer than %zu bytes",
-                           sizeof(place->host) - 1);
-    for (size_t i = 0; i < text.size; i++) {
-        if (!is_host_char(text.data[i], in_brackets))
-            return failure_set(reterr, -EINVAL,
-                               "the Redis host holds a character that no host has");
-    }
-    memcpy(place->host, text.data, text.size);
-    place->host[text.size] = '\0';
-    return 0;
-}
-
-/* host, host:port, [v6], [v6]:port */
-static int parse_place(struct sl_slice text, uint32_t port, struct sl_redis_place *place,
+static int parse_place(struct sl_slice text, uint16_t port, struct sl_redis_place *place,
                        struct failure *reterr)
 {
-    bool in_brackets = text.size > 0 && text.data[0] == '[';
-    size_t end = find(text, in_brackets ? ']' : ':');
-    struct sl_slice rest;
-    int r;
-
-    if (in_brackets) {
-        if (end == text.size)
-            return failure_set(reterr, -EINVAL, "the Redis host lacks its closing bracket");
-        r = parse_host(sl_slice(text.data + 1, end - 1), true, place, reterr);
-        rest = sl_slice_from(text, end + 1);
-    } else {
-        r = parse_host(head(text, end), false, place, reterr);
-        rest = sl_slice_from(text, end);
-    }
-    if (r < 0)
-        return r;
-    if (rest.size > 0 && (rest.data[0] != ':' ||
-                          parse_number(sl_slice_from(rest, 1), UINT16_MAX, &port) < 0 || port == 0))
-        return failure_set(reterr, -EINVAL, "the Redis port is not a number from 1 to 65535");
-    place->port = (uint16_t)port;
-    return 0;
+    place->port = port;
+    return sl_url_place(text, "Redis", place->host, &place->port, reterr);
 }
 
 /* [user:password@]rest, up to the first slash. *ret_rest is what stands behind the @, *ret_path
@@ -162,7 +46,7 @@ static int split_authority(struct sl_slice text, struct sl_redis_login *login,
                            struct sl_slice *ret_rest, struct sl_slice *ret_path,
                            struct failure *reterr)
 {
-    size_t slash = find(text, '/');
+    size_t slash = sl_url_index(text, '/');
     size_t at = slash;
 
     *ret_path = sl_slice_from(text, slash < text.size ? slash + 1 : slash);
@@ -170,7 +54,7 @@ static int split_authority(struct sl_slice text, struct sl_redis_login *login,
     while (at > 0 && text.data[at - 1] != '@')
         at--;
     *ret_rest = sl_slice(text.data + at, slash - at);
-    return at > 0 ? parse_login(head(text, at - 1), login, reterr) : 0;
+    return at > 0 ? parse_login(sl_url_head(text, at - 1), login, reterr) : 0;
 }
 
 static int parse_tcp(struct sl_slice text, struct sl_redis_address *address, struct failure *reterr)
@@ -190,13 +74,13 @@ static int parse_sentinels(struct sl_slice text, struct sl_redis_address *addres
                            struct failure *reterr)
 {
     for (;;) {
-        size_t comma = find(text, ',');
+        size_t comma = sl_url_index(text, ',');
         int r;
 
         if (address->sentinel_count == SL_REDIS_SENTINELS_MAX)
             return failure_set(reterr, -EINVAL, "a Redis URL names at most %d sentinels",
                                SL_REDIS_SENTINELS_MAX);
-        r = parse_place(head(text, comma), SENTINEL_PORT,
+        r = parse_place(sl_url_head(text, comma), SENTINEL_PORT,
                         &address->sentinels[address->sentinel_count], reterr);
         if (r < 0)
             return r;
@@ -218,7 +102,8 @@ static int parse_master_name(struct sl_slice name, struct sl_redis_address *addr
         return failure_set(reterr, -EINVAL, "the name of the master is longer than %zu bytes",
                            sizeof(address->master_name) - 1);
     for (size_t i = 0; i < name.size; i++) {
-        if (!is_host_char(name.data[i], false)) /* as Sentinel has it: letters, digits, . - _ */
+        /* as Sentinel has it: letters, digits, . - _ */
+        if (!sl_url_is_host_char(name.data[i], false))
             return failure_set(reterr, -EINVAL,
                                "the name of the master holds a character that none has");
     }
@@ -230,17 +115,18 @@ static int parse_master_name(struct sl_slice name, struct sl_redis_address *addr
 static int parse_sentinel_option(struct sl_slice text, struct sl_redis_address *address,
                                  struct failure *reterr)
 {
-    size_t equals = find(text, '=');
-    struct sl_slice name = head(text, equals);
+    size_t equals = sl_url_index(text, '=');
+    struct sl_slice name = sl_url_head(text, equals);
     struct sl_slice value = sl_slice_from(text, equals < text.size ? equals + 1 : equals);
     struct sl_redis_login *login = &address->sentinel_login;
 
     if (sl_slice_is(name, "db"))
         return parse_db(value, &address->db, reterr);
     if (sl_slice_is(name, "sentinel-user"))
-        return percent_decode(value, login->user, sizeof(login->user), "user", reterr);
+        return sl_url_decode(value, login->user, sizeof(login->user), "Redis user", reterr);
     if (sl_slice_is(name, "sentinel-password"))
-        return percent_decode(value, login->password, sizeof(login->password), "password", reterr);
+        return sl_url_decode(value, login->password, sizeof(login->password), "Redis password",
+                             reterr);
     return failure_set(reterr, -EINVAL,
                        "after the name of the master only db, sentinel-user and sentinel-password "
                        "may stand");
@@ -255,15 +141,15 @@ static int parse_sentinel(struct sl_slice text, struct sl_redis_address *address
 
     if (r < 0)
         return r;
-    mark = find(name, '?');
+    mark = sl_url_index(name, '?');
     options = sl_slice_from(name, mark < name.size ? mark + 1 : mark);
     r = parse_sentinels(places, address, reterr);
     if (r == 0)
-        r = parse_master_name(head(name, mark), address, reterr);
+        r = parse_master_name(sl_url_head(name, mark), address, reterr);
     while (r == 0 && options.size > 0) {
-        size_t end = find(options, '&');
+        size_t end = sl_url_index(options, '&');
 
-        r = parse_sentinel_option(head(options, end), address, reterr);
+        r = parse_sentinel_option(sl_url_head(options, end), address, reterr);
         options = sl_slice_from(options, end < options.size ? end + 1 : end);
     }
     if (r == 0 && address->sentinel_login.user[0] && !address->sentinel_login.password[0])
@@ -275,14 +161,14 @@ static int parse_unix(struct sl_slice text, struct sl_redis_address *address,
                       struct failure *reterr)
 {
     static const struct sl_slice db_is = SL_SLICE("db=");
-    size_t mark = find(text, '?');
-    struct sl_slice path = head(text, mark);
+    size_t mark = sl_url_index(text, '?');
+    struct sl_slice path = sl_url_head(text, mark);
     int r;
 
     if (path.size < 2 || path.data[0] != '/')
         return failure_set(reterr, -EINVAL,
                            "a unix: URL holds an absolute path: unix:///path/to/socket");
-    r = percent_decode(path, address->path, sizeof(address->path), "socket path", reterr);
+    r = sl_url_decode(path, address->path, sizeof(address->path), "Redis socket path", reterr);
     if (r < 0)
         return r;
     if (mark == text.size)
@@ -326,7 +212,7 @@ int sl_redis_address_parse(struct sl_slice url, struct sl_redis_address *ret_add
 /* Characters that stand for themselves in the path of an URL. */
 static bool is_plain(char c)
 {
-    return is_host_char(c, false) || (c != '\0' && strchr("/~!$&'()*+,;=:@", c));
+    return sl_url_is_host_char(c, false) || (c != '\0' && strchr("/~!$&'()*+,;=:@", c));
 }
 
 static void print_path(const char *path, char *room, size_t room_size)
