@@ -132,8 +132,9 @@ static int refused(struct top *top, long status)
         json_string_value(json_object_get(json_object_get(json, "error"), "message"));
     int r;
 
-    r = failure_set(&top->trouble, -EPROTO, "%s answers with status %ld: %s", top->url, status,
-                    message ? message : "no reason given");
+    r = failure_set(&top->trouble, -EPROTO, "%s answers with status %ld: %s%s", top->url, status,
+                    message ? message : "no reason given",
+                    status == 404 ? " (does --ops-listen of sluiced name another address?)" : "");
     json_decref(json);
     return r;
 }

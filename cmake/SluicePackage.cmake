@@ -2,6 +2,7 @@
 # dashboard for Prometheus and Grafana. `cpack` in a build folder makes sluice_VERSION_ARCH.deb of it all.
 
 install(FILES
+    "${CMAKE_SOURCE_DIR}/packaging/prometheus/prometheus.yml"
     "${CMAKE_SOURCE_DIR}/packaging/prometheus/sluice-rules.yml"
     "${CMAKE_SOURCE_DIR}/packaging/grafana/sluice.json"
     DESTINATION "${CMAKE_INSTALL_DATADIR}/sluice")

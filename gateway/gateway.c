@@ -24,6 +24,7 @@
 #include "gateway/intake/redis_pulse.h"
 #include "gateway/intake/repair.h"
 #include "gateway/intake/subscriber.h"
+#include "gateway/ops/listener.h"
 #include "gateway/ops/task_watch.h"
 #include "gateway/transport/server.h"
 
@@ -269,6 +270,15 @@ static void reload(struct gateway *gateway)
     buffer_done(&left);
 }
 
+/* Nobody shall wait in a queue that nobody empties. */
+static void close_doors(const struct listeners *doors)
+{
+    for (unsigned i = 0; i < DOOR_COUNT; i++) {
+        for (unsigned k = 0; k < doors[i].count; k++)
+            close(doors[i].sockets[k]);
+    }
+}
+
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct gateway *gateway = handle->data;
@@ -288,8 +298,7 @@ static void on_signal(uv_signal_t *handle, int number)
     stop_intake(gateway);
     server_drain(gateway->server, parts->config->drain_timeout_ms,
                  number == GATEWAY_SIGNAL_REPLACED, on_drained, gateway);
-    for (unsigned i = 0; i < parts->listener_count; i++)
-        close(parts->listeners[i]); /* nobody shall wait in a queue that nobody empties */
+    close_doors(parts->doors);
 }
 
 /* --- building it --- */
@@ -426,8 +435,7 @@ static int start_server(struct gateway *gateway, struct failure *reterr)
     const struct server_settings settings = {
         .loop = &gateway->loop,
         .config = parts->config,
-        .listeners = parts->listeners,
-        .listener_count = parts->listener_count,
+        .doors = parts->doors,
         .deliver = gateway->deliver,
         .api = gateway->api,
         .front = &gateway->front,

@@ -9,6 +9,7 @@
 #include "gateway/ops/metrics.h"
 
 struct admission;
+struct listeners;
 struct site;
 struct slow_board;
 
@@ -20,10 +21,9 @@ struct gateway_parts {
     struct slow_board *slow_board; /* shared by all workers */
     const struct site *site;       /* pages for browsers; NULL: none */
     unsigned worker;               /* which slot of it is ours */
-    const int *listeners;          /* bound; ours to accept from, and to close in the end */
-    unsigned listener_count;
-    bool accepts_at_once; /* no: when GATEWAY_SIGNAL_OPEN comes */
-    int ready_fd;         /* gets one byte once we could serve: subscribed; -1: nobody */
+    const struct listeners *doors; /* DOOR_COUNT; ours to accept from, and to close in the end */
+    bool accepts_at_once;          /* no: when GATEWAY_SIGNAL_OPEN comes */
+    int ready_fd;                  /* gets one byte once we could serve: subscribed; -1: nobody */
 };
 
 /* What the parent says to its workers. */

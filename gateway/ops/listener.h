@@ -11,6 +11,18 @@
 #include "base/failure.h"
 #include "base/slice.h"
 
+/* Where clients come in: a port for everybody and, by option, one more for operators. */
+enum door { DOOR_PUBLIC, DOOR_OPS, DOOR_COUNT };
+
+enum { LISTENERS_MAX = 256 }; /* of a door: one for each worker that there may be */
+
+/* The sockets of a door. */
+struct listeners {
+    int sockets[LISTENERS_MAX];
+    unsigned count; /* 0: there is no such door */
+    uint16_t port;
+};
+
 struct listen_address {
     char host[256]; /* name or number, IPv6 without brackets; empty: every address of the machine */
     uint16_t port;  /* 0: a free one */

@@ -61,63 +61,72 @@ static int open_private_redis(const struct config *config, const char *data_dir,
     return 0;
 }
 
-/* --- the port --- */
+/* --- the ports --- */
 
-static int open_listeners(const struct config *config, const struct listen_address *address,
-                          const char *data_dir, struct place *place, struct failure *reterr)
+static const enum config_option door_options[DOOR_COUNT] = {
+    [DOOR_PUBLIC] = CONFIG_OPTION_listen,
+    [DOOR_OPS] = CONFIG_OPTION_ops_listen,
+};
+
+static int open_door(const struct config *config, enum door door,
+                     const struct listen_address *address, const char *data_dir,
+                     struct place *place, struct failure *reterr)
 {
+    struct listeners *listeners = &place->doors[door];
     struct failure why;
     pid_t other = 0;
     int r;
 
-    r = listener_open(address, place->listener_count, place->listeners, &place->port, &why);
-    if (r == -EADDRINUSE && data_dir)
+    r = listener_open(address, listeners->count, listeners->sockets, &listeners->port, &why);
+    if (r < 0)
+        listeners->count = 0;
+    if (r == -EADDRINUSE && data_dir && !place->has_predecessor)
         other = takeover_find(data_dir);
+    if (r == -EADDRINUSE && door != DOOR_PUBLIC && address->port == place->doors[DOOR_PUBLIC].port)
+        return config_refuse(config, door_options[door], reterr, r, "port %u is that of listen",
+                             address->port);
     if (other)
-        return config_refuse(config, CONFIG_OPTION_listen, reterr, r,
+        return config_refuse(config, door_options[door], reterr, r,
                              "%s; a sluiced runs as process %d, and --takeover would take its "
                              "place",
                              why.text, (int)other);
     if (r < 0)
-        return config_refuse(config, CONFIG_OPTION_listen, reterr, r, "%s", why.text);
+        return config_refuse(config, door_options[door], reterr, r, "%s", why.text);
     log_debug("listening", "host=%s port=%u sockets=%u", address->host[0] ? address->host : "*",
-              place->port, place->listener_count);
+              listeners->port, listeners->count);
     return 0;
+}
+
+/* The first of `listeners` that is not at `address`; NULL: they all are. */
+static const int *find_elsewhere(struct listeners *listeners, const struct listen_address *address)
+{
+    for (unsigned i = 0; i < listeners->count; i++) {
+        if (!listener_is_at(listeners->sockets[i], address, &listeners->port))
+            return &listeners->sockets[i];
+    }
+    return NULL;
 }
 
 /* Every socket of the predecessor is ours, so that none of its connections is lost, and one for
  * each worker at least. */
-static int inherit_listeners(const struct config *config, const struct listen_address *address,
-                             struct place *place, struct failure *reterr)
+static int inherit_door(const struct config *config, enum door door, struct place *place,
+                        struct failure *reterr)
 {
-    struct heritage *heritage = &place->heritage;
-    unsigned workers = place->listener_count;
-    char room[LISTENER_DESCRIPTION_SIZE];
+    struct listeners *listeners = &place->doors[door];
+    unsigned workers = listeners->count;
     int r;
 
-    if (config->redis && heritage->lock >= 0)
-        return config_refuse(config, CONFIG_OPTION_takeover, reterr, -EINVAL,
-                             "the running sluiced (pid %d) has a private Redis, and this one is "
-                             "told to use another",
-                             (int)heritage->pid);
-    for (unsigned i = 0; i < heritage->listener_count; i++) {
-        if (!listener_is_at(heritage->listeners[i], address, &place->port))
-            return config_refuse(config, CONFIG_OPTION_takeover, reterr, -EINVAL,
-                                 "the running sluiced (pid %d) serves %s, not %s",
-                                 (int)heritage->pid,
-                                 listener_describe(heritage->listeners[i], room), config->listen);
-    }
-    if (workers < heritage->listener_count)
-        place->listener_count = heritage->listener_count;
-    for (unsigned i = 0; i < heritage->listener_count; i++) {
-        place->listeners[i] = heritage->listeners[i];
-        heritage->listeners[i] = -1;
-    }
-    place->heritage_listeners = heritage->listener_count;
-    r = listener_add(place->listeners, heritage->listener_count, place->listener_count);
+    *listeners = place->heritage.doors[door];
+    place->heritage.doors[door].count = 0;
+    place->inherited[door] = listeners->count;
+    if (listeners->count >= workers)
+        return 0;
+    r = listener_add(listeners->sockets, listeners->count, workers);
     if (r < 0)
         return config_refuse(config, CONFIG_OPTION_takeover, reterr, r,
-                             "cannot open more sockets on port %u: %s", place->port, strerror(-r));
+                             "cannot open more sockets on port %u: %s", listeners->port,
+                             strerror(-r));
+    listeners->count = workers;
     return 0;
 }
 
@@ -138,24 +147,47 @@ static int find_predecessor(const struct config *config, const char *data_dir, s
     }
     if (r < 0)
         return config_refuse(config, CONFIG_OPTION_takeover, reterr, r, "%s", why.text);
-    log_info("taking_over", "pid=%d sockets=%u", (int)heritage->pid, heritage->listener_count);
     place->has_predecessor = true;
+    if (config->redis && heritage->lock >= 0)
+        return config_refuse(config, CONFIG_OPTION_takeover, reterr, -EINVAL,
+                             "the running sluiced (pid %d) has a private Redis, and this one is "
+                             "told to use another",
+                             (int)heritage->pid);
+    log_info("taking_over", "pid=%d sockets=%u", (int)heritage->pid,
+             heritage->doors[DOOR_PUBLIC].count + heritage->doors[DOOR_OPS].count);
     return 0;
 }
 
-static int get_listeners(const struct config *config, const char *data_dir, struct place *place,
-                         struct failure *reterr)
+/* The public door is what a successor comes for. The one for operators may move. */
+static int get_door(const struct config *config, enum door door, const char *data_dir,
+                    struct place *place, struct failure *reterr)
 {
+    const char *text = door == DOOR_PUBLIC ? config->listen : config->ops_listen;
+    struct heritage *heritage = &place->heritage;
+    char room[LISTENER_DESCRIPTION_SIZE];
     struct listen_address address;
     struct failure why;
+    const int *elsewhere;
     int r;
 
-    r = listen_address_parse(sl_slice_str(config->listen), &address, &why);
+    if (!text) {
+        place->doors[door].count = 0;
+        heritage_close_door(heritage, door);
+        return 0;
+    }
+    r = listen_address_parse(sl_slice_str(text), &address, &why);
     if (r < 0)
-        return config_refuse(config, CONFIG_OPTION_listen, reterr, r, "%s", why.text);
-    if (place->has_predecessor)
-        return inherit_listeners(config, &address, place, reterr);
-    return open_listeners(config, &address, data_dir, place, reterr);
+        return config_refuse(config, door_options[door], reterr, r, "%s", why.text);
+    elsewhere = find_elsewhere(&heritage->doors[door], &address);
+    if (elsewhere && door == DOOR_PUBLIC)
+        return config_refuse(config, CONFIG_OPTION_takeover, reterr, -EINVAL,
+                             "the running sluiced (pid %d) serves %s, not %s", (int)heritage->pid,
+                             listener_describe(*elsewhere, room), text);
+    if (elsewhere)
+        heritage_close_door(heritage, door);
+    if (heritage->doors[door].count > 0)
+        return inherit_door(config, door, place, reterr);
+    return open_door(config, door, &address, data_dir, place, reterr);
 }
 
 /* --- all of it --- */
@@ -166,10 +198,11 @@ int place_take(const struct config *config, unsigned workers, struct place *ret_
     const char *data_dir = find_data_dir(config, ret_place->room);
     int r;
 
-    ret_place->listener_count = workers;
     r = find_predecessor(config, data_dir, ret_place, reterr);
-    if (r == 0)
-        r = get_listeners(config, data_dir, ret_place, reterr);
+    for (unsigned i = 0; i < DOOR_COUNT && r == 0; i++) {
+        ret_place->doors[i].count = workers;
+        r = get_door(config, (enum door)i, data_dir, ret_place, reterr);
+    }
     if (r == 0 && !config->redis)
         r = open_private_redis(config, data_dir, ret_place, reterr);
     if (r == 0)

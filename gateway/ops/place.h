@@ -1,4 +1,5 @@
-/* gateway/ops/place.h - where this sluiced serves: its port, its data directory, its private Redis.
+/* gateway/ops/place.h - where this sluiced serves: its ports, its data directory, its private
+ * Redis.
  *
  * They are taken fresh, or from a sluiced that runs and whose place this one is to take. */
 #pragma once
@@ -13,14 +14,12 @@
 #include "src/data_dir.h"
 
 struct place {
-    int listeners[TAKEOVER_MAX_LISTENERS];
-    unsigned listener_count;
-    uint16_t port;
+    struct listeners doors[DOOR_COUNT];
+    unsigned inherited[DOOR_COUNT];      /* of a door's sockets: these come first, and listen */
     const char *data_dir;                /* where a successor may ask; NULL: nowhere */
     struct private_redis *private_redis; /* NULL: the settings name another */
     bool has_predecessor;
     struct heritage heritage; /* then: what is left of it when its parts have been taken */
-    unsigned heritage_listeners;
     char room[SL_DATA_DIR_SIZE];
 };
 

@@ -109,19 +109,26 @@ static struct metrics *slot_of(const struct supervisor *supervisor, const struct
     return metrics_slot(supervisor->settings->board, (unsigned)(worker - supervisor->workers));
 }
 
-/* In the child: closes the listeners that are not for it; how many are left. */
-static unsigned keep_listeners(struct supervisor *supervisor, unsigned worker)
+/* In the child: closes the listeners that are not for it. */
+static void keep_listeners(struct listeners *listeners, unsigned worker, unsigned workers)
 {
-    const struct supervisor_settings *settings = supervisor->settings;
     unsigned kept = 0;
 
-    for (unsigned i = 0; i < settings->place->listener_count; i++) {
-        if (listener_is_for(i, settings->place->listener_count, worker, supervisor->worker_count))
-            settings->place->listeners[kept++] = settings->place->listeners[i];
+    for (unsigned i = 0; i < listeners->count; i++) {
+        if (listener_is_for(i, listeners->count, worker, workers))
+            listeners->sockets[kept++] = listeners->sockets[i];
         else
-            close(settings->place->listeners[i]);
+            close(listeners->sockets[i]);
     }
-    return kept;
+    listeners->count = kept;
+}
+
+static void close_doors(struct place *place)
+{
+    for (unsigned i = 0; i < DOOR_COUNT; i++) {
+        for (unsigned k = 0; k < place->doors[i].count; k++)
+            close_fd(&place->doors[i].sockets[k]);
+    }
 }
 
 /* In the child: lets go of everything that is the parent's but the listeners. */
@@ -165,12 +172,13 @@ static int run_worker(struct supervisor *supervisor, unsigned index, int ready_f
         .slow_board = settings->slow_board,
         .site = settings->site,
         .worker = index,
-        .listeners = settings->place->listeners,
-        .listener_count = keep_listeners(supervisor, index),
+        .doors = settings->place->doors,
         .accepts_at_once = supervisor->is_open,
         .ready_fd = ready_fd,
     };
 
+    for (unsigned i = 0; i < DOOR_COUNT; i++)
+        keep_listeners(&settings->place->doors[i], index, supervisor->worker_count);
     become_child(supervisor, "sluiced-worker");
     return settings->worker_main(&parts);
 }
@@ -230,8 +238,7 @@ static int run_tasks(struct supervisor *supervisor)
     const struct supervisor_settings *settings = supervisor->settings;
 
     become_child(supervisor, "sluice-tasks");
-    for (unsigned i = 0; i < settings->place->listener_count; i++)
-        close_fd(&settings->place->listeners[i]);
+    close_doors(settings->place);
     return task_runner_main(settings->config, redis_url(supervisor));
 }
 
@@ -275,8 +282,7 @@ static void begin_to_stop(struct supervisor *supervisor, uint64_t now_ms)
         now_ms + settings->config->drain_timeout_ms + supervisor->settings->grace_ms;
     signal_workers(supervisor, supervisor->has_successor ? GATEWAY_SIGNAL_REPLACED : SIGTERM);
     task_runner_signal(&supervisor->tasks, SIGTERM);
-    for (unsigned i = 0; i < settings->place->listener_count; i++)
-        close_fd(&settings->place->listeners[i]);
+    close_doors(settings->place);
 }
 
 static void kill_workers(struct supervisor *supervisor)
@@ -329,13 +335,17 @@ static void tell_ready(struct supervisor *supervisor)
 {
     char shown_url[SL_REDIS_ADDRESS_TEXT_SIZE];
     struct sl_redis_address address;
+    const struct listeners *doors = supervisor->settings->place->doors;
     struct buffer line = BUFFER_INIT;
 
     if (supervisor->ready_fd < 0)
         return;
     if (sl_redis_address_parse(sl_slice_str(redis_url(supervisor)), &address, NULL) == 0) {
         sl_redis_address_print(&address, shown_url, sizeof(shown_url));
-        buffer_append_format(&line, "{\"port\":%u,\"redis\":", supervisor->settings->place->port);
+        buffer_append_format(&line, "{\"port\":%u,", doors[DOOR_PUBLIC].port);
+        if (doors[DOOR_OPS].count > 0)
+            buffer_append_format(&line, "\"ops_port\":%u,", doors[DOOR_OPS].port);
+        buffer_append_str(&line, "\"redis\":");
         buffer_append_json_string(&line, sl_slice_str(shown_url));
         buffer_append_format(&line, ",\"pid\":%d}\n", (int)supervisor->pid);
     }
@@ -354,18 +364,24 @@ static void serve_takeovers(struct supervisor *supervisor)
         log_warn("no_takeover", "why=\"%s\"", failure.text);
 }
 
+static void start_new_listeners(const struct listeners *listeners, unsigned inherited)
+{
+    for (unsigned i = inherited; i < listeners->count; i++) {
+        int r = listener_start(listeners->sockets[i]);
+
+        if (r < 0)
+            log_error("cannot_listen", "port=%u socket=%u error=\"%s\"", listeners->port, i,
+                      strerror(-r));
+    }
+}
+
 /* All workers could serve: they begin, and the predecessor leaves. */
 static void step_into_office(struct supervisor *supervisor)
 {
     const struct supervisor_settings *settings = supervisor->settings;
 
-    for (unsigned i = settings->place->heritage_listeners; i < settings->place->listener_count;
-         i++) {
-        int r = listener_start(settings->place->listeners[i]);
-
-        if (r < 0)
-            log_error("cannot_listen", "socket=%u error=\"%s\"", i, strerror(-r));
-    }
+    for (unsigned i = 0; i < DOOR_COUNT; i++)
+        start_new_listeners(&settings->place->doors[i], settings->place->inherited[i]);
     supervisor->is_open = true;
     signal_workers(supervisor, GATEWAY_SIGNAL_OPEN);
     serve_takeovers(supervisor);
@@ -379,6 +395,17 @@ static void tell_service_manager(const struct supervisor *supervisor)
 
     snprintf(state, sizeof(state), "MAINPID=%d\nREADY=1", (int)supervisor->pid);
     service_manager_tell(state);
+}
+
+static void log_ready(const struct supervisor *supervisor)
+{
+    const struct listeners *doors = supervisor->settings->place->doors;
+
+    if (doors[DOOR_OPS].count > 0)
+        log_info("ready", "port=%u ops_port=%u workers=%u", doors[DOOR_PUBLIC].port,
+                 doors[DOOR_OPS].port, supervisor->worker_count);
+    else
+        log_info("ready", "port=%u workers=%u", doors[DOOR_PUBLIC].port, supervisor->worker_count);
 }
 
 static void note_ready(struct supervisor *supervisor, struct worker *worker, uint64_t now_ms)
@@ -407,8 +434,7 @@ static void note_ready(struct supervisor *supervisor, struct worker *worker, uin
     tell_service_manager(supervisor); /* before the predecessor's end can be taken for ours */
     if (supervisor->settings->place->has_predecessor)
         heritage_accept(&supervisor->settings->place->heritage);
-    log_info("ready", "port=%u workers=%u", supervisor->settings->place->port,
-             supervisor->worker_count);
+    log_ready(supervisor);
     tell_ready(supervisor);
     if (supervisor->started_fd >= 0 && write(supervisor->started_fd, "\n", 1) < 0)
         log_warn("start_not_told", "error=\"%s\"", strerror(errno));
@@ -501,8 +527,7 @@ static void step_takeover(struct supervisor *supervisor, uint64_t now_ms)
 {
     const struct supervisor_settings *settings = supervisor->settings;
     const struct takeover_offer offer = {
-        .listeners = settings->place->listeners,
-        .listener_count = settings->place->listener_count,
+        .doors = settings->place->doors,
         .lock = settings->place->private_redis ? private_redis_lock(settings->place->private_redis)
                                                : -1,
     };

@@ -13,7 +13,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 
-enum { BATCH = 64, MESSAGE_SIZE = 64, PATIENCE_S = 10 };
+enum { BATCH = 64, MESSAGE_SIZE = 64, PATIENCE_S = 10, MOST_FDS = DOOR_COUNT * LISTENERS_MAX + 1 };
 
 #define QUESTION "sluice takeover 1"
 #define READY    "ready"
@@ -142,11 +142,17 @@ pid_t takeover_find(const char *dir)
 
 /* --- the new one --- */
 
+static void fill_door(struct listeners *door, const int *sockets, unsigned count)
+{
+    memcpy(door->sockets, sockets, count * sizeof(int));
+    door->count = count;
+}
+
 static int receive_heritage(struct heritage *heritage)
 {
     char said[MESSAGE_SIZE];
-    unsigned listeners, locks;
-    int fds[TAKEOVER_MAX_LISTENERS + 1];
+    unsigned listeners, locks, ops_listeners = 0;
+    int fds[MOST_FDS];
     unsigned total, count = 0;
     ssize_t size;
     int r = 0;
@@ -157,10 +163,10 @@ static int receive_heritage(struct heritage *heritage)
     if (size <= 0)
         return size < 0 ? -errno : -ECONNRESET;
     said[size] = '\0';
-    if (sscanf(said, "%u %u", &listeners, &locks) != 2 || listeners == 0 ||
-        listeners > TAKEOVER_MAX_LISTENERS || locks > 1)
+    if (sscanf(said, "%u %u %u", &listeners, &locks, &ops_listeners) < 2 || listeners == 0 ||
+        listeners > LISTENERS_MAX || locks > 1 || ops_listeners > LISTENERS_MAX)
         return -EPROTO;
-    total = listeners + locks;
+    total = listeners + locks + ops_listeners;
     while (r >= 0 && count < total) {
         r = receive_fds(heritage->peer, fds + count, total - count < BATCH ? total - count : BATCH);
         count += r > 0 ? (unsigned)r : 0;
@@ -170,9 +176,9 @@ static int receive_heritage(struct heritage *heritage)
             close(fds[--count]);
         return r;
     }
-    memcpy(heritage->listeners, fds, listeners * sizeof(int));
-    heritage->listener_count = listeners;
+    fill_door(&heritage->doors[DOOR_PUBLIC], fds, listeners);
     heritage->lock = locks ? fds[listeners] : -1;
+    fill_door(&heritage->doors[DOOR_OPS], fds + listeners + locks, ops_listeners);
     return 0;
 }
 
@@ -220,10 +226,18 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
+void heritage_close_door(struct heritage *heritage, enum door door)
+{
+    struct listeners *listeners = &heritage->doors[door];
+
+    while (listeners->count > 0)
+        close_fd(&listeners->sockets[--listeners->count]);
+}
+
 void heritage_done(struct heritage *heritage)
 {
-    for (unsigned i = 0; i < heritage->listener_count; i++)
-        close_fd(&heritage->listeners[i]);
+    for (unsigned i = 0; i < DOOR_COUNT; i++)
+        heritage_close_door(heritage, (enum door)i);
     close_fd(&heritage->lock);
     close_fd(&heritage->peer);
 }
@@ -316,15 +330,20 @@ static void welcome(struct takeover *takeover)
 
 static int offer_all(int peer, const struct takeover_offer *offer)
 {
-    int fds[TAKEOVER_MAX_LISTENERS + 1];
-    unsigned total = offer->listener_count;
+    const struct listeners *public_door = &offer->doors[DOOR_PUBLIC];
+    const struct listeners *ops_door = &offer->doors[DOOR_OPS];
+    int fds[MOST_FDS];
+    unsigned total = public_door->count;
     char said[MESSAGE_SIZE];
     int size, r = 0;
 
-    memcpy(fds, offer->listeners, total * sizeof(int));
+    memcpy(fds, public_door->sockets, public_door->count * sizeof(int));
     if (offer->lock >= 0)
         fds[total++] = offer->lock;
-    size = snprintf(said, sizeof(said), "%u %u", offer->listener_count, offer->lock >= 0 ? 1u : 0u);
+    memcpy(fds + total, ops_door->sockets, ops_door->count * sizeof(int));
+    total += ops_door->count;
+    size = snprintf(said, sizeof(said), "%u %u %u", public_door->count, offer->lock >= 0 ? 1u : 0u,
+                    ops_door->count);
     if (send(peer, said, (size_t)size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
         return -errno;
     for (unsigned sent = 0; r == 0 && sent < total; sent += BATCH)
@@ -345,7 +364,7 @@ static bool listen_to(struct takeover *takeover, const struct takeover_offer *of
         takeover->has_offered = offer_all(takeover->peer, offer) == 0;
         if (takeover->has_offered) {
             log_info("takeover_offered", "pid=%d sockets=%u", (int)takeover->pid,
-                     offer->listener_count);
+                     offer->doors[DOOR_PUBLIC].count + offer->doors[DOOR_OPS].count);
             return false;
         }
     }

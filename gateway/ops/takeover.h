@@ -7,7 +7,8 @@
  * before, nothing has happened.
  *
  *     new -> old   "sluice takeover 1"
- *     old -> new   "LISTENERS LOCKS", then packets with the descriptors, up to 64 in each
+ *     old -> new   "LISTENERS LOCKS OPS-LISTENERS", then packets with the descriptors in that
+ *                  order, up to 64 in each
  *     new -> old   "ready"
  *
  * Both must belong to the same user. One packet is one message (SOCK_SEQPACKET). */
@@ -17,21 +18,19 @@
 #include <sys/types.h>
 
 #include "base/failure.h"
+#include "gateway/ops/listener.h"
 
 /* The unix socket, a file in the data directory. */
 #define TAKEOVER_SOCKET "takeover.sock"
-
-enum { TAKEOVER_MAX_LISTENERS = 256 };
 
 /* --- the new one --- */
 
 /* What the running sluiced gives; every descriptor is close-on-exec. */
 struct heritage {
-    int listeners[TAKEOVER_MAX_LISTENERS];
-    unsigned listener_count;
-    int lock;  /* of the data directory; -1: it had none */
-    int peer;  /* until heritage_accept() */
-    pid_t pid; /* of the one that gave it */
+    struct listeners doors[DOOR_COUNT]; /* with at least one socket of the public one */
+    int lock;                           /* of the data directory; -1: it had none */
+    int peer;                           /* until heritage_accept() */
+    pid_t pid;                          /* of the one that gave it */
 };
 
 /* Asks whoever serves `dir`. 0; -ENOENT: nobody does; other errnos: *reterr says why not. The
@@ -40,6 +39,8 @@ struct heritage {
 int heritage_ask(const char *dir, struct heritage *ret_heritage, struct failure *reterr);
 /* We serve: the other one leaves. */
 void heritage_accept(struct heritage *heritage);
+/* What is left of a door's sockets is closed: nobody shall wait there. */
+void heritage_close_door(struct heritage *heritage, enum door door);
 void heritage_done(struct heritage *heritage);
 
 /* Who serves `dir`: a process id; 0: nobody. */
@@ -50,9 +51,8 @@ pid_t takeover_find(const char *dir);
 struct takeover;
 
 struct takeover_offer {
-    const int *listeners;
-    unsigned listener_count;
-    int lock; /* -1: none */
+    const struct listeners *doors; /* DOOR_COUNT of them */
+    int lock;                      /* -1: none */
 };
 
 /* From now on it is this process that is asked in `dir`, which exists. 0; a negative errno. */

@@ -42,6 +42,7 @@ struct connection *connection_new(struct server *server, struct lws *wsi)
     if (!connection)
         return NULL;
     connection->server = server;
+    connection->door = server->entered;
     connection->wsi = wsi;
     connection->fd = lws_get_socket_fd(wsi);
     connection->is_tls = lws_is_ssl(wsi);

@@ -19,6 +19,7 @@
 
 struct api_request;
 struct rule_set;
+struct server_door;
 
 enum connection_stage {
     CONNECTION_REQUEST,   /* HTTP: being read, or answered with a plain response */
@@ -50,7 +51,8 @@ enum doom {
 struct connection {
     struct client client; /* of delivery; first, see connection_of() */
     struct server *server;
-    struct lws *wsi; /* NULL once gone */
+    const struct server_door *door; /* by which it came */
+    struct lws *wsi;                /* NULL once gone */
     int fd;
     bool is_tls;
     bool rx_is_off; /* libwebsockets reads no more from an HTTP stream */

@@ -101,9 +101,16 @@ static void await_more_than(int fd, size_t size)
     setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &low_water, sizeof(low_water));
 }
 
-static void tell_pending(struct doorway *doorway)
+static void begin_to_wait(struct visitor *visitor)
 {
-    metric_set(doorway->settings.metrics, METRIC_HANDSHAKES_PENDING, doorway->waiting.count);
+    list_append(&visitor->doorway->waiting, &visitor->node);
+    metric_add(visitor->doorway->settings.metrics, METRIC_HANDSHAKES_PENDING, 1);
+}
+
+static void stop_waiting(struct visitor *visitor)
+{
+    list_remove(&visitor->doorway->waiting, &visitor->node);
+    metric_sub(visitor->doorway->settings.metrics, METRIC_HANDSHAKES_PENDING, 1);
 }
 
 /* The body is wanted no more, or has changed hands. */
@@ -118,8 +125,10 @@ static void visitor_end(struct visitor *visitor)
     struct doorway *doorway = visitor->doorway;
 
     drop_body(visitor);
-    list_remove(visitor->is_refused ? &doorway->leaving : &doorway->waiting, &visitor->node);
-    tell_pending(doorway);
+    if (visitor->is_refused)
+        list_remove(&doorway->leaving, &visitor->node);
+    else
+        stop_waiting(visitor);
     uv_close((uv_handle_t *)&visitor->poll, visitor_release);
 }
 
@@ -159,11 +168,10 @@ static void visitor_refuse(struct visitor *visitor, const struct http_refusal *r
     metric_add(doorway->settings.metrics, METRIC_REFUSED_AT_DOOR, 1);
     answer(visitor->fd, refusal);
     drop_body(visitor);
-    list_remove(&doorway->waiting, &visitor->node);
+    stop_waiting(visitor);
     visitor->is_refused = true;
     visitor->deadline_ms = uv_now(doorway->settings.loop) + LINGER_MS;
     list_append(&doorway->leaving, &visitor->node);
-    tell_pending(doorway);
     await_more_than(visitor->fd, 0); /* what has been seen must be read now, too */
     uv_poll_start(&visitor->poll, UV_READABLE, visitor_ready);
     arm_timer(doorway);
@@ -381,9 +389,8 @@ static struct visitor *visitor_new(struct doorway *doorway, int fd, bool has_beg
     visitor->fd = fd;
     visitor->has_begun = has_begun;
     visitor->deadline_ms = uv_now(doorway->settings.loop) + doorway->settings.timeout_ms;
-    list_append(&doorway->waiting, &visitor->node);
+    begin_to_wait(visitor);
     uv_poll_start(&visitor->poll, UV_READABLE | UV_DISCONNECT, visitor_ready);
-    tell_pending(doorway);
     arm_timer(doorway);
     return visitor;
 }

@@ -311,12 +311,22 @@ static int answer_status(struct connection *connection, const struct http_reques
 static const struct {
     const char *path;
     int (*answer)(struct connection *connection, const struct http_request *http);
+    bool is_for_all; /* whoever balances the load needs it, and it tells nothing more */
 } pages[] = {
-    {"/healthz", answer_health},
-    {"/readyz", answer_readiness},
-    {"/metrics", answer_metrics},
-    {"/status.json", answer_status},
+    {"/healthz", answer_health, true},
+    {"/readyz", answer_readiness, true},
+    {"/metrics", answer_metrics, false},
+    {"/status.json", answer_status, false},
 };
+
+/* Where operators have a door of their own, the public one has nothing for them. */
+static bool serves_operators(const struct connection *connection)
+{
+    const struct server *server = connection->server;
+
+    return connection->door == &server->doors[DOOR_OPS] ||
+           server->settings.doors[DOOR_OPS].count == 0;
+}
 
 /* --- the dashboard --- */
 
@@ -354,7 +364,8 @@ static int refuse_method(struct connection *connection, const struct http_reques
 static int route(struct connection *connection, const struct http_request *http)
 {
     const char *api_methods = api_allow(http->path);
-    const struct site_file *file;
+    bool is_for_operators = serves_operators(connection);
+    const struct site_file *file = NULL;
     struct http_refusal refusal;
     enum stream_kind stream;
 
@@ -369,13 +380,14 @@ static int route(struct connection *connection, const struct http_request *http)
         return begin_stream(connection, stream, http);
     }
     for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++) {
-        if (!sl_slice_is(http->path, pages[i].path))
+        if (!sl_slice_is(http->path, pages[i].path) || !(pages[i].is_for_all || is_for_operators))
             continue;
         if (http->method != HTTP_GET && http->method != HTTP_HEAD)
             return refuse_method(connection, http, "GET, HEAD");
         return pages[i].answer(connection, http);
     }
-    file = site_find(connection->server->settings.site, http->path);
+    if (is_for_operators)
+        file = site_find(connection->server->settings.site, http->path);
     if (file && http->method != HTTP_GET && http->method != HTTP_HEAD)
         return refuse_method(connection, http, "GET, HEAD");
     if (file)

@@ -120,6 +120,23 @@ static const struct lws_protocols protocols[] = {
 static const lws_retry_bo_t no_validity_timers = {.secs_since_valid_ping = 0,
                                                   .secs_since_valid_hangup = 0};
 
+/* Always plain. libwebsockets lets a client choose (Host, SNI) between the vhosts of one port; this
+ * one has another of its two numbers for none. */
+static int create_ops_vhost(struct server *server, const struct lws_context_creation_info *base,
+                            struct failure *reterr)
+{
+    struct lws_context_creation_info info = *base;
+
+    if (server->settings.doors[DOOR_OPS].count == 0)
+        return 0;
+    info.port = CONTEXT_PORT_NO_LISTEN;
+    info.options &= ~(uint64_t)LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT;
+    info.ssl_cert_filepath = info.ssl_private_key_filepath = NULL;
+    info.vhost_name = "ops";
+    server->doors[DOOR_OPS].vhost = lws_create_vhost(server->context, &info);
+    return server->doors[DOOR_OPS].vhost ? 0 : failure_set(reterr, -ENOMEM, "out of memory");
+}
+
 static int create_context(struct server *server, struct failure *reterr)
 {
     const struct config *config = server->settings.config;
@@ -151,12 +168,12 @@ static int create_context(struct server *server, struct failure *reterr)
     server->context = lws_create_context(&info);
     if (!server->context)
         return failure_set(reterr, -ENOMEM, "libwebsockets cannot start");
-    server->vhost = lws_create_vhost(server->context, &info);
-    if (!server->vhost)
+    server->doors[DOOR_PUBLIC].vhost = lws_create_vhost(server->context, &info);
+    if (!server->doors[DOOR_PUBLIC].vhost)
         return failure_set(reterr, -EINVAL, "cannot serve with certificate '%s' and key '%s'",
                            config->tls_cert ? config->tls_cert : "",
                            config->tls_key ? config->tls_key : "");
-    return 0;
+    return create_ops_vhost(server, &info, reterr);
 }
 
 int server_reload_certificate(struct server *server, struct failure *reterr)
@@ -179,18 +196,21 @@ int server_reload_certificate(struct server *server, struct failure *reterr)
 
 static void admit(void *owner, int fd, struct sl_slice head, struct buffer *body)
 {
-    struct server *server = owner;
+    const struct server_door *door = owner;
+    struct server *server = door->server;
+    struct lws *wsi;
 
-    if (!head.data) {
-        struct lws *wsi = lws_adopt_socket_vhost(server->vhost, fd); /* closes it when it cannot */
-
+    server->entered = door;
+    server->given_body = body;
+    if (head.data) {
+        lws_adopt_socket_vhost_readbuf(door->vhost, fd, head.data, head.size); /* may close it */
+    } else {
+        wsi = lws_adopt_socket_vhost(door->vhost, fd); /* the same */
         if (wsi)
             connection_get_or_new(wsi); /* counts from its handshake on */
-        return;
     }
-    server->given_body = body;
-    lws_adopt_socket_vhost_readbuf(server->vhost, fd, head.data, head.size); /* may close it, too */
     server->given_body = NULL;
+    server->entered = &server->doors[DOOR_PUBLIC];
 }
 
 /* --- the end of a turn --- */
@@ -218,7 +238,7 @@ static void close_now(struct connection *connection)
         metric_add(server->settings.metrics, METRIC_BROKEN, 1);
     lws_close_free_wsi(connection->wsi, how, "doomed");
     if (fd >= 0)
-        doorway_welcome_back(server->doorway, fd);
+        doorway_welcome_back(connection->door->doorway, fd);
 }
 
 static void finish_turn(struct connection *connection)
@@ -243,6 +263,17 @@ static void drain_done(struct server *server)
         drained(server->drain_owner);
 }
 
+static bool doors_are_busy(const struct server *server)
+{
+    for (unsigned i = 0; i < DOOR_COUNT; i++) {
+        const struct doorway *doorway = server->doors[i].doorway;
+
+        if (doorway && doorway_is_busy(doorway, server->has_successor))
+            return true;
+    }
+    return false;
+}
+
 static void on_turn_end(uv_prepare_t *prepare)
 {
     struct server *server = prepare->data;
@@ -255,8 +286,7 @@ static void on_turn_end(uv_prepare_t *prepare)
         list_remove(&server->scheduled, node);
         finish_turn(connection);
     }
-    if (server->is_draining && list_is_empty(&server->connections) &&
-        !doorway_is_busy(server->doorway, server->has_successor))
+    if (server->is_draining && list_is_empty(&server->connections) && !doors_are_busy(server))
         drain_done(server);
 }
 
@@ -291,7 +321,10 @@ void server_drain(struct server *server, uint64_t timeout_ms, bool has_successor
     server->drain_owner = owner;
     server->drain_began_ms = uv_now(server->settings.loop);
     server->drain_timeout_ms = timeout_ms;
-    doorway_stop(server->doorway, !has_successor);
+    for (unsigned i = 0; i < DOOR_COUNT; i++) {
+        if (server->doors[i].doorway)
+            doorway_stop(server->doors[i].doorway, !has_successor);
+    }
     deliver_flush_all(server->settings.deliver);
     drain_connections(server);
     uv_timer_start(server->drain_timer, on_drain_look,
@@ -367,14 +400,16 @@ static int start_handles(struct server *server)
     return http_stream_watch_start(server);
 }
 
-static int open_doorway(struct server *server)
+static int open_doorway(struct server *server, enum door number)
 {
     const struct config *config = server->settings.config;
+    const struct listeners *listeners = &server->settings.doors[number];
+    struct server_door *door = &server->doors[number];
     struct doorway_settings settings = {
         .loop = server->settings.loop,
-        .listeners = server->settings.listeners,
-        .listener_count = server->settings.listener_count,
-        .is_tls = config->tls_cert != NULL,
+        .listeners = listeners->sockets,
+        .listener_count = listeners->count,
+        .is_tls = config->tls_cert != NULL && number == DOOR_PUBLIC,
         .max_head_bytes = config->max_header_bytes,
         .max_body_bytes = config->max_request_bytes,
         .timeout_ms = (uint32_t)config->handshake_timeout_ms,
@@ -382,11 +417,13 @@ static int open_doorway(struct server *server)
         .max_pending = (unsigned)config->max_pending_handshakes,
         .metrics = server->settings.metrics,
         .admit = admit,
-        .owner = server,
+        .owner = door,
     };
 
-    server->doorway = doorway_new(&settings);
-    return server->doorway ? 0 : -ENOMEM;
+    if (number != DOOR_PUBLIC && listeners->count == 0)
+        return 0;
+    door->doorway = doorway_new(&settings);
+    return door->doorway ? 0 : -ENOMEM;
 }
 
 int server_new(const struct server_settings *settings, struct server **ret_server,
@@ -400,6 +437,9 @@ int server_new(const struct server_settings *settings, struct server **ret_serve
     server->settings = *settings;
     server->stream_watch_fd = -1;
     server->random = hash_key_random().k1;
+    server->entered = &server->doors[DOOR_PUBLIC];
+    for (unsigned i = 0; i < DOOR_COUNT; i++)
+        server->doors[i].server = server;
     list_init(&server->connections);
     list_init(&server->scheduled);
     r = start_handles(server);
@@ -407,8 +447,8 @@ int server_new(const struct server_settings *settings, struct server **ret_serve
         r = watch_replaced(server);
     if (r == 0)
         r = create_context(server, reterr);
-    if (r == 0)
-        r = open_doorway(server);
+    for (unsigned i = 0; i < DOOR_COUNT && r == 0; i++)
+        r = open_doorway(server, (enum door)i);
     if (r < 0) {
         server_close(server);
         server_free(server);
@@ -420,13 +460,18 @@ int server_new(const struct server_settings *settings, struct server **ret_serve
 
 void server_open(struct server *server)
 {
-    doorway_open(server->doorway);
+    for (unsigned i = 0; i < DOOR_COUNT; i++) {
+        if (server->doors[i].doorway)
+            doorway_open(server->doors[i].doorway);
+    }
 }
 
 void server_close(struct server *server)
 {
-    doorway_free(server->doorway);
-    server->doorway = NULL;
+    for (unsigned i = 0; i < DOOR_COUNT; i++) {
+        doorway_free(server->doors[i].doorway);
+        server->doors[i].doorway = NULL;
+    }
     if (server->context)
         lws_context_destroy(server->context);
     http_stream_watch_stop(server);

@@ -16,6 +16,7 @@
 #include "gateway/ops/metrics.h"
 
 struct api;
+struct listeners;
 struct server;
 struct site;
 struct slow_board;
@@ -23,8 +24,9 @@ struct slow_board;
 struct server_settings {
     uv_loop_t *loop;
     const struct config *config;
-    const int *listeners; /* stay the caller's, who closes them once server_drain() was called */
-    unsigned listener_count;
+    /* DOOR_COUNT of them. The sockets stay the caller's, who closes them once server_drain() was
+     * called. */
+    const struct listeners *doors;
     struct deliver *deliver;
     struct api *api;
     const struct front_settings *front; /* as it is at each request */

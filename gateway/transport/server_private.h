@@ -7,16 +7,23 @@
 #include "base/buffer.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "gateway/ops/listener.h"
 #include "gateway/transport/server.h"
 
 struct doorway;
 
+struct server_door {
+    struct server *server;
+    struct lws_vhost *vhost; /* with TLS, or without */
+    struct doorway *doorway; /* NULL: there is no such door, or all is closed */
+};
+
 struct server {
     struct server_settings settings;
     struct lws_context *context;
-    struct lws_vhost *vhost;
-    SSL_CTX *tls; /* the vhost's; NULL: plain */
-    struct doorway *doorway;
+    SSL_CTX *tls; /* of the public door's vhost; NULL: plain */
+    struct server_door doors[DOOR_COUNT];
+    const struct server_door *entered; /* by whom libwebsockets is being given */
     struct list connections;
     struct connection **by_ticket; /* streams by their place in the admission list */
     uv_poll_t *replaced_watch;     /* of our streams that make room for others */

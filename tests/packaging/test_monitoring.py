@@ -42,6 +42,10 @@ def test_rules_are_valid_and_ask_for_what_is_there(metrics):
     assert_exposed(metrics, re.findall(r"expr: (.*)", RULES.read_text()))
 
 
+def test_example_of_a_configuration_is_valid():
+    promtool("check", "config", RULES.parent / "prometheus.yml")
+
+
 def test_dashboard_asks_for_what_is_there(metrics):
     panels = json.loads(DASHBOARD.read_text())["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)

@@ -138,8 +138,8 @@ static int late_worker(const struct gateway_parts *parts)
     int client;
 
     if (__atomic_add_fetch(scene.starts, 1, __ATOMIC_RELAXED) > 1) {
-        fcntl(parts->listeners[0], F_SETFL, 0);
-        client = accept(parts->listeners[0], NULL, NULL);
+        fcntl(parts->doors[DOOR_PUBLIC].sockets[0], F_SETFL, 0);
+        client = accept(parts->doors[DOOR_PUBLIC].sockets[0], NULL, NULL);
         if (client >= 0 && write(client, "served", 6) == 6)
             close(client);
         __atomic_sub_fetch(scene.starts, 1, __ATOMIC_RELAXED);
@@ -194,9 +194,9 @@ static int run_supervisor(void)
     close(scene.report[0]);
     if (!scene.config->redis)
         r = private_redis_new(scene.data_dir, "redis-server", &place.private_redis, &failure);
-    memcpy(place.listeners, scene.listeners, sizeof(scene.listeners));
-    place.listener_count = scene.workers;
-    place.port = scene.port;
+    memcpy(place.doors[DOOR_PUBLIC].sockets, scene.listeners, sizeof(scene.listeners));
+    place.doors[DOOR_PUBLIC].count = scene.workers;
+    place.doors[DOOR_PUBLIC].port = scene.port;
     settings.place = &place;
     if (r == 0)
         r = supervisor_run(&settings, &failure);

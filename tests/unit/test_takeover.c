@@ -15,7 +15,7 @@
 #include "gateway/ops/takeover.h"
 #include "tests/support/cmocka_all.h"
 
-enum { PATIENCE_MS = 20000, MOST = TAKEOVER_MAX_LISTENERS };
+enum { PATIENCE_MS = 20000, MOST = DOOR_COUNT * LISTENERS_MAX };
 
 static char folder[64];
 static struct takeover *takeover;
@@ -55,8 +55,27 @@ static bool is_same_file(int a, int b)
     return fstat(a, &first) == 0 && fstat(b, &second) == 0 && first.st_ino == second.st_ino;
 }
 
+/* What is handed over: the first descriptors as the public door's, those behind as the operators',
+ * the last one as the lock. */
+struct estate {
+    unsigned listeners, ops_listeners;
+    bool has_lock;
+};
+
+static bool is_as_given(const struct listeners *door, const int *given, unsigned count)
+{
+    if (door->count != count)
+        return false;
+    for (unsigned i = 0; i < count; i++) {
+        if (!is_same_file(door->sockets[i], given[i]) ||
+            !(fcntl(door->sockets[i], F_GETFD) & FD_CLOEXEC))
+            return false;
+    }
+    return true;
+}
+
 /* In a child, which is the successor: its exit status says how that went. */
-static int succeed(unsigned listeners, bool has_lock, bool says_ready)
+static int succeed(const struct estate *estate, bool says_ready)
 {
     struct heritage heritage;
     struct failure failure;
@@ -66,15 +85,12 @@ static int succeed(unsigned listeners, bool has_lock, bool says_ready)
         fflush(NULL);
         return 1;
     }
-    if (heritage.listener_count != listeners || (heritage.lock >= 0) != has_lock ||
-        heritage.pid != getppid())
+    if ((heritage.lock >= 0) != estate->has_lock || heritage.pid != getppid())
         return 2;
-    for (unsigned i = 0; i < listeners; i++) {
-        if (!is_same_file(heritage.listeners[i], sockets[i]) ||
-            !(fcntl(heritage.listeners[i], F_GETFD) & FD_CLOEXEC))
-            return 3;
-    }
-    if (has_lock && !is_same_file(heritage.lock, sockets[MOST]))
+    if (!is_as_given(&heritage.doors[DOOR_PUBLIC], sockets, estate->listeners) ||
+        !is_as_given(&heritage.doors[DOOR_OPS], sockets + estate->listeners, estate->ops_listeners))
+        return 3;
+    if (estate->has_lock && !is_same_file(heritage.lock, sockets[MOST]))
         return 4;
     if (says_ready)
         heritage_accept(&heritage);
@@ -83,17 +99,22 @@ static int succeed(unsigned listeners, bool has_lock, bool says_ready)
 }
 
 /* Runs the conversation with a successor until that ends; whether it took over. */
-static bool serve_successor(unsigned listeners, bool has_lock, bool says_ready)
+static bool serve_successor(const struct estate *estate, bool says_ready)
 {
-    const struct takeover_offer offer = {sockets, listeners, has_lock ? sockets[MOST] : -1};
+    struct listeners doors[DOOR_COUNT] = {{.count = estate->listeners},
+                                          {.count = estate->ops_listeners}};
+    const struct takeover_offer offer = {doors, estate->has_lock ? sockets[MOST] : -1};
     bool is_taken = false, has_spoken = false;
     int status;
     pid_t child;
 
+    memcpy(doors[DOOR_PUBLIC].sockets, sockets, estate->listeners * sizeof(int));
+    memcpy(doors[DOOR_OPS].sockets, sockets + estate->listeners,
+           estate->ops_listeners * sizeof(int));
     fflush(NULL);
     child = fork();
     if (child == 0)
-        _exit(succeed(listeners, has_lock, says_ready));
+        _exit(succeed(estate, says_ready));
     while (!is_taken) {
         int before = takeover_fd(takeover);
         struct pollfd waiting = {.fd = before, .events = POLLIN};
@@ -113,26 +134,80 @@ static bool serve_successor(unsigned listeners, bool has_lock, bool says_ready)
 static void test_successor_gets_every_descriptor_and_takes_over(void **state)
 {
     (void)state;
-    assert_true(serve_successor(2, true, true));
+    assert_true(serve_successor(&(struct estate){2, 3, true}, true));
 }
 
 static void test_as_many_as_there_may_be_are_handed_over(void **state)
 {
     (void)state;
-    assert_true(serve_successor(MOST, true, true));
+    assert_true(serve_successor(&(struct estate){LISTENERS_MAX, LISTENERS_MAX, true}, true));
+}
+
+/* Sluiced as it was before operators had a door tells two numbers. */
+static void test_predecessor_that_knows_one_door_hands_it_over(void **state)
+{
+    char path[128];
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct heritage heritage;
+    union {
+        struct cmsghdr alignment;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } room = {0};
+    char byte = 0;
+    struct iovec piece = {&byte, 1};
+    struct msghdr message = {
+        .msg_iov = &piece,
+        .msg_iovlen = 1,
+        .msg_control = room.bytes,
+        .msg_controllen = sizeof(room.bytes),
+    };
+    struct cmsghdr *control = CMSG_FIRSTHDR(&message);
+    char asked[64];
+    int listener, peer, status;
+    pid_t child;
+
+    (void)state;
+    snprintf(path, sizeof(path), "%s/%s", folder, TAKEOVER_SOCKET);
+    takeover_free(takeover);
+    takeover = NULL;
+    strcpy(address.sun_path, path);
+    listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    fflush(NULL);
+    child = fork();
+    if (child == 0)
+        _exit(heritage_ask(folder, &heritage, NULL) == 0 &&
+                      is_as_given(&heritage.doors[DOOR_PUBLIC], sockets, 1) &&
+                      heritage.doors[DOOR_OPS].count == 0
+                  ? 0
+                  : 1);
+    peer = accept(listener, NULL, NULL);
+    assert_true(recv(peer, asked, sizeof(asked), 0) > 0);
+    assert_int_equal(send(peer, "1 0", 3, 0), 3);
+    control->cmsg_level = SOL_SOCKET;
+    control->cmsg_type = SCM_RIGHTS;
+    control->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(control), sockets, sizeof(int));
+    assert_int_equal(sendmsg(peer, &message, 0), 1);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    close(peer);
+    close(listener);
 }
 
 static void test_successor_that_ends_before_it_serves_changes_nothing(void **state)
 {
-    const struct takeover_offer none = {sockets, 1, -1};
+    const struct listeners doors[DOOR_COUNT] = {{.sockets = {sockets[0]}, .count = 1}};
+    const struct takeover_offer none = {doors, -1};
 
     (void)state;
-    assert_false(serve_successor(1, false, false));
-    assert_false(serve_successor(3, true, false));
+    assert_false(serve_successor(&(struct estate){1, 0, false}, false));
+    assert_false(serve_successor(&(struct estate){3, 1, true}, false));
     assert_int_equal(takeover_find(folder), getpid());
     assert_false(takeover_step(takeover, &none)); /* one that comes and says nothing */
     assert_false(takeover_step(takeover, &none));
-    assert_true(serve_successor(3, true, true));
+    assert_true(serve_successor(&(struct estate){3, 0, true}, true));
 }
 
 static void test_nobody_is_found_where_nobody_serves(void **state)
@@ -191,6 +266,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_successor_gets_every_descriptor_and_takes_over),
         TEST(test_as_many_as_there_may_be_are_handed_over),
+        TEST(test_predecessor_that_knows_one_door_hands_it_over),
         TEST(test_successor_that_ends_before_it_serves_changes_nothing),
         TEST(test_nobody_is_found_where_nobody_serves),
         TEST(test_socket_is_for_its_owner_and_goes_with_it),
