@@ -76,6 +76,12 @@ int cli_option(struct cli *cli, int argc, char **argv, const struct option *opti
     }
 }
 
+void cli_no_options(struct cli *cli, int argc, char **argv)
+{
+    while (cli_option(cli, argc, argv, NULL) >= 0)
+        ;
+}
+
 static void say(const struct cli *cli, const char *format, va_list args)
 {
     fputs("sluice", stderr);

@@ -35,6 +35,9 @@ struct cli {
  * option ends the program. */
 int cli_option(struct cli *cli, int argc, char **argv, const struct option *options);
 
+/* The same for a command that has no options of its own. */
+void cli_no_options(struct cli *cli, int argc, char **argv);
+
 /* What stands behind --wait-replicas; ends the program when it is wrong. */
 unsigned cli_parse_replicas(const struct cli *cli, const char *text);
 

@@ -4,6 +4,7 @@
 
 #include <hiredis/hiredis.h>
 
+#include "cli/argument.h"
 #include "cli/rows.h"
 #include "cli/show.h"
 #include "src/common_users.h"
@@ -30,11 +31,9 @@ static int check(struct search *search, const redisReply *candidates, redisReply
 
     r = sl_common_users_check_call(&call, &search->database->meta, search->list, search->users[1],
                                    candidates, reterr);
-    if (r == 0)
-        r = sl_redis_link_run(search->database->link, &call, ret_reply, reterr);
+    r = database_run(search->database, &call, r, ret_reply, reterr);
     if (r == 0)
         r = sl_common_users_check_reply(*ret_reply, count, reterr);
-    sl_call_done(&call);
     return r;
 }
 
@@ -75,20 +74,18 @@ static int read_all(struct search *search, struct failure *reterr)
 
         r = sl_common_users_call(&call, &search->database->meta, search->list, search->users[0],
                                  search->users[1], &search->page, reterr);
-        if (r == 0)
-            r = sl_redis_link_run(search->database->link, &call, &reply, reterr);
+        r = database_run(search->database, &call, r, &reply, reterr);
         if (r == 0)
             r = take_page(search, reply, reterr);
         freeReplyObject(reply);
     } while (r == 0 && search->page.before > 0 && search->found < search->page.limit);
-    sl_call_done(&call);
     return r;
 }
 
 /* Both users by what the command line calls them. */
 static int find_users(struct search *search, const struct cli *cli, char *const *names)
 {
-    const struct sl_user_ref refs[2] = {show_user_ref(cli, names[0]), show_user_ref(cli, names[1])};
+    const struct sl_user_ref refs[2] = {argument_user(cli, names[0]), argument_user(cli, names[1])};
     struct rows rows = ROWS_INIT;
     struct failure failure;
     int status;
@@ -140,9 +137,9 @@ static int run(struct cli *cli, int argc, char **argv, enum sl_common_list list)
 
     while ((option = cli_option(cli, argc, argv, options)) >= 0) {
         if (option == 'b')
-            page.before = show_number(cli, "before", optarg, SL_ID_MAX);
+            page.before = argument_number(cli, "before", optarg, SL_ID_MAX);
         else
-            page.limit = show_number(cli, "limit", optarg, SL_PAGE_MAX);
+            page.limit = argument_number(cli, "limit", optarg, SL_PAGE_MAX);
     }
     if (argc - optind != 2)
         cli_usage(cli, "two LOGINs are needed");

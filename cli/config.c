@@ -4,12 +4,6 @@
 #include "cli/database.h"
 #include "cli/settings.h"
 
-static void no_options(struct cli *cli, int argc, char **argv)
-{
-    while (cli_option(cli, argc, argv, NULL) >= 0)
-        ;
-}
-
 static size_t find(const struct cli *cli, const char *name)
 {
     struct failure failure;
@@ -36,7 +30,7 @@ static int run_list(struct cli *cli, int argc, char **argv)
     struct database database;
     int status;
 
-    no_options(cli, argc, argv);
+    cli_no_options(cli, argc, argv);
     if (optind < argc)
         cli_usage(cli, "'%s' is one argument too many", argv[optind]);
     status = database_open(&database, cli, 1);
@@ -59,7 +53,7 @@ static int run_get(struct cli *cli, int argc, char **argv)
     size_t which;
     int status;
 
-    no_options(cli, argc, argv);
+    cli_no_options(cli, argc, argv);
     if (argc - optind != 1)
         cli_usage(cli, "one NAME is needed");
     which = find(cli, argv[optind]);
@@ -80,7 +74,7 @@ static int run_set(struct cli *cli, int argc, char **argv)
     struct database database;
     int status;
 
-    no_options(cli, argc, argv);
+    cli_no_options(cli, argc, argv);
     if (argc - optind != 2)
         cli_usage(cli, "a NAME and a VALUE are needed");
     change = setting_change_parse(cli, find(cli, argv[optind]), argv[optind + 1]);

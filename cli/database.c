@@ -83,39 +83,71 @@ void database_close(struct database *database)
     database->link = NULL;
 }
 
+int database_run(struct database *database, struct sl_call *call, int r, redisReply **ret_reply,
+                 struct failure *reterr)
+{
+    if (r == 0)
+        r = sl_redis_link_run(database->link, call, ret_reply, reterr);
+    sl_call_done(call);
+    return r;
+}
+
 int database_write(struct database *database, const struct cli *cli, struct sl_call *call, int r,
                    struct failure *failure, struct sl_written *ret_written)
 {
     redisReply *reply = NULL;
+    const bool is_refused = r == -EINVAL;
 
-    if (r < 0) {
-        cli_failed(cli, failure);
-        return r == -EINVAL ? CLI_USAGE : CLI_FAILED;
-    }
-    r = sl_redis_link_run(database->link, call, &reply, failure);
+    r = database_run(database, call, r, &reply, failure);
     if (r == 0)
         r = sl_write_reply(reply, ret_written, failure);
     freeReplyObject(reply);
-    return r < 0 ? cli_failed(cli, failure) : CLI_GOOD;
+    if (r < 0)
+        cli_failed(cli, failure);
+    return r == 0 ? CLI_GOOD : is_refused ? CLI_USAGE : CLI_FAILED;
 }
 
 int database_find_user(struct database *database, const char *login, struct sl_user *ret_user,
-                       struct redisReply **ret_reply, struct failure *reterr)
+                       redisReply **ret_reply, struct failure *reterr)
 {
     const struct sl_user_ref ref = sl_user_by_login(sl_slice_str(login));
     struct sl_call call = SL_CALL_INIT;
     redisReply *reply = NULL;
     int r;
 
-    r = sl_user_find_call(&call, &database->meta, &ref, reterr);
-    if (r == 0)
-        r = sl_redis_link_run(database->link, &call, &reply, reterr);
+    r = database_run(database, &call, sl_user_find_call(&call, &database->meta, &ref, reterr),
+                     &reply, reterr);
     if (r == 0)
         r = sl_user_find_reply(reply, ret_user, reterr);
-    sl_call_done(&call);
     if (r < 0)
         freeReplyObject(reply);
     else
         *ret_reply = reply;
     return r;
+}
+
+int database_change(struct cli *cli, const char *login, database_build_fn build,
+                    const void *context)
+{
+    struct sl_user user = {.login = sl_slice_str(login)};
+    struct sl_call call = SL_CALL_INIT;
+    redisReply *found = NULL;
+    struct database database;
+    struct sl_written written;
+    struct failure failure;
+    int status, r;
+
+    status = database_open(&database, cli, 1);
+    if (status != CLI_GOOD)
+        return status;
+    r = build(&call, &database, &user, context, &failure);
+    if (r == -EXDEV) {
+        r = database_find_user(&database, login, &user, &found, &failure);
+        if (r == 0)
+            r = build(&call, &database, &user, context, &failure);
+    }
+    status = database_write(&database, cli, &call, r, &failure, &written);
+    freeReplyObject(found);
+    database_close(&database);
+    return status;
 }

@@ -24,8 +24,13 @@ int database_address(const struct cli *cli, struct sl_redis_address *ret_address
 int database_open(struct database *database, const struct cli *cli, uint32_t shards);
 void database_close(struct database *database);
 
-/* Sends a call whose builder returned `r`, and reads the answer: CLI_GOOD, or the exit status when
- * it has said why. What a builder refuses stands on the command line: CLI_USAGE. */
+/* Sends a call whose builder returned `r`, and is done with the call: 0, or a negative errno. The
+ * reply is the caller's. */
+int database_run(struct database *database, struct sl_call *call, int r,
+                 struct redisReply **ret_reply, struct failure *reterr);
+
+/* The same for a write, whose answer it reads: CLI_GOOD, or the exit status when it has said why.
+ * What a builder refuses stands on the command line: CLI_USAGE. */
 int database_write(struct database *database, const struct cli *cli, struct sl_call *call, int r,
                    struct failure *failure, struct sl_written *ret_written);
 
@@ -33,3 +38,13 @@ int database_write(struct database *database, const struct cli *cli, struct sl_c
  * to be freed. */
 int database_find_user(struct database *database, const char *login, struct sl_user *ret_user,
                        struct redisReply **ret_reply, struct failure *reterr);
+
+/* Builds a write in which `user` has a part: known by the login, and when the builder has answered
+ * -EXDEV by all that there is to be known. */
+typedef int (*database_build_fn)(struct sl_call *call, const struct database *database,
+                                 const struct sl_user *user, const void *context,
+                                 struct failure *reterr);
+
+/* A command that is one such write: the exit status. */
+int database_change(struct cli *cli, const char *login, database_build_fn build,
+                    const void *context);

@@ -4,17 +4,16 @@
 #include <hiredis/hiredis.h>
 
 #include "cli/archived.h"
-#include "src/id.h"
+#include "cli/argument.h"
 #include "src/posts.h"
 
 static int send(struct database *database, struct sl_call *call, int built, struct failure *reterr)
 {
     struct sl_written written;
     redisReply *reply = NULL;
-    int r = built;
+    int r;
 
-    if (r == 0)
-        r = sl_redis_link_run(database->link, call, &reply, reterr);
+    r = database_run(database, call, built, &reply, reterr);
     if (r == 0)
         r = sl_write_reply(reply, &written, reterr);
     freeReplyObject(reply);
@@ -42,7 +41,6 @@ static int delete_archived(struct database *database, const struct cli *cli,
                  reterr);
     sl_archive_page_done(&page);
     sl_archive_close(archive);
-    sl_call_done(&call);
     return r;
 }
 
@@ -62,7 +60,6 @@ static int delete_post(struct cli *cli, const char *user, uint64_t post)
     r = send(&database, &call, built, &failure);
     if (r == -ENOENT && cli->archive_url)
         r = delete_archived(&database, cli, &author, post, &failure);
-    sl_call_done(&call);
     database_close(&database);
     if (r < 0)
         cli_failed(cli, &failure);
@@ -71,18 +68,9 @@ static int delete_post(struct cli *cli, const char *user, uint64_t post)
 
 static int run(struct cli *cli, int argc, char **argv)
 {
-    static const struct option options[] = {{"user", required_argument, NULL, 'u'}, {0}};
-    const char *user = NULL;
     uint64_t post;
+    const char *user = argument_user_and_post(cli, argc, argv, &post);
 
-    while (cli_option(cli, argc, argv, options) == 'u')
-        user = optarg;
-    if (!user)
-        cli_usage(cli, "--user LOGIN is needed");
-    if (argc - optind != 1)
-        cli_usage(cli, "the ID of one post is needed");
-    if (sl_id_parse(sl_slice_str(argv[optind]), &post) < 0)
-        cli_usage(cli, "'%s' is not the id of a post", argv[optind]);
     return delete_post(cli, user, post);
 }
 

@@ -115,8 +115,7 @@ static int run(struct cli *cli, int argc, char **argv, follow_many_call_fn build
     struct errand errand = {.cli = cli, .rows = ROWS_INIT};
     int status;
 
-    while (cli_option(cli, argc, argv, NULL) >= 0)
-        ;
+    cli_no_options(cli, argc, argv);
     if (argc - optind < 2)
         cli_usage(cli, "two LOGINs are needed");
     errand.login = argv[optind];

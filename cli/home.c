@@ -1,6 +1,7 @@
 #include <stdio.h>
 
 #include "base/buffer.h"
+#include "cli/argument.h"
 #include "cli/show.h"
 #include "src/id.h"
 #include "src/row_json.h"
@@ -46,16 +47,6 @@ static int show_home(struct cli *cli, const struct sl_user_ref *reader,
     return status;
 }
 
-static uint64_t read_number(const struct cli *cli, const char *name, const char *text, uint64_t max)
-{
-    uint64_t number;
-
-    if (sl_id_parse(sl_slice_str(text), &number) < 0 || number > max)
-        cli_usage(cli, "--%s is a number from 1 to %llu, not '%s'", name, (unsigned long long)max,
-                  text);
-    return number;
-}
-
 static int run(struct cli *cli, int argc, char **argv)
 {
     static const struct option options[] = {
@@ -71,19 +62,19 @@ static int run(struct cli *cli, int argc, char **argv)
     while ((option = cli_option(cli, argc, argv, options)) >= 0) {
         switch (option) {
         case 'b':
-            page.before = read_number(cli, "before", optarg, SL_ID_MAX);
+            page.before = argument_number(cli, "before", optarg, SL_ID_MAX);
             break;
         case 'a':
-            page.after = read_number(cli, "after", optarg, SL_ID_MAX);
+            page.after = argument_number(cli, "after", optarg, SL_ID_MAX);
             break;
         case 'l':
-            page.limit = (size_t)read_number(cli, "limit", optarg, SL_HOME_PAGE_MAX);
+            page.limit = (size_t)argument_number(cli, "limit", optarg, SL_HOME_PAGE_MAX);
             break;
         }
     }
     if (argc - optind != 1)
         cli_usage(cli, "one LOGIN is needed");
-    reader = show_user_ref(cli, argv[optind]);
+    reader = argument_user(cli, argv[optind]);
     return show_home(cli, &reader, &page);
 }
 

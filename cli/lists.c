@@ -5,6 +5,7 @@
 
 #include <hiredis/hiredis.h>
 
+#include "cli/argument.h"
 #include "cli/show.h"
 #include "src/follows.h"
 #include "src/id.h"
@@ -91,14 +92,12 @@ static int find_owner(struct database *database, const struct request *request, 
     int r;
 
     r = sl_user_find_call(&call, &database->meta, &request->user, reterr);
-    if (r == 0)
-        r = sl_redis_link_run(database->link, &call, &reply, reterr);
+    r = database_run(database, &call, r, &reply, reterr);
     if (r == 0)
         r = sl_user_find_reply(reply, &user, reterr);
     if (r == 0)
         *ret_id = user.id;
     freeReplyObject(reply);
-    sl_call_done(&call);
     return r;
 }
 
@@ -156,14 +155,12 @@ static int show_list(struct cli *cli, struct request *request, build_fn build, s
     r = find_reader(&database, request, &failure);
     if (r == 0)
         r = build(&call, &database.meta, request, &failure);
-    if (r == 0)
-        r = sl_redis_link_run(database.link, &call, &reply, &failure);
+    r = database_run(&database, &call, r, &reply, &failure);
     if (r == 0)
         status = show(&database, cli, request, reply);
     else
         status = cli_failed(cli, &failure);
     freeReplyObject(reply);
-    sl_call_done(&call);
     database_close(&database);
     return status;
 }
@@ -191,10 +188,10 @@ static const char *read_options(struct cli *cli, int argc, char **argv, bool has
     while ((option = cli_option(cli, argc, argv, has_reader ? options : no_reader)) >= 0) {
         switch (option) {
         case 'b':
-            request.page.before = show_number(cli, "before", optarg, SL_ID_MAX);
+            request.page.before = argument_number(cli, "before", optarg, SL_ID_MAX);
             break;
         case 'l':
-            request.page.limit = show_number(cli, "limit", optarg, SL_PAGE_MAX);
+            request.page.limit = argument_number(cli, "limit", optarg, SL_PAGE_MAX);
             break;
         case 'a':
             request.reader = optarg;
@@ -213,7 +210,7 @@ static int list_of_user(struct cli *cli, int argc, char **argv, bool has_reader,
     struct request request;
     const char *user = read_options(cli, argc, argv, has_reader, "LOGIN", &request);
 
-    request.user = show_user_ref(cli, user);
+    request.user = argument_user(cli, user);
     return show_list(cli, &request, build, show);
 }
 
@@ -222,8 +219,7 @@ static int list_of_post(struct cli *cli, int argc, char **argv, build_fn build, 
     struct request request;
     const char *post = read_options(cli, argc, argv, true, "ID", &request);
 
-    if (sl_id_parse(sl_slice_str(post), &request.post) < 0)
-        cli_usage(cli, "'%s' is not the id of a post", post);
+    request.post = argument_post(cli, post);
     return show_list(cli, &request, build, show);
 }
 

@@ -25,14 +25,12 @@ static int look_up(struct database *database, const char *login, struct sl_post 
     r = database_find_user(database, login, &user, &found, reterr);
     if (r == 0)
         r = sl_post_author_call(&call, &database->meta, user.id, id, reterr);
-    if (r == 0)
-        r = sl_redis_link_run(database->link, &call, ret_reply, reterr);
+    r = database_run(database, &call, r, ret_reply, reterr);
     if (r == 0)
         r = sl_post_author_reply(*ret_reply, &parent->user, &parent->login, reterr);
     if (r == 0)
         post->is_comment = true;
     freeReplyObject(found);
-    sl_call_done(&call);
     return r;
 }
 
@@ -63,7 +61,6 @@ static int send_post(struct cli *cli, const char *user, struct sl_post *post)
         status = cli_done(cli);
     }
     freeReplyObject(looked_up);
-    sl_call_done(&call);
     database_close(&database);
     return status;
 }

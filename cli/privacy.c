@@ -1,8 +1,4 @@
 /* privacy.c - hide, unhide, mute, unmute: four commands, the same way to four builders. */
-#include <errno.h>
-
-#include <hiredis/hiredis.h>
-
 #include "cli/database.h"
 #include "src/privacy.h"
 
@@ -10,42 +6,30 @@ typedef int (*privacy_call_fn)(struct sl_call *call, const struct sl_meta *meta,
                                struct sl_slice request_id, const struct sl_user_ref *user,
                                const struct sl_user *target, struct failure *reterr);
 
-static int change(struct cli *cli, privacy_call_fn build, const char *login,
-                  const char *target_login)
-{
-    const struct sl_user_ref user = sl_user_by_login(sl_slice_str(login));
-    struct sl_user target = {.login = sl_slice_str(target_login)};
-    struct sl_call call = SL_CALL_INIT;
-    redisReply *found = NULL;
-    struct database database;
-    struct sl_written written;
-    struct failure failure;
-    int status, r;
+struct change {
+    privacy_call_fn call;
+    const char *login;
+};
 
-    status = database_open(&database, cli, 1);
-    if (status != CLI_GOOD)
-        return status;
-    r = build(&call, &database.meta, sl_slice_str(database.request_id), &user, &target, &failure);
-    if (r == -EXDEV) {
-        r = database_find_user(&database, target_login, &target, &found, &failure);
-        if (r == 0)
-            r = build(&call, &database.meta, sl_slice_str(database.request_id), &user, &target,
-                      &failure);
-    }
-    status = database_write(&database, cli, &call, r, &failure, &written);
-    freeReplyObject(found);
-    sl_call_done(&call);
-    database_close(&database);
-    return status;
+static int build(struct sl_call *call, const struct database *database,
+                 const struct sl_user *target, const void *context, struct failure *reterr)
+{
+    const struct change *change = context;
+    const struct sl_user_ref user = sl_user_by_login(sl_slice_str(change->login));
+
+    return change->call(call, &database->meta, sl_slice_str(database->request_id), &user, target,
+                        reterr);
 }
 
-static int run(struct cli *cli, int argc, char **argv, privacy_call_fn build)
+static int run(struct cli *cli, int argc, char **argv, privacy_call_fn call)
 {
-    while (cli_option(cli, argc, argv, NULL) >= 0)
-        ;
+    struct change change = {.call = call};
+
+    cli_no_options(cli, argc, argv);
     if (argc - optind != 2)
         cli_usage(cli, "two LOGINs are needed");
-    return change(cli, build, argv[optind], argv[optind + 1]);
+    change.login = argv[optind];
+    return database_change(cli, argv[optind + 1], build, &change);
 }
 
 static int run_hide(struct cli *cli, int argc, char **argv)

@@ -1,8 +1,8 @@
 #include <hiredis/hiredis.h>
 
 #include "base/alloc.h"
+#include "cli/argument.h"
 #include "cli/show.h"
-#include "src/id.h"
 #include "src/read.h"
 
 static int read_posts(struct cli *cli, const char *reader, const uint64_t *posts, size_t count)
@@ -44,10 +44,8 @@ static int run(struct cli *cli, int argc, char **argv)
     posts = mem_alloc(mem_array_size(count, sizeof(*posts)));
     if (!posts)
         return cli_failed_with(cli, "out of memory");
-    for (size_t i = 0; i < count; i++) {
-        if (sl_id_parse(sl_slice_str(argv[optind + (int)i]), &posts[i]) < 0)
-            cli_usage(cli, "'%s' is not the id of a post", argv[optind + (int)i]);
-    }
+    for (size_t i = 0; i < count; i++)
+        posts[i] = argument_post(cli, argv[optind + (int)i]);
     status = read_posts(cli, reader, posts, count);
     mem_free(posts);
     return status;

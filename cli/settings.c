@@ -14,13 +14,10 @@ static int read_shard(struct database *database, uint32_t shard, struct sl_setti
     redisReply *reply = NULL;
     int r;
 
-    r = sl_settings_call(&call, shard, reterr);
-    if (r == 0)
-        r = sl_redis_link_run(database->link, &call, &reply, reterr);
+    r = database_run(database, &call, sl_settings_call(&call, shard, reterr), &reply, reterr);
     if (r == 0)
         r = sl_settings_reply(reply, ret_settings, reterr);
     freeReplyObject(reply);
-    sl_call_done(&call);
     return r;
 }
 
@@ -72,12 +69,10 @@ static int change_shard(struct database *database, uint32_t shard,
 
     r = sl_setting_change_call(&call, &database->meta, shard, sl_setting_at(change->which),
                                change->to_default ? NULL : &change->value, reterr);
-    if (r == 0)
-        r = sl_redis_link_run(database->link, &call, &reply, reterr);
+    r = database_run(database, &call, r, &reply, reterr);
     if (r == 0)
         r = sl_reply_check(reply, reterr);
     freeReplyObject(reply);
-    sl_call_done(&call);
     return r;
 }
 

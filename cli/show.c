@@ -8,30 +8,8 @@
 #include "base/buffer.h"
 #include "cli/archived.h"
 #include "cli/rows.h"
-#include "src/id.h"
 #include "src/post_rows.h"
 #include "src/row_json.h"
-
-struct sl_user_ref show_user_ref(const struct cli *cli, const char *text)
-{
-    uint64_t id;
-
-    if (text[0] != '=')
-        return sl_user_by_login(sl_slice_str(text));
-    if (sl_id_parse(sl_slice_str(text + 1), &id) < 0)
-        cli_usage(cli, "'%s' is not the id of a user", text + 1);
-    return sl_user_by_id(id);
-}
-
-uint64_t show_number(const struct cli *cli, const char *name, const char *text, uint64_t max)
-{
-    uint64_t number;
-
-    if (sl_id_parse(sl_slice_str(text), &number) < 0 || number > max)
-        cli_usage(cli, "--%s is a number from 1 to %llu, not '%s'", name, (unsigned long long)max,
-                  text);
-    return number;
-}
 
 /* The object that `json` is, with its position as the first member unless NULL; empties it. */
 static int print_line(const struct cli *cli, struct buffer *json, const uint64_t *position)

@@ -3,12 +3,6 @@
 
 #include "cli/database.h"
 
-/* What stands for a user on the command line: a login, or =ID. */
-struct sl_user_ref show_user_ref(const struct cli *cli, const char *text);
-
-/* The value of the option --NAME: 1 to `max`. */
-uint64_t show_number(const struct cli *cli, const char *name, const char *text, uint64_t max);
-
 /* Prints `count` users in their order. `positions`: where they stand in their list, printed with
  * them; NULL: they were named one by one, and one that is missing is a failure. */
 int show_users(struct database *database, const struct cli *cli, const struct sl_user_ref *users,

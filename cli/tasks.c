@@ -32,8 +32,7 @@ static int visit_page(struct database *database, uint32_t shard, list_call_fn li
     int r;
 
     r = list(&call, shard, after[0] ? after : NULL, PAGE, reterr);
-    if (r == 0)
-        r = sl_redis_link_run(database->link, &call, &reply, reterr);
+    r = database_run(database, &call, r, &reply, reterr);
     if (r == 0)
         r = sl_task_list_reply(reply, shard, &tasks, &count, reterr);
     for (size_t i = 0; r == 0 && i < count; i++) {
@@ -42,7 +41,6 @@ static int visit_page(struct database *database, uint32_t shard, list_call_fn li
     }
     mem_free(tasks);
     freeReplyObject(reply);
-    sl_call_done(&call);
     *ret_is_last = count < PAGE;
     return r;
 }
@@ -112,8 +110,7 @@ static int sum_counts(struct database *database, struct sl_task_counts *sum, str
         redisReply *reply = NULL;
 
         r = sl_task_counts_call(&call, &database->meta, shard, reterr);
-        if (r == 0)
-            r = sl_redis_link_run(database->link, &call, &reply, reterr);
+        r = database_run(database, &call, r, &reply, reterr);
         if (r == 0)
             r = sl_task_counts_reply(reply, &counts, reterr);
         freeReplyObject(reply);
@@ -123,7 +120,6 @@ static int sum_counts(struct database *database, struct sl_task_counts *sum, str
         if (counts.oldest_ms > sum->oldest_ms)
             sum->oldest_ms = counts.oldest_ms;
     }
-    sl_call_done(&call);
     return r;
 }
 
@@ -155,8 +151,7 @@ static int run_list(struct cli *cli, int argc, char **argv)
     struct failure failure;
     int status, r;
 
-    while (cli_option(cli, argc, argv, NULL) >= 0)
-        ;
+    cli_no_options(cli, argc, argv);
     if (optind < argc)
         cli_usage(cli, "'%s' is one argument too many", argv[optind]);
     status = database_open(&database, cli, 1);
@@ -198,12 +193,10 @@ static int change_letter(struct database *database, uint32_t shard, struct sl_sl
 
     r = is_retry ? sl_dead_retry_call(&call, &database->meta, shard, entry, reterr)
                  : sl_dead_drop_call(&call, shard, entry, reterr);
-    if (r == 0)
-        r = sl_redis_link_run(database->link, &call, &reply, reterr);
+    r = database_run(database, &call, r, &reply, reterr);
     if (r == 0)
         r = sl_dead_reply(reply, reterr);
     freeReplyObject(reply);
-    sl_call_done(&call);
     return r;
 }
 

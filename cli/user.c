@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "cli/argument.h"
 #include "cli/show.h"
 
 static int show(struct cli *cli, char *const *names, size_t count)
@@ -13,7 +14,7 @@ static int show(struct cli *cli, char *const *names, size_t count)
     if (!users)
         return cli_failed_with(cli, "out of memory");
     for (size_t i = 0; i < count; i++)
-        users[i] = show_user_ref(cli, names[i]);
+        users[i] = argument_user(cli, names[i]);
     status = database_open(&database, cli, 1);
     if (status == CLI_GOOD) {
         status = show_users(&database, cli, users, NULL, count);
@@ -25,8 +26,7 @@ static int show(struct cli *cli, char *const *names, size_t count)
 
 static int run_show(struct cli *cli, int argc, char **argv)
 {
-    while (cli_option(cli, argc, argv, NULL) >= 0)
-        ;
+    cli_no_options(cli, argc, argv);
     if (argc == optind)
         cli_usage(cli, "a LOGIN is needed");
     return show(cli, argv + optind, (size_t)(argc - optind));
@@ -34,7 +34,7 @@ static int run_show(struct cli *cli, int argc, char **argv)
 
 static int set_name(struct cli *cli, const char *user, const char *name)
 {
-    const struct sl_user_ref ref = show_user_ref(cli, user);
+    const struct sl_user_ref ref = argument_user(cli, user);
     struct sl_call call = SL_CALL_INIT;
     struct database database;
     struct sl_written written;
@@ -47,15 +47,13 @@ static int set_name(struct cli *cli, const char *user, const char *name)
     r = sl_user_rename_call(&call, &database.meta, sl_slice_str(database.request_id), &ref,
                             sl_slice_str(name), &failure);
     status = database_write(&database, cli, &call, r, &failure, &written);
-    sl_call_done(&call);
     database_close(&database);
     return status;
 }
 
 static int run_rename(struct cli *cli, int argc, char **argv)
 {
-    while (cli_option(cli, argc, argv, NULL) >= 0)
-        ;
+    cli_no_options(cli, argc, argv);
     if (argc - optind != 2)
         cli_usage(cli, "a LOGIN and a NAME are needed");
     return set_name(cli, argv[optind], argv[optind + 1]);

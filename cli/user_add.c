@@ -21,7 +21,6 @@ static int add(struct cli *cli, const char *login, const char *name)
         printf("%" PRIu64 "\n", written.id);
         status = cli_done(cli);
     }
-    sl_call_done(&call);
     database_close(&database);
     return status;
 }
