@@ -31,8 +31,7 @@ static int find_archive(struct sl_work *work, struct sl_archive **ret_archive,
 static void begin(struct sl_call *call, const struct sl_script *script, struct sl_work *work,
                   uint64_t id)
 {
-    sl_call_begin_script(call, script, sl_id_shard(id), sl_work_meta(work)->shards, SL_SLICE_NONE);
-    call->is_repeatable = true;
+    sl_call_begin_repeatable(call, script, sl_id_shard(id), sl_work_meta(work)->shards);
     sl_call_add_id(call, id);
 }
 

@@ -59,6 +59,13 @@ void sl_call_begin_script(struct sl_call *call, const struct sl_script *script, 
     sl_call_add(call, request_id);
 }
 
+void sl_call_begin_repeatable(struct sl_call *call, const struct sl_script *script, uint32_t shard,
+                              uint32_t shards)
+{
+    sl_call_begin_script(call, script, shard, shards, SL_SLICE_NONE);
+    call->is_repeatable = true;
+}
+
 /* The pointers of `argv` are worth nothing before sl_call_finish(). */
 static bool room_for_argument(struct sl_call *call)
 {

@@ -18,6 +18,11 @@ void sl_call_begin(struct sl_call *call, uint32_t shard, bool is_repeatable);
 void sl_call_begin_script(struct sl_call *call, const struct sl_script *script, uint32_t shard,
                           uint32_t shards, struct sl_slice request_id);
 
+/* The same for one that may be sent again whatever became of it: a read, or a change that is made
+ * once however often it is asked for. */
+void sl_call_begin_repeatable(struct sl_call *call, const struct sl_script *script, uint32_t shard,
+                              uint32_t shards);
+
 void sl_call_add(struct sl_call *call, struct sl_slice argument); /* absent: empty */
 void sl_call_add_str(struct sl_call *call, const char *argument);
 void sl_call_add_id(struct sl_call *call, uint64_t id);

@@ -20,9 +20,7 @@ static int build(struct sl_call *call, const struct sl_meta *meta, const struct 
         r = sl_task_field_id(task, "comment", &comment, reterr);
     if (r < 0)
         return r;
-    sl_call_begin_script(call, &sl_script_apply_comment, sl_id_shard(parent), meta->shards,
-                         SL_SLICE_NONE);
-    call->is_repeatable = true;
+    sl_call_begin_repeatable(call, &sl_script_apply_comment, sl_id_shard(parent), meta->shards);
     sl_call_add(call, task->kind);
     sl_call_add_id(call, task->id);
     sl_call_add_id(call, parent);

@@ -21,8 +21,7 @@ static int check_user(uint64_t user, const struct sl_meta *meta, struct failure 
 static void begin(struct sl_call *call, const struct sl_script *script, uint64_t user,
                   const struct sl_meta *meta, enum sl_common_list list)
 {
-    sl_call_begin_script(call, script, sl_id_shard(user), meta->shards, SL_SLICE_NONE);
-    call->is_repeatable = true;
+    sl_call_begin_repeatable(call, script, sl_id_shard(user), meta->shards);
     sl_call_add_str(call, list == SL_COMMON_FOLLOWERS ? "followers" : "following");
     sl_call_add_id(call, user);
 }

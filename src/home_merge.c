@@ -278,9 +278,7 @@ int sl_home_merge_call(const struct sl_home_merge *merge, size_t source, struct 
 {
     const struct sl_home_source *asked = &merge->sources[source];
 
-    sl_call_begin_script(call, &sl_script_home_feed, asked->shard, merge->meta.shards,
-                         SL_SLICE_NONE);
-    call->is_repeatable = true;
+    sl_call_begin_repeatable(call, &sl_script_home_feed, asked->shard, merge->meta.shards);
     sl_call_add_id(call, merge->reader);
     sl_home_merge_add_before(merge, asked->until, call);
     sl_home_merge_add_after(merge, call);

@@ -16,8 +16,7 @@ int sl_home_sets_call(struct sl_call *call, const struct sl_meta *meta, uint64_t
     r = sl_write_user_init(&who, &ref, meta, reterr);
     if (r < 0)
         return r;
-    sl_call_begin_script(call, &sl_script_home_sets, who.shard, meta->shards, SL_SLICE_NONE);
-    call->is_repeatable = true;
+    sl_call_begin_repeatable(call, &sl_script_home_sets, who.shard, meta->shards);
     sl_call_add_id(call, user);
     return sl_call_finish(call, reterr);
 }

@@ -31,9 +31,8 @@ struct fan_out {
 
 static int page_call(struct sl_call *call, const struct fan_out *fan, struct failure *reterr)
 {
-    sl_call_begin_script(call, &sl_script_fan_out, sl_id_shard(fan->author),
-                         sl_work_meta(fan->work)->shards, SL_SLICE_NONE);
-    call->is_repeatable = true;
+    sl_call_begin_repeatable(call, &sl_script_fan_out, sl_id_shard(fan->author),
+                             sl_work_meta(fan->work)->shards);
     sl_call_add_str(call, fan->mode);
     sl_call_add_id(call, fan->post);
     sl_call_add_id(call, fan->author);
@@ -62,9 +61,8 @@ static int apply_calls(struct sl_shard_calls *calls, const struct fan_out *fan,
             break;
         call = sl_shard_calls_next(calls, sl_id_shard(reader), &is_new);
         if (is_new) {
-            sl_call_begin_script(call, &sl_script_home_apply, sl_id_shard(reader), meta->shards,
-                                 SL_SLICE_NONE);
-            call->is_repeatable = true;
+            sl_call_begin_repeatable(call, &sl_script_home_apply, sl_id_shard(reader),
+                                     meta->shards);
             sl_call_add_str(call, fan->mode);
             sl_call_add_id(call, fan->post);
             sl_call_add_id(call, fan->author);
@@ -72,7 +70,7 @@ static int apply_calls(struct sl_shard_calls *calls, const struct fan_out *fan,
         }
         sl_call_add_id(call, reader);
     }
-    return r < 0 ? r : sl_shard_calls_finish(calls, reterr);
+    return sl_shard_calls_finish(calls, r, reterr);
 }
 
 static int run_all(struct sl_work *work, struct sl_call *calls, size_t count,
@@ -152,17 +150,14 @@ static int merge_calls(struct sl_shard_calls *calls, const struct sl_meta *meta,
     bool is_new;
     int r = sl_shard_calls_begin(calls, meta, meta->shards, reterr);
 
-    if (r < 0)
-        return r;
-    for (uint32_t shard = 0; shard < meta->shards; shard++) {
+    for (uint32_t shard = 0; r == 0 && shard < meta->shards; shard++) {
         struct sl_call *call = sl_shard_calls_next(calls, shard, &is_new);
 
-        sl_call_begin_script(call, &sl_script_merge, shard, meta->shards, SL_SLICE_NONE);
-        call->is_repeatable = true;
+        sl_call_begin_repeatable(call, &sl_script_merge, shard, meta->shards);
         sl_call_add_id(call, author);
         sl_call_add_id(call, since);
     }
-    return sl_shard_calls_finish(calls, reterr);
+    return sl_shard_calls_finish(calls, r, reterr);
 }
 
 int sl_merge_task_run(struct sl_work *work, const struct sl_task *task, struct failure *reterr)
@@ -195,9 +190,7 @@ static int gain_call(struct sl_call *call, const struct sl_meta *meta, const str
         r = sl_reply_unexpected(reterr);
     if (r < 0)
         return r;
-    sl_call_begin_script(call, &sl_script_home_gain, sl_id_shard(reader), meta->shards,
-                         SL_SLICE_NONE);
-    call->is_repeatable = true;
+    sl_call_begin_repeatable(call, &sl_script_home_gain, sl_id_shard(reader), meta->shards);
     sl_call_add_id(call, reader);
     sl_call_add_id(call, author);
     return sl_call_finish(call, reterr);
@@ -319,9 +312,8 @@ static int fill_call(struct sl_call *call, const struct missing *missing,
 
     if (merge->row_count >= merge->limit)
         whole_above = merge->rows[merge->row_count - 1].post.id - 1;
-    sl_call_begin_script(call, &sl_script_home_fill, sl_id_shard(merge->reader), merge->meta.shards,
-                         SL_SLICE_NONE);
-    call->is_repeatable = true;
+    sl_call_begin_repeatable(call, &sl_script_home_fill, sl_id_shard(merge->reader),
+                             merge->meta.shards);
     sl_call_add_id(call, merge->reader);
     sl_call_add_id(call, missing->version);
     sl_call_add_str(call, missing->is_all ? "1" : "0");
@@ -412,9 +404,7 @@ static int missing_call(struct sl_call *call, const struct sl_meta *meta, uint64
 {
     if (sl_id_shard(reader) >= meta->shards)
         return sl_reply_unexpected(reterr);
-    sl_call_begin_script(call, &sl_script_home_missing, sl_id_shard(reader), meta->shards,
-                         SL_SLICE_NONE);
-    call->is_repeatable = true;
+    sl_call_begin_repeatable(call, &sl_script_home_missing, sl_id_shard(reader), meta->shards);
     sl_call_add_id(call, reader);
     return sl_call_finish(call, reterr);
 }

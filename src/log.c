@@ -124,8 +124,7 @@ int sl_log_state_call(struct sl_call *call, const struct sl_meta *meta, uint32_t
                       struct failure *reterr)
 {
     assert(shard < meta->shards);
-    sl_call_begin_script(call, &sl_script_log_state, shard, meta->shards, SL_SLICE_NONE);
-    call->is_repeatable = true;
+    sl_call_begin_repeatable(call, &sl_script_log_state, shard, meta->shards);
     return sl_call_finish(call, reterr);
 }
 

@@ -27,8 +27,7 @@ int sl_meta_call(struct sl_call *call, uint32_t shard, const struct sl_meta *wan
 {
     if (wanted->shards < 1 || wanted->shards > SL_SHARDS_MAX || shard >= wanted->shards)
         return failure_set(reterr, -EINVAL, "a database has 1 to %d shards", SL_SHARDS_MAX);
-    sl_call_begin_script(call, &sl_script_init, shard, wanted->shards, SL_SLICE_NONE);
-    call->is_repeatable = true;
+    sl_call_begin_repeatable(call, &sl_script_init, shard, wanted->shards);
     sl_call_add_str(call, wanted->database_id);
     return sl_call_finish(call, reterr);
 }

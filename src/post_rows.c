@@ -54,11 +54,7 @@ int sl_posts_calls(struct sl_shard_calls *calls, const struct sl_meta *meta, uin
         r = sl_shard_calls_begin(calls, meta, count, reterr);
     for (size_t i = 0; r == 0 && i < count; i++)
         r = add_post(calls, meta, reader, posts[i], reterr);
-    if (r == 0)
-        r = sl_shard_calls_finish(calls, reterr);
-    if (r < 0)
-        sl_shard_calls_done(calls);
-    return r;
+    return sl_shard_calls_finish(calls, r, reterr);
 }
 
 int sl_posts_reply(const struct redisReply *reply, size_t count, struct failure *reterr)

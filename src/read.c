@@ -9,8 +9,7 @@
 void sl_read_begin(struct sl_call *call, const struct sl_script *script, uint32_t shard,
                    const struct sl_meta *meta, uint64_t reader)
 {
-    sl_call_begin_script(call, script, shard, meta->shards, SL_SLICE_NONE);
-    call->is_repeatable = true;
+    sl_call_begin_repeatable(call, script, shard, meta->shards);
     if (reader == SL_READER_SYSTEM)
         sl_call_add_str(call, "*");
     else if (reader == SL_READER_NOBODY)

@@ -20,8 +20,7 @@ static int build(struct sl_call *call, const struct sl_script *script, const str
         r = sl_write_user_init(&whom, &target, meta, reterr);
     if (r < 0)
         return r;
-    sl_call_begin_script(call, script, whom.shard, meta->shards, SL_SLICE_NONE);
-    call->is_repeatable = true;
+    sl_call_begin_repeatable(call, script, whom.shard, meta->shards);
     sl_call_add(call, task->kind);
     sl_call_add_id(call, task->id);
     sl_call_add_id(call, user);

@@ -207,8 +207,7 @@ int sl_setting_change_call(struct sl_call *call, const struct sl_meta *meta, uin
     if (r < 0)
         return r;
     assert(shard < meta->shards);
-    sl_call_begin_script(call, &sl_script_configure, shard, meta->shards, SL_SLICE_NONE);
-    call->is_repeatable = true;
+    sl_call_begin_repeatable(call, &sl_script_configure, shard, meta->shards);
     call->is_write = true;
     sl_call_add_str(call, setting->field);
     if (value)

@@ -86,15 +86,11 @@ static int sort_items(struct sl_shard_calls *calls)
     return 0;
 }
 
-int sl_shard_calls_finish(struct sl_shard_calls *calls, struct failure *reterr)
+int sl_shard_calls_finish(struct sl_shard_calls *calls, int r, struct failure *reterr)
 {
-    int r = 0;
-
-    if (calls->count == 0)
-        return 0;
     for (size_t i = 0; r == 0 && i < calls->count; i++)
         r = sl_call_finish(&calls->calls[i], reterr);
-    if (r == 0 && sort_items(calls) < 0)
+    if (r == 0 && calls->count > 0 && sort_items(calls) < 0)
         r = failure_set(reterr, -ENOMEM, "out of memory");
     if (r < 0)
         sl_shard_calls_done(calls);

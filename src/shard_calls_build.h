@@ -20,5 +20,5 @@ int sl_shard_calls_begin(struct sl_shard_calls *calls, const struct sl_meta *met
 /* The next thing lives in `shard`: the call to add it to. *ret_is_new: it is to be begun first. */
 struct sl_call *sl_shard_calls_next(struct sl_shard_calls *calls, uint32_t shard, bool *ret_is_new);
 
-/* 0; -ENOMEM: none can be sent. */
-int sl_shard_calls_finish(struct sl_shard_calls *calls, struct failure *reterr);
+/* `r`: 0, or why they could not be filled. 0; -ENOMEM, or `r`: none can be sent. */
+int sl_shard_calls_finish(struct sl_shard_calls *calls, int r, struct failure *reterr);

@@ -62,8 +62,7 @@ int sl_task_read_call(struct sl_call *call, const struct sl_meta *meta, const ch
 static void begin(struct sl_call *call, const struct sl_script *script, uint32_t shard,
                   const struct sl_meta *meta)
 {
-    sl_call_begin_script(call, script, shard, meta->shards, SL_SLICE_NONE);
-    call->is_repeatable = true;
+    sl_call_begin_repeatable(call, script, shard, meta->shards);
 }
 
 int sl_task_claim_call(struct sl_call *call, const struct sl_meta *meta, uint32_t shard,

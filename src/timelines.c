@@ -129,9 +129,8 @@ static int ask_reader(struct sl_home_read *read, size_t source, uint64_t until,
 
     if (!call)
         return failure_set(reterr, -ENOMEM, "out of memory");
-    sl_call_begin_script(call, &sl_script_home_read, read->who.shard, read->meta.shards,
-                         SL_SLICE_NONE);
-    call->is_repeatable = true; /* what it writes is that the reader is there */
+    /* Repeatable: what it writes is that the reader is there. */
+    sl_call_begin_repeatable(call, &sl_script_home_read, read->who.shard, read->meta.shards);
     sl_call_add(call, read->who.slice);
     sl_home_merge_add_before(&read->merge, until, call);
     sl_home_merge_add_after(&read->merge, call);

@@ -57,8 +57,7 @@ int sl_user_find_call(struct sl_call *call, const struct sl_meta *meta,
     r = sl_write_user_init(&who, user, meta, reterr);
     if (r < 0)
         return r;
-    sl_call_begin_script(call, &sl_script_find_user, who.shard, meta->shards, SL_SLICE_NONE);
-    call->is_repeatable = true;
+    sl_call_begin_repeatable(call, &sl_script_find_user, who.shard, meta->shards);
     sl_call_add(call, who.slice);
     return sl_call_finish(call, reterr);
 }
@@ -82,12 +81,6 @@ int sl_user_find_reply(const struct redisReply *reply, struct sl_user *ret_user,
     return 0;
 }
 
-static void begin_rows(struct sl_call *call, const struct sl_meta *meta, uint32_t shard)
-{
-    sl_call_begin_script(call, &sl_script_read_users, shard, meta->shards, SL_SLICE_NONE);
-    call->is_repeatable = true;
-}
-
 int sl_user_row_call(struct sl_call *call, const struct sl_meta *meta,
                      const struct sl_user_ref *user, struct failure *reterr)
 {
@@ -97,7 +90,7 @@ int sl_user_row_call(struct sl_call *call, const struct sl_meta *meta,
     r = sl_write_user_init(&who, user, meta, reterr);
     if (r < 0)
         return r;
-    begin_rows(call, meta, who.shard);
+    sl_call_begin_repeatable(call, &sl_script_read_users, who.shard, meta->shards);
     sl_call_add(call, who.slice);
     return sl_call_finish(call, reterr);
 }
@@ -115,7 +108,7 @@ static int add_user(struct sl_shard_calls *calls, const struct sl_meta *meta,
         return r;
     call = sl_shard_calls_next(calls, who.shard, &is_new);
     if (is_new)
-        begin_rows(call, meta, who.shard);
+        sl_call_begin_repeatable(call, &sl_script_read_users, who.shard, meta->shards);
     sl_call_add(call, who.slice);
     return 0;
 }
@@ -128,11 +121,7 @@ int sl_users_calls(struct sl_shard_calls *calls, const struct sl_meta *meta,
     r = sl_shard_calls_begin(calls, meta, count, reterr);
     for (size_t i = 0; r == 0 && i < count; i++)
         r = add_user(calls, meta, &users[i], reterr);
-    if (r == 0)
-        r = sl_shard_calls_finish(calls, reterr);
-    if (r < 0)
-        sl_shard_calls_done(calls);
-    return r;
+    return sl_shard_calls_finish(calls, r, reterr);
 }
 
 int sl_users_reply(const struct redisReply *reply, size_t count, struct failure *reterr)
