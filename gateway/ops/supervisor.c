@@ -4,14 +4,12 @@
 #include "gateway/ops/supervisor.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -23,14 +21,13 @@
 #include "base/log.h"
 #include "gateway/config_reload.h"
 #include "gateway/front/admission.h"
-#include "gateway/ops/backoff.h"
 #include "gateway/ops/listener.h"
 #include "gateway/ops/process_end.h"
-#include "gateway/ops/process_usage.h"
 #include "gateway/ops/service_manager.h"
 #include "gateway/ops/slow_board.h"
+#include "gateway/ops/start_notice.h"
 #include "gateway/ops/task_runner.h"
-#include "src/redis_address.h"
+#include "gateway/ops/worker_process.h"
 
 enum {
     MOST_FIRST_CRASHES = 5,
@@ -40,28 +37,15 @@ enum {
     FIRST_WORKER_FD = 4 /* in `polled` */
 };
 
-enum state { STATE_DOWN, STATE_STARTING, STATE_READY };
-
-struct worker {
-    enum state state;
-    pid_t pid;
-    int pidfd;      /* -1: down */
-    int ready_pipe; /* our end; -1: it has said that it is ready, or is down */
-    uint64_t started_ms;
-    uint64_t retry_ms; /* when down: not before */
-    struct backoff backoff;
-};
-
 struct supervisor {
     const struct supervisor_settings *settings;
-    struct worker *workers;
+    struct worker_process *workers;
     unsigned worker_count;
     struct task_runner tasks;
     struct pollfd *polled; /* signals, Redis, the task runner, takeover, then two for each worker */
     pid_t pid;
     int signal_fd;
-    int ready_fd;   /* of the configuration; -1: none, or told */
-    int started_fd; /* of the settings; -1: none, or told */
+    struct start_notice notice;
     sigset_t outer_mask;
     struct takeover *takeover; /* NULL: nobody can ask for our sockets */
     bool is_open;              /* workers accept as soon as they run */
@@ -104,11 +88,6 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
-static struct metrics *slot_of(const struct supervisor *supervisor, const struct worker *worker)
-{
-    return metrics_slot(supervisor->settings->board, (unsigned)(worker - supervisor->workers));
-}
-
 /* In the child: closes the listeners that are not for it. */
 static void keep_listeners(struct listeners *listeners, unsigned worker, unsigned workers)
 {
@@ -143,14 +122,11 @@ static void become_child(struct supervisor *supervisor, const char *name)
     setpgid(0, 0);            /* a terminal's Ctrl-C is for the parent, who passes it on */
     signal(SIGTTOU, SIG_IGN); /* and yet our log lines may go there */
 
-    for (unsigned i = 0; i < supervisor->worker_count; i++) {
-        close_fd(&supervisor->workers[i].pidfd);
-        close_fd(&supervisor->workers[i].ready_pipe);
-    }
+    for (unsigned i = 0; i < supervisor->worker_count; i++)
+        worker_process_let_go(&supervisor->workers[i]);
     close_fd(&supervisor->tasks.pidfd);
     close_fd(&supervisor->signal_fd);
-    close_fd(&supervisor->ready_fd);
-    close_fd(&supervisor->started_fd);
+    start_notice_done(&supervisor->notice);
     takeover_let_go(supervisor->takeover);
     if (settings->place->has_predecessor)
         heritage_done(&settings->place->heritage);
@@ -183,52 +159,16 @@ static int run_worker(struct supervisor *supervisor, unsigned index, int ready_f
     return settings->worker_main(&parts);
 }
 
-/* No memory, no descriptor, no process: as with a crash, the next try comes after the back-off. */
-static void start_worker(struct supervisor *supervisor, struct worker *worker)
-{
-    uint64_t now_ms = clock_monotonic_ms(); /* asking Redis may have taken a while */
-    unsigned index = (unsigned)(worker - supervisor->workers);
-    int ready[2] = {-1, -1};
-    pid_t pid = -1;
-
-    fflush(NULL); /* or the child says it again */
-    if (pipe2(ready, O_CLOEXEC) == 0)
-        pid = fork();
-    if (pid == 0) {
-        close_fd(&ready[0]);
-        exit(run_worker(supervisor, index, ready[1]));
-    }
-    if (pid < 0)
-        log_error("worker_not_started", "worker=%u error=\"%s\"", index, strerror(errno));
-    close_fd(&ready[1]);
-    worker->started_ms = now_ms;
-    worker->pidfd = pid > 0 ? pidfd_open(pid, 0) : -1;
-    if (worker->pidfd < 0) {
-        if (pid > 0) {
-            log_error("worker_not_watched", "worker=%u error=\"%s\"", index, strerror(errno));
-            kill(pid, SIGKILL);
-            waitpid(pid, NULL, 0);
-        }
-        close_fd(&ready[0]);
-        worker->retry_ms = now_ms + backoff_next_ms(&worker->backoff, 0);
-        return;
-    }
-    worker->pid = pid;
-    worker->ready_pipe = ready[0];
-    worker->state = STATE_STARTING;
-    metric_set(slot_of(supervisor, worker), METRIC_WORKER_UP, 1);
-    log_info("worker_started", "worker=%u pid=%d", index, (int)pid);
-}
-
 static void start_due_workers(struct supervisor *supervisor, uint64_t now_ms)
 {
+    int ready_fd;
+
     if (supervisor->stopping || !supervisor->redis_answered)
         return;
     for (unsigned i = 0; i < supervisor->worker_count; i++) {
-        struct worker *worker = &supervisor->workers[i];
-
-        if (worker->state == STATE_DOWN && now_ms >= worker->retry_ms)
-            start_worker(supervisor, worker);
+        if (worker_process_is_due(&supervisor->workers[i], now_ms) &&
+            worker_process_fork(&supervisor->workers[i], &ready_fd))
+            exit(run_worker(supervisor, i, ready_fd));
     }
 }
 
@@ -261,10 +201,8 @@ static void start_due_task_runner(struct supervisor *supervisor, uint64_t now_ms
 
 static void signal_workers(const struct supervisor *supervisor, int number)
 {
-    for (unsigned i = 0; i < supervisor->worker_count; i++) {
-        if (supervisor->workers[i].state != STATE_DOWN)
-            pidfd_send_signal(supervisor->workers[i].pidfd, number, NULL, 0);
-    }
+    for (unsigned i = 0; i < supervisor->worker_count; i++)
+        worker_process_signal(&supervisor->workers[i], number);
 }
 
 /* New connections are refused from here on instead of waiting for nobody, or wait for the
@@ -330,31 +268,6 @@ static void read_signals(struct supervisor *supervisor, uint64_t now_ms)
     }
 }
 
-/* {"port":8080,"redis":"unix:///...","pid":1234} and the end of the file. */
-static void tell_ready(struct supervisor *supervisor)
-{
-    char shown_url[SL_REDIS_ADDRESS_TEXT_SIZE];
-    struct sl_redis_address address;
-    const struct listeners *doors = supervisor->settings->place->doors;
-    struct buffer line = BUFFER_INIT;
-
-    if (supervisor->ready_fd < 0)
-        return;
-    if (sl_redis_address_parse(sl_slice_str(redis_url(supervisor)), &address, NULL) == 0) {
-        sl_redis_address_print(&address, shown_url, sizeof(shown_url));
-        buffer_append_format(&line, "{\"port\":%u,", doors[DOOR_PUBLIC].port);
-        if (doors[DOOR_OPS].count > 0)
-            buffer_append_format(&line, "\"ops_port\":%u,", doors[DOOR_OPS].port);
-        buffer_append_str(&line, "\"redis\":");
-        buffer_append_json_string(&line, sl_slice_str(shown_url));
-        buffer_append_format(&line, ",\"pid\":%d}\n", (int)supervisor->pid);
-    }
-    if (line.failed || write(supervisor->ready_fd, line.data, line.size) != (ssize_t)line.size)
-        log_warn("ready_fd_not_written", "error=\"%s\"", strerror(errno));
-    buffer_done(&line);
-    close_fd(&supervisor->ready_fd);
-}
-
 static void serve_takeovers(struct supervisor *supervisor)
 {
     struct failure failure;
@@ -389,61 +302,43 @@ static void step_into_office(struct supervisor *supervisor)
         private_redis_sign(settings->place->private_redis);
 }
 
-static void tell_service_manager(const struct supervisor *supervisor)
+static void tell_everybody(struct supervisor *supervisor)
 {
-    char state[64];
+    struct place *place = supervisor->settings->place;
+    const struct start_facts facts = {
+        .doors = place->doors,
+        .redis_url = redis_url(supervisor),
+        .workers = supervisor->worker_count,
+        .pid = supervisor->pid,
+    };
 
-    snprintf(state, sizeof(state), "MAINPID=%d\nREADY=1", (int)supervisor->pid);
-    service_manager_tell(state);
+    start_notice_tell_manager(&facts);
+    if (place->has_predecessor)
+        heritage_accept(&place->heritage);
+    start_notice_tell(&supervisor->notice, &facts);
 }
 
-static void log_ready(const struct supervisor *supervisor)
+static void note_ready(struct supervisor *supervisor, struct worker_process *worker,
+                       uint64_t now_ms)
 {
-    const struct listeners *doors = supervisor->settings->place->doors;
-
-    if (doors[DOOR_OPS].count > 0)
-        log_info("ready", "port=%u ops_port=%u workers=%u", doors[DOOR_PUBLIC].port,
-                 doors[DOOR_OPS].port, supervisor->worker_count);
-    else
-        log_info("ready", "port=%u workers=%u", doors[DOOR_PUBLIC].port, supervisor->worker_count);
-}
-
-static void note_ready(struct supervisor *supervisor, struct worker *worker, uint64_t now_ms)
-{
-    char byte;
-
-    if (read(worker->ready_pipe, &byte, 1) != 1) {
-        close_fd(&worker->ready_pipe); /* its end is near: the pidfd will say so */
+    if (!worker_process_take_ready(worker, now_ms))
         return;
-    }
-    close_fd(&worker->ready_pipe);
-    worker->state = STATE_READY;
-    log_info("worker_ready", "worker=%u pid=%d after_ms=%llu",
-             (unsigned)(worker - supervisor->workers), (int)worker->pid,
-             (unsigned long long)(now_ms - worker->started_ms));
     supervisor->measure_ms = now_ms;
     if (supervisor->all_were_ready)
         return;
     for (unsigned i = 0; i < supervisor->worker_count; i++) {
-        if (supervisor->workers[i].state != STATE_READY)
+        if (supervisor->workers[i].state != WORKER_READY)
             return;
     }
     supervisor->all_were_ready = true;
     if (!supervisor->is_open)
         step_into_office(supervisor);
-    tell_service_manager(supervisor); /* before the predecessor's end can be taken for ours */
-    if (supervisor->settings->place->has_predecessor)
-        heritage_accept(&supervisor->settings->place->heritage);
-    log_ready(supervisor);
-    tell_ready(supervisor);
-    if (supervisor->started_fd >= 0 && write(supervisor->started_fd, "\n", 1) < 0)
-        log_warn("start_not_told", "error=\"%s\"", strerror(errno));
-    close_fd(&supervisor->started_fd);
+    tell_everybody(supervisor);
 }
 
 /* A worker that leaves with an error before all have served has said what is wrong with the
  * settings, and would say it again. One that only ever crashes is no better. */
-static bool is_hopeless(const struct supervisor *supervisor, const struct worker *worker,
+static bool is_hopeless(const struct supervisor *supervisor, const struct worker_process *worker,
                         const siginfo_t *how)
 {
     if (supervisor->all_were_ready)
@@ -460,46 +355,38 @@ static bool ended_as_told(const struct supervisor *supervisor, const siginfo_t *
            how->si_status == GATEWAY_SIGNAL_REPLACED; /* not yet listening for it */
 }
 
-static void judge_end(struct supervisor *supervisor, struct worker *worker, const siginfo_t *how,
-                      uint64_t now_ms)
+static void judge_end(struct supervisor *supervisor, struct worker_process *worker,
+                      const siginfo_t *how, uint64_t now_ms)
 {
-    unsigned index = (unsigned)(worker - supervisor->workers);
     char ended[PROCESS_END_SIZE];
     uint64_t wait_ms;
 
     process_end_describe(how, ended);
     if (supervisor->stopping) {
         if (!ended_as_told(supervisor, how))
-            fail(supervisor, -EIO, "worker %u ended %s", index, ended);
-        log_info("worker_stopped", "worker=%u pid=%d ended=\"%s\"", index, (int)worker->pid, ended);
+            fail(supervisor, -EIO, "worker %u ended %s", worker->index, ended);
+        log_info("worker_stopped", "worker=%u pid=%d ended=\"%s\"", worker->index, (int)worker->pid,
+                 ended);
         return;
     }
     if (is_hopeless(supervisor, worker, how)) {
-        fail(supervisor, -EIO, "worker %u ended %s before it was ready", index, ended);
+        fail(supervisor, -EIO, "worker %u ended %s before it was ready", worker->index, ended);
         begin_to_stop(supervisor, now_ms);
         return;
     }
-    wait_ms = backoff_next_ms(&worker->backoff, now_ms - worker->started_ms);
-    worker->retry_ms = now_ms + wait_ms;
-    metric_add(slot_of(supervisor, worker), METRIC_WORKER_RESTARTS, 1);
-    log_error("worker_died", "worker=%u pid=%d ended=\"%s\" retry_ms=%llu", index, (int)worker->pid,
-              ended, (unsigned long long)wait_ms);
+    wait_ms = worker_process_delay(worker, now_ms);
+    log_error("worker_died", "worker=%u pid=%d ended=\"%s\" retry_ms=%llu", worker->index,
+              (int)worker->pid, ended, (unsigned long long)wait_ms);
 }
 
-static void note_end(struct supervisor *supervisor, struct worker *worker, uint64_t now_ms)
+static void note_end(struct supervisor *supervisor, struct worker_process *worker, uint64_t now_ms)
 {
-    siginfo_t how = {0};
+    siginfo_t how;
 
-    if (waitid(P_PIDFD, (id_t)worker->pidfd, &how, WEXITED) < 0)
+    if (!worker_process_reap(worker, &how))
         return;
-    close_fd(&worker->pidfd);
-    close_fd(&worker->ready_pipe);
-    worker->state = STATE_DOWN;
-    metrics_slot_reset_gauges(slot_of(supervisor, worker));
-    admission_forget_worker(supervisor->settings->admission,
-                            (unsigned)(worker - supervisor->workers));
-    slow_board_forget_worker(supervisor->settings->slow_board,
-                             (unsigned)(worker - supervisor->workers));
+    admission_forget_worker(supervisor->settings->admission, worker->index);
+    slow_board_forget_worker(supervisor->settings->slow_board, worker->index);
     judge_end(supervisor, worker, &how, now_ms);
 }
 
@@ -543,23 +430,14 @@ static void measure_workers(struct supervisor *supervisor, uint64_t now_ms)
     if (now_ms < supervisor->measure_ms)
         return;
     supervisor->measure_ms = now_ms + MEASURE_EVERY_MS;
-    for (unsigned i = 0; i < supervisor->worker_count; i++) {
-        struct worker *worker = &supervisor->workers[i];
-        struct metrics *slot = slot_of(supervisor, worker);
-        struct process_usage usage;
-
-        if (worker->state == STATE_DOWN || process_usage_read(worker->pid, &usage) < 0)
-            continue;
-        metric_set(slot, METRIC_WORKER_CPU, usage.cpu_us);
-        metric_set(slot, METRIC_WORKER_RESIDENT, usage.resident_bytes);
-        metric_set(slot, METRIC_WORKER_OPEN_FILES, usage.open_files);
-    }
+    for (unsigned i = 0; i < supervisor->worker_count; i++)
+        worker_process_measure(&supervisor->workers[i]);
 }
 
 static bool workers_are_down(const struct supervisor *supervisor)
 {
     for (unsigned i = 0; i < supervisor->worker_count; i++) {
-        if (supervisor->workers[i].state != STATE_DOWN)
+        if (supervisor->workers[i].state != WORKER_DOWN)
             return false;
     }
     return true;
@@ -596,7 +474,7 @@ static uint64_t next_due_ms(const struct supervisor *supervisor, uint64_t now_ms
     if (!supervisor->redis_answers)
         due_ms = sooner(due_ms, now_ms + REDIS_STEP_MS);
     for (unsigned i = 0; i < supervisor->worker_count; i++) {
-        if (supervisor->workers[i].state == STATE_DOWN && supervisor->redis_answered)
+        if (supervisor->workers[i].state == WORKER_DOWN && supervisor->redis_answered)
             due_ms = sooner(due_ms, supervisor->workers[i].retry_ms);
     }
     if (task_runner_is_wanted(supervisor->settings->config) &&
@@ -621,7 +499,7 @@ static void wait_for_something(struct supervisor *supervisor)
     polled[3] = (struct pollfd){.fd = supervisor->takeover ? takeover_fd(supervisor->takeover) : -1,
                                 .events = POLLIN};
     for (unsigned i = 0; i < supervisor->worker_count; i++) {
-        struct worker *worker = &supervisor->workers[i];
+        struct worker_process *worker = &supervisor->workers[i];
 
         polled[FIRST_WORKER_FD + 2 * i] =
             (struct pollfd){.fd = worker->ready_pipe, .events = POLLIN};
@@ -675,25 +553,13 @@ static int take_signals(struct supervisor *supervisor)
     return supervisor->signal_fd < 0 ? -errno : 0;
 }
 
-static int take_ready_fd(struct supervisor *supervisor, struct failure *reterr)
-{
-    const struct config *config = supervisor->settings->config;
-
-    if (config->ready_fd == 0)
-        return 0;
-    if (fcntl((int)config->ready_fd, F_SETFD, FD_CLOEXEC) < 0)
-        return config_refuse(config, CONFIG_OPTION_ready_fd, reterr, -EBADF,
-                             "%d is not an open descriptor", (int)config->ready_fd);
-    supervisor->ready_fd = (int)config->ready_fd;
-    return 0;
-}
-
 static int prepare(struct supervisor *supervisor, struct failure *reterr)
 {
     unsigned count = supervisor->worker_count;
     int r;
 
-    r = take_ready_fd(supervisor, reterr);
+    r = start_notice_init(&supervisor->notice, supervisor->settings->config,
+                          supervisor->settings->started_fd, reterr);
     if (r < 0)
         return r;
     supervisor->workers = mem_zalloc(mem_array_size(count, sizeof(*supervisor->workers)));
@@ -702,7 +568,8 @@ static int prepare(struct supervisor *supervisor, struct failure *reterr)
     if (!supervisor->workers || !supervisor->polled)
         return failure_set(reterr, -ENOMEM, "out of memory");
     for (unsigned i = 0; i < count; i++)
-        supervisor->workers[i].pidfd = supervisor->workers[i].ready_pipe = -1;
+        worker_process_init(&supervisor->workers[i], i,
+                            metrics_slot(supervisor->settings->board, i));
     r = take_signals(supervisor);
     if (r < 0)
         return failure_set(reterr, r, "cannot receive signals: %s", strerror(-r));
@@ -717,8 +584,6 @@ int supervisor_run(const struct supervisor_settings *settings, struct failure *r
         .pid = getpid(),
         .tasks = TASK_RUNNER_INIT,
         .signal_fd = -1,
-        .ready_fd = -1,
-        .started_fd = settings->started_fd,
         .is_open = !settings->place->has_predecessor,
         .redis_answers = !settings->place->private_redis,
         .redis_answered = !settings->place->private_redis,
@@ -740,8 +605,7 @@ int supervisor_run(const struct supervisor_settings *settings, struct failure *r
         failure_set(reterr, r, "%s", supervisor.failure.text);
 out:
     takeover_free(supervisor.takeover);
-    close_fd(&supervisor.ready_fd);
-    close_fd(&supervisor.started_fd);
+    start_notice_done(&supervisor.notice);
     /* The signals stay blocked: one more must not cut the end off. */
     close_fd(&supervisor.signal_fd);
     mem_free(supervisor.polled);
