@@ -95,7 +95,8 @@ static void on_message(void *context, const struct live_message *message)
 static void on_event(void *context, const struct live_message *message)
 {
     struct gateway *gateway = context;
-    struct event_origin origin = {message->id, message->shard, message->received_us};
+    struct event_origin origin = {message->id, message->previous, message->shard,
+                                  message->received_us};
     struct failure failure = {"out of memory"};
     struct event *event;
     int r;

@@ -351,6 +351,14 @@ int catch_up_begin(struct catch_up *catch_up, struct lane *lane, struct client *
     return 0;
 }
 
+/* What the client has of the shard of the first event, or gap, that it is owed of it. */
+static uint64_t had_before(const struct event *owed)
+{
+    if (owed->gap_to)
+        return owed->is_rewound ? owed->gap_to : owed->gap_from;
+    return owed->previous;
+}
+
 /* What has passed up to there, and the lane wants, is in its outbox. */
 static uint64_t all_owed_until(const struct lane *lane, uint64_t head)
 {
@@ -376,10 +384,10 @@ int catch_up_fall(struct catch_up *catch_up, struct lane *lane, struct client *c
     for (uint32_t shard = 0; shard < SL_SHARDS_MAX; shard++)
         catcher->after[shard] = all_owed_until(lane, catch_up->ring->head[shard]);
     for (uint64_t at = client->at; (event = outbox_owed(client, at)); at++) {
-        if (event->id && !(owed >> event->shard & 1))
-            catcher->after[event->shard] = event->id - 1;
-        if (event->id)
-            owed |= UINT64_C(1) << event->shard;
+        if ((!event->id && !event->gap_to) || owed >> event->shard & 1)
+            continue;
+        owed |= UINT64_C(1) << event->shard;
+        catcher->after[event->shard] = had_before(event);
     }
     start(catcher);
     enter(catcher, CATCHER_WAITS_FOR_SOCKET);

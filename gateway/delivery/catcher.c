@@ -10,7 +10,6 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "gateway/intake/gap.h"
 
 enum {
     STEP_BYTES = 64 << 10, /* a catcher is given so much at once */
@@ -163,25 +162,77 @@ static int next_wanted(struct catcher *catcher, struct page *page, size_t place,
     return r;
 }
 
+/* An event names `previous` as the one before it. Where that is older than the one that the client
+ * has got, a failover has lost what lies between. 0; -ENOMEM. */
+static int tell_rewound(struct catcher *catcher, uint32_t shard, uint64_t previous)
+{
+    uint64_t after = catcher->after[shard];
+    const struct gap *told = &catcher->rewound;
+
+    if (!(catcher->begun >> shard & 1) || sl_id_shard(after) != shard || previous >= after)
+        return 0;
+    if (told->shard == shard && previous >= told->from && after <= told->to)
+        return 0;
+    return give_gap(catcher, shard, previous, after, GAP_REWOUND);
+}
+
 /* --- from the ring --- */
+
+/* Whose cursor is the last of what was rewound has got it, and may have left before it was told. */
+static bool knows_gap(const struct catcher *catcher, const struct event *gap)
+{
+    return gap->is_rewound ? gap->gap_to < catcher->entered_ring_at
+                           : gap->gap_to <= catcher->entered_ring_at;
+}
+
+/* A clock that was behind at the failover may have given out ids again that are lost. */
+static bool may_come_again(const struct catcher *catcher, const struct page_entry *entry)
+{
+    const struct gap *rewound = &catcher->rewound;
+
+    return entry->id > rewound->from && entry->id <= rewound->to &&
+           entry->event->shard == rewound->shard;
+}
 
 static bool was_given(const struct catcher *catcher, const struct page_entry *entry)
 {
     const struct event *event = entry->event;
 
     if (!entry->id)
-        return event->sequence < catcher->unlogged_from &&
-               event->gap_to <= catcher->entered_ring_at;
-    return entry->id == catcher->had || entry->id <= catcher->after[entry->event->shard];
+        return event->sequence < catcher->unlogged_from && knows_gap(catcher, event);
+    return (entry->id == catcher->had || entry->id <= catcher->after[event->shard]) &&
+           !may_come_again(catcher, entry);
 }
 
 static void pass_by(struct catcher *catcher, const struct page_entry *entry)
 {
-    uint64_t *after = &catcher->after[entry->event->shard];
+    uint32_t shard = entry->event->shard;
 
-    if (entry->id > *after)
-        *after = entry->id;
+    if (entry->id && entry->id >= catcher->after[shard]) {
+        catcher->after[shard] = entry->id;
+        catcher->begun |= UINT64_C(1) << shard;
+    }
     catcher->sequence++;
+}
+
+/* 0; -ENOMEM. */
+static int give_entry(struct catcher *catcher, const struct page_entry *entry, struct sl_slice tail)
+{
+    struct event *event = entry->event;
+
+    if (was_given(catcher, entry))
+        return 0;
+    if (event->is_rewound)
+        catcher->rewound = (struct gap){event->shard, event->gap_from, event->gap_to, GAP_REWOUND};
+    return offer(catcher, event, tail);
+}
+
+/* An event that is new. */
+static int tell_if_rewound(struct catcher *catcher, const struct page_entry *entry)
+{
+    uint32_t shard = entry->event->shard;
+
+    return entry->id > catcher->after[shard] ? tell_rewound(catcher, shard, entry->previous) : 0;
 }
 
 static enum progress read_ring(struct catcher *catcher, uint64_t bytes_before)
@@ -207,12 +258,15 @@ static enum progress read_ring(struct catcher *catcher, uint64_t bytes_before)
 
         if (next_wanted(catcher, page, place, &next, &tail) < 0)
             return PROGRESS_OUT_OF_MEMORY;
-        while (place < next)
-            pass_by(catcher, &page->entries[place++]);
+        for (; place < next; place++) {
+            if (tell_if_rewound(catcher, &page->entries[place]) < 0)
+                return PROGRESS_OUT_OF_MEMORY;
+            pass_by(catcher, &page->entries[place]);
+        }
         if (place == page->count)
             break;
         entry = &page->entries[place++];
-        if (!was_given(catcher, entry) && offer(catcher, entry->event, tail) < 0)
+        if (tell_if_rewound(catcher, entry) < 0 || give_entry(catcher, entry, tail) < 0)
             return PROGRESS_OUT_OF_MEMORY;
         pass_by(catcher, entry);
     }
@@ -224,6 +278,7 @@ static enum progress enter_ring(struct catcher *catcher)
     const struct ring *ring = catcher->catch_up->ring;
 
     catcher->in_ring = true;
+    catcher->rewound = (struct gap){0};
     catcher->entered_ring_at = catcher_position(catcher);
     catcher->sequence = ring->oldest;
     if (ring->lost_unlogged <= catcher->unlogged_from)
@@ -258,7 +313,7 @@ static enum progress end_of_log(struct catcher *catcher, struct log_sheet *sheet
         log_pages_drop(catch_up->log, sheet);
         return PROGRESS_NEEDS_LOG;
     }
-    if (has_begun && !sheet->is_unreadable)
+    if (has_begun && sheet->is_trimmed && sheet->page->count == 0)
         return PROGRESS_OVERTAKEN;
     if (give_gap(catcher, shard, *after, lost_to,
                  sheet->is_unreadable ? GAP_REDIS : GAP_RETENTION) < 0)
@@ -268,8 +323,8 @@ static enum progress end_of_log(struct catcher *catcher, struct log_sheet *sheet
 }
 
 /* What the log does not hold any more between what was given and this entry. A client that is told
- * so when it begins goes on, and so does one that finds a hole between two entries of a sheet; one
- * that was too slow for the log comes back and is told then. */
+ * so when it begins goes on, and so does one that comes to a hole; one that was too slow for the
+ * log comes back and is told then. */
 static enum progress tell_missing(struct catcher *catcher, const struct log_sheet *sheet,
                                   size_t place)
 {
@@ -278,9 +333,11 @@ static enum progress tell_missing(struct catcher *catcher, const struct log_shee
 
     if (sl_id_shard(catcher->had) == shard && catcher->had > after)
         after = catcher->had;
+    if (tell_rewound(catcher, shard, previous) < 0)
+        return PROGRESS_OUT_OF_MEMORY;
     if (previous <= after)
         return PROGRESS;
-    if (catcher->begun >> shard & 1 && place == 0)
+    if (catcher->begun >> shard & 1 && place == 0 && sheet->is_trimmed)
         return PROGRESS_OVERTAKEN;
     return give_gap(catcher, shard, after, previous, GAP_RETENTION) < 0 ? PROGRESS_OUT_OF_MEMORY
                                                                         : PROGRESS;

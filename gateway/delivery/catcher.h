@@ -16,6 +16,7 @@
 #include <uv.h>
 
 #include "gateway/delivery/catch_up.h"
+#include "gateway/intake/gap.h"
 
 enum catcher_state {
     CATCHER_RUNS,
@@ -40,12 +41,13 @@ struct catcher {
     uint64_t sequence;        /* the next to read in the ring; while reading the log: a guess */
     uint64_t unlogged_from;   /* sequence: events without an id are owed from here on */
     uint64_t entered_ring_at; /* cursor then; a gap that ends behind it is owed */
+    struct gap rewound;       /* the last it was told of since it entered the ring */
     uint64_t left_ring_at;    /* cursor then; where a gap of unlogged events begins */
     uint64_t had;             /* the cursor it came with; that event is not sent again */
     uint32_t waits;           /* for pages, since it has read of one */
     uint64_t sheet;           /* the number of the one it reads */
     uint64_t came_after;      /* the number of the last sheet that was asked for before it came */
-    uint64_t begun;           /* a bit for each shard whose log it has read from */
+    uint64_t begun; /* a bit for each shard where `after` is an event that passed or was logged */
     uint64_t max_lag_ms;
     uint64_t fed_wall_ms;          /* when the newest event that it was given happened */
     uint64_t after[SL_SHARDS_MAX]; /* by shard: what it wants of it up to this id has been given */

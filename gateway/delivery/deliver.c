@@ -719,6 +719,8 @@ void deliver_gap(struct deliver *deliver, const struct gap *gap)
     if (event) {
         event_charge(event, &deliver->event_bytes);
         ring_append(&deliver->ring, event);
+    } else {
+        ring_lose_gap(&deliver->ring, gap->shard, gap->to);
     }
     LIST_EACH(&deliver->all_lanes, node)
     {

@@ -22,6 +22,7 @@ struct shard_pages {
     struct log_pages *pages;
     bool is_asked;
     uint64_t asked_after, known, number; /* of the sheet that is asked for */
+    struct log_sheet *suspect;           /* it has come, but has it been trimmed? NULL: none */
     uint64_t newest;                     /* number of its last sheet */
 };
 
@@ -218,7 +219,7 @@ uint64_t log_pages_asked(const struct log_pages *pages)
 static int decode(struct log_pages *pages, uint32_t shard, const struct sl_log_entry *raw,
                   struct page_entry *ret_entry)
 {
-    struct event_origin origin = {raw->id, shard, clock_monotonic_us()};
+    struct event_origin origin = {raw->id, raw->previous, shard, clock_monotonic_us()};
     struct page_entry entry = {.id = raw->id, .previous = raw->previous};
     struct failure failure;
 
@@ -270,6 +271,64 @@ static struct log_sheet *sheet_new(struct log_pages *pages, uint32_t number,
     return sheet;
 }
 
+/* Does the log begin behind what the sheet was asked for? Something is missing then, which may have
+ * been taken out of the middle as well. */
+static bool is_suspect(const struct log_sheet *sheet)
+{
+    const struct page *page = sheet->page;
+
+    if (sheet->is_unreadable || sheet->after == 0)
+        return false;
+    return page->count > 0 ? page->entries[0].previous > sheet->after : sheet->known > sheet->after;
+}
+
+static void hand_over(struct shard_pages *shard, struct log_sheet *sheet)
+{
+    struct log_pages *pages = shard->pages;
+
+    pages->retry_ms = pages->settings.retry_ms;
+    metric_add(pages->settings.metrics, METRIC_LOG_PAGES_READ, 1);
+    keep(pages, sheet);
+    pages->changed(pages->owner, sheet->shard, sheet);
+}
+
+static void give_up(struct shard_pages *shard, struct log_sheet *sheet, const char *why)
+{
+    sheet_free(sheet);
+    failed(shard->pages, (uint32_t)(shard - shard->pages->shards), why);
+    ask_later(shard->pages);
+}
+
+/* What the log holds up to where the sheet begins. */
+static void on_look_back(void *owner, const struct log_page *raw, int error, const char *why)
+{
+    struct shard_pages *shard = owner;
+    struct log_sheet *sheet = shard->suspect;
+
+    shard->is_asked = false;
+    shard->suspect = NULL;
+    if (!raw && error != -EBADMSG) {
+        give_up(shard, sheet, why);
+        return;
+    }
+    sheet->is_trimmed = raw && raw->count == 0;
+    hand_over(shard, sheet);
+}
+
+static void look_back_take(struct shard_pages *shard, struct log_sheet *sheet)
+{
+    struct log_pages *pages = shard->pages;
+
+    shard->suspect = sheet;
+    shard->is_asked = true;
+    if (pages->settings.read(pages->settings.reader, sheet->shard, 0, sheet->after, on_look_back,
+                             shard) == 0)
+        return;
+    shard->is_asked = false;
+    shard->suspect = NULL;
+    give_up(shard, sheet, "out of memory");
+}
+
 static void on_page(void *owner, const struct log_page *raw, int error, const char *why)
 {
     struct shard_pages *shard = owner;
@@ -282,14 +341,14 @@ static void on_page(void *owner, const struct log_page *raw, int error, const ch
         sheet = sheet_new(pages, number, raw);
         why = raw ? "out of memory" : why;
     }
-    if (!raw || !sheet)
-        failed(pages, number, why);
     if (!sheet) {
-        ask_later(pages);
+        give_up(shard, NULL, why);
         return;
     }
-    pages->retry_ms = pages->settings.retry_ms;
-    metric_add(pages->settings.metrics, METRIC_LOG_PAGES_READ, 1);
-    keep(pages, sheet);
-    pages->changed(pages->owner, number, sheet);
+    if (!raw)
+        failed(pages, number, why);
+    if (is_suspect(sheet))
+        look_back_take(shard, sheet);
+    else
+        hand_over(shard, sheet);
 }

@@ -46,6 +46,8 @@ struct log_sheet {
                        there was no more in the log */
     uint64_t known; /* the newest event of the shard that had passed when this was asked for */
     bool is_unreadable; /* the log holds something there that is no event of ours */
+    bool is_trimmed;    /* what came before its first entry is missing, and the log holds nothing up
+                           to `after` any more. Otherwise what is missing has been taken out of it */
     struct list_node node;
 };
 

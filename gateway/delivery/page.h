@@ -15,7 +15,7 @@ enum { PAGE_EVENTS = 128 };
 struct page_entry {
     struct event *event; /* NULL: of no kind that clients get, or refused */
     uint64_t id;         /* 0: published without the log */
-    uint64_t previous;   /* pages of a log: the event before it; 0: none */
+    uint64_t previous;   /* the event before it in its shard's log; 0: none */
 };
 
 /* One lane's wishes. */
@@ -30,7 +30,7 @@ struct page {
     size_t bytes;             /* memory of it all, as of the last page_count_bytes() */
     struct verdict *verdicts; /* open addressing, at most half full */
     size_t verdict_count, verdict_capacity;
-    bool has_holes; /* some entry does not follow upon the one before it */
+    bool has_holes; /* of one shard's log: some entry does not follow upon the one before it */
     struct page_entry entries[PAGE_EVENTS];
 };
 

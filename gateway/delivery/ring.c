@@ -29,12 +29,15 @@ static struct page *page_at(const struct ring *ring, size_t i)
     return ring->pages[(ring->first_page + i) & (ring->capacity - 1)];
 }
 
-static void lose(struct ring *ring, uint32_t shard, uint64_t id, uint64_t sequence)
+/* Who has not been told of a gap that goes has to look at the log, which shows it. */
+static void lose(struct ring *ring, const struct event *event, uint64_t sequence)
 {
+    uint64_t id = event->gap_to ? event->gap_to : event->id;
+
     if (id == 0)
         ring->lost_unlogged = sequence + 1;
-    else if (id > ring->lost[shard])
-        ring->lost[shard] = id;
+    else if (id > ring->lost[event->shard])
+        ring->lost[event->shard] = id;
 }
 
 static void drop_oldest(struct ring *ring)
@@ -42,7 +45,7 @@ static void drop_oldest(struct ring *ring)
     struct page *page = page_at(ring, 0);
 
     for (size_t i = 0; i < page->count; i++)
-        lose(ring, page->entries[i].event->shard, page->entries[i].id, ring->oldest + i);
+        lose(ring, page->entries[i].event, ring->oldest + i);
     ring->oldest += page->count;
     ring->bytes -= page->bytes;
     ring->first_page = (ring->first_page + 1) & (ring->capacity - 1);
@@ -118,10 +121,10 @@ static struct page *open_page(struct ring *ring)
 
 void ring_append(struct ring *ring, struct event *event)
 {
-    struct page_entry entry = {.event = event, .id = event->id};
+    struct page_entry entry = {.event = event, .id = event->id, .previous = event->previous};
     struct page *page = open_page(ring);
 
-    hear_of(ring, event->shard);
+    ring_pass(ring, event->shard, event->gap_to);
     event->sequence = ring->next++;
     if (page) {
         ring->bytes -= page->bytes;
@@ -131,9 +134,16 @@ void ring_append(struct ring *ring, struct event *event)
     while (ring->page_count > 0 && (!page || ring->bytes > ring->max_bytes))
         drop_oldest(ring);
     if (!page) {
-        lose(ring, event->shard, event->id, event->sequence);
+        lose(ring, event, event->sequence);
         ring->oldest = ring->next;
     }
+}
+
+void ring_lose_gap(struct ring *ring, uint32_t shard, uint64_t id)
+{
+    ring_pass(ring, shard, id);
+    if (id > ring->lost[shard])
+        ring->lost[shard] = id;
 }
 
 void ring_pass(struct ring *ring, uint32_t shard, uint64_t id)

@@ -22,7 +22,7 @@ struct ring {
     uint64_t lost_unlogged;       /* those without an id below this sequence may be lost */
     uint32_t shards;              /* that have been heard of: all below this number */
     uint64_t lost[SL_SHARDS_MAX]; /* by shard: what lies behind this id is all here */
-    uint64_t head[SL_SHARDS_MAX]; /* by shard: the newest id that has passed */
+    uint64_t head[SL_SHARDS_MAX]; /* by shard: the newest id that has passed, or is in a gap */
 };
 
 void ring_init(struct ring *ring, size_t max_bytes);
@@ -32,8 +32,10 @@ void ring_done(struct ring *ring);
  * anything of the shard does. */
 void ring_begin_shard(struct ring *ring, uint32_t shard, uint64_t id);
 
-/* Gives the event its sequence and keeps it. When memory is short nothing is kept. */
+/* Gives the event, or gap, its sequence and keeps it. When memory is short nothing is kept. */
 void ring_append(struct ring *ring, struct event *event);
+/* There is no memory even for the gap that ends with `id`. */
+void ring_lose_gap(struct ring *ring, uint32_t shard, uint64_t id);
 /* The event `id` has passed, whether kept or not. */
 void ring_pass(struct ring *ring, uint32_t shard, uint64_t id);
 

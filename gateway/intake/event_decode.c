@@ -251,6 +251,7 @@ static int make_event(struct event_decoder *decoder, struct sl_slice message, bo
         .refs = 1,
         .kind = kind,
         .id = origin->id,
+        .previous = origin->previous,
         .shard = origin->shard,
         .received_us = origin->received_us,
         .bytes = fixed_size + home.size,

@@ -18,6 +18,7 @@
 /* Where a message came from; copied into the event. */
 struct event_origin {
     uint64_t id; /* the cursor; 0: none, the event's own "id" is then the producer's number */
+    uint64_t previous;
     uint32_t shard;
     uint64_t received_us;
 };

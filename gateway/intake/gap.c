@@ -24,7 +24,9 @@ struct event *gap_event(const struct gap *gap)
 
     if (event) {
         event->shard = gap->shard;
+        event->gap_from = gap->from;
         event->gap_to = gap->to;
+        event->is_rewound = gap->reason == GAP_REWOUND;
     }
     return event;
 }

@@ -8,7 +8,7 @@
 
 struct event *event_of(uint64_t id, const char *json)
 {
-    const struct event_origin origin = {.id = id};
+    const struct event_origin origin = {.id = id, .previous = id ? id - 1 : 0};
     struct event_decoder *decoder = event_decoder_new(1 << 20);
     struct failure failure;
     struct event *event;

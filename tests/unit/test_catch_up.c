@@ -23,7 +23,7 @@ enum { LOG_MAX = 4000, SHARDS = 4, JSON_SIZE = 256, ROOM = 32 << 10, LAG_MS = 36
 
 struct logged {
     uint64_t id, previous;
-    bool is_unreadable;
+    bool is_unreadable, is_deleted;
     char json[JSON_SIZE];
 };
 
@@ -89,7 +89,7 @@ static bool answer(uint32_t shard)
     for (size_t i = log->first; i < log->count && page.count < LOG_PAGE_EVENTS; i++) {
         struct logged *entry = &log->entries[i];
 
-        if (entry->id <= page.after)
+        if (entry->is_deleted || entry->id <= page.after || entry->id > page.to)
             continue;
         is_unreadable = is_unreadable || entry->is_unreadable;
         entries[page.count++] =
@@ -135,7 +135,7 @@ static bool pass_in(uint32_t shard)
 {
     struct fake_log *log = &logs[shard];
     const struct logged *entry = &log->entries[log->passed];
-    struct event_origin origin = {entry->id, shard, clock_monotonic_us()};
+    struct event_origin origin = {entry->id, entry->previous, shard, clock_monotonic_us()};
     struct failure failure;
     struct event *event;
 
@@ -362,6 +362,79 @@ static const char *ids(size_t from, size_t to, size_t step)
 static uint64_t id_at(size_t place)
 {
     return logs[0].entries[place].id;
+}
+
+static const char *gap_text(uint64_t from, uint64_t to, enum gap_reason reason)
+{
+    static char text[128];
+
+    snprintf(text, sizeof(text),
+             "{\"type\":\"gap\",\"from\":\"%" PRIu64 "\",\"to\":\"%" PRIu64 "\",\"reason\":\"%s\"}",
+             from, to, gap_reason_name(reason));
+    return text;
+}
+
+/* A gap with this text, and then these ids. */
+static void check_gap_then(struct fake_client *client, const char *gap, const char *then)
+{
+    const char *got = received(client);
+
+    assert_memory_equal(got, gap, strlen(gap));
+    got += strlen(gap);
+    assert_string_equal(got + (*got == ' '), then);
+}
+
+/* What Redis has lost: nothing is logged there, nothing passes, and the next event names the last
+ * of it as the one before. */
+static void tell_lost(size_t count, enum gap_reason reason)
+{
+    struct fake_log *log = &logs[0];
+    struct gap gap = {.from = id_at(log->count - 1), .reason = reason};
+
+    assert_int_equal(log->passed, log->count);
+    for (size_t i = 0; i < count; i++)
+        gap.to = publish("lost");
+    log->passed = log->count;
+    for (size_t i = log->count - count; i < log->count; i++)
+        log->entries[i].is_deleted = true;
+    deliver_gap(deliver, &gap);
+    deliver_turn_end(deliver);
+}
+
+/* A failover: the last events of the log have happened no more. What comes next names the one
+ * before them. */
+static void rewind_log(size_t count)
+{
+    struct fake_log *log = &logs[0];
+    struct gap gap = {
+        .from = id_at(log->count - count - 1), .to = id_at(log->count - 1), .reason = GAP_REWOUND};
+
+    assert_int_equal(log->passed, log->count);
+    log->count = log->passed = log->count - count;
+    deliver_gap(deliver, &gap);
+    deliver_turn_end(deliver);
+}
+
+/* Everything after the warning that it fell behind. */
+static const char *behind_warning(const char *got)
+{
+    const char *warning = strstr(got, "{\"type\":\"warning\",\"code\":\"behind\",\"events\":");
+
+    assert_non_null(warning);
+    return warning;
+}
+
+static void check_all_but_warning(struct fake_client *client, const char *expected)
+{
+    char *got = (char *)received(client), *warning = strstr(got, "{\"type\":\"warning\"");
+
+    if (warning) {
+        char *end = strchr(warning, '}') + 1;
+
+        end += *end == ' ';
+        memmove(warning, end, strlen(end) + 1);
+    }
+    assert_string_equal(got, expected);
 }
 
 /* --- coming with a cursor --------------------------------------------------------------------- */
@@ -682,29 +755,280 @@ static void test_trouble_with_redis_is_waited_out(void **state)
     assert_int_equal(metric_get(metrics, METRIC_LOG_READ_FAILURES), 1);
 }
 
-/* --- falling behind --------------------------------------------------------------------------- */
-
-/* Everything after the warning that it fell behind. */
-static const char *behind_warning(const char *got)
+/* Whatever of the ring is gone when the client comes: who has all before the gap and nothing behind
+ * it is told of it, once. */
+static void check_gap_is_told(enum gap_reason reason, size_t posts_behind)
 {
-    const char *warning = strstr(got, "{\"type\":\"warning\",\"code\":\"behind\",\"events\":");
+    uint64_t from, to;
 
-    assert_non_null(warning);
-    return warning;
+    begin_again(ROOM, 1 << 20, LAG_MS);
+    posts(20);
+    from = id_at(19);
+    tell_lost(3, reason);
+    to = id_at(22);
+    posts(posts_behind);
+    resume(&a, NULL, from);
+    resume(&b, NULL, to);        /* has been told */
+    resume(&c, NULL, id_at(21)); /* lies in the middle of it */
+    settle();
+    assert_true(is_live(&a) && is_live(&b) && is_live(&c));
+    check_gap_then(&a,
+                   strstr(buffer_str(&a.received), "redis")
+                       ? gap_text(from, to, GAP_REDIS)
+                       : gap_text(from, to, GAP_RETENTION), /* all the log can tell */
+                   ids(23, 23 + posts_behind, 1));
+    assert_string_equal(received(&b), ids(23, 23 + posts_behind, 1));
+    assert_int_equal(c.client.sent_events, posts_behind + 1);
+    post("x");
+    assert_string_equal(received(&a), ids(23 + posts_behind, 24 + posts_behind, 1));
 }
 
-static void check_all_but_warning(struct fake_client *client, const char *expected)
+static void test_a_gap_is_told_wherever_in_the_ring_it_was(void **state)
 {
-    char *got = (char *)received(client), *warning = strstr(got, "{\"type\":\"warning\"");
-
-    if (warning) {
-        char *end = strchr(warning, '}') + 1;
-
-        end += *end == ' ';
-        memmove(warning, end, strlen(end) + 1);
+    (void)state;
+    for (size_t count = 0; count < 400; count++) {
+        check_gap_is_told(GAP_REDIS, count);
+        check_gap_is_told(GAP_RETENTION, count);
     }
-    assert_string_equal(got, expected);
 }
+
+static void test_a_gap_is_told_by_a_ring_that_keeps_nothing(void **state)
+{
+    (void)state;
+    begin_again(0, 1 << 20, LAG_MS);
+    posts(20);
+    tell_lost(3, GAP_RETENTION);
+    resume(&a, NULL, id_at(19));
+    settle();
+    assert_string_equal(received(&a), gap_text(id_at(19), id_at(22), GAP_RETENTION));
+    assert_true(is_live(&a));
+    resume(&b, NULL, id_at(22));
+    settle();
+    assert_string_equal(received(&b), "");
+    assert_true(is_live(&b));
+    post("x");
+    assert_string_equal(received(&a), ids(23, 24, 1));
+    assert_string_equal(received(&b), ids(23, 24, 1));
+}
+
+/* Nobody could be told, for want of memory: all had to go, and are told when they come back. */
+static void test_a_gap_that_could_not_be_told_is_told_to_who_comes_back(void **state)
+{
+    struct gap gap = {.reason = GAP_RETENTION};
+
+    (void)state;
+    posts(20);
+    publish("lost");
+    logs[0].entries[20].is_deleted = true;
+    logs[0].passed = 21;
+    gap.from = id_at(19);
+    gap.to = id_at(20);
+    subscribe(&b, NULL);
+    mem_fail_after(0);
+    deliver_gap(deliver, &gap);
+    mem_fail_never();
+    assert_int_equal(b.evictions, 1);
+    resume(&a, NULL, b.farewell_cursor);
+    settle();
+    assert_string_equal(received(&a), gap_text(id_at(19), id_at(20), GAP_RETENTION));
+    post("x");
+    assert_string_equal(received(&a), ids(21, 22, 1));
+}
+
+/* Events have been taken out of the log. */
+static void delete_logged(size_t from, size_t to)
+{
+    while (from < to)
+        logs[0].entries[from++].is_deleted = true;
+}
+
+/* Wherever in a page the hole lies, and were it as long as some: it is told to who reads there, who
+ * goes on. */
+static void test_a_hole_in_the_log_ends_no_stream(void **state)
+{
+    (void)state;
+    for (size_t first = 100; first < 100 + 2 * LOG_PAGE_EVENTS; first++) {
+        size_t end = first + 1 + first % 7 * 100;
+        char expected[128];
+        const char *got;
+
+        begin_again(0, 1 << 20, LAG_MS);
+        posts(1000);
+        resume(&a, NULL, id_at(10));
+        turn();
+        answer(0);
+        turn(); /* has been given the first page */
+        delete_logged(first, end);
+        settle();
+        assert_true(is_live(&a));
+        got = strchr(received(&a), '{');
+        if (first <= 10 + LOG_PAGE_EVENTS && end <= 11 + LOG_PAGE_EVENTS) {
+            assert_null(got); /* that page had been read */
+            continue;
+        }
+        assert_non_null(got);
+        snprintf(
+            expected, sizeof(expected), "%s ",
+            gap_text(first > 10 + LOG_PAGE_EVENTS ? id_at(first - 1) : id_at(10 + LOG_PAGE_EVENTS),
+                     id_at(end - 1), GAP_RETENTION));
+        assert_memory_equal(got, expected, strlen(expected));
+        assert_string_equal(got + strlen(expected), ids(end, 1000, 1));
+    }
+}
+
+static void test_a_hole_at_the_end_of_the_log_ends_no_stream(void **state)
+{
+    (void)state;
+    for (size_t first = 11 + LOG_PAGE_EVENTS; first < 14 + LOG_PAGE_EVENTS; first++) {
+        const char *got;
+
+        begin_again(0, 1 << 20, LAG_MS);
+        posts(300);
+        resume(&a, NULL, id_at(10));
+        turn();
+        answer(0);
+        turn();
+        delete_logged(first, 300);
+        settle();
+        assert_true(is_live(&a));
+        got = strchr(received(&a), '{');
+        assert_non_null(got);
+        assert_string_equal(got, gap_text(id_at(first - 1), id_at(299), GAP_RETENTION));
+        post("x");
+        assert_string_equal(received(&a), ids(300, 301, 1));
+    }
+}
+
+/* Whether the log was trimmed cannot be asked just then. */
+static void test_trouble_at_a_hole_is_waited_out(void **state)
+{
+    char expected[128];
+    const char *got;
+
+    (void)state;
+    begin_again(0, 1 << 20, LAG_MS);
+    posts(300);
+    resume(&a, NULL, id_at(10));
+    turn();
+    answer(0);
+    turn();
+    delete_logged(139, 150);
+    answer(0);
+    turn();
+    answer_with_trouble(0);
+    while (!logs[0].request.is_asked)
+        uv_run(&loop, UV_RUN_ONCE);
+    settle();
+    assert_true(is_live(&a));
+    got = strchr(received(&a), '{');
+    assert_non_null(got);
+    snprintf(expected, sizeof(expected), "%s %" PRIu64 " ",
+             gap_text(id_at(138), id_at(149), GAP_RETENTION), id_at(150));
+    assert_memory_equal(got, expected, strlen(expected));
+}
+
+/* --- what has happened no more ---------------------------------------------------------------- */
+
+/* What it has, the log has not: it was told of that when it left, perhaps, or it was not. */
+static void test_who_comes_back_with_the_last_of_what_was_rewound_is_told(void **state)
+{
+    uint64_t had;
+
+    (void)state;
+    posts(20);
+    had = id_at(19);
+    rewind_log(3);
+    resume(&a, NULL, had);
+    resume(&b, NULL, had - SL_ID_PER_MS);
+    posts(5);
+    resume(&c, NULL, id_at(17));
+    settle();
+    check_gap_then(&a, gap_text(id_at(16), had, GAP_REWOUND), ids(17, 22, 1));
+    assert_non_null(strstr(received(&b), gap_text(id_at(16), had, GAP_REWOUND)));
+    assert_string_equal(received(&c), ids(18, 22, 1));
+}
+
+/* The clock of the new master is behind: ids that were lost, or lie between them, come again. */
+static void test_ids_that_come_again_after_a_rewind_are_not_passed_over(void **state)
+{
+    char expected[4096];
+    uint64_t lost;
+
+    (void)state;
+    begin_again(1 << 20, 4096, LAG_MS);
+    posts(20);
+    lost = id_at(19);
+    resume(&a, NULL, id_at(9)); /* has not had its turn */
+    subscribe(&b, NULL);
+    b.room = 0;
+    rewind_log(5);
+    last_id = id_at(14);
+    for (int i = 0; i < 100; i++)
+        post("again"); /* b falls behind */
+    settle();
+    make_room(&b, FAKE_UNLIMITED);
+    resume(&c, NULL, lost);
+    settle();
+    assert_true(is_live(&a) && is_live(&b) && is_live(&c));
+    assert_non_null(strstr(received(&a), ids(15, 115, 1)));
+    snprintf(expected, sizeof(expected), "%s %s", gap_text(id_at(14), lost, GAP_REWOUND),
+             ids(15, 115, 1));
+    check_all_but_warning(&b, expected);
+    check_gap_then(&c, gap_text(id_at(14), lost, GAP_REWOUND), ids(15, 115, 1));
+}
+
+/* It has read further in the log than the failover has left of it. */
+static void test_who_has_read_what_is_rewound_from_the_log_is_told(void **state)
+{
+    uint64_t lost;
+
+    (void)state;
+    begin_again(0, 1 << 20, LAG_MS);
+    posts(20);
+    publish("ahead");
+    publish("ahead");
+    lost = id_at(21);
+    resume(&a, NULL, id_at(9));
+    settle();
+    assert_string_equal(received(&a), ids(10, 22, 1));
+    logs[0].count = 20; /* nobody else has heard of them */
+    post("x");
+    settle();
+    check_gap_then(&a, gap_text(id_at(19), lost, GAP_REWOUND), ids(20, 21, 1));
+    assert_true(is_live(&a));
+}
+
+/* What says so has left the ring by the time it reads on. */
+static void test_who_was_behind_when_the_log_was_rewound_is_told(void **state)
+{
+    char expected[256];
+    uint64_t lost;
+    const char *got;
+
+    (void)state;
+    begin_again(ROOM, 4096, LAG_MS);
+    subscribe(&a, NULL);
+    posts(20);
+    lost = id_at(19);
+    assert_string_equal(received(&a), ids(0, 20, 1));
+    a.room = 0;
+    rewind_log(3);
+    posts(1000);
+    assert_false(is_live(&a));
+    make_room(&a, FAKE_UNLIMITED);
+    settle();
+    assert_true(is_live(&a));
+    got = strchr(received(&a), '{');
+    got = got ? strstr(got, "{\"type\":\"gap\"") : NULL;
+    assert_non_null(got);
+    snprintf(expected, sizeof(expected), "%s ", gap_text(id_at(16), lost, GAP_REWOUND));
+    assert_memory_equal(got, expected, strlen(expected));
+    got += strlen(expected);
+    assert_null(strstr(got, "gap"));
+    assert_non_null(strstr(got, ids(100, 1017, 1)));
+}
+
+/* --- falling behind --------------------------------------------------------------------------- */
 
 static void test_who_falls_behind_goes_on_in_the_ring(void **state)
 {
@@ -796,8 +1120,7 @@ static void test_who_does_not_read_for_too_long_is_too_slow(void **state)
         answer(0);
     }
     assert_int_equal(a.farewell, FAREWELL_TOO_SLOW);
-    assert_int_equal(deliver_client_cursor(deliver, &a.client),
-                     id_at(a.client.sent_events) - 1); /* before the first that it lacks */
+    assert_int_equal(deliver_client_cursor(deliver, &a.client), id_at(a.client.sent_events - 1));
     assert_true(fake_client_lives(&b) || b.farewell == FAREWELL_TOO_SLOW);
 }
 
@@ -1197,6 +1520,16 @@ int main(void)
         CATCH_UP_TEST(test_who_is_overtaken_by_the_end_of_the_log_is_too_slow),
         CATCH_UP_TEST(test_what_cannot_be_read_is_told_as_a_gap),
         CATCH_UP_TEST(test_trouble_with_redis_is_waited_out),
+        CATCH_UP_TEST(test_a_gap_is_told_wherever_in_the_ring_it_was),
+        CATCH_UP_TEST(test_a_gap_is_told_by_a_ring_that_keeps_nothing),
+        CATCH_UP_TEST(test_a_gap_that_could_not_be_told_is_told_to_who_comes_back),
+        CATCH_UP_TEST(test_a_hole_in_the_log_ends_no_stream),
+        CATCH_UP_TEST(test_a_hole_at_the_end_of_the_log_ends_no_stream),
+        CATCH_UP_TEST(test_trouble_at_a_hole_is_waited_out),
+        CATCH_UP_TEST(test_who_comes_back_with_the_last_of_what_was_rewound_is_told),
+        CATCH_UP_TEST(test_ids_that_come_again_after_a_rewind_are_not_passed_over),
+        CATCH_UP_TEST(test_who_has_read_what_is_rewound_from_the_log_is_told),
+        CATCH_UP_TEST(test_who_was_behind_when_the_log_was_rewound_is_told),
         CATCH_UP_TEST(test_who_falls_behind_goes_on_in_the_ring),
         CATCH_UP_TEST(test_who_falls_further_behind_goes_on_in_the_log),
         CATCH_UP_TEST(test_who_is_behind_is_warned_once),

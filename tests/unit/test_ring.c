@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "gateway/delivery/ring.h"
+#include "gateway/intake/gap.h"
 #include "tests/support/cmocka_all.h"
 #include "tests/support/events.h"
 
@@ -80,6 +81,27 @@ static void test_events_without_a_log_are_lost_by_sequence(void **state)
     for (uint64_t id = 101; id < 3000; id++)
         append(id);
     assert_int_equal(ring.lost_unlogged, 3); /* that with the sequence 2, and none after it */
+}
+
+/* Who has all before the gap, and nothing of it, does not find it here any more. */
+static void test_a_gap_that_goes_is_lost_up_to_its_end(void **state)
+{
+    const struct gap gap = {0, 100, 200, GAP_REDIS};
+    struct event *event = gap_event(&gap);
+
+    (void)state;
+    append(100);
+    ring_append(&ring, event);
+    event_unref(event);
+    assert_int_equal(ring.head[0], 200);
+    assert_int_equal(ring.lost[0], 0);
+    for (uint64_t id = 201; ring.oldest <= 2; id++)
+        append(id);
+    assert_true(ring.lost[0] >= 200);
+    assert_int_equal(ring.lost_unlogged, 0);
+    ring_lose_gap(&ring, 1, 300);
+    assert_int_equal(ring.head[1], 300);
+    assert_int_equal(ring.lost[1], 300);
 }
 
 static void test_a_ring_without_room_keeps_nothing(void **state)
@@ -202,6 +224,7 @@ int main(void)
         RING_TEST(test_every_sequence_leads_to_its_event),
         RING_TEST(test_the_oldest_go_and_what_was_lost_is_known),
         RING_TEST(test_events_without_a_log_are_lost_by_sequence),
+        RING_TEST(test_a_gap_that_goes_is_lost_up_to_its_end),
         RING_TEST(test_a_ring_without_room_keeps_nothing),
         RING_TEST(test_a_shard_begins_where_its_log_ended),
         RING_TEST(test_without_memory_it_begins_anew),
