@@ -10,5 +10,5 @@ local time = call('TIME')
 local now = (time[1] * 1000 + floor(time[2] / 1000) - EPOCH_MS) * 4096
 local erased = prefix .. 'erased'
 call('ZADD', erased, 'XX', print_id(now), ARGV[3])
-call('ZREMRANGEBYSCORE', erased, '-inf', print_id(now - 86400000 * 4096))
+forget_until(erased, print_id(now - 86400000 * 4096))
 return 1

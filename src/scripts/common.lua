@@ -299,6 +299,15 @@ local function add_follower(meta, user, follower, id)
     call('HINCRBY', prefix .. 'user:' .. user, 'followers', 1)
 end
 
+-- Takes from a sorted set of things that are remembered for a time what is older than `score`, some at
+-- a time: each that comes makes room for more than itself, and no call takes long.
+local function forget_until(key, score)
+    local count = math.min(call('ZCOUNT', key, '-inf', score), 100)
+    if count > 0 then
+        call('ZREMRANGEBYRANK', key, 0, count - 1)
+    end
+end
+
 -- Who may see a post. The one rule: whatever reads or pushes posts asks may_see(), in the shard of
 -- the post's author, which has all that it takes. What gateways go by is sl_audience_allows() in
 -- src/audience.h, for the audience, and the lists of their readers for the rest.
@@ -478,6 +487,13 @@ end
 -- Leaves a task of this kind (src/task_kinds.c) for the operation `id`; then names and values.
 local function enqueue(kind, id, ...)
     call('XADD', prefix .. 'tasks', '*', 'task', kind, 'id', id, ...)
+end
+
+-- Forgets a task, whoever holds it. Returns 1, or 0 when there was none.
+local function end_task(entry)
+    call('XACK', prefix .. 'tasks', TASK_GROUP, entry)
+    call('DEL', prefix .. 'task:' .. entry)
+    return call('XDEL', prefix .. 'tasks', entry)
 end
 
 -- Makes the shard's consumer group where there is none.

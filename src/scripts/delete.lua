@@ -58,7 +58,7 @@ if not clock then
 end
 
 take_id(clock)
-call('DEL', prefix .. 'post:' .. id, prefix .. 'likes:' .. id, prefix .. 'comments:' .. id)
+call('UNLINK', prefix .. 'post:' .. id, prefix .. 'likes:' .. id, prefix .. 'comments:' .. id)
 local removed = call('ZREM', profile, id)
 if is_archived then
     removed = 1

@@ -16,9 +16,11 @@ call('ZCARD', prefix .. 'gone')
 
 local at = 8
 local function take_list()
-    local count = tonumber(ARGV[at])
-    local list = {unpack(ARGV, at + 1, at + count)}
-    at = at + 1 + count
+    local list = {} -- without unpack(), which Lua's stack bounds to some 8,000
+    for i = at + 1, at + tonumber(ARGV[at]) do
+        list[#list + 1] = ARGV[i]
+    end
+    at = at + 1 + #list
     return list
 end
 
@@ -35,10 +37,10 @@ for i = at, #ARGV, 2 do
     posts[#posts + 1] = ARGV[i]
 end
 in_portions(posts, function(...)
+    local ids = {...}
     for i, is_dead in ipairs(call('ZMSCORE', prefix .. 'gone', ...)) do
-        local id = select(i, ...)
-        if not is_dead and tonumber(id) > new_floor then
-            added[#added + 1] = id
+        if not is_dead and tonumber(ids[i]) > new_floor then
+            added[#added + 1] = ids[i]
         end
     end
 end)
@@ -52,7 +54,7 @@ for _, id in ipairs(added) do
 end
 call('ZREMRANGEBYSCORE', home, '-inf', print_id(new_floor))
 if is_all then
-    call('DEL', behind)
+    call('UNLINK', behind)
     in_portions(unsettled, function(...) call('SADD', behind, ...) end)
 else
     in_portions(settled, function(...) call('SREM', behind, ...) end)

@@ -34,7 +34,7 @@ local function be_active()
     end
     if not state then
         take_id(clock)
-        call('DEL', active, home, behind)
+        call('UNLINK', active, home, behind)
         call('HSET', active, 'version', clock.id, 'epoch', home_epoch())
         state = {version = clock.id}
     end

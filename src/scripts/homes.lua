@@ -72,7 +72,7 @@ end
 local function home_lose(reader, authors, id)
     local active, home, behind = home_keys(reader)
     if call('EXISTS', active) == 0 then
-        call('DEL', home, behind) -- of somebody who has been away, should it be there still
+        call('UNLINK', home, behind) -- of somebody who has been away, should it be there still
         return
     end
     local members = {}
@@ -141,7 +141,7 @@ end
 local function note_gone(id, deletion)
     local gone = prefix .. 'gone'
     call('ZADD', gone, deletion, id)
-    call('ZREMRANGEBYSCORE', gone, '-inf', print_id(deletion - GONE_TTL_MS * 4096))
+    forget_until(gone, print_id(deletion - GONE_TTL_MS * 4096))
 end
 
 local function is_gone(id)

@@ -31,7 +31,7 @@ for _, pending in ipairs(idle) do
     local entry, owner, tries = pending[1], pending[2], pending[4]
     local found = call('XRANGE', tasks, entry, entry)
     if not found[1] then
-        call('XACK', tasks, TASK_GROUP, entry) -- deleted by hand
+        end_task(entry) -- deleted by hand
     else
         local exhausted = tries >= meta.task_tries
         if not exhausted and owner ~= consumer then

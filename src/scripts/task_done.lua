@@ -6,8 +6,4 @@ local meta, refusal = open_shard()
 if not meta then
     return refusal
 end
-local tasks = prefix .. 'tasks'
-local entry = ARGV[3]
-call('XACK', tasks, TASK_GROUP, entry)
-call('DEL', prefix .. 'task:' .. entry)
-return call('XDEL', tasks, entry)
+return end_task(ARGV[3])

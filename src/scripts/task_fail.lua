@@ -11,25 +11,26 @@ if not meta then
 end
 local tasks, dead = prefix .. 'tasks', prefix .. 'dead'
 local consumer, entry, lease_ms, why = ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6]
-local state = prefix .. 'task:' .. entry
 local pending = call('XPENDING', tasks, TASK_GROUP, entry, entry, 1)[1]
 if not pending or pending[2] ~= consumer then
+    return 'lost'
+end
+local found = call('XRANGE', tasks, entry, entry)[1]
+if not found then
+    end_task(entry) -- deleted by hand
     return 'lost'
 end
 local tries = pending[4]
 if tries < meta.task_tries then
     local wait_ms = math.min(lease_ms, 1000 * 2 ^ (tries - 1))
-    call('HSET', state, 'error', why)
+    call('HSET', prefix .. 'task:' .. entry, 'error', why)
     call('XCLAIM', tasks, TASK_GROUP, 'waiting', 0, entry, 'IDLE', print_id(lease_ms - wait_ms),
         'RETRYCOUNT', tries, 'JUSTID')
     return 'later'
 end
 
 call('XLEN', dead)
-local fields = call('XRANGE', tasks, entry, entry)[1][2]
 -- The fields of a letter; task_retry.lua and src/tasks.c know that there are three before the task's.
-call('XADD', dead, '*', 'entry', entry, 'tries', tries, 'error', why, unpack(fields))
-call('XACK', tasks, TASK_GROUP, entry)
-call('XDEL', tasks, entry)
-call('DEL', state)
+call('XADD', dead, '*', 'entry', entry, 'tries', tries, 'error', why, unpack(found[2]))
+end_task(entry)
 return 'dead'

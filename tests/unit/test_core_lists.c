@@ -272,6 +272,46 @@ static void test_deleted_post_leaves_no_likes(void **state)
     assert_int_equal(core_number(&core, "EXISTS %s", sl_key_of("likes", post, key)), 0);
 }
 
+/* Redis waits for nobody to take a large set apart. */
+static void test_what_very_many_like_is_freed_in_the_background(void **state)
+{
+    const char *const fill = "for i = 1, 1000 do redis.call('ZADD', KEYS[1], i, i) end";
+    uint64_t likers[LIKERS], post = prepare_likes(likers);
+    char key[SL_KEY_SIZE], info[65536];
+
+    (void)state;
+    freeReplyObject(core_command(&core, "EVAL %s 1 %s", fill, sl_key_of("likes", post, key)));
+    freeReplyObject(core_command(&core, "EVAL %s 1 %s", fill, sl_key_of("comments", post, key)));
+    freeReplyObject(core_command(&core, "CONFIG RESETSTAT"));
+    assert_int_equal(core_delete(&core, "ada", post, NULL), 0);
+    assert_int_equal(core_number(&core, "EXISTS %s", sl_key_of("comments", post, key)), 0);
+    do
+        core_text(&core, info, "INFO memory");
+    while (strstr(info, "lazyfree_pending_objects:0") == NULL);
+    assert_non_null(strstr(info, "lazyfreed_objects:2\r"));
+}
+
+/* A shard in which very much was deleted a day ago does not stop for that. */
+static void test_old_tombstones_go_a_few_at_a_time(void **state)
+{
+    char key[SL_KEY_SIZE];
+    uint64_t ada = core_must_create(&core, "ada"), posts[2];
+    long long left, before = 5000;
+
+    (void)state;
+    posts[0] = core_must_post(&core, "ada", "one");
+    posts[1] = core_must_post(&core, "ada", "two");
+    freeReplyObject(core_command(&core, "EVAL %s 1 %s",
+                                 "for i = 1, 5000 do redis.call('ZADD', KEYS[1], i, i) end",
+                                 sl_key(sl_id_shard(ada), "gone", key)));
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(core_delete(&core, "ada", posts[i], NULL), 0);
+        left = core_number(&core, "ZCARD %s", key);
+        assert_true(left < before && left >= before - 1000);
+        before = left;
+    }
+}
+
 /* ---- comments ---- */
 
 /* `login` answers `parent`, looking it up across shards. */
@@ -467,6 +507,8 @@ int main(void)
         CORE_TEST(test_who_likes_a_post_is_read_newest_first),
         CORE_TEST(test_like_of_nothing_or_by_nobody_changes_nothing),
         CORE_TEST(test_deleted_post_leaves_no_likes),
+        CORE_TEST(test_what_very_many_like_is_freed_in_the_background),
+        CORE_TEST(test_old_tombstones_go_a_few_at_a_time),
         CORE_TEST(test_comments_come_to_their_post_and_go),
         CORE_TEST(test_comment_deleted_before_it_arrived_does_not_come),
         CORE_TEST(test_comment_on_a_post_that_goes_leaves_nothing),

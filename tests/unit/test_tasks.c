@@ -314,6 +314,41 @@ static void test_task_of_another_is_neither_saved_nor_failed(void **state)
     freeReplyObject(reply);
 }
 
+/* By hand, with XDEL: whoever has it or claims it is told so, and nothing is left of it. */
+static void test_task_that_somebody_deletes_is_forgotten(void **state)
+{
+    redisReply *reply, *pending;
+    struct sl_task task;
+    bool is_dead;
+
+    (void)state;
+    core_number(&core, "HSET sluice:{%u}:meta task_tries 1", (unsigned)sl_id_shard(ada));
+    for (int is_claimed = 0; is_claimed < 2; is_claimed++) {
+        add_task("follow", 4096, ada, bob);
+        freeReplyObject(take_and_die());
+        assert_int_equal(claim("gone", 0, &reply, &task), 1);
+        assert_int_equal(save(&task, "gone", SL_SLICE("page 7")), 0);
+        assert_int_equal(core_number(&core, "XDEL sluice:{%u}:tasks %b", (unsigned)sl_id_shard(ada),
+                                     task.entry.data, task.entry.size),
+                         1);
+        if (!is_claimed)
+            assert_int_equal(fail_task(&task, "gone", &is_dead), -ECANCELED);
+        freeReplyObject(reply);
+        if (is_claimed) {
+            assert_int_equal(claim("a", 0, &reply, &task), 0);
+            freeReplyObject(reply);
+        }
+        pending =
+            core_command(&core, "XPENDING sluice:{%u}:tasks workers", (unsigned)sl_id_shard(ada));
+        assert_int_equal(pending->element[0]->integer, 0);
+        freeReplyObject(pending);
+        pending = core_command(&core, "KEYS sluice:{%u}:task:*", (unsigned)sl_id_shard(ada));
+        assert_int_equal(pending->elements, 0);
+        freeReplyObject(pending);
+        assert_int_equal(in_shard("XLEN", ada, "dead"), 0);
+    }
+}
+
 static void test_failed_task_waits_longer_from_try_to_try(void **state)
 {
     static const long long waits_ms[] = {1000, 2000, 4000, 8000, 16000, 30000, 30000};
@@ -478,6 +513,7 @@ int main(void)
         TEST(test_what_a_consumer_claims_from_itself_is_no_new_try),
         TEST(test_task_within_its_lease_is_left_alone),
         TEST(test_task_of_another_is_neither_saved_nor_failed),
+        TEST(test_task_that_somebody_deletes_is_forgotten),
         TEST(test_failed_task_waits_longer_from_try_to_try),
         TEST(test_letter_is_tried_again_unless_it_is_too_old),
         TEST(test_counts_say_what_there_is),

@@ -458,6 +458,25 @@ static void test_a_damaged_home_is_its_reader_s_misfortune_only(void **state)
     expect_home("cyd", 0);
 }
 
+/* More than Lua's stack holds. */
+static void test_the_timeline_of_somebody_who_follows_very_many_is_read_in(void **state)
+{
+    enum { VERY_MANY = 9000 };
+    char key[SL_KEY_SIZE], text[65536];
+
+    (void)state;
+    freeReplyObject(core_command(
+        &core, "EVAL %s 1 %s %u %d",
+        "for i = 1, ARGV[2] do redis.call('ZADD', KEYS[1], i, i * 4096 + ARGV[1] * 64) end",
+        sl_key_of("following", ada, key), (unsigned)sl_id_shard(ada), VERY_MANY));
+    expect_home("ada", 0);
+    core_work(&core);
+    core_text(&core, text, "HGET %s floor", sl_key_of("active", ada, key));
+    assert_string_equal(text, "0");
+    /* Their shard does not know of it, so that they are asked on. */
+    assert_int_equal(core_number(&core, "SCARD %s", sl_key_of("behind", ada, key)), VERY_MANY);
+}
+
 static void test_answers_that_do_not_fit_are_refused(void **state)
 {
     const struct sl_user_ref reader = sl_user_by_id(ada);
@@ -712,6 +731,7 @@ int main(void)
         HOME_TEST(test_authors_with_many_followers_are_merged_in_for_ever),
         HOME_TEST(test_a_timeline_ends_after_its_size_and_fills_up_from_below),
         HOME_TEST(test_a_damaged_home_is_its_reader_s_misfortune_only),
+        HOME_TEST(test_the_timeline_of_somebody_who_follows_very_many_is_read_in),
         HOME_TEST(test_answers_that_do_not_fit_are_refused),
         HOME_TEST(test_without_memory_a_read_says_so),
         HOME_TEST(test_what_many_do_at_once_ends_in_the_right_timelines),
