@@ -24,7 +24,6 @@ struct server_door;
 enum connection_stage {
     CONNECTION_REQUEST,   /* HTTP: being read, or answered with a plain response */
     CONNECTION_ANSWERING, /* HTTP: the answer is on its way, from the API or to the peer */
-    CONNECTION_ANSWERED,  /* HTTP over TLS: the answer is held until libwebsockets calls back */
     CONNECTION_STREAM,    /* HTTP: an endless chunked response */
     CONNECTION_WEBSOCKET,
     CONNECTION_LEAVING, /* the farewell is sent or held; then comes the close */
@@ -36,7 +35,6 @@ enum connection_stage {
 struct response_form {
     bool is_head;
     bool is_http_1_0;
-    bool had_body;
     bool closes;        /* the connection ends with it */
     struct buffer cors; /* header lines */
 };
@@ -55,7 +53,7 @@ struct connection {
     struct lws *wsi;                /* NULL once gone */
     int fd;
     bool is_tls;
-    bool rx_is_off; /* libwebsockets reads no more from an HTTP stream */
+    bool rx_is_off; /* libwebsockets reads nothing from it now */
     enum connection_stage stage;
     bool was_stream; /* it got as far as a stream */
     enum doom doom;
@@ -71,7 +69,8 @@ struct connection {
     bool has_request;
     bool is_idle;         /* over TLS: its request is answered, and it may send another */
     bool may_serve_again; /* its request is answered; the socket goes back to the doorway */
-    bool is_whole;        /* nothing of its request is still to come */
+    bool is_whole;    /* its request has been read, and nothing else was taken for a part of it */
+    size_t body_left; /* of its request's body, to come */
     uint64_t
         read_mark; /* TLS: how much had been read when the last request was answered; 0: none */
     struct api_request *api_request;    /* what the API does for it; NULL: nothing */
@@ -79,9 +78,9 @@ struct connection {
     bool is_admitted;                   /* `ticket` is one */
     admission_ticket ticket;
     struct buffer incoming; /* a request body, or a message in fragments */
-    struct buffer held;     /* HTTP stream, plain: goes out before anything else */
-    unsigned held_count;    /* WebSocket, TLS: writes that libwebsockets holds */
-    bool wants_writable;    /* we asked libwebsockets for a callback */
+    struct buffer held;     /* HTTP: goes out before anything else */
+    unsigned held_count;    /* WebSocket: writes that libwebsockets holds */
+    bool wants_writable;    /* nothing may be written until the socket has room again */
     struct rule_set *rules; /* of /v1/stream; NULL once it has left delivery, which frees them */
     size_t rule_count;      /* then: how many there were, and of how many bytes */
     size_t rule_bytes;
@@ -141,26 +140,36 @@ int websocket_callback(struct connection *connection, enum lws_callback_reasons 
 /* The farewell message has been sent: the close handshake. */
 void websocket_begin_close(struct connection *connection);
 
-/* --- http_stream.c --- */
+/* --- http_output.c: of answers and streams, plain and over TLS --- */
 
-extern const struct transport http_stream_transport;
+/* As in delivery's table of a transport. */
+ssize_t http_output_send(struct connection *connection, const struct iovec *pieces, int count);
+int http_output_hold(struct connection *connection, const struct iovec *pieces, int count);
+/* Sends what the socket takes, and holds the rest: then it `wants_writable`. 0 or a negative errno.
+ */
+int http_output_write(struct connection *connection, struct sl_slice bytes);
+
+/* Libwebsockets shall not read while a response is under way. */
+void http_output_stop_reading(struct connection *connection);
+void http_output_go_on_reading(struct connection *connection);
+/* Stops it after the callback in which the response began: while it still holds the head it was
+ * given, switching off makes it wait for room to write, for ever. */
+void http_output_settle(struct connection *connection);
+
+/* Calls connection_writable() when everything that is held has gone; `events` of epoll. 0 or a
+ * negative errno. */
+int http_output_watch(struct connection *connection, uint32_t events);
+void http_output_unwatch(struct connection *connection);
+
+int http_output_start(struct server *server); /* 0 or a negative errno */
+void http_output_stop(struct server *server);
+
+/* --- http_stream.c --- */
 
 /* Sends the response head and takes the output over. 0, or negative: close the connection. */
 int http_stream_open(struct connection *connection, bool is_http_1_0, struct sl_slice cors);
-/* Switches libwebsockets' reading off, after the callback in which the stream began: while it still
- * holds the head it was given, switching off makes it wait for room to write, for ever. */
-void http_stream_settle(struct connection *connection);
-void http_stream_on_writable(struct connection *connection); /* LWS_CALLBACK_HTTP_WRITEABLE: TLS */
-/* Reading and watching, for answers that come later (respond.c) as for streams. */
-void http_stream_stop_reading(struct connection *connection);
-void http_stream_go_on_reading(struct connection *connection);
-int http_stream_watch(struct connection *connection, uint32_t events); /* of epoll */
-void http_stream_unwatch(struct connection *connection);
 /* Everything is sent: waits for the peer to close. */
 void http_stream_begin_close(struct connection *connection);
-/* One watcher for the sockets of all plain HTTP streams. 0 or a negative errno. */
-int http_stream_watch_start(struct server *server);
-void http_stream_watch_stop(struct server *server);
 
 /* --- rules.c: the conversation on /v1/stream --- */
 

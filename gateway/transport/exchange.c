@@ -454,6 +454,7 @@ int exchange_begin(struct connection *connection)
         return respond_refusal(connection, &http, &refusal);
     }
     connection->is_whole = length <= 0;
+    connection->body_left = length > 0 ? (size_t)length : 0;
     /* libwebsockets announces the end of every POST's body, even of an empty one. */
     if (length > 0 || http.method == HTTP_POST)
         return wait_for_body(connection);
@@ -463,31 +464,46 @@ int exchange_begin(struct connection *connection)
     return route(connection, &http);
 }
 
+static int route_with_body(struct connection *connection)
+{
+    struct http_request http;
+
+    if (lws_request_read(connection->wsi, false, &connection->server->request_room, &http) < 0)
+        return -1;
+    http.body = buffer_slice(&connection->incoming);
+    return route(connection, &http);
+}
+
+/* libwebsockets 4.3 takes all that it has read for the body, with what the client has sent ahead,
+ * and then waits for the end of it for ever. So the request is complete now, and the last one that
+ * this connection can have: what was behind it is lost. */
+static int end_with_body(struct connection *connection)
+{
+    connection_schedule(
+        connection); /* undoes the time limit that libwebsockets sets for its wait */
+    return route_with_body(connection);
+}
+
 int exchange_body(struct connection *connection, struct sl_slice part)
 {
-    size_t max = connection->server->settings.config->max_request_bytes;
+    size_t size = part.size < connection->body_left ? part.size : connection->body_left;
 
     if (connection->stage != CONNECTION_REQUEST)
         return 0; /* a GET with a body, already streaming */
-    if (connection->incoming.size + part.size > max)
+    buffer_append(&connection->incoming, part.data, size);
+    connection->body_left -= size;
+    if (connection->incoming.failed)
         return -1;
-    buffer_append_slice(&connection->incoming, part);
-    return connection->incoming.failed ? -1 : 0;
+    return size < part.size ? end_with_body(connection) : 0;
 }
 
 /* libwebsockets may come here again for input after the body: a stream does not begin twice. */
 int exchange_body_complete(struct connection *connection)
 {
-    struct server *server = connection->server;
-    struct http_request http;
-
     if (connection->stage != CONNECTION_REQUEST)
         return 0;
-    if (lws_request_read(connection->wsi, false, &server->request_room, &http) < 0)
-        return -1;
-    http.body = buffer_slice(&connection->incoming);
     connection->is_whole = true;
-    return route(connection, &http);
+    return route_with_body(connection);
 }
 
 /* What libwebsockets would hang up on without a word. */

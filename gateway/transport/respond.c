@@ -1,10 +1,8 @@
 /* respond.c - a response is printed as a whole and sent as a whole.
  *
- * What comes later is written by ourselves on a plain socket, as streams are: a client that does
- * not read its answer, and sends on, keeps nothing busy. Over TLS it waits for a callback of
- * libwebsockets, in which it is written and the exchange ended at once: would libwebsockets read
- * in between, it took what it read for the body of a request that is answered. The
- * client's time to read it is limited. */
+ * We write it ourselves, as we do with streams: a client that does not read its answer, and sends
+ * on, keeps nothing busy, and libwebsockets reads on only when the exchange has ended. The client's
+ * time to read is limited. */
 #include "gateway/transport/respond.h"
 
 #include <errno.h>
@@ -14,7 +12,7 @@
 
 #include "gateway/transport/server_private.h"
 
-enum { SEND_MS = 30000 }; /* for the client to read some of an answer, over TLS all of it */
+enum { SEND_MS = 30000 }; /* for the client to read some of an answer */
 
 /* --- printing --- */
 
@@ -85,7 +83,6 @@ static struct response_form form_of(const struct connection *connection,
     struct response_form form = {
         .is_head = http->method == HTTP_HEAD,
         .is_http_1_0 = http->is_http_1_0,
-        .had_body = http->body.size > 0,
         .closes = http->wants_close || http->is_upgrade || !connection->is_whole ||
                   connection->server->is_draining,
     };
@@ -94,12 +91,7 @@ static struct response_form form_of(const struct connection *connection,
     return form;
 }
 
-/* --- at once --- */
-
-static uint64_t send_deadline(const struct connection *connection)
-{
-    return uv_now(connection->server->settings.loop) + SEND_MS;
-}
+/* --- sending --- */
 
 /* Over TLS: changes whenever libwebsockets reads from the connection. */
 static uint64_t read_mark(const struct connection *connection)
@@ -115,44 +107,90 @@ bool respond_was_sent_ahead(const struct connection *connection)
     return connection->read_mark && connection->read_mark == read_mark(connection);
 }
 
-/* A plain connection's next request comes in by the doorway like its first; over TLS libwebsockets
- * sees to it. */
-static int end_exchange(struct connection *connection, const struct response_form *form)
+/* The answer is out. A plain connection's next request comes in by the doorway like its first; over
+ * TLS libwebsockets sees to it. 0; negative: close. */
+static int end_exchange(struct connection *connection)
 {
-    buffer_done(&connection->incoming);
     connection->is_whole = false;
     connection->stage = CONNECTION_REQUEST;
-    connection->deadline_ms = lws_partial_buffered(connection->wsi) ? send_deadline(connection) : 0;
+    connection->deadline_ms = 0;
     connection_arm(connection);
-    if (form->closes)
+    if (connection->response_form.closes)
         return -1;
     connection->is_idle = true;
+    if (!connection->is_tls) {
+        connection->may_serve_again = true;
+        connection_doom(connection, DOOM_PEER_LEFT);
+        return 0;
+    }
     connection->read_mark = read_mark(connection);
-    if (connection->is_tls && form->had_body && lws_partial_buffered(connection->wsi))
-        return -1; /* as below; else it would read on as if more of the body came */
-    if (connection->is_tls)
-        return lws_http_transaction_completed(connection->wsi) ? -1 : 0;
-    if (lws_partial_buffered(connection->wsi))
-        return -1; /* libwebsockets sends the rest, and then closes */
-    connection->may_serve_again = true;
-    connection_doom(connection, DOOM_PEER_LEFT);
+    if (lws_http_transaction_completed(connection->wsi))
+        return -1;
+    http_output_go_on_reading(connection); /* it waits for room to write before it does */
     return 0;
+}
+
+/* Prints and sends; what the socket does not take is held. */
+static int send_answer(struct connection *connection, const struct answer *answer)
+{
+    struct response_form *form = &connection->response_form;
+    struct buffer out = BUFFER_INIT;
+    int r = -ENOMEM;
+
+    print_response(form, answer, &out);
+    if (!out.failed && !form->cors.failed)
+        r = http_output_write(connection, buffer_slice(&out));
+    buffer_done(&form->cors);
+    buffer_done(&out);
+    return r;
+}
+
+void respond_progress(struct connection *connection)
+{
+    connection->deadline_ms = uv_now(connection->server->settings.loop) + SEND_MS;
+    connection_arm(connection);
+}
+
+/* Some of the answer is held. */
+static int await_room(struct connection *connection)
+{
+    respond_progress(connection);
+    return http_output_watch(connection, EPOLLOUT);
+}
+
+void respond_sent(struct connection *connection)
+{
+    http_output_unwatch(connection);
+    if (end_exchange(connection) == 0)
+        return;
+    connection->stage = CONNECTION_LEFT;
+    connection_doom(connection, DOOM_PEER_LEFT);
+}
+
+/* --- at once --- */
+
+/* From here on nothing is read for it until the answer is out. */
+static void begin_answering(struct connection *connection)
+{
+    buffer_done(&connection->incoming);
+    connection->stage = CONNECTION_ANSWERING;
+    connection->deadline_ms = 0;
+    connection_arm(connection);
+    http_output_stop_reading(connection);
 }
 
 int respond(struct connection *connection, const struct http_request *http,
             const struct answer *answer)
 {
-    struct buffer *out = &connection->server->scratch;
-    struct response_form form = form_of(connection, http);
-
-    print_response(&form, answer, out);
-    if (form.cors.failed)
-        out->failed = true;
-    buffer_done(&form.cors);
-    if (out->failed ||
-        lws_write(connection->wsi, (unsigned char *)out->data, out->size, LWS_WRITE_HTTP) < 0)
+    connection->response_form = form_of(connection, http);
+    if (send_answer(connection, answer) < 0)
         return -1;
-    return end_exchange(connection, &form);
+    if (!connection->wants_writable) {
+        buffer_done(&connection->incoming);
+        return end_exchange(connection);
+    }
+    begin_answering(connection);
+    return await_room(connection) < 0 ? -1 : 0;
 }
 
 int respond_refusal(struct connection *connection, const struct http_request *http,
@@ -180,62 +218,20 @@ int respond_refusal(struct connection *connection, const struct http_request *ht
 int respond_later(struct connection *connection, const struct http_request *http)
 {
     connection->response_form = form_of(connection, http);
-    buffer_done(&connection->incoming);
-    connection->client.transport = &http_stream_transport; /* it writes; delivery does not */
-    connection->stage = CONNECTION_ANSWERING;
-    connection->deadline_ms = 0; /* the API has one of its own */
-    connection_arm(connection);
-    http_stream_stop_reading(connection);
+    begin_answering(connection); /* the API has a deadline of its own */
     return 0;
-}
-
-static int hold_rest(struct connection *connection, struct sl_slice rest)
-{
-    struct iovec piece = {(char *)rest.data, rest.size};
-    int r;
-
-    r = http_stream_transport.hold(&connection->client, &piece, 1);
-    return r < 0 ? r : http_stream_watch(connection, EPOLLOUT);
-}
-
-static int send_plain(struct connection *connection, struct sl_slice bytes)
-{
-    struct iovec piece = {(char *)bytes.data, bytes.size};
-    ssize_t sent = http_stream_transport.send(&connection->client, &piece, 1);
-
-    if (sent < 0)
-        return (int)sent;
-    if ((size_t)sent < bytes.size)
-        return hold_rest(connection, sl_slice_from(bytes, (size_t)sent));
-    respond_sent(connection);
-    return 0;
-}
-
-/* In the callback that is asked for here. */
-static int send_over_tls(struct connection *connection, struct sl_slice bytes)
-{
-    buffer_append_slice(&connection->held, bytes);
-    connection->stage = CONNECTION_ANSWERED;
-    http_stream_go_on_reading(connection);
-    lws_callback_on_writable(connection->wsi);
-    return connection->held.failed ? -ENOMEM : 0;
 }
 
 void respond_now(struct connection *connection, const struct answer *answer)
 {
     struct response_form *form = &connection->response_form;
-    struct buffer out = BUFFER_INIT;
-    int r = -ENOMEM;
 
     form->closes = form->closes || connection->server->is_draining;
-    respond_progress(connection);
-    print_response(form, answer, &out);
-    if (!out.failed && !form->cors.failed)
-        r = connection->is_tls ? send_over_tls(connection, buffer_slice(&out))
-                               : send_plain(connection, buffer_slice(&out));
-    if (r < 0)
+    if (send_answer(connection, answer) < 0 ||
+        (connection->wants_writable && await_room(connection) < 0))
         connection_doom(connection, DOOM_BROKEN);
-    buffer_done(&out);
+    else if (!connection->wants_writable)
+        respond_sent(connection);
 }
 
 void respond_refusal_now(struct connection *connection, const struct http_refusal *refusal)
@@ -254,30 +250,4 @@ void respond_refusal_now(struct connection *connection, const struct http_refusa
                                                  .body = buffer_slice(&body)});
     buffer_done(&headers);
     buffer_done(&body);
-}
-
-void respond_progress(struct connection *connection)
-{
-    connection->deadline_ms = send_deadline(connection);
-    connection_arm(connection);
-}
-
-void respond_sent(struct connection *connection)
-{
-    http_stream_unwatch(connection);
-    connection->may_serve_again = !connection->response_form.closes;
-    connection_doom(connection, DOOM_PEER_LEFT);
-}
-
-int respond_held(struct connection *connection)
-{
-    struct buffer out = connection->held;
-    int r;
-
-    connection->held = BUFFER_INIT;
-    connection->client.transport = NULL;
-    buffer_done(&connection->response_form.cors);
-    r = lws_write(connection->wsi, (unsigned char *)out.data, out.size, LWS_WRITE_HTTP);
-    buffer_done(&out);
-    return r < 0 ? -1 : end_exchange(connection, &connection->response_form);
 }

@@ -32,14 +32,12 @@ int respond_later(struct connection *connection, const struct http_request *http
 void respond_now(struct connection *connection, const struct answer *answer);
 void respond_refusal_now(struct connection *connection, const struct http_refusal *refusal);
 
-/* A plain socket has taken some of what was held of the answer: the client does read. */
+/* The socket has taken some of what was held of the answer: the client does read. */
 void respond_progress(struct connection *connection);
-/* It has taken all of it. */
+/* It has taken all of it. Not from a callback of libwebsockets. */
 void respond_sent(struct connection *connection);
-/* CONNECTION_ANSWERED, in a callback of libwebsockets, whose return value it returns. */
-int respond_held(struct connection *connection);
 
 /* Over TLS, at the beginning of a request: libwebsockets had read its head together with the
- * request before it. With a body behind it, libwebsockets 4.1 takes the head for the body, and may
- * do so for ever. */
+ * request before it. With a body behind it, libwebsockets (4.1, 4.3) takes the head for the body,
+ * and may do so for ever. */
 bool respond_was_sent_ahead(const struct connection *connection);

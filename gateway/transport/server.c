@@ -18,7 +18,6 @@
 #include "gateway/transport/connection.h"
 #include "gateway/transport/doorway.h"
 #include "gateway/transport/exchange.h"
-#include "gateway/transport/respond.h"
 #include "gateway/transport/server_private.h"
 
 enum { DRAIN_LOOK_MS = 20 };
@@ -91,12 +90,6 @@ static int callback(struct lws *wsi, enum lws_callback_reasons reason, void *use
         return connection ? exchange_body(connection, sl_slice(in, size)) : -1;
     case LWS_CALLBACK_HTTP_BODY_COMPLETION:
         return connection ? exchange_body_complete(connection) : -1;
-    case LWS_CALLBACK_HTTP_WRITEABLE:
-        if (connection && connection->stage == CONNECTION_ANSWERED)
-            return respond_held(connection);
-        if (connection && connection->client.transport)
-            http_stream_on_writable(connection);
-        return 0;
     case LWS_CALLBACK_ESTABLISHED:
         return on_established(connection);
     case LWS_CALLBACK_SERVER_WRITEABLE:
@@ -244,7 +237,7 @@ static void close_now(struct connection *connection)
 static void finish_turn(struct connection *connection)
 {
     if (connection->doom == DOOM_NONE)
-        http_stream_settle(connection);
+        http_output_settle(connection);
     else if (connection->doom != DOOM_FAREWELL)
         close_now(connection);
     else if (connection->stage == CONNECTION_LEAVING)
@@ -397,7 +390,7 @@ static int start_handles(struct server *server)
     server->drain_timer->data = server;
     if (survey_start(server) < 0)
         return -ENOMEM;
-    return http_stream_watch_start(server);
+    return http_output_start(server);
 }
 
 static int open_doorway(struct server *server, enum door number)
@@ -435,7 +428,7 @@ int server_new(const struct server_settings *settings, struct server **ret_serve
     if (!server)
         return -ENOMEM;
     server->settings = *settings;
-    server->stream_watch_fd = -1;
+    server->output_watch_fd = -1;
     server->random = hash_key_random().k1;
     server->entered = &server->doors[DOOR_PUBLIC];
     for (unsigned i = 0; i < DOOR_COUNT; i++)
@@ -474,7 +467,7 @@ void server_close(struct server *server)
     }
     if (server->context)
         lws_context_destroy(server->context);
-    http_stream_watch_stop(server);
+    http_output_stop(server);
     if (server->replaced_watch)
         uv_close((uv_handle_t *)server->replaced_watch, free_handle);
     server->replaced_watch = NULL;

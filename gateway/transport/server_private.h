@@ -29,8 +29,8 @@ struct server {
     uv_poll_t *replaced_watch;     /* of our streams that make room for others */
     struct list scheduled;         /* connections with something to do at the end of the turn */
     uv_prepare_t *turn_end;        /* runs before the loop waits */
-    int stream_watch_fd;           /* epoll of the plain HTTP streams; -1: none */
-    uv_poll_t *stream_watch;
+    int output_watch_fd;           /* epoll of the sockets that http_output.c writes to; -1: none */
+    uv_poll_t *output_watch;
     uv_timer_t *drain_timer;
     uv_timer_t *survey_timer;
     struct buffer *given_body; /* while libwebsockets is being given a head that was read for it */

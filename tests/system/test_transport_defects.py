@@ -6,7 +6,7 @@ import json
 import pytest
 
 from harness import events, processes
-from harness.http import ConnectionEnded, form_bytes
+from harness.http import form_bytes
 from harness.streams import Collector
 from harness.waiting import Deadline, eventually
 from harness.websocket import PING, TEXT, frame, upgrade
@@ -112,10 +112,7 @@ def test_post_streams_complete_once(gateway, publish):
         **gateway.bearer(), "Content-Type": "application/x-www-form-urlencoded"}, b"track=kite")
     with gateway.connect() as connection:
         connection.send(form + b"more than was announced" * 1000)
-        try:
-            assert connection.read_head().status in (200, 400)
-        except ConnectionEnded:
-            pass  # libwebsockets 4.3 hangs up
+        assert connection.read_head().status == 200
         assert_idle(gateway)
 
 
@@ -124,7 +121,7 @@ def test_stalled_reader_does_not_spin(gateway, redis):
     streams = [gateway.stream(FIREHOSE, wire, receive_buffer=4096)
                for wire in ("ndjson", "sse", "raw-websocket")]
     neighbour = Collector(gateway.stream(FIREHOSE))
-    text = "x" * 5000
+    text = "x" * 50000  # in all, more than sockets hold
     for number in range(1, 121):
         redis.publish(events.dump(events.post(number, text)))
     neighbour.wait_id(120)
@@ -139,7 +136,7 @@ def test_frames_stay_whole_behind_a_remainder(gateway, redis):
     websocket = gateway.stream(FIREHOSE, "raw-websocket", receive_buffer=4096)
     neighbour = Collector(gateway.stream(FIREHOSE))
     for number in range(1, 101):
-        redis.publish(events.dump(events.post(number, "y" * (number * 97 % 9000))))
+        redis.publish(events.dump(events.post(number, "y" * (number * 970 % 90000))))
         neighbour.wait_id(number)  # one loop turn each, so that every write stands alone
     assert [m["id"] for m in websocket.until(100)] == [str(n) for n in range(1, 101)]
 
@@ -149,7 +146,7 @@ def test_pings_during_partial_writes(gateway, redis):
     websocket = gateway.stream(FIREHOSE, "raw-websocket", receive_buffer=4096)
     neighbour = Collector(gateway.stream(FIREHOSE))
     for number in range(1, 101):
-        redis.publish(events.dump(events.post(number, "z" * 8000)))
+        redis.publish(events.dump(events.post(number, "z" * 60000)))
         websocket.send_frame(PING, b"p%d" % number)
         if number % 10 == 0:
             neighbour.wait_id(number)
