@@ -218,13 +218,40 @@ static void rewrite_protocols(struct sl_slice list, struct buffer *head)
         buffer_append_format(head, DOORWAY_TOKEN_HEADER " %.*s\r\n", SL_SLICE_ARG(token));
 }
 
+/* Headers of which there is one at most: with a second one nobody could say which counts. */
+enum single_header { HOST, CONTENT_LENGTH };
+
+static const char *const single_headers[] = {
+    [HOST] = "Host",   [CONTENT_LENGTH] = "Content-Length",
+    "Authorization",   "Content-Type",
+    "Idempotency-Key", "Last-Event-ID",
+    "Origin",          "Sec-WebSocket-Protocol",
+};
+
 struct header_state {
     size_t max_body_bytes;
-    bool has_host;
-    bool has_length;
-    bool has_protocols;
+    unsigned seen; /* a bit for each of single_headers */
     struct request_head *facts;
 };
+
+static bool has_header(const struct header_state *state, enum single_header header)
+{
+    return state->seen & 1u << header;
+}
+
+static int note_header(struct header_state *state, struct sl_slice name,
+                       struct http_refusal *refusal)
+{
+    for (size_t i = 0; i < sizeof(single_headers) / sizeof(single_headers[0]); i++) {
+        if (!name_is(name, single_headers[i]))
+            continue;
+        if (state->seen & 1u << i)
+            return http_refuse(refusal, 400, "repeated_header", single_headers[i],
+                               "%s is given twice", single_headers[i]);
+        state->seen |= 1u << i;
+    }
+    return 0;
+}
 
 static int rewrite_header(struct sl_slice line, struct header_state *state, struct buffer *head,
                           struct http_refusal *refusal)
@@ -232,25 +259,21 @@ static int rewrite_header(struct sl_slice line, struct header_state *state, stru
     struct sl_slice rest = line;
     struct sl_slice name = cut(&rest, ':');
     struct sl_slice value = trim(rest);
+    int r;
 
     if (name.size == line.size || !is_token(name))
         return refuse(refusal, "a header line is malformed");
     if (!value_is_sound(value))
         return refuse(refusal, "a header value holds a control character");
+    r = note_header(state, name, refusal);
+    if (r < 0)
+        return r;
     if (name_is(name, "transfer-encoding"))
         return http_refuse(refusal, 411, "length_required", NULL,
                            "a request body needs Content-Length");
     if (name_is(name, "content-length")) {
-        if (state->has_length)
-            return refuse(refusal, "Content-Length is given twice");
-        state->has_length = true;
         buffer_append_str(head, "Content-Length: 0\r\n");
         return read_content_length(value, state->max_body_bytes, &state->facts->body_size, refusal);
-    }
-    if (name_is(name, "host")) {
-        if (state->has_host)
-            return refuse(refusal, "Host is given twice");
-        state->has_host = true;
     }
     if (name_is(name, "expect")) { /* which HTTP/1.0 does not know, RFC 9110 section 10.1.1 */
         state->facts->expects_continue =
@@ -262,9 +285,6 @@ static int rewrite_header(struct sl_slice line, struct header_state *state, stru
     if (name_is(name, "http2-settings") || name_is(name, "x-sluice-protocol-token"))
         return 0;
     if (name_is(name, "sec-websocket-protocol")) {
-        if (state->has_protocols)
-            return refuse(refusal, "Sec-WebSocket-Protocol is given twice");
-        state->has_protocols = true;
         rewrite_protocols(value, head);
         return 0;
     }
@@ -293,11 +313,11 @@ int request_head_rewrite(struct sl_slice head, size_t max_body_bytes, struct buf
     }
     if (r < 0)
         return r;
-    if (!state.has_host && !ret_facts->is_http_1_0)
+    if (!has_header(&state, HOST) && !ret_facts->is_http_1_0)
         return refuse(refusal, "Host is missing");
     /* libwebsockets would wait for the body of a PUT without a length. */
-    if (!state.has_length && (sl_slice_starts_with(head, SL_SLICE("PUT ")) ||
-                              sl_slice_starts_with(head, SL_SLICE("PATCH "))))
+    if (!has_header(&state, CONTENT_LENGTH) && (sl_slice_starts_with(head, SL_SLICE("PUT ")) ||
+                                                sl_slice_starts_with(head, SL_SLICE("PATCH "))))
         buffer_append_str(ret_head, "Content-Length: 0\r\n");
     buffer_append_str(ret_head, "\r\n");
     return ret_head->failed ? -ENOMEM : 0;

@@ -56,6 +56,17 @@ def test_methods_that_nobody_knows(gateway, connection, method):
     assert response.status in (400, 405, 501), response
 
 
+@pytest.mark.parametrize("name", ["Authorization", "Content-Type", "Idempotency-Key",
+                                  "Last-Event-ID", "Origin"])
+def test_headers_that_come_once(gateway, connection, name):
+    request = form_bytes("GET", FIREHOSE, {**gateway.bearer(), name: "a"})
+    connection.send(request.replace(b"\r\n\r\n", f"\r\n{name.lower()}: a\r\n\r\n".encode()))
+    response = connection.read_response()
+    assert response.status == 400
+    assert response.error == {"code": "repeated_header", "message": f"{name} is given twice",
+                              "param": name}
+
+
 def test_head_has_no_body(gateway, connection):
     connection.send(form_bytes("HEAD", "/healthz"))
     assert connection.read_response("HEAD").status in (200, 405)

@@ -251,6 +251,27 @@ static void test_one_host_is_needed_but_in_http_1_0(void **state)
     expect_refused("GET / HTTP/1.0\r\nHost: a\r\nHost: a\r\n" END, 400, "Host is given twice");
 }
 
+static void test_a_header_that_decides_something_comes_once(void **state)
+{
+    static const char *const names[] = {"Authorization", "Content-Type", "Idempotency-Key",
+                                        "Last-Event-ID", "Origin"};
+    char head[200], why[100];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        snprintf(head, sizeof(head), GET "%s: a\r\n" END, names[i]);
+        expect_unchanged(head);
+        snprintf(head, sizeof(head), GET "%s: a\r\nX: y\r\n%s: a\r\n" END, names[i], names[i]);
+        snprintf(why, sizeof(why), "%s is given twice", names[i]);
+        expect_refused(head, 400, why);
+        assert_string_equal(refusal.code, "repeated_header");
+        assert_string_equal(refusal.param, names[i]);
+    }
+    expect_refused(GET "IDEMPOTENCY-KEY: a\r\nidempotency-key:\r\n" END, 400,
+                   "Idempotency-Key is given twice");
+    expect_unchanged(GET "Accept: a/b\r\nAccept: c/d\r\n" END);
+}
+
 static void test_a_body_has_one_length_of_digits_within_the_limit(void **state)
 {
     static const char *const not_numbers[] = {"", "-1", "+1", "1 ,1", "0x1", "1e3", "1;", "a"};
@@ -391,6 +412,7 @@ int main(void)
         HEAD_TEST(test_control_characters_in_a_value_are_refused),
         HEAD_TEST(test_space_around_a_value_is_dropped),
         HEAD_TEST(test_one_host_is_needed_but_in_http_1_0),
+        HEAD_TEST(test_a_header_that_decides_something_comes_once),
         HEAD_TEST(test_a_body_has_one_length_of_digits_within_the_limit),
         HEAD_TEST(test_put_and_patch_without_a_length_have_no_body),
         HEAD_TEST(test_expect_is_noted_and_dropped),
