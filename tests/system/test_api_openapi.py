@@ -118,7 +118,7 @@ def reused(world, operation):
     key = world.key()
     if operation.name == "createUser":  # a key is remembered in the shard of the login
         world.admin.expect(201, "POST", "/v1/users", {"login": "once"}, key)
-        return world.admin.request("POST", "/v1/users", {"login": "twice"}, key)
+        return world.admin.request("POST", "/v1/users", {"login": "once", "name": "Twice"}, key)
     if operation.name == "createPost":
         world.ada.expect(201, "POST", "/v1/posts", {"text": "once"}, key)
     else:
@@ -181,7 +181,7 @@ def test_pages_are_as_described(world):
 
 def test_what_is_damaged_is_as_described(servers):
     world = World(servers)
-    world.redis.client.hset(f"sluice:{{0}}:user:{world.bob.sub}", "posts", "many")
+    world.redis.client.hset(world.redis.key(world.bob.sub, f"user:{world.bob.sub}"), "posts", "many")
     assert world.ada.request("GET", f"/v1/users/{world.bob.sub}").status == 500
 
 

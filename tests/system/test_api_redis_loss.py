@@ -144,7 +144,7 @@ def test_damage_is_ours_and_logged(servers):
     redis = servers.redis()
     gateway = servers.gateway(redis)
     ada = new_user(gateway)
-    redis.client.hset(f"sluice:{{0}}:user:{ada.sub}", "posts", "many")
+    redis.client.hset(redis.key(ada.sub, f"user:{ada.sub}"), "posts", "many")
     ada.refused(500, "internal", "GET", "/v1/users/me")
     eventually(lambda: "api_failed" in gateway.log(), "the log says what it is")
 

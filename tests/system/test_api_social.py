@@ -1,4 +1,4 @@
-"""Graph, likes, comments, audiences and lists over HTTP, with one shard and with eight."""
+"""Graph, likes, comments, audiences and lists over HTTP."""
 
 import pytest
 
@@ -7,14 +7,11 @@ from harness.cli import Cli
 from harness.waiting import eventually
 
 
-@pytest.fixture(scope="module", params=[1, 8], ids=["one_shard", "eight_shards"])
-def site(request, module_servers):
+@pytest.fixture(scope="module")
+def site(module_servers):
     redis = module_servers.redis()
-    cli = Cli(redis)
-    cli.run("init", "--shards", request.param)
-    worker = cli.start("worker")
+    worker = Cli(redis).start("worker")
     site = Site(module_servers.gateway(redis))
-    site.shards = request.param
     yield site
     site.close()
     worker.stop()

@@ -46,7 +46,7 @@ class Site:
 
 @pytest.fixture(params=[1, 4])
 def site(request, servers, cli_for, tmp_path):
-    redis = servers.redis()
+    redis = servers.redis(shards=request.param)
     return Site(request.param, redis, cli_for(redis), tmp_path / "posts.db")
 
 
@@ -205,7 +205,7 @@ def test_an_archive_that_cannot_be_read_costs_the_answer_only(site, api):
 
 
 def test_sluiced_moves_posts_too(servers, cli_for, tmp_path):
-    redis = servers.redis()
+    redis = servers.redis(shards=1)
     site = Site(1, redis, cli_for(redis), tmp_path / "posts.db")
     servers.gateway(redis, "--run-tasks", "on", "--archive", f"sqlite:{site.file}")
     newest = site.cli.run("post", "--user", "ada", "newest")

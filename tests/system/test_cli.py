@@ -3,10 +3,12 @@
 import json
 import signal
 import time
+import zlib
 
 import pytest
 
 from harness import events
+from harness.redis_server import shard_of
 from harness.waiting import Deadline
 
 STOPPED = (0, 130, -signal.SIGINT)  # exit statuses of what Ctrl-C may end
@@ -24,9 +26,9 @@ def cli(redis, cli_for):
     return cli_for(redis)
 
 
-def log_of(redis, shard=0):
-    return [json.loads(fields["e"])
-            for _, fields in redis.client.xrange(f"sluice:{{{shard}}}:log")]
+def work(cli):
+    """Does what writes have left for other shards."""
+    cli.run("worker", "--until-empty", "--lease-ms", "50")
 
 
 @pytest.mark.parametrize("arguments", [
@@ -70,7 +72,9 @@ def test_failure_is_1(cli, arguments):
     assert cli.done.stderr.strip() and not cli.done.stdout
 
 
-def test_settings_are_read_and_changed_in_all_shards(cli, redis):
+def test_settings_are_read_and_changed_in_all_shards(servers, cli_for):
+    redis = servers.redis(shards=1)
+    cli = cli_for(redis)
     cli.run("init", "--shards", "3", "--log-age", "90m")
     assert cli.run("config", "get", "log-age") == "90m"
     assert cli.run("config", "get", "log-count") == "1000000"
@@ -89,7 +93,7 @@ def test_settings_are_read_and_changed_in_all_shards(cli, redis):
     assert cli.run("config", "get", "log-count") == "5000"
 
 
-def test_ids_carry_their_time(cli):
+def test_ids_carry_their_time_and_shard(cli, redis):
     before = int(time.time() * 1000)
     ids = cli.ids("user", "add", "ada")
     for text in ("one", "two", "three"):
@@ -99,39 +103,32 @@ def test_ids_carry_their_time(cli):
     assert numbers == sorted(set(numbers))
     for number in numbers:
         assert before - 1 <= number // 4096 + EPOCH_MS <= after + 1
-        assert number // 64 % 64 == 0  # shard 0
+        assert shard_of(number) == zlib.crc32(b"ada") % redis.shards
         assert number < 2**53
 
 
 def test_post_changes_state_log_and_channel_at_once(cli, redis):
-    channel = redis.client.pubsub(ignore_subscribe_messages=True)
-    channel.subscribe("sluice:{0}:live")
-    channel.get_message(timeout=5)
-    user_id = cli.run("user", "add", "ada", "--name", "Ada L")
-    post_id = cli.run("post", "--user", "ada", "--lang", "en", "--geo", "120.5,30.25", "Hello")
-    reply_id = cli.run("post", "--user", "ada", "--reply-to", post_id, "To myself")
-    entries = redis.client.xrange("sluice:{0}:log")
-    assert [entry for entry, _ in entries][-2:] == [f"{post_id}-0", f"{reply_id}-0"]
-    assert entries[-1][1]["p"] == post_id
-    for entry, fields in entries[-2:]:
-        message = None
-        while not message or not message["data"].startswith(entry[:-2] + " "):
-            message = channel.get_message(timeout=5)
-            assert message
-        assert message["data"] == f"{entry[:-2]} {fields['p']} {fields['e']}"
-    post, reply = log_of(redis)[-2:]
+    with redis.listening() as next_message:
+        user_id = cli.run("user", "add", "ada", "--name", "Ada L")
+        post_id = cli.run("post", "--user", "ada", "--lang", "en", "--geo", "120.5,30.25", "Hello")
+        reply_id = cli.run("post", "--user", "ada", "--reply-to", post_id, "To myself")
+        entries = redis.entries()
+        assert [entry for entry, _ in entries] == [post_id, reply_id]
+        assert entries[-1][1]["p"] == post_id
+        for entry, fields in entries:
+            assert next_message() == f"{entry} {fields['p']} {fields['e']}"
+    post, reply = redis.log()[-2:]
     assert post["id"] == post["post"]["id"] == post_id
     assert post["post"]["user"] == {"id": user_id, "login": "ada", "name": "Ada L"}
     assert post["post"]["geo"] == {"lon": 120.5, "lat": 30.25} and post["post"]["lang"] == "en"
     assert post["post"].get("audience", "public") == "public"
     assert reply["post"]["reply_to"]["post"] == post_id
     assert reply["post"]["reply_to"]["user"] == user_id
-    stored = redis.client.hgetall("sluice:{0}:post:" + post_id)
+    stored = redis.client.hgetall(redis.key(post_id, f"post:{post_id}"))
     assert stored["text"] == "Hello"
-    user = redis.client.hgetall("sluice:{0}:user:" + user_id)
+    user = redis.client.hgetall(redis.key(user_id, f"user:{user_id}"))
     assert (user["login"], user["name"], user["posts"]) == ("ada", "Ada L", "2")
-    assert redis.client.hget("sluice:{0}:logins", "ada") == user_id
-    channel.close()
+    assert redis.client.hget(redis.key(user_id, "logins"), "ada") == user_id
 
 
 def test_text_survives_whatever_it_holds(cli, redis):
@@ -139,7 +136,7 @@ def test_text_survives_whatever_it_holds(cli, redis):
     for text in ['"quotes" \\ and / slashes', "tab\tand\nnewline", "日本語 👩‍🚀 é e\u0301", "{\"json\":1}",
                  "%s %n %d", "x" * 5000, "--user", "\x7f\x1f"]:
         cli.run("post", "--user", "ada", "--", text)
-        assert log_of(redis)[-1]["post"]["text"] == text
+        assert redis.log()[-1]["post"]["text"] == text
 
 
 def test_text_that_is_none(cli):
@@ -169,10 +166,10 @@ def test_delete_is_for_the_author(cli, redis):
     cli.run("delete", "--user", "ada", "4096", status=1)
     cli.run("delete", "--user", "ada", post_id)
     cli.run("delete", "--user", "ada", post_id, status=1)
-    event = log_of(redis)[-1]
+    event = redis.log()[-1]
     assert event["type"] == "delete" and event["post"]["id"] == post_id
     assert event["post"]["text"] == "mine"  # the whole post, for the filters
-    assert not redis.client.exists("sluice:{0}:post:" + post_id)
+    assert not redis.client.exists(redis.key(post_id, f"post:{post_id}"))
 
 
 def test_follow_and_unfollow(cli, redis):
@@ -180,17 +177,22 @@ def test_follow_and_unfollow(cli, redis):
     cli.run("follow", "ada", "bob")
     cli.run("follow", "ada", "bob")  # again: nothing to do, nothing wrong
     cli.run("follow", "ada", "ada", status=1)
-    assert redis.client.zrange(f"sluice:{{0}}:following:{ada}", 0, -1) == [bob]
-    assert redis.client.zrange(f"sluice:{{0}}:followers:{bob}", 0, -1) == [ada]
+    work(cli)
+    assert redis.client.zrange(redis.key(ada, f"following:{ada}"), 0, -1) == [bob]
+    assert redis.client.zrange(redis.key(bob, f"followers:{bob}"), 0, -1) == [ada]
     cli.run("unfollow", "ada", "bob")
     cli.run("unfollow", "ada", "bob")
-    assert not redis.client.exists(f"sluice:{{0}}:following:{ada}")
-    events_ = [e for e in log_of(redis) if "follow" in e["type"]]
+    work(cli)
+    for user, relation in ((ada, "following"), (bob, "followers")):
+        assert not redis.client.exists(redis.key(user, f"{relation}:{user}"))
+    events_ = [e for e in redis.log() if "follow" in e["type"]]
     assert [(e["type"], e["user"]["id"], e["target"]["id"]) for e in events_] == [
         ("follow", ada, bob), ("unfollow", ada, bob)]
 
 
-def test_init(cli, redis):
+def test_init(servers, cli_for):
+    redis = servers.redis(shards=1)
+    cli = cli_for(redis)
     cli.run("init", "--shards", "4")
     assert redis.client.hget("sluice:{0}:meta", "shards") == "4"
     cli.run("init", "--shards", "4")
@@ -206,24 +208,28 @@ def test_hide_and_mute(cli, redis):
         cli.run(command, "ada", "bob")
         cli.run(command, "ada", "bob")  # again: nothing to do, nothing wrong
         cli.run(command, "ada", "ada", status=1)
-        assert redis.client.smembers(f"sluice:{{0}}:{own}:{ada}") == {bob}
-        assert redis.client.smembers(f"sluice:{{0}}:{mirror}:{bob}") == {ada}
+        work(cli)
+        own, mirror = redis.key(ada, f"{own}:{ada}"), redis.key(bob, f"{mirror}:{bob}")
+        assert redis.client.smembers(own) == {bob}
+        assert redis.client.smembers(mirror) == {ada}
         cli.run("un" + command, "ada", "bob")
-        assert not redis.client.exists(f"sluice:{{0}}:{own}:{ada}", f"sluice:{{0}}:{mirror}:{bob}")
-    assert [(e["type"], e["user"]["id"], e["target"]["id"]) for e in log_of(redis)] == [
+        work(cli)
+        assert not redis.client.exists(own) and not redis.client.exists(mirror)
+    assert [(e["type"], e["user"]["id"], e["target"]["id"]) for e in redis.log(ada)] == [
         (kind, ada, bob) for kind in ("hide", "unhide", "mute", "unmute")]
 
 
 def test_posts_for_some(cli, redis):
     ada = cli.run("user", "add", "ada")
-    for audience in ("public", "followers", f"only:{ada}", f"except:{ada},64"):
-        status = 2 if audience.endswith(",64") else 0
+    for audience in ("public", "followers", f"only:{ada}", f"except:{ada},4032"):
+        status = 2 if audience.endswith(",4032") else 0
         cli.run("post", "--user", "ada", "--audience", audience, "hello", status=status)
-    assert [e["post"]["audience"] for e in log_of(redis)] == ["public", "followers", f"only:{ada}"]
+    assert [e["post"]["audience"] for e in redis.log()] == ["public", "followers", f"only:{ada}"]
 
 
-def test_users_of_several_shards_follow_and_post(cli, redis, servers):
-    cli.run("init", "--shards", "4")
+def test_users_of_several_shards_follow_and_post(cli_for, servers):
+    redis = servers.redis(shards=4)
+    cli = cli_for(redis)
     gateway = servers.gateway(redis)
     logins = [f"user{n}" for n in range(8)]
     for login in logins:
@@ -237,9 +243,9 @@ def test_redis_by_environment_and_option(cli_for, redis, servers):
     other = servers.redis()
     cli = cli_for(other)
     cli.run("--redis", redis.url, "user", "add", "ada")
-    assert redis.client.exists("sluice:{0}:logins") and not other.client.exists("sluice:{0}:logins")
+    assert redis.client.keys("*:logins") and not other.client.keys("*:logins")
     cli.run("user", "add", "ada")
-    assert other.client.exists("sluice:{0}:logins")
+    assert other.client.keys("*:logins")
 
 
 def write(folder, lines):
@@ -254,11 +260,13 @@ def test_replay(cli, redis, tmp_path):
                                      place={"name": "Suva", "bbox": [178.0, -19.0, -179.0, -16.0]}))
              for n in range(1, 31)]
     cli.run("replay", write(tmp_path, lines))
-    posts = [e["post"] for e in log_of(redis) if e["type"] == "post"]
-    assert [p["text"] for p in posts] == [f"post {n}" for n in range(1, 31)]
-    assert {p["user"]["login"] for p in posts} == {"u0", "u1", "u2"}
-    assert posts[0]["geo"] == {"lon": 1.5, "lat": 2.5} and posts[0]["lang"] == "en"
-    assert posts[0]["place"] == {"name": "Suva", "bbox": [178.0, -19.0, -179.0, -16.0]}
+    posts = [e["post"] for e in redis.log() if e["type"] == "post"]
+    for user in range(3):  # of several shards, where there are some
+        assert [p["text"] for p in posts if p["user"]["login"] == f"u{user}"] == \
+            [f"post {n}" for n in range(1, 31) if n % 3 == user]
+    for post in posts:
+        assert post["geo"] == {"lon": 1.5, "lat": 2.5} and post["lang"] == "en"
+        assert post["place"] == {"name": "Suva", "bbox": [178.0, -19.0, -179.0, -16.0]}
 
 
 def test_replay_says_which_line_is_bad(cli, tmp_path):
@@ -273,20 +281,17 @@ def test_replay_at_a_rate(cli, redis, tmp_path):
     start = time.monotonic()
     cli.run("replay", write(tmp_path, lines), "--rate", "50")
     assert 0.5 < time.monotonic() - start
-    assert len([e for e in log_of(redis) if e["type"] == "post"]) == 30
+    assert len([e for e in redis.log() if e["type"] == "post"]) == 30
 
 
 def test_replay_in_a_loop_ends_by_signal(cli, redis, tmp_path):
     lines = [events.dump(events.post(n, f"post {n}")) for n in range(1, 4)]
-    channel = redis.client.pubsub(ignore_subscribe_messages=True)
-    channel.subscribe("sluice:{0}:live")
-    loop = cli.start("replay", write(tmp_path, lines), "--rate", "200", "--loop")
-    posts = 0
-    while posts < 10:
-        message = channel.get_message(timeout=10)
-        posts += bool(message and '"type":"post"' in message["data"])
+    with redis.listening() as next_message:
+        loop = cli.start("replay", write(tmp_path, lines), "--rate", "200", "--loop")
+        posts = 0
+        while posts < 10:
+            posts += '"type":"post"' in next_message()
     loop.stop(signal.SIGINT, STOPPED)
-    channel.close()
 
 
 # tail

@@ -7,7 +7,7 @@ import pytest
 
 from harness import events, programs
 from harness.program import Program
-from harness.waiting import Deadline
+from harness.redis_server import shard_of
 
 
 @pytest.fixture
@@ -36,16 +36,8 @@ def replay(cli, tmp_path):
     return replay
 
 
-def logs_of(redis):
-    """Events of all shards in the order of their ids."""
-    shards = int(redis.client.hget("sluice:{0}:meta", "shards"))
-    found = [json.loads(fields["e"]) for shard in range(shards)
-             for _, fields in redis.client.xrange(f"sluice:{{{shard}}}:log")]
-    return sorted(found, key=lambda event: int(event["id"]))
-
-
 def of_type(redis, *types):
-    return [event for event in logs_of(redis) if event["type"] in types]
+    return [event for event in redis.log() if event["type"] in types]
 
 
 def test_everything_a_post_has_is_kept(replay, redis):
@@ -112,9 +104,7 @@ def test_users_that_exist_are_used(replay, redis, cli):
     assert post["user"] == {"id": ada, "login": "ada", "name": "Ada"}
 
 
-@pytest.mark.parametrize("shards", [1, 8])
-def test_a_small_world_in_shards(replay, redis, cli, shards):
-    cli.run("init", "--shards", shards)
+def test_a_small_world(replay, redis):
     lines, alive, follows = [], {}, set()
     for number in range(1, 1001):
         user = number * 7 % 40  # all forty have posted when the follows begin
@@ -126,12 +116,12 @@ def test_a_small_world_in_shards(replay, redis, cli, shards):
             lines.append(events.follow(20000 + number, user, number % 39))
             follows.add((f"u{user}", f"u{number % 39}"))
     replay(lines)
-    logged = logs_of(redis)
+    logged = redis.log()
     posts = [e["post"] for e in logged if e["type"] == "post"]
     assert sorted(p["text"] for p in posts) == sorted(f"post {n}" for n in range(1, 1001))
     deleted = {e["post"]["text"] for e in logged if e["type"] == "delete"}
     assert {p["text"] for p in posts} - deleted == {e["post"]["text"] for e in alive.values()}
-    assert len({int(p["id"]) // 64 % 64 for p in posts}) == shards
+    assert len({shard_of(p["id"]) for p in posts}) == redis.shards
     assert {(e["user"]["login"], e["target"]["login"])
             for e in logged if e["type"] == "follow"} == follows
 
@@ -177,21 +167,16 @@ def test_lines_may_end_in_any_way(replay, redis, cli, tmp_path):
 
 def test_standard_input_is_not_held_back(cli, redis):
     """What a pipe says is posted at once, not when a batch is full."""
-    channel = redis.client.pubsub(ignore_subscribe_messages=True)
-    channel.subscribe("sluice:{0}:live")
-    program = Program(programs.sluice(), "replay", "-", env=cli.environment, stdin=subprocess.PIPE)
-    deadline = Deadline(what="the posts")
-    for number in range(1, 4):
-        program.process.stdin.write(
-            events.dump(events.post(number, f"post {number}")).encode() + b"\n")
-        message = None
-        while message is None:
-            message = channel.get_message(timeout=deadline.left())
-        assert f"post {number}" in message["data"]
+    with redis.listening() as next_message:
+        program = Program(programs.sluice(), "replay", "-", env=cli.environment,
+                          stdin=subprocess.PIPE)
+        for number in range(1, 4):
+            program.process.stdin.write(
+                events.dump(events.post(number, f"post {number}")).encode() + b"\n")
+            assert f"post {number}" in next_message()
     program.process.stdin.close()
     program.process.stdin = None
     program.ended()
-    channel.close()
 
 
 def test_standard_input_has_no_loop(cli):
@@ -212,12 +197,9 @@ def test_a_login_of_two_spellings_is_one_user(replay, redis):
 def test_replay_ends_when_redis_does(cli, redis, tmp_path):
     file = tmp_path / "e.jsonl"
     file.write_text("".join(events.dump(events.post(n, "x")) + "\n" for n in range(1, 2001)))
-    channel = redis.client.pubsub(ignore_subscribe_messages=True)
-    channel.subscribe("sluice:{0}:live")
-    program = cli.start("replay", "--rate", "500", file)
-    while not channel.get_message(timeout=10):
-        pass
-    channel.close()
+    with redis.listening() as next_message:
+        program = cli.start("replay", "--rate", "500", file)
+        next_message()
     redis.stop()
     errors = program.ended(1)
     assert "before line" in errors and "Redis" in errors

@@ -158,8 +158,7 @@ def test_who_catches_up_leaves_with_where_it_was(servers, cli_for):
             out.write(events.dump(events.post(number + 1, "x" * 2000)) + "\n")
     first = cli.run("post", "--user", "ada", "the first")
     cli.run("replay", posts)
-    wanted = [entry.split("-")[0] for entry, fields in redis.client.xrange("sluice:{0}:log")
-              if json.loads(fields["e"])["type"] == "post"][1:]
+    wanted = [event["id"] for event in redis.log() if event["type"] == "post"][1:]
     gateway = servers.gateway(redis, "--drain-timeout", "1s")
     stream = gateway.stream(f"{FIREHOSE}?since={first}", receive_buffer=4096)
     got = [stream.next()["id"]]

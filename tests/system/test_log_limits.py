@@ -21,10 +21,8 @@ def append_old(redis, count, age_ms):
         previous = number
 
 
-def test_numbers_of_the_log_are_there_from_the_start(servers, cli_for):
-    redis = servers.redis()
-    cli = cli_for(redis)
-    cli.run("init", "--shards", "3")
+def test_numbers_of_the_log_are_there_from_the_start(servers):
+    redis = servers.redis(shards=3)
     append_old(redis, 50, 3600000)
     gateway = servers.gateway(redis, workers=2)
     numbers = gateway.metrics()

@@ -1,15 +1,14 @@
-"""Users, posts, comments, likes and the graph from the command line, with one shard and with four."""
+"""Users, posts, comments, likes and the graph from the command line."""
 
 import json
 
 import pytest
 
 
-@pytest.fixture(params=[1, 4])
-def site(request, servers, cli_for):
+@pytest.fixture
+def site(servers, cli_for):
     """The command line on a fresh database with ada, bob, carl and dora."""
     cli = cli_for(servers.redis())
-    cli.run("init", "--shards", str(request.param))
     cli.ids = {login: cli.run("user", "add", login) for login in ("ada", "bob", "carl", "dora")}
     cli.lines = lambda *arguments, **how: [json.loads(line)
                                            for line in cli.run(*arguments, **how).splitlines()]

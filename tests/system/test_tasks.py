@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from harness import processes
+from harness.redis_server import shard_of
 from harness.waiting import eventually
 
 SHARDS = 8
@@ -14,19 +15,13 @@ SHARDS = 8
 
 @pytest.fixture
 def redis(servers):
-    """A fresh one for each test."""
-    return servers.redis()
+    """A fresh one for each test, of several shards: most tasks go from one to another."""
+    return servers.redis(shards=SHARDS)
 
 
 @pytest.fixture
 def cli(redis, cli_for):
-    cli = cli_for(redis)
-    cli.run("init", "--shards", SHARDS)
-    return cli
-
-
-def shard_of(user_id):
-    return int(user_id) // 64 % 64
+    return cli_for(redis)
 
 
 def make_users(cli, count):
@@ -37,9 +32,8 @@ def make_users(cli, count):
 
 
 def followers(redis, user_id):
-    key = f"sluice:{{{shard_of(user_id)}}}:"
-    members = redis.client.zrange(f"{key}followers:{user_id}", 0, -1)
-    assert redis.client.hget(f"{key}user:{user_id}", "followers") == str(len(members))
+    members = redis.client.zrange(redis.key(user_id, f"followers:{user_id}"), 0, -1)
+    assert redis.client.hget(redis.key(user_id, f"user:{user_id}"), "followers") == str(len(members))
     return members
 
 
@@ -160,7 +154,7 @@ def test_sluiced_counts_the_tasks_of_another_redis_and_leaves_them_alone(cli, re
     add_poison(redis)
     add_poison(redis, 4)
     redis.client.xreadgroup("workers", "somebody", {"sluice:{4}:tasks": ">"})
-    gateway = servers.gateway(redis)
+    gateway = servers.gateway(redis, "--run-tasks", "off")
     numbers = eventually(lambda: (found := gateway.metrics())["sluice_tasks"] and found,
                          "the tasks are counted")
     assert numbers["sluice_tasks"] == 2

@@ -1,5 +1,6 @@
 """A real redis-server of the test's own: a unix socket in a fresh folder; TCP only on demand."""
 
+import contextlib
 import json
 import pathlib
 import shutil
@@ -8,7 +9,12 @@ import subprocess
 
 import redis
 
-from .waiting import eventually
+from .waiting import Deadline, eventually
+
+
+def shard_of(number):
+    """Where the user, post or event of this id lives."""
+    return int(number) // 64 % 64
 
 
 def redis_program():
@@ -23,6 +29,7 @@ class RedisServer:
         self.url = f"unix://{self.socket}"
         self.append_only = append_only
         self.port = port  # 0: none
+        self.shards = 1  # of the database that is in it, or will be
         self.process = None
         self.client = redis.Redis(unix_socket_path=str(self.socket), decode_responses=True)
 
@@ -53,13 +60,39 @@ class RedisServer:
             self.process = None
             self.client.connection_pool.disconnect()
 
-    def log(self):
-        """Every event of the database, of all shards, in the order of their ids."""
-        shards = int(self.client.hget("sluice:{0}:meta", "shards") or 1)
-        entries = [entry for shard in range(shards)
-                   for entry in self.client.xrange(f"sluice:{{{shard}}}:log")]
-        return [json.loads(fields["e"])
-                for _, fields in sorted(entries, key=lambda entry: int(entry[0].split("-")[0]))]
+    def key(self, owner, name):
+        """The key of something that a user or post of this id has."""
+        return f"sluice:{{{shard_of(owner)}}}:{name}"
+
+    def logs(self):
+        """The keys of the shards' logs."""
+        return [f"sluice:{{{shard}}}:log" for shard in range(self.shards)]
+
+    def entries(self, owner=None):
+        """(id, fields) of every event of all shards, or of that of `owner`, in order of their ids."""
+        logs = self.logs() if owner is None else [self.key(owner, "log")]
+        found = [entry for log in logs for entry in self.client.xrange(log)]
+        return sorted(((entry.split("-")[0], fields) for entry, fields in found),
+                      key=lambda entry: int(entry[0]))
+
+    def log(self, owner=None):
+        """The same, of the events what they say."""
+        return [json.loads(fields["e"]) for _, fields in self.entries(owner)]
+
+    @contextlib.contextmanager
+    def listening(self):
+        """Yields next_message(): what is published in any shard, one after the other."""
+        channel = self.client.pubsub()
+        channel.psubscribe("sluice:{*}:live")
+
+        def next_message(kind="pmessage"):
+            deadline, message = Deadline(what="a published message"), None
+            while not message or message["type"] != kind:
+                message = channel.get_message(timeout=deadline.left())
+            return message["data"]
+        next_message("psubscribe")
+        yield next_message
+        channel.close()
 
     def publish(self, message, shard=0):
         """Plain PUBLISH, as a producer in any language does; returns the number of receivers."""

@@ -10,8 +10,8 @@ from .gateway import Gateway
 from .redis_server import RedisServer
 
 
-# SLUICE_TEST_SHARDS=8: every database of a Redis that a test starts has so many shards, and sluiced
-# runs the tasks between them.
+# SLUICE_TEST_SHARDS=8: a database of a Redis that a test starts has so many shards, unless the test
+# says how many it needs. Where there are several, sluiced runs the tasks between them.
 SHARDS = int(os.environ.get("SLUICE_TEST_SHARDS", "1"))
 
 
@@ -27,18 +27,20 @@ class Servers:
     def folder_for(self, name):
         return self.folder / f"{name}{len(self.redis_servers) + len(self.gateways)}"
 
-    def redis(self, **options):
+    def redis(self, shards=SHARDS, **options):
+        """A started redis-server for a database of so many shards; of one, it is empty still."""
         server = RedisServer(self.folder_for("redis"), **options)
         self.redis_servers.append(server)
         server.start()
-        if SHARDS > 1:
-            Cli(server).run("init", "--shards", SHARDS)
+        server.shards = shards
+        if shards > 1:
+            Cli(server).run("init", "--shards", shards)
         return server
 
     def gateway(self, redis, *options, start=True, workers=1, **more):
         """A started sluiced; `redis` a RedisServer, an URL, or None for the embedded one."""
         url = redis.url if isinstance(redis, RedisServer) else redis
-        if SHARDS > 1 and isinstance(redis, RedisServer) and "--run-tasks" not in options:
+        if isinstance(redis, RedisServer) and redis.shards > 1 and "--run-tasks" not in options:
             options += ("--run-tasks", "on")
         gateway = Gateway(self.folder_for("gateway"), url, "--workers", workers, *options, **more)
         self.gateways.append(gateway)

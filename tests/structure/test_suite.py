@@ -1,0 +1,19 @@
+"""Every test that is written is run."""
+
+import pathlib
+import re
+
+import pytest
+
+TESTS = pathlib.Path(__file__).parent.parent
+
+
+@pytest.mark.parametrize("folder, files, entry", [
+    ("unit", "test_*.c", r"^sluice_unit_test\((\w+)"),
+    ("system", "test_*.py", r"^\s*sluice_system_test\((\w+)"),
+    ("structure", "test_*.py", r"^sluice_structure_test\((\w+)")])
+def test_ctest_knows_every_file(folder, files, entry):
+    entries = re.findall(entry, (TESTS / folder / "CMakeLists.txt").read_text(), re.MULTILINE)
+    written = [file.stem.removeprefix("" if folder == "unit" else "test_")
+               for file in (TESTS / folder).glob(files)]
+    assert set(entries) ^ set(written) == set() and len(entries) == len(written)
