@@ -9,6 +9,7 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 const SECRET = 'a secret for tests, longer than thirty-two bytes';
+const SHARDS = process.env.SLUICE_TEST_SHARDS ?? '1';
 const EVERYTHING = 'stream:filter stream:sample stream:firehose stream:home';
 
 export class Servers {
@@ -29,6 +30,7 @@ export class Servers {
     this.redis = spawn('redis-server', ['--port', '0', '--unixsocket', this.socket, '--save', '',
       '--dir', this.folder], { stdio: 'ignore' });
     await this.redisAnswers();
+    if (SHARDS !== '1') await this.sluice('init', '--shards', SHARDS);
     await this.startGateway();
   }
 
@@ -50,7 +52,8 @@ export class Servers {
     const log = openSync(this.at('log'), 'a');
     this.gateway = spawn(path.join(this.build, 'gateway/sluiced'), ['--dev', '--workers', '1',
       '--listen', `127.0.0.1:${this.port}`, '--redis', this.redisUrl,
-      '--jwt-secret-file', this.at('secret'), '--ready-fd', '3'], { stdio: ['ignore', log, log, 'pipe'] });
+      '--jwt-secret-file', this.at('secret'), '--run-tasks', SHARDS === '1' ? 'off' : 'on',
+      '--ready-fd', '3'], { stdio: ['ignore', log, log, 'pipe'] });
     const said = await Promise.race([once(this.gateway.stdio[3], 'data'), once(this.gateway, 'exit')]);
     if (!Buffer.isBuffer(said[0])) throw new Error(`sluiced did not start:\n${this.log()}`);
     this.port = JSON.parse(said[0].toString()).port;

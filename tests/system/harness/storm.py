@@ -364,7 +364,8 @@ class Storm:
                 self._write_at_once()
             self.gateway = servers.gateway(self.group.url, *self.options, workers=workers, listen=listen)
         else:
-            self.redis = servers.redis(append_only=True)
+            # Only with one shard a cursor is exact, so that none comes twice.
+            self.redis = servers.redis(shards=1, append_only=True)
             self._write_at_once()
             self.proxy = Proxy(self.redis.socket)
             self.gateway = servers.gateway(f"redis://127.0.0.1:{self.proxy.port}", *self.options,
