@@ -87,6 +87,8 @@ void api_settle(struct api_request *request, int outcome)
 {
     struct api_answer answer = {0};
 
+    if (outcome == -EPROTO && api_doubts_subject(request))
+        outcome = api_check_subject(request);
     if (outcome == API_WAITS)
         return;
     if (outcome == API_ANSWERED) {

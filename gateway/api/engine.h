@@ -1,7 +1,8 @@
 /* gateway/api/engine.h - inside the API: what the files that make requests run share.
  *
  * Operations (one file per resource) know request.h only. Here are those who drive them: api.c has
- * the requests under way, question.c reads what is asked, steps.c sends calls, errors.c refuses. */
+ * the requests under way, question.c reads what is asked, steps.c sends calls, errors.c refuses,
+ * subject.c doubts who asks. */
 #pragma once
 
 #include "base/log.h"
@@ -30,6 +31,13 @@ void api_request_free(struct api_request *request);
  * or {post} in the path. *ret_fault is what was wrong with the token. */
 int api_read_question(struct api_request *request, const struct http_request *http,
                       struct sl_slice variable, enum token_fault *ret_fault);
+
+/* --- subject.c --- */
+
+/* Is something missing or not the subject's, and may there be no such subject? */
+bool api_doubts_subject(const struct api_request *request);
+/* 403: the subject is no user. */
+int api_refuse_subject(struct api_request *request);
 
 /* --- errors.c --- */
 

@@ -313,6 +313,12 @@ int posts_create(struct api_request *request, const redisReply *reply)
 /* --- delete --- */
 
 /* What is not there is deleted. */
+static int answer_deleted(struct api_request *request, bool was_there)
+{
+    request->status = 204;
+    return was_there ? api_answer(request, 204) : api_check_subject(request);
+}
+
 static int on_deleted_archived(struct api_request *request, const redisReply *reply)
 {
     struct sl_written written;
@@ -320,7 +326,7 @@ static int on_deleted_archived(struct api_request *request, const redisReply *re
     int r;
 
     r = sl_write_reply(reply, &written, &failure);
-    return r < 0 && r != -ENOENT ? api_fail(request, r, &failure) : api_answer(request, 204);
+    return r < 0 && r != -ENOENT ? api_fail(request, r, &failure) : answer_deleted(request, r == 0);
 }
 
 static int on_archived_to_delete(struct api_request *request, const redisReply *reply)
@@ -332,7 +338,7 @@ static int on_archived_to_delete(struct api_request *request, const redisReply *
 
     (void)reply;
     if (request->archived.count == 0)
-        return api_answer(request, 204);
+        return answer_deleted(request, false);
     r = sl_delete_archived_call(&request->call, &meta, SL_SLICE_NONE, &user, request->post,
                                 request->archived.posts[0].json, &failure);
     return api_send(request, r, &failure, on_deleted_archived);

@@ -38,8 +38,8 @@ int api_read_user(const struct sl_meta *meta, struct sl_slice text, struct sl_us
 static int read_me(struct api_request *request)
 {
     if (request->subject == SL_READER_NOBODY)
-        return api_refuse(request, 403, "no_subject", NULL,
-                          "the token's sub is no user of this database: who is me?");
+        return api_refuse_subject(request);
+    request->acts = true;
     request->user = sl_user_by_id(request->subject);
     return 0;
 }
@@ -132,9 +132,9 @@ static int check_scope(struct api_request *request, const struct token *token)
         return r;
     }
     request->subject = subject_of(request->api, token);
-    if ((route->flags & API_NEEDS_SUBJECT) && request->subject == SL_READER_NOBODY)
-        return api_refuse(request, 403, "no_subject", NULL,
-                          "the token's sub is no user of this database");
+    request->acts = route->flags & API_NEEDS_SUBJECT;
+    if (request->acts && request->subject == SL_READER_NOBODY)
+        return api_refuse_subject(request);
     return 0;
 }
 

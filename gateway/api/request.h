@@ -48,6 +48,8 @@ struct api_request {
 
     /* what was asked */
     uint64_t subject;        /* SL_READER_NOBODY: no user of this database */
+    bool acts;               /* the subject does, or is what is asked for */
+    bool subject_is_checked; /* whether there is such a user has been asked */
     struct sl_user_ref user; /* {user} */
     uint64_t post;           /* {post} */
     struct sl_page page;
@@ -101,6 +103,9 @@ int api_list_archived(struct api_request *request, uint64_t user, uint64_t befor
 
 /* Answers with request->json (204: with nothing). */
 int api_answer(struct api_request *request, int status);
+/* The same with request->status, if the subject is a user: for what is not there, which is as good
+ * as done. */
+int api_check_subject(struct api_request *request);
 /* The same, when a write was good. */
 int api_answer_written(struct api_request *request, const redisReply *reply);
 

@@ -6,6 +6,7 @@ import pytest
 
 from harness.api import JSON, Api, Site
 from harness.http import form_bytes
+from harness.servers import SHARDS
 from harness.websocket import upgrade
 
 
@@ -72,10 +73,29 @@ def test_whoever_writes_is_a_user(gateway, sub):
     stranger.close()
 
 
-def test_a_user_who_was_never_made_cannot_write(gateway):
-    nobody = Api(gateway, "4096")
-    error = nobody.refused(404, "not_found", "POST", "/v1/posts", {"text": "x"})
-    assert "4096" in error["message"]
+@pytest.fixture(scope="module")
+def post(ada):
+    return ada.post("to be left alone")["id"]
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.parametrize("target", ["ada's", "1"])
+@pytest.mark.parametrize("method, path", [
+    ("PUT", "/v1/users/me/following/"), ("DELETE", "/v1/users/me/following/"),
+    ("PUT", "/v1/users/me/hidden/"), ("DELETE", "/v1/users/me/hidden/"),
+    ("PUT", "/v1/users/me/muted/"), ("DELETE", "/v1/users/me/muted/"), ("DELETE", "/v1/posts/"),
+    ("PUT", "/v1/posts/{}/like"), ("DELETE", "/v1/posts/{}/like"), ("POST", "/v1/users/me/following"),
+    ("POST", "/v1/posts"), ("GET", "/v1/users/me"), ("GET", "/v1/users/me/posts"),
+    ("GET", "/v1/users/me/following"), ("GET", "/v1/users/me/followers"),
+    ("GET", "/v1/timelines/home")])
+def test_a_user_who_was_never_made_does_nothing(gateway, ada, post, shard, target, method, path):
+    """Whether what is asked for is there or not, and wherever the user would live."""
+    nobody = Api(gateway, str(4096 + 64 * shard))
+    if target == "ada's":
+        target = post if "/posts/" in path else ada.sub
+    body = {"text": "x"} if path == "/v1/posts" else {"users": [target]} if method == "POST" else None
+    path = path + target if path.endswith("/") else path.format(target)
+    nobody.refused(403, "no_subject", method, path, body)
     nobody.close()
 
 

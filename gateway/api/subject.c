@@ -1,0 +1,46 @@
+/* subject.c - whoever acts must be a user: is the subject of the token one?
+ *
+ * Users are never deleted, so a subject that has the form of an id and is nobody's comes of a token
+ * for another database. That is too rare for a look at every request's subject beforehand: it is
+ * looked for when something turns out to be missing, or somebody else's. */
+#include "gateway/api/engine.h"
+
+#include <errno.h>
+
+int api_refuse_subject(struct api_request *request)
+{
+    return api_refuse(request, 403, "no_subject", NULL,
+                      "the token's sub is no user of this database");
+}
+
+static int on_subject(struct api_request *request, const redisReply *reply)
+{
+    struct sl_user user;
+    struct failure failure;
+    int r = sl_user_find_reply(reply, &user, &failure);
+
+    if (r == -ENOENT)
+        return api_refuse_subject(request);
+    if (r < 0)
+        return api_fail(request, r, &failure);
+    return request->refusal.status ? -EPROTO : api_answer(request, request->status);
+}
+
+bool api_doubts_subject(const struct api_request *request)
+{
+    int status = request->refusal.status;
+
+    return request->acts && !request->subject_is_checked && (status == 404 || status == 403);
+}
+
+int api_check_subject(struct api_request *request)
+{
+    const struct sl_user_ref user = sl_user_by_id(request->subject);
+    const struct sl_meta meta = api_meta(request);
+    struct failure failure;
+    int r;
+
+    request->subject_is_checked = true;
+    r = sl_user_find_call(&request->call, &meta, &user, &failure);
+    return api_send(request, r, &failure, on_subject);
+}
