@@ -228,6 +228,11 @@ static void print_path(const char *path, char *room, size_t room_size)
     room[used] = '\0';
 }
 
+bool sl_redis_place_equals(const struct sl_redis_place *a, const struct sl_redis_place *b)
+{
+    return a->port == b->port && strcmp(a->host, b->host) == 0;
+}
+
 void sl_redis_place_print(const struct sl_redis_place *place, char *room, size_t room_size)
 {
     snprintf(room, room_size, strchr(place->host, ':') ? "[%s]:%u" : "%s:%u", place->host,

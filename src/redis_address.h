@@ -48,6 +48,9 @@ enum { SL_REDIS_ADDRESS_TEXT_SIZE = 2304 };
 SL_EXPORT int sl_redis_address_parse(struct sl_slice url, struct sl_redis_address *ret_address,
                                      struct failure *reterr);
 
+SL_EXPORT bool sl_redis_place_equals(const struct sl_redis_place *a,
+                                     const struct sl_redis_place *b);
+
 enum { SL_REDIS_PLACE_TEXT_SIZE = 272 };
 
 /* host:port or [v6]:port, NUL-terminated. */

@@ -13,9 +13,11 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "src/redis_dial.h"
 #include "src/reply.h"
 #include "src/scripts.h"
 #include "src/sentinel.h"
+#include "src/sentinels.h"
 
 enum { CONNECT_MS = 5000, ANSWER_MS = 10000, FIRST_PAUSE_MS = 20, LAST_PAUSE_MS = 1000 };
 enum { WAIT_MS = 1000 };
@@ -26,6 +28,8 @@ struct sl_redis_link {
     struct sl_redis_address address;
     struct sl_redis_link_options options;
     redisContext *redis;                         /* NULL: not connected */
+    struct sl_sentinels *sentinels;              /* NULL: the address has none */
+    bool was_told;                               /* by them, that address.place is the master now */
     const struct sl_script *loaded[SCRIPTS_MAX]; /* what this connection has sent the text of */
     size_t loaded_count;
 };
@@ -57,106 +61,6 @@ static void disconnect(struct sl_redis_link *link)
 
 /* ---- connect ---- */
 
-/* 0: *ret_redis is the caller's to redisFree(). */
-static int open_context(const char *path, const struct sl_redis_place *place, uint32_t connect_ms,
-                        uint32_t answer_ms, redisContext **ret_redis, struct failure *reterr)
-{
-    struct timeval time = to_timeval(connect_ms);
-    redisContext *redis = path ? redisConnectUnixWithTimeout(path, time)
-                               : redisConnectWithTimeout(place->host, place->port, time);
-
-    if (!redis)
-        return failure_set(reterr, -ENOMEM, "out of memory");
-    if (redis->err || redisSetTimeout(redis, to_timeval(answer_ms)) != REDIS_OK) {
-        failure_set(reterr, 0, "%s", redis->errstr);
-        redisFree(redis);
-        return -ECONNREFUSED;
-    }
-    *ret_redis = redis;
-    return 0;
-}
-
-/* Sends a command of the greeting. 0: *ret_reply is no error, and the caller's. */
-static int ask(redisContext *redis, int argc, const char **argv, const size_t *argvlen,
-               redisReply **ret_reply, struct failure *reterr)
-{
-    redisReply *reply = redisCommandArgv(redis, argc, argv, argvlen);
-    int r;
-
-    if (!reply)
-        return failure_set(reterr, -ECONNREFUSED, "%s", redis->errstr);
-    r = sl_reply_check(reply, reterr);
-    if (r < 0)
-        freeReplyObject(reply);
-    else
-        *ret_reply = reply;
-    return r;
-}
-
-static int greet(redisContext *redis, int argc, const char **argv, struct failure *reterr)
-{
-    redisReply *reply = NULL;
-    int r = ask(redis, argc, argv, NULL, &reply, reterr);
-
-    freeReplyObject(reply);
-    return r;
-}
-
-static int log_in(redisContext *redis, const struct sl_redis_login *login, struct failure *reterr)
-{
-    if (login->user[0])
-        return greet(redis, 3, (const char *[]){"AUTH", login->user, login->password}, reterr);
-    if (login->password[0])
-        return greet(redis, 2, (const char *[]){"AUTH", login->password}, reterr);
-    return 0;
-}
-
-/* ---- who is the master? ---- */
-
-static int ask_sentinel(const struct sl_redis_link *link, const struct sl_redis_place *sentinel,
-                        struct sl_redis_place *ret_place, struct failure *reterr)
-{
-    uint32_t ms = link->options.connect_ms < SENTINEL_MS ? link->options.connect_ms : SENTINEL_MS;
-    struct sl_call call = SL_CALL_INIT;
-    redisContext *redis = NULL;
-    redisReply *reply = NULL;
-    int r;
-
-    r = open_context(NULL, sentinel, ms, ms, &redis, reterr);
-    if (r == 0)
-        r = log_in(redis, &link->address.sentinel_login, reterr);
-    if (r == 0)
-        r = sl_sentinel_master_call(&call, link->address.master_name, reterr);
-    if (r == 0)
-        r = ask(redis, call.argc, call.argv, call.argvlen, &reply, reterr);
-    if (r == 0)
-        r = sl_sentinel_master_reply(reply, ret_place, reterr);
-    freeReplyObject(reply);
-    sl_call_done(&call);
-    if (redis)
-        redisFree(redis);
-    return r;
-}
-
-/* The sentinel that knew is asked first the next time. */
-static int find_master(struct sl_redis_link *link, struct failure *reterr)
-{
-    struct sl_redis_place *sentinels = link->address.sentinels;
-    struct failure failure = {""};
-
-    for (uint32_t i = 0; i < link->address.sentinel_count; i++) {
-        if (ask_sentinel(link, &sentinels[i], &link->address.place, &failure) == 0) {
-            struct sl_redis_place known = sentinels[i];
-
-            sentinels[i] = sentinels[0];
-            sentinels[0] = known;
-            return 0;
-        }
-    }
-    return failure_set(reterr, -ECONNREFUSED, "no sentinel says which Redis is the master: %s",
-                       failure.text);
-}
-
 static int check_role(redisContext *redis, struct failure *reterr)
 {
     struct sl_call call = SL_CALL_INIT;
@@ -165,12 +69,34 @@ static int check_role(redisContext *redis, struct failure *reterr)
 
     r = sl_sentinel_role_call(&call, reterr);
     if (r == 0)
-        r = ask(redis, call.argc, call.argv, call.argvlen, &reply, reterr);
+        r = sl_redis_ask(redis, call.argc, call.argv, call.argvlen, &reply, reterr);
     if (r == 0)
         r = sl_sentinel_role_reply(reply, reterr);
     freeReplyObject(reply);
     sl_call_done(&call);
     return r;
+}
+
+/* One that the sentinels have told us of is tried first; they are asked when it is not there. */
+static int find_master(struct sl_redis_link *link, struct failure *reterr)
+{
+    bool was_told = link->was_told;
+
+    link->was_told = false;
+    return was_told ? 0 : sl_sentinels_find(link->sentinels, &link->address.place, reterr);
+}
+
+/* Nobody waits until the old master hangs up: what it is given until then is lost. */
+static void follow_master(struct sl_redis_link *link)
+{
+    struct sl_redis_place master;
+
+    if (!link->redis || !link->sentinels ||
+        !sl_sentinels_have_moved(link->sentinels, clock_monotonic_ms(), &master))
+        return;
+    disconnect(link);
+    link->address.place = master;
+    link->was_told = true;
 }
 
 static int connect_and_greet(struct sl_redis_link *link, struct failure *reterr)
@@ -179,16 +105,16 @@ static int connect_and_greet(struct sl_redis_link *link, struct failure *reterr)
     char db[16];
     int r = 0;
 
-    if (address->sentinel_count > 0)
+    if (link->sentinels)
         r = find_master(link, reterr);
     if (r == 0)
-        r = open_context(address->path[0] ? address->path : NULL, &address->place,
-                         link->options.connect_ms, link->options.answer_ms, &link->redis, reterr);
+        r = sl_redis_dial(address->path[0] ? address->path : NULL, &address->place,
+                          link->options.connect_ms, link->options.answer_ms, &link->redis, reterr);
     if (r == 0)
-        r = log_in(link->redis, &address->login, reterr);
+        r = sl_redis_log_in(link->redis, &address->login, reterr);
     if (r == 0 && address->db > 0) {
         snprintf(db, sizeof(db), "%u", (unsigned)address->db);
-        r = greet(link->redis, 2, (const char *[]){"SELECT", db}, reterr);
+        r = sl_redis_greet(link->redis, 2, (const char *[]){"SELECT", db}, reterr);
     }
     if (r == 0 && address->sentinel_count > 0)
         r = check_role(link->redis, reterr);
@@ -230,6 +156,17 @@ static int connect_first(struct sl_redis_link *link, struct failure *reterr)
     }
 }
 
+static int prepare_sentinels(struct sl_redis_link *link, struct failure *reterr)
+{
+    uint32_t connect_ms = link->options.connect_ms;
+
+    if (link->address.sentinel_count == 0)
+        return 0;
+    link->sentinels =
+        sl_sentinels_new(&link->address, connect_ms < SENTINEL_MS ? connect_ms : SENTINEL_MS);
+    return link->sentinels ? 0 : failure_set(reterr, -ENOMEM, "out of memory");
+}
+
 int sl_redis_link_open(const struct sl_redis_address *address,
                        const struct sl_redis_link_options *options, struct sl_redis_link **ret_link,
                        struct failure *reterr)
@@ -247,7 +184,9 @@ int sl_redis_link_open(const struct sl_redis_address *address,
         link->options.answer_ms = ANSWER_MS;
     if (link->options.wait_ms == 0)
         link->options.wait_ms = WAIT_MS;
-    r = connect_first(link, reterr);
+    r = prepare_sentinels(link, reterr);
+    if (r == 0)
+        r = connect_first(link, reterr);
     if (r < 0) {
         sl_redis_link_close(link);
         return r;
@@ -261,6 +200,7 @@ void sl_redis_link_close(struct sl_redis_link *link)
     if (!link)
         return;
     disconnect(link);
+    sl_sentinels_free(link->sentinels);
     explicit_bzero(&link->address.login, sizeof(link->address.login));
     explicit_bzero(&link->address.sentinel_login, sizeof(link->address.sentinel_login));
     mem_free(link);
@@ -380,8 +320,10 @@ static enum round judge_replies(struct sl_redis_link *link, struct sl_call *call
 static enum round run_round(struct sl_redis_link *link, struct sl_call *calls, size_t count,
                             redisReply **replies, bool may_wait, struct failure *reterr)
 {
-    int r = ensure_connected(link, reterr);
+    int r;
 
+    follow_master(link);
+    r = ensure_connected(link, reterr);
     if (r < 0)
         return may_wait && r == -ECONNREFUSED ? ROUND_AGAIN_LATER : ROUND_FAILED;
     if (exchange(link, calls, count, replies) == 0)

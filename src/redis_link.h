@@ -10,7 +10,8 @@
  *     Without one it fails with -EIO and nobody knows whether it was done.
  *
  * With sentinels (src/redis_address.h) it asks them for the master whenever it connects, and when
- * the one it had has become a replica. The program must ignore SIGPIPE. */
+ * the one it had has become a replica; before each call it looks whether they have told of another
+ * since. The program must ignore SIGPIPE. */
 #pragma once
 
 #include <stddef.h>

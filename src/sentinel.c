@@ -1,7 +1,9 @@
 #include "src/sentinel.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <hiredis/hiredis.h>
 
@@ -40,6 +42,44 @@ int sl_sentinel_master_reply(const struct redisReply *reply, struct sl_redis_pla
     memcpy(place.host, host.data, host.size);
     place.port = (uint16_t)port;
     *ret_place = place;
+    return 0;
+}
+
+#define CHANNEL "+switch-master"
+
+int sl_sentinel_listen_call(struct sl_call *call, struct failure *reterr)
+{
+    sl_call_begin(call, 0, true);
+    sl_call_add_str(call, "SUBSCRIBE");
+    sl_call_add_str(call, CHANNEL);
+    return sl_call_finish(call, reterr);
+}
+
+/* "NAME OLD-HOST OLD-PORT NEW-HOST NEW-PORT"; a name has no spaces. */
+int sl_sentinel_news_reply(const struct redisReply *reply, const char *master_name,
+                           struct sl_sentinel_news *ret_news, struct failure *reterr)
+{
+    struct sl_sentinel_news news = {0};
+    unsigned old_port, new_port;
+    char name[64];
+    int r = sl_reply_check(reply, reterr);
+
+    if (r < 0)
+        return r;
+    if (sl_reply_check_array(reply, 3, NULL) < 0 ||
+        !sl_slice_is(sl_reply_at(reply, 0), "message") ||
+        !sl_slice_is(sl_reply_at(reply, 1), CHANNEL) ||
+        reply->element[2]->type != REDIS_REPLY_STRING)
+        return -ENOENT;
+    if (sscanf(reply->element[2]->str, "%63s %255s %5u %255s %5u", name, news.old_master.host,
+               &old_port, news.new_master.host, &new_port) != 5 ||
+        old_port > UINT16_MAX || new_port > UINT16_MAX)
+        return sl_reply_unexpected(reterr);
+    if (strcmp(name, master_name) != 0)
+        return -ENOENT;
+    news.old_master.port = (uint16_t)old_port;
+    news.new_master.port = (uint16_t)new_port;
+    *ret_news = news;
     return 0;
 }
 

@@ -7,7 +7,9 @@
  *
  * A step sends its command and waits for the reply; steps with nothing to say are passed over. One
  * timer serves all: when to try again, how long the steps may take, when to ask whether Redis is
- * still there. With sentinels, `find` asks them for the master, and `role` whether it is one. */
+ * still there. With sentinels, `find` asks them for the master, and `role` whether it is one. When
+ * a sentinel says later that the master was replaced, the old one, which may live on for a while,
+ * is left for the new one without asking anybody. */
 #include "gateway/intake/subscriber.h"
 
 #include <errno.h>
@@ -21,6 +23,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "gateway/intake/master_finder.h"
+#include "gateway/intake/master_watch.h"
 #include "gateway/intake/redis_socket.h"
 #include "src/call.h"
 #include "src/id.h"
@@ -63,6 +66,8 @@ struct subscriber {
     char address_text[SL_REDIS_ADDRESS_TEXT_SIZE];
 
     struct master_finder *finder; /* NULL: no sentinels */
+    struct master_watch *watch;   /* the same */
+    bool was_told;                /* by a sentinel, that `address.place` is the master now */
     struct redis_socket *socket;
     redisReader *reader; /* of this connection or the last one */
 
@@ -112,7 +117,7 @@ static uint32_t next_retry_ms(struct subscriber *subscriber)
 static void go_down(struct subscriber *subscriber, const char *reason)
 {
     bool was_hearing = subscriber->step == STEP_HEARING;
-    uint32_t delay_ms = next_retry_ms(subscriber);
+    uint32_t delay_ms = subscriber->was_told ? 0 : next_retry_ms(subscriber);
     char room[LOG_QUOTE_SIZE];
 
     if (subscriber->finder)
@@ -527,23 +532,75 @@ static void connect_socket(struct subscriber *subscriber)
     uv_timer_start(&subscriber->timer, on_timeout, subscriber->timeout_ms, 0);
 }
 
+/* ---- where the master is ---- */
+
+static void connect_to(struct subscriber *subscriber, const struct sl_redis_place *place)
+{
+    subscriber->address.place = *place;
+    redis_socket_set_place(subscriber->socket, place);
+    connect_socket(subscriber);
+}
+
+/* Whoever else has a connection to the old master leaves it, too. */
+static void move_to(struct subscriber *subscriber, const struct sl_redis_place *place)
+{
+    char text[SL_REDIS_PLACE_TEXT_SIZE];
+    struct failure reason;
+
+    metric_add(subscriber->metrics, METRIC_MASTER_MOVES, 1);
+    sl_redis_place_print(place, text, sizeof(text));
+    failure_set(&reason, 0, "the sentinels have made %s the master", text);
+    subscriber->address.place = *place;
+    subscriber->was_told = true;
+    subscriber->callbacks.master(subscriber->context, place);
+    go_down(subscriber, reason.text);
+}
+
 static void on_master_found(void *context, const struct sl_redis_place *place, const char *why)
 {
     struct subscriber *subscriber = context;
 
-    if (!place) {
+    if (subscriber->step == STEP_FIND && place)
+        connect_to(subscriber, place);
+    else if (subscriber->step == STEP_FIND)
         go_down(subscriber, why);
-        return;
-    }
-    subscriber->address.place = *place;
-    redis_socket_set_place(subscriber->socket, place);
-    connect_socket(subscriber);
+    else if (place && !sl_redis_place_equals(place, &subscriber->address.place))
+        move_to(subscriber, place);
+}
+
+/* A single sentinel may be behind the others: so they are asked, and what we have is not left
+ * before there is an answer. While there is nothing to leave, they are asked anyway. */
+static void on_named(void *context, const struct sl_redis_place *place)
+{
+    struct subscriber *subscriber = context;
+
+    if (subscriber->step > STEP_FIND && !sl_redis_place_equals(place, &subscriber->address.place))
+        master_finder_start(subscriber->finder);
+}
+
+static void on_news(void *context, const struct sl_sentinel_news *news)
+{
+    struct subscriber *subscriber = context;
+
+    if (sl_redis_place_equals(&news->new_master, &subscriber->address.place))
+        return; /* another sentinel has told us before */
+    if (sl_redis_place_equals(&news->old_master, &subscriber->address.place))
+        move_to(subscriber, &news->new_master);
+    else
+        on_named(subscriber, &news->new_master);
 }
 
 static void start(struct subscriber *subscriber)
 {
     if (!subscriber->finder) {
         connect_socket(subscriber);
+        return;
+    }
+    if (subscriber->was_told) {
+        struct sl_redis_place place = subscriber->address.place;
+
+        subscriber->was_told = false; /* should it not be there, they are asked */
+        connect_to(subscriber, &place);
         return;
     }
     subscriber->step = STEP_FIND;
@@ -574,6 +631,10 @@ struct subscriber *subscriber_new(const struct subscriber_settings *settings,
         .on_turn_end = on_turn_end,
         .on_lost = on_lost,
     };
+    static const struct master_watch_callbacks watch_callbacks = {
+        .news = on_news,
+        .named = on_named,
+    };
     struct subscriber *subscriber = mem_zalloc(sizeof(*subscriber));
 
     if (!subscriber)
@@ -594,7 +655,11 @@ struct subscriber *subscriber_new(const struct subscriber_settings *settings,
     if (settings->address->sentinel_count > 0)
         subscriber->finder =
             master_finder_new(settings->loop, settings->address, on_master_found, subscriber);
-    if (!subscriber->socket || (settings->address->sentinel_count > 0 && !subscriber->finder)) {
+    if (settings->address->sentinel_count > 0)
+        subscriber->watch = master_watch_new(settings->loop, settings->address, settings->metrics,
+                                             &watch_callbacks, subscriber);
+    if (!subscriber->socket ||
+        (settings->address->sentinel_count > 0 && !(subscriber->finder && subscriber->watch))) {
         subscriber_free(subscriber);
         return NULL;
     }
@@ -611,7 +676,9 @@ void subscriber_free(struct subscriber *subscriber)
     if (subscriber->socket)
         redis_socket_close(subscriber->socket);
     master_finder_free(subscriber->finder);
+    master_watch_free(subscriber->watch);
     subscriber->finder = NULL;
+    subscriber->watch = NULL;
     subscriber->step = STEP_DOWN;
     uv_close((uv_handle_t *)&subscriber->timer, on_timer_closed);
 }

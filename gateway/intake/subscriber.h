@@ -2,7 +2,8 @@
  *
  * Connects, logs in, finds out how many shards there are and where their logs end, subscribes. When
  * the connection is lost or silent it comes back, after 0.1 s at first, 5 s at most, to whichever
- * Redis the sentinels name, if there are any; then the end of the log tells what was missed.
+ * Redis the sentinels name, if there are any; then the end of the log tells what was missed. When
+ * they say that another one is the master now, it goes there at once.
  * Messages come as they are heard: repair.h puts them in order. It logs when it hears and when it
  * does not, and why, once for each reason. Belongs to the thread of its loop. */
 #pragma once
@@ -28,7 +29,8 @@ struct subscriber_settings {
 };
 
 struct subscriber_callbacks {
-    /* With sentinels only: this is the master, and the connection is to it. */
+    /* With sentinels only: this is the master, as they say, or as it says itself. Whoever has a
+     * connection to another leaves that. */
     void (*master)(void *context, const struct sl_redis_place *place);
     /* What is published in the shard after the event `id` (0: none) will be heard, if nothing is
      * lost on the way. Comes before `subscribed`, for each shard. 0; -ENOMEM: to be tried again. */

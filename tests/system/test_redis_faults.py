@@ -13,6 +13,7 @@ import pytest
 import redis as redis_client
 
 from harness import programs
+from harness.api import Api
 from harness.proxy import Proxy
 from harness.redis_group import RedisGroup, free_port
 from harness.streams import Collector
@@ -223,6 +224,40 @@ def test_replica_is_promoted_by_its_sentinel(servers, cli_for, group):
     scene.gateway.wait_status("/readyz", 200)
     scene.gateway.stop()
     assert f"master=127.0.0.1:{group.replica.port}" in scene.gateway.log()
+
+
+def guests(redis):
+    """Who is connected by TCP, but for sentinels and replicas; tests come by the unix socket."""
+    return [client for client in redis.client.client_list()
+            if not client["name"].startswith("sentinel-") and not set(client["flags"]) & set("SMU")]
+
+
+def test_master_that_is_replaced_while_it_lives_is_left_at_once(servers, cli_for, group):
+    """It cannot be demoted, and closes no connection: nobody but the sentinel says that it is over. Streams,
+    the API and the process that runs tasks go on at the other one."""
+    group.master.client.execute_command("ACL", "SETUSER", "default", "-replicaof", "-slaveof")
+    scene = Scene(servers, cli_for, group, None, "--run-tasks", "on")
+    ada = scene.events()[0]["post"]["user"]["id"]
+    api = Api(scene.gateway, ada)
+    api.expect(201, "POST", "/v1/posts", {"text": "a number for the first"})
+    scene.producer.stop()
+    eventually(lambda: group.replica.client.xlen("sluice:{0}:log") == len(scene.events()),
+               "the replica has everything")
+    assert guests(group.master)
+    group.sentinel.fail_over()
+    group.wait_failover()
+    eventually(lambda: not guests(group.master), "everybody has left", 60)
+    assert group.master.client.role()[0] == "master"
+    scene.gateway.wait_status("/readyz", 200)
+    api.expect(201, "POST", "/v1/posts", {"text": "a number for the second"})
+    api.close()
+    scene.producer = Producer(group.url, scene.producer)
+    group.client = group.replica.client
+    texts = [event["post"]["text"] for event in scene.finish()]
+    assert texts.index("a number for the first") < texts.index("a number for the second")
+    numbers = scene.gateway.metrics()
+    assert numbers["sluice_redis_master_moves_total"] == 1 and numbers["sluice_sentinels_heard"] == 1
+    assert f"have made 127.0.0.1:{group.replica.port} the master" in scene.gateway.log()
 
 
 def test_tail_that_a_failover_lost_is_told(servers, cli_for, group):

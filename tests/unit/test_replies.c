@@ -89,6 +89,13 @@ static int parse_master(const redisReply *reply, struct failure *reterr)
     return sl_sentinel_master_reply(reply, &place, reterr);
 }
 
+static int parse_news(const redisReply *reply, struct failure *reterr)
+{
+    struct sl_sentinel_news news;
+
+    return sl_sentinel_news_reply(reply, "blue", &news, reterr);
+}
+
 static int parse_log_end(const redisReply *reply, struct failure *reterr)
 {
     uint64_t id;
@@ -466,6 +473,51 @@ static void test_errors_become_an_errno_and_a_sentence(void **state)
     }
 }
 
+static redisReply *news_of(const char *channel, const char *text)
+{
+    char bytes[512];
+
+    snprintf(bytes, sizeof(bytes), "*3\r\n$7\r\nmessage\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n",
+             strlen(channel), channel, strlen(text), text);
+    return reply_of(bytes);
+}
+
+static int news_error(const char *channel, const char *text)
+{
+    redisReply *reply = news_of(channel, text);
+    int r = parse_news(reply, NULL);
+
+    freeReplyObject(reply);
+    return r;
+}
+
+static void test_news_of_a_master_are_told_from_what_else_a_sentinel_says(void **state)
+{
+    redisReply *reply = news_of("+switch-master", "blue 10.0.0.1 6379 ::1 6380");
+    struct sl_sentinel_news news;
+
+    (void)state;
+    assert_int_equal(sl_sentinel_news_reply(reply, "blue", &news, NULL), 0);
+    assert_string_equal(news.old_master.host, "10.0.0.1");
+    assert_int_equal(news.old_master.port, 6379);
+    assert_string_equal(news.new_master.host, "::1");
+    assert_int_equal(news.new_master.port, 6380);
+    freeReplyObject(reply);
+
+    assert_int_equal(news_error("+switch-master", "green 10.0.0.1 6379 ::1 6380"), -ENOENT);
+    assert_int_equal(news_error("+switch-master", "blu 10.0.0.1 6379 ::1 6380"), -ENOENT);
+    assert_int_equal(news_error("+sdown", "master blue 10.0.0.1 6379"), -ENOENT);
+    assert_parses(parse_news, "*3\r\n$9\r\nsubscribe\r\n$14\r\n+switch-master\r\n:1\r\n", -ENOENT,
+                  NULL);
+    assert_parses(parse_news, "*2\r\n$4\r\npong\r\n$0\r\n\r\n", -ENOENT, NULL);
+    assert_parses(parse_news, "*3\r\n$7\r\nmessage\r\n$14\r\n+switch-master\r\n:1\r\n", -ENOENT,
+                  NULL);
+    assert_int_equal(news_error("+switch-master", "blue 10.0.0.1 6379 ::1"), -EBADMSG);
+    assert_int_equal(news_error("+switch-master", "blue 10.0.0.1 6379 ::1 65536"), -EBADMSG);
+    assert_int_equal(news_error("+switch-master", ""), -EBADMSG);
+    assert_int_equal(parse_news(NULL, NULL) < 0, true);
+}
+
 static void test_master_role_and_state_of_the_log_are_read(void **state)
 {
     redisReply *reply = reply_of("*2\r\n$9\r\n10.0.0.15\r\n$4\r\n6380\r\n");
@@ -541,6 +593,7 @@ int main(void)
         cmocka_unit_test(test_entries_that_no_script_wrote_are_refused),
         cmocka_unit_test(test_meta_of_another_program_is_refused),
         cmocka_unit_test(test_errors_become_an_errno_and_a_sentence),
+        cmocka_unit_test(test_news_of_a_master_are_told_from_what_else_a_sentinel_says),
         cmocka_unit_test(test_master_role_and_state_of_the_log_are_read),
         cmocka_unit_test(test_replica_is_noticed),
         cmocka_unit_test(test_script_that_is_missing_is_noticed),
