@@ -1,8 +1,11 @@
 """/status.json: how the server fares, and who may know whose clients are slow."""
 
+import itertools
+import re
 import time
 
 from harness import events
+from harness.api import Api
 from harness.cli import Cli
 from harness.waiting import Deadline, eventually
 
@@ -35,6 +38,51 @@ def test_it_says_what_metrics_says(gateway, redis):
     assert numbers["sluice_worker_up"] == [1]
     eventually(lambda: status(gateway)["metrics"]["sluice_streams"] == 0, "the streams are gone")
     assert sum(status(gateway)["metrics"]["sluice_streams_by_kind"].values()) == 0
+
+
+def exposed(gateway):
+    """Every family and set of labels; of those with a shard, that of the first."""
+    return {key for key in gateway.metrics() if "shard=" not in key or 'shard="0"' in key}
+
+
+def be_busy(gateway, redis, cli):
+    """A bit of everything that is counted."""
+    ada = cli.ids("user", "add", "ada")[0]
+    first = cli.ids("post", "--user", "ada", "one")[0]
+    api = Api(gateway, ada)
+    post = api.post("two")
+    api.get(f"/v1/posts/{post['id']}")
+    api.refused(404, "not_found", "GET", "/v1/posts/1")
+    api.close()
+    for path, wire in itertools.product(["firehose", "sample?percent=100", "home", "filter?track=x"],
+                                        ["ndjson", "delimited", "sse", "websocket"]):
+        stream = f"/v1/stream/{path}{'&' if '?' in path else '?'}since={first}"
+        gateway.stream(stream, wire, token=gateway.token(sub=ada)).close()
+    gateway.stream("/v1/stream", "websocket").close()
+    for bad in ("{", "1 2 3", "no event"):
+        redis.publish(bad)
+    for token in ("x", "x.y.z", gateway.token(exp=1)):
+        assert gateway.get("/v1/stream/firehose", {"Authorization": f"Bearer {token}"}).status == 401
+    assert gateway.get("/nothing").status == 404
+
+
+def test_every_family_is_there_from_the_start_and_no_other_comes(servers, cli_for):
+    """Before Redis is there, on an empty one, and after much has happened."""
+    redis = servers.redis()
+    redis.stop()
+    gateway = servers.gateway(redis, "--log-level", "debug", start=False).launch()
+    said = eventually(lambda: re.search(r"event=listening .*port=(\d+)", gateway.log()), "it listens")
+    gateway.port = int(said.group(1))
+    before = exposed(gateway)
+    redis.start()
+    gateway.wait_ready()
+    assert exposed(gateway) == before
+    be_busy(gateway, redis, cli_for(redis))
+    assert exposed(gateway) == before
+    # ...and the same in the other form.
+    now = status(gateway)
+    assert {key.split("{")[0] for key in before if "_bucket" not in key} - {"sluice_build_info"} == \
+        set(now["metrics"]) | {f"{name}_{part}" for name in now["histograms"] for part in ("sum", "count")}
 
 
 def test_redis_is_timed(gateway):
