@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bench/measure.h"
+
 enum { MAX_POST = 64 << 10, BATCH_POSTS = 64 };
 
 struct publisher {
@@ -24,20 +26,6 @@ struct publisher {
     size_t output_size, output_capacity;
     uint64_t batched;
 };
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-static void give_up(const char *what)
-{
-    fprintf(stderr, "fanout: publisher: %s: %s\n", what, strerror(errno));
-    exit(1);
-}
 
 uint64_t publish_first_with(const struct publish_settings *settings, uint64_t keyword)
 {
@@ -66,10 +54,10 @@ static int dial_tcp(const char *host, uint16_t port)
 
     if (inet_pton(AF_INET, host, &address.sin_addr) != 1) {
         errno = EINVAL;
-        give_up(host);
+        measure_fail(host, NULL);
     }
     if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
-        give_up(host);
+        measure_fail(host, NULL);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     return fd;
 }
@@ -81,7 +69,7 @@ static int dial_unix(const char *path)
 
     snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
     if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
-        give_up(path);
+        measure_fail(path, NULL);
     return fd;
 }
 
@@ -105,7 +93,7 @@ static void flush(struct publisher *publisher)
             send(publisher->fd, publisher->output + at, publisher->output_size - at, MSG_NOSIGNAL);
 
         if (sent < 0 && errno != EINTR)
-            give_up("send");
+            measure_fail("send", NULL);
         at += sent > 0 ? (size_t)sent : 0;
     }
     publisher->output_size = publisher->batched = 0;
@@ -130,14 +118,14 @@ static void read_http_answer(struct publisher *publisher)
         ssize_t size = recv(publisher->fd, answer + have, sizeof(answer) - 1 - have, 0);
 
         if (size <= 0)
-            give_up("HTTP answer");
+            measure_fail("HTTP answer", NULL);
         have += (size_t)size;
         answer[have] = '\0';
         if (end || !(end = strstr(answer, "\r\n\r\n")))
             continue;
         if (strncmp(answer, "HTTP/1.1 2", 10) != 0) {
             errno = EPROTO;
-            give_up(strtok(answer, "\r"));
+            measure_fail(strtok(answer, "\r"), NULL);
         }
         length = strcasestr(answer, "content-length:");
         end += 4 + (length ? strtoul(length + 15, NULL, 10) : 0);
@@ -163,7 +151,7 @@ static size_t print_post(const struct publish_settings *settings, uint64_t numbe
                         "\",\"user\":{\"id\":\"%u\",\"login\":\"user%u\",\"name\":\"Some Body\"},"
                         "\"lang\":\"en\",\"text\":\"%s %" PRIu64 " %" PRIu64,
                         1000000 + number, 1000000 + number, (unsigned)(number % 9973),
-                        (unsigned)(number % 9973), word, now_ns(), number);
+                        (unsigned)(number % 9973), word, measure_now_ns(), number);
     while (size + 3 < settings->size) {
         const char *next = words[random >> 33 & 15];
 
@@ -182,7 +170,7 @@ static void reserve(struct publisher *publisher, size_t size)
     publisher->output_capacity = (publisher->output_size + size) * 2;
     publisher->output = realloc(publisher->output, publisher->output_capacity);
     if (!publisher->output)
-        give_up("memory");
+        measure_fail("memory", NULL);
 }
 
 static void put_head(struct publisher *publisher, uint64_t number, size_t size)
@@ -247,7 +235,7 @@ static void await_window(struct publisher *publisher, uint64_t number)
 {
     while (window_is_full(publisher->settings, number) && !*publisher->settings->is_over) {
         flush(publisher);
-        wait_until(now_ns() + 100000);
+        wait_until(measure_now_ns() + 100000);
     }
 }
 
@@ -255,7 +243,7 @@ void *publish_run(void *argument)
 {
     const struct publish_settings *settings = argument;
     struct publisher publisher = {.settings = settings};
-    uint64_t start = now_ns();
+    uint64_t start = measure_now_ns();
 
     publisher.fd =
         settings->redis ? dial_redis(settings->redis) : dial_tcp("127.0.0.1", settings->http_port);

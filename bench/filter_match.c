@@ -16,64 +16,28 @@
  * Times are CPU times but for the worst addition: that is the longest of all, each taken as the
  * shortest of LOADS runs that do the same, so that it tells of our work and not of other programs'.
  * bench/filters counts the instructions of match_all(). */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <jansson.h>
 
 #include "base/stable_hash.h"
+#include "bench/measure.h"
 #include "filters/filter.h"
 #include "filters/filter_index.h"
 #include "filters/words.h"
 
 enum { MAX_ROUNDS = 100, SEED = 1 };
 
-/* --- time --------------------------------------------------------------------------------- */
-
-static double clock_us(clockid_t id)
-{
-    struct timespec now;
-
-    clock_gettime(id, &now);
-    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
-}
-
-static double cpu_us(void)
-{
-    return clock_us(CLOCK_THREAD_CPUTIME_ID);
-}
-
-static double wall_us(void)
-{
-    return clock_us(CLOCK_MONOTONIC);
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double median(double *times, int count)
-{
-    qsort(times, (size_t)count, sizeof(*times), by_value);
-    return times[count / 2];
-}
-
 /* --- input -------------------------------------------------------------------------------- */
 
 static void *check(void *memory)
 {
-    if (!memory) {
-        fputs("out of memory\n", stderr);
-        exit(1);
-    }
+    if (!memory)
+        measure_fail("memory", NULL);
     return memory;
 }
 
@@ -91,10 +55,8 @@ static struct documents load(const char *path, size_t max)
     char *line = NULL;
     ssize_t size;
 
-    if (!file) {
-        fprintf(stderr, "%s: %s\n", path, strerror(errno));
-        exit(1);
-    }
+    if (!file)
+        measure_fail(path, NULL);
     while (documents.count < max && (size = getline(&line, &room, file)) > 0) {
         if (documents.count == capacity) {
             capacity = capacity ? capacity * 2 : 1024;
@@ -171,7 +133,7 @@ struct loaded {
 static void add(struct loaded *loaded, const struct sl_filter_text *text)
 {
     struct sl_filter_limits limits = SL_FILTER_LIMITS_DEFAULT;
-    double start = wall_us();
+    double start = measure_now_us();
     struct sl_filter *filter;
     float took;
 
@@ -180,7 +142,7 @@ static void add(struct loaded *loaded, const struct sl_filter_text *text)
     if (sl_filter_index_add(loaded->index, filter, &loaded->subscriptions[loaded->count]) < 0)
         check(NULL);
     sl_filter_unref(filter);
-    took = (float)(wall_us() - start);
+    took = (float)(measure_now_us() - start);
     if (loaded->add_us[loaded->count] == 0 || took < loaded->add_us[loaded->count])
         loaded->add_us[loaded->count] = took;
     loaded->count++;
@@ -193,13 +155,13 @@ static void load_once(struct loaded *loaded, const struct supply *supply)
     sl_filter_index_free(loaded->index);
     loaded->index = check(sl_filter_index_new(SEED));
     loaded->count = 0;
-    start = cpu_us();
+    start = measure_cpu_us();
     for (size_t i = 0; i < supply->available && loaded->count < supply->wanted; i++) {
         struct sl_filter_text text = supply->text(supply->source, i);
 
         add(loaded, &text);
     }
-    loaded->average_add_us = (cpu_us() - start) / (double)loaded->count;
+    loaded->average_add_us = (measure_cpu_us() - start) / (double)loaded->count;
 }
 
 static struct loaded loaded_new(const struct supply *supply)
@@ -228,10 +190,10 @@ static void loaded_empty(struct loaded *loaded)
         loaded->subscriptions[j] = loaded->subscriptions[i - 1];
         loaded->subscriptions[i - 1] = subscription;
     }
-    start = cpu_us();
+    start = measure_cpu_us();
     for (size_t i = 0; i < loaded->count; i++)
         sl_filter_index_remove(loaded->index, loaded->subscriptions[i]);
-    loaded->remove_us = (cpu_us() - start) / (double)loaded->count;
+    loaded->remove_us = (measure_cpu_us() - start) / (double)loaded->count;
 }
 
 static void loaded_free(struct loaded *loaded)
@@ -303,25 +265,25 @@ static struct costs measure(struct sl_filter_index *index, const struct events *
     static double read_us[MAX_ROUNDS], whole_us[MAX_ROUNDS];
     struct sl_match_set *matches = check(sl_match_set_new());
     struct sl_words *words = check(sl_words_new(SEED));
-    double count = (double)events->count, start = cpu_us();
+    double count = (double)events->count, start = measure_cpu_us();
     struct costs costs;
 
     match_first(index, events, words, matches);
-    costs.first_us = (cpu_us() - start) / count;
+    costs.first_us = (measure_cpu_us() - start) / count;
     costs.first_candidates = (double)candidates_of(index) / count;
     for (int round = 0; round < rounds; round++) {
         uint64_t candidates = candidates_of(index);
 
-        start = cpu_us();
+        start = measure_cpu_us();
         read_all(events, words);
-        read_us[round] = (cpu_us() - start) / count;
-        start = cpu_us();
+        read_us[round] = (measure_cpu_us() - start) / count;
+        start = measure_cpu_us();
         costs.matches = (double)match_all(index, events, words, matches) / count;
-        whole_us[round] = (cpu_us() - start) / count;
+        whole_us[round] = (measure_cpu_us() - start) / count;
         costs.candidates = (double)(candidates_of(index) - candidates) / count;
     }
-    costs.read_us = median(read_us, rounds);
-    costs.whole_us = median(whole_us, rounds);
+    costs.read_us = measure_share(read_us, (size_t)rounds, 0.5);
+    costs.whole_us = measure_share(whole_us, (size_t)rounds, 0.5);
     sl_words_free(words);
     sl_match_set_free(matches);
     return costs;

@@ -6,30 +6,21 @@
  * other; what it leaves to tasks is run behind that, and counted by itself. Prints a row of a table
  * each. Commands are Redis's own count (INFO commandstats): those within a script, and the EVALSHA.
  */
-#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
-#include <hiredis/hiredis.h>
-
-#include "src/call_build.h"
+#include "bench/database.h"
+#include "bench/measure.h"
 #include "src/follows.h"
 #include "src/id.h"
 #include "src/likes.h"
 #include "src/post_rows.h"
 #include "src/posts.h"
 #include "src/privacy.h"
-#include "src/redis_link.h"
-#include "src/reply.h"
-#include "src/timelines.h"
 #include "src/users.h"
-#include "src/worker.h"
-#include "src/write.h"
 
 enum { TIMES = 200, PAGE = 20, USERS_MAX = 20000 };
 
@@ -39,83 +30,13 @@ struct user {
 };
 
 struct bench {
-    struct sl_redis_address address;
-    struct sl_redis_link *link;
-    struct sl_meta meta;
-    uint32_t shards;
+    struct database database;
     struct user near[TIMES], far[TIMES]; /* of the author's shard, and of others */
     size_t near_count, far_count;
     uint64_t author;
     uint64_t posts[2 * TIMES]; /* the author's */
-    size_t post_count;
-    struct user *partners; /* of the operation: near or far */
-    unsigned rounds;
-    struct failure failure;
+    struct user *partners;     /* of the operation: near or far */
 };
-
-static void must(struct bench *bench, int r, const char *what)
-{
-    if (r == 0)
-        return;
-    fprintf(stderr, "operations: %s: %s\n", what, bench->failure.text);
-    exit(1);
-}
-
-static double now_us(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-/* ---- one call, and what it costs ---- */
-
-static redisReply *run(struct bench *bench, struct sl_call *call, int built)
-{
-    redisReply *reply = NULL;
-
-    must(bench, built, "build");
-    must(bench, sl_redis_link_run(bench->link, call, &reply, &bench->failure), "run");
-    must(bench, sl_reply_check(reply, &bench->failure), "run");
-    bench->rounds++;
-    return reply;
-}
-
-static uint64_t count_commands(struct bench *bench)
-{
-    struct sl_call call = SL_CALL_INIT;
-    redisReply *info;
-    uint64_t count = 0;
-
-    sl_call_begin(&call, 0, true);
-    sl_call_add_str(&call, "INFO");
-    sl_call_add_str(&call, "commandstats");
-    info = run(bench, &call, sl_call_finish(&call, &bench->failure));
-    for (const char *at = info->str; (at = strstr(at, "calls=")); at++)
-        count += strtoull(at + strlen("calls="), NULL, 10);
-    freeReplyObject(info);
-    sl_call_done(&call);
-    return count;
-}
-
-static void run_tasks(struct bench *bench)
-{
-    const struct sl_worker_options options = {.concurrency = 1, .until_empty = true};
-    struct sl_worker *worker;
-
-    must(bench, sl_worker_new(&bench->address, &bench->meta, &options, &worker, &bench->failure),
-         "worker");
-    must(bench, sl_worker_run(worker, &bench->failure), "worker");
-    sl_worker_free(worker);
-}
 
 /* ---- the operations ---- */
 
@@ -126,8 +47,8 @@ static int build_create(struct bench *bench, struct sl_call *call, size_t i)
     char login[32];
 
     snprintf(login, sizeof(login), "new%zu", i);
-    return sl_user_create_call(call, &bench->meta, SL_SLICE_NONE, sl_slice_str(login),
-                               SL_SLICE_NONE, &bench->failure);
+    return sl_user_create_call(call, &bench->database.meta, SL_SLICE_NONE, sl_slice_str(login),
+                               SL_SLICE_NONE, &bench->database.failure);
 }
 
 static int build_post(struct bench *bench, struct sl_call *call, size_t i)
@@ -136,7 +57,8 @@ static int build_post(struct bench *bench, struct sl_call *call, size_t i)
     const struct sl_post post = {.text = SL_SLICE("some words")};
 
     (void)i;
-    return sl_post_call(call, &bench->meta, SL_SLICE_NONE, &author, &post, &bench->failure);
+    return sl_post_call(call, &bench->database.meta, SL_SLICE_NONE, &author, &post,
+                        &bench->database.failure);
 }
 
 static int build_comment(struct bench *bench, struct sl_call *call, size_t i)
@@ -149,30 +71,32 @@ static int build_comment(struct bench *bench, struct sl_call *call, size_t i)
         .reply_to = {.post = sl_slice_str(sl_id_print(bench->posts[i], post_id)),
                      .user = sl_slice_str(sl_id_print(bench->author, user_id))}};
 
-    return sl_post_call(call, &bench->meta, SL_SLICE_NONE, &author, &post, &bench->failure);
+    return sl_post_call(call, &bench->database.meta, SL_SLICE_NONE, &author, &post,
+                        &bench->database.failure);
 }
 
 static int build_delete(struct bench *bench, struct sl_call *call, size_t i)
 {
     const struct sl_user_ref author = sl_user_by_id(bench->author);
 
-    return sl_delete_call(call, &bench->meta, SL_SLICE_NONE, &author, bench->posts[TIMES + i],
-                          &bench->failure);
+    return sl_delete_call(call, &bench->database.meta, SL_SLICE_NONE, &author,
+                          bench->posts[TIMES + i], &bench->database.failure);
 }
 
 static int build_like(struct bench *bench, struct sl_call *call, size_t i)
 {
     const struct sl_user_ref user = sl_user_by_id(bench->partners[i].id);
 
-    return sl_like_call(call, &bench->meta, SL_SLICE_NONE, &user, bench->posts[i], &bench->failure);
+    return sl_like_call(call, &bench->database.meta, SL_SLICE_NONE, &user, bench->posts[i],
+                        &bench->database.failure);
 }
 
 static int build_unlike(struct bench *bench, struct sl_call *call, size_t i)
 {
     const struct sl_user_ref user = sl_user_by_id(bench->partners[i].id);
 
-    return sl_unlike_call(call, &bench->meta, SL_SLICE_NONE, &user, bench->posts[i],
-                          &bench->failure);
+    return sl_unlike_call(call, &bench->database.meta, SL_SLICE_NONE, &user, bench->posts[i],
+                          &bench->database.failure);
 }
 
 /* The author does it to a partner. */
@@ -184,8 +108,8 @@ static int build_unlike(struct bench *bench, struct sl_call *call, size_t i)
                                        .login = sl_slice_str(bench->partners[i].login),            \
                                        .name = sl_slice_str(bench->partners[i].login)};            \
                                                                                                    \
-        return sl_##verb##_call(call, &bench->meta, SL_SLICE_NONE, &author, &target,               \
-                                &bench->failure);                                                  \
+        return sl_##verb##_call(call, &bench->database.meta, SL_SLICE_NONE, &author, &target,      \
+                                &bench->database.failure);                                         \
     }
 
 RELATION(follow)
@@ -201,7 +125,8 @@ static int build_following(struct bench *bench, struct sl_call *call, size_t i)
     const struct sl_page page = {.limit = PAGE};
 
     (void)i;
-    return sl_following_list_call(call, &bench->meta, &author, &page, &bench->failure);
+    return sl_following_list_call(call, &bench->database.meta, &author, &page,
+                                  &bench->database.failure);
 }
 
 static int build_profile(struct bench *bench, struct sl_call *call, size_t i)
@@ -210,25 +135,22 @@ static int build_profile(struct bench *bench, struct sl_call *call, size_t i)
     const struct sl_page page = {.limit = PAGE};
 
     (void)i;
-    return sl_post_list_call(call, &bench->meta, bench->author, &author, &page, &bench->failure);
-}
-
-static void run_many(struct bench *bench, struct sl_call *calls, size_t count, redisReply **replies)
-{
-    must(bench, sl_redis_link_run_many(bench->link, calls, count, replies, &bench->failure), "run");
-    bench->rounds++;
+    return sl_post_list_call(call, &bench->database.meta, bench->author, &author, &page,
+                             &bench->database.failure);
 }
 
 static void read_posts(struct bench *bench, size_t i)
 {
     struct sl_shard_calls calls = SL_SHARD_CALLS_INIT;
+    struct database *database = &bench->database;
     redisReply *replies[SL_SHARDS_MAX];
 
     (void)i;
-    must(bench,
-         sl_posts_calls(&calls, &bench->meta, bench->author, bench->posts, PAGE, &bench->failure),
-         "posts");
-    run_many(bench, calls.calls, calls.count, replies);
+    database_must(database,
+                  sl_posts_calls(&calls, &database->meta, bench->author, bench->posts, PAGE,
+                                 &database->failure),
+                  "posts");
+    database_run_many(database, calls.calls, calls.count, replies);
     for (size_t k = 0; k < calls.count; k++)
         freeReplyObject(replies[k]);
     sl_shard_calls_done(&calls);
@@ -236,26 +158,8 @@ static void read_posts(struct bench *bench, size_t i)
 
 static void read_home(struct bench *bench, size_t i)
 {
-    const struct sl_user_ref reader = sl_user_by_id(bench->author);
-    const struct sl_home_page page = {.limit = PAGE};
-    redisReply *replies[SL_SHARDS_MAX];
-    struct sl_home_read *read;
-    struct sl_call *calls;
-    size_t count;
-
     (void)i;
-    must(bench, sl_home_read_new(&read, &bench->meta, &reader, &page, &bench->failure), "home");
-    for (;;) {
-        must(bench, sl_home_read_calls(read, &calls, &count, &bench->failure), "home");
-        if (count == 0)
-            break;
-        run_many(bench, calls, count, replies);
-        for (size_t k = 0; k < count; k++) {
-            must(bench, sl_home_read_take(read, k, replies[k], &bench->failure), "home");
-            freeReplyObject(replies[k]);
-        }
-    }
-    sl_home_read_free(read);
+    database_read_home(&bench->database, bench->author, PAGE, NULL);
 }
 
 /* A row: either `build`, one call, or `act`, as many as it takes. */
@@ -287,38 +191,37 @@ static void do_once(struct bench *bench, const struct operation *operation, size
 {
     struct sl_call call = SL_CALL_INIT;
 
-    if (operation->act) {
+    if (operation->act)
         operation->act(bench, i);
-        return;
-    }
-    freeReplyObject(run(bench, &call, operation->build(bench, &call, i)));
-    sl_call_done(&call);
+    else
+        freeReplyObject(database_run(&bench->database, &call, operation->build(bench, &call, i)));
 }
 
 /* The first time teaches Redis the script, and is not counted. */
 static void measure(struct bench *bench, const struct operation *operation, const char *where)
 {
+    struct database *database = &bench->database;
+    struct database_counts before, between, behind;
     double times[TIMES - 1], start_us;
-    uint64_t before, between, behind;
     unsigned rounds;
 
     do_once(bench, operation, 0);
-    run_tasks(bench);
-    before = count_commands(bench);
-    rounds = bench->rounds;
+    database_work(database);
+    before = database_counts(database);
+    rounds = database->rounds;
     for (size_t i = 1; i < TIMES; i++) {
-        start_us = now_us();
+        start_us = measure_now_us();
         do_once(bench, operation, i);
-        times[i - 1] = now_us() - start_us;
+        times[i - 1] = measure_now_us() - start_us;
     }
-    rounds = bench->rounds - rounds;
-    between = count_commands(bench) - 1; /* INFO */
-    run_tasks(bench);
-    behind = count_commands(bench) - 2;
-    qsort(times, TIMES - 1, sizeof(*times), by_value);
+    rounds = database->rounds - rounds;
+    between = database_counts(database);
+    database_work(database);
+    behind = database_counts(database);
     printf("| %s%s | %.1f | %.1f | %.1f | %.0f |\n", operation->name, where,
-           (double)rounds / (TIMES - 1), (double)(between - before) / (TIMES - 1),
-           (double)(behind - between) / (TIMES - 1), times[(TIMES - 1) / 2]);
+           (double)rounds / (TIMES - 1), (double)(between.commands - before.commands) / (TIMES - 1),
+           (double)(behind.commands - between.commands) / (TIMES - 1),
+           measure_share(times, TIMES - 1, 0.5));
 }
 
 /* ---- the database ---- */
@@ -326,16 +229,11 @@ static void measure(struct bench *bench, const struct operation *operation, cons
 static uint64_t create(struct bench *bench, const char *login)
 {
     struct sl_call call = SL_CALL_INIT;
-    struct sl_written written;
-    redisReply *reply;
 
-    reply = run(bench, &call,
-                sl_user_create_call(&call, &bench->meta, SL_SLICE_NONE, sl_slice_str(login),
-                                    SL_SLICE_NONE, &bench->failure));
-    must(bench, sl_write_reply(reply, &written, &bench->failure), "create");
-    freeReplyObject(reply);
-    sl_call_done(&call);
-    return written.id;
+    return database_write(&bench->database, &call,
+                          sl_user_create_call(&call, &bench->database.meta, SL_SLICE_NONE,
+                                              sl_slice_str(login), SL_SLICE_NONE,
+                                              &bench->database.failure));
 }
 
 static void keep(struct bench *bench, uint64_t id, const char *login)
@@ -351,67 +249,45 @@ static void keep(struct bench *bench, uint64_t id, const char *login)
     ++*count;
 }
 
-/* Enough partners of both kinds; the first two of them follow the author and read. */
+/* Enough partners of both kinds; the first two of them follow the author. */
 static void make_people(struct bench *bench)
 {
-    struct sl_call call = SL_CALL_INIT;
     struct sl_user author = {.login = SL_SLICE("author"), .name = SL_SLICE("author")};
+    struct database *database = &bench->database;
+    const bool has_far = database->meta.shards > 1;
+    struct sl_call call = SL_CALL_INIT;
 
     bench->author = author.id = create(bench, "author");
     for (int i = 0; i < USERS_MAX; i++) {
         char login[16];
 
-        if (bench->near_count == TIMES && (bench->shards == 1 || bench->far_count == TIMES))
+        if (bench->near_count == TIMES && (!has_far || bench->far_count == TIMES))
             break;
         snprintf(login, sizeof(login), "user%d", i);
         keep(bench, create(bench, login), login);
     }
     for (int i = 0; i < 2; i++) {
-        const struct user *users = i == 1 && bench->shards > 1 ? bench->far : bench->near;
+        const struct user *users = i == 1 && has_far ? bench->far : bench->near;
         const struct sl_user_ref follower = sl_user_by_id(users[i].id);
 
-        freeReplyObject(run(bench, &call,
-                            sl_follow_call(&call, &bench->meta, SL_SLICE_NONE, &follower, &author,
-                                           &bench->failure)));
+        database_write(database, &call,
+                       sl_follow_call(&call, &database->meta, SL_SLICE_NONE, &follower, &author,
+                                      &database->failure));
     }
-    sl_call_done(&call);
 }
 
-static void make_posts(struct bench *bench)
+static int build_any_post(void *bench, struct sl_call *call, size_t i)
 {
-    struct sl_call call = SL_CALL_INIT;
-
-    for (size_t i = 0; i < 2 * TIMES; i++) {
-        redisReply *reply = run(bench, &call, build_post(bench, &call, i));
-        struct sl_written written;
-
-        must(bench, sl_write_reply(reply, &written, &bench->failure), "post");
-        bench->posts[i] = written.id;
-        freeReplyObject(reply);
-    }
-    sl_call_done(&call);
-}
-
-static void open_database(struct bench *bench)
-{
-    const struct sl_redis_link_options options = {.answer_ms = 60000};
-    const struct sl_meta wanted = sl_meta_wanted(bench->shards);
-
-    must(bench, sl_redis_link_open(&bench->address, &options, &bench->link, &bench->failure),
-         "open");
-    must(bench, sl_redis_link_meta(bench->link, &wanted, &bench->meta, &bench->failure), "open");
-    if (!bench->meta.is_new) {
-        failure_set(&bench->failure, 0, "there is a database already: an empty Redis is needed");
-        must(bench, -EEXIST, "open");
-    }
+    return build_post(bench, call, i);
 }
 
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
         {"redis", required_argument, NULL, 'r'}, {"shards", required_argument, NULL, 's'}, {0}};
-    static struct bench bench = {.shards = 1};
-    const char *url = "";
+    static struct bench bench;
+    const char *url = NULL;
+    uint32_t shards = 1;
     int option;
 
     signal(SIGPIPE, SIG_IGN);
@@ -419,27 +295,25 @@ int main(int argc, char **argv)
         if (option == 'r')
             url = optarg;
         else if (option == 's')
-            bench.shards = (uint32_t)strtoul(optarg, NULL, 10);
+            shards = (uint32_t)strtoul(optarg, NULL, 10);
         else
             return 2;
     }
-    must(&bench, sl_redis_address_parse(sl_slice_str(url), &bench.address, &bench.failure),
-         "--redis");
-    open_database(&bench);
+    database_open(&bench.database, url, shards);
     make_people(&bench);
-    make_posts(&bench);
-    run_tasks(&bench);
+    database_write_all(&bench.database, build_any_post, &bench, 2 * TIMES, bench.posts);
+    database_work(&bench.database);
     printf("%" PRIu32 " shard%s\n\n"
            "| operation | round trips | commands | commands of its tasks | median us |\n"
            "| --- | --- | --- | --- | --- |\n",
-           bench.shards, bench.shards == 1 ? "" : "s");
+           shards, shards == 1 ? "" : "s");
     for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
         bench.partners = bench.near;
         measure(&bench, &operations[i], operations[i].has_partner ? ", same shard" : "");
         bench.partners = bench.far;
-        if (operations[i].has_partner && bench.shards > 1)
+        if (operations[i].has_partner && shards > 1)
             measure(&bench, &operations[i], ", other shard");
     }
-    sl_redis_link_close(bench.link);
+    database_close(&bench.database);
     return 0;
 }

@@ -6,14 +6,13 @@
  * make_load.py makes): the median over the rounds of the time for the normal form
  * alone and for all of sl_words_read(), per post, warm. Only the reading is timed, not the JSON.
  * For instructions: valgrind --tool=callgrind --toggle-collect=sl_words_read ./words -r 1 FILE */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <jansson.h>
 
+#include "bench/measure.h"
 #include "filters/words_private.h"
 
 enum { MAX_URLS = 16, MAX_ROUNDS = 1000 };
@@ -59,10 +58,8 @@ static void load(const char *path, struct posts *posts)
     size_t room = 0;
     ssize_t size;
 
-    if (!file) {
-        fprintf(stderr, "%s: %s\n", path, strerror(errno));
-        exit(1);
-    }
+    if (!file)
+        measure_fail(path, NULL);
     while ((size = getline(&line, &room, file)) > 0) {
         json_t *document = json_loadb(line, (size_t)size, 0, NULL);
         size_t count = posts->count + 1;
@@ -90,27 +87,6 @@ static void unload(struct posts *posts)
     free(posts->documents);
 }
 
-static double now_us(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double median(double *times, int count)
-{
-    qsort(times, (size_t)count, sizeof(*times), by_value);
-    return times[count / 2];
-}
-
 static void measure(const char *path, int rounds)
 {
     static double normal_us[MAX_ROUNDS], read_us[MAX_ROUNDS];
@@ -121,26 +97,26 @@ static void measure(const char *path, int rounds)
 
     load(path, &posts);
     for (int round = 0; words && round < rounds; round++) {
-        double start = now_us();
+        double start = measure_now_us();
 
         for (size_t i = 0; i < posts.count; i++) {
             buffer_clear(&normal);
             sl_normalise(posts.subjects[i].text, &normal);
         }
-        normal_us[round] = (now_us() - start) / (double)posts.count;
+        normal_us[round] = (measure_now_us() - start) / (double)posts.count;
         bytes = tokens = 0;
-        start = now_us();
+        start = measure_now_us();
         for (size_t i = 0; i < posts.count; i++) {
             sl_words_read(words, &posts.subjects[i]);
             bytes += posts.subjects[i].text.size;
             tokens += words->tokens.count;
         }
-        read_us[round] = (now_us() - start) / (double)posts.count;
+        read_us[round] = (measure_now_us() - start) / (double)posts.count;
     }
     printf("%-40s %6zu posts %6.1f bytes %6.1f tokens | normal form %6.3f us | all %6.3f us\n",
            path, posts.count, (double)bytes / (double)posts.count,
-           (double)tokens / (double)posts.count, median(normal_us, rounds),
-           median(read_us, rounds));
+           (double)tokens / (double)posts.count, measure_share(normal_us, (size_t)rounds, 0.5),
+           measure_share(read_us, (size_t)rounds, 0.5));
     buffer_done(&normal);
     sl_words_free(words);
     unload(&posts);

@@ -1,0 +1,61 @@
+/* bench/database.h - a database in a Redis that was empty, for programs that measure the social
+ * core. Whatever fails ends the program. */
+#pragma once
+
+#include <hiredis/hiredis.h>
+
+#include "src/call.h"
+#include "src/meta.h"
+#include "src/redis_link.h"
+#include "src/write.h"
+
+struct database {
+    struct sl_redis_address address;
+    struct sl_redis_link *link;  /* for what is measured */
+    struct sl_redis_link *watch; /* for looking on, which is not counted */
+    struct sl_meta meta;
+    struct failure failure;
+    unsigned rounds;  /* round trips on `link` so far */
+    uint64_t watched; /* commands on `watch` so far */
+};
+
+/* `url` NULL: none was given. */
+void database_open(struct database *database, const char *url, uint32_t shards);
+void database_close(struct database *database);
+
+/* `r` is what a builder, or anything else that fills database->failure, returned. */
+void database_must(struct database *database, int r, const char *what);
+
+/* Sends a call whose builder returned `built`, and is done with the call; what it refused ends the
+ * program, too. The reply is the caller's. */
+redisReply *database_run(struct database *database, struct sl_call *call, int built);
+/* The same for a write: the id. */
+uint64_t database_write(struct database *database, struct sl_call *call, int built);
+/* Many in one round trip. */
+void database_run_many(struct database *database, struct sl_call *calls, size_t count,
+                       redisReply **ret_replies);
+
+/* What `i` stands for is the caller's to know. */
+typedef int (*database_build_fn)(void *context, struct sl_call *call, size_t i);
+/* Writes 0 to `count`, hundreds in one go; their ids to `ret_ids` unless that is NULL. */
+void database_write_all(struct database *database, database_build_fn build, void *context,
+                        size_t count, uint64_t *ret_ids);
+
+void database_create_users(struct database *database, const char *name, size_t count,
+                           uint64_t *ret_ids); /* NAME0, NAME1, ... */
+void database_set(struct database *database, const char *name, const char *value);
+
+/* Reads a page of a home timeline: how many posts. *ret_newest unless NULL: the first; 0: none. */
+size_t database_read_home(struct database *database, uint64_t reader, size_t limit,
+                          uint64_t *ret_newest);
+
+/* Runs the tasks until none is left. */
+void database_work(struct database *database);
+bool database_has_tasks(struct database *database);
+
+/* What Redis has run so far (INFO commandstats), but for the looking on: commands, those within
+ * scripts included, and of these EVALSHA. */
+struct database_counts {
+    uint64_t commands, scripts;
+};
+struct database_counts database_counts(struct database *database);

@@ -1,0 +1,401 @@
+#include "bench/fanout_clients.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "bench/measure.h"
+
+enum {
+    READ_SIZE = 1 << 20,
+    SOURCES = 16, /* addresses 127.0.0.1 and on, so that ports do not run out */
+};
+
+enum client_state { CLIENT_CONNECTING, CLIENT_SHAKING, CLIENT_OPEN, CLIENT_CLOSED };
+
+struct client {
+    int fd;
+    uint32_t number;
+    enum client_state state;
+    struct wire wire;
+    uint64_t expected; /* number of the post that must come next */
+    char *kept;        /* bytes not used up yet */
+    size_t kept_size, kept_capacity;
+};
+
+static struct {
+    const struct client_settings *settings;
+    const struct publish_settings *publish;
+    struct client_counts counts;
+    struct client *clients;
+    char **tokens;
+    size_t token_count;
+    uint32_t started, shaking;
+    uint64_t churn_started;
+    uint64_t read_ns; /* clock after the last read */
+    char *room;
+    int epoll;
+} pool;
+
+static void complain(const char *what)
+{
+    snprintf(pool.counts.complaint, sizeof(pool.counts.complaint), "%s", what);
+    for (char *at = pool.counts.complaint; *at; at++) {
+        if (*at == '"' || *at == '\\' || (unsigned char)*at < ' ')
+            *at = ' ';
+    }
+}
+
+/* --- messages --- */
+
+/* ..."text":"WORD NS NUMBER... */
+static bool read_text(const char *bytes, size_t size, uint64_t *ret_ns, uint64_t *ret_number)
+{
+    const char *text = memmem(bytes, size, "\"text\":\"", 8), *space;
+    char *end;
+
+    space = text ? memchr(text, ' ', size - (size_t)(text - bytes)) : NULL;
+    if (!space)
+        return false;
+    *ret_ns = strtoull(space + 1, &end, 10);
+    *ret_number = strtoull(end, NULL, 10);
+    return *end == ' ';
+}
+
+static void on_message(void *owner, const char *bytes, size_t size)
+{
+    struct client *client = owner;
+    uint64_t sent_ns, number, stride = publish_stride(pool.publish), took_ns;
+
+    if (!read_text(bytes, size, &sent_ns, &number)) {
+        pool.counts.unreadable++;
+        return;
+    }
+    if (number < client->expected) {
+        pool.counts.repeated++;
+        return;
+    }
+    if ((number - client->expected) % stride != 0) {
+        pool.counts.foreign++;
+        return;
+    }
+    pool.counts.missing += (number - client->expected) / stride;
+    client->expected = number + stride;
+    took_ns = pool.read_ns > sent_ns ? pool.read_ns - sent_ns : 0;
+    latencies_add(&pool.counts.latencies, took_ns);
+    if (!pool.counts.first_ns)
+        pool.counts.first_ns = pool.read_ns;
+    pool.counts.last_ns = pool.read_ns;
+    atomic_fetch_add_explicit(&pool.counts.delivered, 1, memory_order_relaxed);
+}
+
+static void on_answer(void *owner, const void *bytes, size_t size)
+{
+    struct client *client = owner;
+
+    if (send(client->fd, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)size)
+        pool.counts.pongs++;
+}
+
+/* --- connections --- */
+
+static void close_client(struct client *client, const char *why)
+{
+    if (client->state == CLIENT_OPEN) {
+        pool.counts.open--;
+        pool.counts.closed++;
+    } else {
+        pool.shaking--;
+        pool.counts.refused++;
+    }
+    if (why)
+        complain(why);
+    close(client->fd);
+    client->state = CLIENT_CLOSED;
+}
+
+/* Replaces the one %d of a path. */
+static void print_numbered(char *out, size_t size, const char *format, uint64_t number)
+{
+    const char *hole = strstr(format, "%d");
+
+    if (hole)
+        snprintf(out, size, "%.*s%" PRIu64 "%s", (int)(hole - format), format, number, hole + 2);
+    else
+        snprintf(out, size, "%s", format);
+}
+
+static void send_request(struct client *client)
+{
+    static const char *const accepts[WIRE_FORMAT_COUNT] = {
+        [WIRE_WEBSOCKET] = "Upgrade: websocket\r\nConnection: Upgrade\r\n"
+                           "Sec-WebSocket-Key: dGhlcmUgaXMgbm9uY2UgaA==\r\n"
+                           "Sec-WebSocket-Version: 13\r\n",
+        [WIRE_NDJSON] = "",
+        [WIRE_DELIMITED] = "",
+        [WIRE_SSE] = "Accept: text/event-stream\r\n",
+    };
+    const struct client_settings *settings = pool.settings;
+    char path[1024], request[8192];
+    const char *token = pool.token_count ? pool.tokens[client->number % pool.token_count] : NULL;
+    int size;
+
+    print_numbered(path, sizeof(path), settings->path,
+                   pool.publish->keywords ? client->number % pool.publish->keywords
+                                          : client->number);
+    size = snprintf(request, sizeof(request),
+                    "GET %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n%s%s%s%s%s%s\r\n", path,
+                    settings->port, accepts[settings->format],
+                    token ? "Authorization: Bearer " : "", token ? token : "", token ? "\r\n" : "",
+                    settings->header ? settings->header : "", settings->header ? "\r\n" : "");
+    if (send(client->fd, request, (size_t)size, MSG_DONTWAIT | MSG_NOSIGNAL) != size) {
+        close_client(client, "the request did not go out");
+        return;
+    }
+    client->state = CLIENT_SHAKING;
+}
+
+static void open_socket(struct client *client)
+{
+    struct sockaddr_in source = {.sin_family = AF_INET}, server = source;
+    struct linger reset = {1, 0}; /* no TIME_WAIT: tens of thousands come and go */
+    int on = 1;
+
+    client->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (client->fd < 0)
+        measure_fail("socket", NULL);
+    setsockopt(client->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    setsockopt(client->fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
+    setsockopt(client->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+    source.sin_addr.s_addr = htonl(INADDR_LOOPBACK + client->number % SOURCES);
+    server.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    server.sin_port = htons(pool.settings->port);
+    if (bind(client->fd, (struct sockaddr *)&source, sizeof(source)) < 0)
+        measure_fail("bind", NULL);
+    if (connect(client->fd, (struct sockaddr *)&server, sizeof(server)) < 0 && errno != EINPROGRESS)
+        measure_fail("connect", NULL);
+}
+
+static void start_client(struct client *client)
+{
+    struct epoll_event event = {.events = EPOLLOUT, .data.ptr = client};
+
+    client->state = CLIENT_CONNECTING;
+    client->wire = (struct wire){.format = pool.settings->format};
+    client->expected = publish_first_with(
+        pool.publish, pool.publish->keywords ? client->number % pool.publish->keywords : 0);
+    client->kept_size = 0;
+    pool.shaking++;
+    open_socket(client);
+    if (epoll_ctl(pool.epoll, EPOLL_CTL_ADD, client->fd, &event) < 0)
+        measure_fail("epoll_ctl", NULL);
+}
+
+static void on_connected(struct client *client)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = client};
+    socklen_t size = sizeof(int);
+    int error = 0;
+
+    getsockopt(client->fd, SOL_SOCKET, SO_ERROR, &error, &size);
+    if (error) {
+        close_client(client, strerror(error));
+        return;
+    }
+    epoll_ctl(pool.epoll, EPOLL_CTL_MOD, client->fd, &event);
+    send_request(client);
+}
+
+static void churn(struct client *client)
+{
+    close(client->fd);
+    client->state = CLIENT_CLOSED;
+    pool.shaking--;
+    if (pool.churn_started < pool.settings->churn) {
+        pool.churn_started++;
+        client->number += pool.settings->count; /* the next token, another address */
+        start_client(client);
+    }
+}
+
+/* The size of the head, 0: not all there, or -1: closed, refused or counted and done. */
+static ptrdiff_t take_head(struct client *client, char *bytes, size_t size)
+{
+    const char *wanted = pool.settings->format == WIRE_WEBSOCKET ? "HTTP/1.1 101" : "HTTP/1.1 200";
+    char *end = memmem(bytes, size, "\r\n\r\n", 4);
+
+    if (!end)
+        return 0;
+    *end = '\0';
+    if (strncmp(bytes, wanted, strlen(wanted)) != 0) {
+        close_client(client, bytes);
+        return -1;
+    }
+    client->wire.is_chunked = strcasestr(bytes, "transfer-encoding: chunked") != NULL;
+    pool.counts.handshakes++;
+    if (pool.settings->churn) {
+        churn(client);
+        return -1;
+    }
+    client->state = CLIENT_OPEN;
+    pool.shaking--;
+    pool.counts.open++;
+    return end + 4 - bytes;
+}
+
+static void keep(struct client *client, const char *bytes, size_t size)
+{
+    if (size > client->kept_capacity) {
+        client->kept_capacity = size * 2;
+        client->kept = realloc(client->kept, client->kept_capacity);
+        if (!client->kept)
+            measure_fail("memory", NULL);
+    }
+    if (size > 0)
+        memcpy(client->kept, bytes, size);
+    client->kept_size = size;
+}
+
+/* `kept` bytes of `bytes` are without their chunked coding already, `fresh` are as they came. */
+static void on_stream(struct client *client, char *bytes, size_t kept, size_t fresh)
+{
+    struct wire_reader reader = {on_message, on_answer, client};
+    bool ended = false;
+    ptrdiff_t used;
+
+    if (client->wire.is_chunked)
+        fresh = wire_dechunk(&client->wire, bytes + kept, fresh, &ended);
+    used = wire_take(&client->wire, bytes, kept + fresh, &reader);
+    if (used < 0 || ended)
+        close_client(client, "the server ended the stream, or it makes no sense");
+    else
+        keep(client, bytes + used, kept + fresh - (size_t)used);
+}
+
+static void on_readable(struct client *client)
+{
+    size_t kept = client->kept_size;
+    ptrdiff_t head;
+    ssize_t size;
+
+    if (kept > 0)
+        memcpy(pool.room, client->kept, kept);
+    size = recv(client->fd, pool.room + kept, READ_SIZE - kept, 0);
+    if (size < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (size <= 0) {
+        close_client(client, size < 0 ? strerror(errno) : "closed by the server");
+        return;
+    }
+    pool.read_ns = measure_now_ns();
+    pool.counts.bytes += (uint64_t)size;
+    if (client->state == CLIENT_OPEN) {
+        on_stream(client, pool.room, kept, (size_t)size);
+        return;
+    }
+    head = take_head(client, pool.room, kept + (size_t)size);
+    if (head == 0)
+        keep(client, pool.room, kept + (size_t)size);
+    else if (head > 0)
+        on_stream(client, pool.room + head, 0, kept + (size_t)size - (size_t)head);
+}
+
+void clients_turn(int wait_ms)
+{
+    struct epoll_event ready[512];
+    int count = epoll_wait(pool.epoll, ready, 512, wait_ms);
+
+    for (int i = 0; i < count; i++) {
+        struct client *client = ready[i].data.ptr;
+
+        if (client->state == CLIENT_CONNECTING)
+            on_connected(client);
+        else if (client->state != CLIENT_CLOSED)
+            on_readable(client);
+    }
+}
+
+void clients_turn_for(uint64_t ms)
+{
+    uint64_t until = measure_now_ns() + ms * 1000000;
+
+    while (measure_now_ns() < until)
+        clients_turn((int)((until - measure_now_ns()) / 1000000 + 1));
+}
+
+/* --- all of them --- */
+
+static void read_tokens(const char *name)
+{
+    FILE *file = fopen(name, "re");
+    char line[4096];
+
+    if (!file)
+        measure_fail(name, NULL);
+    while (fgets(line, sizeof(line), file)) {
+        pool.tokens = realloc(pool.tokens, (pool.token_count + 1) * sizeof(*pool.tokens));
+        line[strcspn(line, "\r\n")] = '\0';
+        if (!pool.tokens || !(pool.tokens[pool.token_count] = strdup(line)))
+            measure_fail("memory", NULL);
+        pool.token_count++;
+    }
+    fclose(file);
+}
+
+const struct client_counts *clients_init(const struct client_settings *settings,
+                                         const struct publish_settings *publish)
+{
+    pool.settings = settings;
+    pool.publish = publish;
+    if (settings->token_file)
+        read_tokens(settings->token_file);
+    pool.clients = calloc(settings->count, sizeof(*pool.clients));
+    pool.room = malloc(READ_SIZE);
+    pool.epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (!pool.clients || !pool.room || pool.epoll < 0)
+        measure_fail("memory", NULL);
+    return &pool.counts;
+}
+
+void clients_open(void)
+{
+    const struct client_settings *settings = pool.settings;
+
+    while (pool.started < settings->count || pool.shaking > 0) {
+        while (pool.started < settings->count && pool.shaking < settings->at_once) {
+            pool.clients[pool.started].number = pool.started;
+            pool.churn_started++;
+            start_client(&pool.clients[pool.started++]);
+        }
+        clients_turn(1000);
+    }
+}
+
+static uint64_t posts_expected(uint64_t keyword)
+{
+    const struct publish_settings *publish = pool.publish;
+    uint64_t first = publish_first_with(publish, keyword);
+
+    if (first >= publish->posts)
+        return 0;
+    return (publish->posts - first - 1) / publish_stride(publish) + 1;
+}
+
+uint64_t clients_expected(void)
+{
+    uint64_t total = 0;
+
+    for (uint32_t i = 0; i < pool.settings->count; i++) {
+        if (pool.clients[i].state == CLIENT_OPEN)
+            total += posts_expected(pool.publish->keywords ? i % pool.publish->keywords : 0);
+    }
+    return total;
+}
