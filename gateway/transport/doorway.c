@@ -9,10 +9,6 @@
 #include "gateway/transport/doorway.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -21,11 +17,10 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "gateway/front/http.h"
+#include "gateway/transport/entrances.h"
 #include "gateway/transport/request_head.h"
 
 enum {
-    ACCEPTS_PER_TURN = 64,
-    LAST_ACCEPTS = 4096, /* the listeners' backlog: what comes later than the end comes too late */
     READ_SIZE = 16384,
     LINGER_MS = 2000,
     TOSSED_MAX = 4 << 20,
@@ -47,35 +42,20 @@ struct visitor {
     struct list_node node; /* in `waiting` or `leaving`: both in order of deadline */
 };
 
-struct entrance {
-    uv_poll_t poll;
-    struct doorway *doorway;
-    int listener;
-    struct entrance *next;
-};
-
 struct doorway {
     struct doorway_settings settings;
-    bool is_open;
-    struct entrance *entrances; /* one for each listener; NULL: stopped */
+    struct entrances *entrances;
     uv_timer_t *timer;
     struct list waiting; /* for the rest of their request */
     struct list leaving; /* refused */
-    int spare_fd;        /* given up to accept and close when descriptors run out */
-    struct log_rate exhausted_rate;
-    size_t body_bytes;  /* of all visitors' bodies */
-    struct buffer head; /* scratch */
-    char *input;        /* of one look: max_head_bytes and one more */
+    size_t body_bytes;   /* of all visitors' bodies */
+    struct buffer head;  /* scratch */
+    char *input;         /* of one look: max_head_bytes and one more */
 };
 
 static void free_timer(uv_handle_t *timer)
 {
     mem_free(timer);
-}
-
-static void free_entrance(uv_handle_t *poll)
-{
-    mem_free(LIST_OWNER(poll, struct entrance, poll));
 }
 
 static void arm_timer(struct doorway *doorway);
@@ -438,10 +418,11 @@ static void arm_timer(struct doorway *doorway)
         uv_timer_start(doorway->timer, on_timer, due > now ? due - now : 0, 0);
 }
 
-/* --- accepting --- */
+/* --- coming in --- */
 
-static void welcome(struct doorway *doorway, int fd)
+static void welcome(void *owner, int fd)
 {
+    struct doorway *doorway = owner;
     struct visitor *visitor;
     struct reading reading;
     enum progress progress;
@@ -488,109 +469,29 @@ void doorway_welcome_back(struct doorway *doorway, int fd)
     visitor_new(doorway, fd, false);
 }
 
-/* Out of descriptors, the pending connection would wake the loop for ever: the spare one is given
- * up to accept it and hang up on it. */
-static void shed(struct doorway *doorway, int listener)
-{
-    uint64_t held_back;
-    int fd;
-
-    metric_add(doorway->settings.metrics, METRIC_ACCEPT_EXHAUSTED, 1);
-    if (log_rate_allows(&doorway->exhausted_rate, uv_now(doorway->settings.loop), &held_back))
-        log_error("out_of_descriptors", "held_back=%" PRIu64 " advice=\"raise LimitNOFILE\"",
-                  held_back);
-    if (doorway->spare_fd >= 0)
-        close(doorway->spare_fd);
-    fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-    if (fd >= 0)
-        close(fd);
-    doorway->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-}
-
-static void accept_some(struct entrance *entrance, int most)
-{
-    struct doorway *doorway = entrance->doorway;
-
-    for (int i = 0; i < most; i++) {
-        int fd = accept4(entrance->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-
-        if (fd >= 0) {
-            welcome(doorway, fd);
-            continue;
-        }
-        if (errno == EMFILE || errno == ENFILE)
-            shed(doorway, entrance->listener);
-        else if (errno == EAGAIN || errno == EWOULDBLOCK)
-            return;
-        /* ECONNABORTED and the like concern that one connection. */
-    }
-}
-
-static void on_connections(uv_poll_t *poll, int status, int events)
-{
-    (void)status;
-    (void)events;
-    accept_some(LIST_OWNER(poll, struct entrance, poll), ACCEPTS_PER_TURN);
-}
-
-static int add_entrance(struct doorway *doorway, int listener)
-{
-    struct entrance *entrance = mem_zalloc(sizeof(*entrance));
-
-    if (!entrance || uv_poll_init(doorway->settings.loop, &entrance->poll, listener) < 0) {
-        mem_free(entrance);
-        return -ENOMEM;
-    }
-    entrance->doorway = doorway;
-    entrance->listener = listener;
-    entrance->next = doorway->entrances;
-    doorway->entrances = entrance;
-    return 0;
-}
-
-static void close_entrances(struct doorway *doorway)
-{
-    struct entrance *entrance;
-
-    while ((entrance = doorway->entrances)) {
-        doorway->entrances = entrance->next;
-        uv_close((uv_handle_t *)&entrance->poll, free_entrance);
-    }
-}
-
-/* Connections inherit these from the listener, which saves two calls for each. */
-static void set_options(const struct doorway_settings *settings, int listener)
-{
-    const int on = 1;
-
-    setsockopt(listener, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* we gather */
-    setsockopt(listener, IPPROTO_TCP, TCP_USER_TIMEOUT, &settings->user_timeout_ms,
-               sizeof(settings->user_timeout_ms));
-}
+/* --- life --- */
 
 struct doorway *doorway_new(const struct doorway_settings *settings)
 {
     struct doorway *doorway = mem_zalloc(sizeof(*doorway));
-    int r = 0;
 
     if (!doorway)
         return NULL;
     doorway->settings = *settings;
     list_init(&doorway->waiting);
     list_init(&doorway->leaving);
-    doorway->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     doorway->input = mem_alloc(settings->max_head_bytes + 1);
     doorway->timer = mem_zalloc(sizeof(*doorway->timer));
-    if (doorway->input && doorway->timer && doorway->spare_fd >= 0) {
-        for (unsigned i = 0; r == 0 && i < settings->listener_count; i++)
-            r = add_entrance(doorway, settings->listeners[i]);
-    } else {
-        r = -ENOMEM;
-    }
-    if (r < 0) {
-        close_entrances(doorway);
-        if (doorway->spare_fd >= 0)
-            close(doorway->spare_fd);
+    doorway->entrances =
+        entrances_new(&(struct entrances_settings){.loop = settings->loop,
+                                                   .listeners = settings->listeners,
+                                                   .listener_count = settings->listener_count,
+                                                   .user_timeout_ms = settings->user_timeout_ms,
+                                                   .metrics = settings->metrics,
+                                                   .welcome = welcome,
+                                                   .owner = doorway});
+    if (!doorway->input || !doorway->timer || !doorway->entrances) {
+        entrances_free(doorway->entrances);
         mem_free(doorway->input);
         mem_free(doorway->timer);
         mem_free(doorway);
@@ -603,21 +504,12 @@ struct doorway *doorway_new(const struct doorway_settings *settings)
 
 void doorway_open(struct doorway *doorway)
 {
-    doorway->is_open = true;
-    for (struct entrance *entrance = doorway->entrances; entrance; entrance = entrance->next) {
-        set_options(&doorway->settings, entrance->listener);
-        uv_poll_start(&entrance->poll, UV_READABLE, on_connections);
-    }
+    entrances_open(doorway->entrances);
 }
 
 void doorway_stop(struct doorway *doorway, bool empties_queues)
 {
-    bool accepts = empties_queues && doorway->is_open; /* who was never open leaves them alone */
-
-    for (struct entrance *entrance = doorway->entrances; entrance && accepts;
-         entrance = entrance->next)
-        accept_some(entrance, LAST_ACCEPTS);
-    close_entrances(doorway);
+    entrances_close(doorway->entrances, empties_queues);
 }
 
 bool doorway_is_busy(const struct doorway *doorway, bool counts_silent)
@@ -636,13 +528,12 @@ void doorway_free(struct doorway *doorway)
 {
     if (!doorway)
         return;
-    close_entrances(doorway);
+    entrances_free(doorway->entrances);
     LIST_EACH(&doorway->waiting, waiting)
     visitor_end(LIST_OWNER(waiting, struct visitor, node));
     LIST_EACH(&doorway->leaving, leaving)
     visitor_end(LIST_OWNER(leaving, struct visitor, node));
     uv_close((uv_handle_t *)doorway->timer, free_timer);
-    close(doorway->spare_fd);
     buffer_done(&doorway->head);
     mem_free(doorway->input);
     mem_free(doorway);
