@@ -46,7 +46,6 @@ sluice_public_headers(
     src/archive.h
     src/archived.h
     src/audience.h
-    src/cache.h
     src/call.h
     src/common_users.h
     src/data_dir.h

@@ -25,24 +25,24 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "src/cache_memcached.h"
+#include "src/url_parts.h"
 
 enum {
     PORT = 11211,
     KEY_SIZE = 64,
     MARK_SIZE = 16,
     HEAD_SIZE = MARK_SIZE + 1 + 16 + 1,
-    HOST_SIZE = 256,
 };
 
 struct place {
-    char host[HOST_SIZE]; /* or the path of a socket */
-    uint16_t port;        /* 0: a socket */
+    char host[SL_URL_HOST_SIZE]; /* or the path of a socket */
+    uint16_t port;               /* 0: a socket */
 };
 
 struct server {
     struct sl_memcached *connection;
     struct place place;
-    char name[HOST_SIZE + 8]; /* HOST:PORT, or the path */
+    char name[SL_URL_HOST_SIZE + 8]; /* HOST:PORT, or the path */
     struct hash_key weight_key;
     uint64_t rest_until_ms; /* monotonic; 0: it is well */
 };
@@ -59,67 +59,6 @@ struct sl_cache {
 static const char *const kind_names[] = {"post", "user"};
 
 /* ---- the URL ---- */
-
-static bool is_host_char(char c, bool is_bracketed)
-{
-    if (is_bracketed)
-        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F') ||
-               c == ':' || c == '.' || c == '%';
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
-           c == '-' || c == '_';
-}
-
-static int read_port(struct sl_slice text, uint16_t *ret_port, struct failure *reterr)
-{
-    uint32_t port = 0;
-
-    for (size_t i = 0; i < text.size && port <= UINT16_MAX; i++) {
-        if (text.data[i] < '0' || text.data[i] > '9')
-            port = UINT32_MAX / 16;
-        else
-            port = 10 * port + (uint32_t)(text.data[i] - '0');
-    }
-    if (port < 1 || port > UINT16_MAX)
-        return failure_set(reterr, -EINVAL, "the cache's port '%.*s' is not a number from 1 to %d",
-                           SL_SLICE_ARG(text), UINT16_MAX);
-    *ret_port = (uint16_t)port;
-    return 0;
-}
-
-/* host, host:port, [v6], [v6]:port */
-static int read_place(struct sl_slice text, struct place *ret_place, struct failure *reterr)
-{
-    bool is_bracketed = text.size > 0 && text.data[0] == '[';
-    const char *end = text.size > 0 ? memchr(text.data, is_bracketed ? ']' : ':', text.size) : NULL;
-    struct sl_slice host = text, rest = SL_SLICE("");
-
-    if (is_bracketed) {
-        if (!end)
-            return failure_set(reterr, -EINVAL, "the cache's host '%.*s' lacks its ]",
-                               SL_SLICE_ARG(text));
-        host = sl_slice(text.data + 1, (size_t)(end - text.data) - 1);
-        rest = sl_slice_from(text, host.size + 2);
-    } else if (end) {
-        host.size = (size_t)(end - text.data);
-        rest = sl_slice_from(text, host.size);
-    }
-    if (host.size == 0 || host.size >= sizeof(ret_place->host))
-        return failure_set(reterr, -EINVAL,
-                           "a host of the cache has 1 to %zu characters, not '%.*s'",
-                           sizeof(ret_place->host) - 1, SL_SLICE_ARG(host));
-    for (size_t i = 0; i < host.size; i++) {
-        if (!is_host_char(host.data[i], is_bracketed))
-            return failure_set(reterr, -EINVAL,
-                               "the cache's host '%.*s' holds a character that no host has",
-                               SL_SLICE_ARG(host));
-    }
-    memcpy(ret_place->host, host.data, host.size);
-    ret_place->host[host.size] = '\0';
-    ret_place->port = PORT;
-    if (rest.size == 0)
-        return 0;
-    return read_port(sl_slice_from(rest, rest.data[0] == ':'), &ret_place->port, reterr);
-}
 
 static int read_path(const char *path, struct place *ret_place, struct failure *reterr)
 {
@@ -157,7 +96,10 @@ static int read_url(const char *url, struct place ret_places[SL_CACHE_SERVERS_MA
             if (count == SL_CACHE_SERVERS_MAX)
                 return failure_set(reterr, -EINVAL, "a cache has at most %d servers",
                                    SL_CACHE_SERVERS_MAX);
-            r = read_place(sl_slice(at, size), &ret_places[count++], reterr);
+            ret_places[count].port = PORT;
+            r = sl_url_place(sl_slice(at, size), "cache's", ret_places[count].host,
+                             &ret_places[count].port, reterr);
+            count++;
             is_last = at[size] == '\0';
             at += size + 1;
         }
@@ -218,6 +160,8 @@ int sl_cache_open(const char *url, const char *database_id, const struct sl_cach
         cache->options.ttl_ms = SL_CACHE_TTL_MAX_MS;
     if (options->timeout_ms == 0)
         cache->options.timeout_ms = SL_CACHE_TIMEOUT_MS;
+    if (options->rest_ms == 0)
+        cache->options.rest_ms = SL_CACHE_REST_MS;
     cache->tag = hash_slice((struct hash_key){2, 0}, id);
     cache->mark_key.k0 = hash_slice((struct hash_key){3, 0}, id);
     cache->mark_key.k1 = hash_slice((struct hash_key){4, 0}, id);
@@ -276,7 +220,7 @@ static void judge_server(struct sl_cache *cache, struct server *server, int r,
     bool was_well = server->rest_until_ms == 0;
 
     if (r == -EIO)
-        server->rest_until_ms = clock_monotonic_ms() + SL_CACHE_REST_MS;
+        server->rest_until_ms = clock_monotonic_ms() + cache->options.rest_ms;
     else
         server->rest_until_ms = 0;
     if (r < 0)

@@ -19,7 +19,7 @@
  * could not have been read. Clocks may differ by the other half.
  *
  * To get, put and drop cannot fail: what goes wrong is a miss, and counted. A server that does not
- * answer within `timeout_ms` is left alone for SL_CACHE_REST_MS; so is one that answers nonsense.
+ * answer within `timeout_ms` is left alone for `rest_ms`; so is one that answers nonsense.
  * What comes from a server is taken only when it carries the mark of the database, of what was
  * asked for and of its bytes (SipHash keyed by the database's id), so that servers may be shared by
  * databases, mix things up, or be written to by somebody who has no access to Redis.
@@ -32,7 +32,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/export.h"
 #include "base/failure.h"
 #include "base/slice.h"
 
@@ -58,6 +57,7 @@ struct sl_cache_item {
 struct sl_cache_options {
     uint64_t ttl_ms;     /* 0: SL_CACHE_TTL_MS; more than the most counts as that */
     uint32_t timeout_ms; /* 0: SL_CACHE_TIMEOUT_MS */
+    uint32_t rest_ms;    /* 0: SL_CACHE_REST_MS */
     /* A server has failed, for the reason `why`, or (NULL) answers again. NULL: nobody wants to
      * know. */
     void (*tell)(void *context, const char *server, const char *why);
@@ -77,24 +77,22 @@ struct sl_cache_counts {
 
 /* Could this be the URL of a cache: memcached://HOST[:PORT][,HOST[:PORT]...] or
  * memcached:///PATH/OF/SOCKET? 0; -EINVAL. */
-SL_EXPORT int sl_cache_check(const char *url, struct failure *reterr);
+int sl_cache_check(const char *url, struct failure *reterr);
 
 /* Connects to nobody yet. `database_id`: as in sl_meta. 0; -EINVAL: as above; -ENOMEM. */
-SL_EXPORT int sl_cache_open(const char *url, const char *database_id,
-                            const struct sl_cache_options *options, struct sl_cache **ret_cache,
-                            struct failure *reterr);
-SL_EXPORT void sl_cache_close(struct sl_cache *cache); /* NULL is fine */
+int sl_cache_open(const char *url, const char *database_id, const struct sl_cache_options *options,
+                  struct sl_cache **ret_cache, struct failure *reterr);
+void sl_cache_close(struct sl_cache *cache); /* NULL is fine */
 
 /* Fills in the values, which are absent, as far as they are known; sl_cache_items_done() frees
  * them. */
-SL_EXPORT void sl_cache_get(struct sl_cache *cache, struct sl_cache_item *items, size_t count);
-SL_EXPORT void sl_cache_items_done(struct sl_cache_item *items, size_t count);
+void sl_cache_get(struct sl_cache *cache, struct sl_cache_item *items, size_t count);
+void sl_cache_items_done(struct sl_cache_item *items, size_t count);
 /* Keeps those that have a value. `read_ms`: wall clock, before they were read. */
-SL_EXPORT void sl_cache_put(struct sl_cache *cache, const struct sl_cache_item *items, size_t count,
-                            uint64_t read_ms);
+void sl_cache_put(struct sl_cache *cache, const struct sl_cache_item *items, size_t count,
+                  uint64_t read_ms);
 /* Takes them out. That is for tidiness: what is deleted shall not lie about until its time is up.
  */
-SL_EXPORT void sl_cache_drop(struct sl_cache *cache, const struct sl_cache_item *items,
-                             size_t count);
+void sl_cache_drop(struct sl_cache *cache, const struct sl_cache_item *items, size_t count);
 
-SL_EXPORT const struct sl_cache_counts *sl_cache_counts(const struct sl_cache *cache);
+const struct sl_cache_counts *sl_cache_counts(const struct sl_cache *cache);

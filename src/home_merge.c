@@ -36,10 +36,36 @@ static int no_memory(struct failure *reterr)
     return failure_set(reterr, -ENOMEM, "out of memory");
 }
 
+/* A row has one piece of memory: of its JSON, or of a bare one login and name behind each other. */
+static void row_done(struct sl_home_row *row)
+{
+    mem_free((char *)row->post.json.data);
+    mem_free((char *)row->post.login.data);
+}
+
+static int keep_texts(struct sl_post_row *post)
+{
+    const struct sl_slice login = post->login, name = post->name;
+    char *texts;
+
+    if (post->author == 0) {
+        post->json.data = mem_strndup(post->json.data, post->json.size);
+        return post->json.data ? 0 : -ENOMEM;
+    }
+    texts = mem_alloc(login.size + name.size + 1);
+    if (!texts)
+        return -ENOMEM;
+    post->login.data = texts;
+    post->name.data = texts + login.size;
+    memcpy(texts, login.data, login.size);
+    memcpy(texts + login.size, name.data, name.size);
+    return 0;
+}
+
 void sl_home_merge_done(struct sl_home_merge *merge)
 {
     for (size_t i = 0; i < merge->row_count; i++)
-        mem_free((char *)merge->rows[i].post.json.data);
+        row_done(&merge->rows[i]);
     mem_free(merge->rows);
     mem_free(merge->sources);
     buffer_done(&merge->authors);
@@ -170,7 +196,7 @@ static void drop_repeated(struct sl_home_merge *merge)
 
     for (size_t i = 0; i < merge->row_count; i++) {
         if (kept > 0 && merge->rows[kept - 1].post.id == merge->rows[i].post.id)
-            mem_free((char *)merge->rows[i].post.json.data);
+            row_done(&merge->rows[i]);
         else
             merge->rows[kept++] = merge->rows[i];
     }
@@ -235,7 +261,7 @@ bool sl_home_merge_plan(struct sl_home_merge *merge)
         any_due = any_due || source->is_due;
     }
     while (!any_due && merge->row_count > merge->limit)
-        mem_free((char *)merge->rows[--merge->row_count].post.json.data);
+        row_done(&merge->rows[--merge->row_count]);
     return any_due;
 }
 
@@ -273,6 +299,11 @@ void sl_home_merge_add_after(const struct sl_home_merge *merge, struct sl_call *
         sl_call_add_str(call, "-inf");
 }
 
+void sl_home_merge_add_form(const struct sl_home_merge *merge, struct sl_call *call)
+{
+    sl_call_add_str(call, !merge->is_whole ? "0" : merge->is_bare ? "2" : "1");
+}
+
 int sl_home_merge_call(const struct sl_home_merge *merge, size_t source, struct sl_call *call,
                        struct failure *reterr)
 {
@@ -283,7 +314,7 @@ int sl_home_merge_call(const struct sl_home_merge *merge, size_t source, struct 
     sl_home_merge_add_before(merge, asked->until, call);
     sl_home_merge_add_after(merge, call);
     sl_call_add_id(call, sl_home_merge_portion(merge));
-    sl_call_add_str(call, merge->is_whole ? "1" : "0");
+    sl_home_merge_add_form(merge, call);
     sl_call_add_str(call, merge->is_settling && asked->until == UINT64_MAX ? "1" : "0");
     sl_call_add_id(call, asked->post_count);
     for (size_t i = 0; i < asked->post_count; i++)
@@ -320,12 +351,14 @@ static int take_row(struct sl_home_merge *merge, const redisReply *row, struct f
         r = sl_reply_read_id(row, 0, &taken->post.id, reterr);
         return r < 0 ? r : sl_reply_read_id(row, 1, &taken->author, reterr);
     }
-    r = sl_post_row_read(row, 0, &read, reterr);
+    r = sl_post_row_read(row, &read, reterr);
     if (r < 0)
         return r;
+    r = keep_texts(&read);
+    if (r < 0)
+        return no_memory(reterr);
     taken->post = read;
-    taken->post.json.data = mem_strndup(read.json.data, read.json.size);
-    return taken->post.json.data ? 0 : no_memory(reterr);
+    return 0;
 }
 
 int sl_home_merge_take_rows(struct sl_home_merge *merge, const redisReply *rows,

@@ -25,7 +25,7 @@
 struct redisReply;
 
 struct sl_home_row {
-    struct sl_post_row post; /* unless posts are whole: the id alone; `json` is the merge's */
+    struct sl_post_row post; /* unless posts are whole: the id alone; its texts are the merge's */
     uint64_t author;         /* unless posts are whole */
 };
 
@@ -45,6 +45,7 @@ struct sl_home_merge {
     uint64_t before, after; /* ids below and above; 0: no bound */
     size_t limit;           /* posts that are wanted */
     bool is_whole;          /* posts with all that is shown of them, else ids */
+    bool is_bare;           /* whole ones may lack what a cache has */
     bool is_settling;       /* which authors are settled is wanted, too */
 
     struct sl_home_source *sources;
@@ -80,6 +81,9 @@ size_t sl_home_merge_portion(const struct sl_home_merge *merge);
 void sl_home_merge_add_before(const struct sl_home_merge *merge, uint64_t until,
                               struct sl_call *call);
 void sl_home_merge_add_after(const struct sl_home_merge *merge, struct sl_call *call);
+
+/* How the rows are to be. */
+void sl_home_merge_add_form(const struct sl_home_merge *merge, struct sl_call *call);
 
 /* The question to a due source that is not the kept one. 0; -ENOMEM. */
 int sl_home_merge_call(const struct sl_home_merge *merge, size_t source, struct sl_call *call,

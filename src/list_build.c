@@ -18,6 +18,8 @@ static int build(struct sl_call *call, const char *list, const struct sl_meta *m
     sl_call_add_str(call, list);
     sl_call_add(call, owner);
     sl_read_add_page(call, page);
+    if (page->is_bare)
+        sl_call_add_str(call, "1");
     return sl_call_finish(call, reterr);
 }
 

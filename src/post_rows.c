@@ -62,20 +62,40 @@ int sl_posts_reply(const struct redisReply *reply, size_t count, struct failure 
     return sl_reply_check_array(reply, count, reterr);
 }
 
-int sl_post_row_read(const struct redisReply *row, size_t at, struct sl_post_row *ret_row,
+static int read_counts(const struct redisReply *row, size_t at, struct sl_post_row *read,
+                       struct failure *reterr)
+{
+    int r = sl_reply_read_count(row, at, &read->likes, reterr);
+
+    return r < 0 ? r : sl_reply_read_count(row, at + 1, &read->comments, reterr);
+}
+
+static int read_bare(const struct redisReply *row, struct sl_post_row *read, struct failure *reterr)
+{
+    int r = sl_reply_read_id(row, 1, &read->author, reterr);
+
+    read->login = sl_reply_at(row, 2);
+    read->name = sl_reply_at(row, 3);
+    if (r == 0 && (read->author == 0 || !read->login.data || !read->name.data))
+        r = sl_reply_unexpected(reterr);
+    return r < 0 ? r : read_counts(row, 4, read, reterr);
+}
+
+int sl_post_row_read(const struct redisReply *row, struct sl_post_row *ret_row,
                      struct failure *reterr)
 {
-    struct sl_post_row read;
+    struct sl_post_row read = {0};
     int r;
 
-    r = sl_reply_read_id(row, at, &read.id, reterr);
-    read.json = sl_reply_at(row, at + 1);
-    if (r == 0 && read.json.size < 2)
-        r = sl_reply_unexpected(reterr);
-    if (r == 0)
-        r = sl_reply_read_count(row, at + 2, &read.likes, reterr);
-    if (r == 0)
-        r = sl_reply_read_count(row, at + 3, &read.comments, reterr);
+    r = sl_reply_read_id(row, 0, &read.id, reterr);
+    if (r < 0)
+        return r;
+    if (row->elements >= SL_POST_BARE_ROW_SIZE) {
+        r = read_bare(row, &read, reterr);
+    } else {
+        read.json = sl_reply_at(row, 1);
+        r = read.json.size < 2 ? sl_reply_unexpected(reterr) : read_counts(row, 2, &read, reterr);
+    }
     if (r == 0)
         *ret_row = read;
     return r;
@@ -88,7 +108,7 @@ int sl_posts_at(const struct redisReply *reply, size_t i, struct sl_post_row *re
     int r;
 
     r = sl_reply_read_row(reply, i, SL_POST_ROW_SIZE, &row, reterr);
-    return r < 0 ? r : sl_post_row_read(row, 0, ret_row, reterr);
+    return r < 0 ? r : sl_post_row_read(row, ret_row, reterr);
 }
 
 int sl_post_list_call(struct sl_call *call, const struct sl_meta *meta, uint64_t reader,
@@ -123,8 +143,8 @@ int sl_post_list_at(const struct redisReply *reply, size_t i, struct sl_post_row
     r = sl_reply_read_row(reply, i, 1, &row, reterr);
     if (r < 0)
         return r;
-    if (row->elements > 1)
-        return sl_post_row_read(row, 0, ret_row, reterr);
+    if (row->elements >= SL_POST_ROW_SIZE)
+        return sl_post_row_read(row, ret_row, reterr);
     r = sl_reply_read_id(row, 0, &elsewhere.id, reterr);
     if (r == 0)
         *ret_row = elsewhere;

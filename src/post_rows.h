@@ -12,11 +12,14 @@
 
 struct redisReply;
 
-/* All that is shown of a post. */
+/* All that is shown of a post. A bare row, which only those get who ask for it, lacks `json`: a
+ * cache is to have the rest of it (src/cached.h). */
 struct sl_post_row {
     uint64_t id;          /* its position in lists, too */
     struct sl_slice json; /* the post as in its event; the author's name is the one of now */
     uint64_t likes, comments;
+    uint64_t author;             /* of a bare row; else 0 */
+    struct sl_slice login, name; /* the author's; the same */
 };
 
 /* `count` posts in one round trip, as `reader` may see them. 0; -EINVAL: one of them, or the
@@ -46,8 +49,8 @@ SL_EXPORT int sl_comment_list_call(struct sl_call *call, const struct sl_meta *m
  * many. 0; -ENOENT: no such user, or post; else as sl_reply_check(). */
 SL_EXPORT int sl_post_list_reply(const struct redisReply *reply, size_t *ret_count,
                                  struct failure *reterr);
-/* A comment of another shard has its id only, and `json` is absent: sl_posts_calls() tells the
- * rest, or -ENOENT when there is nothing to be seen; as of posts behind 500 that were passed over
- * because the reader may not see them. 0; -EBADMSG. */
+/* A comment of another shard has its id only, `json` is absent and `author` 0: sl_posts_calls()
+ * tells the rest, or -ENOENT when there is nothing to be seen; as of posts behind 500 that were
+ * passed over because the reader may not see them. 0; -EBADMSG. */
 SL_EXPORT int sl_post_list_at(const struct redisReply *reply, size_t i, struct sl_post_row *ret_row,
                               struct failure *reterr);

@@ -4,6 +4,7 @@
  * row has a position, and the page behind a row is the one `before` the row's position. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,4 +18,5 @@ enum { SL_PAGE_MAX = 1000 }; /* rows */
 struct sl_page {
     uint64_t before; /* rows with smaller positions only; 0: from the newest on */
     size_t limit;    /* 1 .. SL_PAGE_MAX rows */
+    bool is_bare;    /* rows may lack what never changes: there is a cache (src/cached.h) */
 };

@@ -48,6 +48,7 @@ static void begin_merge(struct sl_home_read *read)
         .after = read->is_all ? 0 : read->page.after,
         .limit = read->is_all ? read->size : read->page.limit,
         .is_whole = !read->is_all,
+        .is_bare = read->page.is_bare,
     };
     read->step = STEP_FIRST;
 }
@@ -135,7 +136,7 @@ static int ask_reader(struct sl_home_read *read, size_t source, uint64_t until,
     sl_home_merge_add_before(&read->merge, until, call);
     sl_home_merge_add_after(&read->merge, call);
     sl_call_add_id(call, sl_home_merge_portion(&read->merge));
-    sl_call_add_str(call, read->merge.is_whole ? "1" : "0");
+    sl_home_merge_add_form(&read->merge, call);
     sl_call_add_str(call, until == UINT64_MAX ? "0" : "1");
     return sl_call_finish(call, reterr);
 }

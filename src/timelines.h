@@ -24,6 +24,7 @@
  * is pushed, and their timelines are put together anew when they come back. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,6 +43,7 @@ enum { SL_HOME_PAGE_MAX = 200 };
 struct sl_home_page {
     uint64_t before, after;
     size_t limit; /* 1 .. SL_HOME_PAGE_MAX */
+    bool is_bare; /* rows may be bare: there is a cache (src/cached.h) */
 };
 
 /* 0; -EINVAL: no such reader or page can be; -ENOMEM. */

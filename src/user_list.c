@@ -26,7 +26,7 @@ int sl_user_list_at(const struct redisReply *reply, size_t i, struct sl_listed_u
         r = sl_reply_read_id(row, 0, &listed.position, reterr);
     if (r < 0)
         return r;
-    if (row->elements > 2)
+    if (row->elements > SL_USER_BARE_ROW_SIZE)
         r = sl_user_row_read(row, 1, &listed.row, reterr);
     else
         r = sl_reply_read_id(row, 1, &listed.row.user.id, reterr);

@@ -20,7 +20,7 @@ struct sl_listed_user {
  * many. 0; -ENOENT: no such user, or post; else as sl_reply_check(). */
 SL_EXPORT int sl_user_list_reply(const struct redisReply *reply, size_t *ret_count,
                                  struct failure *reterr);
-/* A user of another shard has the id only, and `login` is absent: sl_users_calls() tells the rest.
+/* A user of another shard has the id only, and `name` is absent: sl_users_calls() tells the rest.
  * The slices are the reply's. 0; -EBADMSG. */
 SL_EXPORT int sl_user_list_at(const struct redisReply *reply, size_t i,
                               struct sl_listed_user *ret_listed, struct failure *reterr);

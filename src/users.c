@@ -1,5 +1,7 @@
 #include "src/users.h"
 
+#include <hiredis/hiredis.h>
+
 #include "src/login.h"
 #include "src/row_read.h"
 #include "src/reply_read.h"
@@ -132,21 +134,26 @@ int sl_users_reply(const struct redisReply *reply, size_t count, struct failure 
 int sl_user_row_read(const struct redisReply *row, size_t at, struct sl_user_row *ret_row,
                      struct failure *reterr)
 {
-    struct sl_user_row read;
+    const bool is_bare = row->elements < at + SL_USER_ROW_SIZE;
+    const size_t name_at = is_bare ? at + 1 : at + 2, counts_at = is_bare ? at + 2 : at + 4;
+    struct sl_user_row read = {0};
     int r;
 
     r = sl_reply_read_id(row, at, &read.user.id, reterr);
-    read.user.login = sl_reply_at(row, at + 1);
-    read.user.name = sl_reply_at(row, at + 2);
-    read.signup = sl_reply_at(row, at + 3);
-    if (r == 0 && (!read.user.login.data || !read.user.name.data || !read.signup.data))
+    read.user.name = sl_reply_at(row, name_at);
+    if (!is_bare) {
+        read.user.login = sl_reply_at(row, at + 1);
+        read.signup = sl_reply_at(row, at + 3);
+    }
+    if (r == 0 &&
+        (!read.user.name.data || (!is_bare && (!read.user.login.data || !read.signup.data))))
         r = sl_reply_unexpected(reterr);
     if (r == 0)
-        r = sl_reply_read_number(row, at + 4, &read.followers, reterr);
+        r = sl_reply_read_number(row, counts_at, &read.followers, reterr);
     if (r == 0)
-        r = sl_reply_read_number(row, at + 5, &read.following, reterr);
+        r = sl_reply_read_number(row, counts_at + 1, &read.following, reterr);
     if (r == 0)
-        r = sl_reply_read_number(row, at + 6, &read.posts, reterr);
+        r = sl_reply_read_number(row, counts_at + 2, &read.posts, reterr);
     if (r == 0)
         *ret_row = read;
     return r;
@@ -158,6 +165,6 @@ int sl_users_at(const struct redisReply *reply, size_t i, struct sl_user_row *re
     const struct redisReply *row;
     int r;
 
-    r = sl_reply_read_row(reply, i, SL_USER_ROW_SIZE, &row, reterr);
+    r = sl_reply_read_row(reply, i, SL_USER_BARE_ROW_SIZE, &row, reterr);
     return r < 0 ? r : sl_user_row_read(row, 0, ret_row, reterr);
 }

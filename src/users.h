@@ -38,7 +38,8 @@ struct sl_user {
 SL_EXPORT int sl_user_find_reply(const struct redisReply *reply, struct sl_user *ret_user,
                                  struct failure *reterr);
 
-/* All that is shown of a user. */
+/* All that is shown of a user. A bare row, which only those get who ask for it, lacks login and
+ * signup: a cache is to have them (src/cached.h). */
 struct sl_user_row {
     struct sl_user user;
     struct sl_slice signup; /* RFC 3339 */

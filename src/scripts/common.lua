@@ -209,7 +209,7 @@ local function read_user(who)
     local fields = id and call('HMGET', prefix .. 'user:' .. id, 'login', 'name', 'followers',
         'following', 'posts', 'signup')
     if not fields or not fields[1] then
-        local name = string.gsub(who, '^=', '')
+        local name = string.gsub(who, '^[=+]', '')
         return nil, refuse('NOUSER', 'there is no user ' .. name)
     end
     for i = 3, 5 do
@@ -225,6 +225,11 @@ end
 local function user_row(user)
     return {user.id, user.login, user.name or '', user.signup or '', user.followers,
         user.following, user.posts}
+end
+
+-- The same without what never changes, for readers who have a cache (src/cached.h).
+local function bare_user_row(user)
+    return {user.id, user.name or '', user.followers, user.following, user.posts}
 end
 
 -- Followers. A user's followers are one set, kept in parts when they are very many: `followers:ID`,
@@ -445,6 +450,34 @@ local function post_row(post, reader)
     local user = {id = post.user, login = author[1] or post.login, name = author[2]}
     return {post.id, post_json(post, user), call('ZCARD', prefix .. 'likes:' .. post.id),
         call('ZCARD', prefix .. 'comments:' .. post.id)}
+end
+
+-- A row of a public post without what never changes, for readers who have a cache (src/cached.h):
+-- {id, author, author's login, name, likes, comments}.
+local function bare_row(post)
+    local author = call('HMGET', prefix .. 'user:' .. post.user, 'login', 'name')
+    return {post.id, post.user, author[1] or '', author[2] or '',
+        call('ZCARD', prefix .. 'likes:' .. post.id), call('ZCARD', prefix .. 'comments:' .. post.id)}
+end
+
+-- As much of a post as decides who may see it, or nil.
+local function bare_post(id)
+    local fields = call('HMGET', prefix .. 'post:' .. id, 'user', 'audience')
+    return fields[1] and {id = id, user = fields[1], audience = fields[2] or 'public'} or nil
+end
+
+-- The row of a post that the reader may see: for `is_bare` a bare one where the post is public, else
+-- a whole one. nil: it may not be seen; false: there is none. `is_out` as in may_see().
+local function seen_row(id, reader, is_bare, is_out)
+    local post = is_bare and bare_post(id)
+    if not post or post.audience ~= 'public' then
+        is_bare = false
+        post = read_post(id)
+    end
+    if not post then
+        return false
+    end
+    return may_see(reader, post, is_out) and (is_bare and bare_row or post_row)(post, reader) or nil
 end
 
 -- The archive: posts beyond `profile_max`, on disk (src/archive.h), where workers move them. The

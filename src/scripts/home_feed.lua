@@ -2,8 +2,8 @@
 -- Writes nothing.
 --
 -- ARGV: shards, request id (not used), reader's id, before ('+inf' or '(ID'), after ('-inf' or
--- '(ID'), limit, 1 for whole posts, 1 to be told which authors are settled, number of posts, the
--- posts, then the authors.
+-- '(ID'), limit, form of the rows (see view_of), 1 to be told which authors are settled, number of
+-- posts, the posts, then the authors.
 -- Returns {id above which the posts of the authors are all there are, how many of them come before
 -- the page, settled authors, rows (see read_part)}. A settled author pushes to the reader from now
 -- on, as far as this shard knows.
@@ -12,7 +12,7 @@ if not meta then
     return refusal
 end
 local reader, before, after, limit = ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
-local is_whole, is_settling, post_count = ARGV[7] == '1', ARGV[8] == '1', tonumber(ARGV[9])
+local form, is_settling, post_count = ARGV[7], ARGV[8] == '1', tonumber(ARGV[9])
 local posts, authors, settled = {}, {}, {}
 for i = 10, #ARGV do
     local list = i < 10 + post_count and posts or authors
@@ -32,5 +32,5 @@ for _, author in ipairs(is_settling and authors or {}) do
         settled[#settled + 1] = author
     end
 end
-local rows, feed_until = read_part(reader, posts, authors, before, after, limit, is_whole)
+local rows, feed_until = read_part(reader, posts, authors, before, after, limit, form)
 return {print_id(feed_until), print_id(count_newer(authors, before)), settled, rows}

@@ -2,8 +2,8 @@
 --
 -- Runs in the shard of the reader, who counts as active from now on.
 -- ARGV: shards, request id (not used), reader ('=ID' or '@FOLDED LOGIN'), before ('+inf' or '(ID'),
--- after ('-inf' or '(ID'), limit, 1 for whole posts, 1 when only what is kept is wanted (the authors
--- have been asked before).
+-- after ('-inf' or '(ID'), limit, form of the rows (see view_of), 1 when only what is kept is wanted
+-- (the authors have been asked before).
 -- Returns {reader's id, size of a timeline, id above which the kept posts are all there are, how many
 -- posts come before the page (at most), id above which those of authors of this shard are all there
 -- are, these authors; authors to ask; authors to ask for what is older than is kept, from where on;
@@ -20,7 +20,7 @@ if not user then
     return refusal
 end
 local reader, before, after, limit = user.id, ARGV[4], ARGV[5], tonumber(ARGV[6])
-local is_whole, only_kept = ARGV[7] == '1', ARGV[8] == '1'
+local form, only_kept = ARGV[7], ARGV[8] == '1'
 local active, home, behind = home_keys(reader)
 check_home(reader)
 check_tasks()
@@ -94,7 +94,7 @@ for _, author in ipairs(only_kept and {} or asked) do
     list[#list + 1] = author
 end
 
-local rows, fed_until, missing = read_part(reader, posts, fed, before, after, limit, is_whole)
+local rows, fed_until, missing = read_part(reader, posts, fed, before, after, limit, form)
 for _, id in ipairs(missing) do
     call('ZREMRANGEBYSCORE', home, id, id)
 end

@@ -310,9 +310,10 @@ local function advance(source, after)
     return true
 end
 
--- How the reader sees this shard: is_out(author), which remembers, and row_of(id): a whole row (see
--- post_row) or {id, author}; nil when the reader may not see the post, false when there is none.
-local function view_of(reader, is_whole)
+-- How the reader sees this shard: is_out(author), which remembers, and row_of(id), by `form` ('0': {id,
+-- author}; '1': a whole row, see post_row; '2': a bare one where there may be, see bare_row); nil when
+-- the reader may not see the post, false when there is none.
+local function view_of(reader, form)
     local known = {}
     local function is_out(author)
         if known[author] == nil then
@@ -321,16 +322,11 @@ local function view_of(reader, is_whole)
         return known[author]
     end
     local function row_of(id)
-        if is_whole then
-            local post = read_post(id)
-            if not post then
-                return false
-            end
-            return may_see(reader, post, is_out) and post_row(post, reader) or nil
+        if form ~= '0' then
+            return seen_row(id, reader, form == '2', is_out)
         end
-        local fields = call('HMGET', prefix .. 'post:' .. id, 'user', 'audience')
-        local post = {user = fields[1], audience = fields[2] or nil}
-        if not post.user then
+        local post = bare_post(id)
+        if not post then
             return false
         end
         return may_see(reader, post, is_out) and {id, post.user} or nil
@@ -376,8 +372,8 @@ end
 -- Reads a part of a home timeline that lives in this shard: the posts among `posts`, and those of
 -- `authors`, that the reader may see. Returns rows, what read_feed returned, and those of `posts` that
 -- do not exist.
-local function read_part(reader, posts, authors, before, after, limit, is_whole)
-    local is_out, row_of = view_of(reader, is_whole)
+local function read_part(reader, posts, authors, before, after, limit, form)
+    local is_out, row_of = view_of(reader, form)
     local rows, missing = {}, {}
     for _, id in ipairs(posts) do
         local row = row_of(id)

@@ -1,8 +1,10 @@
 -- read_list.lua - a page of a list, newest first. Writes nothing.
 --
 -- ARGV: shards, request id (not used), reader, which list, whose ('=ID' or '@FOLDED LOGIN' of a
--- user, or the id of a post), before ('+inf' or a position), limit.
--- Returns rows: of posts (see post_row), or of users, each behind its position (see user_row). Of
+-- user, or the id of a post), before ('+inf' or a position), limit, and '1' from readers who have a
+-- cache.
+-- Returns rows: of posts (see post_row), or of users, each behind its position (see user_row); where
+-- there is a cache, of those that may be there, bare ones (see bare_row and bare_user_row). Of
 -- one that lives in another shard, or that the archive may have, there is the id alone; so there is
 -- of posts that the reader may not see, when very many have been passed over.
 local meta, refusal = open_shard('archive')
@@ -10,18 +12,18 @@ if not meta then
     return refusal
 end
 
-local reader = ARGV[3]
+local reader, is_bare = ARGV[3], ARGV[8] == '1'
 
 local LOOKS = 500 -- behind so many posts none is passed over any more: the script's time has a bound
 local looks = 0
 
 local function post_of(id)
     looks = looks + 1
-    local post = is_here(id) and read_post(id)
-    if post and may_see(reader, post) then
-        return post_row(post, reader)
+    local row = is_here(id) and seen_row(id, reader, is_bare)
+    if row then
+        return row
     end
-    local is_elsewhere = not is_here(id) or (not post and meta.archive == 1)
+    local is_elsewhere = not is_here(id) or (row == false and meta.archive == 1)
     return (is_elsewhere or looks > LOOKS) and {id} or nil
 end
 
@@ -30,7 +32,7 @@ local function user_of(id, position)
         return {position, id}
     end
     local user = read_user('=' .. id)
-    return user and {position, unpack(user_row(user))}
+    return user and {position, unpack((is_bare and bare_user_row or user_row)(user))}
 end
 
 local function find_seen_post(id)

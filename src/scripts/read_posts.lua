@@ -1,14 +1,40 @@
 -- read_posts.lua - posts by their ids. Writes nothing.
 --
--- ARGV: shards, request id (not used), reader, then ids of posts of this shard.
--- Returns for each a row (see post_row), or an error: there is no such post to be seen.
+-- ARGV: shards, request id (not used), reader, then posts of this shard: 'ID', or where the reader
+-- has it from a cache 'ID:AUTHOR', and 'ID:AUTHOR:a' when it was the archive's there.
+-- Returns for each a row (see post_row; of what is cached bare_row, unless it is not so), or an
+-- error: there is no such post to be seen.
 local meta, refusal = open_shard()
 if not meta then
     return refusal
 end
+local reader = ARGV[3]
+
+-- A deletion of what the archive has leaves a mark, which outlives every cache. Of a post that was
+-- in Redis when it was cached and is not any more nothing is known: it may have been deleted.
+local function cached_post(id, author, source)
+    local post = bare_post(id)
+    if not post and source == 'a' and archived_until(author) >= tonumber(id)
+        and not is_erased(id) then
+        post = {id = id, user = author, audience = 'public'}
+    end
+    return post
+end
+
+local function row_of(asked)
+    local id, author, source = string.match(asked, '^(%d+):(%d+):?(a?)$')
+    local post = id and cached_post(id, author, source)
+    if post and post.user == author and post.audience == 'public' then
+        return may_see(reader, post) and bare_row(post)
+            or refuse('NOPOST', 'there is no post ' .. id)
+    end
+    local missing
+    post, missing = find_post(id or asked, reader)
+    return post and post_row(post, reader) or missing
+end
+
 local rows = {}
 for i = 4, #ARGV do
-    local post, missing = find_post(ARGV[i], ARGV[3])
-    rows[#rows + 1] = post and post_row(post, ARGV[3]) or missing
+    rows[#rows + 1] = row_of(ARGV[i])
 end
 return rows

@@ -372,7 +372,7 @@ static void test_reads_may_be_repeated(void **state)
 static void test_reads_carry_reader_and_page(void **state)
 {
     const struct sl_user_ref bob = sl_user_by_id(4096 + 64);
-    const struct sl_page page = {9000, 20}, newest = {0, 1000};
+    const struct sl_page page = {.before = 9000, .limit = 20}, newest = {.limit = 1000};
     struct sl_call call = SL_CALL_INIT;
 
     (void)state;
@@ -443,7 +443,7 @@ static int build_rename(struct sl_call *call, struct failure *reterr)
 
 static int build_list(struct sl_call *call, struct failure *reterr)
 {
-    const struct sl_page page = {0, 10};
+    const struct sl_page page = {.before = 0, .limit = 10};
 
     return sl_post_list_call(call, &one_shard, SL_READER_NOBODY, &ada, &page, reterr);
 }
@@ -455,7 +455,7 @@ static int build_like(struct sl_call *call, struct failure *reterr)
 
 static int build_common(struct sl_call *call, struct failure *reterr)
 {
-    const struct sl_page page = {0, 10};
+    const struct sl_page page = {.before = 0, .limit = 10};
 
     return sl_common_users_call(call, &one_shard, SL_COMMON_FOLLOWERS, 4096, 8192, &page, reterr);
 }

@@ -172,7 +172,7 @@ static void act_like(void)
 static void act_read(void)
 {
     const struct sl_user_ref user = sl_user_by_id(ids[draw(USERS)]);
-    const struct sl_page page = {0, 1 + draw(10)};
+    const struct sl_page page = {.before = 0, .limit = 1 + draw(10)};
     struct sl_call call = SL_CALL_INIT;
     uint64_t reader = draw(2) ? ids[draw(USERS)] : SL_READER_NOBODY, before = UINT64_MAX;
     redisReply *reply;

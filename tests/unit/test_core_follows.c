@@ -224,7 +224,7 @@ typedef int (*list_fn)(struct sl_call *call, const struct sl_meta *meta,
 static size_t read_list(list_fn build, int user, size_t limit, uint64_t *ret_ids)
 {
     const struct sl_user_ref ref = sl_user_by_id(ids[user]);
-    struct sl_page page = {0, limit};
+    struct sl_page page = {.before = 0, .limit = limit};
     size_t total = 0, count;
 
     do {
@@ -360,7 +360,7 @@ static void test_followers_of_another_type_leave_nothing_half_done(void **state)
 static size_t count_common(enum sl_common_list list, uint64_t first, uint64_t second,
                            uint64_t newest, uint64_t step)
 {
-    struct sl_page page = {0, 3};
+    struct sl_page page = {.before = 0, .limit = 3};
     size_t total = 0, round_trips = 0;
 
     do {
@@ -427,7 +427,7 @@ static void test_common_users_are_found_in_bounded_stretches(void **state)
 
 static void test_common_users_of_nobody_are_refused(void **state)
 {
-    const struct sl_page page = {0, 3}, bad = {0, 0};
+    const struct sl_page page = {.limit = 3}, bad = {.limit = 0};
     struct sl_call call = SL_CALL_INIT;
     struct sl_common_page common;
     struct failure failure;

@@ -27,7 +27,7 @@ static redisReply *ask(struct sl_call *call, int r)
 static size_t read_posts(uint64_t before, size_t limit, uint64_t *ret_ids)
 {
     const struct sl_user_ref ada = sl_user_by_login(SL_SLICE("ada"));
-    const struct sl_page page = {before, limit};
+    const struct sl_page page = {.before = before, .limit = limit};
     struct sl_call call = SL_CALL_INIT;
     redisReply *reply = ask(
         &call, sl_post_list_call(&call, &core.meta, SL_READER_NOBODY, &ada, &page, &core.failure));
@@ -69,7 +69,7 @@ static void test_posts_of_a_user_come_newest_first_in_pages(void **state)
 static void test_page_of_nobody_says_so(void **state)
 {
     const struct sl_user_ref nobody = sl_user_by_login(SL_SLICE("nobody"));
-    const struct sl_page page = {0, 10};
+    const struct sl_page page = {.before = 0, .limit = 10};
     struct sl_call call = SL_CALL_INIT;
     redisReply *reply;
     size_t count;
@@ -87,7 +87,8 @@ static void test_page_of_nobody_says_so(void **state)
 
 static void test_pages_that_cannot_be_are_refused(void **state)
 {
-    const struct sl_page bad[] = {{0, 0}, {0, SL_PAGE_MAX + 1}, {SL_ID_MAX + 1, 1}};
+    const struct sl_page bad[] = {
+        {.limit = 0}, {.limit = SL_PAGE_MAX + 1}, {.before = SL_ID_MAX + 1, .limit = 1}};
     const struct sl_user_ref ada = sl_user_by_login(SL_SLICE("ada"));
     struct sl_call call = SL_CALL_INIT;
     struct failure failure;
@@ -207,7 +208,7 @@ static void test_likes_are_counted_once_each(void **state)
 static void test_who_likes_a_post_is_read_newest_first(void **state)
 {
     uint64_t likers[LIKERS], post = prepare_likes(likers);
-    struct sl_page page = {0, 4};
+    struct sl_page page = {.before = 0, .limit = 4};
     struct sl_call call = SL_CALL_INIT;
     struct sl_listed_user listed;
     char login[16];
@@ -339,7 +340,7 @@ static int comment_on(const char *login, uint64_t reader, uint64_t parent, const
 /* The comments of a post, all on one page; their number. */
 static size_t read_comments(uint64_t post, uint64_t *ret_ids)
 {
-    const struct sl_page page = {0, 100};
+    const struct sl_page page = {.before = 0, .limit = 100};
     struct sl_call call = SL_CALL_INIT;
     redisReply *reply =
         ask(&call, sl_comment_list_call(&call, &core.meta, SL_READER_NOBODY, post, &page, NULL));
@@ -475,8 +476,9 @@ static void test_very_many_posts_that_may_not_be_seen_end_a_page_early(void **st
         assert_int_equal(core_post(&core, "ada", &secret, NULL), 0);
         secrets[i] = core.written.id;
     }
-    reply = ask(&call, sl_post_list_call(&call, &core.meta, SL_READER_NOBODY, &ada,
-                                         &(struct sl_page){0, PAGE}, &core.failure));
+    reply =
+        ask(&call, sl_post_list_call(&call, &core.meta, SL_READER_NOBODY, &ada,
+                                     &(struct sl_page){.before = 0, .limit = PAGE}, &core.failure));
     assert_int_equal(sl_post_list_reply(reply, &count, &core.failure), 0);
     assert_int_equal(count, PAGE);
     for (size_t i = 0; i < PAGE; i++) {
@@ -486,8 +488,9 @@ static void test_very_many_posts_that_may_not_be_seen_end_a_page_early(void **st
         last = row.id;
     }
     freeReplyObject(reply);
-    reply = ask(&call, sl_post_list_call(&call, &core.meta, SL_READER_NOBODY, &ada,
-                                         &(struct sl_page){last, PAGE}, &core.failure));
+    reply = ask(&call,
+                sl_post_list_call(&call, &core.meta, SL_READER_NOBODY, &ada,
+                                  &(struct sl_page){.before = last, .limit = PAGE}, &core.failure));
     assert_int_equal(sl_post_list_reply(reply, &count, &core.failure), 0);
     assert_int_equal(count, 1);
     assert_int_equal(sl_post_list_at(reply, 0, &row, &core.failure), 0);

@@ -261,7 +261,7 @@ static bool is_seen(uint64_t reader, uint64_t post, const char *audience)
 {
     const struct sl_user_ref ada = sl_user_by_login(SL_SLICE("ada"));
     struct answers answers = {SL_SHARD_CALLS_INIT, {NULL}};
-    const struct sl_page page = {post + 1, 1};
+    const struct sl_page page = {.before = post + 1, .limit = 1};
     struct sl_call call = SL_CALL_INIT;
     struct sl_post_row row, listed;
     redisReply *list;
@@ -331,7 +331,7 @@ static void test_page_goes_on_behind_what_may_not_be_seen(void **state)
 {
     const struct sl_post secret = {.text = SL_SLICE("t"), .audience = SL_SLICE("followers")};
     const struct sl_user_ref ada = sl_user_by_id(core_must_create(&core, "ada"));
-    const struct sl_page page = {0, 3};
+    const struct sl_page page = {.before = 0, .limit = 3};
     struct sl_call call = SL_CALL_INIT;
     uint64_t seen[8];
     redisReply *reply;

@@ -101,7 +101,7 @@ static struct sl_home_read *read_page(int reader, uint64_t before, uint64_t afte
 {
     const struct sl_user_ref ref = draw(2) ? sl_user_by_id(user_ids[reader])
                                            : sl_user_by_login(sl_slice_str(login_of(reader)));
-    const struct sl_home_page page = {before, after, limit};
+    const struct sl_home_page page = {.before = before, .after = after, .limit = limit};
     struct sl_home_read *read;
 
     expect(sl_home_read_new(&read, &core.meta, &ref, &page, &core.failure), "new read");

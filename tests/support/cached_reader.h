@@ -1,0 +1,35 @@
+/* tests/support/cached_reader.h - somebody who reads with a cache, as a program does: by ids, a
+ * user's posts, a home timeline; what the cache lacks it is given, what Redis lacks the archive is
+ * asked for.
+ */
+#pragma once
+
+#include "base/buffer.h"
+#include "src/archive.h"
+#include "src/cached.h"
+#include "src/redis_link.h"
+
+struct cached_reader {
+    struct sl_redis_link *link;
+    struct sl_meta meta;
+    struct sl_cache *cache;
+    struct sl_archive *archive; /* NULL: none */
+    struct failure failure;     /* of what failed last */
+};
+
+/* JSON of posts as they are shown; one that is not to be seen is empty. */
+struct cached_posts {
+    size_t count;
+    uint64_t ids[64];
+    struct buffer json[64];
+};
+
+void cached_posts_done(struct cached_posts *posts);
+
+/* All fill an empty `ret_posts`. 0; a negative errno: reader->failure. */
+int cached_reader_find(struct cached_reader *reader, uint64_t as, const uint64_t *ids, size_t count,
+                       struct cached_posts *ret_posts);
+/* The newest 20, each of them to be seen by `as`, or empty when it is gone meanwhile. */
+int cached_reader_profile(struct cached_reader *reader, uint64_t as, uint64_t user,
+                          struct cached_posts *ret_posts);
+int cached_reader_home(struct cached_reader *reader, uint64_t as, struct cached_posts *ret_posts);
