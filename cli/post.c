@@ -27,7 +27,7 @@ static int look_up(struct database *database, const char *login, struct sl_post 
         r = sl_post_author_call(&call, &database->meta, user.id, id, reterr);
     r = database_run(database, &call, r, ret_reply, reterr);
     if (r == 0)
-        r = sl_post_author_reply(*ret_reply, &parent->user, &parent->login, reterr);
+        r = sl_post_author_reply(*ret_reply, parent, reterr);
     if (r == 0)
         post->is_comment = true;
     freeReplyObject(found);

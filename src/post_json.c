@@ -151,6 +151,10 @@ int sl_post_json_reference(struct buffer *json, const struct sl_post_reference *
 
     if (!is_post_id(reference->post))
         return failure_set(reterr, -EINVAL, "%s.post is not the id of a post", what);
+    if (reference->is_restricted) {
+        buffer_append_format(json, "{\"post\":\"%.*s\"}", SL_SLICE_ARG(reference->post));
+        return 0;
+    }
     snprintf(field, sizeof(field), "%s.user", what);
     r = sl_text_check_line(reference->user, field, SL_USER_ID_TEXT_MAX, reterr);
     if (r == 0 && reference->login.data) {

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include <hiredis/hiredis.h>
+
 #include "base/buffer.h"
 #include "src/id.h"
 #include "src/post_check.h"
@@ -92,7 +94,7 @@ static int add_reference(struct sl_call *call, const char *name,
 
     if (!reference->post.data)
         return 0;
-    if (!reference->user.data)
+    if (!reference->user.data && !reference->is_restricted)
         return add_own_reference(call, name, reference->post, reterr);
     r = sl_post_json_reference(json, reference, name, reterr);
     add_json_member(call, name, json);
@@ -116,8 +118,11 @@ static int add_references(struct sl_call *call, const struct sl_meta *meta,
 {
     int r;
 
+    if (post->repost_of.is_restricted)
+        return failure_set(reterr, -EOPNOTSUPP, "post %.*s is not public: nobody can repost it",
+                           SL_SLICE_ARG(post->repost_of.post));
     r = add_reference(call, "reply_to", &post->reply_to, json, reterr);
-    if (r == 0 && post->is_comment && post->reply_to.user.data)
+    if (r == 0 && post->is_comment && (post->reply_to.user.data || post->reply_to.is_restricted))
         r = add_parent(call, meta, post->reply_to.post, reterr);
     if (r == 0)
         r = add_reference(call, "repost_of", &post->repost_of, json, reterr);
@@ -235,16 +240,19 @@ int sl_post_author_call(struct sl_call *call, const struct sl_meta *meta, uint64
     return sl_call_finish(call, reterr);
 }
 
-int sl_post_author_reply(const struct redisReply *reply, struct sl_slice *ret_user,
-                         struct sl_slice *ret_login, struct failure *reterr)
+int sl_post_author_reply(const struct redisReply *reply, struct sl_post_reference *reference,
+                         struct failure *reterr)
 {
-    int r = sl_reply_check_array(reply, 2, reterr);
+    int r = sl_reply_check_array(reply, 0, reterr);
 
     if (r < 0)
         return r;
+    reference->is_restricted = reply->elements == 0;
+    if (reference->is_restricted)
+        return 0;
     if (!sl_reply_at(reply, 0).data || !sl_reply_at(reply, 1).data)
         return sl_reply_unexpected(reterr);
-    *ret_user = sl_reply_at(reply, 0);
-    *ret_login = sl_reply_at(reply, 1);
+    reference->user = sl_reply_at(reply, 0);
+    reference->login = sl_reply_at(reply, 1);
     return 0;
 }

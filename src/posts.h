@@ -23,11 +23,14 @@ enum {
 
 /* Another post that a post refers to. `post` alone: one of this database, in the author's shard;
  * its author is looked up. With `user` (and `login`, if known) it is taken as it is: a post of
- * another shard (sl_post_author_call() tells its author), or of elsewhere. */
+ * another shard (sl_post_author_call() tells its author), or of elsewhere.
+ *
+ * Of a post that is not public others keep the id alone, and nobody reposts it. */
 struct sl_post_reference {
     struct sl_slice post;  /* 1 .. 2^63 - 1 as decimal text; absent: no reference */
     struct sl_slice user;  /* up to SL_USER_ID_TEXT_MAX bytes */
     struct sl_slice login; /* up to 64 bytes */
+    bool is_restricted;    /* of another shard of this database, and not public: no `user` */
 };
 
 struct sl_post_place {
@@ -45,8 +48,8 @@ struct sl_post {
     double lon, lat;
     struct sl_post_place place;
     struct sl_post_reference reply_to, repost_of, quote_of;
-    bool is_comment; /* reply_to, with its `user`, is of another shard of this database, and gets
-                        this post as a comment; without `user` it does anyway */
+    bool is_comment; /* reply_to, with its `user` or restricted, is of another shard of this
+                        database, and gets this post as a comment; as `post` alone it does anyway */
     const struct sl_slice *urls; /* expanded links */
     size_t url_count;
     struct sl_slice media;    /* a JSON array; what is in it is the application's affair */
@@ -55,8 +58,8 @@ struct sl_post {
 };
 
 /* The answer (sl_write_reply) holds the post's id, which is its event's id too.
- * 0; -EINVAL: *reterr says what is wrong with the post; -EXDEV: a reference without `user` is to
- * another shard; -ENOMEM. */
+ * 0; -EINVAL: *reterr says what is wrong with the post; -EXDEV: a reference that is `post` alone is
+ * to another shard; -EOPNOTSUPP: it reposts what is restricted; -ENOMEM. */
 SL_EXPORT int sl_post_call(struct sl_call *call, const struct sl_meta *meta,
                            struct sl_slice request_id, const struct sl_user_ref *author,
                            const struct sl_post *post, struct failure *reterr);
@@ -77,7 +80,7 @@ SL_EXPORT int sl_delete_archived_call(struct sl_call *call, const struct sl_meta
  * 0; -EINVAL: no id of this database; -ENOMEM. */
 SL_EXPORT int sl_post_author_call(struct sl_call *call, const struct sl_meta *meta, uint64_t reader,
                                   uint64_t post, struct failure *reterr);
-/* `user` and `login`, which are the reply's. 0; -ENOENT: no such post, or the reader may not see
- * it; else as sl_reply_check(). */
-SL_EXPORT int sl_post_author_reply(const struct redisReply *reply, struct sl_slice *ret_user,
-                                   struct sl_slice *ret_login, struct failure *reterr);
+/* Adds to the reference what the reply has, `user` and `login` being the reply's. 0; -ENOENT: no
+ * such post, or the reader may not see it; else as sl_reply_check(). */
+SL_EXPORT int sl_post_author_reply(const struct redisReply *reply,
+                                   struct sl_post_reference *reference, struct failure *reterr);

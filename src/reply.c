@@ -13,15 +13,19 @@ static const struct {
     int error;
     bool is_ours; /* the rest is a sentence of a script of ours */
 } codes[] = {
-    {"NOTINIT", -ENODATA, true},    {"SCHEMA", -ESTALE, true},       {"SHARDS", -ESTALE, true},
-    {"LOGINTAKEN", -EEXIST, true},  {"NOUSER", -ENOENT, true},       {"NOPOST", -ENOENT, true},
-    {"NOTOWNER", -EPERM, true},     {"SELF", -EINVAL, true},         {"REUSED", -EALREADY, true},
-    {"LIMIT", -EDQUOT, true},       {"TOOLATE", -ETIME, true},       {"DAMAGED", -EBADMSG, true},
-    {"WRONGTYPE", -EBADMSG, false}, {"LOADING", -EAGAIN, false},     {"BUSY", -EAGAIN, false},
-    {"TRYAGAIN", -EAGAIN, false},   {"CLUSTERDOWN", -EAGAIN, false}, {"MASTERDOWN", -EAGAIN, false},
-    {"NOAUTH", -EACCES, false},     {"WRONGPASS", -EACCES, false},   {"NOPERM", -EACCES, false},
-    {"READONLY", -EROFS, false},    {"OOM", -ENOSPC, false},         {"MISCONF", -EROFS, false},
-    {"NOREPLICAS", -EAGAIN, false},
+    {"NOTINIT", -ENODATA, true},      {"SCHEMA", -ESTALE, true},
+    {"SHARDS", -ESTALE, true},        {"LOGINTAKEN", -EEXIST, true},
+    {"NOUSER", -ENOENT, true},        {"NOPOST", -ENOENT, true},
+    {"NOTOWNER", -EPERM, true},       {"SELF", -EINVAL, true},
+    {"REUSED", -EALREADY, true},      {"LIMIT", -EDQUOT, true},
+    {"NOTPUBLIC", -EOPNOTSUPP, true}, {"TOOLATE", -ETIME, true},
+    {"DAMAGED", -EBADMSG, true},      {"WRONGTYPE", -EBADMSG, false},
+    {"LOADING", -EAGAIN, false},      {"BUSY", -EAGAIN, false},
+    {"TRYAGAIN", -EAGAIN, false},     {"CLUSTERDOWN", -EAGAIN, false},
+    {"MASTERDOWN", -EAGAIN, false},   {"NOAUTH", -EACCES, false},
+    {"WRONGPASS", -EACCES, false},    {"NOPERM", -EACCES, false},
+    {"READONLY", -EROFS, false},      {"OOM", -ENOSPC, false},
+    {"MISCONF", -EROFS, false},       {"NOREPLICAS", -EAGAIN, false},
 };
 
 /* Redis 6.2 wraps what a command in a script was refused with: "ERR Error running script (call to

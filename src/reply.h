@@ -34,5 +34,6 @@ SL_EXPORT bool sl_reply_is_replica(const struct redisReply *reply);
  *   -EROFS     a replica, or one that cannot        -ENOSPC     Redis is out of memory
  *              keep or copy what it would write
  *   -EDQUOT    follows as many as may be            -ETIME      a task too old to be tried again
+ *   -EOPNOTSUPP  a repost of what is not public
  *   -EIO       anything else */
 SL_EXPORT int sl_reply_check(const struct redisReply *reply, struct failure *reterr);

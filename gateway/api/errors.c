@@ -25,6 +25,7 @@ static const struct {
     {-EEXIST, 409, "login_taken", 0},
     {-EDQUOT, 409, "too_many_followed", 0},
     {-EALREADY, 422, "idempotency_key_reused", 0},
+    {-EOPNOTSUPP, 422, "not_public", 0},
     {-ENOMEM, 503, "no_memory", RETRY_AFTER_S},
     {-EPIPE, 503, "redis_away", RETRY_AFTER_S},
     {-EAGAIN, 503, "redis_away", RETRY_AFTER_S},

@@ -180,7 +180,9 @@ static int on_created(struct api_request *request, const redisReply *reply)
  * the writer's shard cannot look them up. */
 struct author {
     char user[SL_USER_ID_TEXT_MAX], login[SL_LOGIN_SIZE];
-    size_t user_size, login_size; /* 0: not looked up */
+    size_t user_size, login_size;
+    bool is_restricted; /* nobody is to be named */
+    bool is_looked_up;
 };
 
 enum { REFERENCE_COUNT = 3 };
@@ -198,10 +200,13 @@ static void fill_in_authors(struct sl_post *post, const struct author *authors)
     for (size_t i = 0; i < REFERENCE_COUNT; i++) {
         struct sl_post_reference *reference = reference_of(post, i);
 
-        if (authors[i].user_size == 0)
+        if (!authors[i].is_looked_up)
             continue;
-        reference->user = sl_slice(authors[i].user, authors[i].user_size);
-        reference->login = sl_slice(authors[i].login, authors[i].login_size);
+        reference->is_restricted = authors[i].is_restricted;
+        if (!reference->is_restricted) {
+            reference->user = sl_slice(authors[i].user, authors[i].user_size);
+            reference->login = sl_slice(authors[i].login, authors[i].login_size);
+        }
         post->is_comment = post->is_comment || reference == &post->reply_to;
     }
 }
@@ -217,7 +222,7 @@ static uint64_t find_stranger(struct sl_post *post, uint32_t shard, size_t *plac
     for (; *place < REFERENCE_COUNT; ++*place) {
         const struct sl_post_reference *reference = reference_of(post, *place);
 
-        if (reference->post.data && !reference->user.data &&
+        if (reference->post.data && !reference->user.data && !reference->is_restricted &&
             sl_id_parse(reference->post, &id) == 0 && sl_id_shard(id) != shard)
             break;
     }
@@ -289,15 +294,19 @@ static size_t keep(struct sl_slice text, char *room, size_t size)
 static int on_author(struct api_request *request, const redisReply *reply)
 {
     struct author *author = (struct author *)request->state + request->place;
-    struct sl_slice user, login;
+    struct sl_post_reference reference = {.is_restricted = false};
     struct failure failure;
     int r;
 
-    r = sl_post_author_reply(reply, &user, &login, &failure);
+    r = sl_post_author_reply(reply, &reference, &failure);
     if (r < 0)
         return api_fail(request, r, &failure);
-    author->user_size = keep(user, author->user, sizeof(author->user));
-    author->login_size = keep(login, author->login, sizeof(author->login));
+    author->is_looked_up = true;
+    author->is_restricted = reference.is_restricted;
+    if (!reference.is_restricted) {
+        author->user_size = keep(reference.user, author->user, sizeof(author->user));
+        author->login_size = keep(reference.login, author->login, sizeof(author->login));
+    }
     return write_post(request);
 }
 

@@ -360,6 +360,14 @@ local function may_see(reader, post, is_out)
             and not (is_out or is_out_of_sight)(post.user, reader))
 end
 
+-- Whose is a post, for others that refer to it? Those who may see the one need not see the other:
+-- of a post that is not public they keep the id alone, and nobody reposts it. nil: that.
+local function named_author(post)
+    if audience_kind(post.audience) == 'public' then
+        return {post.user, post.login}
+    end
+end
+
 local function privacy_is_hiding(operation)
     return operation == 'hide' or operation == 'unhide'
 end

@@ -1,6 +1,7 @@
--- find_author.lua - whose post is that? Writes nothing.
+-- find_author.lua - whose post is that, for somebody who wants to refer to it? Writes nothing.
 --
--- ARGV: shards, request id (not used), reader, post id. Returns {user id, login}.
+-- ARGV: shards, request id (not used), reader, post id. Returns {user id, login}, or {} when nobody
+-- is to be named.
 local meta, refusal = open_shard()
 if not meta then
     return refusal
@@ -10,4 +11,4 @@ post, refusal = find_post(ARGV[4], ARGV[3])
 if not post then
     return refusal
 end
-return {post.user, post.login}
+return named_author(post) or {}

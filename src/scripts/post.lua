@@ -31,8 +31,12 @@ for _, reference in ipairs({'reply_to', 'repost_of', 'quote_of'}) do
         if not found then
             return missing
         end
-        post[reference] = '{"post":"' .. id .. '","user":"' .. found.user .. '","login":'
-            .. quote(found.login) .. '}'
+        local named = named_author(found)
+        if reference == 'repost_of' and not named then
+            return refuse('NOTPUBLIC', 'post ' .. id .. ' is not public: nobody can repost it')
+        end
+        post[reference] = '{"post":"' .. id .. '"'
+            .. (named and ',"user":"' .. named[1] .. '","login":' .. quote(named[2]) or '') .. '}'
         if reference == 'reply_to' then
             post.parent = id
         end

@@ -62,15 +62,80 @@ int core_create(struct core *core, const char *login, const char *name, const ch
                                    sl_slice_str(login), sl_slice_str(name), &core->failure));
 }
 
-int core_post(struct core *core, const char *login, const struct sl_post *post,
-              const char *request_id)
+static int post_as_it_is(struct core *core, const struct sl_user_ref *author,
+                         const struct sl_post *post, const char *request_id)
 {
-    const struct sl_user_ref author = sl_user_by_login(sl_slice_str(login));
     struct sl_call call = SL_CALL_INIT;
 
     return run(
         core, &call,
-        sl_post_call(&call, &core->meta, sl_slice_str(request_id), &author, post, &core->failure));
+        sl_post_call(&call, &core->meta, sl_slice_str(request_id), author, post, &core->failure));
+}
+
+static int ask(struct core *core, struct sl_call *call, int r, redisReply **ret_reply)
+{
+    if (r == 0)
+        r = sl_redis_link_run(core->link, call, ret_reply, &core->failure);
+    sl_call_done(call);
+    return r;
+}
+
+static int find_user(struct core *core, const struct sl_user_ref *who, struct sl_user *ret_user)
+{
+    struct sl_call call = SL_CALL_INIT;
+    redisReply *reply = NULL;
+    int r;
+
+    r = ask(core, &call, sl_user_find_call(&call, &core->meta, who, &core->failure), &reply);
+    if (r == 0)
+        r = sl_user_find_reply(reply, ret_user, &core->failure);
+    ret_user->login = ret_user->name = SL_SLICE_NONE; /* the reply's */
+    freeReplyObject(reply);
+    return r;
+}
+
+/* The posts of other shards that the post refers to. What it borrows is in `ret_found`. */
+static int look_up_references(struct core *core, const struct sl_user_ref *author,
+                              struct sl_post *post, redisReply *ret_found[static 3])
+{
+    struct sl_post_reference *const references[] = {&post->reply_to, &post->repost_of,
+                                                    &post->quote_of};
+    struct sl_user writer;
+    int r = find_user(core, author, &writer);
+
+    for (size_t i = 0; r == 0 && i < 3; i++) {
+        struct sl_call call = SL_CALL_INIT;
+        uint64_t id;
+
+        if (references[i]->user.data || sl_id_parse(references[i]->post, &id) < 0 ||
+            sl_id_shard(id) == sl_id_shard(writer.id))
+            continue;
+        r = ask(core, &call, sl_post_author_call(&call, &core->meta, writer.id, id, &core->failure),
+                &ret_found[i]);
+        if (r == 0)
+            r = sl_post_author_reply(ret_found[i], references[i], &core->failure);
+        post->is_comment = post->is_comment || i == 0;
+    }
+    return r;
+}
+
+int core_post(struct core *core, const char *login, const struct sl_post *post,
+              const char *request_id)
+{
+    const struct sl_user_ref author = sl_user_by_login(sl_slice_str(login));
+    redisReply *found[3] = {0};
+    struct sl_post whole = *post;
+    int r;
+
+    r = post_as_it_is(core, &author, post, request_id);
+    if (r == -EXDEV) {
+        r = look_up_references(core, &author, &whole, found);
+        if (r == 0)
+            r = post_as_it_is(core, &author, &whole, request_id);
+    }
+    for (size_t i = 0; i < 3; i++)
+        freeReplyObject(found[i]);
+    return r;
 }
 
 int core_delete(struct core *core, const char *login, uint64_t post, const char *request_id)

@@ -142,6 +142,22 @@ def test_likes_are_counted_and_listed_and_given_once(people):
     ada.refused(404, "not_found", "PUT", "/v1/posts/4096/like")
 
 
+def test_what_refers_to_a_restricted_post_carries_its_id_alone(people):
+    ada, *others = people(4)
+    for other in others:
+        other.expect(204, "PUT", f"/v1/users/me/following/{ada.sub}")
+    eventually(lambda: ada.get("/v1/users/me")["followers"] == 3, "ada has followers")
+    public = ada.post("for everybody")["id"]
+    restricted = ada.post("for followers", audience="followers")["id"]
+    for user in (ada, *others):  # of several shards, where there are some
+        post = user.post("re", reply_to=restricted, quote_of=public)
+        assert post["reply_to"] == {"post": restricted}
+        assert post["quote_of"].items() >= {"post": public, "user": ada.sub}.items()
+        user.refused(422, "not_public", "POST", "/v1/posts", {"text": "re", "repost_of": restricted})
+        user.post("re", repost_of=public)
+    assert ada.get(f"/v1/posts/{restricted}")["text"] == "for followers"
+
+
 def test_an_audience_decides_who_may_see(people):
     ada, follower, chosen, stranger = people(4)
     follower.expect(204, "PUT", f"/v1/users/me/following/{ada.sub}")

@@ -296,9 +296,19 @@ static void test_reference_to_another_shard_must_be_looked_up(void **state)
     assert_int_equal(sl_post_call(&call, &eight_shards, SL_SLICE_NONE, &author, &post, NULL), 0);
     assert_call(&call, "1 sluice:{1}:meta 8  =4160 text t reply_to "
                        "{\"post\":\"4096\",\"user\":\"7\"} parent 4096");
+    post.reply_to.user = SL_SLICE_NONE;
+    post.reply_to.is_restricted = true;
+    assert_int_equal(sl_post_call(&call, &eight_shards, SL_SLICE_NONE, &author, &post, NULL), 0);
+    assert_call(&call,
+                "1 sluice:{1}:meta 8  =4160 text t reply_to {\"post\":\"4096\"} parent 4096");
     post.reply_to.post = SL_SLICE("512");
     assert_int_equal(sl_post_call(&call, &eight_shards, SL_SLICE_NONE, &author, &post, &failure),
                      -EINVAL);
+    post = (struct sl_post){.text = SL_SLICE("t"),
+                            .repost_of = {SL_SLICE("4096"), .is_restricted = true}};
+    assert_int_equal(sl_post_call(&call, &eight_shards, SL_SLICE_NONE, &author, &post, &failure),
+                     -EOPNOTSUPP);
+    assert_string_equal(failure.text, "post 4096 is not public: nobody can repost it");
     assert_int_equal(sl_post_author_call(&call, &eight_shards, 4160, 4096, NULL), 0);
     assert_call(&call, "1 sluice:{0}:meta 8  4160 4096");
     assert_true(call.is_repeatable);

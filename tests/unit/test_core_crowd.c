@@ -127,29 +127,16 @@ static void act_post(int user)
 {
     char parent[SL_ID_TEXT_SIZE];
     struct sl_post post = {.text = SL_SLICE("text")};
-    struct sl_call call = SL_CALL_INIT;
-    redisReply *reply = NULL;
     uint64_t answered = draw(2) ? posts[draw(POSTS)] : 0;
-    int r = 0;
+    int r;
 
     if (draw(4) == 0)
         post.audience = SL_SLICE("followers");
-    if (answered) {
+    if (answered)
         post.reply_to.post = sl_slice_str(sl_id_print(answered, parent));
-        if (sl_id_shard(answered) != sl_id_shard(ids[user])) {
-            reply = ask(
-                &call, sl_post_author_call(&call, &child.meta, ids[user], answered, &child.failure),
-                "author");
-            r = sl_post_author_reply(reply, &post.reply_to.user, &post.reply_to.login,
-                                     &child.failure);
-            post.is_comment = true;
-        }
-    }
-    if (r == 0)
-        r = core_post(&child, login_of(user), &post, NULL);
+    r = core_post(&child, login_of(user), &post, NULL);
     if (must(r, answered ? -ENOENT : 0, 0, "post"))
         posts[draw(POSTS)] = child.written.id;
-    freeReplyObject(reply);
 }
 
 static void act_like(void)

@@ -119,6 +119,97 @@ static void test_post_keeps_and_publishes_its_audience_and_so_does_its_deletion(
         "public");
 }
 
+/* ---- posts that refer to others ---- */
+
+/* What the newest event of the writer's shard says of the post that it refers to. */
+static char *told_reference(uint64_t writer, const char *name)
+{
+    json_t *event = newest_event(sl_id_shard(writer));
+    const json_t *post = json_object_get(event, "post");
+    char *text = json_dumps(json_object_get(post, name), JSON_COMPACT | JSON_SORT_KEYS);
+
+    assert_non_null(text);
+    json_decref(event);
+    return text;
+}
+
+static void expect_reference(uint64_t writer, const char *name, const char *wanted)
+{
+    char *told = told_reference(writer, name);
+
+    assert_string_equal(told, wanted);
+    free(told);
+}
+
+static void test_of_a_restricted_post_others_carry_the_id_alone(void **state)
+{
+    static const char *const writers[] = {"ada", "bob", "carl", "dora"}; /* of several shards */
+    char only[SL_ID_TEXT_SIZE + sizeof("only:")], id[SL_ID_TEXT_SIZE], wanted[200];
+    char key[SL_KEY_SIZE];
+    uint64_t ids[4], post;
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++)
+        ids[i] = core_must_create(&core, writers[i]);
+    for (size_t i = 1; i < 4; i++)
+        assert_int_equal(core_follow(&core, writers[i], "ada", NULL), 0);
+    core_work_fast(&core);
+    for (size_t i = 0; i < 4; i++) {
+        struct sl_post reference = {.text = SL_SLICE("re")};
+        const char *const audiences[] = {"public", "followers", only};
+
+        snprintf(only, sizeof(only), "only:%" PRIu64, ids[i]);
+        for (size_t k = 0; k < 3; k++) {
+            const struct sl_post original = {.text = SL_SLICE("original"),
+                                             .audience = sl_slice_str(audiences[k])};
+
+            assert_int_equal(core_post(&core, "ada", &original, NULL), 0);
+            post = core.written.id;
+            reference.reply_to.post = reference.quote_of.post = sl_slice_str(sl_id_print(post, id));
+            assert_int_equal(core_post(&core, writers[i], &reference, NULL), 0);
+            if (k == 0)
+                snprintf(wanted, sizeof(wanted),
+                         "{\"login\":\"ada\",\"post\":\"%s\",\"user\":\"%" PRIu64 "\"}", id,
+                         ids[0]);
+            else
+                snprintf(wanted, sizeof(wanted), "{\"post\":\"%s\"}", id);
+            expect_reference(ids[i], "reply_to", wanted);
+            expect_reference(ids[i], "quote_of", wanted);
+            core_work_fast(&core);
+            assert_int_equal(core_number(&core, "ZCOUNT %s %" PRIu64 " %" PRIu64,
+                                         sl_key_of("comments", post, key), core.written.id,
+                                         core.written.id),
+                             1);
+        }
+    }
+}
+
+static void test_what_is_not_public_is_not_reposted(void **state)
+{
+    static const char *const writers[] = {"ada", "bob", "carl", "dora"}; /* of several shards */
+    const struct sl_post original = {.text = SL_SLICE("original"),
+                                     .audience = SL_SLICE("followers")};
+    char id[SL_ID_TEXT_SIZE];
+    struct sl_post repost = {.text = SL_SLICE("look"), .audience = SL_SLICE("followers")};
+    uint64_t digest;
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++)
+        core_must_create(&core, writers[i]);
+    for (size_t i = 1; i < 3; i++) /* dora does not, and learns nothing */
+        assert_int_equal(core_follow(&core, writers[i], "ada", NULL), 0);
+    core_work_fast(&core);
+    assert_int_equal(core_post(&core, "ada", &original, NULL), 0);
+    repost.repost_of.post = sl_slice_str(sl_id_print(core.written.id, id));
+    digest = core_digest(&core);
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(core_post(&core, writers[i], &repost, NULL),
+                         i < 3 ? -EOPNOTSUPP : -ENOENT);
+        assert_non_null(strstr(core.failure.text, i < 3 ? "is not public" : "there is no post"));
+    }
+    assert_true(core_digest(&core) == digest);
+}
+
 /* ---- hide and mute ---- */
 
 static long long is_in(const char *set, uint64_t owner, uint64_t member_id)
@@ -435,6 +526,8 @@ int main(void)
     };
     const struct CMUnitTest tests[] = {
         CORE_TEST(test_post_keeps_and_publishes_its_audience_and_so_does_its_deletion),
+        CORE_TEST(test_of_a_restricted_post_others_carry_the_id_alone),
+        CORE_TEST(test_what_is_not_public_is_not_reposted),
         CORE_TEST(test_hiding_and_muting_are_kept_told_and_ended),
         CORE_TEST(test_late_tasks_change_nothing),
         CORE_TEST(test_hiding_across_shards_is_told_by_both),

@@ -63,9 +63,9 @@ static int parse_following(const redisReply *reply, struct failure *reterr)
 
 static int parse_author(const redisReply *reply, struct failure *reterr)
 {
-    struct sl_slice user, login;
+    struct sl_post_reference reference;
 
-    return sl_post_author_reply(reply, &user, &login, reterr);
+    return sl_post_author_reply(reply, &reference, reterr);
 }
 
 static int parse_log_range(const redisReply *reply, struct failure *reterr)
@@ -182,7 +182,7 @@ static void test_written_says_id_and_whether_it_is_repeated(void **state)
 static void test_user_meta_following_and_author_are_read(void **state)
 {
     redisReply *reply = reply_of("*3\r\n$4\r\n4096\r\n$3\r\nAda\r\n$0\r\n\r\n");
-    struct sl_slice author, login;
+    struct sl_post_reference reference = {.is_restricted = true};
     struct sl_user user;
     struct sl_meta meta;
     size_t count;
@@ -206,9 +206,16 @@ static void test_user_meta_following_and_author_are_read(void **state)
     assert_int_equal(sl_following_reply(reply, &count, NULL), 0);
     assert_int_equal(count, 2);
     assert_true(sl_slice_is(sl_following_at(reply, 1), "64"));
-    assert_int_equal(sl_post_author_reply(reply, &author, &login, NULL), 0);
-    assert_true(sl_slice_is(author, "7"));
-    assert_true(sl_slice_is(login, "64"));
+    assert_int_equal(sl_post_author_reply(reply, &reference, NULL), 0);
+    assert_true(sl_slice_is(reference.user, "7"));
+    assert_true(sl_slice_is(reference.login, "64"));
+    assert_false(reference.is_restricted);
+    freeReplyObject(reply);
+
+    reply = reply_of("*0\r\n");
+    reference = (struct sl_post_reference){.post = SL_SLICE("4096")};
+    assert_int_equal(sl_post_author_reply(reply, &reference, NULL), 0);
+    assert_true(reference.is_restricted && !reference.user.data && reference.post.data);
     freeReplyObject(reply);
 
     assert_parses(parse_following, "*0\r\n", 0, NULL);
