@@ -15,7 +15,7 @@
 #define REST     "\033[K" /* of the line is cleared */
 #define ALL_REST "\033[J" /* of the screen */
 
-enum { USUAL_ROWS = 24 };
+enum { USUAL_ROWS = 24, USUAL_COLUMNS = 80 };
 
 void screen_enter(struct screen *screen)
 {
@@ -46,18 +46,20 @@ void screen_leave(struct screen *screen)
     screen->is_entered = false;
 }
 
-static unsigned rows(void)
+void screen_size(size_t *ret_rows, size_t *ret_columns)
 {
-    struct winsize size;
+    struct winsize size = {0};
 
-    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row
-                                                                           : USUAL_ROWS;
+    ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+    *ret_rows = size.ws_row > 0 ? size.ws_row : USUAL_ROWS;
+    *ret_columns = size.ws_col > 0 ? size.ws_col : USUAL_COLUMNS;
 }
 
 int screen_draw(struct sl_slice text, bool is_alarm)
 {
-    unsigned left = rows();
+    size_t left, columns;
 
+    screen_size(&left, &columns);
     fputs(is_alarm ? HOME INVERSE : HOME, stdout);
     while (text.size > 0 && left-- > 0) {
         const char *end = memchr(text.data, '\n', text.size);

@@ -19,6 +19,9 @@ struct screen {
 void screen_enter(struct screen *screen);
 void screen_leave(struct screen *screen);
 
+/* Of standard output: 24 and 80 where that is no terminal, or does not know. */
+void screen_size(size_t *ret_rows, size_t *ret_columns);
+
 /* Draws `text` from the top, as much of it as there is room for; the first line stands out when
  * `is_alarm`. 0 or a negative errno. */
 int screen_draw(struct sl_slice text, bool is_alarm);

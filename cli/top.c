@@ -36,7 +36,7 @@ struct top {
     struct cli *cli;
     const char *url; /* as it was given: what is shown */
     uint64_t interval_ms;
-    bool is_once, is_on_screen;
+    bool is_once, is_on_screen, has_colors;
     CURL *curl;
     CURLM *multi;
     struct curl_slist *headers;
@@ -63,14 +63,18 @@ static void end(struct top *top, int status)
 static void draw(struct top *top)
 {
     bool is_in_trouble = top->trouble.text[0] != '\0';
+    struct top_form form = {.page.has_styles = true, .has_colors = top->has_colors};
     struct buffer text = BUFFER_INIT;
 
+    screen_size(&form.page.rows, &form.page.columns);
     if (is_in_trouble) {
+        if (form.page.rows > 1)
+            form.page.rows--;
         top_view_print_text(top->trouble.text, &text);
         buffer_append_str(&text, "; trying again\n");
     }
     if (top->looks.count > 0)
-        top_view_print(&top->looks, top->url, &text);
+        top_view_print(&top->looks, top->url, &form, &text);
     else if (!is_in_trouble)
         buffer_append_format(&text, "asking %s\n", top->url);
     if (text.failed)
@@ -82,10 +86,11 @@ static void draw(struct top *top)
 
 static void print(struct top *top)
 {
+    static const struct top_form plain = {0};
     struct buffer text = BUFFER_INIT;
 
     if (top->is_once)
-        top_view_print(&top->looks, top->url, &text);
+        top_view_print(&top->looks, top->url, &plain, &text);
     else
         top_view_print_line(&top->looks, &text);
     if (text.failed)
@@ -290,6 +295,14 @@ static bool set_token(struct top *top, const char *token)
            curl_easy_setopt(top->curl, CURLOPT_HTTPHEADER, top->headers) == CURLE_OK;
 }
 
+/* A terminal that takes no orders gets lines. */
+static bool is_dumb(void)
+{
+    const char *kind = getenv("TERM");
+
+    return kind && strcmp(kind, "dumb") == 0;
+}
+
 static bool set_up(struct top *top, const char *token)
 {
     CURL *curl = top->curl;
@@ -302,7 +315,8 @@ static bool set_up(struct top *top, const char *token)
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_bytes);
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, top);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT, (long)ANSWER_MAX_S);
-    top->is_on_screen = !top->is_once && isatty(STDOUT_FILENO);
+    top->is_on_screen = !top->is_once && isatty(STDOUT_FILENO) && !is_dumb();
+    top->has_colors = !(getenv("NO_COLOR") && *getenv("NO_COLOR")); /* no-color.org */
     if (top->is_on_screen)
         top->signals = take_over_signals();
     return !top->is_on_screen || top->signals >= 0;

@@ -12,6 +12,10 @@
 #define SHORT_S 2.0
 #define LONG_S  15.0
 
+#define GREEN  "\033[32m"
+#define RED    "\033[1;31m"
+#define NORMAL "\033[0m"
+
 enum { CELL_WIDTH = 40, LABEL_WIDTH = 14 };
 
 static const char *const streams[] = {"filter", "sample", "firehose", "home", "many"};
@@ -109,23 +113,26 @@ static double redis_s(const struct looks *looks)
 
 /* --- the parts of the page ----------------------------------------------------------------- */
 
-static void print_heading(const struct looks *looks, const char *url, struct buffer *text)
+/* The health stands out in colors. */
+static void print_heading(const struct looks *looks, const char *url, bool has_colors,
+                          struct buffer *text)
 {
     const json_t *look = looks_latest(looks);
     double up = look_sum(look, "sluice_worker_up"), workers = look_number(look, "workers");
     double up_s = look_number(look, "now_ms") / 1000 - look_sum(look, "sluice_start_time_seconds");
+    bool is_well = up >= workers && look_sum(look, "sluice_worker_subscribed") >= workers;
 
     buffer_append_str(text, "sluiced ");
     print_member(look, "version", "-", text);
     buffer_append_format(text, " at %s, up %s, ", url, figure_seconds(up_s).text);
+    if (has_colors)
+        buffer_append_str(text, is_well ? GREEN : RED);
     if (up < workers)
         buffer_append_format(text, "%s of %s workers down", figure_count(workers - up).text,
                              figure_count(workers).text);
-    else if (look_sum(look, "sluice_worker_subscribed") < workers)
-        buffer_append_str(text, "Redis is away");
     else
-        buffer_append_str(text, "all well");
-    buffer_append_str(text, "\n\n");
+        buffer_append_str(text, is_well ? "all well" : "Redis is away");
+    buffer_append_str(text, has_colors ? NORMAL "\n\n" : "\n\n");
 }
 
 /* A name and what stands behind it, as wide as half a line. */
@@ -182,7 +189,7 @@ static void print_cost(const struct looks *looks, struct buffer *text)
     const json_t *look = looks_latest(looks);
 
     cell(text, "Redis", "%s round trip", figure_seconds(redis_s(looks)).text);
-    cell(text, "delivery", "half in %s, 99 %% in %s",
+    cell(text, "delivery", "p50 %s, p99 %s",
          figure_seconds(looks_quantile(looks, "sluice_delivery_seconds", 0.5, LONG_S)).text,
          figure_seconds(looks_quantile(looks, "sluice_delivery_seconds", 0.99, LONG_S)).text);
     end_line(text);
@@ -217,11 +224,21 @@ static void print_streams_row(const char *name, const double *counts, struct buf
     buffer_append_format(text, "%11s\n", figure_count(all).text);
 }
 
-static void print_streams(const json_t *look, struct buffer *text)
+static bool is_any(const double *counts)
+{
+    for (size_t i = 0; i < TRANSPORT_COUNT; i++) {
+        if (counts[i] > 0)
+            return true;
+    }
+    return false;
+}
+
+/* `is_short`: without the kinds that nobody has asked for. */
+static void print_streams(const json_t *look, bool is_short, struct buffer *text)
 {
     double all[TRANSPORT_COUNT] = {0};
 
-    buffer_append_format(text, "\n%-12s", "streams");
+    buffer_append_format(text, "%-12s", "streams");
     for (size_t i = 0; i < TRANSPORT_COUNT; i++)
         buffer_append_format(text, "%11s", transports[i]);
     buffer_append_format(text, "%11s\n", "all");
@@ -232,30 +249,34 @@ static void print_streams(const json_t *look, struct buffer *text)
             counts[i] = streams_of(look, streams[s], transports[i]);
             all[i] += counts[i];
         }
-        print_streams_row(streams[s], counts, text);
+        if (!is_short || is_any(counts))
+            print_streams_row(streams[s], counts, text);
     }
     print_streams_row("all", all, text);
     buffer_append_format(text, "open connections: %s\n",
                          figure_count(look_sum(look, "sluice_connections")).text);
 }
 
-/* The subject comes last: nobody knows how wide it is. */
+/* The subject comes last: nobody knows how wide it is. On 80 columns it has 15. */
 static void print_slow_client(const json_t *slow, struct buffer *text)
 {
-    const char *catching_up = json_is_true(json_object_get(slow, "catching_up")) ? "yes" : "no";
+    const char *stream = json_string_value(json_object_get(slow, "stream"));
+    const char *transport = json_string_value(json_object_get(slow, "transport"));
+    struct buffer how = BUFFER_INIT;
+    char kind[64];
 
-    buffer_append_format(text, "%-9s %-10s",
-                         figure_seconds(look_number(slow, "lag_ms") / 1000).text, catching_up);
-    buffer_append_format(
-        text, "%9s %9s  %-10s %6.0f  ", figure_count(look_number(slow, "owed_events")).text,
-        figure_bytes(look_number(slow, "owed_bytes")).text,
-        figure_seconds(look_number(slow, "connected_ms") / 1000).text, look_number(slow, "worker"));
-    print_member(slow, "stream", "-", text);
-    buffer_append_char(text, '/');
-    print_member(slow, "transport", "-", text);
-    buffer_append_str(text, "  ");
+    snprintf(kind, sizeof(kind), "%s/%s", stream ? stream : "-", transport ? transport : "-");
+    top_view_print_text(kind, &how);
+    buffer_append_format(text, "%-8s %-6s %7s %8s  %-9s  %-18.*s  ",
+                         figure_seconds(look_number(slow, "lag_ms") / 1000).text,
+                         json_is_true(json_object_get(slow, "catching_up")) ? "yes" : "no",
+                         figure_count(look_number(slow, "owed_events")).text,
+                         figure_bytes(look_number(slow, "owed_bytes")).text,
+                         figure_seconds(look_number(slow, "connected_ms") / 1000).text,
+                         SL_SLICE_ARG(buffer_slice(&how)));
     print_member(slow, "subject", "(not shown)", text);
     buffer_append_char(text, '\n');
+    buffer_done(&how);
 }
 
 static void print_slowest(const json_t *look, struct buffer *text)
@@ -264,11 +285,11 @@ static void print_slowest(const json_t *look, struct buffer *text)
     size_t i;
 
     if (json_array_size(slowest) == 0) {
-        buffer_append_str(text, "\neverybody keeps up\n");
+        buffer_append_str(text, "everybody keeps up\n");
         return;
     }
-    buffer_append_format(text, "\n%-9s %-10s%9s %9s  %-10s %6s  %s\n", "behind", "catches up",
-                         "events", "bytes", "connected", "worker", "slowest clients");
+    buffer_append_format(text, "%-8s %-6s %7s %8s  %-9s  %-18s  %s\n", "behind", "replay", "events",
+                         "bytes", "connected", "stream", "slowest clients");
     json_array_foreach(slowest, i, slow) print_slow_client(slow, text);
     if (!json_is_true(json_object_get(look, "subjects")))
         buffer_append_str(text, "whose they are is shown to a token with the scope admin\n");
@@ -279,7 +300,7 @@ static void print_workers(const struct looks *looks, struct buffer *text)
     const json_t *look = looks_latest(looks);
     double workers = look_number(look, "workers");
 
-    buffer_append_format(text, "\n%-8s%8s%12s%10s%8s%10s\n", "worker", "Redis", "CPU", "memory",
+    buffer_append_format(text, "%-8s%8s%12s%10s%8s%10s\n", "worker", "Redis", "CPU", "memory",
                          "files", "restarts");
     for (size_t i = 0; (double)i < workers; i++) {
         bool is_up = look_worker(look, "sluice_worker_up", i) > 0;
@@ -328,24 +349,43 @@ static void print_trouble(const json_t *look, const struct trouble *trouble, str
     }
 }
 
-void top_view_print(const struct looks *looks, const char *url, struct buffer *ret_text)
+static void print_troubles(const json_t *look, struct buffer *text)
 {
-    static const char title[] = "\nsince the start\n";
-    const json_t *look = looks_latest(looks);
     size_t begin;
 
-    print_heading(looks, url, ret_text);
-    print_flow(looks, ret_text);
-    print_cost(looks, ret_text);
-    print_streams(look, ret_text);
-    print_slowest(look, ret_text);
-    print_workers(looks, ret_text);
-    buffer_append_str(ret_text, title);
-    begin = ret_text->size;
+    buffer_append_str(text, "since the start\n");
+    begin = text->size;
     for (size_t i = 0; i < sizeof(troubles) / sizeof(troubles[0]); i++)
-        print_trouble(look, &troubles[i], ret_text);
-    if (ret_text->size == begin)
-        buffer_append_str(ret_text, "nothing went wrong\n");
+        print_trouble(look, &troubles[i], text);
+    if (text->size == begin)
+        buffer_append_str(text, "nothing went wrong\n");
+}
+
+void top_view_print(const struct looks *looks, const char *url, const struct top_form *form,
+                    struct buffer *ret_text)
+{
+    enum { SUMMARY, STREAMS, SLOWEST, WORKERS, TROUBLES, PART_COUNT };
+    struct page_part parts[PART_COUNT] = {
+        [SLOWEST] = {.is_list = true, .is_second = true},
+        [WORKERS] = {.is_list = true, .is_second = true},
+        [TROUBLES] = {.is_list = true, .is_second = true},
+    };
+    const json_t *look = looks_latest(looks);
+
+    print_heading(looks, url, form->has_colors, &parts[SUMMARY].text);
+    print_flow(looks, &parts[SUMMARY].text);
+    print_cost(looks, &parts[SUMMARY].text);
+    print_streams(look, false, &parts[STREAMS].text);
+    print_streams(look, true, &parts[STREAMS].shorter);
+    print_slowest(look, &parts[SLOWEST].text);
+    print_workers(looks, &parts[WORKERS].text);
+    print_troubles(look, &parts[TROUBLES].text);
+    page_print(parts, PART_COUNT, &form->page, ret_text);
+    for (size_t i = 0; i < PART_COUNT; i++) {
+        ret_text->failed = ret_text->failed || parts[i].text.failed || parts[i].shorter.failed;
+        buffer_done(&parts[i].text);
+        buffer_done(&parts[i].shorter);
+    }
 }
 
 /* --- the line ------------------------------------------------------------------------------- */

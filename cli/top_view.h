@@ -6,10 +6,17 @@
 
 #include "base/buffer.h"
 #include "cli/looks.h"
+#include "cli/page.h"
+
+struct top_form {
+    struct page_form page;
+    bool has_colors;
+};
 
 /* Lines for a person: everything, the most important first. There must be a look; rates are
  * unknown until there are two. */
-void top_view_print(const struct looks *looks, const char *url, struct buffer *ret_text);
+void top_view_print(const struct looks *looks, const char *url, const struct top_form *form,
+                    struct buffer *ret_text);
 
 /* One line of key=value pairs for a program; a hyphen for what is not known. */
 void top_view_print_line(const struct looks *looks, struct buffer *ret_line);

@@ -233,8 +233,8 @@ def guests(redis):
 
 
 def test_master_that_is_replaced_while_it_lives_is_left_at_once(servers, cli_for, group):
-    """It cannot be demoted, and closes no connection: nobody but the sentinel says that it is over. Streams,
-    the API and the process that runs tasks go on at the other one."""
+    """It cannot be demoted, and closes no connection: nobody but the sentinel says that it is over, which was
+    away itself meanwhile. Streams, the API and the process that runs tasks go on at the other one."""
     group.master.client.execute_command("ACL", "SETUSER", "default", "-replicaof", "-slaveof")
     scene = Scene(servers, cli_for, group, None, "--run-tasks", "on")
     ada = scene.events()[0]["post"]["user"]["id"]
@@ -244,6 +244,9 @@ def test_master_that_is_replaced_while_it_lives_is_left_at_once(servers, cli_for
     eventually(lambda: group.replica.client.xlen("sluice:{0}:log") == len(scene.events()),
                "the replica has everything")
     assert guests(group.master)
+    group.sentinel.stop()
+    group.sentinel.start()
+    eventually(group.sentinel.knows_replica, "the sentinel knows the replica", 60)
     group.sentinel.fail_over()
     group.wait_failover()
     eventually(lambda: not guests(group.master), "everybody has left", 60)

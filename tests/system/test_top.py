@@ -30,13 +30,14 @@ def set_size(terminal, rows, columns):
 class Terminal:
     """`sluice top` on a terminal of its own."""
 
-    def __init__(self, *arguments, rows=60):
+    def __init__(self, *arguments, rows=60, columns=100, **env):
         self.master, self.slave = pty.openpty()
-        set_size(self.master, rows, 100)
+        set_size(self.master, rows, columns)
         self.before = termios.tcgetattr(self.slave)
         self.shown = ""
         self.process = subprocess.Popen(
-            [programs.sluice(), "top", "--interval", "0.5", *arguments], env=programs.environment(),
+            [programs.sluice(), "top", "--interval", "0.5", *arguments],
+            env=programs.environment(**{"TERM": "xterm", "NO_COLOR": "", **env}),
             stdin=self.slave, stdout=self.slave, stderr=subprocess.PIPE, start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
 
@@ -84,7 +85,7 @@ def terminal():
 def test_the_terminal_is_given_back_as_it_was(gateway, terminal, end):
     top = terminal("--url", url(gateway))
     top.until(re.escape(ALTERNATE))
-    top.until(f"sluiced [^ ]+ at {url(gateway)}, up .*, all well")
+    top.until(f"sluiced [^ ]+ at {url(gateway)}, up .*, \x1b\\[32mall well")
     assert not termios.tcgetattr(top.slave)[3] & (termios.ICANON | termios.ECHO)
     if isinstance(end, bytes):
         top.press(b"x" + end)
@@ -116,6 +117,39 @@ def test_the_screen_has_the_size_of_the_window(gateway, terminal):
     top.ended()
 
 
+def test_all_parts_fit_a_window_of_the_usual_size(gateway, terminal):
+    """A long list of streams does not push out who is slow, the workers and what went wrong."""
+    streams = [gateway.stream(f"/v1/stream/{path}", wire) for path in ("firehose", "sample?percent=1")
+               for wire in ("ndjson", "sse", "websocket")]
+    top = terminal("--url", url(gateway), rows=24, columns=80)
+    top.until(r"\nall +2 +2 +0 +2 +6\D")
+    screen = top.until(r"\x1b\[H(.*?)\x1b\[J")[1]
+    lines = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", screen).replace("\r", "").split("\n")
+    assert len(lines) <= 24 and max(map(len, lines)) <= 80, lines
+    for said in ("all well", "everybody keeps up", "worker ", "since the start"):
+        assert any(said in line for line in lines), (said, lines)
+    set_size(top.master, 24, 170)
+    top.until(r"all well[^\n]*everybody keeps up")  # beside it now
+    for stream in streams:
+        stream.close()
+    top.press(b"q")
+    top.ended()
+
+
+def test_colors_are_left_out_where_they_are_not_wanted(gateway, terminal):
+    for value, expected in ("1", "all well"), ("", "\x1b\\[32mall well"):
+        top = terminal("--url", url(gateway), NO_COLOR=value)
+        screen = top.until(f"\x1b\\[1msluiced [^\n]*, {expected}.*?\x1b\\[J")[0]
+        assert ("\x1b[32m" in screen) == (value == "")
+        top.press(b"q")
+        top.ended()
+
+
+def test_terminal_that_takes_no_orders_gets_lines(gateway, terminal):
+    top = terminal("--url", url(gateway), TERM="dumb")
+    assert "\x1b" not in top.until("^ts=[^\n]*cpu_us_per_delivery=[^\n]*\n")[0]
+
+
 def test_stopped_it_gives_the_terminal_back_until_it_goes_on(gateway, terminal):
     top = terminal("--url", url(gateway))
     top.until("all well")
@@ -138,7 +172,7 @@ def test_a_server_that_goes_away_is_shown_and_seen_again(servers, terminal):
     top.until(f"\x1b\\[7mno answer from {url(gateway)}: .*; trying again")
     top.until("all well")  # what was known last
     servers.gateway(redis, listen=f"127.0.0.1:{gateway.port}")
-    top.until(r"\x1b\[Hsluiced [^\n]*all well")
+    top.until(r"\x1b\[H\x1b\[1msluiced [^\n]*all well")
     top.press(b"q")
     top.ended()
 

@@ -176,8 +176,10 @@ static void test_quantile_is_of_what_has_been_counted_between(void **state)
 
 static const char *page(const struct looks *looks, struct buffer *text)
 {
+    static const struct top_form plain = {0};
+
     buffer_clear(text);
-    top_view_print(looks, "http://x", text);
+    top_view_print(looks, "http://x", &plain, text);
     assert_non_null(buffer_str(text));
     return text->data;
 }
@@ -225,9 +227,9 @@ static void test_page_names_slow_clients_and_troubles_without_obeying_them(void 
         0);
     page(&looks, &text);
     assert_non_null(strstr(text.data, "1 of 2 workers down"));
-    assert_non_null(strstr(text.data, "home/sse  e?[2J?x\xc3\xa9\n"));
+    assert_non_null(strstr(text.data, "home/sse            e?[2J?x\xc3\xa9\n"));
     assert_non_null(
-        strstr(text.data, "1.8 s     yes             410    238 kB  1 min           1"));
+        strstr(text.data, "1.8 s    yes        410   238 kB  1 min      home/sse "));
     assert_non_null(strstr(text.data, "        2  streams ended: too_slow\n"));
     assert_non_null(strstr(text.data, "        3  connections broken\n"));
     assert_null(strstr(text.data, "draining"));
@@ -237,6 +239,82 @@ static void test_page_names_slow_clients_and_troubles_without_obeying_them(void 
     assert_null(strchr(text.data, '\033'));
     buffer_done(&text);
     looks_done(&looks);
+}
+
+/* A title and lines "a1", "a2", ... */
+static void fill(struct buffer *text, char name, unsigned lines)
+{
+    buffer_append_format(text, "%c\n", name);
+    for (unsigned i = 1; i <= lines; i++)
+        buffer_append_format(text, "%c%u\n", name, i);
+}
+
+/* Two parts in the first column, the second of which can be shorter, and two lists in the second.
+ */
+static const char *paged(size_t rows, size_t columns, bool has_styles, struct buffer *text)
+{
+    const struct page_form form = {rows, columns, has_styles};
+    struct page_part parts[4] = {
+        [2] = {.is_list = true, .is_second = true},
+        [3] = {.is_list = true, .is_second = true},
+    };
+
+    for (unsigned i = 0; i < 4; i++)
+        fill(&parts[i].text, (char)('a' + i), i < 3 ? 3 : 1);
+    fill(&parts[1].shorter, 'b', 1);
+    buffer_clear(text);
+    page_print(parts, 4, &form, text);
+    for (unsigned i = 0; i < 4; i++) {
+        buffer_done(&parts[i].text);
+        buffer_done(&parts[i].shorter);
+    }
+    assert_non_null(buffer_str(text));
+    return text->data;
+}
+
+static void test_page_is_made_to_fit_the_window(void **state)
+{
+    static const char whole[] = "a\na1\na2\na3\n\nb\nb1\nb2\nb3\n\nc\nc1\nc2\nc3\n\nd\nd1\n";
+    struct buffer text = BUFFER_INIT;
+
+    (void)state;
+    assert_string_equal(paged(0, 0, false, &text), whole);
+    assert_string_equal(paged(17, 80, false, &text), whole);
+    assert_string_equal(paged(16, 80, false, &text),
+                        "a\na1\na2\na3\n\nb\nb1\n\nc\nc1\nc2\nc3\n\nd\nd1\n");
+    assert_string_equal(paged(14, 80, false, &text),
+                        "a\na1\na2\na3\nb\nb1\nc\nc1\nc2\nc3\nd\nd1\n");
+    assert_string_equal(paged(11, 80, false, &text),
+                        "a\na1\na2\na3\nb\nb1\nc\nc1\n... and 2 more\nd\nd1\n");
+    assert_string_equal(paged(10, 80, false, &text),
+                        "a\na1\na2\na3\nb\nb1\nc\n... and 3 more\nd\nd1\n");
+    assert_string_equal(paged(5, 80, false, &text), /* the window cuts */
+                        "a\na1\na2\na3\nb\nb1\nc\n... and 3 more\nd\nd1\n");
+    buffer_done(&text);
+}
+
+static void test_page_has_two_columns_in_a_wide_window(void **state)
+{
+    struct buffer text = BUFFER_INIT;
+    char expected[1024];
+    int size = 0;
+    static const char *const left[] = {"a", "a1", "a2", "a3", "", "b", "b1", "b2", "b3"};
+    static const char *const right[] = {"c", "c1", "c2", "c3", "", "d", "d1"};
+
+    (void)state;
+    for (unsigned i = 0; i < 9; i++) {
+        bool is_alone = i >= 7 || !*right[i];
+
+        size += snprintf(expected + size, sizeof(expected) - (size_t)size, "%-*s%s\n",
+                         is_alone ? 0 : PAGE_COLUMN_WIDTH + PAGE_COLUMN_GAP, left[i],
+                         i < 7 ? right[i] : "");
+    }
+    assert_string_equal(paged(20, 163, false, &text), expected);
+    assert_null(strstr(paged(20, 162, false, &text), "  "));
+    assert_non_null(strstr(paged(20, 163, true, &text), "\033[1ma\033[0m "));
+    assert_int_equal(strcspn(strchr(text.data, 'a'), "c"), /* the styles have no width */
+                     strlen("a\033[0m") + PAGE_COLUMN_WIDTH + PAGE_COLUMN_GAP - 1 + 4);
+    buffer_done(&text);
 }
 
 int main(void)
@@ -252,6 +330,8 @@ int main(void)
         cmocka_unit_test(test_quantile_is_of_what_has_been_counted_between),
         cmocka_unit_test(test_page_counts_an_event_once_though_each_worker_hears_it),
         cmocka_unit_test(test_page_names_slow_clients_and_troubles_without_obeying_them),
+        cmocka_unit_test(test_page_is_made_to_fit_the_window),
+        cmocka_unit_test(test_page_has_two_columns_in_a_wide_window),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
