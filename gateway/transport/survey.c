@@ -58,6 +58,8 @@ static void on_survey(uv_timer_t *timer)
     metric_set(settings->metrics, METRIC_OWED_EVENTS, survey.owed_events);
     metric_set(settings->metrics, METRIC_OWED_BYTES, survey.owed_bytes);
     metric_set(settings->metrics, METRIC_STREAMS_BEHIND, survey.behind);
+    metric_set(settings->metrics, METRIC_SLOWEST_CLIENT,
+               survey.slowest.count > 0 ? survey.slowest.clients[0].lag_ms * 1000 : 0);
     slow_board_write(settings->slow_board, settings->worker, &survey.slowest);
 }
 

@@ -32,9 +32,12 @@ const LOSSES = [
   ['sluice_event_gaps_total', 'Gaps between events'],
   ['sluice_gaps_told_total', 'Gaps told to clients'],
   ['sluice_redis_subscriptions_lost_total', 'Subscriptions to Redis lost'],
+  ['sluice_redis_master_moves_total', 'Moves to another Redis, as sentinels said'],
   ['sluice_log_read_failures_total', 'Log pages not read'],
   ['sluice_event_bytes_exceeded_total', 'Times that all queues together were too long'],
+  ['sluice_tasks_dead', 'Dead letters'],
   ['sluice_worker_restarts_total', 'Workers started again'],
+  ['sluice_task_runner_restarts_total', 'Process that runs tasks started again'],
   ['sluice_private_redis_restarts_total', 'Private Redis started again'],
 ];
 
