@@ -10,10 +10,8 @@
 
 #include "base/clock.h"
 #include "gateway/api/api.h"
-#include "gateway/front/bearer.h"
-#include "gateway/front/site.h"
-#include "gateway/ops/status.h"
 #include "gateway/transport/lws_request.h"
+#include "gateway/transport/pages.h"
 #include "gateway/transport/respond.h"
 #include "gateway/transport/server_private.h"
 
@@ -33,7 +31,7 @@ static bool is_closing(const struct server *server)
     return server->is_draining && !server->has_successor;
 }
 
-static int check_readiness(const struct server *server, struct http_refusal *refusal)
+int exchange_check_readiness(const struct server *server, struct http_refusal *refusal)
 {
     if (server->is_ready && !is_closing(server))
         return 0;
@@ -98,7 +96,7 @@ static int check_admission(struct connection *connection, struct http_refusal *r
     struct server *server = connection->server;
     enum admission_verdict verdict;
 
-    if (check_readiness(server, refusal) < 0)
+    if (exchange_check_readiness(server, refusal) < 0)
         return -EPROTO;
     verdict = ask_admission(connection);
     if (verdict == ADMISSION_GRANTED) {
@@ -112,7 +110,7 @@ static int check_admission(struct connection *connection, struct http_refusal *r
     return -EPROTO;
 }
 
-static void count_token_fault(struct server *server, enum token_fault fault)
+void exchange_count_token_fault(struct server *server, enum token_fault fault)
 {
     if (fault == TOKEN_OK)
         return;
@@ -129,7 +127,7 @@ static int read_stream_request(struct connection *connection, enum stream_kind s
 
     r = stream_request_read(server->settings.front, stream, http, clock_wall_ms(),
                             &connection->request, refusal, &fault);
-    count_token_fault(server, fault);
+    exchange_count_token_fault(server, fault);
     if (r == -ENOMEM) {
         r = http_refuse(refusal, 503, "no_memory", NULL, "out of memory");
         refusal->retry_after_s = RETRY_AFTER_S;
@@ -212,161 +210,15 @@ static int begin_api(struct connection *connection, const struct http_request *h
     }
     r = api_begin(server->settings.api, http, on_api_answer, connection, &connection->api_request,
                   &refusal, &fault);
-    count_token_fault(server, fault);
+    exchange_count_token_fault(server, fault);
     return r < 0 ? respond_refusal(connection, http, &refusal) : respond_later(connection, http);
-}
-
-/* --- for operators --- */
-
-static int answer_text(struct connection *connection, const struct http_request *http, int status,
-                       const char *text)
-{
-    return respond(connection, http,
-                   &(struct answer){.status = status,
-                                    .content_type = "text/plain; charset=utf-8",
-                                    .body = sl_slice_str(text)});
-}
-
-static int answer_health(struct connection *connection, const struct http_request *http)
-{
-    return answer_text(connection, http, 200, "ok\n");
-}
-
-/* For all workers: a load balancer that is told yes may meet any of them. */
-static bool all_workers_hear(const struct metrics_board *board)
-{
-    return metrics_sum(board, METRIC_SUBSCRIBED) >= metrics_sum(board, METRIC_WORKER_UP);
-}
-
-static int answer_readiness(struct connection *connection, const struct http_request *http)
-{
-    struct http_refusal refusal;
-
-    if (check_readiness(connection->server, &refusal) < 0)
-        return respond_refusal(connection, http, &refusal);
-    if (!connection->server->is_draining && !all_workers_hear(connection->server->settings.board)) {
-        http_refuse(&refusal, 503, "redis_away", NULL, "a worker does not hear Redis now");
-        refusal.retry_after_s = RETRY_AFTER_S;
-        return respond_refusal(connection, http, &refusal);
-    }
-    return answer_text(connection, http, 200, "ready\n");
-}
-
-static int answer_metrics(struct connection *connection, const struct http_request *http)
-{
-    struct buffer text = BUFFER_INIT;
-    int r;
-
-    metrics_print(connection->server->settings.board, &text);
-    r = text.failed ? -1
-                    : respond(connection, http,
-                              &(struct answer){.status = 200,
-                                               .content_type = "text/plain; version=0.0.4",
-                                               .body = buffer_slice(&text)});
-    buffer_done(&text);
-    return r;
-}
-
-/* Whose clients are slow is for operators, and for whoever develops. A token is not needed, but one
- * that is shown must be good. */
-static int may_see_subjects(struct server *server, const struct http_request *http, bool *ret_may,
-                            struct http_refusal *refusal)
-{
-    enum token_fault fault = TOKEN_OK;
-    struct token token;
-    int r;
-
-    *ret_may = server->settings.config->dev;
-    if (!http->authorization.data)
-        return 0;
-    r = bearer_check(server->settings.front->policy, http, SL_SLICE_NONE, clock_wall_ms(), &token,
-                     refusal, &fault);
-    count_token_fault(server, fault);
-    if (r == 0)
-        *ret_may = *ret_may || token.scopes & TOKEN_SCOPE_ADMIN;
-    return r;
-}
-
-static int answer_status(struct connection *connection, const struct http_request *http)
-{
-    const struct server_settings *settings = &connection->server->settings;
-    struct buffer json = BUFFER_INIT;
-    struct http_refusal refusal;
-    bool with_subjects;
-    int r;
-
-    r = may_see_subjects(connection->server, http, &with_subjects, &refusal);
-    if (r < 0)
-        return r == -ENOMEM ? -1 : respond_refusal(connection, http, &refusal);
-    status_print(settings->board, settings->slow_board, with_subjects, clock_wall_ms(), &json);
-    r = json.failed ? -1
-                    : respond(connection, http,
-                              &(struct answer){.status = 200,
-                                               .content_type = "application/json",
-                                               .body = buffer_slice(&json)});
-    buffer_done(&json);
-    return r;
-}
-
-static const struct {
-    const char *path;
-    int (*answer)(struct connection *connection, const struct http_request *http);
-    bool is_for_all; /* whoever balances the load needs it, and it tells nothing more */
-} pages[] = {
-    {"/healthz", answer_health, true},
-    {"/readyz", answer_readiness, true},
-    {"/metrics", answer_metrics, false},
-    {"/status.json", answer_status, false},
-};
-
-/* Where operators have a door of their own, the public one has nothing for them. */
-static bool serves_operators(const struct connection *connection)
-{
-    const struct server *server = connection->server;
-
-    return connection->door == &server->doors[DOOR_OPS] ||
-           server->settings.doors[DOOR_OPS].count == 0;
-}
-
-/* --- the dashboard --- */
-
-static int answer_file(struct connection *connection, const struct http_request *http,
-                       const struct site_file *file)
-{
-    struct buffer headers = BUFFER_INIT;
-    struct site_answer answer;
-    int r;
-
-    site_answer(file, http, &headers, &answer);
-    r = headers.failed ? -1
-                       : respond(connection, http,
-                                 &(struct answer){.status = answer.status,
-                                                  .content_type = answer.content_type,
-                                                  .cache_control = answer.cache_control,
-                                                  .headers = buffer_slice(&headers),
-                                                  .body = answer.body});
-    buffer_done(&headers);
-    return r;
 }
 
 /* --- where a request goes --- */
 
-static int refuse_method(struct connection *connection, const struct http_request *http,
-                         const char *allow)
-{
-    struct http_refusal refusal;
-
-    http_refuse(&refusal, 405, "method_not_allowed", NULL, "this path takes %s", allow);
-    refusal.allow = allow;
-    return respond_refusal(connection, http, &refusal);
-}
-
 static int route(struct connection *connection, const struct http_request *http)
 {
     const char *api_methods = api_allow(http->path);
-    bool is_for_operators = serves_operators(connection);
-    const struct site_file *file = NULL;
-    struct http_refusal refusal;
     enum stream_kind stream;
 
     if (api_methods)
@@ -376,24 +228,10 @@ static int route(struct connection *connection, const struct http_request *http)
         if (http->method == HTTP_OPTIONS)
             return answer_options(connection, http, "GET, POST, OPTIONS");
         if (http->method != HTTP_GET && http->method != HTTP_POST)
-            return refuse_method(connection, http, "GET, POST, OPTIONS");
+            return respond_method_refusal(connection, http, "GET, POST, OPTIONS");
         return begin_stream(connection, stream, http);
     }
-    for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++) {
-        if (!sl_slice_is(http->path, pages[i].path) || !(pages[i].is_for_all || is_for_operators))
-            continue;
-        if (http->method != HTTP_GET && http->method != HTTP_HEAD)
-            return refuse_method(connection, http, "GET, HEAD");
-        return pages[i].answer(connection, http);
-    }
-    if (is_for_operators)
-        file = site_find(connection->server->settings.site, http->path);
-    if (file && http->method != HTTP_GET && http->method != HTTP_HEAD)
-        return refuse_method(connection, http, "GET, HEAD");
-    if (file)
-        return answer_file(connection, http, file);
-    http_refuse(&refusal, 404, "not_found", NULL, "there is nothing at this path");
-    return respond_refusal(connection, http, &refusal);
+    return pages_answer(connection, http);
 }
 
 /* -1: no such header or not a number (the doorway has refused those on first requests). */
@@ -540,7 +378,7 @@ int exchange_upgrade(struct connection *connection)
     if (!stream_path(http.path, &stream))
         http_refuse(&refusal, 404, "not_found", NULL, "there is no stream at this path");
     else if (http.method != HTTP_GET)
-        return refuse_method(connection, &http, "GET");
+        return respond_method_refusal(connection, &http, "GET");
     else if (!origin_is_allowed(server->settings.origins, http.origin, http.host))
         http_refuse(&refusal, 403, "origin_not_allowed", NULL,
                     "pages from this origin may not connect");

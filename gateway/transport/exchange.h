@@ -14,3 +14,9 @@ int exchange_body_complete(struct connection *connection);
 
 /* A request to become a WebSocket: 0 lets libwebsockets do the handshake. */
 int exchange_upgrade(struct connection *connection);
+
+/* --- for pages.c, too --- */
+
+/* May streams begin now? 0; -EPROTO: *refusal says why not. */
+int exchange_check_readiness(const struct server *server, struct http_refusal *refusal);
+void exchange_count_token_fault(struct server *server, enum token_fault fault);

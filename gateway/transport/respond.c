@@ -213,6 +213,16 @@ int respond_refusal(struct connection *connection, const struct http_request *ht
     return r;
 }
 
+int respond_method_refusal(struct connection *connection, const struct http_request *http,
+                           const char *allow)
+{
+    struct http_refusal refusal;
+
+    http_refuse(&refusal, 405, "method_not_allowed", NULL, "this path takes %s", allow);
+    refusal.allow = allow;
+    return respond_refusal(connection, http, &refusal);
+}
+
 /* --- later --- */
 
 int respond_later(struct connection *connection, const struct http_request *http)

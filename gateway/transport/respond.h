@@ -21,6 +21,10 @@ int respond(struct connection *connection, const struct http_request *http,
 int respond_refusal(struct connection *connection, const struct http_request *http,
                     const struct http_refusal *refusal);
 
+/* 405: the path takes only the methods in `allow`. */
+int respond_method_refusal(struct connection *connection, const struct http_request *http,
+                           const char *allow);
+
 /* Header lines that tell a browser whether the page may read the answer. */
 void respond_append_cors(const struct connection *connection, const struct http_request *http,
                          struct buffer *headers);
