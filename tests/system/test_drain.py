@@ -233,6 +233,17 @@ def test_half_a_request_does_not_hold_up_the_exit_for_ever(servers, redis):
     connection.wait_closed()
 
 
+def test_who_has_connected_and_said_nothing_is_not_waited_for(servers, redis):
+    gateway = servers.gateway(redis, "--drain-timeout", "10m")
+    known, fresh = gateway.connect(), gateway.connect()
+    known.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert known.read_response().status == 200
+    gateway.stop()
+    known.wait_closed()
+    fresh.send(b"x")  # nobody has told it
+    fresh.wait_closed()
+
+
 def test_who_has_knocked_is_answered(servers, redis):
     """A connection that waits in the socket's queue when the signal comes is not reset."""
     gateway = servers.gateway(redis)
