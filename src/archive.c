@@ -6,7 +6,14 @@
 #include "base/alloc.h"
 #include "src/archive_backend.h"
 
-static const struct sl_archive_backend *const backends[] = {&sl_archive_sqlite};
+static const struct {
+    const char *scheme;
+    const struct sl_archive_backend *backend;
+} kinds[] = {
+    {"sqlite", &sl_archive_sqlite},
+    {"mysql", &sl_archive_mysql},
+    {"mariadb", &sl_archive_mysql},
+};
 
 void sl_archive_page_done(struct sl_archive_page *page)
 {
@@ -47,15 +54,15 @@ static int find_backend(const char *url, const struct sl_archive_backend **ret_b
         return failure_set(reterr, -EINVAL,
                            "'%s' is not the URL of an archive, as in sqlite:/path/to/file", url);
     scheme = sl_slice(url, (size_t)(colon - url));
-    for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++) {
-        if (!sl_slice_is(scheme, backends[i]->scheme))
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        if (!sl_slice_is(scheme, kinds[i].scheme))
             continue;
-        *ret_backend = backends[i];
+        *ret_backend = kinds[i].backend;
         *ret_rest = colon + 1;
-        return backends[i]->check(colon + 1, reterr);
+        return kinds[i].backend->check(colon + 1, reterr);
     }
     return failure_set(reterr, -EINVAL,
-                       "there are no archives of the kind '%.*s', only sqlite:/path/to/file",
+                       "there are no archives of the kind '%.*s', only sqlite, mysql and mariadb",
                        SL_SLICE_ARG(scheme));
 }
 

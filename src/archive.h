@@ -12,7 +12,22 @@
  *
  * It knows nothing of who may see a post: what it gives is handed to Redis to be judged
  * (src/archived.h). An open archive is one connection and belongs to one thread; several, in
- * several processes, may be open at once. Every call may block on the disk. */
+ * several processes, may be open at once. Every call may block, on the disk or on the server.
+ *
+ *     sqlite:PATH, sqlite:///PATH                                 a file of SQLite
+ *     mysql://USER[:PASSWORD]@HOST[:PORT]/DATABASE[?OPTIONS]      tables in a database of MySQL or
+ *     mariadb://...                                               MariaDB, which exists
+ *
+ * OPTIONS are name=value, with & between them: socket=/path instead of a host; password-file=/path
+ * (without it and without a PASSWORD, SLUICE_ARCHIVE_PASSWORD of the environment counts);
+ * ssl-ca=/path for TLS with a server whose certificate is checked, ssl-cert=/path and ssl-key=/path
+ * for one of our own; timeout=SECONDS (10) to connect and for each answer. Names and paths are
+ * percent-encoded. No message holds a password.
+ *
+ * With a server a call takes one round trip: to store, to erase, to list and to find, however many
+ * posts; more than some 256 KB of posts take two more, and one for each such part. Opening takes
+ * two, and those of the login. A connection that was lost since the last call is made anew in the
+ * next one. */
 #pragma once
 
 #include <stddef.h>
@@ -45,18 +60,22 @@ enum sl_archive_mode {
     SL_ARCHIVE_MAKE, /* where there is none it is made */
 };
 
-/* Could this be the URL of an archive: sqlite:PATH or sqlite:///PATH? 0; -EINVAL. */
+/* Could this be the URL of an archive? 0; -EINVAL: *reterr says what is wrong. */
 SL_EXPORT int sl_archive_check(const char *url, struct failure *reterr);
 
 /* `database_id`: as in sl_meta; NULL, to read only: whosever it is. 0; -EINVAL: as above; -ENOENT:
  * there is none; -ESTALE: that of another database, or made by a newer Sluice; -EBADMSG: damaged,
- * or no archive; -EIO, -EACCES, -ENOMEM. */
+ * or no archive; -EAGAIN: the server is not there now; -EACCES: it does not want us, or is not who
+ * it should be; -EIO, -ENOMEM. */
 SL_EXPORT int sl_archive_open(const char *url, const char *database_id, enum sl_archive_mode mode,
                               struct sl_archive **ret_archive, struct failure *reterr);
 SL_EXPORT void sl_archive_close(struct sl_archive *archive); /* NULL is fine */
 
-/* All calls return 0; -EAGAIN: others write for too long; -ENOSPC: the disk is full; -EROFS;
- * -EBADMSG: damaged; -ENOMEM; -EIO. What fails has changed nothing. */
+/* All calls return 0; -EAGAIN: others write for too long, or the server is not there, later it may
+ * work; -ENOSPC: the disk is full; -EROFS; -EBADMSG: damaged; -EACCES; -ENOMEM; -EIO; and what
+ * sl_archive_open() says when it had to connect again. What fails has changed nothing, except with
+ * -EAGAIN where a server went away in the middle: then all of it may have been done, or nothing. To
+ * do it again is always right. */
 
 /* Keeps all of them, safe on the disk, but those that were erased. */
 SL_EXPORT int sl_archive_store(struct sl_archive *archive, const struct sl_archive_post *posts,

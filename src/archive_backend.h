@@ -7,7 +7,6 @@
 #include "src/archive.h"
 
 struct sl_archive_backend {
-    const char *scheme; /* "sqlite" */
     /* `rest`: what stands behind the scheme and its colon. Could it be an archive's? */
     int (*check)(const char *rest, struct failure *reterr);
     /* The same `rest`, checked. */
@@ -28,7 +27,7 @@ struct sl_archive {
     const struct sl_archive_backend *backend;
 };
 
-extern const struct sl_archive_backend sl_archive_sqlite;
+extern const struct sl_archive_backend sl_archive_sqlite, sl_archive_mysql;
 
 /* Adds a copy to a page that is being read. 0; -ENOMEM. */
 int sl_archive_page_add(struct sl_archive_page *page, const struct sl_archive_post *post,

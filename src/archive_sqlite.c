@@ -380,7 +380,6 @@ static int sqlite_find(struct sl_archive *base, const uint64_t *posts, size_t co
 }
 
 const struct sl_archive_backend sl_archive_sqlite = {
-    .scheme = "sqlite",
     .check = sqlite_check,
     .open = sqlite_open,
     .close = sqlite_close,

@@ -221,7 +221,8 @@ def test_wrong_archives_are_refused_in_a_sentence(site, tmp_path):
         site.cli.run(*command, status=1)
         return site.cli.done.stderr
     worker = ("worker", "--until-empty")
-    assert "no archives of the kind 'mysql'" in refused(worker, "mysql://localhost/posts")
+    assert "no archives of the kind 'oracle'" in refused(worker, "oracle://localhost/posts")
+    assert "names no user" in refused(worker, "mysql://localhost/posts")
     assert "is not the URL of an archive" in refused(worker, "posts.db")
     assert "unable to open" in refused(worker, f"sqlite:{tmp_path}/no/posts.db")
     assert "unable to open" in refused(("posts", "ada"), f"sqlite:{tmp_path}/other.db")
