@@ -21,7 +21,7 @@
  * OPTIONS are name=value, with & between them: socket=/path instead of a host; password-file=/path
  * (without it and without a PASSWORD, SLUICE_ARCHIVE_PASSWORD of the environment counts);
  * ssl-ca=/path for TLS with a server whose certificate is checked, ssl-cert=/path and ssl-key=/path
- * for one of our own; timeout=SECONDS (10) to connect and for each answer. Names and paths are
+ * for one of our own; timeout=SECONDS (5) to connect and for each answer. Names and paths are
  * percent-encoded. No message holds a password.
  *
  * With a server a call takes one round trip: to store, to erase, to list and to find, however many

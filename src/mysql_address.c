@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PORT = 3306, TIMEOUT_S = 10, TIMEOUT_MAX_S = 3600 };
+enum { PORT = 3306, TIMEOUT_S = 5, TIMEOUT_MAX_S = 3600 };
 
 static const char PASSWORD_VARIABLE[] = "SLUICE_ARCHIVE_PASSWORD";
 

@@ -48,7 +48,7 @@ static void test_what_is_left_out_has_its_default(void **state)
     assert_string_equal(address.password, "");
     assert_string_equal(address.host, "localhost");
     assert_int_equal(address.port, 3306);
-    assert_int_equal(address.timeout_s, 10);
+    assert_int_equal(address.timeout_s, 5);
     parse("//ada:@localhost/sluice?", &address);
     assert_string_equal(address.password, "");
 }
