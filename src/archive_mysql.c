@@ -28,6 +28,7 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "src/archive_backend.h"
 #include "src/mysql_link.h"
 
@@ -185,36 +186,38 @@ static void pause_after_deadlock(int tries)
     nanosleep(&pause, NULL);
 }
 
-/* Makes a call as often as the comment above says. */
+static int make_call(struct archive *archive, call_fn call, void *arguments, struct failure *reterr)
+{
+    int r = 0;
+
+    archive->link.trouble = SL_MYSQL_TROUBLE_NONE;
+    if (!archive->link.mysql)
+        r = connect_to(archive, SL_ARCHIVE_READ, reterr);
+    return r < 0 ? r : call(archive, arguments, reterr);
+}
+
+/* Makes a call as often as the comment above says. A server that was silent for the whole of its
+ * time is not asked again: whoever waits for us has waited long enough. */
 static int insist(struct archive *archive, call_fn call, void *arguments, struct failure *reterr)
 {
+    const uint64_t late_ms = clock_monotonic_ms() + archive->address.timeout_s * 1000 / 2;
     bool may_be_stale = archive->link.mysql != NULL;
-    int deadlocks = 0;
     struct failure why;
 
-    for (;;) {
-        enum sl_mysql_trouble trouble = SL_MYSQL_TROUBLE_NONE;
-        int r = 0;
+    for (int deadlocks = 0;;) {
+        int r = make_call(archive, call, arguments, &why);
 
-        if (!archive->link.mysql)
-            r = connect_to(archive, SL_ARCHIVE_READ, &why);
-        if (r < 0)
-            return told(archive, r, &why, reterr);
-        archive->link.trouble = SL_MYSQL_TROUBLE_NONE;
-        r = call(archive, arguments, &why);
-        if (r < 0)
-            trouble = archive->link.trouble;
-        if (trouble == SL_MYSQL_TROUBLE_LOST) {
+        if (r < 0 && archive->link.trouble == SL_MYSQL_TROUBLE_LOST) {
             sl_mysql_link_close(&archive->link);
-            if (may_be_stale) {
-                may_be_stale = false;
-                continue;
-            }
-        } else if (trouble == SL_MYSQL_TROUBLE_DEADLOCK && deadlocks < DEADLOCK_TRIES) {
+            if (!may_be_stale || clock_monotonic_ms() >= late_ms)
+                return told(archive, r, &why, reterr);
+            may_be_stale = false;
+        } else if (r < 0 && archive->link.trouble == SL_MYSQL_TROUBLE_DEADLOCK &&
+                   deadlocks < DEADLOCK_TRIES) {
             pause_after_deadlock(deadlocks++);
-            continue;
+        } else {
+            return told(archive, r, &why, reterr);
         }
-        return told(archive, r, &why, reterr);
     }
 }
 

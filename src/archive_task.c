@@ -4,7 +4,8 @@
  * the archive stores them; Redis forgets them (archive_drop.lua). Cut off anywhere, the posts are
  * in one of the two at least, in both at times, and the next try goes on. Who deletes one that the
  * archive may have leaves `unarchive`, in the same script; and since the archive does not take what
- * it has erased, it does not matter which of store and erase comes first. */
+ * it has erased, it does not matter which of store and erase comes first. While the archive is
+ * away, or full, the posts wait in Redis, and the tasks for the archive. */
 #include "src/archive_task.h"
 
 #include <errno.h>
@@ -26,6 +27,20 @@ static int find_archive(struct sl_work *work, struct sl_archive **ret_archive,
     if (*ret_archive)
         return 0;
     return failure_set(reterr, -ENOTSUP, "this worker has no archive");
+}
+
+/* Errors that say nothing about the post: with any other it would be the same. */
+static bool is_of_archive(int error)
+{
+    return error == -EAGAIN || error == -EACCES || error == -EROFS || error == -ENOSPC;
+}
+
+/* How a call to the archive ended. */
+static int note(struct sl_work *work, int r)
+{
+    if (is_of_archive(r))
+        sl_work_put_off(work);
+    return r;
 }
 
 static void begin(struct sl_call *call, const struct sl_script *script, struct sl_work *work,
@@ -96,7 +111,7 @@ static int move_page(struct sl_work *work, struct sl_call *call, struct sl_archi
         r = read_taken(reply, user, posts, reterr);
     if (r == 0 && reply->elements > 0) {
         *ret_count = reply->elements;
-        r = sl_archive_store(archive, posts, *ret_count, reterr);
+        r = note(work, sl_archive_store(archive, posts, *ret_count, reterr));
         if (r == 0)
             r = drop(work, call, user, posts, *ret_count, reterr);
     }
@@ -144,7 +159,7 @@ int sl_unarchive_task_run(struct sl_work *work, const struct sl_task *task, stru
     if (r == 0)
         r = sl_post_check_id(post, sl_work_meta(work), reterr);
     if (r == 0)
-        r = sl_archive_erase(archive, &post, 1, reterr);
+        r = note(work, sl_archive_erase(archive, &post, 1, reterr));
     if (r == 0) {
         begin(&call, &sl_script_archive_erased, work, post);
         r = send(work, &call, &reply, reterr);

@@ -49,5 +49,6 @@ extern const struct sl_script sl_script_task_claim;
 extern const struct sl_script sl_script_task_counts;
 extern const struct sl_script sl_script_task_done;
 extern const struct sl_script sl_script_task_fail;
+extern const struct sl_script sl_script_task_put_off;
 extern const struct sl_script sl_script_task_retry;
 extern const struct sl_script sl_script_task_save;

@@ -20,7 +20,8 @@
  *
  * 0: done. A negative errno: it is tried again later, after some tries it is put to the dead
  * letters with *reterr's text. That Redis is away counts for nothing: then the task is run again
- * from its beginning as soon as Redis is back. */
+ * from its beginning as soon as Redis is back. Nor does a try that the task has put off
+ * (sl_work_put_off()). */
 #pragma once
 
 #include "base/failure.h"
@@ -59,3 +60,7 @@ int sl_work_save(struct sl_work *work, const struct sl_task *task, struct sl_sli
 
 /* The archive that the worker was given; NULL: none. */
 struct sl_archive *sl_work_archive(struct sl_work *work);
+
+/* The task fails now, but for no reason of its own: it is to be tried again later, as often as it
+ * takes, while other tasks are run. */
+void sl_work_put_off(struct sl_work *work);

@@ -226,16 +226,30 @@ int sl_task_done_call(struct sl_call *call, const struct sl_meta *meta, const st
     return sl_call_finish(call, reterr);
 }
 
-int sl_task_fail_call(struct sl_call *call, const struct sl_meta *meta, const struct sl_task *task,
-                      const char *consumer, uint32_t lease_ms, const char *why,
-                      struct failure *reterr)
+static int end_try(struct sl_call *call, const struct sl_script *script, const struct sl_meta *meta,
+                   const struct sl_task *task, const char *consumer, uint32_t lease_ms,
+                   const char *why, struct failure *reterr)
 {
-    begin(call, &sl_script_task_fail, task->shard, meta);
+    begin(call, script, task->shard, meta);
     sl_call_add_str(call, consumer);
     sl_call_add(call, task->entry);
     sl_call_add_id(call, lease_ms);
     sl_call_add_str(call, why);
     return sl_call_finish(call, reterr);
+}
+
+int sl_task_fail_call(struct sl_call *call, const struct sl_meta *meta, const struct sl_task *task,
+                      const char *consumer, uint32_t lease_ms, const char *why,
+                      struct failure *reterr)
+{
+    return end_try(call, &sl_script_task_fail, meta, task, consumer, lease_ms, why, reterr);
+}
+
+int sl_task_put_off_call(struct sl_call *call, const struct sl_meta *meta,
+                         const struct sl_task *task, const char *consumer, uint32_t lease_ms,
+                         const char *why, struct failure *reterr)
+{
+    return end_try(call, &sl_script_task_put_off, meta, task, consumer, lease_ms, why, reterr);
 }
 
 int sl_task_fail_reply(const struct redisReply *reply, bool *ret_is_dead, struct failure *reterr)

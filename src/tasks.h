@@ -74,7 +74,12 @@ SL_EXPORT int sl_task_done_call(struct sl_call *call, const struct sl_meta *meta
 SL_EXPORT int sl_task_fail_call(struct sl_call *call, const struct sl_meta *meta,
                                 const struct sl_task *task, const char *consumer, uint32_t lease_ms,
                                 const char *why, struct failure *reterr);
-/* 0; -ECANCELED: the task is somebody else's by now; else as sl_reply_check(). */
+/* The task cannot be done now, but for no reason of its own: it is tried again in some seconds, and
+ * this was no try. */
+SL_EXPORT int sl_task_put_off_call(struct sl_call *call, const struct sl_meta *meta,
+                                   const struct sl_task *task, const char *consumer,
+                                   uint32_t lease_ms, const char *why, struct failure *reterr);
+/* For both. 0; -ECANCELED: the task is somebody else's by now; else as sl_reply_check(). */
 SL_EXPORT int sl_task_fail_reply(const struct redisReply *reply, bool *ret_is_dead,
                                  struct failure *reterr);
 

@@ -56,6 +56,7 @@ struct sl_work {
     uint64_t renewed_ms; /* when the leases of all of them were new */
     bool is_away;        /* the last call failed because Redis is away or refuses to work */
     bool told_away;
+    bool is_put_off;   /* the task that is run says that it is not to be blamed */
     uint32_t pause_ms; /* until the next try to reach Redis */
 };
 
@@ -241,6 +242,11 @@ struct sl_archive *sl_work_archive(struct sl_work *work)
     return work->archive;
 }
 
+void sl_work_put_off(struct sl_work *work)
+{
+    work->is_put_off = true;
+}
+
 /* ---- one task ---- */
 
 static int run_kind(struct sl_work *work, const struct sl_task *task, struct failure *reterr)
@@ -283,10 +289,10 @@ static void conclude_failed(struct sl_work *work, const struct sl_task *task,
     bool is_dead = false;
     int r;
 
-    r = insist(work,
-               sl_task_fail_call(&work->call, &worker->meta, task, work->consumer,
-                                 worker->options.lease_ms, why->text, &failure),
-               &reply, &failure);
+    r = (work->is_put_off ? sl_task_put_off_call
+                          : sl_task_fail_call)(&work->call, &worker->meta, task, work->consumer,
+                                               worker->options.lease_ms, why->text, &failure);
+    r = insist(work, r, &reply, &failure);
     if (r == 0)
         r = sl_task_fail_reply(reply, &is_dead, &failure);
     freeReplyObject(reply);
@@ -302,7 +308,7 @@ static void run_task(struct sl_work *work, const struct sl_task *task)
     int r;
 
     do {
-        work->is_away = false;
+        work->is_away = work->is_put_off = false;
         r = run_kind(work, task, &failure);
     } while (r < 0 && work->is_away && wait_for_redis(work, &failure));
 

@@ -1,5 +1,7 @@
 /* Posts beyond profile-max go to the archive and nowhere else: whoever is killed, and whatever is
- * deleted meanwhile, each post is in Redis or in the archive, and what is deleted in neither. */
+ * deleted meanwhile, each post is in Redis or in the archive, and what is deleted in neither.
+ *
+ *     test_archive [SHARDS [sqlite|mysql]] */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -9,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <mysql.h>
+
 #include "src/archived.h"
 #include "src/call_build.h"
 #include "src/id.h"
@@ -16,6 +20,7 @@
 #include "src/post_rows.h"
 #include "src/reply.h"
 #include "src/worker.h"
+#include "tests/support/archive_place.h"
 #include "tests/support/cmocka_all.h"
 #include "tests/support/fault.h"
 
@@ -23,19 +28,16 @@ enum { POSTS = 9, PROFILE_MAX = 3, MOST_COMMANDS = 200 };
 
 static struct core core;
 static uint32_t shards;
-static char folder[64], path[96], url[128];
+static const char *kind;
+static struct archive_place place;
 static uint64_t ada, posts[POSTS]; /* oldest first */
 
 static int begin(void **state)
 {
-    static const char *const ends[] = {"", "-wal", "-shm"};
-    char name[128], max[8];
+    char name[16], max[8];
 
     (void)state;
-    for (size_t i = 0; i < 3; i++) {
-        snprintf(name, sizeof(name), "%s%s", path, ends[i]);
-        unlink(name);
-    }
+    archive_place_empty(&place);
     core_reset(&core, shards);
     snprintf(max, sizeof(max), "%d", PROFILE_MAX);
     core_set(&core, "profile-max", max);
@@ -67,20 +69,21 @@ static void work_with(struct core *child, const char *archive, uint32_t lease_ms
 
 static void work_with_patience(struct core *child)
 {
-    work_with(child, url, 30000);
+    work_with(child, place.url, 30000);
 }
 
 /* Takes over at once what the dead held. */
 static void work(void)
 {
-    work_with(&core, url, 1);
+    work_with(&core, place.url, 1);
 }
 
 static struct sl_archive *open_archive(void)
 {
     struct sl_archive *archive;
 
-    if (sl_archive_open(url, core.meta.database_id, SL_ARCHIVE_MAKE, &archive, &core.failure) < 0)
+    if (sl_archive_open(place.url, core.meta.database_id, SL_ARCHIVE_MAKE, &archive,
+                        &core.failure) < 0)
         fail_msg("%s", core.failure.text);
     return archive;
 }
@@ -369,7 +372,7 @@ static void test_posts_are_deleted_while_they_are_moved(void **state)
         fflush(NULL);
         pid = fork();
         if (pid == 0) {
-            work_with(&core, url, 30000);
+            work_with(&core, place.url, 30000);
             _exit(EXIT_SUCCESS);
         }
         for (int i = 0; i < POSTS; i++) {
@@ -407,14 +410,71 @@ static void test_worker_is_killed_behind_each_command(void **state)
     assert_in_range(n, 8, MOST_COMMANDS - 1);
 }
 
+/* Opens its archive, says so, and works when it is told to. */
+static void work_when_told(struct core *child, int told, int said)
+{
+    const struct sl_worker_options options = {
+        .concurrency = 1, .lease_ms = 1, .until_empty = true, .archive = place.url};
+    struct sl_redis_address address;
+    struct sl_worker *worker;
+    char word;
+
+    if (sl_redis_address_parse(sl_slice_str(child->server.url), &address, NULL) < 0 ||
+        sl_worker_new(&address, &child->meta, &options, &worker, &child->failure) < 0 ||
+        write(said, "r", 1) != 1 || read(told, &word, 1) != 1 ||
+        sl_worker_run(worker, &child->failure) < 0) {
+        fprintf(stderr, "work: %s\n", child->failure.text);
+        _exit(EXIT_FAILURE);
+    }
+    sl_worker_free(worker);
+    _exit(EXIT_SUCCESS);
+}
+
+/* With one try for each task: those that cannot be done are not to blame. */
+static void test_an_archive_that_is_away_is_waited_for(void **state)
+{
+    int told[2], said[2], status;
+    bool has_failed = false;
+    char word;
+    pid_t pid;
+
+    (void)state;
+    if (place.kind != ARCHIVE_KIND_MYSQL)
+        skip();
+    core_set(&core, "task-tries", "1");
+    assert_int_equal(pipe(told), 0);
+    assert_int_equal(pipe(said), 0);
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0)
+        work_when_told(&core, told[0], said[1]);
+    close(said[1]);
+    assert_int_equal(read(said[0], &word, 1), 1);
+    mysql_close(place.mysql);
+    mariadb_server_kill(&place.server);
+    assert_int_equal(write(told[1], "g", 1), 1);
+    while (!has_failed) {
+        redisReply *states = core_command(&core, "KEYS sluice:*:task:*");
+
+        has_failed = states->elements > 0;
+        freeReplyObject(states);
+        assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
+    }
+    mariadb_server_restart(&place.server, NULL);
+    place.mysql = mariadb_server_connect(&place.server);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS);
+    check("away for a while", none);
+    close(told[0]);
+    close(told[1]);
+    close(said[0]);
+}
+
 static int start(void **state)
 {
     (void)state;
     signal(SIGPIPE, SIG_IGN);
-    snprintf(folder, sizeof(folder), "/tmp/test_archive.XXXXXX");
-    assert_non_null(mkdtemp(folder));
-    snprintf(path, sizeof(path), "%s/posts.db", folder);
-    snprintf(url, sizeof(url), "sqlite://%s", path);
+    archive_place_init(&place, kind);
     core_init(&core);
     return 0;
 }
@@ -423,11 +483,10 @@ static int stop(void **state)
 {
     (void)state;
     core_done(&core);
-    unlink(path);
-    return rmdir(folder);
+    archive_place_done(&place);
+    return 0;
 }
 
-/* test_archive [SHARDS] */
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -440,8 +499,12 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(test_a_post_that_is_in_both_is_deleted_in_both, begin),
         cmocka_unit_test_setup(test_posts_are_deleted_while_they_are_moved, begin),
         cmocka_unit_test_setup(test_worker_is_killed_behind_each_command, begin),
+        cmocka_unit_test_setup(test_an_archive_that_is_away_is_waited_for, begin),
     };
 
     shards = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 1;
+    kind = argc > 2 ? argv[2] : "sqlite";
+    if (!archive_place_is_there(kind))
+        return ARCHIVE_PLACE_SKIPPED;
     return cmocka_run_group_tests_name("archive", tests, start, stop);
 }
