@@ -422,7 +422,8 @@ static int start_api(struct gateway *gateway, struct failure *reterr)
     if (!settings.commands)
         return failure_set(reterr, -ENOMEM, "out of memory");
     if (config->archive) {
-        gateway->archive = settings.archive = archive_reader_new(&gateway->loop, config->archive);
+        gateway->archive = settings.archive =
+            archive_reader_new(&gateway->loop, config->archive, config->api_timeout_ms);
         if (!settings.archive)
             return failure_set(reterr, -ENOMEM, "out of memory");
     }

@@ -6,14 +6,17 @@
 #include "base/alloc.h"
 #include "base/list.h"
 
+enum { WAITING_MAX = 256 }; /* so that a slow archive does not use up the API's requests */
+
 struct archive_reader {
     uv_loop_t *loop;
     char *url;
-    struct list questions; /* under way */
-    bool is_freed;         /* the last of them takes it along */
+    uint64_t patience_ms;
+    struct list waiting;    /* questions, oldest first */
+    struct question *asked; /* the one that is on a thread; NULL: none */
+    bool is_freed;          /* the one that is asked takes it along */
 
-    uv_mutex_t mutex;
-    struct sl_archive *archive; /* behind the mutex; NULL: not open */
+    struct sl_archive *archive; /* whose thread's while one is asked, else ours; NULL: not open */
 };
 
 struct question {
@@ -22,6 +25,7 @@ struct question {
     struct list_node node;
     archive_read_fn done; /* NULL: has been called */
     void *owner;
+    uint64_t asked_ms;
 
     uint64_t user, before; /* of a list */
     size_t limit;          /* 0: it is no list */
@@ -57,7 +61,6 @@ static void work(uv_work_t *work)
     struct archive_reader *reader = question->reader;
     int r = 0;
 
-    uv_mutex_lock(&reader->mutex);
     if (!reader->archive)
         r = sl_archive_open(reader->url, NULL, SL_ARCHIVE_READ, &reader->archive,
                             &question->failure);
@@ -67,7 +70,6 @@ static void work(uv_work_t *work)
         sl_archive_close(reader->archive);
         reader->archive = NULL;
     }
-    uv_mutex_unlock(&reader->mutex);
     question->r = r;
 }
 
@@ -76,34 +78,78 @@ static void work(uv_work_t *work)
 static void reader_free(struct archive_reader *reader)
 {
     sl_archive_close(reader->archive);
-    uv_mutex_destroy(&reader->mutex);
     mem_free(reader->url);
     mem_free(reader);
 }
 
+/* One that waits is told why it was not asked. */
+static void refuse_first(struct archive_reader *reader, int r, const struct failure *failure)
+{
+    struct question *question = LIST_OWNER(reader->waiting.head.next, struct question, node);
+
+    list_remove(&reader->waiting, &question->node);
+    question->done(question->owner, r, &question->page, failure);
+    question_free(question);
+}
+
+static void after_work(uv_work_t *work, int status);
+
+static void ask_first(struct archive_reader *reader)
+{
+    if (reader->asked || reader->waiting.count == 0)
+        return;
+    reader->asked = LIST_OWNER(reader->waiting.head.next, struct question, node);
+    list_remove(&reader->waiting, &reader->asked->node);
+    uv_queue_work(reader->loop, &reader->asked->work, work, after_work);
+}
+
+static bool first_is_late(const struct archive_reader *reader)
+{
+    const struct question *first;
+
+    if (reader->waiting.count == 0)
+        return false;
+    first = LIST_OWNER(reader->waiting.head.next, const struct question, node);
+    return uv_now(reader->loop) - first->asked_ms >= reader->patience_ms;
+}
+
 static void after_work(uv_work_t *work, int status)
 {
+    static const struct failure late = {"the archive is too slow"};
     struct question *question = work->data;
     struct archive_reader *reader = question->reader;
+    size_t waiting = reader->waiting.count;
 
     (void)status; /* nothing is cancelled */
-    list_remove(&reader->questions, &question->node);
+    reader->asked = NULL;
     if (question->done)
         question->done(question->owner, question->r, &question->page, &question->failure);
+    /* An archive that is away is not asked by everybody who has come meanwhile. */
+    while (question->r == -EAGAIN && waiting-- > 0 && reader->waiting.count > 0)
+        refuse_first(reader, -EAGAIN, &question->failure);
+    while (first_is_late(reader))
+        refuse_first(reader, -EAGAIN, &late);
     question_free(question);
-    if (reader->is_freed && reader->questions.count == 0)
+    if (reader->is_freed)
         reader_free(reader);
+    else
+        ask_first(reader);
 }
 
 static int ask(struct archive_reader *reader, struct question *question, archive_read_fn done,
                void *owner)
 {
+    if (reader->waiting.count == WAITING_MAX) {
+        question_free(question);
+        return -EAGAIN;
+    }
     question->work.data = question;
     question->reader = reader;
     question->done = done;
     question->owner = owner;
-    uv_queue_work(reader->loop, &question->work, work, after_work);
-    list_append(&reader->questions, &question->node);
+    question->asked_ms = uv_now(reader->loop);
+    list_append(&reader->waiting, &question->node);
+    ask_first(reader);
     return 0;
 }
 
@@ -138,41 +184,40 @@ int archive_reader_list(struct archive_reader *reader, uint64_t user, uint64_t b
 
 /* ---- life ---- */
 
-struct archive_reader *archive_reader_new(uv_loop_t *loop, const char *url)
+struct archive_reader *archive_reader_new(uv_loop_t *loop, const char *url, uint64_t patience_ms)
 {
     struct archive_reader *reader = mem_zalloc(sizeof(*reader));
 
     if (!reader)
         return NULL;
     reader->loop = loop;
+    reader->patience_ms = patience_ms;
     reader->url = mem_strndup(url, strlen(url));
-    if (!reader->url || uv_mutex_init(&reader->mutex) < 0) {
-        mem_free(reader->url);
+    if (!reader->url) {
         mem_free(reader);
         return NULL;
     }
-    list_init(&reader->questions);
+    list_init(&reader->waiting);
     return reader;
 }
 
 void archive_reader_free(struct archive_reader *reader)
 {
-    const struct failure failure = {"the server ends"};
+    static const struct failure failure = {"the server ends"};
 
     if (!reader)
         return;
-    reader->is_freed = true;
-    if (reader->questions.count == 0) {
+    while (reader->waiting.count > 0)
+        refuse_first(reader, -ECANCELED, &failure);
+    if (!reader->asked) {
         reader_free(reader);
         return;
     }
-    LIST_EACH(&reader->questions, node)
-    {
-        struct question *question = LIST_OWNER(node, struct question, node);
-        archive_read_fn done = question->done;
+    reader->is_freed = true;
+    if (reader->asked->done) {
+        archive_read_fn done = reader->asked->done;
 
-        question->done = NULL;
-        if (done)
-            done(question->owner, -ECANCELED, NULL, &failure);
+        reader->asked->done = NULL;
+        done(reader->asked->owner, -ECANCELED, NULL, &failure);
     }
 }

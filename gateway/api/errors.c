@@ -34,6 +34,7 @@ static const struct {
     {-EACCES, 503, "redis_away", RETRY_AFTER_S},
     {-EROFS, 503, "redis_away", RETRY_AFTER_S},
     {-ENOSPC, 503, "redis_full", RETRY_AFTER_S},
+    {-EHOSTUNREACH, 503, "archive_away", RETRY_AFTER_S},
     {-EBADMSG, 500, "internal", 0},
 };
 
@@ -45,6 +46,7 @@ static const char *message_of(const char *code, const char *why)
         {"no_memory", "out of memory"},
         {"redis_away", "Redis does not answer now; whether it was done is not known"},
         {"redis_full", "Redis has no room"},
+        {"archive_away", "the archive does not answer now"},
     };
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {

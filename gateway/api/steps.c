@@ -131,6 +131,31 @@ bool api_has_archive(const struct api_request *request)
     return request->api->settings.archive;
 }
 
+/* Its -EAGAIN is not that of Redis. */
+static int fail_for_archive(struct api_request *request, int r, const struct failure *failure)
+{
+    static const struct {
+        int error, told;
+    } rows[] = {{-ENOMEM, -ENOMEM}, {-ECANCELED, -EAGAIN}, {-EAGAIN, -EHOSTUNREACH}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (rows[i].error == r)
+            return api_fail(request, rows[i].told, failure);
+    }
+    return api_fail(request, -EIO, failure);
+}
+
+/* What archive_reader.h has accepted, or not. */
+static int wait_for_archive(struct api_request *request, int r)
+{
+    struct failure failure;
+
+    if (r == 0)
+        return API_WAITS;
+    failure_set(&failure, r, r == -ENOMEM ? "out of memory" : "too many wait for the archive");
+    return fail_for_archive(request, r, &failure);
+}
+
 static void on_archived(void *owner, int r, struct sl_archive_page *page,
                         const struct failure *failure)
 {
@@ -139,11 +164,7 @@ static void on_archived(void *owner, int r, struct sl_archive_page *page,
     if (!request->answered) {
         api_request_free(request);
     } else if (r < 0) {
-        api_settle(request, api_fail(request,
-                                     r == -ENOMEM      ? r
-                                     : r == -ECANCELED ? -EAGAIN
-                                                       : -EIO,
-                                     failure));
+        api_settle(request, fail_for_archive(request, r, failure));
     } else {
         sl_archive_page_done(&request->archived);
         request->archived = *page;
@@ -156,19 +177,16 @@ int api_find_archived(struct api_request *request, const uint64_t *posts, size_t
                       api_step_fn next)
 {
     request->next = next;
-    if (archive_reader_find(request->api->settings.archive, posts, count, on_archived, request) < 0)
-        return api_fail_for_memory(request);
-    return API_WAITS;
+    return wait_for_archive(request, archive_reader_find(request->api->settings.archive, posts,
+                                                         count, on_archived, request));
 }
 
 int api_list_archived(struct api_request *request, uint64_t user, uint64_t before, size_t limit,
                       api_step_fn next)
 {
     request->next = next;
-    if (archive_reader_list(request->api->settings.archive, user, before, limit, on_archived,
-                            request) < 0)
-        return api_fail_for_memory(request);
-    return API_WAITS;
+    return wait_for_archive(request, archive_reader_list(request->api->settings.archive, user,
+                                                         before, limit, on_archived, request));
 }
 
 /* --- writes --- */

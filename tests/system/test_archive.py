@@ -1,9 +1,11 @@
-"""The archive: old posts on disk, read, paged and deleted as if they were in Redis."""
+"""The archive: old posts on disk, read, paged and deleted as if they were in Redis; as a file of
+SQLite, and in MariaDB."""
 
 import json
 
 import pytest
 
+from harness import mariadb_server
 from harness.api import Api
 from harness.waiting import eventually
 
@@ -13,13 +15,13 @@ POSTS, PROFILE_MAX = 8, 3
 class Site:
     """ada has posted more than a profile holds, bob likes the oldest, and a worker has moved them."""
 
-    def __init__(self, shards, redis, cli, file):
-        self.redis, self.cli, self.file = redis, cli, file
+    def __init__(self, shards, redis, cli, archive):
+        self.redis, self.cli, self.archive = redis, cli, archive
         cli.run("init", "--shards", shards)
         self.ada, self.bob = (cli.run("user", "add", login) for login in ("ada", "bob"))
         cli.run("config", "set", "profile-max", PROFILE_MAX)
         cli.run("config", "set", "archive", 1)
-        cli.environment["SLUICE_ARCHIVE"] = f"sqlite:{file}"
+        cli.environment["SLUICE_ARCHIVE"] = archive
         self.posts = [cli.run("post", "--user", "ada", f"post {i}") for i in range(POSTS)]
         self.work()
         self.posts.reverse()
@@ -44,13 +46,34 @@ class Site:
         return [post["id"] for post in found]
 
 
-@pytest.fixture(params=[1, 4])
-def site(request, servers, cli_for, tmp_path):
-    redis = servers.redis(shards=request.param)
-    return Site(request.param, redis, cli_for(redis), tmp_path / "posts.db")
+@pytest.fixture(scope="module")
+def mariadb(module_servers):
+    if not mariadb_server.is_installed():
+        pytest.skip("mariadbd is not installed")
+    return module_servers.mariadb()
 
 
-only_four_shards = pytest.mark.parametrize("site", [4], indirect=True)
+@pytest.fixture
+def archives(request, tmp_path):
+    """archives(kind): the URL of one that is not there yet."""
+    def make(kind):
+        if kind == "sqlite":
+            return f"sqlite:{tmp_path}/posts.db"
+        mariadb = request.getfixturevalue("mariadb")
+        mariadb.sql("DROP DATABASE IF EXISTS posts; CREATE DATABASE posts")
+        return f"mysql://root@/posts?socket={mariadb.socket}"
+    return make
+
+
+# The kind and the shards do not know of each other: two of the four pairs tell as much in half the time.
+@pytest.fixture(params=["sqlite-1", "mysql-4"])
+def site(request, servers, cli_for, archives):
+    kind, shards = request.param.split("-")
+    redis = servers.redis(shards=int(shards))
+    return Site(int(shards), redis, cli_for(redis), archives(kind))
+
+
+only_a_file = pytest.mark.parametrize("site", ["sqlite-4"], indirect=True)
 
 
 def test_pages_run_through_redis_and_the_archive_without_hole_or_double(site):
@@ -60,7 +83,6 @@ def test_pages_run_through_redis_and_the_archive_without_hole_or_double(site):
     assert site.lines("user", "show", "ada")[0]["posts"] == POSTS
 
 
-@only_four_shards
 def test_posts_are_read_by_id_wherever_they_are(site):
     ids = [site.posts[-1], site.posts[0], site.posts[-2]]
     whole = site.lines("read", *ids)
@@ -71,7 +93,7 @@ def test_posts_are_read_by_id_wherever_they_are(site):
     assert "there is no post 4096" in site.cli.done.stderr
 
 
-def test_deleted_posts_leave_the_archive(site):
+def test_deleted_posts_leave_the_archive(site, tmp_path):
     site.cli.run("delete", "--user", "bob", site.posts[-1], status=1)
     assert "is not yours" in site.cli.done.stderr
     for place in (-1, 0, -2):
@@ -81,7 +103,8 @@ def test_deleted_posts_leave_the_archive(site):
         assert site.pages(2) == site.posts  # before a worker has come, too
     site.work()
     assert site.pages(2) == site.posts
-    assert b"post 0" not in site.file.read_bytes()
+    if site.archive.startswith("sqlite:"):
+        assert b"post 0" not in (tmp_path / "posts.db").read_bytes()
     site.cli.run("delete", "--user", "ada", gone, status=1)
     assert site.lines("user", "show", "ada")[0]["posts"] == len(site.posts) == POSTS - 3
 
@@ -106,7 +129,7 @@ def test_the_audience_of_an_archived_post_counts(site):
     assert seen_by("--as", "bob") == []
 
 
-@only_four_shards
+@only_a_file
 def test_an_archived_comment_stays_with_what_it_answers(site):
     post = site.cli.run("post", "--user", "bob", "question")
     comment = site.cli.run("post", "--user", "ada", "--reply-to", post, "answer")
@@ -123,7 +146,7 @@ def test_an_archived_comment_stays_with_what_it_answers(site):
 @pytest.fixture
 def api(site, servers):
     """api(user id): the API for that user."""
-    gateway = servers.gateway(site.redis, "--archive", f"sqlite:{site.file}")
+    gateway = servers.gateway(site.redis, "--archive", site.archive)
     apis = []
 
     def make(sub):
@@ -157,7 +180,6 @@ def test_the_api_reads_on_in_the_archive(site, api):
     bob.refused(404, "not_found", "GET", "/v1/users/nobody/posts")
 
 
-@only_four_shards
 def test_the_api_deletes_in_the_archive(site, api):
     ada, bob = api(site.ada), api(site.bob)
     gone = site.posts.pop()
@@ -172,7 +194,7 @@ def test_the_api_deletes_in_the_archive(site, api):
     assert ada.get("/v1/users/me")["posts"] == len(site.posts)
 
 
-@only_four_shards
+@only_a_file
 def test_the_api_shows_archived_posts_to_whom_they_are_for(site, api):
     ada, bob = api(site.ada), api(site.bob)
     question = bob.post("question")["id"]
@@ -191,30 +213,29 @@ def test_the_api_shows_archived_posts_to_whom_they_are_for(site, api):
     assert [post["id"] for post in bob.get(f"/v1/posts/{question}/comments")["items"]] == [secret]
 
 
-@only_four_shards
-def test_an_archive_that_cannot_be_read_costs_the_answer_only(site, api):
+@only_a_file
+def test_an_archive_that_cannot_be_read_costs_the_answer_only(site, api, tmp_path):
     bob = api(site.bob)
-    for end in ("", "-wal", "-shm"):
-        file = site.file.with_name(site.file.name + end)
-        if file.exists():
-            file.unlink()
-    site.file.write_bytes(b"x" * 5000)
+    for file in tmp_path.glob("posts.db*"):
+        file.unlink()
+    (tmp_path / "posts.db").write_bytes(b"x" * 5000)
     bob.refused(500, "internal", "GET", f"/v1/posts/{site.posts[-1]}")
     bob.refused(500, "internal", "GET", "/v1/users/ada/posts?limit=20")
     assert bob.get(f"/v1/posts/{site.posts[0]}")["text"] == f"post {POSTS - 1}"
 
 
-def test_sluiced_moves_posts_too(servers, cli_for, tmp_path):
+@pytest.mark.parametrize("kind", ["sqlite", "mysql"])
+def test_sluiced_moves_posts_too(servers, cli_for, archives, kind):
     redis = servers.redis(shards=1)
-    site = Site(1, redis, cli_for(redis), tmp_path / "posts.db")
-    servers.gateway(redis, "--run-tasks", "on", "--archive", f"sqlite:{site.file}")
+    site = Site(1, redis, cli_for(redis), archives(kind))
+    servers.gateway(redis, "--run-tasks", "on", "--archive", site.archive)
     newest = site.cli.run("post", "--user", "ada", "newest")
     eventually(lambda: len(site.in_redis()) == PROFILE_MAX,
                "the profile within its limit")
     assert site.pages(5) == [newest, *site.posts]
 
 
-@only_four_shards
+@only_a_file
 def test_wrong_archives_are_refused_in_a_sentence(site, tmp_path):
     def refused(command, url):
         site.cli.environment["SLUICE_ARCHIVE"] = url
@@ -226,5 +247,5 @@ def test_wrong_archives_are_refused_in_a_sentence(site, tmp_path):
     assert "is not the URL of an archive" in refused(worker, "posts.db")
     assert "unable to open" in refused(worker, f"sqlite:{tmp_path}/no/posts.db")
     assert "unable to open" in refused(("posts", "ada"), f"sqlite:{tmp_path}/other.db")
-    site.file.write_bytes(b"x" * 5000)
-    assert "not a database" in refused(("posts", "ada"), f"sqlite:{site.file}")
+    (tmp_path / "posts.db").write_bytes(b"x" * 5000)
+    assert "not a database" in refused(("posts", "ada"), site.archive)

@@ -48,7 +48,7 @@ static int begin(void **state)
 {
     (void)state;
     assert_int_equal(uv_loop_init(&loop), 0);
-    reader = archive_reader_new(&loop, url);
+    reader = archive_reader_new(&loop, url, 60000);
     return reader ? 0 : -1;
 }
 
@@ -133,6 +133,61 @@ static void test_an_archive_that_comes_later_is_read_then(void **state)
     assert_int_equal(after.count, 2);
 }
 
+static void test_when_it_is_away_whoever_waits_is_told_so_at_once(void **state)
+{
+    struct asker askers[3] = {{0}};
+    struct archive_reader *away;
+
+    (void)state;
+    away = archive_reader_new(&loop, "mysql://ada@/posts?socket=/nowhere/mysqld.sock", 60000);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(archive_reader_list(away, USER, 0, 5, on_page, &askers[i]), 0);
+    wait_for(&askers[0]);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(askers[i].answers, 1);
+        assert_int_equal(askers[i].r, -EAGAIN);
+    }
+    archive_reader_free(away);
+}
+
+static void test_whoever_has_waited_too_long_is_not_asked_about(void **state)
+{
+    struct asker first = {0}, late = {0};
+    struct archive_reader *hasty = archive_reader_new(&loop, url, 0);
+
+    (void)state;
+    assert_int_equal(archive_reader_list(hasty, USER, 0, 5, on_page, &first), 0);
+    assert_int_equal(archive_reader_list(hasty, USER, 0, 5, on_page, &late), 0);
+    wait_for(&late);
+    assert_int_equal(first.r, 0);
+    assert_int_equal(first.count, 2);
+    assert_int_equal(late.r, -EAGAIN);
+    archive_reader_free(hasty);
+}
+
+static void test_no_more_than_some_may_wait(void **state)
+{
+    enum { MANY = 1000 };
+    static struct asker askers[MANY];
+    unsigned accepted = 0, refused = 0;
+
+    (void)state;
+    for (size_t i = 0; i < MANY; i++) {
+        int r = archive_reader_list(reader, USER, 0, 5, on_page, &askers[i]);
+
+        assert_true(r == 0 || r == -EAGAIN);
+        accepted += r == 0;
+        refused += r == -EAGAIN;
+    }
+    assert_in_range(accepted, 100, 500);
+    assert_int_equal(accepted + refused, MANY);
+    for (size_t i = 0; i < MANY; i++) {
+        if (i < accepted)
+            wait_for(&askers[i]);
+        assert_int_equal(askers[i].answers, i < accepted ? 1 : 0);
+    }
+}
+
 static void test_memory_that_runs_out_is_told(void **state)
 {
     struct archive_reader *made = NULL;
@@ -142,7 +197,7 @@ static void test_memory_that_runs_out_is_told(void **state)
     (void)state;
     for (uint64_t n = 0; !made; n++) {
         mem_fail_after(n);
-        made = archive_reader_new(&loop, url);
+        made = archive_reader_new(&loop, url, 60000);
         mem_fail_never();
     }
     for (uint64_t n = 0; n < 2; n++) {
@@ -165,6 +220,9 @@ int main(void)
         READER_TEST(test_answers_come_from_the_loop),
         READER_TEST(test_whoever_waits_at_the_end_is_told_once),
         READER_TEST(test_an_archive_that_comes_later_is_read_then),
+        READER_TEST(test_when_it_is_away_whoever_waits_is_told_so_at_once),
+        READER_TEST(test_whoever_has_waited_too_long_is_not_asked_about),
+        READER_TEST(test_no_more_than_some_may_wait),
         READER_TEST(test_memory_that_runs_out_is_told),
     };
 

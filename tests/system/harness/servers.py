@@ -7,6 +7,7 @@ import tempfile
 
 from .cli import Cli
 from .gateway import Gateway
+from .mariadb_server import MariadbServer
 from .redis_server import RedisServer
 
 
@@ -36,6 +37,11 @@ class Servers:
         if shards > 1:
             Cli(server).run("init", "--shards", shards)
         return server
+
+    def mariadb(self, **options):
+        server = MariadbServer(self.folder / f"mariadb{len(self.guests)}", **options)
+        self.guests.append(server)
+        return server.start()
 
     def gateway(self, redis, *options, start=True, workers=1, **more):
         """A started sluiced; `redis` a RedisServer, an URL, or None for the embedded one."""
