@@ -274,8 +274,8 @@ static int write_in_transaction(struct archive *archive, const struct writing *w
     }
     if (r == 0)
         r = run_text(archive, "COMMIT", NULL, reterr);
-    if (r < 0 && archive->link.trouble == SL_MYSQL_TROUBLE_NONE)
-        run_text(archive, "ROLLBACK", NULL, NULL);
+    if (r < 0 && archive->link.trouble != SL_MYSQL_TROUBLE_LOST)
+        run_text(archive, "ROLLBACK", NULL, NULL); /* also of what the server has rolled back */
     return r;
 }
 

@@ -7,6 +7,9 @@
  *     mysql_free_result(rows);
  *     sl_mysql_link_close(&link);
  *
+ * Connecting, writing and each answer have address.timeout_s; looking up a host's name has what the
+ * system's resolver gives it.
+ *
  * It does not connect again by itself: who runs a statement knows whether it may be run twice.
  * `trouble` says what a failure means for that. Belongs to one thread. */
 #pragma once
@@ -21,7 +24,7 @@ struct st_mysql_res;
 enum sl_mysql_trouble {
     SL_MYSQL_TROUBLE_NONE,     /* of the statement: it would fail again */
     SL_MYSQL_TROUBLE_LOST,     /* the connection is gone, and whether it was done is not known */
-    SL_MYSQL_TROUBLE_DEADLOCK, /* the transaction has been rolled back, another one went first */
+    SL_MYSQL_TROUBLE_DEADLOCK, /* another transaction went first; once more and it may succeed */
 };
 
 struct sl_mysql_link {

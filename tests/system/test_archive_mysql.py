@@ -5,7 +5,10 @@ import contextlib
 import json
 import pathlib
 import signal
+import socket
+import struct
 import subprocess
+import threading
 import urllib.parse
 
 import pytest
@@ -258,3 +261,36 @@ def test_an_archive_that_hangs_costs_its_readers_their_time(mariadb, site, serve
                    "it is read again")
     for user in waiting:
         user.close()
+
+
+class Stranger(threading.Thread):
+    """Takes the place of the server, and asks for the password as it is."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.heard = b""
+        self.start()
+
+    def run(self):
+        connection, _ = self.listener.accept()
+        with connection:
+            greeting = (b"\x0a8.0.0\0" + struct.pack("<I", 1) + b"saltsalt\0" + struct.pack("<H", 0xf7ff)
+                        + b"\x2d\x02\0" + struct.pack("<H", 0x8008) + b"\x15" + bytes(10)
+                        + b"saltsaltsalt\0" + b"mysql_clear_password\0")
+            connection.sendall(struct.pack("<I", len(greeting))[:3] + b"\0" + greeting)
+            while some := connection.recv(65536):
+                self.heard += some
+                if some[3] == 1:  # its login, however: now in the clear
+                    ask = b"\xfemysql_clear_password\0"
+                    connection.sendall(struct.pack("<I", len(ask))[:3] + b"\x02" + ask)
+
+
+def test_a_stranger_is_not_told_the_password(site):
+    stranger = Stranger()
+    refused(site, f"mysql://sluice:secret@127.0.0.1:{stranger.port}/posts")
+    stranger.join(20)
+    assert not stranger.is_alive()
+    assert b"sluice" in stranger.heard or not stranger.heard
+    assert b"secret" not in stranger.heard
