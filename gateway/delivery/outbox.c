@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "gateway/ops/metrics.h"
 #include "gateway/transport/frame.h"
+#include "src/id.h"
 
 enum { FIRST_CAPACITY = 4, KEPT_CAPACITY = 64, MAX_PIECES = 256, TIMED_AT_ONCE = 32 };
 
@@ -28,7 +29,7 @@ struct outbox_entry {
     struct event *event;
     struct wrapping *wrapping; /* NULL: the shared frame as it is */
     uint32_t size;             /* bytes on the wire */
-    uint64_t cursor;           /* of a client that has everything before a logged event */
+    uint64_t cursor;           /* of a client that has everything before a logged event, or a gap */
     uint64_t bytes_before;     /* of all entries before this one */
 };
 
@@ -176,7 +177,7 @@ uint64_t outbox_client_cursor(const struct client *client, uint64_t head)
     for (uint64_t p = client->at; outbox && p < outbox->next; p++) {
         const struct outbox_entry *entry = entry_at(outbox, p);
 
-        if (entry->event->id)
+        if (entry->event->id || entry->event->gap_to)
             return entry->cursor < head ? entry->cursor : head;
     }
     return head;
@@ -236,9 +237,22 @@ static struct sl_slice shared_frame(const struct outbox *outbox, struct event *e
     return frame.data && outbox->settings.unchunked ? frame_unchunk(frame) : frame;
 }
 
+/* Who comes back with it is told the gap; whoever has the last of what was rewound is, too. Who has
+ * read beyond it in the log has been told there. */
+static uint64_t cursor_before_gap(const struct event *gap, uint64_t head)
+{
+    uint64_t last = gap->gap_to - !gap->is_rewound;
+
+    if (head > last && sl_id_shard(head) == gap->shard)
+        return head;
+    return head && head < last ? head : last;
+}
+
 /* After a failover ids may come again that are older than the newest. */
 static uint64_t cursor_before(const struct event *event, uint64_t head)
 {
+    if (event->gap_to)
+        return cursor_before_gap(event, head);
     return head && head < event->id ? head : event->id - 1;
 }
 

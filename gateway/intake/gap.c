@@ -22,7 +22,7 @@ struct event *gap_event(const struct gap *gap)
                                    gap->from, gap->to, gap_reason_name(gap->reason));
     struct event *event = event_new_control(EVENT_GAP, sl_slice(json, size));
 
-    if (event) {
+    if (event && gap->reason != GAP_UNLOGGED) {
         event->shard = gap->shard;
         event->gap_from = gap->from;
         event->gap_to = gap->to;

@@ -835,6 +835,30 @@ static void test_a_gap_that_could_not_be_told_is_told_to_who_comes_back(void **s
     assert_string_equal(received(&a), ids(21, 22, 1));
 }
 
+/* Behind it comes much that the client does not want: that moves no cursor past it. */
+static void test_who_leaves_before_a_gap_was_sent_is_told_when_it_comes_back(void **state)
+{
+    uint64_t from, to, cursor;
+
+    (void)state;
+    posts(20);
+    from = id_at(19);
+    subscribe(&a, "milk");
+    a.room = 0;
+    tell_lost(3, GAP_RETENTION);
+    to = id_at(22);
+    resume(&b, "milk", from);
+    b.room = 0;
+    posts(50);
+    settle();
+    assert_int_equal(deliver_client_cursor(deliver, &a.client), from);
+    cursor = deliver_client_cursor(deliver, &b.client);
+    assert_int_equal(cursor, from);
+    resume(&c, "milk", cursor);
+    settle();
+    assert_string_equal(received(&c), gap_text(from, to, GAP_RETENTION));
+}
+
 /* Events have been taken out of the log. */
 static void delete_logged(size_t from, size_t to)
 {
@@ -1523,6 +1547,7 @@ int main(void)
         CATCH_UP_TEST(test_a_gap_is_told_wherever_in_the_ring_it_was),
         CATCH_UP_TEST(test_a_gap_is_told_by_a_ring_that_keeps_nothing),
         CATCH_UP_TEST(test_a_gap_that_could_not_be_told_is_told_to_who_comes_back),
+        CATCH_UP_TEST(test_who_leaves_before_a_gap_was_sent_is_told_when_it_comes_back),
         CATCH_UP_TEST(test_a_hole_in_the_log_ends_no_stream),
         CATCH_UP_TEST(test_a_hole_at_the_end_of_the_log_ends_no_stream),
         CATCH_UP_TEST(test_trouble_at_a_hole_is_waited_out),

@@ -1,0 +1,811 @@
+/* test_delivery_model.c - a random history, faults and all, from the log and the live channel to
+ * what each client has been sent.
+ *
+ * shard_order, deliver, catch_up and log_pages are the true ones; Redis is an array of facts. Live
+ * messages are lost, connections to Redis break off, the log is trimmed, events are taken out of
+ * its middle, cannot be read, and are rewound by failovers. Clients stall, leave and come back with
+ * what they have. In the end each fact that its filter lets through has reached a client once, in
+ * order, or lies in a gap that it was told; what has happened no more lies in a gap that it was
+ * told before it was sent what came instead.
+ *
+ *     SEED=7 test_delivery_model         that run alone
+ *     RUNS=5000 test_delivery_model      more of them */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/stable_hash.h"
+#include "filters/filter.h"
+#include "gateway/delivery/deliver.h"
+#include "gateway/delivery/log_pages.h"
+#include "gateway/intake/shard_order.h"
+#include "tests/support/cmocka_all.h"
+#include "tests/support/events.h"
+#include "tests/support/fake_client.h"
+
+enum {
+    FACTS_MAX = 4000,
+    CLIENTS = 8,
+    SHARDS = 3,
+    STEPS = 1500,
+    HEARD_MAX = 8000,
+    RUNS = 100,
+    RING_BYTES = 24 << 10,
+    PAGE_BYTES = 48 << 10
+};
+
+struct fact {
+    uint64_t id, previous;
+    bool is_tea;
+    bool is_lost;       /* rewound: it has happened no more */
+    bool is_gone;       /* the log does not hold it any more */
+    bool is_unreadable; /* in the log */
+    char json[160];
+};
+
+struct redis {
+    struct fact facts[FACTS_MAX];
+    size_t count, trimmed;
+    size_t said[FACTS_MAX]; /* live messages on their way: facts */
+    size_t said_first, said_end;
+    struct {
+        bool is_asked;
+        uint64_t after, to;
+        log_page_fn done; /* NULL: for the order */
+        void *owner;
+    } requests[2]; /* of the order, of the pages */
+    struct shard_order *order;
+    uint32_t shard;
+};
+
+struct heard {
+    uint64_t id;       /* 0: a gap */
+    uint64_t from, to; /* of the gap */
+    bool is_redis;     /* its reason: of what it covers, the log may hold some */
+    bool is_first;     /* of its connection */
+};
+
+struct client_model {
+    struct fake_client fake;
+    bool is_there, is_tea;
+    uint64_t start;  /* what it wants lies behind this id */
+    uint64_t cursor; /* to come back with */
+    struct heard heard[HEARD_MAX];
+    size_t count;
+    bool is_connecting;
+};
+
+static struct redis redises[SHARDS];
+static struct client_model clients[CLIENTS];
+static uint32_t shards;
+static uint64_t last_id, random_state;
+static uv_loop_t loop;
+static struct metrics_board *board;
+static struct metrics *metrics;
+static struct deliver *deliver;
+static struct log_pages *pages;
+static struct event_decoder *decoder;
+
+static size_t below(size_t n)
+{
+    return stable_hash(random_state++) % n;
+}
+
+static bool one_in(size_t n)
+{
+    return below(n) == 0;
+}
+
+static uint64_t head(void)
+{
+    return deliver_cursor(deliver);
+}
+
+/* --- Redis ------------------------------------------------------------------------------------ */
+
+static struct fact *last_logged(struct redis *redis)
+{
+    for (size_t i = redis->count; i > 0; i--) {
+        if (!redis->facts[i - 1].is_lost)
+            return &redis->facts[i - 1];
+    }
+    return NULL;
+}
+
+static void publish(struct redis *redis)
+{
+    struct fact *fact = &redis->facts[redis->count], *before = last_logged(redis);
+
+    if (redis->count == FACTS_MAX)
+        return;
+    last_id = (last_id / SL_ID_PER_MS + 1) * SL_ID_PER_MS + redis->shard * SL_ID_PER_SHARD;
+    *fact = (struct fact){.id = last_id, .previous = before ? before->id : 0, .is_tea = one_in(3)};
+    snprintf(fact->json, sizeof(fact->json),
+             "{\"id\":\"%" PRIu64 "\",\"type\":\"post\",\"post\":{\"id\":\"%" PRIu64
+             "\",\"user\":{\"id\":\"1\"},\"text\":\"%s\"}}",
+             last_id, last_id, fact->is_tea ? "tea" : "milk");
+    redis->said[redis->said_end++] = redis->count++;
+}
+
+/* The end of the log, as the subscriber is told; 0: there is none. */
+static uint64_t log_end(const struct redis *redis)
+{
+    for (size_t i = redis->count; i > 0; i--) {
+        const struct fact *fact = &redis->facts[i - 1];
+
+        if (!fact->is_lost && !fact->is_gone)
+            return fact->id;
+    }
+    return 0;
+}
+
+/* false: what is there cannot be read. */
+static bool read_page(const struct redis *redis, struct log_page *page,
+                      struct sl_log_entry *entries)
+{
+    page->entries = entries;
+    page->count = 0;
+    for (size_t i = redis->trimmed; i < redis->count && page->count < LOG_PAGE_EVENTS; i++) {
+        const struct fact *fact = &redis->facts[i];
+
+        if (fact->is_lost || fact->is_gone || fact->id <= page->after || fact->id > page->to)
+            continue;
+        if (fact->is_unreadable)
+            return false;
+        entries[page->count++] =
+            (struct sl_log_entry){fact->id, fact->previous, sl_slice_str(fact->json)};
+    }
+    page->is_full = page->count == LOG_PAGE_EVENTS;
+    return true;
+}
+
+/* As repair.c asks. */
+static void ask_for_order(struct redis *redis, bool is_look_up)
+{
+    uint64_t after, to;
+
+    if (redis->requests[0].is_asked)
+        return;
+    if (!shard_order_wants(redis->order, &after, &to)) {
+        if (!is_look_up)
+            return;
+        after = shard_order_last(redis->order);
+        to = SL_ID_MAX;
+    }
+    redis->requests[0].is_asked = true;
+    redis->requests[0].after = after;
+    redis->requests[0].to = to;
+}
+
+static bool answer_order(struct redis *redis)
+{
+    static struct sl_log_entry entries[LOG_PAGE_EVENTS];
+    struct log_page page = {.after = redis->requests[0].after, .to = redis->requests[0].to};
+
+    if (!redis->requests[0].is_asked)
+        return false;
+    redis->requests[0].is_asked = false;
+    if (read_page(redis, &page, entries))
+        shard_order_page(redis->order, &page, clock_monotonic_us());
+    else
+        shard_order_give_up(redis->order);
+    deliver_turn_end(deliver);
+    ask_for_order(redis, false);
+    return true;
+}
+
+static int ask_for_pages(struct log_reader *reader, uint32_t shard, uint64_t after, uint64_t to,
+                         log_page_fn done, void *owner)
+{
+    struct redis *redis = &redises[shard];
+
+    assert_null(reader);
+    assert_false(redis->requests[1].is_asked);
+    redis->requests[1].is_asked = true;
+    redis->requests[1].after = after;
+    redis->requests[1].to = to;
+    redis->requests[1].done = done;
+    redis->requests[1].owner = owner;
+    return 0;
+}
+
+static bool answer_pages(struct redis *redis)
+{
+    static struct sl_log_entry entries[LOG_PAGE_EVENTS];
+    struct log_page page = {.after = redis->requests[1].after, .to = redis->requests[1].to};
+
+    if (!redis->requests[1].is_asked)
+        return false;
+    redis->requests[1].is_asked = false;
+    if (read_page(redis, &page, entries))
+        redis->requests[1].done(redis->requests[1].owner, &page, 0, NULL);
+    else
+        redis->requests[1].done(redis->requests[1].owner, NULL, -EBADMSG, "no event of ours");
+    return true;
+}
+
+static bool hear_next(struct redis *redis)
+{
+    const struct fact *fact;
+    struct live_message message;
+
+    if (redis->said_first == redis->said_end)
+        return false;
+    fact = &redis->facts[redis->said[redis->said_first++]];
+    message = (struct live_message){redis->shard, fact->id, fact->previous, clock_monotonic_us(),
+                                    sl_slice_str(fact->json)};
+    if (shard_order_take(redis->order, &message))
+        ask_for_order(redis, false);
+    deliver_turn_end(deliver);
+    return true;
+}
+
+/* The connection breaks off; what was on its way is lost. */
+static void connect_again(struct redis *redis)
+{
+    redis->said_first = redis->said_end;
+    shard_order_resume(redis->order, log_end(redis));
+    deliver_turn_end(deliver);
+    ask_for_order(redis, true);
+}
+
+/* A failover, which loses the last of the log. */
+static void rewind_log(struct redis *redis)
+{
+    for (size_t i = below(6), at = redis->count; i > 0 && at > redis->trimmed + 1; at--) {
+        struct fact *fact = &redis->facts[at - 1];
+
+        if (fact->is_lost)
+            continue;
+        if (fact->is_gone)
+            break;
+        fact->is_lost = true;
+        i--;
+    }
+    redis->requests[0].is_asked = false;
+    connect_again(redis);
+}
+
+static void trim(struct redis *redis)
+{
+    size_t to = redis->trimmed + below(redis->count - redis->trimmed + 1);
+
+    if (!one_in(4) && redis->count > 300 && to > redis->count - 300)
+        to = redis->count - 300;
+    while (redis->trimmed < to)
+        redis->facts[redis->trimmed++].is_gone = true;
+}
+
+static void take_out(struct redis *redis)
+{
+    size_t from = redis->trimmed + below(redis->count - redis->trimmed + 1), count = 1 + below(5);
+
+    for (size_t i = from; i < redis->count && i < from + count; i++)
+        redis->facts[i].is_gone = true;
+}
+
+static void spoil(struct redis *redis)
+{
+    size_t at = redis->trimmed + below(redis->count - redis->trimmed + 1);
+
+    if (at < redis->count)
+        redis->facts[at].is_unreadable = true;
+}
+
+/* Somebody mends the log. */
+static void mend(struct redis *redis)
+{
+    for (size_t i = redis->trimmed; i < redis->count; i++) {
+        if (redis->facts[i].is_unreadable) {
+            redis->facts[i].is_gone = true;
+            redis->facts[i].is_unreadable = false;
+        }
+    }
+}
+
+/* --- what the order calls --------------------------------------------------------------------- */
+
+static void on_event(void *context, const struct live_message *message)
+{
+    struct event_origin origin = {message->id, message->previous, message->shard,
+                                  message->received_us};
+    struct failure failure;
+    struct event *event;
+
+    (void)context;
+    assert_int_equal(event_decode(decoder, message->json, &origin, &event, &failure), 0);
+    deliver_event(deliver, event);
+    event_unref(event);
+}
+
+static void on_gap(void *context, const struct gap *gap)
+{
+    (void)context;
+    deliver_gap(deliver, gap);
+}
+
+/* --- clients ---------------------------------------------------------------------------------- */
+
+static uint64_t number_behind(const char *line, const char *name)
+{
+    const char *at = strstr(line, name);
+
+    assert_non_null(at);
+    return strtoull(at + strlen(name), NULL, 10);
+}
+
+/* Takes down whole lines; what of a line is here already stays. */
+static void listen_to(struct client_model *client)
+{
+    struct buffer *received = &client->fake.received;
+    const char *text = buffer_str(received), *at = text, *end;
+
+    assert_non_null(text);
+    for (; (end = strstr(at, "}\r\n\r\n")); at = end + 5) {
+        const char *json = strchr(at, '{');
+        struct heard *heard = &client->heard[client->count];
+
+        assert_true(client->count < HEARD_MAX);
+        if (strncmp(json, "{\"type\":\"warning\"", 17) == 0)
+            continue;
+        *heard = (struct heard){.is_first = client->is_connecting};
+        client->is_connecting = false;
+        if (strncmp(json, "{\"type\":\"gap\"", 13) == 0) {
+            heard->from = number_behind(json, "\"from\":\"");
+            heard->to = number_behind(json, "\"to\":\"");
+            heard->is_redis = memmem(json, (size_t)(end - json), "redis", 5);
+            assert_true(heard->from < heard->to);
+        } else {
+            heard->id = client->cursor = number_behind(json, "{\"id\":\"");
+        }
+        client->count++;
+    }
+    buffer_consume(received, (size_t)(at - text));
+}
+
+static void make_room(struct client_model *client, size_t bytes)
+{
+    if (fake_client_make_room(&client->fake, bytes))
+        deliver_client_writable(&client->fake.client);
+}
+
+static void join(struct client_model *client)
+{
+    struct sl_filter_text text = {.firehose = !client->is_tea,
+                                  .track = client->is_tea ? SL_SLICE("tea") : SL_SLICE_NONE};
+    struct sl_filter_error error;
+    struct sl_filter *filter;
+
+    fake_client_init(&client->fake, WIRE_NDJSON, head);
+    client->is_there = client->is_connecting = true;
+    client->fake.room = one_in(2) ? FAKE_UNLIMITED : below(3000);
+    assert_int_equal(sl_filter_new(&text, &SL_FILTER_LIMITS_DEFAULT, &filter, &error), 0);
+    assert_int_equal(deliver_subscribe(deliver, &client->fake.client, filter, -1), 0);
+    sl_filter_unref(filter);
+}
+
+/* Of all shards: what is up to there has passed, or was told as a gap. */
+static uint64_t newest_told(void)
+{
+    uint64_t newest = 0;
+
+    for (uint32_t shard = 0; shard < shards; shard++) {
+        uint64_t last = shard_order_last(redises[shard].order);
+
+        newest = last > newest ? last : newest;
+    }
+    return newest > head() ? newest : head();
+}
+
+/* A new one, that begins now or some way back. */
+static void begin_client(struct client_model *client)
+{
+    size_t back = one_in(3) ? 0 : 1 + below(one_in(4) ? 1000 : 100);
+    struct redis *redis = &redises[0];
+
+    client->count = 0;
+    client->is_tea = one_in(2);
+    client->start = newest_told();
+    join(client);
+    client->cursor = client->start;
+    if (back == 0 || back >= redis->count || shards > 1 ||
+        redis->facts[redis->count - back].is_lost)
+        return;
+    client->start = client->cursor = redis->facts[redis->count - back].id;
+    assert_int_equal(deliver_resume(deliver, &client->fake.client, client->cursor), 0);
+}
+
+static void come_back(struct client_model *client)
+{
+    join(client);
+    assert_int_equal(deliver_resume(deliver, &client->fake.client, client->cursor), 0);
+}
+
+/* Politely, with a cursor, or not. */
+static void leave(struct client_model *client, bool is_polite)
+{
+    uint64_t cursor = deliver_client_cursor(deliver, &client->fake.client);
+
+    if (is_polite) {
+        deliver_suspend(&client->fake.client);
+        buffer_append_slice(&client->fake.received, buffer_slice(&client->fake.held));
+        listen_to(client);
+        client->cursor = cursor;
+    }
+    deliver_leave(&client->fake.client);
+    fake_client_done(&client->fake);
+    client->is_there = false;
+}
+
+static void attend(struct client_model *client)
+{
+    if (!client->is_there)
+        return;
+    if (fake_client_lives(&client->fake)) {
+        listen_to(client);
+        return;
+    }
+    assert_int_equal(client->fake.farewell, FAREWELL_TOO_SLOW);
+    leave(client, true);
+    if (shards == 1)
+        come_back(client);
+    else
+        client->count = 0;
+}
+
+/* --- judging ---------------------------------------------------------------------------------- */
+
+static const struct fact *fact_of(uint64_t id)
+{
+    struct redis *redis = &redises[sl_id_shard(id)];
+    size_t low = 0, high = redis->count;
+
+    while (high - low > 1) {
+        size_t middle = (low + high) / 2;
+
+        if (redis->facts[middle].id <= id)
+            low = middle;
+        else
+            high = middle;
+    }
+    assert_true(redis->count > 0 && redis->facts[low].id == id);
+    return &redis->facts[low];
+}
+
+static bool is_in_gap(const struct heard *heard, uint64_t id)
+{
+    return heard->id == 0 && id > heard->from && id <= heard->to;
+}
+
+static bool was_told(const struct client_model *client, const struct fact *fact)
+{
+    for (size_t i = 0; i < client->count; i++) {
+        const struct heard *heard = &client->heard[i];
+
+        if (is_in_gap(heard, fact->id) && (fact->is_gone || heard->is_redis))
+            return true;
+    }
+    return false;
+}
+
+static void fail_for(const struct client_model *client, const char *what, uint64_t id)
+{
+    fail_msg("client %zu (tea %d, start %" PRIu64 "): %s: %" PRIu64, (size_t)(client - clients),
+             client->is_tea, client->start, what, id);
+}
+
+/* The first event that came instead; NULL: there is none. */
+static const struct fact *survivor_behind(const struct fact *fact)
+{
+    const struct redis *redis = &redises[sl_id_shard(fact->id)];
+
+    while (fact < redis->facts + redis->count && fact->is_lost)
+        fact++;
+    return fact < redis->facts + redis->count ? fact : NULL;
+}
+
+/* Before the next lasting event of the shard on the same connection there must be a gap. It is the
+ * first of those that shows what is lost: who is told that this one is missing, too, cannot know.
+ */
+static void check_lost(const struct client_model *client, size_t at)
+{
+    uint64_t id = client->heard[at].id;
+    const struct fact *survivor = survivor_behind(fact_of(id));
+
+    for (size_t i = at + 1; survivor && i < client->count && !client->heard[i].is_first; i++) {
+        const struct heard *heard = &client->heard[i];
+
+        if (is_in_gap(heard, id) || is_in_gap(heard, survivor->id))
+            return;
+        if (heard->id && sl_id_shard(heard->id) == sl_id_shard(id) && !fact_of(heard->id)->is_lost)
+            fail_for(client, "was not told that it is lost", id);
+    }
+}
+
+static void judge(const struct client_model *client)
+{
+    uint64_t newest[SHARDS] = {0};
+
+    for (size_t i = 0; i < client->count; i++) {
+        uint64_t id = client->heard[i].id;
+        const struct fact *fact;
+
+        if (id == 0)
+            continue;
+        fact = fact_of(id);
+        if (client->is_tea && !fact->is_tea)
+            fail_for(client, "foreign", id);
+        if (fact->is_lost) {
+            check_lost(client, i);
+            continue;
+        }
+        if (id <= newest[sl_id_shard(id)])
+            fail_for(client, "twice, or out of order", id);
+        newest[sl_id_shard(id)] = id;
+    }
+    for (uint32_t shard = 0; shard < shards; shard++) {
+        const struct redis *redis = &redises[shard];
+        size_t at = 0;
+
+        for (size_t i = 0; i < redis->count; i++) {
+            const struct fact *fact = &redis->facts[i];
+
+            if (fact->is_lost || (client->is_tea && !fact->is_tea) || fact->id <= client->start)
+                continue;
+            while (at < client->count && client->heard[at].id != fact->id)
+                at++;
+            if (at < client->count)
+                continue;
+            if (!was_told(client, fact))
+                fail_for(client, "missing", fact->id);
+            at = 0;
+        }
+    }
+}
+
+/* --- one run ---------------------------------------------------------------------------------- */
+
+static void turn(void)
+{
+    uv_run(&loop, UV_RUN_NOWAIT);
+    deliver_turn_end(deliver);
+}
+
+static void settle(void)
+{
+    bool moves = true;
+
+    while (moves) {
+        for (int i = 0; i < 20; i++)
+            turn();
+        moves = false;
+        for (uint32_t shard = 0; shard < shards; shard++) {
+            moves = answer_pages(&redises[shard]) || moves;
+            moves = answer_order(&redises[shard]) || moves;
+            while (hear_next(&redises[shard]))
+                moves = true;
+        }
+        for (size_t i = 0; i < CLIENTS; i++)
+            attend(&clients[i]);
+    }
+}
+
+/* Nobody hears of the next events, and the log does not hold them by then, or not so that they
+ * could be read. */
+static void swallow(struct redis *redis)
+{
+    bool is_spoilt = one_in(2);
+
+    for (size_t i = 1 + below(4); i > 0 && redis->said_first < redis->said_end; i--) {
+        struct fact *fact = &redis->facts[redis->said[redis->said_first++]];
+
+        if (fact->is_gone)
+            continue;
+        fact->is_gone = !is_spoilt;
+        fact->is_unreadable = is_spoilt;
+    }
+}
+
+static void disturb(struct redis *redis)
+{
+    switch (below(10)) {
+    case 0:
+        trim(redis);
+        break;
+    case 1:
+        take_out(redis);
+        break;
+    case 2:
+        if (one_in(4))
+            spoil(redis);
+        break;
+    case 3:
+        mend(redis);
+        break;
+    case 4:
+        rewind_log(redis);
+        break;
+    case 5:
+        connect_again(redis);
+        break;
+    case 6:
+    case 7:
+        swallow(redis);
+        break;
+    default:
+        if (redis->said_first < redis->said_end)
+            redis->said_first++; /* a message is lost */
+    }
+}
+
+static void step(void)
+{
+    struct client_model *client = &clients[below(CLIENTS)];
+    struct redis *redis = &redises[below(shards)];
+
+    switch (below(12)) {
+    case 0:
+        if (client->is_there && one_in(4))
+            leave(client, one_in(2));
+        else if (!client->is_there && client->count > 0 && shards == 1)
+            come_back(client);
+        else if (!client->is_there)
+            begin_client(client);
+        break;
+    case 1:
+    case 2:
+        for (size_t i = below(8); i > 0; i--)
+            publish(redis);
+        break;
+    case 3:
+    case 4:
+    case 5:
+        for (size_t i = below(10); i > 0; i--)
+            hear_next(redis);
+        break;
+    case 6:
+        answer_pages(redis);
+        break;
+    case 7:
+        answer_order(redis);
+        break;
+    case 8:
+        if (client->is_there)
+            make_room(client, one_in(4) ? 100000 : below(6000));
+        break;
+    case 9:
+        if (one_in(8))
+            disturb(redis);
+        if (one_in(8))
+            ask_for_order(redis, true);
+        break;
+    default:
+        turn();
+    }
+    attend(client);
+}
+
+static void run(unsigned seed)
+{
+    static const struct shard_order_callbacks callbacks = {on_event, on_gap};
+    const struct log_pages_settings page_settings = {.loop = &loop,
+                                                     .metrics = metrics,
+                                                     .read = ask_for_pages,
+                                                     .decoder = decoder,
+                                                     .max_bytes = PAGE_BYTES,
+                                                     .retry_ms = 2};
+    const struct deliver_settings settings = {.loop = &loop,
+                                              .metrics = metrics,
+                                              .max_owed_bytes = 4096,
+                                              .max_event_bytes = 1 << 30,
+                                              .ring_bytes = seed % 3 ? RING_BYTES : 0,
+                                              .max_lag_ms = UINT32_MAX};
+
+    random_state = (uint64_t)seed << 32;
+    last_id = sl_id_first_at(clock_wall_ms() - 10000000);
+    memset(redises, 0, sizeof(redises));
+    memset(clients, 0, sizeof(clients));
+    pages = log_pages_new(&page_settings);
+    deliver = deliver_new(&settings);
+    assert_true(pages && deliver);
+    deliver_set_log(deliver, pages);
+    for (uint32_t shard = 0; shard < shards; shard++) {
+        struct shard_order_settings order = {shard, 0, 4096, metrics};
+
+        redises[shard].shard = shard;
+        redises[shard].order = shard_order_new(&order, &callbacks, NULL);
+        assert_non_null(redises[shard].order);
+        deliver_begin_shard(deliver, shard, 0);
+    }
+    for (int i = 0; i < STEPS; i++)
+        step();
+    for (uint32_t shard = 0; shard < shards; shard++) {
+        mend(&redises[shard]);
+        connect_again(&redises[shard]);
+        publish(&redises[shard]); /* so that what was rewound shows */
+    }
+    for (size_t i = 0; i < CLIENTS; i++) {
+        if (!clients[i].is_there && clients[i].count > 0 && shards == 1)
+            come_back(&clients[i]);
+        if (clients[i].is_there)
+            make_room(&clients[i], FAKE_UNLIMITED);
+    }
+    settle();
+    for (size_t i = 0; i < CLIENTS; i++) {
+        if (!clients[i].is_there)
+            continue;
+        make_room(&clients[i], FAKE_UNLIMITED);
+        settle();
+        assert_null(clients[i].fake.client.catcher);
+        judge(&clients[i]);
+    }
+    for (size_t i = 0; i < CLIENTS; i++) {
+        if (clients[i].is_there)
+            leave(&clients[i], false);
+    }
+    for (uint32_t shard = 0; shard < shards; shard++)
+        shard_order_free(redises[shard].order);
+    deliver_set_log(deliver, NULL);
+    deliver_free(deliver);
+    log_pages_free(pages);
+    uv_run(&loop, UV_RUN_DEFAULT);
+}
+
+static void run_all(uint32_t shard_count)
+{
+    const char *seed = getenv("SEED"), *runs = getenv("RUNS");
+
+    shards = shard_count;
+    if (seed) {
+        run((unsigned)atoi(seed));
+        return;
+    }
+    for (unsigned i = 1; i <= (runs ? (unsigned)atoi(runs) : RUNS); i++)
+        run(i);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    log_set_level(LOG_LEVEL_ERROR);
+    uv_loop_init(&loop);
+    board = metrics_board_new(1);
+    metrics = metrics_slot(board, 0);
+    decoder = event_decoder_new(1 << 20);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    event_decoder_free(decoder);
+    assert_int_equal(uv_loop_close(&loop), 0);
+    metrics_board_free(board);
+    return 0;
+}
+
+static void test_whatever_happens_to_redis_nobody_misses_anything_untold(void **state)
+{
+    (void)state;
+    run_all(1);
+}
+
+static void test_with_more_shards_it_is_the_same_for_each(void **state)
+{
+    (void)state;
+    run_all(SHARDS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(
+            test_whatever_happens_to_redis_nobody_misses_anything_untold, begin, end),
+        cmocka_unit_test_setup_teardown(test_with_more_shards_it_is_the_same_for_each, begin, end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
