@@ -14,6 +14,7 @@
 
 enum {
     TURN_BYTES = 256 << 10,  /* all catchers together are given so much in a turn of the loop */
+    SEND_COST = 2 << 10,     /* a send costs as much as so many bytes */
     GATHER_BYTES = 16 << 10, /* less than this waits for the next page of the log, or a second */
     TICK_MS = 1000
 };
@@ -171,6 +172,8 @@ static bool gathers(const struct catcher *catcher)
 /* false: the catcher waits for its socket now, or leaves. */
 static bool flush(struct catcher *catcher)
 {
+    catch_up_spend(catcher->catch_up, SEND_COST);
+    catcher->is_due = false;
     outbox_flush(&catcher->outbox, uv_now(catcher->catch_up->settings.loop));
     if (catcher->client->place == CLIENT_IN_STEP)
         return true;
@@ -187,10 +190,12 @@ static void step(struct catcher *catcher)
         evict(catcher, FAREWELL_INTERNAL);
         return;
     }
-    if (progress == PROGRESS_NEEDS_LOG && gathers(catcher)) {
-        catcher->waits++;
-        wait_for_log(catcher, catcher->waits_for_shard);
-        return;
+    if (progress == PROGRESS_NEEDS_LOG) {
+        catcher->waits += !catcher->is_due; /* it has waited already */
+        if (gathers(catcher) && !catcher->is_due) {
+            wait_for_log(catcher, catcher->waits_for_shard);
+            return;
+        }
     }
     if (!flush(catcher))
         return;
@@ -201,7 +206,6 @@ static void step(struct catcher *catcher)
     } else if (progress == PROGRESS_NEEDS_LANE) {
         enter(catcher, CATCHER_WAITS_FOR_LANE);
     } else if (progress == PROGRESS_NEEDS_LOG) {
-        catcher->waits++;
         wait_for_log(catcher, catcher->waits_for_shard);
     } else if (catcher_is_not_ahead(catcher)) {
         go_live(catcher);
@@ -264,6 +268,15 @@ static bool is_too_slow(const struct catcher *catcher, uint64_t now_ms)
            now_ms > catcher->fed_wall_ms + catcher->max_lag_ms;
 }
 
+/* It is sent what has gathered, in its turn. */
+static void fall_due(struct catcher *catcher)
+{
+    if (outbox_gathered_bytes(&catcher->outbox) == 0)
+        return;
+    catcher->is_due = true;
+    enter(catcher, CATCHER_RUNS);
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct catch_up *catch_up = timer->data;
@@ -276,7 +289,7 @@ static void on_tick(uv_timer_t *timer)
         if (is_too_slow(catcher, now_ms))
             evict(catcher, FAREWELL_TOO_SLOW);
         else if (catcher->state == CATCHER_WAITS_FOR_LOG)
-            flush(catcher);
+            fall_due(catcher);
     }
 }
 

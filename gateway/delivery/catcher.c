@@ -134,11 +134,6 @@ static bool has_room(const struct catcher *catcher, uint64_t bytes_before)
     return catcher->outbox.bytes - bytes_before < STEP_BYTES && catcher->catch_up->budget > 0;
 }
 
-static void spend(struct catch_up *catch_up, size_t bytes)
-{
-    catch_up->budget -= bytes < catch_up->budget ? bytes : catch_up->budget;
-}
-
 static int offer(struct catcher *catcher, struct event *event, struct sl_slice tail)
 {
     uint64_t bytes = catcher->outbox.bytes;
@@ -148,7 +143,7 @@ static int offer(struct catcher *catcher, struct event *event, struct sl_slice t
     r = warn_if_due(catcher, catcher->fed_wall_ms);
     if (r == 0)
         r = give(catcher, event, tail);
-    spend(catcher->catch_up, catcher->outbox.bytes - bytes);
+    catch_up_spend(catcher->catch_up, catcher->outbox.bytes - bytes);
     return r;
 }
 
@@ -158,7 +153,7 @@ static int next_wanted(struct catcher *catcher, struct page *page, size_t place,
     int r = lane_next_wanted(catcher->lane, page, place, ret_place, ret_tail);
 
     if (r == 0)
-        spend(catcher->catch_up, STEP_COST + (*ret_place - place) * LOOK_COST);
+        catch_up_spend(catcher->catch_up, STEP_COST + (*ret_place - place) * LOOK_COST);
     return r;
 }
 

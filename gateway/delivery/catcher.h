@@ -38,6 +38,7 @@ struct catcher {
     uint32_t waits_for_shard;
     bool has_fallen; /* it was live */
     bool in_ring;
+    bool is_due;              /* what has gathered is sent, though a page of the log is missing */
     uint64_t sequence;        /* the next to read in the ring; while reading the log: a guess */
     uint64_t unlogged_from;   /* sequence: events without an id are owed from here on */
     uint64_t entered_ring_at; /* cursor then; a gap that ends behind it is owed */
@@ -86,6 +87,11 @@ uint64_t catcher_position(const struct catcher *catcher);
 bool catcher_is_not_ahead(const struct catcher *catcher);
 /* About how many events it is behind. */
 uint64_t catcher_events_behind(const struct catcher *catcher);
+
+static inline void catch_up_spend(struct catch_up *catch_up, size_t bytes)
+{
+    catch_up->budget -= bytes < catch_up->budget ? bytes : catch_up->budget;
+}
 
 void catch_up_sample_clocks(struct catch_up *catch_up);
 /* By the clocks as sampled last. */

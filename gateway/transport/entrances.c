@@ -13,7 +13,7 @@
 #include "base/log.h"
 
 enum {
-    ACCEPTS_PER_TURN = 64,
+    ACCEPTS_PER_TURN = 16,
     LAST_ACCEPTS = 4096 /* the listeners' backlog: what comes later than the end comes too late */
 };
 

@@ -1197,6 +1197,43 @@ static void test_a_resumed_client_gets_events_without_a_log_from_then_on(void **
     assert_int_equal(a.client.sent_events, 5 + 1);
 }
 
+/* --- turns of the loop --------------------------------------------------------------------------
+ */
+
+enum { MANY = 600, SENDS_IN_A_TURN = 130 };
+
+/* Each second those who wait for the log are sent the little that has gathered: not all at once. */
+static void test_however_many_wait_a_turn_of_the_loop_is_short(void **state)
+{
+    static struct fake_client many[MANY];
+    unsigned before = 0, after;
+
+    (void)state;
+    begin_again(0, 1 << 20, LAG_MS);
+    posts(300);
+    for (size_t i = 0; i < MANY; i++) {
+        fake_client_init(&many[i], WIRE_NDJSON, head);
+        resume(&many[i], "tea", id_at(10));
+    }
+    for (int i = 0; i < 1000; i++)
+        turn();
+    answer(0);
+    do {
+        uv_run(&loop, UV_RUN_ONCE);
+        after = 0;
+        for (size_t i = 0; i < MANY; i++)
+            after += many[i].sends;
+        assert_true(after - before <= SENDS_IN_A_TURN);
+        before = after;
+    } while (after < MANY);
+    assert_true(logs[0].request.is_asked);
+    settle();
+    for (size_t i = 0; i < MANY; i++) {
+        assert_string_equal(received(&many[i]), ids(11, 300, 2));
+        leave(&many[i]);
+    }
+}
+
 /* --- home and named rules --------------------------------------------------------------------- */
 
 static uint64_t last_load;
@@ -1563,6 +1600,7 @@ int main(void)
         CATCH_UP_TEST(test_events_without_a_log_come_from_the_ring),
         CATCH_UP_TEST(test_events_without_a_log_that_are_gone_are_told_as_a_gap),
         CATCH_UP_TEST(test_a_resumed_client_gets_events_without_a_log_from_then_on),
+        CATCH_UP_TEST(test_however_many_wait_a_turn_of_the_loop_is_short),
         CATCH_UP_TEST(test_a_home_stream_resumes_with_the_graph_of_today),
         CATCH_UP_TEST(test_named_rules_resume_when_they_are_there),
         CATCH_UP_TEST(test_without_memory_nobody_misses_anything_in_silence),
