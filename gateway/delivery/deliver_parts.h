@@ -1,0 +1,73 @@
+/* gateway/delivery/deliver_parts.h - inside deliver: what its files share.
+ *
+ *     deliver.c      an event comes in and is matched
+ *     lane.c         lanes are made, shared, owed events, freed
+ *     subscribe.c    clients come and go, and with them lanes and subscriptions
+ *     judge.c        what of a page a lane wants that catches up
+ *     pace.c         when lanes are written to */
+#pragma once
+
+#include <uv.h>
+
+#include "base/hash_map.h"
+#include "filters/filter_index.h"
+#include "gateway/delivery/catch_up.h"
+#include "gateway/delivery/deliver.h"
+#include "gateway/delivery/home.h"
+#include "gateway/delivery/lane.h"
+#include "gateway/delivery/ring.h"
+#include "gateway/delivery/rule_set.h"
+
+/* Where a subscription leads. */
+struct binding {
+    struct lane *lane;
+    bool *rule_hit; /* NULL: the lane has this one filter only */
+};
+
+struct deliver {
+    struct deliver_settings settings;
+    struct outbox_counts counts, counted; /* `counted`: what the metrics have been told */
+    struct sl_words *words;
+    struct sl_filter_index *index;
+    struct sl_match_set *matches;
+    struct binding *bindings; /* by subscription number */
+    size_t binding_capacity;
+    struct hash_map *lanes; /* key -> struct lane, the shared ones */
+    struct home *home;
+    struct ring ring;
+    struct catch_up *catch_up;
+    struct list dirty;   /* outboxes with something new in this turn */
+    struct list due;     /* outboxes that gather, soonest first */
+    struct list touched; /* lanes with rules that were hit by the event at hand */
+    uv_timer_t *timer;
+    struct list all_lanes;
+    struct list judging; /* lanes with one filter, and clients that catch up */
+    uint64_t lanes_made;
+    size_t event_bytes; /* of all events that are kept or that somebody is owed */
+    uint64_t cursor;
+};
+
+/* For clients framed as this one is. `gather_ms` < 0: the default. NULL: out of memory. */
+struct lane *lane_new(struct deliver *deliver, const struct client *client, int gather_ms);
+/* NULL is fine; no client is left in it. */
+void lane_free(struct lane *lane);
+/* From now on found in `lanes` by this key. 0; -ENOMEM. */
+int lane_share(struct lane *lane, struct sl_slice key);
+/* No further client finds the lane. */
+void lane_unshare(struct lane *lane);
+/* NULL: the client is in none. */
+struct lane *lane_of(const struct client *client);
+/* Those who catch up, too. */
+void lane_evict_all(struct lane *lane, enum farewell farewell);
+
+/* A message of ours. */
+static inline bool event_is_for_all(const struct event *event)
+{
+    return event->kind >= EVENT_KIND_COUNT;
+}
+
+/* The outbox has something new: it is written to at the end of the turn, or later. */
+void pace_queue(struct deliver *deliver, struct outbox *outbox);
+void pace_unqueue(struct deliver *deliver, struct outbox *outbox);
+/* The timer's callback. */
+void pace_flush_due(uv_timer_t *timer);

@@ -1,0 +1,137 @@
+/* lane.c - lanes, and the events that they are owed. */
+#include "gateway/delivery/lane.h"
+
+#include <errno.h>
+
+#include "base/alloc.h"
+#include "gateway/delivery/deliver_parts.h"
+
+/* Then a lane is written to at once: more saves nothing. */
+enum { MAX_GATHERED_BYTES = 64 << 10 };
+
+struct lane *lane_of(const struct client *client)
+{
+    if (!client->outbox)
+        return NULL;
+    return client->catcher ? catch_up_lane(client->catcher)
+                           : LIST_OWNER(client->outbox, struct lane, outbox);
+}
+
+/* It is owed too much, and behind in its lane's outbox. */
+static void overrun(struct client *client)
+{
+    struct lane *lane = lane_of(client);
+
+    if (catch_up_fall(lane->deliver->catch_up, lane, client) < 0)
+        client->transport->evict(client, FAREWELL_INTERNAL);
+}
+
+struct lane *lane_new(struct deliver *deliver, const struct client *client, int gather_ms)
+{
+    struct outbox_settings settings = {
+        .wire = client->wire,
+        .unchunked = client->unchunked,
+        .gather_ms = gather_ms < 0 ? deliver->settings.gather_ms : (uint32_t)gather_ms,
+        .max_owed_bytes = deliver->settings.max_owed_bytes,
+        .overrun = overrun,
+        .metrics = deliver->settings.metrics,
+    };
+    struct lane *lane = mem_zalloc(sizeof(*lane));
+
+    if (!lane)
+        return NULL;
+    lane->deliver = deliver;
+    lane->number = ++deliver->lanes_made;
+    list_init(&lane->catchers);
+    outbox_init(&lane->outbox, &settings, &deliver->counts);
+    list_append(&deliver->all_lanes, &lane->node);
+    return lane;
+}
+
+void lane_unshare(struct lane *lane)
+{
+    if (!lane->key)
+        return;
+    hash_map_remove(lane->deliver->lanes, sl_slice(lane->key, lane->key_size));
+    mem_free(lane->key);
+    lane->key = NULL;
+}
+
+void lane_free(struct lane *lane)
+{
+    struct deliver *deliver;
+
+    if (!lane)
+        return;
+    deliver = lane->deliver;
+    lane_unshare(lane);
+    if (lane->is_subscribed)
+        deliver_unbind(deliver, lane->subscription);
+    rule_set_free(lane->rules);
+    home_unwatch(deliver->home, &lane->watch);
+    pace_unqueue(deliver, &lane->outbox);
+    outbox_done(&lane->outbox);
+    list_remove(&deliver->all_lanes, &lane->node);
+    mem_free(lane);
+}
+
+int lane_share(struct lane *lane, struct sl_slice key)
+{
+    lane->key = mem_strndup(key.data, key.size);
+    if (!lane->key)
+        return -ENOMEM;
+    lane->key_size = key.size;
+    if (hash_map_add(lane->deliver->lanes, key, lane) < 0) {
+        mem_free(lane->key);
+        lane->key = NULL;
+        return -ENOMEM;
+    }
+    return 0;
+}
+
+/* What is gathered counts as owed, so it must stay well below what a client may be owed: who keeps
+ * step is offered it before that. */
+static bool has_gathered_enough(const struct outbox *outbox)
+{
+    size_t gathered = outbox_gathered_bytes(outbox);
+
+    return gathered >= MAX_GATHERED_BYTES || gathered >= outbox->settings.max_owed_bytes / 2;
+}
+
+void lane_append(struct lane *lane, struct event *event, struct sl_slice tail)
+{
+    struct deliver *deliver = lane->deliver;
+    struct outbox *outbox = &lane->outbox;
+    uint64_t now_ms = uv_now(deliver->settings.loop);
+
+    if (outbox_append(outbox, event, deliver->cursor, tail, now_ms) < 0) {
+        outbox_evict_all(outbox, FAREWELL_INTERNAL);
+        return;
+    }
+    if (has_gathered_enough(outbox)) {
+        pace_unqueue(deliver, outbox);
+        outbox_flush(outbox, now_ms);
+    } else {
+        pace_queue(deliver, outbox);
+    }
+}
+
+void lane_evict_all(struct lane *lane, enum farewell farewell)
+{
+    outbox_evict_all(&lane->outbox, farewell);
+    catch_up_evict_lane(lane, farewell);
+}
+
+void lane_add_catcher(struct lane *lane, struct list_node *node)
+{
+    list_append(&lane->catchers, node);
+    if (lane->is_subscribed && !list_contains(&lane->judging))
+        list_append(&lane->deliver->judging, &lane->judging);
+}
+
+void lane_remove_catcher(struct lane *lane, struct list_node *node)
+{
+    list_remove(&lane->catchers, node);
+    if (list_is_empty(&lane->catchers) && list_contains(&lane->judging))
+        list_remove(&lane->deliver->judging, &lane->judging);
+}

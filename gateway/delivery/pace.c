@@ -1,0 +1,130 @@
+/* pace.c - when to write: at the end of the turn, or when company has gathered.
+ *
+ * Outboxes with something new in this turn are `dirty`; those that gather are `due`, soonest
+ * first. */
+#include "gateway/delivery/deliver_parts.h"
+
+void pace_queue(struct deliver *deliver, struct outbox *outbox)
+{
+    if (!list_contains(&outbox->node))
+        list_append(&deliver->dirty, &outbox->node);
+}
+
+void pace_unqueue(struct deliver *deliver, struct outbox *outbox)
+{
+    if (list_contains(&outbox->node))
+        list_remove(outbox->due_ms ? &deliver->due : &deliver->dirty, &outbox->node);
+    outbox->due_ms = 0;
+}
+
+static void queue_due(struct deliver *deliver, struct outbox *outbox)
+{
+    struct list_node *after = deliver->due.head.previous;
+
+    /* Nearly always the last: windows have the same length but for clients that asked. */
+    while (after != &deliver->due.head &&
+           LIST_OWNER(after, struct outbox, node)->due_ms > outbox->due_ms)
+        after = after->previous;
+    list_insert_after(&deliver->due, after, &outbox->node);
+}
+
+static void arm_timer(struct deliver *deliver, uint64_t now_ms)
+{
+    struct list_node *first = list_first(&deliver->due);
+    uint64_t due_ms;
+
+    if (!first) {
+        uv_timer_stop(deliver->timer);
+        return;
+    }
+    due_ms = LIST_OWNER(first, struct outbox, node)->due_ms;
+    uv_timer_start(deliver->timer, pace_flush_due, due_ms > now_ms ? due_ms - now_ms : 0, 0);
+}
+
+static void tell_metrics(struct deliver *deliver)
+{
+    struct outbox_counts *now = &deliver->counts, *told = &deliver->counted;
+    struct metrics *metrics = deliver->settings.metrics;
+
+    metric_add(metrics, METRIC_DELIVERIES, now->events - told->events);
+    metric_add(metrics, METRIC_DELIVERED_BYTES, now->bytes - told->bytes);
+    metric_add(metrics, METRIC_SENDS, now->sends - told->sends);
+    metric_set(metrics, METRIC_EVENT_BYTES, deliver->event_bytes);
+    *told = *now;
+}
+
+static void flush_until(struct deliver *deliver, uint64_t until_ms, uint64_t now_ms)
+{
+    LIST_EACH(&deliver->due, node)
+    {
+        struct outbox *outbox = LIST_OWNER(node, struct outbox, node);
+
+        if (outbox->due_ms > until_ms)
+            break;
+        pace_unqueue(deliver, outbox);
+        outbox_flush(outbox, now_ms);
+    }
+    arm_timer(deliver, now_ms);
+    tell_metrics(deliver);
+}
+
+void pace_flush_due(uv_timer_t *timer)
+{
+    struct deliver *deliver = timer->data;
+    uint64_t now_ms = uv_now(deliver->settings.loop);
+
+    flush_until(deliver, now_ms, now_ms);
+}
+
+/* Beside the ring, only clients that are behind keep events alive for longer than a gather window.
+ * When all of them together keep too much, all their queues go: no one of them is more to blame. */
+static void enforce_event_bytes(struct deliver *deliver)
+{
+    if (deliver->event_bytes <= deliver->settings.max_event_bytes + deliver->ring.bytes)
+        return;
+    metric_add(deliver->settings.metrics, METRIC_EVENT_BYTES_EXCEEDED, 1);
+    LIST_EACH(&deliver->all_lanes, node)
+    outbox_overrun_behind(&LIST_OWNER(node, struct lane, node)->outbox);
+}
+
+void deliver_turn_end(struct deliver *deliver)
+{
+    uint64_t now_ms = uv_now(deliver->settings.loop);
+    struct list_node *first_due = list_first(&deliver->due);
+
+    LIST_EACH(&deliver->dirty, node)
+    {
+        struct outbox *outbox = LIST_OWNER(node, struct outbox, node);
+        uint32_t gather_ms = outbox->settings.gather_ms;
+
+        list_remove(&deliver->dirty, node);
+        if (now_ms - outbox->last_flush_ms >= gather_ms) {
+            outbox_flush(outbox, now_ms);
+        } else {
+            outbox->due_ms = outbox->first_unflushed_ms + gather_ms;
+            queue_due(deliver, outbox);
+        }
+    }
+    if (list_first(&deliver->due) != first_due)
+        arm_timer(deliver, now_ms);
+    enforce_event_bytes(deliver);
+    tell_metrics(deliver);
+}
+
+void deliver_flush_all(struct deliver *deliver)
+{
+    deliver_turn_end(deliver);
+    flush_until(deliver, UINT64_MAX, uv_now(deliver->settings.loop));
+}
+
+void deliver_client_writable(struct client *client)
+{
+    struct lane *lane = lane_of(client);
+
+    if (!lane)
+        return;
+    outbox_client_writable(client, uv_now(lane->deliver->settings.loop));
+    if (client->catcher)
+        catch_up_writable(client->catcher);
+    tell_metrics(lane->deliver);
+}

@@ -1,0 +1,216 @@
+/* subscribe.c - whoever comes joins the lane of those who want the same, or gets a new one. */
+#include <errno.h>
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "gateway/delivery/deliver_parts.h"
+
+/* --- what subscriptions lead to --- */
+
+int deliver_bind(struct deliver *deliver, struct sl_filter *filter, struct lane *lane,
+                 bool *rule_hit, uint32_t *ret_subscription)
+{
+    uint32_t subscription;
+
+    if (sl_filter_index_add(deliver->index, filter, &subscription) < 0)
+        return -ENOMEM;
+    if (subscription >= deliver->binding_capacity) {
+        size_t capacity = deliver->binding_capacity ? deliver->binding_capacity : 64;
+        struct binding *bindings;
+
+        while (capacity <= subscription)
+            capacity *= 2;
+        bindings = mem_realloc(deliver->bindings, mem_array_size(capacity, sizeof(*bindings)));
+        if (!bindings) {
+            sl_filter_index_remove(deliver->index, subscription);
+            return -ENOMEM;
+        }
+        deliver->bindings = bindings;
+        deliver->binding_capacity = capacity;
+    }
+    deliver->bindings[subscription] = (struct binding){lane, rule_hit};
+    *ret_subscription = subscription;
+    return 0;
+}
+
+void deliver_unbind(struct deliver *deliver, uint32_t subscription)
+{
+    sl_filter_index_remove(deliver->index, subscription);
+}
+
+/* --- clients come --- */
+
+/* Clients with equal keys can share a lane: same way of framing, same gathering, same filter. */
+static void lane_key(const struct client *client, int gather_ms, char kind, struct sl_slice what,
+                     struct buffer *ret_key)
+{
+    buffer_append_format(ret_key, "%c%d%d,%d,", kind, (int)client->wire, (int)client->unchunked,
+                         gather_ms);
+    buffer_append_slice(ret_key, what);
+}
+
+static struct lane *shared_lane_new(struct deliver *deliver, const struct client *client,
+                                    struct sl_filter *filter, int gather_ms, struct sl_slice key)
+{
+    struct lane *lane = lane_new(deliver, client, gather_ms);
+
+    if (!lane)
+        return NULL;
+    if (lane_share(lane, key) < 0 ||
+        deliver_bind(deliver, filter, lane, NULL, &lane->subscription) < 0) {
+        lane_free(lane);
+        return NULL;
+    }
+    lane->is_subscribed = true;
+    return lane;
+}
+
+int deliver_subscribe(struct deliver *deliver, struct client *client, struct sl_filter *filter,
+                      int gather_ms)
+{
+    struct buffer key = BUFFER_INIT;
+    struct lane *lane = NULL;
+
+    lane_key(client, gather_ms, 'f', sl_filter_key(filter), &key);
+    if (!key.failed) {
+        lane = hash_map_get(deliver->lanes, buffer_slice(&key));
+        if (!lane)
+            lane = shared_lane_new(deliver, client, filter, gather_ms, buffer_slice(&key));
+    }
+    buffer_done(&key);
+    if (!lane)
+        return -ENOMEM;
+    outbox_join(&lane->outbox, client);
+    return 0;
+}
+
+static void on_home_match(void *watcher, struct event *event)
+{
+    lane_append(watcher, event, SL_SLICE_NONE);
+}
+
+static void on_home_loading(void *watcher)
+{
+    struct lane *lane = watcher;
+
+    outbox_set_incomplete(&lane->outbox, lane->deliver->cursor);
+}
+
+static void on_home_loaded(void *watcher)
+{
+    struct lane *lane = watcher;
+
+    outbox_set_complete(&lane->outbox);
+    catch_up_lane_ready(lane);
+}
+
+/* Nothing comes on this lane any more: whoever connects from now on gets another. */
+static void on_home_failed(void *watcher)
+{
+    struct lane *lane = watcher;
+
+    lane_unshare(lane);
+    lane_evict_all(lane, FAREWELL_INTERNAL);
+}
+
+static struct lane *home_lane_new(struct deliver *deliver, const struct client *client,
+                                  struct sl_slice user, unsigned types, int gather_ms,
+                                  struct sl_slice key)
+{
+    struct lane *lane = lane_new(deliver, client, gather_ms);
+
+    if (!lane)
+        return NULL;
+    lane->watch = (struct home_watch){.types = types,
+                                      .on_match = on_home_match,
+                                      .on_loading = on_home_loading,
+                                      .on_loaded = on_home_loaded,
+                                      .on_failed = on_home_failed,
+                                      .watcher = lane};
+    if (lane_share(lane, key) < 0 || home_watch(deliver->home, user, &lane->watch) < 0) {
+        lane_free(lane);
+        return NULL;
+    }
+    if (!home_is_loaded(&lane->watch))
+        outbox_set_incomplete(&lane->outbox, deliver->cursor);
+    return lane;
+}
+
+int deliver_subscribe_home(struct deliver *deliver, struct client *client, struct sl_slice user,
+                           unsigned types, int gather_ms)
+{
+    struct buffer key = BUFFER_INIT;
+    struct lane *lane = NULL;
+
+    lane_key(client, gather_ms, 'h', user, &key);
+    buffer_append_format(&key, " %x", types);
+    if (!key.failed) {
+        lane = hash_map_get(deliver->lanes, buffer_slice(&key));
+        if (!lane)
+            lane = home_lane_new(deliver, client, user, types, gather_ms, buffer_slice(&key));
+    }
+    buffer_done(&key);
+    if (!lane)
+        return -ENOMEM;
+    outbox_join(&lane->outbox, client);
+    return 0;
+}
+
+int deliver_subscribe_rules(struct deliver *deliver, struct client *client, int gather_ms,
+                            struct rule_set **ret_rules)
+{
+    struct lane *lane = lane_new(deliver, client, gather_ms);
+
+    if (!lane)
+        return -ENOMEM;
+    lane->rules = rule_set_new(lane);
+    if (!lane->rules) {
+        lane_free(lane);
+        return -ENOMEM;
+    }
+    outbox_join(&lane->outbox, client);
+    *ret_rules = lane->rules;
+    return 0;
+}
+
+/* --- they catch up, and go --- */
+
+int deliver_resume(struct deliver *deliver, struct client *client, uint64_t cursor)
+{
+    struct lane *lane = lane_of(client);
+
+    lane->awaits_rules = lane->rules != NULL;
+    return catch_up_begin(deliver->catch_up, lane, client, cursor);
+}
+
+void deliver_rules_ready(struct client *client)
+{
+    struct lane *lane = lane_of(client);
+
+    if (!lane || !lane->awaits_rules)
+        return;
+    lane->awaits_rules = false;
+    catch_up_lane_ready(lane);
+}
+
+void deliver_suspend(struct client *client)
+{
+    if (client->catcher)
+        catch_up_suspend(client->catcher);
+    else
+        outbox_set_aside(client);
+}
+
+void deliver_leave(struct client *client)
+{
+    struct lane *lane = lane_of(client);
+
+    if (!lane)
+        return;
+    if (client->catcher)
+        catch_up_leave(client->catcher);
+    else
+        outbox_leave(client);
+    if (outbox_is_deserted(&lane->outbox) && list_is_empty(&lane->catchers))
+        lane_free(lane);
+}
