@@ -196,6 +196,82 @@ static void test_worker_is_killed_behind_each_command(void **state)
     assert_in_range(n, 2, MOST_COMMANDS - 1);
 }
 
+/* ---- a crowd of followers, more than one page of a fan-out ---- */
+
+enum { CROWD = 520 };
+
+static void make_crowd(void)
+{
+    const struct sl_home_page page = {.limit = 1};
+
+    for (int i = 0; i < CROWD; i++) {
+        struct sl_home_read *read;
+        struct sl_user_ref fan;
+        char login[16];
+
+        snprintf(login, sizeof(login), "fan%d", i);
+        fan = sl_user_by_id(core_must_create(&core, login));
+        assert_int_equal(core_follow(&core, login, "user0", NULL), 0);
+        assert_int_equal(sl_home_read_new(&read, &core.meta, &fan, &page, &core.failure), 0);
+        assert_int_equal(sl_home_run(core.link, read, &core.failure), 0);
+        sl_home_read_free(read);
+    }
+    core_work_fast(&core);
+}
+
+/* On how many home timelines is the post? */
+static long long count_homes(uint64_t post)
+{
+    long long count = 0;
+
+    for (uint32_t shard = 0; shard < shards; shard++) {
+        char homes[SL_KEY_SIZE];
+
+        count += core_number(&core, "EVAL %s 0 %s %" PRIu64 ":%" PRIu64,
+                             "local n = 0 "
+                             "for _, home in ipairs(redis.call('KEYS', ARGV[1])) do "
+                             "if redis.call('ZSCORE', home, ARGV[2]) then n = n + 1 end end "
+                             "return n",
+                             sl_key(shard, "home:*", homes), post, users[0]);
+    }
+    return count;
+}
+
+/* A worker is killed behind command `n` of what is to be done; another one goes on, and then the
+ * post is on `wanted` timelines. How the first one ended. */
+static enum fault_end kill_and_go_on(uint64_t n, uint64_t post, long long wanted, bool *between)
+{
+    enum fault_end end = run_and_settle(n, work_with_patience);
+    char key[SL_KEY_SIZE];
+
+    if (core_number(&core, "EVAL %s 0 %s", "return #redis.call('KEYS', ARGV[1])",
+                    sl_key(sl_id_shard(users[0]), "task:*", key)) > 0)
+        *between = true;
+    core_work(&core);
+    assert_int_equal(count_homes(post), wanted);
+    return end;
+}
+
+static void test_worker_is_killed_behind_each_command_of_a_long_fan_out(void **state)
+{
+    enum fault_end pushed = FAULT_KILLED, taken_back = FAULT_KILLED;
+    bool between = false, between_back = false; /* pages, at least once */
+    uint64_t n;
+
+    (void)state;
+    make_crowd();
+    for (n = 1; n < MOST_COMMANDS && (pushed == FAULT_KILLED || taken_back == FAULT_KILLED); n++) {
+        uint64_t post = core_must_post(&core, "user0", "to all");
+
+        pushed = kill_and_go_on(n, post, CROWD + 1, &between);
+        assert_int_equal(core_delete(&core, "user0", post, NULL), 0);
+        taken_back = kill_and_go_on(n, post, 0, &between_back);
+    }
+    assert_in_range(n, 6, MOST_COMMANDS - 1);
+    assert_true(between && between_back);
+    core_check(&core, "after long fan-outs");
+}
+
 /* ---- many at once, killed at random ---- */
 
 enum { POSTERS = 3, WORKERS = 2, LIVES = 6, ACTS = 60 };
@@ -288,6 +364,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_poster_is_killed_behind_each_command, begin),
         cmocka_unit_test_setup(test_worker_is_killed_behind_each_command, begin),
+        cmocka_unit_test_setup(test_worker_is_killed_behind_each_command_of_a_long_fan_out, begin),
         cmocka_unit_test_setup(test_many_posters_and_workers_are_killed_at_random, begin),
     };
 
