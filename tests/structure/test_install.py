@@ -81,7 +81,7 @@ def test_example_of_the_manual_page_builds(environment, tmp_path):
     run(CC, "-std=c11", "-Wall", "-Wextra", "-Werror", "example.c", *flags, "-o", "example", cwd=tmp_path)
 
 
-@pytest.mark.parametrize("example", ["firehose-consumer", "analytics", "demo-producer", "core-c", "profile", "embed-filter"])
+@pytest.mark.parametrize("example", ["firehose-consumer", "analytics", "demo-producer", "core-c", "profile", "home-timeline", "embed-filter"])
 def test_examples_build_by_their_own_makefile(environment, tmp_path, example):
     if not (SOURCE / "examples" / example).exists():
         pytest.skip("no such example")

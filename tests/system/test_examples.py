@@ -252,6 +252,47 @@ def test_profile(servers, cli_for):
     assert profile(redis.url).returncode == 2
 
 
+def test_home_timeline(servers, cli_for):
+    redis = servers.redis()
+    cli = cli_for(redis)
+    for login in ("ada", "bob", "carl", "dora"):  # of several shards, where there are some
+        cli.run("user", "add", login, "--name", login.title())
+    cli.run("follow", "ada", "bob", "carl", "dora")
+
+    def post(count):
+        """The texts of new posts, newest first."""
+        made = {}
+        for number in range(count):
+            login = ("ada", "bob", "carl", "dora")[number % 4]
+            text = f"{login} says {number} of {count}"
+            made[int(cli.run("post", "--user", login, text))] = text
+        cli.run("worker", "--until-empty", "--lease-ms", "50")
+        return [made[number] for number in sorted(made, reverse=True)]
+
+    def shown(count):
+        lines = [program.line() for _ in range(count)]
+        assert all(line.startswith("0 likes, 0 comments: {") for line in lines)
+        return [json.loads(line.partition(": ")[2])["text"] for line in lines]
+    old = post(15)
+    program = Program(programs.example("home-timeline"), redis.url, "ADA", stdin=subprocess.PIPE)
+    assert shown(10) == old[:10]
+    program.process.stdin.write(b"more\n")
+    assert shown(5) == old[10:]
+    program.process.stdin.write(b"more\nnew\nnever\n")
+    assert program.line() == "That is all."
+    assert program.line() == "more or new?"
+    new = post(13)  # more than a page
+    program.process.stdin.write(b"new\n")
+    assert shown(13) == new
+    program.process.stdin.close()
+    program.process.stdin = None
+    assert program.ended(0) == ""
+    for arguments, status in (([redis.url, "nobody"], 1), (["nowhere", "ada"], 1), ([redis.url], 2)):
+        done = subprocess.run([programs.example("home-timeline"), *arguments], timeout=60, text=True,
+                              stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        assert done.returncode == status and "home-timeline" in done.stderr
+
+
 def test_core_c_says_what_is_wrong(servers):
     redis = servers.redis()
     for socket, login, why in ((redis.socket, "a b", b"U+0020"), ("/nonexistent", "ada", b"connect")):
