@@ -1,5 +1,6 @@
 /* lists.c - followers, following, likes, posts, comments: a page of a list each, newest first. The
- * list says who or what is on it, a second round trip reads that. */
+ * list says who or what is on it, a second round trip reads that. Where the reader may not see all
+ * of that, this is done again until the page is full or the list has ended. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -18,7 +19,7 @@ enum { LIMIT_DEFAULT = 20 };
 struct request {
     const char *reader; /* a login; NULL: the site itself reads */
     uint64_t reader_id;
-    struct sl_page page;
+    struct sl_page page;     /* what is still to be shown */
     struct sl_user_ref user; /* whose list it is, */
     uint64_t post;           /* or which post's */
 };
@@ -26,12 +27,12 @@ struct request {
 typedef int (*build_fn)(struct sl_call *call, const struct sl_meta *meta,
                         const struct request *request, struct failure *reterr);
 
-/* Prints the page in a reply. */
-typedef int (*show_fn)(struct database *database, const struct cli *cli,
-                       const struct request *request, const redisReply *reply);
+/* Prints what is in a reply, and moves the page on: up to 0 when nothing is left to be shown. */
+typedef int (*show_fn)(struct database *database, const struct cli *cli, struct request *request,
+                       const redisReply *reply);
 
-static int show_user_page(struct database *database, const struct cli *cli,
-                          const struct request *request, const redisReply *reply)
+static int show_user_page(struct database *database, const struct cli *cli, struct request *request,
+                          const redisReply *reply)
 {
     struct sl_user_ref users[SL_PAGE_MAX];
     uint64_t positions[SL_PAGE_MAX];
@@ -50,6 +51,7 @@ static int show_user_page(struct database *database, const struct cli *cli,
             positions[i] = listed.position;
         }
     }
+    request->page.limit = 0; /* everybody may see all of them */
     return r < 0 ? cli_failed(cli, &failure) : show_users(database, cli, users, positions, count);
 }
 
@@ -70,16 +72,34 @@ static int read_post_ids(const struct request *request, const redisReply *reply,
     return r;
 }
 
-static int show_post_page(struct database *database, const struct cli *cli,
-                          const struct request *request, const redisReply *reply)
+/* What a reply has of posts. *ret_has_ended: there are no more on the list. */
+static int show_post_rows(struct database *database, const struct cli *cli, struct request *request,
+                          const redisReply *reply, bool *ret_has_ended)
 {
     uint64_t posts[SL_PAGE_MAX];
     struct failure failure;
-    size_t count;
-    int r = read_post_ids(request, reply, posts, &count, &failure);
+    size_t count, shown = 0;
+    int status;
 
-    return r < 0 ? cli_failed(cli, &failure)
-                 : show_posts(database, cli, request->reader_id, posts, count, true);
+    if (read_post_ids(request, reply, posts, &count, &failure) < 0)
+        return cli_failed(cli, &failure);
+    status = show_posts(database, cli, request->reader_id, posts, count, &shown);
+    *ret_has_ended = count < request->page.limit;
+    if (count > 0)
+        request->page.before = posts[count - 1];
+    request->page.limit -= shown;
+    return status;
+}
+
+static int show_post_page(struct database *database, const struct cli *cli, struct request *request,
+                          const redisReply *reply)
+{
+    bool has_ended;
+    int status = show_post_rows(database, cli, request, reply, &has_ended);
+
+    if (status == CLI_GOOD && has_ended)
+        request->page.limit = 0;
+    return status;
 }
 
 /* The id of whose list it is. */
@@ -103,25 +123,24 @@ static int find_owner(struct database *database, const struct request *request, 
 
 /* What Redis has, and behind its last post what the archive has. */
 static int show_profile_page(struct database *database, const struct cli *cli,
-                             const struct request *request, const redisReply *reply)
+                             struct request *request, const redisReply *reply)
 {
-    uint64_t posts[SL_PAGE_MAX], before = request->page.before, owner = 0;
+    size_t left;
+    uint64_t owner = 0;
     struct failure failure;
-    size_t count;
-    int status, r;
+    bool has_ended;
+    int status = show_post_rows(database, cli, request, reply, &has_ended);
 
-    r = read_post_ids(request, reply, posts, &count, &failure);
-    if (r < 0)
-        return cli_failed(cli, &failure);
-    status = show_posts(database, cli, request->reader_id, posts, count, true);
-    if (status != CLI_GOOD || !cli->archive_url || count == request->page.limit)
+    left = request->page.limit;
+    if (status != CLI_GOOD || !has_ended)
         return status;
+    request->page.limit = 0;
+    if (!cli->archive_url || left == 0)
+        return CLI_GOOD;
     if (find_owner(database, request, &owner, &failure) < 0)
         return cli_failed(cli, &failure);
-    if (count > 0)
-        before = posts[count - 1];
-    return show_archived_posts(database, cli, request->reader_id, owner, before,
-                               request->page.limit - count);
+    return show_archived_posts(database, cli, request->reader_id, owner, request->page.before,
+                               left);
 }
 
 /* Who reads? */
@@ -141,26 +160,34 @@ static int find_reader(struct database *database, struct request *request, struc
     return r;
 }
 
-static int show_list(struct cli *cli, struct request *request, build_fn build, show_fn show)
+static int show_next(struct database *database, const struct cli *cli, struct request *request,
+                     build_fn build, show_fn show)
 {
     struct sl_call call = SL_CALL_INIT;
     redisReply *reply = NULL;
-    struct database database;
     struct failure failure;
     int status, r;
+
+    r = build(&call, &database->meta, request, &failure);
+    r = database_run(database, &call, r, &reply, &failure);
+    status = r == 0 ? show(database, cli, request, reply) : cli_failed(cli, &failure);
+    freeReplyObject(reply);
+    return status;
+}
+
+static int show_list(struct cli *cli, struct request *request, build_fn build, show_fn show)
+{
+    struct database database;
+    struct failure failure;
+    int status;
 
     status = database_open(&database, cli, 1);
     if (status != CLI_GOOD)
         return status;
-    r = find_reader(&database, request, &failure);
-    if (r == 0)
-        r = build(&call, &database.meta, request, &failure);
-    r = database_run(&database, &call, r, &reply, &failure);
-    if (r == 0)
-        status = show(&database, cli, request, reply);
-    else
+    if (find_reader(&database, request, &failure) < 0)
         status = cli_failed(cli, &failure);
-    freeReplyObject(reply);
+    while (status == CLI_GOOD && request->page.limit > 0)
+        status = show_next(&database, cli, request, build, show);
     database_close(&database);
     return status;
 }

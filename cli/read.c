@@ -22,7 +22,7 @@ static int read_posts(struct cli *cli, const char *reader, const uint64_t *posts
         reader_id = r == 0 ? user.id : 0;
     }
     status = r < 0 ? cli_failed(cli, &failure)
-                   : show_posts(&database, cli, reader_id, posts, count, false);
+                   : show_posts(&database, cli, reader_id, posts, count, NULL);
     freeReplyObject(found);
     database_close(&database);
     return status;

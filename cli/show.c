@@ -58,25 +58,30 @@ static int row_json(void *context, size_t item, struct buffer *json, struct fail
     return r;
 }
 
-/* Prints all rows that were read. */
+/* Prints all rows that were read; `ret_shown` as show_posts() has it. */
 static int show_rows(const struct cli *cli, row_fn read, void *context, const uint64_t *positions,
-                     size_t count, bool is_list)
+                     size_t count, size_t *ret_shown)
 {
     struct buffer json = BUFFER_INIT;
     int status = CLI_GOOD;
+    size_t shown = 0;
 
     for (size_t i = 0; i < count; i++) {
         struct failure failure;
         int r = read(context, i, &json, &failure);
 
-        if (r == -ENOENT && is_list)
+        if (r == -ENOENT && ret_shown)
             continue;
         if (r < 0)
             status = cli_failed(cli, &failure);
         else if (print_line(cli, &json, positions ? &positions[i] : NULL) != CLI_GOOD)
             status = CLI_FAILED;
+        else
+            shown++;
     }
     buffer_done(&json);
+    if (ret_shown)
+        *ret_shown = shown;
     return status == CLI_GOOD ? cli_done(cli) : status;
 }
 
@@ -85,13 +90,14 @@ int show_users(struct database *database, const struct cli *cli, const struct sl
 {
     struct rows rows = ROWS_INIT;
     struct failure failure;
+    size_t shown;
     int status;
 
     status =
         rows_read(&rows, database, cli,
                   sl_users_calls(&rows.calls, &database->meta, users, count, &failure), &failure);
     if (status == CLI_GOOD)
-        status = show_rows(cli, user_json, &rows, positions, count, positions != NULL);
+        status = show_rows(cli, user_json, &rows, positions, count, positions ? &shown : NULL);
     rows_done(&rows);
     return status;
 }
@@ -147,7 +153,7 @@ static int find_archived(struct asked_posts *asked, struct database *database,
 }
 
 int show_posts(struct database *database, const struct cli *cli, uint64_t reader,
-               const uint64_t *posts, size_t count, bool is_list)
+               const uint64_t *posts, size_t count, size_t *ret_shown)
 {
     struct asked_posts asked = {.ids = posts, .rows = ROWS_INIT, .archived = ARCHIVED_INIT};
     struct failure failure;
@@ -158,22 +164,10 @@ int show_posts(struct database *database, const struct cli *cli, uint64_t reader
     if (status == CLI_GOOD)
         status = find_archived(&asked, database, cli, reader, count);
     if (status == CLI_GOOD)
-        status = show_rows(cli, asked_json, &asked, NULL, count, is_list);
+        status = show_rows(cli, asked_json, &asked, NULL, count, ret_shown);
     archived_done(&asked.archived);
     rows_done(&asked.rows);
     return status;
-}
-
-static size_t count_seen(const struct archived *archived)
-{
-    size_t seen = 0;
-
-    for (size_t i = 0; i < archived->page.count; i++) {
-        struct sl_post_row post;
-
-        seen += read_post(&archived->rows, i, &post, NULL) == 0;
-    }
-    return seen;
 }
 
 int show_archived_posts(struct database *database, const struct cli *cli, uint64_t reader,
@@ -181,13 +175,14 @@ int show_archived_posts(struct database *database, const struct cli *cli, uint64
 {
     struct archived archived = ARCHIVED_INIT;
     int status = CLI_GOOD;
+    size_t shown;
 
     while (status == CLI_GOOD && count > 0) {
         status = archived_list(&archived, database, cli, reader, user, before, count);
         if (status != CLI_GOOD || archived.page.count == 0)
             break;
-        status = show_rows(cli, row_json, &archived.rows, NULL, archived.page.count, true);
-        count -= count_seen(&archived);
+        status = show_rows(cli, row_json, &archived.rows, NULL, archived.page.count, &shown);
+        count -= shown;
         before = archived.page.posts[archived.page.count - 1].id;
     }
     archived_done(&archived);

@@ -8,10 +8,11 @@
 int show_users(struct database *database, const struct cli *cli, const struct sl_user_ref *users,
                const uint64_t *positions, size_t count);
 
-/* Prints `count` posts in their order. `is_list`: they come from a list, and one that has gone
- * since is passed over. */
+/* Prints `count` posts in their order; *ret_shown is how many of them. NULL: they were named one by
+ * one, and one that is missing is a failure; otherwise one that the reader may not see, or that has
+ * gone since, is passed over. */
 int show_posts(struct database *database, const struct cli *cli, uint64_t reader,
-               const uint64_t *posts, size_t count, bool is_list);
+               const uint64_t *posts, size_t count, size_t *ret_shown);
 
 /* Prints up to `count` posts of a user that the archive has, from before the post `before` on (0:
  * the newest), as far as `reader` may see them. */

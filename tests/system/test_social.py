@@ -4,11 +4,15 @@ import json
 
 import pytest
 
+from harness import events
+
 
 @pytest.fixture
 def site(servers, cli_for):
     """The command line on a fresh database with ada, bob, carl and dora."""
-    cli = cli_for(servers.redis())
+    redis = servers.redis()
+    cli = cli_for(redis)
+    cli.redis = redis
     cli.ids = {login: cli.run("user", "add", login) for login in ("ada", "bob", "carl", "dora")}
     cli.lines = lambda *arguments, **how: [json.loads(line)
                                            for line in cli.run(*arguments, **how).splitlines()]
@@ -107,6 +111,34 @@ def test_posts_of_a_user_are_paged_and_read_as_somebody(site):
     assert len(site.lines("posts", "ada", "--as", "carl")) == 5
     site.run("read", posts[0], "--as", "bob", status=1)
     site.run("like", "--user", "bob", posts[0], status=1)
+
+
+def test_pages_are_full_however_much_of_the_list_is_not_for_the_reader(site, tmp_path):
+    first = [site.run("post", "--user", "ada", f"for all {n}") for n in range(3)]
+    with open(tmp_path / "posts.jsonl", "w") as out:
+        for number in range(1, 1201):  # a script passes over 500
+            out.write(events.dump(events.post(number, "for few", login="ada")) + "\n")
+    site.run("replay", tmp_path / "posts.jsonl")
+    for event in site.redis.log():
+        if event["post"]["text"] == "for few":
+            site.redis.client.hset(site.redis.key(event["id"], f"post:{event['id']}"), "audience",
+                                   f"only:{site.ids['carl']}")
+    last = site.run("post", "--user", "ada", "for all, too")
+    for limit, wanted in ((1, [last]), (2, [last, first[2]]), (20, [last, *first[::-1]])):
+        shown = site.lines("posts", "ada", "--as", "bob", "--limit", limit)
+        assert [post["id"] for post in shown] == wanted
+    assert site.lines("posts", "ada", "--as", "bob", "--before", first[0]) == []
+    assert len(site.lines("posts", "ada", "--as", "carl", "--limit", "1000")) == 1000
+
+
+def test_comments_by_users_who_hide_do_not_shorten_the_page(site):
+    post = site.run("post", "--user", "ada", "who is there?")
+    comments = [site.run("post", "--user", login, "--reply-to", post, "me")
+                for login in ("bob", "carl", "dora", "carl", "carl", "carl")]
+    site.run("hide", "carl", "dora")
+    site.work()
+    assert [comment["id"] for comment in site.lines(
+        "comments", post, "--as", "dora", "--limit", "2")] == [comments[2], comments[0]]
 
 
 @pytest.mark.parametrize("arguments", [
