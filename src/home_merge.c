@@ -392,6 +392,25 @@ int sl_home_merge_read_ids(const redisReply *reply, size_t i, struct buffer *ids
     return r == 0 && ids->failed ? no_memory(reterr) : r;
 }
 
+static int take_settled(struct sl_home_merge *merge, const redisReply *reply, size_t i,
+                        struct failure *reterr)
+{
+    const redisReply *list;
+    int r;
+
+    r = sl_reply_read_row(reply, i, 0, &list, reterr);
+    for (size_t k = 0; r == 0 && k < list->elements; k += 2) {
+        struct sl_home_settled settled;
+
+        r = sl_reply_read_id(list, k, &settled.author, reterr);
+        if (r == 0)
+            r = sl_reply_read_number(list, k + 1, &settled.since, reterr);
+        if (r == 0)
+            buffer_append(&merge->settled, &settled, sizeof(settled));
+    }
+    return r == 0 && merge->settled.failed ? no_memory(reterr) : r;
+}
+
 int sl_home_merge_take(struct sl_home_merge *merge, size_t source, const redisReply *reply,
                        struct failure *reterr)
 {
@@ -406,7 +425,7 @@ int sl_home_merge_take(struct sl_home_merge *merge, size_t source, const redisRe
     if (r == 0)
         r = sl_reply_read_number(reply, 1, &newer, reterr);
     if (r == 0)
-        r = sl_home_merge_read_ids(reply, 2, &merge->settled, reterr);
+        r = take_settled(merge, reply, 2, reterr);
     if (r == 0)
         r = sl_reply_read_row(reply, 3, 0, &rows, reterr);
     if (r == 0)

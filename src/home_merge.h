@@ -39,6 +39,12 @@ struct sl_home_source {
     size_t post_at, post_count;     /* in `posts`: to be asked for once, by their ids */
 };
 
+/* An author whose posts are pushed from now on, as far as the author's shard knows. */
+struct sl_home_settled {
+    uint64_t author;
+    uint64_t since; /* the follow by which that shard knows of the reader; 0: it need not */
+};
+
 struct sl_home_merge {
     struct sl_meta meta;
     uint64_t reader;
@@ -53,7 +59,7 @@ struct sl_home_merge {
     struct sl_home_row *rows; /* newest first after sl_home_merge_plan() */
     size_t row_count;
     uint64_t newer; /* at most so many posts come before the page, when all have been asked */
-    struct buffer settled; /* uint64_t */
+    struct buffer settled; /* struct sl_home_settled */
 
     /* private */
     size_t source_room, row_room;

@@ -41,20 +41,22 @@ static int page_call(struct sl_call *call, const struct fan_out *fan, struct fai
     return sl_call_finish(call, reterr);
 }
 
-/* Readers `1` and on of the page's reply, to their shards. */
+/* Readers, and the follow of each, `1` and on of the page's reply, to their shards. */
 static int apply_calls(struct sl_shard_calls *calls, const struct fan_out *fan,
                        const redisReply *page, struct failure *reterr)
 {
     const struct sl_meta *meta = sl_work_meta(fan->work);
-    uint64_t reader;
+    uint64_t reader, since;
     bool is_new;
     int r;
 
-    r = sl_shard_calls_begin(calls, meta, page->elements - 1, reterr);
-    for (size_t i = 1; r == 0 && i < page->elements; i++) {
+    r = sl_shard_calls_begin(calls, meta, page->elements / 2, reterr);
+    for (size_t i = 1; r == 0 && i < page->elements; i += 2) {
         struct sl_call *call;
 
         r = sl_reply_read_id(page, i, &reader, reterr);
+        if (r == 0)
+            r = sl_reply_read_id(page, i + 1, &since, reterr);
         if (r == 0 && sl_id_shard(reader) >= meta->shards)
             r = sl_reply_unexpected(reterr);
         if (r < 0)
@@ -69,6 +71,7 @@ static int apply_calls(struct sl_shard_calls *calls, const struct fan_out *fan,
             sl_call_add_id(call, fan->task->id);
         }
         sl_call_add_id(call, reader);
+        sl_call_add_id(call, since);
     }
     return sl_shard_calls_finish(calls, r, reterr);
 }
@@ -273,12 +276,46 @@ static const uint64_t *ids_of(const struct buffer *ids, size_t *ret_count)
     return (const uint64_t *)(const void *)ids->data;
 }
 
-static bool is_among(const struct buffer *sorted, uint64_t id)
+static int compare_settled(const void *a, const void *b)
 {
-    size_t count;
-    const uint64_t *ids = ids_of(sorted, &count);
+    const struct sl_home_settled *left = a, *right = b;
 
-    return count > 0 && bsearch(&id, ids, count, sizeof(id), compare_ids);
+    return compare_ids(&left->author, &right->author);
+}
+
+static struct sl_home_settled *settled_of(const struct sl_home_merge *merge, size_t *ret_count)
+{
+    *ret_count = merge->settled.size / sizeof(struct sl_home_settled);
+    return (struct sl_home_settled *)(void *)merge->settled.data;
+}
+
+/* They are sorted by now. */
+static bool is_settled(const struct sl_home_merge *merge, uint64_t author)
+{
+    const struct sl_home_settled wanted = {.author = author};
+    size_t count;
+    const struct sl_home_settled *settled = settled_of(merge, &count);
+
+    return count > 0 && bsearch(&wanted, settled, count, sizeof(wanted), compare_settled);
+}
+
+/* Whose posts are merged in by reads has nothing to be read in. */
+static int settle_merged(struct sl_home_merge *merge, const struct buffer *merged,
+                         struct failure *reterr)
+{
+    struct sl_home_settled *settled;
+    size_t count;
+    const uint64_t *ids = ids_of(merged, &count);
+
+    for (size_t i = 0; i < count; i++)
+        buffer_append(&merge->settled, &(struct sl_home_settled){.author = ids[i]},
+                      sizeof(struct sl_home_settled));
+    if (merge->settled.failed)
+        return failure_set(reterr, -ENOMEM, "out of memory");
+    settled = settled_of(merge, &count);
+    if (count > 0)
+        qsort(settled, count, sizeof(settled[0]), compare_settled);
+    return 0;
 }
 
 static void add_list(struct sl_call *call, const uint64_t *ids, size_t count)
@@ -296,7 +333,7 @@ static int unsettled_of(const struct missing *missing, const struct sl_home_merg
     const uint64_t *wanted = ids_of(&missing->wanted, &count);
 
     for (size_t i = 0; i < count; i++) {
-        if (!is_among(&merge->settled, wanted[i]))
+        if (!is_settled(merge, wanted[i]))
             buffer_append(ret_ids, &wanted[i], sizeof(wanted[i]));
     }
     return ret_ids->failed ? failure_set(reterr, -ENOMEM, "out of memory") : 0;
@@ -306,6 +343,7 @@ static int fill_call(struct sl_call *call, const struct missing *missing,
                      struct sl_home_merge *merge, const struct buffer *unsettled,
                      struct failure *reterr)
 {
+    const struct sl_home_settled *settled;
     uint64_t whole_above = 0;
     const uint64_t *ids;
     size_t count;
@@ -319,12 +357,16 @@ static int fill_call(struct sl_call *call, const struct missing *missing,
     sl_call_add_str(call, missing->is_all ? "1" : "0");
     sl_call_add(call, missing->floor);
     sl_call_add_id(call, whole_above);
-    ids = ids_of(&merge->settled, &count);
-    add_list(call, ids, count);
+    settled = settled_of(merge, &count);
+    sl_call_add_id(call, 2 * count);
+    for (size_t i = 0; i < count; i++) {
+        sl_call_add_id(call, settled[i].author);
+        sl_call_add_id(call, settled[i].since);
+    }
     ids = ids_of(unsettled, &count);
     add_list(call, ids, count);
     for (size_t i = 0; i < merge->row_count; i++) {
-        if (!is_among(&merge->settled, merge->rows[i].author))
+        if (!is_settled(merge, merge->rows[i].author))
             continue;
         sl_call_add_id(call, merge->rows[i].post.id);
         sl_call_add_id(call, merge->rows[i].author);
@@ -347,14 +389,10 @@ static int fill(struct sl_work *work, const struct missing *missing, struct sl_h
     r = sl_home_merge_add(merge, ids, count, UINT64_MAX, reterr);
     while (r == 0 && sl_home_merge_plan(merge))
         r = ask_due(work, merge, reterr);
-    if (r == 0) {
-        /* Whose posts are merged in by reads has nothing to be read in. */
-        buffer_append(&merge->settled, missing->merged.data, missing->merged.size);
-        ids = ids_of(&merge->settled, &count);
-        if (count > 0)
-            qsort(merge->settled.data, count, sizeof(*ids), compare_ids);
+    if (r == 0)
+        r = settle_merged(merge, &missing->merged, reterr);
+    if (r == 0)
         r = unsettled_of(missing, merge, &unsettled, reterr);
-    }
     if (r == 0)
         r = sl_work_call(work, &call, fill_call(&call, missing, merge, &unsettled, reterr), &reply,
                          reterr);

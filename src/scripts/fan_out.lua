@@ -2,7 +2,8 @@
 --
 -- Runs in the shard of the author; does those who live here and names the others.
 -- ARGV: shards, request id (not used), 'push' or 'take_back', post, author, before ('+inf' or a
--- score), how many followers. Returns {where the next page is ('' for none), followers elsewhere}.
+-- score), how many followers. Returns {where the next page is ('' for none), followers elsewhere, each
+-- with its follow}.
 local meta, refusal = open_shard('timeline', 'home_size')
 if not meta then
     return refusal

@@ -5,8 +5,9 @@
 -- '(ID'), limit, form of the rows (see view_of), 1 to be told which authors are settled, number of
 -- posts, the posts, then the authors.
 -- Returns {id above which the posts of the authors are all there are, how many of them come before
--- the page, settled authors, rows (see read_part)}. A settled author pushes to the reader from now
--- on, as far as this shard knows.
+-- the page, settled authors, each with the follow by which this shard knows of it ('0': none is
+-- needed), rows (see read_part)}. A settled author pushes to the reader from now on, as far as this
+-- shard knows.
 local meta, refusal = open_shard('timeline')
 if not meta then
     return refusal
@@ -19,17 +20,19 @@ for i = 10, #ARGV do
     list[#list + 1] = ARGV[i]
 end
 
-local function is_settled(author)
+local function settled_since(author)
     if author == reader then
-        return true
+        return '0'
     end
-    return follower_since(author, reader) and not is_out_of_sight(author, reader)
-        and not (meta.timeline == HYBRID and call('ZSCORE', prefix .. 'merged', author))
+    local is_merged = meta.timeline == HYBRID and call('ZSCORE', prefix .. 'merged', author)
+    return not is_merged and not is_out_of_sight(author, reader) and follower_since(author, reader)
 end
 
 for _, author in ipairs(is_settling and authors or {}) do
-    if is_settled(author) then
+    local since = settled_since(author)
+    if since then
         settled[#settled + 1] = author
+        settled[#settled + 1] = since
     end
 end
 local rows, feed_until = read_part(reader, posts, authors, before, after, limit, form)

@@ -1,8 +1,9 @@
 -- home_fill.lua - puts what a task has read onto a reader's home timeline.
 --
 -- ARGV: shards, request id (not used), reader's id, version, 1 when all is read in anew, and the floor
--- (all as home_missing.lua said); id above which the posts are all there are; number of authors that
--- are settled, these, number of authors that are not, these, then the posts, id and author in turn.
+-- (all as home_missing.lua said); id above which the posts are all there are; number of what follows
+-- for authors that are settled, these with their follows (see home_feed.lua), number of authors that
+-- are not, these, then the posts, id and author in turn.
 -- Returns 1, or 0 when there has been a change meanwhile: then nothing is.
 local meta, refusal = open_shard('timeline', 'home_size')
 if not meta then
@@ -29,12 +30,23 @@ local state = read_home_state(meta, reader)
 if not state or state.version ~= version or (state.floor or '') ~= floor_before then
     return 0
 end
+-- Who was settled by a follow that is not the reader's of now is not.
+local outdated = {}
+for i = 1, #settled, 2 do
+    local author, since = settled[i], settled[i + 1]
+    if since ~= '0' and not follows_since(reader, author, since) then
+        outdated[author] = true
+        unsettled[#unsettled + 1] = author
+    end
+end
 local limit_before = is_all and state.cut or not is_all and state.floor or 0
 local new_floor = math.max(whole_above, tonumber(limit_before))
 
 local posts, added = {}, {}
 for i = at, #ARGV, 2 do
-    posts[#posts + 1] = ARGV[i]
+    if not outdated[ARGV[i + 1]] then
+        posts[#posts + 1] = ARGV[i]
+    end
 end
 in_portions(posts, function(...)
     local ids = {...}
@@ -57,7 +69,13 @@ if is_all then
     call('UNLINK', behind)
     in_portions(unsettled, function(...) call('SADD', behind, ...) end)
 else
-    in_portions(settled, function(...) call('SREM', behind, ...) end)
+    local done = {}
+    for i = 1, #settled, 2 do
+        if not outdated[settled[i]] then
+            done[#done + 1] = settled[i]
+        end
+    end
+    in_portions(done, function(...) call('SREM', behind, ...) end)
 end
 call('HSET', active, 'floor', print_id(new_floor))
 call('HDEL', active, 'cut', 'asked')

@@ -52,6 +52,14 @@ local function is_wanted(reader, author)
             and call('SISMEMBER', prefix .. 'hidden_by:' .. reader, author) == 0)
 end
 
+-- Does the reader follow the author by the follow `since`, by which the author's shard knew of it? If
+-- the reader has ended that meanwhile, that shard may have forgotten the reader, and has not told this
+-- one of posts that were deleted. Nothing is lost where it is another follow: when the author's shard
+-- hears of that, the author's posts are read in (home_gain.lua).
+local function follows_since(reader, author, since)
+    return call('ZSCORE', prefix .. 'following:' .. reader, author) == since
+end
+
 -- What is being read in now is from before the change `id`, and does not count.
 local function home_changed(active, id)
     call('HSET', active, 'version', id)
@@ -159,7 +167,7 @@ local function sight_of(author)
 end
 
 -- Pushes a post to those of the page of followers who may see it and live here; returns the others
--- who may.
+-- who may, each with the follow by which this shard knows of them behind it.
 local function push_to(meta, post, page)
     local is_out = sight_of(post.user)
     local elsewhere = {}
@@ -170,13 +178,14 @@ local function push_to(meta, post, page)
                 home_push_safely(meta, reader, post.id, post.user)
             else
                 elsewhere[#elsewhere + 1] = reader
+                elsewhere[#elsewhere + 1] = page[i + 1]
             end
         end
     end
     return elsewhere
 end
 
--- Takes a post back from those of the page of followers who live here; returns the others.
+-- Takes a post back from those of the page of followers who live here; returns the others likewise.
 local function take_back_from(id, author, page)
     local elsewhere = {}
     for i = 1, #page, 2 do
@@ -184,6 +193,7 @@ local function take_back_from(id, author, page)
             home_drop_safely(page[i], id, author)
         else
             elsewhere[#elsewhere + 1] = page[i]
+            elsewhere[#elsewhere + 1] = page[i + 1]
         end
     end
     return elsewhere

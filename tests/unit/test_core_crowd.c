@@ -1,5 +1,6 @@
 /* Many processes do everything at random to the same few users and posts, while workers run; at the
- * end all that must be true of a database is true. With one shard and with eight.
+ * end all that must be true of a database is true, and everybody's home timeline is what the sets
+ * and the rule say, whether it is pushed, pulled or both. With one shard and with eight.
  *
  * SLUICE_TEST_SEED=N repeats the draws of each process; each run prints its own. */
 #include <errno.h>
@@ -15,14 +16,23 @@
 #include "src/id.h"
 #include "src/keys.h"
 #include "src/likes.h"
+#include "src/audience.h"
 #include "src/post_rows.h"
+#include "src/timelines.h"
 #include "src/worker.h"
 #include "tests/support/core_check.h"
 #include "tests/support/core_group.h"
 #include "tests/support/draw.h"
 #include "tests/support/fault.h"
 
-enum { ACTORS = 4, USERS = 10, ACTS = 250, POSTS = 64, FOLLOWING_MAX = 6 };
+enum {
+    ACTORS = 4,
+    USERS = 10,
+    ACTS = 250,
+    POSTS = 64,
+    FOLLOWING_MAX = 6,
+    POSTS_MAX = ACTORS * ACTS
+};
 
 /* ---- in a child: no cmocka there ---- */
 
@@ -122,16 +132,29 @@ static void act_follow_many(void)
     freeReplyObject(reply);
 }
 
+/* One in two is not for everybody. */
+static struct sl_slice draw_audience(char room[static 64])
+{
+    static const char *const kinds[] = {"followers", "only", "except"};
+    uint32_t kind = draw(6);
+
+    if (kind > 2)
+        return SL_SLICE_NONE;
+    if (kind == 0)
+        return sl_slice_str(kinds[0]);
+    snprintf(room, 64, "%s:%" PRIu64 ",%" PRIu64, kinds[kind], ids[draw(USERS)], ids[draw(USERS)]);
+    return sl_slice_str(room);
+}
+
 /* The post takes a place in `posts`, from which whoever draws it may delete it or answer it. */
 static void act_post(int user)
 {
-    char parent[SL_ID_TEXT_SIZE];
+    char parent[SL_ID_TEXT_SIZE], audience[64];
     struct sl_post post = {.text = SL_SLICE("text")};
     uint64_t answered = draw(2) ? posts[draw(POSTS)] : 0;
     int r;
 
-    if (draw(4) == 0)
-        post.audience = SL_SLICE("followers");
+    post.audience = draw_audience(audience);
     if (answered)
         post.reply_to.post = sl_slice_str(sl_id_print(answered, parent));
     r = core_post(&child, login_of(user), &post, NULL);
@@ -182,6 +205,24 @@ static void act_read(void)
     freeReplyObject(reply);
 }
 
+/* A page of a home timeline: newest first, none twice. Who reads is pushed to from then on. */
+static void act_read_home(void)
+{
+    const struct sl_user_ref reader = sl_user_by_id(ids[draw(USERS)]);
+    const struct sl_home_page page = {.limit = 1 + draw(30)};
+    struct sl_home_read *read;
+    uint64_t before = UINT64_MAX;
+
+    must(sl_home_read_new(&read, &child.meta, &reader, &page, &child.failure), 0, 0, "home");
+    must(sl_home_run(child.link, read, &child.failure), 0, 0, "home");
+    insist(sl_home_read_count(read) <= page.limit, "a page of a home timeline is too long");
+    for (size_t i = 0; i < sl_home_read_count(read); i++) {
+        insist(sl_home_read_at(read, i)->id < before, "a home timeline is out of order");
+        before = sl_home_read_at(read, i)->id;
+    }
+    sl_home_read_free(read);
+}
+
 static void act_rename(void)
 {
     const struct sl_user_ref user = sl_user_by_id(ids[draw(USERS)]);
@@ -217,7 +258,7 @@ static void act(void)
 {
     make_users();
     for (int i = 0; i < ACTS; i++) {
-        switch (draw(10)) {
+        switch (draw(11)) {
         case 0:
         case 1:
             act_follow_many();
@@ -238,6 +279,9 @@ static void act(void)
             break;
         case 8:
             act_relation();
+            break;
+        case 9:
+            act_read_home();
             break;
         default:
             for (int j = 0; j < 4; j++) /* most are somebody else's */
@@ -297,17 +341,123 @@ static long long count_keys(const char *name)
     return count;
 }
 
-static void test_crowd_leaves_a_database_as_it_must_be(void **state)
+/* ---- whose home timeline is what ---- */
+
+struct known_post {
+    uint64_t id, author;
+    char audience[64];
+};
+
+static size_t read_posts(struct known_post *ret_posts, size_t max)
+{
+    redisReply *keys = core_command(&core, "KEYS sluice:{*}:post:*");
+    size_t count = keys->elements;
+
+    assert_in_range(count, 1, max);
+    for (size_t i = 0; i < count; i++) {
+        redisReply *post = core_command(&core, "HMGET %s id user audience", keys->element[i]->str);
+
+        ret_posts[i].id = strtoull(post->element[0]->str, NULL, 10);
+        ret_posts[i].author = strtoull(post->element[1]->str, NULL, 10);
+        snprintf(ret_posts[i].audience, sizeof(ret_posts[i].audience), "%s", post->element[2]->str);
+        freeReplyObject(post);
+    }
+    freeReplyObject(keys);
+    return count;
+}
+
+static bool follows(uint64_t user, uint64_t target)
+{
+    char key[SL_KEY_SIZE], room[65536];
+
+    return core_text(&core, room, "ZSCORE %s %" PRIu64, sl_key_of("following", user, key),
+                     target)[0];
+}
+
+static bool is_in(const char *set, uint64_t owner, uint64_t member)
+{
+    char key[SL_KEY_SIZE];
+
+    return core_number(&core, "SISMEMBER %s %" PRIu64, sl_key_of(set, owner, key), member);
+}
+
+static bool belongs_on_home(uint64_t reader, const struct known_post *post)
+{
+    char id[SL_ID_TEXT_SIZE];
+
+    if (post->author == reader)
+        return true;
+    return follows(reader, post->author) &&
+           sl_audience_allows(sl_slice_str(post->audience), sl_slice_str(sl_id_print(reader, id)),
+                              true) &&
+           !is_in("hidden_from", post->author, reader) && !is_in("mutes", reader, post->author);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    const uint64_t *left = a, *right = b;
+
+    return *left < *right ? 1 : *left > *right ? -1 : 0;
+}
+
+static void check_home(uint64_t reader, const struct known_post *known, size_t known_count,
+                       const char *what)
+{
+    const struct sl_user_ref ref = sl_user_by_id(reader);
+    const struct sl_home_page page = {.limit = SL_HOME_PAGE_MAX};
+    uint64_t wanted[POSTS_MAX];
+    struct sl_home_read *read;
+    size_t count = 0;
+
+    for (size_t i = 0; i < known_count; i++) {
+        if (belongs_on_home(reader, &known[i]))
+            wanted[count++] = known[i].id;
+    }
+    qsort(wanted, count, sizeof(wanted[0]), compare_ids);
+    if (count > SL_HOME_PAGE_MAX)
+        count = SL_HOME_PAGE_MAX;
+    assert_int_equal(sl_home_read_new(&read, &core.meta, &ref, &page, &core.failure), 0);
+    assert_int_equal(sl_home_run(core.link, read, &core.failure), 0);
+    if (sl_home_read_count(read) != count)
+        fail_msg("%s: %zu posts are on a home timeline, not %zu", what, sl_home_read_count(read),
+                 count);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(sl_home_read_at(read, i)->id, wanted[i]);
+    sl_home_read_free(read);
+}
+
+/* As they were kept while it happened, then put together anew in each way. */
+static void check_homes(const char *what)
+{
+    static const char *const timelines[] = {"push", "pull", "hybrid"};
+    struct known_post known[POSTS_MAX];
+    size_t count = read_posts(known, POSTS_MAX);
+
+    for (int way = 0; way <= 3; way++) {
+        redisReply *users = core_command(&core, "KEYS sluice:{*}:user:*");
+
+        for (size_t i = 0; i < users->elements; i++)
+            check_home(strtoull(strrchr(users->element[i]->str, ':') + 1, NULL, 10), known, count,
+                       what);
+        freeReplyObject(users);
+        core_work_fast(&core); /* what has been read in */
+        if (way < 3)
+            core_set(&core, "timeline", timelines[way]);
+    }
+}
+
+static void leave_a_crowd_to_it(const char *timeline)
 {
     pid_t actors[ACTORS], worker;
     redisReply *following;
     char what[64];
     int status;
 
-    (void)state;
-    core_reset(&core, shards);
+    core_set(&core, "timeline", timeline);
     set("followers_part", 3);
     set("following_max", FOLLOWING_MAX);
+    set("push_at_once", 2);
+    set("merge_above", 4);
     worker = start_child(ACTORS, work);
     for (int i = 0; i < ACTORS; i++)
         actors[i] = start_child(i, act);
@@ -322,6 +472,8 @@ static void test_crowd_leaves_a_database_as_it_must_be(void **state)
 
     snprintf(what, sizeof(what), "SLUICE_TEST_SEED=%" PRIu64, draw_seed);
     core_check(&core, what);
+    check_homes(what);
+    core_check(&core, what);
     assert_int_equal(count_keys("user"), USERS);
     assert_true(count_keys("post") > 20 && count_keys("comments") > 0 && count_keys("likes") > 0);
     following = core_command(&core, "KEYS sluice:{*}:following:*");
@@ -331,10 +483,30 @@ static void test_crowd_leaves_a_database_as_it_must_be(void **state)
     freeReplyObject(following);
 }
 
+static void test_crowd_that_is_pushed_to_leaves_all_as_it_must_be(void **state)
+{
+    (void)state;
+    leave_a_crowd_to_it("push");
+}
+
+static void test_crowd_that_pulls_leaves_all_as_it_must_be(void **state)
+{
+    (void)state;
+    leave_a_crowd_to_it("pull");
+}
+
+static void test_crowd_that_does_both_leaves_all_as_it_must_be(void **state)
+{
+    (void)state;
+    leave_a_crowd_to_it("hybrid");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_crowd_leaves_a_database_as_it_must_be),
+        CORE_TEST(test_crowd_that_is_pushed_to_leaves_all_as_it_must_be),
+        CORE_TEST(test_crowd_that_pulls_leaves_all_as_it_must_be),
+        CORE_TEST(test_crowd_that_does_both_leaves_all_as_it_must_be),
     };
 
     draw_begin();

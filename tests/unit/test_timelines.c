@@ -306,8 +306,18 @@ static void test_a_late_push_of_a_deleted_post_changes_nothing(void **state)
     assert_false(is_kept(ada, post, bob));
 }
 
+/* The follow by which ada follows bob. */
+static uint64_t ada_follows_bob_since(void)
+{
+    char key[SL_KEY_SIZE], room[65536];
+
+    return strtoull(
+        core_text(&core, room, "ZSCORE %s %" PRIu64, sl_key_of("following", ada, key), bob), NULL,
+        10);
+}
+
 /* What a worker sends for a follower of another shard. */
-static void push_to_ada(uint64_t post)
+static void push_to_ada(uint64_t post, uint64_t since)
 {
     struct sl_call call = SL_CALL_INIT;
     redisReply *reply = NULL;
@@ -318,6 +328,7 @@ static void push_to_ada(uint64_t post)
     sl_call_add_id(&call, bob);
     sl_call_add_id(&call, post);
     sl_call_add_id(&call, ada);
+    sl_call_add_id(&call, since);
     assert_int_equal(sl_call_finish(&call, NULL), 0);
     assert_int_equal(sl_redis_link_run(core.link, &call, &reply, NULL), 0);
     assert_int_equal(sl_reply_check(reply, NULL), 0);
@@ -342,9 +353,30 @@ static void test_a_push_that_was_under_way_meets_a_tombstone(void **state)
     core_work_fast(&core);
     freeReplyObject(core_command(&core, "ZREM %s %" PRIu64 ":%" PRIu64, sl_key_of("home", ada, key),
                                  post, bob));
-    push_to_ada(deleted);
-    push_to_ada(post);
+    push_to_ada(deleted, ada_follows_bob_since());
+    push_to_ada(post, ada_follows_bob_since());
     assert_false(is_kept(ada, deleted, bob));
+    assert_true(is_kept(ada, post, bob));
+}
+
+/* bob's shard may have forgotten ada meanwhile, and not have told hers that the post was deleted.
+ */
+static void test_a_push_by_a_follow_that_has_ended_changes_nothing(void **state)
+{
+    uint64_t post, since;
+
+    (void)state;
+    follow("ada", "bob");
+    core_work_fast(&core);
+    become_active("ada");
+    post = core_must_post(&core, "bob", "hello");
+    core_work_fast(&core);
+    since = ada_follows_bob_since();
+    assert_int_equal(core_unfollow(&core, "ada", "bob", NULL), 0);
+    follow("ada", "bob");
+    push_to_ada(post, since);
+    assert_false(is_kept(ada, post, bob));
+    push_to_ada(post, ada_follows_bob_since());
     assert_true(is_kept(ada, post, bob));
 }
 
@@ -727,6 +759,7 @@ int main(void)
         HOME_TEST(test_the_first_followers_are_pushed_to_at_once_the_others_by_a_task),
         HOME_TEST(test_a_late_push_of_a_deleted_post_changes_nothing),
         HOME_TEST(test_a_push_that_was_under_way_meets_a_tombstone),
+        HOME_TEST(test_a_push_by_a_follow_that_has_ended_changes_nothing),
         HOME_TEST(test_pushing_again_changes_nothing),
         HOME_TEST(test_authors_with_many_followers_are_merged_in_for_ever),
         HOME_TEST(test_a_timeline_ends_after_its_size_and_fills_up_from_below),
