@@ -89,7 +89,7 @@ static int parse(struct sl_slice text, json_t **ret_body, struct http_refusal *r
 int api_body_read(const struct http_request *http, json_t **ret_body, struct http_refusal *refusal)
 {
     struct failure failure;
-    json_t *body;
+    json_t *body = NULL;
     bool has_breaks;
     int r;
 

@@ -271,6 +271,8 @@ int exchange_begin(struct connection *connection)
     connection->is_idle = false;
     if (lws_request_read(connection->wsi, false, &server->request_room, &http) < 0)
         return -1;
+    if (lws_request_check(connection->wsi, &refusal) < 0)
+        return respond_refusal(connection, &http, &refusal);
     if (http.method == HTTP_POST && length < 0) {
         http_refuse(&refusal, 411, "length_required", NULL, "a request body needs Content-Length");
         return respond_refusal(connection, &http, &refusal);
@@ -375,6 +377,10 @@ int exchange_upgrade(struct connection *connection)
 
     if (lws_request_read(connection->wsi, true, &server->request_room, &http) < 0)
         return -1;
+    if (lws_request_check(connection->wsi, &refusal) < 0) {
+        respond_refusal(connection, &http, &refusal);
+        return -1;
+    }
     if (!stream_path(http.path, &stream))
         http_refuse(&refusal, 404, "not_found", NULL, "there is no stream at this path");
     else if (http.method != HTTP_GET)

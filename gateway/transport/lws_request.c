@@ -123,6 +123,27 @@ static struct span copy_protocols(struct lws *wsi, struct buffer *room)
     return list;
 }
 
+int lws_request_check(struct lws *wsi, struct http_refusal *refusal)
+{
+    static const struct {
+        enum lws_token_indexes token;
+        const char *name;
+    } single[] = {
+        {WSI_TOKEN_HOST, "Host"},
+        {WSI_TOKEN_HTTP_CONTENT_LENGTH, "Content-Length"},
+        {WSI_TOKEN_HTTP_AUTHORIZATION, "Authorization"},
+        {WSI_TOKEN_HTTP_CONTENT_TYPE, "Content-Type"},
+        {WSI_TOKEN_ORIGIN, "Origin"},
+    };
+
+    for (size_t i = 0; i < sizeof(single) / sizeof(single[0]); i++) {
+        if (lws_hdr_fragment_length(wsi, single[i].token, 1) > 0)
+            return http_refuse(refusal, 400, "repeated_header", single[i].name, "%s is given twice",
+                               single[i].name);
+    }
+    return 0;
+}
+
 static struct sl_slice slice_of(const struct buffer *room, struct span span)
 {
     return span.is_there ? sl_slice(room->data + span.offset, span.size) : SL_SLICE_NONE;

@@ -12,3 +12,7 @@
  * parser for queries and forms. 0; -ENOMEM. */
 int lws_request_read(struct lws *wsi, bool is_upgrade, struct buffer *room,
                      struct http_request *ret_request);
+
+/* 0; -EPROTO: a header that may come once came again, and *refusal is the answer. Of headers that
+ * libwebsockets does not know (Idempotency-Key, Last-Event-ID) it shows the first one only. */
+int lws_request_check(struct lws *wsi, struct http_refusal *refusal);

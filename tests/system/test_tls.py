@@ -129,6 +129,17 @@ def test_the_api_over_tls(tls):
     ada.close()
 
 
+@pytest.mark.parametrize("name", ["Host", "Authorization", "Content-Type", "Origin"])
+def test_headers_that_come_once_over_tls(tls, name):
+    gateway, context = tls
+    request = form_bytes("GET", FIREHOSE, {**gateway.bearer(), name: "a"})
+    with HttpConnection(gateway.port, tls=context) as connection:
+        connection.send(request.replace(b"\r\n\r\n", f"\r\n{name.lower()}: a\r\n\r\n".encode()))
+        response = connection.read_response()
+    assert response.status == 400 and response.error["param"] == name
+    assert response.error["code"] == "repeated_header"
+
+
 @pytest.mark.parametrize("first", ["GET", "POST"])
 def test_a_body_sent_ahead_over_tls_is_never_mistaken(tls, first):
     """libwebsockets would take the second request's head for its body, in an endless loop; 4.3 takes
