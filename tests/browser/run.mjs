@@ -178,10 +178,13 @@ const tests = {
     await visit.card('before it went').waitFor();
     await servers.stopGateway();
     await visit.page.locator('#state[data-state=waiting]').waitFor();
+    await visit.page.getByText('The stream will go on where it stopped.').waitFor();
     for (let i = 1; i <= 7; i++) await servers.post('ada', `missed ${i}.`);
     await servers.startGateway();
     await servers.post('ada', 'after it came back');
+    await visit.page.evaluate(() => document.querySelector('#try-now').click()); // it may be gone
     await visit.card('after it came back').waitFor();
+    await visit.page.locator('#notice').waitFor({ state: 'hidden' });
     for (let i = 1; i <= 7; i++) assert.equal(await visit.card(`missed ${i}.`).count(), 1);
     assert.equal(await visit.page.locator('.card.note').count(), 0); // no gap was told
     await visit.shows('#delivered', '9');
@@ -279,11 +282,85 @@ const tests = {
     await visit.close();
   },
 
-  async 'a bad token is refused in words'() {
+  async 'a bad token is refused in words, and one that has expired in others'() {
     const visit = await Visit.open('/#token=a.b.c');
-    await visit.page.locator('#error-token:not([hidden])').waitFor();
+    await visit.page.locator('#error-token:not([hidden])', { hasText: 'not valid' }).waitFor();
     await visit.page.locator('#state[data-state=refused]').waitFor();
+    await visit.page.getByLabel('Token').fill(servers.expiredToken());
+    await visit.page.getByLabel('Token').press('Enter');
+    await visit.page.locator('#error-token:not([hidden])', { hasText: 'has expired' }).waitFor();
+    await visit.page.getByLabel('Token').fill('');
+    await visit.page.getByLabel('Token').press('Tab');
+    await visit.page.getByRole('heading', { name: 'A token first' }).waitFor();
+    await visit.page.getByLabel('Token').fill(token);
+    await visit.page.getByLabel('Token').press('Enter');
+    await visit.isLive();
+    assert.equal(await visit.page.locator('.error:visible').count(), 0);
     visit.forgive(/status of 401/);
+    await visit.close();
+  },
+
+  async 'too many connections are explained, and tried again'() {
+    await servers.stopGateway();
+    await servers.startGateway('--max-connections-per-subject', '1');
+    const first = await Visit.listen();
+    const second = await Visit.open(`/#token=${token}`);
+    await second.page.locator('#notice').waitFor();
+    assert.match(await second.text('#notice-text'), /^This token's subject has as many streams as it may\./);
+    assert.match(await second.text('#state-text'), /^Next try in \d+ s$/);
+    await first.close();
+    await second.page.evaluate(() => document.querySelector('#try-now').click()); // it may be gone
+    await second.isLive();
+    second.forgive(/status of 429/);
+    await second.close();
+    await servers.stopGateway();
+    await servers.startGateway();
+  },
+
+  async 'an address that is pasted into the tab takes effect'() {
+    const visit = await Visit.listen();
+    await visit.streams('firehose/sse');
+    await visit.page.evaluate((fragment) => { location.hash = fragment; }, 'stream=filter&track=tea&types=post,follow');
+    await visit.streams('filter/sse');
+    assert.equal(await visit.page.getByLabel('Track').inputValue(), 'tea');
+    assert.equal(await visit.page.getByLabel('deletions').isChecked(), false);
+    assert.match(await visit.text('#tail'), /--track tea .*--types post,follow/s);
+    await visit.page.locator('.skip').focus();
+    await visit.page.keyboard.press('Enter');
+    assert.equal(await visit.page.evaluate(() => document.activeElement.id), 'feed');
+    assert.match(visit.page.url(), /track=tea/);
+    await visit.close();
+  },
+
+  async 'who goes from post to post with the keys reads on undisturbed'() {
+    const visit = await Visit.listen();
+    for (const text of ['the first', 'the second']) await servers.post('ada', text);
+    await visit.card('the second').waitFor();
+    const focused = () => visit.page.evaluate(() => document.activeElement.textContent);
+    await visit.page.locator('#feed').focus();
+    await visit.page.keyboard.press('PageDown');
+    assert.match(await focused(), /the second/);
+    await visit.page.keyboard.press('PageDown');
+    assert.match(await focused(), /the first/);
+    await servers.post('ada', 'the third');
+    await visit.page.getByRole('button', { name: '1 newer' }).waitFor();
+    assert.equal(await visit.card('the third').count(), 0);
+    await visit.page.keyboard.press('PageUp');
+    await visit.page.keyboard.press('PageUp');
+    await visit.card('the third').waitFor();
+    await visit.close();
+  },
+
+  async 'on a phone there are posts, and a map at a touch'() {
+    const visit = await Visit.listen('', { viewport: { width: 360, height: 740 } });
+    await servers.post('ada', 'from far away', '--geo', '139.7,35.7');
+    await visit.card('from far away').waitFor();
+    assert.equal(await visit.page.locator('#map').isVisible(), false);
+    await visit.page.getByText('Map and chart').click();
+    await visit.page.locator('#map.is-there').waitFor();
+    assert.equal(await visit.card('from far away').isVisible(), false);
+    const { scrollWidth, clientWidth } = await visit.page.evaluate(() => document.documentElement);
+    assert.equal(scrollWidth, clientWidth, 'nothing sticks out');
     await visit.close();
   },
 

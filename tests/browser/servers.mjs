@@ -1,5 +1,6 @@
 // servers.mjs - a real redis-server and a real sluiced, in a fresh folder, and the command line.
 import { execFile, spawn } from 'node:child_process';
+import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync, readFileSync, openSync } from 'node:fs';
 import net from 'node:net';
@@ -48,12 +49,12 @@ export class Servers {
   }
 
   // On the port that it had, if it had one.
-  async startGateway() {
+  async startGateway(...options) {
     const log = openSync(this.at('log'), 'a');
     this.gateway = spawn(path.join(this.build, 'gateway/sluiced'), ['--dev', '--workers', '1',
       '--listen', `127.0.0.1:${this.port}`, '--redis', this.redisUrl,
       '--jwt-secret-file', this.at('secret'), '--run-tasks', SHARDS === '1' ? 'off' : 'on',
-      '--ready-fd', '3'], { stdio: ['ignore', log, log, 'pipe'] });
+      '--ready-fd', '3', ...options], { stdio: ['ignore', log, log, 'pipe'] });
     const said = await Promise.race([once(this.gateway.stdio[3], 'data'), once(this.gateway, 'exit')]);
     if (!Buffer.isBuffer(said[0])) throw new Error(`sluiced did not start:\n${this.log()}`);
     this.port = JSON.parse(said[0].toString()).port;
@@ -94,6 +95,15 @@ export class Servers {
   token(scope = EVERYTHING, sub = '1') {
     return this.sluice('token', '--secret-file', this.at('secret'), '--sub', sub, '--scope', scope,
       '--ttl', '3600');
+  }
+
+  // `sluice token` makes none that is of no use.
+  expiredToken() {
+    const encode = (part) => Buffer.from(JSON.stringify(part)).toString('base64url');
+    const hour = 3600;
+    const signed = `${encode({ alg: 'HS256', typ: 'JWT' })}.${encode({ sub: '1', scope: EVERYTHING,
+      exp: Math.floor(Date.now() / 1000) - hour })}`;
+    return `${signed}.${createHmac('sha256', SECRET).update(signed).digest('base64url')}`;
   }
 
   post(user, text, ...options) {

@@ -13,6 +13,8 @@ const FIELDS_OF = {
   home: [],
 };
 
+const NAMES = { track: 'track', follow: 'follow', locations: 'within', rule: 'rule', language: 'in', percent: 'percent' };
+
 export class Ask {
   // `onChange()`: what is asked for is another thing than before.
   constructor(onChange) {
@@ -71,6 +73,14 @@ export class Ask {
     if (types.length === 0) return null;
     if (types.join() !== 'post,delete') parameters.set('types', types.join(','));
     return { path: `/v1/stream/${stream}`, parameters };
+  }
+
+  // In words, for people.
+  describe() {
+    const { stream } = this;
+    const parts = FIELDS_OF[stream].filter((field) => this.value(field))
+      .map((field) => `${NAMES[field]} ${this.value(field)}`);
+    return [stream[0].toUpperCase() + stream.slice(1), parts.join(', ')].filter(Boolean).join(': ');
   }
 
   // Beside its field what the server found wrong with it. False: there is no such field.

@@ -12,7 +12,7 @@ export function curlCommand(origin, { path, parameters }) {
 }
 
 export function tailCommand(origin, { path, parameters }) {
-  const lines = [`sluice tail --url ${quote(origin)} --token "$TOKEN" ${path.split('/').pop()}`];
+  const lines = [`sluice tail --url ${quote(origin)}`, `  --token "$TOKEN" ${path.split('/').pop()}`];
   for (const [name, value] of parameters) lines.push(`  --${name} ${quote(value)}`);
   return lines.join(' \\\n');
 }

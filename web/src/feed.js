@@ -15,6 +15,9 @@ const BURST = 60;
 const KEPT = 120;
 const CALM = 2; // cards a batch: fewer slide in, more would flicker
 const SAMPLE_WINDOW_MS = 5000;
+const READ_ON_PX = 40; // who has scrolled further down reads
+
+const NOTES = new Set(['gap', 'turn']); // are never sampled
 
 const TONES = 8; // .tone-0 ... of style.css
 
@@ -92,8 +95,15 @@ function gapCard({ from, to, reason }) {
       : `Events up to ${clockTime(timeOfId(to))} are missing: ${why}.`));
 }
 
+// What the cards above it were asked for with.
+function turnCard(text) {
+  return make('article.card.turn', { tabindex: '-1' }, make('p', { dir: 'auto' }, text));
+}
+
 export class Feed {
-  constructor() {
+  // `onEmpty(isEmpty)`: whether there is a card has changed.
+  constructor(onEmpty) {
+    this.onEmpty = onEmpty;
     this.list = $('#feed');
     this.newer = $('#newer');
     this.cards = new Map(); // post id -> card, of those that are shown
@@ -102,9 +112,10 @@ export class Feed {
     this.newer.addEventListener('click', () => {
       if (this.list === this.scroller()) this.list.scrollTo({ top: 0 });
       else $('.posts').scrollIntoView();
-      this.show();
       this.list.focus({ preventScroll: true });
+      this.show();
     });
+    this.list.addEventListener('keydown', (event) => this.key(event));
   }
 
   clear() {
@@ -116,7 +127,7 @@ export class Feed {
     this.history = [];     // { at, seen, shown } of the last batches
     this.renderSampling();
     this.renderNewer();
-    this.list.classList.add('is-empty');
+    this.onEmpty(true);
   }
 
   // Each of the posts since the last batch has the same chance (reservoir sampling).
@@ -132,7 +143,7 @@ export class Feed {
       return;
     }
     const place = Math.floor(Math.random() * this.batchSeen);
-    if (place < this.batch.length) {
+    if (place < this.batch.length && !NOTES.has(this.batch[place].type)) {
       this.batch.splice(place, 1);
       this.batch.push(event);
     }
@@ -140,6 +151,11 @@ export class Feed {
 
   note(message) {
     this.batch.push({ type: 'gap', message });
+  }
+
+  // From here on it is another stream.
+  turn(text) {
+    if (this.list.childElementCount + this.batch.length > 0) this.batch.push({ type: 'turn', text });
   }
 
   strike({ post }) {
@@ -153,10 +169,26 @@ export class Feed {
     return getComputedStyle(this.list).overflowY === 'visible' ? document.scrollingElement : this.list;
   }
 
-  // Somebody who has scrolled down reads: nothing must move under their eyes.
+  // Somebody who has scrolled down, or goes from post to post, or has marked some text, reads:
+  // nothing must move under their eyes.
   isRead() {
-    return this.list === this.scroller() ? this.list.scrollTop > 40
-      : this.list.getBoundingClientRect().top < -40;
+    const { activeElement } = document;
+    const selection = getSelection();
+    if (activeElement !== this.list && this.list.contains(activeElement)) return true;
+    if (!selection.isCollapsed && this.list.contains(selection.anchorNode)) return true;
+    return this.list === this.scroller() ? this.list.scrollTop > READ_ON_PX
+      : this.list.getBoundingClientRect().top < -READ_ON_PX;
+  }
+
+  // As the pattern for feeds has it: Page Down and Page Up go from card to card.
+  key(event) {
+    const way = { PageDown: 'nextElementSibling', PageUp: 'previousElementSibling' }[event.key];
+    if (!way || event.ctrlKey || event.altKey || event.metaKey) return;
+    const card = event.target.closest('.card');
+    const next = card ? card[way] : way === 'nextElementSibling' && this.list.firstElementChild;
+    if (next) next.focus();
+    else this.list.focus();
+    event.preventDefault();
   }
 
   show() {
@@ -169,7 +201,7 @@ export class Feed {
       const cards = this.batch.map((event) => this.card(event)).reverse();
       if (cards.length <= CALM) for (const card of cards) card.classList.add('arrives');
       this.list.prepend(...cards);
-      this.list.classList.remove('is-empty');
+      this.onEmpty(false);
       while (this.list.childElementCount > KEPT) this.dropOldest();
     }
     this.history.push({ at: Date.now(), seen: this.batchSeen, shown: this.batch.length });
@@ -183,6 +215,7 @@ export class Feed {
 
   card(event) {
     if (event.type === 'gap') return gapCard(event.message);
+    if (event.type === 'turn') return turnCard(event.text);
     if (event.type !== 'post') return followCard(event);
     const card = postCard(event);
     card.dataset.post = event.post.id;

@@ -20,6 +20,7 @@ const CALM_MS = 80; // between two pictures of many points
 const PULSE_MS = 900;
 const BRIGHT_MS = 60_000;
 const MOST_ZOOM = 12;
+const PAN = 60; // pixels a key
 
 const millerY = (latitude) => 1.25 * Math.log(Math.tan(Math.PI / 4 + 0.4 * latitude));
 const miller = (longitude, latitude) => [longitude, millerY(latitude)];
@@ -120,6 +121,12 @@ export class WorldMap {
     this.setView();
   }
 
+  panBy(x, y) {
+    this.centre[0] += x / this.scale;
+    this.centre[1] -= y / this.scale;
+    this.setView();
+  }
+
   setView() {
     const scale = (this.width / (2 * Math.PI)) * this.zoom;
     const halfX = this.width / 2 / scale;
@@ -127,6 +134,7 @@ export class WorldMap {
     this.centre[0] = clamp(this.centre[0], -Math.PI + halfX, Math.PI - halfX);
     this.centre[1] = clamp(this.centre[1], BOTTOM + halfY, TOP - halfY);
     this.scale = scale;
+    this.root.classList.toggle('is-zoomed', this.zoom > 1);
     this.projection.scale(scale)
       .translate([this.width / 2 - this.centre[0] * scale, this.height / 2 + this.centre[1] * scale])
       .clipExtent([[-20, -20], [this.width + 20, this.height + 20]]);
@@ -289,10 +297,8 @@ export class WorldMap {
         this.wake();
         return;
       }
-      this.centre[0] -= (now[0] - this.drag[0]) / this.scale;
-      this.centre[1] += (now[1] - this.drag[1]) / this.scale;
+      this.panBy(this.drag[0] - now[0], this.drag[1] - now[1]);
       this.drag = now;
-      this.setView();
     });
     this.top.addEventListener('pointerup', () => {
       if (this.drag && this.isDrawing) this.finishBox();
@@ -315,8 +321,13 @@ export class WorldMap {
 
   key(event) {
     if (!this.isDrawing) {
+      const pan = { ArrowLeft: [-PAN, 0], ArrowRight: [PAN, 0], ArrowUp: [0, -PAN], ArrowDown: [0, PAN] }[event.key];
       if (event.key === '+') this.zoomBy(1.6);
       else if (event.key === '-') this.zoomBy(1 / 1.6);
+      else if (pan && this.zoom > 1) {
+        this.panBy(...pan);
+        event.preventDefault();
+      }
       return;
     }
     const step = (event.shiftKey ? 1 : 5) / this.zoom;
@@ -325,12 +336,12 @@ export class WorldMap {
       this.hasKeys = true;
       this.pointer ??= this.degrees([this.width / 2, this.height / 2]);
       this.pointer = [clamp(this.pointer[0] + move[0], WEST, EAST), clamp(this.pointer[1] + move[1], SOUTH, NORTH)];
-      announce(`${round(this.pointer[1])} north, ${round(this.pointer[0])} east`);
+      announce(printPlace(this.pointer));
     } else if (event.key === 'Enter' && this.pointer) {
       if (this.corner) this.finishBox();
       else {
         this.corner = this.pointer;
-        announce('First corner set');
+        announce(`First corner at ${printPlace(this.corner)}`);
       }
     } else if (event.key === 'Escape') {
       this.setDrawing(false);
@@ -341,6 +352,10 @@ export class WorldMap {
     event.preventDefault();
     this.wake();
   }
+}
+
+function printPlace([longitude, latitude]) {
+  return `${Math.abs(round(latitude))} ${latitude < 0 ? 'south' : 'north'}, ${Math.abs(round(longitude))} ${longitude < 0 ? 'west' : 'east'}`;
 }
 
 function boxBetween([x0, y0], [x1, y1]) {

@@ -9,7 +9,7 @@ const WAIT_FIRST_MS = 500;
 const WAIT_LAST_MS = 30_000;
 const SILENCE_MS = 60_000; // keep-alives come every 20 s
 const LONGEST_QUERY = 1500; // beyond it the parameters travel as a form
-const BEFORE_ALL = '1'; // a stream begins with an `id:`, unless nothing had ever happened
+const BEFORE_ALL = '1'; // a stream begins with an `id:`, unless nothing has ever happened
 
 const spread = (ms) => ms / 2 + Math.random() * (ms / 2);
 
@@ -53,7 +53,7 @@ class Refusal extends Error {
 
 export class Stream {
   // onEvent(type, event), onNotice(type, message), onState(state, details); states: connecting,
-  // live, waiting ({ seconds }), refused ({ error }), ended ({ reason }), stopped.
+  // live, waiting ({ ms, error, farewell }), refused ({ error }), ended (the farewell).
   constructor(callbacks) {
     this.callbacks = callbacks;
     this.cursor = null;
@@ -76,20 +76,34 @@ export class Stream {
     this.abort = null;
   }
 
+  // Whoever waits for the next try waits no more.
+  hurry() {
+    this.wake?.();
+  }
+
+  pause(ms, signal) {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+      signal.addEventListener('abort', this.wake, { once: true });
+    });
+  }
+
   async run(request, token, signal) {
     const state = (name, details = {}) => { if (!signal.aborted) this.callbacks.onState(name, details); };
     let wait = 0;
-    let hasStood = false;
     for (let first = true; !signal.aborted; first = false) {
       let farewell = null;
       let error = null;
       if (!first) this.reconnects++;
-      if (hasStood) this.cursor ??= BEFORE_ALL;
       state('connecting');
       try {
         farewell = await this.follow(request, token, signal, () => {
           wait = 0;
-          hasStood = true;
+          this.cursor ??= BEFORE_ALL;
           state('live');
         });
       } catch (caught) {
@@ -97,11 +111,11 @@ export class Stream {
       }
       if (signal.aborted) return;
       if (error instanceof Refusal && !error.mayPass) return state('refused', { error });
-      if (farewell && !(farewell.retry_ms >= 0)) return state('ended', { reason: farewell.reason });
+      if (farewell && !(farewell.retry_ms >= 0)) return state('ended', farewell);
       wait = Math.min(wait ? wait * 2 : WAIT_FIRST_MS, WAIT_LAST_MS);
       const ms = farewell?.retry_ms ?? (error?.retryMs ? error.retryMs + spread(WAIT_FIRST_MS) : spread(wait));
-      state('waiting', { seconds: ms / 1000, error });
-      await pause(ms, signal);
+      state('waiting', { ms, error, farewell });
+      await this.pause(ms, signal);
     }
   }
 
@@ -165,11 +179,4 @@ async function readRefusal(response) {
     error = undefined; // not one of ours: a proxy's, perhaps
   }
   return new Refusal(response.status, error, response.headers.get('Retry-After'));
-}
-
-function pause(ms, signal) {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener('abort', () => { clearTimeout(timer); resolve(); }, { once: true });
-  });
 }

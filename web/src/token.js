@@ -37,6 +37,11 @@ function readClaims(token) {
   }
 }
 
+export function isExpired(token) {
+  const end = readClaims(token)?.exp;
+  return typeof end === 'number' && end * 1000 < Date.now();
+}
+
 // A line about it for the person who pasted it.
 export function describeToken(token) {
   if (!token) return 'A JWT. “sluice token” makes one; scripts/run prints an address that brings one.';
@@ -46,7 +51,7 @@ export function describeToken(token) {
   if (claims.sub !== undefined) parts.push(`Subject ${claims.sub}`);
   if (typeof claims.exp === 'number') {
     const end = new Date(claims.exp * 1000);
-    parts.push(end < new Date() ? 'expired' : `until ${end.toLocaleString(undefined, {
+    parts.push(isExpired(token) ? 'expired' : `until ${end.toLocaleString(undefined, {
       month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', hour12: false })}`);
   }
   const scopes = String(claims.scope ?? '').split(' ').filter(Boolean);

@@ -58,7 +58,7 @@ test('commands can be pasted, whatever is asked for', () => {
     + "  --data-urlencode 'track=it'\\''s $HOME, `tea`' \\\n  --data-urlencode language=en \\\n"
     + '  http://127.0.0.1:8080/v1/stream/filter');
   assert.equal(tailCommand('http://127.0.0.1:8080', request),
-    'sluice tail --url http://127.0.0.1:8080 --token "$TOKEN" filter \\\n'
+    'sluice tail --url http://127.0.0.1:8080 \\\n  --token "$TOKEN" filter \\\n'
     + "  --track 'it'\\''s $HOME, `tea`' \\\n  --language en");
   assert.equal(exportCommand('a;b'), "export TOKEN='a;b'");
 });
