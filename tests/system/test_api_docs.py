@@ -10,8 +10,9 @@ from harness.pages import Shell, examples, pattern, without_space
 
 @pytest.fixture
 def shell(servers):
-    gateway = servers.gateway(servers.redis())
-    shell = Shell(URL=f"http://127.0.0.1:{gateway.port}", TOKEN="", SECRET=str(gateway.secret_file))
+    redis = servers.redis()
+    gateway = servers.gateway(redis)
+    shell = Shell(SLUICE_REDIS=redis.url, URL=f"http://127.0.0.1:{gateway.port}", TOKEN="", SECRET=str(gateway.secret_file))
     shell.run('curl() { command curl -sS "$@"; }')
     yield shell
     shell.close()

@@ -42,6 +42,8 @@ class Reader:
             bob = self.shell.run("echo $BOB").strip()
             self.first = gateway.stream("/v1/stream/firehose", token=gateway.token(sub=bob))
             return gateway
+        if comment == "where a request may take a tenth of a second":
+            return servers.gateway(self.redis, "--handshake-timeout-ms", 100)
         if comment == "while Redis is away":
             gateway = servers.gateway(servers.redis())
             servers.redis_servers[-1].stop()
@@ -69,6 +71,7 @@ class Reader:
                              "echo $!").strip()
         eventually(lambda: head.exists() and b"\r\n\r\n" in head.read_bytes(), f"{command} is answered")
         if to_stop:
+            eventually(lambda: body.stat().st_size > 0, "the stream has begun")
             to_stop.begin_stop()
         else:
             self.shell.run("happen")
@@ -95,15 +98,16 @@ def test_what_the_page_says_is_what_happens(reader, servers):
 
 
 def conversations():
-    """The lines of each block that begins with `>`."""
-    blocks = re.findall(r"(?:^    [<>] .*\n)+", PAGE, re.M)
-    return [re.findall(r"^    ([<>]) (.*)$", block, re.M) for block in blocks]
+    """The lines of each block of `>` and `<`, and what it says of the token."""
+    blocks = re.findall(r"(?:^    # a token with (.*)\n)?((?:^    [<>] .*\n)+)", PAGE, re.M)
+    return [(json.loads(f"{{{claims}}}"), re.findall(r"^    ([<>]) (.*)$", block, re.M))
+            for claims, block in blocks]
 
 
-@pytest.mark.parametrize("lines", conversations(), ids=lambda lines: lines[0][1][:40])
-def test_what_clients_say_is_answered_so(reader, lines):
+@pytest.mark.parametrize("claims, lines", conversations())
+def test_what_clients_say_is_answered_so(reader, claims, lines):
     has_happened = False
-    with reader.base.stream("/v1/stream", "websocket") as stream:
+    with reader.base.stream("/v1/stream", "websocket", token=reader.base.token(**claims)) as stream:
         for who, text in lines:
             if who == ">":
                 stream.send(text)
@@ -119,7 +123,7 @@ def test_what_clients_say_is_answered_so(reader, lines):
 def test_there_is_an_example_of_everything():
     asked = "\n".join(command for command, _ in COMMANDS)
     shown = "\n".join(f" {without_space(output)}" for _, output in COMMANDS)
-    said = "\n".join(text for lines in conversations() for _, text in lines)
+    said = "\n".join(text for _, lines in conversations() for _, text in lines)
     for name in DESCRIPTION.parameters("filter"):
         assert re.search(rf"[?&'\" ]{name}=", asked), f"no example of {name}"
     for path in ("filter", "sample", "firehose", "home"):
@@ -133,6 +137,20 @@ def test_there_is_an_example_of_everything():
     assert len(statuses) > 10
     for status in statuses:
         assert re.search(rf"(HTTP/1\.1|}}){status}\D?", shown), f"no example of {status}"
+
+
+def refused_filters():
+    """(code, example) of the table of all that may be wrong with a filter."""
+    page = (programs.SOURCE / "docs/filters.md").read_text()
+    return re.findall(r"^\| `(\w+)` \| \d{3} \| .* \| `(.+)` \|$", page, re.M)
+
+
+def test_what_is_wrong_with_a_filter_is_named_as_in_the_table(reader):
+    assert len(refused_filters()) > 30
+    for code, example in refused_filters():
+        quoted = example.replace('"', '\\"')
+        printed = reader.shell.run(f'ask --data-urlencode "{quoted}" "{reader.url(reader.base)}/v1/stream/filter"')
+        assert f'"code":"{code}"' in printed, (example, printed)
 
 
 def test_messages_that_are_shown_alone_are_messages():

@@ -1,0 +1,60 @@
+"""Each code that sluiced refuses something with, or leaves with, has an example in docs/, which
+tests/system/test_streaming_api_docs.py and test_api_docs.py run."""
+
+import pathlib
+import re
+
+import pytest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+CALL = re.compile(r'\b(?:(?:http|api)_refuse\(\W*(?:[\w>-]+), \d{3},|refuse\w*\(&?\w+,) "([a-z_]+)"')
+ROW = re.compile(r'\{\s*-\w+,\s*\d{3},\s*"([a-z_]+)"')
+FAULT = re.compile(r'^ {4,8}(?:\[SL_FAULT_\w+\] = )?\{"([a-z_]+)",', re.MULTILINE)
+LIMIT = re.compile(r'\[ADMISSION_\w+\] = \{\w+, "([a-z_]+)"')
+
+# What no command brings about: the pages name it, and a test does. (Out of memory is brought about in
+# tests/unit, where no status is to be seen.)
+CIRCUMSTANCES = {"busy", "draining", "internal", "no_memory", "redis_full", "sent_ahead", "timeout"}
+
+
+def codes():
+    found = set()
+    for file in SOURCE.glob("gateway/**/*.c"):
+        text = file.read_text()
+        found |= set(CALL.findall(text)) | set(ROW.findall(text)) | set(LIMIT.findall(text))
+    return found | set(FAULT.findall((SOURCE / "filters/filter_fault.c").read_text()))
+
+
+def page(name):
+    return (SOURCE / "docs" / name).read_text()
+
+
+def examples():
+    """The codes in what the pages say is printed, and in the examples of the table of filters.md."""
+    shown = "\n".join(re.findall(r"^    .*$", page("streaming-api.md") + page("http-api.md"), re.M))
+    rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| \d{3} \| .* \| `.+` \|$", page("filters.md"), re.M)
+    return set(re.findall(r'"code":"(\w+)"', shown)) | set(re.findall(r"\w+", " ".join(rows)))
+
+
+def test_codes_are_found_in_the_source():
+    assert {"no_token", "bad_json", "too_many_connections", "redis_full", "bad_box", "gone"} <= codes()
+
+
+@pytest.mark.parametrize("code", sorted(codes() - CIRCUMSTANCES))
+def test_each_refusal_has_an_example(code):
+    assert code in examples()
+
+
+@pytest.mark.parametrize("code", sorted(CIRCUMSTANCES))
+def test_each_circumstance_is_named_and_tested(code):
+    assert f"`{code}`" in page("streaming-api.md") + page("http-api.md")
+    if code == "no_memory":
+        return
+    tests = [file for folder in ("system", "unit") for file in (SOURCE / "tests" / folder).glob("test_*")]
+    assert any(f'"{code}"' in file.read_text() for file in tests)
+
+
+def test_no_example_is_of_a_code_that_there_is_not():
+    farewells = set(re.findall(r'\[FAREWELL_\w+\] = \{"([a-z_]+)"', (SOURCE / "gateway/front/farewell.c").read_text()))
+    assert len(farewells) > 5
+    assert examples() - codes() - farewells == {"behind"}
