@@ -193,9 +193,11 @@ static int read_content_length(struct sl_slice value, size_t max_body_bytes, siz
 }
 
 /* Of the offered subprotocols, ours and the token, which goes into a header of its own; at a
- * foreign one libwebsockets would hang up. A second token stays: the front refuses two. */
-static void rewrite_protocols(struct sl_slice list, struct buffer *head)
+ * foreign one libwebsockets would hang up. A second token stays: the front refuses two. Whether
+ * ours was not among them, the front cannot see any more. */
+static void rewrite_protocols(struct sl_slice list, struct buffer *head, bool *ret_lacks_ours)
 {
+    bool has_any = false, has_ours = false;
     struct sl_slice token = SL_SLICE_NONE;
     const char *separator = "Sec-WebSocket-Protocol: ";
     struct sl_slice rest = list;
@@ -203,10 +205,13 @@ static void rewrite_protocols(struct sl_slice list, struct buffer *head)
     while (rest.size > 0) {
         struct sl_slice protocol = trim(cut(&rest, ','));
         bool is_token = sl_slice_starts_with(protocol, SL_SLICE(TOKEN_PREFIX));
+        bool is_ours = sl_slice_is(protocol, "sluice.v1");
 
+        has_any = has_any || protocol.size > 0;
+        has_ours = has_ours || is_ours;
         if (is_token && !token.data) {
             token = sl_slice_from(protocol, strlen(TOKEN_PREFIX));
-        } else if (is_token || sl_slice_is(protocol, "sluice.v1")) {
+        } else if (is_token || is_ours) {
             buffer_append_str(head, separator);
             buffer_append_slice(head, protocol);
             separator = ", ";
@@ -214,6 +219,7 @@ static void rewrite_protocols(struct sl_slice list, struct buffer *head)
     }
     if (strcmp(separator, ", ") == 0)
         buffer_append_str(head, "\r\n");
+    *ret_lacks_ours = has_any && !has_ours;
     if (token.data)
         buffer_append_format(head, DOORWAY_TOKEN_HEADER " %.*s\r\n", SL_SLICE_ARG(token));
 }
@@ -230,7 +236,8 @@ static const char *const single_headers[] = {
 
 struct header_state {
     size_t max_body_bytes;
-    unsigned seen; /* a bit for each of single_headers */
+    bool is_upgrade, lacks_protocol; /* subprotocols are offered, but not ours */
+    unsigned seen;                   /* a bit for each of single_headers */
     struct request_head *facts;
 };
 
@@ -282,10 +289,11 @@ static int rewrite_header(struct sl_slice line, struct header_state *state, stru
     }
     if (name_is(name, "upgrade") && (state->facts->is_http_1_0 || !name_is(value, "websocket")))
         return 0;
+    state->is_upgrade = state->is_upgrade || name_is(name, "upgrade");
     if (name_is(name, "http2-settings") || name_is(name, "x-sluice-protocol-token"))
         return 0;
     if (name_is(name, "sec-websocket-protocol")) {
-        rewrite_protocols(value, head);
+        rewrite_protocols(value, head, &state->lacks_protocol);
         return 0;
     }
     buffer_append_format(head, "%.*s: %.*s\r\n", SL_SLICE_ARG(name), SL_SLICE_ARG(value));
@@ -315,6 +323,9 @@ int request_head_rewrite(struct sl_slice head, size_t max_body_bytes, struct buf
         return r;
     if (!has_header(&state, HOST) && !ret_facts->is_http_1_0)
         return refuse(refusal, "Host is missing");
+    if (state.is_upgrade && state.lacks_protocol)
+        return http_refuse(refusal, 400, "bad_protocol", NULL,
+                           "the subprotocol of this server is sluice.v1");
     /* libwebsockets would wait for the body of a PUT without a length. */
     if (!has_header(&state, CONTENT_LENGTH) && (sl_slice_starts_with(head, SL_SLICE("PUT ")) ||
                                                 sl_slice_starts_with(head, SL_SLICE("PATCH "))))

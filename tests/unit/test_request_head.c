@@ -371,6 +371,19 @@ static void test_foreign_subprotocols_are_dropped(void **state)
     expect_rewritten(GET "Sec-WebSocket-Protocol:\r\n" END, GET END);
 }
 
+static void test_an_upgrade_to_nothing_but_foreign_subprotocols_is_refused(void **state)
+{
+    (void)state;
+    expect_refused(GET "Upgrade: websocket\r\nSec-WebSocket-Protocol: chat, soap\r\n" END, 400,
+                   "the subprotocol of this server is sluice.v1");
+    expect_refused(GET "Sec-WebSocket-Protocol: bearer.a.b.c\r\nUpgrade: websocket\r\n" END, 400,
+                   "the subprotocol of this server is sluice.v1");
+    expect_rewritten(GET "Upgrade: websocket\r\nSec-WebSocket-Protocol: chat, sluice.v1\r\n" END,
+                     GET "Upgrade: websocket\r\nSec-WebSocket-Protocol: sluice.v1\r\n" END);
+    expect_rewritten(GET "Upgrade: websocket\r\nSec-WebSocket-Protocol: , ,\r\n" END,
+                     GET "Upgrade: websocket\r\n" END);
+}
+
 static void test_our_own_header_is_not_taken_from_outside(void **state)
 {
     (void)state;
@@ -419,6 +432,7 @@ int main(void)
         HEAD_TEST(test_only_an_upgrade_to_websocket_remains),
         HEAD_TEST(test_a_token_among_the_subprotocols_gets_a_header_of_its_own),
         HEAD_TEST(test_foreign_subprotocols_are_dropped),
+        HEAD_TEST(test_an_upgrade_to_nothing_but_foreign_subprotocols_is_refused),
         HEAD_TEST(test_our_own_header_is_not_taken_from_outside),
         HEAD_TEST(test_without_memory_no_head_is_passed_on),
     };
