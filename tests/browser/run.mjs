@@ -18,6 +18,7 @@ const { chromium } = packages('playwright-core');
 const AXE = readFileSync(packages.resolve('axe-core/axe.min.js'), 'utf8');
 const SHOTS = path.join(build, 'tests/browser/shots');
 const PATIENCE_MS = 30_000 * Number(process.env.SLUICE_TEST_PATIENCE ?? 1);
+const GONE = /ERR_CONNECTION_REFUSED|ERR_INCOMPLETE|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE|status of 503/;
 const MOST_BYTES = 300_000; // of a page and all its parts, compressed
 
 const servers = new Servers(build);
@@ -189,7 +190,7 @@ const tests = {
     assert.equal(await visit.page.locator('.card.note').count(), 0); // no gap was told
     await visit.shows('#delivered', '9');
     assert.ok(Number(await visit.text('#reconnects')) >= 1);
-    visit.forgive(/ERR_CONNECTION_REFUSED|ERR_INCOMPLETE|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE|status of 503/);
+    visit.forgive(GONE);
     await visit.close();
   },
 
@@ -292,6 +293,7 @@ const tests = {
     await visit.page.getByLabel('Token').fill('');
     await visit.page.getByLabel('Token').press('Tab');
     await visit.page.getByRole('heading', { name: 'A token first' }).waitFor();
+    await isAccessible(visit.page);
     await visit.page.getByLabel('Token').fill(token);
     await visit.page.getByLabel('Token').press('Enter');
     await visit.isLive();
@@ -303,18 +305,12 @@ const tests = {
   async 'too many connections are explained, and tried again'() {
     await servers.stopGateway();
     await servers.startGateway('--max-connections-per-subject', '1');
-    const first = await Visit.listen();
-    const second = await Visit.open(`/#token=${token}`);
-    await second.page.locator('#notice').waitFor();
-    assert.match(await second.text('#notice-text'), /^This token's subject has as many streams as it may\./);
-    assert.match(await second.text('#state-text'), /^Next try in \d+ s$/);
-    await first.close();
-    await second.page.evaluate(() => document.querySelector('#try-now').click()); // it may be gone
-    await second.isLive();
-    second.forgive(/status of 429/);
-    await second.close();
-    await servers.stopGateway();
-    await servers.startGateway();
+    try {
+      await connectsTwice();
+    } finally {
+      await servers.stopGateway();
+      await servers.startGateway();
+    }
   },
 
   async 'an address that is pasted into the tab takes effect'() {
@@ -325,6 +321,8 @@ const tests = {
     assert.equal(await visit.page.getByLabel('Track').inputValue(), 'tea');
     assert.equal(await visit.page.getByLabel('deletions').isChecked(), false);
     assert.match(await visit.text('#tail'), /--track tea .*--types post,follow/s);
+    await servers.post('ada', 'tea for the feed');
+    await visit.card('tea for the feed').waitFor();
     await visit.page.locator('.skip').focus();
     await visit.page.keyboard.press('Enter');
     assert.equal(await visit.page.evaluate(() => document.activeElement.id), 'feed');
@@ -359,6 +357,7 @@ const tests = {
     await visit.page.getByText('Map and chart').click();
     await visit.page.locator('#map.is-there').waitFor();
     assert.equal(await visit.card('from far away').isVisible(), false);
+    await isAccessible(visit.page);
     const { scrollWidth, clientWidth } = await visit.page.evaluate(() => document.documentElement);
     assert.equal(scrollWidth, clientWidth, 'nothing sticks out');
     await visit.close();
@@ -393,6 +392,12 @@ const tests = {
     const streams = visit.page.locator('#streams');
     await live.close();
     await until(async () => (await streams.textContent()) === '0', 'it is live');
+    await servers.stopGateway();
+    await visit.page.locator('main.is-stale').waitFor();
+    await servers.startGateway();
+    await visit.isLive();
+    assert.equal(await visit.page.locator('main.is-stale').count(), 0);
+    visit.forgive(GONE);
     await visit.close();
   },
 
@@ -443,6 +448,20 @@ const tests = {
     }
   },
 };
+
+async function connectsTwice() {
+  const first = await Visit.listen();
+  const second = await Visit.open(`/#token=${token}`);
+  await second.page.locator('#notice').waitFor();
+  assert.match(await second.text('#notice-text'), /^This token's subject has as many streams as it may\./);
+  await until(async () => /^Next try in \d+ s$/.test(await second.text('#state-text')), 'it counts down');
+  await isAccessible(second.page);
+  await first.close();
+  await second.page.evaluate(() => document.querySelector('#try-now').click()); // it may be gone
+  await second.isLive();
+  second.forgive(/status of 429/);
+  await second.close();
+}
 
 async function isAccessible(page) {
   // Evaluated by the debugger, so the page's Content-Security-Policy stays as it is.

@@ -18,6 +18,19 @@ def test_links_lead_somewhere(page):
             assert (page.parent / link).exists(), link
 
 
+def anchor(heading):
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
+    return re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(SOURCE)))
+def test_links_into_a_page_lead_to_a_heading(page):
+    for link, wanted in re.findall(r"\]\(([^):#]*)#([^)]+)\)", page.read_text()):
+        target = page.parent / link if link else page
+        if target.suffix == ".md":
+            assert wanted in map(anchor, re.findall(r"^#+ (.*)$", target.read_text(), re.M)), link + "#" + wanted
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(SOURCE)))
 def test_scripts_that_pages_name_can_be_run(page):
     for script in re.findall(r"(?<![\w/])(scripts/[a-z-]+|bench/[a-z0-9-]+|fuzz/run)(?![\w./-])",
@@ -39,3 +52,9 @@ def test_every_header_of_libsluice_is_in_its_manual_page():
     headers = re.findall(r"^ +src/(\w+\.h)", (SOURCE / "cmake/SluiceInstall.cmake").read_text(), re.MULTILINE)
     page = (SOURCE / "docs/man/libsluice.3").read_text()
     assert headers and not [header for header in headers if header not in page]
+
+
+def test_every_stream_is_described_for_programs():
+    table = re.findall(r'\[STREAM_\w+\] = \{"(/v1/stream[^"]*)"', (SOURCE / "gateway/front/request.c").read_text())
+    described = re.findall(r"^    address: (\S+)$", (SOURCE / "docs/asyncapi.yaml").read_text(), re.MULTILINE)
+    assert table and sorted(table) == sorted(described)

@@ -15,7 +15,10 @@ const BEHIND_MS = 3000; // an older event is history that is being caught up wit
 
 startTheme();
 
-const feed = new Feed((isEmpty) => { $('#nothing').hidden = !isEmpty; });
+const feed = new Feed((isEmpty) => {
+  $('#nothing').hidden = !isEmpty;
+  $('#feed').hidden = isEmpty;
+});
 const chart = new Chart($('#chart'), [
   { label: 'posts', colour: 'accent', fill: true },
   { label: 'deletions', colour: 'bad' },
@@ -296,7 +299,7 @@ addEventListener('online', () => stream.hurry());
 
 $('.skip').addEventListener('click', (event) => { // the fragment is taken, see ask.js
   event.preventDefault();
-  $('#feed').focus();
+  $($('#feed').hidden ? '#nothing' : '#feed').focus();
 });
 
 // False: the address says nothing.

@@ -29,8 +29,13 @@ export function formatSeconds(seconds) {
   if (seconds === 0) return '0 ms';
   if (seconds < 0.001) return short(seconds * 1e6, 'µs');
   if (seconds < 1) return short(seconds * 1000, 'ms');
-  if (seconds < 60) return `${seconds.toFixed(1)} s`;
+  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;
   if (seconds < 3600) return `${Math.round(seconds / 60)} min`;
   if (seconds < 172_800) return `${(seconds / 3600).toFixed(1)} h`;
   return `${Math.round(seconds / 86_400)} days`;
+}
+
+// A time of which the upper bound is known.
+export function formatBound(seconds) {
+  return seconds === null || seconds === Infinity ? formatSeconds(seconds) : `≤ ${formatSeconds(seconds)}`;
 }

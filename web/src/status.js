@@ -2,7 +2,7 @@
 
 import { Chart } from './chart.js';
 import { $, announce, make } from './dom.js';
-import { formatBytes, formatCount, formatRatio, formatSeconds } from './format.js';
+import { formatBound, formatBytes, formatCount, formatRatio, formatSeconds } from './format.js';
 import { Samples, sum } from './samples.js';
 import { startTheme } from './theme.js';
 import { getToken, setToken, takeTokenFromAddress } from './token.js';
@@ -98,7 +98,7 @@ function showTiles() {
   put('dropped', formatCount(dropped));
   put('gaps', formatCount(value('sluice_event_gaps_total')));
   put('gaps-told', `${formatCount(value('sluice_gaps_told_total'))} told to clients`);
-  put('redis', formatSeconds(samples.quantile('sluice_redis_round_trip_seconds', 0.5, LONG_S)));
+  put('redis', formatBound(samples.quantile('sluice_redis_round_trip_seconds', 0.5, LONG_S)));
   put('memory', formatBytes(value('sluice_worker_resident_bytes')));
   put('event-memory', `${formatBytes(value('sluice_event_bytes'))} in events`);
   put('cpu', formatSeconds(cpu));
@@ -119,7 +119,7 @@ function showKinds() {
 
 function showTimes() {
   fillTable('times', Object.entries(TIMES).map(([name, words]) => [words,
-    ...[0.5, 0.99, 0.999].map((q) => formatSeconds(samples.quantile(name, q, MINUTE_S)))]));
+    ...[0.5, 0.99, 0.999].map((q) => formatBound(samples.quantile(name, q, MINUTE_S)))]));
 }
 
 function showSlow() {
@@ -172,6 +172,7 @@ function showState(name, text) {
   if (state !== name) announce(text);
   state = name;
   $('#state').dataset.state = name;
+  $('main').classList.toggle('is-stale', name === 'refused');
   put('state-text', text);
 }
 

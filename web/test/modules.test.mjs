@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { curlCommand, exportCommand, tailCommand } from '../src/command.js';
-import { formatBytes, formatCount, formatSeconds } from '../src/format.js';
+import { formatBound, formatBytes, formatCount, formatSeconds } from '../src/format.js';
 import { timeOfId } from '../src/ids.js';
 import { Samples, sum } from '../src/samples.js';
 import { makeEventReader } from '../src/stream.js';
@@ -97,4 +97,5 @@ test('numbers are short and keep their meaning', () => {
   assert.deepEqual([null, 0, 999, 1500, 61e6].map(formatBytes), ['–', '0 B', '999 B', '1.5 kB', '61 MB']);
   assert.deepEqual([null, 0, 0.0000021, 0.0005, 0.25, 1.84, 120, 7200, 400_000, Infinity].map(formatSeconds),
     ['–', '0 ms', '2.1 µs', '500 µs', '250 ms', '1.8 s', '2 min', '2.0 h', '5 days', '> 10 s']);
+  assert.deepEqual([null, 0.0002, 13, Infinity].map(formatBound), ['–', '≤ 200 µs', '≤ 13 s', '> 10 s']);
 });
