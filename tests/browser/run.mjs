@@ -350,9 +350,16 @@ const tests = {
   },
 
   async 'on a phone there are posts, and a map at a touch'() {
-    const visit = await Visit.listen('', { viewport: { width: 360, height: 740 } });
+    const visit = await Visit.listen('', { viewport: { width: 2560, height: 1300 } });
+    await servers.publish(Array.from({ length: 40 }, (_, i) => foreignPost(`${i} ${'a long story '.repeat(20)}`)));
     await servers.post('ada', 'from far away', '--geo', '139.7,35.7');
     await visit.card('from far away').waitFor();
+    for (const width of [1200, 820, 360]) { // a window that shrinks, a phone that is turned
+      await visit.page.setViewportSize({ width, height: 740 });
+      const [room, ...cards] = await visit.page.locator('.posts, .card').evaluateAll(
+        (all) => all.map((one) => one.getBoundingClientRect().right));
+      assert.ok(cards.length > 40 && Math.max(...cards) <= room + 0.5, `${width}: ${Math.max(...cards)} > ${room}`);
+    }
     assert.equal(await visit.page.locator('#map').isVisible(), false);
     await visit.page.getByText('Map and chart').click();
     await visit.page.locator('#map.is-there').waitFor();
