@@ -57,6 +57,10 @@ def test_what_it_prints_works_and_ctrl_c_ends_all(tmp_path):
         ("id: ", ":", "retry"))
     tail = next(line.strip() for line in printed if "sluice tail" in line)
     assert json.loads(first_line(tail))["type"] in ("post", "delete")
+    home = pasted(printed, "curl -N -H").replace("firehose", "home")
+    assert json.loads(first_line(home))["type"] in ("post", "delete")
+    posted = json.loads(first_line(pasted(printed, "curl -H").replace("curl", "curl -s")))
+    assert posted["user"]["login"] == "you" and posted["text"] == "Hello, tea!"
     for command in [line.strip() for line in printed if " --redis " in line and "/sluice " in line]:
         said = subprocess.run(["bash", "-c", command], env=env, check=True, capture_output=True)
         assert said.stdout.strip().isdigit()
