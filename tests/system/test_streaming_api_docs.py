@@ -37,10 +37,11 @@ class Reader:
             return servers.gateway(self.redis, "--keepalive-ms", 100)
         if comment == "and the server is stopped":
             return servers.gateway(self.redis)
+        if comment == "where a subject may have one stream, and opens another":
+            return servers.gateway(self.redis, "--max-connections-per-subject", 1, "--replace-oldest")
         if comment == "where a subject may have one stream, and has it":
             gateway = servers.gateway(self.redis, "--max-connections-per-subject", 1)
-            bob = self.shell.run("echo $BOB").strip()
-            self.first = gateway.stream("/v1/stream/firehose", token=gateway.token(sub=bob))
+            self.open_another(gateway)
             return gateway
         if comment == "where a request may take a tenth of a second":
             return servers.gateway(self.redis, "--handshake-timeout-ms", 100)
@@ -52,27 +53,34 @@ class Reader:
         assert not comment, f"what is '{comment}'?"
         return self.base
 
+    def open_another(self, gateway):
+        """A stream of the same subject."""
+        bob = self.shell.run("echo $BOB").strip()
+        self.other = gateway.stream("/v1/stream/firehose", token=gateway.token(sub=bob))
+
     def paste(self, command, expected, servers):
         command, _, comment = command.partition(" # ")
         gateway = self.gateway_for(comment, servers)
         self.shell.run(f"URL={self.url(gateway)}")
         if command.startswith(("stream ", "curl -N ")):
-            self.follow(command, expected, gateway if "stopped" in comment else None)
+            self.follow(command, expected, {"and the server is stopped": gateway.begin_stop,
+                        "where a subject may have one stream, and opens another":
+                        lambda: self.open_another(gateway)}.get(comment))
         else:
             printed = self.shell.run(command)
             assert re.match(pattern(expected) + "$", without_space(printed)), \
                 f"$ {command}\n{printed}\nexpected: {expected}"
 
-    def follow(self, command, expected, to_stop):
+    def follow(self, command, expected, end):
         """Opens the stream, lets happen what is shown, and leaves it."""
         head, body = self.folder / "head", self.folder / "body"
         head.unlink(missing_ok=True)
         pid = self.shell.run(f"( curl() {{ exec curl -D {head} \"$@\"; }}; {command} ) >{body} & "
                              "echo $!").strip()
         eventually(lambda: head.exists() and b"\r\n\r\n" in head.read_bytes(), f"{command} is answered")
-        if to_stop:
-            eventually(lambda: body.stat().st_size > 0, "the stream has begun")
-            to_stop.begin_stop()
+        if end:
+            eventually(lambda: body.stat().st_size > 0 or "since" not in command, "the replay has begun")
+            end()
         else:
             self.shell.run("happen")
         wanted = re.compile(pattern(expected))

@@ -89,6 +89,7 @@ function gapCard({ from, to, reason }) {
     retention: 'they are no longer kept',
     rewound: 'a failover of Redis lost them',
     redis: 'they cannot be read',
+    unlogged: 'they were published without the log',
   }[reason] ?? reason;
   return make('article.card.note', { tabindex: '-1' }, make('p', {},
     Number(from) > 0 ? `Events from ${clockTime(timeOfId(from))} to ${clockTime(timeOfId(to))} are missing: ${why}.`
