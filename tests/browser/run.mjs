@@ -262,6 +262,7 @@ const tests = {
   async 'it is used with the keyboard alone, from the token on'() {
     const visit = await Visit.open('/');
     assert.equal(await visit.page.evaluate(() => document.activeElement.id), 'token');
+    assert.equal(await visit.page.getByText('Copy the token').isDisabled(), true);
     await visit.page.keyboard.insertText(token);
     await visit.page.keyboard.press('Enter');
     await visit.streams('firehose/sse');
@@ -270,6 +271,7 @@ const tests = {
     }
     await visit.page.keyboard.press('Enter');
     await visit.page.locator('#state[data-state=paused]').waitFor();
+    assert.equal(await visit.page.getByText('Copy the token').isDisabled(), false);
     assert.equal(new URL(visit.page.url()).hash.includes(token), false);
     await visit.close();
   },

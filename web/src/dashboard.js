@@ -253,6 +253,7 @@ function showBoxes() {
 function showToken() {
   $('#about-token').textContent = describeToken(getToken());
   $('#token').value = getToken();
+  $('#copy-token').disabled = !getToken();
 }
 
 // On a phone, see style.css.
