@@ -245,6 +245,12 @@ const tests = {
       const sampling = document.querySelector('#sampling');
       globalThis.said = new Set();
       new MutationObserver(() => said.add(sampling.textContent)).observe(sampling, { childList: true });
+      globalThis.announced = [];
+      const live = document.querySelectorAll('[aria-live], [role=status], [role=alert], [role=log]');
+      for (const region of live) {
+        new MutationObserver(() => announced.push(region.textContent))
+          .observe(region, { childList: true, subtree: true, characterData: true });
+      }
     });
     for (let batch = 0; batch < 4; batch++) {
       await servers.publish(Array.from({ length: 1000 }, (_, i) => foreignPost(`post ${batch} ${i}`,
@@ -256,6 +262,7 @@ const tests = {
     assert.ok(await visit.page.locator('.card').count() <= 120);
     await servers.post('ada', 'and a last one'); // the page still follows
     await until(async () => (await visit.text('#delivered')) === '4,001', 'the last one is delivered');
+    assert.deepEqual(await visit.page.evaluate(() => announced), []); // nobody reads that aloud
     await visit.close();
   },
 
