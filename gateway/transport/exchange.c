@@ -110,12 +110,17 @@ static int check_admission(struct connection *connection, struct http_refusal *r
     return -EPROTO;
 }
 
+/* The client is not told what was wrong: so the log must say it. */
 void exchange_count_token_fault(struct server *server, enum token_fault fault)
 {
+    uint64_t held_back;
+
     if (fault == TOKEN_OK)
         return;
     metric_add(server->settings.metrics, metric_at(METRIC_TOKENS_REFUSED, fault - 1), 1);
-    log_debug("token_refused", "fault=%s", token_fault_name(fault));
+    if (log_rate_allows(&server->token_rate, uv_now(server->settings.loop), &held_back))
+        log_info("token_refused", "fault=%s held_back=%" PRIu64, token_fault_name(fault),
+                 held_back);
 }
 
 static int read_stream_request(struct connection *connection, enum stream_kind stream,

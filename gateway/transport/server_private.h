@@ -43,7 +43,7 @@ struct server {
     void *drain_owner;
     struct buffer scratch;      /* of one call: responses, joined pieces */
     struct buffer request_room; /* of one request: its text */
-    struct log_rate refusal_rate;
+    struct log_rate refusal_rate, token_rate;
     uint64_t random; /* state of the spread of retry_ms */
 };
 

@@ -41,6 +41,23 @@ def test_json_lines_have_numbers_and_text(servers, redis):
     assert ready["port"] == gateway.port and ready["level"] == "info"
 
 
+def test_why_a_token_was_refused_is_told_or_counted(servers, redis):
+    gateway = servers.gateway(redis, "--log-format", "json")
+    for _ in range(50):
+        assert gateway.get(FILTER, {"Authorization": f"Bearer {gateway.token(exp=1)}"}).status == 401
+
+    def lines():
+        return [line for line in map(json.loads, gateway.log().splitlines())
+                if line["event"] == "token_refused"]
+    assert lines()[0]["fault"] == "expired"
+
+    def all_told():
+        assert gateway.get(FILTER, {"Authorization": "Bearer x"}).status == 401
+        return lines()[-1]["fault"] == "malformed"
+    eventually(all_told, "the next one is told, too")
+    assert sum(1 + line["held_back"] for line in lines()) >= 51
+
+
 def test_no_token_no_query_and_no_text_of_a_post(servers, redis):
     gateway = servers.gateway(redis, "--log-level", "debug")
     token = gateway.bearer()["Authorization"].removeprefix("Bearer ")
