@@ -1,6 +1,9 @@
 #include "gateway/delivery/home_loader.h"
 
+#include <inttypes.h>
+
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "src/home_sets.h"
@@ -19,6 +22,7 @@ struct home_loader {
     struct home *home;
     struct redis_commands *commands;
     uint32_t shards; /* 0: not known yet */
+    struct log_rate failure_rate;
 };
 
 static void load_free(struct load *load)
@@ -29,7 +33,12 @@ static void load_free(struct load *load)
 
 static void load_failed(struct load *load, const char *why)
 {
-    log_warn("home_load_failed", "user=%s why=\"%s\"", load->user, why);
+    char room[LOG_QUOTE_SIZE];
+    uint64_t held_back;
+
+    if (log_rate_allows(&load->loader->failure_rate, clock_monotonic_ms(), &held_back))
+        log_warn("home_load_failed", "user=%s why=%s held_back=%" PRIu64, load->user,
+                 log_quote(sl_slice_str(why), room), held_back);
     home_load_failed(load->loader->home, load->user, load->number);
 }
 

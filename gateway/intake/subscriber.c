@@ -393,7 +393,7 @@ static void take_message(struct subscriber *subscriber, struct sl_slice channel,
     }
     metric_add(subscriber->metrics, METRIC_EVENTS_BAD_HEADER, 1);
     if (log_rate_allows(&subscriber->dropped_rate, message.received_us / 1000, &held_back))
-        log_warn("event_dropped", "reason=bad_header channel=%.*s bytes=%zu more=%" PRIu64,
+        log_warn("event_dropped", "reason=bad_header channel=%.*s bytes=%zu held_back=%" PRIu64,
                  SL_SLICE_ARG(channel), payload.size, held_back);
 }
 
