@@ -113,21 +113,22 @@ static const struct lws_protocols protocols[] = {
 static const lws_retry_bo_t no_validity_timers = {.secs_since_valid_ping = 0,
                                                   .secs_since_valid_hangup = 0};
 
-/* Always plain. libwebsockets lets a client choose (Host, SNI) between the vhosts of one port; this
- * one has another of its two numbers for none. */
+/* Always plain. A client may choose between vhosts, by Host or SNI, and gains nothing by it: both
+ * do the same, TLS is what it was when the connection began, and the door is ours to remember. */
 static int create_ops_vhost(struct server *server, const struct lws_context_creation_info *base,
                             struct failure *reterr)
 {
     struct lws_context_creation_info info = *base;
+    struct server_door *door = &server->doors[DOOR_OPS];
 
-    if (server->settings.doors[DOOR_OPS].count == 0)
+    door->vhost = server->doors[DOOR_PUBLIC].vhost;
+    if (server->settings.doors[DOOR_OPS].count == 0 || !info.ssl_cert_filepath)
         return 0;
-    info.port = CONTEXT_PORT_NO_LISTEN;
     info.options &= ~(uint64_t)LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT;
     info.ssl_cert_filepath = info.ssl_private_key_filepath = NULL;
     info.vhost_name = "ops";
-    server->doors[DOOR_OPS].vhost = lws_create_vhost(server->context, &info);
-    return server->doors[DOOR_OPS].vhost ? 0 : failure_set(reterr, -ENOMEM, "out of memory");
+    door->vhost = lws_create_vhost(server->context, &info);
+    return door->vhost ? 0 : failure_set(reterr, -ENOMEM, "out of memory");
 }
 
 static int create_context(struct server *server, struct failure *reterr)
