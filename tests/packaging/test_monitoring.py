@@ -42,6 +42,13 @@ def test_rules_are_valid_and_ask_for_what_is_there(metrics):
     assert_exposed(metrics, re.findall(r"expr: (.*)", RULES.read_text()))
 
 
+def test_each_alert_fires_for_its_reason_and_for_no_other():
+    tests = pathlib.Path(__file__).parent / "sluice-rules-test.yml"
+    promtool("test", "rules", tests)
+    alerts = set(re.findall(r"alert: (\w+)", RULES.read_text()))
+    assert alerts == set(re.findall(r'alertname="(\w+)"', tests.read_text()))
+
+
 def test_example_of_a_configuration_is_valid():
     promtool("check", "config", RULES.parent / "prometheus.yml")
 
