@@ -10,15 +10,12 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/pidfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,12 +25,11 @@
 #include "gateway/ops/backoff.h"
 #include "gateway/ops/folder.h"
 #include "gateway/ops/process_end.h"
+#include "gateway/ops/redis_program.h"
 #include "src/data_dir.h"
 #include "src/redis_address.h"
 
-#define LOG_FILE "redis.log"
-
-enum { PING_TIMEOUT_MS = 200, TELL_EVERY_MS = 5000, LAST_LINE_SIZE = 200 };
+enum { TELL_EVERY_MS = 5000 };
 
 enum state { STATE_DOWN, STATE_STARTING, STATE_UP };
 
@@ -211,41 +207,6 @@ int private_redis_fd(const struct private_redis *redis)
     return redis->pidfd;
 }
 
-/* A connection whose calls end within PING_TIMEOUT_MS; a negative errno. */
-static int connect_to_redis(const struct private_redis *redis)
-{
-    const struct timeval timeout = {.tv_usec = PING_TIMEOUT_MS * 1000};
-    int fd, r;
-
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return -errno;
-    if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) == 0 &&
-        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) == 0 &&
-        connect(fd, (const struct sockaddr *)&redis->address, sizeof(redis->address)) == 0)
-        return fd;
-    r = -errno;
-    close(fd);
-    return r;
-}
-
-/* The first line of its reply: "+PONG", "-LOADING ..."; empty: none. */
-static void ping(int fd, char *ret_reply, size_t size)
-{
-    static const char request[] = "PING\r\n";
-    ssize_t got = -1;
-
-    if (send(fd, request, sizeof(request) - 1, MSG_NOSIGNAL) == (ssize_t)sizeof(request) - 1)
-        got = recv(fd, ret_reply, size - 1, 0);
-    ret_reply[got > 0 ? got : 0] = '\0';
-    ret_reply[strcspn(ret_reply, "\r\n")] = '\0';
-}
-
-static bool is_pong(const char *reply)
-{
-    return strcmp(reply, "+PONG") == 0;
-}
-
 /* Redis answers the PING after the pidfd was opened: so it is its pidfd and no other's. */
 static int adopt(struct private_redis *redis, uint64_t now_ms, struct failure *reterr)
 {
@@ -254,7 +215,7 @@ static int adopt(struct private_redis *redis, uint64_t now_ms, struct failure *r
     char reply[64] = "";
     int fd, pidfd = -1;
 
-    fd = connect_to_redis(redis);
+    fd = redis_program_connect(&redis->address);
     if (fd < 0)
         return 0; /* it has not opened its socket yet, or has closed it for good: see next time */
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0)
@@ -264,7 +225,7 @@ static int adopt(struct private_redis *redis, uint64_t now_ms, struct failure *r
         return failure_set(reterr, -EBUSY, "the Redis in '%s' runs in another container",
                            redis->dir);
     }
-    ping(fd, reply, sizeof(reply));
+    redis_program_ping(fd, reply, sizeof(reply));
     close(fd);
     if (!reply[0]) {
         close(pidfd);
@@ -279,67 +240,11 @@ static int adopt(struct private_redis *redis, uint64_t now_ms, struct failure *r
     return 0;
 }
 
-/* Names are relative to the data directory, so that no path of the user's needs quoting. */
-/* clang-format off */
-static const char *const redis_arguments[] = {
-    "redis-server",
-    "--port", "0",
-    "--unixsocket", SL_DATA_DIR_SOCKET,
-    "--unixsocketperm", "600",
-    "--dir", ".",
-    "--logfile", LOG_FILE,
-    "--pidfile", "redis.pid",
-    "--daemonize", "no",
-    "--appendonly", "yes",
-    "--appendfsync", "everysec",
-    "--save", "",
-    "--maxmemory-policy", "noeviction",
-    "--client-output-buffer-limit", "pubsub 256mb 64mb 60",
-    NULL,
-};
-/* clang-format on */
-
-/* Clean signals, a session of its own (Ctrl-C is not for Redis), no descriptor but its lock. */
-static int spawn(const struct private_redis *redis, int lock, pid_t *ret_pid)
-{
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none, all;
-    mode_t mask;
-    int r;
-
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setflags(&attributes,
-                             POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    posix_spawn_file_actions_init(&actions);
-    r = posix_spawn_file_actions_addchdir_np(&actions, redis->dir);
-    r = r ? r : posix_spawn_file_actions_adddup2(&actions, lock, 3);
-    r = r ? r : posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    r = r ? r
-          : posix_spawn_file_actions_addopen(&actions, 1, LOG_FILE, O_WRONLY | O_CREAT | O_APPEND,
-                                             0600);
-    r = r ? r : posix_spawn_file_actions_adddup2(&actions, 1, 2);
-    r = r ? r : posix_spawn_file_actions_addclosefrom_np(&actions, 4);
-    if (r == 0) {
-        mask = umask(077); /* what Redis writes is nobody else's business */
-        r = posix_spawnp(ret_pid, redis->program, &actions, &attributes,
-                         (char *const *)redis_arguments, environ);
-        umask(mask);
-    }
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-    return -r;
-}
-
 static int start(struct private_redis *redis, int lock, uint64_t now_ms, struct failure *reterr)
 {
     int r;
 
-    r = spawn(redis, lock, &redis->pid);
+    r = redis_program_spawn(redis->program, redis->dir, lock, &redis->pid);
     if (r < 0)
         return failure_set(reterr, r, "cannot start '%s': %s%s", redis->program, strerror(-r),
                            r == -ENOENT ? " (install it, or name a Redis with the option redis)"
@@ -397,46 +302,19 @@ static void reap(struct private_redis *redis, char room[static PROCESS_END_SIZE]
     forget_process(redis);
 }
 
-/* The last line that Redis logged says why it did not start. */
-static void read_last_line(const struct private_redis *redis, char room[static LAST_LINE_SIZE])
-{
-    char path[PATH_MAX];
-    ssize_t got = -1;
-    off_t size;
-    char *line;
-    int fd;
-
-    room[0] = '\0';
-    snprintf(path, sizeof(path), "%s/%s", redis->dir, LOG_FILE);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return;
-    size = lseek(fd, 0, SEEK_END);
-    if (size > 0)
-        got = pread(fd, room, LAST_LINE_SIZE - 1,
-                    size > LAST_LINE_SIZE - 1 ? size - (LAST_LINE_SIZE - 1) : 0);
-    close(fd);
-    room[got > 0 ? got : 0] = '\0';
-    while (got > 0 && (room[got - 1] == '\n' || room[got - 1] == '\0'))
-        room[--got] = '\0';
-    line = strrchr(room, '\n');
-    if (line)
-        memmove(room, line + 1, strlen(line + 1) + 1);
-}
-
 /* The first one that we started ourselves must come up; later ones are tried again. */
 static int step_dead(struct private_redis *redis, uint64_t now_ms, struct failure *reterr)
 {
     bool hopeless = redis->is_child && !redis->has_answered;
     pid_t pid = redis->pid;
-    char last_line[LAST_LINE_SIZE], how[PROCESS_END_SIZE];
+    char last_line[REDIS_PROGRAM_LINE_SIZE], how[PROCESS_END_SIZE];
     uint64_t wait_ms;
 
     reap(redis, how);
     if (hopeless) {
-        read_last_line(redis, last_line);
+        redis_program_read_last_line(redis->dir, last_line);
         return failure_set(reterr, -EIO, "redis-server ended %s: %s (see %.150s/%s)", how,
-                           last_line, redis->dir, LOG_FILE);
+                           last_line, redis->dir, REDIS_PROGRAM_LOG_FILE);
     }
     wait_ms = backoff_next_ms(&redis->backoff, now_ms - redis->started_ms);
     redis->retry_ms = now_ms + wait_ms;
@@ -452,12 +330,12 @@ static void step_starting(struct private_redis *redis, uint64_t now_ms)
     char reply[64] = "";
     int fd;
 
-    fd = connect_to_redis(redis);
+    fd = redis_program_connect(&redis->address);
     if (fd < 0)
         return;
-    ping(fd, reply, sizeof(reply));
+    redis_program_ping(fd, reply, sizeof(reply));
     close(fd);
-    if (!is_pong(reply))
+    if (!redis_program_is_pong(reply))
         return; /* -LOADING, or too busy for us */
     redis->state = STATE_UP;
     redis->has_answered = true;
