@@ -10,6 +10,7 @@ enum {
     OPTION_HELP = 1000,
     OPTION_REDIS,
     OPTION_ARCHIVE,
+    OPTION_CACHE,
     OPTION_WAIT_REPLICAS,
     OPTIONS_MAX = 80,
     REPLICAS_MAX = 100
@@ -21,6 +22,7 @@ static void join_options(const struct option *own, struct option *ret_options)
     static const struct option common[] = {
         {"redis", required_argument, NULL, OPTION_REDIS},
         {"archive", required_argument, NULL, OPTION_ARCHIVE},
+        {"cache", required_argument, NULL, OPTION_CACHE},
         {"wait-replicas", required_argument, NULL, OPTION_WAIT_REPLICAS},
         {"help", no_argument, NULL, OPTION_HELP},
         {0},
@@ -59,6 +61,9 @@ int cli_option(struct cli *cli, int argc, char **argv, const struct option *opti
             break;
         case OPTION_ARCHIVE:
             cli->archive_url = optarg;
+            break;
+        case OPTION_CACHE:
+            cli->cache_url = optarg;
             break;
         case OPTION_WAIT_REPLICAS:
             cli->wait_replicas = cli_parse_replicas(cli, optarg);
@@ -108,7 +113,7 @@ void cli_help(const struct command *command)
 {
     printf("usage: sluice [--redis URL] %s %s\n\n%s", command->name, command->arguments,
            command->help);
-    printf("\n--redis URL, --archive URL and the exit status: see 'sluice --help'.\n");
+    printf("\n--redis URL, --archive URL, --cache URL and the exit status: see 'sluice --help'.\n");
 }
 
 int cli_failed(const struct cli *cli, const struct failure *failure)

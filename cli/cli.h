@@ -27,11 +27,12 @@ struct cli {
     const struct command *command;
     unsigned wait_replicas;  /* from --wait-replicas */
     const char *archive_url; /* from --archive or SLUICE_ARCHIVE; NULL: there is none */
+    const char *cache_url;   /* from --cache or SLUICE_CACHE; NULL: there is none */
     const char *redis_url;   /* from --redis or SLUICE_REDIS; NULL: the embedded Redis of sluiced */
 };
 
 /* The next option of `options` (getopt_long's table, without short options), -1 at their end.
- * --redis, --archive, --wait-replicas and --help are every command's and handled here; a wrong
+ * --redis, --archive, --cache, --wait-replicas and --help are every command's and handled here; a wrong
  * option ends the program. */
 int cli_option(struct cli *cli, int argc, char **argv, const struct option *options);
 

@@ -5,6 +5,7 @@
 
 #include "cli/archived.h"
 #include "cli/argument.h"
+#include "cli/cached.h"
 #include "src/posts.h"
 
 static int send(struct database *database, struct sl_call *call, int built, struct failure *reterr)
@@ -60,6 +61,8 @@ static int delete_post(struct cli *cli, const char *user, uint64_t post)
     r = send(&database, &call, built, &failure);
     if (r == -ENOENT && cli->archive_url)
         r = delete_archived(&database, cli, &author, post, &failure);
+    if (r == 0)
+        cached_forget_post(&database, cli, post);
     database_close(&database);
     if (r < 0)
         cli_failed(cli, &failure);

@@ -95,6 +95,8 @@ static void print_help(void)
            "--archive URL sqlite:/path/to/file or mysql://user[:password]@host[:port]/database,\n"
            "              where old posts are; else SLUICE_ARCHIVE in the environment; else there is\n"
            "              no archive\n"
+           "--cache URL   memcached://host[:port][,host...] or memcached:///path, which keeps posts\n"
+           "              at hand; else SLUICE_CACHE in the environment; else there is none\n"
            "--wait-replicas N\n"
            "              succeed only when so many replicas of Redis have the change, too\n"
            "--version     print the version\n"
@@ -162,12 +164,17 @@ int main(int argc, char **argv)
     static const struct option options[] = {
         {"redis", required_argument, NULL, 'r'},
         {"archive", required_argument, NULL, 'a'},
+        {"cache", required_argument, NULL, 'c'},
         {"wait-replicas", required_argument, NULL, 'w'},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
         {0},
     };
-    struct cli cli = {.redis_url = getenv("SLUICE_REDIS"), .archive_url = getenv("SLUICE_ARCHIVE")};
+    struct cli cli = {
+        .redis_url = getenv("SLUICE_REDIS"),
+        .archive_url = getenv("SLUICE_ARCHIVE"),
+        .cache_url = getenv("SLUICE_CACHE"),
+    };
     int option;
 
     signal(SIGPIPE, SIG_IGN); /* a lost connection or reader is an error to report */
@@ -179,6 +186,9 @@ int main(int argc, char **argv)
             break;
         case 'a':
             cli.archive_url = optarg;
+            break;
+        case 'c':
+            cli.cache_url = optarg;
             break;
         case 'w':
             cli.wait_replicas = cli_parse_replicas(&cli, optarg);
@@ -199,6 +209,8 @@ int main(int argc, char **argv)
         cli.redis_url = NULL;
     if (cli.archive_url && !cli.archive_url[0])
         cli.archive_url = NULL;
+    if (cli.cache_url && !cli.cache_url[0])
+        cli.cache_url = NULL;
     if (optind == argc)
         cli_usage(&cli, "which command?");
     return run_command(&cli, argc - optind, argv + optind);

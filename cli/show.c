@@ -6,8 +6,11 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "cli/archived.h"
+#include "cli/cached.h"
 #include "cli/rows.h"
+#include "src/cached.h"
 #include "src/post_rows.h"
 #include "src/row_json.h"
 
@@ -106,25 +109,76 @@ int show_users(struct database *database, const struct cli *cli, const struct sl
 
 struct asked_posts {
     const uint64_t *ids;
+    size_t count;
     struct rows rows;
     struct archived archived; /* those of them that Redis has not */
+    struct sl_cache *cache;   /* NULL: none */
+    struct sl_cache_item *known;
+    uint64_t read_ms;
 };
+
+/* The row of the `item`th, by whoever has it. */
+static int find_row(const struct asked_posts *asked, size_t item, struct sl_post_row *ret_post,
+                    enum sl_cached_source *ret_source, struct failure *reterr)
+{
+    int r = read_post(&asked->rows, item, ret_post, reterr);
+
+    *ret_source = SL_CACHED_FROM_REDIS;
+    for (size_t i = 0; r == -ENOENT && i < asked->archived.page.count; i++) {
+        if (asked->archived.page.posts[i].id == asked->ids[item]) {
+            *ret_source = SL_CACHED_FROM_ARCHIVE;
+            return read_post(&asked->archived.rows, i, ret_post, reterr);
+        }
+    }
+    return r;
+}
 
 static int asked_json(void *context, size_t item, struct buffer *json, struct failure *reterr)
 {
-    struct asked_posts *asked = context;
+    const struct asked_posts *asked = context;
+    enum sl_cached_source source;
     struct sl_post_row post;
-    int r = read_post(&asked->rows, item, &post, reterr);
+    int r = find_row(asked, item, &post, &source, reterr);
 
-    for (size_t i = 0; r == -ENOENT && i < asked->archived.page.count; i++) {
-        if (asked->archived.page.posts[i].id == asked->ids[item]) {
-            r = read_post(&asked->archived.rows, i, &post, reterr);
-            break;
-        }
-    }
-    if (r == 0)
-        sl_post_row_json(json, &post);
+    if (r == 0 && !sl_cached_post_json(json, &post, asked->known[item].value))
+        r = failure_set(reterr, -EBADMSG, "post %" PRIu64 " lacks what is not cached", post.id);
     return r;
+}
+
+static int ask_cache(struct asked_posts *asked, const struct database *database,
+                     const struct cli *cli, struct failure *reterr)
+{
+    int r = cached_open(&asked->cache, database, cli, reterr);
+
+    if (r < 0)
+        return r;
+    asked->known = mem_zalloc(mem_array_size(asked->count + 1, sizeof(*asked->known)));
+    if (!asked->known)
+        return failure_set(reterr, -ENOMEM, "out of memory");
+    for (size_t i = 0; i < asked->count; i++)
+        asked->known[i] = (struct sl_cache_item){SL_CACHE_POST, asked->ids[i], SL_SLICE_NONE};
+    asked->read_ms = clock_wall_ms();
+    if (asked->cache)
+        sl_cache_get(asked->cache, asked->known, asked->count);
+    return 0;
+}
+
+/* Gives the cache what it had not. */
+static void fill_cache(const struct asked_posts *asked)
+{
+    for (size_t i = 0; asked->cache && i < asked->count; i++) {
+        struct sl_cache_item item = {SL_CACHE_POST, asked->ids[i], SL_SLICE_NONE};
+        struct buffer value = BUFFER_INIT;
+        enum sl_cached_source source;
+        struct sl_post_row post;
+
+        if (find_row(asked, i, &post, &source, NULL) == 0 &&
+            sl_cached_post_value(&value, &post, source)) {
+            item.value = buffer_slice(&value);
+            sl_cache_put(asked->cache, &item, 1, asked->read_ms);
+        }
+        buffer_done(&value);
+    }
 }
 
 /* Looks in the archive for those that Redis has not. */
@@ -155,16 +209,26 @@ static int find_archived(struct asked_posts *asked, struct database *database,
 int show_posts(struct database *database, const struct cli *cli, uint64_t reader,
                const uint64_t *posts, size_t count, size_t *ret_shown)
 {
-    struct asked_posts asked = {.ids = posts, .rows = ROWS_INIT, .archived = ARCHIVED_INIT};
+    struct asked_posts asked = {
+        .ids = posts, .count = count, .rows = ROWS_INIT, .archived = ARCHIVED_INIT};
     struct failure failure;
     int r, status;
 
-    r = sl_posts_calls(&asked.rows.calls, &database->meta, reader, posts, count, &failure);
+    r = ask_cache(&asked, database, cli, &failure);
+    if (r == 0)
+        r = sl_cached_posts_calls(&asked.rows.calls, &database->meta, reader, asked.known, count,
+                                  &failure);
     status = rows_read(&asked.rows, database, cli, r, &failure);
     if (status == CLI_GOOD)
         status = find_archived(&asked, database, cli, reader, count);
-    if (status == CLI_GOOD)
+    if (status == CLI_GOOD) {
+        fill_cache(&asked);
         status = show_rows(cli, asked_json, &asked, NULL, count, ret_shown);
+    }
+    if (asked.known)
+        sl_cache_items_done(asked.known, count);
+    mem_free(asked.known);
+    sl_cache_close(asked.cache);
     archived_done(&asked.archived);
     rows_done(&asked.rows);
     return status;

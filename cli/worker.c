@@ -76,19 +76,21 @@ static int run(struct cli *cli, int argc, char **argv)
     }
     if (optind < argc)
         cli_usage(cli, "'%s' is one argument too many", argv[optind]);
-    options.archive = cli->archive_url; /* behind the options: it is one of them */
+    options.archive = cli->archive_url; /* behind the options: they are two of them */
+    options.cache = cli->cache_url;
     return work(cli, &options);
 }
 
 const struct command command_worker = {
     .name = "worker",
-    .arguments = "[--archive URL] [--concurrency N] [--lease-ms MS] [--until-empty]",
+    .arguments = "[--archive URL] [--cache URL] [--concurrency N] [--lease-ms MS] [--until-empty]",
     .summary = "run the tasks that writes leave behind, until SIGTERM",
     .help = "Any number of workers may run beside each other. SIGTERM or Ctrl-C: finishes the\n"
             "tasks it holds and ends.\n\n"
             "--archive URL    where posts go that outgrow profile-max, once 'sluice config set\n"
             "                 archive 1' says so: sqlite:/path/to/file, made where there is none,\n"
             "                 or mysql://user[:password]@host[:port]/database, where there is one\n"
+            "--cache URL      what the archive erases is taken out of this cache, too\n"
             "--concurrency N  tasks at once (default 4)\n"
             "--lease-ms MS    the tasks of a worker that has not been heard of for so long are\n"
             "                 taken over by others (default 30000)\n"

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "gateway/ops/listener.h"
 #include "src/archive.h"
+#include "src/cache.h"
 #include "src/redis_address.h"
 
 enum { FILE_MAX_BYTES = 1 << 20 };
@@ -41,6 +42,15 @@ static int check_archive(struct sl_slice value, struct failure *reterr)
 {
     char *url = mem_strndup(value.data, value.size);
     int r = url ? sl_archive_check(url, reterr) : failure_set(reterr, -ENOMEM, "out of memory");
+
+    mem_free(url);
+    return r;
+}
+
+static int check_cache(struct sl_slice value, struct failure *reterr)
+{
+    char *url = mem_strndup(value.data, value.size);
+    int r = url ? sl_cache_check(url, reterr) : failure_set(reterr, -ENOMEM, "out of memory");
 
     mem_free(url);
     return r;

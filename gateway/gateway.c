@@ -49,6 +49,7 @@ struct gateway {
     struct redis_commands
         *api_commands;              /* its own: what the streams need does not queue up there */
     struct archive_reader *archive; /* NULL: there is none */
+    struct cache_reader *cache;     /* the same */
     struct api *api;
     struct server *server;
     struct log_reader *log_reader;
@@ -142,6 +143,9 @@ static void on_subscribed(void *context, uint32_t shards)
     home_loader_set_shards(gateway->home_loader, shards);
     if (gateway->task_watch)
         task_watch_set_shards(gateway->task_watch, shards);
+    if (gateway->cache)
+        cache_reader_set_database(gateway->cache,
+                                  subscriber_meta(gateway->subscriber)->database_id);
     api_redis_found(gateway->api, shards);
     repair_set_hearing(gateway->repair, true);
     if (gateway->log_watch)
@@ -176,6 +180,7 @@ static void on_drained(void *context)
 
     redis_commands_free(gateway->api_commands); /* whoever still waits is answered */
     archive_reader_free(gateway->archive);      /* the same */
+    cache_reader_free(gateway->cache);          /* the same */
     api_free(gateway->api);
     server_close(gateway->server);
     subscriber_free(gateway->subscriber);
@@ -426,6 +431,12 @@ static int start_api(struct gateway *gateway, struct failure *reterr)
             archive_reader_new(&gateway->loop, config->archive, config->api_timeout_ms);
         if (!settings.archive)
             return failure_set(reterr, -ENOMEM, "out of memory");
+    }
+    if (config->cache) {
+        gateway->cache = settings.cache =
+            cache_reader_new(&gateway->loop, config->cache, config->cache_ttl_ms, gateway->metrics);
+        if (!settings.cache)
+            return failure_set(reterr, -ENOMEM, "no memory, or no thread, for the cache");
     }
     gateway->api = api_new(&settings);
     return gateway->api ? 0 : failure_set(reterr, -ENOMEM, "out of memory");

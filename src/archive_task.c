@@ -13,6 +13,7 @@
 #include <hiredis/hiredis.h>
 
 #include "src/archive.h"
+#include "src/cache.h"
 #include "src/call_build.h"
 #include "src/id.h"
 #include "src/post_check.h"
@@ -160,6 +161,9 @@ int sl_unarchive_task_run(struct sl_work *work, const struct sl_task *task, stru
         r = sl_post_check_id(post, sl_work_meta(work), reterr);
     if (r == 0)
         r = note(work, sl_archive_erase(archive, &post, 1, reterr));
+    if (r == 0 && sl_work_cache(work)) /* for tidiness, see src/cache.h */
+        sl_cache_drop(sl_work_cache(work),
+                      &(struct sl_cache_item){SL_CACHE_POST, post, SL_SLICE_NONE}, 1);
     if (r == 0) {
         begin(&call, &sl_script_archive_erased, work, post);
         r = send(work, &call, &reply, reterr);

@@ -37,6 +37,18 @@ static bool read_post_value(struct sl_slice value, struct post_value *ret_value)
     return ret_value->rest.size > 1 && ret_value->rest.data[ret_value->rest.size - 1] == '}';
 }
 
+static bool read_user_value(struct sl_slice value, struct sl_slice *ret_login,
+                            struct sl_slice *ret_signup)
+{
+    const char *space = value.size > 0 ? memchr(value.data, ' ', value.size) : NULL;
+
+    if (!space)
+        return false;
+    *ret_login = sl_slice(value.data, (size_t)(space - value.data));
+    *ret_signup = sl_slice_from(value, ret_login->size + 1);
+    return true;
+}
+
 /* ---- to ask ---- */
 
 /* ID, ID:AUTHOR or ID:AUTHOR:a, see read_posts.lua. */
@@ -91,6 +103,7 @@ static int add_user(struct sl_shard_calls *calls, const struct sl_meta *meta,
     struct sl_write_user who;
     struct sl_call *call;
     char room[SL_ID_TEXT_SIZE + 1] = "+";
+    struct sl_slice login, signup;
     bool is_new;
     int r;
 
@@ -100,7 +113,7 @@ static int add_user(struct sl_shard_calls *calls, const struct sl_meta *meta,
     call = sl_shard_calls_next(calls, who.shard, &is_new);
     if (is_new)
         sl_call_begin_repeatable(call, &sl_script_read_users, who.shard, meta->shards);
-    if (item->value.data && user->id != 0) {
+    if (read_user_value(item->value, &login, &signup) && user->id != 0) {
         sl_id_print(user->id, room + 1);
         sl_call_add_str(call, room);
     } else {
@@ -148,16 +161,9 @@ bool sl_cached_post_json(struct buffer *json, const struct sl_post_row *row, str
 
 bool sl_cached_user_fill(struct sl_user_row *row, struct sl_slice value)
 {
-    const char *space;
-
     if (row->user.login.data)
         return true;
-    space = value.size > 0 ? memchr(value.data, ' ', value.size) : NULL;
-    if (!space || !row->user.name.data)
-        return false;
-    row->user.login = sl_slice(value.data, (size_t)(space - value.data));
-    row->signup = sl_slice_from(value, row->user.login.size + 1);
-    return true;
+    return row->user.name.data && read_user_value(value, &row->user.login, &row->signup);
 }
 
 /* ---- what the cache is to have ---- */

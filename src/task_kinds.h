@@ -31,6 +31,7 @@
 
 struct redisReply;
 struct sl_archive;
+struct sl_cache;
 struct sl_work; /* src/worker.c */
 
 typedef int (*sl_task_run_fn)(struct sl_work *work, const struct sl_task *task,
@@ -58,8 +59,9 @@ int sl_work_call_many(struct sl_work *work, struct sl_call *calls, size_t count,
 int sl_work_save(struct sl_work *work, const struct sl_task *task, struct sl_slice progress,
                  struct failure *reterr);
 
-/* The archive that the worker was given; NULL: none. */
+/* The archive, and the cache, that the worker was given; NULL: none. */
 struct sl_archive *sl_work_archive(struct sl_work *work);
+struct sl_cache *sl_work_cache(struct sl_work *work);
 
 /* The task fails now, but for no reason of its own: it is to be tried again later, as often as it
  * takes, while other tasks are run. */

@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "src/archive.h"
+#include "src/cache.h"
 #include "src/call_build.h"
 #include "src/id.h"
 #include "src/keys.h"
@@ -49,6 +50,7 @@ struct sl_work {
     pthread_t thread;
     struct sl_redis_link *link;
     struct sl_archive *archive; /* NULL: the worker has none */
+    struct sl_cache *cache;     /* the same */
     char consumer[CONSUMER_SIZE];
     struct sl_call call;   /* of the thread's own */
     struct sl_task *tasks; /* held from `at` on; without entry: lost to somebody else */
@@ -245,6 +247,11 @@ struct sl_archive *sl_work_archive(struct sl_work *work)
 void sl_work_put_off(struct sl_work *work)
 {
     work->is_put_off = true;
+}
+
+struct sl_cache *sl_work_cache(struct sl_work *work)
+{
+    return work->cache;
 }
 
 /* ---- one task ---- */
@@ -505,6 +512,9 @@ int sl_worker_new(const struct sl_redis_address *address, const struct sl_meta *
         if (r == 0 && options->archive)
             r = sl_archive_open(options->archive, meta->database_id, SL_ARCHIVE_MAKE,
                                 &worker->works[i].archive, reterr);
+        if (r == 0 && options->cache)
+            r = sl_cache_open(options->cache, meta->database_id, &(struct sl_cache_options){0},
+                              &worker->works[i].cache, reterr);
     }
     if (r < 0) {
         sl_worker_free(worker);
@@ -521,6 +531,7 @@ void sl_worker_free(struct sl_worker *worker)
     for (size_t i = 0; worker->works && i < worker->options.concurrency; i++) {
         sl_redis_link_close(worker->works[i].link);
         sl_archive_close(worker->works[i].archive);
+        sl_cache_close(worker->works[i].cache);
         sl_call_done(&worker->works[i].call);
     }
     mem_free(worker->works);

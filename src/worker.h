@@ -41,12 +41,14 @@ struct sl_worker_options {
     bool until_empty;       /* end when there is no task left, done or dead */
     const char *archive;    /* its URL (src/archive.h), made where there is none; NULL: no archive,
                                and the tasks that need one fail */
+    const char *cache;      /* its URL (src/cache.h): what the archive erases is taken out of it;
+                               NULL: none */
     sl_worker_tell_fn tell; /* NULL: nobody wants to know */
     void *context;          /* for `tell` */
 };
 
 /* Connects. `meta` as from sl_redis_link_meta(). 0; -ECONNREFUSED and its like: Redis does not
- * answer; as sl_archive_open(); -ENOMEM. */
+ * answer; as sl_archive_open() and sl_cache_open(); -ENOMEM. */
 SL_EXPORT int sl_worker_new(const struct sl_redis_address *address, const struct sl_meta *meta,
                             const struct sl_worker_options *options, struct sl_worker **ret_worker,
                             struct failure *reterr);

@@ -9,6 +9,7 @@
 #include <errno.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "gateway/api/engine.h"
 #include "gateway/api/route.h"
 #include "gateway/front/accept.h"
@@ -67,6 +68,7 @@ void api_request_free(struct api_request *request)
         mem_free(request->state);
     api_list_done(&request->list);
     sl_archive_page_done(&request->archived);
+    api_cached_done(request);
     sl_call_done(&request->call);
     sl_shard_calls_done(&request->calls);
     buffer_done(&request->headers);
@@ -164,6 +166,7 @@ static struct api_request *request_new(struct api *api, const struct api_route *
     request->answered = answered;
     request->owner = owner;
     request->began_ns = uv_hrtime();
+    request->began_wall_ms = clock_wall_ms();
     request->deadline_ms = uv_now(api->settings.loop) + api->settings.timeout_ms;
     list_append(&api->waiting, &request->node);
     api->count++;

@@ -11,6 +11,7 @@
 #include <uv.h>
 
 #include "gateway/api/archive_reader.h"
+#include "gateway/api/cache_reader.h"
 #include "gateway/front/http.h"
 #include "gateway/front/request.h"
 #include "gateway/intake/redis_commands.h"
@@ -33,6 +34,7 @@ struct api_settings {
     uv_loop_t *loop;
     struct redis_commands *commands;
     struct archive_reader *archive; /* NULL: there is none */
+    struct cache_reader *cache;     /* the same */
     const struct front_settings *front;
     struct metrics *metrics;
     uint32_t timeout_ms; /* of a request */
@@ -47,7 +49,7 @@ void api_redis_found(struct api *api, uint32_t shards);
 /* It is not. Requests wait for it to come back as long as they have time, but when it has been away
  * for a second, further ones are refused at once. */
 void api_redis_lost(struct api *api);
-/* Behind the commands and the archive that it uses. */
+/* Behind the commands, the archive and the cache that it uses. */
 void api_free(struct api *api);
 
 /* The methods of a path of the API, as `Allow` lists them; NULL: it is none. */

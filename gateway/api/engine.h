@@ -25,6 +25,11 @@ void api_settle(struct api_request *request, int outcome);
 /* Nobody is told. */
 void api_request_free(struct api_request *request);
 
+/* --- cached.c --- */
+
+/* The end of the request's dealings with the cache, which gets what it is to have. */
+void api_cached_done(struct api_request *request);
+
 /* --- question.c --- */
 
 /* Reads what `http` asks into `request`. 0; negative: refused. `variable` is what stands for {user}

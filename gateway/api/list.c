@@ -8,6 +8,7 @@
 #include "gateway/api/request.h"
 #include "gateway/api/route.h"
 #include "src/archived.h"
+#include "src/cached.h"
 #include "src/post_rows.h"
 #include "src/row_json.h"
 #include "src/user_list.h"
@@ -17,6 +18,7 @@ void api_list_done(struct api_list *list)
     mem_free(list->rows);
     mem_free(list->absent);
     buffer_done(&list->json);
+    buffer_done(&list->texts);
     *list = (struct api_list){0};
 }
 
@@ -32,18 +34,92 @@ static int list_begin(struct api_list *list, size_t count)
 
 /* --- rows --- */
 
-static void add_user(struct api_list *list, size_t at, const struct sl_user_row *user)
+/* `value`: what the cache has of it, if that is needed. false: it is, and the cache has nothing. */
+static bool add_user(struct api_list *list, size_t at, const struct sl_user_row *user,
+                     struct sl_slice value)
 {
+    struct sl_user_row whole = *user;
+
+    if (!sl_cached_user_fill(&whole, value))
+        return false;
     list->rows[at].offset = list->json.size;
-    sl_user_row_json(&list->json, user);
+    sl_user_row_json(&list->json, &whole);
     list->rows[at].size = list->json.size - list->rows[at].offset;
+    return true;
 }
 
-static void add_post(struct api_list *list, size_t at, const struct sl_post_row *post)
+static bool add_post(struct api_list *list, size_t at, const struct sl_post_row *post,
+                     struct sl_slice value)
 {
-    list->rows[at].offset = list->json.size;
-    sl_post_row_json(&list->json, post);
-    list->rows[at].size = list->json.size - list->rows[at].offset;
+    size_t offset = list->json.size;
+
+    if (!sl_cached_post_json(&list->json, post, value))
+        return false;
+    list->rows[at].offset = offset;
+    list->rows[at].size = list->json.size - offset;
+    return true;
+}
+
+static size_t keep_text(struct api_list *list, struct sl_slice text)
+{
+    size_t at = list->texts.size;
+
+    buffer_append_slice(&list->texts, text);
+    return at;
+}
+
+static struct sl_slice kept_text(const struct api_list *list, size_t at, size_t size)
+{
+    return sl_slice_from(sl_slice(list->texts.data, at + size), at);
+}
+
+static void add_bare_user(struct api_list *list, size_t at, const struct sl_user_row *user)
+{
+    list->rows[at].is_bare = true;
+    list->rows[at].bare = (struct api_list_bare){
+        .counts = {user->followers, user->following, user->posts},
+        .name_at = keep_text(list, user->user.name),
+        .name_size = user->user.name.size,
+    };
+}
+
+static void add_bare_post(struct api_list *list, size_t at, const struct sl_post_row *post)
+{
+    list->rows[at].is_bare = true;
+    list->rows[at].bare = (struct api_list_bare){
+        .author = post->author,
+        .counts = {post->likes, post->comments},
+        .login_at = keep_text(list, post->login),
+        .login_size = post->login.size,
+        .name_at = keep_text(list, post->name),
+        .name_size = post->name.size,
+    };
+}
+
+static struct sl_user_row bare_user(const struct api_list *list, size_t at)
+{
+    const struct api_list_bare *bare = &list->rows[at].bare;
+
+    return (struct sl_user_row){
+        .user = {.id = list->rows[at].id, .name = kept_text(list, bare->name_at, bare->name_size)},
+        .followers = bare->counts[0],
+        .following = bare->counts[1],
+        .posts = bare->counts[2],
+    };
+}
+
+static struct sl_post_row bare_post(const struct api_list *list, size_t at)
+{
+    const struct api_list_bare *bare = &list->rows[at].bare;
+
+    return (struct sl_post_row){
+        .id = list->rows[at].id,
+        .author = bare->author,
+        .login = kept_text(list, bare->login_at, bare->login_size),
+        .name = kept_text(list, bare->name_at, bare->name_size),
+        .likes = bare->counts[0],
+        .comments = bare->counts[1],
+    };
 }
 
 static void add_absent(struct api_list *list, size_t at)
@@ -60,7 +136,7 @@ static int answer(struct api_request *request, const redisReply *reply)
     const char *separator = "";
 
     (void)reply;
-    if (list->json.failed)
+    if (list->json.failed || list->texts.failed)
         return api_fail_for_memory(request);
     if (list->count > 0 && list->json.size == 0) {
         request->page.before = list->next;
@@ -85,6 +161,12 @@ static int answer(struct api_request *request, const redisReply *reply)
 
 /* --- rows of other shards --- */
 
+/* What the cache knows of the i-th of the absent rows. */
+static struct sl_slice known_value(const struct api_request *request, size_t i)
+{
+    return i < request->known_count ? request->known[i].value : SL_SLICE_NONE;
+}
+
 /* Adds what the reply to call `part` has. Things that are gone are left out. */
 static int on_users_part(struct api_request *request, size_t part, const redisReply *reply)
 {
@@ -99,15 +181,16 @@ static int on_users_part(struct api_request *request, size_t part, const redisRe
     r = sl_users_reply(reply, count, &failure);
     for (size_t i = 0; r == 0 && i < count; i++) {
         r = sl_users_at(reply, i, &row, &failure);
-        if (r == 0)
-            add_user(list, list->absent[items[i]], &row);
+        if (r == 0 && add_user(list, list->absent[items[i]], &row, known_value(request, items[i])))
+            api_keep_user(request, &row);
         else if (r == -ENOENT)
             r = 0;
     }
     return r < 0 ? api_fail(request, r, &failure) : 0;
 }
 
-static int on_posts_part(struct api_request *request, size_t part, const redisReply *reply)
+static int take_posts(struct api_request *request, size_t part, const redisReply *reply,
+                      enum sl_cached_source source)
 {
     struct api_list *list = &request->list;
     struct sl_post_row row;
@@ -119,16 +202,33 @@ static int on_posts_part(struct api_request *request, size_t part, const redisRe
     items = sl_shard_calls_items(&request->calls, part, &count);
     r = sl_posts_reply(reply, count, &failure);
     for (size_t i = 0; r == 0 && i < count; i++) {
+        const struct sl_slice known =
+            source == SL_CACHED_FROM_REDIS ? known_value(request, items[i]) : SL_SLICE_NONE;
+
         r = sl_posts_at(reply, i, &row, &failure);
-        if (r == 0)
-            add_post(list, list->absent[items[i]], &row);
-        else if (r == -ENOENT)
+        if (r == 0 && add_post(list, list->absent[items[i]], &row, known)) {
+            api_keep_post(request, &row, source);
+        } else if (r == -ENOENT) {
             r = 0;
+            if (known.data)
+                api_note_stale(request);
+        }
     }
     return r < 0 ? api_fail(request, r, &failure) : 0;
 }
 
-static int ask_for_users(struct api_request *request)
+static int on_posts_part(struct api_request *request, size_t part, const redisReply *reply)
+{
+    return take_posts(request, part, reply, SL_CACHED_FROM_REDIS);
+}
+
+static int on_archived_part(struct api_request *request, size_t part, const redisReply *reply)
+{
+    return take_posts(request, part, reply, SL_CACHED_FROM_ARCHIVE);
+}
+
+/* request->known are the absent rows. */
+static int ask_for_users(struct api_request *request, const redisReply *reply)
 {
     const struct sl_meta meta = api_meta(request);
     struct api_list *list = &request->list;
@@ -136,11 +236,13 @@ static int ask_for_users(struct api_request *request)
     struct failure failure = {"out of memory"};
     int r = -ENOMEM;
 
+    (void)reply;
     users = mem_alloc(mem_array_size(list->absent_count, sizeof(*users)));
     for (size_t i = 0; users && i < list->absent_count; i++)
-        users[i] = sl_user_by_id(list->rows[list->absent[i]].id);
+        users[i] = sl_user_by_id(request->known[i].id);
     if (users)
-        r = sl_users_calls(&request->calls, &meta, users, list->absent_count, &failure);
+        r = sl_cached_users_calls(&request->calls, &meta, users, request->known, list->absent_count,
+                                  &failure);
     mem_free(users);
     return api_send_all(request, r, &failure, on_users_part, answer);
 }
@@ -156,7 +258,7 @@ static int judge_archived(struct api_request *request)
 
     r = sl_archived_posts_calls(&request->calls, &meta, request->subject, request->archived.posts,
                                 request->archived.count, &failure);
-    return api_send_all(request, r, &failure, on_posts_part, answer);
+    return api_send_all(request, r, &failure, on_archived_part, answer);
 }
 
 /* The page has some of the rows that lack, in their order. */
@@ -232,34 +334,99 @@ static int on_owner(struct api_request *request, const redisReply *reply)
     return read_older(request);
 }
 
-static int find_owner(struct api_request *request)
+static int find_owner(struct api_request *request, const redisReply *reply)
 {
     const struct sl_meta meta = api_meta(request);
     struct failure failure;
     int r;
 
+    (void)reply;
     if (request->user.id != 0)
         return read_older(request);
     r = sl_user_find_call(&request->call, &meta, &request->user, &failure);
     return api_send(request, r, &failure, on_owner);
 }
 
-static int ask_for_posts(struct api_request *request)
+/* request->known are the absent rows. */
+static int ask_for_posts(struct api_request *request, const redisReply *reply)
 {
     const struct sl_meta meta = api_meta(request);
-    struct api_list *list = &request->list;
-    struct failure failure = {"out of memory"};
-    int r = -ENOMEM;
-    uint64_t *posts;
+    struct failure failure;
+    int r;
 
-    posts = mem_alloc(mem_array_size(list->absent_count, sizeof(*posts)));
-    for (size_t i = 0; posts && i < list->absent_count; i++)
-        posts[i] = list->rows[list->absent[i]].id;
-    if (posts)
-        r = sl_posts_calls(&request->calls, &meta, request->subject, posts, list->absent_count,
-                           &failure);
-    mem_free(posts);
-    return api_send_all(request, r, &failure, on_posts_part, fill_in);
+    (void)reply;
+    r = sl_cached_posts_calls(&request->calls, &meta, request->subject, request->known,
+                              request->list.absent_count, &failure);
+    return api_send_all(request, r, &failure, on_posts_part, request->list.then);
+}
+
+/* --- bare rows --- */
+
+/* The cache has been asked for the absent rows. Those that are whole now are not absent any more,
+ * nor is what it knows of them needed. */
+static void use_known(struct api_request *request, enum sl_cache_kind kind)
+{
+    struct api_list *list = &request->list;
+    size_t left = 0;
+
+    for (size_t i = 0; i < list->absent_count; i++) {
+        const size_t at = list->absent[i];
+        const struct sl_cache_item known = request->known[i];
+        bool is_whole = false;
+
+        if (list->rows[at].is_bare && !list->texts.failed) {
+            const struct sl_user_row user = bare_user(list, at);
+            const struct sl_post_row post = bare_post(list, at);
+
+            is_whole = kind == SL_CACHE_USER ? add_user(list, at, &user, known.value)
+                                             : add_post(list, at, &post, known.value);
+        }
+        request->known[i] = request->known[left];
+        if (is_whole) {
+            request->known[i] = known; /* to be freed */
+            continue;
+        }
+        request->known[left] = known;
+        list->absent[left++] = at;
+    }
+    list->absent_count = left;
+}
+
+static int on_known_users(struct api_request *request, const redisReply *reply)
+{
+    use_known(request, SL_CACHE_USER);
+    return request->list.absent_count > 0 ? ask_for_users(request, reply) : answer(request, reply);
+}
+
+static int on_known_posts(struct api_request *request, const redisReply *reply)
+{
+    use_known(request, SL_CACHE_POST);
+    return request->list.absent_count > 0 ? ask_for_posts(request, reply)
+                                          : request->list.then(request, reply);
+}
+
+/* Asks for the absent rows, the cache first. */
+static int ask_for_absent(struct api_request *request, enum sl_cache_kind kind, api_step_fn next)
+{
+    const struct api_list *list = &request->list;
+    uint64_t *ids = mem_alloc(mem_array_size(list->absent_count, sizeof(*ids)));
+    int r;
+
+    if (!ids)
+        return api_fail_for_memory(request);
+    for (size_t i = 0; i < list->absent_count; i++)
+        ids[i] = list->rows[list->absent[i]].id;
+    r = api_ask_cache(request, kind, ids, list->absent_count, next);
+    mem_free(ids);
+    return r;
+}
+
+static int complete_posts(struct api_request *request, api_step_fn then)
+{
+    request->list.then = then;
+    if (request->list.absent_count == 0)
+        return then(request, NULL);
+    return ask_for_absent(request, SL_CACHE_POST, on_known_posts);
 }
 
 /* --- the list --- */
@@ -283,14 +450,35 @@ int api_list_on_users(struct api_request *request, const redisReply *reply)
         list->rows[i].id = listed.row.user.id;
         list->next = listed.position;
         list->count++;
-        if (listed.row.user.login.data)
-            add_user(list, i, &listed.row);
-        else
-            add_absent(list, i);
+        if (listed.row.user.login.data) {
+            add_user(list, i, &listed.row, SL_SLICE_NONE);
+            api_keep_user(request, &listed.row);
+            continue;
+        }
+        if (listed.row.user.name.data)
+            add_bare_user(list, i, &listed.row);
+        add_absent(list, i);
     }
     if (r < 0)
         return api_fail(request, r, &failure);
-    return list->absent_count > 0 ? ask_for_users(request) : answer(request, NULL);
+    return list->absent_count > 0 ? ask_for_absent(request, SL_CACHE_USER, on_known_users)
+                                  : answer(request, NULL);
+}
+
+static void list_post(struct api_request *request, const struct sl_post_row *row)
+{
+    struct api_list *list = &request->list;
+    size_t at = list->count++;
+
+    list->rows[at].id = list->next = row->id;
+    if (row->json.data) {
+        add_post(list, at, row, SL_SLICE_NONE);
+        api_keep_post(request, row, SL_CACHED_FROM_REDIS);
+        return;
+    }
+    if (row->author != 0)
+        add_bare_post(list, at, row);
+    add_absent(list, at);
 }
 
 /* Room for `room` rows at least. 0, or refused. */
@@ -310,12 +498,7 @@ static int read_posts(struct api_request *request, const redisReply *reply, size
         r = sl_post_list_at(reply, i, &row, &failure);
         if (r < 0)
             break;
-        list->rows[i].id = list->next = row.id;
-        list->count++;
-        if (row.json.data)
-            add_post(list, i, &row);
-        else
-            add_absent(list, i);
+        list_post(request, &row);
     }
     return r < 0 ? api_fail(request, r, &failure) : 0;
 }
@@ -324,14 +507,13 @@ int api_list_on_posts(struct api_request *request, const redisReply *reply)
 {
     int r = read_posts(request, reply, 0);
 
-    if (r < 0)
-        return r;
-    return request->list.absent_count > 0 ? ask_for_posts(request) : answer(request, NULL);
+    return r < 0 ? r : complete_posts(request, request->list.absent_count > 0 ? fill_in : answer);
 }
 
 int api_list_on_profile(struct api_request *request, const redisReply *reply)
 {
     const size_t limit = request->page.limit;
+    api_step_fn then;
     int r;
 
     if (!api_has_archive(request))
@@ -339,5 +521,16 @@ int api_list_on_profile(struct api_request *request, const redisReply *reply)
     r = read_posts(request, reply, limit);
     if (r < 0)
         return r;
-    return request->list.count < limit ? find_owner(request) : fill_in(request, NULL);
+    then = request->list.count < limit ? find_owner : fill_in;
+    return request->page.is_bare ? complete_posts(request, then) : then(request, NULL);
+}
+
+int api_list_answer_posts(struct api_request *request, const void *context, size_t count,
+                          api_list_row_fn row_at)
+{
+    if (list_begin(&request->list, count) < 0)
+        return api_fail_for_memory(request);
+    for (size_t i = 0; i < count; i++)
+        list_post(request, row_at(context, i));
+    return complete_posts(request, request->list.absent_count > 0 ? fill_in : answer);
 }

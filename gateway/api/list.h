@@ -3,7 +3,8 @@
  * The shard that has the list answers with its rows; those that live in other shards are asked for
  * then, all at once. `next` is the position of the last row and there whenever a row is: only the
  * page past the end is empty, and has none. A page whose rows are all gone is read over. Where
- * Redis ends, the archive is read on. */
+ * Redis ends, the archive is read on. With a cache rows come bare, which the cache makes whole;
+ * those that it cannot are asked for as those of other shards are. */
 #pragma once
 
 #include <hiredis/hiredis.h>
@@ -14,10 +15,20 @@
 #include "base/buffer.h"
 
 struct api_request;
+struct sl_post_row;
+
+/* What a bare row has. */
+struct api_list_bare {
+    uint64_t author;    /* of a post */
+    uint64_t counts[3]; /* likes, comments; followers, following, posts */
+    size_t login_at, login_size, name_at, name_size; /* in api_list.texts; a user has no login */
+};
 
 struct api_list_row {
     uint64_t id;
     size_t offset, size; /* of its JSON; 0: not known (yet), or there is nothing to be seen */
+    bool is_bare;        /* the cache may have the rest of it */
+    struct api_list_bare bare;
 };
 
 struct api_list {
@@ -26,10 +37,16 @@ struct api_list {
     size_t *absent; /* places of the rows that other shards are asked for */
     size_t absent_count;
     uint64_t next; /* position of the last row */
-    struct buffer json;
+    struct buffer json, texts;
+    int (*then)(struct api_request *request, const redisReply *reply); /* behind the cache */
 };
 
 void api_list_done(struct api_list *list);
+
+/* A page that has been put together elsewhere: posts, newest first, in one form or another. */
+typedef const struct sl_post_row *(*api_list_row_fn)(const void *context, size_t i);
+int api_list_answer_posts(struct api_request *request, const void *context, size_t count,
+                          api_list_row_fn row_at);
 
 /* Steps: the reply is that to a builder of a list of users, or of posts. */
 int api_list_on_users(struct api_request *request, const redisReply *reply);

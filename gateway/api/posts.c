@@ -31,6 +31,12 @@ static int no_such_post(struct api_request *request)
     return fail_for_post(request, r, &failure);
 }
 
+/* Of the only post. */
+static struct sl_slice known_value(const struct api_request *request)
+{
+    return request->known_count > 0 ? request->known[0].value : SL_SLICE_NONE;
+}
+
 /* The row of the only post in the reply. */
 static int answer_row(struct api_request *request, const redisReply *reply, bool is_archived);
 
@@ -62,11 +68,15 @@ static int answer_row(struct api_request *request, const redisReply *reply, bool
     r = sl_posts_reply(reply, 1, &failure);
     if (r == 0)
         r = sl_posts_at(reply, 0, &row, &failure);
+    if (r == -ENOENT && !is_archived && known_value(request).data)
+        api_note_stale(request);
     if (r == -ENOENT && !is_archived && api_has_archive(request))
         return api_find_archived(request, &request->id, 1, on_archived_post);
     if (r < 0)
         return fail_for_post(request, r, &failure);
-    sl_post_row_json(&request->json, &row);
+    if (!sl_cached_post_json(&request->json, &row, known_value(request)))
+        return api_fail(request, -EBADMSG, &(struct failure){"a post lacks what is not cached"});
+    api_keep_post(request, &row, is_archived ? SL_CACHED_FROM_ARCHIVE : SL_CACHED_FROM_REDIS);
     return api_answer(request, request->status);
 }
 
@@ -75,22 +85,36 @@ static int on_post(struct api_request *request, const redisReply *reply)
     return answer_row(request, reply, false);
 }
 
-int posts_answer(struct api_request *request, uint64_t post, int status)
+static int ask_for_post(struct api_request *request, const struct sl_cache_item *item)
 {
     const struct sl_meta meta = api_meta(request);
     struct failure failure;
     int r;
 
-    request->status = status;
-    request->id = post;
-    r = sl_posts_calls(&request->calls, &meta, request->subject, &post, 1, &failure);
+    request->id = item->id;
+    r = sl_cached_posts_calls(&request->calls, &meta, request->subject, item, 1, &failure);
     return api_send_only(request, r, &failure, on_post);
+}
+
+int posts_answer(struct api_request *request, uint64_t post, int status)
+{
+    const struct sl_cache_item item = {SL_CACHE_POST, post, SL_SLICE_NONE};
+
+    request->status = status;
+    return ask_for_post(request, &item);
+}
+
+static int on_known(struct api_request *request, const redisReply *reply)
+{
+    (void)reply;
+    return ask_for_post(request, request->known);
 }
 
 int posts_read(struct api_request *request, const redisReply *reply)
 {
     (void)reply;
-    return posts_answer(request, request->post, 200);
+    request->status = 200;
+    return api_ask_cache(request, SL_CACHE_POST, &request->post, 1, on_known);
 }
 
 /* --- create --- */
@@ -335,6 +359,8 @@ static int on_deleted_archived(struct api_request *request, const redisReply *re
     int r;
 
     r = sl_write_reply(reply, &written, &failure);
+    if (r == 0)
+        api_forget_post(request, request->post);
     return r < 0 && r != -ENOENT ? api_fail(request, r, &failure) : answer_deleted(request, r == 0);
 }
 
@@ -383,6 +409,7 @@ int posts_of_user(struct api_request *request, const redisReply *reply)
     int r;
 
     (void)reply;
+    request->page.is_bare = api_has_cache(request);
     r = sl_post_list_call(&request->call, &meta, request->subject, &request->user, &request->page,
                           &failure);
     return api_send(request, r, &failure, api_list_on_profile);
@@ -395,6 +422,7 @@ int posts_comments(struct api_request *request, const redisReply *reply)
     int r;
 
     (void)reply;
+    request->page.is_bare = api_has_cache(request);
     r = sl_comment_list_call(&request->call, &meta, request->subject, request->post, &request->page,
                              &failure);
     return api_send(request, r, &failure, api_list_on_posts);

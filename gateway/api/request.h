@@ -11,6 +11,7 @@
 #include "base/list.h"
 #include "gateway/api/api.h"
 #include "gateway/api/list.h"
+#include "src/cached.h"
 #include "src/call.h"
 #include "src/login.h"
 #include "src/meta.h"
@@ -43,7 +44,7 @@ struct api_request {
     api_answer_fn answered; /* NULL: the answer has been given, or nobody waits for it */
     void *owner;
     struct list_node node; /* in the API's list, by deadline */
-    uint64_t began_ns;
+    uint64_t began_ns, began_wall_ms;
     uint64_t deadline_ms;
 
     /* what was asked */
@@ -64,6 +65,10 @@ struct api_request {
     api_part_fn part;
     api_step_fn next;
     struct sl_archive_page archived; /* what was read of the archive last */
+    struct sl_cache_item *known;     /* what the cache was asked for last, and what it knew */
+    size_t known_count;
+    struct sl_cache_item *kept; /* what it is to have; their values are ours */
+    size_t kept_count, kept_room;
     void *state;                     /* of the operation */
     void (*free_state)(void *state); /* NULL: it is mem_free()d */
     size_t place;                    /* of what `state` is waiting for */
@@ -100,6 +105,21 @@ int api_find_archived(struct api_request *request, const uint64_t *posts, size_t
                       api_step_fn next);
 int api_list_archived(struct api_request *request, uint64_t user, uint64_t before, size_t limit,
                       api_step_fn next);
+
+/* Is there a cache? */
+bool api_has_cache(const struct api_request *request);
+/* Asks it; `next` has no reply, but request->known: these things in this order, those that are
+ * known with their value. Without a cache, or with one that does not answer, nothing is known. */
+int api_ask_cache(struct api_request *request, enum sl_cache_kind kind, const uint64_t *ids,
+                  size_t count, api_step_fn next);
+/* Gives it what is in a row, if that is for the cache. */
+void api_keep_post(struct api_request *request, const struct sl_post_row *row,
+                   enum sl_cached_source source);
+void api_keep_user(struct api_request *request, const struct sl_user_row *row);
+/* The cache had a post that Redis does not show. */
+void api_note_stale(struct api_request *request);
+/* The post is deleted. */
+void api_forget_post(struct api_request *request, uint64_t post);
 
 /* Answers with request->json (204: with nothing). */
 int api_answer(struct api_request *request, int status);

@@ -13,24 +13,9 @@ static void read_free(void *read)
     sl_home_read_free(read);
 }
 
-static int answer_page(struct api_request *request)
+static const struct sl_post_row *row_at(const void *read, size_t i)
 {
-    const struct sl_home_read *read = request->state;
-    size_t count = sl_home_read_count(read);
-    struct buffer *json = &request->json;
-
-    buffer_append_str(json, "{\"items\":[");
-    for (size_t i = 0; i < count; i++) {
-        if (i > 0)
-            buffer_append_char(json, ',');
-        sl_post_row_json(json, sl_home_read_at(read, i));
-    }
-    buffer_append_char(json, ']');
-    if (count > 0)
-        buffer_append_format(json, ",\"next\":\"%" PRIu64 "\"",
-                             sl_home_read_at(read, count - 1)->id);
-    buffer_append_char(json, '}');
-    return api_answer(request, 200);
+    return sl_home_read_at(read, i);
 }
 
 static int on_part(struct api_request *request, size_t part, const redisReply *reply)
@@ -53,7 +38,8 @@ static int next_round(struct api_request *request, const redisReply *reply)
     if (r < 0)
         return api_fail(request, r, &failure);
     return count > 0 ? api_send_many(request, calls, count, on_part, next_round)
-                     : answer_page(request);
+                     : api_list_answer_posts(request, request->state,
+                                             sl_home_read_count(request->state), row_at);
 }
 
 int timelines_home(struct api_request *request, const redisReply *reply)
@@ -64,6 +50,7 @@ int timelines_home(struct api_request *request, const redisReply *reply)
         .before = request->page.before,
         .after = request->after,
         .limit = request->page.limit,
+        .is_bare = api_has_cache(request),
     };
     struct failure failure = {"out of memory"};
     struct sl_home_read *read;
@@ -73,6 +60,7 @@ int timelines_home(struct api_request *request, const redisReply *reply)
     r = sl_home_read_new(&read, &meta, &reader, &page, &failure);
     if (r < 0)
         return api_fail(request, r, &failure);
+    read_free(request->state); /* of a page of which nothing was left */
     request->state = read;
     request->free_state = read_free;
     return next_round(request, NULL);

@@ -692,3 +692,8 @@ uint32_t subscriber_shards(const struct subscriber *subscriber)
 {
     return subscriber->shards;
 }
+
+const struct sl_meta *subscriber_meta(const struct subscriber *subscriber)
+{
+    return &subscriber->meta;
+}

@@ -18,6 +18,7 @@
 #include "base/failure.h"
 #include "gateway/intake/live_message.h"
 #include "gateway/ops/metrics.h"
+#include "src/meta.h"
 #include "src/redis_address.h"
 
 struct subscriber_settings {
@@ -55,3 +56,5 @@ void subscriber_free(struct subscriber *subscriber);
 bool subscriber_is_subscribed(const struct subscriber *subscriber);
 /* Whether it has been, ever: the number of shards; 0: not yet. */
 uint32_t subscriber_shards(const struct subscriber *subscriber);
+/* The database that it has found last; nothing is in it before the first. */
+const struct sl_meta *subscriber_meta(const struct subscriber *subscriber);

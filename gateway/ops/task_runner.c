@@ -94,6 +94,7 @@ static int connect_worker(const struct config *config, const char *redis_url,
     const struct sl_worker_options options = {
         .concurrency = (uint32_t)config->task_concurrency,
         .archive = config->archive,
+        .cache = config->cache,
         .tell = sl_worker_log,
     };
     const struct sl_meta wanted = sl_meta_wanted(1);
