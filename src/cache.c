@@ -213,6 +213,15 @@ static bool is_resting(const struct server *server)
     return server->rest_until_ms > 0 && clock_monotonic_ms() < server->rest_until_ms;
 }
 
+bool sl_cache_is_away(const struct sl_cache *cache)
+{
+    for (size_t i = 0; i < cache->server_count; i++) {
+        if (cache->servers[i].rest_until_ms == 0)
+            return false;
+    }
+    return true;
+}
+
 /* What an operation came to. */
 static void judge_server(struct sl_cache *cache, struct server *server, int r,
                          const struct failure *failure)

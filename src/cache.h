@@ -95,4 +95,7 @@ void sl_cache_put(struct sl_cache *cache, const struct sl_cache_item *items, siz
  */
 void sl_cache_drop(struct sl_cache *cache, const struct sl_cache_item *items, size_t count);
 
+/* Has every server failed when it was last asked? To find out otherwise, ask or put. */
+bool sl_cache_is_away(const struct sl_cache *cache);
+
 const struct sl_cache_counts *sl_cache_counts(const struct sl_cache *cache);

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -41,7 +42,9 @@ struct cache_reader {
     struct metrics *metrics; /* a number is the loop's or the thread's */
     char database_id[SL_DATABASE_ID_SIZE];
     struct list waiting;
-    size_t job_count; /* queued, or with the thread */
+    size_t job_count;    /* queued, or with the thread */
+    bool is_late;        /* nothing has come back since somebody waited in vain */
+    atomic_bool is_away; /* the thread's news */
     uv_thread_t thread;
 
     uv_mutex_t mutex; /* behind it: */
@@ -126,6 +129,7 @@ static void do_job(struct cache_reader *reader, struct job *job)
     else
         sl_cache_drop(reader->cache, job->items, job->count);
     count(reader);
+    atomic_store(&reader->is_away, sl_cache_is_away(reader->cache));
 }
 
 static struct job *take_first(struct list *jobs)
@@ -189,6 +193,7 @@ static void on_done(uv_async_t *async)
         if (!job)
             break;
         reader->job_count--;
+        reader->is_late = false;
         call_owner(job, reader, 0, job->items);
         job_free(job);
     }
@@ -209,6 +214,7 @@ static void on_timer(uv_timer_t *timer)
 
     while ((job = first_waiting(reader)) && job->deadline_ms <= uv_now(reader->loop)) {
         metric_add(reader->metrics, METRIC_CACHE_LATE, 1);
+        reader->is_late = true;
         call_owner(job, reader, 0, NULL);
     }
     arm_timer(reader);
@@ -254,6 +260,11 @@ static void hand_over(struct cache_reader *reader, struct job *job)
     list_append(&reader->jobs, &job->node);
     uv_cond_signal(&reader->is_work);
     uv_mutex_unlock(&reader->mutex);
+}
+
+bool cache_reader_is_away(const struct cache_reader *reader)
+{
+    return reader->is_late || atomic_load(&reader->is_away);
 }
 
 int cache_reader_get_take(struct cache_reader *reader, struct sl_cache_item *items, size_t count,

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <uv.h>
@@ -30,6 +31,10 @@ void cache_reader_free(struct cache_reader *reader);
 
 /* Of which database (its id) are the things from now on? */
 void cache_reader_set_database(struct cache_reader *reader, const char *database_id);
+
+/* Is it of no use just now? It may be asked all the same, and is to be given things: that is how it
+ * is found to be back. */
+bool cache_reader_is_away(const struct cache_reader *reader);
 
 /* All take the items over, mem_alloc()ed, with their values. */
 

@@ -7,9 +7,14 @@
 #include "base/alloc.h"
 #include "src/cached.h"
 
-bool api_has_cache(const struct api_request *request)
+static bool has_cache(const struct api_request *request)
 {
     return request->api->settings.cache;
+}
+
+bool api_wants_bare(const struct api_request *request)
+{
+    return has_cache(request) && !cache_reader_is_away(request->api->settings.cache);
 }
 
 void api_cached_done(struct api_request *request)
@@ -87,7 +92,7 @@ void api_keep_post(struct api_request *request, const struct sl_post_row *row,
 {
     struct buffer value = BUFFER_INIT;
 
-    if (api_has_cache(request) && row->json.data && sl_cached_post_value(&value, row, source))
+    if (has_cache(request) && row->json.data && sl_cached_post_value(&value, row, source))
         keep_take(request, &(struct sl_cache_item){SL_CACHE_POST, row->id, buffer_slice(&value)});
     else
         buffer_done(&value);
@@ -97,7 +102,7 @@ void api_keep_user(struct api_request *request, const struct sl_user_row *row)
 {
     struct buffer value = BUFFER_INIT;
 
-    if (api_has_cache(request) && sl_cached_user_value(&value, row))
+    if (has_cache(request) && sl_cached_user_value(&value, row))
         keep_take(request,
                   &(struct sl_cache_item){SL_CACHE_USER, row->user.id, buffer_slice(&value)});
     else
@@ -114,7 +119,7 @@ void api_forget_post(struct api_request *request, uint64_t post)
     const struct sl_cache_item item = {SL_CACHE_POST, post, SL_SLICE_NONE};
     struct sl_cache_item *items;
 
-    if (!api_has_cache(request))
+    if (!has_cache(request))
         return;
     items = mem_copy(&item, sizeof(item));
     if (items)

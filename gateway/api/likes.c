@@ -71,7 +71,7 @@ int likes_list(struct api_request *request, const redisReply *reply)
     int r;
 
     (void)reply;
-    request->page.is_bare = api_has_cache(request);
+    request->page.is_bare = api_wants_bare(request);
     r = sl_like_list_call(&request->call, &meta, request->subject, request->post, &request->page,
                           &failure);
     return api_send(request, r, &failure, api_list_on_users);

@@ -409,7 +409,7 @@ int posts_of_user(struct api_request *request, const redisReply *reply)
     int r;
 
     (void)reply;
-    request->page.is_bare = api_has_cache(request);
+    request->page.is_bare = api_wants_bare(request);
     r = sl_post_list_call(&request->call, &meta, request->subject, &request->user, &request->page,
                           &failure);
     return api_send(request, r, &failure, api_list_on_profile);
@@ -422,7 +422,7 @@ int posts_comments(struct api_request *request, const redisReply *reply)
     int r;
 
     (void)reply;
-    request->page.is_bare = api_has_cache(request);
+    request->page.is_bare = api_wants_bare(request);
     r = sl_comment_list_call(&request->call, &meta, request->subject, request->post, &request->page,
                              &failure);
     return api_send(request, r, &failure, api_list_on_posts);

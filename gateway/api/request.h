@@ -106,8 +106,8 @@ int api_find_archived(struct api_request *request, const uint64_t *posts, size_t
 int api_list_archived(struct api_request *request, uint64_t user, uint64_t before, size_t limit,
                       api_step_fn next);
 
-/* Is there a cache? */
-bool api_has_cache(const struct api_request *request);
+/* Is there a cache, so that pages of lists may lack what it has? */
+bool api_wants_bare(const struct api_request *request);
 /* Asks it; `next` has no reply, but request->known: these things in this order, those that are
  * known with their value. Without a cache, or with one that does not answer, nothing is known. */
 int api_ask_cache(struct api_request *request, enum sl_cache_kind kind, const uint64_t *ids,

@@ -50,7 +50,7 @@ int timelines_home(struct api_request *request, const redisReply *reply)
         .before = request->page.before,
         .after = request->after,
         .limit = request->page.limit,
-        .is_bare = api_has_cache(request),
+        .is_bare = api_wants_bare(request),
     };
     struct failure failure = {"out of memory"};
     struct sl_home_read *read;

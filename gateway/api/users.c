@@ -1,5 +1,4 @@
 /* users.c - make a user, read one, and who follows whom. */
-#include <errno.h>
 #include <inttypes.h>
 
 #include "gateway/api/body.h"
@@ -13,7 +12,6 @@ static int on_user(struct api_request *request, const redisReply *reply)
 {
     struct sl_user_row row;
     struct failure failure;
-    struct sl_slice known;
     int r;
 
     r = sl_users_reply(reply, 1, &failure);
@@ -21,10 +19,6 @@ static int on_user(struct api_request *request, const redisReply *reply)
         r = sl_users_at(reply, 0, &row, &failure);
     if (r < 0)
         return api_fail(request, r, &failure);
-    api_keep_user(request, &row);
-    known = request->known_count > 0 ? request->known[0].value : SL_SLICE_NONE;
-    if (!sl_cached_user_fill(&row, known))
-        return api_fail(request, -EBADMSG, &(struct failure){"a user lacks what is not cached"});
     sl_user_row_json(&request->json, &row);
     return api_answer(request, request->status);
 }
@@ -40,24 +34,10 @@ int users_answer(struct api_request *request, const struct sl_user_ref *user, in
     return api_send_only(request, r, &failure, on_user);
 }
 
-static int on_known(struct api_request *request, const redisReply *reply)
-{
-    const struct sl_meta meta = api_meta(request);
-    struct failure failure;
-    int r;
-
-    (void)reply;
-    r = sl_cached_users_calls(&request->calls, &meta, &request->user, request->known, 1, &failure);
-    return api_send_only(request, r, &failure, on_user);
-}
-
 int users_read(struct api_request *request, const redisReply *reply)
 {
     (void)reply;
-    if (request->user.id == 0) /* by login: the cache goes by ids */
-        return users_answer(request, &request->user, 200);
-    request->status = 200;
-    return api_ask_cache(request, SL_CACHE_USER, &request->user.id, 1, on_known);
+    return users_answer(request, &request->user, 200);
 }
 
 /* --- create --- */
@@ -108,7 +88,7 @@ int users_followers(struct api_request *request, const redisReply *reply)
     int r;
 
     (void)reply;
-    request->page.is_bare = api_has_cache(request);
+    request->page.is_bare = api_wants_bare(request);
     r = sl_follower_list_call(&request->call, &meta, &request->user, &request->page, &failure);
     return api_send(request, r, &failure, api_list_on_users);
 }
@@ -120,7 +100,7 @@ int users_following(struct api_request *request, const redisReply *reply)
     int r;
 
     (void)reply;
-    request->page.is_bare = api_has_cache(request);
+    request->page.is_bare = api_wants_bare(request);
     r = sl_following_list_call(&request->call, &meta, &request->user, &request->page, &failure);
     return api_send(request, r, &failure, api_list_on_users);
 }

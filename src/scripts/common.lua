@@ -200,6 +200,16 @@ local function rfc3339(ms)
         day_ms % 1000)
 end
 
+-- Are these, and the two behind, counters?
+local function are_numbers(fields, first)
+    for i = first, first + 2 do
+        if not fields[i] or not string.find(fields[i], '^%d+$') then
+            return false
+        end
+    end
+    return true
+end
+
 -- A user as {id, login, name, ...} by '=ID' or '@FOLDED LOGIN', or nil and a refusal.
 local function read_user(who)
     local id = string.sub(who, 2)
@@ -212,10 +222,8 @@ local function read_user(who)
         local name = string.gsub(who, '^[=+]', '')
         return nil, refuse('NOUSER', 'there is no user ' .. name)
     end
-    for i = 3, 5 do
-        if not fields[i] or not string.find(fields[i], '^%d+$') then
-            return nil, refuse('DAMAGED', 'user ' .. id .. ' has a counter that is no number')
-        end
+    if not are_numbers(fields, 3) then
+        return nil, refuse('DAMAGED', 'user ' .. id .. ' has a counter that is no number')
     end
     return {id = id, login = fields[1], name = fields[2], followers = fields[3],
         following = fields[4], posts = fields[5], signup = fields[6]}
@@ -227,9 +235,10 @@ local function user_row(user)
         user.following, user.posts}
 end
 
--- The same without what never changes, for readers who have a cache (src/cached.h).
-local function bare_user_row(user)
-    return {user.id, user.name or '', user.followers, user.following, user.posts}
+-- The same without what never changes, for readers who have a cache (src/cached.h). nil: no user.
+local function bare_user_row(id)
+    local fields = call('HMGET', prefix .. 'user:' .. id, 'name', 'followers', 'following', 'posts')
+    return fields[1] and are_numbers(fields, 2) and {id, unpack(fields)} or nil
 end
 
 -- Followers. A user's followers are one set, kept in parts when they are very many: `followers:ID`,

@@ -31,8 +31,12 @@ local function user_of(id, position)
     if not is_here(id) then
         return {position, id}
     end
-    local user = read_user('=' .. id)
-    return user and {position, unpack((is_bare and bare_user_row or user_row)(user))}
+    local row = is_bare and bare_user_row(id)
+    if not row then
+        local user = read_user('=' .. id)
+        row = user and user_row(user)
+    end
+    return row and {position, unpack(row)}
 end
 
 local function find_seen_post(id)

@@ -10,8 +10,11 @@ if not meta then
 end
 local rows = {}
 for i = 3, #ARGV do
-    local user, missing = read_user(ARGV[i])
-    local row = string.sub(ARGV[i], 1, 1) == '+' and bare_user_row or user_row
-    rows[#rows + 1] = user and row(user) or missing
+    local row = string.sub(ARGV[i], 1, 1) == '+' and bare_user_row(string.sub(ARGV[i], 2))
+    if not row then
+        local user, missing = read_user(ARGV[i])
+        row = user and user_row(user) or missing
+    end
+    rows[#rows + 1] = row
 end
 return rows
