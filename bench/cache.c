@@ -103,7 +103,7 @@ static void find_posts(struct bench *bench, enum way way, const uint64_t *ids, s
 {
     struct database *database = &bench->database;
     struct sl_shard_calls calls = SL_SHARD_CALLS_INIT;
-    struct sl_cache_item items[PAGE];
+    struct sl_cache_item items[PAGE] = {{0}};
     uint64_t missing[PAGE];
     size_t missing_count = 0;
     struct sl_post_row row;
@@ -137,7 +137,7 @@ static void find_posts(struct bench *bench, enum way way, const uint64_t *ids, s
 static void complete(struct bench *bench, enum way way, const struct sl_post_row *rows,
                      size_t count)
 {
-    struct sl_cache_item items[PAGE];
+    struct sl_cache_item items[PAGE] = {{0}};
     uint64_t missing[PAGE];
     size_t missing_count = 0;
 
@@ -238,8 +238,8 @@ static void find_users(struct bench *bench, enum way way, const uint64_t *ids, s
 {
     struct database *database = &bench->database;
     struct sl_shard_calls calls = SL_SHARD_CALLS_INIT;
-    struct sl_cache_item items[PAGE];
-    struct sl_user_ref refs[PAGE];
+    struct sl_cache_item items[PAGE] = {{0}};
+    struct sl_user_ref refs[PAGE] = {{0}};
     struct sl_user_row rows[PAGE];
     redisReply *reply;
 
@@ -272,7 +272,7 @@ static void read_following(struct bench *bench, enum way way)
     const struct sl_user_ref reader = sl_user_by_id(bench->reader);
     struct database *database = &bench->database;
     struct sl_call call = SL_CALL_INIT;
-    struct sl_cache_item items[PAGE];
+    struct sl_cache_item items[PAGE] = {{0}};
     struct sl_user_row rows[PAGE];
     uint64_t ids[PAGE];
     bool is_known = true;

@@ -126,9 +126,10 @@ static int add_server(struct sl_cache *cache, const struct place *place)
 
     server->place = *place;
     if (place->port > 0)
-        snprintf(server->name, sizeof(server->name), "%s:%u", place->host, place->port);
+        snprintf(server->name, sizeof(server->name), "%.*s:%u", SL_URL_HOST_SIZE - 1, place->host,
+                 place->port);
     else
-        snprintf(server->name, sizeof(server->name), "%s", place->host);
+        snprintf(server->name, sizeof(server->name), "%.*s", SL_URL_HOST_SIZE - 1, place->host);
     server->weight_key.k0 = hash_slice(name_key, sl_slice_str(server->name));
     server->connection = sl_memcached_new(
         server->place.host, place->port, cache->options.timeout_ms, HEAD_SIZE + SL_CACHE_VALUE_MAX);
