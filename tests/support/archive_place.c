@@ -27,7 +27,8 @@ void archive_place_init(struct archive_place *place, const char *kind)
     if (place->kind == ARCHIVE_KIND_MYSQL) {
         mariadb_server_init(&place->server);
         place->mysql = mariadb_server_connect(&place->server);
-        snprintf(place->url, sizeof(place->url), "mysql://root@/posts?socket=%s",
+        /* with more patience than usual: the machine may be slow */
+        snprintf(place->url, sizeof(place->url), "mysql://root@/posts?timeout=60&socket=%s",
                  place->server.socket);
         return;
     }

@@ -61,7 +61,7 @@ def archives(request, tmp_path):
             return f"sqlite:{tmp_path}/posts.db"
         mariadb = request.getfixturevalue("mariadb")
         mariadb.sql("DROP DATABASE IF EXISTS posts; CREATE DATABASE posts")
-        return f"mysql://root@/posts?socket={mariadb.socket}"
+        return f"mysql://root@/posts?timeout=60&socket={mariadb.socket}"
     return make
 
 
