@@ -13,7 +13,7 @@ import urllib.parse
 
 import pytest
 
-from harness import mariadb_server
+from harness import events, mariadb_server
 from harness.api import Api
 from harness.waiting import eventually
 
@@ -189,34 +189,30 @@ def test_tls_is_checked_where_it_is_asked_for(mariadb, site):
 
 # A server that goes away
 
-def test_a_server_that_is_killed_while_posts_are_stored_loses_and_doubles_none(mariadb, site):
+def test_a_server_that_is_killed_while_posts_are_stored_loses_and_doubles_none(mariadb, site, tmp_path):
+    users, rounds = [str(i) for i in range(1, 11)], 3
     archive_some(site, url(mariadb))
     site.run("config", "set", "task-tries", 1)
-    users = [f"user{i}" for i in range(8)]
-    for user in users:
-        site.run("user", "add", user)
-    before = int(mariadb.sql("SELECT COUNT(*) FROM posts.sluice_posts"))
-    rounds = PROFILE_MAX + 4
+
+    def stored():
+        return int(mariadb.sql("SELECT COUNT(*) FROM posts.sluice_posts"))
     worker = site.start("worker", "--lease-ms", 200, "--concurrency", 2)
-    posts = {user: [] for user in users}
     for number in range(rounds):
-        for user in users:
-            posts[user].insert(0, site.run("post", "--user", user, f"post {number}"))
-        if number in (rounds - 3, rounds - 1):
-            eventually(lambda: int(mariadb.sql("SELECT COUNT(*) FROM posts.sluice_posts")) > before,
-                       "the worker stores")
-            mariadb.stop(signal.SIGKILL)
-            if number < rounds - 1:
-                mariadb.start()
-                before = int(mariadb.sql("SELECT COUNT(*) FROM posts.sluice_posts"))
-    mariadb.start()
-    due = POSTS - PROFILE_MAX + len(users) * (rounds - PROFILE_MAX)
-    eventually(lambda: mariadb.sql("SELECT COUNT(*) FROM posts.sluice_posts") == str(due),
-               "every post that is due is stored")
+        before = stored()
+        file = tmp_path / f"{number}.jsonl"
+        file.write_text("".join(json.dumps(events.post(100 * number + i, "text", user=user)) + "\n"
+                                for i, user in enumerate(users * (PROFILE_MAX + 1))))
+        site.run("replay", file)
+        eventually(lambda: stored() > before, "the worker stores")
+        mariadb.stop(signal.SIGKILL)
+        mariadb.start()
+    due = POSTS - PROFILE_MAX + len(users) * (rounds * (PROFILE_MAX + 1) - PROFILE_MAX)
+    eventually(lambda: stored() == due, "every post that is due is stored")
     eventually(lambda: site.run("tasks") == "tasks: 0\ndead letters: 0", "all tasks are done")
     worker.stop()
     for user in users:
-        assert [json.loads(line)["id"] for line in site.run("posts", user).splitlines()] == posts[user]
+        lines = [json.loads(line) for line in site.run("posts", f"u{user}").splitlines()]
+        assert len({post["id"] for post in lines}) == len(lines) == rounds * (PROFILE_MAX + 1)
 
 
 def refused_for_now(answer, *codes):
