@@ -23,17 +23,18 @@ POSTS, PROFILE_MAX = 6, 2
 
 
 def make_certificates(folder):
-    """An authority, a certificate of it for localhost, and another authority."""
+    """An authority, certificates of it for localhost and for a client, and another authority."""
     def openssl(*arguments):
         subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True, cwd=folder)
     key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
     for name in ("ca", "other"):
         openssl("req", "-x509", *key, "-keyout", f"{name}.key", "-out", f"{name}.pem", "-days", 2,
                 "-subj", f"/CN=authority {name}")
-    openssl("req", *key, "-keyout", "server.key", "-out", "server.csr", "-subj", "/CN=localhost")
     (folder / "names").write_text("subjectAltName=DNS:localhost\n")
-    openssl("x509", "-req", "-in", "server.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial",
-            "-days", 2, "-extfile", "names", "-out", "server.pem")
+    for name, subject in (("server", "/CN=localhost"), ("client", "/CN=sluice")):
+        openssl("req", *key, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", subject)
+        openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key",
+                "-CAcreateserial", "-days", 2, "-extfile", "names", "-out", f"{name}.pem")
 
 
 @pytest.fixture(scope="module")
@@ -44,15 +45,17 @@ def mariadb(module_servers, tmp_path_factory):
     make_certificates(folder)
     server = module_servers.mariadb(
         users=True, port=mariadb_server.free_port(),
-        options=[f"--ssl-cert={folder}/server.pem", f"--ssl-key={folder}/server.key"])
+        options=[f"--ssl-ca={folder}/ca.pem", f"--ssl-cert={folder}/server.pem",
+                 f"--ssl-key={folder}/server.key"])
     server.certificates = folder
     # As docs/core.md says, and some who may do less or only so.
     server.sql(f"""
         CREATE USER sluice IDENTIFIED BY '{PASSWORD}';
         CREATE USER reader IDENTIFIED BY '{PASSWORD}';
         CREATE USER careful IDENTIFIED BY '{PASSWORD}' REQUIRE SSL;
+        CREATE USER certified IDENTIFIED BY '{PASSWORD}' REQUIRE X509;
         CREATE DATABASE posts;
-        GRANT CREATE, SELECT, INSERT, UPDATE ON posts.* TO sluice, careful;
+        GRANT CREATE, SELECT, INSERT, UPDATE ON posts.* TO sluice, careful, certified;
         GRANT SELECT ON posts.* TO reader;
         CREATE DATABASE nobodys;""")
     return server
@@ -184,6 +187,15 @@ def test_tls_is_checked_where_it_is_asked_for(mariadb, site):
     assert "TLS/SSL error" in refused(site, missing)
     right = url(mariadb, user="careful", host="localhost", ssl_ca=ca)
     posts = archive_some(site, right)
+    assert posts_of(site) == posts
+
+
+def test_a_certificate_of_our_own_is_shown(mariadb, site):
+    folder = mariadb.certificates
+    certified = {"user": "certified", "host": "localhost", "ssl_ca": folder / "ca.pem"}
+    assert "Access denied for user 'certified'" in refused(site, url(mariadb, **certified))
+    posts = archive_some(site, url(mariadb, ssl_cert=folder / "client.pem",
+                                   ssl_key=folder / "client.key", **certified))
     assert posts_of(site) == posts
 
 
