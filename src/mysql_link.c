@@ -96,6 +96,10 @@ static int failed(struct sl_mysql_link *link, struct failure *reterr)
         link->trouble = errors[i].trouble;
         break;
     }
+    if (link->code == CR_PLUGIN_NOT_ALLOWED) /* see SAFE_LOGINS */
+        return failure_set(reterr, error,
+                           "the server asks for the password in a way that others could read; "
+                           "use ssl-ca, or a socket");
     return failure_set(reterr, error, "%s", mysql_error(link->mysql));
 }
 
@@ -112,10 +116,9 @@ static void start_library(void)
 }
 
 /* Nobody may have the password as it is, but who has proven to be the server we mean, or is on this
- * machine: a stranger in its place could ask for it. */
-static const char SAFE_LOGINS[] =
-    "mysql_native_password,client_ed25519,parsec,caching_sha2_password,sha256_password,"
-    "auth_gssapi_client";
+ * machine: a stranger in its place could ask for it, by mysql_clear_password as by the two of MySQL
+ * with sha2 in their names, which encrypt it with whatever key the stranger gives. */
+static const char SAFE_LOGINS[] = "mysql_native_password,client_ed25519,parsec,auth_gssapi_client";
 
 static void set_tls(MYSQL *mysql, const struct sl_mysql_address *address)
 {

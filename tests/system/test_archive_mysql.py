@@ -272,10 +272,11 @@ def test_an_archive_that_hangs_costs_its_readers_their_time(mariadb, site, serve
 
 
 class Stranger(threading.Thread):
-    """Takes the place of the server, and asks for the password as it is."""
+    """Takes the place of the server, and asks for a login by which it would learn the password."""
 
-    def __init__(self):
+    def __init__(self, login):
         super().__init__(daemon=True)
+        self.login = login.encode() + b"\0"
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         self.heard = b""
@@ -286,18 +287,20 @@ class Stranger(threading.Thread):
         with connection:
             greeting = (b"\x0a8.0.0\0" + struct.pack("<I", 1) + b"saltsalt\0" + struct.pack("<H", 0xf7ff)
                         + b"\x2d\x02\0" + struct.pack("<H", 0x8008) + b"\x15" + bytes(10)
-                        + b"saltsaltsalt\0" + b"mysql_clear_password\0")
+                        + b"saltsaltsalt\0" + self.login)
             connection.sendall(struct.pack("<I", len(greeting))[:3] + b"\0" + greeting)
             while some := connection.recv(65536):
                 self.heard += some
-                if some[3] == 1:  # its login, however: now in the clear
-                    ask = b"\xfemysql_clear_password\0"
+                if some[3] == 1:  # it logs in otherwise, and shall not
+                    ask = b"\xfe" + self.login
                     connection.sendall(struct.pack("<I", len(ask))[:3] + b"\x02" + ask)
 
 
-def test_a_stranger_is_not_told_the_password(site):
-    stranger = Stranger()
-    refused(site, f"mysql://sluice:secret@127.0.0.1:{stranger.port}/posts")
+@pytest.mark.parametrize("login", ["mysql_clear_password", "caching_sha2_password", "sha256_password"])
+def test_a_stranger_is_not_told_the_password(site, login):
+    stranger = Stranger(login)
+    said = refused(site, f"mysql://sluice:secret@127.0.0.1:{stranger.port}/posts")
+    assert "in a way that others could read; use ssl-ca, or a socket" in said
     stranger.join(20)
     assert not stranger.is_alive()
     assert b"sluice" in stranger.heard or not stranger.heard
