@@ -181,7 +181,7 @@ def test_tls_is_checked_where_it_is_asked_for(mariadb, site):
     assert "Access denied for user 'careful'" in refused(site, url(mariadb, user="careful"))
     wrong = url(mariadb, user="careful", host="localhost", ssl_ca=mariadb.certificates / "other.pem")
     assert "TLS/SSL error" in refused(site, wrong)
-    another = url(mariadb, user="careful", host="127.0.0.1", ssl_ca=ca)  # than the certificate's
+    another = url(mariadb, user="careful", host="127.0.0.2", ssl_ca=ca)  # than the certificate's
     assert "TLS/SSL error" in refused(site, another)
     missing = url(mariadb, host="localhost", ssl_ca=mariadb.certificates / "missing.pem")
     assert "TLS/SSL error" in refused(site, missing)

@@ -51,7 +51,8 @@ class MariadbServer:
                 self._install()
             else:
                 self.data.mkdir()
-        network = [f"--port={self.port}", "--bind-address=127.0.0.1"] if self.port \
+        # The second address: a name of the server that Connector/C does not take for this machine's.
+        network = [f"--port={self.port}", "--bind-address=127.0.0.1,127.0.0.2"] if self.port \
             else ["--skip-networking"]
         log = self.folder / "mariadb.log"
         with open(log, "ab") as out:
