@@ -55,6 +55,15 @@ def test_each_circumstance_is_named_and_tested(code):
     assert any(f'"{code}"' in file.read_text() for file in tests)
 
 
+def test_the_api_lists_its_codes_by_their_statuses():
+    rows = re.findall(r"^\| (\d{3}) \| ((?:`\w+`(?:, )?)+) \|", page("http-api.md"), re.M)
+    listed = {(status, code) for status, row in rows for code in re.findall(r"\w+", row)}
+    pair = re.compile(r'(?:_refuse\(\W*[\w>-]+|\{\s*-\w+), (\d{3}),\s*"([a-z_]+)"')
+    given = {found for name in ("api/*.c", "front/bearer.c", "front/form.c")
+             for file in (SOURCE / "gateway").glob(name) for found in pair.findall(file.read_text())}
+    assert len(given) > 25 and given - listed == set()
+
+
 def test_no_example_is_of_a_code_that_there_is_not():
     farewells = set(re.findall(r'\[FAREWELL_\w+\] = \{"([a-z_]+)"', (SOURCE / "gateway/front/farewell.c").read_text()))
     assert len(farewells) > 5
