@@ -370,6 +370,12 @@ const tests = {
       assert.ok(cards.length > 40 && Math.max(...cards) <= room + 0.5, `${width}: ${Math.max(...cards)} > ${room}`);
     }
     assert.equal(await visit.page.locator('#map').isVisible(), false);
+    await visit.page.evaluate(() => scrollTo(0, 2000));
+    await servers.post('ada', 'while somebody reads');
+    const newer = visit.page.getByRole('button', { name: '1 newer' });
+    await newer.click();
+    await visit.card('while somebody reads').waitFor();
+    await newer.waitFor({ state: 'hidden' });
     await visit.page.getByText('Map and chart').click();
     await visit.page.locator('#map.is-there').waitFor();
     assert.equal(await visit.card('from far away').isVisible(), false);

@@ -173,12 +173,13 @@ export class Feed {
   // Somebody who has scrolled down, or goes from post to post, or has marked some text, reads:
   // nothing must move under their eyes.
   isRead() {
+    if (this.list.offsetHeight === 0) return false; // empty, or behind the map
     const { activeElement } = document;
     const selection = getSelection();
     if (activeElement !== this.list && this.list.contains(activeElement)) return true;
     if (!selection.isCollapsed && this.list.contains(selection.anchorNode)) return true;
     return this.list === this.scroller() ? this.list.scrollTop > READ_ON_PX
-      : this.list.getBoundingClientRect().top < -READ_ON_PX;
+      : this.list.getBoundingClientRect().top < $('.bar').offsetHeight - READ_ON_PX;
   }
 
   // As the pattern for feeds has it: Page Down and Page Up go from card to card.
