@@ -3,6 +3,7 @@
 import { Chart } from './chart.js';
 import { $, announce, make } from './dom.js';
 import { formatBound, formatBytes, formatCount, formatRatio, formatSeconds } from './format.js';
+import { clockTime } from './ids.js';
 import { Samples, sum } from './samples.js';
 import { startTheme } from './theme.js';
 import { getToken, setToken, takeTokenFromAddress } from './token.js';
@@ -172,7 +173,12 @@ function showState(name, text) {
   if (state !== name) announce(text);
   state = name;
   $('#state').dataset.state = name;
-  $('main').classList.toggle('is-stale', name === 'refused');
+  $('#stale').hidden = name !== 'refused';
+  if (name === 'refused' && samples.latest) {
+    put('stale', `No answer since ${clockTime(samples.latest.now_ms)}: the numbers are of that time.`);
+  } else if (name === 'refused') {
+    put('stale', 'No answer yet.');
+  }
   put('state-text', text);
 }
 
