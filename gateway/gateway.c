@@ -103,6 +103,10 @@ static void on_event(void *context, const struct live_message *message)
     int r;
 
     r = event_decode(gateway->decoder, message->json, &origin, &event, &failure);
+    if (r == -ENOMEM && message->id) {
+        deliver_miss(gateway->deliver, message->shard, message->id);
+        return;
+    }
     if (r < 0) {
         refuse_event(gateway, message, r, &failure);
         deliver_pass(gateway->deliver, message->shard, message->id);

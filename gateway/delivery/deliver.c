@@ -193,6 +193,30 @@ void deliver_event(struct deliver *deliver, struct event *event)
     pass(deliver, event->shard, event->id);
 }
 
+static void evict_everybody(struct deliver *deliver)
+{
+    LIST_EACH(&deliver->all_lanes, node)
+    lane_evict_all(LIST_OWNER(node, struct lane, node), FAREWELL_INTERNAL);
+}
+
+/* It may have changed whose posts belong on whose home stream. */
+void deliver_miss(struct deliver *deliver, uint32_t shard, uint64_t id)
+{
+    metric_add(deliver->settings.metrics, METRIC_EVENTS_UNMATCHED_NO_MEMORY, 1);
+    ring_lose(&deliver->ring, shard, id);
+    evict_everybody(deliver);
+    pass(deliver, shard, id);
+    home_reload(deliver->home, deliver->cursor);
+}
+
+static void owe_everybody(struct deliver *deliver, struct event *event)
+{
+    event_charge(event, &deliver->event_bytes);
+    ring_append(&deliver->ring, event);
+    LIST_EACH(&deliver->all_lanes, node)
+    lane_append(LIST_OWNER(node, struct lane, node), event, SL_SLICE_NONE);
+}
+
 /* Who cannot be told has to go, with the cursor before the gap. What changed whose posts belong on
  * whose home stream may be among what was lost. */
 void deliver_gap(struct deliver *deliver, const struct gap *gap)
@@ -201,19 +225,10 @@ void deliver_gap(struct deliver *deliver, const struct gap *gap)
 
     metric_add(deliver->settings.metrics, metric_at(METRIC_GAPS_TOLD, gap->reason), 1);
     if (event) {
-        event_charge(event, &deliver->event_bytes);
-        ring_append(&deliver->ring, event);
+        owe_everybody(deliver, event);
     } else {
-        ring_lose_gap(&deliver->ring, gap->shard, gap->to);
-    }
-    LIST_EACH(&deliver->all_lanes, node)
-    {
-        struct lane *lane = LIST_OWNER(node, struct lane, node);
-
-        if (event)
-            lane_append(lane, event, SL_SLICE_NONE);
-        else
-            lane_evict_all(lane, FAREWELL_INTERNAL);
+        ring_lose(&deliver->ring, gap->shard, gap->to);
+        evict_everybody(deliver);
     }
     pass(deliver, gap->shard, 0);
     event_unref(event);

@@ -47,6 +47,9 @@ void deliver_begin_shard(struct deliver *deliver, uint32_t shard, uint64_t id);
 void deliver_event(struct deliver *deliver, struct event *event);
 /* The event `id` was refused: it has passed, and nobody gets it. */
 void deliver_pass(struct deliver *deliver, uint32_t shard, uint64_t id);
+/* There is no memory for the event `id`: everybody has to go, with the cursor before it, and comes
+ * back for it. */
+void deliver_miss(struct deliver *deliver, uint32_t shard, uint64_t id);
 /* Tells every client of the gap, in order with its events. */
 void deliver_gap(struct deliver *deliver, const struct gap *gap);
 void deliver_turn_end(struct deliver *deliver);

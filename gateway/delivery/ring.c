@@ -29,15 +29,21 @@ static struct page *page_at(const struct ring *ring, size_t i)
     return ring->pages[(ring->first_page + i) & (ring->capacity - 1)];
 }
 
+static void lose(struct ring *ring, uint32_t shard, uint64_t id)
+{
+    if (id > ring->lost[shard])
+        ring->lost[shard] = id;
+}
+
 /* Who has not been told of a gap that goes has to look at the log, which shows it. */
-static void lose(struct ring *ring, const struct event *event, uint64_t sequence)
+static void lose_event(struct ring *ring, const struct event *event, uint64_t sequence)
 {
     uint64_t id = event->gap_to ? event->gap_to : event->id;
 
     if (id == 0)
         ring->lost_unlogged = sequence + 1;
-    else if (id > ring->lost[event->shard])
-        ring->lost[event->shard] = id;
+    else
+        lose(ring, event->shard, id);
 }
 
 static void drop_oldest(struct ring *ring)
@@ -45,7 +51,7 @@ static void drop_oldest(struct ring *ring)
     struct page *page = page_at(ring, 0);
 
     for (size_t i = 0; i < page->count; i++)
-        lose(ring, page->entries[i].event, ring->oldest + i);
+        lose_event(ring, page->entries[i].event, ring->oldest + i);
     ring->oldest += page->count;
     ring->bytes -= page->bytes;
     ring->first_page = (ring->first_page + 1) & (ring->capacity - 1);
@@ -134,16 +140,15 @@ void ring_append(struct ring *ring, struct event *event)
     while (ring->page_count > 0 && (!page || ring->bytes > ring->max_bytes))
         drop_oldest(ring);
     if (!page) {
-        lose(ring, event, event->sequence);
+        lose_event(ring, event, event->sequence);
         ring->oldest = ring->next;
     }
 }
 
-void ring_lose_gap(struct ring *ring, uint32_t shard, uint64_t id)
+void ring_lose(struct ring *ring, uint32_t shard, uint64_t id)
 {
     ring_pass(ring, shard, id);
-    if (id > ring->lost[shard])
-        ring->lost[shard] = id;
+    lose(ring, shard, id);
 }
 
 void ring_pass(struct ring *ring, uint32_t shard, uint64_t id)

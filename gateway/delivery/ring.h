@@ -34,8 +34,8 @@ void ring_begin_shard(struct ring *ring, uint32_t shard, uint64_t id);
 
 /* Gives the event, or gap, its sequence and keeps it. When memory is short nothing is kept. */
 void ring_append(struct ring *ring, struct event *event);
-/* There is no memory even for the gap that ends with `id`. */
-void ring_lose_gap(struct ring *ring, uint32_t shard, uint64_t id);
+/* What came up to `id` could not be kept, not even a gap. */
+void ring_lose(struct ring *ring, uint32_t shard, uint64_t id);
 /* The event `id` has passed, whether kept or not. */
 void ring_pass(struct ring *ring, uint32_t shard, uint64_t id);
 

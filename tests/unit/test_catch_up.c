@@ -835,6 +835,28 @@ static void test_a_gap_that_could_not_be_told_is_told_to_who_comes_back(void **s
     assert_string_equal(received(&a), ids(21, 22, 1));
 }
 
+/* Live, or in the ring, or reading the log: everybody has to go, and gets it on coming back. */
+static void test_what_there_was_no_memory_for_is_had_on_coming_back(void **state)
+{
+    (void)state;
+    posts(20);
+    subscribe(&a, NULL);
+    a.room = 0;
+    post("x");
+    a.room = FAKE_UNLIMITED;
+    resume(&b, NULL, id_at(18));
+    logs[0].passed++;
+    deliver_miss(deliver, 0, publish("missed"));
+    assert_int_equal(a.farewell, FAREWELL_INTERNAL);
+    assert_int_equal(b.farewell, FAREWELL_INTERNAL);
+    assert_int_equal(a.farewell_cursor, id_at(19));
+    resume(&c, NULL, deliver_client_cursor(deliver, &b.client));
+    settle();
+    assert_string_equal(received(&c), ids(19, 22, 1));
+    post("x");
+    assert_string_equal(received(&c), ids(22, 23, 1));
+}
+
 /* Behind it comes much that the client does not want: that moves no cursor past it. */
 static void test_who_leaves_before_a_gap_was_sent_is_told_when_it_comes_back(void **state)
 {
@@ -1584,6 +1606,7 @@ int main(void)
         CATCH_UP_TEST(test_a_gap_is_told_wherever_in_the_ring_it_was),
         CATCH_UP_TEST(test_a_gap_is_told_by_a_ring_that_keeps_nothing),
         CATCH_UP_TEST(test_a_gap_that_could_not_be_told_is_told_to_who_comes_back),
+        CATCH_UP_TEST(test_what_there_was_no_memory_for_is_had_on_coming_back),
         CATCH_UP_TEST(test_who_leaves_before_a_gap_was_sent_is_told_when_it_comes_back),
         CATCH_UP_TEST(test_a_hole_in_the_log_ends_no_stream),
         CATCH_UP_TEST(test_a_hole_at_the_end_of_the_log_ends_no_stream),
