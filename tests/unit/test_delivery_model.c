@@ -34,7 +34,7 @@ enum {
     SHARDS = 3,
     STEPS = 1500,
     HEARD_MAX = 8000,
-    RUNS = 100,
+    RUNS = 40,
     RING_BYTES = 24 << 10,
     PAGE_BYTES = 48 << 10
 };
