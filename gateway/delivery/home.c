@@ -9,61 +9,7 @@
 #include <errno.h>
 
 #include "base/alloc.h"
-#include "base/hash_map.h"
-#include "src/audience.h"
-
-/* Of authors that are shown no more, so many are remembered for the deletions of their posts. */
-enum { FORMER_MAX = 1000 };
-
-/* Somebody whose posts some feeds want, or want to be kept from. */
-struct author {
-    struct list links;
-    size_t id_size;
-    char id[];
-};
-
-/* What there is between a feed's user and an author. */
-enum tie {
-    TIE_OWN = 1,     /* they are one */
-    TIE_FOLLOWS = 2, /* the user follows the author */
-    TIE_HIDDEN = 4,  /* the author hides from the user */
-    TIE_MUTED = 8,   /* the user has muted the author */
-};
-
-struct link {
-    struct author *author;
-    struct home_feed *feed;
-    struct list_node in_author;
-    struct list_node in_former; /* of the feed: not shown any more, but was */
-    unsigned ties;
-    uint64_t shown_from, shown_until; /* in `former`: events of when the author was shown last */
-};
-
-enum feed_stage { FEED_LOADING, FEED_LOADED, FEED_FAILED };
-
-struct home_feed {
-    struct list watches;
-    struct hash_map *links; /* author id -> struct link */
-    struct list former;     /* links, the one that was shown longest ago first */
-    enum feed_stage stage;
-    bool is_again;            /* it has been loaded before, and what follows is of then */
-    uint64_t reload_cursor;   /* then: up to here */
-    uint64_t load;            /* number of the load that fills it */
-    struct list_node loading; /* in home's list while it is */
-    struct event **waiting;   /* until loaded, in order */
-    size_t waiting_count, waiting_capacity, waiting_bytes;
-    char *user;
-};
-
-struct home {
-    struct hash_map *feeds;   /* user id -> struct home_feed, but those that have failed */
-    struct hash_map *authors; /* user id -> struct author */
-    struct list loading;      /* feeds whose sets have not come yet */
-    uint64_t loads;           /* asked for so far */
-    size_t max_waiting_bytes;
-    home_load_fn load;
-    void *owner;
-};
+#include "gateway/delivery/home_parts.h"
 
 struct home *home_new(size_t max_waiting_bytes)
 {
@@ -98,123 +44,6 @@ void home_on_load(struct home *home, home_load_fn load, void *owner)
     home->owner = owner;
 }
 
-static struct author *author_get_or_add(struct home *home, struct sl_slice id)
-{
-    struct author *author = hash_map_get(home->authors, id);
-
-    if (author)
-        return author;
-    author = mem_alloc(sizeof(*author) + id.size);
-    if (!author)
-        return NULL;
-    list_init(&author->links);
-    author->id_size = id.size;
-    memcpy(author->id, id.data, id.size);
-    if (hash_map_add(home->authors, id, author) < 0) {
-        mem_free(author);
-        return NULL;
-    }
-    return author;
-}
-
-static void author_drop_if_unwanted(struct home *home, struct author *author)
-{
-    if (!list_is_empty(&author->links))
-        return;
-    hash_map_remove(home->authors, sl_slice(author->id, author->id_size));
-    mem_free(author);
-}
-
-static bool is_shown(unsigned ties)
-{
-    return ties == TIE_FOLLOWS || (ties & TIE_OWN);
-}
-
-static struct link *link_new(struct home *home, struct home_feed *feed, struct sl_slice id)
-{
-    struct link *link = mem_zalloc(sizeof(*link));
-
-    if (!link)
-        return NULL;
-    link->feed = feed;
-    link->author = author_get_or_add(home, id);
-    if (!link->author) {
-        mem_free(link);
-        return NULL;
-    }
-    if (hash_map_add(feed->links, id, link) < 0) {
-        author_drop_if_unwanted(home, link->author);
-        mem_free(link);
-        return NULL;
-    }
-    list_append(&link->author->links, &link->in_author);
-    return link;
-}
-
-static void link_free(struct home *home, struct link *link)
-{
-    list_remove(&link->author->links, &link->in_author);
-    if (list_contains(&link->in_former))
-        list_remove(&link->feed->former, &link->in_former);
-    author_drop_if_unwanted(home, link->author);
-    mem_free(link);
-}
-
-static void link_drop_if_void(struct home *home, struct link *link)
-{
-    if (link->ties != 0 || list_contains(&link->in_former))
-        return;
-    hash_map_remove(link->feed->links, sl_slice(link->author->id, link->author->id_size));
-    link_free(home, link);
-}
-
-static void link_forget_former(struct home *home, struct link *link)
-{
-    list_remove(&link->feed->former, &link->in_former);
-    link_drop_if_void(home, link);
-}
-
-/* The event `at` has changed whether the author is shown; 0: an event that is in no log, so that
- * what came before it cannot be told. */
-static void link_turn(struct home *home, struct link *link, uint64_t at)
-{
-    struct home_feed *feed = link->feed;
-
-    if (is_shown(link->ties)) {
-        if (list_contains(&link->in_former))
-            list_remove(&feed->former, &link->in_former);
-        link->shown_from = at;
-        return;
-    }
-    if (at == 0)
-        return;
-    link->shown_until = at;
-    list_append(&feed->former, &link->in_former);
-    if (feed->former.count > FORMER_MAX)
-        link_forget_former(home, LIST_OWNER(list_first(&feed->former), struct link, in_former));
-}
-
-/* Ties the author to the feed's user, or unties them, by the event `at`. 0; -ENOMEM. */
-static int feed_tie(struct home *home, struct home_feed *feed, struct sl_slice id, enum tie tie,
-                    bool on, uint64_t at)
-{
-    struct link *link = hash_map_get(feed->links, id);
-    unsigned before;
-
-    if (!link && !on)
-        return 0;
-    if (!link)
-        link = link_new(home, feed, id);
-    if (!link)
-        return -ENOMEM;
-    before = link->ties;
-    link->ties = on ? before | (unsigned)tie : before & ~(unsigned)tie;
-    if (is_shown(before) != is_shown(link->ties))
-        link_turn(home, link, at);
-    link_drop_if_void(home, link);
-    return 0;
-}
-
 static void forget_waiting(struct home_feed *feed)
 {
     for (size_t i = 0; i < feed->waiting_count; i++)
@@ -233,16 +62,10 @@ static void stop_loading(struct home *home, struct home_feed *feed)
 
 static void feed_free(struct home *home, struct home_feed *feed)
 {
-    void *link;
-
     if (!feed)
         return;
     stop_loading(home, feed);
-    if (feed->links) {
-        for (size_t at = 0; hash_map_next(feed->links, &at, NULL, &link);)
-            link_free(home, link);
-        hash_map_free(feed->links);
-    }
+    feed_free_ties(home, feed);
     mem_free(feed->user);
     mem_free(feed);
 }
@@ -343,24 +166,6 @@ static void feed_tell(struct home_feed *feed, struct event *event)
     }
 }
 
-/* Was the author shown when the post of this deletion passed, and is not any more? */
-static bool was_shown(const struct link *link, const struct event *event)
-{
-    uint64_t post = event->subject.sample_id;
-
-    return list_contains(&link->in_former) && post >= link->shown_from && post < link->shown_until;
-}
-
-/* The rule of who may see a post (src/audience.h), as a gateway knows it. */
-static bool link_wants(const struct link *link, const struct event *event)
-{
-    if (link->ties & TIE_OWN)
-        return true;
-    if (!is_shown(link->ties) && !(event->kind == EVENT_DELETE && was_shown(link, event)))
-        return false;
-    return sl_audience_allows(event->audience, sl_slice_str(link->feed->user), true);
-}
-
 bool home_wants(const struct home_watch *watch, const struct event *event)
 {
     const struct home_feed *feed = watch->feed;
@@ -445,47 +250,6 @@ static struct home_feed *find_loading(struct home *home, const char *user, uint6
     struct home_feed *feed = hash_map_get(home->feeds, sl_slice_str(user));
 
     return feed && feed->stage == FEED_LOADING && feed->load == load ? feed : NULL;
-}
-
-static int feed_tie_all(struct home *home, struct home_feed *feed, const struct home_set *set,
-                        enum tie tie)
-{
-    int r = 0;
-
-    for (size_t i = 0; r == 0 && i < set->count; i++) {
-        if (!sl_slice_is(set->users[i], feed->user))
-            r = feed_tie(home, feed, set->users[i], tie, true, 0);
-    }
-    return r;
-}
-
-/* What was shown counts as shown up to the gap, and what comes now as shown from there on. */
-static void feed_untie_all(struct home_feed *feed)
-{
-    void *value;
-
-    for (size_t at = 0; hash_map_next(feed->links, &at, NULL, &value);) {
-        struct link *link = value;
-
-        if (link->ties & TIE_OWN)
-            continue;
-        if (is_shown(link->ties)) {
-            link->shown_until = feed->reload_cursor + 1;
-            list_append(&feed->former, &link->in_former);
-        }
-        link->ties = 0;
-    }
-}
-
-/* Behind feed_untie_all(), when the sets are there: lets go of who is in none of them. */
-static void feed_sweep(struct home *home, struct home_feed *feed)
-{
-    void *value;
-
-    while (feed->former.count > FORMER_MAX)
-        link_forget_former(home, LIST_OWNER(list_first(&feed->former), struct link, in_former));
-    for (size_t at = 0; hash_map_next(feed->links, &at, NULL, &value);)
-        link_drop_if_void(home, value);
 }
 
 void home_loaded(struct home *home, const char *user, uint64_t load, const struct home_sets *sets)

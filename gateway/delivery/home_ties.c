@@ -1,0 +1,194 @@
+/* home_ties.c - who is shown on which feed, and who was until lately. */
+#include <errno.h>
+
+#include "base/alloc.h"
+#include "gateway/delivery/home_parts.h"
+#include "src/audience.h"
+
+/* Of authors that are shown no more, so many are remembered for the deletions of their posts. */
+enum { FORMER_MAX = 1000 };
+
+static struct author *author_get_or_add(struct home *home, struct sl_slice id)
+{
+    struct author *author = hash_map_get(home->authors, id);
+
+    if (author)
+        return author;
+    author = mem_alloc(sizeof(*author) + id.size);
+    if (!author)
+        return NULL;
+    list_init(&author->links);
+    author->id_size = id.size;
+    memcpy(author->id, id.data, id.size);
+    if (hash_map_add(home->authors, id, author) < 0) {
+        mem_free(author);
+        return NULL;
+    }
+    return author;
+}
+
+static void author_drop_if_unwanted(struct home *home, struct author *author)
+{
+    if (!list_is_empty(&author->links))
+        return;
+    hash_map_remove(home->authors, sl_slice(author->id, author->id_size));
+    mem_free(author);
+}
+
+static bool is_shown(unsigned ties)
+{
+    return ties == TIE_FOLLOWS || (ties & TIE_OWN);
+}
+
+static struct link *link_new(struct home *home, struct home_feed *feed, struct sl_slice id)
+{
+    struct link *link = mem_zalloc(sizeof(*link));
+
+    if (!link)
+        return NULL;
+    link->feed = feed;
+    link->author = author_get_or_add(home, id);
+    if (!link->author) {
+        mem_free(link);
+        return NULL;
+    }
+    if (hash_map_add(feed->links, id, link) < 0) {
+        author_drop_if_unwanted(home, link->author);
+        mem_free(link);
+        return NULL;
+    }
+    list_append(&link->author->links, &link->in_author);
+    return link;
+}
+
+static void link_free(struct home *home, struct link *link)
+{
+    list_remove(&link->author->links, &link->in_author);
+    if (list_contains(&link->in_former))
+        list_remove(&link->feed->former, &link->in_former);
+    author_drop_if_unwanted(home, link->author);
+    mem_free(link);
+}
+
+static void link_drop_if_void(struct home *home, struct link *link)
+{
+    if (link->ties != 0 || list_contains(&link->in_former))
+        return;
+    hash_map_remove(link->feed->links, sl_slice(link->author->id, link->author->id_size));
+    link_free(home, link);
+}
+
+static void link_forget_former(struct home *home, struct link *link)
+{
+    list_remove(&link->feed->former, &link->in_former);
+    link_drop_if_void(home, link);
+}
+
+/* The event `at` has changed whether the author is shown; 0: an event that is in no log, so that
+ * what came before it cannot be told. */
+static void link_turn(struct home *home, struct link *link, uint64_t at)
+{
+    struct home_feed *feed = link->feed;
+
+    if (is_shown(link->ties)) {
+        if (list_contains(&link->in_former))
+            list_remove(&feed->former, &link->in_former);
+        link->shown_from = at;
+        return;
+    }
+    if (at == 0)
+        return;
+    link->shown_until = at;
+    list_append(&feed->former, &link->in_former);
+    if (feed->former.count > FORMER_MAX)
+        link_forget_former(home, LIST_OWNER(list_first(&feed->former), struct link, in_former));
+}
+
+int feed_tie(struct home *home, struct home_feed *feed, struct sl_slice id, enum tie tie, bool on,
+             uint64_t at)
+{
+    struct link *link = hash_map_get(feed->links, id);
+    unsigned before;
+
+    if (!link && !on)
+        return 0;
+    if (!link)
+        link = link_new(home, feed, id);
+    if (!link)
+        return -ENOMEM;
+    before = link->ties;
+    link->ties = on ? before | (unsigned)tie : before & ~(unsigned)tie;
+    if (is_shown(before) != is_shown(link->ties))
+        link_turn(home, link, at);
+    link_drop_if_void(home, link);
+    return 0;
+}
+
+/* Was the author shown when the post of this deletion passed, and is not any more? */
+static bool was_shown(const struct link *link, const struct event *event)
+{
+    uint64_t post = event->subject.sample_id;
+
+    return list_contains(&link->in_former) && post >= link->shown_from && post < link->shown_until;
+}
+
+/* The rule of who may see a post (src/audience.h), as a gateway knows it. */
+bool link_wants(const struct link *link, const struct event *event)
+{
+    if (link->ties & TIE_OWN)
+        return true;
+    if (!is_shown(link->ties) && !(event->kind == EVENT_DELETE && was_shown(link, event)))
+        return false;
+    return sl_audience_allows(event->audience, sl_slice_str(link->feed->user), true);
+}
+
+int feed_tie_all(struct home *home, struct home_feed *feed, const struct home_set *set,
+                 enum tie tie)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < set->count; i++) {
+        if (!sl_slice_is(set->users[i], feed->user))
+            r = feed_tie(home, feed, set->users[i], tie, true, 0);
+    }
+    return r;
+}
+
+/* What was shown counts as shown up to the gap, and what comes now as shown from there on. */
+void feed_untie_all(struct home_feed *feed)
+{
+    void *value;
+
+    for (size_t at = 0; hash_map_next(feed->links, &at, NULL, &value);) {
+        struct link *link = value;
+
+        if (link->ties & TIE_OWN)
+            continue;
+        if (is_shown(link->ties)) {
+            link->shown_until = feed->reload_cursor + 1;
+            list_append(&feed->former, &link->in_former);
+        }
+        link->ties = 0;
+    }
+}
+
+void feed_sweep(struct home *home, struct home_feed *feed)
+{
+    void *value;
+
+    while (feed->former.count > FORMER_MAX)
+        link_forget_former(home, LIST_OWNER(list_first(&feed->former), struct link, in_former));
+    for (size_t at = 0; hash_map_next(feed->links, &at, NULL, &value);)
+        link_drop_if_void(home, value);
+}
+
+void feed_free_ties(struct home *home, struct home_feed *feed)
+{
+    void *link;
+
+    if (!feed->links)
+        return;
+    for (size_t at = 0; hash_map_next(feed->links, &at, NULL, &link);)
+        link_free(home, link);
+    hash_map_free(feed->links);
+}
