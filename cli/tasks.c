@@ -7,7 +7,6 @@
 
 #include <hiredis/hiredis.h>
 
-#include "base/alloc.h"
 #include "cli/database.h"
 #include "src/id.h"
 #include "src/tasks.h"
@@ -39,7 +38,7 @@ static int visit_page(struct database *database, uint32_t shard, list_call_fn li
         snprintf(after, ENTRY_SIZE, "%.*s", SL_SLICE_ARG(tasks[i].entry));
         r = visit(database, &tasks[i], context, reterr);
     }
-    mem_free(tasks);
+    sl_tasks_free(tasks);
     freeReplyObject(reply);
     *ret_is_last = count < PAGE;
     return r;

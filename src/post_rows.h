@@ -49,8 +49,9 @@ SL_EXPORT int sl_comment_list_call(struct sl_call *call, const struct sl_meta *m
  * many. 0; -ENOENT: no such user, or post; else as sl_reply_check(). */
 SL_EXPORT int sl_post_list_reply(const struct redisReply *reply, size_t *ret_count,
                                  struct failure *reterr);
-/* A comment of another shard has its id only, `json` is absent and `author` 0: sl_posts_calls()
- * tells the rest, or -ENOENT when there is nothing to be seen; as of posts behind 500 that were
- * passed over because the reader may not see them. 0; -EBADMSG. */
+/* Some rows have the id only, `json` is absent and `author` 0: comments of another shard, and posts
+ * behind 500 that were passed over because the reader may not see them, of which sl_posts_calls()
+ * tells the rest, or -ENOENT when there is nothing to be seen; and what the archive may have
+ * (src/archived.h). The slices are the reply's. 0; -EBADMSG. */
 SL_EXPORT int sl_post_list_at(const struct redisReply *reply, size_t i, struct sl_post_row *ret_row,
                               struct failure *reterr);

@@ -43,18 +43,20 @@ SL_EXPORT int sl_redis_link_open(const struct sl_redis_address *address,
 SL_EXPORT void sl_redis_link_close(struct sl_redis_link *link);
 
 /* Sends one call and waits for the reply, which is the caller's to freeReplyObject(). An error
- * reply is a reply: the call's parser tells. 0; -EIO: no answer; -ETIMEDOUT: a write is done, but too
- * few replicas have it, so that a failover may undo it. With a request id it may be sent again. */
+ * reply is a reply: the call's parser tells. 0; -EIO: no answer, *reterr says why; -ETIMEDOUT: a
+ * write is done, but too few replicas have it, so that a failover may undo it. With a request id it
+ * may be sent again. */
 SL_EXPORT int sl_redis_link_run(struct sl_redis_link *link, struct sl_call *call,
                                 struct redisReply **ret_reply, struct failure *reterr);
 
 /* Sends `count` calls in one go and collects all replies; they run in their order. Either all
- * replies are there, or (-EIO, -ETIMEDOUT) none, and some calls may have run. Hundreds at a time are plenty:
- * what is sent is buffered. */
+ * replies are there, or (-EIO, -ETIMEDOUT) none, and some calls may have run. Hundreds at a time
+ * are plenty: what is sent is buffered. */
 SL_EXPORT int sl_redis_link_run_many(struct sl_redis_link *link, struct sl_call *calls,
                                      size_t count, struct redisReply **ret_replies,
                                      struct failure *reterr);
 
-/* Finds the database in this Redis, or makes one as `wanted` says (all its shards). */
+/* Finds the database in this Redis, or makes one as `wanted` says (all its shards). 0; as
+ * sl_redis_link_run(), sl_meta_call(), sl_meta_reply(); -EBADMSG: a shard of another database. */
 SL_EXPORT int sl_redis_link_meta(struct sl_redis_link *link, const struct sl_meta *wanted,
                                  struct sl_meta *ret_meta, struct failure *reterr);

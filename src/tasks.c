@@ -176,6 +176,11 @@ int sl_tasks_reply(const struct redisReply *reply, uint32_t shard, struct sl_tas
     return 0;
 }
 
+void sl_tasks_free(struct sl_task *tasks)
+{
+    mem_free(tasks);
+}
+
 int sl_task_group_call(struct sl_call *call, uint32_t shard, struct failure *reterr)
 {
     char key[SL_KEY_SIZE];

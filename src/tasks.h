@@ -48,12 +48,13 @@ SL_EXPORT int sl_task_read_call(struct sl_call *call, const struct sl_meta *meta
 SL_EXPORT int sl_task_claim_call(struct sl_call *call, const struct sl_meta *meta, uint32_t shard,
                                  const char *consumer, uint32_t lease_ms, uint32_t count,
                                  struct failure *reterr);
-/* The tasks of either answer, in an array of *ret_count that is the caller's to mem_free(); they
- * live as long as the reply. `shard` is that of a claim, and SL_SHARDS_MAX for a read.
+/* The tasks of either answer, in an array of *ret_count that is the caller's to sl_tasks_free();
+ * they live as long as the reply. `shard` is that of a claim, and SL_SHARDS_MAX for a read.
  * 0; -ENODATA: a shard has no group of workers (sl_task_group_call()); -ENOMEM; else as
  * sl_reply_check(). */
-int sl_tasks_reply(const struct redisReply *reply, uint32_t shard, struct sl_task **ret_tasks,
-                   size_t *ret_count, struct failure *reterr);
+SL_EXPORT int sl_tasks_reply(const struct redisReply *reply, uint32_t shard,
+                             struct sl_task **ret_tasks, size_t *ret_count, struct failure *reterr);
+SL_EXPORT void sl_tasks_free(struct sl_task *tasks); /* NULL is fine */
 
 /* Makes the group of workers of a shard, which a database has from its beginning; the answer is an
  * error where there is one. */
@@ -106,8 +107,9 @@ SL_EXPORT int sl_dead_list_call(struct sl_call *call, uint32_t shard, const char
                                 uint32_t count, struct failure *reterr);
 /* Tasks of either page, as sl_tasks_reply(); of a dead letter `entry` is the letter's, and its
  * fields `tries` and `error` say what happened. */
-int sl_task_list_reply(const struct redisReply *reply, uint32_t shard, struct sl_task **ret_tasks,
-                       size_t *ret_count, struct failure *reterr);
+SL_EXPORT int sl_task_list_reply(const struct redisReply *reply, uint32_t shard,
+                                 struct sl_task **ret_tasks, size_t *ret_count,
+                                 struct failure *reterr);
 
 /* A dead letter is tried again, as if it were new, or thrown away. */
 SL_EXPORT int sl_dead_retry_call(struct sl_call *call, const struct sl_meta *meta, uint32_t shard,

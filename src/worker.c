@@ -345,7 +345,7 @@ static int run_tasks(struct sl_work *work, const redisReply *reply, uint32_t sha
             run_task(work, task);
     }
     *ret_count = work->task_count;
-    mem_free(work->tasks);
+    sl_tasks_free(work->tasks);
     work->tasks = NULL;
     work->task_count = work->at = 0;
     return 0;

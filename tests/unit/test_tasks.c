@@ -221,7 +221,7 @@ static size_t claim(const char *consumer, uint32_t lease_ms, redisReply **ret_re
     assert_int_equal(sl_tasks_reply(*ret_reply, shard, &tasks, &count, NULL), 0);
     if (count > 0)
         *ret_task = tasks[0];
-    mem_free(tasks);
+    sl_tasks_free(tasks);
     return count;
 }
 
