@@ -1,7 +1,8 @@
 /* rule_parse.c - a rule, read from left to right by recursive descent.
  *
- *     rule := and ("OR" and)*      and := item (["AND"] item)*      item := ["-"] ("(" rule ")" |
- * atom)
+ *     rule := and ("OR" and)*
+ *     and  := item (["AND"] item)*
+ *     item := ["-"] ("(" rule ")" | atom)
  *
  * Nothing is looked at before its turn, so that of several mistakes the first from the left is
  * reported; only what concerns the whole rule is checked when it has been read. Conditions are
@@ -11,8 +12,7 @@
 #include <errno.h>
 
 #include "filters/ascii.h"
-#include "filters/box.h"
-#include "filters/sample.h"
+#include "filters/rule_operator.h"
 #include "filters/scan.h"
 
 enum { RULE_MAX_LENGTH = 1024, RULE_MAX_ATOMS = 64, RULE_MAX_DEPTH = 16 };
@@ -72,225 +72,6 @@ static bool next_word_is(const struct reader *reader, const char *word)
     return sl_slice_is(next_word(reader), word);
 }
 
-/* --- operators ---------------------------------------------------------------------------- */
-
-static bool is_digits(struct sl_slice text)
-{
-    for (size_t i = 0; i < text.size; i++) {
-        if (text.data[i] < '0' || text.data[i] > '9')
-            return false;
-    }
-    return true;
-}
-
-static int read_user(struct reader *reader, struct sl_slice operand, enum sl_condition_kind id,
-                     enum sl_condition_kind login)
-{
-    if (operand.size <= 64 && is_digits(operand)) {
-        sl_condition_add(&reader->parse->builder, id, operand.data, operand.size);
-        return 0;
-    }
-    return sl_parse_login(reader->parse, operand, SL_LOGIN_PERHAPS_WITH_SIGN, SL_FAULT_BAD_USER,
-                          &login, 1);
-}
-
-static int read_from(struct reader *reader, struct sl_slice operand)
-{
-    return read_user(reader, operand, SL_CONDITION_AUTHOR, SL_CONDITION_AUTHOR_LOGIN);
-}
-
-static int read_to(struct reader *reader, struct sl_slice operand)
-{
-    return read_user(reader, operand, SL_CONDITION_REPLY_TO, SL_CONDITION_REPLY_TO_LOGIN);
-}
-
-static int read_repost_of(struct reader *reader, struct sl_slice operand)
-{
-    return read_user(reader, operand, SL_CONDITION_REPOST_OF, SL_CONDITION_REPOST_OF_LOGIN);
-}
-
-static int read_url(struct reader *reader, struct sl_slice operand)
-{
-    struct buffer *host = &reader->parse->normal;
-    struct sl_slice path;
-    int r;
-
-    buffer_clear(host);
-    r = sl_parse_url_operand(operand, host, &path);
-    if (r == -EINVAL)
-        return refuse(reader, SL_FAULT_BAD_URL);
-    if (r == 0)
-        sl_condition_add_url(&reader->parse->builder, buffer_slice(host), path);
-    return r;
-}
-
-static int read_place(struct reader *reader, struct sl_slice operand)
-{
-    return sl_parse_keyword(reader->parse, SL_CONDITION_PLACE, operand);
-}
-
-/* Splits at white space and commas into at most `max` parts; tells how many there are. */
-static size_t split_numbers(struct sl_slice operand, struct sl_slice *parts, size_t max)
-{
-    struct sl_slice rest, word, part;
-    size_t count = 0;
-
-    while (sl_scan_word(&operand, &word)) {
-        for (rest = word; sl_scan_item(&rest, &part);) {
-            if (part.size == 0)
-                continue;
-            if (count < max)
-                parts[count] = part;
-            count++;
-        }
-    }
-    return count;
-}
-
-static int read_bounding_box(struct reader *reader, struct sl_slice operand)
-{
-    struct sl_slice numbers[4];
-
-    if (split_numbers(operand, numbers, 4) != 4)
-        return refuse(reader, SL_FAULT_BAD_BOX);
-    return sl_parse_box(reader->parse, numbers);
-}
-
-static int read_point_radius(struct reader *reader, struct sl_slice operand)
-{
-    struct sl_slice numbers[3];
-    struct sl_circle circle;
-    int r;
-
-    if (split_numbers(operand, numbers, 3) != 3)
-        return refuse(reader, SL_FAULT_BAD_RADIUS);
-    r = sl_parse_number(reader->parse, numbers[0], &circle.centre.lon);
-    if (r == 0)
-        r = sl_parse_number(reader->parse, numbers[1], &circle.centre.lat);
-    if (r < 0)
-        return r;
-    r = sl_point_is_valid(&circle.centre) ? sl_parse_radius(numbers[2], &circle.radius_km)
-                                          : -EINVAL;
-    if (r == -EINVAL)
-        return refuse(reader, SL_FAULT_BAD_RADIUS);
-    if (r == 0)
-        sl_condition_add(&reader->parse->builder, SL_CONDITION_CIRCLE, &circle, sizeof(circle));
-    return r;
-}
-
-static int read_lang(struct reader *reader, struct sl_slice operand)
-{
-    return sl_parse_language(reader->parse, operand);
-}
-
-static int read_country(struct reader *reader, struct sl_slice operand)
-{
-    char code[2];
-
-    if (operand.size != sizeof(code))
-        return refuse(reader, SL_FAULT_BAD_COUNTRY);
-    for (size_t i = 0; i < sizeof(code); i++) {
-        code[i] = sl_ascii_lower(operand.data[i]);
-        if (code[i] < 'a' || code[i] > 'z')
-            return refuse(reader, SL_FAULT_BAD_COUNTRY);
-        code[i] = (char)(code[i] - 'a' + 'A');
-    }
-    sl_condition_add(&reader->parse->builder, SL_CONDITION_COUNTRY, code, sizeof(code));
-    return 0;
-}
-
-struct trait_name {
-    const char *name;
-    enum sl_condition_trait trait;
-};
-
-static int read_trait(struct reader *reader, struct sl_slice operand,
-                      const struct trait_name *names, enum sl_filter_fault fault)
-{
-    for (; names->name; names++) {
-        char trait = (char)names->trait;
-
-        if (!sl_ascii_is(operand, names->name))
-            continue;
-        sl_condition_add(&reader->parse->builder, SL_CONDITION_TRAIT, &trait, 1);
-        return 0;
-    }
-    return refuse(reader, fault);
-}
-
-static int read_has(struct reader *reader, struct sl_slice operand)
-{
-    static const struct trait_name names[] = {
-        {"hashtags", SL_TRAIT_HASHTAGS},
-        {"mentions", SL_TRAIT_MENTIONS},
-        {"cashtags", SL_TRAIT_CASHTAGS},
-        {"links", SL_TRAIT_LINKS},
-        {"media", SL_TRAIT_MEDIA},
-        {"geo", SL_TRAIT_GEO},
-        {NULL, 0},
-    };
-
-    return read_trait(reader, operand, names, SL_FAULT_BAD_HAS);
-}
-
-static int read_is(struct reader *reader, struct sl_slice operand)
-{
-    static const struct trait_name names[] = {
-        {"reply", SL_TRAIT_REPLY},
-        {"repost", SL_TRAIT_REPOST},
-        {"quote", SL_TRAIT_QUOTE},
-        {NULL, 0},
-    };
-
-    return read_trait(reader, operand, names, SL_FAULT_BAD_IS);
-}
-
-static int read_sample(struct reader *reader, struct sl_slice operand)
-{
-    uint32_t ppm;
-
-    if (sl_parse_sample(operand, &ppm) < 0)
-        return refuse(reader, SL_FAULT_BAD_SAMPLE);
-    reader->has_sample = true;
-    if (reader->negated || reader->depth > 0)
-        reader->has_misplaced_sample = true;
-    sl_condition_add(&reader->parse->builder, SL_CONDITION_SAMPLE, &ppm, sizeof(ppm));
-    return 0;
-}
-
-struct operator
-{
-    const char *name;
-    bool bracketed; /* its operand */
-    bool anchor;    /* narrow enough to find the rule by */
-    int (*read)(struct reader * reader, struct sl_slice operand);
-};
-
-static const struct operator operators[] = {
-    {"from", false, true, read_from},
-    {"to", false, true, read_to},
-    {"repost_of", false, true, read_repost_of},
-    {"retweets_of", false, true, read_repost_of},
-    {"url", false, true, read_url},
-    {"place", false, true, read_place},
-    {"bounding_box", true, true, read_bounding_box},
-    {"point_radius", true, true, read_point_radius},
-    {"lang", false, false, read_lang},
-    {"country", false, false, read_country},
-    {"has", false, false, read_has},
-    {"is", false, false, read_is},
-    {"sample", false, false, read_sample},
-};
-
-static const struct operator* find_operator(struct sl_slice name)
-{
-    for (size_t i = 0; i < sizeof(operators) / sizeof(operators[0]); i++) {
-        if (sl_ascii_is(name, operators[i].name))
-            return &operators[i];
-    }
-    return NULL;
-}
-
 /* --- items -------------------------------------------------------------------------------- */
 
 /* The length of [A-Za-z_]+ before a ':' at the start of `word`; 0: it is no operator. */
@@ -340,9 +121,16 @@ static int take_operand(struct reader *reader, struct operand *ret_operand)
     return r;
 }
 
+static void note_sample(struct reader *reader)
+{
+    reader->has_sample = true;
+    if (reader->negated || reader->depth > 0)
+        reader->has_misplaced_sample = true;
+}
+
 static int read_operator(struct reader *reader, struct sl_slice name, bool *ret_anchor)
 {
-    const struct operator* operator;
+    const struct sl_rule_operator *found;
     struct operand operand;
     int r;
 
@@ -350,15 +138,17 @@ static int read_operator(struct reader *reader, struct sl_slice name, bool *ret_
     r = take_operand(reader, &operand);
     if (r < 0)
         return r;
-    operator= find_operator(name);
-    if (!operator)
+    found = sl_rule_operator_find(name);
+    if (!found)
         return refuse(reader, SL_FAULT_UNKNOWN_OPERATOR);
     if (operand.text.size == 0)
         return refuse(reader, SL_FAULT_EMPTY_OPERAND);
-    if (operand.bracketed != operator->bracketed)
+    if (operand.bracketed != found->is_bracketed)
         return refuse(reader, SL_FAULT_BAD_OPERAND);
-    *ret_anchor = operator->anchor;
-    return operator->read(reader, operand.text);
+    if (found->is_sample)
+        note_sample(reader);
+    *ret_anchor = found->is_anchor;
+    return found->read(reader->parse, operand.text);
 }
 
 static int read_atom(struct reader *reader, bool *ret_anchor)
