@@ -3,7 +3,15 @@
  * A fuzzer aborts when something is wrong and returns 0. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+
+static inline void must(bool condition)
+{
+    if (!condition)
+        abort();
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

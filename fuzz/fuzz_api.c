@@ -6,83 +6,37 @@
 #include "fuzz/fuzz.h"
 
 #include <errno.h>
-#include <jansson.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 
 #include "base/alloc.h"
-#include "base/base64url.h"
 #include "base/log.h"
+#include "fuzz/front.h"
 #include "gateway/api/api.h"
 
-static const char secret[] = "a secret of more than thirty-two bytes";
 static struct token_policy *policy;
 static struct buffer authorization;
 static struct metrics_board *board;
 static uv_loop_t loop;
 
-static void must(bool condition)
-{
-    if (!condition)
-        abort();
-}
-
-static void sign(void)
-{
-    static const char header[] = "{\"alg\":\"HS256\"}";
-    static const char claims[] =
-        "{\"sub\":\"4096\",\"scope\":\"read write admin\",\"exp\":9000000000}";
-    unsigned char mac[EVP_MAX_MD_SIZE];
-    struct buffer jwt = BUFFER_INIT;
-    unsigned mac_size;
-
-    base64url_encode(SL_SLICE(header), &jwt);
-    buffer_append_char(&jwt, '.');
-    base64url_encode(SL_SLICE(claims), &jwt);
-    HMAC(EVP_sha256(), secret, strlen(secret), (unsigned char *)jwt.data, jwt.size, mac, &mac_size);
-    buffer_append_char(&jwt, '.');
-    base64url_encode(sl_slice((char *)mac, mac_size), &jwt);
-    buffer_append_str(&authorization, "Bearer ");
-    buffer_append_slice(&authorization, buffer_slice(&jwt));
-    buffer_done(&jwt);
-}
-
 static void set_up(void)
 {
-    struct token_policy_settings settings = {0};
-    char path[] = "/tmp/sluice-fuzz-secret-XXXXXX";
-    int fd = mkstemp(path);
+    static const char claims[] =
+        "{\"sub\":\"4096\",\"scope\":\"read write admin\",\"exp\":9000000000}";
 
-    must(fd >= 0 && write(fd, secret, strlen(secret)) == (ssize_t)strlen(secret));
-    close(fd);
-    settings.secret_file = path;
-    must(token_policy_new(&settings, &policy, NULL) == 0);
-    unlink(path);
+    policy = front_policy((struct token_policy_settings){0});
+    buffer_append_str(&authorization, "Bearer ");
+    front_sign(SL_SLICE("{\"alg\":\"HS256\"}"), SL_SLICE(claims), &authorization);
     log_set_level(LOG_LEVEL_ERROR);
-    sign();
     board = metrics_board_new(1);
     must(board && uv_loop_init(&loop) == 0);
 }
 
 static void check_refusal(const struct http_refusal *refusal)
 {
-    struct buffer text = BUFFER_INIT;
-    json_t *json, *error;
-
     must(refusal->status >= 400 && refusal->status <= 503);
     must((refusal->status == 405) == (refusal->allow != NULL));
     must((refusal->status == 503) == (refusal->retry_after_s > 0));
-    http_refusal_print(refusal, &text);
-    json = json_loadb(text.data, text.size, JSON_REJECT_DUPLICATES, NULL);
-    error = json_object_get(json, "error");
-    must(json_string_length(json_object_get(error, "code")) > 0);
-    must(json_string_length(json_object_get(error, "message")) > 0);
-    json_decref(json);
-    buffer_done(&text);
+    front_check_body(refusal);
 }
 
 static void on_answer(void *owner, const struct api_answer *answer)

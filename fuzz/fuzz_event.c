@@ -6,7 +6,6 @@
 #include "fuzz/fuzz.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <jansson.h>
@@ -16,12 +15,6 @@
 #include "gateway/intake/event_decode.h"
 
 static const struct event_origin nowhere;
-
-static void must(bool condition)
-{
-    if (!condition)
-        abort();
-}
 
 /* ---- the reference ---- */
 

@@ -6,7 +6,6 @@
  * who is repeated, and a link. What is not UTF-8 in them becomes a question mark. */
 #include "fuzz/fuzz.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include <unicode/utf8.h>
@@ -17,12 +16,6 @@
 #include "filters/words.h"
 
 enum { NUMBERS = 16, FIELDS = 18, SEED = 1 };
-
-static void must(bool condition)
-{
-    if (!condition)
-        abort();
-}
 
 static void append_valid(const uint8_t *data, size_t size, struct buffer *text)
 {

@@ -6,59 +6,28 @@
 #include "fuzz/fuzz.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#include <jansson.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 
 #include "base/alloc.h"
-#include "base/base64url.h"
+#include "fuzz/front.h"
 #include "gateway/front/request.h"
 
 #define NOW_MS UINT64_C(1800000000000)
 
 enum { FLAG_UPGRADE = 0x08, FLAG_POST = 0x10, FLAG_TOKEN = 0x20, MAX_GATHER_MS = 1000 };
 
-static const char secret[] = "a secret of more than thirty-two bytes";
 static struct token_policy *policy;
 static struct buffer authorization; /* with a token that may do everything, in small amounts */
 
-static void must(bool condition)
-{
-    if (!condition)
-        abort();
-}
-
 static void set_up(void)
 {
-    static const char header[] = "{\"alg\":\"HS256\"}";
     static const char claims[] =
         "{\"exp\":1800003600,\"sub\":\"1\",\"lim\":{\"track\":3,\"follow\":3,\"boxes\":2,"
         "\"sample\":50},\"scope\":\"stream:filter stream:sample stream:firehose stream:home\"}";
-    struct token_policy_settings settings = {0};
-    char path[] = "/tmp/sluice-fuzz-secret-XXXXXX";
-    struct buffer jwt = BUFFER_INIT;
-    unsigned char mac[EVP_MAX_MD_SIZE];
-    unsigned mac_size;
-    int fd = mkstemp(path);
 
-    must(fd >= 0 && write(fd, secret, strlen(secret)) == (ssize_t)strlen(secret));
-    close(fd);
-    settings.secret_file = path;
-    must(token_policy_new(&settings, &policy, NULL) == 0);
-    unlink(path);
-    base64url_encode(sl_slice_str(header), &jwt);
-    buffer_append_char(&jwt, '.');
-    base64url_encode(sl_slice_str(claims), &jwt);
-    HMAC(EVP_sha256(), secret, strlen(secret), (unsigned char *)jwt.data, jwt.size, mac, &mac_size);
-    buffer_append_char(&jwt, '.');
-    base64url_encode(sl_slice((char *)mac, mac_size), &jwt);
+    policy = front_policy((struct token_policy_settings){0});
     buffer_append_str(&authorization, "Bearer ");
-    buffer_append_slice(&authorization, buffer_slice(&jwt));
-    buffer_done(&jwt);
+    front_sign(SL_SLICE("{\"alg\":\"HS256\"}"), sl_slice_str(claims), &authorization);
 }
 
 /* The next field, in memory of its own that ends where it ends. */
@@ -76,9 +45,7 @@ static struct sl_slice next_field(const uint8_t **data, size_t *size)
 static void check_refusal(const struct http_refusal *refusal, enum token_fault fault)
 {
     static const int statuses[] = {400, 401, 403, 406, 413, 415, 426};
-    struct buffer text = BUFFER_INIT;
     bool is_known = false;
-    json_t *json, *error;
 
     for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
         is_known = is_known || refusal->status == statuses[i];
@@ -87,13 +54,7 @@ static void check_refusal(const struct http_refusal *refusal, enum token_fault f
          (strcmp(refusal->code, "no_token") == 0 || strcmp(refusal->code, "invalid_token") == 0));
     must((fault != TOKEN_OK) == (strcmp(refusal->code, "invalid_token") == 0));
     must((refusal->status != 401 && refusal->status != 403) || refusal->www_authenticate);
-    http_refusal_print(refusal, &text);
-    json = json_loadb(text.data, text.size, JSON_REJECT_DUPLICATES, NULL);
-    error = json_object_get(json, "error");
-    must(json_string_length(json_object_get(error, "code")) > 0);
-    must(json_string_length(json_object_get(error, "message")) > 0);
-    json_decref(json);
-    buffer_done(&text);
+    front_check_body(refusal);
 }
 
 static void check_request(const struct stream_request *request, const struct http_request *http)

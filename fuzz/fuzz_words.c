@@ -5,7 +5,6 @@
  * of the post replied to. */
 #include "fuzz/fuzz.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include <unicode/utf8.h>
@@ -15,12 +14,6 @@
 #include "tests/support/words_reference.h"
 
 enum { FIELD_TEXT, FIELD_URL, FIELD_URL_2, FIELD_PLACE, FIELD_LOGIN, FIELD_REPLY_TO, FIELDS };
-
-static void must(bool condition)
-{
-    if (!condition)
-        abort();
-}
 
 /* The code point that stands for a byte that is not part of valid UTF-8. */
 static UChar32 replacement(uint8_t byte)
