@@ -43,14 +43,20 @@ def test_farewell_carries_the_cursor(servers, redis, cli):
     assert stream.next() is None
 
 
-def test_stalled_clients_do_not_hold_up_the_exit(servers, redis):
-    gateway = servers.gateway(redis, "--drain-timeout", "500ms")
-    stalled = [gateway.stream(FIREHOSE, wire, receive_buffer=4096)
-               for wire in ("ndjson", "raw-websocket")]
+def flood(gateway, redis):
+    """A megabyte, which fills whoever does not read. The reader who has seen all of it."""
     neighbour = Collector(gateway.stream(FIREHOSE))
     for number in range(1, 200):
         redis.publish(events.dump(events.post(number, "x" * 5000)))
     neighbour.wait_id(199)
+    return neighbour
+
+
+def test_stalled_clients_do_not_hold_up_the_exit(servers, redis):
+    gateway = servers.gateway(redis, "--drain-timeout", "500ms")
+    stalled = [gateway.stream(FIREHOSE, wire, receive_buffer=4096)
+               for wire in ("ndjson", "raw-websocket")]
+    flood(gateway, redis)
     gateway.stop()
     del stalled
 
@@ -58,10 +64,7 @@ def test_stalled_clients_do_not_hold_up_the_exit(servers, redis):
 def test_draining_takes_no_new_clients(servers, redis):
     gateway = servers.gateway(redis, "--drain-timeout", "10s")
     held = gateway.stream(FIREHOSE, receive_buffer=4096)
-    neighbour = Collector(gateway.stream(FIREHOSE))
-    for number in range(1, 200):
-        redis.publish(events.dump(events.post(number, "x" * 5000)))
-    neighbour.wait_id(199)
+    neighbour = flood(gateway, redis)
     gateway.begin_stop()
     neighbour.wait(lambda ms: ms[-1].type == "disconnect", "draining has begun")
     try:
@@ -79,10 +82,7 @@ def test_draining_takes_no_new_clients(servers, redis):
 def test_second_signal_ends_it_at_once(servers, redis):
     gateway = servers.gateway(redis, "--drain-timeout", "10m")
     held = gateway.stream(FIREHOSE, receive_buffer=4096)
-    neighbour = Collector(gateway.stream(FIREHOSE))
-    for number in range(1, 200):
-        redis.publish(events.dump(events.post(number, "x" * 5000)))
-    neighbour.wait_id(199)
+    neighbour = flood(gateway, redis)
     gateway.begin_stop()
     neighbour.wait(lambda ms: ms[-1].type == "disconnect", "draining has begun")
     gateway.begin_stop()
