@@ -1,5 +1,6 @@
 #include "bench/database.h"
 
+#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +46,25 @@ void database_open(struct database *database, const char *url, uint32_t shards)
                   "open");
     if (!database->meta.is_new)
         measure_fail("open", "there is a database already: an empty Redis is needed");
+}
+
+void database_open_by(struct database *database, int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"redis", required_argument, NULL, 'r'}, {"shards", required_argument, NULL, 's'}, {0}};
+    const char *url = NULL;
+    uint32_t shards = 1;
+    int option;
+
+    while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+        if (option == 'r')
+            url = optarg;
+        else if (option == 's')
+            shards = (uint32_t)strtoul(optarg, NULL, 10);
+        else
+            exit(2);
+    }
+    database_open(database, url, shards);
 }
 
 void database_close(struct database *database)

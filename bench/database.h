@@ -21,6 +21,8 @@ struct database {
 
 /* `url` NULL: none was given. */
 void database_open(struct database *database, const char *url, uint32_t shards);
+/* By the command line of a program whose options are --redis URL and --shards N. */
+void database_open_by(struct database *database, int argc, char **argv);
 void database_close(struct database *database);
 
 /* `r` is what a builder, or anything else that fills database->failure, returned. */

@@ -7,11 +7,9 @@
  * twenty is merged in): when nothing is kept of the timeline ("first"), and as everyday refresh.
  * Times of refreshes are medians; round trips and Redis commands (those inside of scripts too, from
  * INFO commandstats) are means of a read. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "bench/database.h"
 #include "bench/measure.h"
@@ -133,22 +131,11 @@ static void bench_reads(void)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"redis", required_argument, NULL, 'r'}, {"shards", required_argument, NULL, 's'}, {0}};
-    const char *url = NULL;
-    uint32_t shards = 1;
-    int option;
+    uint32_t shards;
 
     signal(SIGPIPE, SIG_IGN);
-    while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
-        if (option == 'r')
-            url = optarg;
-        else if (option == 's')
-            shards = (uint32_t)strtoul(optarg, NULL, 10);
-        else
-            return 2;
-    }
-    database_open(&database, url, shards);
+    database_open_by(&database, argc, argv);
+    shards = database.meta.shards;
     printf("%" PRIu32 " shard%s\n", shards, shards == 1 ? "" : "s");
     bench_reads();
     database_close(&database);

@@ -6,11 +6,9 @@
  * other; what it leaves to tasks is run behind that, and counted by itself. Prints a row of a table
  * each. Commands are Redis's own count (INFO commandstats): those within a script, and the EVALSHA.
  */
-#include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "bench/database.h"
 #include "bench/measure.h"
@@ -283,23 +281,12 @@ static int build_any_post(void *bench, struct sl_call *call, size_t i)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"redis", required_argument, NULL, 'r'}, {"shards", required_argument, NULL, 's'}, {0}};
     static struct bench bench;
-    const char *url = NULL;
-    uint32_t shards = 1;
-    int option;
+    uint32_t shards;
 
     signal(SIGPIPE, SIG_IGN);
-    while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
-        if (option == 'r')
-            url = optarg;
-        else if (option == 's')
-            shards = (uint32_t)strtoul(optarg, NULL, 10);
-        else
-            return 2;
-    }
-    database_open(&bench.database, url, shards);
+    database_open_by(&bench.database, argc, argv);
+    shards = bench.database.meta.shards;
     make_people(&bench);
     database_write_all(&bench.database, build_any_post, &bench, 2 * TIMES, bench.posts);
     database_work(&bench.database);

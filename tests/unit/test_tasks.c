@@ -59,6 +59,13 @@ static void add_task(const char *kind, uint64_t id, uint64_t user, uint64_t targ
         (unsigned)sl_id_shard(ada), kind, id, user, target));
 }
 
+/* A task that a worker had, `gone` since. */
+static void leave_abandoned(void)
+{
+    add_task("follow", 4096, ada, bob);
+    freeReplyObject(take_and_die());
+}
+
 static void test_follow_reaches_the_other_shard(void **state)
 {
     (void)state;
@@ -168,8 +175,7 @@ static void test_task_that_kills_its_workers_goes_to_the_dead(void **state)
 {
     (void)state;
     set_tries(1);
-    add_task("follow", 4096, ada, bob);
-    freeReplyObject(take_and_die());
+    leave_abandoned();
     core_work(&core);
     assert_dead("follow", "1", "its worker ended in the middle of it, again and again");
     assert_followers(bob, ada, false);
@@ -253,8 +259,7 @@ static void test_saved_progress_is_found_by_the_next_and_makes_it_the_first_try(
     struct sl_task task;
 
     (void)state;
-    add_task("follow", 4096, ada, bob);
-    freeReplyObject(take_and_die());
+    leave_abandoned();
     assert_int_equal(claim("a", 0, &reply, &task), 1);
     assert_int_equal(task.tries, 2);
     assert_int_equal(task.progress.size, 0);
@@ -277,8 +282,7 @@ static void test_what_a_consumer_claims_from_itself_is_no_new_try(void **state)
     struct sl_task task;
 
     (void)state;
-    add_task("follow", 4096, ada, bob);
-    freeReplyObject(take_and_die());
+    leave_abandoned();
     assert_int_equal(claim("gone", 0, &reply, &task), 1);
     assert_int_equal(task.tries, 1);
     freeReplyObject(reply);
@@ -290,8 +294,7 @@ static void test_task_within_its_lease_is_left_alone(void **state)
     struct sl_task task;
 
     (void)state;
-    add_task("follow", 4096, ada, bob);
-    freeReplyObject(take_and_die());
+    leave_abandoned();
     assert_int_equal(claim("a", 600000, &reply, &task), 0);
     freeReplyObject(reply);
 }
@@ -303,8 +306,7 @@ static void test_task_of_another_is_neither_saved_nor_failed(void **state)
     bool is_dead;
 
     (void)state;
-    add_task("follow", 4096, ada, bob);
-    freeReplyObject(take_and_die());
+    leave_abandoned();
     assert_int_equal(claim("a", 0, &reply, &task), 1);
     assert_int_equal(save(&task, "gone", SL_SLICE("page 7")), -ECANCELED);
     assert_int_equal(fail_task(&task, "gone", &is_dead), -ECANCELED);
@@ -324,8 +326,7 @@ static void test_task_that_somebody_deletes_is_forgotten(void **state)
     (void)state;
     core_number(&core, "HSET sluice:{%u}:meta task_tries 1", (unsigned)sl_id_shard(ada));
     for (int is_claimed = 0; is_claimed < 2; is_claimed++) {
-        add_task("follow", 4096, ada, bob);
-        freeReplyObject(take_and_die());
+        leave_abandoned();
         assert_int_equal(claim("gone", 0, &reply, &task), 1);
         assert_int_equal(save(&task, "gone", SL_SLICE("page 7")), 0);
         assert_int_equal(core_number(&core, "XDEL sluice:{%u}:tasks %b", (unsigned)sl_id_shard(ada),
@@ -357,8 +358,7 @@ static void test_failed_task_waits_longer_from_try_to_try(void **state)
     bool is_dead;
 
     (void)state;
-    add_task("follow", 4096, ada, bob);
-    freeReplyObject(take_and_die());
+    leave_abandoned();
     for (size_t i = 0; i < sizeof(waits_ms) / sizeof(waits_ms[0]); i++) {
         redisReply *pending;
 
@@ -404,8 +404,7 @@ static void test_counts_say_what_there_is(void **state)
     redisReply *reply;
 
     (void)state;
-    add_task("follow", 4096, ada, bob);
-    freeReplyObject(take_and_die());
+    leave_abandoned();
     add_task("follow", 4096, ada, bob);
     freeReplyObject(
         core_command(&core, "XADD sluice:{%u}:dead * error e", (unsigned)sl_id_shard(ada)));
