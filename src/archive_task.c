@@ -16,7 +16,7 @@
 #include "src/cache.h"
 #include "src/call_build.h"
 #include "src/id.h"
-#include "src/post_check.h"
+#include "src/id_check.h"
 #include "src/reply_read.h"
 
 enum { PAGE_POSTS = 100 }; /* of up to some 40 KB each: a short time of Redis */
@@ -132,7 +132,7 @@ int sl_archive_task_run(struct sl_work *work, const struct sl_task *task, struct
     if (r == 0)
         r = sl_task_field_id(task, "user", &user, reterr);
     if (r == 0)
-        r = sl_post_check_id(user, sl_work_meta(work), reterr);
+        r = sl_id_check(user, sl_work_meta(work), reterr);
     while (r == 0 && moved == PAGE_POSTS) {
         char progress[SL_ID_TEXT_SIZE];
 
@@ -158,7 +158,7 @@ int sl_unarchive_task_run(struct sl_work *work, const struct sl_task *task, stru
     if (r == 0)
         r = sl_task_field_id(task, "post", &post, reterr);
     if (r == 0)
-        r = sl_post_check_id(post, sl_work_meta(work), reterr);
+        r = sl_id_check(post, sl_work_meta(work), reterr);
     if (r == 0)
         r = note(work, sl_archive_erase(archive, &post, 1, reterr));
     if (r == 0 && sl_work_cache(work)) /* for tidiness, see src/cache.h */

@@ -1,7 +1,7 @@
 #include "src/archived.h"
 
 #include "src/id.h"
-#include "src/post_check.h"
+#include "src/id_check.h"
 #include "src/read_build.h"
 #include "src/shard_calls_build.h"
 
@@ -12,7 +12,7 @@ static int add_post(struct sl_shard_calls *calls, const struct sl_meta *meta, ui
     bool is_new;
     int r;
 
-    r = sl_post_check_id(post->id, meta, reterr);
+    r = sl_id_check(post->id, meta, reterr);
     if (r < 0)
         return r;
     call = sl_shard_calls_next(calls, sl_id_shard(post->id), &is_new);

@@ -4,7 +4,7 @@
 
 #include "src/call_build.h"
 #include "src/id.h"
-#include "src/post_check.h"
+#include "src/id_check.h"
 #include "src/reply.h"
 
 static int build(struct sl_call *call, const struct sl_meta *meta, const struct sl_task *task,
@@ -15,7 +15,7 @@ static int build(struct sl_call *call, const struct sl_meta *meta, const struct 
 
     r = sl_task_field_id(task, "parent", &parent, reterr);
     if (r == 0)
-        r = sl_post_check_id(parent, meta, reterr);
+        r = sl_id_check(parent, meta, reterr);
     if (r == 0)
         r = sl_task_field_id(task, "comment", &comment, reterr);
     if (r < 0)
@@ -31,13 +31,6 @@ static int build(struct sl_call *call, const struct sl_meta *meta, const struct 
 int sl_comment_task_run(struct sl_work *work, const struct sl_task *task, struct failure *reterr)
 {
     struct sl_call call = SL_CALL_INIT;
-    redisReply *reply = NULL;
-    int r;
 
-    r = sl_work_call(work, &call, build(&call, sl_work_meta(work), task, reterr), &reply, reterr);
-    if (r == 0)
-        r = sl_reply_check(reply, reterr);
-    freeReplyObject(reply);
-    sl_call_done(&call);
-    return r;
+    return sl_work_apply(work, &call, build(&call, sl_work_meta(work), task, reterr), reterr);
 }

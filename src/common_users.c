@@ -1,22 +1,13 @@
 #include "src/common_users.h"
 
-#include <errno.h>
-#include <inttypes.h>
-
 #include <hiredis/hiredis.h>
 
 #include "src/id.h"
+#include "src/id_check.h"
 #include "src/read_build.h"
 #include "src/reply_read.h"
 
 enum { HEAD = 2 }; /* elements in front of the users, two for each */
-
-static int check_user(uint64_t user, const struct sl_meta *meta, struct failure *reterr)
-{
-    if (user >= 1 && user <= SL_ID_MAX && sl_id_shard(user) < meta->shards)
-        return 0;
-    return failure_set(reterr, -EINVAL, "%" PRIu64 " is no id of this database", user);
-}
 
 static void begin(struct sl_call *call, const struct sl_script *script, uint64_t user,
                   const struct sl_meta *meta, enum sl_common_list list)
@@ -32,9 +23,9 @@ int sl_common_users_call(struct sl_call *call, const struct sl_meta *meta, enum 
 {
     int r;
 
-    r = check_user(first, meta, reterr);
+    r = sl_id_check(first, meta, reterr);
     if (r == 0)
-        r = check_user(second, meta, reterr);
+        r = sl_id_check(second, meta, reterr);
     if (r == 0)
         r = sl_read_check_page(page, reterr);
     if (r < 0)
@@ -86,7 +77,7 @@ int sl_common_users_check_call(struct sl_call *call, const struct sl_meta *meta,
     struct sl_common_page page;
     int r;
 
-    r = check_user(second, meta, reterr);
+    r = sl_id_check(second, meta, reterr);
     if (r == 0)
         r = sl_common_users_reply(reply, &page, reterr);
     if (r < 0)

@@ -202,16 +202,8 @@ static int gain_call(struct sl_call *call, const struct sl_meta *meta, const str
 int sl_gain_task_run(struct sl_work *work, const struct sl_task *task, struct failure *reterr)
 {
     struct sl_call call = SL_CALL_INIT;
-    redisReply *reply = NULL;
-    int r;
 
-    r = sl_work_call(work, &call, gain_call(&call, sl_work_meta(work), task, reterr), &reply,
-                     reterr);
-    if (r == 0)
-        r = sl_reply_check(reply, reterr);
-    freeReplyObject(reply);
-    sl_call_done(&call);
-    return r;
+    return sl_work_apply(work, &call, gain_call(&call, sl_work_meta(work), task, reterr), reterr);
 }
 
 /* ---- backfill ---- */

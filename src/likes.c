@@ -4,7 +4,7 @@
 
 #include "src/id.h"
 #include "src/list_build.h"
-#include "src/post_check.h"
+#include "src/id_check.h"
 
 static int build(struct sl_call *call, const char *operation, const struct sl_meta *meta,
                  struct sl_slice request_id, const struct sl_user_ref *user, uint64_t post,
@@ -13,7 +13,7 @@ static int build(struct sl_call *call, const char *operation, const struct sl_me
     struct sl_write_user who;
     int r;
 
-    r = sl_post_check_id(post, meta, reterr);
+    r = sl_id_check(post, meta, reterr);
     if (r == 0)
         r = sl_write_user_init(&who, user, meta, reterr);
     if (r < 0)

@@ -1,7 +1,7 @@
 #include "src/list_build.h"
 
 #include "src/id.h"
-#include "src/post_check.h"
+#include "src/id_check.h"
 
 static int build(struct sl_call *call, const char *list, const struct sl_meta *meta,
                  uint64_t reader, uint32_t shard, struct sl_slice owner, const struct sl_page *page,
@@ -41,7 +41,7 @@ int sl_list_of_post_build(struct sl_call *call, const char *list, const struct s
     char owner[SL_ID_TEXT_SIZE];
     int r;
 
-    r = sl_post_check_id(post, meta, reterr);
+    r = sl_id_check(post, meta, reterr);
     if (r < 0)
         return r;
     return build(call, list, meta, reader, sl_id_shard(post),

@@ -5,7 +5,7 @@
 #include <hiredis/hiredis.h>
 
 #include "src/id.h"
-#include "src/post_check.h"
+#include "src/id_check.h"
 #include "src/list_build.h"
 #include "src/read_build.h"
 #include "src/reply_read.h"
@@ -15,16 +15,7 @@
 int sl_post_row_call(struct sl_call *call, const struct sl_meta *meta, uint64_t reader,
                      uint64_t post, struct failure *reterr)
 {
-    int r;
-
-    r = sl_read_check_reader(reader, meta, reterr);
-    if (r == 0)
-        r = sl_post_check_id(post, meta, reterr);
-    if (r < 0)
-        return r;
-    sl_read_begin(call, &sl_script_read_posts, sl_id_shard(post), meta, reader);
-    sl_call_add_id(call, post);
-    return sl_call_finish(call, reterr);
+    return sl_read_post_build(call, &sl_script_read_posts, meta, reader, post, reterr);
 }
 
 static int add_post(struct sl_shard_calls *calls, const struct sl_meta *meta, uint64_t reader,
@@ -34,7 +25,7 @@ static int add_post(struct sl_shard_calls *calls, const struct sl_meta *meta, ui
     bool is_new;
     int r;
 
-    r = sl_post_check_id(post, meta, reterr);
+    r = sl_id_check(post, meta, reterr);
     if (r < 0)
         return r;
     call = sl_shard_calls_next(calls, sl_id_shard(post), &is_new);

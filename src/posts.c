@@ -8,7 +8,7 @@
 
 #include "base/buffer.h"
 #include "src/id.h"
-#include "src/post_check.h"
+#include "src/id_check.h"
 #include "src/post_json.h"
 #include "src/read_build.h"
 #include "src/reply_read.h"
@@ -188,13 +188,6 @@ int sl_post_call(struct sl_call *call, const struct sl_meta *meta, struct sl_sli
     return r;
 }
 
-int sl_post_check_id(uint64_t post, const struct sl_meta *meta, struct failure *reterr)
-{
-    if (post >= 1 && post <= SL_ID_MAX && sl_id_shard(post) < meta->shards)
-        return 0;
-    return failure_set(reterr, -EINVAL, "%" PRIu64 " is no id of this database", post);
-}
-
 int sl_delete_archived_call(struct sl_call *call, const struct sl_meta *meta,
                             struct sl_slice request_id, const struct sl_user_ref *user,
                             uint64_t post, struct sl_slice json, struct failure *reterr)
@@ -202,7 +195,7 @@ int sl_delete_archived_call(struct sl_call *call, const struct sl_meta *meta,
     struct sl_write_user who;
     int r;
 
-    r = sl_post_check_id(post, meta, reterr);
+    r = sl_id_check(post, meta, reterr);
     if (r == 0)
         r = sl_write_user_init(&who, user, meta, reterr);
     if (r == 0)
@@ -228,16 +221,7 @@ int sl_delete_call(struct sl_call *call, const struct sl_meta *meta, struct sl_s
 int sl_post_author_call(struct sl_call *call, const struct sl_meta *meta, uint64_t reader,
                         uint64_t post, struct failure *reterr)
 {
-    int r;
-
-    r = sl_read_check_reader(reader, meta, reterr);
-    if (r == 0)
-        r = sl_post_check_id(post, meta, reterr);
-    if (r < 0)
-        return r;
-    sl_read_begin(call, &sl_script_find_author, sl_id_shard(post), meta, reader);
-    sl_call_add_id(call, post);
-    return sl_call_finish(call, reterr);
+    return sl_read_post_build(call, &sl_script_find_author, meta, reader, post, reterr);
 }
 
 int sl_post_author_reply(const struct redisReply *reply, struct sl_post_reference *reference,

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "src/id.h"
+#include "src/id_check.h"
 #include "src/read_build.h"
 
 void sl_read_begin(struct sl_call *call, const struct sl_script *script, uint32_t shard,
@@ -20,10 +21,25 @@ void sl_read_begin(struct sl_call *call, const struct sl_script *script, uint32_
 
 int sl_read_check_reader(uint64_t reader, const struct sl_meta *meta, struct failure *reterr)
 {
-    if (reader == SL_READER_NOBODY || reader == SL_READER_SYSTEM ||
-        (reader <= SL_ID_MAX && sl_id_shard(reader) < meta->shards))
-        return 0;
-    return failure_set(reterr, -EINVAL, "%" PRIu64 " is no id of this database", reader);
+    return reader == SL_READER_NOBODY || reader == SL_READER_SYSTEM
+               ? 0
+               : sl_id_check(reader, meta, reterr);
+}
+
+int sl_read_post_build(struct sl_call *call, const struct sl_script *script,
+                       const struct sl_meta *meta, uint64_t reader, uint64_t post,
+                       struct failure *reterr)
+{
+    int r;
+
+    r = sl_read_check_reader(reader, meta, reterr);
+    if (r == 0)
+        r = sl_id_check(post, meta, reterr);
+    if (r < 0)
+        return r;
+    sl_read_begin(call, script, sl_id_shard(post), meta, reader);
+    sl_call_add_id(call, post);
+    return sl_call_finish(call, reterr);
 }
 
 int sl_read_check_page(const struct sl_page *page, struct failure *reterr)

@@ -32,16 +32,9 @@ static int run(struct sl_work *work, const struct sl_script *script, const struc
                struct failure *reterr)
 {
     struct sl_call call = SL_CALL_INIT;
-    redisReply *reply = NULL;
-    int r;
 
-    r = sl_work_call(work, &call, build(&call, script, sl_work_meta(work), task, reterr), &reply,
-                     reterr);
-    if (r == 0)
-        r = sl_reply_check(reply, reterr);
-    freeReplyObject(reply);
-    sl_call_done(&call);
-    return r;
+    return sl_work_apply(work, &call, build(&call, script, sl_work_meta(work), task, reterr),
+                         reterr);
 }
 
 int sl_follow_task_run(struct sl_work *work, const struct sl_task *task, struct failure *reterr)

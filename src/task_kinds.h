@@ -7,11 +7,9 @@
  *         ...
  *         r = sl_task_field_id(task, "user", &user, reterr);
  *         if (r == 0)
- *             r = sl_work_call(work, &call, sl_x_call(&call, sl_work_meta(work), user, reterr),
- *                              &reply, reterr);
- *         if (r == 0)
- *             r = sl_reply_check(reply, reterr);
- *         ...
+ *             r = sl_work_apply(work, &call, sl_x_call(&call, sl_work_meta(work), user, reterr),
+ *                               reterr);
+ *         return r;
  *     }
  *
  * It may be run again after it was done or cut off at any point, beside itself in another worker,
@@ -50,7 +48,11 @@ const struct sl_meta *sl_work_meta(const struct sl_work *work);
 int sl_work_call(struct sl_work *work, struct sl_call *call, int built,
                  struct redisReply **ret_reply, struct failure *reterr);
 
-/* The same for many in one round trip. On success every reply is there. */
+/* A call whose answer says no more than that it was done; ends the call, too. 0; as
+ * above, or as sl_reply_check(). */
+int sl_work_apply(struct sl_work *work, struct sl_call *call, int built, struct failure *reterr);
+
+/* As sl_work_call() for many in one round trip. On success every reply is there. */
 int sl_work_call_many(struct sl_work *work, struct sl_call *calls, size_t count,
                       struct redisReply **ret_replies, struct failure *reterr);
 

@@ -50,8 +50,10 @@ int sl_user_rename_call(struct sl_call *call, const struct sl_meta *meta,
     return sl_call_finish(call, reterr);
 }
 
-int sl_user_find_call(struct sl_call *call, const struct sl_meta *meta,
-                      const struct sl_user_ref *user, struct failure *reterr)
+/* One script about one user. */
+static int build_read(struct sl_call *call, const struct sl_script *script,
+                      const struct sl_meta *meta, const struct sl_user_ref *user,
+                      struct failure *reterr)
 {
     struct sl_write_user who;
     int r;
@@ -59,9 +61,15 @@ int sl_user_find_call(struct sl_call *call, const struct sl_meta *meta,
     r = sl_write_user_init(&who, user, meta, reterr);
     if (r < 0)
         return r;
-    sl_call_begin_repeatable(call, &sl_script_find_user, who.shard, meta->shards);
+    sl_call_begin_repeatable(call, script, who.shard, meta->shards);
     sl_call_add(call, who.slice);
     return sl_call_finish(call, reterr);
+}
+
+int sl_user_find_call(struct sl_call *call, const struct sl_meta *meta,
+                      const struct sl_user_ref *user, struct failure *reterr)
+{
+    return build_read(call, &sl_script_find_user, meta, user, reterr);
 }
 
 int sl_user_find_reply(const struct redisReply *reply, struct sl_user *ret_user,
@@ -86,15 +94,7 @@ int sl_user_find_reply(const struct redisReply *reply, struct sl_user *ret_user,
 int sl_user_row_call(struct sl_call *call, const struct sl_meta *meta,
                      const struct sl_user_ref *user, struct failure *reterr)
 {
-    struct sl_write_user who;
-    int r;
-
-    r = sl_write_user_init(&who, user, meta, reterr);
-    if (r < 0)
-        return r;
-    sl_call_begin_repeatable(call, &sl_script_read_users, who.shard, meta->shards);
-    sl_call_add(call, who.slice);
-    return sl_call_finish(call, reterr);
+    return build_read(call, &sl_script_read_users, meta, user, reterr);
 }
 
 static int add_user(struct sl_shard_calls *calls, const struct sl_meta *meta,

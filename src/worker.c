@@ -233,6 +233,19 @@ int sl_work_call(struct sl_work *work, struct sl_call *call, int built,
     return built < 0 ? built : sl_work_call_many(work, call, 1, ret_reply, reterr);
 }
 
+int sl_work_apply(struct sl_work *work, struct sl_call *call, int built, struct failure *reterr)
+{
+    redisReply *reply = NULL;
+    int r;
+
+    r = sl_work_call(work, call, built, &reply, reterr);
+    if (r == 0)
+        r = sl_reply_check(reply, reterr);
+    freeReplyObject(reply);
+    sl_call_done(call);
+    return r;
+}
+
 int sl_work_save(struct sl_work *work, const struct sl_task *task, struct sl_slice progress,
                  struct failure *reterr)
 {

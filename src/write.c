@@ -7,6 +7,7 @@
 #include <hiredis/hiredis.h>
 
 #include "src/id.h"
+#include "src/id_check.h"
 #include "src/login.h"
 #include "src/reply_read.h"
 #include "src/write_build.h"
@@ -46,10 +47,13 @@ static int by_login(struct sl_write_user *user, struct sl_slice login, uint32_t 
 int sl_write_user_init(struct sl_write_user *user, const struct sl_user_ref *ref,
                        const struct sl_meta *meta, struct failure *reterr)
 {
+    int r;
+
     if (ref->id == 0)
         return by_login(user, ref->login, meta->shards, reterr);
-    if (ref->id > SL_ID_MAX || sl_id_shard(ref->id) >= meta->shards)
-        return failure_set(reterr, -EINVAL, "%" PRIu64 " is no id of this database", ref->id);
+    r = sl_id_check(ref->id, meta, reterr);
+    if (r < 0)
+        return r;
     snprintf(user->text, sizeof(user->text), "=%" PRIu64, ref->id);
     user->slice = sl_slice_str(user->text);
     user->shard = sl_id_shard(ref->id);
