@@ -107,15 +107,14 @@ int database_write(struct database *database, const struct cli *cli, struct sl_c
     return r == 0 ? CLI_GOOD : is_refused ? CLI_USAGE : CLI_FAILED;
 }
 
-int database_find_user(struct database *database, const char *login, struct sl_user *ret_user,
-                       redisReply **ret_reply, struct failure *reterr)
+static int find_user(struct database *database, const struct sl_user_ref *ref,
+                     struct sl_user *ret_user, redisReply **ret_reply, struct failure *reterr)
 {
-    const struct sl_user_ref ref = sl_user_by_login(sl_slice_str(login));
     struct sl_call call = SL_CALL_INIT;
     redisReply *reply = NULL;
     int r;
 
-    r = database_run(database, &call, sl_user_find_call(&call, &database->meta, &ref, reterr),
+    r = database_run(database, &call, sl_user_find_call(&call, &database->meta, ref, reterr),
                      &reply, reterr);
     if (r == 0)
         r = sl_user_find_reply(reply, ret_user, reterr);
@@ -126,14 +125,35 @@ int database_find_user(struct database *database, const char *login, struct sl_u
     return r;
 }
 
+int database_find_user(struct database *database, const char *login, struct sl_user *ret_user,
+                       redisReply **ret_reply, struct failure *reterr)
+{
+    const struct sl_user_ref ref = sl_user_by_login(sl_slice_str(login));
+
+    return find_user(database, &ref, ret_user, ret_reply, reterr);
+}
+
+int database_find_id(struct database *database, const struct sl_user_ref *user, uint64_t *ret_id,
+                     struct failure *reterr)
+{
+    redisReply *reply = NULL;
+    struct sl_user found;
+    int r;
+
+    r = find_user(database, user, &found, &reply, reterr);
+    if (r == 0)
+        *ret_id = found.id;
+    freeReplyObject(reply);
+    return r;
+}
+
 int database_change(struct cli *cli, const char *login, database_build_fn build,
-                    const void *context)
+                    const void *context, struct sl_written *ret_written)
 {
     struct sl_user user = {.login = sl_slice_str(login)};
     struct sl_call call = SL_CALL_INIT;
     redisReply *found = NULL;
     struct database database;
-    struct sl_written written;
     struct failure failure;
     int status, r;
 
@@ -146,7 +166,7 @@ int database_change(struct cli *cli, const char *login, database_build_fn build,
         if (r == 0)
             r = build(&call, &database, &user, context, &failure);
     }
-    status = database_write(&database, cli, &call, r, &failure, &written);
+    status = database_write(&database, cli, &call, r, &failure, ret_written);
     freeReplyObject(found);
     database_close(&database);
     return status;

@@ -26,9 +26,10 @@ static int build(struct sl_call *call, const struct database *database, const st
 static int run(struct cli *cli, int argc, char **argv, like_call_fn call)
 {
     struct like like = {.call = call};
+    struct sl_written written;
     const char *user = argument_user_and_post(cli, argc, argv, &like.post);
 
-    return database_change(cli, user, build, &like);
+    return database_change(cli, user, build, &like, &written);
 }
 
 static int run_like(struct cli *cli, int argc, char **argv)

@@ -102,25 +102,6 @@ static int show_post_page(struct database *database, const struct cli *cli, stru
     return status;
 }
 
-/* The id of whose list it is. */
-static int find_owner(struct database *database, const struct request *request, uint64_t *ret_id,
-                      struct failure *reterr)
-{
-    struct sl_call call = SL_CALL_INIT;
-    redisReply *reply = NULL;
-    struct sl_user user;
-    int r;
-
-    r = sl_user_find_call(&call, &database->meta, &request->user, reterr);
-    r = database_run(database, &call, r, &reply, reterr);
-    if (r == 0)
-        r = sl_user_find_reply(reply, &user, reterr);
-    if (r == 0)
-        *ret_id = user.id;
-    freeReplyObject(reply);
-    return r;
-}
-
 /* What Redis has, and behind its last post what the archive has. */
 static int show_profile_page(struct database *database, const struct cli *cli,
                              struct request *request, const redisReply *reply)
@@ -137,27 +118,10 @@ static int show_profile_page(struct database *database, const struct cli *cli,
     request->page.limit = 0;
     if (!cli->archive_url || left == 0)
         return CLI_GOOD;
-    if (find_owner(database, request, &owner, &failure) < 0)
+    if (database_find_id(database, &request->user, &owner, &failure) < 0)
         return cli_failed(cli, &failure);
     return show_archived_posts(database, cli, request->reader_id, owner, request->page.before,
                                left);
-}
-
-/* Who reads? */
-static int find_reader(struct database *database, struct request *request, struct failure *reterr)
-{
-    redisReply *reply = NULL;
-    struct sl_user user;
-    int r;
-
-    request->reader_id = SL_READER_SYSTEM;
-    if (!request->reader)
-        return 0;
-    r = database_find_user(database, request->reader, &user, &reply, reterr);
-    if (r == 0)
-        request->reader_id = user.id;
-    freeReplyObject(reply);
-    return r;
 }
 
 static int show_next(struct database *database, const struct cli *cli, struct request *request,
@@ -184,7 +148,7 @@ static int show_list(struct cli *cli, struct request *request, build_fn build, s
     status = database_open(&database, cli, 1);
     if (status != CLI_GOOD)
         return status;
-    if (find_reader(&database, request, &failure) < 0)
+    if (show_find_reader(&database, request->reader, &request->reader_id, &failure) < 0)
         status = cli_failed(cli, &failure);
     while (status == CLI_GOOD && request->page.limit > 0)
         status = show_next(&database, cli, request, build, show);

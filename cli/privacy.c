@@ -24,12 +24,13 @@ static int build(struct sl_call *call, const struct database *database,
 static int run(struct cli *cli, int argc, char **argv, privacy_call_fn call)
 {
     struct change change = {.call = call};
+    struct sl_written written;
 
     cli_no_options(cli, argc, argv);
     if (argc - optind != 2)
         cli_usage(cli, "two LOGINs are needed");
     change.login = argv[optind];
-    return database_change(cli, argv[optind + 1], build, &change);
+    return database_change(cli, argv[optind + 1], build, &change, &written);
 }
 
 static int run_hide(struct cli *cli, int argc, char **argv)

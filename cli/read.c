@@ -1,29 +1,20 @@
-#include <hiredis/hiredis.h>
-
 #include "base/alloc.h"
 #include "cli/argument.h"
 #include "cli/show.h"
-#include "src/read.h"
 
 static int read_posts(struct cli *cli, const char *reader, const uint64_t *posts, size_t count)
 {
-    uint64_t reader_id = SL_READER_SYSTEM;
-    redisReply *found = NULL;
     struct database database;
-    struct sl_user user;
     struct failure failure;
-    int status, r = 0;
+    uint64_t reader_id;
+    int status, r;
 
     status = database_open(&database, cli, 1);
     if (status != CLI_GOOD)
         return status;
-    if (reader) {
-        r = database_find_user(&database, reader, &user, &found, &failure);
-        reader_id = r == 0 ? user.id : 0;
-    }
+    r = show_find_reader(&database, reader, &reader_id, &failure);
     status = r < 0 ? cli_failed(cli, &failure)
                    : show_posts(&database, cli, reader_id, posts, count, NULL);
-    freeReplyObject(found);
     database_close(&database);
     return status;
 }

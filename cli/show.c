@@ -14,6 +14,15 @@
 #include "src/post_rows.h"
 #include "src/row_json.h"
 
+int show_find_reader(struct database *database, const char *login, uint64_t *ret_reader,
+                     struct failure *reterr)
+{
+    const struct sl_user_ref ref = sl_user_by_login(sl_slice_str(login));
+
+    *ret_reader = SL_READER_SYSTEM;
+    return login ? database_find_id(database, &ref, ret_reader, reterr) : 0;
+}
+
 /* The object that `json` is, with its position as the first member unless NULL; empties it. */
 static int print_line(const struct cli *cli, struct buffer *json, const uint64_t *position)
 {

@@ -3,38 +3,29 @@
 
 #include "cli/database.h"
 
-static int add(struct cli *cli, const char *login, const char *name)
+static int build(struct sl_call *call, const struct database *database, const struct sl_user *user,
+                 const void *name, struct failure *reterr)
 {
-    struct sl_call call = SL_CALL_INIT;
-    struct database database;
-    struct sl_written written;
-    struct failure failure;
-    int status, r;
-
-    status = database_open(&database, cli, 1);
-    if (status != CLI_GOOD)
-        return status;
-    r = sl_user_create_call(&call, &database.meta, sl_slice_str(database.request_id),
-                            sl_slice_str(login), sl_slice_str(name), &failure);
-    status = database_write(&database, cli, &call, r, &failure, &written);
-    if (status == CLI_GOOD) {
-        printf("%" PRIu64 "\n", written.id);
-        status = cli_done(cli);
-    }
-    database_close(&database);
-    return status;
+    return sl_user_create_call(call, &database->meta, sl_slice_str(database->request_id),
+                               user->login, sl_slice_str(name), reterr);
 }
 
 static int run(struct cli *cli, int argc, char **argv)
 {
     static const struct option options[] = {{"name", required_argument, NULL, 'n'}, {0}};
+    struct sl_written written;
     const char *name = NULL;
+    int status;
 
     while (cli_option(cli, argc, argv, options) == 'n')
         name = optarg;
     if (argc - optind != 1)
         cli_usage(cli, "one LOGIN is needed");
-    return add(cli, argv[optind], name);
+    status = database_change(cli, argv[optind], build, name, &written);
+    if (status != CLI_GOOD)
+        return status;
+    printf("%" PRIu64 "\n", written.id);
+    return cli_done(cli);
 }
 
 const struct command command_user_add = {
