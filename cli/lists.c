@@ -6,12 +6,14 @@
 
 #include <hiredis/hiredis.h>
 
+#include "cli/archived.h"
 #include "cli/argument.h"
 #include "cli/show.h"
 #include "src/follows.h"
 #include "src/id.h"
 #include "src/likes.h"
 #include "src/post_rows.h"
+#include "src/reply.h"
 
 enum { LIMIT_DEFAULT = 20 };
 
@@ -19,9 +21,10 @@ enum { LIMIT_DEFAULT = 20 };
 struct request {
     const char *reader; /* a login; NULL: the site itself reads */
     uint64_t reader_id;
-    struct sl_page page;     /* what is still to be shown */
-    struct sl_user_ref user; /* whose list it is, */
-    uint64_t post;           /* or which post's */
+    struct sl_page page;                    /* what is still to be shown */
+    struct sl_user_ref user;                /* whose list it is, */
+    uint64_t post;                          /* or which post's; */
+    const struct sl_archive_post *archived; /* as the archive has it; NULL: Redis does */
 };
 
 typedef int (*build_fn)(struct sl_call *call, const struct sl_meta *meta,
@@ -124,16 +127,49 @@ static int show_profile_page(struct database *database, const struct cli *cli,
                                left);
 }
 
+static int ask(struct database *database, const struct request *request, build_fn build,
+               redisReply **ret_reply, struct failure *reterr)
+{
+    struct sl_call call = SL_CALL_INIT;
+
+    return database_run(database, &call, build(&call, &database->meta, request, reterr), ret_reply,
+                        reterr);
+}
+
+/* Redis has no such post: then the archive may have it. 0 and another reply, or the same. */
+static int ask_about_archived(struct database *database, const struct cli *cli,
+                              struct request *request, build_fn build, redisReply **reply,
+                              struct failure *reterr)
+{
+    struct sl_archive_page page = SL_ARCHIVE_PAGE_INIT;
+    struct sl_archive *archive = NULL;
+    int r;
+
+    r = archived_open(&archive, database, cli, reterr);
+    if (r == 0)
+        r = sl_archive_find(archive, &request->post, 1, &page, reterr);
+    if (r == 0 && page.count == 1) {
+        freeReplyObject(*reply);
+        *reply = NULL;
+        request->archived = &page.posts[0];
+        r = ask(database, request, build, reply, reterr);
+        request->archived = NULL;
+    }
+    sl_archive_page_done(&page);
+    sl_archive_close(archive);
+    return r;
+}
+
 static int show_next(struct database *database, const struct cli *cli, struct request *request,
                      build_fn build, show_fn show)
 {
-    struct sl_call call = SL_CALL_INIT;
     redisReply *reply = NULL;
     struct failure failure;
     int status, r;
 
-    r = build(&call, &database->meta, request, &failure);
-    r = database_run(database, &call, r, &reply, &failure);
+    r = ask(database, request, build, &reply, &failure);
+    if (r == 0 && request->post && cli->archive_url && sl_reply_check(reply, NULL) == -ENOENT)
+        r = ask_about_archived(database, cli, request, build, &reply, &failure);
     status = r == 0 ? show(database, cli, request, reply) : cli_failed(cli, &failure);
     freeReplyObject(reply);
     return status;
@@ -238,14 +274,20 @@ static int build_posts(struct sl_call *call, const struct sl_meta *meta,
 static int build_comments(struct sl_call *call, const struct sl_meta *meta,
                           const struct request *request, struct failure *reterr)
 {
-    return sl_comment_list_call(call, meta, request->reader_id, request->post, &request->page,
-                                reterr);
+    return request->archived
+               ? sl_archived_comment_list_call(call, meta, request->reader_id, request->archived,
+                                               &request->page, reterr)
+               : sl_comment_list_call(call, meta, request->reader_id, request->post, &request->page,
+                                      reterr);
 }
 
 static int build_likes(struct sl_call *call, const struct sl_meta *meta,
                        const struct request *request, struct failure *reterr)
 {
-    return sl_like_list_call(call, meta, request->reader_id, request->post, &request->page, reterr);
+    return request->archived ? sl_archived_like_list_call(call, meta, request->reader_id,
+                                                          request->archived, &request->page, reterr)
+                             : sl_like_list_call(call, meta, request->reader_id, request->post,
+                                                 &request->page, reterr);
 }
 
 static int run_followers(struct cli *cli, int argc, char **argv)

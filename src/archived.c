@@ -2,6 +2,7 @@
 
 #include "src/id.h"
 #include "src/id_check.h"
+#include "src/list_build.h"
 #include "src/read_build.h"
 #include "src/shard_calls_build.h"
 
@@ -34,4 +35,19 @@ int sl_archived_posts_calls(struct sl_shard_calls *calls, const struct sl_meta *
     for (size_t i = 0; r == 0 && i < count; i++)
         r = add_post(calls, meta, reader, &posts[i], reterr);
     return sl_shard_calls_finish(calls, r, reterr);
+}
+
+int sl_archived_comment_list_call(struct sl_call *call, const struct sl_meta *meta, uint64_t reader,
+                                  const struct sl_archive_post *post, const struct sl_page *page,
+                                  struct failure *reterr)
+{
+    return sl_list_of_post_build(call, "comments", meta, reader, post->id, page, post->json,
+                                 reterr);
+}
+
+int sl_archived_like_list_call(struct sl_call *call, const struct sl_meta *meta, uint64_t reader,
+                               const struct sl_archive_post *post, const struct sl_page *page,
+                               struct failure *reterr)
+{
+    return sl_list_of_post_build(call, "likes", meta, reader, post->id, page, post->json, reterr);
 }

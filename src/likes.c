@@ -44,5 +44,5 @@ int sl_unlike_call(struct sl_call *call, const struct sl_meta *meta, struct sl_s
 int sl_like_list_call(struct sl_call *call, const struct sl_meta *meta, uint64_t reader,
                       uint64_t post, const struct sl_page *page, struct failure *reterr)
 {
-    return sl_list_of_post_build(call, "likes", meta, reader, post, page, reterr);
+    return sl_list_of_post_build(call, "likes", meta, reader, post, page, SL_SLICE_NONE, reterr);
 }

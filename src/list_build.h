@@ -4,10 +4,11 @@
 #include "src/read_build.h"
 #include "src/write_build.h"
 
-/* A page of the list `list` of a user, or of a post. 0; -EINVAL; -ENOMEM. */
+/* A page of the list `list` of a user, or of a post. `archived`: the post as the archive keeps it,
+ * absent: Redis has it. 0; -EINVAL; -ENOMEM. */
 int sl_list_of_user_build(struct sl_call *call, const char *list, const struct sl_meta *meta,
                           uint64_t reader, const struct sl_user_ref *user,
                           const struct sl_page *page, struct failure *reterr);
 int sl_list_of_post_build(struct sl_call *call, const char *list, const struct sl_meta *meta,
                           uint64_t reader, uint64_t post, const struct sl_page *page,
-                          struct failure *reterr);
+                          struct sl_slice archived, struct failure *reterr);

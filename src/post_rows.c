@@ -112,7 +112,7 @@ int sl_post_list_call(struct sl_call *call, const struct sl_meta *meta, uint64_t
 int sl_comment_list_call(struct sl_call *call, const struct sl_meta *meta, uint64_t reader,
                          uint64_t post, const struct sl_page *page, struct failure *reterr)
 {
-    return sl_list_of_post_build(call, "comments", meta, reader, post, page, reterr);
+    return sl_list_of_post_build(call, "comments", meta, reader, post, page, SL_SLICE_NONE, reterr);
 }
 
 int sl_post_list_reply(const struct redisReply *reply, size_t *ret_count, struct failure *reterr)

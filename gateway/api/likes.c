@@ -2,6 +2,7 @@
 #include "src/likes.h"
 
 #include "gateway/api/request.h"
+#include "src/archived.h"
 #include "src/id.h"
 
 typedef int (*build_fn)(struct sl_call *call, const struct sl_meta *meta,
@@ -64,6 +65,25 @@ int likes_unlike(struct api_request *request, const redisReply *reply)
     return change_as_user(request, sl_unlike_call, on_unliker);
 }
 
+static int on_archived(struct api_request *request, const redisReply *reply)
+{
+    const struct sl_meta meta = api_meta(request);
+    struct failure failure;
+    int r;
+
+    (void)reply;
+    if (request->archived.count == 0)
+        return api_no_post(request);
+    r = sl_archived_like_list_call(&request->call, &meta, request->subject, request->archived.posts,
+                                   &request->page, &failure);
+    return api_send(request, r, &failure, api_list_on_users);
+}
+
+static int on_list(struct api_request *request, const redisReply *reply)
+{
+    return api_try_archive(request, reply, api_list_on_users, on_archived);
+}
+
 int likes_list(struct api_request *request, const redisReply *reply)
 {
     const struct sl_meta meta = api_meta(request);
@@ -74,5 +94,5 @@ int likes_list(struct api_request *request, const redisReply *reply)
     request->page.is_bare = api_wants_bare(request);
     r = sl_like_list_call(&request->call, &meta, request->subject, request->post, &request->page,
                           &failure);
-    return api_send(request, r, &failure, api_list_on_users);
+    return api_send(request, r, &failure, on_list);
 }

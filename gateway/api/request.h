@@ -98,6 +98,13 @@ int api_send_all(struct api_request *request, int r, const struct failure *failu
 int api_send_only(struct api_request *request, int r, const struct failure *failure,
                   api_step_fn next);
 
+/* For a reply about request->post, which Redis may lack and the archive have: then `ask_again` is
+ * the next step, with what the archive has in request->archived, perhaps nothing. Else `next`. */
+int api_try_archive(struct api_request *request, const redisReply *reply, api_step_fn next,
+                    api_step_fn ask_again);
+/* Neither has it. */
+int api_no_post(struct api_request *request);
+
 /* Is there an archive? Only then: reads request->archived anew, with those of `posts` that it has,
  * or with posts of a user before one (0: from the newest on). `next` has no reply. */
 bool api_has_archive(const struct api_request *request);

@@ -6,8 +6,10 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 
 #include "base/alloc.h"
+#include "src/reply.h"
 
 static void on_reply(void *owner, const redisReply *reply, const char *why)
 {
@@ -179,6 +181,22 @@ int api_find_archived(struct api_request *request, const uint64_t *posts, size_t
     request->next = next;
     return wait_for_archive(request, archive_reader_find(request->api->settings.archive, posts,
                                                          count, on_archived, request));
+}
+
+int api_try_archive(struct api_request *request, const redisReply *reply, api_step_fn next,
+                    api_step_fn ask_again)
+{
+    if (!api_has_archive(request) || sl_reply_check(reply, NULL) != -ENOENT)
+        return next(request, reply);
+    return api_find_archived(request, &request->post, 1, ask_again);
+}
+
+int api_no_post(struct api_request *request)
+{
+    struct failure failure;
+    int r = failure_set(&failure, -ENOENT, "there is no post %" PRIu64, request->post);
+
+    return api_fail(request, r, &failure);
 }
 
 int api_list_archived(struct api_request *request, uint64_t user, uint64_t before, size_t limit,

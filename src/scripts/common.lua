@@ -510,11 +510,14 @@ local function is_erased(id)
     return call('ZSCORE', prefix .. 'erased', id) and true or false
 end
 
--- A post as the archive keeps it, or nil and a refusal.
-local function archived_post(json)
+-- A post as the archive keeps it, or nil and a refusal. `id`: which it must be; nil: whichever it is.
+local function archived_post(json, id)
     local is_good, post = pcall(cjson.decode, json)
     if not is_good or type(post) ~= 'table' or not post.id or not post.user or not post.text then
         return nil, refuse('DAMAGED', 'the archive has a post that is not whole')
+    end
+    if id and post.id ~= id then
+        return nil, refuse('DAMAGED', 'the archive has another post for ' .. id)
     end
     if archived_until(post.user) < tonumber(post.id) or is_erased(post.id) then
         return nil, refuse('NOPOST', 'there is no post ' .. post.id)

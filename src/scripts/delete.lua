@@ -26,13 +26,10 @@ local post
 post, refusal = read_post(id)
 local is_archived = not post and archived ~= nil
 if is_archived then
-    post, refusal = archived_post(archived)
+    post, refusal = archived_post(archived, id)
 end
 if not post then
     return refusal
-end
-if post.id ~= id then
-    return refuse('DAMAGED', 'the archive has another post for ' .. id)
 end
 if not may_see(author.id, post) then
     return refuse('NOPOST', 'there is no post ' .. id)

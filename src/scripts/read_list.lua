@@ -1,8 +1,8 @@
 -- read_list.lua - a page of a list, newest first. Writes nothing.
 --
 -- ARGV: shards, request id (not used), reader, which list, whose ('=ID' or '@FOLDED LOGIN' of a
--- user, or the id of a post), before ('+inf' or a position), limit, and '1' from readers who have a
--- cache.
+-- user, or the id of a post), before ('+inf' or a position), limit, '1' from readers who have a
+-- cache, and if the caller has found the post in the archive, the post as that keeps it.
 -- Returns rows: of posts (see post_row), or of users, each behind its position (see user_row); where
 -- there is a cache, of those that may be there, bare ones (see bare_row and bare_user_row). Of
 -- one that lives in another shard, or that the archive may have, there is the id alone; so there is
@@ -40,7 +40,14 @@ local function user_of(id, position)
 end
 
 local function find_seen_post(id)
-    return find_post(id, reader)
+    local post, missing = read_post(id)
+    if not post and ARGV[9] then
+        post, missing = archived_post(ARGV[9], id)
+    end
+    if post and not may_see(reader, post) then
+        return nil, refuse('NOPOST', 'there is no post ' .. id)
+    end
+    return post, missing
 end
 
 local function zset_of(name)

@@ -143,6 +143,35 @@ def test_an_archived_comment_stays_with_what_it_answers(site):
     assert site.lines("comments", post) == []
 
 
+def answer_and_like(site):
+    """A post of ada's that bob likes and has answered, and that has gone to the archive since."""
+    post = site.cli.run("post", "--user", "ada", "--audience", "followers", "question")
+    site.cli.run("follow", "bob", "ada")
+    site.work()
+    site.cli.run("like", "--user", "bob", post)
+    site.cli.run("post", "--user", "bob", "--reply-to", post, "answer")
+    for i in range(PROFILE_MAX):
+        site.cli.run("post", "--user", "ada", "more")
+    site.work()
+    assert post not in site.in_redis()
+    return post
+
+
+def test_likes_and_comments_of_an_archived_post_are_listed(site):
+    post = answer_and_like(site)
+    for reader in [], ["--as", "bob"]:
+        assert [line["login"] for line in site.lines("likes", post, *reader)] == ["bob"]
+        assert [line["text"] for line in site.lines("comments", post, *reader)] == ["answer"]
+    site.cli.run("hide", "ada", "bob")
+    for command in "likes", "comments":
+        site.cli.run(command, post, "--as", "bob", status=1)
+        assert f"there is no post {post}" in site.cli.done.stderr
+        site.cli.run(command, "4096", status=1)
+        assert "there is no post 4096" in site.cli.done.stderr
+    site.cli.run("delete", "--user", "ada", post)
+    site.cli.run("likes", post, status=1)
+
+
 @pytest.fixture
 def api(site, servers):
     """api(user id): the API for that user."""
@@ -211,6 +240,19 @@ def test_the_api_shows_archived_posts_to_whom_they_are_for(site, api):
     assert bob.get(f"/v1/posts/{secret}")["audience"] == "followers"
     assert secret in api_pages(bob, "ada", 2)
     assert [post["id"] for post in bob.get(f"/v1/posts/{question}/comments")["items"]] == [secret]
+
+
+def test_the_api_lists_likes_and_comments_of_an_archived_post(site, api):
+    post = answer_and_like(site)
+    bob = api(site.bob)
+    assert [user["login"] for user in bob.get(f"/v1/posts/{post}/likes")["items"]] == ["bob"]
+    page = bob.get(f"/v1/posts/{post}/comments?limit=1")
+    assert [comment["text"] for comment in page["items"]] == ["answer"]
+    assert bob.get(f"/v1/posts/{post}/comments?before={page['next']}") == {"items": []}
+    site.cli.run("hide", "ada", "bob")
+    for what in "likes", "comments":
+        bob.refused(404, "not_found", "GET", f"/v1/posts/{post}/{what}")
+        bob.refused(404, "not_found", "GET", f"/v1/posts/4096/{what}")
 
 
 @only_a_file

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "src/archived.h"
 #include "src/common_users.h"
 #include "src/follows.h"
 #include "src/id.h"
@@ -383,6 +384,7 @@ static void test_reads_carry_reader_and_page(void **state)
 {
     const struct sl_user_ref bob = sl_user_by_id(4096 + 64);
     const struct sl_page page = {.before = 9000, .limit = 20}, newest = {.limit = 1000};
+    const struct sl_archive_post archived = {4224, 4160, SL_SLICE("{\"id\":\"4224\"}")};
     struct sl_call call = SL_CALL_INIT;
 
     (void)state;
@@ -398,6 +400,13 @@ static void test_reads_carry_reader_and_page(void **state)
     assert_call(&call, "1 sluice:{2}:meta 8  4096 comments 4224 +inf 1000");
     assert_int_equal(sl_like_list_call(&call, &one_shard, 4096, 8192, &newest, NULL), 0);
     assert_call(&call, "1 sluice:{0}:meta 1  4096 likes 8192 +inf 1000");
+    assert_int_equal(
+        sl_archived_comment_list_call(&call, &eight_shards, 4096, &archived, &page, NULL), 0);
+    assert_call(&call, "1 sluice:{2}:meta 8  4096 comments 4224 9000 20  {\"id\":\"4224\"}");
+    assert_int_equal(sl_archived_like_list_call(&call, &eight_shards, 0, &archived, &newest, NULL),
+                     0);
+    assert_call(&call, "1 sluice:{2}:meta 8   likes 4224 +inf 1000  {\"id\":\"4224\"}");
+    assert_true(call.is_repeatable);
     assert_int_equal(sl_follower_list_call(&call, &one_shard, &ada, &newest, NULL), 0);
     assert_call(&call, "1 sluice:{0}:meta 1   followers @ada +inf 1000");
     assert_int_equal(sl_following_list_call(&call, &one_shard, &ada, &page, NULL), 0);
@@ -458,6 +467,14 @@ static int build_list(struct sl_call *call, struct failure *reterr)
     return sl_post_list_call(call, &one_shard, SL_READER_NOBODY, &ada, &page, reterr);
 }
 
+static int build_archived_list(struct sl_call *call, struct failure *reterr)
+{
+    const struct sl_archive_post post = {4096, 4096, SL_SLICE("{}")};
+    const struct sl_page page = {.before = 0, .limit = 10};
+
+    return sl_archived_like_list_call(call, &one_shard, SL_READER_NOBODY, &post, &page, reterr);
+}
+
 static int build_like(struct sl_call *call, struct failure *reterr)
 {
     return sl_like_call(call, &one_shard, SL_SLICE_NONE, &ada, 4096, reterr);
@@ -475,6 +492,7 @@ static void test_builders_of_reads_and_likes_survive_every_allocation_that_fails
     (void)state;
     assert_survives(build_rename);
     assert_survives(build_list);
+    assert_survives(build_archived_list);
     assert_survives(build_like);
     assert_survives(build_common);
 }
