@@ -30,7 +30,7 @@
 struct redisReply;
 struct sl_archive;
 struct sl_cache;
-struct sl_work; /* src/worker.c */
+struct sl_work; /* src/work.h */
 
 typedef int (*sl_task_run_fn)(struct sl_work *work, const struct sl_task *task,
                               struct failure *reterr);
@@ -38,7 +38,7 @@ typedef int (*sl_task_run_fn)(struct sl_work *work, const struct sl_task *task,
 /* NULL: there is no such kind. */
 sl_task_run_fn sl_task_kind_find(struct sl_slice kind);
 
-/* ---- what a task has at hand (src/worker.c) ---- */
+/* ---- what a task has at hand (src/work.c) ---- */
 
 const struct sl_meta *sl_work_meta(const struct sl_work *work);
 

@@ -1,20 +1,13 @@
 /* worker.c - threads which each take a task, run it, and say what became of it.
  *
  * A thread blocks on the streams of all shards at once, so one answer may bring a task of each:
- * it holds them all, runs one after the other, and renews the leases of all that are left whenever
- * a third of a lease has passed between two calls (sl_work_call()). Every second one of the threads
- * asks all shards for tasks that nobody renews any more.
- *
- * Whether a task failed or Redis did is decided where calls are made: link_run() notes it in
- * `is_away`, and then the task is run again instead of being blamed. */
+ * it holds them all and runs one after the other (src/work.h). Every second one of the threads asks
+ * all shards for tasks that nobody renews any more. */
 #include "src/worker.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <hiredis/hiredis.h>
@@ -22,14 +15,11 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/hash.h"
-#include "src/archive.h"
-#include "src/cache.h"
 #include "src/call_build.h"
 #include "src/id.h"
 #include "src/keys.h"
-#include "src/redis_link.h"
-#include "src/reply_read.h"
-#include "src/task_kinds.h"
+#include "src/reply.h"
+#include "src/work.h"
 
 enum {
     CONCURRENCY = 4,
@@ -39,233 +29,7 @@ enum {
     CLAIM_EVERY_MS = 1000,
     CLAIM_COUNT = 4, /* tasks of one shard at once */
     RETRY_MS = 1000, /* within a link; what takes longer is `away` */
-    FIRST_PAUSE_MS = 50,
-    LAST_PAUSE_MS = 1000,
-    CONSUMER_SIZE = 96,
 };
-
-/* One thread, with what it holds. */
-struct sl_work {
-    struct sl_worker *worker;
-    pthread_t thread;
-    struct sl_redis_link *link;
-    struct sl_archive *archive; /* NULL: the worker has none */
-    struct sl_cache *cache;     /* the same */
-    char consumer[CONSUMER_SIZE];
-    struct sl_call call;   /* of the thread's own */
-    struct sl_task *tasks; /* held from `at` on; without entry: lost to somebody else */
-    size_t task_count, at;
-    uint64_t renewed_ms; /* when the leases of all of them were new */
-    bool is_away;        /* the last call failed because Redis is away or refuses to work */
-    bool told_away;
-    bool is_put_off;   /* the task that is run says that it is not to be blamed */
-    uint32_t pause_ms; /* until the next try to reach Redis */
-};
-
-struct sl_worker {
-    struct sl_worker_options options;
-    struct sl_meta meta;
-    atomic_bool is_stopping;
-    atomic_uint_fast64_t claim_ms; /* when claiming is due next */
-    struct sl_work *works;         /* options.concurrency of them */
-    atomic_flag has_given_up;
-    struct failure why; /* of the first thread that has given up */
-};
-
-static void tell(const struct sl_work *work, enum sl_worker_news news, const struct sl_task *task,
-                 const char *text)
-{
-    const struct sl_worker_options *options = &work->worker->options;
-
-    if (options->tell)
-        options->tell(options->context, news, task, text);
-}
-
-static bool is_stopping(const struct sl_work *work)
-{
-    return atomic_load(&work->worker->is_stopping);
-}
-
-/* ---- calls, and Redis that may be away ---- */
-
-/* Errors that say nothing about the call: any other would have got the same. */
-static bool is_of_redis(int error)
-{
-    static const int errors[] = {-EAGAIN, -EACCES, -EROFS, -ENOSPC, -ENODATA};
-
-    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
-        if (error == errors[i])
-            return true;
-    }
-    return false;
-}
-
-/* The database is not the one that we were made for: nothing more can be done here. */
-static void give_up(struct sl_work *work, const struct failure *why)
-{
-    struct sl_worker *worker = work->worker;
-
-    if (!atomic_flag_test_and_set(&worker->has_given_up))
-        worker->why = *why;
-    sl_worker_stop(worker);
-}
-
-static int link_run(struct sl_work *work, struct sl_call *calls, size_t count,
-                    redisReply **ret_replies, struct failure *reterr)
-{
-    int r = sl_redis_link_run_many(work->link, calls, count, ret_replies, reterr);
-
-    work->is_away = r < 0;
-    for (size_t i = 0; r == 0 && i < count; i++) {
-        struct failure failure;
-        int error = sl_reply_check(ret_replies[i], &failure);
-
-        if (error == -ESTALE)
-            give_up(work, &failure);
-        if (error == -ESTALE || is_of_redis(error)) {
-            failure_set(reterr, error, "%s", failure.text);
-            work->is_away = true;
-            r = error;
-        }
-    }
-    for (size_t i = 0; r < 0 && i < count; i++) {
-        freeReplyObject(ret_replies[i]);
-        ret_replies[i] = NULL;
-    }
-    if (r == 0 && work->told_away) {
-        work->told_away = false;
-        tell(work, SL_WORKER_REDIS_BACK, NULL, NULL);
-    }
-    if (r == 0)
-        work->pause_ms = FIRST_PAUSE_MS;
-    return r;
-}
-
-/* Waits a moment for Redis; false: no more, the worker stops. */
-static bool wait_for_redis(struct sl_work *work, const struct failure *why)
-{
-    struct timespec pause = {work->pause_ms / 1000, (long)(work->pause_ms % 1000) * 1000000};
-
-    if (!work->told_away) {
-        work->told_away = true;
-        tell(work, SL_WORKER_REDIS_AWAY, NULL, why->text);
-    }
-    if (is_stopping(work))
-        return false;
-    nanosleep(&pause, NULL);
-    work->pause_ms = work->pause_ms * 2 < LAST_PAUSE_MS ? work->pause_ms * 2 : LAST_PAUSE_MS;
-    return !is_stopping(work);
-}
-
-/* Sends work->call, as often as it takes. 0 and the reply; a negative errno: `built` is one, or
- * the worker stops while Redis is away. */
-static int insist(struct sl_work *work, int built, redisReply **ret_reply, struct failure *reterr)
-{
-    int r = built;
-
-    while (r == 0) {
-        r = link_run(work, &work->call, 1, ret_reply, reterr);
-        if (r == 0 || !work->is_away || !wait_for_redis(work, reterr))
-            break;
-        r = 0;
-    }
-    return r;
-}
-
-/* ---- what a task has at hand ---- */
-
-const struct sl_meta *sl_work_meta(const struct sl_work *work)
-{
-    return &work->worker->meta;
-}
-
-static int save(struct sl_work *work, const struct sl_task *task, struct sl_slice progress,
-                struct failure *reterr)
-{
-    redisReply *reply = NULL;
-    int r;
-
-    r = sl_task_save_call(&work->call, &work->worker->meta, task, work->consumer, progress, reterr);
-    if (r == 0)
-        r = link_run(work, &work->call, 1, &reply, reterr);
-    if (r == 0)
-        r = sl_task_save_reply(reply, reterr);
-    freeReplyObject(reply);
-    return r;
-}
-
-/* 0; -ECANCELED: the task that is being run is somebody else's. */
-static int renew_when_due(struct sl_work *work, struct failure *reterr)
-{
-    uint64_t now_ms = clock_monotonic_ms();
-    int result = 0;
-
-    if (now_ms - work->renewed_ms < work->worker->options.lease_ms / 3)
-        return 0;
-    for (size_t i = work->at; i < work->task_count; i++) {
-        int r;
-
-        if (!work->tasks[i].entry.data)
-            continue;
-        r = save(work, &work->tasks[i], SL_SLICE_NONE, reterr);
-        if (r < 0 && r != -ECANCELED)
-            return r;
-        if (r == -ECANCELED && i == work->at)
-            result = r;
-        else if (r == -ECANCELED)
-            work->tasks[i].entry = SL_SLICE_NONE;
-    }
-    work->renewed_ms = now_ms;
-    return result;
-}
-
-int sl_work_call_many(struct sl_work *work, struct sl_call *calls, size_t count,
-                      struct redisReply **ret_replies, struct failure *reterr)
-{
-    int r = renew_when_due(work, reterr);
-
-    return r < 0 ? r : link_run(work, calls, count, ret_replies, reterr);
-}
-
-int sl_work_call(struct sl_work *work, struct sl_call *call, int built,
-                 struct redisReply **ret_reply, struct failure *reterr)
-{
-    return built < 0 ? built : sl_work_call_many(work, call, 1, ret_reply, reterr);
-}
-
-int sl_work_apply(struct sl_work *work, struct sl_call *call, int built, struct failure *reterr)
-{
-    redisReply *reply = NULL;
-    int r;
-
-    r = sl_work_call(work, call, built, &reply, reterr);
-    if (r == 0)
-        r = sl_reply_check(reply, reterr);
-    freeReplyObject(reply);
-    sl_call_done(call);
-    return r;
-}
-
-int sl_work_save(struct sl_work *work, const struct sl_task *task, struct sl_slice progress,
-                 struct failure *reterr)
-{
-    return save(work, task, progress, reterr);
-}
-
-struct sl_archive *sl_work_archive(struct sl_work *work)
-{
-    return work->archive;
-}
-
-void sl_work_put_off(struct sl_work *work)
-{
-    work->is_put_off = true;
-}
-
-struct sl_cache *sl_work_cache(struct sl_work *work)
-{
-    return work->cache;
-}
 
 /* ---- one task ---- */
 
@@ -289,15 +53,15 @@ static void conclude_done(struct sl_work *work, const struct sl_task *task)
     struct failure failure;
     int r;
 
-    r = insist(work, sl_task_done_call(&work->call, &work->worker->meta, task, &failure), &reply,
-               &failure);
+    r = sl_work_insist(work, sl_task_done_call(&work->call, &work->worker->meta, task, &failure),
+                       &reply, &failure);
     if (r == 0)
         r = sl_reply_check(reply, &failure);
     freeReplyObject(reply);
     if (r == 0)
-        tell(work, SL_WORKER_TASK_DONE, task, NULL);
+        sl_work_tell(work, SL_WORKER_TASK_DONE, task, NULL);
     else
-        tell(work, SL_WORKER_TASK_LATER, task, failure.text);
+        sl_work_tell(work, SL_WORKER_TASK_LATER, task, failure.text);
 }
 
 static void conclude_failed(struct sl_work *work, const struct sl_task *task,
@@ -312,14 +76,14 @@ static void conclude_failed(struct sl_work *work, const struct sl_task *task,
     r = (work->is_put_off ? sl_task_put_off_call
                           : sl_task_fail_call)(&work->call, &worker->meta, task, work->consumer,
                                                worker->options.lease_ms, why->text, &failure);
-    r = insist(work, r, &reply, &failure);
+    r = sl_work_insist(work, r, &reply, &failure);
     if (r == 0)
         r = sl_task_fail_reply(reply, &is_dead, &failure);
     freeReplyObject(reply);
     if (r == -ECANCELED)
-        tell(work, SL_WORKER_TASK_LOST, task, NULL);
+        sl_work_tell(work, SL_WORKER_TASK_LOST, task, NULL);
     else
-        tell(work, is_dead ? SL_WORKER_TASK_DEAD : SL_WORKER_TASK_LATER, task, why->text);
+        sl_work_tell(work, is_dead ? SL_WORKER_TASK_DEAD : SL_WORKER_TASK_LATER, task, why->text);
 }
 
 static void run_task(struct sl_work *work, const struct sl_task *task)
@@ -330,12 +94,12 @@ static void run_task(struct sl_work *work, const struct sl_task *task)
     do {
         work->is_away = work->is_put_off = false;
         r = run_kind(work, task, &failure);
-    } while (r < 0 && work->is_away && wait_for_redis(work, &failure));
+    } while (r < 0 && work->is_away && sl_work_wait(work, &failure));
 
     if (r == 0)
         conclude_done(work, task);
     else if (r == -ECANCELED)
-        tell(work, SL_WORKER_TASK_LOST, task, NULL);
+        sl_work_tell(work, SL_WORKER_TASK_LOST, task, NULL);
     else if (!work->is_away)
         conclude_failed(work, task, &failure);
 }
@@ -373,7 +137,7 @@ static int make_groups(struct sl_work *work, struct failure *reterr)
 
         r = sl_task_group_call(&work->call, shard, reterr);
         if (r == 0)
-            r = link_run(work, &work->call, 1, &reply, reterr);
+            r = sl_work_run(work, &work->call, 1, &reply, reterr);
         freeReplyObject(reply); /* an error: it is there */
     }
     return r;
@@ -387,7 +151,7 @@ static int read_tasks(struct sl_work *work, size_t *ret_count, struct failure *r
     r = sl_task_read_call(&work->call, &work->worker->meta, work->consumer,
                           work->worker->options.until_empty ? BLOCK_LAST_MS : BLOCK_MS, reterr);
     if (r == 0)
-        r = link_run(work, &work->call, 1, &reply, reterr);
+        r = sl_work_run(work, &work->call, 1, &reply, reterr);
     if (r == 0)
         r = run_tasks(work, reply, SL_SHARDS_MAX, ret_count, reterr);
     freeReplyObject(reply);
@@ -406,11 +170,11 @@ static int claim_shard(struct sl_work *work, uint32_t shard, struct failure *ret
         r = sl_task_claim_call(&work->call, &worker->meta, shard, work->consumer,
                                worker->options.lease_ms, CLAIM_COUNT, reterr);
         if (r == 0)
-            r = link_run(work, &work->call, 1, &reply, reterr);
+            r = sl_work_run(work, &work->call, 1, &reply, reterr);
         if (r == 0)
             r = run_tasks(work, reply, shard, &count, reterr);
         freeReplyObject(reply);
-    } while (r == 0 && count == CLAIM_COUNT && !is_stopping(work));
+    } while (r == 0 && count == CLAIM_COUNT && !sl_work_is_stopping(work));
     return r;
 }
 
@@ -433,7 +197,7 @@ static int claim_tasks(struct sl_work *work, struct failure *reterr)
     if (!take_turn_to_claim(work->worker))
         return 0;
     for (uint32_t shard = 0; r == 0 && shard < work->worker->meta.shards; shard++) {
-        if (is_stopping(work))
+        if (sl_work_is_stopping(work))
             break;
         r = claim_shard(work, shard, reterr);
     }
@@ -452,7 +216,7 @@ static bool all_is_empty(struct sl_work *work)
         sl_call_add_str(&work->call, "XLEN");
         sl_call_add_str(&work->call, sl_key(shard, "tasks", key));
         is_empty = sl_call_finish(&work->call, NULL) == 0 &&
-                   link_run(work, &work->call, 1, &reply, NULL) == 0 &&
+                   sl_work_run(work, &work->call, 1, &reply, NULL) == 0 &&
                    reply->type == REDIS_REPLY_INTEGER && reply->integer == 0;
         freeReplyObject(reply);
         if (!is_empty)
@@ -466,7 +230,7 @@ static void *run_thread(void *argument)
     struct sl_work *work = argument;
     struct failure failure = {""};
 
-    while (!is_stopping(work)) {
+    while (!sl_work_is_stopping(work)) {
         size_t count = 0;
         int r;
 
@@ -475,7 +239,7 @@ static void *run_thread(void *argument)
             r = read_tasks(work, &count, &failure);
         if (r == -ENODATA && !work->is_away)
             r = make_groups(work, &failure);
-        if (r < 0 && !wait_for_redis(work, &failure))
+        if (r < 0 && !sl_work_wait(work, &failure))
             break;
         if (r == 0 && count == 0 && work->worker->options.until_empty && all_is_empty(work))
             break;
@@ -519,7 +283,7 @@ int sl_worker_new(const struct sl_redis_address *address, const struct sl_meta *
     for (size_t i = 0; r == 0 && i < worker->options.concurrency; i++) {
         worker->works[i].worker = worker;
         worker->works[i].call = SL_CALL_INIT;
-        worker->works[i].pause_ms = FIRST_PAUSE_MS;
+        worker->works[i].pause_ms = SL_WORK_PAUSE_MS;
         name_consumer(&worker->works[i], random, i);
         r = sl_redis_link_open(address, &link_options, &worker->works[i].link, reterr);
         if (r == 0 && options->archive)
