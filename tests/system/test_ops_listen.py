@@ -74,8 +74,9 @@ def test_kept_connection_stays_with_its_door(gateway):
 def test_dashboard_finds_its_streams_on_its_own_origin(gateway, redis):
     ops_port = gateway.ready["ops_port"]
     assert ask(ops_port, FIREHOSE).status == 401
-    streams = [HttpStream(ops_port, FIREHOSE, "sse", headers=gateway.bearer()),
-               WebSocket(ops_port, FIREHOSE, headers=gateway.bearer()),
+    own = {**gateway.bearer(), "Origin": f"http://localhost:{ops_port}"}
+    streams = [HttpStream(ops_port, FIREHOSE, "sse", headers=own),
+               WebSocket(ops_port, FIREHOSE, headers=own),
                HttpStream(gateway.port, FIREHOSE, "ndjson", headers=gateway.bearer())]
     redis.publish(events.dump(events.post(1, "heard at both")))
     assert [stream.next()["id"] for stream in streams] == ["1"] * 3
