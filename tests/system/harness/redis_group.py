@@ -38,7 +38,7 @@ class Sentinel:
 
     def __init__(self, folder, master_port, down_after_ms, quorum, failover_timeout_ms):
         folder.mkdir(parents=True)
-        self.port = free_port()
+        self.port = steady_port()
         self.config = folder / "sentinel.conf"
         self.config.write_text(
             f"port {self.port}\nbind 127.0.0.1\ndir {folder}\nlogfile {folder}/sentinel.log\n"
