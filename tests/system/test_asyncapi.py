@@ -121,11 +121,12 @@ def test_farewells_are_as_described(world, servers, wire):
         assert kind(channel, farewell) == "disconnect" and farewell["code"] == "draining"
 
 
-def test_warnings_are_as_described(world, servers):
-    gateway = servers.gateway(world.redis, "--max-owed-bytes", 65536)
+def test_warnings_are_as_described(servers):
+    redis = servers.redis()  # what is published here concerns no other test
+    gateway = servers.gateway(redis, "--max-owed-bytes", 65536)
     with gateway.stream("/v1/stream/firehose", "ndjson", receive_buffer=4096) as stream:
         for number in range(1, 101):  # 10 MB: more than a socket takes
-            world.redis.publish(events.dump(events.post(number, "x" * 100000)))
+            redis.publish(events.dump(events.post(number, "x" * 100000)))
             if number % 10 == 0:
                 eventually(lambda: gateway.metrics()["sluice_matches_total"] >= number, "they are matched")
         eventually(lambda: gateway.metrics()["sluice_streams_fallen_behind_total"] == 1, "it is behind")

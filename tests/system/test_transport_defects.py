@@ -20,6 +20,12 @@ def gateway(module_servers, redis):
     return module_servers.gateway(redis, "--keepalive-ms", KEEPALIVE_MS, "--gather-ms", 0)
 
 
+@pytest.fixture(scope="module")
+def patient(module_servers, redis):
+    """For WebSockets that do not read for a while: a ping must be answered before the next is due."""
+    return module_servers.gateway(redis, "--gather-ms", 0)
+
+
 def assert_idle(gateway):
     """The worker sleeps: while a quiet neighbour hears ten keep-alives (1.5 s of the server's own
     time), it uses next to no CPU. A spinning loop uses all of it."""
@@ -131,20 +137,20 @@ def test_stalled_reader_does_not_spin(gateway, redis):
     assert_idle(gateway)
 
 
-def test_frames_stay_whole_behind_a_remainder(gateway, redis):
+def test_frames_stay_whole_behind_a_remainder(patient, redis):
     """A frame written while another's rest was buffered went out without its header."""
-    websocket = gateway.stream(FIREHOSE, "raw-websocket", receive_buffer=4096)
-    neighbour = Collector(gateway.stream(FIREHOSE))
+    websocket = patient.stream(FIREHOSE, "raw-websocket", receive_buffer=4096)
+    neighbour = Collector(patient.stream(FIREHOSE))
     for number in range(1, 101):
         redis.publish(events.dump(events.post(number, "y" * (number * 970 % 90000))))
         neighbour.wait_id(number)  # one loop turn each, so that every write stands alone
     assert [m["id"] for m in websocket.until(100)] == [str(n) for n in range(1, 101)]
 
 
-def test_pings_during_partial_writes(gateway, redis):
+def test_pings_during_partial_writes(patient, redis):
     """A pong in the middle of a frame corrupts the stream for good."""
-    websocket = gateway.stream(FIREHOSE, "raw-websocket", receive_buffer=4096)
-    neighbour = Collector(gateway.stream(FIREHOSE))
+    websocket = patient.stream(FIREHOSE, "raw-websocket", receive_buffer=4096)
+    neighbour = Collector(patient.stream(FIREHOSE))
     for number in range(1, 101):
         redis.publish(events.dump(events.post(number, "z" * 60000)))
         websocket.send_frame(PING, b"p%d" % number)
