@@ -1,9 +1,11 @@
 #include "cli/cached.h"
 
+enum { TIMEOUT_MS = 1000 }; /* nobody else waits */
+
 int cached_open(struct sl_cache **ret_cache, const struct database *database, const struct cli *cli,
                 struct failure *reterr)
 {
-    const struct sl_cache_options options = {0};
+    const struct sl_cache_options options = {.timeout_ms = TIMEOUT_MS};
 
     *ret_cache = NULL;
     if (!cli->cache_url)

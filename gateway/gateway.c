@@ -438,7 +438,8 @@ static int start_api(struct gateway *gateway, struct failure *reterr)
     }
     if (config->cache) {
         gateway->cache = settings.cache =
-            cache_reader_new(&gateway->loop, config->cache, config->cache_ttl_ms, gateway->metrics);
+            cache_reader_new(&gateway->loop, config->cache, (uint32_t)config->cache_timeout_ms,
+                             config->cache_ttl_ms, gateway->metrics);
         if (!settings.cache)
             return failure_set(reterr, -ENOMEM, "no memory, or no thread, for the cache");
     }

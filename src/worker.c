@@ -28,6 +28,7 @@ enum {
     BLOCK_LAST_MS = 10, /* or, with until_empty, that there is no task left */
     CLAIM_EVERY_MS = 1000,
     CLAIM_COUNT = 4, /* tasks of one shard at once */
+    CACHE_TIMEOUT_MS = 1000,
     RETRY_MS = 1000, /* within a link; what takes longer is `away` */
 };
 
@@ -264,6 +265,7 @@ int sl_worker_new(const struct sl_redis_address *address, const struct sl_meta *
                   struct failure *reterr)
 {
     const struct sl_redis_link_options link_options = {.retry_ms = RETRY_MS};
+    const struct sl_cache_options cache_options = {.timeout_ms = CACHE_TIMEOUT_MS};
     uint64_t random = hash_key_random().k0;
     struct sl_worker *worker = mem_zalloc(sizeof(*worker));
     int r = 0;
@@ -290,7 +292,7 @@ int sl_worker_new(const struct sl_redis_address *address, const struct sl_meta *
             r = sl_archive_open(options->archive, meta->database_id, SL_ARCHIVE_MAKE,
                                 &worker->works[i].archive, reterr);
         if (r == 0 && options->cache)
-            r = sl_cache_open(options->cache, meta->database_id, &(struct sl_cache_options){0},
+            r = sl_cache_open(options->cache, meta->database_id, &cache_options,
                               &worker->works[i].cache, reterr);
     }
     if (r < 0) {

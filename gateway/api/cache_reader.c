@@ -38,6 +38,7 @@ struct cache_reader {
     uv_timer_t timer;
     unsigned handles; /* that are not closed yet */
     char *url;
+    uint32_t timeout_ms;
     uint64_t ttl_ms;
     struct metrics *metrics; /* a number is the loop's or the thread's */
     char database_id[SL_DATABASE_ID_SIZE];
@@ -105,7 +106,8 @@ static void count(struct cache_reader *reader)
 /* The cache of the database that the job is about. */
 static bool open_for(struct cache_reader *reader, const struct job *job)
 {
-    const struct sl_cache_options options = {.ttl_ms = reader->ttl_ms, .tell = on_told};
+    const struct sl_cache_options options = {
+        .ttl_ms = reader->ttl_ms, .timeout_ms = reader->timeout_ms, .tell = on_told};
 
     if (reader->cache && strcmp(reader->cache_database_id, job->database_id) == 0)
         return true;
@@ -276,7 +278,7 @@ int cache_reader_get_take(struct cache_reader *reader, struct sl_cache_item *ite
         return -EAGAIN;
     job->done = done;
     job->owner = owner;
-    job->deadline_ms = uv_now(reader->loop) + CACHE_READER_PATIENCE_MS;
+    job->deadline_ms = uv_now(reader->loop) + 2 * (uint64_t)reader->timeout_ms;
     list_append(&reader->waiting, &job->waiting);
     arm_timer(reader);
     hand_over(reader, job);
@@ -307,14 +309,15 @@ void cache_reader_set_database(struct cache_reader *reader, const char *database
     memcpy(reader->database_id, database_id, sizeof(reader->database_id));
 }
 
-struct cache_reader *cache_reader_new(uv_loop_t *loop, const char *url, uint64_t ttl_ms,
-                                      struct metrics *metrics)
+struct cache_reader *cache_reader_new(uv_loop_t *loop, const char *url, uint32_t timeout_ms,
+                                      uint64_t ttl_ms, struct metrics *metrics)
 {
     struct cache_reader *reader = mem_zalloc(sizeof(*reader));
 
     if (!reader)
         return NULL;
     reader->loop = loop;
+    reader->timeout_ms = timeout_ms;
     reader->ttl_ms = ttl_ms;
     reader->metrics = metrics;
     reader->url = mem_strndup(url, strlen(url));

@@ -2,9 +2,8 @@
  *
  * A thread of its own asks the servers: not one of libuv's pool, where an archive that is slow
  * would be in its way, and it in the archive's. Nobody waits for it longer than
- * CACHE_READER_PATIENCE_MS: then, or when too much is to be done already, nothing is known. Belongs
- * to the thread of the loop.
- */
+ * twice the time that a server has to answer: then, or when too much is to be done already, nothing
+ * is known. Belongs to the thread of the loop. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,7 +14,7 @@
 #include "gateway/ops/metrics.h"
 #include "src/cache.h"
 
-enum { CACHE_READER_PATIENCE_MS = 100, CACHE_READER_JOBS_MAX = 1024 };
+enum { CACHE_READER_JOBS_MAX = 1024 };
 
 struct cache_reader;
 
@@ -24,8 +23,8 @@ struct cache_reader;
 typedef void (*cache_read_fn)(void *owner, int r, struct sl_cache_item *items, size_t count);
 
 /* `url` has been checked. Idle until a database is known. NULL: no memory, or no thread. */
-struct cache_reader *cache_reader_new(uv_loop_t *loop, const char *url, uint64_t ttl_ms,
-                                      struct metrics *metrics);
+struct cache_reader *cache_reader_new(uv_loop_t *loop, const char *url, uint32_t timeout_ms,
+                                      uint64_t ttl_ms, struct metrics *metrics);
 /* Whoever waits is called. The loop is needed until the handles are closed. NULL is fine. */
 void cache_reader_free(struct cache_reader *reader);
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "src/archived.h"
 #include "src/id.h"
 #include "src/keys.h"
@@ -512,6 +513,37 @@ static void test_a_body_that_redis_gave_is_no_proof_of_the_archive(void **state)
     assert_true(hits() > 0);
 }
 
+/* Somebody read it in time, and puts it there when all is over. */
+static void test_who_fills_late_does_not_bring_a_post_back(void **state)
+{
+    struct sl_cache_item item = {SL_CACHE_POST, 0, SL_SLICE_NONE};
+    const uint64_t read_ms = clock_wall_ms();
+    char key[SL_KEY_SIZE];
+
+    (void)state;
+    open_archive();
+    item.id = core_must_post(&core, "ada", "old");
+    core_must_post(&core, "ada", "new");
+    work();
+    expect_text(bob, item.id, "\"old\"");
+    sl_cache_get(reader.cache, &item, 1);
+    assert_non_null(item.value.data);
+    assert_int_equal(delete_archived(item.id), 0);
+    work();
+    sl_cache_put(reader.cache, &item, 1, read_ms);
+    expect_nothing(bob, item.id);
+    /* a day later Redis has forgotten that it was deleted, and no cache takes what is so old */
+    core_number(&core, "DEL %s", sl_key(sl_id_shard(ada), "erased", key));
+    sl_cache_put(reader.cache, &item, 1, read_ms - SL_CACHE_TTL_MAX_MS);
+    sl_cache_items_done(&item, 1);
+    sl_cache_get(reader.cache, &item, 1);
+    assert_non_null(item.value.data); /* what was put before */
+    sl_cache_drop(reader.cache, &item, 1);
+    sl_cache_put(reader.cache, &item, 1, read_ms - SL_CACHE_TTL_MAX_MS);
+    expect_nothing(bob, item.id);
+    sl_cache_items_done(&item, 1);
+}
+
 static void test_a_post_that_moves_to_the_archive_is_found_there(void **state)
 {
     uint64_t old;
@@ -592,6 +624,7 @@ int main(void)
         TEST(test_users_are_the_same_and_their_counters_live),
         TEST(test_an_archived_post_is_cached_judged_and_gone_when_deleted),
         TEST(test_a_body_that_redis_gave_is_no_proof_of_the_archive),
+        TEST(test_who_fills_late_does_not_bring_a_post_back),
         TEST(test_a_post_that_moves_to_the_archive_is_found_there),
         cmocka_unit_test(test_rows_that_are_not_ours_make_no_value),
         cmocka_unit_test(test_values_that_are_not_ours_make_no_post),

@@ -63,10 +63,10 @@ class Memcached:
         return said.decode(errors="replace")
 
     def keys(self):
-        """What is in it, in words: "post:123", "user:4096"."""
-        said = self.say("lru_crawler metadump all")
+        """What is in it, in words: "post:123", "user:4096"; what is used just now may be left out."""
+        said = self.say("lru_crawler metadump hash")
         while not said.endswith("END\r\n"):  # it may come in parts
-            said = self.say("lru_crawler metadump all")
+            said = self.say("lru_crawler metadump hash")
         names = [line.split()[0].removeprefix("key=").replace("%3A", ":")
                  for line in said.splitlines() if line.startswith("key=")]
         return sorted(name.split(":", 3)[3] for name in names)
