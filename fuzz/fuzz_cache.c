@@ -25,12 +25,6 @@ static int listener;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* the thread may be an input behind */
 static struct sl_slice said;                              /* the input; behind the mutex */
 
-static void must(bool condition)
-{
-    if (!condition)
-        abort();
-}
-
 /* Says it, hangs up for its part, and hears the other out. */
 static void serve(int fd)
 {
