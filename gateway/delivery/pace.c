@@ -98,7 +98,7 @@ void deliver_turn_end(struct deliver *deliver)
         uint32_t gather_ms = outbox->settings.gather_ms;
 
         list_remove(&deliver->dirty, node);
-        if (now_ms - outbox->last_flush_ms >= gather_ms) {
+        if (!outbox->last_flush_ms || now_ms - outbox->last_flush_ms >= gather_ms) {
             outbox_flush(outbox, now_ms);
         } else {
             outbox->due_ms = outbox->first_unflushed_ms + gather_ms;

@@ -1,4 +1,8 @@
-/* tests/support/patience.h - a loop that runs until something has happened, but not for ever. */
+/* tests/support/patience.h - a loop that runs until something has happened, but not for ever.
+ *
+ * A turn of libuv's loop (UV_RUN_ONCE) runs the timers that are due and waits then: what a timer
+ * has brought about in it, because the test was late, would be seen only when something else
+ * happens. So the loop is woken again and again while it is waited. */
 #pragma once
 
 #include <uv.h>
@@ -6,6 +10,7 @@
 struct patience {
     uv_loop_t loop;
     uv_timer_t timer;
+    unsigned ticks;
     void (*complain)(
         void); /* fails the test, and says what has come; NULL: there is no more to say */
 };
@@ -17,7 +22,7 @@ void patience_done(struct patience *patience);
 void patience_begin(struct patience *patience);
 void patience_end(struct patience *patience);
 
-/* The test fails when it takes half a minute. */
+/* The test fails when it takes half a minute of the loop's own time. */
 #define RUN_UNTIL(patience, condition)                                                             \
     do {                                                                                           \
         patience_begin(patience);                                                                  \

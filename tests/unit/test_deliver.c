@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,10 +17,11 @@
 #include "tests/support/cmocka_all.h"
 #include "tests/support/events.h"
 #include "tests/support/fake_client.h"
+#include "tests/support/patience.h"
 
-enum { GATHER_MS = 20, POSTS = 1u << SL_SUBJECT_POST | 1u << SL_SUBJECT_DELETE };
+enum { GATHER_MS = 20, HOUR_MS = 3600000, POSTS = 1u << SL_SUBJECT_POST | 1u << SL_SUBJECT_DELETE };
 
-static uv_loop_t loop;
+static struct patience patience;
 static struct metrics_board *board;
 static struct metrics *metrics;
 static struct deliver *deliver;
@@ -41,7 +43,7 @@ static void on_load(void *owner, const char *user, uint64_t load)
 
 static struct deliver_settings settings_of(uint32_t gather_ms, size_t max_owed_bytes)
 {
-    return (struct deliver_settings){.loop = &loop,
+    return (struct deliver_settings){.loop = &patience.loop,
                                      .metrics = metrics,
                                      .gather_ms = gather_ms,
                                      .max_owed_bytes = max_owed_bytes,
@@ -67,7 +69,7 @@ static int begin(void **state)
     struct deliver_settings settings;
 
     (void)state;
-    uv_loop_init(&loop);
+    patience_init(&patience, NULL);
     board = metrics_board_new(1);
     metrics = metrics_slot(board, 0);
     settings = settings_of(GATHER_MS, 1 << 20);
@@ -94,8 +96,7 @@ static int end(void **state)
 {
     (void)state;
     end_deliver();
-    uv_run(&loop, UV_RUN_DEFAULT);
-    assert_int_equal(uv_loop_close(&loop), 0);
+    patience_done(&patience);
     metrics_board_free(board);
     return 0;
 }
@@ -158,11 +159,11 @@ static void make_room(struct fake_client *client, size_t bytes)
         deliver_client_writable(&client->client);
 }
 
-/* Runs the loop until the client receives something or nothing is gathered any more. */
+/* Runs the loop until the client receives something. Only here does time go by: uv_now() stands
+ * still between two turns. */
 static void await_window(struct fake_client *client)
 {
-    while (client->received.size == 0 && uv_loop_alive(&loop))
-        uv_run(&loop, UV_RUN_ONCE);
+    RUN_UNTIL(&patience, client->received.size > 0);
 }
 
 /* Fails unless the client has received, since the last time, the events of these ids, a space
@@ -283,6 +284,8 @@ static void test_the_cursor_is_the_newest_id_seen(void **state)
 
 static void test_a_quiet_client_gets_an_event_at_once_and_later_ones_together(void **state)
 {
+    uint64_t began_ms = uv_now(&patience.loop);
+
     (void)state;
     subscribe(&a, NULL);
     post_alone(1, "x");
@@ -293,12 +296,32 @@ static void test_a_quiet_client_gets_an_event_at_once_and_later_ones_together(vo
     await_window(&a);
     expect_ids(&a, "2 3");
     assert_int_equal(a.sends, 2);
-    assert_false(uv_loop_alive(&loop)); /* no timer runs when nothing is gathered */
-    assert_true(uv_now(&loop) - a.client.outbox->last_flush_ms < GATHER_MS);
-    post_alone(4, "x");
-    expect_ids(&a, ""); /* the window that began with 2 and 3 is still open */
+    assert_true(a.client.outbox->last_flush_ms - began_ms >= GATHER_MS);
+    assert_false(uv_loop_alive(&patience.loop)); /* no timer runs when nothing is gathered */
+}
+
+/* However short the machine has been up: the loop's time begins with it. */
+static void test_the_first_event_waits_for_nobody(void **state)
+{
+    (void)state;
+    subscribe_to(&a, NULL, INT_MAX);
+    post_alone(1, "x");
+    expect_ids(&a, "1");
+}
+
+static void test_what_was_gathered_opens_a_window_too(void **state)
+{
+    (void)state;
+    subscribe(&a, NULL);
+    post_alone(1, "x");
+    post_alone(2, "x");
+    a.client.outbox->last_flush_ms -= GATHER_MS; /* as if the loop had run for so long */
+    deliver_flush_all(deliver);
+    expect_ids(&a, "1 2");
+    post_alone(3, "x");
+    expect_ids(&a, "");
     await_window(&a);
-    expect_ids(&a, "4");
+    expect_ids(&a, "3");
 }
 
 static void test_a_client_is_quiet_again_when_a_window_has_passed(void **state)
@@ -309,9 +332,9 @@ static void test_a_client_is_quiet_again_when_a_window_has_passed(void **state)
     subscribe_to(&a, NULL, 2);
     post_alone(1, "x");
     expect_ids(&a, "1");
-    flushed_ms = uv_now(&loop);
-    while (uv_now(&loop) - flushed_ms < 2)
-        uv_update_time(&loop);
+    flushed_ms = uv_now(&patience.loop);
+    while (uv_now(&patience.loop) - flushed_ms < 2)
+        uv_update_time(&patience.loop);
     post_alone(2, "x");
     expect_ids(&a, "2");
 }
@@ -331,7 +354,7 @@ static void test_without_gathering_every_turn_is_sent(void **state)
 static void test_shorter_windows_end_first(void **state)
 {
     (void)state;
-    subscribe_to(&a, "tea", 60000);
+    subscribe_to(&a, "tea", HOUR_MS);
     subscribe_to(&b, "tea,coffee", 5);
     subscribe_to(&c, "tea", 15);
     post_alone(1, "tea");
@@ -346,8 +369,7 @@ static void test_shorter_windows_end_first(void **state)
     assert_true(c.client.last_sent_ms >= b.client.last_sent_ms);
     post_alone(3, "coffee"); /* while the longest one waits */
     post_alone(4, "coffee");
-    while (b.client.sent_events < 4)
-        uv_run(&loop, UV_RUN_ONCE);
+    RUN_UNTIL(&patience, b.client.sent_events == 4);
     expect_ids(&b, "3 4");
     expect_ids(&a, "");
     deliver_flush_all(deliver);
@@ -363,7 +385,7 @@ static void test_a_client_that_joins_in_a_window_gets_later_events_only(void **s
     subscribe(&b, NULL);
     assert_ptr_equal(a.client.outbox, b.client.outbox);
     post_alone(3, "x");
-    uv_run(&loop, UV_RUN_DEFAULT);
+    uv_run(&patience.loop, UV_RUN_DEFAULT);
     expect_ids(&a, "1 2 3");
     expect_ids(&b, "3");
 }
@@ -376,16 +398,16 @@ static void test_a_lane_may_go_while_it_gathers(void **state)
     post_alone(1, "x");
     post_alone(2, "x");
     deliver_leave(&a.client); /* the one the timer waits for */
-    uv_run(&loop, UV_RUN_DEFAULT);
+    uv_run(&patience.loop, UV_RUN_DEFAULT);
     expect_ids(&a, "1");
     expect_ids(&b, "1 2");
     post_alone(3, "x");
     deliver_leave(&b.client); /* the last one */
-    uv_run(&loop, UV_RUN_DEFAULT);
+    uv_run(&patience.loop, UV_RUN_DEFAULT);
     subscribe(&c, NULL);
     post_alone(4, "x");
     post_alone(5, "x");
-    uv_run(&loop, UV_RUN_DEFAULT);
+    uv_run(&patience.loop, UV_RUN_DEFAULT);
     expect_ids(&c, "4 5");
 }
 
@@ -398,7 +420,7 @@ static void test_what_is_gathered_can_be_sent_at_once(void **state)
     post(3, "x");
     deliver_flush_all(deliver);
     expect_ids(&a, "1 2 3");
-    assert_false(uv_loop_alive(&loop));
+    assert_false(uv_loop_alive(&patience.loop));
 }
 
 /* Or a client that reads whatever it is offered would be found to be owed too much. */
@@ -414,7 +436,7 @@ static void test_a_window_ends_early_when_much_is_gathered(void **state)
     for (size_t i = 0; i < 2; i++) {
         size_t most = max_owed[i] / 2 < 65536 ? max_owed[i] / 2 : 65536;
 
-        begin_again(60000, max_owed[i]);
+        begin_again(HOUR_MS, max_owed[i]);
         subscribe(&a, NULL);
         post_alone(id++, "x");
         a.room = most / 2; /* takes the rest later */
@@ -458,8 +480,7 @@ static void test_a_client_owed_too_much_goes_on_by_itself_and_others_do_not_noti
     assert_true(fake_client_lives(&b));
     assert_int_equal(b.client.sent_events, 100);
     make_room(&a, FAKE_UNLIMITED);
-    while (a.client.catcher)
-        uv_run(&loop, UV_RUN_ONCE);
+    RUN_UNTIL(&patience, !a.client.catcher);
     assert_int_equal(metric_get(metrics, METRIC_CATCHING_UP), 0);
     assert_int_equal(a.client.sent_events, 101); /* and the warning */
     post_alone(101, "y");
@@ -1034,7 +1055,7 @@ static void test_every_client_gets_exactly_what_its_filter_says(void **state)
             if (below(3) == 0)
                 deliver_turn_end(deliver);
             if (below(20) == 0)
-                uv_run(&loop, UV_RUN_NOWAIT);
+                uv_run(&patience.loop, UV_RUN_NOWAIT);
             make_room(&client->fake, below(3000));
             if (below(20) == 0) {
                 client = &clients[below(CLIENTS)];
@@ -1067,6 +1088,8 @@ int main(void)
         DELIVER_TEST(test_a_lane_goes_with_its_last_client),
         DELIVER_TEST(test_the_cursor_is_the_newest_id_seen),
         DELIVER_TEST(test_a_quiet_client_gets_an_event_at_once_and_later_ones_together),
+        DELIVER_TEST(test_the_first_event_waits_for_nobody),
+        DELIVER_TEST(test_what_was_gathered_opens_a_window_too),
         DELIVER_TEST(test_a_client_is_quiet_again_when_a_window_has_passed),
         DELIVER_TEST(test_without_gathering_every_turn_is_sent),
         DELIVER_TEST(test_shorter_windows_end_first),

@@ -403,7 +403,6 @@ static void test_who_takes_too_long_is_told_and_who_says_nothing_is_not(void **s
     slow = enter();
     silent = enter();
     say(slow, "GET / HTTP/1.1\r\n");
-    await_pending(2);
     expect_refusal(slow, "408 Request Timeout",
                    "{\"code\":\"request_timeout\","
                    "\"message\":\"the request took too long to arrive\"}");
@@ -609,8 +608,8 @@ static void test_it_is_busy_with_half_a_request_and_with_a_refusal(void **state)
     await_admission();
     assert_false(doorway_is_busy(doorway, false));
     say(wrong, "\r\n\r\n");
-    assert_true(strlen(read_to_the_end(wrong)) > 0);
-    assert_true(doorway_is_busy(doorway, false)); /* until the answer has been read */
+    while (!doorway_is_busy(doorway, false)) /* until the answer has been read */
+        uv_run(&loop, UV_RUN_NOWAIT);
     close(wrong);
     while (doorway_is_busy(doorway, false))
         uv_run(&loop, UV_RUN_ONCE);
