@@ -129,9 +129,13 @@ void mariadb_server_restart(struct mariadb_server *server, const char *option)
     start(server, option);
 }
 
+/* All its threads, before it returns. */
 void mariadb_server_freeze(struct mariadb_server *server)
 {
+    int status;
+
     assert_int_equal(kill(server->pid, SIGSTOP), 0);
+    assert_int_equal(waitpid(server->pid, &status, WUNTRACED), server->pid);
 }
 
 void mariadb_server_thaw(struct mariadb_server *server)

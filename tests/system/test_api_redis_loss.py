@@ -1,19 +1,13 @@
 """The API while Redis is away, stopped or full: quick and honest answers, streams unharmed."""
 
 import signal
-import socket
 import threading
 
 from harness.api import Api, Site
+from harness.ports import steady_port
 from harness.waiting import eventually
 
 FIREHOSE = "/v1/stream/firehose"
-
-
-def free_address():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return "127.0.0.1:%d" % probe.getsockname()[1]
 
 
 def new_user(gateway, login="ada"):
@@ -44,7 +38,7 @@ def test_redis_is_away_and_comes_back(servers):
 
 def test_redis_was_never_there(servers):
     gateway = servers.gateway(f"unix://{servers.folder}/nothing", start=False,
-                              listen=free_address()).launch()
+                              listen=f"127.0.0.1:{steady_port()}").launch()
     gateway.wait_status("/healthz", 200)
     ada = Api(gateway, "4096")
     refused_for_now(ada.request("GET", "/v1/users/me"), "redis_away")

@@ -15,6 +15,7 @@ import pytest
 
 from harness import events, mariadb_server
 from harness.api import Api
+from harness.ports import steady_port
 from harness.waiting import eventually
 
 FIREHOSE = "/v1/stream/firehose"
@@ -44,7 +45,7 @@ def mariadb(module_servers, tmp_path_factory):
     folder = tmp_path_factory.mktemp("tls")
     make_certificates(folder)
     server = module_servers.mariadb(
-        users=True, port=mariadb_server.free_port(),
+        users=True, port=steady_port(),
         options=[f"--ssl-ca={folder}/ca.pem", f"--ssl-cert={folder}/server.pem",
                  f"--ssl-key={folder}/server.key"])
     server.certificates = folder

@@ -8,6 +8,7 @@ import zlib
 import pytest
 
 from harness import events
+from harness.ports import steady_port
 from harness.redis_server import shard_of
 from harness.waiting import Deadline
 
@@ -328,11 +329,11 @@ def test_tail_prints_lines(cli, redis, servers, arguments):
 
 
 def test_tail_reconnects(cli, redis, servers):
-    gateway = servers.gateway(redis)
+    gateway = servers.gateway(redis, listen=f"127.0.0.1:{steady_port()}")
     program = tail(cli, gateway, "firehose")
     heard(program, redis, events.post(1, "before"))
     gateway.stop()
-    servers.gateway(redis, listen=f"127.0.0.1:{gateway.port}")
+    servers.gateway(redis, listen=gateway.listen)
     heard(program, redis, events.post(2, "after"))
     program.stop(signal.SIGINT, STOPPED)
 
@@ -342,12 +343,12 @@ def test_tail_misses_nothing_while_it_is_away(cli_for, servers):
     cli = cli_for(redis)
     cli.run("user", "add", "ada")
     ids = [cli.run("post", "--user", "ada", f"number {number}") for number in range(5)]
-    gateway = servers.gateway(redis)
+    gateway = servers.gateway(redis, listen=f"127.0.0.1:{steady_port()}")
     program = tail(cli, gateway, "firehose", "--since", ids[1])
     assert [json.loads(program.line())["id"] for _ in range(3)] == ids[2:]
     gateway.stop()
     ids.append(cli.run("post", "--user", "ada", "meanwhile"))
-    servers.gateway(redis, listen=f"127.0.0.1:{gateway.port}")
+    servers.gateway(redis, listen=gateway.listen)
     assert json.loads(program.line())["id"] == ids[-1]
     ids.append(cli.run("post", "--user", "ada", "after"))
     assert json.loads(program.line())["id"] == ids[-1]

@@ -159,7 +159,7 @@ def test_who_catches_up_leaves_with_where_it_was(servers, cli_for):
     first = cli.run("post", "--user", "ada", "the first")
     cli.run("replay", posts)
     wanted = [event["id"] for event in redis.log() if event["type"] == "post"][1:]
-    gateway = servers.gateway(redis, "--drain-timeout", "1s")
+    gateway = servers.gateway(redis, "--drain-timeout", "10m")
     stream = gateway.stream(f"{FIREHOSE}?since={first}", receive_buffer=4096)
     got = [stream.next()["id"]]
     gateway.begin_stop()

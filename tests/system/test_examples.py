@@ -12,6 +12,7 @@ import pytest
 import websockets
 
 from harness import events, programs
+from harness.ports import steady_port
 from harness.program import Program
 from harness.streams import Collector
 from harness.waiting import Deadline
@@ -46,14 +47,14 @@ def test_firehose_consumer_comes_back_and_misses_nothing(servers, cli_for):
     redis = servers.redis()
     cli = cli_for(redis)
     cli.run("user", "add", "ada")
-    gateway = servers.gateway(redis)
+    gateway = servers.gateway(redis, listen=f"127.0.0.1:{steady_port()}")
     url = f"http://127.0.0.1:{gateway.port}{FIREHOSE}"
     consumer = listen(gateway, programs.example("firehose-consumer"), url, gateway.token())
     first = cli.run("post", "--user", "ada", "before")
     assert consumer.line() == f"+ {first} ada: before"
     gateway.stop()
     second = cli.run("post", "--user", "ada", "meanwhile")
-    servers.gateway(redis, listen=f"127.0.0.1:{gateway.port}")
+    servers.gateway(redis, listen=gateway.listen)
     assert consumer.line() == f"+ {second} ada: meanwhile"
     third = cli.run("post", "--user", "ada", "after")
     assert consumer.line() == f"+ {third} ada: after"

@@ -14,8 +14,9 @@ import redis as redis_client
 
 from harness import programs
 from harness.api import Api
+from harness.ports import steady_port
 from harness.proxy import Proxy
-from harness.redis_group import RedisGroup, free_port
+from harness.redis_group import RedisGroup
 from harness.streams import Collector
 from harness.waiting import Deadline, eventually
 
@@ -216,7 +217,7 @@ def test_replica_is_promoted_by_its_sentinel(servers, cli_for, group):
     scene.wait_heard()
     eventually(lambda: group.replica.client.xlen("sluice:{0}:log") == len(scene.events()),
                "the replica has everything")
-    group.master.stop(signal.SIGKILL)
+    group.kill_master()
     scene.producer = Producer(group.url, scene.producer)
     group.wait_failover()
     group.client = group.replica.client
@@ -306,7 +307,7 @@ def test_user_who_may_do_no_more_than_the_docs_say(servers, cli_for):
     """The line of docs/core.md."""
     line, = re.findall(r"^    (ACL SETUSER sluice .*)$",
                        (pathlib.Path(__file__).parents[2] / "docs/core.md").read_text(), re.MULTILINE)
-    redis = servers.redis(port=free_port())
+    redis = servers.redis(port=steady_port())
     redis.client.execute_command(*line.split())
     redis.client.execute_command("ACL", "SETUSER", "default", "off")
     redis.url = f"redis://sluice:PASSWORD@127.0.0.1:{redis.port}"

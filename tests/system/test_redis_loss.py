@@ -2,26 +2,20 @@
 
 import json
 import signal
-import socket
 
 import pytest
 
 from harness import events
+from harness.ports import steady_port
 from harness.redis_server import RedisServer
 from harness.streams import Collector, Refused
 
 FIREHOSE = "/v1/stream/firehose"
 
 
-def free_address():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return "127.0.0.1:%d" % probe.getsockname()[1]
-
-
 def test_redis_down_at_the_start(servers):
     redis = RedisServer(servers.folder / "late")
-    gateway = servers.gateway(redis.url, start=False, listen=free_address()).launch()
+    gateway = servers.gateway(redis.url, start=False, listen=f"127.0.0.1:{steady_port()}").launch()
     gateway.wait_status("/healthz", 200)
     response = gateway.get("/readyz")
     assert response.status == 503 and response.error["code"]
@@ -186,7 +180,7 @@ def test_events_seen_twice_are_delivered_once(servers, cli_for):
 def test_redis_that_refuses_the_password(servers, redis):
     protected = servers.redis()
     protected.client.config_set("requirepass", "secret-word")
-    gateway = servers.gateway(protected.url, start=False, listen=free_address()).launch()
+    gateway = servers.gateway(protected.url, start=False, listen=f"127.0.0.1:{steady_port()}").launch()
     gateway.wait_status("/healthz", 200)
     gateway.wait_status("/readyz", 503)
     protected.client.execute_command("AUTH", "secret-word")
@@ -196,9 +190,7 @@ def test_redis_that_refuses_the_password(servers, redis):
 
 def test_redis_url_with_user_password_and_database(servers, cli_for):
     redis = servers.redis()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = steady_port()
     redis.client.config_set("port", port)
     redis.client.execute_command("ACL", "SETUSER", "watch", "on", ">p@ss:word", "~*", "&*", "+@all")
     redis.url = f"redis://watch:p%40ss%3Aword@127.0.0.1:{port}/3"

@@ -243,7 +243,7 @@ def test_leaving_while_it_catches_up(servers, cli_for):
     cli = cli_for(redis)
     replay(cli, servers.folder, 600, text="long " * 2000)
     wanted = ids(logged(redis))
-    gateway = servers.gateway(redis, "--drain-timeout", "1s")
+    gateway = servers.gateway(redis, "--drain-timeout", "10m")
     stream = gateway.stream(f"{FIREHOSE}?since={int(wanted[0]) - 1}", receive_buffer=4096)
     got = [stream.next()["id"] for _ in range(20)]
     gateway.begin_stop()

@@ -4,18 +4,12 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 
 from harness import processes, programs
+from harness.ports import steady_port
 from harness.program import Program
 from harness.waiting import Deadline
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def descendants(pid):
@@ -29,7 +23,7 @@ def pasted(printed, word):
 
 
 def test_what_it_prints_works_and_ctrl_c_ends_all(tmp_path):
-    run = Program(programs.SOURCE / "scripts" / "run", "--listen", f"127.0.0.1:{free_port()}",
+    run = Program(programs.SOURCE / "scripts" / "run", "--listen", f"127.0.0.1:{steady_port()}",
                   "--data-dir", tmp_path / "data", "--rate", "3000")
     printed = []
     deadline = Deadline(300, "scripts/run is ready")

@@ -5,7 +5,6 @@ import os
 import pty
 import re
 import signal
-import socket
 import struct
 import subprocess
 import termios
@@ -14,6 +13,7 @@ import pytest
 
 from harness import events, programs
 from harness.gateway import sanitizer_report
+from harness.ports import steady_port
 from harness.waiting import Deadline, eventually
 
 ALTERNATE, USUAL = "\x1b[?1049h", "\x1b[?1049l"
@@ -165,13 +165,13 @@ def test_stopped_it_gives_the_terminal_back_until_it_goes_on(gateway, terminal):
 
 def test_a_server_that_goes_away_is_shown_and_seen_again(servers, terminal):
     redis = servers.redis()
-    gateway = servers.gateway(redis)
+    gateway = servers.gateway(redis, listen=f"127.0.0.1:{steady_port()}")
     top = terminal("--url", url(gateway))
     top.until("all well")
     gateway.stop()
     top.until(f"\x1b\\[7mno answer from {url(gateway)}: .*; trying again")
     top.until("all well")  # what was known last
-    servers.gateway(redis, listen=f"127.0.0.1:{gateway.port}")
+    servers.gateway(redis, listen=gateway.listen)
     top.until(r"\x1b\[H\x1b\[1msluiced [^\n]*all well")
     top.press(b"q")
     top.ended()
@@ -189,8 +189,7 @@ def test_lines_where_there_is_no_terminal(gateway, cli_for):
 
 
 def test_lines_go_on_when_a_server_comes_late(servers, cli_for):
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = steady_port()
     program = cli_for(None).start("top", "--url", f"http://127.0.0.1:{port}", "--interval", "0.5")
     Deadline().wait_readable(program.process.stderr)
     servers.gateway(servers.redis(), listen=f"127.0.0.1:{port}")
@@ -245,8 +244,7 @@ def test_a_token_that_is_refused_ends_it(gateway, cli, terminal):
 
 
 def test_once_fails_without_a_server(cli):
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = steady_port()
     cli.run("top", "--once", "--url", f"http://127.0.0.1:{port}", status=1)
     assert "no answer" in cli.done.stderr and not cli.done.stdout
 

@@ -40,18 +40,27 @@ static void on_told(void *context, const char *name, const char *why)
     }
 }
 
-enum { PATIENCE_MS = 30000 }; /* for a server that is well, on a machine that is not */
+enum {
+    PATIENCE_MS = 30000, /* for a server that is well, on a machine that is not */
+    HOUR_MS = 3600000
+};
+
+static struct sl_cache *open_with(const char *url, const char *database,
+                                  struct sl_cache_options options)
+{
+    struct sl_cache *opened;
+
+    options.tell = on_told;
+    if (sl_cache_open(url, database, &options, &opened, &failure) < 0)
+        fail_msg("%s", failure.text);
+    return opened;
+}
 
 static struct sl_cache *open_hasty(const char *url, const char *database, uint64_t ttl_ms,
                                    uint32_t timeout_ms)
 {
-    const struct sl_cache_options options = {
-        .ttl_ms = ttl_ms, .timeout_ms = timeout_ms, .tell = on_told};
-    struct sl_cache *opened;
-
-    if (sl_cache_open(url, database, &options, &opened, &failure) < 0)
-        fail_msg("%s", failure.text);
-    return opened;
+    return open_with(url, database,
+                     (struct sl_cache_options){.ttl_ms = ttl_ms, .timeout_ms = timeout_ms});
 }
 
 static struct sl_cache *open_cache(const char *url, const char *database, uint64_t ttl_ms)
@@ -222,36 +231,51 @@ static void test_a_time_is_never_longer_than_the_most(void **state)
 
 /* ---- a server that is not ---- */
 
-static void wait_for_rest(void)
+static void test_a_server_that_is_gone_is_a_miss_and_left_alone(void **state)
 {
-    uint64_t until_ms = clock_monotonic_ms() + SL_CACHE_REST_MS + 1;
-
-    while (clock_monotonic_ms() < until_ms)
-        usleep(10000);
-}
-
-static void test_a_server_that_is_gone_is_a_miss_left_alone_and_used_again(void **state)
-{
+    struct sl_cache *calm =
+        open_with(server.url, DATABASE,
+                  (struct sl_cache_options){.timeout_ms = PATIENCE_MS, .rest_ms = HOUR_MS});
     struct sl_cache_item item = post(1, "one");
 
     (void)state;
-    put_one(cache, &item);
+    put_one(calm, &item);
     memcached_server_kill(&server);
-    expect(cache, 1, NULL);
+    expect(calm, 1, NULL);
     assert_int_equal(told.failed, 1);
     assert_true(told.why[0]);
-    put_one(cache, &item); /* not even tried */
-    expect(cache, 1, NULL);
-    sl_cache_drop(cache, &item, 1);
-    assert_int_equal(sl_cache_counts(cache)->errors, 1);
-    assert_true(sl_cache_counts(cache)->skipped >= 1);
+    put_one(calm, &item); /* not even tried */
+    expect(calm, 1, NULL);
+    sl_cache_drop(calm, &item, 1);
+    assert_int_equal(sl_cache_counts(calm)->errors, 1);
+    assert_true(sl_cache_counts(calm)->skipped >= 1);
     memcached_server_start(&server);
-    wait_for_rest();
-    expect(cache, 1, NULL);
-    assert_int_equal(told.back, 1);
-    put_one(cache, &item);
-    expect(cache, 1, "one");
+    expect(calm, 1, NULL);
+    assert_int_equal(told.back, 0);
+    sl_cache_close(calm);
+}
+
+static void test_a_server_that_was_gone_is_used_again(void **state)
+{
+    struct sl_cache *soon = open_with(
+        server.url, DATABASE, (struct sl_cache_options){.timeout_ms = PATIENCE_MS, .rest_ms = 1});
+    struct sl_cache_item item = post(1, "one");
+
+    (void)state;
+    put_one(soon, &item);
+    memcached_server_kill(&server);
+    expect(soon, 1, NULL);
     assert_int_equal(told.failed, 1);
+    memcached_server_start(&server);
+    while (told.back == 0) {
+        expect(soon, 1, NULL);
+        usleep(10000);
+    }
+    put_one(soon, &item);
+    expect(soon, 1, "one");
+    assert_int_equal(told.failed, 1);
+    assert_int_equal(told.back, 1);
+    sl_cache_close(soon);
 }
 
 static void test_a_server_that_stalls_is_given_up_and_its_late_answer_not_taken(void **state)
@@ -278,7 +302,9 @@ static void test_a_server_that_stalls_is_given_up_and_its_late_answer_not_taken(
 
 static void test_servers_that_are_gone_cost_one_try_each(void **state)
 {
-    struct sl_cache *both = open_cache("memcached://127.0.0.1:1,localhost:1", DATABASE, 0);
+    struct sl_cache *both =
+        open_with("memcached://127.0.0.1:1,localhost:1", DATABASE,
+                  (struct sl_cache_options){.timeout_ms = PATIENCE_MS, .rest_ms = HOUR_MS});
     struct sl_cache_item items[64];
 
     (void)state;
@@ -508,8 +534,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_value_is_good_for_its_time_and_no_longer, begin,
                                         end),
         cmocka_unit_test_setup_teardown(test_a_time_is_never_longer_than_the_most, begin, end),
-        cmocka_unit_test_setup_teardown(
-            test_a_server_that_is_gone_is_a_miss_left_alone_and_used_again, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_server_that_is_gone_is_a_miss_and_left_alone, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(test_a_server_that_was_gone_is_used_again, begin, end),
         cmocka_unit_test_setup_teardown(
             test_a_server_that_stalls_is_given_up_and_its_late_answer_not_taken, begin, end),
         cmocka_unit_test_setup_teardown(test_servers_that_are_gone_cost_one_try_each, begin, end),

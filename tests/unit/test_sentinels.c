@@ -24,7 +24,7 @@ static int begin(void **state)
         fake_sentinel_open(&fakes[i]);
         address.sentinels[i] = fakes[i].place;
     }
-    sentinels = sl_sentinels_new(&address, 5000);
+    sentinels = sl_sentinels_new(&address, 60000);
     return sentinels ? 0 : -1;
 }
 

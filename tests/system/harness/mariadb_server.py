@@ -4,7 +4,6 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import subprocess
 
 from .waiting import eventually
@@ -16,11 +15,6 @@ def mariadb_program():
 
 def is_installed():
     return bool(mariadb_program())
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return taken.getsockname()[1]
 
 
 class MariadbServer:
@@ -80,7 +74,9 @@ class MariadbServer:
             self.process = None
 
     def freeze(self):
+        """Returns when all its threads stand still."""
         self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)
 
     def thaw(self):
         self.process.send_signal(signal.SIGCONT)

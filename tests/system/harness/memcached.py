@@ -43,8 +43,9 @@ class Memcached:
             self.process = None
 
     def stall(self):
-        """It takes connections, and answers nobody."""
+        """It takes connections, and answers nobody: all its threads stand still."""
         self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)
 
     def go_on(self):
         self.process.send_signal(signal.SIGCONT)

@@ -1,36 +1,15 @@
 """A master, a replica and sentinels that watch them: real ones, on ports of this machine."""
 
-import random
-import socket
+import signal
 import subprocess
 
 import redis
 
+from .ports import steady_port
 from .redis_server import RedisServer, redis_program
 from .waiting import eventually
 
 MASTER_NAME = "the.master"
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def steady_port():
-    """A free port that is no outgoing connection's to get: it will be free when a gateway comes back
-    to it."""
-    with open("/proc/sys/net/ipv4/ip_local_port_range") as bounds:
-        first = int(bounds.read().split()[0])
-    while True:
-        port = random.SystemRandom().randrange(10000, first)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                pass
 
 
 class Sentinel:
@@ -92,9 +71,10 @@ class Sentinel:
 
 
 class RedisGroup:
-    """`master` and `replica` are those of the beginning."""
+    """`master` and `replica` are those of the beginning. A master that only is slow is not replaced, unless
+    the test says how long it may be silent."""
 
-    def __init__(self, folder, down_after_ms=500, sentinels=1, failover_timeout_ms=60000, append_only=False):
+    def __init__(self, folder, down_after_ms=600000, sentinels=1, failover_timeout_ms=60000, append_only=False):
         self.master = RedisServer(folder / "a", append_only, steady_port()).start()
         self.replica = RedisServer(folder / "b", append_only, steady_port()).start()
         self.replica.client.replicaof("127.0.0.1", self.master.port)
@@ -106,7 +86,7 @@ class RedisGroup:
         for sentinel in self.sentinels:
             eventually(sentinel.knows_replica, "the sentinel knows the replica", 60)
         # the first sentinel is not there: the others are asked
-        ports = [free_port(), *(sentinel.port for sentinel in self.sentinels)]
+        ports = [steady_port(), *(sentinel.port for sentinel in self.sentinels)]
         self.url = f"redis+sentinel://{','.join(f'127.0.0.1:{port}' for port in ports)}/{MASTER_NAME}"
 
     def forget_master(self):
@@ -116,6 +96,11 @@ class RedisGroup:
     def name_master(self, server):
         """This server is the master from now on."""
         self.sentinel.client.execute_command("SENTINEL", "MONITOR", MASTER_NAME, "127.0.0.1", server.port, 1)
+
+    def kill_master(self):
+        """From now on a silence is the end of it, for the sentinel, too."""
+        self.master.stop(signal.SIGKILL)
+        self.sentinel.client.execute_command("SENTINEL", "SET", MASTER_NAME, "down-after-milliseconds", 500)
 
     def wait_failover(self):
         """Until the sentinel has made the replica the master."""

@@ -48,6 +48,9 @@ class Servers:
         url = redis.url if isinstance(redis, RedisServer) else redis
         if isinstance(redis, RedisServer) and redis.shards > 1 and "--run-tasks" not in options:
             options += ("--run-tasks", "on")
+        for option in "--api-timeout", "--redis-timeout":  # a slow machine is none that is away
+            if option not in options:
+                options += (option, "1m")
         gateway = Gateway(self.folder_for("gateway"), url, "--workers", workers, *options, **more)
         self.gateways.append(gateway)
         return gateway.start() if start else gateway

@@ -15,8 +15,9 @@ import threading
 from . import events, processes, programs, recompute
 from .cli import Cli
 from .gateway import sanitizer_report
+from .ports import steady_port
 from .proxy import Proxy
-from .redis_group import RedisGroup, steady_port
+from .redis_group import RedisGroup
 from .redis_server import RedisServer
 from .streams import CONTROL, Refused
 from .waiting import Deadline, DeadlinePassed, eventually
