@@ -179,6 +179,7 @@ static bool translate(const struct replay_batch *batch, struct errand *errand, s
     const struct person *user =
         is_known ? post->author : replay_person_by_id(batch->names, reference->user);
 
+    reference->is_restricted = is_known && post->is_restricted;
     if (is_known)
         reference->post = sl_slice_str(sl_id_print(post->id, errand->post_ids[number]));
     if (user && user->id) {
@@ -331,6 +332,8 @@ static int prepare(struct replay_batch *batch, struct errand *errand, struct fai
     if (!errand->user || (event->kind == REPLAY_POST && event->post_id.data && !errand->post) ||
         (event->kind != REPLAY_POST && !errand->target))
         return failure_set(reterr, -ENOMEM, "out of memory");
+    if (errand->post)
+        errand->post->is_restricted = sl_slice_is(event->post.audience, "followers");
     return 0;
 }
 

@@ -101,6 +101,16 @@ static int read_media(struct replay_event *event, const json_t *media, struct fa
     return 0;
 }
 
+/* Lists of users are of another database, if there is one: events that were delivered have none. */
+static int read_audience(const json_t *object, struct sl_post *post, struct failure *reterr)
+{
+    post->audience = get_text(object, "audience");
+    if (!post->audience.data || sl_slice_is(post->audience, "public") ||
+        sl_slice_is(post->audience, "followers"))
+        return 0;
+    return failure_set(reterr, -EINVAL, "the post's audience is users of elsewhere");
+}
+
 static int read_post(struct replay_event *event, const json_t *object, struct failure *reterr)
 {
     struct sl_post *post = &event->post;
@@ -116,6 +126,8 @@ static int read_post(struct replay_event *event, const json_t *object, struct fa
     read_reference(event, json_object_get(object, "repost_of"), &post->repost_of);
     read_reference(event, json_object_get(object, "quote_of"), &post->quote_of);
     read_urls(event, json_object_get(object, "urls"));
+    if (read_audience(object, post, reterr) < 0)
+        return -EINVAL;
     return read_media(event, json_object_get(object, "media"), reterr);
 }
 

@@ -23,6 +23,7 @@ struct person {
 struct known_post {
     uint64_t id; /* in the database; 0: on its way */
     struct person *author;
+    bool is_restricted;      /* not for everybody: what refers to it does not say whose it is */
     struct known_post *next; /* the next younger one */
     size_t key_size;
     char key[];

@@ -97,6 +97,20 @@ def test_follows_by_id_or_login(replay, redis):
         ("follow", "bob", "ada"), ("follow", "9", "ada"), ("unfollow", "9", "ada")]
 
 
+def test_what_was_not_for_everybody_is_not_either_when_it_is_replayed(replay, redis, cli):
+    private = events.post(1, "for followers", user="7", audience="followers")
+    answer = events.post(2, "re", user="8", reply_to={"post": "1"})
+    replay([private, answer, events.post(3, "for all", user="7", audience="public")])
+    posts = [e["post"] for e in of_type(redis, "post")]
+    assert {p["text"]: p["audience"] for p in posts} == {
+        "for followers": "followers", "re": "public", "for all": "public"}
+    cli.run("worker", "--until-empty", "--lease-ms", "50")
+    parent, = (p["id"] for p in posts if p["text"] == "for followers")
+    reply, = (p for p in posts if p["text"] == "re")
+    assert reply["reply_to"] == {"post": parent}
+    assert [json.loads(line)["id"] for line in cli.run("comments", parent).splitlines()] == [reply["id"]]
+
+
 def test_users_that_exist_are_used(replay, redis, cli):
     ada = cli.run("user", "add", "ada", "--name", "Ada")
     replay([events.post(1, "hello", user="7", login="ADA")])
@@ -134,6 +148,8 @@ def test_a_small_world(replay, redis):
     ('{"type":"post","post":{"user":{"id":"1"},"text":5}}', "no text"),
     ('{"type":"post","post":{"user":{"id":"a b"},"text":"x"}}', "U+0020"),
     ('{"type":"post","post":{"user":{"id":"1"},"text":"x","lang":"e n"}}', "BCP 47"),
+    ('{"type":"post","post":{"user":{"id":"1"},"text":"x","audience":"only:1"}}', "audience"),
+    ('{"type":"post","post":{"user":{"id":"1"},"text":"x","audience":"except"}}', "audience"),
     ('{"type":"post","post":{"user":{"id":"1"},"text":"x","geo":{"lon":181,"lat":0}}}', "longitude"),
     ('{"type":"delete","post":{"id":"7","user":{"id":"1"}}}', "did not make"),
     ('{"type":"delete","post":{}}', "post.id is missing"),
