@@ -41,6 +41,10 @@ class _Loop:
             raise DeadlinePassed(f"nothing over the WebSocket within {seconds:g} s") from None
 
 
+class UpgradeRefused(AssertionError):
+    pass
+
+
 class WebSocket(Stream):
     """A stream over WebSocket, read by the `websockets` library."""
 
@@ -55,7 +59,7 @@ class WebSocket(Stream):
         try:
             self.socket = _Loop.run(open_it(), Deadline().seconds)
         except websockets.InvalidHandshake as refusal:
-            raise AssertionError(f"refused: {refusal}; upgrade() shows the answer") from None
+            raise UpgradeRefused(f"{refusal}; upgrade() shows the answer") from None
         self.subprotocol = self.socket.subprotocol
 
     def next(self, seconds=None):
