@@ -166,7 +166,7 @@ def test_accepting_survives_a_lack_of_descriptors(servers, redis):
 
 def test_peer_that_answers_no_ping_is_let_go(servers, redis):
     """It does not close either: as if its machine had vanished."""
-    gateway = servers.gateway(redis, "--keepalive-ms", 1000)
+    gateway = servers.gateway(redis, "--keepalive-ms", 2000)
     with gateway.stream(FIREHOSE, "websocket"):  # its library answers
         dead = gateway.stream(FIREHOSE, "raw-websocket")
         eventually(lambda: gateway.metrics()["sluice_broken_connections_total"] == 1, "it is found")

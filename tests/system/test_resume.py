@@ -185,7 +185,7 @@ def test_many_come_back_at_once(gateway, past, wire):
 def test_quiet_stream_is_told_how_far_it_has_got(servers, cli_for, wire):
     redis = servers.redis()
     cli = cli_for(redis)
-    gateway = servers.gateway(redis, "--keepalive-ms", 500 if wire == "websocket" else 50)
+    gateway = servers.gateway(redis, "--keepalive-ms", 2000 if wire == "websocket" else 50)
     replay(cli, servers.folder, 300)
     log = logged(redis)
     target = f"/v1/stream/filter?track=nothing&types=post&since={log[3]['id']}&cursors=true"
