@@ -213,19 +213,19 @@ def test_clients_who_vanish_in_the_middle_of_everything(gateway, redis, publish)
     assert_idle(gateway)
 
 
-def test_many_come_and_go(gateway, redis):
+def test_many_come_and_go(patient, redis):
     """Descriptors and memory come back."""
-    worker, = gateway.workers()
+    worker, = patient.workers()
 
     def round_of_clients():
-        streams = [gateway.stream(FIREHOSE, wire) for wire in ("ndjson", "sse", "raw-websocket") * 20]
+        streams = [patient.stream(FIREHOSE, wire) for wire in ("ndjson", "sse", "raw-websocket") * 20]
         redis.publish(events.dump(events.post(5, "hello all")))
         for number, stream in enumerate(streams):
             stream.until(5)
             stream.connection.reset() if number % 2 else stream.close()
-    before = gateway.metrics()["sluice_connections"]  # neighbours of other tests are still here
+    before = patient.metrics()["sluice_connections"]  # neighbours of other tests are still here
     round_of_clients()
-    eventually(lambda: gateway.metrics()["sluice_connections"] <= before, "all have left")
+    eventually(lambda: patient.metrics()["sluice_connections"] <= before, "all have left")
     files = processes.open_files(worker)
     for _ in range(5):
         round_of_clients()

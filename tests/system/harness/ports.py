@@ -11,9 +11,16 @@ def steady_port():
         first = int(bounds.read().split()[0])
     while True:
         port = random.SystemRandom().randrange(10000, first)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                pass
+        if is_free(port):
+            return port
+
+
+def is_free(port):
+    """Does nobody listen there?"""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+            return True
+        except OSError:
+            return False

@@ -15,7 +15,7 @@ import threading
 from . import events, processes, programs, recompute
 from .cli import Cli
 from .gateway import sanitizer_report
-from .ports import steady_port
+from .ports import is_free, steady_port
 from .proxy import Proxy
 from .redis_group import RedisGroup
 from .redis_server import RedisServer
@@ -489,6 +489,8 @@ class Storm:
         self.gateway.process.wait()
         self.gateway.process = None
         eventually(lambda: not any(map(processes.is_alive, workers)), "the workers are gone")
+        # The first thread of a process may be gone while others, who hold its sockets, are on their way.
+        eventually(lambda: is_free(self.gateway.port), "nobody listens any more")
 
     def kill_gateway(self, pause):
         self._kill_gateway()
