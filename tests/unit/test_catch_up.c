@@ -894,7 +894,7 @@ static void test_a_hole_in_the_log_ends_no_stream(void **state)
     (void)state;
     for (size_t first = 120; first < 160; first++) {
         size_t end = first + 1 + first % 7 * 20;
-        char expected[128];
+        char expected[160];
         const char *got;
 
         begin_again(0, 1 << 20, LAG_MS);
@@ -947,7 +947,7 @@ static void test_a_hole_at_the_end_of_the_log_ends_no_stream(void **state)
 /* Whether the log was trimmed cannot be asked just then. */
 static void test_trouble_at_a_hole_is_waited_out(void **state)
 {
-    char expected[128];
+    char expected[160];
     const char *got;
 
     (void)state;
