@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -25,14 +26,10 @@ static int begin(void **state)
 {
     (void)state;
     strcpy(folder, "/tmp/sluice-test-takeover-XXXXXX");
-    for (int i = 0; i <= MOST; i++) {
-        char path[128];
-
-        if (i == 0 && !mkdtemp(folder))
-            return -1;
-        snprintf(path, sizeof(path), "%s/%d", folder, i);
-        sockets[i] = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
-    }
+    if (!mkdtemp(folder))
+        return -1;
+    for (int i = 0; i <= MOST; i++)
+        sockets[i] = memfd_create("socket", MFD_CLOEXEC);
     return takeover_new(folder, &takeover, NULL);
 }
 
