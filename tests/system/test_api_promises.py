@@ -12,7 +12,7 @@ import pytest
 
 from harness.cli import Cli
 from harness.servers import SHARDS
-from harness.waiting import eventually
+from harness.waiting import eventually, next_millisecond
 
 READ, WRITE, ADMIN = "read", "write", "admin"
 OPERATIONS = [  # method, path, scope
@@ -49,6 +49,8 @@ class Asker:
         self.connection.request(method, path, body, headers)
         answer = self.connection.getresponse()
         content = answer.read()
+        if method != "GET":
+            next_millisecond()
         return answer.status, answer.headers, json.loads(content) if content else None
 
     def do(self, method, path, body=None, status=None, **headers):

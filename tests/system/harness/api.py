@@ -4,6 +4,7 @@ import json
 import select
 
 from .http import HttpConnection, form_bytes
+from .waiting import next_millisecond
 
 JSON = {"Content-Type": "application/json"}
 
@@ -43,8 +44,12 @@ class Api:
         return response
 
     def request(self, method, path, body=None, headers=None):
+        """A write's time is over when it returns."""
         self.send(method, path, body, headers)
-        return self.read(method)
+        response = self.read(method)
+        if method != "GET":
+            next_millisecond()
+        return response
 
     def expect(self, status, method, path, body=None, headers=None):
         """The answer's JSON (None: it has none), which must have this status."""

@@ -48,3 +48,10 @@ def eventually(condition, what, seconds=None):
         if result:
             return result
         pause.wait(min(0.02, deadline.left()))
+
+
+def next_millisecond():
+    """Ids of one millisecond are ordered by shard: what is done after this is newer in all of them."""
+    before = time.time_ns() // 1_000_000
+    while time.time_ns() // 1_000_000 == before:
+        time.sleep(0.0001)
