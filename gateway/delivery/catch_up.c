@@ -172,7 +172,8 @@ static bool gathers(const struct catcher *catcher)
 /* false: the catcher waits for its socket now, or leaves. */
 static bool flush(struct catcher *catcher)
 {
-    catch_up_spend(catcher->catch_up, SEND_COST);
+    if (outbox_gathered_bytes(&catcher->outbox) > 0)
+        catch_up_spend(catcher->catch_up, SEND_COST);
     catcher->is_due = false;
     outbox_flush(&catcher->outbox, uv_now(catcher->catch_up->settings.loop));
     if (catcher->client->place == CLIENT_IN_STEP)
@@ -190,9 +191,9 @@ static void step(struct catcher *catcher)
         evict(catcher, FAREWELL_INTERNAL);
         return;
     }
-    if (progress == PROGRESS_NEEDS_LOG) {
-        catcher->waits += !catcher->is_due; /* it has waited already */
-        if (gathers(catcher) && !catcher->is_due) {
+    if (progress == PROGRESS_NEEDS_LOG && !catcher->is_due) { /* else it has waited already */
+        catcher->waits++;
+        if (gathers(catcher)) {
             wait_for_log(catcher, catcher->waits_for_shard);
             return;
         }

@@ -38,6 +38,7 @@ struct visitor {
     struct buffer body;
     size_t body_left; /* to come */
     size_t tossed;
+    int low_water; /* of the socket: it is readable with so many bytes */
     uint64_t deadline_ms;
     struct list_node node; /* in `waiting` or `leaving`: both in order of deadline */
 };
@@ -74,11 +75,14 @@ static void visitor_release(uv_handle_t *poll)
 }
 
 /* What was seen stays in the socket: it is readable again only when there is more. */
-static void await_more_than(int fd, size_t size)
+static void await_more_than(struct visitor *visitor, size_t size)
 {
     int low_water = (int)size + 1;
 
-    setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &low_water, sizeof(low_water));
+    if (low_water == visitor->low_water)
+        return;
+    visitor->low_water = low_water;
+    setsockopt(visitor->fd, SOL_SOCKET, SO_RCVLOWAT, &low_water, sizeof(low_water));
 }
 
 static void begin_to_wait(struct visitor *visitor)
@@ -152,7 +156,7 @@ static void visitor_refuse(struct visitor *visitor, const struct http_refusal *r
     visitor->is_refused = true;
     visitor->deadline_ms = uv_now(doorway->settings.loop) + LINGER_MS;
     list_append(&doorway->leaving, &visitor->node);
-    await_more_than(visitor->fd, 0); /* what has been seen must be read now, too */
+    await_more_than(visitor, 0); /* what has been seen must be read now, too */
     uv_poll_start(&visitor->poll, UV_READABLE, visitor_ready);
     arm_timer(doorway);
 }
@@ -304,7 +308,7 @@ static void visitor_take_head(struct visitor *visitor, const struct reading *rea
     buffer_append_slice(&visitor->head, buffer_slice(&visitor->doorway->head));
     visitor->body_left = reading->body_size;
     visitor->has_begun = true;
-    await_more_than(visitor->fd, 0);
+    await_more_than(visitor, 0);
     if (visitor->head.failed)
         visitor_end(visitor);
     else if (visitor->body_left)
@@ -325,7 +329,7 @@ static void visitor_read_head(struct visitor *visitor, int events)
         progress = take_head(visitor->doorway, visitor->fd, &reading);
     switch (progress) {
     case PROGRESS_MORE:
-        await_more_than(visitor->fd, reading.size);
+        await_more_than(visitor, reading.size);
         visitor->has_begun = reading.size > 0;
         break;
     case PROGRESS_BODY:
@@ -367,6 +371,7 @@ static struct visitor *visitor_new(struct doorway *doorway, int fd, bool has_beg
     }
     visitor->doorway = doorway;
     visitor->fd = fd;
+    visitor->low_water = 1;
     visitor->has_begun = has_begun;
     visitor->deadline_ms = uv_now(doorway->settings.loop) + doorway->settings.timeout_ms;
     begin_to_wait(visitor);
@@ -455,7 +460,7 @@ static void welcome(void *owner, int fd)
     else if (progress == PROGRESS_REFUSED)
         visitor_refuse(visitor, &reading.refusal);
     else
-        await_more_than(fd, reading.size);
+        await_more_than(visitor, reading.size);
 }
 
 /* One request a turn, however many the client has sent ahead. */

@@ -158,13 +158,19 @@ static int await_room(struct connection *connection)
     return http_output_watch(connection, EPOLLOUT);
 }
 
-void respond_sent(struct connection *connection)
+/* The answer is out. Not from a callback of libwebsockets. */
+static void finish(struct connection *connection)
 {
-    http_output_unwatch(connection);
     if (end_exchange(connection) == 0)
         return;
     connection->stage = CONNECTION_LEFT;
     connection_doom(connection, DOOM_PEER_LEFT);
+}
+
+void respond_sent(struct connection *connection)
+{
+    http_output_unwatch(connection);
+    finish(connection);
 }
 
 /* --- at once --- */
@@ -241,7 +247,7 @@ void respond_now(struct connection *connection, const struct answer *answer)
         (connection->wants_writable && await_room(connection) < 0))
         connection_doom(connection, DOOM_BROKEN);
     else if (!connection->wants_writable)
-        respond_sent(connection);
+        finish(connection);
 }
 
 void respond_refusal_now(struct connection *connection, const struct http_refusal *refusal)
