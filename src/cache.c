@@ -229,12 +229,11 @@ static void judge_server(struct sl_cache *cache, struct server *server, int r,
 {
     bool was_well = server->rest_until_ms == 0;
 
-    if (r == -EIO)
-        server->rest_until_ms = clock_monotonic_ms() + cache->options.rest_ms;
-    else
-        server->rest_until_ms = 0;
     if (r < 0)
         cache->counts.errors++;
+    if (r == -ENOMEM)
+        return; /* says nothing of the server */
+    server->rest_until_ms = r == -EIO ? clock_monotonic_ms() + cache->options.rest_ms : 0;
     if (cache->options.tell && was_well != (r != -EIO))
         cache->options.tell(cache->options.context, server->name, r == -EIO ? failure->text : NULL);
 }
@@ -397,6 +396,7 @@ static void on_found(void *context, struct sl_slice key, struct sl_slice text)
     const struct question *question = &search->question;
     struct sl_cache_counts *counts = &question->cache->counts;
     struct sl_slice value;
+    char *copy;
 
     for (size_t i = 0; i < question->count; i++) {
         struct sl_cache_item *item = &search->items[question->places[i]];
@@ -407,9 +407,11 @@ static void on_found(void *context, struct sl_slice key, struct sl_slice text)
             counts->refused++;
             continue;
         }
-        item->value = sl_slice(mem_strndup(value.data, value.size), value.size);
-        if (item->value.data)
-            counts->hit_bytes += value.size;
+        copy = mem_strndup(value.data, value.size);
+        if (!copy)
+            continue;
+        item->value = sl_slice(copy, value.size);
+        counts->hit_bytes += value.size;
     }
 }
 
@@ -474,7 +476,6 @@ static void tell_server(struct question *question, struct server *server, uint64
     for (size_t i = 0; i < question->count; i++) {
         question->texts[i].size = close_value(
             cache, question->keys[i], question->items[question->places[i]].value, read_ms, bytes);
-        cache->counts.stored_bytes += question->texts[i].size;
     }
     if (bytes->failed)
         return;
@@ -484,8 +485,10 @@ static void tell_server(struct question *question, struct server *server, uint64
                          (uint32_t)(cache->options.ttl_ms / 1000 + 1), &stored, &failure);
     judge_server(cache, server, r, &failure);
     cache->counts.stored += stored;
-    if (r == 0)
-        cache->counts.errors += question->count - stored;
+    if (r < 0)
+        return;
+    cache->counts.stored_bytes += bytes->size;
+    cache->counts.errors += question->count - stored;
 }
 
 void sl_cache_put(struct sl_cache *cache, const struct sl_cache_item *items, size_t count,

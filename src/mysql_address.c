@@ -35,13 +35,15 @@ static int parse_path(const struct path_option *option, struct sl_slice value,
 {
     char *room = (char *)address + option->offset;
     char what[64];
+    int r;
 
     if (room[0])
         return failure_set(reterr, -EINVAL, "the archive's %s is given twice", option->name);
     snprintf(what, sizeof(what), "archive's %s", option->name);
-    if (value.size == 0 || (value.data[0] != '/' && value.data[0] != '%'))
+    r = sl_url_decode(value, room, option->size, what, reterr);
+    if (r == 0 && room[0] != '/')
         return failure_set(reterr, -EINVAL, "the %s is not an absolute path", what);
-    return sl_url_decode(value, room, option->size, what, reterr);
+    return r;
 }
 
 static int parse_option(struct sl_slice text, struct sl_mysql_address *address,

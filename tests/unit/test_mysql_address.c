@@ -141,6 +141,7 @@ static void test_each_refusal_says_what_is_wrong_and_keeps_the_password(void **s
         {"mysql://ada:secret@host/sluice?timeout=1&timeout=1", "timeout is given twice"},
         {"mysql://ada@/sluice?socket=", "socket is not an absolute path"},
         {"mysql://ada@/sluice?socket=mysqld.sock", "socket is not an absolute path"},
+        {"mysql://ada@/sluice?socket=%41bc", "socket is not an absolute path"},
         {"mysql://ada@/sluice?socket=/a&socket=/b", "socket is given twice"},
         {"mysql://ada@host/sluice?socket=/a", "no host stands before it"},
         {"mysql://ada@/sluice?socket=/a&ssl-ca=/b", "there is no TLS"},
