@@ -38,22 +38,24 @@ static int check_redis(struct sl_slice value, struct failure *reterr)
     return sl_redis_address_parse(value, &address, reterr);
 }
 
-static int check_archive(struct sl_slice value, struct failure *reterr)
+static int check_url(struct sl_slice value, int (*check)(const char *url, struct failure *reterr),
+                     struct failure *reterr)
 {
     char *url = mem_strndup(value.data, value.size);
-    int r = url ? sl_archive_check(url, reterr) : failure_set(reterr, -ENOMEM, "out of memory");
+    int r = url ? check(url, reterr) : failure_set(reterr, -ENOMEM, "out of memory");
 
     mem_free(url);
     return r;
 }
 
+static int check_archive(struct sl_slice value, struct failure *reterr)
+{
+    return check_url(value, sl_archive_check, reterr);
+}
+
 static int check_cache(struct sl_slice value, struct failure *reterr)
 {
-    char *url = mem_strndup(value.data, value.size);
-    int r = url ? sl_cache_check(url, reterr) : failure_set(reterr, -ENOMEM, "out of memory");
-
-    mem_free(url);
-    return r;
+    return check_url(value, sl_cache_check, reterr);
 }
 
 /* What browsers send: scheme, host, port, nothing behind. */

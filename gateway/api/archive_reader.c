@@ -82,10 +82,18 @@ static void reader_free(struct archive_reader *reader)
     mem_free(reader);
 }
 
+/* NULL: nobody waits. */
+static struct question *first_waiting(const struct archive_reader *reader)
+{
+    struct list_node *node = list_first(&reader->waiting);
+
+    return node ? LIST_OWNER(node, struct question, node) : NULL;
+}
+
 /* One that waits is told why it was not asked. */
 static void refuse_first(struct archive_reader *reader, int r, const struct failure *failure)
 {
-    struct question *question = LIST_OWNER(reader->waiting.head.next, struct question, node);
+    struct question *question = first_waiting(reader);
 
     list_remove(&reader->waiting, &question->node);
     question->done(question->owner, r, &question->page, failure);
@@ -96,21 +104,20 @@ static void after_work(uv_work_t *work, int status);
 
 static void ask_first(struct archive_reader *reader)
 {
-    if (reader->asked || reader->waiting.count == 0)
+    struct question *first = first_waiting(reader);
+
+    if (reader->asked || !first)
         return;
-    reader->asked = LIST_OWNER(reader->waiting.head.next, struct question, node);
+    reader->asked = first;
     list_remove(&reader->waiting, &reader->asked->node);
     uv_queue_work(reader->loop, &reader->asked->work, work, after_work);
 }
 
 static bool first_is_late(const struct archive_reader *reader)
 {
-    const struct question *first;
+    const struct question *first = first_waiting(reader);
 
-    if (reader->waiting.count == 0)
-        return false;
-    first = LIST_OWNER(reader->waiting.head.next, const struct question, node);
-    return uv_now(reader->loop) - first->asked_ms >= reader->patience_ms;
+    return first && uv_now(reader->loop) - first->asked_ms >= reader->patience_ms;
 }
 
 static void after_work(uv_work_t *work, int status)

@@ -96,7 +96,7 @@ static int ask_for_post(struct api_request *request, const struct sl_cache_item 
     return api_send_only(request, r, &failure, on_post);
 }
 
-int posts_answer(struct api_request *request, uint64_t post, int status)
+static int answer_post(struct api_request *request, uint64_t post, int status)
 {
     const struct sl_cache_item item = {SL_CACHE_POST, post, SL_SLICE_NONE};
 
@@ -197,7 +197,7 @@ static int on_created(struct api_request *request, const redisReply *reply)
     if (r < 0)
         return r;
     buffer_append_format(&request->headers, "Location: /v1/posts/%" PRIu64 "\r\n", request->id);
-    return posts_answer(request, request->id, 201);
+    return answer_post(request, request->id, 201);
 }
 
 /* Authors of the posts that are referred to, as far as they live in other shards than the writer:

@@ -163,8 +163,3 @@ int api_read_user(const struct sl_meta *meta, struct sl_slice text, struct sl_us
 #define ROUTE(name, method, path, scope, flags, begin)                                             \
     int begin(struct api_request *request, const redisReply *reply);
 #include "gateway/api/routes.def"
-
-/* --- steps of one resource that others use --- */
-
-int users_answer(struct api_request *request, const struct sl_user_ref *user, int status);
-int posts_answer(struct api_request *request, uint64_t post, int status);

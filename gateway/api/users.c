@@ -23,7 +23,7 @@ static int on_user(struct api_request *request, const redisReply *reply)
     return api_answer(request, request->status);
 }
 
-int users_answer(struct api_request *request, const struct sl_user_ref *user, int status)
+static int answer_user(struct api_request *request, const struct sl_user_ref *user, int status)
 {
     const struct sl_meta meta = api_meta(request);
     struct failure failure;
@@ -37,7 +37,7 @@ int users_answer(struct api_request *request, const struct sl_user_ref *user, in
 int users_read(struct api_request *request, const redisReply *reply)
 {
     (void)reply;
-    return users_answer(request, &request->user, 200);
+    return answer_user(request, &request->user, 200);
 }
 
 /* --- create --- */
@@ -52,7 +52,7 @@ static int on_created(struct api_request *request, const redisReply *reply)
         return r;
     buffer_append_format(&request->headers, "Location: /v1/users/%" PRIu64 "\r\n", request->id);
     user = sl_user_by_id(request->id);
-    return users_answer(request, &user, 201);
+    return answer_user(request, &user, 201);
 }
 
 int users_create(struct api_request *request, const redisReply *reply)
