@@ -16,17 +16,17 @@ from harness.websocket import upgrade
 
 DESCRIPTION = Description()
 CHANNELS = DESCRIPTION.document["channels"]
-WIRES = {"http": ["ndjson", "delimited", "sse"], "websocket": ["websocket"]}
+TRANSPORTS = {"http": ["ndjson", "delimited", "sse"], "websocket": ["websocket"]}
 EVERY_TYPE = "types=post,delete,follow,unfollow"
 FILTER_OF_ALL = {"firehose": True, "types": "post,delete,follow,unfollow", "tag": "all"}
 
 
 def transports(channel):
-    return [wire for server in CHANNELS[channel]["servers"]
-            for wire in WIRES[server["$ref"].rsplit("/", 1)[1]]]
+    return [transport for server in CHANNELS[channel]["servers"]
+            for transport in TRANSPORTS[server["$ref"].rsplit("/", 1)[1]]]
 
 
-EVERYWHERE = [(channel, wire) for channel in CHANNELS for wire in transports(channel)]
+EVERYWHERE = [(channel, transport) for channel in CHANNELS for transport in transports(channel)]
 
 
 class World:
@@ -43,9 +43,9 @@ class World:
                 "sample": f"?{EVERY_TYPE}&percent=100", "firehose": f"?{EVERY_TYPE}",
                 "home": f"?{EVERY_TYPE}", "many": "?"}[channel]
 
-    def open(self, channel, wire, more="", gateway=None, **headers):
+    def open(self, channel, transport, more="", gateway=None, **headers):
         gateway = gateway or self.gateway
-        stream = gateway.stream(CHANNELS[channel]["address"] + self.query(channel) + more, wire,
+        stream = gateway.stream(CHANNELS[channel]["address"] + self.query(channel) + more, transport,
                                 token=gateway.token(sub=self.ada), headers=headers)
         if channel == "many":
             say(stream, {"op": "subscribe", "id": "a", "filter": FILTER_OF_ALL})
@@ -82,9 +82,9 @@ def without_case(name):
     return name.removeprefix("matched").lower()
 
 
-@pytest.mark.parametrize("channel, wire", EVERYWHERE)
-def test_events_are_as_described(world, channel, wire):
-    with world.open(channel, wire) as stream:
+@pytest.mark.parametrize("channel, transport", EVERYWHERE)
+def test_events_are_as_described(world, channel, transport):
+    with world.open(channel, transport) as stream:
         post = world.live()
         if channel != "home":
             world.cli.run("follow", "ada", "bob")
@@ -93,22 +93,22 @@ def test_events_are_as_described(world, channel, wire):
         wanted = ["post", "delete"] if channel == "home" else ["post", "follow", "unfollow", "delete"]
         got = [stream.next() for _ in wanted]
     assert [without_case(kind(channel, message)) for message in got] == wanted
-    for message in got if wire == "sse" else []:
+    for message in got if transport == "sse" else []:
         assert (message.sse_id, message.sse_event) == (message["id"], message.type)
 
 
-def open_all(world, gateway, wire, more="", **headers):
+def open_all(world, gateway, transport, more="", **headers):
     """(channel, stream) of all channels that the transport is for."""
-    return [(channel, world.open(channel, wire, more, gateway, **headers))
-            for channel in CHANNELS if wire in transports(channel)]
+    return [(channel, world.open(channel, transport, more, gateway, **headers))
+            for channel in CHANNELS if transport in transports(channel)]
 
 
-@pytest.mark.parametrize("wire", ["ndjson", "delimited", "sse", "websocket"])
-def test_messages_about_the_stream_are_as_described(world, servers, wire):
+@pytest.mark.parametrize("transport", ["ndjson", "delimited", "sse", "websocket"])
+def test_messages_about_the_stream_are_as_described(world, servers, transport):
     # whoever has not answered a ping when the next one is due is given up
-    gateway = servers.gateway(world.redis, "--keepalive-ms", 2000 if wire == "websocket" else 100)
-    more, wanted = ("", {"gap"}) if wire == "sse" else ("&cursors=true", {"gap", "cursor"})
-    for channel, stream in open_all(world, gateway, wire, more, **{"Last-Event-ID": "none"}):
+    gateway = servers.gateway(world.redis, "--keepalive-ms", 2000 if transport == "websocket" else 100)
+    more, wanted = ("", {"gap"}) if transport == "sse" else ("&cursors=true", {"gap", "cursor"})
+    for channel, stream in open_all(world, gateway, transport, more, **{"Last-Event-ID": "none"}):
         kinds = {kind(channel, message) for message in getattr(stream, "before", [])}
         while not wanted <= kinds:
             kinds.add(kind(channel, stream.next()))
@@ -116,10 +116,10 @@ def test_messages_about_the_stream_are_as_described(world, servers, wire):
         stream.close()
 
 
-@pytest.mark.parametrize("wire", ["ndjson", "delimited", "sse", "websocket"])
-def test_farewells_are_as_described(world, servers, wire):
+@pytest.mark.parametrize("transport", ["ndjson", "delimited", "sse", "websocket"])
+def test_farewells_are_as_described(world, servers, transport):
     gateway = servers.gateway(world.redis)
-    streams = open_all(world, gateway, wire)
+    streams = open_all(world, gateway, transport)
     gateway.begin_stop()
     for channel, stream in streams:
         *_, farewell = stream.to_end()

@@ -18,9 +18,9 @@ LEEWAY_S = 60
 CLAIMS = {"sub": "42", "scope": EVERY_STREAM, "exp": 4102444800}
 
 
-def refusal(gateway, target=FIREHOSE, wire="ndjson", **how):
+def refusal(gateway, target=FIREHOSE, transport="ndjson", **how):
     with pytest.raises(Refused) as refused:
-        gateway.stream(target, wire, **how)
+        gateway.stream(target, transport, **how)
     response = refused.value.response
     assert response.error
     return response
@@ -125,14 +125,14 @@ def bad_tokens():
 
 
 @pytest.mark.parametrize("token", [pytest.param(t, id=name) for name, t in bad_tokens()])
-@pytest.mark.parametrize("wire", ["ndjson", "raw-websocket"])
-def test_bad_tokens_get_one_answer(gateway, token, wire):
-    assert_invalid(refusal(gateway, wire=wire, token=token))
+@pytest.mark.parametrize("transport", ["ndjson", "raw-websocket"])
+def test_bad_tokens_get_one_answer(gateway, token, transport):
+    assert_invalid(refusal(gateway, transport=transport, token=token))
 
 
 def test_no_token_at_all(gateway):
-    for wire in ("ndjson", "sse", "raw-websocket"):
-        response = refusal(gateway, wire=wire, headers={"Authorization": None})
+    for transport in ("ndjson", "sse", "raw-websocket"):
+        response = refusal(gateway, transport=transport, headers={"Authorization": None})
         assert response.status == 401 and response.headers["www-authenticate"] == "Bearer"
 
 
@@ -152,8 +152,8 @@ def test_leeway_for_clocks_that_differ(gateway):
 
 
 def test_token_in_the_url(gateway, publish):
-    for wire in ("ndjson", "sse", "raw-websocket"):
-        with gateway.stream(f"{FIREHOSE}?access_token={gateway.token()}", wire,
+    for transport in ("ndjson", "sse", "raw-websocket"):
+        with gateway.stream(f"{FIREHOSE}?access_token={gateway.token()}", transport,
                             headers={"Authorization": None}) as stream:
             publish(events.post(2, "hello"))
             assert stream.next()["id"] == "2"
@@ -184,8 +184,8 @@ def test_subprotocol_without_a_token(gateway):
 
 def test_two_tokens_are_one_too_many(gateway):
     token = gateway.token()
-    for wire in ("ndjson", "raw-websocket"):
-        assert refusal(gateway, f"{FIREHOSE}?access_token={token}", wire).status == 400
+    for transport in ("ndjson", "raw-websocket"):
+        assert refusal(gateway, f"{FIREHOSE}?access_token={token}", transport).status == 400
     connection, response = upgrade(
         gateway.port, FIREHOSE,
         {**gateway.bearer(), "Sec-WebSocket-Protocol": f"sluice.v1, bearer.{token}"})
@@ -196,12 +196,12 @@ def test_two_tokens_are_one_too_many(gateway):
 @pytest.mark.parametrize("target, scope", [
     ("/v1/stream/filter?track=a", "stream:filter"), ("/v1/stream/sample", "stream:sample"),
     (FIREHOSE, "stream:firehose"), ("/v1/stream/home", "stream:home")])
-@pytest.mark.parametrize("wire", ["sse", "raw-websocket"])
-def test_each_stream_needs_its_scope(gateway, target, scope, wire):
-    gateway.stream(target, wire, token=gateway.token(scope=f"other {scope}")).close()
+@pytest.mark.parametrize("transport", ["sse", "raw-websocket"])
+def test_each_stream_needs_its_scope(gateway, target, scope, transport):
+    gateway.stream(target, transport, token=gateway.token(scope=f"other {scope}")).close()
     others = " ".join(s for s in EVERY_STREAM.split() if s != scope)
     for lacking in (others, "", scope + "x", scope.upper()):
-        response = refusal(gateway, target, wire, token=gateway.token(scope=lacking))
+        response = refusal(gateway, target, transport, token=gateway.token(scope=lacking))
         assert response.status == 403, lacking
         assert 'error="insufficient_scope"' in response.headers["www-authenticate"]
         assert response.error["code"] == "insufficient_scope"
@@ -253,13 +253,13 @@ def test_issuer_and_audience_when_configured(strict_gateway):
 
 
 @contextlib.contextmanager
-def stream_until_its_token_ends(gateway, publish, wire):
+def stream_until_its_token_ends(gateway, publish, transport):
     """A stream that has brought an event, and its last message. A slow machine needs a token that is good
     for longer than a second: how much longer is tried."""
     for seconds in (2, 5, 10, 20, 40):
         exp = int(time.time()) - LEEWAY_S + seconds
         try:
-            stream = gateway.stream(FIREHOSE, wire, token=hs256_token(SECRET, **{**CLAIMS, "exp": exp}))
+            stream = gateway.stream(FIREHOSE, transport, token=hs256_token(SECRET, **{**CLAIMS, "exp": exp}))
         except (Refused, UpgradeRefused):
             continue
         with stream:
@@ -272,14 +272,14 @@ def stream_until_its_token_ends(gateway, publish, wire):
     raise AssertionError("no token was good for long enough")
 
 
-@pytest.mark.parametrize("wire", ["ndjson", "delimited", "sse", "websocket", "raw-websocket"])
-def test_stream_ends_when_the_token_does(gateway, publish, wire):
-    with stream_until_its_token_ends(gateway, publish, wire) as (stream, last):
+@pytest.mark.parametrize("transport", ["ndjson", "delimited", "sse", "websocket", "raw-websocket"])
+def test_stream_ends_when_the_token_does(gateway, publish, transport):
+    with stream_until_its_token_ends(gateway, publish, transport) as (stream, last):
         assert (last.type, last["code"]) == ("disconnect", "token_expired")
         assert last["reason"] and isinstance(last["retry_ms"], int)
-        if "websocket" in wire:
+        if "websocket" in transport:
             assert stream.close_code == 4001
-        if wire == "sse":
+        if transport == "sse":
             assert (last.sse_event, last.sse_id) == ("disconnect", None)
 
 

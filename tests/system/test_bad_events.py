@@ -97,7 +97,7 @@ BAD = {
 @pytest.fixture(scope="module")
 def listeners(gateway):
     """One client for each transport, who lives through all of it."""
-    return [gateway.stream(FIREHOSE, wire) for wire in ("ndjson", "delimited", "sse", "websocket")]
+    return [gateway.stream(FIREHOSE, transport) for transport in ("ndjson", "delimited", "sse", "websocket")]
 
 
 @pytest.mark.parametrize("name", BAD)

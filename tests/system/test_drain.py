@@ -17,13 +17,13 @@ from harness.websocket import CLOSE, TEXT, WebSocket
 from test_tls import make_certificate
 
 FIREHOSE = "/v1/stream/firehose"
-WIRES = ["ndjson", "delimited", "sse", "raw-websocket"]
+TRANSPORTS = ["ndjson", "delimited", "sse", "raw-websocket"]
 FLOOD = 199
 
 
-def fall_behind(gateway, redis, wires):
+def fall_behind(gateway, redis, transports):
     """Streams that have not read what is more than their sockets take, and one that has."""
-    behind = {wire: gateway.stream(FIREHOSE, wire, receive_buffer=4096) for wire in wires}
+    behind = {transport: gateway.stream(FIREHOSE, transport, receive_buffer=4096) for transport in transports}
     neighbour = Collector(gateway.stream(FIREHOSE))
     for number in range(1, FLOOD + 1):
         redis.publish(events.dump(events.post(number, "x" * 5000)))
@@ -38,7 +38,7 @@ def begin_to_drain(gateway, neighbour):
 
 def test_who_is_behind_is_sent_what_it_is_owed_and_then_told(servers, redis):
     gateway = servers.gateway(redis, "--drain-timeout", "10m", "--max-owed-bytes", "8M")
-    behind, neighbour = fall_behind(gateway, redis, WIRES)
+    behind, neighbour = fall_behind(gateway, redis, TRANSPORTS)
     begin_to_drain(gateway, neighbour)
     for stream in behind.values():
         *owed, last = stream.to_end()
@@ -75,13 +75,13 @@ def test_who_does_not_read_is_told_how_far_it_was_sent(servers, redis, cli_for):
 
 def test_hints_when_to_come_back_are_spread(servers, redis):
     gateway = servers.gateway(redis)
-    streams = [gateway.stream(FIREHOSE, wire) for wire in WIRES * 4]
+    streams = [gateway.stream(FIREHOSE, transport) for transport in TRANSPORTS * 4]
     gateway.begin_stop()
     hints = []
     for stream in streams:
         last = stream.to_end()[-1]
         hints.append(last["retry_ms"])
-        if getattr(stream, "wire", None) == "sse":
+        if getattr(stream, "transport", None) == "sse":
             assert stream.retry_ms == last["retry_ms"]  # an EventSource heeds the `retry:` field
     gateway.stop()
     assert len(set(hints)) > 8 and all(hint > 0 for hint in hints)
@@ -112,8 +112,8 @@ def test_streams_over_tls_are_told_too(servers, redis):
     cert, key = make_certificate(servers.folder)
     context = ssl.create_default_context(cafile=str(cert))
     gateway = servers.gateway(redis, "--tls-cert", cert, "--tls-key", key)
-    streams = [HttpStream(gateway.port, FIREHOSE, wire, headers=gateway.bearer(), tls=context)
-               for wire in ("ndjson", "delimited", "sse")]
+    streams = [HttpStream(gateway.port, FIREHOSE, transport, headers=gateway.bearer(), tls=context)
+               for transport in ("ndjson", "delimited", "sse")]
     websocket = WebSocket(gateway.port, FIREHOSE, headers=gateway.bearer(), tls=context)
     redis.publish(events.dump(events.post(1, "the last one")))
     readers = [Collector(stream) for stream in (*streams, websocket)]
@@ -128,8 +128,8 @@ def test_streams_over_tls_are_told_too(servers, redis):
     gateway.stop()
 
 
-@pytest.mark.parametrize("wire", WIRES)
-def test_cursor_of_a_stream_that_has_seen_nothing_is_one_too(servers, cli_for, wire):
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_cursor_of_a_stream_that_has_seen_nothing_is_one_too(servers, cli_for, transport):
     """What happens between the farewell and the next server is not missed, the first event of all
     included."""
     redis = servers.redis()
@@ -137,13 +137,13 @@ def test_cursor_of_a_stream_that_has_seen_nothing_is_one_too(servers, cli_for, w
     cli.run("user", "add", "ada")
     for _ in range(2):
         gateway = servers.gateway(redis)
-        stream = gateway.stream(FIREHOSE, wire)
+        stream = gateway.stream(FIREHOSE, transport)
         gateway.begin_stop()
         cursor = stream.to_end()[-1]["cursor"]
         gateway.stop()
         missed = cli.run("post", "--user", "ada", "to nobody")
         gateway = servers.gateway(redis)
-        with gateway.stream(f"{FIREHOSE}?since={cursor}", wire) as stream:
+        with gateway.stream(f"{FIREHOSE}?since={cursor}", transport) as stream:
             assert stream.next()["id"] == missed
         gateway.stop()
 

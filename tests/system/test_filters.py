@@ -55,14 +55,14 @@ def test_every_filter_gets_exactly_what_it_asks_for(gateway, publish):
     end2 = events.post(END + 1, "END", user="3", geo={"lon": 2.5, "lat": 48.5}, lang="zh")
     end3 = events.post(END + 2, "coffee", user="3", lang="en")
     open_streams = []
-    for wish, wire in zip(FILTERS, itertools.cycle(["ndjson", "websocket", "sse"])):
+    for wish, transport in zip(FILTERS, itertools.cycle(["ndjson", "websocket", "sse"])):
         ended = dict(wish)
         for last in (end, end2, end3):
             if Filter(**ended).matches(last):
                 break
         else:
             raise AssertionError(f"{wish} would not hear the end")
-        open_streams.append((wish, last, gateway.stream("/v1/stream/filter?" + query(**wish), wire)))
+        open_streams.append((wish, last, gateway.stream("/v1/stream/filter?" + query(**wish), transport)))
     sent = []
     for post in posts():
         sent += [post, events.delete(int(post["id"]) + 100000, post)]
@@ -82,8 +82,8 @@ def test_sample_is_the_specified_one(gateway, publish, wish):
     percent = float(wish.get("percent", 1))  # a partition alone is one of the usual sample
     partition = (2, 3) if "partition" in wish else None
     check = Filter(percent=percent, partition=partition)
-    streams = [gateway.stream("/v1/stream/sample?" + query(**wish), wire)
-               for wire in ("ndjson", "websocket")]
+    streams = [gateway.stream("/v1/stream/sample?" + query(**wish), transport)
+               for transport in ("ndjson", "websocket")]
     sent = [events.post(number * 4096, "sampled") for number in range(1, 1500)]
     for event in sent:
         publish(events.dump(event))
@@ -140,15 +140,15 @@ def test_rules(gateway, publish, rule, yes, no):
     ("rule=form:alice", 400, "unknown_operator", "rule"),
     ("rule=(a", 400, "syntax", "rule"),
 ])
-@pytest.mark.parametrize("wire", ["ndjson", "sse", "raw-websocket", "form"])
-def test_bad_parameters_are_named(gateway, parameters, status, code, param, wire):
-    if len(parameters) > 6000 and wire != "form":
+@pytest.mark.parametrize("transport", ["ndjson", "sse", "raw-websocket", "form"])
+def test_bad_parameters_are_named(gateway, parameters, status, code, param, transport):
+    if len(parameters) > 6000 and transport != "form":
         pytest.skip("longer than a request line")
     with pytest.raises(Refused) as refused:
-        if wire == "form":
+        if transport == "form":
             gateway.stream("/v1/stream/filter", method="POST", body=parameters.encode())
         else:
-            gateway.stream("/v1/stream/filter?" + parameters, wire)
+            gateway.stream("/v1/stream/filter?" + parameters, transport)
     response = refused.value.response
     assert response.status == status, response
     assert response.error["code"] == code

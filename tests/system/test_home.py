@@ -22,12 +22,12 @@ def say(cli, login):
     return cli.run("post", "--user", login, f"from {login}")
 
 
-@pytest.mark.parametrize("wire", ["ndjson", "sse", "websocket"])
-def test_self_and_followed(people, wire):
+@pytest.mark.parametrize("transport", ["ndjson", "sse", "websocket"])
+def test_self_and_followed(people, transport):
     gateway, cli, ids = people
     cli.run("follow", "ada", "bob")
     cli.run("follow", "cid", "ada")
-    stream = gateway.stream(HOME, wire, token=gateway.token(sub=ids["ada"]))
+    stream = gateway.stream(HOME, transport, token=gateway.token(sub=ids["ada"]))
     wanted = [say(cli, "ada"), say(cli, "bob")]
     say(cli, "cid")
     say(cli, "dan")

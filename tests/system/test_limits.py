@@ -19,26 +19,26 @@ FIREHOSE = "/v1/stream/firehose"
 REFUSED = "sluice_streams_refused_total"
 
 
-def assert_refused(gateway, wire="ndjson", **token):
+def assert_refused(gateway, transport="ndjson", **token):
     with pytest.raises(Refused) as refused:
-        gateway.stream(FIREHOSE, wire, token=gateway.token(**token))
+        gateway.stream(FIREHOSE, transport, token=gateway.token(**token))
     response = refused.value.response
     assert response.status == 429, response
     assert response.error["code"] == "too_many_connections"
     assert int(response.headers["retry-after"]) >= 1
 
 
-@pytest.mark.parametrize("wire", ["ndjson", "websocket"])
-def test_streams_are_limited_across_workers(servers, redis, wire):
+@pytest.mark.parametrize("transport", ["ndjson", "websocket"])
+def test_streams_are_limited_across_workers(servers, redis, transport):
     gateway = servers.gateway(redis, "--max-connections", 4, workers=2)
-    streams = [gateway.stream(FIREHOSE, wire) for _ in range(4)]
+    streams = [gateway.stream(FIREHOSE, transport) for _ in range(4)]
     for _ in range(6):  # whichever worker is asked
-        assert_refused(gateway, "raw-websocket" if wire == "websocket" else wire)
+        assert_refused(gateway, "raw-websocket" if transport == "websocket" else transport)
     assert gateway.metrics()[f'{REFUSED}{{limit="server"}}'] == 6
     assert gateway.get("/healthz").status == 200
     streams.pop().close()
     eventually(lambda: gateway.metrics()["sluice_streams"] == 3, "the stream has gone")
-    with gateway.stream(FIREHOSE, wire):
+    with gateway.stream(FIREHOSE, transport):
         assert_refused(gateway)
 
 
@@ -126,8 +126,8 @@ def test_events_owed_by_all_together_are_bounded(servers, redis):
     """Each stalled client by itself stays within its own bound."""
     gateway = servers.gateway(redis, "--max-owed-bytes", "64M", "--max-shared-bytes", "1M",
                               "--ring-bytes", "1M")
-    stalled = [gateway.stream(FIREHOSE, wire, receive_buffer=4096)
-               for wire in ("ndjson", "sse", "raw-websocket")]
+    stalled = [gateway.stream(FIREHOSE, transport, receive_buffer=4096)
+               for transport in ("ndjson", "sse", "raw-websocket")]
     neighbour = Collector(gateway.stream(FIREHOSE))
     text = "x" * 20_000
     for number in range(1, 701):

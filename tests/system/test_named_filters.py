@@ -149,9 +149,9 @@ def test_hundreds_of_filters_come_and_go(gateway, publish):
 
 
 def test_other_transports_are_refused(gateway):
-    for wire in ("ndjson", "sse"):
+    for transport in ("ndjson", "sse"):
         with pytest.raises(Refused) as refused:
-            gateway.stream("/v1/stream", wire)
+            gateway.stream("/v1/stream", transport)
         assert refused.value.response.status in (400, 406, 426) and refused.value.response.error
 
 

@@ -21,7 +21,7 @@ from harness.streams import Collector
 from harness.waiting import Deadline, eventually
 
 FIREHOSE = "/v1/stream/firehose"
-WIRES = ["ndjson", "delimited", "sse", "websocket"]
+TRANSPORTS = ["ndjson", "delimited", "sse", "websocket"]
 
 
 class Producer:
@@ -79,7 +79,7 @@ class Scene:
         self.cli = cli_for(redis)
         self.cli.run("user", "add", "ada")
         self.gateway = servers.gateway(url or redis.url, *options)
-        self.streams = [Collector(self.gateway.stream(FIREHOSE, wire)) for wire in WIRES]
+        self.streams = [Collector(self.gateway.stream(FIREHOSE, transport)) for transport in TRANSPORTS]
         self.streams.append(Collector(self.gateway.stream("/v1/stream/filter?track=number", "sse")))
         self.producer = Producer(redis.url)
         self.producer.wait_more()
@@ -269,7 +269,7 @@ def test_tail_that_a_failover_lost_is_told(servers, cli_for, group):
     cli = cli_for(group)
     cli.run("user", "add", "ada")
     gateway = servers.gateway(group.url)
-    streams = [gateway.stream(FIREHOSE, wire) for wire in WIRES]
+    streams = [gateway.stream(FIREHOSE, transport) for transport in TRANSPORTS]
     kept = cli.ids("post", "--user", "ada", "kept")[0]
     eventually(lambda: group.replica.client.xlen("sluice:{0}:log") == 1, "the replica has the first post")
     group.forget_master()

@@ -40,8 +40,8 @@ def test_redis_restarted_under_load(servers, cli_for, how):
     cli = cli_for(redis)
     cli.run("user", "add", "ada")
     gateway = servers.gateway(redis, workers=2)
-    streams = [Collector(gateway.stream(FIREHOSE, wire))
-               for wire in ("ndjson", "sse", "websocket", "delimited")]
+    streams = [Collector(gateway.stream(FIREHOSE, transport))
+               for transport in ("ndjson", "sse", "websocket", "delimited")]
     first = cli.ids("post", "--user", "ada", "before")[0]
     for stream in streams:
         stream.wait_id(first)
@@ -82,7 +82,7 @@ def test_lost_subscription_is_repaired_from_the_log(servers, cli_for):
     redis = servers.redis()
     cli = cli_for(redis)
     gateway = servers.gateway(redis)
-    streams = [Collector(gateway.stream(FIREHOSE, wire)) for wire in ("ndjson", "websocket")]
+    streams = [Collector(gateway.stream(FIREHOSE, transport)) for transport in ("ndjson", "websocket")]
     load = cli.start("replay", write_posts(servers.folder, 2000), "--rate", "1000")
     for seen in range(100, 1900, 300):
         streams[0].wait(lambda ms: len(ms) > seen, "the load flows")
@@ -96,15 +96,15 @@ def test_lost_subscription_is_repaired_from_the_log(servers, cli_for):
     assert gateway.metrics()["sluice_redis_subscriptions_total"] >= 2
 
 
-@pytest.mark.parametrize("wire", ["ndjson", "delimited", "sse", "websocket"])
-def test_what_the_log_has_lost_is_told_as_a_gap(servers, cli_for, wire):
+@pytest.mark.parametrize("transport", ["ndjson", "delimited", "sse", "websocket"])
+def test_what_the_log_has_lost_is_told_as_a_gap(servers, cli_for, transport):
     """Cut off, and what was published meanwhile partly trimmed, in one transaction."""
     redis = servers.redis()
     cli = cli_for(redis)
     cli.run("user", "add", "ada")
     gateway = servers.gateway(redis)
     log = "sluice:{0}:log"
-    with gateway.stream(FIREHOSE, wire) as stream:
+    with gateway.stream(FIREHOSE, transport) as stream:
         first = cli.ids("post", "--user", "ada", "before")[0]
         assert stream.next()["id"] == first
         lost, kept = int(first) + 1, int(first) + 2

@@ -34,7 +34,7 @@ def reload(gateway, says="worker_reloaded", times=1):
 
 def test_changed_secret_counts_for_who_comes_from_now_on(servers, redis):
     gateway = servers.gateway(redis, workers=2)
-    streams = [gateway.stream(FIREHOSE, wire) for wire in ("ndjson", "sse", "websocket")]
+    streams = [gateway.stream(FIREHOSE, transport) for transport in ("ndjson", "sse", "websocket")]
     gateway.secret_file.write_text(OTHER + "\n")
     reload(gateway, times=2)
     for _ in range(8):  # whichever worker is asked

@@ -11,7 +11,7 @@ from harness.recompute import Filter
 from harness.streams import Collector
 from urllib.parse import quote
 
-WIRES = ["ndjson", "delimited", "sse", "websocket", "form"]
+TRANSPORTS = ["ndjson", "delimited", "sse", "websocket", "form"]
 
 # Own posts, so that the test runs everywhere; the real ones lie beside the source tree.
 OWN = [
@@ -81,11 +81,11 @@ def as_filter(wish):
     return Filter(**given)
 
 
-def open_stream(gateway, path, query, wire, **token):
+def open_stream(gateway, path, query, transport, **token):
     token = gateway.token(**token)
-    if wire == "form":
+    if transport == "form":
         return gateway.stream(path, method="POST", body=query.encode(), token=token)
-    return gateway.stream(f"{path}?{query}" if query else path, wire, token=token)
+    return gateway.stream(f"{path}?{query}" if query else path, transport, token=token)
 
 
 @pytest.mark.parametrize("file", [
@@ -113,22 +113,23 @@ def test_every_client_gets_exactly_its_events(servers, cli_for, tmp_path, file):
             wish["follow"] = wish["follow"].format(*ids)
         if number % 4 == 3:
             wish["types"] = "post"
-        for wire in (WIRES if number % 3 == 0 else [WIRES[number % 5], WIRES[(number + 2) % 5]]):
+        for transport in (TRANSPORTS if number % 3 == 0 else
+                          [TRANSPORTS[number % 5], TRANSPORTS[(number + 2) % 5]]):
             clients.append((as_filter(wish).matches, Collector(open_stream(
-                gateway, "/v1/stream/filter", url_query(wish), wire)), f"{wish} over {wire}"))
+                gateway, "/v1/stream/filter", url_query(wish), transport)), f"{wish} over {transport}"))
     for number, wish in enumerate(SAMPLES):
-        for wire in (WIRES[number % 4], WIRES[(number + 1) % 4]):
+        for transport in (TRANSPORTS[number % 4], TRANSPORTS[(number + 1) % 4]):
             clients.append((as_filter(wish).matches, Collector(open_stream(
-                gateway, "/v1/stream/sample", url_query(wish), wire)), f"{wish} over {wire}"))
-    for wire in WIRES[:4]:
+                gateway, "/v1/stream/sample", url_query(wish), transport)), f"{wish} over {transport}"))
+    for transport in TRANSPORTS[:4]:
         clients.append((Filter().matches, Collector(open_stream(
-            gateway, "/v1/stream/firehose", "", wire)), f"firehose over {wire}"))
+            gateway, "/v1/stream/firehose", "", transport)), f"firehose over {transport}"))
         clients.append((Filter(types="delete").matches, Collector(open_stream(
-            gateway, "/v1/stream/firehose", "types=delete", wire)), f"deletions over {wire}"))
+            gateway, "/v1/stream/firehose", "types=delete", transport)), f"deletions over {transport}"))
         at_home = {*ids, reader}
         clients.append((lambda e: e["type"] in ("post", "delete") and
                         e["post"]["user"]["id"] in at_home, Collector(open_stream(
-                            gateway, "/v1/stream/home", "", wire, sub=reader)), f"home over {wire}"))
+                            gateway, "/v1/stream/home", "", transport, sub=reader)), f"home over {transport}"))
 
     cli.run("replay", file)
     posted = [e for e in redis.log() if e["type"] == "post"]

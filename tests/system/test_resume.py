@@ -14,7 +14,7 @@ from harness.streams import Collector, Refused
 from harness.waiting import eventually
 
 FIREHOSE = "/v1/stream/firehose"
-WIRES = ["ndjson", "delimited", "sse", "websocket"]
+TRANSPORTS = ["ndjson", "delimited", "sse", "websocket"]
 
 
 def replay(cli, folder, count, first=1, rate=None, text="post", name="posts"):
@@ -45,22 +45,22 @@ def assert_next(stream, wanted):
     return got
 
 
-@pytest.mark.parametrize("wire", WIRES)
-def test_what_was_missed_comes_first_then_what_happens(servers, cli_for, wire):
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_what_was_missed_comes_first_then_what_happens(servers, cli_for, transport):
     redis = servers.redis()
     cli = cli_for(redis)
     gateway = servers.gateway(redis)
     replay(cli, servers.folder, 500)
     cursor = logged(redis)[100]["id"]
-    with gateway.stream(f"{FIREHOSE}?since={cursor}", wire) as stream:
+    with gateway.stream(f"{FIREHOSE}?since={cursor}", transport) as stream:
         wanted = ids(logged(redis, cursor))
         assert_next(stream, wanted)
         last = cli.ids("post", "--user", "u1", "and now")[0]
         assert stream.next()["id"] == last
 
 
-@pytest.mark.parametrize("wire", WIRES)
-def test_resume_under_load_has_no_seam(servers, cli_for, wire):
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_resume_under_load_has_no_seam(servers, cli_for, transport):
     """Clients come back again and again while events flow: together they see each once."""
     redis = servers.redis(shards=1)
     cli = cli_for(redis)
@@ -70,7 +70,7 @@ def test_resume_under_load_has_no_seam(servers, cli_for, wire):
     first.wait(lambda ms: len(ms) > 10, "the load flows")
     cursor, got = first.messages[5]["id"], []
     while len(got) < 1000:
-        with gateway.stream(f"{FIREHOSE}?since={cursor}", wire) as stream:
+        with gateway.stream(f"{FIREHOSE}?since={cursor}", transport) as stream:
             got += [stream.next() for _ in range(200)]
             cursor = got[-1]["id"]
     load.ended()
@@ -106,30 +106,30 @@ def has_word(word):
     return lambda e: e["type"] == "delete" or (e["type"] == "post" and word in e["post"]["text"].split())
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("target, wanted", [
     ("firehose?types=follow", follows), ("firehose?types=post", lambda e: e["type"] == "post"),
     ("filter?track=w3&types=post", lambda e: e["type"] == "post" and has_word("w3")(e)),
     ("filter?rule=from:u4&types=post", lambda e: e["type"] == "post" and
      e["post"]["user"]["login"] == "u4"),
     ("sample?percent=100", is_public)])
-def test_every_stream_resumes_with_its_own_filter(gateway, past, wire, target, wanted):
+def test_every_stream_resumes_with_its_own_filter(gateway, past, transport, target, wanted):
     cursor = past[50]["id"]
     ids_wanted = behind(past, cursor, wanted)
     assert ids_wanted
     joined = target + ("&" if "?" in target else "?") + f"since={cursor}"
-    with gateway.stream(f"/v1/stream/{joined}", wire) as stream:
+    with gateway.stream(f"/v1/stream/{joined}", transport) as stream:
         assert_next(stream, ids_wanted)
 
 
-@pytest.mark.parametrize("wire", WIRES)
-def test_home_resumes_with_the_graph_of_today(gateway, redis, past, wire):
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_home_resumes_with_the_graph_of_today(gateway, redis, past, transport):
     """What the followed have posted before they were followed, too."""
     logins = {e["post"]["user"]["login"]: e["post"]["user"]["id"] for e in past if e["type"] == "post"}
     mine = {logins[login] for login in ("u1", "u2", "u3")}
     wanted = behind(past, past[50]["id"], lambda e: is_public(e) and e["post"]["user"]["id"] in mine)
     token = gateway.token(sub=logins["u1"])
-    with gateway.stream(f"/v1/stream/home?since={past[50]['id']}", wire, token=token) as stream:
+    with gateway.stream(f"/v1/stream/home?since={past[50]['id']}", transport, token=token) as stream:
         assert_next(stream, wanted)
 
 
@@ -148,11 +148,11 @@ def test_named_filters_resume_together(gateway, past):
         assert rule["id"] in message["post"]["text"].split()
 
 
-@pytest.mark.parametrize("wire", WIRES)
-def test_since_a_time(gateway, past, wire):
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_since_a_time(gateway, past, transport):
     time = past[100]["at"]  # several may have happened in that millisecond
     wanted = [e["id"] for e in past if is_public(e) and e["at"] >= time]
-    with gateway.stream(f"{FIREHOSE}?since={time}", wire) as stream:
+    with gateway.stream(f"{FIREHOSE}?since={time}", transport) as stream:
         assert_next(stream, wanted)
 
 
@@ -164,8 +164,8 @@ def test_last_event_id_wins(gateway, past):
             assert message.sse_id == message["id"]
 
 
-@pytest.mark.parametrize("wire", WIRES)
-def test_many_come_back_at_once(gateway, past, wire):
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_many_come_back_at_once(gateway, past, transport):
     """Each from elsewhere, each with a filter; pages are shared."""
     before = gateway.metrics()
     streams = []
@@ -173,7 +173,7 @@ def test_many_come_back_at_once(gateway, past, wire):
         cursor, word = past[number]["id"], f"w{number % 5}"
         wanted = behind(past, cursor, lambda e: e["type"] == "post" and has_word(word)(e))
         target = f"/v1/stream/filter?track={word}&types=post&since={cursor}"
-        streams.append((gateway.stream(target, wire), wanted))
+        streams.append((gateway.stream(target, transport), wanted))
     for stream, wanted in streams:
         assert_next(stream, wanted)
         stream.close()
@@ -181,25 +181,25 @@ def test_many_come_back_at_once(gateway, past, wire):
     assert after["sluice_streams_resumed_total"] - before["sluice_streams_resumed_total"] == 120
 
 
-@pytest.mark.parametrize("wire", ["ndjson", "websocket", "sse"])
-def test_quiet_stream_is_told_how_far_it_has_got(servers, cli_for, wire):
+@pytest.mark.parametrize("transport", ["ndjson", "websocket", "sse"])
+def test_quiet_stream_is_told_how_far_it_has_got(servers, cli_for, transport):
     redis = servers.redis()
     cli = cli_for(redis)
-    gateway = servers.gateway(redis, "--keepalive-ms", 2000 if wire == "websocket" else 50)
+    gateway = servers.gateway(redis, "--keepalive-ms", 2000 if transport == "websocket" else 50)
     replay(cli, servers.folder, 300)
     log = logged(redis)
     target = f"/v1/stream/filter?track=nothing&types=post&since={log[3]['id']}&cursors=true"
-    with gateway.stream(target, wire) as stream:
+    with gateway.stream(target, transport) as stream:
         def is_at_the_end():
-            if wire == "sse":
+            if transport == "sse":
                 stream.wait_keepalives(1)
                 return stream.last_event_id == log[-1]["id"]
             return stream.next().json == {"type": "cursor", "id": log[-1]["id"]}
         eventually(is_at_the_end, "the cursor is the newest event")
 
 
-@pytest.mark.parametrize("wire", WIRES)
-def test_cursor_older_than_the_log(servers, cli_for, wire):
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_cursor_older_than_the_log(servers, cli_for, transport):
     redis = servers.redis()
     cli = cli_for(redis)
     replay(cli, servers.folder, 300)
@@ -209,7 +209,7 @@ def test_cursor_older_than_the_log(servers, cli_for, wire):
         redis.client.xtrim(name, minid=log[200]["id"], approximate=False)
         lost += [int(fields["p"]) for _, fields in redis.client.xrange(name, count=1)]
     gateway = servers.gateway(redis)
-    with gateway.stream(f"{FIREHOSE}?since={log[5]['id']}", wire) as stream:
+    with gateway.stream(f"{FIREHOSE}?since={log[5]['id']}", transport) as stream:
         got = [stream.next() for _ in [*lost, *log[200:]]]
         gaps = [message for message in got if message.type == "gap"]
         assert sorted(int(gap["to"]) for gap in gaps) == sorted(lost)
@@ -217,7 +217,7 @@ def test_cursor_older_than_the_log(servers, cli_for, wire):
             assert (gap["from"], gap["reason"], gap.sse_id) == (log[5]["id"], "retention", None)
         assert events.by_shard(ids(message for message in got if message not in gaps)) == \
             events.by_shard(ids(log[200:]))
-    with gateway.stream(f"{FIREHOSE}?since={max(lost)}", wire) as stream:  # nothing is missing
+    with gateway.stream(f"{FIREHOSE}?since={max(lost)}", transport) as stream:  # nothing is missing
         assert_next(stream, ids(log[200:]))
 
 
@@ -281,8 +281,8 @@ def test_who_does_not_read_for_too_long_is_sent_away_with_the_cursor(servers, cl
         assert [stream.next()["id"] for _ in wanted[len(got):]] == wanted[len(got):]
 
 
-@pytest.mark.parametrize("wire", WIRES)
-def test_with_more_shards_each_keeps_its_order(servers, cli_for, wire):
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_with_more_shards_each_keeps_its_order(servers, cli_for, transport):
     """All of every shard, once; what is read back is merged by id."""
     redis = servers.redis(shards=4)
     cli = cli_for(redis)
@@ -295,7 +295,7 @@ def test_with_more_shards_each_keeps_its_order(servers, cli_for, wire):
                    if e["type"] == "post"]
     wanted.sort()
     assert len({number // 64 % 64 for number in wanted}) > 1
-    with gateway.stream(f"{FIREHOSE}?types=post&since={wanted[30]}", wire) as stream:
+    with gateway.stream(f"{FIREHOSE}?types=post&since={wanted[30]}", transport) as stream:
         got = [int(stream.next()["id"]) for _ in wanted[31:]]
         assert sorted(got) == wanted[31:]
         for shard in range(4):

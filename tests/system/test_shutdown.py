@@ -10,25 +10,25 @@ from harness.streams import Collector, Refused
 from harness.waiting import eventually
 
 FIREHOSE = "/v1/stream/firehose"
-WIRES = ["ndjson", "delimited", "sse", "websocket", "raw-websocket"]
+TRANSPORTS = ["ndjson", "delimited", "sse", "websocket", "raw-websocket"]
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_clients_are_told_and_the_exit_is_clean(servers, redis, how):
     gateway = servers.gateway(redis, workers=2)
-    streams = {wire: gateway.stream(FIREHOSE, wire) for wire in WIRES}
+    streams = {transport: gateway.stream(FIREHOSE, transport) for transport in TRANSPORTS}
     redis.publish(events.dump(events.post(1, "the last one")))
-    readers = {wire: Collector(stream) for wire, stream in streams.items()}
+    readers = {transport: Collector(stream) for transport, stream in streams.items()}
     gateway.begin_stop(how)
-    for wire, reader in readers.items():
+    for transport, reader in readers.items():
         first, last = reader.wait_end()  # the chunked body, too, ends as it should
         assert first["id"] == "1"
         assert (last.type, last["code"]) == ("disconnect", "draining")
         assert last["reason"] and last["retry_ms"] >= 0
-        if wire == "sse":
+        if transport == "sse":
             assert (last.sse_event, last.sse_id) == ("disconnect", None)
-        if "websocket" in wire:
-            assert streams[wire].close_code == 1012
+        if "websocket" in transport:
+            assert streams[transport].close_code == 1012
     gateway.stop()
 
 
@@ -54,8 +54,8 @@ def flood(gateway, redis):
 
 def test_stalled_clients_do_not_hold_up_the_exit(servers, redis):
     gateway = servers.gateway(redis, "--drain-timeout", "500ms")
-    stalled = [gateway.stream(FIREHOSE, wire, receive_buffer=4096)
-               for wire in ("ndjson", "raw-websocket")]
+    stalled = [gateway.stream(FIREHOSE, transport, receive_buffer=4096)
+               for transport in ("ndjson", "raw-websocket")]
     flood(gateway, redis)
     gateway.stop()
     del stalled

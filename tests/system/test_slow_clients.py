@@ -45,14 +45,14 @@ def sort_out(stream, is_all):
     return got, said
 
 
-@pytest.mark.parametrize("wire", ["ndjson", "sse", "raw-websocket"])
-def test_stalled_clients_cost_a_bounded_amount(servers, redis, wire):
+@pytest.mark.parametrize("transport", ["ndjson", "sse", "raw-websocket"])
+def test_stalled_clients_cost_a_bounded_amount(servers, redis, transport):
     """Events without a log: what is in memory no more is told as a gap, and then all the rest."""
     gateway = servers.gateway(redis, "--max-owed-bytes", 262144, "--ring-bytes", 1 << 20,
                               env=NO_QUARANTINE)
     neighbour = Collector(gateway.stream(FIREHOSE, "ndjson"))
     flood(redis, 1, 2000, neighbour)  # buffers and caches reach their usual size
-    stalled = [gateway.stream(FIREHOSE, wire, receive_buffer=4096) for _ in range(20)]
+    stalled = [gateway.stream(FIREHOSE, transport, receive_buffer=4096) for _ in range(20)]
     before = gateway.resident_bytes()
     flood(redis, 10001, 15000, neighbour)  # some 30 MB for each
     after = gateway.resident_bytes()
@@ -68,13 +68,13 @@ def test_stalled_clients_cost_a_bounded_amount(servers, redis, wire):
         assert got == [str(n) for n in [*range(10001, 10001 + place), *range(first, 25001)]]
 
 
-@pytest.mark.parametrize("wire, ring_bytes", [("ndjson", 64 << 10), ("raw-websocket", 64 << 10),
+@pytest.mark.parametrize("transport, ring_bytes", [("ndjson", 64 << 10), ("raw-websocket", 64 << 10),
                                               ("sse", 64 << 20), ("delimited", 64 << 20)])
-def test_slow_client_gets_everything_and_is_live_again(servers, cli_for, wire, ring_bytes):
+def test_slow_client_gets_everything_and_is_live_again(servers, cli_for, transport, ring_bytes):
     """From memory while it reaches back far enough, else from the log: no hole, none twice."""
     redis = servers.redis()
     gateway = servers.gateway(redis, "--max-owed-bytes", 65536, "--ring-bytes", ring_bytes)
-    stream = gateway.stream(FIREHOSE, wire, receive_buffer=4096)
+    stream = gateway.stream(FIREHOSE, transport, receive_buffer=4096)
     file = servers.folder / "posts.jsonl"
     with open(file, "w") as out:
         for number in range(1, 1501):  # 15 MB: more than a socket takes
@@ -98,8 +98,8 @@ def test_slow_client_gets_everything_and_is_live_again(servers, cli_for, wire, r
 
 def test_neighbours_of_stalled_clients_get_each_post_before_the_next(servers, redis):
     gateway = servers.gateway(redis, "--gather-ms", 0, "--max-owed-bytes", 262144)
-    stalled = [gateway.stream(FIREHOSE, wire, receive_buffer=4096)
-               for wire in ("ndjson", "sse", "raw-websocket") for _ in range(10)]
+    stalled = [gateway.stream(FIREHOSE, transport, receive_buffer=4096)
+               for transport in ("ndjson", "sse", "raw-websocket") for _ in range(10)]
     neighbour = Collector(gateway.stream(FIREHOSE, "websocket"))
     flood(redis, 1000, 2000, neighbour)
     for number in range(5000, 5200):
@@ -109,10 +109,10 @@ def test_neighbours_of_stalled_clients_get_each_post_before_the_next(servers, re
     del stalled
 
 
-@pytest.mark.parametrize("wire", ["ndjson", "delimited", "sse", "raw-websocket"])
-def test_client_that_pauses_goes_on_intact(gateway, redis, wire):
+@pytest.mark.parametrize("transport", ["ndjson", "delimited", "sse", "raw-websocket"])
+def test_client_that_pauses_goes_on_intact(gateway, redis, transport):
     """A partial write, then the rest: no byte lost, none twice."""
-    stream = gateway.stream(FIREHOSE, wire, receive_buffer=4096)
+    stream = gateway.stream(FIREHOSE, transport, receive_buffer=4096)
     neighbour = Collector(gateway.stream(FIREHOSE))
     publish_many(redis, 1, 300)  # 600 kB: more than the socket takes, less than what may be owed
     neighbour.wait_id(300)

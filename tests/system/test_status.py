@@ -54,10 +54,10 @@ def be_busy(gateway, redis, cli):
     api.get(f"/v1/posts/{post['id']}")
     api.refused(404, "not_found", "GET", "/v1/posts/1")
     api.close()
-    for path, wire in itertools.product(["firehose", "sample?percent=100", "home", "filter?track=x"],
+    for path, transport in itertools.product(["firehose", "sample?percent=100", "home", "filter?track=x"],
                                         ["ndjson", "delimited", "sse", "websocket"]):
         stream = f"/v1/stream/{path}{'&' if '?' in path else '?'}since={first}"
-        gateway.stream(stream, wire, token=gateway.token(sub=ada)).close()
+        gateway.stream(stream, transport, token=gateway.token(sub=ada)).close()
     gateway.stream("/v1/stream", "websocket").close()
     for bad in ("{", "1 2 3", "no event"):
         redis.publish(bad)

@@ -17,7 +17,7 @@ def weather(storm, faults):
     """Each fault strikes in the middle of a burst; then everybody calm must have seen events that
     were posted behind it."""
     witnesses = [client for client in storm.clients if client.is_calm and
-                 client.kind.name == "firehose" and client.wire != "sluice tail"]
+                 client.kind.name == "firehose" and client.transport != "sluice tail"]
     for fault in faults:
         seen = [len(client.ids) for client in witnesses]
         storm.producer.make(PER_FAULT // 2)
@@ -39,7 +39,7 @@ def test_nothing_is_lost_doubled_or_out_of_order(servers, embedded):
     storm.settle()
     rows = storm.rows()
     text, total = table(rows)
-    faults = [(client.kind.name, client.wire, client.faults[0])
+    faults = [(client.kind.name, client.transport, client.faults[0])
               for client in storm.clients if client.faults]
     assert not faults, faults
     wrong = ["missing", "twice", "disorder", "foreign"]

@@ -9,12 +9,12 @@ from harness.cli import Cli
 from harness.streams import Refused
 from harness.waiting import Deadline, eventually
 
-WIRES = ["ndjson", "delimited", "sse", "websocket"]
+TRANSPORTS = ["ndjson", "delimited", "sse", "websocket"]
 FIREHOSE = "/v1/stream/firehose"
 
 
-@pytest.fixture(params=WIRES)
-def wire(request):
+@pytest.fixture(params=TRANSPORTS)
+def transport(request):
     return request.param
 
 
@@ -26,7 +26,7 @@ def ada(module_servers, redis):
 
 
 def test_post_reaches_clients_of_every_transport_with_the_same_bytes(gateway, cli, redis, ada):
-    streams = [gateway.stream(FIREHOSE, wire) for wire in WIRES]
+    streams = [gateway.stream(FIREHOSE, transport) for transport in TRANSPORTS]
     post_id = cli.run("post", "--user", ada, "--lang", "en", "--geo", "-0.1,51.5", "Hello, café ☕")
     messages = [stream.next() for stream in streams]
     for message in messages:
@@ -82,11 +82,11 @@ def test_http_1_0_gets_plain_lines(gateway, publish):
         assert json.loads(connection.read_line(Deadline()))["id"] == "7"
 
 
-@pytest.mark.parametrize("wire", ["ndjson", "delimited", "sse"])
-def test_post_form_opens_a_stream(gateway, publish, wire):
+@pytest.mark.parametrize("transport", ["ndjson", "delimited", "sse"])
+def test_post_form_opens_a_stream(gateway, publish, transport):
     body = b"track=coff%65e%2Ctea&language=en"
-    target = "/v1/stream/filter" + ("?delimited=length" if wire == "delimited" else "")
-    with gateway.stream(target, wire, "POST", body) as stream:
+    target = "/v1/stream/filter" + ("?delimited=length" if transport == "delimited" else "")
+    with gateway.stream(target, transport, "POST", body) as stream:
         publish(events.post(8, "water", lang="en"))
         publish(events.post(9, "coffee", lang="de"))
         publish(events.post(10, "coffee", lang="en"))
@@ -113,9 +113,9 @@ def test_form_arriving_in_pieces(gateway, publish):
         assert connection.read_head().status == 200
 
 
-def test_deletion_reaches_those_who_were_shown_the_post_with_ids_only(gateway, cli, ada, wire):
-    shown = gateway.stream("/v1/stream/filter?track=umbrella", wire)
-    other = gateway.stream("/v1/stream/filter?track=parasol", wire)
+def test_deletion_reaches_those_who_were_shown_the_post_with_ids_only(gateway, cli, ada, transport):
+    shown = gateway.stream("/v1/stream/filter?track=umbrella", transport)
+    other = gateway.stream("/v1/stream/filter?track=parasol", transport)
     post_id = cli.run("post", "--user", ada, "A secret umbrella")
     cli.run("delete", "--user", ada, post_id)
     end = cli.run("post", "--user", ada, "umbrella parasol")
@@ -145,17 +145,17 @@ def test_deletions_of_plain_producers(gateway, publish):
         assert messages[1]["post"] == {"id": "20", "user": {"id": "1"}, "state": "deleted"}
 
 
-def test_types_choose(gateway, cli, ada, wire):
-    cli.run("user", "add", f"bob_{wire}")
-    wanted = gateway.stream(FIREHOSE + "?types=follow,unfollow", wire)
-    usual = gateway.stream(FIREHOSE, wire)
+def test_types_choose(gateway, cli, ada, transport):
+    cli.run("user", "add", f"bob_{transport}")
+    wanted = gateway.stream(FIREHOSE + "?types=follow,unfollow", transport)
+    usual = gateway.stream(FIREHOSE, transport)
     cli.run("post", "--user", ada, "not this")
-    cli.run("follow", ada, f"bob_{wire}")
-    cli.run("unfollow", ada, f"bob_{wire}")
+    cli.run("follow", ada, f"bob_{transport}")
+    cli.run("unfollow", ada, f"bob_{transport}")
     end = cli.run("post", "--user", ada, "the end")
     follow, unfollow = wanted.next(), wanted.next()
     assert (follow.type, unfollow.type) == ("follow", "unfollow")
-    assert follow["user"]["login"] == "ada" and follow["target"]["login"] == f"bob_{wire}"
+    assert follow["user"]["login"] == "ada" and follow["target"]["login"] == f"bob_{transport}"
     assert int(follow["id"]) < int(unfollow["id"]) < int(end)
     assert [m.type for m in usual.until(end)] == ["post", "post"]
 
@@ -170,9 +170,10 @@ def test_unknown_members_pass_through(gateway, publish):
         assert stream.next().raw.decode() == text
 
 
-def test_restricted_posts_stay_off_the_public_streams(gateway, publish, wire):
-    streams = [gateway.stream(FIREHOSE, wire), gateway.stream("/v1/stream/sample?percent=100", wire),
-               gateway.stream("/v1/stream/filter?track=hush&follow=1", wire)]
+def test_restricted_posts_stay_off_the_public_streams(gateway, publish, transport):
+    streams = [gateway.stream(FIREHOSE, transport),
+               gateway.stream("/v1/stream/sample?percent=100", transport),
+               gateway.stream("/v1/stream/filter?track=hush&follow=1", transport)]
     for audience in ("followers", "only", "except", "whoever", {"only": ["1"]}):
         publish(events.post(40, "hush", audience=audience))
     publish(events.post(41, "hush", audience="public"))
@@ -187,8 +188,8 @@ def test_what_is_for_gateways_only_is_not_delivered(gateway, publish):
         assert stream.next()["id"] == "51"
 
 
-def test_events_keep_their_order(gateway, redis, wire):
-    stream = gateway.stream(FIREHOSE, wire)
+def test_events_keep_their_order(gateway, redis, transport):
+    stream = gateway.stream(FIREHOSE, transport)
     pipe = redis.client.pipeline(transaction=False)
     for number in range(1, 2001):
         pipe.publish("sluice:{0}:live", events.dump(events.post(number, "in order " * (number % 60))))
@@ -196,11 +197,11 @@ def test_events_keep_their_order(gateway, redis, wire):
     assert [m["id"] for m in stream.until(2000)] == [str(n) for n in range(1, 2001)]
 
 
-def test_silence_is_filled_with_keepalives(servers, redis, wire):
+def test_silence_is_filled_with_keepalives(servers, redis, transport):
     # whoever has not answered a ping when the next one is due is given up
-    gateway = servers.gateway(redis, "--keepalive-ms", 2000 if wire == "websocket" else 100)
-    wire = "raw-websocket" if wire == "websocket" else wire
-    stream = gateway.stream("/v1/stream/filter?track=kite", wire)
+    gateway = servers.gateway(redis, "--keepalive-ms", 2000 if transport == "websocket" else 100)
+    transport = "raw-websocket" if transport == "websocket" else transport
+    stream = gateway.stream("/v1/stream/filter?track=kite", transport)
     stream.wait_keepalives(2)
     redis.publish(events.dump(events.post(60, "kite")))
     while stream.next()["id"] != "60":
@@ -209,18 +210,18 @@ def test_silence_is_filled_with_keepalives(servers, redis, wire):
 
 def test_streams_of_two_workers_bring_the_same(servers, redis):
     gateway = servers.gateway(redis, workers=2)
-    streams = [gateway.stream(FIREHOSE, WIRES[n % 4]) for n in range(16)]
+    streams = [gateway.stream(FIREHOSE, TRANSPORTS[n % 4]) for n in range(16)]
     for number in range(1, 51):
         redis.publish(events.dump(events.post(number, "twice served")))
     wanted = [str(n) for n in range(1, 51)]
     assert all([m["id"] for m in stream.until(50)] == wanted for stream in streams)
 
 
-@pytest.mark.parametrize("wire", ["ndjson", "sse", "raw-websocket"])
-def test_client_that_leaves_costs_nothing_more(gateway, publish, wire):
+@pytest.mark.parametrize("transport", ["ndjson", "sse", "raw-websocket"])
+def test_client_that_leaves_costs_nothing_more(gateway, publish, transport):
     before = gateway.metrics()["sluice_connections"]
     for how in ("close", "reset"):
-        stream = gateway.stream(FIREHOSE, wire)
+        stream = gateway.stream(FIREHOSE, transport)
         publish(events.post(70, "hello"))
         stream.next()
         getattr(stream.connection, how)()

@@ -123,7 +123,7 @@ def test_nobody_is_refused_or_reset(servers, redis):
 
 def test_streams_get_their_farewell_and_find_the_successor(servers, redis):
     gateway = servers.gateway(redis, workers=2)
-    streams = [gateway.stream(FIREHOSE, wire) for wire in ("ndjson", "sse", "raw-websocket")]
+    streams = [gateway.stream(FIREHOSE, transport) for transport in ("ndjson", "sse", "raw-websocket")]
     successor = servers.successor(gateway, workers=2)
     for stream in streams:
         last = stream.to_end()[-1]

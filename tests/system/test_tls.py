@@ -35,10 +35,10 @@ def tls(module_servers, redis, tmp_path_factory):
     return gateway, ssl.create_default_context(cafile=str(cert))
 
 
-@pytest.mark.parametrize("wire", ["ndjson", "delimited", "sse"])
-def test_streams_over_tls(tls, publish, wire):
+@pytest.mark.parametrize("transport", ["ndjson", "delimited", "sse"])
+def test_streams_over_tls(tls, publish, transport):
     gateway, context = tls
-    with HttpStream(gateway.port, FIREHOSE, wire, headers=gateway.bearer(), tls=context) as stream:
+    with HttpStream(gateway.port, FIREHOSE, transport, headers=gateway.bearer(), tls=context) as stream:
         for number in range(1, 301):
             publish(events.post(number, "secret " * 200))
         assert [m["id"] for m in stream.until(300)] == [str(n) for n in range(1, 301)]
@@ -219,8 +219,8 @@ def test_stray_bytes_on_streams_over_tls(tls, publish, method):
     reading.close()
 
 
-@pytest.mark.parametrize("wire", ["ndjson", "raw-websocket"])
-def test_slow_reader_catches_up_over_tls(servers, cli_for, wire, tmp_path):
+@pytest.mark.parametrize("transport", ["ndjson", "raw-websocket"])
+def test_slow_reader_catches_up_over_tls(servers, cli_for, transport, tmp_path):
     """From the log, then with a cursor once more; live in the end."""
     cert, key = make_certificate(tmp_path)
     redis = servers.redis()
@@ -230,9 +230,9 @@ def test_slow_reader_catches_up_over_tls(servers, cli_for, wire, tmp_path):
     cli = cli_for(redis)
 
     def connect(target, **more):
-        if wire == "raw-websocket":
+        if transport == "raw-websocket":
             return RawWebSocket(gateway.port, target, headers=gateway.bearer(), tls=context, **more)
-        return HttpStream(gateway.port, target, wire, headers=gateway.bearer(), tls=context, **more)
+        return HttpStream(gateway.port, target, transport, headers=gateway.bearer(), tls=context, **more)
 
     stream = connect(FIREHOSE, receive_buffer=4096)
     file = servers.folder / "posts.jsonl"

@@ -119,8 +119,8 @@ def test_the_screen_has_the_size_of_the_window(gateway, terminal):
 
 def test_all_parts_fit_a_window_of_the_usual_size(gateway, terminal):
     """A long list of streams does not push out who is slow, the workers and what went wrong."""
-    streams = [gateway.stream(f"/v1/stream/{path}", wire) for path in ("firehose", "sample?percent=1")
-               for wire in ("ndjson", "sse", "websocket")]
+    streams = [gateway.stream(f"/v1/stream/{path}", transport) for path in ("firehose", "sample?percent=1")
+               for transport in ("ndjson", "sse", "websocket")]
     top = terminal("--url", url(gateway), rows=24, columns=80)
     top.until(r"\nall +2 +2 +0 +2 +6\D")
     screen = top.until(r"\x1b\[H(.*?)\x1b\[J")[1]

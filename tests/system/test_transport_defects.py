@@ -124,8 +124,8 @@ def test_post_streams_complete_once(gateway, publish):
 
 def test_stalled_reader_does_not_spin(gateway, redis):
     """With reading off, a partly written response never drained and burnt a core."""
-    streams = [gateway.stream(FIREHOSE, wire, receive_buffer=4096)
-               for wire in ("ndjson", "sse", "raw-websocket")]
+    streams = [gateway.stream(FIREHOSE, transport, receive_buffer=4096)
+               for transport in ("ndjson", "sse", "raw-websocket")]
     neighbour = Collector(gateway.stream(FIREHOSE))
     text = "x" * 50000  # in all, more than sockets hold
     for number in range(1, 121):
@@ -218,7 +218,8 @@ def test_many_come_and_go(patient, redis):
     worker, = patient.workers()
 
     def round_of_clients():
-        streams = [patient.stream(FIREHOSE, wire) for wire in ("ndjson", "sse", "raw-websocket") * 20]
+        streams = [patient.stream(FIREHOSE, transport)
+                   for transport in ("ndjson", "sse", "raw-websocket") * 20]
         redis.publish(events.dump(events.post(5, "hello all")))
         for number, stream in enumerate(streams):
             stream.until(5)

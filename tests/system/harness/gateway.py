@@ -154,16 +154,16 @@ class Gateway:
         with self.connect() as connection:
             return connection.request("GET", path, headers=headers)
 
-    def stream(self, target, wire="ndjson", method="GET", body=None, headers=None, token=None,
+    def stream(self, target, transport="ndjson", method="GET", body=None, headers=None, token=None,
                receive_buffer=None):
         """An open stream over any transport: ndjson, delimited, sse or websocket."""
         sent = {"Authorization": f"Bearer {token or self.token()}"}
         sent.update(headers or {})
-        if wire == "websocket":
+        if transport == "websocket":
             return WebSocket(self.port, target, headers=sent)
-        if wire == "raw-websocket":
+        if transport == "raw-websocket":
             return RawWebSocket(self.port, target, headers=sent, receive_buffer=receive_buffer)
-        return HttpStream(self.port, target, wire, method, body, sent, receive_buffer)
+        return HttpStream(self.port, target, transport, method, body, sent, receive_buffer)
 
     def metrics(self):
         """/metrics as a dictionary: `name` or `name{labels}` -> number."""

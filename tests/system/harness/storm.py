@@ -28,7 +28,7 @@ PEOPLE = 12
 WORDS = ("amber basil cedar delta ember fjord grove hazel iris jade karst lotus maple nectar opal pine "
          "quartz river slate thyme umber velvet willow xenon yarrow zephyr").split()
 LANGUAGES = ["en", "en-GB", "de", "ja", None]
-WIRES = ["ndjson", "delimited", "sse", "raw-websocket"]
+TRANSPORTS = ["ndjson", "delimited", "sse", "raw-websocket"]
 
 
 class Posts:
@@ -94,8 +94,8 @@ class Producer:
 class Kind:
     """A stream that clients ask for, and which events of the log they should get."""
 
-    def __init__(self, name, target, matches, wires=WIRES, token=None, subscribes=(), tail=()):
-        self.name, self.target, self.matches, self.wires = name, target, matches, wires
+    def __init__(self, name, target, matches, transports=TRANSPORTS, token=None, subscribes=(), tail=()):
+        self.name, self.target, self.matches, self.transports = name, target, matches, transports
         self.token, self.subscribes = token or {}, subscribes
         self.tail = tail  # what `sluice tail` calls it; empty: nothing
 
@@ -137,15 +137,15 @@ def kinds_of_streams(people):
         Kind("home", "/v1/stream/home", by("u0", "u1", "u2", "u3", "u4"),
              token={"sub": people["u0"]}, tail=["home"]),
         Kind("many", "/v1/stream", posts(lambda e: any(test(e) for _, _, test in many)),
-             wires=["raw-websocket"], subscribes=[(name, f) for name, f, _ in many]),
+             transports=["raw-websocket"], subscribes=[(name, f) for name, f, _ in many]),
     ]
 
 
 class Follower:
     """Somebody who keeps what comes."""
 
-    def __init__(self, storm, kind, wire, is_calm):
-        self.storm, self.kind, self.wire, self.is_calm = storm, kind, wire, is_calm
+    def __init__(self, storm, kind, transport, is_calm):
+        self.storm, self.kind, self.transport, self.is_calm = storm, kind, transport, is_calm
         self.ids, self.gaps, self.faults = [], [], []
         self.story = []  # ids and gaps as they came, None for each connection
         self.connections = self.stalls = 0
@@ -192,8 +192,8 @@ class Follower:
 class Client(Follower):
     """A client of the tests' own, in a thread of its own."""
 
-    def __init__(self, storm, kind, wire, seed, is_calm):
-        super().__init__(storm, kind, wire, is_calm)
+    def __init__(self, storm, kind, transport, seed, is_calm):
+        super().__init__(storm, kind, transport, is_calm)
         self.rng = random.Random(seed)
         self.cursor = storm.start
         self.broken = self.refused = self.warnings = 0
@@ -206,13 +206,13 @@ class Client(Follower):
 
     def _target(self):
         target = self.kind.target + ("&" if "?" in self.kind.target else "?") + "cursors=true"
-        return target if self.wire == "sse" else f"{target}&since={self.cursor}"
+        return target if self.transport == "sse" else f"{target}&since={self.cursor}"
 
     def _open(self):
         gateway = self.storm.gateway
-        headers = {"Last-Event-ID": str(self.cursor)} if self.wire == "sse" else {}
+        headers = {"Last-Event-ID": str(self.cursor)} if self.transport == "sse" else {}
         stream = gateway.stream(
-            self._target(), self.wire, headers=headers, token=gateway.token(**self.kind.token),
+            self._target(), self.transport, headers=headers, token=gateway.token(**self.kind.token),
             receive_buffer=None if self.is_calm else self.rng.choice([None, 4096]))
         for number, (name, wanted) in enumerate(self.kind.subscribes, 1):
             stream.send_frame(TEXT, json.dumps({"op": "subscribe", "id": name, "filter": wanted,
@@ -250,7 +250,7 @@ class Client(Follower):
                 self.faults.append(repr(fault))
         with self._lock:
             self._socket = None
-        if self.wire == "sse" and stream.last_event_id:
+        if self.transport == "sse" and stream.last_event_id:
             self.cursor = max(self.cursor, int(stream.last_event_id))
         stream.close()
 
@@ -264,7 +264,7 @@ class Client(Follower):
             self.cursor = int(message["id"])
             self.ids.append(self.cursor)
             self.story.append(self.cursor)
-            if self.wire == "sse" and message.sse_id != message["id"]:
+            if self.transport == "sse" and message.sse_id != message["id"]:
                 self.faults.append(f"another id than the event's: {message}")
 
     def _take_control(self, message):
@@ -380,12 +380,12 @@ class Storm:
         self.clients = []
 
     def add_clients(self, per_kind, calm=1):
-        """So many of each kind, in turn over its wires; `calm` ones neither leave nor stall. And a
+        """So many of each kind, in turn over its transports; `calm` ones neither leave nor stall. And a
         `sluice tail` where it can follow that."""
         for kind in kinds_of_streams(self.people):
             for number in range(per_kind):
-                wire = kind.wires[number % len(kind.wires)]
-                self.clients.append(Client(self, kind, wire, self.rng.random(), number < calm))
+                transport = kind.transports[number % len(kind.transports)]
+                self.clients.append(Client(self, kind, transport, self.rng.random(), number < calm))
             if kind.tail:
                 self.clients.append(Tail(self, kind))
 
@@ -566,10 +566,10 @@ class Storm:
             client.stop()
 
     def rows(self):
-        """A row for each kind and wire: the counts of its clients added up."""
+        """A row for each kind and transport: the counts of its clients added up."""
         rows = {}
         for client in self.clients:
-            row = rows.setdefault((client.kind.name, client.wire), {"clients": 0})
+            row = rows.setdefault((client.kind.name, client.transport), {"clients": 0})
             row["clients"] += 1
             counts = client.compare(self.wanted[client.kind.name], self.in_log)
             for name, count in counts.items():
@@ -583,11 +583,11 @@ COLUMNS = ["clients", "connections", "stalls", "events", "missing", "twice", "di
 
 def table(rows, columns=COLUMNS):
     """Markdown, with a line for all."""
-    lines = ["| stream | wire | " + " | ".join(columns) + " |",
+    lines = ["| stream | transport | " + " | ".join(columns) + " |",
              "| --- | --- |" + " ---: |" * len(columns)]
     total = dict.fromkeys(columns, 0)
-    for (name, wire), row in rows.items():
-        lines.append(f"| {name} | {wire} | " + " | ".join(str(row[c]) for c in columns) + " |")
+    for (name, transport), row in rows.items():
+        lines.append(f"| {name} | {transport} | " + " | ".join(str(row[c]) for c in columns) + " |")
         for column in columns:
             total[column] += row[column]
     lines.append("| all | | " + " | ".join(f"**{total[c]}**" for c in columns) + " |")

@@ -108,14 +108,14 @@ class HttpStream(Stream):
     CONTENT_TYPE = {"ndjson": "application/x-ndjson", "delimited": "application/x-ndjson",
                     "sse": "text/event-stream"}
 
-    def __init__(self, port, target, wire, method="GET", body=None, headers=None,
+    def __init__(self, port, target, transport, method="GET", body=None, headers=None,
                  receive_buffer=None, tls=None):
-        self.wire = wire
+        self.transport = transport
         self.connection = HttpConnection(port, receive_buffer, tls)
         sent = dict(headers or {})
-        if wire == "sse":
+        if transport == "sse":
             sent.setdefault("Accept", "text/event-stream")
-        if wire == "delimited" and "delimited=" not in target:
+        if transport == "delimited" and "delimited=" not in target:
             target += ("&" if "?" in target else "?") + "delimited=length"
         if method == "POST":
             sent.setdefault("Content-Type", "application/x-www-form-urlencoded")
@@ -129,7 +129,7 @@ class HttpStream(Stream):
             self.connection.close()
             raise Refused(self.response)
         assert self.response.headers["transfer-encoding"] == "chunked", self.response
-        assert self.response.headers["content-type"].split(";")[0] == self.CONTENT_TYPE[wire], \
+        assert self.response.headers["content-type"].split(";")[0] == self.CONTENT_TYPE[transport], \
             self.response
         self.bytes = bytearray()
         self.ended = False
@@ -166,7 +166,7 @@ class HttpStream(Stream):
     def next(self, seconds=None):
         deadline = Deadline(seconds, "the next message of a stream")
         return {"ndjson": self._next_ndjson, "delimited": self._next_delimited,
-                "sse": self._next_sse}[self.wire](deadline)
+                "sse": self._next_sse}[self.transport](deadline)
 
     def _next_ndjson(self, deadline):
         while (line := self._line(deadline, b"\r\n")) is not None:
