@@ -18,7 +18,7 @@
 
 #include "base/alloc.h"
 #include "bench/measure.h"
-#include "src/archive.h"
+#include "src/archive/archive.h"
 
 enum { BATCH = 100, PAGE = 20, TIMES = 500, JSON_BYTES = 400, OPERATIONS = 6 };
 

@@ -6,14 +6,14 @@
 #include <string.h>
 
 #include "bench/measure.h"
-#include "src/call_build.h"
-#include "src/id.h"
-#include "src/keys.h"
-#include "src/reply.h"
-#include "src/settings.h"
-#include "src/timelines.h"
-#include "src/users.h"
-#include "src/worker.h"
+#include "src/call/call_build.h"
+#include "src/call/reply.h"
+#include "src/database/settings.h"
+#include "src/home/home_read.h"
+#include "src/model/id.h"
+#include "src/model/keys.h"
+#include "src/social/users.h"
+#include "src/tasks/worker.h"
 
 enum { BATCH = 200 };
 

@@ -4,10 +4,10 @@
 
 #include <hiredis/hiredis.h>
 
-#include "src/call.h"
-#include "src/meta.h"
-#include "src/redis_link.h"
-#include "src/write.h"
+#include "src/call/call.h"
+#include "src/call/write.h"
+#include "src/database/meta.h"
+#include "src/redis/redis_link.h"
 
 struct database {
     struct sl_redis_address address;

@@ -13,9 +13,9 @@
 
 #include "bench/database.h"
 #include "bench/measure.h"
-#include "src/follows.h"
-#include "src/posts.h"
-#include "src/users.h"
+#include "src/social/follows.h"
+#include "src/social/posts.h"
+#include "src/social/users.h"
 
 enum {
     AUTHORS = 2000,

@@ -12,13 +12,13 @@
 
 #include "bench/database.h"
 #include "bench/measure.h"
-#include "src/follows.h"
-#include "src/id.h"
-#include "src/likes.h"
-#include "src/post_rows.h"
-#include "src/posts.h"
-#include "src/privacy.h"
-#include "src/users.h"
+#include "src/model/id.h"
+#include "src/social/follows.h"
+#include "src/social/likes.h"
+#include "src/social/post_rows.h"
+#include "src/social/posts.h"
+#include "src/social/privacy.h"
+#include "src/social/users.h"
 
 enum { TIMES = 200, PAGE = 20, USERS_MAX = 20000 };
 

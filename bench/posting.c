@@ -23,11 +23,11 @@
 
 #include "bench/database.h"
 #include "bench/measure.h"
-#include "src/follows.h"
-#include "src/id.h"
-#include "src/posts.h"
-#include "src/users.h"
-#include "src/worker.h"
+#include "src/model/id.h"
+#include "src/social/follows.h"
+#include "src/social/posts.h"
+#include "src/social/users.h"
+#include "src/tasks/worker.h"
 
 enum { ASKED = 20, SINGLE_POSTS = 20 };
 

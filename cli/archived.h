@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/rows.h"
-#include "src/archived.h"
+#include "src/archive/archived.h"
 
 struct archived {
     struct sl_archive *archive;

@@ -2,7 +2,7 @@
 
 #include <inttypes.h>
 
-#include "src/id.h"
+#include "src/model/id.h"
 
 struct sl_user_ref argument_user(const struct cli *cli, const char *text)
 {

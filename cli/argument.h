@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cli/cli.h"
-#include "src/users.h"
+#include "src/social/users.h"
 
 /* A login, or =ID. */
 struct sl_user_ref argument_user(const struct cli *cli, const char *text);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/database.h"
-#include "src/cache.h"
+#include "src/cache/cache.h"
 
 /* *ret_cache NULL: there is none. 0; -EINVAL: the URL is none; -ENOMEM. */
 int cached_open(struct sl_cache **ret_cache, const struct database *database, const struct cli *cli,

@@ -7,8 +7,8 @@
 #include "cli/argument.h"
 #include "cli/rows.h"
 #include "cli/show.h"
-#include "src/common_users.h"
-#include "src/id.h"
+#include "src/model/id.h"
+#include "src/social/common_users.h"
 
 enum { LIMIT_DEFAULT = 20 };
 

@@ -2,11 +2,11 @@
 #pragma once
 
 #include "cli/cli.h"
-#include "src/call.h"
-#include "src/meta.h"
-#include "src/redis_link.h"
-#include "src/users.h"
-#include "src/write.h"
+#include "src/call/call.h"
+#include "src/call/write.h"
+#include "src/database/meta.h"
+#include "src/redis/redis_link.h"
+#include "src/social/users.h"
 
 struct database {
     struct sl_redis_link *link;

@@ -6,7 +6,7 @@
 #include "cli/archived.h"
 #include "cli/argument.h"
 #include "cli/cached.h"
-#include "src/posts.h"
+#include "src/social/posts.h"
 
 static int send(struct database *database, struct sl_call *call, int built, struct failure *reterr)
 {

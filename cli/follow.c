@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "cli/rows.h"
-#include "src/follows.h"
+#include "src/social/follows.h"
 
 typedef int (*follow_many_call_fn)(struct sl_call *call, const struct sl_meta *meta,
                                    struct sl_slice request_id, const struct sl_user_ref *user,

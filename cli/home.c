@@ -3,9 +3,9 @@
 #include "base/buffer.h"
 #include "cli/argument.h"
 #include "cli/show.h"
-#include "src/id.h"
-#include "src/row_json.h"
-#include "src/timelines.h"
+#include "src/home/home_read.h"
+#include "src/model/id.h"
+#include "src/social/row_json.h"
 
 enum { LIMIT_DEFAULT = 20 };
 

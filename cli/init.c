@@ -1,12 +1,12 @@
 /* init.c - makes a database. Every setting is an option, too; the table of them is
- * src/settings.def.
+ * src/database/settings.def.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "cli/settings.h"
-#include "src/id.h"
+#include "src/model/id.h"
 
 enum { OPTION_SHARDS = SL_SETTINGS_MAX };
 

@@ -1,7 +1,7 @@
 /* like.c - like and unlike: two commands, the same way to two builders. */
 #include "cli/argument.h"
 #include "cli/database.h"
-#include "src/likes.h"
+#include "src/social/likes.h"
 
 typedef int (*like_call_fn)(struct sl_call *call, const struct sl_meta *meta,
                             struct sl_slice request_id, const struct sl_user_ref *user,

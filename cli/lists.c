@@ -9,11 +9,11 @@
 #include "cli/archived.h"
 #include "cli/argument.h"
 #include "cli/show.h"
-#include "src/follows.h"
-#include "src/id.h"
-#include "src/likes.h"
-#include "src/post_rows.h"
-#include "src/reply.h"
+#include "src/call/reply.h"
+#include "src/model/id.h"
+#include "src/social/follows.h"
+#include "src/social/likes.h"
+#include "src/social/post_rows.h"
 
 enum { LIMIT_DEFAULT = 20 };
 

@@ -6,8 +6,8 @@
 #include <hiredis/hiredis.h>
 
 #include "cli/database.h"
-#include "src/id.h"
-#include "src/posts.h"
+#include "src/model/id.h"
+#include "src/social/posts.h"
 
 /* A post of another shard: the author's own shard cannot look its author up, we can, for the user
  * who answers it. The slices put into *post are those of *ret_reply. */

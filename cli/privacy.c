@@ -1,6 +1,6 @@
 /* privacy.c - hide, unhide, mute, unmute: four commands, the same way to four builders. */
 #include "cli/database.h"
-#include "src/privacy.h"
+#include "src/social/privacy.h"
 
 typedef int (*privacy_call_fn)(struct sl_call *call, const struct sl_meta *meta,
                                struct sl_slice request_id, const struct sl_user_ref *user,

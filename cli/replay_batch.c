@@ -6,9 +6,9 @@
 
 #include "base/alloc.h"
 #include "cli/replay_names.h"
-#include "src/follows.h"
-#include "src/id.h"
-#include "src/posts.h"
+#include "src/model/id.h"
+#include "src/social/follows.h"
+#include "src/social/posts.h"
 
 enum { BATCH_MAX = 256, POSTS_MAX = 1000000 };
 

@@ -11,7 +11,7 @@
 
 #include "base/failure.h"
 #include "base/slice.h"
-#include "src/posts.h"
+#include "src/social/posts.h"
 
 enum replay_kind { REPLAY_POST, REPLAY_DELETE, REPLAY_FOLLOW, REPLAY_UNFOLLOW, REPLAY_KIND_COUNT };
 

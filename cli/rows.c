@@ -5,7 +5,7 @@
 
 #include <hiredis/hiredis.h>
 
-#include "src/reply.h"
+#include "src/call/reply.h"
 
 int rows_read(struct rows *rows, struct database *database, const struct cli *cli, int r,
               struct failure *failure)

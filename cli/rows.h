@@ -9,8 +9,8 @@
 #pragma once
 
 #include "cli/database.h"
-#include "src/id.h"
-#include "src/shard_calls.h"
+#include "src/call/shard_calls.h"
+#include "src/model/id.h"
 
 struct rows {
     struct sl_shard_calls calls;

@@ -5,7 +5,7 @@
 
 #include <hiredis/hiredis.h>
 
-#include "src/reply.h"
+#include "src/call/reply.h"
 
 static int read_shard(struct database *database, uint32_t shard, struct sl_settings *ret_settings,
                       struct failure *reterr)

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "cli/database.h"
-#include "src/settings.h"
+#include "src/database/settings.h"
 
 /* What the shards have. Reports where they differ: CLI_FAILED. */
 int settings_read(struct database *database, const struct cli *cli,

@@ -10,9 +10,9 @@
 #include "cli/archived.h"
 #include "cli/cached.h"
 #include "cli/rows.h"
-#include "src/cached.h"
-#include "src/post_rows.h"
-#include "src/row_json.h"
+#include "src/cache/cached.h"
+#include "src/social/post_rows.h"
+#include "src/social/row_json.h"
 
 int show_find_reader(struct database *database, const char *login, uint64_t *ret_reader,
                      struct failure *reterr)

@@ -8,8 +8,8 @@
 #include <hiredis/hiredis.h>
 
 #include "cli/database.h"
-#include "src/id.h"
-#include "src/tasks.h"
+#include "src/model/id.h"
+#include "src/tasks/tasks.h"
 
 enum { PAGE = 1000, KINDS_MAX = 64, ENTRY_SIZE = 48 };
 

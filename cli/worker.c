@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "cli/database.h"
-#include "src/worker_log.h"
+#include "src/tasks/worker_log.h"
 
 enum { CONCURRENCY_MAX = 64, LEASE_MAX_MS = 3600000 };
 

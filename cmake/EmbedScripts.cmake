@@ -19,7 +19,7 @@ foreach(row IN LISTS rows)
         " ${CMAKE_MATCH_1} = {${CMAKE_MATCH_2}, ${CMAKE_MATCH_3}, ${CMAKE_MATCH_4}},")
 endforeach()
 set(prelude "local SETTINGS = {${table} }\n${prelude}")
-set(c "/* Made from src/scripts by cmake/EmbedScripts.cmake. */\n#include \"src/scripts.h\"\n")
+set(c "/* Made from src/scripts by cmake/EmbedScripts.cmake. */\n#include \"src/call/scripts.h\"\n")
 
 foreach(script IN LISTS SCRIPTS)
     get_filename_component(name "${script}" NAME_WE)

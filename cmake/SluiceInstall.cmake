@@ -1,6 +1,6 @@
 # What users of the libraries get: shared libraries, headers, pkg-config files, a CMake package.
 #
-# Headers of this tree include each other by their place in it ("src/call.h"); users see one folder,
+# Headers of this tree include each other by their place in it ("src/call/call.h"); users see one folder,
 # <sluice/call.h>. The translation lies in build/include, where this tree's examples read it too.
 
 set(SLUICE_PUBLIC_INCLUDE "${CMAKE_BINARY_DIR}/include")
@@ -10,7 +10,7 @@ function(sluice_public_headers)
         set(source "${CMAKE_SOURCE_DIR}/${header}")
         set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")
         file(READ "${source}" text)
-        string(REGEX REPLACE "#include \"(base|src|filters)/([a-z_]+\\.h)\"" "#include <sluice/\\2>"
+        string(REGEX REPLACE "#include \"(base|src|filters)/([a-z_]+/)?([a-z_]+\\.h)\"" "#include <sluice/\\3>"
             text "${text}")
         get_filename_component(name "${header}" NAME)
         file(GENERATE OUTPUT "${SLUICE_PUBLIC_INCLUDE}/sluice/${name}" CONTENT "${text}")
@@ -43,36 +43,36 @@ sluice_public_headers(
     base/failure.h
     base/slice.h)
 sluice_public_headers(
-    src/archive.h
-    src/archived.h
-    src/audience.h
-    src/call.h
-    src/common_users.h
-    src/data_dir.h
-    src/follows.h
-    src/home_sets.h
-    src/id.h
-    src/keys.h
-    src/likes.h
-    src/log.h
-    src/login.h
-    src/meta.h
-    src/post_rows.h
-    src/posts.h
-    src/read.h
-    src/privacy.h
-    src/redis_address.h
-    src/redis_link.h
-    src/reply.h
-    src/sentinel.h
-    src/settings.h
-    src/shard_calls.h
-    src/tasks.h
-    src/timelines.h
-    src/user_list.h
-    src/users.h
-    src/worker.h
-    src/write.h)
+    src/archive/archive.h
+    src/archive/archived.h
+    src/call/call.h
+    src/call/read.h
+    src/call/reply.h
+    src/call/shard_calls.h
+    src/call/write.h
+    src/database/log.h
+    src/database/meta.h
+    src/database/settings.h
+    src/home/home_read.h
+    src/home/home_sets.h
+    src/model/audience.h
+    src/model/data_dir.h
+    src/model/id.h
+    src/model/keys.h
+    src/model/login.h
+    src/redis/redis_address.h
+    src/redis/redis_link.h
+    src/redis/sentinel.h
+    src/social/common_users.h
+    src/social/follows.h
+    src/social/likes.h
+    src/social/post_rows.h
+    src/social/posts.h
+    src/social/privacy.h
+    src/social/user_list.h
+    src/social/users.h
+    src/tasks/tasks.h
+    src/tasks/worker.h)
 sluice_public_headers(
     filters/filter.h
     filters/filter_index.h

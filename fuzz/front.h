@@ -4,8 +4,8 @@
 
 #include "base/buffer.h"
 #include "base/slice.h"
-#include "gateway/front/http.h"
 #include "gateway/front/token.h"
+#include "gateway/http/http.h"
 
 /* One that accepts what front_sign() makes, for as long as the program runs. */
 struct token_policy *front_policy(struct token_policy_settings settings);

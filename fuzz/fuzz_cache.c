@@ -15,8 +15,8 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
-#include "src/cache_memcached.h"
-#include "src/cached.h"
+#include "src/cache/cache_memcached.h"
+#include "src/cache/cached.h"
 
 enum { MAX_BYTES = 4096, TIMEOUT_MS = 10000, AUTHOR = 7 };
 

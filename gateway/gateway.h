@@ -5,8 +5,8 @@
 #include <signal.h>
 #include <stdbool.h>
 
-#include "gateway/config.h"
-#include "gateway/ops/metrics.h"
+#include "gateway/config/config.h"
+#include "gateway/metrics/metrics.h"
 
 struct admission;
 struct listeners;

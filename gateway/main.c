@@ -9,16 +9,16 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "gateway/config.h"
-#include "gateway/config_files.h"
+#include "gateway/config/config.h"
+#include "gateway/config/config_files.h"
 #include "gateway/front/admission.h"
 #include "gateway/front/site.h"
 #include "gateway/gateway.h"
-#include "gateway/ops/metrics.h"
-#include "gateway/ops/open_files.h"
-#include "gateway/ops/place.h"
-#include "gateway/ops/slow_board.h"
-#include "gateway/ops/supervisor.h"
+#include "gateway/metrics/metrics.h"
+#include "gateway/metrics/slow_board.h"
+#include "gateway/process/open_files.h"
+#include "gateway/process/place.h"
+#include "gateway/process/supervisor.h"
 
 enum {
     STOP_GRACE_MS = 5000,

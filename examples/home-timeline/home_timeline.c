@@ -9,14 +9,14 @@
  *     new     what has come since the newest post that was shown
  *
  * A read is a few rounds of calls, most often one: sl_home_run() sends them on a blocking link. An
- * event loop takes the rounds one by one instead (sluice/timelines.h). */
+ * event loop takes the rounds one by one instead (sluice/home_read.h). */
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <sluice/meta.h>
 #include <sluice/redis_address.h>
 #include <sluice/redis_link.h>
-#include <sluice/timelines.h>
+#include <sluice/home_read.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

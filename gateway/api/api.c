@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "gateway/api/engine.h"
 #include "gateway/api/route.h"
-#include "gateway/front/accept.h"
+#include "gateway/http/accept.h"
 
 enum { PATIENCE_MS = 1000 };
 

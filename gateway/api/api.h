@@ -12,10 +12,10 @@
 
 #include "gateway/api/archive_reader.h"
 #include "gateway/api/cache_reader.h"
-#include "gateway/front/http.h"
 #include "gateway/front/request.h"
-#include "gateway/intake/redis_commands.h"
-#include "gateway/ops/metrics.h"
+#include "gateway/http/http.h"
+#include "gateway/metrics/metrics.h"
+#include "gateway/redis/redis_commands.h"
 
 struct api;
 struct api_request; /* one that is under way */

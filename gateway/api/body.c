@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gateway/intake/json_text.h"
+#include "base/json_text.h"
 
 /* --- text --- */
 

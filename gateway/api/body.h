@@ -7,7 +7,7 @@
 #include <jansson.h>
 
 #include "base/slice.h"
-#include "gateway/front/http.h"
+#include "gateway/http/http.h"
 
 enum { API_BODY_MAX = 256 << 10, API_BODY_DEPTH_MAX = 32 };
 

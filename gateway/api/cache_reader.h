@@ -1,4 +1,4 @@
-/* gateway/api/cache_reader.h - the cache (src/cache.h) beside the loop.
+/* gateway/api/cache_reader.h - the cache (src/cache/cache.h) beside the loop.
  *
  * A thread of its own asks the servers: not one of libuv's pool, where an archive that is slow
  * would be in its way, and it in the archive's. Nobody waits for it longer than
@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "gateway/ops/metrics.h"
-#include "src/cache.h"
+#include "gateway/metrics/metrics.h"
+#include "src/cache/cache.h"
 
 enum { CACHE_READER_JOBS_MAX = 1024 };
 

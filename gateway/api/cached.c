@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "base/alloc.h"
-#include "src/cached.h"
+#include "src/cache/cached.h"
 
 static bool has_cache(const struct api_request *request)
 {

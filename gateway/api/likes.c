@@ -1,9 +1,9 @@
 /* likes.c - like a post, or do so no more; who likes it. */
-#include "src/likes.h"
+#include "src/social/likes.h"
 
 #include "gateway/api/request.h"
-#include "src/archived.h"
-#include "src/id.h"
+#include "src/archive/archived.h"
+#include "src/model/id.h"
 
 typedef int (*build_fn)(struct sl_call *call, const struct sl_meta *meta,
                         struct sl_slice request_id, const struct sl_user_ref *user, uint64_t post,

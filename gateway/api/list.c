@@ -7,11 +7,11 @@
 #include "base/alloc.h"
 #include "gateway/api/request.h"
 #include "gateway/api/route.h"
-#include "src/archived.h"
-#include "src/cached.h"
-#include "src/post_rows.h"
-#include "src/row_json.h"
-#include "src/user_list.h"
+#include "src/archive/archived.h"
+#include "src/cache/cached.h"
+#include "src/social/post_rows.h"
+#include "src/social/row_json.h"
+#include "src/social/user_list.h"
 
 void api_list_done(struct api_list *list)
 {

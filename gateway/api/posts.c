@@ -1,5 +1,5 @@
 /* posts.c - post, read a post, take one back; what a user posted, what answers a post. */
-#include "src/posts.h"
+#include "src/social/posts.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -9,10 +9,10 @@
 #include "base/alloc.h"
 #include "gateway/api/body.h"
 #include "gateway/api/request.h"
-#include "src/archived.h"
-#include "src/id.h"
-#include "src/post_rows.h"
-#include "src/row_json.h"
+#include "src/archive/archived.h"
+#include "src/model/id.h"
+#include "src/social/post_rows.h"
+#include "src/social/row_json.h"
 
 /* --- read --- */
 

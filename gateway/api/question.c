@@ -11,8 +11,8 @@
 #include "gateway/api/body.h"
 #include "gateway/api/route.h"
 #include "gateway/front/bearer.h"
-#include "gateway/front/form.h"
-#include "src/id.h"
+#include "gateway/http/form.h"
+#include "src/model/id.h"
 
 enum { PAGE_DEFAULT = 20, PAGE_MAX = 200, KEY_MAX = 100 };
 

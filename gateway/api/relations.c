@@ -7,8 +7,8 @@
 #include "base/alloc.h"
 #include "gateway/api/body.h"
 #include "gateway/api/request.h"
-#include "src/follows.h"
-#include "src/privacy.h"
+#include "src/social/follows.h"
+#include "src/social/privacy.h"
 
 typedef int (*relation_call_fn)(struct sl_call *call, const struct sl_meta *meta,
                                 struct sl_slice request_id, const struct sl_user_ref *user,

@@ -11,13 +11,13 @@
 #include "base/list.h"
 #include "gateway/api/api.h"
 #include "gateway/api/list.h"
-#include "src/cached.h"
-#include "src/call.h"
-#include "src/login.h"
-#include "src/meta.h"
-#include "src/read.h"
-#include "src/shard_calls.h"
-#include "src/users.h"
+#include "src/cache/cached.h"
+#include "src/call/call.h"
+#include "src/call/read.h"
+#include "src/call/shard_calls.h"
+#include "src/database/meta.h"
+#include "src/model/login.h"
+#include "src/social/users.h"
 
 enum { API_REQUEST_ID_SIZE = 129 };
 

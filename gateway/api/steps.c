@@ -9,7 +9,7 @@
 #include <inttypes.h>
 
 #include "base/alloc.h"
-#include "src/reply.h"
+#include "src/call/reply.h"
 
 static void on_reply(void *owner, const redisReply *reply, const char *why)
 {

@@ -1,12 +1,12 @@
 /* timelines.c - the home timeline of the subject.
  *
- * It is put together in rounds of calls (src/timelines.h); this sends them. */
-#include "src/timelines.h"
+ * It is put together in rounds of calls (src/home/home_read.h); this sends them. */
+#include "src/home/home_read.h"
 
 #include <inttypes.h>
 
 #include "gateway/api/request.h"
-#include "src/row_json.h"
+#include "src/social/row_json.h"
 
 static void read_free(void *read)
 {

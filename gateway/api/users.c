@@ -3,8 +3,8 @@
 
 #include "gateway/api/body.h"
 #include "gateway/api/request.h"
-#include "src/follows.h"
-#include "src/row_json.h"
+#include "src/social/follows.h"
+#include "src/social/row_json.h"
 
 /* --- read --- */
 

@@ -14,7 +14,7 @@
 #include "gateway/delivery/client.h"
 #include "gateway/intake/event.h"
 #include "gateway/intake/gap.h"
-#include "gateway/ops/metrics.h"
+#include "gateway/metrics/metrics.h"
 
 struct deliver;
 struct log_pages;

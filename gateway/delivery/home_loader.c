@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/log.h"
-#include "src/home_sets.h"
-#include "src/id.h"
+#include "src/home/home_sets.h"
+#include "src/model/id.h"
 
 enum { SETS_MAX = 200000 }; /* users in the sets of one feed; more than anybody has */
 

@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 #include "gateway/delivery/home.h"
-#include "gateway/intake/redis_commands.h"
+#include "gateway/redis/redis_commands.h"
 
 struct home_loader;
 

@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "gateway/delivery/home_parts.h"
-#include "src/audience.h"
+#include "src/model/audience.h"
 
 /* Of authors that are shown no more, so many are remembered for the deletions of their posts. */
 enum { FORMER_MAX = 1000 };
@@ -132,7 +132,7 @@ static bool was_shown(const struct link *link, const struct event *event)
     return list_contains(&link->in_former) && post >= link->shown_from && post < link->shown_until;
 }
 
-/* The rule of who may see a post (src/audience.h), as a gateway knows it. */
+/* The rule of who may see a post (src/model/audience.h), as a gateway knows it. */
 bool link_wants(const struct link *link, const struct event *event)
 {
     if (link->ties & TIE_OWN)

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "src/id.h"
+#include "src/model/id.h"
 
 _Static_assert((int)LOG_PAGE_EVENTS <= (int)PAGE_EVENTS, "a page of the log fits into ours");
 

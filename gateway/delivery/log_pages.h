@@ -16,7 +16,7 @@
 #include "gateway/delivery/page.h"
 #include "gateway/intake/event_decode.h"
 #include "gateway/intake/log_reader.h"
-#include "gateway/ops/metrics.h"
+#include "gateway/metrics/metrics.h"
 
 struct log_pages;
 

@@ -11,9 +11,9 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "gateway/ops/metrics.h"
-#include "gateway/transport/frame.h"
-#include "src/id.h"
+#include "gateway/delivery/frame.h"
+#include "gateway/metrics/metrics.h"
+#include "src/model/id.h"
 
 enum { FIRST_CAPACITY = 4, KEPT_CAPACITY = 64, MAX_PIECES = 256, TIMED_AT_ONCE = 32 };
 

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "gateway/delivery/page.h"
-#include "src/id.h"
+#include "src/model/id.h"
 
 struct ring {
     size_t max_bytes, page_bytes;

@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-#include "gateway/front/http.h"
 #include "gateway/front/token.h"
+#include "gateway/http/http.h"
 
 /* Looks at Authorization, at `parameter` (the value of access_token; absent: none) and, for an
  * upgrade, at the subprotocols. 0 fills *ret_token; -EPROTO: *refusal is the answer, and

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "gateway/intake/json_text.h"
+#include "base/json_text.h"
 
 enum { ID_MAX_SIZE = 64 };
 

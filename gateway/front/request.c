@@ -4,10 +4,10 @@
 #include <inttypes.h>
 
 #include "base/clock.h"
-#include "gateway/front/accept.h"
 #include "gateway/front/bearer.h"
-#include "gateway/front/form.h"
-#include "src/id.h"
+#include "gateway/http/accept.h"
+#include "gateway/http/form.h"
+#include "src/model/id.h"
 
 /* --- what there is ------------------------------------------------------------------------- */
 

@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 #include "filters/filter.h"
-#include "gateway/front/http.h"
 #include "gateway/front/token.h"
+#include "gateway/http/http.h"
 
 enum stream_kind { STREAM_FILTER, STREAM_SAMPLE, STREAM_FIREHOSE, STREAM_HOME, STREAM_MANY };
 

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "base/buffer.h"
-#include "gateway/front/http.h"
+#include "gateway/http/http.h"
 
 struct site_file {
     const char *path; /* of the URL */

@@ -17,7 +17,7 @@
 #include <yajl/yajl_parse.h>
 
 #include "base/alloc.h"
-#include "gateway/intake/json_text.h"
+#include "base/json_text.h"
 
 enum { USER_ID_MAX = 64, ID_MAX_DIGITS = 19 };
 

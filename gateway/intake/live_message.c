@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "src/id.h"
+#include "src/model/id.h"
 
 /* `sluice:{S}:live`, as sl_key() prints it. */
 static bool read_channel(struct sl_slice channel, uint32_t *ret_shard)

@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gateway/intake/redis_commands.h"
 #include "gateway/intake/shard_order.h"
+#include "gateway/redis/redis_commands.h"
 
 enum { LOG_PAGE_EVENTS = 128 };
 

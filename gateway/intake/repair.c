@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "src/id.h"
+#include "src/model/id.h"
 
 enum { RETRY_MIN_MS = 100, RETRY_MAX_MS = 5000 };
 

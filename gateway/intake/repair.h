@@ -15,7 +15,7 @@
 
 #include "gateway/intake/log_reader.h"
 #include "gateway/intake/shard_order.h"
-#include "gateway/ops/metrics.h"
+#include "gateway/metrics/metrics.h"
 
 enum { REPAIR_CHECK_MS = 1000, REPAIR_HELD_BYTES = 4 << 20 };
 

@@ -19,7 +19,7 @@
 
 #include "base/alloc.h"
 #include "base/list.h"
-#include "src/id.h"
+#include "src/model/id.h"
 
 enum { PASSED_IDS = 1024 };
 

@@ -23,8 +23,8 @@
 
 #include "gateway/intake/gap.h"
 #include "gateway/intake/live_message.h"
-#include "gateway/ops/metrics.h"
-#include "src/log.h"
+#include "gateway/metrics/metrics.h"
+#include "src/database/log.h"
 
 struct shard_order_callbacks {
     void (*event)(void *context, const struct live_message *message);

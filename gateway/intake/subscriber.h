@@ -17,9 +17,9 @@
 #include "base/buffer.h"
 #include "base/failure.h"
 #include "gateway/intake/live_message.h"
-#include "gateway/ops/metrics.h"
-#include "src/meta.h"
-#include "src/redis_address.h"
+#include "gateway/metrics/metrics.h"
+#include "src/database/meta.h"
+#include "src/redis/redis_address.h"
 
 struct subscriber_settings {
     uv_loop_t *loop;

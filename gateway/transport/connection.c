@@ -10,13 +10,13 @@
 #include "filters/filter.h"
 #include "gateway/api/api.h"
 #include "gateway/delivery/deliver.h"
+#include "gateway/delivery/frame.h"
 #include "gateway/delivery/outbox.h"
 #include "gateway/delivery/rule_set.h"
 #include "gateway/intake/gap.h"
-#include "gateway/transport/frame.h"
 #include "gateway/transport/respond.h"
 #include "gateway/transport/server_private.h"
-#include "src/id.h"
+#include "src/model/id.h"
 
 enum {
     LEAVING_MS = 5000,         /* to read the farewell */

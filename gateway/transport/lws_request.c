@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "gateway/transport/doorway.h"
+#include "gateway/http/doorway.h"
 
 static const struct {
     enum lws_token_indexes token;

@@ -5,7 +5,7 @@
 #include <libwebsockets.h>
 
 #include "base/buffer.h"
-#include "gateway/front/http.h"
+#include "gateway/http/http.h"
 
 /* Fills *ret_request, but for `body`, with slices into `room`, which is cleared first and must
  * outlive them. libwebsockets has decoded the query; it is encoded again, so that there is one

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "gateway/front/bearer.h"
 #include "gateway/front/site.h"
-#include "gateway/ops/status.h"
+#include "gateway/metrics/status.h"
 #include "gateway/transport/exchange.h"
 #include "gateway/transport/respond.h"
 #include "gateway/transport/server_private.h"

@@ -14,10 +14,10 @@
 
 #include "base/buffer.h"
 #include "gateway/delivery/deliver.h"
+#include "gateway/delivery/frame.h"
 #include "gateway/delivery/rule_set.h"
 #include "gateway/front/filter_json.h"
 #include "gateway/transport/connection.h"
-#include "gateway/transport/frame.h"
 #include "gateway/transport/server_private.h"
 
 static void say(struct connection *connection, struct buffer *json)

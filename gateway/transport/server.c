@@ -15,8 +15,8 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/stable_hash.h"
+#include "gateway/http/doorway.h"
 #include "gateway/transport/connection.h"
-#include "gateway/transport/doorway.h"
 #include "gateway/transport/exchange.h"
 #include "gateway/transport/server_private.h"
 

@@ -8,12 +8,12 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "gateway/config.h"
+#include "gateway/config/config.h"
 #include "gateway/delivery/deliver.h"
 #include "gateway/front/admission.h"
 #include "gateway/front/request.h"
 #include "gateway/front/origin.h"
-#include "gateway/ops/metrics.h"
+#include "gateway/metrics/metrics.h"
 
 struct api;
 struct listeners;

@@ -7,7 +7,7 @@
 #include "base/buffer.h"
 #include "base/list.h"
 #include "base/log.h"
-#include "gateway/ops/listener.h"
+#include "gateway/process/listener.h"
 #include "gateway/transport/server.h"
 
 struct doorway;

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "gateway/delivery/catch_up.h"
 #include "gateway/delivery/outbox.h"
-#include "gateway/ops/slow_board.h"
+#include "gateway/metrics/slow_board.h"
 #include "gateway/transport/connection.h"
 #include "gateway/transport/server_private.h"
 

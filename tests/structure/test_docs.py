@@ -43,13 +43,13 @@ def test_scripts_that_pages_name_can_be_run(page):
 
 
 def test_every_setting_is_listed_with_its_default():
-    rows = re.findall(r'^SETTING\((\w+), "([a-z0-9-]+)"', (SOURCE / "src/settings.def").read_text(), re.MULTILINE)
+    rows = re.findall(r'^SETTING\((\w+), "([a-z0-9-]+)"', (SOURCE / "src/database/settings.def").read_text(), re.MULTILINE)
     listed = re.findall(r"^\| `([a-z0-9-]+)` \| `(\w+)` \|", (SOURCE / "docs/core.md").read_text(), re.MULTILINE)
     assert rows and [(name, field) for field, name in rows] == listed
 
 
 def test_every_header_of_libsluice_is_in_its_manual_page():
-    headers = re.findall(r"^ +src/(\w+\.h)", (SOURCE / "cmake/SluiceInstall.cmake").read_text(), re.MULTILINE)
+    headers = re.findall(r"^ +src/\w+/(\w+\.h)", (SOURCE / "cmake/SluiceInstall.cmake").read_text(), re.MULTILINE)
     page = (SOURCE / "docs/man/libsluice.3").read_text()
     assert headers and not [header for header in headers if header not in page]
 

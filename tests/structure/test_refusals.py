@@ -59,7 +59,7 @@ def test_the_api_lists_its_codes_by_their_statuses():
     rows = re.findall(r"^\| (\d{3}) \| ((?:`\w+`(?:, )?)+) \|", page("http-api.md"), re.M)
     listed = {(status, code) for status, row in rows for code in re.findall(r"\w+", row)}
     pair = re.compile(r'(?:_refuse\(\W*[\w>-]+|\{\s*-\w+), (\d{3}),\s*"([a-z_]+)"')
-    given = {found for name in ("api/*.c", "front/bearer.c", "front/form.c")
+    given = {found for name in ("api/*.c", "front/bearer.c", "http/form.c")
              for file in (SOURCE / "gateway").glob(name) for found in pair.findall(file.read_text())}
     assert len(given) > 25 and given - listed == set()
 

@@ -5,9 +5,9 @@
 #include <hiredis/hiredis.h>
 
 #include "base/clock.h"
-#include "src/archived.h"
-#include "src/id.h"
-#include "src/timelines.h"
+#include "src/archive/archived.h"
+#include "src/home/home_read.h"
+#include "src/model/id.h"
 
 enum { PAGE = 20 };
 

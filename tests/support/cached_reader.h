@@ -5,9 +5,9 @@
 #pragma once
 
 #include "base/buffer.h"
-#include "src/archive.h"
-#include "src/cached.h"
-#include "src/redis_link.h"
+#include "src/archive/archive.h"
+#include "src/cache/cached.h"
+#include "src/redis/redis_link.h"
 
 struct cached_reader {
     struct sl_redis_link *link;

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "src/id.h"
-#include "src/reply.h"
-#include "src/settings.h"
-#include "src/worker.h"
+#include "src/call/reply.h"
+#include "src/database/settings.h"
+#include "src/model/id.h"
+#include "src/tasks/worker.h"
 #include "tests/support/cmocka_all.h"
 
 void core_init(struct core *core)

@@ -5,13 +5,13 @@
 
 #include <hiredis/hiredis.h>
 
-#include "src/follows.h"
-#include "src/meta.h"
-#include "src/posts.h"
-#include "src/privacy.h"
-#include "src/redis_link.h"
-#include "src/users.h"
-#include "src/write.h"
+#include "src/call/write.h"
+#include "src/database/meta.h"
+#include "src/redis/redis_link.h"
+#include "src/social/follows.h"
+#include "src/social/posts.h"
+#include "src/social/privacy.h"
+#include "src/social/users.h"
 #include "tests/support/redis_server.h"
 
 struct core {

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "src/id.h"
-#include "src/keys.h"
+#include "src/model/id.h"
+#include "src/model/keys.h"
 #include "tests/support/cmocka_all.h"
 
 /* "sluice:{S}:NAME", "sluice:{S}:NAME:OWNER" or "sluice:{S}:NAME:OWNER:REST" */

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/redis_address.h"
+#include "src/redis/redis_address.h"
 
 struct fake_sentinel {
     int listener;

@@ -1,6 +1,6 @@
 #include <stdio.h>
 
-#include "gateway/front/accept.h"
+#include "gateway/http/accept.h"
 #include "tests/support/cmocka_all.h"
 
 static void test_accept_chooses_the_wire_format(void **state)

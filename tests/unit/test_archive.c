@@ -13,13 +13,13 @@
 
 #include <mysql.h>
 
-#include "src/archived.h"
-#include "src/call_build.h"
-#include "src/id.h"
-#include "src/keys.h"
-#include "src/post_rows.h"
-#include "src/reply.h"
-#include "src/worker.h"
+#include "src/archive/archived.h"
+#include "src/call/call_build.h"
+#include "src/call/reply.h"
+#include "src/model/id.h"
+#include "src/model/keys.h"
+#include "src/social/post_rows.h"
+#include "src/tasks/worker.h"
 #include "tests/support/archive_place.h"
 #include "tests/support/cmocka_all.h"
 #include "tests/support/fault.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "src/archive.h"
+#include "src/archive/archive.h"
 #include "tests/support/cmocka_all.h"
 
 enum { POSTS = 40, USER = 4096 };

@@ -1,4 +1,4 @@
-/* What holds for every kind of archive: the contracts of src/archive.h, kept by each backend alike.
+/* What holds for every kind of archive: the contracts of src/archive/archive.h, kept by each backend alike.
  *
  *     test_archive_kinds [sqlite|mysql] */
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "src/archive.h"
+#include "src/archive/archive.h"
 #include "tests/support/archive_place.h"
 #include "tests/support/cmocka_all.h"
 

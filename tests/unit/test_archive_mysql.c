@@ -9,7 +9,7 @@
 
 #include <mysql.h>
 
-#include "src/archive.h"
+#include "src/archive/archive.h"
 #include "tests/support/archive_place.h"
 #include "tests/support/cmocka_all.h"
 

@@ -12,7 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "src/cache.h"
+#include "src/cache/cache.h"
 #include "tests/support/cmocka_all.h"
 #include "tests/support/memcached_server.h"
 

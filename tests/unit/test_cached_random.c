@@ -15,9 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "src/id.h"
-#include "src/likes.h"
-#include "src/worker.h"
+#include "src/model/id.h"
+#include "src/social/likes.h"
+#include "src/tasks/worker.h"
 #include "tests/support/cached_reader.h"
 #include "tests/support/cmocka_all.h"
 #include "tests/support/core_group.h"

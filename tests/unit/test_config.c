@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "gateway/config.h"
+#include "gateway/config/config.h"
 #include "tests/support/cmocka_all.h"
 
 enum { MAX_ARGUMENTS = 160 };
@@ -383,7 +383,7 @@ static void test_help_tells_every_option_within_80_columns(void **state)
 #define BYTES(field, name, ...)  "  --" name " ",
 #define TIME(field, name, ...)   "  --" name " ",
 #define FLAG(field, name, ...)   "  --" name "\n",
-#include "gateway/config_table.def"
+#include "gateway/config/config_table.def"
     };
     struct buffer text = BUFFER_INIT;
     char *rest = NULL;

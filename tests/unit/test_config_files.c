@@ -9,7 +9,7 @@
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
-#include "gateway/config_files.h"
+#include "gateway/config/config_files.h"
 #include "tests/support/cmocka_all.h"
 
 static EVP_PKEY *write_key(const char *path, const char *password)

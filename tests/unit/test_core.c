@@ -8,9 +8,9 @@
 #include <jansson.h>
 
 #include "base/clock.h"
-#include "src/id.h"
-#include "src/keys.h"
-#include "src/login.h"
+#include "src/model/id.h"
+#include "src/model/keys.h"
+#include "src/model/login.h"
 #include "tests/support/core_group.h"
 
 /* ---- looking at events ---- */

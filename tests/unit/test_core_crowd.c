@@ -13,13 +13,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "src/id.h"
-#include "src/keys.h"
-#include "src/likes.h"
-#include "src/audience.h"
-#include "src/post_rows.h"
-#include "src/timelines.h"
-#include "src/worker.h"
+#include "src/model/id.h"
+#include "src/model/keys.h"
+#include "src/social/likes.h"
+#include "src/model/audience.h"
+#include "src/social/post_rows.h"
+#include "src/home/home_read.h"
+#include "src/tasks/worker.h"
 #include "tests/support/core_check.h"
 #include "tests/support/core_group.h"
 #include "tests/support/draw.h"

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "src/common_users.h"
-#include "src/id.h"
-#include "src/keys.h"
+#include "src/model/id.h"
+#include "src/model/keys.h"
+#include "src/social/common_users.h"
 #include "tests/support/core_group.h"
 #include "tests/support/draw.h"
 

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/id.h"
-#include "src/keys.h"
-#include "src/likes.h"
-#include "src/post_rows.h"
+#include "src/model/id.h"
+#include "src/model/keys.h"
+#include "src/social/likes.h"
+#include "src/social/post_rows.h"
 #include "tests/support/core_group.h"
 
 /* Sends what a builder built with result `r`; the reply is the caller's. */

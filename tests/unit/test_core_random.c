@@ -10,8 +10,8 @@
 
 #include <jansson.h>
 
-#include "src/id.h"
-#include "src/keys.h"
+#include "src/model/id.h"
+#include "src/model/keys.h"
 #include "tests/support/core_group.h"
 #include "tests/support/draw.h"
 

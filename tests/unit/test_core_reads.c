@@ -8,10 +8,10 @@
 #include <jansson.h>
 
 #include "base/alloc.h"
-#include "src/id.h"
-#include "src/keys.h"
-#include "src/post_rows.h"
-#include "src/row_json.h"
+#include "src/model/id.h"
+#include "src/model/keys.h"
+#include "src/social/post_rows.h"
+#include "src/social/row_json.h"
 #include "tests/support/core_group.h"
 
 /* ---- many at once ---- */

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "src/data_dir.h"
+#include "src/model/data_dir.h"
 #include "tests/support/cmocka_all.h"
 
 static int no_variables(void **state)

@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
-#include "gateway/transport/doorway.h"
+#include "gateway/http/doorway.h"
 #include "tests/support/cmocka_all.h"
 
 enum { MAX_HEAD = 1024, MAX_BODY = 100, TIMEOUT_MS = 60000 };

@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
-#include "gateway/transport/frame.h"
+#include "gateway/delivery/frame.h"
 #include "tests/support/cmocka_all.h"
 #include "tests/support/events.h"
 

@@ -1,6 +1,6 @@
 #include <errno.h>
 
-#include "gateway/front/http.h"
+#include "gateway/http/http.h"
 #include "tests/support/cmocka_all.h"
 
 static void expect_json(const struct http_refusal *refusal, const char *json)

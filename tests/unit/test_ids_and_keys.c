@@ -1,8 +1,8 @@
 #include <errno.h>
 
 #include "base/clock.h"
-#include "src/id.h"
-#include "src/keys.h"
+#include "src/model/id.h"
+#include "src/model/keys.h"
 #include "tests/support/cmocka_all.h"
 
 static void test_id_holds_time_shard_and_number(void **state)

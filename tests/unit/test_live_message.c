@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "gateway/intake/live_message.h"
-#include "src/id.h"
+#include "src/model/id.h"
 #include "tests/support/cmocka_all.h"
 
 static int read_message(const char *channel, const char *payload, struct live_message *ret_message)

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "src/id.h"
-#include "src/login.h"
+#include "src/model/id.h"
+#include "src/model/login.h"
 #include "tests/support/cmocka_all.h"
 #include "tests/support/words_reference.h"
 

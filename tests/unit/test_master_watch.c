@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "gateway/intake/master_watch.h"
+#include "gateway/redis/master_watch.h"
 #include "tests/support/cmocka_all.h"
 #include "tests/support/fake_sentinel.h"
 #include "tests/support/patience.h"

@@ -9,7 +9,7 @@
 #include "gateway/front/farewell.h"
 #include "gateway/front/request.h"
 #include "gateway/front/token.h"
-#include "gateway/ops/metrics.h"
+#include "gateway/metrics/metrics.h"
 #include "tests/support/cmocka_all.h"
 
 /* Whether `line` is one of the lines of what the board prints. */

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "src/archive.h"
-#include "src/mysql_address.h"
+#include "src/archive/archive.h"
+#include "src/archive/mysql_address.h"
 #include "tests/support/cmocka_all.h"
 
 static void parse(const char *rest, struct sl_mysql_address *address)

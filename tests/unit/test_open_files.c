@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "gateway/ops/open_files.h"
+#include "gateway/process/open_files.h"
 
 static rlim_t soft_limit(void)
 {

@@ -9,10 +9,10 @@
 #include <jansson.h>
 
 #include "base/buffer.h"
-#include "src/audience.h"
-#include "src/id.h"
-#include "src/keys.h"
-#include "src/scripts.h"
+#include "src/call/scripts.h"
+#include "src/model/audience.h"
+#include "src/model/id.h"
+#include "src/model/keys.h"
 #include "tests/support/core_group.h"
 #include "tests/support/draw.h"
 

@@ -13,8 +13,8 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "gateway/ops/private_redis.h"
-#include "src/redis_address.h"
+#include "gateway/process/private_redis.h"
+#include "src/redis/redis_address.h"
 #include "tests/support/cmocka_all.h"
 
 enum { PATIENCE_MS = 20000, STOP_MS = 10000 };

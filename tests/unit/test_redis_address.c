@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/redis_address.h"
+#include "src/redis/redis_address.h"
 #include "tests/support/cmocka_all.h"
 
 static void parse(const char *url, struct sl_redis_address *address)

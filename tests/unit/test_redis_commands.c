@@ -8,9 +8,9 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
-#include "gateway/intake/redis_commands.h"
-#include "src/reply.h"
-#include "src/users.h"
+#include "gateway/redis/redis_commands.h"
+#include "src/call/reply.h"
+#include "src/social/users.h"
 #include "tests/support/cmocka_all.h"
 #include "tests/support/patience.h"
 

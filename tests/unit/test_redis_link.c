@@ -12,9 +12,9 @@
 #include <hiredis/hiredis.h>
 
 #include "base/alloc.h"
-#include "src/follows.h"
-#include "src/redis_link.h"
-#include "src/users.h"
+#include "src/redis/redis_link.h"
+#include "src/social/follows.h"
+#include "src/social/users.h"
 #include "tests/support/cmocka_all.h"
 #include "tests/support/redis_server.h"
 

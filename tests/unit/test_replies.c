@@ -5,17 +5,17 @@
 
 #include <hiredis/hiredis.h>
 
-#include "src/common_users.h"
-#include "src/follows.h"
-#include "src/id.h"
-#include "src/log.h"
-#include "src/meta.h"
-#include "src/post_rows.h"
-#include "src/posts.h"
-#include "src/reply.h"
-#include "src/sentinel.h"
-#include "src/users.h"
-#include "src/write.h"
+#include "src/call/reply.h"
+#include "src/call/write.h"
+#include "src/database/log.h"
+#include "src/database/meta.h"
+#include "src/model/id.h"
+#include "src/redis/sentinel.h"
+#include "src/social/common_users.h"
+#include "src/social/follows.h"
+#include "src/social/post_rows.h"
+#include "src/social/posts.h"
+#include "src/social/users.h"
 #include "tests/support/cmocka_all.h"
 
 /* The reply that these bytes are in Redis's protocol. */

@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
-#include "gateway/transport/request_head.h"
+#include "gateway/http/request_head.h"
 #include "tests/support/cmocka_all.h"
 
 enum { MAX_BODY = 1000 };

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "base/alloc.h"
-#include "src/sentinels.h"
+#include "src/redis/sentinels.h"
 #include "tests/support/cmocka_all.h"
 #include "tests/support/fake_sentinel.h"
 

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "src/id.h"
-#include "src/reply.h"
-#include "src/settings.h"
+#include "src/call/reply.h"
+#include "src/database/settings.h"
+#include "src/model/id.h"
 #include "tests/support/core_group.h"
 
 static const struct sl_setting *named(const char *name)

@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "gateway/intake/shard_order.h"
-#include "src/id.h"
+#include "src/model/id.h"
 #include "tests/support/cmocka_all.h"
 
 enum { HELD_BYTES = 4096 };

@@ -7,7 +7,7 @@
 #include <jansson.h>
 
 #include "base/alloc.h"
-#include "gateway/ops/status.h"
+#include "gateway/metrics/status.h"
 #include "tests/support/cmocka_all.h"
 
 static struct slow_client slow(const char *subject, uint64_t lag_ms)

@@ -13,11 +13,11 @@
 
 #include "base/log.h"
 #include "gateway/front/admission.h"
-#include "gateway/ops/slow_board.h"
-#include "gateway/ops/backoff.h"
-#include "gateway/ops/listener.h"
-#include "gateway/ops/process_usage.h"
-#include "gateway/ops/supervisor.h"
+#include "gateway/metrics/slow_board.h"
+#include "base/backoff.h"
+#include "gateway/process/listener.h"
+#include "gateway/process/process_usage.h"
+#include "gateway/process/supervisor.h"
 #include "tests/support/cmocka_all.h"
 
 enum { PATIENCE_MS = 20000, MAX_WORKERS = 4 };

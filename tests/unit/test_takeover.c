@@ -13,7 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "gateway/ops/takeover.h"
+#include "gateway/process/takeover.h"
 #include "tests/support/cmocka_all.h"
 
 enum { PATIENCE_MS = 20000, MOST = DOOR_COUNT * LISTENERS_MAX };

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "src/id.h"
-#include "src/keys.h"
-#include "src/tasks.h"
-#include "src/worker.h"
+#include "src/model/id.h"
+#include "src/model/keys.h"
+#include "src/tasks/tasks.h"
+#include "src/tasks/worker.h"
 #include "tests/support/core_group.h"
 
 enum { SHARDS = 8 };

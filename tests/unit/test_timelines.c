@@ -8,12 +8,12 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "src/call_build.h"
-#include "src/id.h"
-#include "src/keys.h"
-#include "src/reply.h"
-#include "src/timelines.h"
-#include "src/worker.h"
+#include "src/call/call_build.h"
+#include "src/call/reply.h"
+#include "src/home/home_read.h"
+#include "src/model/id.h"
+#include "src/model/keys.h"
+#include "src/tasks/worker.h"
 #include "tests/support/core_group.h"
 
 static uint64_t ada, bob, cyd;

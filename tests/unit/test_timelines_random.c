@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/id.h"
-#include "src/keys.h"
-#include "src/settings.h"
-#include "src/timelines.h"
+#include "src/database/settings.h"
+#include "src/home/home_read.h"
+#include "src/model/id.h"
+#include "src/model/keys.h"
 #include "tests/support/core_group.h"
 #include "tests/support/draw.h"
 

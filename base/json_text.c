@@ -1,0 +1,98 @@
+/* json_text.c - eight bytes at a time while they are plain ASCII, one code point at a time else. */
+#include "base/json_text.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/utf8.h"
+
+#define EACH_BYTE(value) (UINT64_C(0x0101010101010101) * (value))
+
+/* Whether one of eight bytes is a control character, a backslash or not ASCII. The subtractions
+ * may borrow into the byte above, but only from a byte that is itself to be reported. */
+static bool needs_a_look(const unsigned char *at)
+{
+    uint64_t bytes, backslash;
+
+    memcpy(&bytes, at, sizeof(bytes));
+    backslash = bytes ^ EACH_BYTE('\\');
+    return ((bytes | (bytes - EACH_BYTE(0x20)) | (backslash - EACH_BYTE(1))) & EACH_BYTE(0x80)) !=
+           0;
+}
+
+/* The code unit of `\uXXXX` at `at`; -1: there is no such escape. */
+static int escaped_unit(const unsigned char *at, const unsigned char *end)
+{
+    int unit = 0;
+
+    if (end - at < 6 || at[0] != '\\' || at[1] != 'u')
+        return -1;
+    for (int i = 2; i < 6; i++) {
+        unsigned char c = at[i];
+        unsigned char letter = c | 0x20;
+
+        if (c >= '0' && c <= '9')
+            unit = unit * 16 + (c - '0');
+        else if (letter >= 'a' && letter <= 'f')
+            unit = unit * 16 + (letter - 'a' + 10);
+        else
+            return -1;
+    }
+    return unit;
+}
+
+/* Bytes to skip at `at`, a backslash; 0: the escape stands for what no string may hold. Short and
+ * malformed escapes are left to the parser; only `\\` must go as one, lest its second half be
+ * taken for the start of another. */
+static size_t escape_size(const unsigned char *at, const unsigned char *end)
+{
+    int unit = escaped_unit(at, end);
+
+    if (unit < 0)
+        return end - at > 1 && at[1] == '\\' ? 2 : 1;
+    if (unit >= 0xd800 && unit <= 0xdbff) {
+        int low = escaped_unit(at + 6, end);
+
+        return low >= 0xdc00 && low <= 0xdfff ? 12 : 0;
+    }
+    return unit == 0 || (unit >= 0xdc00 && unit <= 0xdfff) ? 0 : 6;
+}
+
+int json_text_check(struct sl_slice text, bool *ret_has_breaks, struct failure *reterr)
+{
+    const unsigned char *start = (const unsigned char *)text.data;
+    const unsigned char *end = start + text.size;
+    const unsigned char *at = start;
+    bool has_breaks = false;
+    size_t size;
+
+    while (at < end) {
+        while (end - at >= 8 && !needs_a_look(at))
+            at += 8;
+        if (at == end)
+            break;
+        if (*at >= 0x80) {
+            size = utf8_code_point_size(at, end);
+            if (size == 0)
+                return failure_set(reterr, -EBADMSG, "not UTF-8 at byte %zu", (size_t)(at - start));
+        } else if (*at == '\\') {
+            size = escape_size(at, end);
+            if (size == 0)
+                return failure_set(reterr, -EBADMSG,
+                                   "U+0000 or half a surrogate pair in a string at byte %zu",
+                                   (size_t)(at - start));
+        } else {
+            size = 1;
+            if (*at < 0x20) {
+                if (*at != '\t' && *at != '\n' && *at != '\r')
+                    return failure_set(reterr, -EBADMSG, "control character at byte %zu",
+                                       (size_t)(at - start));
+                has_breaks = true;
+            }
+        }
+        at += size;
+    }
+    *ret_has_breaks = has_breaks;
+    return 0;
+}

@@ -1,0 +1,88 @@
+/* gateway/config/config.h - the settings of sluiced, and where each came from.
+ *
+ * config_table.def has a row per option. Sources by rising precedence: its default, the
+ * configuration file (`key = value` lines), the environment (SLUICE_...), the command line. A
+ * repeatable option from one source replaces what an earlier source gave. A bad setting is refused
+ * in a sentence that begins with its place: `sluiced.conf:3: workers: ...`, `SLUICE_WORKERS: ...`,
+ * `--workers: ...`. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/failure.h"
+
+enum { CONFIG_LIST_MAX = 64 };
+
+struct config_list {
+    unsigned count;
+    char *items[CONFIG_LIST_MAX];
+};
+
+enum config_option {
+#define SECTION(title)
+#define TEXT(field, ...)   CONFIG_OPTION_##field,
+#define LIST(field, ...)   CONFIG_OPTION_##field,
+#define NUMBER(field, ...) CONFIG_OPTION_##field,
+#define BYTES(field, ...)  CONFIG_OPTION_##field,
+#define TIME(field, ...)   CONFIG_OPTION_##field,
+#define FLAG(field, ...)   CONFIG_OPTION_##field,
+#include "gateway/config/config_table.def"
+    CONFIG_OPTION_COUNT
+};
+
+enum config_source {
+    CONFIG_SOURCE_DEFAULT,
+    CONFIG_SOURCE_FILE,
+    CONFIG_SOURCE_ENVIRONMENT,
+    CONFIG_SOURCE_COMMAND_LINE
+};
+
+enum config_action { CONFIG_ACTION_RUN, CONFIG_ACTION_HELP, CONFIG_ACTION_VERSION };
+
+struct config {
+    enum config_action action; /* what the command line asks for; other than RUN: nothing is set */
+#define SECTION(title)
+#define TEXT(field, ...)   char *field; /* NULL: not set and without default */
+#define LIST(field, ...)   struct config_list field;
+#define NUMBER(field, ...) uint64_t field;
+#define BYTES(field, ...)  uint64_t field;
+#define TIME(field, ...)   uint64_t field; /* ms */
+#define FLAG(field, ...)   bool field;
+#include "gateway/config/config_table.def"
+    struct {
+        enum config_source source;
+        unsigned line; /* of the file, where that is the source */
+    } origins[CONFIG_OPTION_COUNT];
+    struct {
+        int argc;
+        char *const *argv, *const *environment; /* the caller's */
+    } sources;                                  /* where to read again: config_reload() */
+};
+
+/* `environment` is like environ(7); both it and `argv` outlive the configuration. 0; -EINVAL and
+ * other errnos: *reterr names the setting. */
+int config_read(int argc, char *const argv[], char *const environment[], struct config **ret_config,
+                struct failure *reterr);
+void config_free(struct config *config);
+
+/* Level and form of the process's log are as `config` says. */
+void config_set_log(const struct config *config);
+
+/* Refuses a setting later than config_read() could (a busy port, a missing file): sets *reterr to
+ * the place of the setting and the sentence, and returns `error`. */
+int config_refuse(const struct config *config, enum config_option option, struct failure *reterr,
+                  int error, const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+enum { CONFIG_VARIABLE_SIZE = 64 };
+
+/* CONFIG_OPTION_max_event_bytes -> "SLUICE_MAX_EVENT_BYTES", into `room`, which is returned. */
+const char *config_variable_name(enum config_option option, char room[static CONFIG_VARIABLE_SIZE]);
+
+/* The rest is in config_help.c. */
+void config_print_help(struct buffer *ret_text);
+
+/* The options as mdoc(7) list items, for sluiced(8) and sluiced.conf(5). */
+enum config_manual { CONFIG_MANUAL_COMMAND_LINE, CONFIG_MANUAL_FILE };
+void config_print_manual(enum config_manual manual, struct buffer *ret_text);

@@ -1,0 +1,156 @@
+#include "gateway/delivery/frame.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+size_t frame_websocket_head(uint8_t opcode, size_t payload_size,
+                            unsigned char ret_head[static FRAME_WEBSOCKET_HEAD_SIZE])
+{
+    ret_head[0] = 0x80 | opcode; /* FIN */
+    if (payload_size < 126) {
+        ret_head[1] = (unsigned char)payload_size;
+        return 2;
+    }
+    if (payload_size <= UINT16_MAX) {
+        ret_head[1] = 126;
+        ret_head[2] = (unsigned char)(payload_size >> 8);
+        ret_head[3] = (unsigned char)payload_size;
+        return 4;
+    }
+    ret_head[1] = 127;
+    for (int i = 0; i < 8; i++)
+        ret_head[2 + i] = (unsigned char)((uint64_t)payload_size >> (56 - 8 * i));
+    return 10;
+}
+
+static void append_chunk(struct buffer *buffer, struct sl_slice before, struct sl_slice json,
+                         struct sl_slice after)
+{
+    buffer_append_format(buffer, "%zx\r\n", before.size + json.size + after.size);
+    buffer_append_slice(buffer, before);
+    buffer_append_slice(buffer, json);
+    buffer_append_slice(buffer, after);
+    buffer_append_str(buffer, "\r\n");
+}
+
+/* `id` 0: the event is no cursor, so it must not move the client's. */
+static void append_sse(struct buffer *buffer, const char *name, uint64_t id, struct sl_slice json)
+{
+    char before[96];
+    int length;
+
+    if (id)
+        length = snprintf(before, sizeof(before), "id: %" PRIu64 "\nevent: %s\ndata: ", id, name);
+    else
+        length = snprintf(before, sizeof(before), "event: %s\ndata: ", name);
+    append_chunk(buffer, sl_slice(before, (size_t)length), json, SL_SLICE("\n\n"));
+}
+
+/* The length before a line counts the line's CRLF. */
+static void append_delimited(struct buffer *buffer, struct sl_slice json)
+{
+    char before[32];
+    int length = snprintf(before, sizeof(before), "%zu\r\n", json.size + 2);
+
+    append_chunk(buffer, sl_slice(before, (size_t)length), json, SL_SLICE("\r\n"));
+}
+
+static void append_websocket(struct buffer *buffer, struct sl_slice json)
+{
+    unsigned char head[FRAME_WEBSOCKET_HEAD_SIZE];
+    size_t head_size = frame_websocket_head(FRAME_OPCODE_TEXT, json.size, head);
+
+    buffer_append(buffer, head, head_size);
+    buffer_append_slice(buffer, json);
+}
+
+static void append_frame(struct buffer *buffer, enum wire_format wire, const char *name,
+                         uint64_t id, struct sl_slice json)
+{
+    switch (wire) {
+    case WIRE_WEBSOCKET:
+        append_websocket(buffer, json);
+        break;
+    case WIRE_NDJSON:
+        append_chunk(buffer, SL_SLICE(""), json, SL_SLICE("\r\n"));
+        break;
+    case WIRE_DELIMITED:
+        append_delimited(buffer, json);
+        break;
+    case WIRE_SSE:
+        append_sse(buffer, name, id, json);
+        break;
+    case WIRE_FORMAT_COUNT:
+        break;
+    }
+}
+
+struct sl_slice frame_of_event(struct event *event, enum wire_format wire)
+{
+    struct sl_slice *frame = &event->frames[wire];
+    struct buffer buffer = BUFFER_INIT;
+
+    if (frame->data)
+        return *frame;
+    append_frame(&buffer, wire, event_kind_name(event->kind), event->id, event->json);
+    if (buffer.failed) {
+        buffer_done(&buffer);
+        return SL_SLICE_NONE;
+    }
+    *frame = buffer_slice(&buffer); /* the event frees it */
+    event_grow(event, buffer.capacity);
+    return *frame;
+}
+
+void frame_append_message(struct buffer *buffer, enum wire_format wire, const char *name,
+                          struct sl_slice json)
+{
+    append_frame(buffer, wire, name, 0, json);
+}
+
+void frame_append_keepalive(struct buffer *buffer, enum wire_format wire, uint64_t cursor)
+{
+    static const unsigned char ping[] = {0x80 | FRAME_OPCODE_PING, 1, 's'};
+    char line[48];
+    int length;
+
+    switch (wire) {
+    case WIRE_WEBSOCKET:
+        /* One byte of payload: libwebsockets reports no pong without any. */
+        buffer_append(buffer, ping, sizeof(ping));
+        break;
+    case WIRE_NDJSON:
+    case WIRE_DELIMITED:
+        append_chunk(buffer, SL_SLICE(""), SL_SLICE(""), SL_SLICE("\r\n"));
+        break;
+    case WIRE_SSE:
+        length = cursor ? snprintf(line, sizeof(line), "id: %" PRIu64 "\n\n", cursor)
+                        : snprintf(line, sizeof(line), ":\n\n");
+        append_chunk(buffer, sl_slice(line, (size_t)length), SL_SLICE(""), SL_SLICE(""));
+        break;
+    case WIRE_FORMAT_COUNT:
+        break;
+    }
+}
+
+void frame_append_retry(struct buffer *buffer, enum wire_format wire, uint32_t retry_ms)
+{
+    char line[32];
+    int length;
+
+    if (wire != WIRE_SSE)
+        return;
+    length = snprintf(line, sizeof(line), "retry: %" PRIu32 "\n\n", retry_ms);
+    append_chunk(buffer, sl_slice(line, (size_t)length), SL_SLICE(""), SL_SLICE(""));
+}
+
+struct sl_slice frame_unchunk(struct sl_slice chunk)
+{
+    const char *line_end = memchr(chunk.data, '\n', chunk.size);
+    size_t head = (size_t)(line_end - chunk.data) + 1;
+
+    return sl_slice(chunk.data + head, chunk.size - head - 2);
+}

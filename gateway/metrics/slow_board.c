@@ -1,0 +1,99 @@
+/* slow_board.c - a list for each worker behind a sequence lock: odd while it is being written. */
+#include "gateway/metrics/slow_board.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { READ_TRIES = 8 };
+
+struct slow_slot {
+    _Alignas(64) _Atomic uint32_t sequence;
+    struct slow_list list;
+};
+
+struct slow_board {
+    size_t bytes; /* of the mapping */
+    unsigned workers;
+    struct slow_slot slots[];
+};
+
+void slow_list_add(struct slow_list *list, const struct slow_client *client)
+{
+    unsigned place = list->count;
+
+    while (place > 0 && list->clients[place - 1].lag_ms < client->lag_ms)
+        place--;
+    if (place == SLOW_BOARD_CLIENTS)
+        return;
+    if (list->count < SLOW_BOARD_CLIENTS)
+        list->count++;
+    memmove(&list->clients[place + 1], &list->clients[place],
+            (list->count - 1 - place) * sizeof(list->clients[0]));
+    list->clients[place] = *client;
+}
+
+struct slow_board *slow_board_new(unsigned workers)
+{
+    size_t bytes = sizeof(struct slow_board) + (size_t)workers * sizeof(struct slow_slot);
+    struct slow_board *board;
+
+    board = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (board == MAP_FAILED)
+        return NULL;
+    board->bytes = bytes;
+    board->workers = workers;
+    return board;
+}
+
+void slow_board_free(struct slow_board *board)
+{
+    if (board)
+        munmap(board, board->bytes);
+}
+
+void slow_board_write(struct slow_board *board, unsigned worker, const struct slow_list *list)
+{
+    struct slow_slot *slot = &board->slots[worker];
+    uint32_t sequence = atomic_load_explicit(&slot->sequence, memory_order_relaxed) & ~1u;
+
+    assert(worker < board->workers);
+    atomic_store_explicit(&slot->sequence, sequence + 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+    slot->list = *list;
+    atomic_store_explicit(&slot->sequence, sequence + 2, memory_order_release);
+}
+
+void slow_board_forget_worker(struct slow_board *board, unsigned worker)
+{
+    slow_board_write(board, worker, &(struct slow_list){0});
+}
+
+static void read_slot(const struct slow_slot *slot, struct slow_list *ret_list)
+{
+    for (unsigned i = 0; i < READ_TRIES; i++) {
+        uint32_t before = atomic_load_explicit(&slot->sequence, memory_order_acquire);
+
+        *ret_list = slot->list;
+        atomic_thread_fence(memory_order_acquire);
+        if (before % 2 == 0 &&
+            before == atomic_load_explicit(&slot->sequence, memory_order_relaxed))
+            return;
+    }
+    ret_list->count = 0;
+}
+
+void slow_board_read(const struct slow_board *board, struct slow_list *ret_list)
+{
+    struct slow_list list;
+
+    ret_list->count = 0;
+    for (unsigned i = 0; i < board->workers; i++) {
+        read_slot(&board->slots[i], &list);
+        for (unsigned k = 0; k < list.count; k++) {
+            list.clients[k].worker = i;
+            slow_list_add(ret_list, &list.clients[k]);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+/* gateway/metrics/slow_board.h - the slowest clients of all workers, in memory that they share.
+ *
+ * Each worker writes down now and then which of its clients have waited longest for what they are
+ * owed; whoever is asked reads all of it. A reader never sees half of a list: one that is being
+ * written, or that a crash left half written, counts as empty. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gateway/front/request.h"
+
+enum { SLOW_BOARD_CLIENTS = 10 }; /* of a worker, and in what is read */
+
+struct slow_client {
+    char subject[TOKEN_SUBJECT_SIZE];
+    enum stream_kind stream;
+    enum wire_format wire;
+    unsigned worker; /* set by slow_board_read() */
+    bool is_catching_up;
+    uint64_t lag_ms;      /* age of the first event it is owed; or, while catching up, of the newest
+                             that it has been given */
+    uint64_t owed_events; /* while catching up: about, and whether its filter wants them or not */
+    uint64_t owed_bytes;  /* that wait for its socket */
+    uint64_t connected_ms; /* how long its stream stands */
+};
+
+/* The longest lag first, at most SLOW_BOARD_CLIENTS of them. */
+struct slow_list {
+    unsigned count;
+    struct slow_client clients[SLOW_BOARD_CLIENTS];
+};
+
+/* Puts the client into its place, or leaves it out. */
+void slow_list_add(struct slow_list *list, const struct slow_client *client);
+
+struct slow_board;
+
+/* In memory that fork() shares. NULL: out of memory. */
+struct slow_board *slow_board_new(unsigned workers);
+void slow_board_free(struct slow_board *board);
+
+void slow_board_write(struct slow_board *board, unsigned worker, const struct slow_list *list);
+/* The worker is dead: so are its connections. */
+void slow_board_forget_worker(struct slow_board *board, unsigned worker);
+/* The slowest of all workers. */
+void slow_board_read(const struct slow_board *board, struct slow_list *ret_list);

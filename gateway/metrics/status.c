@@ -1,0 +1,39 @@
+#include "gateway/metrics/status.h"
+
+#include <inttypes.h>
+
+static void print_client(const struct slow_client *client, bool with_subject, struct buffer *json)
+{
+    buffer_append_format(json, "{\"worker\":%u,\"subject\":", client->worker);
+    if (with_subject)
+        buffer_append_json_string(json, sl_slice_str(client->subject));
+    else
+        buffer_append_str(json, "null");
+    buffer_append_format(
+        json,
+        ",\"stream\":\"%s\",\"transport\":\"%s\",\"catching_up\":%s,\"lag_ms\":%" PRIu64
+        ",\"owed_events\":%" PRIu64 ",\"owed_bytes\":%" PRIu64 ",\"connected_ms\":%" PRIu64 "}",
+        stream_kind_name(client->stream), wire_format_name(client->wire),
+        client->is_catching_up ? "true" : "false", client->lag_ms, client->owed_events,
+        client->owed_bytes, client->connected_ms);
+}
+
+void status_print(const struct metrics_board *metrics, const struct slow_board *slowest,
+                  bool with_subjects, uint64_t now_ms, struct buffer *ret_json)
+{
+    struct slow_list list;
+
+    slow_board_read(slowest, &list);
+    buffer_append_format(
+        ret_json, "{\"version\":\"" SLUICE_VERSION "\",\"now_ms\":%" PRIu64 ",\"workers\":%u,",
+        now_ms, metrics_workers(metrics));
+    metrics_print_json(metrics, ret_json);
+    buffer_append_format(ret_json, ",\"subjects\":%s,\"slowest\":[",
+                         with_subjects ? "true" : "false");
+    for (unsigned i = 0; i < list.count; i++) {
+        if (i > 0)
+            buffer_append_char(ret_json, ',');
+        print_client(&list.clients[i], with_subjects, ret_json);
+    }
+    buffer_append_str(ret_json, "]}\n");
+}

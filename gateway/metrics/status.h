@@ -1,0 +1,14 @@
+/* gateway/metrics/status.h - how this server fares, as JSON: what the page at /status and `sluice top`
+ * are made of. docs/operating.md says what stands in it. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "gateway/metrics/metrics.h"
+#include "gateway/metrics/slow_board.h"
+
+/* `with_subjects`: who the slowest clients are, too; otherwise only how slow. */
+void status_print(const struct metrics_board *metrics, const struct slow_board *slowest,
+                  bool with_subjects, uint64_t now_ms, struct buffer *ret_json);

@@ -1,0 +1,218 @@
+/* place.c - the order matters: a port that is taken says more than a directory that is. */
+#include "gateway/process/place.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "gateway/process/folder.h"
+#include "gateway/process/listener.h"
+
+/* --- the data directory --- */
+
+/* NULL: there is none, which only a private Redis would mind. */
+static const char *find_data_dir(const struct config *config, char room[static SL_DATA_DIR_SIZE])
+{
+    if (config->data_dir)
+        return config->data_dir;
+    return sl_data_dir(room, NULL) == 0 ? room : NULL;
+}
+
+/* Where a successor may ask for our place. Who cannot be asked serves as well: several may share a
+ * directory that none of them keeps its data in. */
+static void offer_takeover(const char *data_dir, struct place *place)
+{
+    pid_t other = data_dir && !place->has_predecessor ? takeover_find(data_dir) : 0;
+    struct failure why;
+    int r = 0;
+
+    if (!data_dir)
+        return;
+    if (other)
+        r = failure_set(&why, -EBUSY, "process %d is asked in '%s' already", (int)other, data_dir);
+    else
+        r = folder_make(data_dir, &why);
+    if (r == 0)
+        place->data_dir = data_dir;
+    else
+        log_warn("no_takeover", "why=\"%s\"", why.text);
+}
+
+static int open_private_redis(const struct config *config, const char *data_dir,
+                              struct place *place, struct failure *reterr)
+{
+    struct failure why;
+    int lock = -1;
+    int r;
+
+    if (!data_dir) {
+        char room[SL_DATA_DIR_SIZE];
+
+        r = sl_data_dir(room, &why);
+        return config_refuse(config, CONFIG_OPTION_data_dir, reterr, r, "%s", why.text);
+    }
+    if (place->has_predecessor) {
+        lock = place->heritage.lock;
+        place->heritage.lock = -1;
+    }
+    r = private_redis_inherit(data_dir, config->redis_server, lock, &place->private_redis, &why);
+    if (r < 0)
+        return config_refuse(config, CONFIG_OPTION_data_dir, reterr, r, "%s", why.text);
+    return 0;
+}
+
+/* --- the ports --- */
+
+static const enum config_option door_options[DOOR_COUNT] = {
+    [DOOR_PUBLIC] = CONFIG_OPTION_listen,
+    [DOOR_OPS] = CONFIG_OPTION_ops_listen,
+};
+
+static int open_door(const struct config *config, enum door door,
+                     const struct listen_address *address, const char *data_dir,
+                     struct place *place, struct failure *reterr)
+{
+    struct listeners *listeners = &place->doors[door];
+    struct failure why;
+    pid_t other = 0;
+    int r;
+
+    r = listener_open(address, listeners->count, listeners->sockets, &listeners->port, &why);
+    if (r < 0)
+        listeners->count = 0;
+    if (r == -EADDRINUSE && data_dir && !place->has_predecessor)
+        other = takeover_find(data_dir);
+    if (r == -EADDRINUSE && door != DOOR_PUBLIC && address->port == place->doors[DOOR_PUBLIC].port)
+        return config_refuse(config, door_options[door], reterr, r, "port %u is that of listen",
+                             address->port);
+    if (other)
+        return config_refuse(config, door_options[door], reterr, r,
+                             "%s; a sluiced runs as process %d, and --takeover would take its "
+                             "place",
+                             why.text, (int)other);
+    if (r < 0)
+        return config_refuse(config, door_options[door], reterr, r, "%s", why.text);
+    log_debug("listening", "host=%s port=%u sockets=%u", address->host[0] ? address->host : "*",
+              listeners->port, listeners->count);
+    return 0;
+}
+
+/* The first of `listeners` that is not at `address`; NULL: they all are. */
+static const int *find_elsewhere(struct listeners *listeners, const struct listen_address *address)
+{
+    for (unsigned i = 0; i < listeners->count; i++) {
+        if (!listener_is_at(listeners->sockets[i], address, &listeners->port))
+            return &listeners->sockets[i];
+    }
+    return NULL;
+}
+
+/* Every socket of the predecessor is ours, so that none of its connections is lost, and one for
+ * each worker at least. */
+static int inherit_door(const struct config *config, enum door door, struct place *place,
+                        struct failure *reterr)
+{
+    struct listeners *listeners = &place->doors[door];
+    unsigned workers = listeners->count;
+    int r;
+
+    *listeners = place->heritage.doors[door];
+    place->heritage.doors[door].count = 0;
+    place->inherited[door] = listeners->count;
+    if (listeners->count >= workers)
+        return 0;
+    r = listener_add(listeners->sockets, listeners->count, workers);
+    if (r < 0)
+        return config_refuse(config, CONFIG_OPTION_takeover, reterr, r,
+                             "cannot open more sockets on port %u: %s", listeners->port,
+                             strerror(-r));
+    listeners->count = workers;
+    return 0;
+}
+
+/* With nobody to follow we are the first. */
+static int find_predecessor(const struct config *config, const char *data_dir, struct place *place,
+                            struct failure *reterr)
+{
+    struct heritage *heritage = &place->heritage;
+    struct failure why;
+    int r;
+
+    if (!config->takeover)
+        return 0;
+    r = data_dir ? heritage_ask(data_dir, heritage, &why) : -ENOENT;
+    if (r == -ENOENT) {
+        log_info("nobody_to_take_over", "data_dir=%s", data_dir ? data_dir : "none");
+        return 0;
+    }
+    if (r < 0)
+        return config_refuse(config, CONFIG_OPTION_takeover, reterr, r, "%s", why.text);
+    place->has_predecessor = true;
+    if (config->redis && heritage->lock >= 0)
+        return config_refuse(config, CONFIG_OPTION_takeover, reterr, -EINVAL,
+                             "the running sluiced (pid %d) has a private Redis, and this one is "
+                             "told to use another",
+                             (int)heritage->pid);
+    log_info("taking_over", "pid=%d sockets=%u", (int)heritage->pid,
+             heritage->doors[DOOR_PUBLIC].count + heritage->doors[DOOR_OPS].count);
+    return 0;
+}
+
+/* The public door is what a successor comes for. The one for operators may move. */
+static int get_door(const struct config *config, enum door door, const char *data_dir,
+                    struct place *place, struct failure *reterr)
+{
+    const char *text = door == DOOR_PUBLIC ? config->listen : config->ops_listen;
+    struct heritage *heritage = &place->heritage;
+    char room[LISTENER_DESCRIPTION_SIZE];
+    struct listen_address address;
+    struct failure why;
+    const int *elsewhere;
+    int r;
+
+    if (!text) {
+        place->doors[door].count = 0;
+        heritage_close_door(heritage, door);
+        return 0;
+    }
+    r = listen_address_parse(sl_slice_str(text), &address, &why);
+    if (r < 0)
+        return config_refuse(config, door_options[door], reterr, r, "%s", why.text);
+    elsewhere = find_elsewhere(&heritage->doors[door], &address);
+    if (elsewhere && door == DOOR_PUBLIC)
+        return config_refuse(config, CONFIG_OPTION_takeover, reterr, -EINVAL,
+                             "the running sluiced (pid %d) serves %s, not %s", (int)heritage->pid,
+                             listener_describe(*elsewhere, room), text);
+    if (elsewhere)
+        heritage_close_door(heritage, door);
+    if (heritage->doors[door].count > 0)
+        return inherit_door(config, door, place, reterr);
+    return open_door(config, door, &address, data_dir, place, reterr);
+}
+
+/* --- all of it --- */
+
+int place_take(const struct config *config, unsigned workers, struct place *ret_place,
+               struct failure *reterr)
+{
+    const char *data_dir = find_data_dir(config, ret_place->room);
+    int r;
+
+    r = find_predecessor(config, data_dir, ret_place, reterr);
+    for (unsigned i = 0; i < DOOR_COUNT && r == 0; i++) {
+        ret_place->doors[i].count = workers;
+        r = get_door(config, (enum door)i, data_dir, ret_place, reterr);
+    }
+    if (r == 0 && !config->redis)
+        r = open_private_redis(config, data_dir, ret_place, reterr);
+    if (r == 0)
+        offer_takeover(data_dir, ret_place);
+    return r;
+}
+
+void place_done(struct place *place)
+{
+    if (place->has_predecessor)
+        heritage_done(&place->heritage);
+    private_redis_free(place->private_redis);
+}

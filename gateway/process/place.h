@@ -1,0 +1,32 @@
+/* gateway/process/place.h - where this sluiced serves: its ports, its data directory, its private
+ * Redis.
+ *
+ * They are taken fresh, or from a sluiced that runs and whose place this one is to take. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/failure.h"
+#include "gateway/config/config.h"
+#include "gateway/process/private_redis.h"
+#include "gateway/process/takeover.h"
+#include "src/model/data_dir.h"
+
+struct place {
+    struct listeners doors[DOOR_COUNT];
+    unsigned inherited[DOOR_COUNT];      /* of a door's sockets: these come first, and listen */
+    const char *data_dir;                /* where a successor may ask; NULL: nowhere */
+    struct private_redis *private_redis; /* NULL: the settings name another */
+    bool has_predecessor;
+    struct heritage heritage; /* then: what is left of it when its parts have been taken */
+    char room[SL_DATA_DIR_SIZE];
+};
+
+#define PLACE_INIT ((struct place){0})
+
+/* 0; a negative errno: *reterr says which setting is in the way. place_done() either way. */
+int place_take(const struct config *config, unsigned workers, struct place *ret_place,
+               struct failure *reterr);
+/* The listeners are the supervisor's to close. */
+void place_done(struct place *place);

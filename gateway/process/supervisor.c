@@ -1,0 +1,614 @@
+/* supervisor.c - one loop around poll(2): signals, pidfds, ready pipes, and the next time that
+ * something is due. What is due is decided anew each turn from the state of each worker; nothing
+ * runs in a signal handler. */
+#include "gateway/process/supervisor.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "gateway/config/config_reload.h"
+#include "gateway/front/admission.h"
+#include "gateway/metrics/slow_board.h"
+#include "gateway/process/listener.h"
+#include "gateway/process/process_end.h"
+#include "gateway/process/service_manager.h"
+#include "gateway/process/start_notice.h"
+#include "gateway/process/task_runner.h"
+#include "gateway/process/worker_process.h"
+
+enum {
+    MOST_FIRST_CRASHES = 5,
+    REDIS_STEP_MS = 10,
+    REDIS_STOP_MS = 10000,
+    MEASURE_EVERY_MS = 2000,
+    FIRST_WORKER_FD = 4 /* in `polled` */
+};
+
+struct supervisor {
+    const struct supervisor_settings *settings;
+    struct worker_process *workers;
+    unsigned worker_count;
+    struct task_runner tasks;
+    struct pollfd *polled; /* signals, Redis, the task runner, takeover, then two for each worker */
+    pid_t pid;
+    int signal_fd;
+    struct start_notice notice;
+    sigset_t outer_mask;
+    struct takeover *takeover; /* NULL: nobody can ask for our sockets */
+    bool is_open;              /* workers accept as soon as they run */
+    bool has_successor;
+    bool all_were_ready;
+    bool redis_answers;  /* always true for one that is not ours */
+    bool redis_answered; /* once: workers may start */
+    bool stopping;
+    bool killed; /* the workers, on a second signal or after their time */
+    uint64_t stop_by_ms;
+    uint64_t measure_ms; /* when to look at the workers' processes next */
+    struct failure failure;
+    int error; /* the first thing that went wrong, and its sentence */
+};
+
+__attribute__((format(printf, 3, 4))) static void fail(struct supervisor *supervisor, int error,
+                                                       const char *format, ...)
+{
+    va_list args;
+
+    if (supervisor->error != 0)
+        return;
+    supervisor->error = error;
+    va_start(args, format);
+    vsnprintf(supervisor->failure.text, sizeof(supervisor->failure.text), format, args);
+    va_end(args);
+}
+
+static const char *redis_url(const struct supervisor *supervisor)
+{
+    if (supervisor->settings->place->private_redis)
+        return private_redis_url(supervisor->settings->place->private_redis);
+    return supervisor->settings->config->redis;
+}
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+/* In the child: closes the listeners that are not for it. */
+static void keep_listeners(struct listeners *listeners, unsigned worker, unsigned workers)
+{
+    unsigned kept = 0;
+
+    for (unsigned i = 0; i < listeners->count; i++) {
+        if (listener_is_for(i, listeners->count, worker, workers))
+            listeners->sockets[kept++] = listeners->sockets[i];
+        else
+            close(listeners->sockets[i]);
+    }
+    listeners->count = kept;
+}
+
+static void close_doors(struct place *place)
+{
+    for (unsigned i = 0; i < DOOR_COUNT; i++) {
+        for (unsigned k = 0; k < place->doors[i].count; k++)
+            close_fd(&place->doors[i].sockets[k]);
+    }
+}
+
+/* In the child: lets go of everything that is the parent's but the listeners. */
+static void become_child(struct supervisor *supervisor, const char *name)
+{
+    const struct supervisor_settings *settings = supervisor->settings;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != supervisor->pid)
+        exit(EXIT_FAILURE); /* it died before we asked to die with it */
+    prctl(PR_SET_NAME, name);
+    setpgid(0, 0);            /* a terminal's Ctrl-C is for the parent, who passes it on */
+    signal(SIGTTOU, SIG_IGN); /* and yet our log lines may go there */
+
+    for (unsigned i = 0; i < supervisor->worker_count; i++)
+        worker_process_let_go(&supervisor->workers[i]);
+    close_fd(&supervisor->tasks.pidfd);
+    close_fd(&supervisor->signal_fd);
+    start_notice_done(&supervisor->notice);
+    takeover_let_go(supervisor->takeover);
+    if (settings->place->has_predecessor)
+        heritage_done(&settings->place->heritage);
+    if (settings->place->private_redis)
+        private_redis_let_go(settings->place->private_redis);
+    signal(SIGHUP, SIG_IGN); /* until it knows what to do with it */
+    sigprocmask(SIG_SETMASK, &supervisor->outer_mask, NULL);
+}
+
+/* In the child: serves. */
+static int run_worker(struct supervisor *supervisor, unsigned index, int ready_fd)
+{
+    const struct supervisor_settings *settings = supervisor->settings;
+    struct gateway_parts parts = {
+        .config = settings->config,
+        .redis_url = redis_url(supervisor),
+        .board = settings->board,
+        .admission = settings->admission,
+        .slow_board = settings->slow_board,
+        .site = settings->site,
+        .worker = index,
+        .doors = settings->place->doors,
+        .accepts_at_once = supervisor->is_open,
+        .ready_fd = ready_fd,
+    };
+
+    for (unsigned i = 0; i < DOOR_COUNT; i++)
+        keep_listeners(&settings->place->doors[i], index, supervisor->worker_count);
+    become_child(supervisor, "sluiced-worker");
+    return settings->worker_main(&parts);
+}
+
+static void start_due_workers(struct supervisor *supervisor, uint64_t now_ms)
+{
+    int ready_fd;
+
+    if (supervisor->stopping || !supervisor->redis_answered)
+        return;
+    for (unsigned i = 0; i < supervisor->worker_count; i++) {
+        if (worker_process_is_due(&supervisor->workers[i], now_ms) &&
+            worker_process_fork(&supervisor->workers[i], &ready_fd))
+            exit(run_worker(supervisor, i, ready_fd));
+    }
+}
+
+/* In the child: runs tasks. */
+static int run_tasks(struct supervisor *supervisor)
+{
+    const struct supervisor_settings *settings = supervisor->settings;
+
+    become_child(supervisor, "sluice-tasks");
+    close_doors(settings->place);
+    return task_runner_main(settings->config, redis_url(supervisor));
+}
+
+static void start_due_task_runner(struct supervisor *supervisor, uint64_t now_ms)
+{
+    pid_t pid;
+
+    if (supervisor->stopping || !supervisor->redis_answered ||
+        !task_runner_is_wanted(supervisor->settings->config) ||
+        !task_runner_is_down(&supervisor->tasks) || now_ms < supervisor->tasks.retry_ms)
+        return;
+    if (supervisor->tasks.started_ms > 0)
+        metric_add(metrics_supervisor(supervisor->settings->board), METRIC_TASK_RUNNER_RESTARTS, 1);
+    fflush(NULL); /* or the child says it again */
+    pid = fork();
+    if (pid == 0)
+        exit(run_tasks(supervisor));
+    task_runner_forked(&supervisor->tasks, pid, now_ms);
+}
+
+static void signal_workers(const struct supervisor *supervisor, int number)
+{
+    for (unsigned i = 0; i < supervisor->worker_count; i++)
+        worker_process_signal(&supervisor->workers[i], number);
+}
+
+/* New connections are refused from here on instead of waiting for nobody, or wait for the
+ * successor. */
+static void begin_to_stop(struct supervisor *supervisor, uint64_t now_ms)
+{
+    const struct supervisor_settings *settings = supervisor->settings;
+
+    supervisor->stopping = true;
+    takeover_free(supervisor->takeover);
+    supervisor->takeover = NULL;
+    if (!supervisor->has_successor)
+        service_manager_tell("STOPPING=1");
+    supervisor->stop_by_ms =
+        now_ms + settings->config->drain_timeout_ms + supervisor->settings->grace_ms;
+    signal_workers(supervisor, supervisor->has_successor ? GATEWAY_SIGNAL_REPLACED : SIGTERM);
+    task_runner_signal(&supervisor->tasks, SIGTERM);
+    close_doors(settings->place);
+}
+
+static void kill_workers(struct supervisor *supervisor)
+{
+    supervisor->killed = true;
+    signal_workers(supervisor, SIGKILL);
+    task_runner_signal(&supervisor->tasks, SIGKILL);
+}
+
+/* The parent reads first: what it refuses costs nobody anything. */
+static void reload(struct supervisor *supervisor)
+{
+    struct buffer left = BUFFER_INIT;
+    struct failure failure = {"out of memory"};
+    char room[LOG_QUOTE_SIZE];
+
+    if (config_reload(supervisor->settings->config, &left, &failure) < 0) {
+        log_error("reload_refused", "why=%s", log_quote(sl_slice_str(failure.text), room));
+    } else {
+        if (left.size > 2)
+            log_warn("restart_needed", "options=%s",
+                     log_quote(sl_slice_from(buffer_slice(&left), 2), room));
+        log_info("reloaded", "workers=%u", supervisor->worker_count);
+        signal_workers(supervisor, SIGHUP);
+    }
+    buffer_done(&left);
+}
+
+static void read_signals(struct supervisor *supervisor, uint64_t now_ms)
+{
+    struct signalfd_siginfo signals[8];
+    ssize_t got;
+
+    got = read(supervisor->signal_fd, signals, sizeof(signals));
+    for (ssize_t i = 0; i < got / (ssize_t)sizeof(signals[0]); i++) {
+        int number = (int)signals[i].ssi_signo;
+
+        log_info("signal", "name=SIG%s from=%u", sigabbrev_np(number), signals[i].ssi_pid);
+        if (number == SIGHUP)
+            reload(supervisor);
+        else if (!supervisor->stopping)
+            begin_to_stop(supervisor, now_ms);
+        else
+            kill_workers(supervisor);
+    }
+}
+
+static void serve_takeovers(struct supervisor *supervisor)
+{
+    struct failure failure;
+
+    if (supervisor->settings->place->data_dir &&
+        takeover_new(supervisor->settings->place->data_dir, &supervisor->takeover, &failure) < 0)
+        log_warn("no_takeover", "why=\"%s\"", failure.text);
+}
+
+static void start_new_listeners(const struct listeners *listeners, unsigned inherited)
+{
+    for (unsigned i = inherited; i < listeners->count; i++) {
+        int r = listener_start(listeners->sockets[i]);
+
+        if (r < 0)
+            log_error("cannot_listen", "port=%u socket=%u error=\"%s\"", listeners->port, i,
+                      strerror(-r));
+    }
+}
+
+/* All workers could serve: they begin, and the predecessor leaves. */
+static void step_into_office(struct supervisor *supervisor)
+{
+    const struct supervisor_settings *settings = supervisor->settings;
+
+    for (unsigned i = 0; i < DOOR_COUNT; i++)
+        start_new_listeners(&settings->place->doors[i], settings->place->inherited[i]);
+    supervisor->is_open = true;
+    signal_workers(supervisor, GATEWAY_SIGNAL_OPEN);
+    serve_takeovers(supervisor);
+    if (settings->place->private_redis)
+        private_redis_sign(settings->place->private_redis);
+}
+
+static void tell_everybody(struct supervisor *supervisor)
+{
+    struct place *place = supervisor->settings->place;
+    const struct start_facts facts = {
+        .doors = place->doors,
+        .redis_url = redis_url(supervisor),
+        .workers = supervisor->worker_count,
+        .pid = supervisor->pid,
+    };
+
+    start_notice_tell_manager(&facts);
+    if (place->has_predecessor)
+        heritage_accept(&place->heritage);
+    start_notice_tell(&supervisor->notice, &facts);
+}
+
+static void note_ready(struct supervisor *supervisor, struct worker_process *worker,
+                       uint64_t now_ms)
+{
+    if (!worker_process_take_ready(worker, now_ms))
+        return;
+    supervisor->measure_ms = now_ms;
+    if (supervisor->all_were_ready)
+        return;
+    for (unsigned i = 0; i < supervisor->worker_count; i++) {
+        if (supervisor->workers[i].state != WORKER_READY)
+            return;
+    }
+    supervisor->all_were_ready = true;
+    if (!supervisor->is_open)
+        step_into_office(supervisor);
+    tell_everybody(supervisor);
+}
+
+/* A worker that leaves with an error before all have served has said what is wrong with the
+ * settings, and would say it again. One that only ever crashes is no better. */
+static bool is_hopeless(const struct supervisor *supervisor, const struct worker_process *worker,
+                        const siginfo_t *how)
+{
+    if (supervisor->all_were_ready)
+        return false;
+    return how->si_code == CLD_EXITED ? how->si_status != EXIT_SUCCESS
+                                      : worker->backoff.early_ends >= MOST_FIRST_CRASHES - 1;
+}
+
+static bool ended_as_told(const struct supervisor *supervisor, const siginfo_t *how)
+{
+    if (how->si_code == CLD_EXITED)
+        return how->si_status == EXIT_SUCCESS;
+    return supervisor->killed || how->si_status == SIGTERM ||
+           how->si_status == GATEWAY_SIGNAL_REPLACED; /* not yet listening for it */
+}
+
+static void judge_end(struct supervisor *supervisor, struct worker_process *worker,
+                      const siginfo_t *how, uint64_t now_ms)
+{
+    char ended[PROCESS_END_SIZE];
+    uint64_t wait_ms;
+
+    process_end_describe(how, ended);
+    if (supervisor->stopping) {
+        if (!ended_as_told(supervisor, how))
+            fail(supervisor, -EIO, "worker %u ended %s", worker->index, ended);
+        log_info("worker_stopped", "worker=%u pid=%d ended=\"%s\"", worker->index, (int)worker->pid,
+                 ended);
+        return;
+    }
+    if (is_hopeless(supervisor, worker, how)) {
+        fail(supervisor, -EIO, "worker %u ended %s before it was ready", worker->index, ended);
+        begin_to_stop(supervisor, now_ms);
+        return;
+    }
+    wait_ms = worker_process_delay(worker, now_ms);
+    log_error("worker_died", "worker=%u pid=%d ended=\"%s\" retry_ms=%llu", worker->index,
+              (int)worker->pid, ended, (unsigned long long)wait_ms);
+}
+
+static void note_end(struct supervisor *supervisor, struct worker_process *worker, uint64_t now_ms)
+{
+    siginfo_t how;
+
+    if (!worker_process_reap(worker, &how))
+        return;
+    admission_forget_worker(supervisor->settings->admission, worker->index);
+    slow_board_forget_worker(supervisor->settings->slow_board, worker->index);
+    judge_end(supervisor, worker, &how, now_ms);
+}
+
+static void step_redis(struct supervisor *supervisor, uint64_t now_ms)
+{
+    struct private_redis *redis = supervisor->settings->place->private_redis;
+    struct failure failure;
+    int r;
+
+    if (!redis || supervisor->stopping)
+        return;
+    r = private_redis_step(redis, now_ms, &supervisor->redis_answers, &failure);
+    if (r < 0) {
+        fail(supervisor, r, "%s", failure.text);
+        begin_to_stop(supervisor, now_ms);
+        return;
+    }
+    if (supervisor->redis_answers)
+        supervisor->redis_answered = true;
+    metric_set(metrics_supervisor(supervisor->settings->board), METRIC_PRIVATE_REDIS_RESTARTS,
+               private_redis_restarts(redis));
+}
+
+static void step_takeover(struct supervisor *supervisor, uint64_t now_ms)
+{
+    const struct supervisor_settings *settings = supervisor->settings;
+    const struct takeover_offer offer = {
+        .doors = settings->place->doors,
+        .lock = settings->place->private_redis ? private_redis_lock(settings->place->private_redis)
+                                               : -1,
+    };
+
+    if (!supervisor->takeover || !takeover_step(supervisor->takeover, &offer))
+        return;
+    supervisor->has_successor = true;
+    begin_to_stop(supervisor, now_ms);
+}
+
+static void measure_workers(struct supervisor *supervisor, uint64_t now_ms)
+{
+    if (now_ms < supervisor->measure_ms)
+        return;
+    supervisor->measure_ms = now_ms + MEASURE_EVERY_MS;
+    for (unsigned i = 0; i < supervisor->worker_count; i++)
+        worker_process_measure(&supervisor->workers[i]);
+}
+
+static bool workers_are_down(const struct supervisor *supervisor)
+{
+    for (unsigned i = 0; i < supervisor->worker_count; i++) {
+        if (supervisor->workers[i].state != WORKER_DOWN)
+            return false;
+    }
+    return true;
+}
+
+static bool all_are_down(const struct supervisor *supervisor)
+{
+    return workers_are_down(supervisor) && task_runner_is_down(&supervisor->tasks);
+}
+
+static void enforce_deadline(struct supervisor *supervisor, uint64_t now_ms)
+{
+    if (!supervisor->stopping || supervisor->killed || now_ms < supervisor->stop_by_ms)
+        return;
+    if (!task_runner_is_down(&supervisor->tasks))
+        log_warn("task_runner_killed",
+                 "why=\"what it still had to do is done after the next start\"");
+    if (!workers_are_down(supervisor))
+        fail(supervisor, -ETIMEDOUT, "a worker did not end in time and was killed");
+    kill_workers(supervisor);
+}
+
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t next_due_ms(const struct supervisor *supervisor, uint64_t now_ms)
+{
+    uint64_t due_ms = supervisor->measure_ms;
+
+    if (supervisor->stopping)
+        return supervisor->killed ? UINT64_MAX : supervisor->stop_by_ms;
+    if (!supervisor->redis_answers)
+        due_ms = sooner(due_ms, now_ms + REDIS_STEP_MS);
+    for (unsigned i = 0; i < supervisor->worker_count; i++) {
+        if (supervisor->workers[i].state == WORKER_DOWN && supervisor->redis_answered)
+            due_ms = sooner(due_ms, supervisor->workers[i].retry_ms);
+    }
+    if (task_runner_is_wanted(supervisor->settings->config) &&
+        task_runner_is_down(&supervisor->tasks) && supervisor->redis_answered)
+        due_ms = sooner(due_ms, supervisor->tasks.retry_ms);
+    return due_ms;
+}
+
+static void wait_for_something(struct supervisor *supervisor)
+{
+    struct private_redis *redis = supervisor->settings->place->private_redis;
+    uint64_t now_ms = clock_monotonic_ms();
+    uint64_t due_ms = next_due_ms(supervisor, now_ms);
+    struct pollfd *polled = supervisor->polled;
+    unsigned count = FIRST_WORKER_FD + 2 * supervisor->worker_count;
+    int timeout_ms = -1;
+
+    polled[0] = (struct pollfd){.fd = supervisor->signal_fd, .events = POLLIN};
+    polled[1] = (struct pollfd){.fd = redis && !supervisor->stopping ? private_redis_fd(redis) : -1,
+                                .events = POLLIN};
+    polled[2] = (struct pollfd){.fd = supervisor->tasks.pidfd, .events = POLLIN};
+    polled[3] = (struct pollfd){.fd = supervisor->takeover ? takeover_fd(supervisor->takeover) : -1,
+                                .events = POLLIN};
+    for (unsigned i = 0; i < supervisor->worker_count; i++) {
+        struct worker_process *worker = &supervisor->workers[i];
+
+        polled[FIRST_WORKER_FD + 2 * i] =
+            (struct pollfd){.fd = worker->ready_pipe, .events = POLLIN};
+        polled[FIRST_WORKER_FD + 2 * i + 1] =
+            (struct pollfd){.fd = worker->pidfd, .events = POLLIN};
+    }
+    if (due_ms != UINT64_MAX)
+        timeout_ms = due_ms > now_ms ? (int)sooner(due_ms - now_ms, 3600000) : 0;
+    if (poll(polled, count, timeout_ms) < 0) {
+        for (unsigned i = 0; i < count; i++)
+            polled[i].revents = 0; /* out of memory for a moment: what is due goes on */
+    }
+}
+
+static void turn(struct supervisor *supervisor)
+{
+    uint64_t now_ms;
+
+    wait_for_something(supervisor);
+    now_ms = clock_monotonic_ms();
+    if (supervisor->polled[0].revents)
+        read_signals(supervisor, now_ms);
+    if (supervisor->polled[2].revents)
+        task_runner_note_end(&supervisor->tasks, supervisor->stopping, now_ms);
+    if (supervisor->polled[3].revents)
+        step_takeover(supervisor, now_ms);
+    for (unsigned i = 0; i < supervisor->worker_count; i++) {
+        if (supervisor->polled[FIRST_WORKER_FD + 2 * i].revents)
+            note_ready(supervisor, &supervisor->workers[i], now_ms);
+        if (supervisor->polled[FIRST_WORKER_FD + 2 * i + 1].revents)
+            note_end(supervisor, &supervisor->workers[i], now_ms);
+    }
+    step_redis(supervisor, now_ms);
+    start_due_workers(supervisor, now_ms);
+    start_due_task_runner(supervisor, now_ms);
+    measure_workers(supervisor, now_ms);
+    enforce_deadline(supervisor, now_ms);
+}
+
+static int take_signals(struct supervisor *supervisor)
+{
+    sigset_t ours;
+
+    sigemptyset(&ours);
+    sigaddset(&ours, SIGTERM);
+    sigaddset(&ours, SIGINT);
+    sigaddset(&ours, SIGHUP);
+    sigprocmask(SIG_BLOCK, &ours, &supervisor->outer_mask);
+    signal(SIGPIPE, SIG_IGN);
+    supervisor->signal_fd = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
+    return supervisor->signal_fd < 0 ? -errno : 0;
+}
+
+static int prepare(struct supervisor *supervisor, struct failure *reterr)
+{
+    unsigned count = supervisor->worker_count;
+    int r;
+
+    r = start_notice_init(&supervisor->notice, supervisor->settings->config,
+                          supervisor->settings->started_fd, reterr);
+    if (r < 0)
+        return r;
+    supervisor->workers = mem_zalloc(mem_array_size(count, sizeof(*supervisor->workers)));
+    supervisor->polled =
+        mem_zalloc(mem_array_size(FIRST_WORKER_FD + 2 * count, sizeof(*supervisor->polled)));
+    if (!supervisor->workers || !supervisor->polled)
+        return failure_set(reterr, -ENOMEM, "out of memory");
+    for (unsigned i = 0; i < count; i++)
+        worker_process_init(&supervisor->workers[i], i,
+                            metrics_slot(supervisor->settings->board, i));
+    r = take_signals(supervisor);
+    if (r < 0)
+        return failure_set(reterr, r, "cannot receive signals: %s", strerror(-r));
+    return 0;
+}
+
+int supervisor_run(const struct supervisor_settings *settings, struct failure *reterr)
+{
+    struct supervisor supervisor = {
+        .settings = settings,
+        .worker_count = metrics_workers(settings->board),
+        .pid = getpid(),
+        .tasks = TASK_RUNNER_INIT,
+        .signal_fd = -1,
+        .is_open = !settings->place->has_predecessor,
+        .redis_answers = !settings->place->private_redis,
+        .redis_answered = !settings->place->private_redis,
+    };
+    int r;
+
+    r = prepare(&supervisor, reterr);
+    if (r < 0)
+        goto out;
+    if (supervisor.is_open)
+        serve_takeovers(&supervisor);
+    metric_set(metrics_supervisor(settings->board), METRIC_START_TIME, clock_wall_ms() * 1000);
+    while (!supervisor.stopping || !all_are_down(&supervisor))
+        turn(&supervisor);
+    if (settings->place->private_redis && supervisor.is_open && !supervisor.has_successor)
+        private_redis_stop(settings->place->private_redis, REDIS_STOP_MS);
+    r = supervisor.error;
+    if (r < 0)
+        failure_set(reterr, r, "%s", supervisor.failure.text);
+out:
+    takeover_free(supervisor.takeover);
+    start_notice_done(&supervisor.notice);
+    /* The signals stay blocked: one more must not cut the end off. */
+    close_fd(&supervisor.signal_fd);
+    mem_free(supervisor.polled);
+    mem_free(supervisor.workers);
+    return r;
+}

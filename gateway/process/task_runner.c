@@ -1,0 +1,145 @@
+#include "gateway/process/task_runner.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "gateway/process/process_end.h"
+#include "src/redis/redis_link.h"
+#include "src/tasks/worker.h"
+#include "src/tasks/worker_log.h"
+
+enum { CONNECT_AGAIN_MS = 500 };
+
+bool task_runner_is_wanted(const struct config *config)
+{
+    if (strcmp(config->run_tasks, "auto") == 0)
+        return !config->redis;
+    return strcmp(config->run_tasks, "on") == 0;
+}
+
+/* ---- the parent's side ---- */
+
+void task_runner_forked(struct task_runner *runner, pid_t pid, uint64_t now_ms)
+{
+    runner->started_ms = now_ms;
+    runner->pid = pid;
+    runner->pidfd = pid > 0 ? pidfd_open(pid, 0) : -1;
+    if (runner->pidfd >= 0) {
+        log_info("task_runner_started", "pid=%d", (int)pid);
+        return;
+    }
+    log_error("task_runner_not_started", "error=\"%s\"", strerror(errno));
+    if (pid > 0) {
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+    }
+    runner->retry_ms = now_ms + backoff_next_ms(&runner->backoff, 0);
+}
+
+void task_runner_signal(const struct task_runner *runner, int number)
+{
+    if (!task_runner_is_down(runner))
+        pidfd_send_signal(runner->pidfd, number, NULL, 0);
+}
+
+void task_runner_note_end(struct task_runner *runner, bool was_told, uint64_t now_ms)
+{
+    char ended[PROCESS_END_SIZE];
+    siginfo_t how = {0};
+    uint64_t wait_ms;
+
+    if (waitid(P_PIDFD, (id_t)runner->pidfd, &how, WEXITED) < 0)
+        return;
+    close(runner->pidfd);
+    runner->pidfd = -1;
+    process_end_describe(&how, ended);
+    if (was_told) {
+        log_info("task_runner_stopped", "pid=%d ended=\"%s\"", (int)runner->pid, ended);
+        return;
+    }
+    wait_ms = backoff_next_ms(&runner->backoff, now_ms - runner->started_ms);
+    runner->retry_ms = now_ms + wait_ms;
+    log_error("task_runner_died", "pid=%d ended=\"%s\" retry_ms=%llu", (int)runner->pid, ended,
+              (unsigned long long)wait_ms);
+}
+
+/* ---- the child ---- */
+
+static struct sl_worker *_Atomic running; /* for the signal handler; NULL: not yet */
+static atomic_bool is_told;
+
+static void on_signal(int number)
+{
+    struct sl_worker *worker;
+
+    (void)number;
+    atomic_store(&is_told, true);
+    worker = atomic_load(&running);
+    if (worker)
+        sl_worker_stop(worker);
+}
+
+static int connect_worker(const struct config *config, const char *redis_url,
+                          struct sl_worker **ret_worker, struct failure *reterr)
+{
+    const struct sl_redis_link_options link_options = {.retry_ms = 0};
+    const struct sl_worker_options options = {
+        .concurrency = (uint32_t)config->task_concurrency,
+        .archive = config->archive,
+        .cache = config->cache,
+        .tell = sl_worker_log,
+    };
+    const struct sl_meta wanted = sl_meta_wanted(1);
+    struct sl_redis_address address;
+    struct sl_redis_link *link = NULL;
+    struct sl_meta meta;
+    int r;
+
+    r = sl_redis_address_parse(sl_slice_str(redis_url), &address, reterr);
+    if (r == 0)
+        r = sl_redis_link_open(&address, &link_options, &link, reterr);
+    if (r == 0)
+        r = sl_redis_link_meta(link, &wanted, &meta, reterr);
+    if (r == 0)
+        r = sl_worker_new(&address, &meta, &options, ret_worker, reterr);
+    sl_redis_link_close(link);
+    return r;
+}
+
+int task_runner_main(const struct config *config, const char *redis_url)
+{
+    const struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    const struct timespec pause = {0, CONNECT_AGAIN_MS * 1000000L};
+    struct sl_worker *worker = NULL;
+    struct failure failure = {"out of memory"};
+    uint64_t tries = 0;
+    int r;
+
+    signal(SIGPIPE, SIG_IGN);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    while (!atomic_load(&is_told) && connect_worker(config, redis_url, &worker, &failure) < 0) {
+        if (tries++ == 0)
+            log_warn("tasks_wait_for_redis", "why=\"%s\"", failure.text);
+        nanosleep(&pause, NULL);
+    }
+    if (!worker)
+        return EXIT_SUCCESS;
+    atomic_store(&running, worker);
+    if (atomic_load(&is_told))
+        sl_worker_stop(worker);
+    r = sl_worker_run(worker, &failure);
+    if (r < 0)
+        log_error("tasks_not_run", "why=\"%s\"", failure.text);
+    atomic_store(&running, NULL);
+    sl_worker_free(worker);
+    return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,130 @@
+#include "gateway/process/worker_process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "gateway/process/process_usage.h"
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+void worker_process_init(struct worker_process *worker, unsigned index, struct metrics *metrics)
+{
+    *worker =
+        (struct worker_process){.index = index, .metrics = metrics, .pidfd = -1, .ready_pipe = -1};
+}
+
+void worker_process_let_go(struct worker_process *worker)
+{
+    close_fd(&worker->pidfd);
+    close_fd(&worker->ready_pipe);
+}
+
+/* No memory, no descriptor, no process: as with a crash, the next try comes after the back-off. */
+static void give_up(struct worker_process *worker, const char *event)
+{
+    log_error(event, "worker=%u error=\"%s\"", worker->index, strerror(errno));
+    worker->retry_ms = worker->started_ms + backoff_next_ms(&worker->backoff, 0);
+}
+
+bool worker_process_fork(struct worker_process *worker, int *ret_ready_fd)
+{
+    int ready[2] = {-1, -1};
+    pid_t pid = -1;
+
+    worker->started_ms = clock_monotonic_ms(); /* asking Redis may have taken a while */
+    fflush(NULL);                              /* or the child says it again */
+    if (pipe2(ready, O_CLOEXEC) == 0)
+        pid = fork();
+    if (pid == 0) {
+        close_fd(&ready[0]);
+        *ret_ready_fd = ready[1];
+        return true;
+    }
+    if (pid < 0)
+        give_up(worker, "worker_not_started");
+    close_fd(&ready[1]);
+    worker->pidfd = pid > 0 ? pidfd_open(pid, 0) : -1;
+    if (pid > 0 && worker->pidfd < 0) {
+        give_up(worker, "worker_not_watched");
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+    }
+    if (worker->pidfd < 0) {
+        close_fd(&ready[0]);
+        return false;
+    }
+    worker->pid = pid;
+    worker->ready_pipe = ready[0];
+    worker->state = WORKER_STARTING;
+    metric_set(worker->metrics, METRIC_WORKER_UP, 1);
+    log_info("worker_started", "worker=%u pid=%d", worker->index, (int)pid);
+    return false;
+}
+
+bool worker_process_is_due(const struct worker_process *worker, uint64_t now_ms)
+{
+    return worker->state == WORKER_DOWN && now_ms >= worker->retry_ms;
+}
+
+void worker_process_signal(const struct worker_process *worker, int number)
+{
+    if (worker->state != WORKER_DOWN)
+        pidfd_send_signal(worker->pidfd, number, NULL, 0);
+}
+
+bool worker_process_take_ready(struct worker_process *worker, uint64_t now_ms)
+{
+    char byte;
+    bool is_ready = read(worker->ready_pipe, &byte, 1) == 1;
+
+    close_fd(&worker->ready_pipe);
+    if (!is_ready)
+        return false; /* its end is near: the pidfd will say so */
+    worker->state = WORKER_READY;
+    log_info("worker_ready", "worker=%u pid=%d after_ms=%llu", worker->index, (int)worker->pid,
+             (unsigned long long)(now_ms - worker->started_ms));
+    return true;
+}
+
+bool worker_process_reap(struct worker_process *worker, siginfo_t *ret_how)
+{
+    *ret_how = (siginfo_t){0};
+    if (waitid(P_PIDFD, (id_t)worker->pidfd, ret_how, WEXITED) < 0)
+        return false;
+    worker_process_let_go(worker);
+    worker->state = WORKER_DOWN;
+    metrics_slot_reset_gauges(worker->metrics);
+    return true;
+}
+
+uint64_t worker_process_delay(struct worker_process *worker, uint64_t now_ms)
+{
+    uint64_t wait_ms = backoff_next_ms(&worker->backoff, now_ms - worker->started_ms);
+
+    worker->retry_ms = now_ms + wait_ms;
+    metric_add(worker->metrics, METRIC_WORKER_RESTARTS, 1);
+    return wait_ms;
+}
+
+void worker_process_measure(const struct worker_process *worker)
+{
+    struct process_usage usage;
+
+    if (worker->state == WORKER_DOWN || process_usage_read(worker->pid, &usage) < 0)
+        return;
+    metric_set(worker->metrics, METRIC_WORKER_CPU, usage.cpu_us);
+    metric_set(worker->metrics, METRIC_WORKER_RESIDENT, usage.resident_bytes);
+    metric_set(worker->metrics, METRIC_WORKER_OPEN_FILES, usage.open_files);
+}

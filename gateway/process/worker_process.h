@@ -1,0 +1,52 @@
+/* gateway/process/worker_process.h - a worker as its parent knows it: a process that is forked, says
+ * that it could serve, is measured, ends, and may be forked again after a while.
+ *
+ * What that means for the others is for the supervisor to decide. */
+#pragma once
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/backoff.h"
+#include "gateway/metrics/metrics.h"
+
+enum worker_state { WORKER_DOWN, WORKER_STARTING, WORKER_READY };
+
+struct worker_process {
+    unsigned index;
+    struct metrics *metrics; /* of its slot */
+    enum worker_state state;
+    pid_t pid;
+    int pidfd;      /* -1: down; readable when the process has ended */
+    int ready_pipe; /* our end; -1: it has said that it is ready, or is down */
+    uint64_t started_ms;
+    uint64_t retry_ms; /* when down: not before */
+    struct backoff backoff;
+};
+
+void worker_process_init(struct worker_process *worker, unsigned index, struct metrics *metrics);
+
+/* true: in the child, which says that it is ready by a byte to *ret_ready_fd. false: in the parent;
+ * the worker is starting, or down still, which was logged, and due again after its back-off. */
+bool worker_process_fork(struct worker_process *worker, int *ret_ready_fd);
+
+/* In any forked child: closes what is the parent's. */
+void worker_process_let_go(struct worker_process *worker);
+
+bool worker_process_is_due(const struct worker_process *worker, uint64_t now_ms);
+
+void worker_process_signal(const struct worker_process *worker, int number);
+
+/* Its ready pipe is readable: whether it is ready now. */
+bool worker_process_take_ready(struct worker_process *worker, uint64_t now_ms);
+
+/* Its pidfd is readable: it is down, and *ret_how says how it ended. false: it has not ended. */
+bool worker_process_reap(struct worker_process *worker, siginfo_t *ret_how);
+
+/* It ended without being told: due again after its back-off, which is returned. */
+uint64_t worker_process_delay(struct worker_process *worker, uint64_t now_ms);
+
+/* Memory, CPU and descriptors, into its metrics. */
+void worker_process_measure(const struct worker_process *worker);

@@ -1,0 +1,115 @@
+#include "gateway/redis/master_finder.h"
+
+#include <assert.h>
+
+#include "base/alloc.h"
+#include "base/failure.h"
+#include "gateway/redis/sentinel_line.h"
+
+enum { SENTINEL_MS = 1000 };
+
+struct master_finder {
+    uv_timer_t timer; /* how long this sentinel may take */
+    struct sl_redis_address address;
+    master_found_fn found;
+    void *context;
+    struct sentinel_line *line;
+    uint32_t current; /* which sentinel is asked */
+    uint32_t failed;  /* in a row */
+};
+
+static void ask(struct master_finder *finder);
+
+static void pass_over(struct master_finder *finder, const char *why)
+{
+    char place[SL_REDIS_PLACE_TEXT_SIZE];
+    struct failure failure;
+
+    master_finder_stop(finder);
+    sl_redis_place_print(&finder->address.sentinels[finder->current], place, sizeof(place));
+    finder->current = (finder->current + 1) % finder->address.sentinel_count;
+    if (++finder->failed < finder->address.sentinel_count) {
+        ask(finder);
+        return;
+    }
+    failure_set(&failure, 0, "no sentinel says which Redis is the master; %s: %s", place, why);
+    finder->found(finder->context, NULL, failure.text);
+}
+
+static void on_answer(void *context, const struct sl_redis_place *master)
+{
+    struct master_finder *finder = context;
+
+    master_finder_stop(finder);
+    finder->found(finder->context, master, NULL);
+}
+
+static void on_lost(void *context, const char *reason)
+{
+    pass_over(context, reason);
+}
+
+static void on_timeout(uv_timer_t *timer)
+{
+    pass_over(timer->data, "it does not answer");
+}
+
+static void ask(struct master_finder *finder)
+{
+    int r = sentinel_line_open(finder->line, finder->current);
+
+    uv_timer_start(&finder->timer, on_timeout, r < 0 ? 0 : SENTINEL_MS, 0);
+}
+
+void master_finder_start(struct master_finder *finder)
+{
+    finder->failed = 0;
+    ask(finder);
+}
+
+void master_finder_stop(struct master_finder *finder)
+{
+    sentinel_line_close(finder->line);
+    uv_timer_stop(&finder->timer);
+}
+
+struct master_finder *master_finder_new(uv_loop_t *loop, const struct sl_redis_address *address,
+                                        master_found_fn found, void *context)
+{
+    static const struct sentinel_line_callbacks callbacks = {
+        .on_answer = on_answer,
+        .on_lost = on_lost,
+    };
+    struct master_finder *finder = mem_zalloc(sizeof(*finder));
+
+    if (!finder)
+        return NULL;
+    assert(address->sentinel_count > 0);
+    finder->address = *address;
+    finder->found = found;
+    finder->context = context;
+    finder->line = sentinel_line_new(loop, address, false, &callbacks, finder);
+    if (!finder->line) {
+        mem_free(finder);
+        return NULL;
+    }
+    uv_timer_init(loop, &finder->timer);
+    finder->timer.data = finder;
+    return finder;
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct master_finder *finder = handle->data;
+
+    sentinel_line_free(finder->line);
+    mem_free(finder);
+}
+
+void master_finder_free(struct master_finder *finder)
+{
+    if (!finder)
+        return;
+    sentinel_line_close(finder->line);
+    uv_close((uv_handle_t *)&finder->timer, on_timer_closed);
+}

@@ -1,0 +1,43 @@
+/* gateway/redis/redis_commands.h - ordinary commands to Redis, on the loop.
+ *
+ * One connection, made when the first command needs it and made anew when it was lost. Every
+ * command is answered exactly once: with Redis's reply, or with none and the reason. A Redis that
+ * is slow or gone costs the callers their time limit and nobody else anything.
+ *
+ * Within its time a command is tried again, after 20 ms at first and a second at most:
+ *
+ *   - when it certainly was not done: there was no connection, or Redis said that it is loading,
+ *     busy or without the replicas it needs, or (with sentinels) a replica by now;
+ *   - when its answer was lost and it is repeatable (src/call/call.h): a read, or a write with a
+ *     request id. A write without one is answered with the reason then: it may have been done.
+ *
+ * Commands that are tried again may be overtaken by others. */
+#pragma once
+
+#include <hiredis/hiredis.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "src/call/call.h"
+#include "src/redis/redis_address.h"
+
+struct redis_commands;
+
+/* `reply` is NULL when there is none; then `why` is a sentence. Belongs to the caller of this. */
+typedef void (*redis_reply_fn)(void *owner, const redisReply *reply, const char *why);
+
+/* NULL: out of memory. */
+struct redis_commands *redis_commands_new(uv_loop_t *loop, const struct sl_redis_address *address,
+                                          uint32_t timeout_ms);
+/* Commands under way are answered without a reply. The loop must run on to let go of handles. */
+void redis_commands_free(struct redis_commands *commands);
+
+/* With sentinels: where the master is from now on; NULL, as at the beginning: nobody knows, and new
+ * connections wait. The connection to another one is given up. */
+void redis_commands_set_place(struct redis_commands *commands, const struct sl_redis_place *place);
+
+/* Sends the call, whose memory is taken over even on failure. A script that Redis does not know is
+ * sent again with its text. 0: `done` will be called, later; -ENOMEM, -ECANCELED (being freed): it
+ * will not. */
+int redis_commands_run_take(struct redis_commands *commands, struct sl_call *call,
+                            redis_reply_fn done, void *owner);

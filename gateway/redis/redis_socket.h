@@ -1,0 +1,42 @@
+/* gateway/redis/redis_socket.h - a non-blocking stream of bytes to Redis, TCP or unix, on a loop.
+ *
+ * One connection at a time: redis_socket_open(), then on_open or on_lost; after on_open, on_bytes
+ * and on_turn_end as data comes, until on_lost or redis_socket_close(). A turn of the loop reads at
+ * most about 1 MiB, so that others get theirs. All callbacks come from the loop. */
+#pragma once
+
+#include <stddef.h>
+#include <uv.h>
+
+#include "base/slice.h"
+#include "src/redis/redis_address.h"
+
+struct redis_socket;
+
+struct redis_socket_callbacks {
+    void (*on_open)(void *context);
+    /* At most 16 KiB. May close the socket: then nothing more comes. */
+    void (*on_bytes)(void *context, struct sl_slice bytes);
+    /* All that a turn brings has been given to on_bytes; on_lost may follow. */
+    void (*on_turn_end)(void *context);
+    /* The connection failed or ended; it is closed already. `reason` is for humans. */
+    void (*on_lost)(void *context, const char *reason);
+};
+
+/* NULL: out of memory. */
+struct redis_socket *redis_socket_new(uv_loop_t *loop, const struct sl_redis_address *address,
+                                      const struct redis_socket_callbacks *callbacks,
+                                      void *context);
+/* Closes it; no callback comes any more. The loop must run once more to let go of the handle. */
+void redis_socket_free(struct redis_socket *sock);
+
+/* Looks the name up and connects to the first address that accepts. 0; negative errno: nothing
+ * will be called back. The socket is closed before. */
+int redis_socket_open(struct redis_socket *sock);
+void redis_socket_close(struct redis_socket *sock);
+
+/* Another place to connect to; the address has no path. The socket is closed. */
+void redis_socket_set_place(struct redis_socket *sock, const struct sl_redis_place *place);
+
+/* Sends now, keeps what does not fit. Fails by on_lost in a later turn, never at once. */
+void redis_socket_send(struct redis_socket *sock, struct sl_slice bytes);

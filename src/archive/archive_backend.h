@@ -1,0 +1,34 @@
+/* src/archive/archive_backend.h - what a kind of archive implements: archive.c finds it by the URL's
+ * scheme.
+ *
+ * The contracts are those of archive.h. A backend's own struct begins with `struct sl_archive`. */
+#pragma once
+
+#include "src/archive/archive.h"
+
+struct sl_archive_backend {
+    /* `rest`: what stands behind the scheme and its colon. Could it be an archive's? */
+    int (*check)(const char *rest, struct failure *reterr);
+    /* The same `rest`, checked. */
+    int (*open)(const char *rest, const char *database_id, enum sl_archive_mode mode,
+                struct sl_archive **ret_archive, struct failure *reterr);
+    void (*close)(struct sl_archive *archive);
+    int (*store)(struct sl_archive *archive, const struct sl_archive_post *posts, size_t count,
+                 struct failure *reterr);
+    int (*erase)(struct sl_archive *archive, const uint64_t *posts, size_t count,
+                 struct failure *reterr);
+    int (*list)(struct sl_archive *archive, uint64_t user, uint64_t before, size_t limit,
+                struct sl_archive_page *page, struct failure *reterr);
+    int (*find)(struct sl_archive *archive, const uint64_t *posts, size_t count,
+                struct sl_archive_page *page, struct failure *reterr);
+};
+
+struct sl_archive {
+    const struct sl_archive_backend *backend;
+};
+
+extern const struct sl_archive_backend sl_archive_sqlite, sl_archive_mysql;
+
+/* Adds a copy to a page that is being read. 0; -ENOMEM. */
+int sl_archive_page_add(struct sl_archive_page *page, const struct sl_archive_post *post,
+                        struct failure *reterr);

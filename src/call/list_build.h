@@ -1,0 +1,14 @@
+/* src/call/list_build.h - how the builders of lists (src/scripts/read_list.lua) are all the same. */
+#pragma once
+
+#include "src/call/read_build.h"
+#include "src/call/write_build.h"
+
+/* A page of the list `list` of a user, or of a post. `archived`: the post as the archive keeps it,
+ * absent: Redis has it. 0; -EINVAL; -ENOMEM. */
+int sl_list_of_user_build(struct sl_call *call, const char *list, const struct sl_meta *meta,
+                          uint64_t reader, const struct sl_user_ref *user,
+                          const struct sl_page *page, struct failure *reterr);
+int sl_list_of_post_build(struct sl_call *call, const char *list, const struct sl_meta *meta,
+                          uint64_t reader, uint64_t post, const struct sl_page *page,
+                          struct sl_slice archived, struct failure *reterr);

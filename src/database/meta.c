@@ -1,0 +1,69 @@
+#include "src/database/meta.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "src/call/call_build.h"
+#include "src/call/reply_read.h"
+#include "src/model/id.h"
+
+static const char *const SCHEMA = "1"; /* as in src/scripts/common.lua */
+
+struct sl_meta sl_meta_wanted(uint32_t shards)
+{
+    struct hash_key random = hash_key_random();
+    struct sl_meta wanted = {.shards = shards};
+
+    snprintf(wanted.database_id, sizeof(wanted.database_id), "%016" PRIx64 "%016" PRIx64, random.k0,
+             random.k1);
+    return wanted;
+}
+
+int sl_meta_call(struct sl_call *call, uint32_t shard, const struct sl_meta *wanted,
+                 struct failure *reterr)
+{
+    if (wanted->shards < 1 || wanted->shards > SL_SHARDS_MAX || shard >= wanted->shards)
+        return failure_set(reterr, -EINVAL, "a database has 1 to %d shards", SL_SHARDS_MAX);
+    sl_call_begin_repeatable(call, &sl_script_init, shard, wanted->shards);
+    sl_call_add_str(call, wanted->database_id);
+    return sl_call_finish(call, reterr);
+}
+
+int sl_meta_reply(const struct redisReply *reply, struct sl_meta *ret_meta, struct failure *reterr)
+{
+    struct sl_meta meta = {0};
+    struct sl_slice schema, id;
+    uint64_t shards;
+    int r;
+
+    r = sl_reply_check_array(reply, 4, reterr);
+    if (r < 0)
+        return r;
+    schema = sl_reply_at(reply, 1);
+    if (!sl_slice_is(schema, SCHEMA))
+        return failure_set(reterr, -ESTALE, "the database has schema '%.*s', this program knows %s",
+                           SL_SLICE_ARG(schema), SCHEMA);
+    id = sl_reply_at(reply, 2);
+    r = sl_reply_read_flag(reply, 0, &meta.is_new, reterr);
+    if (r == 0)
+        r = sl_reply_read_id(reply, 3, &shards, reterr);
+    if (r < 0)
+        return r;
+    if (id.size != sizeof(meta.database_id) - 1 || shards > SL_SHARDS_MAX)
+        return sl_reply_unexpected(reterr);
+    memcpy(meta.database_id, id.data, id.size);
+    meta.shards = (uint32_t)shards;
+    *ret_meta = meta;
+    return 0;
+}
+
+int sl_meta_check_same(const struct sl_meta *meta, const struct sl_meta *other,
+                       struct failure *reterr)
+{
+    if (strcmp(meta->database_id, other->database_id) == 0 && meta->shards == other->shards)
+        return 0;
+    return failure_set(reterr, -EBADMSG, "the shards of this Redis belong to different databases");
+}

@@ -1,0 +1,40 @@
+/* src/database/meta.h - what a database is: its identity, its number of shards.
+ *
+ * Every shard has the same `meta`; shard 0's is the one that counts. A program that finds a Redis
+ * asks shard 0 first (sl_meta_call() with shard 0): that makes a database where there is none, or
+ * reads the one that is there. With more than one shard it then does the same for shards 1 to
+ * shards - 1 with what shard 0 said, so that a creation which broke off is completed. What may be
+ * set in it is in src/database/settings.h. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/export.h"
+#include "base/failure.h"
+#include "src/call/call.h"
+
+struct redisReply;
+
+enum { SL_DATABASE_ID_SIZE = 33 };
+
+struct sl_meta {
+    char database_id[SL_DATABASE_ID_SIZE]; /* 32 hex digits, random */
+    uint32_t shards;                       /* 1 .. 64 */
+    bool is_new;                           /* made by this very call */
+};
+
+/* Reads the meta of `shard`, making it as `wanted` says (database_id, shards) where there is none.
+ * 0; -EINVAL: wanted->shards out of range; -ENOMEM. */
+SL_EXPORT int sl_meta_call(struct sl_call *call, uint32_t shard, const struct sl_meta *wanted,
+                           struct failure *reterr);
+/* 0; -ESTALE: a schema this program does not know; else as sl_reply_check(). */
+SL_EXPORT int sl_meta_reply(const struct redisReply *reply, struct sl_meta *ret_meta,
+                            struct failure *reterr);
+
+/* What to ask shard 0 for: a random id and `shards`. */
+SL_EXPORT struct sl_meta sl_meta_wanted(uint32_t shards);
+
+/* 0 when the meta of another shard belongs to the same database; -EBADMSG. */
+SL_EXPORT int sl_meta_check_same(const struct sl_meta *meta, const struct sl_meta *other,
+                                 struct failure *reterr);

@@ -1,0 +1,42 @@
+#include "src/model/text.h"
+
+#include <errno.h>
+#include <stdint.h>
+
+#include <unicode/uchar.h>
+#include <unicode/utf8.h>
+
+static int check(struct sl_slice text, const char *what, size_t max_size, bool is_line,
+                 struct failure *reterr)
+{
+    const uint8_t *bytes = (const uint8_t *)text.data;
+    size_t at = 0;
+
+    if (text.size == 0)
+        return failure_set(reterr, -EINVAL, "%s is empty", what);
+    if (text.size > max_size)
+        return failure_set(reterr, -EINVAL, "%s is longer than %zu bytes", what, max_size);
+    while (at < text.size) {
+        UChar32 c;
+
+        U8_NEXT(bytes, at, text.size, c);
+        if (c < 0)
+            return failure_set(reterr, -EINVAL, "%s is not valid UTF-8", what);
+        if (c == 0)
+            return failure_set(reterr, -EINVAL, "%s holds a NUL character", what);
+        if (is_line && u_charType(c) == U_CONTROL_CHAR)
+            return failure_set(reterr, -EINVAL, "%s holds a control character", what);
+    }
+    return 0;
+}
+
+int sl_text_check(struct sl_slice text, const char *what, size_t max_size, struct failure *reterr)
+{
+    return check(text, what, max_size, false, reterr);
+}
+
+int sl_text_check_line(struct sl_slice text, const char *what, size_t max_size,
+                       struct failure *reterr)
+{
+    return check(text, what, max_size, true, reterr);
+}

@@ -1,0 +1,63 @@
+/* src/redis/redis_address.h - where Redis is: an URL, taken apart.
+ *
+ *     redis://[user:password@]host[:port][/db]     unix:///path/to/socket[?db=N]
+ *     redis+sentinel://[user:password@]host[:port][,host[:port]...]/master-name
+ *         [?db=N][&sentinel-user=...][&sentinel-password=...]
+ *
+ * With sentinels, user and password are those of the Redis; which one it is, they are asked
+ * (src/redis/sentinel.h). rediss:// is refused with a clear message. User, password and path are
+ * percent-decoded, an IPv6 host stands in brackets. No message ever holds a password. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/export.h"
+#include "base/failure.h"
+#include "base/slice.h"
+
+enum { SL_REDIS_SENTINELS_MAX = 8 };
+
+struct sl_redis_place {
+    char host[256]; /* IPv6 without brackets */
+    uint16_t port;
+};
+
+struct sl_redis_login {
+    char user[128];     /* empty: none */
+    char password[512]; /* empty: none */
+};
+
+struct sl_redis_address {
+    struct sl_redis_place place; /* empty when `path` is set; with sentinels: not known yet */
+    char path[108];              /* unix socket; empty otherwise */
+    struct sl_redis_login login;
+    uint32_t db;
+
+    uint32_t sentinel_count; /* 0: the place is fixed */
+    struct sl_redis_place sentinels[SL_REDIS_SENTINELS_MAX];
+    struct sl_redis_login sentinel_login;
+    char master_name[64];
+};
+
+/* Enough for every address: hosts or percent-encoded path, ports, name, number. */
+enum { SL_REDIS_ADDRESS_TEXT_SIZE = 2304 };
+
+/* 0; -EINVAL: *reterr says what is wrong, without the password. */
+SL_EXPORT int sl_redis_address_parse(struct sl_slice url, struct sl_redis_address *ret_address,
+                                     struct failure *reterr);
+
+SL_EXPORT bool sl_redis_place_equals(const struct sl_redis_place *a,
+                                     const struct sl_redis_place *b);
+
+enum { SL_REDIS_PLACE_TEXT_SIZE = 272 };
+
+/* host:port or [v6]:port, NUL-terminated. */
+SL_EXPORT void sl_redis_place_print(const struct sl_redis_place *place, char *room,
+                                    size_t room_size);
+
+/* The URL without user and password, NUL-terminated, for messages and the ready line; it parses
+ * to the same place. Cut off when `room_size` is too small. */
+SL_EXPORT void sl_redis_address_print(const struct sl_redis_address *address, char *room,
+                                      size_t room_size);

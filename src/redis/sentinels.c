@@ -1,0 +1,187 @@
+#include "src/redis/sentinels.h"
+
+#include <errno.h>
+#include <poll.h>
+
+#include <hiredis/hiredis.h>
+
+#include "base/alloc.h"
+#include "src/call/call.h"
+#include "src/redis/redis_dial.h"
+#include "src/redis/sentinel.h"
+
+enum { ASK_AGAIN_MS = 5000 };
+
+struct sl_sentinels {
+    const struct sl_redis_address *address;
+    uint32_t timeout_ms;
+    uint32_t known;         /* which of them knew last */
+    redisContext *listened; /* to that one; NULL: to none */
+    uint64_t ask_ms;        /* then: when to ask again */
+    struct sl_redis_place master;
+};
+
+struct sl_sentinels *sl_sentinels_new(const struct sl_redis_address *address, uint32_t timeout_ms)
+{
+    struct sl_sentinels *sentinels = mem_zalloc(sizeof(*sentinels));
+
+    if (!sentinels)
+        return NULL;
+    sentinels->address = address;
+    sentinels->timeout_ms = timeout_ms;
+    return sentinels;
+}
+
+static void stop_listening(struct sl_sentinels *sentinels)
+{
+    if (sentinels->listened)
+        redisFree(sentinels->listened);
+    sentinels->listened = NULL;
+    sentinels->ask_ms = 0;
+}
+
+void sl_sentinels_free(struct sl_sentinels *sentinels)
+{
+    if (!sentinels)
+        return;
+    stop_listening(sentinels);
+    mem_free(sentinels);
+}
+
+/* ---- asking ---- */
+
+static int append_take(redisContext *redis, int r, struct sl_call *call, struct failure *reterr)
+{
+    if (r == 0 && redisAppendCommandArgv(redis, call->argc, call->argv, call->argvlen) != REDIS_OK)
+        r = failure_set(reterr, -ECONNREFUSED, "%s", redis->errstr);
+    sl_call_done(call);
+    return r;
+}
+
+static int read_reply(redisContext *redis, redisReply **ret_reply, struct failure *reterr)
+{
+    void *reply = NULL;
+
+    if (redisGetReply(redis, &reply) != REDIS_OK)
+        return failure_set(reterr, -ECONNREFUSED, "%s", redis->errstr);
+    *ret_reply = reply;
+    return 0;
+}
+
+/* In one go with the question: nothing that happens after the answer goes unheard. */
+static int ask_and_listen(struct sl_sentinels *sentinels, redisContext *redis,
+                          struct failure *reterr)
+{
+    struct sl_call call = SL_CALL_INIT;
+    redisReply *reply = NULL;
+    int r;
+
+    r = sl_sentinel_master_call(&call, sentinels->address->master_name, reterr);
+    r = append_take(redis, r, &call, reterr);
+    if (r == 0)
+        r = append_take(redis, sl_sentinel_listen_call(&call, reterr), &call, reterr);
+    if (r == 0)
+        r = read_reply(redis, &reply, reterr);
+    if (r == 0)
+        r = sl_sentinel_master_reply(reply, &sentinels->master, reterr);
+    freeReplyObject(reply);
+    return r;
+}
+
+static int ask(struct sl_sentinels *sentinels, uint32_t number, struct failure *reterr)
+{
+    const struct sl_redis_address *address = sentinels->address;
+    redisContext *redis = NULL;
+    int r;
+
+    r = sl_redis_dial(NULL, &address->sentinels[number], sentinels->timeout_ms,
+                      sentinels->timeout_ms, &redis, reterr);
+    if (r == 0)
+        r = sl_redis_log_in(redis, &address->sentinel_login, reterr);
+    if (r == 0)
+        r = ask_and_listen(sentinels, redis, reterr);
+    if (r < 0) {
+        if (redis)
+            redisFree(redis);
+        return r;
+    }
+    redisEnableKeepAlive(redis); /* one that vanishes without a word is noticed some day */
+    sentinels->listened = redis;
+    sentinels->known = number;
+    return 0;
+}
+
+int sl_sentinels_find(struct sl_sentinels *sentinels, struct sl_redis_place *ret_master,
+                      struct failure *reterr)
+{
+    uint32_t count = sentinels->address->sentinel_count, first = sentinels->known;
+    struct failure failure = {""};
+
+    stop_listening(sentinels);
+    for (uint32_t i = 0; i < count; i++) {
+        if (ask(sentinels, (first + i) % count, &failure) == 0) {
+            *ret_master = sentinels->master;
+            return 0;
+        }
+    }
+    return failure_set(reterr, -ECONNREFUSED, "no sentinel says which Redis is the master: %s",
+                       failure.text);
+}
+
+/* ---- listening ---- */
+
+static bool has_something(const redisContext *redis)
+{
+    struct pollfd waiting = {.fd = redis->fd, .events = POLLIN};
+
+    return poll(&waiting, 1, 0) == 1;
+}
+
+/* 0: *ret_reply is what it has said, NULL: nothing more; a negative errno: it is gone. */
+static int hear(redisContext *redis, redisReply **ret_reply)
+{
+    void *reply = NULL;
+
+    while (redisGetReplyFromReader(redis, &reply) == REDIS_OK) {
+        if (reply || !has_something(redis)) {
+            *ret_reply = reply;
+            return 0;
+        }
+        if (redisBufferRead(redis) != REDIS_OK)
+            break;
+    }
+    return -ECONNRESET;
+}
+
+static void listen_to_all(struct sl_sentinels *sentinels)
+{
+    struct sl_sentinel_news news;
+    redisReply *reply;
+
+    for (;;) {
+        if (hear(sentinels->listened, &reply) < 0) {
+            stop_listening(sentinels);
+            return;
+        }
+        if (!reply)
+            return;
+        if (sl_sentinel_news_reply(reply, sentinels->address->master_name, &news, NULL) == 0)
+            sentinels->master = news.new_master;
+        freeReplyObject(reply);
+    }
+}
+
+bool sl_sentinels_have_moved(struct sl_sentinels *sentinels, uint64_t now_ms,
+                             struct sl_redis_place *ret_master)
+{
+    struct sl_redis_place before = sentinels->master;
+
+    if (sentinels->listened)
+        listen_to_all(sentinels);
+    if (!sentinels->listened && now_ms >= sentinels->ask_ms) {
+        sl_sentinels_find(sentinels, &sentinels->master, NULL);
+        sentinels->ask_ms = now_ms + ASK_AGAIN_MS;
+    }
+    *ret_master = sentinels->master;
+    return !sl_redis_place_equals(&before, &sentinels->master);
+}

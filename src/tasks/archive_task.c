@@ -1,0 +1,174 @@
+/* archive_task.c - takes posts from Redis to the archive, and out of it.
+ *
+ * A page at a time: Redis notes that the archive may have them and gives them (archive_take.lua);
+ * the archive stores them; Redis forgets them (archive_drop.lua). Cut off anywhere, the posts are
+ * in one of the two at least, in both at times, and the next try goes on. Who deletes one that the
+ * archive may have leaves `unarchive`, in the same script; and since the archive does not take what
+ * it has erased, it does not matter which of store and erase comes first. While the archive is
+ * away, or full, the posts wait in Redis, and the tasks for the archive. */
+#include "src/tasks/archive_task.h"
+
+#include <errno.h>
+
+#include <hiredis/hiredis.h>
+
+#include "src/archive/archive.h"
+#include "src/cache/cache.h"
+#include "src/call/call_build.h"
+#include "src/call/reply_read.h"
+#include "src/model/id.h"
+#include "src/model/id_check.h"
+
+enum { PAGE_POSTS = 100 }; /* of up to some 40 KB each: a short time of Redis */
+
+static int find_archive(struct sl_work *work, struct sl_archive **ret_archive,
+                        struct failure *reterr)
+{
+    *ret_archive = sl_work_archive(work);
+    if (*ret_archive)
+        return 0;
+    return failure_set(reterr, -ENOTSUP, "this worker has no archive");
+}
+
+/* Errors that say nothing about the post: with any other it would be the same. */
+static bool is_of_archive(int error)
+{
+    return error == -EAGAIN || error == -EACCES || error == -EROFS || error == -ENOSPC;
+}
+
+/* How a call to the archive ended. */
+static int note(struct sl_work *work, int r)
+{
+    if (is_of_archive(r))
+        sl_work_put_off(work);
+    return r;
+}
+
+static void begin(struct sl_call *call, const struct sl_script *script, struct sl_work *work,
+                  uint64_t id)
+{
+    sl_call_begin_repeatable(call, script, sl_id_shard(id), sl_work_meta(work)->shards);
+    sl_call_add_id(call, id);
+}
+
+static int send(struct sl_work *work, struct sl_call *call, redisReply **ret_reply,
+                struct failure *reterr)
+{
+    int r;
+
+    r = sl_work_call(work, call, sl_call_finish(call, reterr), ret_reply, reterr);
+    return r < 0 ? r : sl_reply_check(*ret_reply, reterr);
+}
+
+/* What archive_take.lua returned. */
+static int read_taken(const redisReply *reply, uint64_t user,
+                      struct sl_archive_post ret_posts[PAGE_POSTS], struct failure *reterr)
+{
+    int r = sl_reply_check_array(reply, 0, reterr);
+
+    if (r == 0 && reply->elements > PAGE_POSTS)
+        r = sl_reply_unexpected(reterr);
+    for (size_t i = 0; r == 0 && i < reply->elements; i++) {
+        const struct redisReply *row;
+
+        r = sl_reply_read_row(reply, i, 2, &row, reterr);
+        if (r < 0)
+            break;
+        ret_posts[i].user = user;
+        ret_posts[i].json = sl_reply_at(row, 1);
+        r = ret_posts[i].json.data ? sl_reply_read_id(row, 0, &ret_posts[i].id, reterr)
+                                   : sl_reply_unexpected(reterr);
+    }
+    return r;
+}
+
+static int drop(struct sl_work *work, struct sl_call *call, uint64_t user,
+                const struct sl_archive_post *posts, size_t count, struct failure *reterr)
+{
+    redisReply *reply = NULL;
+    int r;
+
+    begin(call, &sl_script_archive_drop, work, user);
+    for (size_t i = 0; i < count; i++)
+        sl_call_add_id(call, posts[i].id);
+    r = send(work, call, &reply, reterr);
+    freeReplyObject(reply);
+    return r;
+}
+
+/* *ret_count posts have been moved. */
+static int move_page(struct sl_work *work, struct sl_call *call, struct sl_archive *archive,
+                     uint64_t user, size_t *ret_count, struct failure *reterr)
+{
+    struct sl_archive_post posts[PAGE_POSTS];
+    redisReply *reply = NULL;
+    int r;
+
+    *ret_count = 0;
+    begin(call, &sl_script_archive_take, work, user);
+    sl_call_add_id(call, PAGE_POSTS);
+    r = send(work, call, &reply, reterr);
+    if (r == 0)
+        r = read_taken(reply, user, posts, reterr);
+    if (r == 0 && reply->elements > 0) {
+        *ret_count = reply->elements;
+        r = note(work, sl_archive_store(archive, posts, *ret_count, reterr));
+        if (r == 0)
+            r = drop(work, call, user, posts, *ret_count, reterr);
+    }
+    freeReplyObject(reply);
+    return r;
+}
+
+int sl_archive_task_run(struct sl_work *work, const struct sl_task *task, struct failure *reterr)
+{
+    struct sl_call call = SL_CALL_INIT;
+    struct sl_archive *archive;
+    size_t moved = PAGE_POSTS;
+    uint64_t user, pages = 0;
+    int r;
+
+    r = find_archive(work, &archive, reterr);
+    if (r == 0)
+        r = sl_task_field_id(task, "user", &user, reterr);
+    if (r == 0)
+        r = sl_id_check(user, sl_work_meta(work), reterr);
+    while (r == 0 && moved == PAGE_POSTS) {
+        char progress[SL_ID_TEXT_SIZE];
+
+        if (pages > 0)
+            r = sl_work_save(work, task, sl_slice_str(sl_id_print(pages, progress)), reterr);
+        if (r == 0)
+            r = move_page(work, &call, archive, user, &moved, reterr);
+        pages++;
+    }
+    sl_call_done(&call);
+    return r;
+}
+
+int sl_unarchive_task_run(struct sl_work *work, const struct sl_task *task, struct failure *reterr)
+{
+    struct sl_call call = SL_CALL_INIT;
+    redisReply *reply = NULL;
+    struct sl_archive *archive;
+    uint64_t post;
+    int r;
+
+    r = find_archive(work, &archive, reterr);
+    if (r == 0)
+        r = sl_task_field_id(task, "post", &post, reterr);
+    if (r == 0)
+        r = sl_id_check(post, sl_work_meta(work), reterr);
+    if (r == 0)
+        r = note(work, sl_archive_erase(archive, &post, 1, reterr));
+    if (r == 0 && sl_work_cache(work)) /* for tidiness, see src/cache/cache.h */
+        sl_cache_drop(sl_work_cache(work),
+                      &(struct sl_cache_item){SL_CACHE_POST, post, SL_SLICE_NONE}, 1);
+    if (r == 0) {
+        begin(&call, &sl_script_archive_erased, work, post);
+        r = send(work, &call, &reply, reterr);
+    }
+    freeReplyObject(reply);
+    sl_call_done(&call);
+    return r;
+}

@@ -1,0 +1,6 @@
+/* src/tasks/comment_task.h - the tasks `comment` and `uncomment`: a post of another shard is answered. */
+#pragma once
+
+#include "src/tasks/task_kinds.h"
+
+int sl_comment_task_run(struct sl_work *work, const struct sl_task *task, struct failure *reterr);

@@ -1,0 +1,66 @@
+/* src/tasks/work.h - one thread of a worker: its connection to a Redis that may be away, and the leases
+ * of the tasks that it holds. For worker.c, which has the threads; what a task sees of it is in
+ * src/tasks/task_kinds.h. */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "src/archive/archive.h"
+#include "src/cache/cache.h"
+#include "src/redis/redis_link.h"
+#include "src/tasks/task_kinds.h"
+#include "src/tasks/worker.h"
+
+enum {
+    SL_CONSUMER_SIZE = 96,
+    SL_WORK_PAUSE_MS = 50, /* before Redis is tried again; longer from try to try */
+};
+
+/* One thread, with what it holds. */
+struct sl_work {
+    struct sl_worker *worker;
+    pthread_t thread;
+    struct sl_redis_link *link;
+    struct sl_archive *archive; /* NULL: the worker has none */
+    struct sl_cache *cache;     /* the same */
+    char consumer[SL_CONSUMER_SIZE];
+    struct sl_call call;   /* of the thread's own */
+    struct sl_task *tasks; /* held from `at` on; without entry: lost to somebody else */
+    size_t task_count, at;
+    uint64_t renewed_ms; /* when the leases of all of them were new */
+    bool is_away;        /* the last call failed because Redis is away or refuses to work */
+    bool told_away;
+    bool is_put_off;   /* the task that is run says that it is not to be blamed */
+    uint32_t pause_ms; /* until the next try to reach Redis */
+};
+
+struct sl_worker {
+    struct sl_worker_options options;
+    struct sl_meta meta;
+    atomic_bool is_stopping;
+    atomic_uint_fast64_t claim_ms; /* when claiming is due next */
+    struct sl_work *works;         /* options.concurrency of them */
+    atomic_flag has_given_up;
+    struct failure why; /* of the first thread that has given up */
+};
+
+/* To whoever wants to know. */
+void sl_work_tell(const struct sl_work *work, enum sl_worker_news news, const struct sl_task *task,
+                  const char *text);
+
+bool sl_work_is_stopping(const struct sl_work *work);
+
+/* Sends calls. 0 and all replies; or a negative errno and none: Redis is away or refuses to work,
+ * which work->is_away says then. With -ESTALE, which is another database, the worker stops. */
+int sl_work_run(struct sl_work *work, struct sl_call *calls, size_t count,
+                struct redisReply **ret_replies, struct failure *reterr);
+
+/* Waits a moment for Redis; false: no more, the worker stops. */
+bool sl_work_wait(struct sl_work *work, const struct failure *why);
+
+/* Sends work->call, as often as it takes. 0 and the reply; a negative errno: `built` is one, or
+ * the worker stops while Redis is away. */
+int sl_work_insist(struct sl_work *work, int built, struct redisReply **ret_reply,
+                   struct failure *reterr);

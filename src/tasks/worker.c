@@ -1,0 +1,347 @@
+/* worker.c - threads which each take a task, run it, and say what became of it.
+ *
+ * A thread blocks on the streams of all shards at once, so one answer may bring a task of each:
+ * it holds them all and runs one after the other (src/tasks/work.h). Every second one of the threads asks
+ * all shards for tasks that nobody renews any more. */
+#include "src/tasks/worker.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <hiredis/hiredis.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "src/call/call_build.h"
+#include "src/call/reply.h"
+#include "src/model/id.h"
+#include "src/model/keys.h"
+#include "src/tasks/work.h"
+
+enum {
+    CONCURRENCY = 4,
+    LEASE_MS = 30000,
+    BLOCK_MS = 250,     /* how long it may take until a thread sees that it shall stop */
+    BLOCK_LAST_MS = 10, /* or, with until_empty, that there is no task left */
+    CLAIM_EVERY_MS = 1000,
+    CLAIM_COUNT = 4, /* tasks of one shard at once */
+    CACHE_TIMEOUT_MS = 1000,
+    RETRY_MS = 1000, /* within a link; what takes longer is `away` */
+};
+
+/* ---- one task ---- */
+
+static int run_kind(struct sl_work *work, const struct sl_task *task, struct failure *reterr)
+{
+    sl_task_run_fn run = sl_task_kind_find(task->kind);
+
+    if (task->is_exhausted)
+        return failure_set(reterr, -EIO, "its worker ended in the middle of it, again and again");
+    if (!run)
+        return failure_set(reterr, -ENOTSUP, "no kind of task is called '%.*s'",
+                           SL_SLICE_ARG(task->kind));
+    if (task->id == 0)
+        return failure_set(reterr, -EBADMSG, "the task does not say of which operation it is");
+    return run(work, task, reterr);
+}
+
+static void conclude_done(struct sl_work *work, const struct sl_task *task)
+{
+    redisReply *reply = NULL;
+    struct failure failure;
+    int r;
+
+    r = sl_work_insist(work, sl_task_done_call(&work->call, &work->worker->meta, task, &failure),
+                       &reply, &failure);
+    if (r == 0)
+        r = sl_reply_check(reply, &failure);
+    freeReplyObject(reply);
+    if (r == 0)
+        sl_work_tell(work, SL_WORKER_TASK_DONE, task, NULL);
+    else
+        sl_work_tell(work, SL_WORKER_TASK_LATER, task, failure.text);
+}
+
+static void conclude_failed(struct sl_work *work, const struct sl_task *task,
+                            const struct failure *why)
+{
+    const struct sl_worker *worker = work->worker;
+    redisReply *reply = NULL;
+    struct failure failure;
+    bool is_dead = false;
+    int r;
+
+    r = (work->is_put_off ? sl_task_put_off_call
+                          : sl_task_fail_call)(&work->call, &worker->meta, task, work->consumer,
+                                               worker->options.lease_ms, why->text, &failure);
+    r = sl_work_insist(work, r, &reply, &failure);
+    if (r == 0)
+        r = sl_task_fail_reply(reply, &is_dead, &failure);
+    freeReplyObject(reply);
+    if (r == -ECANCELED)
+        sl_work_tell(work, SL_WORKER_TASK_LOST, task, NULL);
+    else
+        sl_work_tell(work, is_dead ? SL_WORKER_TASK_DEAD : SL_WORKER_TASK_LATER, task, why->text);
+}
+
+static void run_task(struct sl_work *work, const struct sl_task *task)
+{
+    struct failure failure = {""};
+    int r;
+
+    do {
+        work->is_away = work->is_put_off = false;
+        r = run_kind(work, task, &failure);
+    } while (r < 0 && work->is_away && sl_work_wait(work, &failure));
+
+    if (r == 0)
+        conclude_done(work, task);
+    else if (r == -ECANCELED)
+        sl_work_tell(work, SL_WORKER_TASK_LOST, task, NULL);
+    else if (!work->is_away)
+        conclude_failed(work, task, &failure);
+}
+
+/* ---- taking tasks ---- */
+
+/* Runs the tasks of an answer; *ret_count of them. */
+static int run_tasks(struct sl_work *work, const redisReply *reply, uint32_t shard,
+                     size_t *ret_count, struct failure *reterr)
+{
+    int r = sl_tasks_reply(reply, shard, &work->tasks, &work->task_count, reterr);
+
+    if (r < 0)
+        return r;
+    work->renewed_ms = clock_monotonic_ms();
+    for (work->at = 0; work->at < work->task_count; work->at++) {
+        const struct sl_task *task = &work->tasks[work->at];
+
+        if (task->entry.data)
+            run_task(work, task);
+    }
+    *ret_count = work->task_count;
+    sl_tasks_free(work->tasks);
+    work->tasks = NULL;
+    work->task_count = work->at = 0;
+    return 0;
+}
+
+static int make_groups(struct sl_work *work, struct failure *reterr)
+{
+    int r = 0;
+
+    for (uint32_t shard = 0; r == 0 && shard < work->worker->meta.shards; shard++) {
+        redisReply *reply = NULL;
+
+        r = sl_task_group_call(&work->call, shard, reterr);
+        if (r == 0)
+            r = sl_work_run(work, &work->call, 1, &reply, reterr);
+        freeReplyObject(reply); /* an error: it is there */
+    }
+    return r;
+}
+
+static int read_tasks(struct sl_work *work, size_t *ret_count, struct failure *reterr)
+{
+    redisReply *reply = NULL;
+    int r;
+
+    r = sl_task_read_call(&work->call, &work->worker->meta, work->consumer,
+                          work->worker->options.until_empty ? BLOCK_LAST_MS : BLOCK_MS, reterr);
+    if (r == 0)
+        r = sl_work_run(work, &work->call, 1, &reply, reterr);
+    if (r == 0)
+        r = run_tasks(work, reply, SL_SHARDS_MAX, ret_count, reterr);
+    freeReplyObject(reply);
+    return r;
+}
+
+static int claim_shard(struct sl_work *work, uint32_t shard, struct failure *reterr)
+{
+    const struct sl_worker *worker = work->worker;
+    size_t count;
+    int r;
+
+    do {
+        redisReply *reply = NULL;
+
+        r = sl_task_claim_call(&work->call, &worker->meta, shard, work->consumer,
+                               worker->options.lease_ms, CLAIM_COUNT, reterr);
+        if (r == 0)
+            r = sl_work_run(work, &work->call, 1, &reply, reterr);
+        if (r == 0)
+            r = run_tasks(work, reply, shard, &count, reterr);
+        freeReplyObject(reply);
+    } while (r == 0 && count == CLAIM_COUNT && !sl_work_is_stopping(work));
+    return r;
+}
+
+/* It is the turn of one thread only. */
+static bool take_turn_to_claim(struct sl_worker *worker)
+{
+    uint_fast64_t now_ms = clock_monotonic_ms();
+    uint_fast64_t due_ms = atomic_load(&worker->claim_ms);
+    uint32_t every_ms = worker->options.lease_ms / 2 < CLAIM_EVERY_MS ? worker->options.lease_ms / 2
+                                                                      : CLAIM_EVERY_MS;
+
+    return now_ms >= due_ms &&
+           atomic_compare_exchange_strong(&worker->claim_ms, &due_ms, now_ms + every_ms);
+}
+
+static int claim_tasks(struct sl_work *work, struct failure *reterr)
+{
+    int r = 0;
+
+    if (!take_turn_to_claim(work->worker))
+        return 0;
+    for (uint32_t shard = 0; r == 0 && shard < work->worker->meta.shards; shard++) {
+        if (sl_work_is_stopping(work))
+            break;
+        r = claim_shard(work, shard, reterr);
+    }
+    return r;
+}
+
+/* Is there no task at all, held by whomever? Not to be known: no. */
+static bool all_is_empty(struct sl_work *work)
+{
+    for (uint32_t shard = 0; shard < work->worker->meta.shards; shard++) {
+        redisReply *reply = NULL;
+        char key[SL_KEY_SIZE];
+        bool is_empty;
+
+        sl_call_begin(&work->call, shard, true);
+        sl_call_add_str(&work->call, "XLEN");
+        sl_call_add_str(&work->call, sl_key(shard, "tasks", key));
+        is_empty = sl_call_finish(&work->call, NULL) == 0 &&
+                   sl_work_run(work, &work->call, 1, &reply, NULL) == 0 &&
+                   reply->type == REDIS_REPLY_INTEGER && reply->integer == 0;
+        freeReplyObject(reply);
+        if (!is_empty)
+            return false;
+    }
+    return true;
+}
+
+static void *run_thread(void *argument)
+{
+    struct sl_work *work = argument;
+    struct failure failure = {""};
+
+    while (!sl_work_is_stopping(work)) {
+        size_t count = 0;
+        int r;
+
+        r = claim_tasks(work, &failure);
+        if (r == 0)
+            r = read_tasks(work, &count, &failure);
+        if (r == -ENODATA && !work->is_away)
+            r = make_groups(work, &failure);
+        if (r < 0 && !sl_work_wait(work, &failure))
+            break;
+        if (r == 0 && count == 0 && work->worker->options.until_empty && all_is_empty(work))
+            break;
+    }
+    return NULL;
+}
+
+/* ---- the whole ---- */
+
+/* "host:1234:5f0c9a7e:0": whose it is can be read in XINFO CONSUMERS. */
+static void name_consumer(struct sl_work *work, uint64_t random, size_t index)
+{
+    char host[33] = "";
+
+    gethostname(host, sizeof(host) - 1);
+    snprintf(work->consumer, sizeof(work->consumer), "%s:%ld:%08lx:%zu", host, (long)getpid(),
+             (unsigned long)(random & 0xffffffff), index);
+}
+
+int sl_worker_new(const struct sl_redis_address *address, const struct sl_meta *meta,
+                  const struct sl_worker_options *options, struct sl_worker **ret_worker,
+                  struct failure *reterr)
+{
+    const struct sl_redis_link_options link_options = {.retry_ms = RETRY_MS};
+    const struct sl_cache_options cache_options = {.timeout_ms = CACHE_TIMEOUT_MS};
+    uint64_t random = hash_key_random().k0;
+    struct sl_worker *worker = mem_zalloc(sizeof(*worker));
+    int r = 0;
+
+    if (!worker)
+        return failure_set(reterr, -ENOMEM, "out of memory");
+    worker->options = *options;
+    worker->meta = *meta;
+    atomic_flag_clear(&worker->has_given_up);
+    if (worker->options.concurrency == 0)
+        worker->options.concurrency = CONCURRENCY;
+    if (worker->options.lease_ms == 0)
+        worker->options.lease_ms = LEASE_MS;
+    worker->works = mem_zalloc(mem_array_size(worker->options.concurrency, sizeof(struct sl_work)));
+    if (!worker->works)
+        r = failure_set(reterr, -ENOMEM, "out of memory");
+    for (size_t i = 0; r == 0 && i < worker->options.concurrency; i++) {
+        worker->works[i].worker = worker;
+        worker->works[i].call = SL_CALL_INIT;
+        worker->works[i].pause_ms = SL_WORK_PAUSE_MS;
+        name_consumer(&worker->works[i], random, i);
+        r = sl_redis_link_open(address, &link_options, &worker->works[i].link, reterr);
+        if (r == 0 && options->archive)
+            r = sl_archive_open(options->archive, meta->database_id, SL_ARCHIVE_MAKE,
+                                &worker->works[i].archive, reterr);
+        if (r == 0 && options->cache)
+            r = sl_cache_open(options->cache, meta->database_id, &cache_options,
+                              &worker->works[i].cache, reterr);
+    }
+    if (r < 0) {
+        sl_worker_free(worker);
+        return r;
+    }
+    *ret_worker = worker;
+    return 0;
+}
+
+void sl_worker_free(struct sl_worker *worker)
+{
+    if (!worker)
+        return;
+    for (size_t i = 0; worker->works && i < worker->options.concurrency; i++) {
+        sl_redis_link_close(worker->works[i].link);
+        sl_archive_close(worker->works[i].archive);
+        sl_cache_close(worker->works[i].cache);
+        sl_call_done(&worker->works[i].call);
+    }
+    mem_free(worker->works);
+    mem_free(worker);
+}
+
+int sl_worker_run(struct sl_worker *worker, struct failure *reterr)
+{
+    uint32_t started = 1;
+    int error = 0;
+
+    while (error == 0 && started < worker->options.concurrency) {
+        struct sl_work *work = &worker->works[started];
+
+        error = pthread_create(&work->thread, NULL, run_thread, work);
+        if (error == 0)
+            started++;
+    }
+    if (error)
+        sl_worker_stop(worker);
+    run_thread(&worker->works[0]);
+    for (uint32_t i = 1; i < started; i++)
+        pthread_join(worker->works[i].thread, NULL);
+    if (error)
+        return failure_set(reterr, -error, "cannot start a thread: %s", strerror(error));
+    if (worker->why.text[0])
+        return failure_set(reterr, -ESTALE, "%s", worker->why.text);
+    return 0;
+}
+
+void sl_worker_stop(struct sl_worker *worker)
+{
+    atomic_store(&worker->is_stopping, true);
+}
