@@ -1,0 +1,508 @@
+/* http_head.c - what stands in the head of a request? Line by line, each header by its length.
+ *
+ * A table has a row for each header that matters; the rows of one length stand together, so that a
+ * name is compared with three others at most, and most names with none. A row says how its value
+ * is read: into a slot of the result, or by a function. All other headers are checked and passed
+ * over. The first fault ends it.
+ *
+ * The cost is linear in the size of the head, which the caller bounds: two looks for the ends of
+ * lines, one at each byte. tests/unit/test_http_head.c has every rule as a case, and fuzz/ compares
+ * what is accepted with a reading of its own. */
+#include "gateway/http/http_head.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "gateway/http/http_path.h"
+
+enum {
+    MAX_PARAMETERS = 64, /* of a query: bounds the work of whoever reads them */
+    MAX_SAME_SIZE = 3    /* headers of one length */
+};
+
+/* --- characters --- */
+
+enum { TOKEN = 1, HEX = 2, HOST = 4 };
+
+static const unsigned char classes[256] = {
+    ['0' ... '9'] = TOKEN | HEX | HOST,
+    ['A' ... 'F'] = TOKEN | HEX | HOST,
+    ['a' ... 'f'] = TOKEN | HEX | HOST,
+    ['G' ... 'Z'] = TOKEN | HOST,
+    ['g' ... 'z'] = TOKEN | HOST,
+    ['!'] = TOKEN | HOST,
+    ['#'] = TOKEN,
+    ['$' ... '\''] = TOKEN | HOST,
+    ['('] = HOST,
+    [')'] = HOST,
+    ['*'] = TOKEN | HOST,
+    ['+'] = TOKEN | HOST,
+    [','] = HOST,
+    ['-'] = TOKEN | HOST,
+    ['.'] = TOKEN | HOST,
+    [':'] = HOST,
+    [';'] = HOST,
+    ['='] = HOST,
+    ['['] = HOST,
+    [']'] = HOST,
+    ['^'] = TOKEN,
+    ['_'] = TOKEN | HOST,
+    ['`'] = TOKEN,
+    ['|'] = TOKEN,
+    ['~'] = TOKEN | HOST,
+};
+
+static bool is_all(struct sl_slice text, unsigned class)
+{
+    for (size_t i = 0; i < text.size; i++) {
+        if (!(classes[(unsigned char)text.data[i]] & class))
+            return false;
+    }
+    return true;
+}
+
+static bool is_hex(char c)
+{
+    return classes[(unsigned char)c] & HEX;
+}
+
+static bool is_control(unsigned char c)
+{
+    return (c < 0x20 && c != '\t') || c == 0x7f;
+}
+
+/* Is one of these eight bytes below 0x20, or 0x7f? Each comparison borrows from the top bit of a
+ * byte; bytes beyond ASCII, which have it set, are masked. */
+static bool may_have_control(uint64_t bytes)
+{
+    const uint64_t ones = UINT64_MAX / 255, tops = ones << 7;
+    uint64_t deletes = bytes ^ ones * 0x7f;
+
+    return (((bytes - ones * 0x20) & ~bytes) | ((deletes - ones) & ~deletes)) & tops;
+}
+
+/* A tab is none. */
+static bool has_control(struct sl_slice text)
+{
+    size_t i = 0;
+
+    for (uint64_t bytes; i + sizeof(bytes) <= text.size; i += sizeof(bytes)) {
+        memcpy(&bytes, text.data + i, sizeof(bytes));
+        if (!may_have_control(bytes))
+            continue;
+        for (size_t k = 0; k < sizeof(bytes); k++) {
+            if (is_control((unsigned char)text.data[i + k]))
+                return true;
+        }
+    }
+    for (; i < text.size; i++) {
+        if (is_control((unsigned char)text.data[i]))
+            return true;
+    }
+    return false;
+}
+
+/* --- where it ends --- */
+
+size_t http_head_end(struct sl_slice input, size_t seen)
+{
+    const char *begin = input.data, *end = input.data + input.size, *at;
+
+    assert(seen <= input.size);
+    for (const char *from = begin + seen; from < end; from = at + 1) {
+        at = memchr(from, '\n', (size_t)(end - from));
+        if (!at)
+            return 0;
+        if (at == begin || at[-1] != '\r' || (at - begin >= 3 && at[-2] == '\n'))
+            return (size_t)(at - begin) + 1;
+    }
+    return 0;
+}
+
+/* --- the request line --- */
+
+struct reading {
+    struct http_head *head;
+    struct http_refusal *refusal;
+    size_t max_body_bytes;
+    unsigned seen; /* of enum single_header */
+};
+
+static int refuse(const struct reading *reading, const char *why)
+{
+    return http_refuse(reading->refusal, 400, "bad_request", NULL, "%s", why);
+}
+
+/* Cuts the first piece off `*rest`, up to `separator`, which is dropped. */
+static struct sl_slice cut(struct sl_slice *rest, char separator)
+{
+    const char *at = memchr(rest->data, separator, rest->size);
+    struct sl_slice piece = sl_slice(rest->data, at ? (size_t)(at - rest->data) : rest->size);
+
+    *rest = sl_slice_from(*rest, piece.size + (at ? 1 : 0));
+    return piece;
+}
+
+static int read_method(const struct reading *reading, struct sl_slice text)
+{
+    static const struct {
+        struct sl_slice name;
+        enum http_method method;
+    } methods[] = {
+        {{"GET", 3}, HTTP_GET},         {{"POST", 4}, HTTP_POST}, {{"PUT", 3}, HTTP_PUT},
+        {{"DELETE", 6}, HTTP_DELETE},   {{"HEAD", 4}, HTTP_HEAD}, {{"PATCH", 5}, HTTP_PATCH},
+        {{"OPTIONS", 7}, HTTP_OPTIONS},
+    };
+
+    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+        if (sl_slice_equal(text, methods[i].name)) {
+            reading->head->request.method = methods[i].method;
+            return 0;
+        }
+    }
+    if (text.size == 0 || !is_all(text, TOKEN))
+        return refuse(reading, "the request line has no method");
+    return http_refuse(reading->refusal, 501, "not_implemented", NULL, "unknown method");
+}
+
+static int check_characters(const struct reading *reading, struct sl_slice text)
+{
+    for (size_t i = 0; i < text.size; i++) {
+        unsigned char c = (unsigned char)text.data[i];
+
+        if (c <= ' ' || c == 0x7f || c == '#')
+            return refuse(reading, "the request target holds a character that must be escaped");
+        if (c != '%')
+            continue;
+        if (text.size - i < 3 || !is_hex(text.data[i + 1]) || !is_hex(text.data[i + 2]))
+            return refuse(reading, "the request target holds a malformed percent escape");
+        if (text.data[i + 1] == '0' && text.data[i + 2] == '0')
+            return refuse(reading, "the request target holds a NUL");
+    }
+    return 0;
+}
+
+static int check_parameter_count(const struct reading *reading, struct sl_slice query)
+{
+    unsigned count = 0;
+
+    while (query.size > 0) {
+        if (++count > MAX_PARAMETERS)
+            return refuse(reading, "the query has too many parameters");
+        cut(&query, '&');
+    }
+    return 0;
+}
+
+static int read_target(const struct reading *reading, struct sl_slice target)
+{
+    struct http_request *request = &reading->head->request;
+    struct sl_slice rest = target;
+    int r;
+
+    if (target.size == 0 || target.data[0] != '/')
+        return refuse(reading, "the request target must begin with /");
+    request->path = cut(&rest, '?');
+    if (request->path.size < target.size)
+        request->query = rest;
+    if (!http_path_is_plain(request->path))
+        return http_refuse(reading->refusal, 404, "not_found", NULL,
+                           "there is nothing at this path");
+    r = check_characters(reading, target);
+    return r == 0 ? check_parameter_count(reading, request->query) : r;
+}
+
+static int read_version(const struct reading *reading, struct sl_slice version)
+{
+    bool is_1_0 = sl_slice_equal(version, SL_SLICE("HTTP/1.0"));
+
+    if (!is_1_0 && !sl_slice_equal(version, SL_SLICE("HTTP/1.1")))
+        return http_refuse(reading->refusal, 505, "http_version", NULL,
+                           "HTTP/1.1 or HTTP/1.0 is needed");
+    reading->head->request.is_http_1_0 = is_1_0;
+    reading->head->request.wants_close = is_1_0;
+    return 0;
+}
+
+static int read_request_line(const struct reading *reading, struct sl_slice line)
+{
+    struct sl_slice rest = line;
+    struct sl_slice method = cut(&rest, ' ');
+    struct sl_slice target = cut(&rest, ' ');
+    int r;
+
+    r = read_method(reading, method);
+    if (r == 0)
+        r = read_version(reading, rest);
+    return r == 0 ? read_target(reading, target) : r;
+}
+
+/* --- headers --- */
+
+/* Those of which there is one at most: with a second one nobody could say which counts. */
+enum single_header {
+    REPEATABLE = 0,
+    ACCESS_TOKEN = 1 << 0,
+    BODY_LENGTH = 1 << 1,
+    BODY_TYPE = 1 << 2,
+    HOST_NAME = 1 << 3,
+    IDEMPOTENCY_KEY = 1 << 4,
+    LAST_EVENT_ID = 1 << 5,
+    ORIGIN = 1 << 6,
+    WEBSOCKET_KEY = 1 << 7,
+    WEBSOCKET_PROTOCOLS = 1 << 8,
+    WEBSOCKET_VERSION = 1 << 9
+};
+
+struct header_row {
+    const char *name;
+    enum single_header single;
+    size_t slot; /* of its value in struct http_head */
+    int (*read)(struct reading *reading, const struct header_row *row, struct sl_slice value);
+};
+
+static struct sl_slice *slot_of(const struct reading *reading, const struct header_row *row)
+{
+    return (struct sl_slice *)(void *)((char *)reading->head + row->slot);
+}
+
+static int read_value(struct reading *reading, const struct header_row *row, struct sl_slice value)
+{
+    if (value.size > 0)
+        *slot_of(reading, row) = value;
+    return 0;
+}
+
+static int read_even_empty(struct reading *reading, const struct header_row *row,
+                           struct sl_slice value)
+{
+    *slot_of(reading, row) = value;
+    return 0;
+}
+
+/* The answer is right without what further lines allow, only longer. */
+static int read_first(struct reading *reading, const struct header_row *row, struct sl_slice value)
+{
+    return slot_of(reading, row)->data ? 0 : read_value(reading, row, value);
+}
+
+static int read_host(struct reading *reading, const struct header_row *row, struct sl_slice value)
+{
+    if (!is_all(value, HOST))
+        return refuse(reading, "Host is malformed");
+    return read_value(reading, row, value);
+}
+
+static int read_extensions(struct reading *reading, const struct header_row *row,
+                           struct sl_slice value)
+{
+    struct sl_slice *lines = slot_of(reading, row);
+
+    for (size_t i = 0; i < HTTP_EXTENSION_LINES; i++) {
+        if (!lines[i].data) {
+            lines[i] = value;
+            return 0;
+        }
+    }
+    return http_refuse(reading->refusal, 400, "repeated_header", row->name,
+                       "%s is given more than %d times", row->name, HTTP_EXTENSION_LINES);
+}
+
+static int read_content_length(struct reading *reading, const struct header_row *row,
+                               struct sl_slice value)
+{
+    uint64_t length = 0;
+
+    (void)row;
+    if (value.size == 0)
+        return refuse(reading, "Content-Length is not a number");
+    for (size_t i = 0; i < value.size; i++) {
+        if (value.data[i] < '0' || value.data[i] > '9')
+            return refuse(reading, "Content-Length is not a number");
+        length = length * 10 + (uint64_t)(value.data[i] - '0');
+        if (length > reading->max_body_bytes)
+            return http_refuse(reading->refusal, 413, "body_too_large", NULL,
+                               "the request body may have %zu bytes", reading->max_body_bytes);
+    }
+    reading->head->body_size = length;
+    return 0;
+}
+
+static int read_transfer_encoding(struct reading *reading, const struct header_row *row,
+                                  struct sl_slice value)
+{
+    (void)row;
+    (void)value;
+    return http_refuse(reading->refusal, 411, "length_required", NULL,
+                       "a request body needs Content-Length");
+}
+
+static bool names(struct sl_slice list, const char *token)
+{
+    while (list.size > 0) {
+        if (http_token_is(http_next_element(&list, ','), token))
+            return true;
+    }
+    return false;
+}
+
+static int read_connection(struct reading *reading, const struct header_row *row,
+                           struct sl_slice value)
+{
+    struct http_head *head = reading->head;
+
+    (void)row;
+    head->request.wants_close = head->request.wants_close || names(value, "close");
+    head->connection_upgrades = head->connection_upgrades || names(value, "upgrade");
+    return 0;
+}
+
+/* HTTP/1.0 knows neither of these two: RFC 9110, 7.8 and 10.1.1. Other protocols and expectations
+ * are not ours, and are passed over. */
+static int read_upgrade(struct reading *reading, const struct header_row *row,
+                        struct sl_slice value)
+{
+    struct http_request *request = &reading->head->request;
+
+    (void)row;
+    request->is_upgrade =
+        request->is_upgrade || (!request->is_http_1_0 && names(value, "websocket"));
+    return 0;
+}
+
+static int read_expect(struct reading *reading, const struct header_row *row, struct sl_slice value)
+{
+    struct http_head *head = reading->head;
+
+    (void)row;
+    head->expects_continue =
+        head->expects_continue || (!head->request.is_http_1_0 && names(value, "100-continue"));
+    return 0;
+}
+
+#define ROW(name, nth, single, read, member)                                                       \
+    [sizeof(name) - 1][nth] = {name, single, offsetof(struct http_head, member), read}
+#define FACT(name, nth, single, read) [sizeof(name) - 1][nth] = {name, single, 0, read}
+
+/* By length, then in any order. */
+static const struct header_row header_rows[][MAX_SAME_SIZE] = {
+    ROW("Host", 0, HOST_NAME, read_host, request.host),
+    ROW("Accept", 0, REPEATABLE, read_first, request.accept),
+    FACT("Expect", 1, REPEATABLE, read_expect),
+    ROW("Origin", 2, ORIGIN, read_value, request.origin),
+    FACT("Upgrade", 0, REPEATABLE, read_upgrade),
+    FACT("Connection", 0, REPEATABLE, read_connection),
+    ROW("Content-Type", 0, BODY_TYPE, read_value, request.content_type),
+    ROW("Authorization", 0, ACCESS_TOKEN, read_value, request.authorization),
+    ROW("If-None-Match", 1, REPEATABLE, read_first, request.if_none_match),
+    ROW("Last-Event-ID", 2, LAST_EVENT_ID, read_value, request.last_event_id),
+    FACT("Content-Length", 0, BODY_LENGTH, read_content_length),
+    ROW("Accept-Encoding", 0, REPEATABLE, read_first, request.accept_encoding),
+    ROW("Idempotency-Key", 1, IDEMPOTENCY_KEY, read_even_empty, request.idempotency_key),
+    ROW("Sec-WebSocket-Key", 0, WEBSOCKET_KEY, read_value, websocket_key),
+    FACT("Transfer-Encoding", 1, REPEATABLE, read_transfer_encoding),
+    ROW("Sec-WebSocket-Version", 0, WEBSOCKET_VERSION, read_value, websocket_version),
+    ROW("Sec-WebSocket-Protocol", 0, WEBSOCKET_PROTOCOLS, read_value, request.protocols),
+    ROW("Sec-WebSocket-Extensions", 0, REPEATABLE, read_extensions, websocket_extensions),
+};
+
+/* Letters and dashes only: with 0x20 in it a letter is small, and a dash stays one. Of what may
+ * stand in a name nothing else becomes either. */
+static bool equal_ignoring_case(const char *a, const char *b, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        if ((a[i] | 0x20) != (b[i] | 0x20))
+            return false;
+    }
+    return true;
+}
+
+static const struct header_row *find_row(struct sl_slice name)
+{
+    const struct header_row *rows;
+
+    if (name.size >= sizeof(header_rows) / sizeof(header_rows[0]))
+        return NULL;
+    rows = header_rows[name.size];
+    for (size_t i = 0; i < MAX_SAME_SIZE && rows[i].name; i++) {
+        if (equal_ignoring_case(name.data, rows[i].name, name.size))
+            return &rows[i];
+    }
+    return NULL;
+}
+
+static int read_header(struct reading *reading, struct sl_slice line)
+{
+    struct sl_slice value = line;
+    struct sl_slice name = cut(&value, ':');
+    const struct header_row *row;
+
+    if (name.size == 0 || name.size == line.size || !is_all(name, TOKEN))
+        return refuse(reading, "a header line is malformed");
+    if (has_control(value))
+        return refuse(reading, "a header value holds a control character");
+    row = find_row(name);
+    if (!row)
+        return 0;
+    if (reading->seen & row->single)
+        return http_refuse(reading->refusal, 400, "repeated_header", row->name, "%s is given twice",
+                           row->name);
+    reading->seen |= row->single;
+    return row->read(reading, row, http_trim(value));
+}
+
+/* --- all of it --- */
+
+/* Without its CRLF. */
+static int next_line(const struct reading *reading, struct sl_slice *rest,
+                     struct sl_slice *ret_line)
+{
+    const char *end = memchr(rest->data, '\n', rest->size);
+
+    if (!end || end == rest->data || end[-1] != '\r')
+        return refuse(reading, "a line of the request does not end in CRLF");
+    *ret_line = sl_slice(rest->data, (size_t)(end - rest->data) - 1);
+    *rest = sl_slice_from(*rest, ret_line->size + 2);
+    return 0;
+}
+
+/* What no line says by itself. */
+static int check_whole(const struct reading *reading)
+{
+    const struct http_request *request = &reading->head->request;
+
+    if (!(reading->seen & HOST_NAME) && !request->is_http_1_0)
+        return refuse(reading, "Host is missing");
+    if (request->is_upgrade && reading->head->body_size > 0)
+        return refuse(reading, "a WebSocket handshake has no body");
+    if (request->method == HTTP_GET && reading->head->body_size > 0)
+        return refuse(reading, "a GET request has no body");
+    if (request->method == HTTP_POST && !(reading->seen & BODY_LENGTH))
+        return http_refuse(reading->refusal, 411, "length_required", NULL,
+                           "a request body needs Content-Length");
+    return 0;
+}
+
+int http_head_read(struct sl_slice head, size_t max_body_bytes, struct http_head *ret_head,
+                   struct http_refusal *refusal)
+{
+    struct http_head result = {.request.method = HTTP_OTHER};
+    struct reading reading = {
+        .head = &result, .refusal = refusal, .max_body_bytes = max_body_bytes};
+    struct sl_slice rest = head, line;
+    int r;
+
+    r = next_line(&reading, &rest, &line);
+    if (r == 0)
+        r = read_request_line(&reading, line);
+    while (r == 0 && (r = next_line(&reading, &rest, &line)) == 0 && line.size > 0)
+        r = read_header(&reading, line);
+    if (r == 0)
+        r = check_whole(&reading);
+    if (r < 0)
+        return r;
+    assert(rest.size == 0);
+    *ret_head = result;
+    return 0;
+}
