@@ -12,9 +12,10 @@
 #include "gateway/api/route.h"
 #include "gateway/front/bearer.h"
 #include "gateway/http/form.h"
+#include "gateway/http/http_path.h"
 #include "src/model/id.h"
 
-enum { PAGE_DEFAULT = 20, PAGE_MAX = 200, KEY_MAX = 100 };
+enum { PAGE_DEFAULT = 20, PAGE_MAX = 200, KEY_MAX = 100, SEGMENT_MAX = 2 * SL_LOGIN_SIZE };
 
 int api_read_user(const struct sl_meta *meta, struct sl_slice text, struct sl_user_ref *ret_user,
                   struct http_refusal *refusal)
@@ -44,14 +45,18 @@ static int read_me(struct api_request *request)
     return 0;
 }
 
-/* {user} and {post} of the path. */
-static int read_variable(struct api_request *request, struct sl_slice text)
+/* {user} and {post} of the path: a segment of it, as it was sent. What cannot be decoded names
+ * nobody. */
+static int read_variable(struct api_request *request, struct sl_slice segment)
 {
     const struct sl_meta *meta = &request->api->meta;
+    struct sl_slice text = SL_SLICE("");
+    char room[SEGMENT_MAX];
     int r;
 
-    if (!text.data)
+    if (!segment.data)
         return 0;
+    http_path_decode(segment, room, sizeof(room), &text);
     if (api_route_names_post(request->route)) {
         if (sl_id_parse(text, &request->post) < 0 || sl_id_shard(request->post) >= meta->shards)
             return api_refuse(request, 404, "not_found", NULL, "there is no such post");
@@ -60,7 +65,7 @@ static int read_variable(struct api_request *request, struct sl_slice text)
     if (sl_slice_is(text, "me"))
         return read_me(request);
     r = api_read_user(meta, text, &request->user, &request->refusal);
-    if (r == 0 && request->user.login.data) { /* the path is gone soon */
+    if (r == 0 && request->user.login.data) { /* `room` is gone soon */
         memcpy(request->login, request->user.login.data, request->user.login.size);
         request->user.login.data = request->login;
     }

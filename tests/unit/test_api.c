@@ -273,6 +273,29 @@ static void test_without_a_database_nothing_is_begun(void **state)
     api_free(young);
 }
 
+static void test_a_segment_of_a_path_is_decoded_once(void **state)
+{
+    static const char *const good[] = {"sandra", "%73andra", "SANDR%41", "@sandra", "%40sandra"};
+    static const char *const bad[] = {"%2573andra", "sandra%00", "sandra%",
+                                      "%4",         "%20sandra", "sandra+"};
+    char path[300];
+
+    (void)state;
+    become("sandra");
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        snprintf(path, sizeof(path), "GET /v1/users/%s", good[i]);
+        assert_int_equal(ask(path, ""), 200);
+    }
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        snprintf(path, sizeof(path), "GET /v1/users/%s", bad[i]);
+        assert_int_equal(ask(path, ""), 404);
+    }
+    snprintf(path, sizeof(path), "GET /v1/users/%0200d", 1); /* 200 digits */
+    assert_int_equal(ask(path, ""), 404);
+    assert_int_equal(ask("GET /v1/users/%6De", ""), 200);
+    assert_int_equal(ask("GET /v1/posts/%3", ""), 404);
+}
+
 /* Writes `form` with `n` in place of its #. */
 static void number(const char *form, int n, char *room, size_t size)
 {
@@ -340,6 +363,7 @@ int main(void)
         API_TEST(test_only_so_many_are_under_way),
         API_TEST(test_whoever_waits_at_the_end_is_answered),
         API_TEST(test_without_a_database_nothing_is_begun),
+        API_TEST(test_a_segment_of_a_path_is_decoded_once),
         API_TEST(test_memory_may_run_out_anywhere),
         API_TEST(test_an_api_needs_memory),
     };
