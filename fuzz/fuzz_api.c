@@ -125,7 +125,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         http.query = sl_slice_from(target, http.path.size + 1);
     http.authorization = buffer_slice(&authorization);
     http.content_type = content_type.size ? content_type : SL_SLICE("application/json");
-    http.accept = accept.size ? accept : SL_SLICE_NONE;
+    http.accept.lines[0] = accept.size ? accept : SL_SLICE_NONE;
     http.idempotency_key = key.size ? key : SL_SLICE_NONE;
     http.body = body;
     if (api_allow(http.path))

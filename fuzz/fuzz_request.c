@@ -76,8 +76,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct front_settings settings = {.max_gather_ms = MAX_GATHER_MS};
     struct http_request http = {.method = HTTP_GET};
     struct sl_slice *const fields[] = {
-        &http.query,         &http.accept,       &http.authorization, &http.protocols,
-        &http.last_event_id, &http.content_type, &http.body,
+        &http.query,         &http.accept.lines[0], &http.authorization, &http.protocols,
+        &http.last_event_id, &http.content_type,    &http.body,
     };
     struct sl_slice memory[sizeof(fields) / sizeof(fields[0])];
     struct stream_request request;

@@ -206,7 +206,7 @@ int api_begin(struct api *api, const struct http_request *http, api_answer_fn an
         refuse_method(http->path, refusal);
         return refuse_early(api, NULL, refusal);
     }
-    if (!accept_takes_json(http->accept)) {
+    if (!accept_takes_json(&http->accept)) {
         http_refuse(refusal, 406, "not_acceptable", NULL, "answers are application/json");
         return refuse_early(api, route, refusal);
     }

@@ -141,7 +141,7 @@ static int choose_wire(enum stream_kind stream, const struct http_request *http,
     if (stream == STREAM_MANY)
         return http_refuse(refusal, 426, "upgrade_required", NULL,
                            "this stream is for WebSockets only");
-    switch (accept_choose(http->accept)) {
+    switch (accept_choose(&http->accept)) {
     case ACCEPT_NDJSON:
         request->wire = WIRE_NDJSON;
         break;

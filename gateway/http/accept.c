@@ -1,7 +1,5 @@
 #include "gateway/http/accept.h"
 
-#include "gateway/http/http.h"
-
 enum { WEIGHT_MAX = 1000 }; /* q=1.000 */
 
 struct offer {
@@ -73,31 +71,46 @@ static int exactness(const struct range *range, const struct offer *offer)
     return http_token_is(range->subtype, offer->subtype) ? 3 : 0;
 }
 
-/* The most exact range decides about an offer. */
-static void judge(struct sl_slice accept, const struct offer *offer, int *ret_weight,
-                  int *ret_exactness)
+static void judge_line(struct sl_slice line, const struct offer *offer, int *weight, int *exactest)
 {
-    *ret_weight = *ret_exactness = 0;
-    while (accept.size > 0) {
+    while (line.size > 0) {
         struct range range;
         int exact;
 
-        if (!read_range(http_next_element(&accept, ','), &range))
+        if (!read_range(http_next_element(&line, ','), &range))
             continue;
         exact = exactness(&range, offer);
-        if (exact > *ret_exactness) {
-            *ret_exactness = exact;
-            *ret_weight = range.weight;
+        if (exact > *exactest) {
+            *exactest = exact;
+            *weight = range.weight;
         }
     }
 }
 
-enum accept_choice accept_choose(struct sl_slice accept)
+/* The most exact range decides about an offer. */
+static void judge(const struct http_list *accept, const struct offer *offer, int *ret_weight,
+                  int *ret_exactness)
+{
+    *ret_weight = *ret_exactness = 0;
+    for (size_t i = 0; i < HTTP_LIST_LINES; i++)
+        judge_line(accept->lines[i], offer, ret_weight, ret_exactness);
+}
+
+static bool is_empty(const struct http_list *accept)
+{
+    for (size_t i = 0; i < HTTP_LIST_LINES; i++) {
+        if (http_trim(accept->lines[i]).size > 0)
+            return false;
+    }
+    return true;
+}
+
+enum accept_choice accept_choose(const struct http_list *accept)
 {
     enum accept_choice choice = ACCEPT_NEITHER;
     int best_weight = 0, best_exactness = 0;
 
-    if (http_trim(accept).size == 0)
+    if (is_empty(accept))
         return ACCEPT_NDJSON;
     for (size_t i = 0; i < sizeof(offers) / sizeof(offers[0]); i++) {
         int weight, exact;
@@ -113,12 +126,12 @@ enum accept_choice accept_choose(struct sl_slice accept)
     return choice;
 }
 
-bool accept_takes_json(struct sl_slice accept)
+bool accept_takes_json(const struct http_list *accept)
 {
     static const struct offer json = {"application", "json", ACCEPT_NDJSON};
     int weight, exact;
 
-    if (http_trim(accept).size == 0)
+    if (is_empty(accept))
         return true;
     judge(accept, &json, &weight, &exact);
     return weight > 0;

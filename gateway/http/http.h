@@ -20,6 +20,14 @@ enum http_method {
     HTTP_OTHER
 };
 
+enum { HTTP_LIST_LINES = 4 };
+
+/* A header whose value is a list may come on several lines, which together are one list (RFC 9110,
+ * 5.3). The first are filled; the others are absent. */
+struct http_list {
+    struct sl_slice lines[HTTP_LIST_LINES];
+};
+
 /* A header that was not sent is a slice without data. */
 struct http_request {
     enum http_method method;
@@ -31,7 +39,7 @@ struct http_request {
     struct sl_slice body;  /* of a POST */
     struct sl_slice content_type;
     struct sl_slice authorization;
-    struct sl_slice accept;
+    struct http_list accept;
     struct sl_slice accept_encoding;
     struct sl_slice if_none_match;
     struct sl_slice origin;
@@ -39,7 +47,6 @@ struct http_request {
     struct sl_slice last_event_id;
     struct sl_slice protocols; /* Sec-WebSocket-Protocol, the whole list */
     struct sl_slice idempotency_key;
-    struct sl_slice access_control_request_method;
 };
 
 /* Without spaces and tabs around it. */

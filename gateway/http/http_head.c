@@ -294,19 +294,20 @@ static int read_host(struct reading *reading, const struct header_row *row, stru
     return read_value(reading, row, value);
 }
 
-static int read_extensions(struct reading *reading, const struct header_row *row,
-                           struct sl_slice value)
+static int read_list(struct reading *reading, const struct header_row *row, struct sl_slice value)
 {
     struct sl_slice *lines = slot_of(reading, row);
 
-    for (size_t i = 0; i < HTTP_EXTENSION_LINES; i++) {
+    if (value.size == 0)
+        return 0;
+    for (size_t i = 0; i < HTTP_LIST_LINES; i++) {
         if (!lines[i].data) {
             lines[i] = value;
             return 0;
         }
     }
     return http_refuse(reading->refusal, 400, "repeated_header", row->name,
-                       "%s is given more than %d times", row->name, HTTP_EXTENSION_LINES);
+                       "%s is given more than %d times", row->name, HTTP_LIST_LINES);
 }
 
 static int read_content_length(struct reading *reading, const struct header_row *row,
@@ -388,7 +389,7 @@ static int read_expect(struct reading *reading, const struct header_row *row, st
 /* By length, then in any order. */
 static const struct header_row header_rows[][MAX_SAME_SIZE] = {
     ROW("Host", 0, HOST_NAME, read_host, request.host),
-    ROW("Accept", 0, REPEATABLE, read_first, request.accept),
+    ROW("Accept", 0, REPEATABLE, read_list, request.accept.lines),
     FACT("Expect", 1, REPEATABLE, read_expect),
     ROW("Origin", 2, ORIGIN, read_value, request.origin),
     FACT("Upgrade", 0, REPEATABLE, read_upgrade),
@@ -404,7 +405,7 @@ static const struct header_row header_rows[][MAX_SAME_SIZE] = {
     FACT("Transfer-Encoding", 1, REPEATABLE, read_transfer_encoding),
     ROW("Sec-WebSocket-Version", 0, WEBSOCKET_VERSION, read_value, websocket_version),
     ROW("Sec-WebSocket-Protocol", 0, WEBSOCKET_PROTOCOLS, read_value, request.protocols),
-    ROW("Sec-WebSocket-Extensions", 0, REPEATABLE, read_extensions, websocket_extensions),
+    ROW("Sec-WebSocket-Extensions", 0, REPEATABLE, read_list, websocket_extensions.lines),
 };
 
 /* Letters and dashes only: with 0x20 in it a letter is small, and a dash stays one. Of what may

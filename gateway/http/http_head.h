@@ -19,16 +19,13 @@
  * looked at. A line without CR ends the head, too: it will be refused, so nobody waits for more. */
 size_t http_head_end(struct sl_slice input, size_t seen);
 
-/* Sec-WebSocket-Extensions may come on so many lines. */
-enum { HTTP_EXTENSION_LINES = 4 };
-
 struct http_head {
     struct http_request request; /* but for its body */
     uint64_t body_size;          /* bytes that follow the head */
     bool expects_continue;       /* the client waits for 100 before it sends them */
     bool connection_upgrades;    /* Connection names `upgrade`; request.is_upgrade means Upgrade */
     struct sl_slice websocket_key, websocket_version;
-    struct sl_slice websocket_extensions[HTTP_EXTENSION_LINES];
+    struct http_list websocket_extensions;
 };
 
 /* `head` is as long as http_head_end() says, and must outlive what *ret_head points to. A header

@@ -153,7 +153,7 @@ int lws_request_read(struct lws *wsi, bool is_upgrade, struct buffer *room,
                      struct http_request *ret_request)
 {
     struct span path = {0}, query, version, content_type, authorization, accept, accept_encoding,
-                if_none_match, origin, host, last_event_id, protocols, key, cors_method, connection;
+                if_none_match, origin, host, last_event_id, protocols, key, connection;
 
     *ret_request = (struct http_request){.method = HTTP_OTHER, .is_upgrade = is_upgrade};
     buffer_clear(room);
@@ -175,7 +175,6 @@ int lws_request_read(struct lws *wsi, bool is_upgrade, struct buffer *room,
     last_event_id = copy_custom(wsi, "last-event-id:", room);
     protocols = copy_protocols(wsi, room);
     key = copy_custom(wsi, "idempotency-key:", room);
-    cors_method = copy_custom(wsi, "access-control-request-method:", room);
     if (room->failed)
         return -ENOMEM;
 
@@ -183,7 +182,7 @@ int lws_request_read(struct lws *wsi, bool is_upgrade, struct buffer *room,
     ret_request->query = slice_of(room, query);
     ret_request->content_type = slice_of(room, content_type);
     ret_request->authorization = slice_of(room, authorization);
-    ret_request->accept = slice_of(room, accept);
+    ret_request->accept.lines[0] = slice_of(room, accept);
     ret_request->accept_encoding = slice_of(room, accept_encoding);
     ret_request->if_none_match = slice_of(room, if_none_match);
     ret_request->origin = slice_of(room, origin);
@@ -191,7 +190,6 @@ int lws_request_read(struct lws *wsi, bool is_upgrade, struct buffer *room,
     ret_request->last_event_id = slice_of(room, last_event_id);
     ret_request->protocols = slice_of(room, protocols);
     ret_request->idempotency_key = slice_of(room, key);
-    ret_request->access_control_request_method = slice_of(room, cors_method);
     ret_request->is_http_1_0 = sl_slice_is(slice_of(room, version), "HTTP/1.0");
     ret_request->wants_close =
         ret_request->is_http_1_0 || (connection.is_there && connection.size == 5 &&

@@ -3,6 +3,23 @@
 #include "gateway/http/accept.h"
 #include "tests/support/cmocka_all.h"
 
+static enum accept_choice choose(const char *accept)
+{
+    return accept_choose(&(struct http_list){{sl_slice_str(accept)}});
+}
+
+/* Its elements on a line each, the last line takes the rest. */
+static enum accept_choice choose_from_lines(const char *accept)
+{
+    struct sl_slice rest = sl_slice_str(accept);
+    struct http_list list = {0};
+
+    for (size_t i = 0; i < HTTP_LIST_LINES - 1 && rest.size > 0; i++)
+        list.lines[i] = http_next_element(&rest, ',');
+    list.lines[HTTP_LIST_LINES - 1] = rest;
+    return accept_choose(&list);
+}
+
 static void test_accept_chooses_the_wire_format(void **state)
 {
     static const struct {
@@ -53,8 +70,10 @@ static void test_accept_chooses_the_wire_format(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        if (accept_choose(sl_slice_str(cases[i].accept)) != cases[i].choice)
+        if (choose(cases[i].accept) != cases[i].choice)
             fail_msg("wrong choice for '%s'", cases[i].accept);
+        if (choose_from_lines(cases[i].accept) != cases[i].choice)
+            fail_msg("wrong choice for '%s' on lines", cases[i].accept);
     }
 }
 

@@ -124,7 +124,7 @@ static void test_the_parts_of_a_sound_head(void **state)
     expect_slice(head.request.path, "/v1/stream/filter");
     expect_slice(head.request.query, "track=a%20b&x;y=?+");
     expect_slice(head.request.host, "example.org:8080");
-    expect_slice(head.request.accept, "text/event-stream, */*");
+    expect_slice(head.request.accept.lines[0], "text/event-stream, */*");
     expect_slice(head.request.accept_encoding, "gzip");
     expect_slice(head.request.authorization, "Bearer a.b.c");
     expect_slice(head.request.content_type, "application/json");
@@ -145,13 +145,13 @@ static void test_a_bare_head_has_nothing_else(void **state)
     expect_accepted(GET END);
     expect_slice(head.request.path, "/");
     expect_slice(head.request.query, NULL);
-    expect_slice(head.request.accept, NULL);
+    expect_slice(head.request.accept.lines[0], NULL);
     expect_slice(head.request.authorization, NULL);
     expect_slice(head.request.origin, NULL);
     expect_slice(head.request.protocols, NULL);
     expect_slice(head.request.idempotency_key, NULL);
     expect_slice(head.websocket_key, NULL);
-    expect_slice(head.websocket_extensions[0], NULL);
+    expect_slice(head.websocket_extensions.lines[0], NULL);
 }
 
 static void test_every_known_method_is_read_and_no_other(void **state)
@@ -391,7 +391,7 @@ static void test_space_around_a_value_is_dropped(void **state)
 {
     (void)state;
     expect_accepted(GET "Accept: \t d e\t \r\nOrigin::\r\nLast-Event-ID:1\r\nX-A: \t \r\n" END);
-    expect_slice(head.request.accept, "d e");
+    expect_slice(head.request.accept.lines[0], "d e");
     expect_slice(head.request.origin, ":");
     expect_slice(head.request.last_event_id, "1");
 }
@@ -403,7 +403,7 @@ static void test_an_empty_value_is_as_none_but_for_a_key(void **state)
                         "Sec-WebSocket-Protocol:\r\nIf-None-Match:\r\n" END);
     expect_slice(head.request.authorization, NULL);
     expect_slice(head.request.origin, NULL);
-    expect_slice(head.request.accept, NULL);
+    expect_slice(head.request.accept.lines[0], NULL);
     expect_slice(head.request.if_none_match, NULL);
     expect_slice(head.request.protocols, NULL);
     expect_slice(head.request.idempotency_key, "");
@@ -622,8 +622,6 @@ static void test_only_websocket_is_upgraded_to(void **state)
 
 static void test_what_a_handshake_is_judged_by(void **state)
 {
-    struct buffer text = BUFFER_INIT;
-
     (void)state;
     expect_accepted(GET "Upgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
                         "Sec-WebSocket-Version: 13\r\n"
@@ -631,15 +629,38 @@ static void test_what_a_handshake_is_judged_by(void **state)
                         "Sec-WebSocket-Extensions: c\r\nSec-WebSocket-Extensions: d, e\r\n" END);
     expect_slice(head.websocket_key, "dGhlIHNhbXBsZSBub25jZQ==");
     expect_slice(head.websocket_version, "13");
-    expect_slice(head.websocket_extensions[0], "a; b=1");
-    expect_slice(head.websocket_extensions[1], "");
-    expect_slice(head.websocket_extensions[2], "c");
-    expect_slice(head.websocket_extensions[3], "d, e");
-    for (int i = 0; i < 5; i++)
-        buffer_append_str(&text, i ? "Sec-WebSocket-Extensions: a\r\n" : GET);
-    buffer_append_str(&text, "Sec-WebSocket-Extensions: a\r\n" END);
-    expect_refused(buffer_str(&text), 400, "Sec-WebSocket-Extensions is given more than 4 times");
-    assert_string_equal(refusal.code, "repeated_header");
+    expect_slice(head.websocket_extensions.lines[0], "a; b=1");
+    expect_slice(head.websocket_extensions.lines[1], "c");
+    expect_slice(head.websocket_extensions.lines[2], "d, e");
+    expect_slice(head.websocket_extensions.lines[3], NULL);
+}
+
+static void test_lists_come_on_four_lines_at_most(void **state)
+{
+    static const char *const names[] = {"Accept", "Sec-WebSocket-Extensions"};
+    struct buffer text = BUFFER_INIT;
+    char line[100], why[100];
+    size_t whole;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        buffer_clear(&text);
+        buffer_append_str(&text, GET);
+        snprintf(line, sizeof(line), "%s: a/b\r\n%s:\r\n", names[i], names[i]);
+        for (int count = 1; count <= HTTP_LIST_LINES; count++)
+            buffer_append_str(&text, line);
+        whole = text.size;
+        buffer_append_str(&text, END);
+        expect_accepted(buffer_str(&text));
+        expect_slice((i ? &head.websocket_extensions : &head.request.accept)->lines[3], "a/b");
+        text.size = whole;
+        buffer_append_str(&text, line);
+        buffer_append_str(&text, END);
+        snprintf(why, sizeof(why), "%s is given more than 4 times", names[i]);
+        expect_refused(buffer_str(&text), 400, why);
+        assert_string_equal(refusal.code, "repeated_header");
+        assert_string_equal(refusal.param, names[i]);
+    }
     buffer_done(&text);
 }
 
@@ -653,7 +674,7 @@ static void test_extensions_may_be_long(void **state)
         buffer_append_str(&text, ", x");
     buffer_append_str(&text, "\r\n" END);
     expect_accepted(buffer_str(&text));
-    assert_int_equal(head.websocket_extensions[0].size, 9001);
+    assert_int_equal(head.websocket_extensions.lines[0].size, 9001);
     buffer_done(&text);
 }
 
@@ -711,6 +732,7 @@ int main(void)
         HEAD_TEST(test_who_wants_the_connection_closed),
         HEAD_TEST(test_only_websocket_is_upgraded_to),
         HEAD_TEST(test_what_a_handshake_is_judged_by),
+        HEAD_TEST(test_lists_come_on_four_lines_at_most),
         HEAD_TEST(test_extensions_may_be_long),
         HEAD_TEST(test_a_handshake_has_no_body),
         HEAD_TEST(test_a_refusal_fills_nothing),

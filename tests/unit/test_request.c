@@ -99,7 +99,7 @@ static void read_header(struct sl_slice line, struct http_request *http)
         const char *name;
         struct sl_slice *value;
     } headers[] = {
-        {"Accept", &http->accept},
+        {"Accept", &http->accept.lines[0]},
         {"Authorization", &http->authorization},
         {"Content-Type", &http->content_type},
         {"Last-Event-ID", &http->last_event_id},
