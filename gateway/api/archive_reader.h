@@ -1,4 +1,5 @@
-/* gateway/api/archive_reader.h - reads the archive (src/archive/archive.h) without stalling the loop.
+/* gateway/api/archive_reader.h - reads the archive (src/archive/archive.h) without stalling the
+ * loop.
  *
  * The archive blocks, on the disk or on its server, so it is read on a thread of libuv's pool, one
  * question at a time, so that no more than one thread ever waits there; the answer comes back on
@@ -14,8 +15,8 @@
 
 struct archive_reader;
 
-/* `r` as of the question's function in src/archive/archive.h; 0: `page`, which the callee may take. Also
- * called, with -ECANCELED, for what is under way when the reader is freed. */
+/* `r` as of the question's function in src/archive/archive.h; 0: `page`, which the callee may take.
+ * Also called, with -ECANCELED, for what is under way when the reader is freed. */
 typedef void (*archive_read_fn)(void *owner, int r, struct sl_archive_page *page,
                                 const struct failure *failure);
 

@@ -1,4 +1,5 @@
-/* gateway/config/config_files.h - are the files that the settings name there, and what they should be?
+/* gateway/config/config_files.h - are the files that the settings name there, and what they should
+ * be?
  *
  * Every worker reads them for itself. This is asked before there are any, so that a wrong one is
  * told once and together with its option. */

@@ -1,5 +1,5 @@
-/* gateway/metrics/status.h - how this server fares, as JSON: what the page at /status and `sluice top`
- * are made of. docs/operating.md says what stands in it. */
+/* gateway/metrics/status.h - how this server fares, as JSON: what the page at /status and `sluice
+ * top` are made of. docs/operating.md says what stands in it. */
 #pragma once
 
 #include <stdbool.h>

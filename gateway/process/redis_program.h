@@ -1,5 +1,5 @@
-/* gateway/process/redis_program.h - the program redis-server as a private Redis needs it: started in a
- * directory, asked whether it answers, and what it said last. private_redis.h decides when. */
+/* gateway/process/redis_program.h - the program redis-server as a private Redis needs it: started
+ * in a directory, asked whether it answers, and what it said last. private_redis.h decides when. */
 #pragma once
 
 #include <stdbool.h>

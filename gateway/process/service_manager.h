@@ -1,4 +1,5 @@
-/* gateway/process/service_manager.h - telling systemd, or whoever speaks its protocol, how far we are.
+/* gateway/process/service_manager.h - telling systemd, or whoever speaks its protocol, how far we
+ * are.
  *
  * Does nothing unless the environment has NOTIFY_SOCKET (see sd_notify(3)). */
 #pragma once

@@ -1,5 +1,6 @@
-/* gateway/process/start_notice.h - who wants to know when sluiced serves: the descriptor of ready-fd,
- * the process that waits in the foreground (background), the service manager, and the log. */
+/* gateway/process/start_notice.h - who wants to know when sluiced serves: the descriptor of
+ * ready-fd, the process that waits in the foreground (background), the service manager, and the
+ * log. */
 #pragma once
 
 #include <sys/types.h>

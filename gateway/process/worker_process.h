@@ -1,5 +1,5 @@
-/* gateway/process/worker_process.h - a worker as its parent knows it: a process that is forked, says
- * that it could serve, is measured, ends, and may be forked again after a while.
+/* gateway/process/worker_process.h - a worker as its parent knows it: a process that is forked,
+ * says that it could serve, is measured, ends, and may be forked again after a while.
  *
  * What that means for the others is for the supervisor to decide. */
 #pragma once

@@ -11,8 +11,8 @@
  * tasks that store and erase may come late, twice, and in any order.
  *
  * It knows nothing of who may see a post: what it gives is handed to Redis to be judged
- * (src/archive/archived.h). An open archive is one connection and belongs to one thread; several, in
- * several processes, may be open at once. Every call may block, on the disk or on the server.
+ * (src/archive/archived.h). An open archive is one connection and belongs to one thread; several,
+ * in several processes, may be open at once. Every call may block, on the disk or on the server.
  *
  *     sqlite:PATH, sqlite:///PATH                                 a file of SQLite
  *     mysql://USER[:PASSWORD]@HOST[:PORT]/DATABASE[?OPTIONS]      tables in a database of MySQL or

@@ -1,5 +1,5 @@
-/* src/archive/archive_backend.h - what a kind of archive implements: archive.c finds it by the URL's
- * scheme.
+/* src/archive/archive_backend.h - what a kind of archive implements: archive.c finds it by the
+ * URL's scheme.
  *
  * The contracts are those of archive.h. A backend's own struct begins with `struct sl_archive`. */
 #pragma once

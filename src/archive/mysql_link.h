@@ -1,4 +1,5 @@
-/* src/archive/mysql_link.h - one connection to MySQL or MariaDB: errors as errnos, time that is bounded.
+/* src/archive/mysql_link.h - one connection to MySQL or MariaDB: errors as errnos, time that is
+ * bounded.
  *
  *     r = sl_mysql_link_connect(&link, &address, &failure);
  *     if (r == 0)

@@ -8,10 +8,11 @@
  *     sl_cache_close(cache);
  *
  * The cache decides nothing. It holds of posts and users only what is the same for ever and for
- * everybody (src/cache/cached.h says what); whether there is such a post, who may see it, what its author
- * is called and how many like it, Redis says with every read. So no value is ever out of date, and
- * there is nothing that a writer would have to invalidate in time: a writer that dies, a cache that
- * loses or keeps what it was told, a reader that fills late change nothing that is shown.
+ * everybody (src/cache/cached.h says what); whether there is such a post, who may see it, what its
+ * author is called and how many like it, Redis says with every read. So no value is ever out of
+ * date, and there is nothing that a writer would have to invalidate in time: a writer that dies, a
+ * cache that loses or keeps what it was told, a reader that fills late change nothing that is
+ * shown.
  *
  * One thing is forgotten in the end, even by Redis: that a post of the archive was deleted, a day
  * after the archive has erased it. Therefore a value says when it was read, and is good for

@@ -19,8 +19,9 @@
  *
  * Posts that are not public are not put there, and bare rows are of public ones only: whoever may
  * read the cache sees nothing that not everybody may see. A post that the archive had when it was
- * put is judged as if the archive had been asked (src/archive/archived.h), without asking it; of one that
- * was in Redis then, and is not now, Redis says that there is none: it may be in the archive. */
+ * put is judged as if the archive had been asked (src/archive/archived.h), without asking it; of
+ * one that was in Redis then, and is not now, Redis says that there is none: it may be in the
+ * archive. */
 #pragma once
 
 #include <stdbool.h>

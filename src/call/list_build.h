@@ -1,4 +1,4 @@
-/* src/call/list_build.h - how the builders of lists (src/scripts/read_list.lua) are all the same. */
+/* src/call/list_build.h - what the builders of lists (src/scripts/read_list.lua) share. */
 #pragma once
 
 #include "src/call/read_build.h"

@@ -1,5 +1,6 @@
-/* src/call/scripts.h - the Redis scripts, embedded. The sources are src/scripts/NAME.lua, each behind
- * src/scripts/common.lua and the table of settings; cmake/EmbedScripts.cmake makes the definitions.
+/* src/call/scripts.h - the Redis scripts, embedded. The sources are src/scripts/NAME.lua, each
+ * behind src/scripts/common.lua and the table of settings; cmake/EmbedScripts.cmake makes the
+ * definitions.
  */
 #pragma once
 

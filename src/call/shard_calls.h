@@ -1,4 +1,5 @@
-/* src/call/shard_calls.h - one question about many things: a call for each shard that has some of them.
+/* src/call/shard_calls.h - one question about many things: a call for each shard that has some of
+ * them.
  *
  * A builder of many (sl_users_calls(), sl_posts_calls()) fills it. All its calls go out together,
  * so that one round trip answers them:

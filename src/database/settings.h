@@ -1,4 +1,5 @@
-/* src/database/settings.h - what may be set in a database: names, bounds, defaults; reading and changing.
+/* src/database/settings.h - what may be set in a database: names, bounds, defaults; reading and
+ * changing.
  *
  * A setting is a field of every shard's `meta`; one that is not there has its default. The scripts
  * look at them in each call, so a change counts at once, whoever writes. The table is

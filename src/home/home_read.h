@@ -1,5 +1,5 @@
-/* src/home/home_read.h - read a home timeline: the newest posts by a user and by those the user follows,
- * as far as the user may see them.
+/* src/home/home_read.h - read a home timeline: the newest posts by a user and by those the user
+ * follows, as far as the user may see them.
  *
  * A timeline is put together from several shards, so that a read is a few rounds of calls rather
  * than one. In each round all calls may go out together, to one connection or to several:

@@ -1,4 +1,5 @@
-/* src/redis/redis_link.h - a blocking connection to Redis that sends calls and repeats them when it may.
+/* src/redis/redis_link.h - a blocking connection to Redis that sends calls and repeats them when it
+ * may.
  *
  * For programs that can wait: the command line, workers, tests, a user's own tools. A link belongs
  * to one thread. It sends a script's SHA1 and the text only when the server asks for it, connects
@@ -9,9 +10,9 @@
  *   - a call whose answer was lost only if it is repeatable: a read, or a write with a request id.
  *     Without one it fails with -EIO and nobody knows whether it was done.
  *
- * With sentinels (src/redis/redis_address.h) it asks them for the master whenever it connects, and when
- * the one it had has become a replica; before each call it looks whether they have told of another
- * since. The program must ignore SIGPIPE. */
+ * With sentinels (src/redis/redis_address.h) it asks them for the master whenever it connects, and
+ * when the one it had has become a replica; before each call it looks whether they have told of
+ * another since. The program must ignore SIGPIPE. */
 #pragma once
 
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* src/redis/sentinel.h - who is the master? For addresses with sentinels (src/redis/redis_address.h).
+/* src/redis/sentinel.h - who is the master? For addresses with sentinels
+ * (src/redis/redis_address.h).
  *
  * A sentinel is asked for the place; then the Redis there is asked for its role, because during a
  * failover a sentinel may still name the old one. Whoever finds a replica there asks again, a

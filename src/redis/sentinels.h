@@ -1,5 +1,5 @@
-/* src/redis/sentinels.h - the sentinels of an address, for a connection that blocks: which Redis is the
- * master, and is it still?
+/* src/redis/sentinels.h - the sentinels of an address, for a connection that blocks: which Redis is
+ * the master, and is it still?
  *
  * The one that has answered is listened to from then on, so that a master which was replaced and
  * lives on is left as soon as that is known. */

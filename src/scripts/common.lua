@@ -7,9 +7,9 @@
 -- Redis does not roll a script back, so a script decides everything before it writes anything:
 -- each key that it will write is read first, with a command of the key's type, which raises
 -- WRONGTYPE where another type lives. A refusal is an error reply that begins with a code; the
--- codes are listed in src/reply.c.
+-- codes are listed in src/call/reply.c.
 --
--- In front of this stands SETTINGS, made of src/settings.def: field -> {lowest, highest, default}.
+-- In front of this stands SETTINGS, made of src/database/settings.def: field -> {lowest, highest, default}.
 local call = redis.call
 local floor = math.floor
 
@@ -59,7 +59,7 @@ local function read_setting(name, text)
 end
 
 -- The settings of the shard by field: those of the log, and those that are named (all of them in
--- src/settings.def). Or nil and a refusal.
+-- src/database/settings.def). Or nil and a refusal.
 local function open_shard(...)
     local names = {'log_count', 'log_age_ms', ...}
     local fields = call('HMGET', KEYS[1], 'schema', 'shards', unpack(names))
@@ -235,7 +235,7 @@ local function user_row(user)
         user.following, user.posts}
 end
 
--- The same without what never changes, for readers who have a cache (src/cached.h). nil: no user.
+-- The same without what never changes, for readers who have a cache (src/cache/cached.h). nil: no user.
 local function bare_user_row(id)
     local fields = call('HMGET', prefix .. 'user:' .. id, 'name', 'followers', 'following', 'posts')
     return fields[1] and are_numbers(fields, 2) and {id, unpack(fields)} or nil
@@ -324,7 +324,7 @@ end
 
 -- Who may see a post. The one rule: whatever reads or pushes posts asks may_see(), in the shard of
 -- the post's author, which has all that it takes. What gateways go by is sl_audience_allows() in
--- src/audience.h, for the audience, and the lists of their readers for the rest.
+-- src/model/audience.h, for the audience, and the lists of their readers for the rest.
 
 -- What everybody may know of an audience.
 local function audience_kind(audience)
@@ -469,7 +469,7 @@ local function post_row(post, reader)
         call('ZCARD', prefix .. 'comments:' .. post.id)}
 end
 
--- A row of a public post without what never changes, for readers who have a cache (src/cached.h):
+-- A row of a public post without what never changes, for readers who have a cache (src/cache/cached.h):
 -- {id, author, author's login, name, likes, comments}.
 local function bare_row(post)
     local author = call('HMGET', prefix .. 'user:' .. post.user, 'login', 'name')
@@ -497,7 +497,7 @@ local function seen_row(id, reader, is_bare, is_out)
     return may_see(reader, post, is_out) and (is_bare and bare_row or post_row)(post, reader) or nil
 end
 
--- The archive: posts beyond `profile_max`, on disk (src/archive.h), where workers move them. The
+-- The archive: posts beyond `profile_max`, on disk (src/archive/archive.h), where workers move them. The
 -- user's `posts` counts both: those of the profile and those that only the archive has.
 
 -- The newest of the user's posts that the archive may have; 0: it has none.
@@ -527,7 +527,7 @@ end
 
 -- Tasks: what a script cannot do itself, because it belongs to another shard or takes long. The
 -- stream `tasks` of the shard is the outbox: a task is left there in the script that makes it
--- necessary, and workers (src/worker.h) run it, at least once and in any order. So a task changes
+-- necessary, and workers (src/tasks/worker.h) run it, at least once and in any order. So a task changes
 -- nothing the second time, nor behind a newer one about the same pair (is_outdated).
 local TASK_GROUP = 'workers'
 local APPLIED_TTL_MS = 604800000 -- how long a task may be late: a week
@@ -537,7 +537,7 @@ local function check_tasks()
     call('XLEN', prefix .. 'tasks')
 end
 
--- Leaves a task of this kind (src/task_kinds.c) for the operation `id`; then names and values.
+-- Leaves a task of this kind (src/tasks/task_kinds.c) for the operation `id`; then names and values.
 local function enqueue(kind, id, ...)
     call('XADD', prefix .. 'tasks', '*', 'task', kind, 'id', id, ...)
 end

@@ -30,7 +30,7 @@ if tries < meta.task_tries then
 end
 
 call('XLEN', dead)
--- The fields of a letter; task_retry.lua and src/tasks.c know that there are three before the task's.
+-- The fields of a letter; task_retry.lua and src/tasks/tasks.c know that there are three before the task's.
 call('XADD', dead, '*', 'entry', entry, 'tries', tries, 'error', why, unpack(found[2]))
 end_task(entry)
 return 'dead'

@@ -1,4 +1,5 @@
-/* src/social/row_json.h - users and posts that were read, as the JSON that the API and `sluice` show. */
+/* src/social/row_json.h - users and posts that were read, as the JSON that the API and `sluice`
+ * show. */
 #pragma once
 
 #include "base/buffer.h"

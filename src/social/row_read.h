@@ -1,5 +1,5 @@
-/* src/social/row_read.h - the rows that user_row, post_row and their bare kin of src/scripts/common.lua
- * make.
+/* src/social/row_read.h - the rows that user_row, post_row and their bare kin of
+ * src/scripts/common.lua make.
  */
 #pragma once
 

@@ -1,4 +1,5 @@
-/* src/social/user_list.h - a page of users: who follows somebody, whom somebody follows, who likes a post.
+/* src/social/user_list.h - a page of users: who follows somebody, whom somebody follows, who likes
+ * a post.
  *
  * The builders are in follows.h and likes.h; the replies are all read in this way. */
 #pragma once

@@ -1,6 +1,6 @@
-/* src/tasks/work.h - one thread of a worker: its connection to a Redis that may be away, and the leases
- * of the tasks that it holds. For worker.c, which has the threads; what a task sees of it is in
- * src/tasks/task_kinds.h. */
+/* src/tasks/work.h - one thread of a worker: its connection to a Redis that may be away, and the
+ * leases of the tasks that it holds. For worker.c, which has the threads; what a task sees of it is
+ * in src/tasks/task_kinds.h. */
 #pragma once
 
 #include <pthread.h>

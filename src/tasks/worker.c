@@ -1,8 +1,8 @@
 /* worker.c - threads which each take a task, run it, and say what became of it.
  *
  * A thread blocks on the streams of all shards at once, so one answer may bring a task of each:
- * it holds them all and runs one after the other (src/tasks/work.h). Every second one of the threads asks
- * all shards for tasks that nobody renews any more. */
+ * it holds them all and runs one after the other (src/tasks/work.h). Every second one of the
+ * threads asks all shards for tasks that nobody renews any more. */
 #include "src/tasks/worker.h"
 
 #include <errno.h>

@@ -36,13 +36,13 @@ typedef void (*sl_worker_tell_fn)(void *context, enum sl_worker_news news,
                                   const struct sl_task *task, const char *text);
 
 struct sl_worker_options {
-    uint32_t concurrency;   /* tasks at once, each on a thread and a connection; 0: 4 */
-    uint32_t lease_ms;      /* how long a silent worker keeps its tasks; 0: 30,000 */
-    bool until_empty;       /* end when there is no task left, done or dead */
-    const char *archive;    /* its URL (src/archive/archive.h), made where there is none; NULL: no archive,
-                               and the tasks that need one fail */
-    const char *cache;      /* its URL (src/cache/cache.h): what the archive erases is taken out of it;
-                               NULL: none */
+    uint32_t concurrency; /* tasks at once, each on a thread and a connection; 0: 4 */
+    uint32_t lease_ms;    /* how long a silent worker keeps its tasks; 0: 30,000 */
+    bool until_empty;     /* end when there is no task left, done or dead */
+    const char *archive;  /* its URL (src/archive/archive.h), made where there is none; NULL: no
+                             archive,  and the tasks that need one fail */
+    const char *cache; /* its URL (src/cache/cache.h): what the archive erases is taken out of it;
+                          NULL: none */
     sl_worker_tell_fn tell; /* NULL: nobody wants to know */
     void *context;          /* for `tell` */
 };
