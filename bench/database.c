@@ -8,6 +8,7 @@
 #include "bench/measure.h"
 #include "src/call/call_build.h"
 #include "src/call/reply.h"
+#include "src/database/meta.h"
 #include "src/database/settings.h"
 #include "src/home/home_read.h"
 #include "src/model/id.h"

@@ -6,7 +6,7 @@
 
 #include "src/call/call.h"
 #include "src/call/write.h"
-#include "src/database/meta.h"
+#include "src/model/database.h"
 #include "src/redis/redis_link.h"
 
 struct database {

@@ -6,6 +6,7 @@
 
 #include <hiredis/hiredis.h>
 
+#include "src/database/meta.h"
 #include "src/model/data_dir.h"
 
 enum { CONNECT_MS = 5000, ANSWER_MS = 30000, RETRY_MS = 5000 };

@@ -4,7 +4,7 @@
 #include "cli/cli.h"
 #include "src/call/call.h"
 #include "src/call/write.h"
-#include "src/database/meta.h"
+#include "src/model/database.h"
 #include "src/redis/redis_link.h"
 #include "src/social/users.h"
 

@@ -57,6 +57,7 @@ sluice_public_headers(
     src/home/home_sets.h
     src/model/audience.h
     src/model/data_dir.h
+    src/model/database.h
     src/model/id.h
     src/model/keys.h
     src/model/login.h

@@ -4,7 +4,7 @@
  * that comes back on the loop. A Redis that is slow costs the requests their time limit; so many
  * may be under way at once, a further one is told to come back. Nothing here knows of sockets: the
  * transport hands in what was asked and is called back with the answer. docs/http-api.md is what
- * clients read; routes.def has a row per operation. */
+ * clients read; api_routes.def has a row per operation. */
 #pragma once
 
 #include <stdint.h>

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/log.h"
-#include "src/database/meta.h"
+#include "src/model/database.h"
 
 enum job_kind { JOB_GET, JOB_PUT, JOB_DROP };
 

@@ -15,7 +15,7 @@
 #include "src/call/call.h"
 #include "src/call/read.h"
 #include "src/call/shard_calls.h"
-#include "src/database/meta.h"
+#include "src/model/database.h"
 #include "src/model/login.h"
 #include "src/social/users.h"
 
@@ -162,4 +162,4 @@ int api_read_user(const struct sl_meta *meta, struct sl_slice text, struct sl_us
 
 #define ROUTE(name, method, path, scope, flags, begin)                                             \
     int begin(struct api_request *request, const redisReply *reply);
-#include "gateway/api/routes.def"
+#include "gateway/metrics/api_routes.def"

@@ -5,7 +5,7 @@
 
 enum api_route_name {
 #define ROUTE(name, method, path, scope, flags, begin) API_ROUTE_##name,
-#include "gateway/api/routes.def"
+#include "gateway/metrics/api_routes.def"
     API_ROUTE_COUNT
 };
 

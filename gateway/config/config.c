@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/listen_address.h"
 #include "base/log.h"
-#include "gateway/process/listener.h"
 #include "src/archive/archive.h"
 #include "src/cache/cache.h"
 #include "src/redis/redis_address.h"

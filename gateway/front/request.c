@@ -73,20 +73,6 @@ static const struct stream_row streams[] = {
     [STREAM_MANY] = {"/v1/stream", COMMON, 0, NULL},
 };
 
-const char *stream_kind_name(enum stream_kind kind)
-{
-    static const char *const names[] = {"filter", "sample", "firehose", "home", "many"};
-
-    return names[kind];
-}
-
-const char *wire_format_name(enum wire_format wire)
-{
-    static const char *const names[WIRE_FORMAT_COUNT] = {"websocket", "ndjson", "delimited", "sse"};
-
-    return names[wire];
-}
-
 bool stream_path(struct sl_slice path, enum stream_kind *ret_stream)
 {
     for (size_t i = 0; i < sizeof(streams) / sizeof(streams[0]); i++) {

@@ -12,10 +12,7 @@
 #include "filters/filter.h"
 #include "gateway/front/token.h"
 #include "gateway/http/http.h"
-
-enum stream_kind { STREAM_FILTER, STREAM_SAMPLE, STREAM_FIREHOSE, STREAM_HOME, STREAM_MANY };
-
-enum wire_format { WIRE_WEBSOCKET, WIRE_NDJSON, WIRE_DELIMITED, WIRE_SSE, WIRE_FORMAT_COUNT };
+#include "gateway/metrics/stream_kind.h"
 
 enum since_kind { SINCE_NOW, SINCE_ID, SINCE_TIME, SINCE_UNUSABLE };
 
@@ -38,9 +35,6 @@ struct front_settings {
     const struct token_policy *policy;
     uint32_t max_gather_ms;
 };
-
-const char *stream_kind_name(enum stream_kind kind); /* "filter", ... "many" */
-const char *wire_format_name(enum wire_format wire); /* "websocket", ... */
 
 /* true: `path` is one of the streams. */
 bool stream_path(struct sl_slice path, enum stream_kind *ret_stream);

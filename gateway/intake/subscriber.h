@@ -18,7 +18,7 @@
 #include "base/failure.h"
 #include "gateway/intake/live_message.h"
 #include "gateway/metrics/metrics.h"
-#include "src/database/meta.h"
+#include "src/model/database.h"
 #include "src/redis/redis_address.h"
 
 struct subscriber_settings {

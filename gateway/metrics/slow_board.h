@@ -5,15 +5,19 @@
  * written, or that a crash left half written, counts as empty. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gateway/front/request.h"
+#include "gateway/metrics/stream_kind.h"
 
-enum { SLOW_BOARD_CLIENTS = 10 }; /* of a worker, and in what is read */
+enum {
+    SLOW_BOARD_CLIENTS = 10,      /* of a worker, and in what is read */
+    SLOW_CLIENT_SUBJECT_SIZE = 65 /* as of a token */
+};
 
 struct slow_client {
-    char subject[TOKEN_SUBJECT_SIZE];
+    char subject[SLOW_CLIENT_SUBJECT_SIZE];
     enum stream_kind stream;
     enum wire_format wire;
     unsigned worker; /* set by slow_board_read() */

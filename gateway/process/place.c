@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "gateway/http/listener.h"
 #include "gateway/process/folder.h"
-#include "gateway/process/listener.h"
 
 /* --- the data directory --- */
 

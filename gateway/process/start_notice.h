@@ -7,7 +7,7 @@
 
 #include "base/failure.h"
 #include "gateway/config/config.h"
-#include "gateway/process/listener.h"
+#include "gateway/http/listener.h"
 
 struct start_notice {
     int ready_fd;   /* -1: none, or told */

@@ -12,8 +12,8 @@
 
 #include "base/failure.h"
 #include "gateway/config/config.h"
-#include "gateway/gateway.h"
 #include "gateway/metrics/metrics.h"
+#include "gateway/process/gateway_parts.h"
 #include "gateway/process/place.h"
 
 struct supervisor_settings {

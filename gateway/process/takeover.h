@@ -18,7 +18,7 @@
 #include <sys/types.h>
 
 #include "base/failure.h"
-#include "gateway/process/listener.h"
+#include "gateway/http/listener.h"
 
 /* The unix socket, a file in the data directory. */
 #define TAKEOVER_SOCKET "takeover.sock"

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "gateway/process/process_end.h"
+#include "src/database/meta.h"
 #include "src/redis/redis_link.h"
 #include "src/tasks/worker.h"
 #include "src/tasks/worker_log.h"

@@ -1,7 +1,7 @@
 #include "gateway/redis/task_watch.h"
 
 #include "base/alloc.h"
-#include "src/database/meta.h"
+#include "src/model/database.h"
 #include "src/tasks/tasks.h"
 
 enum { EVERY_MS = 5000 };

@@ -7,7 +7,7 @@
 #include "base/buffer.h"
 #include "base/list.h"
 #include "base/log.h"
-#include "gateway/process/listener.h"
+#include "gateway/http/listener.h"
 #include "gateway/transport/server.h"
 
 struct doorway;

@@ -1,6 +1,7 @@
 /* survey.c - once a second, all connections of the worker are looked at: what is owed to them
  * together, and who of them has waited longest. Counting it at each event would cost every event
  * something; looking costs some nanoseconds a connection and second. */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -42,6 +43,7 @@ static void look_at(const struct connection *connection, uint64_t now_ms, struct
                           &slow.lag_ms);
     else if (owed.events == 0)
         return;
+    static_assert(sizeof(slow.subject) == TOKEN_SUBJECT_SIZE, "a token's subject fits");
     memcpy(slow.subject, connection->request.token.subject, sizeof(slow.subject));
     slow_list_add(&survey->slowest, &slow);
 }

@@ -16,7 +16,7 @@
 #include "src/archive/archive.h"
 #include "src/call/read.h"
 #include "src/call/shard_calls.h"
-#include "src/database/meta.h"
+#include "src/model/database.h"
 
 /* 0; -EINVAL: a reader, or a post of the archive, that this database cannot have; -ENOMEM. */
 SL_EXPORT int sl_archived_posts_calls(struct sl_shard_calls *calls, const struct sl_meta *meta,

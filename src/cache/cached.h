@@ -30,7 +30,7 @@
 
 #include "src/cache/cache.h"
 #include "src/call/shard_calls.h"
-#include "src/database/meta.h"
+#include "src/model/database.h"
 #include "src/social/post_rows.h"
 #include "src/social/users.h"
 

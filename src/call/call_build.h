@@ -9,7 +9,7 @@
 #include "base/slice.h"
 #include "src/call/call.h"
 #include "src/call/scripts.h"
-#include "src/database/meta.h"
+#include "src/model/database.h"
 
 /* Forgets what the call was. A plain command: the first argument is its name. */
 void sl_call_begin(struct sl_call *call, uint32_t shard, bool is_repeatable);

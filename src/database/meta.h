@@ -1,4 +1,4 @@
-/* src/database/meta.h - what a database is: its identity, its number of shards.
+/* src/database/meta.h - finding or making a database: its identity, its number of shards.
  *
  * Every shard has the same `meta`; shard 0's is the one that counts. A program that finds a Redis
  * asks shard 0 first (sl_meta_call() with shard 0): that makes a database where there is none, or
@@ -7,22 +7,14 @@
  * set in it is in src/database/settings.h. */
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/export.h"
 #include "base/failure.h"
 #include "src/call/call.h"
+#include "src/model/database.h"
 
 struct redisReply;
-
-enum { SL_DATABASE_ID_SIZE = 33 };
-
-struct sl_meta {
-    char database_id[SL_DATABASE_ID_SIZE]; /* 32 hex digits, random */
-    uint32_t shards;                       /* 1 .. 64 */
-    bool is_new;                           /* made by this very call */
-};
 
 /* Reads the meta of `shard`, making it as `wanted` says (database_id, shards) where there is none.
  * 0; -EINVAL: wanted->shards out of range; -ENOMEM. */

@@ -19,7 +19,7 @@
 #include "base/buffer.h"
 #include "base/failure.h"
 #include "src/call/call.h"
-#include "src/database/meta.h"
+#include "src/model/database.h"
 #include "src/social/post_rows.h"
 
 struct redisReply;

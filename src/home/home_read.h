@@ -30,7 +30,7 @@
 
 #include "src/call/call.h"
 #include "src/call/write.h"
-#include "src/database/meta.h"
+#include "src/model/database.h"
 #include "src/redis/redis_link.h"
 #include "src/social/post_rows.h"
 

@@ -7,9 +7,10 @@
 #include <stdint.h>
 
 #include "base/export.h"
+#include "base/failure.h"
 #include "base/slice.h"
 #include "src/call/call.h"
-#include "src/database/meta.h"
+#include "src/model/database.h"
 
 struct redisReply;
 

@@ -18,7 +18,7 @@
 #include "base/export.h"
 #include "base/failure.h"
 #include "base/slice.h"
-#include "src/database/meta.h"
+#include "src/model/database.h"
 
 enum { SL_AUDIENCE_USERS_MAX = 500 };
 

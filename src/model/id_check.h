@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 #include "base/failure.h"
-#include "src/database/meta.h"
+#include "src/model/database.h"
 
 /* 0; -EINVAL. */
 int sl_id_check(uint64_t id, const struct sl_meta *meta, struct failure *reterr);

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "src/call/reply.h"
 #include "src/call/scripts.h"
+#include "src/database/meta.h"
 #include "src/redis/redis_dial.h"
 #include "src/redis/sentinel.h"
 #include "src/redis/sentinels.h"

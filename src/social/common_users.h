@@ -18,9 +18,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/failure.h"
 #include "src/call/call.h"
 #include "src/call/read.h"
-#include "src/database/meta.h"
+#include "src/model/database.h"
 
 struct redisReply;
 

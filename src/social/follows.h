@@ -7,7 +7,7 @@
 
 #include "src/call/call.h"
 #include "src/call/write.h"
-#include "src/database/meta.h"
+#include "src/model/database.h"
 #include "src/social/user_list.h"
 #include "src/social/users.h"
 

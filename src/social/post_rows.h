@@ -8,7 +8,7 @@
 #include "src/call/read.h"
 #include "src/call/shard_calls.h"
 #include "src/call/write.h"
-#include "src/database/meta.h"
+#include "src/model/database.h"
 
 struct redisReply;
 

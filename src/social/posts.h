@@ -7,8 +7,8 @@
 
 #include "src/call/call.h"
 #include "src/call/write.h"
-#include "src/database/meta.h"
 #include "src/model/audience.h"
+#include "src/model/database.h"
 
 enum {
     SL_POST_TEXT_MAX = 20000, /* bytes */

@@ -7,7 +7,7 @@
 
 #include "src/call/call.h"
 #include "src/call/write.h"
-#include "src/database/meta.h"
+#include "src/model/database.h"
 #include "src/social/users.h"
 
 /* `user` hides from `target`, mutes `target`, or ends it. The answer (sl_write_reply) holds the id

@@ -7,7 +7,7 @@
 #include "src/call/call.h"
 #include "src/call/shard_calls.h"
 #include "src/call/write.h"
-#include "src/database/meta.h"
+#include "src/model/database.h"
 
 enum { SL_NAME_MAX = 200 }; /* bytes of a display name */
 

@@ -24,7 +24,7 @@
 
 #include "base/failure.h"
 #include "src/call/call.h"
-#include "src/database/meta.h"
+#include "src/model/database.h"
 #include "src/tasks/tasks.h"
 
 struct redisReply;

@@ -17,7 +17,7 @@
 #include "base/failure.h"
 #include "base/slice.h"
 #include "src/call/call.h"
-#include "src/database/meta.h"
+#include "src/model/database.h"
 
 struct redisReply;
 

@@ -15,7 +15,7 @@
 
 #include "base/export.h"
 #include "base/failure.h"
-#include "src/database/meta.h"
+#include "src/model/database.h"
 #include "src/redis/redis_address.h"
 #include "src/tasks/tasks.h"
 

@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "src/call/reply.h"
+#include "src/database/meta.h"
 #include "src/database/settings.h"
 #include "src/model/id.h"
 #include "src/tasks/worker.h"

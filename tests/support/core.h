@@ -6,7 +6,7 @@
 #include <hiredis/hiredis.h>
 
 #include "src/call/write.h"
-#include "src/database/meta.h"
+#include "src/model/database.h"
 #include "src/redis/redis_link.h"
 #include "src/social/follows.h"
 #include "src/social/posts.h"

@@ -13,6 +13,7 @@
 #include "base/base64url.h"
 #include "base/log.h"
 #include "gateway/api/api.h"
+#include "src/database/meta.h"
 #include "src/redis/redis_link.h"
 #include "tests/support/cmocka_all.h"
 #include "tests/support/redis_server.h"

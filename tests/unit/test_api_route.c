@@ -70,7 +70,7 @@ static void test_every_operation_is_allowed_where_it_is(void **state)
         const char *path, *name;
     } rows[] = {
 #define ROUTE(name, method, path, scope, flags, begin) {HTTP_##method, path, #method},
-#include "gateway/api/routes.def"
+#include "gateway/metrics/api_routes.def"
     };
 
     (void)state;

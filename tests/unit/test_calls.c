@@ -8,6 +8,7 @@
 #include "base/buffer.h"
 #include "src/archive/archived.h"
 #include "src/database/log.h"
+#include "src/database/meta.h"
 #include "src/model/id.h"
 #include "src/model/login.h"
 #include "src/social/common_users.h"

@@ -8,6 +8,7 @@
 #include <jansson.h>
 
 #include "base/clock.h"
+#include "src/database/meta.h"
 #include "src/model/id.h"
 #include "src/model/keys.h"
 #include "src/model/login.h"

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "gateway/process/listener.h"
+#include "gateway/http/listener.h"
 #include "tests/support/cmocka_all.h"
 
 static struct listen_address address(const char *text)

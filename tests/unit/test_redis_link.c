@@ -12,6 +12,7 @@
 #include <hiredis/hiredis.h>
 
 #include "base/alloc.h"
+#include "src/database/meta.h"
 #include "src/redis/redis_link.h"
 #include "src/social/follows.h"
 #include "src/social/users.h"

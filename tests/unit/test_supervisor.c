@@ -11,11 +11,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/backoff.h"
 #include "base/log.h"
 #include "gateway/front/admission.h"
+#include "gateway/http/listener.h"
 #include "gateway/metrics/slow_board.h"
-#include "base/backoff.h"
-#include "gateway/process/listener.h"
 #include "gateway/process/process_usage.h"
 #include "gateway/process/supervisor.h"
 #include "tests/support/cmocka_all.h"

@@ -1,6 +1,6 @@
 /* listener.c - SO_REUSEPORT is also what lets a second sluiced of the same user share a port that
  * is taken already and steal half of its clients. So a fixed port is tried without it first. */
-#include "gateway/process/listener.h"
+#include "gateway/http/listener.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -11,48 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/log.h"
-
 enum { BACKLOG = 4096 };
-
-int listen_address_parse(struct sl_slice text, struct listen_address *ret_address,
-                         struct failure *reterr)
-{
-    const char *colon = memrchr(text.data, ':', text.size);
-    struct sl_slice host, port;
-    struct listen_address address;
-    char room[LOG_QUOTE_SIZE];
-    uint32_t number = 0;
-
-    if (!colon)
-        return failure_set(reterr, -EINVAL, "%s has no port", log_quote(text, room));
-    host = sl_slice(text.data, (size_t)(colon - text.data));
-    port = sl_slice_from(text, host.size + 1);
-
-    for (size_t i = 0; i < port.size && number <= UINT16_MAX; i++)
-        number = port.data[i] >= '0' && port.data[i] <= '9'
-                     ? number * 10 + (uint32_t)(port.data[i] - '0')
-                     : UINT32_MAX;
-    if (port.size == 0 || number > UINT16_MAX)
-        return failure_set(reterr, -EINVAL, "the port in %s is not a number from 0 to 65535",
-                           log_quote(text, room));
-
-    if (host.size >= 2 && host.data[0] == '[' && host.data[host.size - 1] == ']')
-        host = sl_slice(host.data + 1, host.size - 2);
-    else if (memchr(host.data, ':', host.size))
-        return failure_set(reterr, -EINVAL, "the IPv6 address in %s needs brackets, as in [::1]:80",
-                           log_quote(text, room));
-    if (host.size == 0 || host.size >= sizeof(address.host))
-        return failure_set(reterr, -EINVAL, "the host in %s is %s", log_quote(text, room),
-                           host.size == 0 ? "empty; * means every address" : "too long");
-
-    memset(&address, 0, sizeof(address));
-    if (!sl_slice_is(host, "*"))
-        memcpy(address.host, host.data, host.size);
-    address.port = (uint16_t)number;
-    *ret_address = address;
-    return 0;
-}
 
 struct endpoint {
     struct sockaddr_storage address;

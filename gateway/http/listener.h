@@ -1,4 +1,4 @@
-/* gateway/process/listener.h - one port, a listening socket for each worker.
+/* gateway/http/listener.h - one port, a listening socket for each worker.
  *
  * Every socket has SO_REUSEPORT: the kernel spreads new connections over them. They are opened
  * once, by the parent, which keeps them: what waits in the queue of a crashed worker's socket is
@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/failure.h"
-#include "base/slice.h"
+#include "base/listen_address.h"
 
 /* Where clients come in: a port for everybody and, by option, one more for operators. */
 enum door { DOOR_PUBLIC, DOOR_OPS, DOOR_COUNT };
@@ -22,15 +22,6 @@ struct listeners {
     unsigned count; /* 0: there is no such door */
     uint16_t port;
 };
-
-struct listen_address {
-    char host[256]; /* name or number, IPv6 without brackets; empty: every address of the machine */
-    uint16_t port;  /* 0: a free one */
-};
-
-/* Reads `HOST:PORT`, `[IPV6]:PORT` or `*:PORT`. 0; -EINVAL: *reterr says what is wrong. */
-int listen_address_parse(struct sl_slice text, struct listen_address *ret_address,
-                         struct failure *reterr);
 
 /* Opens `count` listening sockets (close-on-exec, non-blocking) into `ret_sockets`, all on the same
  * port, which is *ret_port. A port that any other program listens on, be it with SO_REUSEPORT, is

@@ -1,0 +1,34 @@
+/* gateway/process/gateway_parts.h - what the parent gives to a worker, and how it speaks to it.
+ *
+ * The worker's half is gateway_run() (gateway/gateway.h). */
+#pragma once
+
+#include <signal.h>
+#include <stdbool.h>
+
+#include "gateway/config/config.h"
+#include "gateway/metrics/metrics.h"
+
+struct admission;
+struct listeners;
+struct site;
+struct slow_board;
+
+struct gateway_parts {
+    struct config *config;         /* this process's own copy */
+    const char *redis_url;         /* of the configured or the private Redis */
+    struct metrics_board *board;   /* shared by all workers */
+    struct admission *admission;   /* shared by all workers */
+    struct slow_board *slow_board; /* shared by all workers */
+    const struct site *site;       /* pages for browsers; NULL: none */
+    unsigned worker;               /* which slot of it is ours */
+    const struct listeners *doors; /* DOOR_COUNT; ours to accept from, and to close in the end */
+    bool accepts_at_once;          /* no: when GATEWAY_SIGNAL_OPEN comes */
+    int ready_fd;                  /* gets one byte once we could serve: subscribed; -1: nobody */
+};
+
+/* What the parent says to its workers. */
+enum {
+    GATEWAY_SIGNAL_OPEN = SIGUSR1,    /* accept */
+    GATEWAY_SIGNAL_REPLACED = SIGUSR2 /* as SIGTERM, but others accept from the same sockets */
+};

@@ -1,0 +1,15 @@
+/* src/model/database.h - which database is it, and into how many shards is it cut?
+ *
+ * A plain value: src/database/meta.h reads it from Redis, and most builders of calls want it. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { SL_DATABASE_ID_SIZE = 33 };
+
+struct sl_meta {
+    char database_id[SL_DATABASE_ID_SIZE]; /* 32 hex digits, random */
+    uint32_t shards;                       /* 1 .. 64 */
+    bool is_new;                           /* made by this very call */
+};
