@@ -9,31 +9,111 @@ import pytest
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 LIBRARIES = ["libwebsockets", "hiredis", "libuv", "jansson", "yajl", "icu-uc", "libcurl"]
+# The rooms, each with those that it stands on: it may include what is in them and in whatever they stand
+# on. A room knows nothing of those above it, so no two of them can include each other.
+ROOMS = {
+    "base": [],
+    "filters": ["base"],
+    "src/model": ["base"],
+    "src/call": ["src/model"],
+    "src/database": ["src/call"],
+    "src/redis": ["src/database"],
+    "src/social": ["src/call"],
+    "src/home": ["src/social", "src/redis"],
+    "src/archive": ["src/social"],
+    "src/cache": ["src/social"],
+    "src/tasks": ["src/home", "src/archive", "src/cache"],
+    "src/scripts": [],
+    "gateway/metrics": ["src/model"],
+    "gateway/http": ["gateway/metrics"],
+    "gateway/front": ["gateway/http", "filters"],
+    "gateway/config": ["gateway/front", "src/archive", "src/cache", "src/redis"],
+    "gateway/redis": ["gateway/metrics", "src/tasks"],
+    "gateway/intake": ["gateway/redis", "filters"],
+    "gateway/delivery": ["gateway/intake", "gateway/front"],
+    "gateway/api": ["gateway/redis", "gateway/front"],
+    "gateway/streams": ["gateway/delivery"],
+    "gateway/serve": ["gateway/streams", "gateway/api", "gateway/config"],
+    "gateway/process": ["gateway/config", "src/tasks"],
+    # Streams, routes and pages in one: goes when gateway/streams and gateway/serve have taken its place.
+    "gateway/transport": ["gateway/delivery", "gateway/api", "gateway/config"],
+    "gateway": ["gateway/transport", "gateway/serve", "gateway/process"],
+    "cli": ["src/tasks"],
+}
+# What these may include, and nothing else.
 MAY_INCLUDE = {
-    "base": ["base"],
-    "filters": ["base", "filters"],
-    "src": ["base", "src"],
-    "gateway": ["base", "filters", "src", "gateway"],
-    "cli": ["base", "src", "cli"],
     "tools": ["base", "filters", "gateway/intake", "gateway/front/filter_json.h", "tools"],
     "examples": [],  # <sluice/...> only: they build against what is installed
 }
+FOLDERS = ["base", "filters", "src", "gateway", "cli", "tools", "examples"]
 
 
 def sources(folder):
     return [file for end in ("c", "h", "def") for file in (SOURCE / folder).rglob(f"*.{end}")]
 
 
+def included_by(file):
+    return re.findall(r'^#\s*include "(.*)"', file.read_text(), re.MULTILINE)
+
+
+def room_of(path):
+    """The room that a path from the root is in: the deepest one that holds it."""
+    for folder in pathlib.PurePath(path).parents:
+        if str(folder) in ROOMS:
+            return str(folder)
+    return None
+
+
+def below(room):
+    """The rooms that a room stands on, however deep, and itself."""
+    return {room}.union(*(below(other) for other in ROOMS[room]))
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_includes_only_what_it_stands_on(room):
+    allowed = below(room)
+    for file in sources(room):
+        if room_of(file.relative_to(SOURCE)) != room:
+            continue
+        for included in included_by(file):
+            assert room_of(included) in allowed, f"{file.relative_to(SOURCE)} includes {included}"
+
+
+def test_every_source_is_in_a_room():
+    for folder in ("base", "filters", "src", "gateway", "cli"):
+        for file in sources(folder):
+            assert room_of(file.relative_to(SOURCE)), file
+    assert not [file for file in (SOURCE / "src").glob("*.[ch]")]
+
+
+def test_no_two_rooms_include_each_other():
+    includes = {room: {room_of(included) for file in sources(room)
+                       if room_of(file.relative_to(SOURCE)) == room
+                       for included in included_by(file)} - {room} for room in ROOMS}
+    assert len([room for room in includes if includes[room]]) > 15
+    while includes:
+        lowest = [room for room in includes if not includes[room] & includes.keys()]
+        assert lowest, f"these include each other: {includes}"
+        for room in lowest:
+            del includes[room]
+
+
 @pytest.mark.parametrize("folder", MAY_INCLUDE)
 def test_arrows(folder):
     allowed = tuple(name if name.endswith(".h") else name + "/" for name in MAY_INCLUDE[folder])
     for file in sources(folder):
-        for included in re.findall(r'^#\s*include "(.*)"', file.read_text(), re.MULTILINE):
+        for included in included_by(file):
             assert included.startswith(allowed), f"{file.relative_to(SOURCE)} includes {included}"
-            assert (SOURCE / included).exists(), f"{included} is not spelled from the root"
 
 
-@pytest.mark.parametrize("folder", [f for f in MAY_INCLUDE if f != "examples"])
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_paths_are_spelled_from_the_root(folder):
+    for file in sources(folder):
+        for included in included_by(file):
+            assert (SOURCE / included).exists(), f"{file.relative_to(SOURCE)} includes {included}"
+
+
+@pytest.mark.parametrize("folder", [f for f in FOLDERS if f != "examples"])
 def test_headers_stand_alone(folder, tmp_path):
     headers = [file.relative_to(SOURCE) for file in sources(folder) if file.suffix == ".h"]
     flags = subprocess.run(["pkg-config", "--cflags", *LIBRARIES], check=True, capture_output=True,
