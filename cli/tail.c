@@ -13,12 +13,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 
 #include <curl/curl.h>
 #include <jansson.h>
 
+#include "base/backoff.h"
 #include "base/buffer.h"
 #include "cli/cli.h"
 #include "cli/server.h"
@@ -229,27 +229,15 @@ static void explain(const struct tail *tail, const struct ending *ending)
     }
 }
 
-/* Between half of `most_ms` and all of it: many clients must not come back at once. */
-static int64_t spread(int64_t most_ms)
-{
-    uint32_t random = 0;
-
-    if (getrandom(&random, sizeof(random), GRND_NONBLOCK) < 0)
-        random = (uint32_t)clock();
-    return most_ms / 2 + (int64_t)(random % (uint64_t)(most_ms / 2 + 1));
-}
-
-/* *wait_ms is the back-off's state: 0 after a connection that stood. */
-static int64_t next_wait_ms(const struct tail *tail, const struct ending *ending, int64_t *wait_ms)
+/* Many clients must not come back at once. */
+static int64_t next_wait_ms(const struct tail *tail, const struct ending *ending,
+                            struct backoff *backoff)
 {
     if (tail->has_farewell)
         return tail->retry_ms; /* spread by the server */
     if (ending->retry_after_ms > 0)
-        return ending->retry_after_ms + spread(WAIT_FIRST_MS);
-    *wait_ms = *wait_ms == 0 ? WAIT_FIRST_MS : *wait_ms * 2;
-    if (*wait_ms > WAIT_LAST_MS)
-        *wait_ms = WAIT_LAST_MS;
-    return spread(*wait_ms);
+        return ending->retry_after_ms + backoff_spread_ms(WAIT_FIRST_MS);
+    return backoff_next_spread_ms(backoff, WAIT_FIRST_MS, WAIT_LAST_MS);
 }
 
 static void sleep_ms(int64_t ms)
@@ -320,7 +308,8 @@ static struct ending follow_once(struct tail *tail)
 
 static int follow(struct tail *tail)
 {
-    int64_t wait_ms = 0, ms;
+    struct backoff backoff = {0};
+    int64_t ms;
 
     for (;;) {
         struct ending ending = follow_once(tail);
@@ -335,8 +324,8 @@ static int follow(struct tail *tail)
         if (!is_worth_repeating(tail, &ending))
             return CLI_FAILED;
         if (ending.status == 200)
-            wait_ms = 0;
-        ms = next_wait_ms(tail, &ending, &wait_ms);
+            backoff_reset(&backoff);
+        ms = next_wait_ms(tail, &ending, &backoff);
         cli_failed_with(tail->cli, "coming back in %.1f s", (double)ms / 1000);
         sleep_ms(ms);
     }

@@ -9,8 +9,8 @@
 #include <inttypes.h>
 
 #include "base/alloc.h"
+#include "base/backoff.h"
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "src/model/id.h"
 
@@ -34,7 +34,7 @@ struct log_pages {
     size_t bytes;
     uint64_t asked;
     uv_timer_t retry_timer;
-    uint32_t retry_ms;
+    struct backoff backoff;
     struct log_rate failed_rate;
     struct shard_pages shards[SL_SHARDS_MAX];
 };
@@ -48,7 +48,6 @@ struct log_pages *log_pages_new(const struct log_pages_settings *settings)
     if (!pages)
         return NULL;
     pages->settings = *settings;
-    pages->retry_ms = settings->retry_ms;
     list_init(&pages->sheets);
     for (uint32_t i = 0; i < SL_SHARDS_MAX; i++)
         pages->shards[i].pages = pages;
@@ -169,14 +168,10 @@ static void on_retry(uv_timer_t *timer)
 
 static void ask_later(struct log_pages *pages)
 {
-    uint32_t half = pages->retry_ms / 2;
-
-    if (uv_is_active((uv_handle_t *)&pages->retry_timer))
-        return;
-    uv_timer_start(&pages->retry_timer, on_retry, half + hash_key_random().k0 % (half + 1), 0);
-    pages->retry_ms *= 2;
-    if (pages->retry_ms > RETRY_MAX_MS)
-        pages->retry_ms = RETRY_MAX_MS;
+    if (!uv_is_active((uv_handle_t *)&pages->retry_timer))
+        uv_timer_start(
+            &pages->retry_timer, on_retry,
+            backoff_next_spread_ms(&pages->backoff, pages->settings.retry_ms, RETRY_MAX_MS), 0);
 }
 
 static void failed(struct log_pages *pages, uint32_t shard, const char *why)
@@ -286,7 +281,7 @@ static void hand_over(struct shard_pages *shard, struct log_sheet *sheet)
 {
     struct log_pages *pages = shard->pages;
 
-    pages->retry_ms = pages->settings.retry_ms;
+    backoff_reset(&pages->backoff);
     metric_add(pages->settings.metrics, METRIC_LOG_PAGES_READ, 1);
     keep(pages, sheet);
     pages->changed(pages->owner, sheet->shard, sheet);

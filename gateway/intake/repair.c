@@ -13,8 +13,8 @@
 #include <inttypes.h>
 
 #include "base/alloc.h"
+#include "base/backoff.h"
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "src/model/id.h"
 
@@ -35,7 +35,7 @@ struct repair {
     void *context;
     uv_timer_t check_timer, retry_timer;
     unsigned open_timers;
-    uint32_t retry_ms;
+    struct backoff backoff;
     bool is_hearing;
     struct log_rate began_rate, ended_rate, failed_rate;
     struct shard shards[SL_SHARDS_MAX];
@@ -84,14 +84,9 @@ static void on_retry(uv_timer_t *timer);
 
 static void ask_later(struct repair *repair)
 {
-    uint32_t half = repair->retry_ms / 2;
-
-    if (uv_is_active((uv_handle_t *)&repair->retry_timer))
-        return;
-    uv_timer_start(&repair->retry_timer, on_retry, half + hash_key_random().k0 % (half + 1), 0);
-    repair->retry_ms *= 2;
-    if (repair->retry_ms > RETRY_MAX_MS)
-        repair->retry_ms = RETRY_MAX_MS;
+    if (!uv_is_active((uv_handle_t *)&repair->retry_timer))
+        uv_timer_start(&repair->retry_timer, on_retry,
+                       backoff_next_spread_ms(&repair->backoff, RETRY_MIN_MS, RETRY_MAX_MS), 0);
 }
 
 static int ask(struct shard *shard, uint64_t after, uint64_t to)
@@ -168,7 +163,7 @@ static void on_page(void *owner, const struct log_page *page, int error, const c
 
     shard->is_asked = false;
     if (page) {
-        repair->retry_ms = RETRY_MIN_MS;
+        backoff_reset(&repair->backoff);
         shard_order_page(shard->order, page, clock_monotonic_us());
         repair->callbacks.turn_end(repair->context);
     } else {
@@ -254,7 +249,6 @@ struct repair *repair_new(const struct repair_settings *settings,
     repair->settings = *settings;
     repair->callbacks = *callbacks;
     repair->context = context;
-    repair->retry_ms = RETRY_MIN_MS;
     for (uint32_t i = 0; i < SL_SHARDS_MAX; i++)
         repair->shards[i].repair = repair;
     repair->open_timers = 2;

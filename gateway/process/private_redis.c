@@ -21,11 +21,11 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/backoff.h"
 #include "base/log.h"
 #include "gateway/process/folder.h"
 #include "gateway/process/process_end.h"
 #include "gateway/process/redis_program.h"
+#include "gateway/process/restart_delay.h"
 #include "src/model/data_dir.h"
 #include "src/redis/redis_address.h"
 
@@ -47,7 +47,7 @@ struct private_redis {
     uint64_t started_ms;
     uint64_t retry_ms; /* when down: not before */
     uint64_t told_ms;  /* when we last said that we wait for it; 0: not yet */
-    struct backoff backoff;
+    struct restart_delay delay;
     unsigned restarts;
 };
 
@@ -316,7 +316,7 @@ static int step_dead(struct private_redis *redis, uint64_t now_ms, struct failur
         return failure_set(reterr, -EIO, "redis-server ended %s: %s (see %.150s/%s)", how,
                            last_line, redis->dir, REDIS_PROGRAM_LOG_FILE);
     }
-    wait_ms = backoff_next_ms(&redis->backoff, now_ms - redis->started_ms);
+    wait_ms = restart_delay_next_ms(&redis->delay, now_ms - redis->started_ms);
     redis->retry_ms = now_ms + wait_ms;
     if (redis->has_answered)
         redis->restarts++;
@@ -368,7 +368,7 @@ int private_redis_step(struct private_redis *redis, uint64_t now_ms, bool *ret_a
         r = adopt_or_start(redis, now_ms, &why);
     if (r < 0 && redis->has_answered) {
         log_error("private_redis_failed", "error=\"%s\"", why.text);
-        redis->retry_ms = now_ms + backoff_next_ms(&redis->backoff, 0);
+        redis->retry_ms = now_ms + restart_delay_next_ms(&redis->delay, 0);
         r = 0;
     }
     if (r < 0)

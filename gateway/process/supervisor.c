@@ -344,7 +344,7 @@ static bool is_hopeless(const struct supervisor *supervisor, const struct worker
     if (supervisor->all_were_ready)
         return false;
     return how->si_code == CLD_EXITED ? how->si_status != EXIT_SUCCESS
-                                      : worker->backoff.early_ends >= MOST_FIRST_CRASHES - 1;
+                                      : worker->delay.early_ends >= MOST_FIRST_CRASHES - 1;
 }
 
 static bool ended_as_told(const struct supervisor *supervisor, const siginfo_t *how)

@@ -42,7 +42,7 @@ void task_runner_forked(struct task_runner *runner, pid_t pid, uint64_t now_ms)
         kill(pid, SIGKILL);
         waitpid(pid, NULL, 0);
     }
-    runner->retry_ms = now_ms + backoff_next_ms(&runner->backoff, 0);
+    runner->retry_ms = now_ms + restart_delay_next_ms(&runner->delay, 0);
 }
 
 void task_runner_signal(const struct task_runner *runner, int number)
@@ -66,7 +66,7 @@ void task_runner_note_end(struct task_runner *runner, bool was_told, uint64_t no
         log_info("task_runner_stopped", "pid=%d ended=\"%s\"", (int)runner->pid, ended);
         return;
     }
-    wait_ms = backoff_next_ms(&runner->backoff, now_ms - runner->started_ms);
+    wait_ms = restart_delay_next_ms(&runner->delay, now_ms - runner->started_ms);
     runner->retry_ms = now_ms + wait_ms;
     log_error("task_runner_died", "pid=%d ended=\"%s\" retry_ms=%llu", (int)runner->pid, ended,
               (unsigned long long)wait_ms);

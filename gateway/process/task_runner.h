@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/backoff.h"
+#include "gateway/process/restart_delay.h"
 #include "gateway/config/config.h"
 
 struct task_runner {
@@ -16,7 +16,7 @@ struct task_runner {
     int pidfd; /* -1: it does not run */
     uint64_t started_ms;
     uint64_t retry_ms; /* while it does not run: not before */
-    struct backoff backoff;
+    struct restart_delay delay;
 };
 
 #define TASK_RUNNER_INIT ((struct task_runner){.pidfd = -1})

@@ -35,7 +35,7 @@ void worker_process_let_go(struct worker_process *worker)
 static void give_up(struct worker_process *worker, const char *event)
 {
     log_error(event, "worker=%u error=\"%s\"", worker->index, strerror(errno));
-    worker->retry_ms = worker->started_ms + backoff_next_ms(&worker->backoff, 0);
+    worker->retry_ms = worker->started_ms + restart_delay_next_ms(&worker->delay, 0);
 }
 
 bool worker_process_fork(struct worker_process *worker, int *ret_ready_fd)
@@ -111,7 +111,7 @@ bool worker_process_reap(struct worker_process *worker, siginfo_t *ret_how)
 
 uint64_t worker_process_delay(struct worker_process *worker, uint64_t now_ms)
 {
-    uint64_t wait_ms = backoff_next_ms(&worker->backoff, now_ms - worker->started_ms);
+    uint64_t wait_ms = restart_delay_next_ms(&worker->delay, now_ms - worker->started_ms);
 
     worker->retry_ms = now_ms + wait_ms;
     metric_add(worker->metrics, METRIC_WORKER_RESTARTS, 1);

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/backoff.h"
+#include "gateway/process/restart_delay.h"
 #include "gateway/metrics/metrics.h"
 
 enum worker_state { WORKER_DOWN, WORKER_STARTING, WORKER_READY };
@@ -23,7 +23,7 @@ struct worker_process {
     int ready_pipe; /* our end; -1: it has said that it is ready, or is down */
     uint64_t started_ms;
     uint64_t retry_ms; /* when down: not before */
-    struct backoff backoff;
+    struct restart_delay delay;
 };
 
 void worker_process_init(struct worker_process *worker, unsigned index, struct metrics *metrics);

@@ -27,6 +27,7 @@
 #include <mysqld_error.h>
 
 #include "base/alloc.h"
+#include "base/backoff.h"
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "src/archive/archive_backend.h"
@@ -36,7 +37,8 @@ enum {
     VERSION = 1,
     STATEMENT_BYTES = 512 * 1024, /* about; far below every default of max_allowed_packet */
     DEADLOCK_TRIES = 8,
-    PAUSE_MS = 2, /* behind the first deadlock; then twice as long each time */
+    PAUSE_FIRST_MS = 2, /* behind a deadlock */
+    PAUSE_MOST_MS = 256,
     DATABASE_ID_SIZE = 65,
 };
 
@@ -179,9 +181,10 @@ static int connect_to(struct archive *archive, enum sl_archive_mode mode, struct
 
 typedef int (*call_fn)(struct archive *archive, void *arguments, struct failure *reterr);
 
-static void pause_after_deadlock(int tries)
+static void pause_after_deadlock(struct backoff *backoff)
 {
-    struct timespec pause = {0, (PAUSE_MS << tries) * 1000000L};
+    uint32_t wait_ms = backoff_next_ms(backoff, PAUSE_FIRST_MS, PAUSE_MOST_MS);
+    struct timespec pause = {0, wait_ms * 1000000L};
 
     nanosleep(&pause, NULL);
 }
@@ -202,6 +205,7 @@ static int insist(struct archive *archive, call_fn call, void *arguments, struct
 {
     const uint64_t late_ms = clock_monotonic_ms() + archive->address.timeout_s * 1000 / 2;
     bool may_be_stale = archive->link.mysql != NULL;
+    struct backoff backoff = {0};
     struct failure why;
 
     for (int deadlocks = 0;;) {
@@ -213,8 +217,8 @@ static int insist(struct archive *archive, call_fn call, void *arguments, struct
                 return told(archive, r, &why, reterr);
             may_be_stale = false;
         } else if (r < 0 && archive->link.trouble == SL_MYSQL_TROUBLE_DEADLOCK &&
-                   deadlocks < DEADLOCK_TRIES) {
-            pause_after_deadlock(deadlocks++);
+                   deadlocks++ < DEADLOCK_TRIES) {
+            pause_after_deadlock(&backoff);
         } else {
             return told(archive, r, &why, reterr);
         }

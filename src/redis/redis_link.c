@@ -12,6 +12,7 @@
 #include <hiredis/hiredis.h>
 
 #include "base/alloc.h"
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "src/call/reply.h"
 #include "src/call/scripts.h"
@@ -45,11 +46,6 @@ static void pause_ms(uint64_t ms)
     struct timespec time = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
 
     nanosleep(&time, NULL);
-}
-
-static uint64_t longer_pause_ms(uint64_t ms)
-{
-    return ms * 2 < LAST_PAUSE_MS ? ms * 2 : LAST_PAUSE_MS;
 }
 
 static void disconnect(struct sl_redis_link *link)
@@ -144,16 +140,17 @@ static int ensure_connected(struct sl_redis_link *link, struct failure *reterr)
 static int connect_first(struct sl_redis_link *link, struct failure *reterr)
 {
     uint64_t deadline_ms = clock_monotonic_ms() + link->options.retry_ms;
-    uint64_t next_pause_ms = FIRST_PAUSE_MS;
+    struct backoff backoff = {0};
     int r;
 
     for (;;) {
+        uint32_t wait_ms = backoff_next_ms(&backoff, FIRST_PAUSE_MS, LAST_PAUSE_MS);
+
         r = ensure_connected(link, reterr);
         if (r != -ECONNREFUSED || link->address.sentinel_count == 0 ||
-            clock_monotonic_ms() + next_pause_ms > deadline_ms)
+            clock_monotonic_ms() + wait_ms > deadline_ms)
             return r;
-        pause_ms(next_pause_ms);
-        next_pause_ms = longer_pause_ms(next_pause_ms);
+        pause_ms(wait_ms);
     }
 }
 
@@ -375,19 +372,18 @@ int sl_redis_link_run_many(struct sl_redis_link *link, struct sl_call *calls, si
                            struct redisReply **ret_replies, struct failure *reterr)
 {
     uint64_t deadline_ms = clock_monotonic_ms() + link->options.retry_ms;
-    uint64_t next_pause_ms = FIRST_PAUSE_MS;
+    struct backoff backoff = {0};
     enum round round;
     int r;
 
     memset(ret_replies, 0, count * sizeof(*ret_replies));
     do {
-        bool may_wait = clock_monotonic_ms() + next_pause_ms <= deadline_ms;
+        uint32_t wait_ms = backoff_peek_ms(&backoff, FIRST_PAUSE_MS, LAST_PAUSE_MS);
+        bool may_wait = clock_monotonic_ms() + wait_ms <= deadline_ms;
 
         round = run_round(link, calls, count, ret_replies, may_wait, reterr);
-        if (round == ROUND_AGAIN_LATER) {
-            pause_ms(next_pause_ms);
-            next_pause_ms = longer_pause_ms(next_pause_ms);
-        }
+        if (round == ROUND_AGAIN_LATER)
+            pause_ms(backoff_next_ms(&backoff, FIRST_PAUSE_MS, LAST_PAUSE_MS));
     } while (round == ROUND_AGAIN || round == ROUND_AGAIN_LATER);
 
     r = round == ROUND_COMPLETE ? 0 : -EIO;

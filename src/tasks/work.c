@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "src/call/reply.h"
 
-enum { LAST_PAUSE_MS = 1000 };
+enum { FIRST_PAUSE_MS = 50, LAST_PAUSE_MS = 1000 };
 
 void sl_work_tell(const struct sl_work *work, enum sl_worker_news news, const struct sl_task *task,
                   const char *text)
@@ -79,13 +79,14 @@ int sl_work_run(struct sl_work *work, struct sl_call *calls, size_t count, redis
         sl_work_tell(work, SL_WORKER_REDIS_BACK, NULL, NULL);
     }
     if (r == 0)
-        work->pause_ms = SL_WORK_PAUSE_MS;
+        backoff_reset(&work->backoff);
     return r;
 }
 
 bool sl_work_wait(struct sl_work *work, const struct failure *why)
 {
-    struct timespec pause = {work->pause_ms / 1000, (long)(work->pause_ms % 1000) * 1000000};
+    uint32_t wait_ms = backoff_next_ms(&work->backoff, FIRST_PAUSE_MS, LAST_PAUSE_MS);
+    struct timespec pause = {wait_ms / 1000, (long)(wait_ms % 1000) * 1000000};
 
     if (!work->told_away) {
         work->told_away = true;
@@ -94,7 +95,6 @@ bool sl_work_wait(struct sl_work *work, const struct failure *why)
     if (sl_work_is_stopping(work))
         return false;
     nanosleep(&pause, NULL);
-    work->pause_ms = work->pause_ms * 2 < LAST_PAUSE_MS ? work->pause_ms * 2 : LAST_PAUSE_MS;
     return !sl_work_is_stopping(work);
 }
 

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/backoff.h"
 #include "src/archive/archive.h"
 #include "src/cache/cache.h"
 #include "src/redis/redis_link.h"
@@ -15,7 +16,6 @@
 
 enum {
     SL_CONSUMER_SIZE = 96,
-    SL_WORK_PAUSE_MS = 50, /* before Redis is tried again; longer from try to try */
 };
 
 /* One thread, with what it holds. */
@@ -32,8 +32,8 @@ struct sl_work {
     uint64_t renewed_ms; /* when the leases of all of them were new */
     bool is_away;        /* the last call failed because Redis is away or refuses to work */
     bool told_away;
-    bool is_put_off;   /* the task that is run says that it is not to be blamed */
-    uint32_t pause_ms; /* until the next try to reach Redis */
+    bool is_put_off;        /* the task that is run says that it is not to be blamed */
+    struct backoff backoff; /* of the tries to reach Redis */
 };
 
 struct sl_worker {

@@ -285,7 +285,6 @@ int sl_worker_new(const struct sl_redis_address *address, const struct sl_meta *
     for (size_t i = 0; r == 0 && i < worker->options.concurrency; i++) {
         worker->works[i].worker = worker;
         worker->works[i].call = SL_CALL_INIT;
-        worker->works[i].pause_ms = SL_WORK_PAUSE_MS;
         name_consumer(&worker->works[i], random, i);
         r = sl_redis_link_open(address, &link_options, &worker->works[i].link, reterr);
         if (r == 0 && options->archive)

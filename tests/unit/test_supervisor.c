@@ -11,7 +11,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/backoff.h"
 #include "base/log.h"
 #include "gateway/front/admission.h"
 #include "gateway/http/listener.h"
@@ -533,18 +532,6 @@ static void test_private_redis_that_does_not_start_ends_it_all(void **state)
     assert_int_equal(system(command), 0);
 }
 
-static void test_backoff_doubles_up_to_its_most_and_forgives(void **state)
-{
-    static const uint64_t expected[] = {0, 100, 200, 400, 800, 1600, 3200, 5000, 5000};
-    struct backoff backoff = {0};
-
-    (void)state;
-    for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
-        assert_int_equal(backoff_next_ms(&backoff, 50), expected[i]);
-    assert_int_equal(backoff_next_ms(&backoff, BACKOFF_FORGIVEN_AFTER_MS), 0);
-    assert_int_equal(backoff_next_ms(&backoff, 50), 100);
-}
-
 static void test_usage_of_a_process_is_measured(void **state)
 {
     struct process_usage before, after;
@@ -613,7 +600,6 @@ int main(void)
         TEST(test_ready_descriptor_must_be_open),
         TEST(test_private_redis_comes_first_and_goes_last),
         TEST(test_private_redis_that_does_not_start_ends_it_all),
-        TEST(test_backoff_doubles_up_to_its_most_and_forgives),
         TEST(test_usage_of_a_process_is_measured),
     };
 
