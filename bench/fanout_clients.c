@@ -1,28 +1,21 @@
 #include "bench/fanout_clients.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
+#include "bench/client_socket.h"
 #include "bench/measure.h"
 
-enum {
-    READ_SIZE = 1 << 20,
-    SOURCES = 16, /* addresses 127.0.0.1 and on, so that ports do not run out */
-};
+enum { READ_SIZE = 1 << 20 };
 
 enum client_state { CLIENT_CONNECTING, CLIENT_SHAKING, CLIENT_OPEN, CLIENT_CLOSED };
 
 struct client {
-    int fd;
+    struct client_socket socket;
     uint32_t number;
     enum client_state state;
     struct wire wire;
@@ -101,7 +94,7 @@ static void on_answer(void *owner, const void *bytes, size_t size)
 {
     struct client *client = owner;
 
-    if (send(client->fd, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)size)
+    if (client_socket_send(&client->socket, bytes, size) == (ssize_t)size)
         pool.counts.pongs++;
 }
 
@@ -118,7 +111,7 @@ static void close_client(struct client *client, const char *why)
     }
     if (why)
         complain(why);
-    close(client->fd);
+    client_socket_close(&client->socket);
     client->state = CLIENT_CLOSED;
 }
 
@@ -156,32 +149,11 @@ static void send_request(struct client *client)
                     settings->port, accepts[settings->format],
                     token ? "Authorization: Bearer " : "", token ? token : "", token ? "\r\n" : "",
                     settings->header ? settings->header : "", settings->header ? "\r\n" : "");
-    if (send(client->fd, request, (size_t)size, MSG_DONTWAIT | MSG_NOSIGNAL) != size) {
+    if (client_socket_send(&client->socket, request, (size_t)size) != size) {
         close_client(client, "the request did not go out");
         return;
     }
     client->state = CLIENT_SHAKING;
-}
-
-static void open_socket(struct client *client)
-{
-    struct sockaddr_in source = {.sin_family = AF_INET}, server = source;
-    struct linger reset = {1, 0}; /* no TIME_WAIT: tens of thousands come and go */
-    int on = 1;
-
-    client->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (client->fd < 0)
-        measure_fail("socket", NULL);
-    setsockopt(client->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    setsockopt(client->fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
-    setsockopt(client->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
-    source.sin_addr.s_addr = htonl(INADDR_LOOPBACK + client->number % SOURCES);
-    server.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    server.sin_port = htons(pool.settings->port);
-    if (bind(client->fd, (struct sockaddr *)&source, sizeof(source)) < 0)
-        measure_fail("bind", NULL);
-    if (connect(client->fd, (struct sockaddr *)&server, sizeof(server)) < 0 && errno != EINPROGRESS)
-        measure_fail("connect", NULL);
 }
 
 static void start_client(struct client *client)
@@ -194,29 +166,30 @@ static void start_client(struct client *client)
         pool.publish, pool.publish->keywords ? client->number % pool.publish->keywords : 0);
     client->kept_size = 0;
     pool.shaking++;
-    open_socket(client);
-    if (epoll_ctl(pool.epoll, EPOLL_CTL_ADD, client->fd, &event) < 0)
+    client_socket_open(&client->socket, pool.settings->port, client->number, pool.settings->is_tls);
+    if (epoll_ctl(pool.epoll, EPOLL_CTL_ADD, client->socket.fd, &event) < 0)
         measure_fail("epoll_ctl", NULL);
 }
 
-static void on_connected(struct client *client)
+/* Writable: the connection stands. From then on only what comes is of interest. */
+static void on_connecting(struct client *client, uint32_t events)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = client};
-    socklen_t size = sizeof(int);
-    int error = 0;
+    int r = client_socket_connect(&client->socket);
 
-    getsockopt(client->fd, SOL_SOCKET, SO_ERROR, &error, &size);
-    if (error) {
-        close_client(client, strerror(error));
+    if (r < 0) {
+        close_client(client, strerror(errno));
         return;
     }
-    epoll_ctl(pool.epoll, EPOLL_CTL_MOD, client->fd, &event);
-    send_request(client);
+    if (events & EPOLLOUT)
+        epoll_ctl(pool.epoll, EPOLL_CTL_MOD, client->socket.fd, &event);
+    if (r > 0)
+        send_request(client);
 }
 
 static void churn(struct client *client)
 {
-    close(client->fd);
+    client_socket_close(&client->socket);
     client->state = CLIENT_CLOSED;
     pool.shaking--;
     if (pool.churn_started < pool.settings->churn) {
@@ -288,7 +261,7 @@ static void on_readable(struct client *client)
 
     if (kept > 0)
         memcpy(pool.room, client->kept, kept);
-    size = recv(client->fd, pool.room + kept, READ_SIZE - kept, 0);
+    size = client_socket_read(&client->socket, pool.room + kept, READ_SIZE - kept);
     if (size < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (size <= 0) {
@@ -317,7 +290,7 @@ void clients_turn(int wait_ms)
         struct client *client = ready[i].data.ptr;
 
         if (client->state == CLIENT_CONNECTING)
-            on_connected(client);
+            on_connecting(client, ready[i].events);
         else if (client->state != CLIENT_CLOSED)
             on_readable(client);
     }

@@ -16,7 +16,8 @@ static enum wire_format format_called(const char *name)
 }
 
 static const char usage[] =
-    "fanout --port P --clients N [--format ws|ndjson|delimited|sse] [--path /x?track=kw%d]\n"
+    "fanout --port P [--tls] --clients N [--format ws|ndjson|delimited|sse] [--path "
+    "/x?track=kw%d]\n"
     "       [--token-file FILE (a token a line)] [--header 'A: b'] [--at-once N]\n"
     "       [--server PID] [--idle SECONDS] [--max SECONDS]\n"
     "       --churn HANDSHAKES\n"
@@ -36,7 +37,7 @@ void options_read(struct options *ret_options, int argc, char **argv)
         {"channel", 1, NULL, 'c'},       {"posts", 1, NULL, 'N'},      {"size", 1, NULL, 'S'},
         {"rate", 1, NULL, 'R'},          {"window", 1, NULL, 'w'},     {"keywords", 1, NULL, 'k'},
         {"keyword-every", 1, NULL, 'e'}, {"http-port", 1, NULL, 'P'},  {"http-path", 1, NULL, 'U'},
-        {"from-log", 0, NULL, 'L'},      {NULL, 0, NULL, 0},
+        {"from-log", 0, NULL, 'L'},      {"tls", 0, NULL, 'T'},        {NULL, 0, NULL, 0},
     };
     struct options *options = ret_options;
     struct client_settings *clients = &options->clients;
@@ -107,6 +108,9 @@ void options_read(struct options *ret_options, int argc, char **argv)
             break;
         case 'e':
             publish->keyword_every = number;
+            break;
+        case 'T':
+            clients->is_tls = true;
             break;
         case 'L':
             options->from_log = true;
