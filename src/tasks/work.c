@@ -49,7 +49,7 @@ static void give_up(struct sl_work *work, const struct failure *why)
 
     if (!atomic_flag_test_and_set(&worker->has_given_up))
         worker->why = *why;
-    sl_worker_stop(worker);
+    atomic_store(&worker->is_stopping, true);
 }
 
 int sl_work_run(struct sl_work *work, struct sl_call *calls, size_t count, redisReply **ret_replies,
