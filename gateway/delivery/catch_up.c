@@ -74,6 +74,7 @@ void catch_up_suspend(struct catcher *catcher)
 
 void catch_up_evict_lane(struct lane *lane, enum farewell farewell)
 {
+    outbox_evict_all(&lane->outbox, farewell);
     LIST_EACH(&lane->catchers, node)
     {
         struct catcher *catcher = LIST_OWNER(node, struct catcher, in_lane);
@@ -118,9 +119,12 @@ bool catch_up_is_unblocked(const struct catcher *catcher)
     return catcher->client->place == CLIENT_IN_STEP;
 }
 
-struct lane *catch_up_lane(const struct catcher *catcher)
+struct lane *catch_up_lane_of(const struct client *client)
 {
-    return catcher->lane;
+    if (!client->outbox)
+        return NULL;
+    return client->catcher ? client->catcher->lane
+                           : LIST_OWNER(client->outbox, struct lane, outbox);
 }
 
 void catch_up_distance(const struct catcher *catcher, uint64_t wall_ms, uint64_t *ret_events,

@@ -66,7 +66,6 @@ void catch_up_distance(const struct catcher *catcher, uint64_t wall_ms, uint64_t
                        uint64_t *ret_ms);
 /* The socket has taken all that it was offered. */
 bool catch_up_is_unblocked(const struct catcher *catcher);
-struct lane *catch_up_lane(const struct catcher *catcher);
 
 /* The client's socket has room again. */
 void catch_up_writable(struct catcher *catcher);
@@ -77,4 +76,8 @@ void catch_up_suspend(struct catcher *catcher);
 void catch_up_head_moved(struct catch_up *catch_up);
 /* The lane can judge events now. */
 void catch_up_lane_ready(struct lane *lane);
+
+/* The client's lane, whether it is live or catches up; NULL: it is in none. */
+struct lane *catch_up_lane_of(const struct client *client);
+/* The lane's clients, those that are live and those that catch up, have to go. */
 void catch_up_evict_lane(struct lane *lane, enum farewell farewell);

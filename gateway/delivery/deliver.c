@@ -18,6 +18,15 @@ static void free_timer(uv_handle_t *timer)
     mem_free(timer);
 }
 
+/* It is owed too much, and behind in its lane's outbox. */
+static void on_overrun(struct client *client)
+{
+    struct lane *lane = catch_up_lane_of(client);
+
+    if (catch_up_fall(lane->deliver->catch_up, lane, client) < 0)
+        client->transport->evict(client, FAREWELL_INTERNAL);
+}
+
 struct deliver *deliver_new(const struct deliver_settings *settings)
 {
     struct deliver *deliver = mem_zalloc(sizeof(*deliver));
@@ -27,6 +36,7 @@ struct deliver *deliver_new(const struct deliver_settings *settings)
     if (!deliver)
         return NULL;
     deliver->settings = *settings;
+    deliver->overrun = on_overrun;
     ring_init(&deliver->ring, settings->ring_bytes);
     list_init(&deliver->judging);
     catch_up = (struct catch_up_settings){.loop = settings->loop,
@@ -109,6 +119,18 @@ uint64_t deliver_client_cursor(const struct deliver *deliver, const struct clien
                            : outbox_client_cursor(client, deliver->cursor);
 }
 
+void deliver_client_writable(struct client *client)
+{
+    struct lane *lane = catch_up_lane_of(client);
+
+    if (!lane)
+        return;
+    outbox_client_writable(client, uv_now(lane->deliver->settings.loop));
+    if (client->catcher)
+        catch_up_writable(client->catcher);
+    pace_tell_metrics(lane->deliver);
+}
+
 /* --- events --- */
 
 /* Nobody knows who wanted the event, so everyone who might have is told where to go on. */
@@ -122,6 +144,16 @@ static void evict_for_unmatched(struct deliver *deliver)
         if (lane->is_subscribed || lane->rules)
             outbox_evict_all(&lane->outbox, FAREWELL_INTERNAL);
     }
+}
+
+static void owe_with_names(struct lane *lane, struct event *event)
+{
+    struct sl_slice names = rule_set_name_hits(lane->rules);
+
+    if (names.data)
+        lane_append(lane, event, names);
+    else
+        outbox_evict_all(&lane->outbox, FAREWELL_INTERNAL);
 }
 
 static void match_filters(struct deliver *deliver, struct event *event)
@@ -157,7 +189,7 @@ static void match_filters(struct deliver *deliver, struct event *event)
         struct lane *lane = LIST_OWNER(node, struct lane, touched);
 
         list_remove(&deliver->touched, node);
-        rule_set_settle(lane->rules, event);
+        owe_with_names(lane, event);
     }
 }
 
@@ -196,7 +228,7 @@ void deliver_event(struct deliver *deliver, struct event *event)
 static void evict_everybody(struct deliver *deliver)
 {
     LIST_EACH(&deliver->all_lanes, node)
-    lane_evict_all(LIST_OWNER(node, struct lane, node), FAREWELL_INTERNAL);
+    catch_up_evict_lane(LIST_OWNER(node, struct lane, node), FAREWELL_INTERNAL);
 }
 
 /* It may have changed whose posts belong on whose home stream. */

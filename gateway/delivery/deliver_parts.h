@@ -1,10 +1,13 @@
 /* gateway/delivery/deliver_parts.h - inside deliver: what its files share.
  *
- *     deliver.c      an event comes in and is matched
- *     lane.c         lanes are made, shared, owed events, freed
+ *     deliver.c      an event comes in and is matched; what a client may ask
  *     subscribe.c    clients come and go, and with them lanes and subscriptions
  *     judge.c        what of a page a lane wants that catches up
- *     pace.c         when lanes are written to */
+ *     lane.c         lanes are made, shared, owed events, freed
+ *     pace.c         when lanes are written to
+ *     binding.c      where a subscription leads
+ *
+ * Each calls those below it, and none of those above. */
 #pragma once
 
 #include <uv.h>
@@ -41,7 +44,8 @@ struct deliver {
     struct list touched; /* lanes with rules that were hit by the event at hand */
     uv_timer_t *timer;
     struct list all_lanes;
-    struct list judging; /* lanes with one filter, and clients that catch up */
+    struct list judging;                    /* lanes with one filter, and clients that catch up */
+    void (*overrun)(struct client *client); /* it is owed too much */
     uint64_t lanes_made;
     size_t event_bytes; /* of all events that are kept or that somebody is owed */
     uint64_t cursor;
@@ -55,10 +59,12 @@ void lane_free(struct lane *lane);
 int lane_share(struct lane *lane, struct sl_slice key);
 /* No further client finds the lane. */
 void lane_unshare(struct lane *lane);
-/* NULL: the client is in none. */
-struct lane *lane_of(const struct client *client);
-/* Those who catch up, too. */
-void lane_evict_all(struct lane *lane, enum farewell farewell);
+
+/* From now on events that match `filter` go to `lane`; named rules are collected first. 0; -ENOMEM.
+ */
+int binding_add(struct deliver *deliver, struct sl_filter *filter, struct lane *lane,
+                bool *rule_hit, uint32_t *ret_subscription);
+void binding_remove(struct deliver *deliver, uint32_t subscription);
 
 /* A message of ours. */
 static inline bool event_is_for_all(const struct event *event)
@@ -69,5 +75,5 @@ static inline bool event_is_for_all(const struct event *event)
 /* The outbox has something new: it is written to at the end of the turn, or later. */
 void pace_queue(struct deliver *deliver, struct outbox *outbox);
 void pace_unqueue(struct deliver *deliver, struct outbox *outbox);
-/* The timer's callback. */
-void pace_flush_due(uv_timer_t *timer);
+/* What has been written, and what is kept. */
+void pace_tell_metrics(struct deliver *deliver);

@@ -9,23 +9,6 @@
 /* Then a lane is written to at once: more saves nothing. */
 enum { MAX_GATHERED_BYTES = 64 << 10 };
 
-struct lane *lane_of(const struct client *client)
-{
-    if (!client->outbox)
-        return NULL;
-    return client->catcher ? catch_up_lane(client->catcher)
-                           : LIST_OWNER(client->outbox, struct lane, outbox);
-}
-
-/* It is owed too much, and behind in its lane's outbox. */
-static void overrun(struct client *client)
-{
-    struct lane *lane = lane_of(client);
-
-    if (catch_up_fall(lane->deliver->catch_up, lane, client) < 0)
-        client->transport->evict(client, FAREWELL_INTERNAL);
-}
-
 struct lane *lane_new(struct deliver *deliver, const struct client *client, int gather_ms)
 {
     struct outbox_settings settings = {
@@ -33,7 +16,7 @@ struct lane *lane_new(struct deliver *deliver, const struct client *client, int 
         .unchunked = client->unchunked,
         .gather_ms = gather_ms < 0 ? deliver->settings.gather_ms : (uint32_t)gather_ms,
         .max_owed_bytes = deliver->settings.max_owed_bytes,
-        .overrun = overrun,
+        .overrun = deliver->overrun,
         .metrics = deliver->settings.metrics,
     };
     struct lane *lane = mem_zalloc(sizeof(*lane));
@@ -66,7 +49,7 @@ void lane_free(struct lane *lane)
     deliver = lane->deliver;
     lane_unshare(lane);
     if (lane->is_subscribed)
-        deliver_unbind(deliver, lane->subscription);
+        binding_remove(deliver, lane->subscription);
     rule_set_free(lane->rules);
     home_unwatch(deliver->home, &lane->watch);
     pace_unqueue(deliver, &lane->outbox);
@@ -114,12 +97,6 @@ void lane_append(struct lane *lane, struct event *event, struct sl_slice tail)
     } else {
         pace_queue(deliver, outbox);
     }
-}
-
-void lane_evict_all(struct lane *lane, enum farewell farewell)
-{
-    outbox_evict_all(&lane->outbox, farewell);
-    catch_up_evict_lane(lane, farewell);
 }
 
 void lane_add_catcher(struct lane *lane, struct list_node *node)

@@ -26,12 +26,6 @@ struct lane {
     struct list_node judging; /* of deliver: it has one filter, and clients that catch up */
 };
 
-/* From now on events that match `filter` go to `lane`; named rules are collected first. 0; -ENOMEM.
- */
-int deliver_bind(struct deliver *deliver, struct sl_filter *filter, struct lane *lane,
-                 bool *rule_hit, uint32_t *ret_subscription);
-void deliver_unbind(struct deliver *deliver, uint32_t subscription);
-
 /* Owes the event to the lane's live clients, and evicts them when there is no memory for it. */
 void lane_append(struct lane *lane, struct event *event, struct sl_slice tail);
 
@@ -50,8 +44,9 @@ void lane_remove_catcher(struct lane *lane, struct list_node *node);
 
 struct rule_set *rule_set_new(struct lane *lane);
 void rule_set_free(struct rule_set *rules);
-/* Owes the event to the lane with the names of the rules that were hit, and forgets the hits. */
-void rule_set_settle(struct rule_set *rules, struct event *event);
+/* The names of the rules that were hit, for the end of the event; the hits are forgotten. Valid
+ * until the next call; without data: out of memory. */
+struct sl_slice rule_set_name_hits(struct rule_set *rules);
 /* Does one of the rules want the event, whose words have been read? 1: yes, *ret_tail names them;
  * 0; -ENOMEM. */
 int rule_set_wants(struct rule_set *rules, const struct event *event, const struct sl_words *words,

@@ -28,6 +28,8 @@ static void queue_due(struct deliver *deliver, struct outbox *outbox)
     list_insert_after(&deliver->due, after, &outbox->node);
 }
 
+static void flush_due(uv_timer_t *timer);
+
 static void arm_timer(struct deliver *deliver, uint64_t now_ms)
 {
     struct list_node *first = list_first(&deliver->due);
@@ -38,10 +40,10 @@ static void arm_timer(struct deliver *deliver, uint64_t now_ms)
         return;
     }
     due_ms = LIST_OWNER(first, struct outbox, node)->due_ms;
-    uv_timer_start(deliver->timer, pace_flush_due, due_ms > now_ms ? due_ms - now_ms : 0, 0);
+    uv_timer_start(deliver->timer, flush_due, due_ms > now_ms ? due_ms - now_ms : 0, 0);
 }
 
-static void tell_metrics(struct deliver *deliver)
+void pace_tell_metrics(struct deliver *deliver)
 {
     struct outbox_counts *now = &deliver->counts, *told = &deliver->counted;
     struct metrics *metrics = deliver->settings.metrics;
@@ -65,10 +67,10 @@ static void flush_until(struct deliver *deliver, uint64_t until_ms, uint64_t now
         outbox_flush(outbox, now_ms);
     }
     arm_timer(deliver, now_ms);
-    tell_metrics(deliver);
+    pace_tell_metrics(deliver);
 }
 
-void pace_flush_due(uv_timer_t *timer)
+static void flush_due(uv_timer_t *timer)
 {
     struct deliver *deliver = timer->data;
     uint64_t now_ms = uv_now(deliver->settings.loop);
@@ -108,23 +110,11 @@ void deliver_turn_end(struct deliver *deliver)
     if (list_first(&deliver->due) != first_due)
         arm_timer(deliver, now_ms);
     enforce_event_bytes(deliver);
-    tell_metrics(deliver);
+    pace_tell_metrics(deliver);
 }
 
 void deliver_flush_all(struct deliver *deliver)
 {
     deliver_turn_end(deliver);
     flush_until(deliver, UINT64_MAX, uv_now(deliver->settings.loop));
-}
-
-void deliver_client_writable(struct client *client)
-{
-    struct lane *lane = lane_of(client);
-
-    if (!lane)
-        return;
-    outbox_client_writable(client, uv_now(lane->deliver->settings.loop));
-    if (client->catcher)
-        catch_up_writable(client->catcher);
-    tell_metrics(lane->deliver);
 }

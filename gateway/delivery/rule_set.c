@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/list.h"
-#include "gateway/delivery/lane.h"
+#include "gateway/delivery/deliver_parts.h"
 
 struct rule {
     struct named_rule named;
@@ -44,7 +44,7 @@ static void rule_free(struct rule *rule)
 
 static void drop(struct rule_set *rules, struct rule *rule)
 {
-    deliver_unbind(rules->lane->deliver, rule->subscription);
+    binding_remove(rules->lane->deliver, rule->subscription);
     list_remove(&rules->rules, &rule->node);
     rule_free(rule);
 }
@@ -96,7 +96,7 @@ int rule_set_put(struct rule_set *rules, struct sl_slice id, struct sl_slice tag
 
     if (!rule)
         return -ENOMEM;
-    if (deliver_bind(rules->lane->deliver, filter, rules->lane, &rule->hit, &rule->subscription) <
+    if (binding_add(rules->lane->deliver, filter, rules->lane, &rule->hit, &rule->subscription) <
         0) {
         rule_free(rule);
         return -ENOMEM;
@@ -137,8 +137,7 @@ const struct named_rule *rule_set_at(const struct rule_set *rules, size_t place)
     return NULL;
 }
 
-/* Forgets the hits. The text is the set's until the next call. */
-static struct sl_slice name_hits(struct rule_set *rules)
+struct sl_slice rule_set_name_hits(struct rule_set *rules)
 {
     struct buffer *tail = &rules->tail;
     const char *separator = "";
@@ -166,16 +165,6 @@ static struct sl_slice name_hits(struct rule_set *rules)
     return tail->failed ? SL_SLICE_NONE : buffer_slice(tail);
 }
 
-void rule_set_settle(struct rule_set *rules, struct event *event)
-{
-    struct sl_slice tail = name_hits(rules);
-
-    if (tail.data)
-        lane_append(rules->lane, event, tail);
-    else
-        outbox_evict_all(&rules->lane->outbox, FAREWELL_INTERNAL);
-}
-
 int rule_set_wants(struct rule_set *rules, const struct event *event, const struct sl_words *words,
                    struct sl_slice *ret_tail)
 {
@@ -190,6 +179,6 @@ int rule_set_wants(struct rule_set *rules, const struct event *event, const stru
     }
     if (!is_hit)
         return 0;
-    *ret_tail = name_hits(rules);
+    *ret_tail = rule_set_name_hits(rules);
     return ret_tail->data ? 1 : -ENOMEM;
 }

@@ -5,39 +5,6 @@
 #include "base/buffer.h"
 #include "gateway/delivery/deliver_parts.h"
 
-/* --- what subscriptions lead to --- */
-
-int deliver_bind(struct deliver *deliver, struct sl_filter *filter, struct lane *lane,
-                 bool *rule_hit, uint32_t *ret_subscription)
-{
-    uint32_t subscription;
-
-    if (sl_filter_index_add(deliver->index, filter, &subscription) < 0)
-        return -ENOMEM;
-    if (subscription >= deliver->binding_capacity) {
-        size_t capacity = deliver->binding_capacity ? deliver->binding_capacity : 64;
-        struct binding *bindings;
-
-        while (capacity <= subscription)
-            capacity *= 2;
-        bindings = mem_realloc(deliver->bindings, mem_array_size(capacity, sizeof(*bindings)));
-        if (!bindings) {
-            sl_filter_index_remove(deliver->index, subscription);
-            return -ENOMEM;
-        }
-        deliver->bindings = bindings;
-        deliver->binding_capacity = capacity;
-    }
-    deliver->bindings[subscription] = (struct binding){lane, rule_hit};
-    *ret_subscription = subscription;
-    return 0;
-}
-
-void deliver_unbind(struct deliver *deliver, uint32_t subscription)
-{
-    sl_filter_index_remove(deliver->index, subscription);
-}
-
 /* --- clients come --- */
 
 /* Clients with equal keys can share a lane: same way of framing, same gathering, same filter. */
@@ -57,7 +24,7 @@ static struct lane *shared_lane_new(struct deliver *deliver, const struct client
     if (!lane)
         return NULL;
     if (lane_share(lane, key) < 0 ||
-        deliver_bind(deliver, filter, lane, NULL, &lane->subscription) < 0) {
+        binding_add(deliver, filter, lane, NULL, &lane->subscription) < 0) {
         lane_free(lane);
         return NULL;
     }
@@ -110,7 +77,7 @@ static void on_home_failed(void *watcher)
     struct lane *lane = watcher;
 
     lane_unshare(lane);
-    lane_evict_all(lane, FAREWELL_INTERNAL);
+    catch_up_evict_lane(lane, FAREWELL_INTERNAL);
 }
 
 static struct lane *home_lane_new(struct deliver *deliver, const struct client *client,
@@ -177,7 +144,7 @@ int deliver_subscribe_rules(struct deliver *deliver, struct client *client, int 
 
 int deliver_resume(struct deliver *deliver, struct client *client, uint64_t cursor)
 {
-    struct lane *lane = lane_of(client);
+    struct lane *lane = catch_up_lane_of(client);
 
     lane->awaits_rules = lane->rules != NULL;
     return catch_up_begin(deliver->catch_up, lane, client, cursor);
@@ -185,7 +152,7 @@ int deliver_resume(struct deliver *deliver, struct client *client, uint64_t curs
 
 void deliver_rules_ready(struct client *client)
 {
-    struct lane *lane = lane_of(client);
+    struct lane *lane = catch_up_lane_of(client);
 
     if (!lane || !lane->awaits_rules)
         return;
@@ -203,7 +170,7 @@ void deliver_suspend(struct client *client)
 
 void deliver_leave(struct client *client)
 {
-    struct lane *lane = lane_of(client);
+    struct lane *lane = catch_up_lane_of(client);
 
     if (!lane)
         return;
