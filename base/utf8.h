@@ -34,17 +34,34 @@ static inline size_t utf8_code_point_size(const unsigned char *at, const unsigne
     return utf8_is_continuation(at + 3, end) ? 4 : 0;
 }
 
+/* Where a reader of UTF-8 stands between two bytes: which ones it takes next. */
+enum utf8_state {
+    UTF8_WHOLE, /* at the beginning, or behind a code point */
+    UTF8_TAIL_1,
+    UTF8_TAIL_2,
+    UTF8_TAIL_3,
+    UTF8_AFTER_E0, /* the next byte has bounds of its own: no overlong form, */
+    UTF8_AFTER_ED, /* no surrogate, */
+    UTF8_AFTER_F0,
+    UTF8_AFTER_F4, /* nothing beyond U+10FFFF */
+    UTF8_INVALID   /* and stays so */
+};
+
+/* Reads a further piece of a text that comes in pieces. UTF8_INVALID as soon as no continuation
+ * could make the text valid; a text that ends in any state but UTF8_WHOLE is not valid either. */
+enum utf8_state utf8_read(enum utf8_state state, struct sl_slice piece);
+
 static inline bool utf8_is_valid(struct sl_slice text)
 {
-    const unsigned char *at = (const unsigned char *)text.data;
-    const unsigned char *end = at + text.size;
+    return utf8_read(UTF8_WHOLE, text) == UTF8_WHOLE;
+}
 
-    while (at < end) {
-        size_t size = *at < 0x80 ? 1 : utf8_code_point_size(at, end);
+/* The beginning of a valid text: at most `max_bytes`, no code point cut in two. */
+static inline struct sl_slice utf8_cut(struct sl_slice text, size_t max_bytes)
+{
+    size_t size = text.size < max_bytes ? text.size : max_bytes;
 
-        if (size == 0)
-            return false;
-        at += size;
-    }
-    return true;
+    while (size > 0 && size < text.size && ((unsigned char)text.data[size] & 0xc0) == 0x80)
+        size--;
+    return sl_slice(text.data, size);
 }

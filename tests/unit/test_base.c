@@ -306,6 +306,48 @@ static void test_base64url_has_one_text_for_each_sequence_of_bytes(void **state)
     buffer_done(&decoded);
 }
 
+/* As a whole, and cut in two at each place. */
+static void check_utf8(struct sl_slice text, bool is_valid)
+{
+    assert_int_equal(utf8_is_valid(text), is_valid);
+    for (size_t cut = 0; cut <= text.size; cut++) {
+        enum utf8_state state = utf8_read(UTF8_WHOLE, sl_slice(text.data, cut));
+
+        state = utf8_read(state, sl_slice_from(text, cut));
+        assert_int_equal(state == UTF8_WHOLE, is_valid);
+    }
+}
+
+/* All there is, against the other reader of code points. */
+static void test_utf8_of_up_to_three_bytes_is_read_in_two_ways(void **state)
+{
+    unsigned char bytes[3];
+
+    (void)state;
+    for (unsigned all = 0; all < 1 << 24; all++) {
+        unsigned char *at = bytes, *end = bytes + sizeof(bytes);
+        size_t size = 1;
+
+        bytes[0] = (unsigned char)(all >> 16);
+        bytes[1] = (unsigned char)(all >> 8);
+        bytes[2] = (unsigned char)all;
+        for (; at < end && size > 0; at += size)
+            size = *at < 0x80 ? 1 : utf8_code_point_size(at, end);
+        if (utf8_is_valid(sl_slice((char *)bytes, sizeof(bytes))) != (size > 0))
+            fail_msg("%02x %02x %02x", bytes[0], bytes[1], bytes[2]);
+    }
+}
+
+static void test_utf8_is_cut_between_code_points(void **state)
+{
+    static const size_t sizes[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 11, 11};
+    struct sl_slice text = SL_SLICE("a\xc3\xa9\xe4\xb8\xad\xf0\x9f\x98\x80z");
+
+    (void)state;
+    for (size_t max = 0; max < sizeof(sizes) / sizeof(sizes[0]); max++)
+        assert_int_equal(utf8_cut(text, max).size, sizes[max]);
+}
+
 static void test_utf8_is_checked_to_the_letter(void **state)
 {
     static const char *const good[] = {"",
@@ -336,11 +378,11 @@ static void test_utf8_is_checked_to_the_letter(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
-        assert_true(utf8_is_valid(sl_slice_str(good[i])));
+        check_utf8(sl_slice_str(good[i]), true);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         char *copy = mem_copy(bad[i], strlen(bad[i])); /* ends where the text ends */
 
-        assert_false(utf8_is_valid(sl_slice(copy, strlen(bad[i]))));
+        check_utf8(sl_slice(copy, strlen(bad[i])), false);
         mem_free(copy);
     }
 }
@@ -356,6 +398,8 @@ int main(void)
         cmocka_unit_test(test_base64url_goes_there_and_back),
         cmocka_unit_test(test_base64url_has_one_text_for_each_sequence_of_bytes),
         cmocka_unit_test(test_utf8_is_checked_to_the_letter),
+        cmocka_unit_test(test_utf8_of_up_to_three_bytes_is_read_in_two_ways),
+        cmocka_unit_test(test_utf8_is_cut_between_code_points),
         cmocka_unit_test(test_list_keeps_its_order),
         cmocka_unit_test(test_list_walk_may_remove_and_move_what_it_stands_on),
         cmocka_unit_test(test_rfc3339_is_written_and_read),
