@@ -1,10 +1,13 @@
 #include "gateway/delivery/frame.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/utf8.h"
+#include "gateway/http/websocket_reader.h"
 
 size_t frame_websocket_head(uint8_t opcode, size_t payload_size,
                             unsigned char ret_head[static FRAME_WEBSOCKET_HEAD_SIZE])
@@ -24,6 +27,35 @@ size_t frame_websocket_head(uint8_t opcode, size_t payload_size,
     for (int i = 0; i < 8; i++)
         ret_head[2 + i] = (unsigned char)((uint64_t)payload_size >> (56 - 8 * i));
     return 10;
+}
+
+static void append_websocket_head(struct buffer *buffer, uint8_t opcode, size_t payload_size)
+{
+    unsigned char head[FRAME_WEBSOCKET_HEAD_SIZE];
+    size_t head_size = frame_websocket_head(opcode, payload_size, head);
+
+    buffer_append(buffer, head, head_size);
+}
+
+void frame_append_close(struct buffer *buffer, uint16_t code, struct sl_slice reason)
+{
+    const unsigned char bytes[] = {(unsigned char)(code >> 8), (unsigned char)code};
+
+    if (code == WEBSOCKET_CLOSE_NO_STATUS) {
+        append_websocket_head(buffer, FRAME_OPCODE_CLOSE, 0);
+        return;
+    }
+    reason = utf8_cut(reason, WEBSOCKET_CONTROL_MAX_BYTES - sizeof(bytes));
+    append_websocket_head(buffer, FRAME_OPCODE_CLOSE, sizeof(bytes) + reason.size);
+    buffer_append(buffer, bytes, sizeof(bytes));
+    buffer_append_slice(buffer, reason);
+}
+
+void frame_append_pong(struct buffer *buffer, struct sl_slice payload)
+{
+    assert(payload.size <= WEBSOCKET_CONTROL_MAX_BYTES);
+    append_websocket_head(buffer, FRAME_OPCODE_PONG, payload.size);
+    buffer_append_slice(buffer, payload);
 }
 
 static void append_chunk(struct buffer *buffer, struct sl_slice before, struct sl_slice json,
@@ -60,10 +92,7 @@ static void append_delimited(struct buffer *buffer, struct sl_slice json)
 
 static void append_websocket(struct buffer *buffer, struct sl_slice json)
 {
-    unsigned char head[FRAME_WEBSOCKET_HEAD_SIZE];
-    size_t head_size = frame_websocket_head(FRAME_OPCODE_TEXT, json.size, head);
-
-    buffer_append(buffer, head, head_size);
+    append_websocket_head(buffer, FRAME_OPCODE_TEXT, json.size);
     buffer_append_slice(buffer, json);
 }
 

@@ -31,7 +31,18 @@ void frame_append_retry(struct buffer *buffer, enum wire_format wire, uint32_t r
 size_t frame_websocket_head(uint8_t opcode, size_t payload_size,
                             unsigned char ret_head[static FRAME_WEBSOCKET_HEAD_SIZE]);
 
-enum { FRAME_OPCODE_TEXT = 1, FRAME_OPCODE_CLOSE = 8, FRAME_OPCODE_PING = 9 };
+enum {
+    FRAME_OPCODE_TEXT = 1,
+    FRAME_OPCODE_CLOSE = 8,
+    FRAME_OPCODE_PING = 9,
+    FRAME_OPCODE_PONG = 10
+};
+
+/* A WebSocket close frame; `reason` is valid UTF-8 and cut to the 123 bytes there is room for.
+ * WEBSOCKET_CLOSE_NO_STATUS: an empty one. */
+void frame_append_close(struct buffer *buffer, uint16_t code, struct sl_slice reason);
+/* The answer to a ping with this payload (at most 125 bytes). */
+void frame_append_pong(struct buffer *buffer, struct sl_slice payload);
 
 /* The inside of an HTTP chunk, for HTTP/1.0 clients, which know no chunks. */
 struct sl_slice frame_unchunk(struct sl_slice chunk);

@@ -179,6 +179,40 @@ static void test_websocket_lengths_have_the_shortest_form(void **state)
     assert_memory_equal(room, "\x88\x02", 2);
 }
 
+static void test_a_close_frame_has_room_for_123_bytes_of_reason(void **state)
+{
+    char reason[130];
+
+    (void)state;
+    frame_append_close(&frame, 1001, SL_SLICE("draining"));
+    EXPECT("\x88\x0a\x03\xe9"
+           "draining");
+    frame_append_close(&frame, 4999, SL_SLICE(""));
+    EXPECT("\x88\x02\x13\x87");
+    frame_append_close(&frame, 1005, SL_SLICE("left out"));
+    EXPECT("\x88\x00");
+    memset(reason, 'a', sizeof(reason));
+    for (size_t size = 120; size <= sizeof(reason); size++) {
+        frame_append_close(&frame, 1000, sl_slice(reason, size));
+        assert_int_equal(frame.size, 4 + (size < 123 ? size : 123));
+        assert_int_equal(frame.data[1], frame.size - 2);
+        buffer_clear(&frame);
+    }
+    memcpy(reason + 121, "\xe4\xb8\xad", 3); /* reaches one byte too far */
+    frame_append_close(&frame, 1000, sl_slice(reason, sizeof(reason)));
+    assert_int_equal(frame.size, 4 + 121);
+    assert_int_equal(frame.data[1], 2 + 121);
+}
+
+static void test_a_pong_repeats_the_payload(void **state)
+{
+    (void)state;
+    frame_append_pong(&frame, SL_SLICE(""));
+    EXPECT("\x8a\x00");
+    frame_append_pong(&frame, SL_SLICE("\xff\x00"));
+    EXPECT("\x8a\x02\xff\x00");
+}
+
 static void test_keep_alives(void **state)
 {
     (void)state;
@@ -248,6 +282,8 @@ int main(void)
         FRAME_TEST(test_a_frame_is_built_once_and_counted),
         FRAME_TEST(test_without_memory_there_is_no_frame_and_a_later_try_succeeds),
         FRAME_TEST(test_websocket_lengths_have_the_shortest_form),
+        FRAME_TEST(test_a_close_frame_has_room_for_123_bytes_of_reason),
+        FRAME_TEST(test_a_pong_repeats_the_payload),
         FRAME_TEST(test_keep_alives),
         FRAME_TEST(test_only_sse_is_told_when_to_come_back),
         FRAME_TEST(test_unchunked_is_exactly_what_the_chunk_says_it_holds),
