@@ -23,50 +23,59 @@ enum {
 
 /* --- characters --- */
 
-enum { TOKEN = 1, HEX = 2, HOST = 4 };
+/* Of a header's name, of an escape, of a host with its port, of a target without its escapes. */
+enum { TOKEN = 1, HEX = 2, HOST = 4, PLAIN = 8 };
 
 static const unsigned char classes[256] = {
-    ['0' ... '9'] = TOKEN | HEX | HOST,
-    ['A' ... 'F'] = TOKEN | HEX | HOST,
-    ['a' ... 'f'] = TOKEN | HEX | HOST,
-    ['G' ... 'Z'] = TOKEN | HOST,
-    ['g' ... 'z'] = TOKEN | HOST,
-    ['!'] = TOKEN | HOST,
+    ['0' ... '9'] = TOKEN | HEX | HOST | PLAIN,
+    ['A' ... 'F'] = TOKEN | HEX | HOST | PLAIN,
+    ['a' ... 'f'] = TOKEN | HEX | HOST | PLAIN,
+    ['G' ... 'Z'] = TOKEN | HOST | PLAIN,
+    ['g' ... 'z'] = TOKEN | HOST | PLAIN,
+    ['!'] = TOKEN | HOST | PLAIN,
+    ['"'] = PLAIN,
     ['#'] = TOKEN,
-    ['$' ... '\''] = TOKEN | HOST,
-    ['('] = HOST,
-    [')'] = HOST,
-    ['*'] = TOKEN | HOST,
-    ['+'] = TOKEN | HOST,
-    [','] = HOST,
-    ['-'] = TOKEN | HOST,
-    ['.'] = TOKEN | HOST,
-    [':'] = HOST,
-    [';'] = HOST,
-    ['='] = HOST,
-    ['['] = HOST,
-    [']'] = HOST,
-    ['^'] = TOKEN,
-    ['_'] = TOKEN | HOST,
-    ['`'] = TOKEN,
-    ['|'] = TOKEN,
-    ['~'] = TOKEN | HOST,
+    ['$'] = TOKEN | HOST | PLAIN,
+    ['%'] = TOKEN | HOST,
+    ['&' ... '\''] = TOKEN | HOST | PLAIN,
+    ['(' ... ')'] = HOST | PLAIN,
+    ['*' ... '+'] = TOKEN | HOST | PLAIN,
+    [','] = HOST | PLAIN,
+    ['-' ... '.'] = TOKEN | HOST | PLAIN,
+    ['/'] = PLAIN,
+    [':' ... ';'] = HOST | PLAIN,
+    ['<'] = PLAIN,
+    ['='] = HOST | PLAIN,
+    ['>' ... '@'] = PLAIN,
+    ['['] = HOST | PLAIN,
+    ['\\'] = PLAIN,
+    [']'] = HOST | PLAIN,
+    ['^'] = TOKEN | PLAIN,
+    ['_'] = TOKEN | HOST | PLAIN,
+    ['`'] = TOKEN | PLAIN,
+    ['{'] = PLAIN,
+    ['|'] = TOKEN | PLAIN,
+    ['}'] = PLAIN,
+    ['~'] = TOKEN | HOST | PLAIN,
+    [0x80 ... 0xff] = PLAIN,
 };
 
-static bool is_all(struct sl_slice text, unsigned class)
+static bool is_in(char c, unsigned class)
 {
-    for (size_t i = 0; i < text.size; i++) {
-        if (!(classes[(unsigned char)text.data[i]] & class))
-            return false;
-    }
-    return true;
+    return classes[(unsigned char)c] & class;
 }
 
-static bool is_hex(char c)
+/* Bytes at the beginning of `text` that are of this class. */
+static size_t span(struct sl_slice text, unsigned class)
 {
-    return classes[(unsigned char)c] & HEX;
+    size_t size = 0;
+
+    while (size < text.size && is_in(text.data[size], class))
+        size++;
+    return size;
 }
 
+/* A tab is none. */
 static bool is_control(unsigned char c)
 {
     return (c < 0x20 && c != '\t') || c == 0x7f;
@@ -82,22 +91,27 @@ static bool may_have_control(uint64_t bytes)
     return (((bytes - ones * 0x20) & ~bytes) | ((deletes - ones) & ~deletes)) & tops;
 }
 
-/* A tab is none. */
+static bool has_control_among(const char *bytes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (is_control((unsigned char)bytes[i]))
+            return true;
+    }
+    return false;
+}
+
+/* The last eight may overlap those before. */
 static bool has_control(struct sl_slice text)
 {
-    size_t i = 0;
+    uint64_t bytes;
 
-    for (uint64_t bytes; i + sizeof(bytes) <= text.size; i += sizeof(bytes)) {
-        memcpy(&bytes, text.data + i, sizeof(bytes));
-        if (!may_have_control(bytes))
-            continue;
-        for (size_t k = 0; k < sizeof(bytes); k++) {
-            if (is_control((unsigned char)text.data[i + k]))
-                return true;
-        }
-    }
-    for (; i < text.size; i++) {
-        if (is_control((unsigned char)text.data[i]))
+    if (text.size < sizeof(bytes))
+        return has_control_among(text.data, text.size);
+    for (size_t i = 0; i < text.size; i += sizeof(bytes)) {
+        size_t at = i + sizeof(bytes) <= text.size ? i : text.size - sizeof(bytes);
+
+        memcpy(&bytes, text.data + at, sizeof(bytes));
+        if (may_have_control(bytes) && has_control_among(text.data + at, sizeof(bytes)))
             return true;
     }
     return false;
@@ -161,21 +175,17 @@ static int read_method(const struct reading *reading, struct sl_slice text)
             return 0;
         }
     }
-    if (text.size == 0 || !is_all(text, TOKEN))
+    if (text.size == 0 || span(text, TOKEN) < text.size)
         return refuse(reading, "the request line has no method");
     return http_refuse(reading->refusal, 501, "not_implemented", NULL, "unknown method");
 }
 
 static int check_characters(const struct reading *reading, struct sl_slice text)
 {
-    for (size_t i = 0; i < text.size; i++) {
-        unsigned char c = (unsigned char)text.data[i];
-
-        if (c <= ' ' || c == 0x7f || c == '#')
+    for (size_t i = 0; (i += span(sl_slice_from(text, i), PLAIN)) < text.size; i++) {
+        if (text.data[i] != '%')
             return refuse(reading, "the request target holds a character that must be escaped");
-        if (c != '%')
-            continue;
-        if (text.size - i < 3 || !is_hex(text.data[i + 1]) || !is_hex(text.data[i + 2]))
+        if (text.size - i < 3 || !is_in(text.data[i + 1], HEX) || !is_in(text.data[i + 2], HEX))
             return refuse(reading, "the request target holds a malformed percent escape");
         if (text.data[i + 1] == '0' && text.data[i + 2] == '0')
             return refuse(reading, "the request target holds a NUL");
@@ -289,7 +299,7 @@ static int read_first(struct reading *reading, const struct header_row *row, str
 
 static int read_host(struct reading *reading, const struct header_row *row, struct sl_slice value)
 {
-    if (!is_all(value, HOST))
+    if (span(value, HOST) < value.size)
         return refuse(reading, "Host is malformed");
     return read_value(reading, row, value);
 }
@@ -435,12 +445,12 @@ static const struct header_row *find_row(struct sl_slice name)
 
 static int read_header(struct reading *reading, struct sl_slice line)
 {
-    struct sl_slice value = line;
-    struct sl_slice name = cut(&value, ':');
+    struct sl_slice name = sl_slice(line.data, span(line, TOKEN)), value;
     const struct header_row *row;
 
-    if (name.size == 0 || name.size == line.size || !is_all(name, TOKEN))
+    if (name.size == 0 || name.size == line.size || line.data[name.size] != ':')
         return refuse(reading, "a header line is malformed");
+    value = sl_slice_from(line, name.size + 1);
     if (has_control(value))
         return refuse(reading, "a header value holds a control character");
     row = find_row(name);

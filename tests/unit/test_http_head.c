@@ -252,10 +252,14 @@ static void test_targets_that_could_be_misread_are_refused(void **state)
     }
     expect_refused("GET /?a=%00b HTTP/1.1\r\n" HOST END, 400, "the request target holds a NUL");
     expect_accepted("GET /%f0%AF?%10%2f%2e HTTP/1.1\r\n" HOST END);
-    for (int c = 1; c < 0x80; c++) {
-        if ((c >= ' ' && c != 0x7f && c != '#') || c == '\n')
+    for (int c = 1; c < 0x100; c++) {
+        if (c == '\n' || c == '%' || c == ' ')
             continue;
-        snprintf(text, sizeof(text), "GET /a%cb HTTP/1.1\r\n" HOST END, c);
+        snprintf(text, sizeof(text), "GET /a%cb?%c HTTP/1.1\r\n" HOST END, c, c);
+        if (c > ' ' && c != 0x7f && c != '#') {
+            expect_accepted(text);
+            continue;
+        }
         expect_refused(text, 400, "the request target holds a character that must be escaped");
         snprintf(text, sizeof(text), "GET /a?%cb HTTP/1.1\r\n" HOST END, c);
         expect_refused(text, 400, "the request target holds a character that must be escaped");
