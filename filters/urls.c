@@ -79,10 +79,10 @@ static void split(struct sl_slice rest, struct sl_slice *ret_host, struct sl_sli
     host_end = end;
     while (host_end > start && is_digit(rest.data[host_end - 1]))
         host_end--;
-    if (host_end == end || host_end == start || rest.data[host_end - 1] != ':')
-        host_end = end;
+    if (host_end > start && rest.data[host_end - 1] == ':')
+        host_end--; /* a port, if only an empty one */
     else
-        host_end--;
+        host_end = end;
     *ret_host = sl_slice(rest.data + start, host_end - start);
 }
 

@@ -269,7 +269,7 @@ static void add_url(const char *text, size_t size, struct buffer *urls)
     if (strrchr(host, '@'))
         host = strrchr(host, '@') + 1;
     colon = strrchr(host, ':');
-    if (colon && colon[1] && colon[1 + strspn(colon + 1, "0123456789")] == '\0')
+    if (colon && colon[1 + strspn(colon + 1, "0123456789")] == '\0')
         *colon = '\0';
     for (char *c = host; *c; c++)
         if (*c >= 'A' && *c <= 'Z')

@@ -184,7 +184,7 @@ static void test_urls_are_found_as_section_3_says(void **state)
     assert_read("HTTPS://WWW.Example.COM:8080/Path/?q#f", "urls", "example.com/Path/");
     assert_read("http://user:pw@a@b.c:80?x/y", "urls", "b.c");
     assert_read("http://b.c#/x", "urls", "b.c");
-    assert_read("http://b.c:/x", "urls", "b.c:/x");
+    assert_read("http://b.c:/x", "urls", "b.c/x");
     assert_read("http://b.c../x", "urls", "b.c/x");
     assert_read("http://www.www.b.c", "urls", "www.b.c");
     assert_read("http://www.", "urls", "www");
@@ -193,7 +193,8 @@ static void test_urls_are_found_as_section_3_says(void **state)
     assert_read("(see http://b.c/x). Or 'http://d.e/f'?!;:,])", "urls", "b.c/x d.e/f");
     assert_read("http://b.c/(x)y)", "urls", "b.c/(x)y");
     assert_read("http://!!! http://...x", "urls", "...x");
-    assert_read("http://http://x.y", "urls", "http://x.y");
+    assert_read("http://http://x.y", "urls", "http//x.y");
+    assert_read("http://:/x http://b.c::/x http://b.c:8x:/x", "urls", "/x b.c:/x b.c:8x/x");
     assert_read("http:// https://x.y http:/z.z https:x", "urls", "x.y");
     assert_read("http://x.y\"z http://x.y{z http://x.y\\z", "urls", "x.y x.y x.y");
     assert_read("http://x.y\x7fz http://x.y\tz", "urls", "x.y x.y");
@@ -392,6 +393,9 @@ static void test_url_operands_are_cut_like_urls(void **state)
         {"https://www.Example.com:8080/a/", "example.com", "/a"},
         {"HTTP://u@x.y/A//?q", "x.y", "/A"},
         {"t.cn/Ab1.", "t.cn", "/Ab1"},
+        {"http://http://t.co/1", "http", "//t.co/1"},
+        {"x.y:", "x.y", ""},
+        {":/path", NULL, NULL},
         {"com#/x", "com", ""},
         {"北京", NULL, NULL},
         {"a.com/北京", NULL, NULL},
