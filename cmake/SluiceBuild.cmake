@@ -23,6 +23,10 @@ target_compile_options(sluice_build INTERFACE
     -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes
     -Wwrite-strings -Wvla -Wformat=2 -Wundef -fno-common)
 
+# Assertions stay on in what users run. CMake adds -DNDEBUG to each build type but Debug, and a
+# packager's CFLAGS may. Options of a target come behind all of these, and the last one counts.
+target_compile_options(sluice_build INTERFACE -UNDEBUG)
+
 if(SLUICE_SANITIZE)
     target_compile_options(sluice_build INTERFACE
         -fsanitize=${SLUICE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
