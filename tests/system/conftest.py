@@ -2,6 +2,7 @@
 for tests that break one. A test fails when a server died or a sanitizer spoke meanwhile."""
 
 import json
+import os
 import pathlib
 import sys
 
@@ -11,19 +12,45 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 from harness.cli import Cli  # noqa: E402
 from harness.servers import Servers  # noqa: E402
+from harness.tls import Certificate  # noqa: E402
+
+# SLUICE_TEST_WIRE=tls: of tests that run over both wires, those over TLS.
+WIRES = os.environ.get("SLUICE_TEST_WIRE", "plain tls").split()
+
+
+def pytest_generate_tests(metafunc):
+    """`pytestmark = pytest.mark.wires`: the tests of a file run over plain connections and over TLS."""
+    if "wire" in metafunc.fixturenames and metafunc.definition.get_closest_marker("wires"):
+        metafunc.parametrize("wire", WIRES, indirect=True, scope="module")
 
 
 @pytest.fixture(scope="module")
-def module_servers():
-    servers = Servers()
+def wire(request):
+    """What carries the connections of the clients: plain or tls."""
+    return getattr(request, "param", "plain")
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory):
+    return Certificate(tmp_path_factory.mktemp("tls"))
+
+
+@pytest.fixture(scope="module")
+def wire_certificate(request, wire):
+    return request.getfixturevalue("certificate") if wire == "tls" else None
+
+
+@pytest.fixture(scope="module")
+def module_servers(wire_certificate):
+    servers = Servers(wire_certificate)
     yield servers
     servers.stop()
 
 
 @pytest.fixture
-def servers():
+def servers(wire_certificate):
     """For tests that need servers of their own: servers.redis(), servers.gateway(redis, ...)."""
-    servers = Servers()
+    servers = Servers(wire_certificate)
     yield servers
     servers.stop()
 

@@ -3,7 +3,8 @@
 import pytest
 
 from harness.api import Api, Site
-from harness.http import HttpConnection
+
+pytestmark = pytest.mark.wires
 
 
 @pytest.fixture
@@ -131,7 +132,7 @@ def test_operations_are_counted_and_timed(site, ada):
 def test_a_slow_reader_gets_a_large_answer_and_the_next(site, ada):
     for number in range(200):
         ada.post("x" * 19000 + str(number))
-    with HttpConnection(site.gateway.port, receive_buffer=4096) as connection:
+    with site.gateway.connect(receive_buffer=4096) as connection:
         connection.send(ada.request_bytes("GET", "/v1/users/me/posts?limit=200") +
                         ada.request_bytes("GET", "/v1/users/me"))
         assert ada.get("/v1/users/me")["posts"] == 200, "others are served meanwhile"
@@ -142,7 +143,7 @@ def test_a_slow_reader_gets_a_large_answer_and_the_next(site, ada):
 
 def test_who_leaves_before_the_answer_harms_nobody(site, ada):
     for _ in range(20):
-        with HttpConnection(site.gateway.port) as connection:
+        with site.gateway.connect() as connection:
             connection.send(ada.request_bytes("GET", "/v1/users/me/posts"))
             connection.reset()
     ada.get("/v1/users/me")

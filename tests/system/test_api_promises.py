@@ -14,6 +14,7 @@ from harness.cli import Cli
 from harness.servers import SHARDS
 from harness.waiting import eventually, next_millisecond
 
+pytestmark = pytest.mark.wires
 READ, WRITE, ADMIN = "read", "write", "admin"
 OPERATIONS = [  # method, path, scope
     ("POST", "/v1/users", ADMIN), ("GET", "/v1/users/{user}", READ),
@@ -31,12 +32,18 @@ PATHS = sorted({path for _, path, _ in OPERATIONS})
 HOME = "/v1/timelines/home"
 
 
+def connect(gateway):
+    if gateway.tls:
+        return http.client.HTTPSConnection("localhost", gateway.port, timeout=120, context=gateway.tls)
+    return http.client.HTTPConnection("localhost", gateway.port, timeout=120)
+
+
 class Asker:
     """Somebody with a token."""
 
     def __init__(self, gateway, sub=None, scope="read write"):
         self.id, self.token = sub, gateway.token(sub=sub, scope=scope)
-        self.connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=120)
+        self.connection = connect(gateway)
 
     def ask(self, method, path, body=None, **headers):
         """(status, headers, JSON or None)"""
@@ -404,7 +411,7 @@ def test_nobody_follows_more_than_two_thousand(world, people, redis):
 @contextlib.contextmanager
 def listening(world, asker, path):
     """next_text(): the text of the next post of a stream."""
-    connection = http.client.HTTPConnection("127.0.0.1", world.gateway.port, timeout=120)
+    connection = connect(world.gateway)
     scopes = "stream:home stream:firehose stream:filter stream:sample"
     connection.request("GET", path, headers={
         "Authorization": f"Bearer {world.gateway.token(sub=asker.id, scope=scopes)}"})

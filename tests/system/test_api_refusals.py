@@ -7,7 +7,8 @@ import pytest
 from harness.api import JSON, Api, Site
 from harness.http import form_bytes
 from harness.servers import SHARDS
-from harness.websocket import upgrade
+
+pytestmark = pytest.mark.wires
 
 
 @pytest.fixture(scope="module")
@@ -272,7 +273,7 @@ def test_keys_that_are_none(ada, key):
 
 
 def test_an_upgrade_does_not_lead_here(gateway):
-    connection, answer = upgrade(gateway.port, "/v1/posts", gateway.bearer(scope="read write"))
+    connection, answer = gateway.upgrade("/v1/posts", gateway.bearer(scope="read write"))
     connection.close()
     assert answer.status == 404
 

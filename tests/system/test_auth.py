@@ -11,8 +11,9 @@ from harness.gateway import EVERY_STREAM, SECRET
 from harness.streams import Refused
 from harness.tokens import KeyPair, hmac_token, hs256_token, unsigned_token
 from harness.waiting import USUAL_S
-from harness.websocket import UpgradeRefused, WebSocket, upgrade
+from harness.websocket import UpgradeRefused
 
+pytestmark = pytest.mark.wires
 FIREHOSE = "/v1/stream/firehose"
 LEEWAY_S = 60
 CLAIMS = {"sub": "42", "scope": EVERY_STREAM, "exp": 4102444800}
@@ -167,16 +168,15 @@ def test_token_in_a_form(gateway, publish):
 
 
 def test_token_as_a_subprotocol(gateway, publish):
-    websocket = WebSocket(gateway.port, FIREHOSE,
-                          subprotocols=["sluice.v1", f"bearer.{gateway.token()}"])
+    websocket = gateway.websocket(FIREHOSE, subprotocols=["sluice.v1", f"bearer.{gateway.token()}"])
     assert websocket.subprotocol == "sluice.v1"
     publish(events.post(4, "hello"))
     assert websocket.next()["id"] == "4"
 
 
 def test_subprotocol_without_a_token(gateway):
-    connection, response = upgrade(gateway.port, FIREHOSE,
-                                   {**gateway.bearer(), "Sec-WebSocket-Protocol": "sluice.v1"})
+    connection, response = gateway.upgrade(FIREHOSE, {**gateway.bearer(),
+                                                      "Sec-WebSocket-Protocol": "sluice.v1"})
     with connection:
         assert response.status == 101
         assert response.headers["sec-websocket-protocol"] == "sluice.v1"
@@ -186,9 +186,8 @@ def test_two_tokens_are_one_too_many(gateway):
     token = gateway.token()
     for transport in ("ndjson", "raw-websocket"):
         assert refusal(gateway, f"{FIREHOSE}?access_token={token}", transport).status == 400
-    connection, response = upgrade(
-        gateway.port, FIREHOSE,
-        {**gateway.bearer(), "Sec-WebSocket-Protocol": f"sluice.v1, bearer.{token}"})
+    connection, response = gateway.upgrade(
+        FIREHOSE, {**gateway.bearer(), "Sec-WebSocket-Protocol": f"sluice.v1, bearer.{token}"})
     connection.close()
     assert response.status == 400 and response.error
 

@@ -1,6 +1,7 @@
 """Requests that are wrong: each gets an answer that says so, and hurts nobody."""
 
 import json
+import socket
 
 import pytest
 
@@ -8,8 +9,9 @@ from harness import events
 from harness.http import form_bytes
 from harness.streams import Refused
 from harness.waiting import Deadline
-from harness.websocket import (BINARY, CLOSE, CONTINUATION, PING, PONG, TEXT, frame, upgrade)
+from harness.websocket import BINARY, CLOSE, CONTINUATION, PING, PONG, TEXT, frame
 
+pytestmark = pytest.mark.wires
 FIREHOSE = "/v1/stream/firehose"
 
 
@@ -35,7 +37,7 @@ def neighbour(gateway, publish):
 def test_unknown_paths(gateway, connection, path):
     response = connection.request("GET", path, gateway.bearer())
     assert response.status == 404 and response.error["code"] == "not_found", response
-    upgraded, response = upgrade(gateway.port, path, gateway.bearer())
+    upgraded, response = gateway.upgrade(path, gateway.bearer())
     upgraded.close()
     assert response.status == 404 and response.error["code"] == "not_found"
 
@@ -175,8 +177,7 @@ def test_head_just_below_the_limit(gateway):
 
 
 def test_oversized_head_of_an_upgrade_gets_an_answer(gateway):
-    connection, response = upgrade(gateway.port, FIREHOSE,
-                                   {**gateway.bearer(), "X-Long": "a" * 17000})
+    connection, response = gateway.upgrade(FIREHOSE, {**gateway.bearer(), "X-Long": "a" * 17000})
     connection.close()
     assert response.status in (400, 414, 431)
 
@@ -216,6 +217,16 @@ def test_pipelined_requests(gateway, connection):
         assert connection.read_response().status == 200
 
 
+def test_slow_reader_who_asks_ahead(gateway):
+    with gateway.connect(receive_buffer=4096) as connection:
+        connection.send(form_bytes("GET", "/metrics") * 400)  # more than sockets hold
+        assert gateway.get("/healthz").status == 200  # others are served meanwhile
+        connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+        for _ in range(400):
+            assert connection.read_response().text.endswith("\n")
+        assert connection.request("GET", "/healthz").text == "ok\n"
+
+
 # Cross-origin
 
 def test_cross_origin_requests_of_an_allowed_page(servers, redis):
@@ -248,8 +259,7 @@ def test_cross_origin_requests_of_other_pages(servers, redis):
             response = connection.request("OPTIONS", FIREHOSE, {
                 "Origin": origin, "Access-Control-Request-Method": "GET"})
             assert "access-control-allow-origin" not in response.headers
-        connection, response = upgrade(gateway.port, FIREHOSE,
-                                       {**gateway.bearer(), "Origin": origin})
+        connection, response = gateway.upgrade(FIREHOSE, {**gateway.bearer(), "Origin": origin})
         connection.close()
         assert response.status == 403 and response.error
     gateway.stream(FIREHOSE, "raw-websocket").close()  # no browser, no origin
@@ -274,7 +284,7 @@ def test_development_mode_allows_every_page(servers, redis):
     ({"Upgrade": "h2c"}, (200, 400, 426)), ({"Upgrade": ""}, (200, 400, 426)),
 ])
 def test_odd_handshakes(gateway, headers, statuses):
-    connection, response = upgrade(gateway.port, FIREHOSE, {**gateway.bearer(), **headers}) \
+    connection, response = gateway.upgrade(FIREHOSE, {**gateway.bearer(), **headers}) \
         if "Sec-WebSocket-Key" not in headers else _upgrade_without_key(gateway, headers)
     connection.close()
     assert response.status in statuses, response

@@ -4,18 +4,16 @@ gets its cursor and a hint when to come back, and nobody new is let in."""
 import json
 import os
 import signal
-import ssl
 
 import pytest
 
 from harness import events
 from harness.api import Api
-from harness.http import HttpConnection
-from harness.streams import Collector, HttpStream
+from harness.streams import Collector
 from harness.waiting import eventually
-from harness.websocket import CLOSE, TEXT, WebSocket
-from test_tls import make_certificate
+from harness.websocket import CLOSE, TEXT
 
+pytestmark = pytest.mark.wires
 FIREHOSE = "/v1/stream/firehose"
 TRANSPORTS = ["ndjson", "delimited", "sse", "raw-websocket"]
 FLOOD = 199
@@ -108,26 +106,6 @@ def test_filters_of_a_stream_are_in_its_last_line_of_the_log(servers, redis, lea
     gateway.stop()
 
 
-def test_streams_over_tls_are_told_too(servers, redis):
-    cert, key = make_certificate(servers.folder)
-    context = ssl.create_default_context(cafile=str(cert))
-    gateway = servers.gateway(redis, "--tls-cert", cert, "--tls-key", key)
-    streams = [HttpStream(gateway.port, FIREHOSE, transport, headers=gateway.bearer(), tls=context)
-               for transport in ("ndjson", "delimited", "sse")]
-    websocket = WebSocket(gateway.port, FIREHOSE, headers=gateway.bearer(), tls=context)
-    redis.publish(events.dump(events.post(1, "the last one")))
-    readers = [Collector(stream) for stream in (*streams, websocket)]
-    for reader in readers:
-        reader.wait_id(1)
-    gateway.begin_stop()
-    for reader in readers:
-        first, last = reader.wait_end()
-        assert (first["id"], last["code"]) == ("1", "draining")
-        assert last["retry_ms"] > 0
-    assert websocket.close_code == 1012
-    gateway.stop()
-
-
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_cursor_of_a_stream_that_has_seen_nothing_is_one_too(servers, cli_for, transport):
     """What happens between the farewell and the next server is not missed, the first event of all
@@ -176,7 +154,7 @@ def test_who_catches_up_leaves_with_where_it_was(servers, cli_for):
 def half_a_request(gateway, path):
     """A connection whose request the server knows of, and has not got whole."""
     pending = gateway.metrics()["sluice_handshakes_pending"]
-    connection = HttpConnection(gateway.port)
+    connection = gateway.connect()
     connection.send(f"GET {path} HTTP/1.1\r\nHost: x\r\n".encode())
     eventually(lambda: gateway.metrics()["sluice_handshakes_pending"] > pending, "half a request")
     return connection
@@ -200,7 +178,7 @@ def test_while_draining_readyz_and_new_streams_get_503(servers, redis):
 
     def refused():
         try:
-            HttpConnection(gateway.port).close()
+            gateway.connect().close()
         except ConnectionRefusedError:
             return True
         return False
@@ -249,7 +227,7 @@ def test_who_has_knocked_is_answered(servers, redis):
     gateway = servers.gateway(redis)
     worker, = gateway.workers()
     os.kill(worker, signal.SIGSTOP)
-    knocking = [HttpConnection(gateway.port) for _ in range(20)]
+    knocking = [gateway.connect(shakes_hands=False) for _ in range(20)]
     for connection in knocking:
         connection.send(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
     gateway.begin_stop()

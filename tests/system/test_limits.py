@@ -6,7 +6,6 @@ import os
 import resource
 import select
 import signal
-import socket
 
 import pytest
 
@@ -15,6 +14,7 @@ from harness.http import ConnectionEnded
 from harness.streams import Collector, Refused
 from harness.waiting import eventually
 
+pytestmark = pytest.mark.wires
 FIREHOSE = "/v1/stream/firehose"
 REFUSED = "sluice_streams_refused_total"
 
@@ -107,9 +107,7 @@ def test_dead_worker_costs_only_its_own_clients(servers, redis):
 def test_silent_connections_are_bounded(servers, redis):
     gateway = servers.gateway(redis, "--max-pending-handshakes", 8)
     with gateway.stream(FIREHOSE) as stream:
-        silent = [socket.create_connection(("127.0.0.1", gateway.port)) for _ in range(30)]
-        for connection in silent:
-            connection.sendall(b"GET / HT")
+        silent = [gateway.connect_half() for _ in range(30)]
         eventually(lambda: len(select.select(silent, [], [], 0)[0]) >= 22, "the others are closed")
         redis.publish(events.dump(events.post(9, "still served")))
         assert stream.next()["id"] == "9"
@@ -149,9 +147,7 @@ def test_accepting_survives_a_lack_of_descriptors(servers, redis):
         crowd = []
         for _ in range(60):
             with contextlib.suppress(OSError):
-                connection = socket.create_connection(("127.0.0.1", gateway.port))
-                connection.sendall(b"GET /")
-                crowd.append(connection)
+                crowd.append(gateway.connect_half())
         redis.publish(events.dump(events.post(10, "to those inside")))
         assert stream.next()["id"] == "10"
         for connection in crowd:

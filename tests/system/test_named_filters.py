@@ -8,6 +8,8 @@ from harness import events
 from harness.streams import Refused
 from harness.websocket import TEXT
 
+pytestmark = pytest.mark.wires
+
 
 class Client:
     """A client of /v1/stream; say() returns the answer, and keeps events that came before it."""

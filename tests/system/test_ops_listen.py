@@ -11,8 +11,9 @@ from harness import events, programs
 from harness.http import HttpConnection
 from harness.program import Program
 from harness.streams import HttpStream
+from harness.tls import Certificate
+from harness.waiting import eventually
 from harness.websocket import WebSocket
-from test_tls import make_certificate
 
 FIREHOSE = "/v1/stream/firehose"
 FOR_OPERATORS = ["/metrics", "/status.json"]
@@ -85,13 +86,12 @@ def test_dashboard_finds_its_streams_on_its_own_origin(gateway, redis):
 
 
 def test_beside_tls_it_is_plain(servers, redis, tmp_path):
-    cert, key = make_certificate(tmp_path)
-    gateway = servers.gateway(redis, "--ops-listen", FREE, "--tls-cert", cert, "--tls-key", key)
-    ops_port, tls = gateway.ready["ops_port"], ssl.create_default_context(cafile=str(cert))
+    gateway = servers.gateway(redis, "--ops-listen", FREE, certificate=Certificate(tmp_path))
+    ops_port, tls = gateway.ready["ops_port"], gateway.tls
     assert statuses(ops_port, FOR_OPERATORS + FOR_ALL) == [200] * 4
     assert statuses(gateway.port, FOR_OPERATORS, tls) == [404] * 2
     assert statuses(gateway.port, FOR_ALL, tls) == [200] * 2
-    with HttpStream(gateway.port, FIREHOSE, "ndjson", headers=gateway.bearer(), tls=tls) as stream:
+    with gateway.stream(FIREHOSE) as stream:
         redis.publish(events.dump(events.post(1, "secret")))
         assert stream.next()["id"] == "1"
     # Nor does the name that a TLS client asks for lead through the other door.
@@ -102,10 +102,9 @@ def test_beside_tls_it_is_plain(servers, redis, tmp_path):
             wrapped.sendall(f"GET /metrics HTTP/1.1\r\nHost: {name}\r\n\r\n".encode())
             assert wrapped.recv(100).startswith(b"HTTP/1.1 404 ")
     # A new certificate is for the public door; the other goes on without.
-    make_certificate(tmp_path)
+    gateway.certificate.renew()
     os.kill(gateway.pid, signal.SIGHUP)
-    gateway.port = ops_port
-    gateway.wait_status("/readyz", 200)
+    eventually(lambda: ask(ops_port, "/readyz").status == 200, "it is ready")
 
 
 def test_successor_gets_both_ports(servers, redis):

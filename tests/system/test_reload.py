@@ -9,10 +9,10 @@ import pytest
 from harness import events
 from harness.gateway import SECRET
 from harness.http import HttpConnection
-from harness.streams import HttpStream, Refused
+from harness.streams import Refused
+from harness.tls import Certificate
 from harness.tokens import hs256_token
 from harness.waiting import eventually
-from test_tls import make_certificate
 
 FIREHOSE = "/v1/stream/firehose"
 OTHER = "another secret, longer than thirty-two bytes too"
@@ -49,16 +49,14 @@ def test_changed_secret_counts_for_who_comes_from_now_on(servers, redis):
 
 
 def test_new_certificate_is_shown_to_new_connections(servers, redis, tmp_path):
-    cert, key = make_certificate(tmp_path)
-    gateway = servers.gateway(redis, "--tls-cert", cert, "--tls-key", key)
-    before = ssl.create_default_context(cafile=str(cert))
-    first = HttpStream(gateway.port, FIREHOSE, "ndjson", headers=gateway.bearer(), tls=before)
-    make_certificate(tmp_path, "renewed")
-    after = ssl.create_default_context(cafile=str(cert))
+    gateway = servers.gateway(redis, certificate=Certificate(tmp_path))
+    before = gateway.tls
+    first = gateway.stream(FIREHOSE)
+    gateway.certificate.renew("renewed")
     with pytest.raises(ssl.SSLError):
-        HttpConnection(gateway.port, tls=after)
+        gateway.connect()
     reload(gateway)
-    second = HttpStream(gateway.port, FIREHOSE, "ndjson", headers=gateway.bearer(), tls=after)
+    second = gateway.stream(FIREHOSE)
     with pytest.raises(ssl.SSLError):
         HttpConnection(gateway.port, tls=before)
     redis.publish(events.dump(events.post(1, "to both")))

@@ -13,6 +13,7 @@ from harness.cli import Cli
 from harness.streams import Collector, Refused
 from harness.waiting import eventually
 
+pytestmark = pytest.mark.wires
 FIREHOSE = "/v1/stream/firehose"
 TRANSPORTS = ["ndjson", "delimited", "sse", "websocket"]
 

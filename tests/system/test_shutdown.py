@@ -9,6 +9,7 @@ from harness import events, processes
 from harness.streams import Collector, Refused
 from harness.waiting import eventually
 
+pytestmark = pytest.mark.wires
 FIREHOSE = "/v1/stream/firehose"
 TRANSPORTS = ["ndjson", "delimited", "sse", "websocket", "raw-websocket"]
 

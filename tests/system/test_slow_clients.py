@@ -9,6 +9,7 @@ from harness import events
 from harness.streams import Collector
 from harness.waiting import eventually
 
+pytestmark = pytest.mark.wires
 FIREHOSE = "/v1/stream/firehose"
 # Without its quarantine asan gives freed memory back, so that memory can be read off.
 NO_QUARANTINE = {"ASAN_OPTIONS": "quarantine_size_mb=0:thread_local_quarantine_size_kb=0"}

@@ -6,6 +6,7 @@ import pytest
 from harness.storm import Storm, table
 from harness.waiting import eventually
 
+pytestmark = pytest.mark.wires
 PER_FAULT = 60
 
 

@@ -9,6 +9,7 @@ from harness.cli import Cli
 from harness.streams import Refused
 from harness.waiting import Deadline, eventually
 
+pytestmark = pytest.mark.wires
 TRANSPORTS = ["ndjson", "delimited", "sse", "websocket"]
 FIREHOSE = "/v1/stream/firehose"
 

@@ -2,6 +2,7 @@
 fails when the gateway's guard against it is missing."""
 
 import json
+import socket
 
 import pytest
 
@@ -9,8 +10,9 @@ from harness import events, processes
 from harness.http import form_bytes
 from harness.streams import Collector
 from harness.waiting import Deadline, eventually
-from harness.websocket import PING, TEXT, frame, upgrade
+from harness.websocket import PING, TEXT, frame
 
+pytestmark = pytest.mark.wires
 FIREHOSE = "/v1/stream/firehose"
 KEEPALIVE_MS = 150
 
@@ -99,6 +101,31 @@ def test_misdeeds_on_a_chunked_stream_do_not_spin(gateway, publish, method):
     assert_idle(gateway)
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_stray_bytes_on_streams(patient, publish, method):
+    """Behind the request, and later, on a stream that is stalled and on one that is not."""
+    body = b"track=kite" if method == "POST" else None
+    form = form_bytes(method, "/v1/stream/filter" + ("" if body else "?track=kite"), {
+        **patient.bearer(), "Content-Type": "application/x-www-form-urlencoded"}, body)
+    stalled, reading = [patient.connect(receive_buffer=4096) for _ in range(2)]
+    for connection in (stalled, reading):
+        connection.send(form + form_bytes("GET", "/healthz"))
+        assert connection.read_head().status == 200
+        connection.send(b"stray")
+    for number in range(1, 101):
+        publish(events.post(number, "kite " * 12000))  # in all, more than sockets hold
+        stalled.send(b"more")
+        assert json.loads(reading.read_chunk(Deadline()))["id"] == str(number)
+    stalled.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+    deadline = Deadline()
+    lines = b""
+    while lines.count(b"\n") < 100:
+        lines += stalled.read_chunk(deadline)
+    assert [json.loads(line)["id"] for line in lines.splitlines()] == [str(n) for n in range(1, 101)]
+    stalled.close()
+    reading.close()
+
+
 def test_half_closed_client_is_let_go_or_served(gateway, publish):
     """Either is right; what is not is a stream that neither brings events nor ends."""
     stream = gateway.stream(FIREHOSE)
@@ -180,7 +207,7 @@ def test_ping_flood_from_a_client_that_does_not_read(gateway):
 
 def test_offered_compression_is_declined(gateway, publish):
     """The library's own inflater aborts on input that any client can send."""
-    connection, response = upgrade(gateway.port, FIREHOSE, {
+    connection, response = gateway.upgrade(FIREHOSE, {
         **gateway.bearer(), "Sec-WebSocket-Extensions": "permessage-deflate"})
     assert response.status == 101 and "sec-websocket-extensions" not in response.headers
     connection.send(frame(TEXT, b"\x4a\x4c\x04\x00", reserved=4))

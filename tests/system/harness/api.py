@@ -1,9 +1,8 @@
 """A user of the HTTP API: JSON in, JSON out, on one keep-alive connection."""
 
 import json
-import select
 
-from .http import HttpConnection, form_bytes
+from .http import form_bytes
 from .waiting import next_millisecond
 
 JSON = {"Content-Type": "application/json"}
@@ -12,8 +11,8 @@ JSON = {"Content-Type": "application/json"}
 class Api:
     """Asks `gateway` as the subject `sub` (a user's id, None: a token without one)."""
 
-    def __init__(self, gateway, sub=None, scope="read write", tls=None):
-        self.gateway, self.sub, self.scope, self.tls = gateway, sub, scope, tls
+    def __init__(self, gateway, sub=None, scope="read write"):
+        self.gateway, self.sub, self.scope = gateway, sub, scope
         self.connection = None
         self.owed = 0  # answers that have not been read
 
@@ -29,10 +28,10 @@ class Api:
         return form_bytes(method, path, self.headers(body, headers), body)
 
     def send(self, method, path, body=None, headers=None):
-        if self.connection and not self.owed and select.select([self.connection.socket], [], [], 0)[0]:
+        if self.connection and not self.owed and self.connection.has_ended():
             self.close()  # it was idle for too long
         if not self.connection:
-            self.connection = HttpConnection(self.gateway.port, tls=self.tls)
+            self.connection = self.gateway.connect()
         self.owed += 1
         self.connection.send(self.request_bytes(method, path, body, headers))
 

@@ -10,9 +10,10 @@ import subprocess
 from . import processes, programs
 from .http import HttpConnection
 from .streams import HttpStream
+from .tls import client_hello
 from .tokens import hs256_token
 from .waiting import Deadline, eventually
-from .websocket import RawWebSocket, WebSocket
+from .websocket import RawWebSocket, WebSocket, upgrade
 
 SECRET = "a secret for tests, longer than thirty-two bytes"
 EVERY_STREAM = "stream:filter stream:sample stream:firehose stream:home"
@@ -29,16 +30,18 @@ def sanitizer_report(text):
 
 
 class Gateway:
-    """sluiced, started by start() and ended by stop(). `redis_url` None: the embedded Redis."""
+    """sluiced, started by start() and ended by stop(). `redis_url` None: the embedded Redis.
+    `certificate`: its clients, those of this class included, come over TLS."""
 
     def __init__(self, folder, redis_url, *options, secret=SECRET, listen="127.0.0.1:0", env=None,
-                 data_dir=None):
+                 data_dir=None, certificate=None):
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.redis_url, self.listen = redis_url, listen
         self.options = [str(option) for option in options]
         self.env = env or {}
         self.data_dir = data_dir or self.folder / "data"
+        self.certificate = certificate
         self.secret_file = None
         if secret is not None:
             self.secret_file = self.folder / "secret"
@@ -57,6 +60,8 @@ class Gateway:
             command += ["--redis", self.redis_url]
         if self.secret_file:
             command += ["--jwt-secret-file", str(self.secret_file)]
+        if self.certificate:
+            command += map(str, self.certificate.options)
         if ready_fd is not None:
             command += ["--ready-fd", str(ready_fd)]
         return command + self.options
@@ -147,8 +152,36 @@ class Gateway:
     def bearer(self, **claims):
         return {"Authorization": "Bearer " + self.token(**claims)}
 
-    def connect(self):
+    @property
+    def tls(self):
+        """The context of clients; None: they are plain."""
+        return self.certificate.context if self.certificate else None
+
+    @property
+    def url(self):
+        return f"{'https' if self.certificate else 'http'}://127.0.0.1:{self.port}"
+
+    def connect(self, receive_buffer=None, tls=None, **more):
+        """`more` is for TlsSocket."""
+        tls = tls or self.tls
+        return HttpConnection(self.port, receive_buffer, tls, **(more if tls else {}))
+
+    def connect_plain(self):
         return HttpConnection(self.port)
+
+    def connect_half(self):
+        """A connection that has said half of what it should: of a request, or of a handshake."""
+        connection = self.connect_plain()
+        connection.send(client_hello(self.tls)[:100] if self.tls else b"GET / HT")
+        return connection
+
+    def upgrade(self, target, headers=None):
+        """(connection, response) of a request for a WebSocket; without a token unless `headers` has it."""
+        return upgrade(self.port, target, headers, tls=self.tls)
+
+    def websocket(self, target, **more):
+        """A WebSocket of the library's; without a token unless it is in there."""
+        return WebSocket(self.port, target, tls=self.tls, **more)
 
     def get(self, path, headers=None):
         with self.connect() as connection:
@@ -160,10 +193,10 @@ class Gateway:
         sent = {"Authorization": f"Bearer {token or self.token()}"}
         sent.update(headers or {})
         if transport == "websocket":
-            return WebSocket(self.port, target, headers=sent)
+            return self.websocket(target, headers=sent)
         if transport == "raw-websocket":
-            return RawWebSocket(self.port, target, headers=sent, receive_buffer=receive_buffer)
-        return HttpStream(self.port, target, transport, method, body, sent, receive_buffer)
+            return RawWebSocket(self.port, target, sent, receive_buffer, self.tls)
+        return HttpStream(self.port, target, transport, method, body, sent, receive_buffer, self.tls)
 
     def metrics(self):
         """/metrics as a dictionary: `name` or `name{labels}` -> number."""

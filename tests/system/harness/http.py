@@ -1,12 +1,14 @@
-"""An HTTP/1.1 client on a plain socket: it sends what it is told, right or wrong, and reads strictly.
+"""An HTTP/1.1 client on a socket of its own, plain or TLS: it sends what it is told, right or wrong, and reads strictly.
 
 A test client must be able to misbehave, and must not repair what the server gets wrong; so it is
 written out here instead of taken from a library."""
 
+import errno
 import json
+import select
 import socket
-import ssl
 
+from .tls import TlsSocket
 from .waiting import Deadline
 
 
@@ -15,9 +17,10 @@ class ConnectionEnded(ConnectionError):
 
 
 class Socket:
-    """A TCP connection with a read buffer and deadlines."""
+    """A connection with a read buffer and deadlines; TLS when there is a context for it, and `more`
+    for TlsSocket."""
 
-    def __init__(self, port, receive_buffer=None, tls=None):
+    def __init__(self, port, receive_buffer=None, tls=None, **more):
         self.socket = socket.socket()
         if receive_buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
@@ -25,7 +28,8 @@ class Socket:
         self.socket.connect(("127.0.0.1", port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if tls:
-            self.socket = tls.wrap_socket(self.socket, server_hostname="localhost")
+            self.socket = TlsSocket(self.socket, tls, **more)
+        self.is_tls = bool(tls)
         self.buffer = bytearray()
         self.received = 0
         self.at_end = False
@@ -38,15 +42,30 @@ class Socket:
 
     def fill(self, deadline):
         """Reads once; False at the end of the stream."""
-        if not (isinstance(self.socket, ssl.SSLSocket) and self.socket.pending()):
-            deadline.wait_readable(self.socket)
-        some = self.socket.recv(262144)
-        if not some:
+        while True:
+            if not (self.is_tls and self.socket.pending()):
+                deadline.wait_readable(self.socket)
+            some = self._receive()
+            if some is not None:
+                return bool(some)
+
+    def _receive(self):
+        some = self.socket.receive(262144) if self.is_tls else self.socket.recv(262144)
+        if some:
+            self.received += len(some)
+            self.buffer += some
+        elif some is not None:
             self.at_end = True
-            return False
-        self.received += len(some)
-        self.buffer += some
-        return True
+        return some
+
+    def has_ended(self):
+        """Whether the server has ended this connection, on which nothing is due."""
+        try:
+            while not self.at_end and select.select([self.socket], [], [], 0)[0]:
+                self._receive()
+        except ConnectionError:
+            self.at_end = True
+        return self.at_end
 
     def take(self, count):
         data = bytes(self.buffer[:count])
@@ -85,10 +104,20 @@ class Socket:
             pass
 
     def half_close(self):
-        self.socket.shutdown(socket.SHUT_WR)
+        try:
+            if self.is_tls:
+                self.socket.say_end()
+            self.socket.shutdown(socket.SHUT_WR)
+        except OSError as error:
+            if error.errno not in (errno.ENOTCONN, errno.EPIPE, errno.ECONNRESET):
+                raise
+            # the server has closed already
 
     def reset(self):
         """Closes with RST instead of FIN."""
+        if self.is_tls:
+            self.socket.reset()
+            return
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         self.socket.close()
 

@@ -17,9 +17,11 @@ SHARDS = int(os.environ.get("SLUICE_TEST_SHARDS", "1"))
 
 
 class Servers:
-    """Starts servers in folders of their own and ends them all."""
+    """Starts servers in folders of their own and ends them all. Clients come over TLS when there is a
+    certificate."""
 
-    def __init__(self):
+    def __init__(self, certificate=None):
+        self.certificate = certificate
         # Not pytest's tmp_path: the path of a unix socket must stay below 108 bytes.
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sluice-"))
         self.redis_servers, self.gateways = [], []
@@ -51,6 +53,7 @@ class Servers:
         for option in "--api-timeout", "--redis-timeout":  # a slow machine is none that is away
             if option not in options:
                 options += (option, "1m")
+        more.setdefault("certificate", self.certificate)
         gateway = Gateway(self.folder_for("gateway"), url, "--workers", workers, *options, **more)
         self.gateways.append(gateway)
         return gateway.start() if start else gateway

@@ -317,7 +317,7 @@ class Tail(Follower):
         gateway = storm.gateway
         self.connections = 1
         self._process = subprocess.Popen(
-            [programs.sluice(), "tail", "--url", f"http://127.0.0.1:{gateway.port}", "--token",
+            [programs.sluice(), "tail", "--url", gateway.url, "--token",
              gateway.token(**kind.token), "--since", str(storm.start), *kind.tail],
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=programs.environment())
         storm.servers.guests.append(self)
@@ -381,12 +381,12 @@ class Storm:
 
     def add_clients(self, per_kind, calm=1):
         """So many of each kind, in turn over its transports; `calm` ones neither leave nor stall. And a
-        `sluice tail` where it can follow that."""
+        `sluice tail` where it can follow that and has no certificate to check."""
         for kind in kinds_of_streams(self.people):
             for number in range(per_kind):
                 transport = kind.transports[number % len(kind.transports)]
                 self.clients.append(Client(self, kind, transport, self.rng.random(), number < calm))
-            if kind.tail:
+            if kind.tail and not self.gateway.tls:  # it trusts the system's authorities only
                 self.clients.append(Tail(self, kind))
 
     # Faults

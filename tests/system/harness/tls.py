@@ -1,0 +1,186 @@
+"""The client's side of TLS, and certificates for servers.
+
+A session runs through memory instead of on the socket, so that a test can stop half through a handshake,
+close one direction only, and write in one thread while another one reads."""
+
+import socket
+import ssl
+import subprocess
+import threading
+
+
+class Certificate:
+    """A certificate that has signed itself, and its key, as files that openssl makes."""
+
+    def __init__(self, folder, name="localhost"):
+        self.file, self.key = folder / "cert.pem", folder / "key.pem"
+        self.renew(name)
+
+    def renew(self, name="localhost"):
+        """Another one in the same files. `context` trusts this one and not the last."""
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+             "-keyout", self.key, "-out", self.file, "-days", "2", "-subj", f"/CN={name}",
+             "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"], check=True, capture_output=True)
+        self.context = self.client()
+
+    def client(self):
+        """A context of its own for a client that trusts it."""
+        return ssl.create_default_context(cafile=str(self.file))
+
+    @property
+    def options(self):
+        """sluiced's."""
+        return ["--tls-cert", self.file, "--tls-key", self.key]
+
+
+def client_hello(context):
+    """The first bytes of a handshake."""
+    out = ssl.MemoryBIO()
+    session = context.wrap_bio(ssl.MemoryBIO(), out, server_hostname="localhost")
+    try:
+        session.do_handshake()
+    except ssl.SSLWantReadError:
+        return out.read()
+    raise AssertionError("a handshake without a server")
+
+
+class TlsSocket:
+    """A TLS session on a connected socket, with the socket's own methods.
+
+    `shakes_hands` False: only the first bytes of the handshake are sent; the rest of it, and what is sent
+    meanwhile, follows when something is read."""
+
+    def __init__(self, tcp, context, shakes_hands=True, server_name="localhost"):
+        self._tcp = tcp
+        self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.session = context.wrap_bio(self._in, self._out, server_hostname=server_name)
+        self._lock = threading.Lock()  # of the session; the socket waits without it
+        self._sending = threading.Lock()  # records leave in the order in which they were made
+        self._plain = bytearray()  # decrypted, and not asked for yet
+        self._early = bytearray()  # to be sent when the handshake is over
+        self._is_open = False  # the handshake is over
+        self.ended_properly = None  # once at the end: whether the server said so (close_notify)
+        try:
+            self._go_on()
+            while shakes_hands and not self._is_open:
+                self._read_tcp()
+                self._go_on()
+        except BaseException:
+            self._tcp.close()
+            raise
+
+    def __getattr__(self, name):
+        return getattr(self._tcp, name)
+
+    def _go_on(self):
+        """Takes the handshake as far as it gets with what has come."""
+        with self._lock:
+            try:
+                self.session.do_handshake()
+                self._is_open = True
+                if self._early:
+                    self.session.write(self._early)
+                    self._early.clear()
+            except ssl.SSLWantReadError:
+                pass
+            except ssl.SSLEOFError:
+                raise ConnectionResetError("closed during the handshake") from None
+            finally:
+                self._flush()
+
+    def _flush(self):
+        """Sends the records that are ready; with the session's lock held, for they are small."""
+        if self._out.pending:
+            with self._sending:
+                self._tcp.sendall(self._out.read())
+
+    def _read_tcp(self):
+        some = self._tcp.recv(65536)
+        with self._lock:
+            if some:
+                self._in.write(some)
+            else:
+                self._in.write_eof()
+
+    def _decrypt(self):
+        """Moves what has come into _plain; True at the end."""
+        while True:
+            try:
+                some = self.session.read(65536)
+            except ssl.SSLWantReadError:
+                return False
+            except ssl.SSLZeroReturnError:
+                some = b""
+            except ssl.SSLEOFError:
+                self.ended_properly = False
+                return True
+            except ssl.SSLError as error:
+                raise ConnectionResetError(f"TLS: {error}") from None
+            if not some:
+                self.ended_properly = True
+                return True
+            self._plain += some
+
+    def pending(self):
+        """Whether receive() need not wait for the socket."""
+        return bool(self._plain) or self._in.pending > 0 or self.ended_properly is not None
+
+    def receive(self, size):
+        """Reads once: bytes, b"" at the end, None when what came is no data yet."""
+        if not self.pending():
+            self._read_tcp()
+        if not self._is_open:
+            self._go_on()
+            if not self._is_open:
+                return None
+        with self._lock:
+            at_end = self.ended_properly is not None or self._decrypt()
+            self._flush()
+            data = bytes(self._plain[:size])
+            del self._plain[:size]
+        return data if data or at_end else None
+
+    def recv(self, size):
+        while (data := self.receive(size)) is None:
+            pass
+        return data
+
+    def sendall(self, data):
+        with self._lock:
+            if not self._is_open:
+                self._early += data
+                return
+            if data:
+                self.session.write(data)
+            self._sending.acquire()
+            records = self._out.read()
+        try:
+            self._tcp.sendall(records)
+        finally:
+            self._sending.release()
+
+    def say_end(self):
+        """close_notify: nothing follows."""
+        with self._lock:
+            if self._is_open and self.ended_properly is None:
+                self._decrypt()
+                try:
+                    self.session.unwrap()
+                except ssl.SSLError:
+                    pass  # the server's own end has not come
+            self._flush()
+
+    def close(self):
+        """As clients do: with a word, if there is room for it."""
+        if self._tcp.fileno() >= 0:
+            self._tcp.setblocking(False)
+            try:
+                self.say_end()
+            except OSError:
+                pass
+            self._tcp.close()
+
+    def reset(self):
+        self._tcp.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        self._tcp.close()
