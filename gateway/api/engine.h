@@ -1,8 +1,17 @@
 /* gateway/api/engine.h - inside the API: what the files that make requests run share.
  *
- * Operations (one file per resource) know request.h only. Here are those who drive them: api.c has
- * the requests under way, question.c reads what is asked, steps.c sends calls, errors.c refuses,
- * subject.c doubts who asks. */
+ * Operations (one file per resource) know request.h only. Here are those who drive them, each
+ * calling those below it and none above:
+ *
+ *     api.c          which requests may begin, and with which step
+ *     question.c     what is asked
+ *     subject.c      doubts who asks
+ *     list.c         pages of rows, of wherever they are (list_rows.c: the rows)
+ *     steps.c        sends calls to Redis and to the archive; cache_ask.c asks the cache
+ *     request.c      the life of a request
+ *     cache_keep.c   what the cache is given
+ *     errors.c       refuses
+ *     route.c        which operation is meant */
 #pragma once
 
 #include "base/log.h"
@@ -14,21 +23,28 @@ struct api {
     uint64_t refuse_at_ms; /* clock of the loop: Redis has been away for too long then */
     struct list waiting;   /* requests whose owner waits, by deadline */
     size_t count;          /* of all requests that live */
+    /* A request is to be refused: -EPROTO, or what it comes to instead. */
+    int (*reconsider)(struct api_request *request);
     uv_timer_t *timer;
     struct log_rate failed_rate;
 };
 
-/* --- api.c --- */
+/* --- request.c --- */
 
+/* It waits from now on. NULL: out of memory. */
+struct api_request *api_request_new(struct api *api, const struct api_route *route,
+                                    api_answer_fn answered, void *owner);
 /* What a step came to: nothing while it waits, the answer, or the refusal. */
 void api_settle(struct api_request *request, int outcome);
 /* Nobody is told. */
 void api_request_free(struct api_request *request);
+/* `route`: NULL for none that there is. */
+void api_count_answer(struct api *api, const struct api_route *route, int status);
 
-/* --- cached.c --- */
+/* --- cache_keep.c --- */
 
 /* The end of the request's dealings with the cache, which gets what it is to have. */
-void api_cached_done(struct api_request *request);
+void api_cache_done(struct api_request *request);
 
 /* --- question.c --- */
 
@@ -39,8 +55,9 @@ int api_read_question(struct api_request *request, const struct http_request *ht
 
 /* --- subject.c --- */
 
-/* Is something missing or not the subject's, and may there be no such subject? */
-bool api_doubts_subject(const struct api_request *request);
+/* Something is missing or not the subject's, and there may be no such subject: that is asked then.
+ * -EPROTO: there is no doubt. */
+int api_reconsider(struct api_request *request);
 /* 403: the subject is no user. */
 int api_refuse_subject(struct api_request *request);
 

@@ -5,127 +5,13 @@
 #include <inttypes.h>
 
 #include "base/alloc.h"
+#include "gateway/api/list_rows.h"
 #include "gateway/api/request.h"
-#include "gateway/api/route.h"
 #include "src/archive/archived.h"
 #include "src/cache/cached.h"
 #include "src/social/post_rows.h"
 #include "src/social/row_json.h"
 #include "src/social/user_list.h"
-
-void api_list_done(struct api_list *list)
-{
-    mem_free(list->rows);
-    mem_free(list->absent);
-    buffer_done(&list->json);
-    buffer_done(&list->texts);
-    *list = (struct api_list){0};
-}
-
-static int list_begin(struct api_list *list, size_t count)
-{
-    api_list_done(list);
-    if (count == 0)
-        return 0;
-    list->rows = mem_zalloc(mem_array_size(count, sizeof(*list->rows)));
-    list->absent = mem_zalloc(mem_array_size(count, sizeof(*list->absent)));
-    return list->rows && list->absent ? 0 : -ENOMEM;
-}
-
-/* --- rows --- */
-
-/* `value`: what the cache has of it, if that is needed. false: it is, and the cache has nothing. */
-static bool add_user(struct api_list *list, size_t at, const struct sl_user_row *user,
-                     struct sl_slice value)
-{
-    struct sl_user_row whole = *user;
-
-    if (!sl_cached_user_fill(&whole, value))
-        return false;
-    list->rows[at].offset = list->json.size;
-    sl_user_row_json(&list->json, &whole);
-    list->rows[at].size = list->json.size - list->rows[at].offset;
-    return true;
-}
-
-static bool add_post(struct api_list *list, size_t at, const struct sl_post_row *post,
-                     struct sl_slice value)
-{
-    size_t offset = list->json.size;
-
-    if (!sl_cached_post_json(&list->json, post, value))
-        return false;
-    list->rows[at].offset = offset;
-    list->rows[at].size = list->json.size - offset;
-    return true;
-}
-
-static size_t keep_text(struct api_list *list, struct sl_slice text)
-{
-    size_t at = list->texts.size;
-
-    buffer_append_slice(&list->texts, text);
-    return at;
-}
-
-static struct sl_slice kept_text(const struct api_list *list, size_t at, size_t size)
-{
-    return sl_slice_from(sl_slice(list->texts.data, at + size), at);
-}
-
-static void add_bare_user(struct api_list *list, size_t at, const struct sl_user_row *user)
-{
-    list->rows[at].is_bare = true;
-    list->rows[at].bare = (struct api_list_bare){
-        .counts = {user->followers, user->following, user->posts},
-        .name_at = keep_text(list, user->user.name),
-        .name_size = user->user.name.size,
-    };
-}
-
-static void add_bare_post(struct api_list *list, size_t at, const struct sl_post_row *post)
-{
-    list->rows[at].is_bare = true;
-    list->rows[at].bare = (struct api_list_bare){
-        .author = post->author,
-        .counts = {post->likes, post->comments},
-        .login_at = keep_text(list, post->login),
-        .login_size = post->login.size,
-        .name_at = keep_text(list, post->name),
-        .name_size = post->name.size,
-    };
-}
-
-static struct sl_user_row bare_user(const struct api_list *list, size_t at)
-{
-    const struct api_list_bare *bare = &list->rows[at].bare;
-
-    return (struct sl_user_row){
-        .user = {.id = list->rows[at].id, .name = kept_text(list, bare->name_at, bare->name_size)},
-        .followers = bare->counts[0],
-        .following = bare->counts[1],
-        .posts = bare->counts[2],
-    };
-}
-
-static struct sl_post_row bare_post(const struct api_list *list, size_t at)
-{
-    const struct api_list_bare *bare = &list->rows[at].bare;
-
-    return (struct sl_post_row){
-        .id = list->rows[at].id,
-        .author = bare->author,
-        .login = kept_text(list, bare->login_at, bare->login_size),
-        .name = kept_text(list, bare->name_at, bare->name_size),
-        .likes = bare->counts[0],
-        .comments = bare->counts[1],
-    };
-}
-
-static void add_absent(struct api_list *list, size_t at)
-{
-    list->absent[list->absent_count++] = at;
-}
 
 /* --- the answer --- */
 
@@ -140,7 +26,7 @@ static int answer(struct api_request *request, const redisReply *reply)
         return api_fail_for_memory(request);
     if (list->count > 0 && list->json.size == 0) {
         request->page.before = list->next;
-        return request->route->begin(request, NULL);
+        return request->begin(request, NULL);
     }
     buffer_append_str(json, "{\"items\":[");
     for (size_t i = 0; i < list->count; i++) {
@@ -181,7 +67,8 @@ static int on_users_part(struct api_request *request, size_t part, const redisRe
     r = sl_users_reply(reply, count, &failure);
     for (size_t i = 0; r == 0 && i < count; i++) {
         r = sl_users_at(reply, i, &row, &failure);
-        if (r == 0 && add_user(list, list->absent[items[i]], &row, known_value(request, items[i])))
+        if (r == 0 &&
+            api_list_add_user(list, list->absent[items[i]], &row, known_value(request, items[i])))
             api_keep_user(request, &row);
         else if (r == -ENOENT)
             r = 0;
@@ -206,7 +93,7 @@ static int take_posts(struct api_request *request, size_t part, const redisReply
             source == SL_CACHED_FROM_REDIS ? known_value(request, items[i]) : SL_SLICE_NONE;
 
         r = sl_posts_at(reply, i, &row, &failure);
-        if (r == 0 && add_post(list, list->absent[items[i]], &row, known)) {
+        if (r == 0 && api_list_add_post(list, list->absent[items[i]], &row, known)) {
             api_keep_post(request, &row, source);
         } else if (r == -ENOENT) {
             r = 0;
@@ -272,7 +159,7 @@ static int on_missing(struct api_request *request, const redisReply *reply)
         while (list->rows[row].size > 0 || list->rows[row].id != request->archived.posts[i].id)
             row++;
         assert(row < list->count);
-        add_absent(list, row);
+        api_list_add_absent(list, row);
     }
     return list->absent_count > 0 ? judge_archived(request) : answer(request, reply);
 }
@@ -307,7 +194,7 @@ static int on_older(struct api_request *request, const redisReply *reply)
     list->absent_count = 0;
     for (size_t i = 0; i < request->archived.count; i++) {
         list->rows[list->count].id = list->next = request->archived.posts[i].id;
-        add_absent(list, list->count++);
+        api_list_add_absent(list, list->count++);
     }
     return list->absent_count > 0 ? judge_archived(request) : answer(request, reply);
 }
@@ -375,11 +262,11 @@ static void use_known(struct api_request *request, enum sl_cache_kind kind)
         bool is_whole = false;
 
         if (list->rows[at].is_bare && !list->texts.failed) {
-            const struct sl_user_row user = bare_user(list, at);
-            const struct sl_post_row post = bare_post(list, at);
+            const struct sl_user_row user = api_list_bare_user(list, at);
+            const struct sl_post_row post = api_list_bare_post(list, at);
 
-            is_whole = kind == SL_CACHE_USER ? add_user(list, at, &user, known.value)
-                                             : add_post(list, at, &post, known.value);
+            is_whole = kind == SL_CACHE_USER ? api_list_add_user(list, at, &user, known.value)
+                                             : api_list_add_post(list, at, &post, known.value);
         }
         request->known[i] = request->known[left];
         if (is_whole) {
@@ -440,7 +327,7 @@ int api_list_on_users(struct api_request *request, const redisReply *reply)
 
     r = sl_user_list_reply(reply, &count, &failure);
     if (r == 0)
-        r = list_begin(list, count);
+        r = api_list_begin(list, count);
     for (size_t i = 0; r == 0 && i < count; i++) {
         struct sl_listed_user listed;
 
@@ -451,13 +338,13 @@ int api_list_on_users(struct api_request *request, const redisReply *reply)
         list->next = listed.position;
         list->count++;
         if (listed.row.user.login.data) {
-            add_user(list, i, &listed.row, SL_SLICE_NONE);
+            api_list_add_user(list, i, &listed.row, SL_SLICE_NONE);
             api_keep_user(request, &listed.row);
             continue;
         }
         if (listed.row.user.name.data)
-            add_bare_user(list, i, &listed.row);
-        add_absent(list, i);
+            api_list_add_bare_user(list, i, &listed.row);
+        api_list_add_absent(list, i);
     }
     if (r < 0)
         return api_fail(request, r, &failure);
@@ -472,13 +359,13 @@ static void list_post(struct api_request *request, const struct sl_post_row *row
 
     list->rows[at].id = list->next = row->id;
     if (row->json.data) {
-        add_post(list, at, row, SL_SLICE_NONE);
+        api_list_add_post(list, at, row, SL_SLICE_NONE);
         api_keep_post(request, row, SL_CACHED_FROM_REDIS);
         return;
     }
     if (row->author != 0)
-        add_bare_post(list, at, row);
-    add_absent(list, at);
+        api_list_add_bare_post(list, at, row);
+    api_list_add_absent(list, at);
 }
 
 /* Room for `room` rows at least. 0, or refused. */
@@ -491,7 +378,7 @@ static int read_posts(struct api_request *request, const redisReply *reply, size
 
     r = sl_post_list_reply(reply, &count, &failure);
     if (r == 0)
-        r = list_begin(list, count > room ? count : room);
+        r = api_list_begin(list, count > room ? count : room);
     for (size_t i = 0; r == 0 && i < count; i++) {
         struct sl_post_row row;
 
@@ -528,7 +415,7 @@ int api_list_on_profile(struct api_request *request, const redisReply *reply)
 int api_list_answer_posts(struct api_request *request, const void *context, size_t count,
                           api_list_row_fn row_at)
 {
-    if (list_begin(&request->list, count) < 0)
+    if (api_list_begin(&request->list, count) < 0)
         return api_fail_for_memory(request);
     for (size_t i = 0; i < count; i++)
         list_post(request, row_at(context, i));

@@ -41,6 +41,7 @@ struct api_route;
 struct api_request {
     struct api *api;
     const struct api_route *route;
+    api_step_fn begin;      /* the first step of its operation */
     api_answer_fn answered; /* NULL: the answer has been given, or nobody waits for it */
     void *owner;
     struct list_node node; /* in the API's list, by deadline */

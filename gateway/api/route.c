@@ -10,7 +10,7 @@ static const struct api_scope scope_ADMIN = {TOKEN_SCOPE_ADMIN, INSUFFICIENT("ad
 
 static const struct api_route routes[API_ROUTE_COUNT] = {
 #define ROUTE(name, method, path, scope, flags, begin)                                             \
-    [API_ROUTE_##name] = {HTTP_##method, path, &scope_##scope, flags, begin},
+    [API_ROUTE_##name] = {HTTP_##method, path, &scope_##scope, flags},
 #include "gateway/metrics/api_routes.def"
 };
 

@@ -19,7 +19,6 @@ struct api_route {
     const char *path;
     const struct api_scope *scope;
     unsigned flags;
-    api_step_fn begin;
 };
 
 /* The methods of `path`; NULL: none. */

@@ -26,7 +26,7 @@ static int on_subject(struct api_request *request, const redisReply *reply)
     return request->refusal.status ? -EPROTO : api_answer(request, request->status);
 }
 
-bool api_doubts_subject(const struct api_request *request)
+static bool is_in_doubt(const struct api_request *request)
 {
     int status = request->refusal.status;
 
@@ -43,4 +43,9 @@ int api_check_subject(struct api_request *request)
     request->subject_is_checked = true;
     r = sl_user_find_call(&request->call, &meta, &user, &failure);
     return api_send(request, r, &failure, on_subject);
+}
+
+int api_reconsider(struct api_request *request)
+{
+    return is_in_doubt(request) ? api_check_subject(request) : -EPROTO;
 }
