@@ -1,0 +1,100 @@
+"""No two files of a room call each other in a circle, unless one says why.
+
+What calls what is read from the objects of the build: a file calls another when it uses a symbol that the
+other defines. A pointer that is handed down (a callback) is no call. Files that must call each other say so in
+the opening comment of one of them, `Calls in a circle with other.c, third.c: ` and then the reason."""
+
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("SLUICE_BUILD", SOURCE / "build" / "dev"))
+FOLDERS = ("base", "filters", "src", "gateway", "cli")
+REPLACED = ["gateway/transport"]  # goes with the folder, when gateway/streams and gateway/serve are there
+
+
+def objects():
+    """The object of each source, by the source's path from the root."""
+    found = {}
+    for folder in FOLDERS:
+        for file in (BUILD / folder).rglob("*.c.o"):
+            inside = re.search(r"\.dir/(.*)\.o$", str(file))
+            source = pathlib.Path(folder, inside[1])
+            if (SOURCE / source).exists():
+                found[source] = file
+    return found
+
+
+def symbols(file):
+    """What an object defines for others, and what it uses of them."""
+    defined, used = set(), set()
+    lines = subprocess.run(["nm", file], check=True, capture_output=True, text=True).stdout.splitlines()
+    for kind, name in (line.split()[-2:] for line in lines):
+        if kind == "U":
+            used.add(name)
+        elif kind.isupper():
+            defined.add(name)
+    return defined, used
+
+
+def calls_by_room():
+    """{room: {file: {the files of the room that it calls}}}"""
+    known = {source: symbols(file) for source, file in objects().items()}
+    rooms = {}
+    for source, (_, used) in known.items():
+        calls = rooms.setdefault(str(source.parent), {}).setdefault(source.name, set())
+        calls.update(other.name for other, (defined, _) in known.items()
+                     if other.parent == source.parent and other != source and used & defined)
+    return rooms
+
+
+CALLS = calls_by_room()
+
+
+def reached(calls, file):
+    seen, left = set(), [file]
+    while left:
+        for other in calls[left.pop()] - seen:
+            seen.add(other)
+            left.append(other)
+    return seen
+
+
+def circles(calls):
+    """The sets of files that reach each other."""
+    reach = {file: reached(calls, file) for file in calls}
+    return {frozenset(other for other in reach[file] if file in reach[other])
+            for file in calls if file in reach[file]}
+
+
+def excused(room):
+    """The circles that a file of the room gives a reason for."""
+    found = set()
+    for file in (SOURCE / room).glob("*.c"):
+        comment = re.match(r"/\*(.*?)\*/", file.read_text(), re.S)
+        words = re.sub(r"\s*\n \*\s*", " ", comment[1]) if comment else ""
+        for others in re.findall(r"Calls in a circle with ([\w., ]+): \w", words):
+            found.add(frozenset([file.name, *re.findall(r"\w+\.c", others)]))
+    return found
+
+
+def test_a_circle_is_seen():
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == {frozenset("abc")}
+    assert circles({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == set()
+
+
+def test_the_build_is_read():
+    assert len(CALLS) > 15
+    assert "ring.c" in CALLS["gateway/delivery"]["deliver.c"]
+    assert "text.c" in CALLS["src/model"]["login.c"]
+
+
+@pytest.mark.parametrize("room", sorted(set(CALLS) - set(REPLACED)))
+def test_files_of_a_room_call_each_other_in_no_circle(room):
+    found, said = circles(CALLS[room]), excused(room)
+    assert not found - said, "in a circle: " + "; ".join(" ".join(sorted(c)) for c in found - said)
+    assert not said - found, "no circle any more: " + "; ".join(" ".join(sorted(c)) for c in said - found)
