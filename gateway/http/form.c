@@ -5,6 +5,9 @@
 #include "base/alloc.h"
 #include "base/utf8.h"
 
+/* More than any request has: what a stranger can make us look at stays small. */
+enum { MAX_PARAMETERS = 64 };
+
 enum text_fault { TEXT_OK, TEXT_BAD_ESCAPE, TEXT_NOT_UTF8, TEXT_HAS_NUL };
 
 static const char *const fault_messages[] = {
@@ -93,6 +96,7 @@ int form_read(struct form *form, const struct sl_slice *texts, unsigned text_cou
 {
     struct http_refusal ignored;
     size_t memory_size = 0;
+    unsigned count = 0;
     char *room;
     int r = 0;
 
@@ -110,6 +114,10 @@ int form_read(struct form *form, const struct sl_slice *texts, unsigned text_cou
             const char *end = memchr(rest.data, '&', rest.size);
             struct sl_slice pair = sl_slice(rest.data, end ? (size_t)(end - rest.data) : rest.size);
 
+            if (++count > MAX_PARAMETERS)
+                return r < 0 ? r
+                             : http_refuse(refusal, 400, "bad_request", NULL,
+                                           "there are more than %d parameters", MAX_PARAMETERS);
             if (pair.size > 0 && read_pair(form, pair, room, r < 0 ? &ignored : refusal) < 0)
                 r = -EPROTO;
             room += pair.size + 1;

@@ -2,7 +2,8 @@
  *
  * For query strings and for form bodies (application/x-www-form-urlencoded), which share their
  * syntax. Strict, for a typo must not silently widen a stream: a parameter that is not known, is
- * there twice, or is not text (a broken escape, invalid UTF-8, U+0000) is refused by its name. */
+ * there twice, or is not text (a broken escape, invalid UTF-8, U+0000) is refused by its name. Of
+ * more than 64 parameters, empty ones included, the others are not looked at. */
 #pragma once
 
 #include "base/slice.h"
@@ -16,7 +17,8 @@ struct form {
 };
 
 /* Reads `texts` as if they were one. 0; -EPROTO: *refusal names the first parameter at fault, and
- * `values` has all the others; -ENOMEM. Whatever is returned, end with form_done(). */
+ * `values` has all the others (of the first 64); -ENOMEM. Whatever is returned, end with
+ * form_done(). */
 int form_read(struct form *form, const struct sl_slice *texts, unsigned text_count,
               struct http_refusal *refusal);
 void form_done(struct form *form);
