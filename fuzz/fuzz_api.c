@@ -81,7 +81,7 @@ static void ask(const struct http_request *http)
     struct api *api;
     int r;
 
-    settings.commands = redis_commands_new(&loop, &address, 1000);
+    settings.commands = redis_commands_new(&loop, &address, "fuzz", 1000);
     api = api_new(&settings);
     must(settings.commands && api);
     api_redis_found(api, 8);

@@ -144,6 +144,8 @@ static void on_subscribed(void *context, uint32_t shards)
     char byte = '\n';
 
     metric_set(gateway->metrics, METRIC_SUBSCRIBED, 1);
+    redis_commands_try_now(gateway->commands);
+    redis_commands_try_now(gateway->api_commands);
     home_loader_set_shards(gateway->home_loader, shards);
     if (gateway->task_watch)
         task_watch_set_shards(gateway->task_watch, shards);
@@ -402,7 +404,8 @@ static int start_delivery(struct gateway *gateway, struct failure *reterr)
 
     gateway->deliver = deliver_new(&settings);
     gateway->commands =
-        redis_commands_new(&gateway->loop, &gateway->redis, (uint32_t)config->redis_timeout_ms);
+        redis_commands_new(&gateway->loop, &gateway->redis, "sluiced-streams",
+                           (uint32_t)config->redis_timeout_ms);
     if (!gateway->deliver || !gateway->commands)
         return failure_set(reterr, -ENOMEM, "out of memory");
     gateway->home_loader = home_loader_new(deliver_home(gateway->deliver), gateway->commands);
@@ -427,7 +430,7 @@ static int start_api(struct gateway *gateway, struct failure *reterr)
     };
 
     gateway->api_commands = settings.commands =
-        redis_commands_new(&gateway->loop, &gateway->redis, settings.timeout_ms);
+        redis_commands_new(&gateway->loop, &gateway->redis, "sluiced-api", settings.timeout_ms);
     if (!settings.commands)
         return failure_set(reterr, -ENOMEM, "out of memory");
     if (config->archive) {

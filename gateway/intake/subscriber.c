@@ -1,15 +1,17 @@
-/* subscriber.c - one connection, taken through its steps by what Redis answers.
+/* subscriber.c - one session, taken through its steps by what Redis answers.
  *
- *     down -> find -> connect -> login -> select -> role -> name -> meta, log end (per shard)
- *      ^                                                                       |
- *      |                                                                  subscribe -> hearing
- *      +---------------------------- any failure -------------------------------------+
+ *     down -> find -> connect -> role -> meta, log end (per shard) -> subscribe -> hearing
+ *      ^                                                                              |
+ *      +---------------------------------- any failure -------------------------------+
  *
- * A step sends its command and waits for the reply; steps with nothing to say are passed over. One
- * timer serves all: when to try again, how long the steps may take, when to ask whether Redis is
- * still there. With sentinels, `find` asks them for the master, and `role` whether it is one. When
- * a sentinel says later that the master was replaced, the old one, which may live on for a while,
- * is left for the new one without asking anybody. */
+ * A step sends its command and waits for the reply; steps with nothing to say are passed over. The
+ * session (gateway/redis/redis_session.h) keeps the time that the steps may take, and asks whether
+ * Redis is still there; the timer says when to try again. With sentinels, `find` asks them for the
+ * master, and `role` whether it is one. When a sentinel says later that the master was replaced,
+ * the old one, which may live on for a while, is left for the new one without asking anybody.
+ *
+ * Redis may be back at any time, and nobody is served before we have found out: so the pause
+ * between two tries ends at a second, which costs Redis next to nothing. */
 #include "gateway/intake/subscriber.h"
 
 #include <errno.h>
@@ -19,13 +21,14 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/backoff.h"
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "gateway/redis/master_finder.h"
 #include "gateway/redis/master_watch.h"
-#include "gateway/redis/redis_socket.h"
+#include "gateway/redis/redis_session.h"
 #include "src/call/call.h"
+#include "src/call/call_build.h"
 #include "src/call/reply.h"
 #include "src/database/log.h"
 #include "src/database/meta.h"
@@ -33,23 +36,16 @@
 #include "src/model/keys.h"
 #include "src/redis/sentinel.h"
 
-enum { RETRY_MIN_MS = 100, RETRY_MAX_MS = 5000 };
+enum { RETRY_MIN_MS = 100, RETRY_MAX_MS = 1000, CONNECT_TRIES = 4 };
 
-/* Redis cuts off a subscriber to whom it owes 32 MB; a reply of more than this is no event. */
-enum { REPLY_MAX_BYTES = 64 * 1024 * 1024 };
-
-/* Periods without a byte. The third one counts only if the loop has run in between, so that a
- * process that was stopped reads what has come before it gives up. */
-enum { SILENT_TICKS_ASK = 1, SILENT_TICKS_MAX = 3 };
+/* Its commands are few; the longest names the channels of all shards. */
+enum { UNSENT_MAX_BYTES = 64 * 1024 };
 
 enum step {
     STEP_DOWN, /* waiting to try again */
     STEP_FIND,
     STEP_CONNECT,
-    STEP_LOGIN,
-    STEP_SELECT,
     STEP_ROLE,
-    STEP_NAME,
     STEP_META,
     STEP_LOG_END,
     STEP_SUBSCRIBE,
@@ -57,30 +53,28 @@ enum step {
 };
 
 struct subscriber {
-    uv_timer_t timer;
+    uv_timer_t timer; /* when to try again */
     struct subscriber_callbacks callbacks;
     void *context;
     struct metrics *metrics;
-    uint32_t ping_ms, timeout_ms;
+    uint32_t ping_ms;
     struct sl_redis_address address;
     char address_text[SL_REDIS_ADDRESS_TEXT_SIZE];
 
     struct master_finder *finder; /* NULL: no sentinels */
     struct master_watch *watch;   /* the same */
     bool was_told;                /* by a sentinel, that `address.place` is the master now */
-    struct redis_socket *socket;
-    redisReader *reader; /* of this connection or the last one */
+    struct redis_session *session;
 
     enum step step;
-    struct sl_call call;   /* of STEP_META and STEP_LOG_END */
-    uint32_t asked_shard;  /* whose meta, or end of log, is being asked for */
-    struct sl_meta meta;   /* of shard 0 */
-    uint32_t confirmed;    /* channels that Redis has confirmed */
-    uint32_t shards;       /* of the last subscription; 0: none yet */
-    unsigned silent_ticks; /* ping periods since the last byte */
-    bool has_messages;     /* in this turn */
+    struct sl_call call;  /* of the step */
+    uint32_t asked_shard; /* whose meta, or end of log, is being asked for */
+    struct sl_meta meta;  /* of shard 0 */
+    uint32_t confirmed;   /* channels that Redis has confirmed */
+    uint32_t shards;      /* of the last subscription; 0: none yet */
+    bool has_messages;    /* in this turn */
 
-    uint32_t retry_ms;
+    struct backoff backoff;
     char logged_reason[FAILURE_TEXT_SIZE]; /* why it is down, as logged last; empty: it was not */
     struct log_rate dropped_rate;
 };
@@ -103,26 +97,17 @@ static void on_retry(uv_timer_t *timer)
     start(timer->data);
 }
 
-static uint32_t next_retry_ms(struct subscriber *subscriber)
-{
-    uint32_t half = subscriber->retry_ms / 2;
-    uint32_t delay_ms = half + (uint32_t)(hash_key_random().k0 % (half + 1));
-
-    subscriber->retry_ms *= 2;
-    if (subscriber->retry_ms > RETRY_MAX_MS)
-        subscriber->retry_ms = RETRY_MAX_MS;
-    return delay_ms;
-}
-
 static void go_down(struct subscriber *subscriber, const char *reason)
 {
     bool was_hearing = subscriber->step == STEP_HEARING;
-    uint32_t delay_ms = subscriber->was_told ? 0 : next_retry_ms(subscriber);
+    uint32_t delay_ms = subscriber->was_told ? 0
+                                             : backoff_next_spread_ms(&subscriber->backoff,
+                                                                      RETRY_MIN_MS, RETRY_MAX_MS);
     char room[LOG_QUOTE_SIZE];
 
     if (subscriber->finder)
         master_finder_stop(subscriber->finder);
-    redis_socket_close(subscriber->socket);
+    redis_session_close(subscriber->session);
     end_turn(subscriber);
     subscriber->step = STEP_DOWN;
     uv_timer_start(&subscriber->timer, on_retry, delay_ms, 0);
@@ -140,47 +125,10 @@ static void go_down(struct subscriber *subscriber, const char *reason)
 
 /* ---- steps ---- */
 
-static void send_command(struct subscriber *subscriber, int argc, const char **argv,
-                         const size_t *sizes)
-{
-    char *bytes;
-    int size = redisFormatCommandArgv(&bytes, argc, argv, sizes);
-
-    if (size < 0) {
-        go_down(subscriber, "out of memory");
-        return;
-    }
-    redis_socket_send(subscriber->socket, sl_slice(bytes, (size_t)size));
-    redisFreeCommand(bytes);
-}
-
-static void send_login(struct subscriber *subscriber)
-{
-    const struct sl_redis_login *login = &subscriber->address.login;
-    const char *argv[3] = {"AUTH", login->user, login->password};
-
-    if (login->user[0] == '\0') {
-        argv[1] = login->password;
-        send_command(subscriber, 2, argv, NULL);
-    } else {
-        send_command(subscriber, 3, argv, NULL);
-    }
-}
-
-static void send_select(struct subscriber *subscriber)
-{
-    char db[sizeof("4294967295")];
-    const char *argv[] = {"SELECT", db};
-
-    snprintf(db, sizeof(db), "%u", subscriber->address.db);
-    send_command(subscriber, 2, argv, NULL);
-}
-
 static void send_call(struct subscriber *subscriber)
 {
-    struct sl_call *call = &subscriber->call;
-
-    send_command(subscriber, call->argc, call->argv, call->argvlen);
+    if (redis_session_send_call(subscriber->session, &subscriber->call) < 0)
+        go_down(subscriber, "out of memory");
 }
 
 static void ask_role(struct subscriber *subscriber)
@@ -191,13 +139,6 @@ static void ask_role(struct subscriber *subscriber)
         go_down(subscriber, failure.text);
     else
         send_call(subscriber);
-}
-
-static void send_name(struct subscriber *subscriber)
-{
-    const char *argv[] = {"CLIENT", "SETNAME", "sluiced"};
-
-    send_command(subscriber, 3, argv, NULL);
 }
 
 /* Asks for the meta of `asked_shard`: of shard 0 first, then with what it said of the others. */
@@ -224,41 +165,26 @@ static void ask_log_end(struct subscriber *subscriber)
 
 static void send_subscribe(struct subscriber *subscriber)
 {
-    char rooms[SL_SHARDS_MAX][SL_KEY_SIZE];
-    const char *argv[1 + SL_SHARDS_MAX] = {"SUBSCRIBE"};
-    uint32_t shards = subscriber->meta.shards;
+    struct sl_call *call = &subscriber->call;
+    char channel[SL_KEY_SIZE];
 
-    for (uint32_t shard = 0; shard < shards; shard++)
-        argv[1 + shard] = sl_key(shard, "live", rooms[shard]);
     subscriber->confirmed = 0;
-    send_command(subscriber, (int)shards + 1, argv, NULL);
-}
-
-static void send_ping(struct subscriber *subscriber)
-{
-    const char *argv[] = {"PING"};
-
-    send_command(subscriber, 1, argv, NULL);
-}
-
-static void on_ping_tick(uv_timer_t *timer)
-{
-    struct subscriber *subscriber = timer->data;
-
-    subscriber->silent_ticks++;
-    if (subscriber->silent_ticks >= SILENT_TICKS_MAX)
-        go_down(subscriber, "Redis is silent");
-    else if (subscriber->silent_ticks == SILENT_TICKS_ASK)
-        send_ping(subscriber);
+    sl_call_begin(call, 0, false);
+    sl_call_add_str(call, "SUBSCRIBE");
+    for (uint32_t shard = 0; shard < subscriber->meta.shards; shard++)
+        sl_call_add_str(call, sl_key(shard, "live", channel));
+    if (sl_call_finish(call, NULL) < 0)
+        go_down(subscriber, "out of memory");
+    else
+        send_call(subscriber);
 }
 
 static void begin_hearing(struct subscriber *subscriber)
 {
     subscriber->shards = subscriber->meta.shards;
-    subscriber->retry_ms = RETRY_MIN_MS;
-    subscriber->silent_ticks = 0;
+    backoff_reset(&subscriber->backoff);
     subscriber->logged_reason[0] = '\0';
-    uv_timer_start(&subscriber->timer, on_ping_tick, subscriber->ping_ms, subscriber->ping_ms);
+    redis_session_settle(subscriber->session, subscriber->ping_ms);
     metric_set(subscriber->metrics, METRIC_SUBSCRIBED, 1);
     metric_add(subscriber->metrics, METRIC_SUBSCRIPTIONS, 1);
     log_info("redis_subscribed", "redis=%s shards=%u database=%s", subscriber->address_text,
@@ -271,26 +197,11 @@ static void next_step(struct subscriber *subscriber)
 {
     subscriber->step++;
     switch (subscriber->step) {
-    case STEP_LOGIN:
-        if (subscriber->address.login.password[0] == '\0')
-            next_step(subscriber);
-        else
-            send_login(subscriber);
-        break;
-    case STEP_SELECT:
-        if (subscriber->address.db == 0)
-            next_step(subscriber);
-        else
-            send_select(subscriber);
-        break;
     case STEP_ROLE:
         if (!subscriber->finder)
             next_step(subscriber);
         else
             ask_role(subscriber);
-        break;
-    case STEP_NAME:
-        send_name(subscriber);
         break;
     case STEP_META:
         subscriber->asked_shard = 0;
@@ -425,23 +336,13 @@ static void take_push(struct subscriber *subscriber, const redisReply *reply)
         next_step(subscriber);
 }
 
-static void take_reply(struct subscriber *subscriber, const redisReply *reply)
+static void on_reply(void *context, const redisReply *reply)
 {
-    struct failure failure;
+    struct subscriber *subscriber = context;
 
     switch (subscriber->step) {
-    case STEP_LOGIN:
-    case STEP_SELECT:
-        if (sl_reply_check(reply, &failure) < 0)
-            go_down(subscriber, failure.text);
-        else
-            next_step(subscriber);
-        break;
     case STEP_ROLE:
         take_role(subscriber, reply);
-        break;
-    case STEP_NAME: /* it is for whoever looks at CLIENT LIST; who may not set it can do without */
-        next_step(subscriber);
         break;
     case STEP_META:
         take_meta(subscriber, reply);
@@ -460,30 +361,9 @@ static void take_reply(struct subscriber *subscriber, const redisReply *reply)
     }
 }
 
-static void on_bytes(void *context, struct sl_slice bytes)
-{
-    struct subscriber *subscriber = context;
-    void *reply;
-
-    subscriber->silent_ticks = 0;
-    redisReaderFeed(subscriber->reader, bytes.data, bytes.size);
-    while (subscriber->step != STEP_DOWN) {
-        if (redisReaderGetReply(subscriber->reader, &reply) != REDIS_OK) {
-            go_down(subscriber, subscriber->reader->errstr);
-            return;
-        }
-        if (!reply)
-            break;
-        take_reply(subscriber, reply);
-        freeReplyObject(reply);
-    }
-    if (subscriber->step != STEP_DOWN && subscriber->reader->len > REPLY_MAX_BYTES)
-        go_down(subscriber, "Redis sent too long a message");
-}
-
 /* ---- the connection ---- */
 
-static void on_open(void *context)
+static void on_ready(void *context)
 {
     next_step(context);
 }
@@ -498,38 +378,10 @@ static void on_lost(void *context, const char *reason)
     go_down(context, reason);
 }
 
-static void on_timeout(uv_timer_t *timer)
+static void connect_session(struct subscriber *subscriber)
 {
-    struct subscriber *subscriber = timer->data;
-
-    go_down(subscriber,
-            subscriber->step == STEP_CONNECT ? "cannot connect in time" : "Redis does not answer");
-}
-
-static void free_reader(struct subscriber *subscriber)
-{
-    if (subscriber->reader)
-        redisReaderFree(subscriber->reader);
-    subscriber->reader = NULL;
-}
-
-static void connect_socket(struct subscriber *subscriber)
-{
-    int r;
-
-    free_reader(subscriber);
-    subscriber->reader = redisReaderCreate();
-    if (!subscriber->reader) {
-        go_down(subscriber, "out of memory");
-        return;
-    }
-    r = redis_socket_open(subscriber->socket);
-    if (r < 0) {
-        go_down(subscriber, uv_strerror(r));
-        return;
-    }
     subscriber->step = STEP_CONNECT;
-    uv_timer_start(&subscriber->timer, on_timeout, subscriber->timeout_ms, 0);
+    redis_session_open(subscriber->session);
 }
 
 /* ---- where the master is ---- */
@@ -537,8 +389,8 @@ static void connect_socket(struct subscriber *subscriber)
 static void connect_to(struct subscriber *subscriber, const struct sl_redis_place *place)
 {
     subscriber->address.place = *place;
-    redis_socket_set_place(subscriber->socket, place);
-    connect_socket(subscriber);
+    redis_session_set_place(subscriber->session, place);
+    connect_session(subscriber);
 }
 
 /* Whoever else has a connection to the old master leaves it, too. */
@@ -593,7 +445,7 @@ static void on_news(void *context, const struct sl_sentinel_news *news)
 static void start(struct subscriber *subscriber)
 {
     if (!subscriber->finder) {
-        connect_socket(subscriber);
+        connect_session(subscriber);
         return;
     }
     if (subscriber->was_told) {
@@ -607,34 +459,54 @@ static void start(struct subscriber *subscriber)
     master_finder_start(subscriber->finder);
 }
 
-static void on_first_start(uv_timer_t *timer)
-{
-    start(timer->data);
-}
-
 static void on_timer_closed(uv_handle_t *handle)
 {
     struct subscriber *subscriber = handle->data;
 
-    redis_socket_free(subscriber->socket);
-    free_reader(subscriber);
     sl_call_done(&subscriber->call);
     mem_free(subscriber);
+}
+
+static struct redis_session *make_session(struct subscriber *subscriber,
+                                          const struct subscriber_settings *settings)
+{
+    static const struct redis_session_callbacks callbacks = {
+        .on_ready = on_ready,
+        .on_reply = on_reply,
+        .on_turn_end = on_turn_end,
+        .on_lost = on_lost,
+    };
+    const struct redis_session_settings session_settings = {
+        .loop = settings->loop,
+        .address = settings->address,
+        .name = "sluiced",
+        .connect_ms = settings->timeout_ms / CONNECT_TRIES,
+        .timeout_ms = settings->timeout_ms,
+        .max_unsent_bytes = UNSENT_MAX_BYTES,
+    };
+
+    return redis_session_new(&session_settings, &callbacks, subscriber);
+}
+
+static int heed_sentinels(struct subscriber *subscriber, const struct subscriber_settings *settings)
+{
+    static const struct master_watch_callbacks callbacks = {
+        .news = on_news,
+        .named = on_named,
+    };
+
+    if (settings->address->sentinel_count == 0)
+        return 0;
+    subscriber->finder =
+        master_finder_new(settings->loop, settings->address, on_master_found, subscriber);
+    subscriber->watch = master_watch_new(settings->loop, settings->address, settings->metrics,
+                                         &callbacks, subscriber);
+    return subscriber->finder && subscriber->watch ? 0 : -ENOMEM;
 }
 
 struct subscriber *subscriber_new(const struct subscriber_settings *settings,
                                   const struct subscriber_callbacks *callbacks, void *context)
 {
-    static const struct redis_socket_callbacks socket_callbacks = {
-        .on_open = on_open,
-        .on_bytes = on_bytes,
-        .on_turn_end = on_turn_end,
-        .on_lost = on_lost,
-    };
-    static const struct master_watch_callbacks watch_callbacks = {
-        .news = on_news,
-        .named = on_named,
-    };
     struct subscriber *subscriber = mem_zalloc(sizeof(*subscriber));
 
     if (!subscriber)
@@ -645,25 +517,15 @@ struct subscriber *subscriber_new(const struct subscriber_settings *settings,
     subscriber->context = context;
     subscriber->metrics = settings->metrics;
     subscriber->ping_ms = settings->ping_ms;
-    subscriber->timeout_ms = settings->timeout_ms;
     subscriber->address = *settings->address;
-    subscriber->retry_ms = RETRY_MIN_MS;
     sl_redis_address_print(&subscriber->address, subscriber->address_text,
                            sizeof(subscriber->address_text));
-    subscriber->socket =
-        redis_socket_new(settings->loop, settings->address, &socket_callbacks, subscriber);
-    if (settings->address->sentinel_count > 0)
-        subscriber->finder =
-            master_finder_new(settings->loop, settings->address, on_master_found, subscriber);
-    if (settings->address->sentinel_count > 0)
-        subscriber->watch = master_watch_new(settings->loop, settings->address, settings->metrics,
-                                             &watch_callbacks, subscriber);
-    if (!subscriber->socket ||
-        (settings->address->sentinel_count > 0 && !(subscriber->finder && subscriber->watch))) {
+    subscriber->session = make_session(subscriber, settings);
+    if (!subscriber->session || heed_sentinels(subscriber, settings) < 0) {
         subscriber_free(subscriber);
         return NULL;
     }
-    uv_timer_start(&subscriber->timer, on_first_start, 0, 0);
+    uv_timer_start(&subscriber->timer, on_retry, 0, 0);
     return subscriber;
 }
 
@@ -673,8 +535,7 @@ void subscriber_free(struct subscriber *subscriber)
 {
     if (!subscriber)
         return;
-    if (subscriber->socket)
-        redis_socket_close(subscriber->socket);
+    redis_session_free(subscriber->session);
     master_finder_free(subscriber->finder);
     master_watch_free(subscriber->watch);
     subscriber->finder = NULL;

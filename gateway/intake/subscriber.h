@@ -1,7 +1,7 @@
 /* gateway/intake/subscriber.h - hears the live channels of all shards, and never gives up.
  *
  * Connects, logs in, finds out how many shards there are and where their logs end, subscribes. When
- * the connection is lost or silent it comes back, after 0.1 s at first, 5 s at most, to whichever
+ * the connection is lost or silent it comes back, after 0.1 s at first, 1 s at most, to whichever
  * Redis the sentinels name, if there are any; then the end of the log tells what was missed. When
  * they say that another one is the master now, it goes there at once.
  * Messages come as they are heard: repair.h puts them in order. It logs when it hears and when it
@@ -26,7 +26,7 @@ struct subscriber_settings {
     const struct sl_redis_address *address;
     struct metrics *metrics;
     uint32_t ping_ms;    /* silent for so long: asked; for three times as long: given up */
-    uint32_t timeout_ms; /* from connecting to being subscribed */
+    uint32_t timeout_ms; /* from being connected, which has a quarter of it, to being subscribed */
 };
 
 struct subscriber_callbacks {

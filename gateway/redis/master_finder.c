@@ -9,7 +9,6 @@
 enum { SENTINEL_MS = 1000 };
 
 struct master_finder {
-    uv_timer_t timer; /* how long this sentinel may take */
     struct sl_redis_address address;
     master_found_fn found;
     void *context;
@@ -18,22 +17,9 @@ struct master_finder {
     uint32_t failed;  /* in a row */
 };
 
-static void ask(struct master_finder *finder);
-
-static void pass_over(struct master_finder *finder, const char *why)
+static void ask(struct master_finder *finder)
 {
-    char place[SL_REDIS_PLACE_TEXT_SIZE];
-    struct failure failure;
-
-    master_finder_stop(finder);
-    sl_redis_place_print(&finder->address.sentinels[finder->current], place, sizeof(place));
-    finder->current = (finder->current + 1) % finder->address.sentinel_count;
-    if (++finder->failed < finder->address.sentinel_count) {
-        ask(finder);
-        return;
-    }
-    failure_set(&failure, 0, "no sentinel says which Redis is the master; %s: %s", place, why);
-    finder->found(finder->context, NULL, failure.text);
+    sentinel_line_open(finder->line, finder->current);
 }
 
 static void on_answer(void *context, const struct sl_redis_place *master)
@@ -46,19 +32,18 @@ static void on_answer(void *context, const struct sl_redis_place *master)
 
 static void on_lost(void *context, const char *reason)
 {
-    pass_over(context, reason);
-}
+    struct master_finder *finder = context;
+    char place[SL_REDIS_PLACE_TEXT_SIZE];
+    struct failure failure;
 
-static void on_timeout(uv_timer_t *timer)
-{
-    pass_over(timer->data, "it does not answer");
-}
-
-static void ask(struct master_finder *finder)
-{
-    int r = sentinel_line_open(finder->line, finder->current);
-
-    uv_timer_start(&finder->timer, on_timeout, r < 0 ? 0 : SENTINEL_MS, 0);
+    sl_redis_place_print(&finder->address.sentinels[finder->current], place, sizeof(place));
+    finder->current = (finder->current + 1) % finder->address.sentinel_count;
+    if (++finder->failed < finder->address.sentinel_count) {
+        ask(finder);
+        return;
+    }
+    failure_set(&failure, 0, "no sentinel says which Redis is the master; %s: %s", place, reason);
+    finder->found(finder->context, NULL, failure.text);
 }
 
 void master_finder_start(struct master_finder *finder)
@@ -70,7 +55,6 @@ void master_finder_start(struct master_finder *finder)
 void master_finder_stop(struct master_finder *finder)
 {
     sentinel_line_close(finder->line);
-    uv_timer_stop(&finder->timer);
 }
 
 struct master_finder *master_finder_new(uv_loop_t *loop, const struct sl_redis_address *address,
@@ -88,28 +72,18 @@ struct master_finder *master_finder_new(uv_loop_t *loop, const struct sl_redis_a
     finder->address = *address;
     finder->found = found;
     finder->context = context;
-    finder->line = sentinel_line_new(loop, address, false, &callbacks, finder);
+    finder->line = sentinel_line_new(loop, address, false, SENTINEL_MS, &callbacks, finder);
     if (!finder->line) {
         mem_free(finder);
         return NULL;
     }
-    uv_timer_init(loop, &finder->timer);
-    finder->timer.data = finder;
     return finder;
-}
-
-static void on_timer_closed(uv_handle_t *handle)
-{
-    struct master_finder *finder = handle->data;
-
-    sentinel_line_free(finder->line);
-    mem_free(finder);
 }
 
 void master_finder_free(struct master_finder *finder)
 {
     if (!finder)
         return;
-    sentinel_line_close(finder->line);
-    uv_close((uv_handle_t *)&finder->timer, on_timer_closed);
+    sentinel_line_free(finder->line);
+    mem_free(finder);
 }

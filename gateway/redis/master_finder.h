@@ -1,6 +1,7 @@
 /* gateway/redis/master_finder.h - asks the sentinels who the master is, on the loop.
  *
- * One after the other, from the one that knew last; each has a second. */
+ * One after the other, from the one that knew last; each has a second to accept the connection, and
+ * one to answer. */
 #pragma once
 
 #include <stdint.h>

@@ -1,5 +1,4 @@
-/* master_watch.c - a line and a timer for each sentinel; the timer is when to try again, how long
- * the sentinel may take to answer, or when to ask whether it is still there. */
+/* master_watch.c - a line for each sentinel, and a timer that says when to try a lost one again. */
 #include "gateway/redis/master_watch.h"
 
 #include <assert.h>
@@ -8,24 +7,21 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/backoff.h"
 #include "base/failure.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "gateway/redis/sentinel_line.h"
 
-enum { ANSWER_MS = 2000, PING_MS = 5000, RETRY_MIN_MS = 100, RETRY_MAX_MS = 5000 };
-
-enum post_state { POST_DOWN, POST_ASKED, POST_HEARD };
+enum { ANSWER_MS = 2000, RETRY_MIN_MS = 100, RETRY_MAX_MS = 5000 };
 
 /* Where one sentinel is listened to. */
 struct post {
-    uv_timer_t timer;
+    uv_timer_t timer; /* when to try again */
     struct master_watch *watch;
     uint32_t number;
     struct sentinel_line *line;
-    enum post_state state;
-    bool owes_pong;
-    uint32_t retry_ms;
+    bool is_heard;
+    struct backoff backoff;
     char logged_reason[FAILURE_TEXT_SIZE]; /* why it is down, as logged last; empty: it was not */
 };
 
@@ -37,27 +33,28 @@ struct master_watch {
     struct post *posts[SL_REDIS_SENTINELS_MAX];
 };
 
-static void on_timer(uv_timer_t *timer);
-
-static void set_state(struct post *post, enum post_state state, uint64_t timer_ms)
+static void set_heard(struct post *post, bool is_heard)
 {
-    if ((state == POST_HEARD) != (post->state == POST_HEARD))
-        (state == POST_HEARD ? metric_add : metric_sub)(post->watch->metrics,
-                                                        METRIC_SENTINELS_HEARD, 1);
-    post->state = state;
-    post->owes_pong = false;
-    uv_timer_start(&post->timer, on_timer, timer_ms, 0);
+    if (is_heard != post->is_heard)
+        (is_heard ? metric_add : metric_sub)(post->watch->metrics, METRIC_SENTINELS_HEARD, 1);
+    post->is_heard = is_heard;
 }
 
-static void go_down(struct post *post, const char *reason)
+static void on_timer(uv_timer_t *timer)
 {
-    uint32_t half = post->retry_ms / 2;
-    uint32_t delay_ms = half + (uint32_t)(hash_key_random().k0 % (half + 1));
+    struct post *post = timer->data;
+
+    sentinel_line_open(post->line, post->number);
+}
+
+static void on_lost(void *context, const char *reason)
+{
+    struct post *post = context;
+    uint32_t delay_ms = backoff_next_spread_ms(&post->backoff, RETRY_MIN_MS, RETRY_MAX_MS);
     char place[SL_REDIS_PLACE_TEXT_SIZE], room[LOG_QUOTE_SIZE];
 
-    sentinel_line_close(post->line);
-    set_state(post, POST_DOWN, delay_ms);
-    post->retry_ms = post->retry_ms * 2 < RETRY_MAX_MS ? post->retry_ms * 2 : RETRY_MAX_MS;
+    set_heard(post, false);
+    uv_timer_start(&post->timer, on_timer, delay_ms, 0);
     if (strcmp(reason, post->logged_reason) == 0)
         return;
     sl_redis_place_print(&post->watch->address.sentinels[post->number], place, sizeof(place));
@@ -70,8 +67,8 @@ static void on_answer(void *context, const struct sl_redis_place *master)
 {
     struct post *post = context;
 
-    set_state(post, POST_HEARD, PING_MS);
-    post->retry_ms = RETRY_MIN_MS;
+    set_heard(post, true);
+    backoff_reset(&post->backoff);
     post->logged_reason[0] = '\0';
     post->watch->callbacks.named(post->watch->context, master);
 }
@@ -83,55 +80,24 @@ static void on_news(void *context, const struct sl_sentinel_news *news)
     post->watch->callbacks.news(post->watch->context, news);
 }
 
-static void on_pong(void *context)
-{
-    ((struct post *)context)->owes_pong = false;
-}
-
-static void on_lost(void *context, const char *reason)
-{
-    go_down(context, reason);
-}
-
-static void on_timer(uv_timer_t *timer)
-{
-    struct post *post = timer->data;
-
-    if (post->state == POST_ASKED) {
-        go_down(post, "it does not answer");
-    } else if (post->state == POST_DOWN) {
-        int r = sentinel_line_open(post->line, post->number);
-
-        set_state(post, POST_ASKED, r < 0 ? 0 : ANSWER_MS);
-    } else if (post->owes_pong) {
-        go_down(post, "it is silent");
-    } else {
-        sentinel_line_ping(post->line);
-        set_state(post, POST_HEARD, PING_MS);
-        post->owes_pong = true;
-    }
-}
-
 static struct post *post_new(uv_loop_t *loop, struct master_watch *watch, uint32_t number)
 {
     static const struct sentinel_line_callbacks callbacks = {
         .on_answer = on_answer,
         .on_news = on_news,
-        .on_pong = on_pong,
         .on_lost = on_lost,
     };
     struct post *post = mem_zalloc(sizeof(*post));
 
     if (!post)
         return NULL;
-    post->line = sentinel_line_new(loop, &watch->address, true, &callbacks, post);
+    post->line = sentinel_line_new(loop, &watch->address, true, ANSWER_MS, &callbacks, post);
     if (!post->line) {
         mem_free(post);
         return NULL;
     }
     post->watch = watch;
     post->number = number;
-    post->retry_ms = RETRY_MIN_MS;
     uv_timer_init(loop, &post->timer);
     post->timer.data = post;
     uv_timer_start(&post->timer, on_timer, 0, 0);
@@ -140,10 +106,7 @@ static struct post *post_new(uv_loop_t *loop, struct master_watch *watch, uint32
 
 static void on_timer_closed(uv_handle_t *handle)
 {
-    struct post *post = handle->data;
-
-    sentinel_line_free(post->line);
-    mem_free(post);
+    mem_free(handle->data);
 }
 
 struct master_watch *master_watch_new(uv_loop_t *loop, const struct sl_redis_address *address,
@@ -177,9 +140,8 @@ void master_watch_free(struct master_watch *watch)
     for (uint32_t i = 0; i < watch->address.sentinel_count && watch->posts[i]; i++) {
         struct post *post = watch->posts[i];
 
-        if (post->state == POST_HEARD)
-            metric_sub(watch->metrics, METRIC_SENTINELS_HEARD, 1);
-        sentinel_line_close(post->line);
+        set_heard(post, false);
+        sentinel_line_free(post->line);
         uv_close((uv_handle_t *)&post->timer, on_timer_closed);
     }
     mem_free(watch);

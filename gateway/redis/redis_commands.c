@@ -1,301 +1,237 @@
-/* redis_commands.c - hiredis's asynchronous client under a time limit.
+/* redis_commands.c - commands wait for a connection, then for their replies, and all have a time.
  *
- * hiredis keeps no time, and its libuv adapter does not report a refused TCP connection. So each
- * command stands in one of two lists, both in the order of their deadlines: sent, or paused until
- * it is tried again; and a connection has a quarter of a command's time to stand. One timer serves
- * all. When a sent command is late the whole connection is given up: what was sent on it will not
- * be answered in order any more. */
+ * A command stands in one of two lists: `waiting`, for a connection or for its next try, or `sent`,
+ * in the order of the replies to come. All stand in `deadlines` as well; one timer serves that and
+ * the next try. Nothing is sent before the session is ready: so a command without an answer was
+ * either certainly not done (it waits) or may have been (it was sent).
+ *
+ * When a sent command is late the connection is given up: what was sent on it will not be answered
+ * in order any more. While there is none, waiting commands have one made, with pauses from 20 ms to
+ * a second; as soon as it stands all of them are sent, and whoever knows that Redis is back
+ * (redis_commands_try_now()) cuts a pause short.
+ *
+ * What bounds it: the callers, who are as many as the server lets in, and the time of each. */
 #include "gateway/redis/redis_commands.h"
 
+#include <assert.h>
 #include <errno.h>
-#include <hiredis/adapters/libuv.h>
-#include <hiredis/async.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/list.h"
+#include "base/backoff.h"
+#include "base/deadline_list.h"
+#include "base/failure.h"
+#include "gateway/redis/redis_session.h"
 #include "src/call/reply.h"
 
 enum { PAUSE_MIN_MS = 20, PAUSE_MAX_MS = 1000, CONNECT_TRIES = 4 };
+
+/* Of all callers together, while Redis does not read; who comes then is sent away. */
+enum { UNSENT_MAX_BYTES = 64 * 1024 * 1024 };
 
 struct command {
     struct redis_commands *commands;
     struct sl_call call;
     redis_reply_fn done;
     void *owner;
-    uint64_t deadline_ms;
-    bool was_sent; /* on a connection that stood: it may have been done */
-    struct list_node node;
+    struct deadline deadline; /* in no list: its time is over */
+    struct list_node node;    /* of `waiting`, `sent` or `lost` */
+    bool is_sent;
 };
 
 struct redis_commands {
     uv_loop_t *loop;
     struct sl_redis_address address;
-    uint32_t timeout_ms;
-    redisAsyncContext *redis; /* NULL: not connected */
-    bool is_open;             /* the connection stands */
-    uint64_t open_until_ms;   /* when it has to */
+    bool is_place_known; /* always, without sentinels */
+    struct redis_session *session;
+    bool was_ready; /* the session, since it was opened */
     bool is_stopping;
-    struct list sent, paused;
-    uint64_t retry_at_ms; /* the paused ones are tried again */
-    uint64_t pause_ms;    /* the next pause; grows until something is answered */
-    uv_timer_t *timer;
-    char why[128]; /* the last connection ended, or none could be made */
+    struct deadline_list deadlines;
+    struct list waiting, sent;
+    struct list lost;       /* were sent on a connection that has just ended */
+    uint64_t try_ms;        /* when the waiting ones are tried next */
+    struct backoff backoff; /* until something is answered */
+    uv_timer_t timer;
+    struct failure why; /* the last connection ended, or none could be made */
 };
 
-struct redis_commands *redis_commands_new(uv_loop_t *loop, const struct sl_redis_address *address,
-                                          uint32_t timeout_ms)
-{
-    struct redis_commands *commands = mem_zalloc(sizeof(*commands));
+/* ---- a command's end ---- */
 
-    if (!commands)
-        return NULL;
-    commands->timer = mem_zalloc(sizeof(*commands->timer));
-    if (!commands->timer) {
-        mem_free(commands);
-        return NULL;
-    }
-    commands->loop = loop;
-    commands->address = *address;
-    commands->timeout_ms = timeout_ms;
-    commands->pause_ms = PAUSE_MIN_MS;
-    list_init(&commands->sent);
-    list_init(&commands->paused);
-    uv_timer_init(loop, commands->timer);
-    commands->timer->data = commands;
-    return commands;
-}
-
-static void free_handle(uv_handle_t *handle)
-{
-    mem_free(handle);
-}
-
-static void set_why(struct redis_commands *commands, const char *what, const char *why)
-{
-    snprintf(commands->why, sizeof(commands->why), "%s%s", what, why);
-}
-
-/* ---- commands ---- */
-
-static uint64_t first_deadline_ms(const struct list *list)
-{
-    struct list_node *first = list_first(list);
-
-    return first ? LIST_OWNER(first, struct command, node)->deadline_ms : UINT64_MAX;
-}
-
-/* Nearly always at the end: only what is tried again is older than what is there. */
-static void insert(struct list *list, struct command *command)
-{
-    struct list_node *before = list->head.previous;
-
-    while (before != &list->head &&
-           LIST_OWNER(before, struct command, node)->deadline_ms > command->deadline_ms)
-        before = before->previous;
-    list_insert_after(list, before, &command->node);
-}
-
+/* The command is in none of the lists that `node` is for. */
 static void command_free(struct command *command)
 {
+    deadline_list_remove(&command->commands->deadlines, &command->deadline);
     sl_call_done(&command->call);
     mem_free(command);
 }
 
-/* The command is in no list. */
 static void finish(struct command *command, const redisReply *reply)
 {
-    struct redis_commands *commands = command->commands;
-
-    command->done(command->owner, reply,
-                  reply              ? NULL
-                  : commands->why[0] ? commands->why
-                                     : "connection lost");
+    command->done(command->owner, reply, NULL);
     command_free(command);
 }
 
-/* When there is something to do with the paused ones. */
-static uint64_t paused_due_ms(const struct redis_commands *commands)
+static void fail(struct command *command, const char *why)
 {
-    uint64_t deadline_ms = first_deadline_ms(&commands->paused);
-
-    return deadline_ms < commands->retry_at_ms || list_is_empty(&commands->paused)
-               ? deadline_ms
-               : commands->retry_at_ms;
+    command->done(command->owner, NULL, why);
+    command_free(command);
 }
+
+/* As the connection did, or the tries to make one. */
+static void fail_with_connection(struct command *command)
+{
+    const struct failure *why = &command->commands->why;
+
+    fail(command, why->text[0] ? why->text : "no connection");
+}
+
+/* ---- time ---- */
 
 static void on_timer(uv_timer_t *timer);
 
 static void arm_timer(struct redis_commands *commands)
 {
-    uint64_t now = uv_now(commands->loop);
-    uint64_t at = first_deadline_ms(&commands->sent);
+    uint64_t now_ms = uv_now(commands->loop);
+    uint64_t at_ms = deadline_list_next_due_ms(&commands->deadlines);
 
-    if (paused_due_ms(commands) < at)
-        at = paused_due_ms(commands);
-    if (commands->redis && !commands->is_open && commands->open_until_ms < at)
-        at = commands->open_until_ms;
-    if (commands->is_stopping || at == UINT64_MAX)
-        uv_timer_stop(commands->timer);
+    if (commands->is_stopping)
+        return;
+    if (!list_is_empty(&commands->waiting) && commands->try_ms < at_ms)
+        at_ms = commands->try_ms;
+    if (at_ms == UINT64_MAX)
+        uv_timer_stop(&commands->timer);
     else
-        uv_timer_start(commands->timer, on_timer, at > now ? at - now : 0, 0);
+        uv_timer_start(&commands->timer, on_timer, at_ms > now_ms ? at_ms - now_ms : 0, 0);
 }
 
-/* When the paused ones, and one more, would be tried again. */
-static uint64_t next_try_ms(const struct redis_commands *commands)
+/* The next try, unless one is arranged already. */
+static void try_later(struct redis_commands *commands)
 {
-    return list_is_empty(&commands->paused) ? uv_now(commands->loop) + commands->pause_ms
-                                            : commands->retry_at_ms;
+    uint64_t now_ms = uv_now(commands->loop);
+
+    if (commands->try_ms <= now_ms || commands->try_ms == UINT64_MAX)
+        commands->try_ms = now_ms + backoff_next_ms(&commands->backoff, PAUSE_MIN_MS, PAUSE_MAX_MS);
 }
 
-static bool may_pause(const struct command *command)
+static void wait(struct command *command)
 {
-    const struct redis_commands *commands = command->commands;
-
-    return !commands->is_stopping && next_try_ms(commands) < command->deadline_ms;
-}
-
-static void pause_command(struct command *command)
-{
-    struct redis_commands *commands = command->commands;
-
-    if (list_is_empty(&commands->paused)) {
-        commands->retry_at_ms = next_try_ms(commands);
-        commands->pause_ms =
-            commands->pause_ms * 2 < PAUSE_MAX_MS ? commands->pause_ms * 2 : PAUSE_MAX_MS;
-    }
-    insert(&commands->paused, command);
-    arm_timer(commands);
+    command->is_sent = false;
+    list_append(&command->commands->waiting, &command->node);
 }
 
 /* ---- the connection ---- */
 
-/* hiredis answers everything under way without a reply. */
+/* Those that were sent are not answered any more: each is tried again if it may be. */
+static void settle_lost(struct redis_commands *commands)
+{
+    struct list_node *first;
+
+    while ((first = list_first(&commands->lost)) != NULL) {
+        struct command *command = LIST_OWNER(first, struct command, node);
+
+        list_remove(&commands->lost, first);
+        if (command->call.is_repeatable && deadline_is_listed(&command->deadline) &&
+            !commands->is_stopping)
+            wait(command);
+        else
+            fail_with_connection(command);
+    }
+}
+
+static void lose_sent(struct redis_commands *commands)
+{
+    struct list_node *first;
+
+    while ((first = list_first(&commands->sent)) != NULL) {
+        list_remove(&commands->sent, first);
+        list_append(&commands->lost, first);
+    }
+    settle_lost(commands);
+}
+
+static void disconnect(struct redis_commands *commands, const char *why)
+{
+    failure_set(&commands->why, 0, "%s", why);
+    redis_session_close(commands->session);
+    commands->was_ready = false;
+}
+
 static void give_up(struct redis_commands *commands, const char *why)
 {
-    redisAsyncContext *redis = commands->redis;
-
-    if (!redis)
-        return;
-    set_why(commands, why, "");
-    commands->redis = NULL;
-    redisAsyncFree(redis);
+    disconnect(commands, why);
+    lose_sent(commands);
 }
 
-static void on_connect(const redisAsyncContext *redis, int status)
+static void on_lost(void *context, const char *reason)
 {
-    struct redis_commands *commands = redis->data;
+    struct redis_commands *commands = context;
 
-    if (commands->redis != redis)
-        return;
-    if (status != REDIS_OK) {
-        set_why(commands, "cannot connect: ", redis->errstr);
-        commands->redis = NULL; /* hiredis frees it */
-        return;
-    }
-    commands->is_open = true;
-    LIST_EACH(&commands->sent, node)
-    {
-        LIST_OWNER(node, struct command, node)->was_sent = true;
-    }
-}
-
-/* Not by on_connect() alone: hiredis 1.2 first gives back the commands, then says that there is no
- * connection. */
-static const char *what_failed(const struct redis_commands *commands)
-{
-    return commands->is_open ? "connection lost: " : "cannot connect: ";
-}
-
-static void on_disconnect(const redisAsyncContext *redis, int status)
-{
-    struct redis_commands *commands = redis->data;
-
-    if (commands->redis != redis)
-        return;
-    set_why(commands, what_failed(commands), status == REDIS_OK ? "closed" : redis->errstr);
-    commands->redis = NULL;
-}
-
-static int introduce(redisAsyncContext *redis, const struct sl_redis_address *address)
-{
-    const struct sl_redis_login *login = &address->login;
-
-    if (login->password[0]) {
-        const char *argv[] = {"AUTH", login->user, login->password};
-        const char *short_argv[] = {"AUTH", login->password};
-
-        if (redisAsyncCommandArgv(redis, NULL, NULL, login->user[0] ? 3 : 2,
-                                  login->user[0] ? argv : short_argv, NULL) != REDIS_OK)
-            return -ENOMEM;
-    }
-    if (address->db && redisAsyncCommand(redis, NULL, NULL, "SELECT %u", address->db) != REDIS_OK)
-        return -ENOMEM;
-    return 0;
-}
-
-static int connect_if_needed(struct redis_commands *commands)
-{
-    const struct sl_redis_address *address = &commands->address;
-    redisAsyncContext *redis;
-
-    if (commands->redis)
-        return 0;
-    if (!address->path[0] && !address->place.host[0]) {
-        set_why(commands, "the sentinels have not said which Redis is the master", "");
-        return -ENOTCONN;
-    }
-    redis = address->path[0] ? redisAsyncConnectUnix(address->path)
-                             : redisAsyncConnect(address->place.host, address->place.port);
-    if (!redis)
-        return -ENOMEM;
-    redis->data = commands;
-    if (redis->err || redisLibuvAttach(redis, commands->loop) != REDIS_OK) {
-        set_why(commands, "cannot connect: ", redis->errstr);
-        redisAsyncFree(redis);
-        return -ECONNREFUSED;
-    }
-    redisAsyncSetConnectCallback(redis, on_connect);
-    redisAsyncSetDisconnectCallback(redis, on_disconnect);
-    commands->redis = redis;
-    commands->is_open = false;
-    commands->open_until_ms = uv_now(commands->loop) + commands->timeout_ms / CONNECT_TRIES;
-    return introduce(redis, address);
-}
-
-void redis_commands_set_place(struct redis_commands *commands, const struct sl_redis_place *place)
-{
-    static const struct sl_redis_place unknown = {.port = 0};
-    bool is_other = place && (strcmp(place->host, commands->address.place.host) != 0 ||
-                              place->port != commands->address.place.port);
-
-    commands->address.place = place ? *place : unknown;
-    if (is_other)
-        give_up(commands, "another Redis is the master now");
+    failure_set(&commands->why, 0, "%s: %s",
+                commands->was_ready ? "connection lost" : "cannot connect", reason);
+    commands->was_ready = false;
+    try_later(commands);
+    lose_sent(commands);
+    arm_timer(commands);
 }
 
 /* ---- sending ---- */
 
-static void on_reply(redisAsyncContext *redis, void *raw_reply, void *raw_command);
-
-/* Into `sent`. 0; a negative errno: it is in no list, and was not sent. */
 static int send_command(struct command *command)
 {
-    struct redis_commands *commands = command->commands;
-    const struct sl_call *call = &command->call;
-    int r = connect_if_needed(commands);
+    int r = redis_session_send_call(command->commands->session, &command->call);
 
     if (r < 0)
         return r;
-    if (redisAsyncCommandArgv(commands->redis, on_reply, command, call->argc,
-                              (const char **)call->argv, call->argvlen) != REDIS_OK)
-        return -ENOMEM;
-    command->was_sent = commands->is_open;
-    insert(&commands->sent, command);
-    arm_timer(commands);
+    command->is_sent = true;
+    list_append(&command->commands->sent, &command->node);
     return 0;
 }
+
+static void send_or_fail(struct command *command)
+{
+    if (send_command(command) < 0)
+        fail(command, "out of memory");
+}
+
+/* Who is told that there is no memory may ask again: that is sent on the spot, and waits not. */
+static void send_waiting(struct redis_commands *commands)
+{
+    struct list_node *first;
+
+    while (redis_session_is_ready(commands->session) &&
+           (first = list_first(&commands->waiting)) != NULL) {
+        list_remove(&commands->waiting, first);
+        send_or_fail(LIST_OWNER(first, struct command, node));
+    }
+}
+
+static void on_ready(void *context)
+{
+    struct redis_commands *commands = context;
+
+    redis_session_settle(commands->session, 0);
+    commands->was_ready = true;
+    commands->try_ms = UINT64_MAX;
+    send_waiting(commands);
+    arm_timer(commands);
+}
+
+/* What waits is sent now, or as soon as there is a connection. */
+static void try_waiting(struct redis_commands *commands)
+{
+    commands->try_ms = UINT64_MAX;
+    if (redis_session_is_ready(commands->session)) {
+        send_waiting(commands);
+    } else if (redis_session_is_open(commands->session)) {
+        return; /* on_ready, or on_lost */
+    } else if (commands->is_place_known) {
+        redis_session_open(commands->session);
+    } else {
+        failure_set(&commands->why, 0, "the sentinels have not said which Redis is the master");
+    }
+}
+
+/* ---- replies ---- */
 
 /* A reply that only asks for another try; none of these has done anything. */
 static bool asks_again(const struct redis_commands *commands, const redisReply *reply)
@@ -304,75 +240,139 @@ static bool asks_again(const struct redis_commands *commands, const redisReply *
            (commands->address.sentinel_count > 0 && sl_reply_is_replica(reply));
 }
 
-static void on_reply(redisAsyncContext *redis, void *raw_reply, void *raw_command)
+/* Nobody is kept waiting for a try that would come too late. */
+static bool send_later(struct command *command)
 {
-    struct command *command = raw_command;
     struct redis_commands *commands = command->commands;
-    const redisReply *reply = raw_reply;
-    bool may_repeat = !reply && (command->call.is_repeatable || !command->was_sent);
 
-    if (redis->err)
-        set_why(commands, what_failed(commands), redis->errstr);
-    list_remove(&commands->sent, &command->node);
-    arm_timer(commands);
-    if (sl_reply_is_noscript(reply)) {
-        sl_call_use_source(&command->call, true);
-        if (!commands->is_stopping && send_command(command) == 0)
-            return;
-        reply = NULL;
-        may_repeat = true;
-    }
-    if (reply && !asks_again(commands, reply))
-        commands->pause_ms = PAUSE_MIN_MS;
-    if ((may_repeat || asks_again(commands, reply)) && may_pause(command))
-        pause_command(command);
-    else
-        finish(command, reply);
+    try_later(commands);
+    if (commands->try_ms >= command->deadline.due_ms)
+        return false;
+    wait(command);
+    return true;
 }
 
-/* ---- time ---- */
-
-static void try_again(struct redis_commands *commands)
+static void on_reply(void *context, const redisReply *reply)
 {
-    uint64_t now = uv_now(commands->loop);
-    struct list due;
+    struct redis_commands *commands = context;
+    struct list_node *first = list_first(&commands->sent);
+    struct command *command;
 
-    list_init(&due);
-    LIST_EACH(&commands->paused, node)
-    {
-        list_remove(&commands->paused, node);
-        list_append(&due, node);
+    if (!first) {
+        try_later(commands);
+        give_up(commands, "Redis answers what it was not asked");
+        return;
     }
-    LIST_EACH(&due, node)
-    {
-        struct command *command = LIST_OWNER(node, struct command, node);
+    command = LIST_OWNER(first, struct command, node);
+    list_remove(&commands->sent, first);
+    if (sl_reply_is_noscript(reply)) {
+        sl_call_use_source(&command->call, true);
+        send_or_fail(command);
+        return;
+    }
+    if (!asks_again(commands, reply))
+        backoff_reset(&commands->backoff);
+    else if (send_later(command))
+        return;
+    finish(command, reply);
+}
 
-        list_remove(&due, node);
-        if (command->deadline_ms > now && send_command(command) == 0)
-            continue;
-        if (may_pause(command))
-            pause_command(command);
-        else
-            finish(command, NULL);
+static void on_turn_end(void *context)
+{
+    arm_timer(context);
+}
+
+/* ---- time, again ---- */
+
+static void time_out(struct command *command)
+{
+    struct redis_commands *commands = command->commands;
+
+    if (command->is_sent) {
+        try_later(commands);
+        give_up(commands, "Redis did not answer in time");
+    } else {
+        list_remove(&commands->waiting, &command->node);
+        fail_with_connection(command);
     }
 }
 
 static void on_timer(uv_timer_t *timer)
 {
     struct redis_commands *commands = timer->data;
-    uint64_t now = uv_now(commands->loop);
+    uint64_t now_ms = uv_now(commands->loop);
+    struct deadline *due;
 
-    if (commands->redis && !commands->is_open && commands->open_until_ms <= now)
-        give_up(commands, "cannot connect in time");
-    if (first_deadline_ms(&commands->sent) <= now)
-        give_up(commands,
-                commands->is_open ? "Redis did not answer in time" : "cannot connect in time");
-    if (paused_due_ms(commands) <= now)
-        try_again(commands);
+    while ((due = deadline_list_take_due(&commands->deadlines, now_ms)) != NULL)
+        time_out(DEADLINE_OWNER(due, struct command, deadline));
+    if (!commands->is_stopping && commands->try_ms <= now_ms)
+        try_waiting(commands);
     arm_timer(commands);
 }
 
 /* ---- from outside ---- */
+
+struct redis_commands *redis_commands_new(uv_loop_t *loop, const struct sl_redis_address *address,
+                                          const char *name, uint32_t timeout_ms)
+{
+    static const struct redis_session_callbacks callbacks = {
+        .on_ready = on_ready,
+        .on_reply = on_reply,
+        .on_turn_end = on_turn_end,
+        .on_lost = on_lost,
+    };
+    const struct redis_session_settings settings = {
+        .loop = loop,
+        .address = address,
+        .name = name,
+        .connect_ms = timeout_ms / CONNECT_TRIES,
+        .timeout_ms = timeout_ms,
+        .max_unsent_bytes = UNSENT_MAX_BYTES,
+    };
+    struct redis_commands *commands = mem_zalloc(sizeof(*commands));
+
+    if (!commands)
+        return NULL;
+    commands->session = redis_session_new(&settings, &callbacks, commands);
+    if (!commands->session) {
+        mem_free(commands);
+        return NULL;
+    }
+    commands->loop = loop;
+    commands->address = *address;
+    commands->is_place_known = address->sentinel_count == 0;
+    commands->try_ms = UINT64_MAX;
+    deadline_list_init(&commands->deadlines, timeout_ms);
+    list_init(&commands->waiting);
+    list_init(&commands->sent);
+    list_init(&commands->lost);
+    uv_timer_init(loop, &commands->timer);
+    commands->timer.data = commands;
+    return commands;
+}
+
+void redis_commands_set_place(struct redis_commands *commands, const struct sl_redis_place *place)
+{
+    commands->is_place_known = place != NULL;
+    if (!place)
+        return;
+    if (!sl_redis_place_equals(place, &commands->address.place)) {
+        commands->address.place = *place;
+        disconnect(commands, "another Redis is the master now");
+        redis_session_set_place(commands->session, place);
+        lose_sent(commands);
+    }
+    redis_commands_try_now(commands);
+}
+
+void redis_commands_try_now(struct redis_commands *commands)
+{
+    if (commands->is_stopping || list_is_empty(&commands->waiting))
+        return;
+    backoff_reset(&commands->backoff);
+    try_waiting(commands);
+    arm_timer(commands);
+}
 
 int redis_commands_run_take(struct redis_commands *commands, struct sl_call *call,
                             redis_reply_fn done, void *owner)
@@ -384,13 +384,27 @@ int redis_commands_run_take(struct redis_commands *commands, struct sl_call *cal
         return commands->is_stopping ? -ECANCELED : -ENOMEM;
     }
     *command = (struct command){.commands = commands, .call = *call, .done = done, .owner = owner};
-    command->deadline_ms = uv_now(commands->loop) + commands->timeout_ms;
     *call = SL_CALL_INIT;
-    if (send_command(command) < 0)
-        pause_command(command);
+    deadline_list_add(&commands->deadlines, &command->deadline, uv_now(commands->loop));
+    if (!redis_session_is_ready(commands->session)) {
+        wait(command);
+        if (commands->try_ms == UINT64_MAX)
+            try_waiting(commands);
+    } else if (send_command(command) < 0) {
+        command_free(command);
+        return -ENOMEM;
+    }
+    arm_timer(commands);
     return 0;
 }
 
+static void on_timer_closed(uv_handle_t *handle)
+{
+    mem_free(handle->data);
+}
+
+/* Whoever calls may be one who has just been answered: what is on the stack below stays until the
+ * loop comes round. */
 void redis_commands_free(struct redis_commands *commands)
 {
     struct list_node *first;
@@ -399,11 +413,10 @@ void redis_commands_free(struct redis_commands *commands)
         return;
     commands->is_stopping = true;
     give_up(commands, "the server is stopping");
-    set_why(commands, "the server is stopping", "");
-    while ((first = list_first(&commands->paused)) != NULL) {
-        list_remove(&commands->paused, first);
-        finish(LIST_OWNER(first, struct command, node), NULL);
+    while ((first = list_first(&commands->waiting)) != NULL) {
+        list_remove(&commands->waiting, first);
+        fail_with_connection(LIST_OWNER(first, struct command, node));
     }
-    uv_close((uv_handle_t *)commands->timer, free_handle);
-    mem_free(commands);
+    redis_session_free(commands->session);
+    uv_close((uv_handle_t *)&commands->timer, on_timer_closed);
 }

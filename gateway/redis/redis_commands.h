@@ -4,7 +4,8 @@
  * command is answered exactly once: with Redis's reply, or with none and the reason. A Redis that
  * is slow or gone costs the callers their time limit and nobody else anything.
  *
- * Within its time a command is tried again, after 20 ms at first and a second at most:
+ * Within its time a command is tried again, after 20 ms at first and a second at most, and at once
+ * when a connection stands again:
  *
  *   - when it certainly was not done: there was no connection, or Redis said that it is loading,
  *     busy or without the replicas it needs, or (with sentinels) a replica by now;
@@ -26,9 +27,9 @@ struct redis_commands;
 /* `reply` is NULL when there is none; then `why` is a sentence. Belongs to the caller of this. */
 typedef void (*redis_reply_fn)(void *owner, const redisReply *reply, const char *why);
 
-/* NULL: out of memory. */
+/* `name` is for CLIENT LIST, and lives as long as this. NULL: out of memory. */
 struct redis_commands *redis_commands_new(uv_loop_t *loop, const struct sl_redis_address *address,
-                                          uint32_t timeout_ms);
+                                          const char *name, uint32_t timeout_ms);
 /* Commands under way are answered without a reply. The loop must run on to let go of handles. */
 void redis_commands_free(struct redis_commands *commands);
 
@@ -36,8 +37,12 @@ void redis_commands_free(struct redis_commands *commands);
  * connections wait. The connection to another one is given up. */
 void redis_commands_set_place(struct redis_commands *commands, const struct sl_redis_place *place);
 
+/* Somebody has just reached Redis: what waits for a connection, or for its next try, waits no more.
+ */
+void redis_commands_try_now(struct redis_commands *commands);
+
 /* Sends the call, whose memory is taken over even on failure. A script that Redis does not know is
- * sent again with its text. 0: `done` will be called, later; -ENOMEM, -ECANCELED (being freed): it
- * will not. */
+ * sent again with its text. 0: `done` will be called, later; -ENOMEM (also: Redis does not read,
+ * and 64 MiB wait for it), -ECANCELED (being freed): it will not. */
 int redis_commands_run_take(struct redis_commands *commands, struct sl_call *call,
                             redis_reply_fn done, void *owner);

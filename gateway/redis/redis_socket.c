@@ -1,7 +1,12 @@
 /* redis_socket.c - what libuv closes later lives apart from what its owner frees now.
  *
  * A connection is a `link` of its own, and so is a name look-up: both outlive the socket until the
- * loop has let go of them, and know by `socket` being NULL that nobody waits any more. */
+ * loop has let go of them, and know by `socket` being NULL that nobody waits any more. A look-up
+ * runs in a thread of libuv's, for as long as the resolver likes, and cannot be called off; so one
+ * that outlives the opening it was for serves the next one. There is never more than one.
+ *
+ * A failed connection is readable: whatever ends it, the next recv() tells. libuv reports an RST as
+ * an error of the watcher, which it has stopped then: that, too, is read to its end. */
 #include "gateway/redis/redis_socket.h"
 
 #include <assert.h>
@@ -21,8 +26,11 @@
 /* hiredis parses pieces of this size fastest; see redisReader. */
 enum { CHUNK_SIZE = 16 * 1024, TURN_MAX_BYTES = 1024 * 1024 };
 
-/* Our commands are short; more than this unsent means that nobody reads. */
-enum { UNSENT_MAX_BYTES = 1024 * 1024 };
+/* What a burst needed is given back when all of it has left. */
+enum { UNSENT_KEPT_BYTES = 64 * 1024 };
+
+/* "$18446744073709551615\r\n", and the same with a star. */
+enum { HEADER_SIZE = 24 };
 
 struct lookup {
     uv_getaddrinfo_t request;
@@ -32,6 +40,7 @@ struct lookup {
 struct link {
     uv_poll_t poll;
     int fd;
+    int watched;                 /* UV_READABLE, UV_WRITABLE */
     bool is_open;                /* connect() has succeeded */
     struct redis_socket *socket; /* NULL: closed */
 };
@@ -42,13 +51,17 @@ struct redis_socket {
     struct redis_socket_callbacks callbacks;
     void *context;
     struct lookup *lookup;      /* while the name is looked up */
+    bool awaits_lookup;         /* to connect; not so when it has outlived its opening */
     struct addrinfo *addresses; /* while connecting by TCP: what the look-up found */
-    struct addrinfo *next;      /* of `addresses`: what to try when this one fails */
-    struct link *link;          /* while connecting or connected */
+    unsigned address_count;
+    unsigned current;  /* which of them is tried, or was last; the next look-up may find fewer */
+    unsigned untried;  /* behind it, and round to the beginning */
+    struct link *link; /* while connecting or connected */
     struct buffer unsent;
 };
 
 struct redis_socket *redis_socket_new(uv_loop_t *loop, const struct sl_redis_address *address,
+                                      size_t max_unsent_bytes,
                                       const struct redis_socket_callbacks *callbacks, void *context)
 {
     struct redis_socket *sock = mem_zalloc(sizeof(*sock));
@@ -59,17 +72,8 @@ struct redis_socket *redis_socket_new(uv_loop_t *loop, const struct sl_redis_add
     sock->address = *address;
     sock->callbacks = *callbacks;
     sock->context = context;
-    sock->unsent.limit = UNSENT_MAX_BYTES;
+    sock->unsent.limit = max_unsent_bytes;
     return sock;
-}
-
-void redis_socket_free(struct redis_socket *sock)
-{
-    if (!sock)
-        return;
-    redis_socket_close(sock);
-    buffer_done(&sock->unsent);
-    mem_free(sock);
 }
 
 /* ---- closing ---- */
@@ -95,25 +99,46 @@ static void forget_addresses(struct redis_socket *sock)
 {
     uv_freeaddrinfo(sock->addresses);
     sock->addresses = NULL;
-    sock->next = NULL;
+    sock->untried = 0;
+}
+
+static void forget_lookup(struct redis_socket *sock)
+{
+    if (sock->lookup)
+        sock->lookup->socket = NULL;
+    sock->lookup = NULL;
 }
 
 void redis_socket_close(struct redis_socket *sock)
 {
+    if (sock->addresses && sock->link)
+        sock->current++; /* it has said nothing in the time there was: another one's turn */
     close_link(sock);
     forget_addresses(sock);
     buffer_clear(&sock->unsent);
-    if (sock->lookup) {
-        sock->lookup->socket = NULL;
-        uv_cancel((uv_req_t *)&sock->lookup->request);
-        sock->lookup = NULL;
-    }
+    sock->awaits_lookup = false;
+    if (sock->lookup && uv_cancel((uv_req_t *)&sock->lookup->request) == 0)
+        forget_lookup(sock);
+}
+
+void redis_socket_free(struct redis_socket *sock)
+{
+    if (!sock)
+        return;
+    redis_socket_close(sock);
+    forget_lookup(sock);
+    buffer_done(&sock->unsent);
+    mem_free(sock);
 }
 
 void redis_socket_set_place(struct redis_socket *sock, const struct sl_redis_place *place)
 {
-    assert(!sock->link && !sock->lookup && !sock->address.path[0]);
+    assert(!sock->link && !sock->awaits_lookup && !sock->address.path[0]);
+    if (sl_redis_place_equals(place, &sock->address.place))
+        return;
+    forget_lookup(sock);
     sock->address.place = *place;
+    sock->current = 0;
 }
 
 static void lose(struct redis_socket *sock, const char *reason)
@@ -143,18 +168,50 @@ static int flush(struct redis_socket *sock)
         buffer_consume(unsent, (size_t)sent);
     }
     watch(sock->link, unsent->size > 0 ? UV_READABLE | UV_WRITABLE : UV_READABLE);
+    if (unsent->size == 0 && unsent->capacity > UNSENT_KEPT_BYTES) {
+        size_t limit = unsent->limit;
+
+        buffer_done(unsent);
+        unsent->limit = limit;
+    }
     return 0;
 }
 
-void redis_socket_send(struct redis_socket *sock, struct sl_slice bytes)
+static char *put_header(char *at, char kind, size_t number)
 {
-    buffer_append_slice(&sock->unsent, bytes);
-    if (!sock->link || !sock->link->is_open)
-        return;
-    if (sock->unsent.failed)
+    return at + sprintf(at, "%c%zu\r\n", kind, number);
+}
+
+static char *put_argument(char *at, const char *data, size_t size)
+{
+    at = put_header(at, '$', size);
+    memcpy(at, data, size);
+    memcpy(at + size, "\r\n", 2);
+    return at + size + 2;
+}
+
+int redis_socket_send(struct redis_socket *sock, int argc, const char *const *argv,
+                      const size_t *argvlen)
+{
+    struct buffer *unsent = &sock->unsent;
+    size_t most = HEADER_SIZE;
+    char *begin, *at;
+
+    assert(sock->link && sock->link->is_open);
+    for (int i = 0; i < argc; i++)
+        most += HEADER_SIZE + argvlen[i] + 2;
+    begin = at = buffer_reserve(unsent, most);
+    if (!begin) {
+        unsent->failed = false; /* what is in it is whole */
+        return -ENOMEM;
+    }
+    at = put_header(at, '*', (size_t)argc);
+    for (int i = 0; i < argc; i++)
+        at = put_argument(at, argv[i], argvlen[i]);
+    unsent->size += (size_t)(at - begin);
+    if (!(sock->link->watched & UV_WRITABLE) && flush(sock) < 0)
         watch(sock->link, UV_READABLE | UV_WRITABLE); /* the next turn ends the connection */
-    else
-        flush(sock); /* errors are left to the next turn, which finds the socket readable */
+    return 0;
 }
 
 /* NULL, or why the connection is over. */
@@ -196,8 +253,6 @@ static void on_open_events(struct link *link, int events)
         if (!link->socket)
             return;
     }
-    if (!reason && sock->unsent.failed)
-        reason = "Redis does not read";
     if (!reason && (events & UV_WRITABLE)) {
         r = flush(sock);
         if (r < 0)
@@ -241,6 +296,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
     struct link *link = poll->data;
 
     if (status < 0) { /* libuv has stopped; reading tells what it is */
+        link->watched = 0;
         watch(link, UV_READABLE);
         events = UV_READABLE;
     }
@@ -250,8 +306,12 @@ static void on_poll(uv_poll_t *poll, int status, int events)
         on_connected(link);
 }
 
+/* libuv forgets what it has seen already when a watcher is started again, and asks the kernel. */
 static void watch(struct link *link, int events)
 {
+    if (link->watched == events)
+        return;
+    link->watched = events;
     uv_poll_start(&link->poll, events, on_poll); /* can fail for bad events only */
 }
 
@@ -293,21 +353,40 @@ static int connect_to(struct redis_socket *sock, const struct sockaddr *address,
     return link_take(sock, fd);
 }
 
+static const struct addrinfo *nth(const struct addrinfo *address, unsigned n)
+{
+    while (n-- > 0)
+        address = address->ai_next;
+    return address;
+}
+
 /* 0: a connection to the next address is under way; -ENOENT: there is none left; else why the last
  * one failed at once. */
 static int connect_next(struct redis_socket *sock)
 {
     int r = -ENOENT;
 
-    while (sock->next) {
-        const struct addrinfo *address = sock->next;
+    while (r < 0 && sock->untried > 0) {
+        const struct addrinfo *address;
 
-        sock->next = address->ai_next;
+        sock->untried--;
+        sock->current = (sock->current + 1) % sock->address_count;
+        address = nth(sock->addresses, sock->current);
         r = connect_to(sock, address->ai_addr, address->ai_addrlen);
-        if (r == 0)
-            break;
     }
     return r;
+}
+
+/* Begins with the one that was connected last, or that is next after one that said nothing. */
+static int connect_first(struct redis_socket *sock, struct addrinfo *addresses)
+{
+    sock->addresses = addresses;
+    sock->address_count = 0;
+    for (const struct addrinfo *address = addresses; address; address = address->ai_next)
+        sock->address_count++;
+    sock->untried = sock->address_count;
+    sock->current = (sock->current % sock->address_count) + sock->address_count - 1;
+    return connect_next(sock);
 }
 
 static void on_lookup(uv_getaddrinfo_t *request, int status, struct addrinfo *addresses)
@@ -317,14 +396,14 @@ static void on_lookup(uv_getaddrinfo_t *request, int status, struct addrinfo *ad
     int r;
 
     mem_free(lookup);
-    if (!sock) {
+    if (sock)
+        sock->lookup = NULL;
+    if (!sock || !sock->awaits_lookup) {
         uv_freeaddrinfo(addresses);
         return;
     }
-    sock->lookup = NULL;
-    sock->addresses = addresses;
-    sock->next = addresses;
-    r = status < 0 ? status : connect_next(sock);
+    sock->awaits_lookup = false;
+    r = status < 0 ? status : connect_first(sock, addresses);
     if (r < 0)
         lose(sock, uv_strerror(r));
 }
@@ -332,10 +411,15 @@ static void on_lookup(uv_getaddrinfo_t *request, int status, struct addrinfo *ad
 static int look_up(struct redis_socket *sock)
 {
     static const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    struct lookup *lookup = mem_zalloc(sizeof(*lookup));
+    struct lookup *lookup;
     char port[sizeof("65535")];
     int r;
 
+    if (sock->lookup) { /* of an opening before this one */
+        sock->awaits_lookup = true;
+        return 0;
+    }
+    lookup = mem_zalloc(sizeof(*lookup));
     if (!lookup)
         return -ENOMEM;
     snprintf(port, sizeof(port), "%u", (unsigned)sock->address.place.port);
@@ -348,6 +432,7 @@ static int look_up(struct redis_socket *sock)
     lookup->request.data = lookup;
     lookup->socket = sock;
     sock->lookup = lookup;
+    sock->awaits_lookup = true;
     return 0;
 }
 

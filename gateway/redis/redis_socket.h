@@ -1,8 +1,9 @@
 /* gateway/redis/redis_socket.h - a non-blocking stream of bytes to Redis, TCP or unix, on a loop.
  *
  * One connection at a time: redis_socket_open(), then on_open or on_lost; after on_open, on_bytes
- * and on_turn_end as data comes, until on_lost or redis_socket_close(). A turn of the loop reads at
- * most about 1 MiB, so that others get theirs. All callbacks come from the loop. */
+ * and on_turn_end as data comes, until on_lost or redis_socket_close(). However a connection ends,
+ * by FIN, RST or a failed write, on_lost says so. A turn of the loop reads at most about 1 MiB, so
+ * that others get theirs. All callbacks come from the loop. */
 #pragma once
 
 #include <stddef.h>
@@ -23,20 +24,26 @@ struct redis_socket_callbacks {
     void (*on_lost)(void *context, const char *reason);
 };
 
-/* NULL: out of memory. */
+/* `address` says where; it is copied. What is sent and cannot leave yet is kept, up to
+ * `max_unsent_bytes`; beyond that the connection ends. NULL: out of memory. */
 struct redis_socket *redis_socket_new(uv_loop_t *loop, const struct sl_redis_address *address,
+                                      size_t max_unsent_bytes,
                                       const struct redis_socket_callbacks *callbacks,
                                       void *context);
 /* Closes it; no callback comes any more. The loop must run once more to let go of the handle. */
 void redis_socket_free(struct redis_socket *sock);
 
-/* Looks the name up and connects to the first address that accepts. 0; negative errno: nothing
- * will be called back. The socket is closed before. */
+/* Looks the name up, off the loop, and connects to the first of its addresses that accepts. One
+ * that neither accepts nor refuses holds the others up until the socket is closed; the next opening
+ * begins with the address behind it. 0; negative errno: nothing will be called back. The socket is
+ * closed before. */
 int redis_socket_open(struct redis_socket *sock);
 void redis_socket_close(struct redis_socket *sock);
 
 /* Another place to connect to; the address has no path. The socket is closed. */
 void redis_socket_set_place(struct redis_socket *sock, const struct sl_redis_place *place);
 
-/* Sends now, keeps what does not fit. Fails by on_lost in a later turn, never at once. */
-void redis_socket_send(struct redis_socket *sock, struct sl_slice bytes);
+/* Sends now a command of Redis's protocol, keeps what does not fit. The socket is open. 0; -ENOMEM:
+ * nothing of it is sent. Any other trouble is told by on_lost in a later turn, never at once. */
+int redis_socket_send(struct redis_socket *sock, int argc, const char *const *argv,
+                      const size_t *argvlen);

@@ -5,72 +5,63 @@
 
 #include "base/alloc.h"
 #include "base/failure.h"
-#include "gateway/redis/redis_socket.h"
+#include "gateway/redis/redis_session.h"
 #include "src/call/call.h"
-#include "src/call/reply.h"
 
-/* The next reply is about... */
-enum expected { EXPECTED_LOGIN, EXPECTED_MASTER, EXPECTED_NEWS };
+/* Its commands are few and short. */
+enum { UNSENT_MAX_BYTES = 64 * 1024 };
 
 struct sentinel_line {
     struct sl_redis_address address;
     bool listens;
     struct sentinel_line_callbacks callbacks;
     void *context;
-    struct redis_socket *socket;
-    redisReader *reader; /* of this connection or the last one */
-    enum expected expected;
-    uint64_t openings; /* changes when it is opened or closed */
+    struct redis_session *session;
+    bool is_answered; /* what comes now is news */
 };
-
-static void send_command(struct sentinel_line *line, int argc, const char **argv,
-                         const size_t *sizes)
-{
-    char *bytes;
-    int size = redisFormatCommandArgv(&bytes, argc, argv, sizes);
-
-    if (size < 0)
-        return; /* the owner's time runs out */
-    redis_socket_send(line->socket, sl_slice(bytes, (size_t)size));
-    redisFreeCommand(bytes);
-}
-
-static void send_call_take(struct sentinel_line *line, int r, struct sl_call *call)
-{
-    if (r == 0)
-        send_command(line, call->argc, call->argv, call->argvlen);
-    sl_call_done(call);
-}
-
-static void on_open(void *context)
-{
-    struct sentinel_line *line = context;
-    const struct sl_redis_login *login = &line->address.sentinel_login;
-    const char *with_user[] = {"AUTH", login->user, login->password};
-    const char *without[] = {"AUTH", login->password};
-    struct sl_call call = SL_CALL_INIT;
-
-    line->expected = login->password[0] ? EXPECTED_LOGIN : EXPECTED_MASTER;
-    if (login->password[0] && login->user[0])
-        send_command(line, 3, with_user, NULL);
-    else if (login->password[0])
-        send_command(line, 2, without, NULL);
-    send_call_take(line, sl_sentinel_master_call(&call, line->address.master_name, NULL), &call);
-    if (line->listens)
-        send_call_take(line, sl_sentinel_listen_call(&call, NULL), &call);
-}
 
 static void lose(struct sentinel_line *line, const char *reason)
 {
-    sentinel_line_close(line);
+    redis_session_close(line->session);
     line->callbacks.on_lost(line->context, reason);
 }
 
-static bool is_pong(const redisReply *reply)
+/* `r`: how the building of the call went. */
+static int send_call_take(struct sentinel_line *line, int r, struct sl_call *call)
 {
-    return reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
-           reply->element[0]->type == REDIS_REPLY_STRING &&
-           sl_slice_is(sl_slice(reply->element[0]->str, reply->element[0]->len), "pong");
+    if (r == 0)
+        r = redis_session_send_call(line->session, call);
+    sl_call_done(call);
+    return r;
+}
+
+static void on_ready(void *context)
+{
+    struct sentinel_line *line = context;
+    struct sl_call call = SL_CALL_INIT;
+    int r;
+
+    line->is_answered = false;
+    r = send_call_take(line, sl_sentinel_master_call(&call, line->address.master_name, NULL),
+                       &call);
+    if (r == 0 && line->listens)
+        r = send_call_take(line, sl_sentinel_listen_call(&call, NULL), &call);
+    if (r < 0)
+        lose(line, "out of memory");
+}
+
+static void take_answer(struct sentinel_line *line, const redisReply *reply)
+{
+    struct sl_redis_place master;
+    struct failure failure;
+
+    line->is_answered = true;
+    if (sl_sentinel_master_reply(reply, &master, &failure) < 0) {
+        lose(line, failure.text);
+        return;
+    }
+    redis_session_settle(line->session, line->listens ? SENTINEL_LINE_PING_MS : 0);
+    line->callbacks.on_answer(line->context, &master);
 }
 
 static void take_news(struct sentinel_line *line, const redisReply *reply)
@@ -79,10 +70,6 @@ static void take_news(struct sentinel_line *line, const redisReply *reply)
     struct failure failure;
     int r;
 
-    if (is_pong(reply)) {
-        line->callbacks.on_pong(line->context);
-        return;
-    }
     r = sl_sentinel_news_reply(reply, line->address.master_name, &news, &failure);
     if (r == 0)
         line->callbacks.on_news(line->context, &news);
@@ -90,52 +77,14 @@ static void take_news(struct sentinel_line *line, const redisReply *reply)
         lose(line, failure.text);
 }
 
-static void take_reply(struct sentinel_line *line, const redisReply *reply)
-{
-    struct sl_redis_place master;
-    struct failure failure;
-
-    switch (line->expected) {
-    case EXPECTED_LOGIN:
-        if (sl_reply_check(reply, &failure) < 0)
-            lose(line, failure.text);
-        line->expected = EXPECTED_MASTER;
-        break;
-    case EXPECTED_MASTER:
-        line->expected = EXPECTED_NEWS;
-        if (sl_sentinel_master_reply(reply, &master, &failure) < 0)
-            lose(line, failure.text);
-        else
-            line->callbacks.on_answer(line->context, &master);
-        break;
-    case EXPECTED_NEWS:
-        take_news(line, reply);
-        break;
-    }
-}
-
-static void on_bytes(void *context, struct sl_slice bytes)
+static void on_reply(void *context, const redisReply *reply)
 {
     struct sentinel_line *line = context;
-    uint64_t openings = line->openings;
-    void *reply = NULL;
 
-    redisReaderFeed(line->reader, bytes.data, bytes.size);
-    while (line->openings == openings) {
-        if (redisReaderGetReply(line->reader, &reply) != REDIS_OK) {
-            lose(line, line->reader->errstr);
-            return;
-        }
-        if (!reply)
-            return;
-        take_reply(line, reply);
-        freeReplyObject(reply);
-    }
-}
-
-static void on_turn_end(void *context)
-{
-    (void)context;
+    if (line->is_answered)
+        take_news(line, reply);
+    else
+        take_answer(line, reply);
 }
 
 static void on_lost(void *context, const char *reason)
@@ -143,47 +92,35 @@ static void on_lost(void *context, const char *reason)
     lose(context, reason);
 }
 
-static void free_reader(struct sentinel_line *line)
+void sentinel_line_open(struct sentinel_line *line, uint32_t number)
 {
-    if (line->reader)
-        redisReaderFree(line->reader);
-    line->reader = NULL;
-}
-
-int sentinel_line_open(struct sentinel_line *line, uint32_t number)
-{
-    sentinel_line_close(line);
-    free_reader(line);
-    line->reader = redisReaderCreate();
-    if (!line->reader)
-        return -ENOMEM;
-    redis_socket_set_place(line->socket, &line->address.sentinels[number]);
-    return redis_socket_open(line->socket);
+    redis_session_close(line->session);
+    redis_session_set_place(line->session, &line->address.sentinels[number]);
+    redis_session_open(line->session);
 }
 
 void sentinel_line_close(struct sentinel_line *line)
 {
-    line->openings++;
-    redis_socket_close(line->socket);
-}
-
-void sentinel_line_ping(struct sentinel_line *line)
-{
-    const char *argv[] = {"PING"};
-
-    send_command(line, 1, argv, NULL);
+    redis_session_close(line->session);
 }
 
 struct sentinel_line *sentinel_line_new(uv_loop_t *loop, const struct sl_redis_address *address,
-                                        bool listens,
+                                        bool listens, uint32_t answer_ms,
                                         const struct sentinel_line_callbacks *callbacks,
                                         void *context)
 {
-    static const struct redis_socket_callbacks socket_callbacks = {
-        .on_open = on_open,
-        .on_bytes = on_bytes,
-        .on_turn_end = on_turn_end,
+    static const struct redis_session_callbacks session_callbacks = {
+        .on_ready = on_ready,
+        .on_reply = on_reply,
         .on_lost = on_lost,
+    };
+    const struct redis_session_settings settings = {
+        .loop = loop,
+        .address = address,
+        .is_sentinel = true,
+        .connect_ms = answer_ms,
+        .timeout_ms = answer_ms,
+        .max_unsent_bytes = UNSENT_MAX_BYTES,
     };
     struct sentinel_line *line = mem_zalloc(sizeof(*line));
 
@@ -193,8 +130,8 @@ struct sentinel_line *sentinel_line_new(uv_loop_t *loop, const struct sl_redis_a
     line->listens = listens;
     line->callbacks = *callbacks;
     line->context = context;
-    line->socket = redis_socket_new(loop, address, &socket_callbacks, line);
-    if (!line->socket) {
+    line->session = redis_session_new(&settings, &session_callbacks, line);
+    if (!line->session) {
         mem_free(line);
         return NULL;
     }
@@ -205,7 +142,6 @@ void sentinel_line_free(struct sentinel_line *line)
 {
     if (!line)
         return;
-    redis_socket_free(line->socket);
-    free_reader(line);
+    redis_session_free(line->session);
     mem_free(line);
 }

@@ -1,11 +1,13 @@
 """The API while Redis is away, stopped or full: quick and honest answers, streams unharmed."""
 
 import signal
+import statistics
 import threading
+import time
 
 from harness.api import Api, Site
 from harness.ports import steady_port
-from harness.waiting import eventually
+from harness.waiting import PATIENCE, eventually
 
 FIREHOSE = "/v1/stream/firehose"
 
@@ -34,6 +36,47 @@ def test_redis_is_away_and_comes_back(servers):
         gateway.wait_status("/readyz", 200)
         post = ada.post("found")
         stream.until(post["id"])
+
+
+def test_connection_that_is_reset_is_left_at_once(servers):
+    """A Redis that is killed with a request unread resets the connection instead of closing it."""
+    redis = servers.redis(append_only=True, port=steady_port())
+    redis.client.config_set("appendfsync", "always")
+    gateway = servers.gateway(f"redis://127.0.0.1:{redis.port}")
+    ada = new_user(gateway)
+    other = Api(gateway, ada.sub)
+    redis.process.send_signal(signal.SIGSTOP)
+    ada.send("GET", "/v1/users/me")
+    eventually(lambda: gateway.metrics()["sluice_api_requests_in_flight"] == 1, "it is sent")
+    redis.stop(signal.SIGKILL)
+    redis.start()
+    gateway.wait_status("/readyz", 200)
+    begun = time.monotonic()
+    assert other.get("/v1/users/me")["login"] == "ada"
+    assert time.monotonic() - begun < 2 * PATIENCE
+    assert ada.read().status in (200, 503)
+    other.close()
+
+
+def test_writes_are_back_when_redis_is(servers):
+    """However long it was away."""
+    redis = servers.redis(append_only=True)
+    redis.client.config_set("appendfsync", "always")
+    gateway = servers.gateway(redis, "--api-timeout", "500ms")
+    ada = new_user(gateway)
+    took = []
+    for number in range(3):
+        redis.stop(signal.SIGKILL)
+        gateway.wait_status("/readyz", 503)
+        until = time.monotonic() + 5
+        while time.monotonic() < until:
+            assert ada.request("POST", "/v1/posts", {"text": "lost"}).status == 503
+        redis.start()
+        begun = time.monotonic()
+        eventually(lambda: ada.request("POST", "/v1/posts", {"text": f"back {number}"}).status == 201,
+                   "a write succeeds")
+        took.append(time.monotonic() - begun)
+    assert statistics.median(took) < 1 * PATIENCE, took
 
 
 def test_redis_was_never_there(servers):

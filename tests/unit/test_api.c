@@ -156,7 +156,7 @@ static int begin(void **state)
     board = metrics_board_new(1);
     settings = (struct api_settings){
         .loop = &loop,
-        .commands = redis_commands_new(&loop, &address, 600000),
+        .commands = redis_commands_new(&loop, &address, "test", 600000),
         .front = &front,
         .metrics = metrics_slot(board, 0),
         .timeout_ms = 600000,

@@ -28,8 +28,9 @@ static struct {
     char path[108];
     const char *const *answers;
     size_t count, used;
-    size_t connections;
-    struct buffer heard; /* the first word of each command */
+    size_t connections, greeted;
+    bool ignores_greeting;
+    struct buffer heard; /* the first word of each command but the greeting */
 } server;
 
 struct client {
@@ -93,6 +94,12 @@ static void answer(struct client *client, const redisReply *command)
 {
     const char *text = SILENT;
 
+    if (strcmp(command->element[0]->str, "CLIENT") == 0) { /* the greeting */
+        server.greeted++;
+        if (!server.ignores_greeting)
+            say(client, "+OK\r\n");
+        return;
+    }
     buffer_append_format(&server.heard, "%s ", command->element[0]->str);
     if (server.used < server.count)
         text = server.answers[server.used++];
@@ -169,7 +176,7 @@ static void make_commands(uint32_t timeout_ms, uint32_t sentinels)
 
     if (sentinels == 0)
         memcpy(address.path, server.path, sizeof(address.path));
-    commands = redis_commands_new(&patience.loop, &address, timeout_ms);
+    commands = redis_commands_new(&patience.loop, &address, "test", timeout_ms);
     assert_non_null(commands);
 }
 
@@ -339,6 +346,86 @@ static void test_redis_that_does_not_come_is_told(void **state)
     start_server();
 }
 
+/* However long the pause is that many failures have brought about. */
+static void test_word_that_redis_is_back_ends_a_pause(void **state)
+{
+    struct told told;
+    uint64_t begun_ms;
+
+    (void)state;
+    uv_close((uv_handle_t *)&server.listener, NULL);
+    make_commands(TIMEOUT_MS, 0);
+    ANSWERS(DONE);
+    run_write(&told, SL_SLICE_NONE);
+    begun_ms = uv_now(&patience.loop);
+    RUN_UNTIL(&patience, uv_now(&patience.loop) >= begun_ms + 1500);
+    start_server();
+    begun_ms = uv_now(&patience.loop);
+    redis_commands_try_now(commands);
+    run_until_told(&told);
+    assert_int_equal(told.error, 0);
+    assert_in_range(uv_now(&patience.loop) - begun_ms, 0, 200);
+}
+
+/* It accepts the connection and says nothing: what it would do with a write, nobody knows. */
+static void test_redis_that_does_not_greet_is_given_nothing(void **state)
+{
+    struct told told;
+
+    (void)state;
+    server.ignores_greeting = true;
+    make_commands(200, 0);
+    ANSWERS(DONE);
+    run_write(&told, SL_SLICE_NONE);
+    run_until_told(&told);
+    assert_int_equal(told.error, -EPIPE);
+    assert_true(server.greeted > 0);
+    assert_int_equal(server.used, 0);
+    server.ignores_greeting = false;
+    run_write(&told, SL_SLICE_NONE);
+    run_until_told(&told);
+    assert_int_equal(told.error, 0);
+}
+
+static void free_on_reply(void *owner, const redisReply *reply, const char *why)
+{
+    on_reply(owner, reply, why);
+    redis_commands_free(commands);
+    commands = NULL;
+}
+
+/* The last answer may be what a server waits for that is leaving. */
+static void test_they_can_be_freed_by_who_is_answered(void **state)
+{
+    static const char *const ends[] = {DONE, HANGUP};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        struct told freeing = {.count = 0}, sent, waiting;
+        const struct sl_meta meta = {.shards = 1};
+        const char *answers[] = {"-BUSY 1\r\n", ends[i], SILENT};
+        struct sl_call call = SL_CALL_INIT;
+
+        server.answers = answers;
+        server.count = 3;
+        server.used = 0;
+        make_commands(TIMEOUT_MS, 0);
+        run_write(&waiting, SL_SLICE("r1"));
+        RUN_UNTIL(&patience, server.used == 1);
+        assert_int_equal(
+            sl_user_create_call(&call, &meta, SL_SLICE_NONE, SL_SLICE("ada"), SL_SLICE_NONE, NULL),
+            0);
+        assert_int_equal(redis_commands_run_take(commands, &call, free_on_reply, &freeing), 0);
+        run_write(&sent, SL_SLICE("r2"));
+        run_until_told(&freeing);
+        assert_int_equal(freeing.error, ends[i] ? 0 : -EPIPE);
+        assert_int_equal(freeing.count, 1);
+        assert_int_equal(sent.count, 1);
+        assert_int_equal(waiting.count, 1);
+        assert_string_equal(waiting.text, "the server is stopping");
+    }
+}
+
 static void test_master_that_nobody_knows_is_waited_for(void **state)
 {
     const struct sl_redis_place nowhere = {"127.0.0.1", 1};
@@ -412,6 +499,9 @@ int main(void)
         TEST(test_time_ends_every_try),
         TEST(test_redis_that_comes_late_gets_what_waits),
         TEST(test_redis_that_does_not_come_is_told),
+        TEST(test_word_that_redis_is_back_ends_a_pause),
+        TEST(test_redis_that_does_not_greet_is_given_nothing),
+        TEST(test_they_can_be_freed_by_who_is_answered),
         TEST(test_master_that_nobody_knows_is_waited_for),
         TEST(test_all_are_answered_at_the_end),
         TEST(test_memory_that_runs_out_costs_the_caller_alone),

@@ -143,7 +143,7 @@ static void start_intake_with(uint32_t check_ms, size_t max_held_bytes)
     struct repair_settings settings = {&patience.loop, NULL, metrics, max_held_bytes, check_ms};
 
     assert_int_equal(sl_redis_address_parse(sl_slice_str(server.url), &address, NULL), 0);
-    commands = redis_commands_new(&patience.loop, &address, 1000);
+    commands = redis_commands_new(&patience.loop, &address, "test", 1000);
     log_reader = settings.log = log_reader_new(commands);
     repair = repair_new(&settings, &repaired, NULL);
     subscriber = subscriber_new(&subscriber_settings, &heard, NULL);
@@ -408,7 +408,7 @@ static void test_log_that_cannot_be_read_is_told_as_a_gap(void **state)
 static void test_it_can_be_freed_at_any_time(void **state)
 {
     (void)state;
-    for (int turns = 0; turns < 12; turns++) {
+    for (int turns = 0; turns < 8; turns++) {
         told.subscribed = 0;
         told.last[0] = written[0];
         start_intake();

@@ -31,15 +31,17 @@ def sanitizer_report(text):
 
 class Gateway:
     """sluiced, started by start() and ended by stop(). `redis_url` None: the embedded Redis.
-    `certificate`: its clients, those of this class included, come over TLS."""
+    `certificate`: its clients, those of this class included, come over TLS. `prefix`: the words of a
+    command that runs sluiced, in a namespace of its own, say."""
 
     def __init__(self, folder, redis_url, *options, secret=SECRET, listen="127.0.0.1:0", env=None,
-                 data_dir=None, certificate=None):
+                 data_dir=None, certificate=None, prefix=()):
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.redis_url, self.listen = redis_url, listen
         self.options = [str(option) for option in options]
         self.env = env or {}
+        self.prefix = list(prefix)
         self.data_dir = data_dir or self.folder / "data"
         self.certificate = certificate
         self.secret_file = None
@@ -55,7 +57,7 @@ class Gateway:
         self.stderr = self.folder / "stderr"
 
     def command(self, ready_fd=None):
-        command = [programs.sluiced(), "--listen", self.listen, "--data-dir", str(self.data_dir)]
+        command = [*self.prefix, programs.sluiced(), "--listen", self.listen, "--data-dir", str(self.data_dir)]
         if self.redis_url:
             command += ["--redis", self.redis_url]
         if self.secret_file:

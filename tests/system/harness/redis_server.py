@@ -22,13 +22,13 @@ def redis_program():
 
 
 class RedisServer:
-    def __init__(self, folder, append_only=False, port=0):
+    def __init__(self, folder, append_only=False, port=0, bind="127.0.0.1"):
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.socket = self.folder / "redis.sock"
         self.url = f"unix://{self.socket}"
         self.append_only = append_only
-        self.port = port  # 0: none
+        self.port, self.bind = port, bind  # port 0: none
         self.shards = 1  # of the database that is in it, or will be
         self.process = None
         self.client = redis.Redis(unix_socket_path=str(self.socket), decode_responses=True)
@@ -39,7 +39,7 @@ class RedisServer:
         with open(log, "ab") as out:
             said_before = out.tell()
             self.process = subprocess.Popen(
-                [redis_program(), "--port", str(self.port), "--bind", "127.0.0.1",
+                [redis_program(), "--port", str(self.port), "--bind", self.bind,
                  "--unixsocket", str(self.socket), "--dir", str(self.folder), "--save", "",
                  "--appendonly", "yes" if self.append_only else "no", "--daemonize", "no",
                  "--repl-diskless-sync-delay", "0"],

@@ -1,0 +1,371 @@
+/* redis_session.c - a socket, a parser, a greeting and a clock.
+ *
+ *     closed -> connecting -> greeting -> ready
+ *       ^           |            |          |
+ *       +-----------+------------+----------+   closed by the owner, or lost
+ *
+ * The greeting (AUTH, SELECT, CLIENT SETNAME, as far as there is something to say) is sent in one
+ * go and costs one round trip; what follows it is not sent before all of it is answered, so that a
+ * Redis that hangs is given nothing that it might do later.
+ *
+ * One timer serves all: the time to connect, then the time until the session is settled, then the
+ * periods of silence; or a failure at opening, which is told by the loop like all others. A reply
+ * is parsed from pieces of 16 KiB (hiredis moves what is left of a piece after each reply); one of
+ * more than 64 MiB is refused: Redis cuts off a subscriber to whom it owes 32. */
+#include "gateway/redis/redis_session.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/failure.h"
+#include "gateway/redis/redis_socket.h"
+#include "src/call/reply.h"
+
+enum { REPLY_MAX_BYTES = 64 * 1024 * 1024 };
+
+/* Periods without a byte. The third one counts only if the loop has run in between, so that a
+ * process that was stopped reads what has come before it gives up. */
+enum { SILENT_TICKS_ASK = 1, SILENT_TICKS_MAX = 3 };
+
+enum { WORDS_MAX = 4 };
+
+enum state { STATE_CLOSED, STATE_CONNECTING, STATE_GREETING, STATE_READY };
+
+/* What the greeting's next reply answers. */
+enum greeting { GREETING_LOGIN, GREETING_DATABASE, GREETING_NAME, GREETING_DONE };
+
+struct redis_session {
+    uv_timer_t timer;
+    struct sl_redis_address address;
+    bool is_sentinel;
+    const char *name;
+    uint32_t connect_ms, timeout_ms;
+    struct redis_session_callbacks callbacks;
+    void *context;
+    struct redis_socket *socket;
+    redisReader *reader; /* of this connection or the last one */
+    enum state state;
+    enum greeting greeting;
+    uint64_t openings; /* changes when it is opened or closed */
+    bool pings;        /* it has settled on a subscribed connection */
+    unsigned silent_ticks;
+    struct failure failure; /* why it was lost */
+};
+
+static const struct sl_redis_login *login_of(const struct redis_session *session)
+{
+    return session->is_sentinel ? &session->address.sentinel_login : &session->address.login;
+}
+
+/* ---- closing ---- */
+
+void redis_session_close(struct redis_session *session)
+{
+    session->openings++;
+    session->state = STATE_CLOSED;
+    redis_socket_close(session->socket);
+    if (!uv_is_closing((uv_handle_t *)&session->timer))
+        uv_timer_stop(&session->timer);
+}
+
+static void lose(struct redis_session *session, const char *reason)
+{
+    if (reason != session->failure.text)
+        failure_set(&session->failure, 0, "%s", reason);
+    redis_session_close(session);
+    session->callbacks.on_lost(session->context, session->failure.text);
+}
+
+/* ---- sending ---- */
+
+int redis_session_send_call(struct redis_session *session, const struct sl_call *call)
+{
+    assert(session->state >= STATE_GREETING);
+    return redis_socket_send(session->socket, call->argc, call->argv, call->argvlen);
+}
+
+int redis_session_send_words(struct redis_session *session, const char *const *words)
+{
+    size_t sizes[WORDS_MAX];
+    int count = 0;
+
+    assert(session->state >= STATE_GREETING);
+    for (; words[count]; count++) {
+        assert(count < WORDS_MAX);
+        sizes[count] = strlen(words[count]);
+    }
+    return redis_socket_send(session->socket, count, words, sizes);
+}
+
+/* ---- the greeting ---- */
+
+static bool has_to_say(const struct redis_session *session, enum greeting greeting)
+{
+    switch (greeting) {
+    case GREETING_LOGIN:
+        return login_of(session)->password[0] != '\0';
+    case GREETING_DATABASE:
+        return !session->is_sentinel && session->address.db > 0;
+    case GREETING_NAME:
+        return !session->is_sentinel;
+    case GREETING_DONE:
+        break;
+    }
+    return true;
+}
+
+static int say(struct redis_session *session, enum greeting greeting)
+{
+    const struct sl_redis_login *login = login_of(session);
+    char db[sizeof("4294967295")];
+
+    switch (greeting) {
+    case GREETING_LOGIN:
+        return redis_session_send_words(
+            session, login->user[0] ? (const char *[]){"AUTH", login->user, login->password, NULL}
+                                    : (const char *[]){"AUTH", login->password, NULL});
+    case GREETING_DATABASE:
+        snprintf(db, sizeof(db), "%u", session->address.db);
+        return redis_session_send_words(session, (const char *[]){"SELECT", db, NULL});
+    case GREETING_NAME:
+        return redis_session_send_words(session,
+                                        (const char *[]){"CLIENT", "SETNAME", session->name, NULL});
+    case GREETING_DONE:
+        break;
+    }
+    return 0;
+}
+
+/* From the next thing that is said on. */
+static void await_greeting(struct redis_session *session, enum greeting next)
+{
+    while (!has_to_say(session, next))
+        next++;
+    session->greeting = next;
+    if (next != GREETING_DONE)
+        return;
+    session->state = STATE_READY;
+    session->callbacks.on_ready(session->context);
+}
+
+static void take_greeting(struct redis_session *session, const redisReply *reply)
+{
+    /* The name is for whoever looks at CLIENT LIST; who may not set it can do without. */
+    if (session->greeting != GREETING_NAME && sl_reply_check(reply, &session->failure) < 0)
+        lose(session, session->failure.text);
+    else
+        await_greeting(session, session->greeting + 1);
+}
+
+/* ---- what comes ---- */
+
+static bool is_pong(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
+           reply->element[0]->type == REDIS_REPLY_STRING &&
+           sl_slice_is(sl_slice(reply->element[0]->str, reply->element[0]->len), "pong");
+}
+
+static void take_reply(struct redis_session *session, const redisReply *reply)
+{
+    if (session->state == STATE_GREETING)
+        take_greeting(session, reply);
+    else if (!session->pings || !is_pong(reply))
+        session->callbacks.on_reply(session->context, reply);
+}
+
+static void on_bytes(void *context, struct sl_slice bytes)
+{
+    struct redis_session *session = context;
+    uint64_t openings = session->openings;
+    void *reply = NULL;
+
+    session->silent_ticks = 0;
+    redisReaderFeed(session->reader, bytes.data, bytes.size);
+    for (;;) {
+        if (redisReaderGetReply(session->reader, &reply) != REDIS_OK) {
+            lose(session, session->reader->errstr);
+            return;
+        }
+        if (!reply)
+            break;
+        take_reply(session, reply);
+        freeReplyObject(reply);
+        if (session->openings != openings)
+            return;
+    }
+    if (session->reader->len > REPLY_MAX_BYTES)
+        lose(session, "Redis sent too long a message");
+}
+
+static void on_turn_end(void *context)
+{
+    struct redis_session *session = context;
+
+    if (session->callbacks.on_turn_end)
+        session->callbacks.on_turn_end(session->context);
+}
+
+static void on_lost(void *context, const char *reason)
+{
+    lose(context, reason);
+}
+
+/* ---- time ---- */
+
+static void on_timeout(uv_timer_t *timer)
+{
+    struct redis_session *session = timer->data;
+
+    lose(session,
+         session->state == STATE_CONNECTING ? "cannot connect in time" : "Redis does not answer");
+}
+
+static void on_period(uv_timer_t *timer)
+{
+    struct redis_session *session = timer->data;
+
+    session->silent_ticks++;
+    if (session->silent_ticks >= SILENT_TICKS_MAX)
+        lose(session, "Redis is silent");
+    else if (session->silent_ticks == SILENT_TICKS_ASK)
+        redis_session_send_words(session, (const char *[]){"PING", NULL});
+}
+
+void redis_session_settle(struct redis_session *session, uint32_t ping_ms)
+{
+    session->pings = ping_ms > 0;
+    session->silent_ticks = 0;
+    if (session->pings)
+        uv_timer_start(&session->timer, on_period, ping_ms, ping_ms);
+    else
+        uv_timer_stop(&session->timer);
+}
+
+/* ---- opening ---- */
+
+static void on_open(void *context)
+{
+    struct redis_session *session = context;
+
+    session->state = STATE_GREETING;
+    uv_timer_start(&session->timer, on_timeout, session->timeout_ms, 0);
+    for (enum greeting part = 0; part < GREETING_DONE; part++) {
+        if (has_to_say(session, part) && say(session, part) < 0) {
+            lose(session, "out of memory");
+            return;
+        }
+    }
+    await_greeting(session, GREETING_LOGIN);
+}
+
+static void on_failed_opening(uv_timer_t *timer)
+{
+    struct redis_session *session = timer->data;
+
+    lose(session, session->failure.text);
+}
+
+static void free_reader(struct redis_session *session)
+{
+    if (session->reader)
+        redisReaderFree(session->reader);
+    session->reader = NULL;
+}
+
+void redis_session_open(struct redis_session *session)
+{
+    int r = -ENOMEM;
+
+    assert(session->state == STATE_CLOSED);
+    session->openings++;
+    session->state = STATE_CONNECTING;
+    session->pings = false;
+    free_reader(session);
+    session->reader = redisReaderCreate();
+    if (session->reader)
+        r = redis_socket_open(session->socket);
+    if (r < 0) {
+        failure_set(&session->failure, 0, "%s", uv_strerror(r));
+        uv_timer_start(&session->timer, on_failed_opening, 0, 0);
+    } else {
+        uv_timer_start(&session->timer, on_timeout, session->connect_ms, 0);
+    }
+}
+
+void redis_session_set_place(struct redis_session *session, const struct sl_redis_place *place)
+{
+    redis_socket_set_place(session->socket, place);
+}
+
+bool redis_session_is_open(const struct redis_session *session)
+{
+    return session->state != STATE_CLOSED;
+}
+
+bool redis_session_is_connected(const struct redis_session *session)
+{
+    return session->state >= STATE_GREETING;
+}
+
+bool redis_session_is_ready(const struct redis_session *session)
+{
+    return session->state == STATE_READY;
+}
+
+/* ---- made and freed ---- */
+
+struct redis_session *redis_session_new(const struct redis_session_settings *settings,
+                                        const struct redis_session_callbacks *callbacks,
+                                        void *context)
+{
+    static const struct redis_socket_callbacks socket_callbacks = {
+        .on_open = on_open,
+        .on_bytes = on_bytes,
+        .on_turn_end = on_turn_end,
+        .on_lost = on_lost,
+    };
+    struct redis_session *session = mem_zalloc(sizeof(*session));
+
+    if (!session)
+        return NULL;
+    session->socket = redis_socket_new(settings->loop, settings->address,
+                                       settings->max_unsent_bytes, &socket_callbacks, session);
+    if (!session->socket) {
+        mem_free(session);
+        return NULL;
+    }
+    session->address = *settings->address;
+    session->is_sentinel = settings->is_sentinel;
+    session->name = settings->name;
+    session->connect_ms = settings->connect_ms;
+    session->timeout_ms = settings->timeout_ms;
+    session->callbacks = *callbacks;
+    session->context = context;
+    uv_timer_init(settings->loop, &session->timer);
+    session->timer.data = session;
+    return session;
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct redis_session *session = handle->data;
+
+    redis_socket_free(session->socket);
+    free_reader(session);
+    explicit_bzero(&session->address, sizeof(session->address));
+    mem_free(session);
+}
+
+/* Whoever calls may be one of our callbacks: what is on the stack below it stays until the loop
+ * comes round. */
+void redis_session_free(struct redis_session *session)
+{
+    if (!session)
+        return;
+    redis_session_close(session);
+    uv_close((uv_handle_t *)&session->timer, on_timer_closed);
+}

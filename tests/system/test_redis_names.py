@@ -1,0 +1,67 @@
+"""Redis by a name: one that nobody resolves now costs the streams nothing, and all its addresses are tried."""
+
+import socket
+import time
+
+import pytest
+
+from harness.api import Site
+from harness.names import Names
+from harness.ports import steady_port
+from harness.waiting import PATIENCE, eventually
+
+FIREHOSE = "/v1/stream/firehose"
+
+
+@pytest.fixture
+def names(servers):
+    try:
+        names = Names(servers.folder)
+    except PermissionError:
+        pytest.skip("port 53 of a loopback address is not to be had")
+    why = names.missing()
+    if why:
+        names.close()
+        pytest.skip(f"no mount namespace of one's own: {why}")
+    yield names
+    names.close()
+
+
+def test_a_silent_resolver_holds_nothing_up(servers, names):
+    """While Redis is away its name is looked up again and again."""
+    redis = servers.redis(port=steady_port())
+    names.set(redis=["127.0.0.1"])
+    gateway = servers.gateway(f"redis://redis.test:{redis.port}", "--keepalive-ms", 50, "--api-timeout", "5s",
+                              "--redis-timeout", "5s", prefix=names.prefix)
+    with gateway.stream(FIREHOSE) as stream:
+        names.set()
+        redis.stop()
+        gateway.wait_status("/readyz", 503)
+        worst, until = 0, time.monotonic() + 6
+        while time.monotonic() < until:
+            begun = time.monotonic()
+            assert gateway.get("/healthz").status == 200
+            stream.wait_keepalives(1)
+            worst = max(worst, time.monotonic() - begun)
+        assert worst < 1.5 * PATIENCE
+    names.set(redis=["127.0.0.1"])
+    redis.start()
+    gateway.wait_status("/readyz", 200, 60)
+
+
+@pytest.mark.parametrize("bind", ["::1", "127.0.0.1"])
+def test_every_address_of_a_name_is_tried(servers, names, bind):
+    try:
+        with socket.create_server((bind, 0), family=socket.AF_INET6 if ":" in bind else socket.AF_INET):
+            pass
+    except OSError:
+        pytest.skip(f"no {bind} here")
+    redis = servers.redis(port=steady_port(), bind=bind)
+    names.set(redis=["127.0.0.1", "::1"])
+    gateway = servers.gateway(f"redis://redis.test:{redis.port}", prefix=names.prefix)
+    site = Site(gateway)
+    ada = site.user("ada")
+    with gateway.stream(FIREHOSE) as stream:
+        post = ada.post("by one of the addresses")
+        stream.until(post["id"])
+    eventually(lambda: gateway.metrics()["sluice_redis_round_trip_seconds_count"] > 0, "streams have theirs")
