@@ -134,6 +134,12 @@ void catch_up_distance(const struct catcher *catcher, uint64_t wall_ms, uint64_t
     *ret_ms = wall_ms > catcher->fed_wall_ms ? wall_ms - catcher->fed_wall_ms : 0;
 }
 
+void catch_up_visit(const struct catch_up *catch_up, client_visit_fn visit, void *owner)
+{
+    LIST_EACH(&catch_up->all, node)
+    visit(owner, LIST_OWNER(node, struct catcher, in_all)->client);
+}
+
 /* --- steps --- */
 
 static void catcher_free(struct catcher *catcher)

@@ -64,6 +64,8 @@ uint64_t catch_up_cursor(const struct catcher *catcher);
  * newest that it has been given. */
 void catch_up_distance(const struct catcher *catcher, uint64_t wall_ms, uint64_t *ret_events,
                        uint64_t *ret_ms);
+/* All that catch up. */
+void catch_up_visit(const struct catch_up *catch_up, client_visit_fn visit, void *owner);
 /* The socket has taken all that it was offered. */
 bool catch_up_is_unblocked(const struct catcher *catcher);
 

@@ -38,6 +38,8 @@ struct transport {
     void (*broken)(struct client *client);
 };
 
+typedef void (*client_visit_fn)(void *owner, const struct client *client);
+
 enum client_place {
     CLIENT_NOWHERE,
     CLIENT_IN_STEP, /* has everything up to the outbox's last flush */

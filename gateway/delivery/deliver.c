@@ -48,6 +48,7 @@ struct deliver *deliver_new(const struct deliver_settings *settings)
     list_init(&deliver->due);
     list_init(&deliver->touched);
     list_init(&deliver->all_lanes);
+    list_init(&deliver->owing);
     deliver->words = sl_words_new(seed);
     deliver->index = sl_filter_index_new(seed);
     deliver->matches = sl_match_set_new();
@@ -129,6 +130,18 @@ void deliver_client_writable(struct client *client)
     if (client->catcher)
         catch_up_writable(client->catcher);
     pace_tell_metrics(lane->deliver);
+}
+
+/* A lane leaves the list here, and not when its last client has been served: so it costs nothing
+ * where events pass. */
+void deliver_visit_owed(struct deliver *deliver, client_visit_fn visit, void *owner)
+{
+    LIST_EACH(&deliver->owing, node)
+    {
+        if (!outbox_visit_owed(&LIST_OWNER(node, struct lane, owing)->outbox, visit, owner))
+            list_remove(&deliver->owing, node);
+    }
+    catch_up_visit(deliver->catch_up, visit, owner);
 }
 
 /* --- events --- */

@@ -63,6 +63,10 @@ uint64_t deliver_client_cursor(const struct deliver *deliver, const struct clien
 /* Is nothing on its way to the client, so that a message of ours may come next, or the farewell? */
 bool deliver_client_is_served(const struct client *client);
 
+/* Visits the clients that are owed something, are behind, or catch up: each once, in no order. What
+ * the others cost is nothing. `visit` must not make anybody come, leave, or be sent anything. */
+void deliver_visit_owed(struct deliver *deliver, client_visit_fn visit, void *owner);
+
 /* Gives the client, whose `wire` and `unchunked` are set, a place in the outbox of all clients
  * with this filter. `gather_ms` < 0: the default. 0; -ENOMEM. */
 int deliver_subscribe(struct deliver *deliver, struct client *client, struct sl_filter *filter,

@@ -44,6 +44,7 @@ struct deliver {
     struct list touched; /* lanes with rules that were hit by the event at hand */
     uv_timer_t *timer;
     struct list all_lanes;
+    struct list owing;                      /* lanes that had an event since nobody was owed any */
     struct list judging;                    /* lanes with one filter, and clients that catch up */
     void (*overrun)(struct client *client); /* it is owed too much */
     uint64_t lanes_made;

@@ -53,6 +53,8 @@ void lane_free(struct lane *lane)
     rule_set_free(lane->rules);
     home_unwatch(deliver->home, &lane->watch);
     pace_unqueue(deliver, &lane->outbox);
+    if (list_contains(&lane->owing))
+        list_remove(&deliver->owing, &lane->owing);
     outbox_done(&lane->outbox);
     list_remove(&deliver->all_lanes, &lane->node);
     mem_free(lane);
@@ -87,6 +89,8 @@ void lane_append(struct lane *lane, struct event *event, struct sl_slice tail)
     struct outbox *outbox = &lane->outbox;
     uint64_t now_ms = uv_now(deliver->settings.loop);
 
+    if (!list_contains(&lane->owing))
+        list_append(&deliver->owing, &lane->owing);
     if (outbox_append(outbox, event, deliver->cursor, tail, now_ms) < 0) {
         outbox_evict_all(outbox, FAREWELL_INTERNAL);
         return;

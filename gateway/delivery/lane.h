@@ -22,6 +22,7 @@ struct lane {
     bool awaits_rules;        /* the client resumes when they are there */
     struct home_watch watch;  /* or of this feed */
     struct list_node node;    /* of deliver */
+    struct list_node owing;   /* of deliver: its live clients may be owed something */
     struct list_node touched; /* rules of it have matched the event at hand */
     struct list_node judging; /* of deliver: it has one filter, and clients that catch up */
 };

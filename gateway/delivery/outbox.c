@@ -440,6 +440,22 @@ void outbox_client_owed(const struct client *client, uint64_t now_ms, struct cli
     ret_owed->waited_ms = now_ms > received_ms ? now_ms - received_ms : 0;
 }
 
+static void visit_list(const struct list *list, client_visit_fn visit, void *owner)
+{
+    LIST_EACH(list, node)
+    visit(owner, LIST_OWNER(node, struct client, node));
+}
+
+bool outbox_visit_owed(const struct outbox *outbox, client_visit_fn visit, void *owner)
+{
+    if (outbox->flushed < outbox->next) {
+        visit_list(&outbox->in_step, visit, owner);
+        visit_list(&outbox->joining, visit, owner);
+    }
+    visit_list(&outbox->behind, visit, owner);
+    return outbox->flushed < outbox->next || !list_is_empty(&outbox->behind);
+}
+
 size_t outbox_gathered_bytes(const struct outbox *outbox)
 {
     return bytes_from(outbox, outbox->flushed);

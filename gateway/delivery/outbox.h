@@ -86,6 +86,10 @@ struct client_owed {
  * `now_ms`: clock_monotonic_ms. */
 void outbox_client_owed(const struct client *client, uint64_t now_ms, struct client_owed *ret_owed);
 
+/* Visits the clients that are owed something, or were when their sockets became full. false: there
+ * are none, and will not be before the next append. */
+bool outbox_visit_owed(const struct outbox *outbox, client_visit_fn visit, void *owner);
+
 /* Which events the clients are owed after `cursor` will turn out later: until outbox_set_complete()
  * nobody counts as served. */
 void outbox_set_incomplete(struct outbox *outbox, uint64_t cursor);

@@ -1,6 +1,7 @@
-/* survey.c - once a second, all connections of the worker are looked at: what is owed to them
- * together, and who of them has waited longest. Counting it at each event would cost every event
- * something; looking costs some nanoseconds a connection and second. */
+/* survey.c - once a second, those connections of the worker are looked at that are owed something:
+ * what it is together, and who of them has waited longest. Counting it at each event would cost
+ * every event something; and to look at those who have everything would cost 10,000 of them 9 ms
+ * a second. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -8,19 +9,24 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "gateway/delivery/catch_up.h"
+#include "gateway/delivery/deliver.h"
 #include "gateway/delivery/outbox.h"
 #include "gateway/metrics/slow_board.h"
 #include "gateway/transport/connection.h"
 #include "gateway/transport/server_private.h"
 
 struct survey {
+    uint64_t now_ms;
     uint64_t owed_events, owed_bytes;
     uint64_t behind;
     struct slow_list slowest;
 };
 
-static void look_at(const struct connection *connection, uint64_t now_ms, struct survey *survey)
+static void look_at(void *owner, const struct client *client)
 {
+    const struct connection *connection = connection_of(client);
+    struct survey *survey = owner;
+    uint64_t now_ms = survey->now_ms;
     struct slow_client slow = {
         .stream = connection->request.stream,
         .wire = connection->request.wire,
@@ -30,17 +36,16 @@ static void look_at(const struct connection *connection, uint64_t now_ms, struct
 
     if (connection->stage != CONNECTION_STREAM && connection->stage != CONNECTION_WEBSOCKET)
         return;
-    outbox_client_owed(&connection->client, now_ms, &owed);
+    outbox_client_owed(client, now_ms, &owed);
     survey->owed_events += owed.events;
     survey->owed_bytes += owed.bytes;
-    survey->behind += connection->client.place == CLIENT_BEHIND;
+    survey->behind += client->place == CLIENT_BEHIND;
     slow.lag_ms = owed.waited_ms;
     slow.owed_events = owed.events;
     slow.owed_bytes = owed.bytes;
-    slow.is_catching_up = connection->client.catcher != NULL;
+    slow.is_catching_up = client->catcher != NULL;
     if (slow.is_catching_up)
-        catch_up_distance(connection->client.catcher, clock_wall_ms(), &slow.owed_events,
-                          &slow.lag_ms);
+        catch_up_distance(client->catcher, clock_wall_ms(), &slow.owed_events, &slow.lag_ms);
     else if (owed.events == 0)
         return;
     static_assert(sizeof(slow.subject) == TOKEN_SUBJECT_SIZE, "a token's subject fits");
@@ -52,11 +57,9 @@ static void on_survey(uv_timer_t *timer)
 {
     struct server *server = timer->data;
     const struct server_settings *settings = &server->settings;
-    uint64_t now_ms = uv_now(settings->loop);
-    struct survey survey = {0};
+    struct survey survey = {.now_ms = uv_now(settings->loop)};
 
-    LIST_EACH(&server->connections, node)
-    look_at(LIST_OWNER(node, struct connection, node), now_ms, &survey);
+    deliver_visit_owed(settings->deliver, look_at, &survey);
     metric_set(settings->metrics, METRIC_OWED_EVENTS, survey.owed_events);
     metric_set(settings->metrics, METRIC_OWED_BYTES, survey.owed_bytes);
     metric_set(settings->metrics, METRIC_STREAMS_BEHIND, survey.behind);

@@ -190,6 +190,58 @@ static void expect_ids(struct fake_client *client, const char *expected)
     buffer_clear(&client->received);
 }
 
+/* --- who is owed something -------------------------------------------------------------------- */
+
+static void note_owed(void *owner, const struct client *client)
+{
+    char *names = owner;
+
+    strcat(names, client == &a.client ? "a" : client == &b.client ? "b" : "c");
+}
+
+static void expect_owed(const char *expected)
+{
+    char names[16] = "";
+
+    deliver_visit_owed(deliver, note_owed, names);
+    assert_string_equal(names, expected);
+}
+
+static void test_only_those_who_are_owed_something_are_visited(void **state)
+{
+    (void)state;
+    subscribe(&a, "coffee");
+    subscribe(&b, "tea");
+    subscribe(&c, "tea");
+    expect_owed("");
+    post_alone(1, "coffee");
+    expect_owed("");
+    post_alone(2, "coffee"); /* it gathers */
+    expect_owed("a");
+    deliver_flush_all(deliver);
+    expect_owed("");
+}
+
+static void test_who_is_behind_is_visited_until_it_has_everything(void **state)
+{
+    (void)state;
+    subscribe_to(&a, "tea", 0);
+    subscribe_to(&b, "tea", 0);
+    a.room = 10;
+    post_alone(1, "tea");
+    expect_owed("a");
+    make_room(&a, FAKE_UNLIMITED);
+    expect_owed("");
+    a.room = 10;
+    post_alone(2, "tea");
+    leave(&a);
+    expect_owed("");
+    fake_client_init(&a, WIRE_NDJSON, head);
+    leave(&b);
+    fake_client_init(&b, WIRE_NDJSON, head);
+    expect_owed("");
+}
+
 /* --- who gets what ---------------------------------------------------------------------------- */
 
 static void test_events_go_to_those_whose_filter_matches(void **state)
@@ -1082,6 +1134,8 @@ static void test_every_client_gets_exactly_what_its_filter_says(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        DELIVER_TEST(test_only_those_who_are_owed_something_are_visited),
+        DELIVER_TEST(test_who_is_behind_is_visited_until_it_has_everything),
         DELIVER_TEST(test_events_go_to_those_whose_filter_matches),
         DELIVER_TEST(test_equal_filters_cost_one_append),
         DELIVER_TEST(test_clients_framed_or_gathered_otherwise_share_nothing),
