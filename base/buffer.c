@@ -1,3 +1,9 @@
+/* buffer.c - one block of memory that doubles when it is full.
+ *
+ * Appending is therefore amortised O(1), and a buffer that is cleared rather than ended keeps its
+ * room for the next use. Formats are measured first and written then, so that they need no room of
+ * their own. A buffer has no end in itself but `limit`, which whoever fills it with what comes from
+ * outside sets. */
 #include "base/buffer.h"
 
 #include <stdint.h>

@@ -1,3 +1,8 @@
+/* clock.c - clock_gettime() and RFC 3339, written and read.
+ *
+ * The C library's strptime() is of no use for it: it takes signs and blanks and follows the locale.
+ * So the few fields are read by position. A leap second counts as the one before it; fractions are
+ * cut to milliseconds; times before 1970 are refused, for all that is kept is unsigned. */
 #include "base/clock.h"
 
 #include <errno.h>

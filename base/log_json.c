@@ -1,5 +1,8 @@
-/* log_json.c - one pass over the line; the caller's room is large enough for the worst of it, six
- * bytes of JSON for a byte of text. */
+/* log_json.c - a log line `key=value ...` as a JSON object.
+ *
+ * One pass over the line; values stay strings, quoted ones are unquoted first. The caller's room is
+ * large enough for the worst of it, six bytes of JSON for a byte of text, so nothing is allocated
+ * and nothing is cut off. */
 #include "base/log_json.h"
 
 #include <stdbool.h>

@@ -1,3 +1,8 @@
+/* cli.c - options that every command takes, and how commands speak to people.
+ *
+ * A command's own options are joined with the common ones for getopt_long(), so that they may stand
+ * in any order. Wrong usage ends the program at once (exit status 2): nothing has been begun then.
+ * Failures are returned, since there may be something to close. */
 #include "cli/cli.h"
 
 #include <errno.h>

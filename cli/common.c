@@ -1,5 +1,8 @@
-/* common.c - common followers and common following: whom two users have in common. Pages are read
- * until there are as many as were asked for. */
+/* common.c - common followers and common following: whom two users have in common.
+ *
+ * The first user's shard gives candidates, the second user's is asked about them where it is
+ * another. Pages are read until there are as many as were asked for, since a page may have few that
+ * are common; what is printed is looked up at the end, in one round trip. */
 #include <errno.h>
 
 #include <hiredis/hiredis.h>

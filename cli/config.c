@@ -1,4 +1,9 @@
-/* config.c - config list, get, set: the settings of the database, the same in all its shards. */
+/* config.c - config list, get, set: the settings of the database.
+ *
+ * Every shard has them: all are read, and a value that is not the same everywhere is an error that
+ * says so. A change goes to one shard after the other, with some settings in several rounds; one
+ * that breaks off is completed by doing it again. The names, bounds and defaults come from
+ * src/database/settings.def. */
 #include <stdio.h>
 
 #include "cli/database.h"

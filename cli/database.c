@@ -1,3 +1,9 @@
+/* database.c - finds Redis, asks it which database it holds, sends calls and waits.
+ *
+ * Where no URL is given it is the embedded Redis of a sluiced on this machine, by the socket in its
+ * data directory. All calls block, with times for connecting, answering and trying again. A write
+ * whose user turns out to live in another shard (-EXDEV) is built a second time, when that user has
+ * been looked up. */
 #include "cli/database.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
-/* follow.c - follow and unfollow: two commands, the same way to two builders. */
+/* follow.c - follow and unfollow: two commands, the same way to two builders.
+ *
+ * Targets of the follower's own shard are found by the script; those of other shards are looked up
+ * before, all of them in one round trip. The write is one call for all targets, which fails for
+ * each by itself. At most SL_FOLLOW_MAX at once. */
 #include <errno.h>
 #include <stdio.h>
 

@@ -1,3 +1,9 @@
+/* line_reader.c - read(2) into a room for one line of the longest kind.
+ *
+ * What is left of the next line moves to the front before more is read. A line that is too long is
+ * passed over without being kept, and reported once. With poll(2) a caller that has something to
+ * send meanwhile is told that nothing is there yet, so that a pipe which says nothing holds nobody
+ * up. */
 #include "cli/line_reader.h"
 
 #include <errno.h>

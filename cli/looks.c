@@ -1,3 +1,9 @@
+/* looks.c - numbers out of /status.json, and rates out of several of them.
+ *
+ * Looks are kept in order of time, at most LOOKS_MAX; the oldest goes. Rates are the difference
+ * between the latest and one some seconds back, by the server's clock. When the server has been
+ * started anew its counters begin again: all that was kept is forgotten then. Quantiles are the
+ * upper bound of the bucket they fall into. */
 #include "cli/looks.h"
 
 #include <assert.h>

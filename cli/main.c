@@ -1,4 +1,8 @@
-/* main.c - sluice: which command is meant? */
+/* main.c - sluice: which command is meant?
+ *
+ * Options in front of the command's name and the environment say where Redis, the archive and the
+ * cache are; an empty one counts as not given. The table of commands is in the order of the help
+ * text; of several names that fit the longest is meant. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

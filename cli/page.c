@@ -1,3 +1,9 @@
+/* page.c - makes parts of text fit into a window of so many rows and columns.
+ *
+ * Where the window is wide enough there are two columns. A column that is too high gives way in
+ * steps: parts that have a shorter form take it, the empty lines between parts go, then the longest
+ * list loses a line until all fits or no list has more than two; how many rows of it are missing is
+ * said in its last line. */
 #include "cli/page.h"
 
 #include <stdint.h>

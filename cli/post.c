@@ -1,3 +1,9 @@
+/* post.c - sluice post: one post, whose id is printed.
+ *
+ * Options are checked here as far as they have a form (degrees, ids); all else is the builder's to
+ * refuse. An answer to a post of another shard needs that post's author, whom the shard of the
+ * writer does not know: the builder says so, and the author is looked up as the reader who answers
+ * may see it. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

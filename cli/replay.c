@@ -1,6 +1,9 @@
-/* replay.c - events of a file, done again by users of this database.
+/* replay.c - sluice replay: events of a file, done again by users of this database.
  *
- * Lines go into batches (cli/replay_batch.h). With a rate a batch holds what is due. */
+ * Lines go into batches (cli/replay_batch.h), which are sent when they are full, or when no further
+ * line is there yet. With a rate a batch holds what is due by now. Refused lines are counted, the
+ * first twenty of them said; SIGINT and SIGTERM end it between two batches. A line has at most a
+ * megabyte. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

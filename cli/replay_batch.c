@@ -1,3 +1,10 @@
+/* replay_batch.c - up to 256 events at a time, in a pipeline each for people and for what they do.
+ *
+ * Logins are made first, those that are taken are looked up, and whoever can be neither has a
+ * complaint, which every event of theirs is refused with. Then the ids of the file are replaced by
+ * those of the database, in references too, and all events go out in one pipeline, in order. An
+ * event that needs a post of its own batch makes the batch go out first. When Redis goes away in
+ * between, the replay ends: what was done of the batch is not known, and is not done again. */
 #include "cli/replay_batch.h"
 
 #include <errno.h>

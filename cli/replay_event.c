@@ -1,3 +1,9 @@
+/* replay_event.c - a line of JSON becomes what the builder of a post or of a follow takes.
+ *
+ * The slices are those of the parsed JSON, which the event keeps; ids that are integers are printed
+ * into a few rooms of the event, the only ones it has. Members that are optional and of the wrong
+ * type are left out, as they may be of a newer kind; a line without what makes it an event of its
+ * kind is refused with the reason. */
 #include "cli/replay_event.h"
 
 #include <errno.h>

@@ -1,3 +1,9 @@
+/* replay_names.c - three hash maps: people by login, people by the file's id, posts by the file's
+ * id.
+ *
+ * Posts stand in a list by age as well: beyond `max_posts` the oldest is forgotten, so that an
+ * endless stream costs bounded memory; a deletion of it is reported as one of nothing known. People
+ * are never forgotten: there are as many as the database has users of that file. */
 #include "cli/replay_names.h"
 
 #include "base/alloc.h"

@@ -1,3 +1,9 @@
+/* show.c - users and posts by their ids, printed as lines of JSON in the order asked for.
+ *
+ * One call goes to each shard, all in one round trip (cli/rows.h). Posts are asked of the cache
+ * first, where there is one, and what it lacked is given to it; what Redis has not is looked for in
+ * the archive, and whether the reader may see that is Redis's word again. In a list what neither
+ * has is passed over; by itself it is an error. At most a page of things at a time. */
 #include "cli/show.h"
 
 #include <errno.h>

@@ -1,4 +1,9 @@
-/* tasks.c - what is left to do, what could not be done, and what becomes of that. */
+/* tasks.c - sluice tasks: what is left to do, what could not be done, and what becomes of that.
+ *
+ * Streams and dead letters of all shards are read in pages of 1,000, one shard after the other, and
+ * each entry is visited once. Kinds are counted in a table of 64. To retry or drop is a call for
+ * each letter; with --all at most as many as there were at the beginning, lest one that fails again
+ * at once be taken for ever. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

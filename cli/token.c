@@ -1,3 +1,10 @@
+/* token.c - sluice token: a JWT signed with the secret of sluiced, for trying things and for
+ * scripts.
+ *
+ * Only HMAC: whoever can sign with a public key's other half has a program for that. The claims
+ * that sluiced reads have options; others are given as JSON and come last, so that they may replace
+ * those, too. The secret is wiped from memory when the token is made, and a token longer than
+ * sluiced reads is refused. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

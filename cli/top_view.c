@@ -1,3 +1,8 @@
+/* top_view.c - what `sluice top` shows: the parts of the page, or one line for scripts.
+ *
+ * Each part is text made of the looks (cli/looks.h); page.c makes them fit. Rates are over two
+ * seconds or fifteen, never less, since CPU time is measured every two seconds only. A number that
+ * the server does not say is shown as unknown, so that older and newer servers can be looked at. */
 #include "cli/top_view.h"
 
 #include <math.h>

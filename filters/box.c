@@ -1,3 +1,9 @@
+/* box.c - do two boxes touch, does a circle have a point, what does a decimal mean?
+ *
+ * A box may cross the antimeridian (west above east), and boxes that reach it from either side
+ * touch there. A circle is judged by the haversine formula; where an index needs a box, it gets one
+ * that is a metre too wide. Degrees and radii are decimals without exponent: up to 15 digits are
+ * read with one exact division, more by the C library in its "C" locale. */
 #include "filters/box.h"
 
 #include <errno.h>

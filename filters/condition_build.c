@@ -1,4 +1,9 @@
-/* condition_build.c - appends conditions and puts those that are joined in order. */
+/* condition_build.c - appends conditions to one buffer, and puts those that are joined in order.
+ *
+ * What is joined is appended first and closed then: the parts behind the mark are sorted as bytes,
+ * repetitions go, joins of the same kind are taken apart, and a part alone needs no join. That is
+ * what makes equal filters equal bytes; it costs O(n log n) in the parts. Memory that runs out
+ * shows in the buffer, which is asked once, at the end. */
 #include "filters/condition.h"
 
 #include <assert.h>

@@ -1,3 +1,9 @@
+/* filter.c - a filter is its key: one block of bytes that says all that it asks for.
+ *
+ * The first byte has a bit for each type and says which restrictors follow (sample, partition,
+ * languages); the rest is a condition (filters/condition.h). Equal filters have equal bytes, so
+ * that clients who want the same can share. Nothing else is kept but the reference count: what is
+ * needed is read out of the key each time, in a few steps. */
 #include "filters/filter.h"
 
 #include <assert.h>

@@ -1,4 +1,9 @@
-/* filter_parse.c - the members of a filter, checked in the order of the table of errors. */
+/* filter_parse.c - the members of a filter, checked in the order of the table of errors.
+ *
+ * Each member adds its conditions to the builder of the parse, or is refused with the fault that
+ * comes first in the table. How many phrases, users and boxes there may be is given with the
+ * limits; they are counted before any of them is compiled, so that a filter which is too large
+ * costs no more than reading it. */
 #include "filters/filter.h"
 
 #include <errno.h>

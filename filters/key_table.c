@@ -1,3 +1,9 @@
+/* key_table.c - extendible hashing; key_table.h has the idea and its sources.
+ *
+ * A segment's Bloom words lie in a slab, and the directory repeats pointers to them and to the
+ * segment, so that a miss touches neither. A split moves the keys whose next bit is set, and makes
+ * both filters anew. The uppermost bits of a key choose the segment and the lowest the slot, so a
+ * segment is at most 26 bits deep. */
 #include "filters/key_table.h"
 
 #include <assert.h>

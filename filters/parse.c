@@ -1,4 +1,8 @@
-/* parse.c - terms, users, boxes and languages: what several members are made of. */
+/* parse.c - terms, users, boxes and languages: what several members of a filter are made of.
+ *
+ * A text is brought to its normal form first, as the words of events are, and then told apart: a
+ * hashtag, a mention, a cashtag, or words. The buffers for that are the parse's and are used again
+ * for each piece. All return 0, a refusal that has been written down, or -ENOMEM. */
 #include "filters/parse.h"
 
 #include <errno.h>

@@ -1,3 +1,8 @@
+/* postings.c - a slot's value is a posting itself, or a pointer to a list of them.
+ *
+ * The lowest bit tells which. A list begins with room for four, doubles when it is full and halves
+ * when a quarter is left; with one posting left it goes back into the slot. Adding and removing are
+ * O(1) but for that; a list that cannot be made smaller stays as it is. */
 #include "filters/postings.h"
 
 #include <assert.h>

@@ -1,3 +1,9 @@
+/* rule_operator.c - a table: the operator's name, what reads its operand, what it may be in a rule.
+ *
+ * An anchor is selective enough that an index can go by it; what is bracketed takes several values
+ * in [ ]. Each reader adds one condition to the builder of the parse, or refuses the operand with
+ * the fault of its kind. Length, conditions and depth of the whole rule are bounded by
+ * rule_parse.c. */
 #include "filters/rule_operator.h"
 
 #include <errno.h>

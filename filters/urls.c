@@ -1,3 +1,9 @@
+/* urls.c - where URLs are in a text, and what their hosts and paths are.
+ *
+ * memchr(3) looks for colons; one with // behind it is judged from there to both sides: the scheme
+ * before it, the characters of URLs behind it, punctuation at the end left out. Hosts are compared
+ * in lower case, without `www.`, final dots, user and port; nothing is decoded or looked up. The
+ * operand of `url:` goes the same way. */
 #include "filters/urls.h"
 
 #include <errno.h>

@@ -1,3 +1,10 @@
+/* gateway.c - one worker: its parts, and who tells whom what.
+ *
+ * Built top to bottom, freed bottom to top; the parts know each other only by the functions that
+ * are set here. An event comes from the subscriber by way of repair and decoder to deliver; what
+ * has changed about Redis goes to all that use it. Everything runs on one loop and one thread, but
+ * for what is read of the archive. Serving ends in steps: no more clients are accepted, those that
+ * are there take leave, then the parts go, and the loop runs until their handles are closed. */
 #include "gateway/gateway.h"
 
 #include <errno.h>

@@ -1,4 +1,9 @@
-/* main.c - sluiced: settings, what the workers share, run. */
+/* main.c - sluiced: settings, what the workers share, run.
+ *
+ * Everything that can be wrong is found before the first worker is forked, and said with its
+ * option: settings, files, then ports and data directory (process/place.h). What workers share lies
+ * in memory that fork() shares and is sized here. Then the supervisor runs until it is told to
+ * stop. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>

@@ -1,3 +1,9 @@
+/* archive_reader.c - a queue of questions, of which one is on a thread of libuv's pool.
+ *
+ * While it is there the archive is that thread's; the loop touches it only when none is asked. At
+ * most 256 wait; a further one is refused, and one that has waited longer than the reader's
+ * patience is told so when its turn comes. A question that is on a thread cannot be taken back:
+ * freed meanwhile, the reader lives until it returns, and whoever asked is told at once. */
 #include "gateway/api/archive_reader.h"
 
 #include <errno.h>

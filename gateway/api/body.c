@@ -1,3 +1,9 @@
+/* body.c - checks what a parser of JSON does not: bytes, depth, members.
+ *
+ * The text is looked through twice before jansson gets it: for what is no UTF-8 or no character
+ * (base/json_text.h), and for brackets deeper than API_BODY_DEPTH_MAX, since the parser calls
+ * itself for each. Members are read by a table of names and types; the first that is unknown,
+ * missing or of another type is refused by name. A body has at most API_BODY_MAX bytes. */
 #include "gateway/api/body.h"
 
 #include <errno.h>

@@ -1,3 +1,10 @@
+/* list.c - steps that make a page: rows of the shard that has the list, then those that it lacks.
+ *
+ * Rows that the reply has whole go in at once. For the others the cache is asked first, where there
+ * is one, then their shards, all at the same time, and for posts the archive; each round fills in
+ * by the row's number, so that the order stays that of the list. A page of which nothing is to be
+ * seen is followed by the next one. A page has at most `limit` rows (200), a round at most one call
+ * a shard. */
 #include "gateway/api/list.h"
 
 #include <assert.h>

@@ -1,4 +1,9 @@
-/* posts.c - post, read a post, take one back; what a user posted, what answers a post. */
+/* posts.c - post, read a post, take one back; what a user posted, what answers a post.
+ *
+ * What was posted is read back, so that its author gets what every reader gets; where the key of an
+ * idempotent request was used before, that may be a post which is gone since. A post that answers
+ * one of another shard needs to know that one's author: the builder says so, and the author is
+ * asked for. What Redis has not is looked for in the archive, if there is one. */
 #include "src/social/posts.h"
 
 #include <assert.h>

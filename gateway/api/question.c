@@ -1,4 +1,9 @@
-/* question.c - what is asked: the token first, then the path, the query, the headers, the body. */
+/* question.c - what is asked: the token first, then the path, the query, the headers, the body.
+ *
+ * Whoever has no good token learns nothing about the rest. All of it is checked before the first
+ * call to Redis is built, and what is needed later lies in the request, for the slices of the HTTP
+ * request are gone by then. A page has 20 things unless `limit` says otherwise, 200 at most; an
+ * Idempotency-Key has up to 100 characters. */
 #include "gateway/api/engine.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
-/* users.c - make a user, read one, and who follows whom. */
+/* users.c - make a user, read one, and who follows whom.
+ *
+ * A new user is read back by the id that the write returned, so that making one and reading one are
+ * answered alike. For the lists only the call is built here; list.h has the steps that answer them.
+ */
 #include <inttypes.h>
 
 #include "gateway/api/body.h"

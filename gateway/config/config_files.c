@@ -1,3 +1,8 @@
+/* config_files.c - reads keys and certificates once, as the workers will, and throws them away.
+ *
+ * Token keys go through the very function that workers use (front/token.h); of TLS the certificate
+ * and its key must be readable, without a password, and belong together. Blocks on the disk: before
+ * there are workers, and in the parent and each worker when the settings are read again. */
 #include "gateway/config/config_files.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
-/* config_help.c - the settings for humans: --help and the option lists of the manual pages. */
+/* config_help.c - the settings for humans: --help and the option lists of the manual pages.
+ *
+ * Both come from the table of options, with its titles, defaults and bounds, so that they cannot
+ * disagree with what is parsed. Words are wrapped to 80 columns here; for manual pages mdoc(7) does
+ * that, and only what it would take for a control line is escaped. */
 #include "gateway/config/config.h"
 
 #include <string.h>

@@ -1,3 +1,9 @@
+/* config_reload.c - reads all settings again and takes over those that may change.
+ *
+ * A field is known by its offset and size from the table of options, so that old and new are
+ * compared and exchanged without a line for each. What has changed and may not is named to the
+ * caller and stays as it was. Nothing is taken over unless everything, files included, is good. TLS
+ * may get another certificate, but not begin or end. */
 #include "gateway/config/config_reload.h"
 
 #include <stddef.h>

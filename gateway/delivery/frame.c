@@ -1,3 +1,9 @@
+/* frame.c - bytes of an event, a message or a keep-alive, in each of the wire formats.
+ *
+ * An event is framed once for each format, by the first client that needs it, and keeps the bytes;
+ * clients share them. A message of ours is framed into the buffer it goes out with. Heads of
+ * WebSocket frames are the shortest that do. Nothing here knows of connections, or is bounded by
+ * anything but the event, whose size the decoder bounds. */
 #include "gateway/delivery/frame.h"
 
 #include <assert.h>

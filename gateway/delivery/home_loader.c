@@ -1,3 +1,9 @@
+/* home_loader.c - one call for each feed that begins: whom the user follows, mutes, is hidden from.
+ *
+ * The feed may be gone when the answer comes, so a load keeps the user's name and the number that
+ * home.h gave it instead of a pointer. Sets with more than 200,000 users in all are refused, for
+ * they would be held in memory as long as the feed stands. Failures are logged once a second at
+ * most; home.h decides whether to try again. */
 #include "gateway/delivery/home_loader.h"
 
 #include <inttypes.h>

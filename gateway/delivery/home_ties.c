@@ -1,4 +1,9 @@
-/* home_ties.c - who is shown on which feed, and who was until lately. */
+/* home_ties.c - who is shown on which feed, and who was until lately.
+ *
+ * A link joins an author and a feed, and has a bit for each reason (followed, hidden by, muted). An
+ * author whom no feed has a link to is forgotten. Since the deletion of a post must reach whoever
+ * was shown it, a link stays for a while when the author is shown no more, with the time of that;
+ * each feed keeps at most FORMER_MAX of these, the oldest go first. */
 #include <errno.h>
 
 #include "base/alloc.h"

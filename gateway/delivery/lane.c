@@ -1,4 +1,8 @@
-/* lane.c - lanes, and the events that they are owed. */
+/* lane.c - lanes are made, found by their key, owed events, and freed with their last client.
+ *
+ * A lane is an outbox and what feeds it. Being owed something does not send it: pace.c does, at the
+ * end of the turn or when company has gathered; only when a lane has gathered so much that waiting
+ * saves nothing is it written to at once. What a client may be owed is bounded by its outbox. */
 #include "gateway/delivery/lane.h"
 
 #include <errno.h>

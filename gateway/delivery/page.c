@@ -1,3 +1,9 @@
+/* page.c - an array of events, and a hash table of verdicts by lane.
+ *
+ * Entries are in the order of ids, so that a place is found by binary search; holes are looked for
+ * only in pages that have some. A verdict is a bit for each event that a lane wants, and skips to
+ * the next by words of 64. The table is at most half full. A page holds PAGE_EVENTS events; its
+ * bytes are counted so that the ring and the log's pages can be bounded. */
 #include "gateway/delivery/page.h"
 
 #include <assert.h>

@@ -1,3 +1,9 @@
+/* rule_set.c - a list of rules, each of which is a subscription of its own in the filter index.
+ *
+ * A match sets the rule's `hit`; when the event has been matched against everybody, the names of
+ * those that were hit make the end of the event's bytes for this client. A new rule is bound before
+ * the one it replaces goes, so that no event falls between. Looking one up is linear: how many a
+ * client may have is bounded by whoever calls. */
 #include "gateway/delivery/rule_set.h"
 
 #include <assert.h>

@@ -1,4 +1,9 @@
-/* subscribe.c - whoever comes joins the lane of those who want the same, or gets a new one. */
+/* subscribe.c - whoever comes joins the lane of those who want the same, or gets a new one.
+ *
+ * The key of a lane is how its clients are framed, how long they gather, and what they want, in
+ * bytes; named rules are one client's alone and are never shared. A client that resumes goes to
+ * catch_up.c, and comes back from there. With the last client, live or catching up, the lane goes,
+ * and its subscriptions with it. */
 #include <errno.h>
 
 #include "base/alloc.h"

@@ -1,3 +1,8 @@
+/* filter_json.c - looks at a filter's JSON: is it an object, has it an id, are its members texts?
+ *
+ * The texts are slices of the JSON, which the caller keeps while they are used. jansson parses;
+ * what it would let through is looked for first (base/json_text.h). An id has 64 characters at
+ * most; how long the whole may be is bounded by the transport's limit for a message or a body. */
 #include "gateway/front/filter_json.h"
 
 #include <errno.h>

@@ -1,3 +1,9 @@
+/* site.c - finds the file and answers with it, compressed or not, or with 304.
+ *
+ * The list is short and is looked through. Files are compressed when they are built in, never here.
+ * A page may be kept but is asked about each time; all else has its hash in its name and is kept
+ * for a year. The two forms of a file have tags of their own. Headers forbid a page anything from
+ * elsewhere, since it shows what users have written. */
 #include "gateway/front/site.h"
 
 #include <string.h>

@@ -1,3 +1,10 @@
+/* token.c - splits, decodes, verifies, then reads: a policy is the keys and whom tokens must come
+ * from.
+ *
+ * The cheap checks come first, and nothing that the token says is believed before its signature is
+ * good, except which key it claims. Keys, one secret and up to as many public ones as were
+ * configured, are looked through in order. Every refusal is one of the faults in the header, for
+ * the log and the metrics; clients are told less. A token has at most 8 kB. */
 #include "gateway/front/token.h"
 
 #include <errno.h>

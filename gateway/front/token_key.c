@@ -1,3 +1,9 @@
+/* token_key.c - keys in files, by OpenSSL 3.
+ *
+ * What costs more than a verification is done when the key is read: HMAC contexts are set up and
+ * only copied then, and a public key's thumbprint (RFC 7638) is made. A key's name is its file's,
+ * without the ending. An HMAC's length is checked before it is compared, in constant time. A secret
+ * is wiped when its key goes. */
 #include "gateway/front/token_key.h"
 
 #include <assert.h>

@@ -1,3 +1,9 @@
+/* accept.c - the most exact range of all lines decides each offer's weight, the heaviest offer
+ * wins.
+ *
+ * So RFC 9110, section 12.5.1 has it. A range that cannot be read is passed over, as if it were not
+ * there. Nothing is kept or allocated: the lines are gone through once for each of the few offers,
+ * and how long they may be is bounded by the head of the request. */
 #include "gateway/http/accept.h"
 
 enum { WEIGHT_MAX = 1000 }; /* q=1.000 */

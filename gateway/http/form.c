@@ -1,3 +1,9 @@
+/* form.c - cuts at `&` and `=`, decodes each half once, and files the value by the parameter's
+ * place.
+ *
+ * All decoded texts lie in one block, which is no longer than what came in, and are given back with
+ * the form. The first fault ends the reading and is named; names are looked for in the caller's
+ * short list. */
 #include "gateway/http/form.h"
 
 #include <errno.h>

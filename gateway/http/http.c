@@ -1,3 +1,9 @@
+/* http.c - elements of header fields, and refusals as JSON.
+ *
+ * Elements are cut by their separator alone: none of the fields that are read here has quoted
+ * strings with one in it. A refusal's message and parameter have a fixed room; a message that is
+ * longer is cut between two characters, and a parameter that could not be shown as it is is left
+ * out. */
 #include "gateway/http/http.h"
 
 #include <errno.h>

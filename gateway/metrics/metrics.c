@@ -1,4 +1,8 @@
-/* metrics.c - a row of slots in one anonymous mapping that is shared across fork(). */
+/* metrics.c - a row of slots in one anonymous mapping that is shared across fork().
+ *
+ * Reading adds up all slots, without a lock: numbers that belong together may be from slightly
+ * different moments. The table is expanded once for each thing that is printed (Prometheus text,
+ * JSON, the manual). Memory is fixed when the board is made: slots times numbers. */
 #include "gateway/metrics/metrics.h"
 
 #include <assert.h>

@@ -1,4 +1,8 @@
-/* place.c - the order matters: a port that is taken says more than a directory that is. */
+/* place.c - takes what there can be only one of: ports, the data directory, the private Redis.
+ *
+ * The order matters: a port that is taken says more than a directory that is. Where a sluiced runs
+ * in the same directory, it is asked for its sockets and its locks (takeover.h); it keeps them as
+ * well, and goes on serving when a later step fails here. Blocks, before there are workers. */
 #include "gateway/process/place.h"
 
 #include <errno.h>

@@ -1,3 +1,9 @@
+/* redis_program.c - posix_spawn(3) with a fixed command line, and a PING over the unix socket.
+ *
+ * The child gets a session of its own, so that a Ctrl-C meant for sluiced does not reach it, no
+ * descriptor but the lock of the directory, which it thereby holds for as long as it lives, and its
+ * log as standard output. The ping waits a fifth of a second at most, for the supervisor's loop
+ * waits along with it. */
 #include "gateway/process/redis_program.h"
 
 #include <errno.h>

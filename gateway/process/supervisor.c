@@ -1,6 +1,10 @@
-/* supervisor.c - one loop around poll(2): signals, pidfds, ready pipes, and the next time that
- * something is due. What is due is decided anew each turn from the state of each worker; nothing
- * runs in a signal handler. */
+/* supervisor.c - one loop around poll(2): signals, pidfds, ready pipes, and the next thing that is
+ * due.
+ *
+ * What is due is decided anew each turn from the state of each worker; nothing runs in a signal
+ * handler. Processes that end too soon are started again after a growing delay. Stopping has steps,
+ * each with a time: workers are told, those that take longer than drain-timeout and the grace are
+ * killed, the private Redis goes last. It allocates nothing that grows. */
 #include "gateway/process/supervisor.h"
 
 #include <errno.h>

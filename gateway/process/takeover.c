@@ -1,4 +1,9 @@
-/* takeover.c - a conversation of three messages; what it must not do is block the supervisor. */
+/* takeover.c - a conversation of three messages; what it must not do is block the supervisor.
+ *
+ * The old one reads and writes without waiting, one successor at a time, and forgets one that ends
+ * or says anything else. The new one may wait, up to PATIENCE_S for each message, since it serves
+ * nobody yet. Descriptors travel 64 to a packet, at most MOST_FDS of them; those that are not
+ * wanted are closed. Both ends check that the other is the same user. */
 #include "gateway/process/takeover.h"
 
 #include <errno.h>

@@ -1,3 +1,9 @@
+/* task_runner.c - two sides of a fork: the parent watches a pidfd, the child runs a worker of
+ * src/tasks.
+ *
+ * The parent starts it again with a delay that grows while it keeps ending soon (base/backoff.h).
+ * The child waits for Redis for as long as it takes, and ends after the task at hand when it is
+ * told to. What tasks run at once is the setting task-concurrency. */
 #include "gateway/process/task_runner.h"
 
 #include <errno.h>

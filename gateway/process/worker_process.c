@@ -1,3 +1,8 @@
+/* worker_process.c - fork(2), a pipe for the one byte that says `ready`, and a pidfd for the end.
+ *
+ * A pidfd cannot be mistaken for another process, however late its end is seen. Whatever fails on
+ * the way (no memory, no descriptor) counts as an end, and the next try comes after the same delay.
+ * Nothing here waits; the supervisor's poll(2) says when to call. */
 #include "gateway/process/worker_process.h"
 
 #include <errno.h>

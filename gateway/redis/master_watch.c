@@ -1,4 +1,8 @@
-/* master_watch.c - a line for each sentinel, and a timer that says when to try a lost one again. */
+/* master_watch.c - a line and a timer for each sentinel, of which any may tell of a new master.
+ *
+ * The timer is when to try again, how long the sentinel may take to answer, or when to ask whether
+ * it is still there. What each of them says goes to whoever watches, who sorts it out. There are as
+ * many lines as the address has sentinels, bounded where it is parsed. */
 #include "gateway/redis/master_watch.h"
 
 #include <assert.h>

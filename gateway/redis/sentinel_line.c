@@ -1,3 +1,9 @@
+/* sentinel_line.c - a socket, hiredis' reader of replies, and what the next reply is about.
+ *
+ * Commands go out at once when the connection is there: the login, the question for the master, and
+ * for a line that listens the subscription; replies come in that order, then news. A callback may
+ * close the line, which the count of openings shows, so that nothing more is read of the old one.
+ * Anything unexpected loses the line, with a reason. */
 #include "gateway/redis/sentinel_line.h"
 
 #include <errno.h>

@@ -1,3 +1,9 @@
+/* mysql_address.c - an URL, cut at the question mark, the slash and the last @; options by a table.
+ *
+ * Each part is checked and decoded into a room of fixed size, so that nothing is allocated; what
+ * only the whole can tell (a key needs a certificate, a socket no host) comes last. A password is
+ * read when it is needed, from its file each time, so that it may be changed. Refusals name the
+ * part, and quote nothing that may be a secret. */
 #include "src/archive/mysql_address.h"
 
 #include <errno.h>

@@ -1,3 +1,9 @@
+/* mysql_link.c - the client library's errors as a table of errnos, and its options set for safety.
+ *
+ * An error that the table does not know is -EIO. The password goes only to a server that has proven
+ * who it is, or over a socket of this machine: login plugins that would give it away are not
+ * allowed elsewhere. Every wait has the address's timeout, and the session is told not to wait for
+ * others' locks for longer than half of it. */
 #include "src/archive/mysql_link.h"
 
 #include <errno.h>

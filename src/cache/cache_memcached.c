@@ -1,3 +1,9 @@
+/* cache_memcached.c - a non-blocking socket, poll(2), and one deadline for the whole of a call.
+ *
+ * All questions of a call go out together and are answered in order. An answer that is not of the
+ * protocol, too long, or about something else ends the connection, as does something that came
+ * unasked while it was idle. A value has at most `max_bytes`, a line of the protocol
+ * LINE_MAX_BYTES. */
 #include "src/cache/cache_memcached.h"
 
 #include <errno.h>

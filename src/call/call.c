@@ -1,5 +1,8 @@
-/* call.c - arguments are copied behind each other; argv is made of their lengths at the end,
- * when the bytes do not move any more. */
+/* call.c - the arguments lie behind each other in one block, which grows by doubling.
+ *
+ * argv is made of their lengths at the end, when the bytes do not move any more. The block is kept
+ * from one use of a call to the next. A script's arguments begin alike, so that its text and its
+ * SHA1 can take each other's place. */
 #include "src/call/call.h"
 
 #include <assert.h>

@@ -1,3 +1,9 @@
+/* reply.c - the first word of an error is looked up in a table; all other words are read by
+ * position.
+ *
+ * Codes of our own scripts come with a sentence for people, which is passed on; those of Redis are
+ * given one here. A reply of another shape than expected is an error, never undefined: each reader
+ * checks type and bounds of what it takes. Slices point into the reply. */
 #include "src/call/reply.h"
 
 #include <errno.h>

@@ -1,3 +1,9 @@
+/* write.c - whom a write is about, as the scripts take it: "=ID" or "@folded login", and in which
+ * shard.
+ *
+ * A login is folded and its shard found before the call is built, so that the script runs where the
+ * user's name is kept. The reply to a write is one flag, whether it was done before, and an id or
+ * an error for each thing that was asked. */
 #include "src/call/write.h"
 
 #include <errno.h>

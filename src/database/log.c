@@ -1,3 +1,8 @@
+/* log.c - XRANGE of a shard's stream, and entries that are checked before they are passed on.
+ *
+ * An entry is `<id>-0` with the id before it and the event's bytes; other fields are ignored, as
+ * they may be of a newer writer. Entries must rise, and lie within what was asked for. How many
+ * come at once is the caller's `count`. */
 #include "src/database/log.h"
 
 #include <assert.h>

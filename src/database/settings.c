@@ -1,3 +1,9 @@
+/* settings.c - the table of settings.def, with text into values and back.
+ *
+ * A duration is a sum of numbers with units, and is printed in the largest unit that leaves no
+ * fraction. A value outside of its bounds is refused when it is set, and reported as damage when it
+ * is read. A change of the way timelines are made needs two rounds through all shards; all others
+ * need one. */
 #include "src/database/settings.h"
 
 #include <assert.h>

@@ -1,3 +1,9 @@
+/* home_merge.c - sources by shard and group of authors, and one array of rows, sorted by id.
+ *
+ * A round plans which sources are due: those whose answers end above the id that is wanted last.
+ * That id rises while rows come in, so few sources are asked twice. A group has 250 authors and an
+ * answer 200 posts, so that no call holds Redis up for long. Rows are copies, and are kept until
+ * the merge ends; repeated ones are dropped in each round. */
 #include "src/home/home_merge.h"
 
 #include <assert.h>

@@ -1,3 +1,8 @@
+/* login.c - ICU checks the characters and folds; the folded form goes through the same check.
+ *
+ * The rooms are on the stack: a login has at most 64 bytes and folds to 18 times as many units. The
+ * shard of a login is the CRC-32 of its folded form modulo the number of shards. That is part of
+ * the format of a database, and so are the rules here; a change of either needs a new schema. */
 #include "src/model/login.h"
 
 #include <errno.h>

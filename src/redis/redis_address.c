@@ -1,3 +1,8 @@
+/* redis_address.c - three schemes, a parser each, put together of parts (src/model/url_parts.h).
+ *
+ * The last @ ends the password, so that one with a bare @ in it is not taken for a host. All parts
+ * have rooms of fixed size in the address; more sentinels than it has room for are refused.
+ * Printing leaves secrets out, and gives back what parses to the same place. */
 #include "src/redis/redis_address.h"
 
 #include <errno.h>

@@ -1,3 +1,8 @@
+/* sentinel.c - three commands: SENTINEL get-master-addr-by-name, SUBSCRIBE +switch-master, ROLE.
+ *
+ * Builders and parsers only; who sends them, and when to ask again, is the business of sentinels.c
+ * and of the gateway's own connections. Answers are checked as those of a stranger: a port that is
+ * none, or a name that does not fit, is an error. */
 #include "src/redis/sentinel.h"
 
 #include <errno.h>

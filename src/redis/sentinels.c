@@ -1,3 +1,8 @@
+/* sentinels.c - asks one sentinel after the other, and goes on listening to the one that answered.
+ *
+ * It begins with the one that knew last; each has the timeout to connect and to answer. Between
+ * calls, what the listened one has said meanwhile is read without waiting. When it is lost another
+ * is asked, at most every ASK_AGAIN_MS. One connection at a time. */
 #include "src/redis/sentinels.h"
 
 #include <errno.h>

@@ -1,3 +1,9 @@
+/* common_users.c - builders and parsers of the two scripts; the candidates of one are the other's
+ * words.
+ *
+ * The reply to the first call is handed on as it is, id by id, so that nothing is collected in
+ * between. Which list a user has under which key is the scripts' knowledge; a list is named by a
+ * word here. */
 #include "src/social/common_users.h"
 
 #include <hiredis/hiredis.h>

@@ -1,3 +1,9 @@
+/* follows.c - one script for follow and unfollow, of one target or of many.
+ *
+ * A target of the follower's own shard is named by id or login and found there; one of another
+ * shard is given with its login and name, since the event carries them, and the script cannot look
+ * there (-EXDEV without an id). At most SL_FOLLOW_MAX targets at once, which is a bound on the time
+ * of the script. */
 #include "src/social/follows.h"
 
 #include <errno.h>

@@ -1,3 +1,8 @@
+/* post_json.c - checks, then writes: by hand where the members are ours, by jansson for `media`.
+ *
+ * Media are the writer's own JSON and are parsed, bounded in depth, and written anew, so that what
+ * is kept is valid and compact. Numbers are the shortest that read back the same, with a point in
+ * any locale. Sizes are bounded by SL_POST_...; nesting by what gateways take. */
 #include "src/social/post_json.h"
 
 #include <errno.h>

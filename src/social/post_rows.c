@@ -1,3 +1,8 @@
+/* post_rows.c - rows of posts in three forms: whole, bare, or an id alone.
+ *
+ * Which form a row has is told by its number of elements: a bare one lacks what never changes, for
+ * readers with a cache; an id alone lives in another shard and is asked for there, all of a shard
+ * in one call. Rows point into the reply. A page has at most SL_PAGE_MAX. */
 #include "src/social/post_rows.h"
 
 #include <errno.h>

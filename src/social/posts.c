@@ -1,3 +1,9 @@
+/* posts.c - a post is checked member by member and handed to the script as names and values.
+ *
+ * Members that are objects or lists become JSON here (post_json.h), for scripts do not read
+ * numbers. References to posts of the author's shard are looked up by the script; of others the
+ * caller must know the author, or the builder says -EXDEV. Lengths and counts are bounded before
+ * anything is sent. */
 #include "src/social/posts.h"
 
 #include <errno.h>

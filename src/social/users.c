@@ -1,3 +1,8 @@
+/* users.c - builders and parsers of what makes, renames, finds and reads users.
+ *
+ * A user who is named by login is looked for in the shard of that login, one who is named by id in
+ * the id's own. Many at once are one call a shard. Names are checked as lines of text, logins by
+ * their own rule; rows point into the reply. */
 #include "src/social/users.h"
 
 #include <hiredis/hiredis.h>

@@ -1,3 +1,10 @@
+/* home_task.c - fan-out, merge, gain and backfill, each in pieces that are short for Redis.
+ *
+ * Fan-out goes through an author's followers in pages of 500, and saves after each page where it
+ * is, so that whoever goes on after a crash begins there. Merge tells every shard something in one
+ * call each; gain is one call. Backfill reads what a timeline lacks from all shards (home_merge.h)
+ * and puts it in, unless whose posts belong there has changed meanwhile; then it tries again, five
+ * times at most. All of it may be run twice without harm. */
 #include "src/tasks/home_task.h"
 
 #include <errno.h>

@@ -1,3 +1,10 @@
+/* tasks.c - builders and parsers of the queue's calls: take, renew, done, failed, and what people
+ * ask.
+ *
+ * Tasks of a reply become one array, whose slices point into the reply. Fields that a kind does not
+ * know are left alone; a task that cannot be read at all is an error of the stream, one that lacks
+ * its id is shown to the worker, which fails it. How many are taken at once is given by the caller.
+ */
 #include "src/tasks/tasks.h"
 
 #include <assert.h>

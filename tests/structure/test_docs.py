@@ -58,3 +58,18 @@ def test_every_stream_is_described_for_programs():
     table = re.findall(r'\[STREAM_\w+\] = \{"(/v1/stream[^"]*)"', (SOURCE / "gateway/front/request.c").read_text())
     described = re.findall(r"^    address: (\S+)$", (SOURCE / "docs/asyncapi.yaml").read_text(), re.MULTILINE)
     assert table and sorted(table) == sorted(described)
+
+
+# Go with gateway/transport, when gateway/streams and gateway/serve have taken its place.
+REPLACED = ("gateway/transport/", "gateway/http/entrances.c", "gateway/http/request_head.c")
+
+
+@pytest.mark.parametrize("folder", ["base", "cli", "filters", "gateway", "src", "tools"])
+def test_long_sources_open_with_what_they_are(folder):
+    for source in (SOURCE / folder).rglob("*.c"):
+        name, text = str(source.relative_to(SOURCE)), source.read_text()
+        if text.count("\n") <= 100 or name.startswith(REPLACED) or name.startswith("filters/tables/"):
+            continue
+        opening = re.match(r"/\* (.*?)\*/", text, re.DOTALL)
+        assert opening and opening[1].startswith(f"{source.name} - "), name
+        assert opening[1].count("\n") >= 2, f"{name}: what it is, how it works, what bounds it"
