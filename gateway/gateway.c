@@ -33,7 +33,7 @@
 #include "gateway/redis/redis_commands.h"
 #include "gateway/redis/redis_pulse.h"
 #include "gateway/redis/task_watch.h"
-#include "gateway/transport/server.h"
+#include "gateway/serve/server.h"
 
 static const int heeded_signals[] = {SIGTERM, SIGINT, SIGHUP, GATEWAY_SIGNAL_OPEN,
                                      GATEWAY_SIGNAL_REPLACED};
@@ -252,8 +252,15 @@ static int read_front(struct gateway *gateway, struct failure *reterr)
         return r;
     token_policy_free(gateway->policy);
     gateway->policy = policy;
-    gateway->front =
-        (struct front_settings){.policy = policy, .max_gather_ms = (uint32_t)config->max_gather_ms};
+    gateway->front = (struct front_settings){
+        .policy = policy,
+        .max_gather_ms = (uint32_t)config->max_gather_ms,
+        .admission = {.streams = (uint32_t)config->max_connections,
+                      .per_subject = (uint32_t)config->max_connections_per_subject,
+                      .per_address = (uint32_t)config->max_connections_per_address,
+                      .replace = config->replace_oldest},
+        .keepalive_ms = (uint32_t)config->keepalive_ms,
+    };
     for (unsigned i = 0; gateway->parts->worker == 0; i++) { /* one of us is enough */
         const char *warning = token_policy_warning(gateway->policy, i);
 

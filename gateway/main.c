@@ -54,7 +54,9 @@ static unsigned count_workers(const struct config *config)
 static int set_open_files(const struct config *config, struct failure *reterr)
 {
     uint64_t least = config->max_connections + OTHER_OPEN_FILES;
-    uint64_t limit = open_files_set(least + config->max_pending_handshakes);
+    uint64_t limit = open_files_set(least + config->max_pending_handshakes +
+                                    config->max_idle_connections +
+                                    config->max_lingering_connections);
 
     if (limit >= least)
         return 0;

@@ -54,6 +54,25 @@ static int refuse_method(struct sl_slice path, struct http_refusal *refusal)
     return -EPROTO;
 }
 
+int api_check_head(struct api *api, const struct http_request *http, struct http_refusal *refusal,
+                   enum token_fault *ret_fault)
+{
+    const struct api_route *route;
+    struct sl_slice variable;
+    int r;
+
+    route = api_route_find(http->method, http->path, &variable);
+    if (!route)
+        r = refuse_method(http->path, refusal);
+    else
+        r = api_check_token(api, route, http, refusal, ret_fault);
+    if (r == -ENOMEM)
+        r = api_refuse_for_now(refusal, "no_memory", "out of memory");
+    if (r == 0 && !(route->flags & API_TAKES_BODY))
+        r = http_refuse(refusal, 400, "bad_request", NULL, "this operation takes no body");
+    return r < 0 ? refuse_early(api, route, refusal) : 0;
+}
+
 int api_begin(struct api *api, const struct http_request *http, api_answer_fn answered, void *owner,
               struct api_request **ret_request, struct http_refusal *refusal,
               enum token_fault *ret_fault)

@@ -55,6 +55,11 @@ void api_free(struct api *api);
 /* The methods of a path of the API, as `Allow` lists them; NULL: it is none. */
 const char *api_allow(struct sl_slice path);
 
+/* Before the body of such a request is read: is there such an operation, and may the token have it?
+ * 0; -EPROTO: *refusal is the answer. *ret_fault as for api_begin(). */
+int api_check_head(struct api *api, const struct http_request *http, struct http_refusal *refusal,
+                   enum token_fault *ret_fault);
+
 /* `http` asks for a path that api_allow() knows. 0: `answered` will be called, later, and
  * *ret_request may be abandoned until then. -EPROTO: *refusal is the answer. *ret_fault is what was
  * wrong with the token, for log and metrics. */

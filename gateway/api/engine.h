@@ -53,6 +53,11 @@ void api_cache_done(struct api_request *request);
 int api_read_question(struct api_request *request, const struct http_request *http,
                       struct sl_slice variable, enum token_fault *ret_fault);
 
+/* May whoever shows this token have the operation? 0; -EPROTO: *refusal; -ENOMEM. */
+int api_check_token(const struct api *api, const struct api_route *route,
+                    const struct http_request *http, struct http_refusal *refusal,
+                    enum token_fault *ret_fault);
+
 /* --- subject.c --- */
 
 /* Something is missing or not the subject's, and there may be no such subject: that is asked then.

@@ -130,17 +130,21 @@ static uint64_t subject_of(const struct api *api, const struct token *token)
     return id;
 }
 
-static int check_scope(struct api_request *request, const struct token *token)
+static int check_scope(const struct api_route *route, const struct token *token,
+                       struct http_refusal *refusal)
+{
+    if (token->scopes & route->scope->scope)
+        return 0;
+    http_refuse(refusal, 403, "insufficient_scope", NULL,
+                "the token's scope does not cover this operation");
+    refusal->www_authenticate = route->scope->insufficient;
+    return -EPROTO;
+}
+
+static int take_subject(struct api_request *request, const struct token *token)
 {
     const struct api_route *route = request->route;
-    int r;
 
-    if (!(token->scopes & route->scope->scope)) {
-        r = api_refuse(request, 403, "insufficient_scope", NULL,
-                       "the token's scope does not cover this operation");
-        request->refusal.www_authenticate = route->scope->insufficient;
-        return r;
-    }
     request->subject = subject_of(request->api, token);
     request->acts = route->flags & API_NEEDS_SUBJECT;
     if (request->acts && request->subject == SL_READER_NOBODY)
@@ -184,7 +188,9 @@ static int understand(struct api_request *request, const struct http_request *ht
                      form->values[PARAMETER_ACCESS_TOKEN], clock_wall_ms(), &token,
                      &request->refusal, ret_fault);
     if (r == 0)
-        r = check_scope(request, &token);
+        r = check_scope(request->route, &token, &request->refusal);
+    if (r == 0)
+        r = take_subject(request, &token);
     if (r == 0 && form_r < 0) {
         request->refusal = form_refusal;
         return form_r;
@@ -197,6 +203,24 @@ static int understand(struct api_request *request, const struct http_request *ht
     if (r == 0)
         r = read_idempotency_key(request, http);
     return r == 0 ? read_body(request, http) : r;
+}
+
+int api_check_token(const struct api *api, const struct api_route *route,
+                    const struct http_request *http, struct http_refusal *refusal,
+                    enum token_fault *ret_fault)
+{
+    struct sl_slice values[] = {SL_SLICE_NONE};
+    struct form form = {parameter_names, 1, values, NULL}; /* access_token is the first of them */
+    struct http_refusal ignored;
+    struct token token;
+    int r;
+
+    r = form_read(&form, &http->query, 1, &ignored);
+    if (r != -ENOMEM)
+        r = bearer_check(api->settings.front->policy, http, values[PARAMETER_ACCESS_TOKEN],
+                         clock_wall_ms(), &token, refusal, ret_fault);
+    form_done(&form);
+    return r == 0 ? check_scope(route, &token, refusal) : r;
 }
 
 int api_read_question(struct api_request *request, const struct http_request *http,

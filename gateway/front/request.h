@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "filters/filter.h"
+#include "gateway/front/admission.h"
 #include "gateway/front/token.h"
 #include "gateway/http/http.h"
 #include "gateway/metrics/stream_kind.h"
@@ -31,9 +32,12 @@ struct stream_request {
 
 enum { STREAM_FUTURE_MS = 60000 }; /* how far ahead of our clock `since` may lie */
 
+/* What may change while the server runs. */
 struct front_settings {
     const struct token_policy *policy;
     uint32_t max_gather_ms;
+    struct admission_limits admission; /* of streams */
+    uint32_t keepalive_ms;             /* so long a stream may be silent */
 };
 
 /* true: `path` is one of the streams. */

@@ -35,9 +35,7 @@ ROOMS = {
     "gateway/streams": ["gateway/delivery"],
     "gateway/serve": ["gateway/streams", "gateway/api", "gateway/config"],
     "gateway/process": ["gateway/config", "src/tasks"],
-    # Streams, routes and pages in one: goes when gateway/streams and gateway/serve have taken its place.
-    "gateway/transport": ["gateway/delivery", "gateway/api", "gateway/config"],
-    "gateway": ["gateway/transport", "gateway/serve", "gateway/process"],
+    "gateway": ["gateway/serve", "gateway/process"],
     "cli": ["src/tasks"],
 }
 # What these may include, and nothing else.

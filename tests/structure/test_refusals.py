@@ -15,7 +15,7 @@ LIMIT = re.compile(r'\[ADMISSION_\w+\] = \{\w+, "([a-z_]+)"')
 # What no command brings about: the pages name it, and a test does. (Out of memory is brought about in
 # tests/unit, where no status is to be seen.)
 CIRCUMSTANCES = {"archive_away", "busy", "draining", "internal", "no_memory", "redis_full",
-                 "sent_ahead", "timeout"}
+                 "timeout"}
 
 
 def codes():

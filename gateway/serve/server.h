@@ -1,7 +1,8 @@
-/* gateway/transport/server.h - the listening sockets and every connection that came through it.
+/* gateway/serve/server.h - a worker's front: listening sockets, connections, and where requests go.
  *
- * libwebsockets parses HTTP, does TLS and the WebSocket protocol; we accept, we decide, and we
- * write the streams. */
+ *     acceptor -> http_server -> routes -> streams | api | pages
+ *
+ * Here the parts are put together, drained and closed; routes.c says which request goes where. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,8 +12,8 @@
 #include "gateway/config/config.h"
 #include "gateway/delivery/deliver.h"
 #include "gateway/front/admission.h"
-#include "gateway/front/request.h"
 #include "gateway/front/origin.h"
+#include "gateway/front/request.h"
 #include "gateway/metrics/metrics.h"
 
 struct api;
@@ -60,7 +61,6 @@ void server_set_ready(struct server *server, bool ready);
 void server_drain(struct server *server, uint64_t timeout_ms, bool has_successor,
                   void (*done)(void *owner), void *owner);
 
-/* Closes the doorway and every connection that is left: once, and the loop must then run until it
- * is empty, for libwebsockets lets go of connections from the loop only. */
+/* Closes every connection that is left: once, and the loop must then run until it is empty. */
 void server_close(struct server *server);
 void server_free(struct server *server); /* closed, and the loop has run */

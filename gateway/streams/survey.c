@@ -1,4 +1,4 @@
-/* survey.c - once a second, those connections of the worker are looked at that are owed something:
+/* survey.c - once a second, those streams of the worker are looked at that are owed something:
  * what it is together, and who of them has waited longest. Counting it at each event would cost
  * every event something; and to look at those who have everything would cost 10,000 of them 9 ms
  * a second. */
@@ -12,8 +12,9 @@
 #include "gateway/delivery/deliver.h"
 #include "gateway/delivery/outbox.h"
 #include "gateway/metrics/slow_board.h"
-#include "gateway/transport/connection.h"
-#include "gateway/transport/server_private.h"
+#include "gateway/streams/stream.h"
+
+enum { SURVEY_EVERY_MS = 1000 };
 
 struct survey {
     uint64_t now_ms;
@@ -24,17 +25,17 @@ struct survey {
 
 static void look_at(void *owner, const struct client *client)
 {
-    const struct connection *connection = connection_of(client);
+    const struct stream *stream = stream_of(client);
     struct survey *survey = owner;
     uint64_t now_ms = survey->now_ms;
     struct slow_client slow = {
-        .stream = connection->request.stream,
-        .wire = connection->request.wire,
-        .connected_ms = now_ms - connection->opened_ms,
+        .stream = stream->request.stream,
+        .wire = stream->request.wire,
+        .connected_ms = now_ms - stream->opened_ms,
     };
     struct client_owed owed;
 
-    if (connection->stage != CONNECTION_STREAM && connection->stage != CONNECTION_WEBSOCKET)
+    if (stream->stage != STREAM_LIVE)
         return;
     outbox_client_owed(client, now_ms, &owed);
     survey->owed_events += owed.events;
@@ -49,14 +50,14 @@ static void look_at(void *owner, const struct client *client)
     else if (owed.events == 0)
         return;
     static_assert(sizeof(slow.subject) == TOKEN_SUBJECT_SIZE, "a token's subject fits");
-    memcpy(slow.subject, connection->request.token.subject, sizeof(slow.subject));
+    memcpy(slow.subject, stream->request.token.subject, sizeof(slow.subject));
     slow_list_add(&survey->slowest, &slow);
 }
 
 static void on_survey(uv_timer_t *timer)
 {
-    struct server *server = timer->data;
-    const struct server_settings *settings = &server->settings;
+    struct streams *streams = timer->data;
+    const struct streams_settings *settings = &streams->settings;
     struct survey survey = {.now_ms = uv_now(settings->loop)};
 
     deliver_visit_owed(settings->deliver, look_at, &survey);
@@ -68,12 +69,24 @@ static void on_survey(uv_timer_t *timer)
     slow_board_write(settings->slow_board, settings->worker, &survey.slowest);
 }
 
-int survey_start(struct server *server)
+static void free_handle(uv_handle_t *handle)
 {
-    server->survey_timer = mem_zalloc(sizeof(*server->survey_timer));
-    if (!server->survey_timer)
+    mem_free(handle);
+}
+
+int survey_start(struct streams *streams)
+{
+    streams->survey_timer = mem_zalloc(sizeof(*streams->survey_timer));
+    if (!streams->survey_timer)
         return -ENOMEM;
-    uv_timer_init(server->settings.loop, server->survey_timer);
-    server->survey_timer->data = server;
-    return uv_timer_start(server->survey_timer, on_survey, SURVEY_EVERY_MS, SURVEY_EVERY_MS);
+    uv_timer_init(streams->settings.loop, streams->survey_timer);
+    streams->survey_timer->data = streams;
+    return uv_timer_start(streams->survey_timer, on_survey, SURVEY_EVERY_MS, SURVEY_EVERY_MS);
+}
+
+void survey_stop(struct streams *streams)
+{
+    if (streams->survey_timer)
+        uv_close((uv_handle_t *)streams->survey_timer, free_handle);
+    streams->survey_timer = NULL;
 }

@@ -1,4 +1,4 @@
-/* rules.c - what a client of /v1/stream says, and what it hears.
+/* named_filters.c - what a client of /v1/stream says, and what it hears.
  *
  *     {"op":"subscribe","id":"a","filter":{...}}   {"op":"subscribed","id":"a"}
  *     {"op":"unsubscribe","id":"a"}                {"op":"unsubscribed","id":"a"}
@@ -17,18 +17,17 @@
 #include "gateway/delivery/frame.h"
 #include "gateway/delivery/rule_set.h"
 #include "gateway/front/filter_json.h"
-#include "gateway/transport/connection.h"
-#include "gateway/transport/server_private.h"
+#include "gateway/streams/stream.h"
 
-static void say(struct connection *connection, struct buffer *json)
+static void say(struct websocket *websocket, struct buffer *json)
 {
     struct buffer frame = BUFFER_INIT;
 
     frame_append_message(&frame, WIRE_WEBSOCKET, "", buffer_slice(json));
     if (json->failed || frame.failed)
-        connection_evict(connection, FAREWELL_INTERNAL);
+        stream_evict(&websocket->stream, FAREWELL_INTERNAL);
     else
-        connection_say(connection, buffer_slice(&frame));
+        stream_say(&websocket->stream, buffer_slice(&frame));
     buffer_done(&frame);
 }
 
@@ -46,7 +45,7 @@ static void begin_answer(struct buffer *json, const char *op, struct sl_slice id
     }
 }
 
-static void say_refusal(struct connection *connection, const char *op, struct sl_slice id,
+static void say_refusal(struct websocket *websocket, const char *op, struct sl_slice id,
                         const struct http_refusal *refusal)
 {
     struct buffer json = BUFFER_INIT, error = BUFFER_INIT;
@@ -60,7 +59,7 @@ static void say_refusal(struct connection *connection, const char *op, struct sl
     if (members.size > 2)
         buffer_append(&json, members.data + 1, members.size - 2);
     json.failed = json.failed || error.failed;
-    say(connection, &json);
+    say(websocket, &json);
     buffer_done(&error);
     buffer_done(&json);
 }
@@ -71,11 +70,11 @@ static void filter_refusal(const struct sl_filter_error *error, struct http_refu
 }
 
 /* 0: *ret_filter is one reference of the caller's; -EPROTO: *refusal; -ENOMEM. */
-static int read_filter(struct connection *connection, const json_t *message, struct sl_slice id,
+static int read_filter(struct websocket *websocket, const json_t *message, struct sl_slice id,
                        struct sl_filter **ret_filter, struct sl_slice *ret_tag,
                        struct http_refusal *refusal)
 {
-    const struct token *token = &connection->request.token;
+    const struct token *token = &websocket->stream.request.token;
     struct sl_filter_error error;
     struct filter_json text;
     struct sl_filter *filter;
@@ -90,8 +89,8 @@ static int read_filter(struct connection *connection, const json_t *message, str
     }
     if (r < 0)
         return r;
-    if (!rule_set_has(connection->rules, id) &&
-        rule_set_count(connection->rules) >= token->limits.rules)
+    if (!rule_set_has(websocket->rules, id) &&
+        rule_set_count(websocket->rules) >= token->limits.rules)
         r = http_refuse(refusal, 413, "too_many_rules", "rules", "too many rules for this token");
     else
         r = stream_filter_permitted(token, filter, refusal);
@@ -104,47 +103,47 @@ static int read_filter(struct connection *connection, const json_t *message, str
     return 0;
 }
 
-static void say_done(struct connection *connection, const char *op, struct sl_slice id)
+static void say_done(struct websocket *websocket, const char *op, struct sl_slice id)
 {
     struct buffer json = BUFFER_INIT;
 
     begin_answer(&json, op, id);
     buffer_append_char(&json, '}');
-    say(connection, &json);
+    say(websocket, &json);
     buffer_done(&json);
 }
 
-static int subscribe(struct connection *connection, const json_t *message, struct sl_slice id,
+static int subscribe(struct websocket *websocket, const json_t *message, struct sl_slice id,
                      struct http_refusal *refusal)
 {
     struct sl_filter *filter;
     struct sl_slice tag;
     int r;
 
-    r = read_filter(connection, message, id, &filter, &tag, refusal);
+    r = read_filter(websocket, message, id, &filter, &tag, refusal);
     if (r < 0)
         return r;
-    r = rule_set_put(connection->rules, id, tag, filter);
+    r = rule_set_put(websocket->rules, id, tag, filter);
     sl_filter_unref(filter);
     if (r < 0)
         return r;
-    say_done(connection, "subscribed", id);
+    say_done(websocket, "subscribed", id);
     if (!json_is_true(json_object_get(message, "more")))
-        deliver_rules_ready(&connection->client);
+        deliver_rules_ready(&websocket->stream.client);
     return 0;
 }
 
-static int unsubscribe(struct connection *connection, const json_t *message, struct sl_slice id,
+static int unsubscribe(struct websocket *websocket, const json_t *message, struct sl_slice id,
                        struct http_refusal *refusal)
 {
     (void)message;
-    if (rule_set_remove(connection->rules, id) < 0)
+    if (rule_set_remove(websocket->rules, id) < 0)
         return http_refuse(refusal, 404, "no_such_filter", "id", "no subscription has this id");
-    say_done(connection, "unsubscribed", id);
+    say_done(websocket, "unsubscribed", id);
     return 0;
 }
 
-static int list(struct connection *connection, const json_t *message, struct sl_slice id,
+static int list(struct websocket *websocket, const json_t *message, struct sl_slice id,
                 struct http_refusal *refusal)
 {
     struct buffer json = BUFFER_INIT;
@@ -154,7 +153,7 @@ static int list(struct connection *connection, const json_t *message, struct sl_
     (void)refusal;
     begin_answer(&json, "list", id);
     buffer_append_str(&json, ",\"rules\":[");
-    for (size_t i = 0; (rule = rule_set_at(connection->rules, i)); i++) {
+    for (size_t i = 0; (rule = rule_set_at(websocket->rules, i)); i++) {
         buffer_append_str(&json, i ? ",{\"id\":" : "{\"id\":");
         buffer_append_json_string(&json, sl_slice_str(rule->id));
         if (rule->tag) {
@@ -164,7 +163,7 @@ static int list(struct connection *connection, const json_t *message, struct sl_
         buffer_append_char(&json, '}');
     }
     buffer_append_str(&json, "]}");
-    say(connection, &json);
+    say(websocket, &json);
     buffer_done(&json);
     return 0;
 }
@@ -172,7 +171,7 @@ static int list(struct connection *connection, const json_t *message, struct sl_
 static const struct {
     const char *op;
     bool needs_id;
-    int (*run)(struct connection *connection, const json_t *message, struct sl_slice id,
+    int (*run)(struct websocket *websocket, const json_t *message, struct sl_slice id,
                struct http_refusal *refusal);
 } operations[] = {
     {"subscribe", true, subscribe},
@@ -181,7 +180,7 @@ static const struct {
 };
 
 /* 0; -EPROTO: *refusal; -ENOMEM. *ret_op and *ret_id: as far as they were understood. */
-static int run(struct connection *connection, const json_t *message, const char **ret_op,
+static int run(struct websocket *websocket, const json_t *message, const char **ret_op,
                struct sl_slice *ret_id, struct http_refusal *refusal)
 {
     const char *op = json_string_value(json_object_get(message, "op"));
@@ -196,13 +195,13 @@ static int run(struct connection *connection, const json_t *message, const char 
             filter_refusal(&error, refusal);
             return -EPROTO;
         }
-        return operations[i].run(connection, message, *ret_id, refusal);
+        return operations[i].run(websocket, message, *ret_id, refusal);
     }
     return http_refuse(refusal, 400, "unknown_op", "op",
                        "op must be subscribe, unsubscribe or list");
 }
 
-void rules_message(struct connection *connection, struct sl_slice text)
+void named_filters_message(struct websocket *websocket, struct sl_slice text)
 {
     struct sl_slice id = SL_SLICE_NONE;
     struct http_refusal refusal;
@@ -216,15 +215,15 @@ void rules_message(struct connection *connection, struct sl_slice text)
         http_refuse(&refusal, 400, "bad_json", NULL, "not a JSON object");
         if (r == 0)
             json_decref(message);
-        say_refusal(connection, NULL, SL_SLICE_NONE, &refusal);
+        say_refusal(websocket, NULL, SL_SLICE_NONE, &refusal);
         return;
     }
     if (r == 0) {
-        r = run(connection, message, &op, &id, &refusal);
+        r = run(websocket, message, &op, &id, &refusal);
         if (r == -EPROTO)
-            say_refusal(connection, op, id, &refusal);
+            say_refusal(websocket, op, id, &refusal);
         json_decref(message);
     }
     if (r == -ENOMEM)
-        connection_evict(connection, FAREWELL_INTERNAL);
+        stream_evict(&websocket->stream, FAREWELL_INTERNAL);
 }

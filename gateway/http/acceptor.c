@@ -1,0 +1,158 @@
+#include "gateway/http/acceptor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/list.h"
+#include "base/log.h"
+
+enum {
+    ACCEPTS_PER_TURN = 16,
+    LAST_ACCEPTS = 4096 /* the listeners' backlog: what comes later than the end comes too late */
+};
+
+/* To one listener. */
+struct listener_watch {
+    uv_poll_t poll;
+    struct acceptor *acceptor;
+    int listener;
+    struct listener_watch *next;
+};
+
+struct acceptor {
+    struct acceptor_settings settings;
+    bool is_open;
+    struct listener_watch *first; /* NULL: closed */
+    int spare_fd;                 /* given up to accept and close when descriptors run out */
+    struct log_rate exhausted_rate;
+};
+
+static void shed(struct acceptor *acceptor, int listener)
+{
+    uint64_t held_back;
+    int fd;
+
+    metric_add(acceptor->settings.metrics, METRIC_ACCEPT_EXHAUSTED, 1);
+    if (log_rate_allows(&acceptor->exhausted_rate, uv_now(acceptor->settings.loop), &held_back))
+        log_error("out_of_descriptors", "held_back=%" PRIu64 " advice=\"raise LimitNOFILE\"",
+                  held_back);
+    if (acceptor->spare_fd >= 0)
+        close(acceptor->spare_fd);
+    fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    if (fd >= 0)
+        close(fd);
+    acceptor->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static void accept_some(struct listener_watch *watch, int most)
+{
+    const struct acceptor_settings *settings = &watch->acceptor->settings;
+
+    for (int i = 0; i < most; i++) {
+        int fd = accept4(watch->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+        if (fd >= 0) {
+            settings->accepted(settings->owner, fd);
+            continue;
+        }
+        if (errno == EMFILE || errno == ENFILE)
+            shed(watch->acceptor, watch->listener);
+        else if (errno == EAGAIN || errno == EWOULDBLOCK)
+            return;
+        /* ECONNABORTED and the like concern that one connection. */
+    }
+}
+
+static void on_connections(uv_poll_t *poll, int status, int events)
+{
+    (void)status;
+    (void)events;
+    accept_some(LIST_OWNER(poll, struct listener_watch, poll), ACCEPTS_PER_TURN);
+}
+
+static int add_listener(struct acceptor *acceptor, int listener)
+{
+    struct listener_watch *watch = mem_zalloc(sizeof(*watch));
+
+    if (!watch || uv_poll_init(acceptor->settings.loop, &watch->poll, listener) < 0) {
+        mem_free(watch);
+        return -ENOMEM;
+    }
+    watch->acceptor = acceptor;
+    watch->listener = listener;
+    watch->next = acceptor->first;
+    acceptor->first = watch;
+    return 0;
+}
+
+struct acceptor *acceptor_new(const struct acceptor_settings *settings)
+{
+    struct acceptor *acceptor = mem_zalloc(sizeof(*acceptor));
+    int r;
+
+    if (!acceptor)
+        return NULL;
+    acceptor->settings = *settings;
+    acceptor->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    r = acceptor->spare_fd < 0 ? -errno : 0;
+    for (unsigned i = 0; r == 0 && i < settings->listener_count; i++)
+        r = add_listener(acceptor, settings->listeners[i]);
+    if (r < 0) {
+        acceptor_free(acceptor);
+        return NULL;
+    }
+    return acceptor;
+}
+
+/* Connections inherit these from the listener, which saves two calls for each. */
+static void set_options(const struct acceptor_settings *settings, int listener)
+{
+    const int on = 1;
+
+    setsockopt(listener, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* we gather */
+    setsockopt(listener, IPPROTO_TCP, TCP_USER_TIMEOUT, &settings->user_timeout_ms,
+               sizeof(settings->user_timeout_ms));
+}
+
+void acceptor_open(struct acceptor *acceptor)
+{
+    acceptor->is_open = true;
+    for (struct listener_watch *watch = acceptor->first; watch; watch = watch->next) {
+        set_options(&acceptor->settings, watch->listener);
+        uv_poll_start(&watch->poll, UV_READABLE, on_connections);
+    }
+}
+
+static void free_watch(uv_handle_t *poll)
+{
+    mem_free(LIST_OWNER(poll, struct listener_watch, poll));
+}
+
+void acceptor_close(struct acceptor *acceptor, bool empties_queues)
+{
+    bool accepts = empties_queues && acceptor->is_open; /* who was never open leaves them alone */
+    struct listener_watch *watch;
+
+    while ((watch = acceptor->first)) {
+        acceptor->first = watch->next;
+        if (accepts)
+            accept_some(watch, LAST_ACCEPTS);
+        uv_close((uv_handle_t *)&watch->poll, free_watch);
+    }
+}
+
+void acceptor_free(struct acceptor *acceptor)
+{
+    if (!acceptor)
+        return;
+    acceptor_close(acceptor, false);
+    if (acceptor->spare_fd >= 0)
+        close(acceptor->spare_fd);
+    mem_free(acceptor);
+}

@@ -1,0 +1,93 @@
+#include "gateway/http/http_bodies.h"
+
+#include <assert.h>
+#include <string.h>
+
+void http_bodies_init(struct http_bodies *bodies, size_t max_bytes)
+{
+    list_init(&bodies->large);
+    bodies->bytes = 0;
+    bodies->max_bytes = max_bytes;
+}
+
+void http_bodies_add(struct http_bodies *bodies, struct http_body_share *share,
+                     struct sl_slice address, uint64_t now_ms)
+{
+    assert(address.size <= sizeof(share->address));
+    *share = (struct http_body_share){.began_ms = now_ms, .address_size = (uint8_t)address.size};
+    if (address.size > 0)
+        memcpy(share->address, address.data, address.size);
+    list_append(&bodies->large, &share->node);
+}
+
+void http_bodies_remove(struct http_bodies *bodies, struct http_body_share *share)
+{
+    if (!list_contains(&share->node))
+        return;
+    assert(bodies->bytes >= share->bytes);
+    bodies->bytes -= share->bytes;
+    share->bytes = 0;
+    list_remove(&bodies->large, &share->node);
+}
+
+static bool is_same_address(const struct http_body_share *a, const struct http_body_share *b)
+{
+    return a->address_size > 0 && a->address_size == b->address_size &&
+           memcmp(a->address, b->address, a->address_size) == 0;
+}
+
+static size_t bytes_of_address(const struct http_bodies *bodies,
+                               const struct http_body_share *share)
+{
+    size_t bytes = 0;
+
+    LIST_EACH(&bodies->large, node)
+    {
+        const struct http_body_share *other = LIST_OWNER(node, struct http_body_share, node);
+
+        if (is_same_address(other, share))
+            bytes += other->bytes;
+    }
+    return bytes;
+}
+
+/* Bytes a second. Who has just begun may be as quick as anybody. */
+static double pace_of(const struct http_body_share *share, uint64_t now_ms)
+{
+    uint64_t spent_ms = now_ms - share->began_ms;
+
+    return spent_ms < HTTP_BODIES_GRACE_MS ? 1e18 : (double)share->bytes / (double)spent_ms;
+}
+
+/* Of all, or of those with the address of `share`. Nobody is slow: it is `share` itself. */
+static struct http_body_share *slowest(const struct http_bodies *bodies,
+                                       struct http_body_share *share, bool of_address,
+                                       uint64_t now_ms)
+{
+    struct http_body_share *found = share;
+
+    LIST_EACH(&bodies->large, node)
+    {
+        struct http_body_share *other = LIST_OWNER(node, struct http_body_share, node);
+
+        if ((!of_address || is_same_address(other, share)) &&
+            pace_of(other, now_ms) < pace_of(found, now_ms))
+            found = other;
+    }
+    return found;
+}
+
+struct http_body_share *http_bodies_grow(struct http_bodies *bodies, struct http_body_share *share,
+                                         size_t size, uint64_t now_ms)
+{
+    if (!list_contains(&share->node))
+        return NULL;
+    share->bytes += size;
+    bodies->bytes += size;
+    if (share->address_size > 0 &&
+        bytes_of_address(bodies, share) > bodies->max_bytes / HTTP_BODIES_SHARE)
+        return slowest(bodies, share, true, now_ms);
+    if (bodies->bytes > bodies->max_bytes)
+        return slowest(bodies, share, false, now_ms);
+    return NULL;
+}

@@ -1,0 +1,144 @@
+/* http_server.c - the HTTP connections of a worker: accepted, timed, drained, closed. */
+#include "gateway/http/http_server.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "gateway/http/http_connection.h"
+
+enum {
+    SEND_MS = 30000, /* for the peer to read some of an answer */
+    LINGER_MS = 2000,
+    NEW_MS = 100,         /* from accepting a connection to its first request, on most networks */
+    BODIES_MAX = 64 << 20 /* bytes of all large bodies that are coming in */
+};
+
+static void on_overdue(struct http_waiter *waiter, enum http_wait wait)
+{
+    http_connection_time_out(LIST_OWNER(waiter, struct http_connection, waiter), wait);
+}
+
+static void on_dropped(struct http_waiter *waiter)
+{
+    http_connection_end(LIST_OWNER(waiter, struct http_connection, waiter));
+}
+
+/* --- life --- */
+
+void http_server_accept(struct http_server *server, int fd, bool with_tls, unsigned port)
+{
+    struct http_connection *connection = mem_zalloc(sizeof(*connection));
+
+    if (!connection) {
+        close(fd);
+        return;
+    }
+    connection->server = server;
+    connection->port = (uint8_t)port;
+    if (wire_open(server->settings.wires, &connection->wire, fd, with_tls, &http_wire_callbacks) <
+        0) {
+        mem_free(connection);
+        return;
+    }
+    list_append(&server->connections, &connection->node);
+    metric_add(server->settings.metrics, METRIC_CONNECTIONS, 1);
+    metric_add(server->settings.metrics, METRIC_CONNECTIONS_ACCEPTED, 1);
+    http_connection_start(connection);
+}
+
+void http_server_drain(struct http_server *server, bool has_successor)
+{
+    server->is_draining = true;
+    server->has_successor = has_successor;
+    if (has_successor)
+        return;
+    LIST_EACH(&server->connections, node)
+    {
+        struct http_connection *connection = LIST_OWNER(node, struct http_connection, node);
+
+        if (connection->is_served && http_connection_is_silent(connection))
+            http_connection_end(connection);
+    }
+}
+
+/* Its first request may be on its way. */
+static bool is_new(const struct http_connection *connection)
+{
+    const struct http_server *server = connection->server;
+    uint64_t left_ms = connection->waiter.deadline.due_ms - uv_now(server->settings.loop);
+
+    return !connection->is_served && left_ms + NEW_MS > server->settings.timeout_ms;
+}
+
+bool http_server_is_busy(const struct http_server *server)
+{
+    if (server->has_successor)
+        return !list_is_empty(&server->connections);
+    LIST_EACH(&server->connections, node)
+    {
+        const struct http_connection *connection = LIST_OWNER(node, struct http_connection, node);
+
+        if (!http_connection_is_silent(connection) || is_new(connection))
+            return true;
+    }
+    return false;
+}
+
+static void free_handle(uv_handle_t *handle)
+{
+    mem_free(handle);
+}
+
+struct http_server *http_server_new(const struct http_server_settings *settings)
+{
+    const struct http_waiting_settings waiting = {
+        .loop = settings->loop,
+        .metrics = settings->metrics,
+        .waits = {[HTTP_WAIT_PENDING] = {settings->timeout_ms, settings->max_pending},
+                  [HTTP_WAIT_IDLE] = {settings->timeout_ms, settings->max_idle},
+                  [HTTP_WAIT_SENDING] = {SEND_MS, SIZE_MAX},
+                  [HTTP_WAIT_LINGERING] = {LINGER_MS, settings->max_lingering}},
+        .overdue = on_overdue,
+        .dropped = on_dropped,
+    };
+    struct http_server *server = mem_zalloc(sizeof(*server));
+
+    if (!server)
+        return NULL;
+    server->settings = *settings;
+    list_init(&server->connections);
+    list_init(&server->put_off);
+    http_bodies_init(&server->bodies, BODIES_MAX);
+    server->next_turn = mem_zalloc(sizeof(*server->next_turn));
+    if (!server->next_turn || http_waiting_init(&server->waiting, &waiting) < 0) {
+        mem_free(server->next_turn);
+        mem_free(server);
+        return NULL;
+    }
+    uv_idle_init(settings->loop, server->next_turn);
+    server->next_turn->data = server;
+    return server;
+}
+
+void http_server_close(struct http_server *server)
+{
+    if (!server->next_turn)
+        return;
+    LIST_EACH(&server->connections, node)
+    http_connection_end(LIST_OWNER(node, struct http_connection, node));
+    http_waiting_done(&server->waiting);
+    uv_close((uv_handle_t *)server->next_turn, free_handle);
+    server->next_turn = NULL;
+}
+
+void http_server_free(struct http_server *server)
+{
+    if (!server)
+        return;
+    assert(list_is_empty(&server->connections) && !server->next_turn);
+    buffer_done(&server->output);
+    buffer_done(&server->scratch);
+    mem_free(server);
+}

@@ -1,0 +1,495 @@
+/* wire.c - libwebsockets in its raw role, plain and over TLS.
+ *
+ * What libwebsockets does: it accepts TLS, watches the socket with libuv, reads up to a TLS record
+ * at a time and hands the bytes over. What it does not do is write: a plain wire is written with
+ * sendmsg(2), from shared pieces without a copy; a TLS wire through its SSL, a record at a time.
+ * Writing around libwebsockets is safe in this role, for it sends nothing of its own.
+ *
+ * Bounds: a read is at most one TLS record, so that nothing stays inside OpenSSL when reading is
+ * switched off; what a wire holds is bounded by its owner, who looks at held.size.
+ *
+ * Known about libwebsockets 4.1 and 4.3:
+ *   - the timeout that it sets for the TLS handshake is left running after it, so it is cleared at
+ *     the first bytes;
+ *   - in the raw role it closes without a TLS close_notify, so wire_finish() sends one;
+ *   - its timers are one sorted list, costly with many connections: none are used. */
+#include "gateway/http/wire.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <libwebsockets.h>
+#include <netinet/in.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/alloc.h"
+
+enum { RECORD_SIZE = 16384 };
+
+struct wire_kind {
+    ssize_t (*send)(struct wire *wire, const struct iovec *pieces, int count);
+    ssize_t (*send_held)(struct wire *wire); /* how many bytes of it went; not all: it is blocked */
+    void (*finish)(struct wire *wire);
+};
+
+struct wires {
+    struct wires_settings settings;
+    struct lws_context *context;
+    struct lws_vhost *plain, *with_tls; /* with_tls NULL: there is no TLS */
+    SSL_CTX *tls;                       /* of `with_tls` */
+    char record[RECORD_SIZE];           /* scratch: pieces put together */
+};
+
+static struct wires *wires_of(const struct wire *wire)
+{
+    return lws_context_user(lws_get_context(wire->lws));
+}
+
+/* --- writing, plain --- */
+
+static void block(struct wire *wire)
+{
+    if (wire->is_blocked)
+        return;
+    wire->is_blocked = true;
+    lws_callback_on_writable(wire->lws);
+}
+
+static ssize_t plain_send(struct wire *wire, const struct iovec *pieces, int count)
+{
+    struct msghdr message = {.msg_iov = (struct iovec *)pieces, .msg_iovlen = (size_t)count};
+    ssize_t sent;
+
+    do
+        sent = sendmsg(wire->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    if (sent >= 0)
+        return sent;
+    if (errno != EAGAIN && errno != EWOULDBLOCK)
+        return -errno;
+    block(wire);
+    return 0;
+}
+
+static ssize_t plain_send_held(struct wire *wire)
+{
+    struct iovec piece = {wire->held.data, wire->held.size};
+    ssize_t sent = plain_send(wire, &piece, 1);
+
+    if (sent >= 0 && (size_t)sent < piece.iov_len)
+        block(wire);
+    return sent;
+}
+
+static void plain_finish(struct wire *wire)
+{
+    shutdown(wire->fd, SHUT_WR);
+}
+
+static const struct wire_kind plain_kind = {plain_send, plain_send_held, plain_finish};
+
+/* --- writing, over TLS --- */
+
+/* A walk over the pieces. */
+struct pieces {
+    const struct iovec *next;
+    int count;     /* left, `next` included */
+    size_t offset; /* in `next` */
+};
+
+static size_t record_of(size_t size)
+{
+    return size < RECORD_SIZE ? size : RECORD_SIZE;
+}
+
+/* The bytes of the next record: where they are if they lie together, or else in `room`. Empty:
+ * there are no more. */
+static struct sl_slice next_record(struct pieces *pieces, char room[static RECORD_SIZE])
+{
+    size_t filled = 0;
+
+    while (pieces->count > 0 && filled < RECORD_SIZE) {
+        const char *from = (const char *)pieces->next->iov_base + pieces->offset;
+        size_t size = pieces->next->iov_len - pieces->offset;
+        size_t part = size < RECORD_SIZE - filled ? size : RECORD_SIZE - filled;
+        bool is_alone = filled == 0 && (part == RECORD_SIZE || pieces->count == 1);
+
+        pieces->offset += part;
+        if (part == size) {
+            pieces->next++;
+            pieces->count--;
+            pieces->offset = 0;
+        }
+        if (is_alone)
+            return sl_slice(from, part);
+        memcpy(room + filled, from, part);
+        filled += part;
+    }
+    return sl_slice(room, filled);
+}
+
+/* How many of the bytes, at most a record, it took. 0: the socket is full, and OpenSSL wants to be
+ * offered the same bytes again; -EPIPE. */
+static ssize_t write_record(struct wire *wire, struct sl_slice record)
+{
+    SSL *tls = lws_get_ssl(wire->lws);
+    int r;
+
+    ERR_clear_error();
+    r = SSL_write(tls, record.data, (int)record.size);
+    if (r > 0)
+        return r;
+    if (SSL_get_error(tls, r) != SSL_ERROR_WANT_WRITE)
+        return -EPIPE;
+    block(wire);
+    return 0;
+}
+
+/* A record that the socket does not take whole stays in OpenSSL, which wants to be offered the same
+ * bytes before any others: they are held, and count as sent. */
+static ssize_t tls_send(struct wire *wire, const struct iovec *pieces, int count)
+{
+    struct pieces walk = {pieces, count, 0};
+    char *room = wires_of(wire)->record;
+    struct sl_slice record;
+    size_t sent = 0;
+
+    while (!wire->is_blocked && (record = next_record(&walk, room)).size > 0) {
+        sent += record.size;
+        while (!wire->is_blocked && record.size > 0) {
+            ssize_t taken = write_record(wire, record);
+
+            if (taken < 0)
+                return taken;
+            record = sl_slice_from(record, (size_t)taken);
+        }
+        buffer_append_slice(&wire->held, record);
+    }
+    return wire->held.failed ? -ENOMEM : (ssize_t)sent;
+}
+
+/* Of what is held OpenSSL may have a part already: see tls_send(). */
+static ssize_t tls_send_held(struct wire *wire)
+{
+    return write_record(wire, sl_slice(wire->held.data, record_of(wire->held.size)));
+}
+
+static void tls_finish(struct wire *wire)
+{
+    ERR_clear_error();
+    SSL_shutdown(lws_get_ssl(wire->lws));
+    shutdown(wire->fd, SHUT_WR);
+}
+
+static const struct wire_kind tls_kind = {tls_send, tls_send_held, tls_finish};
+
+/* --- writing --- */
+
+ssize_t wire_send(struct wire *wire, const struct iovec *pieces, int count)
+{
+    assert(wire->lws && !wire->is_blocked);
+    return wire->kind->send(wire, pieces, count);
+}
+
+int wire_hold(struct wire *wire, const struct iovec *pieces, int count)
+{
+    assert(wire->lws);
+    for (int i = 0; i < count; i++)
+        buffer_append(&wire->held, pieces[i].iov_base, pieces[i].iov_len);
+    block(wire);
+    return wire->held.failed ? -ENOMEM : 0;
+}
+
+int wire_write(struct wire *wire, struct sl_slice bytes)
+{
+    struct iovec piece = {(char *)bytes.data, bytes.size};
+    ssize_t sent = 0;
+
+    if (!wire->is_blocked)
+        sent = wire_send(wire, &piece, 1);
+    if (sent < 0)
+        return (int)sent;
+    piece = (struct iovec){(char *)bytes.data + sent, bytes.size - (size_t)sent};
+    return piece.iov_len > 0 ? wire_hold(wire, &piece, 1) : 0;
+}
+
+void wire_finish(struct wire *wire)
+{
+    assert(wire->held.size == 0);
+    if (wire->lws && wire->was_heard)
+        wire->kind->finish(wire);
+}
+
+/* 0; negative: the connection is broken. */
+static int on_room(struct wire *wire)
+{
+    wire->is_blocked = false;
+    while (wire->held.size > 0 && !wire->is_blocked) {
+        ssize_t sent = wire->kind->send_held(wire);
+
+        if (sent < 0)
+            return (int)sent;
+        buffer_consume(&wire->held, (size_t)sent);
+    }
+    if (wire->is_blocked)
+        return 0;
+    buffer_done(&wire->held);
+    wire->callbacks->writable(wire);
+    return 0;
+}
+
+/* --- reading --- */
+
+/* Any bit that is set stops it; ours is the only one. */
+static void switch_reading(struct wire *wire, bool on)
+{
+    if (!wire->lws || wire->is_reading == on)
+        return;
+    wire->is_reading = on;
+    lws_rx_flow_control(
+        wire->lws,
+        (int)(LWS_RXFLOW_REASON_USER_BOOL | LWS_RXFLOW_REASON_FLAG_PROCESS_NOW |
+              (on ? LWS_RXFLOW_REASON_APPLIES_ENABLE : LWS_RXFLOW_REASON_APPLIES_DISABLE)));
+}
+
+void wire_stop_reading(struct wire *wire)
+{
+    switch_reading(wire, false);
+}
+
+void wire_resume_reading(struct wire *wire)
+{
+    switch_reading(wire, true);
+}
+
+/* --- what libwebsockets calls back for --- */
+
+static void on_closed(struct lws *lws)
+{
+    struct wire *wire = lws_get_opaque_user_data(lws);
+
+    if (!wire)
+        return;
+    lws_set_opaque_user_data(lws, NULL);
+    wire->lws = NULL;
+    wire->fd = -1;
+    buffer_done(&wire->held);
+    wire->callbacks->closed(wire);
+}
+
+static int on_received(struct lws *lws, char *bytes, size_t size)
+{
+    struct wire *wire = lws_get_opaque_user_data(lws);
+
+    if (!wire)
+        return -1;
+    if (!wire->was_heard)
+        lws_set_timeout(lws, NO_PENDING_TIMEOUT, 0);
+    wire->was_heard = true;
+    wire->callbacks->received(wire, bytes, size);
+    return 0;
+}
+
+static int callback(struct lws *lws, enum lws_callback_reasons reason, void *user, void *in,
+                    size_t size)
+{
+    struct wire *wire;
+
+    switch (reason) {
+    case LWS_CALLBACK_RAW_RX:
+        return on_received(lws, in, size);
+    case LWS_CALLBACK_RAW_WRITEABLE:
+        wire = lws_get_opaque_user_data(lws);
+        return wire ? on_room(wire) : -1;
+    case LWS_CALLBACK_RAW_CLOSE:
+        on_closed(lws);
+        return 0;
+    case LWS_CALLBACK_OPENSSL_LOAD_EXTRA_SERVER_VERIFY_CERTS: /* `user` is the new context */
+        ((struct wires *)lws_context_user(lws_get_context(lws)))->tls = user;
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+static const struct lws_protocols protocols[] = {
+    {.name = "raw", .callback = callback},
+    {.name = NULL},
+};
+
+/* --- one wire --- */
+
+int wire_open(struct wires *wires, struct wire *wire, int fd, bool with_tls,
+              const struct wire_callbacks *callbacks)
+{
+    lws_adoption_type type = LWS_ADOPT_SOCKET | (with_tls ? LWS_ADOPT_ALLOW_SSL : 0);
+    lws_sock_file_fd_type descriptor = {.sockfd = fd};
+
+    assert(!with_tls || wires->with_tls);
+    *wire = (struct wire){.callbacks = callbacks,
+                          .kind = with_tls ? &tls_kind : &plain_kind,
+                          .fd = fd,
+                          .is_reading = true};
+    /* On failure it closes the socket. */
+    wire->lws = lws_adopt_descriptor_vhost(with_tls ? wires->with_tls : wires->plain, type,
+                                           descriptor, protocols[0].name, NULL);
+    if (!wire->lws) {
+        wire->fd = -1;
+        return -ENOMEM;
+    }
+    lws_set_opaque_user_data(wire->lws, wire);
+    return 0;
+}
+
+void wire_close(struct wire *wire)
+{
+    struct lws *lws = wire->lws;
+
+    buffer_done(&wire->held);
+    if (!lws)
+        return;
+    lws_set_opaque_user_data(lws, NULL);
+    wire->lws = NULL;
+    wire->fd = -1;
+    lws_close_free_wsi(lws, LWS_CLOSE_STATUS_NOSTATUS_CONTEXT_DESTROY, "closed");
+}
+
+void wire_move(struct wire *from, struct wire *to, const struct wire_callbacks *callbacks)
+{
+    assert(from->lws);
+    *to = *from;
+    to->callbacks = callbacks;
+    lws_set_opaque_user_data(to->lws, to);
+    from->lws = NULL;
+    from->fd = -1;
+    from->held = BUFFER_INIT;
+}
+
+struct sl_slice wire_peer_address(const struct wire *wire, char room[static WIRE_ADDRESS_SIZE])
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } address;
+    socklen_t size = sizeof(address);
+
+    if (getpeername(wire->fd, &address.any, &size) < 0)
+        return SL_SLICE_NONE;
+    if (address.any.sa_family == AF_INET)
+        return sl_slice(memcpy(room, &address.v4.sin_addr, 4), 4);
+    if (address.any.sa_family == AF_INET6)
+        return sl_slice(memcpy(room, &address.v6.sin6_addr, 16), 16);
+    return SL_SLICE_NONE;
+}
+
+/* --- all of them --- */
+
+static int refuse_certificate(const struct wires *wires, struct failure *reterr)
+{
+    ERR_clear_error();
+    return failure_set(reterr, -EINVAL, "cannot serve with certificate '%s' and key '%s'",
+                       wires->settings.certificate, wires->settings.key);
+}
+
+static int create_tls(struct wires *wires, struct lws_context_creation_info *info,
+                      struct failure *reterr)
+{
+    info->options |= LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT;
+    info->vhost_name = "tls";
+    info->alpn = "http/1.1";
+    info->ssl_cert_filepath = wires->settings.certificate;
+    info->ssl_private_key_filepath = wires->settings.key;
+    wires->with_tls = lws_create_vhost(wires->context, info);
+    if (!wires->with_tls)
+        return refuse_certificate(wires, reterr);
+    /* A connection that is idle keeps no buffers of records. */
+    SSL_CTX_set_mode(wires->tls, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    return 0;
+}
+
+static int create_context(struct wires *wires, struct failure *reterr)
+{
+    static const lws_retry_bo_t no_validity_timers = {.secs_since_valid_ping = 0,
+                                                      .secs_since_valid_hangup = 0};
+    struct lws_context_creation_info info = {
+        .port = CONTEXT_PORT_NO_LISTEN_SERVER,
+        .options = LWS_SERVER_OPTION_LIBUV | LWS_SERVER_OPTION_EXPLICIT_VHOSTS |
+                   LWS_SERVER_OPTION_DISABLE_IPV6,
+        .foreign_loops = (void *[]){wires->settings.loop},
+        .protocols = protocols,
+        .user = wires,
+        .gid = -1,
+        .uid = -1,
+        .pt_serv_buf_size = WIRE_READ_SIZE + 2 * LWS_PRE,
+        .retry_and_idle_policy = &no_validity_timers,
+        .timeout_secs = (unsigned)(wires->settings.handshake_timeout_ms / 1000 + 1),
+        .vhost_name = "plain",
+    };
+
+    if (wires->settings.certificate)
+        info.options |= LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT;
+    lws_set_log_level(0, NULL); /* it knows no levels that fit ours */
+    wires->context = lws_create_context(&info);
+    if (!wires->context)
+        return failure_set(reterr, -ENOMEM, "libwebsockets cannot start");
+    info.options &= ~(uint64_t)LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT;
+    wires->plain = lws_create_vhost(wires->context, &info);
+    if (!wires->plain)
+        return failure_set(reterr, -ENOMEM, "out of memory");
+    return wires->settings.certificate ? create_tls(wires, &info, reterr) : 0;
+}
+
+int wires_new(const struct wires_settings *settings, struct wires **ret_wires,
+              struct failure *reterr)
+{
+    struct wires *wires = mem_zalloc(sizeof(*wires));
+    int r;
+
+    if (!wires)
+        return failure_set(reterr, -ENOMEM, "out of memory");
+    wires->settings = *settings;
+    r = create_context(wires, reterr);
+    if (r < 0) {
+        wires_close(wires);
+        wires_free(wires);
+        return r;
+    }
+    *ret_wires = wires;
+    return 0;
+}
+
+bool wires_have_tls(const struct wires *wires)
+{
+    return wires->with_tls != NULL;
+}
+
+int wires_reload_certificate(struct wires *wires, struct failure *reterr)
+{
+    if (!wires->tls)
+        return 0;
+    if (SSL_CTX_use_certificate_chain_file(wires->tls, wires->settings.certificate) != 1 ||
+        SSL_CTX_use_PrivateKey_file(wires->tls, wires->settings.key, SSL_FILETYPE_PEM) != 1 ||
+        SSL_CTX_check_private_key(wires->tls) != 1)
+        return refuse_certificate(wires, reterr);
+    return 0;
+}
+
+void wires_close(struct wires *wires)
+{
+    if (wires->context)
+        lws_context_destroy(wires->context);
+}
+
+/* On a loop that is not its own libwebsockets only begins to destroy its context when told so; told
+ * again, once the loop has closed its handles, it frees the memory. */
+void wires_free(struct wires *wires)
+{
+    if (!wires)
+        return;
+    if (wires->context)
+        lws_context_destroy(wires->context);
+    mem_free(wires);
+}

@@ -1,0 +1,221 @@
+/* pages.c - what is no stream and no API: pages for operators, and the dashboard.
+ *
+ * A table has the pages by path; the dashboard's files are compiled in. Where operators have a port
+ * of their own, the public one answers whether the server is well, and nothing else. */
+#include <errno.h>
+
+#include "base/clock.h"
+#include "gateway/front/bearer.h"
+#include "gateway/front/site.h"
+#include "gateway/metrics/status.h"
+#include "gateway/serve/server_private.h"
+
+enum { RETRY_AFTER_S = 2 };
+
+#define PAGE_METHODS "GET, HEAD"
+
+static void refuse_for_memory(struct server *server, struct http_connection *connection)
+{
+    struct http_refusal refusal;
+
+    http_refuse(&refusal, 503, "no_memory", NULL, "out of memory");
+    refusal.retry_after_s = RETRY_AFTER_S;
+    server_refuse(server, connection, &refusal);
+}
+
+/* --- for operators --- */
+
+static void answer_text(struct http_connection *connection, const char *text)
+{
+    http_answer(connection, &(struct http_answer){.status = 200,
+                                                  .content_type = "text/plain; charset=utf-8",
+                                                  .body = sl_slice_str(text)});
+}
+
+static void answer_health(struct server *server, struct http_connection *connection,
+                          const struct http_request *request)
+{
+    (void)server;
+    (void)request;
+    answer_text(connection, "ok\n");
+}
+
+/* For all workers: a load balancer that is told yes may meet any of them. */
+static bool all_workers_hear(const struct metrics_board *board)
+{
+    return metrics_sum(board, METRIC_SUBSCRIBED) >= metrics_sum(board, METRIC_WORKER_UP);
+}
+
+static void answer_readiness(struct server *server, struct http_connection *connection,
+                             const struct http_request *request)
+{
+    struct http_refusal refusal;
+    int r;
+
+    (void)request;
+    r = streams_check_readiness(server->streams, &refusal);
+    if (r == 0 && !server->is_draining && !all_workers_hear(server->settings.board)) {
+        r = http_refuse(&refusal, 503, "redis_away", NULL, "a worker does not hear Redis now");
+        refusal.retry_after_s = RETRY_AFTER_S;
+    }
+    if (r < 0)
+        server_refuse(server, connection, &refusal);
+    else
+        answer_text(connection, "ready\n");
+}
+
+/* Takes `text`, which may be failed. */
+static void answer_printed(struct server *server, struct http_connection *connection,
+                           const char *content_type, struct buffer *text)
+{
+    if (text->failed)
+        refuse_for_memory(server, connection);
+    else
+        http_answer(connection, &(struct http_answer){.status = 200,
+                                                      .content_type = content_type,
+                                                      .body = buffer_slice(text)});
+    buffer_done(text);
+}
+
+static void answer_metrics(struct server *server, struct http_connection *connection,
+                           const struct http_request *request)
+{
+    struct buffer text = BUFFER_INIT;
+
+    (void)request;
+    metrics_print(server->settings.board, &text);
+    answer_printed(server, connection, "text/plain; version=0.0.4", &text);
+}
+
+/* Whose clients are slow is for operators, and for whoever develops. A token is not needed, but one
+ * that is shown must be good. */
+static int may_see_subjects(struct server *server, const struct http_request *request,
+                            bool *ret_may, struct http_refusal *refusal)
+{
+    enum token_fault fault = TOKEN_OK;
+    struct token token;
+    int r;
+
+    *ret_may = server->settings.config->dev;
+    if (!request->authorization.data)
+        return 0;
+    r = bearer_check(server->settings.front->policy, request, SL_SLICE_NONE, clock_wall_ms(),
+                     &token, refusal, &fault);
+    server_count_token_fault(server, fault);
+    if (r == 0)
+        *ret_may = *ret_may || token.scopes & TOKEN_SCOPE_ADMIN;
+    return r;
+}
+
+static void answer_status(struct server *server, struct http_connection *connection,
+                          const struct http_request *request)
+{
+    const struct server_settings *settings = &server->settings;
+    struct buffer json = BUFFER_INIT;
+    struct http_refusal refusal;
+    bool with_subjects;
+    int r;
+
+    r = may_see_subjects(server, request, &with_subjects, &refusal);
+    if (r == -ENOMEM) {
+        refuse_for_memory(server, connection);
+    } else if (r < 0) {
+        server_refuse(server, connection, &refusal);
+    } else {
+        status_print(settings->board, settings->slow_board, with_subjects, clock_wall_ms(), &json);
+        answer_printed(server, connection, "application/json", &json);
+    }
+}
+
+static const struct page {
+    const char *path;
+    void (*answer)(struct server *server, struct http_connection *connection,
+                   const struct http_request *request);
+    bool is_for_all; /* whoever balances the load needs it, and it tells nothing more */
+} pages[] = {
+    {"/healthz", answer_health, true},
+    {"/readyz", answer_readiness, true},
+    {"/metrics", answer_metrics, false},
+    {"/status.json", answer_status, false},
+};
+
+/* --- the dashboard --- */
+
+static void answer_file(struct server *server, struct http_connection *connection,
+                        const struct http_request *request, const struct site_file *file)
+{
+    struct buffer headers = BUFFER_INIT;
+    struct site_answer answer;
+
+    site_answer(file, request, &headers, &answer);
+    if (headers.failed)
+        refuse_for_memory(server, connection);
+    else
+        http_answer(connection, &(struct http_answer){.status = answer.status,
+                                                      .content_type = answer.content_type,
+                                                      .cache_control = answer.cache_control,
+                                                      .headers = buffer_slice(&headers),
+                                                      .body = answer.body});
+    buffer_done(&headers);
+}
+
+/* --- by path --- */
+
+struct found {
+    const struct page *page;
+    const struct site_file *file;
+};
+
+/* Where operators have a port of their own, the public one has nothing for them. */
+static bool serves_operators(const struct server *server, const struct http_connection *connection)
+{
+    return http_connection_port(connection) == DOOR_OPS ||
+           server->settings.doors[DOOR_OPS].count == 0;
+}
+
+/* 0; -EPROTO: *refusal says that there is nothing, or that it takes another method. */
+static int find(const struct server *server, const struct http_connection *connection,
+                const struct http_request *request, struct found *ret_found,
+                struct http_refusal *refusal)
+{
+    bool is_for_operators = serves_operators(server, connection);
+
+    *ret_found = (struct found){0};
+    for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++) {
+        if (sl_slice_is(request->path, pages[i].path) && (pages[i].is_for_all || is_for_operators))
+            ret_found->page = &pages[i];
+    }
+    if (!ret_found->page && is_for_operators)
+        ret_found->file = site_find(server->settings.site, request->path);
+    if (!ret_found->page && !ret_found->file)
+        return http_refuse(refusal, 404, "not_found", NULL, "there is nothing at this path");
+    if (request->method == HTTP_GET || request->method == HTTP_HEAD)
+        return 0;
+    http_refuse(refusal, 405, "method_not_allowed", NULL, "this path takes " PAGE_METHODS);
+    refusal->allow = PAGE_METHODS;
+    return -EPROTO;
+}
+
+int pages_refuse_body(struct server *server, struct http_connection *connection,
+                      const struct http_request *request, struct http_refusal *refusal)
+{
+    struct found found;
+
+    if (find(server, connection, request, &found, refusal) == 0)
+        http_refuse(refusal, 400, "bad_request", NULL, "this path takes no body");
+    return -EPROTO;
+}
+
+void pages_answer(struct server *server, struct http_connection *connection,
+                  const struct http_request *request)
+{
+    struct http_refusal refusal;
+    struct found found;
+
+    if (find(server, connection, request, &found, &refusal) < 0)
+        server_refuse(server, connection, &refusal);
+    else if (found.page)
+        found.page->answer(server, connection, request);
+    else
+        answer_file(server, connection, request, found.file);
+}

@@ -1,0 +1,223 @@
+/* routes.c - where a request goes: to the streams, to the API, or to the pages.
+ *
+ * The token comes first: a request whose body has not come yet is asked for it before a byte of the
+ * body is read, so that a stranger cannot make the server keep anything. Who crosses origins in a
+ * browser is told by headers on every answer whether the page may read it. */
+#include <errno.h>
+
+#include "base/clock.h"
+#include "gateway/api/api.h"
+#include "gateway/http/websocket_handshake.h"
+#include "gateway/serve/server_private.h"
+
+enum { RETRY_AFTER_S = 2 };
+
+#define STREAM_METHODS "GET, POST, OPTIONS"
+
+/* --- refusals --- */
+
+static int refuse_method(const char *allow, struct http_refusal *refusal)
+{
+    http_refuse(refusal, 405, "method_not_allowed", NULL, "this path takes %s", allow);
+    refusal->allow = allow;
+    return -EPROTO;
+}
+
+static int refuse_draining(struct http_refusal *refusal)
+{
+    http_refuse(refusal, 503, "draining", NULL, "this server is shutting down");
+    refusal->retry_after_s = RETRY_AFTER_S;
+    return -EPROTO;
+}
+
+/* --- other origins --- */
+
+/* Header lines that tell a browser whether the page may read the answer. */
+static void append_cors(const struct server *server, const struct http_request *request,
+                        struct buffer *headers)
+{
+    if (!request->origin.data)
+        return;
+    buffer_append_str(headers, "Vary: Origin\r\n");
+    if (!origin_is_allowed(server->settings.origins, request->origin, request->host))
+        return;
+    buffer_append_format(headers,
+                         "Access-Control-Allow-Origin: %.*s\r\n"
+                         "Access-Control-Expose-Headers: Idempotency-Replayed, Location, "
+                         "Retry-After, WWW-Authenticate\r\n",
+                         SL_SLICE_ARG(request->origin));
+}
+
+/* What a path allows, for browsers that ask before they cross origins and whoever else asks. */
+static void answer_options(struct http_connection *connection, const char *methods)
+{
+    struct buffer headers = BUFFER_INIT;
+
+    buffer_append_format(&headers,
+                         "Access-Control-Allow-Methods: %s\r\n"
+                         "Access-Control-Allow-Headers: Authorization, Content-Type, "
+                         "Idempotency-Key, Last-Event-ID\r\n"
+                         "Access-Control-Max-Age: 600\r\n"
+                         "Allow: %s\r\n",
+                         methods, methods);
+    http_answer(connection,
+                &(struct http_answer){.status = 204, .headers = buffer_slice(&headers)});
+    buffer_done(&headers);
+}
+
+/* --- the API --- */
+
+static void on_api_answer(void *owner, const struct api_answer *answer)
+{
+    struct http_connection *connection = owner;
+
+    if (answer->refusal)
+        server_refuse(http_connection_owner(connection), connection, answer->refusal);
+    else
+        http_answer(connection, &(struct http_answer){
+                                    .status = answer->status,
+                                    .content_type = answer->body.data ? "application/json" : NULL,
+                                    .headers = answer->headers,
+                                    .body = answer->body,
+                                });
+}
+
+static void abandon_api(void *request)
+{
+    api_abandon(request);
+}
+
+static void begin_api(struct server *server, struct http_connection *connection,
+                      const struct http_request *request)
+{
+    enum token_fault fault = TOKEN_OK;
+    struct api_request *api_request;
+    struct http_refusal refusal;
+    int r;
+
+    if (server->is_draining && !server->has_successor)
+        r = refuse_draining(&refusal);
+    else
+        r = api_begin(server->settings.api, request, on_api_answer, connection, &api_request,
+                      &refusal, &fault);
+    server_count_token_fault(server, fault);
+    if (r < 0)
+        server_refuse(server, connection, &refusal);
+    else
+        http_answer_later(connection, abandon_api, api_request);
+}
+
+/* --- streams --- */
+
+static int check_upgrade(const struct server *server, const struct http_head *head,
+                         struct http_refusal *refusal)
+{
+    const struct http_request *request = &head->request;
+
+    if (request->method != HTTP_GET)
+        return refuse_method("GET", refusal);
+    if (!origin_is_allowed(server->settings.origins, request->origin, request->host))
+        return http_refuse(refusal, 403, "origin_not_allowed", NULL,
+                           "pages from this origin may not connect");
+    return websocket_handshake_check(head, refusal);
+}
+
+static void begin_stream(struct server *server, struct http_connection *connection,
+                         enum stream_kind kind, const struct http_head *head,
+                         struct sl_slice headers)
+{
+    const struct http_request *request = &head->request;
+    enum token_fault fault = TOKEN_OK;
+    struct http_refusal refusal;
+    int r = 0;
+
+    if (request->is_upgrade)
+        r = check_upgrade(server, head, &refusal);
+    else if (request->method != HTTP_GET && request->method != HTTP_POST)
+        r = refuse_method(STREAM_METHODS, &refusal);
+    if (r == 0)
+        r = streams_begin(server->streams, connection, kind, head, headers, &refusal, &fault);
+    server_count_token_fault(server, fault);
+    if (r < 0)
+        server_refuse(server, connection, &refusal);
+}
+
+/* --- by path --- */
+
+static void route(struct server *server, struct http_connection *connection,
+                  const struct http_head *head, struct sl_slice headers)
+{
+    const struct http_request *request = &head->request;
+    const char *api_methods = api_allow(request->path);
+    struct http_refusal refusal;
+    enum stream_kind kind;
+    bool is_stream = stream_path(request->path, &kind);
+
+    if (request->is_upgrade && !is_stream) {
+        http_refuse(&refusal, 404, "not_found", NULL, "there is no stream at this path");
+        server_refuse(server, connection, &refusal);
+    } else if (api_methods && request->method == HTTP_OPTIONS) {
+        answer_options(connection, api_methods);
+    } else if (api_methods) {
+        begin_api(server, connection, request);
+    } else if (is_stream && request->method == HTTP_OPTIONS && !request->is_upgrade) {
+        answer_options(connection, STREAM_METHODS);
+    } else if (is_stream) {
+        begin_stream(server, connection, kind, head, headers);
+    } else {
+        pages_answer(server, connection, request);
+    }
+}
+
+static void handle(void *owner, struct http_connection *connection, const struct http_head *head)
+{
+    struct server *server = owner;
+    struct buffer headers = BUFFER_INIT;
+
+    append_cors(server, &head->request, &headers);
+    if (headers.size > 0)
+        http_connection_set_headers(connection, buffer_slice(&headers));
+    route(server, connection, head, buffer_slice(&headers));
+    buffer_done(&headers);
+}
+
+/* --- before a body is read --- */
+
+static int check_body(struct server *server, struct http_connection *connection,
+                      const struct http_head *head, struct http_refusal *refusal,
+                      enum token_fault *ret_fault)
+{
+    const struct http_request *request = &head->request;
+    enum stream_kind kind;
+
+    if (server->is_draining && !server->has_successor)
+        return refuse_draining(refusal);
+    if (api_allow(request->path))
+        return api_check_head(server->settings.api, request, refusal, ret_fault);
+    if (!stream_path(request->path, &kind))
+        return pages_refuse_body(server, connection, request, refusal);
+    if (request->method != HTTP_POST)
+        return refuse_method(STREAM_METHODS, refusal);
+    return streams_check_head(server->streams, head, refusal, ret_fault);
+}
+
+static int check(void *owner, struct http_connection *connection, const struct http_head *head,
+                 struct http_refusal *refusal)
+{
+    struct server *server = owner;
+    enum token_fault fault = TOKEN_OK;
+    struct buffer headers = BUFFER_INIT;
+    int r;
+
+    r = check_body(server, connection, head, refusal, &fault);
+    server_count_token_fault(server, fault);
+    if (r < 0) {
+        server_count_refusal(server, refusal);
+        append_cors(server, &head->request, &headers);
+        http_connection_set_headers(connection, buffer_slice(&headers));
+        buffer_done(&headers);
+    }
+    return r;
+}
+
+const struct http_handler server_handler = {check, handle};

@@ -1,0 +1,59 @@
+/* gateway/serve/server_private.h - inside serve: what a server is made of. */
+#pragma once
+
+#include "base/buffer.h"
+#include "base/log.h"
+#include "gateway/http/acceptor.h"
+#include "gateway/http/http_server.h"
+#include "gateway/http/listener.h"
+#include "gateway/serve/server.h"
+#include "gateway/streams/streams.h"
+
+struct server_port {
+    struct server *server;
+    struct acceptor *acceptor; /* NULL: there is no such port, or it is closed */
+    bool with_tls;
+    enum door number;
+};
+
+struct server {
+    struct server_settings settings;
+    struct turn turn;
+    struct wires *wires;
+    struct http_server *http;
+    struct streams *streams;
+    struct server_port ports[DOOR_COUNT];
+    uv_prepare_t *turn_end; /* runs before the loop waits */
+    uv_timer_t *drain_timer;
+    bool is_closed;
+    bool is_draining;
+    bool has_successor; /* while draining */
+    uint64_t drain_began_ms, drain_timeout_ms;
+    void (*drained)(void *owner);
+    void *drain_owner;
+    struct log_rate refusal_rate, token_rate;
+};
+
+/* --- routes.c --- */
+
+extern const struct http_handler server_handler;
+
+/* --- refusals.c --- */
+
+/* Counts a refusal, and logs it at a bounded rate. */
+void server_count_refusal(struct server *server, const struct http_refusal *refusal);
+/* The same, and answers with it. */
+void server_refuse(struct server *server, struct http_connection *connection,
+                   const struct http_refusal *refusal);
+/* The client is not told what was wrong with its token: so the log must say it. */
+void server_count_token_fault(struct server *server, enum token_fault fault);
+
+/* --- pages.c --- */
+
+/* Answers what is no stream and no API: pages for operators, the dashboard, or that there is
+ * nothing. */
+void pages_answer(struct server *server, struct http_connection *connection,
+                  const struct http_request *request);
+/* What there is at this path does not take a body. Fills *refusal, returns -EPROTO. */
+int pages_refuse_body(struct server *server, struct http_connection *connection,
+                      const struct http_request *request, struct http_refusal *refusal);

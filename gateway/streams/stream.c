@@ -1,0 +1,487 @@
+/* stream.c - the life of a stream: it begins, is kept alive, and ends with a reason.
+ *
+ * One timer a stream has the next of: its keep-alive, the end of its token, the deadline of its
+ * leaving. A stream that ends is told why, behind all that is on its way to it, and has some time
+ * to read that; then its connection is closed properly, and the peer's close, or a second deadline,
+ * ends it. A stream that is evicted for slowness finds the message behind megabytes, so it gets
+ * longer.
+ *
+ * Bounds: what is held of our own messages by MAX_HELD_BYTES; what a client is owed is delivery's
+ * business. */
+#include "gateway/streams/stream.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/stable_hash.h"
+#include "filters/filter.h"
+#include "gateway/delivery/deliver.h"
+#include "gateway/delivery/frame.h"
+#include "gateway/delivery/rule_set.h"
+#include "gateway/intake/gap.h"
+#include "src/model/id.h"
+
+enum {
+    LEAVING_MS = 5000,         /* to read why */
+    LEAVING_SLOWLY_MS = 60000, /* the same for the slow, who find it behind megabytes */
+    CLOSING_MS = 1000,         /* to close, or answer the close, after that */
+    MAX_HELD_BYTES = 1 << 20,  /* of our own messages to a client that does not read */
+    RETRY_MIN_MS = 500,
+    RETRY_SPREAD_MS = 4500
+};
+
+static void on_timer(uv_timer_t *timer);
+
+static uint64_t now_of(const struct stream *stream)
+{
+    return uv_now(stream->streams->settings.loop);
+}
+
+static struct metrics *metrics_of(const struct stream *stream)
+{
+    return stream->streams->settings.metrics;
+}
+
+static enum metric streams_by_kind(const struct stream_request *request)
+{
+    static_assert(STREAM_MANY == 4 && WIRE_WEBSOCKET == 0, "the rows end with many over WebSocket");
+
+    return metric_at(METRIC_STREAMS_BY, request->stream * WIRE_FORMAT_COUNT + request->wire);
+}
+
+/* --- delivery's table --- */
+
+static ssize_t client_send(struct client *client, const struct iovec *pieces, int count)
+{
+    return wire_send(&stream_of(client)->wire, pieces, count);
+}
+
+static int client_hold(struct client *client, const struct iovec *pieces, int count)
+{
+    return wire_hold(&stream_of(client)->wire, pieces, count);
+}
+
+static bool client_is_blocked(const struct client *client)
+{
+    return stream_of(client)->wire.is_blocked;
+}
+
+static void client_evict(struct client *client, enum farewell farewell)
+{
+    stream_evict(stream_of(client), farewell);
+}
+
+static void client_broken(struct client *client)
+{
+    stream_end(stream_of(client), STREAM_BROKEN);
+}
+
+static const struct transport transport = {
+    .send = client_send,
+    .hold = client_hold,
+    .is_blocked = client_is_blocked,
+    .evict = client_evict,
+    .broken = client_broken,
+};
+
+/* --- what is said --- */
+
+void stream_say(struct stream *stream, struct sl_slice frames)
+{
+    struct client *client = &stream->client;
+
+    if (stream->end >= STREAM_PEER_LEFT || !stream->wire.lws || frames.size == 0)
+        return;
+    client->last_sent_ms = now_of(stream);
+    client->sent_bytes += frames.size;
+    if (wire_write(&stream->wire, frames) < 0 || stream->wire.held.size > MAX_HELD_BYTES)
+        stream_end(stream, STREAM_BROKEN);
+}
+
+/* HTTP/1.0 has no chunks: what is in them goes out bare. */
+void stream_say_frame(struct stream *stream, struct buffer *frame)
+{
+    if (frame->failed)
+        stream_end(stream, STREAM_BROKEN);
+    else if (frame->size > 0)
+        stream_say(stream, stream->client.unchunked ? frame_unchunk(buffer_slice(frame))
+                                                    : buffer_slice(frame));
+    buffer_done(frame);
+}
+
+/* Where the client would go on. While nothing has been logged it is before everything, by the
+ * lowest id of all: 0 is no cursor. */
+static uint64_t cursor_of(const struct stream *stream)
+{
+    uint64_t cursor = deliver_client_cursor(stream->streams->settings.deliver, &stream->client);
+
+    return cursor > 0 ? cursor : 1;
+}
+
+/* --- the beginning --- */
+
+static int join_delivery(struct stream *stream)
+{
+    struct deliver *deliver = stream->streams->settings.deliver;
+    const struct stream_request *request = &stream->request;
+
+    switch (request->stream) {
+    case STREAM_FILTER:
+    case STREAM_SAMPLE:
+    case STREAM_FIREHOSE:
+        return deliver_subscribe(deliver, &stream->client, request->filter, request->gather_ms);
+    case STREAM_HOME:
+        return deliver_subscribe_home(deliver, &stream->client,
+                                      sl_slice_str(request->token.subject), request->types,
+                                      request->gather_ms);
+    case STREAM_MANY:
+        return deliver_subscribe_rules(deliver, &stream->client, request->gather_ms,
+                                       &websocket_of(stream)->rules);
+    }
+    return -EINVAL;
+}
+
+/* Where it was is not known: all that has happened may have been missed. */
+static void say_gap_to_now(struct stream *stream)
+{
+    struct gap gap = {.to = sl_id_first_at(clock_wall_ms()), .reason = GAP_RETENTION};
+    struct event *event = gap_event(&gap);
+    struct buffer frame = BUFFER_INIT;
+
+    if (event)
+        frame_append_message(&frame, stream->client.wire, "gap", event->json);
+    event_unref(event);
+    stream_say_frame(stream, &frame);
+}
+
+/* Where a stream begins that was asked for without a cursor. An EventSource that loses it before
+ * the first event comes back with this, and misses nothing. */
+static void say_beginning(struct stream *stream)
+{
+    struct buffer frame = BUFFER_INIT;
+
+    if (stream->client.wire == WIRE_SSE)
+        frame_append_keepalive(&frame, WIRE_SSE, cursor_of(stream));
+    stream_say_frame(stream, &frame);
+}
+
+/* Behind a time means: from that time on. */
+static int resume(struct stream *stream)
+{
+    const struct stream_request *request = &stream->request;
+    struct deliver *deliver = stream->streams->settings.deliver;
+    uint64_t cursor = request->since_value;
+
+    switch (request->since) {
+    case SINCE_NOW:
+        say_beginning(stream);
+        break;
+    case SINCE_UNUSABLE:
+        say_gap_to_now(stream);
+        break;
+    case SINCE_TIME:
+        cursor = sl_id_first_at(request->since_value);
+        return deliver_resume(deliver, &stream->client, cursor > 0 ? cursor - 1 : 0);
+    case SINCE_ID:
+        return deliver_resume(deliver, &stream->client, cursor);
+    }
+    return 0;
+}
+
+static void arm(struct stream *stream);
+static void run_turn_end(struct turn_task *task);
+
+void stream_start(struct stream *stream)
+{
+    struct streams *streams = stream->streams;
+    struct client *client = &stream->client;
+
+    client->transport = &transport;
+    client->wire = stream->request.wire;
+    client->last_sent_ms = stream->opened_ms = now_of(stream);
+    stream->turn_end.run = run_turn_end;
+    uv_timer_init(streams->settings.loop, &stream->timer);
+    stream->timer.data = stream;
+    list_append(&streams->list, &stream->node);
+    streams->by_ticket[stream->ticket] = stream;
+    metric_add(metrics_of(stream), METRIC_STREAMS, 1);
+    metric_add(metrics_of(stream), streams_by_kind(&stream->request), 1);
+    metric_add(metrics_of(stream), METRIC_STREAMS_OPENED, 1);
+    if (join_delivery(stream) < 0 || resume(stream) < 0)
+        stream_end(stream, STREAM_BROKEN);
+    else if (streams->is_draining)
+        stream_evict(stream, FAREWELL_DRAINING);
+    arm(stream);
+}
+
+/* --- keep-alive, token, deadlines: one timer --- */
+
+static uint64_t keepalive_ms(const struct stream *stream)
+{
+    return stream->streams->settings.front->keepalive_ms;
+}
+
+static uint64_t token_left_ms(const struct stream *stream)
+{
+    uint64_t now = clock_wall_ms(), expires = stream->request.token.expires_ms;
+
+    if (expires == 0)
+        return UINT64_MAX;
+    return expires > now ? expires - now : 0;
+}
+
+static void arm(struct stream *stream)
+{
+    uint64_t now = now_of(stream), quiet = now - stream->client.last_sent_ms;
+    uint64_t wait = keepalive_ms(stream) > quiet ? keepalive_ms(stream) - quiet : 0;
+
+    if (stream->stage == STREAM_LIVE)
+        wait = token_left_ms(stream) < wait ? token_left_ms(stream) : wait;
+    else
+        wait = stream->deadline_ms > now ? stream->deadline_ms - now : 0;
+    uv_timer_start(&stream->timer, on_timer, wait, 0);
+}
+
+static void append_cursor(const struct stream *stream, uint64_t cursor, struct buffer *frames)
+{
+    char json[64];
+    int length =
+        snprintf(json, sizeof(json), "{\"type\":\"cursor\",\"id\":\"%" PRIu64 "\"}", cursor);
+
+    frame_append_message(frames, stream->client.wire, "cursor", sl_slice(json, (size_t)length));
+}
+
+/* Only a client that has been sent everything: others are busy, and their cursor is older. */
+static void keep_alive(struct stream *stream)
+{
+    struct websocket *websocket = websocket_of(stream);
+    struct client *client = &stream->client;
+    uint64_t cursor = cursor_of(stream);
+    struct buffer frame = BUFFER_INIT;
+
+    client->last_sent_ms = now_of(stream);
+    if (stream->wire.is_blocked || !deliver_client_is_served(client))
+        return;
+    if (websocket && websocket->pinged_ms) {
+        stream_end(stream, STREAM_BROKEN);
+        return;
+    }
+    if (websocket)
+        websocket->pinged_ms = now_of(stream);
+    frame_append_keepalive(&frame, client->wire, cursor);
+    stream_say_frame(stream, &frame);
+    if (stream->request.cursors && client->wire != WIRE_SSE) {
+        append_cursor(stream, cursor, &frame);
+        stream_say_frame(stream, &frame);
+    }
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct stream *stream = timer->data;
+
+    if (stream->stage != STREAM_LIVE) {
+        stream_end(stream, STREAM_BROKEN);
+        return;
+    }
+    if (stream->end != STREAM_GOES_ON)
+        return; /* it ends with this turn, and delivery may have forgotten what it is owed */
+    if (token_left_ms(stream) == 0) {
+        stream_evict(stream, FAREWELL_TOKEN_EXPIRED);
+        return;
+    }
+    if (now_of(stream) - stream->client.last_sent_ms >= keepalive_ms(stream))
+        keep_alive(stream);
+    if (stream->end == STREAM_GOES_ON)
+        arm(stream);
+}
+
+/* --- the end --- */
+
+void stream_end(struct stream *stream, enum stream_end end)
+{
+    if (stream->stage == STREAM_ENDED || end <= stream->end)
+        return;
+    stream->end = (uint8_t)end;
+    turn_schedule(stream->streams->settings.turn, &stream->turn_end);
+}
+
+void stream_evict(struct stream *stream, enum farewell farewell)
+{
+    if (stream->end != STREAM_GOES_ON || stream->stage != STREAM_LIVE)
+        return;
+    stream->farewell = (uint8_t)farewell;
+    stream->is_evicted = true;
+    stream->farewell_cursor = cursor_of(stream);
+    deliver_suspend(&stream->client); /* nothing may go beyond this cursor */
+    stream_end(stream, STREAM_EVICTED);
+}
+
+void stream_drain(struct stream *stream, bool hurries)
+{
+    if (stream->stage == STREAM_LIVE && stream->end == STREAM_GOES_ON &&
+        (hurries || deliver_client_is_served(&stream->client)))
+        stream_evict(stream, FAREWELL_DRAINING);
+}
+
+void stream_leave_delivery(struct stream *stream)
+{
+    struct websocket *websocket = websocket_of(stream);
+    struct rule_set *rules = websocket ? websocket->rules : NULL;
+
+    if (rules) {
+        websocket->rules = NULL;
+        websocket->rule_count = rule_set_count(rules);
+        for (size_t i = 0; i < websocket->rule_count; i++)
+            websocket->rule_bytes += sl_filter_key(rule_set_at(rules, i)->filter).size;
+    }
+    deliver_leave(&stream->client);
+}
+
+void stream_leave(struct stream *stream, uint64_t within_ms)
+{
+    stream->stage = STREAM_LEAVING;
+    stream->deadline_ms = now_of(stream) + within_ms;
+    arm(stream);
+    turn_schedule(stream->streams->settings.turn, &stream->turn_end);
+}
+
+/* The message that says why; whatever the socket does not take is held. */
+static void take_leave(struct stream *stream)
+{
+    struct streams *streams = stream->streams;
+    const struct farewell_row *row = farewell_row(stream->farewell);
+    struct buffer json = BUFFER_INIT, frame = BUFFER_INIT;
+    uint32_t retry_ms = 0;
+
+    if (row->come_back)
+        retry_ms = RETRY_MIN_MS + (uint32_t)(stable_hash(streams->random++) % RETRY_SPREAD_MS);
+    stream_leave_delivery(stream);
+    metric_add(metrics_of(stream), metric_at(METRIC_FAREWELLS, stream->farewell), 1);
+    if (retry_ms) {
+        frame_append_retry(&frame, stream->client.wire, retry_ms);
+        stream_say_frame(stream, &frame);
+    }
+    farewell_print(stream->farewell, stream->farewell_cursor, retry_ms, &json);
+    frame_append_message(&frame, stream->client.wire, "disconnect", buffer_slice(&json));
+    stream_say_frame(stream, &frame);
+    stream->protocol->say_end(stream, row);
+    buffer_done(&json);
+    stream_leave(stream, stream->farewell == FAREWELL_TOO_SLOW ? LEAVING_SLOWLY_MS : LEAVING_MS);
+}
+
+static void begin_close(struct stream *stream)
+{
+    stream->stage = STREAM_CLOSING;
+    stream->deadline_ms = now_of(stream) + CLOSING_MS;
+    arm(stream);
+    stream->protocol->begin_close(stream);
+}
+
+/* One line for a stream's whole life: who, how, what for (by size: what was asked for is the
+ * client's affair), how long, how much, why it ended. */
+static void log_end(const struct stream *stream)
+{
+    const struct stream_request *request = &stream->request;
+    const struct websocket *websocket = websocket_of(stream);
+    size_t filters = request->filter != NULL, filter_bytes = 0;
+    char subject[LOG_QUOTE_SIZE];
+    const char *why = "client";
+
+    if (request->filter)
+        filter_bytes = sl_filter_key(request->filter).size;
+    else if (websocket) {
+        filters = websocket->rule_count;
+        filter_bytes = websocket->rule_bytes;
+    }
+    if (stream->is_evicted && stream->stage != STREAM_LIVE)
+        why = farewell_row(stream->farewell)->code;
+    else if (stream->end == STREAM_BROKEN && stream->stage == STREAM_LIVE)
+        why = "broken";
+    log_info("stream_end",
+             "subject=%s stream=%s transport=%s filters=%zu filter_bytes=%zu seconds=%.1f "
+             "events=%" PRIu64 " bytes=%" PRIu64 " why=%s",
+             log_quote(sl_slice_str(request->token.subject), subject),
+             stream_kind_name(request->stream), wire_format_name(request->wire), filters,
+             filter_bytes, (double)(now_of(stream) - stream->opened_ms) / 1000,
+             stream->client.sent_events, stream->client.sent_bytes, why);
+}
+
+static void release(uv_handle_t *timer)
+{
+    struct stream *stream = timer->data;
+
+    stream->protocol->done(stream);
+    mem_free(stream);
+}
+
+static void close_now(struct stream *stream)
+{
+    struct streams *streams = stream->streams;
+
+    if (stream->end == STREAM_BROKEN && stream->stage != STREAM_CLOSING)
+        metric_add(metrics_of(stream), METRIC_BROKEN, 1);
+    stream_leave_delivery(stream);
+    log_end(stream);
+    wire_close(&stream->wire);
+    metric_sub(metrics_of(stream), METRIC_CONNECTIONS, 1);
+    metric_sub(metrics_of(stream), METRIC_STREAMS, 1);
+    metric_sub(metrics_of(stream), streams_by_kind(&stream->request), 1);
+    streams->by_ticket[stream->ticket] = NULL;
+    admission_leave(streams->settings.admission, stream->ticket);
+    stream_request_done(&stream->request);
+    stream->stage = STREAM_ENDED;
+    list_remove(&streams->list, &stream->node);
+    uv_close((uv_handle_t *)&stream->timer, release);
+}
+
+static void run_turn_end(struct turn_task *task)
+{
+    struct stream *stream = LIST_OWNER(task, struct stream, turn_end);
+
+    if (stream->end >= STREAM_PEER_LEFT)
+        close_now(stream);
+    else if (stream->stage == STREAM_LIVE && stream->end == STREAM_EVICTED)
+        take_leave(stream);
+    else if (stream->stage == STREAM_LEAVING && !stream->wire.is_blocked)
+        begin_close(stream);
+}
+
+/* --- what the wire says --- */
+
+static void on_received(struct wire *wire, char *bytes, size_t size)
+{
+    struct stream *stream = LIST_OWNER(wire, struct stream, wire);
+
+    stream->protocol->received(stream, bytes, size);
+}
+
+static void on_writable(struct wire *wire)
+{
+    struct stream *stream = LIST_OWNER(wire, struct stream, wire);
+
+    if (stream->stage == STREAM_LEAVING) {
+        turn_schedule(stream->streams->settings.turn, &stream->turn_end);
+        return;
+    }
+    if (stream->stage != STREAM_LIVE || stream->end != STREAM_GOES_ON)
+        return;
+    stream->protocol->writable(stream);
+    deliver_client_writable(&stream->client);
+}
+
+static void on_closed(struct wire *wire)
+{
+    struct stream *stream = LIST_OWNER(wire, struct stream, wire);
+
+    stream_leave_delivery(stream);
+    stream_end(stream, STREAM_PEER_LEFT);
+}
+
+const struct wire_callbacks stream_wire_callbacks = {on_received, on_writable, on_closed};

@@ -1,0 +1,140 @@
+/* gateway/streams/stream.h - inside streams: one stream, from the answer that began it on.
+ *
+ * It goes through four stages: live; leaving, when the message that says why it ends is sent or
+ * held; closing, when all is sent and the peer is waited for; ended. Nothing closes a stream from
+ * inside a walk over clients: stream_evict() and stream_end() note it, and the end of the turn does
+ * it. */
+#pragma once
+
+#include <uv.h>
+
+#include "base/list.h"
+#include "gateway/delivery/client.h"
+#include "gateway/front/request.h"
+#include "gateway/http/turn.h"
+#include "gateway/http/websocket_reader.h"
+#include "gateway/http/wire.h"
+#include "gateway/streams/streams.h"
+
+struct rule_set;
+
+struct streams {
+    struct streams_settings settings;
+    struct list list;          /* of all streams */
+    struct stream **by_ticket; /* by their place in the admission list */
+    uv_poll_t *replaced_watch; /* of our streams that make room for others */
+    uv_timer_t *survey_timer;
+    bool is_ready;
+    bool is_draining;
+    bool has_successor; /* while draining */
+    uint64_t random;    /* state of the spread of retry_ms */
+};
+
+enum stream_stage { STREAM_LIVE, STREAM_LEAVING, STREAM_CLOSING, STREAM_ENDED };
+
+/* In order: a later one replaces an earlier one. */
+enum stream_end {
+    STREAM_GOES_ON,
+    STREAM_EVICTED,   /* say why, then close */
+    STREAM_PEER_LEFT, /* close */
+    STREAM_BROKEN     /* close, and count it */
+};
+
+/* What the protocol under a stream does; http_stream_protocol and websocket_protocol fill it. */
+struct stream_protocol {
+    size_t size; /* of the struct that begins with a struct stream */
+    /* Sends the answer that begins the stream. 0; a negative errno: the connection is broken. */
+    int (*open)(struct stream *stream, const struct http_head *head, struct sl_slice headers);
+    void (*received)(struct stream *stream, char *bytes, size_t size);
+    /* There is room: says what could not be said before. */
+    void (*writable)(struct stream *stream);
+    /* What goes out last, behind the message that says why. */
+    void (*say_end)(struct stream *stream, const struct farewell_row *why);
+    /* All of it is sent. */
+    void (*begin_close)(struct stream *stream);
+    void (*done)(struct stream *stream);
+};
+
+struct stream {
+    struct client client; /* of delivery; first, see stream_of() */
+    const struct stream_protocol *protocol;
+    struct wire wire;
+    struct streams *streams;
+    struct list_node node; /* in streams->list */
+    struct turn_task turn_end;
+    uv_timer_t timer; /* keep-alive, token, leaving, closing */
+    uint8_t stage;    /* enum stream_stage */
+    uint8_t end;      /* enum stream_end */
+    uint8_t farewell; /* enum farewell, if `is_evicted` */
+    bool is_evicted;
+    uint64_t farewell_cursor;
+    uint64_t opened_ms;   /* clocks of the loop */
+    uint64_t deadline_ms; /* of leaving and closing */
+    admission_ticket ticket;
+    struct stream_request request;
+};
+
+/* A stream on a WebSocket. */
+struct websocket {
+    struct stream stream; /* first */
+    struct websocket_reader reader;
+    struct buffer pong;     /* payload of the last ping that was not answered */
+    bool has_ping;          /* `pong` is one */
+    bool was_closed;        /* the peer's close frame has come */
+    uint64_t pinged_ms;     /* last ping of ours without an answer; 0: none */
+    struct rule_set *rules; /* of /v1/stream; NULL once it has left delivery, which frees them */
+    size_t rule_count;      /* then: how many there were, and of how many bytes */
+    size_t rule_bytes;
+};
+
+static inline struct stream *stream_of(const struct client *client)
+{
+    return (struct stream *)client;
+}
+
+/* NULL: the stream is not on a WebSocket. */
+static inline struct websocket *websocket_of(const struct stream *stream)
+{
+    return stream->request.wire == WIRE_WEBSOCKET ? (struct websocket *)stream : NULL;
+}
+
+/* --- stream.c --- */
+
+extern const struct wire_callbacks stream_wire_callbacks;
+
+/* Its wire has been taken over and the answer that begins it is sent: joins delivery, starts the
+ * keep-alive. On failure it is evicted. */
+void stream_start(struct stream *stream);
+
+/* Bytes of ours, complete frames, in order with everything else. A client that does not read them
+ * while more and more pile up is broken. */
+void stream_say(struct stream *stream, struct sl_slice frames);
+/* The same with one frame, which is done with then; on HTTP/1.0 what is inside the chunk. */
+void stream_say_frame(struct stream *stream, struct buffer *frame);
+
+/* Ends it with a message that says why; the cursor is taken down now. The first reason wins. */
+void stream_evict(struct stream *stream, enum farewell farewell);
+/* Ends it, at the end of the turn. */
+void stream_end(struct stream *stream, enum stream_end end);
+/* The last bytes are said: once they are sent, the closing begins. */
+void stream_leave(struct stream *stream, uint64_t within_ms);
+/* Nothing is owed to it any more. Delivery's rules go with their last client. */
+void stream_leave_delivery(struct stream *stream);
+/* The server drains: evicts it when it has been sent what it is owed, or at once when it hurries.
+ */
+void stream_drain(struct stream *stream, bool hurries);
+
+/* --- stream_http.c, stream_websocket.c --- */
+
+extern const struct stream_protocol http_stream_protocol, websocket_protocol;
+
+/* --- named_filters.c --- */
+
+/* A message of a client of /v1/stream. */
+void named_filters_message(struct websocket *websocket, struct sl_slice message);
+
+/* --- survey.c --- */
+
+/* Looks at all streams now and then, for metrics and status. 0 or a negative errno. */
+int survey_start(struct streams *streams);
+void survey_stop(struct streams *streams);

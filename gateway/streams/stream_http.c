@@ -1,0 +1,69 @@
+#include <errno.h>
+
+#include "gateway/streams/stream.h"
+
+static const char *const content_types[WIRE_FORMAT_COUNT] = {
+    [WIRE_NDJSON] = "application/x-ndjson",
+    [WIRE_DELIMITED] = "application/x-ndjson",
+    [WIRE_SSE] = "text/event-stream",
+};
+
+/* The head of an endless answer, in chunks unless the client speaks HTTP/1.0. */
+static int http_open(struct stream *stream, const struct http_head *request,
+                     struct sl_slice headers)
+{
+    bool is_http_1_0 = request->request.is_http_1_0;
+    struct buffer head = BUFFER_INIT;
+    int r;
+
+    stream->client.unchunked = is_http_1_0;
+    buffer_append_format(&head,
+                         "HTTP/1.%c 200 OK\r\n"
+                         "Content-Type: %s\r\n"
+                         "%s"
+                         "Cache-Control: no-store, no-transform\r\n"
+                         "X-Accel-Buffering: no\r\n"
+                         "%.*s"
+                         "\r\n",
+                         is_http_1_0 ? '0' : '1', content_types[stream->request.wire],
+                         is_http_1_0 ? "Connection: close\r\n" : "Transfer-Encoding: chunked\r\n",
+                         SL_SLICE_ARG(headers));
+    r = head.failed ? -ENOMEM : wire_write(&stream->wire, buffer_slice(&head));
+    buffer_done(&head);
+    return r;
+}
+
+/* What a client sends behind its request can never be answered. */
+static void http_received(struct stream *stream, char *bytes, size_t size)
+{
+    (void)stream;
+    (void)bytes;
+    (void)size;
+}
+
+static void http_say_end(struct stream *stream, const struct farewell_row *why)
+{
+    (void)why; /* the message has said it */
+    if (!stream->client.unchunked)
+        stream_say(stream, SL_SLICE("0\r\n\r\n"));
+}
+
+static void http_begin_close(struct stream *stream)
+{
+    wire_finish(&stream->wire);
+}
+
+static void http_ignore(struct stream *stream)
+{
+    (void)stream;
+}
+
+const struct stream_protocol http_stream_protocol = {
+    .size = sizeof(struct stream),
+    .open = http_open,
+    .received = http_received,
+    .writable = http_ignore,
+    .say_end = http_say_end,
+    .begin_close = http_begin_close,
+    .done = http_ignore,
+};

@@ -1,0 +1,185 @@
+/* stream_websocket.c - a stream on a WebSocket: the handshake, what the client says, the close.
+ *
+ * The reader tells what has come; here is what is done about it. Whatever a client says shows that
+ * it lives. A ping is answered with a pong, the last of several that came together, and while the
+ * socket is full only the newest is kept (RFC 6455, section 5.5.3): so the answers are bounded.
+ * Text is for /v1/stream only; any other stream listens to nothing, and ends.
+ *
+ * A close is a close frame each way. Ours goes out behind the message that says why; the peer's is
+ * answered with its own code. Once both have gone, our side of the connection ends, and the peer's
+ * end, or a deadline, ends the rest. */
+#include <errno.h>
+#include <string.h>
+
+#include "gateway/delivery/frame.h"
+#include "gateway/http/websocket_handshake.h"
+#include "gateway/streams/stream.h"
+
+enum { MAX_MESSAGE_BYTES = 256 << 10, CLOSING_MS = 1000 };
+
+/* --- the handshake --- */
+
+static int websocket_open(struct stream *stream, const struct http_head *request,
+                          struct sl_slice headers)
+{
+    char accept[WEBSOCKET_ACCEPT_SIZE + 1];
+    char head[256];
+    int size, r;
+
+    (void)headers;
+    websocket_reader_init(&websocket_of(stream)->reader, MAX_MESSAGE_BYTES);
+    r = websocket_handshake_accept(request->websocket_key, accept);
+    if (r < 0)
+        return r;
+    size = snprintf(head, sizeof(head),
+                    "HTTP/1.1 101 Switching Protocols\r\n"
+                    "Upgrade: websocket\r\n"
+                    "Connection: Upgrade\r\n"
+                    "Sec-WebSocket-Accept: %s\r\n"
+                    "%s"
+                    "\r\n",
+                    accept,
+                    stream->request.echo_protocol ? "Sec-WebSocket-Protocol: sluice.v1\r\n" : "");
+    return wire_write(&stream->wire, sl_slice(head, (size_t)size));
+}
+
+/* --- what is said to it --- */
+
+static void send_pong(struct websocket *websocket)
+{
+    struct buffer frame = BUFFER_INIT;
+
+    if (!websocket->has_ping || websocket->stream.stage != STREAM_LIVE ||
+        websocket->stream.wire.is_blocked)
+        return;
+    websocket->has_ping = false;
+    frame_append_pong(&frame, buffer_slice(&websocket->pong));
+    stream_say_frame(&websocket->stream, &frame);
+    buffer_done(&websocket->pong);
+}
+
+static void websocket_writable(struct stream *stream)
+{
+    send_pong(websocket_of(stream));
+}
+
+static void say_close(struct websocket *websocket, uint16_t code, struct sl_slice reason)
+{
+    struct buffer frame = BUFFER_INIT;
+
+    frame_append_close(&frame, code, reason);
+    stream_say_frame(&websocket->stream, &frame);
+}
+
+static void websocket_say_end(struct stream *stream, const struct farewell_row *why)
+{
+    say_close(websocket_of(stream), why->close_code, sl_slice_str(why->code));
+}
+
+/* The peer answers our close frame first, unless it has said its own already. */
+static void websocket_begin_close(struct stream *stream)
+{
+    if (websocket_of(stream)->was_closed)
+        wire_finish(&stream->wire);
+}
+
+/* --- what it says --- */
+
+static void on_message(struct websocket *websocket, struct sl_slice message)
+{
+    if (websocket->rules)
+        named_filters_message(websocket, message);
+    else
+        stream_evict(&websocket->stream, FAREWELL_BAD_MESSAGE); /* it listens to nothing */
+}
+
+static void on_ping(struct websocket *websocket, struct sl_slice payload)
+{
+    buffer_clear(&websocket->pong);
+    buffer_append_slice(&websocket->pong, payload);
+    websocket->has_ping = !websocket->pong.failed;
+}
+
+/* The peer closes, or answers our close. */
+static void on_close(struct websocket *websocket, uint16_t code)
+{
+    struct stream *stream = &websocket->stream;
+
+    websocket->was_closed = true;
+    if (stream->stage == STREAM_CLOSING)
+        wire_finish(&stream->wire);
+    if (stream->stage != STREAM_LIVE || stream->end != STREAM_GOES_ON)
+        return; /* our close frame is on its way */
+    stream_leave_delivery(stream);
+    say_close(websocket, code, SL_SLICE(""));
+    stream_leave(stream, CLOSING_MS);
+}
+
+static void on_fault(struct websocket *websocket, uint16_t code)
+{
+    static const struct {
+        uint16_t code;
+        enum farewell farewell;
+    } rows[] = {
+        {WEBSOCKET_CLOSE_TOO_BIG, FAREWELL_TOO_BIG},
+        {WEBSOCKET_CLOSE_INVALID_PAYLOAD, FAREWELL_BAD_UTF8},
+        {WEBSOCKET_CLOSE_UNSUPPORTED_DATA, FAREWELL_BAD_DATA},
+        {WEBSOCKET_CLOSE_INTERNAL_ERROR, FAREWELL_INTERNAL},
+    };
+    enum farewell farewell = FAREWELL_BAD_MESSAGE;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (rows[i].code == code)
+            farewell = rows[i].farewell;
+    }
+    stream_evict(&websocket->stream, farewell);
+}
+
+static void act(struct websocket *websocket, enum websocket_item item,
+                const struct websocket_event *event)
+{
+    const struct stream *stream = &websocket->stream;
+    bool is_heeded = stream->stage == STREAM_LIVE && stream->end == STREAM_GOES_ON;
+
+    if (item == WEBSOCKET_CLOSE)
+        on_close(websocket, event->code);
+    else if (!is_heeded)
+        return;
+    else if (item == WEBSOCKET_MESSAGE)
+        on_message(websocket, event->payload);
+    else if (item == WEBSOCKET_PING)
+        on_ping(websocket, event->payload);
+    else if (item == WEBSOCKET_FAULT)
+        on_fault(websocket, event->code);
+}
+
+static void websocket_received(struct stream *stream, char *bytes, size_t size)
+{
+    struct websocket *websocket = websocket_of(stream);
+    struct websocket_input input = {(unsigned char *)bytes, size};
+    struct websocket_event event;
+    enum websocket_item item;
+
+    websocket->pinged_ms = 0; /* whatever it says, it lives */
+    while ((item = websocket_read(&websocket->reader, &input, &event)) != WEBSOCKET_MORE)
+        act(websocket, item, &event);
+    send_pong(websocket);
+}
+
+static void websocket_done(struct stream *stream)
+{
+    struct websocket *websocket = websocket_of(stream);
+
+    websocket_reader_done(&websocket->reader);
+    buffer_done(&websocket->pong);
+}
+
+const struct stream_protocol websocket_protocol = {
+    .size = sizeof(struct websocket),
+    .open = websocket_open,
+    .received = websocket_received,
+    .writable = websocket_writable,
+    .say_end = websocket_say_end,
+    .begin_close = websocket_begin_close,
+    .done = websocket_done,
+};

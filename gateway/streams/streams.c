@@ -1,0 +1,259 @@
+/* streams.c - who may have a stream, and all that there are.
+ *
+ * A request is understood and permitted by front/request.h; here is what that does not know:
+ * whether this server can take another stream now. The list of all streams is shared by the
+ * workers (front/admission.h); a stream of ours that another one replaces is told by a descriptor
+ * that becomes readable. Bounds: the streams by max-connections, of a subject and of an address by
+ * their own limits. */
+#include "gateway/streams/streams.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "gateway/front/bearer.h"
+#include "gateway/http/form.h"
+#include "gateway/http/http_bodies.h"
+#include "gateway/streams/stream.h"
+
+enum { RETRY_AFTER_S = 2 };
+
+/* --- may there be one? --- */
+
+int streams_check_readiness(const struct streams *streams, struct http_refusal *refusal)
+{
+    bool is_closing = streams->is_draining && !streams->has_successor;
+
+    if (streams->is_ready && !is_closing)
+        return 0;
+    if (is_closing)
+        http_refuse(refusal, 503, "draining", NULL, "this server is shutting down");
+    else
+        http_refuse(refusal, 503, "redis_away", NULL, "the source of events is not reachable now");
+    refusal->retry_after_s = RETRY_AFTER_S;
+    return -EPROTO;
+}
+
+static enum admission_verdict ask_admission(struct streams *streams, const struct wire *wire,
+                                            const struct stream_request *request,
+                                            admission_ticket *ret_ticket)
+{
+    const struct admission_limits *limits = &streams->settings.front->admission;
+    char room[WIRE_ADDRESS_SIZE];
+
+    return admission_enter(streams->settings.admission, limits, streams->settings.worker,
+                           sl_slice_str(request->token.subject),
+                           limits->per_address ? wire_peer_address(wire, room) : SL_SLICE_NONE,
+                           ret_ticket);
+}
+
+static int check_admission(struct streams *streams, const struct wire *wire,
+                           const struct stream_request *request, admission_ticket *ret_ticket,
+                           struct http_refusal *refusal)
+{
+    static const struct {
+        enum metric metric;
+        const char *code, *message;
+    } rows[] = {
+        [ADMISSION_FULL] = {METRIC_ADMISSION_FULL, "too_many_connections",
+                            "this server has as many streams as it may"},
+        [ADMISSION_SUBJECT_FULL] = {METRIC_ADMISSION_SUBJECT_FULL, "too_many_connections",
+                                    "this token's subject has as many streams as it may"},
+        [ADMISSION_ADDRESS_FULL] = {METRIC_ADMISSION_ADDRESS_FULL, "too_many_connections",
+                                    "this address has as many streams as it may"},
+    };
+    enum admission_verdict verdict;
+
+    if (streams_check_readiness(streams, refusal) < 0)
+        return -EPROTO;
+    verdict = ask_admission(streams, wire, request, ret_ticket);
+    if (verdict == ADMISSION_GRANTED)
+        return 0;
+    metric_add(streams->settings.metrics, rows[verdict].metric, 1);
+    http_refuse(refusal, 429, rows[verdict].code, NULL, "%s", rows[verdict].message);
+    refusal->retry_after_s = RETRY_AFTER_S;
+    return -EPROTO;
+}
+
+static int refuse_for_memory(struct http_refusal *refusal)
+{
+    http_refuse(refusal, 503, "no_memory", NULL, "out of memory");
+    refusal->retry_after_s = RETRY_AFTER_S;
+    return -EPROTO;
+}
+
+int streams_check_head(struct streams *streams, const struct http_head *head,
+                       struct http_refusal *refusal, enum token_fault *ret_fault)
+{
+    static const char *const names[] = {"access_token"};
+    struct sl_slice values[] = {SL_SLICE_NONE};
+    struct form form = {names, 1, values, NULL};
+    struct http_refusal ignored;
+    struct token token;
+    int r;
+
+    *ret_fault = TOKEN_OK;
+    r = form_read(&form, &head->request.query, 1, &ignored);
+    if (r != -ENOMEM)
+        r = bearer_check(streams->settings.front->policy, &head->request, values[0],
+                         clock_wall_ms(), &token, refusal, ret_fault);
+    form_done(&form);
+    if (r == -EPROTO && refusal->status == 401 && *ret_fault == TOKEN_OK &&
+        head->body_size <= HTTP_SMALL_BODY)
+        return 0; /* it shows none; perhaps in the body */
+    return r == -ENOMEM ? refuse_for_memory(refusal) : r;
+}
+
+/* --- it begins --- */
+
+/* NULL: out of memory. */
+static struct stream *stream_new(struct streams *streams, const struct stream_request *request,
+                                 admission_ticket ticket)
+{
+    const struct stream_protocol *protocol =
+        request->wire == WIRE_WEBSOCKET ? &websocket_protocol : &http_stream_protocol;
+    struct stream *stream = mem_zalloc(protocol->size);
+
+    if (!stream)
+        return NULL;
+    stream->protocol = protocol;
+    stream->streams = streams;
+    stream->request = *request;
+    stream->ticket = ticket;
+    return stream;
+}
+
+int streams_begin(struct streams *streams, struct http_connection *connection,
+                  enum stream_kind kind, const struct http_head *head, struct sl_slice headers,
+                  struct http_refusal *refusal, enum token_fault *ret_fault)
+{
+    const struct http_request *http = &head->request;
+    struct stream_request request;
+    admission_ticket ticket;
+    struct stream *stream;
+    int r;
+
+    r = stream_request_read(streams->settings.front, kind, http, clock_wall_ms(), &request, refusal,
+                            ret_fault);
+    if (r < 0)
+        return r == -ENOMEM ? refuse_for_memory(refusal) : r;
+    r = check_admission(streams, http_connection_wire(connection), &request, &ticket, refusal);
+    if (r < 0) {
+        stream_request_done(&request);
+        return r;
+    }
+    stream = stream_new(streams, &request, ticket);
+    if (!stream) {
+        admission_leave(streams->settings.admission, ticket);
+        stream_request_done(&request);
+        return refuse_for_memory(refusal);
+    }
+    http_take_over(connection, &stream->wire, &stream_wire_callbacks);
+    r = stream->protocol->open(stream, head, headers);
+    stream_start(stream);
+    if (r < 0)
+        stream_end(stream, STREAM_BROKEN);
+    return 0;
+}
+
+/* --- all of them --- */
+
+void streams_set_ready(struct streams *streams, bool is_ready)
+{
+    streams->is_ready = is_ready;
+}
+
+void streams_drain(struct streams *streams, bool has_successor, bool hurries)
+{
+    streams->is_draining = true;
+    streams->has_successor = has_successor;
+    LIST_EACH(&streams->list, node)
+    stream_drain(LIST_OWNER(node, struct stream, node), hurries);
+}
+
+size_t streams_count(const struct streams *streams)
+{
+    return streams->list.count;
+}
+
+static void replace(void *owner, admission_ticket ticket)
+{
+    struct streams *streams = owner;
+
+    if (streams->by_ticket[ticket])
+        stream_evict(streams->by_ticket[ticket], FAREWELL_REPLACED);
+}
+
+static void on_replaced(uv_poll_t *watch, int status, int events)
+{
+    struct streams *streams = watch->data;
+
+    (void)status;
+    (void)events;
+    admission_take_replaced(streams->settings.admission, streams->settings.worker, replace,
+                            streams);
+}
+
+static int watch_replaced(struct streams *streams)
+{
+    struct admission *admission = streams->settings.admission;
+    int r;
+
+    streams->by_ticket =
+        mem_zalloc(mem_array_size(admission_size(admission), sizeof(*streams->by_ticket)));
+    streams->replaced_watch = mem_zalloc(sizeof(*streams->replaced_watch));
+    if (!streams->by_ticket || !streams->replaced_watch)
+        return -ENOMEM;
+    r = uv_poll_init(streams->settings.loop, streams->replaced_watch,
+                     admission_wake_fd(admission, streams->settings.worker));
+    if (r < 0) {
+        mem_free(streams->replaced_watch);
+        streams->replaced_watch = NULL;
+        return r;
+    }
+    streams->replaced_watch->data = streams;
+    return uv_poll_start(streams->replaced_watch, UV_READABLE, on_replaced);
+}
+
+struct streams *streams_new(const struct streams_settings *settings)
+{
+    struct streams *streams = mem_zalloc(sizeof(*streams));
+
+    if (!streams)
+        return NULL;
+    streams->settings = *settings;
+    streams->random = hash_key_random().k1;
+    list_init(&streams->list);
+    if (watch_replaced(streams) < 0 || survey_start(streams) < 0) {
+        streams_close(streams);
+        streams_free(streams);
+        return NULL;
+    }
+    return streams;
+}
+
+static void free_handle(uv_handle_t *handle)
+{
+    mem_free(handle);
+}
+
+void streams_close(struct streams *streams)
+{
+    LIST_EACH(&streams->list, node)
+    stream_end(LIST_OWNER(node, struct stream, node), STREAM_PEER_LEFT);
+    survey_stop(streams);
+    if (streams->replaced_watch)
+        uv_close((uv_handle_t *)streams->replaced_watch, free_handle);
+    streams->replaced_watch = NULL;
+}
+
+void streams_free(struct streams *streams)
+{
+    if (!streams)
+        return;
+    assert(list_is_empty(&streams->list));
+    mem_free(streams->by_ticket);
+    mem_free(streams);
+}

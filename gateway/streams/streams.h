@@ -1,0 +1,59 @@
+/* gateway/streams/streams.h - the streams of a worker: what a stream is on HTTP and on WebSocket.
+ *
+ * A request that asks for a stream is checked here (token, parameters, limits), and then its
+ * connection is taken over from HTTP: it joins delivery, is kept alive, and ends with a message
+ * that says why. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "gateway/delivery/deliver.h"
+#include "gateway/front/admission.h"
+#include "gateway/front/request.h"
+#include "gateway/http/http_server.h"
+#include "gateway/metrics/metrics.h"
+
+struct slow_board;
+struct streams;
+
+struct streams_settings {
+    uv_loop_t *loop;
+    struct turn *turn; /* where streams are closed */
+    struct deliver *deliver;
+    const struct front_settings *front; /* as it is at each request */
+    struct admission *admission;
+    unsigned worker;
+    struct metrics *metrics;
+    struct slow_board *slow_board; /* of all workers; we write our part */
+};
+
+/* NULL: out of memory or descriptors. */
+struct streams *streams_new(const struct streams_settings *settings);
+
+/* Whether there is a source of events. */
+void streams_set_ready(struct streams *streams, bool is_ready);
+/* May streams begin now? 0; -EPROTO: *refusal says why not. */
+int streams_check_readiness(const struct streams *streams, struct http_refusal *refusal);
+
+/* Before the body of such a request is read: may it ask for a stream? 0; -EPROTO: *refusal, and
+ * *ret_fault for log and metrics. A token that is in the body is not asked for, if that is small.
+ */
+int streams_check_head(struct streams *streams, const struct http_head *head,
+                       struct http_refusal *refusal, enum token_fault *ret_fault);
+/* Begins the stream `kind` that the request asks for, by WebSocket if it is an upgrade. `headers`
+ * are for the answer. 0: the connection is taken over; -EPROTO: *refusal is the answer, and
+ * *ret_fault, if it is not TOKEN_OK, what was wrong with the token. */
+int streams_begin(struct streams *streams, struct http_connection *connection,
+                  enum stream_kind kind, const struct http_head *head, struct sl_slice headers,
+                  struct http_refusal *refusal, enum token_fault *ret_fault);
+
+/* Streams are sent what they are owed and then told that the server drains; call it now and then.
+ * `hurries`: nobody waits for a queue to empty any more. */
+void streams_drain(struct streams *streams, bool has_successor, bool hurries);
+size_t streams_count(const struct streams *streams);
+
+/* Closes what is left. The loop must then run until it is empty. */
+void streams_close(struct streams *streams);
+void streams_free(struct streams *streams);
