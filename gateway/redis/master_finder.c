@@ -1,8 +1,8 @@
 /* master_finder.c - one sentinel after the other, beginning with the one that knew last.
  *
- * Each has a second to be connected to and to answer; one that fails is passed over, and when all
- * have failed in a row, whoever asked is told why the last did, and asks again when it sees fit.
- * There is one line and one timer at a time. */
+ * Each has a second to be connected to and one to answer; one that fails is passed over, and when
+ * all have failed in a row, whoever asked is told why the last did, and asks again when it sees
+ * fit. There is one line at a time. */
 #include "gateway/redis/master_finder.h"
 
 #include <assert.h>

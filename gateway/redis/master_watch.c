@@ -1,8 +1,9 @@
-/* master_watch.c - a line and a timer for each sentinel, of which any may tell of a new master.
+/* master_watch.c - a line for each sentinel, any of which may tell of a new master, and a timer
+ * that tries a lost one again.
  *
- * The timer is when to try again, how long the sentinel may take to answer, or when to ask whether
- * it is still there. What each of them says goes to whoever watches, who sorts it out. There are as
- * many lines as the address has sentinels, bounded where it is parsed. */
+ * What each of them says goes to whoever watches, who sorts it out. A sentinel that is not heard is
+ * logged once for each reason, and tried again after a growing delay. There are as many lines as
+ * the address has sentinels, bounded where it is parsed. */
 #include "gateway/redis/master_watch.h"
 
 #include <assert.h>

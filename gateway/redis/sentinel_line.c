@@ -1,9 +1,8 @@
-/* sentinel_line.c - a socket, hiredis' reader of replies, and what the next reply is about.
+/* sentinel_line.c - a session of Redis' protocol, and whether what comes is the answer or news.
  *
- * Commands go out at once when the connection is there: the login, the question for the master, and
- * for a line that listens the subscription; replies come in that order, then news. A callback may
- * close the line, which the count of openings shows, so that nothing more is read of the old one.
- * Anything unexpected loses the line, with a reason. */
+ * The question for the master goes out as soon as the session stands, and for a line that listens
+ * the subscription with it, so that nothing in between is missed. The session keeps the time, of
+ * the answer and of silence later on. Anything unexpected loses the line, with a reason. */
 #include "gateway/redis/sentinel_line.h"
 
 #include <errno.h>
