@@ -1,3 +1,10 @@
+/* acceptor.c - a poll handle for each listening socket, and a few connections for each that is
+ * ready.
+ *
+ * At most ACCEPTS_PER_TURN are accepted at a time, so that those who are connected are served in
+ * between. When descriptors run out, a spare one is given up to accept and close, since a
+ * connection that stays in the queue would keep the socket ready for ever. At the end what is in
+ * the queue is accepted once more, up to the size of the queue. */
 #include "gateway/http/acceptor.h"
 
 #include <errno.h>

@@ -1,4 +1,9 @@
-/* http_server.c - the HTTP connections of a worker: accepted, timed, drained, closed. */
+/* http_server.c - the HTTP connections of a worker: accepted, timed, drained, closed.
+ *
+ * All connections stand in one list, those that wait in another by what they wait for
+ * (http_waiting.h), with the times and bounds set here. A connection that has just been accepted
+ * counts as busy for a moment while the server drains, since its first request may be on its way;
+ * with a successor, all do until they end. */
 #include "gateway/http/http_server.h"
 
 #include <assert.h>
