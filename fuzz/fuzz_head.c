@@ -14,7 +14,7 @@
 #include "fuzz/front.h"
 #include "gateway/http/http_head.h"
 
-enum { MAX_BODY = 100000, MAX_LINES = 4096 };
+enum { MAX_BODY = 100000 };
 
 static void check_end(struct sl_slice input, size_t end)
 {

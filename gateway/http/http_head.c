@@ -16,10 +16,7 @@
 
 #include "gateway/http/http_path.h"
 
-enum {
-    MAX_PARAMETERS = 64, /* of a query: bounds the work of whoever reads them */
-    MAX_SAME_SIZE = 3    /* headers of one length */
-};
+enum { MAX_SAME_SIZE = 3 }; /* headers of one length */
 
 /* --- characters --- */
 
@@ -193,23 +190,10 @@ static int check_characters(const struct reading *reading, struct sl_slice text)
     return 0;
 }
 
-static int check_parameter_count(const struct reading *reading, struct sl_slice query)
-{
-    unsigned count = 0;
-
-    while (query.size > 0) {
-        if (++count > MAX_PARAMETERS)
-            return refuse(reading, "the query has too many parameters");
-        cut(&query, '&');
-    }
-    return 0;
-}
-
 static int read_target(const struct reading *reading, struct sl_slice target)
 {
     struct http_request *request = &reading->head->request;
     struct sl_slice rest = target;
-    int r;
 
     if (target.size == 0 || target.data[0] != '/')
         return refuse(reading, "the request target must begin with /");
@@ -219,8 +203,7 @@ static int read_target(const struct reading *reading, struct sl_slice target)
     if (!http_path_is_plain(request->path))
         return http_refuse(reading->refusal, 404, "not_found", NULL,
                            "there is nothing at this path");
-    r = check_characters(reading, target);
-    return r == 0 ? check_parameter_count(reading, request->query) : r;
+    return check_characters(reading, target);
 }
 
 static int read_version(const struct reading *reading, struct sl_slice version)

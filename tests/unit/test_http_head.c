@@ -284,25 +284,6 @@ static void test_a_path_with_another_name_leads_nowhere(void **state)
     }
 }
 
-static void test_a_query_has_at_most_64_parameters(void **state)
-{
-    struct buffer text = BUFFER_INIT;
-
-    (void)state;
-    for (int count = 64; count <= 65; count++) {
-        buffer_clear(&text);
-        buffer_append_str(&text, "GET /a&b&c?p0");
-        for (int i = 1; i < count; i++)
-            buffer_append_format(&text, "&p%d;", i);
-        buffer_append_str(&text, " HTTP/1.1\r\n" HOST END);
-        if (count == 64)
-            expect_accepted(buffer_str(&text));
-        else
-            expect_refused(buffer_str(&text), 400, "the query has too many parameters");
-    }
-    buffer_done(&text);
-}
-
 /* --- lines --- */
 
 static void test_lines_end_in_crlf(void **state)
@@ -717,7 +698,6 @@ int main(void)
         HEAD_TEST(test_the_query_is_what_stands_behind_the_first_question_mark),
         HEAD_TEST(test_targets_that_could_be_misread_are_refused),
         HEAD_TEST(test_a_path_with_another_name_leads_nowhere),
-        HEAD_TEST(test_a_query_has_at_most_64_parameters),
         HEAD_TEST(test_lines_end_in_crlf),
         HEAD_TEST(test_malformed_header_lines_are_refused),
         HEAD_TEST(test_names_are_tokens),
