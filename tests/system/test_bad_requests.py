@@ -7,6 +7,7 @@ import pytest
 
 from harness import events
 from harness.http import form_bytes
+from harness.programs import NO_QUARANTINE
 from harness.streams import Refused
 from harness.waiting import Deadline
 from harness.websocket import BINARY, CLOSE, CONTINUATION, PING, PONG, TEXT, frame
@@ -193,6 +194,66 @@ def test_what_is_no_request_is_answered_or_closed(gateway, connection, raw):
     connection.half_close()
     connection.wait_closed()
     assert gateway.get("/healthz").status == 200
+
+
+GET = b"GET /healthz HTTP/1.1\r\n"
+SMUGGLED = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+@pytest.mark.parametrize("raw", [
+    GET + b"Host: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    GET + b"Host: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
+    GET + b"Host: x\r\nTransfer-Encoding: xchunked\r\n\r\n",
+    GET + b"Host: x\r\nContent-Length: +18\r\n\r\n", GET + b"Host: x\r\nContent-Length: 1 8\r\n\r\n",
+    GET + b"Host: x\r\nContent-Length: 0\r\nContent-Length: 44\r\n\r\n",
+    GET + b"Host: x\r\nContent-Length: 0, 44\r\n\r\n", GET + b"Host : x\r\n\r\n", GET + b" Host: x\r\n\r\n",
+    GET + b"Host: x\r\n continued\r\n\r\n", GET + b"Host: x\r\nHost: x\r\n\r\n", GET + b"\r\n",
+    GET + b"Host: x\r\nX-Name: a\0b\r\n\r\n", GET + b"Host: x\r\n: nothing\r\n\r\n",
+    GET + b"Host: x\r\nX Y: z\r\n\r\n", b"GET /healthz HTTP/1.1\nHost: x\n\n", GET + b"Host: x\r\nX: a\rb\r\n\r\n",
+    b"GET /healthz HTTP/1.1 \r\nHost: x\r\n\r\n", b"GET /healthz  HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET\t/healthz HTTP/1.1\r\nHost: x\r\n\r\n", b"GET /healthz HTTP/2.0\r\nHost: x\r\n\r\n",
+    b"GET /healthz HTTP/1.10\r\nHost: x\r\n\r\n", b"GET /healthz http/1.1\r\nHost: x\r\n\r\n"])
+def test_what_proxies_might_read_otherwise(connection, raw):
+    """Refused, and what follows is not taken for another request."""
+    connection.send(raw + SMUGGLED)
+    answer = connection.read_response()
+    assert answer.status in (400, 411, 501, 505) and answer.error, answer
+    assert answer.headers["connection"] == "close"
+    assert connection.read_to_end(Deadline(what="the end")) == b""
+
+
+@pytest.mark.parametrize("path", [
+    "/%2e/healthz", "/./healthz", "/a/../healthz", "/a/%2e%2e/healthz", "/a/%2E%2e/healthz", "//healthz",
+    "/%2fhealthz", "/healthz%00", "/healthz%0d.css", "/healthz/", "/healthz;a", "/healthz%20", "/Healthz",
+    "/v1/stream/../../healthz"])
+def test_a_path_has_one_name(connection, path):
+    """A proxy's rules are for that one."""
+    answer = connection.request("GET", path)
+    assert answer.status in (400, 404) and answer.error, answer
+
+
+def test_clients_who_send_all_and_then_close_one_direction(gateway, connection):
+    """As `nc -N` and `openssl s_client` do behind a file."""
+    connection.send(form_bytes("GET", "/healthz") * 3 + form_bytes("GET", "/nowhere"))
+    connection.half_close()
+    assert [connection.read_response().status for _ in range(4)] == [200, 200, 200, 404]
+    assert connection.read_to_end(Deadline(what="the end")) == b""
+
+
+def test_crowd_that_asks_and_does_not_read(servers, redis):
+    """What was sent ahead stays in the kernel."""
+    gateway = servers.gateway(redis, env=NO_QUARANTINE)
+    before = gateway.resident_bytes()
+    crowd = [gateway.connect(receive_buffer=2048) for _ in range(50)]
+    asked = form_bytes("GET", "/metrics") * 20_000  # 880 kB, for 400 MB of answers
+    threads = [connection.send_aside(asked) for connection in crowd]
+    for _ in range(20):
+        assert gateway.get("/healthz").status == 200
+    assert gateway.resident_bytes() - before < 16 << 20
+    for connection, thread in zip(crowd, threads):
+        connection.socket.shutdown(socket.SHUT_RDWR)
+        thread.join()
+        connection.close()
 
 
 def test_request_line_arriving_byte_by_byte(gateway, connection, publish):

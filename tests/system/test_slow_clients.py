@@ -6,13 +6,12 @@ import socket
 import pytest
 
 from harness import events
+from harness.programs import NO_QUARANTINE
 from harness.streams import Collector
 from harness.waiting import eventually
 
 pytestmark = pytest.mark.wires
 FIREHOSE = "/v1/stream/firehose"
-# Without its quarantine asan gives freed memory back, so that memory can be read off.
-NO_QUARANTINE = {"ASAN_OPTIONS": "quarantine_size_mb=0:thread_local_quarantine_size_kb=0"}
 TEXT = "a long post, so that few of them fill a socket " * 40
 
 

@@ -8,12 +8,12 @@ import threading
 import pytest
 
 from harness import events, processes, programs
-from harness.http import HttpConnection
 from harness.program import Program
 from harness.streams import Collector
 from harness.waiting import Deadline, eventually
 from test_shutdown import private_redis
 
+pytestmark = pytest.mark.wires
 FIREHOSE = "/v1/stream/firehose"
 
 
@@ -22,7 +22,7 @@ class Visitors:
     every refused or broken connection, is kept as a fault."""
 
     def __init__(self, gateway):
-        self.gateway, self.port = gateway, gateway.port
+        self.gateway = gateway
         self.faults = []
         self._changed = threading.Condition()
         self._stopped = False
@@ -50,12 +50,12 @@ class Visitors:
         return answer
 
     def _short(self):
-        with HttpConnection(self.port) as connection:
+        with self.gateway.connect() as connection:
             self._ask(connection, "/healthz")
 
     def _kept(self):
         """Several requests on one connection, as long as the server wants it."""
-        with HttpConnection(self.port) as connection:
+        with self.gateway.connect() as connection:
             for _ in range(5):
                 if self._ask(connection, "/readyz").headers.get("connection") == "close":
                     break
@@ -165,7 +165,7 @@ def test_who_waits_in_a_queue_is_served_by_the_successor(servers, redis):
     gateway = servers.gateway(redis, workers=2)
     for worker in gateway.workers():
         os.kill(worker, signal.SIGSTOP)
-    knocking = [HttpConnection(gateway.port) for _ in range(40)]
+    knocking = [gateway.connect(shakes_hands=False) for _ in range(40)]
     for connection in knocking:
         connection.send(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
     successor = servers.successor(gateway, workers=1)
@@ -179,9 +179,9 @@ def test_who_waits_in_a_queue_is_served_by_the_successor(servers, redis):
 
 def test_who_has_got_in_is_served_by_the_one_that_leaves(servers, redis):
     gateway = servers.gateway(redis, "--drain-timeout", "10m")
-    silent = HttpConnection(gateway.port)  # which a worker is given after a second of silence
+    silent = gateway.connect()  # which a worker is given after a second of silence
     eventually(lambda: gateway.metrics()["sluice_handshakes_pending"] >= 1, "it is in")
-    half = HttpConnection(gateway.port)
+    half = gateway.connect()
     half.send(f"GET {FIREHOSE} HTTP/1.1\r\nHost: x\r\n".encode())
     eventually(lambda: gateway.metrics()["sluice_handshakes_pending"] >= 2, "both are in")
     servers.successor(gateway)
@@ -234,7 +234,7 @@ def test_predecessor_that_is_killed_leaves_everything(servers, cli_for):
     os.kill(gateway.process.pid, signal.SIGKILL)
     gateway.process.wait(Deadline().seconds)
     gateway.process = None
-    knocking = HttpConnection(gateway.port)
+    knocking = gateway.connect(shakes_hands=False)
     knocking.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
     os.kill(redis.process.pid, signal.SIGCONT)
     successor.wait_ready()

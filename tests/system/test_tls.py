@@ -3,14 +3,15 @@ everything else is as over plain connections is shown by the tests that run over
 
 import json
 import ssl
+import subprocess
 import urllib.error
 import urllib.request
 
 import pytest
 
 from harness.http import form_bytes
-from harness.tls import Certificate
-from harness.waiting import Deadline
+from harness.tls import Certificate, client_hello
+from harness.waiting import Deadline, eventually
 from test_settings import run
 
 FIREHOSE = "/v1/stream/firehose"
@@ -92,10 +93,74 @@ def test_client_that_only_says_that_it_ends(gateway):
         connection.wait_closed()
 
 
-def test_plain_text_to_a_tls_port(gateway):
+def hello(gateway):
+    return client_hello(gateway.tls)
+
+
+NO_HANDSHAKE = {
+    "a request": lambda g: form_bytes("GET", "/healthz"),
+    "nothing but zeros": lambda g: bytes(5000),
+    "a record of another kind": lambda g: b"\x17" + hello(g)[1:],
+    "a record that is too long": lambda g: b"\x16\x03\x01\xff\xff" + bytes(70_000),
+    "an empty record": lambda g: b"\x16\x03\x01\0\0" * 100,
+    "an alert": lambda g: b"\x15\x03\x03\0\2\2\x28",
+    "two hellos": lambda g: hello(g) * 2,
+    "a hello that is longer than it says": lambda g: hello(g) + b"x" * 20_000,
+}
+
+
+@pytest.mark.parametrize("what", NO_HANDSHAKE)
+def test_what_is_no_handshake_is_closed(gateway, what):
     with gateway.connect_plain() as connection:
-        connection.send(form_bytes("GET", "/healthz"))
+        try:
+            connection.send(NO_HANDSHAKE[what](gateway))
+        except ConnectionError:
+            pass
         connection.wait_closed()
+    assert gateway.get("/healthz").status == 200
+
+
+def test_handshake_in_single_bytes(gateway):
+    with gateway.connect_plain() as connection:
+        for byte in hello(gateway):
+            connection.send(bytes([byte]))
+        assert connection.read_exactly(3, Deadline(what="the server's part")) == b"\x16\x03\x03"
+
+
+def test_records_of_single_bytes(gateway):
+    with gateway.connect() as connection:
+        for byte in form_bytes("GET", "/healthz") * 3:
+            connection.send(bytes([byte]))
+        assert [connection.read_response().status for _ in range(3)] == [200] * 3
+
+
+def test_record_that_was_changed_on_its_way(gateway):
+    with gateway.connect() as connection:
+        assert connection.request("GET", "/healthz").status == 200
+        connection.socket.send(b"\x17\x03\x03\0\x30" + b"x" * 0x30)  # past the session
+        connection.wait_closed()
+    assert gateway.get("/healthz").status == 200
+
+
+def test_clients_who_vanish_during_the_handshake(gateway):
+    first = hello(gateway)
+    before = gateway.metrics()["sluice_connections"]
+    for cut in (0, 1, 5, 6, len(first) // 2, len(first) - 1, len(first)):
+        for how in ("close", "reset", "half_close"):
+            connection = gateway.connect_plain()
+            connection.send(first[:cut])
+            getattr(connection, how)()
+            connection.close()
+    eventually(lambda: gateway.metrics()["sluice_connections"] <= before, "all have gone")
+
+
+def test_client_that_wants_another_handshake(gateway):
+    """TLS 1.2 has renegotiation, which costs a server more than a client."""
+    command = ["openssl", "s_client", "-connect", f"127.0.0.1:{gateway.port}", "-tls1_2", "-CAfile",
+               gateway.certificate.file]
+    asking = subprocess.run(command, input=b"R\n" * 5, capture_output=True, timeout=Deadline().seconds)
+    assert b"Secure Renegotiation IS supported" in asking.stdout, "it would be possible"
+    assert asking.stdout.count(b"RENEGOTIATING") <= 1 and asking.returncode != 0, asking
     assert gateway.get("/healthz").status == 200
 
 

@@ -28,7 +28,7 @@ class Api:
         return form_bytes(method, path, self.headers(body, headers), body)
 
     def send(self, method, path, body=None, headers=None):
-        if self.connection and not self.owed and self.connection.has_ended():
+        if self.connection and not self.owed and self.connection.has_news():
             self.close()  # it was idle for too long
         if not self.connection:
             self.connection = self.gateway.connect()

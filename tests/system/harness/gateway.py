@@ -163,10 +163,10 @@ class Gateway:
     def url(self):
         return f"{'https' if self.certificate else 'http'}://127.0.0.1:{self.port}"
 
-    def connect(self, receive_buffer=None, tls=None, **more):
+    def connect(self, receive_buffer=None, tls=None, source=None, **more):
         """`more` is for TlsSocket."""
         tls = tls or self.tls
-        return HttpConnection(self.port, receive_buffer, tls, **(more if tls else {}))
+        return HttpConnection(self.port, receive_buffer, tls, source, **(more if tls else {}))
 
     def connect_plain(self):
         return HttpConnection(self.port)

@@ -7,6 +7,7 @@ import errno
 import json
 import select
 import socket
+import threading
 
 from .tls import TlsSocket
 from .waiting import Deadline
@@ -18,10 +19,12 @@ class ConnectionEnded(ConnectionError):
 
 class Socket:
     """A connection with a read buffer and deadlines; TLS when there is a context for it, and `more`
-    for TlsSocket."""
+    for TlsSocket. `source`: the address that it comes from."""
 
-    def __init__(self, port, receive_buffer=None, tls=None, **more):
+    def __init__(self, port, receive_buffer=None, tls=None, source=None, **more):
         self.socket = socket.socket()
+        if source:
+            self.socket.bind((source, 0))
         if receive_buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.socket.settimeout(Deadline().seconds)
@@ -39,6 +42,18 @@ class Socket:
 
     def send(self, data):
         self.socket.sendall(data)
+
+    def send_aside(self, data):
+        """Sends in a thread of its own, for a server that does not read before it is read from. Who has
+        had enough shuts the socket down and joins the thread."""
+        def send():
+            try:
+                self.send(data)
+            except OSError:
+                pass  # the connection has ended
+        thread = threading.Thread(target=send, daemon=True)
+        thread.start()
+        return thread
 
     def fill(self, deadline):
         """Reads once; False at the end of the stream."""
@@ -58,14 +73,14 @@ class Socket:
             self.at_end = True
         return some
 
-    def has_ended(self):
-        """Whether the server has ended this connection, on which nothing is due."""
+    def has_news(self):
+        """Whether anything has come, be it the end; it stays to be read."""
         try:
-            while not self.at_end and select.select([self.socket], [], [], 0)[0]:
+            while not self.buffer and not self.at_end and select.select([self.socket], [], [], 0)[0]:
                 self._receive()
         except ConnectionError:
             self.at_end = True
-        return self.at_end
+        return bool(self.buffer) or self.at_end
 
     def take(self, count):
         data = bytes(self.buffer[:count])

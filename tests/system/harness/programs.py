@@ -31,6 +31,10 @@ def filter_match():
     return _program("tools", "filter-match")
 
 
+# Without its quarantine asan gives freed memory back, so that memory can be read off.
+NO_QUARANTINE = {"ASAN_OPTIONS": "quarantine_size_mb=0:thread_local_quarantine_size_kb=0"}
+
+
 def environment(**more):
     """The environment of a program under test: ours, without settings that would leak in."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("SLUICE")}

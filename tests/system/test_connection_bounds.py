@@ -1,0 +1,133 @@
+"""Connections that are no streams: without a request yet, kept between two, and told that they end. Each
+kind has a bound of its own, at which the one that has waited longest goes; all others are served."""
+
+import resource
+
+import pytest
+
+from harness import events, processes
+from harness.waiting import Deadline, eventually
+
+pytestmark = pytest.mark.wires
+FIREHOSE = "/v1/stream/firehose"
+CROWD = 300
+BOUND = 10
+
+
+class Scene:
+    """A worker that may have a hundred descriptors more than it has, with a stream on it."""
+
+    def __init__(self, servers, redis, *options):
+        self.redis = redis
+        self.gateway = servers.gateway(redis, *options)
+        self.worker, = self.gateway.workers()
+        self.stream = self.gateway.stream(FIREHOSE)
+        self.files = processes.open_files(self.worker)
+        limit = self.files + 100
+        resource.prlimit(self.worker, resource.RLIMIT_NOFILE, (limit, limit))
+        self.accepted = self.gateway.metrics()["sluice_connections_accepted_total"]
+
+    def wait_accepted(self, count):
+        """Connections that say nothing wait in the kernel for a second."""
+        eventually(lambda: self.gateway.metrics()["sluice_connections_accepted_total"] >=
+                   self.accepted + count, "all are in")
+
+    def check_others(self):
+        for _ in range(20):
+            assert self.gateway.get("/healthz").status == 200
+        self.gateway.stream(FIREHOSE, "raw-websocket").close()
+        self.redis.publish(events.dump(events.post(1, "still here")))
+        assert self.stream.next()["id"] == "1"
+        assert self.gateway.metrics()["sluice_accept_exhausted_total"] == 0
+
+    def wait_files(self, more):
+        eventually(lambda: processes.open_files(self.worker) <= self.files + more, "descriptors come back")
+
+
+@pytest.mark.parametrize("says", ["nothing", "half"])
+def test_connections_without_a_request(servers, redis, says):
+    """Of a TLS connection: without a whole handshake."""
+    scene = Scene(servers, redis, "--max-pending-handshakes", BOUND, "--handshake-timeout-ms", 3000)
+    gateway = scene.gateway
+    crowd = [gateway.connect_plain() if says == "nothing" else gateway.connect_half()
+             for _ in range(CROWD)]
+    scene.wait_accepted(CROWD)
+    metrics = gateway.metrics()
+    assert metrics["sluice_handshakes_pending"] <= BOUND
+    assert metrics["sluice_handshakes_dropped_total"] >= CROWD - BOUND
+    scene.wait_files(BOUND)
+    scene.check_others()
+    scene.wait_files(0)  # when their time is over
+    for connection in crowd:
+        connection.wait_closed()
+
+
+def test_handshakes_that_are_over_wait_for_a_request(servers, redis):
+    """A TLS connection on which nothing was asked counts as one without a request."""
+    scene = Scene(servers, redis, "--max-pending-handshakes", BOUND, "--handshake-timeout-ms", 3000)
+    crowd = [scene.gateway.connect() for _ in range(3 * BOUND)]
+    scene.wait_accepted(3 * BOUND)
+    assert scene.gateway.metrics()["sluice_handshakes_pending"] <= BOUND
+    assert crowd[-1].request("GET", "/healthz").status == 200, "the newest is not the one that goes"
+    scene.check_others()
+    for connection in crowd[:-BOUND]:
+        connection.wait_closed()
+
+
+def test_refused_connections_linger_within_a_bound(servers, redis):
+    """They do not close, though they were told why the server did."""
+    scene = Scene(servers, redis, "--max-lingering-connections", BOUND)
+    gateway = scene.gateway
+    crowd = []
+    for _ in range(CROWD):
+        connection = gateway.connect()
+        connection.send(b"GET /healthz HTTP/1.1\r\nHost : x\r\n\r\n")
+        crowd.append(connection)
+    for connection in crowd:
+        assert connection.read_response().status == 400
+    metrics = gateway.metrics()
+    assert metrics["sluice_connections_lingering"] <= BOUND
+    assert metrics["sluice_connections_lingering_dropped_total"] >= 1
+    scene.wait_files(BOUND)
+    scene.check_others()
+    scene.wait_files(0)  # when their time is over
+    for connection in crowd:
+        connection.wait_closed()
+
+
+def test_kept_connections_are_no_pending_ones(servers, redis):
+    gateway = servers.gateway(redis, "--max-pending-handshakes", BOUND)
+    kept = [gateway.connect() for _ in range(BOUND)]
+    for _ in range(2):
+        for connection in kept:
+            assert connection.request("GET", "/healthz").status == 200
+        kept += [gateway.connect() for _ in range(4)]
+    for _ in range(2):
+        for connection in kept:
+            assert connection.request("GET", "/healthz").status == 200
+    metrics = gateway.metrics()
+    assert metrics["sluice_connections_idle"] == len(kept)
+    assert metrics["sluice_handshakes_pending"] == metrics["sluice_handshakes_dropped_total"] == 0
+
+
+def test_kept_connections_are_bounded(servers, redis):
+    """Of more the one goes that was used longest ago."""
+    gateway = servers.gateway(redis, "--max-idle-connections", 5)
+    kept = [gateway.connect() for _ in range(8)]
+    for connection in (*kept[:5], kept[0], *kept[5:]):
+        assert connection.request("GET", "/healthz").status == 200
+    for connection in kept[1:4]:
+        connection.wait_closed()
+    for connection in (kept[0], *kept[4:]):
+        assert connection.request("GET", "/healthz").status == 200
+    metrics = dict(line.split(" ") for line in kept[0].request("GET", "/metrics").text.splitlines()
+                   if line.startswith("sluice_connections_idle"))
+    # While it is served, it is not idle itself.
+    assert metrics == {"sluice_connections_idle": "4", "sluice_connections_idle_dropped_total": "3"}
+
+
+def test_kept_connection_is_closed_when_its_time_is_over(servers, redis):
+    gateway = servers.gateway(redis, "--handshake-timeout-ms", 300)
+    with gateway.connect() as connection:
+        assert connection.request("GET", "/healthz").status == 200
+        assert connection.read_to_end(Deadline(what="its end")) == b"", "it was not asked anything"
