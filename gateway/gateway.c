@@ -139,10 +139,10 @@ static void on_turn_end(void *context)
     deliver_turn_end(((struct gateway *)context)->deliver);
 }
 
-static void on_master(void *context, const struct sl_redis_place *place)
+static void on_master(void *context, const struct sl_redis_endpoint *endpoint)
 {
-    redis_commands_set_place(((struct gateway *)context)->commands, place);
-    redis_commands_set_place(((struct gateway *)context)->api_commands, place);
+    redis_commands_set_endpoint(((struct gateway *)context)->commands, endpoint);
+    redis_commands_set_endpoint(((struct gateway *)context)->api_commands, endpoint);
 }
 
 static void on_subscribed(void *context, uint32_t shards)
@@ -177,8 +177,8 @@ static void on_lost(void *context, const char *reason)
     (void)reason; /* the subscriber has logged it */
     metric_set(gateway->metrics, METRIC_SUBSCRIBED, 0);
     if (gateway->redis.sentinel_count > 0) { /* it may be a replica by now */
-        redis_commands_set_place(gateway->commands, NULL);
-        redis_commands_set_place(gateway->api_commands, NULL);
+        redis_commands_set_endpoint(gateway->commands, NULL);
+        redis_commands_set_endpoint(gateway->api_commands, NULL);
     }
     api_redis_lost(gateway->api);
     repair_set_hearing(gateway->repair, false);
@@ -417,9 +417,8 @@ static int start_delivery(struct gateway *gateway, struct failure *reterr)
     };
 
     gateway->deliver = deliver_new(&settings);
-    gateway->commands =
-        redis_commands_new(&gateway->loop, &gateway->redis, "sluiced-streams",
-                           (uint32_t)config->redis_timeout_ms);
+    gateway->commands = redis_commands_new(&gateway->loop, &gateway->redis, "sluiced-streams",
+                                           (uint32_t)config->redis_timeout_ms);
     if (!gateway->deliver || !gateway->commands)
         return failure_set(reterr, -ENOMEM, "out of memory");
     gateway->home_loader = home_loader_new(deliver_home(gateway->deliver), gateway->commands);

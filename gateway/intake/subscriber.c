@@ -63,7 +63,7 @@ struct subscriber {
 
     struct master_finder *finder; /* NULL: no sentinels */
     struct master_watch *watch;   /* the same */
-    bool was_told;                /* by a sentinel, that `address.place` is the master now */
+    bool was_told;                /* by a sentinel, that `address.endpoint` is the master now */
     struct redis_session *session;
 
     enum step step;
@@ -228,16 +228,16 @@ static void next_step(struct subscriber *subscriber)
 
 static void take_role(struct subscriber *subscriber, const redisReply *reply)
 {
-    char place[SL_REDIS_PLACE_TEXT_SIZE];
+    char endpoint[SL_REDIS_ENDPOINT_TEXT_SIZE];
     struct failure failure;
 
     if (sl_sentinel_role_reply(reply, &failure) < 0) {
         go_down(subscriber, failure.text);
         return;
     }
-    sl_redis_place_print(&subscriber->address.place, place, sizeof(place));
-    log_info("redis_master", "redis=%s master=%s", subscriber->address_text, place);
-    subscriber->callbacks.master(subscriber->context, &subscriber->address.place);
+    sl_redis_endpoint_print(&subscriber->address.endpoint, endpoint, sizeof(endpoint));
+    log_info("redis_master", "redis=%s master=%s", subscriber->address_text, endpoint);
+    subscriber->callbacks.master(subscriber->context, &subscriber->address.endpoint);
     next_step(subscriber);
 }
 
@@ -386,47 +386,49 @@ static void connect_session(struct subscriber *subscriber)
 
 /* ---- where the master is ---- */
 
-static void connect_to(struct subscriber *subscriber, const struct sl_redis_place *place)
+static void connect_to(struct subscriber *subscriber, const struct sl_redis_endpoint *endpoint)
 {
-    subscriber->address.place = *place;
-    redis_session_set_place(subscriber->session, place);
+    subscriber->address.endpoint = *endpoint;
+    redis_session_set_endpoint(subscriber->session, endpoint);
     connect_session(subscriber);
 }
 
 /* Whoever else has a connection to the old master leaves it, too. */
-static void move_to(struct subscriber *subscriber, const struct sl_redis_place *place)
+static void move_to(struct subscriber *subscriber, const struct sl_redis_endpoint *endpoint)
 {
-    char text[SL_REDIS_PLACE_TEXT_SIZE];
+    char text[SL_REDIS_ENDPOINT_TEXT_SIZE];
     struct failure reason;
 
     metric_add(subscriber->metrics, METRIC_MASTER_MOVES, 1);
-    sl_redis_place_print(place, text, sizeof(text));
+    sl_redis_endpoint_print(endpoint, text, sizeof(text));
     failure_set(&reason, 0, "the sentinels have made %s the master", text);
-    subscriber->address.place = *place;
+    subscriber->address.endpoint = *endpoint;
     subscriber->was_told = true;
-    subscriber->callbacks.master(subscriber->context, place);
+    subscriber->callbacks.master(subscriber->context, endpoint);
     go_down(subscriber, reason.text);
 }
 
-static void on_master_found(void *context, const struct sl_redis_place *place, const char *why)
+static void on_master_found(void *context, const struct sl_redis_endpoint *endpoint,
+                            const char *why)
 {
     struct subscriber *subscriber = context;
 
-    if (subscriber->step == STEP_FIND && place)
-        connect_to(subscriber, place);
+    if (subscriber->step == STEP_FIND && endpoint)
+        connect_to(subscriber, endpoint);
     else if (subscriber->step == STEP_FIND)
         go_down(subscriber, why);
-    else if (place && !sl_redis_place_equals(place, &subscriber->address.place))
-        move_to(subscriber, place);
+    else if (endpoint && !sl_redis_endpoint_equals(endpoint, &subscriber->address.endpoint))
+        move_to(subscriber, endpoint);
 }
 
 /* A single sentinel may be behind the others: so they are asked, and what we have is not left
  * before there is an answer. While there is nothing to leave, they are asked anyway. */
-static void on_named(void *context, const struct sl_redis_place *place)
+static void on_named(void *context, const struct sl_redis_endpoint *endpoint)
 {
     struct subscriber *subscriber = context;
 
-    if (subscriber->step > STEP_FIND && !sl_redis_place_equals(place, &subscriber->address.place))
+    if (subscriber->step > STEP_FIND &&
+        !sl_redis_endpoint_equals(endpoint, &subscriber->address.endpoint))
         master_finder_start(subscriber->finder);
 }
 
@@ -434,9 +436,9 @@ static void on_news(void *context, const struct sl_sentinel_news *news)
 {
     struct subscriber *subscriber = context;
 
-    if (sl_redis_place_equals(&news->new_master, &subscriber->address.place))
+    if (sl_redis_endpoint_equals(&news->new_master, &subscriber->address.endpoint))
         return; /* another sentinel has told us before */
-    if (sl_redis_place_equals(&news->old_master, &subscriber->address.place))
+    if (sl_redis_endpoint_equals(&news->old_master, &subscriber->address.endpoint))
         move_to(subscriber, &news->new_master);
     else
         on_named(subscriber, &news->new_master);
@@ -449,10 +451,10 @@ static void start(struct subscriber *subscriber)
         return;
     }
     if (subscriber->was_told) {
-        struct sl_redis_place place = subscriber->address.place;
+        struct sl_redis_endpoint endpoint = subscriber->address.endpoint;
 
         subscriber->was_told = false; /* should it not be there, they are asked */
-        connect_to(subscriber, &place);
+        connect_to(subscriber, &endpoint);
         return;
     }
     subscriber->step = STEP_FIND;

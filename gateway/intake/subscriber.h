@@ -32,7 +32,7 @@ struct subscriber_settings {
 struct subscriber_callbacks {
     /* With sentinels only: this is the master, as they say, or as it says itself. Whoever has a
      * connection to another leaves that. */
-    void (*master)(void *context, const struct sl_redis_place *place);
+    void (*master)(void *context, const struct sl_redis_endpoint *endpoint);
     /* What is published in the shard after the event `id` (0: none) will be heard, if nothing is
      * lost on the way. Comes before `subscribed`, for each shard. 0; -ENOMEM: to be tried again. */
     int (*log_end)(void *context, uint32_t shard, uint64_t id);

@@ -27,7 +27,7 @@ static void ask(struct master_finder *finder)
     sentinel_line_open(finder->line, finder->current);
 }
 
-static void on_answer(void *context, const struct sl_redis_place *master)
+static void on_answer(void *context, const struct sl_redis_endpoint *master)
 {
     struct master_finder *finder = context;
 
@@ -38,16 +38,18 @@ static void on_answer(void *context, const struct sl_redis_place *master)
 static void on_lost(void *context, const char *reason)
 {
     struct master_finder *finder = context;
-    char place[SL_REDIS_PLACE_TEXT_SIZE];
+    char endpoint[SL_REDIS_ENDPOINT_TEXT_SIZE];
     struct failure failure;
 
-    sl_redis_place_print(&finder->address.sentinels[finder->current], place, sizeof(place));
+    sl_redis_endpoint_print(&finder->address.sentinels[finder->current], endpoint,
+                            sizeof(endpoint));
     finder->current = (finder->current + 1) % finder->address.sentinel_count;
     if (++finder->failed < finder->address.sentinel_count) {
         ask(finder);
         return;
     }
-    failure_set(&failure, 0, "no sentinel says which Redis is the master; %s: %s", place, reason);
+    failure_set(&failure, 0, "no sentinel says which Redis is the master; %s: %s", endpoint,
+                reason);
     finder->found(finder->context, NULL, failure.text);
 }
 

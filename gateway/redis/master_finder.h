@@ -11,8 +11,9 @@
 
 struct master_finder;
 
-/* The place; or NULL when nobody knows, and why. */
-typedef void (*master_found_fn)(void *context, const struct sl_redis_place *place, const char *why);
+/* Where it is; or NULL when nobody knows, and why. */
+typedef void (*master_found_fn)(void *context, const struct sl_redis_endpoint *endpoint,
+                                const char *why);
 
 /* `address` has sentinels. NULL: out of memory. */
 struct master_finder *master_finder_new(uv_loop_t *loop, const struct sl_redis_address *address,

@@ -56,19 +56,20 @@ static void on_lost(void *context, const char *reason)
 {
     struct post *post = context;
     uint32_t delay_ms = backoff_next_spread_ms(&post->backoff, RETRY_MIN_MS, RETRY_MAX_MS);
-    char place[SL_REDIS_PLACE_TEXT_SIZE], room[LOG_QUOTE_SIZE];
+    char endpoint[SL_REDIS_ENDPOINT_TEXT_SIZE], room[LOG_QUOTE_SIZE];
 
     set_heard(post, false);
     uv_timer_start(&post->timer, on_timer, delay_ms, 0);
     if (strcmp(reason, post->logged_reason) == 0)
         return;
-    sl_redis_place_print(&post->watch->address.sentinels[post->number], place, sizeof(place));
-    log_warn("sentinel_not_heard", "sentinel=%s reason=%s retry_ms=%u", place,
+    sl_redis_endpoint_print(&post->watch->address.sentinels[post->number], endpoint,
+                            sizeof(endpoint));
+    log_warn("sentinel_not_heard", "sentinel=%s reason=%s retry_ms=%u", endpoint,
              log_quote(sl_slice_str(reason), room), delay_ms);
     snprintf(post->logged_reason, sizeof(post->logged_reason), "%s", reason);
 }
 
-static void on_answer(void *context, const struct sl_redis_place *master)
+static void on_answer(void *context, const struct sl_redis_endpoint *master)
 {
     struct post *post = context;
 

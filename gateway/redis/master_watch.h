@@ -17,7 +17,7 @@ struct master_watch;
 struct master_watch_callbacks {
     void (*news)(void *context, const struct sl_sentinel_news *news);
     /* A sentinel that has just come (back) into hearing names this one. */
-    void (*named)(void *context, const struct sl_redis_place *master);
+    void (*named)(void *context, const struct sl_redis_endpoint *master);
 };
 
 /* `address` has sentinels. NULL: out of memory. */

@@ -42,7 +42,7 @@ struct command {
 struct redis_commands {
     uv_loop_t *loop;
     struct sl_redis_address address;
-    bool is_place_known; /* always, without sentinels */
+    bool is_endpoint_known; /* always, without sentinels */
     struct redis_session *session;
     bool was_ready; /* the session, since it was opened */
     bool is_stopping;
@@ -224,7 +224,7 @@ static void try_waiting(struct redis_commands *commands)
         send_waiting(commands);
     } else if (redis_session_is_open(commands->session)) {
         return; /* on_ready, or on_lost */
-    } else if (commands->is_place_known) {
+    } else if (commands->is_endpoint_known) {
         redis_session_open(commands->session);
     } else {
         failure_set(&commands->why, 0, "the sentinels have not said which Redis is the master");
@@ -340,7 +340,7 @@ struct redis_commands *redis_commands_new(uv_loop_t *loop, const struct sl_redis
     }
     commands->loop = loop;
     commands->address = *address;
-    commands->is_place_known = address->sentinel_count == 0;
+    commands->is_endpoint_known = address->sentinel_count == 0;
     commands->try_ms = UINT64_MAX;
     deadline_list_init(&commands->deadlines, timeout_ms);
     list_init(&commands->waiting);
@@ -351,15 +351,16 @@ struct redis_commands *redis_commands_new(uv_loop_t *loop, const struct sl_redis
     return commands;
 }
 
-void redis_commands_set_place(struct redis_commands *commands, const struct sl_redis_place *place)
+void redis_commands_set_endpoint(struct redis_commands *commands,
+                                 const struct sl_redis_endpoint *endpoint)
 {
-    commands->is_place_known = place != NULL;
-    if (!place)
+    commands->is_endpoint_known = endpoint != NULL;
+    if (!endpoint)
         return;
-    if (!sl_redis_place_equals(place, &commands->address.place)) {
-        commands->address.place = *place;
+    if (!sl_redis_endpoint_equals(endpoint, &commands->address.endpoint)) {
+        commands->address.endpoint = *endpoint;
         disconnect(commands, "another Redis is the master now");
-        redis_session_set_place(commands->session, place);
+        redis_session_set_endpoint(commands->session, endpoint);
         lose_sent(commands);
     }
     redis_commands_try_now(commands);

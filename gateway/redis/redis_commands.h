@@ -35,7 +35,8 @@ void redis_commands_free(struct redis_commands *commands);
 
 /* With sentinels: where the master is from now on; NULL, as at the beginning: nobody knows, and new
  * connections wait. The connection to another one is given up. */
-void redis_commands_set_place(struct redis_commands *commands, const struct sl_redis_place *place);
+void redis_commands_set_endpoint(struct redis_commands *commands,
+                                 const struct sl_redis_endpoint *endpoint);
 
 /* Somebody has just reached Redis: what waits for a connection, or for its next try, waits no more.
  */

@@ -296,9 +296,10 @@ void redis_session_open(struct redis_session *session)
     }
 }
 
-void redis_session_set_place(struct redis_session *session, const struct sl_redis_place *place)
+void redis_session_set_endpoint(struct redis_session *session,
+                                const struct sl_redis_endpoint *endpoint)
 {
-    redis_socket_set_place(session->socket, place);
+    redis_socket_set_endpoint(session->socket, endpoint);
 }
 
 bool redis_session_is_open(const struct redis_session *session)

@@ -23,7 +23,7 @@ struct redis_session;
 
 struct redis_session_settings {
     uv_loop_t *loop;
-    const struct sl_redis_address *address; /* copied; where to, unless a place is set */
+    const struct sl_redis_address *address; /* copied; where to, unless another is set */
     bool is_sentinel;                       /* its login; no database, no name */
     const char *name;                       /* for CLIENT LIST; lives as long as the session */
     uint32_t connect_ms;                    /* until the connection stands */
@@ -54,8 +54,9 @@ void redis_session_open(struct redis_session *session);
 /* Without effect on one that is closed. */
 void redis_session_close(struct redis_session *session);
 
-/* Another place to connect to; the address has no path. The session is closed. */
-void redis_session_set_place(struct redis_session *session, const struct sl_redis_place *place);
+/* Another endpoint to connect to; the address has no path. The session is closed. */
+void redis_session_set_endpoint(struct redis_session *session,
+                                const struct sl_redis_endpoint *endpoint);
 
 /* Opened, and neither closed nor lost; and also ready. */
 bool redis_session_is_open(const struct redis_session *session);

@@ -131,13 +131,13 @@ void redis_socket_free(struct redis_socket *sock)
     mem_free(sock);
 }
 
-void redis_socket_set_place(struct redis_socket *sock, const struct sl_redis_place *place)
+void redis_socket_set_endpoint(struct redis_socket *sock, const struct sl_redis_endpoint *endpoint)
 {
     assert(!sock->link && !sock->awaits_lookup && !sock->address.path[0]);
-    if (sl_redis_place_equals(place, &sock->address.place))
+    if (sl_redis_endpoint_equals(endpoint, &sock->address.endpoint))
         return;
     forget_lookup(sock);
-    sock->address.place = *place;
+    sock->address.endpoint = *endpoint;
     sock->current = 0;
 }
 
@@ -422,8 +422,8 @@ static int look_up(struct redis_socket *sock)
     lookup = mem_zalloc(sizeof(*lookup));
     if (!lookup)
         return -ENOMEM;
-    snprintf(port, sizeof(port), "%u", (unsigned)sock->address.place.port);
-    r = uv_getaddrinfo(sock->loop, &lookup->request, on_lookup, sock->address.place.host, port,
+    snprintf(port, sizeof(port), "%u", (unsigned)sock->address.endpoint.port);
+    r = uv_getaddrinfo(sock->loop, &lookup->request, on_lookup, sock->address.endpoint.host, port,
                        &hints);
     if (r < 0) {
         mem_free(lookup);

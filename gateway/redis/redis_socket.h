@@ -40,8 +40,8 @@ void redis_socket_free(struct redis_socket *sock);
 int redis_socket_open(struct redis_socket *sock);
 void redis_socket_close(struct redis_socket *sock);
 
-/* Another place to connect to; the address has no path. The socket is closed. */
-void redis_socket_set_place(struct redis_socket *sock, const struct sl_redis_place *place);
+/* Another endpoint to connect to; the address has no path. The socket is closed. */
+void redis_socket_set_endpoint(struct redis_socket *sock, const struct sl_redis_endpoint *endpoint);
 
 /* Sends now a command of Redis's protocol, keeps what does not fit. The socket is open. 0; -ENOMEM:
  * nothing of it is sent. Any other trouble is told by on_lost in a later turn, never at once. */

@@ -57,7 +57,7 @@ static void on_ready(void *context)
 
 static void take_answer(struct sentinel_line *line, const redisReply *reply)
 {
-    struct sl_redis_place master;
+    struct sl_redis_endpoint master;
     struct failure failure;
 
     line->is_answered = true;
@@ -100,7 +100,7 @@ static void on_lost(void *context, const char *reason)
 void sentinel_line_open(struct sentinel_line *line, uint32_t number)
 {
     redis_session_close(line->session);
-    redis_session_set_place(line->session, &line->address.sentinels[number]);
+    redis_session_set_endpoint(line->session, &line->address.sentinels[number]);
     redis_session_open(line->session);
 }
 

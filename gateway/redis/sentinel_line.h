@@ -19,7 +19,7 @@ enum { SENTINEL_LINE_PING_MS = 3000 };
 
 /* All come from the loop, and may open or close the line. */
 struct sentinel_line_callbacks {
-    void (*on_answer)(void *context, const struct sl_redis_place *master);
+    void (*on_answer)(void *context, const struct sl_redis_endpoint *master);
     /* Listening only. Whatever else it says is none of these. */
     void (*on_news)(void *context, const struct sl_sentinel_news *news);
     /* It cannot be asked, does not answer in time, has gone away, or knows no such master; the line

@@ -112,7 +112,7 @@ static int parse_login(struct sl_slice text, struct sl_mysql_address *address,
 static int parse_authority(struct sl_slice text, struct sl_mysql_address *address,
                            struct failure *reterr)
 {
-    struct sl_slice place;
+    struct sl_slice endpoint;
     size_t at = text.size;
     int r = 0;
 
@@ -123,10 +123,10 @@ static int parse_authority(struct sl_slice text, struct sl_mysql_address *addres
         r = parse_login(sl_url_head(text, at - 1), address, reterr);
     if (r == 0 && !address->user[0])
         r = failure_set(reterr, -EINVAL, "the archive's URL names no user before an @");
-    place = sl_slice_from(text, at);
+    endpoint = sl_slice_from(text, at);
     address->port = PORT;
-    if (r == 0 && place.size > 0)
-        r = sl_url_place(place, "archive's", address->host, &address->port, reterr);
+    if (r == 0 && endpoint.size > 0)
+        r = sl_url_endpoint(endpoint, "archive's", address->host, &address->port, reterr);
     return r;
 }
 
@@ -170,19 +170,19 @@ int sl_mysql_address_parse(struct sl_slice rest, struct sl_mysql_address *ret_ad
 {
     struct sl_mysql_address address = {.timeout_s = 0};
     size_t mark = sl_url_index(rest, '?'), slash;
-    struct sl_slice place = sl_url_head(rest, mark);
+    struct sl_slice authority = sl_url_head(rest, mark);
     int r;
 
-    if (!sl_slice_starts_with(place, SL_SLICE("//")))
+    if (!sl_slice_starts_with(authority, SL_SLICE("//")))
         return failure_set(reterr, -EINVAL,
                            "the URL of an archive in MySQL is "
                            "mysql://user[:password]@host[:port]/database");
-    place = sl_slice_from(place, 2);
-    slash = sl_url_index(place, '/');
-    r = parse_authority(sl_url_head(place, slash), &address, reterr);
+    authority = sl_slice_from(authority, 2);
+    slash = sl_url_index(authority, '/');
+    r = parse_authority(sl_url_head(authority, slash), &address, reterr);
     if (r == 0)
-        r = parse_database(sl_slice_from(place, slash < place.size ? slash + 1 : slash), &address,
-                           reterr);
+        r = parse_database(sl_slice_from(authority, slash < authority.size ? slash + 1 : slash),
+                           &address, reterr);
     if (r == 0)
         r = parse_options(sl_slice_from(rest, mark < rest.size ? mark + 1 : mark), &address,
                           reterr);

@@ -34,14 +34,14 @@ enum {
     HEAD_SIZE = MARK_SIZE + 1 + 16 + 1,
 };
 
-struct place {
+struct endpoint {
     char host[SL_URL_HOST_SIZE]; /* or the path of a socket */
     uint16_t port;               /* 0: a socket */
 };
 
 struct server {
     struct sl_memcached *connection;
-    struct place place;
+    struct endpoint endpoint;
     char name[SL_URL_HOST_SIZE + 8]; /* HOST:PORT, or the path */
     struct hash_key weight_key;
     uint64_t rest_until_ms; /* monotonic; 0: it is well */
@@ -60,7 +60,7 @@ static const char *const kind_names[] = {"post", "user"};
 
 /* ---- the URL ---- */
 
-static int read_path(const char *path, struct place *ret_place, struct failure *reterr)
+static int read_path(const char *path, struct endpoint *ret_endpoint, struct failure *reterr)
 {
     const size_t max = sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1;
 
@@ -69,12 +69,12 @@ static int read_path(const char *path, struct place *ret_place, struct failure *
     if (strlen(path) > max)
         return failure_set(reterr, -EINVAL,
                            "the path of the cache's socket is longer than %zu bytes", max);
-    snprintf(ret_place->host, sizeof(ret_place->host), "%s", path);
-    ret_place->port = 0;
+    snprintf(ret_endpoint->host, sizeof(ret_endpoint->host), "%s", path);
+    ret_endpoint->port = 0;
     return 0;
 }
 
-static int read_url(const char *url, struct place ret_places[SL_CACHE_SERVERS_MAX],
+static int read_url(const char *url, struct endpoint ret_endpoints[SL_CACHE_SERVERS_MAX],
                     size_t *ret_count, struct failure *reterr)
 {
     const struct sl_slice scheme = SL_SLICE("memcached://");
@@ -88,7 +88,7 @@ static int read_url(const char *url, struct place ret_places[SL_CACHE_SERVERS_MA
                            "memcached:///path/of/socket",
                            url);
     if (at[0] == '/') {
-        r = read_path(at, &ret_places[count++], reterr);
+        r = read_path(at, &ret_endpoints[count++], reterr);
     } else {
         for (bool is_last = false; r == 0 && !is_last;) {
             size_t size = strcspn(at, ",");
@@ -96,9 +96,9 @@ static int read_url(const char *url, struct place ret_places[SL_CACHE_SERVERS_MA
             if (count == SL_CACHE_SERVERS_MAX)
                 return failure_set(reterr, -EINVAL, "a cache has at most %d servers",
                                    SL_CACHE_SERVERS_MAX);
-            ret_places[count].port = PORT;
-            r = sl_url_place(sl_slice(at, size), "cache's", ret_places[count].host,
-                             &ret_places[count].port, reterr);
+            ret_endpoints[count].port = PORT;
+            r = sl_url_endpoint(sl_slice(at, size), "cache's", ret_endpoints[count].host,
+                                &ret_endpoints[count].port, reterr);
             count++;
             is_last = at[size] == '\0';
             at += size + 1;
@@ -111,28 +111,29 @@ static int read_url(const char *url, struct place ret_places[SL_CACHE_SERVERS_MA
 
 int sl_cache_check(const char *url, struct failure *reterr)
 {
-    struct place places[SL_CACHE_SERVERS_MAX];
+    struct endpoint endpoints[SL_CACHE_SERVERS_MAX];
     size_t count;
 
-    return read_url(url, places, &count, reterr);
+    return read_url(url, endpoints, &count, reterr);
 }
 
 /* ---- life ---- */
 
-static int add_server(struct sl_cache *cache, const struct place *place)
+static int add_server(struct sl_cache *cache, const struct endpoint *endpoint)
 {
     struct server *server = &cache->servers[cache->server_count];
     const struct hash_key name_key = {1, 0};
 
-    server->place = *place;
-    if (place->port > 0)
-        snprintf(server->name, sizeof(server->name), "%.*s:%u", SL_URL_HOST_SIZE - 1, place->host,
-                 place->port);
+    server->endpoint = *endpoint;
+    if (endpoint->port > 0)
+        snprintf(server->name, sizeof(server->name), "%.*s:%u", SL_URL_HOST_SIZE - 1,
+                 endpoint->host, endpoint->port);
     else
-        snprintf(server->name, sizeof(server->name), "%.*s", SL_URL_HOST_SIZE - 1, place->host);
+        snprintf(server->name, sizeof(server->name), "%.*s", SL_URL_HOST_SIZE - 1, endpoint->host);
     server->weight_key.k0 = hash_slice(name_key, sl_slice_str(server->name));
-    server->connection = sl_memcached_new(
-        server->place.host, place->port, cache->options.timeout_ms, HEAD_SIZE + SL_CACHE_VALUE_MAX);
+    server->connection =
+        sl_memcached_new(server->endpoint.host, endpoint->port, cache->options.timeout_ms,
+                         HEAD_SIZE + SL_CACHE_VALUE_MAX);
     if (!server->connection)
         return -ENOMEM;
     cache->server_count++;
@@ -143,12 +144,12 @@ int sl_cache_open(const char *url, const char *database_id, const struct sl_cach
                   struct sl_cache **ret_cache, struct failure *reterr)
 {
     const struct sl_slice id = sl_slice_str(database_id);
-    struct place places[SL_CACHE_SERVERS_MAX];
+    struct endpoint endpoints[SL_CACHE_SERVERS_MAX];
     struct sl_cache *cache;
     size_t count;
     int r;
 
-    r = read_url(url, places, &count, reterr);
+    r = read_url(url, endpoints, &count, reterr);
     if (r < 0)
         return r;
     cache = mem_zalloc(sizeof(*cache));
@@ -167,7 +168,7 @@ int sl_cache_open(const char *url, const char *database_id, const struct sl_cach
     cache->mark_key.k0 = hash_slice((struct hash_key){3, 0}, id);
     cache->mark_key.k1 = hash_slice((struct hash_key){4, 0}, id);
     for (size_t i = 0; r == 0 && i < count; i++)
-        r = add_server(cache, &places[i]);
+        r = add_server(cache, &endpoints[i]);
     if (r < 0) {
         sl_cache_close(cache);
         return failure_set(reterr, r, "out of memory");
@@ -326,7 +327,7 @@ struct question {
     struct sl_cache *cache;
     const struct sl_cache_item *items;
     struct sl_slice *keys, *texts;
-    size_t *places;          /* of the items that it is about */
+    size_t *indices;         /* of the items that it is about */
     char (*rooms)[KEY_SIZE]; /* of the keys */
     size_t count;
 };
@@ -335,7 +336,7 @@ static void question_done(struct question *question)
 {
     mem_free(question->keys);
     mem_free(question->texts);
-    mem_free(question->places);
+    mem_free(question->indices);
     mem_free(question->rooms);
 }
 
@@ -348,10 +349,10 @@ static bool question_init(struct question *question, struct sl_cache *cache,
         .items = items,
         .keys = mem_alloc(mem_array_size(count, sizeof(*question->keys))),
         .texts = mem_alloc(mem_array_size(count, sizeof(*question->texts))),
-        .places = mem_alloc(mem_array_size(count, sizeof(*question->places))),
+        .indices = mem_alloc(mem_array_size(count, sizeof(*question->indices))),
         .rooms = mem_alloc(mem_array_size(count, sizeof(*question->rooms))),
     };
-    if (count > 0 && question->keys && question->texts && question->places && question->rooms)
+    if (count > 0 && question->keys && question->texts && question->indices && question->rooms)
         return true;
     question_done(question);
     return false;
@@ -370,7 +371,7 @@ static bool question_for(struct question *question, const struct server *server,
 
         if (server_of(cache, item) != server || !is_meant(item))
             continue;
-        question->places[at] = i;
+        question->indices[at] = i;
         question->keys[at] = print_key(cache, item, question->rooms[at]);
         question->count++;
     }
@@ -399,7 +400,7 @@ static void on_found(void *context, struct sl_slice key, struct sl_slice text)
     char *copy;
 
     for (size_t i = 0; i < question->count; i++) {
-        struct sl_cache_item *item = &search->items[question->places[i]];
+        struct sl_cache_item *item = &search->items[question->indices[i]];
 
         if (item->value.data || !sl_slice_equal(key, question->keys[i]))
             continue;
@@ -475,7 +476,7 @@ static void tell_server(struct question *question, struct server *server, uint64
     buffer_clear(bytes);
     for (size_t i = 0; i < question->count; i++) {
         question->texts[i].size = close_value(
-            cache, question->keys[i], question->items[question->places[i]].value, read_ms, bytes);
+            cache, question->keys[i], question->items[question->indices[i]].value, read_ms, bytes);
     }
     if (bytes->failed)
         return;

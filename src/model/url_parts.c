@@ -104,8 +104,8 @@ static int parse_host(struct sl_slice text, bool in_brackets, const char *whose,
     return 0;
 }
 
-int sl_url_place(struct sl_slice text, const char *whose, char host[static SL_URL_HOST_SIZE],
-                 uint16_t *port, struct failure *reterr)
+int sl_url_endpoint(struct sl_slice text, const char *whose, char host[static SL_URL_HOST_SIZE],
+                    uint16_t *port, struct failure *reterr)
 {
     bool in_brackets = text.size > 0 && text.data[0] == '[';
     size_t end = sl_url_index(text, in_brackets ? ']' : ':');

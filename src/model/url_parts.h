@@ -26,5 +26,5 @@ int sl_url_decode(struct sl_slice text, char *room, size_t room_size, const char
 int sl_url_number(struct sl_slice text, uint32_t max, uint32_t *ret_number);
 
 /* host, host:port, [v6], [v6]:port; *port holds the default. 0; -EINVAL. */
-int sl_url_place(struct sl_slice text, const char *whose, char host[static SL_URL_HOST_SIZE],
-                 uint16_t *port, struct failure *reterr);
+int sl_url_endpoint(struct sl_slice text, const char *whose, char host[static SL_URL_HOST_SIZE],
+                    uint16_t *port, struct failure *reterr);

@@ -2,7 +2,7 @@
  *
  * The last @ ends the password, so that one with a bare @ in it is not taken for a host. All parts
  * have rooms of fixed size in the address; more sentinels than it has room for are refused.
- * Printing leaves secrets out, and gives back what parses to the same place. */
+ * Printing leaves secrets out, and gives back what parses to the same address. */
 #include "src/redis/redis_address.h"
 
 #include <errno.h>
@@ -38,11 +38,11 @@ static int parse_login(struct sl_slice text, struct sl_redis_login *login, struc
                          "Redis password", reterr);
 }
 
-static int parse_place(struct sl_slice text, uint16_t port, struct sl_redis_place *place,
-                       struct failure *reterr)
+static int parse_endpoint(struct sl_slice text, uint16_t port, struct sl_redis_endpoint *endpoint,
+                          struct failure *reterr)
 {
-    place->port = port;
-    return sl_url_place(text, "Redis", place->host, &place->port, reterr);
+    endpoint->port = port;
+    return sl_url_endpoint(text, "Redis", endpoint->host, &endpoint->port, reterr);
 }
 
 /* [user:password@]rest, up to the first slash. *ret_rest is what stands behind the @, *ret_path
@@ -64,11 +64,11 @@ static int split_authority(struct sl_slice text, struct sl_redis_login *login,
 
 static int parse_tcp(struct sl_slice text, struct sl_redis_address *address, struct failure *reterr)
 {
-    struct sl_slice place, db;
-    int r = split_authority(text, &address->login, &place, &db, reterr);
+    struct sl_slice endpoint, db;
+    int r = split_authority(text, &address->login, &endpoint, &db, reterr);
 
     if (r == 0)
-        r = parse_place(place, REDIS_PORT, &address->place, reterr);
+        r = parse_endpoint(endpoint, REDIS_PORT, &address->endpoint, reterr);
     if (r == 0 && db.size > 0)
         r = parse_db(db, &address->db, reterr);
     return r;
@@ -85,8 +85,8 @@ static int parse_sentinels(struct sl_slice text, struct sl_redis_address *addres
         if (address->sentinel_count == SL_REDIS_SENTINELS_MAX)
             return failure_set(reterr, -EINVAL, "a Redis URL names at most %d sentinels",
                                SL_REDIS_SENTINELS_MAX);
-        r = parse_place(sl_url_head(text, comma), SENTINEL_PORT,
-                        &address->sentinels[address->sentinel_count], reterr);
+        r = parse_endpoint(sl_url_head(text, comma), SENTINEL_PORT,
+                           &address->sentinels[address->sentinel_count], reterr);
         if (r < 0)
             return r;
         address->sentinel_count++;
@@ -140,15 +140,15 @@ static int parse_sentinel_option(struct sl_slice text, struct sl_redis_address *
 static int parse_sentinel(struct sl_slice text, struct sl_redis_address *address,
                           struct failure *reterr)
 {
-    struct sl_slice places, name, options;
+    struct sl_slice endpoints, name, options;
     size_t mark;
-    int r = split_authority(text, &address->login, &places, &name, reterr);
+    int r = split_authority(text, &address->login, &endpoints, &name, reterr);
 
     if (r < 0)
         return r;
     mark = sl_url_index(name, '?');
     options = sl_slice_from(name, mark < name.size ? mark + 1 : mark);
-    r = parse_sentinels(places, address, reterr);
+    r = parse_sentinels(endpoints, address, reterr);
     if (r == 0)
         r = parse_master_name(sl_url_head(name, mark), address, reterr);
     while (r == 0 && options.size > 0) {
@@ -233,25 +233,25 @@ static void print_path(const char *path, char *room, size_t room_size)
     room[used] = '\0';
 }
 
-bool sl_redis_place_equals(const struct sl_redis_place *a, const struct sl_redis_place *b)
+bool sl_redis_endpoint_equals(const struct sl_redis_endpoint *a, const struct sl_redis_endpoint *b)
 {
     return a->port == b->port && strcmp(a->host, b->host) == 0;
 }
 
-void sl_redis_place_print(const struct sl_redis_place *place, char *room, size_t room_size)
+void sl_redis_endpoint_print(const struct sl_redis_endpoint *endpoint, char *room, size_t room_size)
 {
-    snprintf(room, room_size, strchr(place->host, ':') ? "[%s]:%u" : "%s:%u", place->host,
-             (unsigned)place->port);
+    snprintf(room, room_size, strchr(endpoint->host, ':') ? "[%s]:%u" : "%s:%u", endpoint->host,
+             (unsigned)endpoint->port);
 }
 
 static void print_sentinels(const struct sl_redis_address *address, char *room, size_t room_size)
 {
-    char place[SL_REDIS_PLACE_TEXT_SIZE];
+    char endpoint[SL_REDIS_ENDPOINT_TEXT_SIZE];
     size_t used = (size_t)snprintf(room, room_size, "redis+sentinel://");
 
     for (uint32_t i = 0; i < address->sentinel_count && used < room_size; i++) {
-        sl_redis_place_print(&address->sentinels[i], place, sizeof(place));
-        used += (size_t)snprintf(room + used, room_size - used, i > 0 ? ",%s" : "%s", place);
+        sl_redis_endpoint_print(&address->sentinels[i], endpoint, sizeof(endpoint));
+        used += (size_t)snprintf(room + used, room_size - used, i > 0 ? ",%s" : "%s", endpoint);
     }
     if (used < room_size)
         used += (size_t)snprintf(room + used, room_size - used, "/%s", address->master_name);
@@ -261,7 +261,7 @@ static void print_sentinels(const struct sl_redis_address *address, char *room, 
 
 void sl_redis_address_print(const struct sl_redis_address *address, char *room, size_t room_size)
 {
-    char place[SL_REDIS_PLACE_TEXT_SIZE];
+    char endpoint[SL_REDIS_ENDPOINT_TEXT_SIZE];
     char path[3 * sizeof(address->path) + 1];
 
     if (address->path[0]) {
@@ -276,6 +276,6 @@ void sl_redis_address_print(const struct sl_redis_address *address, char *room, 
         print_sentinels(address, room, room_size);
         return;
     }
-    sl_redis_place_print(&address->place, place, sizeof(place));
-    snprintf(room, room_size, "redis://%s/%" PRIu32, place, address->db);
+    sl_redis_endpoint_print(&address->endpoint, endpoint, sizeof(endpoint));
+    snprintf(room, room_size, "redis://%s/%" PRIu32, endpoint, address->db);
 }

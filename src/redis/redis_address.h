@@ -19,7 +19,7 @@
 
 enum { SL_REDIS_SENTINELS_MAX = 8 };
 
-struct sl_redis_place {
+struct sl_redis_endpoint {
     char host[256]; /* IPv6 without brackets */
     uint16_t port;
 };
@@ -30,13 +30,13 @@ struct sl_redis_login {
 };
 
 struct sl_redis_address {
-    struct sl_redis_place place; /* empty when `path` is set; with sentinels: not known yet */
-    char path[108];              /* unix socket; empty otherwise */
+    struct sl_redis_endpoint endpoint; /* empty when `path` is set; with sentinels: not known yet */
+    char path[108];                    /* unix socket; empty otherwise */
     struct sl_redis_login login;
     uint32_t db;
 
-    uint32_t sentinel_count; /* 0: the place is fixed */
-    struct sl_redis_place sentinels[SL_REDIS_SENTINELS_MAX];
+    uint32_t sentinel_count; /* 0: the endpoint is fixed */
+    struct sl_redis_endpoint sentinels[SL_REDIS_SENTINELS_MAX];
     struct sl_redis_login sentinel_login;
     char master_name[64];
 };
@@ -48,16 +48,16 @@ enum { SL_REDIS_ADDRESS_TEXT_SIZE = 2304 };
 SL_EXPORT int sl_redis_address_parse(struct sl_slice url, struct sl_redis_address *ret_address,
                                      struct failure *reterr);
 
-SL_EXPORT bool sl_redis_place_equals(const struct sl_redis_place *a,
-                                     const struct sl_redis_place *b);
+SL_EXPORT bool sl_redis_endpoint_equals(const struct sl_redis_endpoint *a,
+                                        const struct sl_redis_endpoint *b);
 
-enum { SL_REDIS_PLACE_TEXT_SIZE = 272 };
+enum { SL_REDIS_ENDPOINT_TEXT_SIZE = 272 };
 
 /* host:port or [v6]:port, NUL-terminated. */
-SL_EXPORT void sl_redis_place_print(const struct sl_redis_place *place, char *room,
-                                    size_t room_size);
+SL_EXPORT void sl_redis_endpoint_print(const struct sl_redis_endpoint *endpoint, char *room,
+                                       size_t room_size);
 
 /* The URL without user and password, NUL-terminated, for messages and the ready line; it parses
- * to the same place. Cut off when `room_size` is too small. */
+ * to the same address. Cut off when `room_size` is too small. */
 SL_EXPORT void sl_redis_address_print(const struct sl_redis_address *address, char *room,
                                       size_t room_size);

@@ -12,12 +12,12 @@ static struct timeval to_timeval(uint32_t ms)
     return (struct timeval){ms / 1000, (suseconds_t)(ms % 1000) * 1000};
 }
 
-int sl_redis_dial(const char *path, const struct sl_redis_place *place, uint32_t connect_ms,
+int sl_redis_dial(const char *path, const struct sl_redis_endpoint *endpoint, uint32_t connect_ms,
                   uint32_t answer_ms, struct redisContext **ret_redis, struct failure *reterr)
 {
     struct timeval time = to_timeval(connect_ms);
     redisContext *redis = path ? redisConnectUnixWithTimeout(path, time)
-                               : redisConnectWithTimeout(place->host, place->port, time);
+                               : redisConnectWithTimeout(endpoint->host, endpoint->port, time);
 
     if (!redis)
         return failure_set(reterr, -ENOMEM, "out of memory");

@@ -9,9 +9,9 @@
 struct redisContext;
 struct redisReply;
 
-/* To the unix socket at `path`, or where that is NULL to `place`. 0: *ret_redis is the caller's to
- * redisFree(). */
-int sl_redis_dial(const char *path, const struct sl_redis_place *place, uint32_t connect_ms,
+/* To the unix socket at `path`, or where that is NULL to `endpoint`. 0: *ret_redis is the caller's
+ * to redisFree(). */
+int sl_redis_dial(const char *path, const struct sl_redis_endpoint *endpoint, uint32_t connect_ms,
                   uint32_t answer_ms, struct redisContext **ret_redis, struct failure *reterr);
 
 /* Sends a command of the greeting. 0: *ret_reply is no error, and the caller's. */

@@ -29,9 +29,9 @@ enum { SCRIPTS_MAX = 64 };
 struct sl_redis_link {
     struct sl_redis_address address;
     struct sl_redis_link_options options;
-    redisContext *redis;                         /* NULL: not connected */
-    struct sl_sentinels *sentinels;              /* NULL: the address has none */
-    bool was_told;                               /* by them, that address.place is the master now */
+    redisContext *redis;            /* NULL: not connected */
+    struct sl_sentinels *sentinels; /* NULL: the address has none */
+    bool was_told;                  /* by them, that address.endpoint is the master now */
     const struct sl_script *loaded[SCRIPTS_MAX]; /* what this connection has sent the text of */
     size_t loaded_count;
 };
@@ -80,19 +80,19 @@ static int find_master(struct sl_redis_link *link, struct failure *reterr)
     bool was_told = link->was_told;
 
     link->was_told = false;
-    return was_told ? 0 : sl_sentinels_find(link->sentinels, &link->address.place, reterr);
+    return was_told ? 0 : sl_sentinels_find(link->sentinels, &link->address.endpoint, reterr);
 }
 
 /* Nobody waits until the old master hangs up: what it is given until then is lost. */
 static void follow_master(struct sl_redis_link *link)
 {
-    struct sl_redis_place master;
+    struct sl_redis_endpoint master;
 
     if (!link->redis || !link->sentinels ||
         !sl_sentinels_have_moved(link->sentinels, clock_monotonic_ms(), &master))
         return;
     disconnect(link);
-    link->address.place = master;
+    link->address.endpoint = master;
     link->was_told = true;
 }
 
@@ -105,7 +105,7 @@ static int connect_and_greet(struct sl_redis_link *link, struct failure *reterr)
     if (link->sentinels)
         r = find_master(link, reterr);
     if (r == 0)
-        r = sl_redis_dial(address->path[0] ? address->path : NULL, &address->place,
+        r = sl_redis_dial(address->path[0] ? address->path : NULL, &address->endpoint,
                           link->options.connect_ms, link->options.answer_ms, &link->redis, reterr);
     if (r == 0)
         r = sl_redis_log_in(link->redis, &address->login, reterr);

@@ -24,10 +24,10 @@ int sl_sentinel_master_call(struct sl_call *call, const char *master_name, struc
     return sl_call_finish(call, reterr);
 }
 
-int sl_sentinel_master_reply(const struct redisReply *reply, struct sl_redis_place *ret_place,
+int sl_sentinel_master_reply(const struct redisReply *reply, struct sl_redis_endpoint *ret_endpoint,
                              struct failure *reterr)
 {
-    struct sl_redis_place place = {.port = 0};
+    struct sl_redis_endpoint endpoint = {.port = 0};
     struct sl_slice host;
     uint64_t port;
     int r = sl_reply_check(reply, reterr);
@@ -42,11 +42,11 @@ int sl_sentinel_master_reply(const struct redisReply *reply, struct sl_redis_pla
     if (r < 0)
         return r;
     host = sl_reply_at(reply, 0);
-    if (host.size == 0 || host.size >= sizeof(place.host) || port > UINT16_MAX)
+    if (host.size == 0 || host.size >= sizeof(endpoint.host) || port > UINT16_MAX)
         return sl_reply_unexpected(reterr);
-    memcpy(place.host, host.data, host.size);
-    place.port = (uint16_t)port;
-    *ret_place = place;
+    memcpy(endpoint.host, host.data, host.size);
+    endpoint.port = (uint16_t)port;
+    *ret_endpoint = endpoint;
     return 0;
 }
 

@@ -23,7 +23,7 @@ struct sl_sentinels {
     uint32_t known;         /* which of them knew last */
     redisContext *listened; /* to that one; NULL: to none */
     uint64_t ask_ms;        /* then: when to ask again */
-    struct sl_redis_place master;
+    struct sl_redis_endpoint master;
 };
 
 struct sl_sentinels *sl_sentinels_new(const struct sl_redis_address *address, uint32_t timeout_ms)
@@ -116,7 +116,7 @@ static int ask(struct sl_sentinels *sentinels, uint32_t number, struct failure *
     return 0;
 }
 
-int sl_sentinels_find(struct sl_sentinels *sentinels, struct sl_redis_place *ret_master,
+int sl_sentinels_find(struct sl_sentinels *sentinels, struct sl_redis_endpoint *ret_master,
                       struct failure *reterr)
 {
     uint32_t count = sentinels->address->sentinel_count, first = sentinels->known;
@@ -177,9 +177,9 @@ static void listen_to_all(struct sl_sentinels *sentinels)
 }
 
 bool sl_sentinels_have_moved(struct sl_sentinels *sentinels, uint64_t now_ms,
-                             struct sl_redis_place *ret_master)
+                             struct sl_redis_endpoint *ret_master)
 {
-    struct sl_redis_place before = sentinels->master;
+    struct sl_redis_endpoint before = sentinels->master;
 
     if (sentinels->listened)
         listen_to_all(sentinels);
@@ -188,5 +188,5 @@ bool sl_sentinels_have_moved(struct sl_sentinels *sentinels, uint64_t now_ms,
         sentinels->ask_ms = now_ms + ASK_AGAIN_MS;
     }
     *ret_master = sentinels->master;
-    return !sl_redis_place_equals(&before, &sentinels->master);
+    return !sl_redis_endpoint_equals(&before, &sentinels->master);
 }

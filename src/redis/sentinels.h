@@ -20,11 +20,11 @@ void sl_sentinels_free(struct sl_sentinels *sentinels);
 
 /* Asks one after the other, from the one that knew last. 0; -ECONNREFUSED: nobody knows, and
  * *reterr says why. */
-int sl_sentinels_find(struct sl_sentinels *sentinels, struct sl_redis_place *ret_master,
+int sl_sentinels_find(struct sl_sentinels *sentinels, struct sl_redis_endpoint *ret_master,
                       struct failure *reterr);
 
 /* Once a master was found: is it another one by now? Then that is *ret_master. Waits for nobody,
  * unless the sentinel has gone: then they are asked again, at once and every few seconds. `now_ms`:
  * clock_monotonic_ms(). */
 bool sl_sentinels_have_moved(struct sl_sentinels *sentinels, uint64_t now_ms,
-                             struct sl_redis_place *ret_master);
+                             struct sl_redis_endpoint *ret_master);

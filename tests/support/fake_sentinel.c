@@ -22,7 +22,7 @@ void fake_sentinel_open(struct fake_sentinel *sentinel)
     assert_int_equal(bind(sentinel->listener, (struct sockaddr *)&address, size), 0);
     assert_int_equal(listen(sentinel->listener, 8), 0);
     assert_int_equal(getsockname(sentinel->listener, (struct sockaddr *)&address, &size), 0);
-    sentinel->place = (struct sl_redis_place){"127.0.0.1", ntohs(address.sin_port)};
+    sentinel->endpoint = (struct sl_redis_endpoint){"127.0.0.1", ntohs(address.sin_port)};
 }
 
 void fake_sentinel_hang_up(struct fake_sentinel *sentinel)

@@ -11,7 +11,7 @@
 struct fake_sentinel {
     int listener;
     int connection; /* -1: nobody has come, or it has hung up */
-    struct sl_redis_place place;
+    struct sl_redis_endpoint endpoint;
 };
 
 void fake_sentinel_open(struct fake_sentinel *sentinel);

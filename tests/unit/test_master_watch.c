@@ -17,12 +17,12 @@ static struct master_watch *watch;
 
 static struct {
     unsigned named, news;
-    struct sl_redis_place master;
+    struct sl_redis_endpoint master;
     struct sl_sentinel_news last;
     bool frees;
 } told;
 
-static void on_named(void *context, const struct sl_redis_place *master)
+static void on_named(void *context, const struct sl_redis_endpoint *master)
 {
     assert_ptr_equal(context, &told);
     told.named++;
@@ -58,7 +58,7 @@ static int begin(void **state)
     address = (struct sl_redis_address){.master_name = "blue", .sentinel_count = 2};
     for (unsigned i = 0; i < 2; i++) {
         fake_sentinel_open(&fakes[i]);
-        address.sentinels[i] = fakes[i].place;
+        address.sentinels[i] = fakes[i].endpoint;
     }
     return 0;
 }

@@ -15,14 +15,14 @@ static void parse(const char *url, struct sl_redis_address *address)
 
 static void refuse(const char *url, const char *message)
 {
-    struct sl_redis_address address = {.place.port = 7};
+    struct sl_redis_address address = {.endpoint.port = 7};
     struct failure failure = {""};
 
     assert_int_equal(sl_redis_address_parse(sl_slice_str(url), &address, &failure), -EINVAL);
     if (!strstr(failure.text, message))
         fail_msg("%s: said '%s', not '%s'", url, failure.text, message);
     assert_null(strstr(failure.text, "secret"));
-    assert_int_equal(address.place.port, 7);
+    assert_int_equal(address.endpoint.port, 7);
 }
 
 static void test_tcp_address_in_all_its_parts(void **state)
@@ -31,11 +31,11 @@ static void test_tcp_address_in_all_its_parts(void **state)
 
     (void)state;
     parse("redis://ada:s%40cret@redis.example:7000/3", &address);
-    assert_string_equal(address.place.host, "redis.example");
+    assert_string_equal(address.endpoint.host, "redis.example");
     assert_string_equal(address.login.user, "ada");
     assert_string_equal(address.login.password, "s@cret");
     assert_string_equal(address.path, "");
-    assert_int_equal(address.place.port, 7000);
+    assert_int_equal(address.endpoint.port, 7000);
     assert_int_equal(address.db, 3);
 }
 
@@ -45,10 +45,10 @@ static void test_what_is_left_out_has_its_default(void **state)
 
     (void)state;
     parse("redis://localhost", &address);
-    assert_string_equal(address.place.host, "localhost");
+    assert_string_equal(address.endpoint.host, "localhost");
     assert_string_equal(address.login.user, "");
     assert_string_equal(address.login.password, "");
-    assert_int_equal(address.place.port, 6379);
+    assert_int_equal(address.endpoint.port, 6379);
     assert_int_equal(address.db, 0);
     parse("redis://localhost/", &address);
     assert_int_equal(address.db, 0);
@@ -64,7 +64,7 @@ static void test_password_may_hold_a_bare_at_sign_and_colon(void **state)
     (void)state;
     parse("redis://ada:a@b:c@host", &address);
     assert_string_equal(address.login.password, "a@b:c");
-    assert_string_equal(address.place.host, "host");
+    assert_string_equal(address.endpoint.host, "host");
 }
 
 static void test_ipv6_host_stands_in_brackets(void **state)
@@ -73,11 +73,11 @@ static void test_ipv6_host_stands_in_brackets(void **state)
 
     (void)state;
     parse("redis://[::1]:6380/1", &address);
-    assert_string_equal(address.place.host, "::1");
-    assert_int_equal(address.place.port, 6380);
+    assert_string_equal(address.endpoint.host, "::1");
+    assert_int_equal(address.endpoint.port, 6380);
     parse("redis://[fe80::1]", &address);
-    assert_string_equal(address.place.host, "fe80::1");
-    assert_int_equal(address.place.port, 6379);
+    assert_string_equal(address.endpoint.host, "fe80::1");
+    assert_int_equal(address.endpoint.port, 6379);
 }
 
 static void test_sentinels_name_and_logins(void **state)
@@ -101,8 +101,8 @@ static void test_sentinels_name_and_logins(void **state)
     assert_string_equal(address.sentinel_login.user, "watch");
     assert_string_equal(address.sentinel_login.password, "o&d");
     assert_int_equal(address.db, 3);
-    assert_string_equal(address.place.host, "");
-    assert_int_equal(address.place.port, 0);
+    assert_string_equal(address.endpoint.host, "");
+    assert_int_equal(address.endpoint.port, 0);
 }
 
 static void test_unix_socket_with_and_without_database(void **state)
@@ -112,8 +112,8 @@ static void test_unix_socket_with_and_without_database(void **state)
     (void)state;
     parse("unix:///run/a%20b/redis.sock", &address);
     assert_string_equal(address.path, "/run/a b/redis.sock");
-    assert_string_equal(address.place.host, "");
-    assert_int_equal(address.place.port, 0);
+    assert_string_equal(address.endpoint.host, "");
+    assert_int_equal(address.endpoint.port, 0);
     assert_int_equal(address.db, 0);
     parse("unix:///run/redis.sock?db=12", &address);
     assert_string_equal(address.path, "/run/redis.sock");
@@ -141,9 +141,9 @@ static void test_printed_address_parses_to_the_same_place_without_the_password(v
         sl_redis_address_print(&address, text, sizeof(text));
         assert_string_equal(text, pairs[i][1]);
         parse(text, &again);
-        assert_string_equal(again.place.host, address.place.host);
+        assert_string_equal(again.endpoint.host, address.endpoint.host);
         assert_string_equal(again.path, address.path);
-        assert_int_equal(again.place.port, address.place.port);
+        assert_int_equal(again.endpoint.port, address.endpoint.port);
         assert_int_equal(again.db, address.db);
         assert_int_equal(again.sentinel_count, address.sentinel_count);
         assert_string_equal(again.master_name, address.master_name);

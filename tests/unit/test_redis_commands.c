@@ -428,7 +428,7 @@ static void test_they_can_be_freed_by_who_is_answered(void **state)
 
 static void test_master_that_nobody_knows_is_waited_for(void **state)
 {
-    const struct sl_redis_place nowhere = {"127.0.0.1", 1};
+    const struct sl_redis_endpoint nowhere = {"127.0.0.1", 1};
     struct told told;
 
     (void)state;
@@ -436,7 +436,7 @@ static void test_master_that_nobody_knows_is_waited_for(void **state)
     run_write(&told, SL_SLICE("r1"));
     run_until_told(&told);
     assert_non_null(strstr(told.text, "sentinels have not said"));
-    redis_commands_set_place(commands, &nowhere);
+    redis_commands_set_endpoint(commands, &nowhere);
     run_write(&told, SL_SLICE("r1"));
     run_until_told(&told);
     assert_non_null(strstr(told.text, "cannot connect"));

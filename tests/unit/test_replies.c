@@ -84,9 +84,9 @@ static int parse_log_state(const redisReply *reply, struct failure *reterr)
 
 static int parse_master(const redisReply *reply, struct failure *reterr)
 {
-    struct sl_redis_place place;
+    struct sl_redis_endpoint endpoint;
 
-    return sl_sentinel_master_reply(reply, &place, reterr);
+    return sl_sentinel_master_reply(reply, &endpoint, reterr);
 }
 
 static int parse_news(const redisReply *reply, struct failure *reterr)
@@ -529,13 +529,13 @@ static void test_master_role_and_state_of_the_log_are_read(void **state)
 {
     redisReply *reply = reply_of("*2\r\n$9\r\n10.0.0.15\r\n$4\r\n6380\r\n");
     struct sl_log_state log;
-    struct sl_redis_place place;
+    struct sl_redis_endpoint endpoint;
     struct failure failure;
 
     (void)state;
-    assert_int_equal(sl_sentinel_master_reply(reply, &place, NULL), 0);
-    assert_string_equal(place.host, "10.0.0.15");
-    assert_int_equal(place.port, 6380);
+    assert_int_equal(sl_sentinel_master_reply(reply, &endpoint, NULL), 0);
+    assert_string_equal(endpoint.host, "10.0.0.15");
+    assert_int_equal(endpoint.port, 6380);
     freeReplyObject(reply);
     assert_parses(parse_master, "*-1\r\n", -ENOENT, "knows no master");
     assert_parses(parse_master, "*2\r\n$1\r\nh\r\n$5\r\n65536\r\n", -EBADMSG, NULL);

@@ -22,7 +22,7 @@ static int begin(void **state)
     address = (struct sl_redis_address){.master_name = "blue", .sentinel_count = 2};
     for (unsigned i = 0; i < 2; i++) {
         fake_sentinel_open(&fakes[i]);
-        address.sentinels[i] = fakes[i].place;
+        address.sentinels[i] = fakes[i].endpoint;
     }
     sentinels = sl_sentinels_new(&address, 60000);
     return sentinels ? 0 : -1;
@@ -66,7 +66,7 @@ static void *perform(void *context)
     return NULL;
 }
 
-static int find(const struct play *play, struct sl_redis_place *ret_master)
+static int find(const struct play *play, struct sl_redis_endpoint *ret_master)
 {
     struct failure failure = {""};
     pthread_t thread;
@@ -83,7 +83,7 @@ static int find(const struct play *play, struct sl_redis_place *ret_master)
 static void find_at(struct fake_sentinel *who, unsigned port)
 {
     const struct play play = {.count = 1, .scenes = {{who, NULL}}, .port = port};
-    struct sl_redis_place master;
+    struct sl_redis_endpoint master;
 
     assert_int_equal(find(&play, &master), 0);
     assert_int_equal(master.port, port);
@@ -93,7 +93,7 @@ static void find_at(struct fake_sentinel *who, unsigned port)
 static void wait_moved(uint64_t now_ms, unsigned port)
 {
     const struct timespec pause = {0, 1000000};
-    struct sl_redis_place master;
+    struct sl_redis_endpoint master;
 
     for (unsigned i = 0; !sl_sentinels_have_moved(sentinels, now_ms, &master); i++) {
         assert_in_range(i, 0, 30000);
@@ -113,7 +113,7 @@ static void test_another_one_is_asked_when_one_does_not_know(void **state)
     const struct play second = {
         .count = 2, .scenes = {{&fakes[0], "-ERR no\r\n"}, {&fakes[1], NULL}}, .port = 6379};
     struct play nobody = play;
-    struct sl_redis_place master;
+    struct sl_redis_endpoint master;
     char asked[512];
 
     (void)state;
@@ -131,7 +131,7 @@ static void test_another_one_is_asked_when_one_does_not_know(void **state)
 
 static void test_new_master_is_heard_of_without_asking(void **state)
 {
-    struct sl_redis_place master;
+    struct sl_redis_endpoint master;
 
     (void)state;
     find_at(&fakes[0], 6379);
@@ -147,7 +147,7 @@ static void test_new_master_is_heard_of_without_asking(void **state)
 
 struct look {
     uint64_t now_ms;
-    struct sl_redis_place master;
+    struct sl_redis_endpoint master;
     bool has_moved;
 };
 
@@ -182,7 +182,7 @@ static void test_when_the_sentinel_goes_they_are_asked_again(void **state)
 static void test_with_no_sentinel_left_what_is_known_stays(void **state)
 {
     const struct timespec pause = {0, 1000000};
-    struct sl_redis_place master;
+    struct sl_redis_endpoint master;
 
     (void)state;
     find_at(&fakes[0], 6379);
@@ -195,7 +195,7 @@ static void test_with_no_sentinel_left_what_is_known_stays(void **state)
     assert_int_equal(master.port, 6379);
     fake_sentinel_open(&fakes[0]); /* on other ports */
     fake_sentinel_open(&fakes[1]);
-    address.sentinels[0] = fakes[0].place;
+    address.sentinels[0] = fakes[0].endpoint;
     /* ...and one that is back is not asked before its time. */
     assert_false(sl_sentinels_have_moved(sentinels, 2000, &master));
     assert_false(fake_sentinel_accept(&fakes[0], false));
