@@ -21,7 +21,7 @@
 #include "gateway/config/config_reload.h"
 #include "gateway/delivery/deliver.h"
 #include "gateway/delivery/home_loader.h"
-#include "gateway/delivery/log_pages.h"
+#include "gateway/delivery/log_cache.h"
 #include "gateway/front/origin.h"
 #include "gateway/front/token.h"
 #include "gateway/http/listener.h"
@@ -62,7 +62,7 @@ struct gateway {
     struct log_reader *log_reader;
     struct redis_pulse *redis_pulse;
     struct log_watch *log_watch; /* NULL: another worker looks after it */
-    struct log_pages *log_pages;
+    struct log_cache *log_cache;
     struct repair *repair;
     struct task_watch *task_watch; /* of worker 0 only */
     struct subscriber *subscriber;
@@ -203,14 +203,14 @@ static void on_drained(void *context)
     task_watch_free(gateway->task_watch);
     repair_free(gateway->repair);
     deliver_set_log(gateway->deliver, NULL);
-    log_pages_free(gateway->log_pages);
+    log_cache_free(gateway->log_cache);
     log_reader_free(gateway->log_reader);
     log_watch_free(gateway->log_watch);
     gateway->subscriber = NULL;
     gateway->home_loader = NULL;
     gateway->repair = NULL;
     gateway->task_watch = NULL;
-    gateway->log_pages = NULL;
+    gateway->log_cache = NULL;
     gateway->log_reader = NULL;
     gateway->log_watch = NULL;
     gateway->redis_pulse = NULL;
@@ -359,20 +359,20 @@ static int start_log_watch(struct gateway *gateway)
 
 static int start_reading_back(struct gateway *gateway)
 {
-    struct log_pages_settings settings = {
+    struct log_cache_settings settings = {
         .loop = &gateway->loop,
         .metrics = gateway->metrics,
         .read = log_reader_read,
         .reader = gateway->log_reader,
         .decoder = gateway->decoder,
         .max_bytes = gateway->parts->config->ring_bytes,
-        .retry_ms = LOG_PAGES_RETRY_MS,
+        .retry_ms = LOG_CACHE_RETRY_MS,
     };
 
-    gateway->log_pages = log_pages_new(&settings);
-    if (!gateway->log_pages)
+    gateway->log_cache = log_cache_new(&settings);
+    if (!gateway->log_cache)
         return -ENOMEM;
-    deliver_set_log(gateway->deliver, gateway->log_pages);
+    deliver_set_log(gateway->deliver, gateway->log_cache);
     return 0;
 }
 

@@ -21,13 +21,13 @@
 
 enum { NEWEST = 10 };
 
-struct page {
+struct segment {
     struct sl_redis_link *link;
     struct sl_meta meta;
     struct failure failure;
 };
 
-static int find_database(struct page *page, const char *url)
+static int find_database(struct segment *page, const char *url)
 {
     const struct sl_redis_link_options options = {.retry_ms = 2000};
     const struct sl_meta wanted = sl_meta_wanted(1);
@@ -42,7 +42,7 @@ static int find_database(struct page *page, const char *url)
     return r;
 }
 
-static int show_user(struct page *page, const redisReply *reply)
+static int show_user(struct segment *page, const redisReply *reply)
 {
     struct sl_user_row row;
     int r;
@@ -59,7 +59,7 @@ static int show_user(struct page *page, const redisReply *reply)
     return 0;
 }
 
-static int show_posts(struct page *page, const redisReply *reply)
+static int show_posts(struct segment *page, const redisReply *reply)
 {
     size_t count = 0;
     int r;
@@ -82,7 +82,7 @@ static void show_follower(const struct sl_user_row *row)
 }
 
 /* Followers of other shards, whose ids are all that the list could tell. */
-static int show_far_followers(struct page *page, const struct sl_user_ref *far, size_t count)
+static int show_far_followers(struct segment *page, const struct sl_user_ref *far, size_t count)
 {
     struct sl_shard_calls calls = SL_SHARD_CALLS_INIT;
     redisReply *replies[NEWEST] = {NULL}; /* there are not more calls than users */
@@ -110,7 +110,7 @@ static int show_far_followers(struct page *page, const struct sl_user_ref *far, 
     return r;
 }
 
-static int show_followers(struct page *page, const redisReply *reply)
+static int show_followers(struct segment *page, const redisReply *reply)
 {
     struct sl_user_ref far[NEWEST];
     size_t far_count = 0, count = 0;
@@ -132,7 +132,7 @@ static int show_followers(struct page *page, const redisReply *reply)
 enum { USER, POSTS, FOLLOWERS, QUESTIONS };
 
 /* All of a user's shard, in one go. */
-static int ask(struct page *page, const struct sl_user_ref *user, struct sl_call *calls,
+static int ask(struct segment *page, const struct sl_user_ref *user, struct sl_call *calls,
                redisReply **ret_replies)
 {
     const struct sl_page newest = {.limit = NEWEST};
@@ -149,7 +149,7 @@ static int ask(struct page *page, const struct sl_user_ref *user, struct sl_call
     return r;
 }
 
-static int show(struct page *page, const char *url, const char *login)
+static int show(struct segment *page, const char *url, const char *login)
 {
     const struct sl_user_ref user = sl_user_by_login(sl_slice_str(login));
     struct sl_call calls[QUESTIONS] = {{0}};
@@ -175,7 +175,7 @@ static int show(struct page *page, const char *url, const char *login)
 
 int main(int argc, char **argv)
 {
-    struct page page = {.link = NULL};
+    struct segment page = {.link = NULL};
 
     if (argc != 3) {
         fprintf(stderr, "usage: profile URL LOGIN\n");

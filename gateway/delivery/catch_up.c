@@ -103,7 +103,7 @@ void catch_up_head_moved(struct catch_up *catch_up)
 
 void catch_up_writable(struct catcher *catcher)
 {
-    if (catcher->state == CATCHER_WAITS_FOR_SOCKET && catcher->client->place == CLIENT_IN_STEP)
+    if (catcher->state == CATCHER_WAITS_FOR_SOCKET && catcher->client->state == CLIENT_IN_STEP)
         enter(catcher, CATCHER_RUNS);
 }
 
@@ -116,7 +116,7 @@ uint64_t catch_up_cursor(const struct catcher *catcher)
 
 bool catch_up_is_unblocked(const struct catcher *catcher)
 {
-    return catcher->client->place == CLIENT_IN_STEP;
+    return catcher->client->state == CLIENT_IN_STEP;
 }
 
 struct lane *catch_up_lane_of(const struct client *client)
@@ -186,9 +186,9 @@ static bool flush(struct catcher *catcher)
         catch_up_spend(catcher->catch_up, SEND_COST);
     catcher->is_due = false;
     outbox_flush(&catcher->outbox, uv_now(catcher->catch_up->settings.loop));
-    if (catcher->client->place == CLIENT_IN_STEP)
+    if (catcher->client->state == CLIENT_IN_STEP)
         return true;
-    enter(catcher, catcher->client->place == CLIENT_BEHIND ? CATCHER_WAITS_FOR_SOCKET
+    enter(catcher, catcher->client->state == CLIENT_BEHIND ? CATCHER_WAITS_FOR_SOCKET
                                                            : CATCHER_LEAVES); /* broken */
     return false;
 }
@@ -238,8 +238,8 @@ static void on_idle(uv_idle_t *idle)
         uv_idle_stop(idle);
 }
 
-/* A sheet has come: those it serves go on; the next of the others has his turn to ask. */
-static void on_sheet(void *owner, uint32_t shard, const struct log_sheet *sheet)
+/* A page has come: those it serves go on; the next of the others has his turn to ask. */
+static void on_page_cached(void *owner, uint32_t shard, const struct cached_page *cached)
 {
     struct catch_up *catch_up = owner;
     struct list_node *first;
@@ -249,7 +249,7 @@ static void on_sheet(void *owner, uint32_t shard, const struct log_sheet *sheet)
         struct catcher *catcher = LIST_OWNER(node, struct catcher, node);
         uint64_t after = catcher->after[shard];
 
-        if (sheet && after >= sheet->after && after < sheet->end)
+        if (cached && after >= cached->after && after < cached->end)
             enter(catcher, CATCHER_RUNS);
     }
     first = list_first(&catch_up->waiting[shard]);
@@ -262,11 +262,11 @@ void catch_up_set_max_lag(struct catch_up *catch_up, uint64_t max_lag_ms)
     catch_up->settings.max_lag_ms = max_lag_ms;
 }
 
-void catch_up_set_log(struct catch_up *catch_up, struct log_pages *log)
+void catch_up_set_log(struct catch_up *catch_up, struct log_cache *log)
 {
     catch_up->log = log;
     if (log)
-        log_pages_on_change(log, on_sheet, catch_up);
+        log_cache_on_change(log, on_page_cached, catch_up);
 }
 
 /* --- who is too slow --- */
@@ -362,7 +362,7 @@ int catch_up_begin(struct catch_up *catch_up, struct lane *lane, struct client *
     if (!catcher)
         return -ENOMEM;
     catcher->had = cursor;
-    catcher->came_after = catch_up->log ? log_pages_asked(catch_up->log) : 0;
+    catcher->came_after = catch_up->log ? log_cache_asked(catch_up->log) : 0;
     catcher->unlogged_from = ring->next;
     catcher->sequence = ring->next;
     if (catcher->fed_wall_ms > came_ms)

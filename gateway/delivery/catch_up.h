@@ -24,7 +24,7 @@
 
 #include "gateway/delivery/deliver.h"
 #include "gateway/delivery/lane.h"
-#include "gateway/delivery/log_pages.h"
+#include "gateway/delivery/log_cache.h"
 #include "gateway/delivery/ring.h"
 
 struct catch_up;
@@ -44,7 +44,7 @@ struct catch_up *catch_up_new(const struct catch_up_settings *settings);
 void catch_up_free(struct catch_up *catch_up);
 
 /* Where the log is read; NULL: nowhere. */
-void catch_up_set_log(struct catch_up *catch_up, struct log_pages *log);
+void catch_up_set_log(struct catch_up *catch_up, struct log_cache *log);
 /* Of those who begin from now on. */
 void catch_up_set_max_lag(struct catch_up *catch_up, uint64_t max_lag_ms);
 

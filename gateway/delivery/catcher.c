@@ -147,13 +147,13 @@ static int offer(struct catcher *catcher, struct event *event, struct sl_slice t
     return r;
 }
 
-static int next_wanted(struct catcher *catcher, struct page *page, size_t place, size_t *ret_place,
-                       struct sl_slice *ret_tail)
+static int next_wanted(struct catcher *catcher, struct segment *segment, size_t index,
+                       size_t *ret_index, struct sl_slice *ret_tail)
 {
-    int r = lane_next_wanted(catcher->lane, page, place, ret_place, ret_tail);
+    int r = lane_next_wanted(catcher->lane, segment, index, ret_index, ret_tail);
 
     if (r == 0)
-        catch_up_spend(catcher->catch_up, STEP_COST + (*ret_place - place) * LOOK_COST);
+        catch_up_spend(catcher->catch_up, STEP_COST + (*ret_index - index) * LOOK_COST);
     return r;
 }
 
@@ -181,7 +181,7 @@ static bool knows_gap(const struct catcher *catcher, const struct event *gap)
 }
 
 /* A clock that was behind at the failover may have given out ids again that are lost. */
-static bool may_come_again(const struct catcher *catcher, const struct page_entry *entry)
+static bool may_come_again(const struct catcher *catcher, const struct segment_entry *entry)
 {
     const struct gap *rewound = &catcher->rewound;
 
@@ -189,7 +189,7 @@ static bool may_come_again(const struct catcher *catcher, const struct page_entr
            entry->event->shard == rewound->shard;
 }
 
-static bool was_given(const struct catcher *catcher, const struct page_entry *entry)
+static bool was_given(const struct catcher *catcher, const struct segment_entry *entry)
 {
     const struct event *event = entry->event;
 
@@ -199,7 +199,7 @@ static bool was_given(const struct catcher *catcher, const struct page_entry *en
            !may_come_again(catcher, entry);
 }
 
-static void pass_by(struct catcher *catcher, const struct page_entry *entry)
+static void pass_by(struct catcher *catcher, const struct segment_entry *entry)
 {
     uint32_t shard = entry->event->shard;
 
@@ -211,7 +211,8 @@ static void pass_by(struct catcher *catcher, const struct page_entry *entry)
 }
 
 /* 0; -ENOMEM. */
-static int give_entry(struct catcher *catcher, const struct page_entry *entry, struct sl_slice tail)
+static int give_entry(struct catcher *catcher, const struct segment_entry *entry,
+                      struct sl_slice tail)
 {
     struct event *event = entry->event;
 
@@ -223,7 +224,7 @@ static int give_entry(struct catcher *catcher, const struct page_entry *entry, s
 }
 
 /* An event that is new. */
-static int tell_if_rewound(struct catcher *catcher, const struct page_entry *entry)
+static int tell_if_rewound(struct catcher *catcher, const struct segment_entry *entry)
 {
     uint32_t shard = entry->event->shard;
 
@@ -233,8 +234,8 @@ static int tell_if_rewound(struct catcher *catcher, const struct page_entry *ent
 static enum progress read_ring(struct catcher *catcher, uint64_t bytes_before)
 {
     const struct ring *ring = catcher->catch_up->ring;
-    struct page *page;
-    size_t place;
+    struct segment *segment;
+    size_t index;
 
     if (catcher->sequence < ring->oldest) {
         catcher->in_ring = false;
@@ -245,22 +246,22 @@ static enum progress read_ring(struct catcher *catcher, uint64_t bytes_before)
     }
     if (catcher->sequence == ring->next)
         return PROGRESS_AT_HEAD;
-    page = ring_find(ring, catcher->sequence, &place);
-    while (place < page->count && has_room(catcher, bytes_before)) {
-        const struct page_entry *entry;
+    segment = ring_find(ring, catcher->sequence, &index);
+    while (index < segment->count && has_room(catcher, bytes_before)) {
+        const struct segment_entry *entry;
         struct sl_slice tail;
         size_t next;
 
-        if (next_wanted(catcher, page, place, &next, &tail) < 0)
+        if (next_wanted(catcher, segment, index, &next, &tail) < 0)
             return PROGRESS_OUT_OF_MEMORY;
-        for (; place < next; place++) {
-            if (tell_if_rewound(catcher, &page->entries[place]) < 0)
+        for (; index < next; index++) {
+            if (tell_if_rewound(catcher, &segment->entries[index]) < 0)
                 return PROGRESS_OUT_OF_MEMORY;
-            pass_by(catcher, &page->entries[place]);
+            pass_by(catcher, &segment->entries[index]);
         }
-        if (place == page->count)
+        if (index == segment->count)
             break;
-        entry = &page->entries[place++];
+        entry = &segment->entries[index++];
         if (tell_if_rewound(catcher, entry) < 0 || give_entry(catcher, entry, tail) < 0)
             return PROGRESS_OUT_OF_MEMORY;
         pass_by(catcher, entry);
@@ -286,32 +287,32 @@ static enum progress enter_ring(struct catcher *catcher)
 
 /* --- from the log --- */
 
-/* The log's end, as far as this sheet knows. */
-static enum progress end_of_log(struct catcher *catcher, struct log_sheet *sheet)
+/* The log's end, as far as this page knows. */
+static enum progress end_of_log(struct catcher *catcher, struct cached_page *cached)
 {
     struct catch_up *catch_up = catcher->catch_up;
     const struct ring *ring = catch_up->ring;
-    uint32_t shard = sheet->shard;
+    uint32_t shard = cached->shard;
     uint64_t *after = &catcher->after[shard];
     bool has_begun = catcher->begun >> shard & 1;
-    uint64_t lost_to = sheet->is_unreadable ? ring->lost[shard] : sheet->known;
+    uint64_t lost_to = cached->is_unreadable ? ring->lost[shard] : cached->known;
 
-    if (!is_certain(catcher, shard) && sheet->number <= catcher->came_after) {
-        log_pages_drop(catch_up->log, sheet); /* from before that event may have been logged */
+    if (!is_certain(catcher, shard) && cached->number <= catcher->came_after) {
+        log_cache_drop(catch_up->log, cached); /* from before that event may have been logged */
         return PROGRESS_NEEDS_LOG;
     }
     if (!is_certain(catcher, shard))
         *after = ring->head[shard]; /* no event of ours, and in the future */
     if (*after >= ring->lost[shard])
         return PROGRESS;
-    if (*after >= lost_to) { /* the ring has lost more since the sheet was read */
-        log_pages_drop(catch_up->log, sheet);
+    if (*after >= lost_to) { /* the ring has lost more since the page was read */
+        log_cache_drop(catch_up->log, cached);
         return PROGRESS_NEEDS_LOG;
     }
-    if (has_begun && sheet->is_trimmed && sheet->page->count == 0)
+    if (has_begun && cached->is_trimmed && cached->segment->count == 0)
         return PROGRESS_OVERTAKEN;
     if (give_gap(catcher, shard, *after, lost_to,
-                 sheet->is_unreadable ? GAP_REDIS : GAP_RETENTION) < 0)
+                 cached->is_unreadable ? GAP_REDIS : GAP_RETENTION) < 0)
         return PROGRESS_OUT_OF_MEMORY;
     *after = lost_to;
     return PROGRESS;
@@ -320,11 +321,11 @@ static enum progress end_of_log(struct catcher *catcher, struct log_sheet *sheet
 /* What the log does not hold any more between what was given and this entry. A client that is told
  * so when it begins goes on, and so does one that comes to a hole; one that was too slow for the
  * log comes back and is told then. */
-static enum progress tell_missing(struct catcher *catcher, const struct log_sheet *sheet,
-                                  size_t place)
+static enum progress tell_missing(struct catcher *catcher, const struct cached_page *cached,
+                                  size_t index)
 {
-    uint32_t shard = sheet->shard;
-    uint64_t after = catcher->after[shard], previous = sheet->page->entries[place].previous;
+    uint32_t shard = cached->shard;
+    uint64_t after = catcher->after[shard], previous = cached->segment->entries[index].previous;
 
     if (sl_id_shard(catcher->had) == shard && catcher->had > after)
         after = catcher->had;
@@ -332,48 +333,49 @@ static enum progress tell_missing(struct catcher *catcher, const struct log_shee
         return PROGRESS_OUT_OF_MEMORY;
     if (previous <= after)
         return PROGRESS;
-    if (catcher->begun >> shard & 1 && place == 0 && sheet->is_trimmed)
+    if (catcher->begun >> shard & 1 && index == 0 && cached->is_trimmed)
         return PROGRESS_OVERTAKEN;
     return give_gap(catcher, shard, after, previous, GAP_RETENTION) < 0 ? PROGRESS_OUT_OF_MEMORY
                                                                         : PROGRESS;
 }
 
-static void pass_log(struct catcher *catcher, const struct log_sheet *sheet, size_t from, size_t to)
+static void pass_log(struct catcher *catcher, const struct cached_page *cached, size_t from,
+                     size_t to)
 {
-    catcher->after[sheet->shard] = sheet->page->entries[to - 1].id;
-    catcher->begun |= UINT64_C(1) << sheet->shard;
+    catcher->after[cached->shard] = cached->segment->entries[to - 1].id;
+    catcher->begun |= UINT64_C(1) << cached->shard;
     catcher->sequence += to - from;
 }
 
-/* Reads the sheet from this place on, up to the id `limit`. */
-static enum progress read_sheet(struct catcher *catcher, struct log_sheet *sheet, size_t place,
-                                uint64_t limit, uint64_t bytes_before)
+/* Reads the page from this index on, up to the id `limit`. */
+static enum progress read_cached_page(struct catcher *catcher, struct cached_page *cached,
+                                      size_t index, uint64_t limit, uint64_t bytes_before)
 {
-    const struct page_entry *entries = sheet->page->entries;
-    size_t end = page_find_above(sheet->page, limit - 1);
+    const struct segment_entry *entries = cached->segment->entries;
+    size_t end = segment_find_above(cached->segment, limit - 1);
     enum progress progress;
     struct sl_slice tail;
     size_t next, seen, hole;
 
-    while (place < end && has_room(catcher, bytes_before)) {
-        progress = tell_missing(catcher, sheet, place);
+    while (index < end && has_room(catcher, bytes_before)) {
+        progress = tell_missing(catcher, cached, index);
         if (progress != PROGRESS)
             return progress;
-        if (next_wanted(catcher, sheet->page, place, &next, &tail) < 0)
+        if (next_wanted(catcher, cached->segment, index, &next, &tail) < 0)
             return PROGRESS_OUT_OF_MEMORY;
         seen = next < end ? next + 1 : end;
-        hole = page_find_hole(sheet->page, place, seen);
+        hole = segment_find_hole(cached->segment, index, seen);
         if (hole < seen || next >= end) {
-            pass_log(catcher, sheet, place, hole);
-            place = hole;
+            pass_log(catcher, cached, index, hole);
+            index = hole;
             continue;
         }
-        if (next > place)
-            pass_log(catcher, sheet, place, next);
+        if (next > index)
+            pass_log(catcher, cached, index, next);
         if (entries[next].id != catcher->had && offer(catcher, entries[next].event, tail) < 0)
             return PROGRESS_OUT_OF_MEMORY;
-        pass_log(catcher, sheet, next, next + 1);
-        place = next + 1;
+        pass_log(catcher, cached, next, next + 1);
+        index = next + 1;
     }
     return PROGRESS;
 }
@@ -383,31 +385,31 @@ void catcher_ask_log(struct catcher *catcher, uint32_t shard)
     struct catch_up *catch_up = catcher->catch_up;
 
     if (catch_up->log)
-        log_pages_ask(catch_up->log, shard, catcher->after[shard], catch_up->ring->head[shard]);
+        log_cache_ask(catch_up->log, shard, catcher->after[shard], catch_up->ring->head[shard]);
 }
 
 /* Where a shard's log goes on. */
 struct branch {
-    struct log_sheet *sheet; /* NULL: it has ended */
-    size_t place;
+    struct cached_page *cached; /* NULL: it has ended */
+    size_t index;
     uint64_t id;
 };
 
 static enum progress find_branch(struct catcher *catcher, uint32_t shard, struct branch *ret)
 {
-    struct log_pages *log = catcher->catch_up->log;
-    struct log_sheet *sheet = log ? log_pages_find(log, shard, catcher->after[shard]) : NULL;
+    struct log_cache *log = catcher->catch_up->log;
+    struct cached_page *cached = log ? log_cache_find(log, shard, catcher->after[shard]) : NULL;
 
     *ret = (struct branch){.id = UINT64_MAX};
-    if (!sheet)
+    if (!cached)
         return PROGRESS_NEEDS_LOG;
-    ret->place = page_find_above(sheet->page, catcher->after[shard]);
-    if (ret->place < sheet->page->count) {
-        ret->sheet = sheet;
-        ret->id = sheet->page->entries[ret->place].id;
+    ret->index = segment_find_above(cached->segment, catcher->after[shard]);
+    if (ret->index < cached->segment->count) {
+        ret->cached = cached;
+        ret->id = cached->segment->entries[ret->index].id;
         return PROGRESS;
     }
-    return end_of_log(catcher, sheet);
+    return end_of_log(catcher, cached);
 }
 
 /* Reads on in the log whose next event is the oldest, until another's is. When the pages of several
@@ -438,17 +440,17 @@ static enum progress read_log(struct catcher *catcher, uint64_t bytes_before)
             limit = branch.id;
         }
     }
-    if (missing < ring->shards && (!best.sheet || catcher->waits <= 2 * ring->shards)) {
+    if (missing < ring->shards && (!best.cached || catcher->waits <= 2 * ring->shards)) {
         catcher->waits_for_shard = missing;
         return PROGRESS_NEEDS_LOG;
     }
-    if (!best.sheet)
+    if (!best.cached)
         return PROGRESS; /* all have ended */
     catcher->waits = 0;
-    if (catcher->sheet != best.sheet->number)
-        log_pages_note_use(catcher->catch_up->log, best.sheet);
-    catcher->sheet = best.sheet->number;
-    return read_sheet(catcher, best.sheet, best.place, limit, bytes_before);
+    if (catcher->page != best.cached->number)
+        log_cache_note_use(catcher->catch_up->log, best.cached);
+    catcher->page = best.cached->number;
+    return read_cached_page(catcher, best.cached, best.index, limit, bytes_before);
 }
 
 /* --- both --- */

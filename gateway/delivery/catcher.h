@@ -46,8 +46,8 @@ struct catcher {
     uint64_t left_ring_at;    /* cursor then; where a gap of unlogged events begins */
     uint64_t had;             /* the cursor it came with; that event is not sent again */
     uint32_t waits;           /* for pages, since it has read of one */
-    uint64_t sheet;           /* the number of the one it reads */
-    uint64_t came_after;      /* the number of the last sheet that was asked for before it came */
+    uint64_t page;            /* the number of the one it reads */
+    uint64_t came_after;      /* the number of the last page that was asked for before it came */
     uint64_t begun; /* a bit for each shard where `after` is an event that passed or was logged */
     uint64_t max_lag_ms;
     uint64_t fed_wall_ms;          /* when the newest event that it was given happened */
@@ -57,7 +57,7 @@ struct catcher {
 struct catch_up {
     struct catch_up_settings settings;
     const struct ring *ring;
-    struct log_pages *log;
+    struct log_cache *log;
     struct list all, running, at_head;
     struct list waiting[SL_SHARDS_MAX]; /* for pages of this shard's log */
     uv_idle_t idle;

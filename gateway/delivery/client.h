@@ -40,7 +40,7 @@ struct transport {
 
 typedef void (*client_visit_fn)(void *owner, const struct client *client);
 
-enum client_place {
+enum client_state {
     CLIENT_NOWHERE,
     CLIENT_IN_STEP, /* has everything up to the outbox's last flush */
     CLIENT_JOINING, /* came after the last flush; the next one takes it in step */
@@ -51,10 +51,10 @@ struct client {
     const struct transport *transport;
     enum wire_format wire;
     bool unchunked; /* HTTP/1.0 */
-    enum client_place place;
+    enum client_state state;
     struct outbox *outbox;   /* the lane's, or the catcher's own; NULL: none */
     struct catcher *catcher; /* NULL: live */
-    struct list_node node;   /* in one of the outbox's lists, by `place` */
+    struct list_node node;   /* in one of the outbox's lists, by `state` */
     uint64_t at;             /* position in the outbox: the next entry it is owed */
     uint64_t last_sent_ms;   /* clock of the loop; for keep-alives */
     uint64_t warned_ms;      /* clock of the loop: told last that it falls behind; 0: never */

@@ -96,7 +96,7 @@ bool deliver_client_is_served(const struct client *client)
                            : outbox_client_is_served(client);
 }
 
-void deliver_set_log(struct deliver *deliver, struct log_pages *log)
+void deliver_set_log(struct deliver *deliver, struct log_cache *log)
 {
     catch_up_set_log(deliver->catch_up, log);
 }

@@ -17,7 +17,7 @@
 #include "gateway/metrics/metrics.h"
 
 struct deliver;
-struct log_pages;
+struct log_cache;
 struct rule_set;
 
 struct deliver_settings {
@@ -36,7 +36,7 @@ struct deliver *deliver_new(const struct deliver_settings *settings);
 void deliver_free(struct deliver *deliver);
 
 /* Where clients that catch up read the log, from now on; NULL: nowhere. */
-void deliver_set_log(struct deliver *deliver, struct log_pages *log);
+void deliver_set_log(struct deliver *deliver, struct log_cache *log);
 /* As in the settings; who is subscribed already keeps the bound it has. */
 void deliver_set_limits(struct deliver *deliver, size_t max_owed_bytes, size_t max_event_bytes,
                         uint64_t max_lag_ms);

@@ -2,7 +2,7 @@
  *
  *     deliver.c      an event comes in and is matched; what a client may ask
  *     subscribe.c    clients come and go, and with them lanes and subscriptions
- *     judge.c        what of a page a lane wants that catches up
+ *     judge.c        what of a segment a lane wants that catches up
  *     lane.c         lanes are made, shared, owed events, freed
  *     pace.c         when lanes are written to
  *     binding.c      where a subscription leads

@@ -1,12 +1,12 @@
-/* judge.c - a page is judged once for all lanes with one filter that have clients catching up.
+/* judge.c - a segment is judged once for all lanes with one filter that have clients catching up.
  *
- * Their verdicts are kept with the page. Named rules and home feeds change, so each of their lanes
- * judges by itself, as it stands now. */
+ * Their verdicts are kept with the segment. Named rules and home feeds change, so each of their
+ * lanes judges by itself, as it stands now. */
 #include <errno.h>
 
 #include "gateway/delivery/deliver_parts.h"
 
-enum { JUDGED_AT_ONCE = 32 /* events of a page */ };
+enum { JUDGED_AT_ONCE = 32 /* events of a segment */ };
 
 bool lane_is_ready(const struct lane *lane)
 {
@@ -15,13 +15,13 @@ bool lane_is_ready(const struct lane *lane)
     return lane->is_subscribed || home_is_loaded(&lane->watch);
 }
 
-static void note_all(struct deliver *deliver, struct page *page, size_t place)
+static void note_all(struct deliver *deliver, struct segment *segment, size_t index)
 {
     LIST_EACH(&deliver->judging, node)
-    verdict_want(page_verdict(page, LIST_OWNER(node, struct lane, judging)->number), place);
+    verdict_want(segment_verdict(segment, LIST_OWNER(node, struct lane, judging)->number), index);
 }
 
-static void note_matches(struct deliver *deliver, struct page *page, size_t place)
+static void note_matches(struct deliver *deliver, struct segment *segment, size_t index)
 {
     size_t count = sl_match_set_count(deliver->matches);
     const uint32_t *subscriptions = sl_match_set_subscriptions(deliver->matches);
@@ -32,64 +32,64 @@ static void note_matches(struct deliver *deliver, struct page *page, size_t plac
 
         if (!list_contains(&binding->lane->judging))
             continue;
-        verdict = page_verdict(page, binding->lane->number);
+        verdict = segment_verdict(segment, binding->lane->number);
         if (verdict)
-            verdict_want(verdict, place);
+            verdict_want(verdict, index);
     }
 }
 
 /* Judges from where `lane` has been judged. Other lanes that are catching up are nearly always
  * there, too; those that are not will have it done again. 0; -ENOMEM. */
-static int judge(struct deliver *deliver, struct lane *lane, struct page *page)
+static int judge(struct deliver *deliver, struct lane *lane, struct segment *segment)
 {
-    struct verdict *verdict = page_add_verdict(page, lane->number);
+    struct verdict *verdict = segment_add_verdict(segment, lane->number);
     size_t from, to;
 
     if (!verdict)
         return -ENOMEM;
     from = verdict->count;
-    to = page->count - from < JUDGED_AT_ONCE ? page->count : from + JUDGED_AT_ONCE;
+    to = segment->count - from < JUDGED_AT_ONCE ? segment->count : from + JUDGED_AT_ONCE;
     LIST_EACH(&deliver->judging, node)
     {
-        if (!page_add_verdict(page, LIST_OWNER(node, struct lane, judging)->number))
+        if (!segment_add_verdict(segment, LIST_OWNER(node, struct lane, judging)->number))
             return -ENOMEM;
     }
-    for (size_t place = from; place < to; place++) {
-        const struct event *event = page->entries[place].event;
+    for (size_t index = from; index < to; index++) {
+        const struct event *event = segment->entries[index].event;
 
         if (!event)
             continue;
         if (event_is_for_all(event)) {
-            note_all(deliver, page, place);
+            note_all(deliver, segment, index);
             continue;
         }
         if (sl_words_read(deliver->words, &event->subject) < 0 ||
             sl_filter_index_match(deliver->index, &event->subject, deliver->words,
                                   deliver->matches) < 0)
             return -ENOMEM;
-        note_matches(deliver, page, place);
+        note_matches(deliver, segment, index);
     }
     LIST_EACH(&deliver->judging, node)
     {
-        verdict = page_verdict(page, LIST_OWNER(node, struct lane, judging)->number);
+        verdict = segment_verdict(segment, LIST_OWNER(node, struct lane, judging)->number);
         if (verdict->count >= from && verdict->count < to)
             verdict->count = (uint32_t)to;
     }
     return 0;
 }
 
-static int filter_next(struct lane *lane, struct page *page, size_t place, size_t *ret_place)
+static int filter_next(struct lane *lane, struct segment *segment, size_t index, size_t *ret_index)
 {
     for (;;) {
-        const struct verdict *verdict = page_verdict(page, lane->number);
-        size_t next = verdict ? verdict_next(verdict, place) : 0;
+        const struct verdict *verdict = segment_verdict(segment, lane->number);
+        size_t next = verdict ? verdict_next(verdict, index) : 0;
         int r;
 
-        if (verdict && (next < verdict->count || verdict->count == page->count)) {
-            *ret_place = next;
+        if (verdict && (next < verdict->count || verdict->count == segment->count)) {
+            *ret_index = next;
             return 0;
         }
-        r = judge(lane->deliver, lane, page);
+        r = judge(lane->deliver, lane, segment);
         if (r < 0)
             return r;
     }
@@ -110,16 +110,17 @@ static int wants_now(struct lane *lane, const struct event *event, struct sl_sli
     return rule_set_wants(lane->rules, event, lane->deliver->words, ret_tail);
 }
 
-int lane_next_wanted(struct lane *lane, struct page *page, size_t place, size_t *ret_place,
+int lane_next_wanted(struct lane *lane, struct segment *segment, size_t index, size_t *ret_index,
                      struct sl_slice *ret_tail)
 {
     int r = 0;
 
     *ret_tail = SL_SLICE_NONE;
     if (lane->is_subscribed)
-        return filter_next(lane, page, place, ret_place);
-    while (place < page->count && (r = wants_now(lane, page->entries[place].event, ret_tail)) == 0)
-        place++;
-    *ret_place = place;
+        return filter_next(lane, segment, index, ret_index);
+    while (index < segment->count &&
+           (r = wants_now(lane, segment->entries[index].event, ret_tail)) == 0)
+        index++;
+    *ret_index = index;
     return r < 0 ? r : 0;
 }

@@ -7,7 +7,7 @@
 #include "gateway/delivery/deliver.h"
 #include "gateway/delivery/home.h"
 #include "gateway/delivery/outbox.h"
-#include "gateway/delivery/page.h"
+#include "gateway/delivery/segment.h"
 
 struct lane {
     struct outbox outbox; /* of the clients that are live */
@@ -32,11 +32,12 @@ void lane_append(struct lane *lane, struct event *event, struct sl_slice tail);
 
 /* Can it be told yet which events the lane wants? */
 bool lane_is_ready(const struct lane *lane);
-/* The first event at or behind `place` of the page that the lane wants; page->count: none. Filters
- * do not change, so they judge a page once, some events at a time and for all lanes at once that
- * have clients catching up; named rules and home feeds judge as they stand now. *ret_tail goes
- * before the closing brace (valid until the next call; without data: nothing does). 0; -ENOMEM. */
-int lane_next_wanted(struct lane *lane, struct page *page, size_t place, size_t *ret_place,
+/* The first event at or behind `index` of the segment that the lane wants; segment->count: none.
+ * Filters do not change, so they judge a segment once, some events at a time and for all lanes at
+ * once that have clients catching up; named rules and home feeds judge as they stand now. *ret_tail
+ * goes before the closing brace (valid until the next call; without data: nothing does). 0;
+ * -ENOMEM. */
+int lane_next_wanted(struct lane *lane, struct segment *segment, size_t index, size_t *ret_index,
                      struct sl_slice *ret_tail);
 
 /* A client of the lane begins to catch up, or has done so. A lane without clients is freed. */

@@ -80,9 +80,9 @@ bool outbox_is_deserted(const struct outbox *outbox)
     return outbox->members == 0;
 }
 
-static struct list *list_of(struct outbox *outbox, enum client_place place)
+static struct list *list_of(struct outbox *outbox, enum client_state state)
 {
-    switch (place) {
+    switch (state) {
     case CLIENT_IN_STEP:
         return &outbox->in_step;
     case CLIENT_JOINING:
@@ -95,17 +95,17 @@ static struct list *list_of(struct outbox *outbox, enum client_place place)
     return NULL;
 }
 
-static void move_to(struct client *client, enum client_place place)
+static void move_to(struct client *client, enum client_state state)
 {
     struct outbox *outbox = client->outbox;
 
-    if (client->place == place)
+    if (client->state == state)
         return;
-    if (client->place != CLIENT_NOWHERE)
-        list_remove(list_of(outbox, client->place), &client->node);
-    client->place = place;
-    if (place != CLIENT_NOWHERE)
-        list_append(list_of(outbox, place), &client->node);
+    if (client->state != CLIENT_NOWHERE)
+        list_remove(list_of(outbox, client->state), &client->node);
+    client->state = state;
+    if (state != CLIENT_NOWHERE)
+        list_append(list_of(outbox, state), &client->node);
 }
 
 void outbox_join(struct outbox *outbox, struct client *client)
@@ -164,7 +164,7 @@ bool outbox_client_is_served(const struct client *client)
     if (!client->outbox)
         return true;
     return !client->outbox->is_incomplete &&
-           (client->place == CLIENT_IN_STEP || client->place == CLIENT_JOINING) &&
+           (client->state == CLIENT_IN_STEP || client->state == CLIENT_JOINING) &&
            client->at == client->outbox->next;
 }
 
@@ -432,7 +432,7 @@ void outbox_client_owed(const struct client *client, uint64_t now_ms, struct cli
     uint64_t received_ms;
 
     *ret_owed = (struct client_owed){0};
-    if (!outbox || client->place == CLIENT_NOWHERE || client->at >= outbox->next)
+    if (!outbox || client->state == CLIENT_NOWHERE || client->at >= outbox->next)
         return;
     received_ms = entry_at(outbox, client->at)->event->received_us / 1000;
     ret_owed->events = outbox->next - client->at;
@@ -515,7 +515,7 @@ void outbox_client_writable(struct client *client, uint64_t now_ms)
 {
     struct outbox *outbox = client->outbox;
 
-    if (!outbox || client->place != CLIENT_BEHIND)
+    if (!outbox || client->state != CLIENT_BEHIND)
         return;
     if (client->at == outbox->first)
         outbox->oldest_moved = true;

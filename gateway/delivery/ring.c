@@ -1,32 +1,32 @@
-/* ring.c - pages, the oldest dropped whole.
+/* ring.c - segments, the oldest dropped whole.
  *
- * A page is closed when it is full or holds a good part of what the ring may hold, so that what is
- * dropped at once is small beside what stays. Pages are counted anew when they are closed: by then
- * nearly all frames of their events have been built. */
+ * A segment is closed when it is full or holds a good part of what the ring may hold, so that what
+ * is dropped at once is small beside what stays. Segments are counted anew when they are closed: by
+ * then nearly all frames of their events have been built. */
 #include "gateway/delivery/ring.h"
 
 #include <assert.h>
 
 #include "base/alloc.h"
 
-enum { MAX_PAGE_BYTES = 256 << 10, PAGES_AT_LEAST = 16, FIRST_CAPACITY = 16 };
+enum { MAX_SEGMENT_BYTES = 256 << 10, SEGMENTS_AT_LEAST = 16, FIRST_CAPACITY = 16 };
 
 void ring_init(struct ring *ring, size_t max_bytes)
 {
-    size_t page_bytes = max_bytes / PAGES_AT_LEAST;
+    size_t segment_bytes = max_bytes / SEGMENTS_AT_LEAST;
 
     *ring = (struct ring){
         .max_bytes = max_bytes,
-        .page_bytes = page_bytes < MAX_PAGE_BYTES ? page_bytes : MAX_PAGE_BYTES,
+        .segment_bytes = segment_bytes < MAX_SEGMENT_BYTES ? segment_bytes : MAX_SEGMENT_BYTES,
         .oldest = 1,
         .next = 1,
         .shards = 1,
     };
 }
 
-static struct page *page_at(const struct ring *ring, size_t i)
+static struct segment *segment_at(const struct ring *ring, size_t i)
 {
-    return ring->pages[(ring->first_page + i) & (ring->capacity - 1)];
+    return ring->segments[(ring->first_segment + i) & (ring->capacity - 1)];
 }
 
 static void lose(struct ring *ring, uint32_t shard, uint64_t id)
@@ -48,23 +48,23 @@ static void lose_event(struct ring *ring, const struct event *event, uint64_t se
 
 static void drop_oldest(struct ring *ring)
 {
-    struct page *page = page_at(ring, 0);
+    struct segment *segment = segment_at(ring, 0);
 
-    for (size_t i = 0; i < page->count; i++)
-        lose_event(ring, page->entries[i].event, ring->oldest + i);
-    ring->oldest += page->count;
-    ring->bytes -= page->bytes;
-    ring->first_page = (ring->first_page + 1) & (ring->capacity - 1);
-    ring->page_count--;
-    page_free(page);
+    for (size_t i = 0; i < segment->count; i++)
+        lose_event(ring, segment->entries[i].event, ring->oldest + i);
+    ring->oldest += segment->count;
+    ring->bytes -= segment->bytes;
+    ring->first_segment = (ring->first_segment + 1) & (ring->capacity - 1);
+    ring->segment_count--;
+    segment_free(segment);
 }
 
 void ring_done(struct ring *ring)
 {
-    while (ring->page_count > 0)
+    while (ring->segment_count > 0)
         drop_oldest(ring);
-    mem_free(ring->pages);
-    ring->pages = NULL;
+    mem_free(ring->segments);
+    ring->segments = NULL;
 }
 
 static void hear_of(struct ring *ring, uint32_t shard)
@@ -83,63 +83,64 @@ void ring_begin_shard(struct ring *ring, uint32_t shard, uint64_t id)
 static int make_room(struct ring *ring)
 {
     size_t capacity = ring->capacity ? ring->capacity * 2 : FIRST_CAPACITY;
-    struct page **pages;
+    struct segment **segments;
 
-    if (ring->page_count < ring->capacity)
+    if (ring->segment_count < ring->capacity)
         return 0;
-    pages = mem_alloc(mem_array_size(capacity, sizeof(struct page *)));
-    if (!pages)
+    segments = mem_alloc(mem_array_size(capacity, sizeof(struct segment *)));
+    if (!segments)
         return -1;
-    for (size_t i = 0; i < ring->page_count; i++)
-        pages[i] = page_at(ring, i);
-    mem_free(ring->pages);
-    ring->pages = pages;
+    for (size_t i = 0; i < ring->segment_count; i++)
+        segments[i] = segment_at(ring, i);
+    mem_free(ring->segments);
+    ring->segments = segments;
     ring->capacity = capacity;
-    ring->first_page = 0;
+    ring->first_segment = 0;
     return 0;
 }
 
-static void count_again(struct ring *ring, struct page *page)
+static void count_again(struct ring *ring, struct segment *segment)
 {
-    ring->bytes -= page->bytes;
-    page_count_bytes(page);
-    ring->bytes += page->bytes;
+    ring->bytes -= segment->bytes;
+    segment_count_bytes(segment);
+    ring->bytes += segment->bytes;
 }
 
-/* The page that takes the next event. NULL: out of memory. */
-static struct page *open_page(struct ring *ring)
+/* The segment that takes the next event. NULL: out of memory. */
+static struct segment *open_segment(struct ring *ring)
 {
-    struct page *page = ring->page_count ? page_at(ring, ring->page_count - 1) : NULL;
+    struct segment *segment =
+        ring->segment_count ? segment_at(ring, ring->segment_count - 1) : NULL;
 
-    if (page && page->count < PAGE_EVENTS && page->bytes < ring->page_bytes)
-        return page;
-    if (page)
-        count_again(ring, page);
+    if (segment && segment->count < SEGMENT_EVENTS && segment->bytes < ring->segment_bytes)
+        return segment;
+    if (segment)
+        count_again(ring, segment);
     if (make_room(ring) < 0)
         return NULL;
-    page = page_new();
-    if (!page)
+    segment = segment_new();
+    if (!segment)
         return NULL;
-    ring->pages[(ring->first_page + ring->page_count++) & (ring->capacity - 1)] = page;
-    ring->bytes += page->bytes;
-    return page;
+    ring->segments[(ring->first_segment + ring->segment_count++) & (ring->capacity - 1)] = segment;
+    ring->bytes += segment->bytes;
+    return segment;
 }
 
 void ring_append(struct ring *ring, struct event *event)
 {
-    struct page_entry entry = {.event = event, .id = event->id, .previous = event->previous};
-    struct page *page = open_page(ring);
+    struct segment_entry entry = {.event = event, .id = event->id, .previous = event->previous};
+    struct segment *segment = open_segment(ring);
 
     ring_pass(ring, event->shard, event->gap_to);
     event->sequence = ring->next++;
-    if (page) {
-        ring->bytes -= page->bytes;
-        page_append(page, &entry);
-        ring->bytes += page->bytes;
+    if (segment) {
+        ring->bytes -= segment->bytes;
+        segment_append(segment, &entry);
+        ring->bytes += segment->bytes;
     }
-    while (ring->page_count > 0 && (!page || ring->bytes > ring->max_bytes))
+    while (ring->segment_count > 0 && (!segment || ring->bytes > ring->max_bytes))
         drop_oldest(ring);
-    if (!page) {
+    if (!segment) {
         lose_event(ring, event, event->sequence);
         ring->oldest = ring->next;
     }
@@ -158,21 +159,21 @@ void ring_pass(struct ring *ring, uint32_t shard, uint64_t id)
         ring->head[shard] = id;
 }
 
-struct page *ring_find(const struct ring *ring, uint64_t sequence, size_t *ret_place)
+struct segment *ring_find(const struct ring *ring, uint64_t sequence, size_t *ret_index)
 {
-    size_t low = 0, high = ring->page_count;
+    size_t low = 0, high = ring->segment_count;
     uint64_t first;
 
     assert(sequence >= ring->oldest && sequence < ring->next);
     while (high - low > 1) {
         size_t middle = (low + high) / 2;
 
-        if (page_at(ring, middle)->entries[0].event->sequence <= sequence)
+        if (segment_at(ring, middle)->entries[0].event->sequence <= sequence)
             low = middle;
         else
             high = middle;
     }
-    first = page_at(ring, low)->entries[0].event->sequence;
-    *ret_place = (size_t)(sequence - first);
-    return page_at(ring, low);
+    first = segment_at(ring, low)->entries[0].event->sequence;
+    *ret_index = (size_t)(sequence - first);
+    return segment_at(ring, low);
 }

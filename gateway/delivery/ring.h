@@ -10,14 +10,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gateway/delivery/page.h"
+#include "gateway/delivery/segment.h"
 #include "src/model/id.h"
 
 struct ring {
-    size_t max_bytes, page_bytes;
-    struct page **pages; /* a ring itself: page i is at (first_page + i) & (capacity - 1) */
-    size_t first_page, page_count, capacity;
-    size_t bytes;                 /* of all pages, as counted when they were filled */
+    size_t max_bytes, segment_bytes;
+    struct segment **segments; /* a ring: i is at (first_segment + i) & (capacity - 1) */
+    size_t first_segment, segment_count, capacity;
+    size_t bytes;                 /* of all segments, as counted when they were filled */
     uint64_t oldest, next;        /* sequences: of the oldest entry kept, of the next to come */
     uint64_t lost_unlogged;       /* those without an id below this sequence may be lost */
     uint32_t shards;              /* that have been heard of: all below this number */
@@ -39,5 +39,5 @@ void ring_lose(struct ring *ring, uint32_t shard, uint64_t id);
 /* The event `id` has passed, whether kept or not. */
 void ring_pass(struct ring *ring, uint32_t shard, uint64_t id);
 
-/* The page with the entry of this sequence, oldest <= sequence < next, and its place there. */
-struct page *ring_find(const struct ring *ring, uint64_t sequence, size_t *ret_place);
+/* The segment with the entry of this sequence, oldest <= sequence < next, and its index there. */
+struct segment *ring_find(const struct ring *ring, uint64_t sequence, size_t *ret_index);

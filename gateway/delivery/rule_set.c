@@ -133,11 +133,11 @@ bool rule_set_has(const struct rule_set *rules, struct sl_slice id)
     return find(rules, id) != NULL;
 }
 
-const struct named_rule *rule_set_at(const struct rule_set *rules, size_t place)
+const struct named_rule *rule_set_at(const struct rule_set *rules, size_t index)
 {
     LIST_EACH(&rules->rules, node)
     {
-        if (place-- == 0)
+        if (index-- == 0)
             return &LIST_OWNER(node, struct rule, node)->named;
     }
     return NULL;

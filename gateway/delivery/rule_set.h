@@ -26,5 +26,5 @@ int rule_set_put(struct rule_set *rules, struct sl_slice id, struct sl_slice tag
 int rule_set_remove(struct rule_set *rules, struct sl_slice id);
 size_t rule_set_count(const struct rule_set *rules);
 bool rule_set_has(const struct rule_set *rules, struct sl_slice id);
-/* The rule at `place` in the order of adding; NULL: past the end. Linear in `place`. */
-const struct named_rule *rule_set_at(const struct rule_set *rules, size_t place);
+/* The rule at `index` in the order of adding; NULL: past the end. Linear in `index`. */
+const struct named_rule *rule_set_at(const struct rule_set *rules, size_t index);

@@ -127,7 +127,7 @@ static void answer_status(struct server *server, struct http_connection *connect
     }
 }
 
-static const struct page {
+static const struct segment {
     const char *path;
     void (*answer)(struct server *server, struct http_connection *connection,
                    const struct http_request *request);
@@ -162,7 +162,7 @@ static void answer_file(struct server *server, struct http_connection *connectio
 /* --- by path --- */
 
 struct found {
-    const struct page *page;
+    const struct segment *page;
     const struct site_file *file;
 };
 

@@ -40,7 +40,7 @@ static void look_at(void *owner, const struct client *client)
     outbox_client_owed(client, now_ms, &owed);
     survey->owed_events += owed.events;
     survey->owed_bytes += owed.bytes;
-    survey->behind += client->place == CLIENT_BEHIND;
+    survey->behind += client->state == CLIENT_BEHIND;
     slow.lag_ms = owed.waited_ms;
     slow.owed_events = owed.events;
     slow.owed_bytes = owed.bytes;

@@ -12,7 +12,7 @@
 #include "filters/filter.h"
 #include "gateway/delivery/deliver.h"
 #include "gateway/delivery/home.h"
-#include "gateway/delivery/log_pages.h"
+#include "gateway/delivery/log_cache.h"
 #include "gateway/delivery/outbox.h"
 #include "gateway/delivery/rule_set.h"
 #include "tests/support/cmocka_all.h"
@@ -47,7 +47,7 @@ static uv_loop_t loop;
 static struct metrics_board *board;
 static struct metrics *metrics;
 static struct deliver *deliver;
-static struct log_pages *pages;
+static struct log_cache *cache;
 static struct event_decoder *decoder;
 static struct fake_client a, b, c;
 
@@ -183,7 +183,7 @@ static void post_unlogged(const char *user)
 
 static void begin_with(size_t ring_bytes, size_t max_owed_bytes, uint64_t max_lag_ms)
 {
-    const struct log_pages_settings page_settings = {
+    const struct log_cache_settings cache_settings = {
         .loop = &loop,
         .metrics = metrics,
         .read = read_log,
@@ -203,10 +203,10 @@ static void begin_with(size_t ring_bytes, size_t max_owed_bytes, uint64_t max_la
     memset(logs, 0, sizeof(logs));
     last_id = sl_id_first_at(clock_wall_ms() - 1000000);
     reads = 0;
-    pages = log_pages_new(&page_settings);
+    cache = log_cache_new(&cache_settings);
     deliver = deliver_new(&settings);
-    assert_true(pages && deliver);
-    deliver_set_log(deliver, pages);
+    assert_true(cache && deliver);
+    deliver_set_log(deliver, cache);
     fake_client_init(&a, WIRE_NDJSON, head);
     fake_client_init(&b, WIRE_NDJSON, head);
     fake_client_init(&c, WIRE_NDJSON, head);
@@ -238,7 +238,7 @@ static void end_deliver(void)
     assert_int_equal(metric_get(metrics, METRIC_CATCHING_UP), 0);
     deliver_set_log(deliver, NULL);
     deliver_free(deliver);
-    log_pages_free(pages);
+    log_cache_free(cache);
     uv_run(&loop, UV_RUN_DEFAULT);
 }
 

@@ -1,7 +1,7 @@
 /* test_delivery_model.c - a random history, faults and all, from the log and the live channel to
  * what each client has been sent.
  *
- * shard_order, deliver, catch_up and log_pages are the true ones; Redis is an array of facts. Live
+ * shard_order, deliver, catch_up and log_cache are the true ones; Redis is an array of facts. Live
  * messages are lost, connections to Redis break off, the log is trimmed, events are taken out of
  * its middle, cannot be read, and are rewound by failovers. Clients stall, leave and come back with
  * what they have. In the end each fact that its filter lets through has reached a client once, in
@@ -22,7 +22,7 @@
 #include "base/stable_hash.h"
 #include "filters/filter.h"
 #include "gateway/delivery/deliver.h"
-#include "gateway/delivery/log_pages.h"
+#include "gateway/delivery/log_cache.h"
 #include "gateway/intake/shard_order.h"
 #include "tests/support/cmocka_all.h"
 #include "tests/support/events.h"
@@ -89,7 +89,7 @@ static uv_loop_t loop;
 static struct metrics_board *board;
 static struct metrics *metrics;
 static struct deliver *deliver;
-static struct log_pages *pages;
+static struct log_cache *cache;
 static struct event_decoder *decoder;
 
 static size_t below(size_t n)
@@ -743,7 +743,7 @@ static void step_short_of_memory(void)
 static void run(unsigned seed)
 {
     static const struct shard_order_callbacks callbacks = {on_event, on_gap};
-    const struct log_pages_settings page_settings = {.loop = &loop,
+    const struct log_cache_settings cache_settings = {.loop = &loop,
                                                      .metrics = metrics,
                                                      .read = ask_for_pages,
                                                      .decoder = decoder,
@@ -760,10 +760,10 @@ static void run(unsigned seed)
     last_id = sl_id_first_at(clock_wall_ms() - 10000000);
     memset(redises, 0, sizeof(redises));
     memset(clients, 0, sizeof(clients));
-    pages = log_pages_new(&page_settings);
+    cache = log_cache_new(&cache_settings);
     deliver = deliver_new(&settings);
-    assert_true(pages && deliver);
-    deliver_set_log(deliver, pages);
+    assert_true(cache && deliver);
+    deliver_set_log(deliver, cache);
     for (uint32_t shard = 0; shard < shards; shard++) {
         struct shard_order_settings order = {shard, 0, 4096, metrics};
 
@@ -800,7 +800,7 @@ static void run(unsigned seed)
         shard_order_free(redises[shard].order);
     deliver_set_log(deliver, NULL);
     deliver_free(deliver);
-    log_pages_free(pages);
+    log_cache_free(cache);
     uv_run(&loop, UV_RUN_DEFAULT);
 }
 

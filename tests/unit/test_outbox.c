@@ -692,7 +692,7 @@ static void check_after_flush(void)
             continue;
         EXPECT(at == model.published_count || client->fake.awaits_writable);
         EXPECT(outbox_client_is_served(&client->fake.client) ==
-               (at == model.published_count && client->fake.client.place == CLIENT_IN_STEP));
+               (at == model.published_count && client->fake.client.state == CLIENT_IN_STEP));
         EXPECT(outbox_client_cursor(&client->fake.client, newest_id) == expected_cursor(at));
         EXPECT(bytes_from(at) <= model.outbox.settings.max_owed_bytes);
         oldest = at < oldest ? at : oldest;

@@ -37,12 +37,12 @@ static void append(uint64_t id)
 static void check_places(uint64_t first_id)
 {
     for (uint64_t sequence = ring.oldest; sequence < ring.next; sequence++) {
-        size_t place;
-        struct page *page = ring_find(&ring, sequence, &place);
+        size_t index;
+        struct segment *segment = ring_find(&ring, sequence, &index);
 
-        assert_true(place < page->count);
-        assert_int_equal(page->entries[place].event->sequence, sequence);
-        assert_int_equal(page->entries[place].id, first_id + sequence - 1);
+        assert_true(index < segment->count);
+        assert_int_equal(segment->entries[index].event->sequence, sequence);
+        assert_int_equal(segment->entries[index].id, first_id + sequence - 1);
     }
 }
 
@@ -139,14 +139,14 @@ static void test_without_memory_it_begins_anew(void **state)
 
         ring_done(&ring);
         ring_init(&ring, 64 * ROOM);
-        for (int i = 0; i < PAGE_EVENTS; i++)
+        for (int i = 0; i < SEGMENT_EVENTS; i++)
             append(100); /* the page is full */
         mem_fail_after(n);
         ring_append(&ring, event);
         has_failed = mem_failed();
         mem_fail_never();
-        assert_int_equal(ring.next, PAGE_EVENTS + 2);
-        assert_int_equal(ring.oldest, has_failed ? PAGE_EVENTS + 2 : 1);
+        assert_int_equal(ring.next, SEGMENT_EVENTS + 2);
+        assert_int_equal(ring.oldest, has_failed ? SEGMENT_EVENTS + 2 : 1);
         assert_int_equal(ring.lost[0], has_failed ? 101 : 0);
         event_unref(event);
     }
@@ -156,64 +156,64 @@ static void test_without_memory_it_begins_anew(void **state)
 
 static void test_verdicts_of_many_lanes_keep_apart(void **state)
 {
-    struct page *page = page_new();
+    struct segment *segment = segment_new();
 
     (void)state;
-    assert_null(page_verdict(page, 1));
+    assert_null(segment_verdict(segment, 1));
     for (uint64_t lane = 1; lane <= 1000; lane++) {
-        struct verdict *verdict = page_add_verdict(page, lane);
+        struct verdict *verdict = segment_add_verdict(segment, lane);
 
-        verdict->count = PAGE_EVENTS;
-        verdict_want(verdict, lane % PAGE_EVENTS);
-        assert_ptr_equal(page_add_verdict(page, lane), verdict);
+        verdict->count = SEGMENT_EVENTS;
+        verdict_want(verdict, lane % SEGMENT_EVENTS);
+        assert_ptr_equal(segment_add_verdict(segment, lane), verdict);
     }
-    assert_null(page_verdict(page, 1001));
+    assert_null(segment_verdict(segment, 1001));
     for (uint64_t lane = 1; lane <= 1000; lane++) {
-        for (size_t place = 0; place < PAGE_EVENTS; place++)
-            assert_int_equal(verdict_wants(page_verdict(page, lane), place),
-                             place == lane % PAGE_EVENTS);
+        for (size_t index = 0; index < SEGMENT_EVENTS; index++)
+            assert_int_equal(verdict_wants(segment_verdict(segment, lane), index),
+                             index == lane % SEGMENT_EVENTS);
     }
-    page_free(page);
+    segment_free(segment);
 }
 
 static void test_without_memory_no_verdict_is_lost(void **state)
 {
-    struct page *page = page_new();
+    struct segment *segment = segment_new();
 
     (void)state;
     for (uint64_t lane = 1; lane <= 100; lane++) {
         mem_fail_after(0);
-        if (!page_add_verdict(page, lane)) {
+        if (!segment_add_verdict(segment, lane)) {
             mem_fail_never();
-            assert_non_null(page_add_verdict(page, lane));
+            assert_non_null(segment_add_verdict(segment, lane));
         }
         mem_fail_never();
         for (uint64_t before = 1; before <= lane; before++)
-            assert_int_equal(page_verdict(page, before)->lane, before);
+            assert_int_equal(segment_verdict(segment, before)->lane, before);
     }
-    page_free(page);
+    segment_free(segment);
     mem_fail_after(0);
-    assert_null(page_new());
+    assert_null(segment_new());
     mem_fail_never();
 }
 
 static void test_the_first_entry_above_an_id_is_found(void **state)
 {
-    struct page *page = page_new();
+    struct segment *segment = segment_new();
 
     (void)state;
-    assert_int_equal(page_find_above(page, 7), 0);
+    assert_int_equal(segment_find_above(segment, 7), 0);
     for (uint64_t id = 10; id < 50; id += 10) {
-        struct page_entry entry = {.id = id};
+        struct segment_entry entry = {.id = id};
 
-        page_append(page, &entry);
+        segment_append(segment, &entry);
     }
-    assert_int_equal(page_find_above(page, 0), 0);
-    assert_int_equal(page_find_above(page, 9), 0);
-    assert_int_equal(page_find_above(page, 10), 1);
-    assert_int_equal(page_find_above(page, 25), 2);
-    assert_int_equal(page_find_above(page, 40), 4);
-    page_free(page);
+    assert_int_equal(segment_find_above(segment, 0), 0);
+    assert_int_equal(segment_find_above(segment, 9), 0);
+    assert_int_equal(segment_find_above(segment, 10), 1);
+    assert_int_equal(segment_find_above(segment, 25), 2);
+    assert_int_equal(segment_find_above(segment, 40), 4);
+    segment_free(segment);
 }
 
 #define RING_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)

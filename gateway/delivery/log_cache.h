@@ -1,4 +1,4 @@
-/* gateway/delivery/log_pages.h - pages of the shards' logs, read and decoded once for all who need
+/* gateway/delivery/log_cache.h - pages of the shards' logs, read and decoded once for all who need
  * them.
  *
  * A page is kept until newer ones need the memory, and serves every cursor that lies in it. One
@@ -13,20 +13,20 @@
 #include <uv.h>
 
 #include "base/list.h"
-#include "gateway/delivery/page.h"
+#include "gateway/delivery/segment.h"
 #include "gateway/intake/event_decode.h"
 #include "gateway/intake/log_reader.h"
 #include "gateway/metrics/metrics.h"
 
-struct log_pages;
+struct log_cache;
 
-enum { LOG_PAGES_RETRY_MS = 100 };
+enum { LOG_CACHE_RETRY_MS = 100 };
 
 /* log_reader_read(), or what a test has in its place. */
 typedef int (*log_read_fn)(struct log_reader *reader, uint32_t shard, uint64_t after, uint64_t to,
                            log_page_fn done, void *owner);
 
-struct log_pages_settings {
+struct log_cache_settings {
     uv_loop_t *loop;
     struct metrics *metrics;
     log_read_fn read;
@@ -37,9 +37,9 @@ struct log_pages_settings {
 };
 
 /* What lies behind `after`, in the order of ids. */
-struct log_sheet {
-    struct page *page;
-    uint64_t number; /* in the order in which sheets were asked for, from 1 */
+struct cached_page {
+    struct segment *segment;
+    uint64_t number; /* in the order in which pages were asked for, from 1 */
     uint32_t shard;
     uint64_t after;
     uint64_t end;   /* a cursor from `after` to below `end` finds here what follows it; SL_ID_MAX:
@@ -51,24 +51,24 @@ struct log_sheet {
     struct list_node node;
 };
 
-/* A sheet has come, or (NULL) may be asked for again after a failure. */
-typedef void (*log_pages_fn)(void *owner, uint32_t shard, const struct log_sheet *sheet);
+/* A page has come, or (NULL) may be asked for again after a failure. */
+typedef void (*log_cache_fn)(void *owner, uint32_t shard, const struct cached_page *cached);
 
 /* NULL: out of memory. */
-struct log_pages *log_pages_new(const struct log_pages_settings *settings);
+struct log_cache *log_cache_new(const struct log_cache_settings *settings);
 /* After the reader has answered everything. The loop must run once more to let go of the timer. */
-void log_pages_free(struct log_pages *pages);
-void log_pages_on_change(struct log_pages *pages, log_pages_fn changed, void *owner);
+void log_cache_free(struct log_cache *cache);
+void log_cache_on_change(struct log_cache *cache, log_cache_fn changed, void *owner);
 
-/* The sheet for this cursor; it may have no entry above it. NULL: not here. Valid until the loop
+/* The page for this cursor; it may have no entry above it. NULL: not here. Valid until the loop
  * comes round. */
-struct log_sheet *log_pages_find(struct log_pages *pages, uint32_t shard, uint64_t after);
-/* Reads it, unless another sheet of the shard is under way or Redis is to be left alone for now:
+struct cached_page *log_cache_find(struct log_cache *cache, uint32_t shard, uint64_t after);
+/* Reads it, unless another page of the shard is under way or Redis is to be left alone for now:
  * then there will be a change, too. */
-void log_pages_ask(struct log_pages *pages, uint32_t shard, uint64_t after, uint64_t known);
+void log_cache_ask(struct log_cache *cache, uint32_t shard, uint64_t after, uint64_t known);
 /* How many have been asked for: who wants to know what the log holds now needs a later one. */
-uint64_t log_pages_asked(const struct log_pages *pages);
+uint64_t log_cache_asked(const struct log_cache *cache);
 /* It says less than the log by now. */
-void log_pages_drop(struct log_pages *pages, struct log_sheet *sheet);
-/* A stream begins to read from the sheet. */
-void log_pages_note_use(struct log_pages *pages, struct log_sheet *sheet);
+void log_cache_drop(struct log_cache *cache, struct cached_page *cached);
+/* A stream begins to read from the page. */
+void log_cache_note_use(struct log_cache *cache, struct cached_page *cached);
