@@ -31,7 +31,7 @@
 #include "gateway/intake/subscriber.h"
 #include "gateway/redis/log_watch.h"
 #include "gateway/redis/redis_commands.h"
-#include "gateway/redis/redis_pulse.h"
+#include "gateway/redis/redis_health.h"
 #include "gateway/redis/task_watch.h"
 #include "gateway/serve/server.h"
 
@@ -53,14 +53,15 @@ struct gateway {
     struct redis_commands *commands;
     struct home_loader *home_loader;
     struct front_settings front;
-    struct redis_commands
-        *api_commands;              /* its own: what the streams need does not queue up there */
+    /* Of its own: what the streams read of the log does not queue up behind thousands of requests,
+     * nor behind the megabytes of their answers. */
+    struct redis_commands *api_commands;
     struct archive_reader *archive; /* NULL: there is none */
     struct cache_reader *cache;     /* the same */
     struct api *api;
     struct server *server;
     struct log_reader *log_reader;
-    struct redis_pulse *redis_pulse;
+    struct redis_health *health;
     struct log_watch *log_watch; /* NULL: another worker looks after it */
     struct log_cache *log_cache;
     struct repair *repair;
@@ -148,9 +149,7 @@ static void on_master(void *context, const struct sl_redis_endpoint *endpoint)
 static void on_subscribed(void *context, uint32_t shards)
 {
     struct gateway *gateway = context;
-    char byte = '\n';
 
-    metric_set(gateway->metrics, METRIC_SUBSCRIBED, 1);
     redis_commands_try_now(gateway->commands);
     redis_commands_try_now(gateway->api_commands);
     home_loader_set_shards(gateway->home_loader, shards);
@@ -163,26 +162,33 @@ static void on_subscribed(void *context, uint32_t shards)
     repair_set_hearing(gateway->repair, true);
     if (gateway->log_watch)
         log_watch_begin(gateway->log_watch, shards);
-    server_set_ready(gateway->server, true);
-    if (gateway->ready_fd >= 0 && write(gateway->ready_fd, &byte, 1) == 1) {
-        close(gateway->ready_fd);
-        gateway->ready_fd = -1;
-    }
+    redis_health_set_hearing(gateway->health, true);
 }
 
 static void on_lost(void *context, const char *reason)
 {
     struct gateway *gateway = context;
 
-    (void)reason; /* the subscriber has logged it */
-    metric_set(gateway->metrics, METRIC_SUBSCRIBED, 0);
+    (void)reason;                            /* the subscriber has logged it */
     if (gateway->redis.sentinel_count > 0) { /* it may be a replica by now */
         redis_commands_set_endpoint(gateway->commands, NULL);
         redis_commands_set_endpoint(gateway->api_commands, NULL);
     }
     api_redis_lost(gateway->api);
     repair_set_hearing(gateway->repair, false);
-    server_set_ready(gateway->server, false);
+    redis_health_set_hearing(gateway->health, false);
+}
+
+static void on_readiness(void *context, bool is_ready)
+{
+    struct gateway *gateway = context;
+    char byte = '\n';
+
+    server_set_ready(gateway->server, is_ready);
+    if (is_ready && gateway->ready_fd >= 0 && write(gateway->ready_fd, &byte, 1) == 1) {
+        close(gateway->ready_fd);
+        gateway->ready_fd = -1;
+    }
 }
 
 /* --- the end --- */
@@ -198,7 +204,7 @@ static void on_drained(void *context)
     server_close(gateway->server);
     subscriber_free(gateway->subscriber);
     redis_commands_free(gateway->commands); /* answers what is under way, so before who asked */
-    redis_pulse_free(gateway->redis_pulse);
+    redis_health_free(gateway->health);
     home_loader_free(gateway->home_loader);
     task_watch_free(gateway->task_watch);
     repair_free(gateway->repair);
@@ -213,7 +219,7 @@ static void on_drained(void *context)
     gateway->log_cache = NULL;
     gateway->log_reader = NULL;
     gateway->log_watch = NULL;
-    gateway->redis_pulse = NULL;
+    gateway->health = NULL;
     gateway->commands = gateway->api_commands = NULL;
     gateway->api = NULL;
     for (size_t i = 0; i < SIGNAL_COUNT; i++)
@@ -329,6 +335,22 @@ static void on_signal(uv_signal_t *handle, int number)
 
 /* --- building it --- */
 
+static int start_health(struct gateway *gateway)
+{
+    const struct redis_health_settings settings = {
+        .loop = &gateway->loop,
+        .metrics = gateway->metrics,
+        .streams = gateway->commands,
+        .api = gateway->api_commands,
+        .late_ms = (uint32_t)gateway->parts->config->redis_timeout_ms,
+        .changed = on_readiness,
+        .context = gateway,
+    };
+
+    gateway->health = redis_health_new(&settings);
+    return gateway->health ? 0 : -ENOMEM;
+}
+
 static int start_repair(struct gateway *gateway)
 {
     const struct repair_callbacks callbacks = {
@@ -396,8 +418,8 @@ static int start_intake(struct gateway *gateway, struct failure *reterr)
     };
 
     gateway->decoder = event_decoder_new(parts->config->max_event_bytes);
-    if (!gateway->decoder || start_repair(gateway) < 0 || start_log_watch(gateway) < 0 ||
-        start_reading_back(gateway) < 0)
+    if (!gateway->decoder || start_health(gateway) < 0 || start_repair(gateway) < 0 ||
+        start_log_watch(gateway) < 0 || start_reading_back(gateway) < 0)
         return failure_set(reterr, -ENOMEM, "out of memory");
     gateway->subscriber = subscriber_new(&settings, &callbacks, gateway);
     return gateway->subscriber ? 0 : failure_set(reterr, -ENOMEM, "out of memory");
@@ -422,11 +444,9 @@ static int start_delivery(struct gateway *gateway, struct failure *reterr)
     if (!gateway->deliver || !gateway->commands)
         return failure_set(reterr, -ENOMEM, "out of memory");
     gateway->home_loader = home_loader_new(deliver_home(gateway->deliver), gateway->commands);
-    gateway->redis_pulse = redis_pulse_new(&gateway->loop, gateway->commands, gateway->metrics);
     if (gateway->parts->worker == 0)
         gateway->task_watch = task_watch_new(&gateway->loop, gateway->commands, gateway->metrics);
-    if (!gateway->home_loader || !gateway->redis_pulse ||
-        (gateway->parts->worker == 0 && !gateway->task_watch))
+    if (!gateway->home_loader || (gateway->parts->worker == 0 && !gateway->task_watch))
         return failure_set(reterr, -ENOMEM, "out of memory");
     return 0;
 }

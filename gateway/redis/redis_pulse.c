@@ -1,46 +1,91 @@
+/* redis_pulse.c - one PING at a time, from a timer and behind each that failed.
+ *
+ * A PING is a command like others: while Redis is away it waits for a connection, and is answered as
+ * soon as there is one. What counts is how long ago the first one was asked that has no answer yet,
+ * not how often asking failed. So one command is what a Redis that is away costs. */
 #include "gateway/redis/redis_pulse.h"
 
 #include "base/alloc.h"
 #include "src/call/call_build.h"
+#include "src/call/reply.h"
 
 struct redis_pulse {
     struct redis_commands *commands;
     struct metrics *metrics;
+    redis_pulse_fn changed;
+    void *context;
     uv_timer_t timer;
-    uint64_t asked_ns; /* 0: no answer is awaited */
+    uint32_t late_ms;
+    uint64_t asked_ns;      /* 0: no answer is awaited */
+    uint64_t unanswered_ms; /* since when, be it by several; 0: the last one was answered */
+    bool is_answered;
 };
+
+static void set_answered(struct redis_pulse *pulse, bool is_answered)
+{
+    if (is_answered == pulse->is_answered)
+        return;
+    pulse->is_answered = is_answered;
+    pulse->changed(pulse->context, is_answered);
+}
+
+static void judge(struct redis_pulse *pulse)
+{
+    uint64_t now_ms = uv_now(pulse->timer.loop);
+
+    if (pulse->unanswered_ms && now_ms - pulse->unanswered_ms >= pulse->late_ms)
+        set_answered(pulse, false);
+}
+
+static void ask(struct redis_pulse *pulse);
 
 static void on_reply(void *owner, const redisReply *reply, const char *why)
 {
     struct redis_pulse *pulse = owner;
+    uint64_t took_ns = uv_hrtime() - pulse->asked_ns;
 
     (void)why;
-    if (reply)
-        metric_observe(pulse->metrics, METRIC_HISTOGRAM_REDIS_ROUND_TRIP,
-                       (uv_hrtime() - pulse->asked_ns) / 1000, 1);
     pulse->asked_ns = 0;
+    if (!reply || sl_reply_is_not_yet(reply)) {
+        judge(pulse);
+        ask(pulse); /* so that there is one that waits for Redis to come back */
+        return;
+    }
+    metric_observe(pulse->metrics, METRIC_HISTOGRAM_REDIS_ROUND_TRIP, took_ns / 1000, 1);
+    pulse->unanswered_ms = 0;
+    set_answered(pulse, true);
 }
 
-static void ask(uv_timer_t *timer)
+static void ask(struct redis_pulse *pulse)
 {
-    struct redis_pulse *pulse = timer->data;
     struct sl_call call = SL_CALL_INIT;
 
-    if (pulse->asked_ns)
-        return; /* one at a time: a Redis that is away costs one waiting command */
     sl_call_begin(&call, 0, true);
     sl_call_add_str(&call, "PING");
     if (sl_call_finish(&call, NULL) < 0) {
         sl_call_done(&call);
         return;
     }
+    if (!pulse->unanswered_ms)
+        pulse->unanswered_ms = uv_now(pulse->timer.loop);
     pulse->asked_ns = uv_hrtime();
     if (redis_commands_run_take(pulse->commands, &call, on_reply, pulse) < 0)
         pulse->asked_ns = 0;
 }
 
+/* One at a time: a Redis that is away costs one waiting command. */
+static void on_period(uv_timer_t *timer)
+{
+    struct redis_pulse *pulse = timer->data;
+
+    judge(pulse);
+    if (!pulse->asked_ns)
+        ask(pulse);
+}
+
 struct redis_pulse *redis_pulse_new(uv_loop_t *loop, struct redis_commands *commands,
-                                    struct metrics *metrics)
+                                    struct metrics *metrics, uint32_t late_ms,
+                                    redis_pulse_fn changed, void *context)
 {
     struct redis_pulse *pulse = mem_zalloc(sizeof(*pulse));
 
@@ -48,9 +93,12 @@ struct redis_pulse *redis_pulse_new(uv_loop_t *loop, struct redis_commands *comm
         return NULL;
     pulse->commands = commands;
     pulse->metrics = metrics;
+    pulse->late_ms = late_ms;
+    pulse->changed = changed;
+    pulse->context = context;
     uv_timer_init(loop, &pulse->timer);
     pulse->timer.data = pulse;
-    uv_timer_start(&pulse->timer, ask, REDIS_PULSE_MS, REDIS_PULSE_MS);
+    uv_timer_start(&pulse->timer, on_period, 0, REDIS_PULSE_MS);
     return pulse;
 }
 

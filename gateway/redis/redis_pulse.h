@@ -1,7 +1,9 @@
-/* gateway/redis/redis_pulse.h - how long Redis takes to answer: a PING once a second, on the
+/* gateway/redis/redis_pulse.h - do commands get answers, and how fast? A PING once a second, on the
  * connection of the other commands, so that waiting behind them counts. */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <uv.h>
 
 #include "gateway/metrics/metrics.h"
@@ -11,8 +13,14 @@ struct redis_pulse;
 
 enum { REDIS_PULSE_MS = 1000 };
 
-/* Begins at once. NULL: out of memory. */
+/* Its commands get answers from now on, or not any more. Comes when it changes, from the loop. */
+typedef void (*redis_pulse_fn)(void *context, bool is_answered);
+
+/* Begins at once; until the first answer there is none. A Redis that has said nothing to any PING
+ * for `late_ms` does not answer. An error is an answer, unless it only asks for another try. NULL:
+ * out of memory. */
 struct redis_pulse *redis_pulse_new(uv_loop_t *loop, struct redis_commands *commands,
-                                    struct metrics *metrics);
+                                    struct metrics *metrics, uint32_t late_ms,
+                                    redis_pulse_fn changed, void *context);
 /* After the commands, which answer what is under way. The loop must run once more. */
 void redis_pulse_free(struct redis_pulse *pulse);

@@ -151,13 +151,21 @@ static void await_greeting(struct redis_session *session, enum greeting next)
     session->callbacks.on_ready(session->context);
 }
 
+/* The name is for whoever looks at CLIENT LIST; who may not set it can do without. But this may be
+ * the first answer, and Redis about to hang up, for it has too many clients. */
+static bool is_welcome(struct redis_session *session, const redisReply *reply)
+{
+    return sl_reply_check(reply, &session->failure) == 0 ||
+           (session->greeting == GREETING_NAME &&
+            !strstr(session->failure.text, "max number of clients"));
+}
+
 static void take_greeting(struct redis_session *session, const redisReply *reply)
 {
-    /* The name is for whoever looks at CLIENT LIST; who may not set it can do without. */
-    if (session->greeting != GREETING_NAME && sl_reply_check(reply, &session->failure) < 0)
-        lose(session, session->failure.text);
-    else
+    if (is_welcome(session, reply))
         await_greeting(session, session->greeting + 1);
+    else
+        lose(session, session->failure.text);
 }
 
 /* ---- what comes ---- */

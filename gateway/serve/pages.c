@@ -41,9 +41,9 @@ static void answer_health(struct server *server, struct http_connection *connect
 }
 
 /* For all workers: a load balancer that is told yes may meet any of them. */
-static bool all_workers_hear(const struct metrics_board *board)
+static bool all_workers_are_ready(const struct metrics_board *board)
 {
-    return metrics_sum(board, METRIC_SUBSCRIBED) >= metrics_sum(board, METRIC_WORKER_UP);
+    return metrics_sum(board, METRIC_READY) >= metrics_sum(board, METRIC_WORKER_UP);
 }
 
 static void answer_readiness(struct server *server, struct http_connection *connection,
@@ -54,8 +54,8 @@ static void answer_readiness(struct server *server, struct http_connection *conn
 
     (void)request;
     r = streams_check_readiness(server->streams, &refusal);
-    if (r == 0 && !server->is_draining && !all_workers_hear(server->settings.board)) {
-        r = http_refuse(&refusal, 503, "redis_away", NULL, "a worker does not hear Redis now");
+    if (r == 0 && !server->is_draining && !all_workers_are_ready(server->settings.board)) {
+        r = http_refuse(&refusal, 503, "redis_away", NULL, "a worker does not reach Redis now");
         refusal.retry_after_s = RETRY_AFTER_S;
     }
     if (r < 0)

@@ -33,6 +33,27 @@ def test_redis_down_at_the_start(servers):
         assert stream.next()["id"] == "1"
 
 
+@pytest.mark.parametrize("name", ["sluiced-streams", "sluiced-api"])
+def test_worker_is_ready_only_while_its_commands_are_answered(servers, name):
+    """It hears the live channels all the time; Redis has no room for another of its connections."""
+    redis = servers.redis()
+    gateway = servers.gateway(redis, "--redis-timeout", "1s", "--api-timeout", "1s")
+    number, = [client["id"] for client in redis.client.client_list() if client["name"] == name]
+    redis.client.config_set("maxclients", 1)
+    redis.client.client_kill_filter(_id=number)
+    gateway.wait_status("/readyz", 503)
+    with pytest.raises(Refused) as refused:
+        gateway.stream(FIREHOSE)
+    assert refused.value.response.status == 503
+    numbers = gateway.metrics()
+    assert numbers['sluice_worker_ready{worker="0"}'] == 0
+    assert numbers['sluice_worker_subscribed{worker="0"}'] == 1
+    redis.client.config_set("maxclients", 10000)
+    gateway.wait_status("/readyz", 200)
+    assert gateway.metrics()['sluice_worker_ready{worker="0"}'] == 1
+    assert gateway.log().count("event=not_ready") == 1
+
+
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_redis_restarted_under_load(servers, cli_for, how):
     redis = servers.redis(append_only=True)

@@ -1,0 +1,180 @@
+/* test_redis_health.c - a worker is ready while it hears Redis and is answered by it. */
+#include <signal.h>
+
+#include "base/log.h"
+#include "gateway/redis/redis_health.h"
+#include "tests/support/cmocka_all.h"
+#include "tests/support/patience.h"
+#include "tests/support/redis_server.h"
+
+enum { TIMEOUT_MS = 200 };
+
+static uint32_t late_ms;
+
+static struct redis_server server;
+static struct patience patience;
+static struct metrics_board *board;
+static struct metrics *metrics;
+static struct redis_commands *streams, *api;
+static struct redis_health *health;
+static bool is_ready;
+static unsigned changes;
+
+static void on_change(void *context, bool now_ready)
+{
+    assert_ptr_equal(context, &server);
+    assert_int_not_equal(now_ready, is_ready);
+    is_ready = now_ready;
+    changes++;
+}
+
+static struct redis_commands *connect_to(const char *socket)
+{
+    struct sl_redis_address address = {.db = 0};
+
+    snprintf(address.path, sizeof(address.path), "%s", socket);
+    return redis_commands_new(&patience.loop, &address, "test", TIMEOUT_MS);
+}
+
+static void start(const char *streams_socket, const char *api_socket)
+{
+    streams = connect_to(streams_socket);
+    api = connect_to(api_socket);
+    health = redis_health_new(&(struct redis_health_settings){
+        .loop = &patience.loop,
+        .metrics = metrics,
+        .streams = streams,
+        .api = api,
+        .late_ms = late_ms,
+        .changed = on_change,
+        .context = &server,
+    });
+    assert_non_null(health);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    redis_server_init(&server, false);
+    patience_init(&patience, NULL);
+    board = metrics_board_new(1);
+    metrics = metrics_slot(board, 0);
+    is_ready = false;
+    changes = 0;
+    late_ms = 300;
+    log_set_level(LOG_LEVEL_ERROR);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    redis_commands_free(streams);
+    redis_commands_free(api);
+    redis_health_free(health);
+    patience_done(&patience);
+    metrics_board_free(board);
+    redis_server_done(&server);
+    return 0;
+}
+
+static void run_for_ms(uint64_t ms)
+{
+    uint64_t begun_ms = uv_now(&patience.loop);
+
+    RUN_UNTIL(&patience, uv_now(&patience.loop) >= begun_ms + ms);
+}
+
+static void expect(bool expected)
+{
+    assert_int_equal(is_ready, expected);
+    assert_int_equal(metric_get(metrics, METRIC_READY), expected);
+}
+
+static void test_hearing_alone_is_not_enough(void **state)
+{
+    (void)state;
+    start(server.socket, server.socket);
+    redis_health_set_hearing(health, true);
+    expect(false);
+    RUN_UNTIL(&patience, is_ready);
+    expect(true);
+    redis_health_set_hearing(health, false);
+    expect(false);
+    redis_health_set_hearing(health, true);
+    expect(true);
+    assert_int_equal(changes, 3);
+}
+
+static void test_answers_alone_are_not_enough(void **state)
+{
+    (void)state;
+    start(server.socket, server.socket);
+    run_for_ms(500);
+    expect(false);
+    assert_int_equal(changes, 0);
+}
+
+static void test_each_connection_counts(void **state)
+{
+    (void)state;
+    start("/nowhere/redis.sock", server.socket);
+    redis_health_set_hearing(health, true);
+    run_for_ms(500);
+    expect(false);
+    redis_commands_free(streams);
+    redis_commands_free(api);
+    redis_health_free(health);
+    start(server.socket, "/nowhere/redis.sock");
+    redis_health_set_hearing(health, true);
+    run_for_ms(500);
+    expect(false);
+}
+
+static void test_redis_that_stops_answering_is_noticed_and_its_return(void **state)
+{
+    uint64_t begun_ms;
+
+    (void)state;
+    start(server.socket, server.socket);
+    redis_health_set_hearing(health, true);
+    RUN_UNTIL(&patience, is_ready);
+    kill(server.pid, SIGSTOP);
+    RUN_UNTIL(&patience, !is_ready);
+    run_for_ms(500); /* the tries that wait now have failed before */
+    begun_ms = uv_now(&patience.loop);
+    kill(server.pid, SIGCONT);
+    RUN_UNTIL(&patience, is_ready);
+    assert_in_range(uv_now(&patience.loop) - begun_ms, 0, 2000);
+    assert_int_equal(changes, 3);
+}
+
+/* A pause is shorter than the time after which an answer is missed. */
+static void test_short_silence_changes_nothing(void **state)
+{
+    (void)state;
+    late_ms = 20000;
+    start(server.socket, server.socket);
+    redis_health_set_hearing(health, true);
+    RUN_UNTIL(&patience, is_ready);
+    redis_server_kill(&server);
+    redis_server_restart(&server);
+    run_for_ms(2500);
+    expect(true);
+    assert_int_equal(changes, 1);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+    const struct CMUnitTest tests[] = {
+        TEST(test_hearing_alone_is_not_enough),
+        TEST(test_answers_alone_are_not_enough),
+        TEST(test_each_connection_counts),
+        TEST(test_redis_that_stops_answering_is_noticed_and_its_return),
+        TEST(test_short_silence_changes_nothing),
+    };
+
+    signal(SIGPIPE, SIG_IGN);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
