@@ -1,16 +1,48 @@
 #include "gateway/http/http_answer.h"
 
+/* Every request has its answer printed: without printf(3), which took a third of the time that is
+ * not the kernel's. */
+static void append_number(struct buffer *out, size_t number)
+{
+    char digits[24];
+    size_t at = sizeof(digits);
+
+    do
+        digits[--at] = (char)('0' + number % 10);
+    while ((number /= 10) > 0);
+    buffer_append(out, digits + at, sizeof(digits) - at);
+}
+
+static void append_status_line(struct buffer *out, bool is_http_1_0, int status)
+{
+    buffer_append_str(out, is_http_1_0 ? "HTTP/1.0 " : "HTTP/1.1 ");
+    append_number(out, (size_t)status);
+    buffer_append_char(out, ' ');
+    buffer_append_str(out, http_reason(status));
+    buffer_append_str(out, "\r\n");
+}
+
+static void append_header(struct buffer *out, const char *name, const char *value)
+{
+    buffer_append_str(out, name);
+    buffer_append_str(out, value);
+    buffer_append_str(out, "\r\n");
+}
+
 void http_answer_print(const struct http_answer_form *form, const struct http_answer *answer,
                        struct buffer *out)
 {
-    buffer_append_format(out, "HTTP/1.%c %d %s\r\n", form->is_http_1_0 ? '0' : '1', answer->status,
-                         http_reason(answer->status));
+    append_status_line(out, form->is_http_1_0, answer->status);
     if (answer->content_type)
-        buffer_append_format(out, "Content-Type: %s\r\n", answer->content_type);
-    if (answer->status != 204 && answer->status != 304)
-        buffer_append_format(out, "Content-Length: %zu\r\n", answer->body.size);
-    buffer_append_format(out, "Cache-Control: %s\r\nX-Content-Type-Options: nosniff\r\n",
-                         answer->cache_control ? answer->cache_control : "no-store");
+        append_header(out, "Content-Type: ", answer->content_type);
+    if (answer->status != 204 && answer->status != 304) {
+        buffer_append_str(out, "Content-Length: ");
+        append_number(out, answer->body.size);
+        buffer_append_str(out, "\r\n");
+    }
+    append_header(out,
+                  "Cache-Control: ", answer->cache_control ? answer->cache_control : "no-store");
+    buffer_append_str(out, "X-Content-Type-Options: nosniff\r\n");
     buffer_append_slice(out, form->headers);
     buffer_append_slice(out, answer->headers);
     if (form->closes)

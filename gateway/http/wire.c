@@ -222,8 +222,8 @@ void wire_finish(struct wire *wire)
         wire->kind->finish(wire);
 }
 
-/* 0; negative: the connection is broken. */
-static int on_room(struct wire *wire)
+/* As much as the socket takes. 0; a negative errno: the connection is broken. */
+static int send_held(struct wire *wire)
 {
     wire->is_blocked = false;
     while (wire->held.size > 0 && !wire->is_blocked) {
@@ -233,11 +233,32 @@ static int on_room(struct wire *wire)
             return (int)sent;
         buffer_consume(&wire->held, (size_t)sent);
     }
-    if (wire->is_blocked)
-        return 0;
-    buffer_done(&wire->held);
-    wire->callbacks->writable(wire);
+    if (!wire->is_blocked)
+        buffer_done(&wire->held);
     return 0;
+}
+
+void wire_cork(struct wire *wire)
+{
+    assert(wire->lws && !wire->is_blocked);
+    wire->is_blocked = true;
+}
+
+int wire_uncork(struct wire *wire)
+{
+    if (wire->held.failed)
+        return -ENOMEM;
+    return wire->lws ? send_held(wire) : 0;
+}
+
+/* 0; negative: the connection is broken. */
+static int on_room(struct wire *wire)
+{
+    int r = send_held(wire);
+
+    if (r == 0 && !wire->is_blocked)
+        wire->callbacks->writable(wire);
+    return r;
 }
 
 /* --- reading --- */

@@ -86,6 +86,10 @@ int wire_hold(struct wire *wire, const struct iovec *pieces, int count);
 /* Sends what the socket takes and holds the rest; while the wire is blocked, holds all. 0; a
  * negative errno: broken. */
 int wire_write(struct wire *wire, struct sl_slice bytes);
+/* What is sent from now on is held, until wire_uncork() sends it together. Not while the wire is
+ * blocked. wire_uncork(): 0; a negative errno: broken. */
+void wire_cork(struct wire *wire);
+int wire_uncork(struct wire *wire);
 /* Nothing more will be sent, and nothing is held: the peer is told so, and may close. */
 void wire_finish(struct wire *wire);
 

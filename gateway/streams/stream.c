@@ -171,33 +171,51 @@ static void say_beginning(struct stream *stream)
     stream_say_frame(stream, &frame);
 }
 
+static void say_first(struct stream *stream)
+{
+    if (stream->request.since == SINCE_NOW)
+        say_beginning(stream);
+    else if (stream->request.since == SINCE_UNUSABLE)
+        say_gap_to_now(stream);
+}
+
 /* Behind a time means: from that time on. */
 static int resume(struct stream *stream)
 {
-    const struct stream_request *request = &stream->request;
     struct deliver *deliver = stream->streams->settings.deliver;
-    uint64_t cursor = request->since_value;
+    uint64_t cursor = stream->request.since_value;
 
-    switch (request->since) {
-    case SINCE_NOW:
-        say_beginning(stream);
-        break;
-    case SINCE_UNUSABLE:
-        say_gap_to_now(stream);
-        break;
-    case SINCE_TIME:
-        cursor = sl_id_first_at(request->since_value);
-        return deliver_resume(deliver, &stream->client, cursor > 0 ? cursor - 1 : 0);
-    case SINCE_ID:
-        return deliver_resume(deliver, &stream->client, cursor);
+    if (stream->request.since == SINCE_TIME) {
+        cursor = sl_id_first_at(cursor);
+        cursor = cursor > 0 ? cursor - 1 : 0;
+    } else if (stream->request.since != SINCE_ID) {
+        return 0;
     }
-    return 0;
+    return deliver_resume(deliver, &stream->client, cursor);
+}
+
+/* The answer and the first frame leave together. */
+static int begin(struct stream *stream, const struct http_head *head, struct sl_slice headers)
+{
+    bool corks = !stream->wire.is_blocked;
+    int r;
+
+    if (corks)
+        wire_cork(&stream->wire);
+    r = stream->protocol->open(stream, head, headers);
+    if (r == 0)
+        r = join_delivery(stream);
+    if (r == 0)
+        say_first(stream);
+    if (corks && wire_uncork(&stream->wire) < 0)
+        r = -EPIPE;
+    return r == 0 ? resume(stream) : r;
 }
 
 static void arm(struct stream *stream);
 static void run_turn_end(struct turn_task *task);
 
-void stream_start(struct stream *stream)
+void stream_start(struct stream *stream, const struct http_head *head, struct sl_slice headers)
 {
     struct streams *streams = stream->streams;
     struct client *client = &stream->client;
@@ -213,7 +231,7 @@ void stream_start(struct stream *stream)
     metric_add(metrics_of(stream), METRIC_STREAMS, 1);
     metric_add(metrics_of(stream), streams_by_kind(&stream->request), 1);
     metric_add(metrics_of(stream), METRIC_STREAMS_OPENED, 1);
-    if (join_delivery(stream) < 0 || resume(stream) < 0)
+    if (begin(stream, head, headers) < 0)
         stream_end(stream, STREAM_BROKEN);
     else if (streams->is_draining)
         stream_evict(stream, FAREWELL_DRAINING);

@@ -102,9 +102,9 @@ static inline struct websocket *websocket_of(const struct stream *stream)
 
 extern const struct wire_callbacks stream_wire_callbacks;
 
-/* Its wire has been taken over and the answer that begins it is sent: joins delivery, starts the
- * keep-alive. On failure it is evicted. */
-void stream_start(struct stream *stream);
+/* Its wire has been taken over: sends the answer to the request, with `headers` in it, joins
+ * delivery, starts the keep-alive. What fails ends the stream with this turn. */
+void stream_start(struct stream *stream, const struct http_head *head, struct sl_slice headers);
 
 /* Bytes of ours, complete frames, in order with everything else. A client that does not read them
  * while more and more pile up is broken. */

@@ -151,10 +151,7 @@ int streams_begin(struct streams *streams, struct http_connection *connection,
         return refuse_for_memory(refusal);
     }
     http_take_over(connection, &stream->wire, &stream_wire_callbacks);
-    r = stream->protocol->open(stream, head, headers);
-    stream_start(stream);
-    if (r < 0)
-        stream_end(stream, STREAM_BROKEN);
+    stream_start(stream, head, headers);
     return 0;
 }
 
