@@ -74,7 +74,7 @@ static struct slot *find(const struct hash_map *map, struct sl_slice key, uint64
     }
 }
 
-static void place(struct slot *slots, size_t capacity, struct slot slot)
+static void put_slot(struct slot *slots, size_t capacity, struct slot slot)
 {
     size_t mask = capacity - 1;
     size_t i = slot.hash & mask;
@@ -98,7 +98,7 @@ static int make_room(struct hash_map *map)
         return -ENOMEM;
     for (size_t i = 0; i < map->capacity; i++) {
         if (map->slots[i].key)
-            place(slots, capacity, map->slots[i]);
+            put_slot(slots, capacity, map->slots[i]);
     }
     mem_free(map->slots);
     map->slots = slots;
@@ -127,7 +127,7 @@ int hash_map_add(struct hash_map *map, struct sl_slice key, void *value)
     slot.key = mem_strndup(key.data, key.size);
     if (!slot.key)
         return -ENOMEM;
-    place(map->slots, map->capacity, slot);
+    put_slot(map->slots, map->capacity, slot);
     map->live++;
     return 0;
 }

@@ -35,11 +35,11 @@ static int look_up(struct errand *errand, struct failure *reterr)
 {
     const struct sl_user_ref user = sl_user_by_login(sl_slice_str(errand->login));
     const struct sl_meta *meta = &errand->database.meta;
-    size_t *places = mem_alloc(mem_array_size(errand->count, sizeof(*places)));
+    size_t *indices = mem_alloc(mem_array_size(errand->count, sizeof(*indices)));
     size_t found = 0;
     int status = CLI_GOOD, r = 0;
 
-    if (!places)
+    if (!indices)
         return cli_failed_with(errand->cli, "out of memory");
     for (size_t i = 0; r == 0 && i < errand->count; i++) {
         struct sl_user_ref target = sl_user_by_login(sl_slice_str(errand->logins[i]));
@@ -47,7 +47,7 @@ static int look_up(struct errand *errand, struct failure *reterr)
 
         r = sl_follow_needs_lookup(meta, &user, &target, &is_far, reterr);
         if (r == 0 && is_far) {
-            places[found] = i;
+            indices[found] = i;
             errand->found[found++] = target;
         }
         errand->targets[i] = (struct sl_user){.login = target.login};
@@ -63,9 +63,9 @@ static int look_up(struct errand *errand, struct failure *reterr)
         r = sl_users_at(reply, at, &row, reterr);
         if (r < 0 && r != -ENOENT)
             status = cli_failed(errand->cli, reterr);
-        errand->targets[places[i]] = row.user;
+        errand->targets[indices[i]] = row.user;
     }
-    mem_free(places);
+    mem_free(indices);
     return status;
 }
 

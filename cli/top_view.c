@@ -1,6 +1,6 @@
 /* top_view.c - what `sluice top` shows: the parts of the page, or one line for scripts.
  *
- * Each part is text made of the looks (cli/looks.h); page.c makes them fit. Rates are over two
+ * Each part is text made of the looks (cli/looks.h); layout.c makes them fit. Rates are over two
  * seconds or fifteen, never less, since CPU time is measured every two seconds only. A number that
  * the server does not say is shown as unknown, so that older and newer servers can be looked at. */
 #include "cli/top_view.h"
@@ -372,7 +372,7 @@ void top_view_print(const struct looks *looks, const char *url, const struct top
                     struct buffer *ret_text)
 {
     enum { SUMMARY, STREAMS, SLOWEST, WORKERS, TROUBLES, PART_COUNT };
-    struct page_part parts[PART_COUNT] = {
+    struct layout_part parts[PART_COUNT] = {
         [SLOWEST] = {.is_list = true, .is_second = true},
         [WORKERS] = {.is_list = true, .is_second = true},
         [TROUBLES] = {.is_list = true, .is_second = true},
@@ -387,7 +387,7 @@ void top_view_print(const struct looks *looks, const char *url, const struct top
     print_slowest(look, &parts[SLOWEST].text);
     print_workers(looks, &parts[WORKERS].text);
     print_troubles(look, &parts[TROUBLES].text);
-    page_print(parts, PART_COUNT, &form->page, ret_text);
+    layout_print(parts, PART_COUNT, &form->page, ret_text);
     for (size_t i = 0; i < PART_COUNT; i++) {
         ret_text->failed = ret_text->failed || parts[i].text.failed || parts[i].shorter.failed;
         buffer_done(&parts[i].text);

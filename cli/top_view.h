@@ -6,10 +6,10 @@
 
 #include "base/buffer.h"
 #include "cli/looks.h"
-#include "cli/page.h"
+#include "cli/layout.h"
 
 struct top_form {
-    struct page_form page;
+    struct layout_form page;
     bool has_colors;
 };
 

@@ -92,7 +92,7 @@ static void split(struct sl_slice rest, struct sl_slice *ret_host, struct sl_sli
     *ret_host = sl_slice(rest.data + start, host_end - start);
 }
 
-bool sl_url_find(struct sl_slice text, size_t from, struct sl_url_place *ret_place)
+bool sl_url_find(struct sl_slice text, size_t from, struct sl_url_span *ret_span)
 {
     const char *colon;
 
@@ -111,9 +111,9 @@ bool sl_url_find(struct sl_slice text, size_t from, struct sl_url_place *ret_pla
         end = rest_end(text, rest);
         if (end == rest)
             continue;
-        ret_place->start = start;
-        ret_place->end = end;
-        split(sl_slice(text.data + rest, end - rest), &ret_place->host, &ret_place->path);
+        ret_span->start = start;
+        ret_span->end = end;
+        split(sl_slice(text.data + rest, end - rest), &ret_span->host, &ret_span->path);
         return true;
     }
     return false;

@@ -69,7 +69,7 @@ static struct sl_name name_from(const struct sl_words *words, size_t offset)
     };
 }
 
-static int add_url(struct sl_words *words, const struct sl_url_place *place)
+static int add_url(struct sl_words *words, const struct sl_url_span *span)
 {
     struct sl_url_list *urls = &words->urls;
     size_t offset = words->bytes.size;
@@ -79,9 +79,9 @@ static int add_url(struct sl_words *words, const struct sl_url_place *place)
     if (!items)
         return -ENOMEM;
     urls->items = items;
-    if (sl_url_append_host(place->host, &words->bytes) < 0)
+    if (sl_url_append_host(span->host, &words->bytes) < 0)
         return -ENOMEM;
-    items[urls->count++] = (struct sl_url){name_from(words, offset), place->path};
+    items[urls->count++] = (struct sl_url){name_from(words, offset), span->path};
     return 0;
 }
 
@@ -115,7 +115,7 @@ static int read_piece(struct sl_words *words, struct sl_slice piece)
 
 static int read_text(struct sl_words *words, struct sl_slice text)
 {
-    struct sl_url_place url;
+    struct sl_url_span url;
     size_t at = 0;
     int r;
 
@@ -162,7 +162,7 @@ static int read_place(struct sl_words *words, struct sl_slice place)
 static int read_urls(struct sl_words *words, const struct sl_subject *subject)
 {
     for (size_t i = 0; i < subject->url_count; i++) {
-        struct sl_url_place url;
+        struct sl_url_span url;
         int r;
 
         if (!sl_url_find(subject->urls[i], 0, &url) || url.start != 0)

@@ -110,11 +110,11 @@ static void check_url_operand(struct sl_words *words, struct sl_slice text)
 {
     struct sl_subject subject = {.text = text};
     struct buffer host = BUFFER_INIT;
-    struct sl_url_place place;
+    struct sl_url_span span;
     struct sl_slice path;
     int r = sl_parse_url_operand(text, &host, &path);
 
-    if (sl_url_find(text, 0, &place) && place.start == 0 && place.end == text.size) {
+    if (sl_url_find(text, 0, &span) && span.start == 0 && span.end == text.size) {
         must(sl_words_read(words, &subject) == 0 && words->urls.count == 1);
         must((r == 0) == (words->urls.items[0].host.size > 0));
         if (r == 0) {

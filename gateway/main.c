@@ -1,8 +1,8 @@
 /* main.c - sluiced: settings, what the workers share, run.
  *
  * Everything that can be wrong is found before the first worker is forked, and said with its
- * option: settings, files, then ports and data directory (process/place.h). What workers share lies
- * in memory that fork() shares and is sized here. Then the supervisor runs until it is told to
+ * option: settings, files, then ports and data directory (process/instance.h). What workers share
+ * lies in memory that fork() shares and is sized here. Then the supervisor runs until it is told to
  * stop. */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 #include "gateway/metrics/metrics.h"
 #include "gateway/metrics/slow_board.h"
 #include "gateway/process/open_files.h"
-#include "gateway/process/place.h"
+#include "gateway/process/instance.h"
 #include "gateway/process/supervisor.h"
 
 enum {
@@ -54,9 +54,9 @@ static unsigned count_workers(const struct config *config)
 static int set_open_files(const struct config *config, struct failure *reterr)
 {
     uint64_t least = config->max_connections + OTHER_OPEN_FILES;
-    uint64_t limit = open_files_set(least + config->max_pending_handshakes +
-                                    config->max_idle_connections +
-                                    config->max_lingering_connections);
+    uint64_t limit =
+        open_files_set(least + config->max_pending_handshakes + config->max_idle_connections +
+                       config->max_lingering_connections);
 
     if (limit >= least)
         return 0;
@@ -94,7 +94,7 @@ static int serve(struct config *config, int started_fd, struct failure *reterr)
         .grace_ms = STOP_GRACE_MS,
         .worker_main = gateway_run,
     };
-    struct place place = PLACE_INIT;
+    struct instance instance = INSTANCE_INIT;
     int r;
 
     r = config_check_files(config, reterr);
@@ -109,12 +109,12 @@ static int serve(struct config *config, int started_fd, struct failure *reterr)
     parts.slow_board = slow_board_new(workers);
     if (!parts.board || !parts.admission || !parts.slow_board)
         r = failure_set(reterr, -ENOMEM, "out of memory");
-    parts.place = &place;
+    parts.instance = &instance;
     if (r == 0)
-        r = place_take(config, workers, &place, reterr);
+        r = instance_take(config, workers, &instance, reterr);
     if (r == 0)
         r = supervisor_run(&parts, reterr);
-    place_done(&place);
+    instance_done(&instance);
     admission_free(parts.admission);
     slow_board_free(parts.slow_board);
     metrics_board_free(parts.board);

@@ -34,7 +34,7 @@ struct api_list_row {
 struct api_list {
     struct api_list_row *rows;
     size_t count;
-    size_t *absent; /* places of the rows that other shards are asked for */
+    size_t *absent; /* indices of the rows that other shards are asked for */
     size_t absent_count;
     uint64_t next; /* position of the last row */
     struct buffer json, texts;

@@ -242,20 +242,20 @@ static void fill_in_authors(struct sl_post *post, const struct author *authors)
 
 static int on_author(struct api_request *request, const redisReply *reply);
 
-/* The first reference, from `*place` on, to a post of another shard than `shard` whose author is
+/* The first reference, from `*index` on, to a post of another shard than `shard` whose author is
  * not known. There is one when the builder said -EXDEV. */
-static uint64_t find_stranger(struct sl_post *post, uint32_t shard, size_t *place)
+static uint64_t find_stranger(struct sl_post *post, uint32_t shard, size_t *index)
 {
     uint64_t id = 0;
 
-    for (; *place < REFERENCE_COUNT; ++*place) {
-        const struct sl_post_reference *reference = reference_of(post, *place);
+    for (; *index < REFERENCE_COUNT; ++*index) {
+        const struct sl_post_reference *reference = reference_of(post, *index);
 
         if (reference->post.data && !reference->user.data && !reference->is_restricted &&
             sl_id_parse(reference->post, &id) == 0 && sl_id_shard(id) != shard)
             break;
     }
-    assert(*place < REFERENCE_COUNT);
+    assert(*index < REFERENCE_COUNT);
     return id;
 }
 
@@ -307,7 +307,7 @@ static int write_post(struct api_request *request)
         return api_fail_member(request, r, &failure, find_fault(&meta, &writer, &post));
     if (r != -EXDEV)
         return api_send(request, r, &failure, on_created);
-    stranger = find_stranger(&post, sl_id_shard(request->subject), &request->place);
+    stranger = find_stranger(&post, sl_id_shard(request->subject), &request->index);
     r = sl_post_author_call(&request->call, &meta, request->subject, stranger, &failure);
     return api_send(request, r, &failure, on_author);
 }
@@ -322,7 +322,7 @@ static size_t keep(struct sl_slice text, char *room, size_t size)
 
 static int on_author(struct api_request *request, const redisReply *reply)
 {
-    struct author *author = (struct author *)request->state + request->place;
+    struct author *author = (struct author *)request->state + request->index;
     struct sl_post_reference reference = {.is_restricted = false};
     struct failure failure;
     int r;

@@ -86,7 +86,7 @@ struct target {
 struct batch {
     size_t count;
     size_t absent_count;
-    size_t absent[SL_FOLLOW_MAX]; /* places of the targets that other shards are asked for */
+    size_t absent[SL_FOLLOW_MAX]; /* indices of the targets that other shards are asked for */
     struct target targets[];
 };
 

@@ -72,7 +72,7 @@ struct api_request {
     size_t kept_count, kept_room;
     void *state;                     /* of the operation */
     void (*free_state)(void *state); /* NULL: it is mem_free()d */
-    size_t place;                    /* of what `state` is waiting for */
+    size_t index;                    /* of what `state` is waiting for */
     uint64_t id;                     /* of what was written */
     int status;                      /* of the answer */
     struct buffer headers, json;

@@ -28,7 +28,7 @@ enum admission_verdict {
     ADMISSION_ADDRESS_FULL
 };
 
-/* A stream's place in the list: smaller than the list's size, so that an array can go with it. */
+/* A stream's index in the list: smaller than the list's size, so that an array can go with it. */
 typedef uint32_t admission_ticket;
 
 /* For all workers, before they are forked. NULL: out of memory or descriptors. */

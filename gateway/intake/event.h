@@ -36,7 +36,7 @@ struct event {
     bool is_rewound;           /* of a gap: what is missing may have been delivered */
     uint64_t gap_from, gap_to; /* of a gap in the log: what is missing lies behind `gap_from`, up to
                                   `gap_to`; else 0 */
-    uint64_t sequence;    /* its place among all that has passed (delivery/ring.h); 0: has not */
+    uint64_t sequence;    /* its number among all that has passed (delivery/ring.h); 0: has not */
     uint64_t received_us; /* clock_monotonic_us when it arrived */
     struct sl_subject subject; /* slices point into this event's own memory. Of a kind for gateways
                                   only, `user` and `target` count, and no filter matches */

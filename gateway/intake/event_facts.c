@@ -1,8 +1,8 @@
 /* event_facts.c - a table of the members that matter, and a parser that fills a struct from it.
  *
- * yajl calls back for each token. `place` says what the open container is (one of the few that
- * events have, or PLACE_OTHER), and the table says where in struct event_facts a member's value
- * goes. A member's key clears what an earlier member of that name left, so that the last one
+ * yajl calls back for each token. `containers` says what each open container is (one of the few
+ * that events have, or CONTAINER_OTHER), and the table says where in struct event_facts a member's
+ * value goes. A member's key clears what an earlier member of that name left, so that the last one
  * counts whatever its type.
  *
  * Strings without escapes are slices of the message; decoded ones are kept in `scratch`. So is all
@@ -25,23 +25,23 @@ enum { USER_ID_MAX = 64, ID_MAX_DIGITS = 19 };
 enum { SCRATCH_KEEP = 512 * 1024 };
 
 /* What the open container is. */
-enum place {
-    PLACE_NONE, /* outside of the object */
-    PLACE_ROOT,
-    PLACE_USER,
-    PLACE_TARGET,
-    PLACE_POST,
-    PLACE_AUTHOR,
-    PLACE_REPLY_TO,
-    PLACE_REPOST_OF,
-    PLACE_QUOTE_OF,
-    PLACE_GEO,
-    PLACE_PLACE,
-    PLACE_AUDIENCE, /* an audience that is no string */
-    PLACE_BBOX,     /* from here on arrays */
-    PLACE_URLS,
-    PLACE_MEDIA,
-    PLACE_OTHER, /* nothing in it matters */
+enum container {
+    CONTAINER_NONE, /* outside of the object */
+    CONTAINER_ROOT,
+    CONTAINER_USER,
+    CONTAINER_TARGET,
+    CONTAINER_POST,
+    CONTAINER_AUTHOR,
+    CONTAINER_REPLY_TO,
+    CONTAINER_REPOST_OF,
+    CONTAINER_QUOTE_OF,
+    CONTAINER_GEO,
+    CONTAINER_PLACE,
+    CONTAINER_AUDIENCE, /* an audience that is no string */
+    CONTAINER_BBOX,     /* from here on arrays */
+    CONTAINER_URLS,
+    CONTAINER_MEDIA,
+    CONTAINER_OTHER, /* nothing in it matters */
 };
 
 enum member_type {
@@ -50,7 +50,7 @@ enum member_type {
     MEMBER_USER_ID, /* -> struct sl_slice */
     MEMBER_NUMBER,  /* -> struct event_number */
     MEMBER_AUDIENCE,
-    MEMBER_OBJECT, /* opens a place */
+    MEMBER_OBJECT, /* opens a container */
     MEMBER_ARRAY
 };
 
@@ -58,7 +58,7 @@ struct member {
     const char *name;
     size_t name_size;
     enum member_type type;
-    enum place opens;
+    enum container opens;
     size_t offset, size; /* in struct event_facts */
 };
 
@@ -67,7 +67,7 @@ struct member {
         name, sizeof(name) - 1, type, opens, offsetof(struct event_facts, field),                  \
             sizeof(((struct event_facts *)NULL)->field)                                            \
     }
-#define SCALAR(name, type, field) MEMBER(name, type, PLACE_OTHER, field)
+#define SCALAR(name, type, field) MEMBER(name, type, CONTAINER_OTHER, field)
 #define REFERENCE(field)                                                                           \
     {                                                                                              \
         SCALAR("post", MEMBER_ID, post.field.post),                                                \
@@ -75,36 +75,38 @@ struct member {
             SCALAR("login", MEMBER_TEXT, post.field.login)                                         \
     }
 
-enum { PLACE_MAX_MEMBERS = 13 };
+enum { MAX_MEMBERS = 13 };
 
-static const struct member members[PLACE_OTHER + 1][PLACE_MAX_MEMBERS] = {
-    [PLACE_ROOT] = {SCALAR("id", MEMBER_ID, id), SCALAR("type", MEMBER_TEXT, type),
-                    SCALAR("at", MEMBER_TEXT, at), MEMBER("post", MEMBER_OBJECT, PLACE_POST, post),
-                    MEMBER("user", MEMBER_OBJECT, PLACE_USER, user),
-                    MEMBER("target", MEMBER_OBJECT, PLACE_TARGET, target)},
-    [PLACE_USER] = {SCALAR("id", MEMBER_USER_ID, user.id)},
-    [PLACE_TARGET] = {SCALAR("id", MEMBER_USER_ID, target.id)},
-    [PLACE_POST] = {SCALAR("id", MEMBER_ID, post.id),
-                    MEMBER("user", MEMBER_OBJECT, PLACE_AUTHOR, post.user),
-                    SCALAR("text", MEMBER_TEXT, post.text), SCALAR("lang", MEMBER_TEXT, post.lang),
-                    MEMBER("reply_to", MEMBER_OBJECT, PLACE_REPLY_TO, post.reply_to),
-                    MEMBER("repost_of", MEMBER_OBJECT, PLACE_REPOST_OF, post.repost_of),
-                    MEMBER("quote_of", MEMBER_OBJECT, PLACE_QUOTE_OF, post.quote_of),
-                    MEMBER("geo", MEMBER_OBJECT, PLACE_GEO, post.geo),
-                    MEMBER("place", MEMBER_OBJECT, PLACE_PLACE, post.place),
-                    MEMBER("urls", MEMBER_ARRAY, PLACE_URLS, post.urls),
-                    MEMBER("media", MEMBER_ARRAY, PLACE_MEDIA, post.media),
-                    MEMBER("audience", MEMBER_AUDIENCE, PLACE_AUDIENCE, post.audience)},
-    [PLACE_AUTHOR] = {SCALAR("id", MEMBER_USER_ID, post.user.id),
-                      SCALAR("login", MEMBER_TEXT, post.user.login)},
-    [PLACE_REPLY_TO] = REFERENCE(reply_to),
-    [PLACE_REPOST_OF] = REFERENCE(repost_of),
-    [PLACE_QUOTE_OF] = REFERENCE(quote_of),
-    [PLACE_GEO] = {SCALAR("lon", MEMBER_NUMBER, post.geo.lon),
-                   SCALAR("lat", MEMBER_NUMBER, post.geo.lat)},
-    [PLACE_PLACE] = {SCALAR("name", MEMBER_TEXT, post.place.name),
-                     SCALAR("country", MEMBER_TEXT, post.place.country),
-                     MEMBER("bbox", MEMBER_ARRAY, PLACE_BBOX, post.place.bbox)},
+static const struct member members[CONTAINER_OTHER + 1][MAX_MEMBERS] = {
+    [CONTAINER_ROOT] = {SCALAR("id", MEMBER_ID, id), SCALAR("type", MEMBER_TEXT, type),
+                        SCALAR("at", MEMBER_TEXT, at),
+                        MEMBER("post", MEMBER_OBJECT, CONTAINER_POST, post),
+                        MEMBER("user", MEMBER_OBJECT, CONTAINER_USER, user),
+                        MEMBER("target", MEMBER_OBJECT, CONTAINER_TARGET, target)},
+    [CONTAINER_USER] = {SCALAR("id", MEMBER_USER_ID, user.id)},
+    [CONTAINER_TARGET] = {SCALAR("id", MEMBER_USER_ID, target.id)},
+    [CONTAINER_POST] = {SCALAR("id", MEMBER_ID, post.id),
+                        MEMBER("user", MEMBER_OBJECT, CONTAINER_AUTHOR, post.user),
+                        SCALAR("text", MEMBER_TEXT, post.text),
+                        SCALAR("lang", MEMBER_TEXT, post.lang),
+                        MEMBER("reply_to", MEMBER_OBJECT, CONTAINER_REPLY_TO, post.reply_to),
+                        MEMBER("repost_of", MEMBER_OBJECT, CONTAINER_REPOST_OF, post.repost_of),
+                        MEMBER("quote_of", MEMBER_OBJECT, CONTAINER_QUOTE_OF, post.quote_of),
+                        MEMBER("geo", MEMBER_OBJECT, CONTAINER_GEO, post.geo),
+                        MEMBER("place", MEMBER_OBJECT, CONTAINER_PLACE, post.place),
+                        MEMBER("urls", MEMBER_ARRAY, CONTAINER_URLS, post.urls),
+                        MEMBER("media", MEMBER_ARRAY, CONTAINER_MEDIA, post.media),
+                        MEMBER("audience", MEMBER_AUDIENCE, CONTAINER_AUDIENCE, post.audience)},
+    [CONTAINER_AUTHOR] = {SCALAR("id", MEMBER_USER_ID, post.user.id),
+                          SCALAR("login", MEMBER_TEXT, post.user.login)},
+    [CONTAINER_REPLY_TO] = REFERENCE(reply_to),
+    [CONTAINER_REPOST_OF] = REFERENCE(repost_of),
+    [CONTAINER_QUOTE_OF] = REFERENCE(quote_of),
+    [CONTAINER_GEO] = {SCALAR("lon", MEMBER_NUMBER, post.geo.lon),
+                       SCALAR("lat", MEMBER_NUMBER, post.geo.lat)},
+    [CONTAINER_PLACE] = {SCALAR("name", MEMBER_TEXT, post.place.name),
+                         SCALAR("country", MEMBER_TEXT, post.place.country),
+                         MEMBER("bbox", MEMBER_ARRAY, CONTAINER_BBOX, post.place.bbox)},
 };
 
 /* One message on its way through. */
@@ -121,7 +123,7 @@ struct reading {
     size_t end;                  /* behind the outermost value; 0: it is still open */
     bool is_too_deep;
     unsigned depth;
-    enum place places[EVENT_MAX_DEPTH + 1]; /* up to `depth` */
+    enum container containers[EVENT_MAX_DEPTH + 1]; /* up to `depth` */
 };
 
 /* ---- scratch ---- */
@@ -360,17 +362,17 @@ static void add_item(struct reading *reading, struct sl_slice string, struct sl_
 {
     struct event_post_facts *post = &reading->facts.post;
 
-    switch (reading->places[reading->depth]) {
-    case PLACE_URLS:
+    switch (reading->containers[reading->depth]) {
+    case CONTAINER_URLS:
         if (string.data) {
             buffer_append(&reading->reader->urls, &string, sizeof(string));
             post->urls.count++;
         }
         break;
-    case PLACE_MEDIA:
+    case CONTAINER_MEDIA:
         post->media.count++;
         break;
-    case PLACE_BBOX:
+    case CONTAINER_BBOX:
         if (!number.data)
             post->place.bbox.has_other = true;
         else if (post->place.bbox.count < 4)
@@ -425,8 +427,8 @@ static int on_string(void *context, const unsigned char *data, size_t size)
 
     if (member)
         set_string(reading, member, keep_string(reading, data, size));
-    else if (reading->places[reading->depth] >= PLACE_BBOX &&
-             reading->places[reading->depth] < PLACE_OTHER)
+    else if (reading->containers[reading->depth] >= CONTAINER_BBOX &&
+             reading->containers[reading->depth] < CONTAINER_OTHER)
         add_item(reading, keep_string(reading, data, size), SL_SLICE_NONE);
     return 1;
 }
@@ -435,21 +437,21 @@ static int on_string(void *context, const unsigned char *data, size_t size)
 static int open_container(struct reading *reading, enum member_type type)
 {
     const struct member *member = take_member(reading);
-    enum place place = PLACE_OTHER;
+    enum container container = CONTAINER_OTHER;
 
     if (reading->depth == EVENT_MAX_DEPTH) {
         reading->is_too_deep = true;
         return 0;
     }
     if (reading->depth == 0)
-        place = type == MEMBER_OBJECT ? PLACE_ROOT : PLACE_OTHER;
+        container = type == MEMBER_OBJECT ? CONTAINER_ROOT : CONTAINER_OTHER;
     else if (!member)
         add_item(reading, SL_SLICE_NONE, SL_SLICE_NONE);
     else if (member->type == type || member->type == MEMBER_AUDIENCE)
-        place = member->opens;
-    if (place == PLACE_URLS)
+        container = member->opens;
+    if (container == CONTAINER_URLS)
         reading->facts.post.urls.first = reading->reader->urls.size / sizeof(struct sl_slice);
-    reading->places[++reading->depth] = place;
+    reading->containers[++reading->depth] = container;
     return 1;
 }
 
@@ -457,7 +459,7 @@ static int close_container(void *context)
 {
     struct reading *reading = context;
 
-    if (reading->places[reading->depth--] == PLACE_AUDIENCE)
+    if (reading->containers[reading->depth--] == CONTAINER_AUDIENCE)
         set_audience(reading, SL_SLICE("restricted"), false);
     if (reading->depth == 0)
         reading->end = yajl_get_bytes_consumed(reading->parser);
@@ -474,9 +476,9 @@ static int on_start_array(void *context)
     return open_container(context, MEMBER_ARRAY);
 }
 
-static const struct member *find_member(enum place place, struct sl_slice name)
+static const struct member *find_member(enum container container, struct sl_slice name)
 {
-    for (const struct member *member = members[place]; member->name; member++) {
+    for (const struct member *member = members[container]; member->name; member++) {
         if (member->name_size == name.size && memcmp(member->name, name.data, name.size) == 0)
             return member;
     }
@@ -487,7 +489,7 @@ static int on_map_key(void *context, const unsigned char *data, size_t size)
 {
     struct reading *reading = context;
     const struct member *member =
-        find_member(reading->places[reading->depth], sl_slice((const char *)data, size));
+        find_member(reading->containers[reading->depth], sl_slice((const char *)data, size));
 
     reading->member = member;
     if (!member)
@@ -549,12 +551,12 @@ int event_facts_read(struct event_reader *reader, struct sl_slice message,
         return r;
     buffer_clear(&reader->urls);
     buffer_clear(&reader->edits);
-    memset(&reading, 0, offsetof(struct reading, places));
+    memset(&reading, 0, offsetof(struct reading, containers));
     reading.reader = reader;
     reading.message = message;
     reading.arena_size = arena_size_for(message.size);
     reading.strings = reader->scratch + reading.arena_size;
-    reading.places[0] = PLACE_NONE;
+    reading.containers[0] = CONTAINER_NONE;
     r = parse(&reading, reterr);
     if (r < 0)
         return r;

@@ -203,7 +203,7 @@ static void pass_live(struct shard_order *order, const struct live_message *mess
 
 /* Passes the message on, or drops it as a duplicate. false: what comes before it is missing, and
  * wanted now. */
-static bool place(struct shard_order *order, const struct live_message *message)
+static bool pass_or_drop(struct shard_order *order, const struct live_message *message)
 {
     if (was_passed(order, message->id)) {
         metric_add(order->settings.metrics, METRIC_EVENTS_DUPLICATE, 1);
@@ -230,7 +230,7 @@ bool shard_order_take(struct shard_order *order, const struct live_message *mess
 {
     if (message->id == 0)
         order->callbacks.event(order->context, message);
-    else if (order->is_wanting || !place(order, message))
+    else if (order->is_wanting || !pass_or_drop(order, message))
         hold(order, message);
     return order->is_wanting;
 }
@@ -269,7 +269,7 @@ static void let_go(struct shard_order *order)
     while ((first = list_first(&order->held)) != NULL) {
         struct held_message *held = LIST_OWNER(first, struct held_message, node);
 
-        if (!place(order, &held->message))
+        if (!pass_or_drop(order, &held->message))
             return;
         release_held(order, held);
     }

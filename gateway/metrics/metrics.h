@@ -113,7 +113,7 @@ static inline void metric_sub(struct metrics *metrics, enum metric metric, uint6
     metric_set(metrics, metric, metric_get(metrics, metric) - n);
 }
 
-/* The row `index` places behind `first`: where a family has a row per value of some enum. */
+/* The row `index` rows behind `first`: where a family has a row per value of some enum. */
 static inline enum metric metric_at(enum metric first, unsigned index)
 {
     return (enum metric)((unsigned)first + index);

@@ -21,17 +21,17 @@ struct slow_board {
 
 void slow_list_add(struct slow_list *list, const struct slow_client *client)
 {
-    unsigned place = list->count;
+    unsigned index = list->count;
 
-    while (place > 0 && list->clients[place - 1].lag_ms < client->lag_ms)
-        place--;
-    if (place == SLOW_BOARD_CLIENTS)
+    while (index > 0 && list->clients[index - 1].lag_ms < client->lag_ms)
+        index--;
+    if (index == SLOW_BOARD_CLIENTS)
         return;
     if (list->count < SLOW_BOARD_CLIENTS)
         list->count++;
-    memmove(&list->clients[place + 1], &list->clients[place],
-            (list->count - 1 - place) * sizeof(list->clients[0]));
-    list->clients[place] = *client;
+    memmove(&list->clients[index + 1], &list->clients[index],
+            (list->count - 1 - index) * sizeof(list->clients[0]));
+    list->clients[index] = *client;
 }
 
 struct slow_board *slow_board_new(unsigned workers)

@@ -35,7 +35,7 @@ struct slow_list {
     struct slow_client clients[SLOW_BOARD_CLIENTS];
 };
 
-/* Puts the client into its place, or leaves it out. */
+/* Puts the client where its lag belongs, or leaves it out. */
 void slow_list_add(struct slow_list *list, const struct slow_client *client);
 
 struct slow_board;

@@ -80,8 +80,8 @@ __attribute__((format(printf, 3, 4))) static void fail(struct supervisor *superv
 
 static const char *redis_url(const struct supervisor *supervisor)
 {
-    if (supervisor->settings->place->private_redis)
-        return private_redis_url(supervisor->settings->place->private_redis);
+    if (supervisor->settings->instance->private_redis)
+        return private_redis_url(supervisor->settings->instance->private_redis);
     return supervisor->settings->config->redis;
 }
 
@@ -106,11 +106,11 @@ static void keep_listeners(struct listeners *listeners, unsigned worker, unsigne
     listeners->count = kept;
 }
 
-static void close_doors(struct place *place)
+static void close_doors(struct instance *instance)
 {
     for (unsigned i = 0; i < DOOR_COUNT; i++) {
-        for (unsigned k = 0; k < place->doors[i].count; k++)
-            close_fd(&place->doors[i].sockets[k]);
+        for (unsigned k = 0; k < instance->doors[i].count; k++)
+            close_fd(&instance->doors[i].sockets[k]);
     }
 }
 
@@ -132,10 +132,10 @@ static void become_child(struct supervisor *supervisor, const char *name)
     close_fd(&supervisor->signal_fd);
     start_notice_done(&supervisor->notice);
     takeover_let_go(supervisor->takeover);
-    if (settings->place->has_predecessor)
-        heritage_done(&settings->place->heritage);
-    if (settings->place->private_redis)
-        private_redis_let_go(settings->place->private_redis);
+    if (settings->instance->has_predecessor)
+        heritage_done(&settings->instance->heritage);
+    if (settings->instance->private_redis)
+        private_redis_let_go(settings->instance->private_redis);
     signal(SIGHUP, SIG_IGN); /* until it knows what to do with it */
     sigprocmask(SIG_SETMASK, &supervisor->outer_mask, NULL);
 }
@@ -152,13 +152,13 @@ static int run_worker(struct supervisor *supervisor, unsigned index, int ready_f
         .slow_board = settings->slow_board,
         .site = settings->site,
         .worker = index,
-        .doors = settings->place->doors,
+        .doors = settings->instance->doors,
         .accepts_at_once = supervisor->is_open,
         .ready_fd = ready_fd,
     };
 
     for (unsigned i = 0; i < DOOR_COUNT; i++)
-        keep_listeners(&settings->place->doors[i], index, supervisor->worker_count);
+        keep_listeners(&settings->instance->doors[i], index, supervisor->worker_count);
     become_child(supervisor, "sluiced-worker");
     return settings->worker_main(&parts);
 }
@@ -182,7 +182,7 @@ static int run_tasks(struct supervisor *supervisor)
     const struct supervisor_settings *settings = supervisor->settings;
 
     become_child(supervisor, "sluice-tasks");
-    close_doors(settings->place);
+    close_doors(settings->instance);
     return task_runner_main(settings->config, redis_url(supervisor));
 }
 
@@ -224,7 +224,7 @@ static void begin_to_stop(struct supervisor *supervisor, uint64_t now_ms)
         now_ms + settings->config->drain_timeout_ms + supervisor->settings->grace_ms;
     signal_workers(supervisor, supervisor->has_successor ? GATEWAY_SIGNAL_REPLACED : SIGTERM);
     task_runner_signal(&supervisor->tasks, SIGTERM);
-    close_doors(settings->place);
+    close_doors(settings->instance);
 }
 
 static void kill_workers(struct supervisor *supervisor)
@@ -276,8 +276,8 @@ static void serve_takeovers(struct supervisor *supervisor)
 {
     struct failure failure;
 
-    if (supervisor->settings->place->data_dir &&
-        takeover_new(supervisor->settings->place->data_dir, &supervisor->takeover, &failure) < 0)
+    if (supervisor->settings->instance->data_dir &&
+        takeover_new(supervisor->settings->instance->data_dir, &supervisor->takeover, &failure) < 0)
         log_warn("no_takeover", "why=\"%s\"", failure.text);
 }
 
@@ -298,27 +298,27 @@ static void step_into_office(struct supervisor *supervisor)
     const struct supervisor_settings *settings = supervisor->settings;
 
     for (unsigned i = 0; i < DOOR_COUNT; i++)
-        start_new_listeners(&settings->place->doors[i], settings->place->inherited[i]);
+        start_new_listeners(&settings->instance->doors[i], settings->instance->inherited[i]);
     supervisor->is_open = true;
     signal_workers(supervisor, GATEWAY_SIGNAL_OPEN);
     serve_takeovers(supervisor);
-    if (settings->place->private_redis)
-        private_redis_sign(settings->place->private_redis);
+    if (settings->instance->private_redis)
+        private_redis_sign(settings->instance->private_redis);
 }
 
 static void tell_everybody(struct supervisor *supervisor)
 {
-    struct place *place = supervisor->settings->place;
+    struct instance *instance = supervisor->settings->instance;
     const struct start_facts facts = {
-        .doors = place->doors,
+        .doors = instance->doors,
         .redis_url = redis_url(supervisor),
         .workers = supervisor->worker_count,
         .pid = supervisor->pid,
     };
 
     start_notice_tell_manager(&facts);
-    if (place->has_predecessor)
-        heritage_accept(&place->heritage);
+    if (instance->has_predecessor)
+        heritage_accept(&instance->heritage);
     start_notice_tell(&supervisor->notice, &facts);
 }
 
@@ -396,7 +396,7 @@ static void note_end(struct supervisor *supervisor, struct worker_process *worke
 
 static void step_redis(struct supervisor *supervisor, uint64_t now_ms)
 {
-    struct private_redis *redis = supervisor->settings->place->private_redis;
+    struct private_redis *redis = supervisor->settings->instance->private_redis;
     struct failure failure;
     int r;
 
@@ -418,9 +418,10 @@ static void step_takeover(struct supervisor *supervisor, uint64_t now_ms)
 {
     const struct supervisor_settings *settings = supervisor->settings;
     const struct takeover_offer offer = {
-        .doors = settings->place->doors,
-        .lock = settings->place->private_redis ? private_redis_lock(settings->place->private_redis)
-                                               : -1,
+        .doors = settings->instance->doors,
+        .lock = settings->instance->private_redis
+                    ? private_redis_lock(settings->instance->private_redis)
+                    : -1,
     };
 
     if (!supervisor->takeover || !takeover_step(supervisor->takeover, &offer))
@@ -489,7 +490,7 @@ static uint64_t next_due_ms(const struct supervisor *supervisor, uint64_t now_ms
 
 static void wait_for_something(struct supervisor *supervisor)
 {
-    struct private_redis *redis = supervisor->settings->place->private_redis;
+    struct private_redis *redis = supervisor->settings->instance->private_redis;
     uint64_t now_ms = clock_monotonic_ms();
     uint64_t due_ms = next_due_ms(supervisor, now_ms);
     struct pollfd *polled = supervisor->polled;
@@ -588,9 +589,9 @@ int supervisor_run(const struct supervisor_settings *settings, struct failure *r
         .pid = getpid(),
         .tasks = TASK_RUNNER_INIT,
         .signal_fd = -1,
-        .is_open = !settings->place->has_predecessor,
-        .redis_answers = !settings->place->private_redis,
-        .redis_answered = !settings->place->private_redis,
+        .is_open = !settings->instance->has_predecessor,
+        .redis_answers = !settings->instance->private_redis,
+        .redis_answered = !settings->instance->private_redis,
     };
     int r;
 
@@ -602,8 +603,8 @@ int supervisor_run(const struct supervisor_settings *settings, struct failure *r
     metric_set(metrics_supervisor(settings->board), METRIC_START_TIME, clock_wall_ms() * 1000);
     while (!supervisor.stopping || !all_are_down(&supervisor))
         turn(&supervisor);
-    if (settings->place->private_redis && supervisor.is_open && !supervisor.has_successor)
-        private_redis_stop(settings->place->private_redis, REDIS_STOP_MS);
+    if (settings->instance->private_redis && supervisor.is_open && !supervisor.has_successor)
+        private_redis_stop(settings->instance->private_redis, REDIS_STOP_MS);
     r = supervisor.error;
     if (r < 0)
         failure_set(reterr, r, "%s", supervisor.failure.text);

@@ -14,11 +14,11 @@
 #include "gateway/config/config.h"
 #include "gateway/metrics/metrics.h"
 #include "gateway/process/gateway_parts.h"
-#include "gateway/process/place.h"
+#include "gateway/process/instance.h"
 
 struct supervisor_settings {
     struct config *config;       /* brought up to date on SIGHUP */
-    struct place *place;         /* its listeners are closed, and set to -1, when stopping begins */
+    struct instance *instance;   /* its listeners are closed, and set to -1, when stopping begins */
     struct metrics_board *board; /* its slots are the workers */
     struct admission *admission; /* what the workers share; told when one of them dies */
     struct slow_board *slow_board; /* what the workers share, too */

@@ -21,7 +21,7 @@ struct rule_set;
 struct streams {
     struct streams_settings settings;
     struct list list;          /* of all streams */
-    struct stream **by_ticket; /* by their place in the admission list */
+    struct stream **by_ticket; /* by their index in the admission list */
     uv_poll_t *replaced_watch; /* of our streams that make room for others */
     uv_timer_t *survey_timer;
     bool is_ready;

@@ -11,7 +11,7 @@
  *     ... or each of calls.calls by itself, on an event loop
  *
  * The reply to calls.calls[k] has a row for each of sl_shard_calls_items(&calls, k, &item_count),
- * in this order; an item is the place of a thing in what was asked. Each call is one script: some
+ * in this order; an item is the index of a thing in what was asked. Each call is one script: some
  * hundreds of things in a shard are plenty for it. */
 #pragma once
 

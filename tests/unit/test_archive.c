@@ -20,7 +20,7 @@
 #include "src/model/keys.h"
 #include "src/social/post_rows.h"
 #include "src/tasks/worker.h"
-#include "tests/support/archive_place.h"
+#include "tests/support/archive_fixture.h"
 #include "tests/support/cmocka_all.h"
 #include "tests/support/fault.h"
 
@@ -29,7 +29,7 @@ enum { POSTS = 9, PROFILE_MAX = 3, MOST_COMMANDS = 200 };
 static struct core core;
 static uint32_t shards;
 static const char *kind;
-static struct archive_place place;
+static struct archive_fixture fixture;
 static uint64_t ada, posts[POSTS]; /* oldest first */
 
 static int begin(void **state)
@@ -37,7 +37,7 @@ static int begin(void **state)
     char name[16], max[8];
 
     (void)state;
-    archive_place_empty(&place);
+    archive_fixture_empty(&fixture);
     core_reset(&core, shards);
     snprintf(max, sizeof(max), "%d", PROFILE_MAX);
     core_set(&core, "profile-max", max);
@@ -69,20 +69,20 @@ static void work_with(struct core *child, const char *archive, uint32_t lease_ms
 
 static void work_with_patience(struct core *child)
 {
-    work_with(child, place.url, 30000);
+    work_with(child, fixture.url, 30000);
 }
 
 /* Takes over at once what the dead held. */
 static void work(void)
 {
-    work_with(&core, place.url, 1);
+    work_with(&core, fixture.url, 1);
 }
 
 static struct sl_archive *open_archive(void)
 {
     struct sl_archive *archive;
 
-    if (sl_archive_open(place.url, core.meta.database_id, SL_ARCHIVE_MAKE, &archive,
+    if (sl_archive_open(fixture.url, core.meta.database_id, SL_ARCHIVE_MAKE, &archive,
                         &core.failure) < 0)
         fail_msg("%s", core.failure.text);
     return archive;
@@ -372,7 +372,7 @@ static void test_posts_are_deleted_while_they_are_moved(void **state)
         fflush(NULL);
         pid = fork();
         if (pid == 0) {
-            work_with(&core, place.url, 30000);
+            work_with(&core, fixture.url, 30000);
             _exit(EXIT_SUCCESS);
         }
         for (int i = 0; i < POSTS; i++) {
@@ -414,7 +414,7 @@ static void test_worker_is_killed_behind_each_command(void **state)
 static void work_when_told(struct core *child, int told, int said)
 {
     const struct sl_worker_options options = {
-        .concurrency = 1, .lease_ms = 1, .until_empty = true, .archive = place.url};
+        .concurrency = 1, .lease_ms = 1, .until_empty = true, .archive = fixture.url};
     struct sl_redis_address address;
     struct sl_worker *worker;
     char word;
@@ -439,7 +439,7 @@ static void test_an_archive_that_is_away_is_waited_for(void **state)
     pid_t pid;
 
     (void)state;
-    if (place.kind != ARCHIVE_KIND_MYSQL)
+    if (fixture.kind != ARCHIVE_KIND_MYSQL)
         skip();
     core_set(&core, "task-tries", "1");
     assert_int_equal(pipe(told), 0);
@@ -450,8 +450,8 @@ static void test_an_archive_that_is_away_is_waited_for(void **state)
         work_when_told(&core, told[0], said[1]);
     close(said[1]);
     assert_int_equal(read(said[0], &word, 1), 1);
-    mysql_close(place.mysql);
-    mariadb_server_kill(&place.server);
+    mysql_close(fixture.mysql);
+    mariadb_server_kill(&fixture.server);
     assert_int_equal(write(told[1], "g", 1), 1);
     while (!has_failed) {
         redisReply *states = core_command(&core, "KEYS sluice:*:task:*");
@@ -460,8 +460,8 @@ static void test_an_archive_that_is_away_is_waited_for(void **state)
         freeReplyObject(states);
         assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
     }
-    mariadb_server_restart(&place.server, NULL);
-    place.mysql = mariadb_server_connect(&place.server);
+    mariadb_server_restart(&fixture.server, NULL);
+    fixture.mysql = mariadb_server_connect(&fixture.server);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS);
     check("away for a while", none);
@@ -474,7 +474,7 @@ static int start(void **state)
 {
     (void)state;
     signal(SIGPIPE, SIG_IGN);
-    archive_place_init(&place, kind);
+    archive_fixture_init(&fixture, kind);
     core_init(&core);
     return 0;
 }
@@ -483,7 +483,7 @@ static int stop(void **state)
 {
     (void)state;
     core_done(&core);
-    archive_place_done(&place);
+    archive_fixture_done(&fixture);
     return 0;
 }
 
@@ -504,7 +504,7 @@ int main(int argc, char **argv)
 
     shards = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 1;
     kind = argc > 2 ? argv[2] : "sqlite";
-    if (!archive_place_is_there(kind))
+    if (!archive_fixture_is_there(kind))
         return ARCHIVE_PLACE_SKIPPED;
     return cmocka_run_group_tests_name("archive", tests, start, stop);
 }

@@ -1,4 +1,5 @@
-/* What holds for every kind of archive: the contracts of src/archive/archive.h, kept by each backend alike.
+/* What holds for every kind of archive: the contracts of src/archive/archive.h, kept by each
+ * backend alike.
  *
  *     test_archive_kinds [sqlite|mysql] */
 #include <errno.h>
@@ -11,34 +12,34 @@
 
 #include "base/alloc.h"
 #include "src/archive/archive.h"
-#include "tests/support/archive_place.h"
+#include "tests/support/archive_fixture.h"
 #include "tests/support/cmocka_all.h"
 
 enum { POSTS = 40, MANY = 3000, USER = 4096, OTHER = 8192 };
 
 static const char OURS[] = "0123456789abcdef0123456789abcdef";
 static const char *kind;
-static struct archive_place place;
+static struct archive_fixture fixture;
 static struct failure failure;
 
 static int start(void **state)
 {
     (void)state;
-    archive_place_init(&place, kind);
+    archive_fixture_init(&fixture, kind);
     return 0;
 }
 
 static int stop(void **state)
 {
     (void)state;
-    archive_place_done(&place);
+    archive_fixture_done(&fixture);
     return 0;
 }
 
 static int begin(void **state)
 {
     (void)state;
-    archive_place_empty(&place);
+    archive_fixture_empty(&fixture);
     return 0;
 }
 
@@ -46,7 +47,7 @@ static struct sl_archive *must_open(void)
 {
     struct sl_archive *archive;
 
-    if (sl_archive_open(place.url, OURS, SL_ARCHIVE_MAKE, &archive, &failure) < 0)
+    if (sl_archive_open(fixture.url, OURS, SL_ARCHIVE_MAKE, &archive, &failure) < 0)
         fail_msg("%s", failure.text);
     return archive;
 }
@@ -113,7 +114,7 @@ static void test_a_post_comes_back_byte_for_byte_when_opened_again(void **state)
     (void)state;
     store(archive, 7, USER, json);
     sl_archive_close(archive);
-    assert_int_equal(sl_archive_open(place.url, OURS, SL_ARCHIVE_READ, &archive, &failure), 0);
+    assert_int_equal(sl_archive_open(fixture.url, OURS, SL_ARCHIVE_READ, &archive, &failure), 0);
     assert_int_equal(sl_archive_find(archive, ids, 2, &page, &failure), 0);
     assert_int_equal(page.count, 1);
     assert_int_equal(page.posts[0].id, 7);
@@ -226,7 +227,7 @@ static void test_many_may_make_it_at_once(void **state)
             pids[i] = fork();
             if (pids[i] == 0) {
                 struct sl_archive *archive;
-                int r = sl_archive_open(place.url, OURS, SL_ARCHIVE_MAKE, &archive, &failure);
+                int r = sl_archive_open(fixture.url, OURS, SL_ARCHIVE_MAKE, &archive, &failure);
 
                 if (r < 0)
                     fprintf(stderr, "%s\n", failure.text);
@@ -247,7 +248,7 @@ static void assert_refused(const char *database, enum sl_archive_mode mode, int 
 {
     struct sl_archive *archive = NULL;
 
-    assert_int_equal(sl_archive_open(place.url, database, mode, &archive, &failure), error);
+    assert_int_equal(sl_archive_open(fixture.url, database, mode, &archive, &failure), error);
     assert_null(archive);
     if (!strstr(failure.text, text))
         fail_msg("'%s' does not say '%s'", failure.text, text);
@@ -267,7 +268,7 @@ static void test_whoever_names_no_database_reads_any(void **state)
     (void)state;
     store(archive, 1, USER, "{}");
     sl_archive_close(archive);
-    assert_int_equal(sl_archive_open(place.url, NULL, SL_ARCHIVE_READ, &archive, &failure), 0);
+    assert_int_equal(sl_archive_open(fixture.url, NULL, SL_ARCHIVE_READ, &archive, &failure), 0);
     assert_string_equal(list(archive, USER, 0, 9), "1");
     sl_archive_close(archive);
 }
@@ -284,7 +285,7 @@ static void test_an_archive_of_a_later_version_is_refused(void **state)
 {
     (void)state;
     sl_archive_close(must_open());
-    archive_place_set_version(&place, 2);
+    archive_fixture_set_version(&fixture, 2);
     assert_refused(OURS, SL_ARCHIVE_MAKE, -ESTALE, "has version 2");
 }
 
@@ -299,7 +300,7 @@ static int try_all(void)
 
     for (uint64_t i = 0; i < POSTS; i++)
         posts[i] = (struct sl_archive_post){i + 1, USER, SL_SLICE("{}")};
-    r = sl_archive_open(place.url, OURS, SL_ARCHIVE_MAKE, &archive, &failure);
+    r = sl_archive_open(fixture.url, OURS, SL_ARCHIVE_MAKE, &archive, &failure);
     if (r == 0)
         r = sl_archive_store(archive, posts, POSTS, &failure);
     if (r == 0)
@@ -347,7 +348,7 @@ int main(int argc, char **argv)
     };
 
     kind = argc > 1 ? argv[1] : "sqlite";
-    if (!archive_place_is_there(kind))
+    if (!archive_fixture_is_there(kind))
         return ARCHIVE_PLACE_SKIPPED;
     return cmocka_run_group_tests_name(kind, tests, start, stop);
 }

@@ -10,14 +10,14 @@
 #include <mysql.h>
 
 #include "src/archive/archive.h"
-#include "tests/support/archive_place.h"
+#include "tests/support/archive_fixture.h"
 #include "tests/support/cmocka_all.h"
 
 enum { MANY = 400, PAGE = 20, USER = 4096, OTHER = 8192 };
 
 static const char OURS[] = "0123456789abcdef0123456789abcdef";
 static const char THEIRS[] = "fedcba9876543210fedcba9876543210";
-static struct archive_place place;
+static struct archive_fixture fixture;
 static struct sl_archive *archive;
 static struct sl_archive_post posts[MANY]; /* more than a statement takes */
 static struct failure failure;
@@ -30,14 +30,14 @@ static int start(void **state)
     memset(text, 'x', sizeof(text));
     for (size_t i = 0; i < MANY; i++)
         posts[i] = (struct sl_archive_post){i + 1, USER, sl_slice(text, sizeof(text))};
-    archive_place_init(&place, "mysql");
+    archive_fixture_init(&fixture, "mysql");
     return 0;
 }
 
 static int stop(void **state)
 {
     (void)state;
-    archive_place_done(&place);
+    archive_fixture_done(&fixture);
     return 0;
 }
 
@@ -56,7 +56,7 @@ static void open_hastily(int timeout_s)
     char url[160];
 
     snprintf(url, sizeof(url), "mysql://root@/posts?timeout=%d&socket=%s", timeout_s,
-             place.server.socket);
+             fixture.server.socket);
     sl_archive_close(archive);
     archive = NULL;
     while (!archive) {
@@ -69,8 +69,8 @@ static void open_hastily(int timeout_s)
 static int begin(void **state)
 {
     (void)state;
-    archive_place_empty(&place);
-    archive = must_open(place.url, OURS);
+    archive_fixture_empty(&fixture);
+    archive = must_open(fixture.url, OURS);
     return 0;
 }
 
@@ -88,7 +88,7 @@ static int store(size_t count)
 
 static void assert_stored(size_t count)
 {
-    assert_int_equal(mariadb_server_ask(place.mysql, "SELECT COUNT(*) FROM posts.sluice_posts"),
+    assert_int_equal(mariadb_server_ask(fixture.mysql, "SELECT COUNT(*) FROM posts.sluice_posts"),
                      count);
 }
 
@@ -114,19 +114,19 @@ static void hang_up(void)
     char sql[64];
     long long id;
 
-    while ((id = mariadb_server_ask(place.mysql, "SELECT COALESCE(MAX(id), 0) FROM "
-                                                 "information_schema.processlist "
-                                                 "WHERE db = 'posts'")) > 0) {
+    while ((id = mariadb_server_ask(fixture.mysql, "SELECT COALESCE(MAX(id), 0) FROM "
+                                                   "information_schema.processlist "
+                                                   "WHERE db = 'posts'")) > 0) {
         snprintf(sql, sizeof(sql), "KILL CONNECTION %lld", id);
-        mysql_query(place.mysql, sql); /* it may have ended by itself */
+        mysql_query(fixture.mysql, sql); /* it may have ended by itself */
     }
 }
 
 static void restart(void)
 {
-    mysql_close(place.mysql);
-    mariadb_server_restart(&place.server, NULL);
-    place.mysql = mariadb_server_connect(&place.server);
+    mysql_close(fixture.mysql);
+    mariadb_server_restart(&fixture.server, NULL);
+    fixture.mysql = mariadb_server_connect(&fixture.server);
 }
 
 /* ---- connections that are lost ---- */
@@ -164,12 +164,13 @@ static void test_a_server_that_is_away_is_told_and_found_again(void **state)
 
     (void)state;
     assert_int_equal(store(1), 0);
-    mariadb_server_kill(&place.server);
+    mariadb_server_kill(&fixture.server);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(store(2), -EAGAIN);
         assert_said("Can't connect");
     }
-    assert_int_equal(sl_archive_open(place.url, OURS, SL_ARCHIVE_MAKE, &opened, &failure), -EAGAIN);
+    assert_int_equal(sl_archive_open(fixture.url, OURS, SL_ARCHIVE_MAKE, &opened, &failure),
+                     -EAGAIN);
     assert_null(opened);
     restart();
     assert_int_equal(store(2), 0);
@@ -181,8 +182,8 @@ static void test_another_archive_in_its_place_is_not_taken_for_it(void **state)
     struct sl_archive *theirs;
 
     (void)state;
-    mariadb_server_run(place.mysql, "DROP TABLE posts.sluice_archive, posts.sluice_posts");
-    theirs = must_open(place.url, THEIRS);
+    mariadb_server_run(fixture.mysql, "DROP TABLE posts.sluice_archive, posts.sluice_posts");
+    theirs = must_open(fixture.url, THEIRS);
     sl_archive_close(theirs);
     hang_up();
     assert_int_equal(store(1), -ESTALE);
@@ -197,10 +198,10 @@ static void test_a_server_that_hangs_is_not_waited_for_for_ever(void **state)
 
     (void)state;
     open_hastily(1);
-    mariadb_server_freeze(&place.server);
+    mariadb_server_freeze(&fixture.server);
     assert_int_equal(sl_archive_list(archive, USER, 0, MANY, &page, &failure), -EAGAIN);
     assert_int_equal(store(1), -EAGAIN); /* now it cannot even connect */
-    mariadb_server_thaw(&place.server);
+    mariadb_server_thaw(&fixture.server);
     while ((r = store(2)) == -EAGAIN)
         ;
     assert_int_equal(r, 0);
@@ -216,20 +217,20 @@ static void test_rows_that_others_hold_are_told_and_nothing_is_stored(void **sta
     (void)state;
     open_hastily(4);
     for (size_t i = 0; i < 2; i++) {
-        mariadb_server_run(place.mysql, "START TRANSACTION");
-        mariadb_server_run(place.mysql,
+        mariadb_server_run(fixture.mysql, "START TRANSACTION");
+        mariadb_server_run(fixture.mysql,
                            "INSERT INTO posts.sluice_posts (user, id) VALUES (%d, %zu)", OTHER,
                            counts[i]);
         assert_int_equal(store(counts[i]), -EAGAIN);
         assert_stored(1); /* theirs */
-        mariadb_server_run(place.mysql, "ROLLBACK");
+        mariadb_server_run(fixture.mysql, "ROLLBACK");
     }
     assert_stored(0);
 }
 
 static void store_two(void)
 {
-    struct sl_archive *own = must_open(place.url, OURS);
+    struct sl_archive *own = must_open(fixture.url, OURS);
     int r = sl_archive_store(own, posts, 2, &failure);
 
     sl_archive_close(own);
@@ -246,7 +247,7 @@ static long long status_of(const char *name)
              "SELECT variable_value FROM information_schema.global_status "
              "WHERE variable_name = '%s'",
              name);
-    return mariadb_server_ask(place.mysql, sql);
+    return mariadb_server_ask(fixture.mysql, sql);
 }
 
 /* Another transaction has more to lose, so the store is the one that MariaDB rolls back. */
@@ -257,11 +258,11 @@ static void test_a_deadlock_is_tried_again(void **state)
     pid_t pid;
 
     (void)state;
-    mariadb_server_run(place.mysql, "START TRANSACTION");
+    mariadb_server_run(fixture.mysql, "START TRANSACTION");
     for (int id = 100; id < 120; id++)
-        mariadb_server_run(place.mysql, "INSERT INTO posts.sluice_posts (user, id) VALUES (%d, %d)",
-                           OTHER, id);
-    mariadb_server_run(place.mysql, "INSERT INTO posts.sluice_posts (user, id) VALUES (%d, 2)",
+        mariadb_server_run(fixture.mysql,
+                           "INSERT INTO posts.sluice_posts (user, id) VALUES (%d, %d)", OTHER, id);
+    mariadb_server_run(fixture.mysql, "INSERT INTO posts.sluice_posts (user, id) VALUES (%d, 2)",
                        OTHER);
     fflush(NULL);
     pid = fork();
@@ -269,9 +270,9 @@ static void test_a_deadlock_is_tried_again(void **state)
         store_two();
     while (status_of("INNODB_ROW_LOCK_CURRENT_WAITS") == 0)
         assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
-    mariadb_server_run(place.mysql, "INSERT INTO posts.sluice_posts (user, id) VALUES (%d, 1)",
+    mariadb_server_run(fixture.mysql, "INSERT INTO posts.sluice_posts (user, id) VALUES (%d, 1)",
                        OTHER);
-    mariadb_server_run(place.mysql, "ROLLBACK");
+    mariadb_server_run(fixture.mysql, "ROLLBACK");
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS);
     assert_true(status_of("INNODB_DEADLOCKS") > before);
@@ -284,11 +285,11 @@ static void test_a_server_that_takes_no_writes_is_read(void **state)
 {
     (void)state;
     assert_int_equal(store(1), 0);
-    mariadb_server_run(place.mysql, "SET GLOBAL tx_read_only = 1");
+    mariadb_server_run(fixture.mysql, "SET GLOBAL tx_read_only = 1");
     hang_up();
     assert_int_equal(store(2), -EROFS);
     assert_listed(1);
-    mariadb_server_run(place.mysql, "SET GLOBAL tx_read_only = 0");
+    mariadb_server_run(fixture.mysql, "SET GLOBAL tx_read_only = 0");
     hang_up();
     assert_int_equal(store(2), 0);
 }
@@ -298,16 +299,18 @@ static void test_tables_that_are_missing_or_not_ours_are_told(void **state)
     struct sl_archive *opened = NULL;
 
     (void)state;
-    mariadb_server_run(place.mysql, "DROP TABLE posts.sluice_posts");
+    mariadb_server_run(fixture.mysql, "DROP TABLE posts.sluice_posts");
     assert_int_equal(store(1), -EBADMSG);
     assert_said("doesn't exist");
-    mariadb_server_run(place.mysql, "CREATE TABLE posts.sluice_posts (text TEXT)");
+    mariadb_server_run(fixture.mysql, "CREATE TABLE posts.sluice_posts (text TEXT)");
     assert_int_equal(store(1), -EBADMSG);
-    mariadb_server_run(place.mysql, "DROP TABLE posts.sluice_archive");
-    assert_int_equal(sl_archive_open(place.url, NULL, SL_ARCHIVE_READ, &opened, &failure), -ENOENT);
+    mariadb_server_run(fixture.mysql, "DROP TABLE posts.sluice_archive");
+    assert_int_equal(sl_archive_open(fixture.url, NULL, SL_ARCHIVE_READ, &opened, &failure),
+                     -ENOENT);
     assert_said("there is none");
-    mariadb_server_run(place.mysql, "DROP DATABASE posts");
-    assert_int_equal(sl_archive_open(place.url, OURS, SL_ARCHIVE_MAKE, &opened, &failure), -ENOENT);
+    mariadb_server_run(fixture.mysql, "DROP DATABASE posts");
+    assert_int_equal(sl_archive_open(fixture.url, OURS, SL_ARCHIVE_MAKE, &opened, &failure),
+                     -ENOENT);
     assert_said("Unknown database");
 }
 
@@ -316,8 +319,8 @@ static long long rows_read(void)
 {
     static long long before;
     long long now = mariadb_server_ask(
-        place.mysql, "SELECT SUM(rows_read) FROM information_schema.table_statistics "
-                     "WHERE table_name = 'sluice_posts'");
+        fixture.mysql, "SELECT SUM(rows_read) FROM information_schema.table_statistics "
+                       "WHERE table_name = 'sluice_posts'");
     long long since = now - before;
 
     before = now;
@@ -330,7 +333,7 @@ static void test_a_page_costs_what_it_shows(void **state)
     struct sl_archive_page page;
 
     (void)state;
-    mariadb_server_run(place.mysql, "SET GLOBAL userstat = 1");
+    mariadb_server_run(fixture.mysql, "SET GLOBAL userstat = 1");
     hang_up();
     assert_int_equal(store(MANY), 0);
     assert_listed(MANY);
@@ -344,7 +347,7 @@ static void test_a_page_costs_what_it_shows(void **state)
     assert_int_equal(page.count, 3);
     sl_archive_page_done(&page);
     assert_in_range(rows_read(), 3, 5);
-    mariadb_server_run(place.mysql, "SET GLOBAL userstat = 0");
+    mariadb_server_run(fixture.mysql, "SET GLOBAL userstat = 0");
 }
 
 #define MYSQL_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
@@ -364,7 +367,7 @@ int main(void)
         MYSQL_TEST(test_a_page_costs_what_it_shows),
     };
 
-    if (!archive_place_is_there("mysql"))
+    if (!archive_fixture_is_there("mysql"))
         return ARCHIVE_PLACE_SKIPPED;
     return cmocka_run_group_tests_name("archive_mysql", tests, start, stop);
 }

@@ -185,23 +185,23 @@ static int run_supervisor(void)
         .grace_ms = 50,
         .worker_main = scene.worker_main,
     };
-    struct place place = PLACE_INIT;
+    struct instance instance = INSTANCE_INIT;
     struct failure failure = {""};
     int r = 0;
 
     close(scene.ready[0]);
     close(scene.report[0]);
     if (!scene.config->redis)
-        r = private_redis_new(scene.data_dir, "redis-server", &place.private_redis, &failure);
-    memcpy(place.doors[DOOR_PUBLIC].sockets, scene.listeners, sizeof(scene.listeners));
-    place.doors[DOOR_PUBLIC].count = scene.workers;
-    place.doors[DOOR_PUBLIC].port = scene.port;
-    settings.place = &place;
+        r = private_redis_new(scene.data_dir, "redis-server", &instance.private_redis, &failure);
+    memcpy(instance.doors[DOOR_PUBLIC].sockets, scene.listeners, sizeof(scene.listeners));
+    instance.doors[DOOR_PUBLIC].count = scene.workers;
+    instance.doors[DOOR_PUBLIC].port = scene.port;
+    settings.instance = &instance;
     if (r == 0)
         r = supervisor_run(&settings, &failure);
     if (r < 0)
         report("failed: %s\n", failure.text);
-    place_done(&place);
+    instance_done(&instance);
     return r < 0;
 }
 

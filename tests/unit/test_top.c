@@ -228,8 +228,7 @@ static void test_page_names_slow_clients_and_troubles_without_obeying_them(void 
     page(&looks, &text);
     assert_non_null(strstr(text.data, "1 of 2 workers down"));
     assert_non_null(strstr(text.data, "home/sse            e?[2J?x\xc3\xa9\n"));
-    assert_non_null(
-        strstr(text.data, "1.8 s    yes        410   238 kB  1 min      home/sse "));
+    assert_non_null(strstr(text.data, "1.8 s    yes        410   238 kB  1 min      home/sse "));
     assert_non_null(strstr(text.data, "        2  streams ended: too_slow\n"));
     assert_non_null(strstr(text.data, "        3  connections broken\n"));
     assert_null(strstr(text.data, "draining"));
@@ -253,8 +252,8 @@ static void fill(struct buffer *text, char name, unsigned lines)
  */
 static const char *paged(size_t rows, size_t columns, bool has_styles, struct buffer *text)
 {
-    const struct page_form form = {rows, columns, has_styles};
-    struct page_part parts[4] = {
+    const struct layout_form form = {rows, columns, has_styles};
+    struct layout_part parts[4] = {
         [2] = {.is_list = true, .is_second = true},
         [3] = {.is_list = true, .is_second = true},
     };
@@ -263,7 +262,7 @@ static const char *paged(size_t rows, size_t columns, bool has_styles, struct bu
         fill(&parts[i].text, (char)('a' + i), i < 3 ? 3 : 1);
     fill(&parts[1].shorter, 'b', 1);
     buffer_clear(text);
-    page_print(parts, 4, &form, text);
+    layout_print(parts, 4, &form, text);
     for (unsigned i = 0; i < 4; i++) {
         buffer_done(&parts[i].text);
         buffer_done(&parts[i].shorter);
@@ -306,14 +305,14 @@ static void test_page_has_two_columns_in_a_wide_window(void **state)
         bool is_alone = i >= 7 || !*right[i];
 
         size += snprintf(expected + size, sizeof(expected) - (size_t)size, "%-*s%s\n",
-                         is_alone ? 0 : PAGE_COLUMN_WIDTH + PAGE_COLUMN_GAP, left[i],
+                         is_alone ? 0 : LAYOUT_COLUMN_WIDTH + LAYOUT_COLUMN_GAP, left[i],
                          i < 7 ? right[i] : "");
     }
     assert_string_equal(paged(20, 163, false, &text), expected);
     assert_null(strstr(paged(20, 162, false, &text), "  "));
     assert_non_null(strstr(paged(20, 163, true, &text), "\033[1ma\033[0m "));
     assert_int_equal(strcspn(strchr(text.data, 'a'), "c"), /* the styles have no width */
-                     strlen("a\033[0m") + PAGE_COLUMN_WIDTH + PAGE_COLUMN_GAP - 1 + 4);
+                     strlen("a\033[0m") + LAYOUT_COLUMN_WIDTH + LAYOUT_COLUMN_GAP - 1 + 4);
     buffer_done(&text);
 }
 

@@ -1,9 +1,9 @@
-/* place.c - takes what there can be only one of: ports, the data directory, the private Redis.
+/* instance.c - takes what there can be only one of: ports, the data directory, the private Redis.
  *
  * The order matters: a port that is taken says more than a directory that is. Where a sluiced runs
  * in the same directory, it is asked for its sockets and its locks (takeover.h); it keeps them as
  * well, and goes on serving when a later step fails here. Blocks, before there are workers. */
-#include "gateway/process/place.h"
+#include "gateway/process/instance.h"
 
 #include <errno.h>
 #include <string.h>
@@ -22,11 +22,11 @@ static const char *find_data_dir(const struct config *config, char room[static S
     return sl_data_dir(room, NULL) == 0 ? room : NULL;
 }
 
-/* Where a successor may ask for our place. Who cannot be asked serves as well: several may share a
+/* Where a successor may ask for what we have. Who cannot be asked serves as well: several may share a
  * directory that none of them keeps its data in. */
-static void offer_takeover(const char *data_dir, struct place *place)
+static void offer_takeover(const char *data_dir, struct instance *instance)
 {
-    pid_t other = data_dir && !place->has_predecessor ? takeover_find(data_dir) : 0;
+    pid_t other = data_dir && !instance->has_predecessor ? takeover_find(data_dir) : 0;
     struct failure why;
     int r = 0;
 
@@ -37,13 +37,13 @@ static void offer_takeover(const char *data_dir, struct place *place)
     else
         r = folder_make(data_dir, &why);
     if (r == 0)
-        place->data_dir = data_dir;
+        instance->data_dir = data_dir;
     else
         log_warn("no_takeover", "why=\"%s\"", why.text);
 }
 
 static int open_private_redis(const struct config *config, const char *data_dir,
-                              struct place *place, struct failure *reterr)
+                              struct instance *instance, struct failure *reterr)
 {
     struct failure why;
     int lock = -1;
@@ -55,11 +55,11 @@ static int open_private_redis(const struct config *config, const char *data_dir,
         r = sl_data_dir(room, &why);
         return config_refuse(config, CONFIG_OPTION_data_dir, reterr, r, "%s", why.text);
     }
-    if (place->has_predecessor) {
-        lock = place->heritage.lock;
-        place->heritage.lock = -1;
+    if (instance->has_predecessor) {
+        lock = instance->heritage.lock;
+        instance->heritage.lock = -1;
     }
-    r = private_redis_inherit(data_dir, config->redis_server, lock, &place->private_redis, &why);
+    r = private_redis_inherit(data_dir, config->redis_server, lock, &instance->private_redis, &why);
     if (r < 0)
         return config_refuse(config, CONFIG_OPTION_data_dir, reterr, r, "%s", why.text);
     return 0;
@@ -74,9 +74,9 @@ static const enum config_option door_options[DOOR_COUNT] = {
 
 static int open_door(const struct config *config, enum door door,
                      const struct listen_address *address, const char *data_dir,
-                     struct place *place, struct failure *reterr)
+                     struct instance *instance, struct failure *reterr)
 {
-    struct listeners *listeners = &place->doors[door];
+    struct listeners *listeners = &instance->doors[door];
     struct failure why;
     pid_t other = 0;
     int r;
@@ -84,9 +84,10 @@ static int open_door(const struct config *config, enum door door,
     r = listener_open(address, listeners->count, listeners->sockets, &listeners->port, &why);
     if (r < 0)
         listeners->count = 0;
-    if (r == -EADDRINUSE && data_dir && !place->has_predecessor)
+    if (r == -EADDRINUSE && data_dir && !instance->has_predecessor)
         other = takeover_find(data_dir);
-    if (r == -EADDRINUSE && door != DOOR_PUBLIC && address->port == place->doors[DOOR_PUBLIC].port)
+    if (r == -EADDRINUSE && door != DOOR_PUBLIC &&
+        address->port == instance->doors[DOOR_PUBLIC].port)
         return config_refuse(config, door_options[door], reterr, r, "port %u is that of listen",
                              address->port);
     if (other)
@@ -113,16 +114,16 @@ static const int *find_elsewhere(struct listeners *listeners, const struct liste
 
 /* Every socket of the predecessor is ours, so that none of its connections is lost, and one for
  * each worker at least. */
-static int inherit_door(const struct config *config, enum door door, struct place *place,
+static int inherit_door(const struct config *config, enum door door, struct instance *instance,
                         struct failure *reterr)
 {
-    struct listeners *listeners = &place->doors[door];
+    struct listeners *listeners = &instance->doors[door];
     unsigned workers = listeners->count;
     int r;
 
-    *listeners = place->heritage.doors[door];
-    place->heritage.doors[door].count = 0;
-    place->inherited[door] = listeners->count;
+    *listeners = instance->heritage.doors[door];
+    instance->heritage.doors[door].count = 0;
+    instance->inherited[door] = listeners->count;
     if (listeners->count >= workers)
         return 0;
     r = listener_add(listeners->sockets, listeners->count, workers);
@@ -135,10 +136,10 @@ static int inherit_door(const struct config *config, enum door door, struct plac
 }
 
 /* With nobody to follow we are the first. */
-static int find_predecessor(const struct config *config, const char *data_dir, struct place *place,
-                            struct failure *reterr)
+static int find_predecessor(const struct config *config, const char *data_dir,
+                            struct instance *instance, struct failure *reterr)
 {
-    struct heritage *heritage = &place->heritage;
+    struct heritage *heritage = &instance->heritage;
     struct failure why;
     int r;
 
@@ -151,7 +152,7 @@ static int find_predecessor(const struct config *config, const char *data_dir, s
     }
     if (r < 0)
         return config_refuse(config, CONFIG_OPTION_takeover, reterr, r, "%s", why.text);
-    place->has_predecessor = true;
+    instance->has_predecessor = true;
     if (config->redis && heritage->lock >= 0)
         return config_refuse(config, CONFIG_OPTION_takeover, reterr, -EINVAL,
                              "the running sluiced (pid %d) has a private Redis, and this one is "
@@ -164,10 +165,10 @@ static int find_predecessor(const struct config *config, const char *data_dir, s
 
 /* The public door is what a successor comes for. The one for operators may move. */
 static int get_door(const struct config *config, enum door door, const char *data_dir,
-                    struct place *place, struct failure *reterr)
+                    struct instance *instance, struct failure *reterr)
 {
     const char *text = door == DOOR_PUBLIC ? config->listen : config->ops_listen;
-    struct heritage *heritage = &place->heritage;
+    struct heritage *heritage = &instance->heritage;
     char room[LISTENER_DESCRIPTION_SIZE];
     struct listen_address address;
     struct failure why;
@@ -175,7 +176,7 @@ static int get_door(const struct config *config, enum door door, const char *dat
     int r;
 
     if (!text) {
-        place->doors[door].count = 0;
+        instance->doors[door].count = 0;
         heritage_close_door(heritage, door);
         return 0;
     }
@@ -190,33 +191,33 @@ static int get_door(const struct config *config, enum door door, const char *dat
     if (elsewhere)
         heritage_close_door(heritage, door);
     if (heritage->doors[door].count > 0)
-        return inherit_door(config, door, place, reterr);
-    return open_door(config, door, &address, data_dir, place, reterr);
+        return inherit_door(config, door, instance, reterr);
+    return open_door(config, door, &address, data_dir, instance, reterr);
 }
 
 /* --- all of it --- */
 
-int place_take(const struct config *config, unsigned workers, struct place *ret_place,
-               struct failure *reterr)
+int instance_take(const struct config *config, unsigned workers, struct instance *ret_instance,
+                  struct failure *reterr)
 {
-    const char *data_dir = find_data_dir(config, ret_place->room);
+    const char *data_dir = find_data_dir(config, ret_instance->room);
     int r;
 
-    r = find_predecessor(config, data_dir, ret_place, reterr);
+    r = find_predecessor(config, data_dir, ret_instance, reterr);
     for (unsigned i = 0; i < DOOR_COUNT && r == 0; i++) {
-        ret_place->doors[i].count = workers;
-        r = get_door(config, (enum door)i, data_dir, ret_place, reterr);
+        ret_instance->doors[i].count = workers;
+        r = get_door(config, (enum door)i, data_dir, ret_instance, reterr);
     }
     if (r == 0 && !config->redis)
-        r = open_private_redis(config, data_dir, ret_place, reterr);
+        r = open_private_redis(config, data_dir, ret_instance, reterr);
     if (r == 0)
-        offer_takeover(data_dir, ret_place);
+        offer_takeover(data_dir, ret_instance);
     return r;
 }
 
-void place_done(struct place *place)
+void instance_done(struct instance *instance)
 {
-    if (place->has_predecessor)
-        heritage_done(&place->heritage);
-    private_redis_free(place->private_redis);
+    if (instance->has_predecessor)
+        heritage_done(&instance->heritage);
+    private_redis_free(instance->private_redis);
 }

@@ -1,9 +1,9 @@
-/* tests/support/archive_place.h - where a test has its archive: a file of SQLite, or a database of
- * a private MariaDB.
+/* tests/support/archive_fixture.h - where a test has its archive: a file of SQLite, or a database
+ * of a private MariaDB.
  *
- *     archive_place_init(&place, "mysql");
- *     archive_place_empty(&place);            there is none, and place.url names it
- *     archive_place_done(&place);
+ *     archive_fixture_init(&fixture, "mysql");
+ *     archive_fixture_empty(&fixture);            there is none, and place.url names it
+ *     archive_fixture_done(&fixture);
  *
  * Any trouble fails the running test. */
 #pragma once
@@ -14,7 +14,7 @@
 
 enum archive_kind { ARCHIVE_KIND_SQLITE, ARCHIVE_KIND_MYSQL };
 
-struct archive_place {
+struct archive_fixture {
     enum archive_kind kind;
     char url[160];
     char folder[64], path[96]; /* of SQLite */
@@ -26,11 +26,11 @@ struct archive_place {
 enum { ARCHIVE_PLACE_SKIPPED = 77 };
 
 /* "sqlite" or "mysql"; NULL: sqlite. Says so when there is no such thing on this machine. */
-bool archive_place_is_there(const char *kind);
-void archive_place_init(struct archive_place *place, const char *kind);
-void archive_place_done(struct archive_place *place);
+bool archive_fixture_is_there(const char *kind);
+void archive_fixture_init(struct archive_fixture *fixture, const char *kind);
+void archive_fixture_done(struct archive_fixture *fixture);
 
 /* Takes the archive away. */
-void archive_place_empty(struct archive_place *place);
+void archive_fixture_empty(struct archive_fixture *fixture);
 /* Makes the archive that is there one of another version. */
-void archive_place_set_version(struct archive_place *place, unsigned version);
+void archive_fixture_set_version(struct archive_fixture *fixture, unsigned version);

@@ -1,10 +1,10 @@
-/* page.c - makes parts of text fit into a window of so many rows and columns.
+/* layout.c - makes parts of text fit into a window of so many rows and columns.
  *
  * Where the window is wide enough there are two columns. A column that is too high gives way in
  * steps: parts that have a shorter form take it, the empty lines between parts go, then the longest
  * list loses a line until all fits or no list has more than two; how many rows of it are missing is
  * said in its last line. */
-#include "cli/page.h"
+#include "cli/layout.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -16,7 +16,7 @@ enum { PARTS_MAX = 8, LIST_MIN_LINES = 2 };
 
 /* A column: which parts, and how much of each. */
 struct column {
-    const struct page_part *parts[PARTS_MAX];
+    const struct layout_part *parts[PARTS_MAX];
     bool is_short[PARTS_MAX];
     size_t lines[PARTS_MAX]; /* that are shown of it */
     size_t count;
@@ -148,19 +148,19 @@ static void print_side_by_side(struct sl_slice first, struct sl_slice second, st
         buffer_append_slice(text, left);
         if (second.size > 0 && *second.data != '\n')
             buffer_append_format(text, "%*s",
-                                 width(left) < PAGE_COLUMN_WIDTH
-                                     ? (int)(PAGE_COLUMN_WIDTH + PAGE_COLUMN_GAP - width(left))
-                                     : PAGE_COLUMN_GAP,
+                                 width(left) < LAYOUT_COLUMN_WIDTH
+                                     ? (int)(LAYOUT_COLUMN_WIDTH + LAYOUT_COLUMN_GAP - width(left))
+                                     : LAYOUT_COLUMN_GAP,
                                  "");
         buffer_append_slice(text, take_line(&second));
         buffer_append_char(text, '\n');
     }
 }
 
-void page_print(const struct page_part *parts, size_t count, const struct page_form *form,
-                struct buffer *ret_text)
+void layout_print(const struct layout_part *parts, size_t count, const struct layout_form *form,
+                  struct buffer *ret_text)
 {
-    bool is_wide = form->rows > 0 && form->columns >= 2 * PAGE_COLUMN_WIDTH + PAGE_COLUMN_GAP;
+    bool is_wide = form->rows > 0 && form->columns >= 2 * LAYOUT_COLUMN_WIDTH + LAYOUT_COLUMN_GAP;
     struct column columns[2] = {{.count = 0}};
     struct buffer texts[2] = {BUFFER_INIT, BUFFER_INIT};
 

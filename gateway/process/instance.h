@@ -1,7 +1,7 @@
-/* gateway/process/place.h - where this sluiced serves: its ports, its data directory, its private
- * Redis.
+/* gateway/process/instance.h - what a running sluiced has for itself: its ports, its data
+ * directory, its private Redis.
  *
- * They are taken fresh, or from a sluiced that runs and whose place this one is to take. */
+ * They are taken fresh, or from a sluiced that runs and that this one is to replace. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,7 +13,7 @@
 #include "gateway/process/takeover.h"
 #include "src/model/data_dir.h"
 
-struct place {
+struct instance {
     struct listeners doors[DOOR_COUNT];
     unsigned inherited[DOOR_COUNT];      /* of a door's sockets: these come first, and listen */
     const char *data_dir;                /* where a successor may ask; NULL: nowhere */
@@ -23,10 +23,10 @@ struct place {
     char room[SL_DATA_DIR_SIZE];
 };
 
-#define PLACE_INIT ((struct place){0})
+#define INSTANCE_INIT ((struct instance){0})
 
-/* 0; a negative errno: *reterr says which setting is in the way. place_done() either way. */
-int place_take(const struct config *config, unsigned workers, struct place *ret_place,
-               struct failure *reterr);
+/* 0; a negative errno: *reterr says which setting is in the way. instance_done() either way. */
+int instance_take(const struct config *config, unsigned workers, struct instance *ret_instance,
+                  struct failure *reterr);
 /* The listeners are the supervisor's to close. */
-void place_done(struct place *place);
+void instance_done(struct instance *instance);
