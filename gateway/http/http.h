@@ -1,6 +1,6 @@
 /* gateway/http/http.h - one HTTP request as the front sees it, and how it says no.
  *
- * Plain values: the transport fills a request from libwebsockets, tests fill it by hand. */
+ * Plain values: http_head fills a request, tests fill it by hand. */
 #pragma once
 
 #include <stdbool.h>

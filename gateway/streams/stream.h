@@ -80,7 +80,7 @@ struct websocket {
     struct websocket_reader reader;
     struct buffer pong;     /* payload of the last ping that was not answered */
     bool has_ping;          /* `pong` is one */
-    bool was_closed;        /* the peer's close frame has come */
+    bool was_closed;        /* the peer's close frame has come, or none will be read */
     uint64_t pinged_ms;     /* last ping of ours without an answer; 0: none */
     struct rule_set *rules; /* of /v1/stream; NULL once it has left delivery, which frees them */
     size_t rule_count;      /* then: how many there were, and of how many bytes */

@@ -7,7 +7,11 @@
  *
  * A close is a close frame each way. Ours goes out behind the message that says why; the peer's is
  * answered with its own code. Once both have gone, our side of the connection ends, and the peer's
- * end, or a deadline, ends the rest. */
+ * end, or a deadline, ends the rest. Behind a fault nothing of the peer is read, not even its
+ * close, so it is not waited for.
+ *
+ * Bounds: a message by MAX_MESSAGE_BYTES, or MAX_UNHEARD_BYTES where none is listened to; answers
+ * by what a stream may hold of our own messages (stream.c). */
 #include <errno.h>
 #include <string.h>
 
@@ -15,19 +19,25 @@
 #include "gateway/http/websocket_handshake.h"
 #include "gateway/streams/stream.h"
 
-enum { MAX_MESSAGE_BYTES = 256 << 10, CLOSING_MS = 1000 };
+enum {
+    MAX_MESSAGE_BYTES = 256 << 10, /* on /v1/stream */
+    MAX_UNHEARD_BYTES = 4 << 10,   /* elsewhere: enough for a client to be told that it errs */
+    CLOSING_MS = 5000              /* for what is on its way to a peer that closes */
+};
 
 /* --- the handshake --- */
 
 static int websocket_open(struct stream *stream, const struct http_head *request,
                           struct sl_slice headers)
 {
+    bool is_heard = stream->request.stream == STREAM_MANY;
     char accept[WEBSOCKET_ACCEPT_SIZE + 1];
     char head[256];
     int size, r;
 
     (void)headers;
-    websocket_reader_init(&websocket_of(stream)->reader, MAX_MESSAGE_BYTES);
+    websocket_reader_init(&websocket_of(stream)->reader,
+                          is_heard ? MAX_MESSAGE_BYTES : MAX_UNHEARD_BYTES);
     r = websocket_handshake_accept(request->websocket_key, accept);
     if (r < 0)
         return r;
@@ -132,6 +142,7 @@ static void on_fault(struct websocket *websocket, uint16_t code)
         if (rows[i].code == code)
             farewell = rows[i].farewell;
     }
+    websocket->was_closed = true;
     stream_evict(&websocket->stream, farewell);
 }
 
