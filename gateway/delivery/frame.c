@@ -148,14 +148,12 @@ void frame_append_message(struct buffer *buffer, enum wire_format wire, const ch
 
 void frame_append_keepalive(struct buffer *buffer, enum wire_format wire, uint64_t cursor)
 {
-    static const unsigned char ping[] = {0x80 | FRAME_OPCODE_PING, 1, 's'};
     char line[48];
     int length;
 
     switch (wire) {
     case WIRE_WEBSOCKET:
-        /* One byte of payload: libwebsockets reports no pong without any. */
-        buffer_append(buffer, ping, sizeof(ping));
+        append_websocket_head(buffer, FRAME_OPCODE_PING, 0);
         break;
     case WIRE_NDJSON:
     case WIRE_DELIMITED:

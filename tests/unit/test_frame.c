@@ -217,7 +217,7 @@ static void test_keep_alives(void **state)
 {
     (void)state;
     frame_append_keepalive(&frame, WIRE_WEBSOCKET, 5);
-    EXPECT("\x89\x01s");
+    EXPECT("\x89\x00");
     frame_append_keepalive(&frame, WIRE_NDJSON, 5);
     EXPECT("2\r\n\r\n\r\n");
     frame_append_keepalive(&frame, WIRE_DELIMITED, 5);
