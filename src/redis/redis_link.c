@@ -216,8 +216,9 @@ static bool is_loaded(const struct sl_redis_link *link, const struct sl_script *
 }
 
 /* Sends the text of scripts that calls of one batch need: where one is missing, the calls behind
- * it must not overtake it. Returns how many replies will come of that. */
-static size_t append_scripts(struct sl_redis_link *link, const struct sl_call *calls, size_t count)
+ * it must not overtake it. 0: so many replies will come of that; -EIO. */
+static int append_scripts(struct sl_redis_link *link, const struct sl_call *calls, size_t count,
+                          size_t *ret_sent)
 {
     size_t sent = 0;
 
@@ -226,12 +227,15 @@ static size_t append_scripts(struct sl_redis_link *link, const struct sl_call *c
 
         if (!script || is_loaded(link, script))
             continue;
-        redisAppendCommandArgv(link->redis, 3, (const char *[]){"SCRIPT", "LOAD", script->source},
-                               (size_t[]){6, 4, script->source_size});
+        if (redisAppendCommandArgv(link->redis, 3,
+                                   (const char *[]){"SCRIPT", "LOAD", script->source},
+                                   (size_t[]){6, 4, script->source_size}) != REDIS_OK)
+            return -EIO;
         link->loaded[link->loaded_count++] = script;
         sent++;
     }
-    return sent;
+    *ret_sent = sent;
+    return 0;
 }
 
 static int read_reply(struct sl_redis_link *link, redisReply **ret_reply)
@@ -248,9 +252,11 @@ static int read_reply(struct sl_redis_link *link, redisReply **ret_reply)
 static int exchange(struct sl_redis_link *link, const struct sl_call *calls, size_t count,
                     redisReply **replies)
 {
-    size_t scripts = count > 1 ? append_scripts(link, calls, count) : 0;
+    size_t scripts = 0;
     redisReply *reply;
 
+    if (count > 1 && append_scripts(link, calls, count, &scripts) < 0)
+        return -EIO;
     for (size_t i = 0; i < count; i++) {
         if (!replies[i] && redisAppendCommandArgv(link->redis, calls[i].argc, calls[i].argv,
                                                   calls[i].argvlen) != REDIS_OK)
@@ -327,7 +333,7 @@ static enum round run_round(struct sl_redis_link *link, struct sl_call *calls, s
     if (exchange(link, calls, count, replies) == 0)
         return judge_replies(link, calls, count, replies, may_wait);
     failure_set(reterr, 0, "the connection to Redis broke before it answered: %s",
-                link->redis->errstr);
+                link->redis->err ? link->redis->errstr : "out of memory");
     disconnect(link);
     return may_wait && all_repeatable(calls, count, replies) ? ROUND_AGAIN_LATER : ROUND_FAILED;
 }

@@ -1,9 +1,11 @@
 /* The blocking connection against a server that does what real ones seldom do. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -305,6 +307,23 @@ static void test_opening_survives_every_allocation_that_fails(void **state)
     fake_stop(&fake);
 }
 
+/* ---- hiredis without memory ---- */
+
+static int appends_until_failure = -1; /* below 0: none fails */
+
+/* hiredis's own, but for one that fails. Today's versions remember that in the context; what they
+ * promise is the result. */
+int redisAppendCommandArgv(redisContext *redis, int argc, const char **argv, const size_t *argvlen)
+{
+    static int (*append)(redisContext *, int, const char **, const size_t *);
+
+    if (!append)
+        *(void **)&append = dlsym(RTLD_NEXT, "redisAppendCommandArgv");
+    if (appends_until_failure >= 0 && appends_until_failure-- == 0)
+        return REDIS_ERR;
+    return append(redis, argc, argv, argvlen);
+}
+
 /* ---- a real server ---- */
 
 static struct redis_server server;
@@ -342,6 +361,66 @@ static void test_link_outlives_a_restart_of_the_server(void **state)
     freeReplyObject(reply);
     sl_call_done(&call);
     sl_redis_link_close(link);
+}
+
+/* Redis has run the script before, so that no call fails for lack of it. */
+static void teach_script(struct sl_redis_link *link)
+{
+    struct sl_call call = SL_CALL_INIT;
+    redisReply *reply = NULL;
+
+    build_create(&call, SL_SLICE_NONE);
+    assert_int_equal(sl_redis_link_run(link, &call, &reply, NULL), 0);
+    freeReplyObject(reply);
+    sl_call_done(&call);
+}
+
+/* Of a batch the script's text goes first. Whichever cannot be sent: nobody gets another's answer.
+ */
+static void test_what_could_not_be_sent_has_no_answer(void **state)
+{
+    static const char *const logins[] = {"first", "second"};
+    const struct sl_redis_link_options options = {.answer_ms = 1000, .retry_ms = 5000};
+    struct sl_redis_address address = {.db = 0};
+    struct sl_meta found, wanted = sl_meta_wanted(1);
+    redisContext *admin = redis_server_connect(&server);
+    struct sl_redis_link *link;
+
+    (void)state;
+    memcpy(address.path, server.socket, sizeof(server.socket));
+    for (int n = 0; n < 3; n++) {
+        struct sl_call calls[2] = {SL_CALL_INIT, SL_CALL_INIT};
+        redisReply *replies[2], *login;
+        struct failure failure = {""};
+        char ids[2][8];
+
+        freeReplyObject(redisCommand(admin, "FLUSHALL"));
+        assert_int_equal(sl_redis_link_open(&address, &options, &link, NULL), 0);
+        assert_int_equal(sl_redis_link_meta(link, &wanted, &found, NULL), 0);
+        teach_script(link);
+        for (int i = 0; i < 2; i++) {
+            snprintf(ids[i], sizeof(ids[i]), "r%d", i);
+            assert_int_equal(sl_user_create_call(&calls[i], &found, sl_slice_str(ids[i]),
+                                                 sl_slice_str(logins[i]), SL_SLICE_NONE, NULL),
+                             0);
+        }
+        appends_until_failure = n;
+        assert_int_equal(sl_redis_link_run_many(link, calls, 2, replies, &failure), 0);
+        assert_int_equal(appends_until_failure, -1);
+        for (int i = 0; i < 2; i++) {
+            struct sl_written written;
+
+            assert_int_equal(sl_write_reply(replies[i], &written, NULL), 0);
+            assert_false(written.is_repeated); /* sent once */
+            login = redisCommand(admin, "HGET sluice:{0}:logins %s", logins[i]);
+            assert_int_equal(strtoull(login->str, NULL, 10), written.id);
+            freeReplyObject(login);
+            freeReplyObject(replies[i]);
+            sl_call_done(&calls[i]);
+        }
+        sl_redis_link_close(link);
+    }
+    redisFree(admin);
 }
 
 static void test_password_user_and_database_are_used(void **state)
@@ -391,6 +470,7 @@ int main(void)
         cmocka_unit_test(test_failed_connection_says_where_and_why_without_the_password),
         cmocka_unit_test(test_opening_survives_every_allocation_that_fails),
         cmocka_unit_test(test_link_outlives_a_restart_of_the_server),
+        cmocka_unit_test(test_what_could_not_be_sent_has_no_answer),
         cmocka_unit_test(test_password_user_and_database_are_used),
     };
 
