@@ -154,7 +154,7 @@ static void on_subscribed(void *context, uint32_t shards)
     redis_commands_try_now(gateway->api_commands);
     home_loader_set_shards(gateway->home_loader, shards);
     if (gateway->task_watch)
-        task_watch_set_shards(gateway->task_watch, shards);
+        task_watch_begin(gateway->task_watch, shards);
     if (gateway->cache)
         cache_reader_set_database(gateway->cache,
                                   subscriber_meta(gateway->subscriber)->database_id);

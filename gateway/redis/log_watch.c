@@ -2,94 +2,63 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "gateway/redis/shard_watch.h"
 #include "src/database/log.h"
 #include "src/model/id.h"
 
 struct log_watch {
-    uv_timer_t timer;
-    struct redis_commands *commands;
+    struct shard_watch *shards;
     struct metrics *metrics;
-    struct sl_meta meta; /* its number of shards is all that is needed */
-    uint32_t shard;      /* that is asked, or was last */
-    bool is_asking;
 };
+
+static int show(void *context, uint32_t shard, const redisReply *reply)
+{
+    struct metrics *metrics = ((struct log_watch *)context)->metrics;
+    uint64_t now_ms = clock_wall_ms(), oldest_ms, age_ms;
+    struct sl_log_state state;
+    int r = sl_log_state_reply(reply, &state, NULL);
+
+    if (r < 0)
+        return r;
+    oldest_ms = sl_id_time_ms(state.oldest);
+    age_ms = state.oldest > 0 && now_ms > oldest_ms ? now_ms - oldest_ms : 0;
+    metric_set_shard(metrics, METRIC_SHARD_LOG_EVENTS, shard, state.count);
+    metric_set_shard(metrics, METRIC_SHARD_LOG_AGE, shard, age_ms * 1000);
+    metric_set_shard(metrics, METRIC_SHARD_LOG_BYTES, shard, state.bytes);
+    return 0;
+}
 
 struct log_watch *log_watch_new(uv_loop_t *loop, struct redis_commands *commands,
                                 struct metrics *metrics)
 {
+    static const struct shard_question question = {
+        .every_ms = LOG_WATCH_MS,
+        .build = sl_log_state_call,
+        .take = show,
+    };
     struct log_watch *watch = mem_zalloc(sizeof(*watch));
 
     if (!watch)
         return NULL;
-    watch->commands = commands;
     watch->metrics = metrics;
-    uv_timer_init(loop, &watch->timer);
-    watch->timer.data = watch;
+    watch->shards = shard_watch_new(loop, commands, &question, watch);
+    if (!watch->shards) {
+        mem_free(watch);
+        return NULL;
+    }
     return watch;
-}
-
-static void on_closed(uv_handle_t *handle)
-{
-    mem_free(handle->data);
 }
 
 void log_watch_free(struct log_watch *watch)
 {
-    if (watch)
-        uv_close((uv_handle_t *)&watch->timer, on_closed);
-}
-
-static void show(struct log_watch *watch, const struct sl_log_state *state)
-{
-    uint64_t now_ms = clock_wall_ms(), oldest_ms = sl_id_time_ms(state->oldest);
-    uint64_t age_ms = state->oldest > 0 && now_ms > oldest_ms ? now_ms - oldest_ms : 0;
-
-    metric_set_shard(watch->metrics, METRIC_SHARD_LOG_EVENTS, watch->shard, state->count);
-    metric_set_shard(watch->metrics, METRIC_SHARD_LOG_AGE, watch->shard, age_ms * 1000);
-    metric_set_shard(watch->metrics, METRIC_SHARD_LOG_BYTES, watch->shard, state->bytes);
-}
-
-static void ask(struct log_watch *watch);
-
-static void on_state(void *owner, const redisReply *reply, const char *why)
-{
-    struct log_watch *watch = owner;
-    struct sl_log_state state;
-
-    (void)why; /* who needs the log says so, and why */
-    watch->is_asking = false;
-    if (!reply || sl_log_state_reply(reply, &state, NULL) < 0)
+    if (!watch)
         return;
-    show(watch, &state);
-    if (++watch->shard < watch->meta.shards)
-        ask(watch);
-}
-
-/* A failure ends this round; the next one begins on time. */
-static void ask(struct log_watch *watch)
-{
-    struct sl_call call = SL_CALL_INIT;
-
-    if (sl_log_state_call(&call, &watch->meta, watch->shard, NULL) < 0 ||
-        redis_commands_run_take(watch->commands, &call, on_state, watch) < 0)
-        sl_call_done(&call);
-    else
-        watch->is_asking = true;
-}
-
-static void on_timer(uv_timer_t *timer)
-{
-    struct log_watch *watch = timer->data;
-
-    if (watch->is_asking)
-        return;
-    watch->shard = 0;
-    ask(watch);
+    shard_watch_free(watch->shards);
+    mem_free(watch);
 }
 
 void log_watch_begin(struct log_watch *watch, uint32_t shards)
 {
-    watch->meta.shards = shards;
     metric_set(watch->metrics, METRIC_SHARDS, shards);
-    uv_timer_start(&watch->timer, on_timer, 0, LOG_WATCH_MS);
+    shard_watch_begin(watch->shards, shards);
 }

@@ -1,8 +1,8 @@
 /* redis_pulse.c - one PING at a time, from a timer and behind each that failed.
  *
- * A PING is a command like others: while Redis is away it waits for a connection, and is answered as
- * soon as there is one. What counts is how long ago the first one was asked that has no answer yet,
- * not how often asking failed. So one command is what a Redis that is away costs. */
+ * A PING is a command like others: while Redis is away it waits for a connection, and is answered
+ * as soon as there is one. What counts is how long ago the first one was asked that has no answer
+ * yet, not how often asking failed. So one command is what a Redis that is away costs. */
 #include "gateway/redis/redis_pulse.h"
 
 #include "base/alloc.h"

@@ -1,7 +1,7 @@
 /* gateway/redis/task_watch.h - keeps the numbers of the task queue in /metrics fresh.
  *
- * Asks every shard every few seconds, one small script each, over the connection that commands
- * have. One worker of a server does this. */
+ * Asks every five seconds, shard by shard, one small script each; one worker does it for all. When
+ * a shard cannot be asked the numbers stay what they were. */
 #pragma once
 
 #include <stdint.h>
@@ -10,13 +10,15 @@
 #include "gateway/metrics/metrics.h"
 #include "gateway/redis/redis_commands.h"
 
+enum { TASK_WATCH_MS = 5000 };
+
 struct task_watch;
 
 /* NULL: out of memory. */
 struct task_watch *task_watch_new(uv_loop_t *loop, struct redis_commands *commands,
                                   struct metrics *metrics);
-/* After the commands have been freed. The loop must run on to let go of the timer. */
+/* After the commands. The loop must run once more to let go of the handle. */
 void task_watch_free(struct task_watch *watch);
 
-/* From now on there is a database to ask. */
-void task_watch_set_shards(struct task_watch *watch, uint32_t shards);
+/* The database has so many shards: asks at once, and from then on. */
+void task_watch_begin(struct task_watch *watch, uint32_t shards);

@@ -1,0 +1,34 @@
+/* gateway/redis/shard_watch.h - asks every shard the same question, now and then.
+ *
+ * A round asks one shard after the other, so that 64 of them are no burst; a failure ends it, and
+ * the next one begins on time. Rounds do not overlap. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "gateway/redis/redis_commands.h"
+#include "src/database/meta.h"
+
+struct shard_watch;
+
+struct shard_question {
+    uint32_t every_ms;
+    /* 0; a negative errno: it cannot be asked. Of the meta the number of shards is known. */
+    int (*build)(struct sl_call *call, const struct sl_meta *meta, uint32_t shard,
+                 struct failure *reterr);
+    /* 0; a negative errno: that is no answer. */
+    int (*take)(void *context, uint32_t shard, const redisReply *reply);
+    /* Every shard has answered. May be NULL. */
+    void (*end)(void *context);
+};
+
+/* `question` and `context` live as long as the watch. NULL: out of memory. */
+struct shard_watch *shard_watch_new(uv_loop_t *loop, struct redis_commands *commands,
+                                    const struct shard_question *question, void *context);
+/* After the commands, which answer what is under way. The loop must run once more. */
+void shard_watch_free(struct shard_watch *watch);
+
+/* The database has so many shards: asks at once, and from then on. */
+void shard_watch_begin(struct shard_watch *watch, uint32_t shards);
