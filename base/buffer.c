@@ -1,8 +1,8 @@
 /* buffer.c - one block of memory that doubles when it is full.
  *
  * Appending is therefore amortised O(1), and a buffer that is cleared rather than ended keeps its
- * room for the next use. Formats are measured first and written then, so that they need no room of
- * their own. A buffer has no end in itself but `limit`, which whoever fills it with what comes from
+ * room for the next use. Formats are written into the room that is there, and again when that was
+ * too small. A buffer has no end in itself but `limit`, which whoever fills it with what comes from
  * outside sets. */
 #include "base/buffer.h"
 
@@ -82,17 +82,34 @@ void buffer_append_char(struct buffer *buffer, char c)
     buffer_append(buffer, &c, 1);
 }
 
+void buffer_append_decimal(struct buffer *buffer, uint64_t number)
+{
+    char digits[20];
+    size_t first = sizeof(digits);
+
+    do {
+        digits[--first] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    buffer_append(buffer, digits + first, sizeof(digits) - first);
+}
+
 void buffer_append_vformat(struct buffer *buffer, const char *format, va_list args)
 {
+    size_t room_size = buffer->limit || buffer->failed ? 0 : buffer->capacity - buffer->size;
     va_list again;
     char *room;
     int length;
 
     va_copy(again, args);
-    length = vsnprintf(NULL, 0, format, again);
+    length = vsnprintf(room_size ? buffer->data + buffer->size : NULL, room_size, format, again);
     va_end(again);
     if (length < 0) {
         buffer->failed = true;
+        return;
+    }
+    if ((size_t)length < room_size) {
+        buffer->size += (size_t)length;
         return;
     }
     room = buffer_reserve(buffer, (size_t)length + 1);

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/slice.h"
 
@@ -31,6 +32,7 @@ void buffer_append(struct buffer *buffer, const void *data, size_t size);
 void buffer_append_slice(struct buffer *buffer, struct sl_slice slice);
 void buffer_append_str(struct buffer *buffer, const char *text);
 void buffer_append_char(struct buffer *buffer, char c);
+void buffer_append_decimal(struct buffer *buffer, uint64_t number);
 void buffer_append_format(struct buffer *buffer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void buffer_append_vformat(struct buffer *buffer, const char *format, va_list args)

@@ -14,33 +14,29 @@ static const struct api_route routes[API_ROUTE_COUNT] = {
 #include "gateway/metrics/api_routes.def"
 };
 
-static struct sl_slice next_segment(struct sl_slice *rest)
-{
-    const char *slash = memchr(rest->data, '/', rest->size);
-    struct sl_slice segment =
-        sl_slice(rest->data, slash ? (size_t)(slash - rest->data) : rest->size);
-
-    *rest = sl_slice_from(*rest, segment.size + (slash ? 1 : 0));
-    return segment;
-}
-
-/* Segment by segment; a variable takes any segment that is not empty. */
+/* Character by character, so that most patterns are left at the first that differs; a variable
+ * takes any segment that is not empty. */
 static bool path_matches(const char *pattern, struct sl_slice path, struct sl_slice *ret_variable)
 {
-    struct sl_slice wanted = sl_slice_str(pattern);
+    const char *at = path.data, *end = path.data + path.size, *segment;
 
     *ret_variable = SL_SLICE_NONE;
-    if (path.size == 0 || path.data[path.size - 1] == '/')
-        return false;
-    while (wanted.size > 0 && path.size > 0) {
-        struct sl_slice want = next_segment(&wanted), segment = next_segment(&path);
-
-        if (want.size > 0 && want.data[0] == '{' && segment.size > 0)
-            *ret_variable = segment;
-        else if (!sl_slice_equal(want, segment))
+    while (*pattern) {
+        if (*pattern == '{') {
+            for (segment = at; at < end && *at != '/';)
+                at++;
+            if (at == segment)
+                return false;
+            *ret_variable = sl_slice(segment, (size_t)(at - segment));
+            pattern = strchr(pattern, '}') + 1;
+        } else if (at < end && *at == *pattern) {
+            at++;
+            pattern++;
+        } else {
             return false;
+        }
     }
-    return wanted.size == 0 && path.size == 0;
+    return at == end;
 }
 
 /* HEAD is GET without the body. */

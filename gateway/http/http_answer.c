@@ -2,21 +2,10 @@
 
 /* Every request has its answer printed: without printf(3), which took a third of the time that is
  * not the kernel's. */
-static void append_number(struct buffer *out, size_t number)
-{
-    char digits[24];
-    size_t at = sizeof(digits);
-
-    do
-        digits[--at] = (char)('0' + number % 10);
-    while ((number /= 10) > 0);
-    buffer_append(out, digits + at, sizeof(digits) - at);
-}
-
 static void append_status_line(struct buffer *out, bool is_http_1_0, int status)
 {
     buffer_append_str(out, is_http_1_0 ? "HTTP/1.0 " : "HTTP/1.1 ");
-    append_number(out, (size_t)status);
+    buffer_append_decimal(out, (uint64_t)status);
     buffer_append_char(out, ' ');
     buffer_append_str(out, http_reason(status));
     buffer_append_str(out, "\r\n");
@@ -37,7 +26,7 @@ void http_answer_print(const struct http_answer_form *form, const struct http_an
         append_header(out, "Content-Type: ", answer->content_type);
     if (answer->status != 204 && answer->status != 304) {
         buffer_append_str(out, "Content-Length: ");
-        append_number(out, answer->body.size);
+        buffer_append_decimal(out, answer->body.size);
         buffer_append_str(out, "\r\n");
     }
     append_header(out,

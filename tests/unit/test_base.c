@@ -285,6 +285,53 @@ static void test_base64url_goes_there_and_back(void **state)
     expect_base64url(SL_SLICE("\xff\xef\xbe\0\xfb"), "_---APs");
 }
 
+static void test_base64url_has_64_digits(void **state)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    struct buffer decoded = BUFFER_INIT;
+
+    (void)state;
+    for (unsigned c = 1; c < 256; c++) {
+        char text[] = {'A', 'A', 'A', (char)c, '\0'};
+        const char *digit = strchr(digits, (int)c);
+
+        buffer_clear(&decoded);
+        assert_int_equal(base64url_decode(sl_slice_str(text), &decoded), digit ? 0 : -EINVAL);
+        if (digit)
+            assert_int_equal(decoded.data[2], digit - digits);
+    }
+    buffer_done(&decoded);
+}
+
+static void test_buffer_prints_into_what_room_there_is(void **state)
+{
+    struct buffer buffer = BUFFER_INIT;
+
+    (void)state;
+    for (size_t size = 1; size < 200; size++) {
+        char text[200];
+
+        memset(text, 'x', size);
+        text[size] = '\0';
+        buffer_clear(&buffer);
+        buffer_append_format(&buffer, "%s", text);
+        buffer_append_format(&buffer, "<%s>", text);
+        assert_int_equal(buffer.size, 2 * size + 2);
+        assert_memory_equal(buffer.data, text, size);
+        assert_int_equal(buffer.data[size], '<');
+        assert_memory_equal(buffer.data + size + 1, text, size);
+        assert_int_equal(buffer.data[buffer.size - 1], '>');
+    }
+    buffer_clear(&buffer);
+    buffer_append_decimal(&buffer, 0);
+    buffer_append_char(&buffer, ' ');
+    buffer_append_decimal(&buffer, 1090);
+    buffer_append_char(&buffer, ' ');
+    buffer_append_decimal(&buffer, UINT64_MAX);
+    assert_string_equal(buffer_str(&buffer), "0 1090 18446744073709551615");
+    buffer_done(&buffer);
+}
+
 static void test_base64url_has_one_text_for_each_sequence_of_bytes(void **state)
 {
     static const char *const bad[] = {"Z",     "Zg=",  "Zg==", "Zh",    "Zm9",   "Zm9vYh",
@@ -396,6 +443,8 @@ int main(void)
         cmocka_unit_test(test_hash_map_finds_what_was_added_and_not_what_was_removed),
         cmocka_unit_test(test_hash_map_survives_each_failed_allocation),
         cmocka_unit_test(test_base64url_goes_there_and_back),
+        cmocka_unit_test(test_base64url_has_64_digits),
+        cmocka_unit_test(test_buffer_prints_into_what_room_there_is),
         cmocka_unit_test(test_base64url_has_one_text_for_each_sequence_of_bytes),
         cmocka_unit_test(test_utf8_is_checked_to_the_letter),
         cmocka_unit_test(test_utf8_of_up_to_three_bytes_is_read_in_two_ways),
