@@ -8,6 +8,7 @@ import pytest
 
 from harness import events, processes
 from harness.http import form_bytes
+from harness.programs import NO_QUARANTINE
 from harness.streams import Collector
 from harness.waiting import Deadline, eventually
 from harness.websocket import PING, TEXT, frame
@@ -19,7 +20,8 @@ KEEPALIVE_MS = 150
 
 @pytest.fixture(scope="module")
 def gateway(module_servers, redis):
-    return module_servers.gateway(redis, "--keepalive-ms", KEEPALIVE_MS, "--gather-ms", 0)
+    return module_servers.gateway(redis, "--keepalive-ms", KEEPALIVE_MS, "--gather-ms", 0,
+                                  env=NO_QUARANTINE)
 
 
 @pytest.fixture(scope="module")
