@@ -32,9 +32,9 @@ static void decide(struct redis_health *health)
     health->is_ready = !lacks;
     metric_set(health->settings.metrics, METRIC_READY, health->is_ready);
     if (lacks)
-        log_warn("worker_not_ready", "why=\"%s\"", lacks);
+        log_warn("redis_unusable", "why=\"%s\"", lacks);
     else
-        log_info("worker_ready", "redis=answers");
+        log_info("redis_usable", "heard=yes answers=yes");
     health->settings.changed(health->settings.context, health->is_ready);
 }
 

@@ -51,7 +51,7 @@ def test_worker_is_ready_only_while_its_commands_are_answered(servers, name):
     redis.client.config_set("maxclients", 10000)
     gateway.wait_status("/readyz", 200)
     assert gateway.metrics()['sluice_worker_ready{worker="0"}'] == 1
-    assert gateway.log().count("event=worker_not_ready") == 1
+    assert gateway.log().count("event=redis_unusable") == 1
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
