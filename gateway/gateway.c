@@ -303,11 +303,11 @@ static void reload(struct gateway *gateway)
 }
 
 /* Nobody shall wait in a queue that nobody empties. */
-static void close_doors(const struct listeners *doors)
+static void close_listeners(const struct listener *listeners)
 {
-    for (unsigned i = 0; i < DOOR_COUNT; i++) {
-        for (unsigned k = 0; k < doors[i].count; k++)
-            close(doors[i].sockets[k]);
+    for (unsigned i = 0; i < LISTENER_COUNT; i++) {
+        for (unsigned k = 0; k < listeners[i].count; k++)
+            close(listeners[i].sockets[k]);
     }
 }
 
@@ -330,7 +330,7 @@ static void on_signal(uv_signal_t *handle, int number)
     stop_intake(gateway);
     server_drain(gateway->server, parts->config->drain_timeout_ms,
                  number == GATEWAY_SIGNAL_REPLACED, on_drained, gateway);
-    close_doors(parts->doors);
+    close_listeners(parts->listeners);
 }
 
 /* --- building it --- */
@@ -489,7 +489,7 @@ static int start_server(struct gateway *gateway, struct failure *reterr)
     const struct server_settings settings = {
         .loop = &gateway->loop,
         .config = parts->config,
-        .doors = parts->doors,
+        .listeners = parts->listeners,
         .deliver = gateway->deliver,
         .api = gateway->api,
         .front = &gateway->front,

@@ -225,9 +225,9 @@ void *http_connection_owner(const struct http_connection *connection)
     return connection->server->settings.owner;
 }
 
-unsigned http_connection_port(const struct http_connection *connection)
+unsigned http_connection_listener(const struct http_connection *connection)
 {
-    return connection->port;
+    return connection->listener;
 }
 
 const struct wire *http_connection_wire(const struct http_connection *connection)

@@ -39,7 +39,7 @@ struct http_connection {
     struct buffer headers;          /* of the answer to come */
     void (*abandoned)(void *owner); /* the answer comes later, unless this is called */
     void *answerer;                 /* its owner */
-    uint8_t port;
+    uint8_t listener;
     uint8_t stage;       /* enum http_stage */
     bool is_served : 1;  /* one of its requests has been answered */
     bool is_serving : 1; /* its input is being served: answers are collected */

@@ -32,7 +32,7 @@ static void on_dropped(struct http_waiter *waiter)
 
 /* --- life --- */
 
-void http_server_accept(struct http_server *server, int fd, bool with_tls, unsigned port)
+void http_server_accept(struct http_server *server, int fd, bool with_tls, unsigned listener)
 {
     struct http_connection *connection = mem_zalloc(sizeof(*connection));
 
@@ -41,7 +41,7 @@ void http_server_accept(struct http_server *server, int fd, bool with_tls, unsig
         return;
     }
     connection->server = server;
-    connection->port = (uint8_t)port;
+    connection->listener = (uint8_t)listener;
     if (wire_open(server->settings.wires, &connection->wire, fd, with_tls, &http_wire_callbacks) <
         0) {
         mem_free(connection);

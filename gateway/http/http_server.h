@@ -55,9 +55,10 @@ struct http_server_settings {
 
 /* NULL: out of memory. */
 struct http_server *http_server_new(const struct http_server_settings *settings);
-/* A connection has been accepted, and is the server's now. `port`: what the handler is told of it.
+/* A connection has been accepted, and is the server's now. `listener`: what the handler is told of
+ * it.
  */
-void http_server_accept(struct http_server *server, int fd, bool with_tls, unsigned port);
+void http_server_accept(struct http_server *server, int fd, bool with_tls, unsigned listener);
 /* Every connection ends with its next answer; those that have not asked anything are closed, unless
  * a successor accepts from the same sockets, so that they may have come here by chance. */
 void http_server_drain(struct http_server *server, bool has_successor);
@@ -71,7 +72,7 @@ void http_server_free(struct http_server *server);
 /* --- for the handler --- */
 
 void *http_connection_owner(const struct http_connection *connection); /* of the handler */
-unsigned http_connection_port(const struct http_connection *connection);
+unsigned http_connection_listener(const struct http_connection *connection);
 const struct wire *http_connection_wire(const struct http_connection *connection);
 
 /* Header lines for the answer to this request, whatever it will be; copied. */

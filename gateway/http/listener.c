@@ -2,8 +2,8 @@
  *
  * SO_REUSEPORT is also what lets a second sluiced of the same user share a port that is taken
  * already and steal half of its clients. So a fixed port is tried without it first. Names are
- * resolved here, which blocks: this runs before there are workers. A door has at most LISTENERS_MAX
- * sockets. */
+ * resolved here, which blocks: this runs before there are workers. A listener has at most
+ * LISTENERS_MAX sockets. */
 #include "gateway/http/listener.h"
 
 #include <errno.h>

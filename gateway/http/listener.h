@@ -12,14 +12,14 @@
 #include "base/listen_address.h"
 
 /* Where clients come in: a port for everybody and, by option, one more for operators. */
-enum door { DOOR_PUBLIC, DOOR_OPS, DOOR_COUNT };
+enum listener_kind { LISTENER_PUBLIC, LISTENER_OPS, LISTENER_COUNT };
 
-enum { LISTENERS_MAX = 256 }; /* of a door: one for each worker that there may be */
+enum { LISTENERS_MAX = 256 }; /* of a listener: one for each worker that there may be */
 
-/* The sockets of a door. */
-struct listeners {
+/* The sockets of a listener. */
+struct listener {
     int sockets[LISTENERS_MAX];
-    unsigned count; /* 0: there is no such door */
+    unsigned count; /* 0: there is no such listener */
     uint16_t port;
 };
 

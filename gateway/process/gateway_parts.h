@@ -10,7 +10,7 @@
 #include "gateway/metrics/metrics.h"
 
 struct admission;
-struct listeners;
+struct listener;
 struct site;
 struct slow_board;
 
@@ -22,9 +22,10 @@ struct gateway_parts {
     struct slow_board *slow_board; /* shared by all workers */
     const struct site *site;       /* pages for browsers; NULL: none */
     unsigned worker;               /* which slot of it is ours */
-    const struct listeners *doors; /* DOOR_COUNT; ours to accept from, and to close in the end */
-    bool accepts_at_once;          /* no: when GATEWAY_SIGNAL_OPEN comes */
-    int ready_fd;                  /* gets one byte once we could serve: subscribed; -1: nobody */
+    const struct listener
+        *listeners;       /* LISTENER_COUNT; ours to accept from, and to close in the end */
+    bool accepts_at_once; /* no: when GATEWAY_SIGNAL_OPEN comes */
+    int ready_fd;         /* gets one byte once we could serve: subscribed; -1: nobody */
 };
 
 /* What the parent says to its workers. */

@@ -22,8 +22,8 @@ static const char *find_data_dir(const struct config *config, char room[static S
     return sl_data_dir(room, NULL) == 0 ? room : NULL;
 }
 
-/* Where a successor may ask for what we have. Who cannot be asked serves as well: several may share a
- * directory that none of them keeps its data in. */
+/* Where a successor may ask for what we have. Who cannot be asked serves as well: several may share
+ * a directory that none of them keeps its data in. */
 static void offer_takeover(const char *data_dir, struct instance *instance)
 {
     pid_t other = data_dir && !instance->has_predecessor ? takeover_find(data_dir) : 0;
@@ -67,71 +67,71 @@ static int open_private_redis(const struct config *config, const char *data_dir,
 
 /* --- the ports --- */
 
-static const enum config_option door_options[DOOR_COUNT] = {
-    [DOOR_PUBLIC] = CONFIG_OPTION_listen,
-    [DOOR_OPS] = CONFIG_OPTION_ops_listen,
+static const enum config_option listener_options[LISTENER_COUNT] = {
+    [LISTENER_PUBLIC] = CONFIG_OPTION_listen,
+    [LISTENER_OPS] = CONFIG_OPTION_ops_listen,
 };
 
-static int open_door(const struct config *config, enum door door,
-                     const struct listen_address *address, const char *data_dir,
-                     struct instance *instance, struct failure *reterr)
+static int open_listener(const struct config *config, enum listener_kind kind,
+                         const struct listen_address *address, const char *data_dir,
+                         struct instance *instance, struct failure *reterr)
 {
-    struct listeners *listeners = &instance->doors[door];
+    struct listener *listener = &instance->listeners[kind];
     struct failure why;
     pid_t other = 0;
     int r;
 
-    r = listener_open(address, listeners->count, listeners->sockets, &listeners->port, &why);
+    r = listener_open(address, listener->count, listener->sockets, &listener->port, &why);
     if (r < 0)
-        listeners->count = 0;
+        listener->count = 0;
     if (r == -EADDRINUSE && data_dir && !instance->has_predecessor)
         other = takeover_find(data_dir);
-    if (r == -EADDRINUSE && door != DOOR_PUBLIC &&
-        address->port == instance->doors[DOOR_PUBLIC].port)
-        return config_refuse(config, door_options[door], reterr, r, "port %u is that of listen",
+    if (r == -EADDRINUSE && kind != LISTENER_PUBLIC &&
+        address->port == instance->listeners[LISTENER_PUBLIC].port)
+        return config_refuse(config, listener_options[kind], reterr, r, "port %u is that of listen",
                              address->port);
     if (other)
-        return config_refuse(config, door_options[door], reterr, r,
+        return config_refuse(config, listener_options[kind], reterr, r,
                              "%s; a sluiced runs as process %d, and --takeover would take its "
                              "place",
                              why.text, (int)other);
     if (r < 0)
-        return config_refuse(config, door_options[door], reterr, r, "%s", why.text);
+        return config_refuse(config, listener_options[kind], reterr, r, "%s", why.text);
     log_debug("listening", "host=%s port=%u sockets=%u", address->host[0] ? address->host : "*",
-              listeners->port, listeners->count);
+              listener->port, listener->count);
     return 0;
 }
 
 /* The first of `listeners` that is not at `address`; NULL: they all are. */
-static const int *find_elsewhere(struct listeners *listeners, const struct listen_address *address)
+static const int *find_elsewhere(struct listener *listener, const struct listen_address *address)
 {
-    for (unsigned i = 0; i < listeners->count; i++) {
-        if (!listener_is_at(listeners->sockets[i], address, &listeners->port))
-            return &listeners->sockets[i];
+    for (unsigned i = 0; i < listener->count; i++) {
+        if (!listener_is_at(listener->sockets[i], address, &listener->port))
+            return &listener->sockets[i];
     }
     return NULL;
 }
 
 /* Every socket of the predecessor is ours, so that none of its connections is lost, and one for
  * each worker at least. */
-static int inherit_door(const struct config *config, enum door door, struct instance *instance,
-                        struct failure *reterr)
+static int inherit_listener(const struct config *config, enum listener_kind kind,
+                            struct instance *instance, struct failure *reterr)
 {
-    struct listeners *listeners = &instance->doors[door];
-    unsigned workers = listeners->count;
+    struct listener *listener = &instance->listeners[kind];
+    unsigned workers = listener->count;
     int r;
 
-    *listeners = instance->heritage.doors[door];
-    instance->heritage.doors[door].count = 0;
-    instance->inherited[door] = listeners->count;
-    if (listeners->count >= workers)
+    *listener = instance->heritage.listeners[kind];
+    instance->heritage.listeners[kind].count = 0;
+    instance->inherited[kind] = listener->count;
+    if (listener->count >= workers)
         return 0;
-    r = listener_add(listeners->sockets, listeners->count, workers);
+    r = listener_add(listener->sockets, listener->count, workers);
     if (r < 0)
         return config_refuse(config, CONFIG_OPTION_takeover, reterr, r,
-                             "cannot open more sockets on port %u: %s", listeners->port,
+                             "cannot open more sockets on port %u: %s", listener->port,
                              strerror(-r));
-    listeners->count = workers;
+    listener->count = workers;
     return 0;
 }
 
@@ -159,15 +159,15 @@ static int find_predecessor(const struct config *config, const char *data_dir,
                              "told to use another",
                              (int)heritage->pid);
     log_info("taking_over", "pid=%d sockets=%u", (int)heritage->pid,
-             heritage->doors[DOOR_PUBLIC].count + heritage->doors[DOOR_OPS].count);
+             heritage->listeners[LISTENER_PUBLIC].count + heritage->listeners[LISTENER_OPS].count);
     return 0;
 }
 
-/* The public door is what a successor comes for. The one for operators may move. */
-static int get_door(const struct config *config, enum door door, const char *data_dir,
-                    struct instance *instance, struct failure *reterr)
+/* The public listener is what a successor comes for. The one for operators may move. */
+static int get_listener(const struct config *config, enum listener_kind kind, const char *data_dir,
+                        struct instance *instance, struct failure *reterr)
 {
-    const char *text = door == DOOR_PUBLIC ? config->listen : config->ops_listen;
+    const char *text = kind == LISTENER_PUBLIC ? config->listen : config->ops_listen;
     struct heritage *heritage = &instance->heritage;
     char room[LISTENER_DESCRIPTION_SIZE];
     struct listen_address address;
@@ -176,23 +176,23 @@ static int get_door(const struct config *config, enum door door, const char *dat
     int r;
 
     if (!text) {
-        instance->doors[door].count = 0;
-        heritage_close_door(heritage, door);
+        instance->listeners[kind].count = 0;
+        heritage_close_listener(heritage, kind);
         return 0;
     }
     r = listen_address_parse(sl_slice_str(text), &address, &why);
     if (r < 0)
-        return config_refuse(config, door_options[door], reterr, r, "%s", why.text);
-    elsewhere = find_elsewhere(&heritage->doors[door], &address);
-    if (elsewhere && door == DOOR_PUBLIC)
+        return config_refuse(config, listener_options[kind], reterr, r, "%s", why.text);
+    elsewhere = find_elsewhere(&heritage->listeners[kind], &address);
+    if (elsewhere && kind == LISTENER_PUBLIC)
         return config_refuse(config, CONFIG_OPTION_takeover, reterr, -EINVAL,
                              "the running sluiced (pid %d) serves %s, not %s", (int)heritage->pid,
                              listener_describe(*elsewhere, room), text);
     if (elsewhere)
-        heritage_close_door(heritage, door);
-    if (heritage->doors[door].count > 0)
-        return inherit_door(config, door, instance, reterr);
-    return open_door(config, door, &address, data_dir, instance, reterr);
+        heritage_close_listener(heritage, kind);
+    if (heritage->listeners[kind].count > 0)
+        return inherit_listener(config, kind, instance, reterr);
+    return open_listener(config, kind, &address, data_dir, instance, reterr);
 }
 
 /* --- all of it --- */
@@ -204,9 +204,9 @@ int instance_take(const struct config *config, unsigned workers, struct instance
     int r;
 
     r = find_predecessor(config, data_dir, ret_instance, reterr);
-    for (unsigned i = 0; i < DOOR_COUNT && r == 0; i++) {
-        ret_instance->doors[i].count = workers;
-        r = get_door(config, (enum door)i, data_dir, ret_instance, reterr);
+    for (unsigned i = 0; i < LISTENER_COUNT && r == 0; i++) {
+        ret_instance->listeners[i].count = workers;
+        r = get_listener(config, (enum listener_kind)i, data_dir, ret_instance, reterr);
     }
     if (r == 0 && !config->redis)
         r = open_private_redis(config, data_dir, ret_instance, reterr);

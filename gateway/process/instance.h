@@ -14,8 +14,8 @@
 #include "src/model/data_dir.h"
 
 struct instance {
-    struct listeners doors[DOOR_COUNT];
-    unsigned inherited[DOOR_COUNT];      /* of a door's sockets: these come first, and listen */
+    struct listener listeners[LISTENER_COUNT];
+    unsigned inherited[LISTENER_COUNT];  /* of a listener's sockets: these come first, and listen */
     const char *data_dir;                /* where a successor may ask; NULL: nowhere */
     struct private_redis *private_redis; /* NULL: the settings name another */
     bool has_predecessor;

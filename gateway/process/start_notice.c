@@ -42,16 +42,16 @@ void start_notice_tell_manager(const struct start_facts *facts)
 /* {"port":8080,"redis":"unix:///...","pid":1234} and the end of the file. */
 static void write_ready_line(int fd, const struct start_facts *facts)
 {
-    const struct listeners *doors = facts->doors;
+    const struct listener *listeners = facts->listeners;
     char shown_url[SL_REDIS_ADDRESS_TEXT_SIZE];
     struct sl_redis_address address;
     struct buffer line = BUFFER_INIT;
 
     if (sl_redis_address_parse(sl_slice_str(facts->redis_url), &address, NULL) == 0) {
         sl_redis_address_print(&address, shown_url, sizeof(shown_url));
-        buffer_append_format(&line, "{\"port\":%u,", doors[DOOR_PUBLIC].port);
-        if (doors[DOOR_OPS].count > 0)
-            buffer_append_format(&line, "\"ops_port\":%u,", doors[DOOR_OPS].port);
+        buffer_append_format(&line, "{\"port\":%u,", listeners[LISTENER_PUBLIC].port);
+        if (listeners[LISTENER_OPS].count > 0)
+            buffer_append_format(&line, "\"ops_port\":%u,", listeners[LISTENER_OPS].port);
         buffer_append_str(&line, "\"redis\":");
         buffer_append_json_string(&line, sl_slice_str(shown_url));
         buffer_append_format(&line, ",\"pid\":%d}\n", (int)facts->pid);
@@ -63,13 +63,13 @@ static void write_ready_line(int fd, const struct start_facts *facts)
 
 static void log_ready(const struct start_facts *facts)
 {
-    const struct listeners *doors = facts->doors;
+    const struct listener *listeners = facts->listeners;
 
-    if (doors[DOOR_OPS].count > 0)
-        log_info("ready", "port=%u ops_port=%u workers=%u", doors[DOOR_PUBLIC].port,
-                 doors[DOOR_OPS].port, facts->workers);
+    if (listeners[LISTENER_OPS].count > 0)
+        log_info("ready", "port=%u ops_port=%u workers=%u", listeners[LISTENER_PUBLIC].port,
+                 listeners[LISTENER_OPS].port, facts->workers);
     else
-        log_info("ready", "port=%u workers=%u", doors[DOOR_PUBLIC].port, facts->workers);
+        log_info("ready", "port=%u workers=%u", listeners[LISTENER_PUBLIC].port, facts->workers);
 }
 
 void start_notice_tell(struct start_notice *notice, const struct start_facts *facts)

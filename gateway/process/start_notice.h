@@ -16,7 +16,7 @@ struct start_notice {
 
 /* What is to be told. */
 struct start_facts {
-    const struct listeners *doors;
+    const struct listener *listeners;
     const char *redis_url;
     unsigned workers;
     pid_t pid;

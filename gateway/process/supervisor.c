@@ -93,24 +93,24 @@ static void close_fd(int *fd)
 }
 
 /* In the child: closes the listeners that are not for it. */
-static void keep_listeners(struct listeners *listeners, unsigned worker, unsigned workers)
+static void keep_listeners(struct listener *listener, unsigned worker, unsigned workers)
 {
     unsigned kept = 0;
 
-    for (unsigned i = 0; i < listeners->count; i++) {
-        if (listener_is_for(i, listeners->count, worker, workers))
-            listeners->sockets[kept++] = listeners->sockets[i];
+    for (unsigned i = 0; i < listener->count; i++) {
+        if (listener_is_for(i, listener->count, worker, workers))
+            listener->sockets[kept++] = listener->sockets[i];
         else
-            close(listeners->sockets[i]);
+            close(listener->sockets[i]);
     }
-    listeners->count = kept;
+    listener->count = kept;
 }
 
-static void close_doors(struct instance *instance)
+static void close_listeners(struct instance *instance)
 {
-    for (unsigned i = 0; i < DOOR_COUNT; i++) {
-        for (unsigned k = 0; k < instance->doors[i].count; k++)
-            close_fd(&instance->doors[i].sockets[k]);
+    for (unsigned i = 0; i < LISTENER_COUNT; i++) {
+        for (unsigned k = 0; k < instance->listeners[i].count; k++)
+            close_fd(&instance->listeners[i].sockets[k]);
     }
 }
 
@@ -152,13 +152,13 @@ static int run_worker(struct supervisor *supervisor, unsigned index, int ready_f
         .slow_board = settings->slow_board,
         .site = settings->site,
         .worker = index,
-        .doors = settings->instance->doors,
+        .listeners = settings->instance->listeners,
         .accepts_at_once = supervisor->is_open,
         .ready_fd = ready_fd,
     };
 
-    for (unsigned i = 0; i < DOOR_COUNT; i++)
-        keep_listeners(&settings->instance->doors[i], index, supervisor->worker_count);
+    for (unsigned i = 0; i < LISTENER_COUNT; i++)
+        keep_listeners(&settings->instance->listeners[i], index, supervisor->worker_count);
     become_child(supervisor, "sluiced-worker");
     return settings->worker_main(&parts);
 }
@@ -182,7 +182,7 @@ static int run_tasks(struct supervisor *supervisor)
     const struct supervisor_settings *settings = supervisor->settings;
 
     become_child(supervisor, "sluice-tasks");
-    close_doors(settings->instance);
+    close_listeners(settings->instance);
     return task_runner_main(settings->config, redis_url(supervisor));
 }
 
@@ -224,7 +224,7 @@ static void begin_to_stop(struct supervisor *supervisor, uint64_t now_ms)
         now_ms + settings->config->drain_timeout_ms + supervisor->settings->grace_ms;
     signal_workers(supervisor, supervisor->has_successor ? GATEWAY_SIGNAL_REPLACED : SIGTERM);
     task_runner_signal(&supervisor->tasks, SIGTERM);
-    close_doors(settings->instance);
+    close_listeners(settings->instance);
 }
 
 static void kill_workers(struct supervisor *supervisor)
@@ -281,13 +281,13 @@ static void serve_takeovers(struct supervisor *supervisor)
         log_warn("no_takeover", "why=\"%s\"", failure.text);
 }
 
-static void start_new_listeners(const struct listeners *listeners, unsigned inherited)
+static void start_new_listeners(const struct listener *listener, unsigned inherited)
 {
-    for (unsigned i = inherited; i < listeners->count; i++) {
-        int r = listener_start(listeners->sockets[i]);
+    for (unsigned i = inherited; i < listener->count; i++) {
+        int r = listener_start(listener->sockets[i]);
 
         if (r < 0)
-            log_error("cannot_listen", "port=%u socket=%u error=\"%s\"", listeners->port, i,
+            log_error("cannot_listen", "port=%u socket=%u error=\"%s\"", listener->port, i,
                       strerror(-r));
     }
 }
@@ -297,8 +297,8 @@ static void step_into_office(struct supervisor *supervisor)
 {
     const struct supervisor_settings *settings = supervisor->settings;
 
-    for (unsigned i = 0; i < DOOR_COUNT; i++)
-        start_new_listeners(&settings->instance->doors[i], settings->instance->inherited[i]);
+    for (unsigned i = 0; i < LISTENER_COUNT; i++)
+        start_new_listeners(&settings->instance->listeners[i], settings->instance->inherited[i]);
     supervisor->is_open = true;
     signal_workers(supervisor, GATEWAY_SIGNAL_OPEN);
     serve_takeovers(supervisor);
@@ -310,7 +310,7 @@ static void tell_everybody(struct supervisor *supervisor)
 {
     struct instance *instance = supervisor->settings->instance;
     const struct start_facts facts = {
-        .doors = instance->doors,
+        .listeners = instance->listeners,
         .redis_url = redis_url(supervisor),
         .workers = supervisor->worker_count,
         .pid = supervisor->pid,
@@ -418,7 +418,7 @@ static void step_takeover(struct supervisor *supervisor, uint64_t now_ms)
 {
     const struct supervisor_settings *settings = supervisor->settings;
     const struct takeover_offer offer = {
-        .doors = settings->instance->doors,
+        .listeners = settings->instance->listeners,
         .lock = settings->instance->private_redis
                     ? private_redis_lock(settings->instance->private_redis)
                     : -1,

@@ -18,7 +18,12 @@
 #include "base/alloc.h"
 #include "base/log.h"
 
-enum { BATCH = 64, MESSAGE_SIZE = 64, PATIENCE_S = 10, MOST_FDS = DOOR_COUNT * LISTENERS_MAX + 1 };
+enum {
+    BATCH = 64,
+    MESSAGE_SIZE = 64,
+    PATIENCE_S = 10,
+    MOST_FDS = LISTENER_COUNT * LISTENERS_MAX + 1
+};
 
 #define QUESTION "sluice takeover 1"
 #define READY    "ready"
@@ -147,10 +152,10 @@ pid_t takeover_find(const char *dir)
 
 /* --- the new one --- */
 
-static void fill_door(struct listeners *door, const int *sockets, unsigned count)
+static void fill_listener(struct listener *listener, const int *sockets, unsigned count)
 {
-    memcpy(door->sockets, sockets, count * sizeof(int));
-    door->count = count;
+    memcpy(listener->sockets, sockets, count * sizeof(int));
+    listener->count = count;
 }
 
 static int receive_heritage(struct heritage *heritage)
@@ -181,9 +186,9 @@ static int receive_heritage(struct heritage *heritage)
             close(fds[--count]);
         return r;
     }
-    fill_door(&heritage->doors[DOOR_PUBLIC], fds, listeners);
+    fill_listener(&heritage->listeners[LISTENER_PUBLIC], fds, listeners);
     heritage->lock = locks ? fds[listeners] : -1;
-    fill_door(&heritage->doors[DOOR_OPS], fds + listeners + locks, ops_listeners);
+    fill_listener(&heritage->listeners[LISTENER_OPS], fds + listeners + locks, ops_listeners);
     return 0;
 }
 
@@ -231,18 +236,18 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
-void heritage_close_door(struct heritage *heritage, enum door door)
+void heritage_close_listener(struct heritage *heritage, enum listener_kind kind)
 {
-    struct listeners *listeners = &heritage->doors[door];
+    struct listener *listener = &heritage->listeners[kind];
 
-    while (listeners->count > 0)
-        close_fd(&listeners->sockets[--listeners->count]);
+    while (listener->count > 0)
+        close_fd(&listener->sockets[--listener->count]);
 }
 
 void heritage_done(struct heritage *heritage)
 {
-    for (unsigned i = 0; i < DOOR_COUNT; i++)
-        heritage_close_door(heritage, (enum door)i);
+    for (unsigned i = 0; i < LISTENER_COUNT; i++)
+        heritage_close_listener(heritage, (enum listener_kind)i);
     close_fd(&heritage->lock);
     close_fd(&heritage->peer);
 }
@@ -335,20 +340,20 @@ static void welcome(struct takeover *takeover)
 
 static int offer_all(int peer, const struct takeover_offer *offer)
 {
-    const struct listeners *public_door = &offer->doors[DOOR_PUBLIC];
-    const struct listeners *ops_door = &offer->doors[DOOR_OPS];
+    const struct listener *public_listener = &offer->listeners[LISTENER_PUBLIC];
+    const struct listener *ops_listener = &offer->listeners[LISTENER_OPS];
     int fds[MOST_FDS];
-    unsigned total = public_door->count;
+    unsigned total = public_listener->count;
     char said[MESSAGE_SIZE];
     int size, r = 0;
 
-    memcpy(fds, public_door->sockets, public_door->count * sizeof(int));
+    memcpy(fds, public_listener->sockets, public_listener->count * sizeof(int));
     if (offer->lock >= 0)
         fds[total++] = offer->lock;
-    memcpy(fds + total, ops_door->sockets, ops_door->count * sizeof(int));
-    total += ops_door->count;
-    size = snprintf(said, sizeof(said), "%u %u %u", public_door->count, offer->lock >= 0 ? 1u : 0u,
-                    ops_door->count);
+    memcpy(fds + total, ops_listener->sockets, ops_listener->count * sizeof(int));
+    total += ops_listener->count;
+    size = snprintf(said, sizeof(said), "%u %u %u", public_listener->count,
+                    offer->lock >= 0 ? 1u : 0u, ops_listener->count);
     if (send(peer, said, (size_t)size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
         return -errno;
     for (unsigned sent = 0; r == 0 && sent < total; sent += BATCH)
@@ -369,7 +374,8 @@ static bool listen_to(struct takeover *takeover, const struct takeover_offer *of
         takeover->has_offered = offer_all(takeover->peer, offer) == 0;
         if (takeover->has_offered) {
             log_info("takeover_offered", "pid=%d sockets=%u", (int)takeover->pid,
-                     offer->doors[DOOR_PUBLIC].count + offer->doors[DOOR_OPS].count);
+                     offer->listeners[LISTENER_PUBLIC].count +
+                         offer->listeners[LISTENER_OPS].count);
             return false;
         }
     }

@@ -27,10 +27,10 @@
 
 /* What the running sluiced gives; every descriptor is close-on-exec. */
 struct heritage {
-    struct listeners doors[DOOR_COUNT]; /* with at least one socket of the public one */
-    int lock;                           /* of the data directory; -1: it had none */
-    int peer;                           /* until heritage_accept() */
-    pid_t pid;                          /* of the one that gave it */
+    struct listener listeners[LISTENER_COUNT]; /* with at least one socket of the public one */
+    int lock;                                  /* of the data directory; -1: it had none */
+    int peer;                                  /* until heritage_accept() */
+    pid_t pid;                                 /* of the one that gave it */
 };
 
 /* Asks whoever serves `dir`. 0; -ENOENT: nobody does; other errnos: *reterr says why not. The
@@ -39,8 +39,8 @@ struct heritage {
 int heritage_ask(const char *dir, struct heritage *ret_heritage, struct failure *reterr);
 /* We serve: the other one leaves. */
 void heritage_accept(struct heritage *heritage);
-/* What is left of a door's sockets is closed: nobody shall wait there. */
-void heritage_close_door(struct heritage *heritage, enum door door);
+/* What is left of a listener's sockets is closed: nobody shall wait there. */
+void heritage_close_listener(struct heritage *heritage, enum listener_kind kind);
 void heritage_done(struct heritage *heritage);
 
 /* Who serves `dir`: a process id; 0: nobody. */
@@ -51,8 +51,8 @@ pid_t takeover_find(const char *dir);
 struct takeover;
 
 struct takeover_offer {
-    const struct listeners *doors; /* DOOR_COUNT of them */
-    int lock;                      /* -1: none */
+    const struct listener *listeners; /* LISTENER_COUNT of them */
+    int lock;                         /* -1: none */
 };
 
 /* From now on it is this process that is asked in `dir`, which exists. 0; a negative errno. */

@@ -169,8 +169,8 @@ struct found {
 /* Where operators have a port of their own, the public one has nothing for them. */
 static bool serves_operators(const struct server *server, const struct http_connection *connection)
 {
-    return http_connection_port(connection) == DOOR_OPS ||
-           server->settings.doors[DOOR_OPS].count == 0;
+    return http_connection_listener(connection) == LISTENER_OPS ||
+           server->settings.listeners[LISTENER_OPS].count == 0;
 }
 
 /* 0; -EPROTO: *refusal says that there is nothing, or that it takes another method. */

@@ -61,9 +61,9 @@ void server_drain(struct server *server, uint64_t timeout_ms, bool has_successor
     server->drain_owner = owner;
     server->drain_began_ms = uv_now(server->settings.loop);
     server->drain_timeout_ms = timeout_ms;
-    for (unsigned i = 0; i < DOOR_COUNT; i++) {
-        if (server->ports[i].acceptor)
-            acceptor_close(server->ports[i].acceptor, !has_successor);
+    for (unsigned i = 0; i < LISTENER_COUNT; i++) {
+        if (server->listeners[i].acceptor)
+            acceptor_close(server->listeners[i].acceptor, !has_successor);
     }
     deliver_flush_all(server->settings.deliver);
     http_server_drain(server->http, has_successor);
@@ -76,33 +76,33 @@ void server_drain(struct server *server, uint64_t timeout_ms, bool has_successor
 
 static void on_accepted(void *owner, int fd)
 {
-    const struct server_port *port = owner;
+    const struct server_listener *listener = owner;
 
-    http_server_accept(port->server->http, fd, port->with_tls, port->number);
+    http_server_accept(listener->server->http, fd, listener->with_tls, listener->kind);
 }
 
-static int create_port(struct server *server, enum door number)
+static int create_listener(struct server *server, enum listener_kind kind)
 {
     const struct config *config = server->settings.config;
-    const struct listeners *listeners = &server->settings.doors[number];
-    struct server_port *port = &server->ports[number];
+    const struct listener *sockets = &server->settings.listeners[kind];
+    struct server_listener *listener = &server->listeners[kind];
     const struct acceptor_settings settings = {
         .loop = server->settings.loop,
-        .listeners = listeners->sockets,
-        .listener_count = listeners->count,
+        .listeners = sockets->sockets,
+        .listener_count = sockets->count,
         .user_timeout_ms = (unsigned)config->tcp_user_timeout_ms,
         .metrics = server->settings.metrics,
         .accepted = on_accepted,
-        .owner = port,
+        .owner = listener,
     };
 
-    port->server = server;
-    port->number = number;
-    port->with_tls = number == DOOR_PUBLIC && wires_have_tls(server->wires);
-    if (number != DOOR_PUBLIC && listeners->count == 0)
+    listener->server = server;
+    listener->kind = kind;
+    listener->with_tls = kind == LISTENER_PUBLIC && wires_have_tls(server->wires);
+    if (kind != LISTENER_PUBLIC && sockets->count == 0)
         return 0;
-    port->acceptor = acceptor_new(&settings);
-    return port->acceptor ? 0 : -ENOMEM;
+    listener->acceptor = acceptor_new(&settings);
+    return listener->acceptor ? 0 : -ENOMEM;
 }
 
 static int create_wires(struct server *server, struct failure *reterr)
@@ -192,8 +192,8 @@ int server_new(const struct server_settings *settings, struct server **ret_serve
         r = create_http(server);
     if (r == 0)
         r = create_streams(server);
-    for (unsigned i = 0; i < DOOR_COUNT && r == 0; i++)
-        r = create_port(server, (enum door)i);
+    for (unsigned i = 0; i < LISTENER_COUNT && r == 0; i++)
+        r = create_listener(server, (enum listener_kind)i);
     if (r < 0) {
         server_close(server);
         uv_run(settings->loop, UV_RUN_NOWAIT);
@@ -211,9 +211,9 @@ int server_reload_certificate(struct server *server, struct failure *reterr)
 
 void server_open(struct server *server)
 {
-    for (unsigned i = 0; i < DOOR_COUNT; i++) {
-        if (server->ports[i].acceptor)
-            acceptor_open(server->ports[i].acceptor);
+    for (unsigned i = 0; i < LISTENER_COUNT; i++) {
+        if (server->listeners[i].acceptor)
+            acceptor_open(server->listeners[i].acceptor);
     }
 }
 
@@ -234,9 +234,9 @@ void server_close(struct server *server)
     if (server->is_closed)
         return;
     server->is_closed = true;
-    for (unsigned i = 0; i < DOOR_COUNT; i++) {
-        acceptor_free(server->ports[i].acceptor);
-        server->ports[i].acceptor = NULL;
+    for (unsigned i = 0; i < LISTENER_COUNT; i++) {
+        acceptor_free(server->listeners[i].acceptor);
+        server->listeners[i].acceptor = NULL;
     }
     if (server->streams)
         streams_close(server->streams);

@@ -17,7 +17,7 @@
 #include "gateway/metrics/metrics.h"
 
 struct api;
-struct listeners;
+struct listener;
 struct server;
 struct site;
 struct slow_board;
@@ -25,9 +25,9 @@ struct slow_board;
 struct server_settings {
     uv_loop_t *loop;
     const struct config *config;
-    /* DOOR_COUNT of them. The sockets stay the caller's, who closes them once server_drain() was
-     * called. */
-    const struct listeners *doors;
+    /* LISTENER_COUNT of them. The sockets stay the caller's, who closes them once server_drain()
+     * was called. */
+    const struct listener *listeners;
     struct deliver *deliver;
     struct api *api;
     const struct front_settings *front; /* as it is at each request */

@@ -9,11 +9,11 @@
 #include "gateway/serve/server.h"
 #include "gateway/streams/streams.h"
 
-struct server_port {
+struct server_listener {
     struct server *server;
     struct acceptor *acceptor; /* NULL: there is no such port, or it is closed */
     bool with_tls;
-    enum door number;
+    enum listener_kind kind;
 };
 
 struct server {
@@ -22,7 +22,7 @@ struct server {
     struct wires *wires;
     struct http_server *http;
     struct streams *streams;
-    struct server_port ports[DOOR_COUNT];
+    struct server_listener listeners[LISTENER_COUNT];
     uv_prepare_t *turn_end; /* runs before the loop waits */
     uv_timer_t *drain_timer;
     bool is_closed;

@@ -52,7 +52,7 @@ def test_what_is_for_operators_is_there_and_nowhere_else(gateway):
 
 
 def test_public_port_says_no_more_than_of_any_other_path(gateway):
-    """Neither by its method nor by its words, nor to who knows the name of the other door."""
+    """Neither by its method nor by its words, nor to who knows the name of the other listener."""
     nothing = ask(gateway.port, "/nothing")
     for path in FOR_OPERATORS + ["/"]:
         for method in ("GET", "HEAD", "POST"):
@@ -64,7 +64,7 @@ def test_public_port_says_no_more_than_of_any_other_path(gateway):
         assert (answer.status, answer.body) == (404, nothing.body)
 
 
-def test_kept_connection_stays_with_its_door(gateway):
+def test_kept_connection_stays_with_its_listener(gateway):
     for port, expected in ((gateway.port, 404), (gateway.ready["ops_port"], 200)):
         with HttpConnection(port) as connection:
             for _ in range(3):
@@ -94,14 +94,14 @@ def test_beside_tls_it_is_plain(servers, redis, tmp_path):
     with gateway.stream(FIREHOSE) as stream:
         redis.publish(events.dump(events.post(1, "secret")))
         assert stream.next()["id"] == "1"
-    # Nor does the name that a TLS client asks for lead through the other door.
+    # Nor does the name that a TLS client asks for lead to the other listener.
     tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
     for name in ("ops", "sluice", "elsewhere"):
         with socket.create_connection(("127.0.0.1", gateway.port)) as plain, \
                 tls.wrap_socket(plain, server_hostname=name) as wrapped:
             wrapped.sendall(f"GET /metrics HTTP/1.1\r\nHost: {name}\r\n\r\n".encode())
             assert wrapped.recv(100).startswith(b"HTTP/1.1 404 ")
-    # A new certificate is for the public door; the other goes on without.
+    # A new certificate is for the public listener; the other goes on without.
     gateway.certificate.renew()
     os.kill(gateway.pid, signal.SIGHUP)
     eventually(lambda: ask(ops_port, "/readyz").status == 200, "it is ready")

@@ -137,8 +137,8 @@ static int late_worker(const struct gateway_parts *parts)
     int client;
 
     if (__atomic_add_fetch(scene.starts, 1, __ATOMIC_RELAXED) > 1) {
-        fcntl(parts->doors[DOOR_PUBLIC].sockets[0], F_SETFL, 0);
-        client = accept(parts->doors[DOOR_PUBLIC].sockets[0], NULL, NULL);
+        fcntl(parts->listeners[LISTENER_PUBLIC].sockets[0], F_SETFL, 0);
+        client = accept(parts->listeners[LISTENER_PUBLIC].sockets[0], NULL, NULL);
         if (client >= 0 && write(client, "served", 6) == 6)
             close(client);
         __atomic_sub_fetch(scene.starts, 1, __ATOMIC_RELAXED);
@@ -193,9 +193,9 @@ static int run_supervisor(void)
     close(scene.report[0]);
     if (!scene.config->redis)
         r = private_redis_new(scene.data_dir, "redis-server", &instance.private_redis, &failure);
-    memcpy(instance.doors[DOOR_PUBLIC].sockets, scene.listeners, sizeof(scene.listeners));
-    instance.doors[DOOR_PUBLIC].count = scene.workers;
-    instance.doors[DOOR_PUBLIC].port = scene.port;
+    memcpy(instance.listeners[LISTENER_PUBLIC].sockets, scene.listeners, sizeof(scene.listeners));
+    instance.listeners[LISTENER_PUBLIC].count = scene.workers;
+    instance.listeners[LISTENER_PUBLIC].port = scene.port;
     settings.instance = &instance;
     if (r == 0)
         r = supervisor_run(&settings, &failure);

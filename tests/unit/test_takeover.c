@@ -16,7 +16,7 @@
 #include "gateway/process/takeover.h"
 #include "tests/support/cmocka_all.h"
 
-enum { PATIENCE_MS = 20000, MOST = DOOR_COUNT * LISTENERS_MAX };
+enum { PATIENCE_MS = 20000, MOST = LISTENER_COUNT * LISTENERS_MAX };
 
 static char folder[64];
 static struct takeover *takeover;
@@ -52,20 +52,20 @@ static bool is_same_file(int a, int b)
     return fstat(a, &first) == 0 && fstat(b, &second) == 0 && first.st_ino == second.st_ino;
 }
 
-/* What is handed over: the first descriptors as the public door's, those behind as the operators',
+/* What is handed over: the first descriptors as the public listener's, those behind as the operators',
  * the last one as the lock. */
 struct estate {
     unsigned listeners, ops_listeners;
     bool has_lock;
 };
 
-static bool is_as_given(const struct listeners *door, const int *given, unsigned count)
+static bool is_as_given(const struct listener *listener, const int *given, unsigned count)
 {
-    if (door->count != count)
+    if (listener->count != count)
         return false;
     for (unsigned i = 0; i < count; i++) {
-        if (!is_same_file(door->sockets[i], given[i]) ||
-            !(fcntl(door->sockets[i], F_GETFD) & FD_CLOEXEC))
+        if (!is_same_file(listener->sockets[i], given[i]) ||
+            !(fcntl(listener->sockets[i], F_GETFD) & FD_CLOEXEC))
             return false;
     }
     return true;
@@ -84,8 +84,8 @@ static int succeed(const struct estate *estate, bool says_ready)
     }
     if ((heritage.lock >= 0) != estate->has_lock || heritage.pid != getppid())
         return 2;
-    if (!is_as_given(&heritage.doors[DOOR_PUBLIC], sockets, estate->listeners) ||
-        !is_as_given(&heritage.doors[DOOR_OPS], sockets + estate->listeners, estate->ops_listeners))
+    if (!is_as_given(&heritage.listeners[LISTENER_PUBLIC], sockets, estate->listeners) ||
+        !is_as_given(&heritage.listeners[LISTENER_OPS], sockets + estate->listeners, estate->ops_listeners))
         return 3;
     if (estate->has_lock && !is_same_file(heritage.lock, sockets[MOST]))
         return 4;
@@ -98,15 +98,15 @@ static int succeed(const struct estate *estate, bool says_ready)
 /* Runs the conversation with a successor until that ends; whether it took over. */
 static bool serve_successor(const struct estate *estate, bool says_ready)
 {
-    struct listeners doors[DOOR_COUNT] = {{.count = estate->listeners},
+    struct listener listeners[LISTENER_COUNT] = {{.count = estate->listeners},
                                           {.count = estate->ops_listeners}};
-    const struct takeover_offer offer = {doors, estate->has_lock ? sockets[MOST] : -1};
+    const struct takeover_offer offer = {listeners, estate->has_lock ? sockets[MOST] : -1};
     bool is_taken = false, has_spoken = false;
     int status;
     pid_t child;
 
-    memcpy(doors[DOOR_PUBLIC].sockets, sockets, estate->listeners * sizeof(int));
-    memcpy(doors[DOOR_OPS].sockets, sockets + estate->listeners,
+    memcpy(listeners[LISTENER_PUBLIC].sockets, sockets, estate->listeners * sizeof(int));
+    memcpy(listeners[LISTENER_OPS].sockets, sockets + estate->listeners,
            estate->ops_listeners * sizeof(int));
     fflush(NULL);
     child = fork();
@@ -140,8 +140,8 @@ static void test_as_many_as_there_may_be_are_handed_over(void **state)
     assert_true(serve_successor(&(struct estate){LISTENERS_MAX, LISTENERS_MAX, true}, true));
 }
 
-/* Sluiced as it was before operators had a door tells two numbers. */
-static void test_predecessor_that_knows_one_door_hands_it_over(void **state)
+/* Sluiced as it was before operators had a listener tells two numbers. */
+static void test_predecessor_that_knows_one_listener_hands_it_over(void **state)
 {
     char path[128];
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -175,8 +175,8 @@ static void test_predecessor_that_knows_one_door_hands_it_over(void **state)
     child = fork();
     if (child == 0)
         _exit(heritage_ask(folder, &heritage, NULL) == 0 &&
-                      is_as_given(&heritage.doors[DOOR_PUBLIC], sockets, 1) &&
-                      heritage.doors[DOOR_OPS].count == 0
+                      is_as_given(&heritage.listeners[LISTENER_PUBLIC], sockets, 1) &&
+                      heritage.listeners[LISTENER_OPS].count == 0
                   ? 0
                   : 1);
     peer = accept(listener, NULL, NULL);
@@ -195,8 +195,8 @@ static void test_predecessor_that_knows_one_door_hands_it_over(void **state)
 
 static void test_successor_that_ends_before_it_serves_changes_nothing(void **state)
 {
-    const struct listeners doors[DOOR_COUNT] = {{.sockets = {sockets[0]}, .count = 1}};
-    const struct takeover_offer none = {doors, -1};
+    const struct listener listeners[LISTENER_COUNT] = {{.sockets = {sockets[0]}, .count = 1}};
+    const struct takeover_offer none = {listeners, -1};
 
     (void)state;
     assert_false(serve_successor(&(struct estate){1, 0, false}, false));
@@ -263,7 +263,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_successor_gets_every_descriptor_and_takes_over),
         TEST(test_as_many_as_there_may_be_are_handed_over),
-        TEST(test_predecessor_that_knows_one_door_hands_it_over),
+        TEST(test_predecessor_that_knows_one_listener_hands_it_over),
         TEST(test_successor_that_ends_before_it_serves_changes_nothing),
         TEST(test_nobody_is_found_where_nobody_serves),
         TEST(test_socket_is_for_its_owner_and_goes_with_it),
