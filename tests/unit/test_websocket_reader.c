@@ -1075,7 +1075,7 @@ static void random_input(void)
             first = FIN | (draw(8) == 0 ? CLOSE : PING + draw(2));
         }
         if (draw(100) == 0)
-            first = draw(256);
+            first = draw(4) ? draw(256) : FIN | BINARY;
         random_payload(&payload, first & 8 && size > 110 ? 110 : size);
         if (first == (FIN | CLOSE) && draw(4))
             memcpy(payload.data, "\x03\xe8", payload.size < 2 ? payload.size : 2);

@@ -1,0 +1,38 @@
+#include "gateway/front/disconnect.h"
+
+#include <assert.h>
+#include <inttypes.h>
+
+static const struct disconnect_row rows[DISCONNECT_REASON_COUNT] = {
+    [DISCONNECT_DRAINING] = {"draining", "this server is shutting down", 1012, true},
+    [DISCONNECT_TOKEN_EXPIRED] = {"token_expired", "the token has expired", 4001, true},
+    [DISCONNECT_TOKEN_REVOKED] = {"token_revoked", "the token was revoked", 1008, false},
+    [DISCONNECT_REPLACED] = {"replaced", "a newer connection took the place of this one", 4003,
+                             false},
+    [DISCONNECT_TOO_SLOW] = {"too_slow", "the client reads too slowly", 4008, true},
+    [DISCONNECT_BAD_MESSAGE] = {"bad_message", "the client broke the protocol", 1002, false},
+    [DISCONNECT_TOO_BIG] = {"bad_message", "the message is too big", 1009, false},
+    [DISCONNECT_BAD_UTF8] = {"bad_message", "the message is not UTF-8", 1007, false},
+    [DISCONNECT_BAD_DATA] = {"bad_message", "binary messages are not understood", 1003, false},
+    [DISCONNECT_INTERNAL] = {"internal", "the server had a problem of its own", 1011, true},
+};
+
+const struct disconnect_row *disconnect_row(enum disconnect_reason reason)
+{
+    assert(reason < DISCONNECT_REASON_COUNT);
+    return &rows[reason];
+}
+
+void disconnect_print(enum disconnect_reason reason, uint64_t cursor, uint32_t retry_ms,
+                      struct buffer *ret_json)
+{
+    const struct disconnect_row *row = disconnect_row(reason);
+
+    buffer_append_format(ret_json, "{\"type\":\"disconnect\",\"code\":\"%s\",\"reason\":\"%s\"",
+                         row->code, row->reason);
+    if (cursor)
+        buffer_append_format(ret_json, ",\"cursor\":\"%" PRIu64 "\"", cursor);
+    if (row->come_back)
+        buffer_append_format(ret_json, ",\"retry_ms\":%" PRIu32, retry_ms);
+    buffer_append_char(ret_json, '}');
+}
