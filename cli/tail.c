@@ -2,9 +2,9 @@
  *
  * Events go to standard output, a line each; what the server says about the stream, and every
  * trouble, to standard error. A connection that ends is made anew, and goes on behind the last
- * event that was printed: when the server said so in its farewell or in Retry-After, after that
+ * event that was printed: when the server said so in its `disconnect` or in Retry-After, after that
  * time, else after a random wait that doubles up to a minute. A refusal that would only be
- * repeated, and a farewell that does not invite back, end the program.
+ * repeated, and a `disconnect` that does not invite back, end the program.
  *
  * The stream is asked for as Server-Sent Events: there alone the server says of each event whether
  * it is a cursor. Events that were published without the log have ids, too, but are none. */
@@ -54,11 +54,11 @@ struct tail {
     struct buffer line;   /* of the stream, as far as it has come; or the text of a refusal */
     char id[CURSOR_SIZE]; /* of the event that is being read */
     bool is_message;      /* and its name is one of the server's own messages */
-    bool is_farewell;
+    bool is_disconnect;
     int write_error;  /* errno of standard output; 0: good */
     bool is_too_long; /* the line */
-    bool has_farewell;
-    int64_t retry_ms; /* what the farewell asks for; -1: not to come back */
+    bool has_disconnect;
+    int64_t retry_ms; /* what `disconnect` asks for; -1: not to come back */
 };
 
 /* --- lines --------------------------------------------------------------------------------- */
@@ -69,15 +69,15 @@ static void read_name(struct tail *tail, struct sl_slice name)
 
     for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++)
         tail->is_message = tail->is_message || sl_slice_is(name, messages[i]);
-    tail->is_farewell = sl_slice_is(name, messages[0]);
+    tail->is_disconnect = sl_slice_is(name, messages[0]);
 }
 
-static void read_farewell(struct tail *tail, struct sl_slice text)
+static void read_disconnect(struct tail *tail, struct sl_slice text)
 {
     json_t *json = json_loadb(text.data, text.size, 0, NULL);
     json_t *retry_ms = json_object_get(json, "retry_ms");
 
-    tail->has_farewell = true;
+    tail->has_disconnect = true;
     tail->retry_ms = json_is_integer(retry_ms) ? json_integer_value(retry_ms) : -1;
     json_decref(json);
 }
@@ -90,8 +90,8 @@ static void keep_cursor(struct tail *tail)
 
 static void take_data(struct tail *tail, struct sl_slice data)
 {
-    if (tail->is_farewell)
-        read_farewell(tail, data);
+    if (tail->is_disconnect)
+        read_disconnect(tail, data);
     if (tail->is_message)
         fprintf(stderr, "%.*s\n", SL_SLICE_ARG(data));
     else if (fwrite(data.data, 1, data.size, stdout) != data.size || putchar('\n') == EOF)
@@ -103,7 +103,7 @@ static void take_data(struct tail *tail, struct sl_slice data)
 static void begin_event(struct tail *tail)
 {
     tail->id[0] = '\0';
-    tail->is_message = tail->is_farewell = false;
+    tail->is_message = tail->is_disconnect = false;
 }
 
 /* The value of a field; false: the line is another. */
@@ -206,7 +206,7 @@ static bool is_worth_repeating(const struct tail *tail, const struct ending *end
     if (ending->status == 0 || ending->status == 408 || ending->status == 429 ||
         ending->status >= 500)
         return true;
-    return ending->status == 200 && !(tail->has_farewell && tail->retry_ms < 0);
+    return ending->status == 200 && !(tail->has_disconnect && tail->retry_ms < 0);
 }
 
 static void explain(const struct tail *tail, const struct ending *ending)
@@ -224,8 +224,8 @@ static void explain(const struct tail *tail, const struct ending *ending)
         json_decref(json);
     } else if (ending->code != CURLE_OK) {
         cli_failed_with(tail->cli, "%s", curl_easy_strerror(ending->code));
-    } else if (!tail->has_farewell) {
-        cli_failed_with(tail->cli, "the stream ended without a farewell");
+    } else if (!tail->has_disconnect) {
+        cli_failed_with(tail->cli, "the stream ended without a disconnect message");
     }
 }
 
@@ -233,7 +233,7 @@ static void explain(const struct tail *tail, const struct ending *ending)
 static int64_t next_wait_ms(const struct tail *tail, const struct ending *ending,
                             struct backoff *backoff)
 {
-    if (tail->has_farewell)
+    if (tail->has_disconnect)
         return tail->retry_ms; /* spread by the server */
     if (ending->retry_after_ms > 0)
         return ending->retry_after_ms + backoff_spread_ms(WAIT_FIRST_MS);
@@ -298,7 +298,7 @@ static struct ending follow_once(struct tail *tail)
 
     buffer_clear(&tail->line);
     begin_event(tail);
-    tail->has_farewell = false;
+    tail->has_disconnect = false;
     ending.code = set_headers(tail) ? curl_easy_perform(tail->curl) : CURLE_OUT_OF_MEMORY;
     ending.status = status_of(tail->curl);
     curl_easy_getinfo(tail->curl, CURLINFO_RETRY_AFTER, &retry_after_s);

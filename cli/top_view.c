@@ -37,7 +37,7 @@ static const struct trouble {
     const char *words;
     const char *usual; /* labels that are no trouble, with a space behind each */
 } troubles[] = {
-    {"sluice_farewells_total", "streams ended", "draining token_expired "},
+    {"sluice_disconnects_total", "streams ended", "draining token_expired "},
     {"sluice_broken_connections_total", "connections broken", ""},
     {"sluice_streams_refused_total", "streams refused, limit of", ""},
     {"sluice_tokens_refused_total", "tokens refused", ""},
@@ -109,7 +109,7 @@ static double cpu_per_delivery_s(const struct looks *looks)
 
 static double dropped_streams(const json_t *look)
 {
-    return look_part(look, "sluice_farewells_total", "too_slow") +
+    return look_part(look, "sluice_disconnects_total", "too_slow") +
            look_sum(look, "sluice_broken_connections_total");
 }
 

@@ -59,11 +59,11 @@ static void wait_for_log(struct catcher *catcher, uint32_t shard)
     enter(catcher, CATCHER_WAITS_FOR_LOG);
 }
 
-static void evict(struct catcher *catcher, enum farewell farewell)
+static void evict(struct catcher *catcher, enum disconnect_reason reason)
 {
     enter(catcher, CATCHER_LEAVES);
     outbox_set_aside(catcher->client);
-    catcher->client->transport->evict(catcher->client, farewell);
+    catcher->client->transport->evict(catcher->client, reason);
 }
 
 void catch_up_suspend(struct catcher *catcher)
@@ -72,15 +72,15 @@ void catch_up_suspend(struct catcher *catcher)
     outbox_set_aside(catcher->client);
 }
 
-void catch_up_evict_lane(struct lane *lane, enum farewell farewell)
+void catch_up_evict_lane(struct lane *lane, enum disconnect_reason reason)
 {
-    outbox_evict_all(&lane->outbox, farewell);
+    outbox_evict_all(&lane->outbox, reason);
     LIST_EACH(&lane->catchers, node)
     {
         struct catcher *catcher = LIST_OWNER(node, struct catcher, in_lane);
 
         if (catcher->state != CATCHER_LEAVES)
-            evict(catcher, farewell);
+            evict(catcher, reason);
     }
 }
 
@@ -198,7 +198,7 @@ static void step(struct catcher *catcher)
     enum progress progress = catcher_read(catcher);
 
     if (progress == PROGRESS_OUT_OF_MEMORY) {
-        evict(catcher, FAREWELL_INTERNAL);
+        evict(catcher, DISCONNECT_INTERNAL);
         return;
     }
     if (progress == PROGRESS_NEEDS_LOG && !catcher->is_due) { /* else it has waited already */
@@ -211,7 +211,7 @@ static void step(struct catcher *catcher)
     if (!flush(catcher))
         return;
     if (progress == PROGRESS_OVERTAKEN) {
-        evict(catcher, FAREWELL_TOO_SLOW);
+        evict(catcher, DISCONNECT_TOO_SLOW);
     } else if (progress == PROGRESS) {
         enter(catcher, CATCHER_RUNS);
     } else if (progress == PROGRESS_NEEDS_LANE) {
@@ -298,7 +298,7 @@ static void on_tick(uv_timer_t *timer)
         struct catcher *catcher = LIST_OWNER(node, struct catcher, in_all);
 
         if (is_too_slow(catcher, now_ms))
-            evict(catcher, FAREWELL_TOO_SLOW);
+            evict(catcher, DISCONNECT_TOO_SLOW);
         else if (catcher->state == CATCHER_WAITS_FOR_LOG)
             fall_due(catcher);
     }

@@ -82,4 +82,4 @@ void catch_up_lane_ready(struct lane *lane);
 /* The client's lane, whether it is live or catches up; NULL: it is in none. */
 struct lane *catch_up_lane_of(const struct client *client);
 /* The lane's clients, those that are live and those that catch up, have to go. */
-void catch_up_evict_lane(struct lane *lane, enum farewell farewell);
+void catch_up_evict_lane(struct lane *lane, enum disconnect_reason reason);

@@ -12,7 +12,7 @@
 #include <sys/uio.h>
 
 #include "base/list.h"
-#include "gateway/front/farewell.h"
+#include "gateway/front/disconnect.h"
 #include "gateway/front/request.h"
 
 struct catcher;
@@ -32,7 +32,7 @@ struct transport {
     bool (*is_blocked)(const struct client *client);
 
     /* Takes leave of the client after this turn of the loop. */
-    void (*evict)(struct client *client, enum farewell farewell);
+    void (*evict)(struct client *client, enum disconnect_reason reason);
 
     /* The connection is broken: ends it after this turn of the loop, without a word. */
     void (*broken)(struct client *client);

@@ -24,7 +24,7 @@ static void on_overrun(struct client *client)
     struct lane *lane = catch_up_lane_of(client);
 
     if (catch_up_fall(lane->deliver->catch_up, lane, client) < 0)
-        client->transport->evict(client, FAREWELL_INTERNAL);
+        client->transport->evict(client, DISCONNECT_INTERNAL);
 }
 
 struct deliver *deliver_new(const struct deliver_settings *settings)
@@ -155,7 +155,7 @@ static void evict_for_unmatched(struct deliver *deliver)
         struct lane *lane = LIST_OWNER(node, struct lane, node);
 
         if (lane->is_subscribed || lane->rules)
-            outbox_evict_all(&lane->outbox, FAREWELL_INTERNAL);
+            outbox_evict_all(&lane->outbox, DISCONNECT_INTERNAL);
     }
 }
 
@@ -166,7 +166,7 @@ static void owe_with_names(struct lane *lane, struct event *event)
     if (names.data)
         lane_append(lane, event, names);
     else
-        outbox_evict_all(&lane->outbox, FAREWELL_INTERNAL);
+        outbox_evict_all(&lane->outbox, DISCONNECT_INTERNAL);
 }
 
 static void match_filters(struct deliver *deliver, struct event *event)
@@ -241,7 +241,7 @@ void deliver_event(struct deliver *deliver, struct event *event)
 static void evict_everybody(struct deliver *deliver)
 {
     LIST_EACH(&deliver->all_lanes, node)
-    catch_up_evict_lane(LIST_OWNER(node, struct lane, node), FAREWELL_INTERNAL);
+    catch_up_evict_lane(LIST_OWNER(node, struct lane, node), DISCONNECT_INTERNAL);
 }
 
 /* It may have changed whose posts belong on whose home stream. */

@@ -60,7 +60,8 @@ void deliver_flush_all(struct deliver *deliver);
 uint64_t deliver_cursor(const struct deliver *deliver);
 /* Everything up to there has been sent to this client. */
 uint64_t deliver_client_cursor(const struct deliver *deliver, const struct client *client);
-/* Is nothing on its way to the client, so that a message of ours may come next, or the farewell? */
+/* Is nothing on its way to the client, so that a message of ours may come next, the last one for
+ * instance? */
 bool deliver_client_is_served(const struct client *client);
 
 /* Visits the clients that are owed something, are behind, or catch up: each once, in no order. What

@@ -523,14 +523,14 @@ void outbox_client_writable(struct client *client, uint64_t now_ms)
     release_when_nobody_is_behind(outbox);
 }
 
-static void evict_list(struct list *list, enum farewell farewell)
+static void evict_list(struct list *list, enum disconnect_reason reason)
 {
     LIST_EACH(list, node)
     {
         struct client *client = LIST_OWNER(node, struct client, node);
 
         outbox_set_aside(client);
-        client->transport->evict(client, farewell);
+        client->transport->evict(client, reason);
     }
 }
 
@@ -546,9 +546,9 @@ void outbox_overrun_behind(struct outbox *outbox)
     trim(outbox);
 }
 
-void outbox_evict_all(struct outbox *outbox, enum farewell farewell)
+void outbox_evict_all(struct outbox *outbox, enum disconnect_reason reason)
 {
-    evict_list(&outbox->in_step, farewell);
-    evict_list(&outbox->joining, farewell);
-    evict_list(&outbox->behind, farewell);
+    evict_list(&outbox->in_step, reason);
+    evict_list(&outbox->joining, reason);
+    evict_list(&outbox->behind, reason);
 }

@@ -116,4 +116,4 @@ const struct event *outbox_owed(const struct client *client, uint64_t position);
 
 /* All those behind have overrun, and what only they are owed is let go of. */
 void outbox_overrun_behind(struct outbox *outbox);
-void outbox_evict_all(struct outbox *outbox, enum farewell farewell);
+void outbox_evict_all(struct outbox *outbox, enum disconnect_reason reason);

@@ -82,7 +82,7 @@ static void on_home_failed(void *watcher)
     struct lane *lane = watcher;
 
     lane_unshare(lane);
-    catch_up_evict_lane(lane, FAREWELL_INTERNAL);
+    catch_up_evict_lane(lane, DISCONNECT_INTERNAL);
 }
 
 static struct lane *home_lane_new(struct deliver *deliver, const struct client *client,

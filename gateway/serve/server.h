@@ -54,7 +54,7 @@ void server_open(struct server *server);
 /* Whether /readyz says yes. */
 void server_set_ready(struct server *server, bool ready);
 
-/* Accepts no more. Requests are answered, streams sent what they are owed and then told farewell;
+/* Accepts no more. Requests are answered, streams sent what they are owed and then disconnected;
  * after four fifths of `timeout_ms` those that are still owed something are told, too. `done` is
  * called when the last connection is gone or the time is up. `has_successor`: another process
  * accepts from the same sockets; so whoever has got in here by chance is served, and sent there. */

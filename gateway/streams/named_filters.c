@@ -25,7 +25,7 @@ static void say(struct websocket *websocket, struct buffer *json)
 
     frame_append_message(&frame, WIRE_WEBSOCKET, "", buffer_slice(json));
     if (json->failed || frame.failed)
-        stream_evict(&websocket->stream, FAREWELL_INTERNAL);
+        stream_evict(&websocket->stream, DISCONNECT_INTERNAL);
     else
         stream_say(&websocket->stream, buffer_slice(&frame));
     buffer_done(&frame);
@@ -225,5 +225,5 @@ void named_filters_message(struct websocket *websocket, struct sl_slice text)
         json_decref(message);
     }
     if (r == -ENOMEM)
-        stream_evict(&websocket->stream, FAREWELL_INTERNAL);
+        stream_evict(&websocket->stream, DISCONNECT_INTERNAL);
 }

@@ -72,9 +72,9 @@ static bool client_is_blocked(const struct client *client)
     return stream_of(client)->wire.is_blocked;
 }
 
-static void client_evict(struct client *client, enum farewell farewell)
+static void client_evict(struct client *client, enum disconnect_reason reason)
 {
-    stream_evict(stream_of(client), farewell);
+    stream_evict(stream_of(client), reason);
 }
 
 static void client_broken(struct client *client)
@@ -234,7 +234,7 @@ void stream_start(struct stream *stream, const struct http_head *head, struct sl
     if (begin(stream, head, headers) < 0)
         stream_end(stream, STREAM_BROKEN);
     else if (streams->is_draining)
-        stream_evict(stream, FAREWELL_DRAINING);
+        stream_evict(stream, DISCONNECT_DRAINING);
     arm(stream);
 }
 
@@ -311,7 +311,7 @@ static void on_timer(uv_timer_t *timer)
     if (stream->end != STREAM_GOES_ON)
         return; /* it ends with this turn, and delivery may have forgotten what it is owed */
     if (token_left_ms(stream) == 0) {
-        stream_evict(stream, FAREWELL_TOKEN_EXPIRED);
+        stream_evict(stream, DISCONNECT_TOKEN_EXPIRED);
         return;
     }
     if (now_of(stream) - stream->client.last_sent_ms >= keepalive_ms(stream))
@@ -330,13 +330,13 @@ void stream_end(struct stream *stream, enum stream_end end)
     turn_schedule(stream->streams->settings.turn, &stream->turn_end);
 }
 
-void stream_evict(struct stream *stream, enum farewell farewell)
+void stream_evict(struct stream *stream, enum disconnect_reason reason)
 {
     if (stream->end != STREAM_GOES_ON || stream->stage != STREAM_LIVE)
         return;
-    stream->farewell = (uint8_t)farewell;
+    stream->disconnect_reason = (uint8_t)reason;
     stream->is_evicted = true;
-    stream->farewell_cursor = cursor_of(stream);
+    stream->disconnect_cursor = cursor_of(stream);
     deliver_suspend(&stream->client); /* nothing may go beyond this cursor */
     stream_end(stream, STREAM_EVICTED);
 }
@@ -345,7 +345,7 @@ void stream_drain(struct stream *stream, bool hurries)
 {
     if (stream->stage == STREAM_LIVE && stream->end == STREAM_GOES_ON &&
         (hurries || deliver_client_is_served(&stream->client)))
-        stream_evict(stream, FAREWELL_DRAINING);
+        stream_evict(stream, DISCONNECT_DRAINING);
 }
 
 void stream_leave_delivery(struct stream *stream)
@@ -374,24 +374,25 @@ void stream_leave(struct stream *stream, uint64_t within_ms)
 static void take_leave(struct stream *stream)
 {
     struct streams *streams = stream->streams;
-    const struct farewell_row *row = farewell_row(stream->farewell);
+    const struct disconnect_row *row = disconnect_row(stream->disconnect_reason);
     struct buffer json = BUFFER_INIT, frame = BUFFER_INIT;
     uint32_t retry_ms = 0;
 
     if (row->come_back)
         retry_ms = RETRY_MIN_MS + (uint32_t)(stable_hash(streams->random++) % RETRY_SPREAD_MS);
     stream_leave_delivery(stream);
-    metric_add(metrics_of(stream), metric_at(METRIC_FAREWELLS, stream->farewell), 1);
+    metric_add(metrics_of(stream), metric_at(METRIC_DISCONNECTS, stream->disconnect_reason), 1);
     if (retry_ms) {
         frame_append_retry(&frame, stream->client.wire, retry_ms);
         stream_say_frame(stream, &frame);
     }
-    farewell_print(stream->farewell, stream->farewell_cursor, retry_ms, &json);
+    disconnect_print(stream->disconnect_reason, stream->disconnect_cursor, retry_ms, &json);
     frame_append_message(&frame, stream->client.wire, "disconnect", buffer_slice(&json));
     stream_say_frame(stream, &frame);
     stream->protocol->say_end(stream, row);
     buffer_done(&json);
-    stream_leave(stream, stream->farewell == FAREWELL_TOO_SLOW ? LEAVING_SLOWLY_MS : LEAVING_MS);
+    stream_leave(stream,
+                 stream->disconnect_reason == DISCONNECT_TOO_SLOW ? LEAVING_SLOWLY_MS : LEAVING_MS);
 }
 
 static void begin_close(struct stream *stream)
@@ -419,7 +420,7 @@ static void log_end(const struct stream *stream)
         filter_bytes = websocket->rule_bytes;
     }
     if (stream->is_evicted && stream->stage != STREAM_LIVE)
-        why = farewell_row(stream->farewell)->code;
+        why = disconnect_row(stream->disconnect_reason)->code;
     else if (stream->end == STREAM_BROKEN && stream->stage == STREAM_LIVE)
         why = "broken";
     log_info("stream_end",

@@ -49,7 +49,7 @@ struct stream_protocol {
     /* There is room: says what could not be said before. */
     void (*writable)(struct stream *stream);
     /* What goes out last, behind the message that says why. */
-    void (*say_end)(struct stream *stream, const struct farewell_row *why);
+    void (*say_end)(struct stream *stream, const struct disconnect_row *why);
     /* All of it is sent. */
     void (*begin_close)(struct stream *stream);
     void (*done)(struct stream *stream);
@@ -62,12 +62,12 @@ struct stream {
     struct streams *streams;
     struct list_node node; /* in streams->list */
     struct turn_task turn_end;
-    uv_timer_t timer; /* keep-alive, token, leaving, closing */
-    uint8_t stage;    /* enum stream_stage */
-    uint8_t end;      /* enum stream_end */
-    uint8_t farewell; /* enum farewell, if `is_evicted` */
+    uv_timer_t timer;          /* keep-alive, token, leaving, closing */
+    uint8_t stage;             /* enum stream_stage */
+    uint8_t end;               /* enum stream_end */
+    uint8_t disconnect_reason; /* enum disconnect_reason, if `is_evicted` */
     bool is_evicted;
-    uint64_t farewell_cursor;
+    uint64_t disconnect_cursor;
     uint64_t opened_ms;   /* clocks of the loop */
     uint64_t deadline_ms; /* of leaving and closing */
     admission_ticket ticket;
@@ -113,7 +113,7 @@ void stream_say(struct stream *stream, struct sl_slice frames);
 void stream_say_frame(struct stream *stream, struct buffer *frame);
 
 /* Ends it with a message that says why; the cursor is taken down now. The first reason wins. */
-void stream_evict(struct stream *stream, enum farewell farewell);
+void stream_evict(struct stream *stream, enum disconnect_reason reason);
 /* Ends it, at the end of the turn. */
 void stream_end(struct stream *stream, enum stream_end end);
 /* The last bytes are said: once they are sent, the closing begins. */

@@ -41,7 +41,7 @@ static void http_received(struct stream *stream, char *bytes, size_t size)
     (void)size;
 }
 
-static void http_say_end(struct stream *stream, const struct farewell_row *why)
+static void http_say_end(struct stream *stream, const struct disconnect_row *why)
 {
     (void)why; /* the message has said it */
     if (!stream->client.unchunked)

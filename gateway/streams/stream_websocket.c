@@ -81,7 +81,7 @@ static void say_close(struct websocket *websocket, uint16_t code, struct sl_slic
     stream_say_frame(&websocket->stream, &frame);
 }
 
-static void websocket_say_end(struct stream *stream, const struct farewell_row *why)
+static void websocket_say_end(struct stream *stream, const struct disconnect_row *why)
 {
     say_close(websocket_of(stream), why->close_code, sl_slice_str(why->code));
 }
@@ -100,7 +100,7 @@ static void on_message(struct websocket *websocket, struct sl_slice message)
     if (websocket->rules)
         named_filters_message(websocket, message);
     else
-        stream_evict(&websocket->stream, FAREWELL_BAD_MESSAGE); /* it listens to nothing */
+        stream_evict(&websocket->stream, DISCONNECT_BAD_MESSAGE); /* it listens to nothing */
 }
 
 static void on_ping(struct websocket *websocket, struct sl_slice payload)
@@ -129,21 +129,21 @@ static void on_fault(struct websocket *websocket, uint16_t code)
 {
     static const struct {
         uint16_t code;
-        enum farewell farewell;
+        enum disconnect_reason reason;
     } rows[] = {
-        {WEBSOCKET_CLOSE_TOO_BIG, FAREWELL_TOO_BIG},
-        {WEBSOCKET_CLOSE_INVALID_PAYLOAD, FAREWELL_BAD_UTF8},
-        {WEBSOCKET_CLOSE_UNSUPPORTED_DATA, FAREWELL_BAD_DATA},
-        {WEBSOCKET_CLOSE_INTERNAL_ERROR, FAREWELL_INTERNAL},
+        {WEBSOCKET_CLOSE_TOO_BIG, DISCONNECT_TOO_BIG},
+        {WEBSOCKET_CLOSE_INVALID_PAYLOAD, DISCONNECT_BAD_UTF8},
+        {WEBSOCKET_CLOSE_UNSUPPORTED_DATA, DISCONNECT_BAD_DATA},
+        {WEBSOCKET_CLOSE_INTERNAL_ERROR, DISCONNECT_INTERNAL},
     };
-    enum farewell farewell = FAREWELL_BAD_MESSAGE;
+    enum disconnect_reason reason = DISCONNECT_BAD_MESSAGE;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (rows[i].code == code)
-            farewell = rows[i].farewell;
+            reason = rows[i].reason;
     }
     websocket->was_closed = true;
-    stream_evict(&websocket->stream, farewell);
+    stream_evict(&websocket->stream, reason);
 }
 
 static void act(struct websocket *websocket, enum websocket_item item,

@@ -180,7 +180,7 @@ static void replace(void *owner, admission_ticket ticket)
     struct streams *streams = owner;
 
     if (streams->by_ticket[ticket])
-        stream_evict(streams->by_ticket[ticket], FAREWELL_REPLACED);
+        stream_evict(streams->by_ticket[ticket], DISCONNECT_REPLACED);
 }
 
 static void on_replaced(uv_poll_t *watch, int status, int events)

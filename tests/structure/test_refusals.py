@@ -65,6 +65,6 @@ def test_the_api_lists_its_codes_by_their_statuses():
 
 
 def test_no_example_is_of_a_code_that_there_is_not():
-    farewells = set(re.findall(r'\[FAREWELL_\w+\] = \{"([a-z_]+)"', (SOURCE / "gateway/front/farewell.c").read_text()))
-    assert len(farewells) > 5
-    assert examples() - codes() - farewells == {"behind"}
+    disconnects = set(re.findall(r'\[DISCONNECT_\w+\] = \{"([a-z_]+)"', (SOURCE / "gateway/front/disconnect.c").read_text()))
+    assert len(disconnects) > 5
+    assert examples() - codes() - disconnects == {"behind"}

@@ -63,14 +63,14 @@ static bool fake_is_blocked(const struct client *client)
     return fake_of(client)->awaits_writable;
 }
 
-static void fake_evict(struct client *client, enum farewell farewell)
+static void fake_evict(struct client *client, enum disconnect_reason reason)
 {
     struct fake_client *fake = fake_of(client);
 
     if (fake->evictions++ > 0)
         return;
-    fake->farewell = farewell;
-    fake->farewell_cursor = outbox_client_cursor(client, fake->head());
+    fake->disconnect_reason = reason;
+    fake->disconnect_cursor = outbox_client_cursor(client, fake->head());
 }
 
 static void fake_broken(struct client *client)

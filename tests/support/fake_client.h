@@ -22,8 +22,8 @@ struct fake_client {
     int send_error, hold_error; /* negative errno: what the next call returns */
     unsigned sends, holds;
     unsigned evictions;
-    enum farewell farewell;   /* of the first eviction */
-    uint64_t farewell_cursor; /* taken down at the first eviction */
+    enum disconnect_reason disconnect_reason; /* of the first eviction */
+    uint64_t disconnect_cursor;               /* taken down at the first eviction */
     unsigned breaks;
     uint64_t (*head)(void);
 };

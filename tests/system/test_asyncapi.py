@@ -117,13 +117,13 @@ def test_messages_about_the_stream_are_as_described(world, servers, transport):
 
 
 @pytest.mark.parametrize("transport", ["ndjson", "delimited", "sse", "websocket"])
-def test_farewells_are_as_described(world, servers, transport):
+def test_disconnects_are_as_described(world, servers, transport):
     gateway = servers.gateway(world.redis)
     streams = open_all(world, gateway, transport)
     gateway.begin_stop()
     for channel, stream in streams:
-        *_, farewell = stream.to_end()
-        assert kind(channel, farewell) == "disconnect" and farewell["code"] == "draining"
+        *_, disconnect = stream.to_end()
+        assert kind(channel, disconnect) == "disconnect" and disconnect["code"] == "draining"
 
 
 def test_warnings_are_as_described(servers):
@@ -189,7 +189,7 @@ def test_parameters_are_those_of_the_server(world, channel):
     assert set(described) <= set(DESCRIPTION.parameters("filter"))
 
 
-def test_what_it_says_of_farewells_is_what_the_page_says():
+def test_what_it_says_of_disconnects_is_what_the_page_says():
     page = (programs.SOURCE / "docs/streaming-api.md").read_text()
     codes = re.findall(r"^\| `(\w+)` \| ([\d, ]+) \|", page, re.M)
     disconnect = DESCRIPTION.document["components"]

@@ -374,7 +374,7 @@ def test_upgrade_by_post(gateway, connection):
 
 # WebSocket: frames that break the protocol
 
-def assert_farewell(websocket, close_code, code="bad_message"):
+def assert_disconnect(websocket, close_code, code="bad_message"):
     """`disconnect`, then the close code; frames before are events."""
     messages = websocket.to_end()
     assert messages, "closed without a disconnect message"
@@ -397,7 +397,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("broken", BROKEN)
 def test_protocol_errors_close_the_websocket(gateway, broken):
-    """What libwebsockets itself finds it may close without a message; our own farewell or a proper
+    """What libwebsockets itself finds it may close without a message; our own disconnect or a proper
     close frame must come, and the connection must end."""
     websocket = gateway.stream(FIREHOSE, "raw-websocket")
     websocket.connection.send(BROKEN[broken]())
@@ -413,14 +413,14 @@ def test_protocol_errors_close_the_websocket(gateway, broken):
 def test_binary_message_closes_the_websocket(gateway):
     websocket = gateway.stream(FIREHOSE, "raw-websocket")
     websocket.send_frame(BINARY, b"\0\1\2")
-    assert_farewell(websocket, 1003)
+    assert_disconnect(websocket, 1003)
 
 
 @pytest.mark.parametrize("target", [FIREHOSE, "/v1/stream"])
 def test_invalid_utf8_closes_the_websocket(gateway, target):
     websocket = gateway.stream(target, "raw-websocket")
     websocket.send_frame(TEXT, b"{\"op\":\"\xff\"}")
-    assert_farewell(websocket, 1007)
+    assert_disconnect(websocket, 1007)
 
 
 @pytest.mark.parametrize("target", [FIREHOSE, "/v1/stream"])
@@ -431,7 +431,7 @@ def test_oversized_message_closes_the_websocket(gateway, target):
     except ConnectionError:
         pass  # closed while we were still sending
     try:
-        assert_farewell(websocket, 1009)
+        assert_disconnect(websocket, 1009)
     except ConnectionResetError:
         pass  # our unread bytes met a closed socket
 

@@ -64,7 +64,7 @@ def test_who_does_not_read_is_told_how_far_it_was_sent(servers, redis, cli_for):
         try:
             message = stalled.next()
         except ConnectionError:
-            return  # the farewell did not fit into the socket any more
+            return  # the disconnect did not fit into the socket any more
         if message is None or message.type == "disconnect":
             break
         sent.append(message["id"])
@@ -108,7 +108,7 @@ def test_filters_of_a_stream_are_in_its_last_line_of_the_log(servers, redis, lea
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_cursor_of_a_stream_that_has_seen_nothing_is_one_too(servers, cli_for, transport):
-    """What happens between the farewell and the next server is not missed, the first event of all
+    """What happens between the disconnect and the next server is not missed, the first event of all
     included."""
     redis = servers.redis()
     cli = cli_for(redis)

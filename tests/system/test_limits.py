@@ -71,9 +71,9 @@ def test_oldest_stream_of_a_subject_makes_room(servers, redis):
     second = gateway.stream(FIREHOSE, "sse", token=gateway.token(sub="1"))
     other = gateway.stream(FIREHOSE, token=gateway.token(sub="2"))
     third = gateway.stream(FIREHOSE, token=gateway.token(sub="1"))
-    farewell, = oldest.to_end()
-    assert (farewell.type, farewell["code"], oldest.close_code) == ("disconnect", "replaced", 4003)
-    assert "retry_ms" not in farewell.json
+    disconnect, = oldest.to_end()
+    assert (disconnect.type, disconnect["code"], oldest.close_code) == ("disconnect", "replaced", 4003)
+    assert "retry_ms" not in disconnect.json
     redis.publish(events.dump(events.post(7, "for those who are left")))
     for stream in (second, other, third):
         assert stream.next()["id"] == "7"

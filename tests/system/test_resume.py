@@ -239,7 +239,7 @@ def test_since_a_little_ahead_of_now_is_now(servers, cli_for):
 
 
 def test_leaving_while_it_catches_up(servers, cli_for):
-    """The cursor of the farewell is where the next server goes on."""
+    """The cursor of the disconnect is where the next server goes on."""
     redis = servers.redis(shards=1)
     cli = cli_for(redis)
     replay(cli, servers.folder, 600, text="long " * 2000)
@@ -248,18 +248,18 @@ def test_leaving_while_it_catches_up(servers, cli_for):
     stream = gateway.stream(f"{FIREHOSE}?since={int(wanted[0]) - 1}", receive_buffer=4096)
     got = [stream.next()["id"] for _ in range(20)]
     gateway.begin_stop()
-    *events_got, farewell = stream.to_end()
-    assert farewell.type == "disconnect" and farewell["code"] == "draining"
+    *events_got, disconnect = stream.to_end()
+    assert disconnect.type == "disconnect" and disconnect["code"] == "draining"
     got += [m["id"] for m in events_got]
-    assert farewell["cursor"] == got[-1]
+    assert disconnect["cursor"] == got[-1]
     gateway.stop()
-    with servers.gateway(redis).stream(f"{FIREHOSE}?since={farewell['cursor']}") as stream:
+    with servers.gateway(redis).stream(f"{FIREHOSE}?since={disconnect['cursor']}") as stream:
         got += [stream.next()["id"] for _ in wanted[len(got):]]
     assert got == wanted
 
 
 def test_who_does_not_read_for_too_long_is_sent_away_with_the_cursor(servers, cli_for):
-    """The farewell waits behind megabytes that the kernel holds: longer than others' five seconds,
+    """The disconnect waits behind megabytes that the kernel holds: longer than others' five seconds,
     which the time for a request, the gateway's own, tells here."""
     redis = servers.redis(shards=1)
     cli = cli_for(redis)
@@ -268,17 +268,17 @@ def test_who_does_not_read_for_too_long_is_sent_away_with_the_cursor(servers, cl
     stream = gateway.stream(FIREHOSE, receive_buffer=4096)
     replay(cli, servers.folder, 1000, text="long " * 2000)
     wanted = ids(logged(redis))
-    eventually(lambda: gateway.metrics()['sluice_farewells_total{code="too_slow"}'] == 1, "too slow")
+    eventually(lambda: gateway.metrics()['sluice_disconnects_total{code="too_slow"}'] == 1, "too slow")
     with gateway.connect() as clock:
         clock.send(b"GET / HTTP/1.1\r\n")
         clock.wait_closed()
-    *got, farewell = stream.to_end()
-    assert farewell.type == "disconnect" and farewell["code"] == "too_slow"
-    assert farewell["retry_ms"] > 0
+    *got, disconnect = stream.to_end()
+    assert disconnect.type == "disconnect" and disconnect["code"] == "too_slow"
+    assert disconnect["retry_ms"] > 0
     got = [message["id"] for message in got if not message.is_control]
     assert got == wanted[:len(got)] and len(got) < 1000
-    assert int(got[-1]) <= int(farewell["cursor"]) < int(wanted[len(got)])
-    with gateway.stream(f"{FIREHOSE}?since={farewell['cursor']}") as stream:
+    assert int(got[-1]) <= int(disconnect["cursor"]) < int(wanted[len(got)])
+    with gateway.stream(f"{FIREHOSE}?since={disconnect['cursor']}") as stream:
         assert [stream.next()["id"] for _ in wanted[len(got):]] == wanted[len(got):]
 
 

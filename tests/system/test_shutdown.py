@@ -1,4 +1,4 @@
-"""Leaving: SIGTERM, farewells, the private Redis, and processes that are killed."""
+"""Leaving: SIGTERM, disconnects, the private Redis, and processes that are killed."""
 
 import os
 import signal
@@ -33,7 +33,7 @@ def test_clients_are_told_and_the_exit_is_clean(servers, redis, how):
     gateway.stop()
 
 
-def test_farewell_carries_the_cursor(servers, redis, cli):
+def test_disconnect_carries_the_cursor(servers, redis, cli):
     cli.run("user", "add", "eve")
     gateway = servers.gateway(redis)
     stream = gateway.stream(FIREHOSE)

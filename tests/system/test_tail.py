@@ -179,7 +179,7 @@ def test_messages_of_the_server_go_to_standard_error(host, tail):
         assert message in said
 
 
-def test_farewell_says_when_to_come_back(host, tail):
+def test_disconnect_says_when_to_come_back(host, tail):
     program = tail("firehose")
     host.visit().begin().say('{"id":"1"}').say(COME_BACK % 600).end()
     left = time.monotonic()
@@ -211,7 +211,7 @@ def test_comes_back_behind_the_last_event_it_printed(host, tail):
     program.ended(1)
 
 
-def test_farewell_without_a_way_back_is_the_end(host, tail):
+def test_disconnect_without_a_way_back_is_the_end(host, tail):
     program = tail("sample")
     host.visit().begin().say(FOR_GOOD).end()
     assert "revoked" in program.ended(1)

@@ -62,7 +62,7 @@ class Visitors:
 
     def _stream(self):
         with self.gateway.stream(FIREHOSE) as stream:
-            stream.next()  # an event, or the farewell of the one that leaves
+            stream.next()  # an event, or the disconnect of the one that leaves
 
     def _websocket(self):
         with self.gateway.stream(FIREHOSE, "raw-websocket") as stream:
@@ -121,7 +121,7 @@ def test_nobody_is_refused_or_reset(servers, redis):
     gateway.stop()
 
 
-def test_streams_get_their_farewell_and_find_the_successor(servers, redis):
+def test_streams_are_disconnected_and_find_the_successor(servers, redis):
     gateway = servers.gateway(redis, workers=2)
     streams = [gateway.stream(FIREHOSE, transport) for transport in ("ndjson", "sse", "raw-websocket")]
     successor = servers.successor(gateway, workers=2)
@@ -188,7 +188,7 @@ def test_who_has_got_in_is_served_by_the_one_that_leaves(servers, redis):
     assert silent.request("GET", "/readyz").status == 200
     half.send(f"Authorization: Bearer {gateway.token()}\r\n\r\n".encode())
     assert half.read_head().status == 200
-    deadline, body = Deadline(what="the farewell"), b""
+    deadline, body = Deadline(what="the disconnect"), b""
     while chunk := half.read_chunk(deadline):
         body += chunk
     assert b'"draining"' in body

@@ -717,7 +717,7 @@ static void test_who_is_overtaken_by_the_end_of_the_log_is_too_slow(void **state
     make_room(&a, FAKE_UNLIMITED);
     settle();
     assert_int_equal(a.evictions, 1);
-    assert_int_equal(a.farewell, FAREWELL_TOO_SLOW);
+    assert_int_equal(a.disconnect_reason, DISCONNECT_TOO_SLOW);
     assert_int_equal(deliver_client_cursor(deliver, &a.client), id_at(10 + a.client.sent_events));
     assert_true(a.client.sent_events > 100);
 }
@@ -827,7 +827,7 @@ static void test_a_gap_that_could_not_be_told_is_told_to_who_comes_back(void **s
     deliver_gap(deliver, &gap);
     mem_fail_never();
     assert_int_equal(b.evictions, 1);
-    resume(&a, NULL, b.farewell_cursor);
+    resume(&a, NULL, b.disconnect_cursor);
     settle();
     assert_string_equal(received(&a), gap_text(id_at(19), id_at(20), GAP_RETENTION));
     post("x");
@@ -846,9 +846,9 @@ static void test_what_there_was_no_memory_for_is_had_on_coming_back(void **state
     resume(&b, NULL, id_at(18));
     logs[0].passed++;
     deliver_miss(deliver, 0, publish("missed"));
-    assert_int_equal(a.farewell, FAREWELL_INTERNAL);
-    assert_int_equal(b.farewell, FAREWELL_INTERNAL);
-    assert_int_equal(a.farewell_cursor, id_at(19));
+    assert_int_equal(a.disconnect_reason, DISCONNECT_INTERNAL);
+    assert_int_equal(b.disconnect_reason, DISCONNECT_INTERNAL);
+    assert_int_equal(a.disconnect_cursor, id_at(19));
     resume(&c, NULL, deliver_client_cursor(deliver, &b.client));
     settle();
     assert_string_equal(received(&c), ids(19, 22, 1));
@@ -1164,9 +1164,9 @@ static void test_who_does_not_read_for_too_long_is_too_slow(void **state)
         uv_run(&loop, UV_RUN_ONCE);
         answer(0);
     }
-    assert_int_equal(a.farewell, FAREWELL_TOO_SLOW);
+    assert_int_equal(a.disconnect_reason, DISCONNECT_TOO_SLOW);
     assert_int_equal(deliver_client_cursor(deliver, &a.client), id_at(a.client.sent_events - 1));
-    assert_true(fake_client_lives(&b) || b.farewell == FAREWELL_TOO_SLOW);
+    assert_true(fake_client_lives(&b) || b.disconnect_reason == DISCONNECT_TOO_SLOW);
 }
 
 static void test_events_without_a_log_come_from_the_ring(void **state)
@@ -1387,8 +1387,8 @@ static void test_who_cannot_fall_behind_for_lack_of_memory_has_to_go(void **stat
         mem_fail_never();
     }
     assert_int_equal(a.evictions, 1);
-    assert_int_equal(a.farewell, FAREWELL_INTERNAL);
-    assert_int_equal(a.farewell_cursor, id_at(0) - 1);
+    assert_int_equal(a.disconnect_reason, DISCONNECT_INTERNAL);
+    assert_int_equal(a.disconnect_cursor, id_at(0) - 1);
 }
 
 /* --- anything in any order -------------------------------------------------------------------- */

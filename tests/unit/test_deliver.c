@@ -788,8 +788,8 @@ test_clients_of_a_feed_that_fails_are_told_a_cursor_before_what_they_missed(void
     assert_int_equal(deliver_cursor(deliver), 50);
     home_load_failed(deliver_home(deliver), "bob", last_load);
     assert_int_equal(a.evictions, 1);
-    assert_int_equal(a.farewell, FAREWELL_INTERNAL);
-    assert_int_equal(a.farewell_cursor, 40);
+    assert_int_equal(a.disconnect_reason, DISCONNECT_INTERNAL);
+    assert_int_equal(a.disconnect_cursor, 40);
     assert_false(outbox_client_is_served(&a.client));
 }
 
@@ -881,8 +881,8 @@ static void test_without_memory_for_an_event_nobody_misses_it_in_silence(void **
             all_live = all_live && fake_client_lives(clients[i]);
             assert_int_equal(clients[i]->received.size > 0, fake_client_lives(clients[i]));
             if (!fake_client_lives(clients[i])) {
-                assert_int_equal(clients[i]->farewell, FAREWELL_INTERNAL);
-                assert_int_equal(clients[i]->farewell_cursor, 10);
+                assert_int_equal(clients[i]->disconnect_reason, DISCONNECT_INTERNAL);
+                assert_int_equal(clients[i]->disconnect_cursor, 10);
             }
         }
     }
@@ -966,7 +966,7 @@ static void test_a_failed_load_behind_a_gap_forgets_nothing_from_before(void **s
     event_take(event_post(20, "ada", "x"));
     home_load_failed(deliver_home(deliver), "bob", last_load);
     assert_int_equal(a.evictions, 1);
-    assert_int_equal(a.farewell_cursor, 5);
+    assert_int_equal(a.disconnect_cursor, 5);
 }
 
 static void test_a_gap_moves_no_cursor_of_server_sent_events(void **state)
@@ -1001,7 +1001,7 @@ static void test_who_cannot_be_told_of_a_gap_has_to_go(void **state)
         is_told = fake_client_lives(&a);
         assert_int_equal(a.received.size > 0, is_told);
         if (!is_told)
-            assert_int_equal(a.farewell_cursor, 10);
+            assert_int_equal(a.disconnect_cursor, 10);
     }
 }
 

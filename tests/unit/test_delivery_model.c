@@ -440,7 +440,7 @@ static void leave(struct client_model *client, bool is_polite)
 {
     uint64_t cursor = fake_client_lives(&client->fake) || client->fake.client.catcher
                           ? deliver_client_cursor(deliver, &client->fake.client)
-                          : client->fake.farewell_cursor;
+                          : client->fake.disconnect_cursor;
 
     if (is_polite) {
         deliver_suspend(&client->fake.client);
@@ -462,7 +462,7 @@ static void attend(struct client_model *client)
         return;
     }
     if (!is_short_of_memory)
-        assert_int_equal(client->fake.farewell, FAREWELL_TOO_SLOW);
+        assert_int_equal(client->fake.disconnect_reason, DISCONNECT_TOO_SLOW);
     leave(client, true);
     if (shards == 1)
         come_back(client);
@@ -744,11 +744,11 @@ static void run(unsigned seed)
 {
     static const struct shard_order_callbacks callbacks = {on_event, on_gap};
     const struct log_cache_settings cache_settings = {.loop = &loop,
-                                                     .metrics = metrics,
-                                                     .read = ask_for_pages,
-                                                     .decoder = decoder,
-                                                     .max_bytes = PAGE_BYTES,
-                                                     .retry_ms = 2};
+                                                      .metrics = metrics,
+                                                      .read = ask_for_pages,
+                                                      .decoder = decoder,
+                                                      .max_bytes = PAGE_BYTES,
+                                                      .retry_ms = 2};
     const struct deliver_settings settings = {.loop = &loop,
                                               .metrics = metrics,
                                               .max_owed_bytes = 4096,

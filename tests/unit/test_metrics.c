@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-#include "gateway/front/farewell.h"
+#include "gateway/front/disconnect.h"
 #include "gateway/front/request.h"
 #include "gateway/front/token.h"
 #include "gateway/metrics/metrics.h"
@@ -167,9 +167,9 @@ static void test_manual_has_each_family_once(void **state)
     metrics_print_manual(&text);
     assert_non_null(strstr(buffer_str(&text), ".It Cm sluice_worker_up Pq gauge\n"));
     assert_non_null(strstr(buffer_str(&text), ".It Cm sluice_match_seconds Pq histogram\n"));
-    family = strstr(buffer_str(&text), ".It Cm sluice_farewells_total Pq counter\n");
+    family = strstr(buffer_str(&text), ".It Cm sluice_disconnects_total Pq counter\n");
     assert_non_null(family);
-    assert_null(strstr(family + 1, ".It Cm sluice_farewells_total"));
+    assert_null(strstr(family + 1, ".It Cm sluice_disconnects_total"));
     buffer_done(&text);
 }
 
@@ -184,10 +184,10 @@ static void test_families_by_enum_stand_in_its_order(void **state)
     assert_int_equal(METRIC_TOKENS_BAD_CLAIMS - METRIC_TOKENS_REFUSED,
                      TOKEN_BAD_CLAIMS - TOKEN_MALFORMED);
     assert_int_equal(TOKEN_BAD_CLAIMS, TOKEN_FAULT_COUNT - 1);
-    metric_add(metrics, metric_at(METRIC_FAREWELLS, FAREWELL_TOO_SLOW), 1);
-    assert_true(prints(board, "sluice_farewells_total{code=\"too_slow\"} 1"));
-    assert_int_equal(METRIC_FAREWELLS_INTERNAL - METRIC_FAREWELLS, FAREWELL_INTERNAL);
-    assert_int_equal(FAREWELL_INTERNAL, FAREWELL_COUNT - 1);
+    metric_add(metrics, metric_at(METRIC_DISCONNECTS, DISCONNECT_TOO_SLOW), 1);
+    assert_true(prints(board, "sluice_disconnects_total{code=\"too_slow\"} 1"));
+    assert_int_equal(METRIC_DISCONNECTS_INTERNAL - METRIC_DISCONNECTS, DISCONNECT_INTERNAL);
+    assert_int_equal(DISCONNECT_INTERNAL, DISCONNECT_REASON_COUNT - 1);
     metrics_board_free(board);
 }
 
@@ -242,7 +242,7 @@ static void test_json_has_the_same_numbers(void **state)
     metric_set(metrics_slot(board, 0), METRIC_EVENTS_RECEIVED, 5);
     metric_set(metrics_slot(board, 1), METRIC_EVENTS_RECEIVED, 6);
     metric_set(metrics_slot(board, 1), METRIC_WORKER_CPU, 1500000);
-    metric_set(metrics_slot(board, 0), metric_at(METRIC_FAREWELLS, FAREWELL_TOO_SLOW), 3);
+    metric_set(metrics_slot(board, 0), metric_at(METRIC_DISCONNECTS, DISCONNECT_TOO_SLOW), 3);
     metric_set(metrics_slot(board, 1), metric_at(METRIC_STREAMS_BY, WIRE_SSE), 4);
     metric_observe(metrics_slot(board, 1), METRIC_HISTOGRAM_MATCH_TIME, 3, 2);
     metric_observe(metrics_slot(board, 0), METRIC_HISTOGRAM_MATCH_TIME, 20000000, 1);
@@ -253,8 +253,8 @@ static void test_json_has_the_same_numbers(void **state)
     one = json_object_get(numbers, "sluice_worker_cpu_seconds_total");
     assert_int_equal(json_array_size(one), 2);
     assert_true(json_real_value(json_array_get(one, 1)) == 1.5);
-    one = json_object_get(numbers, "sluice_farewells_total");
-    assert_int_equal(json_object_size(one), FAREWELL_COUNT);
+    one = json_object_get(numbers, "sluice_disconnects_total");
+    assert_int_equal(json_object_size(one), DISCONNECT_REASON_COUNT);
     assert_int_equal(json_integer_value(json_object_get(one, "too_slow")), 3);
     one = json_object_get(numbers, "sluice_streams_by_kind");
     assert_int_equal(json_integer_value(json_object_get(one, "filter/sse")), 4);

@@ -28,7 +28,7 @@ static uint64_t head(void)
 
 static void overrun(struct client *client)
 {
-    client->transport->evict(client, FAREWELL_TOO_SLOW);
+    client->transport->evict(client, DISCONNECT_TOO_SLOW);
 }
 
 static void begin_with(const struct outbox_settings *settings)
@@ -349,8 +349,8 @@ static void test_a_client_that_is_owed_too_much_is_evicted_with_its_cursor(void 
     append(6);
     outbox_flush(&outbox, 1);
     assert_int_equal(a.evictions, 1);
-    assert_int_equal(a.farewell, FAREWELL_TOO_SLOW);
-    assert_int_equal(a.farewell_cursor, 2); /* cut, but held: it will have been sent */
+    assert_int_equal(a.disconnect_reason, DISCONNECT_TOO_SLOW);
+    assert_int_equal(a.disconnect_cursor, 2); /* cut, but held: it will have been sent */
     assert_int_equal(outbox.first, outbox.next);
     fake_client_expect(&b, CHUNK(1) CHUNK(2) CHUNK(3) CHUNK(4) CHUNK(5) CHUNK(6));
     append(7);
@@ -521,12 +521,12 @@ static void test_everyone_is_evicted_wherever_they_stand(void **state)
     append(2);
     outbox_join(&outbox, &c.client);
     append(3);
-    outbox_evict_all(&outbox, FAREWELL_INTERNAL);
-    assert_int_equal(a.farewell_cursor, 0);
-    assert_int_equal(b.farewell_cursor, 1);
-    assert_int_equal(c.farewell_cursor, 2);
+    outbox_evict_all(&outbox, DISCONNECT_INTERNAL);
+    assert_int_equal(a.disconnect_cursor, 0);
+    assert_int_equal(b.disconnect_cursor, 1);
+    assert_int_equal(c.disconnect_cursor, 2);
     assert_int_equal(a.evictions + b.evictions + c.evictions, 3);
-    assert_int_equal(c.farewell, FAREWELL_INTERNAL);
+    assert_int_equal(c.disconnect_reason, DISCONNECT_INTERNAL);
     outbox_flush(&outbox, 1);
     fake_client_expect(&b, CHUNK(1));
     fake_client_expect(&c, "");
@@ -538,7 +538,7 @@ static void test_an_evicted_client_is_not_served(void **state)
     (void)state;
     outbox_join(&outbox, &a.client);
     assert_true(outbox_client_is_served(&a.client));
-    outbox_evict_all(&outbox, FAREWELL_INTERNAL);
+    outbox_evict_all(&outbox, DISCONNECT_INTERNAL);
     assert_false(outbox_client_is_served(&a.client));
     outbox_leave(&a.client);
     assert_true(outbox_client_is_served(&a.client)); /* nobody owes it anything */
@@ -660,8 +660,8 @@ static size_t check_client(struct model_client *client)
     if (client->fake.evictions > 0 && !client->was_evicted) {
         client->was_evicted = true;
         EXPECT(client->fake.evictions == 1);
-        EXPECT(client->fake.farewell_cursor == expected_cursor(at));
-        if (client->fake.farewell == FAREWELL_TOO_SLOW)
+        EXPECT(client->fake.disconnect_cursor == expected_cursor(at));
+        if (client->fake.disconnect_reason == DISCONNECT_TOO_SLOW)
             EXPECT(bytes_from(at) > model.outbox.settings.max_owed_bytes);
     }
     return at;
@@ -811,7 +811,7 @@ static void step(void)
     } else if (dice < 99) {
         step_break(client);
     } else if (below(20) == 0) {
-        outbox_evict_all(&model.outbox, FAREWELL_INTERNAL);
+        outbox_evict_all(&model.outbox, DISCONNECT_INTERNAL);
     }
     check_everyone();
 }

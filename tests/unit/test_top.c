@@ -222,7 +222,7 @@ static void test_page_names_slow_clients_and_troubles_without_obeying_them(void 
             "\"owed_bytes\":238112,\"connected_ms\":61000}],\"metrics\":{"
             "\"sluice_worker_up\":[1,0],\"sluice_worker_subscribed\":[1,0],"
             "\"sluice_start_time_seconds\":1,\"sluice_broken_connections_total\":3,"
-            "\"sluice_farewells_total\":{\"draining\":5,\"too_slow\":2,\"internal\":0},"
+            "\"sluice_disconnects_total\":{\"draining\":5,\"too_slow\":2,\"internal\":0},"
             "\"sluice_streams_by_kind\":{\"home/sse\":1,\"home/ndjson\":1200}}}"),
         0);
     page(&looks, &text);

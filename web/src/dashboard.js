@@ -139,7 +139,7 @@ function showState(name, details = {}) {
     if (!ask.showError(field, text)) ask.showError('form', text);
   } else if (name === 'waiting') {
     nextTryAt = Date.now() + details.ms;
-    const why = details.error?.status ? details.error.message : details.farewell?.reason;
+    const why = details.error?.status ? details.error.message : details.disconnect?.reason;
     fault = sentence(why ?? 'The server does not answer');
     put($('#notice-text'), fault + (stream.cursor ? ' The stream will go on where it stopped.' : ''));
   }

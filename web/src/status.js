@@ -23,7 +23,7 @@ const TIMES = {
 
 // What should not happen, or not often: family, labels (all but those listed) and words for it.
 const LOSSES = [
-  ['sluice_farewells_total', 'Streams ended', ['draining', 'token_expired']],
+  ['sluice_disconnects_total', 'Streams ended', ['draining', 'token_expired']],
   ['sluice_broken_connections_total', 'Connections broken'],
   ['sluice_streams_refused_total', 'Streams refused, limit of the'],
   ['sluice_tokens_refused_total', 'Tokens refused'],
@@ -80,7 +80,7 @@ function eventsIn(seconds) {
 
 function showTiles() {
   const value = (name) => samples.value(name);
-  const dropped = (samples.latest.metrics.sluice_farewells_total?.too_slow ?? 0)
+  const dropped = (samples.latest.metrics.sluice_disconnects_total?.too_slow ?? 0)
     + value('sluice_broken_connections_total');
   const cpu = samples.ratio('sluice_worker_cpu_seconds_total', 'sluice_deliveries_total', LONG_S);
   const share = samples.rate('sluice_worker_cpu_seconds_total', LONG_S);

@@ -3,7 +3,7 @@
 // Server-Sent Events read with fetch(): unlike an EventSource that can send the token in a header,
 // tells why it was refused, and leaves the cursor to us. The cursor is the last `id:` line; whoever
 // comes back with it misses nothing. After a connection that broke, the next try comes after a
-// random wait that doubles up to half a minute, or when the server's farewell says.
+// random wait that doubles up to half a minute, or when its `disconnect` message says.
 
 const WAIT_FIRST_MS = 500;
 const WAIT_LAST_MS = 30_000;
@@ -53,7 +53,7 @@ class Refusal extends Error {
 
 export class Stream {
   // onEvent(type, event), onNotice(type, message), onState(state, details); states: connecting,
-  // live, waiting ({ ms, error, farewell }), refused ({ error }), ended (the farewell).
+  // live, waiting ({ ms, error, disconnect }), refused ({ error }), ended (the message).
   constructor(callbacks) {
     this.callbacks = callbacks;
     this.cursor = null;
@@ -96,12 +96,12 @@ export class Stream {
     const state = (name, details = {}) => { if (!signal.aborted) this.callbacks.onState(name, details); };
     let wait = 0;
     for (let first = true; !signal.aborted; first = false) {
-      let farewell = null;
+      let disconnect = null;
       let error = null;
       if (!first) this.reconnects++;
       state('connecting');
       try {
-        farewell = await this.follow(request, token, signal, () => {
+        disconnect = await this.follow(request, token, signal, () => {
           wait = 0;
           this.cursor ??= BEFORE_ALL;
           state('live');
@@ -111,15 +111,15 @@ export class Stream {
       }
       if (signal.aborted) return;
       if (error instanceof Refusal && !error.mayPass) return state('refused', { error });
-      if (farewell && !(farewell.retry_ms >= 0)) return state('ended', farewell);
+      if (disconnect && !(disconnect.retry_ms >= 0)) return state('ended', disconnect);
       wait = Math.min(wait ? wait * 2 : WAIT_FIRST_MS, WAIT_LAST_MS);
-      const ms = farewell?.retry_ms ?? (error?.retryMs ? error.retryMs + spread(WAIT_FIRST_MS) : spread(wait));
-      state('waiting', { ms, error, farewell });
+      const ms = disconnect?.retry_ms ?? (error?.retryMs ? error.retryMs + spread(WAIT_FIRST_MS) : spread(wait));
+      state('waiting', { ms, error, disconnect });
       await this.pause(ms, signal);
     }
   }
 
-  // One connection; returns the farewell, if there was one.
+  // One connection; returns the `disconnect` message, if there was one.
   async follow({ path, parameters }, token, signal, onOpen) {
     const silence = new AbortController();
     let alarm = setTimeout(() => silence.abort(), SILENCE_MS);
@@ -129,7 +129,7 @@ export class Stream {
     };
     const giveUp = () => silence.abort();
     signal.addEventListener('abort', giveUp);
-    let farewell = null;
+    let disconnect = null;
     try {
       const response = await ask(path, parameters, token, this.cursor, silence.signal);
       if (!response.ok) throw await readRefusal(response);
@@ -138,7 +138,7 @@ export class Stream {
         if (block.id) this.cursor = block.id;
         if (block.data === null || signal.aborted) return;
         const message = JSON.parse(block.data);
-        if (block.event === 'disconnect') farewell = message;
+        if (block.event === 'disconnect') disconnect = message;
         if (block.event === 'disconnect' || block.event === 'gap' || block.event === 'warning') {
           if (block.event === 'gap') this.cursor = message.to;
           this.callbacks.onNotice(block.event, message);
@@ -158,7 +158,7 @@ export class Stream {
       signal.removeEventListener('abort', giveUp);
       silence.abort();
     }
-    return farewell;
+    return disconnect;
   }
 }
 

@@ -197,7 +197,7 @@ class Client(Follower):
         self.rng = random.Random(seed)
         self.cursor = storm.start
         self.broken = self.refused = self.warnings = 0
-        self.farewells = {}
+        self.disconnects = {}
         self._stopping = threading.Event()
         self._lock = threading.Lock()
         self._socket = None
@@ -278,7 +278,7 @@ class Client(Follower):
             self.warnings += 1
         elif message.type == "disconnect":
             code = message["code"]
-            self.farewells[code] = self.farewells.get(code, 0) + 1
+            self.disconnects[code] = self.disconnects.get(code, 0) + 1
             if "cursor" in message:
                 self.cursor = int(message["cursor"])
 
