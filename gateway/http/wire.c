@@ -165,7 +165,8 @@ static ssize_t tls_send(struct wire *wire, const struct iovec *pieces, int count
                 return taken;
             record = sl_slice_from(record, (size_t)taken);
         }
-        buffer_append_slice(&wire->held, record);
+        if (record.size > 0) /* appending nothing would allocate */
+            buffer_append_slice(&wire->held, record);
     }
     return wire->held.failed ? -ENOMEM : (ssize_t)sent;
 }
