@@ -120,6 +120,17 @@ uint64_t deliver_client_cursor(const struct deliver *deliver, const struct clien
                            : outbox_client_cursor(client, deliver->cursor);
 }
 
+void deliver_client_flush(struct client *client)
+{
+    struct lane *lane = catch_up_lane_of(client);
+
+    if (!lane || client->catcher || outbox_gathered_bytes(&lane->outbox) == 0)
+        return;
+    pace_unqueue(lane->deliver, &lane->outbox);
+    outbox_flush(&lane->outbox, uv_now(lane->deliver->settings.loop));
+    pace_tell_metrics(lane->deliver);
+}
+
 void deliver_client_writable(struct client *client)
 {
     struct lane *lane = catch_up_lane_of(client);

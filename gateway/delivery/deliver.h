@@ -93,6 +93,9 @@ void deliver_suspend(struct client *client);
 /* Takes the client out of wherever it is, and with the last client its subscriptions. */
 void deliver_leave(struct client *client);
 
+/* Sends what is being gathered for the client, so that a message of ours comes behind it. One that
+ * is behind, or catches up, is still owed what it was. */
+void deliver_client_flush(struct client *client);
 /* The client's socket has room again and nothing is held. */
 void deliver_client_writable(struct client *client);
 

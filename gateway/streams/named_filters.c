@@ -210,6 +210,7 @@ void named_filters_message(struct websocket *websocket, struct sl_slice text)
     json_t *message;
     int r;
 
+    deliver_client_flush(&websocket->stream.client); /* matched by what was asked for until now */
     r = filter_json_load(text, &message, &error);
     if (r == -EINVAL || (r == 0 && !json_is_object(message))) {
         http_refuse(&refusal, 400, "bad_json", NULL, "not a JSON object");

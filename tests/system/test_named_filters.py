@@ -14,8 +14,8 @@ pytestmark = pytest.mark.wires
 class Client:
     """A client of /v1/stream; say() returns the answer, and keeps events that came before it."""
 
-    def __init__(self, gateway, **token):
-        self.stream = gateway.stream("/v1/stream", "raw-websocket", token=gateway.token(**token))
+    def __init__(self, gateway, target="/v1/stream", **token):
+        self.stream = gateway.stream(target, "raw-websocket", token=gateway.token(**token))
         self.early = []
 
     def say(self, message):
@@ -71,6 +71,17 @@ def test_unsubscribe_and_list(client, publish):
     assert client.say({"op": "unsubscribe", "id": "a"})["error"]["code"] == "no_such_filter"
     assert client.say({"op": "unsubscribe", "id": "b"}) == {"op": "unsubscribed", "id": "b"}
     assert client.say({"op": "list"})["rules"] == []
+
+
+def test_an_answer_comes_behind_events_that_are_gathered(gateway, publish):
+    client = Client(gateway, "/v1/stream?gather_ms=1000")
+    client.subscribe("a", track="kite")
+    with gateway.stream("/v1/stream/filter?track=kite&gather_ms=0") as neighbour:
+        for number in range(1, 4):  # the first is sent at once
+            publish(events.post(number, "kite"))
+        neighbour.until(3)
+    client.say({"op": "unsubscribe", "id": "a"})
+    assert [event["id"] for event in client.early] == ["1", "2", "3"]
 
 
 def test_replacing_goes_to_the_end_of_the_order(client, publish):
