@@ -1,7 +1,10 @@
 """RFC 6455 section by section, from the side of a client that makes its frames by hand: what a server must
 take, what it must refuse and with which close code, whole and byte by byte, on every kind of WebSocket here."""
 
+import contextlib
 import json
+import os
+import signal
 import socket
 import struct
 import time
@@ -10,7 +13,7 @@ import pytest
 
 from harness import events
 from harness.streams import Collector, Refused
-from harness.waiting import PATIENCE, Deadline
+from harness.waiting import PATIENCE, Deadline, eventually
 from harness.websocket import BINARY, CLOSE, CONTINUATION, PING, PONG, TEXT, RawWebSocket, frame
 
 pytestmark = pytest.mark.wires
@@ -79,9 +82,9 @@ class Peer:
             if frames[-1][0] == CLOSE and answers:
                 self.send(frame(CLOSE, frames[-1][1][:2]))
 
-    def assert_ended(self, code):
+    def assert_ended(self, code, answers=True):
         """With a close frame of this code, nothing behind it, and a message before it that says why."""
-        frames = self.to_end()
+        frames = self.to_end(answers)
         assert frames, "ended without a close frame"
         opcode, payload = frames[-1]
         assert opcode == CLOSE and payload[:2] == close_payload(code), frames
@@ -115,6 +118,9 @@ def handshake(target=MANY, **headers):
     fields.update({name.replace("_", "-"): value for name, value in headers.items()})
     lines = [f"{name}: {value}" for name, value in fields.items() if value is not None]
     return "\r\n".join([f"GET {target} HTTP/1.1", *lines, "", ""]).encode()
+
+
+HEALTHZ = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 def asked(gateway, sent, bytewise=False):
@@ -165,8 +171,7 @@ def test_a_bad_handshake_is_refused(gateway, headers, status):
         assert response.headers["sec-websocket-version"] == "13"
 
 
-@pytest.mark.parametrize("before", [b"", b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" * 3],
-                         ids=["first", "kept"])
+@pytest.mark.parametrize("before", [b"", HEALTHZ * 3, HEALTHZ * 100], ids=["first", "kept", "many"])
 @pytest.mark.parametrize("size", [13, 100_000])
 def test_frames_may_follow_the_handshake_at_once(gateway, before, size):
     early = frame(PING, b"early") + frame(TEXT, padded(LIST, size))
@@ -332,6 +337,37 @@ def test_a_refused_message_and_a_close_at_once(gateway):
         assert frames[-1] == (CLOSE, close_payload(code, b"bad_message")), frames
 
 
+@contextlib.contextmanager
+def stopped(gateway):
+    """What is sent meanwhile has all come when the server looks."""
+    workers = gateway.workers()
+    for worker in workers:
+        os.kill(worker, signal.SIGSTOP)
+    yield
+    for worker in workers:
+        os.kill(worker, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("sent, code", [
+    (frame(TEXT, LIST), 1002), (b"\x83", 1002), (frame(BINARY), 1003), (frame(TEXT, b"\xff"), 1007),
+], ids=["message", "opcode", "binary", "text"])
+def test_a_client_that_errs_and_ends_its_side_is_told_why(gateway, sent, code):
+    peer = Peer(gateway, ONE)
+    with stopped(gateway):
+        peer.send(sent)
+        peer.socket.connection.half_close()
+    peer.assert_ended(code, answers=False)
+
+
+def test_a_client_that_closes_and_ends_its_side_is_answered(gateway):
+    for target in MANY, ONE:
+        peer = Peer(gateway, target)
+        with stopped(gateway):
+            peer.send(frame(CLOSE, close_payload(4321)))
+            peer.socket.connection.half_close()
+        peer.assert_close_is_answered(close_payload(4321))
+
+
 def test_a_close_that_is_not_answered_ends_all_the_same(gateway):
     peer = Peer(gateway, ONE)
     peer.send(frame(TEXT, LIST))
@@ -476,6 +512,20 @@ def test_the_bound_counts_all_fragments(gateway):
     peer.send(frame(TEXT, half[:200_000], final=False) + frame(CONTINUATION, half[200_000:]))
     assert json.loads(peer.next()[1])["rules"] == []
     assert_refused(gateway, 1009, frame(TEXT, half, final=False) + frame(CONTINUATION, b"}"), False)
+
+
+def test_a_client_that_asks_and_does_not_read_is_cut_off(servers, redis):
+    """Answers that it does not take are held up to a bound, and no further."""
+    gateway = servers.gateway(redis)
+    peer = Peer(gateway, receive_buffer=4096)
+    for number in range(20):
+        peer.send(frame(TEXT, json.dumps({"op": "subscribe", "id": f"{number}", "filter": {
+            "track": "kite", "tag": "t" * 200}}).encode()))
+        assert "error" not in json.loads(peer.next()[1])
+    before = gateway.resident_bytes()
+    peer.send(frame(TEXT, LIST) * 20_000)  # the answers have more than 4 kB each
+    eventually(lambda: gateway.metrics()["sluice_broken_connections_total"] == 1, "it is cut off")
+    assert gateway.resident_bytes() - before < 16 << 20
 
 
 # --- 9.1: extensions ---
