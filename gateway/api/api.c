@@ -127,7 +127,7 @@ struct api *api_new(const struct api_settings *settings)
     }
     api->settings = *settings;
     api->reconsider = api_reconsider;
-    list_init(&api->waiting);
+    deadline_list_init(&api->waiting, settings->timeout_ms);
     uv_timer_init(settings->loop, api->timer);
     api->timer->data = api;
     return api;

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/deadline_list.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "src/model/database.h"
@@ -26,9 +27,8 @@ struct job {
     struct list_node node; /* in jobs or done_jobs, or with the thread */
 
     /* the loop's */
-    struct list_node waiting; /* whose owner waits, by deadline */
-    uint64_t deadline_ms;
-    cache_read_fn done; /* NULL: nobody waits, or no more */
+    struct deadline deadline; /* in `waiting`, while the owner waits */
+    cache_read_fn done;       /* NULL: nobody waits, or no more */
     void *owner;
 };
 
@@ -42,7 +42,7 @@ struct cache_reader {
     uint64_t ttl_ms;
     struct metrics *metrics; /* a number is the loop's or the thread's */
     char database_id[SL_DATABASE_ID_SIZE];
-    struct list waiting;
+    struct deadline_list waiting;
     size_t job_count;    /* queued, or with the thread */
     bool is_late;        /* nothing has come back since somebody waited in vain */
     atomic_bool is_away; /* the thread's news */
@@ -178,7 +178,7 @@ static void call_owner(struct job *job, struct cache_reader *reader, int r,
     if (!done)
         return;
     job->done = NULL;
-    list_remove(&reader->waiting, &job->waiting);
+    deadline_list_remove(&reader->waiting, &job->deadline);
     done(job->owner, r, items, job->count);
 }
 
@@ -202,36 +202,28 @@ static void on_done(uv_async_t *async)
     arm_timer(reader);
 }
 
-static struct job *first_waiting(const struct cache_reader *reader)
-{
-    struct list_node *node = list_first(&reader->waiting);
-
-    return node ? LIST_OWNER(node, struct job, waiting) : NULL;
-}
-
 static void on_timer(uv_timer_t *timer)
 {
     struct cache_reader *reader = timer->data;
-    struct job *job;
+    struct deadline *due;
 
-    while ((job = first_waiting(reader)) && job->deadline_ms <= uv_now(reader->loop)) {
+    while ((due = deadline_list_take_due(&reader->waiting, uv_now(reader->loop))) != NULL) {
         metric_add(reader->metrics, METRIC_CACHE_LATE, 1);
         reader->is_late = true;
-        call_owner(job, reader, 0, NULL);
+        call_owner(DEADLINE_OWNER(due, struct job, deadline), reader, 0, NULL);
     }
     arm_timer(reader);
 }
 
 static void arm_timer(struct cache_reader *reader)
 {
-    const struct job *first = first_waiting(reader);
+    uint64_t due_ms = deadline_list_next_due_ms(&reader->waiting);
     uint64_t now_ms = uv_now(reader->loop);
 
-    if (!first)
+    if (due_ms == UINT64_MAX)
         uv_timer_stop(&reader->timer);
     else if (!uv_is_active((uv_handle_t *)&reader->timer))
-        uv_timer_start(&reader->timer, on_timer,
-                       first->deadline_ms > now_ms ? first->deadline_ms - now_ms : 0, 0);
+        uv_timer_start(&reader->timer, on_timer, due_ms > now_ms ? due_ms - now_ms : 0, 0);
 }
 
 /* NULL: it cannot be done, and the items are freed. */
@@ -278,8 +270,7 @@ int cache_reader_get_take(struct cache_reader *reader, struct sl_cache_item *ite
         return -EAGAIN;
     job->done = done;
     job->owner = owner;
-    job->deadline_ms = uv_now(reader->loop) + 2 * (uint64_t)reader->timeout_ms;
-    list_append(&reader->waiting, &job->waiting);
+    deadline_list_add(&reader->waiting, &job->deadline, uv_now(reader->loop));
     arm_timer(reader);
     hand_over(reader, job);
     return 0;
@@ -321,7 +312,7 @@ struct cache_reader *cache_reader_new(uv_loop_t *loop, const char *url, uint32_t
     reader->ttl_ms = ttl_ms;
     reader->metrics = metrics;
     reader->url = mem_strndup(url, strlen(url));
-    list_init(&reader->waiting);
+    deadline_list_init(&reader->waiting, 2 * timeout_ms);
     list_init(&reader->jobs);
     list_init(&reader->done_jobs);
     if (!reader->url || uv_mutex_init(&reader->mutex) < 0)
@@ -372,14 +363,15 @@ static void stop_thread(struct cache_reader *reader)
 
 void cache_reader_free(struct cache_reader *reader)
 {
+    struct deadline *first;
     struct job *job;
 
     if (!reader)
         return;
     if (!reader->is_over)
         stop_thread(reader);
-    while ((job = first_waiting(reader)))
-        call_owner(job, reader, -ECANCELED, NULL);
+    while ((first = deadline_list_first(&reader->waiting)) != NULL)
+        call_owner(DEADLINE_OWNER(first, struct job, deadline), reader, -ECANCELED, NULL);
     while ((job = take_first(&reader->done_jobs)) || (job = take_first(&reader->jobs)))
         job_free(job);
     uv_close((uv_handle_t *)&reader->async, on_closed);

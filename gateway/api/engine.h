@@ -19,10 +19,10 @@
 
 struct api {
     struct api_settings settings;
-    struct sl_meta meta;   /* the shards, known once Redis was there */
-    uint64_t refuse_at_ms; /* clock of the loop: Redis has been away for too long then */
-    struct list waiting;   /* requests whose owner waits, by deadline */
-    size_t count;          /* of all requests that live */
+    struct sl_meta meta;          /* the shards, known once Redis was there */
+    uint64_t refuse_at_ms;        /* clock of the loop: Redis has been away for too long then */
+    struct deadline_list waiting; /* requests whose owner waits */
+    size_t count;                 /* of all requests that live */
     /* A request is to be refused: -EPROTO, or what it comes to instead. */
     int (*reconsider)(struct api_request *request);
     uv_timer_t *timer;

@@ -1,8 +1,8 @@
 /* request.c - the life of a request: it begins, waits for its calls, is answered or given up.
  *
- * Every request has the same time limit, so a list in order of arrival is one in order of deadline,
- * and one timer will do. A request whose owner is gone or has been answered lives on until Redis
- * has answered its last call. How many live at once is bounded by api.c, which begins them. */
+ * Every request has the same time limit; one timer serves all. A request whose owner is gone or has
+ * been answered lives on until Redis has answered its last call. How many live at once is bounded
+ * by api.c, which begins them. */
 #include "gateway/api/engine.h"
 
 #include <errno.h>
@@ -33,8 +33,9 @@ static void arm_timer(struct api *api);
 static void detach(struct api_request *request)
 {
     request->answered = NULL;
-    list_remove(&request->api->waiting, &request->node);
-    metric_set(request->api->settings.metrics, METRIC_API_IN_FLIGHT, request->api->waiting.count);
+    deadline_list_remove(&request->api->waiting, &request->deadline);
+    metric_set(request->api->settings.metrics, METRIC_API_IN_FLIGHT,
+               deadline_list_count(&request->api->waiting));
     arm_timer(request->api);
 }
 
@@ -101,34 +102,27 @@ void api_settle(struct api_request *request, int outcome)
 
 /* --- time --- */
 
-static struct api_request *first_waiting(const struct api *api)
-{
-    struct list_node *node = list_first(&api->waiting);
-
-    return node ? LIST_OWNER(node, struct api_request, node) : NULL;
-}
-
 static void on_timer(uv_timer_t *timer)
 {
     struct api *api = timer->data;
     struct http_refusal refusal;
-    struct api_request *first;
+    struct deadline *due;
 
     api_refuse_for_now(&refusal, "timeout", "it took too long; whether it was done is not known");
-    while ((first = first_waiting(api)) && first->deadline_ms <= uv_now(api->settings.loop))
-        give_answer(first, &(struct api_answer){.refusal = &refusal});
+    while ((due = deadline_list_take_due(&api->waiting, uv_now(api->settings.loop))) != NULL)
+        give_answer(DEADLINE_OWNER(due, struct api_request, deadline),
+                    &(struct api_answer){.refusal = &refusal});
 }
 
 static void arm_timer(struct api *api)
 {
-    struct api_request *first = first_waiting(api);
-    uint64_t now = uv_now(api->settings.loop);
+    uint64_t due_ms = deadline_list_next_due_ms(&api->waiting);
+    uint64_t now_ms = uv_now(api->settings.loop);
 
-    if (!first)
+    if (due_ms == UINT64_MAX)
         uv_timer_stop(api->timer);
     else
-        uv_timer_start(api->timer, on_timer,
-                       first->deadline_ms > now ? first->deadline_ms - now : 0, 0);
+        uv_timer_start(api->timer, on_timer, due_ms > now_ms ? due_ms - now_ms : 0, 0);
 }
 
 /* --- from beginning to end --- */
@@ -146,11 +140,10 @@ struct api_request *api_request_new(struct api *api, const struct api_route *rou
     request->owner = owner;
     request->began_ns = uv_hrtime();
     request->began_wall_ms = clock_wall_ms();
-    request->deadline_ms = uv_now(api->settings.loop) + api->settings.timeout_ms;
-    list_append(&api->waiting, &request->node);
+    deadline_list_add(&api->waiting, &request->deadline, uv_now(api->settings.loop));
     api->count++;
-    metric_set(api->settings.metrics, METRIC_API_IN_FLIGHT, api->waiting.count);
-    if (api->waiting.count == 1)
+    metric_set(api->settings.metrics, METRIC_API_IN_FLIGHT, deadline_list_count(&api->waiting));
+    if (deadline_list_count(&api->waiting) == 1)
         arm_timer(api);
     return request;
 }

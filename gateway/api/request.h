@@ -8,7 +8,7 @@
 #include <jansson.h>
 
 #include "base/buffer.h"
-#include "base/list.h"
+#include "base/deadline_list.h"
 #include "gateway/api/api.h"
 #include "gateway/api/list.h"
 #include "src/cache/cached.h"
@@ -44,9 +44,8 @@ struct api_request {
     api_step_fn begin;      /* the first step of its operation */
     api_answer_fn answered; /* NULL: the answer has been given, or nobody waits for it */
     void *owner;
-    struct list_node node; /* in the API's list, by deadline */
+    struct deadline deadline; /* in the API's list, while somebody waits for the answer */
     uint64_t began_ns, began_wall_ms;
-    uint64_t deadline_ms;
 
     /* what was asked */
     uint64_t subject;        /* SL_READER_NOBODY: no user of this database */
