@@ -249,7 +249,7 @@ void http_take_over(struct http_connection *connection, struct wire *wire,
 /* Refused by ourselves. What else has come cannot be told apart, so the connection ends. */
 static void refuse(struct http_connection *connection, const struct http_refusal *refusal)
 {
-    metric_add(connection->server->settings.metrics, METRIC_REFUSED_AT_DOOR, 1);
+    metric_add(connection->server->settings.metrics, METRIC_REFUSED_HEADS, 1);
     incoming_free(connection);
     connection->closes = true;
     connection->stage = HTTP_STAGE_ANSWERING;
