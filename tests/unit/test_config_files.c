@@ -4,44 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <openssl/ec.h>
-#include <openssl/evp.h>
-#include <openssl/pem.h>
-#include <openssl/x509.h>
-
 #include "gateway/config/config_files.h"
+#include "tests/support/certificate.h"
 #include "tests/support/cmocka_all.h"
-
-static EVP_PKEY *write_key(const char *path, const char *password)
-{
-    EVP_PKEY *key = EVP_EC_gen("P-256");
-    FILE *file = fopen(path, "w");
-
-    assert_non_null(key);
-    assert_non_null(file);
-    assert_int_equal(PEM_write_PrivateKey(file, key, password ? EVP_aes_128_cbc() : NULL,
-                                          (const unsigned char *)password,
-                                          password ? (int)strlen(password) : 0, NULL, NULL),
-                     1);
-    fclose(file);
-    return key;
-}
-
-static void write_certificate(const char *path, EVP_PKEY *key)
-{
-    X509 *certificate = X509_new();
-    FILE *file = fopen(path, "w");
-
-    assert_non_null(file);
-    X509_set_version(certificate, X509_VERSION_3);
-    X509_gmtime_adj(X509_getm_notBefore(certificate), 0);
-    X509_gmtime_adj(X509_getm_notAfter(certificate), 3600);
-    X509_set_pubkey(certificate, key);
-    assert_true(X509_sign(certificate, key, EVP_sha256()) > 0);
-    assert_int_equal(PEM_write_X509(file, certificate), 1);
-    fclose(file);
-    X509_free(certificate);
-}
 
 static void write_text(const char *path, const char *text)
 {
@@ -112,17 +77,14 @@ static void test_key_of_another_certificate_is_refused(void **state)
 static int make_files(void **state)
 {
     static char folder[] = "/tmp/sluice-test-files-XXXXXX";
-    EVP_PKEY *key;
 
     *state = mkdtemp(folder);
     if (!*state || chdir(folder) < 0)
         return -1;
     write_text("secret", "a secret of more than thirty-two bytes, for tests\n");
-    key = write_key("key.pem", NULL);
-    write_certificate("cert.pem", key);
-    EVP_PKEY_free(key);
-    EVP_PKEY_free(write_key("other.pem", NULL));
-    EVP_PKEY_free(write_key("locked.pem", "password"));
+    certificate_write_pair(CERTIFICATE_EC, "localhost", "cert.pem", "key.pem");
+    EVP_PKEY_free(certificate_write_key("other.pem", CERTIFICATE_EC, NULL));
+    EVP_PKEY_free(certificate_write_key("locked.pem", CERTIFICATE_EC, "password"));
     return 0;
 }
 

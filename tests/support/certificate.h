@@ -1,0 +1,14 @@
+/* tests/support/certificate.h - keys and certificates for tests that serve over TLS. */
+#pragma once
+
+#include <openssl/evp.h>
+
+enum certificate_type { CERTIFICATE_EC, CERTIFICATE_RSA };
+
+/* A new key, in a file, with a password if there is one. The caller frees it. */
+EVP_PKEY *certificate_write_key(const char *path, enum certificate_type type, const char *password);
+/* A certificate of the key, for `name`, signed by itself, valid for an hour. */
+void certificate_write(const char *path, EVP_PKEY *key, const char *name);
+/* A new key, and a certificate for it. */
+void certificate_write_pair(enum certificate_type type, const char *name,
+                            const char *certificate_path, const char *key_path);
