@@ -39,7 +39,8 @@ struct wires {
     struct lws_context *context;
     struct lws_vhost *plain, *with_tls; /* with_tls NULL: there is no TLS */
     SSL_CTX *tls;                       /* of `with_tls` */
-    char record[RECORD_SIZE];           /* scratch: pieces put together */
+    SSL_CTX *renewed;         /* holds the certificate that was read last; NULL: `tls` does */
+    char record[RECORD_SIZE]; /* scratch: pieces put together */
 };
 
 static struct wires *wires_of(const struct wire *wire)
@@ -416,6 +417,31 @@ static int refuse_certificate(const struct wires *wires, struct failure *reterr)
                        wires->settings.certificate, wires->settings.key);
 }
 
+/* NULL: one of the files cannot be read, or they do not belong together. */
+static SSL_CTX *read_certificate(const struct wires_settings *settings)
+{
+    SSL_CTX *read = SSL_CTX_new(TLS_server_method());
+
+    if (read && SSL_CTX_use_certificate_chain_file(read, settings->certificate) == 1 &&
+        SSL_CTX_use_PrivateKey_file(read, settings->key, SSL_FILETYPE_PEM) == 1 &&
+        SSL_CTX_check_private_key(read) == 1)
+        return read;
+    SSL_CTX_free(read);
+    return NULL;
+}
+
+/* Before there is a context of libwebsockets, which could not be freed without the loop. */
+static int check_certificate(const struct wires *wires, struct failure *reterr)
+{
+    SSL_CTX *read;
+
+    if (!wires->settings.certificate)
+        return 0;
+    read = read_certificate(&wires->settings);
+    SSL_CTX_free(read);
+    return read ? 0 : refuse_certificate(wires, reterr);
+}
+
 static int create_tls(struct wires *wires, struct lws_context_creation_info *info,
                       struct failure *reterr)
 {
@@ -473,7 +499,9 @@ int wires_new(const struct wires_settings *settings, struct wires **ret_wires,
     if (!wires)
         return failure_set(reterr, -ENOMEM, "out of memory");
     wires->settings = *settings;
-    r = create_context(wires, reterr);
+    r = check_certificate(wires, reterr);
+    if (r == 0)
+        r = create_context(wires, reterr);
     if (r < 0) {
         wires_close(wires);
         wires_free(wires);
@@ -488,14 +516,33 @@ bool wires_have_tls(const struct wires *wires)
     return wires->with_tls != NULL;
 }
 
+/* A handshake begins. 1; 0: it fails. */
+static int show_renewed(SSL *tls, void *owner)
+{
+    const struct wires *wires = owner;
+    STACK_OF(X509) *chain = NULL;
+
+    SSL_CTX_get0_chain_certs(wires->renewed, &chain);
+    SSL_certs_clear(tls);
+    return SSL_use_cert_and_key(tls, SSL_CTX_get0_certificate(wires->renewed),
+                                SSL_CTX_get0_privatekey(wires->renewed), chain, 1);
+}
+
+/* A context can be given a certificate of another kind (RSA, EC), but keeps the first one beside
+ * it; and one that is given a certificate without its key has lost the old key. So both files are
+ * read into a context of their own, and every handshake is shown what is in that. */
 int wires_reload_certificate(struct wires *wires, struct failure *reterr)
 {
+    SSL_CTX *read;
+
     if (!wires->tls)
         return 0;
-    if (SSL_CTX_use_certificate_chain_file(wires->tls, wires->settings.certificate) != 1 ||
-        SSL_CTX_use_PrivateKey_file(wires->tls, wires->settings.key, SSL_FILETYPE_PEM) != 1 ||
-        SSL_CTX_check_private_key(wires->tls) != 1)
+    read = read_certificate(&wires->settings);
+    if (!read)
         return refuse_certificate(wires, reterr);
+    SSL_CTX_free(wires->renewed);
+    wires->renewed = read;
+    SSL_CTX_set_cert_cb(wires->tls, show_renewed, wires);
     return 0;
 }
 
@@ -513,5 +560,6 @@ void wires_free(struct wires *wires)
         return;
     if (wires->context)
         lws_context_destroy(wires->context);
+    SSL_CTX_free(wires->renewed);
     mem_free(wires);
 }
