@@ -28,8 +28,7 @@
 #include "src/model/id.h"
 
 enum {
-    LEAVING_MS = 5000,         /* to read why */
-    LEAVING_SLOWLY_MS = 60000, /* the same for the slow, who find it behind megabytes */
+    LEAVING_SLOWLY_MS = 60000, /* for the slow, who find it behind megabytes */
     CLOSING_MS = 1000,         /* to close, or answer the close, after that */
     MAX_HELD_BYTES = 1 << 20,  /* of our own messages to a client that does not read */
     RETRY_MIN_MS = 500,
@@ -391,8 +390,8 @@ static void take_leave(struct stream *stream)
     stream_say_frame(stream, &frame);
     stream->protocol->say_end(stream, row);
     buffer_done(&json);
-    stream_leave(stream,
-                 stream->disconnect_reason == DISCONNECT_TOO_SLOW ? LEAVING_SLOWLY_MS : LEAVING_MS);
+    stream_leave(stream, stream->disconnect_reason == DISCONNECT_TOO_SLOW ? LEAVING_SLOWLY_MS
+                                                                          : STREAM_LEAVING_MS);
 }
 
 static void begin_close(struct stream *stream)

@@ -116,6 +116,9 @@ void stream_say_frame(struct stream *stream, struct buffer *frame);
 void stream_evict(struct stream *stream, enum disconnect_reason reason);
 /* Ends it, at the end of the turn. */
 void stream_end(struct stream *stream, enum stream_end end);
+
+enum { STREAM_LEAVING_MS = 5000 }; /* to read what was said last */
+
 /* The last bytes are said: once they are sent, the closing begins. */
 void stream_leave(struct stream *stream, uint64_t within_ms);
 /* Nothing is owed to it any more. Delivery's rules go with their last client. */

@@ -21,8 +21,7 @@
 
 enum {
     MAX_MESSAGE_BYTES = 256 << 10, /* on /v1/stream */
-    MAX_UNHEARD_BYTES = 4 << 10,   /* elsewhere: enough for a client to be told that it errs */
-    CLOSING_MS = 5000              /* for what is on its way to a peer that closes */
+    MAX_UNHEARD_BYTES = 4 << 10    /* elsewhere: enough for a client to be told that it errs */
 };
 
 /* --- the handshake --- */
@@ -122,7 +121,7 @@ static void on_close(struct websocket *websocket, uint16_t code)
         return; /* our close frame is on its way */
     stream_leave_delivery(stream);
     say_close(websocket, code, SL_SLICE(""));
-    stream_leave(stream, CLOSING_MS);
+    stream_leave(stream, STREAM_LEAVING_MS);
 }
 
 static void on_fault(struct websocket *websocket, uint16_t code)
