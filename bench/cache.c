@@ -21,7 +21,7 @@
 #include "bench/database.h"
 #include "bench/measure.h"
 #include "src/archive/archived.h"
-#include "src/cache/cached.h"
+#include "src/cache/cached_rows.h"
 #include "src/call/call_build.h"
 #include "src/home/home_read.h"
 #include "src/social/follows.h"

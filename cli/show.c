@@ -16,7 +16,7 @@
 #include "cli/archived.h"
 #include "cli/cached.h"
 #include "cli/rows.h"
-#include "src/cache/cached.h"
+#include "src/cache/cached_rows.h"
 #include "src/social/post_rows.h"
 #include "src/social/row_json.h"
 

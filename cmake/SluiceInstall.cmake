@@ -50,7 +50,7 @@ sluice_public_headers(
     src/call/reply.h
     src/call/shard_calls.h
     src/call/write.h
-    src/database/log.h
+    src/database/event_log.h
     src/database/meta.h
     src/database/settings.h
     src/home/home_read.h

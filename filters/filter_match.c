@@ -101,7 +101,7 @@ static void consider(struct match *match, struct sl_posting posting)
 
 /* A key that passed the Bloom filter. */
 struct hit {
-    const struct sl_key_door *door;
+    const struct sl_key_dir *dir;
     uint64_t key;
 };
 
@@ -119,15 +119,15 @@ static int pass_blooms(struct sl_filter_index *index, const struct sl_key_table 
     if (!hits)
         return -ENOMEM;
     for (size_t i = 0; i < count; i++) {
-        hits[i] = (struct hit){sl_key_table_door(&local, key[i]), key[i]};
-        __builtin_prefetch(sl_key_door_bloom_word(hits[i].door, key[i]));
+        hits[i] = (struct hit){sl_key_table_dir(&local, key[i]), key[i]};
+        __builtin_prefetch(sl_key_dir_bloom_word(hits[i].dir, key[i]));
     }
     for (size_t i = 0; i < count; i++) {
         struct hit hit = hits[i];
 
-        if (__builtin_expect(!sl_key_door_may_have(hit.door, hit.key), 1))
+        if (__builtin_expect(!sl_key_dir_may_have(hit.dir, hit.key), 1))
             continue;
-        __builtin_prefetch(&hit.door->segment->slots[hit.key % SL_SEGMENT_SLOTS]);
+        __builtin_prefetch(&hit.dir->segment->slots[hit.key % SL_SEGMENT_SLOTS]);
         hits[kept++] = hit;
     }
     index->found.size = kept * sizeof(*hits);
@@ -195,7 +195,7 @@ static int look_up(struct match *match, const struct sl_key_table *table, const 
     /* The set is not needed any more; its memory is enough for the values. */
     values = (uint64_t *)(void *)index->seen.data;
     for (size_t i = 0; i < count; i++) {
-        const struct sl_key_slot *slot = sl_key_door_find(hits[i].door, hits[i].key);
+        const struct sl_key_slot *slot = sl_key_dir_find(hits[i].dir, hits[i].key);
 
         values[i] = slot ? slot->value : 0;
         if (slot)
@@ -236,7 +236,7 @@ static void see_keys(struct sl_filter_index *index, const struct sl_key_table *t
     const uint64_t *key = (const uint64_t *)(const void *)keys->data;
 
     for (size_t i = 0; i < keys->size / sizeof(*key); i++) {
-        if (!sl_key_door_may_have(sl_key_table_door(table, key[i]), key[i]))
+        if (!sl_key_dir_may_have(sl_key_table_dir(table, key[i]), key[i]))
             sl_rarity_see(&index->keys.rarity, key[i], RARITY_EVERY);
     }
 }

@@ -53,54 +53,54 @@ int sl_key_table_init(struct sl_key_table *table)
 
     *table = (struct sl_key_table){.depth = 1};
     sl_slab_init(&table->blooms, SL_SEGMENT_BLOOM_WORDS * sizeof(uint64_t));
-    table->doors = mem_alloc(2 * sizeof(*table->doors));
+    table->directory = mem_alloc(2 * sizeof(*table->directory));
     segment = segment_new(table, 0);
-    if (!table->doors || !segment) {
+    if (!table->directory || !segment) {
         mem_free(segment);
-        mem_free(table->doors);
+        mem_free(table->directory);
         sl_slab_done(&table->blooms);
         *table = (struct sl_key_table){0};
         return -ENOMEM;
     }
-    table->doors[0] = (struct sl_key_door){bloom_of(table, segment), segment};
-    table->doors[1] = table->doors[0];
+    table->directory[0] = (struct sl_key_dir){bloom_of(table, segment), segment};
+    table->directory[1] = table->directory[0];
     return 0;
 }
 
 void sl_key_table_done(struct sl_key_table *table)
 {
-    size_t count = table->doors ? (size_t)1 << table->depth : 0;
+    size_t count = table->directory ? (size_t)1 << table->depth : 0;
 
     for (size_t i = 0; i < count;) {
-        struct sl_key_segment *segment = table->doors[i].segment;
+        struct sl_key_segment *segment = table->directory[i].segment;
 
         i += (size_t)1 << (table->depth - segment->depth);
         mem_free(segment);
     }
-    mem_free(table->doors);
+    mem_free(table->directory);
     sl_slab_done(&table->blooms);
     *table = (struct sl_key_table){0};
 }
 
 struct sl_key_slot *sl_key_table_find(const struct sl_key_table *table, uint64_t key)
 {
-    const struct sl_key_door *door = sl_key_table_door(table, key);
+    const struct sl_key_dir *dir = sl_key_table_dir(table, key);
 
-    return sl_key_door_may_have(door, key) ? sl_key_door_find(door, key) : NULL;
+    return sl_key_dir_may_have(dir, key) ? sl_key_dir_find(dir, key) : NULL;
 }
 
 static int double_directory(struct sl_key_table *table)
 {
     size_t count = (size_t)1 << table->depth;
-    struct sl_key_door *doors;
+    struct sl_key_dir *directory;
 
-    doors = mem_alloc(mem_array_size(count * 2, sizeof(*doors)));
-    if (!doors)
+    directory = mem_alloc(mem_array_size(count * 2, sizeof(*directory)));
+    if (!directory)
         return -ENOMEM;
     for (size_t i = 0; i < count; i++)
-        doors[2 * i] = doors[2 * i + 1] = table->doors[i];
-    mem_free(table->doors);
-    table->doors = doors;
+        directory[2 * i] = directory[2 * i + 1] = table->directory[i];
+    mem_free(table->directory);
+    table->directory = directory;
     table->depth++;
     return 0;
 }
@@ -108,14 +108,14 @@ static int double_directory(struct sl_key_table *table)
 /* Splits the segment of `key`: what has the next bit set moves to a new segment. */
 static int split(struct sl_key_table *table, uint64_t key)
 {
-    struct sl_key_segment *low = sl_key_table_door(table, key)->segment;
+    struct sl_key_segment *low = sl_key_table_dir(table, key)->segment;
     struct sl_key_segment *high;
     struct sl_key_slot slots[SL_SEGMENT_SLOTS];
     uint64_t *blooms[2];
     size_t first, half;
     int r;
 
-    /* The bits above are spent on doors, those below on the place within a segment. */
+    /* The bits above choose in the directory, those below the slot within a segment. */
     assert(low->depth < 26);
     if (low->depth == table->depth) {
         r = double_directory(table);
@@ -132,7 +132,7 @@ static int split(struct sl_key_table *table, uint64_t key)
     blooms[0] = bloom_of(table, low);
     blooms[1] = bloom_of(table, high);
     for (size_t i = first + half; i < first + 2 * half; i++)
-        table->doors[i] = (struct sl_key_door){blooms[1], high};
+        table->directory[i] = (struct sl_key_dir){blooms[1], high};
 
     memcpy(slots, low->slots, sizeof(slots));
     memset(low->slots, 0, sizeof(low->slots));
@@ -153,7 +153,7 @@ int sl_key_table_add(struct sl_key_table *table, uint64_t key, uint64_t value)
     int r;
 
     assert(value != 0);
-    while ((segment = sl_key_table_door(table, key)->segment)->used >= SEGMENT_FULL) {
+    while ((segment = sl_key_table_dir(table, key)->segment)->used >= SEGMENT_FULL) {
         r = split(table, key);
         if (r < 0)
             return r;
@@ -178,7 +178,7 @@ static void make_bloom_anew(struct sl_key_table *table, struct sl_key_segment *s
 
 void sl_key_table_remove(struct sl_key_table *table, struct sl_key_slot *slot)
 {
-    struct sl_key_segment *segment = sl_key_table_door(table, slot->key)->segment;
+    struct sl_key_segment *segment = sl_key_table_dir(table, slot->key)->segment;
     struct sl_key_slot *slots = segment->slots;
     size_t hole = (size_t)(slot - slots);
 
@@ -201,5 +201,5 @@ void sl_key_table_remove(struct sl_key_table *table, struct sl_key_slot *slot)
 size_t sl_key_table_bytes(const struct sl_key_table *table)
 {
     return table->segments * sizeof(struct sl_key_segment) + sl_slab_bytes(&table->blooms) +
-           ((size_t)1 << table->depth) * sizeof(*table->doors);
+           ((size_t)1 << table->depth) * sizeof(*table->directory);
 }

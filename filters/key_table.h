@@ -35,14 +35,14 @@ struct sl_key_segment {
     struct sl_key_slot slots[SL_SEGMENT_SLOTS];
 };
 
-struct sl_key_door {
+struct sl_key_dir {
     const uint64_t *bloom;
     struct sl_key_segment *segment;
 };
 
 struct sl_key_table {
-    struct sl_key_door *doors; /* 1 << depth; neighbours may lead to the same segment */
-    uint32_t depth;            /* at least 1 */
+    struct sl_key_dir *directory; /* 1 << depth; neighbours may lead to the same segment */
+    uint32_t depth;               /* at least 1 */
     uint32_t segments;
     struct sl_slab blooms;
 };
@@ -63,10 +63,10 @@ size_t sl_key_table_bytes(const struct sl_key_table *table);
 
 /* For those who ask for many keys at once: first rule out what is not there, then prefetch. */
 
-static inline const struct sl_key_door *sl_key_table_door(const struct sl_key_table *table,
-                                                          uint64_t key)
+static inline const struct sl_key_dir *sl_key_table_dir(const struct sl_key_table *table,
+                                                        uint64_t key)
 {
-    return &table->doors[key >> (64 - table->depth)];
+    return &table->directory[key >> (64 - table->depth)];
 }
 
 /* The bits that `key` sets in its word of the Bloom filter: three are enough for one false hit in
@@ -77,21 +77,21 @@ static inline uint64_t sl_key_bloom_bits(uint64_t key)
            (uint64_t)1 << ((key >> 26) & 63);
 }
 
-static inline const uint64_t *sl_key_door_bloom_word(const struct sl_key_door *door, uint64_t key)
+static inline const uint64_t *sl_key_dir_bloom_word(const struct sl_key_dir *dir, uint64_t key)
 {
-    return &door->bloom[(key >> 8) % SL_SEGMENT_BLOOM_WORDS];
+    return &dir->bloom[(key >> 8) % SL_SEGMENT_BLOOM_WORDS];
 }
 
-static inline bool sl_key_door_may_have(const struct sl_key_door *door, uint64_t key)
+static inline bool sl_key_dir_may_have(const struct sl_key_dir *dir, uint64_t key)
 {
     uint64_t bits = sl_key_bloom_bits(key);
 
-    return (*sl_key_door_bloom_word(door, key) & bits) == bits;
+    return (*sl_key_dir_bloom_word(dir, key) & bits) == bits;
 }
 
-static inline struct sl_key_slot *sl_key_door_find(const struct sl_key_door *door, uint64_t key)
+static inline struct sl_key_slot *sl_key_dir_find(const struct sl_key_dir *dir, uint64_t key)
 {
-    struct sl_key_slot *slots = door->segment->slots;
+    struct sl_key_slot *slots = dir->segment->slots;
 
     for (uint64_t i = key;; i++) {
         struct sl_key_slot *slot = &slots[i % SL_SEGMENT_SLOTS];

@@ -36,10 +36,10 @@ int sl_postings_init(struct sl_postings *postings)
 void sl_postings_done(struct sl_postings *postings)
 {
     const struct sl_key_table *table = &postings->table;
-    size_t doors = table->doors ? (size_t)1 << table->depth : 0;
+    size_t count = table->directory ? (size_t)1 << table->depth : 0;
 
-    for (size_t i = 0; i < doors;) {
-        const struct sl_key_segment *segment = table->doors[i].segment;
+    for (size_t i = 0; i < count;) {
+        const struct sl_key_segment *segment = table->directory[i].segment;
 
         for (size_t s = 0; s < SL_SEGMENT_SLOTS; s++) {
             if (!sl_posting_value_is_single(segment->slots[s].value))

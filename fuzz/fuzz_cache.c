@@ -16,7 +16,7 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "src/cache/cache_memcached.h"
-#include "src/cache/cached.h"
+#include "src/cache/cached_rows.h"
 
 enum { MAX_BYTES = 4096, TIMEOUT_MS = 10000, AUTHOR = 7 };
 

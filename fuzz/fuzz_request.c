@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "fuzz/front.h"
-#include "gateway/front/request.h"
+#include "gateway/front/stream_request.h"
 
 #define NOW_MS UINT64_C(1800000000000)
 

@@ -12,7 +12,7 @@
 
 #include "gateway/api/archive_reader.h"
 #include "gateway/api/cache_reader.h"
-#include "gateway/front/request.h"
+#include "gateway/front/stream_request.h"
 #include "gateway/http/http.h"
 #include "gateway/metrics/metrics.h"
 #include "gateway/redis/redis_commands.h"

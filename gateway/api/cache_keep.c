@@ -4,7 +4,7 @@
 #include "gateway/api/engine.h"
 
 #include "base/alloc.h"
-#include "src/cache/cached.h"
+#include "src/cache/cached_rows.h"
 
 static bool has_cache(const struct api_request *request)
 {

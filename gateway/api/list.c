@@ -15,7 +15,7 @@
 #include "gateway/api/list_rows.h"
 #include "gateway/api/request.h"
 #include "src/archive/archived.h"
-#include "src/cache/cached.h"
+#include "src/cache/cached_rows.h"
 #include "src/social/post_rows.h"
 #include "src/social/row_json.h"
 #include "src/social/user_list.h"

@@ -8,7 +8,7 @@
 #include <errno.h>
 
 #include "base/alloc.h"
-#include "src/cache/cached.h"
+#include "src/cache/cached_rows.h"
 #include "src/social/row_json.h"
 
 void api_list_done(struct api_list *list)

@@ -11,7 +11,7 @@
 #include "base/deadline_list.h"
 #include "gateway/api/api.h"
 #include "gateway/api/list.h"
-#include "src/cache/cached.h"
+#include "src/cache/cached_rows.h"
 #include "src/call/call.h"
 #include "src/call/read.h"
 #include "src/call/shard_calls.h"

@@ -13,7 +13,7 @@
 
 #include "base/list.h"
 #include "gateway/front/disconnect.h"
-#include "gateway/front/request.h"
+#include "gateway/front/stream_request.h"
 
 struct catcher;
 struct client;

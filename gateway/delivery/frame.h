@@ -8,7 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/slice.h"
-#include "gateway/front/request.h"
+#include "gateway/front/stream_request.h"
 #include "gateway/intake/event.h"
 
 enum { FRAME_WEBSOCKET_HEAD_SIZE = 10 };

@@ -212,7 +212,7 @@ uint64_t log_cache_asked(const struct log_cache *cache)
 /* ---- what comes back ---- */
 
 /* What is refused was refused, and counted, when it passed. */
-static int decode(struct log_cache *cache, uint32_t shard, const struct sl_log_entry *raw,
+static int decode(struct log_cache *cache, uint32_t shard, const struct sl_event_log_entry *raw,
                   struct segment_entry *ret_entry)
 {
     struct event_origin origin = {raw->id, raw->previous, shard, clock_monotonic_us()};

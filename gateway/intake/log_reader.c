@@ -6,7 +6,7 @@
 
 struct log_reader {
     struct redis_commands *commands;
-    struct sl_log_entry entries[LOG_PAGE_EVENTS]; /* of the page that is being handed over */
+    struct sl_event_log_entry entries[LOG_PAGE_EVENTS]; /* of the page that is being handed over */
 };
 
 struct request {
@@ -33,7 +33,7 @@ void log_reader_free(struct log_reader *reader)
 
 static void hand_over(const struct request *request, const redisReply *reply, size_t count)
 {
-    struct sl_log_entry *entries = request->reader->entries;
+    struct sl_event_log_entry *entries = request->reader->entries;
     const struct log_page page = {
         .after = request->after,
         .to = request->to,
@@ -43,7 +43,7 @@ static void hand_over(const struct request *request, const redisReply *reply, si
     };
 
     for (size_t i = 0; i < count; i++)
-        entries[i] = sl_log_entry_at(reply, i);
+        entries[i] = sl_event_log_entry_at(reply, i);
     request->done(request->owner, &page, 0, NULL);
 }
 
@@ -55,8 +55,8 @@ static void on_reply(void *owner, const redisReply *reply, const char *why)
     int r = -EPIPE;
 
     if (reply)
-        r = sl_log_range_reply(reply, request->shard, request->after, request->to, &count,
-                               &failure);
+        r = sl_event_log_range_reply(reply, request->shard, request->after, request->to, &count,
+                                     &failure);
     if (r == 0 && count > LOG_PAGE_EVENTS)
         r = failure_set(&failure, -EBADMSG, "Redis gave more of the log than was asked for");
     if (r == 0)
@@ -75,7 +75,7 @@ int log_reader_read(struct log_reader *reader, uint32_t shard, uint64_t after, u
     if (!request)
         return -ENOMEM;
     *request = (struct request){reader, shard, after, to, done, owner};
-    if (sl_log_range_call(&call, shard, after, to, LOG_PAGE_EVENTS, NULL) < 0 ||
+    if (sl_event_log_range_call(&call, shard, after, to, LOG_PAGE_EVENTS, NULL) < 0 ||
         redis_commands_run_take(reader->commands, &call, on_reply, request) < 0) {
         sl_call_done(&call);
         mem_free(request);

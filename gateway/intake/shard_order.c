@@ -285,7 +285,8 @@ static void end_stretch(struct shard_order *order, enum gap_reason reason)
     let_go(order);
 }
 
-static void pass_entry(struct shard_order *order, const struct sl_log_entry *entry, uint64_t now_us)
+static void pass_entry(struct shard_order *order, const struct sl_event_log_entry *entry,
+                       uint64_t now_us)
 {
     struct live_message message = {order->settings.shard, entry->id, entry->previous, now_us,
                                    entry->event};
@@ -298,7 +299,8 @@ static void pass_entry(struct shard_order *order, const struct sl_log_entry *ent
     order->callbacks.event(order->context, &message);
 }
 
-static void take_entry(struct shard_order *order, const struct sl_log_entry *entry, uint64_t now_us)
+static void take_entry(struct shard_order *order, const struct sl_event_log_entry *entry,
+                       uint64_t now_us)
 {
     if (entry->id <= order->last)
         return;

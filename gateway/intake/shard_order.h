@@ -24,7 +24,7 @@
 #include "gateway/intake/gap.h"
 #include "gateway/intake/live_message.h"
 #include "gateway/metrics/metrics.h"
-#include "src/database/log.h"
+#include "src/database/event_log.h"
 
 struct shard_order_callbacks {
     void (*event)(void *context, const struct live_message *message);
@@ -41,7 +41,7 @@ struct shard_order_settings {
 /* What the log gave when asked for what lies in (after, to]. */
 struct log_page {
     uint64_t after, to;
-    const struct sl_log_entry *entries;
+    const struct sl_event_log_entry *entries;
     size_t count;
     bool is_full; /* there may be more */
 };

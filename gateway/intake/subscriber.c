@@ -30,7 +30,7 @@
 #include "src/call/call.h"
 #include "src/call/call_build.h"
 #include "src/call/reply.h"
-#include "src/database/log.h"
+#include "src/database/event_log.h"
 #include "src/database/meta.h"
 #include "src/model/id.h"
 #include "src/model/keys.h"
@@ -157,7 +157,7 @@ static void ask_log_end(struct subscriber *subscriber)
 {
     struct failure failure;
 
-    if (sl_log_end_call(&subscriber->call, subscriber->asked_shard, &failure) < 0)
+    if (sl_event_log_end_call(&subscriber->call, subscriber->asked_shard, &failure) < 0)
         go_down(subscriber, failure.text);
     else
         send_call(subscriber);
@@ -275,7 +275,7 @@ static void take_log_end(struct subscriber *subscriber, const redisReply *reply)
     struct failure failure;
     uint64_t id;
 
-    if (sl_log_end_reply(reply, subscriber->asked_shard, &id, &failure) < 0)
+    if (sl_event_log_end_reply(reply, subscriber->asked_shard, &id, &failure) < 0)
         go_down(subscriber, failure.text);
     else if (subscriber->callbacks.log_end(subscriber->context, subscriber->asked_shard, id) < 0)
         go_down(subscriber, "out of memory");

@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "gateway/redis/shard_watch.h"
-#include "src/database/log.h"
+#include "src/database/event_log.h"
 #include "src/model/id.h"
 
 struct log_watch {
@@ -15,8 +15,8 @@ static int show(void *context, uint32_t shard, const redisReply *reply)
 {
     struct metrics *metrics = ((struct log_watch *)context)->metrics;
     uint64_t now_ms = clock_wall_ms(), oldest_ms, age_ms;
-    struct sl_log_state state;
-    int r = sl_log_state_reply(reply, &state, NULL);
+    struct sl_event_log_state state;
+    int r = sl_event_log_state_reply(reply, &state, NULL);
 
     if (r < 0)
         return r;
@@ -33,7 +33,7 @@ struct log_watch *log_watch_new(uv_loop_t *loop, struct redis_commands *commands
 {
     static const struct shard_question question = {
         .every_ms = LOG_WATCH_MS,
-        .build = sl_log_state_call,
+        .build = sl_event_log_state_call,
         .take = show,
     };
     struct log_watch *watch = mem_zalloc(sizeof(*watch));

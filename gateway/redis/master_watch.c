@@ -20,7 +20,7 @@
 enum { ANSWER_MS = 2000, RETRY_MIN_MS = 100, RETRY_MAX_MS = 5000 };
 
 /* Where one sentinel is listened to. */
-struct post {
+struct sentinel {
     uv_timer_t timer; /* when to try again */
     struct master_watch *watch;
     uint32_t number;
@@ -35,79 +35,80 @@ struct master_watch {
     struct metrics *metrics;
     struct master_watch_callbacks callbacks;
     void *context;
-    struct post *posts[SL_REDIS_SENTINELS_MAX];
+    struct sentinel *sentinels[SL_REDIS_SENTINELS_MAX];
 };
 
-static void set_heard(struct post *post, bool is_heard)
+static void set_heard(struct sentinel *sentinel, bool is_heard)
 {
-    if (is_heard != post->is_heard)
-        (is_heard ? metric_add : metric_sub)(post->watch->metrics, METRIC_SENTINELS_HEARD, 1);
-    post->is_heard = is_heard;
+    if (is_heard != sentinel->is_heard)
+        (is_heard ? metric_add : metric_sub)(sentinel->watch->metrics, METRIC_SENTINELS_HEARD, 1);
+    sentinel->is_heard = is_heard;
 }
 
 static void on_timer(uv_timer_t *timer)
 {
-    struct post *post = timer->data;
+    struct sentinel *sentinel = timer->data;
 
-    sentinel_line_open(post->line, post->number);
+    sentinel_line_open(sentinel->line, sentinel->number);
 }
 
 static void on_lost(void *context, const char *reason)
 {
-    struct post *post = context;
-    uint32_t delay_ms = backoff_next_spread_ms(&post->backoff, RETRY_MIN_MS, RETRY_MAX_MS);
+    struct sentinel *sentinel = context;
+    uint32_t delay_ms = backoff_next_spread_ms(&sentinel->backoff, RETRY_MIN_MS, RETRY_MAX_MS);
     char endpoint[SL_REDIS_ENDPOINT_TEXT_SIZE], room[LOG_QUOTE_SIZE];
 
-    set_heard(post, false);
-    uv_timer_start(&post->timer, on_timer, delay_ms, 0);
-    if (strcmp(reason, post->logged_reason) == 0)
+    set_heard(sentinel, false);
+    uv_timer_start(&sentinel->timer, on_timer, delay_ms, 0);
+    if (strcmp(reason, sentinel->logged_reason) == 0)
         return;
-    sl_redis_endpoint_print(&post->watch->address.sentinels[post->number], endpoint,
+    sl_redis_endpoint_print(&sentinel->watch->address.sentinels[sentinel->number], endpoint,
                             sizeof(endpoint));
     log_warn("sentinel_not_heard", "sentinel=%s reason=%s retry_ms=%u", endpoint,
              log_quote(sl_slice_str(reason), room), delay_ms);
-    snprintf(post->logged_reason, sizeof(post->logged_reason), "%s", reason);
+    snprintf(sentinel->logged_reason, sizeof(sentinel->logged_reason), "%s", reason);
 }
 
 static void on_answer(void *context, const struct sl_redis_endpoint *master)
 {
-    struct post *post = context;
+    struct sentinel *sentinel = context;
 
-    set_heard(post, true);
-    backoff_reset(&post->backoff);
-    post->logged_reason[0] = '\0';
-    post->watch->callbacks.named(post->watch->context, master);
+    set_heard(sentinel, true);
+    backoff_reset(&sentinel->backoff);
+    sentinel->logged_reason[0] = '\0';
+    sentinel->watch->callbacks.named(sentinel->watch->context, master);
 }
 
 static void on_news(void *context, const struct sl_sentinel_news *news)
 {
-    struct post *post = context;
+    struct sentinel *sentinel = context;
 
-    post->watch->callbacks.news(post->watch->context, news);
+    sentinel->watch->callbacks.news(sentinel->watch->context, news);
 }
 
-static struct post *post_new(uv_loop_t *loop, struct master_watch *watch, uint32_t number)
+static struct sentinel *sentinel_new(uv_loop_t *loop, struct master_watch *watch, uint32_t number)
 {
     static const struct sentinel_line_callbacks callbacks = {
         .on_answer = on_answer,
         .on_news = on_news,
         .on_lost = on_lost,
     };
-    struct post *post = mem_zalloc(sizeof(*post));
+    struct sentinel *sentinel = mem_zalloc(sizeof(*sentinel));
 
-    if (!post)
+    if (!sentinel)
         return NULL;
-    post->line = sentinel_line_new(loop, &watch->address, true, ANSWER_MS, &callbacks, post);
-    if (!post->line) {
-        mem_free(post);
+    sentinel->line =
+        sentinel_line_new(loop, &watch->address, true, ANSWER_MS, &callbacks, sentinel);
+    if (!sentinel->line) {
+        mem_free(sentinel);
         return NULL;
     }
-    post->watch = watch;
-    post->number = number;
-    uv_timer_init(loop, &post->timer);
-    post->timer.data = post;
-    uv_timer_start(&post->timer, on_timer, 0, 0);
-    return post;
+    sentinel->watch = watch;
+    sentinel->number = number;
+    uv_timer_init(loop, &sentinel->timer);
+    sentinel->timer.data = sentinel;
+    uv_timer_start(&sentinel->timer, on_timer, 0, 0);
+    return sentinel;
 }
 
 static void on_timer_closed(uv_handle_t *handle)
@@ -129,8 +130,8 @@ struct master_watch *master_watch_new(uv_loop_t *loop, const struct sl_redis_add
     watch->callbacks = *callbacks;
     watch->context = context;
     for (uint32_t i = 0; i < address->sentinel_count; i++) {
-        watch->posts[i] = post_new(loop, watch, i);
-        if (!watch->posts[i]) {
+        watch->sentinels[i] = sentinel_new(loop, watch, i);
+        if (!watch->sentinels[i]) {
             master_watch_free(watch);
             return NULL;
         }
@@ -143,12 +144,12 @@ void master_watch_free(struct master_watch *watch)
 {
     if (!watch)
         return;
-    for (uint32_t i = 0; i < watch->address.sentinel_count && watch->posts[i]; i++) {
-        struct post *post = watch->posts[i];
+    for (uint32_t i = 0; i < watch->address.sentinel_count && watch->sentinels[i]; i++) {
+        struct sentinel *sentinel = watch->sentinels[i];
 
-        set_heard(post, false);
-        sentinel_line_free(post->line);
-        uv_close((uv_handle_t *)&post->timer, on_timer_closed);
+        set_heard(sentinel, false);
+        sentinel_line_free(sentinel->line);
+        uv_close((uv_handle_t *)&sentinel->timer, on_timer_closed);
     }
     mem_free(watch);
 }

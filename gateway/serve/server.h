@@ -13,7 +13,7 @@
 #include "gateway/delivery/deliver.h"
 #include "gateway/front/admission.h"
 #include "gateway/front/origin.h"
-#include "gateway/front/request.h"
+#include "gateway/front/stream_request.h"
 #include "gateway/metrics/metrics.h"
 
 struct api;

@@ -10,7 +10,7 @@
 
 #include "base/list.h"
 #include "gateway/delivery/client.h"
-#include "gateway/front/request.h"
+#include "gateway/front/stream_request.h"
 #include "gateway/http/turn.h"
 #include "gateway/http/websocket_reader.h"
 #include "gateway/http/wire.h"

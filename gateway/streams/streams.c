@@ -1,6 +1,6 @@
 /* streams.c - who may have a stream, and all that there are.
  *
- * A request is understood and permitted by front/request.h; here is what that does not know:
+ * A request is understood and permitted by front/stream_request.h; here is what that does not know:
  * whether this server can take another stream now. The list of all streams is shared by the
  * workers (front/admission.h); a stream of ours that another one replaces is told by a descriptor
  * that becomes readable. Bounds: the streams by max-connections, of a subject and of an address by

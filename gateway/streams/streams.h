@@ -11,7 +11,7 @@
 
 #include "gateway/delivery/deliver.h"
 #include "gateway/front/admission.h"
-#include "gateway/front/request.h"
+#include "gateway/front/stream_request.h"
 #include "gateway/http/http_server.h"
 #include "gateway/metrics/metrics.h"
 

@@ -8,8 +8,8 @@
  *     sl_cache_close(cache);
  *
  * The cache decides nothing. It holds of posts and users only what is the same for ever and for
- * everybody (src/cache/cached.h says what); whether there is such a post, who may see it, what its
- * author is called and how many like it, Redis says with every read. So no value is ever out of
+ * everybody (src/cache/cached_rows.h says what); whether there is such a post, who may see it, what
+ * its author is called and how many like it, Redis says with every read. So no value is ever out of
  * date, and there is nothing that a writer would have to invalidate in time: a writer that dies, a
  * cache that loses or keeps what it was told, a reader that fills late change nothing that is
  * shown.

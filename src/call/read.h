@@ -18,5 +18,5 @@ enum { SL_PAGE_MAX = 1000 }; /* rows */
 struct sl_page {
     uint64_t before; /* rows with smaller positions only; 0: from the newest on */
     size_t limit;    /* 1 .. SL_PAGE_MAX rows */
-    bool is_bare;    /* rows may lack what never changes: there is a cache (src/cache/cached.h) */
+    bool is_bare; /* rows may lack what never changes: there is a cache (src/cache/cached_rows.h) */
 };

@@ -43,7 +43,7 @@ enum { SL_HOME_PAGE_MAX = 200 };
 struct sl_home_page {
     uint64_t before, after;
     size_t limit; /* 1 .. SL_HOME_PAGE_MAX */
-    bool is_bare; /* rows may be bare: there is a cache (src/cache/cached.h) */
+    bool is_bare; /* rows may be bare: there is a cache (src/cache/cached_rows.h) */
 };
 
 /* 0; -EINVAL: no such reader or page can be; -ENOMEM. */

@@ -235,7 +235,7 @@ local function user_row(user)
         user.following, user.posts}
 end
 
--- The same without what never changes, for readers who have a cache (src/cache/cached.h). nil: no user.
+-- The same without what never changes, for readers who have a cache (src/cache/cached_rows.h). nil: no user.
 local function bare_user_row(id)
     local fields = call('HMGET', prefix .. 'user:' .. id, 'name', 'followers', 'following', 'posts')
     return fields[1] and are_numbers(fields, 2) and {id, unpack(fields)} or nil
@@ -469,7 +469,7 @@ local function post_row(post, reader)
         call('ZCARD', prefix .. 'comments:' .. post.id)}
 end
 
--- A row of a public post without what never changes, for readers who have a cache (src/cache/cached.h):
+-- A row of a public post without what never changes, for readers who have a cache (src/cache/cached_rows.h):
 -- {id, author, author's login, name, likes, comments}.
 local function bare_row(post)
     local author = call('HMGET', prefix .. 'user:' .. post.user, 'login', 'name')

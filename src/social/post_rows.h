@@ -13,7 +13,7 @@
 struct redisReply;
 
 /* All that is shown of a post. A bare row, which only those get who ask for it, lacks `json`: a
- * cache is to have the rest of it (src/cache/cached.h). */
+ * cache is to have the rest of it (src/cache/cached_rows.h). */
 struct sl_post_row {
     uint64_t id;          /* its position in lists, too */
     struct sl_slice json; /* the post as in its event; the author's name is the one of now */

@@ -39,7 +39,7 @@ SL_EXPORT int sl_user_find_reply(const struct redisReply *reply, struct sl_user 
                                  struct failure *reterr);
 
 /* All that is shown of a user. A bare row, which only those get who ask for it, lacks login and
- * signup: a cache is to have them (src/cache/cached.h). */
+ * signup: a cache is to have them (src/cache/cached_rows.h). */
 struct sl_user_row {
     struct sl_user user;
     struct sl_slice signup; /* RFC 3339 */

@@ -21,10 +21,10 @@
 
 enum { PAGE_POSTS = 100 }; /* of up to some 40 KB each: a short time of Redis */
 
-static int find_archive(struct sl_work *work, struct sl_archive **ret_archive,
+static int find_archive(struct sl_worker_thread *thread, struct sl_archive **ret_archive,
                         struct failure *reterr)
 {
-    *ret_archive = sl_work_archive(work);
+    *ret_archive = sl_worker_thread_archive(thread);
     if (*ret_archive)
         return 0;
     return failure_set(reterr, -ENOTSUP, "this worker has no archive");
@@ -37,26 +37,26 @@ static bool is_of_archive(int error)
 }
 
 /* How a call to the archive ended. */
-static int note(struct sl_work *work, int r)
+static int note(struct sl_worker_thread *thread, int r)
 {
     if (is_of_archive(r))
-        sl_work_put_off(work);
+        sl_worker_thread_put_off(thread);
     return r;
 }
 
-static void begin(struct sl_call *call, const struct sl_script *script, struct sl_work *work,
-                  uint64_t id)
+static void begin(struct sl_call *call, const struct sl_script *script,
+                  struct sl_worker_thread *thread, uint64_t id)
 {
-    sl_call_begin_repeatable(call, script, sl_id_shard(id), sl_work_meta(work)->shards);
+    sl_call_begin_repeatable(call, script, sl_id_shard(id), sl_worker_thread_meta(thread)->shards);
     sl_call_add_id(call, id);
 }
 
-static int send(struct sl_work *work, struct sl_call *call, redisReply **ret_reply,
+static int send(struct sl_worker_thread *thread, struct sl_call *call, redisReply **ret_reply,
                 struct failure *reterr)
 {
     int r;
 
-    r = sl_work_call(work, call, sl_call_finish(call, reterr), ret_reply, reterr);
+    r = sl_worker_thread_call(thread, call, sl_call_finish(call, reterr), ret_reply, reterr);
     return r < 0 ? r : sl_reply_check(*ret_reply, reterr);
 }
 
@@ -82,45 +82,47 @@ static int read_taken(const redisReply *reply, uint64_t user,
     return r;
 }
 
-static int drop(struct sl_work *work, struct sl_call *call, uint64_t user,
+static int drop(struct sl_worker_thread *thread, struct sl_call *call, uint64_t user,
                 const struct sl_archive_post *posts, size_t count, struct failure *reterr)
 {
     redisReply *reply = NULL;
     int r;
 
-    begin(call, &sl_script_archive_drop, work, user);
+    begin(call, &sl_script_archive_drop, thread, user);
     for (size_t i = 0; i < count; i++)
         sl_call_add_id(call, posts[i].id);
-    r = send(work, call, &reply, reterr);
+    r = send(thread, call, &reply, reterr);
     freeReplyObject(reply);
     return r;
 }
 
 /* *ret_count posts have been moved. */
-static int move_page(struct sl_work *work, struct sl_call *call, struct sl_archive *archive,
-                     uint64_t user, size_t *ret_count, struct failure *reterr)
+static int move_page(struct sl_worker_thread *thread, struct sl_call *call,
+                     struct sl_archive *archive, uint64_t user, size_t *ret_count,
+                     struct failure *reterr)
 {
     struct sl_archive_post posts[PAGE_POSTS];
     redisReply *reply = NULL;
     int r;
 
     *ret_count = 0;
-    begin(call, &sl_script_archive_take, work, user);
+    begin(call, &sl_script_archive_take, thread, user);
     sl_call_add_id(call, PAGE_POSTS);
-    r = send(work, call, &reply, reterr);
+    r = send(thread, call, &reply, reterr);
     if (r == 0)
         r = read_taken(reply, user, posts, reterr);
     if (r == 0 && reply->elements > 0) {
         *ret_count = reply->elements;
-        r = note(work, sl_archive_store(archive, posts, *ret_count, reterr));
+        r = note(thread, sl_archive_store(archive, posts, *ret_count, reterr));
         if (r == 0)
-            r = drop(work, call, user, posts, *ret_count, reterr);
+            r = drop(thread, call, user, posts, *ret_count, reterr);
     }
     freeReplyObject(reply);
     return r;
 }
 
-int sl_archive_task_run(struct sl_work *work, const struct sl_task *task, struct failure *reterr)
+int sl_archive_task_run(struct sl_worker_thread *thread, const struct sl_task *task,
+                        struct failure *reterr)
 {
     struct sl_call call = SL_CALL_INIT;
     struct sl_archive *archive;
@@ -128,25 +130,27 @@ int sl_archive_task_run(struct sl_work *work, const struct sl_task *task, struct
     uint64_t user, pages = 0;
     int r;
 
-    r = find_archive(work, &archive, reterr);
+    r = find_archive(thread, &archive, reterr);
     if (r == 0)
         r = sl_task_field_id(task, "user", &user, reterr);
     if (r == 0)
-        r = sl_id_check(user, sl_work_meta(work), reterr);
+        r = sl_id_check(user, sl_worker_thread_meta(thread), reterr);
     while (r == 0 && moved == PAGE_POSTS) {
         char progress[SL_ID_TEXT_SIZE];
 
         if (pages > 0)
-            r = sl_work_save(work, task, sl_slice_str(sl_id_print(pages, progress)), reterr);
+            r = sl_worker_thread_save(thread, task, sl_slice_str(sl_id_print(pages, progress)),
+                                      reterr);
         if (r == 0)
-            r = move_page(work, &call, archive, user, &moved, reterr);
+            r = move_page(thread, &call, archive, user, &moved, reterr);
         pages++;
     }
     sl_call_done(&call);
     return r;
 }
 
-int sl_unarchive_task_run(struct sl_work *work, const struct sl_task *task, struct failure *reterr)
+int sl_unarchive_task_run(struct sl_worker_thread *thread, const struct sl_task *task,
+                          struct failure *reterr)
 {
     struct sl_call call = SL_CALL_INIT;
     redisReply *reply = NULL;
@@ -154,19 +158,19 @@ int sl_unarchive_task_run(struct sl_work *work, const struct sl_task *task, stru
     uint64_t post;
     int r;
 
-    r = find_archive(work, &archive, reterr);
+    r = find_archive(thread, &archive, reterr);
     if (r == 0)
         r = sl_task_field_id(task, "post", &post, reterr);
     if (r == 0)
-        r = sl_id_check(post, sl_work_meta(work), reterr);
+        r = sl_id_check(post, sl_worker_thread_meta(thread), reterr);
     if (r == 0)
-        r = note(work, sl_archive_erase(archive, &post, 1, reterr));
-    if (r == 0 && sl_work_cache(work)) /* for tidiness, see src/cache/cache.h */
-        sl_cache_drop(sl_work_cache(work),
+        r = note(thread, sl_archive_erase(archive, &post, 1, reterr));
+    if (r == 0 && sl_worker_thread_cache(thread)) /* for tidiness, see src/cache/cache.h */
+        sl_cache_drop(sl_worker_thread_cache(thread),
                       &(struct sl_cache_item){SL_CACHE_POST, post, SL_SLICE_NONE}, 1);
     if (r == 0) {
-        begin(&call, &sl_script_archive_erased, work, post);
-        r = send(work, &call, &reply, reterr);
+        begin(&call, &sl_script_archive_erased, thread, post);
+        r = send(thread, &call, &reply, reterr);
     }
     freeReplyObject(reply);
     sl_call_done(&call);

@@ -4,7 +4,9 @@
 #include "src/tasks/task_kinds.h"
 
 /* A profile has outgrown its cap: moves the oldest posts of `user` to the archive. */
-int sl_archive_task_run(struct sl_work *work, const struct sl_task *task, struct failure *reterr);
+int sl_archive_task_run(struct sl_worker_thread *thread, const struct sl_task *task,
+                        struct failure *reterr);
 
 /* A post that the archive may have was deleted: erases `post` there. */
-int sl_unarchive_task_run(struct sl_work *work, const struct sl_task *task, struct failure *reterr);
+int sl_unarchive_task_run(struct sl_worker_thread *thread, const struct sl_task *task,
+                          struct failure *reterr);

@@ -28,9 +28,11 @@ static int build(struct sl_call *call, const struct sl_meta *meta, const struct 
     return sl_call_finish(call, reterr);
 }
 
-int sl_comment_task_run(struct sl_work *work, const struct sl_task *task, struct failure *reterr)
+int sl_comment_task_run(struct sl_worker_thread *thread, const struct sl_task *task,
+                        struct failure *reterr)
 {
     struct sl_call call = SL_CALL_INIT;
 
-    return sl_work_apply(work, &call, build(&call, sl_work_meta(work), task, reterr), reterr);
+    return sl_worker_thread_apply(
+        thread, &call, build(&call, sl_worker_thread_meta(thread), task, reterr), reterr);
 }

@@ -4,4 +4,5 @@
 
 #include "src/tasks/task_kinds.h"
 
-int sl_comment_task_run(struct sl_work *work, const struct sl_task *task, struct failure *reterr);
+int sl_comment_task_run(struct sl_worker_thread *thread, const struct sl_task *task,
+                        struct failure *reterr);

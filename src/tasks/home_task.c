@@ -29,7 +29,7 @@ enum {
 /* ---- fan out ---- */
 
 struct fan_out {
-    struct sl_work *work;
+    struct sl_worker_thread *thread;
     const struct sl_task *task;
     const char *mode; /* of fan_out.lua and home_apply.lua */
     uint64_t post, author;
@@ -39,7 +39,7 @@ struct fan_out {
 static int page_call(struct sl_call *call, const struct fan_out *fan, struct failure *reterr)
 {
     sl_call_begin_repeatable(call, &sl_script_fan_out, sl_id_shard(fan->author),
-                             sl_work_meta(fan->work)->shards);
+                             sl_worker_thread_meta(fan->thread)->shards);
     sl_call_add_str(call, fan->mode);
     sl_call_add_id(call, fan->post);
     sl_call_add_id(call, fan->author);
@@ -52,7 +52,7 @@ static int page_call(struct sl_call *call, const struct fan_out *fan, struct fai
 static int apply_calls(struct sl_shard_calls *calls, const struct fan_out *fan,
                        const redisReply *page, struct failure *reterr)
 {
-    const struct sl_meta *meta = sl_work_meta(fan->work);
+    const struct sl_meta *meta = sl_worker_thread_meta(fan->thread);
     uint64_t reader, since;
     bool is_new;
     int r;
@@ -83,7 +83,7 @@ static int apply_calls(struct sl_shard_calls *calls, const struct fan_out *fan,
     return sl_shard_calls_finish(calls, r, reterr);
 }
 
-static int run_all(struct sl_work *work, struct sl_call *calls, size_t count,
+static int run_all(struct sl_worker_thread *thread, struct sl_call *calls, size_t count,
                    struct failure *reterr)
 {
     redisReply **replies = mem_zalloc(mem_array_size(count, sizeof(*replies)));
@@ -91,7 +91,7 @@ static int run_all(struct sl_work *work, struct sl_call *calls, size_t count,
 
     if (!replies)
         return failure_set(reterr, -ENOMEM, "out of memory");
-    r = count > 0 ? sl_work_call_many(work, calls, count, replies, reterr) : 0;
+    r = count > 0 ? sl_worker_thread_call_many(thread, calls, count, replies, reterr) : 0;
     for (size_t i = 0; i < count; i++) {
         if (r == 0)
             r = sl_reply_check(replies[i], reterr);
@@ -116,26 +116,27 @@ static int do_page(struct fan_out *fan, struct failure *reterr)
     redisReply *page = NULL;
     int r;
 
-    r = sl_work_call(fan->work, &call, page_call(&call, fan, reterr), &page, reterr);
+    r = sl_worker_thread_call(fan->thread, &call, page_call(&call, fan, reterr), &page, reterr);
     if (r == 0)
         r = sl_reply_check_array(page, 1, reterr);
     if (r == 0)
         r = apply_calls(&calls, fan, page, reterr);
     if (r == 0)
-        r = run_all(fan->work, calls.calls, calls.count, reterr);
+        r = run_all(fan->thread, calls.calls, calls.count, reterr);
     if (r == 0)
         r = take_position(fan, sl_reply_at(page, 0), reterr);
     if (r == 0 && fan->from[0])
-        r = sl_work_save(fan->work, fan->task, sl_slice_str(fan->from), reterr);
+        r = sl_worker_thread_save(fan->thread, fan->task, sl_slice_str(fan->from), reterr);
     sl_shard_calls_done(&calls);
     freeReplyObject(page);
     sl_call_done(&call);
     return r;
 }
 
-int sl_fan_out_task_run(struct sl_work *work, const struct sl_task *task, struct failure *reterr)
+int sl_fan_out_task_run(struct sl_worker_thread *thread, const struct sl_task *task,
+                        struct failure *reterr)
 {
-    struct fan_out fan = {.work = work, .task = task};
+    struct fan_out fan = {.thread = thread, .task = task};
     struct sl_slice from = task->progress.size > 0 ? task->progress : sl_task_field(task, "from");
     int r;
 
@@ -143,7 +144,7 @@ int sl_fan_out_task_run(struct sl_work *work, const struct sl_task *task, struct
     r = sl_task_field_id(task, "post", &fan.post, reterr);
     if (r == 0)
         r = sl_task_field_id(task, "author", &fan.author, reterr);
-    if (r == 0 && sl_id_shard(fan.author) >= sl_work_meta(work)->shards)
+    if (r == 0 && sl_id_shard(fan.author) >= sl_worker_thread_meta(thread)->shards)
         r = sl_reply_unexpected(reterr);
     if (r == 0)
         r = take_position(&fan, from, reterr);
@@ -170,7 +171,8 @@ static int merge_calls(struct sl_shard_calls *calls, const struct sl_meta *meta,
     return sl_shard_calls_finish(calls, r, reterr);
 }
 
-int sl_merge_task_run(struct sl_work *work, const struct sl_task *task, struct failure *reterr)
+int sl_merge_task_run(struct sl_worker_thread *thread, const struct sl_task *task,
+                      struct failure *reterr)
 {
     struct sl_shard_calls calls = SL_SHARD_CALLS_INIT;
     uint64_t author;
@@ -178,9 +180,9 @@ int sl_merge_task_run(struct sl_work *work, const struct sl_task *task, struct f
 
     r = sl_task_field_id(task, "author", &author, reterr);
     if (r == 0)
-        r = merge_calls(&calls, sl_work_meta(work), author, task->id, reterr);
+        r = merge_calls(&calls, sl_worker_thread_meta(thread), author, task->id, reterr);
     if (r == 0)
-        r = run_all(work, calls.calls, calls.count, reterr);
+        r = run_all(thread, calls.calls, calls.count, reterr);
     sl_shard_calls_done(&calls);
     return r;
 }
@@ -206,11 +208,13 @@ static int gain_call(struct sl_call *call, const struct sl_meta *meta, const str
     return sl_call_finish(call, reterr);
 }
 
-int sl_gain_task_run(struct sl_work *work, const struct sl_task *task, struct failure *reterr)
+int sl_gain_task_run(struct sl_worker_thread *thread, const struct sl_task *task,
+                     struct failure *reterr)
 {
     struct sl_call call = SL_CALL_INIT;
 
-    return sl_work_apply(work, &call, gain_call(&call, sl_work_meta(work), task, reterr), reterr);
+    return sl_worker_thread_apply(
+        thread, &call, gain_call(&call, sl_worker_thread_meta(thread), task, reterr), reterr);
 }
 
 /* ---- backfill ---- */
@@ -243,7 +247,8 @@ static int read_missing(const redisReply *reply, struct missing *missing, struct
     return r;
 }
 
-static int ask_due(struct sl_work *work, struct sl_home_merge *merge, struct failure *reterr)
+static int ask_due(struct sl_worker_thread *thread, struct sl_home_merge *merge,
+                   struct failure *reterr)
 {
     struct sl_call call = SL_CALL_INIT;
     int r = 0;
@@ -253,7 +258,8 @@ static int ask_due(struct sl_work *work, struct sl_home_merge *merge, struct fai
 
         if (!merge->sources[i].is_due)
             continue;
-        r = sl_work_call(work, &call, sl_home_merge_call(merge, i, &call, reterr), &reply, reterr);
+        r = sl_worker_thread_call(thread, &call, sl_home_merge_call(merge, i, &call, reterr),
+                                  &reply, reterr);
         if (r == 0)
             r = sl_home_merge_take(merge, i, reply, reterr);
         freeReplyObject(reply);
@@ -374,8 +380,8 @@ static int fill_call(struct sl_call *call, const struct missing *missing,
 }
 
 /* Reads what is missing and puts it onto the timeline. *ret_done: nothing has changed meanwhile. */
-static int fill(struct sl_work *work, const struct missing *missing, struct sl_home_merge *merge,
-                bool *ret_done, struct failure *reterr)
+static int fill(struct sl_worker_thread *thread, const struct missing *missing,
+                struct sl_home_merge *merge, bool *ret_done, struct failure *reterr)
 {
     struct buffer unsettled = BUFFER_INIT;
     struct sl_call call = SL_CALL_INIT;
@@ -387,14 +393,14 @@ static int fill(struct sl_work *work, const struct missing *missing, struct sl_h
 
     r = sl_home_merge_add(merge, ids, count, UINT64_MAX, reterr);
     while (r == 0 && sl_home_merge_plan(merge))
-        r = ask_due(work, merge, reterr);
+        r = ask_due(thread, merge, reterr);
     if (r == 0)
         r = settle_merged(merge, &missing->merged, reterr);
     if (r == 0)
         r = unsettled_of(missing, merge, &unsettled, reterr);
     if (r == 0)
-        r = sl_work_call(work, &call, fill_call(&call, missing, merge, &unsettled, reterr), &reply,
-                         reterr);
+        r = sl_worker_thread_call(
+            thread, &call, fill_call(&call, missing, merge, &unsettled, reterr), &reply, reterr);
     if (r == 0)
         r = sl_reply_check(reply, reterr);
     if (r == 0 && reply->type != REDIS_REPLY_INTEGER)
@@ -409,7 +415,7 @@ static int fill(struct sl_work *work, const struct missing *missing, struct sl_h
     return r;
 }
 
-static int fill_missing(struct sl_work *work, uint64_t reader, const redisReply *reply,
+static int fill_missing(struct sl_worker_thread *thread, uint64_t reader, const redisReply *reply,
                         bool *ret_done, struct failure *reterr)
 {
     struct missing missing = {.version = 0};
@@ -423,12 +429,12 @@ static int fill_missing(struct sl_work *work, uint64_t reader, const redisReply 
     if (r == 0)
         r = read_missing(reply, &missing, reterr);
     if (r == 0) {
-        merge = (struct sl_home_merge){.meta = *sl_work_meta(work),
+        merge = (struct sl_home_merge){.meta = *sl_worker_thread_meta(thread),
                                        .reader = reader,
                                        .after = missing.above,
                                        .limit = missing.size,
                                        .is_settling = true};
-        r = fill(work, &missing, &merge, ret_done, reterr);
+        r = fill(thread, &missing, &merge, ret_done, reterr);
     }
     sl_home_merge_done(&merge);
     buffer_done(&missing.wanted);
@@ -447,7 +453,8 @@ static int missing_call(struct sl_call *call, const struct sl_meta *meta, uint64
 }
 
 /* Who is asked again and again is changed faster than read: the next read asks for it once more. */
-int sl_backfill_task_run(struct sl_work *work, const struct sl_task *task, struct failure *reterr)
+int sl_backfill_task_run(struct sl_worker_thread *thread, const struct sl_task *task,
+                         struct failure *reterr)
 {
     struct sl_call call = SL_CALL_INIT;
     bool is_done = false;
@@ -458,10 +465,11 @@ int sl_backfill_task_run(struct sl_work *work, const struct sl_task *task, struc
     for (int i = 0; r == 0 && !is_done && i < FILL_TRIES; i++) {
         redisReply *reply = NULL;
 
-        r = sl_work_call(work, &call, missing_call(&call, sl_work_meta(work), reader, reterr),
-                         &reply, reterr);
+        r = sl_worker_thread_call(
+            thread, &call, missing_call(&call, sl_worker_thread_meta(thread), reader, reterr),
+            &reply, reterr);
         if (r == 0)
-            r = fill_missing(work, reader, reply, &is_done, reterr);
+            r = fill_missing(thread, reader, reply, &is_done, reterr);
         freeReplyObject(reply);
     }
     sl_call_done(&call);

@@ -28,21 +28,23 @@ static int build(struct sl_call *call, const struct sl_script *script, const str
     return sl_call_finish(call, reterr);
 }
 
-static int run(struct sl_work *work, const struct sl_script *script, const struct sl_task *task,
-               struct failure *reterr)
+static int run(struct sl_worker_thread *thread, const struct sl_script *script,
+               const struct sl_task *task, struct failure *reterr)
 {
     struct sl_call call = SL_CALL_INIT;
 
-    return sl_work_apply(work, &call, build(&call, script, sl_work_meta(work), task, reterr),
-                         reterr);
+    return sl_worker_thread_apply(
+        thread, &call, build(&call, script, sl_worker_thread_meta(thread), task, reterr), reterr);
 }
 
-int sl_follow_task_run(struct sl_work *work, const struct sl_task *task, struct failure *reterr)
+int sl_follow_task_run(struct sl_worker_thread *thread, const struct sl_task *task,
+                       struct failure *reterr)
 {
-    return run(work, &sl_script_apply_follow, task, reterr);
+    return run(thread, &sl_script_apply_follow, task, reterr);
 }
 
-int sl_privacy_task_run(struct sl_work *work, const struct sl_task *task, struct failure *reterr)
+int sl_privacy_task_run(struct sl_worker_thread *thread, const struct sl_task *task,
+                        struct failure *reterr)
 {
-    return run(work, &sl_script_apply_privacy, task, reterr);
+    return run(thread, &sl_script_apply_privacy, task, reterr);
 }

@@ -5,5 +5,7 @@
 
 /* For tasks with fields `user` and `target`: `follow` and `unfollow`; `hide`, `unhide`, `mute` and
  * `unmute`. */
-int sl_follow_task_run(struct sl_work *work, const struct sl_task *task, struct failure *reterr);
-int sl_privacy_task_run(struct sl_work *work, const struct sl_task *task, struct failure *reterr);
+int sl_follow_task_run(struct sl_worker_thread *thread, const struct sl_task *task,
+                       struct failure *reterr);
+int sl_privacy_task_run(struct sl_worker_thread *thread, const struct sl_task *task,
+                        struct failure *reterr);

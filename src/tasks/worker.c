@@ -1,8 +1,8 @@
 /* worker.c - threads which each take a task, run it, and say what became of it.
  *
  * A thread blocks on the streams of all shards at once, so one answer may bring a task of each:
- * it holds them all and runs one after the other (src/tasks/work.h). Every second one of the
- * threads asks all shards for tasks that nobody renews any more. */
+ * it holds them all and runs one after the other (src/tasks/worker_thread.h). Every second one of
+ * the threads asks all shards for tasks that nobody renews any more. */
 #include "src/tasks/worker.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "src/call/reply.h"
 #include "src/model/id.h"
 #include "src/model/keys.h"
-#include "src/tasks/work.h"
+#include "src/tasks/worker_thread.h"
 
 enum {
     CONCURRENCY = 4,
@@ -34,7 +34,8 @@ enum {
 
 /* ---- one task ---- */
 
-static int run_kind(struct sl_work *work, const struct sl_task *task, struct failure *reterr)
+static int run_kind(struct sl_worker_thread *thread, const struct sl_task *task,
+                    struct failure *reterr)
 {
     sl_task_run_fn run = sl_task_kind_find(task->kind);
 
@@ -45,137 +46,139 @@ static int run_kind(struct sl_work *work, const struct sl_task *task, struct fai
                            SL_SLICE_ARG(task->kind));
     if (task->id == 0)
         return failure_set(reterr, -EBADMSG, "the task does not say of which operation it is");
-    return run(work, task, reterr);
+    return run(thread, task, reterr);
 }
 
-static void conclude_done(struct sl_work *work, const struct sl_task *task)
+static void conclude_done(struct sl_worker_thread *thread, const struct sl_task *task)
 {
     redisReply *reply = NULL;
     struct failure failure;
     int r;
 
-    r = sl_work_insist(work, sl_task_done_call(&work->call, &work->worker->meta, task, &failure),
-                       &reply, &failure);
+    r = sl_worker_thread_insist(
+        thread, sl_task_done_call(&thread->call, &thread->worker->meta, task, &failure), &reply,
+        &failure);
     if (r == 0)
         r = sl_reply_check(reply, &failure);
     freeReplyObject(reply);
     if (r == 0)
-        sl_work_tell(work, SL_WORKER_TASK_DONE, task, NULL);
+        sl_worker_thread_tell(thread, SL_WORKER_TASK_DONE, task, NULL);
     else
-        sl_work_tell(work, SL_WORKER_TASK_LATER, task, failure.text);
+        sl_worker_thread_tell(thread, SL_WORKER_TASK_LATER, task, failure.text);
 }
 
-static void conclude_failed(struct sl_work *work, const struct sl_task *task,
+static void conclude_failed(struct sl_worker_thread *thread, const struct sl_task *task,
                             const struct failure *why)
 {
-    const struct sl_worker *worker = work->worker;
+    const struct sl_worker *worker = thread->worker;
     redisReply *reply = NULL;
     struct failure failure;
     bool is_dead = false;
     int r;
 
-    r = (work->is_put_off ? sl_task_put_off_call
-                          : sl_task_fail_call)(&work->call, &worker->meta, task, work->consumer,
-                                               worker->options.lease_ms, why->text, &failure);
-    r = sl_work_insist(work, r, &reply, &failure);
+    r = (thread->is_put_off ? sl_task_put_off_call : sl_task_fail_call)(
+        &thread->call, &worker->meta, task, thread->consumer, worker->options.lease_ms, why->text,
+        &failure);
+    r = sl_worker_thread_insist(thread, r, &reply, &failure);
     if (r == 0)
         r = sl_task_fail_reply(reply, &is_dead, &failure);
     freeReplyObject(reply);
     if (r == -ECANCELED)
-        sl_work_tell(work, SL_WORKER_TASK_LOST, task, NULL);
+        sl_worker_thread_tell(thread, SL_WORKER_TASK_LOST, task, NULL);
     else
-        sl_work_tell(work, is_dead ? SL_WORKER_TASK_DEAD : SL_WORKER_TASK_LATER, task, why->text);
+        sl_worker_thread_tell(thread, is_dead ? SL_WORKER_TASK_DEAD : SL_WORKER_TASK_LATER, task,
+                              why->text);
 }
 
-static void run_task(struct sl_work *work, const struct sl_task *task)
+static void run_task(struct sl_worker_thread *thread, const struct sl_task *task)
 {
     struct failure failure = {""};
     int r;
 
     do {
-        work->is_away = work->is_put_off = false;
-        r = run_kind(work, task, &failure);
-    } while (r < 0 && work->is_away && sl_work_wait(work, &failure));
+        thread->is_away = thread->is_put_off = false;
+        r = run_kind(thread, task, &failure);
+    } while (r < 0 && thread->is_away && sl_worker_thread_wait(thread, &failure));
 
     if (r == 0)
-        conclude_done(work, task);
+        conclude_done(thread, task);
     else if (r == -ECANCELED)
-        sl_work_tell(work, SL_WORKER_TASK_LOST, task, NULL);
-    else if (!work->is_away)
-        conclude_failed(work, task, &failure);
+        sl_worker_thread_tell(thread, SL_WORKER_TASK_LOST, task, NULL);
+    else if (!thread->is_away)
+        conclude_failed(thread, task, &failure);
 }
 
 /* ---- taking tasks ---- */
 
 /* Runs the tasks of an answer; *ret_count of them. */
-static int run_tasks(struct sl_work *work, const redisReply *reply, uint32_t shard,
+static int run_tasks(struct sl_worker_thread *thread, const redisReply *reply, uint32_t shard,
                      size_t *ret_count, struct failure *reterr)
 {
-    int r = sl_tasks_reply(reply, shard, &work->tasks, &work->task_count, reterr);
+    int r = sl_tasks_reply(reply, shard, &thread->tasks, &thread->task_count, reterr);
 
     if (r < 0)
         return r;
-    work->renewed_ms = clock_monotonic_ms();
-    for (work->at = 0; work->at < work->task_count; work->at++) {
-        const struct sl_task *task = &work->tasks[work->at];
+    thread->renewed_ms = clock_monotonic_ms();
+    for (thread->at = 0; thread->at < thread->task_count; thread->at++) {
+        const struct sl_task *task = &thread->tasks[thread->at];
 
         if (task->entry.data)
-            run_task(work, task);
+            run_task(thread, task);
     }
-    *ret_count = work->task_count;
-    sl_tasks_free(work->tasks);
-    work->tasks = NULL;
-    work->task_count = work->at = 0;
+    *ret_count = thread->task_count;
+    sl_tasks_free(thread->tasks);
+    thread->tasks = NULL;
+    thread->task_count = thread->at = 0;
     return 0;
 }
 
-static int make_groups(struct sl_work *work, struct failure *reterr)
+static int make_groups(struct sl_worker_thread *thread, struct failure *reterr)
 {
     int r = 0;
 
-    for (uint32_t shard = 0; r == 0 && shard < work->worker->meta.shards; shard++) {
+    for (uint32_t shard = 0; r == 0 && shard < thread->worker->meta.shards; shard++) {
         redisReply *reply = NULL;
 
-        r = sl_task_group_call(&work->call, shard, reterr);
+        r = sl_task_group_call(&thread->call, shard, reterr);
         if (r == 0)
-            r = sl_work_run(work, &work->call, 1, &reply, reterr);
+            r = sl_worker_thread_run(thread, &thread->call, 1, &reply, reterr);
         freeReplyObject(reply); /* an error: it is there */
     }
     return r;
 }
 
-static int read_tasks(struct sl_work *work, size_t *ret_count, struct failure *reterr)
+static int read_tasks(struct sl_worker_thread *thread, size_t *ret_count, struct failure *reterr)
 {
     redisReply *reply = NULL;
     int r;
 
-    r = sl_task_read_call(&work->call, &work->worker->meta, work->consumer,
-                          work->worker->options.until_empty ? BLOCK_LAST_MS : BLOCK_MS, reterr);
+    r = sl_task_read_call(&thread->call, &thread->worker->meta, thread->consumer,
+                          thread->worker->options.until_empty ? BLOCK_LAST_MS : BLOCK_MS, reterr);
     if (r == 0)
-        r = sl_work_run(work, &work->call, 1, &reply, reterr);
+        r = sl_worker_thread_run(thread, &thread->call, 1, &reply, reterr);
     if (r == 0)
-        r = run_tasks(work, reply, SL_SHARDS_MAX, ret_count, reterr);
+        r = run_tasks(thread, reply, SL_SHARDS_MAX, ret_count, reterr);
     freeReplyObject(reply);
     return r;
 }
 
-static int claim_shard(struct sl_work *work, uint32_t shard, struct failure *reterr)
+static int claim_shard(struct sl_worker_thread *thread, uint32_t shard, struct failure *reterr)
 {
-    const struct sl_worker *worker = work->worker;
+    const struct sl_worker *worker = thread->worker;
     size_t count;
     int r;
 
     do {
         redisReply *reply = NULL;
 
-        r = sl_task_claim_call(&work->call, &worker->meta, shard, work->consumer,
+        r = sl_task_claim_call(&thread->call, &worker->meta, shard, thread->consumer,
                                worker->options.lease_ms, CLAIM_COUNT, reterr);
         if (r == 0)
-            r = sl_work_run(work, &work->call, 1, &reply, reterr);
+            r = sl_worker_thread_run(thread, &thread->call, 1, &reply, reterr);
         if (r == 0)
-            r = run_tasks(work, reply, shard, &count, reterr);
+            r = run_tasks(thread, reply, shard, &count, reterr);
         freeReplyObject(reply);
-    } while (r == 0 && count == CLAIM_COUNT && !sl_work_is_stopping(work));
+    } while (r == 0 && count == CLAIM_COUNT && !sl_worker_thread_is_stopping(thread));
     return r;
 }
 
@@ -191,33 +194,33 @@ static bool take_turn_to_claim(struct sl_worker *worker)
            atomic_compare_exchange_strong(&worker->claim_ms, &due_ms, now_ms + every_ms);
 }
 
-static int claim_tasks(struct sl_work *work, struct failure *reterr)
+static int claim_tasks(struct sl_worker_thread *thread, struct failure *reterr)
 {
     int r = 0;
 
-    if (!take_turn_to_claim(work->worker))
+    if (!take_turn_to_claim(thread->worker))
         return 0;
-    for (uint32_t shard = 0; r == 0 && shard < work->worker->meta.shards; shard++) {
-        if (sl_work_is_stopping(work))
+    for (uint32_t shard = 0; r == 0 && shard < thread->worker->meta.shards; shard++) {
+        if (sl_worker_thread_is_stopping(thread))
             break;
-        r = claim_shard(work, shard, reterr);
+        r = claim_shard(thread, shard, reterr);
     }
     return r;
 }
 
 /* Is there no task at all, held by whomever? Not to be known: no. */
-static bool all_is_empty(struct sl_work *work)
+static bool all_is_empty(struct sl_worker_thread *thread)
 {
-    for (uint32_t shard = 0; shard < work->worker->meta.shards; shard++) {
+    for (uint32_t shard = 0; shard < thread->worker->meta.shards; shard++) {
         redisReply *reply = NULL;
         char key[SL_KEY_SIZE];
         bool is_empty;
 
-        sl_call_begin(&work->call, shard, true);
-        sl_call_add_str(&work->call, "XLEN");
-        sl_call_add_str(&work->call, sl_key(shard, "tasks", key));
-        is_empty = sl_call_finish(&work->call, NULL) == 0 &&
-                   sl_work_run(work, &work->call, 1, &reply, NULL) == 0 &&
+        sl_call_begin(&thread->call, shard, true);
+        sl_call_add_str(&thread->call, "XLEN");
+        sl_call_add_str(&thread->call, sl_key(shard, "tasks", key));
+        is_empty = sl_call_finish(&thread->call, NULL) == 0 &&
+                   sl_worker_thread_run(thread, &thread->call, 1, &reply, NULL) == 0 &&
                    reply->type == REDIS_REPLY_INTEGER && reply->integer == 0;
         freeReplyObject(reply);
         if (!is_empty)
@@ -228,21 +231,21 @@ static bool all_is_empty(struct sl_work *work)
 
 static void *run_thread(void *argument)
 {
-    struct sl_work *work = argument;
+    struct sl_worker_thread *thread = argument;
     struct failure failure = {""};
 
-    while (!sl_work_is_stopping(work)) {
+    while (!sl_worker_thread_is_stopping(thread)) {
         size_t count = 0;
         int r;
 
-        r = claim_tasks(work, &failure);
+        r = claim_tasks(thread, &failure);
         if (r == 0)
-            r = read_tasks(work, &count, &failure);
-        if (r == -ENODATA && !work->is_away)
-            r = make_groups(work, &failure);
-        if (r < 0 && !sl_work_wait(work, &failure))
+            r = read_tasks(thread, &count, &failure);
+        if (r == -ENODATA && !thread->is_away)
+            r = make_groups(thread, &failure);
+        if (r < 0 && !sl_worker_thread_wait(thread, &failure))
             break;
-        if (r == 0 && count == 0 && work->worker->options.until_empty && all_is_empty(work))
+        if (r == 0 && count == 0 && thread->worker->options.until_empty && all_is_empty(thread))
             break;
     }
     return NULL;
@@ -251,12 +254,12 @@ static void *run_thread(void *argument)
 /* ---- the whole ---- */
 
 /* "host:1234:5f0c9a7e:0": whose it is can be read in XINFO CONSUMERS. */
-static void name_consumer(struct sl_work *work, uint64_t random, size_t index)
+static void name_consumer(struct sl_worker_thread *thread, uint64_t random, size_t index)
 {
     char host[33] = "";
 
     gethostname(host, sizeof(host) - 1);
-    snprintf(work->consumer, sizeof(work->consumer), "%s:%ld:%08lx:%zu", host, (long)getpid(),
+    snprintf(thread->consumer, sizeof(thread->consumer), "%s:%ld:%08lx:%zu", host, (long)getpid(),
              (unsigned long)(random & 0xffffffff), index);
 }
 
@@ -279,20 +282,21 @@ int sl_worker_new(const struct sl_redis_address *address, const struct sl_meta *
         worker->options.concurrency = CONCURRENCY;
     if (worker->options.lease_ms == 0)
         worker->options.lease_ms = LEASE_MS;
-    worker->works = mem_zalloc(mem_array_size(worker->options.concurrency, sizeof(struct sl_work)));
-    if (!worker->works)
+    worker->threads =
+        mem_zalloc(mem_array_size(worker->options.concurrency, sizeof(struct sl_worker_thread)));
+    if (!worker->threads)
         r = failure_set(reterr, -ENOMEM, "out of memory");
     for (size_t i = 0; r == 0 && i < worker->options.concurrency; i++) {
-        worker->works[i].worker = worker;
-        worker->works[i].call = SL_CALL_INIT;
-        name_consumer(&worker->works[i], random, i);
-        r = sl_redis_link_open(address, &link_options, &worker->works[i].link, reterr);
+        worker->threads[i].worker = worker;
+        worker->threads[i].call = SL_CALL_INIT;
+        name_consumer(&worker->threads[i], random, i);
+        r = sl_redis_link_open(address, &link_options, &worker->threads[i].link, reterr);
         if (r == 0 && options->archive)
             r = sl_archive_open(options->archive, meta->database_id, SL_ARCHIVE_MAKE,
-                                &worker->works[i].archive, reterr);
+                                &worker->threads[i].archive, reterr);
         if (r == 0 && options->cache)
             r = sl_cache_open(options->cache, meta->database_id, &cache_options,
-                              &worker->works[i].cache, reterr);
+                              &worker->threads[i].cache, reterr);
     }
     if (r < 0) {
         sl_worker_free(worker);
@@ -306,13 +310,13 @@ void sl_worker_free(struct sl_worker *worker)
 {
     if (!worker)
         return;
-    for (size_t i = 0; worker->works && i < worker->options.concurrency; i++) {
-        sl_redis_link_close(worker->works[i].link);
-        sl_archive_close(worker->works[i].archive);
-        sl_cache_close(worker->works[i].cache);
-        sl_call_done(&worker->works[i].call);
+    for (size_t i = 0; worker->threads && i < worker->options.concurrency; i++) {
+        sl_redis_link_close(worker->threads[i].link);
+        sl_archive_close(worker->threads[i].archive);
+        sl_cache_close(worker->threads[i].cache);
+        sl_call_done(&worker->threads[i].call);
     }
-    mem_free(worker->works);
+    mem_free(worker->threads);
     mem_free(worker);
 }
 
@@ -322,17 +326,17 @@ int sl_worker_run(struct sl_worker *worker, struct failure *reterr)
     int error = 0;
 
     while (error == 0 && started < worker->options.concurrency) {
-        struct sl_work *work = &worker->works[started];
+        struct sl_worker_thread *thread = &worker->threads[started];
 
-        error = pthread_create(&work->thread, NULL, run_thread, work);
+        error = pthread_create(&thread->id, NULL, run_thread, thread);
         if (error == 0)
             started++;
     }
     if (error)
         sl_worker_stop(worker);
-    run_thread(&worker->works[0]);
+    run_thread(&worker->threads[0]);
     for (uint32_t i = 1; i < started; i++)
-        pthread_join(worker->works[i].thread, NULL);
+        pthread_join(worker->threads[i].id, NULL);
     if (error)
         return failure_set(reterr, -error, "cannot start a thread: %s", strerror(error));
     if (worker->why.text[0])

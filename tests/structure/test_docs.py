@@ -55,7 +55,7 @@ def test_every_header_of_libsluice_is_in_its_manual_page():
 
 
 def test_every_stream_is_described_for_programs():
-    table = re.findall(r'\[STREAM_\w+\] = \{"(/v1/stream[^"]*)"', (SOURCE / "gateway/front/request.c").read_text())
+    table = re.findall(r'\[STREAM_\w+\] = \{"(/v1/stream[^"]*)"', (SOURCE / "gateway/front/stream_request.c").read_text())
     described = re.findall(r"^    address: (\S+)$", (SOURCE / "docs/asyncapi.yaml").read_text(), re.MULTILINE)
     assert table and sorted(table) == sorted(described)
 

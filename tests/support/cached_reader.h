@@ -6,7 +6,7 @@
 
 #include "base/buffer.h"
 #include "src/archive/archive.h"
-#include "src/cache/cached.h"
+#include "src/cache/cached_rows.h"
 #include "src/redis/redis_link.h"
 
 struct cached_reader {

@@ -266,7 +266,7 @@ static void test_grid_finds_every_box_for_points_and_for_shapes_of_any_size(void
     for (uint32_t i = 0; i < BOXES; i++)
         unfile_box(&grid, boxes, i);
     for (size_t i = 0; i < (size_t)1 << grid.branches.depth; i++)
-        assert_int_equal(grid.branches.doors[i].segment->used, 0); /* nothing is left behind */
+        assert_int_equal(grid.branches.directory[i].segment->used, 0); /* nothing is left behind */
     sl_box_grid_done(&grid);
     free(boxes);
 }

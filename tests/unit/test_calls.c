@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "src/archive/archived.h"
-#include "src/database/log.h"
+#include "src/database/event_log.h"
 #include "src/database/meta.h"
 #include "src/model/id.h"
 #include "src/model/login.h"
@@ -370,12 +370,12 @@ static void test_reads_may_be_repeated(void **state)
     assert_call(&call, "ZRANGE sluice:{1}:following:4160 0 -1");
     sl_call_use_source(&call, true); /* not a script: nothing changes */
     assert_call(&call, "ZRANGE sluice:{1}:following:4160 0 -1");
-    assert_int_equal(sl_log_range_call(&call, 3, 4288, SL_ID_MAX, 50, NULL), 0);
+    assert_int_equal(sl_event_log_range_call(&call, 3, 4288, SL_ID_MAX, 50, NULL), 0);
     assert_true(call.is_repeatable);
     assert_call(&call, "XRANGE sluice:{3}:log 4289 9007199254740991 COUNT 50");
-    assert_int_equal(sl_log_range_call(&call, 0, 0, 1, 1, NULL), 0);
+    assert_int_equal(sl_event_log_range_call(&call, 0, 0, 1, 1, NULL), 0);
     assert_call(&call, "XRANGE sluice:{0}:log 1 1 COUNT 1");
-    assert_int_equal(sl_log_end_call(&call, 63, NULL), 0);
+    assert_int_equal(sl_event_log_end_call(&call, 63, NULL), 0);
     assert_true(call.is_repeatable);
     assert_call(&call, "XREVRANGE sluice:{63}:log + - COUNT 1");
     sl_call_done(&call);

@@ -77,7 +77,7 @@ static int read_log(struct log_reader *reader, uint32_t shard, uint64_t after, u
 /* Answers what is asked for; false: nothing is. */
 static bool answer(uint32_t shard)
 {
-    static struct sl_log_entry entries[LOG_PAGE_EVENTS];
+    static struct sl_event_log_entry entries[LOG_PAGE_EVENTS];
     struct fake_log *log = &logs[shard];
     struct log_page page = {log->request.after, log->request.to, entries, 0, false};
     bool is_unreadable = false;
@@ -93,7 +93,7 @@ static bool answer(uint32_t shard)
             continue;
         is_unreadable = is_unreadable || entry->is_unreadable;
         entries[page.count++] =
-            (struct sl_log_entry){entry->id, entry->previous, sl_slice_str(entry->json)};
+            (struct sl_event_log_entry){entry->id, entry->previous, sl_slice_str(entry->json)};
     }
     page.is_full = page.count == LOG_PAGE_EVENTS;
     if (is_unreadable)

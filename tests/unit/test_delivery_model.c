@@ -147,7 +147,7 @@ static uint64_t log_end(const struct redis *redis)
 
 /* false: what is there cannot be read. */
 static bool read_page(const struct redis *redis, struct log_page *page,
-                      struct sl_log_entry *entries)
+                      struct sl_event_log_entry *entries)
 {
     page->entries = entries;
     page->count = 0;
@@ -159,7 +159,7 @@ static bool read_page(const struct redis *redis, struct log_page *page,
         if (fact->is_unreadable)
             return false;
         entries[page->count++] =
-            (struct sl_log_entry){fact->id, fact->previous, sl_slice_str(fact->json)};
+            (struct sl_event_log_entry){fact->id, fact->previous, sl_slice_str(fact->json)};
     }
     page->is_full = page->count == LOG_PAGE_EVENTS;
     return true;
@@ -185,7 +185,7 @@ static void ask_for_order(struct redis *redis, bool is_look_up)
 
 static bool answer_order(struct redis *redis)
 {
-    static struct sl_log_entry entries[LOG_PAGE_EVENTS];
+    static struct sl_event_log_entry entries[LOG_PAGE_EVENTS];
     struct log_page page = {.after = redis->requests[0].after, .to = redis->requests[0].to};
 
     if (!redis->requests[0].is_asked)
@@ -217,7 +217,7 @@ static int ask_for_pages(struct log_reader *reader, uint32_t shard, uint64_t aft
 
 static bool answer_pages(struct redis *redis)
 {
-    static struct sl_log_entry entries[LOG_PAGE_EVENTS];
+    static struct sl_event_log_entry entries[LOG_PAGE_EVENTS];
     struct log_page page = {.after = redis->requests[1].after, .to = redis->requests[1].to};
 
     if (!redis->requests[1].is_asked)

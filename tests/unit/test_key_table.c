@@ -53,7 +53,7 @@ static size_t false_hits(const struct sl_key_table *table)
     for (uint64_t number = KEYS; number < 11 * KEYS; number++) {
         uint64_t key = key_of(number);
 
-        hits += sl_key_door_may_have(sl_key_table_door(table, key), key);
+        hits += sl_key_dir_may_have(sl_key_table_dir(table, key), key);
     }
     return hits;
 }

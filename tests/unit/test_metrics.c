@@ -7,7 +7,7 @@
 #include <jansson.h>
 
 #include "gateway/front/disconnect.h"
-#include "gateway/front/request.h"
+#include "gateway/front/stream_request.h"
 #include "gateway/front/token.h"
 #include "gateway/metrics/metrics.h"
 #include "tests/support/cmocka_all.h"

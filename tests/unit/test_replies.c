@@ -7,7 +7,7 @@
 
 #include "src/call/reply.h"
 #include "src/call/write.h"
-#include "src/database/log.h"
+#include "src/database/event_log.h"
 #include "src/database/meta.h"
 #include "src/model/id.h"
 #include "src/redis/sentinel.h"
@@ -72,14 +72,14 @@ static int parse_log_range(const redisReply *reply, struct failure *reterr)
 {
     size_t count;
 
-    return sl_log_range_reply(reply, 0, 4096, 5000, &count, reterr);
+    return sl_event_log_range_reply(reply, 0, 4096, 5000, &count, reterr);
 }
 
 static int parse_log_state(const redisReply *reply, struct failure *reterr)
 {
-    struct sl_log_state log;
+    struct sl_event_log_state log;
 
-    return sl_log_state_reply(reply, &log, reterr);
+    return sl_event_log_state_reply(reply, &log, reterr);
 }
 
 static int parse_master(const redisReply *reply, struct failure *reterr)
@@ -100,7 +100,7 @@ static int parse_log_end(const redisReply *reply, struct failure *reterr)
 {
     uint64_t id;
 
-    return sl_log_end_reply(reply, 0, &id, reterr);
+    return sl_event_log_end_reply(reply, 0, &id, reterr);
 }
 
 static int parse_users(const redisReply *reply, struct failure *reterr)
@@ -357,36 +357,36 @@ static void test_entries_of_the_log_are_read(void **state)
     redisReply *reply = reply_of("*2\r\n" ENTRY("4097-0", FIELDS("4096")) ENTRY(
         "4099-0", "*6\r\n$1\r\nx\r\n$1\r\n1\r\n$1\r\ne\r\n$3\r\n{ }\r\n"
                   "$1\r\np\r\n$1\r\n0\r\n"));
-    struct sl_log_entry entry;
+    struct sl_event_log_entry entry;
     uint64_t id = 1;
     size_t count;
 
     (void)state;
-    assert_int_equal(sl_log_range_reply(reply, 0, 4096, 4099, &count, NULL), 0);
+    assert_int_equal(sl_event_log_range_reply(reply, 0, 4096, 4099, &count, NULL), 0);
     assert_int_equal(count, 2);
-    entry = sl_log_entry_at(reply, 0);
+    entry = sl_event_log_entry_at(reply, 0);
     assert_int_equal(entry.id, 4097);
     assert_int_equal(entry.previous, 4096);
     assert_true(sl_slice_is(entry.event, "{}"));
-    entry = sl_log_entry_at(reply, 1);
+    entry = sl_event_log_entry_at(reply, 1);
     assert_int_equal(entry.id, 4099);
     assert_int_equal(entry.previous, 0);
     assert_true(sl_slice_is(entry.event, "{ }"));
-    assert_int_equal(sl_log_range_reply(reply, 1, 4096, 4099, &count, NULL), -EBADMSG);
-    assert_int_equal(sl_log_range_reply(reply, 0, 4097, 4099, &count, NULL), -EBADMSG);
-    assert_int_equal(sl_log_range_reply(reply, 0, 4096, 4098, &count, NULL), -EBADMSG);
-    assert_int_equal(sl_log_end_reply(reply, 0, &id, NULL), -EBADMSG);
+    assert_int_equal(sl_event_log_range_reply(reply, 1, 4096, 4099, &count, NULL), -EBADMSG);
+    assert_int_equal(sl_event_log_range_reply(reply, 0, 4097, 4099, &count, NULL), -EBADMSG);
+    assert_int_equal(sl_event_log_range_reply(reply, 0, 4096, 4098, &count, NULL), -EBADMSG);
+    assert_int_equal(sl_event_log_end_reply(reply, 0, &id, NULL), -EBADMSG);
     freeReplyObject(reply);
 
     reply = reply_of("*0\r\n");
-    assert_int_equal(sl_log_range_reply(reply, 0, 1, 2, &count, NULL), 0);
+    assert_int_equal(sl_event_log_range_reply(reply, 0, 1, 2, &count, NULL), 0);
     assert_int_equal(count, 0);
-    assert_int_equal(sl_log_end_reply(reply, 0, &id, NULL), 0);
+    assert_int_equal(sl_event_log_end_reply(reply, 0, &id, NULL), 0);
     assert_int_equal(id, 0);
     freeReplyObject(reply);
 
     reply = reply_of("*1\r\n" ENTRY("4099-0", FIELDS("4096")));
-    assert_int_equal(sl_log_end_reply(reply, 0, &id, NULL), 0);
+    assert_int_equal(sl_event_log_end_reply(reply, 0, &id, NULL), 0);
     assert_int_equal(id, 4099);
     freeReplyObject(reply);
 }
@@ -528,7 +528,7 @@ static void test_news_of_a_master_are_told_from_what_else_a_sentinel_says(void *
 static void test_master_role_and_state_of_the_log_are_read(void **state)
 {
     redisReply *reply = reply_of("*2\r\n$9\r\n10.0.0.15\r\n$4\r\n6380\r\n");
-    struct sl_log_state log;
+    struct sl_event_log_state log;
     struct sl_redis_endpoint endpoint;
     struct failure failure;
 
@@ -548,7 +548,7 @@ static void test_master_role_and_state_of_the_log_are_read(void **state)
     freeReplyObject(reply);
 
     reply = reply_of("*3\r\n$1\r\n3\r\n$4\r\n4096\r\n$3\r\n900\r\n");
-    assert_int_equal(sl_log_state_reply(reply, &log, NULL), 0);
+    assert_int_equal(sl_event_log_state_reply(reply, &log, NULL), 0);
     assert_int_equal(log.count, 3);
     assert_int_equal(log.oldest, 4096);
     assert_int_equal(log.bytes, 900);

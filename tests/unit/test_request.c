@@ -15,7 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/base64url.h"
-#include "gateway/front/request.h"
+#include "gateway/front/stream_request.h"
 #include "tests/support/cases.h"
 #include "tests/support/cmocka_all.h"
 
@@ -99,10 +99,8 @@ static void read_header(struct sl_slice line, struct http_request *http)
         const char *name;
         struct sl_slice *value;
     } headers[] = {
-        {"Accept", &http->accept.lines[0]},
-        {"Authorization", &http->authorization},
-        {"Content-Type", &http->content_type},
-        {"Last-Event-ID", &http->last_event_id},
+        {"Accept", &http->accept.lines[0]},           {"Authorization", &http->authorization},
+        {"Content-Type", &http->content_type},        {"Last-Event-ID", &http->last_event_id},
         {"Sec-WebSocket-Protocol", &http->protocols},
     };
     struct sl_slice name = cut(&line, ": ");

@@ -88,11 +88,12 @@ static bool take(uint64_t id, uint64_t previous)
 static void page_of(uint64_t after, uint64_t to, bool is_full, uint64_t first_previous,
                     const uint64_t *ids, size_t count)
 {
-    struct sl_log_entry entries[16];
+    struct sl_event_log_entry entries[16];
     struct log_page page = {after, to, entries, count, is_full};
 
     for (size_t i = 0; i < count; i++)
-        entries[i] = (struct sl_log_entry){ids[i], i ? ids[i - 1] : first_previous, SL_SLICE("{}")};
+        entries[i] =
+            (struct sl_event_log_entry){ids[i], i ? ids[i - 1] : first_previous, SL_SLICE("{}")};
     shard_order_page(order, &page, 99);
 }
 
@@ -526,13 +527,14 @@ enum { HISTORY = 400, PAGE = 5 };
 static uint64_t history[HISTORY + 1];
 
 static size_t entries_of(uint64_t after, uint64_t to, size_t written, size_t trimmed,
-                         struct sl_log_entry *entries)
+                         struct sl_event_log_entry *entries)
 {
     size_t count = 0;
 
     for (size_t i = trimmed + 1; i <= written && count < PAGE; i++) {
         if (history[i] > after && history[i] <= to)
-            entries[count++] = (struct sl_log_entry){history[i], history[i - 1], SL_SLICE("{}")};
+            entries[count++] =
+                (struct sl_event_log_entry){history[i], history[i - 1], SL_SLICE("{}")};
     }
     return count;
 }
@@ -542,7 +544,7 @@ static size_t entries_of(uint64_t after, uint64_t to, size_t written, size_t tri
 static void run_history(unsigned seed)
 {
     size_t written = 0, trimmed = 0;
-    struct sl_log_entry entries[PAGE];
+    struct sl_event_log_entry entries[PAGE];
     struct log_page page = {.entries = entries};
     bool is_asked = false;
     uint64_t after, to;

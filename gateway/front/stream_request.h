@@ -1,4 +1,4 @@
-/* gateway/front/request.h - a request for a stream, understood and permitted, or refused.
+/* gateway/front/stream_request.h - a request for a stream, understood and permitted, or refused.
  *
  * Pure: no sockets, no Redis. Who asks (token), what (stream, filter, types), how (wire format,
  * gathering), from where (since). Checked in this order: the wire format, the token, the

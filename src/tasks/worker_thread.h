@@ -1,6 +1,6 @@
-/* src/tasks/work.h - one thread of a worker: its connection to a Redis that may be away, and the
- * leases of the tasks that it holds. For worker.c, which has the threads; what a task sees of it is
- * in src/tasks/task_kinds.h. */
+/* src/tasks/worker_thread.h - one thread of a worker: its connection to a Redis that may be away,
+ * and the leases of the tasks that it holds. For worker.c, which has the threads; what a task sees
+ * of it is in src/tasks/task_kinds.h. */
 #pragma once
 
 #include <pthread.h>
@@ -19,9 +19,9 @@ enum {
 };
 
 /* One thread, with what it holds. */
-struct sl_work {
+struct sl_worker_thread {
     struct sl_worker *worker;
-    pthread_t thread;
+    pthread_t id;
     struct sl_redis_link *link;
     struct sl_archive *archive; /* NULL: the worker has none */
     struct sl_cache *cache;     /* the same */
@@ -40,27 +40,27 @@ struct sl_worker {
     struct sl_worker_options options;
     struct sl_meta meta;
     atomic_bool is_stopping;
-    atomic_uint_fast64_t claim_ms; /* when claiming is due next */
-    struct sl_work *works;         /* options.concurrency of them */
+    atomic_uint_fast64_t claim_ms;    /* when claiming is due next */
+    struct sl_worker_thread *threads; /* options.concurrency of them */
     atomic_flag has_given_up;
     struct failure why; /* of the first thread that has given up */
 };
 
 /* To whoever wants to know. */
-void sl_work_tell(const struct sl_work *work, enum sl_worker_news news, const struct sl_task *task,
-                  const char *text);
+void sl_worker_thread_tell(const struct sl_worker_thread *thread, enum sl_worker_news news,
+                           const struct sl_task *task, const char *text);
 
-bool sl_work_is_stopping(const struct sl_work *work);
+bool sl_worker_thread_is_stopping(const struct sl_worker_thread *thread);
 
 /* Sends calls. 0 and all replies; or a negative errno and none: Redis is away or refuses to work,
- * which work->is_away says then. With -ESTALE, which is another database, the worker stops. */
-int sl_work_run(struct sl_work *work, struct sl_call *calls, size_t count,
-                struct redisReply **ret_replies, struct failure *reterr);
+ * which thread->is_away says then. With -ESTALE, which is another database, the worker stops. */
+int sl_worker_thread_run(struct sl_worker_thread *thread, struct sl_call *calls, size_t count,
+                         struct redisReply **ret_replies, struct failure *reterr);
 
 /* Waits a moment for Redis; false: no more, the worker stops. */
-bool sl_work_wait(struct sl_work *work, const struct failure *why);
+bool sl_worker_thread_wait(struct sl_worker_thread *thread, const struct failure *why);
 
-/* Sends work->call, as often as it takes. 0 and the reply; a negative errno: `built` is one, or
+/* Sends thread->call, as often as it takes. 0 and the reply; a negative errno: `built` is one, or
  * the worker stops while Redis is away. */
-int sl_work_insist(struct sl_work *work, int built, struct redisReply **ret_reply,
-                   struct failure *reterr);
+int sl_worker_thread_insist(struct sl_worker_thread *thread, int built,
+                            struct redisReply **ret_reply, struct failure *reterr);

@@ -1,9 +1,9 @@
-/* log.c - XRANGE of a shard's stream, and entries that are checked before they are passed on.
+/* event_log.c - XRANGE of a shard's stream, and entries that are checked before they are passed on.
  *
  * An entry is `<id>-0` with the id before it and the event's bytes; other fields are ignored, as
  * they may be of a newer writer. Entries must rise, and lie within what was asked for. How many
  * come at once is the caller's `count`. */
-#include "src/database/log.h"
+#include "src/database/event_log.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -16,8 +16,8 @@
 #include "src/model/id.h"
 #include "src/model/keys.h"
 
-int sl_log_range_call(struct sl_call *call, uint32_t shard, uint64_t after, uint64_t to,
-                      size_t count, struct failure *reterr)
+int sl_event_log_range_call(struct sl_call *call, uint32_t shard, uint64_t after, uint64_t to,
+                            size_t count, struct failure *reterr)
 {
     char key[SL_KEY_SIZE];
 
@@ -40,9 +40,9 @@ static int read_entry_id(struct sl_slice text, uint64_t *ret_id)
     return sl_id_parse(sl_slice(text.data, text.size - 2), ret_id);
 }
 
-static int read_entry(const redisReply *reply, struct sl_log_entry *ret_entry)
+static int read_entry(const redisReply *reply, struct sl_event_log_entry *ret_entry)
 {
-    struct sl_log_entry entry = {.event = SL_SLICE_NONE};
+    struct sl_event_log_entry entry = {.event = SL_SLICE_NONE};
     const redisReply *fields;
     bool has_previous = false;
 
@@ -66,15 +66,15 @@ static int read_entry(const redisReply *reply, struct sl_log_entry *ret_entry)
     return 0;
 }
 
-int sl_log_range_reply(const struct redisReply *reply, uint32_t shard, uint64_t after, uint64_t to,
-                       size_t *ret_count, struct failure *reterr)
+int sl_event_log_range_reply(const struct redisReply *reply, uint32_t shard, uint64_t after,
+                             uint64_t to, size_t *ret_count, struct failure *reterr)
 {
     int r = sl_reply_check_array(reply, 0, reterr);
 
     if (r < 0)
         return r;
     for (size_t i = 0; i < reply->elements; i++) {
-        struct sl_log_entry entry;
+        struct sl_event_log_entry entry;
 
         if (read_entry(reply->element[i], &entry) < 0 || sl_id_shard(entry.id) != shard ||
             entry.id <= after || entry.id > to)
@@ -85,9 +85,9 @@ int sl_log_range_reply(const struct redisReply *reply, uint32_t shard, uint64_t 
     return 0;
 }
 
-struct sl_log_entry sl_log_entry_at(const struct redisReply *reply, size_t i)
+struct sl_event_log_entry sl_event_log_entry_at(const struct redisReply *reply, size_t i)
 {
-    struct sl_log_entry entry = {.event = SL_SLICE_NONE};
+    struct sl_event_log_entry entry = {.event = SL_SLICE_NONE};
     int r;
 
     assert(i < reply->elements);
@@ -97,7 +97,7 @@ struct sl_log_entry sl_log_entry_at(const struct redisReply *reply, size_t i)
     return entry;
 }
 
-int sl_log_end_call(struct sl_call *call, uint32_t shard, struct failure *reterr)
+int sl_event_log_end_call(struct sl_call *call, uint32_t shard, struct failure *reterr)
 {
     char key[SL_KEY_SIZE];
 
@@ -111,32 +111,32 @@ int sl_log_end_call(struct sl_call *call, uint32_t shard, struct failure *reterr
     return sl_call_finish(call, reterr);
 }
 
-int sl_log_end_reply(const struct redisReply *reply, uint32_t shard, uint64_t *ret_id,
-                     struct failure *reterr)
+int sl_event_log_end_reply(const struct redisReply *reply, uint32_t shard, uint64_t *ret_id,
+                           struct failure *reterr)
 {
     size_t count;
-    int r = sl_log_range_reply(reply, shard, 0, SL_ID_MAX, &count, reterr);
+    int r = sl_event_log_range_reply(reply, shard, 0, SL_ID_MAX, &count, reterr);
 
     if (r < 0)
         return r;
     if (count > 1)
         return sl_reply_unexpected(reterr);
-    *ret_id = count == 0 ? 0 : sl_log_entry_at(reply, 0).id;
+    *ret_id = count == 0 ? 0 : sl_event_log_entry_at(reply, 0).id;
     return 0;
 }
 
-int sl_log_state_call(struct sl_call *call, const struct sl_meta *meta, uint32_t shard,
-                      struct failure *reterr)
+int sl_event_log_state_call(struct sl_call *call, const struct sl_meta *meta, uint32_t shard,
+                            struct failure *reterr)
 {
     assert(shard < meta->shards);
     sl_call_begin_repeatable(call, &sl_script_log_state, shard, meta->shards);
     return sl_call_finish(call, reterr);
 }
 
-int sl_log_state_reply(const struct redisReply *reply, struct sl_log_state *ret_state,
-                       struct failure *reterr)
+int sl_event_log_state_reply(const struct redisReply *reply, struct sl_event_log_state *ret_state,
+                             struct failure *reterr)
 {
-    struct sl_log_state state;
+    struct sl_event_log_state state;
     int r = sl_reply_check_array(reply, 3, reterr);
 
     if (r == 0)

@@ -1,4 +1,4 @@
-/* src/cache/cached.h - read posts and users with a cache (src/cache/cache.h).
+/* src/cache/cached_rows.h - read posts and users with a cache (src/cache/cache.h).
  *
  * The cache has what never changes: of a public post who wrote it and all of its JSON behind the
  * author, of a user login and signup. Redis answers the rest, with a bare row, in the same round

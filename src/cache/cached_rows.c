@@ -1,10 +1,10 @@
-/* cached.c - values, and what Redis is told of them.
+/* cached_rows.c - values, and what Redis is told of them.
  *
  * Of a post: 'a' (the archive had it) or 'r', the author's id, a space, and of the post's JSON what
  * stands behind the author: ,"text":"...",...,"audience":"public"}. Of a user: login, space,
  * signup.
  */
-#include "src/cache/cached.h"
+#include "src/cache/cached_rows.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,10 +1,11 @@
-/* request.c - tables: what each stream takes, what each parameter is called, and how it is read.
+/* stream_request.c - tables: what each stream takes, what each parameter is called, and how it is
+ * read.
  *
  * The order of the checks is that of the header, so that nobody without a token learns anything.
  * Values are slices of the decoded form, which lives as long as this call; a filter is compiled
  * from them once (filters/filter.h), within the limits of the token. Numbers have as many digits as
  * their largest value, and times lie at most a minute ahead. */
-#include "gateway/front/request.h"
+#include "gateway/front/stream_request.h"
 
 #include <errno.h>
 #include <inttypes.h>
