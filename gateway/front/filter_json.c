@@ -2,7 +2,8 @@
  *
  * The texts are slices of the JSON, which the caller keeps while they are used. jansson parses;
  * what it would let through is looked for first (base/json_text.h). An id has 64 characters at
- * most; how long the whole may be is bounded by the transport's limit for a message or a body. */
+ * most and a tag 255 bytes, since both come back with each event; how long the whole may be is
+ * bounded by the transport's limit for a message or a body. */
 #include "gateway/front/filter_json.h"
 
 #include <errno.h>
@@ -10,7 +11,7 @@
 
 #include "base/json_text.h"
 
-enum { ID_MAX_SIZE = 64 };
+enum { ID_MAX_SIZE = 64, TAG_MAX_SIZE = 255 };
 
 static int refuse(struct sl_filter_error *reterr, const char *code, const char *message,
                   const char *param)
@@ -107,6 +108,8 @@ int filter_json_members(const json_t *json, struct filter_json *ret_filter,
     firehose = json_object_get(json, "firehose");
     if (firehose && !json_is_null(firehose) && !json_is_boolean(firehose))
         return bad_type("firehose", reterr);
+    if (filter.tag.size > TAG_MAX_SIZE)
+        return refuse(reterr, "bad_tag", "tag longer than 255 bytes", "tag");
     filter.text.firehose = json_is_true(firehose);
     *ret_filter = filter;
     return 0;

@@ -3,7 +3,7 @@
  *     {"id":"quakes","tag":"red","rule":"(地震 OR quake) -is:repost","language":"zh,en"}
  *
  * What the members mean is sl_filter_new()'s business; this looks at their JSON types only, in the
- * order of docs/filters.md, section 11: bad_json, bad_id, bad_type. Unknown members are ignored, of
+ * order of docs/filters.md, section 11: bad_json, bad_id, bad_type, bad_tag. Unknown members are ignored, of
  * a repeated one the last counts, null is absent. */
 #pragma once
 

@@ -115,6 +115,7 @@ def test_replacing_misses_and_doubles_nothing(client, redis):
     ('{"op":"subscribe","id":"a"}', "bad_json"), ('{"op":"subscribe","id":"a","filter":[]}', "bad_json"),
     ('{"op":"subscribe","id":"a","filter":{}}', "no_selector"),
     ('{"op":"subscribe","id":"a","filter":{"track":5}}', "bad_type"),
+    ('{"op":"subscribe","id":"a","filter":{"track":"a","tag":"%s"}}' % ("x" * 256), "bad_tag"),
     ('{"op":"subscribe","id":"a","filter":{"track":"!!!"}}', "empty_keyword"),
     ('{"op":"subscribe","id":"a","filter":{"rule":"-x"}}', "rule_too_broad"),
     ('{"op":"subscribe","id":"a","filter":{"track":"\\ud800"}}', "bad_json"),

@@ -14,6 +14,7 @@ PAGE = (programs.SOURCE / "docs/streaming-api.md").read_text()
 DESCRIPTION = Description()
 COMMANDS = [(command, expected) for command, expected in examples(PAGE)
             if not command.startswith("URL=")]  # where the server is, the page says for its reader
+LONG = re.compile(r"\$\(printf %0(\d+)d 1\)")
 
 
 class Reader:
@@ -118,7 +119,7 @@ def test_what_clients_say_is_answered_so(reader, claims, lines):
     with reader.base.stream("/v1/stream", "websocket", token=reader.base.token(**claims)) as stream:
         for who, text in lines:
             if who == ">":
-                stream.send(text)
+                stream.send(LONG.sub(lambda match: "1".zfill(int(match[1])), text))
                 continue
             if '"type"' in text and not has_happened:
                 reader.shell.run("happen")

@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -5,6 +6,11 @@
 #include "base/alloc.h"
 #include "gateway/front/filter_json.h"
 #include "tests/support/cmocka_all.h"
+
+#define BYTES_51  "\xe8\x8c\xb6 a tag of several words, half a line of them all"
+#define BYTES_255 BYTES_51 BYTES_51 BYTES_51 BYTES_51 BYTES_51
+
+static_assert(sizeof(BYTES_255) == 256, "the longest tag");
 
 /* What a filter's JSON is refused with; "ok" when it is not, and *ret_json is to be freed. */
 static const char *read_filter(const char *text, size_t size, json_t **ret_json,
@@ -112,6 +118,9 @@ static void test_refusals_come_in_order(void **state)
         {"{\"id\":\"a\",\"sample\":5}", "bad_type", "sample"},
         {"{\"id\":\"a\",\"partition\":1}", "bad_type", "partition"},
         {"{\"id\":\"a\",\"types\":[]}", "bad_type", "types"},
+        {"{\"id\":\"a\",\"tag\":\"" BYTES_255 "\"}", "ok", NULL},
+        {"{\"id\":\"a\",\"tag\":\"" BYTES_255 "x\"}", "bad_tag", "tag"},
+        {"{\"id\":\"a\",\"tag\":\"" BYTES_255 "x\",\"track\":5}", "bad_type", "track"},
     };
 
     (void)state;
