@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log_json.h"
+#include "base/printable.h"
 
 enum { LINE_SIZE = 2048 };
 
@@ -102,23 +103,41 @@ bool log_rate_allows(struct log_rate *rate, uint64_t now_ms, uint64_t *ret_held_
     return true;
 }
 
+/* A character of a quoted text, terminated; returns its bytes in the text. */
+static size_t quote_character(struct sl_slice text, char room[static 8])
+{
+    struct printable first = printable_first(text);
+
+    if (!first.is_utf8 || first.code_point < 0x20 || first.code_point == 0x7f ||
+        first.code_point == '"' || first.code_point == '\\') {
+        snprintf(room, 8, "\\x%02x", (unsigned char)text.data[0]);
+    } else if (!first.is_shown) {
+        snprintf(room, 8, "\\u%04x", (unsigned)(first.code_point & 0xffff));
+    } else {
+        memcpy(room, text.data, first.size);
+        room[first.size] = '\0';
+    }
+    return first.size;
+}
+
 const char *log_quote(struct sl_slice text, char room[static LOG_QUOTE_SIZE])
 {
+    const size_t most = LOG_QUOTE_SIZE - sizeof("...\"");
     size_t used = 0;
 
     room[used++] = '"';
-    for (size_t i = 0; i < text.size; i++) {
-        unsigned char c = (unsigned char)text.data[i];
+    while (text.size > 0) {
+        char character[8];
+        size_t taken = quote_character(text, character), size = strlen(character);
 
-        if (used + 8 > LOG_QUOTE_SIZE) {
+        if (used + size > most) {
             memcpy(room + used, "...", 3);
             used += 3;
             break;
         }
-        if (c < 0x20 || c == 0x7f || c == '"' || c == '\\')
-            used += (size_t)snprintf(room + used, LOG_QUOTE_SIZE - used, "\\x%02x", c);
-        else
-            room[used++] = (char)c;
+        memcpy(room + used, character, size);
+        used += size;
+        text = sl_slice_from(text, taken);
     }
     room[used++] = '"';
     room[used] = '\0';

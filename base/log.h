@@ -47,5 +47,7 @@ bool log_rate_allows(struct log_rate *rate, uint64_t now_ms, uint64_t *ret_held_
 
 #define LOG_QUOTE_SIZE 160
 
-/* Writes `text` in quotes, cut off and with control characters and quotes escaped, into `room`. */
+/* Writes `text` in quotes into `room`, cut off between two characters. Quotes, backslashes, ASCII
+ * controls and bytes that are no UTF-8 become \xNN, what else is not shown (base/printable.h)
+ * \uNNNN. */
 const char *log_quote(struct sl_slice text, char room[static LOG_QUOTE_SIZE]);

@@ -35,10 +35,20 @@ static bool is_hex(char c)
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
 
-/* The four bytes of \xNN, as log_quote() writes what it escapes. */
-static bool is_escape(const char *at, const char *end)
+/* \xNN or \uNNNN, as log_quote() writes what it escapes: how many bytes; 0: it is none. */
+static size_t escape_size(const char *at, const char *end)
 {
-    return end - at >= 4 && at[0] == '\\' && at[1] == 'x' && is_hex(at[2]) && is_hex(at[3]);
+    size_t digits = 0;
+
+    if (end - at >= 4 && at[0] == '\\')
+        digits = at[1] == 'x' ? 2 : at[1] == 'u' ? 4 : 0;
+    if (digits == 0 || (size_t)(end - at) < 2 + digits)
+        return 0;
+    for (size_t i = 0; i < digits; i++) {
+        if (!is_hex(at[2 + i]))
+            return 0;
+    }
+    return 2 + digits;
 }
 
 /* One character of a value; returns how many bytes it was. */
@@ -46,11 +56,15 @@ static size_t put_character(struct writer *to, const char *at, const char *end)
 {
     static const char digits[] = "0123456789abcdef";
     unsigned char c = (unsigned char)*at;
-    size_t size;
+    size_t size = escape_size(at, end);
 
-    if (is_escape(at, end)) {
+    if (size == 4) {
         put_control(to, at[2], at[3]);
-        return 4;
+        return size;
+    }
+    if (size > 0) {
+        put(to, at, size);
+        return size;
     }
     if (c < 0x20 || c == 0x7f || c == '"' || c == '\\') {
         put_control(to, digits[c >> 4], digits[c & 15]);

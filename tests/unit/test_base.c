@@ -248,6 +248,51 @@ static void test_log_quote_shows_control_characters(void **state)
     assert_true(strlen(log_quote(sl_slice(longer, sizeof(longer)), room)) < LOG_QUOTE_SIZE);
 }
 
+/* U+009B begins what a terminal obeys, as ESC [ does; U+202E turns the rest of the line round. */
+static void test_log_quote_shows_what_terminals_obey_and_what_reorders(void **state)
+{
+    char room[LOG_QUOTE_SIZE];
+
+    (void)state;
+    assert_string_equal(log_quote(SL_SLICE("\x1b[2J \xc2\x9b"
+                                           "2J \xc2\x85"),
+                                  room),
+                        "\"\\x1b[2J \\u009b2J \\u0085\"");
+    assert_string_equal(log_quote(SL_SLICE("a\xe2\x80\xae"
+                                           "b\xe2\x81\xa6\xd8\x9c\xe2\x80\x8f"),
+                                  room),
+                        "\"a\\u202eb\\u2066\\u061c\\u200f\"");
+    assert_string_equal(log_quote(SL_SLICE("\x9b\xc3\xa9\xe2\x80"), room),
+                        "\"\\x9b\xc3\xa9\\xe2\\x80\"");
+    assert_string_equal(log_quote(SL_SLICE("\xe8\x8c\xb6 \xf0\x9f\x98\x80 \xd7\x90"), room),
+                        "\"\xe8\x8c\xb6 \xf0\x9f\x98\x80 \xd7\x90\"");
+}
+
+/* Whatever is quoted, no character of the room is cut in two, and no escape. */
+static void test_log_quote_is_cut_between_characters(void **state)
+{
+    static const char *const texts[] = {"\xc2\x9b", "\xe8\x8c\xb6", "\xf0\x9f\x98\x80", "\x1b",
+                                        "\xff"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        for (size_t shift = 0; shift < 8; shift++) {
+            char room[LOG_QUOTE_SIZE], once[LOG_QUOTE_SIZE], text[400] = "xxxxxxxx";
+            size_t size = shift, one, length;
+
+            for (; size + strlen(texts[i]) < sizeof(text); size += strlen(texts[i]))
+                memcpy(text + size, texts[i], strlen(texts[i]) + 1);
+            log_quote(sl_slice_str(texts[i]), once);
+            one = strlen(once) - 2;
+            log_quote(sl_slice(text, size), room);
+            length = strlen(room);
+            assert_true(length < LOG_QUOTE_SIZE);
+            assert_string_equal(room + length - 4, "...\"");
+            assert_int_equal((length - 5 - shift) % one, 0);
+        }
+    }
+}
+
 static void test_log_rate_counts_what_it_holds_back(void **state)
 {
     struct log_rate rate = {0};
@@ -457,6 +502,8 @@ int main(void)
         cmocka_unit_test(test_keyed_hash_depends_on_key_and_length),
         cmocka_unit_test(test_failure_returns_the_errno_it_was_given),
         cmocka_unit_test(test_log_quote_shows_control_characters),
+        cmocka_unit_test(test_log_quote_shows_what_terminals_obey_and_what_reorders),
+        cmocka_unit_test(test_log_quote_is_cut_between_characters),
         cmocka_unit_test(test_log_rate_counts_what_it_holds_back),
     };
 

@@ -55,6 +55,9 @@ static void test_quoted_text_keeps_its_spaces_and_escapes(void **state)
     (void)state;
     snprintf(line, sizeof(line), "why=%s n=1", log_quote(SL_SLICE("a \"b\"\\\n"), room));
     expect(sl_slice_str(line), "{\"why\":\"a \\u0022b\\u0022\\u005c\\u000a\",\"n\":1}");
+    snprintf(line, sizeof(line), "why=%s",
+             log_quote(SL_SLICE("\xc2\x9b\\\\u202e\xe2\x80\xae"), room));
+    expect(sl_slice_str(line), "{\"why\":\"\\u009b\\u005c\\u005cu202e\\u202e\"}");
     expect(SL_SLICE("why=\"cut o"), "{\"why\":\"\\u0022cut o\"}");
     expect(SL_SLICE("dir=C:\\xyz"), "{\"dir\":\"C:\\u005cxyz\"}");
 }
