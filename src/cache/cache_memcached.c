@@ -2,8 +2,10 @@
  *
  * All questions of a call go out together and are answered in order. An answer that is not of the
  * protocol, too long, or about something else ends the connection, as does something that came
- * unasked while it was idle. A value has at most `max_bytes`, a line of the protocol
- * LINE_MAX_BYTES. */
+ * unasked while it was idle.
+ *
+ * Bounds: the deadline is looked at before anything is received, there or not; a value has at most
+ * `max_bytes`, a line of the protocol LINE_MAX_BYTES, and there are no more values than keys. */
 #include "src/cache/cache_memcached.h"
 
 #include <errno.h>
@@ -82,17 +84,26 @@ static int fail_nonsense(struct failure *reterr)
     return failure_set(reterr, -EIO, "what it answers is not memcached's protocol");
 }
 
+/* How long there is until the deadline, in ms; -EIO: it is over. */
+static int time_left(const struct sl_memcached *server, struct failure *reterr)
+{
+    uint64_t now_ms = clock_monotonic_ms();
+
+    if (now_ms >= server->deadline_ms)
+        return failure_set(reterr, -EIO, "no answer within %" PRIu32 " ms", server->timeout_ms);
+    return (int)(server->deadline_ms - now_ms);
+}
+
 static int wait_for(struct sl_memcached *server, short events, struct failure *reterr)
 {
     struct pollfd poll_fd = {.fd = server->fd, .events = events};
 
     for (;;) {
-        uint64_t now_ms = clock_monotonic_ms();
-        int ready;
+        int left_ms = time_left(server, reterr), ready;
 
-        if (now_ms >= server->deadline_ms)
-            return failure_set(reterr, -EIO, "no answer within %" PRIu32 " ms", server->timeout_ms);
-        ready = poll(&poll_fd, 1, (int)(server->deadline_ms - now_ms));
+        if (left_ms < 0)
+            return left_ms;
+        ready = poll(&poll_fd, 1, left_ms);
         if (ready > 0)
             return 0;
         if (ready < 0 && errno != EINTR)
@@ -207,9 +218,12 @@ static int receive(struct sl_memcached *server, struct failure *reterr)
     if (!room)
         return failure_set(reterr, -ENOMEM, "out of memory");
     for (;;) {
-        ssize_t count = recv(server->fd, room, READ_BYTES, 0);
-        int r;
+        int r = time_left(server, reterr);
+        ssize_t count;
 
+        if (r < 0)
+            return r;
+        count = recv(server->fd, room, READ_BYTES, 0);
         if (count > 0) {
             server->in.size += (size_t)count;
             return 0;
@@ -296,7 +310,7 @@ static bool read_size(struct sl_slice text, size_t max, size_t *ret_size)
     return text.size > 0 && size <= max;
 }
 
-/* VALUE key flags bytes, the value; or END. */
+/* VALUE key flags bytes, the value; or END. `found` NULL: END only. */
 static int read_value(struct sl_memcached *server, sl_memcached_found_fn found, void *context,
                       bool *ret_is_end, struct failure *reterr)
 {
@@ -311,7 +325,7 @@ static int read_value(struct sl_memcached *server, sl_memcached_found_fn found, 
     if (*ret_is_end)
         return 0;
     rest = line;
-    if (!sl_slice_is(take_word(&rest), "VALUE"))
+    if (!found || !sl_slice_is(take_word(&rest), "VALUE"))
         return fail_nonsense(reterr);
     key = take_word(&rest);
     take_word(&rest); /* flags */
@@ -347,8 +361,8 @@ int sl_memcached_get(struct sl_memcached *server, const struct sl_slice *keys, s
     buffer_append_str(&server->out, "\r\n");
     if (r == 0)
         r = send_all(server, reterr);
-    while (r == 0 && !is_end)
-        r = read_value(server, found, context, &is_end, reterr);
+    for (size_t values = 0; r == 0 && !is_end; values++)
+        r = read_value(server, values < count ? found : NULL, context, &is_end, reterr);
     return finish(server, r);
 }
 

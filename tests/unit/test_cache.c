@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "src/cache/cache.h"
+#include "src/cache/cache_memcached.h"
 #include "tests/support/cmocka_all.h"
 #include "tests/support/memcached_server.h"
 
@@ -369,12 +370,23 @@ static void test_a_value_that_somebody_changed_is_refused(void **state)
     assert_int_equal(told.failed, 0);
 }
 
-/* Answers whatever it is asked with `answer`. */
-static pid_t start_liar(const char *path, const char *answer, size_t size)
+/* Answers whatever it is asked with `answer`, and then with `then`, if there is one, for ever. */
+static void lie(int peer, struct sl_slice answer, struct sl_slice then)
+{
+    char room[4096];
+
+    while (read(peer, room, sizeof(room)) > 0) {
+        if (write(peer, answer.data, answer.size) < 0)
+            return;
+        while (then.size > 0 && write(peer, then.data, then.size) >= 0)
+            continue;
+    }
+}
+
+static pid_t start_liar(const char *path, struct sl_slice answer, struct sl_slice then)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM, 0), peer;
-    char room[4096];
     pid_t pid;
 
     assert_true(strlen(path) < sizeof(address.sun_path));
@@ -391,10 +403,7 @@ static pid_t start_liar(const char *path, const char *answer, size_t size)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGPIPE, SIG_IGN);
     while ((peer = accept(fd, NULL, NULL)) >= 0) {
-        while (read(peer, room, sizeof(room)) > 0) {
-            if (write(peer, answer, size) < 0)
-                break;
-        }
+        lie(peer, answer, then);
         close(peer);
     }
     _exit(0);
@@ -421,7 +430,7 @@ static void test_nonsense_is_a_miss(void **state)
     snprintf(path, sizeof(path), "%s/liar.sock", server.folder);
     snprintf(url, sizeof(url), "memcached://%s", path);
     for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
-        pid_t liar = start_liar(path, lies[i].data, lies[i].size);
+        pid_t liar = start_liar(path, lies[i], SL_SLICE_NONE);
         struct sl_cache *believer = open_hasty(url, DATABASE, 0, 50);
         struct sl_cache_item asked[3] = {post(1, NULL), post(2, NULL), post(3, NULL)};
         struct sl_cache_item item = post(1, "one");
@@ -441,6 +450,69 @@ static void test_nonsense_is_a_miss(void **state)
         waitpid(liar, NULL, 0);
     }
     unlink(path);
+}
+
+/* What a question for two values was told. */
+struct told_values {
+    size_t count;
+    uint32_t pause_ms; /* before each is looked at */
+};
+
+static void count_value(void *context, struct sl_slice key, struct sl_slice value)
+{
+    struct told_values *values = context;
+
+    (void)key;
+    (void)value;
+    usleep(values->pause_ms * 1000);
+    values->count++;
+}
+
+static int ask_liar(struct sl_slice answer, struct sl_slice then, uint32_t timeout_ms,
+                    struct told_values *values)
+{
+    const struct sl_slice keys[] = {SL_SLICE("one"), SL_SLICE("two")};
+    struct sl_memcached *asker;
+    char path[128];
+    pid_t liar;
+    int r;
+
+    snprintf(path, sizeof(path), "%s/liar.sock", server.folder);
+    liar = start_liar(path, answer, then);
+    asker = sl_memcached_new(path, 0, timeout_ms, 65536);
+    r = sl_memcached_get(asker, keys, 2, count_value, values, &failure);
+    sl_memcached_free(asker);
+    kill(liar, SIGKILL);
+    waitpid(liar, NULL, 0);
+    unlink(path);
+    return r;
+}
+
+static void test_no_more_values_are_taken_than_were_asked_for(void **state)
+{
+    const struct sl_slice one = SL_SLICE("VALUE one 0 1\r\ny\r\n");
+    struct told_values values = {0};
+
+    (void)state;
+    assert_int_equal(ask_liar(one, one, 10000, &values), -EIO);
+    assert_int_equal(values.count, 2);
+    assert_string_equal(failure.text, "what it answers is not memcached's protocol");
+}
+
+/* All of it has come when the time is over, so nothing is ever waited for. */
+static void test_time_that_is_over_is_over_whatever_has_come(void **state)
+{
+    char answer[60000];
+    struct told_values values = {.pause_ms = 300};
+    int size = snprintf(answer, sizeof(answer),
+                        "VALUE one 0 1\r\ny\r\nVALUE two 0 50000\r\n%050000d"
+                        "\r\nEND\r\n",
+                        0);
+
+    (void)state;
+    assert_int_equal(ask_liar(sl_slice(answer, (size_t)size), SL_SLICE_NONE, 250, &values), -EIO);
+    assert_int_equal(values.count, 1);
+    assert_string_equal(failure.text, "no answer within 250 ms");
 }
 
 /* ---- opening ---- */
@@ -543,6 +615,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_servers_that_are_gone_cost_one_try_each, begin, end),
         cmocka_unit_test_setup_teardown(test_a_value_that_somebody_changed_is_refused, begin, end),
         cmocka_unit_test_setup_teardown(test_nonsense_is_a_miss, begin, end),
+        cmocka_unit_test(test_no_more_values_are_taken_than_were_asked_for),
+        cmocka_unit_test(test_time_that_is_over_is_over_whatever_has_come),
         cmocka_unit_test_setup_teardown(test_running_out_of_memory_is_told_or_a_miss, begin, end),
     };
     int failed;
