@@ -113,7 +113,20 @@ static int run_made(struct archive *archive, MYSQL_RES **ret_rows, struct failur
 
 static uint64_t read_number(const char *text)
 {
-    return text ? strtoull(text, NULL, 10) : 0;
+    return strtoull(text, NULL, 10);
+}
+
+/* The next row, of so many columns, none of which is NULL: what others made by the same name, or a
+ * server that is none, may answer otherwise. NULL: there is none such. */
+static MYSQL_ROW fetch_row(MYSQL_RES *rows, unsigned columns)
+{
+    MYSQL_ROW row = mysql_num_fields(rows) == columns ? mysql_fetch_row(rows) : NULL;
+
+    for (unsigned i = 0; row && i < columns; i++) {
+        if (!row[i])
+            return NULL;
+    }
+    return row;
 }
 
 /* ---- whose archive is it? ---- */
@@ -142,7 +155,7 @@ static int check_row(const struct archive *archive, MYSQL_ROW row, struct failur
     return 0;
 }
 
-/* 0; -ENOENT: there is none. */
+/* 0; -ENOENT: there is none; -EBADMSG: the table is not ours. */
 static int check_identity(struct archive *archive, struct failure *reterr)
 {
     MYSQL_RES *rows = NULL;
@@ -154,8 +167,13 @@ static int check_identity(struct archive *archive, struct failure *reterr)
         r = failure_set(reterr, -ENOENT, "there is none");
     if (r < 0)
         return r;
-    row = mysql_fetch_row(rows);
-    r = row ? check_row(archive, row, reterr) : failure_set(reterr, -ENOENT, "there is none");
+    row = fetch_row(rows, 2);
+    if (mysql_num_rows(rows) == 0)
+        r = failure_set(reterr, -ENOENT, "there is none");
+    else if (!row)
+        r = failure_set(reterr, -EBADMSG, "whose it is cannot be read");
+    else
+        r = check_row(archive, row, reterr);
     mysql_free_result(rows);
     return r;
 }
@@ -325,11 +343,11 @@ struct reading {
 /* The post is the result's. */
 static int read_row(MYSQL_RES *rows, struct sl_archive_post *ret_post, struct failure *reterr)
 {
-    MYSQL_ROW row = mysql_fetch_row(rows);
+    MYSQL_ROW row = fetch_row(rows, 3);
     const unsigned long *sizes = mysql_fetch_lengths(rows);
 
-    if (!row || !row[2])
-        return failure_set(reterr, -EBADMSG, "a post without a text");
+    if (!row || !sizes)
+        return failure_set(reterr, -EBADMSG, "a post that cannot be read");
     ret_post->user = read_number(row[0]);
     ret_post->id = read_number(row[1]);
     ret_post->json = sl_slice(row[2], sizes[2]);

@@ -314,6 +314,40 @@ static void test_tables_that_are_missing_or_not_ours_are_told(void **state)
     assert_said("Unknown database");
 }
 
+/* A table of the same name, made by somebody else. */
+static void test_an_identity_that_is_null_is_not_taken(void **state)
+{
+    static const char *const rows[] = {"(NULL, NULL)", "(1, NULL)", "(NULL, 'x')"};
+    struct sl_archive *opened = NULL;
+
+    (void)state;
+    mariadb_server_run(fixture.mysql, "DROP TABLE posts.sluice_archive");
+    mariadb_server_run(fixture.mysql,
+                       "CREATE TABLE posts.sluice_archive (version INT, database_id TEXT)");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        mariadb_server_run(fixture.mysql, "DELETE FROM posts.sluice_archive");
+        mariadb_server_run(fixture.mysql, "INSERT INTO posts.sluice_archive VALUES %s", rows[i]);
+        assert_int_equal(sl_archive_open(fixture.url, OURS, SL_ARCHIVE_MAKE, &opened, &failure),
+                         -EBADMSG);
+        assert_said("whose it is cannot be read");
+        assert_int_equal(sl_archive_open(fixture.url, NULL, SL_ARCHIVE_READ, &opened, &failure),
+                         -EBADMSG);
+    }
+}
+
+static void test_posts_that_are_null_are_told(void **state)
+{
+    struct sl_archive_page page;
+
+    (void)state;
+    mariadb_server_run(fixture.mysql, "DROP TABLE posts.sluice_posts");
+    mariadb_server_run(fixture.mysql,
+                       "CREATE TABLE posts.sluice_posts (user BIGINT UNSIGNED, id BIGINT UNSIGNED, "
+                       "json TEXT) AS SELECT 4096 AS user, 7 AS id, NULL AS json");
+    assert_int_equal(sl_archive_list(archive, USER, 0, MANY, &page, &failure), -EBADMSG);
+    assert_said("a post that cannot be read");
+}
+
 /* Rows that the server looked at since the last time. */
 static long long rows_read(void)
 {
@@ -364,6 +398,8 @@ int main(void)
         MYSQL_TEST(test_a_deadlock_is_tried_again),
         MYSQL_TEST(test_a_server_that_takes_no_writes_is_read),
         MYSQL_TEST(test_tables_that_are_missing_or_not_ours_are_told),
+        MYSQL_TEST(test_an_identity_that_is_null_is_not_taken),
+        MYSQL_TEST(test_posts_that_are_null_are_told),
         MYSQL_TEST(test_a_page_costs_what_it_shows),
     };
 
