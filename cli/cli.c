@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
+#include "base/printable.h"
+
 enum {
     OPTION_HELP = 1000,
     OPTION_REDIS,
@@ -92,14 +95,41 @@ void cli_no_options(struct cli *cli, int argc, char **argv)
         ;
 }
 
+int cli_print(FILE *file, struct sl_slice text)
+{
+    while (text.size > 0) {
+        size_t size = printable_prefix(text);
+        struct printable next;
+
+        if (size > 0 && fwrite(text.data, 1, size, file) != size)
+            return -errno;
+        text = sl_slice_from(text, size);
+        if (text.size == 0)
+            break;
+        next = printable_first(text);
+        if (next.code_point == '\t' || next.code_point == '\n')
+            fputc((int)next.code_point, file);
+        else
+            fprintf(file, "\\u%04x", (unsigned)next.code_point);
+        text = sl_slice_from(text, next.size);
+    }
+    return ferror(file) ? -errno : 0;
+}
+
+/* Others may have made what it says: a server, Redis, an archive. */
 static void say(const struct cli *cli, const char *format, va_list args)
 {
-    fputs("sluice", stderr);
+    struct buffer text = BUFFER_INIT;
+
+    buffer_append_str(&text, "sluice");
     if (cli->command)
-        fprintf(stderr, " %s", cli->command->name);
-    fputs(": ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+        buffer_append_format(&text, " %s", cli->command->name);
+    buffer_append_str(&text, ": ");
+    buffer_append_vformat(&text, format, args);
+    buffer_append_char(&text, '\n');
+    if (!text.failed)
+        cli_print(stderr, buffer_slice(&text));
+    buffer_done(&text);
 }
 
 void cli_usage(const struct cli *cli, const char *format, ...)

@@ -7,8 +7,10 @@
 
 #include <getopt.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "base/failure.h"
+#include "base/slice.h"
 
 enum cli_status { CLI_GOOD = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 
@@ -32,8 +34,8 @@ struct cli {
 };
 
 /* The next option of `options` (getopt_long's table, without short options), -1 at their end.
- * --redis, --archive, --cache, --wait-replicas and --help are every command's and handled here; a wrong
- * option ends the program. */
+ * --redis, --archive, --cache, --wait-replicas and --help are every command's and handled here; a
+ * wrong option ends the program. */
 int cli_option(struct cli *cli, int argc, char **argv, const struct option *options);
 
 /* The same for a command that has no options of its own. */
@@ -48,6 +50,11 @@ _Noreturn void cli_usage(const struct cli *cli, const char *format, ...)
 
 /* Prints the usage of a command. */
 void cli_help(const struct command *command);
+
+/* Writes a text that others made: what a terminal would obey, what reorders the line, and bytes
+ * that are no UTF-8 (base/printable.h) as \uNNNN, which means the same within JSON. Tabs and line
+ * breaks stay. 0; a negative errno. */
+int cli_print(FILE *file, struct sl_slice text);
 
 /* Says what went wrong; returns CLI_FAILED. */
 int cli_failed(const struct cli *cli, const struct failure *failure);

@@ -21,8 +21,7 @@ static int show(const struct cli *cli, const struct sl_home_read *read)
         buffer_done(&json);
         return cli_failed_with(cli, "out of memory");
     }
-    if (json.size > 0)
-        fwrite(json.data, 1, json.size, stdout);
+    cli_print(stdout, buffer_slice(&json));
     buffer_done(&json);
     return cli_done(cli);
 }

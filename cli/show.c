@@ -37,7 +37,7 @@ static int print_line(const struct cli *cli, struct buffer *json, const uint64_t
         return cli_failed_with(cli, "out of memory");
     if (position)
         printf("{\"position\":\"%" PRIu64 "\",", *position);
-    fwrite(json->data + (position != NULL), 1, json->size - (position != NULL), stdout);
+    cli_print(stdout, sl_slice_from(buffer_slice(json), position != NULL));
     buffer_clear(json);
     return CLI_GOOD;
 }

@@ -3,8 +3,8 @@
  * Events go to standard output, a line each; what the server says about the stream, and every
  * trouble, to standard error. A connection that ends is made anew, and goes on behind the last
  * event that was printed: when the server said so in its `disconnect` or in Retry-After, after that
- * time, else after a random wait that doubles up to a minute. A refusal that would only be
- * repeated, and a `disconnect` that does not invite back, end the program.
+ * time, an hour at most, else after a random wait that doubles up to a minute. A refusal that would
+ * only be repeated, and a `disconnect` that does not invite back, end the program.
  *
  * The stream is asked for as Server-Sent Events: there alone the server says of each event whether
  * it is a cursor. Events that were published without the log have ids, too, but are none. */
@@ -30,7 +30,8 @@ enum {
     CONNECT_MAX_S = 10,
     SILENCE_MAX_S = 60, /* keep-alives come every 20 s: then nobody is there any more */
     WAIT_FIRST_MS = 500,
-    WAIT_LAST_MS = 60000
+    WAIT_LAST_MS = 60000,
+    WAIT_ASKED_MS = 3600000 /* the most that a server is obeyed in */
 };
 
 /* Parameters of the stream, by the name of their option. */
@@ -92,12 +93,14 @@ static void take_data(struct tail *tail, struct sl_slice data)
 {
     if (tail->is_disconnect)
         read_disconnect(tail, data);
-    if (tail->is_message)
-        fprintf(stderr, "%.*s\n", SL_SLICE_ARG(data));
-    else if (fwrite(data.data, 1, data.size, stdout) != data.size || putchar('\n') == EOF)
+    if (tail->is_message) {
+        cli_print(stderr, data);
+        fputc('\n', stderr);
+    } else if (cli_print(stdout, data) < 0 || putchar('\n') == EOF) {
         tail->write_error = errno;
-    else
+    } else {
         keep_cursor(tail);
+    }
 }
 
 static void begin_event(struct tail *tail)
@@ -233,8 +236,8 @@ static void explain(const struct tail *tail, const struct ending *ending)
 static int64_t next_wait_ms(const struct tail *tail, const struct ending *ending,
                             struct backoff *backoff)
 {
-    if (tail->has_disconnect)
-        return tail->retry_ms; /* spread by the server */
+    if (tail->has_disconnect) /* spread by the server */
+        return tail->retry_ms < WAIT_ASKED_MS ? tail->retry_ms : WAIT_ASKED_MS;
     if (ending->retry_after_ms > 0)
         return ending->retry_after_ms + backoff_spread_ms(WAIT_FIRST_MS);
     return backoff_next_spread_ms(backoff, WAIT_FIRST_MS, WAIT_LAST_MS);
@@ -302,7 +305,8 @@ static struct ending follow_once(struct tail *tail)
     ending.code = set_headers(tail) ? curl_easy_perform(tail->curl) : CURLE_OUT_OF_MEMORY;
     ending.status = status_of(tail->curl);
     curl_easy_getinfo(tail->curl, CURLINFO_RETRY_AFTER, &retry_after_s);
-    ending.retry_after_ms = (int64_t)retry_after_s * 1000;
+    ending.retry_after_ms =
+        retry_after_s < WAIT_ASKED_MS / 1000 ? (int64_t)retry_after_s * 1000 : WAIT_ASKED_MS;
     return ending;
 }
 

@@ -228,6 +228,57 @@ def test_retry_after_is_honoured(host, tail):
     program.ended(1)
 
 
+def said(program):
+    """What it says up to when it comes back."""
+    read, deadline = b"", Deadline(what="it says when it comes back")
+    while b"coming back" not in read or not read.endswith(b"\n"):
+        deadline.wait_readable(program.process.stderr)
+        read += program.process.stderr.read(4096)
+    return read.decode()
+
+
+@pytest.mark.parametrize("asked", ["3660", "99999999999999999", "9223372036854775807"])
+def test_retry_after_has_a_bound(host, tail, asked):
+    program = tail("sample")
+    host.visit().refuse(503, f"Retry-After: {asked}")
+    assert "coming back in 3600." in said(program)
+
+
+@pytest.mark.parametrize("asked", [3_660_000, 2**63 - 1])
+def test_retry_ms_has_a_bound(host, tail, asked):
+    program = tail("sample")
+    host.visit().begin().say(COME_BACK % asked).end()
+    assert "coming back in 3600.0 s" in said(program)
+
+
+ESCAPES = "\x1b[2J", "\x9b2J", "\x7f", "\x85", "\u202e", "\u2066", "\u200f", "\u2028"
+
+
+@pytest.mark.parametrize("escape", ESCAPES, ids=ascii)
+def test_no_escape_reaches_the_terminal(host, tail, escape):
+    """Neither from an event, nor from a message, nor from the text of a refusal."""
+    program = tail("firehose")
+    visit = host.visit().begin()
+    event = json.dumps({"id": "1", "text": f"a{escape}茶\t"}, ensure_ascii=False, separators=(",", ":"))
+    visit.chunk(f"id: 1\nevent: post\ndata: {event}\n\n")
+    line = program.line()
+    assert escape[0] not in line and "茶" in line and json.loads(line) == json.loads(event)
+    visit.chunk(f'event: gap\ndata: {{"type":"gap{escape}"}}\n\n'.encode()).break_off()
+    host.visit().refuse(401, message=f"no{escape}")
+    said = program.ended(1)
+    assert escape[0] not in said
+    assert said.count(f"\\u{ord(escape[0]):04x}") == 2
+
+
+def test_bytes_that_are_no_text_do_not_reach_the_terminal(host, tail):
+    program = tail("firehose")
+    visit = host.visit().begin()
+    visit.chunk(b'id: 1\nevent: post\ndata: {"text":"\x9b\xff"}\n\n')
+    assert program.line() == '{"text":"\\ufffd\\ufffd"}'
+    visit.say(FOR_GOOD).end()
+    program.ended(1)
+
+
 @pytest.mark.parametrize("trouble", ["break", "end", "silence", "500", "408", "no listener"])
 def test_trouble_is_survived(host, tail, trouble):
     if trouble == "no listener":
