@@ -5,6 +5,8 @@
  * runs in a thread of libuv's, for as long as the resolver likes, and cannot be called off; so one
  * that outlives the opening it was for serves the next one. There is never more than one.
  *
+ * What a turn of the loop sends is gathered and leaves in one go, right before the loop would wait.
+ *
  * A failed connection is readable: whatever ends it, the next recv() tells. libuv reports an RST as
  * an error of the watcher, which it has stopped then: that, too, is read to its end. */
 #include "gateway/redis/redis_socket.h"
@@ -26,7 +28,8 @@
 /* hiredis parses pieces of this size fastest; see redisReader. */
 enum { CHUNK_SIZE = 16 * 1024, TURN_MAX_BYTES = 1024 * 1024 };
 
-/* What a burst needed is given back when all of it has left. */
+/* So much is sent at once, not gathered further; what a burst needed beyond it is given back when
+ * all of it has left. */
 enum { UNSENT_KEPT_BYTES = 64 * 1024 };
 
 /* "$18446744073709551615\r\n", and the same with a star. */
@@ -39,6 +42,8 @@ struct lookup {
 
 struct link {
     uv_poll_t poll;
+    uv_prepare_t sender; /* while there is something to send: before the loop waits */
+    int open_handles;    /* of the two */
     int fd;
     int watched;                 /* UV_READABLE, UV_WRITABLE */
     bool is_open;                /* connect() has succeeded */
@@ -80,7 +85,10 @@ struct redis_socket *redis_socket_new(uv_loop_t *loop, const struct sl_redis_add
 
 static void on_link_closed(uv_handle_t *handle)
 {
-    mem_free(handle->data);
+    struct link *link = handle->data;
+
+    if (--link->open_handles == 0)
+        mem_free(link);
 }
 
 static void close_link(struct redis_socket *sock)
@@ -92,6 +100,7 @@ static void close_link(struct redis_socket *sock)
     sock->link = NULL;
     link->socket = NULL;
     uv_close((uv_handle_t *)&link->poll, on_link_closed);
+    uv_close((uv_handle_t *)&link->sender, on_link_closed);
     close(link->fd);
 }
 
@@ -177,6 +186,18 @@ static int flush(struct redis_socket *sock)
     return 0;
 }
 
+static void send_now(struct redis_socket *sock)
+{
+    uv_prepare_stop(&sock->link->sender);
+    if (flush(sock) < 0)
+        watch(sock->link, UV_READABLE | UV_WRITABLE); /* the next turn ends the connection */
+}
+
+static void on_sender(uv_prepare_t *sender)
+{
+    send_now(((struct link *)sender->data)->socket);
+}
+
 static char *put_header(char *at, char kind, size_t number)
 {
     return at + sprintf(at, "%c%zu\r\n", kind, number);
@@ -209,8 +230,12 @@ int redis_socket_send(struct redis_socket *sock, int argc, const char *const *ar
     for (int i = 0; i < argc; i++)
         at = put_argument(at, argv[i], argvlen[i]);
     unsent->size += (size_t)(at - begin);
-    if (!(sock->link->watched & UV_WRITABLE) && flush(sock) < 0)
-        watch(sock->link, UV_READABLE | UV_WRITABLE); /* the next turn ends the connection */
+    if (sock->link->watched & UV_WRITABLE)
+        return 0; /* the kernel has no room */
+    if (unsent->size >= UNSENT_KEPT_BYTES)
+        send_now(sock);
+    else
+        uv_prepare_start(&sock->link->sender, on_sender);
     return 0;
 }
 
@@ -326,7 +351,9 @@ static int link_take(struct redis_socket *sock, int fd)
         close(fd);
         return r;
     }
-    link->poll.data = link;
+    uv_prepare_init(sock->loop, &link->sender);
+    link->poll.data = link->sender.data = link;
+    link->open_handles = 2;
     link->fd = fd;
     link->socket = sock;
     sock->link = link;

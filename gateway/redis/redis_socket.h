@@ -43,7 +43,8 @@ void redis_socket_close(struct redis_socket *sock);
 /* Another endpoint to connect to; the address has no path. The socket is closed. */
 void redis_socket_set_endpoint(struct redis_socket *sock, const struct sl_redis_endpoint *endpoint);
 
-/* Sends now a command of Redis's protocol, keeps what does not fit. The socket is open. 0; -ENOMEM:
- * nothing of it is sent. Any other trouble is told by on_lost in a later turn, never at once. */
+/* Sends a command of Redis's protocol, in this turn of the loop, and keeps what does not fit. The
+ * socket is open. 0; -ENOMEM: nothing of it is sent. Any other trouble is told by on_lost in a
+ * later turn, never at once. */
 int redis_socket_send(struct redis_socket *sock, int argc, const char *const *argv,
                       const size_t *argvlen);
