@@ -3,11 +3,18 @@
  * A chain holds the streams whose hashes fall into its bucket; a limit is checked by walking one
  * chain, which is as long as the limit and chance make it. The links are only an index: whether an
  * entry counts is said by its `worker`, written last, so that after a crash in the middle the
- * chains are built again from the entries. */
+ * chains are built again from the entries.
+ *
+ * All of it is read and written under the lock, but for `worker` and `is_replaced`, which a worker
+ * that is woken reads of every entry. They are atomic: an entry that is its own stays its own while
+ * it looks, since nobody else takes it away, and whether it is told to go was written before the
+ * worker was woken. */
 #include "gateway/front/admission.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -25,8 +32,8 @@ struct entry {
     uint64_t hashes[CHAINS]; /* 0: not counted */
     uint32_t next[CHAINS];   /* entries in the same bucket; END */
     uint32_t next_free;
-    uint16_t worker;  /* plus one; NOBODY: the entry is free */
-    bool is_replaced; /* told to go */
+    _Atomic uint16_t worker; /* plus one; NOBODY: the entry is free */
+    atomic_bool is_replaced; /* told to go */
 };
 
 enum { MAX_WORKERS = 256 };
@@ -43,6 +50,26 @@ struct admission {
     int wake_fds[MAX_WORKERS];
     struct entry entries[]; /* `size` of them, then CHAINS * (mask + 1) heads of chains */
 };
+
+static uint16_t worker_of(const struct entry *entry)
+{
+    return atomic_load_explicit(&entry->worker, memory_order_acquire);
+}
+
+static void set_worker(struct entry *entry, uint16_t worker)
+{
+    atomic_store_explicit(&entry->worker, worker, memory_order_release);
+}
+
+static bool is_replaced(const struct entry *entry)
+{
+    return atomic_load_explicit(&entry->is_replaced, memory_order_acquire);
+}
+
+static void set_replaced(struct entry *entry, bool is_replaced)
+{
+    atomic_store_explicit(&entry->is_replaced, is_replaced, memory_order_release);
+}
 
 static uint32_t *head_of(struct admission *admission, int chain, uint64_t hash)
 {
@@ -89,7 +116,7 @@ static void rebuild(struct admission *admission)
     for (uint32_t i = admission->size; i-- > 0;) {
         struct entry *entry = &admission->entries[i];
 
-        if (entry->worker == NOBODY) {
+        if (worker_of(entry) == NOBODY) {
             entry->next_free = admission->first_free;
             admission->first_free = i;
         } else {
@@ -192,7 +219,7 @@ static uint32_t count(struct admission *admission, int chain, uint64_t hash, uin
          i = admission->entries[i].next[chain]) {
         const struct entry *entry = &admission->entries[i];
 
-        if (entry->hashes[chain] != hash || entry->is_replaced)
+        if (entry->hashes[chain] != hash || is_replaced(entry))
             continue;
         found++;
         if (*ret_oldest == END || entry->serial < admission->entries[*ret_oldest].serial)
@@ -203,11 +230,13 @@ static uint32_t count(struct admission *admission, int chain, uint64_t hash, uin
 
 static void replace(struct admission *admission, uint32_t i)
 {
+    struct entry *entry = &admission->entries[i];
     uint64_t one = 1;
     ssize_t written;
 
-    admission->entries[i].is_replaced = true;
-    written = write(admission->wake_fds[admission->entries[i].worker - 1], &one, sizeof(one));
+    assert(worker_of(entry) != NOBODY);
+    set_replaced(entry, true);
+    written = write(admission->wake_fds[worker_of(entry) - 1], &one, sizeof(one));
     (void)written; /* full: it is readable anyway */
 }
 
@@ -240,11 +269,11 @@ static uint32_t fill_entry(struct admission *admission, unsigned worker,
 
     admission->first_free = entry->next_free;
     entry->serial = ++admission->serial;
-    entry->is_replaced = false;
+    set_replaced(entry, false);
     memcpy(entry->hashes, hashes, sizeof(entry->hashes));
     link_entry(admission, i);
     admission->used++;
-    entry->worker = (uint16_t)(worker + 1);
+    set_worker(entry, (uint16_t)(worker + 1));
     return i;
 }
 
@@ -257,6 +286,7 @@ enum admission_verdict admission_enter(struct admission *admission,
         [BY_SUBJECT] = hash_of(admission, subject), [BY_ADDRESS] = hash_of(admission, address)};
     enum admission_verdict verdict;
 
+    assert(worker < admission->workers);
     lock(admission);
     verdict = judge(admission, limits, hashes);
     if (verdict == ADMISSION_GRANTED)
@@ -269,7 +299,8 @@ static void clear_entry(struct admission *admission, uint32_t i)
 {
     struct entry *entry = &admission->entries[i];
 
-    entry->worker = NOBODY;
+    assert(worker_of(entry) != NOBODY && admission->used > 0);
+    set_worker(entry, NOBODY);
     unlink_entry(admission, i);
     entry->next_free = admission->first_free;
     admission->first_free = i;
@@ -278,6 +309,7 @@ static void clear_entry(struct admission *admission, uint32_t i)
 
 void admission_leave(struct admission *admission, admission_ticket ticket)
 {
+    assert(ticket < admission->size);
     lock(admission);
     clear_entry(admission, ticket);
     unlock(admission);
@@ -287,7 +319,7 @@ void admission_forget_worker(struct admission *admission, unsigned worker)
 {
     lock(admission);
     for (uint32_t i = 0; i < admission->size; i++) {
-        if (admission->entries[i].worker == worker + 1)
+        if (worker_of(&admission->entries[i]) == worker + 1)
             clear_entry(admission, i);
     }
     unlock(admission);
@@ -306,7 +338,9 @@ void admission_take_replaced(struct admission *admission, unsigned worker,
 
     (void)size; /* empty: somebody looked already */
     for (uint32_t i = 0; i < admission->size; i++) {
-        if (admission->entries[i].worker == worker + 1 && admission->entries[i].is_replaced)
+        const struct entry *entry = &admission->entries[i];
+
+        if (worker_of(entry) == worker + 1 && is_replaced(entry))
             replaced(owner, i);
     }
 }

@@ -1,9 +1,11 @@
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/stable_hash.h"
 #include "gateway/front/admission.h"
 #include "tests/support/cmocka_all.h"
 
@@ -169,6 +171,95 @@ static void test_the_list_survives_workers_killed_at_any_moment(void **state)
     admission_free(admission);
 }
 
+/* --- workers at the same time ----------------------------------------------------------------- */
+
+enum { THREADS = 4, STREAMS = 32, TURNS = 4000 };
+
+struct worker {
+    struct admission *admission;
+    pthread_t thread;
+    unsigned number;
+    bool is_held[STREAMS];
+    unsigned held, replaced, strangers;
+};
+
+static void on_replaced(void *owner, admission_ticket ticket)
+{
+    struct worker *worker = owner;
+
+    if (ticket >= STREAMS || !worker->is_held[ticket]) {
+        worker->strangers++;
+        return;
+    }
+    worker->replaced++;
+    worker->held--;
+    worker->is_held[ticket] = false;
+    admission_leave(worker->admission, ticket);
+}
+
+static void leave_one(struct worker *worker, uint64_t random)
+{
+    for (unsigned i = 0; i < STREAMS; i++) {
+        admission_ticket ticket = (admission_ticket)((random + i) % STREAMS);
+
+        if (worker->is_held[ticket]) {
+            worker->held--;
+            worker->is_held[ticket] = false;
+            admission_leave(worker->admission, ticket);
+            return;
+        }
+    }
+}
+
+static void *work(void *owner)
+{
+    const struct admission_limits limits = {.streams = STREAMS, .per_subject = 3, .replace = true};
+    struct worker *worker = owner;
+
+    for (unsigned turn = 0; turn < TURNS; turn++) {
+        uint64_t random = stable_hash((uint64_t)worker->number << 32 | turn);
+        char subject[2] = {(char)('a' + random % 7), '\0'};
+        admission_ticket ticket;
+
+        if (random >> 8 & 1) {
+            leave_one(worker, random >> 16);
+        } else if (enter(worker->admission, &limits, worker->number, subject, "x", &ticket) ==
+                   ADMISSION_GRANTED) {
+            worker->strangers += worker->is_held[ticket];
+            worker->is_held[ticket] = true;
+            worker->held++;
+        }
+        admission_take_replaced(worker->admission, worker->number, on_replaced, worker);
+    }
+    while (worker->held > 0)
+        leave_one(worker, 0);
+    return NULL;
+}
+
+/* Threads, for ThreadSanitizer's sake: to the list they are what processes are. */
+static void test_workers_are_told_of_their_own_streams_while_others_come_and_go(void **state)
+{
+    struct admission *admission = admission_new(STREAMS, THREADS);
+    struct worker workers[THREADS] = {0};
+    admission_ticket t;
+
+    (void)state;
+    for (unsigned i = 0; i < THREADS; i++) {
+        workers[i].admission = admission;
+        workers[i].number = i;
+        assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
+        assert_int_equal(workers[i].strangers, 0);
+        assert_true(workers[i].replaced > 0);
+    }
+    for (int i = 0; i < STREAMS; i++)
+        assert_int_equal(enter(admission, &no_limits, 0, "", "", &t), ADMISSION_GRANTED);
+    assert_int_equal(enter(admission, &no_limits, 0, "", "", &t), ADMISSION_FULL);
+    admission_free(admission);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +269,7 @@ int main(void)
         cmocka_unit_test(test_the_oldest_of_the_subject_is_replaced_in_its_own_worker),
         cmocka_unit_test(test_streams_of_a_dead_worker_are_forgotten),
         cmocka_unit_test(test_the_list_survives_workers_killed_at_any_moment),
+        cmocka_unit_test(test_workers_are_told_of_their_own_streams_while_others_come_and_go),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
