@@ -87,7 +87,7 @@ int redis_program_connect(const struct sockaddr_un *address)
         return -errno;
     if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) == 0 &&
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) == 0 &&
-        connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0)
+        TEMP_FAILURE_RETRY(connect(fd, (const struct sockaddr *)address, sizeof(*address))) == 0)
         return fd;
     r = -errno;
     close(fd);
@@ -99,8 +99,9 @@ void redis_program_ping(int fd, char *ret_reply, size_t size)
     static const char request[] = "PING\r\n";
     ssize_t got = -1;
 
-    if (send(fd, request, sizeof(request) - 1, MSG_NOSIGNAL) == (ssize_t)sizeof(request) - 1)
-        got = recv(fd, ret_reply, size - 1, 0);
+    if (TEMP_FAILURE_RETRY(send(fd, request, sizeof(request) - 1, MSG_NOSIGNAL)) ==
+        (ssize_t)sizeof(request) - 1)
+        got = TEMP_FAILURE_RETRY(recv(fd, ret_reply, size - 1, 0));
     ret_reply[got > 0 ? got : 0] = '\0';
     ret_reply[strcspn(ret_reply, "\r\n")] = '\0';
 }

@@ -67,7 +67,8 @@ static int send_fds(int socket, const int *fds, unsigned count)
     control->cmsg_type = SCM_RIGHTS;
     control->cmsg_len = CMSG_LEN(count * sizeof(int));
     memcpy(CMSG_DATA(control), fds, count * sizeof(int));
-    return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1 ? 0 : -errno;
+    return TEMP_FAILURE_RETRY(sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT)) == 1 ? 0
+                                                                                           : -errno;
 }
 
 /* Up to `most` of them; how many came, or a negative errno. */
@@ -86,7 +87,7 @@ static int receive_fds(int socket, int *ret_fds, unsigned most)
     struct cmsghdr *control;
     unsigned count;
 
-    if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != 1)
+    if (TEMP_FAILURE_RETRY(recvmsg(socket, &message, MSG_CMSG_CLOEXEC)) != 1)
         return -EPROTO;
     control = CMSG_FIRSTHDR(&message);
     if (!control || control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS)
@@ -128,7 +129,7 @@ static int connect_to(const char *dir, int *ret_socket, struct failure *reterr)
     fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) == 0 &&
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) == 0 &&
-        connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0) {
+        TEMP_FAILURE_RETRY(connect(fd, (const struct sockaddr *)&address, sizeof(address))) == 0) {
         *ret_socket = fd;
         return 0;
     }
@@ -167,9 +168,9 @@ static int receive_heritage(struct heritage *heritage)
     ssize_t size;
     int r = 0;
 
-    if (send(heritage->peer, QUESTION, strlen(QUESTION), MSG_NOSIGNAL) < 0)
+    if (TEMP_FAILURE_RETRY(send(heritage->peer, QUESTION, strlen(QUESTION), MSG_NOSIGNAL)) < 0)
         return -errno;
-    size = recv(heritage->peer, said, sizeof(said) - 1, 0);
+    size = TEMP_FAILURE_RETRY(recv(heritage->peer, said, sizeof(said) - 1, 0));
     if (size <= 0)
         return size < 0 ? -errno : -ECONNRESET;
     said[size] = '\0';
@@ -223,7 +224,7 @@ int heritage_ask(const char *dir, struct heritage *ret_heritage, struct failure 
 
 void heritage_accept(struct heritage *heritage)
 {
-    if (send(heritage->peer, READY, strlen(READY), MSG_NOSIGNAL) < 0)
+    if (TEMP_FAILURE_RETRY(send(heritage->peer, READY, strlen(READY), MSG_NOSIGNAL)) < 0)
         log_warn("predecessor_gone", "pid=%d", (int)heritage->pid);
     close(heritage->peer);
     heritage->peer = -1;
@@ -331,7 +332,8 @@ int takeover_fd(const struct takeover *takeover)
 static void welcome(struct takeover *takeover)
 {
     takeover->has_offered = false;
-    takeover->peer = accept4(takeover->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    takeover->peer =
+        TEMP_FAILURE_RETRY(accept4(takeover->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (takeover->peer >= 0 && check_peer(takeover->peer, &takeover->pid) < 0) {
         log_warn("takeover_refused", "pid=%d why=\"of another user\"", (int)takeover->pid);
         close_fd(&takeover->peer);
@@ -354,7 +356,7 @@ static int offer_all(int peer, const struct takeover_offer *offer)
     total += ops_listener->count;
     size = snprintf(said, sizeof(said), "%u %u %u", public_listener->count,
                     offer->lock >= 0 ? 1u : 0u, ops_listener->count);
-    if (send(peer, said, (size_t)size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+    if (TEMP_FAILURE_RETRY(send(peer, said, (size_t)size, MSG_NOSIGNAL | MSG_DONTWAIT)) < 0)
         return -errno;
     for (unsigned sent = 0; r == 0 && sent < total; sent += BATCH)
         r = send_fds(peer, fds + sent, total - sent < BATCH ? total - sent : BATCH);

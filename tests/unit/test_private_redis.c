@@ -14,8 +14,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "gateway/process/private_redis.h"
+#include "gateway/process/redis_program.h"
 #include "src/redis/redis_address.h"
 #include "tests/support/cmocka_all.h"
+#include "tests/support/interruptions.h"
 
 enum { PATIENCE_MS = 20000, STOP_MS = 10000 };
 
@@ -283,6 +285,31 @@ static void test_restarts_are_held_back_when_redis_keeps_dying(void **state)
     stop_redis(redis);
 }
 
+static pid_t stopped_pid;
+
+static void let_go_on(unsigned times)
+{
+    if (times == 3)
+        kill(stopped_pid, SIGCONT);
+}
+
+static void test_interrupted_question_is_answered_all_the_same(void **state)
+{
+    struct private_redis *redis = started_redis("data");
+    char reply[64];
+    int fd = connect_to(redis);
+
+    (void)state;
+    stopped_pid = redis_pid(redis);
+    kill(stopped_pid, SIGSTOP);
+    interruptions_begin(let_go_on);
+    redis_program_ping(fd, reply, sizeof(reply));
+    interruptions_end();
+    assert_string_equal(reply, "+PONG");
+    close(fd);
+    stop_redis(redis);
+}
+
 static void test_redis_that_does_not_stop_is_killed(void **state)
 {
     struct private_redis *redis = started_redis("data");
@@ -428,6 +455,7 @@ int main(void)
         TEST(test_killed_redis_comes_back_with_its_data),
         TEST(test_adopted_redis_comes_back_too),
         TEST(test_restarts_are_held_back_when_redis_keeps_dying),
+        TEST(test_interrupted_question_is_answered_all_the_same),
         TEST(test_redis_that_does_not_stop_is_killed),
         TEST(test_fork_that_rewrites_the_log_goes_with_its_redis),
         TEST(test_redis_that_cannot_start_is_told_with_its_own_words),

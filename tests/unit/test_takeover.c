@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "gateway/process/takeover.h"
 #include "tests/support/cmocka_all.h"
+#include "tests/support/interruptions.h"
 
 enum { PATIENCE_MS = 20000, MOST = LISTENER_COUNT * LISTENERS_MAX };
 
@@ -57,6 +58,8 @@ static bool is_same_file(int a, int b)
 struct estate {
     unsigned listeners, ops_listeners;
     bool has_lock;
+    int interrupted[2]; /* a pipe: the successor is interrupted, tells, and is served then; 0: not
+                         */
 };
 
 static bool is_as_given(const struct listener *listener, const int *given, unsigned count)
@@ -71,12 +74,23 @@ static bool is_as_given(const struct listener *listener, const int *given, unsig
     return true;
 }
 
+static int interrupted_fd;
+
+static void tell(unsigned times)
+{
+    if (times == 3 && write(interrupted_fd, "x", 1) != 1)
+        _exit(5);
+}
+
 /* In a child, which is the successor: its exit status says how that went. */
 static int succeed(const struct estate *estate, bool says_ready)
 {
     struct heritage heritage;
     struct failure failure;
 
+    interrupted_fd = estate->interrupted[1];
+    if (interrupted_fd > 0)
+        interruptions_begin(tell);
     if (heritage_ask(folder, &heritage, &failure) < 0) {
         printf("%s\n", failure.text);
         fflush(NULL);
@@ -104,6 +118,7 @@ static bool serve_successor(const struct estate *estate, bool says_ready)
     bool is_taken = false, has_spoken = false;
     int status;
     pid_t child;
+    char byte;
 
     memcpy(listeners[LISTENER_PUBLIC].sockets, sockets, estate->listeners * sizeof(int));
     memcpy(listeners[LISTENER_OPS].sockets, sockets + estate->listeners,
@@ -112,6 +127,8 @@ static bool serve_successor(const struct estate *estate, bool says_ready)
     child = fork();
     if (child == 0)
         _exit(succeed(estate, says_ready));
+    if (estate->interrupted[0] > 0)
+        assert_int_equal(read(estate->interrupted[0], &byte, 1), 1);
     while (!is_taken) {
         int before = takeover_fd(takeover);
         struct pollfd waiting = {.fd = before, .events = POLLIN};
@@ -131,13 +148,24 @@ static bool serve_successor(const struct estate *estate, bool says_ready)
 static void test_successor_gets_every_descriptor_and_takes_over(void **state)
 {
     (void)state;
-    assert_true(serve_successor(&(struct estate){2, 3, true}, true));
+    assert_true(serve_successor(&(struct estate){2, 3, true, {0}}, true));
+}
+
+static void test_successor_that_is_interrupted_waits_on(void **state)
+{
+    struct estate estate = {1, 1, true, {0}};
+
+    (void)state;
+    assert_int_equal(pipe(estate.interrupted), 0);
+    assert_true(serve_successor(&estate, true));
+    close(estate.interrupted[0]);
+    close(estate.interrupted[1]);
 }
 
 static void test_as_many_as_there_may_be_are_handed_over(void **state)
 {
     (void)state;
-    assert_true(serve_successor(&(struct estate){LISTENERS_MAX, LISTENERS_MAX, true}, true));
+    assert_true(serve_successor(&(struct estate){LISTENERS_MAX, LISTENERS_MAX, true, {0}}, true));
 }
 
 /* Sluiced as it was before operators had a listener tells two numbers. */
@@ -199,12 +227,12 @@ static void test_successor_that_ends_before_it_serves_changes_nothing(void **sta
     const struct takeover_offer none = {listeners, -1};
 
     (void)state;
-    assert_false(serve_successor(&(struct estate){1, 0, false}, false));
-    assert_false(serve_successor(&(struct estate){3, 1, true}, false));
+    assert_false(serve_successor(&(struct estate){1, 0, false, {0}}, false));
+    assert_false(serve_successor(&(struct estate){3, 1, true, {0}}, false));
     assert_int_equal(takeover_find(folder), getpid());
     assert_false(takeover_step(takeover, &none)); /* one that comes and says nothing */
     assert_false(takeover_step(takeover, &none));
-    assert_true(serve_successor(&(struct estate){3, 0, true}, true));
+    assert_true(serve_successor(&(struct estate){3, 0, true, {0}}, true));
 }
 
 static void test_nobody_is_found_where_nobody_serves(void **state)
@@ -262,6 +290,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_successor_gets_every_descriptor_and_takes_over),
+        TEST(test_successor_that_is_interrupted_waits_on),
         TEST(test_as_many_as_there_may_be_are_handed_over),
         TEST(test_predecessor_that_knows_one_listener_hands_it_over),
         TEST(test_successor_that_ends_before_it_serves_changes_nothing),
