@@ -2,9 +2,14 @@
  *
  * Pages say which of their events the lane wants; so a catcher goes from one wanted event to the
  * next, and what lies between moves its ids on. Costs are counted in bytes against the budget of
- * the turn. */
+ * the turn.
+ *
+ * The logs of several shards are merged by id: a heap holds, for as long as a step lasts, where
+ * each log goes on. Finding that out costs a look at every shard once a step; from one event to the
+ * next only the shard is looked at that was read. */
 #include "gateway/delivery/catcher.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -39,12 +44,16 @@ static bool is_certain(const struct catcher *catcher, uint32_t shard)
            (catcher->begun >> shard & 1);
 }
 
+static bool ring_has_rest_of(const struct catcher *catcher, uint32_t shard)
+{
+    return catcher->after[shard] >= catcher->catch_up->ring->lost[shard] &&
+           is_certain(catcher, shard);
+}
+
 static bool ring_has_rest(const struct catcher *catcher)
 {
-    const struct ring *ring = catcher->catch_up->ring;
-
-    for (uint32_t shard = 0; shard < ring->shards; shard++) {
-        if (catcher->after[shard] < ring->lost[shard] || !is_certain(catcher, shard))
+    for (uint32_t shard = 0; shard < catcher->catch_up->ring->shards; shard++) {
+        if (!ring_has_rest_of(catcher, shard))
             return false;
     }
     return true;
@@ -347,39 +356,6 @@ static void pass_log(struct catcher *catcher, const struct cached_page *cached, 
     catcher->sequence += to - from;
 }
 
-/* Reads the page from this index on, up to the id `limit`. */
-static enum progress read_cached_page(struct catcher *catcher, struct cached_page *cached,
-                                      size_t index, uint64_t limit, uint64_t bytes_before)
-{
-    const struct segment_entry *entries = cached->segment->entries;
-    size_t end = segment_find_above(cached->segment, limit - 1);
-    enum progress progress;
-    struct sl_slice tail;
-    size_t next, seen, hole;
-
-    while (index < end && has_room(catcher, bytes_before)) {
-        progress = tell_missing(catcher, cached, index);
-        if (progress != PROGRESS)
-            return progress;
-        if (next_wanted(catcher, cached->segment, index, &next, &tail) < 0)
-            return PROGRESS_OUT_OF_MEMORY;
-        seen = next < end ? next + 1 : end;
-        hole = segment_find_hole(cached->segment, index, seen);
-        if (hole < seen || next >= end) {
-            pass_log(catcher, cached, index, hole);
-            index = hole;
-            continue;
-        }
-        if (next > index)
-            pass_log(catcher, cached, index, next);
-        if (entries[next].id != catcher->had && offer(catcher, entries[next].event, tail) < 0)
-            return PROGRESS_OUT_OF_MEMORY;
-        pass_log(catcher, cached, next, next + 1);
-        index = next + 1;
-    }
-    return PROGRESS;
-}
-
 void catcher_ask_log(struct catcher *catcher, uint32_t shard)
 {
     struct catch_up *catch_up = catcher->catch_up;
@@ -390,7 +366,7 @@ void catcher_ask_log(struct catcher *catcher, uint32_t shard)
 
 /* Where a shard's log goes on. */
 struct branch {
-    struct cached_page *cached; /* NULL: it has ended */
+    struct cached_page *cached; /* NULL: it has ended, or its page is not here */
     size_t index;
     uint64_t id;
 };
@@ -412,45 +388,183 @@ static enum progress find_branch(struct catcher *catcher, uint32_t shard, struct
     return end_of_log(catcher, cached);
 }
 
-/* Reads on in the log whose next event is the oldest, until another's is. When the pages of several
- * logs push each other out of memory, it takes what is there at last, in an order between shards
- * that is not promised. */
-static enum progress read_log(struct catcher *catcher, uint64_t bytes_before)
+/* The first place behind `place` with an id that is not below `limit`. */
+static size_t end_of_branch(const struct segment *segment, size_t index, uint64_t limit)
+{
+    if (index + 1 < segment->count && segment->entries[index + 1].id < limit)
+        return segment_find_above(segment, limit - 1);
+    return index + 1;
+}
+
+/* Reads on in the branch's page, up to below the id `limit`. */
+static enum progress read_branch(struct catcher *catcher, struct branch *branch, uint64_t limit,
+                                 uint64_t bytes_before)
+{
+    struct cached_page *cached = branch->cached;
+    const struct segment_entry *entries = cached->segment->entries;
+    size_t end = end_of_branch(cached->segment, branch->index, limit);
+    enum progress progress;
+    struct sl_slice tail;
+    size_t next, seen, hole;
+
+    while (branch->index < end && has_room(catcher, bytes_before)) {
+        size_t index = branch->index;
+
+        progress = tell_missing(catcher, cached, index);
+        if (progress != PROGRESS)
+            return progress;
+        if (next_wanted(catcher, cached->segment, index, &next, &tail) < 0)
+            return PROGRESS_OUT_OF_MEMORY;
+        seen = next < end ? next + 1 : end;
+        hole = segment_find_hole(cached->segment, index, seen);
+        if (hole < seen || next >= end) {
+            pass_log(catcher, cached, index, hole);
+            branch->index = hole;
+            continue;
+        }
+        if (next > index)
+            pass_log(catcher, cached, index, next);
+        if (entries[next].id != catcher->had && offer(catcher, entries[next].event, tail) < 0)
+            return PROGRESS_OUT_OF_MEMORY;
+        pass_log(catcher, cached, next, next + 1);
+        branch->index = next + 1;
+    }
+    return PROGRESS;
+}
+
+/* All the logs, for one step. */
+struct merge {
+    struct branch branches[SL_SHARDS_MAX];
+    uint8_t
+        heap[SL_SHARDS_MAX]; /* the shards whose logs go on, the one with the oldest event first */
+    uint32_t count;
+    uint32_t missing; /* a shard whose page is not here; UINT32_MAX: none */
+    uint32_t lacking; /* shards of which the ring does not have the rest */
+};
+
+static bool is_before(const struct merge *merge, uint32_t a, uint32_t b)
+{
+    return merge->branches[merge->heap[a]].id < merge->branches[merge->heap[b]].id;
+}
+
+/* The one at `at` may be newer than those below it. */
+static void sift_down(struct merge *merge, uint32_t at)
+{
+    for (;;) {
+        uint32_t first = at, below = 2 * at + 1;
+        uint8_t shard = merge->heap[at];
+
+        for (uint32_t i = below; i < below + 2 && i < merge->count; i++) {
+            if (is_before(merge, i, first))
+                first = i;
+        }
+        if (first == at)
+            return;
+        merge->heap[at] = merge->heap[first];
+        merge->heap[first] = shard;
+        at = first;
+    }
+}
+
+/* The id of the event that follows when the first branch has been read; UINT64_MAX: none does. */
+static uint64_t second_id(const struct merge *merge)
+{
+    uint64_t id = UINT64_MAX;
+
+    for (uint32_t i = 1; i < 3 && i < merge->count; i++) {
+        if (merge->branches[merge->heap[i]].id < id)
+            id = merge->branches[merge->heap[i]].id;
+    }
+    return id;
+}
+
+/* Looks where every log goes on, and asks for the pages that are not here. */
+static enum progress merge_begin(struct catcher *catcher, struct merge *merge)
 {
     const struct ring *ring = catcher->catch_up->ring;
-    struct branch best = {.id = UINT64_MAX}, branch;
-    uint64_t limit = UINT64_MAX;
-    uint32_t missing = UINT32_MAX;
-    enum progress progress;
 
-    if (ring_has_rest(catcher))
-        return enter_ring(catcher);
+    merge->count = merge->lacking = 0;
+    merge->missing = UINT32_MAX;
     for (uint32_t shard = 0; shard < ring->shards; shard++) {
-        progress = find_branch(catcher, shard, &branch);
+        enum progress progress = find_branch(catcher, shard, &merge->branches[shard]);
+
         if (progress == PROGRESS_NEEDS_LOG) {
-            missing = shard;
+            merge->missing = shard;
             catcher_ask_log(catcher, shard);
         } else if (progress != PROGRESS) {
             return progress;
         }
-        if (branch.id < best.id) {
-            limit = best.id;
-            best = branch;
-        } else if (branch.id < limit) {
-            limit = branch.id;
-        }
+        merge->lacking += !ring_has_rest_of(catcher, shard);
+        if (merge->branches[shard].cached)
+            merge->heap[merge->count++] = (uint8_t)shard;
     }
-    if (missing < ring->shards && (!best.cached || catcher->waits <= 2 * ring->shards)) {
-        catcher->waits_for_shard = missing;
+    for (uint32_t i = merge->count / 2; i-- > 0;)
+        sift_down(merge, i);
+    return PROGRESS;
+}
+
+/* The log that was read goes on, or does not. */
+static enum progress merge_go_on(struct catcher *catcher, struct merge *merge)
+{
+    uint32_t shard = merge->heap[0];
+    struct branch *branch = &merge->branches[shard];
+    enum progress progress = PROGRESS;
+
+    if (branch->index < branch->cached->segment->count)
+        branch->id = branch->cached->segment->entries[branch->index].id;
+    else
+        progress = find_branch(catcher, shard, branch);
+    if (!branch->cached)
+        merge->heap[0] = merge->heap[--merge->count];
+    sift_down(merge, 0);
+    return progress;
+}
+
+/* Reads in the log whose next event is the oldest, until another's is. */
+static enum progress merge_read(struct catcher *catcher, struct merge *merge, uint64_t bytes_before)
+{
+    uint32_t shard = merge->heap[0];
+    struct branch *branch = &merge->branches[shard];
+    bool was_lacking = !ring_has_rest_of(catcher, shard);
+    enum progress progress;
+
+    assert(branch->cached && branch->index < branch->cached->segment->count);
+    if (catcher->page != branch->cached->number)
+        log_cache_note_use(catcher->catch_up->log, branch->cached);
+    catcher->page = branch->cached->number;
+    progress = read_branch(catcher, branch, second_id(merge), bytes_before);
+    if (progress == PROGRESS)
+        progress = merge_go_on(catcher, merge);
+    merge->lacking -= was_lacking && ring_has_rest_of(catcher, shard);
+    return progress;
+}
+
+/* Reads until the ring has the rest, or a page is missing. When the pages of several logs push each
+ * other out of memory, it takes what is there at last, in an order between shards that is not
+ * promised. */
+static enum progress read_log(struct catcher *catcher, uint64_t bytes_before)
+{
+    uint32_t shards = catcher->catch_up->ring->shards;
+    struct merge merge;
+    enum progress progress;
+
+    if (ring_has_rest(catcher))
+        return enter_ring(catcher);
+    progress = merge_begin(catcher, &merge);
+    if (progress != PROGRESS)
+        return progress;
+    if (merge.missing < shards && (merge.count == 0 || catcher->waits <= 2 * shards)) {
+        catcher->waits_for_shard = merge.missing;
         return PROGRESS_NEEDS_LOG;
     }
-    if (!best.cached)
-        return PROGRESS; /* all have ended */
-    catcher->waits = 0;
-    if (catcher->page != best.cached->number)
-        log_cache_note_use(catcher->catch_up->log, best.cached);
-    catcher->page = best.cached->number;
-    return read_cached_page(catcher, best.cached, best.index, limit, bytes_before);
+    while (progress == PROGRESS && merge.count > 0 && merge.lacking > 0 &&
+           has_room(catcher, bytes_before)) {
+        catcher->waits = 0;
+        progress = merge_read(catcher, &merge, bytes_before);
+        if (merge.missing < shards)
+            break; /* it may have come */
+    }
+    return progress == PROGRESS_NEEDS_LOG ? PROGRESS : progress; /* it is asked for in its turn */
 }
 
 /* --- both --- */

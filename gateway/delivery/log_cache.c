@@ -1,6 +1,6 @@
-/* log_cache.c - one list of pages, the one used last in front.
+/* log_cache.c - a list of all pages, the one used last in front, and one of each shard's.
  *
- * There are a few hundred at most, so they are looked through. A page is charged with its events,
+ * There are a few hundred at most, some of each shard, so a shard's are looked through. A page is charged with its events,
  * though clients may keep some of them alive for longer. */
 #include "gateway/delivery/log_cache.h"
 
@@ -25,6 +25,7 @@ struct shard_cache {
     uint64_t asked_after, known, number; /* of the page that is asked for */
     struct cached_page *suspect;         /* it has come, but has it been trimmed? NULL: none */
     uint64_t newest;                     /* number of its last page */
+    struct list pages;                   /* used longest ago first */
 };
 
 struct log_cache {
@@ -50,8 +51,10 @@ struct log_cache *log_cache_new(const struct log_cache_settings *settings)
         return NULL;
     cache->settings = *settings;
     list_init(&cache->pages);
-    for (uint32_t i = 0; i < SL_SHARDS_MAX; i++)
+    for (uint32_t i = 0; i < SL_SHARDS_MAX; i++) {
         cache->shards[i].cache = cache;
+        list_init(&cache->shards[i].pages);
+    }
     uv_timer_init(settings->loop, &cache->retry_timer);
     cache->retry_timer.data = cache;
     return cache;
@@ -71,9 +74,22 @@ static void cached_page_free(struct cached_page *cached)
     mem_free(cached);
 }
 
-void log_cache_drop(struct log_cache *cache, struct cached_page *cached)
+/* As the one used last. */
+static void put_in(struct log_cache *cache, struct cached_page *cached)
+{
+    list_append(&cache->pages, &cached->node);
+    list_append(&cache->shards[cached->shard].pages, &cached->in_shard);
+}
+
+static void take_out(struct log_cache *cache, struct cached_page *cached)
 {
     list_remove(&cache->pages, &cached->node);
+    list_remove(&cache->shards[cached->shard].pages, &cached->in_shard);
+}
+
+void log_cache_drop(struct log_cache *cache, struct cached_page *cached)
+{
+    take_out(cache, cached);
     cache->bytes -= cached->segment->bytes;
     metric_set(cache->settings.metrics, METRIC_LOG_PAGE_BYTES, cache->bytes);
     cached_page_free(cached);
@@ -95,20 +111,23 @@ void log_cache_free(struct log_cache *cache)
 
 /* ---- what is here ---- */
 
-static bool serves(const struct cached_page *cached, uint32_t shard, uint64_t after)
+static bool serves(const struct cached_page *cached, uint64_t after)
 {
-    if (cached->shard != shard || after < cached->after)
+    if (after < cached->after)
         return false;
     return cached->is_unreadable ? after == cached->after : after < cached->end;
 }
 
 struct cached_page *log_cache_find(struct log_cache *cache, uint32_t shard, uint64_t after)
 {
-    for (struct list_node *node = cache->pages.head.previous; node != &cache->pages.head;
-         node = node->previous) {
-        struct cached_page *cached = LIST_OWNER(node, struct cached_page, node);
+    const struct list *pages = &cache->shards[shard].pages;
 
-        if (serves(cached, shard, after))
+    assert(shard < SL_SHARDS_MAX);
+    for (struct list_node *node = pages->head.previous; node != &pages->head;
+         node = node->previous) {
+        struct cached_page *cached = LIST_OWNER(node, struct cached_page, in_shard);
+
+        if (serves(cached, after))
             return cached;
     }
     return NULL;
@@ -117,8 +136,8 @@ struct cached_page *log_cache_find(struct log_cache *cache, uint32_t shard, uint
 void log_cache_note_use(struct log_cache *cache, struct cached_page *cached)
 {
     metric_add(cache->settings.metrics, METRIC_LOG_PAGES_USED, 1);
-    list_remove(&cache->pages, &cached->node);
-    list_append(&cache->pages, &cached->node);
+    take_out(cache, cached);
+    put_in(cache, cached);
 }
 
 /* Its frames and verdicts have come since it was new. */
@@ -150,7 +169,7 @@ static void keep(struct log_cache *cache, struct cached_page *cached)
     segment_count_bytes(cached->segment);
     cache->bytes += cached->segment->bytes;
     cache->shards[cached->shard].newest = cached->number;
-    list_append(&cache->pages, &cached->node);
+    put_in(cache, cached);
     make_room(cache);
     metric_set(cache->settings.metrics, METRIC_LOG_PAGE_BYTES, cache->bytes);
 }

@@ -48,7 +48,7 @@ struct cached_page {
     bool is_unreadable; /* the log holds something there that is no event of ours */
     bool is_trimmed;    /* what came before its first entry is missing, and the log holds nothing up
                            to `after` any more. Otherwise what is missing has been taken out of it */
-    struct list_node node;
+    struct list_node node, in_shard;
 };
 
 /* A page has come, or (NULL) may be asked for again after a failure. */
