@@ -365,6 +365,7 @@ int catch_up_begin(struct catch_up *catch_up, struct lane *lane, struct client *
     catcher->came_after = catch_up->log ? log_cache_asked(catch_up->log) : 0;
     catcher->unlogged_from = ring->next;
     catcher->sequence = ring->next;
+    catcher_has_reached(catcher, cursor);
     if (catcher->fed_wall_ms > came_ms)
         catcher->max_lag_ms += catcher->fed_wall_ms - came_ms;
     for (uint32_t shard = 0; shard < SL_SHARDS_MAX; shard++)
@@ -404,6 +405,7 @@ int catch_up_fall(struct catch_up *catch_up, struct lane *lane, struct client *c
     catcher->in_ring = true;
     catcher->begun = UINT64_MAX;
     catcher->sequence = catcher->unlogged_from = event->sequence;
+    catcher_has_reached(catcher, outbox_client_cursor(client, catch_up->ring->newest));
     catcher->fed_wall_ms = catch_up_happened_ms(catch_up, event);
     for (uint32_t shard = 0; shard < SL_SHARDS_MAX; shard++)
         catcher->after[shard] = all_owed_until(lane, catch_up->ring->head[shard]);

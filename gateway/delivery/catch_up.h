@@ -58,7 +58,8 @@ int catch_up_fall(struct catch_up *catch_up, struct lane *lane, struct client *c
 /* Takes the client out; it is nowhere then. */
 void catch_up_leave(struct catcher *catcher);
 
-/* Everything up to there has been sent. */
+/* The newest cursor up to which nothing that has passed is missing, of any shard: everything has
+ * been sent. */
 uint64_t catch_up_cursor(const struct catcher *catcher);
 /* About how far it is behind the head: events, wanted by its filter or not, and the age of the
  * newest that it has been given. */

@@ -25,7 +25,8 @@ enum {
 
 /* --- where it stands --- */
 
-uint64_t catcher_position(const struct catcher *catcher)
+/* All shards have been given up to there: not beyond the last event of one that is quiet. */
+static uint64_t least_after(const struct catcher *catcher)
 {
     uint64_t least = UINT64_MAX;
 
@@ -34,6 +35,31 @@ uint64_t catcher_position(const struct catcher *catcher)
             least = catcher->after[shard];
     }
     return least > catcher->had ? least : catcher->had;
+}
+
+static uint64_t lower(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What was reached holds until something passes that is older; who reads the ring has all that
+ * passed before, besides. */
+uint64_t catcher_position(const struct catcher *catcher)
+{
+    const struct ring *ring = catcher->catch_up->ring;
+    uint64_t reached, in_ring;
+
+    if (ring->shards == 1)
+        return least_after(catcher);
+    reached = lower(catcher->reached, id_floor_from(&ring->floor, catcher->reached_at) - 1);
+    in_ring = catcher->in_ring ? ring_cursor_at(ring, catcher->sequence) : 0;
+    return reached > in_ring ? reached : in_ring;
+}
+
+void catcher_has_reached(struct catcher *catcher, uint64_t cursor)
+{
+    catcher->reached = cursor;
+    catcher->reached_at = catcher->catch_up->ring->next;
 }
 
 /* Is it known that nothing at or below this id is still to come live, or that such an event has
@@ -247,8 +273,9 @@ static enum progress read_ring(struct catcher *catcher, uint64_t bytes_before)
     size_t index;
 
     if (catcher->sequence < ring->oldest) {
-        catcher->in_ring = false;
         catcher->left_ring_at = catcher_position(catcher);
+        catcher_has_reached(catcher, catcher->left_ring_at);
+        catcher->in_ring = false;
         if (catcher->sequence > catcher->unlogged_from)
             catcher->unlogged_from = catcher->sequence;
         return PROGRESS;
@@ -284,7 +311,7 @@ static enum progress enter_ring(struct catcher *catcher)
 
     catcher->in_ring = true;
     catcher->rewound = (struct gap){0};
-    catcher->entered_ring_at = catcher_position(catcher);
+    catcher->entered_ring_at = least_after(catcher);
     catcher->sequence = ring->oldest;
     if (ring->lost_unlogged <= catcher->unlogged_from)
         return PROGRESS;
@@ -327,6 +354,20 @@ static enum progress end_of_log(struct catcher *catcher, struct cached_page *cac
     return PROGRESS;
 }
 
+/* What it has been given, or told, of the shard. */
+static uint64_t had_of_shard(const struct catcher *catcher, uint32_t shard)
+{
+    uint64_t after = catcher->after[shard];
+
+    return sl_id_shard(catcher->had) == shard && catcher->had > after ? catcher->had : after;
+}
+
+static void reach(struct catcher *catcher, uint64_t id)
+{
+    if (id > catcher->reached)
+        catcher->reached = lower(id, catcher->reaches);
+}
+
 /* What the log does not hold any more between what was given and this entry. A client that is told
  * so when it begins goes on, and so does one that comes to a hole; one that was too slow for the
  * log comes back and is told then. */
@@ -334,26 +375,31 @@ static enum progress tell_missing(struct catcher *catcher, const struct cached_p
                                   size_t index)
 {
     uint32_t shard = cached->shard;
-    uint64_t after = catcher->after[shard], previous = cached->segment->entries[index].previous;
+    uint64_t had = had_of_shard(catcher, shard),
+             previous = cached->segment->entries[index].previous;
 
-    if (sl_id_shard(catcher->had) == shard && catcher->had > after)
-        after = catcher->had;
     if (tell_rewound(catcher, shard, previous) < 0)
         return PROGRESS_OUT_OF_MEMORY;
-    if (previous <= after)
+    if (previous <= had)
         return PROGRESS;
     if (catcher->begun >> shard & 1 && index == 0 && cached->is_trimmed)
         return PROGRESS_OVERTAKEN;
-    return give_gap(catcher, shard, after, previous, GAP_RETENTION) < 0 ? PROGRESS_OUT_OF_MEMORY
-                                                                        : PROGRESS;
+    if (give_gap(catcher, shard, had, previous, GAP_RETENTION) < 0)
+        return PROGRESS_OUT_OF_MEMORY;
+    catcher->after[shard] = previous;
+    reach(catcher, previous);
+    return PROGRESS;
 }
 
 static void pass_log(struct catcher *catcher, const struct cached_page *cached, size_t from,
                      size_t to)
 {
-    catcher->after[cached->shard] = cached->segment->entries[to - 1].id;
+    uint64_t id = cached->segment->entries[to - 1].id;
+
+    catcher->after[cached->shard] = id;
     catcher->begun |= UINT64_C(1) << cached->shard;
     catcher->sequence += to - from;
+    reach(catcher, id);
 }
 
 void catcher_ask_log(struct catcher *catcher, uint32_t shard)
@@ -368,8 +414,16 @@ void catcher_ask_log(struct catcher *catcher, uint32_t shard)
 struct branch {
     struct cached_page *cached; /* NULL: it has ended, or its page is not here */
     size_t index;
-    uint64_t id;
+    uint64_t id; /* of the entry there, or of the last that is missing before it */
 };
+
+static uint64_t id_of_branch(const struct catcher *catcher, const struct branch *branch)
+{
+    const struct segment_entry *entry = &branch->cached->segment->entries[branch->index];
+
+    return entry->previous > had_of_shard(catcher, branch->cached->shard) ? entry->previous
+                                                                          : entry->id;
+}
 
 static enum progress find_branch(struct catcher *catcher, uint32_t shard, struct branch *ret)
 {
@@ -382,15 +436,17 @@ static enum progress find_branch(struct catcher *catcher, uint32_t shard, struct
     ret->index = segment_find_above(cached->segment, catcher->after[shard]);
     if (ret->index < cached->segment->count) {
         ret->cached = cached;
-        ret->id = cached->segment->entries[ret->index].id;
+        ret->id = id_of_branch(catcher, ret);
         return PROGRESS;
     }
     return end_of_log(catcher, cached);
 }
 
-/* The first place behind `place` with an id that is not below `limit`. */
+/* The first place from `place` on with an id that is not below `limit`. */
 static size_t end_of_branch(const struct segment *segment, size_t index, uint64_t limit)
 {
+    if (segment->entries[index].id >= limit)
+        return index;
     if (index + 1 < segment->count && segment->entries[index + 1].id < limit)
         return segment_find_above(segment, limit - 1);
     return index + 1;
@@ -407,6 +463,8 @@ static enum progress read_branch(struct catcher *catcher, struct branch *branch,
     struct sl_slice tail;
     size_t next, seen, hole;
 
+    if (end == branch->index) /* only what is missing before it */
+        return tell_missing(catcher, cached, end);
     while (branch->index < end && has_room(catcher, bytes_before)) {
         size_t index = branch->index;
 
@@ -435,8 +493,7 @@ static enum progress read_branch(struct catcher *catcher, struct branch *branch,
 /* All the logs, for one step. */
 struct merge {
     struct branch branches[SL_SHARDS_MAX];
-    uint8_t
-        heap[SL_SHARDS_MAX]; /* the shards whose logs go on, the one with the oldest event first */
+    uint8_t heap[SL_SHARDS_MAX]; /* the shards whose logs go on, the oldest event's first */
     uint32_t count;
     uint32_t missing; /* a shard whose page is not here; UINT32_MAX: none */
     uint32_t lacking; /* shards of which the ring does not have the rest */
@@ -478,6 +535,35 @@ static uint64_t second_id(const struct merge *merge)
     return id;
 }
 
+/* Nothing is left of this shard's log. What it has got since lies in the ring, and behind what was
+ * given of it. */
+static uint64_t reaches_without(const struct catcher *catcher, uint32_t shard)
+{
+    const struct ring *ring = catcher->catch_up->ring;
+    uint64_t after = catcher->after[shard];
+    uint64_t before_ring = id_floor_from(&ring->floor, ring->oldest) - 1;
+
+    if (after >= ring->head[shard])
+        return UINT64_MAX;
+    return after > before_ring ? after : before_ring;
+}
+
+/* All pages are here: up to where is everything given, and how far may that go while they are read
+ * in the order of ids? */
+static void find_reached(struct catcher *catcher, const struct merge *merge)
+{
+    const struct ring *ring = catcher->catch_up->ring;
+    uint64_t first = merge->count > 0 ? merge->branches[merge->heap[0]].id : ring->newest + 1;
+
+    catcher->reaches = UINT64_MAX;
+    for (uint32_t shard = 0; shard < ring->shards; shard++) {
+        if (!merge->branches[shard].cached)
+            catcher->reaches = lower(catcher->reaches, reaches_without(catcher, shard));
+    }
+    catcher_has_reached(catcher,
+                        lower(first == catcher->had ? first : first - 1, catcher->reaches));
+}
+
 /* Looks where every log goes on, and asks for the pages that are not here. */
 static enum progress merge_begin(struct catcher *catcher, struct merge *merge)
 {
@@ -500,6 +586,10 @@ static enum progress merge_begin(struct catcher *catcher, struct merge *merge)
     }
     for (uint32_t i = merge->count / 2; i-- > 0;)
         sift_down(merge, i);
+    if (merge->missing == UINT32_MAX)
+        find_reached(catcher, merge);
+    else
+        catcher->reaches = catcher->reached;
     return PROGRESS;
 }
 
@@ -511,11 +601,13 @@ static enum progress merge_go_on(struct catcher *catcher, struct merge *merge)
     enum progress progress = PROGRESS;
 
     if (branch->index < branch->cached->segment->count)
-        branch->id = branch->cached->segment->entries[branch->index].id;
+        branch->id = id_of_branch(catcher, branch);
     else
         progress = find_branch(catcher, shard, branch);
-    if (!branch->cached)
+    if (!branch->cached) {
         merge->heap[0] = merge->heap[--merge->count];
+        catcher->reaches = lower(catcher->reaches, reaches_without(catcher, shard));
+    }
     sift_down(merge, 0);
     return progress;
 }

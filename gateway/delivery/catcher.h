@@ -41,7 +41,10 @@ struct catcher {
     bool is_due;              /* what has gathered is sent, though a page of the log is missing */
     uint64_t sequence;        /* the next to read in the ring; while reading the log: a guess */
     uint64_t unlogged_from;   /* sequence: events without an id are owed from here on */
-    uint64_t entered_ring_at; /* cursor then; a gap that ends behind it is owed */
+    uint64_t reached;         /* of what had passed before `reached_at`, all up to this id */
+    uint64_t reached_at;      /* has been given; a sequence */
+    uint64_t reaches;         /* while it reads the log: `reached` may not go beyond */
+    uint64_t entered_ring_at; /* of all shards up to there then; a gap that ends behind is owed */
     struct gap rewound;       /* the last it was told of since it entered the ring */
     uint64_t left_ring_at;    /* cursor then; where a gap of unlogged events begins */
     uint64_t had;             /* the cursor it came with; that event is not sent again */
@@ -81,8 +84,10 @@ enum progress catcher_read(struct catcher *catcher);
 /* Asks for the page of this shard's log that it needs, unless one is under way. */
 void catcher_ask_log(struct catcher *catcher, uint32_t shard);
 
-/* Everything up to there has been owed to it. */
+/* The newest cursor up to which everything that has passed has been owed to it. */
 uint64_t catcher_position(const struct catcher *catcher);
+/* Of all that has passed until now, it has been given everything up to there. */
+void catcher_has_reached(struct catcher *catcher, uint64_t cursor);
 /* Everything that it has been given has passed here, too. */
 bool catcher_is_not_ahead(const struct catcher *catcher);
 /* About how many events it is behind. */

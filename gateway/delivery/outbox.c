@@ -177,8 +177,8 @@ uint64_t outbox_client_cursor(const struct client *client, uint64_t head)
     for (uint64_t p = client->at; outbox && p < outbox->next; p++) {
         const struct outbox_entry *entry = entry_at(outbox, p);
 
-        if (entry->event->id || entry->event->gap_to)
-            return entry->cursor < head ? entry->cursor : head;
+        if ((entry->event->id || entry->event->gap_to) && entry->cursor < head)
+            head = entry->cursor;
     }
     return head;
 }

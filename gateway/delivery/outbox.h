@@ -72,9 +72,9 @@ void outbox_set_aside(struct client *client);
 bool outbox_is_deserted(const struct outbox *outbox);
 /* Has the client been sent all that it is owed? */
 bool outbox_client_is_served(const struct client *client);
-/* Where the client would go on: the event before the first logged one, or gap, that it is owed, or
- * `head`, the newest of all, when it has everything. Not for a client that is broken or set aside:
- * what it was owed may be gone. */
+/* Where the client would go on: before every logged event, or gap, that it is owed (of several
+ * shards, the first need not be the oldest), or at `head`, the newest of all, when it has
+ * everything. Not for a client that is broken or set aside: what it was owed may be gone. */
 uint64_t outbox_client_cursor(const struct client *client, uint64_t head);
 
 struct client_owed {

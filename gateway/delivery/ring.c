@@ -76,7 +76,7 @@ static void hear_of(struct ring *ring, uint32_t shard)
 
 void ring_begin_shard(struct ring *ring, uint32_t shard, uint64_t id)
 {
-    hear_of(ring, shard);
+    ring_pass(ring, shard, id);
     ring->lost[shard] = ring->head[shard] = id;
 }
 
@@ -126,6 +126,13 @@ static struct segment *open_segment(struct ring *ring)
     return segment;
 }
 
+/* Who comes back with a lower cursor gets the event, or is told of the gap; who has the last of
+ * what was rewound is told, too. */
+static uint64_t first_id_behind(const struct event *event)
+{
+    return event->gap_to ? event->gap_to + event->is_rewound : event->id;
+}
+
 void ring_append(struct ring *ring, struct event *event)
 {
     struct segment_entry entry = {.event = event, .id = event->id, .previous = event->previous};
@@ -133,6 +140,8 @@ void ring_append(struct ring *ring, struct event *event)
 
     ring_pass(ring, event->shard, event->gap_to);
     event->sequence = ring->next++;
+    if (event->id || event->gap_to)
+        id_floor_add(&ring->floor, event->sequence, first_id_behind(event));
     if (segment) {
         ring->bytes -= segment->bytes;
         segment_append(segment, &entry);
@@ -150,6 +159,8 @@ void ring_lose(struct ring *ring, uint32_t shard, uint64_t id)
 {
     ring_pass(ring, shard, id);
     lose(ring, shard, id);
+    if (id)
+        id_floor_add(&ring->floor, ring->next, id);
 }
 
 void ring_pass(struct ring *ring, uint32_t shard, uint64_t id)
@@ -157,6 +168,15 @@ void ring_pass(struct ring *ring, uint32_t shard, uint64_t id)
     hear_of(ring, shard);
     if (id > ring->head[shard])
         ring->head[shard] = id;
+    if (id > ring->newest)
+        ring->newest = id;
+}
+
+uint64_t ring_cursor_at(const struct ring *ring, uint64_t sequence)
+{
+    uint64_t lowest = id_floor_from(&ring->floor, sequence);
+
+    return lowest <= ring->newest ? lowest - 1 : ring->newest;
 }
 
 struct segment *ring_find(const struct ring *ring, uint64_t sequence, size_t *ret_index)

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gateway/delivery/id_floor.h"
 #include "gateway/delivery/segment.h"
 #include "src/model/id.h"
 
@@ -23,6 +24,8 @@ struct ring {
     uint32_t shards;              /* that have been heard of: all below this number */
     uint64_t lost[SL_SHARDS_MAX]; /* by shard: what lies behind this id is all here */
     uint64_t head[SL_SHARDS_MAX]; /* by shard: the newest id that has passed, or is in a gap */
+    uint64_t newest;              /* of all shards */
+    struct id_floor floor;        /* of what has been given a sequence, or was lost instead */
 };
 
 void ring_init(struct ring *ring, size_t max_bytes);
@@ -38,6 +41,10 @@ void ring_append(struct ring *ring, struct event *event);
 void ring_lose(struct ring *ring, uint32_t shard, uint64_t id);
 /* The event `id` has passed, whether kept or not. */
 void ring_pass(struct ring *ring, uint32_t shard, uint64_t id);
+
+/* The newest id up to which everything has passed before this sequence: of who has all that did,
+ * nothing at or below it is missing. */
+uint64_t ring_cursor_at(const struct ring *ring, uint64_t sequence);
 
 /* The segment with the entry of this sequence, oldest <= sequence < next, and its index there. */
 struct segment *ring_find(const struct ring *ring, uint64_t sequence, size_t *ret_index);

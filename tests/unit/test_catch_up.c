@@ -638,6 +638,118 @@ static void test_nothing_is_sent_beyond_the_cursor_of_who_leaves(void **state)
     assert_int_equal(deliver_client_cursor(deliver, &a.client), id_at(10));
 }
 
+/* --- the cursor, with several shards ---------------------------------------------------------- */
+
+enum { QUIET_SHARD = 2, EMPTY_SHARD = 3, TAKES = 600 };
+
+/* The ids of what two busy shards have logged, in turn, and what passed at once. One shard has a
+ * single event, from before, one has none. */
+static const uint64_t *begin_with_quiet_shards(size_t ring_bytes)
+{
+    static uint64_t busy[TAKES];
+
+    begin_again(ring_bytes, 4096, LAG_MS);
+    for (uint32_t shard = 0; shard < SHARDS; shard++)
+        deliver_begin_shard(deliver, shard, 0);
+    publish_in(QUIET_SHARD, "ada", "long ago");
+    pass_in(QUIET_SHARD);
+    deliver_turn_end(deliver);
+    memset(busy, 0, sizeof(busy));
+    return busy;
+}
+
+static void post_to_busy_shards(const uint64_t *busy)
+{
+    for (size_t i = 0; i < TAKES; i++) {
+        ((uint64_t *)busy)[i] = publish_in(i % 2, "ada", "tea");
+        pass_in(i % 2);
+        deliver_turn_end(deliver);
+    }
+}
+
+static void test_quiet_shards_do_not_hold_back_the_cursor_of_who_falls_behind(void **state)
+{
+    const uint64_t *busy = begin_with_quiet_shards(1 << 20);
+
+    (void)state;
+    subscribe(&a, NULL);
+    a.room = 8000;
+    post_to_busy_shards(busy);
+    settle();
+    assert_true(a.client.catcher && a.client.sent_events > 10);
+    assert_int_equal(deliver_client_cursor(deliver, &a.client), busy[a.client.sent_events - 1]);
+    make_room(&a, 30000); /* it reads on for a while */
+    settle();
+    assert_true(a.client.catcher && a.client.sent_events > 100);
+    assert_in_range(deliver_client_cursor(deliver, &a.client),
+                    busy[a.client.sent_events - 10], /* of 600, the older are known in steps */
+                    busy[a.client.sent_events - 2]); /* one was a warning */
+}
+
+/* The ring has lost what it is owed next. */
+static void test_nor_when_only_the_log_has_the_rest(void **state)
+{
+    const uint64_t *busy = begin_with_quiet_shards(ROOM);
+
+    (void)state;
+    subscribe(&a, NULL);
+    a.room = 8000;
+    post_to_busy_shards(busy);
+    assert_true(a.client.catcher && a.client.sent_events > 10);
+    assert_int_equal(deliver_client_cursor(deliver, &a.client), busy[a.client.sent_events - 1]);
+    make_room(&a, 20000);
+    settle();
+    assert_true(reads > 0 && a.client.catcher && a.client.sent_events > 50);
+    assert_int_equal(deliver_client_cursor(deliver, &a.client),
+                     busy[a.client.sent_events - 2]); /* one was a warning */
+}
+
+static void test_the_cursor_of_who_came_with_one_follows_what_was_sent(void **state)
+{
+    const uint64_t *busy = begin_with_quiet_shards(ROOM);
+
+    (void)state;
+    post_to_busy_shards(busy);
+    a.room = 20000;
+    resume(&a, NULL, busy[9]);
+    assert_int_equal(deliver_client_cursor(deliver, &a.client), busy[9]);
+    settle();
+    assert_true(a.client.catcher && a.client.sent_events > 50);
+    assert_int_equal(deliver_client_cursor(deliver, &a.client), busy[9 + a.client.sent_events]);
+    make_room(&a, FAKE_UNLIMITED);
+    settle();
+    assert_true(is_live(&a));
+    assert_int_equal(deliver_client_cursor(deliver, &a.client), busy[TAKES - 1]);
+}
+
+/* An event of a shard that lags passes when newer ones of others are owed already. */
+static void test_an_event_that_passes_late_is_behind_the_cursor(void **state)
+{
+    const uint64_t *busy = begin_with_quiet_shards(1 << 20);
+    uint64_t late;
+
+    (void)state;
+    subscribe(&a, NULL);
+    subscribe(&b, NULL);
+    a.room = b.room = 8000;
+    late = publish_in(QUIET_SHARD, "ada", "late");
+    publish_in(0, "ada", "first");
+    pass_in(0);
+    deliver_turn_end(deliver); /* both have got it */
+    a.room = 0;
+    publish_in(0, "ada", "second");
+    pass_in(0);
+    pass_in(QUIET_SHARD);
+    deliver_turn_end(deliver);
+    assert_true(is_live(&a));
+    assert_int_equal(deliver_client_cursor(deliver, &a.client), late - 1);
+    b.room = 0;
+    post_to_busy_shards(busy);
+    assert_true(a.client.catcher && b.client.catcher);
+    assert_int_equal(deliver_client_cursor(deliver, &a.client), late - 1);
+    assert_in_range(deliver_client_cursor(deliver, &b.client), late, busy[0] - 1);
+}
+
 /* --- what is lost ----------------------------------------------------------------------------- */
 
 static void test_a_cursor_older_than_the_log_is_told_both_ends(void **state)
@@ -1393,7 +1505,7 @@ static void test_who_cannot_fall_behind_for_lack_of_memory_has_to_go(void **stat
 
 /* --- anything in any order -------------------------------------------------------------------- */
 
-enum { CLIENTS = 10, STEPS = 1500 };
+enum { CLIENTS = 10, STEPS = 1500, AGAIN_MAX = 60 };
 
 static const char *const tracks[] = {NULL, "tea", "coffee", "tea,milk"};
 
@@ -1465,6 +1577,31 @@ static void check_received(struct model_client *client)
     }
 }
 
+/* Does nothing that has passed come to be missing, and hardly anything come again, when the client
+ * goes on with the cursor that it is told now? Events between shards pass in any order here. */
+static void check_cursor(struct model_client *client)
+{
+    uint64_t cursor = deliver_client_cursor(deliver, &client->fake.client), missing = UINT64_MAX;
+    size_t again = 0;
+
+    if (client->fake.held.size > 0)
+        return; /* cut within a frame, which will be sent */
+    for (uint32_t shard = 0; shard < shards; shard++) {
+        const struct logged *next = next_wanted(client, shard);
+
+        if (next && next < logs[shard].entries + logs[shard].passed && next->id < missing)
+            missing = next->id;
+    }
+    assert_true(cursor < missing);
+    for (uint32_t shard = 0; shard < shards; shard++) {
+        const struct fake_log *log = &logs[shard];
+
+        for (size_t i = client->at[shard]; i > 0 && log->entries[i - 1].id > cursor; i--)
+            again += log->entries[i - 1].id < missing && wants(client->track, &log->entries[i - 1]);
+    }
+    assert_true(again <= AGAIN_MAX);
+}
+
 static void model_join(struct model_client *client)
 {
     uint64_t cursor = UINT64_MAX;
@@ -1531,8 +1668,10 @@ static void model_step(void)
     default:
         turn();
     }
-    if (client->is_there)
+    if (client->is_there) {
         check_received(client);
+        check_cursor(client);
+    }
 }
 
 static void run_model(unsigned seed)
@@ -1596,6 +1735,10 @@ int main(void)
         CATCH_UP_TEST(test_a_cursor_is_a_position_between_events),
         CATCH_UP_TEST(test_the_cursor_of_who_is_behind_follows_what_was_sent),
         CATCH_UP_TEST(test_nothing_is_sent_beyond_the_cursor_of_who_leaves),
+        CATCH_UP_TEST(test_quiet_shards_do_not_hold_back_the_cursor_of_who_falls_behind),
+        CATCH_UP_TEST(test_nor_when_only_the_log_has_the_rest),
+        CATCH_UP_TEST(test_the_cursor_of_who_came_with_one_follows_what_was_sent),
+        CATCH_UP_TEST(test_an_event_that_passes_late_is_behind_the_cursor),
         CATCH_UP_TEST(test_a_cursor_older_than_the_log_is_told_both_ends),
         CATCH_UP_TEST(test_a_log_that_was_emptied_is_told_as_a_gap),
         CATCH_UP_TEST(test_a_gap_in_the_ring_is_told_to_who_resumes_from_before_it),

@@ -45,6 +45,7 @@ struct fact {
     bool is_lost;       /* rewound: it has happened no more */
     bool is_gone;       /* the log does not hold it any more */
     bool is_unreadable; /* in the log */
+    bool is_mended;     /* gone, and it was unreadable */
     char json[160];
 };
 
@@ -53,6 +54,8 @@ struct redis {
     size_t count, trimmed;
     size_t said[FACTS_MAX]; /* live messages on their way: facts */
     size_t said_first, said_end;
+    struct gap gaps[FACTS_MAX]; /* that have passed */
+    size_t gap_count;
     struct {
         bool is_asked;
         uint64_t after, to;
@@ -70,6 +73,14 @@ struct heard {
     bool is_first;     /* of its connection */
 };
 
+/* A cursor is one for all shards. What has not passed when the client leaves, though it is older
+ * than what has, lies before the cursor and is not promised. Neither is what lay in a gap then, or
+ * could not be read, of which the client has not been told: that it was there is told, but not when
+ * the log has been mended until the client comes back. */
+struct leaving {
+    uint64_t cursor, passed[SHARDS];
+};
+
 struct client_model {
     struct fake_client fake;
     bool is_there, is_tea;
@@ -77,6 +88,8 @@ struct client_model {
     uint64_t cursor; /* to come back with */
     struct heard heard[HEARD_MAX];
     size_t count;
+    struct leaving leavings[STEPS];
+    size_t leaving_count;
     bool is_connecting;
 };
 
@@ -303,7 +316,7 @@ static void mend(struct redis *redis)
 {
     for (size_t i = redis->trimmed; i < redis->count; i++) {
         if (redis->facts[i].is_unreadable) {
-            redis->facts[i].is_gone = true;
+            redis->facts[i].is_gone = redis->facts[i].is_mended = true;
             redis->facts[i].is_unreadable = false;
         }
     }
@@ -332,7 +345,11 @@ static void on_event(void *context, const struct live_message *message)
 
 static void on_gap(void *context, const struct gap *gap)
 {
+    struct redis *redis = &redises[gap->shard];
+
     (void)context;
+    assert_true(redis->gap_count < FACTS_MAX);
+    redis->gaps[redis->gap_count++] = *gap;
     deliver_gap(deliver, gap);
 }
 
@@ -417,7 +434,7 @@ static void begin_client(struct client_model *client)
     size_t back = one_in(3) ? 0 : 1 + below(one_in(4) ? 1000 : 100);
     struct redis *redis = &redises[0];
 
-    client->count = 0;
+    client->count = client->leaving_count = 0;
     client->is_tea = one_in(2);
     client->start = newest_told();
     join(client);
@@ -435,6 +452,45 @@ static void come_back(struct client_model *client)
     assert_int_equal(deliver_resume(deliver, &client->fake.client, client->cursor), 0);
 }
 
+static void note_leaving(struct client_model *client)
+{
+    struct leaving *leaving = &client->leavings[client->leaving_count++];
+
+    assert_true(client->leaving_count <= STEPS);
+    leaving->cursor = client->cursor;
+    for (uint32_t shard = 0; shard < shards; shard++)
+        leaving->passed[shard] = shard_order_last(redises[shard].order);
+}
+
+/* As did the cursor. */
+static bool lay_in_gap(const struct fact *fact, uint64_t cursor)
+{
+    const struct redis *redis = &redises[sl_id_shard(fact->id)];
+
+    for (size_t i = 0; i < redis->gap_count; i++) {
+        const struct gap *gap = &redis->gaps[i];
+
+        if (gap->from < fact->id && fact->id <= gap->to && cursor < gap->to)
+            return true;
+    }
+    return false;
+}
+
+static bool was_not_promised(const struct client_model *client, const struct fact *fact)
+{
+    uint32_t shard = sl_id_shard(fact->id);
+
+    for (size_t i = 0; i < client->leaving_count; i++) {
+        const struct leaving *leaving = &client->leavings[i];
+
+        if (shards > 1 && fact->id <= leaving->cursor &&
+            (fact->id > leaving->passed[shard] || fact->is_mended ||
+             lay_in_gap(fact, leaving->cursor)))
+            return true;
+    }
+    return false;
+}
+
 /* Politely, with a cursor, or not. */
 static void leave(struct client_model *client, bool is_polite)
 {
@@ -448,6 +504,7 @@ static void leave(struct client_model *client, bool is_polite)
         listen_to(client);
         client->cursor = cursor;
     }
+    note_leaving(client);
     deliver_leave(&client->fake.client);
     fake_client_done(&client->fake);
     client->is_there = false;
@@ -464,10 +521,7 @@ static void attend(struct client_model *client)
     if (!is_short_of_memory)
         assert_int_equal(client->fake.disconnect_reason, DISCONNECT_TOO_SLOW);
     leave(client, true);
-    if (shards == 1)
-        come_back(client);
-    else
-        client->count = 0;
+    come_back(client);
 }
 
 /* --- judging ---------------------------------------------------------------------------------- */
@@ -494,12 +548,35 @@ static bool is_in_gap(const struct heard *heard, uint64_t id)
     return heard->id == 0 && id > heard->from && id <= heard->to;
 }
 
+/* Of several shards, who comes back is told of a hole from its cursor on, which may lie in it. */
+static bool ends_hole_of(const struct client_model *client, const struct heard *heard,
+                         const struct fact *fact)
+{
+    const struct redis *redis = &redises[sl_id_shard(fact->id)];
+    uint64_t newest_cursor = 0;
+
+    if (shards == 1 || heard->id != 0)
+        return false;
+    for (size_t i = 0; i < client->leaving_count; i++) {
+        if (client->leavings[i].cursor > newest_cursor)
+            newest_cursor = client->leavings[i].cursor;
+    }
+    for (const struct fact *at = fact; at < redis->facts + redis->count; at++) {
+        if (!at->is_gone && !at->is_lost && !heard->is_redis)
+            return false;
+        if (is_in_gap(heard, at->id))
+            return newest_cursor >= fact->id;
+    }
+    return false;
+}
+
 static bool was_told(const struct client_model *client, const struct fact *fact)
 {
     for (size_t i = 0; i < client->count; i++) {
         const struct heard *heard = &client->heard[i];
 
-        if (is_in_gap(heard, fact->id) && (fact->is_gone || heard->is_redis))
+        if ((is_in_gap(heard, fact->id) || ends_hole_of(client, heard, fact)) &&
+            (fact->is_gone || heard->is_redis))
             return true;
     }
     return false;
@@ -547,6 +624,8 @@ static void judge(const struct client_model *client)
         uint64_t id = client->heard[i].id;
         const struct fact *fact;
 
+        if (client->heard[i].is_first && shards > 1)
+            memset(newest, 0, sizeof(newest)); /* one cursor is not the last of each shard */
         if (id == 0)
             continue;
         fact = fact_of(id);
@@ -573,7 +652,7 @@ static void judge(const struct client_model *client)
                 at++;
             if (at < client->count)
                 continue;
-            if (!was_told(client, fact))
+            if (!was_told(client, fact) && !was_not_promised(client, fact))
                 fail_for(client, "missing", fact->id);
             at = 0;
         }
@@ -678,8 +757,9 @@ static void step(void)
     switch (below(12)) {
     case 0:
         if (client->is_there && one_in(4))
-            leave(client, one_in(2));
-        else if (!client->is_there && client->count > 0 && shards == 1)
+            leave(client,
+                  shards > 1 || one_in(2)); /* what it has heard last is no cursor for all */
+        else if (!client->is_there && client->count > 0)
             come_back(client);
         else if (!client->is_there)
             begin_client(client);
@@ -783,7 +863,7 @@ static void run(unsigned seed)
         publish(&redises[shard]); /* so that what was rewound shows */
     }
     for (size_t i = 0; i < CLIENTS; i++) {
-        if (!clients[i].is_there && clients[i].count > 0 && shards == 1)
+        if (!clients[i].is_there && clients[i].count > 0)
             come_back(&clients[i]);
     }
     settle();

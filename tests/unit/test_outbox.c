@@ -629,11 +629,13 @@ static void check_bytes(struct sl_slice bytes, size_t *at, size_t *offset)
 
 static uint64_t expected_cursor(size_t at)
 {
+    uint64_t cursor = newest_id;
+
     for (; at < model.published_count; at++) {
-        if (model.published[at].event->id)
-            return model.published[at].cursor;
+        if (model.published[at].event->id && model.published[at].cursor < cursor)
+            cursor = model.published[at].cursor;
     }
-    return newest_id;
+    return cursor;
 }
 
 static size_t bytes_from(size_t at)
