@@ -18,9 +18,9 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "cli/cli.h"
-#include "cli/looks.h"
 #include "cli/screen.h"
 #include "cli/server.h"
+#include "cli/snapshots.h"
 #include "cli/top_view.h"
 
 enum {
@@ -42,7 +42,7 @@ struct top {
     struct curl_slist *headers;
     char *status_url;
     struct buffer answer;
-    struct looks looks;
+    struct snapshots snapshots;
     struct failure trouble; /* with the last answer; empty: none */
     bool is_asking;
     uint64_t next_ms; /* when to ask again; monotonic */
@@ -73,8 +73,8 @@ static void draw(struct top *top)
         top_view_print_text(top->trouble.text, &text);
         buffer_append_str(&text, "; trying again\n");
     }
-    if (top->looks.count > 0)
-        top_view_print(&top->looks, top->url, &form, &text);
+    if (top->snapshots.count > 0)
+        top_view_print(&top->snapshots, top->url, &form, &text);
     else if (!is_in_trouble)
         buffer_append_format(&text, "asking %s\n", top->url);
     if (text.failed)
@@ -90,9 +90,9 @@ static void print(struct top *top)
     struct buffer text = BUFFER_INIT;
 
     if (top->is_once)
-        top_view_print(&top->looks, top->url, &plain, &text);
+        top_view_print(&top->snapshots, top->url, &plain, &text);
     else
-        top_view_print_line(&top->looks, &text);
+        top_view_print_line(&top->snapshots, &text);
     if (text.failed)
         end(top, cli_failed_with(top->cli, "out of memory"));
     else if (fwrite(text.data, 1, text.size, stdout) != text.size || fflush(stdout) != 0)
@@ -107,7 +107,7 @@ static void show(struct top *top)
 {
     if (top->is_on_screen)
         draw(top);
-    else if (!top->trouble.text[0] && top->looks.count > 1) /* rates need two */
+    else if (!top->trouble.text[0] && top->snapshots.count > 1) /* rates need two */
         print(top);
 }
 
@@ -154,7 +154,7 @@ static int take_answer(struct top *top, CURLcode code)
     curl_easy_getinfo(top->curl, CURLINFO_RESPONSE_CODE, &status);
     if (status != 200)
         return refused(top, status);
-    return looks_add(&top->looks, buffer_slice(&top->answer), &top->trouble);
+    return snapshots_add(&top->snapshots, buffer_slice(&top->answer), &top->trouble);
 }
 
 /* What the first question is refused for, later ones would be, too. */
@@ -163,7 +163,7 @@ static bool is_for_good(const struct top *top)
     long status = 0;
 
     curl_easy_getinfo(top->curl, CURLINFO_RESPONSE_CODE, &status);
-    return top->looks.count == 0 && status >= 400 && status < 500 && status != 429;
+    return top->snapshots.count == 0 && status >= 400 && status < 500 && status != 429;
 }
 
 static void on_answer(struct top *top, CURLcode code)
@@ -374,7 +374,7 @@ static int run(struct cli *cli, int argc, char **argv)
     curl_slist_free_all(top.headers);
     curl_free(top.status_url);
     buffer_done(&top.answer);
-    looks_done(&top.looks);
+    snapshots_done(&top.snapshots);
     if (top.signals >= 0)
         close(top.signals);
     curl_global_cleanup();
@@ -385,13 +385,13 @@ const struct command command_top = {
     .name = "top",
     .arguments = "[--url URL] [--token TOKEN] [--interval SECONDS] [--once]",
     .summary = "how a sluiced fares, live",
-    .help =
-        "--url URL        of sluiced; http://127.0.0.1:8080 unless given\n"
-        "--token TOKEN    else SLUICE_TOKEN in the environment, which other users cannot see;\n"
-        "                 with the scope admin it shows whose the slowest clients are\n"
-        "--interval SECONDS\n"
-        "                 between two looks, 0.5 to 3600 (default 2)\n"
-        "--once           print one page when there were two looks, and end\n"
-        "On a terminal q or Ctrl-C ends it. Elsewhere each look is a line of key=value pairs.\n",
+    .help = "--url URL        of sluiced; http://127.0.0.1:8080 unless given\n"
+            "--token TOKEN    else SLUICE_TOKEN in the environment, which other users cannot see;\n"
+            "                 with the scope admin it shows whose the slowest clients are\n"
+            "--interval SECONDS\n"
+            "                 between two snapshots, 0.5 to 3600 (default 2)\n"
+            "--once           print one page when there were two snapshots, and end\n"
+            "On a terminal q or Ctrl-C ends it. Elsewhere each snapshot is a line of key=value "
+            "pairs.\n",
     .run = run,
 };

@@ -1,8 +1,9 @@
 /* top_view.c - what `sluice top` shows: the parts of the page, or one line for scripts.
  *
- * Each part is text made of the looks (cli/looks.h); layout.c makes them fit. Rates are over two
- * seconds or fifteen, never less, since CPU time is measured every two seconds only. A number that
- * the server does not say is shown as unknown, so that older and newer servers can be looked at. */
+ * Each part is text made of the snapshots (cli/snapshots.h); layout.c makes them fit. Rates are
+ * over two seconds or fifteen, never less, since CPU time is measured every two seconds only. A
+ * number that the server does not say is shown as unknown, so that older and newer servers can be
+ * looked at. */
 #include "cli/top_view.h"
 
 #include <math.h>
@@ -79,58 +80,62 @@ static void print_member(const json_t *json, const char *member, const char *oth
 /* --- numbers of several families ----------------------------------------------------------- */
 
 /* Each worker hears, and counts, every event. */
-static double hearing(const struct looks *looks)
+static double hearing(const struct snapshots *snapshots)
 {
-    double workers = look_sum(looks_latest(looks), "sluice_worker_subscribed");
+    double workers = snapshot_sum(snapshots_latest(snapshots), "sluice_worker_subscribed");
 
     return workers > 1 ? workers : 1;
 }
 
-static double events_in(const struct looks *looks)
+static double events_in(const struct snapshots *snapshots)
 {
-    return looks_rate(looks, "sluice_events_received_total", SHORT_S) / hearing(looks);
+    return snapshots_rate(snapshots, "sluice_events_received_total", SHORT_S) / hearing(snapshots);
 }
 
-static double events_out(const struct looks *looks)
+static double events_out(const struct snapshots *snapshots)
 {
-    return looks_rate(looks, "sluice_deliveries_total", SHORT_S);
+    return snapshots_rate(snapshots, "sluice_deliveries_total", SHORT_S);
 }
 
-static double matches_per_event(const struct looks *looks)
+static double matches_per_event(const struct snapshots *snapshots)
 {
-    return looks_ratio(looks, "sluice_matches_total", "sluice_events_received_total", SHORT_S) *
-           hearing(looks);
+    return snapshots_ratio(snapshots, "sluice_matches_total", "sluice_events_received_total",
+                           SHORT_S) *
+           hearing(snapshots);
 }
 
-static double cpu_per_delivery_s(const struct looks *looks)
+static double cpu_per_delivery_s(const struct snapshots *snapshots)
 {
-    return looks_ratio(looks, "sluice_worker_cpu_seconds_total", "sluice_deliveries_total", LONG_S);
+    return snapshots_ratio(snapshots, "sluice_worker_cpu_seconds_total", "sluice_deliveries_total",
+                           LONG_S);
 }
 
-static double dropped_streams(const json_t *look)
+static double dropped_streams(const json_t *snapshot)
 {
-    return look_part(look, "sluice_disconnects_total", "too_slow") +
-           look_sum(look, "sluice_broken_connections_total");
+    return snapshot_part(snapshot, "sluice_disconnects_total", "too_slow") +
+           snapshot_sum(snapshot, "sluice_broken_connections_total");
 }
 
-static double redis_s(const struct looks *looks)
+static double redis_s(const struct snapshots *snapshots)
 {
-    return looks_quantile(looks, "sluice_redis_round_trip_seconds", 0.5, LONG_S);
+    return snapshots_quantile(snapshots, "sluice_redis_round_trip_seconds", 0.5, LONG_S);
 }
 
 /* --- the parts of the page ----------------------------------------------------------------- */
 
 /* The health stands out in colors. */
-static void print_heading(const struct looks *looks, const char *url, bool has_colors,
+static void print_heading(const struct snapshots *snapshots, const char *url, bool has_colors,
                           struct buffer *text)
 {
-    const json_t *look = looks_latest(looks);
-    double up = look_sum(look, "sluice_worker_up"), workers = look_number(look, "workers");
-    double up_s = look_number(look, "now_ms") / 1000 - look_sum(look, "sluice_start_time_seconds");
-    bool is_well = up >= workers && look_sum(look, "sluice_worker_subscribed") >= workers;
+    const json_t *snapshot = snapshots_latest(snapshots);
+    double up = snapshot_sum(snapshot, "sluice_worker_up"),
+           workers = snapshot_number(snapshot, "workers");
+    double up_s = snapshot_number(snapshot, "now_ms") / 1000 -
+                  snapshot_sum(snapshot, "sluice_start_time_seconds");
+    bool is_well = up >= workers && snapshot_sum(snapshot, "sluice_worker_subscribed") >= workers;
 
     buffer_append_str(text, "sluiced ");
-    print_member(look, "version", "-", text);
+    print_member(snapshot, "version", "-", text);
     buffer_append_format(text, " at %s, up %s, ", url, figure_seconds(up_s).text);
     if (has_colors)
         buffer_append_str(text, is_well ? GREEN : RED);
@@ -166,56 +171,59 @@ static void end_line(struct buffer *text)
     buffer_append_char(text, '\n');
 }
 
-static void print_flow(const struct looks *looks, struct buffer *text)
+static void print_flow(const struct snapshots *snapshots, struct buffer *text)
 {
-    const json_t *look = looks_latest(looks);
+    const json_t *snapshot = snapshots_latest(snapshots);
 
-    cell(text, "events in", "%s /s", figure_count(events_in(looks)).text);
-    cell(text, "events out", "%s /s, %s/s", figure_count(events_out(looks)).text,
-         figure_bytes(looks_rate(looks, "sluice_delivered_bytes_total", SHORT_S)).text);
+    cell(text, "events in", "%s /s", figure_count(events_in(snapshots)).text);
+    cell(text, "events out", "%s /s, %s/s", figure_count(events_out(snapshots)).text,
+         figure_bytes(snapshots_rate(snapshots, "sluice_delivered_bytes_total", SHORT_S)).text);
     end_line(text);
-    cell(text, "matches", "%s per event", figure_count(matches_per_event(looks)).text);
-    cell(text, "owed", "%s events, %s", figure_count(look_sum(look, "sluice_owed_events")).text,
-         figure_bytes(look_sum(look, "sluice_owed_bytes")).text);
+    cell(text, "matches", "%s per event", figure_count(matches_per_event(snapshots)).text);
+    cell(text, "owed", "%s events, %s",
+         figure_count(snapshot_sum(snapshot, "sluice_owed_events")).text,
+         figure_bytes(snapshot_sum(snapshot, "sluice_owed_bytes")).text);
     end_line(text);
     cell(text, "catching up", "%s streams",
-         figure_count(look_sum(look, "sluice_streams_catching_up")).text);
+         figure_count(snapshot_sum(snapshot, "sluice_streams_catching_up")).text);
     cell(text, "socket full", "%s streams",
-         figure_count(look_sum(look, "sluice_streams_behind")).text);
+         figure_count(snapshot_sum(snapshot, "sluice_streams_behind")).text);
     end_line(text);
-    cell(text, "dropped", "%s streams, %s events", figure_count(dropped_streams(look)).text,
-         figure_count(look_sum(look, "sluice_events_refused_total")).text);
+    cell(text, "dropped", "%s streams, %s events", figure_count(dropped_streams(snapshot)).text,
+         figure_count(snapshot_sum(snapshot, "sluice_events_refused_total")).text);
     cell(text, "gaps", "%s, %s told to clients",
-         figure_count(look_sum(look, "sluice_event_gaps_total")).text,
-         figure_count(look_sum(look, "sluice_gaps_told_total")).text);
+         figure_count(snapshot_sum(snapshot, "sluice_event_gaps_total")).text,
+         figure_count(snapshot_sum(snapshot, "sluice_gaps_told_total")).text);
     end_line(text);
 }
 
-static void print_cost(const struct looks *looks, struct buffer *text)
+static void print_cost(const struct snapshots *snapshots, struct buffer *text)
 {
-    const json_t *look = looks_latest(looks);
+    const json_t *snapshot = snapshots_latest(snapshots);
 
-    cell(text, "Redis", "%s round trip", figure_seconds(redis_s(looks)).text);
+    cell(text, "Redis", "%s round trip", figure_seconds(redis_s(snapshots)).text);
     cell(text, "delivery", "p50 %s, p99 %s",
-         figure_seconds(looks_quantile(looks, "sluice_delivery_seconds", 0.5, LONG_S)).text,
-         figure_seconds(looks_quantile(looks, "sluice_delivery_seconds", 0.99, LONG_S)).text);
+         figure_seconds(snapshots_quantile(snapshots, "sluice_delivery_seconds", 0.5, LONG_S)).text,
+         figure_seconds(snapshots_quantile(snapshots, "sluice_delivery_seconds", 0.99, LONG_S))
+             .text);
     end_line(text);
     cell(text, "CPU", "%s of a core",
-         figure_percent(looks_rate(looks, "sluice_worker_cpu_seconds_total", LONG_S)).text);
-    cell(text, "", "%s per delivery", figure_seconds(cpu_per_delivery_s(looks)).text);
+         figure_percent(snapshots_rate(snapshots, "sluice_worker_cpu_seconds_total", LONG_S)).text);
+    cell(text, "", "%s per delivery", figure_seconds(cpu_per_delivery_s(snapshots)).text);
     end_line(text);
-    cell(text, "memory", "%s", figure_bytes(look_sum(look, "sluice_worker_resident_bytes")).text);
-    cell(text, "", "%s in events", figure_bytes(look_sum(look, "sluice_event_bytes")).text);
+    cell(text, "memory", "%s",
+         figure_bytes(snapshot_sum(snapshot, "sluice_worker_resident_bytes")).text);
+    cell(text, "", "%s in events", figure_bytes(snapshot_sum(snapshot, "sluice_event_bytes")).text);
     end_line(text);
 }
 
-static double streams_of(const json_t *look, const char *stream, const char *transport)
+static double streams_of(const json_t *snapshot, const char *stream, const char *transport)
 {
     char labels[32];
     double count;
 
     snprintf(labels, sizeof(labels), "%s/%s", stream, transport);
-    count = look_part(look, "sluice_streams_by_kind", labels);
+    count = snapshot_part(snapshot, "sluice_streams_by_kind", labels);
     return isnan(count) ? 0 : count; /* not every stream is there for every transport */
 }
 
@@ -241,7 +249,7 @@ static bool is_any(const double *counts)
 }
 
 /* `is_short`: without the kinds that nobody has asked for. */
-static void print_streams(const json_t *look, bool is_short, struct buffer *text)
+static void print_streams(const json_t *snapshot, bool is_short, struct buffer *text)
 {
     double all[TRANSPORT_COUNT] = {0};
 
@@ -253,7 +261,7 @@ static void print_streams(const json_t *look, bool is_short, struct buffer *text
         double counts[TRANSPORT_COUNT];
 
         for (size_t i = 0; i < TRANSPORT_COUNT; i++) {
-            counts[i] = streams_of(look, streams[s], transports[i]);
+            counts[i] = streams_of(snapshot, streams[s], transports[i]);
             all[i] += counts[i];
         }
         if (!is_short || is_any(counts))
@@ -261,7 +269,7 @@ static void print_streams(const json_t *look, bool is_short, struct buffer *text
     }
     print_streams_row("all", all, text);
     buffer_append_format(text, "open connections: %s\n",
-                         figure_count(look_sum(look, "sluice_connections")).text);
+                         figure_count(snapshot_sum(snapshot, "sluice_connections")).text);
 }
 
 /* The subject comes last: nobody knows how wide it is. On 80 columns it has 15. */
@@ -275,20 +283,20 @@ static void print_slow_client(const json_t *slow, struct buffer *text)
     snprintf(kind, sizeof(kind), "%s/%s", stream ? stream : "-", transport ? transport : "-");
     top_view_print_text(kind, &how);
     buffer_append_format(text, "%-8s %-6s %7s %8s  %-9s  %-18.*s  ",
-                         figure_seconds(look_number(slow, "lag_ms") / 1000).text,
+                         figure_seconds(snapshot_number(slow, "lag_ms") / 1000).text,
                          json_is_true(json_object_get(slow, "catching_up")) ? "yes" : "no",
-                         figure_count(look_number(slow, "owed_events")).text,
-                         figure_bytes(look_number(slow, "owed_bytes")).text,
-                         figure_seconds(look_number(slow, "connected_ms") / 1000).text,
+                         figure_count(snapshot_number(slow, "owed_events")).text,
+                         figure_bytes(snapshot_number(slow, "owed_bytes")).text,
+                         figure_seconds(snapshot_number(slow, "connected_ms") / 1000).text,
                          SL_SLICE_ARG(buffer_slice(&how)));
     print_member(slow, "subject", "(not shown)", text);
     buffer_append_char(text, '\n');
     buffer_done(&how);
 }
 
-static void print_slowest(const json_t *look, struct buffer *text)
+static void print_slowest(const json_t *snapshot, struct buffer *text)
 {
-    json_t *slowest = json_object_get(look, "slowest"), *slow;
+    json_t *slowest = json_object_get(snapshot, "slowest"), *slow;
     size_t i;
 
     if (json_array_size(slowest) == 0) {
@@ -298,31 +306,32 @@ static void print_slowest(const json_t *look, struct buffer *text)
     buffer_append_format(text, "%-8s %-6s %7s %8s  %-9s  %-18s  %s\n", "behind", "replay", "events",
                          "bytes", "connected", "stream", "slowest clients");
     json_array_foreach(slowest, i, slow) print_slow_client(slow, text);
-    if (!json_is_true(json_object_get(look, "subjects")))
+    if (!json_is_true(json_object_get(snapshot, "subjects")))
         buffer_append_str(text, "whose they are is shown to a token with the scope admin\n");
 }
 
-static void print_workers(const struct looks *looks, struct buffer *text)
+static void print_workers(const struct snapshots *snapshots, struct buffer *text)
 {
-    const json_t *look = looks_latest(looks);
-    double workers = look_number(look, "workers");
+    const json_t *snapshot = snapshots_latest(snapshots);
+    double workers = snapshot_number(snapshot, "workers");
 
     buffer_append_format(text, "%-8s%8s%12s%10s%8s%10s\n", "worker", "Redis", "CPU", "memory",
                          "files", "restarts");
     for (size_t i = 0; (double)i < workers; i++) {
-        bool is_up = look_worker(look, "sluice_worker_up", i) > 0;
-        bool hears = look_worker(look, "sluice_worker_subscribed", i) > 0;
+        bool is_up = snapshot_worker(snapshot, "sluice_worker_up", i) > 0;
+        bool hears = snapshot_worker(snapshot, "sluice_worker_subscribed", i) > 0;
 
         buffer_append_format(
             text, "%-8zu%8s%12s%10s%8s%10s\n", i,
             !is_up  ? "down"
             : hears ? "heard"
                     : "away",
-            figure_percent(looks_worker_rate(looks, "sluice_worker_cpu_seconds_total", i, LONG_S))
+            figure_percent(
+                snapshots_worker_rate(snapshots, "sluice_worker_cpu_seconds_total", i, LONG_S))
                 .text,
-            figure_bytes(look_worker(look, "sluice_worker_resident_bytes", i)).text,
-            figure_count(look_worker(look, "sluice_worker_open_files", i)).text,
-            figure_count(look_worker(look, "sluice_worker_restarts_total", i)).text);
+            figure_bytes(snapshot_worker(snapshot, "sluice_worker_resident_bytes", i)).text,
+            figure_count(snapshot_worker(snapshot, "sluice_worker_open_files", i)).text,
+            figure_count(snapshot_worker(snapshot, "sluice_worker_restarts_total", i)).text);
     }
 }
 
@@ -333,13 +342,14 @@ static bool is_usual(const struct trouble *trouble, const char *label)
     return found && found[strlen(label)] == ' ';
 }
 
-static void print_trouble(const json_t *look, const struct trouble *trouble, struct buffer *text)
+static void print_trouble(const json_t *snapshot, const struct trouble *trouble,
+                          struct buffer *text)
 {
-    json_t *family = json_object_get(json_object_get(look, "metrics"), trouble->family), *count;
+    json_t *family = json_object_get(json_object_get(snapshot, "metrics"), trouble->family), *count;
     const char *label;
 
     if (!json_is_object(family)) {
-        double sum = look_sum(look, trouble->family);
+        double sum = snapshot_sum(snapshot, trouble->family);
 
         if (sum > 0)
             buffer_append_format(text, "%9s  %s\n", figure_count(sum).text, trouble->words);
@@ -356,19 +366,19 @@ static void print_trouble(const json_t *look, const struct trouble *trouble, str
     }
 }
 
-static void print_troubles(const json_t *look, struct buffer *text)
+static void print_troubles(const json_t *snapshot, struct buffer *text)
 {
     size_t begin;
 
     buffer_append_str(text, "since the start\n");
     begin = text->size;
     for (size_t i = 0; i < sizeof(troubles) / sizeof(troubles[0]); i++)
-        print_trouble(look, &troubles[i], text);
+        print_trouble(snapshot, &troubles[i], text);
     if (text->size == begin)
         buffer_append_str(text, "nothing went wrong\n");
 }
 
-void top_view_print(const struct looks *looks, const char *url, const struct top_form *form,
+void top_view_print(const struct snapshots *snapshots, const char *url, const struct top_form *form,
                     struct buffer *ret_text)
 {
     enum { SUMMARY, STREAMS, SLOWEST, WORKERS, TROUBLES, PART_COUNT };
@@ -377,16 +387,16 @@ void top_view_print(const struct looks *looks, const char *url, const struct top
         [WORKERS] = {.is_list = true, .is_second = true},
         [TROUBLES] = {.is_list = true, .is_second = true},
     };
-    const json_t *look = looks_latest(looks);
+    const json_t *snapshot = snapshots_latest(snapshots);
 
-    print_heading(looks, url, form->has_colors, &parts[SUMMARY].text);
-    print_flow(looks, &parts[SUMMARY].text);
-    print_cost(looks, &parts[SUMMARY].text);
-    print_streams(look, false, &parts[STREAMS].text);
-    print_streams(look, true, &parts[STREAMS].shorter);
-    print_slowest(look, &parts[SLOWEST].text);
-    print_workers(looks, &parts[WORKERS].text);
-    print_troubles(look, &parts[TROUBLES].text);
+    print_heading(snapshots, url, form->has_colors, &parts[SUMMARY].text);
+    print_flow(snapshots, &parts[SUMMARY].text);
+    print_cost(snapshots, &parts[SUMMARY].text);
+    print_streams(snapshot, false, &parts[STREAMS].text);
+    print_streams(snapshot, true, &parts[STREAMS].shorter);
+    print_slowest(snapshot, &parts[SLOWEST].text);
+    print_workers(snapshots, &parts[WORKERS].text);
+    print_troubles(snapshot, &parts[TROUBLES].text);
     layout_print(parts, PART_COUNT, &form->page, ret_text);
     for (size_t i = 0; i < PART_COUNT; i++) {
         ret_text->failed = ret_text->failed || parts[i].text.failed || parts[i].shorter.failed;
@@ -405,25 +415,25 @@ static void pair(struct buffer *line, const char *name, double value)
         buffer_append_format(line, " %s=%.*f", name, value == floor(value) ? 0 : 3, value);
 }
 
-void top_view_print_line(const struct looks *looks, struct buffer *ret_line)
+void top_view_print_line(const struct snapshots *snapshots, struct buffer *ret_line)
 {
-    const json_t *look = looks_latest(looks);
+    const json_t *snapshot = snapshots_latest(snapshots);
     char now[CLOCK_RFC3339_SIZE];
 
-    clock_format_rfc3339((uint64_t)fmax(look_number(look, "now_ms"), 0), now);
+    clock_format_rfc3339((uint64_t)fmax(snapshot_number(snapshot, "now_ms"), 0), now);
     buffer_append_format(ret_line, "ts=%s", now);
-    pair(ret_line, "streams", look_sum(look, "sluice_streams"));
-    pair(ret_line, "connections", look_sum(look, "sluice_connections"));
-    pair(ret_line, "events_in", events_in(looks));
-    pair(ret_line, "events_out", events_out(looks));
-    pair(ret_line, "matches_per_event", matches_per_event(looks));
-    pair(ret_line, "owed_events", look_sum(look, "sluice_owed_events"));
-    pair(ret_line, "owed_bytes", look_sum(look, "sluice_owed_bytes"));
-    pair(ret_line, "catching_up", look_sum(look, "sluice_streams_catching_up"));
-    pair(ret_line, "dropped", dropped_streams(look));
-    pair(ret_line, "gaps", look_sum(look, "sluice_event_gaps_total"));
-    pair(ret_line, "redis_ms", redis_s(looks) * 1000);
-    pair(ret_line, "memory_bytes", look_sum(look, "sluice_worker_resident_bytes"));
-    pair(ret_line, "cpu_us_per_delivery", cpu_per_delivery_s(looks) * 1e6);
+    pair(ret_line, "streams", snapshot_sum(snapshot, "sluice_streams"));
+    pair(ret_line, "connections", snapshot_sum(snapshot, "sluice_connections"));
+    pair(ret_line, "events_in", events_in(snapshots));
+    pair(ret_line, "events_out", events_out(snapshots));
+    pair(ret_line, "matches_per_event", matches_per_event(snapshots));
+    pair(ret_line, "owed_events", snapshot_sum(snapshot, "sluice_owed_events"));
+    pair(ret_line, "owed_bytes", snapshot_sum(snapshot, "sluice_owed_bytes"));
+    pair(ret_line, "catching_up", snapshot_sum(snapshot, "sluice_streams_catching_up"));
+    pair(ret_line, "dropped", dropped_streams(snapshot));
+    pair(ret_line, "gaps", snapshot_sum(snapshot, "sluice_event_gaps_total"));
+    pair(ret_line, "redis_ms", redis_s(snapshots) * 1000);
+    pair(ret_line, "memory_bytes", snapshot_sum(snapshot, "sluice_worker_resident_bytes"));
+    pair(ret_line, "cpu_us_per_delivery", cpu_per_delivery_s(snapshots) * 1e6);
     buffer_append_char(ret_line, '\n');
 }

@@ -5,21 +5,21 @@
 #pragma once
 
 #include "base/buffer.h"
-#include "cli/looks.h"
 #include "cli/layout.h"
+#include "cli/snapshots.h"
 
 struct top_form {
     struct layout_form page;
     bool has_colors;
 };
 
-/* Lines for a person: everything, the most important first. There must be a look; rates are
+/* Lines for a person: everything, the most important first. There must be a snapshot; rates are
  * unknown until there are two. */
-void top_view_print(const struct looks *looks, const char *url, const struct top_form *form,
+void top_view_print(const struct snapshots *snapshots, const char *url, const struct top_form *form,
                     struct buffer *ret_text);
 
 /* One line of key=value pairs for a program; a hyphen for what is not known. */
-void top_view_print_line(const struct looks *looks, struct buffer *ret_line);
+void top_view_print_line(const struct snapshots *snapshots, struct buffer *ret_line);
 
 /* `text` with a question mark for each control character. */
 void top_view_print_text(const char *text, struct buffer *ret_text);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/figure.h"
-#include "cli/looks.h"
+#include "cli/snapshots.h"
 #include "cli/top_view.h"
 #include "tests/support/cmocka_all.h"
 
@@ -52,14 +52,16 @@ static void test_times_from_microseconds_to_days(void **state)
     assert_figure(figure_seconds(NAN), "-");
 }
 
-static int add(struct looks *looks, const char *text)
+static int add(struct snapshots *snapshots, const char *text)
 {
-    return looks_add(looks, sl_slice_str(text), NULL);
+    return snapshots_add(snapshots, sl_slice_str(text), NULL);
 }
 
-/* A look at `now_ms` of a server started at `start`, whose two workers heard `received` messages.
+/* A snapshot at `now_ms` of a server started at `start`, whose two workers heard `received`
+ * messages.
  */
-static void add_look(struct looks *looks, int now_ms, int start, int received, int matches)
+static void add_snapshot(struct snapshots *snapshots, int now_ms, int start, int received,
+                         int matches)
 {
     char text[512];
 
@@ -69,24 +71,26 @@ static void add_look(struct looks *looks, int now_ms, int start, int received, i
              "\"sluice_matches_total\":%d,\"sluice_worker_subscribed\":[1,1],"
              "\"sluice_worker_up\":[1,1],\"sluice_worker_cpu_seconds_total\":[%d,2]}}",
              now_ms, start, received, matches, now_ms / 1000);
-    assert_int_equal(add(looks, text), 0);
+    assert_int_equal(add(snapshots, text), 0);
 }
 
 static void test_sum_of_a_family_is_over_workers_and_labels(void **state)
 {
-    struct looks looks = {.count = 0};
-    const json_t *look;
+    struct snapshots snapshots = {.count = 0};
+    const json_t *snapshot;
 
     (void)state;
-    assert_int_equal(add(&looks, "{\"now_ms\":1,\"metrics\":{\"a\":3,\"b\":[1,2],"
-                                 "\"c\":{\"x/y\":4,\"z\":5},\"d\":\"?\"}}"),
+    assert_int_equal(add(&snapshots, "{\"now_ms\":1,\"metrics\":{\"a\":3,\"b\":[1,2],"
+                                     "\"c\":{\"x/y\":4,\"z\":5},\"d\":\"?\"}}"),
                      0);
-    look = looks_latest(&looks);
-    assert_true(look_sum(look, "a") == 3 && look_sum(look, "b") == 3 && look_sum(look, "c") == 9);
-    assert_true(look_part(look, "c", "x/y") == 4 && look_worker(look, "b", 1) == 2);
-    assert_true(isnan(look_sum(look, "d")) && isnan(look_sum(look, "e")));
-    assert_true(isnan(look_part(look, "c", "y")) && isnan(look_worker(look, "b", 2)));
-    looks_done(&looks);
+    snapshot = snapshots_latest(&snapshots);
+    assert_true(snapshot_sum(snapshot, "a") == 3 && snapshot_sum(snapshot, "b") == 3 &&
+                snapshot_sum(snapshot, "c") == 9);
+    assert_true(snapshot_part(snapshot, "c", "x/y") == 4 && snapshot_worker(snapshot, "b", 1) == 2);
+    assert_true(isnan(snapshot_sum(snapshot, "d")) && isnan(snapshot_sum(snapshot, "e")));
+    assert_true(isnan(snapshot_part(snapshot, "c", "y")) &&
+                isnan(snapshot_worker(snapshot, "b", 2)));
+    snapshots_done(&snapshots);
 }
 
 static void test_what_is_no_status_is_refused_and_changes_nothing(void **state)
@@ -98,124 +102,124 @@ static void test_what_is_no_status_is_refused_and_changes_nothing(void **state)
                                         "{\"now_ms\":1}",
                                         "{\"now_ms\":\"1\",\"metrics\":{}}",
                                         "{\"now_ms\":1,\"metrics\":[]}"};
-    struct looks looks = {.count = 0};
+    struct snapshots snapshots = {.count = 0};
 
     (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-        assert_int_equal(add(&looks, texts[i]), -EBADMSG);
-    assert_int_equal(looks.count, 0);
+        assert_int_equal(add(&snapshots, texts[i]), -EBADMSG);
+    assert_int_equal(snapshots.count, 0);
 }
 
 static void test_rates_need_two_looks_and_are_about_the_seconds_asked_for(void **state)
 {
-    struct looks looks = {.count = 0};
+    struct snapshots snapshots = {.count = 0};
 
     (void)state;
-    add_look(&looks, 10000, 1, 100, 0);
-    assert_true(isnan(looks_rate(&looks, "sluice_events_received_total", 2)));
-    add_look(&looks, 12000, 1, 120, 0);
-    add_look(&looks, 14000, 1, 160, 80);
-    assert_true(looks_rate(&looks, "sluice_events_received_total", 2) == 20);
-    assert_true(looks_rate(&looks, "sluice_events_received_total", 60) == 15);
-    assert_true(looks_ratio(&looks, "sluice_matches_total", "sluice_events_received_total", 2) ==
-                2);
-    assert_true(looks_worker_rate(&looks, "sluice_worker_cpu_seconds_total", 0, 2) == 1);
-    assert_true(looks_worker_rate(&looks, "sluice_worker_cpu_seconds_total", 1, 2) == 0);
-    assert_true(isnan(looks_rate(&looks, "no such family", 2)));
-    assert_true(isnan(looks_ratio(&looks, "sluice_matches_total", "no such family", 2)));
-    looks_done(&looks);
+    add_snapshot(&snapshots, 10000, 1, 100, 0);
+    assert_true(isnan(snapshots_rate(&snapshots, "sluice_events_received_total", 2)));
+    add_snapshot(&snapshots, 12000, 1, 120, 0);
+    add_snapshot(&snapshots, 14000, 1, 160, 80);
+    assert_true(snapshots_rate(&snapshots, "sluice_events_received_total", 2) == 20);
+    assert_true(snapshots_rate(&snapshots, "sluice_events_received_total", 60) == 15);
+    assert_true(snapshots_ratio(&snapshots, "sluice_matches_total", "sluice_events_received_total",
+                                2) == 2);
+    assert_true(snapshots_worker_rate(&snapshots, "sluice_worker_cpu_seconds_total", 0, 2) == 1);
+    assert_true(snapshots_worker_rate(&snapshots, "sluice_worker_cpu_seconds_total", 1, 2) == 0);
+    assert_true(isnan(snapshots_rate(&snapshots, "no such family", 2)));
+    assert_true(isnan(snapshots_ratio(&snapshots, "sluice_matches_total", "no such family", 2)));
+    snapshots_done(&snapshots);
 }
 
-static void test_server_that_was_started_anew_counts_from_its_first_look(void **state)
+static void test_server_that_was_started_anew_counts_from_its_first_snapshot(void **state)
 {
-    struct looks looks = {.count = 0};
+    struct snapshots snapshots = {.count = 0};
 
     (void)state;
-    add_look(&looks, 10000, 1, 100, 0);
-    add_look(&looks, 12000, 2, 150, 0);
-    assert_int_equal(looks.count, 1);
-    add_look(&looks, 11000, 2, 150, 0); /* its clock was set back */
-    assert_int_equal(looks.count, 1);
-    looks_done(&looks);
+    add_snapshot(&snapshots, 10000, 1, 100, 0);
+    add_snapshot(&snapshots, 12000, 2, 150, 0);
+    assert_int_equal(snapshots.count, 1);
+    add_snapshot(&snapshots, 11000, 2, 150, 0); /* its clock was set back */
+    assert_int_equal(snapshots.count, 1);
+    snapshots_done(&snapshots);
 }
 
 static void test_oldest_look_is_forgotten(void **state)
 {
-    struct looks looks = {.count = 0};
+    struct snapshots snapshots = {.count = 0};
 
     (void)state;
-    for (int i = 0; i < LOOKS_MAX + 3; i++)
-        add_look(&looks, 1000 * i, 1, i * i, 0);
-    assert_int_equal(looks.count, LOOKS_MAX);
-    assert_true(look_number(looks.all[0], "now_ms") == 3000);
-    looks_done(&looks);
+    for (int i = 0; i < SNAPSHOTS_MAX + 3; i++)
+        add_snapshot(&snapshots, 1000 * i, 1, i * i, 0);
+    assert_int_equal(snapshots.count, SNAPSHOTS_MAX);
+    assert_true(snapshot_number(snapshots.all[0], "now_ms") == 3000);
+    snapshots_done(&snapshots);
 }
 
 static void test_quantile_is_of_what_has_been_counted_between(void **state)
 {
     static const char text[] = "{\"now_ms\":%d,\"metrics\":{},\"bounds\":[0.1,1,10],"
                                "\"histograms\":{\"h\":{\"buckets\":[%d,%d,%d,%d]}}}";
-    struct looks looks = {.count = 0};
+    struct snapshots snapshots = {.count = 0};
     char first[200], second[200], third[200];
 
     (void)state;
     snprintf(first, sizeof(first), text, 1000, 100, 0, 0, 0);
     snprintf(second, sizeof(second), text, 2000, 101, 98, 1, 0);
     snprintf(third, sizeof(third), text, 3000, 101, 98, 1, 7);
-    assert_int_equal(add(&looks, first), 0);
-    assert_true(looks_quantile(&looks, "h", 0.5, 1) == 0.1); /* all that it has counted */
-    assert_int_equal(add(&looks, second), 0);
-    assert_true(looks_quantile(&looks, "h", 0.01, 1) == 0.1);
-    assert_true(looks_quantile(&looks, "h", 0.5, 1) == 1);
-    assert_true(looks_quantile(&looks, "h", 1, 1) == 10);
-    assert_int_equal(add(&looks, third), 0);
-    assert_true(looks_quantile(&looks, "h", 0.5, 1) == 10); /* beyond the bounds */
-    assert_true(isnan(looks_quantile(&looks, "none", 0.5, 1)));
-    looks_done(&looks);
+    assert_int_equal(add(&snapshots, first), 0);
+    assert_true(snapshots_quantile(&snapshots, "h", 0.5, 1) == 0.1); /* all that it has counted */
+    assert_int_equal(add(&snapshots, second), 0);
+    assert_true(snapshots_quantile(&snapshots, "h", 0.01, 1) == 0.1);
+    assert_true(snapshots_quantile(&snapshots, "h", 0.5, 1) == 1);
+    assert_true(snapshots_quantile(&snapshots, "h", 1, 1) == 10);
+    assert_int_equal(add(&snapshots, third), 0);
+    assert_true(snapshots_quantile(&snapshots, "h", 0.5, 1) == 10); /* beyond the bounds */
+    assert_true(isnan(snapshots_quantile(&snapshots, "none", 0.5, 1)));
+    snapshots_done(&snapshots);
 }
 
-static const char *page(const struct looks *looks, struct buffer *text)
+static const char *page(const struct snapshots *snapshots, struct buffer *text)
 {
     static const struct top_form plain = {0};
 
     buffer_clear(text);
-    top_view_print(looks, "http://x", &plain, text);
+    top_view_print(snapshots, "http://x", &plain, text);
     assert_non_null(buffer_str(text));
     return text->data;
 }
 
 static void test_page_counts_an_event_once_though_each_worker_hears_it(void **state)
 {
-    struct looks looks = {.count = 0};
+    struct snapshots snapshots = {.count = 0};
     struct buffer text = BUFFER_INIT;
 
     (void)state;
-    add_look(&looks, 10000, 1, 100, 0);
-    assert_non_null(strstr(page(&looks, &text), "events in     - /s"));
-    add_look(&looks, 12000, 1, 180, 120);
-    assert_non_null(strstr(page(&looks, &text), "events in     20 /s"));
+    add_snapshot(&snapshots, 10000, 1, 100, 0);
+    assert_non_null(strstr(page(&snapshots, &text), "events in     - /s"));
+    add_snapshot(&snapshots, 12000, 1, 180, 120);
+    assert_non_null(strstr(page(&snapshots, &text), "events in     20 /s"));
     assert_non_null(strstr(text.data, "matches       3 per event"));
     assert_non_null(strstr(text.data, "sluiced 1 at http://x, up 11 s, all well\n"));
     assert_non_null(strstr(text.data, "nothing went wrong\n"));
     assert_non_null(strstr(text.data, "everybody keeps up\n"));
     buffer_clear(&text);
-    top_view_print_line(&looks, &text);
+    top_view_print_line(&snapshots, &text);
     assert_non_null(strstr(buffer_str(&text), " events_in=20 "));
     assert_non_null(strstr(text.data, " matches_per_event=3 "));
     assert_non_null(strstr(text.data, " owed_events=- "));
     assert_non_null(strstr(text.data, "ts=1970-01-01T00:00:12.000Z "));
     buffer_done(&text);
-    looks_done(&looks);
+    snapshots_done(&snapshots);
 }
 
 static void test_page_names_slow_clients_and_troubles_without_obeying_them(void **state)
 {
-    struct looks looks = {.count = 0};
+    struct snapshots snapshots = {.count = 0};
     struct buffer text = BUFFER_INIT;
 
     (void)state;
     assert_int_equal(
-        add(&looks,
+        add(&snapshots,
             "{\"now_ms\":5000,\"workers\":2,\"version\":\"1\",\"subjects\":true,\"slowest\":["
             "{\"worker\":1,\"subject\":\"e\\u001b[2J\\u009bx\\u00e9\",\"stream\":\"home\","
             "\"transport\":\"sse\",\"catching_up\":true,\"lag_ms\":1830,\"owed_events\":410,"
@@ -225,7 +229,7 @@ static void test_page_names_slow_clients_and_troubles_without_obeying_them(void 
             "\"sluice_disconnects_total\":{\"draining\":5,\"too_slow\":2,\"internal\":0},"
             "\"sluice_streams_by_kind\":{\"home/sse\":1,\"home/ndjson\":1200}}}"),
         0);
-    page(&looks, &text);
+    page(&snapshots, &text);
     assert_non_null(strstr(text.data, "1 of 2 workers down"));
     assert_non_null(strstr(text.data, "home/sse            e?[2J?x\xc3\xa9\n"));
     assert_non_null(strstr(text.data, "1.8 s    yes        410   238 kB  1 min      home/sse "));
@@ -237,7 +241,7 @@ static void test_page_names_slow_clients_and_troubles_without_obeying_them(void 
                                       "      1,201\n"));
     assert_null(strchr(text.data, '\033'));
     buffer_done(&text);
-    looks_done(&looks);
+    snapshots_done(&snapshots);
 }
 
 /* A title and lines "a1", "a2", ... */
@@ -324,7 +328,7 @@ int main(void)
         cmocka_unit_test(test_sum_of_a_family_is_over_workers_and_labels),
         cmocka_unit_test(test_what_is_no_status_is_refused_and_changes_nothing),
         cmocka_unit_test(test_rates_need_two_looks_and_are_about_the_seconds_asked_for),
-        cmocka_unit_test(test_server_that_was_started_anew_counts_from_its_first_look),
+        cmocka_unit_test(test_server_that_was_started_anew_counts_from_its_first_snapshot),
         cmocka_unit_test(test_oldest_look_is_forgotten),
         cmocka_unit_test(test_quantile_is_of_what_has_been_counted_between),
         cmocka_unit_test(test_page_counts_an_event_once_though_each_worker_hears_it),
