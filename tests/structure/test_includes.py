@@ -43,6 +43,19 @@ MAY_INCLUDE = {
     "tools": ["base", "filters", "gateway/intake", "gateway/front/filter_json.h", "tools"],
     "examples": [],  # <sluice/...> only: they build against what is installed
 }
+# Where a library is known: these, and what is in them.
+KNOWN_TO = {
+    "libwebsockets": ["gateway/http/wire.c"],
+    "yajl/": ["gateway/intake/event_facts.c"],
+    "sqlite3": ["src/archive/archive_sqlite.c"],
+    "mysql|mariadb|errmsg|mysqld_error": ["src/archive/"],
+    "unicode/": ["filters/", "src/model/"],
+    "openssl/": ["gateway/http/", "gateway/front/", "gateway/config/", "cli/token.c"],
+    "hiredis/": ["src/", "gateway/redis/", "gateway/intake/", "gateway/api/", "cli/"],
+    "jansson": ["src/social/", "gateway/front/", "gateway/api/", "gateway/streams/", "cli/"],
+    "uv": ["gateway/"],
+    "curl/": ["cli/"],
+}
 FOLDERS = ["base", "filters", "src", "gateway", "cli", "tools", "examples"]
 
 
@@ -102,6 +115,15 @@ def test_arrows(folder):
     for file in sources(folder):
         for included in included_by(file):
             assert included.startswith(allowed), f"{file.relative_to(SOURCE)} includes {included}"
+
+
+@pytest.mark.parametrize("library", KNOWN_TO)
+def test_a_library_is_known_where_it_is_needed(library):
+    files = [file for folder in ("base", "filters", "src", "gateway", "cli") for file in sources(folder)
+             if re.search(rf"^#\s*include <({library})", file.read_text(), re.MULTILINE)]
+    assert files
+    for file in files:
+        assert str(file.relative_to(SOURCE)).startswith(tuple(KNOWN_TO[library])), file
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
