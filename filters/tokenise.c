@@ -19,6 +19,13 @@ static const uint8_t ascii_info[128] = {
     ['a' ... 'z'] = SL_UNICODE_WORD | SL_UNICODE_LETTER,
 };
 
+static const bool ascii_word[256] = {
+    ['0' ... '9'] = true,
+    ['A' ... 'Z'] = true,
+    ['_'] = true,
+    ['a' ... 'z'] = true,
+};
+
 /* Class and letter bit of the code point at `at`, and its size. */
 static inline unsigned read_info(const unsigned char *at, unsigned *ret_size)
 {
@@ -52,12 +59,19 @@ static const unsigned char *run_end(const unsigned char *at, const unsigned char
     return at;
 }
 
+/* Most bytes of most texts are read in the inner loop. */
 static inline const unsigned char *word_end(const unsigned char *at, const unsigned char *end)
 {
     while (at < end) {
         unsigned size;
 
-        if (class_of(read_info(at, &size)) != SL_UNICODE_WORD)
+        if (*at < 0x80) {
+            while (at < end && ascii_word[*at])
+                at++;
+            if (at == end || *at < 0x80)
+                break;
+        }
+        if (class_of(sl_unicode_info(sl_utf8_decode(at, &size))) != SL_UNICODE_WORD)
             break;
         at += size;
     }
