@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* The fields of proc(5)'s stat that we want stand behind the program's name, which may hold spaces
@@ -36,31 +37,40 @@ static int read_stat(pid_t pid, struct process_usage *usage)
     return 0;
 }
 
-static int count_open_files(pid_t pid, struct process_usage *usage)
-{
-    char path[64];
-    DIR *folder;
-
-    snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
-    folder = opendir(path);
-    if (!folder)
-        return -errno;
-    usage->open_files = 0;
-    for (const struct dirent *entry = readdir(folder); entry; entry = readdir(folder))
-        usage->open_files += entry->d_name[0] != '.';
-    closedir(folder);
-    return 0;
-}
-
 int process_usage_read(pid_t pid, struct process_usage *ret_usage)
 {
     struct process_usage usage;
-    int r;
+    int r = read_stat(pid, &usage);
 
-    r = read_stat(pid, &usage);
-    if (r == 0)
-        r = count_open_files(pid, &usage);
     if (r == 0)
         *ret_usage = usage;
     return r;
+}
+
+static int list_files(const char *path, uint64_t *ret_count)
+{
+    DIR *folder = opendir(path);
+    uint64_t count = 0;
+
+    if (!folder)
+        return -errno;
+    for (const struct dirent *entry = readdir(folder); entry; entry = readdir(folder))
+        count += entry->d_name[0] != '.';
+    closedir(folder);
+    *ret_count = count;
+    return 0;
+}
+
+int process_usage_count_files(pid_t pid, bool may_list, uint64_t *ret_count)
+{
+    struct stat status;
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+    if (stat(path, &status) < 0)
+        return -errno;
+    if (status.st_size == 0)
+        return may_list ? list_files(path, ret_count) : -EAGAIN;
+    *ret_count = (uint64_t)status.st_size;
+    return 0;
 }

@@ -38,7 +38,8 @@ enum {
     REDIS_STEP_MS = 10,
     REDIS_STOP_MS = 10000,
     MEASURE_EVERY_MS = 2000,
-    FIRST_WORKER_FD = 4 /* in `polled` */
+    LIST_FILES_EVERY_MS = 30000, /* where the kernel does not tell how many there are */
+    FIRST_WORKER_FD = 4          /* in `polled` */
 };
 
 struct supervisor {
@@ -60,7 +61,8 @@ struct supervisor {
     bool stopping;
     bool killed; /* the workers, on a second signal or after their time */
     uint64_t stop_by_ms;
-    uint64_t measure_ms; /* when to look at the workers' processes next */
+    uint64_t measure_ms;    /* when to look at the workers' processes next */
+    uint64_t list_files_ms; /* when descriptors may be listed again */
     struct failure failure;
     int error; /* the first thing that went wrong, and its sentence */
 };
@@ -327,7 +329,7 @@ static void note_ready(struct supervisor *supervisor, struct worker_process *wor
 {
     if (!worker_process_take_ready(worker, now_ms))
         return;
-    supervisor->measure_ms = now_ms;
+    supervisor->measure_ms = supervisor->list_files_ms = now_ms;
     if (supervisor->all_were_ready)
         return;
     for (unsigned i = 0; i < supervisor->worker_count; i++) {
@@ -432,11 +434,16 @@ static void step_takeover(struct supervisor *supervisor, uint64_t now_ms)
 
 static void measure_workers(struct supervisor *supervisor, uint64_t now_ms)
 {
+    bool may_list_files;
+
     if (now_ms < supervisor->measure_ms)
         return;
     supervisor->measure_ms = now_ms + MEASURE_EVERY_MS;
+    may_list_files = now_ms >= supervisor->list_files_ms;
+    if (may_list_files)
+        supervisor->list_files_ms = now_ms + LIST_FILES_EVERY_MS;
     for (unsigned i = 0; i < supervisor->worker_count; i++)
-        worker_process_measure(&supervisor->workers[i]);
+        worker_process_measure(&supervisor->workers[i], may_list_files);
 }
 
 static bool workers_are_down(const struct supervisor *supervisor)

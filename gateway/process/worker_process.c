@@ -123,13 +123,15 @@ uint64_t worker_process_delay(struct worker_process *worker, uint64_t now_ms)
     return wait_ms;
 }
 
-void worker_process_measure(const struct worker_process *worker)
+void worker_process_measure(const struct worker_process *worker, bool may_list_files)
 {
     struct process_usage usage;
+    uint64_t open_files;
 
     if (worker->state == WORKER_DOWN || process_usage_read(worker->pid, &usage) < 0)
         return;
     metric_set(worker->metrics, METRIC_WORKER_CPU, usage.cpu_us);
     metric_set(worker->metrics, METRIC_WORKER_RESIDENT, usage.resident_bytes);
-    metric_set(worker->metrics, METRIC_WORKER_OPEN_FILES, usage.open_files);
+    if (process_usage_count_files(worker->pid, may_list_files, &open_files) == 0)
+        metric_set(worker->metrics, METRIC_WORKER_OPEN_FILES, open_files);
 }

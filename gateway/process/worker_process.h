@@ -48,5 +48,5 @@ bool worker_process_reap(struct worker_process *worker, siginfo_t *ret_how);
 /* It ended without being told: due again after its back-off, which is returned. */
 uint64_t worker_process_delay(struct worker_process *worker, uint64_t now_ms);
 
-/* Memory, CPU and descriptors, into its metrics. */
-void worker_process_measure(const struct worker_process *worker);
+/* Memory, CPU and descriptors, into its metrics. `may_list_files`: process_usage.h says why. */
+void worker_process_measure(const struct worker_process *worker, bool may_list_files);

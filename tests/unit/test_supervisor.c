@@ -535,18 +535,22 @@ static void test_private_redis_that_does_not_start_ends_it_all(void **state)
 static void test_usage_of_a_process_is_measured(void **state)
 {
     struct process_usage before, after;
+    uint64_t files_before, files_after;
     int fds[2];
 
     (void)state;
     assert_int_equal(process_usage_read(getpid(), &before), 0);
+    assert_int_equal(process_usage_count_files(getpid(), true, &files_before), 0);
     assert_int_equal(pipe(fds), 0);
     do
         assert_int_equal(process_usage_read(getpid(), &after), 0);
     while (after.cpu_us == before.cpu_us);
     assert_true(after.cpu_us > before.cpu_us);
     assert_true(before.resident_bytes > 100000 && before.resident_bytes < 1u << 30);
-    assert_int_equal(after.open_files, before.open_files + 2);
+    assert_int_equal(process_usage_count_files(getpid(), true, &files_after), 0);
+    assert_int_equal(files_after, files_before + 2);
     assert_true(process_usage_read(-1, &after) < 0);
+    assert_true(process_usage_count_files(-1, true, &files_after) < 0);
     close(fds[0]);
     close(fds[1]);
 }
