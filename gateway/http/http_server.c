@@ -2,8 +2,9 @@
  *
  * All connections stand in one list, those that wait in another by what they wait for
  * (http_waiting.h), with the times and bounds set here. A connection that has just been accepted
- * counts as busy for a moment while the server drains, since its first request may be on its way;
- * with a successor, all do until they end. */
+ * counts as busy for a moment while the server drains, since its first request may be on its way,
+ * and one that is half through its TLS handshake until its time is up; with a successor, all do
+ * until they end. */
 #include "gateway/http/http_server.h"
 
 #include <assert.h>
@@ -85,7 +86,8 @@ bool http_server_is_busy(const struct http_server *server)
     {
         const struct http_connection *connection = LIST_OWNER(node, struct http_connection, node);
 
-        if (!http_connection_is_silent(connection) || is_new(connection))
+        if (!http_connection_is_silent(connection) || is_new(connection) ||
+            wire_has_begun(&connection->wire))
             return true;
     }
     return false;

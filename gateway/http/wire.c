@@ -22,6 +22,7 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "base/alloc.h"
@@ -285,6 +286,16 @@ void wire_stop_reading(struct wire *wire)
 void wire_resume_reading(struct wire *wire)
 {
     switch_reading(wire, true);
+}
+
+bool wire_has_begun(const struct wire *wire)
+{
+    SSL *tls = wire->lws ? lws_get_ssl(wire->lws) : NULL;
+    int unread = 0;
+
+    if (tls && SSL_in_init(tls) && SSL_get_state(tls) != TLS_ST_BEFORE)
+        return true;
+    return wire->lws && ioctl(wire->fd, FIONREAD, &unread) == 0 && unread > 0;
 }
 
 /* --- what libwebsockets calls back for --- */

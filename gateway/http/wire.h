@@ -96,6 +96,9 @@ void wire_finish(struct wire *wire);
 /* While a wire does not read, its peer's closing is not noticed either. */
 void wire_stop_reading(struct wire *wire);
 void wire_resume_reading(struct wire *wire);
+/* Has the peer begun what no callback has told of yet: bytes that were not read, a TLS handshake
+ * that is half done? */
+bool wire_has_begun(const struct wire *wire);
 
 /* The peer's address without the port: 4 or 16 bytes in `room`; empty on a unix socket. */
 struct sl_slice wire_peer_address(const struct wire *wire, char room[static WIRE_ADDRESS_SIZE]);

@@ -3,6 +3,7 @@ gets its cursor and a hint when to come back, and nobody new is let in."""
 
 import json
 import os
+import select
 import signal
 
 import pytest
@@ -220,6 +221,22 @@ def test_who_has_connected_and_said_nothing_is_not_waited_for(servers, redis):
     known.wait_closed()
     fresh.send(b"x")  # nobody has told it
     fresh.wait_closed()
+
+
+def test_who_is_half_through_a_handshake_is_answered(servers, redis, certificate):
+    """It counts as half a request does: as somebody who has come in, however long ago."""
+    gateway = servers.gateway(redis, "--drain-timeout", "10m", "--keepalive-ms", 200,
+                              certificate=certificate)
+    knocking = [gateway.connect(shakes_hands=False) for _ in range(3)]
+    eventually(lambda: all(select.select([c.socket], [], [], 0)[0] for c in knocking), "the server's part")
+    with gateway.stream("/v1/stream/filter?track=nothing") as stream:
+        stream.wait_keepalives(2)
+        gateway.begin_stop()
+        stream.to_end()
+    for connection in knocking:
+        connection.send(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert connection.read_response().status == 503
+    gateway.stop()
 
 
 def test_who_has_knocked_is_answered(servers, redis):
