@@ -9,8 +9,8 @@
 struct redisContext;
 struct redisReply;
 
-/* To the unix socket at `path`, or where that is NULL to `endpoint`. 0: *ret_redis is the caller's
- * to redisFree(). */
+/* To the unix socket at `path`, or where that is NULL to the first address of `endpoint` that
+ * accepts. 0: *ret_redis is the caller's to redisFree(). */
 int sl_redis_dial(const char *path, const struct sl_redis_endpoint *endpoint, uint32_t connect_ms,
                   uint32_t answer_ms, struct redisContext **ret_redis, struct failure *reterr);
 

@@ -49,8 +49,10 @@ def test_a_silent_resolver_holds_nothing_up(servers, names):
     gateway.wait_status("/readyz", 200, 60)
 
 
-@pytest.mark.parametrize("bind", ["::1", "127.0.0.1"])
-def test_every_address_of_a_name_is_tried(servers, names, bind):
+@pytest.fixture(params=["::1", "127.0.0.1"])
+def redis_by_name(servers, names, request):
+    """It listens on one of the addresses of its name only."""
+    bind = request.param
     try:
         with socket.create_server((bind, 0), family=socket.AF_INET6 if ":" in bind else socket.AF_INET):
             pass
@@ -58,10 +60,21 @@ def test_every_address_of_a_name_is_tried(servers, names, bind):
         pytest.skip(f"no {bind} here")
     redis = servers.redis(port=steady_port(), bind=bind)
     names.set(redis=["127.0.0.1", "::1"])
-    gateway = servers.gateway(f"redis://redis.test:{redis.port}", prefix=names.prefix)
+    redis.url = f"redis://redis.test:{redis.port}"
+    return redis
+
+
+def test_sluiced_tries_every_address_of_a_name(servers, names, redis_by_name):
+    gateway = servers.gateway(redis_by_name.url, prefix=names.prefix)
     site = Site(gateway)
     ada = site.user("ada")
     with gateway.stream(FIREHOSE) as stream:
         post = ada.post("by one of the addresses")
         stream.until(post["id"])
     eventually(lambda: gateway.metrics()["sluice_redis_round_trip_seconds_count"] > 0, "streams have theirs")
+
+
+def test_libsluice_tries_every_address_of_a_name(names, cli_for, redis_by_name):
+    cli = cli_for(redis_by_name, names.prefix)
+    cli.run("user", "add", "ada")
+    assert cli.run("post", "--user", "ada", "by one of the addresses")

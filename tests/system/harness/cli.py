@@ -14,8 +14,10 @@ def _as_argument(value):
 class Cli:
     """The `sluice` program."""
 
-    def __init__(self, redis=None):
+    def __init__(self, redis=None, prefix=()):
+        """`prefix`: the words of a command that runs it, in a namespace of its own, say."""
         self.environment = programs.environment(**({"SLUICE_REDIS": redis.url} if redis else {}))
+        self.prefix = list(prefix)
 
     def start(self, *arguments, **more):
         """Starts it in the background."""
@@ -24,7 +26,7 @@ class Cli:
     def run(self, *arguments, status=0):
         """Runs it to its end, checks the exit status, returns what it printed."""
         self.done = done = subprocess.run(
-            [programs.sluice(), *map(_as_argument, arguments)], env=self.environment, timeout=120,
+            [*self.prefix, programs.sluice(), *map(_as_argument, arguments)], env=self.environment, timeout=120,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert not sanitizer_report(done.stderr), done.stderr
         assert done.returncode == status, f"{arguments}: {done.returncode}\n{done.stderr}"
