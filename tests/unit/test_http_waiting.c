@@ -61,11 +61,12 @@ static struct http_waiting_settings settings_with(uint32_t ms)
 
 static void begin(uint32_t ms)
 {
-    const struct http_waiting_settings settings = settings_with(ms);
+    struct http_waiting_settings settings;
 
     patience_init(&patience, NULL);
     board = metrics_board_new(1);
     metrics = metrics_slot(board, 0);
+    settings = settings_with(ms);
     story[0] = '\0';
     memset(waiters, 0, sizeof(waiters));
     assert_int_equal(http_waiting_init(&waiting, &settings), 0);
