@@ -1,3 +1,7 @@
+/* database.c - a connection that blocks, users by the thousand, tasks until none is left.
+ *
+ * Calls go out as pipelines of a bounded number; what fails ends the program with the sentence of
+ * the failure. Counts come from INFO of Redis itself, less what looking at them took. */
 #include "bench/database.h"
 
 #include <getopt.h>

@@ -1,3 +1,10 @@
+/* fanout_clients.c - all clients in one epoll, each a small state machine: connect, TLS, request,
+ * stream.
+ *
+ * Everything is read into one room; only what is left of an incomplete message is kept with its
+ * client. The time of a message is the clock after the read that brought it. Posts that are
+ * missing, repeated, another's or unreadable are counted and do not end anything: whoever reads the
+ * figures sees them. */
 #include "bench/fanout_clients.h"
 
 #include <errno.h>

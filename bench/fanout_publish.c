@@ -1,3 +1,9 @@
+/* fanout_publish.c - a thread that sends posts at a pace, or as fast as a window of unread ones
+ * allows.
+ *
+ * To Redis it is PUBLISH, in batches where there is no pace, to an HTTP server a POST each,
+ * answered before the next. Each post has the clock of its making in its text. When each is due is
+ * counted from the beginning, so that a pause of the machine does not lower the rate. */
 #include "bench/fanout_publish.h"
 
 #include <arpa/inet.h>

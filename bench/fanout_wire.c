@@ -1,3 +1,8 @@
+/* fanout_wire.c - takes chunks, WebSocket frames, lines and events apart, in place and without
+ * copies.
+ *
+ * Only what servers send is understood, and nothing is checked that a measurement does not need: a
+ * stream that makes no sense ends it. Pings are answered at once, or a server would hang up. */
 #include "bench/fanout_wire.h"
 
 #include <ctype.h>

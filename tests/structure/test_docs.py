@@ -60,7 +60,7 @@ def test_every_stream_is_described_for_programs():
     assert table and sorted(table) == sorted(described)
 
 
-@pytest.mark.parametrize("folder", ["base", "cli", "filters", "gateway", "src", "tools"])
+@pytest.mark.parametrize("folder", ["base", "bench", "cli", "filters", "gateway", "src", "tools"])
 def test_long_sources_open_with_what_they_are(folder):
     for source in (SOURCE / folder).rglob("*.c"):
         name, text = str(source.relative_to(SOURCE)), source.read_text()
