@@ -179,11 +179,20 @@ static ssize_t tls_send_held(struct wire *wire)
     return write_record(wire, sl_slice(wire->held.data, record_of(wire->held.size)));
 }
 
+/* Without a close_notify the peer must take the end for an attack: where the socket has no room for
+ * it, it waits. */
 static void tls_finish(struct wire *wire)
 {
+    SSL *tls = lws_get_ssl(wire->lws);
+    int r;
+
     ERR_clear_error();
-    SSL_shutdown(lws_get_ssl(wire->lws));
-    shutdown(wire->fd, SHUT_WR);
+    r = SSL_shutdown(tls);
+    wire->is_finishing = r < 0 && SSL_get_error(tls, r) == SSL_ERROR_WANT_WRITE;
+    if (wire->is_finishing)
+        block(wire);
+    else
+        shutdown(wire->fd, SHUT_WR);
 }
 
 static const struct wire_kind tls_kind = {tls_send, tls_send_held, tls_finish};
@@ -259,9 +268,13 @@ static int on_room(struct wire *wire)
 {
     int r = send_held(wire);
 
-    if (r == 0 && !wire->is_blocked)
+    if (r < 0 || wire->is_blocked)
+        return r;
+    if (wire->is_finishing)
+        wire->kind->finish(wire);
+    else
         wire->callbacks->writable(wire);
-    return r;
+    return 0;
 }
 
 /* --- reading --- */
@@ -482,7 +495,7 @@ static int create_context(struct wires *wires, struct failure *reterr)
         .user = wires,
         .gid = -1,
         .uid = -1,
-        .pt_serv_buf_size = WIRE_READ_SIZE + 2 * LWS_PRE,
+        .pt_serv_buf_size = WIRE_READ_SIZE + LWS_PRE, /* it reads behind the first LWS_PRE */
         .retry_and_idle_policy = &no_validity_timers,
         .timeout_secs = (unsigned)(wires->settings.handshake_timeout_ms / 1000 + 1),
         .vhost_name = "plain",

@@ -49,6 +49,7 @@ struct wire {
     bool is_blocked;              /* nothing may be sent until there is room */
     bool is_reading;
     bool was_heard;     /* the peer has sent something */
+    bool is_finishing;  /* the end could not be sent yet */
     struct buffer held; /* goes out before anything else */
 };
 
@@ -90,7 +91,8 @@ int wire_write(struct wire *wire, struct sl_slice bytes);
  * blocked. wire_uncork(): 0; a negative errno: broken. */
 void wire_cork(struct wire *wire);
 int wire_uncork(struct wire *wire);
-/* Nothing more will be sent, and nothing is held: the peer is told so, and may close. */
+/* Nothing more will be sent, and nothing is held: the peer is told so, and may close. `writable` is
+ * not called any more. */
 void wire_finish(struct wire *wire);
 
 /* While a wire does not read, its peer's closing is not noticed either. */

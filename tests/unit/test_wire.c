@@ -17,7 +17,7 @@
 enum { SMALL = 4096, MANY_TURNS = 200, RECORD = 16384 };
 
 static bool with_tls; /* most tests run both ways */
-static bool is_tls_test = true;
+static bool plain = false, tls = true;
 static struct patience patience;
 static struct wires *wires;
 static int listener;
@@ -147,7 +147,7 @@ static void destroy_wires(void)
 
 static int begin(void **state)
 {
-    with_tls = *state != NULL;
+    with_tls = *(const bool *)*state;
     certificate_write_pair(CERTIFICATE_EC, "first", "cert.pem", "key.pem");
     patience_init(&patience, NULL);
     listener = peer_listen(&address);
@@ -804,21 +804,22 @@ static void test_records_may_be_small(void **state)
     send_a_lot(1);
 }
 
+static char folder[] = "/tmp/sluice-test-wire-XXXXXX";
+
 static int make_folder(void **state)
 {
-    static char folder[] = "/tmp/sluice-test-wire-XXXXXX";
-
-    *state = mkdtemp(folder);
-    return *state && chdir(folder) == 0 ? 0 : -1;
+    (void)state; /* the tests have their own */
+    return mkdtemp(folder) && chdir(folder) == 0 ? 0 : -1;
 }
 
 static int remove_folder(void **state)
 {
-    return rmdir(*state);
+    (void)state;
+    return rmdir(folder);
 }
 
-#define PLAIN_TEST(test) cmocka_unit_test_prestate_setup_teardown(test, begin, finish, NULL)
-#define TLS_TEST(test)   cmocka_unit_test_prestate_setup_teardown(test, begin, finish, &is_tls_test)
+#define PLAIN_TEST(test) cmocka_unit_test_prestate_setup_teardown(test, begin, finish, &plain)
+#define TLS_TEST(test)   cmocka_unit_test_prestate_setup_teardown(test, begin, finish, &tls)
 #define WIRE_TEST(test)  PLAIN_TEST(test), TLS_TEST(test)
 
 int main(void)
