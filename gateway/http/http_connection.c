@@ -10,8 +10,9 @@
  *
  * Bounds: a head by max_head_bytes (431), a body by max_body_bytes (413), all large bodies by
  * http_bodies.h (503), what is sent ahead by one read beyond the head that is being answered,
- * waiting by http_waiting.h, what a lingering peer sends by THROWN_AWAY_MAX, and the requests of
- * one connection in one turn of the loop by REQUESTS_PER_TURN. */
+ * answers that the peer has not read by OUTPUT_MAX and one more, waiting by http_waiting.h, what a
+ * lingering peer sends by THROWN_AWAY_MAX, and the requests of one connection in one turn of the
+ * loop by REQUESTS_PER_TURN. */
 #include "gateway/http/http_connection.h"
 
 #include <assert.h>
@@ -22,6 +23,7 @@
 enum {
     THROWN_AWAY_MAX = 4 << 20, /* bytes that a lingering peer may send */
     REQUESTS_PER_TURN = 32,
+    OUTPUT_MAX = 65536, /* bytes of answers that are collected before they are sent */
     RETRY_AFTER_S = 2
 };
 
@@ -157,7 +159,10 @@ static int send_output(struct http_connection *connection, struct buffer *output
 
     if (r == 0 && output->size > 0)
         r = wire_write(&connection->wire, buffer_slice(output));
-    buffer_clear(output);
+    if (output->capacity > 2 * OUTPUT_MAX)
+        buffer_done(output); /* the usual answer does not need that */
+    else
+        buffer_clear(output);
     return r;
 }
 
@@ -179,8 +184,11 @@ void http_answer(struct http_connection *connection, const struct http_answer *a
     connection->abandoned = NULL;
     connection->is_served = true;
     connection->stage = form.closes ? HTTP_STAGE_LAST : HTTP_STAGE_HEAD;
-    if (connection->is_serving)
+    if (connection->is_serving) {
+        if (out->failed) /* nothing may follow what is missing */
+            end_broken(connection);
         return;
+    }
     if (send_output(connection, out) < 0) {
         end_broken(connection);
         return;
@@ -416,11 +424,14 @@ static size_t take_head(struct http_connection *connection, struct sl_slice inpu
 /* Returns how much of the input was used. */
 static size_t serve_input(struct http_connection *connection, struct sl_slice input)
 {
+    const struct buffer *output = &connection->server->output;
     size_t used = 0, part = 1;
 
     for (unsigned i = 0; i < REQUESTS_PER_TURN && used < input.size && part > 0; i++) {
         struct sl_slice rest = sl_slice_from(input, used);
 
+        if (output->size >= OUTPUT_MAX)
+            break;
         if (connection->stage == HTTP_STAGE_HEAD && !connection->wire.is_blocked)
             part = take_head(connection, rest);
         else if (connection->stage == HTTP_STAGE_BODY)
