@@ -6,6 +6,7 @@
  * outside sets. */
 #include "base/buffer.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,6 +47,7 @@ char *buffer_reserve(struct buffer *buffer, size_t size)
 {
     size_t needed;
 
+    assert(buffer->size <= buffer->capacity);
     if (buffer->failed)
         return NULL;
     if (__builtin_add_overflow(buffer->size, size, &needed) ||

@@ -4,6 +4,7 @@
  * on; the table is rebuilt when live and dead slots together would fill three quarters of it. */
 #include "base/hash_map.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdint.h>
 
@@ -63,6 +64,7 @@ static struct slot *find(const struct hash_map *map, struct sl_slice key, uint64
 {
     size_t mask = map->capacity - 1;
 
+    assert(map->live + map->dead < map->capacity); /* else the search would not end */
     for (size_t i = hash & mask;; i = (i + 1) & mask) {
         struct slot *slot = &map->slots[i];
 

@@ -4,6 +4,7 @@
  * one to the other. A node that is zeroed or removed is in no list. */
 #pragma once
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -43,6 +44,7 @@ static inline bool list_contains(const struct list_node *node)
 static inline void list_insert_after(struct list *list, struct list_node *before,
                                      struct list_node *node)
 {
+    assert(!list_contains(node) && before->next);
     node->previous = before;
     node->next = before->next;
     node->previous->next = node;
@@ -58,6 +60,7 @@ static inline void list_append(struct list *list, struct list_node *node)
 /* `node` is in `list`. */
 static inline void list_remove(struct list *list, struct list_node *node)
 {
+    assert(list_contains(node) && list->count > 0);
     node->previous->next = node->next;
     node->next->previous = node->previous;
     node->previous = node->next = NULL;

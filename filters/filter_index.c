@@ -182,6 +182,7 @@ static void link_delete(struct sl_filter_index *index, struct sl_entry *entry, u
 
 static void unlink_delete(struct sl_filter_index *index, struct sl_entry *entry, uint32_t number)
 {
+    assert(index->first_delete != SL_ENTRY_NONE);
     sl_entry_at(index, entry->previous_delete)->next_delete = entry->next_delete;
     sl_entry_at(index, entry->next_delete)->previous_delete = entry->previous_delete;
     if (index->first_delete == number)
@@ -268,6 +269,7 @@ fail:
 
 static void remove_entry(struct sl_filter_index *index, struct sl_entry *entry, uint32_t number)
 {
+    assert(index->heap_bytes >= entry_heap_bytes(entry));
     index->heap_bytes -= entry_heap_bytes(entry);
     if (takes_deletes(entry))
         unlink_delete(index, entry, number);
@@ -354,6 +356,7 @@ static void remove_from_entry(struct sl_filter_index *index, struct sl_entry *en
     uint32_t last = subscriptions[entry->subscription_count - 1];
     struct sl_subscription *moved = sl_slab_at(&index->subscriptions, last);
 
+    assert(position < entry->subscription_count);
     subscriptions[position] = last;
     moved->position = position;
     if (--entry->subscription_count == 1) {

@@ -106,10 +106,12 @@ bool sl_postings_remove(struct sl_postings *postings, uint64_t key, uint32_t pos
 
     assert(slot);
     if (sl_posting_value_is_single(slot->value)) {
+        assert(position == 0);
         sl_key_table_remove(&postings->table, slot);
         return false;
     }
     list = sl_posting_list(slot->value);
+    assert(position < list->count && list->count > 1);
     moved = position != --list->count;
     if (moved)
         *ret_moved = list->items[position] = list->items[list->count];

@@ -1,11 +1,13 @@
 #include "filters/slab.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/alloc.h"
 
 void sl_slab_init(struct sl_slab *slab, uint32_t item_size)
 {
+    assert(item_size >= sizeof(slab->first_free)); /* a free item holds the number of the next */
     *slab = (struct sl_slab){.item_size = item_size, .first_free = UINT32_MAX};
 }
 
@@ -57,6 +59,7 @@ void *sl_slab_add(struct sl_slab *slab, uint32_t *ret_number)
 
 void sl_slab_remove(struct sl_slab *slab, uint32_t number)
 {
+    assert(number < slab->used && slab->count > 0);
     memcpy(sl_slab_at(slab, number), &slab->first_free, sizeof(slab->first_free));
     slab->first_free = number;
     slab->count--;

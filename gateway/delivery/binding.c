@@ -1,5 +1,6 @@
 /* binding.c - where the subscriptions of the filter index lead: an array by their numbers, which
  * the index keeps small by giving them out again. */
+#include <assert.h>
 #include <errno.h>
 
 #include "base/alloc.h"
@@ -33,5 +34,6 @@ int binding_add(struct deliver *deliver, struct sl_filter *filter, struct lane *
 
 void binding_remove(struct deliver *deliver, uint32_t subscription)
 {
+    assert(subscription < deliver->binding_capacity);
     sl_filter_index_remove(deliver->index, subscription);
 }

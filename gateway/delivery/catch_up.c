@@ -5,6 +5,7 @@
  * waits for its socket or its lane is in none. The idle handle runs while anybody can go on. */
 #include "gateway/delivery/catch_up.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -168,6 +169,7 @@ static void go_live(struct catcher *catcher)
 {
     struct client *client = catcher->client;
 
+    assert(catcher_is_not_ahead(catcher)); /* else what it has read would pass, and come again */
     outbox_leave(client);
     outbox_join(&catcher->lane->outbox, client);
     catcher_free(catcher);
@@ -332,6 +334,7 @@ static void start(struct catcher *catcher)
     struct catch_up *catch_up = catcher->catch_up;
     struct client *client = catcher->client;
 
+    assert(!client->catcher);
     outbox_leave(client);
     outbox_join(&catcher->outbox, client);
     client->catcher = catcher;
@@ -398,6 +401,7 @@ int catch_up_fall(struct catch_up *catch_up, struct lane *lane, struct client *c
     const struct event *event = outbox_owed(client, client->at);
     uint64_t owed = 0; /* a bit for each shard of which something is */
 
+    assert(event && event->sequence > 0); /* else it would not be behind */
     if (!catcher)
         return -ENOMEM;
     catch_up_sample_clocks(catch_up);
@@ -455,6 +459,7 @@ void catch_up_free(struct catch_up *catch_up)
 {
     if (!catch_up)
         return;
+    assert(list_is_empty(&catch_up->all));
     uv_close((uv_handle_t *)&catch_up->idle, on_handle_closed);
     uv_close((uv_handle_t *)&catch_up->tick_timer, on_handle_closed);
 }

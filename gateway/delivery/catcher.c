@@ -272,6 +272,7 @@ static enum progress read_ring(struct catcher *catcher, uint64_t bytes_before)
     struct segment *segment;
     size_t index;
 
+    assert(catcher->sequence <= ring->next);
     if (catcher->sequence < ring->oldest) {
         catcher->left_ring_at = catcher_position(catcher);
         catcher_has_reached(catcher, catcher->left_ring_at);
@@ -396,6 +397,7 @@ static void pass_log(struct catcher *catcher, const struct cached_page *cached, 
 {
     uint64_t id = cached->segment->entries[to - 1].id;
 
+    assert(from < to && id > catcher->after[cached->shard]);
     catcher->after[cached->shard] = id;
     catcher->begun |= UINT64_C(1) << cached->shard;
     catcher->sequence += to - from;

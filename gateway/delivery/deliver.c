@@ -6,6 +6,8 @@
  * with the number of clients but the writing itself. */
 #include "gateway/delivery/deliver.h"
 
+#include <assert.h>
+
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/hash.h"
@@ -200,6 +202,7 @@ static void match_filters(struct deliver *deliver, struct event *event)
     for (size_t i = 0; i < count; i++) {
         struct binding *binding = &deliver->bindings[subscriptions[i]];
 
+        assert(subscriptions[i] < deliver->binding_capacity && binding->lane);
         if (!binding->rule_hit) {
             lane_append(binding->lane, event, SL_SLICE_NONE);
             continue;

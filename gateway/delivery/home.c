@@ -90,6 +90,7 @@ static struct home_feed *feed_new(struct home *home, struct sl_slice user)
 
 static void feed_load(struct home *home, struct home_feed *feed)
 {
+    assert(feed->stage != FEED_FAILED && home->load);
     feed->stage = FEED_LOADING;
     feed->load = ++home->loads;
     if (!list_contains(&feed->loading))
@@ -111,6 +112,7 @@ int home_watch(struct home *home, struct sl_slice user, struct home_watch *watch
         feed_free(home, feed);
         return -EIO;
     }
+    assert(!watch->feed);
     watch->feed = feed;
     list_append(&feed->watches, &watch->node);
     return 0;
@@ -139,6 +141,7 @@ bool home_is_loaded(const struct home_watch *watch)
 /* Nobody finds the feed any more: whoever comes next begins anew. It goes with its last watcher. */
 static void feed_fail(struct home *home, struct home_feed *feed)
 {
+    assert(feed->stage != FEED_FAILED); /* it is not found any more */
     feed->stage = FEED_FAILED;
     hash_map_remove(home->feeds, sl_slice_str(feed->user));
     stop_loading(home, feed);

@@ -2,6 +2,7 @@
  *
  * Their verdicts are kept with the segment. Named rules and home feeds change, so each of their
  * lanes judges by itself, as it stands now. */
+#include <assert.h>
 #include <errno.h>
 
 #include "gateway/delivery/deliver_parts.h"
@@ -47,6 +48,7 @@ static int judge(struct deliver *deliver, struct lane *lane, struct segment *seg
 
     if (!verdict)
         return -ENOMEM;
+    assert(verdict->count <= segment->count);
     from = verdict->count;
     to = segment->count - from < JUDGED_AT_ONCE ? segment->count : from + JUDGED_AT_ONCE;
     LIST_EACH(&deliver->judging, node)

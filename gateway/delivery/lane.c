@@ -5,6 +5,7 @@
  * saves nothing is it written to at once. What a client may be owed is bounded by its outbox. */
 #include "gateway/delivery/lane.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #include "base/alloc.h"
@@ -50,6 +51,7 @@ void lane_free(struct lane *lane)
 
     if (!lane)
         return;
+    assert(list_is_empty(&lane->catchers));
     deliver = lane->deliver;
     lane_unshare(lane);
     if (lane->is_subscribed)
@@ -66,6 +68,7 @@ void lane_free(struct lane *lane)
 
 int lane_share(struct lane *lane, struct sl_slice key)
 {
+    assert(!lane->key);
     lane->key = mem_strndup(key.data, key.size);
     if (!lane->key)
         return -ENOMEM;

@@ -1,7 +1,7 @@
 /* log_cache.c - a list of all pages, the one used last in front, and one of each shard's.
  *
- * There are a few hundred at most, some of each shard, so a shard's are looked through. A page is charged with its events,
- * though clients may keep some of them alive for longer. */
+ * There are a few hundred at most, some of each shard, so a shard's are looked through. A page is
+ * charged with its events, though clients may keep some of them alive for longer. */
 #include "gateway/delivery/log_cache.h"
 
 #include <assert.h>
@@ -89,6 +89,7 @@ static void take_out(struct log_cache *cache, struct cached_page *cached)
 
 void log_cache_drop(struct log_cache *cache, struct cached_page *cached)
 {
+    assert(cache->bytes >= cached->segment->bytes);
     take_out(cache, cached);
     cache->bytes -= cached->segment->bytes;
     metric_set(cache->settings.metrics, METRIC_LOG_PAGE_BYTES, cache->bytes);

@@ -131,6 +131,7 @@ void outbox_set_aside(struct client *client)
 /* Lets go of what comes before `oldest`; of the ring too when a burst has made it large. */
 static void release(struct outbox *outbox, uint64_t oldest)
 {
+    assert(oldest <= outbox->flushed); /* what has not been flushed is owed to those in step */
     release_until(outbox, oldest);
     if (outbox->first == outbox->next && outbox->capacity > KEPT_CAPACITY) {
         mem_free(outbox->entries);
@@ -153,6 +154,7 @@ void outbox_leave(struct client *client)
 
     if (!outbox)
         return;
+    assert(outbox->members > 0);
     outbox_set_aside(client);
     outbox->members--;
     client->outbox = NULL;
@@ -375,6 +377,7 @@ static bool send_batch(struct client *client, struct batch *batch, uint64_t now_
     struct outbox *outbox = client->outbox;
     ssize_t sent = client->transport->send(client, batch->pieces, batch->count);
 
+    assert(sent < 0 || (size_t)sent <= batch->bytes);
     outbox->counts->sends++;
     if (sent < 0) {
         outbox_set_aside(client);

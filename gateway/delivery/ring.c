@@ -53,6 +53,7 @@ static void drop_oldest(struct ring *ring)
     for (size_t i = 0; i < segment->count; i++)
         lose_event(ring, segment->entries[i].event, ring->oldest + i);
     ring->oldest += segment->count;
+    assert(ring->bytes >= segment->bytes);
     ring->bytes -= segment->bytes;
     ring->first_segment = (ring->first_segment + 1) & (ring->capacity - 1);
     ring->segment_count--;

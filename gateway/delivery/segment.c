@@ -63,6 +63,7 @@ size_t segment_find_hole(const struct segment *segment, size_t index, size_t end
 {
     const struct segment_entry *entries = segment->entries;
 
+    assert(index <= end && end <= segment->count);
     if (!segment->has_holes)
         return end;
     for (size_t i = index + 1; i < end; i++) {
@@ -77,6 +78,7 @@ static struct verdict *slot_of(struct verdict *verdicts, size_t capacity, uint64
 {
     size_t i = stable_hash(lane) & (capacity - 1);
 
+    assert(lane > 0);
     while (verdicts[i].lane && verdicts[i].lane != lane)
         i = (i + 1) & (capacity - 1);
     return &verdicts[i];

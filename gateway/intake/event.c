@@ -36,6 +36,7 @@ struct event *event_ref(struct event *event)
 
 void event_unref(struct event *event)
 {
+    assert(!event || event->refs > 0);
     if (!event || --event->refs > 0)
         return;
     for (int i = 0; i < EVENT_FRAME_COUNT; i++)
@@ -61,6 +62,7 @@ void event_grow(struct event *event, size_t bytes)
 
 const char *event_kind_name(enum event_kind kind)
 {
+    assert(kind <= EVENT_WARNING);
     return kind_names[kind];
 }
 

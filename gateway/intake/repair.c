@@ -9,6 +9,7 @@
  * at once more, after what is wanted already. */
 #include "gateway/intake/repair.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 
@@ -161,6 +162,7 @@ static void on_page(void *owner, const struct log_page *page, int error, const c
     struct shard *shard = owner;
     struct repair *repair = shard->repair;
 
+    assert(shard->is_asked && shard->order);
     shard->is_asked = false;
     if (page) {
         backoff_reset(&repair->backoff);

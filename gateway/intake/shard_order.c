@@ -46,6 +46,7 @@ struct shard_order {
 
 static void remember(struct shard_order *order, uint64_t id)
 {
+    assert(id > 0);
     order->last = id;
     if (id > order->highest)
         order->highest = id;
@@ -77,6 +78,7 @@ static size_t held_size(const struct held_message *held)
 
 static void release_held(struct shard_order *order, struct held_message *held)
 {
+    assert(order->held_bytes >= held_size(held));
     list_remove(&order->held, &held->node);
     order->held_bytes -= held_size(held);
     metric_sub(order->settings.metrics, METRIC_HELD_BYTES, held_size(held));
@@ -110,6 +112,7 @@ static void hold(struct shard_order *order, const struct live_message *message)
     size_t size = sizeof(struct held_message) + message->json.size;
     struct held_message *held = NULL;
 
+    assert(order->is_wanting && order->held_bytes <= order->settings.max_held_bytes);
     if (size <= order->settings.max_held_bytes - order->held_bytes)
         held = mem_alloc(size);
     if (!held) {
@@ -163,6 +166,7 @@ static void tell_gap(struct shard_order *order, uint64_t from, uint64_t to, enum
 {
     struct gap gap = {order->settings.shard, from, to, reason};
 
+    assert(from < to);
     order->callbacks.gap(order->context, &gap);
 }
 
@@ -228,6 +232,7 @@ static bool pass_or_drop(struct shard_order *order, const struct live_message *m
 
 bool shard_order_take(struct shard_order *order, const struct live_message *message)
 {
+    assert(order->is_wanting || list_is_empty(&order->held));
     if (message->id == 0)
         order->callbacks.event(order->context, message);
     else if (order->is_wanting || !pass_or_drop(order, message))

@@ -5,6 +5,7 @@
  * Nothing here waits; the supervisor's poll(2) says when to call. */
 #include "gateway/process/worker_process.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -105,6 +106,7 @@ bool worker_process_take_ready(struct worker_process *worker, uint64_t now_ms)
 
 bool worker_process_reap(struct worker_process *worker, siginfo_t *ret_how)
 {
+    assert(worker->state != WORKER_DOWN);
     *ret_how = (siginfo_t){0};
     if (waitid(P_PIDFD, (id_t)worker->pidfd, ret_how, WEXITED) < 0)
         return false;

@@ -8,6 +8,7 @@
  * `max_bytes`, a line of the protocol LINE_MAX_BYTES, and there are no more values than keys. */
 #include "src/cache/cache_memcached.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <netdb.h>
@@ -245,6 +246,7 @@ static int read_line(struct sl_memcached *server, struct sl_slice *ret_line, str
 {
     int r = 0;
 
+    assert(server->taken <= server->in.size);
     buffer_consume(&server->in, server->taken);
     server->taken = 0;
     for (;;) {

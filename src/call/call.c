@@ -109,6 +109,7 @@ static bool room_for_bytes(struct sl_call *call, size_t size)
 
 void sl_call_add(struct sl_call *call, struct sl_slice argument)
 {
+    assert(call->argc == 0); /* it has not been finished: the bytes may still move */
     if (call->failed || !room_for_argument(call) || !room_for_bytes(call, argument.size)) {
         call->failed = true;
         return;

@@ -35,6 +35,7 @@ int sl_shard_calls_begin(struct sl_shard_calls *calls, const struct sl_meta *met
     size_t room = count < meta->shards ? count : meta->shards;
 
     assert(count <= UINT32_MAX);
+    assert(meta->shards > 0);
     sl_shard_calls_done(calls);
     if (count == 0)
         return 0;

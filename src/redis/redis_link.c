@@ -4,6 +4,7 @@
  * Each round ends with all calls answered, with a pause and another round, or with failure. */
 #include "src/redis/redis_link.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/time.h>
@@ -231,6 +232,7 @@ static int append_scripts(struct sl_redis_link *link, const struct sl_call *call
                                    (const char *[]){"SCRIPT", "LOAD", script->source},
                                    (size_t[]){6, 4, script->source_size}) != REDIS_OK)
             return -EIO;
+        assert(link->loaded_count < SCRIPTS_MAX);
         link->loaded[link->loaded_count++] = script;
         sent++;
     }
@@ -255,6 +257,7 @@ static int exchange(struct sl_redis_link *link, const struct sl_call *calls, siz
     size_t scripts = 0;
     redisReply *reply;
 
+    assert(link->redis);
     if (count > 1 && append_scripts(link, calls, count, &scripts) < 0)
         return -EIO;
     for (size_t i = 0; i < count; i++) {
