@@ -67,5 +67,5 @@ def test_long_sources_open_with_what_they_are(folder):
         if text.count("\n") <= 100 or name.startswith("filters/tables/"):
             continue
         opening = re.match(r"/\* (.*?)\*/", text, re.DOTALL)
-        assert opening and opening[1].startswith(f"{source.name} - "), name
+        assert opening and opening[1].startswith((f"{source.name} - ", f"{name} - ")), name
         assert opening[1].count("\n") >= 2, f"{name}: what it is, how it works, what bounds it"
