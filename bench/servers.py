@@ -132,6 +132,7 @@ class Sluiced:
         ready_read, ready_write = os.pipe()
         command = [str(self.program or bench.sluiced), "--listen", "127.0.0.1:0",
                    "--jwt-secret-file", str(bench.secret_file),
+                   "--max-connections-per-subject", "1000000",
                    "--redis", f"redis://127.0.0.1:{bench.redis_port}", "--workers", str(self.workers),
                    "--ready-fd", str(ready_write)]
         if self.gather_ms is not None:

@@ -8,12 +8,15 @@
 #include "gateway/front/token.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include <jansson.h>
 
 #include "base/alloc.h"
 #include "base/base64url.h"
+#include "base/hash.h"
 #include "gateway/front/token_key.h"
 
 #define LATEST_MS (UINT64_C(1) << 53) /* for times that make no sense; exact as a double */
@@ -414,6 +417,19 @@ static enum token_fault check_signature(const struct token_policy *policy,
     return r == 0 ? TOKEN_OK : r == -ENOMEM ? TOKEN_NO_MEMORY : TOKEN_BAD_SIGNATURE;
 }
 
+/* A token without a subject is one by itself, by what is signed of it. No key is needed: who could
+ * find two with one hash cannot sign them. */
+static void name_holder(struct token *token, struct sl_slice signed_text)
+{
+    const struct hash_key key = {0, 0};
+
+    if (token->subject[0])
+        memcpy(token->holder, token->subject, sizeof(token->holder));
+    else
+        snprintf(token->holder, sizeof(token->holder), "\x01token %016" PRIx64,
+                 hash_slice(key, signed_text));
+}
+
 enum token_fault token_check(const struct token_policy *policy, struct sl_slice jwt,
                              uint64_t now_ms, struct token *ret_token)
 {
@@ -431,6 +447,8 @@ enum token_fault token_check(const struct token_policy *policy, struct sl_slice 
         fault = read_claims(policy, claims, now_ms, &token);
         json_decref(claims);
     }
+    if (fault == TOKEN_OK)
+        name_holder(&token, parts.signed_text);
     token_parts_done(&parts);
     if (fault == TOKEN_OK)
         *ret_token = token;

@@ -31,6 +31,7 @@ enum token_scope {
 
 struct token {
     char subject[TOKEN_SUBJECT_SIZE]; /* sub; empty: none */
+    char holder[TOKEN_SUBJECT_SIZE];  /* whom limits count it for: its sub; without one, the token */
     unsigned scopes;                  /* enum token_scope, OR-ed */
     uint64_t expires_ms;              /* Unix time, leeway included */
     struct sl_filter_limits limits;   /* the defaults, narrowed or widened by the claim `lim` */

@@ -44,7 +44,7 @@ static enum admission_verdict ask_admission(struct streams *streams, const struc
     char room[WIRE_ADDRESS_SIZE];
 
     return admission_enter(streams->settings.admission, limits, streams->settings.worker,
-                           sl_slice_str(request->token.subject),
+                           sl_slice_str(request->token.holder),
                            limits->per_address ? wire_peer_address(wire, room) : SL_SLICE_NONE,
                            ret_ticket);
 }

@@ -54,6 +54,26 @@ def test_streams_of_a_subject_are_limited(servers, redis):
         assert gateway.metrics()[f'{REFUSED}{{limit="subject"}}'] == 5
 
 
+def test_a_subject_has_a_bound_that_nobody_set(servers, redis):
+    gateway = servers.gateway(redis, workers=2)
+    with contextlib.ExitStack() as stack:
+        for _ in range(100):
+            stack.enter_context(gateway.stream(FIREHOSE, token=gateway.token(sub="1")))
+        assert_refused(gateway, sub="1")
+        with gateway.stream(FIREHOSE, token=gateway.token(sub="2")):
+            assert gateway.metrics()["sluice_streams"] == 101
+
+
+def test_a_token_without_a_subject_counts_by_itself(servers, redis):
+    gateway = servers.gateway(redis, "--max-connections-per-subject", 2, workers=2)
+    one, other = {"sub": None, "jti": "1"}, {"sub": None, "jti": "2"}
+    with gateway.stream(FIREHOSE, token=gateway.token(**one)), \
+            gateway.stream(FIREHOSE, "websocket", token=gateway.token(**one)):
+        assert_refused(gateway, **one)
+        with gateway.stream(FIREHOSE, token=gateway.token(**other)):
+            assert gateway.metrics()["sluice_streams"] == 3
+
+
 def test_streams_from_an_address_are_limited(servers, redis):
     gateway = servers.gateway(redis, "--max-connections-per-address", 3, workers=2)
     with contextlib.ExitStack() as stack:

@@ -174,7 +174,8 @@ def test_many_come_back_at_once(gateway, past, transport):
         cursor, word = past[number]["id"], f"w{number % 5}"
         wanted = behind(past, cursor, lambda e: e["type"] == "post" and has_word(word)(e))
         target = f"/v1/stream/filter?track={word}&types=post&since={cursor}"
-        streams.append((gateway.stream(target, transport), wanted))
+        token = gateway.token(sub=str(number))
+        streams.append((gateway.stream(target, transport, token=token), wanted))
     for stream, wanted in streams:
         assert_next(stream, wanted)
         stream.close()

@@ -229,6 +229,7 @@ static void test_token_says_who_asks_and_what_they_may_do(void **state)
                   "\"exp\":1800003600,\"nbf\":1799999999.5,\"iat\":1,\"jti\":\"x\"}",
                   TOKEN_OK, &token);
     assert_string_equal(token.subject, "42");
+    assert_string_equal(token.holder, "42");
     assert_int_equal(token.scopes, TOKEN_SCOPE_FILTER | TOKEN_SCOPE_HOME);
     assert_true(token.expires_ms == (UINT64_C(1800003600) + TOKEN_LEEWAY_S) * 1000);
     assert_int_equal(token.limits.track, SL_FILTER_LIMITS_DEFAULT.track);
