@@ -198,6 +198,31 @@ static size_t entry_heap_bytes(const struct sl_entry *entry)
     return bytes;
 }
 
+/* A slot in a segment that has just been split, with its part of Bloom filter and directory, and
+ * its part of a list that is a quarter full. A cell may be alone in its branch of the grid. */
+enum {
+    ENTRY_COST = sizeof(struct sl_entry) + sizeof(struct sl_subscription) + 64,
+    KEY_COST = sizeof(struct sl_entry_key) + 104,
+    CELL_COST = KEY_COST + 6 * 64
+};
+
+/* What it costs with these keys. */
+static size_t cost_of(const struct sl_filter *filter, uint32_t keys, uint32_t cells)
+{
+    return ENTRY_COST + heap_size(sizeof(*filter) + filter->key_size) + (size_t)keys * KEY_COST +
+           (size_t)cells * (CELL_COST - KEY_COST);
+}
+
+static size_t entry_cost(const struct sl_entry *entry)
+{
+    const struct sl_entry_key *keys = sl_entry_keys(entry);
+    uint32_t cells = 0;
+
+    for (uint32_t i = 0; i < entry->key_count; i++)
+        cells += keys[i].is_cell;
+    return cost_of(entry->filter, entry->key_count, cells);
+}
+
 static struct sl_entry_key entry_key(const struct sl_filter_key *chosen)
 {
     return (struct sl_entry_key){
@@ -258,6 +283,8 @@ static int add_entry(struct sl_filter_index *index, struct sl_filter *filter, ui
     if (takes_deletes(entry))
         link_delete(index, entry, number);
     index->heap_bytes += entry_heap_bytes(entry);
+    entry->cost = entry_cost(entry);
+    index->cost += entry->cost;
     *ret_number = number;
     return 0;
 
@@ -271,6 +298,7 @@ static void remove_entry(struct sl_filter_index *index, struct sl_entry *entry, 
 {
     assert(index->heap_bytes >= entry_heap_bytes(entry));
     index->heap_bytes -= entry_heap_bytes(entry);
+    index->cost -= entry->cost;
     if (takes_deletes(entry))
         unlink_delete(index, entry, number);
     remove_identity(index, identity_of(index, entry->filter), number);
@@ -390,6 +418,45 @@ int sl_filter_index_add(struct sl_filter_index *index, struct sl_filter *filter,
     return 0;
 }
 
+int sl_filter_index_cost(struct sl_filter_index *index, const struct sl_filter *filter,
+                         size_t *ret_bytes)
+{
+    struct sl_filter_view view = sl_filter_view(filter);
+    const struct sl_filter_key *keys;
+    uint32_t count, cells = 0;
+    int r;
+
+    buffer_clear(&index->new_keys);
+    r = sl_filter_keys(&index->keys, &view, &index->new_keys);
+    if (r < 0)
+        return r;
+    keys = (const struct sl_filter_key *)(const void *)index->new_keys.data;
+    count = (uint32_t)(index->new_keys.size / sizeof(*keys));
+    for (uint32_t i = 0; i < count; i++)
+        cells += keys[i].is_cell;
+    *ret_bytes = cost_of(filter, count, cells);
+    return 0;
+}
+
+static const struct sl_entry *entry_of(const struct sl_filter_index *index, uint32_t subscription)
+{
+    const struct sl_subscription *found = sl_slab_at(&index->subscriptions, subscription);
+
+    return sl_entry_at(index, found->entry);
+}
+
+struct sl_filter *sl_filter_index_filter(const struct sl_filter_index *index, uint32_t subscription)
+{
+    return entry_of(index, subscription)->filter;
+}
+
+size_t sl_filter_index_removal_bytes(const struct sl_filter_index *index, uint32_t subscription)
+{
+    const struct sl_entry *entry = entry_of(index, subscription);
+
+    return entry->subscription_count > 1 ? 0 : entry->cost;
+}
+
 void sl_filter_index_remove(struct sl_filter_index *index, uint32_t subscription_number)
 {
     const struct sl_subscription *subscription =
@@ -413,6 +480,7 @@ void sl_filter_index_stats(const struct sl_filter_index *index,
         .bytes = sizeof(*index) + index->heap_bytes + sl_slab_bytes(&index->entries) +
                  sl_postings_bytes(&index->keys.postings) + sl_box_grid_bytes(&index->keys.grid) +
                  sl_key_table_bytes(&index->identities),
+        .cost = index->cost,
         .candidates = index->candidates,
     };
 }

@@ -24,6 +24,7 @@ struct sl_filter_index_stats {
     uint64_t subscriptions;
     uint64_t entries;    /* distinct filters */
     uint64_t bytes;      /* memory of the index: slots, terms, posting lists, Bloom filter */
+    uint64_t cost;       /* of all entries, as sl_filter_index_cost() tells it */
     uint64_t candidates; /* entries looked at by all matches so far */
 };
 
@@ -36,6 +37,17 @@ SL_EXPORT void sl_filter_index_free(struct sl_filter_index *index);
  * 0; -ENOMEM (nothing has changed). */
 SL_EXPORT int sl_filter_index_add(struct sl_filter_index *index, struct sl_filter *filter,
                                   uint32_t *ret_subscription);
+/* What a subscription to `filter` costs of memory, in bytes, at least as much as the truth: the
+ * filter, its entry, and for each of its keys a posting with its share of tables that are half
+ * empty. Whether an equal filter is there already makes no difference. 0; -ENOMEM. */
+SL_EXPORT int sl_filter_index_cost(struct sl_filter_index *index, const struct sl_filter *filter,
+                                   size_t *ret_bytes);
+/* The filter that an equal one shares with this subscription, as long as it is there. */
+SL_EXPORT struct sl_filter *sl_filter_index_filter(const struct sl_filter_index *index,
+                                                   uint32_t subscription);
+/* Bytes of what its removal has to take apart; 0: others subscribe to an equal filter. */
+SL_EXPORT size_t sl_filter_index_removal_bytes(const struct sl_filter_index *index,
+                                               uint32_t subscription);
 /* Cannot fail. `subscription` came from sl_filter_index_add(). */
 SL_EXPORT void sl_filter_index_remove(struct sl_filter_index *index, uint32_t subscription);
 

@@ -25,6 +25,7 @@ struct sl_entry {
     uint32_t key_count;
     uint32_t matched_in;      /* the last match that it was part of, as counted by `epoch` */
     struct sl_filter *filter; /* NULL: the entry has been removed */
+    size_t cost;
     union {
         struct sl_entry_key one; /* if key_count is 1 */
         struct sl_entry_key *many;
@@ -53,6 +54,7 @@ struct sl_filter_index {
     uint32_t epoch;        /* counts matches */
     uint64_t candidates;
     size_t heap_bytes;               /* filters, and the arrays of entries */
+    size_t cost;                     /* of all entries */
     struct buffer new_keys;          /* scratch of add and refile: struct sl_filter_key */
     struct buffer event_keys, cells; /* scratch of match: uint64_t */
     struct buffer found, seen;       /* scratch of match, see there */

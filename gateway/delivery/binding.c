@@ -1,5 +1,9 @@
 /* binding.c - where the subscriptions of the filter index lead: an array by their numbers, which
- * the index keeps small by giving them out again. */
+ * the index keeps small by giving them out again.
+ *
+ * A client with the largest filters has 125,000 keys in the index, and many such clients may
+ * leave at once. So what is removed leads nowhere at once, and the index forgets it bit by bit: an
+ * idle handle takes a slice in each turn of the loop, as long as there is anything left. */
 #include <assert.h>
 #include <errno.h>
 
@@ -27,13 +31,42 @@ int binding_add(struct deliver *deliver, struct sl_filter *filter, struct lane *
         deliver->bindings = bindings;
         deliver->binding_capacity = capacity;
     }
-    deliver->bindings[subscription] = (struct binding){lane, rule_hit};
+    assert(subscription < deliver->binding_capacity);
+    assert(deliver->bindings[subscription].lane);
+    deliver->bindings[subscription] = (struct binding){.lane = lane, .rule_hit = rule_hit};
     *ret_subscription = subscription;
     return 0;
 }
 
+size_t binding_forget_some(struct deliver *deliver)
+{
+    size_t count = 0, bytes = 0;
+
+    while (deliver->first_removal != NO_SUBSCRIPTION) {
+        uint32_t subscription = deliver->first_removal;
+
+        bytes += sl_filter_index_removal_bytes(deliver->index, subscription);
+        if (count > 0 && bytes > BINDING_TURN_BYTES)
+            break;
+        deliver->first_removal = deliver->bindings[subscription].next_removal;
+        sl_filter_index_remove(deliver->index, subscription);
+        count++;
+    }
+    return count;
+}
+
+static void on_idle(uv_idle_t *remover)
+{
+    struct deliver *deliver = remover->data;
+
+    binding_forget_some(deliver);
+    if (deliver->first_removal == NO_SUBSCRIPTION)
+        uv_idle_stop(remover);
+}
+
 void binding_remove(struct deliver *deliver, uint32_t subscription)
 {
-    assert(subscription < deliver->binding_capacity);
-    sl_filter_index_remove(deliver->index, subscription);
+    deliver->bindings[subscription] = (struct binding){.next_removal = deliver->first_removal};
+    deliver->first_removal = subscription;
+    uv_idle_start(deliver->remover, on_idle);
 }

@@ -15,9 +15,9 @@
 
 enum { MAX_WAITING_BYTES = 4 << 20 /* of one home feed whose set is being read */ };
 
-static void free_timer(uv_handle_t *timer)
+static void free_handle(uv_handle_t *handle)
 {
-    mem_free(timer);
+    mem_free(handle);
 }
 
 /* It is owed too much, and behind in its lane's outbox. */
@@ -57,16 +57,21 @@ struct deliver *deliver_new(const struct deliver_settings *settings)
     deliver->lanes = hash_map_new();
     deliver->home = home_new(MAX_WAITING_BYTES);
     deliver->catch_up = catch_up_new(&catch_up);
+    deliver->first_removal = NO_SUBSCRIPTION;
     deliver->timer = mem_zalloc(sizeof(*deliver->timer));
+    deliver->remover = mem_zalloc(sizeof(*deliver->remover));
     if (!deliver->words || !deliver->index || !deliver->matches || !deliver->lanes ||
-        !deliver->home || !deliver->catch_up || !deliver->timer) {
+        !deliver->home || !deliver->catch_up || !deliver->timer || !deliver->remover) {
         mem_free(deliver->timer);
+        mem_free(deliver->remover);
         deliver->timer = NULL;
+        deliver->remover = NULL;
         deliver_free(deliver);
         return NULL;
     }
     uv_timer_init(settings->loop, deliver->timer);
-    deliver->timer->data = deliver;
+    uv_idle_init(settings->loop, deliver->remover);
+    deliver->timer->data = deliver->remover->data = deliver;
     return deliver;
 }
 
@@ -75,7 +80,9 @@ void deliver_free(struct deliver *deliver)
     if (!deliver)
         return;
     if (deliver->timer)
-        uv_close((uv_handle_t *)deliver->timer, free_timer);
+        uv_close((uv_handle_t *)deliver->timer, free_handle);
+    if (deliver->remover)
+        uv_close((uv_handle_t *)deliver->remover, free_handle);
     catch_up_free(deliver->catch_up);
     ring_done(&deliver->ring);
     home_free(deliver->home);
@@ -198,11 +205,13 @@ static void match_filters(struct deliver *deliver, struct event *event)
                    clock_monotonic_us() - began_us, 1);
     count = sl_match_set_count(deliver->matches);
     subscriptions = sl_match_set_subscriptions(deliver->matches);
-    metric_add(deliver->settings.metrics, METRIC_MATCHES, count);
     for (size_t i = 0; i < count; i++) {
         struct binding *binding = &deliver->bindings[subscriptions[i]];
 
-        assert(subscriptions[i] < deliver->binding_capacity && binding->lane);
+        assert(subscriptions[i] < deliver->binding_capacity);
+        if (!binding->lane)
+            continue;
+        metric_add(deliver->settings.metrics, METRIC_MATCHES, 1);
         if (!binding->rule_hit) {
             lane_append(binding->lane, event, SL_SLICE_NONE);
             continue;

@@ -32,7 +32,7 @@ struct deliver_settings {
 
 /* NULL: out of memory. */
 struct deliver *deliver_new(const struct deliver_settings *settings);
-/* All clients have left. The loop must run once more to let go of the timer. */
+/* All clients have left. The loop must run once more to let go of the handles. */
 void deliver_free(struct deliver *deliver);
 
 /* Where clients that catch up read the log, from now on; NULL: nowhere. */

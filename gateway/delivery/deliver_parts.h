@@ -23,9 +23,14 @@
 
 /* Where a subscription leads. */
 struct binding {
-    struct lane *lane;
-    bool *rule_hit; /* NULL: the lane has this one filter only */
+    struct lane *lane; /* NULL: nowhere, and it is going to be removed */
+    union {
+        bool *rule_hit;        /* NULL: the lane has this one filter only */
+        uint32_t next_removal; /* if it leads nowhere; NO_SUBSCRIPTION: it is the last */
+    };
 };
+
+#define NO_SUBSCRIPTION UINT32_MAX
 
 struct deliver {
     struct deliver_settings settings;
@@ -35,6 +40,8 @@ struct deliver {
     struct sl_match_set *matches;
     struct binding *bindings; /* by subscription number */
     size_t binding_capacity;
+    uint32_t first_removal; /* subscriptions that lead nowhere; NO_SUBSCRIPTION */
+    uv_idle_t *remover;     /* runs while there are any */
     struct hash_map *lanes; /* key -> struct lane, the shared ones */
     struct home *home;
     struct ring ring;
@@ -65,7 +72,13 @@ void lane_unshare(struct lane *lane);
  */
 int binding_add(struct deliver *deliver, struct sl_filter *filter, struct lane *lane,
                 bool *rule_hit, uint32_t *ret_subscription);
+/* From now on they go nowhere; the index forgets the filter in one of the next turns. */
 void binding_remove(struct deliver *deliver, uint32_t subscription);
+/* Forgets so many of those filters as a turn has time for: at least one, then while they have no
+ * more than BINDING_TURN_BYTES of keys. Returns how many. */
+size_t binding_forget_some(struct deliver *deliver);
+
+enum { BINDING_TURN_BYTES = 256 << 10 };
 
 /* A message of ours. */
 static inline bool event_is_for_all(const struct event *event)

@@ -31,7 +31,7 @@ static void note_matches(struct deliver *deliver, struct segment *segment, size_
         struct binding *binding = &deliver->bindings[subscriptions[i]];
         struct verdict *verdict;
 
-        if (!list_contains(&binding->lane->judging))
+        if (!binding->lane || !list_contains(&binding->lane->judging))
             continue;
         verdict = segment_verdict(segment, binding->lane->number);
         if (verdict)

@@ -10,6 +10,7 @@
 #include "filters/filter.h"
 #include "filters/words.h"
 #include "gateway/delivery/deliver.h"
+#include "gateway/delivery/deliver_parts.h"
 #include "gateway/delivery/frame.h"
 #include "gateway/delivery/home.h"
 #include "gateway/delivery/outbox.h"
@@ -17,6 +18,7 @@
 #include "tests/support/cmocka_all.h"
 #include "tests/support/events.h"
 #include "tests/support/fake_client.h"
+#include "tests/support/filter_try.h"
 #include "tests/support/patience.h"
 
 enum { GATHER_MS = 20, HOUR_MS = 3600000, POSTS = 1u << SL_SUBJECT_POST | 1u << SL_SUBJECT_DELETE };
@@ -579,6 +581,81 @@ static void test_all_queues_are_dropped_when_together_they_keep_too_much(void **
 
 /* --- named rules ------------------------------------------------------------------------------ */
 
+/* What has left gets nothing any more; the index forgets it in slices, bounded by their bytes. */
+static void leave_and_count_turns(unsigned rules_count, unsigned users, size_t *ret_turns,
+                                  size_t *ret_most)
+{
+    struct sl_filter_index_stats stats;
+    struct rule_set *rules;
+    uint64_t before;
+
+    a.client.wire = WIRE_WEBSOCKET;
+    assert_int_equal(deliver_subscribe_rules(deliver, &a.client, 0, &rules), 0);
+    for (unsigned rule = 0; rule < rules_count; rule++) {
+        struct buffer follow = BUFFER_INIT;
+        struct sl_filter *filter;
+        char id[16];
+
+        for (unsigned user = 0; user < users; user++)
+            buffer_append_format(&follow, "%s%ux%u", user > 0 ? "," : "", rule, user);
+        filter = TRY_FILTER(.follow = buffer_slice(&follow));
+        snprintf(id, sizeof(id), "%u", rule);
+        assert_int_equal(rule_set_put(rules, sl_slice_str(id), SL_SLICE_NONE, filter), 0);
+        sl_filter_unref(filter);
+        buffer_done(&follow);
+    }
+    deliver_leave(&a.client);
+    *ret_turns = *ret_most = 0;
+    do {
+        sl_filter_index_stats(deliver->index, &stats);
+        before = stats.subscriptions;
+        uv_run(&patience.loop, UV_RUN_NOWAIT);
+        sl_filter_index_stats(deliver->index, &stats);
+        if (before - stats.subscriptions > *ret_most)
+            *ret_most = before - stats.subscriptions;
+        ++*ret_turns;
+    } while (stats.subscriptions > 0);
+    assert_int_equal(stats.cost, 0);
+}
+
+static void test_many_large_rules_are_forgotten_one_in_a_turn(void **state)
+{
+    size_t turns, most;
+
+    (void)state;
+    leave_and_count_turns(25, 5000, &turns, &most);
+    assert_int_equal(most, 1);
+    assert_int_equal(turns, 25);
+}
+
+static void test_rules_that_are_not_yet_forgotten_get_nothing(void **state)
+{
+    struct rule_set *rules;
+    struct sl_filter *filter = TRY_FILTER(.track = SL_SLICE("kite"));
+
+    (void)state;
+    subscribe(&b, "kite");
+    a.client.wire = WIRE_WEBSOCKET;
+    assert_int_equal(deliver_subscribe_rules(deliver, &a.client, 0, &rules), 0);
+    assert_int_equal(rule_set_put(rules, SL_SLICE("one"), SL_SLICE_NONE, filter), 0);
+    sl_filter_unref(filter);
+    deliver_leave(&a.client);
+    post_alone(7, "kite");
+    assert_int_equal(metric_get(metrics, METRIC_MATCHES), 1);
+    expect_ids(&b, "7");
+    assert_int_equal(a.received.size, 0);
+}
+
+static void test_small_rules_are_forgotten_many_in_a_turn(void **state)
+{
+    size_t turns, most;
+
+    (void)state;
+    leave_and_count_turns(4000, 1, &turns, &most);
+    assert_in_range(most, 100, BINDING_TURN_BYTES / 200);
+    assert_true(turns >= 4000 / most);
+}
+
 static void put(struct rule_set *rules, const char *id, const char *tag, const char *track)
 {
     struct sl_filter *filter = filter_of(track, NULL);
@@ -1134,6 +1211,9 @@ static void test_every_client_gets_exactly_what_its_filter_says(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        DELIVER_TEST(test_many_large_rules_are_forgotten_one_in_a_turn),
+        DELIVER_TEST(test_rules_that_are_not_yet_forgotten_get_nothing),
+        DELIVER_TEST(test_small_rules_are_forgotten_many_in_a_turn),
         DELIVER_TEST(test_only_those_who_are_owed_something_are_visited),
         DELIVER_TEST(test_who_is_behind_is_visited_until_it_has_everything),
         DELIVER_TEST(test_events_go_to_those_whose_filter_matches),

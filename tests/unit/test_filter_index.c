@@ -1,10 +1,12 @@
 /* The index: it finds exactly what direct evaluation finds, whatever comes and goes. */
 #include <errno.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/buffer.h"
@@ -372,6 +374,119 @@ static void test_constructors_without_memory_give_nothing_and_leak_nothing(void 
     sl_filter_unref(filter);
 }
 
+/* --- what filters cost ------------------------------------------------------------------------ */
+
+static size_t resident_bytes(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    unsigned long pages = 0;
+
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%*u %lu", &pages), 1);
+    fclose(file);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* As large as they may be, or as small; no two alike. */
+static struct sl_filter *users_filter(unsigned number, unsigned users)
+{
+    struct buffer text = BUFFER_INIT;
+    struct sl_filter *filter;
+
+    for (unsigned i = 0; i < users; i++)
+        buffer_append_format(&text, "%s%u-%058u", i > 0 ? "," : "", number, i);
+    filter = TRY_FILTER(.follow = buffer_slice(&text));
+    buffer_done(&text);
+    return filter;
+}
+
+static struct sl_filter *logins_filter(unsigned number, unsigned users)
+{
+    struct buffer text = BUFFER_INIT;
+    struct sl_filter *filter;
+
+    for (unsigned i = 0; i < users; i++)
+        buffer_append_format(&text, ",@a%u_%u", number, i);
+    filter = TRY_FILTER(.follow = buffer_slice(&text));
+    buffer_done(&text);
+    return filter;
+}
+
+static struct sl_filter *phrases_filter(unsigned number, unsigned phrases)
+{
+    struct buffer text = BUFFER_INIT;
+    struct sl_filter *filter;
+
+    for (unsigned i = 0; i < phrases; i++)
+        buffer_append_format(&text, ",w%ux%u a%ux%u,", number, i, i, number);
+    filter = TRY_FILTER(.track = buffer_slice(&text));
+    buffer_done(&text);
+    return filter;
+}
+
+static struct sl_filter *boxes_filter(unsigned number, unsigned boxes)
+{
+    struct buffer text = BUFFER_INIT;
+    struct sl_filter *filter;
+
+    for (unsigned i = 0; i < boxes; i++) {
+        double west = -170.0 + (number * 25 + i) * 7 % 330, south = -80.0 + (number + i * 13) % 150;
+
+        buffer_append_format(&text, "%s%.4f,%.4f,%.4f,%.4f", i > 0 ? "," : "", west, south,
+                             west + 0.02 * (1 + i), south + 0.03 * (1 + i));
+    }
+    filter = TRY_FILTER(.locations = buffer_slice(&text));
+    buffer_done(&text);
+    return filter;
+}
+
+/* What is told of each is at least what all of them take, and not ten times as much. */
+static void test_a_filter_costs_no_more_than_is_told(void **state)
+{
+    static const struct {
+        struct sl_filter *(*make)(unsigned number, unsigned size);
+        unsigned count, size;
+    } shapes[] = {
+        {users_filter, 100, 5000}, {logins_filter, 60, 5000},   {phrases_filter, 800, 400},
+        {boxes_filter, 1600, 25},  {phrases_filter, 100000, 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        struct sl_filter_index *index = sl_filter_index_new(TRY_SEED);
+        size_t told = 0, before = resident_bytes(), grown;
+        struct sl_filter_index_stats stats;
+
+        for (unsigned number = 0; number < shapes[i].count; number++) {
+            struct sl_filter *filter = shapes[i].make(number, shapes[i].size);
+            uint32_t subscription;
+            size_t cost;
+
+            assert_int_equal(sl_filter_index_cost(index, filter, &cost), 0);
+            assert_int_equal(sl_filter_index_add(index, filter, &subscription), 0);
+            assert_int_equal(sl_filter_index_removal_bytes(index, subscription), cost);
+            told += cost;
+            sl_filter_unref(filter);
+        }
+        grown = resident_bytes() - before;
+        sl_filter_index_stats(index, &stats);
+        print_message("%zu: told %zu kB, index %zu kB, resident %zu kB\n", i, told / 1000,
+                      (size_t)stats.bytes / 1000, grown / 1000);
+        assert_int_equal(stats.cost, told);
+        assert_true(told >= stats.bytes);
+#ifndef __SANITIZE_ADDRESS__
+        assert_true(told >= grown);
+#endif
+        assert_true(told < 10 * stats.bytes);
+        while (stats.subscriptions > 0)
+            sl_filter_index_remove(index, (uint32_t)--stats.subscriptions);
+        sl_filter_index_stats(index, &stats);
+        assert_int_equal(stats.cost, 0);
+        sl_filter_index_free(index);
+        malloc_trim(0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -383,6 +498,7 @@ int main(void)
         cmocka_unit_test(test_matches_are_right_when_their_count_wraps),
         cmocka_unit_test(test_addition_without_memory_leaves_the_index_as_it_was),
         cmocka_unit_test(test_match_without_memory_says_so_and_finds_all_the_next_time),
+        cmocka_unit_test(test_a_filter_costs_no_more_than_is_told),
         cmocka_unit_test(test_constructors_without_memory_give_nothing_and_leak_nothing),
     };
 
