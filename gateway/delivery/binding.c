@@ -31,8 +31,6 @@ int binding_add(struct deliver *deliver, struct sl_filter *filter, struct lane *
         deliver->bindings = bindings;
         deliver->binding_capacity = capacity;
     }
-    assert(subscription < deliver->binding_capacity);
-    assert(deliver->bindings[subscription].lane);
     deliver->bindings[subscription] = (struct binding){.lane = lane, .rule_hit = rule_hit};
     *ret_subscription = subscription;
     return 0;
@@ -66,6 +64,8 @@ static void on_idle(uv_idle_t *remover)
 
 void binding_remove(struct deliver *deliver, uint32_t subscription)
 {
+    assert(subscription < deliver->binding_capacity);
+    assert(deliver->bindings[subscription].lane);
     deliver->bindings[subscription] = (struct binding){.next_removal = deliver->first_removal};
     deliver->first_removal = subscription;
     uv_idle_start(deliver->remover, on_idle);
