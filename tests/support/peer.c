@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -9,6 +10,14 @@
 #include "tests/support/cmocka_all.h"
 
 enum { READ_SIZE = 65536 };
+
+/* What is to be sent does not wait for what was sent to be acknowledged. */
+static void send_at_once(int fd)
+{
+    const int on = 1;
+
+    assert_int_equal(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)), 0);
+}
 
 int peer_listen(struct sockaddr_in *ret_address)
 {
@@ -20,6 +29,7 @@ int peer_listen(struct sockaddr_in *ret_address)
     assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
     assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
     assert_int_equal(listen(fd, 1000), 0);
+    send_at_once(fd); /* connections inherit it */
     *ret_address = address;
     return fd;
 }
@@ -46,6 +56,7 @@ void peer_connect(struct peer *peer, const struct sockaddr_in *address, bool wit
         assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_size, sizeof(receive_size)),
                          0);
     assert_int_equal(connect(fd, (const struct sockaddr *)address, sizeof(*address)), 0);
+    send_at_once(fd);
     assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
     *peer = (struct peer){.fd = fd, .tls = with_tls ? tls_new(fd) : NULL, .reads_most = SIZE_MAX};
 }
