@@ -1,9 +1,9 @@
 /* redis_socket.c - what libuv closes later lives apart from what its owner frees now.
  *
- * A connection is a `link` of its own, and so is a name look-up: both outlive the socket until the
- * loop has let go of them, and know by `socket` being NULL that nobody waits any more. A look-up
- * runs in a thread of libuv's, for as long as the resolver likes, and cannot be called off; so one
- * that outlives the opening it was for serves the next one. There is never more than one.
+ * A connection is a `link` of its own: it outlives the socket until the loop has let go of it, and
+ * knows by `socket` being NULL that nobody waits any more. A look-up takes as long as the resolver
+ * likes (name_lookup.h); so one that outlives the opening it was for serves the next one. There is
+ * never more than one of them.
  *
  * What a turn of the loop sends is gathered and leaves in one go, right before the loop would wait.
  *
@@ -24,6 +24,7 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "gateway/redis/name_lookup.h"
 
 /* hiredis parses pieces of this size fastest; see redisReader. */
 enum { CHUNK_SIZE = 16 * 1024, TURN_MAX_BYTES = 1024 * 1024 };
@@ -34,11 +35,6 @@ enum { UNSENT_KEPT_BYTES = 64 * 1024 };
 
 /* "$18446744073709551615\r\n", and the same with a star. */
 enum { HEADER_SIZE = 24 };
-
-struct lookup {
-    uv_getaddrinfo_t request;
-    struct redis_socket *socket; /* NULL: forgotten */
-};
 
 struct link {
     uv_poll_t poll;
@@ -55,7 +51,7 @@ struct redis_socket {
     struct sl_redis_address address;
     struct redis_socket_callbacks callbacks;
     void *context;
-    struct lookup *lookup;      /* while the name is looked up */
+    struct name_lookup *lookup; /* while the name is looked up */
     bool awaits_lookup;         /* to connect; not so when it has outlived its opening */
     struct addrinfo *addresses; /* while connecting by TCP: what the look-up found */
     unsigned address_count;
@@ -106,15 +102,15 @@ static void close_link(struct redis_socket *sock)
 
 static void forget_addresses(struct redis_socket *sock)
 {
-    uv_freeaddrinfo(sock->addresses);
+    if (sock->addresses)
+        freeaddrinfo(sock->addresses);
     sock->addresses = NULL;
     sock->untried = 0;
 }
 
 static void forget_lookup(struct redis_socket *sock)
 {
-    if (sock->lookup)
-        sock->lookup->socket = NULL;
+    name_lookup_forget(sock->lookup);
     sock->lookup = NULL;
 }
 
@@ -126,8 +122,6 @@ void redis_socket_close(struct redis_socket *sock)
     forget_addresses(sock);
     buffer_clear(&sock->unsent);
     sock->awaits_lookup = false;
-    if (sock->lookup && uv_cancel((uv_req_t *)&sock->lookup->request) == 0)
-        forget_lookup(sock);
 }
 
 void redis_socket_free(struct redis_socket *sock)
@@ -416,51 +410,56 @@ static int connect_first(struct redis_socket *sock, struct addrinfo *addresses)
     return connect_next(sock);
 }
 
-static void on_lookup(uv_getaddrinfo_t *request, int status, struct addrinfo *addresses)
+static void on_found(void *owner, struct addrinfo *addresses, const char *why)
 {
-    struct lookup *lookup = request->data;
-    struct redis_socket *sock = lookup->socket;
-    int r;
+    struct redis_socket *sock = owner;
+    int r = 0;
 
-    mem_free(lookup);
-    if (sock)
-        sock->lookup = NULL;
-    if (!sock || !sock->awaits_lookup) {
-        uv_freeaddrinfo(addresses);
+    sock->lookup = NULL;
+    if (!sock->awaits_lookup) {
+        if (addresses)
+            freeaddrinfo(addresses);
         return;
     }
     sock->awaits_lookup = false;
-    r = status < 0 ? status : connect_first(sock, addresses);
-    if (r < 0)
-        lose(sock, uv_strerror(r));
+    if (addresses)
+        r = connect_first(sock, addresses);
+    if (!addresses || r < 0)
+        lose(sock, addresses ? uv_strerror(r) : why);
 }
 
-static int look_up(struct redis_socket *sock)
+/* An address in digits needs no look-up. NULL: it is a name, or there is no memory. */
+static struct addrinfo *read_address(const struct sl_redis_endpoint *endpoint)
 {
-    static const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    struct lookup *lookup;
+    static const struct addrinfo hints = {
+        .ai_family = AF_UNSPEC,
+        .ai_socktype = SOCK_STREAM,
+        .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
+    };
+    struct addrinfo *address = NULL;
     char port[sizeof("65535")];
-    int r;
 
-    if (sock->lookup) { /* of an opening before this one */
-        sock->awaits_lookup = true;
-        return 0;
-    }
-    lookup = mem_zalloc(sizeof(*lookup));
-    if (!lookup)
-        return -ENOMEM;
-    snprintf(port, sizeof(port), "%u", (unsigned)sock->address.endpoint.port);
-    r = uv_getaddrinfo(sock->loop, &lookup->request, on_lookup, sock->address.endpoint.host, port,
-                       &hints);
-    if (r < 0) {
-        mem_free(lookup);
+    snprintf(port, sizeof(port), "%u", (unsigned)endpoint->port);
+    return getaddrinfo(endpoint->host, port, &hints, &address) == 0 ? address : NULL;
+}
+
+static int connect_by_name(struct redis_socket *sock)
+{
+    const struct sl_redis_endpoint *endpoint = &sock->address.endpoint;
+    struct addrinfo *address = read_address(endpoint);
+    int r = 0;
+
+    if (address) {
+        r = connect_first(sock, address);
+        if (r < 0)
+            forget_addresses(sock);
         return r;
     }
-    lookup->request.data = lookup;
-    lookup->socket = sock;
-    sock->lookup = lookup;
-    sock->awaits_lookup = true;
-    return 0;
+    if (!sock->lookup) /* of an opening before this one */
+        r = name_lookup_start(sock->loop, endpoint->host, endpoint->port, on_found, sock,
+                              &sock->lookup);
+    sock->awaits_lookup = r == 0;
+    return r;
 }
 
 int redis_socket_open(struct redis_socket *sock)
@@ -468,7 +467,7 @@ int redis_socket_open(struct redis_socket *sock)
     struct sockaddr_un address = {.sun_family = AF_UNIX};
 
     if (sock->address.path[0] == '\0')
-        return look_up(sock);
+        return connect_by_name(sock);
     memcpy(address.sun_path, sock->address.path, sizeof(address.sun_path));
     return connect_to(sock, (const struct sockaddr *)&address, sizeof(address));
 }

@@ -49,6 +49,17 @@ def test_a_silent_resolver_holds_nothing_up(servers, names):
     gateway.wait_status("/readyz", 200, 60)
 
 
+def test_a_silent_resolver_does_not_hold_up_the_end(servers, names):
+    redis = servers.redis(port=steady_port())
+    names.set(redis=["127.0.0.1"])
+    gateway = servers.gateway(f"redis://redis.test:{redis.port}", "--drain-timeout", "100ms", prefix=names.prefix)
+    names.set()
+    redis.stop()
+    gateway.wait_status("/readyz", 503)
+    eventually(names.is_asked, "the name is looked up")
+    gateway.stop()
+
+
 @pytest.fixture(params=["::1", "127.0.0.1"])
 def redis_by_name(servers, names, request):
     """It listens on one of the addresses of its name only."""

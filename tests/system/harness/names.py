@@ -1,6 +1,7 @@
 """Host names of a test's own: sluiced runs in a mount namespace that has its own /etc/hosts and resolver."""
 
 import random
+import select
 import socket
 import subprocess
 
@@ -30,6 +31,10 @@ class Names:
     def prefix(self):
         """The words before a command that shall run with these names."""
         return ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", _PREPARE, str(self.folder)]
+
+    def is_asked(self):
+        """Has somebody asked the resolver?"""
+        return bool(select.select([self.resolver], [], [], 0)[0])
 
     def missing(self):
         """Why this cannot be had here; empty: it can."""
