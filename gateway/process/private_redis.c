@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/close_fd.h"
 #include "base/log.h"
 #include "gateway/process/folder.h"
 #include "gateway/process/process_end.h"
@@ -162,9 +163,7 @@ int private_redis_inherit(const char *data_dir, const char *program, int lock,
 
 static void forget_process(struct private_redis *redis)
 {
-    if (redis->pidfd >= 0)
-        close(redis->pidfd);
-    redis->pidfd = -1;
+    close_fd(&redis->pidfd);
     redis->pid = 0;
     redis->state = STATE_DOWN;
 }
@@ -172,9 +171,7 @@ static void forget_process(struct private_redis *redis)
 void private_redis_let_go(struct private_redis *redis)
 {
     forget_process(redis);
-    if (redis->lock >= 0)
-        close(redis->lock);
-    redis->lock = -1;
+    close_fd(&redis->lock);
 }
 
 void private_redis_free(struct private_redis *redis)

@@ -7,16 +7,10 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/close_fd.h"
 #include "base/log.h"
 #include "gateway/process/service_manager.h"
 #include "src/redis/redis_address.h"
-
-static void close_fd(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
-}
 
 int start_notice_init(struct start_notice *notice, const struct config *config, int started_fd,
                       struct failure *reterr)

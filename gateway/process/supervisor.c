@@ -22,6 +22,7 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/clock.h"
+#include "base/close_fd.h"
 #include "base/log.h"
 #include "gateway/config/config_reload.h"
 #include "gateway/front/admission.h"
@@ -85,13 +86,6 @@ static const char *redis_url(const struct supervisor *supervisor)
     if (supervisor->settings->instance->private_redis)
         return private_redis_url(supervisor->settings->instance->private_redis);
     return supervisor->settings->config->redis;
-}
-
-static void close_fd(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
 }
 
 /* In the child: closes the listeners that are not for it. */

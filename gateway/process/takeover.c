@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/close_fd.h"
 #include "base/log.h"
 
 enum {
@@ -228,13 +229,6 @@ void heritage_accept(struct heritage *heritage)
         log_warn("predecessor_gone", "pid=%d", (int)heritage->pid);
     close(heritage->peer);
     heritage->peer = -1;
-}
-
-static void close_fd(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
 }
 
 void heritage_close_listener(struct heritage *heritage, enum listener_kind kind)

@@ -15,15 +15,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/close_fd.h"
 #include "base/log.h"
 #include "gateway/process/process_usage.h"
-
-static void close_fd(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
-}
 
 void worker_process_init(struct worker_process *worker, unsigned index, struct metrics *metrics)
 {
