@@ -11,8 +11,6 @@
 
 #include "gateway/api/route.h"
 
-enum { RETRY_AFTER_S = 2 };
-
 static const struct {
     int error; /* of src */
     int status;
@@ -26,15 +24,15 @@ static const struct {
     {-EDQUOT, 409, "too_many_followed", 0},
     {-EALREADY, 422, "idempotency_key_reused", 0},
     {-EOPNOTSUPP, 422, "not_public", 0},
-    {-ENOMEM, 503, "no_memory", RETRY_AFTER_S},
-    {-EPIPE, 503, "redis_away", RETRY_AFTER_S},
-    {-EAGAIN, 503, "redis_away", RETRY_AFTER_S},
-    {-ENODATA, 503, "redis_away", RETRY_AFTER_S},
-    {-ESTALE, 503, "redis_away", RETRY_AFTER_S},
-    {-EACCES, 503, "redis_away", RETRY_AFTER_S},
-    {-EROFS, 503, "redis_away", RETRY_AFTER_S},
-    {-ENOSPC, 503, "redis_full", RETRY_AFTER_S},
-    {-EHOSTUNREACH, 503, "archive_away", RETRY_AFTER_S},
+    {-ENOMEM, 503, "no_memory", HTTP_RETRY_AFTER_S},
+    {-EPIPE, 503, "redis_away", HTTP_RETRY_AFTER_S},
+    {-EAGAIN, 503, "redis_away", HTTP_RETRY_AFTER_S},
+    {-ENODATA, 503, "redis_away", HTTP_RETRY_AFTER_S},
+    {-ESTALE, 503, "redis_away", HTTP_RETRY_AFTER_S},
+    {-EACCES, 503, "redis_away", HTTP_RETRY_AFTER_S},
+    {-EROFS, 503, "redis_away", HTTP_RETRY_AFTER_S},
+    {-ENOSPC, 503, "redis_full", HTTP_RETRY_AFTER_S},
+    {-EHOSTUNREACH, 503, "archive_away", HTTP_RETRY_AFTER_S},
     {-EBADMSG, 500, "internal", 0},
 };
 
@@ -122,6 +120,6 @@ int api_refuse(struct api_request *request, int status, const char *code, const 
 int api_refuse_for_now(struct http_refusal *refusal, const char *code, const char *message)
 {
     http_refuse(refusal, 503, code, NULL, "%s", message);
-    refusal->retry_after_s = RETRY_AFTER_S;
+    refusal->retry_after_s = HTTP_RETRY_AFTER_S;
     return -EPROTO;
 }

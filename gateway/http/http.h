@@ -59,6 +59,9 @@ bool http_token_is(struct sl_slice text, const char *token);
 
 enum { HTTP_MESSAGE_SIZE = 256, HTTP_PARAM_SIZE = 64 };
 
+/* Of what passes by itself, soon: a limit that is reached, a Redis that is away. */
+enum { HTTP_RETRY_AFTER_S = 2 };
+
 /* An answer other than success. */
 struct http_refusal {
     int status;

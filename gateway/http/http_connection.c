@@ -23,8 +23,7 @@
 enum {
     THROWN_AWAY_MAX = 4 << 20, /* bytes that a lingering peer may send */
     REQUESTS_PER_TURN = 32,
-    OUTPUT_MAX = 65536, /* bytes of answers that are collected before they are sent */
-    RETRY_AFTER_S = 2
+    OUTPUT_MAX = 65536 /* bytes of answers that are collected before they are sent */
 };
 
 /* --- the end --- */
@@ -271,7 +270,7 @@ static void refuse_busy(struct http_connection *connection)
     struct http_refusal refusal;
 
     http_refuse(&refusal, 503, "busy", NULL, "this server is reading too much at once");
-    refusal.retry_after_s = RETRY_AFTER_S;
+    refusal.retry_after_s = HTTP_RETRY_AFTER_S;
     refuse(connection, &refusal);
 }
 

@@ -10,8 +10,6 @@
 #include "gateway/metrics/status.h"
 #include "gateway/serve/server_private.h"
 
-enum { RETRY_AFTER_S = 2 };
-
 #define PAGE_METHODS "GET, HEAD"
 
 static void refuse_for_memory(struct server *server, struct http_connection *connection)
@@ -19,7 +17,7 @@ static void refuse_for_memory(struct server *server, struct http_connection *con
     struct http_refusal refusal;
 
     http_refuse(&refusal, 503, "no_memory", NULL, "out of memory");
-    refusal.retry_after_s = RETRY_AFTER_S;
+    refusal.retry_after_s = HTTP_RETRY_AFTER_S;
     server_refuse(server, connection, &refusal);
 }
 
@@ -56,7 +54,7 @@ static void answer_readiness(struct server *server, struct http_connection *conn
     r = streams_check_readiness(server->streams, &refusal);
     if (r == 0 && !server->is_draining && !all_workers_are_ready(server->settings.board)) {
         r = http_refuse(&refusal, 503, "redis_away", NULL, "a worker does not reach Redis now");
-        refusal.retry_after_s = RETRY_AFTER_S;
+        refusal.retry_after_s = HTTP_RETRY_AFTER_S;
     }
     if (r < 0)
         server_refuse(server, connection, &refusal);

@@ -10,8 +10,6 @@
 #include "gateway/http/websocket_handshake.h"
 #include "gateway/serve/server_private.h"
 
-enum { RETRY_AFTER_S = 2 };
-
 #define STREAM_METHODS "GET, POST, OPTIONS"
 
 /* --- refusals --- */
@@ -26,7 +24,7 @@ static int refuse_method(const char *allow, struct http_refusal *refusal)
 static int refuse_draining(struct http_refusal *refusal)
 {
     http_refuse(refusal, 503, "draining", NULL, "this server is shutting down");
-    refusal->retry_after_s = RETRY_AFTER_S;
+    refusal->retry_after_s = HTTP_RETRY_AFTER_S;
     return -EPROTO;
 }
 

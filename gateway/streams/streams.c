@@ -18,8 +18,6 @@
 #include "gateway/http/http_bodies.h"
 #include "gateway/streams/stream.h"
 
-enum { RETRY_AFTER_S = 2 };
-
 /* --- may there be one? --- */
 
 int streams_check_readiness(const struct streams *streams, struct http_refusal *refusal)
@@ -32,7 +30,7 @@ int streams_check_readiness(const struct streams *streams, struct http_refusal *
         http_refuse(refusal, 503, "draining", NULL, "this server is shutting down");
     else
         http_refuse(refusal, 503, "redis_away", NULL, "the source of events is not reachable now");
-    refusal->retry_after_s = RETRY_AFTER_S;
+    refusal->retry_after_s = HTTP_RETRY_AFTER_S;
     return -EPROTO;
 }
 
@@ -73,14 +71,14 @@ static int check_admission(struct streams *streams, const struct wire *wire,
         return 0;
     metric_add(streams->settings.metrics, rows[verdict].metric, 1);
     http_refuse(refusal, 429, rows[verdict].code, NULL, "%s", rows[verdict].message);
-    refusal->retry_after_s = RETRY_AFTER_S;
+    refusal->retry_after_s = HTTP_RETRY_AFTER_S;
     return -EPROTO;
 }
 
 static int refuse_for_memory(struct http_refusal *refusal)
 {
     http_refuse(refusal, 503, "no_memory", NULL, "out of memory");
-    refusal->retry_after_s = RETRY_AFTER_S;
+    refusal->retry_after_s = HTTP_RETRY_AFTER_S;
     return -EPROTO;
 }
 
