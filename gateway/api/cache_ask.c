@@ -13,9 +13,9 @@ static void on_known(void *owner, int r, struct sl_cache_item *items, size_t cou
         request->known[i].value = items[i].value;
         items[i].value = SL_SLICE_NONE;
     }
-    if (!request->answered)
-        api_request_free(request);
-    else if (r < 0)
+    if (api_request_reap(request))
+        return;
+    if (r < 0)
         api_settle(request, api_fail(request, -EAGAIN, &(struct failure){"the server ends"}));
     else
         api_settle(request, request->next(request, NULL));

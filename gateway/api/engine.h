@@ -38,6 +38,9 @@ struct api_request *api_request_new(struct api *api, const struct api_route *rou
 void api_settle(struct api_request *request, int outcome);
 /* Nobody is told. */
 void api_request_free(struct api_request *request);
+/* The last that it waited for has come. true: nobody waits for its answer any more, and it is gone.
+ */
+bool api_request_reap(struct api_request *request);
 /* `route`: NULL for none that there is. */
 void api_count_answer(struct api *api, const struct api_route *route, int status);
 

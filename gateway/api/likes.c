@@ -1,8 +1,7 @@
-/* likes.c - like a post, or do so no more; who likes it. */
+/* likes.c - like a post, or do so no more. */
 #include "src/social/likes.h"
 
 #include "gateway/api/request.h"
-#include "src/archive/archived.h"
 #include "src/model/id.h"
 
 typedef int (*build_fn)(struct sl_call *call, const struct sl_meta *meta,
@@ -63,36 +62,4 @@ int likes_unlike(struct api_request *request, const redisReply *reply)
 {
     (void)reply;
     return change_as_user(request, sl_unlike_call, on_unliker);
-}
-
-static int on_archived(struct api_request *request, const redisReply *reply)
-{
-    const struct sl_meta meta = api_meta(request);
-    struct failure failure;
-    int r;
-
-    (void)reply;
-    if (request->archived.count == 0)
-        return api_no_post(request);
-    r = sl_archived_like_list_call(&request->call, &meta, request->subject, request->archived.posts,
-                                   &request->page, &failure);
-    return api_send(request, r, &failure, api_list_on_users);
-}
-
-static int on_list(struct api_request *request, const redisReply *reply)
-{
-    return api_try_archive(request, reply, api_list_on_users, on_archived);
-}
-
-int likes_list(struct api_request *request, const redisReply *reply)
-{
-    const struct sl_meta meta = api_meta(request);
-    struct failure failure;
-    int r;
-
-    (void)reply;
-    request->page.is_bare = api_wants_bare(request);
-    r = sl_like_list_call(&request->call, &meta, request->subject, request->post, &request->page,
-                          &failure);
-    return api_send(request, r, &failure, on_list);
 }

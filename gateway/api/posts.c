@@ -405,7 +405,7 @@ int posts_delete(struct api_request *request, const redisReply *reply)
     return api_send(request, r, &failure, on_deleted);
 }
 
-/* --- lists --- */
+/* --- a user's --- */
 
 int posts_of_user(struct api_request *request, const redisReply *reply)
 {
@@ -418,36 +418,4 @@ int posts_of_user(struct api_request *request, const redisReply *reply)
     r = sl_post_list_call(&request->call, &meta, request->subject, &request->user, &request->page,
                           &failure);
     return api_send(request, r, &failure, api_list_on_profile);
-}
-
-static int on_archived_comments(struct api_request *request, const redisReply *reply)
-{
-    const struct sl_meta meta = api_meta(request);
-    struct failure failure;
-    int r;
-
-    (void)reply;
-    if (request->archived.count == 0)
-        return api_no_post(request);
-    r = sl_archived_comment_list_call(&request->call, &meta, request->subject,
-                                      request->archived.posts, &request->page, &failure);
-    return api_send(request, r, &failure, api_list_on_posts);
-}
-
-static int on_comments(struct api_request *request, const redisReply *reply)
-{
-    return api_try_archive(request, reply, api_list_on_posts, on_archived_comments);
-}
-
-int posts_comments(struct api_request *request, const redisReply *reply)
-{
-    const struct sl_meta meta = api_meta(request);
-    struct failure failure;
-    int r;
-
-    (void)reply;
-    request->page.is_bare = api_wants_bare(request);
-    r = sl_comment_list_call(&request->call, &meta, request->subject, request->post, &request->page,
-                             &failure);
-    return api_send(request, r, &failure, on_comments);
 }

@@ -72,6 +72,14 @@ void api_request_free(struct api_request *request)
     mem_free(request);
 }
 
+bool api_request_reap(struct api_request *request)
+{
+    if (request->answered)
+        return false;
+    api_request_free(request);
+    return true;
+}
+
 int api_answer(struct api_request *request, int status)
 {
     request->status = status;

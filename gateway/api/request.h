@@ -38,6 +38,8 @@ enum api_flag {
 
 struct api_route;
 
+struct api_post_list; /* of post_list.c */
+
 struct api_request {
     struct api *api;
     const struct api_route *route;
@@ -75,6 +77,7 @@ struct api_request {
     uint64_t id;                     /* of what was written */
     int status;                      /* of the answer */
     struct buffer headers, json;
+    const struct api_post_list *post_list; /* whose page it is; NULL: none of a post's */
     struct api_list list;
     struct http_refusal refusal;
 

@@ -16,9 +16,9 @@ static void on_reply(void *owner, const redisReply *reply, const char *why)
     struct api_request *request = owner;
     struct failure failure;
 
-    if (!request->answered)
-        api_request_free(request);
-    else if (reply)
+    if (api_request_reap(request))
+        return;
+    if (reply)
         api_settle(request, request->next(request, reply));
     else
         api_settle(request, api_fail(request, failure_set(&failure, -EPIPE, "%s", why), &failure));
@@ -62,9 +62,9 @@ struct part {
 /* All are back. `request->refusal` holds the first refusal. */
 static void finish_parts(struct api_request *request)
 {
-    if (!request->answered)
-        api_request_free(request);
-    else if (request->refusal.status)
+    if (api_request_reap(request))
+        return;
+    if (request->refusal.status)
         api_settle(request, -EPROTO);
     else
         api_settle(request, request->next(request, NULL));
@@ -163,16 +163,16 @@ static void on_archived(void *owner, int r, struct sl_archive_page *page,
 {
     struct api_request *request = owner;
 
-    if (!request->answered) {
-        api_request_free(request);
-    } else if (r < 0) {
+    if (api_request_reap(request))
+        return;
+    if (r < 0) {
         api_settle(request, fail_for_archive(request, r, failure));
-    } else {
-        sl_archive_page_done(&request->archived);
-        request->archived = *page;
-        *page = SL_ARCHIVE_PAGE_INIT;
-        api_settle(request, request->next(request, NULL));
+        return;
     }
+    sl_archive_page_done(&request->archived);
+    request->archived = *page;
+    *page = SL_ARCHIVE_PAGE_INIT;
+    api_settle(request, request->next(request, NULL));
 }
 
 int api_find_archived(struct api_request *request, const uint64_t *posts, size_t count,
