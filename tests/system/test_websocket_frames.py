@@ -12,6 +12,7 @@ import time
 import pytest
 
 from harness import events
+from harness.programs import NO_QUARANTINE
 from harness.streams import Collector, Refused
 from harness.waiting import PATIENCE, Deadline, eventually
 from harness.websocket import BINARY, CLOSE, CONTINUATION, PING, PONG, TEXT, RawWebSocket, frame
@@ -516,7 +517,7 @@ def test_the_bound_counts_all_fragments(gateway):
 
 def test_a_client_that_asks_and_does_not_read_is_cut_off(servers, redis):
     """Answers that it does not take are held up to a bound, and no further."""
-    gateway = servers.gateway(redis)
+    gateway = servers.gateway(redis, env=NO_QUARANTINE)
     peer = Peer(gateway, receive_buffer=4096)
     for number in range(20):
         peer.send(frame(TEXT, json.dumps({"op": "subscribe", "id": f"{number}", "filter": {
