@@ -92,16 +92,18 @@ class Bench:
     def program(self, name):
         return str(self.given.build / "bench" / name)
 
-    def at_nice(self):
+    def at_priority(self):
+        if self.given.realtime:
+            return ["chrt", "-f", "1"]
         return ["nice", "-n", str(self.given.nice)] if self.given.nice else []
 
     def start(self, command, cores, **more):
-        return subprocess.Popen([*self.at_nice(), "taskset", "-c", cores, *command], stdin=subprocess.DEVNULL,
+        return subprocess.Popen([*self.at_priority(), "taskset", "-c", cores, *command], stdin=subprocess.DEVNULL,
                                 stdout=self.log, stderr=self.log, **more)
 
     def load(self, program, arguments):
         """What a load client has to say; it may fail, but not be silent."""
-        result = subprocess.run([*self.at_nice(), "taskset", "-c", LOAD_CORE, self.program(program), *arguments],
+        result = subprocess.run([*self.at_priority(), "taskset", "-c", LOAD_CORE, self.program(program), *arguments],
                                 stdout=subprocess.PIPE, text=True, check=False)
         if not result.stdout:
             raise RuntimeError(f"{program} {arguments} gave no result")
