@@ -32,7 +32,8 @@ struct http_server;
 
 struct http_handler {
     /* The head of a request is there, its body not yet: is it worth reading? 0; negative: *refusal
-     * is the answer, and the body is not read. */
+     * is the answer, and the body is not read. Not asked when the body came with the head: so
+     * handle() refuses the same. */
     int (*check)(void *owner, struct http_connection *connection, const struct http_head *head,
                  struct http_refusal *refusal);
     /* A request is whole. The callee calls one of http_answer(), http_answer_refusal(),
