@@ -29,6 +29,7 @@
 #include "gateway/intake/log_reader.h"
 #include "gateway/intake/repair.h"
 #include "gateway/intake/subscriber.h"
+#include "gateway/process/worker_process.h"
 #include "gateway/redis/log_watch.h"
 #include "gateway/redis/redis_commands.h"
 #include "gateway/redis/redis_health.h"
@@ -45,6 +46,7 @@ struct gateway {
     struct metrics *metrics;
     uv_loop_t loop;
     uv_signal_t signals[SIGNAL_COUNT];
+    uv_timer_t pulse; /* tells the parent that the loop comes round */
     struct token_policy *policy;
     struct origin_policy origins;
     struct sl_redis_address redis;
@@ -224,6 +226,7 @@ static void on_drained(void *context)
     gateway->api = NULL;
     for (size_t i = 0; i < SIGNAL_COUNT; i++)
         uv_close((uv_handle_t *)&gateway->signals[i], NULL);
+    uv_close((uv_handle_t *)&gateway->pulse, NULL);
 }
 
 /* What happens from here on is the next server's to tell: the queues can empty. */
@@ -505,6 +508,19 @@ static int start_server(struct gateway *gateway, struct failure *reterr)
     return server_new(&settings, &gateway->server, reterr);
 }
 
+static void on_pulse(uv_timer_t *timer)
+{
+    metric_add(((struct gateway *)timer->data)->metrics, METRIC_WORKER_PULSES, 1);
+}
+
+static void start_pulse(struct gateway *gateway)
+{
+    uv_timer_init(&gateway->loop, &gateway->pulse);
+    gateway->pulse.data = gateway;
+    uv_timer_start(&gateway->pulse, on_pulse, 0, WORKER_PULSE_MS);
+    uv_unref((uv_handle_t *)&gateway->pulse);
+}
+
 static void start_signals(struct gateway *gateway)
 {
     for (size_t i = 0; i < SIGNAL_COUNT; i++) {
@@ -553,6 +569,7 @@ int gateway_run(const struct gateway_parts *parts)
     signal(SIGPIPE, SIG_IGN);
     uv_loop_init(&gateway->loop);
     start_signals(gateway);
+    start_pulse(gateway);
     r = start(gateway, &failure);
     if (r < 0) {
         log_error("cannot_start", "worker=%u why=\"%s\"", parts->worker, failure.text);

@@ -26,6 +26,7 @@ static const enum config_option reloadable[] = {
     CONFIG_OPTION_log_level,
     CONFIG_OPTION_log_format,
     CONFIG_OPTION_drain_timeout_ms,
+    CONFIG_OPTION_worker_timeout_ms,
     CONFIG_OPTION_keepalive_ms,
     CONFIG_OPTION_max_connections,
     CONFIG_OPTION_max_connections_per_subject,

@@ -63,6 +63,7 @@ struct supervisor {
     bool killed; /* the workers, on a second signal or after their time */
     uint64_t stop_by_ms;
     uint64_t measure_ms;    /* when to look at the workers' processes next */
+    uint64_t looked_ms;     /* for workers that hang, last */
     uint64_t list_files_ms; /* when descriptors may be listed again */
     struct failure failure;
     int error; /* the first thing that went wrong, and its sentence */
@@ -440,6 +441,24 @@ static void measure_workers(struct supervisor *supervisor, uint64_t now_ms)
         worker_process_measure(&supervisor->workers[i], may_list_files);
 }
 
+/* While it stops, the workers have a time limit of their own. */
+static bool watches_pulses(const struct supervisor *supervisor)
+{
+    return supervisor->settings->config->worker_timeout_ms > 0 && !supervisor->stopping;
+}
+
+static void kill_hung_workers(struct supervisor *supervisor, uint64_t now_ms)
+{
+    uint64_t elapsed_ms = now_ms - supervisor->looked_ms;
+
+    if (elapsed_ms < WORKER_PULSE_MS)
+        return;
+    supervisor->looked_ms = now_ms;
+    for (unsigned i = 0; watches_pulses(supervisor) && i < supervisor->worker_count; i++)
+        worker_process_kill_if_hung(&supervisor->workers[i], elapsed_ms,
+                                    supervisor->settings->config->worker_timeout_ms);
+}
+
 static bool workers_are_down(const struct supervisor *supervisor)
 {
     for (unsigned i = 0; i < supervisor->worker_count; i++) {
@@ -477,6 +496,8 @@ static uint64_t next_due_ms(const struct supervisor *supervisor, uint64_t now_ms
 
     if (supervisor->stopping)
         return supervisor->killed ? UINT64_MAX : supervisor->stop_by_ms;
+    if (watches_pulses(supervisor))
+        due_ms = sooner(due_ms, supervisor->looked_ms + WORKER_PULSE_MS);
     if (!supervisor->redis_answers)
         due_ms = sooner(due_ms, now_ms + REDIS_STEP_MS);
     for (unsigned i = 0; i < supervisor->worker_count; i++) {
@@ -542,6 +563,7 @@ static void turn(struct supervisor *supervisor)
     start_due_workers(supervisor, now_ms);
     start_due_task_runner(supervisor, now_ms);
     measure_workers(supervisor, now_ms);
+    kill_hung_workers(supervisor, now_ms);
     enforce_deadline(supervisor, now_ms);
 }
 
@@ -590,6 +612,7 @@ int supervisor_run(const struct supervisor_settings *settings, struct failure *r
         .pid = getpid(),
         .tasks = TASK_RUNNER_INIT,
         .signal_fd = -1,
+        .looked_ms = clock_monotonic_ms(),
         .is_open = !settings->instance->has_predecessor,
         .redis_answers = !settings->instance->private_redis,
         .redis_answered = !settings->instance->private_redis,

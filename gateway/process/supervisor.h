@@ -1,11 +1,12 @@
 /* gateway/process/supervisor.h - the parent: starts the workers, watches them, stops them in order.
  *
  * It serves nobody, so that nothing a client sends can hurt it. A worker that ends is started again
- * on the same listening socket, with its queue of connections. SIGTERM and SIGINT let the workers
- * take leave of their clients, a second one ends them at once; on SIGHUP the settings are read
- * again and, when they are good, the workers told to do the same. The private Redis, if there is
- * one, is watched too and stopped last, unless a successor has asked for our sockets and serves:
- * then it goes on with it. When the supervisor is killed, the kernel kills its workers. */
+ * on the same listening socket, with its queue of connections; one that hangs is killed first.
+ * SIGTERM and SIGINT let the workers take leave of their clients, a second one ends them at once;
+ * on SIGHUP the settings are read again and, when they are good, the workers told to do the same.
+ * The private Redis, if there is one, is watched too and stopped last, unless a successor has asked
+ * for our sockets and serves: then it goes on with it. When the supervisor is killed, the kernel
+ * kills its workers. */
 #pragma once
 
 #include <stdint.h>

@@ -68,6 +68,8 @@ bool worker_process_fork(struct worker_process *worker, int *ret_ready_fd)
     worker->pid = pid;
     worker->ready_pipe = ready[0];
     worker->state = WORKER_STARTING;
+    worker->pulses = metric_get(worker->metrics, METRIC_WORKER_PULSES);
+    worker->silent_ms = 0;
     metric_set(worker->metrics, METRIC_WORKER_UP, 1);
     log_info("worker_started", "worker=%u pid=%d", worker->index, (int)pid);
     return false;
@@ -107,6 +109,27 @@ bool worker_process_reap(struct worker_process *worker, siginfo_t *ret_how)
     worker_process_let_go(worker);
     worker->state = WORKER_DOWN;
     metrics_slot_reset_gauges(worker->metrics);
+    return true;
+}
+
+bool worker_process_kill_if_hung(struct worker_process *worker, uint64_t elapsed_ms,
+                                 uint64_t timeout_ms)
+{
+    uint64_t pulses = metric_get(worker->metrics, METRIC_WORKER_PULSES);
+
+    if (pulses != worker->pulses || worker->state == WORKER_DOWN) {
+        worker->pulses = pulses;
+        worker->silent_ms = 0;
+        return false;
+    }
+    worker->silent_ms += elapsed_ms < 2 * WORKER_PULSE_MS ? elapsed_ms : 2 * WORKER_PULSE_MS;
+    if (worker->silent_ms < timeout_ms)
+        return false;
+    log_error("worker_hangs", "worker=%u pid=%d silent_ms=%llu", worker->index, (int)worker->pid,
+              (unsigned long long)worker->silent_ms);
+    metric_add(worker->metrics, METRIC_WORKER_HANGS, 1);
+    worker->silent_ms = 0; /* its end is near */
+    worker_process_signal(worker, SIGKILL);
     return true;
 }
 

@@ -12,6 +12,9 @@
 #include "gateway/process/restart_delay.h"
 #include "gateway/metrics/metrics.h"
 
+/* How often a worker tells its parent that its loop comes round, and how often the parent looks. */
+enum { WORKER_PULSE_MS = 500 };
+
 enum worker_state { WORKER_DOWN, WORKER_STARTING, WORKER_READY };
 
 struct worker_process {
@@ -24,6 +27,8 @@ struct worker_process {
     uint64_t started_ms;
     uint64_t retry_ms; /* when down: not before */
     struct restart_delay delay;
+    uint64_t pulses;    /* METRIC_WORKER_PULSES at the last look */
+    uint64_t silent_ms; /* how long that has not moved, in time in which the parent ran */
 };
 
 void worker_process_init(struct worker_process *worker, unsigned index, struct metrics *metrics);
@@ -44,6 +49,12 @@ bool worker_process_take_ready(struct worker_process *worker, uint64_t now_ms);
 
 /* Its pidfd is readable: it is down, and *ret_how says how it ended. false: it has not ended. */
 bool worker_process_reap(struct worker_process *worker, siginfo_t *ret_how);
+
+/* The parent looks, `elapsed_ms` after the last time. Of that it counts two periods at most: when
+ * more have passed it did not run itself, and nor, perhaps, did the worker. true: the worker runs
+ * and its loop has not come round for `timeout_ms`; it was killed, which was logged and counted. */
+bool worker_process_kill_if_hung(struct worker_process *worker, uint64_t elapsed_ms,
+                                 uint64_t timeout_ms);
 
 /* It ended without being told: due again after its back-off, which is returned. */
 uint64_t worker_process_delay(struct worker_process *worker, uint64_t now_ms);

@@ -1,6 +1,7 @@
 """Leaving: SIGTERM, disconnects, the private Redis, and processes that are killed."""
 
 import os
+import re
 import signal
 
 import pytest
@@ -179,3 +180,16 @@ def test_worker_that_dies_is_replaced(servers, redis):
     gateway.wait_status("/readyz", 200)
     eventually(all_serve, "both serve")
     assert gateway.metrics()  # the board has survived
+
+
+def test_worker_that_hangs_is_told_and_replaced(servers, redis):
+    gateway = servers.gateway(redis, "--worker-timeout", "1s", workers=2)
+    hung = gateway.workers()[0]
+    os.kill(hung, signal.SIGSTOP)
+    eventually(lambda: hung not in gateway.workers() and len(gateway.workers()) == 2, "a new worker")
+    gateway.first_workers = gateway.workers()
+    gateway.wait_status("/readyz", 200)
+    metrics = gateway.metrics()
+    assert sum(metrics[f'sluice_worker_hangs_total{{worker="{worker}"}}'] for worker in range(2)) == 1
+    assert re.search(rf"event=worker_hangs worker=\d pid={hung} silent_ms=\d+", gateway.log())
+    assert re.search(rf"event=worker_died worker=\d pid={hung} ", gateway.log())

@@ -17,6 +17,7 @@
 #include "gateway/metrics/slow_board.h"
 #include "gateway/process/process_usage.h"
 #include "gateway/process/supervisor.h"
+#include "gateway/process/worker_process.h"
 #include "tests/support/cmocka_all.h"
 
 enum { PATIENCE_MS = 20000, MAX_WORKERS = 4 };
@@ -167,6 +168,8 @@ static void scene_read_config(const char *const *options)
     snprintf(ready_fd, sizeof(ready_fd), "%d", scene.ready[1]);
     argv[argc++] = option;
     argv[argc++] = ready_fd;
+    argv[argc++] = (char *)"--worker-timeout"; /* these workers have no loop */
+    argv[argc++] = (char *)"0s";
     for (; *options; options++)
         argv[argc++] = (char *)*options;
     if (config_read(argc, argv, environment, &scene.config, &failure) < 0)
@@ -584,6 +587,38 @@ static int leave_scene(void **state)
     return 0;
 }
 
+static void test_worker_whose_loop_stands_still_is_killed_but_not_after_a_pause_of_all(void **state)
+{
+    struct worker_process worker;
+    struct metrics_board *board;
+    struct metrics *metrics;
+    int ready_fd;
+    siginfo_t how;
+
+    (void)state;
+    board = metrics_board_new(1);
+    assert_non_null(board);
+    metrics = metrics_slot(board, 0);
+    worker_process_init(&worker, 0, metrics);
+    assert_false(worker_process_kill_if_hung(&worker, 500, 2000)); /* it does not run */
+    if (worker_process_fork(&worker, &ready_fd)) {
+        pause();
+        _exit(0);
+    }
+    assert_false(worker_process_kill_if_hung(&worker, 500, 2000));
+    assert_false(worker_process_kill_if_hung(&worker, 3600000, 2000)); /* the machine slept */
+    metric_add(metrics, METRIC_WORKER_PULSES, 1);
+    assert_false(worker_process_kill_if_hung(&worker, 500, 2000));
+    assert_false(worker_process_kill_if_hung(&worker, 1000, 2000));
+    assert_false(worker_process_kill_if_hung(&worker, 999, 2000));
+    assert_int_equal(metric_get(metrics, METRIC_WORKER_HANGS), 0);
+    assert_true(worker_process_kill_if_hung(&worker, 1, 2000));
+    assert_int_equal(metric_get(metrics, METRIC_WORKER_HANGS), 1);
+    assert_true(worker_process_reap(&worker, &how));
+    assert_int_equal(how.si_status, SIGKILL);
+    metrics_board_free(board);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, clear_scene, leave_scene)
 
 int main(void)
@@ -604,6 +639,7 @@ int main(void)
         TEST(test_ready_descriptor_must_be_open),
         TEST(test_private_redis_comes_first_and_goes_last),
         TEST(test_private_redis_that_does_not_start_ends_it_all),
+        TEST(test_worker_whose_loop_stands_still_is_killed_but_not_after_a_pause_of_all),
         TEST(test_usage_of_a_process_is_measured),
     };
 

@@ -50,7 +50,7 @@ class Servers:
         url = redis.url if isinstance(redis, RedisServer) else redis
         if isinstance(redis, RedisServer) and redis.shards > 1 and "--run-tasks" not in options:
             options += ("--run-tasks", "on")
-        for option in "--api-timeout", "--redis-timeout":  # a slow machine is none that is away
+        for option in "--api-timeout", "--redis-timeout", "--worker-timeout":  # a slow machine is none that is away
             if option not in options:
                 options += (option, "1m")
         more.setdefault("certificate", self.certificate)
