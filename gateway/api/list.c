@@ -16,11 +16,26 @@
 #include "gateway/api/request.h"
 #include "src/archive/archived.h"
 #include "src/cache/cached_rows.h"
+#include "src/model/id.h"
 #include "src/social/post_rows.h"
 #include "src/social/row_json.h"
 #include "src/social/user_list.h"
 
 /* --- the answer --- */
+
+static void append_missing(struct buffer *json, const struct api_list *list)
+{
+    const char *separator = "";
+
+    buffer_append_str(json, ",\"missing\":[");
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->rows[i].size > 0)
+            continue;
+        buffer_append_format(json, "%s\"%" PRIu64 "\"", separator, list->rows[i].id);
+        separator = ",";
+    }
+    buffer_append_str(json, "]");
+}
 
 static int answer(struct api_request *request, const redisReply *reply)
 {
@@ -31,7 +46,7 @@ static int answer(struct api_request *request, const redisReply *reply)
     (void)reply;
     if (list->json.failed || list->texts.failed)
         return api_fail_for_memory(request);
-    if (list->count > 0 && list->json.size == 0) {
+    if (list->next > 0 && list->count > 0 && list->json.size == 0) {
         request->page.before = list->next;
         return request->begin(request, NULL);
     }
@@ -46,7 +61,9 @@ static int answer(struct api_request *request, const redisReply *reply)
         separator = ",";
     }
     buffer_append_str(json, "]");
-    if (list->count > 0)
+    if (list->tells_missing)
+        append_missing(json, list);
+    else if (list->next > 0)
         buffer_append_format(json, ",\"next\":\"%" PRIu64 "\"", list->next);
     buffer_append_str(json, "}");
     return api_answer(request, 200);
@@ -427,4 +444,53 @@ int api_list_answer_posts(struct api_request *request, const void *context, size
     for (size_t i = 0; i < count; i++)
         list_post(request, row_at(context, i));
     return complete_posts(request, request->list.absent_count > 0 ? fill_in : answer);
+}
+
+/* --- by ids --- */
+
+/* Rows for `ids`, all of them absent but those that can be in no shard. 0; -ENOMEM. */
+static int begin_with(struct api_request *request, const uint64_t *ids, size_t count)
+{
+    const struct sl_meta meta = api_meta(request);
+    struct api_list *list = &request->list;
+
+    if (api_list_begin(list, count) < 0)
+        return -ENOMEM;
+    for (list->count = 0; list->count < count; list->count++) {
+        list->rows[list->count].id = ids[list->count];
+        if (sl_id_shard(ids[list->count]) < meta.shards)
+            api_list_add_absent(list, list->count);
+    }
+    return 0;
+}
+
+static int complete_users(struct api_request *request)
+{
+    return request->list.absent_count > 0 ? ask_for_absent(request, SL_CACHE_USER, on_known_users)
+                                          : answer(request, NULL);
+}
+
+int api_list_answer_users(struct api_request *request, const uint64_t *ids, size_t count,
+                          uint64_t next)
+{
+    if (begin_with(request, ids, count) < 0)
+        return api_fail_for_memory(request);
+    request->list.next = next;
+    return complete_users(request);
+}
+
+int api_list_asked_users(struct api_request *request)
+{
+    if (begin_with(request, request->ids, request->ids_count) < 0)
+        return api_fail_for_memory(request);
+    request->list.tells_missing = true;
+    return complete_users(request);
+}
+
+int api_list_asked_posts(struct api_request *request)
+{
+    if (begin_with(request, request->ids, request->ids_count) < 0)
+        return api_fail_for_memory(request);
+    request->list.tells_missing = true;
+    return complete_posts(request, fill_in);
 }

@@ -36,7 +36,8 @@ struct api_list {
     size_t count;
     size_t *absent; /* indices of the rows that other shards are asked for */
     size_t absent_count;
-    uint64_t next; /* position of the last row */
+    uint64_t next;      /* position of the last row; 0: nothing is behind it */
+    bool tells_missing; /* the rows were asked for by their ids */
     struct buffer json, texts;
     int (*then)(struct api_request *request, const redisReply *reply); /* behind the cache */
 };
@@ -47,6 +48,15 @@ void api_list_done(struct api_list *list);
 typedef const struct sl_post_row *(*api_list_row_fn)(const void *context, size_t i);
 int api_list_answer_posts(struct api_request *request, const void *context, size_t count,
                           api_list_row_fn row_at);
+
+/* Users by their ids, which are there, in this order; `next` as above. */
+int api_list_answer_users(struct api_request *request, const uint64_t *ids, size_t count,
+                          uint64_t next);
+
+/* What request->ids are, in this order, {"items":[...],"missing":["ID",...]}: those that there are
+ * not, or that the reader may not see, are told. */
+int api_list_asked_users(struct api_request *request);
+int api_list_asked_posts(struct api_request *request);
 
 /* Steps: the reply is that to a builder of a list of users, or of posts. */
 int api_list_on_users(struct api_request *request, const redisReply *reply);

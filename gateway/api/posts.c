@@ -122,6 +122,12 @@ int posts_read(struct api_request *request, const redisReply *reply)
     return api_ask_cache(request, SL_CACHE_POST, &request->post, 1, on_known);
 }
 
+int posts_read_many(struct api_request *request, const redisReply *reply)
+{
+    (void)reply;
+    return api_list_asked_posts(request);
+}
+
 /* --- create --- */
 
 static int read_point(struct sl_post *post, const json_t *geo, struct http_refusal *refusal)

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "gateway/api/body.h"
@@ -41,13 +42,29 @@ int api_read_user(const struct sl_meta *meta, struct sl_slice text, struct sl_us
     return http_refuse(refusal, 404, "not_found", NULL, "there is no such user");
 }
 
-static int read_me(struct api_request *request)
+static int read_me(struct api_request *request, struct sl_user_ref *ret_user)
 {
     if (request->subject == SL_READER_NOBODY)
         return api_refuse_subject(request);
     request->acts = true;
-    request->user = sl_user_by_id(request->subject);
+    *ret_user = sl_user_by_id(request->subject);
     return 0;
+}
+
+/* A login is kept in `room`, for `text` is gone soon. */
+static int read_named_user(struct api_request *request, struct sl_slice text,
+                           struct sl_user_ref *ret_user, char room[static SL_LOGIN_SIZE])
+{
+    int r;
+
+    if (sl_slice_is(text, "me"))
+        return read_me(request, ret_user);
+    r = api_read_user(&request->api->meta, text, ret_user, &request->refusal);
+    if (r == 0 && ret_user->login.data) {
+        memcpy(room, ret_user->login.data, ret_user->login.size);
+        ret_user->login.data = room;
+    }
+    return r;
 }
 
 /* {user} and {post} of the path: a segment of it, as it was sent. What cannot be decoded names
@@ -57,7 +74,6 @@ static int read_variable(struct api_request *request, struct sl_slice segment)
     const struct sl_meta *meta = &request->api->meta;
     struct sl_slice text = SL_SLICE("");
     char room[SEGMENT_MAX];
-    int r;
 
     if (!segment.data)
         return 0;
@@ -67,14 +83,56 @@ static int read_variable(struct api_request *request, struct sl_slice segment)
             return api_refuse(request, 404, "not_found", NULL, "there is no such post");
         return 0;
     }
-    if (sl_slice_is(text, "me"))
-        return read_me(request);
-    r = api_read_user(meta, text, &request->user, &request->refusal);
-    if (r == 0 && request->user.login.data) { /* `room` is gone soon */
-        memcpy(request->login, request->user.login.data, request->user.login.size);
-        request->user.login.data = request->login;
+    return read_named_user(request, text, &request->user, request->login);
+}
+
+static int read_with(struct api_request *request, struct sl_slice with)
+{
+    if (!(request->route->flags & API_TAKES_WITH))
+        return 0;
+    if (!with.data)
+        return api_refuse(request, 400, "missing_parameter", "with", "with names the other user");
+    return read_named_user(request, with, &request->with, request->with_login);
+}
+
+static bool has_id(const struct api_request *request, uint64_t id)
+{
+    for (size_t i = 0; i < request->ids_count; i++) {
+        if (request->ids[i] == id)
+            return true;
     }
-    return r;
+    return false;
+}
+
+/* ID,ID,...; one that is there twice is answered once. */
+static int read_ids(struct api_request *request, struct sl_slice list)
+{
+    if (!(request->route->flags & API_TAKES_IDS))
+        return 0;
+    if (!list.data)
+        return api_refuse(request, 400, "missing_parameter", "ids", "ids lists what to read");
+    request->ids = mem_alloc(API_IDS_MAX * sizeof(request->ids[0]));
+    if (!request->ids)
+        return -ENOMEM;
+    for (const char *comma = list.data; comma;) {
+        struct sl_slice item = list;
+        uint64_t id;
+
+        comma = list.size > 0 ? memchr(list.data, ',', list.size) : NULL;
+        if (comma) {
+            item.size = (size_t)(comma - list.data);
+            list = sl_slice_from(list, item.size + 1);
+        }
+        if (sl_id_parse(item, &id) < 0)
+            return api_refuse(request, 400, "bad_ids", "ids", "'%.*s' is no id",
+                              item.size < 64 ? (int)item.size : 64, item.data);
+        if (has_id(request, id))
+            continue;
+        if (request->ids_count == API_IDS_MAX)
+            return api_refuse(request, 400, "bad_ids", "ids", "ids has 1 to %d ids", API_IDS_MAX);
+        request->ids[request->ids_count++] = id;
+    }
+    return 0;
 }
 
 static int read_page(struct api_request *request, struct sl_slice before, struct sl_slice after,
@@ -161,32 +219,72 @@ static int read_body(struct api_request *request, const struct http_request *htt
     return 0;
 }
 
-/* In this order an operation takes more and more of them. */
+/* access_token is the first, and every operation takes it; of the others each those of its flags.
+ */
 enum parameter {
     PARAMETER_ACCESS_TOKEN,
     PARAMETER_BEFORE,
     PARAMETER_LIMIT,
     PARAMETER_AFTER,
+    PARAMETER_IDS,
+    PARAMETER_WITH,
     PARAMETER_COUNT
 };
 
-static const char *const parameter_names[PARAMETER_COUNT] = {"access_token", "before", "limit",
-                                                             "after"};
+static const struct {
+    const char *name;
+    unsigned flag; /* of the operations that take it; 0: of all */
+} parameters[PARAMETER_COUNT] = {
+    [PARAMETER_ACCESS_TOKEN] = {"access_token", 0}, [PARAMETER_BEFORE] = {"before", API_TAKES_PAGE},
+    [PARAMETER_LIMIT] = {"limit", API_TAKES_PAGE},  [PARAMETER_AFTER] = {"after", API_TAKES_AFTER},
+    [PARAMETER_IDS] = {"ids", API_TAKES_IDS},       [PARAMETER_WITH] = {"with", API_TAKES_WITH},
+};
+
+/* What the query holds; those that the operation does not take stay absent. */
+struct query {
+    struct sl_slice values[PARAMETER_COUNT];
+    struct form form;
+};
+
+/* As form_read(). */
+static int read_query(struct query *query, const struct api_route *route,
+                      const struct http_request *http, struct http_refusal *refusal)
+{
+    const char *names[PARAMETER_COUNT];
+    struct sl_slice values[PARAMETER_COUNT];
+    enum parameter taken[PARAMETER_COUNT];
+    unsigned count = 0;
+    int r;
+
+    for (unsigned i = 0; i < PARAMETER_COUNT; i++) {
+        query->values[i] = SL_SLICE_NONE;
+        if (parameters[i].flag && !(route->flags & parameters[i].flag))
+            continue;
+        names[count] = parameters[i].name;
+        values[count] = SL_SLICE_NONE;
+        taken[count++] = i;
+    }
+    query->form = (struct form){names, count, values, NULL};
+    r = form_read(&query->form, &http->query, 1, refusal);
+    for (unsigned i = 0; i < count; i++)
+        query->values[taken[i]] = values[i];
+    return r;
+}
 
 /* The token first: whoever has none learns nothing about the rest. */
 static int understand(struct api_request *request, const struct http_request *http,
-                      struct sl_slice variable, struct form *form, enum token_fault *ret_fault)
+                      struct sl_slice variable, struct query *query, enum token_fault *ret_fault)
 {
+    const struct sl_slice *values = query->values;
     struct http_refusal form_refusal;
     struct token token;
     int form_r, r;
 
-    form_r = form_read(form, &http->query, 1, &form_refusal);
+    form_r = read_query(query, request->route, http, &form_refusal);
     if (form_r == -ENOMEM)
         return form_r;
-    r = bearer_check(request->api->settings.front->policy, http,
-                     form->values[PARAMETER_ACCESS_TOKEN], clock_wall_ms(), &token,
-                     &request->refusal, ret_fault);
+    r = bearer_check(request->api->settings.front->policy, http, values[PARAMETER_ACCESS_TOKEN],
+                     clock_wall_ms(), &token, &request->refusal, ret_fault);
     if (r == 0)
         r = check_scope(request->route, &token, &request->refusal);
     if (r == 0)
@@ -198,8 +296,12 @@ static int understand(struct api_request *request, const struct http_request *ht
     if (r == 0)
         r = read_variable(request, variable);
     if (r == 0)
-        r = read_page(request, form->values[PARAMETER_BEFORE], form->values[PARAMETER_AFTER],
-                      form->values[PARAMETER_LIMIT]);
+        r = read_page(request, values[PARAMETER_BEFORE], values[PARAMETER_AFTER],
+                      values[PARAMETER_LIMIT]);
+    if (r == 0)
+        r = read_ids(request, values[PARAMETER_IDS]);
+    if (r == 0)
+        r = read_with(request, values[PARAMETER_WITH]);
     if (r == 0)
         r = read_idempotency_key(request, http);
     return r == 0 ? read_body(request, http) : r;
@@ -210,7 +312,8 @@ int api_check_token(const struct api *api, const struct api_route *route,
                     enum token_fault *ret_fault)
 {
     struct sl_slice values[] = {SL_SLICE_NONE};
-    struct form form = {parameter_names, 1, values, NULL}; /* access_token is the first of them */
+    const char *const names[] = {parameters[PARAMETER_ACCESS_TOKEN].name};
+    struct form form = {names, 1, values, NULL};
     struct http_refusal ignored;
     struct token token;
     int r;
@@ -226,16 +329,10 @@ int api_check_token(const struct api *api, const struct api_route *route,
 int api_read_question(struct api_request *request, const struct http_request *http,
                       struct sl_slice variable, enum token_fault *ret_fault)
 {
-    struct sl_slice values[PARAMETER_COUNT];
-    unsigned known = request->route->flags & API_TAKES_AFTER  ? PARAMETER_COUNT
-                     : request->route->flags & API_TAKES_PAGE ? PARAMETER_AFTER
-                                                              : PARAMETER_BEFORE;
-    struct form form = {parameter_names, known, values, NULL};
+    struct query query;
     int r;
 
-    for (size_t i = 0; i < PARAMETER_COUNT; i++)
-        values[i] = SL_SLICE_NONE;
-    r = understand(request, http, variable, &form, ret_fault);
-    form_done(&form);
+    r = understand(request, http, variable, &query, ret_fault);
+    form_done(&query.form);
     return r == -ENOMEM ? api_fail_for_memory(request) : r;
 }

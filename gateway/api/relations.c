@@ -84,13 +84,14 @@ struct target {
 };
 
 struct batch {
+    bool unfollows;
     size_t count;
     size_t absent_count;
     size_t absent[SL_FOLLOW_MAX]; /* indices of the targets that other shards are asked for */
     struct target targets[];
 };
 
-static int on_followed(struct api_request *request, const redisReply *reply)
+static int on_changed(struct api_request *request, const redisReply *reply)
 {
     struct batch *batch = request->state;
     struct buffer *json = &request->json;
@@ -110,8 +111,8 @@ static int on_followed(struct api_request *request, const redisReply *reply)
         r = sl_write_many_at(reply, i, &id, &failure);
         buffer_append_str(json, i > 0 ? ",{\"user\":" : "{\"user\":");
         buffer_append_json_string(json, batch->targets[i].given);
-        buffer_append_format(json, ",\"following\":%s,\"changed\":%s", r == 0 ? "true" : "false",
-                             id ? "true" : "false");
+        buffer_append_format(json, ",\"following\":%s,\"changed\":%s",
+                             r == 0 && !batch->unfollows ? "true" : "false", id ? "true" : "false");
         if (r < 0) {
             buffer_append_str(json, ",\"error\":");
             api_error_json(json, r, &failure);
@@ -122,7 +123,7 @@ static int on_followed(struct api_request *request, const redisReply *reply)
     return api_answer(request, 200);
 }
 
-static int follow_all(struct api_request *request, const redisReply *reply)
+static int change_all(struct api_request *request, const redisReply *reply)
 {
     const struct sl_user_ref user = sl_user_by_id(request->subject);
     const struct sl_meta meta = api_meta(request);
@@ -136,10 +137,10 @@ static int follow_all(struct api_request *request, const redisReply *reply)
     for (size_t i = 0; targets && i < batch->count; i++)
         targets[i] = batch->targets[i].user;
     if (targets)
-        r = sl_follow_many_call(&request->call, &meta, request->request_id, &user, targets,
-                                batch->count, &failure);
+        r = (batch->unfollows ? sl_unfollow_many_call : sl_follow_many_call)(
+            &request->call, &meta, request->request_id, &user, targets, batch->count, &failure);
     mem_free(targets);
-    return api_send(request, r, &failure, on_followed);
+    return api_send(request, r, &failure, on_changed);
 }
 
 static struct sl_slice keep(struct sl_slice text, char *room, size_t size)
@@ -190,7 +191,7 @@ static int look_up(struct api_request *request)
     if (refs)
         r = sl_users_calls(&request->calls, &meta, refs, batch->absent_count, &failure);
     mem_free(refs);
-    return api_send_all(request, r, &failure, on_found, follow_all);
+    return api_send_all(request, r, &failure, on_found, change_all);
 }
 
 /* What can be no user is left as one that was not found. */
@@ -215,7 +216,7 @@ static int add_target(struct api_request *request, struct batch *batch, const js
     return 0;
 }
 
-int relations_follow_many(struct api_request *request, const redisReply *reply)
+static int change_many(struct api_request *request, bool unfollows)
 {
     const json_t *users = NULL;
     const struct api_member members[] = {{"users", API_ARRAY, true, .ret_json = &users}};
@@ -223,7 +224,6 @@ int relations_follow_many(struct api_request *request, const redisReply *reply)
     size_t count;
     int r;
 
-    (void)reply;
     r = api_members_read(request->body, NULL, members, 1, &request->refusal);
     if (r < 0)
         return r;
@@ -234,9 +234,22 @@ int relations_follow_many(struct api_request *request, const redisReply *reply)
     request->state = batch = mem_zalloc(sizeof(*batch) + count * sizeof(batch->targets[0]));
     if (!batch)
         return api_fail_for_memory(request);
+    batch->unfollows = unfollows;
     for (size_t i = 0; r == 0 && i < count; i++)
         r = add_target(request, batch, json_array_get(users, i));
     if (r < 0)
         return r;
-    return batch->absent_count > 0 ? look_up(request) : follow_all(request, NULL);
+    return batch->absent_count > 0 ? look_up(request) : change_all(request, NULL);
+}
+
+int relations_follow_many(struct api_request *request, const redisReply *reply)
+{
+    (void)reply;
+    return change_many(request, false);
+}
+
+int relations_unfollow_many(struct api_request *request, const redisReply *reply)
+{
+    (void)reply;
+    return change_many(request, true);
 }

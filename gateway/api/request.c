@@ -58,6 +58,7 @@ void api_request_free(struct api_request *request)
         detach(request);
     request->api->count--;
     json_decref(request->body);
+    mem_free(request->ids);
     if (request->free_state)
         request->free_state(request->state);
     else

@@ -19,7 +19,7 @@
 #include "src/model/login.h"
 #include "src/social/users.h"
 
-enum { API_REQUEST_ID_SIZE = 129 };
+enum { API_REQUEST_ID_SIZE = 129, API_IDS_MAX = 200 };
 
 enum api_outcome { API_WAITS, API_ANSWERED }; /* or a negative errno: refused */
 
@@ -33,7 +33,9 @@ enum api_flag {
     API_TAKES_BODY = 1 << 0,    /* a JSON object */
     API_NEEDS_SUBJECT = 1 << 1, /* the token's `sub` is a user of this database */
     API_TAKES_PAGE = 1 << 2,    /* `before` and `limit` */
-    API_TAKES_AFTER = 1 << 3    /* `after` as well */
+    API_TAKES_AFTER = 1 << 3,   /* `after` as well */
+    API_TAKES_IDS = 1 << 4,     /* `ids`, which must be there */
+    API_TAKES_WITH = 1 << 5,    /* `with`, a user; the same */
 };
 
 struct api_route;
@@ -55,6 +57,9 @@ struct api_request {
     bool subject_is_checked; /* whether there is such a user has been asked */
     struct sl_user_ref user; /* {user} */
     uint64_t post;           /* {post} */
+    struct sl_user_ref with;
+    uint64_t *ids; /* up to API_IDS_MAX, each once */
+    size_t ids_count;
     struct sl_page page;
     uint64_t after;             /* 0: none */
     struct sl_slice request_id; /* of Idempotency-Key; absent: none */
@@ -81,7 +86,7 @@ struct api_request {
     struct api_list list;
     struct http_refusal refusal;
 
-    char login[SL_LOGIN_SIZE];
+    char login[SL_LOGIN_SIZE], with_login[SL_LOGIN_SIZE];
     char request_id_room[API_REQUEST_ID_SIZE];
 };
 

@@ -44,6 +44,12 @@ int users_read(struct api_request *request, const redisReply *reply)
     return answer_user(request, &request->user, 200);
 }
 
+int users_read_many(struct api_request *request, const redisReply *reply)
+{
+    (void)reply;
+    return api_list_asked_users(request);
+}
+
 /* --- create --- */
 
 static int on_created(struct api_request *request, const redisReply *reply)

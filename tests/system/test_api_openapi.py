@@ -40,20 +40,31 @@ class World:
         return {"Idempotency-Key": f"key-{self.keys}"}
 
     def path(self, operation):
-        return operation.path.replace("{user}", self.bob.sub).replace("{post}", self.post)
+        """With the parameters that must be there."""
+        values = {"ids": self.post if "/posts" in operation.path else self.bob.sub,
+                  "with": self.ada.sub}
+        query = "&".join(f"{parameter['name']}={values[parameter['name']]}"
+                         for parameter in operation.parameters
+                         if parameter["in"] == "query" and parameter.get("required"))
+        path = operation.path.replace("{user}", self.bob.sub).replace("{post}", self.post)
+        return f"{path}?{query}" if query else path
 
     def body(self, operation):
         self.keys += 1
         return {"createUser": {"login": f"user{self.keys}", "name": "A user"},
                 "createPost": EVERYTHING,
-                "followMany": {"users": [self.bob.sub, self.ada.sub, "nobody"]}}.get(operation.name)
+                "followMany": {"users": [self.bob.sub, self.ada.sub, "nobody"]},
+                "unfollowMany": {"users": ["nobody"]}}.get(operation.name)
 
     def user(self, operation):
         return self.admin if operation.scope == "admin" else self.ada
 
     def ask(self, operation, headers=None, query="", user=None):
+        path = self.path(operation)
+        if query:
+            path += ("&" if "?" in path else "?") + query
         return (user or self.user(operation)).request(
-            operation.method, self.path(operation) + query, self.body(operation), headers)
+            operation.method, path, self.body(operation), headers)
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +90,8 @@ def unauthorized(world, operation):
 def not_found(world, operation):
     if operation.name == "createPost":
         return world.ada.request("POST", "/v1/posts", {"text": "x", "reply_to": "4096"})
-    path = operation.path.replace("{user}", "nobody").replace("{post}", "ada")
+    path = world.path(operation).replace(f"/{world.bob.sub}", "/nobody")
+    path = path.replace(f"/{world.post}", "/ada")
     return world.ada.request(operation.method, path)
 
 
@@ -120,7 +132,7 @@ def reused(world, operation):
     if operation.name == "createPost":
         world.ada.expect(201, "POST", "/v1/posts", {"text": "once"}, key)
     else:
-        world.ada.expect(200, "POST", "/v1/users/me/following", {"users": [world.bob.sub]}, key)
+        world.ada.expect(200, "POST", operation.path, {"users": [world.bob.sub]}, key)
     return world.ask(operation, key)
 
 
@@ -128,7 +140,7 @@ PROVOKERS = {
     "200": lambda world, operation: world.ask(operation),
     "201": lambda world, operation: world.ask(operation),
     "204": lambda world, operation: world.ask(operation),
-    "400": lambda world, operation: world.ask(operation, query="?page=2"),
+    "400": lambda world, operation: world.ask(operation, query="page=2"),
     "401": unauthorized,
     "403": lambda world, operation: world.ask(operation, user=world.api(world.ada.sub, "none")),
     "404": not_found,

@@ -97,6 +97,88 @@ def test_many_are_followed_at_once_and_each_is_told(people):
     assert ada.expect(200, "POST", "/v1/users/me/following", {"users": users}, key) == answer
 
 
+def test_many_are_unfollowed_at_once_and_each_is_told(people):
+    ada, *others = people(6)
+    users = [other.sub for other in others]
+    ada.expect(200, "POST", "/v1/users/me/following", {"users": users[:4]})
+    answer = ada.expect(200, "POST", "/v1/users/me/unfollow", {"users": [*users[1:], "nobody_here"]})
+    assert [(r["user"], r["following"], r["changed"]) for r in answer["results"]] == [
+        *((user, False, True) for user in users[1:4]), (users[4], False, False),
+        ("nobody_here", False, False)]
+    assert [r.get("error", {}).get("code") for r in answer["results"]] == [None] * 4 + ["not_found"]
+    assert ids(ada, "/v1/users/me/following") == users[:1]
+
+
+def test_posts_are_read_by_their_ids_in_the_order_of_the_request(people):
+    ada, bob, eve = people(3)
+    posts = [author.post(text) for author, text in
+             ((ada, "one"), (bob, "two"), (eve, "three"), (ada, "four"))]
+    secret = ada.post("for bob", audience=f"only:{bob.sub}")
+    gone = bob.post("gone")
+    bob.expect(204, "DELETE", f"/v1/posts/{gone['id']}")
+    asked = [posts[2], secret, posts[0], gone, posts[3], posts[1]]
+    listed = ",".join([post["id"] for post in asked] + ["9007199254740991", posts[2]["id"]])
+    assert eve.get(f"/v1/posts?ids={listed}") == {
+        "items": [posts[2], posts[0], posts[3], posts[1]],
+        "missing": [secret["id"], gone["id"], "9007199254740991"]}
+    answer = bob.get(f"/v1/posts?ids={listed}")
+    assert [post["id"] for post in answer["items"]] == [p["id"] for p in asked if p is not gone]
+    assert answer["missing"] == [gone["id"], "9007199254740991"]
+    ada.expect(204, "PUT", f"/v1/users/me/hidden/{bob.sub}")
+    eventually(lambda: bob.get(f"/v1/posts?ids={posts[0]['id']}") ==
+               {"items": [], "missing": [posts[0]["id"]]}, "ada hides")
+
+
+def test_users_are_read_by_their_ids_in_the_order_of_the_request(people):
+    users = people(9)
+    asked = [user.sub for user in reversed(users)]
+    listed = ",".join([asked[0], "4096", *asked[1:], asked[0]])
+    answer = users[0].get(f"/v1/users?ids={listed}")
+    assert answer == {"items": [users[0].get(f"/v1/users/{user}") for user in asked],
+                      "missing": ["4096"]}
+
+
+@pytest.mark.parametrize("query, code", [
+    ("", "missing_parameter"), ("?ids=", "bad_ids"), ("?ids=1,", "bad_ids"),
+    ("?ids=ada", "bad_ids"), ("?ids=1&limit=2", "unknown_parameter"),
+    ("?ids=" + ",".join(str(number) for number in range(1, 202)), "bad_ids")])
+def test_what_lists_no_ids_is_refused(people, query, code):
+    ada, = people(1)
+    for path in ("/v1/posts", "/v1/users"):
+        ada.refused(400, code, "GET", path + query)
+
+
+def test_common_followers_and_followed_are_listed(people):
+    ada, bob, *others = people(12)
+    for other in others:
+        other.expect(204, "PUT", f"/v1/users/me/following/{ada.sub}")
+    for other in others[::2]:
+        other.expect(204, "PUT", f"/v1/users/me/following/{bob.sub}")
+        bob.expect(204, "PUT", f"/v1/users/me/following/{other.sub}")
+        ada.expect(204, "PUT", f"/v1/users/me/following/{other.sub}")
+    ada.expect(204, "PUT", f"/v1/users/me/following/{others[1].sub}")
+    eventually(lambda: (ada.get("/v1/users/me")["followers"], bob.get("/v1/users/me")["followers"])
+               == (10, 5), "everybody follows")
+    common = [other.sub for other in reversed(others[::2])]
+    login = bob.get("/v1/users/me")["login"]
+    for kind in ("followers", "following"):
+        path = f"/v1/users/me/common-{kind}?with={login}"
+        answer = ada.get(path)
+        assert [user["id"] for user in answer["items"]] == common and "next" not in answer
+        assert answer["items"][0] == ada.get(f"/v1/users/{common[0]}")
+        found, before = [], ""
+        while before is not None:
+            page = others[3].get(f"/v1/users/{ada.sub}/common-{kind}?with={bob.sub}&limit=2{before}")
+            assert len(page["items"]) <= 2
+            found += [user["id"] for user in page["items"]]
+            before = f"&before={page['next']}" if "next" in page else None
+        assert found == common
+        ada.refused(404, "not_found", "GET", f"/v1/users/me/common-{kind}?with=nobody_at_all")
+        ada.refused(404, "not_found", "GET", f"/v1/users/4096/common-{kind}?with=me")
+        ada.refused(404, "not_found", "GET", f"/v1/users/me/common-{kind}?with=4160")
+        ada.refused(400, "missing_parameter", "GET", f"/v1/users/me/common-{kind}")
+
+
 def test_posts_of_a_user_are_listed_newest_first(people):
     ada, = people(1)
     posts = [ada.post(str(number)) for number in range(7)]
