@@ -442,7 +442,8 @@ const struct command command_tail = {
             "--language LANGS  --percent P  --partition K/N\n"
             "                 keep only these, for filter, sample and firehose\n"
             "--types TYPES    post,delete unless given; also follow, unfollow\n"
-            "--since CURSOR   begin behind this event id, or at this time (2026-11-21T06:00:00Z)\n"
+            "--since WHEN     begin behind this event id, or at this time: -1h, 2026-11-21,\n"
+            "                 2026-11-21T06:00:00Z, Unix seconds\n"
             "Ends when the server refuses for good or says not to come back.\n",
     .run = run,
 };

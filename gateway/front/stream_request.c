@@ -10,11 +10,11 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "base/clock.h"
 #include "gateway/front/bearer.h"
 #include "gateway/http/accept.h"
 #include "gateway/http/form.h"
 #include "src/model/id.h"
+#include "src/model/moment.h"
 
 /* --- what there is ------------------------------------------------------------------------- */
 
@@ -166,22 +166,19 @@ static bool read_number(struct sl_slice text, uint32_t max, uint32_t *ret_number
     return number <= max;
 }
 
-/* NULL: good. */
-static const char *read_since(struct sl_slice text, uint64_t now_ms, struct stream_request *request)
+static int read_since(struct sl_slice text, uint64_t now_ms, struct stream_request *request,
+                      struct http_refusal *refusal)
 {
-    uint64_t value, time_ms;
+    struct sl_moment moment;
+    struct failure failure;
 
-    if (sl_id_parse(text, &value) == 0) {
-        request->since = SINCE_ID;
-        time_ms = sl_id_time_ms(value);
-    } else if (clock_parse_rfc3339(text, &value) == 0) {
-        request->since = SINCE_TIME;
-        time_ms = value;
-    } else {
-        return "neither an event id nor an RFC 3339 time (where + is %2B)";
-    }
-    request->since_value = value;
-    return time_ms > now_ms + STREAM_FUTURE_MS ? "more than a minute in the future" : NULL;
+    if (sl_moment_parse(text, now_ms, &moment, &failure) < 0)
+        return http_refuse(refusal, 400, "bad_since", "since", "%s", failure.text);
+    if (sl_moment_ms(&moment) > now_ms + STREAM_FUTURE_MS)
+        return http_refuse(refusal, 400, "bad_since", "since", "more than a minute in the future");
+    request->since = moment.kind == SL_MOMENT_ID ? SINCE_ID : SINCE_TIME;
+    request->since_value = moment.value;
+    return 0;
 }
 
 /* Wins over `since`: a browser that comes back repeats the URL. It is never refused: that would end
@@ -242,13 +239,7 @@ static int read_common(const struct front_settings *settings, const struct sl_sl
                                settings->max_gather_ms);
         request->gather_ms = (int)number;
     }
-    if (since.data) {
-        const char *fault = read_since(since, now_ms, request);
-
-        if (fault)
-            return http_refuse(refusal, 400, "bad_since", "since", "%s", fault);
-    }
-    return 0;
+    return since.data ? read_since(since, now_ms, request, refusal) : 0;
 }
 
 /* Home has a filter for as long as it takes to read `types`. */

@@ -26,6 +26,7 @@
 #include "gateway/delivery/rule_set.h"
 #include "gateway/intake/gap.h"
 #include "src/model/id.h"
+#include "src/model/moment.h"
 
 enum {
     LEAVING_SLOWLY_MS = 60000, /* for the slow, who find it behind megabytes */
@@ -185,8 +186,7 @@ static int resume(struct stream *stream)
     uint64_t cursor = stream->request.since_value;
 
     if (stream->request.since == SINCE_TIME) {
-        cursor = sl_id_first_at(cursor);
-        cursor = cursor > 0 ? cursor - 1 : 0;
+        cursor = sl_moment_cursor(&(struct sl_moment){SL_MOMENT_TIME, cursor});
     } else if (stream->request.since != SINCE_ID) {
         return 0;
     }

@@ -1,6 +1,6 @@
 /* settings.c - the table of settings.def, with text into values and back.
  *
- * A duration is a sum of numbers with units, and is printed in the largest unit that leaves no
+ * A duration is a number with a unit, and is printed in the largest unit that leaves no
  * fraction. A value outside of its bounds is refused when it is set, and reported as damage when it
  * is read. A change of the way timelines are made needs two rounds through all shards; all others
  * need one. */
@@ -16,6 +16,7 @@
 
 #include "src/call/call_build.h"
 #include "src/call/reply_read.h"
+#include "src/model/duration.h"
 #include "src/model/id.h"
 #include "src/model/keys.h"
 
@@ -29,14 +30,6 @@ static const struct sl_setting settings[] = {
 enum { SETTING_COUNT = sizeof(settings) / sizeof(settings[0]) };
 
 _Static_assert((int)SETTING_COUNT <= SL_SETTINGS_MAX, "struct sl_settings is too small");
-
-/* From the largest; milliseconds are the unit of all. */
-static const struct {
-    const char *name;
-    uint64_t ms;
-} units[] = {{"d", 86400000}, {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}};
-
-enum { UNIT_COUNT = sizeof(units) / sizeof(units[0]) };
 
 size_t sl_setting_count(void)
 {
@@ -83,20 +76,6 @@ static int parse_number(struct sl_slice text, uint64_t *ret_number, struct failu
     return 0;
 }
 
-static int parse_duration(struct sl_slice text, uint64_t *ret_ms, struct failure *reterr)
-{
-    uint64_t number;
-    size_t digits = read_digits(text, &number);
-
-    for (size_t i = 0; digits > 0 && i < UNIT_COUNT; i++) {
-        if (sl_slice_is(sl_slice_from(text, digits), units[i].name) &&
-            !__builtin_mul_overflow(number, units[i].ms, ret_ms))
-            return 0;
-    }
-    return failure_set(reterr, -EINVAL, "'%.*s' is not a duration like 90s, 30m, 24h or 7d",
-                       SL_SLICE_ARG(text));
-}
-
 static const char *const timelines[] = {
     [SL_TIMELINE_PUSH] = "push", [SL_TIMELINE_PULL] = "pull", [SL_TIMELINE_HYBRID] = "hybrid"};
 
@@ -130,7 +109,7 @@ int sl_setting_parse(const struct sl_setting *setting, struct sl_slice text, uin
 
     switch (setting->kind) {
     case SL_SETTING_DURATION:
-        r = parse_duration(text, &value, reterr);
+        r = sl_duration_parse(text, &value, reterr);
         break;
     case SL_SETTING_TIMELINE:
         r = parse_timeline(text, &value, reterr);
@@ -149,7 +128,7 @@ int sl_setting_parse(const struct sl_setting *setting, struct sl_slice text, uin
 const char *sl_setting_print(const struct sl_setting *setting, uint64_t value,
                              char room[static SL_SETTING_TEXT_SIZE])
 {
-    size_t i = 0;
+    _Static_assert((int)SL_DURATION_TEXT_SIZE <= (int)SL_SETTING_TEXT_SIZE, "room for a duration");
 
     if (setting->kind == SL_SETTING_NUMBER) {
         snprintf(room, SL_SETTING_TEXT_SIZE, "%" PRIu64, value);
@@ -157,10 +136,7 @@ const char *sl_setting_print(const struct sl_setting *setting, uint64_t value,
     }
     if (setting->kind == SL_SETTING_TIMELINE)
         return strcpy(room, timelines[value]);
-    while (value % units[i].ms != 0 || (value == 0 && units[i].ms > 1000))
-        i++;
-    snprintf(room, SL_SETTING_TEXT_SIZE, "%" PRIu64 "%s", value / units[i].ms, units[i].name);
-    return room;
+    return sl_duration_print(value, room);
 }
 
 /* ---- calls ---- */

@@ -157,6 +157,22 @@ def test_since_a_time(gateway, past, transport):
         assert_next(stream, wanted)
 
 
+def test_since_is_written_as_people_write_times(gateway, past):
+    """The first ones lie before the first event."""
+    wanted = [e["id"] for e in past if is_public(e)]
+    begun = datetime.fromisoformat(past[0]["at"].replace("Z", "+00:00"))
+    seconds = int(begun.timestamp()) - 1
+    for since in (seconds, seconds * 1000, "-1h", "1h", "90m", (begun - timedelta(days=1)).date()):
+        with gateway.stream(f"{FIREHOSE}?since={since}") as stream:
+            assert_next(stream, wanted)
+    at = datetime.fromisoformat(past[100]["at"].replace("Z", "+00:00"))
+    with gateway.stream(f"{FIREHOSE}?since={round(at.timestamp() * 1000)}") as stream:
+        assert_next(stream, [e["id"] for e in past if is_public(e) and e["at"] >= past[100]["at"]])
+    with pytest.raises(Refused) as refused:
+        gateway.stream(f"{FIREHOSE}?since=7")
+    assert "7 is no event id" in refused.value.response.json["error"]["message"]
+
+
 def test_last_event_id_wins(gateway, past):
     headers = {"Last-Event-ID": past[-10]["id"]}
     wanted = behind(past, past[-10]["id"], is_public)

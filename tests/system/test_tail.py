@@ -115,7 +115,7 @@ def tail(cli_for, host):
 def test_asks_with_a_form_and_a_bearer_token(host, tail):
     program = tail("--track", "coffee & tea,茶", "filter", "--locations", "-1,-2,3,4", "--rule", "a -b",
                    "--follow", "1,@ada", "--language", "en", "--types", "post", "--percent", "50%",
-                   "--partition", "1/2", "--since", "7")
+                   "--partition", "1/2", "--since", "1h")
     visit = host.visit()
     assert (visit.method, visit.target) == ("POST", "/v1/stream/filter")
     assert visit.headers["authorization"] == "Bearer secret.to.ken"
@@ -123,7 +123,7 @@ def test_asks_with_a_form_and_a_bearer_token(host, tail):
     assert visit.headers["content-type"] == "application/x-www-form-urlencoded"
     assert visit.form == {"track": "coffee & tea,茶", "locations": "-1,-2,3,4", "rule": "a -b",
                           "follow": "1,@ada", "language": "en", "types": "post", "percent": "50%",
-                          "partition": "1/2", "since": "7"}
+                          "partition": "1/2", "since": "1h"}
     visit.refuse(401)
     program.ended(1)
 
