@@ -268,6 +268,8 @@ static int read_front(struct gateway *gateway, struct failure *reterr)
                       .per_subject = (uint32_t)config->max_connections_per_subject,
                       .per_address = (uint32_t)config->max_connections_per_address,
                       .replace = config->replace_oldest},
+        .max_filter_bytes = config->max_filter_bytes,
+        .max_filter_bytes_per_subject = config->max_filter_bytes_per_subject,
         .keepalive_ms = (uint32_t)config->keepalive_ms,
     };
     for (unsigned i = 0; gateway->parts->worker == 0; i++) { /* one of us is enough */

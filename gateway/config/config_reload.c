@@ -33,6 +33,8 @@ static const enum config_option reloadable[] = {
     CONFIG_OPTION_max_connections_per_address,
     CONFIG_OPTION_replace_oldest,
     CONFIG_OPTION_max_request_bytes,
+    CONFIG_OPTION_max_filter_bytes,
+    CONFIG_OPTION_max_filter_bytes_per_subject,
     CONFIG_OPTION_max_owed_bytes,
     CONFIG_OPTION_max_shared_bytes,
     CONFIG_OPTION_max_lag_ms,

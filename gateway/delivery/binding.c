@@ -70,3 +70,20 @@ void binding_remove(struct deliver *deliver, uint32_t subscription)
     deliver->first_removal = subscription;
     uv_idle_start(deliver->remover, on_idle);
 }
+
+int deliver_filter_cost(struct deliver *deliver, const struct sl_filter *filter, size_t *ret_bytes)
+{
+    int r = sl_filter_index_cost(deliver->index, filter, ret_bytes);
+
+    if (r == 0)
+        *ret_bytes += lane_key_bytes(sl_filter_key(filter).size);
+    return r;
+}
+
+size_t deliver_filter_bytes(const struct deliver *deliver)
+{
+    struct sl_filter_index_stats stats;
+
+    sl_filter_index_stats(deliver->index, &stats);
+    return stats.cost + deliver->key_bytes;
+}

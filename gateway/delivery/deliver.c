@@ -129,6 +129,13 @@ uint64_t deliver_client_cursor(const struct deliver *deliver, const struct clien
                            : outbox_client_cursor(client, deliver->cursor);
 }
 
+struct sl_filter *deliver_shared_filter(const struct client *client)
+{
+    const struct lane *lane = catch_up_lane_of(client);
+
+    return sl_filter_index_filter(lane->deliver->index, lane->subscription);
+}
+
 void deliver_client_flush(struct client *client)
 {
     struct lane *lane = catch_up_lane_of(client);

@@ -88,6 +88,14 @@ int deliver_resume(struct deliver *deliver, struct client *client, uint64_t curs
 /* The rules of a client that resumes are there: it may begin. */
 void deliver_rules_ready(struct client *client);
 
+/* What a stream with this filter would cost of memory, in bytes, at least. 0; -ENOMEM. */
+int deliver_filter_cost(struct deliver *deliver, const struct sl_filter *filter, size_t *ret_bytes);
+/* What those that are there cost together: equal ones once, and those that have just gone until
+ * they are forgotten. */
+size_t deliver_filter_bytes(const struct deliver *deliver);
+/* Of a client that has subscribed to one: the filter that all with an equal one share. */
+struct sl_filter *deliver_shared_filter(const struct client *client);
+
 /* Nothing is sent to the client any more, so that its cursor stays what it is; it leaves soon. */
 void deliver_suspend(struct client *client);
 /* Takes the client out of wherever it is, and with the last client its subscriptions. */

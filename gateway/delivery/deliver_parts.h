@@ -42,6 +42,7 @@ struct deliver {
     size_t binding_capacity;
     uint32_t first_removal; /* subscriptions that lead nowhere; NO_SUBSCRIPTION */
     uv_idle_t *remover;     /* runs while there are any */
+    size_t key_bytes;       /* of the keys in `lanes`, and of the lanes' own */
     struct hash_map *lanes; /* key -> struct lane, the shared ones */
     struct home *home;
     struct ring ring;

@@ -41,6 +41,7 @@ void lane_unshare(struct lane *lane)
     if (!lane->key)
         return;
     hash_map_remove(lane->deliver->lanes, sl_slice(lane->key, lane->key_size));
+    lane->deliver->key_bytes -= lane_key_bytes(lane->key_size);
     mem_free(lane->key);
     lane->key = NULL;
 }
@@ -78,6 +79,7 @@ int lane_share(struct lane *lane, struct sl_slice key)
         lane->key = NULL;
         return -ENOMEM;
     }
+    lane->deliver->key_bytes += lane_key_bytes(lane->key_size);
     return 0;
 }
 

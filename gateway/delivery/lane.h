@@ -27,6 +27,12 @@ struct lane {
     struct list_node judging; /* of deliver: it has one filter, and clients that catch up */
 };
 
+/* What the key of a shared lane takes: it is kept twice, with what goes before the filter's. */
+static inline size_t lane_key_bytes(size_t filter_key_size)
+{
+    return 2 * (filter_key_size + 64);
+}
+
 /* Owes the event to the lane's live clients, and evicts them when there is no memory for it. */
 void lane_append(struct lane *lane, struct event *event, struct sl_slice tail);
 

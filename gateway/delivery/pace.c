@@ -52,6 +52,7 @@ void pace_tell_metrics(struct deliver *deliver)
     metric_add(metrics, METRIC_DELIVERED_BYTES, now->bytes - told->bytes);
     metric_add(metrics, METRIC_SENDS, now->sends - told->sends);
     metric_set(metrics, METRIC_EVENT_BYTES, deliver->event_bytes);
+    metric_set(metrics, METRIC_FILTER_BYTES, deliver_filter_bytes(deliver));
     *told = *now;
 }
 

@@ -18,12 +18,14 @@ struct rule {
     struct named_rule named;
     struct list_node node;
     uint32_t subscription;
-    bool hit; /* by the event at hand */
+    size_t bytes; /* what the filter costs */
+    bool hit;     /* by the event at hand */
 };
 
 struct rule_set {
     struct lane *lane;
     struct list rules;  /* in the order of adding */
+    size_t bytes;       /* what their filters cost */
     struct buffer tail; /* of the event at hand */
 };
 
@@ -52,6 +54,7 @@ static void drop(struct rule_set *rules, struct rule *rule)
 {
     binding_remove(rules->lane->deliver, rule->subscription);
     list_remove(&rules->rules, &rule->node);
+    rules->bytes -= rule->bytes;
     rule_free(rule);
 }
 
@@ -94,19 +97,31 @@ static struct rule *rule_new(struct sl_slice id, struct sl_slice tag, struct sl_
     return rule;
 }
 
+/* Many may have the same filter: it is kept once. */
+static void share_filter(const struct deliver *deliver, struct rule *rule)
+{
+    struct sl_filter *own = rule->named.filter;
+
+    rule->named.filter = sl_filter_ref(sl_filter_index_filter(deliver->index, rule->subscription));
+    sl_filter_unref(own);
+}
+
 int rule_set_put(struct rule_set *rules, struct sl_slice id, struct sl_slice tag,
                  struct sl_filter *filter)
 {
+    struct deliver *deliver = rules->lane->deliver;
     struct rule *replaced = find(rules, id);
     struct rule *rule = rule_new(id, tag, filter);
 
     if (!rule)
         return -ENOMEM;
-    if (binding_add(rules->lane->deliver, filter, rules->lane, &rule->hit, &rule->subscription) <
-        0) {
+    if (deliver_filter_cost(deliver, filter, &rule->bytes) < 0 ||
+        binding_add(deliver, filter, rules->lane, &rule->hit, &rule->subscription) < 0) {
         rule_free(rule);
         return -ENOMEM;
     }
+    share_filter(deliver, rule);
+    rules->bytes += rule->bytes;
     list_append(&rules->rules, &rule->node);
     if (replaced)
         drop(rules, replaced);
@@ -121,6 +136,20 @@ int rule_set_remove(struct rule_set *rules, struct sl_slice id)
         return -ENOENT;
     drop(rules, rule);
     return 0;
+}
+
+size_t rule_set_bytes(const struct rule_set *rules)
+{
+    return rules->bytes;
+}
+
+size_t rule_set_bytes_of(const struct rule_set *rules, struct sl_slice id, size_t *ret_freed)
+{
+    const struct rule *rule = find(rules, id);
+
+    *ret_freed =
+        rule ? sl_filter_index_removal_bytes(rules->lane->deliver->index, rule->subscription) : 0;
+    return rule ? rule->bytes : 0;
 }
 
 size_t rule_set_count(const struct rule_set *rules)

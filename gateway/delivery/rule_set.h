@@ -24,6 +24,11 @@ int rule_set_put(struct rule_set *rules, struct sl_slice id, struct sl_slice tag
                  struct sl_filter *filter);
 /* 0; -ENOENT. */
 int rule_set_remove(struct rule_set *rules, struct sl_slice id);
+/* What their filters cost together, in bytes, as deliver_filter_cost() told it of each. */
+size_t rule_set_bytes(const struct rule_set *rules);
+/* What that of one of them costs, 0 if there is none with the id; and how much of it is freed when
+ * it goes: nothing while others have an equal one. */
+size_t rule_set_bytes_of(const struct rule_set *rules, struct sl_slice id, size_t *ret_freed);
 size_t rule_set_count(const struct rule_set *rules);
 bool rule_set_has(const struct rule_set *rules, struct sl_slice id);
 /* The rule at `index` in the order of adding; NULL: past the end. Linear in `index`. */

@@ -37,7 +37,9 @@ struct front_settings {
     const struct token_policy *policy;
     uint32_t max_gather_ms;
     struct admission_limits admission; /* of streams */
-    uint32_t keepalive_ms;             /* so long a stream may be silent */
+    size_t max_filter_bytes;           /* of all streams of a worker */
+    size_t max_filter_bytes_per_subject;
+    uint32_t keepalive_ms; /* so long a stream may be silent */
 };
 
 /* true: `path` is one of the streams. */

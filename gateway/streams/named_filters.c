@@ -69,6 +69,27 @@ static void filter_refusal(const struct sl_filter_error *error, struct http_refu
     http_refuse(refusal, error->status, error->code, error->param, "%s", error->message);
 }
 
+/* It takes the place of the one with the same id. */
+static int take_filter(struct websocket *websocket, struct sl_slice id,
+                       const struct sl_filter *filter, struct http_refusal *refusal)
+{
+    struct stream *stream = &websocket->stream;
+    struct filter_change change;
+    int r;
+
+    change.replaced = rule_set_bytes_of(websocket->rules, id, &change.freed);
+    r = deliver_filter_cost(stream->streams->settings.deliver, filter, &change.added);
+    return r < 0 ? r
+                 : stream_filters_take(stream->streams, &stream->request.token, &change,
+                                       &stream->filters, refusal);
+}
+
+static void settle_filters(struct websocket *websocket)
+{
+    stream_filters_settle(websocket->stream.streams, &websocket->stream.request.token,
+                          rule_set_bytes(websocket->rules), &websocket->stream.filters);
+}
+
 /* 0: *ret_filter is one reference of the caller's; -EPROTO: *refusal; -ENOMEM. */
 static int read_filter(struct websocket *websocket, const json_t *message, struct sl_slice id,
                        struct sl_filter **ret_filter, struct sl_slice *ret_tag,
@@ -94,6 +115,8 @@ static int read_filter(struct websocket *websocket, const json_t *message, struc
         r = http_refuse(refusal, 413, "too_many_rules", "rules", "too many rules for this token");
     else
         r = stream_filter_permitted(token, filter, refusal);
+    if (r == 0)
+        r = take_filter(websocket, id, filter, refusal);
     if (r < 0) {
         sl_filter_unref(filter);
         return r;
@@ -125,6 +148,7 @@ static int subscribe(struct websocket *websocket, const json_t *message, struct 
         return r;
     r = rule_set_put(websocket->rules, id, tag, filter);
     sl_filter_unref(filter);
+    settle_filters(websocket); /* nothing new was put if it failed */
     if (r < 0)
         return r;
     say_done(websocket, "subscribed", id);
@@ -139,6 +163,7 @@ static int unsubscribe(struct websocket *websocket, const json_t *message, struc
     (void)message;
     if (rule_set_remove(websocket->rules, id) < 0)
         return http_refuse(refusal, 404, "no_such_filter", "id", "no subscription has this id");
+    settle_filters(websocket);
     say_done(websocket, "unsubscribed", id);
     return 0;
 }

@@ -126,6 +126,21 @@ static uint64_t cursor_of(const struct stream *stream)
 
 /* --- the beginning --- */
 
+/* Many may have the same filter: it is kept once. */
+static int join_filter(struct stream *stream)
+{
+    struct stream_request *request = &stream->request;
+    struct sl_filter *own = request->filter;
+    int r = deliver_subscribe(stream->streams->settings.deliver, &stream->client, own,
+                              request->gather_ms);
+
+    if (r < 0)
+        return r;
+    request->filter = sl_filter_ref(deliver_shared_filter(&stream->client));
+    sl_filter_unref(own);
+    return 0;
+}
+
 static int join_delivery(struct stream *stream)
 {
     struct deliver *deliver = stream->streams->settings.deliver;
@@ -135,7 +150,7 @@ static int join_delivery(struct stream *stream)
     case STREAM_FILTER:
     case STREAM_SAMPLE:
     case STREAM_FIREHOSE:
-        return deliver_subscribe(deliver, &stream->client, request->filter, request->gather_ms);
+        return join_filter(stream);
     case STREAM_HOME:
         return deliver_subscribe_home(deliver, &stream->client,
                                       sl_slice_str(request->token.subject), request->types,
@@ -350,15 +365,22 @@ void stream_drain(struct stream *stream, bool hurries)
 void stream_leave_delivery(struct stream *stream)
 {
     struct websocket *websocket = websocket_of(stream);
-    struct rule_set *rules = websocket ? websocket->rules : NULL;
+    struct stream_request *request = &stream->request;
 
-    if (rules) {
+    if (websocket && websocket->rules) {
+        stream->left_filters = rule_set_count(websocket->rules);
+        for (size_t i = 0; i < stream->left_filters; i++)
+            stream->left_filter_bytes +=
+                sl_filter_key(rule_set_at(websocket->rules, i)->filter).size;
         websocket->rules = NULL;
-        websocket->rule_count = rule_set_count(rules);
-        for (size_t i = 0; i < websocket->rule_count; i++)
-            websocket->rule_bytes += sl_filter_key(rule_set_at(rules, i)->filter).size;
+    } else if (request->filter) {
+        stream->left_filters = 1;
+        stream->left_filter_bytes = sl_filter_key(request->filter).size;
+        sl_filter_unref(request->filter);
+        request->filter = NULL;
     }
     deliver_leave(&stream->client);
+    stream_filters_settle(stream->streams, &request->token, 0, &stream->filters);
 }
 
 void stream_leave(struct stream *stream, uint64_t within_ms)
@@ -407,17 +429,9 @@ static void begin_close(struct stream *stream)
 static void log_end(const struct stream *stream)
 {
     const struct stream_request *request = &stream->request;
-    const struct websocket *websocket = websocket_of(stream);
-    size_t filters = request->filter != NULL, filter_bytes = 0;
     char subject[LOG_QUOTE_SIZE];
     const char *why = "client";
 
-    if (request->filter)
-        filter_bytes = sl_filter_key(request->filter).size;
-    else if (websocket) {
-        filters = websocket->rule_count;
-        filter_bytes = websocket->rule_bytes;
-    }
     if (stream->is_evicted && stream->stage != STREAM_LIVE)
         why = disconnect_row(stream->disconnect_reason)->code;
     else if (stream->end == STREAM_BROKEN && stream->stage == STREAM_LIVE)
@@ -426,9 +440,10 @@ static void log_end(const struct stream *stream)
              "subject=%s stream=%s transport=%s filters=%zu filter_bytes=%zu seconds=%.1f "
              "events=%" PRIu64 " bytes=%" PRIu64 " why=%s",
              log_quote(sl_slice_str(request->token.subject), subject),
-             stream_kind_name(request->stream), wire_format_name(request->wire), filters,
-             filter_bytes, (double)(now_of(stream) - stream->opened_ms) / 1000,
-             stream->client.sent_events, stream->client.sent_bytes, why);
+             stream_kind_name(request->stream), wire_format_name(request->wire),
+             stream->left_filters, stream->left_filter_bytes,
+             (double)(now_of(stream) - stream->opened_ms) / 1000, stream->client.sent_events,
+             stream->client.sent_bytes, why);
 }
 
 static void release(uv_handle_t *timer)

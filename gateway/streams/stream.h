@@ -14,13 +14,15 @@
 #include "gateway/http/turn.h"
 #include "gateway/http/websocket_reader.h"
 #include "gateway/http/wire.h"
+#include "gateway/streams/filter_budget.h"
 #include "gateway/streams/streams.h"
 
 struct rule_set;
 
 struct streams {
     struct streams_settings settings;
-    struct list list;          /* of all streams */
+    struct list list; /* of all streams */
+    struct filter_budget *budget;
     struct stream **by_ticket; /* by their index in the admission list */
     uv_poll_t *replaced_watch; /* of our streams that make room for others */
     uv_timer_t *survey_timer;
@@ -71,7 +73,10 @@ struct stream {
     uint64_t opened_ms;   /* clocks of the loop */
     uint64_t deadline_ms; /* of leaving and closing */
     admission_ticket ticket;
-    struct stream_request request;
+    struct filter_share filters; /* what they cost */
+    size_t left_filters; /* how many it had when it left delivery, and of how many bytes of text */
+    size_t left_filter_bytes;
+    struct stream_request request; /* its filter is NULL then */
 };
 
 /* A stream on a WebSocket. */
@@ -83,8 +88,6 @@ struct websocket {
     bool was_closed;        /* the peer's close frame has come, or none will be read */
     uint64_t pinged_ms;     /* last ping of ours without an answer; 0: none */
     struct rule_set *rules; /* of /v1/stream; NULL once it has left delivery, which frees them */
-    size_t rule_count;      /* then: how many there were, and of how many bytes */
-    size_t rule_bytes;
 };
 
 static inline struct stream *stream_of(const struct client *client)
@@ -97,6 +100,21 @@ static inline struct websocket *websocket_of(const struct stream *stream)
 {
     return stream->request.wire == WIRE_WEBSOCKET ? (struct websocket *)stream : NULL;
 }
+
+/* --- stream_filters.c --- */
+
+/* A filter that costs `added` bytes is to take the place of one that costs `replaced` (0: of none),
+ * of which `freed` go with it. May the holder of `token` have that? Then it is in `share`.
+ * 0; -EPROTO: *refusal, nothing has changed; -ENOMEM. */
+struct filter_change {
+    size_t added, replaced, freed;
+};
+int stream_filters_take(struct streams *streams, const struct token *token,
+                        const struct filter_change *change, struct filter_share *share,
+                        struct http_refusal *refusal);
+/* After that: the stream's filters cost `bytes`. */
+void stream_filters_settle(struct streams *streams, const struct token *token, size_t bytes,
+                           struct filter_share *share);
 
 /* --- stream.c --- */
 

@@ -75,6 +75,19 @@ static int check_admission(struct streams *streams, const struct wire *wire,
     return -EPROTO;
 }
 
+static int take_filter(struct streams *streams, const struct stream_request *request,
+                       struct filter_share *share, struct http_refusal *refusal)
+{
+    struct filter_change change = {0};
+    int r;
+
+    *share = (struct filter_share){0};
+    if (!request->filter)
+        return 0;
+    r = deliver_filter_cost(streams->settings.deliver, request->filter, &change.added);
+    return r < 0 ? r : stream_filters_take(streams, &request->token, &change, share, refusal);
+}
+
 static int refuse_for_memory(struct http_refusal *refusal)
 {
     http_refuse(refusal, 503, "no_memory", NULL, "out of memory");
@@ -129,6 +142,7 @@ int streams_begin(struct streams *streams, struct http_connection *connection,
 {
     const struct http_request *http = &head->request;
     struct stream_request request;
+    struct filter_share share;
     admission_ticket ticket;
     struct stream *stream;
     int r;
@@ -137,17 +151,22 @@ int streams_begin(struct streams *streams, struct http_connection *connection,
                             ret_fault);
     if (r < 0)
         return r == -ENOMEM ? refuse_for_memory(refusal) : r;
-    r = check_admission(streams, http_connection_wire(connection), &request, &ticket, refusal);
+    r = take_filter(streams, &request, &share, refusal);
+    if (r == 0)
+        r = check_admission(streams, http_connection_wire(connection), &request, &ticket, refusal);
     if (r < 0) {
+        stream_filters_settle(streams, &request.token, 0, &share);
         stream_request_done(&request);
-        return r;
+        return r == -ENOMEM ? refuse_for_memory(refusal) : r;
     }
     stream = stream_new(streams, &request, ticket);
     if (!stream) {
         admission_leave(streams->settings.admission, ticket);
+        stream_filters_settle(streams, &request.token, 0, &share);
         stream_request_done(&request);
         return refuse_for_memory(refusal);
     }
+    stream->filters = share;
     http_take_over(connection, &stream->wire, &stream_wire_callbacks);
     stream_start(stream, head, headers);
     return 0;
@@ -221,7 +240,8 @@ struct streams *streams_new(const struct streams_settings *settings)
     streams->settings = *settings;
     streams->random = hash_key_random().k1;
     list_init(&streams->list);
-    if (watch_replaced(streams) < 0 || survey_start(streams) < 0) {
+    streams->budget = filter_budget_new();
+    if (!streams->budget || watch_replaced(streams) < 0 || survey_start(streams) < 0) {
         streams_close(streams);
         streams_free(streams);
         return NULL;
@@ -249,6 +269,7 @@ void streams_free(struct streams *streams)
     if (!streams)
         return;
     assert(list_is_empty(&streams->list));
+    filter_budget_free(streams->budget);
     mem_free(streams->by_ticket);
     mem_free(streams);
 }

@@ -2,6 +2,7 @@
 notices."""
 
 import contextlib
+import json
 import os
 import resource
 import select
@@ -11,6 +12,7 @@ import pytest
 
 from harness import events, processes
 from harness.http import ConnectionEnded
+from harness.programs import NO_QUARANTINE
 from harness.streams import Collector, Refused
 from harness.waiting import eventually
 
@@ -72,6 +74,88 @@ def test_a_token_without_a_subject_counts_by_itself(servers, redis):
         assert_refused(gateway, **one)
         with gateway.stream(FIREHOSE, token=gateway.token(**other)):
             assert gateway.metrics()["sluice_streams"] == 3
+
+
+def users(number, count=4000):
+    return ",".join(f"{number}x{user}" for user in range(count))
+
+
+def follow(gateway, number, sub, count=4000):
+    return gateway.stream("/v1/stream/filter", method="POST", body=f"follow={users(number, count)}".encode(),
+                          headers={"Content-Type": "application/x-www-form-urlencoded"},
+                          token=gateway.token(sub=sub))
+
+
+def assert_filter_refused(gateway, number, sub, whose):
+    with pytest.raises(Refused) as refused:
+        follow(gateway, number, sub)
+    response = refused.value.response
+    assert (response.status, response.error["code"]) == (429, "too_many_filters")
+    assert int(response.headers["retry-after"]) >= 1
+    assert gateway.metrics()[f'sluice_filters_refused_total{{limit="{whose}"}}'] >= 1
+
+
+def subscribe(stream, filter, id="a"):
+    """The answer's error code; None when there is none."""
+    stream.send(json.dumps({"op": "subscribe", "id": id, "filter": filter}))
+    answer = stream.next().json
+    assert (answer["op"], answer["id"]) in [("subscribed", id), ("subscribe", id)]
+    return answer["error"]["code"] if "error" in answer else None
+
+
+@pytest.mark.parametrize("whose, option", [("subject", "--max-filter-bytes-per-subject"),
+                                           ("worker", "--max-filter-bytes")])
+def test_filters_are_limited_by_what_they_cost(servers, redis, whose, option):
+    gateway = servers.gateway(redis, option, "1M")
+    with follow(gateway, 1, "1"):
+        assert_filter_refused(gateway, 2, "1", whose)
+        with gateway.stream("/v1/stream", "websocket", token=gateway.token(sub="1")) as many:
+            assert subscribe(many, {"follow": users(3)}) == "too_many_filters"
+            assert subscribe(many, {"follow": "7"}) is None
+        if whose == "subject":
+            with follow(gateway, 2, "2"):
+                pass
+    eventually(lambda: gateway.metrics()["sluice_streams"] == 0, "the streams have gone")
+    eventually(lambda: gateway.metrics()["sluice_filter_bytes"] == 0, "their filters are forgotten")
+    with follow(gateway, 2, "1"):
+        pass
+
+
+@pytest.mark.parametrize("option", ["--max-filter-bytes-per-subject", "--max-filter-bytes"])
+def test_a_filter_is_replaced_where_there_is_room_for_one(servers, redis, option):
+    gateway = servers.gateway(redis, option, "1M")
+    with gateway.stream("/v1/stream", "websocket", token=gateway.token(sub="1")) as many:
+        assert subscribe(many, {"follow": users(0)}) is None
+        assert subscribe(many, {"follow": users(1)}, "b") == "too_many_filters"
+        for number in range(2, 6):
+            eventually(lambda: gateway.metrics()["sluice_filter_bytes"] < 1 << 20, "one is left")
+            assert subscribe(many, {"follow": users(number)}) is None
+        many.send('{"op":"unsubscribe","id":"a"}')
+        assert many.next().json["op"] == "unsubscribed"
+        eventually(lambda: gateway.metrics()["sluice_filter_bytes"] == 0, "it is forgotten")
+        assert subscribe(many, {"follow": users(9)}, "b") is None
+
+
+def test_filters_of_all_together_are_bounded_in_bytes(servers, redis):
+    """Each of other users, by a subject of its own, through both protocols."""
+    gateway = servers.gateway(redis, "--max-filter-bytes", "8M", env=NO_QUARANTINE)
+    follow(gateway, 0, "0").close()
+    before = gateway.resident_bytes()
+    refused = 0
+    with contextlib.ExitStack() as stack:
+        for number in range(1, 41):
+            try:
+                stack.enter_context(follow(gateway, number, f"{number}", 5000))
+            except Refused as answer:
+                assert answer.response.error["code"] == "too_many_filters"
+                refused += 1
+        many = stack.enter_context(gateway.stream("/v1/stream", "websocket"))
+        for number in range(25):
+            refused += subscribe(many, {"follow": users(f"y{number}", 5000)}, f"{number}") is not None
+        metrics = gateway.metrics()
+        assert metrics["sluice_filter_bytes"] <= 8 << 20
+        assert metrics['sluice_filters_refused_total{limit="worker"}'] == refused >= 45
+        assert gateway.resident_bytes() - before < 16 << 20
 
 
 def test_streams_from_an_address_are_limited(servers, redis):

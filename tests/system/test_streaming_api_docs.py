@@ -44,6 +44,8 @@ class Reader:
             gateway = servers.gateway(self.redis, "--max-connections-per-subject", 1)
             self.open_another(gateway)
             return gateway
+        if comment == "where the filters of a subject may take 64 KiB":
+            return servers.gateway(self.redis, "--max-filter-bytes-per-subject", "64K")
         if comment == "where a request may take a tenth of a second":
             return servers.gateway(self.redis, "--handshake-timeout-ms", 100)
         if comment == "while Redis is away":
