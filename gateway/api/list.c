@@ -161,7 +161,7 @@ static int ask_for_users(struct api_request *request, const redisReply *reply)
 /* --- rows that the archive has --- */
 
 /* Redis says what of request->archived is to be seen: list->absent are the rows. */
-static int judge_archived(struct api_request *request)
+static int judge_archived(struct api_request *request, api_step_fn then)
 {
     const struct sl_meta meta = api_meta(request);
     struct failure failure;
@@ -169,7 +169,7 @@ static int judge_archived(struct api_request *request)
 
     r = sl_archived_posts_calls(&request->calls, &meta, request->subject, request->archived.posts,
                                 request->archived.count, &failure);
-    return api_send_all(request, r, &failure, on_archived_part, answer);
+    return api_send_all(request, r, &failure, on_archived_part, then);
 }
 
 /* The page has some of the rows that lack, in their order. */
@@ -185,10 +185,12 @@ static int on_missing(struct api_request *request, const redisReply *reply)
         assert(row < list->count);
         api_list_add_absent(list, row);
     }
-    return list->absent_count > 0 ? judge_archived(request) : answer(request, reply);
+    return list->absent_count > 0 ? judge_archived(request, list->then)
+                                  : list->then(request, reply);
 }
 
-/* Posts that Redis has not. */
+/* Posts that Redis has not, or has no more: what was on the list a round trip ago may have been
+ * moved to the archive since. */
 static int fill_in(struct api_request *request, const redisReply *reply)
 {
     struct api_list *list = &request->list;
@@ -197,7 +199,7 @@ static int fill_in(struct api_request *request, const redisReply *reply)
     int r;
 
     if (!api_has_archive(request) || list->count == 0)
-        return answer(request, reply);
+        return list->then(request, reply);
     missing = mem_alloc(mem_array_size(list->count, sizeof(*missing)));
     if (!missing)
         return api_fail_for_memory(request);
@@ -205,7 +207,8 @@ static int fill_in(struct api_request *request, const redisReply *reply)
         if (list->rows[i].size == 0)
             missing[count++] = list->rows[i].id;
     }
-    r = count > 0 ? api_find_archived(request, missing, count, on_missing) : answer(request, reply);
+    r = count > 0 ? api_find_archived(request, missing, count, on_missing)
+                  : list->then(request, reply);
     mem_free(missing);
     return r;
 }
@@ -220,7 +223,7 @@ static int on_older(struct api_request *request, const redisReply *reply)
         list->rows[list->count].id = list->next = request->archived.posts[i].id;
         api_list_add_absent(list, list->count++);
     }
-    return list->absent_count > 0 ? judge_archived(request) : answer(request, reply);
+    return list->absent_count > 0 ? judge_archived(request, answer) : answer(request, reply);
 }
 
 static int read_older(struct api_request *request)
@@ -268,7 +271,7 @@ static int ask_for_posts(struct api_request *request, const redisReply *reply)
     (void)reply;
     r = sl_cached_posts_calls(&request->calls, &meta, request->subject, request->known,
                               request->list.absent_count, &failure);
-    return api_send_all(request, r, &failure, on_posts_part, request->list.then);
+    return api_send_all(request, r, &failure, on_posts_part, fill_in);
 }
 
 /* --- bare rows --- */
@@ -312,8 +315,7 @@ static int on_known_users(struct api_request *request, const redisReply *reply)
 static int on_known_posts(struct api_request *request, const redisReply *reply)
 {
     use_known(request, SL_CACHE_POST);
-    return request->list.absent_count > 0 ? ask_for_posts(request, reply)
-                                          : request->list.then(request, reply);
+    return request->list.absent_count > 0 ? ask_for_posts(request, reply) : fill_in(request, reply);
 }
 
 /* Asks for the absent rows, the cache first. */
@@ -332,6 +334,7 @@ static int ask_for_absent(struct api_request *request, enum sl_cache_kind kind, 
     return r;
 }
 
+/* Asks for the posts that lack, wherever they are, and takes the step `then`. */
 static int complete_posts(struct api_request *request, api_step_fn then)
 {
     request->list.then = then;
@@ -418,7 +421,7 @@ int api_list_on_posts(struct api_request *request, const redisReply *reply)
 {
     int r = read_posts(request, reply, 0);
 
-    return r < 0 ? r : complete_posts(request, request->list.absent_count > 0 ? fill_in : answer);
+    return r < 0 ? r : complete_posts(request, answer);
 }
 
 int api_list_on_profile(struct api_request *request, const redisReply *reply)
@@ -432,8 +435,11 @@ int api_list_on_profile(struct api_request *request, const redisReply *reply)
     r = read_posts(request, reply, limit);
     if (r < 0)
         return r;
-    then = request->list.count < limit ? find_owner : fill_in;
-    return request->page.is_bare ? complete_posts(request, then) : then(request, NULL);
+    then = request->list.count < limit ? find_owner : answer;
+    if (request->page.is_bare)
+        return complete_posts(request, then);
+    request->list.then = then;
+    return fill_in(request, NULL);
 }
 
 int api_list_answer_posts(struct api_request *request, const void *context, size_t count,
@@ -443,7 +449,7 @@ int api_list_answer_posts(struct api_request *request, const void *context, size
         return api_fail_for_memory(request);
     for (size_t i = 0; i < count; i++)
         list_post(request, row_at(context, i));
-    return complete_posts(request, request->list.absent_count > 0 ? fill_in : answer);
+    return complete_posts(request, answer);
 }
 
 /* --- by ids --- */

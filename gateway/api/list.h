@@ -39,7 +39,7 @@ struct api_list {
     uint64_t next;      /* position of the last row; 0: nothing is behind it */
     bool tells_missing; /* the rows were asked for by their ids */
     struct buffer json, texts;
-    int (*then)(struct api_request *request, const redisReply *reply); /* behind the cache */
+    int (*then)(struct api_request *request, const redisReply *reply); /* when no row lacks */
 };
 
 void api_list_done(struct api_list *list);

@@ -187,6 +187,34 @@ def test_an_archived_post_is_read_from_the_cache(servers, memcached, cli_for, tm
     club.site.close()
 
 
+def test_posts_that_are_archived_while_a_page_is_read_are_on_it(servers, memcached, cli_for, tmp_path):
+    archive = f"sqlite:{tmp_path}/posts.db"
+    club = Club(servers, memcached, cli_for, "--archive", archive)
+    club.cli.environment["SLUICE_ARCHIVE"] = archive
+    club.settle()  # the archive is made
+    club.cli.run("config", "set", "profile-max", 2)
+    club.cli.run("config", "set", "archive", 1)
+    newest = club.ada.post("newest")["id"]
+    texts = ["newest", *(f"post {i}" for i in (4, 3, 2, 1, 0))]
+
+    def looked_at():
+        return club.redis.client.info("commandstats")["cmdstat_zrevrangebyscore"]["calls"]
+    for limit in 20, 3:  # a page that is read on in the archive, and one that is not
+        eventually(lambda: f"post:{newest}" in memcached.keys(), "what was written is cached")
+        memcached.say("flush_all")
+        memcached.stall()
+        before = looked_at()
+        club.bob.send("GET", f"/v1/users/{club.ada.sub}/posts?limit={limit}")
+        eventually(lambda: looked_at() > before, "Redis has said what is on the page")
+        club.settle()  # all but two of the posts go to the archive
+        assert len(club.redis.client.keys("sluice:{*}:post:*")) == 2
+        memcached.go_on()
+        assert [post["text"] for post in club.bob.read().json["items"]] == texts[:limit]
+        newest = club.ada.post("newer")["id"]
+        texts.insert(0, "newer")
+    club.site.close()
+
+
 def test_the_command_line_uses_it_too(club, memcached):
     memcached.say("flush_all")
     plain = club.cli.run("read", *club.posts)
