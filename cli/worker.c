@@ -63,7 +63,8 @@ static int run(struct cli *cli, int argc, char **argv)
         {"until-empty", no_argument, NULL, 'u'},
         {0},
     };
-    struct sl_worker_options options = {.concurrency = 4, .tell = sl_worker_log};
+    struct sl_worker_log log = SL_WORKER_LOG_INIT;
+    struct sl_worker_options options = {.concurrency = 4, .tell = sl_worker_log, .context = &log};
     int option;
 
     while ((option = cli_option(cli, argc, argv, names)) >= 0) {

@@ -95,7 +95,8 @@ static void on_signal(int number)
 }
 
 static int connect_worker(const struct config *config, const char *redis_url,
-                          struct sl_worker **ret_worker, struct failure *reterr)
+                          struct sl_worker_log *log, struct sl_worker **ret_worker,
+                          struct failure *reterr)
 {
     const struct sl_redis_link_options link_options = {.retry_ms = 0};
     const struct sl_worker_options options = {
@@ -103,6 +104,7 @@ static int connect_worker(const struct config *config, const char *redis_url,
         .archive = config->archive,
         .cache = config->cache,
         .tell = sl_worker_log,
+        .context = log,
     };
     const struct sl_meta wanted = sl_meta_wanted(1);
     struct sl_redis_address address;
@@ -125,6 +127,7 @@ int task_runner_main(const struct config *config, const char *redis_url)
 {
     const struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     const struct timespec pause = {0, CONNECT_AGAIN_MS * 1000000L};
+    struct sl_worker_log log = SL_WORKER_LOG_INIT;
     struct sl_worker *worker = NULL;
     struct failure failure = {"out of memory"};
     uint64_t tries = 0;
@@ -133,7 +136,8 @@ int task_runner_main(const struct config *config, const char *redis_url)
     signal(SIGPIPE, SIG_IGN);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
-    while (!atomic_load(&is_told) && connect_worker(config, redis_url, &worker, &failure) < 0) {
+    while (!atomic_load(&is_told) &&
+           connect_worker(config, redis_url, &log, &worker, &failure) < 0) {
         if (tries++ == 0)
             log_warn("tasks_wait_for_redis", "why=\"%s\"", failure.text);
         nanosleep(&pause, NULL);

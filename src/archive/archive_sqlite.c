@@ -3,7 +3,9 @@
  * A row a post; one whose `json` is NULL has been erased, and stays as the mark that keeps a late
  * store out. Erasing overwrites the text (secure_delete). The write-ahead log lets others read
  * while one writes; a store is safe on the disk when it returns (synchronous=FULL), because Redis
- * forgets the posts then. `user_version` is the version of the schema, table `archive` says whose
+ * forgets the posts then. The log is copied into the file before each write, so that it never holds
+ * more than the last one: a long one on a full disk could not be copied, and would keep the disk
+ * full. `user_version` is the version of the schema, table `archive` says whose
  * it is. */
 #include <errno.h>
 #include <stdbool.h>
@@ -298,7 +300,10 @@ static int sqlite_open(const char *rest, const char *database_id, enum sl_archiv
         goto fail;
     }
     sqlite3_busy_timeout(archive->db, BUSY_MS);
-    r = execute(archive, "PRAGMA synchronous = FULL; PRAGMA secure_delete = ON", reterr);
+    r = execute(archive,
+                "PRAGMA synchronous = FULL; PRAGMA secure_delete = ON; "
+                "PRAGMA wal_autocheckpoint = 0",
+                reterr);
     if (r == 0 && may_make)
         r = make_where_none(archive, database_id, reterr);
     if (r == 0)
@@ -314,18 +319,52 @@ fail:
     return r;
 }
 
-/* ---- the operations ---- */
+/* ---- writing ---- */
 
-static int sqlite_store(struct sl_archive *base, const struct sl_archive_post *posts, size_t count,
-                        struct failure *reterr)
+typedef int (*write_fn)(struct archive *archive, const void *posts, size_t count,
+                        struct failure *reterr);
+
+/* Copies the log into the file; what others read or copy just now is left for the next time. */
+static int empty_log(struct archive *archive, int mode, struct failure *reterr)
 {
-    struct archive *archive = (struct archive *)base;
-    sqlite3_stmt *statement = archive->statements[STORE];
-    int r;
+    int code = sqlite3_wal_checkpoint_v2(archive->db, NULL, mode, NULL, NULL);
 
-    r = begin(archive, reterr);
-    if (r < 0)
-        return r;
+    return code == SQLITE_OK || code == SQLITE_BUSY ? 0 : failed(archive, code, reterr);
+}
+
+static int write_once(struct archive *archive, write_fn write, const void *posts, size_t count,
+                      struct failure *reterr)
+{
+    int r = empty_log(archive, SQLITE_CHECKPOINT_PASSIVE, reterr);
+
+    if (r == 0)
+        r = begin(archive, reterr);
+    if (r == 0)
+        r = end(archive, write(archive, posts, count, reterr), reterr);
+    return r;
+}
+
+/* A write that found the disk full has left a log of its size behind, of which nothing counts. It
+ * is cut off; where that makes room enough, the write is done again. */
+static int write_all(struct archive *archive, write_fn write, const void *posts, size_t count,
+                     struct failure *reterr)
+{
+    int r = write_once(archive, write, posts, count, reterr);
+
+    if (r == -ENOSPC && empty_log(archive, SQLITE_CHECKPOINT_TRUNCATE, NULL) == 0)
+        r = write_once(archive, write, posts, count, reterr);
+    if (r == -ENOSPC)
+        empty_log(archive, SQLITE_CHECKPOINT_TRUNCATE, NULL);
+    return r;
+}
+
+static int write_posts(struct archive *archive, const void *data, size_t count,
+                       struct failure *reterr)
+{
+    const struct sl_archive_post *posts = data;
+    sqlite3_stmt *statement = archive->statements[STORE];
+    int r = 0;
+
     for (size_t i = 0; r == 0 && i < count; i++) {
         int code;
 
@@ -335,24 +374,35 @@ static int sqlite_store(struct sl_archive *base, const struct sl_archive_post *p
                                    SQLITE_STATIC, SQLITE_UTF8);
         r = code == SQLITE_OK ? run(archive, STORE, reterr) : failed(archive, code, reterr);
     }
-    return end(archive, r, reterr);
+    return r;
+}
+
+static int write_erased(struct archive *archive, const void *data, size_t count,
+                        struct failure *reterr)
+{
+    const uint64_t *posts = data;
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        sqlite3_bind_int64(archive->statements[ERASE], 1, (sqlite3_int64)posts[i]);
+        r = run(archive, ERASE, reterr);
+    }
+    return r;
+}
+
+static int sqlite_store(struct sl_archive *base, const struct sl_archive_post *posts, size_t count,
+                        struct failure *reterr)
+{
+    return write_all((struct archive *)base, write_posts, posts, count, reterr);
 }
 
 static int sqlite_erase(struct sl_archive *base, const uint64_t *posts, size_t count,
                         struct failure *reterr)
 {
-    struct archive *archive = (struct archive *)base;
-    int r;
-
-    r = begin(archive, reterr);
-    if (r < 0)
-        return r;
-    for (size_t i = 0; r == 0 && i < count; i++) {
-        sqlite3_bind_int64(archive->statements[ERASE], 1, (sqlite3_int64)posts[i]);
-        r = run(archive, ERASE, reterr);
-    }
-    return end(archive, r, reterr);
+    return write_all((struct archive *)base, write_erased, posts, count, reterr);
 }
+
+/* ---- reading ---- */
 
 static int sqlite_list(struct sl_archive *base, uint64_t user, uint64_t before, size_t limit,
                        struct sl_archive_page *page, struct failure *reterr)

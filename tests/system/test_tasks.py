@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import time
 
 import pytest
 
@@ -61,6 +62,19 @@ def test_worker_runs_what_writes_leave_and_ends_on_sigterm(cli, redis):
     assert sorted(followers(redis, users["user0"])) == everybody
     said = worker.stop()
     assert "worker_ready" in said and "error" not in said
+
+
+def test_failures_are_logged_once_a_second_with_a_count_of_the_rest(cli, redis):
+    failures = 300
+    cli.run("init", "--shards", SHARDS, "--task-tries", "1")
+    for i in range(failures):
+        add_poison(redis, i % SHARDS)
+    began = time.monotonic()
+    cli.run("worker", "--until-empty")
+    lines = [line for line in cli.done.stderr.splitlines() if "event=task_dead" in line]
+    assert 1 <= len(lines) <= 1 + (time.monotonic() - began)
+    assert "held_back=0" in lines[0] and "nonsense" in lines[0]
+    assert f"dead letters: {failures}" in cli.run("tasks")
 
 
 def test_killed_worker_loses_nothing(cli, redis):

@@ -2,15 +2,25 @@
  * What every kind of archive does is in test_archive_kinds.c. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "src/archive/archive.h"
 #include "tests/support/cmocka_all.h"
 
 enum { POSTS = 40, USER = 4096 };
+enum {
+    LARGE_POSTS = 16,
+    LARGE_BYTES = 40000,
+    FILLER_BYTES = 2048 * 1024,
+    LOG_BYTES_MAX = LARGE_POSTS * LARGE_BYTES * 3 / 2
+};
 
 static const char OURS[] = "0123456789abcdef0123456789abcdef";
 static char folder[64], path[96], url[128];
@@ -164,6 +174,116 @@ static void test_a_damaged_file_is_told_not_believed(void **state)
     assert_non_null(strstr(failure.text, "malformed"));
 }
 
+/* ---- a disk that is full ---- */
+
+static int store_large(struct sl_archive *archive, uint64_t first_id)
+{
+    static char json[LARGE_BYTES];
+    struct sl_archive_post posts[LARGE_POSTS];
+
+    memset(json, 'x', sizeof(json));
+    for (size_t i = 0; i < LARGE_POSTS; i++)
+        posts[i] = (struct sl_archive_post){first_id + i, USER, sl_slice(json, sizeof(json))};
+    return sl_archive_store(archive, posts, LARGE_POSTS, &failure);
+}
+
+static bool file_is_written(const char *name, size_t size)
+{
+    static const char block[4096];
+    int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    bool is_good = fd >= 0;
+
+    for (size_t at = 0; is_good && at < size; at += sizeof(block))
+        is_good = write(fd, block, sizeof(block)) == sizeof(block);
+    if (fd >= 0)
+        close(fd);
+    return is_good;
+}
+
+static off_t log_size(void)
+{
+    char name[128];
+    struct stat log;
+
+    snprintf(name, sizeof(name), "%s-wal", path);
+    return stat(name, &log) < 0 ? 0 : log.st_size;
+}
+
+/* Stores until the disk is full, and goes on trying. Returns what went wrong. */
+static const char *fill(struct sl_archive *archive, uint64_t *id, uint64_t *ret_stored)
+{
+    *ret_stored = 0;
+    for (size_t refused = 0; refused < 10;) {
+        int r = store_large(archive, *id);
+
+        if (r == 0) {
+            *id += LARGE_POSTS;
+            ++*ret_stored;
+        } else if (r == -ENOSPC) {
+            refused++;
+        } else {
+            return failure.text;
+        }
+        if (log_size() > LOG_BYTES_MAX)
+            return "the write-ahead log holds more than what was stored last";
+    }
+    return "";
+}
+
+static const char *fill_twice(void)
+{
+    char filler[128];
+    struct sl_archive *archive;
+    uint64_t id = 1, before, after;
+    const char *why;
+
+    snprintf(filler, sizeof(filler), "%s/filler", folder);
+    if (!file_is_written(filler, FILLER_BYTES))
+        return "no filler";
+    if (sl_archive_open(url, OURS, SL_ARCHIVE_MAKE, &archive, &failure) < 0)
+        return failure.text;
+    why = fill(archive, &id, &before);
+    unlink(filler);
+    if (why[0] == '\0')
+        why = fill(archive, &id, &after);
+    if (why[0] == '\0' && (before == 0 || after * LARGE_POSTS * LARGE_BYTES < FILLER_BYTES / 2))
+        why = "there is room again, and it is not used";
+    sl_archive_close(archive);
+    return why;
+}
+
+/* In a child: a folder of its own on a disk of 4 MiB. Ends with 77 where nobody may mount one. */
+static void run_on_a_small_disk(void)
+{
+    const char *why;
+
+    if (unshare(CLONE_NEWNS) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
+        _exit(77);
+    if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount("none", folder, "tmpfs", 0, "size=4m") < 0)
+        _exit(77);
+    why = fill_twice();
+    if (why[0] != '\0')
+        fprintf(stderr, "%s\n", why);
+    _exit(why[0] != '\0');
+}
+
+static void test_a_disk_that_was_full_is_used_again(void **state)
+{
+    pid_t child = fork();
+    int status;
+
+    (void)state;
+    assert_true(child >= 0);
+    if (child == 0)
+        run_on_a_small_disk();
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77)
+        skip();
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,6 +291,7 @@ int main(void)
         cmocka_unit_test_setup(test_urls_that_name_no_archive_are_refused, begin),
         cmocka_unit_test_setup(test_a_file_that_is_no_archive_is_refused, begin),
         cmocka_unit_test_setup(test_a_damaged_file_is_told_not_believed, begin),
+        cmocka_unit_test_setup(test_a_disk_that_was_full_is_used_again, begin),
     };
 
     return cmocka_run_group_tests_name("archive_file", tests, make_folder, remove_folder);
