@@ -1,6 +1,12 @@
+/* http_bodies.c - which bodies are on their way, how much of them is kept, and whose turn it is
+ * to go.
+ *
+ * A list of the large ones, in the order in which they began, walked when there is no room:
+ * there are at most `max_bytes` / HTTP_SMALL_BODY of them that count. */
 #include "gateway/http/http_bodies.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 void http_bodies_init(struct http_bodies *bodies, size_t max_bytes)
@@ -14,7 +20,8 @@ void http_bodies_add(struct http_bodies *bodies, struct http_body_share *share,
                      struct sl_slice address, uint64_t now_ms)
 {
     assert(address.size <= sizeof(share->address));
-    *share = (struct http_body_share){.began_ms = now_ms, .address_size = (uint8_t)address.size};
+    *share = (struct http_body_share){
+        .recent_ms = now_ms, .began_ms = now_ms, .address_size = (uint8_t)address.size};
     if (address.size > 0)
         memcpy(share->address, address.data, address.size);
     list_append(&bodies->large, &share->node);
@@ -51,12 +58,16 @@ static size_t bytes_of_address(const struct http_bodies *bodies,
     return bytes;
 }
 
-/* Bytes a second. Who has just begun may be as quick as anybody. */
+static double recent_bytes(const struct http_body_share *share, uint64_t now_ms)
+{
+    return share->recent *
+           exp2(-(double)(now_ms - share->recent_ms) / (double)HTTP_BODIES_HALF_LIFE_MS);
+}
+
+/* Bytes that came lately. Who has just begun may be as quick as anybody. */
 static double pace_of(const struct http_body_share *share, uint64_t now_ms)
 {
-    uint64_t spent_ms = now_ms - share->began_ms;
-
-    return spent_ms < HTTP_BODIES_GRACE_MS ? 1e18 : (double)share->bytes / (double)spent_ms;
+    return now_ms - share->began_ms < HTTP_BODIES_GRACE_MS ? INFINITY : recent_bytes(share, now_ms);
 }
 
 /* Of all, or of those with the address of `share`. Nobody is slow: it is `share` itself. */
@@ -82,6 +93,8 @@ struct http_body_share *http_bodies_grow(struct http_bodies *bodies, struct http
 {
     if (!list_contains(&share->node))
         return NULL;
+    share->recent = recent_bytes(share, now_ms) + (double)size;
+    share->recent_ms = now_ms;
     share->bytes += size;
     bodies->bytes += size;
     if (share->address_size > 0 &&

@@ -3,7 +3,11 @@
  * A small body is always read: so many of them as there may be requests half read. Larger ones
  * share `max_bytes`, of which one address gets a quarter. Where a further piece does not fit,
  * whoever is slowest, of that address or of all, gives way: so neither many clients that stop
- * half-way nor one address keep others out. */
+ * half-way nor one address keep others out.
+ *
+ * How fast somebody is, is judged by what came lately: each byte counts half as much after
+ * HTTP_BODIES_HALF_LIFE_MS. An average since the beginning would prefer who sent much at once and
+ * then stopped to who goes on at a moderate pace. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,7 +20,8 @@
 enum {
     HTTP_SMALL_BODY = 16384,     /* bytes; up to there a body is not counted */
     HTTP_BODIES_GRACE_MS = 1000, /* nobody is called slow before */
-    HTTP_BODIES_SHARE = 4,       /* an address gets one part of so many */
+    HTTP_BODIES_HALF_LIFE_MS = 1000,
+    HTTP_BODIES_SHARE = 4, /* an address gets one part of so many */
     HTTP_BODIES_ADDRESS_SIZE = 16
 };
 
@@ -24,6 +29,8 @@ enum {
 struct http_body_share {
     struct list_node node; /* in no list: small */
     size_t bytes;          /* that have come */
+    double recent;         /* bytes, as they counted at recent_ms */
+    uint64_t recent_ms;
     uint64_t began_ms;
     uint8_t address[HTTP_BODIES_ADDRESS_SIZE];
     uint8_t address_size; /* 0: it has none, and is bounded with all others only */

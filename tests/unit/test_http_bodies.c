@@ -101,6 +101,18 @@ static void test_who_has_just_begun_is_not_slow(void **state)
     assert_ptr_equal(grow(0, 1, LATER + 1), &shares[1]);
 }
 
+/* However much it sent before. */
+static void test_who_stopped_is_slower_than_who_goes_on(void **state)
+{
+    (void)state;
+    http_bodies_add(&bodies, &shares[0], HERE, 0);
+    http_bodies_add(&bodies, &shares[1], HERE, 0);
+    assert_null(grow(0, SHARE - 100, 0));
+    for (uint64_t i = 1; i <= 10; i++)
+        assert_null(grow(1, 10, i * 1000));
+    assert_ptr_equal(grow(1, 10, 11000), &shares[0]);
+}
+
 static void test_what_is_removed_makes_room_once(void **state)
 {
     (void)state;
@@ -124,6 +136,7 @@ int main(void)
         BODIES_TEST(test_the_slowest_of_the_address_gives_way),
         BODIES_TEST(test_the_slowest_of_all_gives_way_once_all_is_full),
         BODIES_TEST(test_who_has_just_begun_is_not_slow),
+        BODIES_TEST(test_who_stopped_is_slower_than_who_goes_on),
         BODIES_TEST(test_what_is_removed_makes_room_once),
     };
 
