@@ -32,12 +32,18 @@ struct sl_filter_limits {
 
 #define SL_FILTER_LIMITS_DEFAULT ((struct sl_filter_limits){400, 5000, 25, 25, 1000000})
 
-/* Why a filter was refused. All strings are static. */
+enum { SL_FILTER_MESSAGE_SIZE = 384 };
+
+/* Why a filter was refused. */
 struct sl_filter_error {
-    const char *code;    /* "empty_track", ... */
-    const char *message; /* for humans, without a full stop */
-    const char *param;   /* the member at fault: "track", ...; NULL: the filter as a whole */
-    int status;          /* HTTP: 400 or 413 */
+    const char *code;  /* "empty_track", ...; static */
+    const char *param; /* the member at fault: "track", ...; NULL: the filter as a whole; static */
+    int status;        /* HTTP: 400 or 413 */
+    /* For humans, without a full stop: valid UTF-8 without control characters, cut off when too
+     * long. It shows the item at fault; in a rule, where it stands, counted in characters from 1,
+     * with
+     * `^` in front of it. */
+    char message[SL_FILTER_MESSAGE_SIZE];
 };
 
 enum sl_filter_kind {

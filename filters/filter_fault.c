@@ -1,62 +1,191 @@
+/* filter_fault.c - a table of what can be wrong, and the message that shows where.
+ *
+ *     unknown operator 'colour:' at character 5: tea ^colour:red; to look for such a word, quote it
+ *
+ * The text is made when something is refused, and then only: a parse keeps no more than pointers.
+ */
 #include "filters/filter_fault.h"
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 
+#include "filters/scan.h"
+
+enum { SHOWN_CHARACTERS = 24 }; /* of an item, and of a rule at each side of the fault */
+
+/* What is wrong, and what would be right, where that is not said by it already. */
 static const struct {
-    const char *code, *message;
+    const char *code, *message, *hint;
     int status;
 } faults[] = {
-    [SL_FAULT_EMPTY_TRACK] = {"empty_track", "track has no phrase", 400},
-    [SL_FAULT_TOO_MANY_PHRASES] = {"too_many_phrases", "too many track phrases", 413},
-    [SL_FAULT_PHRASE_TOO_LONG] = {"phrase_too_long", "track phrase longer than 60 characters", 413},
-    [SL_FAULT_EMPTY_KEYWORD] = {"empty_keyword", "keyword has no letter, digit or emoji", 400},
-    [SL_FAULT_EMPTY_FOLLOW] = {"empty_follow", "follow has no user", 400},
-    [SL_FAULT_TOO_MANY_USERS] = {"too_many_users", "too many users", 413},
-    [SL_FAULT_BAD_FOLLOW] = {"bad_follow", "follow item is neither an id nor @login", 400},
-    [SL_FAULT_BAD_LOCATIONS] = {"bad_locations", "locations needs 4 numbers a box", 400},
-    [SL_FAULT_TOO_MANY_BOXES] = {"too_many_boxes", "too many boxes", 413},
-    [SL_FAULT_BAD_NUMBER] = {"bad_number", "not a decimal number", 400},
-    [SL_FAULT_BAD_BOX] = {"bad_box", "box out of range or south of itself", 400},
-    [SL_FAULT_EMPTY_RULE] = {"empty_rule", "rule is empty", 400},
-    [SL_FAULT_RULE_TOO_LONG] = {"rule_too_long", "rule longer than 1024 characters", 413},
-    [SL_FAULT_SYNTAX] = {"syntax", "syntax error", 400},
-    [SL_FAULT_UNCLOSED_QUOTE] = {"unclosed_quote", "closing quote missing", 400},
-    [SL_FAULT_UNCLOSED_BRACKET] = {"unclosed_bracket", "closing bracket missing", 400},
-    [SL_FAULT_UNKNOWN_OPERATOR] = {"unknown_operator", "unknown operator", 400},
-    [SL_FAULT_EMPTY_OPERAND] = {"empty_operand", "operator has no operand", 400},
+    [SL_FAULT_EMPTY_TRACK] = {"empty_track", "track has no phrase", NULL, 400},
+    [SL_FAULT_TOO_MANY_PHRASES] = {"too_many_phrases", "too many track phrases", NULL, 413},
+    [SL_FAULT_PHRASE_TOO_LONG] = {"phrase_too_long", "track phrase longer than 60 characters", NULL,
+                                  413},
+    [SL_FAULT_WILDCARD] = {"wildcard", "there are no wildcards and no fuzzy search",
+                           "write each word, or quote in a rule what is to be found as it stands",
+                           400},
+    [SL_FAULT_EMPTY_KEYWORD] = {"empty_keyword", "keyword has no letter, digit or emoji", NULL,
+                                400},
+    [SL_FAULT_EMPTY_FOLLOW] = {"empty_follow", "follow has no user", NULL, 400},
+    [SL_FAULT_TOO_MANY_USERS] = {"too_many_users", "too many users", NULL, 413},
+    [SL_FAULT_BAD_FOLLOW] = {"bad_follow", "follow item is neither an id nor a login", NULL, 400},
+    [SL_FAULT_BAD_LOCATIONS] = {"bad_locations", "locations needs 4 numbers a box",
+                                "west,south,east,north in degrees", 400},
+    [SL_FAULT_TOO_MANY_BOXES] = {"too_many_boxes", "too many boxes", NULL, 413},
+    [SL_FAULT_BAD_NUMBER] = {"bad_number", "not a decimal number", NULL, 400},
+    [SL_FAULT_BAD_BOX] = {"bad_box", "box out of range or south of itself",
+                          "a box is west, south, east, north in degrees", 400},
+    [SL_FAULT_EMPTY_RULE] = {"empty_rule", "rule is empty", NULL, 400},
+    [SL_FAULT_RULE_TOO_LONG] = {"rule_too_long", "rule longer than 1024 characters", NULL, 413},
+    [SL_FAULT_SYNTAX] = {"syntax", "syntax error", NULL, 400},
+    [SL_FAULT_UNCLOSED_QUOTE] = {"unclosed_quote", "closing quote missing", NULL, 400},
+    [SL_FAULT_UNCLOSED_BRACKET] = {"unclosed_bracket", "closing bracket missing", NULL, 400},
+    [SL_FAULT_UNKNOWN_OPERATOR] = {"unknown_operator", "unknown operator",
+                                   "to look for such a word, quote it", 400},
+    [SL_FAULT_EMPTY_OPERAND] = {"empty_operand", "operator has no operand",
+                                "it stands directly behind the colon", 400},
     [SL_FAULT_BAD_OPERAND] = {"bad_operand",
                               "brackets belong to bounding_box and point_radius, and only there",
-                              400},
-    [SL_FAULT_BAD_USER] = {"bad_user", "operand is not a user", 400},
-    [SL_FAULT_BAD_URL] = {"bad_url", "not a host", 400},
-    [SL_FAULT_BAD_HAS] = {"bad_has", "unknown has:", 400},
-    [SL_FAULT_BAD_IS] = {"bad_is", "unknown is:", 400},
-    [SL_FAULT_BAD_COUNTRY] = {"bad_country", "not a country code", 400},
-    [SL_FAULT_BAD_RADIUS] = {"bad_radius", "not a valid radius", 400},
-    [SL_FAULT_TOO_DEEP] = {"too_deep", "too many nested parentheses", 413},
-    [SL_FAULT_TOO_MANY_ATOMS] = {"too_many_atoms", "too many terms", 413},
+                              NULL, 400},
+    [SL_FAULT_BAD_USER] = {"bad_user", "operand is not a user", NULL, 400},
+    [SL_FAULT_BAD_URL] = {"bad_url", "not a host", NULL, 400},
+    [SL_FAULT_BAD_HAS] = {"bad_has", "unknown has:",
+                          "there are hashtags, mentions, cashtags, links, media, geo", 400},
+    [SL_FAULT_BAD_IS] = {"bad_is", "unknown is:", "there are reply, repost, quote", 400},
+    [SL_FAULT_BAD_COUNTRY] = {"bad_country", "not a country code", "two letters, as in FR", 400},
+    [SL_FAULT_BAD_RADIUS] = {"bad_radius", "not a valid radius",
+                             "as in [8.5 47.4 25km]: longitude, latitude, km or mi up to 500 km",
+                             400},
+    [SL_FAULT_TOO_DEEP] = {"too_deep", "too many nested parentheses", NULL, 413},
+    [SL_FAULT_TOO_MANY_ATOMS] = {"too_many_atoms", "too many terms", NULL, 413},
     [SL_FAULT_SAMPLE_PLACEMENT] = {"sample_placement", "sample: must be a top-level AND operand",
-                                   400},
+                                   NULL, 400},
     [SL_FAULT_RULE_TOO_BROAD] =
         {"rule_too_broad", "rule needs at least one keyword, entity, user, url, place or area",
-         400},
+         NULL, 400},
     [SL_FAULT_BAD_LANGUAGE] = {"bad_language",
-                               "malformed language range [a-z]{2,8}(-[a-z0-9]{1,8})*", 400},
-    [SL_FAULT_BAD_SAMPLE] = {"bad_sample", "sample must be above 0 and at most 100", 400},
-    [SL_FAULT_BAD_PARTITION] = {"bad_partition", "partition must be k/n", 400},
-    [SL_FAULT_BAD_TYPES] = {"bad_types", "unknown event type", 400},
-    [SL_FAULT_NO_SELECTOR] = {"no_selector", "filter selects nothing", 400},
+                               "malformed language range [a-z]{2,8}(-[a-z0-9]{1,8})*",
+                               "as in en or zh-TW", 400},
+    [SL_FAULT_BAD_SAMPLE] = {"bad_sample", "sample must be above 0 and at most 100", NULL, 400},
+    [SL_FAULT_BAD_PARTITION] = {"bad_partition", "partition must be k/n", NULL, 400},
+    [SL_FAULT_BAD_TYPES] = {"bad_types", "unknown event type",
+                            "there are post, delete, follow, unfollow", 400},
+    [SL_FAULT_NO_SELECTOR] = {"no_selector", "filter selects nothing",
+                              "it needs one of track, follow, locations, rule, firehose, sample, "
+                              "partition",
+                              400},
 };
 
-int sl_filter_refuse(struct sl_filter_error *reterr, enum sl_filter_fault fault, const char *param)
+static bool is_continuation(char c)
 {
-    if (reterr) {
-        *reterr = (struct sl_filter_error){
-            .code = faults[fault].code,
-            .message = faults[fault].message,
-            .param = param,
-            .status = faults[fault].status,
-        };
+    return ((unsigned char)c & 0xC0) == 0x80;
+}
+
+/* So that nothing stands at the end that is half a character. */
+static void cut_character(struct sl_filter_error *error)
+{
+    size_t size = strlen(error->message), at = size;
+
+    while (at > 0 && is_continuation(error->message[at - 1]))
+        at--;
+    if (at > 0 && (unsigned char)error->message[at - 1] >= 0xC0)
+        error->message[at - 1] = '\0';
+    else
+        error->message[size] = '\0';
+}
+
+void sl_filter_error_add(struct sl_filter_error *error, const char *format, ...)
+{
+    size_t used = strlen(error->message), room = sizeof(error->message) - used;
+    va_list arguments;
+    int size;
+
+    va_start(arguments, format);
+    size = vsnprintf(error->message + used, room, format, arguments);
+    va_end(arguments);
+    if (size >= 0 && (size_t)size >= room)
+        cut_character(error);
+}
+
+/* The bytes of the first `max` characters of `text`. */
+static struct sl_slice first_characters(struct sl_slice text, size_t max)
+{
+    size_t size = 0;
+
+    for (size_t count = 0; size < text.size; size++) {
+        if (!is_continuation(text.data[size]) && count++ == max)
+            break;
     }
+    return sl_slice(text.data, size);
+}
+
+static struct sl_slice last_characters(struct sl_slice text, size_t max)
+{
+    size_t size = 0;
+
+    for (size_t count = 0; size < text.size && count < max; size++)
+        count += !is_continuation(text.data[text.size - size - 1]);
+    return sl_slice_from(text, text.size - size);
+}
+
+/* White space and control characters as blanks. */
+static void add_text(struct sl_filter_error *error, struct sl_slice text)
+{
+    size_t used = strlen(error->message);
+
+    sl_filter_error_add(error, "%.*s", SL_SLICE_ARG(text));
+    for (char *at = error->message + used; *at; at++) {
+        if ((unsigned char)*at < ' ' || *at == 0x7F)
+            *at = ' ';
+    }
+}
+
+static void add_item(struct sl_filter_error *error, struct sl_slice item)
+{
+    struct sl_slice shown = first_characters(item, SHOWN_CHARACTERS);
+
+    sl_filter_error_add(error, " '");
+    add_text(error, shown);
+    sl_filter_error_add(error, shown.size < item.size ? "...'" : "'");
+}
+
+static void add_position(struct sl_filter_error *error, struct sl_slice rule, const char *at)
+{
+    struct sl_slice before = sl_slice(rule.data, (size_t)(at - rule.data));
+    struct sl_slice behind = sl_slice_from(rule, before.size);
+    struct sl_slice left = last_characters(before, SHOWN_CHARACTERS);
+    struct sl_slice right = first_characters(behind, SHOWN_CHARACTERS);
+
+    if (behind.size > 0)
+        sl_filter_error_add(error, " at character %zu: ", sl_scan_length(before) + 1);
+    else
+        sl_filter_error_add(error, " at the end: ");
+    if (left.size < before.size)
+        sl_filter_error_add(error, "...");
+    add_text(error, left);
+    sl_filter_error_add(error, "^");
+    add_text(error, right);
+    if (right.size < behind.size)
+        sl_filter_error_add(error, "...");
+}
+
+int sl_filter_refuse(struct sl_filter_error *reterr, enum sl_filter_fault fault,
+                     const struct sl_filter_place *place)
+{
+    if (!reterr)
+        return -EINVAL;
+    reterr->code = faults[fault].code;
+    reterr->param = place->param;
+    reterr->status = faults[fault].status;
+    reterr->message[0] = '\0';
+    sl_filter_error_add(reterr, "%s", faults[fault].message);
+    if (place->item.data)
+        add_item(reterr, place->item);
+    if (place->rule.data && place->at)
+        add_position(reterr, place->rule, place->at);
+    if (faults[fault].hint)
+        sl_filter_error_add(reterr, "; %s", faults[fault].hint);
     return -EINVAL;
 }

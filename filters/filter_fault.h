@@ -9,6 +9,7 @@ enum sl_filter_fault {
     SL_FAULT_EMPTY_TRACK,
     SL_FAULT_TOO_MANY_PHRASES,
     SL_FAULT_PHRASE_TOO_LONG,
+    SL_FAULT_WILDCARD,
     SL_FAULT_EMPTY_KEYWORD,
     SL_FAULT_EMPTY_FOLLOW,
     SL_FAULT_TOO_MANY_USERS,
@@ -42,5 +43,18 @@ enum sl_filter_fault {
     SL_FAULT_NO_SELECTOR,
 };
 
+/* Where in a filter the fault is. */
+struct sl_filter_place {
+    const char *param;    /* the member */
+    struct sl_slice item; /* of a list, or what has a name; without data: none */
+    struct sl_slice rule; /* the whole of it; without data: the member is no rule */
+    const char *at;       /* in `rule`; NULL: the rule as a whole */
+};
+
 /* Fills *reterr (NULL is fine) and returns -EINVAL, so that a function can end with it. */
-int sl_filter_refuse(struct sl_filter_error *reterr, enum sl_filter_fault fault, const char *param);
+int sl_filter_refuse(struct sl_filter_error *reterr, enum sl_filter_fault fault,
+                     const struct sl_filter_place *place);
+
+/* Adds to the message of a refusal. */
+void sl_filter_error_add(struct sl_filter_error *error, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));

@@ -16,9 +16,13 @@
 
 enum {
     PHRASE_MAX_LENGTH = 60,
-    USER_ID_MAX_SIZE = 64,
     TYPES_DEFAULT = 1 << SL_SUBJECT_POST | 1 << SL_SUBJECT_DELETE,
 };
+
+static void begin_member(struct sl_parse *parse, const char *param)
+{
+    parse->place = (struct sl_filter_place){.param = param};
+}
 
 /* --- track -------------------------------------------------------------------------------- */
 
@@ -34,8 +38,10 @@ static int check_phrases(struct sl_parse *parse, struct sl_slice track, uint32_t
     if (count > max)
         return sl_parse_refuse(parse, SL_FAULT_TOO_MANY_PHRASES);
     for (rest = track; sl_scan_item(&rest, &phrase);) {
-        if (phrase.size > PHRASE_MAX_LENGTH && sl_scan_length(phrase) > PHRASE_MAX_LENGTH)
+        if (phrase.size > PHRASE_MAX_LENGTH && sl_scan_length(phrase) > PHRASE_MAX_LENGTH) {
+            parse->place.item = phrase;
             return sl_parse_refuse(parse, SL_FAULT_PHRASE_TOO_LONG);
+        }
     }
     return 0;
 }
@@ -46,7 +52,7 @@ static int parse_track(struct sl_parse *parse, struct sl_slice track, uint32_t m
     size_t mark;
     int r;
 
-    parse->param = "track";
+    begin_member(parse, "track");
     r = check_phrases(parse, track, max);
     if (r < 0)
         return r;
@@ -55,6 +61,7 @@ static int parse_track(struct sl_parse *parse, struct sl_slice track, uint32_t m
             continue;
         mark = parse->builder.bytes.size;
         while (sl_scan_word(&phrase, &term)) {
+            parse->place.item = term;
             r = sl_parse_term(parse, term);
             if (r < 0)
                 return r;
@@ -66,28 +73,20 @@ static int parse_track(struct sl_parse *parse, struct sl_slice track, uint32_t m
 
 /* --- follow ------------------------------------------------------------------------------- */
 
-static bool is_user_id(struct sl_slice text)
-{
-    if (text.size < 1 || text.size > USER_ID_MAX_SIZE)
-        return false;
-    for (size_t i = 0; i < text.size; i++) {
-        char c = text.data[i];
-
-        if (!((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-              (c != '\0' && strchr("_.:-", c))))
-            return false;
-    }
-    return true;
-}
-
 static int parse_user(struct sl_parse *parse, struct sl_slice item, struct buffer *ids)
 {
-    static const enum sl_condition_kind kinds[] = {SL_CONDITION_AUTHOR_LOGIN, SL_CONDITION_MENTION};
+    struct sl_user_name name;
+    int r = sl_parse_user(parse, item, SL_FAULT_BAD_FOLLOW, &name);
 
-    /* What is made of these characters has no '@' in its normal form either. */
-    if (!is_user_id(item))
-        return sl_parse_login(parse, item, SL_LOGIN_WITH_SIGN, SL_FAULT_BAD_FOLLOW, kinds, 2);
-    buffer_append(ids, &item, sizeof(item));
+    if (r < 0)
+        return r;
+    if (name.is_id)
+        buffer_append(ids, &name.id, sizeof(name.id));
+    if (name.is_login) {
+        sl_condition_add(&parse->builder, SL_CONDITION_AUTHOR_LOGIN, name.login.data,
+                         name.login.size);
+        sl_condition_add(&parse->builder, SL_CONDITION_MENTION, name.login.data, name.login.size);
+    }
     return 0;
 }
 
@@ -98,7 +97,7 @@ static int parse_follow(struct sl_parse *parse, struct sl_slice follow, uint32_t
     uint32_t count = 0;
     int r = 0;
 
-    parse->param = "follow";
+    begin_member(parse, "follow");
     for (rest = follow; sl_scan_item(&rest, &item);)
         count += item.size > 0;
     if (count == 0)
@@ -107,6 +106,7 @@ static int parse_follow(struct sl_parse *parse, struct sl_slice follow, uint32_t
         return sl_parse_refuse(parse, SL_FAULT_TOO_MANY_USERS);
 
     for (rest = follow; r == 0 && sl_scan_item(&rest, &item);) {
+        parse->place.item = item;
         if (item.size > 0)
             r = parse_user(parse, item, &ids);
     }
@@ -127,7 +127,7 @@ static int parse_locations(struct sl_parse *parse, struct sl_slice locations, ui
     size_t count = 0;
     int r;
 
-    parse->param = "locations";
+    begin_member(parse, "locations");
     for (rest = locations; sl_scan_item(&rest, &item);)
         count++;
     if (count % 4 != 0)
@@ -152,8 +152,9 @@ static int parse_languages(struct sl_parse *parse, struct sl_slice languages)
     size_t mark = parse->builder.bytes.size;
     int r;
 
-    parse->param = "language";
+    begin_member(parse, "language");
     while (sl_scan_item(&languages, &item)) {
+        parse->place.item = item;
         r = sl_parse_language(parse, item);
         if (r < 0)
             return r;
@@ -174,11 +175,12 @@ static int parse_types(struct sl_parse *parse, struct sl_slice types, unsigned *
     struct sl_slice item;
     size_t type;
 
-    parse->param = "types";
+    begin_member(parse, "types");
     *ret_types = 0;
     while (sl_scan_item(&types, &item)) {
         for (type = 0; type < count && !sl_slice_is(item, names[type]);)
             type++;
+        parse->place.item = item;
         if (type == count)
             return sl_parse_refuse(parse, SL_FAULT_BAD_TYPES);
         *ret_types |= 1u << type;
@@ -195,10 +197,10 @@ static int parse_restrictors(struct sl_parse *parse, const struct sl_filter_text
         r = parse_languages(parse, text->language);
     if (r < 0)
         return r;
-    parse->param = "sample";
+    begin_member(parse, "sample");
     if (text->sample.data && sl_parse_sample(sl_scan_trim(text->sample), &view->sample_ppm) < 0)
         return sl_parse_refuse(parse, SL_FAULT_BAD_SAMPLE);
-    parse->param = "partition";
+    begin_member(parse, "partition");
     if (text->partition.data &&
         sl_parse_partition(sl_scan_trim(text->partition), &view->part, &view->parts) < 0)
         return sl_parse_refuse(parse, SL_FAULT_BAD_PARTITION);
@@ -220,10 +222,8 @@ static int parse_selectors(struct sl_parse *parse, const struct sl_filter_text *
         r = parse_follow(parse, text->follow, limits->follow);
     if (r == 0 && text->locations.data)
         r = parse_locations(parse, text->locations, limits->boxes);
-    if (r == 0 && text->rule.data) {
-        parse->param = "rule";
+    if (r == 0 && text->rule.data)
         r = sl_parse_rule(parse, text->rule);
-    }
     return r;
 }
 
@@ -283,7 +283,7 @@ static int parse_filter(struct sl_parse *parse, const struct sl_filter_text *tex
     if (r < 0)
         return r;
     if (kinds == 0) {
-        parse->param = NULL;
+        begin_member(parse, NULL);
         return sl_parse_refuse(parse, SL_FAULT_NO_SELECTOR);
     }
     view.condition = sl_slice(conditions->data, selectors);

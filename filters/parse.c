@@ -10,6 +10,8 @@
 #include "filters/ascii.h"
 #include "filters/box.h"
 
+enum { USER_ID_MAX_SIZE = 64 };
+
 /* Adds the tokens of the piece in parse->normal. */
 static int add_tokens(struct sl_parse *parse, enum sl_condition_kind kind)
 {
@@ -39,6 +41,23 @@ int sl_parse_keyword(struct sl_parse *parse, enum sl_condition_kind kind, struct
     return r < 0 ? r : add_tokens(parse, kind);
 }
 
+/* Of ASCII. */
+static bool is_word_character(char c)
+{
+    return (c >= '0' && c <= '9') || (sl_ascii_lower(c) >= 'a' && sl_ascii_lower(c) <= 'z');
+}
+
+/* A word of nothing but signs is refused as such. */
+static int refuse_wildcard(struct sl_parse *parse, struct sl_slice term)
+{
+    size_t signs = 0;
+
+    while (signs < term.size && (unsigned char)term.data[signs] < 0x80 &&
+           !is_word_character(term.data[signs]))
+        signs++;
+    return sl_parse_refuse(parse, signs == term.size ? SL_FAULT_EMPTY_KEYWORD : SL_FAULT_WILDCARD);
+}
+
 int sl_parse_term(struct sl_parse *parse, struct sl_slice term)
 {
     static const enum sl_condition_kind kinds[] = {
@@ -50,6 +69,9 @@ int sl_parse_term(struct sl_parse *parse, struct sl_slice term)
     struct sl_slice name;
     int r;
 
+    /* They would be passed over, and the rest found where it stands alone. */
+    if (memchr(term.data, '*', term.size) || memchr(term.data, '~', term.size))
+        return refuse_wildcard(parse, term);
     r = normalise(parse, term);
     if (r < 0)
         return r;
@@ -60,32 +82,80 @@ int sl_parse_term(struct sl_parse *parse, struct sl_slice term)
     return 0;
 }
 
-int sl_parse_login(struct sl_parse *parse, struct sl_slice text, enum sl_login_sign sign,
-                   enum sl_filter_fault fault, const enum sl_condition_kind *kinds, size_t count)
+static bool is_digits(struct sl_slice text)
 {
-    struct sl_slice login;
+    for (size_t i = 0; i < text.size; i++) {
+        if (text.data[i] < '0' || text.data[i] > '9')
+            return false;
+    }
+    return text.size > 0;
+}
+
+static bool is_user_id(struct sl_slice text)
+{
+    if (text.size < 1 || text.size > USER_ID_MAX_SIZE)
+        return false;
+    for (size_t i = 0; i < text.size; i++) {
+        char c = text.data[i];
+
+        if (!is_word_character(c) && (c == '\0' || !strchr("_.:-", c)))
+            return false;
+    }
+    return true;
+}
+
+int sl_parse_user(struct sl_parse *parse, struct sl_slice text, enum sl_filter_fault fault,
+                  struct sl_user_name *ret_name)
+{
+    struct sl_user_name name = {.is_id = is_user_id(text), .id = text};
     int r;
 
+    if (is_digits(text)) {
+        *ret_name = name;
+        return name.is_id ? 0 : sl_parse_refuse(parse, fault);
+    }
     r = normalise(parse, text);
     if (r < 0)
         return r;
-    login = buffer_slice(&parse->normal);
-    if (login.size > 0 && login.data[0] == '@')
-        login = sl_slice_from(login, 1);
-    else if (sign == SL_LOGIN_WITH_SIGN)
-        return sl_parse_refuse(parse, fault);
-    if (!sl_is_login(login))
-        return sl_parse_refuse(parse, fault);
-    for (size_t i = 0; i < count; i++)
-        sl_condition_add(&parse->builder, kinds[i], login.data, login.size);
-    return 0;
+    name.login = buffer_slice(&parse->normal);
+    if (name.login.size > 0 && name.login.data[0] == '@')
+        name.login = sl_slice_from(name.login, 1);
+    name.is_login = sl_is_login(name.login);
+    *ret_name = name;
+    return name.is_id || name.is_login ? 0 : sl_parse_refuse(parse, fault);
+}
+
+void sl_parse_at(struct sl_parse *parse, struct sl_slice piece)
+{
+    if (parse->place.rule.data)
+        parse->place.at = piece.data;
+    else
+        parse->place.item = piece;
 }
 
 int sl_parse_number(struct sl_parse *parse, struct sl_slice text, double *ret_number)
 {
     int r = sl_parse_degrees(text, ret_number);
 
+    sl_parse_at(parse, text);
     return r == -EINVAL ? sl_parse_refuse(parse, SL_FAULT_BAD_NUMBER) : r;
+}
+
+/* Many programs write the latitude first. */
+static int refuse_box(struct sl_parse *parse, const struct sl_box *box,
+                      const struct sl_slice numbers[4])
+{
+    struct sl_box swapped = {box->south, box->west, box->north, box->east};
+    const char *end = numbers[3].data + numbers[3].size;
+    int r;
+
+    sl_parse_at(parse, sl_slice(numbers[0].data, (size_t)(end - numbers[0].data)));
+    r = sl_parse_refuse(parse, SL_FAULT_BAD_BOX);
+    if (parse->reterr && sl_box_is_valid(&swapped) && swapped.west <= swapped.east)
+        sl_filter_error_add(parse->reterr, ": did you mean %.*s,%.*s,%.*s,%.*s?",
+                            SL_SLICE_ARG(numbers[1]), SL_SLICE_ARG(numbers[0]),
+                            SL_SLICE_ARG(numbers[3]), SL_SLICE_ARG(numbers[2]));
+    return r;
 }
 
 int sl_parse_box(struct sl_parse *parse, const struct sl_slice numbers[4])
@@ -101,7 +171,7 @@ int sl_parse_box(struct sl_parse *parse, const struct sl_slice numbers[4])
     }
     box = (struct sl_box){edges[0], edges[1], edges[2], edges[3]};
     if (!sl_box_is_valid(&box))
-        return sl_parse_refuse(parse, SL_FAULT_BAD_BOX);
+        return refuse_box(parse, &box, numbers);
     sl_condition_add(&parse->builder, SL_CONDITION_BOX, &box, sizeof(box));
     return 0;
 }

@@ -10,7 +10,7 @@ struct sl_parse {
     struct sl_condition_builder builder; /* receives the conditions */
     struct buffer normal;                /* scratch: normal forms */
     struct sl_token_list tokens;         /* scratch: their tokens */
-    const char *param;                   /* the member being read */
+    struct sl_filter_place place;        /* what is being read */
     struct sl_filter_error *reterr;
 };
 
@@ -20,20 +20,29 @@ struct sl_parse {
 int sl_parse_term(struct sl_parse *parse, struct sl_slice term);
 /* A keyword, or a place: signs mean nothing in it. */
 int sl_parse_keyword(struct sl_parse *parse, enum sl_condition_kind kind, struct sl_slice text);
-enum sl_login_sign { SL_LOGIN_WITH_SIGN, SL_LOGIN_PERHAPS_WITH_SIGN };
 
-/* A login, '@' in front, as a condition of each of `kinds`; refused with `fault`. */
-int sl_parse_login(struct sl_parse *parse, struct sl_slice text, enum sl_login_sign sign,
-                   enum sl_filter_fault fault, const enum sl_condition_kind *kinds, size_t count);
+/* What a user may be named by: see sl_parse_user(). */
+struct sl_user_name {
+    bool is_id, is_login;  /* at least one of them */
+    struct sl_slice id;    /* as it was given */
+    struct sl_slice login; /* in normal form: in parse->normal, until the next is read */
+};
+
+/* Digits are an id, what begins with '@' is a login, and anything else whichever of the two it can
+ * be, or both. Refused with `fault` when it is neither. */
+int sl_parse_user(struct sl_parse *parse, struct sl_slice text, enum sl_filter_fault fault,
+                  struct sl_user_name *ret_name);
 /* A box from its four numbers. */
 int sl_parse_box(struct sl_parse *parse, const struct sl_slice numbers[4]);
+/* Refusals from now on are about `piece`: an item of a list, or a place in the rule. */
+void sl_parse_at(struct sl_parse *parse, struct sl_slice piece);
 int sl_parse_number(struct sl_parse *parse, struct sl_slice text, double *ret_number);
 int sl_parse_language(struct sl_parse *parse, struct sl_slice range);
 
-/* The whole of `rule`; *parse->param is "rule". */
+/* The whole of `rule`. */
 int sl_parse_rule(struct sl_parse *parse, struct sl_slice rule);
 
 static inline int sl_parse_refuse(struct sl_parse *parse, enum sl_filter_fault fault)
 {
-    return sl_filter_refuse(parse->reterr, fault, parse->param);
+    return sl_filter_refuse(parse->reterr, fault, &parse->place);
 }

@@ -13,23 +13,21 @@
 #include "filters/sample.h"
 #include "filters/scan.h"
 
-static bool is_digits(struct sl_slice text)
-{
-    for (size_t i = 0; i < text.size; i++) {
-        if (text.data[i] < '0' || text.data[i] > '9')
-            return false;
-    }
-    return true;
-}
-
 static int read_user(struct sl_parse *parse, struct sl_slice operand, enum sl_condition_kind id,
                      enum sl_condition_kind login)
 {
-    if (operand.size <= 64 && is_digits(operand)) {
-        sl_condition_add(&parse->builder, id, operand.data, operand.size);
-        return 0;
-    }
-    return sl_parse_login(parse, operand, SL_LOGIN_PERHAPS_WITH_SIGN, SL_FAULT_BAD_USER, &login, 1);
+    size_t mark = parse->builder.bytes.size;
+    struct sl_user_name name;
+    int r = sl_parse_user(parse, operand, SL_FAULT_BAD_USER, &name);
+
+    if (r < 0)
+        return r;
+    if (name.is_id)
+        sl_condition_add(&parse->builder, id, name.id.data, name.id.size);
+    if (name.is_login)
+        sl_condition_add(&parse->builder, login, name.login.data, name.login.size);
+    sl_condition_close(&parse->builder, SL_CONDITION_ANY, mark);
+    return 0;
 }
 
 static int read_from(struct sl_parse *parse, struct sl_slice operand)
@@ -107,8 +105,11 @@ static int read_point_radius(struct sl_parse *parse, struct sl_slice operand)
         r = sl_parse_number(parse, numbers[1], &circle.centre.lat);
     if (r < 0)
         return r;
-    r = sl_point_is_valid(&circle.centre) ? sl_parse_radius(numbers[2], &circle.radius_km)
-                                          : -EINVAL;
+    sl_parse_at(parse, numbers[0]);
+    if (!sl_point_is_valid(&circle.centre))
+        return sl_parse_refuse(parse, SL_FAULT_BAD_RADIUS);
+    sl_parse_at(parse, numbers[2]);
+    r = sl_parse_radius(numbers[2], &circle.radius_km);
     if (r == -EINVAL)
         return sl_parse_refuse(parse, SL_FAULT_BAD_RADIUS);
     if (r == 0)

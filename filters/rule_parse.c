@@ -21,9 +21,10 @@ struct reader {
     struct sl_parse *parse;
     struct sl_slice rest;
     unsigned depth, atoms;
-    bool negated;          /* the item being read */
-    bool has_alternatives; /* an OR outside of all parentheses */
-    bool has_sample, has_misplaced_sample;
+    bool negated;                          /* the item being read */
+    bool has_alternatives;                 /* an OR outside of all parentheses */
+    const char *sample, *misplaced_sample; /* where the last of them stands; NULL: there is none */
+    const char *excess;                    /* the first atom too many */
 };
 
 /* What follows the name of an operator. */
@@ -34,6 +35,14 @@ struct operand {
 
 static int refuse(struct reader *reader, enum sl_filter_fault fault)
 {
+    reader->parse->place.at = reader->rest.data;
+    return sl_parse_refuse(reader->parse, fault);
+}
+
+/* Refuses what stands elsewhere than where the reader is. `at` NULL: the rule as a whole. */
+static int refuse_at(struct reader *reader, enum sl_filter_fault fault, const char *at)
+{
+    reader->parse->place.at = at;
     return sl_parse_refuse(reader->parse, fault);
 }
 
@@ -121,33 +130,38 @@ static int take_operand(struct reader *reader, struct operand *ret_operand)
     return r;
 }
 
-static void note_sample(struct reader *reader)
+static void note_sample(struct reader *reader, const char *at)
 {
-    reader->has_sample = true;
+    reader->sample = at;
     if (reader->negated || reader->depth > 0)
-        reader->has_misplaced_sample = true;
+        reader->misplaced_sample = at;
 }
 
 static int read_operator(struct reader *reader, struct sl_slice name, bool *ret_anchor)
 {
     const struct sl_rule_operator *found;
     struct operand operand;
+    const char *start;
     int r;
 
     skip(reader, name.size + 1);
+    start = reader->rest.data;
     r = take_operand(reader, &operand);
     if (r < 0)
         return r;
     found = sl_rule_operator_find(name);
-    if (!found)
-        return refuse(reader, SL_FAULT_UNKNOWN_OPERATOR);
+    if (!found) {
+        reader->parse->place.item = sl_slice(name.data, name.size + 1);
+        return refuse_at(reader, SL_FAULT_UNKNOWN_OPERATOR, name.data);
+    }
     if (operand.text.size == 0)
-        return refuse(reader, SL_FAULT_EMPTY_OPERAND);
+        return refuse_at(reader, SL_FAULT_EMPTY_OPERAND, start);
     if (operand.bracketed != found->is_bracketed)
-        return refuse(reader, SL_FAULT_BAD_OPERAND);
+        return refuse_at(reader, SL_FAULT_BAD_OPERAND, start);
     if (found->is_sample)
-        note_sample(reader);
+        note_sample(reader, name.data);
     *ret_anchor = found->is_anchor;
+    reader->parse->place.at = start;
     return found->read(reader->parse, operand.text);
 }
 
@@ -157,7 +171,9 @@ static int read_atom(struct reader *reader, bool *ret_anchor)
     size_t name_size;
     int r;
 
-    reader->atoms++;
+    if (++reader->atoms == RULE_MAX_ATOMS + 1)
+        reader->excess = reader->rest.data;
+    reader->parse->place.at = reader->rest.data;
     *ret_anchor = true;
     if (next_is(reader, '"')) {
         r = take_enclosed(reader, '"', SL_FAULT_UNCLOSED_QUOTE, &phrase);
@@ -277,20 +293,23 @@ int sl_parse_rule(struct sl_parse *parse, struct sl_slice rule)
     bool anchor;
     int r;
 
+    parse->place = (struct sl_filter_place){.param = "rule", .rule = rule};
     if (sl_scan_trim(rule).size == 0)
-        return refuse(&reader, SL_FAULT_EMPTY_RULE);
+        return sl_parse_refuse(parse, SL_FAULT_EMPTY_RULE);
     if (sl_scan_length(rule) > RULE_MAX_LENGTH)
-        return refuse(&reader, SL_FAULT_RULE_TOO_LONG);
+        return sl_parse_refuse(parse, SL_FAULT_RULE_TOO_LONG);
     r = read_rule(&reader, &anchor);
     if (r < 0)
         return r;
     if (reader.rest.size > 0) /* a closing parenthesis too many */
         return refuse(&reader, SL_FAULT_SYNTAX);
-    if (reader.atoms > RULE_MAX_ATOMS)
-        return refuse(&reader, SL_FAULT_TOO_MANY_ATOMS);
-    if (reader.has_misplaced_sample || (reader.has_sample && reader.has_alternatives))
-        return refuse(&reader, SL_FAULT_SAMPLE_PLACEMENT);
+    if (reader.excess)
+        return refuse_at(&reader, SL_FAULT_TOO_MANY_ATOMS, reader.excess);
+    if (reader.misplaced_sample)
+        return refuse_at(&reader, SL_FAULT_SAMPLE_PLACEMENT, reader.misplaced_sample);
+    if (reader.sample && reader.has_alternatives)
+        return refuse_at(&reader, SL_FAULT_SAMPLE_PLACEMENT, reader.sample);
     if (!anchor)
-        return refuse(&reader, SL_FAULT_RULE_TOO_BROAD);
+        return refuse_at(&reader, SL_FAULT_RULE_TOO_BROAD, NULL);
     return 0;
 }

@@ -7,6 +7,7 @@
 #include "gateway/front/filter_json.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/json_text.h"
@@ -16,7 +17,8 @@ enum { ID_MAX_SIZE = 64, TAG_MAX_SIZE = 255 };
 static int refuse(struct sl_filter_error *reterr, const char *code, const char *message,
                   const char *param)
 {
-    *reterr = (struct sl_filter_error){code, message, param, 400};
+    *reterr = (struct sl_filter_error){.code = code, .param = param, .status = 400};
+    snprintf(reterr->message, sizeof(reterr->message), "%s", message);
     return -EINVAL;
 }
 
@@ -135,6 +137,9 @@ int filter_json_read(const json_t *json, struct filter_json *ret_filter,
 
 int filter_json_duplicate_id(struct sl_filter_error *reterr)
 {
-    *reterr = (struct sl_filter_error){"duplicate_id", "filter id already in use", "id", 409};
+    *reterr = (struct sl_filter_error){.code = "duplicate_id",
+                                       .param = "id",
+                                       .status = 409,
+                                       .message = "filter id already in use"};
     return -EEXIST;
 }

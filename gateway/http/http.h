@@ -57,7 +57,7 @@ struct sl_slice http_next_element(struct sl_slice *rest, char separator);
 /* Ignoring the case of ASCII letters. */
 bool http_token_is(struct sl_slice text, const char *token);
 
-enum { HTTP_MESSAGE_SIZE = 256, HTTP_PARAM_SIZE = 64 };
+enum { HTTP_MESSAGE_SIZE = 384, HTTP_PARAM_SIZE = 64 };
 
 /* Of what passes by itself, soon: a limit that is reached, a Redis that is away. */
 enum { HTTP_RETRY_AFTER_S = 2 };

@@ -285,6 +285,51 @@ static void test_restricted_event_matches_no_filter_at_all(void **state)
     assert_false(try_match_once(TRY_FILTER(.track = SL_SLICE("x")), &subject));
 }
 
+static bool user_matches(struct sl_filter_text text, const char *id, const char *login,
+                         const char *words)
+{
+    struct sl_subject subject = try_post(words);
+
+    subject.user = sl_slice_str(id);
+    subject.login = sl_slice_str(login);
+    return try_match_once(try_filter(text), &subject);
+}
+
+/* Digits are an id, @x is a login, anything else whichever it can be: in follow and in rules. */
+static void test_a_user_is_named_by_the_same_rule_everywhere(void **state)
+{
+    static const struct {
+        const char *name, *id, *login;
+        bool matches;
+    } cases[] = {
+        {"12", "12", "ada", true},       {"12", "7", "12", false},
+        {"@12", "7", "12", true},        {"@12", "12", "ada", false},
+        {"ada", "12", "Ada", true},      {"ada", "ada", NULL, true},
+        {"ada", "ADA", NULL, false},     {"@ada", "12", "ada", true},
+        {"@ada", "ada", NULL, false},    {"did:plc:x", "did:plc:x", NULL, true},
+        {"did:plc:x", "12", "x", false}, {"张三", "12", "张三", true},
+        {"＠张三", "12", "张三", true},  {"007", "007", NULL, true},
+        {"007", "7", "007", false},      {"a.b", "a.b", "c", true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct sl_filter_text follow = {.follow = sl_slice_str(cases[i].name)};
+        char rule[64];
+
+        snprintf(rule, sizeof(rule), "from:%s", cases[i].name);
+        if (user_matches(follow, cases[i].id, cases[i].login, "x") != cases[i].matches)
+            fail_msg("follow=%s, user %s, login %s", cases[i].name, cases[i].id, cases[i].login);
+        if (user_matches((struct sl_filter_text){.rule = sl_slice_str(rule)}, cases[i].id,
+                         cases[i].login, "x") != cases[i].matches)
+            fail_msg("%s, user %s, login %s", rule, cases[i].id, cases[i].login);
+    }
+    assert_true(
+        user_matches((struct sl_filter_text){.follow = SL_SLICE("ada")}, "7", "bob", "ask @ada"));
+    assert_false(
+        user_matches((struct sl_filter_text){.rule = SL_SLICE("-from:ada x")}, "12", "ada", "x"));
+}
+
 static struct sl_subject follow_event(enum sl_subject_type type)
 {
     return (struct sl_subject){.type = type,
@@ -423,6 +468,7 @@ int main(void)
         cmocka_unit_test(test_delete_goes_where_its_post_went),
         cmocka_unit_test(test_bare_delete_goes_to_all_who_take_deletes_and_have_it_in_their_sample),
         cmocka_unit_test(test_restricted_event_matches_no_filter_at_all),
+        cmocka_unit_test(test_a_user_is_named_by_the_same_rule_everywhere),
         cmocka_unit_test(test_of_follow_events_only_ids_can_be_told),
         cmocka_unit_test(test_types_choose_events_and_are_posts_and_deletes_by_default),
         cmocka_unit_test(test_kinds_tell_which_permissions_a_filter_takes),

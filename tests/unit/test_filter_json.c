@@ -29,7 +29,7 @@ static const char *read_filter(const char *text, size_t size, json_t **ret_json,
         return "ok";
     assert_int_equal(r, -EINVAL);
     assert_int_equal(ret_error->status, 400);
-    assert_non_null(ret_error->message);
+    assert_true(ret_error->message[0] != '\0');
     return ret_error->code;
 }
 

@@ -1,4 +1,5 @@
 /* What is refused of the members other than `rule`, with which code, and what is checked first. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,8 +47,9 @@ static void test_bad_users_are_refused(void **state)
     REFUSED("bad_follow", .follow = SL_SLICE("1,@a b"));
     REFUSED("bad_follow", .follow = SL_SLICE("@"));
     REFUSED("bad_follow", .follow = SL_SLICE("@@a"));
-    REFUSED("bad_follow", .follow = SL_SLICE("张三"));
-    REFUSED("", .follow = SL_SLICE("＠张三,a_.:-Z9,,007"));
+    REFUSED("bad_follow", .follow = SL_SLICE("张-三"));
+    REFUSED("bad_follow", .follow = SL_SLICE("a/b"));
+    REFUSED("", .follow = SL_SLICE("＠张三,a_.:-Z9,,007,张三"));
     for (int i = 0; i < 64; i++)
         buffer_append_char(&follow, '1');
     REFUSED("", .follow = buffer_slice(&follow));
@@ -121,7 +123,8 @@ static void test_filter_must_select_something(void **state)
     (void)state;
     assert_true(sl_filter_new(&text, &limits, &filter, &error) < 0);
     assert_string_equal(error.code, "no_selector");
-    assert_string_equal(error.message, "filter selects nothing");
+    assert_string_equal(error.message, "filter selects nothing; it needs one of track, follow, "
+                                       "locations, rule, firehose, sample, partition");
     assert_int_equal(error.status, 400);
     assert_null(error.param);
 }
@@ -154,6 +157,84 @@ static void test_limits_are_the_callers(void **state)
     assert_int_equal(error.status, 413);
 }
 
+static void expect_message(struct sl_filter_text text, const char *code, const char *message)
+{
+    struct sl_filter_limits limits = SL_FILTER_LIMITS_DEFAULT;
+    struct sl_filter_error error;
+    struct sl_filter *filter;
+
+    assert_int_equal(sl_filter_new(&text, &limits, &filter, &error), -EINVAL);
+    assert_string_equal(error.code, code);
+    assert_string_equal(error.message, message);
+}
+
+#define MESSAGE(code, message, ...)                                                                \
+    expect_message((struct sl_filter_text){__VA_ARGS__}, code, message)
+
+/* What somebody writes on the first day, and reads then. */
+static void test_messages_show_what_is_wrong_and_what_would_be_right(void **state)
+{
+    static const char wild[] = "there are no wildcards and no fuzzy search 'ca*'; write each word, "
+                               "or quote in a rule what is to be found as it stands";
+
+    (void)state;
+    MESSAGE("wildcard", wild, .track = SL_SLICE("dog,ca*"));
+    MESSAGE(
+        "wildcard",
+        "there are no wildcards and no fuzzy search at character 5: dog ^cat~2; write each word, "
+        "or quote in a rule what is to be found as it stands",
+        .rule = SL_SLICE("dog cat~2"));
+    MESSAGE("empty_keyword", "keyword has no letter, digit or emoji '*'", .track = SL_SLICE("a,*"));
+    MESSAGE("syntax", "syntax error at character 8: tea OR ^OR fox",
+            .rule = SL_SLICE("tea OR OR fox"));
+    MESSAGE("syntax", "syntax error at the end: (tea^", .rule = SL_SLICE("(tea"));
+    MESSAGE("unknown_operator",
+            "unknown operator 'colour:' at character 5: tea ^colour:red; to look for such a word, "
+            "quote it",
+            .rule = SL_SLICE("tea colour:red"));
+    MESSAGE("bad_types", "unknown event type 'likes'; there are post, delete, follow, unfollow",
+            .firehose = true, .types = SL_SLICE("post,likes"));
+    MESSAGE("bad_follow", "follow item is neither an id nor a login 'b/c'",
+            .follow = SL_SLICE("a,b/c"));
+    MESSAGE("bad_number", "not a decimal number 'x'", .locations = SL_SLICE("1,2,x,4"));
+    MESSAGE(
+        "bad_box",
+        "box out of range or south of itself '37,-123,38,-122'; a box is west, south, east, north "
+        "in degrees: did you mean -123,37,-122,38?",
+        .locations = SL_SLICE("37,-123,38,-122"));
+    MESSAGE(
+        "bad_box",
+        "box out of range or south of itself at character 15: bounding_box:[^37 -123 38 -122]; a "
+        "box is west, south, east, north in degrees: did you mean -123,37,-122,38?",
+        .rule = SL_SLICE("bounding_box:[37 -123 38 -122]"));
+}
+
+/* Characters are counted, not bytes; none is cut in two, and no control character is shown. */
+static void test_the_place_in_a_rule_is_counted_in_characters(void **state)
+{
+    (void)state;
+    MESSAGE("syntax", "syntax error at character 5: 茶\xe3\x80\x80 -^-\xe3\x80\x80x",
+            .rule = SL_SLICE("茶\xe3\x80\x80 --\xe3\x80\x80x"));
+    MESSAGE("syntax",
+            "syntax error at character 32: ...八九十一二三四五六七八九十一二三四五六七 OR ^OR "
+            "一二三四五六七八九十"
+            "一二三四五六七八九十一...",
+            .rule = SL_SLICE("一二三四五六七八九十一二三四五六七八九十一二三四五六七 OR OR "
+                             "一二三四五六七八九十一二三"
+                             "四五六七八九十一二三四五六七八九十"));
+    MESSAGE("unclosed_quote", "closing quote missing at character 3: a ^\"b c d e",
+            .rule = SL_SLICE("a \"b\tc\x7f"
+                             "d\x01"
+                             "e"));
+}
+
+static void test_words_with_signs_that_are_none_of_a_wildcard_are_taken(void **state)
+{
+    (void)state;
+    REFUSED("", .rule = SL_SLICE("\"ca* ~x\" c++ 12:30 url:example.com/~ada place:\"a*\""));
+    REFUSED("", .track = SL_SLICE("c++,好吃～,a-b,don't,^x"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -164,6 +245,9 @@ int main(void)
         cmocka_unit_test(test_filter_must_select_something),
         cmocka_unit_test(test_members_are_checked_in_the_order_of_the_table),
         cmocka_unit_test(test_limits_are_the_callers),
+        cmocka_unit_test(test_messages_show_what_is_wrong_and_what_would_be_right),
+        cmocka_unit_test(test_the_place_in_a_rule_is_counted_in_characters),
+        cmocka_unit_test(test_words_with_signs_that_are_none_of_a_wildcard_are_taken),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
