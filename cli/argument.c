@@ -1,17 +1,22 @@
 #include "cli/argument.h"
 
 #include <inttypes.h>
+#include <string.h>
 
+#include "src/model/duration.h"
 #include "src/model/id.h"
 
 struct sl_user_ref argument_user(const struct cli *cli, const char *text)
 {
     uint64_t id;
 
-    if (text[0] != '=')
+    if (text[0] == '@')
+        return sl_user_by_login(sl_slice_str(text + 1));
+    if (!text[0] || text[strspn(text, "0123456789")])
         return sl_user_by_login(sl_slice_str(text));
-    if (sl_id_parse(sl_slice_str(text + 1), &id) < 0)
-        cli_usage(cli, "'%s' is not the id of a user", text + 1);
+    if (sl_id_parse(sl_slice_str(text), &id) < 0)
+        cli_usage(cli, "'%s' is not the id of a user; a login of digits is written @%s", text,
+                  text);
     return sl_user_by_id(id);
 }
 
@@ -33,15 +38,29 @@ uint64_t argument_number(const struct cli *cli, const char *name, const char *te
     return number;
 }
 
-const char *argument_user_and_post(struct cli *cli, int argc, char **argv, uint64_t *ret_post)
+uint64_t argument_duration_ms(const struct cli *cli, const char *name, const char *text,
+                              uint64_t unit_ms, uint64_t max_ms)
 {
-    static const struct option options[] = {{"user", required_argument, NULL, 'u'}, {0}};
-    const char *user = NULL;
+    char room[SL_DURATION_TEXT_SIZE];
+    struct failure failure;
+    uint64_t number, ms;
+    bool is_number = sl_id_parse(sl_slice_str(text), &number) == 0 &&
+                     !__builtin_mul_overflow(number, unit_ms, &ms);
 
-    while (cli_option(cli, argc, argv, options) == 'u')
-        user = optarg;
-    if (!user)
-        cli_usage(cli, "--user LOGIN is needed");
+    if (!is_number && sl_duration_parse(sl_slice_str(text), &ms, &failure) < 0)
+        cli_usage(cli, "--%s: %s", name, failure.text);
+    if (ms < 1 || ms > max_ms)
+        cli_usage(cli, "--%s is up to %s, and not nothing", name, sl_duration_print(max_ms, room));
+    return ms;
+}
+
+struct sl_user_ref argument_user_and_post(struct cli *cli, int argc, char **argv,
+                                          uint64_t *ret_post)
+{
+    struct sl_user_ref user = {0};
+
+    while (cli_option(cli, argc, argv) == ARGUMENT_KEY_USER)
+        user = argument_user(cli, optarg);
     if (argc - optind != 1)
         cli_usage(cli, "the ID of one post is needed");
     *ret_post = argument_post(cli, argv[optind]);

@@ -5,7 +5,28 @@
 #include "cli/cli.h"
 #include "src/social/users.h"
 
-/* A login, or =ID. */
+/* Of the help of every command that takes a USER. */
+#define ARGUMENT_USER_HELP                                                                         \
+    "A USER is an id or a login: digits are an id, @ada is a login, anything else may be either, " \
+    "so that @123 is the user whose login is 123."
+
+/* Options that several commands have, with their keys. */
+enum { ARGUMENT_KEY_USER = 'u', ARGUMENT_KEY_BEFORE = 'b', ARGUMENT_KEY_LIMIT = 'l' };
+
+#define ARGUMENT_OPTION_LIMIT(max)                                                                 \
+    {                                                                                              \
+        "limit", ARGUMENT_KEY_LIMIT, "N", "So many at most, 1 to " max "; 20 unless given.", NULL, \
+            CLI_ONCE                                                                               \
+    }
+#define ARGUMENT_OPTION_BEFORE                                                                     \
+    {                                                                                              \
+        "before", ARGUMENT_KEY_BEFORE, "N",                                                        \
+            "Those that come behind this one: the \"position\" of a user, the \"id\" of a post.",  \
+            NULL, CLI_ONCE                                                                         \
+    }
+
+/* Digits are an id, `@x` is a login; else it can only be a login, as ids of this database are
+ * digits. */
 struct sl_user_ref argument_user(const struct cli *cli, const char *text);
 
 /* The id of a post. */
@@ -14,5 +35,11 @@ uint64_t argument_post(const struct cli *cli, const char *text);
 /* The value of the option --NAME: 1 to `max`. */
 uint64_t argument_number(const struct cli *cli, const char *name, const char *text, uint64_t max);
 
-/* The whole command line of a command that takes `--user LOGIN ID`: the login, and the post. */
-const char *argument_user_and_post(struct cli *cli, int argc, char **argv, uint64_t *ret_post);
+/* The value of the option --NAME, a length of time: 500ms, 90s, 30m, 24h, 7d, or a number of units
+ * of `unit_ms`. Up to `max_ms`, and more than nothing. */
+uint64_t argument_duration_ms(const struct cli *cli, const char *name, const char *text,
+                              uint64_t unit_ms, uint64_t max_ms);
+
+/* The whole command line of a command whose only option is --user, with one post behind it. */
+struct sl_user_ref argument_user_and_post(struct cli *cli, int argc, char **argv,
+                                          uint64_t *ret_post);

@@ -133,19 +133,17 @@ static int show_common(struct cli *cli, enum sl_common_list list, const struct s
 
 static int run(struct cli *cli, int argc, char **argv, enum sl_common_list list)
 {
-    static const struct option options[] = {
-        {"before", required_argument, NULL, 'b'}, {"limit", required_argument, NULL, 'l'}, {0}};
     struct sl_page page = {.limit = LIMIT_DEFAULT};
     int option;
 
-    while ((option = cli_option(cli, argc, argv, options)) >= 0) {
-        if (option == 'b')
+    while ((option = cli_option(cli, argc, argv)) >= 0) {
+        if (option == ARGUMENT_KEY_BEFORE)
             page.before = argument_number(cli, "before", optarg, SL_ID_MAX);
         else
             page.limit = argument_number(cli, "limit", optarg, SL_PAGE_MAX);
     }
     if (argc - optind != 2)
-        cli_usage(cli, "two LOGINs are needed");
+        cli_usage(cli, "two USERs are needed");
     return show_common(cli, list, &page, argv + optind);
 }
 
@@ -160,23 +158,31 @@ static int run_following(struct cli *cli, int argc, char **argv)
 }
 
 #define HELP                                                                                       \
-    "LOGIN        or =ID; the order is that of the first's list, and the shorter list first is\n"  \
-    "             faster\n"                                                                        \
-    "--limit N    so many at most, 1 to 1000 (default 20)\n"                                       \
-    "--before N   those behind this \"position\"\n"
+    "In the order of the first's list; it is faster with the shorter list "                        \
+    "first. " ARGUMENT_USER_HELP
+
+static const struct cli_option options[] = {
+    ARGUMENT_OPTION_LIMIT("1000"),
+    ARGUMENT_OPTION_BEFORE,
+    CLI_OPTIONS_END,
+};
 
 const struct command command_common_followers = {
     .name = "common followers",
-    .arguments = "LOGIN LOGIN [--limit N] [--before N]",
+    .arguments = "USER USER",
     .summary = "who follows both of two users, a line of JSON each",
     .help = HELP,
+    .options = options,
+    .examples = "sluice common followers ada bob\n",
     .run = run_followers,
 };
 
 const struct command command_common_following = {
     .name = "common following",
-    .arguments = "LOGIN LOGIN [--limit N] [--before N]",
+    .arguments = "USER USER",
     .summary = "whom both of two users follow, a line of JSON each",
     .help = HELP,
+    .options = options,
+    .examples = "sluice common following ada bob\n",
     .run = run_following,
 };

@@ -36,8 +36,7 @@ static int run_list(struct cli *cli, int argc, char **argv)
     int status;
 
     cli_no_options(cli, argc, argv);
-    if (optind < argc)
-        cli_usage(cli, "'%s' is one argument too many", argv[optind]);
+    cli_no_arguments(cli, argc, argv);
     status = database_open(&database, cli, 1);
     if (status != CLI_GOOD)
         return status;
@@ -95,7 +94,8 @@ const struct command command_config_list = {
     .name = "config list",
     .arguments = "",
     .summary = "show the settings of the database",
-    .help = "A line each: name, value, what it is.\n",
+    .help = "A line each: name, value, what it is.",
+    .examples = "sluice config list\n",
     .run = run_list,
 };
 
@@ -103,7 +103,9 @@ const struct command command_config_get = {
     .name = "config get",
     .arguments = "NAME",
     .summary = "show one setting",
-    .help = "Prints its value. 'sluice config list' shows all names.\n",
+    .help = "Prints its value; 'sluice config list' shows all names.",
+    .examples = "sluice config get log-age\n",
+    .words = settings_names,
     .run = run_get,
 };
 
@@ -111,8 +113,12 @@ const struct command command_config_set = {
     .name = "config set",
     .arguments = "NAME VALUE",
     .summary = "change one setting, while everything runs",
-    .help = "It counts from the next operation on, whoever does it. Durations are written\n"
-            "like 90s, 30m, 24h, 7d; the value 'default' takes the setting back.\n"
-            "'sluice config list' shows all names.\n",
+    .help =
+        "It counts from the next operation on, whoever does it. Durations are written like 90s, "
+        "30m, 24h, 7d; the value default takes the setting back. 'sluice config list' shows all "
+        "names.",
+    .examples = "sluice config set log-age 7d\n"
+                "sluice config set log-age default\n",
+    .words = settings_names,
     .run = run_set,
 };

@@ -114,8 +114,8 @@ int database_write(struct database *database, const struct cli *cli, struct sl_c
     return r == 0 ? CLI_GOOD : is_refused ? CLI_USAGE : CLI_FAILED;
 }
 
-static int find_user(struct database *database, const struct sl_user_ref *ref,
-                     struct sl_user *ret_user, redisReply **ret_reply, struct failure *reterr)
+int database_find_user(struct database *database, const struct sl_user_ref *ref,
+                       struct sl_user *ret_user, redisReply **ret_reply, struct failure *reterr)
 {
     struct sl_call call = SL_CALL_INIT;
     redisReply *reply = NULL;
@@ -132,14 +132,6 @@ static int find_user(struct database *database, const struct sl_user_ref *ref,
     return r;
 }
 
-int database_find_user(struct database *database, const char *login, struct sl_user *ret_user,
-                       redisReply **ret_reply, struct failure *reterr)
-{
-    const struct sl_user_ref ref = sl_user_by_login(sl_slice_str(login));
-
-    return find_user(database, &ref, ret_user, ret_reply, reterr);
-}
-
 int database_find_id(struct database *database, const struct sl_user_ref *user, uint64_t *ret_id,
                      struct failure *reterr)
 {
@@ -147,17 +139,17 @@ int database_find_id(struct database *database, const struct sl_user_ref *user, 
     struct sl_user found;
     int r;
 
-    r = find_user(database, user, &found, &reply, reterr);
+    r = database_find_user(database, user, &found, &reply, reterr);
     if (r == 0)
         *ret_id = found.id;
     freeReplyObject(reply);
     return r;
 }
 
-int database_change(struct cli *cli, const char *login, database_build_fn build,
+int database_change(struct cli *cli, const struct sl_user_ref *ref, database_build_fn build,
                     const void *context, struct sl_written *ret_written)
 {
-    struct sl_user user = {.login = sl_slice_str(login)};
+    struct sl_user user = {.id = ref->id, .login = ref->login};
     struct sl_call call = SL_CALL_INIT;
     redisReply *found = NULL;
     struct database database;
@@ -169,7 +161,7 @@ int database_change(struct cli *cli, const char *login, database_build_fn build,
         return status;
     r = build(&call, &database, &user, context, &failure);
     if (r == -EXDEV) {
-        r = database_find_user(&database, login, &user, &found, &failure);
+        r = database_find_user(&database, ref, &user, &found, &failure);
         if (r == 0)
             r = build(&call, &database, &user, context, &failure);
     }

@@ -34,21 +34,22 @@ int database_run(struct database *database, struct sl_call *call, int r,
 int database_write(struct database *database, const struct cli *cli, struct sl_call *call, int r,
                    struct failure *failure, struct sl_written *ret_written);
 
-/* Finds a user by login: 0, or a negative errno; *ret_reply holds the strings of *ret_user and is
- * to be freed. */
-int database_find_user(struct database *database, const char *login, struct sl_user *ret_user,
-                       struct redisReply **ret_reply, struct failure *reterr);
+/* Finds a user: 0, or a negative errno; *ret_reply holds the strings of *ret_user and is to be
+ * freed. */
+int database_find_user(struct database *database, const struct sl_user_ref *ref,
+                       struct sl_user *ret_user, struct redisReply **ret_reply,
+                       struct failure *reterr);
 
 /* The id of somebody. 0, or a negative errno. */
 int database_find_id(struct database *database, const struct sl_user_ref *user, uint64_t *ret_id,
                      struct failure *reterr);
 
-/* Builds a write in which `user` has a part: known by the login, and when the builder has answered
- * -EXDEV by all that there is to be known. */
+/* Builds a write in which `user` has a part: known by id or login, and when the builder has
+ * answered -EXDEV by all that there is to be known. */
 typedef int (*database_build_fn)(struct sl_call *call, const struct database *database,
                                  const struct sl_user *user, const void *context,
                                  struct failure *reterr);
 
 /* A command that is one such write: the exit status. *ret_written is filled with CLI_GOOD. */
-int database_change(struct cli *cli, const char *login, database_build_fn build,
+int database_change(struct cli *cli, const struct sl_user_ref *ref, database_build_fn build,
                     const void *context, struct sl_written *ret_written);

@@ -45,9 +45,8 @@ static int delete_archived(struct database *database, const struct cli *cli,
     return r;
 }
 
-static int delete_post(struct cli *cli, const char *user, uint64_t post)
+static int delete_post(struct cli *cli, const struct sl_user_ref *author, uint64_t post)
 {
-    const struct sl_user_ref author = sl_user_by_login(sl_slice_str(user));
     struct sl_call call = SL_CALL_INIT;
     struct database database;
     struct failure failure;
@@ -56,11 +55,11 @@ static int delete_post(struct cli *cli, const char *user, uint64_t post)
     status = database_open(&database, cli, 1);
     if (status != CLI_GOOD)
         return status;
-    built = sl_delete_call(&call, &database.meta, sl_slice_str(database.request_id), &author, post,
+    built = sl_delete_call(&call, &database.meta, sl_slice_str(database.request_id), author, post,
                            &failure);
     r = send(&database, &call, built, &failure);
     if (r == -ENOENT && cli->archive_url)
-        r = delete_archived(&database, cli, &author, post, &failure);
+        r = delete_archived(&database, cli, author, post, &failure);
     if (r == 0)
         cached_forget_post(&database, cli, post);
     database_close(&database);
@@ -72,16 +71,23 @@ static int delete_post(struct cli *cli, const char *user, uint64_t post)
 static int run(struct cli *cli, int argc, char **argv)
 {
     uint64_t post;
-    const char *user = argument_user_and_post(cli, argc, argv, &post);
+    const struct sl_user_ref author = argument_user_and_post(cli, argc, argv, &post);
 
-    return delete_post(cli, user, post);
+    return delete_post(cli, &author, post);
 }
+
+static const struct cli_option options[] = {
+    {"user", ARGUMENT_KEY_USER, "USER", "Whose post it is; nobody else may delete it.", NULL,
+     CLI_NEEDED},
+    CLI_OPTIONS_END,
+};
 
 const struct command command_delete = {
     .name = "delete",
-    .arguments = "--user LOGIN ID",
+    .arguments = "ID",
     .summary = "take a post back",
-    .help = "--user LOGIN   whose post it is; nobody else may delete it\n"
-            "ID             what 'sluice post' printed\n",
+    .help = "The ID is what 'sluice post' printed. " ARGUMENT_USER_HELP,
+    .options = options,
+    .examples = "sluice delete --user ada 114871006871552\n",
     .run = run,
 };

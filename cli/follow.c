@@ -9,6 +9,7 @@
 #include <hiredis/hiredis.h>
 
 #include "base/alloc.h"
+#include "cli/argument.h"
 #include "cli/rows.h"
 #include "src/social/follows.h"
 
@@ -21,8 +22,8 @@ typedef int (*follow_many_call_fn)(struct sl_call *call, const struct sl_meta *m
 struct errand {
     struct cli *cli;
     struct database database;
-    const char *login;
-    char *const *logins; /* of the targets */
+    struct sl_user_ref user;
+    char *const *names; /* of the targets */
     size_t count;
     struct sl_user *targets;   /* as the call takes them */
     struct sl_user_ref *found; /* those that had to be looked up */
@@ -33,7 +34,6 @@ struct errand {
  */
 static int look_up(struct errand *errand, struct failure *reterr)
 {
-    const struct sl_user_ref user = sl_user_by_login(sl_slice_str(errand->login));
     const struct sl_meta *meta = &errand->database.meta;
     size_t *indices = mem_alloc(mem_array_size(errand->count, sizeof(*indices)));
     size_t found = 0;
@@ -42,15 +42,15 @@ static int look_up(struct errand *errand, struct failure *reterr)
     if (!indices)
         return cli_failed_with(errand->cli, "out of memory");
     for (size_t i = 0; r == 0 && i < errand->count; i++) {
-        struct sl_user_ref target = sl_user_by_login(sl_slice_str(errand->logins[i]));
+        struct sl_user_ref target = argument_user(errand->cli, errand->names[i]);
         bool is_far;
 
-        r = sl_follow_needs_lookup(meta, &user, &target, &is_far, reterr);
+        r = sl_follow_needs_lookup(meta, &errand->user, &target, &is_far, reterr);
         if (r == 0 && is_far) {
             indices[found] = i;
             errand->found[found++] = target;
         }
-        errand->targets[i] = (struct sl_user){.login = target.login};
+        errand->targets[i] = (struct sl_user){.id = target.id, .login = target.login};
     }
     if (r == 0)
         r = sl_users_calls(&errand->rows.calls, meta, errand->found, found, reterr);
@@ -81,16 +81,15 @@ static int report(const struct errand *errand, const redisReply *reply, const ch
         return cli_failed(errand->cli, &failure);
     for (size_t i = 0; i < errand->count; i++) {
         if (sl_write_many_at(reply, i, &id, &failure) < 0)
-            status = cli_failed_with(errand->cli, "%s: %s", errand->logins[i], failure.text);
+            status = cli_failed_with(errand->cli, "%s: %s", errand->names[i], failure.text);
         else if (errand->count > 1)
-            printf("%s: %s\n", errand->logins[i], id ? done : "nothing to do");
+            printf("%s: %s\n", errand->names[i], id ? done : "nothing to do");
     }
     return cli_done(errand->cli) == CLI_GOOD ? status : CLI_FAILED;
 }
 
 static int change(struct errand *errand, follow_many_call_fn build, const char *done)
 {
-    const struct sl_user_ref user = sl_user_by_login(sl_slice_str(errand->login));
     struct sl_call call = SL_CALL_INIT;
     redisReply *reply = NULL;
     struct failure failure;
@@ -99,8 +98,8 @@ static int change(struct errand *errand, follow_many_call_fn build, const char *
     status = look_up(errand, &failure);
     if (status != CLI_GOOD)
         return status;
-    r = build(&call, &errand->database.meta, sl_slice_str(errand->database.request_id), &user,
-              errand->targets, errand->count, &failure);
+    r = build(&call, &errand->database.meta, sl_slice_str(errand->database.request_id),
+              &errand->user, errand->targets, errand->count, &failure);
     if (r == 0)
         r = sl_redis_link_run(errand->database.link, &call, &reply, &failure);
     if (r == 0) {
@@ -121,9 +120,9 @@ static int run(struct cli *cli, int argc, char **argv, follow_many_call_fn build
 
     cli_no_options(cli, argc, argv);
     if (argc - optind < 2)
-        cli_usage(cli, "two LOGINs are needed");
-    errand.login = argv[optind];
-    errand.logins = argv + optind + 1;
+        cli_usage(cli, "two USERs are needed");
+    errand.user = argument_user(cli, argv[optind]);
+    errand.names = argv + optind + 1;
     errand.count = (size_t)(argc - optind - 1);
     errand.targets = mem_zalloc(mem_array_size(errand.count, sizeof(*errand.targets)));
     errand.found = mem_zalloc(mem_array_size(errand.count, sizeof(*errand.found)));
@@ -152,22 +151,26 @@ static int run_unfollow(struct cli *cli, int argc, char **argv)
 }
 
 #define HELP                                                                                       \
-    "All in one step, up to 1000. It is no error when that is so already; each of several is "     \
-    "told\n"                                                                                       \
-    "in a line, what is refused on standard error.\n"
+    " All in one step, up to 1000. It is no error when that is so already. What became of each "   \
+    "of "                                                                                          \
+    "several is told in a line; what is refused, on standard error, and then the exit status is "  \
+    "1."                                                                                           \
+    "\n\n" ARGUMENT_USER_HELP
 
 const struct command command_follow = {
     .name = "follow",
-    .arguments = "LOGIN LOGIN...",
+    .arguments = "USER USER...",
     .summary = "let one user follow others",
-    .help = "The first follows the others.\n" HELP,
+    .help = "The first follows the others." HELP,
+    .examples = "sluice follow bob ada eve\n",
     .run = run_follow,
 };
 
 const struct command command_unfollow = {
     .name = "unfollow",
-    .arguments = "LOGIN LOGIN...",
+    .arguments = "USER USER...",
     .summary = "let one user follow others no more",
-    .help = "The first follows the others no more.\n" HELP,
+    .help = "The first follows the others no more." HELP,
+    .examples = "sluice unfollow bob ada\n",
     .run = run_unfollow,
 };

@@ -48,43 +48,44 @@ static int show_home(struct cli *cli, const struct sl_user_ref *reader,
 
 static int run(struct cli *cli, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"before", required_argument, NULL, 'b'},
-        {"after", required_argument, NULL, 'a'},
-        {"limit", required_argument, NULL, 'l'},
-        {0},
-    };
     struct sl_home_page page = {.limit = LIMIT_DEFAULT};
     struct sl_user_ref reader;
     int option;
 
-    while ((option = cli_option(cli, argc, argv, options)) >= 0) {
+    while ((option = cli_option(cli, argc, argv)) >= 0) {
         switch (option) {
-        case 'b':
+        case ARGUMENT_KEY_BEFORE:
             page.before = argument_number(cli, "before", optarg, SL_ID_MAX);
             break;
         case 'a':
             page.after = argument_number(cli, "after", optarg, SL_ID_MAX);
             break;
-        case 'l':
+        case ARGUMENT_KEY_LIMIT:
             page.limit = (size_t)argument_number(cli, "limit", optarg, SL_HOME_PAGE_MAX);
             break;
         }
     }
     if (argc - optind != 1)
-        cli_usage(cli, "one LOGIN is needed");
+        cli_usage(cli, "one USER is needed");
     reader = argument_user(cli, argv[optind]);
     return show_home(cli, &reader, &page);
 }
 
+static const struct cli_option options[] = {
+    ARGUMENT_OPTION_LIMIT("200"),
+    {"before", ARGUMENT_KEY_BEFORE, "ID", "Posts older than this one: the next page.", NULL,
+     CLI_ONCE},
+    {"after", 'a', "ID", "Posts newer than this one.", NULL, CLI_ONCE},
+    CLI_OPTIONS_END,
+};
+
 const struct command command_home = {
     .name = "home",
-    .arguments = "LOGIN [--limit N] [--before ID] [--after ID]",
+    .arguments = "USER",
     .summary = "a user's home timeline, newest first, a line of JSON each",
-    .help = "What the user and those the user follows have posted, as far as the user may see it.\n"
-            "LOGIN           or =ID\n"
-            "--limit N       so many at most, 1 to 200 (default 20)\n"
-            "--before ID     posts behind this one, older\n"
-            "--after ID      posts in front of this one, newer\n",
+    .help = "What the user and those the user follows have posted, as far as the user may see "
+            "it. " ARGUMENT_USER_HELP,
+    .options = options,
+    .examples = "sluice home ada --limit 50\n",
     .run = run,
 };

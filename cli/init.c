@@ -8,7 +8,13 @@
 #include "cli/settings.h"
 #include "src/model/id.h"
 
-enum { OPTION_SHARDS = SL_SETTINGS_MAX };
+#define SETTING(field, ...) NUMBER_##field,
+enum {
+#include "src/database/settings.def"
+};
+#undef SETTING
+
+enum { KEY_SHARDS = 1, KEY_SETTINGS };
 
 struct wish {
     uint32_t shards; /* 0: none */
@@ -28,25 +34,17 @@ static uint32_t parse_shards(const struct cli *cli, const char *text)
 
 static void read_options(struct cli *cli, int argc, char **argv, struct wish *ret_wish)
 {
-    struct option options[SL_SETTINGS_MAX + 2] = {{0}};
-    size_t count = sl_setting_count();
     struct wish wish = {.shards = 0};
     int option;
 
-    for (size_t i = 0; i < count; i++)
-        options[i] = (struct option){sl_setting_at(i)->name, required_argument, NULL, (int)i};
-    options[count] = (struct option){"shards", required_argument, NULL, OPTION_SHARDS};
-
-    while ((option = cli_option(cli, argc, argv, options)) >= 0) {
-        if (option == OPTION_SHARDS)
+    while ((option = cli_option(cli, argc, argv)) >= 0) {
+        if (option == KEY_SHARDS)
             wish.shards = parse_shards(cli, optarg);
-        else if (wish.change_count == SL_SETTINGS_MAX)
-            cli_usage(cli, "too many settings");
         else
-            wish.changes[wish.change_count++] = setting_change_parse(cli, (size_t)option, optarg);
+            wish.changes[wish.change_count++] =
+                setting_change_parse(cli, (size_t)option - KEY_SETTINGS, optarg);
     }
-    if (optind < argc)
-        cli_usage(cli, "'%s' is one argument too many", argv[optind]);
+    cli_no_arguments(cli, argc, argv);
     *ret_wish = wish;
 }
 
@@ -74,15 +72,32 @@ static int run(struct cli *cli, int argc, char **argv)
     return status == CLI_GOOD ? cli_done(cli) : status;
 }
 
+#define SETTING(field, name, kind, lowest, highest, fallback, meaning)                             \
+    {                                                                                              \
+        name,    KEY_SETTINGS + NUMBER_##field,                                                    \
+        "VALUE", "Setting of the database: " meaning ".",                                          \
+        NULL,    CLI_ONCE},
+static const struct cli_option options[] = {
+    {"shards", KEY_SHARDS, "N",
+     "How many shards it has, 1 to 64, fixed for ever; 1 unless given. Fails when there is a "
+     "database "
+     "with another number.",
+     NULL, CLI_ONCE},
+#include "src/database/settings.def"
+    CLI_OPTIONS_END,
+};
+#undef SETTING
+
 const struct command command_init = {
     .name = "init",
-    .arguments = "[--shards N] [--log-count N] [--log-age AGE]",
+    .arguments = "",
     .summary = "make a database, or look at the one that is there",
-    .help = "Prints the identity of the database and its number of shards.\n\n"
-            "--shards N      1 to 64, fixed for ever (default 1); fails when there is a\n"
-            "                database with another number\n"
-            "--log-count N   how many events the log of a shard keeps (default 1000000)\n"
-            "--log-age AGE   and for how long: 90m, 24h, 7d (default 24h)\n"
-            "--NAME VALUE    any other setting that 'sluice config list' shows\n",
+    .help =
+        "Prints the identity of the database and its number of shards. The other commands make a "
+        "database of one shard when they find none.\n\n"
+        "Every setting that 'sluice config list' shows is an option, too, and set where the "
+        "database exists already.",
+    .options = options,
+    .examples = "sluice init --shards 8 --log-age 7d\n",
     .run = run,
 };

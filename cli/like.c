@@ -27,9 +27,9 @@ static int run(struct cli *cli, int argc, char **argv, like_call_fn call)
 {
     struct like like = {.call = call};
     struct sl_written written;
-    const char *user = argument_user_and_post(cli, argc, argv, &like.post);
+    const struct sl_user_ref user = argument_user_and_post(cli, argc, argv, &like.post);
 
-    return database_change(cli, user, build, &like, &written);
+    return database_change(cli, &user, build, &like, &written);
 }
 
 static int run_like(struct cli *cli, int argc, char **argv)
@@ -42,20 +42,29 @@ static int run_unlike(struct cli *cli, int argc, char **argv)
     return run(cli, argc, argv, sl_unlike_call);
 }
 
+static const struct cli_option options[] = {
+    {"user", ARGUMENT_KEY_USER, "USER", "Who likes it.", NULL, CLI_NEEDED},
+    CLI_OPTIONS_END,
+};
+
 const struct command command_like = {
     .name = "like",
-    .arguments = "--user LOGIN ID",
+    .arguments = "ID",
     .summary = "let a user like a post",
-    .help = "--user LOGIN   who likes it; it is no error when that is so already\n"
-            "ID             what 'sluice post' printed\n",
+    .help = "The ID is what 'sluice post' printed. It is no error when that is so "
+            "already. " ARGUMENT_USER_HELP,
+    .options = options,
+    .examples = "sluice like --user bob 114871006871552\n",
     .run = run_like,
 };
 
 const struct command command_unlike = {
     .name = "unlike",
-    .arguments = "--user LOGIN ID",
+    .arguments = "ID",
     .summary = "let a user like a post no more",
-    .help = "--user LOGIN   who liked it; it is no error when that is not so\n"
-            "ID             what 'sluice post' printed\n",
+    .help = "The ID is what 'sluice post' printed. It is no error when that is so "
+            "already. " ARGUMENT_USER_HELP,
+    .options = options,
+    .examples = "sluice unlike --user bob 114871006871552\n",
     .run = run_unlike,
 };

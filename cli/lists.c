@@ -15,11 +15,12 @@
 #include "src/social/likes.h"
 #include "src/social/post_rows.h"
 
-enum { LIMIT_DEFAULT = 20 };
+enum { LIMIT_DEFAULT = 20, KEY_AS = 'a' };
 
 /* What the command line asks for. */
 struct request {
-    const char *reader; /* a login; NULL: the site itself reads */
+    struct sl_user_ref reader;
+    bool has_reader; /* else the site itself reads */
     uint64_t reader_id;
     struct sl_page page;                    /* what is still to be shown */
     struct sl_user_ref user;                /* whose list it is, */
@@ -184,7 +185,8 @@ static int show_list(struct cli *cli, struct request *request, build_fn build, s
     status = database_open(&database, cli, 1);
     if (status != CLI_GOOD)
         return status;
-    if (show_find_reader(&database, request->reader, &request->reader_id, &failure) < 0)
+    if (show_find_reader(&database, request->has_reader ? &request->reader : NULL,
+                         &request->reader_id, &failure) < 0)
         status = cli_failed(cli, &failure);
     while (status == CLI_GOOD && request->page.limit > 0)
         status = show_next(&database, cli, request, build, show);
@@ -194,34 +196,24 @@ static int show_list(struct cli *cli, struct request *request, build_fn build, s
 
 /* ---- the command line ---- */
 
-/* All options; what is left is one argument. Lists of users are the same for every reader. */
-static const char *read_options(struct cli *cli, int argc, char **argv, bool has_reader,
-                                const char *what, struct request *ret_request)
+/* All options; what is left is one argument. */
+static const char *read_options(struct cli *cli, int argc, char **argv, const char *what,
+                                struct request *ret_request)
 {
-    static const struct option options[] = {
-        {"before", required_argument, NULL, 'b'},
-        {"limit", required_argument, NULL, 'l'},
-        {"as", required_argument, NULL, 'a'},
-        {0},
-    };
-    static const struct option no_reader[] = {
-        {"before", required_argument, NULL, 'b'},
-        {"limit", required_argument, NULL, 'l'},
-        {0},
-    };
     struct request request = {.page.limit = LIMIT_DEFAULT};
     int option;
 
-    while ((option = cli_option(cli, argc, argv, has_reader ? options : no_reader)) >= 0) {
+    while ((option = cli_option(cli, argc, argv)) >= 0) {
         switch (option) {
-        case 'b':
+        case ARGUMENT_KEY_BEFORE:
             request.page.before = argument_number(cli, "before", optarg, SL_ID_MAX);
             break;
-        case 'l':
+        case ARGUMENT_KEY_LIMIT:
             request.page.limit = argument_number(cli, "limit", optarg, SL_PAGE_MAX);
             break;
-        case 'a':
-            request.reader = optarg;
+        case KEY_AS:
+            request.reader = argument_user(cli, optarg);
+            request.has_reader = true;
             break;
         }
     }
@@ -231,11 +223,10 @@ static const char *read_options(struct cli *cli, int argc, char **argv, bool has
     return argv[optind];
 }
 
-static int list_of_user(struct cli *cli, int argc, char **argv, bool has_reader, build_fn build,
-                        show_fn show)
+static int list_of_user(struct cli *cli, int argc, char **argv, build_fn build, show_fn show)
 {
     struct request request;
-    const char *user = read_options(cli, argc, argv, has_reader, "LOGIN", &request);
+    const char *user = read_options(cli, argc, argv, "USER", &request);
 
     request.user = argument_user(cli, user);
     return show_list(cli, &request, build, show);
@@ -244,7 +235,7 @@ static int list_of_user(struct cli *cli, int argc, char **argv, bool has_reader,
 static int list_of_post(struct cli *cli, int argc, char **argv, build_fn build, show_fn show)
 {
     struct request request;
-    const char *post = read_options(cli, argc, argv, true, "ID", &request);
+    const char *post = read_options(cli, argc, argv, "ID", &request);
 
     request.post = argument_post(cli, post);
     return show_list(cli, &request, build, show);
@@ -292,17 +283,17 @@ static int build_likes(struct sl_call *call, const struct sl_meta *meta,
 
 static int run_followers(struct cli *cli, int argc, char **argv)
 {
-    return list_of_user(cli, argc, argv, false, build_followers, show_user_page);
+    return list_of_user(cli, argc, argv, build_followers, show_user_page);
 }
 
 static int run_following(struct cli *cli, int argc, char **argv)
 {
-    return list_of_user(cli, argc, argv, false, build_following, show_user_page);
+    return list_of_user(cli, argc, argv, build_following, show_user_page);
 }
 
 static int run_posts(struct cli *cli, int argc, char **argv)
 {
-    return list_of_user(cli, argc, argv, true, build_posts, show_profile_page);
+    return list_of_user(cli, argc, argv, build_posts, show_profile_page);
 }
 
 static int run_comments(struct cli *cli, int argc, char **argv)
@@ -315,47 +306,66 @@ static int run_likes(struct cli *cli, int argc, char **argv)
     return list_of_post(cli, argc, argv, build_likes, show_user_page);
 }
 
-#define PAGE_HELP                                                                                  \
-    "--limit N       so many at most, 1 to 1000 (default 20)\n"                                    \
-    "--before N      those behind this one: the \"position\" of a user, the \"id\" of a post\n"
-#define AS_HELP "--as LOGIN      what this user may see (default: everything)\n"
+/* Lists of users are the same for every reader. */
+static const struct cli_option user_options[] = {
+    ARGUMENT_OPTION_LIMIT("1000"),
+    ARGUMENT_OPTION_BEFORE,
+    CLI_OPTIONS_END,
+};
+
+static const struct cli_option post_options[] = {
+    ARGUMENT_OPTION_LIMIT("1000"),
+    ARGUMENT_OPTION_BEFORE,
+    {"as", KEY_AS, "USER", "What this user may see; everything unless given.", NULL, CLI_ONCE},
+    CLI_OPTIONS_END,
+};
 
 const struct command command_followers = {
     .name = "followers",
-    .arguments = "LOGIN [--limit N] [--before N]",
+    .arguments = "USER",
     .summary = "who follows a user, newest first, a line of JSON each",
-    .help = "LOGIN           or =ID\n" PAGE_HELP,
+    .help = ARGUMENT_USER_HELP,
+    .options = user_options,
+    .examples = "sluice followers ada --limit 100\n",
     .run = run_followers,
 };
 
 const struct command command_following = {
     .name = "following",
-    .arguments = "LOGIN [--limit N] [--before N]",
+    .arguments = "USER",
     .summary = "whom a user follows, newest first, a line of JSON each",
-    .help = "LOGIN           or =ID\n" PAGE_HELP,
+    .help = ARGUMENT_USER_HELP,
+    .options = user_options,
+    .examples = "sluice following ada\n",
     .run = run_following,
 };
 
 const struct command command_posts = {
     .name = "posts",
-    .arguments = "LOGIN [--limit N] [--before N] [--as LOGIN]",
+    .arguments = "USER",
     .summary = "what a user has posted, newest first, a line of JSON each",
-    .help = "LOGIN           or =ID\n" PAGE_HELP AS_HELP,
+    .help = ARGUMENT_USER_HELP,
+    .options = post_options,
+    .examples = "sluice posts ada --as bob\n",
     .run = run_posts,
 };
 
 const struct command command_comments = {
     .name = "comments",
-    .arguments = "ID [--limit N] [--before N] [--as LOGIN]",
+    .arguments = "ID",
     .summary = "what answers a post, newest first, a line of JSON each",
-    .help = "ID              of the post\n" PAGE_HELP AS_HELP,
+    .help = "The ID is that of the post.",
+    .options = post_options,
+    .examples = "sluice comments 114871006871552\n",
     .run = run_comments,
 };
 
 const struct command command_likes = {
     .name = "likes",
-    .arguments = "ID [--limit N] [--before N] [--as LOGIN]",
+    .arguments = "ID",
     .summary = "who likes a post, newest first, a line of JSON each",
-    .help = "ID              of the post\n" PAGE_HELP AS_HELP,
+    .help = "The ID is that of the post.",
+    .options = post_options,
+    .examples = "sluice likes 114871006871552\n",
     .run = run_likes,
 };

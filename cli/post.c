@@ -1,50 +1,69 @@
 /* post.c - sluice post: one post, whose id is printed.
  *
- * Options are checked here as far as they have a form (degrees, ids); all else is the builder's to
- * refuse. An answer to a post of another shard needs that post's author, whom the shard of the
- * writer does not know: the builder says so, and the author is looked up as the reader who answers
- * may see it. */
+ * Options are checked here as far as they have a form (degrees, ids, JSON); all else is the
+ * builder's to refuse. A reference to a post of another shard needs that post's author, whom the
+ * shard of the writer does not know: the builder says so, and the author is looked up as the reader
+ * who refers to it may see it. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <hiredis/hiredis.h>
+#include <jansson.h>
 
+#include "base/alloc.h"
+#include "cli/argument.h"
 #include "cli/database.h"
 #include "src/model/id.h"
 #include "src/social/posts.h"
 
+/* What the command line asks for. */
+struct wish {
+    struct sl_user_ref author;
+    struct sl_post post;
+    struct sl_slice urls[SL_POST_URLS_MAX];
+    json_t *media;     /* an array; NULL: none */
+    char *media_text;  /* the same as text */
+    char *standard_in; /* the text, when it comes from there */
+};
+
+enum { REFERENCES = 3 };
+
 /* A post of another shard: the author's own shard cannot look its author up, we can, for the user
- * who answers it. The slices put into *post are those of *ret_reply. */
-static int look_up(struct database *database, const char *login, struct sl_post *post,
-                   redisReply **ret_reply, struct failure *reterr)
+ * who refers to it. The slices put into the references are those of `replies`. */
+static int look_up(struct database *database, const struct wish *wish, struct sl_post *post,
+                   redisReply *replies[REFERENCES], struct failure *reterr)
 {
-    struct sl_post_reference *parent = &post->reply_to;
-    struct sl_call call = SL_CALL_INIT;
-    redisReply *found = NULL;
-    struct sl_user user;
-    uint64_t id = 0;
+    struct sl_post_reference *const references[REFERENCES] = {&post->reply_to, &post->repost_of,
+                                                              &post->quote_of};
+    uint64_t author = 0;
     int r;
 
-    sl_id_parse(parent->post, &id);
-    r = database_find_user(database, login, &user, &found, reterr);
-    if (r == 0)
-        r = sl_post_author_call(&call, &database->meta, user.id, id, reterr);
-    r = database_run(database, &call, r, ret_reply, reterr);
-    if (r == 0)
-        r = sl_post_author_reply(*ret_reply, parent, reterr);
-    if (r == 0)
+    r = database_find_id(database, &wish->author, &author, reterr);
+    for (int i = 0; r == 0 && i < REFERENCES; i++) {
+        struct sl_call call = SL_CALL_INIT;
+        uint64_t id = 0;
+
+        if (!references[i]->post.data)
+            continue;
+        sl_id_parse(references[i]->post, &id);
+        r = sl_post_author_call(&call, &database->meta, author, id, reterr);
+        r = database_run(database, &call, r, &replies[i], reterr);
+        if (r == 0)
+            r = sl_post_author_reply(replies[i], references[i], reterr);
+    }
+    if (r == 0 && post->reply_to.post.data)
         post->is_comment = true;
-    freeReplyObject(found);
     return r;
 }
 
-static int send_post(struct cli *cli, const char *user, struct sl_post *post)
+static int send_post(struct cli *cli, struct wish *wish)
 {
-    const struct sl_user_ref author = sl_user_by_login(sl_slice_str(user));
+    redisReply *looked_up[REFERENCES] = {NULL};
     struct sl_call call = SL_CALL_INIT;
-    redisReply *looked_up = NULL;
+    struct sl_post *post = &wish->post;
     struct database database;
     struct sl_written written;
     struct failure failure;
@@ -53,23 +72,26 @@ static int send_post(struct cli *cli, const char *user, struct sl_post *post)
     status = database_open(&database, cli, 1);
     if (status != CLI_GOOD)
         return status;
-    r = sl_post_call(&call, &database.meta, sl_slice_str(database.request_id), &author, post,
+    r = sl_post_call(&call, &database.meta, sl_slice_str(database.request_id), &wish->author, post,
                      &failure);
     if (r == -EXDEV) {
-        r = look_up(&database, user, post, &looked_up, &failure);
+        r = look_up(&database, wish, post, looked_up, &failure);
         if (r == 0)
-            r = sl_post_call(&call, &database.meta, sl_slice_str(database.request_id), &author,
-                             post, &failure);
+            r = sl_post_call(&call, &database.meta, sl_slice_str(database.request_id),
+                             &wish->author, post, &failure);
     }
     status = database_write(&database, cli, &call, r, &failure, &written);
     if (status == CLI_GOOD) {
         printf("%" PRIu64 "\n", written.id);
         status = cli_done(cli);
     }
-    freeReplyObject(looked_up);
+    for (int i = 0; i < REFERENCES; i++)
+        freeReplyObject(looked_up[i]);
     database_close(&database);
     return status;
 }
+
+/* ---- the command line ---- */
 
 /* A number of degrees up to `limit`, and `end` behind it. */
 static bool read_degrees(const char *text, double limit, char end, double *ret_degrees,
@@ -93,63 +115,156 @@ static void read_geo(const struct cli *cli, const char *text, struct sl_post *po
                   text);
 }
 
-static void read_reply_to(const struct cli *cli, const char *text, struct sl_post *post)
+static void read_reference(const struct cli *cli, const char *name, const char *text,
+                           struct sl_post_reference *ret_reference)
 {
     uint64_t id;
 
-    post->reply_to.post = sl_slice_str(text);
-    if (sl_id_parse(post->reply_to.post, &id) < 0)
-        cli_usage(cli, "--reply-to is the id of a post, not '%s'", text);
+    ret_reference->post = sl_slice_str(text);
+    if (sl_id_parse(ret_reference->post, &id) < 0)
+        cli_usage(cli, "--%s is the id of a post, not '%s'", name, text);
+}
+
+static void add_url(const struct cli *cli, const char *url, struct wish *wish)
+{
+    if (wish->post.url_count == SL_POST_URLS_MAX)
+        cli_usage(cli, "a post has up to %d links", SL_POST_URLS_MAX);
+    wish->post.urls = wish->urls;
+    wish->urls[wish->post.url_count++] = sl_slice_str(url);
+}
+
+/* A JSON value, or an array of them. */
+static void add_media(const struct cli *cli, const char *text, struct wish *wish)
+{
+    json_error_t error;
+    json_t *media = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+
+    if (!media)
+        cli_usage(cli, "--media is an object of JSON or an array of them: %s at byte %d",
+                  error.text, error.position);
+    if (!wish->media)
+        wish->media = json_array();
+    if (json_is_array(media))
+        json_array_extend(wish->media, media);
+    else
+        json_array_append(wish->media, media);
+    json_decref(media);
+}
+
+/* All of standard input but the end of its last line. */
+static void read_standard_input(const struct cli *cli, struct wish *wish)
+{
+    const size_t room = SL_POST_TEXT_MAX + 2; /* one line end, one byte too many */
+    size_t size;
+
+    wish->standard_in = mem_alloc(room);
+    if (!wish->standard_in)
+        exit(cli_failed_with(cli, "out of memory"));
+    size = fread(wish->standard_in, 1, room, stdin);
+    if (ferror(stdin))
+        exit(cli_failed_with(cli, "cannot read standard input: %s", strerror(errno)));
+    if (size > 0 && size < room && wish->standard_in[size - 1] == '\n')
+        size--;
+    wish->post.text = sl_slice(wish->standard_in, size);
+}
+
+static void read_options(struct cli *cli, int argc, char **argv, struct wish *wish)
+{
+    struct sl_post *post = &wish->post;
+    int option;
+
+    while ((option = cli_option(cli, argc, argv)) >= 0) {
+        switch (option) {
+        case 'u':
+            wish->author = argument_user(cli, optarg);
+            break;
+        case 'l':
+            post->lang = sl_slice_str(optarg);
+            break;
+        case 'g':
+            read_geo(cli, optarg, post);
+            break;
+        case 'r':
+            read_reference(cli, "reply-to", optarg, &post->reply_to);
+            break;
+        case 'p':
+            read_reference(cli, "repost", optarg, &post->repost_of);
+            break;
+        case 'q':
+            read_reference(cli, "quote", optarg, &post->quote_of);
+            break;
+        case 'L':
+            add_url(cli, optarg, wish);
+            break;
+        case 'm':
+            add_media(cli, optarg, wish);
+            break;
+        case 'a':
+            post->audience = sl_slice_str(optarg);
+            break;
+        }
+    }
 }
 
 static int run(struct cli *cli, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"user", required_argument, NULL, 'u'},     {"lang", required_argument, NULL, 'l'},
-        {"geo", required_argument, NULL, 'g'},      {"reply-to", required_argument, NULL, 'r'},
-        {"audience", required_argument, NULL, 'a'}, {0},
-    };
-    struct sl_post post = {.source = SL_SLICE("sluice")};
-    const char *user = NULL;
-    int option;
+    struct wish wish = {.post.source = SL_SLICE("sluice")};
+    int status;
 
-    while ((option = cli_option(cli, argc, argv, options)) >= 0) {
-        switch (option) {
-        case 'u':
-            user = optarg;
-            break;
-        case 'l':
-            post.lang = sl_slice_str(optarg);
-            break;
-        case 'g':
-            read_geo(cli, optarg, &post);
-            break;
-        case 'r':
-            read_reply_to(cli, optarg, &post);
-            break;
-        case 'a':
-            post.audience = sl_slice_str(optarg);
-            break;
-        }
-    }
-    if (!user)
-        cli_usage(cli, "--user LOGIN is needed");
+    read_options(cli, argc, argv, &wish);
     if (argc - optind != 1)
-        cli_usage(cli, "one TEXT is needed; put it in quotes");
-    post.text = sl_slice_str(argv[optind]);
-    return send_post(cli, user, &post);
+        cli_usage(cli, "one TEXT is needed; put it in quotes, or write - for standard input");
+    if (strcmp(argv[optind], "-") == 0)
+        read_standard_input(cli, &wish);
+    else
+        wish.post.text = sl_slice_str(argv[optind]);
+    if (wish.media) {
+        wish.media_text = json_dumps(wish.media, JSON_COMPACT);
+        if (!wish.media_text)
+            exit(cli_failed_with(cli, "out of memory"));
+        wish.post.media = sl_slice_str(wish.media_text);
+    }
+    status = send_post(cli, &wish);
+    json_decref(wish.media);
+    free(wish.media_text); /* from json_dumps() */
+    mem_free(wish.standard_in);
+    return status;
 }
+
+static const struct cli_option options[] = {
+    {"user", 'u', "USER", "Who posts.", NULL, CLI_NEEDED},
+    {"lang", 'l', "LANG", "The language, a BCP 47 tag such as en or zh-TW.", NULL, CLI_ONCE},
+    {"geo", 'g', "LON,LAT", "Where it was written, in degrees east and north.", NULL, CLI_ONCE},
+    {"reply-to", 'r', "ID", "The post that this one answers; there must be one of this id.", NULL,
+     CLI_ONCE},
+    {"repost", 'p', "ID", "The post that this one passes on; only public ones can be.", NULL,
+     CLI_ONCE},
+    {"quote", 'q', "ID", "The post that this one quotes.", NULL, CLI_ONCE},
+    {"url", 'L', "URL", "A link, http or https, up to 2,048 bytes; up to 16 of them.", NULL,
+     CLI_MANY},
+    {"media", 'm', "JSON",
+     "An object of JSON that says what belongs to the post, or an array of them; what is in it is "
+     "the application's affair, up to 16,384 bytes in all.",
+     NULL, CLI_MANY},
+    {"audience", 'a', "WHO",
+     "Who may see it: public, everybody, unless given; followers; only:ID,ID, these users; or "
+     "except:ID,ID, every user but these. Up to 500 ids of users are listed. All but public posts "
+     "stay away from the public streams.",
+     "public followers only: except:", CLI_ONCE},
+    CLI_OPTIONS_END,
+};
 
 const struct command command_post = {
     .name = "post",
-    .arguments = "--user LOGIN [--lang LANG] [--geo LON,LAT] [--reply-to ID] [--audience WHO] TEXT",
+    .arguments = "TEXT",
     .summary = "post as a user; prints the post's id",
-    .help = "--user LOGIN    who posts\n"
-            "--lang LANG     the language, a BCP 47 tag such as en or zh-TW\n"
-            "--geo LON,LAT   the place in degrees, east and north\n"
-            "--reply-to ID   the post that this one answers\n"
-            "--audience WHO  who may see it: public (the default), followers, only:ID,ID or\n"
-            "                except:ID,ID, with the ids of users\n"
-            "TEXT            1 to 20000 bytes of UTF-8; write -- before one that begins with -\n",
+    .help =
+        "The TEXT is 1 to 20,000 bytes of UTF-8; - reads it from standard input. Write -- before "
+        "one that begins with a hyphen. " ARGUMENT_USER_HELP,
+    .options = options,
+    .examples = "sluice post --user ada --lang en --geo=-0.15,51.52 'Tea at five'\n"
+                "sluice post --user bob --reply-to 114871006871552 'On my way'\n"
+                "sluice post --user ada --quote 114871006871552 --url https://example.org/ 'This'\n"
+                "fortune | sluice post --user ada -\n",
     .run = run,
 };

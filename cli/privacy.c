@@ -1,4 +1,10 @@
-/* privacy.c - hide, unhide, mute, unmute: four commands, the same way to four builders. */
+/* privacy.c - hide, unhide, mute, unmute: four commands, the same way to four builders.
+ *
+ * One call each; a target of another shard is looked up before, since that shard is told its login.
+ * No option, no state. */
+#include <errno.h>
+
+#include "cli/argument.h"
 #include "cli/database.h"
 #include "src/social/privacy.h"
 
@@ -8,29 +14,32 @@ typedef int (*privacy_call_fn)(struct sl_call *call, const struct sl_meta *meta,
 
 struct change {
     privacy_call_fn call;
-    const char *login;
+    struct sl_user_ref user;
 };
 
 static int build(struct sl_call *call, const struct database *database,
                  const struct sl_user *target, const void *context, struct failure *reterr)
 {
     const struct change *change = context;
-    const struct sl_user_ref user = sl_user_by_login(sl_slice_str(change->login));
 
-    return change->call(call, &database->meta, sl_slice_str(database->request_id), &user, target,
-                        reterr);
+    if (target->id && !target->login.data)
+        return -EXDEV; /* what another shard is told has the login, too */
+    return change->call(call, &database->meta, sl_slice_str(database->request_id), &change->user,
+                        target, reterr);
 }
 
 static int run(struct cli *cli, int argc, char **argv, privacy_call_fn call)
 {
     struct change change = {.call = call};
+    struct sl_user_ref target;
     struct sl_written written;
 
     cli_no_options(cli, argc, argv);
     if (argc - optind != 2)
-        cli_usage(cli, "two LOGINs are needed");
-    change.login = argv[optind];
-    return database_change(cli, argv[optind + 1], build, &change, &written);
+        cli_usage(cli, "two USERs are needed");
+    change.user = argument_user(cli, argv[optind]);
+    target = argument_user(cli, argv[optind + 1]);
+    return database_change(cli, &target, build, &change, &written);
 }
 
 static int run_hide(struct cli *cli, int argc, char **argv)
@@ -55,34 +64,42 @@ static int run_unmute(struct cli *cli, int argc, char **argv)
 
 const struct command command_hide = {
     .name = "hide",
-    .arguments = "LOGIN LOGIN",
+    .arguments = "USER USER",
     .summary = "hide one user's posts from another",
-    .help = "The second does not see the posts of the first any more, in reads and on home\n"
-            "timelines; public streams stay as they are. It is no error when that is so already.\n",
+    .help = "The second does not see the posts of the first any more, in reads and on home "
+            "timelines and streams; who follows whom and the public streams stay as they are. It "
+            "is no error when that is so already. " ARGUMENT_USER_HELP,
+    .examples = "sluice hide ada bob\n",
     .run = run_hide,
 };
 
 const struct command command_unhide = {
     .name = "unhide",
-    .arguments = "LOGIN LOGIN",
+    .arguments = "USER USER",
     .summary = "hide one user's posts from another no more",
-    .help = "Ends what 'sluice hide' began. It is no error when that is so already.\n",
+    .help = "Ends what 'sluice hide' began. It is no error when that is so "
+            "already. " ARGUMENT_USER_HELP,
+    .examples = "sluice unhide ada bob\n",
     .run = run_unhide,
 };
 
 const struct command command_mute = {
     .name = "mute",
-    .arguments = "LOGIN LOGIN",
+    .arguments = "USER USER",
     .summary = "let one user see another's posts no more",
-    .help = "The first is not shown the posts of the second any more, in reads and on home\n"
-            "timelines, and may go on following. It is no error when that is so already.\n",
+    .help = "The first is not shown the posts of the second any more, in reads and on home "
+            "timelines and streams, and may go on following. It is no error when that is so "
+            "already. " ARGUMENT_USER_HELP,
+    .examples = "sluice mute ada bob\n",
     .run = run_mute,
 };
 
 const struct command command_unmute = {
     .name = "unmute",
-    .arguments = "LOGIN LOGIN",
+    .arguments = "USER USER",
     .summary = "let one user see another's posts again",
-    .help = "Ends what 'sluice mute' began. It is no error when that is so already.\n",
+    .help = "Ends what 'sluice mute' began. It is no error when that is so "
+            "already. " ARGUMENT_USER_HELP,
+    .examples = "sluice unmute ada bob\n",
     .run = run_unmute,
 };

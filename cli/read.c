@@ -2,7 +2,8 @@
 #include "cli/argument.h"
 #include "cli/show.h"
 
-static int read_posts(struct cli *cli, const char *reader, const uint64_t *posts, size_t count)
+static int read_posts(struct cli *cli, const struct sl_user_ref *reader, const uint64_t *posts,
+                      size_t count)
 {
     struct database database;
     struct failure failure;
@@ -21,14 +22,16 @@ static int read_posts(struct cli *cli, const char *reader, const uint64_t *posts
 
 static int run(struct cli *cli, int argc, char **argv)
 {
-    static const struct option options[] = {{"as", required_argument, NULL, 'a'}, {0}};
-    const char *reader = NULL;
+    struct sl_user_ref reader = {0};
+    bool has_reader = false;
     uint64_t *posts;
     size_t count;
     int status;
 
-    while (cli_option(cli, argc, argv, options) == 'a')
-        reader = optarg;
+    while (cli_option(cli, argc, argv) == 'a') {
+        reader = argument_user(cli, optarg);
+        has_reader = true;
+    }
     if (argc == optind)
         cli_usage(cli, "the ID of a post is needed");
     count = (size_t)(argc - optind);
@@ -37,16 +40,24 @@ static int run(struct cli *cli, int argc, char **argv)
         return cli_failed_with(cli, "out of memory");
     for (size_t i = 0; i < count; i++)
         posts[i] = argument_post(cli, argv[optind + (int)i]);
-    status = read_posts(cli, reader, posts, count);
+    status = read_posts(cli, has_reader ? &reader : NULL, posts, count);
     mem_free(posts);
     return status;
 }
 
+static const struct cli_option options[] = {
+    {"as", 'a', "USER", "What this user may see; everything unless given.", NULL, CLI_ONCE},
+    CLI_OPTIONS_END,
+};
+
 const struct command command_read = {
     .name = "read",
-    .arguments = "ID... [--as LOGIN]",
+    .arguments = "ID...",
     .summary = "print posts with their counts, a line of JSON each",
-    .help = "ID           of a post; as many as you like, read in one round trip\n"
-            "--as LOGIN   what this user may see (default: everything)\n",
+    .help =
+        "As many as you like, read in one round trip, as in their events, with likes and comments "
+        "counted. What is not there is told on standard error; then the exit status is 1.",
+    .options = options,
+    .examples = "sluice read 114871006871552 114871006916608 --as bob\n",
     .run = run,
 };

@@ -107,8 +107,6 @@ static void print_summary(const struct replay *replay)
 
 /* ---- lines ---- */
 
-/* ---- lines ---- */
-
 static uint64_t events_taken(const struct replay *replay)
 {
     return replay_batch_counts(replay->batch)->taken;
@@ -243,15 +241,10 @@ static double read_rate(const struct cli *cli, const char *text)
 
 static int run(struct cli *cli, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"rate", required_argument, NULL, 'r'},
-        {"loop", no_argument, NULL, 'l'},
-        {0},
-    };
     struct replay replay = {.cli = cli};
     int option, status, fd = STDIN_FILENO;
 
-    while ((option = cli_option(cli, argc, argv, options)) >= 0) {
+    while ((option = cli_option(cli, argc, argv)) >= 0) {
         if (option == 'r')
             replay.rate = read_rate(cli, optarg);
         else
@@ -272,16 +265,33 @@ static int run(struct cli *cli, int argc, char **argv)
     return status;
 }
 
+static const struct cli_option options[] = {
+    {"rate", 'r', "PER_SECOND", "At most so many events a second; as fast as it goes unless given.",
+     NULL, CLI_ONCE},
+    {"loop", 'l', NULL, "Begin again at the end, until Ctrl-C.", NULL, CLI_ONCE},
+    CLI_OPTIONS_END,
+};
+
 const struct command command_replay = {
     .name = "replay",
-    .arguments = "FILE [--rate PER_SECOND] [--loop]",
+    .arguments = "FILE",
     .summary = "do the events of a file again: posts, deletions, follows",
-    .help = "FILE               one JSON event a line; - is standard input\n"
-            "--rate PER_SECOND  how many events a second (default: as fast as it goes)\n"
-            "--loop             begin again at the end, until Ctrl-C\n"
-            "\n"
-            "Users are made on demand under the login that the file gives them, or their id\n"
-            "where it gives none. Posts get new ids; deletions and references follow them.\n"
-            "Lines that are refused are reported; then the exit status is 1.\n",
+    .help =
+        "One JSON event a line: posts, deletions, follows and unfollows. The FILE - is standard "
+        "input, whose lines are posted as they come.\n\n"
+        "Users are made on demand, under the login that the file gives them or under their id "
+        "where it gives none; who exists already is used. Posts get new ids, and the file's "
+        "deletions and references follow them. Text, language, point, place, links, media, "
+        "references, source, and the audiences public and followers are kept. A deletion must "
+        "be of a post that the same file has made, among the last million.\n\n"
+        "Blank lines are ignored. Lines that cannot be done are reported on standard error and "
+        "passed over; then the exit status is 1. When the connection to Redis breaks, it ends "
+        "and names the line it had come to; of the last lines before that one, which were under "
+        "way together, some may have been done. At the end one line on standard output says how "
+        "much was done.",
+    .options = options,
+    .examples = "sluice replay events.ndjson --rate 100\n"
+                "sluice tail firehose | sluice replay - --redis redis://other\n",
+    .words = CLI_FILE,
     .run = run,
 };

@@ -1,10 +1,16 @@
 #include "cli/server.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-#include <curl/curl.h>
-
 #include "base/buffer.h"
+
+const char *server_default_url(void)
+{
+    const char *url = getenv("SLUICE_URL");
+
+    return url && *url ? url : "http://127.0.0.1:8080";
+}
 
 char *server_url(const struct cli *cli, const char *base, const char *path)
 {
@@ -38,4 +44,10 @@ void server_check_token(const struct cli *cli, const char *token)
         if (*c <= ' ' || *c > '~')
             cli_usage(cli, "the token has characters that no token has");
     }
+}
+
+void server_trust(CURL *curl, const char *cacert)
+{
+    if (cacert)
+        curl_easy_setopt(curl, CURLOPT_CAINFO, cacert);
 }

@@ -7,6 +7,12 @@
 
 #include "src/call/reply.h"
 
+#define SETTING(field, name, ...) " " name
+const char settings_names[] =
+#include "src/database/settings.def"
+    ;
+#undef SETTING
+
 static int read_shard(struct database *database, uint32_t shard, struct sl_settings *ret_settings,
                       struct failure *reterr)
 {

@@ -8,6 +8,9 @@
 #include "cli/database.h"
 #include "src/database/settings.h"
 
+/* The names of all settings, a space before each. */
+extern const char settings_names[];
+
 /* What the shards have. Reports where they differ: CLI_FAILED. */
 int settings_read(struct database *database, const struct cli *cli,
                   struct sl_settings *ret_settings);

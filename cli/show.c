@@ -20,13 +20,11 @@
 #include "src/social/post_rows.h"
 #include "src/social/row_json.h"
 
-int show_find_reader(struct database *database, const char *login, uint64_t *ret_reader,
-                     struct failure *reterr)
+int show_find_reader(struct database *database, const struct sl_user_ref *reader,
+                     uint64_t *ret_reader, struct failure *reterr)
 {
-    const struct sl_user_ref ref = sl_user_by_login(sl_slice_str(login));
-
     *ret_reader = SL_READER_SYSTEM;
-    return login ? database_find_id(database, &ref, ret_reader, reterr) : 0;
+    return reader ? database_find_id(database, reader, ret_reader, reterr) : 0;
 }
 
 /* The object that `json` is, with its position as the first member unless NULL; empties it. */

@@ -3,9 +3,9 @@
 
 #include "cli/database.h"
 
-/* Who reads: somebody by login, or NULL, the site itself. 0, or a negative errno. */
-int show_find_reader(struct database *database, const char *login, uint64_t *ret_reader,
-                     struct failure *reterr);
+/* The id of who reads; NULL: the site itself does. 0, or a negative errno. */
+int show_find_reader(struct database *database, const struct sl_user_ref *reader,
+                     uint64_t *ret_reader, struct failure *reterr);
 
 /* Prints `count` users in their order. `positions`: where they stand in their list, printed with
  * them; NULL: they were named one by one, and one that is missing is a failure. */

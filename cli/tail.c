@@ -20,8 +20,12 @@
 
 #include "base/backoff.h"
 #include "base/buffer.h"
-#include "cli/cli.h"
+#include "base/clock.h"
+#include "cli/argument.h"
+#include "cli/event_view.h"
 #include "cli/server.h"
+#include "src/model/id.h"
+#include "src/model/moment.h"
 
 enum {
     CURSOR_SIZE = 32,
@@ -34,17 +38,24 @@ enum {
     WAIT_ASKED_MS = 3600000 /* the most that a server is obeyed in */
 };
 
-/* Parameters of the stream, by the name of their option. */
-static const char *const parameters[] = {"track", "follow",  "locations", "language", "rule",
-                                         "since", "percent", "partition", "types"};
+/* Keys of the options; those of parameters of the stream begin behind KEY_PARAMETER, in the order
+ * of the options. */
+enum { KEY_URL = 1, KEY_TOKEN, KEY_CACERT, KEY_LIMIT, KEY_PRETTY, KEY_PARAMETER };
 
-enum { PARAMETER_COUNT = sizeof(parameters) / sizeof(parameters[0]) };
+/* The parameters, by the names of their options. */
+static const char *const parameters[] = {"track",   "follow",    "locations", "rule",  "language",
+                                         "percent", "partition", "types",     "since", "until"};
+
+enum { SINCE = 8, UNTIL = 9, PARAMETER_COUNT = sizeof(parameters) / sizeof(parameters[0]) };
 
 static const char *const streams[] = {"filter", "sample", "firehose", "home"};
 
 struct tail {
     const struct cli *cli;
     const char *token;
+    uint64_t limit; /* of events that are printed; 0: none */
+    uint64_t printed;
+    bool is_pretty;
     CURL *curl;
     struct curl_slist *headers;
     char *url;
@@ -59,6 +70,7 @@ struct tail {
     int write_error;  /* errno of standard output; 0: good */
     bool is_too_long; /* the line */
     bool has_disconnect;
+    bool is_complete; /* what --until asked for has all come */
     int64_t retry_ms; /* what `disconnect` asks for; -1: not to come back */
 };
 
@@ -78,7 +90,10 @@ static void read_disconnect(struct tail *tail, struct sl_slice text)
     json_t *json = json_loadb(text.data, text.size, 0, NULL);
     json_t *retry_ms = json_object_get(json, "retry_ms");
 
+    const char *code = json_string_value(json_object_get(json, "code"));
+
     tail->has_disconnect = true;
+    tail->is_complete = code && strcmp(code, "complete") == 0;
     tail->retry_ms = json_is_integer(retry_ms) ? json_integer_value(retry_ms) : -1;
     json_decref(json);
 }
@@ -89,17 +104,34 @@ static void keep_cursor(struct tail *tail)
         memcpy(tail->cursor, tail->id, sizeof(tail->cursor));
 }
 
+static bool is_enough(const struct tail *tail)
+{
+    return tail->limit > 0 && tail->printed == tail->limit;
+}
+
+static int print_event(const struct tail *tail, struct sl_slice event)
+{
+    if (tail->is_pretty && event_view_print(stdout, event))
+        return ferror(stdout) ? -errno : 0;
+    if (cli_print(stdout, event) < 0 || putchar('\n') == EOF)
+        return -errno;
+    return 0;
+}
+
 static void take_data(struct tail *tail, struct sl_slice data)
 {
     if (tail->is_disconnect)
         read_disconnect(tail, data);
     if (tail->is_message) {
-        cli_print(stderr, data);
-        fputc('\n', stderr);
-    } else if (cli_print(stdout, data) < 0 || putchar('\n') == EOF) {
+        if (!tail->is_complete) {
+            cli_print(stderr, data);
+            fputc('\n', stderr);
+        }
+    } else if (print_event(tail, data) < 0) {
         tail->write_error = errno;
     } else {
         keep_cursor(tail);
+        tail->printed++;
     }
 }
 
@@ -146,7 +178,7 @@ static void take_bytes(struct tail *tail, struct sl_slice bytes)
 {
     const char *end;
 
-    while ((end = memchr(bytes.data, '\n', bytes.size))) {
+    while (!is_enough(tail) && (end = memchr(bytes.data, '\n', bytes.size))) {
         struct sl_slice line = sl_slice(bytes.data, (size_t)(end - bytes.data));
 
         bytes = sl_slice_from(bytes, line.size + 1);
@@ -182,7 +214,7 @@ static size_t on_bytes(char *data, size_t one, size_t size, void *context)
         take_bytes(tail, sl_slice(data, size));
     else if (tail->line.size + size <= REFUSAL_MAX_BYTES)
         buffer_append(&tail->line, data, size);
-    return tail->write_error || tail->is_too_long ? 0 : size;
+    return tail->write_error || tail->is_too_long || is_enough(tail) ? 0 : size;
 }
 
 /* --- what to do at the end of a connection ------------------------------------------------- */
@@ -301,7 +333,7 @@ static struct ending follow_once(struct tail *tail)
 
     buffer_clear(&tail->line);
     begin_event(tail);
-    tail->has_disconnect = false;
+    tail->has_disconnect = tail->is_complete = false;
     ending.code = set_headers(tail) ? curl_easy_perform(tail->curl) : CURLE_OUT_OF_MEMORY;
     ending.status = status_of(tail->curl);
     curl_easy_getinfo(tail->curl, CURLINFO_RETRY_AFTER, &retry_after_s);
@@ -324,6 +356,8 @@ static int follow(struct tail *tail)
             return cli_failed_with(tail->cli, "cannot write: %s", strerror(tail->write_error));
         if (tail->is_too_long)
             return cli_failed_with(tail->cli, "a line is too long, or memory is short");
+        if (is_enough(tail) || tail->is_complete || ending.status == 204)
+            return cli_done(tail->cli);
         explain(tail, &ending);
         if (!is_worth_repeating(tail, &ending))
             return CLI_FAILED;
@@ -357,7 +391,7 @@ static char *make_url(const struct cli *cli, const char *base, const char *strea
 }
 
 /* The parameters go as a form: lists may be longer than an URL. */
-static bool set_up(struct tail *tail)
+static bool set_up(struct tail *tail, const char *cacert)
 {
     CURL *curl = tail->curl;
 
@@ -373,77 +407,192 @@ static bool set_up(struct tail *tail)
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_MAX_S);
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)SILENCE_MAX_S);
+    server_trust(curl, cacert);
     return true;
 }
 
 static const char *find_stream(const struct cli *cli, int argc, char **argv)
 {
     if (argc - optind != 1)
-        cli_usage(cli, "which stream: filter, sample, firehose or home?");
+        cli_usage(cli,
+                  argc > optind
+                      ? "one stream is followed; what it is asked for goes into options, such as "
+                        "--track PHRASES"
+                      : "which stream: filter, sample, firehose or home?");
     for (size_t i = 0; i < sizeof(streams) / sizeof(streams[0]); i++) {
         if (strcmp(argv[optind], streams[i]) == 0)
             return streams[i];
     }
-    cli_usage(cli, "there is no stream '%s'", argv[optind]);
+    cli_usage(cli, "there is no stream '%s'; there are filter, sample, firehose and home",
+              argv[optind]);
+}
+
+/* A moment that is told by a length of time is another one with every connection: the server is
+ * given the time that it means now. What is no moment is the server's to refuse. */
+static void fix_moment(struct buffer *value)
+{
+    const uint64_t now_ms = clock_wall_ms();
+    struct sl_moment moment;
+
+    if (!value->data || sl_moment_parse(buffer_slice(value), now_ms, &moment, NULL) < 0 ||
+        moment.kind != SL_MOMENT_TIME)
+        return;
+    buffer_clear(value);
+    buffer_append_decimal(value, moment.value);
+    buffer_str(value);
+}
+
+/* A list may be given in several options, which are joined. */
+static void add_values(struct tail *tail, struct buffer values[PARAMETER_COUNT])
+{
+    fix_moment(&values[SINCE]);
+    fix_moment(&values[UNTIL]);
+    for (size_t i = 0; i < PARAMETER_COUNT; i++) {
+        if (values[i].failed)
+            tail->form.failed = true;
+        else if (values[i].data)
+            add_parameter(tail, parameters[i], buffer_str(&values[i]));
+    }
+}
+
+static void keep_value(struct buffer *values)
+{
+    if (values->data)
+        buffer_append_char(values, ',');
+    buffer_append_str(values, optarg);
+    buffer_str(values); /* an empty one counts, too */
+}
+
+/* Options that are none of the stream's parameters, and the stream. */
+struct wish {
+    const char *base, *cacert, *stream;
+};
+
+static void read_options(struct cli *cli, int argc, char **argv, struct tail *tail,
+                         struct wish *ret_wish, struct buffer values[PARAMETER_COUNT])
+{
+    struct wish wish = {.base = server_default_url()};
+    int option;
+
+    tail->token = getenv("SLUICE_TOKEN");
+    while ((option = cli_option(cli, argc, argv)) >= 0) {
+        switch (option) {
+        case KEY_URL:
+            wish.base = optarg;
+            break;
+        case KEY_TOKEN:
+            tail->token = optarg;
+            break;
+        case KEY_CACERT:
+            wish.cacert = optarg;
+            break;
+        case KEY_LIMIT:
+            tail->limit = argument_number(cli, "limit", optarg, SL_ID_MAX);
+            break;
+        case KEY_PRETTY:
+            tail->is_pretty = true;
+            break;
+        default:
+            keep_value(&values[option - KEY_PARAMETER]);
+        }
+    }
+    wish.stream = find_stream(cli, argc, argv);
+    if (!tail->token || !*tail->token)
+        cli_usage(cli,
+                  "--token TOKEN is needed, or SLUICE_TOKEN in the environment; 'sluice token' "
+                  "makes one");
+    server_check_token(cli, tail->token);
+    *ret_wish = wish;
 }
 
 static int run(struct cli *cli, int argc, char **argv)
 {
-    struct option options[PARAMETER_COUNT + 3] = {
-        [PARAMETER_COUNT] = {"url", required_argument, NULL, 'u'},
-        [PARAMETER_COUNT + 1] = {"token", required_argument, NULL, 't'},
-    };
-    const char *base = SERVER_URL, *token = getenv("SLUICE_TOKEN");
-    const char *values[PARAMETER_COUNT] = {NULL}, *stream;
     struct tail tail = {.cli = cli, .form = BUFFER_INIT, .line = BUFFER_INIT};
-    int option, parameter, status;
+    struct buffer values[PARAMETER_COUNT] = {BUFFER_INIT};
+    struct wish wish;
+    int status;
 
-    for (size_t i = 0; i < PARAMETER_COUNT; i++)
-        options[i] = (struct option){parameters[i], required_argument, &parameter, (int)i};
-    while ((option = cli_option(cli, argc, argv, options)) >= 0) {
-        if (option == 'u')
-            base = optarg;
-        else if (option == 't')
-            token = optarg;
-        else
-            values[parameter] = optarg;
-    }
-    stream = find_stream(cli, argc, argv);
-    if (!token || !*token)
-        cli_usage(cli, "--token TOKEN is needed, or SLUICE_TOKEN in the environment");
-    server_check_token(cli, token);
-    tail.token = token;
-
+    read_options(cli, argc, argv, &tail, &wish, values);
     curl_global_init(CURL_GLOBAL_DEFAULT);
-    tail.url = make_url(cli, base, stream);
+    tail.url = make_url(cli, wish.base, wish.stream);
     tail.curl = curl_easy_init();
-    for (size_t i = 0; tail.curl && i < PARAMETER_COUNT; i++) {
-        if (values[i])
-            add_parameter(&tail, parameters[i], values[i]);
-    }
-    status = tail.curl && set_up(&tail) ? follow(&tail) : cli_failed_with(cli, "out of memory");
+    if (tail.curl)
+        add_values(&tail, values);
+    status = tail.curl && set_up(&tail, wish.cacert) ? follow(&tail)
+                                                     : cli_failed_with(cli, "out of memory");
     curl_easy_cleanup(tail.curl);
     curl_slist_free_all(tail.headers);
     curl_free(tail.url);
+    for (size_t i = 0; i < PARAMETER_COUNT; i++)
+        buffer_done(&values[i]);
     buffer_done(&tail.form);
     buffer_done(&tail.line);
     curl_global_cleanup();
     return status;
 }
 
+#define PARAMETER(number, name, value, help, words, times)                                         \
+    {                                                                                              \
+        name, KEY_PARAMETER + (number), value, help, words, times                                  \
+    }
+
+static const struct cli_option options[] = {
+    PARAMETER(
+        0, "track", "PHRASES",
+        "Posts that have all words of one of these phrases, which are separated by commas; for "
+        "filter.",
+        NULL, CLI_MANY),
+    PARAMETER(1, "follow", "USERS",
+              "Posts by and about these users, separated by commas: ids, @logins; for filter.",
+              NULL, CLI_MANY),
+    PARAMETER(2, "locations", "BOXES",
+              "Posts in one of these boxes, WEST,SOUTH,EAST,NORTH in degrees each; for filter.",
+              NULL, CLI_MANY),
+    PARAMETER(3, "rule", "RULE", "Posts that match this rule; for filter.", NULL, CLI_ONCE),
+    PARAMETER(4, "language", "LANGUAGES",
+              "Of all these only those in one of the languages: en,zh; not for home.", NULL,
+              CLI_MANY),
+    PARAMETER(5, "percent", "P", "Of all these a part that never changes; not for home.", NULL,
+              CLI_ONCE),
+    PARAMETER(6, "partition", "K/N", "Of N parts that together are all, the one with number K.",
+              NULL, CLI_ONCE),
+    PARAMETER(7, "types", "TYPES", "post,delete unless given; also follow and unfollow.",
+              "post delete follow unfollow", CLI_MANY),
+    PARAMETER(SINCE, "since", "MOMENT",
+              "Begin behind this event id, or at this time: -1h, 2026-11-21, 2026-11-21T06:00:00Z, "
+              "Unix seconds.",
+              NULL, CLI_ONCE),
+    PARAMETER(
+        UNTIL, "until", "MOMENT",
+        "End with status 0 when all up to this event id or time has come; +10m is in ten minutes.",
+        NULL, CLI_ONCE),
+    {"limit", KEY_LIMIT, "N", "End with status 0 when so many events are printed.", NULL, CLI_ONCE},
+    {"pretty", KEY_PRETTY, NULL,
+     "Print events for people, not as JSON: when it was, who did it, the text.", NULL, CLI_ONCE},
+    SERVER_OPTION_URL(KEY_URL, ""),
+    SERVER_OPTION_TOKEN(KEY_TOKEN, ""),
+    SERVER_OPTION_CACERT(KEY_CACERT),
+    CLI_OPTIONS_END,
+};
+
 const struct command command_tail = {
     .name = "tail",
-    .arguments = "[--url URL] [--token TOKEN] [PARAMETERS] filter|sample|firehose|home",
+    .arguments = "filter|sample|firehose|home",
     .summary = "follow a stream; prints events as NDJSON, comes back when it breaks off",
-    .help = "--url URL        of sluiced; http://127.0.0.1:8080 unless given\n"
-            "--token TOKEN    else SLUICE_TOKEN in the environment, which other users cannot see\n"
-            "--track PHRASES  --follow USERS  --locations BOXES  --rule RULE\n"
-            "                 any of these, for filter\n"
-            "--language LANGS  --percent P  --partition K/N\n"
-            "                 keep only these, for filter, sample and firehose\n"
-            "--types TYPES    post,delete unless given; also follow, unfollow\n"
-            "--since WHEN     begin behind this event id, or at this time: -1h, 2026-11-21,\n"
-            "                 2026-11-21T06:00:00Z, Unix seconds\n"
-            "Ends when the server refuses for good or says not to come back.\n",
+    .help =
+        "Prints the events of a stream of sluiced, one JSON object a line, and comes back where it "
+        "was when the connection breaks off: what has happened meanwhile is printed then, nothing "
+        "twice. What a server asks to be waited for is waited for, an hour at most. What a "
+        "terminal would obey is printed as \\u001b and the like, which means the same in "
+        "JSON.\n\n"
+        "On filter any of track, follow, locations and rule may match. An option that takes a list "
+        "may be given several times. Messages of the server go to standard error. Ends when the "
+        "server refuses for good or says not to come back.",
+    .options = options,
+    .examples = "sluice tail filter --track 'cat,dog food' --language en --pretty\n"
+                "sluice tail filter --follow @ada --follow @bob\n"
+                "sluice tail firehose --since -1h --limit 100\n"
+                "sluice tail home --url https://live.example.org --cacert ca.pem\n",
+    .words = "filter sample firehose home",
     .run = run,
 };

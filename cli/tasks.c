@@ -156,8 +156,7 @@ static int run_list(struct cli *cli, int argc, char **argv)
     int status, r;
 
     cli_no_options(cli, argc, argv);
-    if (optind < argc)
-        cli_usage(cli, "'%s' is one argument too many", argv[optind]);
+    cli_no_arguments(cli, argc, argv);
     status = database_open(&database, cli, 1);
     if (status != CLI_GOOD)
         return status;
@@ -225,7 +224,6 @@ static int change_visited(struct database *database, const struct sl_task *task,
 
 static int change_letters(struct cli *cli, int argc, char **argv, bool is_retry)
 {
-    static const struct option options[] = {{"all", no_argument, NULL, 'a'}, {0}};
     struct change change = {.is_retry = is_retry};
     struct sl_task_counts counts = {0};
     struct database database;
@@ -233,7 +231,7 @@ static int change_letters(struct cli *cli, int argc, char **argv, bool is_retry)
     bool all = false;
     int status, r = 0;
 
-    while (cli_option(cli, argc, argv, options) == 'a')
+    while (cli_option(cli, argc, argv) == 'a')
         all = true;
     if (all == (optind < argc))
         cli_usage(cli, "either IDs are needed or --all");
@@ -280,25 +278,38 @@ const struct command command_tasks = {
     .name = "tasks",
     .arguments = "",
     .summary = "what is left to do in the background, and what could not be done",
-    .help = "Prints how many tasks there are, of which kinds, and the dead letters: tasks that\n"
-            "failed too often, with the reason of the last time.\n",
+    .help =
+        "Prints how many tasks there are, of which kinds, and the dead letters: tasks that failed "
+        "too often, with the reason of the last time.",
+    .examples = "sluice tasks\n",
     .run = run_list,
+};
+
+static const struct cli_option options[] = {
+    {"all", 'a', NULL, "All dead letters, as many as there are at the beginning.", NULL, CLI_ONCE},
+    CLI_OPTIONS_END,
 };
 
 const struct command command_tasks_retry = {
     .name = "tasks retry",
-    .arguments = "ID... | --all",
+    .arguments = "[ID...]",
     .summary = "try dead letters again",
-    .help = "They become tasks again, as if they were new. Prints how many.\n"
-            "IDs are as 'sluice tasks' prints them.\n",
+    .help =
+        "They become tasks again, as if they were new. Prints how many. IDs are as 'sluice tasks' "
+        "prints them; either they are needed or --all.",
+    .options = options,
+    .examples = "sluice tasks retry 6:1795279267000-0\n"
+                "sluice tasks retry --all\n",
     .run = run_retry,
 };
 
 const struct command command_tasks_drop = {
     .name = "tasks drop",
-    .arguments = "ID... | --all",
+    .arguments = "[ID...]",
     .summary = "throw dead letters away",
-    .help = "What they were to do is not done. Prints how many.\n"
-            "IDs are as 'sluice tasks' prints them.\n",
+    .help = "What they were to do is not done. Prints how many. IDs are as 'sluice tasks' prints "
+            "them; either they are needed or --all.",
+    .options = options,
+    .examples = "sluice tasks drop 6:1795279267000-0\n",
     .run = run_drop,
 };

@@ -17,13 +17,14 @@
 
 #include "base/base64url.h"
 #include "base/key_file.h"
-#include "cli/cli.h"
+#include "cli/argument.h"
 
 enum {
     TTL_DEFAULT_S = 3600,
-    TTL_MAX_S = 10 * 366 * 24 * 3600,
     TOKEN_MAX_BYTES = 8192 /* what sluiced reads */
 };
+
+#define TTL_MAX_MS UINT64_C(315360000000) /* ten years */
 
 static const struct algorithm {
     const char *name;
@@ -41,18 +42,6 @@ static const struct algorithm *find_algorithm(const struct cli *cli, const char 
             return &algorithms[i];
     }
     cli_usage(cli, "--alg is HS256, HS384 or HS512, not '%s'", name);
-}
-
-static long long read_ttl(const struct cli *cli, const char *text)
-{
-    char *end;
-    long long ttl_s;
-
-    errno = 0;
-    ttl_s = strtoll(text, &end, 10);
-    if (end == text || *end || errno || ttl_s < 1 || ttl_s > TTL_MAX_S)
-        cli_usage(cli, "--ttl is a number of seconds from 1 to %d, not '%s'", TTL_MAX_S, text);
-    return ttl_s;
 }
 
 /* NAME=JSON */
@@ -123,22 +112,13 @@ out:
 
 static int run(struct cli *cli, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"secret-file", required_argument, NULL, 'f'},
-        {"sub", required_argument, NULL, 's'},
-        {"scope", required_argument, NULL, 'o'},
-        {"ttl", required_argument, NULL, 't'},
-        {"alg", required_argument, NULL, 'a'},
-        {"claim", required_argument, NULL, 'c'},
-        {0},
-    };
     const struct algorithm *algorithm = &algorithms[0];
     const char *secret_file = NULL, *sub = NULL, *scope = NULL;
     long long ttl_s = TTL_DEFAULT_S, now_s = (long long)time(NULL);
     json_t *extra = json_object(), *claims;
     int option, status;
 
-    while ((option = cli_option(cli, argc, argv, options)) >= 0) {
+    while ((option = cli_option(cli, argc, argv)) >= 0) {
         switch (option) {
         case 'f':
             secret_file = optarg;
@@ -150,7 +130,7 @@ static int run(struct cli *cli, int argc, char **argv)
             scope = optarg;
             break;
         case 't':
-            ttl_s = read_ttl(cli, optarg);
+            ttl_s = (long long)argument_duration_ms(cli, "ttl", optarg, 1000, TTL_MAX_MS) / 1000;
             break;
         case 'a':
             algorithm = find_algorithm(cli, optarg);
@@ -160,10 +140,9 @@ static int run(struct cli *cli, int argc, char **argv)
             break;
         }
     }
-    if (!secret_file || !sub || !*sub || !scope)
-        cli_usage(cli, "--secret-file FILE, --sub ID and --scope SCOPES are needed");
-    if (optind != argc)
-        cli_usage(cli, "what is '%s'?", argv[optind]);
+    if (optind < argc)
+        cli_usage(cli, "what is '%s'? several scopes are one argument: --scope '%s %s'",
+                  argv[optind], scope, argv[optind]);
     claims = json_pack("{s:s, s:s, s:I, s:I}", "sub", sub, "scope", scope, "iat", (json_int_t)now_s,
                        "exp", (json_int_t)(now_s + ttl_s));
     if (!claims)
@@ -175,18 +154,34 @@ static int run(struct cli *cli, int argc, char **argv)
     return status;
 }
 
+static const struct cli_option options[] = {
+    {"secret-file", 'f', "FILE", "The file that sluiced has as --jwt-secret-file.", CLI_FILE,
+     CLI_NEEDED},
+    {"sub", 's', "ID",
+     "Whose token it is: the id of a user, which the home stream and the HTTP API need.", NULL,
+     CLI_NEEDED},
+    {"scope", 'o', "SCOPES",
+     "What it allows, in one argument, with spaces between: stream:filter, stream:sample, "
+     "stream:firehose, stream:home, read, write, admin.",
+     "stream:filter stream:sample stream:firehose stream:home read write admin", CLI_NEEDED},
+    {"ttl", 't', "TIME",
+     "How long it is good for: 90s, 30m, 24h, 7d, or a number of seconds; an hour unless given.",
+     NULL, CLI_ONCE},
+    {"alg", 'a', "ALG", "HS256 unless given, HS384 or HS512.", "HS256 HS384 HS512", CLI_ONCE},
+    {"claim", 'c', "NAME=JSON", "Another claim; it wins over the others.", NULL, CLI_MANY},
+    CLI_OPTIONS_END,
+};
+
 const struct command command_token = {
     .name = "token",
-    .arguments = "--secret-file FILE --sub ID --scope SCOPES [--ttl SECONDS] [--alg ALG]\n"
-                 "                    [--claim NAME=JSON]...",
-    .summary = "make a token for the streams; prints it",
-    .help =
-        "--secret-file FILE  the file that sluiced has as --jwt-secret-file\n"
-        "--sub ID            whose token it is: a user's id, for the home stream\n"
-        "--scope SCOPES      what it allows, in one argument: 'stream:filter stream:home'\n"
-        "--ttl SECONDS       how long it is good for; an hour unless given\n"
-        "--alg ALG           HS256 (unless given), HS384 or HS512\n"
-        "--claim NAME=JSON   any other claim: 'lim={\"track\":50}', 'aud=\"sluice\"'; wins over\n"
-        "                    the others\n",
+    .arguments = "",
+    .summary = "make a token for the streams and the HTTP API; prints it",
+    .help = "It is a JSON Web Token, signed with the secret of sluiced.",
+    .options = options,
+    .examples =
+        "sluice token --secret-file jwt.secret --sub 114871006736384 --scope 'stream:filter "
+        "stream:home' --ttl 24h\n"
+        "sluice token --secret-file jwt.secret --sub try --scope stream:filter --claim "
+        "'lim={\"track\":50}'\n",
     .run = run,
 };

@@ -17,7 +17,7 @@
 
 #include "base/buffer.h"
 #include "base/clock.h"
-#include "cli/cli.h"
+#include "cli/argument.h"
 #include "cli/screen.h"
 #include "cli/server.h"
 #include "cli/snapshots.h"
@@ -303,7 +303,7 @@ static bool is_dumb(void)
     return kind && strcmp(kind, "dumb") == 0;
 }
 
-static bool set_up(struct top *top, const char *token)
+static bool set_up(struct top *top, const char *token, const char *cacert)
 {
     CURL *curl = top->curl;
 
@@ -315,6 +315,7 @@ static bool set_up(struct top *top, const char *token)
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_bytes);
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, top);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT, (long)ANSWER_MAX_S);
+    server_trust(curl, cacert);
     top->is_on_screen = !top->is_once && isatty(STDOUT_FILENO) && !is_dumb();
     top->has_colors = !(getenv("NO_COLOR") && *getenv("NO_COLOR")); /* no-color.org */
     if (top->is_on_screen)
@@ -322,41 +323,38 @@ static bool set_up(struct top *top, const char *token)
     return !top->is_on_screen || top->signals >= 0;
 }
 
+/* Seconds with a fraction, or as other lengths of time. */
 static uint64_t read_interval_ms(const struct cli *cli, const char *text)
 {
     char *end;
     double ms = strtod(text, &end) * 1000;
 
-    if (end == text || *end || !(ms >= INTERVAL_MIN_MS && ms <= INTERVAL_MAX_MS))
-        cli_usage(cli, "--interval is a number of seconds from 0.5 to 3600, not '%s'", text);
+    if (end == text || *end)
+        ms = (double)argument_duration_ms(cli, "interval", text, 1000, INTERVAL_MAX_MS);
+    if (!(ms >= INTERVAL_MIN_MS && ms <= INTERVAL_MAX_MS))
+        cli_usage(cli, "--interval is from 500ms to 1h, not '%s'", text);
     return (uint64_t)lround(ms);
 }
 
 static int run(struct cli *cli, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"url", required_argument, NULL, 'u'},
-        {"token", required_argument, NULL, 't'},
-        {"interval", required_argument, NULL, 'i'},
-        {"once", no_argument, NULL, 'o'},
-        {0},
-    };
-    struct top top = {.cli = cli, .url = SERVER_URL, .interval_ms = 2000, .signals = -1};
-    const char *token = getenv("SLUICE_TOKEN");
+    struct top top = {.cli = cli, .url = server_default_url(), .interval_ms = 2000, .signals = -1};
+    const char *token = getenv("SLUICE_TOKEN"), *cacert = NULL;
     int option, status;
 
-    while ((option = cli_option(cli, argc, argv, options)) >= 0) {
+    while ((option = cli_option(cli, argc, argv)) >= 0) {
         if (option == 'u')
             top.url = optarg;
         else if (option == 't')
             token = optarg;
+        else if (option == 'c')
+            cacert = optarg;
         else if (option == 'i')
             top.interval_ms = read_interval_ms(cli, optarg);
         else
             top.is_once = true;
     }
-    if (optind < argc)
-        cli_usage(cli, "'%s' is one argument too many", argv[optind]);
+    cli_no_arguments(cli, argc, argv);
     if (token && *token)
         server_check_token(cli, token);
     else
@@ -366,7 +364,7 @@ static int run(struct cli *cli, int argc, char **argv)
     top.status_url = server_url(cli, top.url, "/status.json");
     top.curl = curl_easy_init();
     top.multi = curl_multi_init();
-    status = set_up(&top, token) ? watch(&top) : cli_failed_with(cli, "out of memory");
+    status = set_up(&top, token, cacert) ? watch(&top) : cli_failed_with(cli, "out of memory");
     if (top.is_asking)
         curl_multi_remove_handle(top.multi, top.curl);
     curl_multi_cleanup(top.multi);
@@ -381,17 +379,34 @@ static int run(struct cli *cli, int argc, char **argv)
     return status;
 }
 
+static const struct cli_option options[] = {
+    SERVER_OPTION_URL('u', " Or the address of its --ops-listen where it has one."),
+    SERVER_OPTION_TOKEN('t', " None is needed; one with the scope admin shows whose the slowest "
+                             "clients are."),
+    SERVER_OPTION_CACERT('c'),
+    {"interval", 'i', "TIME",
+     "Between two snapshots: 500ms to 1h, or a number of seconds; 2s unless given.", NULL,
+     CLI_ONCE},
+    {"once", 'o', NULL,
+     "Take two snapshots, print the page once, and end; with status 1 when the server does not "
+     "answer.",
+     NULL, CLI_ONCE},
+    CLI_OPTIONS_END,
+};
+
 const struct command command_top = {
     .name = "top",
-    .arguments = "[--url URL] [--token TOKEN] [--interval SECONDS] [--once]",
+    .arguments = "",
     .summary = "how a sluiced fares, live",
-    .help = "--url URL        of sluiced; http://127.0.0.1:8080 unless given\n"
-            "--token TOKEN    else SLUICE_TOKEN in the environment, which other users cannot see;\n"
-            "                 with the scope admin it shows whose the slowest clients are\n"
-            "--interval SECONDS\n"
-            "                 between two snapshots, 0.5 to 3600 (default 2)\n"
-            "--once           print one page when there were two snapshots, and end\n"
-            "On a terminal q or Ctrl-C ends it. Elsewhere each snapshot is a line of key=value "
-            "pairs.\n",
+    .help =
+        "Reads /status.json until q or Ctrl-C: events in and out, matches, what clients are owed, "
+        "streams by kind and transport, the slowest clients, the workers, and what went wrong "
+        "since the start. A server that goes away is asked again. Where standard output is no "
+        "terminal, each snapshot is a line of name=value pairs, with a hyphen for what is not "
+        "known.",
+    .options = options,
+    .examples = "sluice top\n"
+                "sluice top --url https://live.example.org --interval 10s\n"
+                "sluice top --once\n",
     .run = run,
 };

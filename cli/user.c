@@ -28,7 +28,7 @@ static int run_show(struct cli *cli, int argc, char **argv)
 {
     cli_no_options(cli, argc, argv);
     if (argc == optind)
-        cli_usage(cli, "a LOGIN is needed");
+        cli_usage(cli, "a USER is needed");
     return show(cli, argv + optind, (size_t)(argc - optind));
 }
 
@@ -55,23 +55,25 @@ static int run_rename(struct cli *cli, int argc, char **argv)
 {
     cli_no_options(cli, argc, argv);
     if (argc - optind != 2)
-        cli_usage(cli, "a LOGIN and a NAME are needed");
+        cli_usage(cli, "a USER and a NAME are needed");
     return set_name(cli, argv[optind], argv[optind + 1]);
 }
 
 const struct command command_user_show = {
     .name = "user show",
-    .arguments = "LOGIN...",
+    .arguments = "USER...",
     .summary = "print users with their counters, a line of JSON each",
-    .help = "LOGIN   or =ID; as many as you like, read in one round trip\n",
+    .help = ARGUMENT_USER_HELP " As many as you like are read in one round trip.",
+    .examples = "sluice user show ada @bob 114871006736384\n",
     .run = run_show,
 };
 
 const struct command command_user_rename = {
     .name = "user rename",
-    .arguments = "LOGIN NAME",
+    .arguments = "USER NAME",
     .summary = "give a user another name; the login stays",
-    .help = "LOGIN   or =ID\n"
-            "NAME    what others read from now on, in old posts, too: 1 to 200 bytes\n",
+    .help = "The name is what others read from now on, in old posts, too: 1 to 200 "
+            "bytes. " ARGUMENT_USER_HELP,
+    .examples = "sluice user rename ada 'Ada King'\n",
     .run = run_rename,
 };

@@ -12,27 +12,35 @@ static int build(struct sl_call *call, const struct database *database, const st
 
 static int run(struct cli *cli, int argc, char **argv)
 {
-    static const struct option options[] = {{"name", required_argument, NULL, 'n'}, {0}};
+    struct sl_user_ref login;
     struct sl_written written;
     const char *name = NULL;
     int status;
 
-    while (cli_option(cli, argc, argv, options) == 'n')
+    while (cli_option(cli, argc, argv) == 'n')
         name = optarg;
     if (argc - optind != 1)
-        cli_usage(cli, "one LOGIN is needed");
-    status = database_change(cli, argv[optind], build, name, &written);
+        cli_usage(cli, "one LOGIN is needed; a NAME goes behind --name, in quotes");
+    login = sl_user_by_login(sl_slice_str(argv[optind]));
+    status = database_change(cli, &login, build, name, &written);
     if (status != CLI_GOOD)
         return status;
     printf("%" PRIu64 "\n", written.id);
     return cli_done(cli);
 }
 
+static const struct cli_option options[] = {
+    {"name", 'n', "NAME", "What others read; the login unless given.", NULL, CLI_ONCE},
+    CLI_OPTIONS_END,
+};
+
 const struct command command_user_add = {
     .name = "user add",
-    .arguments = "LOGIN [--name NAME]",
+    .arguments = "LOGIN",
     .summary = "make a user; prints the id",
-    .help = "LOGIN is 1 to 64 bytes of letters, digits and _, unique without regard to case.\n\n"
-            "--name NAME   what others read (default: the login)\n",
+    .help = "A login is 1 to 64 bytes of letters, digits and _ of any script; two that differ in "
+            "case only are the same.",
+    .options = options,
+    .examples = "sluice user add ada --name 'Ada Lovelace'\n",
     .run = run,
 };

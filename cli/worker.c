@@ -1,10 +1,14 @@
-/* worker.c - runs the tasks of the database until told to stop. */
+/* worker.c - runs the tasks of the database until told to stop.
+ *
+ * The worker is that of the core (src/tasks/worker.h); here are its options, and the signals that
+ * let it finish what it holds. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "cli/argument.h"
 #include "cli/database.h"
 #include "src/tasks/worker_log.h"
 
@@ -18,13 +22,13 @@ static void on_signal(int number)
     sl_worker_stop(running);
 }
 
-static uint32_t read_number(const struct cli *cli, const char *name, long most)
+static uint32_t read_concurrency(const struct cli *cli)
 {
     char *end;
     long number = strtol(optarg, &end, 10);
 
-    if (end == optarg || *end || number < 1 || number > most)
-        cli_usage(cli, "%s is a number from 1 to %ld, not '%s'", name, most, optarg);
+    if (end == optarg || *end || number < 1 || number > CONCURRENCY_MAX)
+        cli_usage(cli, "--concurrency is a number from 1 to %d, not '%s'", CONCURRENCY_MAX, optarg);
     return (uint32_t)number;
 }
 
@@ -57,44 +61,49 @@ static int work(struct cli *cli, const struct sl_worker_options *options)
 
 static int run(struct cli *cli, int argc, char **argv)
 {
-    static const struct option names[] = {
-        {"concurrency", required_argument, NULL, 'c'},
-        {"lease-ms", required_argument, NULL, 'l'},
-        {"until-empty", no_argument, NULL, 'u'},
-        {0},
-    };
     struct sl_worker_log log = SL_WORKER_LOG_INIT;
     struct sl_worker_options options = {.concurrency = 4, .tell = sl_worker_log, .context = &log};
     int option;
 
-    while ((option = cli_option(cli, argc, argv, names)) >= 0) {
+    while ((option = cli_option(cli, argc, argv)) >= 0) {
         if (option == 'c')
-            options.concurrency = read_number(cli, "--concurrency", CONCURRENCY_MAX);
+            options.concurrency = read_concurrency(cli);
         else if (option == 'l')
-            options.lease_ms = read_number(cli, "--lease-ms", LEASE_MAX_MS);
+            options.lease_ms =
+                (uint32_t)argument_duration_ms(cli, "lease-ms", optarg, 1, LEASE_MAX_MS);
         else
             options.until_empty = true;
     }
-    if (optind < argc)
-        cli_usage(cli, "'%s' is one argument too many", argv[optind]);
+    cli_no_arguments(cli, argc, argv);
     options.archive = cli->archive_url; /* behind the options: they are two of them */
     options.cache = cli->cache_url;
     return work(cli, &options);
 }
 
+static const struct cli_option options[] = {
+    {"concurrency", 'c', "N", "Tasks at once, 1 to 64; 4 unless given.", NULL, CLI_ONCE},
+    {"lease-ms", 'l', "MS",
+     "The tasks of a worker that has not been heard of for so long are taken over by others: "
+     "30s or 30000, which it is unless given.",
+     NULL, CLI_ONCE},
+    {"until-empty", 'u', NULL, "End when every task is done or dead.", NULL, CLI_ONCE},
+    CLI_OPTIONS_END,
+};
+
 const struct command command_worker = {
     .name = "worker",
-    .arguments = "[--archive URL] [--cache URL] [--concurrency N] [--lease-ms MS] [--until-empty]",
+    .arguments = "",
     .summary = "run the tasks that writes leave behind, until SIGTERM",
-    .help = "Any number of workers may run beside each other. SIGTERM or Ctrl-C: finishes the\n"
-            "tasks it holds and ends.\n\n"
-            "--archive URL    where posts go that outgrow profile-max, once 'sluice config set\n"
-            "                 archive 1' says so: sqlite:/path/to/file, made where there is none,\n"
-            "                 or mysql://user[:password]@host[:port]/database, where there is one\n"
-            "--cache URL      what the archive erases is taken out of this cache, too\n"
-            "--concurrency N  tasks at once (default 4)\n"
-            "--lease-ms MS    the tasks of a worker that has not been heard of for so long are\n"
-            "                 taken over by others (default 30000)\n"
-            "--until-empty    end when every task is done or dead\n",
+    .help =
+        "Any number of workers may run beside each other. SIGTERM or Ctrl-C: finishes the tasks "
+        "it holds and ends.\n\n"
+        "With --archive posts that outgrow profile-max go there, once 'sluice config set archive "
+        "1' says so: the file, or the tables in a database that exists, are made where there are "
+        "none. While the archive is away its tasks wait, and others are run. Without it such "
+        "tasks fail, and the posts stay in Redis. What the archive erases is taken out of the "
+        "--cache, too.",
+    .options = options,
+    .examples = "sluice worker --archive sqlite:/var/lib/sluice/archive.db\n"
+                "sluice worker --until-empty\n",
     .run = run,
 };

@@ -30,6 +30,13 @@ def test_it_depends_on_what_its_programs_use(package):
         assert library in told, told
 
 
+def test_shells_find_their_completions(package):
+    files = subprocess.run(["dpkg-deb", "-c", package], check=True, text=True, capture_output=True).stdout
+    for file in ("bash-completion/completions/sluice", "zsh/vendor-completions/_sluice",
+                 "fish/vendor_completions.d/sluice.fish", "man/man1/sluice.1"):
+        assert f"./usr/share/{file}\n" in files, files
+
+
 def namespaces_are_allowed():
     return subprocess.run(["unshare", "--mount", "--pid", "--fork", "true"],
                           capture_output=True).returncode == 0

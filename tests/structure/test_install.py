@@ -71,6 +71,14 @@ def test_each_installed_header_stands_alone(prefix, environment, tmp_path):
         assert '#include "' not in header.read_text()
 
 
+def test_shells_complete_and_man_finds_the_pages(prefix):
+    for file in ("bash-completion/completions/sluice", "zsh/site-functions/_sluice",
+                 "fish/vendor_completions.d/sluice.fish"):
+        assert "sluice(1)" in (prefix / "share" / file).read_text()
+    pages = {page.name for page in (prefix / "share" / "man").rglob("*.[158]")}
+    assert pages == {"sluice.1", "filter-match.1", "sluiced.8", "sluiced.conf.5"}
+
+
 def test_example_of_the_manual_page_builds(environment, tmp_path):
     page = (SOURCE / "docs/man/libsluice.3").read_text()
     example = re.search(r"^\.Bd [^\n]*\n(#include.*?)^\.Ed", page, re.MULTILINE | re.DOTALL)

@@ -52,15 +52,6 @@ def test_wrong_usage_is_2(cli, arguments):
 
 
 @pytest.mark.parametrize("arguments", [
-    [], ["init"], ["user"], ["user", "add"], ["post"], ["delete"], ["follow"], ["unfollow"],
-    ["home"], ["hide"], ["unhide"], ["mute"], ["unmute"], ["replay"], ["token"], ["tail"], ["config"], ["config", "get"], ["config", "set"],
-    ["config", "list"], ["worker"], ["tasks"],
-    ["tasks", "retry"], ["tasks", "drop"]])
-def test_help_is_everywhere(cli, arguments):
-    assert "sluice" in cli.run(*arguments, "--help")
-
-
-@pytest.mark.parametrize("arguments", [
     ["post", "--user", "nobody", "hello"], ["delete", "--user", "nobody", "4096"],
     ["follow", "nobody", "nowhere"], ["replay", "/nonexistent/file"],
     ["--redis", "unix:///nonexistent.sock", "user", "add", "ada"],
@@ -145,6 +136,68 @@ def test_text_that_is_none(cli):
     for text in ("", "\udcff", "x" * 100_000):
         cli.run("post", "--user", "ada", text.encode("utf-8", "surrogateescape")
                 if "\udcff" in text else text, status=2)
+
+
+def test_users_by_id_or_login_everywhere(cli, redis):
+    """Digits are an id, @x a login, anything else a login here."""
+    ada, bob, digits = cli.ids("user", "add", "ada") + cli.ids("user", "add", "bob") + cli.ids("user", "add", "123")
+    for name, known in (("ada", ada), ("@ada", ada), (ada, ada), ("@ADA", ada), ("@123", digits)):
+        assert json.loads(cli.run("user", "show", name))["id"] == known
+    cli.run("user", "show", "123", status=2)
+    cli.run("user", "rename", "@123", "One Two Three")
+    cli.run("follow", "@bob", ada, "@123")
+    work(cli)
+    assert {json.loads(line)["id"] for line in cli.run("following", bob).splitlines()} == {ada, digits}
+    post = cli.run("post", "--user", ada, "by id")
+    assert json.loads(cli.run("read", post, "--as", bob))["user"]["login"] == "ada"
+    cli.run("like", "--user", bob, post)
+    cli.run("hide", ada, "@bob")
+    cli.run("mute", bob, ada)
+    cli.run("unmute", "@bob", "@ada")
+    work(cli)
+    assert cli.run("posts", "@ada", "--as", bob) == ""
+    cli.run("unhide", "@ada", bob)
+    work(cli)
+    assert [json.loads(line)["id"] for line in cli.run("posts", ada, "--as", "@bob").splitlines()] == [post]
+    assert json.loads(cli.run("common", "following", bob, "@bob", "--limit", "1"))["login"] == "123"
+    cli.run("delete", "--user", "@ada", post)
+
+
+def test_posts_quote_repost_link_and_carry_media(cli):
+    ada, bob = cli.run("user", "add", "ada"), cli.run("user", "add", "bob")
+    first = cli.run("post", "--user", "ada", "first")
+    post = cli.run("post", "--user", "bob", "--quote", first, "--repost", first, "--url", "https://a.example/",
+                   "--url", "http://b.example/x", "--media", '{"kind":"image"}', "--media", '[{"kind":"film"}]',
+                   "both")
+    shown = json.loads(cli.run("read", post))
+    for name in ("quote_of", "repost_of"):
+        assert (shown[name]["post"], shown[name]["user"]) == (first, ada)
+    assert shown["urls"] == ["https://a.example/", "http://b.example/x"]
+    assert shown["media"] == [{"kind": "image"}, {"kind": "film"}]
+    secret = cli.run("post", "--user", "ada", "--audience", "followers", "secret")
+    for option in ("--quote", "--repost", "--reply-to"):
+        cli.run("post", "--user", "bob", option, secret, "x", status=1)
+    cli.run("follow", "bob", "ada")
+    work(cli)
+    quoting = json.loads(cli.run("read", cli.run("post", "--user", bob, "--quote", secret, "x")))
+    assert quoting["quote_of"] == {"post": secret}
+    cli.run("post", "--user", "bob", "--repost", secret, "x", status=1)
+
+
+@pytest.mark.parametrize("given, kept", [
+    ("one\n", "one"), ("two\nlines", "two\nlines"), ("empty line\n\n", "empty line\n"), ("é" * 10000, "é" * 10000),
+    ("é" * 10000 + "\n", "é" * 10000)])
+def test_text_from_standard_input(cli, given, kept):
+    cli.run("user", "add", "ada")
+    post = cli.run("post", "--user", "ada", "-", given=given)
+    assert json.loads(cli.run("read", post))["text"] == kept
+
+
+@pytest.mark.parametrize("given", ["", "\n", "é" * 10000 + "\n\n", "x" * 100000])
+def test_standard_input_that_is_no_text(cli, given):
+    cli.run("user", "add", "ada")
+    cli.run("post", "--user", "ada", "-", given=given, status=2)
+    assert cli.run("posts", "ada") == ""
 
 
 def test_logins_are_unique_under_case_folding(cli):

@@ -22,7 +22,7 @@ def site(servers, cli_for):
 
 def test_users_are_shown_and_renamed(site):
     site.run("user", "rename", "ADA", "Ada Lindqvist")
-    ada, bob = site.lines("user", "show", "ada", "=" + site.ids["bob"])
+    ada, bob = site.lines("user", "show", "ada", site.ids["bob"])
     assert ada.pop("signup")[:2] == "20"
     assert ada == {"id": site.ids["ada"], "login": "ada", "name": "Ada Lindqvist", "followers": 0,
                    "following": 0, "posts": 0}
@@ -142,7 +142,7 @@ def test_comments_by_users_who_hide_do_not_shorten_the_page(site):
 
 
 @pytest.mark.parametrize("arguments", [
-    ["user", "show"], ["user", "rename", "ada"], ["user", "show", "=x"], ["read"], ["read", "x"],
+    ["user", "show"], ["user", "rename", "ada"], ["user", "show", "="], ["read"], ["read", "x"],
     ["posts"], ["posts", "ada", "bob"], ["posts", "ada", "--limit", "0"], ["comments", "x"],
     ["posts", "ada", "--limit", "1001"], ["followers", "ada", "--as", "bob"], ["like", "4096"],
     ["following", "ada", "--before", "x"], ["like", "--user", "ada", "x"], ["likes", "ada"],
@@ -168,7 +168,7 @@ def test_home_timelines(site, timeline):
     assert home("--limit", "2") == newest[:2]
     assert home("--before", newest[1]) == newest[2:]
     assert home("--after", newest[2]) == newest[:2]
-    shown = {post["id"]: post for post in site.lines("home", "=" + site.ids["ada"])}[said[1]]
+    shown = {post["id"]: post for post in site.lines("home", site.ids["ada"])}[said[1]]
     assert (shown["user"]["login"], shown["text"], shown["likes"], shown["comments"]) == \
         ("bob", "hello", 1, 0)
 

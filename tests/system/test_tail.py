@@ -2,12 +2,14 @@
 
 import json
 import socket
+import ssl
 import time
 from urllib.parse import parse_qs
 
 import pytest
 
 from harness.streams import CONTROL
+from harness.tls import Certificate
 from harness.waiting import Deadline
 
 FOR_GOOD = '{"type":"disconnect","code":"token_revoked","reason":"the token was revoked"}'
@@ -115,7 +117,7 @@ def tail(cli_for, host):
 def test_asks_with_a_form_and_a_bearer_token(host, tail):
     program = tail("--track", "coffee & tea,茶", "filter", "--locations", "-1,-2,3,4", "--rule", "a -b",
                    "--follow", "1,@ada", "--language", "en", "--types", "post", "--percent", "50%",
-                   "--partition", "1/2", "--since", "1h")
+                   "--partition", "1/2", "--since", "2026-11-22")
     visit = host.visit()
     assert (visit.method, visit.target) == ("POST", "/v1/stream/filter")
     assert visit.headers["authorization"] == "Bearer secret.to.ken"
@@ -123,9 +125,126 @@ def test_asks_with_a_form_and_a_bearer_token(host, tail):
     assert visit.headers["content-type"] == "application/x-www-form-urlencoded"
     assert visit.form == {"track": "coffee & tea,茶", "locations": "-1,-2,3,4", "rule": "a -b",
                           "follow": "1,@ada", "language": "en", "types": "post", "percent": "50%",
-                          "partition": "1/2", "since": "1h"}
+                          "partition": "1/2", "since": "1795305600000"}
     visit.refuse(401)
     program.ended(1)
+
+
+def test_lists_are_joined(host, tail):
+    program = tail("filter", "--track", "a", "--track", "b,c d", "--follow", "1", "--follow", "@ada",
+                   "--locations", "1,2,3,4", "--locations", "5,6,7,8", "--language", "en", "--language", "zh",
+                   "--types", "post", "--types", "follow")
+    visit = host.visit()
+    assert visit.form == {"track": "a,b,c d", "follow": "1,@ada", "locations": "1,2,3,4,5,6,7,8",
+                          "language": "en,zh", "types": "post,follow"}
+    visit.refuse(401)
+    program.ended(1)
+
+
+@pytest.mark.parametrize("name", ["rule", "percent", "partition", "since", "until", "limit", "url", "token"])
+def test_what_is_no_list_stands_once(cli_for, name):
+    cli = cli_for(None)
+    cli.run("tail", "filter", f"--{name}", "1", f"--{name}", "2", status=2)
+    assert f"--{name} is given twice" in cli.done.stderr
+
+
+@pytest.mark.parametrize("since, ago", [("-1h", 3600), ("90s", 90)])
+def test_a_length_of_time_means_the_same_moment_later(host, tail, since, ago):
+    now = time.time()
+    program = tail("sample", "--since", since, "--until", "+1h")
+    first = host.visit()
+    first.break_off()
+    second = host.visit()
+    assert second.form == first.form
+    assert abs(int(second.form["since"]) / 1000 - (now - ago)) < 30
+    assert abs(int(second.form["until"]) / 1000 - (now + 3600)) < 30
+    second.refuse(401)
+    program.ended(1)
+
+
+def test_url_from_the_environment(host, cli_for):
+    cli = cli_for(None)
+    cli.environment = {**cli.environment, "SLUICE_URL": host.url, "SLUICE_TOKEN": "x"}
+    program = cli.start("tail", "sample")
+    host.visit().refuse(401)
+    program.ended(1)
+
+
+def test_as_many_as_asked_for(host, tail):
+    program = tail("sample", "--limit", "3")
+    visit = host.visit().begin().say('{"id":"1"}').chunk('event: gap\ndata: {"type":"gap"}\n\n')
+    visit.say('{"id":"2"}').break_off()
+    host.visit().begin().say('{"id":"3"}', '{"id":"4"}')
+    assert [program.line() for _ in range(3)] == ['{"id":"1"}', '{"id":"2"}', '{"id":"3"}']
+    assert "4" not in program.process.stdout.read().decode()
+    program.ended(0)
+
+
+COMPLETE = '{"type":"disconnect","code":"complete","reason":"all of it has come","cursor":"7"}'
+
+
+def test_ends_where_it_was_asked_to(host, tail):
+    program = tail("sample", "--until", "114677036875776")
+    visit = host.visit()
+    assert visit.form == {"until": "114677036875776"}
+    visit.begin().say('{"id":"1"}').say(COMPLETE).end()
+    assert program.line() == '{"id":"1"}'
+    assert program.ended(0) == ""
+
+
+def test_nothing_is_left_to_come(host, tail):
+    program = tail("sample", "--until", "114677036875776")
+    host.visit().begin().say('{"id":"1"}').break_off()
+    visit = host.visit()
+    visit.connection.sendall(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
+    visit.connection.close()
+    assert program.line() == '{"id":"1"}'
+    program.ended(0)
+
+
+def test_events_for_people(host, tail):
+    program = tail("firehose", "--pretty", TZ="UTC-1")
+    visit = host.visit().begin()
+    user = {"id": "42", "login": "ada", "name": "Ada\nL"}
+    at = "2026-11-21T01:02:03.456Z"
+    events = [
+        {"id": "1", "type": "post", "at": at, "post": {"id": "1", "user": user, "text": "Tea \x1b[2J\nat five",
+                                                       "reply_to": {"post": "7"}, "quote_of": {"post": "8"}}},
+        {"id": "2", "type": "post", "at": at, "post": {"id": "2", "user": {"id": "9"}, "text": "x"}},
+        {"id": "3", "type": "delete", "at": at, "post": {"id": "1", "user": user}},
+        {"id": "4", "type": "follow", "at": at, "user": user, "target": {"id": "9", "login": "bob"}},
+        {"id": "5", "type": "unfollow", "at": "x", "user": user, "target": {"id": "9", "login": "bob"}},
+        {"id": "6", "type": "other"}]
+    visit.say(*map(json.dumps, events))
+    visit.chunk("id: 7\nevent: post\ndata: {no json\n\n").say(FOR_GOOD).end()
+    assert [program.line() for _ in range(9)] == [
+        "02:02:03 @ada (Ada", "        L), answering 7, quoting 8: Tea \\u001b[2J", "        at five",
+        "02:02:03 9: x", "02:02:03 1 is deleted", "02:02:03 @ada follows @bob", "x @ada follows no more @bob",
+        '{"id": "6", "type": "other"}', "{no json"]
+    program.ended(1)
+
+
+def test_authority_of_a_server(cli_for, host, tmp_path):
+    """A server whose certificate is its own is spoken to with --cacert, and not without."""
+    certificate = Certificate(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate.file, certificate.key)
+    url = host.url.replace("http:", "https:")
+    cli = cli_for(None)
+
+    def accept():
+        return context.wrap_socket(host.listener.accept()[0], server_side=True)
+
+    for command in (["tail", "sample"], ["top", "--once"]):
+        stranger = cli.start(*command, "--url", url, "--token", "x")
+        with pytest.raises(ssl.SSLError):
+            accept()
+        assert "ertificate" in stranger.ended(1)
+        cli.start(*command, "--url", url, "--token", "x", "--cacert", "/nonexistent.pem").ended(1)
+        host.listener.accept()[0].close()
+        program = cli.start(*command, "--url", url, "--token", "x", "--cacert", certificate.file)
+        Visit(accept()).refuse(404)
+        assert "404" in program.ended(1)
 
 
 def test_url_with_a_path_and_a_token_from_the_environment(host, tail):
@@ -193,13 +312,13 @@ def test_disconnect_says_when_to_come_back(host, tail):
 def test_comes_back_behind_the_last_event_it_printed(host, tail):
     program = tail("firehose", "--since", "2026-11-21T06:00:00Z")
     visit = host.visit()
-    assert visit.form == {"since": "2026-11-21T06:00:00Z"} and "last-event-id" not in visit.headers
+    assert visit.form == {"since": "1795240800000"} and "last-event-id" not in visit.headers
     visit.begin().say('{"id":"5"}', '{"id":"6"}').chunk('event: post\ndata: {"id":"99"}\n\n')
     assert [program.line() for _ in range(3)] == ['{"id":"5"}', '{"id":"6"}', '{"id":"99"}']
     visit.chunk('id: 7\nevent: post\nda').break_off()  # never printed
     visit = host.visit()
     assert visit.headers["last-event-id"] == "6"  # 99 was published without the log: no cursor
-    assert visit.form == {"since": "2026-11-21T06:00:00Z"}
+    assert visit.form == {"since": "1795240800000"}
     visit.begin().chunk("id: 8\n\n").break_off()  # a keep-alive
     visit = host.visit()
     assert visit.headers["last-event-id"] == "8"

@@ -23,11 +23,11 @@ class Cli:
         """Starts it in the background."""
         return Program(programs.sluice(), *arguments, env=self.environment, **more)
 
-    def run(self, *arguments, status=0):
-        """Runs it to its end, checks the exit status, returns what it printed."""
+    def run(self, *arguments, status=0, given=""):
+        """Runs it to its end, checks the exit status, returns what it printed. `given`: its standard input."""
         self.done = done = subprocess.run(
             [*self.prefix, programs.sluice(), *map(_as_argument, arguments)], env=self.environment, timeout=120,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            input=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert not sanitizer_report(done.stderr), done.stderr
         assert done.returncode == status, f"{arguments}: {done.returncode}\n{done.stderr}"
         return done.stdout.removesuffix("\n")

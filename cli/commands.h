@@ -1,0 +1,6 @@
+/* cli/commands.h - all commands. */
+#pragma once
+
+#include "cli/command_table.h"
+
+extern const struct command_table commands;

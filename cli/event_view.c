@@ -1,0 +1,133 @@
+/* event_view.c - `sluice tail --pretty`.
+ *
+ *     10:04:33 @ada (Ada Lovelace): Tea at five
+ *     10:05:01 @bob, answering 114871006871552: On my way
+ *     10:06:12 114871006871552 is deleted
+ *     10:06:30 @bob follows @ada
+ *
+ * Members that are missing are left out. Lines of a text beyond the first are indented. */
+#include "cli/event_view.h"
+
+#include <string.h>
+#include <time.h>
+
+#include <jansson.h>
+
+#include "cli/cli.h"
+
+static const char *member(const json_t *object, const char *name)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+
+    return text ? text : "";
+}
+
+/* Whose lines beyond the first are indented: no text looks like another event. */
+static void print_text(FILE *file, const char *text)
+{
+    while (*text) {
+        size_t size = strcspn(text, "\n");
+
+        cli_print(file, sl_slice(text, size));
+        text += size;
+        if (*text == '\n') {
+            fputs("\n        ", file);
+            text++;
+        }
+    }
+}
+
+/* Hours, minutes and seconds here; a time that cannot be read stays as it is. */
+static void print_time(FILE *file, const char *at)
+{
+    struct tm utc = {0}, local;
+    time_t seconds;
+
+    if (!strptime(at, "%Y-%m-%dT%H:%M:%S", &utc)) {
+        print_text(file, at);
+        return;
+    }
+    seconds = timegm(&utc);
+    localtime_r(&seconds, &local);
+    fprintf(file, "%02d:%02d:%02d", local.tm_hour, local.tm_min, local.tm_sec);
+}
+
+static void print_user(FILE *file, const json_t *user)
+{
+    const char *login = member(user, "login");
+
+    if (*login)
+        fputc('@', file);
+    print_text(file, *login ? login : member(user, "id"));
+}
+
+static void print_reference(FILE *file, const json_t *post, const char *name, const char *words)
+{
+    const char *other = member(json_object_get(post, name), "post");
+
+    if (!*other)
+        return;
+    fprintf(file, ", %s ", words);
+    print_text(file, other);
+}
+
+static void print_post(FILE *file, const json_t *post)
+{
+    const json_t *user = json_object_get(post, "user");
+    const char *name = member(user, "name");
+
+    print_user(file, user);
+    if (*name && strcmp(name, member(user, "login")) != 0) {
+        fputs(" (", file);
+        print_text(file, name);
+        fputc(')', file);
+    }
+    print_reference(file, post, "reply_to", "answering");
+    print_reference(file, post, "repost_of", "passing on");
+    print_reference(file, post, "quote_of", "quoting");
+    fputs(": ", file);
+    print_text(file, member(post, "text"));
+}
+
+/* Those who have to do with each other. */
+static const struct {
+    const char *type, *words;
+} relations[] = {{"follow", "follows"}, {"unfollow", "follows no more"}};
+
+static const char *find_relation(const char *type)
+{
+    for (size_t i = 0; i < sizeof(relations) / sizeof(relations[0]); i++) {
+        if (strcmp(type, relations[i].type) == 0)
+            return relations[i].words;
+    }
+    return NULL;
+}
+
+bool event_view_print(FILE *file, struct sl_slice event)
+{
+    json_t *json = json_loadb(event.data, event.size, 0, NULL);
+    const json_t *post = json_object_get(json, "post");
+    const char *type = member(json, "type");
+    const char *relation = find_relation(type);
+    bool is_post = strcmp(type, "post") == 0, is_deletion = strcmp(type, "delete") == 0;
+
+    if (!relation && !(post && (is_post || is_deletion))) {
+        json_decref(json);
+        return false;
+    }
+    print_time(file, member(json, "at"));
+    fputc(' ', file);
+    if (is_post) {
+        print_post(file, post);
+    } else if (is_deletion) {
+        print_text(file, member(post, "id"));
+        fputs(" is deleted", file);
+    } else {
+        print_user(file, json_object_get(json, "user"));
+        fprintf(file, " %s ", relation);
+        print_user(file, json_object_get(json, "target"));
+    }
+    fputc('\n', file);
+    json_decref(json);
+    return true;
+}
