@@ -15,6 +15,7 @@ static const struct disconnect_row rows[DISCONNECT_REASON_COUNT] = {
     [DISCONNECT_BAD_UTF8] = {"bad_message", "the message is not UTF-8", 1007, false},
     [DISCONNECT_BAD_DATA] = {"bad_message", "binary messages are not understood", 1003, false},
     [DISCONNECT_INTERNAL] = {"internal", "the server had a problem of its own", 1011, true},
+    [DISCONNECT_BUSY] = {"busy", "this server is reading too much at once", 1013, true},
 };
 
 const struct disconnect_row *disconnect_row(enum disconnect_reason reason)

@@ -37,6 +37,13 @@ void http_bodies_remove(struct http_bodies *bodies, struct http_body_share *shar
     list_remove(&bodies->large, &share->node);
 }
 
+void http_bodies_shrink(struct http_bodies *bodies, struct http_body_share *share, size_t bytes)
+{
+    assert(list_contains(&share->node) && bytes <= share->bytes);
+    bodies->bytes -= share->bytes - bytes;
+    share->bytes = bytes;
+}
+
 static bool is_same_address(const struct http_body_share *a, const struct http_body_share *b)
 {
     return a->address_size > 0 && a->address_size == b->address_size &&

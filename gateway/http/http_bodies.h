@@ -49,6 +49,8 @@ void http_bodies_add(struct http_bodies *bodies, struct http_body_share *share,
                      struct sl_slice address, uint64_t now_ms);
 /* Its memory is given back, or is somebody else's now. One that was never added is fine. */
 void http_bodies_remove(struct http_bodies *bodies, struct http_body_share *share);
+/* Of its bytes only so many are left. */
+void http_bodies_shrink(struct http_bodies *bodies, struct http_body_share *share, size_t bytes);
 
 /* `size` further bytes of `share` have come. Who must give way for them: NULL, nobody; perhaps
  * `share` itself. Ask again (with size 0) when the one that was told is removed. */

@@ -41,6 +41,18 @@ void websocket_reader_done(struct websocket_reader *reader)
     buffer_done(&reader->held);
 }
 
+void websocket_reader_stop(struct websocket_reader *reader)
+{
+    buffer_done(&reader->held);
+    reader->is_given = false;
+    reader->is_ended = true;
+}
+
+size_t websocket_reader_kept_bytes(const struct websocket_reader *reader)
+{
+    return reader->held.capacity;
+}
+
 static enum websocket_item fault(struct websocket_event *ret_event, uint16_t code,
                                  const char *reason)
 {

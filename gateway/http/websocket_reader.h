@@ -70,6 +70,10 @@ struct websocket_reader {
 /* A message, all its fragments together, may have up to `max_message_bytes`. */
 void websocket_reader_init(struct websocket_reader *reader, uint32_t max_message_bytes);
 void websocket_reader_done(struct websocket_reader *reader);
+/* Forgets what has begun; nothing further is read. */
+void websocket_reader_stop(struct websocket_reader *reader);
+/* Memory of a message that has not ended. Ask when websocket_read() wants more. */
+size_t websocket_reader_kept_bytes(const struct websocket_reader *reader);
 
 /* Reads on until there is something to tell. How the bytes were cut into inputs makes no difference
  * to what is told. Never looks further than it must: a fault is told at the first byte that

@@ -6,8 +6,8 @@
  * ends it. A stream that is evicted for slowness finds the message behind megabytes, so it gets
  * longer.
  *
- * Bounds: what is held of our own messages by MAX_HELD_BYTES; what a client is owed is delivery's
- * business. */
+ * Bounds: what is held of our own messages by MAX_HELD_BYTES, and for all streams together by
+ * stream_memory.c; what a client is owed is delivery's business. */
 #include "gateway/streams/stream.h"
 
 #include <assert.h>
@@ -64,7 +64,11 @@ static ssize_t client_send(struct client *client, const struct iovec *pieces, in
 
 static int client_hold(struct client *client, const struct iovec *pieces, int count)
 {
-    return wire_hold(&stream_of(client)->wire, pieces, count);
+    struct stream *stream = stream_of(client);
+    int r = wire_hold(&stream->wire, pieces, count);
+
+    stream_memory_count(stream);
+    return r;
 }
 
 static bool client_is_blocked(const struct client *client)
@@ -102,6 +106,7 @@ void stream_say(struct stream *stream, struct sl_slice frames)
     client->sent_bytes += frames.size;
     if (wire_write(&stream->wire, frames) < 0 || stream->wire.held.size > MAX_HELD_BYTES)
         stream_end(stream, STREAM_BROKEN);
+    stream_memory_count(stream);
 }
 
 /* HTTP/1.0 has no chunks: what is in them goes out bare. */
@@ -463,6 +468,7 @@ static void close_now(struct stream *stream)
     stream_leave_delivery(stream);
     log_end(stream);
     wire_close(&stream->wire);
+    stream_memory_forget(stream);
     metric_sub(metrics_of(stream), METRIC_CONNECTIONS, 1);
     metric_sub(metrics_of(stream), METRIC_STREAMS, 1);
     metric_sub(metrics_of(stream), streams_by_kind(&stream->request), 1);
@@ -474,10 +480,26 @@ static void close_now(struct stream *stream)
     uv_close((uv_handle_t *)&stream->timer, release);
 }
 
+/* Who does not read cannot be told. */
+static void give_way(struct stream *stream)
+{
+    stream->gives_way = false;
+    if (stream->wire.held.size > HTTP_SMALL_BODY) {
+        stream_end(stream, STREAM_BROKEN);
+        return;
+    }
+    stream->protocol->stop_reading(stream);
+    stream_evict(stream, DISCONNECT_BUSY);
+}
+
 static void run_turn_end(struct turn_task *task)
 {
     struct stream *stream = LIST_OWNER(task, struct stream, turn_end);
 
+    if (stream->gives_way) {
+        give_way(stream);
+        turn_cancel(stream->streams->settings.turn, task); /* it is running */
+    }
     if (stream->end >= STREAM_PEER_LEFT)
         close_now(stream);
     else if (stream->stage == STREAM_LIVE && stream->end == STREAM_EVICTED)
@@ -493,12 +515,14 @@ static void on_received(struct wire *wire, char *bytes, size_t size)
     struct stream *stream = LIST_OWNER(wire, struct stream, wire);
 
     stream->protocol->received(stream, bytes, size);
+    stream_memory_count(stream);
 }
 
 static void on_writable(struct wire *wire)
 {
     struct stream *stream = LIST_OWNER(wire, struct stream, wire);
 
+    stream_memory_count(stream);
     if (stream->stage == STREAM_LEAVING) {
         turn_schedule(stream->streams->settings.turn, &stream->turn_end);
         return;

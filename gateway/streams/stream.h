@@ -8,9 +8,11 @@
 
 #include <uv.h>
 
+#include "base/hash.h"
 #include "base/list.h"
 #include "gateway/delivery/client.h"
 #include "gateway/front/stream_request.h"
+#include "gateway/http/http_bodies.h"
 #include "gateway/http/turn.h"
 #include "gateway/http/websocket_reader.h"
 #include "gateway/http/wire.h"
@@ -23,6 +25,8 @@ struct streams {
     struct streams_settings settings;
     struct list list; /* of all streams */
     struct filter_budget *budget;
+    struct http_bodies kept; /* see stream_memory.c */
+    struct hash_key subject_key;
     struct stream **by_ticket; /* by their index in the admission list */
     uv_poll_t *replaced_watch; /* of our streams that make room for others */
     uv_timer_t *survey_timer;
@@ -54,6 +58,10 @@ struct stream_protocol {
     void (*say_end)(struct stream *stream, const struct disconnect_row *why);
     /* All of it is sent. */
     void (*begin_close)(struct stream *stream);
+    /* Memory of what the peer has begun to say and not ended. */
+    size_t (*kept_bytes)(const struct stream *stream);
+    /* Forgets that; nothing of the peer is read any more. */
+    void (*stop_reading)(struct stream *stream);
     void (*done)(struct stream *stream);
 };
 
@@ -69,11 +77,13 @@ struct stream {
     uint8_t end;               /* enum stream_end */
     uint8_t disconnect_reason; /* enum disconnect_reason, if `is_evicted` */
     bool is_evicted;
+    bool gives_way; /* others need the memory */
     uint64_t disconnect_cursor;
     uint64_t opened_ms;   /* clocks of the loop */
     uint64_t deadline_ms; /* of leaving and closing */
     admission_ticket ticket;
     struct filter_share filters; /* what they cost */
+    struct http_body_share kept;
     size_t left_filters; /* how many it had when it left delivery, and of how many bytes of text */
     size_t left_filter_bytes;
     struct stream_request request; /* its filter is NULL then */
@@ -115,6 +125,14 @@ int stream_filters_take(struct streams *streams, const struct token *token,
 /* After that: the stream's filters cost `bytes`. */
 void stream_filters_settle(struct streams *streams, const struct token *token, size_t bytes,
                            struct filter_share *share);
+
+/* --- stream_memory.c --- */
+
+void stream_memory_init(struct streams *streams);
+/* What is kept for the stream has become more or less. Where that is too much for all, those who
+ * must give way have `gives_way`, and their turn_end runs. */
+void stream_memory_count(struct stream *stream);
+void stream_memory_forget(struct stream *stream);
 
 /* --- stream.c --- */
 

@@ -58,6 +58,12 @@ static void http_ignore(struct stream *stream)
     (void)stream;
 }
 
+static size_t http_kept_bytes(const struct stream *stream)
+{
+    (void)stream;
+    return 0;
+}
+
 const struct stream_protocol http_stream_protocol = {
     .size = sizeof(struct stream),
     .open = http_open,
@@ -65,5 +71,7 @@ const struct stream_protocol http_stream_protocol = {
     .writable = http_ignore,
     .say_end = http_say_end,
     .begin_close = http_begin_close,
+    .kept_bytes = http_kept_bytes,
+    .stop_reading = http_ignore,
     .done = http_ignore,
 };

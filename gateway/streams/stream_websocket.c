@@ -11,7 +11,8 @@
  * close, so it is not waited for.
  *
  * Bounds: a message by MAX_MESSAGE_BYTES, or MAX_UNHEARD_BYTES where none is listened to; answers
- * by what a stream may hold of our own messages (stream.c). */
+ * by what a stream may hold of our own messages (stream.c); both for all streams together by
+ * stream_memory.c. */
 #include <errno.h>
 #include <string.h>
 
@@ -176,6 +177,20 @@ static void websocket_received(struct stream *stream, char *bytes, size_t size)
     send_pong(websocket);
 }
 
+static size_t websocket_kept_bytes(const struct stream *stream)
+{
+    return websocket_reader_kept_bytes(&websocket_of(stream)->reader);
+}
+
+/* Its close frame will not be read either, so it is not waited for. */
+static void websocket_stop_reading(struct stream *stream)
+{
+    struct websocket *websocket = websocket_of(stream);
+
+    websocket_reader_stop(&websocket->reader);
+    websocket->was_closed = true;
+}
+
 static void websocket_done(struct stream *stream)
 {
     struct websocket *websocket = websocket_of(stream);
@@ -191,5 +206,7 @@ const struct stream_protocol websocket_protocol = {
     .writable = websocket_writable,
     .say_end = websocket_say_end,
     .begin_close = websocket_begin_close,
+    .kept_bytes = websocket_kept_bytes,
+    .stop_reading = websocket_stop_reading,
     .done = websocket_done,
 };

@@ -240,6 +240,7 @@ struct streams *streams_new(const struct streams_settings *settings)
     streams->settings = *settings;
     streams->random = hash_key_random().k1;
     list_init(&streams->list);
+    stream_memory_init(streams);
     streams->budget = filter_budget_new();
     if (!streams->budget || watch_replaced(streams) < 0 || survey_start(streams) < 0) {
         streams_close(streams);

@@ -15,9 +15,13 @@ from harness.http import ConnectionEnded
 from harness.programs import NO_QUARANTINE
 from harness.streams import Collector, Refused
 from harness.waiting import eventually
+from harness.websocket import TEXT, frame
 
 pytestmark = pytest.mark.wires
 FIREHOSE = "/v1/stream/firehose"
+BUSY = 'sluice_disconnects_total{code="busy"}'
+BROKEN = "sluice_broken_connections_total"
+HALF_A_MESSAGE = frame(TEXT, b"{" * ((256 << 10) - 1), final=False)
 REFUSED = "sluice_streams_refused_total"
 
 
@@ -156,6 +160,83 @@ def test_filters_of_all_together_are_bounded_in_bytes(servers, redis):
         assert metrics["sluice_filter_bytes"] <= 8 << 20
         assert metrics['sluice_filters_refused_total{limit="worker"}'] == refused >= 45
         assert gateway.resident_bytes() - before < 16 << 20
+
+
+class Chatty:
+    """A client of /v1/stream that begins a message of the largest size and does not end it."""
+
+    def __init__(self, gateway, sub, **options):
+        self.stream = gateway.stream("/v1/stream", "raw-websocket", token=gateway.token(sub=sub), **options)
+
+    def begin(self):
+        with contextlib.suppress(OSError):  # it had to go meanwhile
+            self.stream.connection.send(HALF_A_MESSAGE)
+
+    def is_told_busy(self):
+        if not self.stream.connection.has_news():
+            return False
+        last = self.stream.to_end()[-1]
+        assert (last.type, last["code"], self.stream.close_code) == ("disconnect", "busy", 1013)
+        assert last["retry_ms"] >= 1
+        return True
+
+
+@pytest.mark.parametrize("subjects, each, bound", [(1, 90, 16 << 20), (6, 50, 64 << 20)])
+def test_unfinished_messages_are_bounded_in_all(servers, redis, subjects, each, bound):
+    """And for one subject. Who goes on is heard; of those who stopped some had to go."""
+    gateway = servers.gateway(redis, "--keepalive-ms", 600000, env=NO_QUARANTINE)
+    chatty = [Chatty(gateway, f"{subject}") for _ in range(each) for subject in range(subjects)]
+    before = gateway.resident_bytes()
+    for one in chatty:
+        one.begin()
+
+    def are_in_bounds():
+        """Also that nobody is on the way: each is kept, or was told to go."""
+        metrics = gateway.metrics()
+        assert metrics["sluice_stream_kept_bytes"] <= bound
+        assert gateway.resident_bytes() - before < bound + (16 << 20)
+        return metrics[BUSY] > 0 and \
+            metrics["sluice_stream_kept_bytes"] == (len(chatty) - metrics[BUSY]) * (256 << 10)
+    eventually(are_in_bounds, "all have said what they say")
+    large = {"track": ",".join(f"{number:060}" for number in range(400)), "tag": "x"}
+
+    def is_heard():
+        with gateway.stream("/v1/stream", "raw-websocket", token=gateway.token(sub="other")) as other:
+            other.send_frame(TEXT, json.dumps({"op": "subscribe", "id": "a", "filter": large}).encode())
+            return other.next().json == {"op": "subscribed", "id": "a"}
+    assert subjects > 1 or is_heard(), "another subject is not concerned"
+    eventually(is_heard, "somebody who ends what they say; in its first second nobody is slow")
+    assert gateway.metrics()["sluice_stream_kept_bytes"] <= bound
+    assert gateway.resident_bytes() - before < bound + (16 << 20)
+    eventually(lambda: any(one.is_told_busy() for one in chatty), "somebody is told")
+    for one in chatty:
+        one.stream.close()
+    eventually(lambda: gateway.metrics()["sluice_stream_kept_bytes"] == 0, "all is given back")
+
+
+def test_answers_that_are_not_read_are_bounded_in_all(servers, redis):
+    """A stream may have 1 MiB of them, which none of these has; a subject 16 MiB."""
+    gateway = servers.gateway(redis, "--keepalive-ms", 600000, env=NO_QUARANTINE)
+    deaf = [Chatty(gateway, "1", receive_buffer=4096).stream for _ in range(60)]
+    before = gateway.resident_bytes()
+    for stream in deaf:
+        for number in range(25):
+            stream.send_frame(TEXT, json.dumps({"op": "subscribe", "id": f"{number}", "filter": {
+                "track": "kite", "tag": "t" * 200}}).encode())
+    for stream in deaf:
+        before_it = gateway.metrics()
+        for _ in range(100):  # until the socket is full; the answers to these have 300 kB
+            stream.connection.send(frame(TEXT, b'{"op":"list"}') * 50)
+            metrics = gateway.metrics()
+            assert metrics["sluice_stream_kept_bytes"] <= 16 << 20
+            if (metrics["sluice_stream_kept_bytes"] >= before_it["sluice_stream_kept_bytes"] + (200 << 10)
+                    or metrics[BROKEN] > before_it[BROKEN]):
+                break
+    assert gateway.metrics()[BROKEN] >= 10
+    assert gateway.resident_bytes() - before < 48 << 20
+    for stream in deaf:
+        stream.close()
+    eventually(lambda: gateway.metrics()["sluice_stream_kept_bytes"] == 0, "all is given back")
 
 
 def test_streams_from_an_address_are_limited(servers, redis):

@@ -63,6 +63,20 @@ static void test_without_an_address_there_is_no_share(void **state)
     assert_ptr_equal(grow(1, 1, 0), &shares[1]);
 }
 
+static void test_what_shrinks_makes_room(void **state)
+{
+    (void)state;
+    http_bodies_add(&bodies, &shares[0], HERE, 0);
+    http_bodies_add(&bodies, &shares[1], HERE, 0);
+    assert_null(grow(0, SHARE, 0));
+    http_bodies_shrink(&bodies, &shares[0], 10);
+    assert_int_equal(bodies.bytes, 10);
+    assert_null(grow(1, SHARE - 10, 0));
+    assert_ptr_equal(grow(0, 1, 0), &shares[0]);
+    http_bodies_remove(&bodies, &shares[0]);
+    assert_int_equal(bodies.bytes, SHARE - 10);
+}
+
 static void test_the_slowest_of_the_address_gives_way(void **state)
 {
     (void)state;
@@ -133,6 +147,7 @@ int main(void)
         BODIES_TEST(test_an_address_gets_a_share),
         BODIES_TEST(test_other_addresses_are_not_counted_with_it),
         BODIES_TEST(test_without_an_address_there_is_no_share),
+        BODIES_TEST(test_what_shrinks_makes_room),
         BODIES_TEST(test_the_slowest_of_the_address_gives_way),
         BODIES_TEST(test_the_slowest_of_all_gives_way_once_all_is_full),
         BODIES_TEST(test_who_has_just_begun_is_not_slow),

@@ -864,6 +864,28 @@ static void test_memory_is_held_only_within_a_message(void **state)
     buffer_done(&told);
 }
 
+static void test_who_is_stopped_is_not_read(void **state)
+{
+    struct websocket_reader reader;
+    struct buffer told = BUFFER_INIT;
+
+    (void)state;
+    websocket_reader_init(&reader, MAX_MESSAGE_BYTES);
+    assert_int_equal(websocket_reader_kept_bytes(&reader), 0);
+    SEND(TEXT, "begun");
+    read_piece(&reader, sent.data, sent.size, &told);
+    assert_in_range(websocket_reader_kept_bytes(&reader), 5, 64);
+    websocket_reader_stop(&reader);
+    assert_int_equal(websocket_reader_kept_bytes(&reader), 0);
+    buffer_clear(&sent);
+    SEND(FIN | CONTINUATION, "and ended");
+    SEND(FIN | CLOSE, "");
+    read_piece(&reader, sent.data, sent.size, &told);
+    assert_int_equal(told.size, 0);
+    buffer_done(&told);
+    websocket_reader_done(&reader);
+}
+
 static void test_without_memory_the_connection_ends_with_1011(void **state)
 {
     struct websocket_reader reader;
@@ -1167,6 +1189,7 @@ int main(void)
         READER_TEST(test_the_limit_counts_all_fragments),
         READER_TEST(test_what_is_whole_is_not_copied),
         READER_TEST(test_memory_is_held_only_within_a_message),
+        READER_TEST(test_who_is_stopped_is_not_read),
         READER_TEST(test_without_memory_the_connection_ends_with_1011),
         READER_TEST(test_a_message_cut_into_many_fragments),
         READER_TEST(test_random_input_is_read_as_the_second_reader_reads_it),
