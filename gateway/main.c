@@ -24,6 +24,7 @@
 #include "gateway/process/open_files.h"
 #include "gateway/process/instance.h"
 #include "gateway/process/supervisor.h"
+#include "gateway/process/task_runner.h"
 
 enum {
     STOP_GRACE_MS = 5000,
@@ -104,6 +105,7 @@ static int serve(struct config *config, int started_fd, struct failure *reterr)
         r = set_open_files(config, reterr);
     if (r < 0)
         return r;
+    task_runner_tell(config);
     parts.board = metrics_board_new(workers);
     parts.admission = admission_new((uint32_t)config->max_connections, workers);
     parts.slow_board = slow_board_new(workers);

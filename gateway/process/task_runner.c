@@ -19,17 +19,44 @@
 #include "base/log.h"
 #include "gateway/process/process_end.h"
 #include "src/database/meta.h"
+#include "src/redis/redis_address.h"
 #include "src/redis/redis_link.h"
 #include "src/tasks/worker.h"
 #include "src/tasks/worker_log.h"
 
 enum { CONNECT_AGAIN_MS = 500 };
 
+static bool is_of_environment(const struct config *config)
+{
+    return config->redis &&
+           config->origins[CONFIG_OPTION_redis].source == CONFIG_SOURCE_ENVIRONMENT;
+}
+
 bool task_runner_is_wanted(const struct config *config)
 {
     if (strcmp(config->run_tasks, "auto") == 0)
-        return !config->redis;
+        return !config->redis || is_of_environment(config);
     return strcmp(config->run_tasks, "on") == 0;
+}
+
+void task_runner_tell(const struct config *config)
+{
+    bool is_wanted = task_runner_is_wanted(config);
+    char room[SL_REDIS_ADDRESS_TEXT_SIZE] = "";
+    struct sl_redis_address address;
+
+    if (!config->redis)
+        return;
+    if (sl_redis_address_parse(sl_slice_str(config->redis), &address, NULL) == 0)
+        sl_redis_address_print(&address, room, sizeof(room));
+    if (is_of_environment(config))
+        log_warn("redis_of_environment",
+                 "redis=%s run_tasks=%s hint=\"SLUICE_REDIS is set, so no private Redis is used; "
+                 "unset it for one, or name the other with --redis\"",
+                 room, is_wanted ? "on" : "off");
+    else if (!is_wanted)
+        log_info("tasks_left_to_others",
+                 "redis=%s hint=\"run-tasks = on runs them here, sluice worker elsewhere\"", room);
 }
 
 /* ---- the parent's side ---- */

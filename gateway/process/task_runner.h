@@ -21,8 +21,13 @@ struct task_runner {
 
 #define TASK_RUNNER_INIT ((struct task_runner){.pidfd = -1})
 
-/* Is sluiced to run tasks? Unless told otherwise: those of its own private Redis. */
+/* Is sluiced to run tasks? Unless told otherwise: those of its own private Redis, and those of a
+ * Redis that only the environment names, since whoever exported that may have meant other programs
+ * and expects all that a sluiced does by itself. */
 bool task_runner_is_wanted(const struct config *config);
+
+/* Logs whose tasks are run, where that is not what everybody expects. */
+void task_runner_tell(const struct config *config);
 
 static inline bool task_runner_is_down(const struct task_runner *runner)
 {

@@ -161,6 +161,29 @@ def test_sluiced_runs_tasks_where_it_is_told_to_and_a_dead_runner_is_replaced(cl
     assert not processes.is_alive(second)
 
 
+def test_redis_of_the_environment_is_told_and_its_tasks_are_run(cli, redis, servers):
+    """Exported for `sluice`, it turns sluiced away from its private Redis, too."""
+    users = make_users(cli, 8)
+    gateway = servers.gateway(None, env={"SLUICE_REDIS": redis.url})
+    warning, = [line for line in gateway.log().splitlines() if "redis_of_environment" in line]
+    assert "level=warn" in warning and redis.url in warning and "run_tasks=on" in warning
+    everybody = all_follow_the_first(cli, users)
+    eventually(lambda: is_quiet(redis), "every task is done", 90)
+    assert sorted(followers(redis, users["user0"])) == everybody
+    assert not list(gateway.data_dir.glob("redis.sock"))
+
+
+def test_redis_of_the_environment_without_tasks(redis, servers):
+    gateway = servers.gateway(None, "--run-tasks", "off", env={"SLUICE_REDIS": redis.url})
+    assert "run_tasks=off" in gateway.log() and task_runner(gateway) is None
+
+
+def test_redis_of_the_command_line_is_expected(redis, servers):
+    gateway = servers.gateway(redis.url)
+    assert "redis_of_environment" not in gateway.log() and task_runner(gateway) is None
+    assert "tasks_left_to_others" in gateway.log()
+
+
 def test_sluiced_counts_the_tasks_of_another_redis_and_leaves_them_alone(cli, redis, servers):
     cli.run("config", "set", "task-tries", "1")
     add_poison(redis)
