@@ -3,8 +3,8 @@
  *
  * Only HMAC: whoever can sign with a public key's other half has a program for that. The claims
  * that sluiced reads have options; others are given as JSON and come last, so that they may replace
- * those, too. The secret is wiped from memory when the token is made, and a token longer than
- * sluiced reads is refused. */
+ * those, too; what comes of it is checked (token_claims.h). The secret is wiped from memory when
+ * the token is made, and a token longer than sluiced reads is refused. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +18,9 @@
 #include "base/base64url.h"
 #include "base/key_file.h"
 #include "cli/argument.h"
+#include "cli/database.h"
+#include "cli/token_claims.h"
+#include "src/model/id.h"
 
 enum {
     TTL_DEFAULT_S = 3600,
@@ -110,10 +113,43 @@ out:
     return status;
 }
 
+/* The id of the user who is meant by a login; NULL: said why not. Ids, and names that no scope
+ * takes for a user's, stay as they are. */
+static const char *find_subject(const struct cli *cli, const char *sub, const char *scope,
+                                char room[static SL_ID_TEXT_SIZE])
+{
+    const bool is_login = sub[0] == '@';
+    struct database database;
+    struct sl_user_ref ref;
+    struct failure failure;
+    uint64_t id;
+    int r;
+
+    if (!is_login && (!token_claims_need_user(scope) || !sub[strspn(sub, "0123456789")]))
+        return sub;
+    ref = argument_user(cli, sub);
+    r = database_open(&database, cli, 1);
+    if (r == CLI_GOOD) {
+        r = database_find_id(&database, &ref, &id, &failure);
+        database_close(&database);
+        if (r < 0)
+            cli_failed(cli, &failure);
+    }
+    if (r != 0) {
+        cli_warn(cli,
+                 "these scopes are for a user, whose id was looked up for --sub %s; --sub ID "
+                 "needs no Redis, and 'sluice user add' prints one",
+                 sub);
+        return NULL;
+    }
+    return sl_id_print(id, room);
+}
+
 static int run(struct cli *cli, int argc, char **argv)
 {
     const struct algorithm *algorithm = &algorithms[0];
     const char *secret_file = NULL, *sub = NULL, *scope = NULL;
+    char room[SL_ID_TEXT_SIZE];
     long long ttl_s = TTL_DEFAULT_S, now_s = (long long)time(NULL);
     json_t *extra = json_object(), *claims;
     int option, status;
@@ -143,11 +179,15 @@ static int run(struct cli *cli, int argc, char **argv)
     if (optind < argc)
         cli_usage(cli, "what is '%s'? several scopes are one argument: --scope '%s %s'",
                   argv[optind], scope, argv[optind]);
+    sub = json_object_get(extra, "sub") ? "-" : find_subject(cli, sub, scope, room);
+    if (!sub)
+        return CLI_FAILED;
     claims = json_pack("{s:s, s:s, s:I, s:I}", "sub", sub, "scope", scope, "iat", (json_int_t)now_s,
                        "exp", (json_int_t)(now_s + ttl_s));
     if (!claims)
         cli_usage(cli, "--sub and --scope must be valid UTF-8");
     json_object_update(claims, extra);
+    token_claims_check(cli, claims, now_s);
     status = print_token(cli, algorithm, secret_file, claims);
     json_decref(claims);
     json_decref(extra);
@@ -157,13 +197,15 @@ static int run(struct cli *cli, int argc, char **argv)
 static const struct cli_option options[] = {
     {"secret-file", 'f', "FILE", "The file that sluiced has as --jwt-secret-file.", CLI_FILE,
      CLI_NEEDED},
-    {"sub", 's', "ID",
-     "Whose token it is: the id of a user, which the home stream and the HTTP API need.", NULL,
-     CLI_NEEDED},
+    {"sub", 's', "USER",
+     "Whose token it is: the id of a user, or the login, which is looked up in Redis: @ada always, "
+     "ada where a scope is for a user (stream:home; read and write without admin). With the other "
+     "scopes any name of up to 64 bytes.",
+     NULL, CLI_NEEDED},
     {"scope", 'o', "SCOPES",
      "What it allows, in one argument, with spaces between: stream:filter, stream:sample, "
      "stream:firehose, stream:home, read, write, admin.",
-     "stream:filter stream:sample stream:firehose stream:home read write admin", CLI_NEEDED},
+     token_scope_names, CLI_NEEDED},
     {"ttl", 't', "TIME",
      "How long it is good for: 90s, 30m, 24h, 7d, or a number of seconds; an hour unless given.",
      NULL, CLI_ONCE},

@@ -242,13 +242,8 @@ static const struct {
     const char *name;
     enum token_scope scope;
 } scopes[] = {
-    {"stream:filter", TOKEN_SCOPE_FILTER},
-    {"stream:sample", TOKEN_SCOPE_SAMPLE},
-    {"stream:firehose", TOKEN_SCOPE_FIREHOSE},
-    {"stream:home", TOKEN_SCOPE_HOME},
-    {"read", TOKEN_SCOPE_READ},
-    {"write", TOKEN_SCOPE_WRITE},
-    {"admin", TOKEN_SCOPE_ADMIN},
+#define SCOPE(symbol, name) {name, TOKEN_SCOPE_##symbol},
+#include "src/model/token.def"
 };
 
 static unsigned scope_of(struct sl_slice name)
@@ -293,11 +288,9 @@ static const struct {
     size_t offset; /* of a uint32_t in struct sl_filter_limits */
     bool is_percent;
 } limits[] = {
-    {"track", offsetof(struct sl_filter_limits, track), false},
-    {"follow", offsetof(struct sl_filter_limits, follow), false},
-    {"boxes", offsetof(struct sl_filter_limits, boxes), false},
-    {"rules", offsetof(struct sl_filter_limits, rules), false},
-    {"sample", offsetof(struct sl_filter_limits, sample_ppm), true},
+#define LIMIT(field, name)   {name, offsetof(struct sl_filter_limits, field), false},
+#define PERCENT(field, name) {name, offsetof(struct sl_filter_limits, field), true},
+#include "src/model/token.def"
 };
 
 static bool read_limit(const char *name, const json_t *value, struct sl_filter_limits *ret_limits)

@@ -1,5 +1,6 @@
 """The `sluice` program: what others script against."""
 
+import base64
 import json
 import signal
 import time
@@ -55,7 +56,8 @@ def test_wrong_usage_is_2(cli, arguments):
     ["post", "--user", "nobody", "hello"], ["delete", "--user", "nobody", "4096"],
     ["follow", "nobody", "nowhere"], ["replay", "/nonexistent/file"],
     ["--redis", "unix:///nonexistent.sock", "user", "add", "ada"],
-    ["token", "--secret-file", "/nonexistent/file", "--sub", "1", "--scope", "x"],
+    ["token", "--secret-file", "/nonexistent/file", "--sub", "1", "--scope", "read"],
+    ["token", "--secret-file", "/nonexistent/file", "--sub", "@nobody", "--scope", "stream:filter"],
     ["tail", "--url", "http://127.0.0.1:1", "--token", "x", "--track", "a", "sample"]])
 def test_failure_is_1(cli, arguments):
     if arguments[0] == "tail":
@@ -161,6 +163,27 @@ def test_users_by_id_or_login_everywhere(cli, redis):
     assert [json.loads(line)["id"] for line in cli.run("posts", ada, "--as", "@bob").splitlines()] == [post]
     assert json.loads(cli.run("common", "following", bob, "@bob", "--limit", "1"))["login"] == "123"
     cli.run("delete", "--user", "@ada", post)
+
+
+def claims_of(token):
+    claims = token.split(".")[1]
+    return json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))
+
+
+@pytest.mark.parametrize("scope", ["stream:home", "read", "stream:filter write"])
+def test_token_of_a_login_is_that_users(cli, tmp_path, scope):
+    """A token with --sub ada opened a home stream that stayed empty for ever."""
+    secret = tmp_path / "secret"
+    secret.write_text("x" * 64)
+    secret.chmod(0o600)
+    ada = cli.run("user", "add", "ada")
+    for name in ("ada", "@ada", "@ADA", ada):
+        token = cli.run("token", "--secret-file", secret, "--sub", name, "--scope", scope, "--ttl", "1h")
+        assert claims_of(token)["sub"] == ada
+    assert claims_of(token)["exp"] - claims_of(token)["iat"] == 3600
+    cli.run("token", "--secret-file", secret, "--sub", "nobody", "--scope", scope, status=1)
+    assert "there is no user @nobody" in cli.done.stderr and "'sluice user add'" in cli.done.stderr
+    assert not cli.done.stdout
 
 
 def test_posts_quote_repost_link_and_carry_media(cli):

@@ -103,6 +103,52 @@ def test_mistakes_are_told_with_what_to_do(cli, words, said):
     assert said in cli.done.stderr and not cli.done.stdout
 
 
+@pytest.fixture
+def secret(tmp_path):
+    file = tmp_path / "secret"
+    file.write_text("x" * 64)
+    file.chmod(0o600)
+    return file
+
+
+@pytest.mark.parametrize("options, said", [
+    (["--scope", "stream:filtre"], "is 'stream:filter' meant?"),
+    (["--scope", "stream:filter  everything"], "no sluiced knows the scope 'everything'; there are stream:filter"),
+    (["--scope", "Read"], "is 'read' meant?"),
+    (["--scope", ""], "allows nothing"),
+    (["--scope", "read", "write"], "--scope 'read write'"),
+    (["--scope", "read", "--claim", 'scope=["read"]'], "is one string"),
+    (["--scope", "read", "--claim", "lim=5"], "lim is an object"),
+    (["--scope", "read", "--claim", 'lim={"track":-1}'], "track is a whole number"),
+    (["--scope", "read", "--claim", 'lim={"track":4294967296}'], "to 4294967295"),
+    (["--scope", "read", "--claim", 'lim={"track":1.5}'], "track is a whole number"),
+    (["--scope", "read", "--claim", 'lim={"sample":101}'], "sample is a percentage"),
+    (["--scope", "read", "--claim", 'lim={"tracks":1}'], "no sluiced knows the limit 'tracks'"),
+    (["--scope", "read", "--claim", "sub=7"], "the subject is a string of 1 to 64 bytes"),
+    (["--scope", "read", "--claim", 'sub="ada"'], "'ada' is not the id of a user"),
+    (["--scope", "admin", "--sub", "x" * 65], "the subject is a string of 1 to 64 bytes"),
+    (["--scope", "admin", "--sub", ""], "the subject is a string of 1 to 64 bytes"),
+    (["--scope", "stream:home", "--sub", "99999999999999999999"], "is not the id of a user"),
+    (["--scope", "read", "--claim", "exp=5"], "expired already"),
+    (["--scope", "read", "--claim", 'exp="soon"'], "exp and nbf are Unix times"),
+    (["--scope", "read", "--ttl", "soon"], "'soon' is not a duration"),
+    (["--scope", "read", "--ttl", "0s"], "--ttl is up to 3650d"),
+    (["--scope", "read", "--ttl", "100000d"], "--ttl is up to 3650d"),
+])
+def test_tokens_that_no_server_takes_are_not_made(cli, secret, options, said):
+    subject = [] if "--sub" in options else ["--sub", "1"]
+    cli.run("token", "--secret-file", secret, *subject, *options, status=2)
+    assert said in cli.done.stderr and not cli.done.stdout
+
+
+@pytest.mark.parametrize("options", [
+    ["--sub", "ops", "--scope", "admin read write"], ["--sub", "try", "--scope", "stream:filter stream:sample"],
+    ["--sub", "5", "--scope", "read write stream:home stream:firehose"],
+    ["--sub", "x" * 64, "--scope", "admin", "--claim", 'lim={"track":0,"sample":0.5}', "--claim", "nbf=5"]])
+def test_tokens_that_are_of_use_are_made(cli, secret, options):
+    assert cli.run("token", "--secret-file", secret, *options).count(".") == 2
+
+
 def test_manual_has_every_command_and_option(cli, listed):
     page = built("sluice.1").read_text()
     synopsis = page[page.index(".Sh SYNOPSIS"):page.index(".Sh DESCRIPTION")]
