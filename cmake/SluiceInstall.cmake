@@ -66,6 +66,7 @@ sluice_public_headers(
     src/redis/sentinel.h
     src/social/common_users.h
     src/social/follows.h
+    src/social/included.h
     src/social/likes.h
     src/social/post_rows.h
     src/social/posts.h

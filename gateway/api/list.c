@@ -12,6 +12,7 @@
 #include <inttypes.h>
 
 #include "base/alloc.h"
+#include "gateway/api/included.h"
 #include "gateway/api/list_rows.h"
 #include "gateway/api/request.h"
 #include "src/archive/archived.h"
@@ -37,28 +38,37 @@ static void append_missing(struct buffer *json, const struct api_list *list)
     buffer_append_str(json, "]");
 }
 
-static int answer(struct api_request *request, const redisReply *reply)
+/* The i-th row that is shown. */
+static struct sl_slice shown_row(const struct api_request *request, size_t i)
 {
-    struct api_list *list = &request->list;
+    const struct api_list *list = &request->list;
+
+    for (size_t at = 0;; at++) {
+        if (list->rows[at].size > 0 && i-- == 0)
+            return sl_slice(list->json.data + list->rows[at].offset, list->rows[at].size);
+    }
+}
+
+static int append_page(struct api_request *request, const redisReply *reply)
+{
+    const struct api_list *list = &request->list;
     struct buffer *json = &request->json;
-    const char *separator = "";
+    size_t shown = 0;
 
     (void)reply;
-    if (list->json.failed || list->texts.failed)
-        return api_fail_for_memory(request);
-    if (list->next > 0 && list->count > 0 && list->json.size == 0) {
-        request->page.before = list->next;
-        return request->begin(request, NULL);
-    }
     buffer_append_str(json, "{\"items\":[");
     for (size_t i = 0; i < list->count; i++) {
         const struct api_list_row *row = &list->rows[i];
+        const struct sl_slice text = sl_slice(list->json.data + row->offset, row->size);
 
         if (row->size == 0)
             continue;
-        buffer_append_str(json, separator);
-        buffer_append(json, list->json.data + row->offset, row->size);
-        separator = ",";
+        buffer_append_str(json, shown > 0 ? "," : "");
+        if (request->included)
+            api_included_append(json, request, shown, text);
+        else
+            buffer_append_slice(json, text);
+        shown++;
     }
     buffer_append_str(json, "]");
     if (list->tells_missing)
@@ -67,6 +77,24 @@ static int answer(struct api_request *request, const redisReply *reply)
         buffer_append_format(json, ",\"next\":\"%" PRIu64 "\"", list->next);
     buffer_append_str(json, "}");
     return api_answer(request, 200);
+}
+
+static int answer(struct api_request *request, const redisReply *reply)
+{
+    const struct api_list *list = &request->list;
+    size_t shown = 0;
+
+    if (list->json.failed || list->texts.failed)
+        return api_fail_for_memory(request);
+    if (list->next > 0 && list->count > 0 && list->json.size == 0) {
+        request->page.before = list->next;
+        return request->begin(request, NULL);
+    }
+    if (!api_wants_included(request))
+        return append_page(request, reply);
+    for (size_t i = 0; i < list->count; i++)
+        shown += list->rows[i].size > 0;
+    return api_include(request, shown, shown_row, append_page);
 }
 
 /* --- rows of other shards --- */

@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "gateway/api/body.h"
+#include "gateway/api/included.h"
 #include "gateway/api/request.h"
 #include "src/archive/archived.h"
 #include "src/model/id.h"
@@ -82,7 +83,7 @@ static int answer_row(struct api_request *request, const redisReply *reply, bool
     if (!sl_cached_post_json(&request->json, &row, known_value(request)))
         return api_fail(request, -EBADMSG, &(struct failure){"a post lacks what is not cached"});
     api_keep_post(request, &row, is_archived ? SL_CACHED_FROM_ARCHIVE : SL_CACHED_FROM_REDIS);
-    return api_answer(request, request->status);
+    return api_answer_shown(request, request->status);
 }
 
 static int on_post(struct api_request *request, const redisReply *reply)

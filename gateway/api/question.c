@@ -21,6 +21,7 @@
 #include "gateway/http/http_path.h"
 #include "src/model/id.h"
 
+enum { INCLUDED_MAX = 1000 }; /* comments and likers of a page */
 enum { PAGE_DEFAULT = 20, PAGE_MAX = 200, KEY_MAX = 100, SEGMENT_MAX = 2 * SL_LOGIN_SIZE };
 
 int api_read_user(const struct sl_meta *meta, struct sl_slice text, struct sl_user_ref *ret_user,
@@ -95,6 +96,19 @@ static int read_with(struct api_request *request, struct sl_slice with)
     return read_named_user(request, with, &request->with, request->with_login);
 }
 
+/* Cuts the first of what stands between commas off *list; false: there is none any more. */
+static bool next_item(struct sl_slice *list, struct sl_slice *ret_item)
+{
+    const char *comma;
+
+    if (!list->data)
+        return false;
+    comma = list->size > 0 ? memchr(list->data, ',', list->size) : NULL;
+    *ret_item = comma ? sl_slice(list->data, (size_t)(comma - list->data)) : *list;
+    *list = comma ? sl_slice_from(*list, ret_item->size + 1) : SL_SLICE_NONE;
+    return true;
+}
+
 static bool has_id(const struct api_request *request, uint64_t id)
 {
     for (size_t i = 0; i < request->ids_count; i++) {
@@ -107,6 +121,9 @@ static bool has_id(const struct api_request *request, uint64_t id)
 /* ID,ID,...; one that is there twice is answered once. */
 static int read_ids(struct api_request *request, struct sl_slice list)
 {
+    struct sl_slice item;
+    uint64_t id;
+
     if (!(request->route->flags & API_TAKES_IDS))
         return 0;
     if (!list.data)
@@ -114,15 +131,7 @@ static int read_ids(struct api_request *request, struct sl_slice list)
     request->ids = mem_alloc(API_IDS_MAX * sizeof(request->ids[0]));
     if (!request->ids)
         return -ENOMEM;
-    for (const char *comma = list.data; comma;) {
-        struct sl_slice item = list;
-        uint64_t id;
-
-        comma = list.size > 0 ? memchr(list.data, ',', list.size) : NULL;
-        if (comma) {
-            item.size = (size_t)(comma - list.data);
-            list = sl_slice_from(list, item.size + 1);
-        }
+    while (next_item(&list, &item)) {
         if (sl_id_parse(item, &id) < 0)
             return api_refuse(request, 400, "bad_ids", "ids", "'%.*s' is no id",
                               item.size < 64 ? (int)item.size : 64, item.data);
@@ -152,6 +161,52 @@ static int read_page(struct api_request *request, struct sl_slice before, struct
         request->page.limit = number;
     }
     return 0;
+}
+
+/* comments:N, likes:N or viewer. */
+static int read_included(struct api_request *request, struct sl_slice item)
+{
+    const bool shows_posts = request->route->flags & API_SHOWS_POSTS;
+    const struct {
+        struct sl_slice name;
+        size_t *count;
+    } kinds[] = {{SL_SLICE("comments:"), &request->include.comments},
+                 {SL_SLICE("likes:"), &request->include.likers}};
+    uint64_t number;
+
+    if (sl_slice_is(item, "viewer") && !request->includes_viewer) {
+        request->includes_viewer = request->acts = true;
+        return request->subject == SL_READER_NOBODY ? api_refuse_subject(request) : 0;
+    }
+    for (size_t i = 0; shows_posts && i < 2; i++) {
+        if (!sl_slice_starts_with(item, kinds[i].name) || *kinds[i].count > 0)
+            continue;
+        if (sl_id_parse(sl_slice_from(item, kinds[i].name.size), &number) == 0 &&
+            number <= SL_INCLUDED_MAX) {
+            *kinds[i].count = number;
+            return 0;
+        }
+    }
+    if (!shows_posts)
+        return api_refuse(request, 400, "bad_include", "include", "of users viewer is included");
+    return api_refuse(request, 400, "bad_include", "include",
+                      "not comments:N, likes:N (1 to %d) or viewer, each once", SL_INCLUDED_MAX);
+}
+
+static int read_include(struct api_request *request, struct sl_slice list)
+{
+    const bool is_page = request->route->flags & API_TAKES_PAGE;
+    const size_t page = is_page ? request->page.limit : request->ids ? request->ids_count : 1;
+    struct sl_slice item;
+    int r = 0;
+
+    while (r == 0 && next_item(&list, &item))
+        r = read_included(request, item);
+    if (r == 0 && (request->include.comments + request->include.likers) * page > INCLUDED_MAX)
+        return api_refuse(request, 400, "bad_include", "include",
+                          "%zu posts with so many each are more than %d in all", page,
+                          INCLUDED_MAX);
+    return r;
 }
 
 /* A request id is the writer's and the key, so that nobody meets another's. */
@@ -228,6 +283,7 @@ enum parameter {
     PARAMETER_AFTER,
     PARAMETER_IDS,
     PARAMETER_WITH,
+    PARAMETER_INCLUDE,
     PARAMETER_COUNT
 };
 
@@ -235,9 +291,13 @@ static const struct {
     const char *name;
     unsigned flag; /* of the operations that take it; 0: of all */
 } parameters[PARAMETER_COUNT] = {
-    [PARAMETER_ACCESS_TOKEN] = {"access_token", 0}, [PARAMETER_BEFORE] = {"before", API_TAKES_PAGE},
-    [PARAMETER_LIMIT] = {"limit", API_TAKES_PAGE},  [PARAMETER_AFTER] = {"after", API_TAKES_AFTER},
-    [PARAMETER_IDS] = {"ids", API_TAKES_IDS},       [PARAMETER_WITH] = {"with", API_TAKES_WITH},
+    [PARAMETER_ACCESS_TOKEN] = {"access_token", 0},
+    [PARAMETER_BEFORE] = {"before", API_TAKES_PAGE},
+    [PARAMETER_LIMIT] = {"limit", API_TAKES_PAGE},
+    [PARAMETER_AFTER] = {"after", API_TAKES_AFTER},
+    [PARAMETER_IDS] = {"ids", API_TAKES_IDS},
+    [PARAMETER_WITH] = {"with", API_TAKES_WITH},
+    [PARAMETER_INCLUDE] = {"include", API_SHOWS_POSTS | API_SHOWS_USERS},
 };
 
 /* What the query holds; those that the operation does not take stay absent. */
@@ -302,6 +362,8 @@ static int understand(struct api_request *request, const struct http_request *ht
         r = read_ids(request, values[PARAMETER_IDS]);
     if (r == 0)
         r = read_with(request, values[PARAMETER_WITH]);
+    if (r == 0)
+        r = read_include(request, values[PARAMETER_INCLUDE]);
     if (r == 0)
         r = read_idempotency_key(request, http);
     return r == 0 ? read_body(request, http) : r;

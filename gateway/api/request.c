@@ -64,6 +64,8 @@ void api_request_free(struct api_request *request)
     else
         mem_free(request->state);
     api_list_done(&request->list);
+    if (request->included)
+        request->free_included(request->included);
     sl_archive_page_done(&request->archived);
     api_cache_done(request);
     sl_call_done(&request->call);

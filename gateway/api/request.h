@@ -17,6 +17,7 @@
 #include "src/call/shard_calls.h"
 #include "src/model/database.h"
 #include "src/model/login.h"
+#include "src/social/included.h"
 #include "src/social/users.h"
 
 enum { API_REQUEST_ID_SIZE = 129, API_IDS_MAX = 200 };
@@ -36,11 +37,14 @@ enum api_flag {
     API_TAKES_AFTER = 1 << 3,   /* `after` as well */
     API_TAKES_IDS = 1 << 4,     /* `ids`, which must be there */
     API_TAKES_WITH = 1 << 5,    /* `with`, a user; the same */
+    API_SHOWS_POSTS = 1 << 6,   /* `include` of comments, likes and viewer */
+    API_SHOWS_USERS = 1 << 7    /* `include` of viewer */
 };
 
 struct api_route;
 
 struct api_post_list; /* of post_list.c */
+struct api_included;  /* of included.c */
 
 struct api_request {
     struct api *api;
@@ -58,6 +62,8 @@ struct api_request {
     struct sl_user_ref user; /* {user} */
     uint64_t post;           /* {post} */
     struct sl_user_ref with;
+    struct sl_included_wish include;
+    bool includes_viewer;
     uint64_t *ids; /* up to API_IDS_MAX, each once */
     size_t ids_count;
     struct sl_page page;
@@ -84,6 +90,8 @@ struct api_request {
     struct buffer headers, json;
     const struct api_post_list *post_list; /* whose page it is; NULL: none of a post's */
     struct api_list list;
+    struct api_included *included; /* NULL: nothing yet, or nothing is asked for */
+    void (*free_included)(struct api_included *included);
     struct http_refusal refusal;
 
     char login[SL_LOGIN_SIZE], with_login[SL_LOGIN_SIZE];

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "gateway/api/body.h"
+#include "gateway/api/included.h"
 #include "gateway/api/request.h"
 #include "src/social/follows.h"
 #include "src/social/row_json.h"
@@ -24,7 +25,7 @@ static int on_user(struct api_request *request, const redisReply *reply)
     if (r < 0)
         return api_fail(request, r, &failure);
     sl_user_row_json(&request->json, &row);
-    return api_answer(request, request->status);
+    return api_answer_shown(request, request->status);
 }
 
 static int answer_user(struct api_request *request, const struct sl_user_ref *user, int status)

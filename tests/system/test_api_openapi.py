@@ -187,6 +187,9 @@ def test_pages_are_as_described(world):
                  f"/v1/posts/{post}/likes", f"/v1/posts/{post}/comments"):
         assert world.ada.get(path)["items"]
         assert world.ada.get(path + "?before=1") == {"items": []}
+        assert all("viewer" in item for item in world.ada.get(path + "?include=viewer")["items"])
+    included = world.ada.get(f"/v1/posts/{post}?include=comments:3,likes:5,viewer")["included"]
+    assert included["comments"] and included["likes"]
 
 
 def test_what_is_damaged_is_as_described(servers):

@@ -12,6 +12,7 @@ def site(module_servers):
     redis = module_servers.redis()
     worker = Cli(redis).start("worker")
     site = Site(module_servers.gateway(redis))
+    site.redis = redis
     yield site
     site.close()
     worker.stop()
@@ -177,6 +178,114 @@ def test_common_followers_and_followed_are_listed(people):
         ada.refused(404, "not_found", "GET", f"/v1/users/4096/common-{kind}?with=me")
         ada.refused(404, "not_found", "GET", f"/v1/users/me/common-{kind}?with=4160")
         ada.refused(400, "missing_parameter", "GET", f"/v1/users/me/common-{kind}")
+
+
+def strip(thing):
+    """Without what was included."""
+    return {name: value for name, value in thing.items() if name not in ("included", "viewer")}
+
+
+def test_pages_bring_newest_comments_and_likers_of_each_post(people, site):
+    ada, bob, *others = people(9)
+    posts = [ada.post(f"post {number}") for number in range(4)]
+    ada.expect(204, "PUT", f"/v1/users/me/hidden/{others[0].sub}")
+    comments = {}
+    for number, post in enumerate(posts):
+        path = f"/v1/posts/{post['id']}"
+        for other in others[1:1 + 2 * number]:
+            other.post("this", reply_to=post["id"])
+            other.expect(204, "PUT", f"{path}/like")
+        bob.post("for ada", reply_to=post["id"], audience=f"only:{ada.sub}")
+        comments[post["id"]] = min(2 * number, 6) + 1
+    for post, count in comments.items():
+        eventually(lambda: ada.get(f"/v1/posts/{post}")["comments"] == count, "all comments are listed")
+    bob.expect(204, "PUT", f"/v1/users/me/muted/{others[1].sub}")
+    bob.expect(204, "PUT", f"/v1/users/me/following/{ada.sub}")
+    eventually(lambda: others[1].sub not in
+               [c["user"]["id"] for c in items(bob, f"/v1/posts/{posts[3]['id']}/comments")], "bob has muted")
+    listed = ",".join(post["id"] for post in posts)
+    for reader in (ada, bob, others[2]):
+        paths = [f"/v1/users/{ada.sub}/posts?limit=50", f"/v1/posts?ids={listed}"]
+        if reader is not others[2]:
+            paths.append("/v1/timelines/home?limit=50")
+        for path in paths:
+            page = reader.get(path + "&include=comments:3,likes:5")
+            plain = reader.get(path)
+            assert [strip(post) for post in page["items"]] == plain["items"]
+            for post in page["items"]:
+                path = f"/v1/posts/{post['id']}"
+                assert post["included"] == {"comments": items(reader, f"{path}/comments")[:3],
+                                            "likes": items(reader, f"{path}/likes")[:5]}
+        one = reader.get(f"/v1/posts/{posts[3]['id']}?include=likes:2")
+        assert one["included"] == {"likes": items(reader, f"/v1/posts/{posts[3]['id']}/likes")[:2]}
+    others[0].refused(404, "not_found", "GET", f"/v1/posts/{posts[3]['id']}?include=comments:3")
+
+
+def test_what_is_included_costs_no_call_for_each_post(people, site):
+    """At most two rounds: calls are counted, which are one a shard and kind and 20 posts."""
+    ada, *others = people(4)
+    posts = [ada.post(f"post {number}") for number in range(20)]
+    for post in posts:
+        for other in others:
+            other.post("this", reply_to=post["id"])
+            other.expect(204, "PUT", f"/v1/posts/{post['id']}/like")
+    eventually(lambda: ada.get(f"/v1/posts/{posts[-1]['id']}")["comments"] == 3, "all are listed")
+
+    def scripts():
+        calls = site.redis.client.info("commandstats")
+        return sum(calls.get(f"cmdstat_{name}", {"calls": 0})["calls"] for name in ("evalsha", "eval"))
+
+    def cost(path):
+        """The least of some: the worker has calls of its own."""
+        costs = []
+        for _ in range(5):
+            before = scripts()
+            assert len(ada.get(path)["items"]) == 20
+            costs.append(scripts() - before)
+        return min(costs)
+
+    plain = cost("/v1/users/me/posts")
+    more = cost("/v1/users/me/posts?include=comments:3,likes:5,viewer") - plain
+    elsewhere = 0 if site.redis.shards == 1 else 2 * site.redis.shards
+    assert more <= 2 + elsewhere
+
+
+def test_the_viewer_is_told_what_it_has_to_do_with_posts_and_users(people):
+    ada, bob, eve = people(3)
+    posts = [bob.post("one"), eve.post("two")]
+    listed = ",".join(post["id"] for post in posts)
+    nothing = {"following": False, "hidden": False, "muted": False}
+    assert [post["viewer"] for post in ada.get(f"/v1/posts?ids={listed}&include=viewer")["items"]] == \
+        [{"liked": False, **nothing}] * 2
+    ada.expect(204, "PUT", f"/v1/posts/{posts[0]['id']}/like")
+    ada.expect(204, "PUT", f"/v1/users/me/following/{eve.sub}")
+    ada.expect(204, "PUT", f"/v1/users/me/hidden/{bob.sub}")
+    ada.expect(204, "PUT", f"/v1/users/me/muted/{eve.sub}")
+    of_bob = {**nothing, "hidden": True}
+    of_eve = {**nothing, "following": True, "muted": True}
+    bobs = ada.get(f"/v1/posts/{posts[0]['id']}?include=viewer")
+    assert bobs["viewer"] == {"liked": True, **of_bob}
+    ada.expect(204, "DELETE", f"/v1/users/me/muted/{eve.sub}")
+    of_eve["muted"] = False
+    eventually(lambda: [post["viewer"] for post in
+                        ada.get(f"/v1/posts?ids={listed}&include=viewer")["items"]] ==
+               [{"liked": True, **of_bob}, {"liked": False, **of_eve}], "eve is to be seen again")
+    assert ada.get(f"/v1/users/{bob.sub}?include=viewer")["viewer"] == of_bob
+    page = ada.get(f"/v1/users?ids={eve.sub},{bob.sub}&include=viewer")["items"]
+    assert [user["viewer"] for user in page] == [of_eve, of_bob]
+    assert [strip(user) for user in page] == ada.get(f"/v1/users?ids={eve.sub},{bob.sub}")["items"]
+    assert [user["viewer"] for user in ada.get("/v1/users/me/following?include=viewer")["items"]] == [of_eve]
+
+
+@pytest.mark.parametrize("path, include", [
+    ("/v1/users/me/posts", "comments:0"), ("/v1/users/me/posts", "comments:11"),
+    ("/v1/users/me/posts", "comments"), ("/v1/users/me/posts", "likes:1,likes:2"),
+    ("/v1/users/me/posts", ""), ("/v1/users/me/posts", "viewer,viewer"),
+    ("/v1/users/me/posts", "author"), ("/v1/users/me", "likes:1"), ("/v1/users/me/followers", "comments:1"),
+    ("/v1/users/me/posts?limit=101", "comments:5,likes:5")])
+def test_what_cannot_be_included_is_refused(people, path, include):
+    ada, = people(1)
+    ada.refused(400, "bad_include", "GET", f"{path}{'&' if '?' in path else '?'}include={include}")
 
 
 def test_posts_of_a_user_are_listed_newest_first(people):
