@@ -526,5 +526,5 @@ int api_list_asked_posts(struct api_request *request)
     if (begin_with(request, request->ids, request->ids_count) < 0)
         return api_fail_for_memory(request);
     request->list.tells_missing = true;
-    return complete_posts(request, fill_in);
+    return complete_posts(request, answer);
 }
