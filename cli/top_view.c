@@ -53,6 +53,7 @@ static const struct trouble {
     {"sluice_event_bytes_exceeded_total", "queues of all together too long", ""},
     {"sluice_tasks_dead", "dead letters", ""},
     {"sluice_worker_restarts_total", "workers started again", ""},
+    {"sluice_worker_hangs_total", "workers killed because they hung", ""},
     {"sluice_task_runner_restarts_total", "process that runs tasks started again", ""},
     {"sluice_private_redis_restarts_total", "private Redis started again", ""},
 };
@@ -123,6 +124,24 @@ static double redis_s(const struct snapshots *snapshots)
 
 /* --- the parts of the page ----------------------------------------------------------------- */
 
+/* "writes, tasks": the parts that fail; empty: none does. */
+static void print_failing(const json_t *snapshot, struct buffer *text)
+{
+    json_t *health = json_object_get(snapshot, "health"), *part;
+    size_t begin = text->size;
+    const char *name;
+
+    json_object_foreach(health, name, part)
+    {
+        const char *state = json_string_value(json_object_get(part, "state"));
+
+        if (!state || strcmp(state, "failing") != 0)
+            continue;
+        buffer_append_str(text, text->size > begin ? ", " : "");
+        top_view_print_text(name, text);
+    }
+}
+
 /* The health stands out in colors. */
 static void print_heading(const struct snapshots *snapshots, const char *url, bool has_colors,
                           struct buffer *text)
@@ -132,8 +151,12 @@ static void print_heading(const struct snapshots *snapshots, const char *url, bo
            workers = snapshot_number(snapshot, "workers");
     double up_s = snapshot_number(snapshot, "now_ms") / 1000 -
                   snapshot_sum(snapshot, "sluice_start_time_seconds");
-    bool is_well = up >= workers && snapshot_sum(snapshot, "sluice_worker_subscribed") >= workers;
+    bool is_heard = snapshot_sum(snapshot, "sluice_worker_subscribed") >= workers;
+    struct buffer failing = BUFFER_INIT;
+    bool is_well;
 
+    print_failing(snapshot, &failing);
+    is_well = up >= workers && is_heard && failing.size == 0;
     buffer_append_str(text, "sluiced ");
     print_member(snapshot, "version", "-", text);
     buffer_append_format(text, " at %s, up %s, ", url, figure_seconds(up_s).text);
@@ -142,8 +165,13 @@ static void print_heading(const struct snapshots *snapshots, const char *url, bo
     if (up < workers)
         buffer_append_format(text, "%s of %s workers down", figure_count(workers - up).text,
                              figure_count(workers).text);
+    else if (!is_heard)
+        buffer_append_str(text, "Redis is away");
+    else if (!is_well)
+        buffer_append_format(text, "failing: %.*s", SL_SLICE_ARG(buffer_slice(&failing)));
     else
-        buffer_append_str(text, is_well ? "all well" : "Redis is away");
+        buffer_append_str(text, "all well");
+    buffer_done(&failing);
     buffer_append_str(text, has_colors ? NORMAL "\n\n" : "\n\n");
 }
 

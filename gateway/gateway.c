@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "gateway/api/api.h"
+#include "gateway/api/archive_watch.h"
 #include "gateway/config/config_reload.h"
 #include "gateway/delivery/deliver.h"
 #include "gateway/delivery/home_loader.h"
@@ -29,11 +30,13 @@
 #include "gateway/intake/log_reader.h"
 #include "gateway/intake/repair.h"
 #include "gateway/intake/subscriber.h"
+#include "gateway/metrics/health.h"
 #include "gateway/process/worker_process.h"
 #include "gateway/redis/log_watch.h"
 #include "gateway/redis/redis_commands.h"
 #include "gateway/redis/redis_health.h"
 #include "gateway/redis/task_watch.h"
+#include "gateway/redis/write_watch.h"
 #include "gateway/serve/server.h"
 
 static const int heeded_signals[] = {SIGTERM, SIGINT, SIGHUP, GATEWAY_SIGNAL_OPEN,
@@ -67,7 +70,9 @@ struct gateway {
     struct log_watch *log_watch; /* NULL: another worker looks after it */
     struct log_cache *log_cache;
     struct repair *repair;
-    struct task_watch *task_watch; /* of worker 0 only */
+    struct task_watch *task_watch;       /* of worker 0 only */
+    struct write_watch *write_watch;     /* the same */
+    struct archive_watch *archive_watch; /* the same; NULL, too: there is no archive */
     struct subscriber *subscriber;
     uint64_t begun_shards; /* a bit for each whose log's end was told */
     struct log_rate refused_event_rate, gap_rate;
@@ -164,6 +169,8 @@ static void on_subscribed(void *context, uint32_t shards)
     repair_set_hearing(gateway->repair, true);
     if (gateway->log_watch)
         log_watch_begin(gateway->log_watch, shards);
+    if (gateway->write_watch)
+        write_watch_begin(gateway->write_watch, shards);
     redis_health_set_hearing(gateway->health, true);
 }
 
@@ -200,8 +207,10 @@ static void on_drained(void *context)
     struct gateway *gateway = context;
 
     redis_commands_free(gateway->api_commands); /* whoever still waits is answered */
-    archive_reader_free(gateway->archive);      /* the same */
-    cache_reader_free(gateway->cache);          /* the same */
+    write_watch_free(gateway->write_watch);
+    archive_reader_free(gateway->archive); /* the same */
+    archive_watch_free(gateway->archive_watch);
+    cache_reader_free(gateway->cache); /* the same */
     api_free(gateway->api);
     server_close(gateway->server);
     subscriber_free(gateway->subscriber);
@@ -218,6 +227,8 @@ static void on_drained(void *context)
     gateway->home_loader = NULL;
     gateway->repair = NULL;
     gateway->task_watch = NULL;
+    gateway->write_watch = NULL;
+    gateway->archive_watch = NULL;
     gateway->log_cache = NULL;
     gateway->log_reader = NULL;
     gateway->log_watch = NULL;
@@ -356,6 +367,30 @@ static int start_health(struct gateway *gateway)
     return gateway->health ? 0 : -ENOMEM;
 }
 
+static void on_writes(void *context, int r, const char *why)
+{
+    redis_health_set_writes(((struct gateway *)context)->health, r, why);
+}
+
+/* What one worker finds out for all. */
+static int start_watches(struct gateway *gateway)
+{
+    if (gateway->parts->worker != 0)
+        return 0;
+    gateway->log_watch = log_watch_new(&gateway->loop, gateway->commands, gateway->metrics);
+    gateway->write_watch =
+        write_watch_new(&gateway->loop, gateway->api_commands, on_writes, gateway);
+    if (!gateway->log_watch || !gateway->write_watch)
+        return -ENOMEM;
+    if (!gateway->parts->config->archive) {
+        health_set(gateway->metrics, HEALTH_ARCHIVE, HEALTH_OFF, NULL, clock_wall_ms());
+        return 0;
+    }
+    gateway->archive_watch =
+        archive_watch_new(&gateway->loop, gateway->parts->config->archive, gateway->metrics);
+    return gateway->archive_watch ? 0 : -ENOMEM;
+}
+
 static int start_repair(struct gateway *gateway)
 {
     const struct repair_callbacks callbacks = {
@@ -374,14 +409,6 @@ static int start_repair(struct gateway *gateway)
         return -ENOMEM;
     gateway->repair = repair_new(&settings, &callbacks, gateway);
     return gateway->repair ? 0 : -ENOMEM;
-}
-
-static int start_log_watch(struct gateway *gateway)
-{
-    if (gateway->parts->worker != 0)
-        return 0;
-    gateway->log_watch = log_watch_new(&gateway->loop, gateway->commands, gateway->metrics);
-    return gateway->log_watch ? 0 : -ENOMEM;
 }
 
 static int start_reading_back(struct gateway *gateway)
@@ -424,7 +451,7 @@ static int start_intake(struct gateway *gateway, struct failure *reterr)
 
     gateway->decoder = event_decoder_new(parts->config->max_event_bytes);
     if (!gateway->decoder || start_health(gateway) < 0 || start_repair(gateway) < 0 ||
-        start_log_watch(gateway) < 0 || start_reading_back(gateway) < 0)
+        start_watches(gateway) < 0 || start_reading_back(gateway) < 0)
         return failure_set(reterr, -ENOMEM, "out of memory");
     gateway->subscriber = subscriber_new(&settings, &callbacks, gateway);
     return gateway->subscriber ? 0 : failure_set(reterr, -ENOMEM, "out of memory");

@@ -95,6 +95,12 @@ struct metrics *metrics_slot(struct metrics_board *board, unsigned worker)
     return &board->slots[worker];
 }
 
+const struct metrics *metrics_read_slot(const struct metrics_board *board, unsigned worker)
+{
+    assert(worker < board->workers);
+    return &board->slots[worker];
+}
+
 struct metrics *metrics_supervisor(struct metrics_board *board)
 {
     return &board->slots[board->workers];

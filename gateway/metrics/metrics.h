@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
+#include "gateway/metrics/health.h"
 #include "src/model/id.h"
 
 enum metric {
@@ -59,6 +60,7 @@ struct metrics {
     _Alignas(64) _Atomic uint64_t values[METRIC_COUNT];
     struct metric_distribution histograms[METRIC_HISTOGRAM_COUNT];
     _Atomic uint64_t shards[METRIC_SHARD_COUNT][SL_SHARDS_MAX];
+    struct health_slot health[HEALTH_PART_COUNT];
 };
 
 struct metrics_board; /* all slots */
@@ -69,6 +71,8 @@ void metrics_board_free(struct metrics_board *board);
 
 unsigned metrics_workers(const struct metrics_board *board);
 struct metrics *metrics_slot(struct metrics_board *board, unsigned worker);
+/* To look at. */
+const struct metrics *metrics_read_slot(const struct metrics_board *board, unsigned worker);
 struct metrics *metrics_supervisor(struct metrics_board *board);
 
 /* Once its worker is dead: gauges to 0, counters stay. */

@@ -2,6 +2,8 @@
 
 #include <inttypes.h>
 
+#include "gateway/metrics/health.h"
+
 static void print_client(const struct slow_client *client, bool with_subject, struct buffer *json)
 {
     buffer_append_format(json, "{\"worker\":%u,\"subject\":", client->worker);
@@ -27,6 +29,9 @@ void status_print(const struct metrics_board *metrics, const struct slow_board *
     buffer_append_format(
         ret_json, "{\"version\":\"" SLUICE_VERSION "\",\"now_ms\":%" PRIu64 ",\"workers\":%u,",
         now_ms, metrics_workers(metrics));
+    buffer_append_str(ret_json, "\"health\":");
+    health_print(metrics, ret_json);
+    buffer_append_char(ret_json, ',');
     metrics_print_json(metrics, ret_json);
     buffer_append_format(ret_json, ",\"subjects\":%s,\"slowest\":[",
                          with_subjects ? "true" : "false");

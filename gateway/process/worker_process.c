@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/close_fd.h"
 #include "base/log.h"
+#include "gateway/metrics/health.h"
 #include "gateway/process/process_usage.h"
 
 void worker_process_init(struct worker_process *worker, unsigned index, struct metrics *metrics)
@@ -109,6 +110,7 @@ bool worker_process_reap(struct worker_process *worker, siginfo_t *ret_how)
     worker_process_let_go(worker);
     worker->state = WORKER_DOWN;
     metrics_slot_reset_gauges(worker->metrics);
+    health_forget(worker->metrics);
     return true;
 }
 

@@ -1,7 +1,17 @@
+/* redis_health.c - what the subscriber and two pulses say, as one readiness and three parts.
+ *
+ * Every change decides anew, from what is known of each; nothing is polled here. Whether writes are
+ * taken is looked at by write_watch.c, in one worker; in the others they are as good as the answers
+ * that the API gets. It keeps the last refusal, and nothing that grows. */
 #include "gateway/redis/redis_health.h"
 
+#include <errno.h>
+#include <stdio.h>
+
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/log.h"
+#include "gateway/metrics/health.h"
 #include "gateway/redis/redis_pulse.h"
 
 struct redis_health {
@@ -9,24 +19,53 @@ struct redis_health {
     struct redis_pulse *streams_pulse, *api_pulse;
     bool is_hearing, streams_are_answered, api_is_answered;
     bool is_ready;
+    bool has_database;             /* as a look at what writes need found last */
+    char refusal[HEALTH_WHY_SIZE]; /* of writes; empty: Redis takes them */
 };
 
-/* NULL: there is nothing that it lacks. */
-static const char *what_it_lacks(const struct redis_health *health)
+static const char *what_streams_lack(const struct redis_health *health)
 {
     if (!health->is_hearing)
         return "the live channels are not heard";
     if (!health->streams_are_answered)
         return "Redis does not answer the streams";
-    if (!health->api_is_answered)
-        return "Redis does not answer the API";
     return NULL;
+}
+
+static const char *what_the_api_lacks(const struct redis_health *health)
+{
+    return health->api_is_answered ? NULL : "Redis does not answer the API";
+}
+
+/* NULL: there is nothing that it lacks. */
+static const char *what_it_lacks(const struct redis_health *health)
+{
+    const char *streams = what_streams_lack(health);
+
+    return streams ? streams : what_the_api_lacks(health);
+}
+
+static void note(const struct redis_health *health, enum health_part part, const char *lacks)
+{
+    health_set(health->settings.metrics, part, lacks ? HEALTH_FAILING : HEALTH_OK, lacks,
+               clock_wall_ms());
+}
+
+static void note_parts(const struct redis_health *health)
+{
+    const char *api = what_the_api_lacks(health);
+    const char *refusal = health->refusal[0] ? health->refusal : NULL;
+
+    note(health, HEALTH_STREAMS, what_streams_lack(health));
+    note(health, HEALTH_READS, api || health->has_database ? api : refusal);
+    note(health, HEALTH_WRITES, api ? api : refusal);
 }
 
 static void decide(struct redis_health *health)
 {
     const char *lacks = what_it_lacks(health);
 
+    note_parts(health);
     if (health->is_ready == !lacks)
         return;
     health->is_ready = !lacks;
@@ -60,6 +99,20 @@ void redis_health_set_hearing(struct redis_health *health, bool is_hearing)
     decide(health);
 }
 
+void redis_health_set_writes(struct redis_health *health, int r, const char *why)
+{
+    bool were_refused = health->refusal[0];
+    char room[LOG_QUOTE_SIZE];
+
+    health->has_database = r != -ENODATA && r != -ESTALE;
+    snprintf(health->refusal, sizeof(health->refusal), "%s", r < 0 ? why : "");
+    note_parts(health);
+    if (r < 0 && !were_refused)
+        log_warn("writes_refused", "why=%s", log_quote(sl_slice_str(health->refusal), room));
+    else if (r == 0 && were_refused)
+        log_info("writes_accepted", "refused=no");
+}
+
 struct redis_health *redis_health_new(const struct redis_health_settings *settings)
 {
     struct redis_health *health = mem_zalloc(sizeof(*health));
@@ -67,6 +120,8 @@ struct redis_health *redis_health_new(const struct redis_health_settings *settin
     if (!health)
         return NULL;
     health->settings = *settings;
+    health->has_database = true;
+    note_parts(health);
     health->streams_pulse = redis_pulse_new(settings->loop, settings->streams, settings->metrics,
                                             settings->late_ms, on_streams, health);
     health->api_pulse = redis_pulse_new(settings->loop, settings->api, settings->metrics,

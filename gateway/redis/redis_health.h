@@ -1,8 +1,12 @@
-/* gateway/redis/redis_health.h - has a worker all of Redis that serving needs?
+/* gateway/redis/redis_health.h - has a worker all of Redis that serving needs, and what of it works?
  *
  * It has when it hears the live channels and when both of its connections for commands get answers:
  * the one that the streams need (the log) and the one of the API. A worker that lacks one of them
- * would take clients and fail them; so it is not ready, /readyz says so, and the log says why. */
+ * would take clients and fail them; so it is not ready, /readyz says so, and the log says why.
+ *
+ * Writes may be refused by a Redis that answers. Streams and reads stand meanwhile, so the worker
+ * stays ready; that is noted as a part of the server that fails (gateway/metrics/health.h), as are
+ * the others. */
 #pragma once
 
 #include <stdbool.h>
@@ -29,6 +33,10 @@ struct redis_health *redis_health_new(const struct redis_health_settings *settin
 /* After both connections; what they answer at their end is heeded still. The loop must run once
  * more to let go of the handles. */
 void redis_health_free(struct redis_health *health);
+
+/* What a look at what writes need has found: 0, or a negative errno and why. Where there is no
+ * database any more (-ENODATA, -ESTALE), reads fail, too. */
+void redis_health_set_writes(struct redis_health *health, int r, const char *why);
 
 /* Of the live channels. */
 void redis_health_set_hearing(struct redis_health *health, bool is_hearing);

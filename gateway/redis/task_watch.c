@@ -1,6 +1,12 @@
 #include "gateway/redis/task_watch.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "gateway/metrics/health.h"
 #include "gateway/redis/shard_watch.h"
 #include "src/tasks/tasks.h"
 
@@ -27,6 +33,25 @@ static int add(void *context, uint32_t shard, const redisReply *reply)
     return 0;
 }
 
+static void judge(const struct task_watch *watch)
+{
+    uint64_t oldest_ms = watch->sum.oldest_ms;
+    bool waits = oldest_ms > TASKS_WAIT_MS;
+    char why[HEALTH_WHY_SIZE];
+
+    snprintf(why, sizeof(why),
+             "the oldest task has waited for more than %d s: no worker runs, or too few, or it "
+             "keeps failing",
+             TASKS_WAIT_MS / 1000);
+    if (!health_set(watch->metrics, HEALTH_TASKS, waits ? HEALTH_FAILING : HEALTH_OK, why,
+                    clock_wall_ms()))
+        return;
+    if (waits)
+        log_warn("tasks_wait", "tasks=%" PRIu64 " oldest_ms=%" PRIu64, watch->sum.tasks, oldest_ms);
+    else
+        log_info("tasks_run", "tasks=%" PRIu64, watch->sum.tasks);
+}
+
 static void show(void *context)
 {
     const struct task_watch *watch = context;
@@ -35,6 +60,7 @@ static void show(void *context)
     metric_set(watch->metrics, METRIC_TASKS_TAKEN, watch->sum.taken);
     metric_set(watch->metrics, METRIC_TASKS_OLDEST, watch->sum.oldest_ms * 1000);
     metric_set(watch->metrics, METRIC_TASKS_DEAD, watch->sum.dead);
+    judge(watch);
 }
 
 struct task_watch *task_watch_new(uv_loop_t *loop, struct redis_commands *commands,

@@ -1,4 +1,5 @@
-/* gateway/redis/task_watch.h - keeps the numbers of the task queue in /metrics fresh.
+/* gateway/redis/task_watch.h - keeps the numbers of the task queue in /metrics fresh, and notes
+ * whether somebody runs the tasks: none has waited for a minute (gateway/metrics/health.h).
  *
  * Asks every five seconds, shard by shard, one small script each; one worker does it for all. When
  * a shard cannot be asked the numbers stay what they were. */
@@ -10,7 +11,7 @@
 #include "gateway/metrics/metrics.h"
 #include "gateway/redis/redis_commands.h"
 
-enum { TASK_WATCH_MS = 5000 };
+enum { TASK_WATCH_MS = 5000, TASKS_WAIT_MS = 60000 };
 
 struct task_watch;
 

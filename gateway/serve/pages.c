@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "gateway/front/bearer.h"
 #include "gateway/front/site.h"
+#include "gateway/metrics/health.h"
 #include "gateway/metrics/status.h"
 #include "gateway/serve/server_private.h"
 
@@ -38,10 +39,47 @@ static void answer_health(struct server *server, struct http_connection *connect
     answer_text(connection, "ok\n");
 }
 
+/* Takes `text`, which may be failed. */
+static void answer_printed(struct server *server, struct http_connection *connection, int status,
+                           const char *content_type, struct buffer *text)
+{
+    if (text->failed)
+        refuse_for_memory(server, connection);
+    else
+        http_answer(connection, &(struct http_answer){.status = status,
+                                                      .content_type = content_type,
+                                                      .body = buffer_slice(text)});
+    buffer_done(text);
+}
+
 /* For all workers: a load balancer that is told yes may meet any of them. */
 static bool all_workers_are_ready(const struct metrics_board *board)
 {
     return metrics_sum(board, METRIC_READY) >= metrics_sum(board, METRIC_WORKER_UP);
+}
+
+/* Where operators have a port of their own, the public one has nothing for them. */
+static bool serves_operators(const struct server *server, const struct http_connection *connection)
+{
+    return http_connection_listener(connection) == LISTENER_OPS ||
+           server->settings.listeners[LISTENER_OPS].count == 0;
+}
+
+/* `refusal`: NULL when it is ready. */
+static void answer_parts(struct server *server, struct http_connection *connection,
+                         const struct http_refusal *refusal)
+{
+    struct buffer json = BUFFER_INIT;
+
+    buffer_append_format(&json, "{\"ready\":%s,\"code\":", refusal ? "false" : "true");
+    if (refusal)
+        buffer_append_json_string(&json, sl_slice_str(refusal->code));
+    else
+        buffer_append_str(&json, "null");
+    buffer_append_str(&json, ",\"parts\":");
+    health_print(server->settings.board, &json);
+    buffer_append_str(&json, "}\n");
+    answer_printed(server, connection, refusal ? refusal->status : 200, "application/json", &json);
 }
 
 static void answer_readiness(struct server *server, struct http_connection *connection,
@@ -50,29 +88,17 @@ static void answer_readiness(struct server *server, struct http_connection *conn
     struct http_refusal refusal;
     int r;
 
-    (void)request;
     r = streams_check_readiness(server->streams, &refusal);
     if (r == 0 && !server->is_draining && !all_workers_are_ready(server->settings.board)) {
         r = http_refuse(&refusal, 503, "redis_away", NULL, "a worker does not reach Redis now");
         refusal.retry_after_s = HTTP_RETRY_AFTER_S;
     }
-    if (r < 0)
+    if (sl_slice_is(request->query, "verbose") && serves_operators(server, connection))
+        answer_parts(server, connection, r < 0 ? &refusal : NULL);
+    else if (r < 0)
         server_refuse(server, connection, &refusal);
     else
         answer_text(connection, "ready\n");
-}
-
-/* Takes `text`, which may be failed. */
-static void answer_printed(struct server *server, struct http_connection *connection,
-                           const char *content_type, struct buffer *text)
-{
-    if (text->failed)
-        refuse_for_memory(server, connection);
-    else
-        http_answer(connection, &(struct http_answer){.status = 200,
-                                                      .content_type = content_type,
-                                                      .body = buffer_slice(text)});
-    buffer_done(text);
 }
 
 static void answer_metrics(struct server *server, struct http_connection *connection,
@@ -82,7 +108,7 @@ static void answer_metrics(struct server *server, struct http_connection *connec
 
     (void)request;
     metrics_print(server->settings.board, &text);
-    answer_printed(server, connection, "text/plain; version=0.0.4", &text);
+    answer_printed(server, connection, 200, "text/plain; version=0.0.4", &text);
 }
 
 /* Whose clients are slow is for operators, and for whoever develops. A token is not needed, but one
@@ -121,7 +147,7 @@ static void answer_status(struct server *server, struct http_connection *connect
         server_refuse(server, connection, &refusal);
     } else {
         status_print(settings->board, settings->slow_board, with_subjects, clock_wall_ms(), &json);
-        answer_printed(server, connection, "application/json", &json);
+        answer_printed(server, connection, 200, "application/json", &json);
     }
 }
 
@@ -163,13 +189,6 @@ struct found {
     const struct segment *page;
     const struct site_file *file;
 };
-
-/* Where operators have a port of their own, the public one has nothing for them. */
-static bool serves_operators(const struct server *server, const struct http_connection *connection)
-{
-    return http_connection_listener(connection) == LISTENER_OPS ||
-           server->settings.listeners[LISTENER_OPS].count == 0;
-}
 
 /* 0; -EPROTO: *refusal says that there is nothing, or that it takes another method. */
 static int find(const struct server *server, const struct http_connection *connection,

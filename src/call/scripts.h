@@ -37,6 +37,7 @@ extern const struct sl_script sl_script_home_read;
 extern const struct sl_script sl_script_home_sets;
 extern const struct sl_script sl_script_init;
 extern const struct sl_script sl_script_like;
+extern const struct sl_script sl_script_log_check;
 extern const struct sl_script sl_script_log_state;
 extern const struct sl_script sl_script_merge;
 extern const struct sl_script sl_script_post;

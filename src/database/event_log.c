@@ -125,6 +125,19 @@ int sl_event_log_end_reply(const struct redisReply *reply, uint32_t shard, uint6
     return 0;
 }
 
+int sl_event_log_check_call(struct sl_call *call, const struct sl_meta *meta, uint32_t shard,
+                            struct failure *reterr)
+{
+    assert(shard < meta->shards);
+    sl_call_begin_repeatable(call, &sl_script_log_check, shard, meta->shards);
+    return sl_call_finish(call, reterr);
+}
+
+int sl_event_log_check_reply(const struct redisReply *reply, struct failure *reterr)
+{
+    return sl_reply_check(reply, reterr);
+}
+
 int sl_event_log_state_call(struct sl_call *call, const struct sl_meta *meta, uint32_t shard,
                             struct failure *reterr)
 {

@@ -40,6 +40,13 @@ SL_EXPORT int sl_event_log_end_call(struct sl_call *call, uint32_t shard, struct
 SL_EXPORT int sl_event_log_end_reply(const struct redisReply *reply, uint32_t shard,
                                      uint64_t *ret_id, struct failure *reterr);
 
+/* Could an event be written now? Asks everything that a write depends on, and writes nothing. 0;
+ * -ENOMEM. */
+SL_EXPORT int sl_event_log_check_call(struct sl_call *call, const struct sl_meta *meta,
+                                      uint32_t shard, struct failure *reterr);
+/* 0: it could; else why not, as sl_reply_check(). */
+SL_EXPORT int sl_event_log_check_reply(const struct redisReply *reply, struct failure *reterr);
+
 struct sl_event_log_state {
     uint64_t count;  /* of events */
     uint64_t oldest; /* id; 0: the log is empty */

@@ -177,6 +177,97 @@ def test_a_full_redis_says_so(servers):
     ada.post("room")
 
 
+def wrong_type(redis):
+    logs = [log for log in redis.logs() if redis.client.exists(log)]
+    for log in logs:
+        redis.client.rename(log, log + ":aside")
+        redis.client.set(log, "")
+    return lambda: [redis.client.rename(log + ":aside", log) for log in logs]
+
+
+def disk_error(redis):
+    """Redis cannot put its snapshot where a directory is."""
+    (redis.folder / "dump.rdb").mkdir()
+    redis.client.config_set("save", "3600 1")
+    redis.client.bgsave()
+    eventually(lambda: redis.client.info("persistence")["rdb_last_bgsave_status"] == "err",
+               "the snapshot has failed")
+    return lambda: redis.client.config_set("save", "")
+
+
+def setting(name, value, usual):
+    def begin(redis):
+        redis.client.config_set(name, value)
+        return lambda: redis.client.config_set(name, usual)
+    return begin
+
+
+def replica(redis):
+    redis.client.replicaof("127.0.0.1", 1)
+    return lambda: redis.client.replicaof("NO", "ONE")
+
+
+def parts_of(gateway, status=200):
+    answer = gateway.get("/readyz?verbose")
+    assert answer.status == status, answer
+    return answer.json["parts"]
+
+
+def test_a_redis_that_refuses_writes_is_told_from_one_that_is_away(servers):
+    redis = servers.redis()
+    gateway = servers.gateway(redis, "--api-timeout", "500ms")
+    ada = new_user(gateway)
+    ada.post("before")
+
+    def writes_are(state, part="writes"):
+        eventually(lambda: parts_of(gateway)[part]["state"] == state, f"{part} are {state}")
+        return parts_of(gateway)
+
+    with gateway.stream(FIREHOSE) as stream:
+        parts = writes_are("ok")
+        for part, state in ("streams", "ok"), ("reads", "ok"), ("archive", "off"):
+            assert parts[part]["state"] == state and parts[part]["why"] is None, parts
+        for code, fault in (("OOM", setting("maxmemory", 1, 0)), ("MISCONF", disk_error),
+                            ("NOREPLICAS", setting("min-replicas-to-write", 1, 0)),
+                            ("READONLY", replica), ("WRONGTYPE", wrong_type)):
+            undo = fault(redis)
+            before_ms = time.time_ns() // 1000000
+            parts = writes_are("failing")
+            assert code in parts["writes"]["why"], parts
+            assert abs(parts["writes"]["since_ms"] - before_ms) < 10000 * PATIENCE
+            assert parts["streams"]["state"] == parts["reads"]["state"] == "ok"
+            metrics = gateway.metrics()
+            assert metrics['sluice_failing{part="writes"}'] == 1
+            assert metrics['sluice_failing{part="reads"}'] == 0
+            assert ada.request("POST", "/v1/posts", {"text": "lost"}).status >= 500
+            assert ada.request("GET", "/v1/users/me").status == 200
+            assert gateway.get("/status.json").json["health"] == parts_of(gateway)
+            undo()
+            writes_are("ok")
+            assert gateway.metrics()['sluice_failing{part="writes"}'] == 0
+            stream.until(ada.post(f"after {code}")["id"])
+        redis.client.flushall()
+        parts = writes_are("failing")
+        assert "no Sluice database" in parts["writes"]["why"]
+        assert parts["reads"]["state"] == "failing" and parts["streams"]["state"] == "ok"
+    assert gateway.log().count("event=writes_refused") == gateway.log().count("event=writes_accepted") + 1 == 6
+
+
+def test_parts_of_a_server_without_redis(servers):
+    redis = servers.redis()
+    gateway = servers.gateway(redis, "--redis-timeout", "300ms", "--api-timeout", "300ms")
+    redis.stop()
+    gateway.wait_status("/readyz", 503)
+    eventually(lambda: parts_of(gateway, 503)["reads"]["state"] == "failing", "reads fail")
+    parts = parts_of(gateway, 503)
+    assert {parts[part]["state"] for part in ("streams", "reads", "writes")} == {"failing"}
+    assert gateway.get("/readyz?verbose").json["ready"] is False
+    redis.start()
+    gateway.wait_status("/readyz", 200)
+    eventually(lambda: {parts_of(gateway)[part]["state"] for part in ("streams", "reads")} == {"ok"},
+               "they work")
+
+
 def test_damage_is_ours_and_logged(servers):
     redis = servers.redis()
     gateway = servers.gateway(redis)

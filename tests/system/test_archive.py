@@ -258,12 +258,19 @@ def test_the_api_lists_likes_and_comments_of_an_archived_post(site, api):
 @only_a_file
 def test_an_archive_that_cannot_be_read_costs_the_answer_only(site, api, tmp_path):
     bob = api(site.bob)
+
+    def archive_is(state):
+        part = bob.gateway.get("/readyz?verbose").json["parts"]["archive"]
+        return part["state"] == state and (state == "ok" or "the archive" in part["why"])
+
+    eventually(lambda: archive_is("ok"), "the archive is found")
     for file in tmp_path.glob("posts.db*"):
         file.unlink()
     (tmp_path / "posts.db").write_bytes(b"x" * 5000)
     bob.refused(500, "internal", "GET", f"/v1/posts/{site.posts[-1]}")
     bob.refused(500, "internal", "GET", "/v1/users/ada/posts?limit=20")
     assert bob.get(f"/v1/posts/{site.posts[0]}")["text"] == f"post {POSTS - 1}"
+    eventually(lambda: archive_is("failing"), "that is noticed")
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "mysql"])

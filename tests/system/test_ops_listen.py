@@ -59,6 +59,8 @@ def test_public_port_says_no_more_than_of_any_other_path(gateway):
             answer = ask(gateway.port, path, method)
             expected = ask(gateway.port, "/nothing", method)
             assert (answer.status, answer.body) == (expected.status, expected.body)
+    assert ask(gateway.port, "/readyz?verbose").body == ask(gateway.port, "/readyz").body
+    assert b'"parts"' in ask(gateway.ready["ops_port"], "/readyz?verbose").body
     for host in ("ops", f"127.0.0.1:{gateway.ready['ops_port']}", "localhost:65535"):
         answer = ask(gateway.port, "/metrics", headers={"Host": host})
         assert (answer.status, answer.body) == (404, nothing.body)

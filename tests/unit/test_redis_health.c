@@ -1,7 +1,9 @@
 /* test_redis_health.c - a worker is ready while it hears Redis and is answered by it. */
+#include <errno.h>
 #include <signal.h>
 
 #include "base/log.h"
+#include "gateway/metrics/health.h"
 #include "gateway/redis/redis_health.h"
 #include "tests/support/cmocka_all.h"
 #include "tests/support/patience.h"
@@ -149,6 +151,45 @@ static void test_redis_that_stops_answering_is_noticed_and_its_return(void **sta
     assert_int_equal(changes, 3);
 }
 
+static enum health_state state_of(enum health_part part)
+{
+    struct health found;
+
+    health_read(board, part, &found);
+    return found.state;
+}
+
+static void expect_parts(enum health_state with_streams, enum health_state with_reads,
+                         enum health_state with_writes)
+{
+    assert_int_equal(state_of(HEALTH_STREAMS), with_streams);
+    assert_int_equal(state_of(HEALTH_READS), with_reads);
+    assert_int_equal(state_of(HEALTH_WRITES), with_writes);
+}
+
+static void test_refused_writes_leave_it_ready(void **state)
+{
+    struct health found;
+
+    (void)state;
+    start(server.socket, server.socket);
+    expect_parts(HEALTH_FAILING, HEALTH_FAILING, HEALTH_FAILING);
+    redis_health_set_hearing(health, true);
+    RUN_UNTIL(&patience, is_ready);
+    expect_parts(HEALTH_OK, HEALTH_OK, HEALTH_OK);
+    redis_health_set_writes(health, -ENOSPC, "the memory is full");
+    expect_parts(HEALTH_OK, HEALTH_OK, HEALTH_FAILING);
+    health_read(board, HEALTH_WRITES, &found);
+    assert_string_equal(found.why, "the memory is full");
+    redis_health_set_writes(health, -ENODATA, "there is no database");
+    expect_parts(HEALTH_OK, HEALTH_FAILING, HEALTH_FAILING);
+    redis_health_set_writes(health, 0, NULL);
+    expect_parts(HEALTH_OK, HEALTH_OK, HEALTH_OK);
+    redis_health_set_hearing(health, false);
+    expect_parts(HEALTH_FAILING, HEALTH_OK, HEALTH_OK);
+    assert_int_equal(changes, 2);
+}
+
 /* A pause is shorter than the time after which an answer is missed. */
 static void test_short_silence_changes_nothing(void **state)
 {
@@ -172,6 +213,7 @@ int main(void)
         TEST(test_answers_alone_are_not_enough),
         TEST(test_each_connection_counts),
         TEST(test_redis_that_stops_answering_is_noticed_and_its_return),
+        TEST(test_refused_writes_leave_it_ready),
         TEST(test_short_silence_changes_nothing),
     };
 

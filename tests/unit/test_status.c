@@ -164,9 +164,65 @@ static void test_subjects_are_shown_to_those_who_may_see_them(void **state)
     metrics_board_free(metrics);
 }
 
+static void expect_health(const struct metrics_board *metrics, const char *part, const char *state,
+                          uint64_t since_ms, const char *why)
+{
+    struct slow_board *board = slow_board_new(1);
+    json_t *json = print(metrics, board, false);
+    json_t *found = json_object_get(json_object_get(json, "health"), part);
+    json_t *since = json_object_get(found, "since_ms"), *reason = json_object_get(found, "why");
+
+    assert_string_equal(json_string_value(json_object_get(found, "state")), state);
+    assert_int_equal(json_integer_value(since), since_ms);
+    assert_int_equal(json_is_null(since), since_ms == 0);
+    if (why)
+        assert_string_equal(json_string_value(reason), why);
+    else
+        assert_true(json_is_null(reason));
+    json_decref(json);
+    slow_board_free(board);
+}
+
+static void test_a_part_fails_when_it_does_for_any_worker(void **state)
+{
+    struct metrics_board *board = metrics_board_new(3);
+    struct metrics *first = metrics_slot(board, 0), *second = metrics_slot(board, 1);
+    char long_why[2 * HEALTH_WHY_SIZE];
+
+    (void)state;
+    expect_health(board, "writes", "unknown", 0, NULL);
+    assert_true(health_set(first, HEALTH_WRITES, HEALTH_OK, NULL, 1000));
+    assert_true(health_set(second, HEALTH_WRITES, HEALTH_OK, NULL, 2000));
+    assert_false(health_set(first, HEALTH_WRITES, HEALTH_OK, NULL, 3000));
+    expect_health(board, "writes", "ok", 2000, NULL);
+    assert_true(health_set(first, HEALTH_WRITES, HEALTH_FAILING, "the \"disk\"", 5000));
+    assert_true(health_set(second, HEALTH_WRITES, HEALTH_FAILING, "later", 6000));
+    assert_false(health_set(second, HEALTH_WRITES, HEALTH_FAILING, "later", 7000));
+    expect_health(board, "writes", "failing", 5000, "the \"disk\"");
+    assert_int_equal(metrics_sum(board, METRIC_FAILING_WRITES), 2);
+    assert_false(health_set(first, HEALTH_WRITES, HEALTH_FAILING, "the memory", 8000));
+    expect_health(board, "writes", "failing", 5000, "the memory"); /* since it first did */
+    metrics_slot_reset_gauges(first);
+    health_forget(first);
+    expect_health(board, "writes", "failing", 6000, "later");
+    assert_int_equal(metrics_sum(board, METRIC_FAILING_WRITES), 1);
+    assert_true(health_set(second, HEALTH_WRITES, HEALTH_OK, NULL, 9000));
+    expect_health(board, "writes", "ok", 9000, NULL);
+    assert_int_equal(metrics_sum(board, METRIC_FAILING_WRITES), 0);
+    assert_true(health_set(first, HEALTH_ARCHIVE, HEALTH_OFF, NULL, 10000));
+    expect_health(board, "archive", "off", 10000, NULL);
+    memset(long_why, 'x', sizeof(long_why) - 1);
+    long_why[sizeof(long_why) - 1] = '\0';
+    health_set(first, HEALTH_TASKS, HEALTH_FAILING, long_why, 11000);
+    long_why[HEALTH_WHY_SIZE - 1] = '\0';
+    expect_health(board, "tasks", "failing", 11000, long_why);
+    metrics_board_free(board);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_part_fails_when_it_does_for_any_worker),
         cmocka_unit_test(test_the_slowest_are_kept_in_order),
         cmocka_unit_test(test_lists_of_all_workers_become_one),
         cmocka_unit_test(test_a_reader_never_sees_half_of_a_list),

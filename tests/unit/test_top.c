@@ -212,6 +212,24 @@ static void test_page_counts_an_event_once_though_each_worker_hears_it(void **st
     snapshots_done(&snapshots);
 }
 
+static void test_page_names_what_fails(void **state)
+{
+    struct snapshots snapshots = {.count = 0};
+    struct buffer text = BUFFER_INIT;
+
+    (void)state;
+    assert_int_equal(
+        add(&snapshots, "{\"now_ms\":5000,\"workers\":1,\"version\":\"1\",\"health\":{"
+                        "\"streams\":{\"state\":\"ok\"},\"writes\":{\"state\":\"failing\"},"
+                        "\"tasks\":{\"state\":\"failing\"},\"archive\":{\"state\":\"off\"}},"
+                        "\"metrics\":{\"sluice_worker_up\":[1],\"sluice_worker_subscribed\":[1]}}"),
+        0);
+    page(&snapshots, &text);
+    assert_non_null(strstr(text.data, ", failing: writes, tasks\n"));
+    buffer_done(&text);
+    snapshots_done(&snapshots);
+}
+
 static void test_page_names_slow_clients_and_troubles_without_obeying_them(void **state)
 {
     struct snapshots snapshots = {.count = 0};
@@ -332,6 +350,7 @@ int main(void)
         cmocka_unit_test(test_oldest_look_is_forgotten),
         cmocka_unit_test(test_quantile_is_of_what_has_been_counted_between),
         cmocka_unit_test(test_page_counts_an_event_once_though_each_worker_hears_it),
+        cmocka_unit_test(test_page_names_what_fails),
         cmocka_unit_test(test_page_names_slow_clients_and_troubles_without_obeying_them),
         cmocka_unit_test(test_page_is_made_to_fit_the_window),
         cmocka_unit_test(test_page_has_two_columns_in_a_wide_window),

@@ -38,6 +38,7 @@ const LOSSES = [
   ['sluice_event_bytes_exceeded_total', 'Times that all queues together were too long'],
   ['sluice_tasks_dead', 'Dead letters'],
   ['sluice_worker_restarts_total', 'Workers started again'],
+  ['sluice_worker_hangs_total', 'Workers killed because they hung'],
   ['sluice_task_runner_restarts_total', 'Process that runs tasks started again'],
   ['sluice_private_redis_restarts_total', 'Private Redis started again'],
 ];
@@ -167,6 +168,14 @@ function showLosses() {
   $('#nothing-lost').hidden = seen.length > 0;
 }
 
+const failingParts = () => Object.entries(samples.latest.health ?? {})
+  .filter(([, part]) => part.state === 'failing').map(([name]) => name);
+
+function showParts() {
+  fillTable('parts', Object.entries(samples.latest.health ?? {}).map(([name, part]) => [
+    name, part.state, part.since_ms ? clockTime(part.since_ms) : '–', part.why ?? '']));
+}
+
 let state = 'connecting';
 
 function showState(name, text) {
@@ -189,9 +198,11 @@ function show() {
   showSlow();
   showWorkers();
   showLosses();
+  showParts();
   const { sluice_worker_up: up, sluice_worker_subscribed: hears } = samples.latest.metrics;
   if (sum(up) < up.length) showState('waiting', `${up.length - sum(up)} of ${up.length} workers down`);
   else if (sum(hears) < up.length) showState('waiting', 'Redis is away');
+  else if (failingParts().length > 0) showState('waiting', `Failing: ${failingParts().join(', ')}`);
   else showState('live', 'All well');
 }
 

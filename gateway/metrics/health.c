@@ -1,0 +1,119 @@
+/* health.c - a note for each worker and part, behind a sequence lock.
+ *
+ * The notes lie in the workers' slots of the metrics; nothing is kept here. Writing is rare, for a
+ * note that says what stands there already is not written again. A part takes some 200 bytes of
+ * each slot. */
+#include "gateway/metrics/health.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "gateway/metrics/metrics.h"
+
+enum { READ_TRIES = 8 };
+
+static const char *const part_names[] = {
+    [HEALTH_STREAMS] = "streams", [HEALTH_READS] = "reads",     [HEALTH_WRITES] = "writes",
+    [HEALTH_TASKS] = "tasks",     [HEALTH_ARCHIVE] = "archive",
+};
+
+static const char *const state_names[] = {
+    [HEALTH_UNKNOWN] = "unknown",
+    [HEALTH_OFF] = "off",
+    [HEALTH_OK] = "ok",
+    [HEALTH_FAILING] = "failing",
+};
+
+static void write_slot(struct health_slot *slot, const struct health *health)
+{
+    uint32_t sequence = atomic_load_explicit(&slot->sequence, memory_order_relaxed) & ~1u;
+
+    atomic_store_explicit(&slot->sequence, sequence + 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+    slot->health = *health;
+    atomic_store_explicit(&slot->sequence, sequence + 2, memory_order_release);
+}
+
+/* Of a slot that is being written, or was left half written by a crash, nothing is known. */
+static void read_slot(const struct health_slot *slot, struct health *ret_health)
+{
+    for (unsigned i = 0; i < READ_TRIES; i++) {
+        uint32_t before = atomic_load_explicit(&slot->sequence, memory_order_acquire);
+
+        *ret_health = slot->health;
+        atomic_thread_fence(memory_order_acquire);
+        if (before % 2 == 0 &&
+            before == atomic_load_explicit(&slot->sequence, memory_order_relaxed))
+            return;
+    }
+    *ret_health = (struct health){0};
+}
+
+bool health_set(struct metrics *metrics, enum health_part part, enum health_state state,
+                const char *why, uint64_t now_ms)
+{
+    struct health_slot *slot = &metrics->health[part];
+    struct health health = {.state = state, .since_ms = now_ms};
+    bool is_new = slot->health.state != state;
+
+    if (!is_new)
+        health.since_ms = slot->health.since_ms;
+    if (state == HEALTH_FAILING)
+        snprintf(health.why, sizeof(health.why), "%s", why);
+    if (!is_new && strcmp(health.why, slot->health.why) == 0)
+        return false;
+    write_slot(slot, &health);
+    metric_set(metrics, metric_at(METRIC_FAILING_STREAMS, part), state == HEALTH_FAILING);
+    return is_new;
+}
+
+void health_forget(struct metrics *metrics)
+{
+    for (unsigned i = 0; i < HEALTH_PART_COUNT; i++)
+        write_slot(&metrics->health[i], &(struct health){0});
+}
+
+/* What fails does since it first did; what works does since it did for all. */
+static bool outweighs(const struct health *health, const struct health *other)
+{
+    if (health->state != other->state)
+        return health->state > other->state;
+    return health->state == HEALTH_FAILING ? health->since_ms < other->since_ms
+                                           : health->since_ms > other->since_ms;
+}
+
+void health_read(const struct metrics_board *board, enum health_part part,
+                 struct health *ret_health)
+{
+    struct health health;
+
+    *ret_health = (struct health){0};
+    for (unsigned i = 0; i < metrics_workers(board); i++) {
+        read_slot(&metrics_read_slot(board, i)->health[part], &health);
+        if (outweighs(&health, ret_health))
+            *ret_health = health;
+    }
+}
+
+void health_print(const struct metrics_board *board, struct buffer *ret_json)
+{
+    struct health health;
+
+    for (unsigned i = 0; i < HEALTH_PART_COUNT; i++) {
+        health_read(board, (enum health_part)i, &health);
+        buffer_append_format(ret_json,
+                             "%c\"%s\":{\"state\":\"%s\",\"since_ms\":", i == 0 ? '{' : ',',
+                             part_names[i], state_names[health.state]);
+        if (health.since_ms)
+            buffer_append_format(ret_json, "%llu", (unsigned long long)health.since_ms);
+        else
+            buffer_append_str(ret_json, "null");
+        buffer_append_str(ret_json, ",\"why\":");
+        if (health.why[0])
+            buffer_append_json_string(ret_json, sl_slice_str(health.why));
+        else
+            buffer_append_str(ret_json, "null");
+        buffer_append_char(ret_json, '}');
+    }
+    buffer_append_char(ret_json, '}');
+}
