@@ -80,6 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         &http.last_event_id, &http.content_type,    &http.body,
     };
     struct sl_slice memory[sizeof(fields) / sizeof(fields[0])];
+    const struct stream_times times = {.now_ms = NOW_MS};
     struct stream_request request;
     struct http_refusal refusal;
     enum token_fault fault;
@@ -103,7 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (flags & FLAG_TOKEN)
         http.authorization = buffer_slice(&authorization);
 
-    r = stream_request_read(&settings, (enum stream_kind)((flags & 7) % 5), &http, NOW_MS, &request,
+    r = stream_request_read(&settings, (enum stream_kind)((flags & 7) % 5), &http, &times, &request,
                             &refusal, &fault);
     must(r == 0 || r == -EPROTO);
     if (r == 0) {

@@ -166,15 +166,20 @@ static bool read_number(struct sl_slice text, uint32_t max, uint32_t *ret_number
     return number <= max;
 }
 
-static int read_since(struct sl_slice text, uint64_t now_ms, struct stream_request *request,
-                      struct http_refusal *refusal)
+static uint64_t latest_since_ms(const struct stream_times *times)
+{
+    return STREAM_FUTURE_MS + (times->newest_ms > times->now_ms ? times->newest_ms : times->now_ms);
+}
+
+static int read_since(struct sl_slice text, const struct stream_times *times,
+                      struct stream_request *request, struct http_refusal *refusal)
 {
     struct sl_moment moment;
     struct failure failure;
 
-    if (sl_moment_parse(text, now_ms, &moment, &failure) < 0)
+    if (sl_moment_parse(text, times->now_ms, &moment, &failure) < 0)
         return http_refuse(refusal, 400, "bad_since", "since", "%s", failure.text);
-    if (sl_moment_ms(&moment) > now_ms + STREAM_FUTURE_MS)
+    if (sl_moment_ms(&moment) > latest_since_ms(times))
         return http_refuse(refusal, 400, "bad_since", "since", "more than a minute in the future");
     request->since = moment.kind == SL_MOMENT_ID ? SINCE_ID : SINCE_TIME;
     request->since_value = moment.value;
@@ -183,7 +188,7 @@ static int read_since(struct sl_slice text, uint64_t now_ms, struct stream_reque
 
 /* Wins over `since`: a browser that comes back repeats the URL. It is never refused: that would end
  * an EventSource for good. */
-static void read_last_event_id(struct sl_slice text, uint64_t now_ms,
+static void read_last_event_id(struct sl_slice text, const struct stream_times *times,
                                struct stream_request *request)
 {
     uint64_t id;
@@ -192,7 +197,7 @@ static void read_last_event_id(struct sl_slice text, uint64_t now_ms,
         return;
     request->since = SINCE_UNUSABLE;
     request->since_value = 0;
-    if (sl_id_parse(text, &id) == 0 && sl_id_time_ms(id) <= now_ms + STREAM_FUTURE_MS) {
+    if (sl_id_parse(text, &id) == 0 && sl_id_time_ms(id) <= latest_since_ms(times)) {
         request->since = SINCE_ID;
         request->since_value = id;
     }
@@ -211,7 +216,7 @@ static int check_known(enum stream_kind stream, const struct sl_slice *values,
 
 /* The parameters of a request for any stream. */
 static int read_common(const struct front_settings *settings, const struct sl_slice *values,
-                       uint64_t now_ms, struct stream_request *request,
+                       const struct stream_times *times, struct stream_request *request,
                        struct http_refusal *refusal)
 {
     struct sl_slice since = values[PARAMETER_SINCE];
@@ -239,7 +244,7 @@ static int read_common(const struct front_settings *settings, const struct sl_sl
                                settings->max_gather_ms);
         request->gather_ms = (int)number;
     }
-    return since.data ? read_since(since, now_ms, request, refusal) : 0;
+    return since.data ? read_since(since, times, request, refusal) : 0;
 }
 
 /* Home has a filter for as long as it takes to read `types`. */
@@ -338,8 +343,9 @@ static int check_scope(const struct stream_request *request, struct http_refusal
 /* --- all of it ----------------------------------------------------------------------------- */
 
 static int understand(const struct front_settings *settings, const struct http_request *http,
-                      uint64_t now_ms, struct form *form, struct stream_request *request,
-                      struct http_refusal *refusal, enum token_fault *ret_fault)
+                      const struct stream_times *times, struct form *form,
+                      struct stream_request *request, struct http_refusal *refusal,
+                      enum token_fault *ret_fault)
 {
     const struct sl_slice texts[] = {http->query, http->body};
     struct http_refusal form_refusal;
@@ -352,7 +358,7 @@ static int understand(const struct front_settings *settings, const struct http_r
         *refusal = form_refusal;
         return form_r;
     }
-    r = bearer_check(settings->policy, http, form->values[PARAMETER_ACCESS_TOKEN], now_ms,
+    r = bearer_check(settings->policy, http, form->values[PARAMETER_ACCESS_TOKEN], times->now_ms,
                      &request->token, refusal, ret_fault);
     if (r < 0)
         return r;
@@ -362,18 +368,18 @@ static int understand(const struct front_settings *settings, const struct http_r
     }
     r = check_known(request->stream, form->values, refusal);
     if (r == 0)
-        r = read_common(settings, form->values, now_ms, request, refusal);
+        r = read_common(settings, form->values, times, request, refusal);
     if (r == 0)
         r = read_filter(form->values, request, refusal);
     if (r == 0)
         r = check_scope(request, refusal);
     if (r == 0)
-        read_last_event_id(http_trim(http->last_event_id), now_ms, request);
+        read_last_event_id(http_trim(http->last_event_id), times, request);
     return r;
 }
 
 int stream_request_read(const struct front_settings *settings, enum stream_kind stream,
-                        const struct http_request *http, uint64_t now_ms,
+                        const struct http_request *http, const struct stream_times *times,
                         struct stream_request *ret_request, struct http_refusal *refusal,
                         enum token_fault *ret_fault)
 {
@@ -385,7 +391,7 @@ int stream_request_read(const struct front_settings *settings, enum stream_kind 
     *ret_fault = TOKEN_OK;
     r = choose_wire(stream, http, &request, refusal);
     if (r == 0)
-        r = understand(settings, http, now_ms, &form, &request, refusal, ret_fault);
+        r = understand(settings, http, times, &form, &request, refusal, ret_fault);
     form_done(&form);
     if (r < 0) {
         stream_request_done(&request);

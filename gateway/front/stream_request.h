@@ -30,7 +30,14 @@ struct stream_request {
     bool echo_protocol;       /* the client offered sluice.v1 */
 };
 
-enum { STREAM_FUTURE_MS = 60000 }; /* how far ahead of our clock `since` may lie */
+enum { STREAM_FUTURE_MS = 60000 }; /* how far ahead of both times `since` may lie */
+
+/* Clocks differ, and step: what was given out is no future, whatever our own clock says. Unix time.
+ */
+struct stream_times {
+    uint64_t now_ms;
+    uint64_t newest_ms; /* of the newest event that has been heard of; 0: none */
+};
 
 /* What may change while the server runs. */
 struct front_settings {
@@ -48,7 +55,7 @@ bool stream_path(struct sl_slice path, enum stream_kind *ret_stream);
 /* 0: *ret_request is filled, end it with stream_request_done(); -EPROTO: *refusal is the answer,
  * and *ret_fault (TOKEN_OK: the token was not the reason) is for log and metrics. -ENOMEM. */
 int stream_request_read(const struct front_settings *settings, enum stream_kind stream,
-                        const struct http_request *http, uint64_t now_ms,
+                        const struct http_request *http, const struct stream_times *times,
                         struct stream_request *ret_request, struct http_refusal *refusal,
                         enum token_fault *ret_fault);
 void stream_request_done(struct stream_request *request);

@@ -167,10 +167,12 @@ static int join_delivery(struct stream *stream)
     return -EINVAL;
 }
 
-/* Where it was is not known: all that has happened may have been missed. */
-static void say_gap_to_now(struct stream *stream)
+/* Where it was is not known: all that has happened may have been missed, up to the newest event.
+ * Where that is depends on the clock of Redis, and not on ours. */
+static void say_gap_to_head(struct stream *stream)
 {
-    struct gap gap = {.to = sl_id_first_at(clock_wall_ms()), .reason = GAP_RETENTION};
+    uint64_t head = deliver_cursor(stream->streams->settings.deliver);
+    struct gap gap = {.to = head ? head : sl_id_first_at(clock_wall_ms()), .reason = GAP_RETENTION};
     struct event *event = gap_event(&gap);
     struct buffer frame = BUFFER_INIT;
 
@@ -196,7 +198,7 @@ static void say_first(struct stream *stream)
     if (stream->request.since == SINCE_NOW)
         say_beginning(stream);
     else if (stream->request.since == SINCE_UNUSABLE)
-        say_gap_to_now(stream);
+        say_gap_to_head(stream);
 }
 
 /* Behind a time means: from that time on. */

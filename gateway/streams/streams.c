@@ -141,13 +141,15 @@ int streams_begin(struct streams *streams, struct http_connection *connection,
                   struct http_refusal *refusal, enum token_fault *ret_fault)
 {
     const struct http_request *http = &head->request;
+    const struct stream_times times = {clock_wall_ms(),
+                                       sl_id_time_ms(deliver_cursor(streams->settings.deliver))};
     struct stream_request request;
     struct filter_share share;
     admission_ticket ticket;
     struct stream *stream;
     int r;
 
-    r = stream_request_read(streams->settings.front, kind, http, clock_wall_ms(), &request, refusal,
+    r = stream_request_read(streams->settings.front, kind, http, &times, &request, refusal,
                             ret_fault);
     if (r < 0)
         return r == -ENOMEM ? refuse_for_memory(refusal) : r;

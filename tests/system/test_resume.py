@@ -4,6 +4,7 @@ With more than one shard each shard's order is exact, not that between them; tes
 shard promises say so (shards=1)."""
 
 import json
+import time
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -252,6 +253,45 @@ def test_since_a_little_ahead_of_now_is_now(servers, cli_for):
     much = (datetime.now(timezone.utc) + timedelta(seconds=90)).strftime("%Y-%m-%dT%H:%M:%SZ")
     with pytest.raises(Refused) as refused:
         gateway.stream(f"{FIREHOSE}?since={much}")
+    assert refused.value.response.status == 400
+
+
+def clock_goes_ahead(redis, minutes):
+    """What the core writes from now on has ids as of a clock that is ahead: ids never go back."""
+    ahead = int((time.time() + minutes * 60 - 1767225600) * 1000) * 4096
+    for log in redis.logs():
+        redis.client.xadd(log, {"p": 0, "e": "{}"}, id=f"{ahead}-0")
+        redis.client.xdel(log, f"{ahead}-0")
+
+
+def test_what_a_clock_that_was_ahead_gave_out_is_a_cursor(servers, cli_for):
+    redis = servers.redis()
+    cli = cli_for(redis)
+    cli.run("user", "add", "ada")
+    clock_goes_ahead(redis, 10)
+    gateway = servers.gateway(redis)
+
+    def post(text):
+        return cli.run("post", "--user", "ada", text)
+
+    def comes_back(gateway, cursor, expected):
+        for transport, request in (("ndjson", {}), ("sse", {}), ("sse", {"headers": {"Last-Event-ID": cursor}})):
+            path = FIREHOSE if request else f"{FIREHOSE}?since={cursor}"
+            with gateway.stream(path, transport, **request) as stream:
+                assert stream.next()["id"] == expected
+
+    with gateway.stream(FIREHOSE) as stream:
+        first = post("ahead")
+        stream.until(first)
+        second = post("and on")
+        stream.until(second)
+    comes_back(gateway, first, second)
+    with gateway.stream(FIREHOSE, "sse", headers={"Last-Event-ID": "nothing"}) as stream:
+        gap = stream.next()
+        assert (gap.type, gap["from"], gap["to"]) == ("gap", "0", second)
+    comes_back(servers.gateway(redis), first, second)  # one that has only heard of the log's end
+    with pytest.raises(Refused) as refused:
+        gateway.stream(f"{FIREHOSE}?since={int(second) + 90 * 1000 * 4096}")
     assert refused.value.response.status == 400
 
 

@@ -22,6 +22,7 @@
 #define NOW_MS UINT64_C(1800000000000) /* 2027-01-15T08:00:00Z */
 
 static const char secret[] = "a secret of more than thirty-two bytes";
+static uint64_t newest_ms; /* of the newest event that was heard */
 static struct front_settings settings = {.max_gather_ms = 1000};
 
 static int make_policy(void **state)
@@ -136,11 +137,12 @@ static struct http_request parse_http(struct sl_slice text)
 static int read_request(const struct http_request *http, struct stream_request *ret_request,
                         struct http_refusal *refusal, enum token_fault *ret_fault)
 {
+    const struct stream_times times = {NOW_MS, newest_ms};
     enum stream_kind stream;
 
     if (!stream_path(http->path, &stream))
         fail_msg("no stream at %.*s", SL_SLICE_ARG(http->path));
-    return stream_request_read(&settings, stream, http, NOW_MS, ret_request, refusal, ret_fault);
+    return stream_request_read(&settings, stream, http, &times, ret_request, refusal, ret_fault);
 }
 
 static void print_refusal(const struct http_refusal *refusal, enum token_fault fault,
@@ -389,6 +391,12 @@ static void test_since_may_lie_a_minute_ahead(void **state)
                                      &request, &refusal),
                      -EPROTO);
     assert_string_equal(refusal.param, "since");
+    newest_ms = NOW_MS + 1; /* an event that we have given out lies there */
+    assert_int_equal(read_with_token("/v1/stream/firehose", sl_slice_str(query), SL_SLICE(""),
+                                     &request, &refusal),
+                     0);
+    newest_ms = 0;
+    stream_request_done(&request);
 }
 
 static void test_request_survives_each_failed_allocation(void **state)
