@@ -11,6 +11,7 @@ set(type_css "text/css; charset=utf-8")
 set(type_js "text/javascript; charset=utf-8")
 set(type_json "application/json")
 set(type_svg "image/svg+xml")
+set(type_txt "text/plain; charset=utf-8")
 
 function(append_bytes name file)
     file(READ "${file}" hex HEX)

@@ -1,9 +1,10 @@
 // Bundles src/ into a folder of files that sluiced serves, each with its .gz, and a manifest.txt:
 // a line for each file with the path of its URL, its name in the folder, and page or asset.
+// /licenses.txt is made of what the packages say of themselves whose code or data is in the bundle.
 //
 //     node build.mjs FOLDER_WITH_NODE_MODULES OUTPUT_FOLDER
 import { createRequire } from 'node:module';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
@@ -63,6 +64,28 @@ for (const [url, name] of Object.entries(pages)) {
   });
   files.push({ name, url, kind: 'page', contents: Buffer.from(text) });
 }
+
+// The licence of each package that esbuild has read something of. One without a licence ends this.
+function notices() {
+  const names = new Set();
+  for (const input of Object.keys(bundle.metafile.inputs)) {
+    const [, name] = /.*\/?node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(input) ?? [];
+    if (name) names.add(name);
+  }
+  return [...names].sort().map((name) => {
+    const folder = path.join(packages, 'node_modules', name);
+    const { version, license } = JSON.parse(readFileSync(path.join(folder, 'package.json'), 'utf8'));
+    const file = readdirSync(folder).find((one) => /^(licen[cs]e|copying)/i.test(one));
+    if (!file || !license) throw new Error(`${name}: which licence?`);
+    return `${name} ${version} (${license})\n\n${readFileSync(path.join(folder, file), 'utf8').trim()}\n`;
+  });
+}
+files.push({
+  name: 'licenses.txt',
+  url: '/licenses.txt',
+  kind: 'page',
+  contents: Buffer.from(['These pages contain parts of the following packages.\n', ...notices()].join('\n\n')),
+});
 
 rmSync(output, { recursive: true, force: true });
 mkdirSync(output, { recursive: true });

@@ -32,6 +32,14 @@ def test_the_page_names_its_parts_and_each_is_there_with_its_type(gateway, page)
         assert answer.headers["x-content-type-options"] == "nosniff"
 
 
+def test_the_notices_of_what_is_bundled_are_there(gateway, page):
+    """web/test/notices.test.mjs says of whom."""
+    assert '<link rel="license" href="/licenses.txt">' in page.text
+    answer = gateway.get("/licenses.txt")
+    assert answer.status == 200 and answer.headers["content-type"] == "text/plain; charset=utf-8"
+    assert len(re.findall(r"^\S+ \d+\.\d+\.\d+ \(.*\)$", answer.text, re.M)) >= 4
+
+
 def test_what_is_compressed_is_the_same(gateway, page):
     for path in ["/", *assets(page)]:
         plain = gateway.get(path)
