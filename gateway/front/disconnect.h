@@ -17,6 +17,7 @@ enum disconnect_reason {
     DISCONNECT_REPLACED,
     DISCONNECT_TOO_SLOW,
     DISCONNECT_BAD_MESSAGE,
+    DISCONNECT_UNHEARD,  /* bad_message where none is listened to */
     DISCONNECT_TOO_BIG,  /* bad_message with close code 1009 */
     DISCONNECT_BAD_UTF8, /* 1007 */
     DISCONNECT_BAD_DATA, /* 1003 */

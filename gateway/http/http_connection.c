@@ -410,6 +410,7 @@ static size_t take_head(struct http_connection *connection, struct sl_slice inpu
         return input.size;
     }
     take_form(connection, &head.request);
+    connection->closes = connection->closes || head.lacks_length; /* what follows cannot be told */
     if (head.body_size <= input.size - size) {
         head.request.body = sl_slice(input.data + size, head.body_size);
         handle(connection, &head);

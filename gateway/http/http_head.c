@@ -464,17 +464,16 @@ static int next_line(const struct reading *reading, struct sl_slice *rest,
 /* What no line says by itself. */
 static int check_whole(const struct reading *reading)
 {
-    const struct http_request *request = &reading->head->request;
+    struct http_head *head = reading->head;
+    const struct http_request *request = &head->request;
 
     if (!(reading->seen & HOST_NAME) && !request->is_http_1_0)
         return refuse(reading, "Host is missing");
-    if (request->is_upgrade && reading->head->body_size > 0)
+    if (request->is_upgrade && head->body_size > 0)
         return refuse(reading, "a WebSocket handshake has no body");
-    if (request->method == HTTP_GET && reading->head->body_size > 0)
+    if (request->method == HTTP_GET && head->body_size > 0)
         return refuse(reading, "a GET request has no body");
-    if (request->method == HTTP_POST && !(reading->seen & BODY_LENGTH))
-        return http_refuse(reading->refusal, 411, "length_required", NULL,
-                           "a request body needs Content-Length");
+    head->lacks_length = request->method == HTTP_POST && !(reading->seen & BODY_LENGTH);
     return 0;
 }
 

@@ -22,6 +22,7 @@ size_t http_head_end(struct sl_slice input, size_t seen);
 struct http_head {
     struct http_request request; /* but for its body */
     uint64_t body_size;          /* bytes that follow the head */
+    bool lacks_length;           /* a POST that does not say how many */
     bool expects_continue;       /* the client waits for 100 before it sends them */
     bool connection_upgrades;    /* Connection names `upgrade`; request.is_upgrade means Upgrade */
     struct sl_slice websocket_key, websocket_version;

@@ -4,6 +4,7 @@
  * body is read, so that a stranger cannot make the server keep anything. Who crosses origins in a
  * browser is told by headers on every answer whether the page may read it. */
 #include <errno.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "gateway/api/api.h"
@@ -19,6 +20,13 @@ static int refuse_method(const char *allow, struct http_refusal *refusal)
     http_refuse(refusal, 405, "method_not_allowed", NULL, "this path takes %s", allow);
     refusal->allow = allow;
     return -EPROTO;
+}
+
+/* Where POST is taken, a body must say how long it is; elsewhere the method is what is wrong. */
+static int refuse_length(struct http_refusal *refusal)
+{
+    return http_refuse(refusal, 411, "length_required", NULL,
+                       "a request body needs Content-Length");
 }
 
 static int refuse_draining(struct http_refusal *refusal)
@@ -131,6 +139,10 @@ static void begin_stream(struct server *server, struct http_connection *connecti
 
     if (request->is_upgrade)
         r = check_upgrade(server, head, &refusal);
+    else if (head->websocket_key.data)
+        r = http_refuse(&refusal, 426, "upgrade_required", NULL,
+                        "a WebSocket handshake without Upgrade: websocket: does a proxy not pass "
+                        "the headers Upgrade and Connection on?");
     else if (request->method != HTTP_GET && request->method != HTTP_POST)
         r = refuse_method(STREAM_METHODS, &refusal);
     if (r == 0)
@@ -150,8 +162,12 @@ static void route(struct server *server, struct http_connection *connection,
     struct http_refusal refusal;
     enum stream_kind kind;
     bool is_stream = stream_path(request->path, &kind);
+    bool takes_post = api_methods ? strstr(api_methods, "POST") != NULL : is_stream;
 
-    if (request->is_upgrade && !is_stream) {
+    if (head->lacks_length && takes_post && !request->is_upgrade) {
+        refuse_length(&refusal);
+        server_refuse(server, connection, &refusal);
+    } else if (request->is_upgrade && !is_stream) {
         http_refuse(&refusal, 404, "not_found", NULL, "there is no stream at this path");
         server_refuse(server, connection, &refusal);
     } else if (api_methods && request->method == HTTP_OPTIONS) {

@@ -96,12 +96,17 @@ static int read_filter(struct websocket *websocket, const json_t *message, struc
                        struct http_refusal *refusal)
 {
     const struct token *token = &websocket->stream.request.token;
+    const json_t *json = json_object_get(message, "filter");
     struct sl_filter_error error;
     struct filter_json text;
     struct sl_filter *filter;
     int r;
 
-    r = filter_json_members(json_object_get(message, "filter"), &text, &error);
+    if (!json_is_object(json))
+        return http_refuse(refusal, 400, "no_filter", "filter",
+                           "subscribe needs a filter, as in {\"op\":\"subscribe\",\"id\":\"a\","
+                           "\"filter\":{\"track\":\"tea\"}}");
+    r = filter_json_members(json, &text, &error);
     if (r == 0)
         r = sl_filter_new(&text.text, &token->limits, &filter, &error);
     if (r == -EINVAL) {

@@ -100,7 +100,7 @@ static void on_message(struct websocket *websocket, struct sl_slice message)
     if (websocket->rules)
         named_filters_message(websocket, message);
     else
-        stream_evict(&websocket->stream, DISCONNECT_BAD_MESSAGE); /* it listens to nothing */
+        stream_evict(&websocket->stream, DISCONNECT_UNHEARD);
 }
 
 static void on_ping(struct websocket *websocket, struct sl_slice payload)

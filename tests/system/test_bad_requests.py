@@ -372,6 +372,53 @@ def test_upgrade_by_post(gateway, connection):
     assert connection.read_head().status != 101
 
 
+# What people do on their first day: the answer says what to do instead.
+
+WEBSOCKET_KEY = {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version": "13"}
+
+
+@pytest.mark.parametrize("path, headers, status, code, said", [
+    ("/v1/stream/firehose?since=5", {}, 400, "bad_since", "5 is no event id"),
+    ("/v1/stream/firehose?since=tomorrow", {}, 400, "bad_since", "as in -1h, 2026-11-22"),
+    ("/v1/stream/filter?track=ca*", {}, 400, "wildcard", "there are no wildcards"),
+    ("/v1/stream/filter?rule=cat~2", {}, 400, "wildcard", "at character 1: ^cat~2"),
+    ("/v1/stream/filter?rule=tea+OR+OR+fox", {}, 400, "syntax", "at character 8: tea OR ^OR fox"),
+    ("/v1/stream/filter?rule=colour:red", {}, 400, "unknown_operator", "'colour:' at character 1"),
+    ("/v1/stream/firehose?types=likes", {}, 400, "bad_types", "'likes'; there are post, delete"),
+    ("/v1/stream/filter?locations=37,-123,38,-122", {}, 400, "bad_box", "did you mean -123,37,-122,38?"),
+    ("/v1/stream/filter?follow=a/b", {}, 400, "bad_follow", "'a/b'"),
+    (FIREHOSE, WEBSOCKET_KEY, 426, "upgrade_required", "proxy"),
+    ("/v1/stream", WEBSOCKET_KEY, 426, "upgrade_required", "proxy"),
+])
+def test_mistakes_of_the_first_day_are_told_from_each_other(gateway, connection, path, headers, status,
+                                                           code, said):
+    response = connection.request("GET", path, {**gateway.bearer(), **headers})
+    assert (response.status, response.error["code"]) == (status, code), response
+    assert said in response.error["message"], response
+    assert status != 426 or "upgrade" in response.headers["connection"].lower()
+
+
+@pytest.mark.parametrize("path, allowed", [("/v1/posts/1/like", "PUT, DELETE, OPTIONS"),
+                                           ("/v1/users/me/following/1", "PUT, DELETE, OPTIONS"),
+                                           ("/healthz", None)])
+def test_a_post_without_a_body_is_told_the_methods_of_the_path(gateway, connection, path, allowed):
+    """And nothing of what follows is taken for a request: it may have been the body."""
+    connection.send(form_bytes("POST", path, gateway.bearer()) + form_bytes("GET", "/healthz", {}))
+    response = connection.read_response()
+    assert (response.status, response.error["code"]) == (405, "method_not_allowed"), response
+    assert allowed in (None, response.headers["allow"])
+    assert response.headers["connection"] == "close"
+    assert connection.read_to_end(Deadline(what="the end")) == b""
+
+
+def test_a_message_to_a_stream_of_one_filter_is_told_where_to_go(gateway):
+    with gateway.stream("/v1/stream/filter?track=a", "websocket") as websocket:
+        websocket.send('{"op":"subscribe","id":"a","filter":{"track":"b"}}')
+        [message] = websocket.to_end()
+        assert (message.type, message["code"]) == ("disconnect", "bad_message")
+        assert "/v1/stream" in message["reason"] and websocket.close_code == 1002
+
+
 # WebSocket: frames that break the protocol
 
 def assert_disconnect(websocket, close_code, code="bad_message"):

@@ -42,9 +42,9 @@ static void test_close_codes_are_those_of_the_design(void **state)
         [DISCONNECT_DRAINING] = 1012,      [DISCONNECT_TOKEN_EXPIRED] = 4001,
         [DISCONNECT_TOKEN_REVOKED] = 1008, [DISCONNECT_REPLACED] = 4003,
         [DISCONNECT_TOO_SLOW] = 4008,      [DISCONNECT_BAD_MESSAGE] = 1002,
-        [DISCONNECT_TOO_BIG] = 1009,       [DISCONNECT_BAD_UTF8] = 1007,
-        [DISCONNECT_BAD_DATA] = 1003,      [DISCONNECT_INTERNAL] = 1011,
-        [DISCONNECT_BUSY] = 1013};
+        [DISCONNECT_UNHEARD] = 1002,       [DISCONNECT_TOO_BIG] = 1009,
+        [DISCONNECT_BAD_UTF8] = 1007,      [DISCONNECT_BAD_DATA] = 1003,
+        [DISCONNECT_INTERNAL] = 1011,      [DISCONNECT_BUSY] = 1013};
 
     (void)state;
     for (int i = 0; i < DISCONNECT_REASON_COUNT; i++)
