@@ -1,31 +1,58 @@
+/* cli.c - how commands speak to people.
+ *
+ * Failures are returned, since there may be something to close; wrong usage ends the program at
+ * once (exit status 2): nothing has been begun then. What is written may have come from others, so
+ * nothing that a terminal would obey passes; texts of any length are written piece by piece. */
 #include "cli/cli.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 
-#include "base/buffer.h"
 #include "base/printable.h"
+
+enum { ESCAPE_SIZE = sizeof("\\u10ffff") };
+
+/* Takes the next piece of a text, in the form in which it may be shown: as it is, or an escape,
+ * which is written into `room`. */
+static struct sl_slice take_shown(struct sl_slice *text, bool keeps_lines,
+                                  char room[static ESCAPE_SIZE])
+{
+    struct sl_slice piece = sl_slice(text->data, printable_prefix(*text));
+    struct printable next;
+
+    if (piece.size == 0) {
+        next = printable_first(*text);
+        piece = sl_slice(text->data, next.size);
+        if (!keeps_lines || (next.code_point != '\t' && next.code_point != '\n'))
+            piece = sl_slice(
+                room, (size_t)snprintf(room, ESCAPE_SIZE, "\\u%04x", (unsigned)next.code_point));
+        *text = sl_slice_from(*text, next.size);
+    } else {
+        *text = sl_slice_from(*text, piece.size);
+    }
+    return piece;
+}
 
 int cli_print(FILE *file, struct sl_slice text)
 {
-    while (text.size > 0) {
-        size_t size = printable_prefix(text);
-        struct printable next;
+    char room[ESCAPE_SIZE];
 
-        if (size > 0 && fwrite(text.data, 1, size, file) != size)
+    while (text.size > 0) {
+        struct sl_slice piece = take_shown(&text, true, room);
+
+        if (fwrite(piece.data, 1, piece.size, file) != piece.size)
             return -errno;
-        text = sl_slice_from(text, size);
-        if (text.size == 0)
-            break;
-        next = printable_first(text);
-        if (next.code_point == '\t' || next.code_point == '\n')
-            fputc((int)next.code_point, file);
-        else
-            fprintf(file, "\\u%04x", (unsigned)next.code_point);
-        text = sl_slice_from(text, next.size);
     }
     return ferror(file) ? -errno : 0;
+}
+
+void cli_append_word(struct buffer *buffer, struct sl_slice text)
+{
+    char room[ESCAPE_SIZE];
+
+    while (text.size > 0)
+        buffer_append_slice(buffer, take_shown(&text, false, room));
 }
 
 /* Others may have made what it says: a server, Redis, an archive. */

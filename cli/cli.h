@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "base/buffer.h"
 #include "base/failure.h"
 #include "base/slice.h"
 
@@ -87,6 +88,9 @@ _Noreturn void cli_usage(const struct cli *cli, const char *format, ...)
  * that are no UTF-8 (base/printable.h) as \uNNNN, which means the same within JSON. Tabs and line
  * breaks stay. 0; a negative errno. */
 int cli_print(FILE *file, struct sl_slice text);
+
+/* The same within a line: tabs and line breaks are escaped, too. */
+void cli_append_word(struct buffer *buffer, struct sl_slice text);
 
 /* Says what went wrong; returns CLI_FAILED. */
 int cli_failed(const struct cli *cli, const struct failure *failure);

@@ -92,16 +92,37 @@ static int count_kind(struct database *database, const struct sl_task *task, voi
     return 0;
 }
 
+/* A word of another program, in a line of ours, `width` characters wide at least. */
+static int print_word(struct sl_slice word, int width, struct failure *reterr)
+{
+    struct buffer shown = BUFFER_INIT;
+    int r = 0;
+
+    cli_append_word(&shown, word);
+    if (shown.failed)
+        r = failure_set(reterr, -ENOMEM, "out of memory");
+    else
+        printf("%-*.*s", width, SL_SLICE_ARG(buffer_slice(&shown)));
+    buffer_done(&shown);
+    return r;
+}
+
 static int print_letter(struct database *database, const struct sl_task *task, void *context,
                         struct failure *reterr)
 {
-    struct sl_slice tries = sl_task_field(task, "tries"), error = sl_task_field(task, "error");
+    int r;
 
-    (void)database, (void)context, (void)reterr;
-    printf("  %" PRIu32 ":%.*s  %.*s  id %" PRIu64 ", tried %.*s times: %.*s\n", task->shard,
-           SL_SLICE_ARG(task->entry), SL_SLICE_ARG(task->kind), task->id, SL_SLICE_ARG(tries),
-           SL_SLICE_ARG(error));
-    return 0;
+    (void)database, (void)context;
+    printf("  %" PRIu32 ":%.*s  ", task->shard, SL_SLICE_ARG(task->entry));
+    r = print_word(task->kind, 0, reterr);
+    printf("  id %" PRIu64 ", tried ", task->id);
+    if (r == 0)
+        r = print_word(sl_task_field(task, "tries"), 0, reterr);
+    printf(" times: ");
+    if (r == 0)
+        r = print_word(sl_task_field(task, "error"), 0, reterr);
+    printf("\n");
+    return r;
 }
 
 static int sum_counts(struct database *database, struct sl_task_counts *sum, struct failure *reterr)
@@ -143,8 +164,13 @@ static int print_all(struct database *database, struct failure *reterr)
         printf(", begun %" PRIu64 ", the oldest %.1f s old", sum.taken,
                (double)sum.oldest_ms / 1000);
     printf("\n");
-    for (size_t i = 0; i < kinds.count; i++)
-        printf("  %-12s %" PRIu64 "\n", kinds.at[i].name, kinds.at[i].count);
+    for (size_t i = 0; r == 0 && i < kinds.count; i++) {
+        printf("  ");
+        r = print_word(sl_slice_str(kinds.at[i].name), 12, reterr);
+        printf(" %" PRIu64 "\n", kinds.at[i].count);
+    }
+    if (r < 0)
+        return r;
     printf("dead letters: %" PRIu64 "\n", sum.dead);
     return visit_all(database, sl_dead_list_call, print_letter, NULL, reterr);
 }

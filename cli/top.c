@@ -70,7 +70,7 @@ static void draw(struct top *top)
     if (is_in_trouble) {
         if (form.page.rows > 1)
             form.page.rows--;
-        top_view_print_text(top->trouble.text, &text);
+        cli_append_word(&text, sl_slice_str(top->trouble.text));
         buffer_append_str(&text, "; trying again\n");
     }
     if (top->snapshots.count > 0)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "cli/cli.h"
 #include "cli/figure.h"
 
 /* Seconds that a number is about. CPU time is measured every two seconds only. */
@@ -58,24 +59,12 @@ static const struct trouble {
     {"sluice_private_redis_restarts_total", "private Redis started again", ""},
 };
 
-void top_view_print_text(const char *text, struct buffer *ret_text)
-{
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-        if (c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0) { /* U+0080 to U+009F */
-            buffer_append_char(ret_text, '?');
-            c++;
-        } else {
-            buffer_append_char(ret_text, *c < ' ' || *c == 0x7f ? '?' : (char)*c);
-        }
-    }
-}
-
 static void print_member(const json_t *json, const char *member, const char *otherwise,
                          struct buffer *text)
 {
     const char *value = json_string_value(json_object_get(json, member));
 
-    top_view_print_text(value ? value : otherwise, text);
+    cli_append_word(text, sl_slice_str(value ? value : otherwise));
 }
 
 /* --- numbers of several families ----------------------------------------------------------- */
@@ -138,7 +127,7 @@ static void print_failing(const json_t *snapshot, struct buffer *text)
         if (!state || strcmp(state, "failing") != 0)
             continue;
         buffer_append_str(text, text->size > begin ? ", " : "");
-        top_view_print_text(name, text);
+        cli_append_word(text, sl_slice_str(name));
     }
 }
 
@@ -309,7 +298,7 @@ static void print_slow_client(const json_t *slow, struct buffer *text)
     char kind[64];
 
     snprintf(kind, sizeof(kind), "%s/%s", stream ? stream : "-", transport ? transport : "-");
-    top_view_print_text(kind, &how);
+    cli_append_word(&how, sl_slice_str(kind));
     buffer_append_format(text, "%-8s %-6s %7s %8s  %-9s  %-18.*s  ",
                          figure_seconds(snapshot_number(slow, "lag_ms") / 1000).text,
                          json_is_true(json_object_get(slow, "catching_up")) ? "yes" : "no",
@@ -388,7 +377,7 @@ static void print_trouble(const json_t *snapshot, const struct trouble *trouble,
         if (json_number_value(count) > 0 && !is_usual(trouble, label)) {
             buffer_append_format(text, "%9s  %s: ", figure_count(json_number_value(count)).text,
                                  trouble->words);
-            top_view_print_text(label, text);
+            cli_append_word(text, sl_slice_str(label));
             buffer_append_char(text, '\n');
         }
     }

@@ -20,6 +20,3 @@ void top_view_print(const struct snapshots *snapshots, const char *url, const st
 
 /* One line of key=value pairs for a program; a hyphen for what is not known. */
 void top_view_print_line(const struct snapshots *snapshots, struct buffer *ret_line);
-
-/* `text` with a question mark for each control character. */
-void top_view_print_text(const char *text, struct buffer *ret_text);

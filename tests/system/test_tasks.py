@@ -131,6 +131,19 @@ def test_tasks_are_listed_tried_again_and_dropped(cli, redis):
     assert cli.run("tasks") == "tasks: 0\ndead letters: 0"
 
 
+def test_no_escape_of_a_task_reaches_the_terminal(cli, redis):
+    """What tasks are called and why they failed may be another program's text."""
+    cli.run("config", "set", "task-tries", "1")
+    evil = "a\x1b[2J\x9b\u202e\n0:1-1 b"
+    redis.client.xadd("sluice:{3}:tasks", {"task": evil, "id": "4096"})
+    for _ in range(2):
+        said = cli.run("tasks")
+        assert "  a\\u001b[2J\\u009b\\u202e\\u000a0:1-1 b " in said
+        assert not set(said) & set("\x1b\x9b\u202e") and "\n0:1-1" not in said
+        cli.run("worker", "--until-empty")
+    assert said.splitlines()[1] == "dead letters: 1"
+
+
 @pytest.mark.parametrize("arguments", [
     ["tasks", "x"], ["tasks", "retry"], ["tasks", "drop"], ["tasks", "retry", "--all", "0:1-0"],
     ["tasks", "drop", "8:1-0"], ["tasks", "drop", "1-0"], ["tasks", "drop", "0:1-0x"],

@@ -239,7 +239,8 @@ static void test_page_names_slow_clients_and_troubles_without_obeying_them(void 
     assert_int_equal(
         add(&snapshots,
             "{\"now_ms\":5000,\"workers\":2,\"version\":\"1\",\"subjects\":true,\"slowest\":["
-            "{\"worker\":1,\"subject\":\"e\\u001b[2J\\u009bx\\u00e9\",\"stream\":\"home\","
+            "{\"worker\":1,\"subject\":\"e\\u001b[2J\\u009bx\\u202e\\n\\u2028\\u00e9\",\"stream\":"
+            "\"home\","
             "\"transport\":\"sse\",\"catching_up\":true,\"lag_ms\":1830,\"owed_events\":410,"
             "\"owed_bytes\":238112,\"connected_ms\":61000}],\"metrics\":{"
             "\"sluice_worker_up\":[1,0],\"sluice_worker_subscribed\":[1,0],"
@@ -249,7 +250,8 @@ static void test_page_names_slow_clients_and_troubles_without_obeying_them(void 
         0);
     page(&snapshots, &text);
     assert_non_null(strstr(text.data, "1 of 2 workers down"));
-    assert_non_null(strstr(text.data, "home/sse            e?[2J?x\xc3\xa9\n"));
+    assert_non_null(strstr(
+        text.data, "home/sse            e\\u001b[2J\\u009bx\\u202e\\u000a\\u2028\xc3\xa9\n"));
     assert_non_null(strstr(text.data, "1.8 s    yes        410   238 kB  1 min      home/sse "));
     assert_non_null(strstr(text.data, "        2  streams ended: too_slow\n"));
     assert_non_null(strstr(text.data, "        3  connections broken\n"));
