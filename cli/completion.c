@@ -73,7 +73,7 @@ static void print_valued(const struct command_table *table, const char *between)
 static void print_next_words(const struct command_table *table, const char *prefix)
 {
     size_t length = strlen(prefix);
-    const char *last = "";
+    const char *last = "", *lead = "";
     size_t last_size = 0;
 
     for (size_t i = 0; i < table->count; i++) {
@@ -88,7 +88,8 @@ static void print_next_words(const struct command_table *table, const char *pref
         size = strcspn(name, " ");
         if (size == last_size && strncmp(name, last, size) == 0)
             continue;
-        printf(" %.*s", (int)size, name);
+        printf("%s%.*s", lead, (int)size, name);
+        lead = " ";
         last = name;
         last_size = size;
     }

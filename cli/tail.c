@@ -543,7 +543,8 @@ static const struct cli_option options[] = {
         "filter.",
         NULL, CLI_MANY),
     PARAMETER(1, "follow", "USERS",
-              "Posts by and about these users, separated by commas: ids, @logins; for filter.",
+              "Posts by and about these users, separated by commas, by id or login: digits are an "
+              "id, @ada is a login, anything else may be either; for filter.",
               NULL, CLI_MANY),
     PARAMETER(2, "locations", "BOXES",
               "Posts in one of these boxes, WEST,SOUTH,EAST,NORTH in degrees each; for filter.",

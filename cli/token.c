@@ -145,52 +145,75 @@ static const char *find_subject(const struct cli *cli, const char *sub, const ch
     return sl_id_print(id, room);
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+/* What the command line asks for. */
+struct wish {
+    const struct algorithm *algorithm;
+    const char *secret_file, *sub, *scope;
+    long long ttl_s;
+    json_t *extra; /* claims */
+};
+
+static void read_options(struct cli *cli, int argc, char **argv, struct wish *wish)
 {
-    const struct algorithm *algorithm = &algorithms[0];
-    const char *secret_file = NULL, *sub = NULL, *scope = NULL;
-    char room[SL_ID_TEXT_SIZE];
-    long long ttl_s = TTL_DEFAULT_S, now_s = (long long)time(NULL);
-    json_t *extra = json_object(), *claims;
-    int option, status;
+    int option;
 
     while ((option = cli_option(cli, argc, argv)) >= 0) {
         switch (option) {
         case 'f':
-            secret_file = optarg;
+            wish->secret_file = optarg;
             break;
         case 's':
-            sub = optarg;
+            wish->sub = optarg;
             break;
         case 'o':
-            scope = optarg;
+            wish->scope = optarg;
             break;
         case 't':
-            ttl_s = (long long)argument_duration_ms(cli, "ttl", optarg, 1000, TTL_MAX_MS) / 1000;
+            wish->ttl_s =
+                (long long)argument_duration_ms(cli, "ttl", optarg, 1000, TTL_MAX_MS) / 1000;
             break;
         case 'a':
-            algorithm = find_algorithm(cli, optarg);
+            wish->algorithm = find_algorithm(cli, optarg);
             break;
         case 'c':
-            add_claim(cli, extra, optarg);
+            add_claim(cli, wish->extra, optarg);
             break;
         }
     }
     if (optind < argc)
         cli_usage(cli, "what is '%s'? several scopes are one argument: --scope '%s %s'",
-                  argv[optind], scope, argv[optind]);
-    sub = json_object_get(extra, "sub") ? "-" : find_subject(cli, sub, scope, room);
-    if (!sub)
-        return CLI_FAILED;
-    claims = json_pack("{s:s, s:s, s:I, s:I}", "sub", sub, "scope", scope, "iat", (json_int_t)now_s,
-                       "exp", (json_int_t)(now_s + ttl_s));
+                  argv[optind], wish->scope, argv[optind]);
+}
+
+static int make_token(const struct cli *cli, const struct wish *wish, const char *sub)
+{
+    const long long now_s = (long long)time(NULL);
+    json_t *claims;
+    int status;
+
+    claims = json_pack("{s:s, s:s, s:I, s:I}", "sub", sub, "scope", wish->scope, "iat",
+                       (json_int_t)now_s, "exp", (json_int_t)(now_s + wish->ttl_s));
     if (!claims)
         cli_usage(cli, "--sub and --scope must be valid UTF-8");
-    json_object_update(claims, extra);
+    json_object_update(claims, wish->extra);
     token_claims_check(cli, claims, now_s);
-    status = print_token(cli, algorithm, secret_file, claims);
+    status = print_token(cli, wish->algorithm, wish->secret_file, claims);
     json_decref(claims);
-    json_decref(extra);
+    return status;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    struct wish wish = {
+        .algorithm = &algorithms[0], .ttl_s = TTL_DEFAULT_S, .extra = json_object()};
+    char room[SL_ID_TEXT_SIZE];
+    const char *sub;
+    int status;
+
+    read_options(cli, argc, argv, &wish);
+    sub = json_object_get(wish.extra, "sub") ? "-" : find_subject(cli, wish.sub, wish.scope, room);
+    status = sub ? make_token(cli, &wish, sub) : CLI_FAILED;
+    json_decref(wish.extra);
     return status;
 }
 

@@ -142,12 +142,12 @@ def test_text_that_is_none(cli):
 
 def test_users_by_id_or_login_everywhere(cli, redis):
     """Digits are an id, @x a login, anything else a login here."""
-    ada, bob, digits = cli.ids("user", "add", "ada") + cli.ids("user", "add", "bob") + cli.ids("user", "add", "123")
-    for name, known in (("ada", ada), ("@ada", ada), (ada, ada), ("@ADA", ada), ("@123", digits)):
+    ada, bob, digits = cli.ids("user", "add", "ada") + cli.ids("user", "add", "bob") + cli.ids("user", "add", "4096")
+    for name, known in (("ada", ada), ("@ada", ada), (ada, ada), ("@ADA", ada), ("@4096", digits)):
         assert json.loads(cli.run("user", "show", name))["id"] == known
-    cli.run("user", "show", "123", status=2)
-    cli.run("user", "rename", "@123", "One Two Three")
-    cli.run("follow", "@bob", ada, "@123")
+    cli.run("user", "show", "4096", status=1)  # an id that nobody has
+    cli.run("user", "rename", "@4096", "One Two Three")
+    cli.run("follow", "@bob", ada, "@4096")
     work(cli)
     assert {json.loads(line)["id"] for line in cli.run("following", bob).splitlines()} == {ada, digits}
     post = cli.run("post", "--user", ada, "by id")
@@ -161,7 +161,7 @@ def test_users_by_id_or_login_everywhere(cli, redis):
     cli.run("unhide", "@ada", bob)
     work(cli)
     assert [json.loads(line)["id"] for line in cli.run("posts", ada, "--as", "@bob").splitlines()] == [post]
-    assert json.loads(cli.run("common", "following", bob, "@bob", "--limit", "1"))["login"] == "123"
+    assert json.loads(cli.run("common", "following", bob, "@bob", "--limit", "1"))["login"] == "4096"
     cli.run("delete", "--user", "@ada", post)
 
 
@@ -392,7 +392,8 @@ def heard(program, redis, event):
 
 @pytest.mark.parametrize("arguments", [
     ["filter", "--track", "kite,balloon"], ["filter", "--follow", "1"], ["sample", "--percent", "100"],
-    ["filter", "--locations", "0,0,2,2"], ["filter", "--track", "kite", "--language", "en"], ["firehose"]])
+    ["filter", "--locations", "0,0,2,2"], ["filter", "--track", "kite", "--language", "en"], ["firehose"],
+    ["filter", "--track", "kite", "--track", "tea"], ["filter", "--track", "tea", "--track", "kite"]])
 def test_tail_prints_lines(cli, redis, servers, arguments):
     gateway = servers.gateway(redis)
     program = tail(cli, gateway, *arguments)
@@ -402,6 +403,18 @@ def test_tail_prints_lines(cli, redis, servers, arguments):
     while json.loads(program.line())["id"] != "2":
         pass
     program.stop(signal.SIGINT, STOPPED)
+
+
+def test_tail_of_the_past_for_people(cli, redis, servers):
+    gateway = servers.gateway(redis)
+    cli.run("user", "add", "ada", "--name", "Ada")
+    posts = [cli.run("post", "--user", "ada", text) for text in ("Tea", "Cake", "More tea")]
+    cli.environment |= {"SLUICE_URL": f"http://127.0.0.1:{gateway.port}", "SLUICE_TOKEN": gateway.token()}
+    said = cli.run("tail", "filter", "--since", "-1h", "--track", "cake", "--track", "tea", "--limit", "3",
+                   "--pretty").splitlines()
+    assert [line[8:] for line in said] == [" @ada (Ada): Tea", " @ada (Ada): Cake", " @ada (Ada): More tea"]
+    lines = cli.run("tail", "firehose", "--since", posts[0], "--limit", "2").splitlines()
+    assert [json.loads(line)["id"] for line in lines] == posts[1:]
 
 
 def test_tail_reconnects(cli, redis, servers):
