@@ -14,6 +14,7 @@
 #include <jansson.h>
 
 #include "base/alloc.h"
+#include "base/buffer.h"
 #include "cli/argument.h"
 #include "cli/database.h"
 #include "src/model/id.h"
@@ -24,9 +25,10 @@ struct wish {
     struct sl_user_ref author;
     struct sl_post post;
     struct sl_slice urls[SL_POST_URLS_MAX];
-    json_t *media;     /* an array; NULL: none */
-    char *media_text;  /* the same as text */
-    char *standard_in; /* the text, when it comes from there */
+    struct buffer audience; /* with ids; empty: as it was given */
+    json_t *media;          /* an array; NULL: none */
+    char *media_text;       /* the same as text */
+    char *standard_in;      /* the text, when it comes from there */
 };
 
 enum { REFERENCES = 3 };
@@ -59,6 +61,27 @@ static int look_up(struct database *database, const struct wish *wish, struct sl
     return r;
 }
 
+/* Logins of the audience, which the post keeps as ids: a look-up each. */
+static int name_audience(struct database *database, struct wish *wish, struct failure *reterr)
+{
+    struct sl_slice logins[SL_AUDIENCE_USERS_MAX];
+    uint64_t ids[SL_AUDIENCE_USERS_MAX];
+    size_t count = 0;
+    int r;
+
+    r = sl_audience_logins(wish->post.audience, logins, &count, reterr);
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        const struct sl_user_ref user = sl_user_by_login(logins[i]);
+
+        r = database_find_id(database, &user, &ids[i], reterr);
+    }
+    if (r < 0 || count == 0)
+        return r;
+    sl_audience_with_ids(&wish->audience, wish->post.audience, ids);
+    wish->post.audience = buffer_slice(&wish->audience);
+    return wish->audience.failed ? failure_set(reterr, -ENOMEM, "out of memory") : 0;
+}
+
 static int send_post(struct cli *cli, struct wish *wish)
 {
     redisReply *looked_up[REFERENCES] = {NULL};
@@ -72,8 +95,10 @@ static int send_post(struct cli *cli, struct wish *wish)
     status = database_open(&database, cli, 1);
     if (status != CLI_GOOD)
         return status;
-    r = sl_post_call(&call, &database.meta, sl_slice_str(database.request_id), &wish->author, post,
-                     &failure);
+    r = name_audience(&database, wish, &failure);
+    if (r == 0)
+        r = sl_post_call(&call, &database.meta, sl_slice_str(database.request_id), &wish->author,
+                         post, &failure);
     if (r == -EXDEV) {
         r = look_up(&database, wish, post, looked_up, &failure);
         if (r == 0)
@@ -225,6 +250,7 @@ static int run(struct cli *cli, int argc, char **argv)
         wish.post.media = sl_slice_str(wish.media_text);
     }
     status = send_post(cli, &wish);
+    buffer_done(&wish.audience);
     json_decref(wish.media);
     free(wish.media_text); /* from json_dumps() */
     mem_free(wish.standard_in);
@@ -247,10 +273,11 @@ static const struct cli_option options[] = {
      "the application's affair, up to 16,384 bytes in all.",
      NULL, CLI_MANY},
     {"audience", 'a', "WHO",
-     "Who may see it: public, everybody, unless given; followers; only:ID,ID, these users; or "
-     "except:ID,ID, every user but these. Up to 500 ids of users are listed. All but public posts "
-     "stay away from the public streams.",
-     "public followers only: except:", CLI_ONCE},
+     "Who may see it: public, everybody, unless given; followers; only:ID,ID, these users; "
+     "except:ID,ID, every user but these; or followers-except:ID,ID, those who follow, but these. "
+     "Up to 500 users are listed, each by id or by @ and a login. All but public posts stay away "
+     "from the public streams.",
+     "public followers only: except: followers-except:", CLI_ONCE},
     CLI_OPTIONS_END,
 };
 

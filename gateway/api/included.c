@@ -499,6 +499,11 @@ static void append_viewer(struct buffer *json, const struct api_included *includ
                          texts[thing->viewer.mutes]);
 }
 
+bool api_included_is_liked(const struct api_request *request, size_t i)
+{
+    return request->included->things[i].is_liked;
+}
+
 void api_included_append(struct buffer *json, const struct api_request *request, size_t i,
                          struct sl_slice shown)
 {

@@ -19,6 +19,8 @@ bool api_wants_included(const struct api_request *request);
 /* Asks for `count` posts, or users by the route; shown(i) is the i-th one's JSON, as it is shown.
  * `then` comes without a reply. */
 int api_include(struct api_request *request, size_t count, api_shown_fn shown, api_step_fn then);
+/* Does the subject like the i-th? */
+bool api_included_is_liked(const struct api_request *request, size_t i);
 /* Appends the i-th one's JSON, with what is included. */
 void api_included_append(struct buffer *json, const struct api_request *request, size_t i,
                          struct sl_slice shown);

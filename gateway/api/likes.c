@@ -1,6 +1,11 @@
-/* likes.c - like a post, or do so no more. */
+/* likes.c - like a post, or do so no more; what the subject likes.
+ *
+ * A like is kept with the post, and what a user likes in a list of the user's own, which is changed
+ * first where the two live in different shards. That list may hold a post too many: what is on a
+ * page is read as any other posts, and the posts are asked whether they are liked. */
 #include "src/social/likes.h"
 
+#include "base/alloc.h"
 #include "gateway/api/request.h"
 #include "src/model/id.h"
 
@@ -19,8 +24,12 @@ static int change(struct api_request *request, build_fn build)
     return api_send(request, r, &failure, api_answer_written);
 }
 
-/* The post's shard knows its own users only: those of others are looked up first. */
-static int change_as_user(struct api_request *request, build_fn build, api_step_fn on_subject)
+typedef int (*note_fn)(struct sl_call *call, const struct sl_meta *meta,
+                       const struct sl_user_ref *user, uint64_t post, struct failure *reterr);
+
+/* The post's shard knows its own users only: those of others are looked up first, and note it. */
+static int change_as_user(struct api_request *request, build_fn build, note_fn note,
+                          api_step_fn on_subject)
 {
     const struct sl_user_ref user = sl_user_by_id(request->subject);
     const struct sl_meta meta = api_meta(request);
@@ -29,7 +38,7 @@ static int change_as_user(struct api_request *request, build_fn build, api_step_
 
     if (sl_id_shard(request->subject) == sl_id_shard(request->post))
         return change(request, build);
-    r = sl_user_find_call(&request->call, &meta, &user, &failure);
+    r = note(&request->call, &meta, &user, request->post, &failure);
     return api_send(request, r, &failure, on_subject);
 }
 
@@ -55,11 +64,49 @@ static int on_unliker(struct api_request *request, const redisReply *reply)
 int likes_like(struct api_request *request, const redisReply *reply)
 {
     (void)reply;
-    return change_as_user(request, sl_like_call, on_liker);
+    return change_as_user(request, sl_like_call, sl_like_note_call, on_liker);
 }
 
 int likes_unlike(struct api_request *request, const redisReply *reply)
 {
     (void)reply;
-    return change_as_user(request, sl_unlike_call, on_unliker);
+    return change_as_user(request, sl_unlike_call, sl_unlike_note_call, on_unliker);
+}
+
+/* --- what the subject likes --- */
+
+static int on_liked(struct api_request *request, const redisReply *reply)
+{
+    struct sl_liked_post liked = {0};
+    struct failure failure = {"out of memory"};
+    uint64_t *posts = NULL;
+    size_t count;
+    int r;
+
+    r = sl_liked_list_reply(reply, &count, &failure);
+    if (r < 0)
+        return api_fail(request, r, &failure);
+    posts = mem_alloc(mem_array_size(count + 1, sizeof(*posts)));
+    if (!posts)
+        return api_fail_for_memory(request);
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        r = sl_liked_list_at(reply, i, &liked, &failure);
+        posts[i] = liked.post;
+    }
+    r = r < 0 ? api_fail(request, r, &failure)
+              : api_list_answer_liked(request, posts, count, liked.position);
+    mem_free(posts);
+    return r;
+}
+
+int likes_of_subject(struct api_request *request, const redisReply *reply)
+{
+    const struct sl_user_ref user = sl_user_by_id(request->subject);
+    const struct sl_meta meta = api_meta(request);
+    struct failure failure;
+    int r;
+
+    (void)reply;
+    r = sl_liked_list_call(&request->call, &meta, &user, &request->page, &failure);
+    return api_send(request, r, &failure, on_liked);
 }

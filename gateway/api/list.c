@@ -53,6 +53,7 @@ static int append_page(struct api_request *request, const redisReply *reply)
 {
     const struct api_list *list = &request->list;
     struct buffer *json = &request->json;
+    const char *separator = "";
     size_t shown = 0;
 
     (void)reply;
@@ -63,12 +64,15 @@ static int append_page(struct api_request *request, const redisReply *reply)
 
         if (row->size == 0)
             continue;
-        buffer_append_str(json, shown > 0 ? "," : "");
+        shown++;
+        if (list->only_liked && !api_included_is_liked(request, shown - 1))
+            continue;
+        buffer_append_str(json, separator);
+        separator = ",";
         if (request->included)
-            api_included_append(json, request, shown, text);
+            api_included_append(json, request, shown - 1, text);
         else
             buffer_append_slice(json, text);
-        shown++;
     }
     buffer_append_str(json, "]");
     if (list->tells_missing)
@@ -90,7 +94,7 @@ static int answer(struct api_request *request, const redisReply *reply)
         request->page.before = list->next;
         return request->begin(request, NULL);
     }
-    if (!api_wants_included(request))
+    if (request->included || !(list->only_liked || api_wants_included(request)))
         return append_page(request, reply);
     for (size_t i = 0; i < list->count; i++)
         shown += list->rows[i].size > 0;
@@ -511,6 +515,16 @@ int api_list_answer_users(struct api_request *request, const uint64_t *ids, size
         return api_fail_for_memory(request);
     request->list.next = next;
     return complete_users(request);
+}
+
+int api_list_answer_liked(struct api_request *request, const uint64_t *ids, size_t count,
+                          uint64_t next)
+{
+    if (begin_with(request, ids, count) < 0)
+        return api_fail_for_memory(request);
+    request->list.next = next;
+    request->list.only_liked = true;
+    return complete_posts(request, answer);
 }
 
 int api_list_asked_users(struct api_request *request)

@@ -38,6 +38,7 @@ struct api_list {
     size_t absent_count;
     uint64_t next;      /* position of the last row; 0: nothing is behind it */
     bool tells_missing; /* the rows were asked for by their ids */
+    bool only_liked;    /* rows that the subject does not like are not shown */
     struct buffer json, texts;
     int (*then)(struct api_request *request, const redisReply *reply); /* when no row lacks */
 };
@@ -51,6 +52,10 @@ int api_list_answer_posts(struct api_request *request, const void *context, size
 
 /* Users by their ids, which are there, in this order; `next` as above. */
 int api_list_answer_users(struct api_request *request, const uint64_t *ids, size_t count,
+                          uint64_t next);
+
+/* Posts by their ids, those of them that the subject likes. */
+int api_list_answer_liked(struct api_request *request, const uint64_t *ids, size_t count,
                           uint64_t next);
 
 /* What request->ids are, in this order, {"items":[...],"missing":["ID",...]}: those that there are

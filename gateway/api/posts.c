@@ -17,6 +17,7 @@
 #include "gateway/api/request.h"
 #include "src/archive/archived.h"
 #include "src/model/id.h"
+#include "src/model/text.h"
 #include "src/social/post_rows.h"
 #include "src/social/row_json.h"
 
@@ -176,10 +177,89 @@ static int read_place(struct sl_post_place *place, const json_t *json, struct ht
     return r == 0 && box ? read_box(place, box, refusal) : r;
 }
 
-/* `ret_post` borrows from the body. */
-static int read_post(const json_t *body, struct sl_post *ret_post, struct http_refusal *refusal)
+/* Authors of the posts that are referred to, as far as they live in other shards than the writer:
+ * the writer's shard cannot look them up. */
+struct author {
+    char user[SL_USER_ID_TEXT_MAX], login[SL_LOGIN_SIZE];
+    size_t user_size, login_size;
+    bool is_restricted; /* nobody is to be named */
+    bool is_looked_up;
+};
+
+enum { REFERENCE_COUNT = 3 };
+
+/* What is behind a request that posts. */
+struct writing {
+    struct author authors[REFERENCE_COUNT];
+    struct sl_slice urls[SL_POST_URLS_MAX];
+    struct buffer media;    /* as text */
+    struct buffer audience; /* with ids; empty: as it was given */
+    uint64_t ids[];         /* of the logins in it */
+};
+
+static void free_writing(void *state)
 {
-    const json_t *geo = NULL, *place = NULL;
+    struct writing *writing = state;
+
+    buffer_done(&writing->media);
+    buffer_done(&writing->audience);
+    mem_free(writing);
+}
+
+static int read_urls(struct sl_post *post, const json_t *urls, struct writing *writing,
+                     struct http_refusal *refusal)
+{
+    const size_t count = json_array_size(urls);
+
+    if (count > SL_POST_URLS_MAX)
+        return http_refuse(refusal, 400, "bad_length", "urls", "urls has up to %d links",
+                           SL_POST_URLS_MAX);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *url = json_array_get(urls, i);
+
+        if (!json_is_string(url))
+            return http_refuse(refusal, 400, "bad_type", "urls",
+                               "urls holds something else than strings");
+        writing->urls[i] = sl_slice(json_string_value(url), json_string_length(url));
+    }
+    post->urls = writing->urls;
+    post->url_count = count;
+    return 0;
+}
+
+static int dump_to_buffer(const char *data, size_t size, void *buffer)
+{
+    buffer_append(buffer, data, size);
+    return 0;
+}
+
+/* Each is an object with a link `url`; what else is in it is the writer's affair. */
+static int read_media(struct sl_post *post, const json_t *media, struct writing *writing,
+                      struct http_refusal *refusal)
+{
+    struct failure failure;
+
+    for (size_t i = 0; i < json_array_size(media); i++) {
+        const json_t *url = json_object_get(json_array_get(media, i), "url");
+
+        if (!json_is_string(url))
+            return http_refuse(refusal, 400, "bad_type", "media",
+                               "media holds something else than objects with a url");
+        if (sl_text_check_link(sl_slice(json_string_value(url), json_string_length(url)),
+                               "the url of a medium", &failure) < 0)
+            return http_refuse(refusal, 400, "bad_request", "media", "%s", failure.text);
+    }
+    buffer_clear(&writing->media);
+    json_dump_callback(media, dump_to_buffer, &writing->media, JSON_COMPACT);
+    post->media = buffer_slice(&writing->media);
+    return writing->media.failed ? -ENOMEM : 0;
+}
+
+/* `ret_post` borrows from the body, and from `writing`. */
+static int read_post(const json_t *body, struct sl_post *ret_post, struct writing *writing,
+                     struct http_refusal *refusal)
+{
+    const json_t *geo = NULL, *place = NULL, *urls = NULL, *media = NULL;
     const struct api_member members[] = {
         {"text", API_STRING, true, .ret_string = &ret_post->text},
         {"lang", API_STRING, false, .ret_string = &ret_post->lang},
@@ -188,6 +268,8 @@ static int read_post(const json_t *body, struct sl_post *ret_post, struct http_r
         {"reply_to", API_STRING, false, .ret_string = &ret_post->reply_to.post},
         {"repost_of", API_STRING, false, .ret_string = &ret_post->repost_of.post},
         {"quote_of", API_STRING, false, .ret_string = &ret_post->quote_of.post},
+        {"urls", API_ARRAY, false, .ret_json = &urls},
+        {"media", API_ARRAY, false, .ret_json = &media},
         {"source", API_STRING, false, .ret_string = &ret_post->source},
         {"audience", API_STRING, false, .ret_string = &ret_post->audience},
     };
@@ -198,6 +280,12 @@ static int read_post(const json_t *body, struct sl_post *ret_post, struct http_r
         r = read_point(ret_post, geo, refusal);
     if (r == 0 && place)
         r = read_place(&ret_post->place, place, refusal);
+    if (r == 0 && urls)
+        r = read_urls(ret_post, urls, writing, refusal);
+    if (r == 0 && media)
+        r = read_media(ret_post, media, writing, refusal);
+    if (writing->audience.size > 0)
+        ret_post->audience = buffer_slice(&writing->audience);
     return r;
 }
 
@@ -211,17 +299,6 @@ static int on_created(struct api_request *request, const redisReply *reply)
     buffer_append_format(&request->headers, "Location: /v1/posts/%" PRIu64 "\r\n", request->id);
     return answer_post(request, request->id, 201);
 }
-
-/* Authors of the posts that are referred to, as far as they live in other shards than the writer:
- * the writer's shard cannot look them up. */
-struct author {
-    char user[SL_USER_ID_TEXT_MAX], login[SL_LOGIN_SIZE];
-    size_t user_size, login_size;
-    bool is_restricted; /* nobody is to be named */
-    bool is_looked_up;
-};
-
-enum { REFERENCE_COUNT = 3 };
 
 static struct sl_post_reference *reference_of(struct sl_post *post, size_t i)
 {
@@ -281,6 +358,8 @@ static const char *find_fault(const struct sl_meta *meta, const struct sl_user_r
         {"reply_to", {.text = text, .reply_to = post->reply_to, .is_comment = post->is_comment}},
         {"repost_of", {.text = text, .repost_of = post->repost_of}},
         {"quote_of", {.text = text, .quote_of = post->quote_of}},
+        {"urls", {.text = text, .urls = post->urls, .url_count = post->url_count}},
+        {"media", {.text = text, .media = post->media}},
         {"source", {.text = text, .source = post->source}},
         {"audience", {.text = text, .audience = post->audience}},
     };
@@ -300,15 +379,16 @@ static int write_post(struct api_request *request)
 {
     const struct sl_user_ref writer = sl_user_by_id(request->subject);
     const struct sl_meta meta = api_meta(request);
+    struct writing *writing = request->state;
     struct sl_post post = {0};
     struct failure failure;
     uint64_t stranger;
     int r;
 
-    r = read_post(request->body, &post, &request->refusal);
+    r = read_post(request->body, &post, writing, &request->refusal);
     if (r < 0)
-        return r;
-    fill_in_authors(&post, request->state);
+        return r == -ENOMEM ? api_fail_for_memory(request) : r;
+    fill_in_authors(&post, writing->authors);
     r = sl_post_call(&request->call, &meta, request->request_id, &writer, &post, &failure);
     if (r == -EINVAL)
         return api_fail_member(request, r, &failure, find_fault(&meta, &writer, &post));
@@ -329,7 +409,8 @@ static size_t keep(struct sl_slice text, char *room, size_t size)
 
 static int on_author(struct api_request *request, const redisReply *reply)
 {
-    struct author *author = (struct author *)request->state + request->index;
+    struct writing *writing = request->state;
+    struct author *author = &writing->authors[request->index];
     struct sl_post_reference reference = {.is_restricted = false};
     struct failure failure;
     int r;
@@ -346,13 +427,82 @@ static int on_author(struct api_request *request, const redisReply *reply)
     return write_post(request);
 }
 
+/* --- whom the audience names by login --- */
+
+static int on_named(struct api_request *request, size_t part, const redisReply *reply)
+{
+    struct writing *writing = request->state;
+    struct sl_user_row row;
+    struct failure failure;
+    const uint32_t *items;
+    size_t count;
+    int r;
+
+    items = sl_shard_calls_items(&request->calls, part, &count);
+    r = sl_users_reply(reply, count, &failure);
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        r = sl_users_at(reply, i, &row, &failure);
+        if (r == 0)
+            writing->ids[items[i]] = row.user.id;
+        else if (r == -ENOENT)
+            return api_fail_member(request, -EINVAL, &failure, "audience");
+    }
+    return r < 0 ? api_fail(request, r, &failure) : 0;
+}
+
+static struct sl_slice given_audience(const struct api_request *request)
+{
+    const json_t *audience = json_object_get(request->body, "audience");
+
+    return json_is_string(audience)
+               ? sl_slice(json_string_value(audience), json_string_length(audience))
+               : SL_SLICE_NONE;
+}
+
+static int on_all_named(struct api_request *request, const redisReply *reply)
+{
+    struct writing *writing = request->state;
+
+    (void)reply;
+    sl_audience_with_ids(&writing->audience, given_audience(request), writing->ids);
+    return writing->audience.failed ? api_fail_for_memory(request) : write_post(request);
+}
+
+static int find_named(struct api_request *request, const struct sl_slice *logins, size_t count)
+{
+    const struct sl_meta meta = api_meta(request);
+    struct failure failure = {"out of memory"};
+    struct sl_user_ref *users;
+    int r = -ENOMEM;
+
+    users = mem_alloc(mem_array_size(count, sizeof(*users)));
+    for (size_t i = 0; users && i < count; i++)
+        users[i] = sl_user_by_login(logins[i]);
+    if (users)
+        r = sl_users_calls(&request->calls, &meta, users, count, &failure);
+    mem_free(users);
+    if (r == -EINVAL)
+        return api_fail_member(request, r, &failure, "audience");
+    return api_send_all(request, r, &failure, on_named, on_all_named);
+}
+
 int posts_create(struct api_request *request, const redisReply *reply)
 {
+    struct sl_slice logins[SL_AUDIENCE_USERS_MAX];
+    struct writing *writing;
+    struct failure failure;
+    size_t count = 0;
+    int r;
+
     (void)reply;
-    request->state = mem_zalloc(REFERENCE_COUNT * sizeof(struct author));
-    if (!request->state)
+    r = sl_audience_logins(given_audience(request), logins, &count, &failure);
+    if (r < 0)
+        return api_fail_member(request, r, &failure, "audience");
+    request->state = writing = mem_zalloc(sizeof(*writing) + count * sizeof(writing->ids[0]));
+    if (!writing)
         return api_fail_for_memory(request);
-    return write_post(request);
+    request->free_state = free_writing;
+    return count > 0 ? find_named(request, logins, count) : write_post(request);
 }
 
 /* --- delete --- */

@@ -73,6 +73,36 @@ RELATION(unhide)
 RELATION(mute)
 RELATION(unmute)
 
+/* --- whom the subject hides from, and has muted --- */
+
+typedef int (*list_call_fn)(struct sl_call *call, const struct sl_meta *meta,
+                            const struct sl_user_ref *user, const struct sl_page *page,
+                            struct failure *reterr);
+
+static int list(struct api_request *request, list_call_fn build)
+{
+    const struct sl_user_ref user = sl_user_by_id(request->subject);
+    const struct sl_meta meta = api_meta(request);
+    struct failure failure;
+    int r;
+
+    request->page.is_bare = api_wants_bare(request);
+    r = build(&request->call, &meta, &user, &request->page, &failure);
+    return api_send(request, r, &failure, api_list_on_users);
+}
+
+int relations_hidden(struct api_request *request, const redisReply *reply)
+{
+    (void)reply;
+    return list(request, sl_hidden_list_call);
+}
+
+int relations_muted(struct api_request *request, const redisReply *reply)
+{
+    (void)reply;
+    return list(request, sl_muted_list_call);
+}
+
 /* --- many --- */
 
 struct target {

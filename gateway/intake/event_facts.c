@@ -294,6 +294,7 @@ static struct sl_slice audience_kind(struct sl_slice audience)
         {{"followers", 9}, {NULL, 0}},
         {{"only", 4}, {"only:", 5}},
         {{"except", 6}, {"except:", 7}},
+        {{"followers-except", 16}, {"followers-except:", 17}},
     };
 
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {

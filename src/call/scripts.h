@@ -40,6 +40,7 @@ extern const struct sl_script sl_script_like;
 extern const struct sl_script sl_script_log_check;
 extern const struct sl_script sl_script_log_state;
 extern const struct sl_script sl_script_merge;
+extern const struct sl_script sl_script_note_like;
 extern const struct sl_script sl_script_post;
 extern const struct sl_script sl_script_privacy;
 extern const struct sl_script sl_script_read_archived;

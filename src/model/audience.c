@@ -1,10 +1,17 @@
+/* audience.c - an audience is read as it is kept: a word, and behind a colon a list of ids.
+ *
+ * Lists are gone through item by item where they lie, up to SL_AUDIENCE_USERS_MAX of them; nothing
+ * is copied. Logins are for people, who write them before there is a post. */
 #include "src/model/audience.h"
 
 #include <errno.h>
+#include <inttypes.h>
 
+#include "base/buffer.h"
 #include "src/model/id.h"
 
-static const struct sl_slice only = {"only:", 5}, except = {"except:", 7};
+static const struct sl_slice only = {"only:", 5}, except = {"except:", 7},
+                             followers_except = {"followers-except:", 17};
 
 /* Cuts the first item off *list; false: there is none any more. */
 static bool next_item(struct sl_slice *list, struct sl_slice *ret_item)
@@ -56,8 +63,11 @@ int sl_audience_check(struct sl_slice audience, const struct sl_meta *meta, stru
         return check_list(sl_slice_from(audience, only.size), meta, reterr);
     if (sl_slice_starts_with(audience, except))
         return check_list(sl_slice_from(audience, except.size), meta, reterr);
+    if (sl_slice_starts_with(audience, followers_except))
+        return check_list(sl_slice_from(audience, followers_except.size), meta, reterr);
     return failure_set(reterr, -EINVAL,
-                       "the audience is not public, followers, only:ID,ID or except:ID,ID");
+                       "the audience is not public, followers, only:ID,ID, except:ID,ID or "
+                       "followers-except:ID,ID");
 }
 
 bool sl_audience_allows(struct sl_slice audience, struct sl_slice reader, bool follows)
@@ -72,5 +82,54 @@ bool sl_audience_allows(struct sl_slice audience, struct sl_slice reader, bool f
         return is_listed(sl_slice_from(audience, only.size), reader);
     if (sl_slice_starts_with(audience, except))
         return !is_listed(sl_slice_from(audience, except.size), reader);
+    if (sl_slice_starts_with(audience, followers_except))
+        return follows && !is_listed(sl_slice_from(audience, followers_except.size), reader);
     return false;
+}
+
+/* --- logins --- */
+
+/* Where the list begins; 0: there is none. */
+static size_t list_at(struct sl_slice audience)
+{
+    const char *colon = audience.size > 0 ? memchr(audience.data, ':', audience.size) : NULL;
+
+    return colon ? (size_t)(colon - audience.data) + 1 : 0;
+}
+
+int sl_audience_logins(struct sl_slice audience,
+                       struct sl_slice ret_logins[static SL_AUDIENCE_USERS_MAX], size_t *ret_count,
+                       struct failure *reterr)
+{
+    const size_t at = audience.data ? list_at(audience) : 0;
+    struct sl_slice list = at > 0 ? sl_slice_from(audience, at) : SL_SLICE_NONE, item;
+    size_t count = 0;
+
+    while (next_item(&list, &item)) {
+        if (item.size == 0 || item.data[0] != '@')
+            continue;
+        if (count == SL_AUDIENCE_USERS_MAX)
+            return failure_set(reterr, -EINVAL, "the audience lists more than %d users",
+                               SL_AUDIENCE_USERS_MAX);
+        ret_logins[count++] = sl_slice_from(item, 1);
+    }
+    *ret_count = count;
+    return 0;
+}
+
+void sl_audience_with_ids(struct buffer *text, struct sl_slice audience, const uint64_t *ids)
+{
+    const size_t at = list_at(audience);
+    struct sl_slice list = sl_slice_from(audience, at), item;
+    const char *separator = "";
+
+    buffer_append(text, audience.data, at);
+    while (next_item(&list, &item)) {
+        buffer_append_str(text, separator);
+        if (item.size > 0 && item.data[0] == '@')
+            buffer_append_format(text, "%" PRIu64, *ids++);
+        else
+            buffer_append_slice(text, item);
+        separator = ",";
+    }
 }

@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <stdint.h>
+#include <string.h>
+#include <strings.h>
 
 #include <unicode/uchar.h>
 #include <unicode/utf8.h>
@@ -39,4 +41,35 @@ int sl_text_check_line(struct sl_slice text, const char *what, size_t max_size,
                        struct failure *reterr)
 {
     return check(text, what, max_size, true, reterr);
+}
+
+/* The scheme in any case, as browsers take it; how much of the text it is, 0: none of the two. */
+static size_t link_scheme(struct sl_slice text)
+{
+    static const char *const schemes[] = {"http://", "https://"};
+
+    for (size_t i = 0; i < 2; i++) {
+        const size_t size = strlen(schemes[i]);
+
+        if (text.size > size && strncasecmp(text.data, schemes[i], size) == 0)
+            return size;
+    }
+    return 0;
+}
+
+int sl_text_check_link(struct sl_slice text, const char *what, struct failure *reterr)
+{
+    const size_t scheme = link_scheme(text);
+    int r;
+
+    r = sl_text_check_line(text, what, SL_LINK_MAX, reterr);
+    if (r < 0)
+        return r;
+    if (scheme == 0 || text.data[scheme] == '/')
+        return failure_set(reterr, -EINVAL, "%s is not http:// or https://, with a host", what);
+    for (size_t i = 0; i < text.size; i++) {
+        if (text.data[i] == ' ' || text.data[i] == '\\')
+            return failure_set(reterr, -EINVAL, "%s holds a space or a backslash", what);
+    }
+    return 0;
 }

@@ -11,6 +11,12 @@
  * NUL in it. */
 int sl_text_check(struct sl_slice text, const char *what, size_t max_size, struct failure *reterr);
 
+enum { SL_LINK_MAX = 2048 }; /* bytes */
+
+/* A link that pages may lead to: http:// or https://, something behind it, no space, control
+ * character or backslash; up to SL_LINK_MAX bytes. Nobody here follows it. 0; -EINVAL. */
+int sl_text_check_link(struct sl_slice text, const char *what, struct failure *reterr);
+
 /* As sl_text_check(), and without control characters: for what is shown in one line. */
 int sl_text_check_line(struct sl_slice text, const char *what, size_t max_size,
                        struct failure *reterr);

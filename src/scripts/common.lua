@@ -356,6 +356,8 @@ local function audience_allows(audience, author, reader)
         return is_listed(audience, reader)
     elseif kind == 'except' then
         return not is_listed(audience, reader)
+    elseif kind == 'followers-except' then
+        return not is_listed(audience, reader) and follower_since(author, reader) ~= nil
     end
     return false
 end
@@ -600,11 +602,43 @@ local function is_on_list(name, user, id)
     return call('ZSCORE', prefix .. 'following:' .. user, id) and true or false
 end
 
+-- Writes: the list of what a user of this shard likes. It is noted before the like, and taken back before
+-- the end of it, so that it may hold a post too many, which whoever reads it asks about.
+local function change_liked(operation, user, post, id)
+    if operation == 'like' then
+        call('ZADD', prefix .. 'liked:' .. user, id, post)
+    else
+        call('ZREM', prefix .. 'liked:' .. user, post)
+    end
+end
+
 -- Reads a sorted set newest first: up to `count` members with a score below `before` ('+inf' or
 -- '(SCORE'), each with its score behind it.
 local function zset_range(key)
     return function(before, count)
         return call('ZREVRANGEBYSCORE', key, before, '-inf', 'WITHSCORES', 'LIMIT', 0, count)
+    end
+end
+
+-- Reads a set of ids in the same form, greatest first; an id is its own position. Goes through the whole
+-- set, as whoever reads a home timeline does.
+local function set_range(key)
+    return function(before, count)
+        local members, found = call('SMEMBERS', key), {}
+        table.sort(members, function(a, b)
+            return #a > #b or (#a == #b and a > b)
+        end)
+        local last = before ~= '+inf' and tonumber(string.sub(before, 2)) or math.huge
+        for _, member in ipairs(members) do
+            if #found == 2 * count then
+                break
+            end
+            if tonumber(member) < last then
+                found[#found + 1] = member
+                found[#found + 1] = member
+            end
+        end
+        return found
     end
 end
 

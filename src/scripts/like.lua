@@ -3,7 +3,8 @@
 -- Runs in the shard of the post. A user of this shard is looked up; one of another is the caller's
 -- to know. ARGV: shards, request id, 'like' or 'unlike', user ('=ID' or '@FOLDED LOGIN'), post id.
 -- Returns {repeated, id of the change, or 0 when nothing was to be changed}. The id is the like's
--- position in the list of the post's likes.
+-- position in the list of the post's likes, and among what a user of this shard likes; for one of another
+-- shard note_like.lua has run there before.
 local meta, refusal = open_shard()
 if not meta then
     return refusal
@@ -34,6 +35,10 @@ end
 if is_liked == (operation == 'like') then
     return answer(operation, '0')
 end
+local is_own = shard_of(user.id) == shard
+if is_own then
+    call('ZCARD', prefix .. 'liked:' .. user.id)
+end
 local clock
 clock, refusal = read_clock()
 if not clock then
@@ -45,5 +50,8 @@ if operation == 'like' then
     call('ZADD', likes, clock.id, user.id)
 else
     call('ZREM', likes, user.id)
+end
+if is_own then
+    change_liked(operation, user.id, post.id, clock.id)
 end
 return answer(operation, clock.id)

@@ -5,7 +5,8 @@
 -- cache, and if the caller has found the post in the archive, the post as that keeps it.
 -- Returns rows: of posts (see post_row), or of users, each behind its position (see user_row); where
 -- there is a cache, of those that may be there, bare ones (see bare_row and bare_user_row). Of
--- one that lives in another shard, or that the archive may have, there is the id alone; so there is
+-- one that lives in another shard, or that the archive may have, there is the id alone (of what a user
+-- likes it is all there is, behind its position); so there is
 -- of posts that the reader may not see, when very many have been passed over.
 local meta, refusal = open_shard('archive')
 if not meta then
@@ -39,6 +40,10 @@ local function user_of(id, position)
     return row and {position, unpack(row)}
 end
 
+local function liked_of(id, position)
+    return {position, id}
+end
+
 local function find_seen_post(id)
     local post, missing = read_post(id)
     if not post and ARGV[9] then
@@ -56,11 +61,20 @@ local function zset_of(name)
     end
 end
 
+local function own_set(name)
+    return function(id)
+        return set_range(prefix .. name .. ':' .. id)
+    end
+end
+
 -- Name -> how its owner is found, how it is read, what its rows are.
 local LISTS = {
     posts = {read_user, zset_of('profile'), post_of},
     followers = {read_user, follower_range, user_of},
     following = {read_user, zset_of('following'), user_of},
+    hidden = {read_user, own_set('hidden_from'), user_of},
+    muted = {read_user, own_set('mutes'), user_of},
+    liked = {read_user, zset_of('liked'), liked_of},
     comments = {find_seen_post, zset_of('comments'), post_of},
     likes = {find_seen_post, zset_of('likes'), user_of},
 }

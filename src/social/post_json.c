@@ -188,7 +188,7 @@ int sl_post_json_urls(struct buffer *json, const struct sl_slice *urls, size_t c
     if (count > SL_POST_URLS_MAX)
         return failure_set(reterr, -EINVAL, "the post has more than %d links", SL_POST_URLS_MAX);
     for (size_t i = 0; i < count; i++) {
-        r = sl_text_check_line(urls[i], "a link", SL_POST_URL_MAX, reterr);
+        r = sl_text_check_link(urls[i], "a link", reterr);
         if (r < 0)
             return r;
         buffer_append_char(json, i == 0 ? '[' : ',');

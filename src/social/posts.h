@@ -16,7 +16,6 @@ enum {
     SL_POST_SOURCE_MAX = 64,
     SL_POST_PLACE_NAME_MAX = 200,
     SL_POST_URLS_MAX = 16,
-    SL_POST_URL_MAX = 2048,
     SL_POST_MEDIA_MAX = 16384,
     SL_USER_ID_TEXT_MAX = 64, /* users of elsewhere have opaque ids */
 };
@@ -50,7 +49,7 @@ struct sl_post {
     struct sl_post_reference reply_to, repost_of, quote_of;
     bool is_comment; /* reply_to, with its `user` or restricted, is of another shard of this
                         database, and gets this post as a comment; as `post` alone it does anyway */
-    const struct sl_slice *urls; /* expanded links */
+    const struct sl_slice *urls; /* expanded links: http or https, up to 2,048 bytes each */
     size_t url_count;
     struct sl_slice media;    /* a JSON array; what is in it is the application's affair */
     struct sl_slice source;   /* the program it was written with */

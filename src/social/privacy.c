@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-#include "src/call/write_build.h"
+#include "src/call/list_build.h"
 
 static int build(struct sl_call *call, const char *operation, const struct sl_meta *meta,
                  struct sl_slice request_id, const struct sl_user_ref *user,
@@ -58,4 +58,18 @@ int sl_unmute_call(struct sl_call *call, const struct sl_meta *meta, struct sl_s
                    struct failure *reterr)
 {
     return build(call, "unmute", meta, request_id, user, target, reterr);
+}
+
+int sl_hidden_list_call(struct sl_call *call, const struct sl_meta *meta,
+                        const struct sl_user_ref *user, const struct sl_page *page,
+                        struct failure *reterr)
+{
+    return sl_list_of_user_build(call, "hidden", meta, SL_READER_NOBODY, user, page, reterr);
+}
+
+int sl_muted_list_call(struct sl_call *call, const struct sl_meta *meta,
+                       const struct sl_user_ref *user, const struct sl_page *page,
+                       struct failure *reterr)
+{
+    return sl_list_of_user_build(call, "muted", meta, SL_READER_NOBODY, user, page, reterr);
 }

@@ -8,6 +8,7 @@
 #include "src/call/call.h"
 #include "src/call/write.h"
 #include "src/model/database.h"
+#include "src/social/user_list.h"
 #include "src/social/users.h"
 
 /* `user` hides from `target`, mutes `target`, or ends it. The answer (sl_write_reply) holds the id
@@ -28,3 +29,12 @@ SL_EXPORT int sl_mute_call(struct sl_call *call, const struct sl_meta *meta,
 SL_EXPORT int sl_unmute_call(struct sl_call *call, const struct sl_meta *meta,
                              struct sl_slice request_id, const struct sl_user_ref *user,
                              const struct sl_user *target, struct failure *reterr);
+
+/* Whom `user` hides from, and has muted; the answer is a sl_user_list_reply(), whose positions are
+ * the users' ids. 0; -EINVAL: no such user or page can be; -ENOMEM. */
+SL_EXPORT int sl_hidden_list_call(struct sl_call *call, const struct sl_meta *meta,
+                                  const struct sl_user_ref *user, const struct sl_page *page,
+                                  struct failure *reterr);
+SL_EXPORT int sl_muted_list_call(struct sl_call *call, const struct sl_meta *meta,
+                                 const struct sl_user_ref *user, const struct sl_page *page,
+                                 struct failure *reterr);

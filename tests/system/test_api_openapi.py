@@ -11,7 +11,8 @@ from harness.openapi import Description, DescribedApi
 
 DESCRIPTION = Description()
 EVERYTHING = {"text": "everything", "lang": "en", "geo": {"lon": 1.5, "lat": -2},
-              "place": {"name": "Here", "country": "FR", "bbox": [1, 2, 3, 4]}, "source": "web"}
+              "place": {"name": "Here", "country": "FR", "bbox": [1, 2, 3, 4]}, "source": "web",
+              "urls": ["https://example.org/"], "media": [{"url": "https://example.org/a.jpg"}]}
 
 
 class World:

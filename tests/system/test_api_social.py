@@ -277,6 +277,95 @@ def test_the_viewer_is_told_what_it_has_to_do_with_posts_and_users(people):
     assert [user["viewer"] for user in ada.get("/v1/users/me/following?include=viewer")["items"]] == [of_eve]
 
 
+def test_whom_one_hides_from_and_mutes_is_listed(people):
+    ada, *others = people(8)
+    for kind in ("hidden", "muted"):
+        assert ada.get(f"/v1/users/me/{kind}") == {"items": []}
+        for other in others:
+            ada.expect(204, "PUT", f"/v1/users/me/{kind}/{other.sub}")
+        expected = sorted((other.sub for other in others), key=int, reverse=True)
+        assert ids(ada, f"/v1/users/me/{kind}", limit=3) == expected
+        assert items(ada, f"/v1/users/me/{kind}")[0] == ada.get(f"/v1/users/{expected[0]}")
+        ada.expect(204, "DELETE", f"/v1/users/me/{kind}/{expected[0]}")
+        assert ids(ada, f"/v1/users/me/{kind}") == expected[1:]
+        assert others[0].get(f"/v1/users/me/{kind}") == {"items": []}
+
+
+def test_what_one_likes_is_listed_newest_like_first(people, site):
+    ada, *others = people(6)
+    posts = [other.post("like me") for other in others for _ in range(2)]
+    for post in posts:
+        ada.expect(204, "PUT", f"/v1/posts/{post['id']}/like")
+    found, before = [], ""
+    while before is not None:
+        page = ada.get(f"/v1/users/me/likes?limit=4{before}")
+        found += page["items"]
+        before = f"&before={page['next']}" if "next" in page else None
+    assert found == [ada.get(f"/v1/posts/{post['id']}") for post in reversed(posts)]
+    ada.expect(204, "DELETE", f"/v1/posts/{posts[0]['id']}/like")
+    others[0].expect(204, "DELETE", f"/v1/posts/{posts[1]['id']}")
+    others[1].expect(204, "PUT", f"/v1/users/me/hidden/{ada.sub}")
+    left = [post["id"] for post in reversed(posts[4:])]
+    eventually(lambda: ids(ada, "/v1/users/me/likes") == left, "others may not be seen")
+    page = ada.get("/v1/users/me/likes?limit=2&include=viewer,likes:1")["items"]
+    assert [post["viewer"]["liked"] for post in page] == [True, True]
+    assert [post["included"]["likes"][0]["id"] for post in page] == [ada.sub] * 2
+    assert ids(others[2], "/v1/users/me/likes") == []
+    # what programs of before take back is noted nowhere else than with the post
+    site.redis.client.zrem(site.redis.key(left[0], f"likes:{left[0]}"), ada.sub)
+    assert ids(ada, "/v1/users/me/likes") == left[1:]
+
+
+def test_audiences_are_named_by_login_and_may_leave_out_followers(people):
+    ada, bob, eve, tom = people(4)
+    login = {user: user.get("/v1/users/me")["login"] for user in (bob, eve)}
+    for user in (bob, eve):
+        user.expect(204, "PUT", f"/v1/users/me/following/{ada.sub}")
+    eventually(lambda: ada.get("/v1/users/me")["followers"] == 2, "both follow")
+    for audience, kept, readers in (
+            (f"only:@{login[bob].upper()},{tom.sub}", f"only:{bob.sub},{tom.sub}", (bob, tom)),
+            (f"except:@{login[bob]}", f"except:{bob.sub}", (eve, tom)),
+            (f"followers-except:@{login[bob]}", f"followers-except:{bob.sub}", (eve,)),
+            (f"followers-except:{eve.sub}", f"followers-except:{eve.sub}", (bob,))):
+        post = ada.post("for some", audience=audience)
+        assert post["audience"] == kept
+        path = f"/v1/posts/{post['id']}"
+        for reader in (bob, eve, tom):
+            if reader in readers:
+                assert reader.get(path)["audience"] == kept.split(":")[0]
+            else:
+                reader.refused(404, "not_found", "GET", path)
+        homes = [reader for reader in (bob, eve) if reader in readers]
+        for reader in homes:
+            eventually(lambda: post["id"] in [p["id"] for p in reader.get("/v1/timelines/home")["items"]],
+                       "it is on the home timeline")
+    error = ada.refused(400, "bad_request", "POST", "/v1/posts", {"text": "x", "audience": "only:@nobody_at_all"})
+    assert error["param"] == "audience" and "nobody_at_all" in error["message"]
+    ada.refused(400, "bad_request", "POST", "/v1/posts", {"text": "x", "audience": "only:@"})
+    ada.refused(400, "bad_request", "POST", "/v1/posts", {"text": "x", "audience": "followers-except:"})
+
+
+def test_posts_carry_links_media_reposts_and_quotes(people):
+    ada, bob = people(2)
+    post = bob.post("look")
+    link = "https://example.org/" + "a" * 2028
+    media = [{"url": "HTTP://example.org/cat.jpg", "alt": "a cat", "size": [3, 4]}]
+    written = ada.post("this", urls=["http://example.org/?a=b#c", link], media=media,
+                       repost_of=post["id"], quote_of=post["id"])
+    assert written["urls"] == ["http://example.org/?a=b#c", link] and written["media"] == media
+    assert written["repost_of"]["post"] == written["quote_of"]["post"] == post["id"]
+    assert bob.get(f"/v1/posts/{written['id']}") == written
+    for bad in ("javascript:alert(1)", "ftp://example.org/", "https://", "http:///x", "http://a b/",
+                "//example.org", "", "data:text/html,x", "http://a\\b", "http://a\nb", link + "a"):
+        error = ada.refused(400, "bad_request", "POST", "/v1/posts", {"text": "x", "urls": [bad]})
+        assert error["param"] == "urls"
+        error = ada.refused(400, "bad_request", "POST", "/v1/posts", {"text": "x", "media": [{"url": bad}]})
+        assert error["param"] == "media"
+    ada.refused(400, "bad_type", "POST", "/v1/posts", {"text": "x", "urls": [1]})
+    ada.refused(400, "bad_type", "POST", "/v1/posts", {"text": "x", "media": ["http://example.org/"]})
+    ada.refused(400, "bad_length", "POST", "/v1/posts", {"text": "x", "urls": ["http://a/"] * 17})
+
+
 @pytest.mark.parametrize("path, include", [
     ("/v1/users/me/posts", "comments:0"), ("/v1/users/me/posts", "comments:11"),
     ("/v1/users/me/posts", "comments"), ("/v1/users/me/posts", "likes:1,likes:2"),

@@ -100,6 +100,15 @@ def test_posts_comments_and_likes_are_read(site):
     site.run("comments", post, status=1)
 
 
+def test_posts_name_their_audience_by_login(site):
+    post = site.run("post", "--user", "ada", "--audience", f"only:@Bob,{site.ids['carl']}", "this")
+    read, = site.lines("read", "--as", "ada", post)
+    assert read["audience"] == f"only:{site.ids['bob']},{site.ids['carl']}"
+    site.run("post", "--user", "ada", "--audience", "only:@nobody", "x", status=1)
+    assert "nobody" in site.done.stderr
+    site.run("post", "--user", "ada", "--url", "javascript:alert(1)", "x", status=2)
+
+
 def test_posts_of_a_user_are_paged_and_read_as_somebody(site):
     posts = [site.run("post", "--user", "ada", f"post {n}") for n in range(5)]
     assert [post["id"] for post in site.lines("posts", "ada")] == posts[::-1]

@@ -28,7 +28,7 @@ static int check_audience(const char *audience)
 static void test_audience_is_a_word_or_a_list_of_ids(void **state)
 {
     static const char *const good[] = {"public", "followers", "only:1",
-                                       "except:4097,9007199254736896"};
+                                       "except:4097,9007199254736896", "followers-except:1,4097"};
     static const char *const bad[] = {"",
                                       "Public",
                                       "only",
@@ -40,6 +40,9 @@ static void test_audience_is_a_word_or_a_list_of_ids(void **state)
                                       "only:64",
                                       "except:ada",
                                       "followers:1",
+                                      "followers-except",
+                                      "followers-except:",
+                                      "only:@ada",
                                       "public:",
                                       "friends",
                                       "only:9007199254740992",

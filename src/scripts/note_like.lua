@@ -1,0 +1,26 @@
+-- note_like.lua - a user of this shard likes a post of another, or does so no more.
+--
+-- Runs before like.lua does in the post's shard: what a user likes is a list of the user's own, which may
+-- hold a post too many, and whoever reads it asks the post. ARGV: shards, request id, 'like' or
+-- 'unlike', user ('=ID' or '@FOLDED LOGIN'), post id. Returns {id, login, name} of the user.
+local meta, refusal = open_shard()
+if not meta then
+    return refusal
+end
+local user
+user, refusal = read_user(ARGV[4])
+if not user then
+    return refusal
+end
+local liked = prefix .. 'liked:' .. user.id
+local is_noted = call('ZSCORE', liked, ARGV[5]) and true or false
+if is_noted ~= (ARGV[3] == 'like') then
+    local clock
+    clock, refusal = read_clock()
+    if not clock then
+        return refusal
+    end
+    take_id(clock)
+    change_liked(ARGV[3], user.id, ARGV[5], clock.id)
+end
+return {user.id, user.login, user.name or ''}
