@@ -352,7 +352,7 @@ static uint64_t after_of_shard(const struct ring *ring, uint32_t shard, uint64_t
 {
     if (cursor <= ring->head[shard])
         return cursor;
-    return ring->shards == 1 || shard == sl_id_shard(cursor) ? cursor - 1 : ring->head[shard];
+    return ring->shards == 1 || shard == sl_id_shard(cursor) ? cursor - 1 : ring->passed[shard];
 }
 
 int catch_up_begin(struct catch_up *catch_up, struct lane *lane, struct client *client,
@@ -412,7 +412,7 @@ int catch_up_fall(struct catch_up *catch_up, struct lane *lane, struct client *c
     catcher_has_reached(catcher, outbox_client_cursor(client, catch_up->ring->newest));
     catcher->fed_wall_ms = catch_up_happened_ms(catch_up, event);
     for (uint32_t shard = 0; shard < SL_SHARDS_MAX; shard++)
-        catcher->after[shard] = all_owed_until(lane, catch_up->ring->head[shard]);
+        catcher->after[shard] = all_owed_until(lane, catch_up->ring->passed[shard]);
     for (uint64_t at = client->at; (event = outbox_owed(client, at)); at++) {
         if ((!event->id && !event->gap_to) || owed >> event->shard & 1)
             continue;

@@ -72,6 +72,8 @@ static bool is_certain(const struct catcher *catcher, uint32_t shard)
 
 static bool ring_has_rest_of(const struct catcher *catcher, uint32_t shard)
 {
+    if (catcher->skips[shard] >= catcher->catch_up->ring->oldest)
+        return true; /* what it has stands behind that */
     return catcher->after[shard] >= catcher->catch_up->ring->lost[shard] &&
            is_certain(catcher, shard);
 }
@@ -90,7 +92,7 @@ bool catcher_is_not_ahead(const struct catcher *catcher)
     const struct ring *ring = catcher->catch_up->ring;
 
     for (uint32_t shard = 0; shard < ring->shards; shard++) {
-        if (catcher->after[shard] > ring->head[shard])
+        if (catcher->after[shard] > ring->passed[shard])
             return false;
     }
     return true;
@@ -224,20 +226,46 @@ static bool may_come_again(const struct catcher *catcher, const struct segment_e
            entry->event->shard == rewound->shard;
 }
 
+/* It stands before a rewound gap behind which the client is. */
+static bool is_behind(const struct catcher *catcher, const struct event *event)
+{
+    return (event->id || event->gap_to) && event->sequence <= catcher->skips[event->shard];
+}
+
 static bool was_given(const struct catcher *catcher, const struct segment_entry *entry)
 {
     const struct event *event = entry->event;
 
+    if (is_behind(catcher, event))
+        return true;
     if (!entry->id)
         return event->sequence < catcher->unlogged_from && knows_gap(catcher, event);
     return (entry->id == catcher->had || entry->id <= catcher->after[event->shard]) &&
            !may_come_again(catcher, entry);
 }
 
+/* What the client has of the shard goes back as far as the shard did. */
+static void go_back(struct catcher *catcher, const struct event *gap)
+{
+    uint64_t *after = &catcher->after[gap->shard];
+
+    if (*after > gap->gap_from && *after <= gap->gap_to)
+        *after = gap->gap_from;
+    if (catcher->had > gap->gap_from && catcher->had <= gap->gap_to &&
+        sl_id_shard(catcher->had) == gap->shard)
+        catcher->had = gap->gap_from;
+}
+
 static void pass_by(struct catcher *catcher, const struct segment_entry *entry)
 {
     uint32_t shard = entry->event->shard;
 
+    if (is_behind(catcher, entry->event)) {
+        catcher->sequence++;
+        return;
+    }
+    if (entry->event->is_rewound)
+        go_back(catcher, entry->event);
     if (entry->id && entry->id >= catcher->after[shard]) {
         catcher->after[shard] = entry->id;
         catcher->begun |= UINT64_C(1) << shard;
@@ -263,7 +291,9 @@ static int tell_if_rewound(struct catcher *catcher, const struct segment_entry *
 {
     uint32_t shard = entry->event->shard;
 
-    return entry->id > catcher->after[shard] ? tell_rewound(catcher, shard, entry->previous) : 0;
+    if (is_behind(catcher, entry->event) || entry->id <= catcher->after[shard])
+        return 0;
+    return tell_rewound(catcher, shard, entry->previous);
 }
 
 static enum progress read_ring(struct catcher *catcher, uint64_t bytes_before)
@@ -306,6 +336,28 @@ static enum progress read_ring(struct catcher *catcher, uint64_t bytes_before)
     return PROGRESS;
 }
 
+/* Does it stand behind the last rewound gap of a shard, and not before, too? */
+static void find_skips(struct catcher *catcher)
+{
+    const struct ring *ring = catcher->catch_up->ring;
+    uint64_t looked_for = 0, found = 0;
+
+    if (ring->last_rewind < ring->oldest)
+        return;
+    for (uint32_t shard = 0; shard < ring->shards; shard++) {
+        const struct ring_rewind *rewind = &ring->rewinds[shard];
+        uint64_t after = catcher->after[shard];
+
+        if (rewind->sequence < ring->oldest || catcher->skips[shard] == rewind->sequence ||
+            after <= rewind->from || after > rewind->to)
+            continue;
+        if (after != looked_for)
+            found = ring_first_with(ring, looked_for = after);
+        if (found > rewind->sequence)
+            catcher->skips[shard] = rewind->sequence;
+    }
+}
+
 static enum progress enter_ring(struct catcher *catcher)
 {
     const struct ring *ring = catcher->catch_up->ring;
@@ -339,7 +391,7 @@ static enum progress end_of_log(struct catcher *catcher, struct cached_page *cac
         return PROGRESS_NEEDS_LOG;
     }
     if (!is_certain(catcher, shard))
-        *after = ring->head[shard]; /* no event of ours, and in the future */
+        *after = ring->passed[shard]; /* no event of ours, and in the future */
     if (*after >= ring->lost[shard])
         return PROGRESS;
     if (*after >= lost_to) { /* the ring has lost more since the page was read */
@@ -409,7 +461,7 @@ void catcher_ask_log(struct catcher *catcher, uint32_t shard)
     struct catch_up *catch_up = catcher->catch_up;
 
     if (catch_up->log)
-        log_cache_ask(catch_up->log, shard, catcher->after[shard], catch_up->ring->head[shard]);
+        log_cache_ask(catch_up->log, shard, catcher->after[shard], catch_up->ring->passed[shard]);
 }
 
 /* Where a shard's log goes on. */
@@ -642,6 +694,7 @@ static enum progress read_log(struct catcher *catcher, uint64_t bytes_before)
     struct merge merge;
     enum progress progress;
 
+    find_skips(catcher);
     if (ring_has_rest(catcher))
         return enter_ring(catcher);
     progress = merge_begin(catcher, &merge);

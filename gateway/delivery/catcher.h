@@ -7,7 +7,11 @@
  * The seam: a position in the ring is exact. Whoever reads a log has an id for each shard, and the
  * ring can be entered when it has lost no event above any of them; then events at or below these
  * ids are passed over. The log is read ahead of the live channel, so an id may be above the newest
- * that has passed: such a catcher reads on in the ring until that event has passed, too. */
+ * that has passed: such a catcher reads on in the ring until that event has passed, too.
+ *
+ * After a rewind ids of a shard are lower than some before, until they have caught up. Then an id
+ * alone does not say whether the client was there before or after; where it stands in the ring
+ * does. One that stands behind the gap only has everything before the gap, and the gap. */
 #pragma once
 
 #include <stdbool.h>
@@ -55,6 +59,8 @@ struct catcher {
     uint64_t max_lag_ms;
     uint64_t fed_wall_ms;          /* when the newest event that it was given happened */
     uint64_t after[SL_SHARDS_MAX]; /* by shard: what it wants of it up to this id has been given */
+    uint64_t skips[SL_SHARDS_MAX]; /* by shard: the ring's entries of it up to this sequence, which
+                                      is that of a rewound gap, are behind it */
 };
 
 struct catch_up {

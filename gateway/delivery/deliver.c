@@ -305,6 +305,8 @@ void deliver_gap(struct deliver *deliver, const struct gap *gap)
         ring_lose(&deliver->ring, gap->shard, gap->to);
         evict_everybody(deliver);
     }
+    if (gap->reason == GAP_REWOUND && deliver->cursor > deliver->ring.newest)
+        deliver->cursor = deliver->ring.newest; /* who has everything has the lost tail no more */
     pass(deliver, gap->shard, 0);
     event_unref(event);
     home_reload(deliver->home, deliver->cursor);

@@ -42,6 +42,8 @@ static void lose_event(struct ring *ring, const struct event *event, uint64_t se
 
     if (id == 0)
         ring->lost_unlogged = sequence + 1;
+    else if (event->is_rewound)
+        ring->lost[event->shard] = event->gap_from; /* what was lost behind it counts no more */
     else
         lose(ring, event->shard, id);
 }
@@ -78,7 +80,7 @@ static void hear_of(struct ring *ring, uint32_t shard)
 void ring_begin_shard(struct ring *ring, uint32_t shard, uint64_t id)
 {
     ring_pass(ring, shard, id);
-    ring->lost[shard] = ring->head[shard] = id;
+    ring->lost[shard] = ring->head[shard] = ring->passed[shard] = id;
 }
 
 static int make_room(struct ring *ring)
@@ -134,6 +136,19 @@ static uint64_t first_id_behind(const struct event *event)
     return event->gap_to ? event->gap_to + event->is_rewound : event->id;
 }
 
+/* The shard goes on from before the gap. */
+static void note_rewind(struct ring *ring, const struct event *gap)
+{
+    ring->rewinds[gap->shard] = (struct ring_rewind){gap->sequence, gap->gap_from, gap->gap_to};
+    ring->last_rewind = gap->sequence;
+    ring->passed[gap->shard] = gap->gap_from;
+    ring->newest = 0;
+    for (uint32_t shard = 0; shard < ring->shards; shard++) {
+        if (ring->passed[shard] > ring->newest)
+            ring->newest = ring->passed[shard];
+    }
+}
+
 void ring_append(struct ring *ring, struct event *event)
 {
     struct segment_entry entry = {.event = event, .id = event->id, .previous = event->previous};
@@ -141,6 +156,8 @@ void ring_append(struct ring *ring, struct event *event)
 
     ring_pass(ring, event->shard, event->gap_to);
     event->sequence = ring->next++;
+    if (event->is_rewound)
+        note_rewind(ring, event);
     if (event->id || event->gap_to)
         id_floor_add(&ring->floor, event->sequence, first_id_behind(event));
     if (segment) {
@@ -169,6 +186,8 @@ void ring_pass(struct ring *ring, uint32_t shard, uint64_t id)
     hear_of(ring, shard);
     if (id > ring->head[shard])
         ring->head[shard] = id;
+    if (id > ring->passed[shard])
+        ring->passed[shard] = id;
     if (id > ring->newest)
         ring->newest = id;
 }
@@ -178,6 +197,21 @@ uint64_t ring_cursor_at(const struct ring *ring, uint64_t sequence)
     uint64_t lowest = id_floor_from(&ring->floor, sequence);
 
     return lowest <= ring->newest ? lowest - 1 : ring->newest;
+}
+
+uint64_t ring_first_with(const struct ring *ring, uint64_t id)
+{
+    uint64_t sequence = ring->oldest;
+
+    for (size_t i = 0; i < ring->segment_count; i++) {
+        const struct segment *segment = segment_at(ring, i);
+
+        for (size_t k = 0; k < segment->count; k++, sequence++) {
+            if (segment->entries[k].id == id)
+                return sequence;
+        }
+    }
+    return 0;
 }
 
 struct segment *ring_find(const struct ring *ring, uint64_t sequence, size_t *ret_index)

@@ -18,14 +18,21 @@ struct ring {
     size_t max_bytes, segment_bytes;
     struct segment **segments; /* a ring: i is at (first_segment + i) & (capacity - 1) */
     size_t first_segment, segment_count, capacity;
-    size_t bytes;                 /* of all segments, as counted when they were filled */
-    uint64_t oldest, next;        /* sequences: of the oldest entry kept, of the next to come */
-    uint64_t lost_unlogged;       /* those without an id below this sequence may be lost */
-    uint32_t shards;              /* that have been heard of: all below this number */
-    uint64_t lost[SL_SHARDS_MAX]; /* by shard: what lies behind this id is all here */
-    uint64_t head[SL_SHARDS_MAX]; /* by shard: the newest id that has passed, or is in a gap */
-    uint64_t newest;              /* of all shards */
-    struct id_floor floor;        /* of what has been given a sequence, or was lost instead */
+    size_t bytes;                   /* of all segments, as counted when they were filled */
+    uint64_t oldest, next;          /* sequences: of the oldest entry kept, of the next to come */
+    uint64_t lost_unlogged;         /* those without an id below this sequence may be lost */
+    uint32_t shards;                /* that have been heard of: all below this number */
+    uint64_t lost[SL_SHARDS_MAX];   /* by shard: what lies behind this id is all here */
+    uint64_t head[SL_SHARDS_MAX];   /* by shard: the newest id that has passed, or is in a gap */
+    uint64_t passed[SL_SHARDS_MAX]; /* by shard: the last that has passed; after a rewind it is
+                                       below `head` until its ids have caught up */
+    uint64_t newest;                /* the highest of `passed` */
+    struct ring_rewind {
+        uint64_t sequence;    /* 0: none yet */
+        uint64_t from, to;    /* event ids: exclusive, inclusive */
+    } rewinds[SL_SHARDS_MAX]; /* by shard: the last gap that told of one */
+    uint64_t last_rewind;     /* sequence of the last of them; 0: none yet */
+    struct id_floor floor;    /* of what has been given a sequence, or was lost instead */
 };
 
 void ring_init(struct ring *ring, size_t max_bytes);
@@ -45,6 +52,10 @@ void ring_pass(struct ring *ring, uint32_t shard, uint64_t id);
 /* The newest id up to which everything has passed before this sequence: of who has all that did,
  * nothing at or below it is missing. */
 uint64_t ring_cursor_at(const struct ring *ring, uint64_t sequence);
+
+/* The sequence of the first entry that is the event `id`; 0: it is not here. Takes a look at every
+ * entry. */
+uint64_t ring_first_with(const struct ring *ring, uint64_t id);
 
 /* The segment with the entry of this sequence, oldest <= sequence < next, and its index there. */
 struct segment *ring_find(const struct ring *ring, uint64_t sequence, size_t *ret_index);

@@ -38,7 +38,7 @@ struct repair {
     unsigned open_timers;
     struct backoff backoff;
     bool is_hearing;
-    struct log_rate began_rate, ended_rate, failed_rate;
+    struct log_rate began_rate, ended_rate, failed_rate, future_rate;
     struct shard shards[SL_SHARDS_MAX];
 };
 
@@ -231,11 +231,35 @@ void repair_set_hearing(struct repair *repair, bool is_hearing)
     }
 }
 
+static bool is_in_the_future(const struct shard *shard, const struct live_message *message)
+{
+    uint64_t now_ms = clock_wall_ms(), last_ms = sl_id_time_ms(shard_order_last(shard->order));
+
+    return message->id > 0 &&
+           sl_id_time_ms(message->id) > (now_ms > last_ms ? now_ms : last_ms) + REPAIR_FUTURE_MS;
+}
+
+/* If the clock of Redis is ahead, the log has it. */
+static void look_for_it_in_the_log(struct shard *shard, const struct live_message *message)
+{
+    struct repair *repair = shard->repair;
+    uint64_t held_back;
+
+    metric_add(repair->settings.metrics, METRIC_EVENTS_FUTURE, 1);
+    if (log_rate_allows(&repair->future_rate, clock_monotonic_ms(), &held_back))
+        log_warn("event_in_the_future", "shard=%u id=%" PRIu64 " held_back=%" PRIu64,
+                 message->shard, message->id, held_back);
+    shard->is_due = true;
+    ask_if_wanted(shard);
+}
+
 void repair_take(struct repair *repair, const struct live_message *message)
 {
     struct shard *shard = &repair->shards[message->shard];
 
-    if (shard->order && shard_order_take(shard->order, message))
+    if (shard->order && is_in_the_future(shard, message))
+        look_for_it_in_the_log(shard, message);
+    else if (shard->order && shard_order_take(shard->order, message))
         ask_if_wanted(shard);
 }
 

@@ -4,8 +4,10 @@
  * log, in pages and before what came after it, shard by shard as shard_order.h says; a shard that
  * waits for its log does not keep the others waiting. A shard is looked up in its log when hearing
  * begins, and whenever it has been quiet for a second, so that the loss of its last message is
- * found too. When Redis does not answer or refuses to, the log is asked again after 0.1 s at first,
- * 5 s at most. Belongs to the thread of its loop. */
+ * found too. A message whose id lies in the future is not believed: anybody may publish, and who
+ * believed it would hold what follows for old. What the log has is taken from there. When Redis
+ * does not answer or refuses to, the log is asked again after 0.1 s at first, 5 s at most. Belongs
+ * to the thread of its loop. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,7 +19,11 @@
 #include "gateway/intake/shard_order.h"
 #include "gateway/metrics/metrics.h"
 
-enum { REPAIR_CHECK_MS = 1000, REPAIR_HELD_BYTES = 4 << 20 };
+enum {
+    REPAIR_CHECK_MS = 1000,
+    REPAIR_HELD_BYTES = 4 << 20,
+    REPAIR_FUTURE_MS = 60000 /* how far ahead of our clock and of its shard an id may lie */
+};
 
 struct repair_settings {
     uv_loop_t *loop;

@@ -7,7 +7,7 @@ import pytest
 
 from harness import events
 from harness.ports import steady_port
-from harness.redis_server import RedisServer
+from harness.redis_server import RedisServer, shard_of
 from harness.streams import Collector, Refused
 
 FIREHOSE = "/v1/stream/firehose"
@@ -224,3 +224,73 @@ def test_redis_url_with_user_password_and_database(servers, cli_for):
         assert stream.next()["id"] == post_id
     gateway.stop()
     assert "p@ss:word" not in gateway.log() and "p%40ss" not in gateway.log()
+
+
+def header(number, previous, text):
+    """A message of the live channel, as the core writes them."""
+    return f"{number} {previous} {events.dump(events.post(number, text))}"
+
+
+def test_an_id_in_the_future_from_outside_has_no_say(servers, cli_for):
+    redis = servers.redis()
+    cli = cli_for(redis)
+    cli.run("user", "add", "ada")
+    gateway = servers.gateway(redis)
+
+    def post():
+        return cli.run("post", "--user", "ada", "post")
+
+    with gateway.stream(FIREHOSE) as stream:
+        first = post()
+        stream.until(first)
+        future = int(first) + 24 * 3600 * 1000 * 4096
+        redis.publish(header(future, first, "from tomorrow"), shard=shard_of(first))
+        second = post()
+        assert stream.next()["id"] == second
+        metrics = gateway.metrics()
+        assert metrics['sluice_events_refused_total{reason="future"}'] == 1
+        assert metrics['sluice_event_gaps_total{reason="rewound"}'] == 0
+        assert f"event=event_in_the_future shard={shard_of(first)} id={future}" in gateway.log()
+        with gateway.stream(f"{FIREHOSE}?since={first}") as again:
+            assert again.next()["id"] == second
+            third = post()
+            assert again.next()["id"] == stream.next()["id"] == third
+
+
+@pytest.mark.parametrize("transport", ["ndjson", "sse", "websocket"])
+def test_after_a_failover_to_a_slow_clock_nothing_comes_twice(servers, cli_for, transport):
+    """What the old master had published last has ids that are ahead of the new master's clock."""
+    redis = servers.redis()
+    cli = cli_for(redis)
+    cli.run("user", "add", "ada")
+    gateway = servers.gateway(redis)
+
+    def post():
+        return cli.run("post", "--user", "ada", "post")
+
+    def comes_back(cursor, *expected):
+        stream = gateway.stream(f"{FIREHOSE}?since={cursor}", transport)
+        assert [stream.next()["id"] for _ in expected] == list(expected)
+        return stream
+
+    with gateway.stream(FIREHOSE, transport) as stream:
+        kept = post()
+        stream.until(kept)
+        lost = [kept]
+        for number in range(3):
+            lost.append(str(int(kept) + (20000 + number) * 4096))
+            redis.publish(header(lost[-1], lost[-2], "lost"), shard=shard_of(kept))
+        stream.until(lost[-1])
+        posts = [post() for _ in range(5)]
+        gap = stream.next()
+        assert (gap["from"], gap["to"], gap["reason"]) == (kept, lost[-1], "rewound")
+        stream.until(posts[-1])
+        back = [comes_back(posts[0], *posts[1:]), comes_back(posts[3], posts[4]), comes_back(posts[4])]
+        late = gateway.stream(f"{FIREHOSE}?since={lost[-1]}", transport)
+        assert late.next().type == "gap"
+        assert [late.next()["id"] for _ in posts] == posts
+        last = post()
+        for each in (stream, late, *back):
+            assert each.next()["id"] == last
+        for each in (late, *back):
+            each.close()

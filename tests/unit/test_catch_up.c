@@ -41,7 +41,8 @@ struct fake_log {
 };
 
 static struct fake_log logs[SHARDS];
-static uint64_t last_id; /* of all shards */
+static uint64_t last_id;   /* of all shards */
+static uint64_t id_offset; /* of the next ids */
 static unsigned reads;
 static uv_loop_t loop;
 static struct metrics_board *board;
@@ -119,7 +120,7 @@ static uint64_t publish_in(uint32_t shard, const char *user, const char *text)
     struct logged *entry = &log->entries[log->count];
 
     assert_true(log->count < LOG_MAX);
-    last_id = (last_id / SL_ID_PER_MS + 1) * SL_ID_PER_MS + shard * SL_ID_PER_SHARD;
+    last_id = (last_id / SL_ID_PER_MS + 1) * SL_ID_PER_MS + shard * SL_ID_PER_SHARD + id_offset;
     *entry = (struct logged){.id = last_id,
                              .previous = log->count ? log->entries[log->count - 1].id : 0};
     snprintf(entry->json, JSON_SIZE,
@@ -202,6 +203,7 @@ static void begin_with(size_t ring_bytes, size_t max_owed_bytes, uint64_t max_la
 
     memset(logs, 0, sizeof(logs));
     last_id = sl_id_first_at(clock_wall_ms() - 1000000);
+    id_offset = 0;
     reads = 0;
     cache = log_cache_new(&cache_settings);
     deliver = deliver_new(&settings);
@@ -1134,6 +1136,106 @@ static void test_ids_that_come_again_after_a_rewind_are_not_passed_over(void **s
     check_gap_then(&c, gap_text(id_at(14), lost, GAP_REWOUND), ids(15, 115, 1));
 }
 
+static void come_again(struct fake_client *client, uint64_t cursor)
+{
+    leave(client);
+    fake_client_init(client, WIRE_NDJSON, head);
+    resume(client, NULL, cursor);
+}
+
+/* The new master's clock is behind: until it has caught up, its ids are lower than those that were
+ * lost. `count` of them are lost, the last one `ahead_ms` after the others. Its id. */
+static uint64_t fail_over_to_a_slow_clock(size_t count, uint64_t ahead_ms)
+{
+    uint64_t lost;
+
+    last_id += ahead_ms * SL_ID_PER_MS;
+    lost = post("lost");
+    rewind_log(count);
+    last_id = id_at(logs[0].count - 1);
+    id_offset = 1;
+    return lost;
+}
+
+static void test_who_comes_back_from_behind_a_rewind_gets_what_follows_and_no_more(void **state)
+{
+    uint64_t kept, lost;
+    const char *got;
+
+    (void)state;
+    begin_again(1 << 20, 4096, LAG_MS);
+    posts(20);
+    subscribe(&a, NULL);
+    kept = id_at(15);
+    lost = fail_over_to_a_slow_clock(5, 1000);
+    assert_int_equal(head(), kept);
+    post("x");
+    assert_int_equal(head(), id_at(16)); /* and not what is lost */
+    posts(3);
+    resume(&b, NULL, id_at(17));
+    settle();
+    assert_string_equal(received(&b), ids(18, 20, 1));
+    resume(&c, NULL, head());
+    posts(2);
+    settle();
+    assert_string_equal(received(&c), ids(20, 22, 1));
+    come_again(&c, lost);
+    settle();
+    check_gap_then(&c, gap_text(kept, lost, GAP_REWOUND), ids(16, 22, 1));
+    come_again(&c, kept);
+    settle();
+    got = strstr(received(&c), gap_text(kept, lost, GAP_REWOUND));
+    assert_non_null(got);
+    assert_string_equal(got + strlen(gap_text(kept, lost, GAP_REWOUND)) + 1, ids(16, 22, 1));
+    last_id = lost; /* it has caught up */
+    posts(3);
+    come_again(&b, id_at(23));
+    settle();
+    assert_string_equal(received(&b), ids(24, 25, 1));
+    assert_true(is_live(&a) && is_live(&b) && is_live(&c));
+    assert_non_null(strstr(received(&a), ids(16, 25, 1)));
+}
+
+/* Neither the tail that was lost nor the gap that tells so is in memory any more. */
+static void test_a_rewind_that_has_left_the_ring_is_no_gap_to_who_comes_later(void **state)
+{
+    (void)state;
+    begin_again(ROOM, 4096, LAG_MS);
+    posts(20);
+    fail_over_to_a_slow_clock(5, 100000);
+    posts(1000);
+    resume(&a, NULL, id_at(500));
+    subscribe(&b, NULL);
+    b.room = 0;
+    posts(1000); /* b falls behind */
+    make_room(&b, FAKE_UNLIMITED);
+    settle();
+    assert_string_equal(received(&a), ids(501, 2016, 1));
+    check_all_but_warning(&b, ids(1016, 2016, 1));
+    assert_true(is_live(&a) && is_live(&b));
+}
+
+/* It has read of the new log what has not passed yet. */
+static void test_what_was_read_ahead_behind_a_rewind_is_not_sent_again(void **state)
+{
+    (void)state;
+    begin_again(0, 1 << 20, LAG_MS);
+    posts(20);
+    fail_over_to_a_slow_clock(5, 100000);
+    posts(100);
+    publish("ahead");
+    publish("ahead");
+    resume(&a, NULL, id_at(50));
+    settle();
+    assert_string_equal(received(&a), ids(51, 118, 1));
+    while (pass_in(0)) {
+    }
+    post("x");
+    settle();
+    assert_string_equal(received(&a), ids(118, 119, 1));
+    assert_true(is_live(&a));
+}
+
 /* It has read further in the log than the failover has left of it. */
 static void test_who_has_read_what_is_rewound_from_the_log_is_told(void **state)
 {
@@ -1755,6 +1857,9 @@ int main(void)
         CATCH_UP_TEST(test_trouble_at_a_hole_is_waited_out),
         CATCH_UP_TEST(test_who_comes_back_with_the_last_of_what_was_rewound_is_told),
         CATCH_UP_TEST(test_ids_that_come_again_after_a_rewind_are_not_passed_over),
+        CATCH_UP_TEST(test_who_comes_back_from_behind_a_rewind_gets_what_follows_and_no_more),
+        CATCH_UP_TEST(test_a_rewind_that_has_left_the_ring_is_no_gap_to_who_comes_later),
+        CATCH_UP_TEST(test_what_was_read_ahead_behind_a_rewind_is_not_sent_again),
         CATCH_UP_TEST(test_who_has_read_what_is_rewound_from_the_log_is_told),
         CATCH_UP_TEST(test_who_was_behind_when_the_log_was_rewound_is_told),
         CATCH_UP_TEST(test_who_falls_behind_goes_on_in_the_ring),
