@@ -121,12 +121,12 @@ void stream_say_frame(struct stream *stream, struct buffer *frame)
 }
 
 /* Where the client would go on. While nothing has been logged it is before everything, by the
- * lowest id of all: 0 is no cursor. */
+ * lowest id that is taken for one. */
 static uint64_t cursor_of(const struct stream *stream)
 {
     uint64_t cursor = deliver_client_cursor(stream->streams->settings.deliver, &stream->client);
 
-    return cursor > 0 ? cursor : 1;
+    return cursor > 0 ? cursor : SL_MOMENT_ID_MIN;
 }
 
 /* --- the beginning --- */
