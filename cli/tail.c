@@ -579,7 +579,7 @@ static const struct cli_option options[] = {
 const struct command command_tail = {
     .name = "tail",
     .arguments = "filter|sample|firehose|home",
-    .summary = "follow a stream; prints events as NDJSON, comes back when it breaks off",
+    .summary = "follow a stream: prints its events, comes back where it was",
     .help =
         "Prints the events of a stream of sluiced, one JSON object a line, and comes back where it "
         "was when the connection breaks off: what has happened meanwhile is printed then, nothing "

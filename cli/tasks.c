@@ -303,7 +303,7 @@ static int run_drop(struct cli *cli, int argc, char **argv)
 const struct command command_tasks = {
     .name = "tasks",
     .arguments = "",
-    .summary = "what is left to do in the background, and what could not be done",
+    .summary = "what is left to do, and what could not be done",
     .help =
         "Prints how many tasks there are, of which kinds, and the dead letters: tasks that failed "
         "too often, with the reason of the last time.",
