@@ -1,8 +1,8 @@
 /* api.c - the API as a whole: which requests may begin, and with which step.
  *
  * What is asked is judged at once (route.c, question.c), then the operation's first step sends its
- * first call. At most settings.max_requests live at a time, and none begins while Redis has been
- * away for a second. */
+ * first call. At most settings.max_requests live at a time, of one token subject a quarter of that
+ * (question.c), and none begins while Redis has been away for a second. */
 #include "gateway/api/api.h"
 
 #include <assert.h>
@@ -31,7 +31,7 @@ static int check_capacity(struct api *api, struct http_refusal *refusal)
 {
     if (uv_now(api->settings.loop) >= api->refuse_at_ms)
         return api_refuse_for_now(refusal, "redis_away", "Redis does not answer now");
-    if (api->count < api->settings.max_requests)
+    if (api->requests.count < api->settings.max_requests)
         return 0;
     metric_add(api->settings.metrics, METRIC_API_BUSY, 1);
     return api_refuse_for_now(refusal, "busy",
@@ -128,6 +128,8 @@ struct api *api_new(const struct api_settings *settings)
     api->settings = *settings;
     api->reconsider = api_reconsider;
     deadline_list_init(&api->waiting, settings->timeout_ms);
+    list_init(&api->requests);
+    api->holder_key = hash_key_random();
     uv_timer_init(settings->loop, api->timer);
     api->timer->data = api;
     return api;
@@ -153,7 +155,7 @@ void api_free(struct api *api)
 {
     if (!api)
         return;
-    assert(api->count == 0);
+    assert(list_is_empty(&api->requests));
     uv_close((uv_handle_t *)api->timer, free_handle);
     mem_free(api);
 }

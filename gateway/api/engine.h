@@ -14,6 +14,8 @@
  *     route.c        which operation is meant */
 #pragma once
 
+#include "base/hash.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "gateway/api/request.h"
 
@@ -22,7 +24,8 @@ struct api {
     struct sl_meta meta;          /* the shards, known once Redis was there */
     uint64_t refuse_at_ms;        /* clock of the loop: Redis has been away for too long then */
     struct deadline_list waiting; /* requests whose owner waits */
-    size_t count;                 /* of all requests that live */
+    struct list requests;         /* all that live */
+    struct hash_key holder_key;
     /* A request is to be refused: -EPROTO, or what it comes to instead. */
     int (*reconsider)(struct api_request *request);
     uv_timer_t *timer;

@@ -23,6 +23,8 @@
 
 enum { INCLUDED_MAX = 1000 }; /* comments and likers of a page */
 enum { PAGE_DEFAULT = 20, PAGE_MAX = 200, KEY_MAX = 100, SEGMENT_MAX = 2 * SL_LOGIN_SIZE };
+/* Of what may be under way, one subject gets one part of so many, and so much in any case. */
+enum { HOLDER_SHARE = 4, HOLDER_AT_LEAST = 16 };
 
 int api_read_user(const struct sl_meta *meta, struct sl_slice text, struct sl_user_ref *ret_user,
                   struct http_refusal *refusal)
@@ -331,6 +333,26 @@ static int read_query(struct query *query, const struct api_route *route,
     return r;
 }
 
+/* Of what there may be under way one subject has a part, so that it keeps nobody else out. */
+static int check_share(struct api_request *request, const struct token *token)
+{
+    struct api *api = request->api;
+    size_t share = api->settings.max_requests / HOLDER_SHARE, own = 0;
+
+    if (share < HOLDER_AT_LEAST)
+        share = HOLDER_AT_LEAST;
+    request->holder = hash_slice(api->holder_key, sl_slice_str(token->holder));
+    if (api->requests.count <= share)
+        return 0;
+    LIST_EACH(&api->requests, node)
+    own += LIST_OWNER(node, struct api_request, node)->holder == request->holder;
+    if (own <= share)
+        return 0;
+    metric_add(api->settings.metrics, METRIC_API_BUSY, 1);
+    return api_refuse_for_now(&request->refusal, "busy",
+                              "this token's subject has as many requests under way as it may");
+}
+
 /* The token first: whoever has none learns nothing about the rest. */
 static int understand(struct api_request *request, const struct http_request *http,
                       struct sl_slice variable, struct query *query, enum token_fault *ret_fault)
@@ -347,6 +369,8 @@ static int understand(struct api_request *request, const struct http_request *ht
                      clock_wall_ms(), &token, &request->refusal, ret_fault);
     if (r == 0)
         r = check_scope(request->route, &token, &request->refusal);
+    if (r == 0)
+        r = check_share(request, &token);
     if (r == 0)
         r = take_subject(request, &token);
     if (r == 0 && form_r < 0) {

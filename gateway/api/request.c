@@ -56,7 +56,7 @@ void api_request_free(struct api_request *request)
 {
     if (request->answered)
         detach(request);
-    request->api->count--;
+    list_remove(&request->api->requests, &request->node);
     json_decref(request->body);
     mem_free(request->ids);
     if (request->free_state)
@@ -152,7 +152,7 @@ struct api_request *api_request_new(struct api *api, const struct api_route *rou
     request->began_ns = uv_hrtime();
     request->began_wall_ms = clock_wall_ms();
     deadline_list_add(&api->waiting, &request->deadline, uv_now(api->settings.loop));
-    api->count++;
+    list_append(&api->requests, &request->node);
     metric_set(api->settings.metrics, METRIC_API_IN_FLIGHT, deadline_list_count(&api->waiting));
     if (deadline_list_count(&api->waiting) == 1)
         arm_timer(api);

@@ -52,10 +52,12 @@ struct api_request {
     api_step_fn begin;      /* the first step of its operation */
     api_answer_fn answered; /* NULL: the answer has been given, or nobody waits for it */
     void *owner;
+    struct list_node node;    /* of api->requests */
     struct deadline deadline; /* in the API's list, while somebody waits for the answer */
     uint64_t began_ns, began_wall_ms;
 
     /* what was asked */
+    uint64_t holder;         /* whom limits count it for, hashed; 0: not known yet */
     uint64_t subject;        /* SL_READER_NOBODY: no user of this database */
     bool acts;               /* the subject does, or is what is asked for */
     bool subject_is_checked; /* whether there is such a user has been asked */

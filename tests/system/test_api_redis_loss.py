@@ -136,6 +136,30 @@ def test_more_requests_than_may_be_under_way_are_sent_away_at_once(servers):
     assert gateway.metrics()["sluice_api_requests_shed_total"] == 1
 
 
+def test_a_subject_has_a_quarter_of_the_requests_under_way(servers):
+    """Also when it does not wait for their answers; whoever else asks is served."""
+    redis = servers.redis()
+    gateway = servers.gateway(redis, "--max-api-requests", 80, "--api-timeout", "1m")
+    ada, bob = new_user(gateway), new_user(gateway, "bob")
+    redis.process.send_signal(signal.SIGSTOP)
+    try:
+        users = [Api(gateway, ada.sub) for _ in range(21)]
+        for number, user in enumerate(users[:20]):
+            user.send("GET", "/v1/users/me")
+            eventually(lambda: gateway.metrics()["sluice_api_requests_in_flight"] == number + 1, "it waits")
+        refused_for_now(users[20].request("GET", "/v1/users/me"), "busy")
+        users[0].close()
+        refused_for_now(users[20].request("GET", "/v1/users/me"), "busy")
+        bob.send("GET", "/v1/users/me")
+        eventually(lambda: gateway.metrics()["sluice_api_requests_in_flight"] >= 20, "another one's is taken")
+    finally:
+        redis.process.send_signal(signal.SIGCONT)
+    assert bob.read().json["id"] == bob.sub
+    for user in users[1:20]:
+        assert user.read().json["id"] == ada.sub
+    assert gateway.metrics()["sluice_api_requests_shed_total"] == 2
+
+
 def test_a_shutdown_answers_what_it_can(servers):
     redis = servers.redis()
     gateway = servers.gateway(redis, "--api-timeout", "1m", "--drain-timeout", "1m")
