@@ -48,6 +48,63 @@ def test_every_setting_is_listed_with_its_default():
     assert rows and [(name, field) for field, name in rows] == listed
 
 
+UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
+
+
+def number(text):
+    """What a page calls a default, as the table has it: bytes, milliseconds, or a count; 0: none."""
+    if text in ("none", "off", "no"):
+        return 0
+    digits, unit = re.fullmatch(r"(\d+) ?([A-Za-z]*)", text).groups()
+    return int(digits) * UNITS[unit]
+
+
+def options():
+    """(section, name, default) of each option that has a number, or is a flag."""
+    table = (SOURCE / "gateway/config/config_table.def").read_text()
+    for section in re.split(r"^SECTION\(", table, flags=re.M)[1:]:
+        for flag, name, default in re.findall(
+                r'^(FLAG|NUMBER|BYTES|TIME)\(\w+,\s*"([a-z-]+)",(?:\s*"[A-Z]+",)?\s*(\d*)', section, re.M):
+            yield section.split('"')[1], name, 0 if flag == "FLAG" else int(default)
+
+
+def test_every_limit_is_listed_with_its_default():
+    page = (SOURCE / "docs/operating.md").read_text()
+    section = re.search(r"^## Limits$(.*?)^## ", page, re.M | re.S)[1]
+    rows = re.findall(r"^\| `([a-z-]+)` \| (\w+) \|", section, re.M)
+    assert len(rows) == len(dict(rows)) == len(re.findall(r"^\| `", section, re.M)), "a row with an option each"
+    known = {name: default for _, name, default in options()}
+    assert {name: number(default) for name, default in rows}.items() <= known.items()
+    limits = {name for where, name, _ in options() if where in ("Limits", "The API")}
+    assert len(limits) > 15 and {name for name, _ in rows} == limits
+
+
+@pytest.mark.parametrize("page", ["delivery.md", "security.md"])
+def test_defaults_of_options_are_those_of_the_table(page):
+    """Where a cell says `option`, default."""
+    known = {name: default for _, name, default in options()}
+    said = re.findall(r"[|;] `([a-z]+-[a-z-]+)`, (none|off|\d+(?: ?(?:K|M|G|ms|s|m|h))?)\b", (SOURCE / "docs" / page).read_text())
+    assert len(said) > 8
+    assert {(name, number(default)) for name, default in said} <= known.items()
+
+
+def test_every_test_that_a_page_names_is_there():
+    names = re.findall(r"`(test_\w+)\.py::(test_\w+)`", (SOURCE / "docs/security.md").read_text())
+    assert len(names) > 12
+    for file, test in names:
+        source = (SOURCE / f"tests/system/{file}.py").read_text()
+        assert re.search(rf"^def {test}\(", source, re.M), f"{file}.py::{test}"
+
+
+def test_every_row_of_what_one_can_do_to_others_names_a_test():
+    page = (SOURCE / "docs/security.md").read_text()
+    rows = [row for table in re.findall(r"^\| what \|.*\n\| -.*\n((?:\|.*\n)+)", page, re.M)
+            for row in table.splitlines()]
+    assert len(rows) > 12
+    for row in rows:
+        assert re.search(r"\| (?:[^|]*)`test_\w+\.py::test_\w+`[^|]* \|$", row), row
+
+
 def test_every_header_of_libsluice_is_in_its_manual_page():
     headers = re.findall(r"^ +src/\w+/(\w+\.h)", (SOURCE / "cmake/SluiceInstall.cmake").read_text(), re.MULTILINE)
     page = (SOURCE / "docs/man/libsluice.3").read_text()
