@@ -12,6 +12,7 @@
 
 #include <hiredis/hiredis.h>
 
+#include "base/log.h"
 #include "cli/database.h"
 #include "src/model/id.h"
 #include "src/tasks/tasks.h"
@@ -142,6 +143,8 @@ static int sum_counts(struct database *database, struct sl_task_counts *sum, str
         sum->tasks += counts.tasks;
         sum->taken += counts.taken;
         sum->dead += counts.dead;
+        if (counts.archive_away[0])
+            memcpy(sum->archive_away, counts.archive_away, sizeof(sum->archive_away));
         if (counts.oldest_ms > sum->oldest_ms)
             sum->oldest_ms = counts.oldest_ms;
     }
@@ -152,6 +155,7 @@ static int print_all(struct database *database, struct failure *reterr)
 {
     struct sl_task_counts sum = {0};
     struct kinds kinds = {.count = 0};
+    char why[LOG_QUOTE_SIZE];
     int r;
 
     r = sum_counts(database, &sum, reterr);
@@ -171,6 +175,8 @@ static int print_all(struct database *database, struct failure *reterr)
     }
     if (r < 0)
         return r;
+    if (sum.archive_away[0])
+        printf("the archive: %s\n", log_quote(sl_slice_str(sum.archive_away), why));
     printf("dead letters: %" PRIu64 "\n", sum.dead);
     return visit_all(database, sl_dead_list_call, print_letter, NULL, reterr);
 }

@@ -68,6 +68,8 @@ static int run(struct cli *cli, int argc, char **argv)
     while ((option = cli_option(cli, argc, argv)) >= 0) {
         if (option == 'c')
             options.concurrency = read_concurrency(cli);
+        else if (option == 'a')
+            options.accept_archive = true;
         else if (option == 'l')
             options.lease_ms =
                 (uint32_t)argument_duration_ms(cli, "lease-ms", optarg, 1, LEASE_MAX_MS);
@@ -86,6 +88,10 @@ static const struct cli_option options[] = {
      "The tasks of a worker that has not been heard of for so long are taken over by others: "
      "30s or 30000, which it is unless given.",
      NULL, CLI_ONCE},
+    {"accept-archive", 'a', NULL,
+     "Posts of this database went to another archive, which is gone: go on with this one, without "
+     "them.",
+     NULL, CLI_ONCE},
     {"until-empty", 'u', NULL, "End when every task is done or dead.", NULL, CLI_ONCE},
     CLI_OPTIONS_END,
 };
@@ -99,8 +105,9 @@ const struct command command_worker = {
         "it holds and ends.\n\n"
         "With --archive posts that outgrow profile-max go there, once 'sluice config set archive "
         "1' says so: the file, or the tables in a database that exists, are made where there are "
-        "none. While the archive is away its tasks wait, and others are run. Without it such "
-        "tasks fail, and the posts stay in Redis. What the archive erases is taken out of the "
+        "none. Once posts have been archived none is made, and no other one is taken. While the "
+        "archive is away its tasks wait, and others are run. Without it such tasks fail, and the "
+        "posts stay in Redis. What the archive erases is taken out of the "
         "--cache, too.",
     .options = options,
     .examples = "sluice worker --archive sqlite:/var/lib/sluice/archive.db\n"

@@ -61,10 +61,8 @@ static int read_page(struct sl_archive *archive, struct question *question)
                            &question->failure);
 }
 
-static void work(uv_work_t *work)
+static int open_and_read(struct archive_reader *reader, struct question *question)
 {
-    struct question *question = work->data;
-    struct archive_reader *reader = question->reader;
     int r = 0;
 
     if (!reader->archive)
@@ -76,7 +74,17 @@ static void work(uv_work_t *work)
         sl_archive_close(reader->archive);
         reader->archive = NULL;
     }
-    question->r = r;
+    return r;
+}
+
+/* An archive that was replaced since the last question is opened anew. */
+static void work(uv_work_t *work)
+{
+    struct question *question = work->data;
+
+    question->r = open_and_read(question->reader, question);
+    if (question->r == -ESTALE)
+        question->r = open_and_read(question->reader, question);
 }
 
 /* ---- on the loop ---- */

@@ -138,7 +138,11 @@ static int fail_for_archive(struct api_request *request, int r, const struct fai
 {
     static const struct {
         int error, told;
-    } rows[] = {{-ENOMEM, -ENOMEM}, {-ECANCELED, -EAGAIN}, {-EAGAIN, -EHOSTUNREACH}};
+    } rows[] = {{-ENOMEM, -ENOMEM},
+                {-ECANCELED, -EAGAIN},
+                {-EAGAIN, -EHOSTUNREACH},
+                {-ENOENT, -EHOSTUNREACH},
+                {-ESTALE, -EHOSTUNREACH}};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (rows[i].error == r)

@@ -14,17 +14,22 @@ struct task_watch {
     struct shard_watch *shards;
     struct metrics *metrics;
     struct sl_task_counts sum; /* of the shards that have answered in this round */
+    uint64_t archive_away;     /* shards whose tasks wait for the archive */
 };
 
 static int add(void *context, uint32_t shard, const redisReply *reply)
 {
-    struct sl_task_counts *sum = &((struct task_watch *)context)->sum, counts;
+    struct task_watch *watch = context;
+    struct sl_task_counts *sum = &watch->sum, counts;
     int r = sl_task_counts_reply(reply, &counts, NULL);
 
     if (r < 0)
         return r;
-    if (shard == 0)
+    if (shard == 0) {
         *sum = (struct sl_task_counts){0};
+        watch->archive_away = 0;
+    }
+    watch->archive_away += counts.archive_away[0] != '\0';
     sum->tasks += counts.tasks;
     sum->taken += counts.taken;
     sum->dead += counts.dead;
@@ -61,6 +66,7 @@ static void show(void *context)
     metric_set(watch->metrics, METRIC_TASKS_OLDEST, watch->sum.oldest_ms * 1000);
     metric_set(watch->metrics, METRIC_TASKS_DEAD, watch->sum.dead);
     judge(watch);
+    metric_set(watch->metrics, METRIC_ARCHIVE_AWAY, watch->archive_away);
 }
 
 struct task_watch *task_watch_new(uv_loop_t *loop, struct redis_commands *commands,

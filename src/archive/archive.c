@@ -1,3 +1,8 @@
+/* archive.c - an archive is opened by the backend that its URL's scheme names, and each call goes
+ * to that one's table.
+ *
+ * Another kind of archive is a row of `kinds`. A page that could not be read whole is freed here.
+ */
 #include "src/archive/archive.h"
 
 #include <errno.h>
@@ -58,6 +63,16 @@ void sl_archive_close(struct sl_archive *archive)
 {
     if (archive)
         archive->backend->close(archive);
+}
+
+const char *sl_archive_identity(const struct sl_archive *archive)
+{
+    return archive->identity;
+}
+
+int sl_archive_verify(struct sl_archive *archive, struct failure *reterr)
+{
+    return archive->backend->verify(archive, reterr);
 }
 
 int sl_archive_store(struct sl_archive *archive, const struct sl_archive_post *posts, size_t count,

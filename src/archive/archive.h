@@ -57,8 +57,14 @@ SL_EXPORT void sl_archive_page_done(struct sl_archive_page *page);
 
 enum sl_archive_mode {
     SL_ARCHIVE_READ, /* there must be one */
+    SL_ARCHIVE_KEEP, /* there must be one, and it is to be written to */
     SL_ARCHIVE_MAKE, /* where there is none it is made */
 };
+
+/* Which archive it is: random, 32 hexadecimal digits and a NUL, in the archive for as long as it
+ * lives. A copy of an archive has it, too; one that is made anew has another. Databases remember
+ * the one that their posts went to (src/tasks/worker_archive.h). */
+enum { SL_ARCHIVE_IDENTITY_SIZE = 33 };
 
 /* Could this be the URL of an archive? 0; -EINVAL: *reterr says what is wrong. */
 SL_EXPORT int sl_archive_check(const char *url, struct failure *reterr);
@@ -71,11 +77,19 @@ SL_EXPORT int sl_archive_open(const char *url, const char *database_id, enum sl_
                               struct sl_archive **ret_archive, struct failure *reterr);
 SL_EXPORT void sl_archive_close(struct sl_archive *archive); /* NULL is fine */
 
+/* "": one of an earlier version, which has none before it is opened to be written to. */
+SL_EXPORT const char *sl_archive_identity(const struct sl_archive *archive);
+
 /* All calls return 0; -EAGAIN: others write for too long, or the server is not there, later it may
  * work; -ENOSPC: the disk is full; -EROFS; -EBADMSG: damaged; -EACCES; -ENOMEM; -EIO; and what
  * sl_archive_open() says when it had to connect again. What fails has changed nothing, except with
  * -EAGAIN where a server went away in the middle: then all of it may have been done, or nothing. To
  * do it again is always right. */
+
+/* Is what was opened still where the URL leads? To be asked behind a store, before anything is
+ * dropped elsewhere: what is stored in a file that has been removed is gone when it is closed.
+ * -ESTALE: it has been removed or replaced; close it. */
+SL_EXPORT int sl_archive_verify(struct sl_archive *archive, struct failure *reterr);
 
 /* Keeps all of them, safe on the disk, but those that were erased. */
 SL_EXPORT int sl_archive_store(struct sl_archive *archive, const struct sl_archive_post *posts,

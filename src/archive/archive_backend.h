@@ -13,6 +13,7 @@ struct sl_archive_backend {
     int (*open)(const char *rest, const char *database_id, enum sl_archive_mode mode,
                 struct sl_archive **ret_archive, struct failure *reterr);
     void (*close)(struct sl_archive *archive);
+    int (*verify)(struct sl_archive *archive, struct failure *reterr);
     int (*store)(struct sl_archive *archive, const struct sl_archive_post *posts, size_t count,
                  struct failure *reterr);
     int (*erase)(struct sl_archive *archive, const uint64_t *posts, size_t count,
@@ -25,9 +26,13 @@ struct sl_archive_backend {
 
 struct sl_archive {
     const struct sl_archive_backend *backend;
+    char identity[SL_ARCHIVE_IDENTITY_SIZE]; /* "": none yet */
 };
 
 extern const struct sl_archive_backend sl_archive_sqlite, sl_archive_mysql;
+
+/* For a new archive. */
+void sl_archive_make_identity(char room[static SL_ARCHIVE_IDENTITY_SIZE]);
 
 /* Adds a copy to a page that is being read. 0; -ENOMEM. */
 int sl_archive_page_add(struct sl_archive_page *page, const struct sl_archive_post *post,

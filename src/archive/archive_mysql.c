@@ -2,8 +2,10 @@
  *
  * A row a post, in the order of (user, id): a user's page is one range of the table, and lies
  * together on its disk. A post that has been erased is a row of user 0 without a text, and stays as
- * the mark that keeps a late store out: `id` is unique. Table `sluice_archive` has one row, which
- * says whose the archive is and in which version; it is made last.
+ * the mark that keeps a late store out: `id` is unique. Row 1 of table `sluice_archive` says
+ * whose the archive is and in which version; it is made last. Row 2 says which archive it is
+ * (sl_archive_identity()), and is made by whoever writes and finds none; earlier versions know the
+ * first alone.
  *
  * Statements are text: numbers, and bytes as hexadecimal literals, which mean the same in every
  * character set and sql_mode; there is nothing to escape, and nothing to prepare anew on another
@@ -56,6 +58,7 @@ struct archive {
     struct sl_archive base;
     struct sl_mysql_address address;
     struct sl_mysql_link link;
+    bool may_write;
     bool is_anyones; /* else: */
     char database_id[DATABASE_ID_SIZE];
     struct buffer sql; /* the statement that is being made */
@@ -71,6 +74,8 @@ static int told(const struct archive *archive, int r, const struct failure *why,
 
     if (r == 0)
         return 0;
+    if (r == -EBADMSG && archive->link.code == ER_NO_SUCH_TABLE)
+        r = -ESTALE; /* it was there when it was opened */
     sl_mysql_address_print(&archive->address, name);
     return failure_set(reterr, r, "the archive %.200s: %.300s", name, why->text);
 }
@@ -162,7 +167,8 @@ static int check_identity(struct archive *archive, struct failure *reterr)
     MYSQL_ROW row;
     int r;
 
-    r = run_text(archive, "SELECT version, database_id FROM sluice_archive", &rows, reterr);
+    r = run_text(archive, "SELECT version, database_id FROM sluice_archive WHERE only_row = 1",
+                 &rows, reterr);
     if (r < 0 && archive->link.code == ER_NO_SUCH_TABLE)
         r = failure_set(reterr, -ENOENT, "there is none");
     if (r < 0)
@@ -178,6 +184,60 @@ static int check_identity(struct archive *archive, struct failure *reterr)
     return r;
 }
 
+/* *ret_is_there: there is an identity, and it stands in `room`. */
+static int read_identity(struct archive *archive, char room[static SL_ARCHIVE_IDENTITY_SIZE],
+                         bool *ret_is_there, struct failure *reterr)
+{
+    MYSQL_RES *rows = NULL;
+    MYSQL_ROW row;
+    int r;
+
+    r = run_text(archive, "SELECT database_id FROM sluice_archive WHERE only_row = 2", &rows,
+                 reterr);
+    if (r < 0 && archive->link.code == ER_NO_SUCH_TABLE)
+        r = failure_set(reterr, -ESTALE, "it has been removed");
+    if (r < 0)
+        return r;
+    row = fetch_row(rows, 1);
+    *ret_is_there = row != NULL;
+    if (row)
+        snprintf(room, SL_ARCHIVE_IDENTITY_SIZE, "%s", row[0]);
+    mysql_free_result(rows);
+    return 0;
+}
+
+static int make_identity(struct archive *archive, struct failure *reterr)
+{
+    char identity[SL_ARCHIVE_IDENTITY_SIZE];
+
+    sl_archive_make_identity(identity);
+    buffer_clear(&archive->sql);
+    buffer_append_format(&archive->sql, "INSERT INTO sluice_archive VALUES (2, %d, ", VERSION);
+    append_hex(&archive->sql, sl_slice_str(identity));
+    buffer_append_str(&archive->sql, ") ON DUPLICATE KEY UPDATE only_row = only_row");
+    return run_made(archive, NULL, reterr);
+}
+
+/* Which one is it? On a connection that is made anew it must be the one of before. */
+static int identify(struct archive *archive, struct failure *reterr)
+{
+    char identity[SL_ARCHIVE_IDENTITY_SIZE] = "";
+    char *known = archive->base.identity;
+    bool is_there;
+    int r = read_identity(archive, identity, &is_there, reterr);
+
+    if (r == 0 && !is_there && archive->may_write && known[0] == '\0') {
+        r = make_identity(archive, reterr);
+        if (r == 0)
+            r = read_identity(archive, identity, &is_there, reterr);
+    }
+    if (r == 0 && known[0] != '\0' && strcmp(known, identity) != 0)
+        r = failure_set(reterr, -ESTALE, "it is another one than before");
+    if (r == 0)
+        memcpy(known, identity, sizeof(identity));
+    return r;
+}
+
 static int connect_to(struct archive *archive, enum sl_archive_mode mode, struct failure *reterr)
 {
     int r = sl_mysql_link_connect(&archive->link, &archive->address, reterr);
@@ -190,6 +250,8 @@ static int connect_to(struct archive *archive, enum sl_archive_mode mode, struct
         if (r == 0)
             r = check_identity(archive, reterr);
     }
+    if (r == 0)
+        r = identify(archive, reterr);
     if (r < 0)
         sl_mysql_link_close(&archive->link);
     return r;
@@ -212,6 +274,7 @@ static int make_call(struct archive *archive, call_fn call, void *arguments, str
     int r = 0;
 
     archive->link.trouble = SL_MYSQL_TROUBLE_NONE;
+    archive->link.code = 0;
     if (!archive->link.mysql)
         r = connect_to(archive, SL_ARCHIVE_READ, reterr);
     return r < 0 ? r : call(archive, arguments, reterr);
@@ -241,6 +304,19 @@ static int insist(struct archive *archive, call_fn call, void *arguments, struct
             return told(archive, r, &why, reterr);
         }
     }
+}
+
+/* ---- is it still there? ---- */
+
+static int verify(struct archive *archive, void *arguments, struct failure *reterr)
+{
+    (void)arguments;
+    return identify(archive, reterr);
+}
+
+static int mysql_verify(struct sl_archive *base, struct failure *reterr)
+{
+    return insist((struct archive *)base, verify, NULL, reterr);
 }
 
 /* ---- writing ---- */
@@ -477,6 +553,7 @@ static int open_archive(const char *rest, const char *database_id, enum sl_archi
     archive->base.backend = &sl_archive_mysql;
     archive->link = SL_MYSQL_LINK_INIT;
     archive->sql = BUFFER_INIT;
+    archive->may_write = mode != SL_ARCHIVE_READ;
     archive->is_anyones = !database_id;
     snprintf(archive->database_id, sizeof(archive->database_id), "%s",
              database_id ? database_id : "");
@@ -496,6 +573,7 @@ const struct sl_archive_backend sl_archive_mysql = {
     .check = mysql_check,
     .open = open_archive,
     .close = close_archive,
+    .verify = mysql_verify,
     .store = mysql_store,
     .erase = mysql_erase,
     .list = mysql_list,

@@ -5,19 +5,31 @@
  * while one writes; a store is safe on the disk when it returns (synchronous=FULL), because Redis
  * forgets the posts then. The log is copied into the file before each write, so that it never holds
  * more than the last one: a long one on a full disk could not be copied, and would keep the disk
- * full. `user_version` is the version of the schema, table `archive` says whose
- * it is. */
+ * full. `user_version` is the version of the schema. The first row of table
+ * `archive` says whose it is, the second which one it is (sl_archive_identity()); earlier versions
+ * read the first alone.
+ *
+ * A file that is removed or replaced while it is open is as good as ever for SQLite. So each read
+ * looks first whether the path still leads to it, and so does sl_archive_verify() behind a write.
+ */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <sqlite3.h>
 
 #include "base/alloc.h"
 #include "src/archive/archive_backend.h"
 
-enum { VERSION = 1, BUSY_MS = 10000, PAUSE_MS = 20, VERSION_SQL_SIZE = 64 };
+enum {
+    VERSION = 1,
+    BUSY_MS = 10000,
+    PAUSE_MS = 20,
+    VERSION_SQL_SIZE = 64,
+    IDENTITY_SQL_SIZE = 128
+};
 
 enum statement { BEGIN, COMMIT, ROLLBACK, STORE, ERASE, LIST, FIND, STATEMENTS };
 
@@ -200,6 +212,23 @@ static int use_write_ahead_log(struct archive *archive, struct failure *reterr)
     return r;
 }
 
+/* Reads which one it is; with `may_make` it is given an identity where it has none. */
+static int identify(struct archive *archive, bool may_make, struct failure *reterr)
+{
+    static const char read[] = "SELECT database FROM archive WHERE rowid = 2";
+    char *identity = archive->base.identity;
+    char sql[IDENTITY_SQL_SIZE];
+    int r = ask(archive, read, identity, SL_ARCHIVE_IDENTITY_SIZE, reterr);
+
+    if (r < 0 || identity[0] != '\0' || !may_make)
+        return r;
+    sl_archive_make_identity(identity);
+    snprintf(sql, sizeof(sql), "INSERT OR IGNORE INTO archive (rowid, database) VALUES (2, '%s')",
+             identity);
+    r = execute(archive, sql, reterr);
+    return r < 0 ? r : ask(archive, read, identity, SL_ARCHIVE_IDENTITY_SIZE, reterr);
+}
+
 /* Whoever finds it empty makes the tables; others wait meanwhile. */
 static int make_where_none(struct archive *archive, const char *database_id, struct failure *reterr)
 {
@@ -236,7 +265,8 @@ static int check(struct archive *archive, const char *database_id, struct failur
         return failure_set(reterr, -ESTALE, "the archive '%s' has version %s, not %d", path,
                            version, VERSION);
     if (r == 0)
-        r = ask(archive, "SELECT database FROM archive", database, sizeof(database), reterr);
+        r = ask(archive, "SELECT database FROM archive WHERE rowid = 1", database, sizeof(database),
+                reterr);
     if (r == 0 && database_id && strcmp(database, database_id) != 0)
         return failure_set(reterr, -ESTALE, "the archive '%s' belongs to another database", path);
     return r;
@@ -309,6 +339,8 @@ static int sqlite_open(const char *rest, const char *database_id, enum sl_archiv
     if (r == 0)
         r = check(archive, database_id, reterr);
     if (r == 0)
+        r = identify(archive, mode != SL_ARCHIVE_READ, reterr);
+    if (r == 0)
         r = prepare(archive, reterr);
     if (r < 0)
         goto fail;
@@ -316,6 +348,39 @@ static int sqlite_open(const char *rest, const char *database_id, enum sl_archiv
     return 0;
 fail:
     sqlite_close(&archive->base);
+    return r;
+}
+
+/* ---- is it still there? ---- */
+
+static int check_file(const struct archive *archive, struct failure *reterr)
+{
+    const char *path = sqlite3_db_filename(archive->db, "main");
+    int has_moved = 0;
+
+    sqlite3_file_control(archive->db, "main", SQLITE_FCNTL_HAS_MOVED, &has_moved);
+    if (has_moved)
+        return failure_set(reterr, -ESTALE,
+                           "the archive '%s' has been removed or replaced while it was in use",
+                           path);
+    return 0;
+}
+
+static int sqlite_verify(struct sl_archive *base, struct failure *reterr)
+{
+    struct archive *archive = (struct archive *)base;
+    const char *path = sqlite3_db_filename(archive->db, "main");
+    char identity[SL_ARCHIVE_IDENTITY_SIZE];
+    int r = check_file(archive, reterr);
+
+    if (r == 0 && access(sqlite3_filename_wal(path), F_OK) < 0)
+        r = failure_set(reterr, -ESTALE, "the write-ahead log of the archive '%s' has been removed",
+                        path);
+    if (r == 0)
+        r = ask(archive, "SELECT database FROM archive WHERE rowid = 2", identity, sizeof(identity),
+                reterr);
+    if (r == 0 && strcmp(identity, base->identity) != 0)
+        r = failure_set(reterr, -ESTALE, "the archive '%s' is another one than before", path);
     return r;
 }
 
@@ -409,7 +474,10 @@ static int sqlite_list(struct sl_archive *base, uint64_t user, uint64_t before, 
 {
     struct archive *archive = (struct archive *)base;
     sqlite3_stmt *statement = archive->statements[LIST];
+    int r = check_file(archive, reterr);
 
+    if (r < 0)
+        return r;
     sqlite3_bind_int64(statement, 1, (sqlite3_int64)user);
     sqlite3_bind_int64(statement, 2, before ? (sqlite3_int64)before : INT64_MAX);
     sqlite3_bind_int64(statement, 3, (sqlite3_int64)limit);
@@ -420,7 +488,7 @@ static int sqlite_find(struct sl_archive *base, const uint64_t *posts, size_t co
                        struct sl_archive_page *page, struct failure *reterr)
 {
     struct archive *archive = (struct archive *)base;
-    int r = 0;
+    int r = check_file(archive, reterr);
 
     for (size_t i = 0; r == 0 && i < count; i++) {
         sqlite3_bind_int64(archive->statements[FIND], 1, (sqlite3_int64)posts[i]);
@@ -433,6 +501,7 @@ const struct sl_archive_backend sl_archive_sqlite = {
     .check = sqlite_check,
     .open = sqlite_open,
     .close = sqlite_close,
+    .verify = sqlite_verify,
     .store = sqlite_store,
     .erase = sqlite_erase,
     .list = sqlite_list,

@@ -25,7 +25,7 @@ static const struct {
     {"NOTOWNER", -EPERM, true},       {"SELF", -EINVAL, true},
     {"REUSED", -EALREADY, true},      {"LIMIT", -EDQUOT, true},
     {"NOTPUBLIC", -EOPNOTSUPP, true}, {"TOOLATE", -ETIME, true},
-    {"DAMAGED", -EBADMSG, true},      {"WRONGTYPE", -EBADMSG, false},
+    {"ARCHIVE", -EMEDIUMTYPE, true},  {"DAMAGED", -EBADMSG, true},      {"WRONGTYPE", -EBADMSG, false},
     {"LOADING", -EAGAIN, false},      {"BUSY", -EAGAIN, false},
     {"TRYAGAIN", -EAGAIN, false},     {"CLUSTERDOWN", -EAGAIN, false},
     {"MASTERDOWN", -EAGAIN, false},   {"NOAUTH", -EACCES, false},

@@ -35,5 +35,6 @@ SL_EXPORT bool sl_reply_is_replica(const struct redisReply *reply);
  *              keep or copy what it would write
  *   -EDQUOT    follows as many as may be            -ETIME      a task too old to be tried again
  *   -EOPNOTSUPP  a repost of what is not public
+ *   -EMEDIUMTYPE the database's posts went to another archive
  *   -EIO       anything else */
 SL_EXPORT int sl_reply_check(const struct redisReply *reply, struct failure *reterr);

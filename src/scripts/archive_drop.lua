@@ -8,6 +8,7 @@ local meta, refusal = open_shard()
 if not meta then
     return refusal
 end
+call('DEL', prefix .. 'archive_away')
 local profile = prefix .. 'profile:' .. ARGV[3]
 local count = 0
 for i = 4, #ARGV do

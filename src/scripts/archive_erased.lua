@@ -6,6 +6,7 @@ local meta, refusal = open_shard()
 if not meta then
     return refusal
 end
+call('DEL', prefix .. 'archive_away')
 local time = call('TIME')
 local now = (time[1] * 1000 + floor(time[2] / 1000) - EPOCH_MS) * 4096
 local erased = prefix .. 'erased'

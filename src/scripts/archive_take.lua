@@ -1,13 +1,18 @@
 -- archive_take.lua - which of a user's posts are to go to the archive?
 --
--- ARGV: shards, request id (not used), user id, how many at most. Notes first that the archive may
--- have them: whoever deletes one from now on has it erased there, too.
+-- ARGV: shards, request id (not used), user id, how many at most, the archive's identity. Notes first
+-- that the archive may have them: whoever deletes one from now on has it erased there, too. The first
+-- archive that takes some is the shard's for good; another one is refused.
 -- Returns {{post id, its hash as JSON}, ...}, oldest first; nothing when no more are to go.
 local meta, refusal = open_shard('profile_max', 'archive')
 if not meta then
     return refusal
 end
-local user = ARGV[3]
+local user, archive = ARGV[3], ARGV[5]
+local known = call('HGET', KEYS[1], 'archive_id')
+if known and known ~= archive then
+    return refuse('ARCHIVE', 'posts of this database were archived to ' .. known .. ', not to ' .. archive)
+end
 local profile = prefix .. 'profile:' .. user
 local surplus = call('ZCARD', profile) - meta.profile_max
 if meta.archive ~= 1 or surplus <= 0 then
@@ -20,6 +25,9 @@ for i, id in ipairs(call('ZRANGE', profile, 0, math.min(surplus, tonumber(ARGV[4
         return missing
     end
     taken[i] = {id, cjson.encode(post)}
+end
+if not known then
+    call('HSET', KEYS[1], 'archive_id', archive)
 end
 if tonumber(taken[#taken][1]) > archived_until(user) then
     call('SET', prefix .. 'archived:' .. user, taken[#taken][1])

@@ -1,6 +1,7 @@
 -- task_counts.lua - how much there is to do in the shard. Writes nothing.
 --
--- ARGV: shards. Returns {tasks, taken, age of the oldest in ms, dead}.
+-- ARGV: shards. Returns {tasks, taken, age of the oldest in ms, dead, why tasks wait for the archive
+-- ('': they do not)}.
 local meta, refusal = open_shard()
 if not meta then
     return refusal
@@ -14,4 +15,5 @@ if oldest then
     local now_ms = time[1] * 1000 + floor(time[2] / 1000)
     age_ms = math.max(0, now_ms - tonumber(string.match(oldest[1], '^%d+')))
 end
-return {call('XLEN', tasks), taken[1] or 0, age_ms, call('XLEN', prefix .. 'dead')}
+return {call('XLEN', tasks), taken[1] or 0, age_ms, call('XLEN', prefix .. 'dead'),
+    call('GET', prefix .. 'archive_away') or ''}

@@ -2,12 +2,13 @@
 -- this was no try.
 --
 -- ARGV: shards, request id (not used), consumer, entry, lease in ms, why. Returns 'later', or 'lost'
--- when the task is the consumer's no more. How it waits: see task_fail.lua.
+-- when the task is the consumer's no more. How it waits: see task_fail.lua. Only tasks for the archive
+-- are put off: that is noted for a minute, for task_counts.lua.
 local meta, refusal = open_shard()
 if not meta then
     return refusal
 end
-local WAIT_MS = 5000
+local WAIT_MS, AWAY_MS = 5000, 60000
 local tasks = prefix .. 'tasks'
 local consumer, entry, lease_ms, why = ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6]
 local pending = call('XPENDING', tasks, TASK_GROUP, entry, entry, 1)[1]
@@ -19,6 +20,7 @@ if not call('XRANGE', tasks, entry, entry)[1] then
     return 'lost'
 end
 call('HSET', prefix .. 'task:' .. entry, 'error', why)
+call('SET', prefix .. 'archive_away', why, 'PX', AWAY_MS)
 call('XCLAIM', tasks, TASK_GROUP, 'waiting', 0, entry, 'IDLE',
     print_id(lease_ms - math.min(lease_ms, WAIT_MS)), 'RETRYCOUNT', pending[4] - 1, 'JUSTID')
 return 'later'

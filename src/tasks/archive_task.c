@@ -1,11 +1,13 @@
 /* archive_task.c - takes posts from Redis to the archive, and out of it.
  *
  * A page at a time: Redis notes that the archive may have them and gives them (archive_take.lua);
- * the archive stores them; Redis forgets them (archive_drop.lua). Cut off anywhere, the posts are
+ * the archive stores them and is looked at once more, for what went into a file that somebody has
+ * removed is lost; Redis forgets them (archive_drop.lua). Cut off anywhere, the posts are
  * in one of the two at least, in both at times, and the next try goes on. Who deletes one that the
  * archive may have leaves `unarchive`, in the same script; and since the archive does not take what
  * it has erased, it does not matter which of store and erase comes first. While the archive is
- * away, or full, the posts wait in Redis, and the tasks for the archive. */
+ * away, full, or not the one that the database knows, the posts wait in Redis, and the tasks for
+ * the archive. */
 #include "src/tasks/archive_task.h"
 
 #include <errno.h>
@@ -21,24 +23,25 @@
 
 enum { PAGE_POSTS = 100 }; /* of up to some 40 KB each: a short time of Redis */
 
-static int find_archive(struct sl_worker_thread *thread, struct sl_archive **ret_archive,
-                        struct failure *reterr)
-{
-    *ret_archive = sl_worker_thread_archive(thread);
-    if (*ret_archive)
-        return 0;
-    return failure_set(reterr, -ENOTSUP, "this worker has no archive");
-}
-
 /* Errors that say nothing about the post: with any other it would be the same. */
 static bool is_of_archive(int error)
 {
-    return error == -EAGAIN || error == -EACCES || error == -EROFS || error == -ENOSPC;
+    static const int errors[] = {-EAGAIN, -EACCES, -EROFS, -ENOSPC, -ENOENT, -ESTALE};
+
+    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+        if (error == errors[i])
+            return true;
+    }
+    return false;
 }
 
-/* How a call to the archive ended. */
-static int note(struct sl_worker_thread *thread, int r)
+/* How a write to the archive ended: `r`, and where that is good whether the archive is still what
+ * it was. */
+static int note(struct sl_worker_thread *thread, struct sl_archive *archive, int r,
+                struct failure *reterr)
 {
+    if (r == 0)
+        r = sl_archive_verify(archive, reterr);
     if (is_of_archive(r))
         sl_worker_thread_put_off(thread);
     return r;
@@ -108,12 +111,15 @@ static int move_page(struct sl_worker_thread *thread, struct sl_call *call,
     *ret_count = 0;
     begin(call, &sl_script_archive_take, thread, user);
     sl_call_add_id(call, PAGE_POSTS);
+    sl_call_add_str(call, sl_archive_identity(archive));
     r = send(thread, call, &reply, reterr);
+    if (r == -EMEDIUMTYPE)
+        sl_worker_thread_put_off(thread);
     if (r == 0)
         r = read_taken(reply, user, posts, reterr);
     if (r == 0 && reply->elements > 0) {
         *ret_count = reply->elements;
-        r = note(thread, sl_archive_store(archive, posts, *ret_count, reterr));
+        r = note(thread, archive, sl_archive_store(archive, posts, *ret_count, reterr), reterr);
         if (r == 0)
             r = drop(thread, call, user, posts, *ret_count, reterr);
     }
@@ -130,7 +136,7 @@ int sl_archive_task_run(struct sl_worker_thread *thread, const struct sl_task *t
     uint64_t user, pages = 0;
     int r;
 
-    r = find_archive(thread, &archive, reterr);
+    r = sl_worker_thread_archive(thread, &archive, reterr);
     if (r == 0)
         r = sl_task_field_id(task, "user", &user, reterr);
     if (r == 0)
@@ -158,13 +164,13 @@ int sl_unarchive_task_run(struct sl_worker_thread *thread, const struct sl_task 
     uint64_t post;
     int r;
 
-    r = find_archive(thread, &archive, reterr);
+    r = sl_worker_thread_archive(thread, &archive, reterr);
     if (r == 0)
         r = sl_task_field_id(task, "post", &post, reterr);
     if (r == 0)
         r = sl_id_check(post, sl_worker_thread_meta(thread), reterr);
     if (r == 0)
-        r = note(thread, sl_archive_erase(archive, &post, 1, reterr));
+        r = note(thread, archive, sl_archive_erase(archive, &post, 1, reterr), reterr);
     if (r == 0 && sl_worker_thread_cache(thread)) /* for tidiness, see src/cache/cache.h */
         sl_cache_drop(sl_worker_thread_cache(thread),
                       &(struct sl_cache_item){SL_CACHE_POST, post, SL_SLICE_NONE}, 1);

@@ -62,8 +62,12 @@ int sl_worker_thread_call_many(struct sl_worker_thread *thread, struct sl_call *
 int sl_worker_thread_save(struct sl_worker_thread *thread, const struct sl_task *task,
                           struct sl_slice progress, struct failure *reterr);
 
-/* The archive, and the cache, that the worker was given; NULL: none. */
-struct sl_archive *sl_worker_thread_archive(struct sl_worker_thread *thread);
+/* The archive that the worker was given, opened again where it has been replaced. 0; -ENOTSUP:
+ * none; else as sl_worker_archive_open(), and the task has been put off. */
+int sl_worker_thread_archive(struct sl_worker_thread *thread, struct sl_archive **ret_archive,
+                             struct failure *reterr);
+
+/* The cache that the worker was given; NULL: none. */
 struct sl_cache *sl_worker_thread_cache(struct sl_worker_thread *thread);
 
 /* The task fails now, but for no reason of its own: it is to be tried again later, as often as it

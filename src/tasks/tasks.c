@@ -292,7 +292,8 @@ int sl_task_counts_call(struct sl_call *call, const struct sl_meta *meta, uint32
 int sl_task_counts_reply(const struct redisReply *reply, struct sl_task_counts *ret_counts,
                          struct failure *reterr)
 {
-    int r = sl_reply_check_array(reply, 4, reterr);
+    int r = sl_reply_check_array(reply, 5, reterr);
+    struct sl_slice why;
 
     if (r < 0)
         return r;
@@ -300,12 +301,16 @@ int sl_task_counts_reply(const struct redisReply *reply, struct sl_task_counts *
         if (reply->element[i]->type != REDIS_REPLY_INTEGER || reply->element[i]->integer < 0)
             return sl_reply_unexpected(reterr);
     }
+    why = sl_reply_at(reply, 4);
+    if (!why.data)
+        return sl_reply_unexpected(reterr);
     *ret_counts = (struct sl_task_counts){
         .tasks = (uint64_t)reply->element[0]->integer,
         .taken = (uint64_t)reply->element[1]->integer,
         .oldest_ms = (uint64_t)reply->element[2]->integer,
         .dead = (uint64_t)reply->element[3]->integer,
     };
+    snprintf(ret_counts->archive_away, sizeof(ret_counts->archive_away), "%.*s", SL_SLICE_ARG(why));
     return 0;
 }
 

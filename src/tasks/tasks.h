@@ -86,11 +86,14 @@ SL_EXPORT int sl_task_fail_reply(const struct redisReply *reply, bool *ret_is_de
 
 /* ---- for people who look after the queue ---- */
 
+enum { SL_TASK_WHY_SIZE = 256 }; /* cut off where it is longer */
+
 struct sl_task_counts {
     uint64_t tasks;     /* not done */
     uint64_t taken;     /* of these: begun, or waiting for another try */
     uint64_t oldest_ms; /* age of the oldest; 0: there is none */
     uint64_t dead;
+    char archive_away[SL_TASK_WHY_SIZE]; /* why tasks wait for the archive; "": they do not */
 };
 
 SL_EXPORT int sl_task_counts_call(struct sl_call *call, const struct sl_meta *meta, uint32_t shard,

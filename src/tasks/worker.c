@@ -19,6 +19,7 @@
 #include "src/call/reply.h"
 #include "src/model/id.h"
 #include "src/model/keys.h"
+#include "src/tasks/worker_archive.h"
 #include "src/tasks/worker_thread.h"
 
 enum {
@@ -291,13 +292,16 @@ int sl_worker_new(const struct sl_redis_address *address, const struct sl_meta *
         worker->threads[i].call = SL_CALL_INIT;
         name_consumer(&worker->threads[i], random, i);
         r = sl_redis_link_open(address, &link_options, &worker->threads[i].link, reterr);
+        if (r == 0 && options->archive && i == 0)
+            r = sl_worker_archive_find(worker, worker->threads[0].link, reterr);
         if (r == 0 && options->archive)
-            r = sl_archive_open(options->archive, meta->database_id, SL_ARCHIVE_MAKE,
-                                &worker->threads[i].archive, reterr);
+            r = sl_worker_archive_open(&worker->threads[i], reterr);
         if (r == 0 && options->cache)
             r = sl_cache_open(options->cache, meta->database_id, &cache_options,
                               &worker->threads[i].cache, reterr);
     }
+    if (r == 0 && options->archive && options->accept_archive)
+        r = sl_worker_archive_accept(worker, worker->threads[0].link, reterr);
     if (r < 0) {
         sl_worker_free(worker);
         return r;

@@ -40,8 +40,10 @@ struct sl_worker_options {
     uint32_t concurrency; /* tasks at once, each on a thread and a connection; 0: 4 */
     uint32_t lease_ms;    /* how long a silent worker keeps its tasks; 0: 30,000 */
     bool until_empty;     /* end when there is no task left, done or dead */
-    const char *archive;  /* its URL (src/archive/archive.h), made where there is none; NULL: no
-                             archive,  and the tasks that need one fail */
+    const char *archive;  /* its URL (src/archive/archive.h), made where there is none and nothing
+                             has been archived; NULL: no archive, and the tasks that need one fail */
+    bool accept_archive;  /* whatever archive the posts of the database went to before: it is this
+                             one from now on, and what it lacks is lost */
     const char *cache; /* its URL (src/cache/cache.h): what the archive erases is taken out of it;
                           NULL: none */
     sl_worker_tell_fn tell; /* NULL: nobody wants to know */
@@ -49,7 +51,8 @@ struct sl_worker_options {
 };
 
 /* Connects. `meta` as from sl_redis_link_meta(). 0; -ECONNREFUSED and its like: Redis does not
- * answer; as sl_archive_open() and sl_cache_open(); -ENOMEM. */
+ * answer; as sl_archive_open() and sl_cache_open(), and -ENOENT, -ESTALE where posts have been
+ * archived and the archive is gone, or another one; -ENOMEM. */
 SL_EXPORT int sl_worker_new(const struct sl_redis_address *address, const struct sl_meta *meta,
                             const struct sl_worker_options *options, struct sl_worker **ret_worker,
                             struct failure *reterr);

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "src/call/reply.h"
+#include "src/tasks/worker_archive.h"
 
 enum { FIRST_PAUSE_MS = 50, LAST_PAUSE_MS = 1000 };
 
@@ -195,14 +196,29 @@ int sl_worker_thread_save(struct sl_worker_thread *thread, const struct sl_task 
     return save(thread, task, progress, reterr);
 }
 
-struct sl_archive *sl_worker_thread_archive(struct sl_worker_thread *thread)
-{
-    return thread->archive;
-}
-
 void sl_worker_thread_put_off(struct sl_worker_thread *thread)
 {
     thread->is_put_off = true;
+}
+
+int sl_worker_thread_archive(struct sl_worker_thread *thread, struct sl_archive **ret_archive,
+                             struct failure *reterr)
+{
+    int r = 0;
+
+    if (!thread->worker->options.archive)
+        return failure_set(reterr, -ENOTSUP, "this worker has no archive");
+    if (thread->archive && sl_archive_verify(thread->archive, NULL) == -ESTALE) {
+        sl_archive_close(thread->archive);
+        thread->archive = NULL;
+    }
+    if (!thread->archive)
+        r = sl_worker_archive_open(thread, reterr);
+    if (r < 0)
+        sl_worker_thread_put_off(thread);
+    else
+        *ret_archive = thread->archive;
+    return r;
 }
 
 struct sl_cache *sl_worker_thread_cache(struct sl_worker_thread *thread)

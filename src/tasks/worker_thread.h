@@ -23,8 +23,8 @@ struct sl_worker_thread {
     struct sl_worker *worker;
     pthread_t id;
     struct sl_redis_link *link;
-    struct sl_archive *archive; /* NULL: the worker has none */
-    struct sl_cache *cache;     /* the same */
+    struct sl_archive *archive; /* NULL: the worker has none, or it has been lost */
+    struct sl_cache *cache;     /* NULL: the worker has none */
     char consumer[SL_CONSUMER_SIZE];
     struct sl_call call;   /* of the thread's own */
     struct sl_task *tasks; /* held from `at` on; without entry: lost to somebody else */
@@ -40,8 +40,10 @@ struct sl_worker {
     struct sl_worker_options options;
     struct sl_meta meta;
     atomic_bool is_stopping;
-    atomic_uint_fast64_t claim_ms;    /* when claiming is due next */
-    struct sl_worker_thread *threads; /* options.concurrency of them */
+    atomic_uint_fast64_t claim_ms;                   /* when claiming is due next */
+    enum sl_archive_mode archive_mode;               /* see src/tasks/worker_archive.h */
+    char archive_identity[SL_ARCHIVE_IDENTITY_SIZE]; /* that posts went to; "": none yet */
+    struct sl_worker_thread *threads;                /* options.concurrency of them */
     atomic_flag has_given_up;
     struct failure why; /* of the first thread that has given up */
 };

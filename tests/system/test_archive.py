@@ -2,6 +2,7 @@
 SQLite, and in MariaDB."""
 
 import json
+import sqlite3
 
 import pytest
 
@@ -282,6 +283,94 @@ def test_sluiced_moves_posts_too(servers, cli_for, archives, kind):
     eventually(lambda: len(site.in_redis()) == PROFILE_MAX,
                "the profile within its limit")
     assert site.pages(5) == [newest, *site.posts]
+
+
+def take_away(site, tmp_path, request):
+    """The archive is gone, and its place is as it was before the first post went there."""
+    if site.archive.startswith("sqlite:"):
+        for file in tmp_path.glob("posts.db*"):
+            file.unlink()
+    else:
+        request.getfixturevalue("mariadb").sql("DROP DATABASE posts; CREATE DATABASE posts")
+
+
+def post_more(site, count=PROFILE_MAX):
+    for i in range(count):
+        site.posts.insert(0, site.cli.run("post", "--user", "ada", f"more {i}"))
+
+
+def test_an_empty_archive_is_refused_where_posts_have_been_archived(site, tmp_path, request):
+    take_away(site, tmp_path, request)
+    for forget in (), ("archive_id",):  # as a database of an earlier version has it
+        for key in site.redis.client.keys("sluice:{*}:meta"):
+            if forget:
+                site.redis.client.hdel(key, *forget)
+        site.cli.run("worker", "--until-empty", status=1)
+        assert "this database has archived posts: put their archive back" in site.cli.done.stderr
+    assert not list(tmp_path.glob("posts.db"))
+    post_more(site)
+    site.cli.run("worker", "--until-empty", "--accept-archive", "--lease-ms", "50")
+    assert len(site.in_redis()) == PROFILE_MAX
+    assert site.pages(3) == site.posts[:2 * PROFILE_MAX]  # without what was in the other one
+    site.work()
+
+
+def test_an_archive_that_is_taken_away_takes_no_posts(site, servers, tmp_path, request):
+    gateway = servers.gateway(site.redis, "--run-tasks", "off")
+    worker = site.cli.start("worker", "--concurrency", "2")
+    post_more(site, 1)
+    eventually(lambda: len(site.in_redis()) == PROFILE_MAX, "the worker has opened the archive")
+    take_away(site, tmp_path, request)
+    post_more(site)
+    eventually(lambda: gateway.metrics()["sluice_archive_away"] == 1, "somebody notices")
+    assert "the archive: " in site.cli.run("tasks")
+    assert len(site.in_redis()) == 2 * PROFILE_MAX
+    assert "event=task_failed" in worker.stop()
+    assert "dead letters: 0" in site.cli.run("tasks")
+
+
+@only_a_file
+def test_an_archive_that_is_put_back_is_gone_on_with(site, servers, tmp_path):
+    bob = Api(servers.gateway(site.redis, "--run-tasks", "off", "--archive", site.archive), site.bob)
+    worker = site.cli.start("worker", "--lease-ms", "200")  # what is put off waits as long
+    for turn in range(2):
+        post_more(site, 1)
+        eventually(lambda: len(site.in_redis()) == PROFILE_MAX, "the worker uses the archive")
+        assert api_pages(bob, site.ada, 20) == site.posts
+        away = tmp_path / "away"
+        away.mkdir(exist_ok=True)
+        for file in tmp_path.glob("posts.db*"):
+            file.rename(away / file.name)
+        post_more(site, 1)
+        eventually(lambda: "the archive: " in site.cli.run("tasks"), "the worker misses it")
+        if turn == 0:
+            bob.refused(503, "archive_away", "GET", f"/v1/posts/{site.posts[-1]}")
+            for file in away.iterdir():
+                file.rename(tmp_path / file.name)
+        else:  # a copy, as from a backup
+            with sqlite3.connect(away / "posts.db") as old, sqlite3.connect(tmp_path / "posts.db") as new:
+                old.backup(new)
+            old.close()
+            new.close()
+        eventually(lambda: len(site.in_redis()) == PROFILE_MAX, "the worker goes on")
+        assert api_pages(bob, site.ada, 20) == site.posts
+    assert "the archive: " not in site.cli.run("tasks")
+    worker.stop()
+    bob.close()
+
+
+@only_a_file
+def test_another_archive_of_the_database_is_refused(site, tmp_path):
+    site.cli.environment["SLUICE_ARCHIVE"] = f"sqlite:{tmp_path}/other.db"
+    site.cli.run("worker", "--until-empty", status=1)
+    assert "unable to open" in site.cli.done.stderr
+    known = site.redis.client.hget(site.redis.key(site.ada, "meta"), "archive_id")
+    site.cli.run("worker", "--until-empty", "--accept-archive")
+    accepted = site.redis.client.hget(site.redis.key(site.ada, "meta"), "archive_id")
+    assert len(accepted) == 32 and accepted != known
+    site.cli.environment["SLUICE_ARCHIVE"] = site.archive
+    site.cli.run("worker", "--until-empty", status=1)
+    assert f"the archive is {known}, and posts were archived to {accepted}" in site.cli.done.stderr
 
 
 @only_a_file

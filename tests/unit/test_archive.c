@@ -324,6 +324,7 @@ static void take_and_store(struct sl_archive *archive, uint64_t count)
                          SL_SLICE_NONE);
     sl_call_add_id(&call, ada);
     sl_call_add_id(&call, count);
+    sl_call_add_str(&call, sl_archive_identity(archive));
     assert_int_equal(sl_call_finish(&call, NULL), 0);
     assert_int_equal(sl_redis_link_run(core.link, &call, &reply, &core.failure), 0);
     assert_int_equal(sl_reply_check(reply, NULL), 0);

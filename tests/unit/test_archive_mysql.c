@@ -300,7 +300,7 @@ static void test_tables_that_are_missing_or_not_ours_are_told(void **state)
 
     (void)state;
     mariadb_server_run(fixture.mysql, "DROP TABLE posts.sluice_posts");
-    assert_int_equal(store(1), -EBADMSG);
+    assert_int_equal(store(1), -ESTALE);
     assert_said("doesn't exist");
     mariadb_server_run(fixture.mysql, "CREATE TABLE posts.sluice_posts (text TEXT)");
     assert_int_equal(store(1), -EBADMSG);
@@ -323,10 +323,14 @@ static void test_an_identity_that_is_null_is_not_taken(void **state)
     (void)state;
     mariadb_server_run(fixture.mysql, "DROP TABLE posts.sluice_archive");
     mariadb_server_run(fixture.mysql,
-                       "CREATE TABLE posts.sluice_archive (version INT, database_id TEXT)");
+                       "CREATE TABLE posts.sluice_archive (version INT, database_id TEXT, "
+                       "only_row INT DEFAULT 1)");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         mariadb_server_run(fixture.mysql, "DELETE FROM posts.sluice_archive");
-        mariadb_server_run(fixture.mysql, "INSERT INTO posts.sluice_archive VALUES %s", rows[i]);
+        mariadb_server_run(fixture.mysql,
+                           "INSERT INTO posts.sluice_archive (version, database_id) "
+                           "VALUES %s",
+                           rows[i]);
         assert_int_equal(sl_archive_open(fixture.url, OURS, SL_ARCHIVE_MAKE, &opened, &failure),
                          -EBADMSG);
         assert_said("whose it is cannot be read");
