@@ -33,6 +33,7 @@ static int add(void *context, uint32_t shard, const redisReply *reply)
     sum->tasks += counts.tasks;
     sum->taken += counts.taken;
     sum->dead += counts.dead;
+    sum->kept += counts.kept;
     if (counts.oldest_ms > sum->oldest_ms)
         sum->oldest_ms = counts.oldest_ms;
     return 0;
@@ -65,8 +66,9 @@ static void show(void *context)
     metric_set(watch->metrics, METRIC_TASKS_TAKEN, watch->sum.taken);
     metric_set(watch->metrics, METRIC_TASKS_OLDEST, watch->sum.oldest_ms * 1000);
     metric_set(watch->metrics, METRIC_TASKS_DEAD, watch->sum.dead);
-    judge(watch);
+    metric_set(watch->metrics, METRIC_REQUEST_IDS, watch->sum.kept);
     metric_set(watch->metrics, METRIC_ARCHIVE_AWAY, watch->archive_away);
+    judge(watch);
 }
 
 struct task_watch *task_watch_new(uv_loop_t *loop, struct redis_commands *commands,

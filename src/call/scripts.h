@@ -17,6 +17,7 @@ extern const struct sl_script sl_script_apply_comment;
 extern const struct sl_script sl_script_apply_follow;
 extern const struct sl_script sl_script_apply_privacy;
 extern const struct sl_script sl_script_archive_drop;
+extern const struct sl_script sl_script_archive_due;
 extern const struct sl_script sl_script_archive_erased;
 extern const struct sl_script sl_script_archive_take;
 extern const struct sl_script sl_script_check_common;

@@ -1,8 +1,8 @@
 /* src/call/write.h - what all writes have in common: whom they are about, request ids, the answer.
  *
  * The builders of writes are in users.h, posts.h and follows.h. Each takes the meta of the
- * database and a request id: with one, the write can be sent again for a day after its answer was
- * lost, and is done once; the second answer is that of the first, marked `is_repeated`. A request
+ * database and a request id: with one, the write can be sent again for an hour (setting repeat-for) after
+ * its answer was lost, and is done once; the second answer is that of the first, marked `is_repeated`. A request
  * id is 1 to 128 printable ASCII characters without spaces, new for each request and unique in the
  * shard: begin it with the user's id when users choose theirs. SL_SLICE_NONE: none. */
 #pragma once

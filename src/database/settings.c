@@ -79,15 +79,19 @@ static int parse_number(struct sl_slice text, uint64_t *ret_number, struct failu
 static const char *const timelines[] = {
     [SL_TIMELINE_PUSH] = "push", [SL_TIMELINE_PULL] = "pull", [SL_TIMELINE_HYBRID] = "hybrid"};
 
-static int parse_timeline(struct sl_slice text, uint64_t *ret_timeline, struct failure *reterr)
+static const char *const rests[] = {[SL_REST_KEEP] = "keep", [SL_REST_DROP] = "drop"};
+
+/* The value of a word: words[1] .. words[last]. */
+static int parse_word(struct sl_slice text, const char *const *words, uint64_t last,
+                      const char *list, uint64_t *ret_value, struct failure *reterr)
 {
-    for (uint64_t i = SL_TIMELINE_PUSH; i <= SL_TIMELINE_HYBRID; i++) {
-        if (sl_slice_is(text, timelines[i])) {
-            *ret_timeline = i;
+    for (uint64_t i = 1; i <= last; i++) {
+        if (sl_slice_is(text, words[i])) {
+            *ret_value = i;
             return 0;
         }
     }
-    return failure_set(reterr, -EINVAL, "'%.*s' is not push, pull or hybrid", SL_SLICE_ARG(text));
+    return failure_set(reterr, -EINVAL, "'%.*s' is not %s", SL_SLICE_ARG(text), list);
 }
 
 static int check_bounds(const struct sl_setting *setting, uint64_t value, struct failure *reterr)
@@ -112,7 +116,10 @@ int sl_setting_parse(const struct sl_setting *setting, struct sl_slice text, uin
         r = sl_duration_parse(text, &value, reterr);
         break;
     case SL_SETTING_TIMELINE:
-        r = parse_timeline(text, &value, reterr);
+        r = parse_word(text, timelines, SL_TIMELINE_HYBRID, "push, pull or hybrid", &value, reterr);
+        break;
+    case SL_SETTING_REST:
+        r = parse_word(text, rests, SL_REST_DROP, "keep or drop", &value, reterr);
         break;
     default:
         r = parse_number(text, &value, reterr);
@@ -136,6 +143,8 @@ const char *sl_setting_print(const struct sl_setting *setting, uint64_t value,
     }
     if (setting->kind == SL_SETTING_TIMELINE)
         return strcpy(room, timelines[value]);
+    if (setting->kind == SL_SETTING_REST)
+        return strcpy(room, rests[value]);
     return sl_duration_print(value, room);
 }
 

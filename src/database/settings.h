@@ -22,7 +22,11 @@ enum sl_setting_kind {
     SL_SETTING_NUMBER,
     SL_SETTING_DURATION, /* milliseconds; people write 90s, 30m, 24h, 7d */
     SL_SETTING_TIMELINE, /* enum sl_timeline; people write push, pull, hybrid */
+    SL_SETTING_REST,     /* enum sl_rest; people write keep, drop */
 };
+
+/* What becomes of posts beyond profile-max where there is no archive. */
+enum sl_rest { SL_REST_KEEP = 1, SL_REST_DROP };
 
 /* How posts come to home timelines (home_read.h). */
 enum sl_timeline { SL_TIMELINE_PUSH = 1, SL_TIMELINE_PULL, SL_TIMELINE_HYBRID };

@@ -1,10 +1,11 @@
--- archive_take.lua - which of a user's posts are to go to the archive?
+-- archive_take.lua - which of a user's posts are to go to the archive? Those beyond `profile_max`, and
+-- those older than `archive_age_ms`.
 --
 -- ARGV: shards, request id (not used), user id, how many at most, the archive's identity. Notes first
 -- that the archive may have them: whoever deletes one from now on has it erased there, too. The first
 -- archive that takes some is the shard's for good; another one is refused.
 -- Returns {{post id, its hash as JSON}, ...}, oldest first; nothing when no more are to go.
-local meta, refusal = open_shard('profile_max', 'archive')
+local meta, refusal = open_shard('profile_max', 'archive', 'archive_age_ms')
 if not meta then
     return refusal
 end
@@ -15,6 +16,10 @@ if known and known ~= archive then
 end
 local profile = prefix .. 'profile:' .. user
 local surplus = call('ZCARD', profile) - meta.profile_max
+local oldest = oldest_to_stay(meta)
+if oldest then
+    surplus = math.max(surplus, call('ZCOUNT', profile, '-inf', '(' .. print_id(oldest)))
+end
 if meta.archive ~= 1 or surplus <= 0 then
     return {}
 end

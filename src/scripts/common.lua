@@ -19,7 +19,6 @@ local shard = tonumber(string.match(prefix, '{(%d+)}'))
 local SCHEMA = '1'
 local EPOCH_MS = 1767225600000 -- 2026-01-01T00:00:00Z
 local ID_MAX = 9007199254740991
-local DONE_TTL_MS = 86400000 -- how long a request id is remembered
 
 local function refuse(code, text)
     return redis.error_reply(code .. ' ' .. text)
@@ -58,10 +57,13 @@ local function read_setting(name, text)
     return value and value >= lowest and value <= highest and value or nil
 end
 
--- The settings of the shard by field: those of the log, and those that are named (all of them in
+-- How long a request id is remembered; open_shard() reads it.
+local repeat_for_ms
+
+-- The settings of the shard by field: those of every write, and those that are named (all of them in
 -- src/database/settings.def). Or nil and a refusal.
 local function open_shard(...)
-    local names = {'log_count', 'log_age_ms', ...}
+    local names = {'log_count', 'log_age_ms', 'repeat_for_ms', ...}
     local fields = call('HMGET', KEYS[1], 'schema', 'shards', unpack(names))
     local refusal = check_shard(fields[1], fields[2])
     if refusal then
@@ -74,6 +76,7 @@ local function open_shard(...)
             return nil, refuse('DAMAGED', 'meta has no usable ' .. name)
         end
     end
+    repeat_for_ms = meta.repeat_for_ms
     return meta
 end
 
@@ -98,12 +101,42 @@ local function answered(operation)
     if digest ~= request_digest(operation) then
         return refuse('REUSED', 'this request id was used for another request')
     end
-    call('PEXPIRE', request_key(), DONE_TTL_MS)
+    call('PEXPIRE', request_key(), repeat_for_ms)
     local reply = {1}
     for result in string.gmatch(results, '[^\n]+') do
         reply[#reply + 1] = string.find(result, '^%d') and result or redis.error_reply(result)
     end
     return reply
+end
+
+-- How many answers are kept, for those who look after the memory: `done_counts` has for each five
+-- minutes how many came. It is no part of the write, and must not stop one.
+local KEPT_SLOT_MS = 300000
+
+local function kept_slot()
+    return floor(call('TIME')[1] * 1000 / KEPT_SLOT_MS)
+end
+
+local function count_kept()
+    local key, slot = prefix .. 'done_counts', kept_slot()
+    if redis.pcall('HINCRBY', key, slot, 1) ~= 1 then
+        return
+    end
+    for _, old in ipairs(call('HKEYS', key)) do -- the first of a slot: those that are over go
+        if tonumber(old) < slot - repeat_for_ms / KEPT_SLOT_MS then
+            call('HDEL', key, old)
+        end
+    end
+end
+
+-- As many as have come within `repeat_for_ms`, to five minutes.
+local function kept_count()
+    local counts, first, sum = redis.pcall('HGETALL', prefix .. 'done_counts'), kept_slot(), 0
+    first = first - repeat_for_ms / KEPT_SLOT_MS
+    for i = 1, #counts, 2 do
+        sum = sum + (tonumber(counts[i]) >= first and tonumber(counts[i + 1]) or 0)
+    end
+    return sum
 end
 
 -- Ends a write of many things: keeps its answer and returns it. A result is an id, or a refusal.
@@ -114,7 +147,8 @@ local function answer_all(operation, results)
             kept[i] = result.err and string.gsub(result.err, '^-', '') or result
         end
         call('SET', request_key(), request_digest(operation) .. ' ' .. table.concat(kept, '\n'),
-            'PX', DONE_TTL_MS)
+            'PX', repeat_for_ms)
+        count_kept()
     end
     return {0, unpack(results)}
 end
@@ -592,6 +626,52 @@ local function change_comment(operation, id, parent, comment)
     else
         call('ZREM', prefix .. 'comments:' .. parent, comment)
     end
+end
+
+-- Without an archive posts beyond `profile_max` may be dropped (profile_rest). Which, when the author
+-- posts one more: {{id, parent}, ...}, the oldest; some at a time, so that a limit that has fallen far is
+-- reached over the next posts. Raises WRONGTYPE before the first write. What the archive may have is left.
+local DROPS, DROP_MOST = 2, 20
+
+local function posts_to_drop(meta, author)
+    local profile = prefix .. 'profile:' .. author
+    local surplus = math.min(call('ZCARD', profile) + 1 - meta.profile_max, DROP_MOST)
+    local found = {}
+    if meta.archive == 1 or meta.profile_rest ~= DROPS or surplus <= 0 then
+        return found
+    end
+    for _, id in ipairs(call('ZRANGEBYSCORE', profile, '(' .. print_id(archived_until(author)), '+inf',
+        'LIMIT', 0, surplus)) do
+        local parent = call('HGET', prefix .. 'post:' .. id, 'parent')
+        if parent then
+            check_comment(parent)
+        end
+        found[#found + 1] = {id, parent}
+    end
+    return found
+end
+
+-- Writes. No event tells of it: it is no deletion by the author.
+local function drop_posts(found, author, operation_id)
+    for _, post in ipairs(found) do
+        local id, parent = unpack(post)
+        call('UNLINK', prefix .. 'post:' .. id, prefix .. 'likes:' .. id, prefix .. 'comments:' .. id)
+        call('ZREM', prefix .. 'profile:' .. author, id)
+        call('HINCRBY', prefix .. 'user:' .. author, 'posts', -1)
+        if parent then
+            change_comment('uncomment', operation_id, parent, id)
+        end
+    end
+end
+
+-- The id below which posts are older than `archive_age_ms`; nil: there is no such limit.
+local function oldest_to_stay(meta)
+    if meta.archive_age_ms == 0 then
+        return nil
+    end
+    local time = call('TIME')
+    local oldest_ms = time[1] * 1000 + floor(time[2] / 1000) - EPOCH_MS - meta.archive_age_ms
+    return math.max(0, oldest_ms) * 4096
 end
 
 -- Is `id` on the list 'followers' or 'following' of a user of this shard?

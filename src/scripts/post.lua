@@ -5,7 +5,7 @@
 -- an id is to a post of this shard, whose author is looked up here. `parent` is the post of another
 -- shard that this one is a comment of; here it is what `reply_to` refers to.
 -- Returns {repeated, post id}.
-local meta, refusal = open_shard('profile_max', 'archive', 'timeline', 'home_size', 'push_at_once',
+local meta, refusal = open_shard('profile_max', 'profile_rest', 'archive', 'timeline', 'home_size', 'push_at_once',
     'merge_above')
 if not meta then
     return refusal
@@ -63,8 +63,10 @@ if call('EXISTS', key) == 1 or call('ZSCORE', profile, post.id) then
     return refuse('DAMAGED', 'post ' .. post.id .. ' exists, but the clock says it is new')
 end
 check_spread(author.id)
--- What is beyond profile_max goes when the archive has it, not before. Without one it stays.
+-- What is beyond profile_max goes when the archive has it, not before. Without one it stays, unless it
+-- is to be dropped.
 local has_archive = meta.archive == 1
+local dropped = posts_to_drop(meta, author.id)
 local fields = {}
 for name, value in pairs(post) do
     fields[#fields + 1] = name
@@ -78,6 +80,7 @@ call('HINCRBY', prefix .. 'user:' .. author.id, 'posts', 1)
 if has_archive and call('ZCARD', profile) > meta.profile_max then
     enqueue('archive', clock.id, 'user', author.id)
 end
+drop_posts(dropped, author.id, clock.id)
 if post.parent then
     change_comment('comment', clock.id, post.parent, post.id)
 end

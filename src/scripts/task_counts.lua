@@ -1,7 +1,7 @@
 -- task_counts.lua - how much there is to do in the shard. Writes nothing.
 --
 -- ARGV: shards. Returns {tasks, taken, age of the oldest in ms, dead, why tasks wait for the archive
--- ('': they do not)}.
+-- ('': they do not), answers kept for request ids}.
 local meta, refusal = open_shard()
 if not meta then
     return refusal
@@ -16,4 +16,4 @@ if oldest then
     age_ms = math.max(0, now_ms - tonumber(string.match(oldest[1], '^%d+')))
 end
 return {call('XLEN', tasks), taken[1] or 0, age_ms, call('XLEN', prefix .. 'dead'),
-    call('GET', prefix .. 'archive_away') or ''}
+    call('GET', prefix .. 'archive_away') or '', kept_count()}

@@ -292,12 +292,14 @@ int sl_task_counts_call(struct sl_call *call, const struct sl_meta *meta, uint32
 int sl_task_counts_reply(const struct redisReply *reply, struct sl_task_counts *ret_counts,
                          struct failure *reterr)
 {
-    int r = sl_reply_check_array(reply, 5, reterr);
+    int r = sl_reply_check_array(reply, 6, reterr);
     struct sl_slice why;
 
     if (r < 0)
         return r;
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 6; i++) {
+        if (i == 4)
+            continue;
         if (reply->element[i]->type != REDIS_REPLY_INTEGER || reply->element[i]->integer < 0)
             return sl_reply_unexpected(reterr);
     }
@@ -309,6 +311,7 @@ int sl_task_counts_reply(const struct redisReply *reply, struct sl_task_counts *
         .taken = (uint64_t)reply->element[1]->integer,
         .oldest_ms = (uint64_t)reply->element[2]->integer,
         .dead = (uint64_t)reply->element[3]->integer,
+        .kept = (uint64_t)reply->element[5]->integer,
     };
     snprintf(ret_counts->archive_away, sizeof(ret_counts->archive_away), "%.*s", SL_SLICE_ARG(why));
     return 0;

@@ -93,6 +93,7 @@ struct sl_task_counts {
     uint64_t taken;     /* of these: begun, or waiting for another try */
     uint64_t oldest_ms; /* age of the oldest; 0: there is none */
     uint64_t dead;
+    uint64_t kept;                       /* answers to writes with a request id, to five minutes */
     char archive_away[SL_TASK_WHY_SIZE]; /* why tasks wait for the archive; "": they do not */
 };
 

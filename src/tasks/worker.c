@@ -17,6 +17,7 @@
 #include "base/hash.h"
 #include "src/call/call_build.h"
 #include "src/call/reply.h"
+#include "src/database/settings.h"
 #include "src/model/id.h"
 #include "src/model/keys.h"
 #include "src/tasks/worker_archive.h"
@@ -29,6 +30,7 @@ enum {
     BLOCK_LAST_MS = 10, /* or, with until_empty, that there is no task left */
     CLAIM_EVERY_MS = 1000,
     CLAIM_COUNT = 4, /* tasks of one shard at once */
+    DUE_USERS = 500, /* looked at for old posts, a shard and a second: less than a millisecond */
     CACHE_TIMEOUT_MS = 1000,
     RETRY_MS = 1000, /* within a link; what takes longer is `away` */
 };
@@ -183,6 +185,19 @@ static int claim_shard(struct sl_worker_thread *thread, uint32_t shard, struct f
     return r;
 }
 
+/* Leaves tasks for posts that are old enough for the archive; on failure it is left for later. */
+static void look_for_old_posts(struct sl_worker_thread *thread, uint32_t shard)
+{
+    redisReply *reply = NULL;
+
+    sl_call_begin_repeatable(&thread->call, &sl_script_archive_due, shard,
+                             thread->worker->meta.shards);
+    sl_call_add_id(&thread->call, DUE_USERS);
+    if (sl_call_finish(&thread->call, NULL) == 0)
+        sl_worker_thread_run(thread, &thread->call, 1, &reply, NULL);
+    freeReplyObject(reply);
+}
+
 /* It is the turn of one thread only. */
 static bool take_turn_to_claim(struct sl_worker *worker)
 {
@@ -205,6 +220,8 @@ static int claim_tasks(struct sl_worker_thread *thread, struct failure *reterr)
         if (sl_worker_thread_is_stopping(thread))
             break;
         r = claim_shard(thread, shard, reterr);
+        if (r == 0 && thread->worker->options.archive)
+            look_for_old_posts(thread, shard);
     }
     return r;
 }
@@ -264,6 +281,25 @@ static void name_consumer(struct sl_worker_thread *thread, uint64_t random, size
              (unsigned long)(random & 0xffffffff), index);
 }
 
+/* Tells when posts are dropped, which nobody should learn from what is missing. */
+static void warn_of_drops(struct sl_worker *worker)
+{
+    struct sl_worker_thread *thread = &worker->threads[0];
+    struct sl_settings settings;
+    redisReply *reply = NULL;
+    size_t rest, archive;
+
+    if (sl_setting_find(SL_SLICE("profile-rest"), &rest, NULL) == 0 &&
+        sl_setting_find(SL_SLICE("archive"), &archive, NULL) == 0 &&
+        sl_settings_call(&thread->call, 0, NULL) == 0 &&
+        sl_redis_link_run(thread->link, &thread->call, &reply, NULL) == 0 &&
+        sl_settings_reply(reply, &settings, NULL) == 0 && settings.at[archive].value == 0 &&
+        settings.at[rest].value == SL_REST_DROP)
+        sl_worker_thread_tell(thread, SL_WORKER_DROPS, NULL,
+                              "profile-rest is drop: posts beyond profile-max are gone for good");
+    freeReplyObject(reply);
+}
+
 int sl_worker_new(const struct sl_redis_address *address, const struct sl_meta *meta,
                   const struct sl_worker_options *options, struct sl_worker **ret_worker,
                   struct failure *reterr)
@@ -306,6 +342,7 @@ int sl_worker_new(const struct sl_redis_address *address, const struct sl_meta *
         sl_worker_free(worker);
         return r;
     }
+    warn_of_drops(worker);
     *ret_worker = worker;
     return 0;
 }

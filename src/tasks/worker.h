@@ -29,7 +29,8 @@ enum sl_worker_news {
     SL_WORKER_TASK_LOST,  /* somebody else has taken it over: its lease had ended */
     SL_WORKER_REDIS_AWAY, /* once until it is back: `text` says why */
     SL_WORKER_REDIS_BACK,
-    SL_WORKER_NEWS, /* how many kinds there are */
+    SL_WORKER_DROPS, /* at the start: the settings say that old posts are dropped */
+    SL_WORKER_NEWS,  /* how many kinds there are */
 };
 
 /* `task` is NULL for news of Redis, `text` may be. Called by every thread of the worker. */

@@ -13,6 +13,7 @@ static const struct {
     [SL_WORKER_TASK_DEAD] = {"task_dead", LOG_LEVEL_ERROR},
     [SL_WORKER_TASK_LOST] = {"task_lost", LOG_LEVEL_WARN},
     [SL_WORKER_REDIS_AWAY] = {"tasks_wait_for_redis", LOG_LEVEL_WARN},
+    [SL_WORKER_DROPS] = {"old_posts_are_dropped", LOG_LEVEL_WARN},
     [SL_WORKER_REDIS_BACK] = {"tasks_go_on", LOG_LEVEL_INFO},
 };
 

@@ -285,6 +285,21 @@ def test_sluiced_moves_posts_too(servers, cli_for, archives, kind):
     assert site.pages(5) == [newest, *site.posts]
 
 
+@only_a_file
+def test_posts_that_are_old_go_to_the_archive_however_few_a_user_has(site):
+    mine = [site.cli.run("post", "--user", "bob", f"post {i}") for i in range(2)]
+    worker = site.cli.start("worker")
+    site.cli.run("config", "set", "archive-age", "1s")
+    eventually(lambda: not site.in_redis(), "all that is old has gone")
+    assert [post["id"] for post in site.lines("posts", "bob")] == mine[::-1]
+    assert site.pages(3) == site.posts
+    site.cli.run("config", "set", "archive-age", "1h")
+    newer = site.cli.run("post", "--user", "bob", "newer")
+    site.work()
+    assert site.in_redis() == [newer]
+    worker.stop()
+
+
 def take_away(site, tmp_path, request):
     """The archive is gone, and its place is as it was before the first post went there."""
     if site.archive.startswith("sqlite:"):

@@ -136,6 +136,59 @@ static void test_full_profile_leaves_tasks_for_the_archive(void **state)
     assert_int_equal(core_number(&core, "XLEN %s", tasks), 1);
 }
 
+static int64_t count_keys(const char *kind)
+{
+    redisReply *reply = core_command(&core, "KEYS sluice:{*}:%s:*", kind);
+    int64_t count = (int64_t)reply->elements;
+
+    freeReplyObject(reply);
+    return count;
+}
+
+static void test_without_an_archive_a_profile_is_capped_if_it_is_to_be(void **state)
+{
+    uint64_t ada = core_must_create(&core, "ada"), posts[30], ids[40], question;
+    char profile[SL_KEY_SIZE], user[SL_KEY_SIZE], comments[SL_KEY_SIZE], id[SL_ID_TEXT_SIZE];
+    struct sl_post answer = {.text = SL_SLICE("t")};
+
+    (void)state;
+    sl_key_of("profile", ada, profile);
+    sl_key_of("user", ada, user);
+    core_must_create(&core, "bob");
+    set("profile_max", 4);
+    question = core_must_post(&core, "ada", "question");
+    answer.reply_to.post = sl_slice_str(sl_id_print(question, id));
+    assert_int_equal(core_post(&core, "ada", &answer, NULL), 0);
+    sl_key_of("comments", question, comments);
+    for (size_t i = 0; i < 27; i++)
+        posts[i] = core_must_post(&core, "ada", "t");
+    assert_int_equal(core_number(&core, "ZCARD %s", profile), 29);
+    set("profile_rest", 2);
+    posts[27] = core_must_post(&core, "ada", "t"); /* 20 at a time */
+    assert_int_equal(core_number(&core, "ZCARD %s", profile), 10);
+    assert_int_equal(core_number(&core, "EXISTS %s", comments), 0);
+    posts[28] = core_must_post(&core, "ada", "t");
+    assert_int_equal(core_number(&core, "ZCARD %s", profile), 4);
+    posts[29] = core_must_post(&core, "ada", "t");
+    assert_int_equal(read_posts(0, 40, ids), 4);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(ids[i], posts[29 - i]);
+    assert_int_equal(core_number(&core, "HINCRBY %s posts 0", user), 4);
+    assert_int_equal(count_keys("post"), 4);
+    answer.reply_to.post = sl_slice_str(sl_id_print(core_must_post(&core, "bob", "question"), id));
+    sl_id_parse(answer.reply_to.post, &question);
+    sl_key_of("comments", question, comments);
+    if (core_post(&core, "ada", &answer, NULL) == 0) { /* of one shard */
+        assert_int_equal(core_number(&core, "ZCARD %s", comments), 1);
+        for (size_t i = 0; i < 4; i++)
+            core_must_post(&core, "ada", "t");
+        assert_int_equal(core_number(&core, "ZCARD %s", comments), 0);
+    }
+    set("archive", 1); /* then nothing is dropped */
+    core_must_post(&core, "ada", "t");
+    assert_int_equal(core_number(&core, "ZCARD %s", profile), 5);
+}
+
 /* ---- likes ---- */
 
 static int change(bool likes, uint64_t user, uint64_t post, const char *request_id)
@@ -493,6 +546,7 @@ int main(void)
         CORE_TEST(test_page_of_nobody_says_so),
         CORE_TEST(test_pages_that_cannot_be_are_refused),
         CORE_TEST(test_full_profile_leaves_tasks_for_the_archive),
+        CORE_TEST(test_without_an_archive_a_profile_is_capped_if_it_is_to_be),
         CORE_TEST(test_likes_are_counted_once_each),
         CORE_TEST(test_who_likes_a_post_is_read_newest_first),
         CORE_TEST(test_like_of_nothing_or_by_nobody_changes_nothing),
