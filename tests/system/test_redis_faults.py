@@ -303,6 +303,27 @@ def test_write_is_good_only_when_replicas_have_it(cli_for, group):
         cli.run("--wait-replicas", wrong, "init", status=2)
 
 
+def test_what_all_replicas_have_is_acknowledged_once_and_what_some_have_maybe_twice(servers, cli_for):
+    """docs/operating.md: who waits for all replicas loses nothing, whichever is promoted."""
+    master, left, promoted = (servers.redis(port=steady_port()) for _ in range(3))
+    old, new = cli_for(master), cli_for(promoted)
+    for replica in (left, promoted):
+        replica.client.replicaof("127.0.0.1", master.port)
+        eventually(lambda: replica.client.info("replication")["master_link_status"] == "up", "it has the data")
+    old.run("--wait-replicas", "2", "user", "add", "ada")
+    kept = old.run("--wait-replicas", "2", "post", "--user", "ada", "all have it")
+    for shard in range(master.shards):  # both will count on from here
+        master.client.set(f"sluice:{{{shard}}}:clock", str((1 << 52) + 64 * shard))
+    assert master.client.wait(2, 20000) == 2
+    promoted.client.replicaof("NO", "ONE")  # by order; the old master does not know of it yet
+    lost = old.run("--wait-replicas", "1", "post", "--user", "ada", "one has it")
+    old.run("--wait-replicas", "2", "post", "--user", "ada", "not acknowledged", status=1)
+    assert "only 1 of 2 replicas had it" in old.done.stderr
+    assert new.run("post", "--user", "ada", "another") == lost  # acknowledged twice
+    texts = [json.loads(line)["text"] for line in new.run("posts", "ada").splitlines()]
+    assert texts == ["another", "all have it"] and kept != lost
+
+
 def test_user_who_may_do_no_more_than_the_docs_say(servers, cli_for):
     """The line of docs/core.md."""
     line, = re.findall(r"^    (ACL SETUSER sluice .*)$",
