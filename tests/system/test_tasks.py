@@ -77,6 +77,27 @@ def test_failures_are_logged_once_a_second_with_a_count_of_the_rest(cli, redis):
     assert f"dead letters: {failures}" in cli.run("tasks")
 
 
+def test_dropping_old_posts_is_told_at_the_start(cli, redis):
+    for archive, is_told in ("0", True), ("1", False):
+        cli.run("config", "set", "profile-rest", "drop")
+        cli.run("config", "set", "archive", archive)
+        cli.run("worker", "--until-empty")
+        assert ("event=old_posts_are_dropped" in cli.done.stderr) == is_told
+
+
+def test_kept_request_ids_are_counted(cli, redis, servers):
+    users = make_users(cli, 8)  # each with a request id
+    gateway = servers.gateway(redis, "--run-tasks", "off")
+    eventually(lambda: gateway.metrics()["sluice_request_ids"] == len(users), "they are counted")
+    keys = redis.client.keys("sluice:{*}:done:*")
+    assert len(keys) == len(users) and all(0 < redis.client.pttl(key) <= 3600000 for key in keys)
+    redis.client.hincrby("sluice:{3}:done_counts", 1, 1000)  # of long ago
+    redis.client.set("sluice:{0}:done_counts", "none")  # no part of the write
+    cli.run("user", "add", "one_more")
+    for i in range(8):
+        cli.run("user", "add", f"and_more{i}")
+
+
 def test_killed_worker_loses_nothing(cli, redis):
     users = make_users(cli, 8)
     everybody = all_follow_the_first(cli, users)

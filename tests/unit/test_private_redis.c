@@ -141,6 +141,7 @@ static void test_redis_runs_by_itself_and_in_private(void **state)
     assert_non_null(strstr(ask(redis, "CONFIG GET appendonly"), "\r\nyes\r\n"));
     assert_non_null(strstr(ask(redis, "CONFIG GET maxmemory-policy"), "noeviction"));
     assert_non_null(strstr(ask(redis, "CONFIG GET save"), "$0\r\n\r\n"));
+    assert_non_null(strstr(ask(redis, "CONFIG GET zset-max-ziplist-entries"), "\r\n512\r\n"));
     assert_int_equal(private_redis_restarts(redis), 0);
     stop_redis(redis);
     assert_int_equal(kill(pid, 0), -1);
