@@ -634,10 +634,13 @@ end
 local DROPS, DROP_MOST = 2, 20
 
 local function posts_to_drop(meta, author)
+    local found = {}
+    if meta.archive == 1 or meta.profile_rest ~= DROPS then
+        return found
+    end
     local profile = prefix .. 'profile:' .. author
     local surplus = math.min(call('ZCARD', profile) + 1 - meta.profile_max, DROP_MOST)
-    local found = {}
-    if meta.archive == 1 or meta.profile_rest ~= DROPS or surplus <= 0 then
+    if surplus <= 0 then
         return found
     end
     for _, id in ipairs(call('ZRANGEBYSCORE', profile, '(' .. print_id(archived_until(author)), '+inf',
