@@ -1,4 +1,8 @@
-/* json_text.c - eight bytes at a time while they are plain ASCII, one code point at a time else. */
+/* json_text.c - what is in a JSON text, byte by byte, before and beside its parser.
+ *
+ * The check takes eight bytes at a time while they are plain ASCII, and one code point at a time
+ * else. Neither function knows the grammar, keeps anything, or looks behind the end: a string's
+ * content is told apart by what can be nowhere else. */
 #include "base/json_text.h"
 
 #include <errno.h>
@@ -59,12 +63,12 @@ static size_t escape_size(const unsigned char *at, const unsigned char *end)
     return unit == 0 || (unit >= 0xdc00 && unit <= 0xdfff) ? 0 : 6;
 }
 
-int json_text_check(struct sl_slice text, bool *ret_has_breaks, struct failure *reterr)
+int json_text_check(struct sl_slice text, struct json_breaks *ret_breaks, struct failure *reterr)
 {
     const unsigned char *start = (const unsigned char *)text.data;
     const unsigned char *end = start + text.size;
     const unsigned char *at = start;
-    bool has_breaks = false;
+    struct json_breaks breaks = {false, false};
     size_t size;
 
     while (at < end) {
@@ -76,6 +80,8 @@ int json_text_check(struct sl_slice text, bool *ret_has_breaks, struct failure *
             size = utf8_code_point_size(at, end);
             if (size == 0)
                 return failure_set(reterr, -EBADMSG, "not UTF-8 at byte %zu", (size_t)(at - start));
+            if (utf8_line_separator_size(at, end) > 0)
+                breaks.in_strings = true;
         } else if (*at == '\\') {
             size = escape_size(at, end);
             if (size == 0)
@@ -88,11 +94,30 @@ int json_text_check(struct sl_slice text, bool *ret_has_breaks, struct failure *
                 if (*at != '\t' && *at != '\n' && *at != '\r')
                     return failure_set(reterr, -EBADMSG, "control character at byte %zu",
                                        (size_t)(at - start));
-                has_breaks = true;
+                breaks.between = true;
             }
         }
         at += size;
     }
-    *ret_has_breaks = has_breaks;
+    *ret_breaks = breaks;
     return 0;
+}
+
+void json_append_in_one_line(struct buffer *buffer, struct sl_slice json)
+{
+    const unsigned char *at = (const unsigned char *)json.data, *end = at + json.size;
+    const unsigned char *plain = at;
+
+    while (at < end) {
+        size_t size = utf8_line_separator_size(at, end);
+
+        if (size == 0) {
+            at++;
+            continue;
+        }
+        buffer_append(buffer, plain, (size_t)(at - plain));
+        buffer_append_str(buffer, size == 2 ? "\\u0085" : at[2] == 0xa8 ? "\\u2028" : "\\u2029");
+        plain = at += size;
+    }
+    buffer_append(buffer, plain, (size_t)(at - plain));
 }

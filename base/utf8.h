@@ -34,6 +34,17 @@ static inline size_t utf8_code_point_size(const unsigned char *at, const unsigne
     return utf8_is_continuation(at + 3, end) ? 4 : 0;
 }
 
+/* The size of the line separator at `at`, the start of a whole code point: U+0085, U+2028 or U+2029,
+ * which splitlines() of Python and others take for the end of a line. 0: it is none. */
+static inline size_t utf8_line_separator_size(const unsigned char *at, const unsigned char *end)
+{
+    if (at[0] == 0xc2)
+        return end - at > 1 && at[1] == 0x85 ? 2 : 0;
+    if (at[0] != 0xe2 || end - at < 3 || at[1] != 0x80)
+        return 0;
+    return at[2] == 0xa8 || at[2] == 0xa9 ? 3 : 0;
+}
+
 /* Where a reader of UTF-8 stands between two bytes: which ones it takes next. */
 enum utf8_state {
     UTF8_WHOLE, /* at the beginning, or behind a code point */

@@ -96,7 +96,7 @@ int api_body_read(const struct http_request *http, json_t **ret_body, struct htt
 {
     struct failure failure;
     json_t *body = NULL;
-    bool has_breaks;
+    struct json_breaks breaks;
     int r;
 
     r = check_kind(http, refusal);
@@ -107,7 +107,7 @@ int api_body_read(const struct http_request *http, json_t **ret_body, struct htt
                            API_BODY_MAX);
     if (http->body.size == 0)
         return refuse_json(refusal, "it is empty");
-    if (json_text_check(http->body, &has_breaks, &failure) < 0)
+    if (json_text_check(http->body, &breaks, &failure) < 0)
         return refuse_json(refusal, failure.text);
     r = check_depth(http->body, refusal);
     if (r == 0)

@@ -27,11 +27,11 @@ int filter_json_load(struct sl_slice text, json_t **ret_json, struct sl_filter_e
     /* As reals, integers of any length are taken; none of a filter's members is a number. */
     size_t flags = JSON_DECODE_INT_AS_REAL | JSON_DECODE_ANY;
     json_error_t error;
-    bool has_breaks;
+    struct json_breaks breaks;
     json_t *json;
 
     /* jansson overlooks a NUL byte behind a number. */
-    if (json_text_check(text, &has_breaks, NULL) < 0)
+    if (json_text_check(text, &breaks, NULL) < 0)
         return refuse(reterr, "bad_json", "not a JSON object", NULL);
     json = json_loadb(text.data, text.size, flags, &error);
     if (!json) {

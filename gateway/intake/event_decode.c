@@ -10,12 +10,14 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/json_text.h"
 #include "gateway/intake/event_facts.h"
 
 struct event_decoder {
     size_t max_bytes;
     struct event_reader reader;
     struct buffer json; /* what clients get, when that is not the message */
+    struct buffer deletion;
 };
 
 struct event_decoder *event_decoder_new(size_t max_bytes)
@@ -33,6 +35,7 @@ void event_decoder_free(struct event_decoder *decoder)
         return;
     event_reader_done(&decoder->reader);
     buffer_done(&decoder->json);
+    buffer_done(&decoder->deletion);
     mem_free(decoder);
 }
 
@@ -124,8 +127,11 @@ static struct sl_subject make_subject(const struct event_facts *facts, enum even
 }
 
 /* What clients get of a delete. */
-static void print_delete(struct buffer *json, const struct event_facts *facts)
+static void print_delete(struct event_decoder *decoder, const struct event_facts *facts)
 {
+    struct buffer *json = &decoder->deletion;
+
+    buffer_clear(json);
     buffer_append_format(json, "{\"id\":\"%" PRIu64 "\",\"type\":\"delete\"", facts->id);
     if (facts->at.data) {
         buffer_append_str(json, ",\"at\":");
@@ -135,21 +141,23 @@ static void print_delete(struct buffer *json, const struct event_facts *facts)
                          ",\"post\":{\"id\":\"%" PRIu64 "\",\"user\":{\"id\":", facts->post.id);
     buffer_append_json_string(json, facts->post.user.id);
     buffer_append_str(json, "},\"state\":\"deleted\"}}");
+    json_append_in_one_line(&decoder->json, buffer_slice(json));
+    decoder->json.failed = decoder->json.failed || json->failed;
 }
 
-/* The message with each audience reduced to its kind. */
+/* The message in one line, with each audience reduced to its kind. */
 static void print_edited(struct buffer *json, struct sl_slice message,
                          const struct event_edit *edits, size_t count)
 {
     size_t at = 0;
 
     for (size_t i = 0; i < count; i++) {
-        buffer_append(json, message.data + at, edits[i].from - at);
+        json_append_in_one_line(json, sl_slice(message.data + at, edits[i].from - at));
         buffer_append_char(json, ':');
         buffer_append_json_string(json, edits[i].kind);
         at = edits[i].to;
     }
-    buffer_append_slice(json, sl_slice_from(message, at));
+    json_append_in_one_line(json, sl_slice_from(message, at));
 }
 
 /* The event's own memory, as it fills up: what is in the message moves with it, the rest is
@@ -212,9 +220,10 @@ static void replace_breaks(char *json, size_t size)
     }
 }
 
-static int make_event(struct event_decoder *decoder, struct sl_slice message, bool has_breaks,
-                      const struct event_facts *facts, enum event_kind kind,
-                      const struct event_origin *origin, struct event **ret_event)
+static int make_event(struct event_decoder *decoder, struct sl_slice message,
+                      struct json_breaks breaks, const struct event_facts *facts,
+                      enum event_kind kind, const struct event_origin *origin,
+                      struct event **ret_event)
 {
     const struct event_edit *edits = (struct event_edit *)(void *)decoder->reader.edits.data;
     size_t edit_count = decoder->reader.edits.size / sizeof(*edits);
@@ -228,10 +237,10 @@ static int make_event(struct event_decoder *decoder, struct sl_slice message, bo
     struct event *event;
     char *room;
 
-    if (kind == EVENT_DELETE || edit_count > 0) {
+    if (kind == EVENT_DELETE || edit_count > 0 || breaks.in_strings) {
         buffer_clear(&decoder->json);
         if (kind == EVENT_DELETE)
-            print_delete(&decoder->json, facts);
+            print_delete(decoder, facts);
         else
             print_edited(&decoder->json, message, edits, edit_count);
         if (decoder->json.failed)
@@ -264,7 +273,7 @@ static int make_event(struct event_decoder *decoder, struct sl_slice message, bo
         room += subject.url_count * sizeof(*urls);
     }
     memcpy(room, json.data, json.size);
-    if (has_breaks)
+    if (breaks.between)
         replace_breaks(room, json.size);
     event->json = sl_slice(room, json.size);
     home = (struct home){home.message, room, room + json.size, 0};
@@ -296,10 +305,10 @@ static int decode(struct event_decoder *decoder, struct sl_slice message,
 {
     struct event_facts facts;
     enum event_kind kind;
-    bool has_breaks;
+    struct json_breaks breaks;
     int r;
 
-    r = event_facts_read(&decoder->reader, message, &facts, &has_breaks, reterr);
+    r = event_facts_read(&decoder->reader, message, &facts, &breaks, reterr);
     if (r < 0)
         return r;
     if (!facts.type.data)
@@ -309,7 +318,7 @@ static int decode(struct event_decoder *decoder, struct sl_slice message,
     r = check_facts(&facts, kind, reterr);
     if (r < 0)
         return r;
-    return make_event(decoder, message, has_breaks, &facts, kind, origin, ret_event);
+    return make_event(decoder, message, breaks, &facts, kind, origin, ret_event);
 }
 
 int event_decode(struct event_decoder *decoder, struct sl_slice message,
@@ -324,5 +333,6 @@ int event_decode(struct event_decoder *decoder, struct sl_slice message,
     r = decode(decoder, message, origin, ret_event, reterr);
     event_reader_trim(&decoder->reader);
     event_buffer_trim(&decoder->json);
+    event_buffer_trim(&decoder->deletion);
     return r;
 }

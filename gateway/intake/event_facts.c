@@ -537,14 +537,15 @@ static int parse(struct reading *reading, struct failure *reterr)
 }
 
 int event_facts_read(struct event_reader *reader, struct sl_slice message,
-                     struct event_facts *ret_facts, bool *ret_has_breaks, struct failure *reterr)
+                     struct event_facts *ret_facts, struct json_breaks *ret_breaks,
+                     struct failure *reterr)
 {
     struct reading reading;
     int r;
 
     if (message.size == 0)
         return failure_set(reterr, -EBADMSG, "empty");
-    r = json_text_check(message, ret_has_breaks, reterr);
+    r = json_text_check(message, ret_breaks, reterr);
     if (r < 0)
         return r;
     r = scratch_reserve(reader, message.size);

@@ -10,6 +10,7 @@
 
 #include "base/buffer.h"
 #include "base/failure.h"
+#include "base/json_text.h"
 #include "base/slice.h"
 
 enum { EVENT_MAX_DEPTH = 32 };
@@ -84,4 +85,5 @@ void event_buffer_trim(struct buffer *buffer);
  * on, *reterr says why; -ENOMEM.
  * The facts are good until the next call or the end of `message`. */
 int event_facts_read(struct event_reader *reader, struct sl_slice message,
-                     struct event_facts *ret_facts, bool *ret_has_breaks, struct failure *reterr);
+                     struct event_facts *ret_facts, struct json_breaks *ret_breaks,
+                     struct failure *reterr);

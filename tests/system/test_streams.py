@@ -259,3 +259,16 @@ def test_an_event_source_whose_cursor_is_none_is_told(gateway, publish, cursor):
         assert (gap.type, gap["from"], gap["reason"]) == ("gap", "0", "retention")
         publish(events.post(4, "live"))
         assert stream.next()["id"] == "4"
+
+
+def test_a_reader_that_knows_more_line_ends_gets_each_event_in_one_line(gateway, publish, transport):
+    text = "one\u2028two\u2029three\u0085four \u2027\u20ac"
+    track = "/v1/stream/filter?track=four"
+    streams = [gateway.stream(target, transport) for target in (FIREHOSE, FIREHOSE, track)]
+    publish(events.dump(events.post(90, text)))
+    for stream in streams:
+        message = stream.next()
+        raw = message.raw if isinstance(message.raw, str) else message.raw.decode()
+        assert message["post"]["text"] == text
+        assert raw.splitlines() == [raw]
+        assert "\\u2028two\\u2029three\\u0085four \u2027\u20ac" in raw
