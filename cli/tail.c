@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <curl/curl.h>
 #include <jansson.h>
@@ -78,7 +79,7 @@ struct tail {
 
 static void read_name(struct tail *tail, struct sl_slice name)
 {
-    static const char *const messages[] = {"disconnect", "gap", "warning", "cursor"};
+    static const char *const messages[] = {"disconnect", "gap", "warning", "cursor", "hello"};
 
     for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++)
         tail->is_message = tail->is_message || sl_slice_is(name, messages[i]);
@@ -518,6 +519,8 @@ static int run(struct cli *cli, int argc, char **argv)
     tail.curl = curl_easy_init();
     if (tail.curl)
         add_values(&tail, values);
+    if (tail.curl && isatty(STDERR_FILENO)) /* whoever looks sees what the filter means */
+        add_parameter(&tail, "hello", "true");
     status = tail.curl && set_up(&tail, wish.cacert) ? follow(&tail)
                                                      : cli_failed_with(cli, "out of memory");
     curl_easy_cleanup(tail.curl);

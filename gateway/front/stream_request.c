@@ -24,6 +24,7 @@ enum parameter {
     PARAMETER_DELIMITED,
     PARAMETER_FOLLOW,
     PARAMETER_GATHER_MS,
+    PARAMETER_HELLO,
     PARAMETER_LANGUAGE,
     PARAMETER_LOCATIONS,
     PARAMETER_PARTITION,
@@ -41,6 +42,7 @@ static const char *const parameter_names[PARAMETER_COUNT] = {
     [PARAMETER_DELIMITED] = "delimited",
     [PARAMETER_FOLLOW] = "follow",
     [PARAMETER_GATHER_MS] = "gather_ms",
+    [PARAMETER_HELLO] = "hello",
     [PARAMETER_LANGUAGE] = "language",
     [PARAMETER_LOCATIONS] = "locations",
     [PARAMETER_PARTITION] = "partition",
@@ -54,7 +56,8 @@ static const char *const parameter_names[PARAMETER_COUNT] = {
 #define BIT(parameter) (1u << PARAMETER_##parameter)
 
 enum {
-    COMMON = BIT(ACCESS_TOKEN) | BIT(CURSORS) | BIT(DELIMITED) | BIT(GATHER_MS) | BIT(SINCE),
+    COMMON = BIT(ACCESS_TOKEN) | BIT(CURSORS) | BIT(DELIMITED) | BIT(GATHER_MS) | BIT(HELLO) |
+             BIT(SINCE),
     RESTRICTORS = BIT(LANGUAGE) | BIT(PARTITION) | BIT(PERCENT) | BIT(TYPES),
     SELECTORS = BIT(FOLLOW) | BIT(LOCATIONS) | BIT(RULE) | BIT(TRACK)
 };
@@ -214,20 +217,27 @@ static int check_known(enum stream_kind stream, const struct sl_slice *values,
     return 0;
 }
 
+/* Absent: false. */
+static bool read_bool(struct sl_slice text, bool *ret_bool)
+{
+    *ret_bool = sl_slice_is(text, "true");
+    return !text.data || *ret_bool || sl_slice_is(text, "false");
+}
+
 /* The parameters of a request for any stream. */
 static int read_common(const struct front_settings *settings, const struct sl_slice *values,
                        const struct stream_times *times, struct stream_request *request,
                        struct http_refusal *refusal)
 {
     struct sl_slice since = values[PARAMETER_SINCE];
-    struct sl_slice cursors = values[PARAMETER_CURSORS];
     struct sl_slice delimited = values[PARAMETER_DELIMITED];
     struct sl_slice gather_ms = values[PARAMETER_GATHER_MS];
     uint32_t number;
 
-    if (cursors.data && !sl_slice_is(cursors, "true") && !sl_slice_is(cursors, "false"))
+    if (!read_bool(values[PARAMETER_CURSORS], &request->cursors))
         return http_refuse(refusal, 400, "bad_cursors", "cursors", "neither true nor false");
-    request->cursors = sl_slice_is(cursors, "true");
+    if (!read_bool(values[PARAMETER_HELLO], &request->hello))
+        return http_refuse(refusal, 400, "bad_hello", "hello", "neither true nor false");
     if (delimited.data) {
         if (!sl_slice_is(delimited, "length"))
             return http_refuse(refusal, 400, "bad_delimited", "delimited",

@@ -27,6 +27,7 @@ struct stream_request {
     uint64_t since_value;     /* event id, or Unix milliseconds */
     int gather_ms;            /* -1: the server's default */
     bool cursors;             /* wants {"type":"cursor"} with each keep-alive */
+    bool hello;               /* wants {"type":"hello"} first */
     bool echo_protocol;       /* the client offered sluice.v1 */
 };
 

@@ -167,6 +167,21 @@ static int join_delivery(struct stream *stream)
     return -EINVAL;
 }
 
+/* The cursor behind which the stream begins. Behind a time means: from that time on. */
+static uint64_t beginning_of(const struct stream *stream)
+{
+    uint64_t value = stream->request.since_value;
+
+    switch (stream->request.since) {
+    case SINCE_ID:
+        return value;
+    case SINCE_TIME:
+        return sl_moment_cursor(&(struct sl_moment){SL_MOMENT_TIME, value});
+    default:
+        return cursor_of(stream);
+    }
+}
+
 /* Where it was is not known: all that has happened may have been missed, up to the newest event.
  * Where that is depends on the clock of Redis, and not on ours. */
 static void say_gap_to_head(struct stream *stream)
@@ -193,26 +208,35 @@ static void say_beginning(struct stream *stream)
     stream_say_frame(stream, &frame);
 }
 
+static void say_hello(struct stream *stream)
+{
+    struct buffer json = BUFFER_INIT, frame = BUFFER_INIT;
+    uint64_t cursor = beginning_of(stream);
+
+    hello_print(stream, cursor > 0 ? cursor : SL_MOMENT_ID_MIN, &json);
+    frame_append_message(&frame, stream->client.wire, "hello", buffer_slice(&json));
+    frame.failed = frame.failed || json.failed;
+    stream_say_frame(stream, &frame);
+    buffer_done(&json);
+}
+
 static void say_first(struct stream *stream)
 {
+    if (stream->request.hello)
+        say_hello(stream);
     if (stream->request.since == SINCE_NOW)
         say_beginning(stream);
     else if (stream->request.since == SINCE_UNUSABLE)
         say_gap_to_head(stream);
 }
 
-/* Behind a time means: from that time on. */
 static int resume(struct stream *stream)
 {
-    struct deliver *deliver = stream->streams->settings.deliver;
-    uint64_t cursor = stream->request.since_value;
+    enum since_kind since = stream->request.since;
 
-    if (stream->request.since == SINCE_TIME) {
-        cursor = sl_moment_cursor(&(struct sl_moment){SL_MOMENT_TIME, cursor});
-    } else if (stream->request.since != SINCE_ID) {
+    if (since != SINCE_ID && since != SINCE_TIME)
         return 0;
-    }
-    return deliver_resume(deliver, &stream->client, cursor);
+    return deliver_resume(stream->streams->settings.deliver, &stream->client, beginning_of(stream));
 }
 
 /* The answer and the first frame leave together. */
@@ -444,9 +468,10 @@ static void log_end(const struct stream *stream)
     else if (stream->end == STREAM_BROKEN && stream->stage == STREAM_LIVE)
         why = "broken";
     log_info("stream_end",
-             "subject=%s stream=%s transport=%s filters=%zu filter_bytes=%zu seconds=%.1f "
+             "connection=\"%016" PRIx64
+             "\" subject=%s stream=%s transport=%s filters=%zu filter_bytes=%zu seconds=%.1f "
              "events=%" PRIu64 " bytes=%" PRIu64 " why=%s",
-             log_quote(sl_slice_str(request->token.subject), subject),
+             stream->id, log_quote(sl_slice_str(request->token.subject), subject),
              stream_kind_name(request->stream), wire_format_name(request->wire),
              stream->left_filters, stream->left_filter_bytes,
              (double)(now_of(stream) - stream->opened_ms) / 1000, stream->client.sent_events,

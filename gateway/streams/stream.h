@@ -33,7 +33,7 @@ struct streams {
     bool is_ready;
     bool is_draining;
     bool has_successor; /* while draining */
-    uint64_t random;    /* state of the spread of retry_ms */
+    uint64_t random;    /* state of the spread of retry_ms, and of ids */
 };
 
 enum stream_stage { STREAM_LIVE, STREAM_LEAVING, STREAM_CLOSING, STREAM_ENDED };
@@ -79,6 +79,7 @@ struct stream {
     bool is_evicted;
     bool gives_way; /* others need the memory */
     uint64_t disconnect_cursor;
+    uint64_t id;          /* of the connection: for hello and the log */
     uint64_t opened_ms;   /* clocks of the loop */
     uint64_t deadline_ms; /* of leaving and closing */
     admission_ticket ticket;
@@ -171,6 +172,11 @@ extern const struct stream_protocol http_stream_protocol, websocket_protocol;
 
 /* A message of a client of /v1/stream. */
 void named_filters_message(struct websocket *websocket, struct sl_slice message);
+
+/* --- hello.c --- */
+
+/* {"type":"hello",...}; `cursor` is where the stream begins. */
+void hello_print(const struct stream *stream, uint64_t cursor, struct buffer *ret_json);
 
 /* --- survey.c --- */
 

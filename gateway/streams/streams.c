@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/stable_hash.h"
 #include "gateway/front/bearer.h"
 #include "gateway/http/form.h"
 #include "gateway/http/http_bodies.h"
@@ -133,6 +134,7 @@ static struct stream *stream_new(struct streams *streams, const struct stream_re
     stream->streams = streams;
     stream->request = *request;
     stream->ticket = ticket;
+    stream->id = stable_hash(streams->random++);
     return stream;
 }
 

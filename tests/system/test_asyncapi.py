@@ -107,8 +107,10 @@ def open_all(world, gateway, transport, more="", **headers):
 def test_messages_about_the_stream_are_as_described(world, servers, transport):
     # whoever has not answered a ping when the next one is due is given up
     gateway = servers.gateway(world.redis, "--keepalive-ms", 2000 if transport == "websocket" else 100)
-    more, wanted = ("", {"gap"}) if transport == "sse" else ("&cursors=true", {"gap", "cursor"})
-    for channel, stream in open_all(world, gateway, transport, more, **{"Last-Event-ID": "none"}):
+    more, wanted = ("", set()) if transport == "sse" else ("&cursors=true", {"cursor"})
+    wanted |= {"hello", "gap"}
+    for channel, stream in open_all(world, gateway, transport, more + "&hello=true",
+                                    **{"Last-Event-ID": "none"}):
         kinds = {kind(channel, message) for message in getattr(stream, "before", [])}
         while not wanted <= kinds:
             kinds.add(kind(channel, stream.next()))

@@ -272,3 +272,38 @@ def test_a_reader_that_knows_more_line_ends_gets_each_event_in_one_line(gateway,
         assert message["post"]["text"] == text
         assert raw.splitlines() == [raw]
         assert "\\u2028two\\u2029three\\u0085four \u2027\u20ac" in raw
+
+
+@pytest.mark.parametrize("query, words", [
+    ("filter?track=Kite,night+train&language=en",
+     'posts and deletions with ("night" and "train") or "kite"; only in language en'),
+    ("firehose?types=follow,delete&partition=2/4", "deletions and follows, all; part 2 of 4"),
+    ("home?types=post", "posts of user 42 and of those that the user follows"),
+])
+def test_hello_comes_first_and_says_what_was_understood(gateway, cli, ada, transport, query, words):
+    with gateway.stream(f"/v1/stream/{query}&hello=true", transport) as stream:
+        hello = stream.next()
+    assert (hello.type, hello["filter"]) == ("hello", words)
+    assert hello["stream"] == query.partition("?")[0]
+    assert hello.sse_id is None and hello.sse_event in (None, "hello")
+    assert hello["server"] == "sluiced " + cli.run("--version").split()[1]
+
+
+def test_the_cursor_of_hello_is_where_the_stream_begins(gateway, cli, redis, ada, transport):
+    first, second = (cli.run("post", "--user", ada, f"number {n}") for n in (1, 2))
+
+    def hello(more):
+        with gateway.stream(FIREHOSE + "?hello=true" + more, transport) as stream:
+            return stream.next()
+    assert hello(f"&since={first}")["cursor"] == first
+    now = hello("")
+    assert now["cursor"] == second and now["connection"] != hello("")["connection"]
+    third = cli.run("post", "--user", ada, "number 3")
+    with gateway.stream(FIREHOSE + f"?since={now['cursor']}", transport) as stream:
+        assert stream.next()["id"] == third
+
+
+def test_hello_on_a_stream_of_many_comes_before_the_first_answer(gateway):
+    with gateway.stream("/v1/stream?hello=true", "websocket") as stream:
+        stream.send('{"op":"list"}')
+        assert [stream.next()[key] for key in ("stream", "rules")] == ["many", []]

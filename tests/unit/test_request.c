@@ -195,6 +195,8 @@ static void print_request(const struct stream_request *request, struct buffer *t
         buffer_append_format(text, "gather_ms: %d\n", request->gather_ms);
     if (request->cursors)
         buffer_append_str(text, "cursors\n");
+    if (request->hello)
+        buffer_append_str(text, "hello\n");
     if (request->echo_protocol)
         buffer_append_str(text, "echo\n");
 }

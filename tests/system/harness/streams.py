@@ -8,7 +8,7 @@ import threading
 from .http import ConnectionEnded, HttpConnection, form_bytes
 from .waiting import Deadline, DeadlinePassed
 
-CONTROL = {"gap", "warning", "disconnect", "cursor"}
+CONTROL = {"hello", "gap", "warning", "disconnect", "cursor"}
 
 
 class Message:

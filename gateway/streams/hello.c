@@ -1,0 +1,50 @@
+/* hello.c - the first message of a stream that was asked for it: what the server has understood.
+ *
+ * A filter that matches nothing cannot be told from one that means something else, until it is said
+ * in words. These are made once for a stream, of what was compiled, and are bounded however large
+ * the filter is. */
+#include <inttypes.h>
+
+#include "base/json_text.h"
+#include "filters/filter_describe.h"
+#include "gateway/streams/stream.h"
+
+enum { WORDS_MAX_BYTES = 1000 };
+
+static void describe(const struct stream_request *request, struct buffer *words)
+{
+    switch (request->stream) {
+    case STREAM_FILTER:
+    case STREAM_SAMPLE:
+    case STREAM_FIREHOSE:
+        sl_filter_describe(request->filter, WORDS_MAX_BYTES, words);
+        break;
+    case STREAM_HOME:
+        sl_filter_describe_types(request->types, words);
+        buffer_append_format(words, " of user %s and of those that the user follows",
+                             request->token.subject);
+        break;
+    case STREAM_MANY:
+        buffer_append_str(words, "nothing yet: filters come by messages");
+        break;
+    }
+}
+
+void hello_print(const struct stream *stream, uint64_t cursor, struct buffer *ret_json)
+{
+    const struct stream_request *request = &stream->request;
+    struct buffer words = BUFFER_INIT, json = BUFFER_INIT;
+
+    describe(request, &words);
+    buffer_append_format(&json, "{\"type\":\"hello\",\"stream\":\"%s\",\"filter\":",
+                         stream_kind_name(request->stream));
+    buffer_append_json_string(&json, buffer_slice(&words));
+    buffer_append_format(&json,
+                         ",\"connection\":\"%016" PRIx64 "\",\"cursor\":\"%" PRIu64
+                         "\",\"server\":\"sluiced " SLUICE_VERSION "\"}",
+                         stream->id, cursor);
+    json_append_in_one_line(ret_json, buffer_slice(&json));
+    ret_json->failed = ret_json->failed || words.failed || json.failed;
+    buffer_done(&words);
+    buffer_done(&json);
+}
