@@ -165,10 +165,22 @@ void catch_up_leave(struct catcher *catcher)
     catcher_free(catcher);
 }
 
+/* All that happened up to `until` has passed. */
+static bool is_past_until(const struct catcher *catcher)
+{
+    uint64_t until = catcher->client->until;
+
+    return until && clock_wall_ms() >= sl_id_time_ms(until) + CLIENT_UNTIL_GRACE_MS;
+}
+
 static void go_live(struct catcher *catcher)
 {
     struct client *client = catcher->client;
 
+    if (is_past_until(catcher)) {
+        evict(catcher, DISCONNECT_COMPLETE);
+        return;
+    }
     assert(catcher_is_not_ahead(catcher)); /* else what it has read would pass, and come again */
     outbox_leave(client);
     outbox_join(&catcher->lane->outbox, client);
@@ -214,6 +226,8 @@ static void step(struct catcher *catcher)
         return;
     if (progress == PROGRESS_OVERTAKEN) {
         evict(catcher, DISCONNECT_TOO_SLOW);
+    } else if (progress == PROGRESS_COMPLETE) {
+        evict(catcher, DISCONNECT_COMPLETE);
     } else if (progress == PROGRESS) {
         enter(catcher, CATCHER_RUNS);
     } else if (progress == PROGRESS_NEEDS_LANE) {

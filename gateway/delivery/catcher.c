@@ -176,6 +176,8 @@ static int offer(struct catcher *catcher, struct event *event, struct sl_slice t
     uint64_t bytes = catcher->outbox.bytes;
     int r;
 
+    if (client_is_beyond(catcher->client->until, event->id))
+        return 0;
     catcher->fed_wall_ms = catch_up_happened_ms(catcher->catch_up, event);
     r = warn_if_due(catcher, catcher->fed_wall_ms);
     if (r == 0)
@@ -206,6 +208,18 @@ static int tell_rewound(struct catcher *catcher, uint32_t shard, uint64_t previo
     if (told->shard == shard && previous >= told->from && after <= told->to)
         return 0;
     return give_gap(catcher, shard, previous, after, GAP_REWOUND);
+}
+
+/* Has everything up to `until` been given, when this comes next? Of one shard, yes; other shards
+ * may be a little behind. */
+static bool completes(const struct catcher *catcher, uint64_t id)
+{
+    uint64_t until = catcher->client->until;
+
+    if (!client_is_beyond(until, id))
+        return false;
+    return catcher->catch_up->ring->shards == 1 ||
+           sl_id_time_ms(id) > sl_id_time_ms(until) + CLIENT_UNTIL_GRACE_MS;
 }
 
 /* --- from the ring --- */
@@ -322,6 +336,8 @@ static enum progress read_ring(struct catcher *catcher, uint64_t bytes_before)
         if (next_wanted(catcher, segment, index, &next, &tail) < 0)
             return PROGRESS_OUT_OF_MEMORY;
         for (; index < next; index++) {
+            if (completes(catcher, segment->entries[index].id))
+                return PROGRESS_COMPLETE;
             if (tell_if_rewound(catcher, &segment->entries[index]) < 0)
                 return PROGRESS_OUT_OF_MEMORY;
             pass_by(catcher, &segment->entries[index]);
@@ -329,6 +345,8 @@ static enum progress read_ring(struct catcher *catcher, uint64_t bytes_before)
         if (index == segment->count)
             break;
         entry = &segment->entries[index++];
+        if (completes(catcher, entry->id))
+            return PROGRESS_COMPLETE;
         if (tell_if_rewound(catcher, entry) < 0 || give_entry(catcher, entry, tail) < 0)
             return PROGRESS_OUT_OF_MEMORY;
         pass_by(catcher, entry);
@@ -707,6 +725,9 @@ static enum progress read_log(struct catcher *catcher, uint64_t bytes_before)
     while (progress == PROGRESS && merge.count > 0 && merge.lacking > 0 &&
            has_room(catcher, bytes_before)) {
         catcher->waits = 0;
+        if (merge.missing == UINT32_MAX &&
+            client_is_beyond(catcher->client->until, merge.branches[merge.heap[0]].id))
+            return PROGRESS_COMPLETE;
         progress = merge_read(catcher, &merge, bytes_before);
         if (merge.missing < shards)
             break; /* it may have come */

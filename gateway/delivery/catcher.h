@@ -82,6 +82,7 @@ enum progress {
     PROGRESS_NEEDS_LOG, /* of the shard in `waits_for_shard` */
     PROGRESS_NEEDS_LANE,
     PROGRESS_OUT_OF_MEMORY,
+    PROGRESS_COMPLETE, /* everything up to the client's `until` has been given */
     PROGRESS_OVERTAKEN /* the log was trimmed while it was read */
 };
 

@@ -38,6 +38,16 @@ struct transport {
     void (*broken)(struct client *client);
 };
 
+/* Events of this id are behind what the client wants. */
+static inline bool client_is_beyond(uint64_t until, uint64_t id)
+{
+    return until && id > until;
+}
+
+/* So long after the time of `until` what happened before it has arrived, whichever shard it is of.
+ */
+enum { CLIENT_UNTIL_GRACE_MS = 2000 };
+
 typedef void (*client_visit_fn)(void *owner, const struct client *client);
 
 enum client_state {
@@ -55,6 +65,7 @@ struct client {
     struct outbox *outbox;   /* the lane's, or the catcher's own; NULL: none */
     struct catcher *catcher; /* NULL: live */
     struct list_node node;   /* in one of the outbox's lists, by `state` */
+    uint64_t until;          /* no event behind this id; 0: all. Set before it subscribes */
     uint64_t at;             /* position in the outbox: the next entry it is owed */
     uint64_t last_sent_ms;   /* clock of the loop; for keep-alives */
     uint64_t warned_ms;      /* clock of the loop: told last that it falls behind; 0: never */

@@ -29,6 +29,7 @@ struct lane *lane_new(struct deliver *deliver, const struct client *client, int 
     if (!lane)
         return NULL;
     lane->deliver = deliver;
+    lane->until = client->until;
     lane->number = ++deliver->lanes_made;
     list_init(&lane->catchers);
     outbox_init(&lane->outbox, &settings, &deliver->counts);
@@ -98,6 +99,8 @@ void lane_append(struct lane *lane, struct event *event, struct sl_slice tail)
     struct outbox *outbox = &lane->outbox;
     uint64_t now_ms = uv_now(deliver->settings.loop);
 
+    if (client_is_beyond(lane->until, event->id))
+        return;
     if (!list_contains(&lane->owing))
         list_append(&deliver->owing, &lane->owing);
     if (outbox_append(outbox, event, deliver->cursor, tail, now_ms) < 0) {

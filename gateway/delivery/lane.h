@@ -13,6 +13,7 @@ struct lane {
     struct outbox outbox; /* of the clients that are live */
     struct list catchers; /* of those that catch up */
     struct deliver *deliver;
+    uint64_t until;  /* of all its clients; 0: no end */
     uint64_t number; /* never used again; from 1 */
     char *key;       /* under which clients find it; NULL: not shared */
     size_t key_size;

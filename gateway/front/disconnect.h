@@ -23,6 +23,7 @@ enum disconnect_reason {
     DISCONNECT_BAD_DATA, /* 1003 */
     DISCONNECT_INTERNAL,
     DISCONNECT_BUSY,
+    DISCONNECT_COMPLETE, /* what was asked for has an end, and this is it */
     DISCONNECT_REASON_COUNT
 };
 

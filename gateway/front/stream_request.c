@@ -25,6 +25,7 @@ enum parameter {
     PARAMETER_FOLLOW,
     PARAMETER_GATHER_MS,
     PARAMETER_HELLO,
+    PARAMETER_LAST,
     PARAMETER_LANGUAGE,
     PARAMETER_LOCATIONS,
     PARAMETER_PARTITION,
@@ -33,6 +34,7 @@ enum parameter {
     PARAMETER_SINCE,
     PARAMETER_TRACK,
     PARAMETER_TYPES,
+    PARAMETER_UNTIL,
     PARAMETER_COUNT
 };
 
@@ -43,6 +45,7 @@ static const char *const parameter_names[PARAMETER_COUNT] = {
     [PARAMETER_FOLLOW] = "follow",
     [PARAMETER_GATHER_MS] = "gather_ms",
     [PARAMETER_HELLO] = "hello",
+    [PARAMETER_LAST] = "last",
     [PARAMETER_LANGUAGE] = "language",
     [PARAMETER_LOCATIONS] = "locations",
     [PARAMETER_PARTITION] = "partition",
@@ -51,13 +54,14 @@ static const char *const parameter_names[PARAMETER_COUNT] = {
     [PARAMETER_SINCE] = "since",
     [PARAMETER_TRACK] = "track",
     [PARAMETER_TYPES] = "types",
+    [PARAMETER_UNTIL] = "until",
 };
 
 #define BIT(parameter) (1u << PARAMETER_##parameter)
 
 enum {
     COMMON = BIT(ACCESS_TOKEN) | BIT(CURSORS) | BIT(DELIMITED) | BIT(GATHER_MS) | BIT(HELLO) |
-             BIT(SINCE),
+             BIT(LAST) | BIT(SINCE) | BIT(UNTIL),
     RESTRICTORS = BIT(LANGUAGE) | BIT(PARTITION) | BIT(PERCENT) | BIT(TYPES),
     SELECTORS = BIT(FOLLOW) | BIT(LOCATIONS) | BIT(RULE) | BIT(TRACK)
 };
@@ -189,17 +193,65 @@ static int read_since(struct sl_slice text, const struct stream_times *times,
     return 0;
 }
 
-/* Wins over `since`: a browser that comes back repeats the URL. It is never refused: that would end
- * an EventSource for good. */
+uint64_t stream_request_cursor(const struct stream_request *request)
+{
+    const struct sl_moment since = {request->since == SINCE_TIME ? SL_MOMENT_TIME : SL_MOMENT_ID,
+                                    request->since_value};
+
+    return sl_moment_cursor(&since);
+}
+
+static int read_last(struct sl_slice text, const struct sl_slice *since,
+                     struct stream_request *request, struct http_refusal *refusal)
+{
+    if (!read_number(text, STREAM_LAST_MAX, &request->last) || request->last == 0)
+        return http_refuse(refusal, 400, "bad_last", "last", "not a number from 1 to %d",
+                           STREAM_LAST_MAX);
+    if (since->data)
+        return http_refuse(refusal, 400, "bad_last", "last",
+                           "since says where to begin already: one of the two");
+    return 0;
+}
+
+/* Events behind it are not wanted. */
+static int read_until(struct sl_slice text, uint64_t now_ms, struct stream_request *request,
+                      struct http_refusal *refusal)
+{
+    struct sl_moment moment;
+    struct failure failure;
+
+    if (sl_moment_parse(text, now_ms, &moment, &failure) < 0)
+        return http_refuse(refusal, 400, "bad_until", "until", "%s", failure.text);
+    request->until = sl_moment_cursor(&moment);
+    if (request->until == 0)
+        return http_refuse(refusal, 400, "bad_until", "until", "nothing is as old as that");
+    return 0;
+}
+
+/* What is over already must say where it began; who comes back does. */
+static int check_until(const struct stream_request *request, uint64_t now_ms,
+                       struct http_refusal *refusal)
+{
+    if (!request->until)
+        return 0;
+    if (request->since != SINCE_NOW && request->until < stream_request_cursor(request))
+        return http_refuse(refusal, 400, "bad_until", "until", "it lies before since");
+    if (request->since == SINCE_NOW && sl_id_time_ms(request->until) <= now_ms)
+        return http_refuse(refusal, 400, "bad_until", "until",
+                           "it has passed: since says from where to begin");
+    return 0;
+}
+
+/* Wins over `since` and `last`: a browser that comes back repeats the URL. It is never refused:
+ * that would end an EventSource for good. */
 static void read_last_event_id(struct sl_slice text, const struct stream_times *times,
                                struct stream_request *request)
 {
     uint64_t id;
 
-    if (text.size == 0)
-        return;
     request->since = SINCE_UNUSABLE;
     request->since_value = 0;
+    request->last = 0;
     if (sl_id_parse(text, &id) == 0 && sl_id_time_ms(id) <= latest_since_ms(times)) {
         request->since = SINCE_ID;
         request->since_value = id;
@@ -254,7 +306,14 @@ static int read_common(const struct front_settings *settings, const struct sl_sl
                                settings->max_gather_ms);
         request->gather_ms = (int)number;
     }
-    return since.data ? read_since(since, times, request, refusal) : 0;
+    if (since.data && read_since(since, times, request, refusal) < 0)
+        return -EPROTO;
+    if (values[PARAMETER_LAST].data &&
+        read_last(values[PARAMETER_LAST], &since, request, refusal) < 0)
+        return -EPROTO;
+    return values[PARAMETER_UNTIL].data
+               ? read_until(values[PARAMETER_UNTIL], times->now_ms, request, refusal)
+               : 0;
 }
 
 /* Home has a filter for as long as it takes to read `types`. */
@@ -383,8 +442,10 @@ static int understand(const struct front_settings *settings, const struct http_r
         r = read_filter(form->values, request, refusal);
     if (r == 0)
         r = check_scope(request, refusal);
-    if (r == 0)
+    if (r == 0 && http_trim(http->last_event_id).size > 0)
         read_last_event_id(http_trim(http->last_event_id), times, request);
+    else if (r == 0)
+        r = check_until(request, times->now_ms, refusal);
     return r;
 }
 

@@ -25,12 +25,15 @@ struct stream_request {
     unsigned types;           /* bits 1 << SL_SUBJECT_...; 0 on STREAM_MANY */
     enum since_kind since;    /* SINCE_UNUSABLE: a Last-Event-ID that is no cursor */
     uint64_t since_value;     /* event id, or Unix milliseconds */
+    uint32_t last;            /* the newest so many come first; 0: not asked for */
+    uint64_t until;           /* nothing behind this id; 0: no end */
     int gather_ms;            /* -1: the server's default */
     bool cursors;             /* wants {"type":"cursor"} with each keep-alive */
     bool hello;               /* wants {"type":"hello"} first */
     bool echo_protocol;       /* the client offered sluice.v1 */
 };
 
+enum { STREAM_LAST_MAX = 1000 };
 enum { STREAM_FUTURE_MS = 60000 }; /* how far ahead of both times `since` may lie */
 
 /* Clocks differ, and step: what was given out is no future, whatever our own clock says. Unix time.
@@ -59,6 +62,13 @@ int stream_request_read(const struct front_settings *settings, enum stream_kind 
                         const struct http_request *http, const struct stream_times *times,
                         struct stream_request *ret_request, struct http_refusal *refusal,
                         enum token_fault *ret_fault);
+/* The cursor behind which a request begins that came with a `since`, of SINCE_ID or SINCE_TIME. */
+uint64_t stream_request_cursor(const struct stream_request *request);
+/* Does it begin where it ends? */
+static inline bool stream_request_is_over(const struct stream_request *request)
+{
+    return request->until && request->since == SINCE_ID && request->since_value >= request->until;
+}
 void stream_request_done(struct stream_request *request);
 
 /* May this token hold this filter, wherever it comes from? All events by name take

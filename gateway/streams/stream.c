@@ -32,6 +32,7 @@ enum {
     LEAVING_SLOWLY_MS = 60000, /* for the slow, who find it behind megabytes */
     CLOSING_MS = 1000,         /* to close, or answer the close, after that */
     MAX_HELD_BYTES = 1 << 20,  /* of our own messages to a client that does not read */
+    UNTIL_RETRY_MS = 100,      /* who has not been sent everything yet is asked again */
     RETRY_MIN_MS = 500,
     RETRY_SPREAD_MS = 4500
 };
@@ -170,13 +171,10 @@ static int join_delivery(struct stream *stream)
 /* The cursor behind which the stream begins. Behind a time means: from that time on. */
 static uint64_t beginning_of(const struct stream *stream)
 {
-    uint64_t value = stream->request.since_value;
-
     switch (stream->request.since) {
     case SINCE_ID:
-        return value;
     case SINCE_TIME:
-        return sl_moment_cursor(&(struct sl_moment){SL_MOMENT_TIME, value});
+        return stream_request_cursor(&stream->request);
     default:
         return cursor_of(stream);
     }
@@ -267,6 +265,7 @@ void stream_start(struct stream *stream, const struct http_head *head, struct sl
 
     client->transport = &transport;
     client->wire = stream->request.wire;
+    client->until = stream->request.until;
     client->last_sent_ms = stream->opened_ms = now_of(stream);
     stream->turn_end.run = run_turn_end;
     uv_timer_init(streams->settings.loop, &stream->timer);
@@ -299,13 +298,32 @@ static uint64_t token_left_ms(const struct stream *stream)
     return expires > now ? expires - now : 0;
 }
 
+/* Until what happened up to `until` has arrived, and been sent. Who catches up comes to its end by
+ * itself. */
+static uint64_t until_left_ms(const struct stream *stream)
+{
+    uint64_t until = stream->request.until, now = clock_wall_ms();
+    uint64_t end = sl_id_time_ms(until) + CLIENT_UNTIL_GRACE_MS;
+
+    if (!until || (end <= now && stream->client.catcher))
+        return UINT64_MAX;
+    if (end > now)
+        return end - now;
+    return deliver_client_is_served(&stream->client) ? 0 : UNTIL_RETRY_MS;
+}
+
+static uint64_t lesser(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 static void arm(struct stream *stream)
 {
     uint64_t now = now_of(stream), quiet = now - stream->client.last_sent_ms;
     uint64_t wait = keepalive_ms(stream) > quiet ? keepalive_ms(stream) - quiet : 0;
 
     if (stream->stage == STREAM_LIVE)
-        wait = token_left_ms(stream) < wait ? token_left_ms(stream) : wait;
+        wait = lesser(wait, lesser(token_left_ms(stream), until_left_ms(stream)));
     else
         wait = stream->deadline_ms > now ? stream->deadline_ms - now : 0;
     uv_timer_start(&stream->timer, on_timer, wait, 0);
@@ -359,6 +377,10 @@ static void on_timer(uv_timer_t *timer)
         stream_evict(stream, DISCONNECT_TOKEN_EXPIRED);
         return;
     }
+    if (until_left_ms(stream) == 0) {
+        stream_evict(stream, DISCONNECT_COMPLETE);
+        return;
+    }
     if (now_of(stream) - stream->client.last_sent_ms >= keepalive_ms(stream))
         keep_alive(stream);
     if (stream->end == STREAM_GOES_ON)
@@ -381,7 +403,8 @@ void stream_evict(struct stream *stream, enum disconnect_reason reason)
         return;
     stream->disconnect_reason = (uint8_t)reason;
     stream->is_evicted = true;
-    stream->disconnect_cursor = cursor_of(stream);
+    stream->disconnect_cursor =
+        reason == DISCONNECT_COMPLETE ? stream->request.until : cursor_of(stream);
     deliver_suspend(&stream->client); /* nothing may go beyond this cursor */
     stream_end(stream, STREAM_EVICTED);
 }
@@ -436,6 +459,11 @@ static void take_leave(struct stream *stream)
     metric_add(metrics_of(stream), metric_at(METRIC_DISCONNECTS, stream->disconnect_reason), 1);
     if (retry_ms) {
         frame_append_retry(&frame, stream->client.wire, retry_ms);
+        stream_say_frame(stream, &frame);
+    }
+    if (stream->disconnect_reason == DISCONNECT_COMPLETE && stream->client.wire == WIRE_SSE) {
+        /* An EventSource comes back all the same: with this it is told that there is no more. */
+        frame_append_keepalive(&frame, WIRE_SSE, stream->disconnect_cursor);
         stream_say_frame(stream, &frame);
     }
     disconnect_print(stream->disconnect_reason, stream->disconnect_cursor, retry_ms, &json);

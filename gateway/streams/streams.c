@@ -155,6 +155,11 @@ int streams_begin(struct streams *streams, struct http_connection *connection,
                             ret_fault);
     if (r < 0)
         return r == -ENOMEM ? refuse_for_memory(refusal) : r;
+    if (request.wire == WIRE_SSE && stream_request_is_over(&request)) {
+        stream_request_done(&request);
+        http_answer(connection, &(struct http_answer){.status = 204}); /* it stays away then */
+        return 0;
+    }
     r = take_filter(streams, &request, &share, refusal);
     if (r == 0)
         r = check_admission(streams, http_connection_wire(connection), &request, &ticket, refusal);

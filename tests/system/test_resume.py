@@ -361,3 +361,66 @@ def test_with_more_shards_each_keeps_its_order(servers, cli_for, transport):
             assert of_shard == sorted(of_shard)
         last = cli.run("post", "--user", "u1", "live")
         assert stream.next()["id"] == last
+
+
+# --- until ---
+
+def time_of(event_id, after_ms=0):
+    """As a parameter: the moment of an id."""
+    epoch = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    moment = epoch + timedelta(milliseconds=int(event_id) // 4096 + after_ms)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_until_in_the_past_ends_the_stream_there(gateway, cli, redis, transport):
+    replay(cli, redis.folder, 300)
+    all_of_it = ids(logged(redis))
+    since, until = all_of_it[20], all_of_it[250]
+    with gateway.stream(f"{FIREHOSE}?since={since}&until={until}", transport) as stream:
+        *got, end = stream.to_end()
+    assert events.by_shard(ids(got)) == \
+        events.by_shard([i for i in all_of_it if int(since) < int(i) <= int(until)])
+    assert (end.type, end["code"], end["cursor"]) == ("disconnect", "complete", until)
+    assert "retry_ms" not in end
+    if transport == "websocket":
+        assert stream.close_code == 1000
+    if transport == "sse":
+        assert stream.last_event_id in (until, until.encode())
+
+
+@pytest.mark.parametrize("transport", ["sse", "websocket"])
+def test_until_of_a_moment_to_come_ends_a_live_stream(gateway, cli, transport):
+    cli.run("user", "add", f"{transport}x")
+    with gateway.stream(f"/v1/stream/filter?track=tick&until=%2B1s", transport) as stream:
+        post = cli.run("post", "--user", f"{transport}x", "tick")
+        got, end = stream.next(), stream.next()
+    assert got["id"] == post
+    assert (end.type, end["code"]) == ("disconnect", "complete") and int(end["cursor"]) > int(post)
+
+
+def test_what_happens_behind_until_is_not_sent(gateway, cli, redis):
+    cli.run("user", "add", "late")
+    before = cli.run("post", "--user", "late", "before")
+    target = f"{FIREHOSE}?since={int(before) - 1}&until={time_of(before, 1)}"
+    eventually(lambda: int(cli.run("post", "--user", "late", "after")) > int(before) + 8192, "it is later")
+    with gateway.stream(target) as stream:
+        *got, end = stream.to_end()
+    assert ids(got) == [before] and end["code"] == "complete"
+
+
+def test_an_event_source_that_has_seen_all_is_told_to_stay_away(gateway, cli, redis):
+    cli.run("user", "add", "source")
+    first, last = (cli.run("post", "--user", "source", text) for text in ("one", "two"))
+    for cursor in (last, str(int(last) + 5)):
+        answer = gateway.get(f"{FIREHOSE}?until={last}", {
+            "Authorization": f"Bearer {gateway.token()}", "Accept": "text/event-stream",
+            "Last-Event-ID": cursor})
+        assert (answer.status, answer.body) == (204, b"")
+    headers = {"Last-Event-ID": first}
+    with gateway.stream(f"{FIREHOSE}?until={last}", "sse", headers=headers) as stream:
+        got, end = stream.to_end()
+    assert got["id"] == last and end["code"] == "complete"
+    with pytest.raises(Refused) as refused:
+        gateway.stream(f"{FIREHOSE}?until={last}", "sse")
+    assert refused.value.response.json["error"]["code"] == "bad_until"

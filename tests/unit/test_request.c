@@ -191,6 +191,10 @@ static void print_request(const struct stream_request *request, struct buffer *t
     if (request->since != SINCE_NOW)
         buffer_append_format(text, "since: %s %" PRIu64 "\n", sinces[request->since],
                              request->since_value);
+    if (request->last)
+        buffer_append_format(text, "last: %" PRIu32 "\n", request->last);
+    if (request->until)
+        buffer_append_format(text, "until: %" PRIu64 "\n", request->until);
     if (request->gather_ms >= 0)
         buffer_append_format(text, "gather_ms: %d\n", request->gather_ms);
     if (request->cursors)
