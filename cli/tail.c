@@ -44,8 +44,9 @@ enum {
 enum { KEY_URL = 1, KEY_TOKEN, KEY_CACERT, KEY_LIMIT, KEY_PRETTY, KEY_PARAMETER };
 
 /* The parameters, by the names of their options. */
-static const char *const parameters[] = {"track",   "follow",    "locations", "rule",  "language",
-                                         "percent", "partition", "types",     "since", "until"};
+static const char *const parameters[] = {"track",    "follow",  "locations", "rule",
+                                         "language", "percent", "partition", "types",
+                                         "since",    "until",   "last"};
 
 enum { SINCE = 8, UNTIL = 9, PARAMETER_COUNT = sizeof(parameters) / sizeof(parameters[0]) };
 
@@ -570,6 +571,9 @@ static const struct cli_option options[] = {
         UNTIL, "until", "MOMENT",
         "End with status 0 when all up to this event id or time has come; +10m is in ten minutes.",
         NULL, CLI_ONCE),
+    PARAMETER(10, "last", "N",
+              "Begin with the newest so many that there are, 1 to 1000, then go on live.", NULL,
+              CLI_ONCE),
     {"limit", KEY_LIMIT, "N", "End with status 0 when so many events are printed.", NULL, CLI_ONCE},
     {"pretty", KEY_PRETTY, NULL,
      "Print events for people, not as JSON: when it was, who did it, the text.", NULL, CLI_ONCE},

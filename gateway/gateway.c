@@ -417,6 +417,7 @@ static int start_reading_back(struct gateway *gateway)
         .loop = &gateway->loop,
         .metrics = gateway->metrics,
         .read = log_reader_read,
+        .read_back = log_reader_read_back,
         .reader = gateway->log_reader,
         .decoder = gateway->decoder,
         .max_bytes = gateway->parts->config->ring_bytes,

@@ -16,6 +16,7 @@
 enum {
     TURN_BYTES = 256 << 10,  /* all catchers together are given so much in a turn of the loop */
     SEND_COST = 2 << 10,     /* a send costs as much as so many bytes */
+    LOOK_BACK_COST = 128,    /* and so does looking at an event, whether it is wanted or not */
     GATHER_BYTES = 16 << 10, /* less than this waits for the next page of the log, or a second */
     TICK_MS = 1000
 };
@@ -35,6 +36,8 @@ static struct list *list_of(struct catcher *catcher)
         return &catch_up->waiting[catcher->waits_for_shard];
     case CATCHER_WAITS_FOR_HEAD:
         return &catch_up->at_head;
+    case CATCHER_LOOKS_BACK:
+        return &catch_up->looking_back;
     default:
         return NULL;
     }
@@ -156,6 +159,7 @@ static void catcher_free(struct catcher *catcher)
         uv_timer_stop(&catch_up->tick_timer);
     catcher->client->catcher = NULL;
     outbox_done(&catcher->outbox);
+    look_back_free(catcher->look_back);
     mem_free(catcher);
 }
 
@@ -207,10 +211,57 @@ static bool flush(struct catcher *catcher)
     return false;
 }
 
+/* It is owed what it has found, and goes on from where it began to look. */
+static void end_look_back(struct catcher *catcher)
+{
+    int r = look_back_give(catcher->look_back, &catcher->outbox);
+
+    look_back_free(catcher->look_back);
+    catcher->look_back = NULL;
+    if (r < 0) {
+        evict(catcher, DISCONNECT_INTERNAL);
+        return;
+    }
+    catch_up_spend(catcher->catch_up, outbox_gathered_bytes(&catcher->outbox));
+    enter(catcher, CATCHER_RUNS);
+}
+
+static void look_back(struct catcher *catcher)
+{
+    struct catch_up *catch_up = catcher->catch_up;
+    size_t events;
+
+    if (!lane_is_ready(catcher->lane)) {
+        enter(catcher, CATCHER_WAITS_FOR_LANE);
+        return;
+    }
+    switch (look_back_step(catcher->look_back, catcher->lane, catch_up->log, &events,
+                           &catcher->waits_for_shard)) {
+    case LOOKING:
+        catch_up_spend(catch_up, events * LOOK_BACK_COST);
+        enter(catcher, CATCHER_RUNS);
+        break;
+    case LOOKING_WAITS:
+        enter(catcher, CATCHER_LOOKS_BACK);
+        break;
+    case LOOKING_HAS_ENDED:
+        end_look_back(catcher);
+        break;
+    case LOOKING_FAILED:
+        evict(catcher, DISCONNECT_INTERNAL);
+        break;
+    }
+}
+
 static void step(struct catcher *catcher)
 {
-    enum progress progress = catcher_read(catcher);
+    enum progress progress;
 
+    if (catcher->look_back) {
+        look_back(catcher);
+        return;
+    }
+    progress = catcher_read(catcher);
     if (progress == PROGRESS_OUT_OF_MEMORY) {
         evict(catcher, DISCONNECT_INTERNAL);
         return;
@@ -273,6 +324,23 @@ static void on_page_cached(void *owner, uint32_t shard, const struct cached_page
         catcher_ask_log(LIST_OWNER(first, struct catcher, node), shard);
 }
 
+/* A page has come, or will not: whoever looks back in this log goes on, and asks for his own if it
+ * was another. */
+static void on_back_page(void *owner, uint32_t shard, uint64_t to, const struct cached_page *cached)
+{
+    struct catch_up *catch_up = owner;
+
+    LIST_EACH(&catch_up->looking_back, node)
+    {
+        struct catcher *catcher = LIST_OWNER(node, struct catcher, node);
+
+        if (catcher->waits_for_shard != shard)
+            continue;
+        look_back_page(catcher->look_back, shard, to, cached);
+        enter(catcher, CATCHER_RUNS);
+    }
+}
+
 void catch_up_set_max_lag(struct catch_up *catch_up, uint64_t max_lag_ms)
 {
     catch_up->settings.max_lag_ms = max_lag_ms;
@@ -282,7 +350,7 @@ void catch_up_set_log(struct catch_up *catch_up, struct log_cache *log)
 {
     catch_up->log = log;
     if (log)
-        log_cache_on_change(log, on_page_cached, catch_up);
+        log_cache_on_change(log, on_page_cached, on_back_page, catch_up);
 }
 
 /* --- who is too slow --- */
@@ -393,6 +461,29 @@ int catch_up_begin(struct catch_up *catch_up, struct lane *lane, struct client *
     return 0;
 }
 
+int catch_up_begin_last(struct catch_up *catch_up, struct lane *lane, struct client *client,
+                        uint32_t last, bool keeps_deletions)
+{
+    const struct ring *ring = catch_up->ring;
+    struct catcher *catcher = catcher_new(catch_up, lane, client);
+
+    if (!catcher)
+        return -ENOMEM;
+    catcher->look_back = look_back_new(ring, last, keeps_deletions);
+    if (!catcher->look_back) {
+        mem_free(catcher);
+        return -ENOMEM;
+    }
+    catcher->in_ring = true;
+    catcher->begun = UINT64_MAX;
+    catcher->sequence = catcher->unlogged_from = ring->next;
+    catcher_has_reached(catcher, ring->newest);
+    memcpy(catcher->after, ring->head, sizeof(catcher->after));
+    start(catcher);
+    enter(catcher, CATCHER_RUNS);
+    return 0;
+}
+
 /* What the client has of the shard of the first event, or gap, that it is owed of it. */
 static uint64_t had_before(const struct event *owed)
 {
@@ -452,6 +543,7 @@ struct catch_up *catch_up_new(const struct catch_up_settings *settings)
     list_init(&catch_up->all);
     list_init(&catch_up->running);
     list_init(&catch_up->at_head);
+    list_init(&catch_up->looking_back);
     for (uint32_t shard = 0; shard < SL_SHARDS_MAX; shard++)
         list_init(&catch_up->waiting[shard]);
     catch_up->open_handles = 2;

@@ -52,6 +52,10 @@ void catch_up_set_max_lag(struct catch_up *catch_up, uint64_t max_lag_ms);
  * 0; -ENOMEM: nothing has changed. */
 int catch_up_begin(struct catch_up *catch_up, struct lane *lane, struct client *client,
                    uint64_t cursor);
+/* The same, but it begins with the newest `last` events that it wants of what has passed, the
+ * oldest of them first (look_back.h), and is live then. */
+int catch_up_begin_last(struct catch_up *catch_up, struct lane *lane, struct client *client,
+                        uint32_t last, bool keeps_deletions);
 /* The client, which is behind in the lane's outbox, goes on by itself with what it is owed. 0;
  * -ENOMEM: nothing has changed. */
 int catch_up_fall(struct catch_up *catch_up, struct lane *lane, struct client *client);

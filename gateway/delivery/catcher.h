@@ -20,6 +20,7 @@
 #include <uv.h>
 
 #include "gateway/delivery/catch_up.h"
+#include "gateway/delivery/look_back.h"
 #include "gateway/intake/gap.h"
 
 enum catcher_state {
@@ -28,6 +29,7 @@ enum catcher_state {
     CATCHER_WAITS_FOR_LANE,
     CATCHER_WAITS_FOR_LOG,
     CATCHER_WAITS_FOR_HEAD,
+    CATCHER_LOOKS_BACK, /* and waits for a page of the log to do so */
     CATCHER_LEAVES
 };
 
@@ -39,6 +41,8 @@ struct catcher {
     struct list_node in_lane, in_all;
     struct list_node node; /* by state */
     enum catcher_state state;
+    struct look_back
+        *look_back; /* what it begins with; NULL: nothing, or it is owed that already */
     uint32_t waits_for_shard;
     bool has_fallen; /* it was live */
     bool in_ring;
@@ -67,7 +71,7 @@ struct catch_up {
     struct catch_up_settings settings;
     const struct ring *ring;
     struct log_cache *log;
-    struct list all, running, at_head;
+    struct list all, running, at_head, looking_back;
     struct list waiting[SL_SHARDS_MAX]; /* for pages of this shard's log */
     uv_idle_t idle;
     uv_timer_t tick_timer;

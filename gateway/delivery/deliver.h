@@ -85,6 +85,11 @@ int deliver_subscribe_rules(struct deliver *deliver, struct client *client, int 
 /* The client, which has just subscribed, begins behind `cursor`: an event id, or any number between
  * two. 0; -ENOMEM. */
 int deliver_resume(struct deliver *deliver, struct client *client, uint64_t cursor);
+/* The client, which has just subscribed, begins with the newest `last` events that it wants.
+ * `keeps_deletions`: deletions are among them; else a post that is deleted is not, and its deletion
+ * neither. 0; -ENOMEM. */
+int deliver_begin_last(struct deliver *deliver, struct client *client, uint32_t last,
+                       bool keeps_deletions);
 /* The rules of a client that resumes are there: it may begin. */
 void deliver_rules_ready(struct client *client);
 

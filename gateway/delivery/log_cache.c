@@ -25,12 +25,14 @@ struct shard_cache {
     uint64_t asked_after, known, number; /* of the page that is asked for */
     struct cached_page *suspect;         /* it has come, but has it been trimmed? NULL: none */
     uint64_t newest;                     /* number of its last page */
+    uint64_t back_to;                    /* the page that ends there is asked for; 0: none */
     struct list pages;                   /* used longest ago first */
 };
 
 struct log_cache {
     struct log_cache_settings settings;
     log_cache_fn changed;
+    log_cache_back_fn came_back;
     void *owner;
     struct list pages; /* used longest ago first */
     size_t bytes;
@@ -60,9 +62,11 @@ struct log_cache *log_cache_new(const struct log_cache_settings *settings)
     return cache;
 }
 
-void log_cache_on_change(struct log_cache *cache, log_cache_fn changed, void *owner)
+void log_cache_on_change(struct log_cache *cache, log_cache_fn changed, log_cache_back_fn came_back,
+                         void *owner)
 {
     cache->changed = changed;
+    cache->came_back = came_back;
     cache->owner = owner;
 }
 
@@ -129,6 +133,30 @@ struct cached_page *log_cache_find(struct log_cache *cache, uint32_t shard, uint
         struct cached_page *cached = LIST_OWNER(node, struct cached_page, in_shard);
 
         if (serves(cached, after))
+            return cached;
+    }
+    return NULL;
+}
+
+/* The last page of a log says nothing of what was logged after it was read. */
+static bool reaches(const struct cached_page *cached, uint64_t to)
+{
+    const struct segment *segment = cached->segment;
+
+    return cached->end != SL_ID_MAX || cached->known >= to ||
+           (segment->count > 0 && segment->entries[segment->count - 1].id >= to);
+}
+
+struct cached_page *log_cache_find_back(struct log_cache *cache, uint32_t shard, uint64_t to)
+{
+    const struct list *pages = &cache->shards[shard].pages;
+
+    assert(to > 0);
+    for (struct list_node *node = pages->head.previous; node != &pages->head;
+         node = node->previous) {
+        struct cached_page *cached = LIST_OWNER(node, struct cached_page, in_shard);
+
+        if (!cached->is_unreadable && serves(cached, to - 1) && reaches(cached, to))
             return cached;
     }
     return NULL;
@@ -368,4 +396,60 @@ static void on_page(void *owner, const struct log_page *raw, int error, const ch
         look_back_take(shard, cached);
     else
         hand_over(shard, cached);
+}
+
+/* ---- pages that are read backwards ---- */
+
+static struct cached_page *back_page_new(struct log_cache *cache, uint32_t number,
+                                         const struct log_page *raw)
+{
+    struct cached_page *cached = mem_zalloc(sizeof(*cached));
+
+    if (!cached)
+        return NULL;
+    cached->number = ++cache->asked;
+    cached->shard = number;
+    cached->after = raw->entries[0].previous;
+    cached->segment = segment_new();
+    if (!cached->segment || fill(cache, cached, raw) < 0) {
+        cached_page_free(cached);
+        return NULL;
+    }
+    cached->end = raw->entries[raw->count - 1].id;
+    return cached;
+}
+
+static void on_back_page(void *owner, const struct log_page *raw, int error, const char *why)
+{
+    struct shard_cache *shard = owner;
+    struct log_cache *cache = shard->cache;
+    uint32_t number = (uint32_t)(shard - cache->shards);
+    struct cached_page *cached = NULL;
+    uint64_t to = shard->back_to;
+
+    (void)error;
+    shard->back_to = 0;
+    if (!raw)
+        failed(cache, number, why);
+    else if (raw->count > 0)
+        cached = back_page_new(cache, number, raw);
+    if (cached) {
+        metric_add(cache->settings.metrics, METRIC_LOG_PAGES_READ, 1);
+        keep(cache, cached);
+    }
+    cache->came_back(cache->owner, number, to, cached);
+}
+
+int log_cache_ask_back(struct log_cache *cache, uint32_t number, uint64_t to)
+{
+    struct shard_cache *shard = &cache->shards[number];
+
+    if (shard->back_to)
+        return 0;
+    if (cache->settings.read_back(cache->settings.reader, number, to, on_back_page, shard) < 0) {
+        failed(cache, number, "out of memory");
+        return -ENOMEM;
+    }
+    shard->back_to = to;
+    return 0;
 }

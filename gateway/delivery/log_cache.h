@@ -26,10 +26,15 @@ enum { LOG_CACHE_RETRY_MS = 100 };
 typedef int (*log_read_fn)(struct log_reader *reader, uint32_t shard, uint64_t after, uint64_t to,
                            log_page_fn done, void *owner);
 
+/* log_reader_read_back(), likewise. */
+typedef int (*log_read_back_fn)(struct log_reader *reader, uint32_t shard, uint64_t to,
+                                log_page_fn done, void *owner);
+
 struct log_cache_settings {
     uv_loop_t *loop;
     struct metrics *metrics;
     log_read_fn read;
+    log_read_back_fn read_back;
     struct log_reader *reader;
     struct event_decoder *decoder;
     size_t max_bytes;
@@ -54,11 +59,16 @@ struct cached_page {
 /* A page has come, or (NULL) may be asked for again after a failure. */
 typedef void (*log_cache_fn)(void *owner, uint32_t shard, const struct cached_page *cached);
 
+/* The page that was asked for with this id, or (NULL) there is nothing, or it cannot be read. */
+typedef void (*log_cache_back_fn)(void *owner, uint32_t shard, uint64_t to,
+                                  const struct cached_page *cached);
+
 /* NULL: out of memory. */
 struct log_cache *log_cache_new(const struct log_cache_settings *settings);
 /* After the reader has answered everything. The loop must run once more to let go of the timer. */
 void log_cache_free(struct log_cache *cache);
-void log_cache_on_change(struct log_cache *cache, log_cache_fn changed, void *owner);
+void log_cache_on_change(struct log_cache *cache, log_cache_fn changed, log_cache_back_fn came_back,
+                         void *owner);
 
 /* The page for this cursor; it may have no entry above it. NULL: not here. Valid until the loop
  * comes round. */
@@ -66,6 +76,13 @@ struct cached_page *log_cache_find(struct log_cache *cache, uint32_t shard, uint
 /* Reads it, unless another page of the shard is under way or Redis is to be left alone for now:
  * then there will be a change, too. */
 void log_cache_ask(struct log_cache *cache, uint32_t shard, uint64_t after, uint64_t known);
+/* A page with the events up to this id, going back from it. NULL: not here. Valid until the loop
+ * comes round. */
+struct cached_page *log_cache_find_back(struct log_cache *cache, uint32_t shard, uint64_t to);
+/* Reads the page that ends with this id, or with the newest before it, unless another such page of
+ * the shard is under way. One that cannot be read is not asked for again. 0: there will
+ * be an answer; -ENOMEM. */
+int log_cache_ask_back(struct log_cache *cache, uint32_t shard, uint64_t to);
 /* How many have been asked for: who wants to know what the log holds now needs a later one. */
 uint64_t log_cache_asked(const struct log_cache *cache);
 /* It says less than the log by now. */

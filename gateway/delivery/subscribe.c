@@ -156,6 +156,15 @@ int deliver_resume(struct deliver *deliver, struct client *client, uint64_t curs
     return catch_up_begin(deliver->catch_up, lane, client, cursor);
 }
 
+int deliver_begin_last(struct deliver *deliver, struct client *client, uint32_t last,
+                       bool keeps_deletions)
+{
+    struct lane *lane = catch_up_lane_of(client);
+
+    lane->awaits_rules = lane->rules != NULL;
+    return catch_up_begin_last(deliver->catch_up, lane, client, last, keeps_deletions);
+}
+
 void deliver_rules_ready(struct client *client)
 {
     struct lane *lane = catch_up_lane_of(client);

@@ -1,3 +1,8 @@
+/* log_reader.c - a page of a log is one command: XRANGE from a cursor on, or XREVRANGE back from it.
+ *
+ * Each request keeps what it asked for, so that the reply can be held against it, and is freed with
+ * its answer. Entries are handed over in the order of the log, whichever way they came. A page has
+ * LOG_PAGE_EVENTS at most; how many are under way is the callers' business. */
 #include "gateway/intake/log_reader.h"
 
 #include <errno.h>
@@ -13,6 +18,7 @@ struct request {
     struct log_reader *reader;
     uint32_t shard;
     uint64_t after, to;
+    bool is_back; /* the newest comes first */
     log_page_fn done;
     void *owner;
 };
@@ -43,7 +49,7 @@ static void hand_over(const struct request *request, const redisReply *reply, si
     };
 
     for (size_t i = 0; i < count; i++)
-        entries[i] = sl_event_log_entry_at(reply, i);
+        entries[i] = sl_event_log_entry_at(reply, request->is_back ? count - 1 - i : i);
     request->done(request->owner, &page, 0, NULL);
 }
 
@@ -54,7 +60,9 @@ static void on_reply(void *owner, const redisReply *reply, const char *why)
     size_t count = 0;
     int r = -EPIPE;
 
-    if (reply)
+    if (reply && request->is_back)
+        r = sl_event_log_back_reply(reply, request->shard, request->to, &count, &failure);
+    else if (reply)
         r = sl_event_log_range_reply(reply, request->shard, request->after, request->to, &count,
                                      &failure);
     if (r == 0 && count > LOG_PAGE_EVENTS)
@@ -66,20 +74,37 @@ static void on_reply(void *owner, const redisReply *reply, const char *why)
     mem_free(request);
 }
 
-int log_reader_read(struct log_reader *reader, uint32_t shard, uint64_t after, uint64_t to,
-                    log_page_fn done, void *owner)
+static int run(const struct request *settings)
 {
     struct sl_call call = SL_CALL_INIT;
-    struct request *request = mem_alloc(sizeof(*request));
+    struct request *request = mem_copy(settings, sizeof(*settings));
+    int r;
 
     if (!request)
         return -ENOMEM;
-    *request = (struct request){reader, shard, after, to, done, owner};
-    if (sl_event_log_range_call(&call, shard, after, to, LOG_PAGE_EVENTS, NULL) < 0 ||
-        redis_commands_run_take(reader->commands, &call, on_reply, request) < 0) {
+    if (request->is_back)
+        r = sl_event_log_back_call(&call, request->shard, request->to, LOG_PAGE_EVENTS, NULL);
+    else
+        r = sl_event_log_range_call(&call, request->shard, request->after, request->to,
+                                    LOG_PAGE_EVENTS, NULL);
+    if (r == 0)
+        r = redis_commands_run_take(request->reader->commands, &call, on_reply, request);
+    if (r < 0) {
         sl_call_done(&call);
         mem_free(request);
         return -ENOMEM;
     }
     return 0;
+}
+
+int log_reader_read(struct log_reader *reader, uint32_t shard, uint64_t after, uint64_t to,
+                    log_page_fn done, void *owner)
+{
+    return run(&(struct request){reader, shard, after, to, false, done, owner});
+}
+
+int log_reader_read_back(struct log_reader *reader, uint32_t shard, uint64_t to, log_page_fn done,
+                         void *owner)
+{
+    return run(&(struct request){reader, shard, 0, to, true, done, owner});
 }

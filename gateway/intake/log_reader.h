@@ -24,3 +24,6 @@ void log_reader_free(struct log_reader *reader); /* after the commands it uses *
  * not. */
 int log_reader_read(struct log_reader *reader, uint32_t shard, uint64_t after, uint64_t to,
                     log_page_fn done, void *owner);
+/* The same with the last LOG_PAGE_EVENTS up to and including `to`, in the order of the log. */
+int log_reader_read_back(struct log_reader *reader, uint32_t shard, uint64_t to, log_page_fn done,
+                         void *owner);

@@ -222,19 +222,29 @@ static void say_first(struct stream *stream)
 {
     if (stream->request.hello)
         say_hello(stream);
-    if (stream->request.since == SINCE_NOW)
+    if (stream->request.since == SINCE_NOW && !stream->request.last)
         say_beginning(stream);
     else if (stream->request.since == SINCE_UNUSABLE)
         say_gap_to_head(stream);
 }
 
+/* Then deletions are what it asks for. */
+static bool takes_no_posts(const struct stream_request *request)
+{
+    return request->stream != STREAM_MANY && !(request->types & 1u << SL_SUBJECT_POST);
+}
+
 static int resume(struct stream *stream)
 {
+    struct deliver *deliver = stream->streams->settings.deliver;
     enum since_kind since = stream->request.since;
 
+    if (stream->request.last)
+        return deliver_begin_last(deliver, &stream->client, stream->request.last,
+                                  takes_no_posts(&stream->request));
     if (since != SINCE_ID && since != SINCE_TIME)
         return 0;
-    return deliver_resume(stream->streams->settings.deliver, &stream->client, beginning_of(stream));
+    return deliver_resume(deliver, &stream->client, beginning_of(stream));
 }
 
 /* The answer and the first frame leave together. */

@@ -85,6 +85,41 @@ int sl_event_log_range_reply(const struct redisReply *reply, uint32_t shard, uin
     return 0;
 }
 
+int sl_event_log_back_call(struct sl_call *call, uint32_t shard, uint64_t to, size_t count,
+                           struct failure *reterr)
+{
+    char key[SL_KEY_SIZE];
+
+    assert(to > 0 && to <= SL_ID_MAX);
+    sl_call_begin(call, shard, true);
+    sl_call_add_str(call, "XREVRANGE");
+    sl_call_add_str(call, sl_key(shard, "log", key));
+    sl_call_add_id(call, to);
+    sl_call_add_str(call, "-");
+    sl_call_add_str(call, "COUNT");
+    sl_call_add_id(call, count);
+    return sl_call_finish(call, reterr);
+}
+
+int sl_event_log_back_reply(const struct redisReply *reply, uint32_t shard, uint64_t to,
+                            size_t *ret_count, struct failure *reterr)
+{
+    int r = sl_reply_check_array(reply, 0, reterr);
+
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < reply->elements; i++) {
+        struct sl_event_log_entry entry;
+
+        if (read_entry(reply->element[i], &entry) < 0 || sl_id_shard(entry.id) != shard ||
+            entry.id > to)
+            return sl_reply_unexpected(reterr);
+        to = entry.id - 1;
+    }
+    *ret_count = reply->elements;
+    return 0;
+}
+
 struct sl_event_log_entry sl_event_log_entry_at(const struct redisReply *reply, size_t i)
 {
     struct sl_event_log_entry entry = {.event = SL_SLICE_NONE};

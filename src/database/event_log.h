@@ -31,6 +31,13 @@ SL_EXPORT int sl_event_log_range_call(struct sl_call *call, uint32_t shard, uint
 SL_EXPORT int sl_event_log_range_reply(const struct redisReply *reply, uint32_t shard,
                                        uint64_t after, uint64_t to, size_t *ret_count,
                                        struct failure *reterr);
+/* The last `count` entries up to and including `to`, from the newest to the oldest; the reply is
+ * checked like that of a range. */
+int sl_event_log_back_call(struct sl_call *call, uint32_t shard, uint64_t to, size_t count,
+                           struct failure *reterr);
+int sl_event_log_back_reply(const struct redisReply *reply, uint32_t shard, uint64_t to,
+                            size_t *ret_count, struct failure *reterr);
+
 /* `i` < the count, of a reply that sl_event_log_range_reply() accepted. */
 SL_EXPORT struct sl_event_log_entry sl_event_log_entry_at(const struct redisReply *reply, size_t i);
 

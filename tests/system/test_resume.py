@@ -11,6 +11,7 @@ import pytest
 
 from harness import events
 from harness.cli import Cli
+from harness.redis_server import shard_of
 from harness.streams import Collector, Refused
 from harness.waiting import eventually
 
@@ -424,3 +425,122 @@ def test_an_event_source_that_has_seen_all_is_told_to_stay_away(gateway, cli, re
     with pytest.raises(Refused) as refused:
         gateway.stream(f"{FIREHOSE}?until={last}", "sse")
     assert refused.value.response.json["error"]["code"] == "bad_until"
+
+
+# --- last ---
+
+def left(redis, wanted=lambda event: True):
+    """Ids of the posts of the log that are not deleted, the oldest first."""
+    log = logged(redis)
+    deleted = {e["post"]["id"] for e in log if e["type"] == "delete"}
+    return ids([e for e in log if e["type"] == "post" and wanted(e)
+                and e["post"]["id"] not in deleted])
+
+
+def assert_newest(got, every, count):
+    """So many of the newest; of each shard, which are newest of all is not promised to the event."""
+    assert len(got) == min(count, len(every))
+    for shard in {shard_of(i) for i in got}:
+        of_shard = [i for i in got if shard_of(i) == shard]
+        assert of_shard == [i for i in every if shard_of(i) == shard][-len(of_shard):]
+
+
+def posts_and_deletions(redis, cli, count=400):
+    """The newest posts are among those that are deleted."""
+    replay(cli, redis.folder, count)
+    for event in [e for e in logged(redis) if e["type"] == "post"][-8::3]:
+        cli.run("delete", "--user", event["post"]["user"]["login"], event["post"]["id"])
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("is_remembered", [True, False], ids=["ring", "log"])
+def test_last_is_the_newest_then_what_happens(servers, cli_for, transport, is_remembered):
+    redis = servers.redis()
+    cli = cli_for(redis)
+    gateway = servers.gateway(redis) if is_remembered else None
+    posts_and_deletions(redis, cli)
+    gateway = gateway or servers.gateway(redis)
+    streams = {(query, last): gateway.stream(f"/v1/stream/{query}last={last}", transport)
+               for query in ("firehose?", "filter?track=w3&") for last in (1, 7, 300, 1000)}
+    late = cli.ids("post", "--user", "u1", "live w3")[0]
+    for (query, last), stream in streams.items():
+        every = left(redis, lambda e: "w3" in e["post"]["text"] or "fire" in query)
+        assert_newest(ids(stream.until(late)), every, last + 1)
+        stream.close()
+
+
+def test_last_and_more_of_the_log_than_a_page_holds_meet_without_a_seam(servers, cli_for):
+    redis = servers.redis()
+    cli = cli_for(redis)
+    replay(cli, redis.folder, 3000)
+    gateway = servers.gateway(redis, "--ring-bytes", 65536)
+    running = replay(cli, redis.folder, 1500, first=3001, rate=1500, name="more")
+    streams = [gateway.stream(f"{FIREHOSE}?last={last}", transport)
+               for last in (1, 200, 1000) for transport in ("ndjson", "sse", "websocket")]
+    running.ended(0)
+    log = ids(logged(redis))
+    for stream in streams:
+        got = ids(stream.until(log[-1]))
+        for shard in {shard_of(i) for i in got}:
+            of_shard = [i for i in got if shard_of(i) == shard]
+            every = [i for i in log if shard_of(i) == shard]
+            at = every.index(of_shard[0])
+            assert of_shard == every[at:at + len(of_shard)]
+        stream.close()
+
+
+def test_last_of_what_takes_no_posts_is_deletions(gateway, cli, redis):
+    posts_and_deletions(redis, cli, 50)
+    wanted = [e["id"] for e in logged(redis, kinds=("delete",))][-2:]
+    with gateway.stream(f"{FIREHOSE}?types=delete&last=2") as stream:
+        assert events.by_shard(ids([stream.next(), stream.next()])) == events.by_shard(wanted)
+
+
+def test_last_looks_at_ten_thousand_events_and_no_more(servers, cli_for):
+    redis = servers.redis()
+    cli = cli_for(redis)
+    replay(cli, redis.folder, 300, text="rare")
+    replay(cli, redis.folder, 9900, first=301, text="common", name="common")
+    gateway = servers.gateway(redis)
+    with gateway.stream("/v1/stream/filter?track=rare&last=1000") as stream:
+        late = cli.ids("post", "--user", "u1", "rare")[0]
+        got = ids(stream.until(late))
+    rare = ids([e for e in logged(redis) if "rare" in e["post"]["text"]])
+    assert 100 <= len(got) <= 101 + 128 and set(got) <= set(rare)
+    assert gateway.metrics()["sluice_log_pages_read_total"] < 9900 / 128 + 8 * 2
+
+
+@pytest.mark.parametrize("is_remembered", [True, False], ids=["ring", "log"])
+def test_last_on_a_stream_of_many_waits_for_its_filters(servers, cli_for, is_remembered):
+    redis = servers.redis()
+    cli = cli_for(redis)
+    gateway = servers.gateway(redis) if is_remembered else None
+    posts_and_deletions(redis, cli)
+    gateway = gateway or servers.gateway(redis)
+    with gateway.stream("/v1/stream?last=20", "websocket") as stream:
+        for name, more in (("w1", True), ("w2", False)):
+            stream.send(json.dumps({"op": "subscribe", "id": name, "filter": {"track": name},
+                                    "more": more}))
+            assert stream.next()["op"] == "subscribed"
+        got = [stream.next() for _ in range(20)]
+    assert_newest(ids(got), left(redis, lambda e: e["post"]["text"][-2:] in ("w1", "w2")), 20)
+    assert all([rule["id"] for rule in e["matching_rules"]] == [e["post"]["text"][-2:]] for e in got)
+
+
+def test_last_of_a_home_stream(servers, cli_for):
+    redis = servers.redis()
+    cli = cli_for(redis)
+    posts_and_deletions(redis, cli)
+    reader = cli.run("user", "add", "reader")
+    cli.run("follow", "reader", "u1")
+    gateway = servers.gateway(redis)
+    with gateway.stream("/v1/stream/home?last=10", token=gateway.token(sub=reader)) as stream:
+        got = ids([stream.next() for _ in range(10)])
+    assert_newest(got, left(redis, lambda e: e["post"]["user"]["login"] == "u1"), 10)
+
+
+def test_a_last_event_id_wins_over_last(gateway, cli, redis):
+    replay(cli, redis.folder, 30)
+    cursor, *rest = ids(logged(redis))[-3:]
+    with gateway.stream(f"{FIREHOSE}?last=20", "sse", headers={"Last-Event-ID": cursor}) as stream:
+        assert_next(stream, rest)

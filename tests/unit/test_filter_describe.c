@@ -48,7 +48,7 @@ static void test_each_kind_of_condition_has_its_words(void **state)
 {
     (void)state;
     expect_rule("#Tea @Ada $abc", "the hashtag #tea and a mention of @ada and the cashtag $abc");
-    expect_rule("from:12 -to:@Bob repost_of:cy",
+    expect_rule("from:12 -to:@Bob repost_of:@cy",
                 "not a reply to @bob and the author's id 12 and a repost of @cy");
     expect_rule(
         "url:example.org/a lang:EN country:fr sample:1",
@@ -71,8 +71,8 @@ static void test_users_beyond_some_are_counted(void **state)
     (void)state;
     expect(&(struct sl_filter_text){.follow = SL_SLICE("12")},
            "posts and deletions with user 12 (their posts, replies to and reposts of them)");
-    expect(&(struct sl_filter_text){.follow = SL_SLICE("a,b,c,d,e,f,g,h,i,j,k,l")},
-           "posts and deletions with any of the users a, b, c, d, e, f, g, h, i, j and 2 more "
+    expect(&(struct sl_filter_text){.follow = SL_SLICE("1,2,3,4,5,6,7,8,9,10,11,12")},
+           "posts and deletions with any of the users 1, 10, 11, 12, 2, 3, 4, 5, 6, 7 and 2 more "
            "(their posts, replies to and reposts of them)");
 }
 
