@@ -1,5 +1,6 @@
 #include "gateway/front/origin.h"
 
+#include <string.h>
 #include <strings.h>
 
 static bool equal_ignoring_case(struct sl_slice a, struct sl_slice b)
@@ -18,6 +19,36 @@ static struct sl_slice without_scheme(struct sl_slice origin)
     return SL_SLICE_NONE;
 }
 
+bool origin_is_listed(const struct origin_policy *policy, struct sl_slice origin)
+{
+    for (unsigned i = 0; origin.data && i < policy->allowed_count; i++) {
+        if (equal_ignoring_case(origin, sl_slice_str(policy->allowed[i])))
+            return true;
+    }
+    return false;
+}
+
+/* Letters, digits, what else may be in a token (RFC 9110, 5.6.2), and what separates them. */
+static bool may_be_in_list(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           (c != '\0' && strchr("!#$%&'*+-.^_`|~, ", c));
+}
+
+struct sl_slice origin_allowed_headers(struct sl_slice wanted)
+{
+    const struct sl_slice usual =
+        SL_SLICE("Authorization, Content-Type, Idempotency-Key, Last-Event-ID");
+
+    if (wanted.size == 0 || wanted.size > ORIGIN_HEADERS_MAX)
+        return usual;
+    for (size_t i = 0; i < wanted.size; i++) {
+        if (!may_be_in_list(wanted.data[i]))
+            return usual;
+    }
+    return wanted;
+}
+
 bool origin_is_allowed(const struct origin_policy *policy, struct sl_slice origin,
                        struct sl_slice host)
 {
@@ -25,10 +56,8 @@ bool origin_is_allowed(const struct origin_policy *policy, struct sl_slice origi
 
     if (!origin.data || policy->any)
         return true;
-    for (unsigned i = 0; i < policy->allowed_count; i++) {
-        if (equal_ignoring_case(origin, sl_slice_str(policy->allowed[i])))
-            return true;
-    }
+    if (origin_is_listed(policy, origin))
+        return true;
     page_host = without_scheme(origin);
     return page_host.data && host.data && equal_ignoring_case(page_host, host);
 }

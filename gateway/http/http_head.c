@@ -398,6 +398,7 @@ static const struct header_row header_rows[][MAX_SAME_SIZE] = {
     FACT("Transfer-Encoding", 1, REPEATABLE, read_transfer_encoding),
     ROW("Sec-WebSocket-Version", 0, WEBSOCKET_VERSION, read_value, websocket_version),
     ROW("Sec-WebSocket-Protocol", 0, WEBSOCKET_PROTOCOLS, read_value, request.protocols),
+    ROW("Access-Control-Request-Headers", 0, REPEATABLE, read_first, request.wanted_headers),
     ROW("Sec-WebSocket-Extensions", 0, REPEATABLE, read_list, websocket_extensions.lines),
 };
 

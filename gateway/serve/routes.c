@@ -52,20 +52,24 @@ static void append_cors(const struct server *server, const struct http_request *
                          "Access-Control-Expose-Headers: Idempotency-Replayed, Location, "
                          "Retry-After, WWW-Authenticate\r\n",
                          SL_SLICE_ARG(request->origin));
+    if (origin_is_listed(server->settings.origins, request->origin))
+        buffer_append_str(headers, "Access-Control-Allow-Credentials: true\r\n");
 }
 
-/* What a path allows, for browsers that ask before they cross origins and whoever else asks. */
-static void answer_options(struct http_connection *connection, const char *methods)
+/* What a path allows, for browsers that ask before they cross origins and whoever else asks. Any
+ * header is allowed that the page wants to send: what is not known here counts for nothing. */
+static void answer_options(struct http_connection *connection, const struct http_request *request,
+                           const char *methods)
 {
     struct buffer headers = BUFFER_INIT;
 
     buffer_append_format(&headers,
                          "Access-Control-Allow-Methods: %s\r\n"
-                         "Access-Control-Allow-Headers: Authorization, Content-Type, "
-                         "Idempotency-Key, Last-Event-ID\r\n"
+                         "Access-Control-Allow-Headers: %.*s\r\n"
                          "Access-Control-Max-Age: 600\r\n"
                          "Allow: %s\r\n",
-                         methods, methods);
+                         methods, SL_SLICE_ARG(origin_allowed_headers(request->wanted_headers)),
+                         methods);
     http_answer(connection,
                 &(struct http_answer){.status = 204, .headers = buffer_slice(&headers)});
     buffer_done(&headers);
@@ -171,11 +175,11 @@ static void route(struct server *server, struct http_connection *connection,
         http_refuse(&refusal, 404, "not_found", NULL, "there is no stream at this path");
         server_refuse(server, connection, &refusal);
     } else if (api_methods && request->method == HTTP_OPTIONS) {
-        answer_options(connection, api_methods);
+        answer_options(connection, request, api_methods);
     } else if (api_methods) {
         begin_api(server, connection, request);
     } else if (is_stream && request->method == HTTP_OPTIONS && !request->is_upgrade) {
-        answer_options(connection, STREAM_METHODS);
+        answer_options(connection, request, STREAM_METHODS);
     } else if (is_stream) {
         begin_stream(server, connection, kind, head, headers);
     } else {

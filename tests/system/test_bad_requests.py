@@ -312,6 +312,35 @@ def test_cross_origin_requests_of_an_allowed_page(servers, redis):
             assert response.headers["access-control-allow-origin"] == origin
 
 
+def preflight(gateway, origin, wanted):
+    with gateway.connect() as connection:
+        return connection.request("OPTIONS", FIREHOSE, {
+            "Origin": origin, "Access-Control-Request-Method": "GET",
+            "Access-Control-Request-Headers": wanted})
+
+
+def test_a_page_may_send_any_header_and_credentials_if_it_is_listed(servers, redis):
+    gateway = servers.gateway(redis, "--allow-origin", "https://app.example")
+    wanted = "authorization,cache-control,traceparent,x-requested-with"
+    answer = preflight(gateway, "https://app.example", wanted)
+    assert answer.headers["access-control-allow-headers"] == wanted
+    assert answer.headers["access-control-allow-credentials"] == "true"
+    with gateway.stream(FIREHOSE, headers={"Origin": "https://app.example"}) as stream:
+        assert stream.response.headers["access-control-allow-origin"] == "https://app.example"
+        assert stream.response.headers["access-control-allow-credentials"] == "true"
+    for strange in ("x-a: 1", "a\tb", "x" * 1025, '"quoted"'):
+        allowed = preflight(gateway, "https://app.example", strange).headers["access-control-allow-headers"]
+        assert allowed == "Authorization, Content-Type, Idempotency-Key, Last-Event-ID"
+
+
+@pytest.mark.parametrize("option, origin", [((), "https://evil.example"), (("--dev",), "https://any.example")])
+def test_a_page_that_is_not_listed_may_send_no_credentials(servers, redis, option, origin):
+    gateway = servers.gateway(redis, "--allow-origin", "https://app.example", *option)
+    answer = preflight(gateway, origin, "authorization")
+    assert "access-control-allow-credentials" not in answer.headers
+    assert ("access-control-allow-origin" in answer.headers) == bool(option)
+
+
 def test_cross_origin_requests_of_other_pages(servers, redis):
     gateway = servers.gateway(redis, "--allow-origin", "https://app.example")
     for origin in ("https://evil.example", "https://app.example.evil.example", "null",
