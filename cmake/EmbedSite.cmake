@@ -1,8 +1,8 @@
 # Run by cmake -P: -DOUTPUT=FILE.c -DBUNDLE=FOLDER
 #
 # Writes a C file that defines `dashboard_site`: what FOLDER/manifest.txt lists, each file as it is
-# and as its .gz beside it. A line of the manifest: path, name of the file, page or asset, content
-# type, separated by tabs. Without a folder the site is empty.
+# and as its .gz beside it. A line of the manifest: path, name of the file, page or asset, all or
+# operators, separated by tabs. Without a folder the site is empty.
 set(c "/* Made from web/ by cmake/EmbedSite.cmake. */\n#include \"gateway/front/site.h\"\n")
 set(rows "")
 set(count 0)
@@ -10,6 +10,7 @@ set(type_html "text/html; charset=utf-8")
 set(type_css "text/css; charset=utf-8")
 set(type_js "text/javascript; charset=utf-8")
 set(type_json "application/json")
+set(type_yaml "application/yaml")
 set(type_svg "image/svg+xml")
 set(type_txt "text/plain; charset=utf-8")
 
@@ -28,9 +29,14 @@ foreach(line IN LISTS manifest)
     list(GET line 0 path)
     list(GET line 1 name)
     list(GET line 2 kind)
+    list(GET line 3 audience)
     set(is_page false)
     if(kind STREQUAL "page")
         set(is_page true)
+    endif()
+    set(is_for_all false)
+    if(audience STREQUAL "all")
+        set(is_for_all true)
     endif()
     string(REGEX REPLACE ".*\\." "" ending "${name}")
     if(NOT DEFINED type_${ending})
@@ -41,7 +47,7 @@ foreach(line IN LISTS manifest)
     file(SHA256 "${BUNDLE}/${name}" hash)
     string(SUBSTRING "${hash}" 0 32 hash)
     string(APPEND rows
-        "    {\"${path}\", \"${type_${ending}}\", \"${hash}\", ${is_page},\n"
+        "    {\"${path}\", \"${type_${ending}}\", \"${hash}\", ${is_page}, ${is_for_all},\n"
         "     (const char *)plain_${count}, sizeof(plain_${count}),\n"
         "     (const char *)gzip_${count}, sizeof(gzip_${count})},\n")
     math(EXPR count "${count} + 1")

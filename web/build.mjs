@@ -1,5 +1,7 @@
 // Bundles src/ into a folder of files that sluiced serves, each with its .gz, and a manifest.txt:
-// a line for each file with the path of its URL, its name in the folder, and page or asset.
+// a line for each file with the path of its URL, its name in the folder, page or asset, and for whom it is:
+// all, or operators where they have a port of their own. The descriptions of the API in docs/ are served as
+// they are, as JSON, and as the page at /docs.
 // /licenses.txt is made of what the packages say of themselves whose code or data is in the bundle.
 //
 //     node build.mjs FOLDER_WITH_NODE_MODULES OUTPUT_FOLDER
@@ -8,10 +10,13 @@ import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'nod
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
+import { referencePage } from './reference.mjs';
 
 const source = path.join(path.dirname(fileURLToPath(import.meta.url)), 'src');
 const [packages, output] = process.argv.slice(2).map((folder) => path.resolve(folder));
-const { buildSync } = createRequire(path.join(packages, 'package.json'))('esbuild');
+const load = createRequire(path.join(packages, 'package.json'));
+const { buildSync } = load('esbuild');
+const { parse: parseYaml } = load('yaml');
 
 const pages = { '/': 'index.html', '/status': 'status.html' };
 const entries = ['dashboard.js', 'status.js', 'style.css', 'icon.svg'];
@@ -56,14 +61,29 @@ for (const entry of entries) {
   const file = files.find((one) => one.name.startsWith(`${name}-`) && one.name.endsWith(ext));
   renamed.set(`/assets/${entry}`, file.url);
 }
+const withAssets = (name, text) => Buffer.from(text.replace(/\/assets\/[\w.-]+/g, (asset) => {
+  if (!renamed.has(asset)) throw new Error(`${name}: there is no ${asset}`);
+  return renamed.get(asset);
+}));
 for (const [url, name] of Object.entries(pages)) {
-  let text = readFileSync(path.join(source, name), 'utf8');
-  text = text.replace(/\/assets\/[\w.-]+/g, (asset) => {
-    if (!renamed.has(asset)) throw new Error(`${name}: there is no ${asset}`);
-    return renamed.get(asset);
-  });
-  files.push({ name, url, kind: 'page', contents: Buffer.from(text) });
+  files.push({ name, url, kind: 'page', contents: withAssets(name, readFileSync(path.join(source, name), 'utf8')) });
 }
+
+// What describes the API is for all who use it, and so is what its page is made of.
+const docs = path.resolve(source, '../../docs');
+const descriptions = ['openapi', 'asyncapi'].map((name) => {
+  const text = readFileSync(path.join(docs, `${name}.yaml`));
+  const parsed = parseYaml(text.toString());
+  files.push({ name: `${name}.yaml`, url: `/${name}.yaml`, kind: 'page', audience: 'all', contents: text });
+  files.push({ name: `${name}.json`, url: `/${name}.json`, kind: 'page', audience: 'all', contents: Buffer.from(`${JSON.stringify(parsed)}\n`) });
+  return parsed;
+});
+files.push({ name: 'docs.html', url: '/docs', kind: 'page', audience: 'all', contents: withAssets('docs.html', referencePage(...descriptions)) });
+for (const file of files) {
+  if (/^(style|icon)-/.test(file.name)) file.audience = 'all';
+}
+const icon = files.find(({ name }) => name.startsWith('icon-'));
+files.push({ name: 'favicon.svg', url: '/favicon.ico', kind: 'page', audience: 'all', contents: icon.contents });
 
 // The licence of each package that esbuild has read something of. One without a licence ends this.
 function notices() {
@@ -84,6 +104,7 @@ files.push({
   name: 'licenses.txt',
   url: '/licenses.txt',
   kind: 'page',
+  audience: 'all',
   contents: Buffer.from(['These pages contain parts of the following packages.\n', ...notices()].join('\n\n')),
 });
 
@@ -95,4 +116,4 @@ for (const { name, contents } of files) {
 }
 files.sort((a, b) => (a.url < b.url ? -1 : 1));
 writeFileSync(path.join(output, 'manifest.txt'),
-  files.map(({ url, name, kind }) => `${url}\t${name}\t${kind}\n`).join(''));
+  files.map(({ url, name, kind, audience = 'operators' }) => `${url}\t${name}\t${kind}\t${audience}\n`).join(''));

@@ -98,6 +98,11 @@ bool stream_path(struct sl_slice path, enum stream_kind *ret_stream)
     return false;
 }
 
+const char *stream_path_of(enum stream_kind stream)
+{
+    return stream < sizeof(streams) / sizeof(streams[0]) ? streams[stream].path : NULL;
+}
+
 /* --- the wire format ----------------------------------------------------------------------- */
 
 /* Browsers end a WebSocket whose server chose none of the subprotocols they offered. */

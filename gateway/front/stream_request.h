@@ -56,6 +56,9 @@ struct front_settings {
 /* true: `path` is one of the streams. */
 bool stream_path(struct sl_slice path, enum stream_kind *ret_stream);
 
+/* Of each stream; NULL: there is none of this number. */
+const char *stream_path_of(enum stream_kind stream);
+
 /* 0: *ret_request is filled, end it with stream_request_done(); -EPROTO: *refusal is the answer,
  * and *ret_fault (TOKEN_OK: the token was not the reason) is for log and metrics. -ENOMEM. */
 int stream_request_read(const struct front_settings *settings, enum stream_kind stream,

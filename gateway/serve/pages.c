@@ -3,8 +3,10 @@
  * A table has the pages by path; the dashboard's files are compiled in. Where operators have a port
  * of their own, the public one answers whether the server is well, and nothing else. */
 #include <errno.h>
+#include <stdio.h>
 
 #include "base/clock.h"
+#include "gateway/api/api.h"
 #include "gateway/front/bearer.h"
 #include "gateway/front/site.h"
 #include "gateway/metrics/health.h"
@@ -12,6 +14,8 @@
 #include "gateway/serve/server_private.h"
 
 #define PAGE_METHODS "GET, HEAD"
+
+enum { NEAR_SIZE = 128 }; /* of a path that may have been meant */
 
 static void refuse_for_memory(struct server *server, struct http_connection *connection)
 {
@@ -151,12 +155,40 @@ static void answer_status(struct server *server, struct http_connection *connect
     }
 }
 
+/* Where to go from here. */
+static void answer_index(struct server *server, struct http_connection *connection,
+                         const struct http_request *request)
+{
+    static const char *const links[] = {"openapi", "asyncapi"};
+    const struct site *site = server->settings.site;
+    struct buffer json = BUFFER_INIT;
+
+    (void)request;
+    buffer_append_str(&json, "{\"name\":\"sluiced\",\"version\":\"" SLUICE_VERSION "\"");
+    for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
+        char path[sizeof("/asyncapi.yaml")];
+
+        snprintf(path, sizeof(path), "/%s.yaml", links[i]);
+        if (site_find(site, sl_slice_str(path)))
+            buffer_append_format(&json, ",\"%s\":\"%s\"", links[i], path);
+    }
+    if (site_find(site, SL_SLICE("/docs")))
+        buffer_append_str(&json, ",\"docs\":\"/docs\"");
+    buffer_append_str(&json, ",\"streams\":[");
+    for (int kind = 0; stream_path_of((enum stream_kind)kind); kind++)
+        buffer_append_format(&json, "%s\"%s\"", kind ? "," : "",
+                             stream_path_of((enum stream_kind)kind));
+    buffer_append_str(&json, "],\"health\":\"/healthz\",\"readiness\":\"/readyz\"}\n");
+    answer_printed(server, connection, 200, "application/json", &json);
+}
+
 static const struct segment {
     const char *path;
     void (*answer)(struct server *server, struct http_connection *connection,
                    const struct http_request *request);
     bool is_for_all; /* whoever balances the load needs it, and it tells nothing more */
 } pages[] = {
+    {"/v1", answer_index, true},
     {"/healthz", answer_health, true},
     {"/readyz", answer_readiness, true},
     {"/metrics", answer_metrics, false},
@@ -190,22 +222,78 @@ struct found {
     const struct site_file *file;
 };
 
-/* 0; -EPROTO: *refusal says that there is nothing, or that it takes another method. */
-static int find(const struct server *server, const struct http_connection *connection,
-                const struct http_request *request, struct found *ret_found,
-                struct http_refusal *refusal)
+static bool find_page(const struct server *server, const struct http_connection *connection,
+                      struct sl_slice path, struct found *ret_found)
 {
     bool is_for_operators = serves_operators(server, connection);
 
     *ret_found = (struct found){0};
     for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++) {
-        if (sl_slice_is(request->path, pages[i].path) && (pages[i].is_for_all || is_for_operators))
+        if (sl_slice_is(path, pages[i].path) && (pages[i].is_for_all || is_for_operators))
             ret_found->page = &pages[i];
     }
-    if (!ret_found->page && is_for_operators)
-        ret_found->file = site_find(server->settings.site, request->path);
-    if (!ret_found->page && !ret_found->file)
-        return http_refuse(refusal, 404, "not_found", NULL, "there is nothing at this path");
+    if (!ret_found->page)
+        ret_found->file = site_find(server->settings.site, path);
+    if (ret_found->file && !ret_found->file->is_for_all && !is_for_operators)
+        ret_found->file = NULL;
+    return ret_found->page || ret_found->file;
+}
+
+/* Is there anything, a page, a stream or a part of the API? */
+static bool is_there(const struct server *server, const struct http_connection *connection,
+                     struct sl_slice path)
+{
+    enum stream_kind kind;
+    struct found found;
+
+    return api_allow(path) || stream_path(path, &kind) ||
+           find_page(server, connection, path, &found);
+}
+
+/* What may have been meant: without the slashes at the end, below /v1, a stream for the streams. */
+static bool find_near(const struct server *server, const struct http_connection *connection,
+                      struct sl_slice path, char ret_near[static NEAR_SIZE])
+{
+    static const struct {
+        const char *is, *means;
+    } prefixes[] = {{"", ""},      {"/v1/streams", "/v1/stream"}, {"/streams", "/v1/stream"},
+                    {"/", "/v1/"}, {"/", "/v1/stream/"},          {"/v1/", "/v1/stream/"}};
+
+    while (path.size > 1 && path.data[path.size - 1] == '/')
+        path.size--;
+    for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+        struct sl_slice is = sl_slice_str(prefixes[i].is);
+        struct sl_slice rest;
+        int size;
+
+        if (!sl_slice_starts_with(path, is))
+            continue;
+        rest = sl_slice_from(path, is.size);
+        size = snprintf(ret_near, NEAR_SIZE, "%s%.*s", prefixes[i].means, SL_SLICE_ARG(rest));
+        if (size < NEAR_SIZE && is_there(server, connection, sl_slice_str(ret_near)))
+            return true;
+    }
+    return false;
+}
+
+int pages_refuse_path(const struct server *server, const struct http_connection *connection,
+                      struct sl_slice path, struct http_refusal *refusal)
+{
+    char near[NEAR_SIZE];
+
+    if (find_near(server, connection, path, near))
+        return http_refuse(refusal, 404, "not_found", NULL,
+                           "there is nothing at this path; there is %s", near);
+    return http_refuse(refusal, 404, "not_found", NULL, "there is nothing at this path");
+}
+
+/* 0; -EPROTO: *refusal says that there is nothing, or that it takes another method. */
+static int find(const struct server *server, const struct http_connection *connection,
+                const struct http_request *request, struct found *ret_found,
+                struct http_refusal *refusal)
+{
+    if (!find_page(server, connection, request->path, ret_found))
+        return pages_refuse_path(server, connection, request->path, refusal);
     if (request->method == HTTP_GET || request->method == HTTP_HEAD)
         return 0;
     http_refuse(refusal, 405, "method_not_allowed", NULL, "this path takes " PAGE_METHODS);

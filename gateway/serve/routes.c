@@ -172,7 +172,7 @@ static void route(struct server *server, struct http_connection *connection,
         refuse_length(&refusal);
         server_refuse(server, connection, &refusal);
     } else if (request->is_upgrade && !is_stream) {
-        http_refuse(&refusal, 404, "not_found", NULL, "there is no stream at this path");
+        pages_refuse_path(server, connection, request->path, &refusal);
         server_refuse(server, connection, &refusal);
     } else if (api_methods && request->method == HTTP_OPTIONS) {
         answer_options(connection, request, api_methods);

@@ -54,6 +54,9 @@ void server_count_token_fault(struct server *server, enum token_fault fault);
  * nothing. */
 void pages_answer(struct server *server, struct http_connection *connection,
                   const struct http_request *request);
+/* -EPROTO: *refusal says that there is nothing, and what may have been meant. */
+int pages_refuse_path(const struct server *server, const struct http_connection *connection,
+                      struct sl_slice path, struct http_refusal *refusal);
 /* What there is at this path does not take a body. Fills *refusal, returns -EPROTO. */
 int pages_refuse_body(struct server *server, struct http_connection *connection,
                       const struct http_request *request, struct http_refusal *refusal);

@@ -31,7 +31,7 @@ def neighbour(gateway, publish):
         stream.until(1)
 
 
-@pytest.mark.parametrize("path", ["/index.html", "/v1", "/v1/stream/nothing", "/v1/stream/filter/x",
+@pytest.mark.parametrize("path", ["/index.html", "/v1/stream/nothing", "/v1/stream/filter/x",
                                   "/v1/stream/filterx", "/V1/stream/filter", "/v2/stream/filter",
                                   "//v1/stream/filter", "/v1/stream/../stream/firehose",
                                   "/" + "x" * 3000])
@@ -552,3 +552,19 @@ def test_fragmented_and_unsolicited_control_frames(gateway):
     websocket.send_frame(CONTINUATION, text[5:])
     answers = dict(websocket.read_frame(Deadline(what="two answers")) for _ in range(2))
     assert answers[PONG] == b"between" and json.loads(answers[TEXT])["rules"] == []
+
+
+@pytest.mark.parametrize("path, near", [
+    ("/v1/stream/firehose/", "/v1/stream/firehose"), ("/v1/streams/firehose", "/v1/stream/firehose"),
+    ("/v1/streams/", "/v1/stream"), ("/stream/sample", "/v1/stream/sample"),
+    ("/firehose", "/v1/stream/firehose"), ("/v1/filter/", "/v1/stream/filter"),
+    ("/v1/timelines/home/", "/v1/timelines/home"), ("/healthz/", "/healthz"), ("/v1/", "/v1")])
+def test_a_path_that_is_nearly_right_is_told_what_is_there(gateway, path, near):
+    answer = gateway.get(path)
+    assert answer.status == 404
+    assert answer.error["message"] == f"there is nothing at this path; there is {near}"
+
+
+@pytest.mark.parametrize("path", ["/nowhere", "/v1/stream/nowhere/", "//", "/v1/streamsx"])
+def test_a_path_that_is_like_none_gets_no_hint(gateway, path):
+    assert gateway.get(path).error["message"] == "there is nothing at this path"

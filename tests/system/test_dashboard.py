@@ -4,7 +4,9 @@ import gzip
 import re
 
 import pytest
+import yaml
 
+from harness import programs
 from harness.http import HttpConnection
 
 
@@ -100,3 +102,41 @@ def test_another_word_than_on_or_off_is_refused(servers, redis):
 def test_no_file_of_the_machine_is_reached(gateway):
     for path in ["/assets/", "/assets/..%2f..%2fetc/passwd", "/assets/../../etc/passwd", "/status/", "/index.html"]:
         assert gateway.get(path).status in (400, 404), path
+
+
+# --- what describes the API ---
+
+@pytest.mark.parametrize("name", ["openapi", "asyncapi"])
+def test_the_descriptions_are_served_as_they_are_and_as_json(gateway, name):
+    kept = (programs.SOURCE / f"docs/{name}.yaml").read_bytes()
+    served = gateway.get(f"/{name}.yaml")
+    assert (served.status, served.body) == (200, kept)
+    assert served.headers["content-type"] == "application/yaml"
+    assert gateway.get(f"/{name}.json").json == yaml.safe_load(kept)
+
+
+def test_the_api_is_shown_without_anything_from_outside(gateway):
+    page = gateway.get("/docs")
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert "<script" not in page.text and "style=" not in page.text
+    used = re.findall(r'(?:src|href)="([^"#]+)"', page.text)
+    assert used and all(path.startswith("/") for path in used)
+    assert all(gateway.get(path).status == 200 for path in set(used))
+    for name in ("openapi", "asyncapi"):
+        said = yaml.safe_load((programs.SOURCE / f"docs/{name}.yaml").read_text())
+        for path in said.get("paths") or [one["address"] for one in said["channels"].values()]:
+            assert f"{path}</code>" in page.text, path
+    anchors = set(re.findall(r'id="([^"]+)"', page.text))
+    assert set(re.findall(r'href="#([^"]+)"', page.text)) <= anchors
+
+
+def test_v1_says_where_to_go(gateway):
+    links = gateway.get("/v1").json
+    assert links["streams"][0] == "/v1/stream/filter" and links["docs"] == "/docs"
+    for name in ("openapi", "asyncapi", "docs", "health"):
+        assert gateway.get(links[name]).status == 200
+
+
+def test_browsers_find_an_icon_by_themselves(gateway):
+    answer = gateway.get("/favicon.ico")
+    assert answer.status == 200 and answer.headers["content-type"] == "image/svg+xml"

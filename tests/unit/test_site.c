@@ -11,8 +11,8 @@
 #include "gateway/front/site.h"
 
 static const struct site_file files[] = {
-    {"/", "text/html; charset=utf-8", "abc", true, "<p>", 3, "GZ", 2},
-    {"/assets/a-1.js", "text/javascript; charset=utf-8", "def", false, "let a;", 6, "gz", 2},
+    {"/", "text/html; charset=utf-8", "abc", true, true, "<p>", 3, "GZ", 2},
+    {"/assets/a-1.js", "text/javascript; charset=utf-8", "def", false, true, "let a;", 6, "gz", 2},
 };
 static const struct site site = {files, 2};
 
