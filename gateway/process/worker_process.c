@@ -70,6 +70,7 @@ bool worker_process_fork(struct worker_process *worker, int *ret_ready_fd)
     worker->ready_pipe = ready[0];
     worker->state = WORKER_STARTING;
     worker->pulses = metric_get(worker->metrics, METRIC_WORKER_PULSES);
+    worker->has_pulse = false;
     worker->silent_ms = 0;
     metric_set(worker->metrics, METRIC_WORKER_UP, 1);
     log_info("worker_started", "worker=%u pid=%d", worker->index, (int)pid);
@@ -119,11 +120,16 @@ bool worker_process_kill_if_hung(struct worker_process *worker, uint64_t elapsed
 {
     uint64_t pulses = metric_get(worker->metrics, METRIC_WORKER_PULSES);
 
-    if (pulses != worker->pulses || worker->state == WORKER_DOWN) {
+    if (worker->state == WORKER_DOWN)
+        return false;
+    if (pulses != worker->pulses) {
         worker->pulses = pulses;
+        worker->has_pulse = true;
         worker->silent_ms = 0;
         return false;
     }
+    if (!worker->has_pulse)
+        return false;
     worker->silent_ms += elapsed_ms < 2 * WORKER_PULSE_MS ? elapsed_ms : 2 * WORKER_PULSE_MS;
     if (worker->silent_ms < timeout_ms)
         return false;

@@ -28,7 +28,8 @@ struct worker_process {
     uint64_t retry_ms; /* when down: not before */
     struct restart_delay delay;
     uint64_t pulses;    /* METRIC_WORKER_PULSES at the last look */
-    uint64_t silent_ms; /* how long that has not moved, in time in which the parent ran */
+    bool has_pulse;     /* its loop has come round once: starting may take long */
+    uint64_t silent_ms; /* how long `pulses` has not moved, in time in which the parent ran */
 };
 
 void worker_process_init(struct worker_process *worker, unsigned index, struct metrics *metrics);
@@ -51,8 +52,9 @@ bool worker_process_take_ready(struct worker_process *worker, uint64_t now_ms);
 bool worker_process_reap(struct worker_process *worker, siginfo_t *ret_how);
 
 /* The parent looks, `elapsed_ms` after the last time. Of that it counts two periods at most: when
- * more have passed it did not run itself, and nor, perhaps, did the worker. true: the worker runs
- * and its loop has not come round for `timeout_ms`; it was killed, which was logged and counted. */
+ * more have passed it did not run itself, and nor, perhaps, did the worker. true: the worker's
+ * loop runs and has not come round for `timeout_ms`; it was killed, which was logged and counted.
+ */
 bool worker_process_kill_if_hung(struct worker_process *worker, uint64_t elapsed_ms,
                                  uint64_t timeout_ms);
 

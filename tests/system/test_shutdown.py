@@ -185,7 +185,7 @@ def test_worker_that_dies_is_replaced(servers, redis):
 
 
 def test_worker_that_hangs_is_told_and_replaced(servers, redis):
-    gateway = servers.gateway(redis, "--worker-timeout", "1s", workers=2)
+    gateway = servers.gateway(redis, "--worker-timeout", "3s", workers=2)
     hung = gateway.workers()[0]
     os.kill(hung, signal.SIGSTOP)
     eventually(lambda: hung not in gateway.workers() and len(gateway.workers()) == 2, "a new worker")

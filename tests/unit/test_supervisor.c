@@ -605,6 +605,9 @@ static void test_worker_whose_loop_stands_still_is_killed_but_not_after_a_pause_
         pause();
         _exit(0);
     }
+    for (int i = 0; i < 10; i++)
+        assert_false(worker_process_kill_if_hung(&worker, 500, 2000)); /* it is starting */
+    metric_add(metrics, METRIC_WORKER_PULSES, 1);
     assert_false(worker_process_kill_if_hung(&worker, 500, 2000));
     assert_false(worker_process_kill_if_hung(&worker, 3600000, 2000)); /* the machine slept */
     metric_add(metrics, METRIC_WORKER_PULSES, 1);
