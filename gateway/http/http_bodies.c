@@ -1,8 +1,8 @@
 /* http_bodies.c - which bodies are on their way, how much of them is kept, and whose turn it is
  * to go.
  *
- * A list of the large ones, in the order in which they began, walked when there is no room:
- * there are at most `max_bytes` / HTTP_SMALL_BODY of them that count. */
+ * A list of the large ones, in the order in which they began, walked when there is no room. It is
+ * as long as there may be requests half read. */
 #include "gateway/http/http_bodies.h"
 
 #include <assert.h>
