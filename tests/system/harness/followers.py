@@ -1,0 +1,266 @@
+"""Clients in a storm: they follow a stream, come, go and stall, and keep what they have received over
+all their connections. At the end that is compared with the log."""
+
+import json
+import random
+import signal
+import socket
+import subprocess
+import threading
+
+from . import programs, recompute
+from .streams import CONTROL, Refused
+from .waiting import Deadline, DeadlinePassed
+from .websocket import TEXT
+
+TRANSPORTS = ["ndjson", "delimited", "sse", "raw-websocket"]
+
+
+class Kind:
+    """A stream that clients ask for, and which events of the log they should get."""
+
+    def __init__(self, name, target, matches, transports=TRANSPORTS, token=None, subscribes=(), tail=()):
+        self.name, self.target, self.matches, self.transports = name, target, matches, transports
+        self.token, self.subscribes = token or {}, subscribes
+        self.tail = tail  # what `sluice tail` calls it; empty: nothing
+
+
+def _filter(name, **parameters):
+    query = "&".join(f"{key}={value.replace(' ', '+')}" for key, value in parameters.items())
+    options = [part for key, value in parameters.items() for part in (f"--{key}", value)]
+    return Kind(name, f"/v1/stream/filter?{query}", recompute.Filter(**parameters).matches,
+                tail=[*options, "filter"])
+
+
+def kinds_of_streams(people):
+    """`people`: ids of users by login; u0 follows u1 to u4."""
+    def by(*logins):
+        wanted = {people[login] for login in logins}
+        return lambda event: event["type"] in ("post", "delete") and \
+            event["post"]["user"]["id"] in wanted
+
+    def has(event, *words):
+        return set(words) <= set(event["post"]["text"].split())
+
+    def posts(test):
+        return lambda event: event["type"] in ("post", "delete") and test(event)
+    many = (("a", {"track": "amber"}, lambda e: has(e, "amber")),
+            ("b", {"rule": "opal -pine"}, lambda e: has(e, "opal") and not has(e, "pine")))
+    return [
+        Kind("firehose", "/v1/stream/firehose", recompute.Filter(firehose=True).matches,
+             tail=["firehose"]),
+        _filter("track", track="amber basil,cedar,willow xenon yarrow"),
+        _filter("follow", follow=",".join([people["u1"], people["u5"], "@u7"])),
+        _filter("locations", locations="-20,-20,60,45,170,-50,-170,50"),
+        _filter("track+language", track="delta,ember,fjord,grove", language="en,ja"),
+        Kind("rule", "/v1/stream/filter?rule=(hazel+OR+iris)+-jade",
+             posts(lambda e: (has(e, "hazel") or has(e, "iris")) and not has(e, "jade"))),
+        Kind("sample", "/v1/stream/sample?percent=20",
+             recompute.Filter(percent=20, firehose=True).matches),
+        Kind("partition", "/v1/stream/firehose?partition=2/3",
+             recompute.Filter(partition=(2, 3), firehose=True).matches),
+        Kind("home", "/v1/stream/home", by("u0", "u1", "u2", "u3", "u4"),
+             token={"sub": people["u0"]}, tail=["home"]),
+        Kind("many", "/v1/stream", posts(lambda e: any(test(e) for _, _, test in many)),
+             transports=["raw-websocket"], subscribes=[(name, f) for name, f, _ in many]),
+    ]
+
+
+class Follower:
+    """Somebody who keeps what comes."""
+
+    def __init__(self, storm, kind, transport, is_calm):
+        self.storm, self.kind, self.transport, self.is_calm = storm, kind, transport, is_calm
+        self.ids, self.gaps, self.faults = [], [], []
+        self.story = []  # ids and gaps as they came, None for each connection
+        self.connections = self.stalls = 0
+
+    def has(self, event_id):
+        """Whether this event has come, or it was said that it never will."""
+        return (self.ids and self.ids[-1] >= event_id) or \
+            any(start < event_id <= end for start, end, _ in self.gaps)
+
+    def untold(self, in_log):
+        """Events that Redis has lost and that were followed by others on the same connection, without
+        a gap of that reason between them. (Who has left cannot be told.)"""
+        count, lost = 0, []
+        for part in self.story:
+            if part is None:
+                lost = []
+            elif isinstance(part, tuple):
+                start, end, reason = part
+                lost = [event_id for event_id in lost
+                        if reason != "rewound" or not start < event_id <= end]
+            elif part in in_log:
+                count += len(lost)
+                lost = []
+            else:
+                lost.append(part)
+        return count
+
+    def compare(self, wanted, in_log):
+        """What went wrong, by counting. `wanted`: the ids of the events it should have got;
+        `in_log`: of all there are. What it got and Redis has lost since counts by itself."""
+        ids = [event_id for event_id in self.ids if event_id in in_log]
+        seen = set(ids)
+        missing = [event_id for event_id in wanted if event_id not in seen and
+                   not any(start < event_id <= end for start, end, _ in self.gaps)]
+        return {
+            "events": len(wanted), "missing": len(missing), "twice": len(ids) - len(seen),
+            "disorder": sum(b < a for a, b in zip(ids, ids[1:])),
+            "foreign": len(seen.difference(wanted)), "rewound": len(set(self.ids) - seen),
+            "untold": self.untold(in_log), "gaps": len(self.gaps),
+            "connections": self.connections, "stalls": self.stalls, "faults": len(self.faults),
+        }
+
+
+class Client(Follower):
+    """A client of the tests' own, in a thread of its own."""
+
+    def __init__(self, storm, kind, transport, seed, is_calm):
+        super().__init__(storm, kind, transport, is_calm)
+        self.rng = random.Random(seed)
+        self.cursor = storm.start
+        self.broken = self.refused = self.warnings = 0
+        self.disconnects = {}
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()
+        self._socket = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _target(self):
+        target = self.kind.target + ("&" if "?" in self.kind.target else "?") + "cursors=true"
+        return target if self.transport == "sse" else f"{target}&since={self.cursor}"
+
+    def _open(self):
+        gateway = self.storm.gateway
+        headers = {"Last-Event-ID": str(self.cursor)} if self.transport == "sse" else {}
+        stream = gateway.stream(
+            self._target(), self.transport, headers=headers, token=gateway.token(**self.kind.token),
+            receive_buffer=None if self.is_calm else self.rng.choice([None, 4096]))
+        for number, (name, wanted) in enumerate(self.kind.subscribes, 1):
+            stream.send_frame(TEXT, json.dumps({"op": "subscribe", "id": name, "filter": wanted,
+                                                "more": number < len(self.kind.subscribes)}))
+        self.connections += 1
+        self.story.append(None)
+        return stream
+
+    def _run(self):
+        while not self._stopping.is_set():
+            try:
+                stream = self._open()
+            except Refused as refused:
+                self.refused += 1
+                if refused.response.status not in (429, 503):
+                    self.faults.append(repr(refused.response))
+            except (OSError, DeadlinePassed):
+                self.refused += 1
+            else:
+                self._follow(stream)
+            self._stopping.wait(self.rng.uniform(0.01, 0.2))
+
+    def _follow(self, stream):
+        with self._lock:
+            self._socket = stream.connection.socket
+        try:
+            while not self._stopping.is_set() and (message := stream.next(86400)) is not None:
+                self._take(message)
+                if not self._goes_on(stream):
+                    break
+        except OSError:  # ConnectionEnded is one
+            self.broken += 1
+        except Exception as fault:  # shown at the end; the strict readers raise many kinds
+            if not self._stopping.is_set():
+                self.faults.append(repr(fault))
+        with self._lock:
+            self._socket = None
+        if self.transport == "sse" and stream.last_event_id:
+            self.cursor = max(self.cursor, int(stream.last_event_id))
+        stream.close()
+
+    def _take(self, message):
+        if message.type in CONTROL:
+            self._take_control(message)
+        elif "op" in message:
+            if "error" in message:
+                self.faults.append(repr(message))
+        else:
+            self.cursor = int(message["id"])
+            self.ids.append(self.cursor)
+            self.story.append(self.cursor)
+            if self.transport == "sse" and message.sse_id != message["id"]:
+                self.faults.append(f"another id than the event's: {message}")
+
+    def _take_control(self, message):
+        if message.type == "gap":
+            self.gaps.append((int(message["from"]), int(message["to"]), message["reason"]))
+            self.story.append(self.gaps[-1])
+            self.cursor = max(self.cursor, int(message["to"]))
+        elif message.type == "cursor":
+            self.cursor = int(message["id"])
+        elif message.type == "warning":
+            self.warnings += 1
+        elif message.type == "disconnect":
+            code = message["code"]
+            self.disconnects[code] = self.disconnects.get(code, 0) + 1
+            if "cursor" in message:
+                self.cursor = int(message["cursor"])
+
+    def _goes_on(self, stream):
+        """False: it leaves. Else it may stop reading while a number of events happen."""
+        if self.is_calm:
+            return True
+        dice = self.rng.random()
+        if dice < 0.01:
+            if dice < 0.005:
+                stream.connection.reset()
+            return False
+        if dice < 0.015:
+            self.stalls += 1
+            until = self.storm.producer.made + self.rng.randrange(50, 800)
+            while self.storm.producer.made < until and not self.storm.is_over.wait(0.05):
+                pass
+        return True
+
+    def stop(self):
+        self._stopping.set()
+        with self._lock:
+            if self._socket:
+                try:
+                    self._socket.shutdown(socket.SHUT_RDWR)  # its thread wakes up
+                except OSError:
+                    pass
+        self._thread.join(Deadline(60).seconds)
+
+
+class Tail(Follower):
+    """`sluice tail`, which comes back by itself."""
+
+    def __init__(self, storm, kind):
+        super().__init__(storm, kind, "sluice tail", is_calm=True)
+        gateway = storm.gateway
+        self.connections = 1
+        self._process = subprocess.Popen(
+            [programs.sluice(), "tail", "--url", gateway.url, "--token",
+             gateway.token(**kind.token), "--since", str(storm.start), *kind.tail],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=programs.environment())
+        storm.servers.guests.append(self)
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self):
+        for line in self._process.stdout:
+            try:
+                self.ids.append(int(json.loads(line)["id"]))
+            except (ValueError, KeyError):
+                self.faults.append(repr(line))
+        status = self._process.wait()
+        if status != -signal.SIGTERM and status != 0:
+            self.faults.append(f"it ended with {status}")
+
+    def stop(self):
+        if not self._thread.is_alive():
+            return  # it has ended; its faults say how
+        self._process.terminate()
+        self._thread.join(Deadline().seconds)

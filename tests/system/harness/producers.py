@@ -1,0 +1,72 @@
+"""Those who make events in a storm, through the social core and past it."""
+
+import json
+import subprocess
+
+from . import events
+from .waiting import Deadline
+
+PEOPLE = 12
+WORDS = ("amber basil cedar delta ember fjord grove hazel iris jade karst lotus maple nectar opal pine "
+         "quartz river slate thyme umber velvet willow xenon yarrow zephyr").split()
+LANGUAGES = ["en", "en-GB", "de", "ja", None]
+
+
+class Posts:
+    """Lines for `sluice replay`: posts, and deletions of some of them."""
+
+    def __init__(self, rng):
+        self.rng, self.number, self.deletable = rng, 0, []
+
+    def begin_again(self):
+        """Another replay does not know the posts of the last one."""
+        self.deletable = []
+
+    def line(self):
+        rng = self.rng
+        self.number += 1
+        if self.deletable and rng.random() < 0.08:
+            post = self.deletable.pop(rng.randrange(len(self.deletable)))
+            return events.dump({"id": str(self.number), "type": "delete", "post": {"id": post}})
+        members = {}
+        language = rng.choice(LANGUAGES)
+        if language:
+            members["lang"] = language
+        if rng.random() < 0.3:
+            members["geo"] = {"lon": rng.randrange(-1799, 1800) / 10,
+                              "lat": rng.randrange(-899, 900) / 10}
+        text = " ".join(rng.choices(WORDS, k=rng.randrange(3, 40)))
+        self.deletable.append(str(self.number))
+        del self.deletable[:-200]
+        person = rng.randrange(PEOPLE)
+        return events.dump(events.post(self.number, text, user=person, login=f"u{person}", **members))
+
+
+class Producer:
+    """`sluice replay -`, fed line by line; another one when it has ended with Redis."""
+
+    def __init__(self, cli, rng):
+        self.cli, self.posts = cli, Posts(rng)
+        self.program = None
+        self.made = self.restarts = 0
+
+    def make(self, count=1):
+        for _ in range(count):
+            if self.program and self.program.process.poll() is not None:
+                self.program.process.communicate()
+                self.program = None
+                self.restarts += 1
+            if not self.program:
+                self.program = self.cli.start("replay", "-", stdin=subprocess.PIPE)
+                self.posts.begin_again()
+            try:
+                self.program.process.stdin.write(self.posts.line().encode() + b"\n")
+            except BrokenPipeError:
+                continue
+            self.made += 1
+
+    def stop(self):
+        if self.program:
+            self.program.process.stdin.close()
+            self.program.process.stdin = None
+            self.program.process.communicate(timeout=Deadline(60).seconds)
