@@ -34,7 +34,8 @@ def weather(storm, faults):
 
 @pytest.mark.parametrize("embedded", [False, True], ids=["own-redis", "embedded-redis"])
 def test_nothing_is_lost_doubled_or_out_of_order(servers, embedded):
-    storm = Storm(servers, seed=20261121, embedded=embedded, options=["--drain-timeout", "500ms"])
+    storm = Storm(servers, seed=20261121, embedded=embedded, options=["--drain-timeout", "500ms"],
+                  extras=[] if embedded else ["outsiders", "resets"])
     storm.add_clients(2)
     weather(storm, storm.rng.sample(storm.faults(), len(storm.faults())))
     storm.settle()

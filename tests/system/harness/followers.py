@@ -8,7 +8,8 @@ import socket
 import subprocess
 import threading
 
-from . import programs, recompute
+from . import events, programs, recompute
+from .redis_server import shard_of
 from .streams import CONTROL, Refused
 from .waiting import Deadline, DeadlinePassed
 from .websocket import TEXT
@@ -72,12 +73,13 @@ class Follower:
     def __init__(self, storm, kind, transport, is_calm):
         self.storm, self.kind, self.transport, self.is_calm = storm, kind, transport, is_calm
         self.ids, self.gaps, self.faults = [], [], []
+        self.seen = set()  # ids, too
         self.story = []  # ids and gaps as they came, None for each connection
         self.connections = self.stalls = 0
 
     def has(self, event_id):
         """Whether this event has come, or it was said that it never will."""
-        return (self.ids and self.ids[-1] >= event_id) or \
+        return event_id in self.seen or (self.storm.shards == 1 and self.ids and self.ids[-1] >= event_id) or \
             any(start < event_id <= end for start, end, _ in self.gaps)
 
     def untold(self, in_log):
@@ -98,17 +100,25 @@ class Follower:
                 lost.append(part)
         return count
 
-    def compare(self, wanted, in_log):
+    def _keep(self, event_id):
+        self.ids.append(event_id)
+        self.seen.add(event_id)
+
+    def compare(self, wanted, in_log, unlogged=frozenset()):
         """What went wrong, by counting. `wanted`: the ids of the events it should have got;
-        `in_log`: of all there are. What it got and Redis has lost since counts by itself."""
+        `in_log`: of all there are; `unlogged`: of those that were published past it. What it got and
+        Redis has lost since counts by itself. Order is promised within a shard; `inversions` are
+        between shards."""
         ids = [event_id for event_id in self.ids if event_id in in_log]
         seen = set(ids)
+        ordered = events.by_shard(ids)
+        disorder = sum(b < a and shard_of(a) == shard_of(b) for a, b in zip(ordered, ordered[1:]))
         missing = [event_id for event_id in wanted if event_id not in seen and
                    not any(start < event_id <= end for start, end, _ in self.gaps)]
         return {
             "events": len(wanted), "missing": len(missing), "twice": len(ids) - len(seen),
-            "disorder": sum(b < a for a, b in zip(ids, ids[1:])),
-            "foreign": len(seen.difference(wanted)), "rewound": len(set(self.ids) - seen),
+            "disorder": disorder, "inversions": sum(b < a for a, b in zip(ids, ids[1:])) - disorder,
+            "foreign": len(seen.difference(wanted)), "rewound": len(self.seen - seen - unlogged),
             "untold": self.untold(in_log), "gaps": len(self.gaps),
             "connections": self.connections, "stalls": self.stalls, "faults": len(self.faults),
         }
@@ -186,9 +196,10 @@ class Client(Follower):
             if "error" in message:
                 self.faults.append(repr(message))
         else:
-            self.cursor = int(message["id"])
-            self.ids.append(self.cursor)
-            self.story.append(self.cursor)
+            event_id = int(message["id"])
+            self.cursor = event_id if self.storm.shards == 1 else max(self.cursor, event_id)
+            self._keep(event_id)
+            self.story.append(event_id)
             if self.transport == "sse" and message.sse_id != message["id"]:
                 self.faults.append(f"another id than the event's: {message}")
 
@@ -252,7 +263,7 @@ class Tail(Follower):
     def _read(self):
         for line in self._process.stdout:
             try:
-                self.ids.append(int(json.loads(line)["id"]))
+                self._keep(int(json.loads(line)["id"]))
             except (ValueError, KeyError):
                 self.faults.append(repr(line))
         status = self._process.wait()

@@ -1,7 +1,9 @@
 """Facts about processes, read from /proc."""
 
+import contextlib
 import os
 import pathlib
+import signal
 
 
 def children(pid):
@@ -13,6 +15,25 @@ def children(pid):
         except FileNotFoundError:
             pass
     return found
+
+
+def descendants(pid):
+    """All processes that came from `pid`, and itself."""
+    return [pid] + [each for child in children(pid) for each in descendants(child)]
+
+
+@contextlib.contextmanager
+def stopped(pids):
+    """They stand still; those that end meanwhile do not matter."""
+    def tell(what):
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, what)
+    tell(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        tell(signal.SIGCONT)
 
 
 def name(pid):

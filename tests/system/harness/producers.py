@@ -1,6 +1,6 @@
 """Those who make events in a storm, through the social core and past it."""
 
-import json
+import random
 import subprocess
 
 from . import events
@@ -70,3 +70,22 @@ class Producer:
             self.program.process.stdin.close()
             self.program.process.stdin = None
             self.program.process.communicate(timeout=Deadline(60).seconds)
+
+
+class Outsider:
+    """Somebody who PUBLISHes without the social core: such events are in no log."""
+
+    EPOCH_MS = 1767225600000  # of ids: 2026-01-01T00:00:00Z
+
+    def __init__(self, redis):
+        self.redis = redis
+        self.ids = set()
+
+    def publish(self, ahead_s=0):
+        """One event with an id of Redis' own time, or of so many seconds later."""
+        seconds, microseconds = self.redis.client.time()
+        ms = (seconds + ahead_s) * 1000 + microseconds // 1000 - self.EPOCH_MS
+        shard = random.randrange(self.redis.shards)
+        number = ms * 4096 + shard * 64 + 63
+        self.ids.add(number)
+        self.redis.publish(events.dump(events.post(number, "amber from outside", user=4096 + shard * 64)), shard)

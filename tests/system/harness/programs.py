@@ -27,6 +27,10 @@ def example(name):
     return _program(f"examples/{name}", name)
 
 
+def clock_shim():
+    return _program("tests/support", "clock_shim.so")
+
+
 def filter_match():
     return _program("tools", "filter-match")
 

@@ -2,6 +2,7 @@
 
 import selectors
 import socket
+import struct
 import threading
 
 
@@ -13,7 +14,7 @@ class Proxy:
         self.port = self._listener.getsockname()[1]
         self._wake, self._woken = socket.socketpair()
         self._peers = {}
-        self._is_cut = self._is_closing = False
+        self._is_cut = self._is_closing = self._is_resetting = False
         self._seen = threading.Semaphore(0)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -21,6 +22,12 @@ class Proxy:
     def cut(self):
         """Returns when nothing passes any more; new connections are made but silent."""
         self._tell(cut=True)
+
+    def reset(self):
+        """Ends every connection with RST, as a host does that has lost its memory of them; what they
+        had sent is lost. The network works again afterwards."""
+        self._is_resetting = True
+        self._tell(cut=False)
 
     def heal(self):
         """What was sent meanwhile arrives, as over a network that retransmits."""
@@ -59,6 +66,15 @@ class Proxy:
             del self._peers[other]
             other.close()
 
+    def _reset_all(self):
+        """The server's side ends in the usual way: only what clients see is a reset."""
+        self._is_resetting = False
+        for here in [end for end in self._peers if end.family == socket.AF_INET]:
+            here.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        for end in list(self._peers):
+            if end in self._peers:
+                self._drop(end)
+
     def _pass_on(self, connection):
         try:
             bytes_ = connection.recv(65536)
@@ -79,6 +95,8 @@ class Proxy:
             for connection in ready:
                 if connection is self._woken:
                     self._woken.recv(1)
+                    if self._is_resetting:
+                        self._reset_all()
                     self._seen.release()
                     break  # and look what is heard now
                 if connection is self._listener:

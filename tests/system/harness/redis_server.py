@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import pathlib
 import shutil
 import signal
@@ -22,12 +23,13 @@ def redis_program():
 
 
 class RedisServer:
-    def __init__(self, folder, append_only=False, port=0, bind="127.0.0.1"):
+    def __init__(self, folder, append_only=False, port=0, bind="127.0.0.1", env=None):
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.socket = self.folder / "redis.sock"
         self.url = f"unix://{self.socket}"
         self.append_only = append_only
+        self.env = env or {}
         self.port, self.bind = port, bind  # port 0: none
         self.shards = 1  # of the database that is in it, or will be
         self.process = None
@@ -43,7 +45,8 @@ class RedisServer:
                  "--unixsocket", str(self.socket), "--dir", str(self.folder), "--save", "",
                  "--appendonly", "yes" if self.append_only else "no", "--daemonize", "no",
                  "--repl-diskless-sync-delay", "0"],
-                stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
+                stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+                env={**os.environ, **self.env})
 
         def is_ready():
             ended = self.process.poll() is not None

@@ -9,29 +9,45 @@ import os
 import random
 import signal
 import threading
+import time
 
 from . import processes
 from .cli import Cli
 from .followers import Client, Tail, kinds_of_streams
 from .gateway import sanitizer_report
+from .library import PROFILE_MAX, Library, ask
+from .memcached import Memcached
 from .ports import is_free, steady_port
-from .producers import PEOPLE, Producer
+from .producers import PEOPLE, Outsider, Producer
 from .proxy import Proxy
 from .redis_group import RedisGroup
-from .redis_server import RedisServer
+from .redis_server import RedisServer, shard_of
 from .waiting import DeadlinePassed, eventually
+from .wall_clock import WallClock
 
-LOG = "sluice:{0}:log"
+WRITERS = 4  # to the library
+RECOVERY_TIMEOUT_S = 0.5  # of one request: who has no answer by then asks again
+CLOCK_STEPS_S = (-600, -20, 20, 600)
+
+# What a storm may have beyond its Redis, gateway and clients: clocks that step; a library of posts that
+# move to an archive, which is taken away; a cache that comes and goes; events published past the log;
+# and a wire to Redis that is reset.
+EXTRAS = ("clocks", "archive", "cache", "outsiders", "resets")
 
 
 class Storm:
     """The servers, the clients, and what is done to them. `servers` is conftest's. `sentinel`: with a
-    master, a replica and three sentinels; `redis` is whoever is the master."""
+    master, a replica and three sentinels; `redis` is whoever is the master. `extras` of EXTRAS, and
+    several shards, are for a Redis of its own behind a proxy only."""
 
-    def __init__(self, servers, seed, embedded=False, workers=2, options=(), sentinel=False):
+    def __init__(self, servers, seed, embedded=False, workers=2, options=(), sentinel=False, shards=1,
+                 extras=()):
         self.servers, self.rng, self.embedded = servers, random.Random(seed), embedded
+        self.shards, self.extras = shards, extras
+        assert not (embedded or sentinel) or (shards == 1 and not extras)
         self.options = ["--keepalive-ms", 500, "--max-owed-bytes", "64K", "--drain-timeout", "2s",
                         *options]
+        self.redis_clock = self.gateway_clock = self.library = self.cache = self.outsider = None
         listen = f"127.0.0.1:{steady_port()}"
         self.done = {}  # faults by name
         self.is_over = threading.Event()  # nothing happens any more: whoever stalls goes on
@@ -48,12 +64,19 @@ class Storm:
                 self._write_at_once()
             self.gateway = servers.gateway(self.group.url, *self.options, workers=workers, listen=listen)
         else:
-            # Only with one shard a cursor is exact, so that none comes twice.
-            self.redis = servers.redis(shards=1, append_only=True)
+            if "clocks" in extras:
+                self.redis_clock = WallClock(servers.folder / "redis.clock")
+                self.gateway_clock = WallClock(servers.folder / "gateway.clock")
+            self.redis = servers.redis(shards, append_only=True,
+                                       env=self.redis_clock and self.redis_clock.environment)
             self._write_at_once()
             self.proxy = Proxy(self.redis.socket)
-            self.gateway = servers.gateway(f"redis://127.0.0.1:{self.proxy.port}", *self.options,
-                                           workers=workers, listen=listen)
+            self._use_archive_and_cache()
+            if shards > 1 or "archive" in extras:
+                self.options += ["--run-tasks", "on"]
+            self.gateway = self._start_gateway(f"redis://127.0.0.1:{self.proxy.port}", *self.options,
+                                               workers=workers, listen=listen)
+            self.outsider = Outsider(self.redis) if "outsiders" in extras else None
         self.cli = Cli(self.group or self.redis)
         self.people = {f"u{n}": self.cli.run("user", "add", f"u{n}") for n in range(PEOPLE)}
         for n in range(1, 5):
@@ -61,6 +84,30 @@ class Storm:
         self.start = int(self.cli.run("post", "--user", "u0", "the beginning"))
         self.producer = Producer(self.cli, random.Random(self.rng.random()))
         self.clients = []
+        if "archive" in extras:
+            self._open_library()
+
+    def _start_gateway(self, *arguments, **more):
+        env = self.gateway_clock.environment if self.gateway_clock else None
+        return self.servers.gateway(*arguments, env=env, **more)
+
+    def _use_archive_and_cache(self):
+        if "archive" in self.extras:
+            self.archive_file = self.servers.folder / "archive.db"
+            self.options += ["--archive", f"sqlite:{self.archive_file}"]
+        if "cache" in self.extras:
+            folder = self.servers.folder / "cache"
+            folder.mkdir()
+            self.cache = Memcached(folder).start()
+            self.servers.guests.append(self.cache)
+            self.options += ["--cache", self.cache.url]
+
+    def _open_library(self):
+        self.cli.run("config", "set", "profile-max", PROFILE_MAX)
+        self.cli.run("config", "set", "archive", 1)
+        self.cli.environment["SLUICE_ARCHIVE"] = f"sqlite:{self.archive_file}"
+        users = [self.cli.run("user", "add", f"w{n}") for n in range(WRITERS)]
+        self.library = Library(self, users, self.archive_file)
 
     def add_clients(self, per_kind, calm=1):
         """So many of each kind, in turn over its transports; `calm` ones neither leave nor stall. And a
@@ -80,6 +127,16 @@ class Storm:
                  self.restart_gateway]
         if self.proxy:
             every += [self.restart_redis, self.cut_wire]
+        if self.redis_clock:
+            every += [self.step_redis_clock, self.step_gateway_clock]
+        if self.library:
+            every.append(self.take_archive)
+        if self.cache:
+            every += [self.kill_cache, self.stall_cache]
+        if self.outsider:
+            every += [self.publish_past_the_log, self.publish_ahead]
+        if "resets" in self.extras:
+            every.append(self.reset_wire)
         if self.group:
             every += [self.restart_redis, self.promote_replica, self.kill_master]
         return every
@@ -150,6 +207,45 @@ class Storm:
         pause(self.rng.uniform(0.5, 8))
         self.proxy.heal()
 
+    def reset_wire(self, pause):
+        """While requests wait for an answer."""
+        self.proxy.cut()
+        pause(0.2)
+        self.proxy.reset()
+
+    def _step(self, clock, pause):
+        clock.set(self.rng.choice(CLOCK_STEPS_S))
+        pause(3)
+        clock.set(0)
+
+    def step_redis_clock(self, pause):
+        self._step(self.redis_clock, pause)
+
+    def step_gateway_clock(self, pause):
+        self._step(self.gateway_clock, pause)
+
+    def take_archive(self, pause):
+        pids = processes.descendants(self.gateway.pid)
+        self.library.take_archive(lambda: pause(self.rng.uniform(1, 4)), pids)
+
+    def kill_cache(self, pause):
+        self.cache.stop()
+        pause(self.rng.uniform(0, 2))
+        self.cache.start()
+
+    def stall_cache(self, pause):
+        self.cache.stall()
+        pause(self.rng.uniform(0, 2))
+        self.cache.go_on()
+
+    def publish_past_the_log(self, _):
+        for _ in range(10):
+            self.outsider.publish()
+
+    def publish_ahead(self, _):
+        """As a producer does whose clock is an hour ahead."""
+        self.outsider.publish(3600)
+
     def promote_replica(self, _):
         """By order of a sentinel: the master lives, and takes what it is sent until it is told."""
         self.rng.choice(self.group.sentinels).fail_over()
@@ -205,7 +301,7 @@ class Storm:
 
     def _follow_up(self, *options):
         self.retired.append(self.gateway)
-        self.gateway = self.servers.gateway(
+        self.gateway = self._start_gateway(
             self.gateway.redis_url, *self.options, *options, workers=self.rng.randrange(1, 4),
             listen=f"127.0.0.1:{self.gateway.port}", data_dir=self.gateway.data_dir)
 
@@ -215,6 +311,23 @@ class Storm:
             report = sanitizer_report(gateway.log())
             assert not report, report
 
+    def await_recovery(self, seconds=60):
+        """A fault is over: how many seconds until the API writes and reads again and everybody calm was
+        given what it wrote."""
+        began = time.monotonic()
+        calm = [client for client in self.clients if client.is_calm and client.kind.name == "firehose" and
+                client.transport != "sluice tail"]
+
+        def post():
+            status, answer = ask(self.gateway, "POST", "/v1/posts", {"text": "after the fault"},
+                                 RECOVERY_TIMEOUT_S, sub=self.people["u0"])
+            return status == 201 and answer["id"]
+        posted = eventually(post, "the API writes", seconds)
+        eventually(lambda: ask(self.gateway, "GET", f"/v1/posts/{posted}", None, RECOVERY_TIMEOUT_S,
+                               sub=self.people["u0"])[0] == 200, "the API reads", seconds)
+        eventually(lambda: all(client.has(int(posted)) for client in calm), "it was streamed", seconds)
+        return time.monotonic() - began
+
     # The count
 
     def read_log(self):
@@ -222,9 +335,10 @@ class Storm:
         self.in_log = set()
         self.wanted = {client.kind.name: [] for client in self.clients}
         kinds = {client.kind.name: client.kind for client in self.clients}.values()
-        entries = self.redis.client.xrange(LOG, f"({self.start}-0")
-        for entry, fields in entries:
-            event, event_id = json.loads(fields["e"]), int(entry.split("-")[0])
+        for entry, fields in self.redis.entries():
+            event, event_id = json.loads(fields["e"]), int(entry)
+            if event_id <= self.start:
+                continue
             self.in_log.add(event_id)
             for kind in kinds:
                 if kind.matches(event):
@@ -233,14 +347,18 @@ class Storm:
     def settle(self, seconds=60):
         """The producers stop, all faults are over: waits until everybody has everything."""
         self.producer.stop()
+        if self.library:
+            self.library.stop()
         self.is_over.set()
         self._find_master()
         self.gateway.wait_status("/readyz", 200, seconds)
         self.read_log()
 
+        last = {name: {shard_of(event_id): event_id for event_id in wanted}.values()
+                for name, wanted in self.wanted.items()}
+
         def all_have_the_last():
-            return all(client.has(self.wanted[client.kind.name][-1]) for client in self.clients
-                       if self.wanted[client.kind.name])
+            return all(client.has(event_id) for client in self.clients for event_id in last[client.kind.name])
         try:
             eventually(all_have_the_last, "everything has come", seconds)
         except DeadlinePassed:
@@ -254,14 +372,15 @@ class Storm:
         for client in self.clients:
             row = rows.setdefault((client.kind.name, client.transport), {"clients": 0})
             row["clients"] += 1
-            counts = client.compare(self.wanted[client.kind.name], self.in_log)
+            counts = client.compare(self.wanted[client.kind.name], self.in_log,
+                                    self.outsider.ids if self.outsider else frozenset())
             for name, count in counts.items():
                 row[name] = row.get(name, 0) + count
         return rows
 
 
-COLUMNS = ["clients", "connections", "stalls", "events", "missing", "twice", "disorder", "foreign",
-           "gaps", "rewound", "faults"]
+COLUMNS = ["clients", "connections", "stalls", "events", "missing", "twice", "disorder", "inversions",
+           "foreign", "gaps", "rewound", "faults"]
 
 
 def table(rows, columns=COLUMNS):
