@@ -6,6 +6,7 @@ import pytest
 
 from harness import programs, recompute
 from harness.recompute import Filter, Words, normal, urls_in
+from harness.wall_clock import WallClock
 
 
 @pytest.mark.parametrize("text, wanted", [
@@ -101,3 +102,12 @@ def test_recomputation_agrees_with_the_filter_cases():
             compared += 1
             assert wish.matches(event) == (number in matched), (number, line.decode())
     assert compared > 50000
+
+
+@pytest.mark.skipif(not programs.has_clock_shim(), reason="with a sanitizer there is no clock shim")
+def test_wall_clock_of_redis_steps(servers):
+    clock = WallClock(servers.folder / "clock")
+    stepped, true = servers.redis(shards=1, env=clock.environment), servers.redis(shards=1)
+    for ahead in (600, -600, 0):
+        clock.set(ahead)
+        assert abs(stepped.client.time()[0] - true.client.time()[0] - ahead) <= 1

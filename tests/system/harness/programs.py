@@ -27,6 +27,10 @@ def example(name):
     return _program(f"examples/{name}", name)
 
 
+def has_clock_shim():
+    return (BUILD / "tests" / "support" / "clock_shim.so").exists()
+
+
 def clock_shim():
     return _program("tests/support", "clock_shim.so")
 
