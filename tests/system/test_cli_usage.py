@@ -199,7 +199,7 @@ def test_bash_completes_commands(listed):
 def test_bash_completes_options_and_values():
     assert {"--user", "--quote", "--redis", "--help"} <= completed("post", "--")
     assert completed("post", "--re") == {"--redis", "--reply-to", "--repost"}
-    assert completed("post", "--user", "ada", "--audience", "f") == {"followers"}
+    assert completed("post", "--user", "ada", "--audience", "p") == {"public"}
     assert completed("post", "--user", "") == set()
     assert completed("tail", "f") == {"filter", "firehose"}
     assert completed("tail", "--track", "cat", "h") == {"home"}
