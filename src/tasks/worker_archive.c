@@ -113,7 +113,8 @@ int sl_worker_archive_find(struct sl_worker *worker, struct sl_redis_link *link,
     return r;
 }
 
-/* For a minute, as task_put_off.lua does; a worker that tries on says so again. */
+/* For a minute, as task_put_off.lua does; a worker that tries on says so again. NULL: it is there.
+ */
 static void note_away(struct sl_redis_link *link, const char *why)
 {
     struct sl_call call = SL_CALL_INIT;
@@ -121,11 +122,13 @@ static void note_away(struct sl_redis_link *link, const char *why)
     char key[SL_KEY_SIZE];
 
     sl_call_begin(&call, 0, true);
-    sl_call_add_str(&call, "SET");
+    sl_call_add_str(&call, why ? "SET" : "DEL");
     sl_call_add_str(&call, sl_key(0, "archive_away", key));
-    sl_call_add_str(&call, why);
-    sl_call_add_str(&call, "PX");
-    sl_call_add_id(&call, AWAY_MS);
+    if (why) {
+        sl_call_add_str(&call, why);
+        sl_call_add_str(&call, "PX");
+        sl_call_add_id(&call, AWAY_MS);
+    }
     run(link, &call, &reply, NULL);
     freeReplyObject(reply);
     sl_call_done(&call);
@@ -154,8 +157,10 @@ int sl_worker_archive_open(struct sl_worker_thread *thread, struct failure *rete
                         &thread->archive, &why);
     if (r == 0)
         r = compare(worker, thread->archive, &why);
-    if (r == 0)
+    if (r == 0) {
+        note_away(thread->link, NULL);
         return 0;
+    }
     sl_archive_close(thread->archive);
     thread->archive = NULL;
     note_away(thread->link, why.text);

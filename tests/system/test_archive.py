@@ -323,11 +323,13 @@ def test_an_empty_archive_is_refused_where_posts_have_been_archived(site, tmp_pa
         site.cli.run("worker", "--until-empty", status=1)
         assert "this database has archived posts: put their archive back" in site.cli.done.stderr
     assert not list(tmp_path.glob("posts.db"))
-    post_more(site)
+    assert "the archive: " in site.cli.run("tasks")
     site.cli.run("worker", "--until-empty", "--accept-archive", "--lease-ms", "50")
+    assert "the archive: " not in site.cli.run("tasks")
+    post_more(site)
+    site.work()
     assert len(site.in_redis()) == PROFILE_MAX
     assert site.pages(3) == site.posts[:2 * PROFILE_MAX]  # without what was in the other one
-    site.work()
 
 
 def test_an_archive_that_is_taken_away_takes_no_posts(site, servers, tmp_path, request):
