@@ -25,8 +25,8 @@
  * percent-encoded. No message holds a password.
  *
  * With a server a call takes one round trip: to store, to erase, to list and to find, however many
- * posts; more than some 256 KB of posts take two more, and one for each such part. Opening takes
- * two, and those of the login. A connection that was lost since the last call is made anew in the
+ * posts; more than some 256 KB of posts take two more, and one for each such part. To verify takes
+ * one. Opening takes three, and those of the login. A connection that was lost since the last call is made anew in the
  * next one. */
 #pragma once
 
