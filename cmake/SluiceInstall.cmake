@@ -71,6 +71,7 @@ sluice_public_headers(
     src/social/post_rows.h
     src/social/posts.h
     src/social/privacy.h
+    src/social/public_timeline.h
     src/social/user_list.h
     src/social/users.h
     src/tasks/tasks.h

@@ -139,7 +139,8 @@ static void try_value(struct sl_slice text)
     else
         must(json.size == 0);
     if (sl_cached_user_fill(&user, text))
-        must(user.user.login.size + 1 + user.signup.size == text.size);
+        must(user.user.login.size + user.signup.size + strlen("  0 ") + user.profile.size ==
+             text.size);
     buffer_done(&json);
 }
 

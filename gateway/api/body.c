@@ -132,6 +132,8 @@ static const struct {
     [API_NUMBER] = {"a number", {JSON_INTEGER, JSON_REAL}},
     [API_OBJECT] = {"an object", {JSON_OBJECT, JSON_OBJECT}},
     [API_ARRAY] = {"an array", {JSON_ARRAY, JSON_ARRAY}},
+    [API_STRING_OR_NULL] = {"a string or null", {JSON_STRING, JSON_NULL}},
+    [API_ARRAY_OR_NULL] = {"an array or null", {JSON_ARRAY, JSON_NULL}},
 };
 
 /* "geo.lon" */
@@ -173,6 +175,12 @@ static int read_member(const json_t *value, const char *inside, const struct api
         return http_refuse(refusal, 400, "bad_type", name, "%s is not %s", name,
                            kinds[member->kind].name);
     switch (member->kind) {
+    case API_STRING_OR_NULL:
+        if (type == JSON_NULL) {
+            *member->ret_string = SL_SLICE("");
+            break;
+        }
+        /* fall through */
     case API_STRING:
         *member->ret_string = sl_slice(json_string_value(value), json_string_length(value));
         break;
@@ -181,6 +189,7 @@ static int read_member(const json_t *value, const char *inside, const struct api
         break;
     case API_OBJECT:
     case API_ARRAY:
+    case API_ARRAY_OR_NULL:
         *member->ret_json = value;
         break;
     }

@@ -14,7 +14,14 @@ enum { API_BODY_MAX = 256 << 10, API_BODY_DEPTH_MAX = 32 };
 /* An object. 0: *ret_body is the caller's; -EPROTO: *refusal says where it is wrong; -ENOMEM. */
 int api_body_read(const struct http_request *http, json_t **ret_body, struct http_refusal *refusal);
 
-enum api_member_kind { API_STRING, API_NUMBER, API_OBJECT, API_ARRAY };
+enum api_member_kind {
+    API_STRING,
+    API_NUMBER,
+    API_OBJECT,
+    API_ARRAY,
+    API_STRING_OR_NULL, /* null is an empty string */
+    API_ARRAY_OR_NULL
+};
 
 struct api_member {
     const char *name;

@@ -517,6 +517,15 @@ int api_list_answer_users(struct api_request *request, const uint64_t *ids, size
     return complete_users(request);
 }
 
+int api_list_answer_page(struct api_request *request, const uint64_t *ids, size_t count,
+                         uint64_t next)
+{
+    if (begin_with(request, ids, count) < 0)
+        return api_fail_for_memory(request);
+    request->list.next = next;
+    return complete_posts(request, answer);
+}
+
 int api_list_answer_liked(struct api_request *request, const uint64_t *ids, size_t count,
                           uint64_t next)
 {

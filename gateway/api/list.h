@@ -21,6 +21,7 @@ struct sl_post_row;
 struct api_list_bare {
     uint64_t author;    /* of a post */
     uint64_t counts[3]; /* likes, comments; followers, following, posts */
+    uint64_t version;   /* of a user */
     size_t login_at, login_size, name_at, name_size; /* in api_list.texts; a user has no login */
 };
 
@@ -54,6 +55,9 @@ int api_list_answer_posts(struct api_request *request, const void *context, size
 int api_list_answer_users(struct api_request *request, const uint64_t *ids, size_t count,
                           uint64_t next);
 
+/* The same of posts. */
+int api_list_answer_page(struct api_request *request, const uint64_t *ids, size_t count,
+                         uint64_t next);
 /* Posts by their ids, those of them that the subject likes. */
 int api_list_answer_liked(struct api_request *request, const uint64_t *ids, size_t count,
                           uint64_t next);

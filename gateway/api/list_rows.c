@@ -73,6 +73,7 @@ void api_list_add_bare_user(struct api_list *list, size_t at, const struct sl_us
     list->rows[at].is_bare = true;
     list->rows[at].bare = (struct api_list_bare){
         .counts = {user->followers, user->following, user->posts},
+        .version = user->version,
         .name_at = keep_text(list, user->user.name),
         .name_size = user->user.name.size,
     };
@@ -100,6 +101,7 @@ struct sl_user_row api_list_bare_user(const struct api_list *list, size_t at)
         .followers = bare->counts[0],
         .following = bare->counts[1],
         .posts = bare->counts[2],
+        .version = bare->version,
     };
 }
 

@@ -154,8 +154,9 @@ static int read_page(struct api_request *request, struct sl_slice before, struct
     request->page = (struct sl_page){.limit = PAGE_DEFAULT};
     if (before.data && sl_id_parse(before, &request->page.before) < 0)
         return api_refuse(request, 400, "bad_before", "before", "not an id");
-    if (after.data && sl_id_parse(after, &request->after) < 0)
-        return api_refuse(request, 400, "bad_after", "after", "not an id");
+    request->after_last_read = sl_slice_is(after, "last_read");
+    if (after.data && !request->after_last_read && sl_id_parse(after, &request->after) < 0)
+        return api_refuse(request, 400, "bad_after", "after", "neither an id nor last_read");
     if (limit.data) {
         if (sl_id_parse(limit, &number) < 0 || number > PAGE_MAX)
             return api_refuse(request, 400, "bad_limit", "limit", "not a number from 1 to %d",

@@ -70,6 +70,7 @@ struct api_request {
     size_t ids_count;
     struct sl_page page;
     uint64_t after;             /* 0: none */
+    bool after_last_read;       /* where the subject has read to */
     struct sl_slice request_id; /* of Idempotency-Key; absent: none */
     json_t *body;
 

@@ -42,12 +42,14 @@ static bool path_matches(const char *pattern, struct sl_slice path, struct sl_sl
 /* HEAD is GET without the body. */
 const char *api_route_allow(struct sl_slice path)
 {
-    enum { TAKES_GET = 1, TAKES_POST = 2, TAKES_PUT = 4, TAKES_DELETE = 8 };
-    static const char *const lists[16] = {
+    enum { TAKES_GET = 1, TAKES_POST = 2, TAKES_PUT = 4, TAKES_DELETE = 8, TAKES_PATCH = 16 };
+    static const char *const lists[32] = {
         [TAKES_GET] = "GET, HEAD, OPTIONS",
         [TAKES_POST] = "POST, OPTIONS",
         [TAKES_GET | TAKES_POST] = "GET, HEAD, POST, OPTIONS",
         [TAKES_PUT | TAKES_DELETE] = "PUT, DELETE, OPTIONS",
+        [TAKES_GET | TAKES_PUT] = "GET, HEAD, PUT, OPTIONS",
+        [TAKES_GET | TAKES_PATCH] = "GET, HEAD, PATCH, OPTIONS",
         [TAKES_GET | TAKES_DELETE] = "GET, HEAD, DELETE, OPTIONS",
     };
     unsigned methods = 0;
@@ -57,10 +59,11 @@ const char *api_route_allow(struct sl_slice path)
         struct sl_slice variable;
 
         if (path_matches(routes[i].path, path, &variable))
-            methods |= method == HTTP_GET    ? TAKES_GET
-                       : method == HTTP_POST ? TAKES_POST
-                       : method == HTTP_PUT  ? TAKES_PUT
-                                             : TAKES_DELETE;
+            methods |= method == HTTP_GET     ? TAKES_GET
+                       : method == HTTP_POST  ? TAKES_POST
+                       : method == HTTP_PUT   ? TAKES_PUT
+                       : method == HTTP_PATCH ? TAKES_PATCH
+                                              : TAKES_DELETE;
     }
     return lists[methods];
 }

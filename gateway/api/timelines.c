@@ -1,12 +1,17 @@
-/* timelines.c - the home timeline of the subject.
+/* timelines.c - the home timeline of the subject, and the public one.
  *
- * It is put together in rounds of calls (src/home/home_read.h); this sends them. */
+ * The first is put together in rounds of calls (src/home/home_read.h); this sends them. It may
+ * begin where the subject has read to, which is asked first. The second is asked of all shards at
+ * once for ids (src/social/public_timeline.h), of which the newest are read then: two round trips,
+ * and one more for each 1,000 events of a shard of which none is a post to be seen, ten at most. */
 #include "src/home/home_read.h"
 
-#include <inttypes.h>
+#include <errno.h>
+#include <stdlib.h>
 
+#include "base/alloc.h"
 #include "gateway/api/request.h"
-#include "src/social/row_json.h"
+#include "src/social/public_timeline.h"
 
 static void read_free(void *read)
 {
@@ -42,7 +47,7 @@ static int next_round(struct api_request *request, const redisReply *reply)
                                              sl_home_read_count(request->state), row_at);
 }
 
-int timelines_home(struct api_request *request, const redisReply *reply)
+static int read_home(struct api_request *request)
 {
     const struct sl_user_ref reader = sl_user_by_id(request->subject);
     const struct sl_meta meta = api_meta(request);
@@ -56,7 +61,6 @@ int timelines_home(struct api_request *request, const redisReply *reply)
     struct sl_home_read *read;
     int r;
 
-    (void)reply;
     r = sl_home_read_new(&read, &meta, &reader, &page, &failure);
     if (r < 0)
         return api_fail(request, r, &failure);
@@ -64,4 +68,113 @@ int timelines_home(struct api_request *request, const redisReply *reply)
     request->state = read;
     request->free_state = read_free;
     return next_round(request, NULL);
+}
+
+static int on_last_read(struct api_request *request, const redisReply *reply)
+{
+    struct failure failure;
+    int r = sl_last_read_reply(reply, &request->after, &failure);
+
+    return r < 0 ? api_fail(request, r, &failure) : read_home(request);
+}
+
+int timelines_home(struct api_request *request, const redisReply *reply)
+{
+    const struct sl_user_ref reader = sl_user_by_id(request->subject);
+    const struct sl_meta meta = api_meta(request);
+    struct failure failure;
+    int r;
+
+    (void)reply;
+    if (!request->after_last_read)
+        return read_home(request);
+    request->after_last_read = false; /* it is known for the pages behind this one */
+    r = sl_last_read_call(&request->call, &meta, &reader, 0, &failure);
+    return api_send(request, r, &failure, on_last_read);
+}
+
+/* --- everybody's --- */
+
+enum { ROUNDS_MAX = 10 };
+
+struct public_page {
+    unsigned rounds;
+    uint64_t floor; /* of a round: what is not below it is all there is */
+    size_t count;
+    uint64_t posts[]; /* page.limit of each shard */
+};
+
+static int younger_first(const void *a, const void *b)
+{
+    const uint64_t one = *(const uint64_t *)a, other = *(const uint64_t *)b;
+
+    return one < other ? 1 : one > other ? -1 : 0;
+}
+
+static int on_public_part(struct api_request *request, size_t part, const redisReply *reply)
+{
+    struct public_page *page = request->state;
+    struct failure failure;
+    uint64_t stop;
+    size_t count;
+    int r;
+
+    (void)part;
+    r = sl_public_reply(reply, &stop, &count, &failure);
+    for (size_t i = 0; r == 0 && i < count && i < request->page.limit; i++)
+        r = sl_public_at(reply, i, &page->posts[page->count++], &failure);
+    if (r < 0)
+        return api_fail(request, r, &failure);
+    page->floor = stop > page->floor ? stop : page->floor;
+    return 0;
+}
+
+static int read_public(struct api_request *request);
+
+static int on_public(struct api_request *request, const redisReply *reply)
+{
+    struct public_page *page = request->state;
+    size_t shown = 0;
+
+    (void)reply;
+    qsort(page->posts, page->count, sizeof(page->posts[0]), younger_first);
+    while (shown < page->count && shown < request->page.limit && page->posts[shown] >= page->floor)
+        shown++;
+    if (shown > 0)
+        return api_list_answer_page(request, page->posts, shown, page->posts[shown - 1]);
+    if (page->floor == 0 || page->rounds == ROUNDS_MAX)
+        return api_list_answer_page(request, NULL, 0, page->floor);
+    request->page.before = page->floor;
+    return read_public(request);
+}
+
+static int read_public(struct api_request *request)
+{
+    const struct sl_meta meta = api_meta(request);
+    struct sl_call *calls = mem_zalloc(mem_array_size(meta.shards, sizeof(*calls)));
+    struct public_page *page = request->state;
+    struct failure failure = {"out of memory"};
+    int r = calls ? 0 : -ENOMEM;
+
+    page->rounds++;
+    page->count = 0;
+    page->floor = 0;
+    for (uint32_t shard = 0; r == 0 && shard < meta.shards; shard++)
+        r = sl_public_call(&calls[shard], &meta, request->subject, shard, &request->page, &failure);
+    r = r < 0 ? api_fail(request, r, &failure)
+              : api_send_many(request, calls, meta.shards, on_public_part, on_public);
+    for (uint32_t shard = 0; calls && shard < meta.shards; shard++)
+        sl_call_done(&calls[shard]);
+    mem_free(calls);
+    return r;
+}
+
+int timelines_public(struct api_request *request, const redisReply *reply)
+{
+    const size_t room = request->page.limit * api_meta(request).shards;
+
+    (void)reply;
+    mem_free(request->state); /* of a page of which nothing was left */
+    request->state = mem_zalloc(sizeof(struct public_page) + room * sizeof(uint64_t));
+    return request->state ? read_public(request) : api_fail_for_memory(request);
 }

@@ -1,13 +1,15 @@
-/* users.c - make a user, read one, and who follows whom.
+/* users.c - make a user, read one, change oneself, how far one has read, and who follows whom.
  *
  * A new user is read back by the id that the write returned, so that making one and reading one are
  * answered alike. For the lists only the call is built here; list.h has the steps that answer them.
  */
+#include <errno.h>
 #include <inttypes.h>
 
 #include "gateway/api/body.h"
 #include "gateway/api/included.h"
 #include "gateway/api/request.h"
+#include "src/model/id.h"
 #include "src/social/follows.h"
 #include "src/social/row_json.h"
 
@@ -88,6 +90,157 @@ int users_create(struct api_request *request, const redisReply *reply)
         return api_fail_member(request, r, &failure,
                                sl_login_fold(login, room, &folded, NULL) < 0 ? "login" : "name");
     return api_send(request, r, &failure, on_created);
+}
+
+/* --- change --- */
+
+/* [{"name","value"},...], whose slices are the body's. */
+static int read_fields(const json_t *array, struct sl_user_change *change,
+                       struct sl_user_field room[static SL_USER_FIELDS_MAX],
+                       struct http_refusal *refusal)
+{
+    int r = 0;
+
+    change->changes_fields = true;
+    change->fields = room;
+    change->field_count = json_array_size(array); /* of null: 0 */
+    if (change->field_count > SL_USER_FIELDS_MAX)
+        return http_refuse(refusal, 400, "bad_length", "fields", "fields has up to %d of them",
+                           SL_USER_FIELDS_MAX);
+    for (size_t i = 0; r == 0 && i < change->field_count; i++) {
+        const json_t *field = json_array_get(array, i);
+        const struct api_member members[] = {
+            {"name", API_STRING, true, .ret_string = &room[i].name},
+            {"value", API_STRING, true, .ret_string = &room[i].value},
+        };
+
+        if (!json_is_object(field))
+            return http_refuse(refusal, 400, "bad_type", "fields",
+                               "fields holds something else than objects");
+        r = api_members_read(field, "fields", members, 2, refusal);
+    }
+    return r;
+}
+
+/* Which member can the builder not take? */
+static const char *find_fault(const struct sl_meta *meta, const struct sl_user_ref *user,
+                              const struct sl_user_change *change)
+{
+    const struct {
+        const char *name;
+        struct sl_user_change change;
+    } tries[] = {
+        {"name", {.name = change->name}},
+        {"login", {.login = change->login}},
+        {"bio", {.bio = change->bio}},
+        {"avatar", {.avatar = change->avatar}},
+    };
+    struct sl_call call = SL_CALL_INIT;
+    const char *name = "fields";
+
+    for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+        if (sl_user_change_call(&call, meta, SL_SLICE_NONE, user, &tries[i].change, NULL) < 0)
+            name = tries[i].name;
+    }
+    sl_call_done(&call);
+    return name;
+}
+
+static int on_changed(struct api_request *request, const redisReply *reply)
+{
+    struct sl_written written;
+    struct failure failure;
+    int r = sl_write_reply(reply, &written, &failure);
+
+    if (r == -EDQUOT)
+        return api_refuse(request, 409, "too_many_logins", "login", "%s", failure.text);
+    return r < 0 ? api_fail(request, r, &failure) : answer_user(request, &request->user, 200);
+}
+
+int users_change(struct api_request *request, const redisReply *reply)
+{
+    struct sl_user_field room[SL_USER_FIELDS_MAX];
+    struct sl_user_change change = {.field_count = 0};
+    const json_t *fields = NULL;
+    const struct api_member members[] = {
+        {"name", API_STRING, false, .ret_string = &change.name},
+        {"login", API_STRING, false, .ret_string = &change.login},
+        {"bio", API_STRING_OR_NULL, false, .ret_string = &change.bio},
+        {"avatar", API_STRING_OR_NULL, false, .ret_string = &change.avatar},
+        {"fields", API_ARRAY_OR_NULL, false, .ret_json = &fields},
+    };
+    const struct sl_meta meta = api_meta(request);
+    struct failure failure;
+    int r;
+
+    (void)reply;
+    request->user = sl_user_by_id(request->subject);
+    r = api_members_read(request->body, NULL, members, 5, &request->refusal);
+    if (r == 0 && fields)
+        r = read_fields(fields, &change, room, &request->refusal);
+    if (r < 0)
+        return r;
+    r = sl_user_change_call(&request->call, &meta, SL_SLICE_NONE, &request->user, &change,
+                            &failure);
+    if (r == -EXDEV)
+        return api_refuse(request, 422, "login_elsewhere", "login", "%s", failure.text);
+    if (r == -EINVAL)
+        return api_fail_member(request, r, &failure, find_fault(&meta, &request->user, &change));
+    return api_send(request, r, &failure, on_changed);
+}
+
+/* --- how far the subject has read --- */
+
+static int on_last_read(struct api_request *request, const redisReply *reply)
+{
+    uint64_t last_read = 0;
+    struct failure failure;
+    int r = sl_last_read_reply(reply, &last_read, &failure);
+
+    if (r < 0)
+        return api_fail(request, r, &failure);
+    if (request->status == 204)
+        return api_answer(request, 204);
+    if (last_read == 0)
+        buffer_append_str(&request->json, "{\"id\":null}");
+    else
+        buffer_append_format(&request->json, "{\"id\":\"%" PRIu64 "\"}", last_read);
+    return api_answer(request, 200);
+}
+
+/* `id` 0: asks only. */
+static int change_last_read(struct api_request *request, uint64_t id, int status)
+{
+    const struct sl_user_ref user = sl_user_by_id(request->subject);
+    const struct sl_meta meta = api_meta(request);
+    struct failure failure;
+    int r;
+
+    request->status = status;
+    r = sl_last_read_call(&request->call, &meta, &user, id, &failure);
+    return api_send(request, r, &failure, on_last_read);
+}
+
+int users_last_read(struct api_request *request, const redisReply *reply)
+{
+    (void)reply;
+    return change_last_read(request, 0, 200);
+}
+
+int users_keep_last_read(struct api_request *request, const redisReply *reply)
+{
+    struct sl_slice text = SL_SLICE_NONE;
+    const struct api_member members[] = {{"id", API_STRING, true, .ret_string = &text}};
+    uint64_t id = 0;
+    int r;
+
+    (void)reply;
+    r = api_members_read(request->body, NULL, members, 1, &request->refusal);
+    if (r < 0)
+        return r;
+    if (sl_id_parse(text, &id) < 0)
+        return api_refuse(request, 400, "bad_request", "id", "not an id");
+    return change_last_read(request, id, 204);
 }
 
 /* --- lists --- */

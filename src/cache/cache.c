@@ -56,7 +56,8 @@ struct sl_cache {
     struct server servers[SL_CACHE_SERVERS_MAX];
 };
 
-static const char *const kind_names[] = {"post", "user"};
+/* Users of before version 0.2, whose values had no version, were called user. */
+static const char *const kind_names[] = {"post", "profile"};
 
 /* ---- the URL ---- */
 

@@ -1,8 +1,8 @@
 /* cached_rows.c - values, and what Redis is told of them.
  *
  * Of a post: 'a' (the archive had it) or 'r', the author's id, a space, and of the post's JSON what
- * stands behind the author: ,"text":"...",...,"audience":"public"}. Of a user: login, space,
- * signup.
+ * stands behind the author: ,"text":"...",...,"audience":"public"}. Of a user: login, signup,
+ * version, each with a space behind it, and the profile.
  */
 #include "src/cache/cached_rows.h"
 
@@ -37,16 +37,33 @@ static bool read_post_value(struct sl_slice value, struct post_value *ret_value)
     return ret_value->rest.size > 1 && ret_value->rest.data[ret_value->rest.size - 1] == '}';
 }
 
-static bool read_user_value(struct sl_slice value, struct sl_slice *ret_login,
-                            struct sl_slice *ret_signup)
+struct user_value {
+    struct sl_slice login, signup, profile;
+    uint64_t version;
+};
+
+/* Cuts off what stands before the next space. */
+static bool take_word(struct sl_slice *rest, struct sl_slice *ret_word)
 {
-    const char *space = value.size > 0 ? memchr(value.data, ' ', value.size) : NULL;
+    const char *space = rest->size > 0 ? memchr(rest->data, ' ', rest->size) : NULL;
 
     if (!space)
         return false;
-    *ret_login = sl_slice(value.data, (size_t)(space - value.data));
-    *ret_signup = sl_slice_from(value, ret_login->size + 1);
+    *ret_word = sl_slice(rest->data, (size_t)(space - rest->data));
+    *rest = sl_slice_from(*rest, ret_word->size + 1);
     return true;
+}
+
+static bool read_user_value(struct sl_slice value, struct user_value *ret_value)
+{
+    struct sl_slice version;
+
+    if (!take_word(&value, &ret_value->login) || !take_word(&value, &ret_value->signup) ||
+        !take_word(&value, &version))
+        return false;
+    ret_value->version = 0;
+    ret_value->profile = value;
+    return sl_slice_is(version, "0") || sl_id_parse(version, &ret_value->version) == 0;
 }
 
 /* ---- to ask ---- */
@@ -102,8 +119,8 @@ static int add_user(struct sl_shard_calls *calls, const struct sl_meta *meta,
 {
     struct sl_write_user who;
     struct sl_call *call;
-    char room[SL_ID_TEXT_SIZE + 1] = "+";
-    struct sl_slice login, signup;
+    char room[2 * SL_ID_TEXT_SIZE + 4];
+    struct user_value value;
     bool is_new;
     int r;
 
@@ -113,8 +130,8 @@ static int add_user(struct sl_shard_calls *calls, const struct sl_meta *meta,
     call = sl_shard_calls_next(calls, who.shard, &is_new);
     if (is_new)
         sl_call_begin_repeatable(call, &sl_script_read_users, who.shard, meta->shards);
-    if (read_user_value(item->value, &login, &signup) && user->id != 0) {
-        sl_id_print(user->id, room + 1);
+    if (user->id != 0 && read_user_value(item->value, &value)) {
+        snprintf(room, sizeof(room), "+%" PRIu64 ":%" PRIu64, user->id, value.version);
         sl_call_add_str(call, room);
     } else {
         sl_call_add(call, who.slice);
@@ -161,9 +178,16 @@ bool sl_cached_post_json(struct buffer *json, const struct sl_post_row *row, str
 
 bool sl_cached_user_fill(struct sl_user_row *row, struct sl_slice value)
 {
+    struct user_value read;
+
     if (row->user.login.data)
         return true;
-    return row->user.name.data && read_user_value(value, &row->user.login, &row->signup);
+    if (!row->user.name.data || !read_user_value(value, &read) || read.version != row->version)
+        return false;
+    row->user.login = read.login;
+    row->signup = read.signup;
+    row->profile = read.profile;
+    return true;
 }
 
 /* ---- what the cache is to have ---- */
@@ -259,5 +283,7 @@ bool sl_cached_user_value(struct buffer *value, const struct sl_user_row *row)
     buffer_append_slice(value, row->user.login);
     buffer_append_char(value, ' ');
     buffer_append_slice(value, row->signup);
+    buffer_append_format(value, " %" PRIu64 " ", row->version);
+    buffer_append_slice(value, row->profile);
     return !value->failed;
 }

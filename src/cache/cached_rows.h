@@ -1,8 +1,9 @@
 /* src/cache/cached_rows.h - read posts and users with a cache (src/cache/cache.h).
  *
  * The cache has what never changes: of a public post who wrote it and all of its JSON behind the
- * author, of a user login and signup. Redis answers the rest, with a bare row, in the same round
- * trip in which it decides whether the reader may see the post: the author's name, the counts.
+ * author, of a user login, signup and profile, with their version, for those change now and then.
+ * Redis answers the rest, with a bare row, in the same round trip in which it decides whether the
+ * reader may see the post: the author's name, the counts, the version.
  *
  * By ids, the cache is asked first and Redis is told what it had:
  *
@@ -47,7 +48,8 @@ int sl_cached_users_calls(struct sl_shard_calls *calls, const struct sl_meta *me
 /* Appends the post as it is shown, with its counts. false: the row is bare, and `value` (which may
  * be absent) is not of this post by this author; nothing is appended. */
 bool sl_cached_post_json(struct buffer *json, const struct sl_post_row *row, struct sl_slice value);
-/* Makes a bare row a whole one, whose texts are the value's. false: as above. */
+/* Makes a bare row a whole one, whose texts are the value's. false: as above, or the value is of
+ * another version. */
 bool sl_cached_user_fill(struct sl_user_row *row, struct sl_slice value);
 
 /* Who gave the row? */

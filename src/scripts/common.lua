@@ -251,7 +251,7 @@ local function read_user(who)
         id = call('HGET', prefix .. 'logins', id)
     end
     local fields = id and call('HMGET', prefix .. 'user:' .. id, 'login', 'name', 'followers',
-        'following', 'posts', 'signup')
+        'following', 'posts', 'signup', 'version', 'bio', 'avatar', 'fields')
     if not fields or not fields[1] then
         local name = string.gsub(who, '^[=+]', '')
         return nil, refuse('NOUSER', 'there is no user ' .. name)
@@ -260,20 +260,10 @@ local function read_user(who)
         return nil, refuse('DAMAGED', 'user ' .. id .. ' has a counter that is no number')
     end
     return {id = id, login = fields[1], name = fields[2], followers = fields[3],
-        following = fields[4], posts = fields[5], signup = fields[6]}
+        following = fields[4], posts = fields[5], signup = fields[6], version = fields[7],
+        bio = fields[8], avatar = fields[9], fields = fields[10]}
 end
 
--- How a user that read_user() found is answered to a read.
-local function user_row(user)
-    return {user.id, user.login, user.name or '', user.signup or '', user.followers,
-        user.following, user.posts}
-end
-
--- The same without what never changes, for readers who have a cache (src/cache/cached_rows.h). nil: no user.
-local function bare_user_row(id)
-    local fields = call('HMGET', prefix .. 'user:' .. id, 'name', 'followers', 'following', 'posts')
-    return fields[1] and are_numbers(fields, 2) and {id, unpack(fields)} or nil
-end
 
 -- Followers. A user's followers are one set, kept in parts when they are very many: `followers:ID`,
 -- the open part, takes new ones. Grown to `followers_part` it is renamed to `followers:ID:LAST`, LAST
@@ -433,6 +423,30 @@ end
 -- cjson escapes every / as well, which JSON allows but nobody wants to read or to pay for.
 local function quote(text)
     return (string.gsub(cjson.encode(text), '\\/', '/'))
+end
+
+-- How a user that read_user() found is answered to a read. The last is what the user says of
+-- itself, as members of JSON; the one before it the change by which that, or the login, came.
+local function user_row(user)
+    local profile = {}
+    for _, name in ipairs({'bio', 'avatar'}) do
+        if user[name] then
+            profile[#profile + 1] = '"' .. name .. '":' .. quote(user[name])
+        end
+    end
+    if user.fields then
+        profile[#profile + 1] = '"fields":' .. user.fields
+    end
+    return {user.id, user.login, user.name or '', user.signup or '', user.followers,
+        user.following, user.posts, user.version or '0', table.concat(profile, ',')}
+end
+
+-- The same without what seldom changes, for readers who have a cache (src/cache/cached_rows.h). nil: no user.
+local function bare_user_row(id)
+    local fields = call('HMGET', prefix .. 'user:' .. id, 'name', 'followers', 'following', 'posts',
+        'version')
+    fields[5] = fields[5] or '0'
+    return fields[1] and are_numbers(fields, 2) and {id, unpack(fields)} or nil
 end
 
 local function user_json(user)

@@ -6,7 +6,8 @@
 #include "src/social/post_rows.h"
 #include "src/social/users.h"
 
-/* {"id","login","name","signup","followers","following","posts"}; the counters are integers. */
+/* {"id","login","name","signup","followers","following","posts"}, the counters being integers, and
+ * what the user says of itself: "bio", "avatar", "fields". */
 void sl_user_row_json(struct buffer *json, const struct sl_user_row *row);
 
 /* The post, and behind its members "likes" and "comments", both integers. */

@@ -8,8 +8,8 @@
 
 /* Elements: by their number whole rows and bare ones are told apart. */
 enum {
-    SL_USER_ROW_SIZE = 7,
-    SL_USER_BARE_ROW_SIZE = 5,
+    SL_USER_ROW_SIZE = 9,
+    SL_USER_BARE_ROW_SIZE = 6,
     SL_POST_ROW_SIZE = 4,
     SL_POST_BARE_ROW_SIZE = 6,
 };

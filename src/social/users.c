@@ -5,8 +5,11 @@
  * their own rule; rows point into the reply. */
 #include "src/social/users.h"
 
+#include <errno.h>
+
 #include <hiredis/hiredis.h>
 
+#include "base/buffer.h"
 #include "src/model/login.h"
 #include "src/social/row_read.h"
 #include "src/call/reply_read.h"
@@ -54,6 +57,124 @@ int sl_user_rename_call(struct sl_call *call, const struct sl_meta *meta,
     sl_call_add(call, name);
     return sl_call_finish(call, reterr);
 }
+
+/* --- change --- */
+
+static int check_change(const struct sl_user_change *change, struct failure *reterr)
+{
+    int r = 0;
+
+    if (change->name.data)
+        r = sl_text_check_line(change->name, "the name", SL_NAME_MAX, reterr);
+    if (r == 0 && change->bio.size > 0)
+        r = sl_text_check(change->bio, "the bio", SL_BIO_MAX, reterr);
+    if (r == 0 && change->avatar.size > 0)
+        r = sl_text_check_link(change->avatar, "the avatar", reterr);
+    if (r == 0 && change->field_count > SL_USER_FIELDS_MAX)
+        r = failure_set(reterr, -EINVAL, "a user has up to %d fields", SL_USER_FIELDS_MAX);
+    for (size_t i = 0; r == 0 && i < change->field_count; i++) {
+        r = sl_text_check_line(change->fields[i].name, "the name of a field",
+                               SL_USER_FIELD_NAME_MAX, reterr);
+        if (r == 0)
+            r = sl_text_check_line(change->fields[i].value, "the value of a field",
+                                   SL_USER_FIELD_VALUE_MAX, reterr);
+    }
+    return r;
+}
+
+static void add_member(struct sl_call *call, const char *name, struct sl_slice value)
+{
+    if (!value.data)
+        return;
+    sl_call_add_str(call, name);
+    sl_call_add(call, value);
+}
+
+/* [{"name":"...","value":"..."},...]; nothing for none. */
+static void add_fields(struct sl_call *call, const struct sl_user_change *change)
+{
+    struct buffer json = BUFFER_INIT;
+
+    if (!change->changes_fields)
+        return;
+    for (size_t i = 0; i < change->field_count; i++) {
+        buffer_append_str(&json, i == 0 ? "[{\"name\":" : ",{\"name\":");
+        buffer_append_json_string(&json, change->fields[i].name);
+        buffer_append_str(&json, ",\"value\":");
+        buffer_append_json_string(&json, change->fields[i].value);
+        buffer_append_char(&json, '}');
+    }
+    if (change->field_count > 0)
+        buffer_append_char(&json, ']');
+    sl_call_add_str(call, "fields");
+    sl_call_add(call, buffer_slice(&json));
+    call->failed = call->failed || json.failed;
+    buffer_done(&json);
+}
+
+int sl_user_change_call(struct sl_call *call, const struct sl_meta *meta,
+                        struct sl_slice request_id, const struct sl_user_ref *user,
+                        const struct sl_user_change *change, struct failure *reterr)
+{
+    struct sl_slice folded = SL_SLICE_NONE;
+    struct sl_write_user who;
+    char room[SL_LOGIN_SIZE];
+    int r;
+
+    r = check_change(change, reterr);
+    if (r == 0 && change->login.data)
+        r = sl_login_fold(change->login, room, &folded, reterr);
+    if (r == 0)
+        r = sl_write_user_init(&who, user, meta, reterr);
+    if (r == 0 && folded.data && sl_login_shard(folded, meta->shards) != who.shard)
+        r = failure_set(reterr, -EXDEV,
+                        "the login @%.*s belongs to another shard of the database than the user",
+                        SL_SLICE_ARG(folded));
+    if (r == 0)
+        r = sl_write_begin(call, &sl_script_change_user, who.shard, meta, request_id, reterr);
+    if (r < 0)
+        return r;
+    sl_call_add(call, who.slice);
+    add_member(call, "name", change->name);
+    add_member(call, "login", change->login);
+    if (folded.data)
+        sl_call_add(call, folded);
+    add_member(call, "bio", change->bio);
+    add_member(call, "avatar", change->avatar);
+    add_fields(call, change);
+    return sl_call_finish(call, reterr);
+}
+
+int sl_last_read_call(struct sl_call *call, const struct sl_meta *meta,
+                      const struct sl_user_ref *user, uint64_t last_read, struct failure *reterr)
+{
+    struct sl_write_user who;
+    int r;
+
+    r = sl_write_user_init(&who, user, meta, reterr);
+    if (r < 0)
+        return r;
+    sl_call_begin_repeatable(call, &sl_script_last_read, who.shard, meta->shards);
+    sl_call_add(call, who.slice);
+    if (last_read != 0) {
+        call->is_write = true;
+        sl_call_add_id(call, last_read);
+    }
+    return sl_call_finish(call, reterr);
+}
+
+int sl_last_read_reply(const struct redisReply *reply, uint64_t *ret_last_read,
+                       struct failure *reterr)
+{
+    int r = sl_reply_check_array(reply, 2, reterr);
+
+    if (r < 0)
+        return r;
+    *ret_last_read = 0;
+    return sl_reply_at(reply, 1).size == 0 ? 0 : sl_reply_read_id(reply, 1, ret_last_read, reterr);
+}
+
+/* --- read --- */
 
 /* One script about one user. */
 static int build_read(struct sl_call *call, const struct sl_script *script,
@@ -149,9 +270,10 @@ int sl_user_row_read(const struct redisReply *row, size_t at, struct sl_user_row
     if (!is_bare) {
         read.user.login = sl_reply_at(row, at + 1);
         read.signup = sl_reply_at(row, at + 3);
+        read.profile = sl_reply_at(row, at + 8);
     }
-    if (r == 0 &&
-        (!read.user.name.data || (!is_bare && (!read.user.login.data || !read.signup.data))))
+    if (r == 0 && (!read.user.name.data || (!is_bare && (!read.user.login.data ||
+                                                         !read.signup.data || !read.profile.data))))
         r = sl_reply_unexpected(reterr);
     if (r == 0)
         r = sl_reply_read_number(row, counts_at, &read.followers, reterr);
@@ -159,6 +281,8 @@ int sl_user_row_read(const struct redisReply *row, size_t at, struct sl_user_row
         r = sl_reply_read_number(row, counts_at + 1, &read.following, reterr);
     if (r == 0)
         r = sl_reply_read_number(row, counts_at + 2, &read.posts, reterr);
+    if (r == 0)
+        r = sl_reply_read_number(row, counts_at + 3, &read.version, reterr);
     if (r == 0)
         *ret_row = read;
     return r;

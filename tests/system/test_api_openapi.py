@@ -1,6 +1,7 @@
 """docs/openapi.yaml against the running server: every operation with every status it names."""
 
 import re
+import zlib
 
 import jsonschema
 import pytest
@@ -19,7 +20,7 @@ class World:
     """Ada, who asks, and Bob; a post by Ada that Bob answers and likes; and a server without Redis."""
 
     def __init__(self, servers):
-        self.redis = servers.redis()
+        self.servers, self.redis = servers, servers.redis()
         self.gateway = servers.gateway(self.redis)
         self.admin = self.api(scope="admin")
         self.ada, self.bob = (self.api(self.make_user(login)) for login in ("ada", "bob"))
@@ -55,7 +56,9 @@ class World:
         return {"createUser": {"login": f"user{self.keys}", "name": "A user"},
                 "createPost": EVERYTHING,
                 "followMany": {"users": [self.bob.sub, self.ada.sub, "nobody"]},
-                "unfollowMany": {"users": ["nobody"]}}.get(operation.name)
+                "unfollowMany": {"users": ["nobody"]}, "keepLastRead": {"id": self.post},
+                "changeUser": {"name": "Ada", "bio": "I was first.", "avatar": "https://example.org/a.png",
+                               "fields": [{"name": "Born", "value": "1815"}]}}.get(operation.name)
 
     def user(self, operation):
         return self.admin if operation.scope == "admin" else self.ada
@@ -99,6 +102,14 @@ def not_found(world, operation):
 def conflict(world, operation):
     if operation.name == "createUser":
         return world.admin.request("POST", "/v1/users", {"login": "ADA"})
+    if operation.name == "changeUser":  # a login of the subject's shard
+        shards, login = world.redis.shards, ""
+        for number in range(10000):
+            login = f"taken{number}"
+            if zlib.crc32(login.encode()) % shards == int(world.ada.sub) // 64 % 64:
+                break
+        world.admin.request("POST", "/v1/users", {"login": login})
+        return world.ada.request("PATCH", "/v1/users/me", {"login": login})
     fan = world.api(world.make_user("fan"))
     fan.expect(204, "PUT", f"/v1/users/me/following/{world.bob.sub}")
     cli = Cli(world.redis)
@@ -125,8 +136,25 @@ def without_length(world, operation):
     return user.read()
 
 
+def elsewhere(world):
+    """A login of another shard than the subject's, in a database of two."""
+    redis = world.servers.redis(shards=2)
+    gateway = world.servers.gateway(redis)
+    admin = DescribedApi(DESCRIPTION, gateway, None, "admin")
+    ada = DescribedApi(DESCRIPTION, gateway, admin.expect(
+        201, "POST", "/v1/users", {"login": "ada"})["id"], "read write")
+    login = next(login for login in (f"ada{number}" for number in range(100))
+                 if zlib.crc32(login.encode()) % 2 != int(ada.sub) // 64 % 64)
+    response = ada.request("PATCH", "/v1/users/me", {"login": login})
+    admin.close()
+    ada.close()
+    return response
+
+
 def reused(world, operation):
     key = world.key()
+    if operation.name == "changeUser":
+        return elsewhere(world)
     if operation.name == "createUser":  # a key is remembered in the shard of the login
         world.admin.expect(201, "POST", "/v1/users", {"login": "once"}, key)
         return world.admin.request("POST", "/v1/users", {"login": "once", "name": "Twice"}, key)

@@ -42,6 +42,12 @@ OPERATIONS = [
     ("DELETE", "/v1/posts/1", "write"), ("GET", "/v1/posts/1/comments", "read"),
     ("GET", "/v1/posts/1/likes", "read"), ("PUT", "/v1/posts/1/like", "write"),
     ("DELETE", "/v1/posts/1/like", "write"), ("GET", "/v1/timelines/home", "read"),
+    ("GET", "/v1/users?ids=1", "read"), ("GET", "/v1/posts?ids=1", "read"),
+    ("GET", "/v1/users/1/common-followers?with=2", "read"), ("GET", "/v1/users/1/common-following?with=2", "read"),
+    ("POST", "/v1/users/me/unfollow", "write"), ("GET", "/v1/users/me/hidden", "read"),
+    ("GET", "/v1/users/me/muted", "read"), ("GET", "/v1/users/me/likes", "read"),
+    ("PATCH", "/v1/users/me", "write"), ("GET", "/v1/users/me/last-read", "read"),
+    ("PUT", "/v1/users/me/last-read", "write"), ("GET", "/v1/timelines/public", "read"),
 ]
 
 
@@ -116,7 +122,9 @@ def test_paths_that_are_none(ada, path):
 
 
 @pytest.mark.parametrize("method, path, allow", [
-    ("GET", "/v1/users", "POST, OPTIONS"), ("DELETE", "/v1/posts", "POST, OPTIONS"),
+    ("PUT", "/v1/users", "GET, HEAD, POST, OPTIONS"), ("DELETE", "/v1/posts", "GET, HEAD, POST, OPTIONS"),
+    ("GET", "/v1/users/me/unfollow", "POST, OPTIONS"), ("POST", "/v1/users/me", "GET, HEAD, PATCH, OPTIONS"),
+    ("POST", "/v1/users/me/last-read", "GET, HEAD, PUT, OPTIONS"),
     ("PATCH", "/v1/posts/1", "GET, HEAD, DELETE, OPTIONS"),
     ("PUT", "/v1/users/me/following", "GET, HEAD, POST, OPTIONS"),
     ("POST", "/v1/users/1/following", "GET, HEAD, OPTIONS"),
@@ -286,7 +294,7 @@ def test_pages_of_allowed_origins_may_use_it(servers, redis):
                      "Access-Control-Request-Headers": "idempotency-key"}
             preflight = connection.request("OPTIONS", "/v1/posts", asked)
             assert preflight.status == 204
-            assert preflight.headers["access-control-allow-methods"] == "POST, OPTIONS"
+            assert preflight.headers["access-control-allow-methods"] == "GET, HEAD, POST, OPTIONS"
             assert "Idempotency-Key" in preflight.headers["access-control-allow-headers"]
             answer = connection.request("GET", "/v1/users/ada",
                                         {**gateway.bearer(scope="read"), "Origin": origin})

@@ -1,5 +1,7 @@
 """Graph, likes, comments, audiences and lists over HTTP."""
 
+import zlib
+
 import pytest
 
 from harness.api import Site
@@ -28,14 +30,15 @@ def people(site, request):
 
 def pages(user, path, limit=None):
     """All pages of a list, and how they hang together."""
-    query, found = (f"?limit={limit}" if limit else ""), []
+    more = "&" if "?" in path else "?"
+    query, found = (f"{more}limit={limit}" if limit else ""), []
     while True:
         page = user.get(path + query)
         assert set(page) == ({"items", "next"} if page["items"] else {"items"}), page
         if not page["items"]:
             return found
         found.append(page["items"])
-        query = f"?before={page['next']}" + (f"&limit={limit}" if limit else "")
+        query = f"{more}before={page['next']}" + (f"&limit={limit}" if limit else "")
 
 
 def items(user, path, limit=None):
@@ -364,6 +367,120 @@ def test_posts_carry_links_media_reposts_and_quotes(people):
     ada.refused(400, "bad_type", "POST", "/v1/posts", {"text": "x", "urls": [1]})
     ada.refused(400, "bad_type", "POST", "/v1/posts", {"text": "x", "media": ["http://example.org/"]})
     ada.refused(400, "bad_length", "POST", "/v1/posts", {"text": "x", "urls": ["http://a/"] * 17})
+
+
+def test_the_public_timeline_has_what_everybody_may_see_newest_first(people):
+    ada, bob, eve, *others = people(9)
+    posts = []
+    for number in range(5):
+        for author in (ada, bob, *others):
+            posts.append(author.post(f"post {number}"))
+        ada.post("for some", audience="followers")
+        eve.expect(204, "PUT", f"/v1/users/me/following/{others[number].sub}")  # events that are no posts
+    gone = posts.pop(3)
+    author, = [user for user in (ada, bob, *others) if user.sub == gone["user"]["id"]]
+    author.expect(204, "DELETE", f"/v1/posts/{gone['id']}")
+    posts.sort(key=lambda post: int(post["id"]), reverse=True)
+    newest = eve.get("/v1/timelines/public?limit=39")
+    assert newest["items"] == posts and newest["next"] == posts[-1]["id"]
+    found, query = [], "?limit=7"
+    while len(found) < len(posts):
+        page = eve.get("/v1/timelines/public" + query)
+        found += page["items"]
+        query = f"?limit=7&before={page['next']}"
+    assert found[:len(posts)] == posts
+    eve.expect(204, "PUT", f"/v1/users/me/muted/{ada.sub}")
+    bob.expect(204, "PUT", f"/v1/users/me/hidden/{eve.sub}")
+    left = [post for post in posts if post["user"]["id"] not in (ada.sub, bob.sub)]
+    eventually(lambda: eve.get(f"/v1/timelines/public?limit={len(left)}")["items"] == left, "two are out of sight")
+    page = eve.get("/v1/timelines/public?limit=2&include=viewer")["items"]
+    assert [strip(post) for post in page] == left[:2] and all(post["viewer"] for post in page)
+    assert eve.get("/v1/timelines/public?before=1") == {"items": []}
+
+
+def test_the_server_keeps_how_far_a_reader_was(people):
+    ada, bob = people(2)
+    ada.expect(204, "PUT", f"/v1/users/me/following/{bob.sub}")
+    posts = [bob.post(f"post {number}") for number in range(4)]
+    home = "/v1/timelines/home"
+    eventually(lambda: len(ada.get(home)["items"]) == 4, "all are there")
+    assert ada.get("/v1/users/me/last-read") == {"id": None}
+    assert ada.get(f"{home}?after=last_read") == ada.get(home)
+    for number in (2, 0, 3):
+        ada.expect(204, "PUT", "/v1/users/me/last-read", {"id": posts[number]["id"]})
+        assert ada.get("/v1/users/me/last-read") == {"id": posts[number]["id"]}
+        assert ids(ada, f"{home}?after=last_read&limit=1") == \
+            [post["id"] for post in reversed(posts[number + 1:])]
+    assert bob.get("/v1/users/me/last-read") == {"id": None}
+    for body in ({"id": "now"}, {"id": ""}, {"id": "0"}):
+        ada.refused(400, "bad_request", "PUT", "/v1/users/me/last-read", body)
+    ada.refused(400, "bad_after", "GET", f"{home}?after=last")
+    ada.refused(400, "bad_before", "GET", f"{home}?before=last_read")
+
+
+def login_of_shard(shard, shards, name):
+    """A login that belongs to this shard."""
+    return next(login for login in (f"{name}{number}" for number in range(10000))
+                if zlib.crc32(login.encode()) % shards == shard)
+
+
+def test_users_change_what_they_say_of_themselves(people, site):
+    ada, bob = people(2)
+    before = ada.get("/v1/users/me")
+    profile = {"bio": "First programmer.\nLondon \"and\" elsewhere", "avatar": "https://example.org/ada.png",
+               "fields": [{"name": "Born", "value": "1815"}, {"name": "Site", "value": "https://ada.example/"}]}
+    changed = ada.expect(200, "PATCH", "/v1/users/me", {"name": "Ada King", **profile})
+    assert changed == {**before, "name": "Ada King", **profile}
+    assert bob.get(f"/v1/users/{ada.sub}") == changed
+    bob.expect(204, "PUT", f"/v1/users/me/following/{ada.sub}")
+    listed, = bob.get("/v1/users/me/following")["items"]
+    assert {**listed, "followers": 0} == changed
+    assert ada.expect(200, "PATCH", "/v1/users/me", {})["bio"] == profile["bio"]
+    ada.expect(200, "PATCH", "/v1/users/me", {"bio": None, "fields": []})
+    assert set(ada.get("/v1/users/me")) == {*before, "avatar"}
+    assert set(ada.expect(200, "PATCH", "/v1/users/me", {"avatar": None})) == set(before)
+
+
+def test_what_cannot_be_said_of_oneself_is_refused(people):
+    ada, = people(1)
+    before = ada.get("/v1/users/me")
+    field = {"name": "a", "value": "b"}
+    for body, code, param in (
+            ({"name": ""}, "bad_request", "name"), ({"name": None}, "bad_type", "name"),
+            ({"bio": "x" * 2001}, "bad_request", "bio"), ({"avatar": "javascript:1"}, "bad_request", "avatar"),
+            ({"avatar": "https://example.org/" + "a" * 2048}, "bad_request", "avatar"),
+            ({"fields": [field] * 9}, "bad_length", "fields"), ({"fields": ["a"]}, "bad_type", "fields"),
+            ({"fields": [{"name": "a"}]}, "missing_member", "fields.value"),
+            ({"fields": [{"name": "", "value": "b"}]}, "bad_request", "fields"),
+            ({"fields": [{**field, "x": 1}]}, "unknown_member", "fields.x"),
+            ({"login": "no login"}, "bad_request", "login"), ({"id": "1"}, "unknown_member", "id"),
+            ({"name": "Good", "bio": 1}, "bad_type", "bio")):
+        assert ada.refused(400, code, "PATCH", "/v1/users/me", body)["param"] == param
+    assert ada.get("/v1/users/me") == before
+
+
+def test_a_login_changes_within_its_shard_and_is_given_once(people, site):
+    ada, bob = people(2)
+    shards, before = site.redis.shards, ada.get("/v1/users/me")
+    shard = int(ada.sub) // 64 % 64
+    post = ada.post("by the old name")
+    login = login_of_shard(shard, shards, f"{before['login']}_new")
+    assert ada.expect(200, "PATCH", "/v1/users/me", {"login": login.upper()})["login"] == login.upper()
+    assert bob.get(f"/v1/users/{login}") == bob.get(f"/v1/users/{before['login']}")
+    assert bob.get(f"/v1/posts/{post['id']}")["user"]["login"] == login.upper()
+    site.admin.refused(409, "login_taken", "POST", "/v1/users", {"login": before["login"]})
+    taken = site.user(login_of_shard(shard, shards, f"{before['login']}_taken"))
+    error = ada.refused(409, "login_taken", "PATCH", "/v1/users/me", {"login": taken.get("/v1/users/me")["login"]})
+    assert taken.sub in error["message"]
+    if shards > 1:
+        elsewhere = login_of_shard((shard + 1) % shards, shards, "elsewhere")
+        error = ada.refused(422, "login_elsewhere", "PATCH", "/v1/users/me", {"login": elsewhere, "name": "X"})
+        assert error["param"] == "login" and elsewhere in error["message"]
+    for number in range(6):
+        ada.expect(200, "PATCH", "/v1/users/me", {"login": login_of_shard(shard, shards, f"{login}_{number}_")})
+    ada.refused(409, "too_many_logins", "PATCH", "/v1/users/me",
+                {"login": login_of_shard(shard, shards, f"{login}_last")})
+    assert ada.expect(200, "PATCH", "/v1/users/me", {"login": before["login"]})["login"] == before["login"]
 
 
 @pytest.mark.parametrize("path, include", [

@@ -255,3 +255,15 @@ def test_wrong_urls_are_refused_in_a_sentence(servers, cli_for):
     cli.run("init")
     cli.run("--cache", "memcached://localhost:0", "read", "4096", status=2)
     assert "port is not a number from 1 to 65535" in cli.done.stderr
+
+
+def test_a_profile_that_changed_is_seen_at_once(club):
+    def followed():
+        return club.bob.get("/v1/users/me/following")["items"]
+
+    assert "bio" not in club.until_hit(followed)[0]
+    for bio in ("one", "two", None):
+        club.ada.expect(200, "PATCH", "/v1/users/me", {"bio": bio})
+        ada, = followed()
+        assert ada.get("bio") == bio
+        assert club.until_hit(followed) == [ada] == [club.bob.get(f"/v1/users/{club.ada.sub}")]

@@ -222,12 +222,13 @@ static void test_user_meta_following_and_author_are_read(void **state)
 }
 
 #define USER_ROW(counter)                                                                          \
-    "$4\r\n4096\r\n$3\r\nAda\r\n$1\r\nA\r\n$1\r\ns\r\n$1\r\n1\r\n$1\r\n2\r\n" counter
+    "$4\r\n4096\r\n$3\r\nAda\r\n$1\r\nA\r\n$1\r\ns\r\n$1\r\n1\r\n$1\r\n2\r\n" counter              \
+    "$1\r\n7\r\n$9\r\n\"bio\":\"b\"\r\n"
 
 static void test_rows_are_read_each_by_itself(void **state)
 {
     redisReply *reply =
-        reply_of("*2\r\n*7\r\n" USER_ROW("$1\r\n3\r\n") "-NOUSER there is no user @x\r\n");
+        reply_of("*2\r\n*9\r\n" USER_ROW("$1\r\n3\r\n") "-NOUSER there is no user @x\r\n");
     struct failure failure;
     struct sl_user_row user;
     struct sl_post_row post;
@@ -242,6 +243,8 @@ static void test_rows_are_read_each_by_itself(void **state)
     assert_int_equal(user.followers, 1);
     assert_int_equal(user.following, 2);
     assert_int_equal(user.posts, 3);
+    assert_int_equal(user.version, 7);
+    assert_true(sl_slice_is(user.profile, "\"bio\":\"b\""));
     assert_int_equal(sl_users_at(reply, 1, &user, &failure), -ENOENT);
     assert_string_equal(failure.text, "there is no user @x");
     assert_int_equal(sl_users_at(reply, 2, &user, NULL), -EBADMSG);
@@ -258,15 +261,15 @@ static void test_rows_are_read_each_by_itself(void **state)
     freeReplyObject(reply);
 
     reply = reply_of(
-        "*2\r\n*8\r\n$1\r\n7\r\n" USER_ROW("$1\r\n3\r\n") "*2\r\n$1\r\n6\r\n$4\r\n4160\r\n");
+        "*2\r\n*10\r\n$1\r\n7\r\n" USER_ROW("$1\r\n3\r\n") "*2\r\n$1\r\n6\r\n$4\r\n4160\r\n");
     assert_int_equal(sl_user_list_at(reply, 0, &listed, NULL), 0);
     assert_true(listed.position == 7 && listed.row.user.id == 4096);
     assert_int_equal(sl_user_list_at(reply, 1, &listed, NULL), 0);
     assert_true(listed.position == 6 && listed.row.user.id == 4160);
     assert_null(listed.row.user.login.data);
     freeReplyObject(reply);
-    assert_parses(parse_users, "*1\r\n*7\r\n" USER_ROW("$1\r\nx\r\n"), -EBADMSG, NULL);
-    assert_parses(parse_users, "*1\r\n*7\r\n" USER_ROW(":3\r\n"), -EBADMSG, NULL);
+    assert_parses(parse_users, "*1\r\n*9\r\n" USER_ROW("$1\r\nx\r\n"), -EBADMSG, NULL);
+    assert_parses(parse_users, "*1\r\n*9\r\n" USER_ROW(":3\r\n"), -EBADMSG, NULL);
     reply = reply_of("*2\r\n:1\r\n:2\r\n");
     assert_int_equal(sl_common_users_check_reply(reply, 3, NULL), -EBADMSG);
     assert_int_equal(sl_common_users_check_reply(reply, 2, NULL), 0);

@@ -9,7 +9,7 @@ import yaml
 from .api import Api
 
 FILE = pathlib.Path(__file__).resolve().parents[3] / "docs" / "openapi.yaml"
-METHODS = ("get", "put", "post", "delete")
+METHODS = ("get", "put", "post", "delete", "patch")
 
 
 class Operation:
