@@ -14,8 +14,9 @@ LIMIT = re.compile(r'\[ADMISSION_\w+\] = \{\w+, "([a-z_]+)"')
 
 # What no command brings about: the pages name it, and a test does. (Out of memory is brought about in
 # tests/unit, where no status is to be seen.)
-CIRCUMSTANCES = {"archive_away", "busy", "draining", "internal", "no_memory", "redis_full",
-                 "timeout"}
+# Which logins a user can have depends on the number of shards.
+CIRCUMSTANCES = {"archive_away", "busy", "draining", "internal", "login_elsewhere", "no_memory", "redis_full",
+                 "timeout", "too_many_logins"}
 
 
 def codes():

@@ -314,6 +314,11 @@ def test_what_one_likes_is_listed_newest_like_first(people, site):
     assert [post["viewer"]["liked"] for post in page] == [True, True]
     assert [post["included"]["likes"][0]["id"] for post in page] == [ada.sub] * 2
     assert ids(others[2], "/v1/users/me/likes") == []
+    cli, login = Cli(site.redis), ada.get("/v1/users/me")["login"]
+    cli.run("unlike", "--user", login, left[0])
+    assert ids(ada, "/v1/users/me/likes") == left[1:]
+    cli.run("like", "--user", login, left[0])
+    assert ids(ada, "/v1/users/me/likes") == left
     # what programs of before take back is noted nowhere else than with the post
     site.redis.client.zrem(site.redis.key(left[0], f"likes:{left[0]}"), ada.sub)
     assert ids(ada, "/v1/users/me/likes") == left[1:]

@@ -1,5 +1,6 @@
 /* What the builders put on the wire, and what they refuse; no Redis. */
 #include <errno.h>
+#include <inttypes.h>
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +13,8 @@
 #include "src/model/id.h"
 #include "src/model/login.h"
 #include "src/social/common_users.h"
+#include "src/social/included.h"
+#include "src/social/public_timeline.h"
 #include "src/social/follows.h"
 #include "src/social/likes.h"
 #include "src/social/post_rows.h"
@@ -419,6 +422,87 @@ static void test_reads_carry_reader_and_page(void **state)
     sl_call_done(&call);
 }
 
+static void test_what_is_included_is_asked_of_one_shard_and_bounded(void **state)
+{
+    const struct sl_included_wish wish = {.comments = 3, .likers = 10}, more = {.comments = 11};
+    uint64_t posts[SL_INCLUDED_POSTS_MAX + 1];
+    struct sl_call call = SL_CALL_INIT;
+    struct failure failure;
+
+    (void)state;
+    for (size_t i = 0; i <= SL_INCLUDED_POSTS_MAX; i++)
+        posts[i] = (i + 1) * SL_ID_PER_MS + 128;
+    assert_int_equal(sl_included_call(&call, &eight_shards, 4096, &wish, posts, 2, &failure), 0);
+    assert_call(&call, "1 sluice:{2}:meta 8  4096 3 10 4224 8320");
+    assert_true(call.is_repeatable);
+    assert_int_equal(sl_included_call(&call, &eight_shards, 4096, &more, posts, 2, &failure),
+                     -EINVAL);
+    assert_int_equal(sl_included_call(&call, &eight_shards, 4096, &wish, posts, 0, &failure),
+                     -EINVAL);
+    assert_int_equal(sl_included_call(&call, &eight_shards, 4096, &wish, posts,
+                                      SL_INCLUDED_POSTS_MAX + 1, &failure),
+                     -EINVAL);
+    posts[1] += 64;
+    assert_int_equal(sl_included_call(&call, &eight_shards, 4096, &wish, posts, 2, &failure),
+                     -EINVAL);
+    assert_non_null(strstr(failure.text, "several shards"));
+    assert_int_equal(sl_included_call(&call, &one_shard, 4096, &wish, posts, 1, &failure), -EINVAL);
+    assert_int_equal(sl_viewer_call(&call, &eight_shards, 4160, posts, 2, &failure), 0);
+    assert_call(&call, "1 sluice:{1}:meta 8  4160 4224 8384");
+    assert_int_equal(sl_viewer_call(&call, &eight_shards, SL_READER_NOBODY, posts, 2, &failure),
+                     -EINVAL);
+    sl_call_done(&call);
+}
+
+static void test_public_posts_are_asked_of_each_shard(void **state)
+{
+    const struct sl_page page = {.before = 9000, .limit = 20}, none = {.limit = 0};
+    struct sl_call call = SL_CALL_INIT;
+    struct failure failure;
+
+    (void)state;
+    assert_int_equal(sl_public_call(&call, &eight_shards, SL_READER_NOBODY, 7, &page, &failure), 0);
+    assert_call(&call, "1 sluice:{7}:meta 8   9000 20");
+    assert_int_equal(call.shard, 7);
+    assert_int_equal(sl_public_call(&call, &eight_shards, 4096, 8, &page, &failure), -EINVAL);
+    assert_int_equal(sl_public_call(&call, &eight_shards, 4096, 7, &none, &failure), -EINVAL);
+    sl_call_done(&call);
+}
+
+static void test_a_user_is_changed_in_its_shard(void **state)
+{
+    const struct sl_user_field fields[SL_USER_FIELDS_MAX + 1] = {{SL_SLICE("a"), SL_SLICE("b\"")}};
+    const struct sl_user_ref near = sl_user_by_id(4096 + 64 * sl_login_shard(SL_SLICE("ada"), 8));
+    const struct sl_user_ref far = sl_user_by_id(near.id ^ 64);
+    struct sl_user_change change = {
+        .login = SL_SLICE("ADA"), .bio = SL_SLICE(""), .changes_fields = true, .fields = fields};
+    struct sl_call call = SL_CALL_INIT;
+    struct failure failure;
+    char expected[200];
+
+    (void)state;
+    change.field_count = 1;
+    assert_int_equal(
+        sl_user_change_call(&call, &eight_shards, SL_SLICE_NONE, &near, &change, &failure), 0);
+    snprintf(expected, sizeof(expected),
+             "1 sluice:{%u}:meta 8  =%" PRIu64
+             " login ADA ada bio  fields [{\"name\":\"a\",\"value\":\"b\\\"\"}]",
+             call.shard, near.id);
+    assert_call(&call, expected);
+    assert_int_equal(
+        sl_user_change_call(&call, &eight_shards, SL_SLICE_NONE, &far, &change, &failure), -EXDEV);
+    assert_non_null(strstr(failure.text, "@ada"));
+    change.field_count = SL_USER_FIELDS_MAX + 1;
+    assert_int_equal(
+        sl_user_change_call(&call, &eight_shards, SL_SLICE_NONE, &near, &change, &failure),
+        -EINVAL);
+    change = (struct sl_user_change){.avatar = SL_SLICE("ftp://a/")};
+    assert_int_equal(
+        sl_user_change_call(&call, &eight_shards, SL_SLICE_NONE, &near, &change, &failure),
+        -EINVAL);
+    sl_call_done(&call);
+}
+
 static void test_like_goes_to_the_shard_of_its_post(void **state)
 {
     const struct sl_user_ref near = sl_user_by_id(4096 + 3 * 64), far = sl_user_by_id(4096);
@@ -488,6 +572,23 @@ static int build_common(struct sl_call *call, struct failure *reterr)
     return sl_common_users_call(call, &one_shard, SL_COMMON_FOLLOWERS, 4096, 8192, &page, reterr);
 }
 
+static int build_included(struct sl_call *call, struct failure *reterr)
+{
+    const struct sl_included_wish wish = {.comments = 1};
+    const uint64_t post = 4096;
+
+    return sl_included_call(call, &one_shard, SL_READER_NOBODY, &wish, &post, 1, reterr);
+}
+
+static int build_change(struct sl_call *call, struct failure *reterr)
+{
+    const struct sl_user_field field = {SL_SLICE("a"), SL_SLICE("b")};
+    const struct sl_user_change change = {
+        .changes_fields = true, .fields = &field, .field_count = 1};
+
+    return sl_user_change_call(call, &one_shard, SL_SLICE_NONE, &ada, &change, reterr);
+}
+
 static void test_builders_of_reads_and_likes_survive_every_allocation_that_fails(void **state)
 {
     (void)state;
@@ -496,6 +597,8 @@ static void test_builders_of_reads_and_likes_survive_every_allocation_that_fails
     assert_survives(build_archived_list);
     assert_survives(build_like);
     assert_survives(build_common);
+    assert_survives(build_included);
+    assert_survives(build_change);
 }
 
 static void test_meta_is_asked_for_shards_that_can_be(void **state)
@@ -562,6 +665,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_script_is_called_by_its_sha1_or_its_text),
+        cmocka_unit_test(test_what_is_included_is_asked_of_one_shard_and_bounded),
+        cmocka_unit_test(test_public_posts_are_asked_of_each_shard),
+        cmocka_unit_test(test_a_user_is_changed_in_its_shard),
         cmocka_unit_test(test_write_without_request_id_may_not_be_repeated),
         cmocka_unit_test(test_post_carries_its_members_as_they_are_kept),
         cmocka_unit_test(test_place_may_have_any_of_its_parts),

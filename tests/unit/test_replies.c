@@ -12,6 +12,9 @@
 #include "src/model/id.h"
 #include "src/redis/sentinel.h"
 #include "src/social/common_users.h"
+#include "src/social/included.h"
+#include "src/social/likes.h"
+#include "src/social/public_timeline.h"
 #include "src/social/follows.h"
 #include "src/social/post_rows.h"
 #include "src/social/posts.h"
@@ -145,10 +148,44 @@ static int parse_post_list(const redisReply *reply, struct failure *reterr)
     return r < 0 ? r : sl_post_list_at(reply, 0, &row, reterr);
 }
 
+static int parse_included(const redisReply *reply, struct failure *reterr)
+{
+    struct sl_included included;
+    int r = sl_included_reply(reply, 1, reterr);
+
+    return r < 0 ? r : sl_included_at(reply, 0, &included, reterr);
+}
+
+static int parse_viewer(const redisReply *reply, struct failure *reterr)
+{
+    struct sl_viewer viewer;
+    int r = sl_viewer_reply(reply, 1, reterr);
+
+    return r < 0 ? r : sl_viewer_at(reply, 0, &viewer, reterr);
+}
+
+static int parse_public(const redisReply *reply, struct failure *reterr)
+{
+    uint64_t stop;
+    size_t count;
+
+    return sl_public_reply(reply, &stop, &count, reterr);
+}
+
+static int parse_liked(const redisReply *reply, struct failure *reterr)
+{
+    struct sl_liked_post liked;
+    size_t count;
+    int r = sl_liked_list_reply(reply, &count, reterr);
+
+    return r < 0 ? r : sl_liked_list_at(reply, 0, &liked, reterr);
+}
+
 static const parse_fn parsers[] = {
     parse_written,   parse_user,    parse_meta,         parse_following, parse_author,
     parse_log_range, parse_log_end, parse_log_state,    parse_master,    sl_sentinel_role_reply,
-    parse_users,     parse_posts,   parse_common_users, parse_user_list, parse_post_list};
+    parse_users,     parse_posts,   parse_common_users, parse_user_list, parse_post_list,
+    parse_included,  parse_viewer,  parse_public,       parse_liked};
 
 static void assert_parses(parse_fn parse, const char *bytes, int expected, const char *message)
 {
