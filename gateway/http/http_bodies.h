@@ -7,7 +7,10 @@
  *
  * How fast somebody is, is judged by what came lately: each byte counts half as much after
  * HTTP_BODIES_HALF_LIFE_MS. An average since the beginning would prefer who sent much at once and
- * then stopped to who goes on at a moderate pace. */
+ * then stopped to who goes on at a moderate pace.
+ *
+ * Streams have another such sum for what is kept of them, by subject instead of address
+ * (streams/stream_memory.c). */
 #pragma once
 
 #include <stdbool.h>

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import threading
+import warnings
 
 from . import events, programs, recompute
 from .redis_server import shard_of
@@ -245,6 +246,8 @@ class Client(Follower):
                 except OSError:
                     pass
         self._thread.join(Deadline(60).seconds)
+        if self._thread.is_alive():
+            warnings.warn(f"a reader of {self.kind.name} by {self.transport} does not end")
 
 
 class Tail(Follower):

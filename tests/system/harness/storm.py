@@ -11,6 +11,7 @@ import random
 import signal
 import threading
 import time
+import warnings
 
 from . import processes
 from .cli import Cli
@@ -371,8 +372,10 @@ class Storm:
             return all(client.has(event_id) for client in self.clients for event_id in last[client.kind.name])
         try:
             eventually(all_have_the_last, "everything has come", seconds)
-        except DeadlinePassed:
-            pass  # the count will show it
+        except DeadlinePassed:  # the count will show it; who waits at its end for nothing is told here
+            late = [f"{client.kind.name} by {client.transport}" for client in self.clients
+                    if not all(client.has(event_id) for event_id in last[client.kind.name])]
+            warnings.warn(f"the last events have not come within {seconds} s: {late}")
         for client in self.clients:
             client.stop()
 
