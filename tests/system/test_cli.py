@@ -415,6 +415,8 @@ def test_tail_of_the_past_for_people(cli, redis, servers):
     assert [line[8:] for line in said] == [" @ada (Ada): Tea", " @ada (Ada): Cake", " @ada (Ada): More tea"]
     lines = cli.run("tail", "firehose", "--since", posts[0], "--limit", "2").splitlines()
     assert [json.loads(line)["id"] for line in lines] == posts[1:]
+    assert json.loads(cli.run("tail", "firehose", "--since", posts[0], "--until", posts[1]))["id"] == posts[1]
+    assert cli.done.stderr == ""
 
 
 def test_tail_reconnects(cli, redis, servers):
