@@ -92,14 +92,14 @@ static struct sl_filter_text filter_text_of(const json_t *document)
     };
 }
 
-static struct sl_subject subject_of(const json_t *document)
+static struct sl_event_view event_of(const json_t *document)
 {
     const json_t *post = json_object_get(document, "post");
     const json_t *geo = json_object_get(post, "geo");
     struct sl_slice id = member(post, "id");
 
-    return (struct sl_subject){
-        .type = SL_SUBJECT_POST,
+    return (struct sl_event_view){
+        .type = SL_EVENT_POST,
         .sample_id = id.data ? strtoull(id.data, NULL, 10) : 1,
         .text = member(post, "text"),
         .user = member(json_object_get(post, "user"), "id"),
@@ -204,14 +204,14 @@ static void loaded_free(struct loaded *loaded)
 }
 
 struct events {
-    struct sl_subject *subjects;
+    struct sl_event_view *items;
     size_t count;
 };
 
 __attribute__((noinline)) static void read_all(const struct events *events, struct sl_words *words)
 {
     for (size_t i = 0; i < events->count; i++)
-        sl_words_read(words, &events->subjects[i]);
+        sl_words_read(words, &events->items[i]);
 }
 
 /* Returns the number of matches. */
@@ -221,8 +221,8 @@ static inline size_t match(struct sl_filter_index *index, const struct events *e
     size_t count = 0;
 
     for (size_t i = 0; i < events->count; i++) {
-        sl_words_read(words, &events->subjects[i]);
-        sl_filter_index_match(index, &events->subjects[i], words, matches);
+        sl_words_read(words, &events->items[i]);
+        sl_filter_index_match(index, &events->items[i], words, matches);
         count += sl_match_set_count(matches);
     }
     return count;
@@ -342,9 +342,9 @@ static void measure_files(char **argv, int argc, int rounds, int loads)
     filters = load(argv[0], argc > 2 ? max + max / 1000 : SIZE_MAX);
     posts = load(argv[1], SIZE_MAX);
     events.count = posts.count;
-    events.subjects = check(malloc((events.count + 1) * sizeof(*events.subjects)));
+    events.items = check(malloc((events.count + 1) * sizeof(*events.items)));
     for (size_t i = 0; i < posts.count; i++)
-        events.subjects[i] = subject_of(posts.items[i]);
+        events.items[i] = event_of(posts.items[i]);
 
     print_head();
     for (int i = 2; i < argc || i == 2; i++) {
@@ -354,7 +354,7 @@ static void measure_files(char **argv, int argc, int rounds, int loads)
             supply.wanted = strtoull(argv[i], NULL, 10);
         measure_supply(&supply, &events, rounds);
     }
-    free(events.subjects);
+    free(events.items);
     unload(&posts);
     unload(&filters);
 }
@@ -374,11 +374,11 @@ static void measure_simple(size_t count, int rounds, int loads)
 {
     char word[8];
     struct supply supply = {word_text, word, count, count, loads};
-    struct sl_subject subject = {.text = SL_SLICE("nothing of this is tracked"),
-                                 .user = SL_SLICE("1")};
+    struct sl_event_view event = {.text = SL_SLICE("nothing of this is tracked"),
+                                  .user = SL_SLICE("1")};
 
     print_head();
-    measure_supply(&supply, &(struct events){&subject, 1}, rounds);
+    measure_supply(&supply, &(struct events){&event, 1}, rounds);
 }
 
 /* A number from -1 to 1, small ones more often than large ones. */
@@ -420,12 +420,12 @@ static void measure_boxes(size_t count, int rounds, int loads)
     enum { POINTS = 20000 };
     char text[128];
     struct supply supply = {box_text, text, count, count, loads};
-    struct events events = {check(calloc(POINTS, sizeof(struct sl_subject))), POINTS};
+    struct events events = {check(calloc(POINTS, sizeof(struct sl_event_view))), POINTS};
     uint64_t state = UINT64_MAX / 2;
     struct costs costs;
 
     for (size_t i = 0; i < POINTS; i++)
-        events.subjects[i] = (struct sl_subject){.user = SL_SLICE("1"),
+        events.items[i] = (struct sl_event_view){.user = SL_SLICE("1"),
                                                  .text = SL_SLICE(""),
                                                  .has_point = true,
                                                  .point = some_point(&state, 1)};
@@ -434,7 +434,7 @@ static void measure_boxes(size_t count, int rounds, int loads)
     printf("\n%.3f us a hit, %.3f us a candidate\n",
            (costs.whole_us - costs.read_us) / costs.matches,
            (costs.whole_us - costs.read_us) / costs.candidates);
-    free(events.subjects);
+    free(events.items);
 }
 
 int main(int argc, char **argv)

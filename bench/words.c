@@ -18,7 +18,7 @@
 enum { MAX_URLS = 16, MAX_ROUNDS = 1000 };
 
 struct posts {
-    struct sl_subject *subjects;
+    struct sl_event_view *events;
     json_t **documents; /* own the strings */
     size_t count;
 };
@@ -30,25 +30,25 @@ static struct sl_slice member(const json_t *object, const char *name)
     return sl_slice_str(text);
 }
 
-static struct sl_subject subject_of(const json_t *document)
+static struct sl_event_view event_of(const json_t *document)
 {
     const json_t *post = json_object_get(document, "post");
     const json_t *urls = json_object_get(post, "urls");
     struct sl_slice *list = calloc(MAX_URLS, sizeof(*list));
-    struct sl_subject subject = {
-        .type = SL_SUBJECT_POST,
+    struct sl_event_view event = {
+        .type = SL_EVENT_POST,
         .text = member(post, "text"),
         .login = member(json_object_get(post, "user"), "login"),
         .place = member(json_object_get(post, "place"), "name"),
         .urls = list,
     };
 
-    while (list && subject.url_count < json_array_size(urls) && subject.url_count < MAX_URLS) {
-        const char *url = json_string_value(json_array_get(urls, subject.url_count));
+    while (list && event.url_count < json_array_size(urls) && event.url_count < MAX_URLS) {
+        const char *url = json_string_value(json_array_get(urls, event.url_count));
 
-        list[subject.url_count++] = sl_slice_str(url);
+        list[event.url_count++] = sl_slice_str(url);
     }
-    return subject;
+    return event;
 }
 
 static void load(const char *path, struct posts *posts)
@@ -65,13 +65,13 @@ static void load(const char *path, struct posts *posts)
         size_t count = posts->count + 1;
 
         posts->documents = realloc(posts->documents, count * sizeof(*posts->documents));
-        posts->subjects = realloc(posts->subjects, count * sizeof(*posts->subjects));
-        if (!document || !posts->documents || !posts->subjects) {
+        posts->events = realloc(posts->events, count * sizeof(*posts->events));
+        if (!document || !posts->documents || !posts->events) {
             fprintf(stderr, "%s: line %zu is not an event\n", path, count);
             exit(1);
         }
         posts->documents[posts->count] = document;
-        posts->subjects[posts->count++] = subject_of(document);
+        posts->events[posts->count++] = event_of(document);
     }
     free(line);
     fclose(file);
@@ -80,10 +80,10 @@ static void load(const char *path, struct posts *posts)
 static void unload(struct posts *posts)
 {
     for (size_t i = 0; i < posts->count; i++) {
-        free((void *)posts->subjects[i].urls);
+        free((void *)posts->events[i].urls);
         json_decref(posts->documents[i]);
     }
-    free(posts->subjects);
+    free(posts->events);
     free(posts->documents);
 }
 
@@ -101,14 +101,14 @@ static void measure(const char *path, int rounds)
 
         for (size_t i = 0; i < posts.count; i++) {
             buffer_clear(&normal);
-            sl_normalise(posts.subjects[i].text, &normal);
+            sl_normalise(posts.events[i].text, &normal);
         }
         normal_us[round] = (measure_now_us() - start) / (double)posts.count;
         bytes = tokens = 0;
         start = measure_now_us();
         for (size_t i = 0; i < posts.count; i++) {
-            sl_words_read(words, &posts.subjects[i]);
-            bytes += posts.subjects[i].text.size;
+            sl_words_read(words, &posts.events[i]);
+            bytes += posts.events[i].text.size;
             tokens += words->tokens.count;
         }
         read_us[round] = (measure_now_us() - start) / (double)posts.count;

@@ -77,10 +77,10 @@ sluice_public_headers(
     src/tasks/tasks.h
     src/tasks/worker.h)
 sluice_public_headers(
+    filters/event_view.h
     filters/filter.h
     filters/filter_index.h
     filters/match_set.h
-    filters/subject.h
     filters/words.h)
 
 sluice_shared_library(libsluice sluice sluice_core_objects

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "base/slice.h"
-#include "filters/subject.h"
+#include "filters/event_view.h"
 
 struct sl_circle {
     struct sl_point centre;

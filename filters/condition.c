@@ -213,37 +213,37 @@ static bool url_holds(struct sl_slice operand, const struct sl_words *words)
     return false;
 }
 
-static bool box_holds(struct sl_slice operand, const struct sl_subject *subject)
+static bool box_holds(struct sl_slice operand, const struct sl_event_view *event)
 {
     struct sl_box box, shape;
 
     memcpy(&box, operand.data, sizeof(box));
-    if (subject->has_point)
-        shape = sl_box_of_point(subject->point);
-    else if (subject->has_box)
-        shape = subject->box;
+    if (event->has_point)
+        shape = sl_box_of_point(event->point);
+    else if (event->has_box)
+        shape = event->box;
     else
         return false;
     return sl_boxes_touch(&box, &shape);
 }
 
-static bool circle_holds(struct sl_slice operand, const struct sl_subject *subject)
+static bool circle_holds(struct sl_slice operand, const struct sl_event_view *event)
 {
     struct sl_circle circle;
 
     memcpy(&circle, operand.data, sizeof(circle));
-    return subject->has_point && sl_circle_has(&circle, subject->point);
+    return event->has_point && sl_circle_has(&circle, event->point);
 }
 
-static bool language_holds(struct sl_slice range, const struct sl_subject *subject)
+static bool language_holds(struct sl_slice range, const struct sl_event_view *event)
 {
-    struct sl_slice lang = subject->lang.size > 0 ? subject->lang : SL_SLICE("und");
+    struct sl_slice lang = event->lang.size > 0 ? event->lang : SL_SLICE("und");
 
     return lang.size >= range.size && sl_ascii_equal(sl_slice(lang.data, range.size), range) &&
            (lang.size == range.size || lang.data[range.size] == '-');
 }
 
-static bool trait_holds(enum sl_condition_trait trait, const struct sl_subject *subject,
+static bool trait_holds(enum sl_condition_trait trait, const struct sl_event_view *event,
                         const struct sl_words *words)
 {
     switch (trait) {
@@ -256,60 +256,60 @@ static bool trait_holds(enum sl_condition_trait trait, const struct sl_subject *
     case SL_TRAIT_LINKS:
         return words->urls.count > 0;
     case SL_TRAIT_MEDIA:
-        return subject->has_media;
+        return event->has_media;
     case SL_TRAIT_GEO:
-        return subject->has_point || subject->has_box;
+        return event->has_point || event->has_box;
     case SL_TRAIT_REPLY:
-        return subject->reply_to.has_post;
+        return event->reply_to.has_post;
     case SL_TRAIT_REPOST:
-        return subject->repost_of.has_post;
+        return event->repost_of.has_post;
     case SL_TRAIT_QUOTE:
-        return subject->quote_of.has_post;
+        return event->quote_of.has_post;
     }
     return false;
 }
 
-static bool all_hold(struct sl_slice rest, const struct sl_subject *subject,
+static bool all_hold(struct sl_slice rest, const struct sl_event_view *event,
                      const struct sl_words *words)
 {
     struct sl_condition part;
 
     while (sl_condition_next(&rest, &part)) {
-        if (!sl_condition_holds(part.whole, subject, words))
+        if (!sl_condition_holds(part.whole, event, words))
             return false;
     }
     return true;
 }
 
-static bool any_holds(struct sl_slice rest, const struct sl_subject *subject,
+static bool any_holds(struct sl_slice rest, const struct sl_event_view *event,
                       const struct sl_words *words)
 {
     struct sl_condition part;
 
     while (sl_condition_next(&rest, &part)) {
-        if (sl_condition_holds(part.whole, subject, words))
+        if (sl_condition_holds(part.whole, event, words))
             return true;
     }
     return false;
 }
 
 /* Of who follows whom, only ids can be told. */
-static bool holds_of_follow(const struct sl_condition *condition, const struct sl_subject *subject)
+static bool holds_of_follow(const struct sl_condition *condition, const struct sl_event_view *event)
 {
     switch (condition->kind) {
     case SL_CONDITION_USERS:
-        return users_have(condition->operand, subject->user) ||
-               users_have(condition->operand, subject->target);
+        return users_have(condition->operand, event->user) ||
+               users_have(condition->operand, event->target);
     case SL_CONDITION_AUTHOR:
-        return is_user(subject->user, condition->operand);
+        return is_user(event->user, condition->operand);
     case SL_CONDITION_REPLY_TO:
-        return is_user(subject->target, condition->operand);
+        return is_user(event->target, condition->operand);
     default:
         return false;
     }
 }
 
-static bool holds_of_post(const struct sl_condition *condition, const struct sl_subject *subject,
+static bool holds_of_post(const struct sl_condition *condition, const struct sl_event_view *event,
                           const struct sl_words *words)
 {
     struct sl_slice operand = condition->operand;
@@ -324,14 +324,14 @@ static bool holds_of_post(const struct sl_condition *condition, const struct sl_
     case SL_CONDITION_CASHTAG:
         return names_have(words, &words->cashtags, operand);
     case SL_CONDITION_USERS:
-        return users_have(operand, subject->user) || users_have(operand, subject->reply_to.user) ||
-               users_have(operand, subject->repost_of.user);
+        return users_have(operand, event->user) || users_have(operand, event->reply_to.user) ||
+               users_have(operand, event->repost_of.user);
     case SL_CONDITION_AUTHOR:
-        return is_user(subject->user, operand);
+        return is_user(event->user, operand);
     case SL_CONDITION_REPLY_TO:
-        return is_user(subject->reply_to.user, operand);
+        return is_user(event->reply_to.user, operand);
     case SL_CONDITION_REPOST_OF:
-        return is_user(subject->repost_of.user, operand);
+        return is_user(event->repost_of.user, operand);
     case SL_CONDITION_AUTHOR_LOGIN:
         return is_name(words, &words->login, operand);
     case SL_CONDITION_REPLY_TO_LOGIN:
@@ -343,17 +343,17 @@ static bool holds_of_post(const struct sl_condition *condition, const struct sl_
     case SL_CONDITION_PLACE:
         return place_holds(operand, words);
     case SL_CONDITION_BOX:
-        return box_holds(operand, subject);
+        return box_holds(operand, event);
     case SL_CONDITION_CIRCLE:
-        return circle_holds(operand, subject);
+        return circle_holds(operand, event);
     case SL_CONDITION_LANGUAGE:
-        return language_holds(operand, subject);
+        return language_holds(operand, event);
     case SL_CONDITION_COUNTRY:
-        return sl_ascii_equal(subject->country, operand);
+        return sl_ascii_equal(event->country, operand);
     case SL_CONDITION_TRAIT:
-        return trait_holds((enum sl_condition_trait)operand.data[0], subject, words);
+        return trait_holds((enum sl_condition_trait)operand.data[0], event, words);
     case SL_CONDITION_SAMPLE:
-        return sl_sample_has(number_at(operand, 0), subject->sample_id);
+        return sl_sample_has(number_at(operand, 0), event->sample_id);
     case SL_CONDITION_ANYTHING:
     case SL_CONDITION_ALL:
     case SL_CONDITION_ANY:
@@ -363,7 +363,7 @@ static bool holds_of_post(const struct sl_condition *condition, const struct sl_
     return false;
 }
 
-bool sl_condition_holds(struct sl_slice bytes, const struct sl_subject *subject,
+bool sl_condition_holds(struct sl_slice bytes, const struct sl_event_view *event,
                         const struct sl_words *words)
 {
     struct sl_condition condition;
@@ -373,15 +373,15 @@ bool sl_condition_holds(struct sl_slice bytes, const struct sl_subject *subject,
     case SL_CONDITION_ANYTHING:
         return true;
     case SL_CONDITION_ALL:
-        return all_hold(condition.operand, subject, words);
+        return all_hold(condition.operand, event, words);
     case SL_CONDITION_ANY:
-        return any_holds(condition.operand, subject, words);
+        return any_holds(condition.operand, event, words);
     case SL_CONDITION_NOT:
-        return !sl_condition_holds(condition.operand, subject, words);
+        return !sl_condition_holds(condition.operand, event, words);
     default:
         break;
     }
-    if (subject->type == SL_SUBJECT_FOLLOW || subject->type == SL_SUBJECT_UNFOLLOW)
-        return holds_of_follow(&condition, subject);
-    return holds_of_post(&condition, subject, words);
+    if (event->type == SL_EVENT_FOLLOW || event->type == SL_EVENT_UNFOLLOW)
+        return holds_of_follow(&condition, event);
+    return holds_of_post(&condition, event, words);
 }

@@ -28,7 +28,7 @@
 
 #include "base/buffer.h"
 #include "base/slice.h"
-#include "filters/subject.h"
+#include "filters/event_view.h"
 #include "filters/words_private.h"
 
 enum sl_condition_kind {
@@ -125,7 +125,7 @@ struct sl_slice sl_condition_user(struct sl_slice operand, uint32_t at);
 
 /* --- evaluating --------------------------------------------------------------------------- */
 
-/* Is the first condition of `bytes` true of `subject`, of which `words` is the reading? Asks for
+/* Is the first condition of `bytes` true of `event`, of which `words` is the reading? Asks for
  * nothing but the condition: not for audience and type of the event. */
-bool sl_condition_holds(struct sl_slice bytes, const struct sl_subject *subject,
+bool sl_condition_holds(struct sl_slice bytes, const struct sl_event_view *event,
                         const struct sl_words *words);

@@ -132,15 +132,15 @@ static void add_shape(const struct sl_box_grid *grid, struct sl_box shape, struc
         sl_box_grid_find(grid, &(struct sl_box){-180.0, shape.south, -180.0, shape.north}, cells);
 }
 
-static void add_location(const struct sl_index_keys *index, const struct sl_subject *subject,
+static void add_location(const struct sl_index_keys *index, const struct sl_event_view *event,
                          struct buffer *keys, struct buffer *cells)
 {
     struct sl_box shape;
 
-    if (subject->has_point)
-        shape = sl_box_of_point(subject->point);
-    else if (subject->has_box)
-        shape = subject->box;
+    if (event->has_point)
+        shape = sl_box_of_point(event->point);
+    else if (event->has_box)
+        shape = event->box;
     else
         return;
     add_shape(&index->grid, shape, cells);
@@ -150,28 +150,28 @@ static void add_location(const struct sl_index_keys *index, const struct sl_subj
         push(keys, sl_key_of_pole(index, SL_SOUTH_POLE));
 }
 
-void sl_event_keys(const struct sl_index_keys *index, const struct sl_subject *subject,
+void sl_event_keys(const struct sl_index_keys *index, const struct sl_event_view *event,
                    const struct sl_words *words, struct buffer *keys, struct buffer *cells)
 {
-    push(keys, sl_key_of_type(index, subject->type));
-    if (!sl_subject_is_post(subject)) {
-        add_user(index, SL_KEY_FOLLOW_FROM, SL_KEY_FOLLOW_USER, subject->user, keys);
-        add_user(index, SL_KEY_FOLLOW_TO, SL_KEY_FOLLOW_USER, subject->target, keys);
+    push(keys, sl_key_of_type(index, event->type));
+    if (!sl_event_is_post(event)) {
+        add_user(index, SL_KEY_FOLLOW_FROM, SL_KEY_FOLLOW_USER, event->user, keys);
+        add_user(index, SL_KEY_FOLLOW_TO, SL_KEY_FOLLOW_USER, event->target, keys);
         return;
     }
     add_tokens(index, &words->tokens, keys);
     add_names(index, SL_KEY_HASHTAG, &words->hashtags, keys);
     add_names(index, SL_KEY_MENTION, &words->mentions, keys);
     add_names(index, SL_KEY_CASHTAG, &words->cashtags, keys);
-    add_user(index, SL_KEY_AUTHOR, SL_KEY_USER, subject->user, keys);
-    add_user(index, SL_KEY_REPLY_TO, SL_KEY_USER, subject->reply_to.user, keys);
-    add_user(index, SL_KEY_REPOST_OF, SL_KEY_USER, subject->repost_of.user, keys);
+    add_user(index, SL_KEY_AUTHOR, SL_KEY_USER, event->user, keys);
+    add_user(index, SL_KEY_REPLY_TO, SL_KEY_USER, event->reply_to.user, keys);
+    add_user(index, SL_KEY_REPOST_OF, SL_KEY_USER, event->repost_of.user, keys);
     add_name(index, SL_KEY_AUTHOR_LOGIN, &words->login, keys);
     add_name(index, SL_KEY_REPLY_TO_LOGIN, &words->reply_to_login, keys);
     add_name(index, SL_KEY_REPOST_OF_LOGIN, &words->repost_of_login, keys);
     for (size_t i = 0; i < words->urls.count; i++)
         add_url(index, words, &words->urls.items[i], keys);
     add_place(index, &words->place, keys);
-    add_language(index, subject->lang, keys);
-    add_location(index, subject, keys, cells);
+    add_language(index, event->lang, keys);
+    add_location(index, event, keys, cells);
 }

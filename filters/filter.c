@@ -99,25 +99,25 @@ struct sl_slice sl_filter_key(const struct sl_filter *filter)
     return sl_slice(filter->key, filter->key_size);
 }
 
-bool sl_filter_admits(const struct sl_filter_view *view, const struct sl_subject *subject)
+bool sl_filter_admits(const struct sl_filter_view *view, const struct sl_event_view *event)
 {
-    if (subject->restricted || !(view->types & 1u << subject->type))
+    if (event->restricted || !(view->types & 1u << event->type))
         return false;
-    if (view->sample_ppm < SL_SAMPLE_ALL && !sl_sample_has(view->sample_ppm, subject->sample_id))
+    if (view->sample_ppm < SL_SAMPLE_ALL && !sl_sample_has(view->sample_ppm, event->sample_id))
         return false;
-    if (view->parts > 1 && sl_partition_of(view->parts, subject->sample_id) != view->part)
+    if (view->parts > 1 && sl_partition_of(view->parts, event->sample_id) != view->part)
         return false;
-    if (view->languages.size == 0 || sl_subject_is_bare(subject) || !sl_subject_is_post(subject))
+    if (view->languages.size == 0 || sl_event_is_bare(event) || !sl_event_is_post(event))
         return true;
-    return sl_condition_holds(view->languages, subject, NULL);
+    return sl_condition_holds(view->languages, event, NULL);
 }
 
-bool sl_filter_matches(const struct sl_filter *filter, const struct sl_subject *subject,
+bool sl_filter_matches(const struct sl_filter *filter, const struct sl_event_view *event,
                        const struct sl_words *words)
 {
     struct sl_filter_view view = sl_filter_view(filter);
 
-    if (!sl_filter_admits(&view, subject))
+    if (!sl_filter_admits(&view, event))
         return false;
-    return sl_subject_is_bare(subject) || sl_condition_holds(view.condition, subject, words);
+    return sl_event_is_bare(event) || sl_condition_holds(view.condition, event, words);
 }

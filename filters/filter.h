@@ -9,7 +9,7 @@
 
 #include "base/export.h"
 #include "base/slice.h"
-#include "filters/subject.h"
+#include "filters/event_view.h"
 #include "filters/words.h"
 
 struct sl_filter;
@@ -62,7 +62,7 @@ SL_EXPORT void sl_filter_unref(struct sl_filter *filter);
 /* An OR of enum sl_filter_kind: which permissions it takes. */
 SL_EXPORT unsigned sl_filter_kinds(const struct sl_filter *filter);
 SL_EXPORT uint32_t sl_filter_sample_ppm(const struct sl_filter *filter); /* 1000000: no sample */
-/* A bit per enum sl_subject_type: 1 << SL_SUBJECT_POST, ... */
+/* A bit per enum sl_event_type: 1 << SL_EVENT_POST, ... */
 SL_EXPORT unsigned sl_filter_types(const struct sl_filter *filter);
 
 /* Bytes that are equal for filters that match the same events for the same reasons (same
@@ -70,7 +70,7 @@ SL_EXPORT unsigned sl_filter_types(const struct sl_filter *filter);
  * as the filter. */
 SL_EXPORT struct sl_slice sl_filter_key(const struct sl_filter *filter);
 
-/* Does this one filter match? `words` holds what sl_words_read() made of the same `subject`.
+/* Does this one filter match? `words` holds what sl_words_read() made of the same `event`.
  * Agrees with the index on everything. Cannot fail. */
-SL_EXPORT bool sl_filter_matches(const struct sl_filter *filter, const struct sl_subject *subject,
+SL_EXPORT bool sl_filter_matches(const struct sl_filter *filter, const struct sl_event_view *event,
                                  const struct sl_words *words);

@@ -165,7 +165,7 @@ static void remove_identity(struct sl_filter_index *index, uint64_t identity, ui
 
 static bool takes_deletes(const struct sl_entry *entry)
 {
-    return sl_filter_types(entry->filter) & 1u << SL_SUBJECT_DELETE;
+    return sl_filter_types(entry->filter) & 1u << SL_EVENT_DELETE;
 }
 
 static void link_delete(struct sl_filter_index *index, struct sl_entry *entry, uint32_t number)

@@ -2,7 +2,7 @@
  *
  *     words = sl_words_new(seed);  index = sl_filter_index_new(seed);  matches =
  * sl_match_set_new(); sl_filter_index_add(index, filter, &subscription); sl_words_read(words,
- * &subject); sl_filter_index_match(index, &subject, words, matches);
+ * &event); sl_filter_index_match(index, &event, words, matches);
  *
  * The cost of a match follows the text and the number of matches, not the number of filters.
  * Adding and removing happen in place, between any two events, and cost as much as the filter has
@@ -13,9 +13,9 @@
 #include <stdint.h>
 
 #include "base/export.h"
+#include "filters/event_view.h"
 #include "filters/filter.h"
 #include "filters/match_set.h"
-#include "filters/subject.h"
 #include "filters/words.h"
 
 struct sl_filter_index;
@@ -52,8 +52,9 @@ SL_EXPORT size_t sl_filter_index_removal_bytes(const struct sl_filter_index *ind
 SL_EXPORT void sl_filter_index_remove(struct sl_filter_index *index, uint32_t subscription);
 
 /* Fills `matches` with the subscriptions that match. 0; -ENOMEM: `matches` is empty. */
-SL_EXPORT int sl_filter_index_match(struct sl_filter_index *index, const struct sl_subject *subject,
-                                    const struct sl_words *words, struct sl_match_set *matches);
+SL_EXPORT int sl_filter_index_match(struct sl_filter_index *index,
+                                    const struct sl_event_view *event, const struct sl_words *words,
+                                    struct sl_match_set *matches);
 
 SL_EXPORT void sl_filter_index_stats(const struct sl_filter_index *index,
                                      struct sl_filter_index_stats *ret_stats);

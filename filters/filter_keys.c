@@ -53,12 +53,12 @@ static uint64_t add_key(struct chooser *chooser, uint64_t key, size_t size)
 
 static bool takes_posts(const struct chooser *chooser)
 {
-    return chooser->view->types & (1u << SL_SUBJECT_POST | 1u << SL_SUBJECT_DELETE);
+    return chooser->view->types & (1u << SL_EVENT_POST | 1u << SL_EVENT_DELETE);
 }
 
 static bool takes_follows(const struct chooser *chooser)
 {
-    return chooser->view->types & (1u << SL_SUBJECT_FOLLOW | 1u << SL_SUBJECT_UNFOLLOW);
+    return chooser->view->types & (1u << SL_EVENT_FOLLOW | 1u << SL_EVENT_UNFOLLOW);
 }
 
 static uint64_t hash_of(const struct chooser *chooser, struct sl_slice text)
@@ -206,8 +206,8 @@ static uint64_t add_anything(struct chooser *chooser)
     struct sl_slice rest = chooser->view->languages;
     struct sl_condition languages, language;
 
-    for (unsigned type = 0; type <= SL_SUBJECT_UNFOLLOW; type++) {
-        bool is_post = type == SL_SUBJECT_POST || type == SL_SUBJECT_DELETE;
+    for (unsigned type = 0; type <= SL_EVENT_UNFOLLOW; type++) {
+        bool is_post = type == SL_EVENT_POST || type == SL_EVENT_DELETE;
 
         if (chooser->view->types & 1u << type && (rest.size == 0 || !is_post))
             push(chooser, sl_key_of_type(chooser->index, type), false);

@@ -30,7 +30,7 @@ enum { REFILE_MAX = 4 };
 
 struct match {
     struct sl_filter_index *index;
-    const struct sl_subject *subject;
+    const struct sl_event_view *event;
     const struct sl_words *words;
     struct sl_match_set *matches;
     struct sl_posting batch[BATCH];
@@ -69,9 +69,9 @@ static void judge(struct match *match, struct sl_posting posting)
     match->index->candidates++;
     view = sl_filter_view(entry->filter);
     condition = sl_entry_keys(entry)[posting.ordinal].condition;
-    if (!sl_filter_admits(&view, match->subject))
+    if (!sl_filter_admits(&view, match->event))
         return;
-    if (sl_condition_holds(sl_slice_from(view.condition, condition), match->subject, match->words))
+    if (sl_condition_holds(sl_slice_from(view.condition, condition), match->event, match->words))
         accept(match, entry);
     else
         miss(match, entry, posting);
@@ -222,7 +222,7 @@ static void match_bare_delete(struct match *match)
         struct sl_filter_view view = sl_filter_view(entry->filter);
 
         match->index->candidates++;
-        if (sl_filter_admits(&view, match->subject))
+        if (sl_filter_admits(&view, match->event))
             accept(match, entry);
         number = entry->next_delete;
     } while (number != index->first_delete);
@@ -248,7 +248,7 @@ static int match_by_keys(struct match *match)
 
     buffer_clear(&index->event_keys);
     buffer_clear(&index->cells);
-    sl_event_keys(&index->keys, match->subject, match->words, &index->event_keys, &index->cells);
+    sl_event_keys(&index->keys, match->event, match->words, &index->event_keys, &index->cells);
     if (index->event_keys.failed || index->cells.failed)
         return -ENOMEM;
     if (index->epoch % RARITY_EVERY == 0) {
@@ -274,17 +274,17 @@ static void begin_epoch(struct sl_filter_index *index)
     index->epoch = 1;
 }
 
-int sl_filter_index_match(struct sl_filter_index *index, const struct sl_subject *subject,
+int sl_filter_index_match(struct sl_filter_index *index, const struct sl_event_view *event,
                           const struct sl_words *words, struct sl_match_set *matches)
 {
-    struct match match = {.index = index, .subject = subject, .words = words, .matches = matches};
+    struct match match = {.index = index, .event = event, .words = words, .matches = matches};
     int r = 0;
 
     matches->count = 0;
-    if (subject->restricted || index->entries.count == 0)
+    if (event->restricted || index->entries.count == 0)
         return 0;
     begin_epoch(index);
-    if (sl_subject_is_bare(subject))
+    if (sl_event_is_bare(event))
         match_bare_delete(&match);
     else
         r = match_by_keys(&match);

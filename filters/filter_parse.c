@@ -16,7 +16,7 @@
 
 enum {
     PHRASE_MAX_LENGTH = 60,
-    TYPES_DEFAULT = 1 << SL_SUBJECT_POST | 1 << SL_SUBJECT_DELETE,
+    TYPES_DEFAULT = 1 << SL_EVENT_POST | 1 << SL_EVENT_DELETE,
 };
 
 static void begin_member(struct sl_parse *parse, const char *param)
@@ -166,10 +166,10 @@ static int parse_languages(struct sl_parse *parse, struct sl_slice languages)
 static int parse_types(struct sl_parse *parse, struct sl_slice types, unsigned *ret_types)
 {
     static const char *const names[] = {
-        [SL_SUBJECT_POST] = "post",
-        [SL_SUBJECT_DELETE] = "delete",
-        [SL_SUBJECT_FOLLOW] = "follow",
-        [SL_SUBJECT_UNFOLLOW] = "unfollow",
+        [SL_EVENT_POST] = "post",
+        [SL_EVENT_DELETE] = "delete",
+        [SL_EVENT_FOLLOW] = "follow",
+        [SL_EVENT_UNFOLLOW] = "unfollow",
     };
     const size_t count = sizeof(names) / sizeof(names[0]);
     struct sl_slice item;

@@ -30,16 +30,16 @@ void sl_filter_write_head(const struct sl_filter_view *view, struct buffer *key)
 
 struct sl_filter_view sl_filter_view(const struct sl_filter *filter);
 
-/* May `subject` match at all, whatever the condition? Decides audience, type and restrictors. */
-bool sl_filter_admits(const struct sl_filter_view *view, const struct sl_subject *subject);
+/* May `event` match at all, whatever the condition? Decides audience, type and restrictors. */
+bool sl_filter_admits(const struct sl_filter_view *view, const struct sl_event_view *event);
 
 /* A delete that does not say what is removed: it goes to everyone who takes deletes. */
-static inline bool sl_subject_is_bare(const struct sl_subject *subject)
+static inline bool sl_event_is_bare(const struct sl_event_view *event)
 {
-    return subject->type == SL_SUBJECT_DELETE && !subject->text.data;
+    return event->type == SL_EVENT_DELETE && !event->text.data;
 }
 
-static inline bool sl_subject_is_post(const struct sl_subject *subject)
+static inline bool sl_event_is_post(const struct sl_event_view *event)
 {
-    return subject->type == SL_SUBJECT_POST || subject->type == SL_SUBJECT_DELETE;
+    return event->type == SL_EVENT_POST || event->type == SL_EVENT_DELETE;
 }

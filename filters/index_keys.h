@@ -49,7 +49,7 @@ uint32_t sl_key_cost(const struct sl_index_keys *index, uint64_t key, bool is_ce
 
 /* Appends the keys of an event, of uint64_t, repetitions included: those in postings and those in
  * grid.cells. Whether that failed is in the buffers. */
-void sl_event_keys(const struct sl_index_keys *index, const struct sl_subject *subject,
+void sl_event_keys(const struct sl_index_keys *index, const struct sl_event_view *event,
                    const struct sl_words *words, struct buffer *keys, struct buffer *cells);
 
 /* --- what keys are made of ---------------------------------------------------------------- */
@@ -98,7 +98,7 @@ static inline uint64_t sl_key_of_pole(const struct sl_index_keys *index, unsigne
     return sl_key_of_hash(index, SL_KEY_POLE, pole);
 }
 
-static inline uint64_t sl_key_of_type(const struct sl_index_keys *index, enum sl_subject_type type)
+static inline uint64_t sl_key_of_type(const struct sl_index_keys *index, enum sl_event_type type)
 {
     return sl_key_of_hash(index, SL_KEY_TYPE, type);
 }

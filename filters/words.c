@@ -1,7 +1,7 @@
-/* words.c - one subject's text, from bytes to what filters ask for.
+/* words.c - one event's text, from bytes to what filters ask for.
  *
  * The raw text is cut at its URLs; each piece is normalised into `bytes` and read from there while
- * it is in the cache. All memory is kept from one subject to the next. */
+ * it is in the cache. All memory is kept from one event to the next. */
 #include "filters/words_private.h"
 
 #include <errno.h>
@@ -159,13 +159,13 @@ static int read_place(struct sl_words *words, struct sl_slice place)
     return r;
 }
 
-static int read_urls(struct sl_words *words, const struct sl_subject *subject)
+static int read_urls(struct sl_words *words, const struct sl_event_view *event)
 {
-    for (size_t i = 0; i < subject->url_count; i++) {
+    for (size_t i = 0; i < event->url_count; i++) {
         struct sl_url_span url;
         int r;
 
-        if (!sl_url_find(subject->urls[i], 0, &url) || url.start != 0)
+        if (!sl_url_find(event->urls[i], 0, &url) || url.start != 0)
             continue;
         r = add_url(words, &url);
         if (r < 0)
@@ -174,24 +174,24 @@ static int read_urls(struct sl_words *words, const struct sl_subject *subject)
     return 0;
 }
 
-int sl_words_read(struct sl_words *words, const struct sl_subject *subject)
+int sl_words_read(struct sl_words *words, const struct sl_event_view *event)
 {
     int r;
 
     forget(words);
-    r = read_text(words, subject->text);
+    r = read_text(words, event->text);
     if (r == 0)
         r = sl_token_map_expect(words->map, words->tokens.count);
     if (r == 0)
-        r = read_urls(words, subject);
+        r = read_urls(words, event);
     if (r == 0)
-        r = read_place(words, subject->place);
+        r = read_place(words, event->place);
     if (r == 0)
-        r = read_name(words, subject->login, &words->login);
+        r = read_name(words, event->login, &words->login);
     if (r == 0)
-        r = read_name(words, subject->reply_to.login, &words->reply_to_login);
+        r = read_name(words, event->reply_to.login, &words->reply_to_login);
     if (r == 0)
-        r = read_name(words, subject->repost_of.login, &words->repost_of_login);
+        r = read_name(words, event->repost_of.login, &words->repost_of_login);
     if (r < 0)
         forget(words);
     return r;

@@ -1,4 +1,4 @@
-/* filters/words.h - the text of one subject, read once: tokens, entities, URLs.
+/* filters/words.h - the text of one event, read once: tokens, entities, URLs.
  *
  * Made once per thread and filled anew for every event; the index and the direct evaluation of a
  * single filter read from it. Normal form, URLs, tokens and entities as in docs/filters.md,
@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/export.h"
-#include "filters/subject.h"
+#include "filters/event_view.h"
 
 struct sl_words;
 
@@ -17,6 +17,6 @@ struct sl_words;
 SL_EXPORT struct sl_words *sl_words_new(uint64_t seed);
 SL_EXPORT void sl_words_free(struct sl_words *words);
 
-/* Reads `subject`, forgetting what was read before. The slices of `subject` must stay valid for
+/* Reads `event`, forgetting what was read before. The slices of `event` must stay valid for
  * as long as the result is used. 0; -ENOMEM: nothing is readable until the next success. */
-SL_EXPORT int sl_words_read(struct sl_words *words, const struct sl_subject *subject);
+SL_EXPORT int sl_words_read(struct sl_words *words, const struct sl_event_view *event);

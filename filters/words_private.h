@@ -42,7 +42,7 @@ struct sl_name {
 
 struct sl_url {
     struct sl_name host;  /* lower case, without "www."; can be empty */
-    struct sl_slice path; /* "" or from its "/" on, as written; in the memory of the subject */
+    struct sl_slice path; /* "" or from its "/" on, as written; in the memory of the event */
 };
 
 struct sl_token_list {
@@ -68,7 +68,7 @@ void sl_token_list_done(struct sl_token_list *tokens);
 enum { SL_WORDS_MAX = INT32_MAX };
 
 /* After a successful sl_words_read(). Lists are in the order of the text and keep repetitions.
- * follow and unfollow events, and deletes without text, have what their subject has: no tokens,
+ * follow and unfollow events, and deletes without text, have what their event has: no tokens,
  * perhaps logins. */
 struct sl_words {
     struct sl_word_key key;
@@ -78,9 +78,9 @@ struct sl_words {
     struct sl_name_list hashtags; /* has:hashtags is count > 0, and so on */
     struct sl_name_list mentions; /* the run, and its [a-z0-9_] prefix if shorter: two entries */
     struct sl_name_list cashtags;
-    struct sl_url_list urls;    /* of the text, then of subject.urls */
-    struct sl_token_list place; /* tokens of subject.place */
-    struct sl_name login;       /* N(subject.login): compares, needs not be a valid login */
+    struct sl_url_list urls;    /* of the text, then of event.urls */
+    struct sl_token_list place; /* tokens of event.place */
+    struct sl_name login;       /* N(event.login): compares, needs not be a valid login */
     struct sl_name reply_to_login;
     struct sl_name repost_of_login;
 };

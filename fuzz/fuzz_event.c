@@ -75,7 +75,7 @@ static bool within(double value, double limit)
     return value >= -limit && value <= limit;
 }
 
-static void check_shape(const json_t *post, const struct sl_subject *ours)
+static void check_shape(const json_t *post, const struct sl_event_view *ours)
 {
     const json_t *geo = json_object_get(post, "geo");
     const json_t *bbox = json_object_get(json_object_get(post, "place"), "bbox");
@@ -102,7 +102,7 @@ static void check_shape(const json_t *post, const struct sl_subject *ours)
              ours->box.east == edges[2] && ours->box.north == edges[3]);
 }
 
-static void check_lists(const json_t *post, const struct sl_subject *ours)
+static void check_lists(const json_t *post, const struct sl_event_view *ours)
 {
     const json_t *urls = json_object_get(post, "urls");
     size_t count = 0;
@@ -119,7 +119,7 @@ static void check_lists(const json_t *post, const struct sl_subject *ours)
 
 static void check_post(const json_t *post, const struct event *event)
 {
-    const struct sl_subject *ours = &event->subject;
+    const struct sl_event_view *ours = &event->view;
     const json_t *user = json_object_get(post, "user"), *place = json_object_get(post, "place");
     const json_t *audience = json_object_get(post, "audience");
     bool is_absent = !audience || json_is_null(audience);
@@ -175,9 +175,9 @@ static void check_against_tree(const json_t *root, int r, const struct event *ev
         check_post(json_object_get(root, "post"), event);
         return;
     }
-    must(event->subject.sample_id == id_of(json_object_get(root, "id")));
-    must(is_user_id(json_object_get(json_object_get(root, "user"), "id"), event->subject.user));
-    must(is_user_id(json_object_get(json_object_get(root, "target"), "id"), event->subject.target));
+    must(event->view.sample_id == id_of(json_object_get(root, "id")));
+    must(is_user_id(json_object_get(json_object_get(root, "user"), "id"), event->view.user));
+    must(is_user_id(json_object_get(json_object_get(root, "target"), "id"), event->view.target));
 }
 
 /* ---- what clients get ---- */
@@ -201,14 +201,14 @@ static void check_json(struct event_decoder *decoder, const struct event *event)
     for (size_t i = 0; i < json.size; i++)
         must((unsigned char)json.data[i] >= 0x20);
     again = decode_again(decoder, event);
-    must(again->subject.sample_id == event->subject.sample_id);
-    must(sl_slice_equal(again->subject.user, event->subject.user));
+    must(again->view.sample_id == event->view.sample_id);
+    must(sl_slice_equal(again->view.user, event->view.user));
     if (event->kind == EVENT_DELETE) {
-        must(!again->subject.text.data && !again->audience.data);
+        must(!again->view.text.data && !again->audience.data);
     } else {
         /* The same facts but for the audience, of which only the kind is left. */
         tree = json_loadb(json.data, json.size, 0, NULL);
-        must(again->subject.restricted == event->subject.restricted);
+        must(again->view.restricted == event->view.restricted);
         if (tree)
             check_against_tree(tree, 0, again);
         must(!memmem(again->audience.data ? again->audience.data : "", again->audience.size, ":",

@@ -92,12 +92,12 @@ static double degrees(const uint8_t *bytes, double range)
     return number == INT16_MIN ? -range : number / 32767.0 * range;
 }
 
-static struct sl_subject subject_of(const uint8_t *numbers, const struct fields *fields,
-                                    struct sl_slice *room_for_url)
+static struct sl_event_view event_of(const uint8_t *numbers, const struct fields *fields,
+                                     struct sl_slice *room_for_url)
 {
     uint8_t flags = numbers[1];
-    struct sl_subject subject = {
-        .type = (enum sl_subject_type)(flags >> 1 & 3),
+    struct sl_event_view event = {
+        .type = (enum sl_event_type)(flags >> 1 & 3),
         .sample_id = (uint64_t)numbers[2] << 8 | numbers[3],
         .lang = some_field(fields, 9),
         .place = some_field(fields, 10),
@@ -117,19 +117,19 @@ static struct sl_subject subject_of(const uint8_t *numbers, const struct fields 
         .urls = room_for_url,
     };
 
-    if (subject.type == SL_SUBJECT_FOLLOW || subject.type == SL_SUBJECT_UNFOLLOW)
-        subject.target = field(fields, 14);
-    else if (subject.type == SL_SUBJECT_POST || flags & 0x40)
-        subject.text = field(fields, 8);
-    if (subject.box.south > subject.box.north)
-        subject.has_box = false;
+    if (event.type == SL_EVENT_FOLLOW || event.type == SL_EVENT_UNFOLLOW)
+        event.target = field(fields, 14);
+    else if (event.type == SL_EVENT_POST || flags & 0x40)
+        event.text = field(fields, 8);
+    if (event.box.south > event.box.north)
+        event.has_box = false;
     *room_for_url = field(fields, 17);
-    subject.url_count = room_for_url->size > 0;
-    return subject;
+    event.url_count = room_for_url->size > 0;
+    return event;
 }
 
 /* The index must find the filter exactly when it matches by itself, and lose it when told to. */
-static void check_index(struct sl_filter *filter, const struct sl_subject *subject)
+static void check_index(struct sl_filter *filter, const struct sl_event_view *event)
 {
     struct sl_words *words = sl_words_new(SEED);
     struct sl_filter_index *index = sl_filter_index_new(SEED);
@@ -138,19 +138,19 @@ static void check_index(struct sl_filter *filter, const struct sl_subject *subje
     uint32_t subscriptions[2];
     bool expected;
 
-    must(sl_words_read(words, subject) == 0);
-    expected = sl_filter_matches(filter, subject, words);
+    must(sl_words_read(words, event) == 0);
+    expected = sl_filter_matches(filter, event, words);
     for (size_t i = 0; i < 2; i++)
         must(sl_filter_index_add(index, filter, &subscriptions[i]) == 0);
     sl_filter_index_stats(index, &stats);
     must(stats.subscriptions == 2 && stats.entries == 1);
     for (int i = 0; i < 10; i++) { /* so often that it may be filed anew */
-        must(sl_filter_index_match(index, subject, words, matches) == 0);
+        must(sl_filter_index_match(index, event, words, matches) == 0);
         must(sl_match_set_count(matches) == (expected ? 2 : 0));
     }
     for (size_t i = 0; i < 2; i++)
         sl_filter_index_remove(index, subscriptions[i]);
-    must(sl_filter_index_match(index, subject, words, matches) == 0);
+    must(sl_filter_index_match(index, event, words, matches) == 0);
     must(sl_match_set_count(matches) == 0);
     sl_match_set_free(matches);
     sl_filter_index_free(index);
@@ -163,7 +163,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sl_filter_error error = {0};
     struct sl_filter *filter, *again;
     struct sl_filter_text text;
-    struct sl_subject subject;
+    struct sl_event_view event;
     struct sl_slice url;
     struct fields fields;
 
@@ -171,14 +171,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     fields = fields_of(data + NUMBERS, size - NUMBERS);
     text = filter_text(data[0], data[1], &fields);
-    subject = subject_of(data, &fields, &url);
+    event = event_of(data, &fields, &url);
     if (sl_filter_new(&text, &limits, &filter, &error) < 0) {
         must(error.code && error.message[0] && (error.status == 400 || error.status == 413));
     } else {
         must(sl_filter_new(&text, &limits, &again, NULL) == 0);
         must(sl_slice_equal(sl_filter_key(filter), sl_filter_key(again)));
         must(sl_filter_types(filter) != 0 && sl_filter_kinds(filter) != 0);
-        check_index(filter, &subject);
+        check_index(filter, &event);
         sl_filter_unref(again);
         sl_filter_unref(filter);
     }

@@ -64,26 +64,26 @@ static void check_normal_form(struct sl_slice text)
     check_equal(&ours, &reference);
 }
 
-static void check_reading(struct sl_words *words, const struct sl_subject *subject)
+static void check_reading(struct sl_words *words, const struct sl_event_view *event)
 {
     struct buffer ours = BUFFER_INIT, reference = BUFFER_INIT;
 
-    must(sl_words_read(words, subject) == 0);
+    must(sl_words_read(words, event) == 0);
     words_dump(words, &ours);
-    reference_dump(subject, &reference);
+    reference_dump(event, &reference);
     check_equal(&ours, &reference);
 }
 
 /* A term with the same text as a post has the post's tokens, and its one entity. */
 static void check_term(struct sl_words *words, struct sl_slice text)
 {
-    struct sl_subject subject = {.text = text};
+    struct sl_event_view event = {.text = text};
     struct buffer normal = BUFFER_INIT;
     struct sl_token_list tokens = SL_TOKEN_LIST_INIT;
     struct sl_slice name;
     enum sl_entity_kind kind;
 
-    must(sl_words_read(words, &subject) == 0);
+    must(sl_words_read(words, &event) == 0);
     must(sl_normalise(text, &normal) == 0);
     must(sl_tokenise(buffer_slice(&normal), &words->key, &tokens) == 0);
     kind = sl_entity_of(buffer_slice(&normal), &name);
@@ -108,14 +108,14 @@ static void check_term(struct sl_words *words, struct sl_slice text)
 /* A text that is nothing but a URL is an operand of `url:` with the same host and path. */
 static void check_url_operand(struct sl_words *words, struct sl_slice text)
 {
-    struct sl_subject subject = {.text = text};
+    struct sl_event_view event = {.text = text};
     struct buffer host = BUFFER_INIT;
     struct sl_url_span span;
     struct sl_slice path;
     int r = sl_parse_url_operand(text, &host, &path);
 
     if (sl_url_find(text, 0, &span) && span.start == 0 && span.end == text.size) {
-        must(sl_words_read(words, &subject) == 0 && words->urls.count == 1);
+        must(sl_words_read(words, &event) == 0 && words->urls.count == 1);
         must((r == 0) == (words->urls.items[0].host.size > 0));
         if (r == 0) {
             must(sl_slice_equal(buffer_slice(&host),
@@ -130,7 +130,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct buffer fields[FIELDS];
     struct sl_slice urls[2];
-    struct sl_subject subject = {.urls = urls, .url_count = 2};
+    struct sl_event_view event = {.urls = urls, .url_count = 2};
     struct sl_words *words = sl_words_new(size);
 
     for (size_t i = 0, at = 0; i < FIELDS; i++) {
@@ -141,17 +141,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         append_valid(data + at, length, &fields[i]);
         at += length + (end ? 1 : 0);
     }
-    subject.text = buffer_slice(&fields[FIELD_TEXT]);
+    event.text = buffer_slice(&fields[FIELD_TEXT]);
     urls[0] = buffer_slice(&fields[FIELD_URL]);
     urls[1] = buffer_slice(&fields[FIELD_URL_2]);
-    subject.place = buffer_slice(&fields[FIELD_PLACE]);
-    subject.login = buffer_slice(&fields[FIELD_LOGIN]);
-    subject.reply_to.login = buffer_slice(&fields[FIELD_REPLY_TO]);
+    event.place = buffer_slice(&fields[FIELD_PLACE]);
+    event.login = buffer_slice(&fields[FIELD_LOGIN]);
+    event.reply_to.login = buffer_slice(&fields[FIELD_REPLY_TO]);
 
-    check_normal_form(subject.text);
-    check_reading(words, &subject);
-    check_term(words, subject.text);
-    check_url_operand(words, subject.text);
+    check_normal_form(event.text);
+    check_reading(words, &event);
+    check_term(words, event.text);
+    check_url_operand(words, event.text);
 
     sl_words_free(words);
     for (size_t i = 0; i < FIELDS; i++)

@@ -256,16 +256,16 @@ static int by_order(const void *a, const void *b)
 }
 
 /* The entries that match, in the order in which they were added, are left in set->matched. */
-static int filter_set_match(struct filter_set *set, const struct sl_subject *subject)
+static int filter_set_match(struct filter_set *set, const struct sl_event_view *event)
 {
     const uint32_t *subscriptions;
     size_t count;
     int r;
 
-    r = sl_words_read(set->words, subject);
+    r = sl_words_read(set->words, event);
     if (r < 0)
         return r;
-    r = sl_filter_index_match(set->index, subject, set->words, set->matches);
+    r = sl_filter_index_match(set->index, event, set->words, set->matches);
     if (r < 0)
         return r;
     count = sl_match_set_count(set->matches);
@@ -383,7 +383,7 @@ static int answer_event(struct program *program, const struct event *event)
         return 0;
     }
     start = seconds();
-    r = filter_set_match(&program->set, &event->subject);
+    r = filter_set_match(&program->set, &event->view);
     program->match_s += seconds() - start;
     if (r < 0)
         return r;

@@ -67,13 +67,13 @@ static int add_rule(struct labeller *labeller, const char *argument)
 
 static void label(struct labeller *labeller, const char *line, size_t length)
 {
-    /* A post could also have an author, a language, a place, links: see <sluice/subject.h>. */
-    struct sl_subject subject = {.type = SL_SUBJECT_POST, .text = sl_slice(line, length)};
+    /* A post could also have an author, a language, a place, links: see <sluice/event_view.h>. */
+    struct sl_event_view event = {.type = SL_EVENT_POST, .text = sl_slice(line, length)};
     const uint32_t *subscriptions;
     size_t count;
 
-    if (sl_words_read(labeller->words, &subject) < 0 ||
-        sl_filter_index_match(labeller->index, &subject, labeller->words, labeller->matches) < 0)
+    if (sl_words_read(labeller->words, &event) < 0 ||
+        sl_filter_index_match(labeller->index, &event, labeller->words, labeller->matches) < 0)
         must(NULL);
     subscriptions = sl_match_set_subscriptions(labeller->matches);
     count = sl_match_set_count(labeller->matches);

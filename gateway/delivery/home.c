@@ -155,7 +155,7 @@ static void feed_fail(struct home *home, struct home_feed *feed)
 
 static bool has_type(const struct home_watch *watch, const struct event *event)
 {
-    return watch->types & (1u << event->subject.type);
+    return watch->types & (1u << event->view.type);
 }
 
 static void feed_tell(struct home_feed *feed, struct event *event)
@@ -177,9 +177,9 @@ bool home_wants(const struct home_watch *watch, const struct event *event)
     if (!has_type(watch, event))
         return false;
     if (event->kind != EVENT_POST && event->kind != EVENT_DELETE)
-        return sl_slice_is(event->subject.user, feed->user) ||
-               sl_slice_is(event->subject.target, feed->user);
-    link = hash_map_get(feed->links, event->subject.user);
+        return sl_slice_is(event->view.user, feed->user) ||
+               sl_slice_is(event->view.target, feed->user);
+    link = hash_map_get(feed->links, event->view.user);
     return link && link_wants(link, event);
 }
 
@@ -194,35 +194,35 @@ static void feed_change(struct home *home, struct home_feed *feed, struct sl_sli
 /* What this event changes in the sets of a loaded feed, then whether it belongs on it. */
 static void feed_judge(struct home *home, struct home_feed *feed, struct event *event)
 {
-    const struct sl_subject *subject = &event->subject;
-    bool is_actor = sl_slice_is(subject->user, feed->user);
-    bool is_target = sl_slice_is(subject->target, feed->user);
+    const struct sl_event_view *view = &event->view;
+    bool is_actor = sl_slice_is(view->user, feed->user);
+    bool is_target = sl_slice_is(view->target, feed->user);
     bool on = event->kind == EVENT_FOLLOW || event->kind == EVENT_HIDE || event->kind == EVENT_MUTE;
     struct link *link;
 
     switch (event->kind) {
     case EVENT_POST:
     case EVENT_DELETE:
-        link = hash_map_get(feed->links, subject->user);
+        link = hash_map_get(feed->links, view->user);
         if (link && link_wants(link, event))
             feed_tell(feed, event);
         break;
     case EVENT_FOLLOW:
     case EVENT_UNFOLLOW:
         if (is_actor)
-            feed_change(home, feed, subject->target, TIE_FOLLOWS, on, event->id);
+            feed_change(home, feed, view->target, TIE_FOLLOWS, on, event->id);
         if ((is_actor || is_target) && feed->stage == FEED_LOADED)
             feed_tell(feed, event);
         break;
     case EVENT_HIDE:
     case EVENT_UNHIDE:
         if (is_target)
-            feed_change(home, feed, subject->user, TIE_HIDDEN, on, event->id);
+            feed_change(home, feed, view->user, TIE_HIDDEN, on, event->id);
         break;
     case EVENT_MUTE:
     case EVENT_UNMUTE:
         if (is_actor)
-            feed_change(home, feed, subject->target, TIE_MUTED, on, event->id);
+            feed_change(home, feed, view->target, TIE_MUTED, on, event->id);
         break;
     default:
         break;
@@ -303,19 +303,19 @@ static void judge_if_loaded(struct home *home, struct sl_slice user, struct even
 /* A post concerns the feeds that want its author, what changes between two users theirs. */
 void home_event(struct home *home, struct event *event)
 {
-    const struct sl_subject *subject = &event->subject;
+    const struct sl_event_view *view = &event->view;
     struct author *author;
 
     LIST_EACH(&home->loading, node)
     feed_wait(home, LIST_OWNER(node, struct home_feed, loading), event);
 
     if (event->kind != EVENT_POST && event->kind != EVENT_DELETE) {
-        judge_if_loaded(home, subject->user, event);
-        if (!sl_slice_equal(subject->user, subject->target))
-            judge_if_loaded(home, subject->target, event);
+        judge_if_loaded(home, view->user, event);
+        if (!sl_slice_equal(view->user, view->target))
+            judge_if_loaded(home, view->target, event);
         return;
     }
-    author = hash_map_get(home->authors, subject->user);
+    author = hash_map_get(home->authors, view->user);
     if (!author)
         return;
     LIST_EACH(&author->links, node)

@@ -41,7 +41,7 @@ typedef void (*home_failed_fn)(void *watcher);
 struct home_watch {
     struct home_feed *feed;
     struct list_node node;
-    unsigned types; /* bits 1 << SL_SUBJECT_... */
+    unsigned types; /* bits 1 << SL_EVENT_... */
     home_match_fn on_match;
     home_loading_fn on_loading;
     home_loaded_fn on_loaded;

@@ -132,7 +132,7 @@ int feed_tie(struct home *home, struct home_feed *feed, struct sl_slice id, enum
 /* Was the author shown when the post of this deletion passed, and is not any more? */
 static bool was_shown(const struct link *link, const struct event *event)
 {
-    uint64_t post = event->subject.sample_id;
+    uint64_t post = event->view.sample_id;
 
     return list_contains(&link->in_former) && post >= link->shown_from && post < link->shown_until;
 }

@@ -65,9 +65,9 @@ static int judge(struct deliver *deliver, struct lane *lane, struct segment *seg
             note_all(deliver, segment, index);
             continue;
         }
-        if (sl_words_read(deliver->words, &event->subject) < 0 ||
-            sl_filter_index_match(deliver->index, &event->subject, deliver->words,
-                                  deliver->matches) < 0)
+        if (sl_words_read(deliver->words, &event->view) < 0 ||
+            sl_filter_index_match(deliver->index, &event->view, deliver->words, deliver->matches) <
+                0)
             return -ENOMEM;
         note_matches(deliver, segment, index);
     }
@@ -107,7 +107,7 @@ static int wants_now(struct lane *lane, const struct event *event, struct sl_sli
         return 1;
     if (!lane->rules)
         return home_wants(&lane->watch, event);
-    if (sl_words_read(lane->deliver->words, &event->subject) < 0)
+    if (sl_words_read(lane->deliver->words, &event->view) < 0)
         return -ENOMEM;
     return rule_set_wants(lane->rules, event, lane->deliver->words, ret_tail);
 }

@@ -209,7 +209,7 @@ int rule_set_wants(struct rule_set *rules, const struct event *event, const stru
     {
         struct rule *rule = LIST_OWNER(node, struct rule, node);
 
-        rule->hit = sl_filter_matches(rule->named.filter, &event->subject, words);
+        rule->hit = sl_filter_matches(rule->named.filter, &event->view, words);
         is_hit = is_hit || rule->hit;
     }
     if (!is_hit)

@@ -363,7 +363,7 @@ static int read_filter(const struct sl_slice *values, struct stream_request *req
 
 static bool is_deletions_only(unsigned types)
 {
-    return types == 1u << SL_SUBJECT_DELETE;
+    return types == 1u << SL_EVENT_DELETE;
 }
 
 int stream_filter_permitted(const struct token *token, const struct sl_filter *filter,

@@ -22,7 +22,7 @@ struct stream_request {
     enum wire_format wire;
     struct token token;
     struct sl_filter *filter; /* one reference is ours; NULL on STREAM_HOME and STREAM_MANY */
-    unsigned types;           /* bits 1 << SL_SUBJECT_...; 0 on STREAM_MANY */
+    unsigned types;           /* bits 1 << SL_EVENT_...; 0 on STREAM_MANY */
     enum since_kind since;    /* SINCE_UNUSABLE: a Last-Event-ID that is no cursor */
     uint64_t since_value;     /* event id, or Unix milliseconds */
     uint32_t last;            /* the newest so many come first; 0: not asked for */

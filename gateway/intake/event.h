@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/slice.h"
-#include "filters/subject.h"
+#include "filters/event_view.h"
 
 enum event_kind {
     EVENT_POST,
@@ -38,7 +38,7 @@ struct event {
                                   `gap_to`; else 0 */
     uint64_t sequence;    /* its number among all that has passed (delivery/ring.h); 0: has not */
     uint64_t received_us; /* clock_monotonic_us when it arrived */
-    struct sl_subject subject; /* slices point into this event's own memory. Of a kind for gateways
+    struct sl_event_view view; /* slices point into this event's own memory. Of a kind for gateways
                                   only, `user` and `target` count, and no filter matches */
     struct sl_slice audience;  /* of the post, as published: "followers", "only:ID,ID", ...; without
                                   data: public. For the privacy rule, never for clients */

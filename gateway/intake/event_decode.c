@@ -80,50 +80,50 @@ static bool is_latitude(double degrees)
     return degrees >= -90 && degrees <= 90;
 }
 
-static void set_shape(struct sl_subject *subject, const struct event_post_facts *post)
+static void set_shape(struct sl_event_view *view, const struct event_post_facts *post)
 {
     const double *edges = post->place.bbox.edges;
 
-    subject->point = (struct sl_point){post->geo.lon.value, post->geo.lat.value};
-    subject->has_point = post->geo.lon.is_given && post->geo.lat.is_given &&
-                         is_longitude(subject->point.lon) && is_latitude(subject->point.lat);
-    subject->box = (struct sl_box){edges[0], edges[1], edges[2], edges[3]};
-    subject->has_box = post->place.bbox.count == 4 && !post->place.bbox.has_other &&
-                       is_longitude(subject->box.west) && is_longitude(subject->box.east) &&
-                       is_latitude(subject->box.south) && is_latitude(subject->box.north) &&
-                       subject->box.south <= subject->box.north;
+    view->point = (struct sl_point){post->geo.lon.value, post->geo.lat.value};
+    view->has_point = post->geo.lon.is_given && post->geo.lat.is_given &&
+                      is_longitude(view->point.lon) && is_latitude(view->point.lat);
+    view->box = (struct sl_box){edges[0], edges[1], edges[2], edges[3]};
+    view->has_box = post->place.bbox.count == 4 && !post->place.bbox.has_other &&
+                    is_longitude(view->box.west) && is_longitude(view->box.east) &&
+                    is_latitude(view->box.south) && is_latitude(view->box.north) &&
+                    view->box.south <= view->box.north;
 }
 
-/* The subject with slices of message and scratch; its `urls` are set when they have a place. */
-static struct sl_subject make_subject(const struct event_facts *facts, enum event_kind kind)
+/* The view with slices of message and scratch; its `urls` are set when they have a place. */
+static struct sl_event_view make_view(const struct event_facts *facts, enum event_kind kind)
 {
     const struct event_post_facts *post = &facts->post;
-    struct sl_subject subject = {0};
+    struct sl_event_view view = {0};
 
     if (kind != EVENT_POST && kind != EVENT_DELETE) {
-        subject.type = kind == EVENT_UNFOLLOW ? SL_SUBJECT_UNFOLLOW : SL_SUBJECT_FOLLOW;
-        subject.sample_id = facts->id;
-        subject.restricted = kind >= EVENT_HIDE;
-        subject.user = facts->user.id;
-        subject.target = facts->target.id;
-        return subject;
+        view.type = kind == EVENT_UNFOLLOW ? SL_EVENT_UNFOLLOW : SL_EVENT_FOLLOW;
+        view.sample_id = facts->id;
+        view.restricted = kind >= EVENT_HIDE;
+        view.user = facts->user.id;
+        view.target = facts->target.id;
+        return view;
     }
-    subject.type = kind == EVENT_POST ? SL_SUBJECT_POST : SL_SUBJECT_DELETE;
-    subject.sample_id = post->id;
-    subject.restricted = post->audience.data && !sl_slice_is(post->audience, "public");
-    subject.text = post->text;
-    subject.user = post->user.id;
-    subject.login = post->user.login;
-    subject.lang = post->lang;
-    subject.reply_to = post_ref(&post->reply_to);
-    subject.repost_of = post_ref(&post->repost_of);
-    subject.quote_of = post_ref(&post->quote_of);
-    set_shape(&subject, post);
-    subject.place = post->place.name;
-    subject.country = post->place.country;
-    subject.url_count = post->urls.count;
-    subject.has_media = post->media.count > 0;
-    return subject;
+    view.type = kind == EVENT_POST ? SL_EVENT_POST : SL_EVENT_DELETE;
+    view.sample_id = post->id;
+    view.restricted = post->audience.data && !sl_slice_is(post->audience, "public");
+    view.text = post->text;
+    view.user = post->user.id;
+    view.login = post->user.login;
+    view.lang = post->lang;
+    view.reply_to = post_ref(&post->reply_to);
+    view.repost_of = post_ref(&post->repost_of);
+    view.quote_of = post_ref(&post->quote_of);
+    set_shape(&view, post);
+    view.place = post->place.name;
+    view.country = post->place.country;
+    view.url_count = post->urls.count;
+    view.has_media = post->media.count > 0;
+    return view;
 }
 
 /* What clients get of a delete. */
@@ -186,27 +186,27 @@ static void move_slice(struct home *home, struct sl_slice *slice)
     home->size += slice->size;
 }
 
-static void move_slices(struct home *home, struct sl_subject *subject, struct sl_slice *audience,
+static void move_slices(struct home *home, struct sl_event_view *view, struct sl_slice *audience,
                         struct sl_slice *urls)
 {
-    struct sl_slice *slices[] = {&subject->text,
-                                 &subject->user,
-                                 &subject->login,
-                                 &subject->target,
-                                 &subject->lang,
-                                 &subject->reply_to.user,
-                                 &subject->reply_to.login,
-                                 &subject->repost_of.user,
-                                 &subject->repost_of.login,
-                                 &subject->quote_of.user,
-                                 &subject->quote_of.login,
-                                 &subject->place,
-                                 &subject->country,
+    struct sl_slice *slices[] = {&view->text,
+                                 &view->user,
+                                 &view->login,
+                                 &view->target,
+                                 &view->lang,
+                                 &view->reply_to.user,
+                                 &view->reply_to.login,
+                                 &view->repost_of.user,
+                                 &view->repost_of.login,
+                                 &view->quote_of.user,
+                                 &view->quote_of.login,
+                                 &view->place,
+                                 &view->country,
                                  audience};
 
     for (size_t i = 0; i < sizeof(slices) / sizeof(slices[0]); i++)
         move_slice(home, slices[i]);
-    for (size_t i = 0; i < subject->url_count; i++)
+    for (size_t i = 0; i < view->url_count; i++)
         move_slice(home, &urls[i]);
 }
 
@@ -230,7 +230,7 @@ static int make_event(struct event_decoder *decoder, struct sl_slice message,
     struct sl_slice *urls = (struct sl_slice *)(void *)decoder->reader.urls.data;
     bool has_post = kind == EVENT_POST || kind == EVENT_DELETE;
     struct sl_slice audience = has_post ? facts->post.audience : SL_SLICE_NONE;
-    struct sl_subject subject = make_subject(facts, kind);
+    struct sl_event_view view = make_view(facts, kind);
     struct sl_slice json = message;
     struct home home = {message, NULL, NULL, 0};
     size_t fixed_size;
@@ -249,10 +249,10 @@ static int make_event(struct event_decoder *decoder, struct sl_slice message,
         home.message = SL_SLICE_NONE;
     }
 
-    if (subject.url_count > 0)
+    if (view.url_count > 0)
         urls += facts->post.urls.first;
-    move_slices(&home, &subject, &audience, urls);
-    fixed_size = sizeof(*event) + subject.url_count * sizeof(*urls) + json.size;
+    move_slices(&home, &view, &audience, urls);
+    fixed_size = sizeof(*event) + view.url_count * sizeof(*urls) + json.size;
     event = mem_alloc(fixed_size + home.size);
     if (!event)
         return -ENOMEM;
@@ -266,19 +266,19 @@ static int make_event(struct event_decoder *decoder, struct sl_slice message,
         .bytes = fixed_size + home.size,
     };
     room = (char *)(event + 1);
-    if (subject.url_count > 0) {
-        memcpy(room, urls, subject.url_count * sizeof(*urls));
+    if (view.url_count > 0) {
+        memcpy(room, urls, view.url_count * sizeof(*urls));
         urls = (struct sl_slice *)(void *)room;
-        subject.urls = urls;
-        room += subject.url_count * sizeof(*urls);
+        view.urls = urls;
+        room += view.url_count * sizeof(*urls);
     }
     memcpy(room, json.data, json.size);
     if (breaks.between)
         replace_breaks(room, json.size);
     event->json = sl_slice(room, json.size);
     home = (struct home){home.message, room, room + json.size, 0};
-    move_slices(&home, &subject, &audience, urls);
-    event->subject = subject;
+    move_slices(&home, &view, &audience, urls);
+    event->view = view;
     event->audience = audience;
     *ret_event = event;
     return 0;

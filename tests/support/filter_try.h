@@ -1,7 +1,7 @@
 /* tests/support/filter_try.h - one filter, one event: does it match? Asked of both ways at once.
  *
  *     TRY_FILTER(.track = SL_SLICE("hot pot")) gives a filter or fails the test;
- *     try_match(filter, &subject) asks sl_filter_matches() and an index of its own, and fails the
+ *     try_match(filter, &event) asks sl_filter_matches() and an index of its own, and fails the
  *     test if they differ. */
 #pragma once
 
@@ -25,7 +25,7 @@ static inline struct sl_filter *try_filter(struct sl_filter_text text)
 
 #define TRY_FILTER(...) try_filter((struct sl_filter_text){__VA_ARGS__})
 
-static inline bool try_match(struct sl_filter *filter, const struct sl_subject *subject)
+static inline bool try_match(struct sl_filter *filter, const struct sl_event_view *event)
 {
     struct sl_words *words = sl_words_new(TRY_SEED);
     struct sl_filter_index *index = sl_filter_index_new(TRY_SEED);
@@ -33,11 +33,11 @@ static inline bool try_match(struct sl_filter *filter, const struct sl_subject *
     uint32_t subscription;
     bool direct, indexed;
 
-    assert_int_equal(sl_words_read(words, subject), 0);
+    assert_int_equal(sl_words_read(words, event), 0);
     assert_int_equal(sl_filter_index_add(index, filter, &subscription), 0);
-    assert_int_equal(sl_filter_index_match(index, subject, words, matches), 0);
+    assert_int_equal(sl_filter_index_match(index, event, words, matches), 0);
     indexed = sl_match_set_count(matches) == 1;
-    direct = sl_filter_matches(filter, subject, words);
+    direct = sl_filter_matches(filter, event, words);
     sl_match_set_free(matches);
     sl_filter_index_free(index);
     sl_words_free(words);
@@ -48,18 +48,18 @@ static inline bool try_match(struct sl_filter *filter, const struct sl_subject *
 }
 
 /* The same, and frees the filter. */
-static inline bool try_match_once(struct sl_filter *filter, const struct sl_subject *subject)
+static inline bool try_match_once(struct sl_filter *filter, const struct sl_event_view *event)
 {
-    bool matches = try_match(filter, subject);
+    bool matches = try_match(filter, event);
 
     sl_filter_unref(filter);
     return matches;
 }
 
-static inline struct sl_subject try_post(const char *text)
+static inline struct sl_event_view try_post(const char *text)
 {
-    return (struct sl_subject){
-        .type = SL_SUBJECT_POST,
+    return (struct sl_event_view){
+        .type = SL_EVENT_POST,
         .sample_id = 1001,
         .text = sl_slice_str(text),
         .user = SL_SLICE("99"),
@@ -68,14 +68,14 @@ static inline struct sl_subject try_post(const char *text)
 
 static inline bool try_track(const char *track, const char *text)
 {
-    struct sl_subject subject = try_post(text);
+    struct sl_event_view event = try_post(text);
 
-    return try_match_once(TRY_FILTER(.track = sl_slice_str(track)), &subject);
+    return try_match_once(TRY_FILTER(.track = sl_slice_str(track)), &event);
 }
 
-static inline bool try_rule(const char *rule, const struct sl_subject *subject)
+static inline bool try_rule(const char *rule, const struct sl_event_view *event)
 {
-    return try_match_once(TRY_FILTER(.rule = sl_slice_str(rule)), subject);
+    return try_match_once(TRY_FILTER(.rule = sl_slice_str(rule)), event);
 }
 
 /* The code with which a filter is refused; "" if it is not. */

@@ -291,7 +291,7 @@ struct sl_filter *random_filter(struct random *random, struct random_room *room)
     }
 }
 
-/* --- subjects ----------------------------------------------------------------------------- */
+/* --- events ------------------------------------------------------------------------------- */
 
 static struct sl_slice some_text(struct random *random, struct random_room *room)
 {
@@ -322,36 +322,36 @@ static struct sl_post_ref some_ref(struct random *random, struct random_room *ro
     };
 }
 
-struct sl_subject random_subject(struct random *random, struct random_room *room)
+struct sl_event_view random_event(struct random *random, struct random_room *room)
 {
-    struct sl_subject subject = {.sample_id = random_below(random, 1000)};
+    struct sl_event_view event = {.sample_id = random_below(random, 1000)};
 
     room->used = 0;
-    subject.type =
-        random_one_in(random, 2) ? SL_SUBJECT_POST : (enum sl_subject_type)random_below(random, 4);
-    subject.user = copied(room, PICK(random, ids));
-    subject.restricted = random_one_in(random, 32);
-    if (subject.type == SL_SUBJECT_FOLLOW || subject.type == SL_SUBJECT_UNFOLLOW) {
-        subject.target = copied(room, PICK(random, ids));
-        return subject;
+    event.type =
+        random_one_in(random, 2) ? SL_EVENT_POST : (enum sl_event_type)random_below(random, 4);
+    event.user = copied(room, PICK(random, ids));
+    event.restricted = random_one_in(random, 32);
+    if (event.type == SL_EVENT_FOLLOW || event.type == SL_EVENT_UNFOLLOW) {
+        event.target = copied(room, PICK(random, ids));
+        return event;
     }
-    if (subject.type == SL_SUBJECT_POST || !random_one_in(random, 4))
-        subject.text = some_text(random, room);
-    subject.login = perhaps(random, room, logins, COUNT(logins));
-    subject.lang = perhaps(random, room, languages, COUNT(languages));
-    subject.country = perhaps(random, room, countries, COUNT(countries));
-    subject.place = perhaps(random, room, places, COUNT(places));
-    subject.reply_to = some_ref(random, room);
-    subject.repost_of = some_ref(random, room);
-    subject.quote_of = some_ref(random, room);
-    subject.has_point = random_one_in(random, 3);
-    subject.point = (struct sl_point){some_longitude(random), some_latitude(random)};
-    subject.has_box = random_one_in(random, 3);
-    subject.box = some_box(random);
-    subject.has_media = random_one_in(random, 4);
-    subject.url_count = random_below(random, 3);
-    for (size_t i = 0; i < subject.url_count; i++)
+    if (event.type == SL_EVENT_POST || !random_one_in(random, 4))
+        event.text = some_text(random, room);
+    event.login = perhaps(random, room, logins, COUNT(logins));
+    event.lang = perhaps(random, room, languages, COUNT(languages));
+    event.country = perhaps(random, room, countries, COUNT(countries));
+    event.place = perhaps(random, room, places, COUNT(places));
+    event.reply_to = some_ref(random, room);
+    event.repost_of = some_ref(random, room);
+    event.quote_of = some_ref(random, room);
+    event.has_point = random_one_in(random, 3);
+    event.point = (struct sl_point){some_longitude(random), some_latitude(random)};
+    event.has_box = random_one_in(random, 3);
+    event.box = some_box(random);
+    event.has_media = random_one_in(random, 4);
+    event.url_count = random_below(random, 3);
+    for (size_t i = 0; i < event.url_count; i++)
         room->urls[i] = copied(room, PICK(random, links));
-    subject.urls = room->urls;
-    return subject;
+    event.urls = room->urls;
+    return event;
 }

@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 #include "base/stable_hash.h"
+#include "filters/event_view.h"
 #include "filters/filter.h"
-#include "filters/subject.h"
 
 struct random {
     uint64_t state;
@@ -22,7 +22,7 @@ static inline bool random_one_in(struct random *random, uint32_t n)
     return random_below(random, n) == 0;
 }
 
-/* Where the strings of one filter or subject live. */
+/* Where the strings of one filter or event live. */
 struct random_room {
     char bytes[1 << 16];
     size_t used;
@@ -32,5 +32,5 @@ struct random_room {
 /* A filter that is not refused (with default limits); what of it is in `room` may go then. */
 struct sl_filter *random_filter(struct random *random, struct random_room *room);
 
-/* A subject of any type; its strings are in `room`. */
-struct sl_subject random_subject(struct random *random, struct random_room *room);
+/* An event of any type; its strings are in `room`. */
+struct sl_event_view random_event(struct random *random, struct random_room *room);

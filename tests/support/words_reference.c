@@ -340,19 +340,19 @@ static void append_login(struct buffer *dump, const char *name, struct sl_slice 
     buffer_append_char(dump, '\n');
 }
 
-void reference_dump(const struct sl_subject *subject, struct buffer *dump)
+void reference_dump(const struct sl_event_view *event, struct buffer *dump)
 {
     struct lists lists = {BUFFER_INIT, BUFFER_INIT, BUFFER_INIT,
                           BUFFER_INIT, BUFFER_INIT, BUFFER_INIT};
-    struct points place = normal_form(subject->place.data, subject->place.size);
+    struct points place = normal_form(event->place.data, event->place.size);
     size_t skip;
 
-    read_text(subject->text, &lists);
-    for (size_t i = 0; i < subject->url_count; i++) {
-        size_t size = url_size(subject->urls[i].data, subject->urls[i].size, &skip);
+    read_text(event->text, &lists);
+    for (size_t i = 0; i < event->url_count; i++) {
+        size_t size = url_size(event->urls[i].data, event->urls[i].size, &skip);
 
         if (size > 0)
-            add_url(subject->urls[i].data, size, &lists.urls);
+            add_url(event->urls[i].data, size, &lists.urls);
     }
     read_tokens(&place, &lists.place);
     free(place.items);
@@ -362,9 +362,9 @@ void reference_dump(const struct sl_subject *subject, struct buffer *dump)
     append_list(dump, "cashtags:", &lists.cashtags);
     append_list(dump, "urls:", &lists.urls);
     append_list(dump, "place:", &lists.place);
-    append_login(dump, "login: ", subject->login);
-    append_login(dump, "reply_to: ", subject->reply_to.login);
-    append_login(dump, "repost_of: ", subject->repost_of.login);
+    append_login(dump, "login: ", event->login);
+    append_login(dump, "reply_to: ", event->reply_to.login);
+    append_login(dump, "repost_of: ", event->repost_of.login);
 }
 
 static void dump_tokens(const struct sl_words *words, const char *name,

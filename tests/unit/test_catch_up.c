@@ -1493,7 +1493,7 @@ static void test_a_home_stream_resumes_with_the_graph_of_today(void **state)
         pass_in(0);
     }
     assert_int_equal(
-        deliver_subscribe_home(deliver, &a.client, SL_SLICE("bob"), 1u << SL_SUBJECT_POST, -1), 0);
+        deliver_subscribe_home(deliver, &a.client, SL_SLICE("bob"), 1u << SL_EVENT_POST, -1), 0);
     assert_int_equal(deliver_resume(deliver, &a.client, id_at(0)), 0);
     settle();
     assert_int_equal(a.client.sent_events, 0); /* who is followed is not known yet */

@@ -21,7 +21,7 @@
 #include "tests/support/filter_try.h"
 #include "tests/support/patience.h"
 
-enum { GATHER_MS = 20, HOUR_MS = 3600000, POSTS = 1u << SL_SUBJECT_POST | 1u << SL_SUBJECT_DELETE };
+enum { GATHER_MS = 20, HOUR_MS = 3600000, POSTS = 1u << SL_EVENT_POST | 1u << SL_EVENT_DELETE };
 
 static struct patience patience;
 static struct metrics_board *board;
@@ -1158,9 +1158,9 @@ static void model_publish(struct model_client *clients, struct sl_words *read, u
 {
     struct event *event = model_event(id);
 
-    assert_int_equal(sl_words_read(read, &event->subject), 0);
+    assert_int_equal(sl_words_read(read, &event->view), 0);
     for (size_t i = 0; i < CLIENTS; i++) {
-        if (sl_filter_matches(clients[i].filter, &event->subject, read))
+        if (sl_filter_matches(clients[i].filter, &event->view, read))
             buffer_append_slice(&clients[i].expected,
                                 frame_of_event(event, clients[i].fake.client.wire));
     }

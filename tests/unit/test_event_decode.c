@@ -68,30 +68,30 @@ static void print_ref(struct buffer *out, const char *name, const struct sl_post
 /* Everything that the decoder found, a line each; absent things have none. */
 static void print_event(struct buffer *out, const struct event *event)
 {
-    const struct sl_subject *subject = &event->subject;
+    const struct sl_event_view *view = &event->view;
 
     buffer_append_format(out, "kind=%s\nsample_id=%" PRIu64 "\n", event_kind_name(event->kind),
-                         subject->sample_id);
-    if (subject->restricted)
+                         view->sample_id);
+    if (view->restricted)
         buffer_append_str(out, "restricted\n");
-    print_line(out, "text", subject->text);
-    print_line(out, "user", subject->user);
-    print_line(out, "login", subject->login);
-    print_line(out, "target", subject->target);
-    print_line(out, "lang", subject->lang);
-    print_ref(out, "reply_to", &subject->reply_to);
-    print_ref(out, "repost_of", &subject->repost_of);
-    print_ref(out, "quote_of", &subject->quote_of);
-    if (subject->has_point)
-        buffer_append_format(out, "point=%.15g,%.15g\n", subject->point.lon, subject->point.lat);
-    if (subject->has_box)
-        buffer_append_format(out, "box=%.15g,%.15g,%.15g,%.15g\n", subject->box.west,
-                             subject->box.south, subject->box.east, subject->box.north);
-    print_line(out, "place", subject->place);
-    print_line(out, "country", subject->country);
-    for (size_t i = 0; i < subject->url_count; i++)
-        print_line(out, "url", subject->urls[i]);
-    if (subject->has_media)
+    print_line(out, "text", view->text);
+    print_line(out, "user", view->user);
+    print_line(out, "login", view->login);
+    print_line(out, "target", view->target);
+    print_line(out, "lang", view->lang);
+    print_ref(out, "reply_to", &view->reply_to);
+    print_ref(out, "repost_of", &view->repost_of);
+    print_ref(out, "quote_of", &view->quote_of);
+    if (view->has_point)
+        buffer_append_format(out, "point=%.15g,%.15g\n", view->point.lon, view->point.lat);
+    if (view->has_box)
+        buffer_append_format(out, "box=%.15g,%.15g,%.15g,%.15g\n", view->box.west, view->box.south,
+                             view->box.east, view->box.north);
+    print_line(out, "place", view->place);
+    print_line(out, "country", view->country);
+    for (size_t i = 0; i < view->url_count; i++)
+        print_line(out, "url", view->urls[i]);
+    if (view->has_media)
         buffer_append_str(out, "media\n");
     print_line(out, "audience", event->audience);
 }
@@ -193,7 +193,7 @@ static void test_long_strings_of_escapes_fit_the_scratch(void **state)
             buffer_clear(&json);
             append_post(&json, units[unit], count);
             assert_int_equal(decode(buffer_slice(&json), &event, NULL), 0);
-            assert_int_equal(event->subject.text.size, count * decoded_sizes[unit]);
+            assert_int_equal(event->view.text.size, count * decoded_sizes[unit]);
             event_unref(event);
         }
     }

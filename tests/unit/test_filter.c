@@ -77,31 +77,31 @@ static void test_phrase_matches_when_all_its_terms_do_in_any_order(void **state)
 static void test_follow_matches_author_answered_and_repeated_but_no_mention_of_an_id(void **state)
 {
     struct sl_filter *filter = TRY_FILTER(.follow = SL_SLICE("12,did:plc:x,@alice"));
-    struct sl_subject subject = try_post("@12 hello");
+    struct sl_event_view event = try_post("@12 hello");
 
     (void)state;
-    assert_false(try_match(filter, &subject));
-    subject.user = SL_SLICE("12");
-    assert_true(try_match(filter, &subject));
-    subject.user = SL_SLICE("012");
-    assert_false(try_match(filter, &subject));
-    subject.reply_to.user = SL_SLICE("did:plc:x");
-    assert_true(try_match(filter, &subject));
-    subject.reply_to.user = SL_SLICE("DID:plc:x");
-    assert_false(try_match(filter, &subject));
-    subject.repost_of.user = SL_SLICE("12");
-    assert_true(try_match(filter, &subject));
-    subject.repost_of.user = SL_SLICE_NONE;
-    subject.quote_of.user = SL_SLICE("12");
-    assert_false(try_match(filter, &subject));
-    subject.text = SL_SLICE("hi @Alice!");
-    assert_true(try_match(filter, &subject));
-    subject.text = SL_SLICE("hi");
-    subject.login = SL_SLICE("ALICE");
-    assert_true(try_match(filter, &subject));
-    subject.login = SL_SLICE_NONE;
-    subject.reply_to.login = SL_SLICE("alice");
-    assert_false(try_match(filter, &subject));
+    assert_false(try_match(filter, &event));
+    event.user = SL_SLICE("12");
+    assert_true(try_match(filter, &event));
+    event.user = SL_SLICE("012");
+    assert_false(try_match(filter, &event));
+    event.reply_to.user = SL_SLICE("did:plc:x");
+    assert_true(try_match(filter, &event));
+    event.reply_to.user = SL_SLICE("DID:plc:x");
+    assert_false(try_match(filter, &event));
+    event.repost_of.user = SL_SLICE("12");
+    assert_true(try_match(filter, &event));
+    event.repost_of.user = SL_SLICE_NONE;
+    event.quote_of.user = SL_SLICE("12");
+    assert_false(try_match(filter, &event));
+    event.text = SL_SLICE("hi @Alice!");
+    assert_true(try_match(filter, &event));
+    event.text = SL_SLICE("hi");
+    event.login = SL_SLICE("ALICE");
+    assert_true(try_match(filter, &event));
+    event.login = SL_SLICE_NONE;
+    event.reply_to.login = SL_SLICE("alice");
+    assert_false(try_match(filter, &event));
     sl_filter_unref(filter);
 }
 
@@ -109,7 +109,7 @@ static void test_many_users_are_all_found(void **state)
 {
     char list[3000], *end = list;
     struct sl_filter *filter;
-    struct sl_subject subject = try_post("x");
+    struct sl_event_view event = try_post("x");
 
     (void)state;
     for (int id = 1; id <= 1000; id += 2)
@@ -119,19 +119,19 @@ static void test_many_users_are_all_found(void **state)
         char text[8];
 
         sprintf(text, "%d", id);
-        subject.user = sl_slice_str(text);
-        assert_int_equal(try_match(filter, &subject), id % 2 == 1);
+        event.user = sl_slice_str(text);
+        assert_int_equal(try_match(filter, &event), id % 2 == 1);
     }
     sl_filter_unref(filter);
 }
 
 static bool in_box(const char *locations, double lon, double lat)
 {
-    struct sl_subject subject = try_post("x");
+    struct sl_event_view event = try_post("x");
 
-    subject.has_point = true;
-    subject.point = (struct sl_point){lon, lat};
-    return try_match_once(TRY_FILTER(.locations = sl_slice_str(locations)), &subject);
+    event.has_point = true;
+    event.point = (struct sl_point){lon, lat};
+    return try_match_once(TRY_FILTER(.locations = sl_slice_str(locations)), &event);
 }
 
 static void test_box_matches_at_its_edges_and_across_the_antimeridian(void **state)
@@ -153,20 +153,20 @@ static void test_box_matches_at_its_edges_and_across_the_antimeridian(void **sta
 static void test_shape_of_a_post_is_its_point_or_else_its_box(void **state)
 {
     struct sl_filter *filter = TRY_FILTER(.locations = SL_SLICE("0,0,10,10"));
-    struct sl_subject subject = try_post("x");
+    struct sl_event_view event = try_post("x");
 
     (void)state;
-    assert_false(try_match(filter, &subject));
-    subject.has_box = true;
-    subject.box = (struct sl_box){10, 10, 20, 20};
-    assert_true(try_match(filter, &subject));
-    subject.box = (struct sl_box){-180, -90, 180, 90};
-    assert_true(try_match(filter, &subject));
-    subject.box = (struct sl_box){11, 0, -1, 10}; /* all around but here */
-    assert_false(try_match(filter, &subject));
-    subject.has_point = true;
-    subject.point = (struct sl_point){1, 1};
-    assert_true(try_match(filter, &subject));
+    assert_false(try_match(filter, &event));
+    event.has_box = true;
+    event.box = (struct sl_box){10, 10, 20, 20};
+    assert_true(try_match(filter, &event));
+    event.box = (struct sl_box){-180, -90, 180, 90};
+    assert_true(try_match(filter, &event));
+    event.box = (struct sl_box){11, 0, -1, 10}; /* all around but here */
+    assert_false(try_match(filter, &event));
+    event.has_point = true;
+    event.point = (struct sl_point){1, 1};
+    assert_true(try_match(filter, &event));
     sl_filter_unref(filter);
 }
 
@@ -175,33 +175,33 @@ static void test_selectors_are_alternatives(void **state)
     struct sl_filter *filter =
         TRY_FILTER(.track = SL_SLICE("cat"), .follow = SL_SLICE("5"), .rule = SL_SLICE("dog fox"),
                    .locations = SL_SLICE("0,0,1,1"));
-    struct sl_subject subject = try_post("dog");
+    struct sl_event_view event = try_post("dog");
 
     (void)state;
-    assert_false(try_match(filter, &subject));
-    subject.text = SL_SLICE("dog fox");
-    assert_true(try_match(filter, &subject));
-    subject.text = SL_SLICE("cat");
-    assert_true(try_match(filter, &subject));
-    subject.text = SL_SLICE("");
-    subject.has_point = true;
-    assert_true(try_match(filter, &subject));
-    subject.point.lat = 2;
-    assert_false(try_match(filter, &subject));
-    subject.user = SL_SLICE("5");
-    assert_true(try_match(filter, &subject));
+    assert_false(try_match(filter, &event));
+    event.text = SL_SLICE("dog fox");
+    assert_true(try_match(filter, &event));
+    event.text = SL_SLICE("cat");
+    assert_true(try_match(filter, &event));
+    event.text = SL_SLICE("");
+    event.has_point = true;
+    assert_true(try_match(filter, &event));
+    event.point.lat = 2;
+    assert_false(try_match(filter, &event));
+    event.user = SL_SLICE("5");
+    assert_true(try_match(filter, &event));
     sl_filter_unref(filter);
 }
 
 static bool in_language(const char *ranges, const char *lang)
 {
-    struct sl_subject subject = try_post("x");
+    struct sl_event_view event = try_post("x");
     bool tracked, all;
 
-    subject.lang = sl_slice_str(lang);
+    event.lang = sl_slice_str(lang);
     tracked = try_match_once(TRY_FILTER(.track = SL_SLICE("x"), .language = sl_slice_str(ranges)),
-                             &subject);
-    all = try_match_once(TRY_FILTER(.firehose = true, .language = sl_slice_str(ranges)), &subject);
+                             &event);
+    all = try_match_once(TRY_FILTER(.firehose = true, .language = sl_slice_str(ranges)), &event);
     assert_int_equal(tracked, all);
     return all;
 }
@@ -222,77 +222,76 @@ static void test_language_range_matches_itself_and_what_is_within(void **state)
 
 static void test_sample_and_partition_alone_select_from_everything(void **state)
 {
-    struct sl_subject subject = try_post("x"); /* sample 325164 ppm, part 8 of 8 */
+    struct sl_event_view event = try_post("x"); /* sample 325164 ppm, part 8 of 8 */
 
     (void)state;
-    assert_true(try_match_once(TRY_FILTER(.sample = SL_SLICE(" 32.5165% ")), &subject));
-    assert_false(try_match_once(TRY_FILTER(.sample = SL_SLICE("32.5164")), &subject));
-    assert_true(try_match_once(TRY_FILTER(.sample = SL_SLICE("100")), &subject));
-    assert_true(try_match_once(TRY_FILTER(.partition = SL_SLICE(" 8/8 ")), &subject));
-    assert_false(try_match_once(TRY_FILTER(.partition = SL_SLICE("7/8")), &subject));
-    assert_true(try_match_once(TRY_FILTER(.partition = SL_SLICE("1/1")), &subject));
+    assert_true(try_match_once(TRY_FILTER(.sample = SL_SLICE(" 32.5165% ")), &event));
+    assert_false(try_match_once(TRY_FILTER(.sample = SL_SLICE("32.5164")), &event));
+    assert_true(try_match_once(TRY_FILTER(.sample = SL_SLICE("100")), &event));
+    assert_true(try_match_once(TRY_FILTER(.partition = SL_SLICE(" 8/8 ")), &event));
+    assert_false(try_match_once(TRY_FILTER(.partition = SL_SLICE("7/8")), &event));
+    assert_true(try_match_once(TRY_FILTER(.partition = SL_SLICE("1/1")), &event));
     assert_false(
-        try_match_once(TRY_FILTER(.track = SL_SLICE("y"), .sample = SL_SLICE("100")), &subject));
-    assert_false(try_match_once(TRY_FILTER(.sample = SL_SLICE("50"), .partition = SL_SLICE("1/8")),
-                                &subject));
+        try_match_once(TRY_FILTER(.track = SL_SLICE("y"), .sample = SL_SLICE("100")), &event));
+    assert_false(
+        try_match_once(TRY_FILTER(.sample = SL_SLICE("50"), .partition = SL_SLICE("1/8")), &event));
 }
 
 static void test_delete_goes_where_its_post_went(void **state)
 {
     struct sl_filter *cat = TRY_FILTER(.track = SL_SLICE("cat"));
     struct sl_filter *dog = TRY_FILTER(.track = SL_SLICE("dog"));
-    struct sl_subject subject = try_post("cat");
+    struct sl_event_view event = try_post("cat");
 
     (void)state;
-    subject.type = SL_SUBJECT_DELETE;
-    assert_true(try_match(cat, &subject));
-    assert_false(try_match(dog, &subject));
-    subject.text = SL_SLICE(""); /* an empty text is one too */
-    assert_false(try_match(cat, &subject));
+    event.type = SL_EVENT_DELETE;
+    assert_true(try_match(cat, &event));
+    assert_false(try_match(dog, &event));
+    event.text = SL_SLICE(""); /* an empty text is one too */
+    assert_false(try_match(cat, &event));
     sl_filter_unref(cat);
     sl_filter_unref(dog);
 }
 
 static void test_bare_delete_goes_to_all_who_take_deletes_and_have_it_in_their_sample(void **state)
 {
-    struct sl_subject subject = try_post(NULL);
+    struct sl_event_view event = try_post(NULL);
 
     (void)state;
-    subject.type = SL_SUBJECT_DELETE;
-    assert_true(try_match_once(TRY_FILTER(.track = SL_SLICE("x")), &subject));
+    event.type = SL_EVENT_DELETE;
+    assert_true(try_match_once(TRY_FILTER(.track = SL_SLICE("x")), &event));
     assert_true(
-        try_match_once(TRY_FILTER(.track = SL_SLICE("x"), .language = SL_SLICE("en")), &subject));
-    assert_true(try_match_once(TRY_FILTER(.rule = SL_SLICE("x sample:0.0001")), &subject));
-    assert_true(
-        try_match_once(TRY_FILTER(.firehose = true, .types = SL_SLICE("delete")), &subject));
+        try_match_once(TRY_FILTER(.track = SL_SLICE("x"), .language = SL_SLICE("en")), &event));
+    assert_true(try_match_once(TRY_FILTER(.rule = SL_SLICE("x sample:0.0001")), &event));
+    assert_true(try_match_once(TRY_FILTER(.firehose = true, .types = SL_SLICE("delete")), &event));
     assert_false(
-        try_match_once(TRY_FILTER(.track = SL_SLICE("x"), .types = SL_SLICE("post")), &subject));
+        try_match_once(TRY_FILTER(.track = SL_SLICE("x"), .types = SL_SLICE("post")), &event));
     assert_false(
-        try_match_once(TRY_FILTER(.track = SL_SLICE("x"), .sample = SL_SLICE("1")), &subject));
+        try_match_once(TRY_FILTER(.track = SL_SLICE("x"), .sample = SL_SLICE("1")), &event));
     assert_false(
-        try_match_once(TRY_FILTER(.track = SL_SLICE("x"), .partition = SL_SLICE("1/8")), &subject));
-    subject.restricted = true;
-    assert_false(try_match_once(TRY_FILTER(.track = SL_SLICE("x")), &subject));
+        try_match_once(TRY_FILTER(.track = SL_SLICE("x"), .partition = SL_SLICE("1/8")), &event));
+    event.restricted = true;
+    assert_false(try_match_once(TRY_FILTER(.track = SL_SLICE("x")), &event));
 }
 
 static void test_restricted_event_matches_no_filter_at_all(void **state)
 {
-    struct sl_subject subject = try_post("x");
+    struct sl_event_view event = try_post("x");
 
     (void)state;
-    subject.restricted = true;
-    assert_false(try_match_once(TRY_FILTER(.firehose = true), &subject));
-    assert_false(try_match_once(TRY_FILTER(.track = SL_SLICE("x")), &subject));
+    event.restricted = true;
+    assert_false(try_match_once(TRY_FILTER(.firehose = true), &event));
+    assert_false(try_match_once(TRY_FILTER(.track = SL_SLICE("x")), &event));
 }
 
 static bool user_matches(struct sl_filter_text text, const char *id, const char *login,
                          const char *words)
 {
-    struct sl_subject subject = try_post(words);
+    struct sl_event_view event = try_post(words);
 
-    subject.user = sl_slice_str(id);
-    subject.login = sl_slice_str(login);
-    return try_match_once(try_filter(text), &subject);
+    event.user = sl_slice_str(id);
+    event.login = sl_slice_str(login);
+    return try_match_once(try_filter(text), &event);
 }
 
 /* Digits are an id, @x is a login, anything else whichever it can be: in follow and in rules. */
@@ -330,21 +329,21 @@ static void test_a_user_is_named_by_the_same_rule_everywhere(void **state)
         user_matches((struct sl_filter_text){.rule = SL_SLICE("-from:ada x")}, "12", "ada", "x"));
 }
 
-static struct sl_subject follow_event(enum sl_subject_type type)
+static struct sl_event_view follow_event(enum sl_event_type type)
 {
-    return (struct sl_subject){.type = type,
-                               .sample_id = 1001,
-                               .user = SL_SLICE("1"),
-                               .target = SL_SLICE("2"),
-                               .login = SL_SLICE("alice")};
+    return (struct sl_event_view){.type = type,
+                                  .sample_id = 1001,
+                                  .user = SL_SLICE("1"),
+                                  .target = SL_SLICE("2"),
+                                  .login = SL_SLICE("alice")};
 }
 
 static bool follow_matches(struct sl_filter_text text)
 {
-    struct sl_subject subject = follow_event(SL_SUBJECT_FOLLOW);
+    struct sl_event_view event = follow_event(SL_EVENT_FOLLOW);
 
     text.types = SL_SLICE("post,delete,follow,unfollow");
-    return try_match_once(try_filter(text), &subject);
+    return try_match_once(try_filter(text), &event);
 }
 
 static void test_of_follow_events_only_ids_can_be_told(void **state)
@@ -371,17 +370,17 @@ static void test_of_follow_events_only_ids_can_be_told(void **state)
 
 static void test_types_choose_events_and_are_posts_and_deletes_by_default(void **state)
 {
-    struct sl_subject post = try_post("x"), follow = follow_event(SL_SUBJECT_FOLLOW),
-                      unfollow = follow_event(SL_SUBJECT_UNFOLLOW);
+    struct sl_event_view post = try_post("x"), follow = follow_event(SL_EVENT_FOLLOW),
+                         unfollow = follow_event(SL_EVENT_UNFOLLOW);
     struct sl_filter *filter = TRY_FILTER(.firehose = true);
 
     (void)state;
-    assert_int_equal(sl_filter_types(filter), 1u << SL_SUBJECT_POST | 1u << SL_SUBJECT_DELETE);
+    assert_int_equal(sl_filter_types(filter), 1u << SL_EVENT_POST | 1u << SL_EVENT_DELETE);
     assert_true(try_match(filter, &post));
     assert_false(try_match(filter, &follow));
     sl_filter_unref(filter);
     filter = TRY_FILTER(.firehose = true, .types = SL_SLICE(" unfollow ，unfollow"));
-    assert_int_equal(sl_filter_types(filter), 1u << SL_SUBJECT_UNFOLLOW);
+    assert_int_equal(sl_filter_types(filter), 1u << SL_EVENT_UNFOLLOW);
     assert_false(try_match(filter, &post));
     assert_false(try_match(filter, &follow));
     assert_true(try_match(filter, &unfollow));

@@ -75,14 +75,14 @@ static void model_remove_one(struct model *model, struct random *random)
 }
 
 /* Compares the index with each filter by itself. */
-static void model_check(struct model *model, const struct sl_subject *subject)
+static void model_check(struct model *model, const struct sl_event_view *event)
 {
     bool found[SUBSCRIPTIONS_MAX] = {false};
     const uint32_t *subscriptions;
     size_t count;
 
-    assert_int_equal(sl_words_read(model->words, subject), 0);
-    assert_int_equal(sl_filter_index_match(model->index, subject, model->words, model->matches), 0);
+    assert_int_equal(sl_words_read(model->words, event), 0);
+    assert_int_equal(sl_filter_index_match(model->index, event, model->words, model->matches), 0);
     count = sl_match_set_count(model->matches);
     subscriptions = sl_match_set_subscriptions(model->matches);
     for (size_t i = 0; i < count; i++) {
@@ -91,7 +91,7 @@ static void model_check(struct model *model, const struct sl_subject *subject)
     }
     for (size_t i = 0; i < SUBSCRIPTIONS_MAX; i++) {
         bool expected =
-            model->filters[i] && sl_filter_matches(model->filters[i], subject, model->words);
+            model->filters[i] && sl_filter_matches(model->filters[i], event, model->words);
 
         assert_int_equal(found[i], expected);
     }
@@ -104,15 +104,15 @@ static void run_rounds(struct random random)
     struct random_room *room = malloc(sizeof(*room));
 
     for (size_t round = 0; round < ROUNDS; round++) {
-        struct sl_subject subject;
+        struct sl_event_view event;
         bool grow = round / 500 % 2 == 0; /* the index is filled and emptied in turns */
 
         if (model->count < SUBSCRIPTIONS_MAX && random_below(&random, 4) < (grow ? 3 : 1))
             model_add_take(model, random_filter(&random, room));
         if (model->count > 0 && random_below(&random, 4) < (grow ? 1 : 3))
             model_remove_one(model, &random);
-        subject = random_subject(&random, room);
-        model_check(model, &subject);
+        event = random_event(&random, room);
+        model_check(model, &event);
     }
     assert_true(model->matched > ROUNDS); /* or this would show nothing */
     free(room);
@@ -135,7 +135,7 @@ static void test_equal_filters_share_an_entry_and_each_subscription_is_found(voi
     const char *const tracks[] = {"cat dog,FOX", " fox , dog  cat", "fox,cat dog,dog cat", "fox"};
     struct model *model = model_new();
     struct sl_filter_index_stats stats;
-    struct sl_subject subject = try_post("Fox!");
+    struct sl_event_view event = try_post("Fox!");
 
     (void)state;
     for (size_t i = 0; i < 4; i++)
@@ -143,15 +143,15 @@ static void test_equal_filters_share_an_entry_and_each_subscription_is_found(voi
     sl_filter_index_stats(model->index, &stats);
     assert_int_equal(stats.subscriptions, 4);
     assert_int_equal(stats.entries, 2);
-    model_check(model, &subject);
+    model_check(model, &event);
     assert_int_equal(sl_match_set_count(model->matches), 4);
     model_remove(model, 0);
-    model_check(model, &subject);
+    model_check(model, &event);
     model_remove(model, 2);
     model_remove(model, 1);
     sl_filter_index_stats(model->index, &stats);
     assert_int_equal(stats.entries, 1);
-    model_check(model, &subject);
+    model_check(model, &event);
     assert_int_equal(sl_match_set_count(model->matches), 1);
     model_free(model);
 }
@@ -170,12 +170,12 @@ static void test_numbers_are_dense_and_used_again(void **state)
     model_free(model);
 }
 
-static uint64_t candidates_of_match(struct model *model, const struct sl_subject *subject)
+static uint64_t candidates_of_match(struct model *model, const struct sl_event_view *event)
 {
     struct sl_filter_index_stats before, after;
 
     sl_filter_index_stats(model->index, &before);
-    model_check(model, subject);
+    model_check(model, event);
     sl_filter_index_stats(model->index, &after);
     return after.candidates - before.candidates;
 }
@@ -186,7 +186,7 @@ static void test_entries_that_are_looked_at_in_vain_move_to_a_rarer_word(void **
 {
     struct model *model = model_new();
     struct buffer text = BUFFER_INIT;
-    struct sl_subject subject;
+    struct sl_event_view event;
 
     (void)state;
     for (int i = 0; i < 50; i++) {
@@ -196,15 +196,15 @@ static void test_entries_that_are_looked_at_in_vain_move_to_a_rarer_word(void **
         model_add_take(model, TRY_FILTER(.track = sl_slice_str(track)));
         buffer_append_format(&text, "everyday%d ", i);
     }
-    subject = try_post(buffer_str(&text));
-    assert_int_equal(candidates_of_match(model, &subject), 50);
+    event = try_post(buffer_str(&text));
+    assert_int_equal(candidates_of_match(model, &event), 50);
     for (int i = 0; i < 100; i++)
-        candidates_of_match(model, &subject);
-    assert_int_equal(candidates_of_match(model, &subject), 0);
+        candidates_of_match(model, &event);
+    assert_int_equal(candidates_of_match(model, &event), 0);
 
     buffer_append_str(&text, "rare7");
-    subject = try_post(buffer_str(&text));
-    assert_int_equal(candidates_of_match(model, &subject), 1);
+    event = try_post(buffer_str(&text));
+    assert_int_equal(candidates_of_match(model, &event), 1);
     assert_int_equal(sl_match_set_count(model->matches), 1);
     buffer_done(&text);
     model_free(model);
@@ -213,7 +213,7 @@ static void test_entries_that_are_looked_at_in_vain_move_to_a_rarer_word(void **
 static void test_what_shares_nothing_with_an_event_is_not_looked_at(void **state)
 {
     struct model *model = model_new();
-    struct sl_subject subject = try_post("nothing of this is asked for");
+    struct sl_event_view event = try_post("nothing of this is asked for");
 
     (void)state;
     for (int i = 0; i < 300; i++) {
@@ -222,22 +222,22 @@ static void test_what_shares_nothing_with_an_event_is_not_looked_at(void **state
         snprintf(track, sizeof(track), "word%d", i);
         model_add_take(model, TRY_FILTER(.track = sl_slice_str(track)));
     }
-    assert_int_equal(candidates_of_match(model, &subject), 0);
-    subject = try_post("word7 and word8");
-    assert_int_equal(candidates_of_match(model, &subject), 2);
+    assert_int_equal(candidates_of_match(model, &event), 0);
+    event = try_post("word7 and word8");
+    assert_int_equal(candidates_of_match(model, &event), 2);
     model_free(model);
 }
 
 static void test_matches_are_right_when_their_count_wraps(void **state)
 {
     struct model *model = model_new();
-    struct sl_subject subject = try_post("cat");
+    struct sl_event_view event = try_post("cat");
 
     (void)state;
     model_add_take(model, TRY_FILTER(.track = SL_SLICE("cat,dog")));
     model->index->epoch = UINT32_MAX - 2;
     for (int i = 0; i < 6; i++) {
-        model_check(model, &subject);
+        model_check(model, &event);
         assert_int_equal(sl_match_set_count(model->matches), 1);
     }
     model_free(model);
@@ -250,12 +250,12 @@ struct picture {
 };
 
 static struct picture picture_of(struct sl_filter_index *index, struct sl_words *words,
-                                 struct sl_match_set *matches, const struct sl_subject *subject)
+                                 struct sl_match_set *matches, const struct sl_event_view *event)
 {
     struct picture picture;
 
-    assert_int_equal(sl_words_read(words, subject), 0);
-    assert_int_equal(sl_filter_index_match(index, subject, words, matches), 0);
+    assert_int_equal(sl_words_read(words, event), 0);
+    assert_int_equal(sl_filter_index_match(index, event, words, matches), 0);
     sl_filter_index_stats(index, &picture.stats);
     picture.matches = sl_match_set_count(matches);
     return picture;
@@ -275,7 +275,7 @@ static struct sl_filter *filter_of_all_kinds(int variant)
 static void test_addition_without_memory_leaves_the_index_as_it_was(void **state)
 {
     struct model *model = model_new();
-    struct sl_subject subject = try_post("cat dog1 fox http://example.com/a x");
+    struct sl_event_view event = try_post("cat dog1 fox http://example.com/a x");
     uint32_t subscription;
 
     (void)state;
@@ -284,14 +284,13 @@ static void test_addition_without_memory_leaves_the_index_as_it_was(void **state
         int r = -ENOMEM;
 
         for (uint64_t allowed = 0; r == -ENOMEM; allowed++) {
-            struct picture before =
-                picture_of(model->index, model->words, model->matches, &subject);
+            struct picture before = picture_of(model->index, model->words, model->matches, &event);
             struct picture after;
 
             mem_fail_after(allowed);
             r = sl_filter_index_add(model->index, filter, &subscription);
             mem_fail_never();
-            after = picture_of(model->index, model->words, model->matches, &subject);
+            after = picture_of(model->index, model->words, model->matches, &event);
             if (r == 0)
                 break;
             assert_int_equal(r, -ENOMEM);
@@ -301,11 +300,11 @@ static void test_addition_without_memory_leaves_the_index_as_it_was(void **state
         }
         assert_int_equal(r, 0);
         model->filters[subscription] = filter;
-        model_check(model, &subject);
+        model_check(model, &event);
     }
     for (uint32_t i = 0; i < 200; i++)
         model_remove(model, i);
-    model_check(model, &subject);
+    model_check(model, &event);
     model_free(model);
 }
 
@@ -314,18 +313,18 @@ static void test_match_without_memory_says_so_and_finds_all_the_next_time(void *
     struct sl_filter_index *index = sl_filter_index_new(TRY_SEED);
     struct sl_words *words = sl_words_new(TRY_SEED);
     struct sl_match_set *matches = sl_match_set_new();
-    struct sl_subject subject = try_post("cat dog fox");
+    struct sl_event_view event = try_post("cat dog fox");
     struct sl_filter *filter = TRY_FILTER(.track = SL_SLICE("cat,dog"));
     uint32_t subscription;
     int r = -ENOMEM;
 
     (void)state;
-    assert_int_equal(sl_words_read(words, &subject), 0);
+    assert_int_equal(sl_words_read(words, &event), 0);
     for (int i = 0; i < 100; i++)
         assert_int_equal(sl_filter_index_add(index, filter, &subscription), 0);
     for (uint64_t allowed = 0; r == -ENOMEM; allowed++) {
         mem_fail_after(allowed);
-        r = sl_filter_index_match(index, &subject, words, matches);
+        r = sl_filter_index_match(index, &event, words, matches);
         mem_fail_never();
         assert_int_equal(sl_match_set_count(matches), r == 0 ? 100 : 0);
     }

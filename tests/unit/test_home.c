@@ -8,7 +8,7 @@
 #include "tests/support/cmocka_all.h"
 #include "tests/support/events.h"
 
-enum { MAX_WAITING = 8000, MAX_LOADS = 8, POSTS = 1u << SL_SUBJECT_POST | 1u << SL_SUBJECT_DELETE };
+enum { MAX_WAITING = 8000, MAX_LOADS = 8, POSTS = 1u << SL_EVENT_POST | 1u << SL_EVENT_DELETE };
 
 struct load {
     char user[16];
@@ -237,8 +237,8 @@ static void test_own_posts_stay_whoever_is_unfollowed(void **state)
 static void test_watchers_get_the_types_they_ask_for(void **state)
 {
     (void)state;
-    assert_int_equal(try_watch(&a, "ada", 1u << SL_SUBJECT_FOLLOW | 1u << SL_SUBJECT_UNFOLLOW), 0);
-    assert_int_equal(try_watch(&b, "ada", 1u << SL_SUBJECT_DELETE), 0);
+    assert_int_equal(try_watch(&a, "ada", 1u << SL_EVENT_FOLLOW | 1u << SL_EVENT_UNFOLLOW), 0);
+    assert_int_equal(try_watch(&b, "ada", 1u << SL_EVENT_DELETE), 0);
     assert_int_equal(load_count, 1);
     graph(1, "follow", "ada", "bob"); /* as an actor, while it loads */
     loaded(0, NULL, NULL, NULL);

@@ -8,9 +8,9 @@
 
 static bool rule_matches_text(const char *rule, const char *text)
 {
-    struct sl_subject subject = try_post(text);
+    struct sl_event_view event = try_post(text);
 
-    return try_rule(rule, &subject);
+    return try_rule(rule, &event);
 }
 
 static void test_and_binds_tighter_than_or(void **state)
@@ -80,43 +80,43 @@ static void test_word_with_a_colon_is_a_keyword_unless_letters_stand_before_it(v
 
 static void test_users_are_ids_by_digits_and_logins_otherwise(void **state)
 {
-    struct sl_subject subject = try_post("x");
+    struct sl_event_view event = try_post("x");
 
     (void)state;
-    subject.user = SL_SLICE("12");
-    subject.login = SL_SLICE("Alice");
-    subject.reply_to.user = SL_SLICE("34");
-    subject.reply_to.login = SL_SLICE("张三");
-    subject.repost_of.user = SL_SLICE("56");
-    subject.repost_of.login = SL_SLICE("78");
-    assert_true(try_rule("from:12", &subject));
-    assert_true(try_rule("FROM:@aLICE", &subject));
-    assert_true(try_rule("from:\" alice \"", &subject));
-    assert_false(try_rule("from:34", &subject));
-    assert_true(try_rule("to:34", &subject));
-    assert_true(try_rule("to:张三", &subject));
-    assert_true(try_rule("repost_of:56", &subject));
-    assert_true(try_rule("Retweets_Of:56", &subject));
-    assert_false(try_rule("repost_of:78", &subject));
-    assert_true(try_rule("repost_of:@78", &subject));
-    assert_true(try_rule("repost_of:７８", &subject));
-    assert_false(try_rule("repost_of:@7", &subject));
+    event.user = SL_SLICE("12");
+    event.login = SL_SLICE("Alice");
+    event.reply_to.user = SL_SLICE("34");
+    event.reply_to.login = SL_SLICE("张三");
+    event.repost_of.user = SL_SLICE("56");
+    event.repost_of.login = SL_SLICE("78");
+    assert_true(try_rule("from:12", &event));
+    assert_true(try_rule("FROM:@aLICE", &event));
+    assert_true(try_rule("from:\" alice \"", &event));
+    assert_false(try_rule("from:34", &event));
+    assert_true(try_rule("to:34", &event));
+    assert_true(try_rule("to:张三", &event));
+    assert_true(try_rule("repost_of:56", &event));
+    assert_true(try_rule("Retweets_Of:56", &event));
+    assert_false(try_rule("repost_of:78", &event));
+    assert_true(try_rule("repost_of:@78", &event));
+    assert_true(try_rule("repost_of:７８", &event));
+    assert_false(try_rule("repost_of:@7", &event));
 }
 
 static bool url_matches(const char *operand, const char *url)
 {
-    struct sl_subject subject = try_post("x");
+    struct sl_event_view event = try_post("x");
     struct sl_slice link = sl_slice_str(url);
     char rule[256], text[256];
     bool linked, written;
 
     snprintf(rule, sizeof(rule), "url:%s", operand);
     snprintf(text, sizeof(text), "see %s here", url);
-    subject.urls = &link;
-    subject.url_count = 1;
-    linked = try_rule(rule, &subject);
-    subject = try_post(text);
-    written = try_rule(rule, &subject);
+    event.urls = &link;
+    event.url_count = 1;
+    linked = try_rule(rule, &event);
+    event = try_post(text);
+    written = try_rule(rule, &event);
     assert_int_equal(linked, written);
     return linked;
 }
@@ -142,62 +142,62 @@ static void test_url_is_a_host_with_all_below_it_and_a_path_with_all_below_it(vo
 
 static void test_place_is_its_tokens_with_gaps_ignored(void **state)
 {
-    struct sl_subject subject = try_post("New York");
+    struct sl_event_view event = try_post("New York");
 
     (void)state;
-    assert_false(try_rule("place:\"new york\"", &subject));
-    subject.place = SL_SLICE("New York");
-    assert_true(try_rule("place:\"NEW-york\"", &subject));
-    assert_false(try_rule("place:york", &subject));
-    assert_false(try_rule("place:\"new york city\"", &subject));
-    subject.place = SL_SLICE("北 京");
-    assert_true(try_rule("place:北京", &subject));
+    assert_false(try_rule("place:\"new york\"", &event));
+    event.place = SL_SLICE("New York");
+    assert_true(try_rule("place:\"NEW-york\"", &event));
+    assert_false(try_rule("place:york", &event));
+    assert_false(try_rule("place:\"new york city\"", &event));
+    event.place = SL_SLICE("北 京");
+    assert_true(try_rule("place:北京", &event));
 }
 
 static void test_areas_take_spaces_and_commas(void **state)
 {
-    struct sl_subject subject = try_post("x");
+    struct sl_event_view event = try_post("x");
 
     (void)state;
-    subject.has_point = true;
-    subject.point = (struct sl_point){121.5, 31.2};
-    assert_true(try_rule("bounding_box:[121 31, 122,32]", &subject));
-    assert_true(try_rule("bounding_box:[ 121，31\u3000122 32 ]", &subject));
-    assert_false(try_rule("bounding_box:[121.6 31 122 32]", &subject));
-    assert_true(try_rule("point_radius:[121.5,31.3,11.2KM]", &subject));
-    assert_false(try_rule("point_radius:[121.5 31.3 11.1km]", &subject));
-    assert_true(try_rule("point_radius:[121.5 31.3 7Mi]", &subject));
-    subject.has_point = false;
-    subject.has_box = true;
-    subject.box = (struct sl_box){121.5, 31.2, 121.5, 31.2};
-    assert_true(try_rule("bounding_box:[121 31 122 32]", &subject));
-    assert_false(try_rule("point_radius:[121.5 31.3 100km]", &subject));
+    event.has_point = true;
+    event.point = (struct sl_point){121.5, 31.2};
+    assert_true(try_rule("bounding_box:[121 31, 122,32]", &event));
+    assert_true(try_rule("bounding_box:[ 121，31\u3000122 32 ]", &event));
+    assert_false(try_rule("bounding_box:[121.6 31 122 32]", &event));
+    assert_true(try_rule("point_radius:[121.5,31.3,11.2KM]", &event));
+    assert_false(try_rule("point_radius:[121.5 31.3 11.1km]", &event));
+    assert_true(try_rule("point_radius:[121.5 31.3 7Mi]", &event));
+    event.has_point = false;
+    event.has_box = true;
+    event.box = (struct sl_box){121.5, 31.2, 121.5, 31.2};
+    assert_true(try_rule("bounding_box:[121 31 122 32]", &event));
+    assert_false(try_rule("point_radius:[121.5 31.3 100km]", &event));
 }
 
 static void test_language_and_country_narrow(void **state)
 {
-    struct sl_subject subject = try_post("x");
+    struct sl_event_view event = try_post("x");
 
     (void)state;
-    assert_true(try_rule("x lang:und", &subject));
-    assert_false(try_rule("x country:CN", &subject));
-    subject.lang = SL_SLICE("zh-TW");
-    subject.country = SL_SLICE("cn");
-    assert_true(try_rule("x lang:ZH", &subject));
-    assert_false(try_rule("x -lang:zh-tw", &subject));
-    assert_true(try_rule("x country:Cn", &subject));
-    assert_false(try_rule("x country:us", &subject));
+    assert_true(try_rule("x lang:und", &event));
+    assert_false(try_rule("x country:CN", &event));
+    event.lang = SL_SLICE("zh-TW");
+    event.country = SL_SLICE("cn");
+    assert_true(try_rule("x lang:ZH", &event));
+    assert_false(try_rule("x -lang:zh-tw", &event));
+    assert_true(try_rule("x country:Cn", &event));
+    assert_false(try_rule("x country:us", &event));
 }
 
-static bool has(const char *trait, const struct sl_subject *subject)
+static bool has(const char *trait, const struct sl_event_view *event)
 {
     char rule[64];
     bool is, is_not;
 
     snprintf(rule, sizeof(rule), "x %s", trait);
-    is = try_rule(rule, subject);
+    is = try_rule(rule, event);
     snprintf(rule, sizeof(rule), "x -%s", trait);
-    is_not = try_rule(rule, subject);
+    is_not = try_rule(rule, event);
     assert_int_equal(is, !is_not);
     return is;
 }
@@ -207,8 +207,8 @@ static void test_traits_are_what_the_event_has(void **state)
     const char *const traits[] = {"has:hashtags", "HAS:Mentions", "has:cashtags",
                                   "has:links",    "has:media",    "has:geo",
                                   "is:reply",     "Is:RePost",    "is:quote"};
-    struct sl_subject none = try_post("x #1 @ $2");
-    struct sl_subject all = try_post("x #a @b $c http://d.e");
+    struct sl_event_view none = try_post("x #1 @ $2");
+    struct sl_event_view all = try_post("x #a @b $c http://d.e");
 
     (void)state;
     all.has_media = true;
@@ -229,15 +229,15 @@ static void test_traits_are_what_the_event_has(void **state)
 
 static void test_sample_narrows_its_rule_alone(void **state)
 {
-    struct sl_subject subject = try_post("x"); /* 325164 ppm */
+    struct sl_event_view event = try_post("x"); /* 325164 ppm */
     struct sl_filter *filter =
         TRY_FILTER(.track = SL_SLICE("y"), .rule = SL_SLICE("x sample:32.5164"));
 
     (void)state;
-    assert_false(try_match(filter, &subject));
-    subject.text = SL_SLICE("x y");
-    assert_true(try_match(filter, &subject));
-    assert_true(try_rule("x sample:32.5165%", &subject));
+    assert_false(try_match(filter, &event));
+    event.text = SL_SLICE("x y");
+    assert_true(try_match(filter, &event));
+    assert_true(try_rule("x sample:32.5165%", &event));
     assert_int_equal(sl_filter_sample_ppm(filter), 1000000);
     sl_filter_unref(filter);
 }

@@ -9,17 +9,17 @@
 
 /* --- what a text gives -------------------------------------------------------------------- */
 
-/* Reads `subject`, which must agree with the reference; the caller looks at the dump. */
-static void read_subject(const struct sl_subject *subject, struct buffer *dump)
+/* Reads `event`, which must agree with the reference; the caller looks at the dump. */
+static void read_subject(const struct sl_event_view *event, struct buffer *dump)
 {
     struct buffer reference = BUFFER_INIT;
     struct sl_words *words = sl_words_new(7);
 
     assert_non_null(words);
-    assert_int_equal(sl_words_read(words, subject), 0);
+    assert_int_equal(sl_words_read(words, event), 0);
     words_dump(words, dump);
     sl_words_free(words);
-    reference_dump(subject, &reference);
+    reference_dump(event, &reference);
     assert_string_equal(buffer_str(dump), buffer_str(&reference));
     buffer_done(&reference);
 }
@@ -27,12 +27,12 @@ static void read_subject(const struct sl_subject *subject, struct buffer *dump)
 /* The line of `text`'s dump that begins with `list` must be `expected`. */
 static void assert_read(const char *text, const char *list, const char *expected)
 {
-    struct sl_subject subject = {.text = sl_slice_str(text)};
+    struct sl_event_view event = {.text = sl_slice_str(text)};
     struct buffer dump = BUFFER_INIT;
     char line[512];
     const char *found;
 
-    read_subject(&subject, &dump);
+    read_subject(&event, &dump);
     snprintf(line, sizeof(line), "%s:%s%s\n", list, *expected ? " " : "", expected);
     found = strstr(buffer_str(&dump), list);
     assert_non_null(found);
@@ -208,12 +208,12 @@ static void test_listed_urls_count_when_they_begin_with_one(void **state)
     const struct sl_slice urls[] = {SL_SLICE("https://Example.com/a b"), SL_SLICE(" http://no.no"),
                                     SL_SLICE("example.com"), SL_SLICE("http://"),
                                     SL_SLICE("http://t.cn/x.")};
-    struct sl_subject subject = {
+    struct sl_event_view event = {
         .text = SL_SLICE("http://first.one"), .urls = urls, .url_count = 5};
     struct buffer dump = BUFFER_INIT;
 
     (void)state;
-    read_subject(&subject, &dump);
+    read_subject(&event, &dump);
     assert_non_null(strstr(buffer_str(&dump), "urls: first.one example.com/a t.cn/x\n"));
     buffer_done(&dump);
 }
@@ -267,7 +267,7 @@ static void test_entity_text_is_among_the_tokens(void **state)
 
 static void test_logins_and_place_are_read_too(void **state)
 {
-    struct sl_subject subject = {
+    struct sl_event_view event = {
         .login = SL_SLICE("ＷＩＤＥ"),
         .reply_to = {.login = SL_SLICE("@Bob_7")},
         .repost_of = {.login = SL_SLICE("")},
@@ -277,7 +277,7 @@ static void test_logins_and_place_are_read_too(void **state)
     struct buffer dump = BUFFER_INIT;
 
     (void)state;
-    read_subject(&subject, &dump);
+    read_subject(&event, &dump);
     assert_string_equal(buffer_str(&dump), "tokens: some'1 text'1\nhashtags:\nmentions:\n"
                                            "cashtags:\nurls: a.b/c\nplace: new'1 york'1 市'1\n"
                                            "login: wide\nreply_to: @bob_7\nrepost_of: \n");
@@ -286,10 +286,10 @@ static void test_logins_and_place_are_read_too(void **state)
 
 static void test_a_reading_forgets_the_one_before(void **state)
 {
-    struct sl_subject first = {.text = SL_SLICE("#a @b $c http://d.e/f g"),
-                               .place = SL_SLICE("here"),
-                               .login = SL_SLICE("h")};
-    struct sl_subject empty = {.type = SL_SUBJECT_DELETE};
+    struct sl_event_view first = {.text = SL_SLICE("#a @b $c http://d.e/f g"),
+                                  .place = SL_SLICE("here"),
+                                  .login = SL_SLICE("h")};
+    struct sl_event_view empty = {.type = SL_EVENT_DELETE};
     struct sl_words *words = sl_words_new(1);
     struct buffer dump = BUFFER_INIT, expected = BUFFER_INIT;
 
@@ -479,14 +479,14 @@ static void test_word_hash_spreads_neighbouring_code_points(void **state)
 static const struct sl_slice long_urls[] = {SL_SLICE("https://a.b/c"), SL_SLICE("https://d.e/f")};
 
 /* Touches every allocation: many of each list, a segment too long for the stack, an expansion. */
-static void make_demanding_subject(struct buffer *text, struct sl_subject *ret_subject)
+static void make_demanding_event(struct buffer *text, struct sl_event_view *ret_event)
 {
     for (int i = 0; i < 40; i++)
         buffer_append_format(text, "#t%da @m%d你 $abc http://x%d.y/z w%d \ufdfa ", i, i, i, i);
     buffer_append_str(text, "e");
     for (int i = 0; i < 200; i++)
         buffer_append_str(text, i % 2 ? "\u0301" : "\u0323");
-    *ret_subject = (struct sl_subject){
+    *ret_event = (struct sl_event_view){
         .text = buffer_slice(text),
         .urls = long_urls,
         .url_count = 2,
@@ -500,12 +500,12 @@ static void make_demanding_subject(struct buffer *text, struct sl_subject *ret_s
 static void test_reading_survives_each_failed_allocation(void **state)
 {
     struct buffer text = BUFFER_INIT, dump = BUFFER_INIT, expected = BUFFER_INIT;
-    struct sl_subject subject;
+    struct sl_event_view event;
     bool succeeded = false;
 
     (void)state;
-    make_demanding_subject(&text, &subject);
-    reference_dump(&subject, &expected);
+    make_demanding_event(&text, &event);
+    reference_dump(&event, &expected);
     for (uint64_t n = 0; !succeeded; n++) {
         struct sl_words *words;
         int r = -ENOMEM;
@@ -513,14 +513,14 @@ static void test_reading_survives_each_failed_allocation(void **state)
         mem_fail_after(n);
         words = sl_words_new(n);
         if (words)
-            r = sl_words_read(words, &subject);
+            r = sl_words_read(words, &event);
         mem_fail_never();
         succeeded = r == 0;
         if (words && r < 0) {
             assert_int_equal(r, -ENOMEM);
             assert_int_equal(words->tokens.count, 0);
             assert_int_equal(words->urls.count, 0);
-            assert_int_equal(sl_words_read(words, &subject), 0); /* as good as new */
+            assert_int_equal(sl_words_read(words, &event), 0); /* as good as new */
         }
         if (words) {
             buffer_clear(&dump);
@@ -593,15 +593,15 @@ static void test_a_warm_reader_needs_no_memory(void **state)
 {
     struct buffer text = BUFFER_INIT;
     struct sl_words *words = sl_words_new(1);
-    struct sl_subject subject;
+    struct sl_event_view event;
 
     (void)state;
     for (int i = 0; i < 40; i++)
         buffer_append_format(&text, "#t%da @m%d你 $abc http://x%d.y/z e\u0323\u0301 ", i, i, i);
-    subject = (struct sl_subject){.text = buffer_slice(&text), .place = SL_SLICE("San José")};
-    assert_int_equal(sl_words_read(words, &subject), 0);
+    event = (struct sl_event_view){.text = buffer_slice(&text), .place = SL_SLICE("San José")};
+    assert_int_equal(sl_words_read(words, &event), 0);
     mem_fail_after(0);
-    assert_int_equal(sl_words_read(words, &subject), 0);
+    assert_int_equal(sl_words_read(words, &event), 0);
     assert_false(mem_failed());
     mem_fail_never();
     sl_words_free(words);

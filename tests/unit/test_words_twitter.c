@@ -121,11 +121,11 @@ static const struct sl_name_list *list_of(const struct sl_words *words, const ch
 static bool case_agrees(struct sl_words *words, const struct sl_name_list *names,
                         const char *description, const char *text, const json_t *expected)
 {
-    struct sl_subject subject = {.text = sl_slice_str(text)};
+    struct sl_event_view event = {.text = sl_slice_str(text)};
     struct buffer found = BUFFER_INIT, wanted = BUFFER_INIT;
     bool agrees;
 
-    assert_int_equal(sl_words_read(words, &subject), 0);
+    assert_int_equal(sl_words_read(words, &event), 0);
     join_found(words, names, &found);
     join_expected(description, expected, &wanted);
     agrees = strcmp(buffer_str(&found), buffer_str(&wanted)) == 0;

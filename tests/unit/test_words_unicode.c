@@ -190,14 +190,14 @@ static void test_random_texts_are_read_as_the_reference_reads_them(void **state)
 
     (void)state;
     for (int i = 0; i < RANDOM_STRINGS / 4; i++) {
-        struct sl_subject subject = {.text = sl_slice(text, random_text(text))};
+        struct sl_event_view event = {.text = sl_slice(text, random_text(text))};
 
         clear_pair();
-        assert_int_equal(sl_words_read(words, &subject), 0);
+        assert_int_equal(sl_words_read(words, &event), 0);
         words_dump(words, &pair.ours);
-        reference_dump(&subject, &pair.reference);
+        reference_dump(&event, &pair.reference);
         if (!sl_slice_equal(buffer_slice(&pair.ours), buffer_slice(&pair.reference)))
-            fail_with("reading", subject.text);
+            fail_with("reading", event.text);
     }
     sl_words_free(words);
 }

@@ -1,4 +1,4 @@
-/* filters/subject.h - what a filter may look at.
+/* filters/event_view.h - what a filter may look at of an event.
  *
  * One event, reduced to the facts that filters ask for. A plain value: the slices belong to
  * whoever decoded the event, strings are valid UTF-8 without U+0000, and an absent member is a
@@ -12,11 +12,11 @@
 
 #include "base/slice.h"
 
-enum sl_subject_type {
-    SL_SUBJECT_POST,
-    SL_SUBJECT_DELETE, /* the members are those of the post that is removed */
-    SL_SUBJECT_FOLLOW,
-    SL_SUBJECT_UNFOLLOW,
+enum sl_event_type {
+    SL_EVENT_POST,
+    SL_EVENT_DELETE, /* the members are those of the post that is removed */
+    SL_EVENT_FOLLOW,
+    SL_EVENT_UNFOLLOW,
 };
 
 struct sl_point {
@@ -35,8 +35,8 @@ struct sl_post_ref {
     struct sl_slice login;
 };
 
-struct sl_subject {
-    enum sl_subject_type type;
+struct sl_event_view {
+    enum sl_event_type type;
     uint64_t sample_id;     /* what sample and partition hash: the post's id; of follow and
                                unfollow the event's */
     bool restricted;        /* audience other than public: matches no filter at all */
