@@ -150,7 +150,7 @@ static const struct transport transport = {take, hold, is_blocked, evict, broken
 static void read_back(uv_loop_t *loop, struct deliver *deliver, struct sl_filter *filter,
                       size_t events)
 {
-    struct reader reader = {.client = {.transport = &transport, .wire = WIRE_NDJSON}};
+    struct reader reader = {.client = {.transport = &transport, .format = FORMAT_NDJSON}};
 
     if (deliver_subscribe(deliver, &reader.client, filter, -1) < 0 ||
         deliver_resume(deliver, &reader.client, logs[0].entries[0].id - 1) < 0)

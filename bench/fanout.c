@@ -89,7 +89,7 @@ static void report_counts(uint64_t expected)
            ", \"foreign\": %" PRIu64 ", \"unreadable\": %" PRIu64 ", \"refused\": %" PRIu64
            ", \"closed\": %" PRIu64 ", \"handshakes\": %" PRIu64 ", \"bytes\": %" PRIu64
            ", \"complaint\": \"%s\"",
-           wire_names[options.clients.format], options.clients.count, complete ? "true" : "false",
+           format_names[options.clients.format], options.clients.count, complete ? "true" : "false",
            expected, (uint64_t)counts->delivered, counts->missing, counts->repeated,
            counts->foreign, counts->unreadable, counts->refused, counts->closed, counts->handshakes,
            counts->bytes, counts->complaint);

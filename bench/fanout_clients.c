@@ -135,13 +135,13 @@ static void print_numbered(char *out, size_t size, const char *format, uint64_t 
 
 static void send_request(struct client *client)
 {
-    static const char *const accepts[WIRE_FORMAT_COUNT] = {
-        [WIRE_WEBSOCKET] = "Upgrade: websocket\r\nConnection: Upgrade\r\n"
-                           "Sec-WebSocket-Key: dGhlcmUgaXMgbm9uY2UgaA==\r\n"
-                           "Sec-WebSocket-Version: 13\r\n",
-        [WIRE_NDJSON] = "",
-        [WIRE_DELIMITED] = "",
-        [WIRE_SSE] = "Accept: text/event-stream\r\n",
+    static const char *const accepts[FORMAT_COUNT] = {
+        [FORMAT_WEBSOCKET] = "Upgrade: websocket\r\nConnection: Upgrade\r\n"
+                             "Sec-WebSocket-Key: dGhlcmUgaXMgbm9uY2UgaA==\r\n"
+                             "Sec-WebSocket-Version: 13\r\n",
+        [FORMAT_NDJSON] = "",
+        [FORMAT_DELIMITED] = "",
+        [FORMAT_SSE] = "Accept: text/event-stream\r\n",
     };
     const struct client_settings *settings = pool.settings;
     char path[1024], request[8192];
@@ -209,7 +209,8 @@ static void churn(struct client *client)
 /* The size of the head, 0: not all there, or -1: closed, refused or counted and done. */
 static ptrdiff_t take_head(struct client *client, char *bytes, size_t size)
 {
-    const char *wanted = pool.settings->format == WIRE_WEBSOCKET ? "HTTP/1.1 101" : "HTTP/1.1 200";
+    const char *wanted =
+        pool.settings->format == FORMAT_WEBSOCKET ? "HTTP/1.1 101" : "HTTP/1.1 200";
     char *end = memmem(bytes, size, "\r\n\r\n", 4);
 
     if (!end)

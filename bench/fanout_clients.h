@@ -16,7 +16,7 @@
 struct client_settings {
     uint16_t port;
     bool is_tls; /* whatever the certificate says */
-    enum wire_format format;
+    enum stream_format format;
     const char *path;       /* %d: the number of the client's keyword, or its own */
     const char *header;     /* one line more of the request; NULL: none */
     const char *token_file; /* a token a line, dealt out in turn; NULL: none */

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum wire_format format_called(const char *name)
+static enum stream_format format_called(const char *name)
 {
-    for (int i = 0; i < WIRE_FORMAT_COUNT; i++) {
-        if (strcmp(name, wire_names[i]) == 0)
-            return (enum wire_format)i;
+    for (int i = 0; i < FORMAT_COUNT; i++) {
+        if (strcmp(name, format_names[i]) == 0)
+            return (enum stream_format)i;
     }
     fprintf(stderr, "fanout: no format is called '%s'\n", name);
     exit(2);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const wire_names[WIRE_FORMAT_COUNT] = {"ws", "ndjson", "delimited", "sse"};
+const char *const format_names[FORMAT_COUNT] = {"ws", "ndjson", "delimited", "sse"};
 
 enum { CHUNK_SIZE, CHUNK_SIZE_REST, CHUNK_PAYLOAD, CHUNK_END };
 
@@ -115,20 +115,20 @@ static bool is_number(const char *line, size_t size)
 static bool take_line(struct wire *wire, const char *line, size_t size, size_t whole,
                       const struct wire_reader *reader)
 {
-    if (wire->format == WIRE_SSE) {
+    if (wire->format == FORMAT_SSE) {
         if (size >= 6 && memcmp(line, "data: ", 6) == 0)
             reader->message(reader->owner, line + 6, size - 6);
         return true;
     }
     if (size == 0)
         return true; /* a keep-alive */
-    if (wire->format == WIRE_DELIMITED && wire->line_size == 0) {
+    if (wire->format == FORMAT_DELIMITED && wire->line_size == 0) {
         if (!is_number(line, size))
             return false;
         wire->line_size = strtoull(line, NULL, 10);
         return true;
     }
-    if (wire->format == WIRE_DELIMITED && wire->line_size != whole)
+    if (wire->format == FORMAT_DELIMITED && wire->line_size != whole)
         return false;
     wire->line_size = 0;
     reader->message(reader->owner, line, size);
@@ -156,6 +156,6 @@ static ptrdiff_t take_lines(struct wire *wire, char *bytes, size_t size,
 
 ptrdiff_t wire_take(struct wire *wire, char *bytes, size_t size, const struct wire_reader *reader)
 {
-    return wire->format == WIRE_WEBSOCKET ? take_frames(bytes, size, reader)
-                                          : take_lines(wire, bytes, size, reader);
+    return wire->format == FORMAT_WEBSOCKET ? take_frames(bytes, size, reader)
+                                            : take_lines(wire, bytes, size, reader);
 }

@@ -7,12 +7,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum wire_format { WIRE_WEBSOCKET, WIRE_NDJSON, WIRE_DELIMITED, WIRE_SSE, WIRE_FORMAT_COUNT };
+enum stream_format { FORMAT_WEBSOCKET, FORMAT_NDJSON, FORMAT_DELIMITED, FORMAT_SSE, FORMAT_COUNT };
 
-extern const char *const wire_names[WIRE_FORMAT_COUNT];
+extern const char *const format_names[FORMAT_COUNT];
 
 struct wire {
-    enum wire_format format;
+    enum stream_format format;
     bool is_chunked;     /* from the response head */
     int chunk_place;     /* of the chunked coding: size line, its rest, payload, line end */
     uint64_t chunk_left; /* of the payload; while the size is read: the size so far */

@@ -61,7 +61,7 @@ static void check_request(const struct stream_request *request, const struct htt
 {
     struct http_refusal refusal;
 
-    must((request->wire == WIRE_WEBSOCKET) == http->is_upgrade);
+    must((request->format == FORMAT_WEBSOCKET) == http->is_upgrade);
     must(request->gather_ms >= -1 && request->gather_ms <= MAX_GATHER_MS);
     must(!!request->filter == (request->stream <= STREAM_FIREHOSE));
     must((request->types == 0) == (request->stream == STREAM_MANY));

@@ -59,7 +59,7 @@ enum client_state {
 
 struct client {
     const struct transport *transport;
-    enum wire_format wire;
+    enum stream_format format;
     bool unchunked; /* HTTP/1.0 */
     enum client_state state;
     struct outbox *outbox;   /* the lane's, or the catcher's own; NULL: none */

@@ -68,7 +68,7 @@ bool deliver_client_is_served(const struct client *client);
  * the others cost is nothing. `visit` must not make anybody come, leave, or be sent anything. */
 void deliver_visit_owed(struct deliver *deliver, client_visit_fn visit, void *owner);
 
-/* Gives the client, whose `wire` and `unchunked` are set, a position in the outbox of all clients
+/* Gives the client, whose `format` and `unchunked` are set, a position in the outbox of all clients
  * with this filter. `gather_ms` < 0: the default. 0; -ENOMEM. */
 int deliver_subscribe(struct deliver *deliver, struct client *client, struct sl_filter *filter,
                       int gather_ms);

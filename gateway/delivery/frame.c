@@ -1,4 +1,4 @@
-/* frame.c - bytes of an event, a message or a keep-alive, in each of the wire formats.
+/* frame.c - bytes of an event, a message or a keep-alive, in each of the stream formats.
  *
  * An event is framed once for each format, by the first client that needs it, and keeps the bytes;
  * clients share them. A message of ours is framed into the buffer it goes out with. Heads of
@@ -102,35 +102,35 @@ static void append_websocket(struct buffer *buffer, struct sl_slice json)
     buffer_append_slice(buffer, json);
 }
 
-static void append_frame(struct buffer *buffer, enum wire_format wire, const char *name,
+static void append_frame(struct buffer *buffer, enum stream_format format, const char *name,
                          uint64_t id, struct sl_slice json)
 {
-    switch (wire) {
-    case WIRE_WEBSOCKET:
+    switch (format) {
+    case FORMAT_WEBSOCKET:
         append_websocket(buffer, json);
         break;
-    case WIRE_NDJSON:
+    case FORMAT_NDJSON:
         append_chunk(buffer, SL_SLICE(""), json, SL_SLICE("\r\n"));
         break;
-    case WIRE_DELIMITED:
+    case FORMAT_DELIMITED:
         append_delimited(buffer, json);
         break;
-    case WIRE_SSE:
+    case FORMAT_SSE:
         append_sse(buffer, name, id, json);
         break;
-    case WIRE_FORMAT_COUNT:
+    case FORMAT_COUNT:
         break;
     }
 }
 
-struct sl_slice frame_of_event(struct event *event, enum wire_format wire)
+struct sl_slice frame_of_event(struct event *event, enum stream_format format)
 {
-    struct sl_slice *frame = &event->frames[wire];
+    struct sl_slice *frame = &event->frames[format];
     struct buffer buffer = BUFFER_INIT;
 
     if (frame->data)
         return *frame;
-    append_frame(&buffer, wire, event_kind_name(event->kind), event->id, event->json);
+    append_frame(&buffer, format, event_kind_name(event->kind), event->id, event->json);
     if (buffer.failed) {
         buffer_done(&buffer);
         return SL_SLICE_NONE;
@@ -140,41 +140,41 @@ struct sl_slice frame_of_event(struct event *event, enum wire_format wire)
     return *frame;
 }
 
-void frame_append_message(struct buffer *buffer, enum wire_format wire, const char *name,
+void frame_append_message(struct buffer *buffer, enum stream_format format, const char *name,
                           struct sl_slice json)
 {
-    append_frame(buffer, wire, name, 0, json);
+    append_frame(buffer, format, name, 0, json);
 }
 
-void frame_append_keepalive(struct buffer *buffer, enum wire_format wire, uint64_t cursor)
+void frame_append_keepalive(struct buffer *buffer, enum stream_format format, uint64_t cursor)
 {
     char line[48];
     int length;
 
-    switch (wire) {
-    case WIRE_WEBSOCKET:
+    switch (format) {
+    case FORMAT_WEBSOCKET:
         append_websocket_head(buffer, FRAME_OPCODE_PING, 0);
         break;
-    case WIRE_NDJSON:
-    case WIRE_DELIMITED:
+    case FORMAT_NDJSON:
+    case FORMAT_DELIMITED:
         append_chunk(buffer, SL_SLICE(""), SL_SLICE(""), SL_SLICE("\r\n"));
         break;
-    case WIRE_SSE:
+    case FORMAT_SSE:
         length = cursor ? snprintf(line, sizeof(line), "id: %" PRIu64 "\n\n", cursor)
                         : snprintf(line, sizeof(line), ":\n\n");
         append_chunk(buffer, sl_slice(line, (size_t)length), SL_SLICE(""), SL_SLICE(""));
         break;
-    case WIRE_FORMAT_COUNT:
+    case FORMAT_COUNT:
         break;
     }
 }
 
-void frame_append_retry(struct buffer *buffer, enum wire_format wire, uint32_t retry_ms)
+void frame_append_retry(struct buffer *buffer, enum stream_format format, uint32_t retry_ms)
 {
     char line[32];
     int length;
 
-    if (wire != WIRE_SSE)
+    if (format != FORMAT_SSE)
         return;
     length = snprintf(line, sizeof(line), "retry: %" PRIu32 "\n\n", retry_ms);
     append_chunk(buffer, sl_slice(line, (size_t)length), SL_SLICE(""), SL_SLICE(""));

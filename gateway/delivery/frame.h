@@ -1,4 +1,4 @@
-/* gateway/delivery/frame.h - one event in one wire format: bytes to bytes.
+/* gateway/delivery/frame.h - one event in one stream format: bytes to bytes.
  *
  * A frame is complete: WebSocket header and payload, or HTTP chunk size, line and chunk end. It is
  * built once per event and format and then shared by every client that is owed it. */
@@ -14,18 +14,18 @@
 enum { FRAME_WEBSOCKET_HEAD_SIZE = 10 };
 
 /* The event as one frame, built when it is first asked for. Without data: out of memory. */
-struct sl_slice frame_of_event(struct event *event, enum wire_format wire);
+struct sl_slice frame_of_event(struct event *event, enum stream_format format);
 
 /* A message of ours (not an event) as one frame; `name` is the SSE event's. */
-void frame_append_message(struct buffer *buffer, enum wire_format wire, const char *name,
+void frame_append_message(struct buffer *buffer, enum stream_format format, const char *name,
                           struct sl_slice json);
 
 /* The frame that keeps a quiet connection alive: a ping, a blank line, or the SSE cursor (`cursor`
  * 0: a comment). */
-void frame_append_keepalive(struct buffer *buffer, enum wire_format wire, uint64_t cursor);
+void frame_append_keepalive(struct buffer *buffer, enum stream_format format, uint64_t cursor);
 
 /* SSE `retry:`; nothing elsewhere. */
-void frame_append_retry(struct buffer *buffer, enum wire_format wire, uint32_t retry_ms);
+void frame_append_retry(struct buffer *buffer, enum stream_format format, uint32_t retry_ms);
 
 /* The header of an unmasked, final WebSocket frame; returns its size. */
 size_t frame_websocket_head(uint8_t opcode, size_t payload_size,

@@ -17,7 +17,7 @@ enum { MAX_GATHERED_BYTES = 64 << 10 };
 struct lane *lane_new(struct deliver *deliver, const struct client *client, int gather_ms)
 {
     struct outbox_settings settings = {
-        .wire = client->wire,
+        .format = client->format,
         .unchunked = client->unchunked,
         .gather_ms = gather_ms < 0 ? deliver->settings.gather_ms : (uint32_t)gather_ms,
         .max_owed_bytes = deliver->settings.max_owed_bytes,

@@ -234,7 +234,7 @@ static struct wrapping *wrap(const struct event *event, struct sl_slice tail)
 
 static struct sl_slice shared_frame(const struct outbox *outbox, struct event *event)
 {
-    struct sl_slice frame = frame_of_event(event, outbox->settings.wire);
+    struct sl_slice frame = frame_of_event(event, outbox->settings.format);
 
     return frame.data && outbox->settings.unchunked ? frame_unchunk(frame) : frame;
 }
@@ -264,7 +264,7 @@ int outbox_append(struct outbox *outbox, struct event *event, uint64_t head, str
     struct outbox_entry entry = {
         .event = event, .bytes_before = outbox->bytes, .cursor = cursor_before(event, head)};
 
-    assert(!tail.data || outbox->settings.wire == WIRE_WEBSOCKET);
+    assert(!tail.data || outbox->settings.format == FORMAT_WEBSOCKET);
     if (make_room(outbox) < 0)
         return -ENOMEM;
     if (tail.data) {

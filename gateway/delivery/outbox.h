@@ -1,4 +1,4 @@
-/* gateway/delivery/outbox.h - what all clients with the same filter and wire format are owed.
+/* gateway/delivery/outbox.h - what all clients with the same filter and stream format are owed.
  *
  * An outbox is one ordered list of references to events; its clients are positions in it. A match
  * therefore costs one append however many clients share the filter. A flush writes everything new
@@ -19,7 +19,7 @@
 struct metrics;
 
 struct outbox_settings {
-    enum wire_format wire;
+    enum stream_format format;
     bool unchunked; /* HTTP/1.0: the insides of the chunks */
     uint32_t gather_ms;
     size_t max_owed_bytes; /* a client */

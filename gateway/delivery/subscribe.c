@@ -17,7 +17,7 @@
 static void lane_key(const struct client *client, int gather_ms, char kind, struct sl_slice what,
                      struct buffer *ret_key)
 {
-    buffer_append_format(ret_key, "%c%d%d,%d,%" PRIu64 ",", kind, (int)client->wire,
+    buffer_append_format(ret_key, "%c%d%d,%d,%" PRIu64 ",", kind, (int)client->format,
                          (int)client->unchunked, gather_ms, client->until);
     buffer_append_slice(ret_key, what);
 }

@@ -103,7 +103,7 @@ const char *stream_path_of(enum stream_kind stream)
     return stream < sizeof(streams) / sizeof(streams[0]) ? streams[stream].path : NULL;
 }
 
-/* --- the wire format ----------------------------------------------------------------------- */
+/* --- the stream format ----------------------------------------------------------------------- */
 
 /* Browsers end a WebSocket whose server chose none of the subprotocols they offered. */
 static int check_protocols(struct sl_slice protocols, bool *ret_echo, struct http_refusal *refusal)
@@ -140,7 +140,7 @@ static int choose_wire(enum stream_kind stream, const struct http_request *http,
                        struct stream_request *request, struct http_refusal *refusal)
 {
     if (http->is_upgrade) {
-        request->wire = WIRE_WEBSOCKET;
+        request->format = FORMAT_WEBSOCKET;
         return check_protocols(http->protocols, &request->echo_protocol, refusal);
     }
     if (stream == STREAM_MANY)
@@ -148,10 +148,10 @@ static int choose_wire(enum stream_kind stream, const struct http_request *http,
                            "this stream is for WebSockets only");
     switch (accept_choose(&http->accept)) {
     case ACCEPT_NDJSON:
-        request->wire = WIRE_NDJSON;
+        request->format = FORMAT_NDJSON;
         break;
     case ACCEPT_SSE:
-        request->wire = WIRE_SSE;
+        request->format = FORMAT_SSE;
         break;
     case ACCEPT_NEITHER:
         return http_refuse(refusal, 406, "not_acceptable", NULL,
@@ -299,10 +299,10 @@ static int read_common(const struct front_settings *settings, const struct sl_sl
         if (!sl_slice_is(delimited, "length"))
             return http_refuse(refusal, 400, "bad_delimited", "delimited",
                                "the only way to delimit is length");
-        if (request->wire != WIRE_NDJSON)
+        if (request->format != FORMAT_NDJSON)
             return http_refuse(refusal, 400, "bad_delimited", "delimited",
                                "only application/x-ndjson can be delimited");
-        request->wire = WIRE_DELIMITED;
+        request->format = FORMAT_DELIMITED;
     }
     if (gather_ms.data) {
         if (!read_number(gather_ms, settings->max_gather_ms, &number))

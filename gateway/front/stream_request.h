@@ -1,7 +1,7 @@
 /* gateway/front/stream_request.h - a request for a stream, understood and permitted, or refused.
  *
- * Pure: no sockets, no Redis. Who asks (token), what (stream, filter, types), how (wire format,
- * gathering), from where (since). Checked in this order: the wire format, the token, the
+ * Pure: no sockets, no Redis. Who asks (token), what (stream, filter, types), how (stream format,
+ * gathering), from where (since). Checked in this order: the stream format, the token, the
  * parameters, the scope; so whoever has no token learns nothing about parameters. Path and method
  * (GET or POST; GET for an upgrade) are the router's business. */
 #pragma once
@@ -19,7 +19,7 @@ enum since_kind { SINCE_NOW, SINCE_ID, SINCE_TIME, SINCE_UNUSABLE };
 
 struct stream_request {
     enum stream_kind stream;
-    enum wire_format wire;
+    enum stream_format format;
     struct token token;
     struct sl_filter *filter; /* one reference is ours; NULL on STREAM_HOME and STREAM_MANY */
     unsigned types;           /* bits 1 << SL_EVENT_...; 0 on STREAM_MANY */

@@ -19,7 +19,7 @@ enum {
 struct slow_client {
     char subject[SLOW_CLIENT_SUBJECT_SIZE];
     enum stream_kind stream;
-    enum wire_format wire;
+    enum stream_format format;
     unsigned worker; /* set by slow_board_read() */
     bool is_catching_up;
     uint64_t lag_ms;      /* age of the first event it is owed; or, while catching up, of the newest

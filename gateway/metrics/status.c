@@ -15,7 +15,7 @@ static void print_client(const struct slow_client *client, bool with_subject, st
         json,
         ",\"stream\":\"%s\",\"transport\":\"%s\",\"catching_up\":%s,\"lag_ms\":%" PRIu64
         ",\"owed_events\":%" PRIu64 ",\"owed_bytes\":%" PRIu64 ",\"connected_ms\":%" PRIu64 "}",
-        stream_kind_name(client->stream), wire_format_name(client->wire),
+        stream_kind_name(client->stream), stream_format_name(client->format),
         client->is_catching_up ? "true" : "false", client->lag_ms, client->owed_events,
         client->owed_bytes, client->connected_ms);
 }

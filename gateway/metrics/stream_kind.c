@@ -7,9 +7,9 @@ const char *stream_kind_name(enum stream_kind kind)
     return names[kind];
 }
 
-const char *wire_format_name(enum wire_format wire)
+const char *stream_format_name(enum stream_format format)
 {
-    static const char *const names[WIRE_FORMAT_COUNT] = {"websocket", "ndjson", "delimited", "sse"};
+    static const char *const names[FORMAT_COUNT] = {"websocket", "ndjson", "delimited", "sse"};
 
-    return names[wire];
+    return names[format];
 }

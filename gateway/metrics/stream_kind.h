@@ -4,7 +4,7 @@
 
 enum stream_kind { STREAM_FILTER, STREAM_SAMPLE, STREAM_FIREHOSE, STREAM_HOME, STREAM_MANY };
 
-enum wire_format { WIRE_WEBSOCKET, WIRE_NDJSON, WIRE_DELIMITED, WIRE_SSE, WIRE_FORMAT_COUNT };
+enum stream_format { FORMAT_WEBSOCKET, FORMAT_NDJSON, FORMAT_DELIMITED, FORMAT_SSE, FORMAT_COUNT };
 
-const char *stream_kind_name(enum stream_kind kind); /* "filter", ... "many" */
-const char *wire_format_name(enum wire_format wire); /* "websocket", ... */
+const char *stream_kind_name(enum stream_kind kind);       /* "filter", ... "many" */
+const char *stream_format_name(enum stream_format format); /* "websocket", ... */

@@ -23,7 +23,7 @@ static void say(struct websocket *websocket, struct buffer *json)
 {
     struct buffer frame = BUFFER_INIT;
 
-    frame_append_message(&frame, WIRE_WEBSOCKET, "", buffer_slice(json));
+    frame_append_message(&frame, FORMAT_WEBSOCKET, "", buffer_slice(json));
     if (json->failed || frame.failed)
         stream_evict(&websocket->stream, DISCONNECT_INTERNAL);
     else

@@ -51,9 +51,10 @@ static struct metrics *metrics_of(const struct stream *stream)
 
 static enum metric streams_by_kind(const struct stream_request *request)
 {
-    static_assert(STREAM_MANY == 4 && WIRE_WEBSOCKET == 0, "the rows end with many over WebSocket");
+    static_assert(STREAM_MANY == 4 && FORMAT_WEBSOCKET == 0,
+                  "the rows end with many over WebSocket");
 
-    return metric_at(METRIC_STREAMS_BY, request->stream * WIRE_FORMAT_COUNT + request->wire);
+    return metric_at(METRIC_STREAMS_BY, request->stream * FORMAT_COUNT + request->format);
 }
 
 /* --- delivery's table --- */
@@ -190,7 +191,7 @@ static void say_gap_to_head(struct stream *stream)
     struct buffer frame = BUFFER_INIT;
 
     if (event)
-        frame_append_message(&frame, stream->client.wire, "gap", event->json);
+        frame_append_message(&frame, stream->client.format, "gap", event->json);
     event_unref(event);
     stream_say_frame(stream, &frame);
 }
@@ -201,8 +202,8 @@ static void say_beginning(struct stream *stream)
 {
     struct buffer frame = BUFFER_INIT;
 
-    if (stream->client.wire == WIRE_SSE)
-        frame_append_keepalive(&frame, WIRE_SSE, cursor_of(stream));
+    if (stream->client.format == FORMAT_SSE)
+        frame_append_keepalive(&frame, FORMAT_SSE, cursor_of(stream));
     stream_say_frame(stream, &frame);
 }
 
@@ -212,7 +213,7 @@ static void say_hello(struct stream *stream)
     uint64_t cursor = beginning_of(stream);
 
     hello_print(stream, cursor > 0 ? cursor : SL_MOMENT_ID_MIN, &json);
-    frame_append_message(&frame, stream->client.wire, "hello", buffer_slice(&json));
+    frame_append_message(&frame, stream->client.format, "hello", buffer_slice(&json));
     frame.failed = frame.failed || json.failed;
     stream_say_frame(stream, &frame);
     buffer_done(&json);
@@ -274,7 +275,7 @@ void stream_start(struct stream *stream, const struct http_head *head, struct sl
     struct client *client = &stream->client;
 
     client->transport = &transport;
-    client->wire = stream->request.wire;
+    client->format = stream->request.format;
     client->until = stream->request.until;
     client->last_sent_ms = stream->opened_ms = now_of(stream);
     stream->turn_end.run = run_turn_end;
@@ -345,7 +346,7 @@ static void append_cursor(const struct stream *stream, uint64_t cursor, struct b
     int length =
         snprintf(json, sizeof(json), "{\"type\":\"cursor\",\"id\":\"%" PRIu64 "\"}", cursor);
 
-    frame_append_message(frames, stream->client.wire, "cursor", sl_slice(json, (size_t)length));
+    frame_append_message(frames, stream->client.format, "cursor", sl_slice(json, (size_t)length));
 }
 
 /* Only a client that has been sent everything: others are busy, and their cursor is older. */
@@ -365,9 +366,9 @@ static void keep_alive(struct stream *stream)
     }
     if (websocket)
         websocket->pinged_ms = now_of(stream);
-    frame_append_keepalive(&frame, client->wire, cursor);
+    frame_append_keepalive(&frame, client->format, cursor);
     stream_say_frame(stream, &frame);
-    if (stream->request.cursors && client->wire != WIRE_SSE) {
+    if (stream->request.cursors && client->format != FORMAT_SSE) {
         append_cursor(stream, cursor, &frame);
         stream_say_frame(stream, &frame);
     }
@@ -468,16 +469,16 @@ static void take_leave(struct stream *stream)
     stream_leave_delivery(stream);
     metric_add(metrics_of(stream), metric_at(METRIC_DISCONNECTS, stream->disconnect_reason), 1);
     if (retry_ms) {
-        frame_append_retry(&frame, stream->client.wire, retry_ms);
+        frame_append_retry(&frame, stream->client.format, retry_ms);
         stream_say_frame(stream, &frame);
     }
-    if (stream->disconnect_reason == DISCONNECT_COMPLETE && stream->client.wire == WIRE_SSE) {
+    if (stream->disconnect_reason == DISCONNECT_COMPLETE && stream->client.format == FORMAT_SSE) {
         /* An EventSource comes back all the same: with this it is told that there is no more. */
-        frame_append_keepalive(&frame, WIRE_SSE, stream->disconnect_cursor);
+        frame_append_keepalive(&frame, FORMAT_SSE, stream->disconnect_cursor);
         stream_say_frame(stream, &frame);
     }
     disconnect_print(stream->disconnect_reason, stream->disconnect_cursor, retry_ms, &json);
-    frame_append_message(&frame, stream->client.wire, "disconnect", buffer_slice(&json));
+    frame_append_message(&frame, stream->client.format, "disconnect", buffer_slice(&json));
     stream_say_frame(stream, &frame);
     stream->protocol->say_end(stream, row);
     buffer_done(&json);
@@ -510,7 +511,7 @@ static void log_end(const struct stream *stream)
              "\" subject=%s stream=%s transport=%s filters=%zu filter_bytes=%zu seconds=%.1f "
              "events=%" PRIu64 " bytes=%" PRIu64 " why=%s",
              stream->id, log_quote(sl_slice_str(request->token.subject), subject),
-             stream_kind_name(request->stream), wire_format_name(request->wire),
+             stream_kind_name(request->stream), stream_format_name(request->format),
              stream->left_filters, stream->left_filter_bytes,
              (double)(now_of(stream) - stream->opened_ms) / 1000, stream->client.sent_events,
              stream->client.sent_bytes, why);

@@ -109,7 +109,7 @@ static inline struct stream *stream_of(const struct client *client)
 /* NULL: the stream is not on a WebSocket. */
 static inline struct websocket *websocket_of(const struct stream *stream)
 {
-    return stream->request.wire == WIRE_WEBSOCKET ? (struct websocket *)stream : NULL;
+    return stream->request.format == FORMAT_WEBSOCKET ? (struct websocket *)stream : NULL;
 }
 
 /* --- stream_filters.c --- */

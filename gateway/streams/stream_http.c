@@ -2,10 +2,10 @@
 
 #include "gateway/streams/stream.h"
 
-static const char *const content_types[WIRE_FORMAT_COUNT] = {
-    [WIRE_NDJSON] = "application/x-ndjson",
-    [WIRE_DELIMITED] = "application/x-ndjson",
-    [WIRE_SSE] = "text/event-stream",
+static const char *const content_types[FORMAT_COUNT] = {
+    [FORMAT_NDJSON] = "application/x-ndjson",
+    [FORMAT_DELIMITED] = "application/x-ndjson",
+    [FORMAT_SSE] = "text/event-stream",
 };
 
 /* The head of an endless answer, in chunks unless the client speaks HTTP/1.0. */
@@ -25,7 +25,7 @@ static int http_open(struct stream *stream, const struct http_head *request,
                          "X-Accel-Buffering: no\r\n"
                          "%.*s"
                          "\r\n",
-                         is_http_1_0 ? '0' : '1', content_types[stream->request.wire],
+                         is_http_1_0 ? '0' : '1', content_types[stream->request.format],
                          is_http_1_0 ? "Connection: close\r\n" : "Transfer-Encoding: chunked\r\n",
                          SL_SLICE_ARG(headers));
     r = head.failed ? -ENOMEM : wire_write(&stream->wire, buffer_slice(&head));

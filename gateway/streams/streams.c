@@ -125,7 +125,7 @@ static struct stream *stream_new(struct streams *streams, const struct stream_re
                                  admission_ticket ticket)
 {
     const struct stream_protocol *protocol =
-        request->wire == WIRE_WEBSOCKET ? &websocket_protocol : &http_stream_protocol;
+        request->format == FORMAT_WEBSOCKET ? &websocket_protocol : &http_stream_protocol;
     struct stream *stream = mem_zalloc(protocol->size);
 
     if (!stream)
@@ -155,7 +155,7 @@ int streams_begin(struct streams *streams, struct http_connection *connection,
                             ret_fault);
     if (r < 0)
         return r == -ENOMEM ? refuse_for_memory(refusal) : r;
-    if (request.wire == WIRE_SSE && stream_request_is_over(&request)) {
+    if (request.format == FORMAT_SSE && stream_request_is_over(&request)) {
         stream_request_done(&request);
         http_answer(connection, &(struct http_answer){.status = 204}); /* it stays away then */
         return 0;

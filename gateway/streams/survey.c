@@ -30,7 +30,7 @@ static void look_at(void *owner, const struct client *client)
     uint64_t now_ms = survey->now_ms;
     struct slow_client slow = {
         .stream = stream->request.stream,
-        .wire = stream->request.wire,
+        .format = stream->request.format,
         .connected_ms = now_ms - stream->opened_ms,
     };
     struct client_owed owed;

@@ -86,10 +86,10 @@ static const struct transport fake_transport = {
     .broken = fake_broken,
 };
 
-void fake_client_init(struct fake_client *fake, enum wire_format wire, uint64_t (*head)(void))
+void fake_client_init(struct fake_client *fake, enum stream_format format, uint64_t (*head)(void))
 {
     *fake = (struct fake_client){
-        .client = {.transport = &fake_transport, .wire = wire},
+        .client = {.transport = &fake_transport, .format = format},
         .room = FAKE_UNLIMITED,
         .head = head,
     };

@@ -29,7 +29,7 @@ struct fake_client {
 };
 
 /* `head`: the newest event, asked for when the client is evicted. */
-void fake_client_init(struct fake_client *fake, enum wire_format wire, uint64_t (*head)(void));
+void fake_client_init(struct fake_client *fake, enum stream_format format, uint64_t (*head)(void));
 void fake_client_done(struct fake_client *fake); /* in no outbox any more */
 
 /* The socket has room for `bytes` more: takes what is held. true: all of it went and the client

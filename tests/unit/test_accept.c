@@ -20,7 +20,7 @@ static enum accept_choice choose_from_lines(const char *accept)
     return accept_choose(&list);
 }
 
-static void test_accept_chooses_the_wire_format(void **state)
+static void test_accept_chooses_the_stream_format(void **state)
 {
     static const struct {
         const char *accept;
@@ -80,7 +80,7 @@ static void test_accept_chooses_the_wire_format(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_accept_chooses_the_wire_format),
+        cmocka_unit_test(test_accept_chooses_the_stream_format),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

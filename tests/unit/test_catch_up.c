@@ -209,9 +209,9 @@ static void begin_with(size_t ring_bytes, size_t max_owed_bytes, uint64_t max_la
     deliver = deliver_new(&settings);
     assert_true(cache && deliver);
     deliver_set_log(deliver, cache);
-    fake_client_init(&a, WIRE_NDJSON, head);
-    fake_client_init(&b, WIRE_NDJSON, head);
-    fake_client_init(&c, WIRE_NDJSON, head);
+    fake_client_init(&a, FORMAT_NDJSON, head);
+    fake_client_init(&b, FORMAT_NDJSON, head);
+    fake_client_init(&c, FORMAT_NDJSON, head);
 }
 
 static int begin(void **state)
@@ -1139,7 +1139,7 @@ static void test_ids_that_come_again_after_a_rewind_are_not_passed_over(void **s
 static void come_again(struct fake_client *client, uint64_t cursor)
 {
     leave(client);
-    fake_client_init(client, WIRE_NDJSON, head);
+    fake_client_init(client, FORMAT_NDJSON, head);
     resume(client, NULL, cursor);
 }
 
@@ -1447,7 +1447,7 @@ static void test_however_many_wait_a_turn_of_the_loop_is_short(void **state)
     begin_again(0, 1 << 20, LAG_MS);
     posts(300);
     for (size_t i = 0; i < MANY; i++) {
-        fake_client_init(&many[i], WIRE_NDJSON, head);
+        fake_client_init(&many[i], FORMAT_NDJSON, head);
         resume(&many[i], "tea", id_at(10));
     }
     for (int i = 0; i < 1000; i++)
@@ -1519,7 +1519,7 @@ static void test_named_rules_resume_when_they_are_there(void **state)
     begin_again(0, 1 << 20, LAG_MS);
     posts(300);
     fake_client_done(&a);
-    fake_client_init(&a, WIRE_WEBSOCKET, head);
+    fake_client_init(&a, FORMAT_WEBSOCKET, head);
     assert_int_equal(deliver_subscribe_rules(deliver, &a.client, -1, &rules), 0);
     assert_int_equal(deliver_resume(deliver, &a.client, id_at(0)), 0);
     settle();
@@ -1708,7 +1708,7 @@ static void model_join(struct model_client *client)
 {
     uint64_t cursor = UINT64_MAX;
 
-    fake_client_init(&client->fake, WIRE_NDJSON, head);
+    fake_client_init(&client->fake, FORMAT_NDJSON, head);
     client->is_there = true;
     client->track = below(4);
     client->fake.room = below(2) ? FAKE_UNLIMITED : below(3000);

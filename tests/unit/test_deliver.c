@@ -60,9 +60,9 @@ static int begin_with(const struct deliver_settings *settings)
     last_load = 0;
     has_ring = settings->ring_bytes > 0;
     home_on_load(deliver_home(deliver), on_load, NULL);
-    fake_client_init(&a, WIRE_NDJSON, head);
-    fake_client_init(&b, WIRE_NDJSON, head);
-    fake_client_init(&c, WIRE_NDJSON, head);
+    fake_client_init(&a, FORMAT_NDJSON, head);
+    fake_client_init(&b, FORMAT_NDJSON, head);
+    fake_client_init(&c, FORMAT_NDJSON, head);
     return 0;
 }
 
@@ -238,9 +238,9 @@ static void test_who_is_behind_is_visited_until_it_has_everything(void **state)
     post_alone(2, "tea");
     leave(&a);
     expect_owed("");
-    fake_client_init(&a, WIRE_NDJSON, head);
+    fake_client_init(&a, FORMAT_NDJSON, head);
     leave(&b);
-    fake_client_init(&b, WIRE_NDJSON, head);
+    fake_client_init(&b, FORMAT_NDJSON, head);
     expect_owed("");
 }
 
@@ -288,7 +288,7 @@ static void test_clients_framed_or_gathered_otherwise_share_nothing(void **state
 {
     (void)state;
     c.client.unchunked = true;
-    b.client.wire = WIRE_SSE;
+    b.client.format = FORMAT_SSE;
     subscribe(&a, "coffee");
     subscribe(&b, "coffee");
     subscribe(&c, "coffee");
@@ -589,7 +589,7 @@ static void leave_and_count_turns(unsigned rules_count, unsigned users, size_t *
     struct rule_set *rules;
     uint64_t before;
 
-    a.client.wire = WIRE_WEBSOCKET;
+    a.client.format = FORMAT_WEBSOCKET;
     assert_int_equal(deliver_subscribe_rules(deliver, &a.client, 0, &rules), 0);
     for (unsigned rule = 0; rule < rules_count; rule++) {
         struct buffer follow = BUFFER_INIT;
@@ -635,7 +635,7 @@ static void test_rules_that_are_not_yet_forgotten_get_nothing(void **state)
 
     (void)state;
     subscribe(&b, "kite");
-    a.client.wire = WIRE_WEBSOCKET;
+    a.client.format = FORMAT_WEBSOCKET;
     assert_int_equal(deliver_subscribe_rules(deliver, &a.client, 0, &rules), 0);
     assert_int_equal(rule_set_put(rules, SL_SLICE("one"), SL_SLICE_NONE, filter), 0);
     sl_filter_unref(filter);
@@ -668,7 +668,7 @@ static struct rule_set *subscribe_rules(struct fake_client *client)
 {
     struct rule_set *rules;
 
-    client->client.wire = WIRE_WEBSOCKET;
+    client->client.format = FORMAT_WEBSOCKET;
     assert_int_equal(deliver_subscribe_rules(deliver, &client->client, 0, &rules), 0);
     return rules;
 }
@@ -684,7 +684,7 @@ static void expect_rules(struct fake_client *client, uint64_t id, const char *te
     if (rules[0]) {
         buffer_append(&json, event->json.data, event->json.size - 1);
         buffer_append_format(&json, ",\"matching_rules\":[%s]}", rules);
-        frame_append_message(&frame, WIRE_WEBSOCKET, "", buffer_slice(&json));
+        frame_append_message(&frame, FORMAT_WEBSOCKET, "", buffer_slice(&json));
     }
     assert_int_equal(client->received.size, frame.size);
     assert_memory_equal(buffer_slice(&client->received).data, buffer_slice(&frame).data,
@@ -1053,7 +1053,7 @@ static void test_a_gap_moves_no_cursor_of_server_sent_events(void **state)
 
     (void)state;
     fake_client_done(&a);
-    fake_client_init(&a, WIRE_SSE, head);
+    fake_client_init(&a, FORMAT_SSE, head);
     subscribe(&a, "tea");
     deliver_gap(deliver, &some_gap);
     deliver_flush_all(deliver);
@@ -1105,7 +1105,7 @@ static void model_join(struct model_client *client)
 {
     char track[64];
 
-    fake_client_init(&client->fake, (enum wire_format)below(WIRE_FORMAT_COUNT), head);
+    fake_client_init(&client->fake, (enum stream_format)below(FORMAT_COUNT), head);
     client->fake.room = below(2) ? FAKE_UNLIMITED : below(500);
     client->expected = BUFFER_INIT;
     snprintf(track, sizeof(track), "%s%s%s", words[below(5)], below(2) ? " " : ",",
@@ -1162,7 +1162,7 @@ static void model_publish(struct model_client *clients, struct sl_words *read, u
     for (size_t i = 0; i < CLIENTS; i++) {
         if (sl_filter_matches(clients[i].filter, &event->view, read))
             buffer_append_slice(&clients[i].expected,
-                                frame_of_event(event, clients[i].fake.client.wire));
+                                frame_of_event(event, clients[i].fake.client.format));
     }
     event_take(event);
 }

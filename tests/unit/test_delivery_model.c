@@ -405,7 +405,7 @@ static void join(struct client_model *client)
     struct sl_filter_error error;
     struct sl_filter *filter;
 
-    fake_client_init(&client->fake, WIRE_NDJSON, head);
+    fake_client_init(&client->fake, FORMAT_NDJSON, head);
     assert_non_null(buffer_reserve(&client->fake.received, 1 << 20)); /* what is not Sluice's */
     assert_non_null(buffer_reserve(&client->fake.held, 1 << 12));
     client->is_there = client->is_connecting = true;

@@ -31,32 +31,32 @@ static void expect_bytes(struct buffer *actual, const void *bytes, size_t size)
 static void test_ndjson_is_a_line_in_a_chunk(void **state)
 {
     (void)state;
-    frame_append_message(&frame, WIRE_NDJSON, "gap", SL_SLICE("{\"n\":1}"));
+    frame_append_message(&frame, FORMAT_NDJSON, "gap", SL_SLICE("{\"n\":1}"));
     EXPECT("9\r\n{\"n\":1}\r\n\r\n");
-    frame_append_message(&frame, WIRE_NDJSON, "gap", SL_SLICE("{\"n\":12345678}"));
+    frame_append_message(&frame, FORMAT_NDJSON, "gap", SL_SLICE("{\"n\":12345678}"));
     EXPECT("10\r\n{\"n\":12345678}\r\n\r\n");
 }
 
 static void test_delimited_counts_the_line_end(void **state)
 {
     (void)state;
-    frame_append_message(&frame, WIRE_DELIMITED, "gap", SL_SLICE("{\"n\":1}"));
+    frame_append_message(&frame, FORMAT_DELIMITED, "gap", SL_SLICE("{\"n\":1}"));
     EXPECT("c\r\n9\r\n{\"n\":1}\r\n\r\n");
-    frame_append_message(&frame, WIRE_DELIMITED, "gap", SL_SLICE("{\"n\":12}"));
+    frame_append_message(&frame, FORMAT_DELIMITED, "gap", SL_SLICE("{\"n\":12}"));
     EXPECT("e\r\n10\r\n{\"n\":12}\r\n\r\n");
 }
 
 static void test_a_message_on_sse_has_a_name_and_no_id(void **state)
 {
     (void)state;
-    frame_append_message(&frame, WIRE_SSE, "disconnect", SL_SLICE("{}"));
+    frame_append_message(&frame, FORMAT_SSE, "disconnect", SL_SLICE("{}"));
     EXPECT("1c\r\nevent: disconnect\ndata: {}\n\n\r\n");
 }
 
 /* The frame of a short event in one format, as a C string. */
-static const char *framed(struct event *event, enum wire_format wire)
+static const char *framed(struct event *event, enum stream_format format)
 {
-    struct sl_slice bytes = frame_of_event(event, wire);
+    struct sl_slice bytes = frame_of_event(event, format);
 
     assert_non_null(bytes.data);
     buffer_clear(&frame);
@@ -73,10 +73,10 @@ static void test_an_event_in_each_format(void **state)
 
     (void)state;
     assert_int_equal(sizeof(FOLLOW) - 1, 0x40);
-    assert_string_equal(framed(event, WIRE_WEBSOCKET), "\x81\x40" FOLLOW);
-    assert_string_equal(framed(event, WIRE_NDJSON), "42\r\n" FOLLOW "\r\n\r\n");
-    assert_string_equal(framed(event, WIRE_DELIMITED), "46\r\n66\r\n" FOLLOW "\r\n\r\n");
-    assert_string_equal(framed(event, WIRE_SSE),
+    assert_string_equal(framed(event, FORMAT_WEBSOCKET), "\x81\x40" FOLLOW);
+    assert_string_equal(framed(event, FORMAT_NDJSON), "42\r\n" FOLLOW "\r\n\r\n");
+    assert_string_equal(framed(event, FORMAT_DELIMITED), "46\r\n66\r\n" FOLLOW "\r\n\r\n");
+    assert_string_equal(framed(event, FORMAT_SSE),
                         "5c\r\nid: 7\nevent: follow\ndata: " FOLLOW "\n\n\r\n");
     event_unref(event);
 }
@@ -84,7 +84,7 @@ static void test_an_event_in_each_format(void **state)
 static void test_an_event_outside_of_the_log_does_not_move_the_cursor(void **state)
 {
     struct event *event = event_graph(0, "unfollow", "1", "2");
-    const char *sse = framed(event, WIRE_SSE);
+    const char *sse = framed(event, FORMAT_SSE);
 
     (void)state;
     assert_non_null(strstr(sse, "\r\nevent: unfollow\ndata: {"));
@@ -98,7 +98,7 @@ static void test_the_longest_id_fits(void **state)
 
     (void)state;
     assert_non_null(
-        strstr(framed(event, WIRE_SSE), "\r\nid: 9007199254740991\nevent: unfollow\ndata: {"));
+        strstr(framed(event, FORMAT_SSE), "\r\nid: 9007199254740991\nevent: unfollow\ndata: {"));
     event_unref(event);
 }
 
@@ -106,14 +106,14 @@ static void test_a_frame_is_built_once_and_counted(void **state)
 {
     struct event *event = event_post(1, "ada", "hello");
     size_t bytes = event->bytes;
-    struct sl_slice first = frame_of_event(event, WIRE_SSE);
+    struct sl_slice first = frame_of_event(event, FORMAT_SSE);
 
     (void)state;
     assert_true(event->bytes >= bytes + first.size);
     bytes = event->bytes;
-    assert_ptr_equal(frame_of_event(event, WIRE_SSE).data, first.data);
+    assert_ptr_equal(frame_of_event(event, FORMAT_SSE).data, first.data);
     assert_int_equal(event->bytes, bytes);
-    assert_ptr_not_equal(frame_of_event(event, WIRE_NDJSON).data, first.data);
+    assert_ptr_not_equal(frame_of_event(event, FORMAT_NDJSON).data, first.data);
     event_unref(event);
 }
 
@@ -123,12 +123,12 @@ static void test_without_memory_there_is_no_frame_and_a_later_try_succeeds(void 
     size_t bytes = event->bytes;
 
     (void)state;
-    for (int wire = 0; wire < WIRE_FORMAT_COUNT; wire++) {
+    for (int format = 0; format < FORMAT_COUNT; format++) {
         for (uint64_t n = 0;; n++) {
             struct sl_slice built;
 
             mem_fail_after(n);
-            built = frame_of_event(event, (enum wire_format)wire);
+            built = frame_of_event(event, (enum stream_format)format);
             mem_fail_never();
             if (built.data)
                 break;
@@ -150,7 +150,7 @@ static void expect_websocket_head(size_t payload_size, const char *head, size_t 
     assert_int_equal(frame_websocket_head(FRAME_OPCODE_TEXT, payload_size, room), head_size);
     assert_memory_equal(room, head, head_size);
     memset(payload, 'x', payload_size);
-    frame_append_message(&frame, WIRE_WEBSOCKET, "", sl_slice(payload, payload_size));
+    frame_append_message(&frame, FORMAT_WEBSOCKET, "", sl_slice(payload, payload_size));
     assert_int_equal(frame.size, head_size + payload_size);
     assert_memory_equal(frame.data, head, head_size);
     assert_memory_equal(frame.data + head_size, payload, payload_size);
@@ -216,45 +216,45 @@ static void test_a_pong_repeats_the_payload(void **state)
 static void test_keep_alives(void **state)
 {
     (void)state;
-    frame_append_keepalive(&frame, WIRE_WEBSOCKET, 5);
+    frame_append_keepalive(&frame, FORMAT_WEBSOCKET, 5);
     EXPECT("\x89\x00");
-    frame_append_keepalive(&frame, WIRE_NDJSON, 5);
+    frame_append_keepalive(&frame, FORMAT_NDJSON, 5);
     EXPECT("2\r\n\r\n\r\n");
-    frame_append_keepalive(&frame, WIRE_DELIMITED, 5);
+    frame_append_keepalive(&frame, FORMAT_DELIMITED, 5);
     EXPECT("2\r\n\r\n\r\n");
-    frame_append_keepalive(&frame, WIRE_SSE, 5);
+    frame_append_keepalive(&frame, FORMAT_SSE, 5);
     EXPECT("7\r\nid: 5\n\n\r\n");
-    frame_append_keepalive(&frame, WIRE_SSE, UINT64_MAX);
+    frame_append_keepalive(&frame, FORMAT_SSE, UINT64_MAX);
     EXPECT("1a\r\nid: 18446744073709551615\n\n\r\n");
-    frame_append_keepalive(&frame, WIRE_SSE, 0);
+    frame_append_keepalive(&frame, FORMAT_SSE, 0);
     EXPECT("3\r\n:\n\n\r\n");
 }
 
 static void test_only_sse_is_told_when_to_come_back(void **state)
 {
     (void)state;
-    frame_append_retry(&frame, WIRE_SSE, UINT32_MAX);
+    frame_append_retry(&frame, FORMAT_SSE, UINT32_MAX);
     EXPECT("13\r\nretry: 4294967295\n\n\r\n");
-    frame_append_retry(&frame, WIRE_WEBSOCKET, 1);
-    frame_append_retry(&frame, WIRE_NDJSON, 1);
-    frame_append_retry(&frame, WIRE_DELIMITED, 1);
+    frame_append_retry(&frame, FORMAT_WEBSOCKET, 1);
+    frame_append_retry(&frame, FORMAT_NDJSON, 1);
+    frame_append_retry(&frame, FORMAT_DELIMITED, 1);
     EXPECT("");
 }
 
 /* Every chunk says how long its inside is, and that inside is what HTTP/1.0 gets. */
 static void test_unchunked_is_exactly_what_the_chunk_says_it_holds(void **state)
 {
-    static const enum wire_format wires[] = {WIRE_NDJSON, WIRE_DELIMITED, WIRE_SSE};
+    static const enum stream_format formats[] = {FORMAT_NDJSON, FORMAT_DELIMITED, FORMAT_SSE};
     char json[5000];
 
     (void)state;
     memset(json, '\n', sizeof(json)); /* what ends the first line must not be taken from here */
-    for (size_t i = 0; i < sizeof(wires) / sizeof(wires[0]); i++) {
+    for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
         for (size_t size = 0; size <= sizeof(json); size += size < 300 ? 1 : 517) {
             struct sl_slice inside;
             char *line_end;
 
-            frame_append_message(&frame, wires[i], "warning", sl_slice(json, size));
+            frame_append_message(&frame, formats[i], "warning", sl_slice(json, size));
             inside = frame_unchunk(buffer_slice(&frame));
             assert_int_equal(strtoul(frame.data, &line_end, 16), inside.size);
             assert_ptr_equal(inside.data, line_end + 2);
@@ -264,7 +264,7 @@ static void test_unchunked_is_exactly_what_the_chunk_says_it_holds(void **state)
             buffer_clear(&frame);
         }
     }
-    frame_append_keepalive(&frame, WIRE_NDJSON, 0);
+    frame_append_keepalive(&frame, FORMAT_NDJSON, 0);
     assert_true(sl_slice_is(frame_unchunk(buffer_slice(&frame)), "\r\n"));
 }
 

@@ -197,20 +197,18 @@ static void test_streams_by_kind_stand_in_the_order_of_the_enums(void **state)
     struct metrics *metrics = metrics_slot(board, 0);
 
     (void)state;
-    metric_add(metrics, metric_at(METRIC_STREAMS_BY, STREAM_HOME * WIRE_FORMAT_COUNT + WIRE_SSE),
-               1);
-    metric_add(metrics, metric_at(METRIC_STREAMS_BY, STREAM_MANY * WIRE_FORMAT_COUNT), 2);
+    metric_add(metrics, metric_at(METRIC_STREAMS_BY, STREAM_HOME * FORMAT_COUNT + FORMAT_SSE), 1);
+    metric_add(metrics, metric_at(METRIC_STREAMS_BY, STREAM_MANY * FORMAT_COUNT), 2);
     assert_true(prints(board, "sluice_streams_by_kind{stream=\"home\",transport=\"sse\"} 1"));
     assert_true(prints(board, "sluice_streams_by_kind{stream=\"many\",transport=\"websocket\"} 2"));
     for (unsigned stream = STREAM_FILTER; stream < STREAM_MANY; stream++) {
-        for (unsigned wire = 0; wire < WIRE_FORMAT_COUNT; wire++) {
+        for (unsigned format = 0; format < FORMAT_COUNT; format++) {
             char line[128];
 
-            metric_set(metrics, metric_at(METRIC_STREAMS_BY, stream * WIRE_FORMAT_COUNT + wire),
-                       77);
+            metric_set(metrics, metric_at(METRIC_STREAMS_BY, stream * FORMAT_COUNT + format), 77);
             snprintf(line, sizeof(line),
                      "sluice_streams_by_kind{stream=\"%s\",transport=\"%s\"} 77",
-                     stream_kind_name(stream), wire_format_name(wire));
+                     stream_kind_name(stream), stream_format_name(format));
             assert_true(prints(board, line));
         }
     }
@@ -243,7 +241,7 @@ static void test_json_has_the_same_numbers(void **state)
     metric_set(metrics_slot(board, 1), METRIC_EVENTS_RECEIVED, 6);
     metric_set(metrics_slot(board, 1), METRIC_WORKER_CPU, 1500000);
     metric_set(metrics_slot(board, 0), metric_at(METRIC_DISCONNECTS, DISCONNECT_TOO_SLOW), 3);
-    metric_set(metrics_slot(board, 1), metric_at(METRIC_STREAMS_BY, WIRE_SSE), 4);
+    metric_set(metrics_slot(board, 1), metric_at(METRIC_STREAMS_BY, FORMAT_SSE), 4);
     metric_observe(metrics_slot(board, 1), METRIC_HISTOGRAM_MATCH_TIME, 3, 2);
     metric_observe(metrics_slot(board, 0), METRIC_HISTOGRAM_MATCH_TIME, 20000000, 1);
     json = as_json(board);

@@ -40,13 +40,13 @@ static void begin_with(const struct outbox_settings *settings)
     outbox_init(&outbox, settings, &counts);
     outbox.settings.overrun = overrun;
     for (size_t i = 0; i < 3; i++)
-        fake_client_init(clients[i], settings->wire, head);
+        fake_client_init(clients[i], settings->format, head);
 }
 
 static int begin(void **state)
 {
     (void)state;
-    begin_with(&(struct outbox_settings){.wire = WIRE_NDJSON, .max_owed_bytes = 1 << 20});
+    begin_with(&(struct outbox_settings){.format = FORMAT_NDJSON, .max_owed_bytes = 1 << 20});
     return 0;
 }
 
@@ -230,7 +230,7 @@ static void test_http_1_0_clients_get_the_insides_of_the_chunks(void **state)
 {
     (void)state;
     begin_with(&(struct outbox_settings){
-        .wire = WIRE_NDJSON, .unchunked = true, .max_owed_bytes = 1 << 20});
+        .format = FORMAT_NDJSON, .unchunked = true, .max_owed_bytes = 1 << 20});
     outbox_join(&outbox, &a.client);
     a.room = 3;
     append(1);
@@ -249,7 +249,8 @@ static void test_a_tail_goes_before_the_last_brace_wherever_the_frame_is_cut(voi
 
     (void)state;
     for (size_t room = 0; room <= sizeof(frame) - 1; room++) {
-        begin_with(&(struct outbox_settings){.wire = WIRE_WEBSOCKET, .max_owed_bytes = 1 << 20});
+        begin_with(
+            &(struct outbox_settings){.format = FORMAT_WEBSOCKET, .max_owed_bytes = 1 << 20});
         outbox_join(&outbox, &a.client);
         a.room = room;
         assert_int_equal(
@@ -271,7 +272,7 @@ static void test_an_empty_tail_changes_nothing(void **state)
     struct event *event = event_json(1, "{\"n\":1}");
 
     (void)state;
-    begin_with(&(struct outbox_settings){.wire = WIRE_WEBSOCKET, .max_owed_bytes = 1 << 20});
+    begin_with(&(struct outbox_settings){.format = FORMAT_WEBSOCKET, .max_owed_bytes = 1 << 20});
     outbox_join(&outbox, &a.client);
     a.room = 8;
     assert_int_equal(outbox_append(&outbox, event, newest_id, SL_SLICE(""), 1), 0);
@@ -334,7 +335,8 @@ static void test_those_behind_keep_only_what_they_still_need(void **state)
 static void test_a_client_that_is_owed_too_much_is_evicted_with_its_cursor(void **state)
 {
     (void)state;
-    begin_with(&(struct outbox_settings){.wire = WIRE_NDJSON, .max_owed_bytes = 3 * CHUNK_SIZE});
+    begin_with(
+        &(struct outbox_settings){.format = FORMAT_NDJSON, .max_owed_bytes = 3 * CHUNK_SIZE});
     outbox_join(&outbox, &a.client);
     outbox_join(&outbox, &b.client);
     append(1);
@@ -471,7 +473,7 @@ static void test_each_send_that_took_something_is_timed_once(void **state)
     fake_client_expect(&b, CHUNK(3) CHUNK(4));
 
     for (size_t i = 0; i < 40; i++) {
-        fake_client_init(&crowd[i], WIRE_NDJSON, head);
+        fake_client_init(&crowd[i], FORMAT_NDJSON, head);
         outbox_join(&outbox, &crowd[i].client);
     }
     crowd[7].send_error = -EPIPE;
@@ -550,7 +552,7 @@ static void test_an_append_without_memory_owes_nobody_anything(void **state)
     int r = -ENOMEM;
 
     (void)state;
-    begin_with(&(struct outbox_settings){.wire = WIRE_WEBSOCKET, .max_owed_bytes = 1 << 20});
+    begin_with(&(struct outbox_settings){.format = FORMAT_WEBSOCKET, .max_owed_bytes = 1 << 20});
     outbox_join(&outbox, &a.client);
     for (uint64_t n = 0; r < 0; n++) {
         assert_true(n < 10);
@@ -707,7 +709,7 @@ static void step_join(struct model_client *client)
 {
     if (client->is_member)
         return;
-    fake_client_init(&client->fake, model.outbox.settings.wire, head);
+    fake_client_init(&client->fake, model.outbox.settings.format, head);
     *client =
         (struct model_client){.fake = client->fake, .is_member = true, .at = model.published_count};
     client->fake.room = below(3) ? FAKE_UNLIMITED : below(400);
@@ -739,7 +741,7 @@ static void step_append(void)
     for (size_t more = below(below(8) ? 60 : 300); more > 0; more--)
         buffer_append_char(&json, (char)('a' + below(26)));
     buffer_append_str(&json, "\"}");
-    if (model.outbox.settings.wire == WIRE_WEBSOCKET && below(2))
+    if (model.outbox.settings.format == FORMAT_WEBSOCKET && below(2))
         tail = sl_slice(tail_text, sizeof(tail_text) - 1);
     *published = (struct published){.event = event_json(id, buffer_str(&json)),
                                     .cursor = newest_id < id ? newest_id : id - 1};
@@ -758,9 +760,9 @@ static void step_append(void)
         json.size--;
         buffer_append_slice(&json, tail);
         buffer_append_char(&json, '}');
-        frame_append_message(&published->frame, WIRE_WEBSOCKET, "", buffer_slice(&json));
+        frame_append_message(&published->frame, FORMAT_WEBSOCKET, "", buffer_slice(&json));
     } else {
-        frame = frame_of_event(published->event, model.outbox.settings.wire);
+        frame = frame_of_event(published->event, model.outbox.settings.format);
         buffer_append_slice(&published->frame,
                             model.outbox.settings.unchunked ? frame_unchunk(frame) : frame);
     }
@@ -866,8 +868,8 @@ static void test_every_client_gets_exactly_what_was_appended_after_it_joined(voi
     (void)state;
     for (unsigned seed = 1; seed <= 300; seed++) {
         struct outbox_settings settings = {
-            .wire = (enum wire_format)(seed % WIRE_FORMAT_COUNT),
-            .unchunked = seed % WIRE_FORMAT_COUNT != WIRE_WEBSOCKET && seed % 3 == 0,
+            .format = (enum stream_format)(seed % FORMAT_COUNT),
+            .unchunked = seed % FORMAT_COUNT != FORMAT_WEBSOCKET && seed % 3 == 0,
             .max_owed_bytes = seed % 5 ? 1500 : 100000,
         };
 

@@ -172,12 +172,12 @@ static void print_bits(struct buffer *text, const char *title, unsigned bits,
 static void print_request(const struct stream_request *request, struct buffer *text)
 {
     static const char *const streams[] = {"filter", "sample", "firehose", "home", "many"};
-    static const char *const wires[] = {"websocket", "ndjson", "delimited", "sse"};
+    static const char *const formats[] = {"websocket", "ndjson", "delimited", "sse"};
     static const char *const sinces[] = {"now", "id", "time", "unusable"};
     static const char *const types[] = {"post", "delete", "follow", "unfollow", NULL};
     static const char *const kinds[] = {"firehose", "sample", "selective", NULL};
 
-    buffer_append_format(text, "%s %s\n", streams[request->stream], wires[request->wire]);
+    buffer_append_format(text, "%s %s\n", streams[request->stream], formats[request->format]);
     if (request->token.subject[0])
         buffer_append_format(text, "subject: %s\n", request->token.subject);
     if (request->filter) {

@@ -13,7 +13,7 @@
 static struct slow_client slow(const char *subject, uint64_t lag_ms)
 {
     struct slow_client client = {.stream = STREAM_FIREHOSE,
-                                 .wire = WIRE_SSE,
+                                 .format = FORMAT_SSE,
                                  .lag_ms = lag_ms,
                                  .owed_events = 2,
                                  .owed_bytes = 700,

@@ -12,7 +12,7 @@ CONTROL = {"hello", "gap", "warning", "disconnect", "cursor"}
 
 
 class Message:
-    """One JSON object from the server, with what its wire format said about it."""
+    """One JSON object from the server, with what its stream format said about it."""
 
     def __init__(self, raw, sse_id=None, sse_event=None):
         self.raw = raw
