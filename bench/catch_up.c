@@ -5,7 +5,7 @@
  * The logs are arrays, and follow each other event by event: the next is always another shard's,
  * which is the worst case of merging them. CLIENTS come, one behind the other, with a cursor before
  * the first event, and take all EVENTS. A row of the table for each number of SHARDS: the CPU time
- * of an event that one client gets, pages decoded by the first client included. For instructions:
+ * of an event that one client gets, batches decoded by the first client included. For instructions:
  *
  *     valgrind --tool=callgrind --toggle-collect=catcher_read catch_up 64 */
 #include <inttypes.h>
@@ -27,7 +27,7 @@ struct shard_log {
     size_t count;
     bool is_asked;
     uint64_t after;
-    log_page_fn done;
+    log_batch_fn done;
     void *owner;
 };
 
@@ -74,7 +74,7 @@ static void fill_logs(size_t events)
 }
 
 static int ask(struct log_reader *reader, uint32_t shard, uint64_t after, uint64_t to,
-               log_page_fn done, void *owner)
+               log_batch_fn done, void *owner)
 {
     struct shard_log *log = &logs[shard];
 
@@ -92,17 +92,17 @@ static void answer_all(void)
     for (uint32_t shard = 0; shard < shards; shard++) {
         struct shard_log *log = &logs[shard];
         size_t first = 0;
-        struct log_page page = {.after = log->after, .to = SL_ID_MAX};
+        struct log_batch batch = {.after = log->after, .to = SL_ID_MAX};
 
         if (!log->is_asked)
             continue;
         log->is_asked = false;
         while (first < log->count && log->entries[first].id <= log->after)
             first++;
-        page.entries = log->entries + first;
-        page.count = log->count - first < LOG_PAGE_EVENTS ? log->count - first : LOG_PAGE_EVENTS;
-        page.is_full = page.count == LOG_PAGE_EVENTS;
-        log->done(log->owner, &page, 0, NULL);
+        batch.entries = log->entries + first;
+        batch.count = log->count - first < LOG_BATCH_EVENTS ? log->count - first : LOG_BATCH_EVENTS;
+        batch.is_full = batch.count == LOG_BATCH_EVENTS;
+        log->done(log->owner, &batch, 0, NULL);
     }
 }
 

@@ -50,7 +50,7 @@ static const struct trouble {
     {"sluice_gaps_told_total", "gaps told to clients", ""},
     {"sluice_redis_subscriptions_lost_total", "subscriptions to Redis lost", ""},
     {"sluice_redis_master_moves_total", "moves to another Redis, as sentinels said", ""},
-    {"sluice_log_read_failures_total", "pages of the log not read", ""},
+    {"sluice_log_read_failures_total", "batches of the log not read", ""},
     {"sluice_event_bytes_exceeded_total", "queues of all together too long", ""},
     {"sluice_tasks_dead", "dead letters", ""},
     {"sluice_worker_restarts_total", "workers started again", ""},

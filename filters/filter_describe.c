@@ -228,10 +228,10 @@ static void describe(struct description *description, const struct sl_condition 
 void sl_filter_describe_types(unsigned types, struct buffer *words)
 {
     static const char *const names[] = {
-        [SL_SUBJECT_POST] = "posts",
-        [SL_SUBJECT_DELETE] = "deletions",
-        [SL_SUBJECT_FOLLOW] = "follows",
-        [SL_SUBJECT_UNFOLLOW] = "unfollows",
+        [SL_EVENT_POST] = "posts",
+        [SL_EVENT_DELETE] = "deletions",
+        [SL_EVENT_FOLLOW] = "follows",
+        [SL_EVENT_UNFOLLOW] = "unfollows",
     };
     unsigned said = 0;
 

@@ -1,7 +1,7 @@
 /* catch_up.c - one step of one catcher at a time, as far as a turn's budget goes.
  *
- * A catcher stands in at most one list: of those that can go on, of those that wait for a page of a
- * log, or of those that have read everything and wait for what they have read to pass. One that
+ * A catcher stands in at most one list: of those that can go on, of those that wait for a batch of
+ * a log, or of those that have read everything and wait for what they have read to pass. One that
  * waits for its socket or its lane is in none. The idle handle runs while anybody can go on. */
 #include "gateway/delivery/catch_up.h"
 
@@ -17,7 +17,7 @@ enum {
     TURN_BYTES = 256 << 10,  /* all catchers together are given so much in a turn of the loop */
     SEND_COST = 2 << 10,     /* a send costs as much as so many bytes */
     LOOK_BACK_COST = 128,    /* and so does looking at an event, whether it is wanted or not */
-    GATHER_BYTES = 16 << 10, /* less than this waits for the next page of the log, or a second */
+    GATHER_BYTES = 16 << 10, /* less than this waits for the next batch of the log, or a second */
     TICK_MS = 1000
 };
 
@@ -305,8 +305,8 @@ static void on_idle(uv_idle_t *idle)
         uv_idle_stop(idle);
 }
 
-/* A page has come: those it serves go on; the next of the others has his turn to ask. */
-static void on_page_cached(void *owner, uint32_t shard, const struct cached_page *cached)
+/* A batch has come: those it serves go on; the next of the others has his turn to ask. */
+static void on_batch_cached(void *owner, uint32_t shard, const struct cached_batch *batch)
 {
     struct catch_up *catch_up = owner;
     struct list_node *first;
@@ -316,7 +316,7 @@ static void on_page_cached(void *owner, uint32_t shard, const struct cached_page
         struct catcher *catcher = LIST_OWNER(node, struct catcher, node);
         uint64_t after = catcher->after[shard];
 
-        if (cached && after >= cached->after && after < cached->end)
+        if (batch && after >= batch->after && after < batch->end)
             enter(catcher, CATCHER_RUNS);
     }
     first = list_first(&catch_up->waiting[shard]);
@@ -324,9 +324,10 @@ static void on_page_cached(void *owner, uint32_t shard, const struct cached_page
         catcher_ask_log(LIST_OWNER(first, struct catcher, node), shard);
 }
 
-/* A page has come, or will not: whoever looks back in this log goes on, and asks for his own if it
+/* A batch has come, or will not: whoever looks back in this log goes on, and asks for his own if it
  * was another. */
-static void on_back_page(void *owner, uint32_t shard, uint64_t to, const struct cached_page *cached)
+static void on_back_batch(void *owner, uint32_t shard, uint64_t to,
+                          const struct cached_batch *batch)
 {
     struct catch_up *catch_up = owner;
 
@@ -336,7 +337,7 @@ static void on_back_page(void *owner, uint32_t shard, uint64_t to, const struct 
 
         if (catcher->waits_for_shard != shard)
             continue;
-        look_back_page(catcher->look_back, shard, to, cached);
+        look_back_batch(catcher->look_back, shard, to, batch);
         enter(catcher, CATCHER_RUNS);
     }
 }
@@ -350,7 +351,7 @@ void catch_up_set_log(struct catch_up *catch_up, struct log_cache *log)
 {
     catch_up->log = log;
     if (log)
-        log_cache_on_change(log, on_page_cached, on_back_page, catch_up);
+        log_cache_on_change(log, on_batch_cached, on_back_batch, catch_up);
 }
 
 /* --- who is too slow --- */

@@ -6,7 +6,7 @@
  * little memory however long it does not. The catcher reads
  *
  *     the ring    by sequence, when nothing behind its ids has been lost from it
- *     the log     by ids, in pages that all catchers share, until the ring holds what follows
+ *     the log     by ids, in batches that all catchers share, until the ring holds what follows
  *
  * and at the end of the ring the client joins the readers of its lane again, between two events:
  * none missing, none twice. With one shard the order is that of the log. With more, each shard's

@@ -1,6 +1,6 @@
 /* catcher.c - from what has passed, or was logged, to one client's outbox.
  *
- * Pages say which of their events the lane wants; so a catcher goes from one wanted event to the
+ * Batches say which of their events the lane wants; so a catcher goes from one wanted event to the
  * next, and what lies between moves its ids on. Costs are counted in bytes against the budget of
  * the turn.
  *
@@ -394,32 +394,32 @@ static enum progress enter_ring(struct catcher *catcher)
 
 /* --- from the log --- */
 
-/* The log's end, as far as this page knows. */
-static enum progress end_of_log(struct catcher *catcher, struct cached_page *cached)
+/* The log's end, as far as this batch knows. */
+static enum progress end_of_log(struct catcher *catcher, struct cached_batch *batch)
 {
     struct catch_up *catch_up = catcher->catch_up;
     const struct ring *ring = catch_up->ring;
-    uint32_t shard = cached->shard;
+    uint32_t shard = batch->shard;
     uint64_t *after = &catcher->after[shard];
     bool has_begun = catcher->begun >> shard & 1;
-    uint64_t lost_to = cached->is_unreadable ? ring->lost[shard] : cached->known;
+    uint64_t lost_to = batch->is_unreadable ? ring->lost[shard] : batch->known;
 
-    if (!is_certain(catcher, shard) && cached->number <= catcher->came_after) {
-        log_cache_drop(catch_up->log, cached); /* from before that event may have been logged */
+    if (!is_certain(catcher, shard) && batch->number <= catcher->came_after) {
+        log_cache_drop(catch_up->log, batch); /* from before that event may have been logged */
         return PROGRESS_NEEDS_LOG;
     }
     if (!is_certain(catcher, shard))
         *after = ring->passed[shard]; /* no event of ours, and in the future */
     if (*after >= ring->lost[shard])
         return PROGRESS;
-    if (*after >= lost_to) { /* the ring has lost more since the page was read */
-        log_cache_drop(catch_up->log, cached);
+    if (*after >= lost_to) { /* the ring has lost more since the batch was read */
+        log_cache_drop(catch_up->log, batch);
         return PROGRESS_NEEDS_LOG;
     }
-    if (has_begun && cached->is_trimmed && cached->segment->count == 0)
+    if (has_begun && batch->is_trimmed && batch->segment->count == 0)
         return PROGRESS_OVERTAKEN;
     if (give_gap(catcher, shard, *after, lost_to,
-                 cached->is_unreadable ? GAP_REDIS : GAP_RETENTION) < 0)
+                 batch->is_unreadable ? GAP_REDIS : GAP_RETENTION) < 0)
         return PROGRESS_OUT_OF_MEMORY;
     *after = lost_to;
     return PROGRESS;
@@ -442,18 +442,17 @@ static void reach(struct catcher *catcher, uint64_t id)
 /* What the log does not hold any more between what was given and this entry. A client that is told
  * so when it begins goes on, and so does one that comes to a hole; one that was too slow for the
  * log comes back and is told then. */
-static enum progress tell_missing(struct catcher *catcher, const struct cached_page *cached,
+static enum progress tell_missing(struct catcher *catcher, const struct cached_batch *batch,
                                   size_t index)
 {
-    uint32_t shard = cached->shard;
-    uint64_t had = had_of_shard(catcher, shard),
-             previous = cached->segment->entries[index].previous;
+    uint32_t shard = batch->shard;
+    uint64_t had = had_of_shard(catcher, shard), previous = batch->segment->entries[index].previous;
 
     if (tell_rewound(catcher, shard, previous) < 0)
         return PROGRESS_OUT_OF_MEMORY;
     if (previous <= had)
         return PROGRESS;
-    if (catcher->begun >> shard & 1 && index == 0 && cached->is_trimmed)
+    if (catcher->begun >> shard & 1 && index == 0 && batch->is_trimmed)
         return PROGRESS_OVERTAKEN;
     if (give_gap(catcher, shard, had, previous, GAP_RETENTION) < 0)
         return PROGRESS_OUT_OF_MEMORY;
@@ -462,14 +461,14 @@ static enum progress tell_missing(struct catcher *catcher, const struct cached_p
     return PROGRESS;
 }
 
-static void pass_log(struct catcher *catcher, const struct cached_page *cached, size_t from,
+static void pass_log(struct catcher *catcher, const struct cached_batch *batch, size_t from,
                      size_t to)
 {
-    uint64_t id = cached->segment->entries[to - 1].id;
+    uint64_t id = batch->segment->entries[to - 1].id;
 
-    assert(from < to && id > catcher->after[cached->shard]);
-    catcher->after[cached->shard] = id;
-    catcher->begun |= UINT64_C(1) << cached->shard;
+    assert(from < to && id > catcher->after[batch->shard]);
+    catcher->after[batch->shard] = id;
+    catcher->begun |= UINT64_C(1) << batch->shard;
     catcher->sequence += to - from;
     reach(catcher, id);
 }
@@ -484,34 +483,34 @@ void catcher_ask_log(struct catcher *catcher, uint32_t shard)
 
 /* Where a shard's log goes on. */
 struct branch {
-    struct cached_page *cached; /* NULL: it has ended, or its page is not here */
+    struct cached_batch *batch; /* NULL: it has ended, or its batch is not here */
     size_t index;
     uint64_t id; /* of the entry there, or of the last that is missing before it */
 };
 
 static uint64_t id_of_branch(const struct catcher *catcher, const struct branch *branch)
 {
-    const struct segment_entry *entry = &branch->cached->segment->entries[branch->index];
+    const struct segment_entry *entry = &branch->batch->segment->entries[branch->index];
 
-    return entry->previous > had_of_shard(catcher, branch->cached->shard) ? entry->previous
-                                                                          : entry->id;
+    return entry->previous > had_of_shard(catcher, branch->batch->shard) ? entry->previous
+                                                                         : entry->id;
 }
 
 static enum progress find_branch(struct catcher *catcher, uint32_t shard, struct branch *ret)
 {
     struct log_cache *log = catcher->catch_up->log;
-    struct cached_page *cached = log ? log_cache_find(log, shard, catcher->after[shard]) : NULL;
+    struct cached_batch *batch = log ? log_cache_find(log, shard, catcher->after[shard]) : NULL;
 
     *ret = (struct branch){.id = UINT64_MAX};
-    if (!cached)
+    if (!batch)
         return PROGRESS_NEEDS_LOG;
-    ret->index = segment_find_above(cached->segment, catcher->after[shard]);
-    if (ret->index < cached->segment->count) {
-        ret->cached = cached;
+    ret->index = segment_find_above(batch->segment, catcher->after[shard]);
+    if (ret->index < batch->segment->count) {
+        ret->batch = batch;
         ret->id = id_of_branch(catcher, ret);
         return PROGRESS;
     }
-    return end_of_log(catcher, cached);
+    return end_of_log(catcher, batch);
 }
 
 /* The first place from `place` on with an id that is not below `limit`. */
@@ -524,39 +523,39 @@ static size_t end_of_branch(const struct segment *segment, size_t index, uint64_
     return index + 1;
 }
 
-/* Reads on in the branch's page, up to below the id `limit`. */
+/* Reads on in the branch's batch, up to below the id `limit`. */
 static enum progress read_branch(struct catcher *catcher, struct branch *branch, uint64_t limit,
                                  uint64_t bytes_before)
 {
-    struct cached_page *cached = branch->cached;
-    const struct segment_entry *entries = cached->segment->entries;
-    size_t end = end_of_branch(cached->segment, branch->index, limit);
+    struct cached_batch *batch = branch->batch;
+    const struct segment_entry *entries = batch->segment->entries;
+    size_t end = end_of_branch(batch->segment, branch->index, limit);
     enum progress progress;
     struct sl_slice tail;
     size_t next, seen, hole;
 
     if (end == branch->index) /* only what is missing before it */
-        return tell_missing(catcher, cached, end);
+        return tell_missing(catcher, batch, end);
     while (branch->index < end && has_room(catcher, bytes_before)) {
         size_t index = branch->index;
 
-        progress = tell_missing(catcher, cached, index);
+        progress = tell_missing(catcher, batch, index);
         if (progress != PROGRESS)
             return progress;
-        if (next_wanted(catcher, cached->segment, index, &next, &tail) < 0)
+        if (next_wanted(catcher, batch->segment, index, &next, &tail) < 0)
             return PROGRESS_OUT_OF_MEMORY;
         seen = next < end ? next + 1 : end;
-        hole = segment_find_hole(cached->segment, index, seen);
+        hole = segment_find_hole(batch->segment, index, seen);
         if (hole < seen || next >= end) {
-            pass_log(catcher, cached, index, hole);
+            pass_log(catcher, batch, index, hole);
             branch->index = hole;
             continue;
         }
         if (next > index)
-            pass_log(catcher, cached, index, next);
+            pass_log(catcher, batch, index, next);
         if (entries[next].id != catcher->had && offer(catcher, entries[next].event, tail) < 0)
             return PROGRESS_OUT_OF_MEMORY;
-        pass_log(catcher, cached, next, next + 1);
+        pass_log(catcher, batch, next, next + 1);
         branch->index = next + 1;
     }
     return PROGRESS;
@@ -567,7 +566,7 @@ struct merge {
     struct branch branches[SL_SHARDS_MAX];
     uint8_t heap[SL_SHARDS_MAX]; /* the shards whose logs go on, the oldest event's first */
     uint32_t count;
-    uint32_t missing; /* a shard whose page is not here; UINT32_MAX: none */
+    uint32_t missing; /* a shard whose batch is not here; UINT32_MAX: none */
     uint32_t lacking; /* shards of which the ring does not have the rest */
 };
 
@@ -620,8 +619,8 @@ static uint64_t reaches_without(const struct catcher *catcher, uint32_t shard)
     return after > before_ring ? after : before_ring;
 }
 
-/* All pages are here: up to where is everything given, and how far may that go while they are read
- * in the order of ids? */
+/* All batches are here: up to where is everything given, and how far may that go while they are
+ * read in the order of ids? */
 static void find_reached(struct catcher *catcher, const struct merge *merge)
 {
     const struct ring *ring = catcher->catch_up->ring;
@@ -629,14 +628,14 @@ static void find_reached(struct catcher *catcher, const struct merge *merge)
 
     catcher->reaches = UINT64_MAX;
     for (uint32_t shard = 0; shard < ring->shards; shard++) {
-        if (!merge->branches[shard].cached)
+        if (!merge->branches[shard].batch)
             catcher->reaches = lower(catcher->reaches, reaches_without(catcher, shard));
     }
     catcher_has_reached(catcher,
                         lower(first == catcher->had ? first : first - 1, catcher->reaches));
 }
 
-/* Looks where every log goes on, and asks for the pages that are not here. */
+/* Looks where every log goes on, and asks for the batches that are not here. */
 static enum progress merge_begin(struct catcher *catcher, struct merge *merge)
 {
     const struct ring *ring = catcher->catch_up->ring;
@@ -653,7 +652,7 @@ static enum progress merge_begin(struct catcher *catcher, struct merge *merge)
             return progress;
         }
         merge->lacking += !ring_has_rest_of(catcher, shard);
-        if (merge->branches[shard].cached)
+        if (merge->branches[shard].batch)
             merge->heap[merge->count++] = (uint8_t)shard;
     }
     for (uint32_t i = merge->count / 2; i-- > 0;)
@@ -672,11 +671,11 @@ static enum progress merge_go_on(struct catcher *catcher, struct merge *merge)
     struct branch *branch = &merge->branches[shard];
     enum progress progress = PROGRESS;
 
-    if (branch->index < branch->cached->segment->count)
+    if (branch->index < branch->batch->segment->count)
         branch->id = id_of_branch(catcher, branch);
     else
         progress = find_branch(catcher, shard, branch);
-    if (!branch->cached) {
+    if (!branch->batch) {
         merge->heap[0] = merge->heap[--merge->count];
         catcher->reaches = lower(catcher->reaches, reaches_without(catcher, shard));
     }
@@ -692,10 +691,10 @@ static enum progress merge_read(struct catcher *catcher, struct merge *merge, ui
     bool was_lacking = !ring_has_rest_of(catcher, shard);
     enum progress progress;
 
-    assert(branch->cached && branch->index < branch->cached->segment->count);
-    if (catcher->page != branch->cached->number)
-        log_cache_note_use(catcher->catch_up->log, branch->cached);
-    catcher->page = branch->cached->number;
+    assert(branch->batch && branch->index < branch->batch->segment->count);
+    if (catcher->batch != branch->batch->number)
+        log_cache_note_use(catcher->catch_up->log, branch->batch);
+    catcher->batch = branch->batch->number;
     progress = read_branch(catcher, branch, second_id(merge), bytes_before);
     if (progress == PROGRESS)
         progress = merge_go_on(catcher, merge);
@@ -703,8 +702,8 @@ static enum progress merge_read(struct catcher *catcher, struct merge *merge, ui
     return progress;
 }
 
-/* Reads until the ring has the rest, or a page is missing. When the pages of several logs push each
- * other out of memory, it takes what is there at last, in an order between shards that is not
+/* Reads until the ring has the rest, or a batch is missing. When the batches of several logs push
+ * each other out of memory, it takes what is there at last, in an order between shards that is not
  * promised. */
 static enum progress read_log(struct catcher *catcher, uint64_t bytes_before)
 {

@@ -29,7 +29,7 @@ enum catcher_state {
     CATCHER_WAITS_FOR_LANE,
     CATCHER_WAITS_FOR_LOG,
     CATCHER_WAITS_FOR_HEAD,
-    CATCHER_LOOKS_BACK, /* and waits for a page of the log to do so */
+    CATCHER_LOOKS_BACK, /* and waits for a batch of the log to do so */
     CATCHER_LEAVES
 };
 
@@ -46,7 +46,7 @@ struct catcher {
     uint32_t waits_for_shard;
     bool has_fallen; /* it was live */
     bool in_ring;
-    bool is_due;              /* what has gathered is sent, though a page of the log is missing */
+    bool is_due;              /* what has gathered is sent, though a batch of the log is missing */
     uint64_t sequence;        /* the next to read in the ring; while reading the log: a guess */
     uint64_t unlogged_from;   /* sequence: events without an id are owed from here on */
     uint64_t reached;         /* of what had passed before `reached_at`, all up to this id */
@@ -56,9 +56,9 @@ struct catcher {
     struct gap rewound;       /* the last it was told of since it entered the ring */
     uint64_t left_ring_at;    /* cursor then; where a gap of unlogged events begins */
     uint64_t had;             /* the cursor it came with; that event is not sent again */
-    uint32_t waits;           /* for pages, since it has read of one */
-    uint64_t page;            /* the number of the one it reads */
-    uint64_t came_after;      /* the number of the last page that was asked for before it came */
+    uint32_t waits;           /* for batches, since it has read of one */
+    uint64_t batch;           /* the number of the one it reads */
+    uint64_t came_after;      /* the number of the last batch that was asked for before it came */
     uint64_t begun; /* a bit for each shard where `after` is an event that passed or was logged */
     uint64_t max_lag_ms;
     uint64_t fed_wall_ms;          /* when the newest event that it was given happened */
@@ -72,7 +72,7 @@ struct catch_up {
     const struct ring *ring;
     struct log_cache *log;
     struct list all, running, at_head, looking_back;
-    struct list waiting[SL_SHARDS_MAX]; /* for pages of this shard's log */
+    struct list waiting[SL_SHARDS_MAX]; /* for batches of this shard's log */
     uv_idle_t idle;
     uv_timer_t tick_timer;
     unsigned open_handles;
@@ -92,7 +92,7 @@ enum progress {
 
 /* As much as one step may, and the turn's budget allows. */
 enum progress catcher_read(struct catcher *catcher);
-/* Asks for the page of this shard's log that it needs, unless one is under way. */
+/* Asks for the batch of this shard's log that it needs, unless one is under way. */
 void catcher_ask_log(struct catcher *catcher, uint32_t shard);
 
 /* The newest cursor up to which everything that has passed has been owed to it. */

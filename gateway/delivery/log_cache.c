@@ -1,6 +1,6 @@
-/* log_cache.c - a list of all pages, the one used last in front, and one of each shard's.
+/* log_cache.c - a list of all batches, the one used last in front, and one of each shard's.
  *
- * There are a few hundred at most, some of each shard, so a shard's are looked through. A page is
+ * There are a few hundred at most, some of each shard, so a shard's are looked through. A batch is
  * charged with its events, though clients may keep some of them alive for longer. */
 #include "gateway/delivery/log_cache.h"
 
@@ -14,19 +14,19 @@
 #include "base/log.h"
 #include "src/model/id.h"
 
-_Static_assert((int)LOG_PAGE_EVENTS <= (int)SEGMENT_EVENTS,
-               "a page of the log fits into a segment");
+_Static_assert((int)LOG_BATCH_EVENTS <= (int)SEGMENT_EVENTS,
+               "a batch of the log fits into a segment");
 
 enum { RETRY_MAX_MS = 5000 };
 
 struct shard_cache {
     struct log_cache *cache;
     bool is_asked;
-    uint64_t asked_after, known, number; /* of the page that is asked for */
-    struct cached_page *suspect;         /* it has come, but has it been trimmed? NULL: none */
-    uint64_t newest;                     /* number of its last page */
-    uint64_t back_to;                    /* the page that ends there is asked for; 0: none */
-    struct list pages;                   /* used longest ago first */
+    uint64_t asked_after, known, number; /* of the batch that is asked for */
+    struct cached_batch *suspect;        /* it has come, but has it been trimmed? NULL: none */
+    uint64_t newest;                     /* number of its last batch */
+    uint64_t back_to;                    /* the batch that ends there is asked for; 0: none */
+    struct list batches;                 /* used longest ago first */
 };
 
 struct log_cache {
@@ -34,7 +34,7 @@ struct log_cache {
     log_cache_fn changed;
     log_cache_back_fn came_back;
     void *owner;
-    struct list pages; /* used longest ago first */
+    struct list batches; /* used longest ago first */
     size_t bytes;
     uint64_t asked;
     uv_timer_t retry_timer;
@@ -43,7 +43,7 @@ struct log_cache {
     struct shard_cache shards[SL_SHARDS_MAX];
 };
 
-static void on_page(void *owner, const struct log_page *raw, int error, const char *why);
+static void on_batch(void *owner, const struct log_batch *raw, int error, const char *why);
 
 struct log_cache *log_cache_new(const struct log_cache_settings *settings)
 {
@@ -52,10 +52,10 @@ struct log_cache *log_cache_new(const struct log_cache_settings *settings)
     if (!cache)
         return NULL;
     cache->settings = *settings;
-    list_init(&cache->pages);
+    list_init(&cache->batches);
     for (uint32_t i = 0; i < SL_SHARDS_MAX; i++) {
         cache->shards[i].cache = cache;
-        list_init(&cache->shards[i].pages);
+        list_init(&cache->shards[i].batches);
     }
     uv_timer_init(settings->loop, &cache->retry_timer);
     cache->retry_timer.data = cache;
@@ -70,34 +70,34 @@ void log_cache_on_change(struct log_cache *cache, log_cache_fn changed, log_cach
     cache->owner = owner;
 }
 
-static void cached_page_free(struct cached_page *cached)
+static void cached_batch_free(struct cached_batch *batch)
 {
-    if (!cached)
+    if (!batch)
         return;
-    segment_free(cached->segment);
-    mem_free(cached);
+    segment_free(batch->segment);
+    mem_free(batch);
 }
 
 /* As the one used last. */
-static void put_in(struct log_cache *cache, struct cached_page *cached)
+static void put_in(struct log_cache *cache, struct cached_batch *batch)
 {
-    list_append(&cache->pages, &cached->node);
-    list_append(&cache->shards[cached->shard].pages, &cached->in_shard);
+    list_append(&cache->batches, &batch->node);
+    list_append(&cache->shards[batch->shard].batches, &batch->in_shard);
 }
 
-static void take_out(struct log_cache *cache, struct cached_page *cached)
+static void take_out(struct log_cache *cache, struct cached_batch *batch)
 {
-    list_remove(&cache->pages, &cached->node);
-    list_remove(&cache->shards[cached->shard].pages, &cached->in_shard);
+    list_remove(&cache->batches, &batch->node);
+    list_remove(&cache->shards[batch->shard].batches, &batch->in_shard);
 }
 
-void log_cache_drop(struct log_cache *cache, struct cached_page *cached)
+void log_cache_drop(struct log_cache *cache, struct cached_batch *batch)
 {
-    assert(cache->bytes >= cached->segment->bytes);
-    take_out(cache, cached);
-    cache->bytes -= cached->segment->bytes;
+    assert(cache->bytes >= batch->segment->bytes);
+    take_out(cache, batch);
+    cache->bytes -= batch->segment->bytes;
     metric_set(cache->settings.metrics, METRIC_LOG_PAGE_BYTES, cache->bytes);
-    cached_page_free(cached);
+    cached_batch_free(batch);
 }
 
 static void on_timer_closed(uv_handle_t *timer)
@@ -109,96 +109,96 @@ void log_cache_free(struct log_cache *cache)
 {
     if (!cache)
         return;
-    LIST_EACH(&cache->pages, node)
-    log_cache_drop(cache, LIST_OWNER(node, struct cached_page, node));
+    LIST_EACH(&cache->batches, node)
+    log_cache_drop(cache, LIST_OWNER(node, struct cached_batch, node));
     uv_close((uv_handle_t *)&cache->retry_timer, on_timer_closed);
 }
 
 /* ---- what is here ---- */
 
-static bool serves(const struct cached_page *cached, uint64_t after)
+static bool serves(const struct cached_batch *batch, uint64_t after)
 {
-    if (after < cached->after)
+    if (after < batch->after)
         return false;
-    return cached->is_unreadable ? after == cached->after : after < cached->end;
+    return batch->is_unreadable ? after == batch->after : after < batch->end;
 }
 
-struct cached_page *log_cache_find(struct log_cache *cache, uint32_t shard, uint64_t after)
+struct cached_batch *log_cache_find(struct log_cache *cache, uint32_t shard, uint64_t after)
 {
-    const struct list *pages = &cache->shards[shard].pages;
+    const struct list *batches = &cache->shards[shard].batches;
 
     assert(shard < SL_SHARDS_MAX);
-    for (struct list_node *node = pages->head.previous; node != &pages->head;
+    for (struct list_node *node = batches->head.previous; node != &batches->head;
          node = node->previous) {
-        struct cached_page *cached = LIST_OWNER(node, struct cached_page, in_shard);
+        struct cached_batch *batch = LIST_OWNER(node, struct cached_batch, in_shard);
 
-        if (serves(cached, after))
-            return cached;
+        if (serves(batch, after))
+            return batch;
     }
     return NULL;
 }
 
-/* The last page of a log says nothing of what was logged after it was read. */
-static bool reaches(const struct cached_page *cached, uint64_t to)
+/* The last batch of a log says nothing of what was logged after it was read. */
+static bool reaches(const struct cached_batch *batch, uint64_t to)
 {
-    const struct segment *segment = cached->segment;
+    const struct segment *segment = batch->segment;
 
-    return cached->end != SL_ID_MAX || cached->known >= to ||
+    return batch->end != SL_ID_MAX || batch->known >= to ||
            (segment->count > 0 && segment->entries[segment->count - 1].id >= to);
 }
 
-struct cached_page *log_cache_find_back(struct log_cache *cache, uint32_t shard, uint64_t to)
+struct cached_batch *log_cache_find_back(struct log_cache *cache, uint32_t shard, uint64_t to)
 {
-    const struct list *pages = &cache->shards[shard].pages;
+    const struct list *batches = &cache->shards[shard].batches;
 
     assert(to > 0);
-    for (struct list_node *node = pages->head.previous; node != &pages->head;
+    for (struct list_node *node = batches->head.previous; node != &batches->head;
          node = node->previous) {
-        struct cached_page *cached = LIST_OWNER(node, struct cached_page, in_shard);
+        struct cached_batch *batch = LIST_OWNER(node, struct cached_batch, in_shard);
 
-        if (!cached->is_unreadable && serves(cached, to - 1) && reaches(cached, to))
-            return cached;
+        if (!batch->is_unreadable && serves(batch, to - 1) && reaches(batch, to))
+            return batch;
     }
     return NULL;
 }
 
-void log_cache_note_use(struct log_cache *cache, struct cached_page *cached)
+void log_cache_note_use(struct log_cache *cache, struct cached_batch *batch)
 {
     metric_add(cache->settings.metrics, METRIC_LOG_PAGES_USED, 1);
-    take_out(cache, cached);
-    put_in(cache, cached);
+    take_out(cache, batch);
+    put_in(cache, batch);
 }
 
 /* Its frames and verdicts have come since it was new. */
-static void count_again(struct log_cache *cache, struct cached_page *cached)
+static void count_again(struct log_cache *cache, struct cached_batch *batch)
 {
-    cache->bytes -= cached->segment->bytes;
-    segment_count_bytes(cached->segment);
-    cache->bytes += cached->segment->bytes;
+    cache->bytes -= batch->segment->bytes;
+    segment_count_bytes(batch->segment);
+    cache->bytes += batch->segment->bytes;
 }
 
 /* The oldest go; each shard's newest stays, however large. */
 static void make_room(struct log_cache *cache)
 {
-    LIST_EACH(&cache->pages, node)
+    LIST_EACH(&cache->batches, node)
     {
-        struct cached_page *cached = LIST_OWNER(node, struct cached_page, node);
+        struct cached_batch *batch = LIST_OWNER(node, struct cached_batch, node);
 
         if (cache->bytes <= cache->settings.max_bytes)
             break;
-        if (cached->number != cache->shards[cached->shard].newest)
-            log_cache_drop(cache, cached);
+        if (batch->number != cache->shards[batch->shard].newest)
+            log_cache_drop(cache, batch);
     }
 }
 
-static void keep(struct log_cache *cache, struct cached_page *cached)
+static void keep(struct log_cache *cache, struct cached_batch *batch)
 {
-    if (!list_is_empty(&cache->pages))
-        count_again(cache, LIST_OWNER(cache->pages.head.previous, struct cached_page, node));
-    segment_count_bytes(cached->segment);
-    cache->bytes += cached->segment->bytes;
-    cache->shards[cached->shard].newest = cached->number;
-    put_in(cache, cached);
+    if (!list_is_empty(&cache->batches))
+        count_again(cache, LIST_OWNER(cache->batches.head.previous, struct cached_batch, node));
+    segment_count_bytes(batch->segment);
+    cache->bytes += batch->segment->bytes;
+    cache->shards[batch->shard].newest = batch->number;
+    put_in(cache, batch);
     make_room(cache);
     metric_set(cache->settings.metrics, METRIC_LOG_PAGE_BYTES, cache->bytes);
 }
@@ -245,7 +245,8 @@ void log_cache_ask(struct log_cache *cache, uint32_t number, uint64_t after, uin
     shard->known = known;
     shard->number = ++cache->asked;
     shard->is_asked = true;
-    if (cache->settings.read(cache->settings.reader, number, after, SL_ID_MAX, on_page, shard) == 0)
+    if (cache->settings.read(cache->settings.reader, number, after, SL_ID_MAX, on_batch, shard) ==
+        0)
         return;
     shard->is_asked = false;
     failed(cache, number, "out of memory");
@@ -278,153 +279,153 @@ static int decode(struct log_cache *cache, uint32_t shard, const struct sl_event
     return 0;
 }
 
-static int fill(struct log_cache *cache, struct cached_page *cached, const struct log_page *raw)
+static int fill(struct log_cache *cache, struct cached_batch *batch, const struct log_batch *raw)
 {
     for (size_t i = 0; i < raw->count; i++) {
         struct segment_entry entry;
 
-        if (decode(cache, cached->shard, &raw->entries[i], &entry) < 0)
+        if (decode(cache, batch->shard, &raw->entries[i], &entry) < 0)
             return -ENOMEM;
-        segment_append(cached->segment, &entry);
+        segment_append(batch->segment, &entry);
         event_unref(entry.event);
     }
-    cached->end = raw->is_full ? raw->entries[raw->count - 1].id : SL_ID_MAX;
+    batch->end = raw->is_full ? raw->entries[raw->count - 1].id : SL_ID_MAX;
     return 0;
 }
 
 /* `raw` NULL: what the log holds there cannot be read. NULL: out of memory. */
-static struct cached_page *cached_page_new(struct log_cache *cache, uint32_t number,
-                                           const struct log_page *raw)
+static struct cached_batch *cached_batch_new(struct log_cache *cache, uint32_t number,
+                                             const struct log_batch *raw)
 {
     const struct shard_cache *shard = &cache->shards[number];
-    struct cached_page *cached = mem_zalloc(sizeof(*cached));
+    struct cached_batch *batch = mem_zalloc(sizeof(*batch));
 
-    if (!cached)
+    if (!batch)
         return NULL;
-    cached->number = shard->number;
-    cached->shard = number;
-    cached->after = shard->asked_after;
-    cached->known = shard->known;
-    cached->is_unreadable = !raw;
-    cached->end = SL_ID_MAX;
-    cached->segment = segment_new();
-    if (!cached->segment || (raw && fill(cache, cached, raw) < 0)) {
-        cached_page_free(cached);
+    batch->number = shard->number;
+    batch->shard = number;
+    batch->after = shard->asked_after;
+    batch->known = shard->known;
+    batch->is_unreadable = !raw;
+    batch->end = SL_ID_MAX;
+    batch->segment = segment_new();
+    if (!batch->segment || (raw && fill(cache, batch, raw) < 0)) {
+        cached_batch_free(batch);
         return NULL;
     }
-    return cached;
+    return batch;
 }
 
-/* Does the log begin behind what the page was asked for? Something is missing then, which may have
+/* Does the log begin behind what the batch was asked for? Something is missing then, which may have
  * been taken out of the middle as well. */
-static bool is_suspect(const struct cached_page *cached)
+static bool is_suspect(const struct cached_batch *batch)
 {
-    const struct segment *segment = cached->segment;
+    const struct segment *segment = batch->segment;
 
-    if (cached->is_unreadable || cached->after == 0)
+    if (batch->is_unreadable || batch->after == 0)
         return false;
-    return segment->count > 0 ? segment->entries[0].previous > cached->after
-                              : cached->known > cached->after;
+    return segment->count > 0 ? segment->entries[0].previous > batch->after
+                              : batch->known > batch->after;
 }
 
-static void hand_over(struct shard_cache *shard, struct cached_page *cached)
+static void hand_over(struct shard_cache *shard, struct cached_batch *batch)
 {
     struct log_cache *cache = shard->cache;
 
     backoff_reset(&cache->backoff);
     metric_add(cache->settings.metrics, METRIC_LOG_PAGES_READ, 1);
-    keep(cache, cached);
-    cache->changed(cache->owner, cached->shard, cached);
+    keep(cache, batch);
+    cache->changed(cache->owner, batch->shard, batch);
 }
 
-static void give_up(struct shard_cache *shard, struct cached_page *cached, const char *why)
+static void give_up(struct shard_cache *shard, struct cached_batch *batch, const char *why)
 {
-    cached_page_free(cached);
+    cached_batch_free(batch);
     failed(shard->cache, (uint32_t)(shard - shard->cache->shards), why);
     ask_later(shard->cache);
 }
 
-/* What the log holds up to where the page begins. */
-static void on_look_back(void *owner, const struct log_page *raw, int error, const char *why)
+/* What the log holds up to where the batch begins. */
+static void on_look_back(void *owner, const struct log_batch *raw, int error, const char *why)
 {
     struct shard_cache *shard = owner;
-    struct cached_page *cached = shard->suspect;
+    struct cached_batch *batch = shard->suspect;
 
     shard->is_asked = false;
     shard->suspect = NULL;
     if (!raw && error != -EBADMSG) {
-        give_up(shard, cached, why);
+        give_up(shard, batch, why);
         return;
     }
-    cached->is_trimmed = raw && raw->count == 0;
-    hand_over(shard, cached);
+    batch->is_trimmed = raw && raw->count == 0;
+    hand_over(shard, batch);
 }
 
-static void look_back_take(struct shard_cache *shard, struct cached_page *cached)
+static void look_back_take(struct shard_cache *shard, struct cached_batch *batch)
 {
     struct log_cache *cache = shard->cache;
 
-    shard->suspect = cached;
+    shard->suspect = batch;
     shard->is_asked = true;
-    if (cache->settings.read(cache->settings.reader, cached->shard, 0, cached->after, on_look_back,
+    if (cache->settings.read(cache->settings.reader, batch->shard, 0, batch->after, on_look_back,
                              shard) == 0)
         return;
     shard->is_asked = false;
     shard->suspect = NULL;
-    give_up(shard, cached, "out of memory");
+    give_up(shard, batch, "out of memory");
 }
 
-static void on_page(void *owner, const struct log_page *raw, int error, const char *why)
+static void on_batch(void *owner, const struct log_batch *raw, int error, const char *why)
 {
     struct shard_cache *shard = owner;
     struct log_cache *cache = shard->cache;
     uint32_t number = (uint32_t)(shard - cache->shards);
-    struct cached_page *cached = NULL;
+    struct cached_batch *batch = NULL;
 
     shard->is_asked = false;
     if (raw || error == -EBADMSG) {
-        cached = cached_page_new(cache, number, raw);
+        batch = cached_batch_new(cache, number, raw);
         why = raw ? "out of memory" : why;
     }
-    if (!cached) {
+    if (!batch) {
         give_up(shard, NULL, why);
         return;
     }
     if (!raw)
         failed(cache, number, why);
-    if (is_suspect(cached))
-        look_back_take(shard, cached);
+    if (is_suspect(batch))
+        look_back_take(shard, batch);
     else
-        hand_over(shard, cached);
+        hand_over(shard, batch);
 }
 
-/* ---- pages that are read backwards ---- */
+/* ---- batches that are read backwards ---- */
 
-static struct cached_page *back_page_new(struct log_cache *cache, uint32_t number,
-                                         const struct log_page *raw)
+static struct cached_batch *back_batch_new(struct log_cache *cache, uint32_t number,
+                                           const struct log_batch *raw)
 {
-    struct cached_page *cached = mem_zalloc(sizeof(*cached));
+    struct cached_batch *batch = mem_zalloc(sizeof(*batch));
 
-    if (!cached)
+    if (!batch)
         return NULL;
-    cached->number = ++cache->asked;
-    cached->shard = number;
-    cached->after = raw->entries[0].previous;
-    cached->segment = segment_new();
-    if (!cached->segment || fill(cache, cached, raw) < 0) {
-        cached_page_free(cached);
+    batch->number = ++cache->asked;
+    batch->shard = number;
+    batch->after = raw->entries[0].previous;
+    batch->segment = segment_new();
+    if (!batch->segment || fill(cache, batch, raw) < 0) {
+        cached_batch_free(batch);
         return NULL;
     }
-    cached->end = raw->entries[raw->count - 1].id;
-    return cached;
+    batch->end = raw->entries[raw->count - 1].id;
+    return batch;
 }
 
-static void on_back_page(void *owner, const struct log_page *raw, int error, const char *why)
+static void on_back_batch(void *owner, const struct log_batch *raw, int error, const char *why)
 {
     struct shard_cache *shard = owner;
     struct log_cache *cache = shard->cache;
     uint32_t number = (uint32_t)(shard - cache->shards);
-    struct cached_page *cached = NULL;
+    struct cached_batch *batch = NULL;
     uint64_t to = shard->back_to;
 
     (void)error;
@@ -432,12 +433,12 @@ static void on_back_page(void *owner, const struct log_page *raw, int error, con
     if (!raw)
         failed(cache, number, why);
     else if (raw->count > 0)
-        cached = back_page_new(cache, number, raw);
-    if (cached) {
+        batch = back_batch_new(cache, number, raw);
+    if (batch) {
         metric_add(cache->settings.metrics, METRIC_LOG_PAGES_READ, 1);
-        keep(cache, cached);
+        keep(cache, batch);
     }
-    cache->came_back(cache->owner, number, to, cached);
+    cache->came_back(cache->owner, number, to, batch);
 }
 
 int log_cache_ask_back(struct log_cache *cache, uint32_t number, uint64_t to)
@@ -446,7 +447,7 @@ int log_cache_ask_back(struct log_cache *cache, uint32_t number, uint64_t to)
 
     if (shard->back_to)
         return 0;
-    if (cache->settings.read_back(cache->settings.reader, number, to, on_back_page, shard) < 0) {
+    if (cache->settings.read_back(cache->settings.reader, number, to, on_back_batch, shard) < 0) {
         failed(cache, number, "out of memory");
         return -ENOMEM;
     }

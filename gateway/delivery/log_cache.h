@@ -1,10 +1,10 @@
-/* gateway/delivery/log_cache.h - pages of the shards' logs, read and decoded once for all who need
- * them.
+/* gateway/delivery/log_cache.h - batches of the shards' logs, read and decoded once for all who
+ * need them.
  *
- * A page is kept until newer ones need the memory, and serves every cursor that lies in it. One
- * page of a shard is under way at a time, so that cursors near each other meet on the same pages.
- * When Redis does not answer it is asked again, after 0.1 s at first, 5 s at most. Belongs to the
- * thread of its loop. */
+ * A batch is kept until newer ones need the memory, and serves every cursor that lies in it. One
+ * batch of a shard is under way at a time, so that cursors near each other meet on the same
+ * batches. When Redis does not answer it is asked again, after 0.1 s at first, 5 s at most. Belongs
+ * to the thread of its loop. */
 #pragma once
 
 #include <stdbool.h>
@@ -24,11 +24,11 @@ enum { LOG_CACHE_RETRY_MS = 100 };
 
 /* log_reader_read(), or what a test has in its place. */
 typedef int (*log_read_fn)(struct log_reader *reader, uint32_t shard, uint64_t after, uint64_t to,
-                           log_page_fn done, void *owner);
+                           log_batch_fn done, void *owner);
 
 /* log_reader_read_back(), likewise. */
 typedef int (*log_read_back_fn)(struct log_reader *reader, uint32_t shard, uint64_t to,
-                                log_page_fn done, void *owner);
+                                log_batch_fn done, void *owner);
 
 struct log_cache_settings {
     uv_loop_t *loop;
@@ -42,9 +42,9 @@ struct log_cache_settings {
 };
 
 /* What lies behind `after`, in the order of ids. */
-struct cached_page {
+struct cached_batch {
     struct segment *segment;
-    uint64_t number; /* in the order in which pages were asked for, from 1 */
+    uint64_t number; /* in the order in which batches were asked for, from 1 */
     uint32_t shard;
     uint64_t after;
     uint64_t end;   /* a cursor from `after` to below `end` finds here what follows it; SL_ID_MAX:
@@ -56,12 +56,12 @@ struct cached_page {
     struct list_node node, in_shard;
 };
 
-/* A page has come, or (NULL) may be asked for again after a failure. */
-typedef void (*log_cache_fn)(void *owner, uint32_t shard, const struct cached_page *cached);
+/* A batch has come, or (NULL) may be asked for again after a failure. */
+typedef void (*log_cache_fn)(void *owner, uint32_t shard, const struct cached_batch *batch);
 
-/* The page that was asked for with this id, or (NULL) there is nothing, or it cannot be read. */
+/* The batch that was asked for with this id, or (NULL) there is nothing, or it cannot be read. */
 typedef void (*log_cache_back_fn)(void *owner, uint32_t shard, uint64_t to,
-                                  const struct cached_page *cached);
+                                  const struct cached_batch *batch);
 
 /* NULL: out of memory. */
 struct log_cache *log_cache_new(const struct log_cache_settings *settings);
@@ -70,22 +70,22 @@ void log_cache_free(struct log_cache *cache);
 void log_cache_on_change(struct log_cache *cache, log_cache_fn changed, log_cache_back_fn came_back,
                          void *owner);
 
-/* The page for this cursor; it may have no entry above it. NULL: not here. Valid until the loop
+/* The batch for this cursor; it may have no entry above it. NULL: not here. Valid until the loop
  * comes round. */
-struct cached_page *log_cache_find(struct log_cache *cache, uint32_t shard, uint64_t after);
-/* Reads it, unless another page of the shard is under way or Redis is to be left alone for now:
+struct cached_batch *log_cache_find(struct log_cache *cache, uint32_t shard, uint64_t after);
+/* Reads it, unless another batch of the shard is under way or Redis is to be left alone for now:
  * then there will be a change, too. */
 void log_cache_ask(struct log_cache *cache, uint32_t shard, uint64_t after, uint64_t known);
-/* A page with the events up to this id, going back from it. NULL: not here. Valid until the loop
+/* A batch with the events up to this id, going back from it. NULL: not here. Valid until the loop
  * comes round. */
-struct cached_page *log_cache_find_back(struct log_cache *cache, uint32_t shard, uint64_t to);
-/* Reads the page that ends with this id, or with the newest before it, unless another such page of
- * the shard is under way. One that cannot be read is not asked for again. 0: there will
- * be an answer; -ENOMEM. */
+struct cached_batch *log_cache_find_back(struct log_cache *cache, uint32_t shard, uint64_t to);
+/* Reads the batch that ends with this id, or with the newest before it, unless another such batch
+ * of the shard is under way. One that cannot be read is not asked for again. 0: there will be an
+ * answer; -ENOMEM. */
 int log_cache_ask_back(struct log_cache *cache, uint32_t shard, uint64_t to);
 /* How many have been asked for: who wants to know what the log holds now needs a later one. */
 uint64_t log_cache_asked(const struct log_cache *cache);
 /* It says less than the log by now. */
-void log_cache_drop(struct log_cache *cache, struct cached_page *cached);
-/* A stream begins to read from the page. */
-void log_cache_note_use(struct log_cache *cache, struct cached_page *cached);
+void log_cache_drop(struct log_cache *cache, struct cached_batch *batch);
+/* A stream begins to read from the batch. */
+void log_cache_note_use(struct log_cache *cache, struct cached_batch *batch);

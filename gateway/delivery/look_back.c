@@ -1,6 +1,6 @@
 /* look_back.c - one segment at a time, from the newest to the oldest.
  *
- * A segment, of the ring or a page of a log, is judged as for those who catch up, and then walked
+ * A segment, of the ring or a batch of a log, is judged as for those who catch up, and then walked
  * from its end. For each shard it is known up to which id is still to be looked at; of several logs
  * the one goes on whose id is the highest, and what is found in them is kept in the order of ids,
  * so that the newest of all shards stay. Deleted posts are remembered in a table of their ids.
@@ -171,7 +171,7 @@ static bool is_passed_over(const struct look_back *look_back, const struct event
 {
     if (event->kind == EVENT_DELETE)
         return !look_back->keeps_deletions;
-    return event->kind == EVENT_POST && was_deleted(look_back, event->subject.sample_id);
+    return event->kind == EVENT_POST && was_deleted(look_back, event->view.sample_id);
 }
 
 /* Which of the first `end` entries the lane wants. */
@@ -204,7 +204,7 @@ static int look_at_entry(struct look_back *look_back, struct lane *lane, struct 
     if (!event || event->kind >= EVENT_KIND_COUNT)
         return 0;
     if (event->kind == EVENT_DELETE)
-        r = note_deleted(look_back, event->subject.sample_id);
+        r = note_deleted(look_back, event->view.sample_id);
     if (r < 0 || !is_wanted || is_passed_over(look_back, event))
         return r;
     r = lane_next_wanted(lane, segment, index, &index, &tail); /* for its tail */
@@ -267,7 +267,7 @@ static uint32_t next_shard(const struct look_back *look_back)
 enum looking look_back_step(struct look_back *look_back, struct lane *lane, struct log_cache *log,
                             size_t *ret_events, uint32_t *ret_shard)
 {
-    struct cached_page *cached;
+    struct cached_batch *batch;
     uint32_t shard;
     uint64_t rest;
 
@@ -278,22 +278,22 @@ enum looking look_back_step(struct look_back *look_back, struct lane *lane, stru
     if (!log || shard == UINT32_MAX || look_back->looked >= LOOK_BACK_EVENTS)
         return LOOKING_HAS_ENDED;
     rest = look_back->rest[shard];
-    cached = log_cache_find_back(log, shard, rest);
-    if (!cached) {
+    batch = log_cache_find_back(log, shard, rest);
+    if (!batch) {
         *ret_shard = shard;
         return log_cache_ask_back(log, shard, rest) < 0 ? LOOKING_FAILED : LOOKING_WAITS;
     }
-    log_cache_note_use(log, cached);
-    look_back->rest[shard] = cached->after;
-    *ret_events = segment_find_above(cached->segment, rest);
-    return look_at(look_back, lane, cached->segment, *ret_events, true) < 0 ? LOOKING_FAILED
-                                                                            : LOOKING;
+    log_cache_note_use(log, batch);
+    look_back->rest[shard] = batch->after;
+    *ret_events = segment_find_above(batch->segment, rest);
+    return look_at(look_back, lane, batch->segment, *ret_events, true) < 0 ? LOOKING_FAILED
+                                                                           : LOOKING;
 }
 
-void look_back_page(struct look_back *look_back, uint32_t shard, uint64_t before,
-                    const struct cached_page *cached)
+void look_back_batch(struct look_back *look_back, uint32_t shard, uint64_t before,
+                     const struct cached_batch *batch)
 {
-    const struct segment *segment = cached ? cached->segment : NULL;
+    const struct segment *segment = batch ? batch->segment : NULL;
 
     if (look_back->rest[shard] == before)
         look_back->rest[shard] = segment ? segment->entries[segment->count - 1].id : 0;

@@ -1,8 +1,9 @@
-/* log_reader.c - a page of a log is one command: XRANGE from a cursor on, or XREVRANGE back from it.
+/* log_reader.c - a batch of a log is one command: XRANGE from a cursor on, or XREVRANGE back from
+ * it.
  *
  * Each request keeps what it asked for, so that the reply can be held against it, and is freed with
- * its answer. Entries are handed over in the order of the log, whichever way they came. A page has
- * LOG_PAGE_EVENTS at most; how many are under way is the callers' business. */
+ * its answer. Entries are handed over in the order of the log, whichever way they came. A batch has
+ * LOG_BATCH_EVENTS at most; how many are under way is the callers' business. */
 #include "gateway/intake/log_reader.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 
 struct log_reader {
     struct redis_commands *commands;
-    struct sl_event_log_entry entries[LOG_PAGE_EVENTS]; /* of the page that is being handed over */
+    struct sl_event_log_entry entries[LOG_BATCH_EVENTS]; /* of the batch that is handed over */
 };
 
 struct request {
@@ -19,7 +20,7 @@ struct request {
     uint32_t shard;
     uint64_t after, to;
     bool is_back; /* the newest comes first */
-    log_page_fn done;
+    log_batch_fn done;
     void *owner;
 };
 
@@ -40,17 +41,17 @@ void log_reader_free(struct log_reader *reader)
 static void hand_over(const struct request *request, const redisReply *reply, size_t count)
 {
     struct sl_event_log_entry *entries = request->reader->entries;
-    const struct log_page page = {
+    const struct log_batch batch = {
         .after = request->after,
         .to = request->to,
         .entries = entries,
         .count = count,
-        .is_full = count == LOG_PAGE_EVENTS,
+        .is_full = count == LOG_BATCH_EVENTS,
     };
 
     for (size_t i = 0; i < count; i++)
         entries[i] = sl_event_log_entry_at(reply, request->is_back ? count - 1 - i : i);
-    request->done(request->owner, &page, 0, NULL);
+    request->done(request->owner, &batch, 0, NULL);
 }
 
 static void on_reply(void *owner, const redisReply *reply, const char *why)
@@ -65,7 +66,7 @@ static void on_reply(void *owner, const redisReply *reply, const char *why)
     else if (reply)
         r = sl_event_log_range_reply(reply, request->shard, request->after, request->to, &count,
                                      &failure);
-    if (r == 0 && count > LOG_PAGE_EVENTS)
+    if (r == 0 && count > LOG_BATCH_EVENTS)
         r = failure_set(&failure, -EBADMSG, "Redis gave more of the log than was asked for");
     if (r == 0)
         hand_over(request, reply, count);
@@ -83,10 +84,10 @@ static int run(const struct request *settings)
     if (!request)
         return -ENOMEM;
     if (request->is_back)
-        r = sl_event_log_back_call(&call, request->shard, request->to, LOG_PAGE_EVENTS, NULL);
+        r = sl_event_log_back_call(&call, request->shard, request->to, LOG_BATCH_EVENTS, NULL);
     else
         r = sl_event_log_range_call(&call, request->shard, request->after, request->to,
-                                    LOG_PAGE_EVENTS, NULL);
+                                    LOG_BATCH_EVENTS, NULL);
     if (r == 0)
         r = redis_commands_run_take(request->reader->commands, &call, on_reply, request);
     if (r < 0) {
@@ -98,12 +99,12 @@ static int run(const struct request *settings)
 }
 
 int log_reader_read(struct log_reader *reader, uint32_t shard, uint64_t after, uint64_t to,
-                    log_page_fn done, void *owner)
+                    log_batch_fn done, void *owner)
 {
     return run(&(struct request){reader, shard, after, to, false, done, owner});
 }
 
-int log_reader_read_back(struct log_reader *reader, uint32_t shard, uint64_t to, log_page_fn done,
+int log_reader_read_back(struct log_reader *reader, uint32_t shard, uint64_t to, log_batch_fn done,
                          void *owner)
 {
     return run(&(struct request){reader, shard, 0, to, true, done, owner});

@@ -1,4 +1,4 @@
-/* gateway/intake/log_reader.h - pages of the shards' logs, read from Redis on the loop. */
+/* gateway/intake/log_reader.h - batches of the shards' logs, read from Redis on the loop. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,22 +8,23 @@
 #include "gateway/intake/shard_order.h"
 #include "gateway/redis/redis_commands.h"
 
-enum { LOG_PAGE_EVENTS = 128 };
+enum { LOG_BATCH_EVENTS = 128 };
 
 struct log_reader;
 
-/* The page asked for, valid until the function returns; or NULL, an error as of sl_reply_check()
+/* The batch asked for, valid until the function returns; or NULL, an error as of sl_reply_check()
  * and why. */
-typedef void (*log_page_fn)(void *owner, const struct log_page *page, int error, const char *why);
+typedef void (*log_batch_fn)(void *owner, const struct log_batch *batch, int error,
+                             const char *why);
 
 /* NULL: out of memory. */
 struct log_reader *log_reader_new(struct redis_commands *commands);
 void log_reader_free(struct log_reader *reader); /* after the commands it uses */
 
-/* Reads the first LOG_PAGE_EVENTS of (after, to]. 0: `done` will be called, later; -ENOMEM: it will
- * not. */
+/* Reads the first LOG_BATCH_EVENTS of (after, to]. 0: `done` will be called, later; -ENOMEM: it
+ * will not. */
 int log_reader_read(struct log_reader *reader, uint32_t shard, uint64_t after, uint64_t to,
-                    log_page_fn done, void *owner);
-/* The same with the last LOG_PAGE_EVENTS up to and including `to`, in the order of the log. */
-int log_reader_read_back(struct log_reader *reader, uint32_t shard, uint64_t to, log_page_fn done,
+                    log_batch_fn done, void *owner);
+/* The same with the last LOG_BATCH_EVENTS up to and including `to`, in the order of the log. */
+int log_reader_read_back(struct log_reader *reader, uint32_t shard, uint64_t to, log_batch_fn done,
                          void *owner);

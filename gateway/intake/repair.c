@@ -1,6 +1,6 @@
 /* repair.c - who asks the log, and when.
  *
- * A shard has at most one page under way. While Redis fails, one timer for all shards says when
+ * A shard has at most one batch under way. While Redis fails, one timer for all shards says when
  * they ask again: there is one Redis. The other timer looks once a period which shards have not
  * moved since, so that a message costs it nothing.
  *
@@ -24,7 +24,7 @@ enum { RETRY_MIN_MS = 100, RETRY_MAX_MS = 5000 };
 struct shard {
     struct repair *repair;
     struct shard_order *order; /* NULL: not heard of */
-    bool is_asked;             /* a page is under way */
+    bool is_asked;             /* a batch is under way */
     bool is_repairing;         /* as logged */
     bool is_due;               /* to be looked up in its log when nothing is wanted */
     uint64_t last_at_check;
@@ -80,7 +80,7 @@ static void log_failure(struct shard *shard, const char *why)
 
 /* ---- asking ---- */
 
-static void on_page(void *owner, const struct log_page *page, int error, const char *why);
+static void on_batch(void *owner, const struct log_batch *batch, int error, const char *why);
 static void on_retry(uv_timer_t *timer);
 
 static void ask_later(struct repair *repair)
@@ -92,7 +92,7 @@ static void ask_later(struct repair *repair)
 
 static int ask(struct shard *shard, uint64_t after, uint64_t to)
 {
-    int r = log_reader_read(shard->repair->settings.log, shard_number(shard), after, to, on_page,
+    int r = log_reader_read(shard->repair->settings.log, shard_number(shard), after, to, on_batch,
                             shard);
 
     shard->is_asked = r == 0;
@@ -140,7 +140,7 @@ static void on_retry(uv_timer_t *timer)
 
 /* ---- what comes back ---- */
 
-static void page_failed(struct shard *shard, int error, const char *why)
+static void batch_failed(struct shard *shard, int error, const char *why)
 {
     struct repair *repair = shard->repair;
     uint64_t after, to;
@@ -157,19 +157,19 @@ static void page_failed(struct shard *shard, int error, const char *why)
     repair->callbacks.turn_end(repair->context);
 }
 
-static void on_page(void *owner, const struct log_page *page, int error, const char *why)
+static void on_batch(void *owner, const struct log_batch *batch, int error, const char *why)
 {
     struct shard *shard = owner;
     struct repair *repair = shard->repair;
 
     assert(shard->is_asked && shard->order);
     shard->is_asked = false;
-    if (page) {
+    if (batch) {
         backoff_reset(&repair->backoff);
-        shard_order_page(shard->order, page, clock_monotonic_us());
+        shard_order_batch(shard->order, batch, clock_monotonic_us());
         repair->callbacks.turn_end(repair->context);
     } else {
-        page_failed(shard, error, why);
+        batch_failed(shard, error, why);
     }
     ask_if_wanted(shard);
 }

@@ -1,7 +1,7 @@
 /* gateway/intake/repair.h - between the subscriber and whoever takes the events: nothing missing.
  *
  * What the live channels bring in order goes straight through. What was missed is read from the
- * log, in pages and before what came after it, shard by shard as shard_order.h says; a shard that
+ * log, in batches and before what came after it, shard by shard as shard_order.h says; a shard that
  * waits for its log does not keep the others waiting. A shard is looked up in its log when hearing
  * begins, and whenever it has been quiet for a second, so that the loss of its last message is
  * found too. A message whose id lies in the future is not believed: anybody may publish, and who

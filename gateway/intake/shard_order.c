@@ -10,8 +10,8 @@
  * it does not name an event that was passed. Then the log is read from the oldest id in the ring
  * on; what is found there and was passed is skipped.
  *
- * A page proves that something is not in the log only when it was asked for after that was known to
- * be missing: so a page counts as the last one when its `to` is the one wanted now. */
+ * A batch proves that something is not in the log only when it was asked for after that was known
+ * to be missing: so a batch counts as the last one when its `to` is the one wanted now. */
 #include "gateway/intake/shard_order.h"
 
 #include <assert.h>
@@ -325,22 +325,22 @@ static void take_entry(struct shard_order *order, const struct sl_event_log_entr
     pass_entry(order, entry, now_us);
 }
 
-void shard_order_page(struct shard_order *order, const struct log_page *page, uint64_t now_us)
+void shard_order_batch(struct shard_order *order, const struct log_batch *batch, uint64_t now_us)
 {
     uint64_t last = order->last;
 
-    if (page->after > last)
+    if (batch->after > last)
         return; /* asked for before a rewind: it begins too late */
-    for (size_t i = 0; i < page->count; i++)
-        take_entry(order, &page->entries[i], now_us);
+    for (size_t i = 0; i < batch->count; i++)
+        take_entry(order, &batch->entries[i], now_us);
     if (!order->is_wanting) {
         if (order->last > last)
             metric_add(order->settings.metrics, METRIC_EVENT_GAPS, 1);
-        if (order->last > last && page->is_full)
+        if (order->last > last && batch->is_full)
             want(order, SL_ID_MAX);
         return;
     }
-    if (order->last >= order->wanted_to || (!page->is_full && page->to == order->wanted_to))
+    if (order->last >= order->wanted_to || (!batch->is_full && batch->to == order->wanted_to))
         end_stretch(order, GAP_RETENTION);
 }
 

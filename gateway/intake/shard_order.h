@@ -10,7 +10,7 @@
  *                               holds instead is wanted if it was missed
  *
  * While the log is wanted, what comes live is held back, up to a number of bytes; beyond it all
- * that is held is dropped and wanted from the log as well. Pages of the log are passed on as they
+ * that is held is dropped and wanted from the log as well. Batches of the log are passed on as they
  * come, then what was held back. What the log does not hold any more is told as a gap, right before
  * the event behind it; so is what was rewound.
  *
@@ -39,7 +39,7 @@ struct shard_order_settings {
 };
 
 /* What the log gave when asked for what lies in (after, to]. */
-struct log_page {
+struct log_batch {
     uint64_t after, to;
     const struct sl_event_log_entry *entries;
     size_t count;
@@ -63,9 +63,9 @@ void shard_order_resume(struct shard_order *order, uint64_t log_end);
 /* true: what lies in (*ret_after, *ret_to] of the log is wanted, and nothing is passed on before it
  * has come, or shard_order_give_up() was called. */
 bool shard_order_wants(const struct shard_order *order, uint64_t *ret_after, uint64_t *ret_to);
-/* A page, wanted or not: one from shard_order_last() to SL_ID_MAX shows what was missed though no
+/* A batch, wanted or not: one from shard_order_last() to SL_ID_MAX shows what was missed though no
  * later message tells of it. */
-void shard_order_page(struct shard_order *order, const struct log_page *page, uint64_t now_us);
+void shard_order_batch(struct shard_order *order, const struct log_batch *batch, uint64_t now_us);
 /* What is wanted cannot be read: tells it as a gap and goes on. */
 void shard_order_give_up(struct shard_order *order);
 

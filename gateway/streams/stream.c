@@ -232,7 +232,7 @@ static void say_first(struct stream *stream)
 /* Then deletions are what it asks for. */
 static bool takes_no_posts(const struct stream_request *request)
 {
-    return request->stream != STREAM_MANY && !(request->types & 1u << SL_SUBJECT_POST);
+    return request->stream != STREAM_MANY && !(request->types & 1u << SL_EVENT_POST);
 }
 
 static int resume(struct stream *stream)

@@ -35,7 +35,7 @@ struct fake_log {
     struct {
         bool is_asked;
         uint64_t after, to;
-        log_page_fn done;
+        log_batch_fn done;
         void *owner;
     } request;
 };
@@ -60,7 +60,7 @@ static uint64_t head(void)
 /* --- the log ---------------------------------------------------------------------------------- */
 
 static int read_log(struct log_reader *reader, uint32_t shard, uint64_t after, uint64_t to,
-                    log_page_fn done, void *owner)
+                    log_batch_fn done, void *owner)
 {
     struct fake_log *log = &logs[shard];
 
@@ -78,29 +78,29 @@ static int read_log(struct log_reader *reader, uint32_t shard, uint64_t after, u
 /* Answers what is asked for; false: nothing is. */
 static bool answer(uint32_t shard)
 {
-    static struct sl_event_log_entry entries[LOG_PAGE_EVENTS];
+    static struct sl_event_log_entry entries[LOG_BATCH_EVENTS];
     struct fake_log *log = &logs[shard];
-    struct log_page page = {log->request.after, log->request.to, entries, 0, false};
+    struct log_batch batch = {log->request.after, log->request.to, entries, 0, false};
     bool is_unreadable = false;
 
     if (!log->request.is_asked)
         return false;
     log->request.is_asked = false;
     reads++;
-    for (size_t i = log->first; i < log->count && page.count < LOG_PAGE_EVENTS; i++) {
+    for (size_t i = log->first; i < log->count && batch.count < LOG_BATCH_EVENTS; i++) {
         struct logged *entry = &log->entries[i];
 
-        if (entry->is_deleted || entry->id <= page.after || entry->id > page.to)
+        if (entry->is_deleted || entry->id <= batch.after || entry->id > batch.to)
             continue;
         is_unreadable = is_unreadable || entry->is_unreadable;
-        entries[page.count++] =
+        entries[batch.count++] =
             (struct sl_event_log_entry){entry->id, entry->previous, sl_slice_str(entry->json)};
     }
-    page.is_full = page.count == LOG_PAGE_EVENTS;
+    batch.is_full = batch.count == LOG_BATCH_EVENTS;
     if (is_unreadable)
         log->request.done(log->request.owner, NULL, -EBADMSG, "no event of ours");
     else
-        log->request.done(log->request.owner, &page, 0, NULL);
+        log->request.done(log->request.owner, &batch, 0, NULL);
     return true;
 }
 
@@ -463,7 +463,7 @@ static void test_what_is_not_in_the_ring_comes_from_the_log(void **state)
     settle();
     assert_string_equal(received(&a), ids(100, 1000, 1));
     assert_true(is_live(&a));
-    assert_true(reads <= 900 / LOG_PAGE_EVENTS + 1);
+    assert_true(reads <= 900 / LOG_BATCH_EVENTS + 1);
     post("x");
     assert_string_equal(received(&a), ids(1000, 1001, 1));
 }
@@ -483,7 +483,7 @@ static void test_only_what_the_filter_wants_comes(void **state)
     assert_true(is_live(&a) && is_live(&b) && is_live(&c));
 }
 
-static void test_pages_are_read_once_for_all(void **state)
+static void test_batches_are_read_once_for_all(void **state)
 {
     unsigned alone;
 
@@ -559,13 +559,13 @@ static void test_the_event_of_a_cursor_that_was_ahead_is_not_sent_again(void **s
     assert_string_equal(received(&a), ids(6, 7, 1));
 }
 
-/* A page of the log from before that event was logged does not tell that there is none. */
-static void test_a_cursor_ahead_is_not_judged_by_an_old_page(void **state)
+/* A batch of the log from before that event was logged does not tell that there is none. */
+static void test_a_cursor_ahead_is_not_judged_by_an_old_batch(void **state)
 {
     (void)state;
     begin_again(0, 1 << 20, LAG_MS);
     posts(5);
-    resume(&a, NULL, id_at(2)); /* leaves the log's last page in memory */
+    resume(&a, NULL, id_at(2)); /* leaves the log's last batch in memory */
     settle();
     assert_int_equal(reads, 1);
     publish("seen elsewhere");
@@ -1001,8 +1001,8 @@ static void delete_logged(size_t from, size_t to)
         logs[0].entries[from++].is_deleted = true;
 }
 
-/* Wherever in a page the hole lies, and were it as long as some: it is told to who reads there, who
- * goes on. */
+/* Wherever in a batch the hole lies, and were it as long as some: it is told to who reads there,
+ * who goes on. */
 static void test_a_hole_in_the_log_ends_no_stream(void **state)
 {
     (void)state;
@@ -1016,20 +1016,20 @@ static void test_a_hole_in_the_log_ends_no_stream(void **state)
         resume(&a, NULL, id_at(10));
         turn();
         answer(0);
-        turn(); /* has been given the first page */
+        turn(); /* has been given the first batch */
         delete_logged(first, end);
         settle();
         assert_true(is_live(&a));
         got = strchr(received(&a), '{');
-        if (first <= 10 + LOG_PAGE_EVENTS && end <= 11 + LOG_PAGE_EVENTS) {
-            assert_null(got); /* that page had been read */
+        if (first <= 10 + LOG_BATCH_EVENTS && end <= 11 + LOG_BATCH_EVENTS) {
+            assert_null(got); /* that batch had been read */
             continue;
         }
         assert_non_null(got);
-        snprintf(
-            expected, sizeof(expected), "%s ",
-            gap_text(first > 10 + LOG_PAGE_EVENTS ? id_at(first - 1) : id_at(10 + LOG_PAGE_EVENTS),
-                     id_at(end - 1), GAP_RETENTION));
+        snprintf(expected, sizeof(expected), "%s ",
+                 gap_text(first > 10 + LOG_BATCH_EVENTS ? id_at(first - 1)
+                                                        : id_at(10 + LOG_BATCH_EVENTS),
+                          id_at(end - 1), GAP_RETENTION));
         assert_memory_equal(got, expected, strlen(expected));
         assert_string_equal(got + strlen(expected), ids(end, 500, 1));
     }
@@ -1038,7 +1038,7 @@ static void test_a_hole_in_the_log_ends_no_stream(void **state)
 static void test_a_hole_at_the_end_of_the_log_ends_no_stream(void **state)
 {
     (void)state;
-    for (size_t first = 11 + LOG_PAGE_EVENTS; first < 14 + LOG_PAGE_EVENTS; first++) {
+    for (size_t first = 11 + LOG_BATCH_EVENTS; first < 14 + LOG_BATCH_EVENTS; first++) {
         const char *got;
 
         begin_again(0, 1 << 20, LAG_MS);
@@ -1828,11 +1828,11 @@ int main(void)
         CATCH_UP_TEST(test_what_is_in_the_ring_needs_no_log),
         CATCH_UP_TEST(test_what_is_not_in_the_ring_comes_from_the_log),
         CATCH_UP_TEST(test_only_what_the_filter_wants_comes),
-        CATCH_UP_TEST(test_pages_are_read_once_for_all),
+        CATCH_UP_TEST(test_batches_are_read_once_for_all),
         CATCH_UP_TEST(test_the_log_may_be_ahead_of_what_has_passed),
         CATCH_UP_TEST(test_a_cursor_may_be_ahead_of_what_has_passed),
         CATCH_UP_TEST(test_the_event_of_a_cursor_that_was_ahead_is_not_sent_again),
-        CATCH_UP_TEST(test_a_cursor_ahead_is_not_judged_by_an_old_page),
+        CATCH_UP_TEST(test_a_cursor_ahead_is_not_judged_by_an_old_batch),
         CATCH_UP_TEST(test_a_cursor_in_the_future_means_now),
         CATCH_UP_TEST(test_a_cursor_is_a_position_between_events),
         CATCH_UP_TEST(test_the_cursor_of_who_is_behind_follows_what_was_sent),

@@ -59,9 +59,9 @@ struct redis {
     struct {
         bool is_asked;
         uint64_t after, to;
-        log_page_fn done; /* NULL: for the order */
+        log_batch_fn done; /* NULL: for the order */
         void *owner;
-    } requests[2]; /* of the order, of the pages */
+    } requests[2]; /* of the order, of the batches */
     struct shard_order *order;
     uint32_t shard;
 };
@@ -159,22 +159,22 @@ static uint64_t log_end(const struct redis *redis)
 }
 
 /* false: what is there cannot be read. */
-static bool read_page(const struct redis *redis, struct log_page *page,
-                      struct sl_event_log_entry *entries)
+static bool read_batch(const struct redis *redis, struct log_batch *batch,
+                       struct sl_event_log_entry *entries)
 {
-    page->entries = entries;
-    page->count = 0;
-    for (size_t i = redis->trimmed; i < redis->count && page->count < LOG_PAGE_EVENTS; i++) {
+    batch->entries = entries;
+    batch->count = 0;
+    for (size_t i = redis->trimmed; i < redis->count && batch->count < LOG_BATCH_EVENTS; i++) {
         const struct fact *fact = &redis->facts[i];
 
-        if (fact->is_lost || fact->is_gone || fact->id <= page->after || fact->id > page->to)
+        if (fact->is_lost || fact->is_gone || fact->id <= batch->after || fact->id > batch->to)
             continue;
         if (fact->is_unreadable)
             return false;
-        entries[page->count++] =
+        entries[batch->count++] =
             (struct sl_event_log_entry){fact->id, fact->previous, sl_slice_str(fact->json)};
     }
-    page->is_full = page->count == LOG_PAGE_EVENTS;
+    batch->is_full = batch->count == LOG_BATCH_EVENTS;
     return true;
 }
 
@@ -198,14 +198,14 @@ static void ask_for_order(struct redis *redis, bool is_look_up)
 
 static bool answer_order(struct redis *redis)
 {
-    static struct sl_event_log_entry entries[LOG_PAGE_EVENTS];
-    struct log_page page = {.after = redis->requests[0].after, .to = redis->requests[0].to};
+    static struct sl_event_log_entry entries[LOG_BATCH_EVENTS];
+    struct log_batch batch = {.after = redis->requests[0].after, .to = redis->requests[0].to};
 
     if (!redis->requests[0].is_asked)
         return false;
     redis->requests[0].is_asked = false;
-    if (read_page(redis, &page, entries))
-        shard_order_page(redis->order, &page, clock_monotonic_us());
+    if (read_batch(redis, &batch, entries))
+        shard_order_batch(redis->order, &batch, clock_monotonic_us());
     else
         shard_order_give_up(redis->order);
     deliver_turn_end(deliver);
@@ -213,8 +213,8 @@ static bool answer_order(struct redis *redis)
     return true;
 }
 
-static int ask_for_pages(struct log_reader *reader, uint32_t shard, uint64_t after, uint64_t to,
-                         log_page_fn done, void *owner)
+static int ask_for_batches(struct log_reader *reader, uint32_t shard, uint64_t after, uint64_t to,
+                           log_batch_fn done, void *owner)
 {
     struct redis *redis = &redises[shard];
 
@@ -228,16 +228,16 @@ static int ask_for_pages(struct log_reader *reader, uint32_t shard, uint64_t aft
     return 0;
 }
 
-static bool answer_pages(struct redis *redis)
+static bool answer_batches(struct redis *redis)
 {
-    static struct sl_event_log_entry entries[LOG_PAGE_EVENTS];
-    struct log_page page = {.after = redis->requests[1].after, .to = redis->requests[1].to};
+    static struct sl_event_log_entry entries[LOG_BATCH_EVENTS];
+    struct log_batch batch = {.after = redis->requests[1].after, .to = redis->requests[1].to};
 
     if (!redis->requests[1].is_asked)
         return false;
     redis->requests[1].is_asked = false;
-    if (read_page(redis, &page, entries))
-        redis->requests[1].done(redis->requests[1].owner, &page, 0, NULL);
+    if (read_batch(redis, &batch, entries))
+        redis->requests[1].done(redis->requests[1].owner, &batch, 0, NULL);
     else
         redis->requests[1].done(redis->requests[1].owner, NULL, -EBADMSG, "no event of ours");
     return true;
@@ -688,7 +688,7 @@ static void settle(void)
             turn();
         moves = false;
         for (uint32_t shard = 0; shard < shards; shard++) {
-            moves = answer_pages(&redises[shard]) || moves;
+            moves = answer_batches(&redises[shard]) || moves;
             moves = answer_order(&redises[shard]) || moves;
             while (hear_next(&redises[shard]))
                 moves = true;
@@ -776,7 +776,7 @@ static void step(void)
             hear_next(redis);
         break;
     case 6:
-        answer_pages(redis);
+        answer_batches(redis);
         break;
     case 7:
         answer_order(redis);
@@ -810,7 +810,7 @@ static void step_short_of_memory(void)
         answer_order(redis);
         break;
     case 2:
-        answer_pages(redis);
+        answer_batches(redis);
         break;
     default:
         turn();
@@ -825,7 +825,7 @@ static void run(unsigned seed)
     static const struct shard_order_callbacks callbacks = {on_event, on_gap};
     const struct log_cache_settings cache_settings = {.loop = &loop,
                                                       .metrics = metrics,
-                                                      .read = ask_for_pages,
+                                                      .read = ask_for_batches,
                                                       .decoder = decoder,
                                                       .max_bytes = PAGE_BYTES,
                                                       .retry_ms = 2};

@@ -118,9 +118,9 @@ static bool all_has_come(void)
     return told.last[0] == written[0] && told.last[1] == written[1] && told.unended == 0;
 }
 
-static void on_looked(void *owner, const struct log_page *page, int error, const char *why)
+static void on_looked(void *owner, const struct log_batch *batch, int error, const char *why)
 {
-    (void)page;
+    (void)batch;
     (void)error;
     (void)why;
     *(bool *)owner = true;
@@ -253,7 +253,7 @@ static void test_hearing_begins_where_the_log_ends(void **state)
     assert_int_equal(told.count, 10);
 }
 
-static void test_long_gap_is_read_in_pages(void **state)
+static void test_long_gap_is_read_in_batches(void **state)
 {
     (void)state;
     start_intake_with(60000, REPAIR_HELD_BYTES);
@@ -450,7 +450,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         test(test_events_in_order_need_no_log),
         test(test_hearing_begins_where_the_log_ends),
-        test(test_long_gap_is_read_in_pages),
+        test(test_long_gap_is_read_in_batches),
         test(test_little_room_for_what_waits_loses_nothing),
         test(test_last_event_that_was_lost_is_found_when_the_shard_is_quiet),
         test(test_lost_connection_costs_no_event),

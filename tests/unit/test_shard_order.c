@@ -1,4 +1,4 @@
-/* test_shard_order.c - messages and pages of the log, as scripted, and as a random history has
+/* test_shard_order.c - messages and batches of the log, as scripted, and as a random history has
  * them.
  */
 #include <inttypes.h>
@@ -84,17 +84,18 @@ static bool take(uint64_t id, uint64_t previous)
     return take_json(id, previous, "{}");
 }
 
-/* A page of entries that each name the one before; `first_previous` is what the first one names. */
-static void page_of(uint64_t after, uint64_t to, bool is_full, uint64_t first_previous,
-                    const uint64_t *ids, size_t count)
+/* A batch of entries that each name the one before; `first_previous` is what the first one names.
+ */
+static void batch_of(uint64_t after, uint64_t to, bool is_full, uint64_t first_previous,
+                     const uint64_t *ids, size_t count)
 {
     struct sl_event_log_entry entries[16];
-    struct log_page page = {after, to, entries, count, is_full};
+    struct log_batch batch = {after, to, entries, count, is_full};
 
     for (size_t i = 0; i < count; i++)
         entries[i] =
             (struct sl_event_log_entry){ids[i], i ? ids[i - 1] : first_previous, SL_SLICE("{}")};
-    shard_order_page(order, &page, 99);
+    shard_order_batch(order, &batch, 99);
 }
 
 #define IDS(...)                                                                                   \
@@ -178,7 +179,7 @@ static void test_gap_is_filled_from_the_log_before_its_message(void **state)
     assert_true(take_json(15, 14, "{\"e\"}"));
     expect_told("");
     expect_wants(10, 13);
-    page_of(10, 13, false, 10, IDS(11, 12, 13));
+    batch_of(10, 13, false, 10, IDS(11, 12, 13));
     expect_told("11 12 13 14{\"d\"} 15{\"e\"} ");
     expect_wants_nothing();
     assert_false(take(16, 15));
@@ -187,16 +188,16 @@ static void test_gap_is_filled_from_the_log_before_its_message(void **state)
     assert_int_equal(metric_get(metrics, METRIC_EVENTS_REPAIRED), 3);
 }
 
-static void test_gap_is_filled_page_by_page(void **state)
+static void test_gap_is_filled_batch_by_batch(void **state)
 {
     (void)state;
     take(20, 16);
-    page_of(10, 16, true, 10, IDS(11, 12));
+    batch_of(10, 16, true, 10, IDS(11, 12));
     expect_told("11 12 ");
     expect_wants(12, 16);
-    page_of(12, 16, true, 12, IDS(14, 15));
+    batch_of(12, 16, true, 12, IDS(14, 15));
     expect_wants(15, 16);
-    page_of(15, 16, false, 15, IDS(16));
+    batch_of(15, 16, false, 15, IDS(16));
     expect_told("14 15 16 20 ");
     expect_wants_nothing();
 }
@@ -207,10 +208,10 @@ static void test_gap_among_what_is_held_back_is_filled_too(void **state)
     take(13, 12);
     take(20, 15);
     take(21, 20);
-    page_of(10, 12, false, 10, IDS(12));
+    batch_of(10, 12, false, 10, IDS(12));
     expect_told("12 13 ");
     expect_wants(13, 15);
-    page_of(13, 15, false, 13, IDS(14, 15));
+    batch_of(13, 15, false, 13, IDS(14, 15));
     expect_told("14 15 20 21 ");
     expect_wants_nothing();
     assert_int_equal(metric_get(metrics, METRIC_EVENT_GAPS), 2);
@@ -222,7 +223,7 @@ static void test_events_in_the_log_and_held_back_are_passed_once(void **state)
     take(13, 12);
     take(14, 13);
     take(13, 12);
-    page_of(10, 12, false, 10, IDS(11, 12, 13, 14)); /* more than was asked for */
+    batch_of(10, 12, false, 10, IDS(11, 12, 13, 14)); /* more than was asked for */
     take(14, 13);
     take(15, 14);
     expect_told("11 12 13 14 15 ");
@@ -233,10 +234,10 @@ static void test_what_the_log_has_lost_is_told_where_it_was(void **state)
 {
     (void)state;
     take(20, 19);
-    page_of(10, 19, false, 14, IDS(15, 17, 18)); /* 11 to 14 are gone, and 19 */
+    batch_of(10, 19, false, 14, IDS(15, 17, 18)); /* 11 to 14 are gone, and 19 */
     expect_told("retention(10,14] 15 17 18 retention(18,19] 20 ");
     take(30, 29);
-    page_of(20, 29, false, 0, NULL, 0);
+    batch_of(20, 29, false, 0, NULL, 0);
     expect_told("retention(20,29] 30 ");
     take(29, 28); /* told already */
     expect_told("");
@@ -247,7 +248,7 @@ static void test_stretch_that_cannot_be_read_is_told(void **state)
 {
     (void)state;
     take(14, 13);
-    page_of(10, 13, true, 10, IDS(11));
+    batch_of(10, 13, true, 10, IDS(11));
     shard_order_give_up(order);
     expect_told("11 redis(11,13] 14 ");
     expect_wants_nothing();
@@ -266,7 +267,7 @@ static void test_lost_connection_shows_by_the_end_of_the_log(void **state)
     take(14, 13);
     shard_order_resume(order, 20); /* lost again before it was repaired */
     expect_wants(11, 13);
-    page_of(11, 13, false, 11, IDS(13));
+    batch_of(11, 13, false, 11, IDS(13));
     expect_told("11 13 14 ");
     expect_wants_nothing();
 }
@@ -274,9 +275,9 @@ static void test_lost_connection_shows_by_the_end_of_the_log(void **state)
 static void test_events_after_the_last_one_of_a_quiet_shard_are_passed(void **state)
 {
     (void)state;
-    page_of(10, SL_ID_MAX, false, 0, NULL, 0);
+    batch_of(10, SL_ID_MAX, false, 0, NULL, 0);
     assert_int_equal(metric_get(metrics, METRIC_EVENT_GAPS), 0);
-    page_of(10, SL_ID_MAX, false, 10, IDS(11, 12));
+    batch_of(10, SL_ID_MAX, false, 10, IDS(11, 12));
     expect_told("11 12 ");
     expect_wants_nothing();
     assert_int_equal(metric_get(metrics, METRIC_EVENT_GAPS), 1);
@@ -289,35 +290,35 @@ static void test_events_after_the_last_one_of_a_quiet_shard_are_passed(void **st
 static void test_quiet_shard_with_much_behind_it_is_read_to_the_end(void **state)
 {
     (void)state;
-    page_of(10, SL_ID_MAX, true, 10, IDS(11, 12));
+    batch_of(10, SL_ID_MAX, true, 10, IDS(11, 12));
     expect_wants(12, SL_ID_MAX);
     take(15, 14);
-    page_of(12, SL_ID_MAX, true, 12, IDS(13, 14));
+    batch_of(12, SL_ID_MAX, true, 12, IDS(13, 14));
     expect_wants(14, SL_ID_MAX);
-    page_of(14, SL_ID_MAX, false, 14, IDS(15));
+    batch_of(14, SL_ID_MAX, false, 14, IDS(15));
     expect_told("11 12 13 14 15 ");
     expect_wants_nothing();
     assert_int_equal(metric_get(metrics, METRIC_EVENT_GAPS), 1);
 }
 
-static void test_page_asked_for_too_early_proves_nothing_lost(void **state)
+static void test_batch_asked_for_too_early_proves_nothing_lost(void **state)
 {
     (void)state;
     take(14, 13); /* while a look at the quiet shard was under way, with nothing to see yet */
-    page_of(10, SL_ID_MAX, false, 0, NULL, 0);
+    batch_of(10, SL_ID_MAX, false, 0, NULL, 0);
     expect_wants(10, 13);
     expect_told("");
-    page_of(10, 13, false, 10, IDS(13));
+    batch_of(10, 13, false, 10, IDS(13));
     expect_told("13 14 ");
 }
 
-static void test_page_that_comes_late_repeats_nothing(void **state)
+static void test_batch_that_comes_late_repeats_nothing(void **state)
 {
     (void)state;
     take(11, 10);
     take(12, 11);
-    page_of(10, SL_ID_MAX, false, 10, IDS(11, 12));
-    page_of(10, SL_ID_MAX, false, 10, IDS(11));
+    batch_of(10, SL_ID_MAX, false, 10, IDS(11, 12));
+    batch_of(10, SL_ID_MAX, false, 10, IDS(11));
     take(13, 12);
     expect_told("11 12 13 ");
     assert_int_equal(metric_get(metrics, METRIC_EVENT_GAPS), 0);
@@ -329,8 +330,8 @@ static void test_reading_may_run_far_ahead_of_the_channel(void **state)
 
     (void)state;
     for (uint64_t id = 10; id < AHEAD; id++)
-        page_of(id, SL_ID_MAX, true, id, IDS(id + 1));
-    page_of(AHEAD, SL_ID_MAX, false, 0, NULL, 0);
+        batch_of(id, SL_ID_MAX, true, id, IDS(id + 1));
+    batch_of(AHEAD, SL_ID_MAX, false, 0, NULL, 0);
     expect_wants_nothing();
     buffer_clear(&told);
     for (uint64_t id = 11; id <= AHEAD; id++)
@@ -356,9 +357,9 @@ static void test_more_than_may_be_held_is_read_from_the_log(void **state)
     expect_wants(10, 16);
     take(17, 16);
     assert_in_range(metric_get(metrics, METRIC_HELD_BYTES), 1, HELD_BYTES);
-    page_of(10, 11, false, 10, IDS(11)); /* asked for before */
+    batch_of(10, 11, false, 10, IDS(11)); /* asked for before */
     expect_wants(11, 16);
-    page_of(11, 16, false, 11, IDS(12, 13, 14, 15, 16));
+    batch_of(11, 16, false, 11, IDS(12, 13, 14, 15, 16));
     expect_told("11 12 13 14 15 16 17 ");
     expect_wants_nothing();
 }
@@ -386,7 +387,7 @@ static void test_event_too_big_to_be_held_is_read_from_the_log(void **state)
     json[sizeof(json) - 1] = '\0';
     take_json(12, 11, json);
     expect_wants(10, 12);
-    page_of(10, 12, false, 10, IDS(11, 12));
+    batch_of(10, 12, false, 10, IDS(11, 12));
     expect_told("11 12 ");
 }
 
@@ -403,7 +404,7 @@ static void test_without_memory_nothing_is_lost_or_late(void **state)
     mem_fail_never();
     expect_wants(10, 12);
     take(13, 12);
-    page_of(10, 12, false, 10, IDS(11, 12));
+    batch_of(10, 12, false, 10, IDS(11, 12));
     expect_told("11 12 13 ");
 }
 
@@ -438,7 +439,7 @@ static void test_lost_tail_shows_in_the_log_too(void **state)
     take(11, 10);
     take(12, 11);
     take(20, 15);
-    page_of(12, 15, false, 11, IDS(14, 15)); /* 12 is lost; 14 followed 11 */
+    batch_of(12, 15, false, 11, IDS(14, 15)); /* 12 is lost; 14 followed 11 */
     expect_told("11 12 rewound(11,12] 14 15 20 ");
     assert_int_equal(metric_get(metrics, METRIC_EVENT_REWINDS), 1);
     expect_wants_nothing();
@@ -452,9 +453,9 @@ static void test_what_was_missed_below_the_last_id_is_found(void **state)
     take(21, 20); /* 20 and 21 are lost; 12 and 13 come in their place, unheard */
     assert_true(take(14, 13));
     expect_wants(10, 13);
-    page_of(21, SL_ID_MAX, false, 14, IDS(30)); /* was under way; begins too late */
+    batch_of(21, SL_ID_MAX, false, 14, IDS(30)); /* was under way; begins too late */
     expect_wants(10, 13);
-    page_of(10, 13, false, 10, IDS(11, 12, 13));
+    batch_of(10, 13, false, 10, IDS(11, 12, 13));
     expect_told("11 20 21 rewound(11,21] 12 13 14 ");
     expect_wants_nothing();
     assert_int_equal(metric_get(metrics, METRIC_EVENT_REWINDS), 1);
@@ -471,7 +472,7 @@ static void test_rewound_log_shows_when_hearing_begins_again(void **state)
     expect_wants_nothing();
     shard_order_resume(order, 12);
     expect_wants(10, 12);
-    page_of(10, 12, false, 10, IDS(11, 12));
+    batch_of(10, 12, false, 10, IDS(11, 12));
     expect_told("11 20 rewound(11,20] 12 ");
     expect_wants_nothing();
 }
@@ -483,14 +484,14 @@ static void test_rewound_log_that_was_trimmed_up_to_what_passed_has_no_gap(void 
     take(12, 11);
     take(20, 12);
     take(15, 14);
-    page_of(10, 14, false, 12, IDS(13, 14));
+    batch_of(10, 14, false, 12, IDS(13, 14));
     expect_told("11 12 20 rewound(12,20] 13 14 15 ");
 }
 
 static void test_new_id_among_those_read_from_the_log_rewinds(void **state)
 {
     (void)state;
-    page_of(10, SL_ID_MAX, false, 10, IDS(11, 15));
+    batch_of(10, SL_ID_MAX, false, 10, IDS(11, 15));
     take(16, 15);
     take(13, 11);
     expect_told("11 15 16 rewound(11,16] 13 ");
@@ -502,7 +503,7 @@ static void test_rewound_log_that_is_gone_is_told(void **state)
     take(11, 10);
     take(20, 11);
     take(14, 13);
-    page_of(10, 13, false, 0, NULL, 0);
+    batch_of(10, 13, false, 0, NULL, 0);
     expect_told("11 20 retention(10,13] rewound(13,20] 14 ");
     expect_wants_nothing();
 }
@@ -522,7 +523,7 @@ static void test_ids_are_remembered_for_a_while(void **state)
 /* ---- a random history ---- */
 
 /* The true log: id and whether it has been trimmed. */
-enum { HISTORY = 400, PAGE = 5 };
+enum { HISTORY = 400, BATCH = 5 };
 
 static uint64_t history[HISTORY + 1];
 
@@ -531,7 +532,7 @@ static size_t entries_of(uint64_t after, uint64_t to, size_t written, size_t tri
 {
     size_t count = 0;
 
-    for (size_t i = trimmed + 1; i <= written && count < PAGE; i++) {
+    for (size_t i = trimmed + 1; i <= written && count < BATCH; i++) {
         if (history[i] > after && history[i] <= to)
             entries[count++] =
                 (struct sl_event_log_entry){history[i], history[i - 1], SL_SLICE("{}")};
@@ -539,13 +540,13 @@ static size_t entries_of(uint64_t after, uint64_t to, size_t written, size_t tri
     return count;
 }
 
-/* Messages are lost, repeated and late at random; pages too; the log is trimmed at times. In the
+/* Messages are lost, repeated and late at random; batches too; the log is trimmed at times. In the
  * end each event has been passed once and in order, or lies in a gap that was told. */
 static void run_history(unsigned seed)
 {
     size_t written = 0, trimmed = 0;
-    struct sl_event_log_entry entries[PAGE];
-    struct log_page page = {.entries = entries};
+    struct sl_event_log_entry entries[BATCH];
+    struct log_batch batch = {.entries = entries};
     bool is_asked = false;
     uint64_t after, to;
     char *at;
@@ -566,22 +567,22 @@ static void run_history(unsigned seed)
             for (int times = rand() % 6 ? 1 : rand() % 3; times > 0; times--)
                 take(history[written], history[written - 1]);
             break;
-        case 4: /* a page is asked for: the log answers as of now */
+        case 4: /* a batch is asked for: the log answers as of now */
             if (is_asked)
                 break;
             after = shard_order_last(order);
             to = SL_ID_MAX;
             shard_order_wants(order, &after, &to);
-            page.after = after;
-            page.to = to;
-            page.count = entries_of(after, to, written, trimmed, entries);
-            page.is_full = page.count == PAGE;
+            batch.after = after;
+            batch.to = to;
+            batch.count = entries_of(after, to, written, trimmed, entries);
+            batch.is_full = batch.count == BATCH;
             is_asked = true;
             break;
         case 5:
         case 6: /* and comes */
             if (is_asked)
-                shard_order_page(order, &page, 99);
+                shard_order_batch(order, &batch, 99);
             is_asked = false;
             break;
         case 7:
@@ -634,7 +635,7 @@ int main(void)
         test(test_duplicates_are_dropped),
         test(test_plain_messages_wait_for_nobody),
         test(test_gap_is_filled_from_the_log_before_its_message),
-        test(test_gap_is_filled_page_by_page),
+        test(test_gap_is_filled_batch_by_batch),
         test(test_gap_among_what_is_held_back_is_filled_too),
         test(test_events_in_the_log_and_held_back_are_passed_once),
         test(test_what_the_log_has_lost_is_told_where_it_was),
@@ -642,8 +643,8 @@ int main(void)
         test(test_lost_connection_shows_by_the_end_of_the_log),
         test(test_events_after_the_last_one_of_a_quiet_shard_are_passed),
         test(test_quiet_shard_with_much_behind_it_is_read_to_the_end),
-        test(test_page_asked_for_too_early_proves_nothing_lost),
-        test(test_page_that_comes_late_repeats_nothing),
+        test(test_batch_asked_for_too_early_proves_nothing_lost),
+        test(test_batch_that_comes_late_repeats_nothing),
         test(test_reading_may_run_far_ahead_of_the_channel),
         test(test_more_than_may_be_held_is_read_from_the_log),
         test(test_duplicate_that_does_not_fit_drops_nothing_for_good),
