@@ -1,9 +1,9 @@
 /* tasks.c - sluice tasks: what is left to do, what could not be done, and what becomes of that.
  *
- * Streams and dead letters of all shards are read in pages of 1,000, one shard after the other, and
- * each entry is visited once. Kinds are counted in a table of 64. To retry or drop is a call for
- * each letter; with --all at most as many as there were at the beginning, lest one that fails again
- * at once be taken for ever. */
+ * Streams and dead letters of all shards are read in batches of 1,000, one shard after the other,
+ * and each entry is visited once. Kinds are counted in a table of 64. To retry or drop is a call
+ * for each letter; with --all at most as many as there were at the beginning, lest one that fails
+ * again at once be taken for ever. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include "src/model/id.h"
 #include "src/tasks/tasks.h"
 
-enum { PAGE = 1000, KINDS_MAX = 64, ENTRY_SIZE = 48 };
+enum { BATCH = 1000, KINDS_MAX = 64, ENTRY_SIZE = 48 };
 
 /* ---- walking through the shards ---- */
 
@@ -26,9 +26,9 @@ typedef int (*list_call_fn)(struct sl_call *call, uint32_t shard, const char *af
 typedef int (*visit_fn)(struct database *database, const struct sl_task *task, void *context,
                         struct failure *reterr);
 
-/* A page of a shard; `after` moves to its end. *ret_is_last: there is no more. */
-static int visit_page(struct database *database, uint32_t shard, list_call_fn list, char *after,
-                      visit_fn visit, void *context, bool *ret_is_last, struct failure *reterr)
+/* A batch of a shard; `after` moves to its end. *ret_is_last: there is no more. */
+static int visit_batch(struct database *database, uint32_t shard, list_call_fn list, char *after,
+                       visit_fn visit, void *context, bool *ret_is_last, struct failure *reterr)
 {
     struct sl_call call = SL_CALL_INIT;
     redisReply *reply = NULL;
@@ -36,7 +36,7 @@ static int visit_page(struct database *database, uint32_t shard, list_call_fn li
     size_t count = 0;
     int r;
 
-    r = list(&call, shard, after[0] ? after : NULL, PAGE, reterr);
+    r = list(&call, shard, after[0] ? after : NULL, BATCH, reterr);
     r = database_run(database, &call, r, &reply, reterr);
     if (r == 0)
         r = sl_task_list_reply(reply, shard, &tasks, &count, reterr);
@@ -46,7 +46,7 @@ static int visit_page(struct database *database, uint32_t shard, list_call_fn li
     }
     sl_tasks_free(tasks);
     freeReplyObject(reply);
-    *ret_is_last = count < PAGE;
+    *ret_is_last = count < BATCH;
     return r;
 }
 
@@ -60,7 +60,7 @@ static int visit_all(struct database *database, list_call_fn list, visit_fn visi
         bool is_last = false;
 
         while (r == 0 && !is_last)
-            r = visit_page(database, shard, list, after, visit, context, &is_last, reterr);
+            r = visit_batch(database, shard, list, after, visit, context, &is_last, reterr);
     }
     return r;
 }

@@ -1,6 +1,6 @@
 /* src/database/event_log.h - the log: what has happened in a shard, in order, until it is trimmed.
  *
- * Each entry names the one before it, so that whoever reads sees what is missing. A page is read
+ * Each entry names the one before it, so that whoever reads sees what is missing. A batch is read
  * with sl_event_log_range_call(), sl_event_log_range_reply() and sl_event_log_entry_at(). */
 #pragma once
 

@@ -1,4 +1,4 @@
--- fan_out.lua - pushes a post to a page of its author's followers, or takes it back from them.
+-- fan_out.lua - pushes a post to a batch of its author's followers, or takes it back from them.
 --
 -- Runs in the shard of the author; does those who live here and names the others.
 -- ARGV: shards, request id (not used), 'push' or 'take_back', post, author, before ('+inf' or a

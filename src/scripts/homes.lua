@@ -166,7 +166,7 @@ local function sight_of(author)
     end
 end
 
--- Pushes a post to those of the page of followers who may see it and live here; returns the others
+-- Pushes a post to those of the batch of followers who may see it and live here; returns the others
 -- who may, each with the follow by which this shard knows of them behind it.
 local function push_to(meta, post, page)
     local is_out = sight_of(post.user)
@@ -185,7 +185,7 @@ local function push_to(meta, post, page)
     return elsewhere
 end
 
--- Takes a post back from those of the page of followers who live here; returns the others likewise.
+-- Takes a post back from those of the batch of followers who live here; returns the others likewise.
 local function take_back_from(id, author, page)
     local elsewhere = {}
     for i = 1, #page, 2 do
@@ -199,7 +199,7 @@ local function take_back_from(id, author, page)
     return elsewhere
 end
 
--- Where a task goes on behind a page of `wanted` followers that a script has done itself; nil: no
+-- Where a task goes on behind a batch of `wanted` followers that a script has done itself; nil: no
 -- task is needed. One shard goes on where the script ended; with more, the page's followers of other
 -- shards are still to be done.
 local function rest_behind(page, wanted, elsewhere)

@@ -1,6 +1,6 @@
 /* archive_task.c - takes posts from Redis to the archive, and out of it.
  *
- * A page at a time: Redis notes that the archive may have them and gives them (archive_take.lua);
+ * A batch at a time: Redis notes that the archive may have them and gives them (archive_take.lua);
  * the archive stores them and is looked at once more, for what went into a file that somebody has
  * removed is lost; Redis forgets them (archive_drop.lua). Cut off anywhere, the posts are
  * in one of the two at least, in both at times, and the next try goes on. Who deletes one that the
@@ -21,7 +21,7 @@
 #include "src/model/id.h"
 #include "src/model/id_check.h"
 
-enum { PAGE_POSTS = 100 }; /* of up to some 40 KB each: a short time of Redis */
+enum { BATCH_POSTS = 100 }; /* of up to some 40 KB each: a short time of Redis */
 
 /* Errors that say nothing about the post: with any other it would be the same. */
 static bool is_of_archive(int error)
@@ -65,11 +65,11 @@ static int send(struct sl_worker_thread *thread, struct sl_call *call, redisRepl
 
 /* What archive_take.lua returned. */
 static int read_taken(const redisReply *reply, uint64_t user,
-                      struct sl_archive_post ret_posts[PAGE_POSTS], struct failure *reterr)
+                      struct sl_archive_post ret_posts[BATCH_POSTS], struct failure *reterr)
 {
     int r = sl_reply_check_array(reply, 0, reterr);
 
-    if (r == 0 && reply->elements > PAGE_POSTS)
+    if (r == 0 && reply->elements > BATCH_POSTS)
         r = sl_reply_unexpected(reterr);
     for (size_t i = 0; r == 0 && i < reply->elements; i++) {
         const struct redisReply *row;
@@ -100,17 +100,17 @@ static int drop(struct sl_worker_thread *thread, struct sl_call *call, uint64_t 
 }
 
 /* *ret_count posts have been moved. */
-static int move_page(struct sl_worker_thread *thread, struct sl_call *call,
-                     struct sl_archive *archive, uint64_t user, size_t *ret_count,
-                     struct failure *reterr)
+static int move_batch(struct sl_worker_thread *thread, struct sl_call *call,
+                      struct sl_archive *archive, uint64_t user, size_t *ret_count,
+                      struct failure *reterr)
 {
-    struct sl_archive_post posts[PAGE_POSTS];
+    struct sl_archive_post posts[BATCH_POSTS];
     redisReply *reply = NULL;
     int r;
 
     *ret_count = 0;
     begin(call, &sl_script_archive_take, thread, user);
-    sl_call_add_id(call, PAGE_POSTS);
+    sl_call_add_id(call, BATCH_POSTS);
     sl_call_add_str(call, sl_archive_identity(archive));
     r = send(thread, call, &reply, reterr);
     if (r == -EMEDIUMTYPE)
@@ -132,8 +132,8 @@ int sl_archive_task_run(struct sl_worker_thread *thread, const struct sl_task *t
 {
     struct sl_call call = SL_CALL_INIT;
     struct sl_archive *archive;
-    size_t moved = PAGE_POSTS;
-    uint64_t user, pages = 0;
+    size_t moved = BATCH_POSTS;
+    uint64_t user, batches = 0;
     int r;
 
     r = sl_worker_thread_archive(thread, &archive, reterr);
@@ -141,15 +141,15 @@ int sl_archive_task_run(struct sl_worker_thread *thread, const struct sl_task *t
         r = sl_task_field_id(task, "user", &user, reterr);
     if (r == 0)
         r = sl_id_check(user, sl_worker_thread_meta(thread), reterr);
-    while (r == 0 && moved == PAGE_POSTS) {
+    while (r == 0 && moved == BATCH_POSTS) {
         char progress[SL_ID_TEXT_SIZE];
 
-        if (pages > 0)
-            r = sl_worker_thread_save(thread, task, sl_slice_str(sl_id_print(pages, progress)),
+        if (batches > 0)
+            r = sl_worker_thread_save(thread, task, sl_slice_str(sl_id_print(batches, progress)),
                                       reterr);
         if (r == 0)
-            r = move_page(thread, &call, archive, user, &moved, reterr);
-        pages++;
+            r = move_batch(thread, &call, archive, user, &moved, reterr);
+        batches++;
     }
     sl_call_done(&call);
     return r;

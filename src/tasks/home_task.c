@@ -1,6 +1,6 @@
 /* home_task.c - fan-out, merge, gain and backfill, each in pieces that are short for Redis.
  *
- * Fan-out goes through an author's followers in pages of 500, and saves after each page where it
+ * Fan-out goes through an author's followers in batches of 500, and saves after each batch where it
  * is, so that whoever goes on after a crash begins there. Merge tells every shard something in one
  * call each; gain is one call. Backfill reads what a timeline lacks from all shards (home_merge.h)
  * and puts it in, unless whose posts belong there has changed meanwhile; then it tries again, five
@@ -22,8 +22,8 @@
 #include "src/model/id.h"
 
 enum {
-    PAGE_FOLLOWERS = 500, /* done by one call: a short time of Redis */
-    FILL_TRIES = 5,       /* when whose posts belong there changes while they are read */
+    BATCH_FOLLOWERS = 500, /* done by one call: a short time of Redis */
+    FILL_TRIES = 5,        /* when whose posts belong there changes while they are read */
 };
 
 /* ---- fan out ---- */
@@ -33,10 +33,10 @@ struct fan_out {
     const struct sl_task *task;
     const char *mode; /* of fan_out.lua and home_apply.lua */
     uint64_t post, author;
-    char from[32]; /* where the next page is; empty: there is none */
+    char from[32]; /* where the next batch is; empty: there is none */
 };
 
-static int page_call(struct sl_call *call, const struct fan_out *fan, struct failure *reterr)
+static int batch_call(struct sl_call *call, const struct fan_out *fan, struct failure *reterr)
 {
     sl_call_begin_repeatable(call, &sl_script_fan_out, sl_id_shard(fan->author),
                              sl_worker_thread_meta(fan->thread)->shards);
@@ -44,26 +44,26 @@ static int page_call(struct sl_call *call, const struct fan_out *fan, struct fai
     sl_call_add_id(call, fan->post);
     sl_call_add_id(call, fan->author);
     sl_call_add_str(call, fan->from);
-    sl_call_add_id(call, PAGE_FOLLOWERS);
+    sl_call_add_id(call, BATCH_FOLLOWERS);
     return sl_call_finish(call, reterr);
 }
 
-/* Readers, and the follow of each, `1` and on of the page's reply, to their shards. */
+/* Readers, and the follow of each, `1` and on of the batch's reply, to their shards. */
 static int apply_calls(struct sl_shard_calls *calls, const struct fan_out *fan,
-                       const redisReply *page, struct failure *reterr)
+                       const redisReply *batch, struct failure *reterr)
 {
     const struct sl_meta *meta = sl_worker_thread_meta(fan->thread);
     uint64_t reader, since;
     bool is_new;
     int r;
 
-    r = sl_shard_calls_begin(calls, meta, page->elements / 2, reterr);
-    for (size_t i = 1; r == 0 && i < page->elements; i += 2) {
+    r = sl_shard_calls_begin(calls, meta, batch->elements / 2, reterr);
+    for (size_t i = 1; r == 0 && i < batch->elements; i += 2) {
         struct sl_call *call;
 
-        r = sl_reply_read_id(page, i, &reader, reterr);
+        r = sl_reply_read_id(batch, i, &reader, reterr);
         if (r == 0)
-            r = sl_reply_read_id(page, i + 1, &since, reterr);
+            r = sl_reply_read_id(batch, i + 1, &since, reterr);
         if (r == 0 && sl_id_shard(reader) >= meta->shards)
             r = sl_reply_unexpected(reterr);
         if (r < 0)
@@ -109,26 +109,26 @@ static int take_position(struct fan_out *fan, struct sl_slice position, struct f
     return 0;
 }
 
-static int do_page(struct fan_out *fan, struct failure *reterr)
+static int do_batch(struct fan_out *fan, struct failure *reterr)
 {
     struct sl_shard_calls calls = SL_SHARD_CALLS_INIT;
     struct sl_call call = SL_CALL_INIT;
-    redisReply *page = NULL;
+    redisReply *batch = NULL;
     int r;
 
-    r = sl_worker_thread_call(fan->thread, &call, page_call(&call, fan, reterr), &page, reterr);
+    r = sl_worker_thread_call(fan->thread, &call, batch_call(&call, fan, reterr), &batch, reterr);
     if (r == 0)
-        r = sl_reply_check_array(page, 1, reterr);
+        r = sl_reply_check_array(batch, 1, reterr);
     if (r == 0)
-        r = apply_calls(&calls, fan, page, reterr);
+        r = apply_calls(&calls, fan, batch, reterr);
     if (r == 0)
         r = run_all(fan->thread, calls.calls, calls.count, reterr);
     if (r == 0)
-        r = take_position(fan, sl_reply_at(page, 0), reterr);
+        r = take_position(fan, sl_reply_at(batch, 0), reterr);
     if (r == 0 && fan->from[0])
         r = sl_worker_thread_save(fan->thread, fan->task, sl_slice_str(fan->from), reterr);
     sl_shard_calls_done(&calls);
-    freeReplyObject(page);
+    freeReplyObject(batch);
     sl_call_done(&call);
     return r;
 }
@@ -149,7 +149,7 @@ int sl_fan_out_task_run(struct sl_worker_thread *thread, const struct sl_task *t
     if (r == 0)
         r = take_position(&fan, from, reterr);
     while (r == 0 && fan.from[0])
-        r = do_page(&fan, reterr);
+        r = do_batch(&fan, reterr);
     return r;
 }
 

@@ -103,13 +103,13 @@ SL_EXPORT int sl_task_counts_call(struct sl_call *call, const struct sl_meta *me
 SL_EXPORT int sl_task_counts_reply(const struct redisReply *reply,
                                    struct sl_task_counts *ret_counts, struct failure *reterr);
 
-/* A page of a shard's tasks, oldest first, or of its dead letters: up to `count` behind the entry
+/* A batch of a shard's tasks, oldest first, or of its dead letters: up to `count` behind the entry
  * `after` (NULL: from the beginning). Takes nothing. */
 SL_EXPORT int sl_task_list_call(struct sl_call *call, uint32_t shard, const char *after,
                                 uint32_t count, struct failure *reterr);
 SL_EXPORT int sl_dead_list_call(struct sl_call *call, uint32_t shard, const char *after,
                                 uint32_t count, struct failure *reterr);
-/* Tasks of either page, as sl_tasks_reply(); of a dead letter `entry` is the letter's, and its
+/* Tasks of either batch, as sl_tasks_reply(); of a dead letter `entry` is the letter's, and its
  * fields `tries` and `error` say what happened. */
 SL_EXPORT int sl_task_list_reply(const struct redisReply *reply, uint32_t shard,
                                  struct sl_task **ret_tasks, size_t *ret_count,
