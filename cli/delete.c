@@ -3,9 +3,9 @@
 
 #include <hiredis/hiredis.h>
 
-#include "cli/archived.h"
+#include "cli/archive_posts.h"
 #include "cli/argument.h"
-#include "cli/cached.h"
+#include "cli/cache_url.h"
 #include "src/social/posts.h"
 
 static int send(struct database *database, struct sl_call *call, int built, struct failure *reterr)
@@ -30,7 +30,7 @@ static int delete_archived(struct database *database, const struct cli *cli,
     struct sl_archive *archive = NULL;
     int r;
 
-    r = archived_open(&archive, database, cli, reterr);
+    r = archive_posts_open(&archive, database, cli, reterr);
     if (r == 0)
         r = sl_archive_find(archive, &post, 1, &page, reterr);
     if (r == 0 && page.count == 0)
@@ -61,7 +61,7 @@ static int delete_post(struct cli *cli, const struct sl_user_ref *author, uint64
     if (r == -ENOENT && cli->archive_url)
         r = delete_archived(&database, cli, author, post, &failure);
     if (r == 0)
-        cached_forget_post(&database, cli, post);
+        cache_url_forget_post(&database, cli, post);
     database_close(&database);
     if (r < 0)
         cli_failed(cli, &failure);

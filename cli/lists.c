@@ -6,7 +6,7 @@
 
 #include <hiredis/hiredis.h>
 
-#include "cli/archived.h"
+#include "cli/archive_posts.h"
 #include "cli/argument.h"
 #include "cli/show.h"
 #include "src/call/reply.h"
@@ -146,7 +146,7 @@ static int ask_about_archived(struct database *database, const struct cli *cli,
     struct sl_archive *archive = NULL;
     int r;
 
-    r = archived_open(&archive, database, cli, reterr);
+    r = archive_posts_open(&archive, database, cli, reterr);
     if (r == 0)
         r = sl_archive_find(archive, &request->post, 1, &page, reterr);
     if (r == 0 && page.count == 1) {

@@ -13,8 +13,8 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/clock.h"
-#include "cli/archived.h"
-#include "cli/cached.h"
+#include "cli/archive_posts.h"
+#include "cli/cache_url.h"
 #include "cli/rows.h"
 #include "src/cache/cached_rows.h"
 #include "src/social/post_rows.h"
@@ -124,8 +124,8 @@ struct asked_posts {
     const uint64_t *ids;
     size_t count;
     struct rows rows;
-    struct archived archived; /* those of them that Redis has not */
-    struct sl_cache *cache;   /* NULL: none */
+    struct archive_posts archived; /* those of them that Redis has not */
+    struct sl_cache *cache;        /* NULL: none */
     struct sl_cache_item *known;
     uint64_t read_ms;
 };
@@ -161,7 +161,7 @@ static int asked_json(void *context, size_t item, struct buffer *json, struct fa
 static int ask_cache(struct asked_posts *asked, const struct database *database,
                      const struct cli *cli, struct failure *reterr)
 {
-    int r = cached_open(&asked->cache, database, cli, reterr);
+    int r = cache_url_open(&asked->cache, database, cli, reterr);
 
     if (r < 0)
         return r;
@@ -214,7 +214,8 @@ static int find_archived(struct asked_posts *asked, struct database *database,
             missing[missing_count++] = asked->ids[i];
     }
     if (missing_count > 0)
-        status = archived_find(&asked->archived, database, cli, reader, missing, missing_count);
+        status =
+            archive_posts_find(&asked->archived, database, cli, reader, missing, missing_count);
     mem_free(missing);
     return status;
 }
@@ -223,7 +224,7 @@ int show_posts(struct database *database, const struct cli *cli, uint64_t reader
                const uint64_t *posts, size_t count, size_t *ret_shown)
 {
     struct asked_posts asked = {
-        .ids = posts, .count = count, .rows = ROWS_INIT, .archived = ARCHIVED_INIT};
+        .ids = posts, .count = count, .rows = ROWS_INIT, .archived = ARCHIVE_POSTS_INIT};
     struct failure failure;
     int r, status;
 
@@ -242,7 +243,7 @@ int show_posts(struct database *database, const struct cli *cli, uint64_t reader
         sl_cache_items_done(asked.known, count);
     mem_free(asked.known);
     sl_cache_close(asked.cache);
-    archived_done(&asked.archived);
+    archive_posts_done(&asked.archived);
     rows_done(&asked.rows);
     return status;
 }
@@ -250,18 +251,18 @@ int show_posts(struct database *database, const struct cli *cli, uint64_t reader
 int show_archived_posts(struct database *database, const struct cli *cli, uint64_t reader,
                         uint64_t user, uint64_t before, size_t count)
 {
-    struct archived archived = ARCHIVED_INIT;
+    struct archive_posts archived = ARCHIVE_POSTS_INIT;
     int status = CLI_GOOD;
     size_t shown;
 
     while (status == CLI_GOOD && count > 0) {
-        status = archived_list(&archived, database, cli, reader, user, before, count);
+        status = archive_posts_list(&archived, database, cli, reader, user, before, count);
         if (status != CLI_GOOD || archived.page.count == 0)
             break;
         status = show_rows(cli, row_json, &archived.rows, NULL, archived.page.count, &shown);
         count -= shown;
         before = archived.page.posts[archived.page.count - 1].id;
     }
-    archived_done(&archived);
+    archive_posts_done(&archived);
     return status;
 }

@@ -1,9 +1,9 @@
-#include "cli/cached.h"
+#include "cli/cache_url.h"
 
 enum { TIMEOUT_MS = 1000 }; /* nobody else waits */
 
-int cached_open(struct sl_cache **ret_cache, const struct database *database, const struct cli *cli,
-                struct failure *reterr)
+int cache_url_open(struct sl_cache **ret_cache, const struct database *database,
+                   const struct cli *cli, struct failure *reterr)
 {
     const struct sl_cache_options options = {.timeout_ms = TIMEOUT_MS};
 
@@ -13,12 +13,12 @@ int cached_open(struct sl_cache **ret_cache, const struct database *database, co
     return sl_cache_open(cli->cache_url, database->meta.database_id, &options, ret_cache, reterr);
 }
 
-void cached_forget_post(const struct database *database, const struct cli *cli, uint64_t post)
+void cache_url_forget_post(const struct database *database, const struct cli *cli, uint64_t post)
 {
     const struct sl_cache_item item = {SL_CACHE_POST, post, SL_SLICE_NONE};
     struct sl_cache *cache;
 
-    if (cached_open(&cache, database, cli, NULL) == 0 && cache) {
+    if (cache_url_open(&cache, database, cli, NULL) == 0 && cache) {
         sl_cache_drop(cache, &item, 1);
         sl_cache_close(cache);
     }
