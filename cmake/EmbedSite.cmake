@@ -30,9 +30,9 @@ foreach(line IN LISTS manifest)
     list(GET line 1 name)
     list(GET line 2 kind)
     list(GET line 3 audience)
-    set(is_page false)
+    set(is_document false)
     if(kind STREQUAL "page")
-        set(is_page true)
+        set(is_document true)
     endif()
     set(is_for_all false)
     if(audience STREQUAL "all")
@@ -47,7 +47,7 @@ foreach(line IN LISTS manifest)
     file(SHA256 "${BUNDLE}/${name}" hash)
     string(SUBSTRING "${hash}" 0 32 hash)
     string(APPEND rows
-        "    {\"${path}\", \"${type_${ending}}\", \"${hash}\", ${is_page}, ${is_for_all},\n"
+        "    {\"${path}\", \"${type_${ending}}\", \"${hash}\", ${is_document}, ${is_for_all},\n"
         "     (const char *)plain_${count}, sizeof(plain_${count}),\n"
         "     (const char *)gzip_${count}, sizeof(gzip_${count})},\n")
     math(EXPR count "${count} + 1")

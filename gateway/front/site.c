@@ -87,13 +87,13 @@ void site_answer(const struct site_file *file, const struct http_request *http,
     *ret_answer = (struct site_answer){
         .status = 200,
         .content_type = file->content_type,
-        .cache_control = file->is_page ? "no-cache" : "public, max-age=31536000, immutable",
+        .cache_control = file->is_document ? "no-cache" : "public, max-age=31536000, immutable",
         .body =
             gzip ? sl_slice(file->gzip, file->gzip_size) : sl_slice(file->plain, file->plain_size),
     };
     buffer_append_format(headers, "ETag: \"%s%s\"\r\nVary: Accept-Encoding\r\n", file->hash,
                          ending);
-    if (file->is_page)
+    if (file->is_document)
         buffer_append_str(headers, "Content-Security-Policy: " PAGE_POLICY "\r\n"
                                    "Referrer-Policy: no-referrer\r\n"
                                    "Cross-Origin-Opener-Policy: same-origin\r\n");

@@ -14,7 +14,7 @@ struct site_file {
     const char *path; /* of the URL */
     const char *content_type;
     const char *hash;  /* of the content; letters and digits */
-    bool is_page;      /* a document, asked for anew each time; else its path names its content */
+    bool is_document;  /* a document, asked for anew each time; else its path names its content */
     bool is_for_all;   /* else for operators, where they have a port of their own */
     const char *plain; /* both contents are borrowed for as long as the program runs */
     size_t plain_size;

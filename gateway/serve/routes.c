@@ -1,4 +1,4 @@
-/* routes.c - where a request goes: to the streams, to the API, or to the pages.
+/* routes.c - where a request goes: to the streams, to the API, or to the other endpoints.
  *
  * The token comes first: a request whose body has not come yet is asked for it before a byte of the
  * body is read, so that a stranger cannot make the server keep anything. Who crosses origins in a
@@ -172,7 +172,7 @@ static void route(struct server *server, struct http_connection *connection,
         refuse_length(&refusal);
         server_refuse(server, connection, &refusal);
     } else if (request->is_upgrade && !is_stream) {
-        pages_refuse_path(server, connection, request->path, &refusal);
+        endpoints_refuse_path(server, connection, request->path, &refusal);
         server_refuse(server, connection, &refusal);
     } else if (api_methods && request->method == HTTP_OPTIONS) {
         answer_options(connection, request, api_methods);
@@ -183,7 +183,7 @@ static void route(struct server *server, struct http_connection *connection,
     } else if (is_stream) {
         begin_stream(server, connection, kind, head, headers);
     } else {
-        pages_answer(server, connection, request);
+        endpoints_answer(server, connection, request);
     }
 }
 
@@ -213,7 +213,7 @@ static int check_body(struct server *server, struct http_connection *connection,
     if (api_allow(request->path))
         return api_check_head(server->settings.api, request, refusal, ret_fault);
     if (!stream_path(request->path, &kind))
-        return pages_refuse_body(server, connection, request, refusal);
+        return endpoints_refuse_body(server, connection, request, refusal);
     if (request->method != HTTP_POST)
         return refuse_method(STREAM_METHODS, refusal);
     return streams_check_head(server->streams, head, refusal, ret_fault);

@@ -1,6 +1,6 @@
 /* gateway/serve/server.h - a worker's front: listening sockets, connections, and where requests go.
  *
- *     acceptor -> http_server -> routes -> streams | api | pages
+ *     acceptor -> http_server -> routes -> streams | api | endpoints
  *
  * Here the parts are put together, drained and closed; routes.c says which request goes where. */
 #pragma once

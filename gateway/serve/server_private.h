@@ -48,15 +48,15 @@ void server_refuse(struct server *server, struct http_connection *connection,
 /* The client is not told what was wrong with its token: so the log must say it. */
 void server_count_token_fault(struct server *server, enum token_fault fault);
 
-/* --- pages.c --- */
+/* --- endpoints.c --- */
 
-/* Answers what is no stream and no API: pages for operators, the dashboard, or that there is
- * nothing. */
-void pages_answer(struct server *server, struct http_connection *connection,
-                  const struct http_request *request);
+/* Answers what is no stream and no API: endpoints for operators, the files of the dashboard, or
+ * that there is nothing. */
+void endpoints_answer(struct server *server, struct http_connection *connection,
+                      const struct http_request *request);
 /* -EPROTO: *refusal says that there is nothing, and what may have been meant. */
-int pages_refuse_path(const struct server *server, const struct http_connection *connection,
-                      struct sl_slice path, struct http_refusal *refusal);
+int endpoints_refuse_path(const struct server *server, const struct http_connection *connection,
+                          struct sl_slice path, struct http_refusal *refusal);
 /* What there is at this path does not take a body. Fills *refusal, returns -EPROTO. */
-int pages_refuse_body(struct server *server, struct http_connection *connection,
-                      const struct http_request *request, struct http_refusal *refusal);
+int endpoints_refuse_body(struct server *server, struct http_connection *connection,
+                          const struct http_request *request, struct http_refusal *refusal);

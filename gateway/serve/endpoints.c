@@ -1,7 +1,7 @@
-/* pages.c - what is no stream and no API: pages for operators, and the dashboard.
+/* endpoints.c - what is no stream and no API: endpoints for operators, and the dashboard's files.
  *
- * A table has the pages by path; the dashboard's files are compiled in. Where operators have a port
- * of their own, the public one answers whether the server is well, and nothing else. */
+ * A table has the endpoints by path; the files are compiled in. Where operators have a port of
+ * their own, the public one answers whether the server is well, and nothing else. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -13,7 +13,7 @@
 #include "gateway/metrics/status.h"
 #include "gateway/serve/server_private.h"
 
-#define PAGE_METHODS "GET, HEAD"
+#define ENDPOINT_METHODS "GET, HEAD"
 
 enum { NEAR_SIZE = 128 }; /* of a path that may have been meant */
 
@@ -182,12 +182,12 @@ static void answer_index(struct server *server, struct http_connection *connecti
     answer_printed(server, connection, 200, "application/json", &json);
 }
 
-static const struct segment {
+static const struct endpoint {
     const char *path;
     void (*answer)(struct server *server, struct http_connection *connection,
                    const struct http_request *request);
     bool is_for_all; /* whoever balances the load needs it, and it tells nothing more */
-} pages[] = {
+} endpoints[] = {
     {"/v1", answer_index, true},
     {"/healthz", answer_health, true},
     {"/readyz", answer_readiness, true},
@@ -218,25 +218,25 @@ static void answer_file(struct server *server, struct http_connection *connectio
 /* --- by path --- */
 
 struct found {
-    const struct segment *page;
+    const struct endpoint *endpoint;
     const struct site_file *file;
 };
 
-static bool find_page(const struct server *server, const struct http_connection *connection,
-                      struct sl_slice path, struct found *ret_found)
+static bool find_endpoint(const struct server *server, const struct http_connection *connection,
+                          struct sl_slice path, struct found *ret_found)
 {
     bool is_for_operators = serves_operators(server, connection);
 
     *ret_found = (struct found){0};
-    for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++) {
-        if (sl_slice_is(path, pages[i].path) && (pages[i].is_for_all || is_for_operators))
-            ret_found->page = &pages[i];
+    for (size_t i = 0; i < sizeof(endpoints) / sizeof(endpoints[0]); i++) {
+        if (sl_slice_is(path, endpoints[i].path) && (endpoints[i].is_for_all || is_for_operators))
+            ret_found->endpoint = &endpoints[i];
     }
-    if (!ret_found->page)
+    if (!ret_found->endpoint)
         ret_found->file = site_find(server->settings.site, path);
     if (ret_found->file && !ret_found->file->is_for_all && !is_for_operators)
         ret_found->file = NULL;
-    return ret_found->page || ret_found->file;
+    return ret_found->endpoint || ret_found->file;
 }
 
 /* Is there anything, a page, a stream or a part of the API? */
@@ -247,7 +247,7 @@ static bool is_there(const struct server *server, const struct http_connection *
     struct found found;
 
     return api_allow(path) || stream_path(path, &kind) ||
-           find_page(server, connection, path, &found);
+           find_endpoint(server, connection, path, &found);
 }
 
 /* What may have been meant: without the slashes at the end, below /v1, a stream for the streams. */
@@ -276,8 +276,8 @@ static bool find_near(const struct server *server, const struct http_connection 
     return false;
 }
 
-int pages_refuse_path(const struct server *server, const struct http_connection *connection,
-                      struct sl_slice path, struct http_refusal *refusal)
+int endpoints_refuse_path(const struct server *server, const struct http_connection *connection,
+                          struct sl_slice path, struct http_refusal *refusal)
 {
     char near[NEAR_SIZE];
 
@@ -292,17 +292,17 @@ static int find(const struct server *server, const struct http_connection *conne
                 const struct http_request *request, struct found *ret_found,
                 struct http_refusal *refusal)
 {
-    if (!find_page(server, connection, request->path, ret_found))
-        return pages_refuse_path(server, connection, request->path, refusal);
+    if (!find_endpoint(server, connection, request->path, ret_found))
+        return endpoints_refuse_path(server, connection, request->path, refusal);
     if (request->method == HTTP_GET || request->method == HTTP_HEAD)
         return 0;
-    http_refuse(refusal, 405, "method_not_allowed", NULL, "this path takes " PAGE_METHODS);
-    refusal->allow = PAGE_METHODS;
+    http_refuse(refusal, 405, "method_not_allowed", NULL, "this path takes " ENDPOINT_METHODS);
+    refusal->allow = ENDPOINT_METHODS;
     return -EPROTO;
 }
 
-int pages_refuse_body(struct server *server, struct http_connection *connection,
-                      const struct http_request *request, struct http_refusal *refusal)
+int endpoints_refuse_body(struct server *server, struct http_connection *connection,
+                          const struct http_request *request, struct http_refusal *refusal)
 {
     struct found found;
 
@@ -311,16 +311,16 @@ int pages_refuse_body(struct server *server, struct http_connection *connection,
     return -EPROTO;
 }
 
-void pages_answer(struct server *server, struct http_connection *connection,
-                  const struct http_request *request)
+void endpoints_answer(struct server *server, struct http_connection *connection,
+                      const struct http_request *request)
 {
     struct http_refusal refusal;
     struct found found;
 
     if (find(server, connection, request, &found, &refusal) < 0)
         server_refuse(server, connection, &refusal);
-    else if (found.page)
-        found.page->answer(server, connection, request);
+    else if (found.endpoint)
+        found.endpoint->answer(server, connection, request);
     else
         answer_file(server, connection, request, found.file);
 }
