@@ -1,4 +1,4 @@
-/* log.c - the one other place with process-wide state (see alloc.c): a level and a form.
+/* log.c - the one other file with process-wide state (see alloc.c): a level and a form.
  *
  * A line is put together in a room on the stack and goes out by one write(2), so that lines of
  * several processes which share standard error do not mix. What does not fit is cut off.

@@ -46,7 +46,7 @@ enum format { FORMAT_WS, FORMAT_NDJSON, FORMAT_SSE };
 
 struct client {
     int fd;
-    uint32_t place; /* among all */
+    uint32_t index; /* among all */
     SSL *ssl;
     uint64_t cursor;     /* in the stream of frames */
     struct client *next; /* with a word of the same bucket */
@@ -104,8 +104,8 @@ static void close_client(struct client *client)
             link = &(*link)->next;
         *link = client->next;
     }
-    server.clients[client->place] = server.clients[--server.count];
-    server.clients[client->place]->place = client->place;
+    server.clients[client->index] = server.clients[--server.count];
+    server.clients[client->index]->index = client->index;
     SSL_free(client->ssl);
     close(client->fd);
     free(client);
@@ -298,7 +298,7 @@ static void on_accept(void)
             return;
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
         client->fd = fd;
-        client->place = server.count;
+        client->index = server.count;
         if (server.count == server.capacity) {
             server.capacity = server.capacity * 2 + 1024;
             server.clients = realloc(server.clients, server.capacity * sizeof(struct client *));

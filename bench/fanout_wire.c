@@ -15,7 +15,7 @@ enum { CHUNK_SIZE, CHUNK_SIZE_REST, CHUNK_PAYLOAD, CHUNK_END };
 
 static void chunk_begins(struct wire *wire, bool *ret_ended)
 {
-    wire->chunk_place = CHUNK_PAYLOAD;
+    wire->chunk_state = CHUNK_PAYLOAD;
     if (wire->chunk_left == 0)
         *ret_ended = true;
 }
@@ -25,7 +25,7 @@ size_t wire_dechunk(struct wire *wire, char *bytes, size_t size, bool *ret_ended
     size_t kept = 0;
 
     for (size_t at = 0; at < size;) {
-        if (wire->chunk_place == CHUNK_PAYLOAD) {
+        if (wire->chunk_state == CHUNK_PAYLOAD) {
             size_t part = size - at < wire->chunk_left ? size - at : wire->chunk_left;
 
             memmove(bytes + kept, bytes + at, part);
@@ -33,18 +33,18 @@ size_t wire_dechunk(struct wire *wire, char *bytes, size_t size, bool *ret_ended
             at += part;
             wire->chunk_left -= part;
             if (wire->chunk_left == 0)
-                wire->chunk_place = CHUNK_END;
+                wire->chunk_state = CHUNK_END;
             continue;
         }
         char byte = bytes[at++];
 
-        if (byte == '\n' && wire->chunk_place == CHUNK_END)
-            wire->chunk_place = CHUNK_SIZE;
+        if (byte == '\n' && wire->chunk_state == CHUNK_END)
+            wire->chunk_state = CHUNK_SIZE;
         else if (byte == '\n')
             chunk_begins(wire, ret_ended);
-        else if (byte == ';' && wire->chunk_place == CHUNK_SIZE)
-            wire->chunk_place = CHUNK_SIZE_REST;
-        else if (wire->chunk_place == CHUNK_SIZE && isxdigit((unsigned char)byte))
+        else if (byte == ';' && wire->chunk_state == CHUNK_SIZE)
+            wire->chunk_state = CHUNK_SIZE_REST;
+        else if (wire->chunk_state == CHUNK_SIZE && isxdigit((unsigned char)byte))
             wire->chunk_left =
                 wire->chunk_left * 16 +
                 (uint64_t)(isdigit((unsigned char)byte) ? byte - '0' : (byte | 32) - 'a' + 10);

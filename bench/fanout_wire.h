@@ -14,7 +14,7 @@ extern const char *const format_names[FORMAT_COUNT];
 struct wire {
     enum stream_format format;
     bool is_chunked;     /* from the response head */
-    int chunk_place;     /* of the chunked coding: size line, its rest, payload, line end */
+    int chunk_state;     /* of the chunked coding: size line, its rest, payload, line end */
     uint64_t chunk_left; /* of the payload; while the size is read: the size so far */
     uint64_t line_size;  /* delimited: announced for the line that follows; 0: none */
 };

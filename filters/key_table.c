@@ -13,7 +13,7 @@
 #include "base/alloc.h"
 
 /* Slots of a segment before it splits. Linear probing: at 13/16 a key that is there is found in
- * 3 steps, a place for a new one in 15. */
+ * 3 steps, a free slot for a new one in 15. */
 enum { SEGMENT_FULL = SL_SEGMENT_SLOTS * 13 / 16 };
 
 static uint64_t *bloom_of(const struct sl_key_table *table, const struct sl_key_segment *segment)

@@ -88,14 +88,14 @@ static size_t map_segment(const unsigned char *at, const unsigned char *end, uin
 /* Sorts by combining class, equal ones in their order. */
 static void order_marks(uint32_t *marks, size_t count, uint32_t *spare)
 {
-    size_t place[257] = {0};
+    size_t start[257] = {0};
 
     for (size_t i = 0; i < count; i++)
-        place[(marks[i] >> 24) + 1]++;
+        start[(marks[i] >> 24) + 1]++;
     for (size_t i = 1; i < 257; i++)
-        place[i] += place[i - 1];
+        start[i] += start[i - 1];
     for (size_t i = 0; i < count; i++)
-        spare[place[marks[i] >> 24]++] = marks[i];
+        spare[start[marks[i] >> 24]++] = marks[i];
     memcpy(marks, spare, count * sizeof(*marks));
 }
 

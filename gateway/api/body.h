@@ -1,7 +1,7 @@
 /* gateway/api/body.h - inside the API: JSON that somebody sent -> its members, or what is wrong.
  *
  * Strict, for a typo must not silently change what is written: members that are not known, are
- * there twice or have another type are refused by their names; what is no JSON, by its place. */
+ * there twice or have another type are refused by their names; what is no JSON, by its position. */
 #pragma once
 
 #include <jansson.h>

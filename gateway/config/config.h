@@ -3,8 +3,8 @@
  * config_table.def has a row per option. Sources by rising precedence: its default, the
  * configuration file (`key = value` lines), the environment (SLUICE_...), the command line. A
  * repeatable option from one source replaces what an earlier source gave. A bad setting is refused
- * in a sentence that begins with its place: `sluiced.conf:3: workers: ...`, `SLUICE_WORKERS: ...`,
- * `--workers: ...`. */
+ * in a sentence that begins with its position: `sluiced.conf:3: workers: ...`,
+ * `SLUICE_WORKERS: ...`, `--workers: ...`. */
 #pragma once
 
 #include <stdbool.h>
@@ -71,7 +71,7 @@ void config_free(struct config *config);
 void config_set_log(const struct config *config);
 
 /* Refuses a setting later than config_read() could (a busy port, a missing file): sets *reterr to
- * the place of the setting and the sentence, and returns `error`. */
+ * the position of the setting and the sentence, and returns `error`. */
 int config_refuse(const struct config *config, enum config_option option, struct failure *reterr,
                   int error, const char *format, ...) __attribute__((format(printf, 5, 6)));
 

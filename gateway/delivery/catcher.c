@@ -513,7 +513,7 @@ static enum progress find_branch(struct catcher *catcher, uint32_t shard, struct
     return end_of_log(catcher, batch);
 }
 
-/* The first place from `place` on with an id that is not below `limit`. */
+/* The first index from `index` on with an id that is not below `limit`. */
 static size_t end_of_branch(const struct segment *segment, size_t index, uint64_t limit)
 {
     if (segment->entries[index].id >= limit)

@@ -94,7 +94,7 @@ static void set_shape(struct sl_event_view *view, const struct event_post_facts 
                     view->box.south <= view->box.north;
 }
 
-/* The view with slices of message and scratch; its `urls` are set when they have a place. */
+/* The view with slices of message and scratch; its `urls` are set when there is memory for them. */
 static struct sl_event_view make_view(const struct event_facts *facts, enum event_kind kind)
 {
     const struct event_post_facts *post = &facts->post;

@@ -2,7 +2,7 @@
  *
  * The gateway creates it, the command line looks for its socket there; one rule serves both:
  * $SLUICE_DATA_DIR; else $XDG_STATE_HOME/sluice; else /var/lib/sluice for root and
- * ~/.local/state/sluice for everyone else. Both programs must find the same place from wherever
+ * ~/.local/state/sluice for everyone else. Both programs must find the same folder from wherever
  * they were started: a relative SLUICE_DATA_DIR is refused, a relative XDG_STATE_HOME ignored, as
  * the XDG base directory specification asks. */
 #pragma once

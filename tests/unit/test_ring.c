@@ -34,7 +34,7 @@ static void append(uint64_t id)
 }
 
 /* Every sequence that is kept leads to its event. */
-static void check_places(uint64_t first_id)
+static void check_positions(uint64_t first_id)
 {
     for (uint64_t sequence = ring.oldest; sequence < ring.next; sequence++) {
         size_t index;
@@ -53,7 +53,7 @@ static void test_every_sequence_leads_to_its_event(void **state)
         append(id);
         assert_int_equal(ring.next, id - 100 + 2);
         if (id % 50 == 0)
-            check_places(100);
+            check_positions(100);
     }
     assert_int_equal(ring.head[0], 599);
 }
@@ -70,7 +70,7 @@ static void test_the_oldest_go_and_what_was_lost_is_known(void **state)
     assert_true(ring.oldest > 1);
     assert_true(ring.bytes > ROOM / 2);
     assert_int_equal(ring.lost_unlogged, 0);
-    check_places(100);
+    check_positions(100);
 }
 
 static void test_events_without_a_log_are_lost_by_sequence(void **state)

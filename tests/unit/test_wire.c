@@ -211,17 +211,17 @@ static void connect_any(void)
     exchange();
 }
 
-/* --- a stream of bytes of which each tells its place --- */
+/* --- a stream of bytes of which each tells its offset --- */
 
-static char byte_at(size_t place)
+static char byte_at(size_t offset)
 {
-    return (char)(place ^ place >> 8 ^ place >> 16);
+    return (char)(offset ^ offset >> 8 ^ offset >> 16);
 }
 
-static void fill(char *room, size_t place, size_t size)
+static void fill(char *room, size_t offset, size_t size)
 {
     for (size_t i = 0; i < size; i++)
-        room[i] = byte_at(place + i);
+        room[i] = byte_at(offset + i);
 }
 
 static void check(const struct buffer *heard, size_t size)
