@@ -131,37 +131,48 @@ static void print_failing(const json_t *snapshot, struct buffer *text)
     }
 }
 
+/* What is not well, in a few words; empty: all is. */
+static void print_trouble_now(const json_t *snapshot, struct buffer *text)
+{
+    double workers = snapshot_number(snapshot, "workers"),
+           up = snapshot_sum(snapshot, "sluice_worker_up"),
+           ready = snapshot_sum(snapshot, "sluice_worker_ready");
+    struct buffer failing = BUFFER_INIT;
+
+    print_failing(snapshot, &failing);
+    if (up < workers)
+        buffer_append_format(text, "%s of %s workers down", figure_count(workers - up).text,
+                             figure_count(workers).text);
+    else if (!(snapshot_sum(snapshot, "sluice_worker_subscribed") >= workers))
+        buffer_append_str(text, "Redis is away");
+    else if (failing.size > 0)
+        buffer_append_format(text, "failing: %.*s", SL_SLICE_ARG(buffer_slice(&failing)));
+    else if (!(ready >= workers))
+        buffer_append_format(text, "%s of %s workers not ready", figure_count(workers - ready).text,
+                             figure_count(workers).text);
+    buffer_done(&failing);
+}
+
 /* The health stands out in colors. */
 static void print_heading(const struct snapshots *snapshots, const char *url, bool has_colors,
                           struct buffer *text)
 {
     const json_t *snapshot = snapshots_latest(snapshots);
-    double up = snapshot_sum(snapshot, "sluice_worker_up"),
-           workers = snapshot_number(snapshot, "workers");
     double up_s = snapshot_number(snapshot, "now_ms") / 1000 -
                   snapshot_sum(snapshot, "sluice_start_time_seconds");
-    bool is_heard = snapshot_sum(snapshot, "sluice_worker_subscribed") >= workers;
-    struct buffer failing = BUFFER_INIT;
+    struct buffer trouble = BUFFER_INIT;
     bool is_well;
 
-    print_failing(snapshot, &failing);
-    is_well = up >= workers && is_heard && failing.size == 0;
+    print_trouble_now(snapshot, &trouble);
+    is_well = trouble.size == 0;
     buffer_append_str(text, "sluiced ");
     print_member(snapshot, "version", "-", text);
     buffer_append_format(text, " at %s, up %s, ", url, figure_seconds(up_s).text);
     if (has_colors)
         buffer_append_str(text, is_well ? GREEN : RED);
-    if (up < workers)
-        buffer_append_format(text, "%s of %s workers down", figure_count(workers - up).text,
-                             figure_count(workers).text);
-    else if (!is_heard)
-        buffer_append_str(text, "Redis is away");
-    else if (!is_well)
-        buffer_append_format(text, "failing: %.*s", SL_SLICE_ARG(buffer_slice(&failing)));
-    else
-        buffer_append_str(text, "all well");
-    buffer_done(&failing);
+    buffer_append_slice(text, is_well ? SL_SLICE("all well") : buffer_slice(&trouble));
     buffer_append_str(text, has_colors ? NORMAL "\n\n" : "\n\n");
+    buffer_done(&trouble);
 }
 
 /* A name and what stands behind it, as wide as half a line. */
@@ -327,22 +338,27 @@ static void print_slowest(const json_t *snapshot, struct buffer *text)
         buffer_append_str(text, "whose they are is shown to a token with the scope admin\n");
 }
 
+/* Ready: it hears the live channels, and Redis answers its commands. */
+static const char *worker_state(const json_t *snapshot, size_t worker)
+{
+    if (!(snapshot_worker(snapshot, "sluice_worker_up", worker) > 0))
+        return "down";
+    if (snapshot_worker(snapshot, "sluice_worker_ready", worker) > 0)
+        return "ready";
+    return snapshot_worker(snapshot, "sluice_worker_subscribed", worker) > 0 ? "not ready"
+                                                                             : "Redis away";
+}
+
 static void print_workers(const struct snapshots *snapshots, struct buffer *text)
 {
     const json_t *snapshot = snapshots_latest(snapshots);
     double workers = snapshot_number(snapshot, "workers");
 
-    buffer_append_format(text, "%-8s%8s%12s%10s%8s%10s\n", "worker", "Redis", "CPU", "memory",
+    buffer_append_format(text, "%-8s%10s%10s%10s%8s%10s\n", "worker", "state", "CPU", "memory",
                          "files", "restarts");
     for (size_t i = 0; (double)i < workers; i++) {
-        bool is_up = snapshot_worker(snapshot, "sluice_worker_up", i) > 0;
-        bool hears = snapshot_worker(snapshot, "sluice_worker_subscribed", i) > 0;
-
         buffer_append_format(
-            text, "%-8zu%8s%12s%10s%8s%10s\n", i,
-            !is_up  ? "down"
-            : hears ? "heard"
-                    : "away",
+            text, "%-8zu%10s%10s%10s%8s%10s\n", i, worker_state(snapshot, i),
             figure_percent(
                 snapshots_worker_rate(snapshots, "sluice_worker_cpu_seconds_total", i, LONG_S))
                 .text,

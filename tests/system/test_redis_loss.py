@@ -1,6 +1,7 @@
 """Redis away at the start, restarted, cut off: streams go on, and nobody misses an event."""
 
 import json
+import re
 import signal
 
 import pytest
@@ -34,7 +35,7 @@ def test_redis_down_at_the_start(servers):
 
 
 @pytest.mark.parametrize("name", ["sluiced-streams", "sluiced-api"])
-def test_worker_is_ready_only_while_its_commands_are_answered(servers, name):
+def test_worker_is_ready_only_while_its_commands_are_answered(servers, cli_for, name):
     """It hears the live channels all the time; Redis has no room for another of its connections."""
     redis = servers.redis()
     gateway = servers.gateway(redis, "--redis-timeout", "1s", "--api-timeout", "1s")
@@ -48,6 +49,8 @@ def test_worker_is_ready_only_while_its_commands_are_answered(servers, name):
     numbers = gateway.metrics()
     assert numbers['sluice_worker_ready{worker="0"}'] == 0
     assert numbers['sluice_worker_subscribed{worker="0"}'] == 1
+    page = cli_for(None).run("top", "--once", "--url", f"http://127.0.0.1:{gateway.port}", "--interval", "0.5")
+    assert "all well" not in page.splitlines()[0] and re.search(r"^0 +not ready ", page, re.M)
     redis.client.config_set("maxclients", 10000)
     gateway.wait_status("/readyz", 200)
     assert gateway.metrics()['sluice_worker_ready{worker="0"}'] == 1

@@ -211,7 +211,7 @@ def test_once_prints_a_page(gateway, cli):
     assert "\x1b" not in page and "all well" in page.splitlines()[0]
     for said in ("events in     0 /s", "Redis", "memory", "everybody keeps up", "since the start"):
         assert said in page
-    worker = re.search(r"^0 +heard +[\d-]+.* 0$", page, re.M)
+    worker = re.search(r"^0 +ready +[\d-]+.* 0$", page, re.M)
     assert worker, page
 
 

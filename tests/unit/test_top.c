@@ -69,7 +69,8 @@ static void add_snapshot(struct snapshots *snapshots, int now_ms, int start, int
              "{\"now_ms\":%d,\"workers\":2,\"version\":\"1\",\"subjects\":false,\"slowest\":[],"
              "\"metrics\":{\"sluice_start_time_seconds\":%d,\"sluice_events_received_total\":%d,"
              "\"sluice_matches_total\":%d,\"sluice_worker_subscribed\":[1,1],"
-             "\"sluice_worker_up\":[1,1],\"sluice_worker_cpu_seconds_total\":[%d,2]}}",
+             "\"sluice_worker_ready\":[1,1],\"sluice_worker_up\":[1,1],\"sluice_worker_cpu_seconds_"
+             "total\":[%d,2]}}",
              now_ms, start, received, matches, now_ms / 1000);
     assert_int_equal(add(snapshots, text), 0);
 }
@@ -264,6 +265,47 @@ static void test_page_names_slow_clients_and_troubles_without_obeying_them(void 
     snapshots_done(&snapshots);
 }
 
+/* Two workers: the first one as it should be, the second as said. */
+static const char *page_of_workers(const char *up, const char *subscribed, const char *ready,
+                                   struct buffer *text)
+{
+    struct snapshots snapshots = {.count = 0};
+    char json[256];
+
+    snprintf(json, sizeof(json),
+             "{\"now_ms\":5000,\"workers\":2,\"version\":\"1\",\"metrics\":{"
+             "\"sluice_worker_up\":[1,%s],\"sluice_worker_subscribed\":[1,%s],"
+             "\"sluice_worker_ready\":[1,%s]}}",
+             up, subscribed, ready);
+    assert_int_equal(add(&snapshots, json), 0);
+    page(&snapshots, text);
+    snapshots_done(&snapshots);
+    return buffer_str(text);
+}
+
+static void test_worker_is_well_while_it_is_ready(void **state)
+{
+    struct buffer text = BUFFER_INIT;
+    const char *shown;
+
+    (void)state;
+    shown = page_of_workers("1", "1", "1", &text);
+    assert_non_null(strstr(shown, ", all well\n"));
+    assert_non_null(strstr(shown, "\n0            ready"));
+    assert_non_null(strstr(shown, "\n1            ready"));
+    shown = page_of_workers("1", "1", "0", &text);
+    assert_non_null(strstr(shown, ", 1 of 2 workers not ready\n"));
+    assert_non_null(strstr(shown, "\n0            ready"));
+    assert_non_null(strstr(shown, "\n1        not ready"));
+    shown = page_of_workers("1", "0", "0", &text);
+    assert_non_null(strstr(shown, ", Redis is away\n"));
+    assert_non_null(strstr(shown, "\n1       Redis away"));
+    shown = page_of_workers("0", "0", "0", &text);
+    assert_non_null(strstr(shown, ", 1 of 2 workers down\n"));
+    assert_non_null(strstr(shown, "\n1             down"));
+    buffer_done(&text);
+}
+
 /* A title and lines "a1", "a2", ... */
 static void fill(struct buffer *text, char name, unsigned lines)
 {
@@ -354,6 +396,7 @@ int main(void)
         cmocka_unit_test(test_page_counts_an_event_once_though_each_worker_hears_it),
         cmocka_unit_test(test_page_names_what_fails),
         cmocka_unit_test(test_page_names_slow_clients_and_troubles_without_obeying_them),
+        cmocka_unit_test(test_worker_is_well_while_it_is_ready),
         cmocka_unit_test(test_page_is_made_to_fit_the_window),
         cmocka_unit_test(test_page_has_two_columns_in_a_wide_window),
     };

@@ -3,6 +3,7 @@
 import { Chart } from './chart.js';
 import { $, announce, make } from './dom.js';
 import { formatBound, formatBytes, formatCount, formatRatio, formatSeconds } from './format.js';
+import { health, workerState } from './health.js';
 import { clockTime } from './ids.js';
 import { Samples, sum } from './samples.js';
 import { startTheme } from './theme.js';
@@ -34,7 +35,7 @@ const LOSSES = [
   ['sluice_gaps_told_total', 'Gaps told to clients'],
   ['sluice_redis_subscriptions_lost_total', 'Subscriptions to Redis lost'],
   ['sluice_redis_master_moves_total', 'Moves to another Redis, as sentinels said'],
-  ['sluice_log_read_failures_total', 'Log pages not read'],
+  ['sluice_log_read_failures_total', 'Log batches not read'],
   ['sluice_event_bytes_exceeded_total', 'Times that all queues together were too long'],
   ['sluice_tasks_dead', 'Dead letters'],
   ['sluice_worker_restarts_total', 'Workers started again'],
@@ -140,9 +141,9 @@ function showWorkers() {
   const { metrics } = samples.latest;
   const before = samples.before(LONG_S);
   const passed = (samples.latest.now_ms - before.now_ms) / 1000;
-  fillTable('workers', metrics.sluice_worker_up.map((up, i) => {
+  fillTable('workers', metrics.sluice_worker_up.map((_, i) => {
     const cpu = metrics.sluice_worker_cpu_seconds_total[i] - before.metrics.sluice_worker_cpu_seconds_total[i];
-    return [String(i), up ? (metrics.sluice_worker_subscribed[i] ? 'heard' : 'away') : 'down',
+    return [String(i), workerState(metrics, i),
       passed > 0 ? `${Math.max(0, Math.round((cpu / passed) * 100))} %` : '–',
       formatBytes(metrics.sluice_worker_resident_bytes[i]),
       formatCount(metrics.sluice_worker_open_files[i]),
@@ -167,9 +168,6 @@ function showLosses() {
   $('#losses').hidden = seen.length === 0;
   $('#nothing-lost').hidden = seen.length > 0;
 }
-
-const failingParts = () => Object.entries(samples.latest.health ?? {})
-  .filter(([, part]) => part.state === 'failing').map(([name]) => name);
 
 function showParts() {
   fillTable('parts', Object.entries(samples.latest.health ?? {}).map(([name, part]) => [
@@ -199,11 +197,8 @@ function show() {
   showWorkers();
   showLosses();
   showParts();
-  const { sluice_worker_up: up, sluice_worker_subscribed: hears } = samples.latest.metrics;
-  if (sum(up) < up.length) showState('waiting', `${up.length - sum(up)} of ${up.length} workers down`);
-  else if (sum(hears) < up.length) showState('waiting', 'Redis is away');
-  else if (failingParts().length > 0) showState('waiting', `Failing: ${failingParts().join(', ')}`);
-  else showState('live', 'All well');
+  const { isWell, text } = health(samples.latest);
+  showState(isWell ? 'live' : 'waiting', text);
 }
 
 // --- asking ---

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { curlCommand, exportCommand, tailCommand } from '../src/command.js';
 import { formatBound, formatBytes, formatCount, formatSeconds } from '../src/format.js';
+import { health, workerState } from '../src/health.js';
 import { timeOfId } from '../src/ids.js';
 import { Samples, sum } from '../src/samples.js';
 import { makeEventReader } from '../src/stream.js';
@@ -98,4 +99,25 @@ test('numbers are short and keep their meaning', () => {
   assert.deepEqual([null, 0, 0.0000021, 0.0005, 0.25, 1.84, 120, 7200, 400_000, Infinity].map(formatSeconds),
     ['–', '0 ms', '2.1 µs', '500 µs', '250 ms', '1.8 s', '2 min', '2.0 h', '5 days', '> 10 s']);
   assert.deepEqual([null, 0.0002, 13, Infinity].map(formatBound), ['–', '≤ 200 µs', '≤ 13 s', '> 10 s']);
+});
+
+test('a worker that hears everything, and whose commands Redis does not answer, is not well', () => {
+  const metrics = { sluice_worker_up: [1, 1], sluice_worker_subscribed: [1, 1], sluice_worker_ready: [1, 0] };
+  assert.deepEqual(health({ metrics }), { isWell: false, text: '1 of 2 workers not ready' });
+  assert.equal(workerState(metrics, 0), 'ready');
+  assert.equal(workerState(metrics, 1), 'not ready');
+  metrics.sluice_worker_subscribed = [1, 0];
+  assert.deepEqual(health({ metrics }), { isWell: false, text: 'Redis is away' });
+  assert.equal(workerState(metrics, 1), 'Redis away');
+  metrics.sluice_worker_up = [1, 0];
+  assert.deepEqual(health({ metrics }), { isWell: false, text: '1 of 2 workers down' });
+  assert.equal(workerState(metrics, 1), 'down');
+});
+
+test('all is well while every worker is ready and no part fails', () => {
+  const metrics = { sluice_worker_up: [1], sluice_worker_subscribed: [1], sluice_worker_ready: [1] };
+  const parts = { streams: { state: 'ok' }, writes: { state: 'ok' }, archive: { state: 'off' } };
+  assert.deepEqual(health({ metrics, health: parts }), { isWell: true, text: 'All well' });
+  parts.writes.state = 'failing';
+  assert.deepEqual(health({ metrics, health: parts }), { isWell: false, text: 'Failing: writes' });
 });
