@@ -36,41 +36,57 @@ struct acceptor {
     struct acceptor_settings settings;
     bool is_open;
     struct listener_watch *first; /* NULL: closed */
-    int spare_fd;                 /* given up to accept and close when descriptors run out */
+    int spare_fd; /* given up to accept and close when descriptors run out; -1: not had again */
     struct log_rate exhausted_rate;
 };
 
-static void shed(struct acceptor *acceptor, int listener)
+static void keep_spare(struct acceptor *acceptor)
+{
+    if (acceptor->spare_fd < 0)
+        acceptor->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static void report(struct acceptor *acceptor)
 {
     uint64_t held_back;
-    int fd;
 
-    metric_add(acceptor->settings.metrics, METRIC_ACCEPT_EXHAUSTED, 1);
     if (log_rate_allows(&acceptor->exhausted_rate, uv_now(acceptor->settings.loop), &held_back))
         log_error("out_of_descriptors", "held_back=%" PRIu64 " advice=\"raise LimitNOFILE\"",
                   held_back);
+}
+
+/* Hangs up on the next one in the queue. False: the queue is empty (the kernel looks for a
+ * descriptor first), or somebody else took the spare one. */
+static bool shed(struct acceptor *acceptor, int listener)
+{
+    int fd;
+
     if (acceptor->spare_fd >= 0)
         close(acceptor->spare_fd);
+    acceptor->spare_fd = -1;
     fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-    if (fd >= 0)
+    if (fd >= 0) {
         close(fd);
-    acceptor->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        metric_add(acceptor->settings.metrics, METRIC_ACCEPT_EXHAUSTED, 1);
+        report(acceptor);
+    }
+    keep_spare(acceptor);
+    return fd >= 0;
 }
 
 static void accept_some(struct listener_watch *watch, int most)
 {
     const struct acceptor_settings *settings = &watch->acceptor->settings;
 
+    keep_spare(watch->acceptor);
     for (int i = 0; i < most; i++) {
         int fd = accept4(watch->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-        if (fd >= 0) {
+        if (fd >= 0)
             settings->accepted(settings->owner, fd);
-            continue;
-        }
-        if (errno == EMFILE || errno == ENFILE)
-            shed(watch->acceptor, watch->listener);
         else if (errno == EAGAIN || errno == EWOULDBLOCK)
+            return;
+        else if ((errno == EMFILE || errno == ENFILE) && !shed(watch->acceptor, watch->listener))
             return;
         /* ECONNABORTED and the like concern that one connection. */
     }
@@ -106,8 +122,9 @@ struct acceptor *acceptor_new(const struct acceptor_settings *settings)
     if (!acceptor)
         return NULL;
     acceptor->settings = *settings;
-    acceptor->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    r = acceptor->spare_fd < 0 ? -errno : 0;
+    acceptor->spare_fd = -1;
+    keep_spare(acceptor);
+    r = acceptor->spare_fd < 0 ? -EMFILE : 0;
     for (unsigned i = 0; r == 0 && i < settings->listener_count; i++)
         r = add_listener(acceptor, settings->listeners[i]);
     if (r < 0) {
