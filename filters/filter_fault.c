@@ -172,19 +172,19 @@ static void add_position(struct sl_filter_error *error, struct sl_slice rule, co
 }
 
 int sl_filter_refuse(struct sl_filter_error *reterr, enum sl_filter_fault fault,
-                     const struct sl_filter_place *place)
+                     const struct sl_filter_position *position)
 {
     if (!reterr)
         return -EINVAL;
     reterr->code = faults[fault].code;
-    reterr->param = place->param;
+    reterr->param = position->param;
     reterr->status = faults[fault].status;
     reterr->message[0] = '\0';
     sl_filter_error_add(reterr, "%s", faults[fault].message);
-    if (place->item.data)
-        add_item(reterr, place->item);
-    if (place->rule.data && place->at)
-        add_position(reterr, place->rule, place->at);
+    if (position->item.data)
+        add_item(reterr, position->item);
+    if (position->rule.data && position->at)
+        add_position(reterr, position->rule, position->at);
     if (faults[fault].hint)
         sl_filter_error_add(reterr, "; %s", faults[fault].hint);
     return -EINVAL;

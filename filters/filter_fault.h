@@ -44,7 +44,7 @@ enum sl_filter_fault {
 };
 
 /* Where in a filter the fault is. */
-struct sl_filter_place {
+struct sl_filter_position {
     const char *param;    /* the member */
     struct sl_slice item; /* of a list, or what has a name; without data: none */
     struct sl_slice rule; /* the whole of it; without data: the member is no rule */
@@ -53,7 +53,7 @@ struct sl_filter_place {
 
 /* Fills *reterr (NULL is fine) and returns -EINVAL, so that a function can end with it. */
 int sl_filter_refuse(struct sl_filter_error *reterr, enum sl_filter_fault fault,
-                     const struct sl_filter_place *place);
+                     const struct sl_filter_position *position);
 
 /* Adds to the message of a refusal. */
 void sl_filter_error_add(struct sl_filter_error *error, const char *format, ...)

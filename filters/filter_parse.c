@@ -21,7 +21,7 @@ enum {
 
 static void begin_member(struct sl_parse *parse, const char *param)
 {
-    parse->place = (struct sl_filter_place){.param = param};
+    parse->position = (struct sl_filter_position){.param = param};
 }
 
 /* --- track -------------------------------------------------------------------------------- */
@@ -39,7 +39,7 @@ static int check_phrases(struct sl_parse *parse, struct sl_slice track, uint32_t
         return sl_parse_refuse(parse, SL_FAULT_TOO_MANY_PHRASES);
     for (rest = track; sl_scan_item(&rest, &phrase);) {
         if (phrase.size > PHRASE_MAX_LENGTH && sl_scan_length(phrase) > PHRASE_MAX_LENGTH) {
-            parse->place.item = phrase;
+            parse->position.item = phrase;
             return sl_parse_refuse(parse, SL_FAULT_PHRASE_TOO_LONG);
         }
     }
@@ -61,7 +61,7 @@ static int parse_track(struct sl_parse *parse, struct sl_slice track, uint32_t m
             continue;
         mark = parse->builder.bytes.size;
         while (sl_scan_word(&phrase, &term)) {
-            parse->place.item = term;
+            parse->position.item = term;
             r = sl_parse_term(parse, term);
             if (r < 0)
                 return r;
@@ -106,7 +106,7 @@ static int parse_follow(struct sl_parse *parse, struct sl_slice follow, uint32_t
         return sl_parse_refuse(parse, SL_FAULT_TOO_MANY_USERS);
 
     for (rest = follow; r == 0 && sl_scan_item(&rest, &item);) {
-        parse->place.item = item;
+        parse->position.item = item;
         if (item.size > 0)
             r = parse_user(parse, item, &ids);
     }
@@ -154,7 +154,7 @@ static int parse_languages(struct sl_parse *parse, struct sl_slice languages)
 
     begin_member(parse, "language");
     while (sl_scan_item(&languages, &item)) {
-        parse->place.item = item;
+        parse->position.item = item;
         r = sl_parse_language(parse, item);
         if (r < 0)
             return r;
@@ -180,7 +180,7 @@ static int parse_types(struct sl_parse *parse, struct sl_slice types, unsigned *
     while (sl_scan_item(&types, &item)) {
         for (type = 0; type < count && !sl_slice_is(item, names[type]);)
             type++;
-        parse->place.item = item;
+        parse->position.item = item;
         if (type == count)
             return sl_parse_refuse(parse, SL_FAULT_BAD_TYPES);
         *ret_types |= 1u << type;

@@ -127,10 +127,10 @@ int sl_parse_user(struct sl_parse *parse, struct sl_slice text, enum sl_filter_f
 
 void sl_parse_at(struct sl_parse *parse, struct sl_slice piece)
 {
-    if (parse->place.rule.data)
-        parse->place.at = piece.data;
+    if (parse->position.rule.data)
+        parse->position.at = piece.data;
     else
-        parse->place.item = piece;
+        parse->position.item = piece;
 }
 
 int sl_parse_number(struct sl_parse *parse, struct sl_slice text, double *ret_number)

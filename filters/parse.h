@@ -10,7 +10,7 @@ struct sl_parse {
     struct sl_condition_builder builder; /* receives the conditions */
     struct buffer normal;                /* scratch: normal forms */
     struct sl_token_list tokens;         /* scratch: their tokens */
-    struct sl_filter_place place;        /* what is being read */
+    struct sl_filter_position position;  /* what is being read */
     struct sl_filter_error *reterr;
 };
 
@@ -34,7 +34,7 @@ int sl_parse_user(struct sl_parse *parse, struct sl_slice text, enum sl_filter_f
                   struct sl_user_name *ret_name);
 /* A box from its four numbers. */
 int sl_parse_box(struct sl_parse *parse, const struct sl_slice numbers[4]);
-/* Refusals from now on are about `piece`: an item of a list, or a place in the rule. */
+/* Refusals from now on are about `piece`: an item of a list, or where it stands in the rule. */
 void sl_parse_at(struct sl_parse *parse, struct sl_slice piece);
 int sl_parse_number(struct sl_parse *parse, struct sl_slice text, double *ret_number);
 int sl_parse_language(struct sl_parse *parse, struct sl_slice range);
@@ -44,5 +44,5 @@ int sl_parse_rule(struct sl_parse *parse, struct sl_slice rule);
 
 static inline int sl_parse_refuse(struct sl_parse *parse, enum sl_filter_fault fault)
 {
-    return sl_filter_refuse(parse->reterr, fault, &parse->place);
+    return sl_filter_refuse(parse->reterr, fault, &parse->position);
 }

@@ -35,14 +35,14 @@ struct operand {
 
 static int refuse(struct reader *reader, enum sl_filter_fault fault)
 {
-    reader->parse->place.at = reader->rest.data;
+    reader->parse->position.at = reader->rest.data;
     return sl_parse_refuse(reader->parse, fault);
 }
 
 /* Refuses what stands elsewhere than where the reader is. `at` NULL: the rule as a whole. */
 static int refuse_at(struct reader *reader, enum sl_filter_fault fault, const char *at)
 {
-    reader->parse->place.at = at;
+    reader->parse->position.at = at;
     return sl_parse_refuse(reader->parse, fault);
 }
 
@@ -151,7 +151,7 @@ static int read_operator(struct reader *reader, struct sl_slice name, bool *ret_
         return r;
     found = sl_rule_operator_find(name);
     if (!found) {
-        reader->parse->place.item = sl_slice(name.data, name.size + 1);
+        reader->parse->position.item = sl_slice(name.data, name.size + 1);
         return refuse_at(reader, SL_FAULT_UNKNOWN_OPERATOR, name.data);
     }
     if (operand.text.size == 0)
@@ -161,7 +161,7 @@ static int read_operator(struct reader *reader, struct sl_slice name, bool *ret_
     if (found->is_sample)
         note_sample(reader, name.data);
     *ret_anchor = found->is_anchor;
-    reader->parse->place.at = start;
+    reader->parse->position.at = start;
     return found->read(reader->parse, operand.text);
 }
 
@@ -173,7 +173,7 @@ static int read_atom(struct reader *reader, bool *ret_anchor)
 
     if (++reader->atoms == RULE_MAX_ATOMS + 1)
         reader->excess = reader->rest.data;
-    reader->parse->place.at = reader->rest.data;
+    reader->parse->position.at = reader->rest.data;
     *ret_anchor = true;
     if (next_is(reader, '"')) {
         r = take_enclosed(reader, '"', SL_FAULT_UNCLOSED_QUOTE, &phrase);
@@ -293,7 +293,7 @@ int sl_parse_rule(struct sl_parse *parse, struct sl_slice rule)
     bool anchor;
     int r;
 
-    parse->place = (struct sl_filter_place){.param = "rule", .rule = rule};
+    parse->position = (struct sl_filter_position){.param = "rule", .rule = rule};
     if (sl_scan_trim(rule).size == 0)
         return sl_parse_refuse(parse, SL_FAULT_EMPTY_RULE);
     if (sl_scan_length(rule) > RULE_MAX_LENGTH)
