@@ -23,7 +23,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "cli/argument.h"
-#include "cli/event_view.h"
+#include "cli/event_pretty.h"
 #include "cli/server.h"
 #include "src/model/id.h"
 #include "src/model/moment.h"
@@ -113,7 +113,7 @@ static bool is_enough(const struct tail *tail)
 
 static int print_event(const struct tail *tail, struct sl_slice event)
 {
-    if (tail->is_pretty && event_view_print(stdout, event))
+    if (tail->is_pretty && event_pretty_print(stdout, event))
         return ferror(stdout) ? -errno : 0;
     if (cli_print(stdout, event) < 0 || putchar('\n') == EOF)
         return -errno;

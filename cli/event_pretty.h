@@ -1,4 +1,4 @@
-/* cli/event_view.h - an event for people: when, who, what. */
+/* cli/event_pretty.h - an event for people: when, who, what. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,4 +8,4 @@
 
 /* Writes one event as a line, or as several where its text has them; times are local. false: it is
  * no event that is known here, nothing was written. */
-bool event_view_print(FILE *file, struct sl_slice event);
+bool event_pretty_print(FILE *file, struct sl_slice event);

@@ -1,4 +1,4 @@
-/* event_view.c - `sluice tail --pretty`.
+/* event_pretty.c - `sluice tail --pretty`.
  *
  *     10:04:33 @ada (Ada Lovelace): Tea at five
  *     10:05:01 @bob, answering 114871006871552: On my way
@@ -6,7 +6,7 @@
  *     10:06:30 @bob follows @ada
  *
  * Members that are missing are left out. Lines of a text beyond the first are indented. */
-#include "cli/event_view.h"
+#include "cli/event_pretty.h"
 
 #include <string.h>
 #include <time.h>
@@ -103,7 +103,7 @@ static const char *find_relation(const char *type)
     return NULL;
 }
 
-bool event_view_print(FILE *file, struct sl_slice event)
+bool event_pretty_print(FILE *file, struct sl_slice event)
 {
     json_t *json = json_loadb(event.data, event.size, 0, NULL);
     const json_t *post = json_object_get(json, "post");
