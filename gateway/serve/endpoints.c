@@ -239,7 +239,7 @@ static bool find_endpoint(const struct server *server, const struct http_connect
     return ret_found->endpoint || ret_found->file;
 }
 
-/* Is there anything, a page, a stream or a part of the API? */
+/* Is there anything, an endpoint, a file, a stream or a part of the API? */
 static bool is_there(const struct server *server, const struct http_connection *connection,
                      struct sl_slice path)
 {

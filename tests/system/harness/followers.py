@@ -73,6 +73,7 @@ class Follower:
 
     def __init__(self, storm, kind, transport, is_calm):
         self.storm, self.kind, self.transport, self.is_calm = storm, kind, transport, is_calm
+        self.claims = {"sub": f"client{len(storm.clients)}", **kind.token}  # a subject has so many streams
         self.ids, self.gaps, self.faults = [], [], []
         self.seen = set()  # ids, too
         self.story = []  # ids and gaps as they came, None for each connection
@@ -148,7 +149,7 @@ class Client(Follower):
         gateway = self.storm.gateway
         headers = {"Last-Event-ID": str(self.cursor)} if self.transport == "sse" else {}
         stream = gateway.stream(
-            self._target(), self.transport, headers=headers, token=gateway.token(**self.kind.token),
+            self._target(), self.transport, headers=headers, token=gateway.token(**self.claims),
             receive_buffer=None if self.is_calm else self.rng.choice([None, 4096]))
         for number, (name, wanted) in enumerate(self.kind.subscribes, 1):
             stream.send_frame(TEXT, json.dumps({"op": "subscribe", "id": name, "filter": wanted,
@@ -259,7 +260,7 @@ class Tail(Follower):
         self.connections = 1
         self._process = subprocess.Popen(
             [programs.sluice(), "tail", "--url", gateway.url, "--token",
-             gateway.token(**kind.token), "--since", str(storm.start), *kind.tail],
+             gateway.token(**self.claims), "--since", str(storm.start), *kind.tail],
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=programs.environment())
         storm.servers.guests.append(self)
         self._thread = threading.Thread(target=self._read, daemon=True)
