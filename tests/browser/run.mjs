@@ -123,6 +123,19 @@ const tests = {
     await visit.close();
   },
 
+  async 'what has just been posted is there when the page opens, and counts for no rate'() {
+    await servers.post('ada', 'Here already');
+    await servers.sluice('delete', '--user', 'ada', await servers.post('ada', 'Gone already'));
+    const visit = await Visit.listen();
+    await visit.card('Here already').waitFor();
+    assert.equal(await visit.card('Gone already').count(), 0);
+    await visit.shows('#delivered', '0');
+    await servers.post('ada', 'A live one');
+    await visit.card('A live one').waitFor();
+    await visit.shows('#delivered', '1');
+    await visit.close();
+  },
+
   async 'what a post says is text, in its own direction'() {
     const visit = await Visit.listen();
     await servers.post('ada', '<img src=x onerror=alert(1)><b>bold</b>');

@@ -44,13 +44,16 @@ function emptyCounts() {
 
 // --- events ---
 
-function takeEvent(type, event) {
+// What is past is shown, but counts for no rate and no lag.
+function takeEvent(type, event, isPast) {
   const kind = TYPES.indexOf(type);
   if (kind < 0) return;
-  counts.delivered++;
-  counts.second[kind]++;
   const at = Date.parse(event.at);
-  if (!Number.isNaN(at)) counts.lagMs = Math.max(0, Date.now() - at);
+  if (!isPast) {
+    counts.delivered++;
+    counts.second[kind]++;
+    if (!Number.isNaN(at)) counts.lagMs = Math.max(0, Date.now() - at);
+  }
   if (type === 'post') showOnMap(event.post);
   else if (type === 'delete') map.removePoint(event.post.id);
   feed.add(event);

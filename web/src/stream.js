@@ -9,7 +9,7 @@ const WAIT_FIRST_MS = 500;
 const WAIT_LAST_MS = 30_000;
 const SILENCE_MS = 60_000; // keep-alives come every 20 s
 const LONGEST_QUERY = 1500; // beyond it the parameters travel as a form
-const BEFORE_ALL = '1'; // a stream begins with an `id:`, unless nothing has ever happened
+const LAST = 30; // what has just happened, for a page that has seen nothing yet
 
 const spread = (ms) => ms / 2 + Math.random() * (ms / 2);
 
@@ -52,16 +52,18 @@ class Refusal extends Error {
 }
 
 export class Stream {
-  // onEvent(type, event), onNotice(type, message), onState(state, details); states: connecting,
+  // onEvent(type, event, isPast: it happened before the stream began), onNotice(type, message), onState(state, details); states: connecting,
   // live, waiting ({ ms, error, disconnect }), refused ({ error }), ended (the message).
   constructor(callbacks) {
     this.callbacks = callbacks;
     this.cursor = null;
+    this.past = 0; // ids up to there are past
     this.reconnects = 0;
     this.abort = null;
   }
 
-  // `request`: { path, parameters: URLSearchParams }. `cursor`: where to go on; null: from now.
+  // `request`: { path, parameters: URLSearchParams }. `cursor`: where to go on; null: with the newest
+  // events that there are.
   start(request, token, cursor = null) {
     this.stop();
     this.cursor = cursor;
@@ -103,7 +105,6 @@ export class Stream {
       try {
         disconnect = await this.follow(request, token, signal, () => {
           wait = 0;
-          this.cursor ??= BEFORE_ALL;
           state('live');
         });
       } catch (caught) {
@@ -139,11 +140,12 @@ export class Stream {
         if (block.data === null || signal.aborted) return;
         const message = JSON.parse(block.data);
         if (block.event === 'disconnect') disconnect = message;
+        if (block.event === 'hello') this.past = Number(message.cursor);
         if (block.event === 'disconnect' || block.event === 'gap' || block.event === 'warning') {
           if (block.event === 'gap') this.cursor = message.to;
           this.callbacks.onNotice(block.event, message);
         } else {
-          this.callbacks.onEvent(block.event, message);
+          this.callbacks.onEvent(block.event, message, Number(block.id) <= this.past);
         }
       });
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -165,6 +167,7 @@ export class Stream {
 function ask(path, parameters, token, cursor, signal) {
   const headers = { Accept: 'text/event-stream', Authorization: `Bearer ${token}` };
   if (cursor) headers['Last-Event-ID'] = cursor;
+  else parameters = new URLSearchParams([...parameters, ['last', LAST], ['hello', 'true']]);
   const query = parameters.toString();
   const options = { headers, signal, cache: 'no-store', credentials: 'omit' };
   if (query.length > LONGEST_QUERY) return fetch(path, { ...options, method: 'POST', body: parameters });
