@@ -67,11 +67,11 @@ struct gateway {
     struct server *server;
     struct log_reader *log_reader;
     struct redis_health *health;
-    struct log_watch *log_watch; /* NULL: another worker looks after it */
+    struct shard_watch *log_watch; /* NULL: another worker looks after it */
     struct log_cache *log_cache;
     struct repair *repair;
-    struct task_watch *task_watch;       /* of worker 0 only */
-    struct write_watch *write_watch;     /* the same */
+    struct shard_watch *task_watch;      /* of worker 0 only */
+    struct shard_watch *write_watch;     /* the same */
     struct archive_watch *archive_watch; /* the same; NULL, too: there is no archive */
     struct subscriber *subscriber;
     uint64_t begun_shards; /* a bit for each whose log's end was told */
@@ -160,17 +160,16 @@ static void on_subscribed(void *context, uint32_t shards)
     redis_commands_try_now(gateway->commands);
     redis_commands_try_now(gateway->api_commands);
     home_loader_set_shards(gateway->home_loader, shards);
-    if (gateway->task_watch)
-        task_watch_begin(gateway->task_watch, shards);
+    shard_watch_begin(gateway->task_watch, shards);
     if (gateway->cache)
         cache_reader_set_database(gateway->cache,
                                   subscriber_meta(gateway->subscriber)->database_id);
     api_redis_found(gateway->api, shards);
     repair_set_hearing(gateway->repair, true);
     if (gateway->log_watch)
-        log_watch_begin(gateway->log_watch, shards);
-    if (gateway->write_watch)
-        write_watch_begin(gateway->write_watch, shards);
+        metric_set(gateway->metrics, METRIC_SHARDS, shards); /* one worker for all */
+    shard_watch_begin(gateway->log_watch, shards);
+    shard_watch_begin(gateway->write_watch, shards);
     redis_health_set_hearing(gateway->health, true);
 }
 
@@ -207,7 +206,7 @@ static void on_drained(void *context)
     struct gateway *gateway = context;
 
     redis_commands_free(gateway->api_commands); /* whoever still waits is answered */
-    write_watch_free(gateway->write_watch);
+    shard_watch_free(gateway->write_watch);
     archive_reader_free(gateway->archive); /* the same */
     archive_watch_free(gateway->archive_watch);
     cache_reader_free(gateway->cache); /* the same */
@@ -217,12 +216,12 @@ static void on_drained(void *context)
     redis_commands_free(gateway->commands); /* answers what is under way, so before who asked */
     redis_health_free(gateway->health);
     home_loader_free(gateway->home_loader);
-    task_watch_free(gateway->task_watch);
+    shard_watch_free(gateway->task_watch);
     repair_free(gateway->repair);
     deliver_set_log(gateway->deliver, NULL);
     log_cache_free(gateway->log_cache);
     log_reader_free(gateway->log_reader);
-    log_watch_free(gateway->log_watch);
+    shard_watch_free(gateway->log_watch);
     gateway->subscriber = NULL;
     gateway->home_loader = NULL;
     gateway->repair = NULL;

@@ -17,10 +17,10 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/shared_memory.h"
 
 enum { BY_SUBJECT, BY_ADDRESS, CHAINS };
 
@@ -166,8 +166,8 @@ struct admission *admission_new(uint32_t max_streams, unsigned workers)
             (size_t)CHAINS * buckets * sizeof(uint32_t);
     if (workers > MAX_WORKERS)
         return NULL;
-    admission = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (admission == MAP_FAILED)
+    admission = shared_memory_new(bytes);
+    if (!admission)
         return NULL;
     admission->bytes = bytes;
     admission->size = max_streams;
@@ -194,7 +194,7 @@ void admission_free(struct admission *admission)
         return;
     for (unsigned i = 0; i < admission->workers; i++)
         close(admission->wake_fds[i]);
-    munmap(admission, admission->bytes);
+    shared_memory_free(admission, admission->bytes);
 }
 
 uint32_t admission_size(const struct admission *admission)

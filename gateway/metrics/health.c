@@ -26,24 +26,19 @@ static const char *const state_names[] = {
 
 static void write_slot(struct health_slot *slot, const struct health *health)
 {
-    uint32_t sequence = atomic_load_explicit(&slot->sequence, memory_order_relaxed) & ~1u;
-
-    atomic_store_explicit(&slot->sequence, sequence + 1, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release);
+    sequence_lock_begin_write(&slot->lock);
     slot->health = *health;
-    atomic_store_explicit(&slot->sequence, sequence + 2, memory_order_release);
+    sequence_lock_end_write(&slot->lock);
 }
 
 /* Of a slot that is being written, or was left half written by a crash, nothing is known. */
 static void read_slot(const struct health_slot *slot, struct health *ret_health)
 {
     for (unsigned i = 0; i < READ_TRIES; i++) {
-        uint32_t before = atomic_load_explicit(&slot->sequence, memory_order_acquire);
+        uint32_t sequence = sequence_lock_read(&slot->lock);
 
         *ret_health = slot->health;
-        atomic_thread_fence(memory_order_acquire);
-        if (before % 2 == 0 &&
-            before == atomic_load_explicit(&slot->sequence, memory_order_relaxed))
+        if (sequence_lock_was_still(&slot->lock, sequence))
             return;
     }
     *ret_health = (struct health){0};

@@ -6,11 +6,11 @@
  * others leave it open. One writer a slot; a reader never sees half of a note. */
 #pragma once
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/buffer.h"
+#include "base/sequence_lock.h"
 
 struct metrics;
 struct metrics_board;
@@ -36,7 +36,7 @@ struct health {
 };
 
 struct health_slot {
-    _Atomic uint32_t sequence; /* odd while it is being written */
+    struct sequence_lock lock;
     struct health health;
 };
 

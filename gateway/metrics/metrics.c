@@ -8,7 +8,8 @@
 #include <assert.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/mman.h>
+
+#include "base/shared_memory.h"
 
 struct metrics_board {
     size_t bytes; /* of the mapping */
@@ -70,8 +71,8 @@ struct metrics_board *metrics_board_new(unsigned workers)
     size_t bytes = sizeof(struct metrics_board) + ((size_t)workers + 1) * sizeof(struct metrics);
     struct metrics_board *board;
 
-    board = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (board == MAP_FAILED)
+    board = shared_memory_new(bytes);
+    if (!board)
         return NULL;
     board->bytes = bytes;
     board->workers = workers;
@@ -81,7 +82,7 @@ struct metrics_board *metrics_board_new(unsigned workers)
 void metrics_board_free(struct metrics_board *board)
 {
     if (board)
-        munmap(board, board->bytes);
+        shared_memory_free(board, board->bytes);
 }
 
 unsigned metrics_workers(const struct metrics_board *board)

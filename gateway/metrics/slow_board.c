@@ -1,15 +1,16 @@
-/* slow_board.c - a list for each worker behind a sequence lock: odd while it is being written. */
+/* slow_board.c - a list for each worker behind a sequence lock. */
 #include "gateway/metrics/slow_board.h"
 
 #include <assert.h>
-#include <stdatomic.h>
 #include <string.h>
-#include <sys/mman.h>
+
+#include "base/sequence_lock.h"
+#include "base/shared_memory.h"
 
 enum { READ_TRIES = 8 };
 
 struct slow_slot {
-    _Alignas(64) _Atomic uint32_t sequence;
+    _Alignas(64) struct sequence_lock lock;
     struct slow_list list;
 };
 
@@ -39,8 +40,8 @@ struct slow_board *slow_board_new(unsigned workers)
     size_t bytes = sizeof(struct slow_board) + (size_t)workers * sizeof(struct slow_slot);
     struct slow_board *board;
 
-    board = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (board == MAP_FAILED)
+    board = shared_memory_new(bytes);
+    if (!board)
         return NULL;
     board->bytes = bytes;
     board->workers = workers;
@@ -50,19 +51,17 @@ struct slow_board *slow_board_new(unsigned workers)
 void slow_board_free(struct slow_board *board)
 {
     if (board)
-        munmap(board, board->bytes);
+        shared_memory_free(board, board->bytes);
 }
 
 void slow_board_write(struct slow_board *board, unsigned worker, const struct slow_list *list)
 {
     struct slow_slot *slot = &board->slots[worker];
-    uint32_t sequence = atomic_load_explicit(&slot->sequence, memory_order_relaxed) & ~1u;
 
     assert(worker < board->workers);
-    atomic_store_explicit(&slot->sequence, sequence + 1, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release);
+    sequence_lock_begin_write(&slot->lock);
     slot->list = *list;
-    atomic_store_explicit(&slot->sequence, sequence + 2, memory_order_release);
+    sequence_lock_end_write(&slot->lock);
 }
 
 void slow_board_forget_worker(struct slow_board *board, unsigned worker)
@@ -73,12 +72,10 @@ void slow_board_forget_worker(struct slow_board *board, unsigned worker)
 static void read_slot(const struct slow_slot *slot, struct slow_list *ret_list)
 {
     for (unsigned i = 0; i < READ_TRIES; i++) {
-        uint32_t before = atomic_load_explicit(&slot->sequence, memory_order_acquire);
+        uint32_t sequence = sequence_lock_read(&slot->lock);
 
         *ret_list = slot->list;
-        atomic_thread_fence(memory_order_acquire);
-        if (before % 2 == 0 &&
-            before == atomic_load_explicit(&slot->sequence, memory_order_relaxed))
+        if (sequence_lock_was_still(&slot->lock, sequence))
             return;
     }
     ret_list->count = 0;

@@ -1,13 +1,10 @@
 #include "gateway/redis/log_watch.h"
 
-#include "base/alloc.h"
 #include "base/clock.h"
-#include "gateway/redis/shard_watch.h"
 #include "src/database/event_log.h"
 #include "src/model/id.h"
 
 struct log_watch {
-    struct shard_watch *shards;
     struct metrics *metrics;
 };
 
@@ -28,37 +25,18 @@ static int show(void *context, uint32_t shard, const redisReply *reply)
     return 0;
 }
 
-struct log_watch *log_watch_new(uv_loop_t *loop, struct redis_commands *commands,
-                                struct metrics *metrics)
+struct shard_watch *log_watch_new(uv_loop_t *loop, struct redis_commands *commands,
+                                  struct metrics *metrics)
 {
     static const struct shard_question question = {
         .every_ms = LOG_WATCH_MS,
         .build = sl_event_log_state_call,
         .take = show,
     };
-    struct log_watch *watch = mem_zalloc(sizeof(*watch));
+    struct shard_watch *watch =
+        shard_watch_new(loop, commands, &question, sizeof(struct log_watch));
 
-    if (!watch)
-        return NULL;
-    watch->metrics = metrics;
-    watch->shards = shard_watch_new(loop, commands, &question, watch);
-    if (!watch->shards) {
-        mem_free(watch);
-        return NULL;
-    }
+    if (watch)
+        *(struct log_watch *)shard_watch_context(watch) = (struct log_watch){metrics};
     return watch;
-}
-
-void log_watch_free(struct log_watch *watch)
-{
-    if (!watch)
-        return;
-    shard_watch_free(watch->shards);
-    mem_free(watch);
-}
-
-void log_watch_begin(struct log_watch *watch, uint32_t shards)
-{
-    metric_set(watch->metrics, METRIC_SHARDS, shards);
-    shard_watch_begin(watch->shards, shards);
 }

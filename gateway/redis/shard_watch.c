@@ -6,10 +6,10 @@ struct shard_watch {
     uv_timer_t timer;
     struct redis_commands *commands;
     const struct shard_question *question;
-    void *context;
     struct sl_meta meta; /* its number of shards is all that is needed */
     uint32_t shard;      /* that is asked, or was last */
     bool is_asking;
+    _Alignas(max_align_t) unsigned char context[];
 };
 
 static void ask(struct shard_watch *watch);
@@ -50,23 +50,29 @@ static void on_timer(uv_timer_t *timer)
 
 void shard_watch_begin(struct shard_watch *watch, uint32_t shards)
 {
+    if (!watch)
+        return;
     watch->meta.shards = shards;
     uv_timer_start(&watch->timer, on_timer, 0, watch->question->every_ms);
 }
 
 struct shard_watch *shard_watch_new(uv_loop_t *loop, struct redis_commands *commands,
-                                    const struct shard_question *question, void *context)
+                                    const struct shard_question *question, size_t context_size)
 {
-    struct shard_watch *watch = mem_zalloc(sizeof(*watch));
+    struct shard_watch *watch = mem_zalloc(sizeof(*watch) + context_size);
 
     if (!watch)
         return NULL;
     watch->commands = commands;
     watch->question = question;
-    watch->context = context;
     uv_timer_init(loop, &watch->timer);
     watch->timer.data = watch;
     return watch;
+}
+
+void *shard_watch_context(struct shard_watch *watch)
+{
+    return watch->context;
 }
 
 static void on_closed(uv_handle_t *handle)

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <uv.h>
 
@@ -24,11 +25,13 @@ struct shard_question {
     void (*end)(void *context);
 };
 
-/* `question` and `context` live as long as the watch. NULL: out of memory. */
+/* `question` lives as long as the watch; its functions get `context_size` bytes, zeros at first, as
+ * their context. NULL: out of memory. */
 struct shard_watch *shard_watch_new(uv_loop_t *loop, struct redis_commands *commands,
-                                    const struct shard_question *question, void *context);
+                                    const struct shard_question *question, size_t context_size);
+void *shard_watch_context(struct shard_watch *watch);
 /* After the commands, which answer what is under way. The loop must run once more. */
 void shard_watch_free(struct shard_watch *watch);
 
-/* The database has so many shards: asks at once, and from then on. */
+/* The database has so many shards: asks at once, and from then on. NULL is no watch. */
 void shard_watch_begin(struct shard_watch *watch, uint32_t shards);

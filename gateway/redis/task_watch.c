@@ -8,15 +8,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "gateway/metrics/health.h"
-#include "gateway/redis/shard_watch.h"
 #include "src/tasks/tasks.h"
 
 struct task_watch {
-    struct shard_watch *shards;
     struct metrics *metrics;
     struct sl_task_counts sum; /* of the shards that have answered in this round */
     uint64_t archive_away;     /* shards whose tasks wait for the archive */
@@ -76,8 +73,8 @@ static void show(void *context)
     judge(watch);
 }
 
-struct task_watch *task_watch_new(uv_loop_t *loop, struct redis_commands *commands,
-                                  struct metrics *metrics)
+struct shard_watch *task_watch_new(uv_loop_t *loop, struct redis_commands *commands,
+                                   struct metrics *metrics)
 {
     static const struct shard_question question = {
         .every_ms = TASK_WATCH_MS,
@@ -85,28 +82,10 @@ struct task_watch *task_watch_new(uv_loop_t *loop, struct redis_commands *comman
         .take = add,
         .end = show,
     };
-    struct task_watch *watch = mem_zalloc(sizeof(*watch));
+    struct shard_watch *watch =
+        shard_watch_new(loop, commands, &question, sizeof(struct task_watch));
 
-    if (!watch)
-        return NULL;
-    watch->metrics = metrics;
-    watch->shards = shard_watch_new(loop, commands, &question, watch);
-    if (!watch->shards) {
-        mem_free(watch);
-        return NULL;
-    }
+    if (watch)
+        *(struct task_watch *)shard_watch_context(watch) = (struct task_watch){.metrics = metrics};
     return watch;
-}
-
-void task_watch_free(struct task_watch *watch)
-{
-    if (!watch)
-        return;
-    shard_watch_free(watch->shards);
-    mem_free(watch);
-}
-
-void task_watch_begin(struct task_watch *watch, uint32_t shards)
-{
-    shard_watch_begin(watch->shards, shards);
 }

@@ -5,21 +5,13 @@
  * a shard cannot be asked the numbers stay what they were. */
 #pragma once
 
-#include <stdint.h>
 #include <uv.h>
 
 #include "gateway/metrics/metrics.h"
-#include "gateway/redis/redis_commands.h"
+#include "gateway/redis/shard_watch.h"
 
 enum { TASK_WATCH_MS = 5000, TASKS_WAIT_MS = 60000 };
 
-struct task_watch;
-
 /* NULL: out of memory. */
-struct task_watch *task_watch_new(uv_loop_t *loop, struct redis_commands *commands,
-                                  struct metrics *metrics);
-/* After the commands. The loop must run once more to let go of the handle. */
-void task_watch_free(struct task_watch *watch);
-
-/* The database has so many shards: asks at once, and from then on. */
-void task_watch_begin(struct task_watch *watch, uint32_t shards);
+struct shard_watch *task_watch_new(uv_loop_t *loop, struct redis_commands *commands,
+                                   struct metrics *metrics);

@@ -1,12 +1,9 @@
 #include "gateway/redis/write_watch.h"
 
-#include "base/alloc.h"
 #include "base/failure.h"
-#include "gateway/redis/shard_watch.h"
 #include "src/database/event_log.h"
 
 struct write_watch {
-    struct shard_watch *shards;
     write_watch_fn looked;
     void *context;
 };
@@ -31,7 +28,7 @@ static void take_end(void *context)
     watch->looked(watch->context, 0, NULL);
 }
 
-struct write_watch *write_watch_new(uv_loop_t *loop, struct redis_commands *commands,
+struct shard_watch *write_watch_new(uv_loop_t *loop, struct redis_commands *commands,
                                     write_watch_fn looked, void *context)
 {
     static const struct shard_question question = {
@@ -40,29 +37,10 @@ struct write_watch *write_watch_new(uv_loop_t *loop, struct redis_commands *comm
         .take = take,
         .end = take_end,
     };
-    struct write_watch *watch = mem_zalloc(sizeof(*watch));
+    struct shard_watch *watch =
+        shard_watch_new(loop, commands, &question, sizeof(struct write_watch));
 
-    if (!watch)
-        return NULL;
-    watch->looked = looked;
-    watch->context = context;
-    watch->shards = shard_watch_new(loop, commands, &question, watch);
-    if (!watch->shards) {
-        mem_free(watch);
-        return NULL;
-    }
+    if (watch)
+        *(struct write_watch *)shard_watch_context(watch) = (struct write_watch){looked, context};
     return watch;
-}
-
-void write_watch_free(struct write_watch *watch)
-{
-    if (!watch)
-        return;
-    shard_watch_free(watch->shards);
-    mem_free(watch);
-}
-
-void write_watch_begin(struct write_watch *watch, uint32_t shards)
-{
-    shard_watch_begin(watch->shards, shards);
 }

@@ -1,6 +1,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/base64url.h"
@@ -11,6 +13,8 @@
 #include "base/hash_map.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "base/sequence_lock.h"
+#include "base/shared_memory.h"
 #include "base/stable_hash.h"
 #include "base/utf8.h"
 #include "tests/support/cmocka_all.h"
@@ -479,6 +483,50 @@ static void test_utf8_is_checked_to_the_letter(void **state)
     }
 }
 
+/* Another process writes pairs of equal numbers, and one in a hundred writes is never ended. */
+static void test_what_a_sequence_lock_lets_through_is_whole(void **state)
+{
+    struct pair {
+        struct sequence_lock lock;
+        volatile uint64_t first, second;
+    } *pair = shared_memory_new(sizeof(*pair));
+    uint64_t newest = 0, first, second, writes = 200000;
+    int status;
+    pid_t child;
+
+    (void)state;
+    assert_non_null(pair);
+    assert_true(sequence_lock_was_still(&pair->lock, sequence_lock_read(&pair->lock)));
+    child = fork();
+    for (uint64_t i = 1; child == 0 && i <= writes; i++) {
+        sequence_lock_begin_write(&pair->lock);
+        pair->first = i;
+        if (i % 100 == 0 && i < writes)
+            continue; /* as if it had died */
+        pair->second = i;
+        sequence_lock_end_write(&pair->lock);
+    }
+    if (child == 0)
+        _exit(0);
+    while (newest < writes) {
+        uint32_t sequence = sequence_lock_read(&pair->lock);
+
+        first = pair->first;
+        second = pair->second;
+        if (!sequence_lock_was_still(&pair->lock, sequence))
+            continue;
+        assert_int_equal(first, second);
+        assert_true(first >= newest);
+        newest = first;
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    sequence_lock_begin_write(&pair->lock);
+    assert_false(sequence_lock_was_still(&pair->lock, sequence_lock_read(&pair->lock)));
+    shared_memory_free(pair, sizeof(*pair));
+    shared_memory_free(NULL, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -505,6 +553,7 @@ int main(void)
         cmocka_unit_test(test_log_quote_shows_what_terminals_obey_and_what_reorders),
         cmocka_unit_test(test_log_quote_is_cut_between_characters),
         cmocka_unit_test(test_log_rate_counts_what_it_holds_back),
+        cmocka_unit_test(test_what_a_sequence_lock_lets_through_is_whole),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
