@@ -46,6 +46,14 @@ struct sl_filter_error {
     char message[SL_FILTER_MESSAGE_SIZE];
 };
 
+enum { SL_FILTER_WARNINGS_MAX = 4 };
+
+/* What a filter that is accepted may not have meant. Each code comes once, for the first place. */
+struct sl_filter_warnings {
+    size_t count;
+    struct sl_filter_error list[SL_FILTER_WARNINGS_MAX]; /* status 0 */
+};
+
 enum sl_filter_kind {
     SL_FILTER_FIREHOSE = 1, /* asked for by name */
     SL_FILTER_SAMPLE = 2,   /* has sample or partition */
@@ -56,6 +64,11 @@ enum sl_filter_kind {
 SL_EXPORT int sl_filter_new(const struct sl_filter_text *text,
                             const struct sl_filter_limits *limits, struct sl_filter **ret_filter,
                             struct sl_filter_error *reterr);
+/* The same; *ret_warnings is filled on success. It costs a little more. */
+SL_EXPORT int sl_filter_new_warned(const struct sl_filter_text *text,
+                                   const struct sl_filter_limits *limits,
+                                   struct sl_filter **ret_filter, struct sl_filter_error *reterr,
+                                   struct sl_filter_warnings *ret_warnings);
 SL_EXPORT struct sl_filter *sl_filter_ref(struct sl_filter *filter);
 SL_EXPORT void sl_filter_unref(struct sl_filter *filter);
 

@@ -76,6 +76,13 @@ static const struct {
                               "it needs one of track, follow, locations, rule, firehose, sample, "
                               "partition",
                               400},
+    [SL_WARNING_OPERATOR_IN_RULE] = {"operator_word", "looked for as a word",
+                                     "the operators are OR, AND, and - for not", 0},
+    [SL_WARNING_OPERATOR_IN_TRACK] = {"operator_word", "looked for as a word",
+                                      "phrases of track are separated by commas", 0},
+    [SL_WARNING_BOX_AT_SEA] = {"box_at_sea", "there is no land in this box",
+                               "a box is west, south, east, north in degrees", 0},
+    [SL_WARNING_UNKNOWN_LANGUAGE] = {"unknown_language", "not the code of a language", NULL, 0},
 };
 
 static bool is_continuation(char c)
@@ -171,21 +178,43 @@ static void add_position(struct sl_filter_error *error, struct sl_slice rule, co
         sl_filter_error_add(error, "...");
 }
 
+static void describe(struct sl_filter_error *error, enum sl_filter_fault fault,
+                     const struct sl_filter_position *position)
+{
+    error->code = faults[fault].code;
+    error->param = position->param;
+    error->status = faults[fault].status;
+    error->message[0] = '\0';
+    sl_filter_error_add(error, "%s", faults[fault].message);
+    if (position->item.data)
+        add_item(error, position->item);
+    if (position->rule.data && position->at)
+        add_position(error, position->rule, position->at);
+    if (faults[fault].hint)
+        sl_filter_error_add(error, "; %s", faults[fault].hint);
+}
+
 int sl_filter_refuse(struct sl_filter_error *reterr, enum sl_filter_fault fault,
                      const struct sl_filter_position *position)
 {
-    if (!reterr)
-        return -EINVAL;
-    reterr->code = faults[fault].code;
-    reterr->param = position->param;
-    reterr->status = faults[fault].status;
-    reterr->message[0] = '\0';
-    sl_filter_error_add(reterr, "%s", faults[fault].message);
-    if (position->item.data)
-        add_item(reterr, position->item);
-    if (position->rule.data && position->at)
-        add_position(reterr, position->rule, position->at);
-    if (faults[fault].hint)
-        sl_filter_error_add(reterr, "; %s", faults[fault].hint);
+    if (reterr)
+        describe(reterr, fault, position);
     return -EINVAL;
+}
+
+struct sl_filter_error *sl_filter_warn(struct sl_filter_warnings *warnings,
+                                       enum sl_filter_fault fault,
+                                       const struct sl_filter_position *position)
+{
+    struct sl_filter_error *warning = &warnings->list[warnings->count];
+
+    for (size_t i = 0; i < warnings->count; i++) {
+        if (strcmp(warnings->list[i].code, faults[fault].code) == 0)
+            return NULL;
+    }
+    if (warnings->count == SL_FILTER_WARNINGS_MAX)
+        return NULL;
+    warnings->count++;
+    describe(warning, fault, position);
+    return warning;
 }

@@ -41,6 +41,12 @@ enum sl_filter_fault {
     SL_FAULT_BAD_PARTITION,
     SL_FAULT_BAD_TYPES,
     SL_FAULT_NO_SELECTOR,
+
+    /* Of filters that are accepted. */
+    SL_WARNING_OPERATOR_IN_RULE,
+    SL_WARNING_OPERATOR_IN_TRACK,
+    SL_WARNING_BOX_AT_SEA,
+    SL_WARNING_UNKNOWN_LANGUAGE,
 };
 
 /* Where in a filter the fault is. */
@@ -54,6 +60,11 @@ struct sl_filter_position {
 /* Fills *reterr (NULL is fine) and returns -EINVAL, so that a function can end with it. */
 int sl_filter_refuse(struct sl_filter_error *reterr, enum sl_filter_fault fault,
                      const struct sl_filter_position *position);
+
+/* Adds a warning, unless there is one of its code or no room; returns it, or NULL. */
+struct sl_filter_error *sl_filter_warn(struct sl_filter_warnings *warnings,
+                                       enum sl_filter_fault fault,
+                                       const struct sl_filter_position *position);
 
 /* Adds to the message of a refusal. */
 void sl_filter_error_add(struct sl_filter_error *error, const char *format, ...)

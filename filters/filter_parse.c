@@ -46,6 +46,12 @@ static int check_phrases(struct sl_parse *parse, struct sl_slice track, uint32_t
     return 0;
 }
 
+/* Of rules: in track they are words. */
+static bool is_operator(struct sl_slice term)
+{
+    return sl_slice_is(term, "OR") || sl_slice_is(term, "AND") || sl_slice_is(term, "NOT");
+}
+
 static int parse_track(struct sl_parse *parse, struct sl_slice track, uint32_t max)
 {
     struct sl_slice phrase, term;
@@ -62,6 +68,8 @@ static int parse_track(struct sl_parse *parse, struct sl_slice track, uint32_t m
         mark = parse->builder.bytes.size;
         while (sl_scan_word(&phrase, &term)) {
             parse->position.item = term;
+            if (is_operator(term))
+                sl_parse_warn(parse, SL_WARNING_OPERATOR_IN_TRACK);
             r = sl_parse_term(parse, term);
             if (r < 0)
                 return r;
@@ -292,19 +300,30 @@ static int parse_filter(struct sl_parse *parse, const struct sl_filter_text *tex
     return *ret_filter ? 0 : -ENOMEM;
 }
 
-int sl_filter_new(const struct sl_filter_text *text, const struct sl_filter_limits *limits,
-                  struct sl_filter **ret_filter, struct sl_filter_error *reterr)
+int sl_filter_new_warned(const struct sl_filter_text *text, const struct sl_filter_limits *limits,
+                         struct sl_filter **ret_filter, struct sl_filter_error *reterr,
+                         struct sl_filter_warnings *ret_warnings)
 {
     struct sl_parse parse = {
         .builder = SL_CONDITION_BUILDER_INIT,
         .normal = BUFFER_INIT,
         .tokens = SL_TOKEN_LIST_INIT,
         .reterr = reterr,
+        .warnings = ret_warnings,
     };
-    int r = parse_filter(&parse, text, limits, ret_filter);
+    int r;
 
+    if (ret_warnings)
+        ret_warnings->count = 0;
+    r = parse_filter(&parse, text, limits, ret_filter);
     sl_condition_builder_done(&parse.builder);
     buffer_done(&parse.normal);
     sl_token_list_done(&parse.tokens);
     return r;
+}
+
+int sl_filter_new(const struct sl_filter_text *text, const struct sl_filter_limits *limits,
+                  struct sl_filter **ret_filter, struct sl_filter_error *reterr)
+{
+    return sl_filter_new_warned(text, limits, ret_filter, reterr, NULL);
 }

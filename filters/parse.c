@@ -9,6 +9,8 @@
 
 #include "filters/ascii.h"
 #include "filters/box.h"
+#include "filters/land.h"
+#include "filters/language.h"
 
 enum { USER_ID_MAX_SIZE = 64 };
 
@@ -142,20 +144,53 @@ int sl_parse_number(struct sl_parse *parse, struct sl_slice text, double *ret_nu
 }
 
 /* Many programs write the latitude first. */
+static bool swap_box(const struct sl_box *box, struct sl_box *ret_swapped)
+{
+    *ret_swapped = (struct sl_box){box->south, box->west, box->north, box->east};
+    return sl_box_is_valid(ret_swapped) && ret_swapped->west <= ret_swapped->east;
+}
+
+static void suggest_box(struct sl_filter_error *error, const struct sl_slice numbers[4])
+{
+    sl_filter_error_add(error, ": did you mean %.*s,%.*s,%.*s,%.*s?", SL_SLICE_ARG(numbers[1]),
+                        SL_SLICE_ARG(numbers[0]), SL_SLICE_ARG(numbers[3]),
+                        SL_SLICE_ARG(numbers[2]));
+}
+
+static void position_box(struct sl_parse *parse, const struct sl_slice numbers[4])
+{
+    const char *end = numbers[3].data + numbers[3].size;
+
+    sl_parse_at(parse, sl_slice(numbers[0].data, (size_t)(end - numbers[0].data)));
+}
+
 static int refuse_box(struct sl_parse *parse, const struct sl_box *box,
                       const struct sl_slice numbers[4])
 {
-    struct sl_box swapped = {box->south, box->west, box->north, box->east};
-    const char *end = numbers[3].data + numbers[3].size;
+    struct sl_box swapped;
     int r;
 
-    sl_parse_at(parse, sl_slice(numbers[0].data, (size_t)(end - numbers[0].data)));
+    position_box(parse, numbers);
     r = sl_parse_refuse(parse, SL_FAULT_BAD_BOX);
-    if (parse->reterr && sl_box_is_valid(&swapped) && swapped.west <= swapped.east)
-        sl_filter_error_add(parse->reterr, ": did you mean %.*s,%.*s,%.*s,%.*s?",
-                            SL_SLICE_ARG(numbers[1]), SL_SLICE_ARG(numbers[0]),
-                            SL_SLICE_ARG(numbers[3]), SL_SLICE_ARG(numbers[2]));
+    if (parse->reterr && swap_box(box, &swapped))
+        suggest_box(parse->reterr, numbers);
     return r;
+}
+
+/* A box in the sea is somebody's wish; one that would have land in it the other way round is more
+ * often a mistake. */
+static void look_at_box(struct sl_parse *parse, const struct sl_box *box,
+                        const struct sl_slice numbers[4])
+{
+    struct sl_filter_error *warning;
+    struct sl_box swapped;
+
+    if (!parse->warnings || sl_land_in(box) || !swap_box(box, &swapped) || !sl_land_in(&swapped))
+        return;
+    position_box(parse, numbers);
+    warning = sl_parse_warn(parse, SL_WARNING_BOX_AT_SEA);
+    if (warning)
+        suggest_box(warning, numbers);
 }
 
 int sl_parse_box(struct sl_parse *parse, const struct sl_slice numbers[4])
@@ -172,6 +207,7 @@ int sl_parse_box(struct sl_parse *parse, const struct sl_slice numbers[4])
     box = (struct sl_box){edges[0], edges[1], edges[2], edges[3]};
     if (!sl_box_is_valid(&box))
         return refuse_box(parse, &box, numbers);
+    look_at_box(parse, &box, numbers);
     sl_condition_add(&parse->builder, SL_CONDITION_BOX, &box, sizeof(box));
     return 0;
 }
@@ -205,6 +241,22 @@ static bool is_language_range(struct sl_slice range)
     return subtag >= (first ? 2 : 1);
 }
 
+/* `range` is one, in lower case. */
+static void look_at_language(struct sl_parse *parse, struct sl_slice range)
+{
+    const char *dash = memchr(range.data, '-', range.size);
+    struct sl_slice subtag = sl_slice(range.data, dash ? (size_t)(dash - range.data) : range.size);
+    struct sl_filter_error *warning;
+    const char *meant;
+
+    if (!parse->warnings || sl_language_is_known(subtag))
+        return;
+    warning = sl_parse_warn(parse, SL_WARNING_UNKNOWN_LANGUAGE);
+    meant = sl_language_meant(subtag);
+    if (warning && meant)
+        sl_filter_error_add(warning, "; did you mean %s?", meant);
+}
+
 int sl_parse_language(struct sl_parse *parse, struct sl_slice range)
 {
     if (!is_language_range(range))
@@ -214,6 +266,7 @@ int sl_parse_language(struct sl_parse *parse, struct sl_slice range)
         buffer_append_char(&parse->normal, sl_ascii_lower(range.data[i]));
     if (parse->normal.failed)
         return -ENOMEM;
+    look_at_language(parse, buffer_slice(&parse->normal));
     sl_condition_add(&parse->builder, SL_CONDITION_LANGUAGE, parse->normal.data,
                      parse->normal.size);
     return 0;

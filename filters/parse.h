@@ -12,6 +12,7 @@ struct sl_parse {
     struct sl_token_list tokens;         /* scratch: their tokens */
     struct sl_filter_position position;  /* what is being read */
     struct sl_filter_error *reterr;
+    struct sl_filter_warnings *warnings; /* NULL: nobody wants them */
 };
 
 /* All return 0; -EINVAL: refused, *reterr is filled; -ENOMEM. */
@@ -41,6 +42,13 @@ int sl_parse_language(struct sl_parse *parse, struct sl_slice range);
 
 /* The whole of `rule`. */
 int sl_parse_rule(struct sl_parse *parse, struct sl_slice rule);
+
+/* The warning, to which more may be added; NULL: there is none. */
+static inline struct sl_filter_error *sl_parse_warn(struct sl_parse *parse,
+                                                    enum sl_filter_fault warning)
+{
+    return parse->warnings ? sl_filter_warn(parse->warnings, warning, &parse->position) : NULL;
+}
 
 static inline int sl_parse_refuse(struct sl_parse *parse, enum sl_filter_fault fault)
 {

@@ -165,6 +165,17 @@ static int read_operator(struct reader *reader, struct sl_slice name, bool *ret_
     return found->read(reader->parse, operand.text);
 }
 
+/* An operator of other languages, or of this one in small letters, between two words. */
+static void look_at_word(struct reader *reader, struct sl_slice word)
+{
+    bool is_between = word.data > reader->parse->position.rule.data &&
+                      sl_scan_trim(reader->rest).size > word.size;
+
+    if (is_between &&
+        (sl_ascii_is(word, "or") || sl_ascii_is(word, "and") || sl_slice_is(word, "NOT")))
+        sl_parse_warn(reader->parse, SL_WARNING_OPERATOR_IN_RULE);
+}
+
 static int read_atom(struct reader *reader, bool *ret_anchor)
 {
     struct sl_slice phrase, word;
@@ -183,6 +194,7 @@ static int read_atom(struct reader *reader, bool *ret_anchor)
     name_size = operator_name_size(word);
     if (name_size > 0)
         return read_operator(reader, sl_slice(word.data, name_size), ret_anchor);
+    look_at_word(reader, word);
     skip(reader, word.size);
     return sl_parse_term(reader->parse, word);
 }

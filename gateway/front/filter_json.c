@@ -135,6 +135,13 @@ int filter_json_read(const json_t *json, struct filter_json *ret_filter,
     return 0;
 }
 
+void filter_json_append_warning(const struct sl_filter_error *warning, struct buffer *json)
+{
+    buffer_append_format(json, "\"code\":\"%s\",\"message\":", warning->code);
+    buffer_append_json_string(json, sl_slice_str(warning->message));
+    buffer_append_format(json, ",\"param\":\"%s\"", warning->param);
+}
+
 int filter_json_duplicate_id(struct sl_filter_error *reterr)
 {
     *reterr = (struct sl_filter_error){.code = "duplicate_id",

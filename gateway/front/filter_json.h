@@ -3,12 +3,13 @@
  *     {"id":"quakes","tag":"red","rule":"(地震 OR quake) -is:repost","language":"zh,en"}
  *
  * What the members mean is sl_filter_new()'s business; this looks at their JSON types only, in the
- * order of docs/filters.md, section 11: bad_json, bad_id, bad_type, bad_tag. Unknown members are ignored, of
- * a repeated one the last counts, null is absent. */
+ * order of docs/filters.md, section 11: bad_json, bad_id, bad_type, bad_tag. Unknown members are
+ * ignored, of a repeated one the last counts, null is absent. */
 #pragma once
 
 #include <jansson.h>
 
+#include "base/buffer.h"
 #include "base/slice.h"
 #include "filters/filter.h"
 
@@ -33,6 +34,9 @@ int filter_json_id(const json_t *id, struct sl_slice *ret_id, struct sl_filter_e
 /* All members but `id`. */
 int filter_json_members(const json_t *json, struct filter_json *ret_filter,
                         struct sl_filter_error *reterr);
+
+/* Appends the members of a warning: "code":..,"message":..,"param":.. */
+void filter_json_append_warning(const struct sl_filter_error *warning, struct buffer *json);
 
 /* Fills *reterr for an id that is in use already. Returns -EEXIST. */
 int filter_json_duplicate_id(struct sl_filter_error *reterr);

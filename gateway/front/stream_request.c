@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "base/alloc.h"
 #include "gateway/front/bearer.h"
 #include "gateway/http/accept.h"
 #include "gateway/http/form.h"
@@ -338,12 +339,13 @@ static int read_filter(const struct sl_slice *values, struct stream_request *req
         .partition = values[PARAMETER_PARTITION],
         .types = values[PARAMETER_TYPES],
     };
+    struct sl_filter_warnings warnings;
     struct sl_filter_error error;
     int r;
 
     if (stream == STREAM_MANY)
         return 0;
-    r = sl_filter_new(&text, &request->token.limits, &request->filter, &error);
+    r = sl_filter_new_warned(&text, &request->token.limits, &request->filter, &error, &warnings);
     if (r == -EINVAL)
         return http_refuse(refusal, error.status, error.code,
                            error.param && strcmp(error.param, "sample") == 0 ? "percent"
@@ -351,6 +353,11 @@ static int read_filter(const struct sl_slice *values, struct stream_request *req
                            "%s", error.message);
     if (r < 0)
         return r;
+    if (warnings.count > 0) {
+        request->warnings = mem_copy(&warnings, sizeof(warnings));
+        if (!request->warnings)
+            return -ENOMEM;
+    }
     request->types = sl_filter_types(request->filter);
     if (stream == STREAM_HOME) {
         sl_filter_unref(request->filter);
@@ -481,4 +488,6 @@ void stream_request_done(struct stream_request *request)
 {
     sl_filter_unref(request->filter);
     request->filter = NULL;
+    mem_free(request->warnings);
+    request->warnings = NULL;
 }

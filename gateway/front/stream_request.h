@@ -22,15 +22,16 @@ struct stream_request {
     enum stream_format format;
     struct token token;
     struct sl_filter *filter; /* one reference is ours; NULL on STREAM_HOME and STREAM_MANY */
-    unsigned types;           /* bits 1 << SL_EVENT_...; 0 on STREAM_MANY */
-    enum since_kind since;    /* SINCE_UNUSABLE: a Last-Event-ID that is no cursor */
-    uint64_t since_value;     /* event id, or Unix milliseconds */
-    uint32_t last;            /* the newest so many come first; 0: not asked for */
-    uint64_t until;           /* nothing behind this id; 0: no end */
-    int gather_ms;            /* -1: the server's default */
-    bool cursors;             /* wants {"type":"cursor"} with each keep-alive */
-    bool hello;               /* wants {"type":"hello"} first */
-    bool echo_protocol;       /* the client offered sluice.v1 */
+    struct sl_filter_warnings *warnings; /* of it; ours; NULL: there are none */
+    unsigned types;                      /* bits 1 << SL_EVENT_...; 0 on STREAM_MANY */
+    enum since_kind since;               /* SINCE_UNUSABLE: a Last-Event-ID that is no cursor */
+    uint64_t since_value;                /* event id, or Unix milliseconds */
+    uint32_t last;                       /* the newest so many come first; 0: not asked for */
+    uint64_t until;                      /* nothing behind this id; 0: no end */
+    int gather_ms;                       /* -1: the server's default */
+    bool cursors;                        /* wants {"type":"cursor"} with each keep-alive */
+    bool hello;                          /* wants {"type":"hello"} first */
+    bool echo_protocol;                  /* the client offered sluice.v1 */
 };
 
 enum { STREAM_LAST_MAX = 1000 };

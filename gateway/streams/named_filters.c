@@ -93,7 +93,7 @@ static void settle_filters(struct websocket *websocket)
 /* 0: *ret_filter is one reference of the caller's; -EPROTO: *refusal; -ENOMEM. */
 static int read_filter(struct websocket *websocket, const json_t *message, struct sl_slice id,
                        struct sl_filter **ret_filter, struct sl_slice *ret_tag,
-                       struct http_refusal *refusal)
+                       struct sl_filter_warnings *ret_warnings, struct http_refusal *refusal)
 {
     const struct token *token = &websocket->stream.request.token;
     const json_t *json = json_object_get(message, "filter");
@@ -108,7 +108,7 @@ static int read_filter(struct websocket *websocket, const json_t *message, struc
                            "\"filter\":{\"track\":\"tea\"}}");
     r = filter_json_members(json, &text, &error);
     if (r == 0)
-        r = sl_filter_new(&text.text, &token->limits, &filter, &error);
+        r = sl_filter_new_warned(&text.text, &token->limits, &filter, &error, ret_warnings);
     if (r == -EINVAL) {
         filter_refusal(&error, refusal);
         return -EPROTO;
@@ -131,11 +131,18 @@ static int read_filter(struct websocket *websocket, const json_t *message, struc
     return 0;
 }
 
-static void say_done(struct websocket *websocket, const char *op, struct sl_slice id)
+/* `warnings` NULL: none. */
+static void say_done(struct websocket *websocket, const char *op, struct sl_slice id,
+                     const struct sl_filter_warnings *warnings)
 {
     struct buffer json = BUFFER_INIT;
 
     begin_answer(&json, op, id);
+    for (size_t i = 0; warnings && i < warnings->count; i++) {
+        buffer_append_str(&json, i == 0 ? ",\"warnings\":[{" : ",{");
+        filter_json_append_warning(&warnings->list[i], &json);
+        buffer_append_str(&json, i + 1 < warnings->count ? "}" : "}]");
+    }
     buffer_append_char(&json, '}');
     say(websocket, &json);
     buffer_done(&json);
@@ -144,11 +151,12 @@ static void say_done(struct websocket *websocket, const char *op, struct sl_slic
 static int subscribe(struct websocket *websocket, const json_t *message, struct sl_slice id,
                      struct http_refusal *refusal)
 {
+    struct sl_filter_warnings warnings;
     struct sl_filter *filter;
     struct sl_slice tag;
     int r;
 
-    r = read_filter(websocket, message, id, &filter, &tag, refusal);
+    r = read_filter(websocket, message, id, &filter, &tag, &warnings, refusal);
     if (r < 0)
         return r;
     r = rule_set_put(websocket->rules, id, tag, filter);
@@ -156,7 +164,7 @@ static int subscribe(struct websocket *websocket, const json_t *message, struct 
     settle_filters(websocket); /* nothing new was put if it failed */
     if (r < 0)
         return r;
-    say_done(websocket, "subscribed", id);
+    say_done(websocket, "subscribed", id, &warnings);
     if (!json_is_true(json_object_get(message, "more")))
         deliver_rules_ready(&websocket->stream.client);
     return 0;
@@ -169,7 +177,7 @@ static int unsubscribe(struct websocket *websocket, const json_t *message, struc
     if (rule_set_remove(websocket->rules, id) < 0)
         return http_refuse(refusal, 404, "no_such_filter", "id", "no subscription has this id");
     settle_filters(websocket);
-    say_done(websocket, "unsubscribed", id);
+    say_done(websocket, "unsubscribed", id, NULL);
     return 0;
 }
 

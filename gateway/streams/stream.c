@@ -24,6 +24,7 @@
 #include "gateway/delivery/deliver.h"
 #include "gateway/delivery/frame.h"
 #include "gateway/delivery/rule_set.h"
+#include "gateway/front/filter_json.h"
 #include "gateway/intake/gap.h"
 #include "src/model/id.h"
 #include "src/model/moment.h"
@@ -219,6 +220,27 @@ static void say_hello(struct stream *stream)
     buffer_done(&json);
 }
 
+/* What its filter may not have meant, once: who comes back with a cursor was told. */
+static void say_warnings(struct stream *stream)
+{
+    struct sl_filter_warnings *warnings = stream->request.warnings;
+    size_t count = warnings && stream->request.since != SINCE_ID ? warnings->count : 0;
+
+    for (size_t i = 0; i < count; i++) {
+        struct buffer json = BUFFER_INIT, frame = BUFFER_INIT;
+
+        buffer_append_str(&json, "{\"type\":\"warning\",");
+        filter_json_append_warning(&warnings->list[i], &json);
+        buffer_append_char(&json, '}');
+        frame_append_message(&frame, stream->client.format, "warning", buffer_slice(&json));
+        frame.failed = frame.failed || json.failed;
+        stream_say_frame(stream, &frame);
+        buffer_done(&json);
+    }
+    mem_free(warnings);
+    stream->request.warnings = NULL;
+}
+
 static void say_first(struct stream *stream)
 {
     if (stream->request.hello)
@@ -259,8 +281,10 @@ static int begin(struct stream *stream, const struct http_head *head, struct sl_
     r = stream->protocol->open(stream, head, headers);
     if (r == 0)
         r = join_delivery(stream);
-    if (r == 0)
+    if (r == 0) {
         say_first(stream);
+        say_warnings(stream);
+    }
     if (corks && wire_uncork(&stream->wire) < 0)
         r = -EPIPE;
     return r == 0 ? resume(stream) : r;

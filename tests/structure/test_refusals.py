@@ -10,6 +10,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 CALL = re.compile(r'\b(?:(?:http|api)_refuse\(\W*(?:[\w>-]+), \d{3},|refuse\w*\(&?\w+,) "([a-z_]+)"')
 ROW = re.compile(r'\{\s*-\w+,\s*\d{3},\s*"([a-z_]+)"')
 FAULT = re.compile(r'^ {4,8}(?:\[SL_FAULT_\w+\] = )?\{"([a-z_]+)",', re.MULTILINE)
+WARNING = re.compile(r'\[SL_WARNING_\w+\] = \{"([a-z_]+)"')
 LIMIT = re.compile(r'\[ADMISSION_\w+\] = \{\w+, "([a-z_]+)"')
 
 # What no command brings about: the pages name it, and a test does. (Out of memory is brought about in
@@ -68,4 +69,6 @@ def test_the_api_lists_its_codes_by_their_statuses():
 def test_no_example_is_of_a_code_that_there_is_not():
     disconnects = set(re.findall(r'\[DISCONNECT_\w+\] = \{"([a-z_]+)"', (SOURCE / "gateway/front/disconnect.c").read_text()))
     assert len(disconnects) > 5
-    assert examples() - codes() - disconnects == {"behind"}
+    warnings = set(WARNING.findall((SOURCE / "filters/filter_fault.c").read_text()))
+    assert warnings and warnings <= set(re.findall(r"^\| `(\w+)` \|", page("filters.md"), re.M))
+    assert examples() - codes() - disconnects - warnings == {"behind"}

@@ -2,6 +2,7 @@
 
 import json
 import socket
+from urllib.parse import urlencode
 
 import pytest
 
@@ -425,6 +426,30 @@ def test_mistakes_of_the_first_day_are_told_from_each_other(gateway, connection,
     assert (response.status, response.error["code"]) == (status, code), response
     assert said in response.error["message"], response
     assert status != 426 or "upgrade" in response.headers["connection"].lower()
+
+
+@pytest.mark.parametrize("parameters, code, said", [
+    ({"rule": "cat or dog"}, "operator_word", "at character 5: cat ^or dog; the operators are OR"),
+    ({"track": "cat OR dog"}, "operator_word", "separated by commas"),
+    ({"locations": "48,2,49,3"}, "box_at_sea", "did you mean 2,48,3,49?"),
+    ({"track": "cat", "language": "english"}, "unknown_language", "did you mean en?"),
+])
+@pytest.mark.parametrize("transport", ["ndjson", "sse"])
+def test_what_is_likely_not_meant_is_said_first(gateway, publish, transport, parameters, code, said):
+    path = "/v1/stream/filter?" + urlencode(parameters)
+    with gateway.stream(path, transport) as stream:
+        warning = stream.next()
+        assert (warning.type, warning["code"], warning["param"]) == ("warning", code, list(parameters)[-1])
+        assert said in warning["message"], warning
+        publish(events.post(2, "cat or OR dog", lang="english", geo={"lon": 48.5, "lat": 2.5}))
+        assert stream.next()["id"] == "2"  # and it matches what it says
+    with gateway.stream(path + "&since=" + str(115322742161408), transport) as stream:
+        publish(events.post(3, "cat or OR dog", lang="english", geo={"lon": 48.5, "lat": 2.5}))
+        assert stream.next()["id"] == "3"  # who comes back was told
+    with gateway.stream("/v1/stream", "websocket") as websocket:
+        websocket.send(json.dumps({"op": "subscribe", "id": "a", "filter": parameters}))
+        [warning] = websocket.next()["warnings"]
+        assert (warning["code"], warning["param"]) == (code, list(parameters)[-1]) and said in warning["message"]
 
 
 @pytest.mark.parametrize("path, allowed", [("/v1/posts/1/like", "PUT, DELETE, OPTIONS"),

@@ -235,6 +235,103 @@ static void test_words_with_signs_that_are_none_of_a_wildcard_are_taken(void **s
     REFUSED("", .track = SL_SLICE("c++,好吃～,a-b,don't,^x"));
 }
 
+static void expect_warnings(struct sl_filter_text text, const char *messages)
+{
+    struct sl_filter_limits limits = SL_FILTER_LIMITS_DEFAULT;
+    struct sl_filter_warnings warnings;
+    struct buffer said = BUFFER_INIT;
+    struct sl_filter_error error;
+    struct sl_filter *filter, *same;
+
+    if (sl_filter_new_warned(&text, &limits, &filter, &error, &warnings) < 0)
+        fail_msg("refused: %s", error.message);
+    for (size_t i = 0; i < warnings.count; i++)
+        buffer_append_format(&said, "%s%s: %s: %s", i ? "\n" : "", warnings.list[i].code,
+                             warnings.list[i].param, warnings.list[i].message);
+    assert_string_equal(buffer_str(&said), messages);
+    assert_int_equal(sl_filter_new(&text, &limits, &same, &error), 0);
+    assert_true(sl_slice_equal(sl_filter_key(filter), sl_filter_key(same)));
+    sl_filter_unref(same);
+    sl_filter_unref(filter);
+    buffer_done(&said);
+}
+
+#define WARNED(messages, ...) expect_warnings((struct sl_filter_text){__VA_ARGS__}, messages)
+
+static void test_operators_that_are_taken_for_words_are_warned_of(void **state)
+{
+    (void)state;
+    WARNED(
+        "operator_word: rule: looked for as a word at character 3: a ^or b; the operators are OR, "
+        "AND, and - for not",
+        .rule = SL_SLICE("a or b"));
+    WARNED(
+        "operator_word: rule: looked for as a word at character 3: a ^And b NOT c; the operators "
+        "are OR, AND, and - for not",
+        .rule = SL_SLICE("a And b NOT c"));
+    WARNED(
+        "operator_word: track: looked for as a word 'OR'; phrases of track are separated by commas",
+        .track = SL_SLICE("cat OR dog"));
+    WARNED("", .rule = SL_SLICE("or"));
+    WARNED("", .rule = SL_SLICE("(a OR b) AND \"trick or treat\" -c oregon"));
+    WARNED("", .rule = SL_SLICE("or gold"));
+    WARNED("", .track = SL_SLICE("trick or treat"));
+}
+
+/* Paris, London and New York with the latitude first. */
+static void test_boxes_with_latitude_first_are_warned_of(void **state)
+{
+    static const char *const good[] = {
+        "2.2,48.8,2.5,48.9", "-0.5,51.3,0.3,51.7", "-74.3,40.5,-73.7,40.9",
+        "139.5,35.5,140,36", "36.7,-1.4,37,-1.1",  "-30,-20,-25,-15", /* the open sea */
+        "-180,-90,180,90",   "170,-50,-170,-30",   "179,-17,180,-16",
+        "151,-34,152,-33",   "180,90,180,90",      "-180,-90,-180,-90",
+    };
+
+    (void)state;
+    WARNED(
+        "box_at_sea: locations: there is no land in this box '48.8,2.2,48.9,2.5'; a box is west, "
+        "south, east, north in degrees: did you mean 2.2,48.8,2.5,48.9?",
+        .locations = SL_SLICE("48.8,2.2,48.9,2.5"));
+    WARNED(
+        "box_at_sea: locations: there is no land in this box '51.3,-0.5,51.7,0.3'; a box is west, "
+        "south, east, north in degrees: did you mean -0.5,51.3,0.3,51.7?",
+        .locations = SL_SLICE("2,48,3,49,51.3,-0.5,51.7,0.3"));
+    WARNED(
+        "box_at_sea: rule: there is no land in this box at character 17: x "
+        "bounding_box:[^40.5 -74.3 40.9 -73.7]; a box is west, south, east, north in degrees: did "
+        "you mean -74.3,40.5,-73.7,40.9?",
+        .rule = SL_SLICE("x bounding_box:[40.5 -74.3 40.9 -73.7]"));
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+        WARNED("", .locations = sl_slice_str(good[i]));
+}
+
+static void test_languages_that_are_none_are_warned_of(void **state)
+{
+    (void)state;
+    WARNED("unknown_language: language: not the code of a language 'english'; did you mean en?",
+           .firehose = true, .language = SL_SLICE("de,english,french"));
+    WARNED("unknown_language: rule: not the code of a language at character 8: x lang:^jp; did you "
+           "mean ja?",
+           .rule = SL_SLICE("x lang:jp"));
+    WARNED("unknown_language: language: not the code of a language 'xx'", .firehose = true,
+           .language = SL_SLICE("xx"));
+    WARNED("", .firehose = true,
+           .language = SL_SLICE("en,zh-TW,EN-gb,und,yue,cmn,qaa,iw,no,nb,sr-Latn,ga"));
+}
+
+static void test_each_warning_comes_once(void **state)
+{
+    (void)state;
+    WARNED(
+        "operator_word: track: looked for as a word 'OR'; phrases of track are separated by "
+        "commas\nbox_at_sea: locations: there is no land in this box '48,2,49,3'; a box is west, "
+        "south, east, north in degrees: did you mean 2,48,3,49?\nunknown_language: rule: not the "
+        "code of a language at character 13: a or b lang:^xx lang:yy",
+        .track = SL_SLICE("a OR b OR c"), .locations = SL_SLICE("48,2,49,3,48,2,49,3"),
+        .rule = SL_SLICE("a or b lang:xx lang:yy"), .language = SL_SLICE("zz"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,6 +345,10 @@ int main(void)
         cmocka_unit_test(test_messages_show_what_is_wrong_and_what_would_be_right),
         cmocka_unit_test(test_the_place_in_a_rule_is_counted_in_characters),
         cmocka_unit_test(test_words_with_signs_that_are_none_of_a_wildcard_are_taken),
+        cmocka_unit_test(test_operators_that_are_taken_for_words_are_warned_of),
+        cmocka_unit_test(test_boxes_with_latitude_first_are_warned_of),
+        cmocka_unit_test(test_languages_that_are_none_are_warned_of),
+        cmocka_unit_test(test_each_warning_comes_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

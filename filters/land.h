@@ -1,0 +1,15 @@
+/* filters/land.h - is there land in this box? To the degree, without Antarctica; internal. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "filters/event_view.h"
+
+enum { SL_LAND_ROWS = 180, SL_LAND_ROW_BYTES = 45 };
+
+/* A bit for each cell of one degree, from the south-west corner of the world: see
+ * tables/make_land_table.py. */
+extern const unsigned char sl_land_table[SL_LAND_ROWS][SL_LAND_ROW_BYTES];
+
+/* `box` is valid. Cells that it touches count as a whole. */
+bool sl_land_in(const struct sl_box *box);
