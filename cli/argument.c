@@ -1,23 +1,19 @@
 #include "cli/argument.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "src/model/duration.h"
 #include "src/model/id.h"
+#include "src/model/user_name.h"
 
 struct sl_user_ref argument_user(const struct cli *cli, const char *text)
 {
-    uint64_t id;
+    struct sl_user_ref user;
 
-    if (text[0] == '@')
-        return sl_user_by_login(sl_slice_str(text + 1));
-    if (!text[0] || text[strspn(text, "0123456789")])
-        return sl_user_by_login(sl_slice_str(text));
-    if (sl_id_parse(sl_slice_str(text), &id) < 0)
+    if (sl_user_name_parse(sl_slice_str(text), &user.id, &user.login) < 0)
         cli_usage(cli, "'%s' is not the id of a user; a login of digits is written @%s", text,
                   text);
-    return sl_user_by_id(id);
+    return user;
 }
 
 uint64_t argument_post(const struct cli *cli, const char *text)

@@ -46,12 +46,20 @@ struct sl_filter_error {
     char message[SL_FILTER_MESSAGE_SIZE];
 };
 
-enum { SL_FILTER_WARNINGS_MAX = 4 };
+enum { SL_FILTER_WARNINGS_MAX = 4, SL_FILTER_LOGINS_MAX = 8, SL_FILTER_LOGIN_SIZE = 64 };
+
+struct sl_filter_login {
+    const char *param; /* "follow", "rule" */
+    char text[SL_FILTER_LOGIN_SIZE + 1];
+};
 
 /* What a filter that is accepted may not have meant. Each code comes once, for the first place. */
 struct sl_filter_warnings {
     size_t count;
     struct sl_filter_error list[SL_FILTER_WARNINGS_MAX]; /* status 0 */
+    /* The first logins that it names, in normal form; who knows the users may look for them. */
+    size_t login_count;
+    struct sl_filter_login logins[SL_FILTER_LOGINS_MAX];
 };
 
 enum sl_filter_kind {

@@ -314,7 +314,7 @@ int sl_filter_new_warned(const struct sl_filter_text *text, const struct sl_filt
     int r;
 
     if (ret_warnings)
-        ret_warnings->count = 0;
+        ret_warnings->count = ret_warnings->login_count = 0;
     r = parse_filter(&parse, text, limits, ret_filter);
     sl_condition_builder_done(&parse.builder);
     buffer_done(&parse.normal);

@@ -106,6 +106,23 @@ static bool is_user_id(struct sl_slice text)
     return true;
 }
 
+static void note_login(struct sl_parse *parse, struct sl_slice login)
+{
+    struct sl_filter_warnings *warnings = parse->warnings;
+    struct sl_filter_login *note = &warnings->logins[warnings->login_count];
+
+    for (size_t i = 0; i < warnings->login_count; i++) {
+        if (sl_slice_is(login, warnings->logins[i].text))
+            return;
+    }
+    if (warnings->login_count == SL_FILTER_LOGINS_MAX || login.size > SL_FILTER_LOGIN_SIZE)
+        return;
+    memcpy(note->text, login.data, login.size);
+    note->text[login.size] = '\0';
+    note->param = parse->position.param;
+    warnings->login_count++;
+}
+
 int sl_parse_user(struct sl_parse *parse, struct sl_slice text, enum sl_filter_fault fault,
                   struct sl_user_name *ret_name)
 {
@@ -123,6 +140,8 @@ int sl_parse_user(struct sl_parse *parse, struct sl_slice text, enum sl_filter_f
     if (name.login.size > 0 && name.login.data[0] == '@')
         name.login = sl_slice_from(name.login, 1);
     name.is_login = sl_is_login(name.login);
+    if (name.is_login && parse->warnings)
+        note_login(parse, name.login);
     *ret_name = name;
     return name.is_id || name.is_login ? 0 : sl_parse_refuse(parse, fault);
 }

@@ -38,6 +38,7 @@
 #include "gateway/redis/task_watch.h"
 #include "gateway/redis/write_watch.h"
 #include "gateway/serve/server.h"
+#include "gateway/streams/user_check.h"
 
 static const int heeded_signals[] = {SIGTERM, SIGINT, SIGHUP, GATEWAY_SIGNAL_OPEN,
                                      GATEWAY_SIGNAL_REPLACED};
@@ -57,6 +58,7 @@ struct gateway {
     struct deliver *deliver;
     struct redis_commands *commands;
     struct home_loader *home_loader;
+    struct user_checks *user_checks;
     struct front_settings front;
     /* Of its own: what the streams read of the log does not queue up behind thousands of requests,
      * nor behind the megabytes of their answers. */
@@ -160,6 +162,7 @@ static void on_subscribed(void *context, uint32_t shards)
     redis_commands_try_now(gateway->commands);
     redis_commands_try_now(gateway->api_commands);
     home_loader_set_shards(gateway->home_loader, shards);
+    user_checks_set_shards(gateway->user_checks, shards);
     shard_watch_begin(gateway->task_watch, shards);
     if (gateway->cache)
         cache_reader_set_database(gateway->cache,
@@ -216,6 +219,7 @@ static void on_drained(void *context)
     redis_commands_free(gateway->commands); /* answers what is under way, so before who asked */
     redis_health_free(gateway->health);
     home_loader_free(gateway->home_loader);
+    user_checks_free(gateway->user_checks);
     shard_watch_free(gateway->task_watch);
     repair_free(gateway->repair);
     deliver_set_log(gateway->deliver, NULL);
@@ -224,6 +228,7 @@ static void on_drained(void *context)
     shard_watch_free(gateway->log_watch);
     gateway->subscriber = NULL;
     gateway->home_loader = NULL;
+    gateway->user_checks = NULL;
     gateway->repair = NULL;
     gateway->task_watch = NULL;
     gateway->write_watch = NULL;
@@ -476,9 +481,11 @@ static int start_delivery(struct gateway *gateway, struct failure *reterr)
     if (!gateway->deliver || !gateway->commands)
         return failure_set(reterr, -ENOMEM, "out of memory");
     gateway->home_loader = home_loader_new(deliver_home(gateway->deliver), gateway->commands);
+    gateway->user_checks = user_checks_new(gateway->commands);
     if (gateway->parts->worker == 0)
         gateway->task_watch = task_watch_new(&gateway->loop, gateway->commands, gateway->metrics);
-    if (!gateway->home_loader || (gateway->parts->worker == 0 && !gateway->task_watch))
+    if (!gateway->home_loader || !gateway->user_checks ||
+        (gateway->parts->worker == 0 && !gateway->task_watch))
         return failure_set(reterr, -ENOMEM, "out of memory");
     return 0;
 }
@@ -527,6 +534,7 @@ static int start_server(struct gateway *gateway, struct failure *reterr)
         .front = &gateway->front,
         .origins = &gateway->origins,
         .admission = parts->admission,
+        .user_checks = gateway->user_checks,
         .worker = parts->worker,
         .metrics = gateway->metrics,
         .board = parts->board,

@@ -20,6 +20,7 @@
 #include "gateway/http/form.h"
 #include "gateway/http/http_path.h"
 #include "src/model/id.h"
+#include "src/model/user_name.h"
 
 enum { INCLUDED_MAX = 1000 }; /* comments and likers of a page */
 enum { PAGE_DEFAULT = 20, PAGE_MAX = 200, KEY_MAX = 100, SEGMENT_MAX = 2 * SL_LOGIN_SIZE };
@@ -29,20 +30,19 @@ enum { HOLDER_SHARE = 4, HOLDER_AT_LEAST = 16 };
 int api_read_user(const struct sl_meta *meta, struct sl_slice text, struct sl_user_ref *ret_user,
                   struct http_refusal *refusal)
 {
+    struct sl_user_ref user = {0, SL_SLICE_NONE};
     char room[SL_LOGIN_SIZE];
     struct sl_slice folded;
-    uint64_t id;
+    bool is_user;
 
-    if (sl_id_parse(text, &id) == 0) {
-        *ret_user = sl_user_by_id(id);
-        if (sl_id_shard(id) < meta->shards)
-            return 0;
-    } else if (text.size > 0 && utf8_is_valid(text)) {
-        *ret_user = sl_user_by_login(text.data[0] == '@' ? sl_slice_from(text, 1) : text);
-        if (sl_login_fold(ret_user->login, room, &folded, NULL) == 0)
-            return 0;
-    }
-    return http_refuse(refusal, 404, "not_found", NULL, "there is no such user");
+    is_user = utf8_is_valid(text) && sl_user_name_parse(text, &user.id, &user.login) == 0 &&
+              (user.login.data ? sl_login_fold(user.login, room, &folded, NULL) == 0
+                               : sl_id_shard(user.id) < meta->shards);
+    if (!is_user)
+        return http_refuse(refusal, 404, "not_found", NULL,
+                           "there is no such user; digits are an id, @ begins a login");
+    *ret_user = user;
+    return 0;
 }
 
 static int read_me(struct api_request *request, struct sl_user_ref *ret_user)

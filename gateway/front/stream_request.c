@@ -353,7 +353,7 @@ static int read_filter(const struct sl_slice *values, struct stream_request *req
                            "%s", error.message);
     if (r < 0)
         return r;
-    if (warnings.count > 0) {
+    if (warnings.count > 0 || warnings.login_count > 0) {
         request->warnings = mem_copy(&warnings, sizeof(warnings));
         if (!request->warnings)
             return -ENOMEM;

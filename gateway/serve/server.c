@@ -151,6 +151,7 @@ static int create_streams(struct server *server)
         .worker = server->settings.worker,
         .metrics = server->settings.metrics,
         .slow_board = server->settings.slow_board,
+        .user_checks = server->settings.user_checks,
     };
 
     server->streams = streams_new(&settings);

@@ -21,6 +21,7 @@ struct listener;
 struct server;
 struct site;
 struct slow_board;
+struct user_checks;
 
 struct server_settings {
     uv_loop_t *loop;
@@ -37,7 +38,8 @@ struct server_settings {
     struct metrics *metrics;
     const struct metrics_board *board;
     struct slow_board *slow_board; /* of all workers; we write our part */
-    const struct site *site;       /* pages for browsers; NULL: none */
+    struct user_checks *user_checks;
+    const struct site *site; /* pages for browsers; NULL: none */
 };
 
 /* 0; a negative errno: *reterr says what (certificate, memory). */

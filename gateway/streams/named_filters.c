@@ -165,6 +165,7 @@ static int subscribe(struct websocket *websocket, const json_t *message, struct 
     if (r < 0)
         return r;
     say_done(websocket, "subscribed", id, &warnings);
+    user_questions_add(&websocket->stream.user_questions, id, &warnings);
     if (!json_is_true(json_object_get(message, "more")))
         deliver_rules_ready(&websocket->stream.client);
     return 0;

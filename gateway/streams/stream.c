@@ -220,6 +220,27 @@ static void say_hello(struct stream *stream)
     buffer_done(&json);
 }
 
+static void say_unknown_user(void *owner, const char *id, const struct sl_filter_login *login)
+{
+    struct stream *stream = owner;
+    struct buffer text = BUFFER_INIT, json = BUFFER_INIT, frame = BUFFER_INIT;
+
+    if (stream->stage != STREAM_LIVE || stream->end != STREAM_GOES_ON)
+        return;
+    buffer_append_format(&text, "no user of this server has the login '%s'", login->text);
+    buffer_append_str(&json, "{\"type\":\"warning\",\"code\":\"unknown_user\",\"message\":");
+    buffer_append_json_string(&json, buffer_slice(&text));
+    buffer_append_format(&json, ",\"param\":\"%s\"", login->param);
+    if (id[0])
+        buffer_append_format(&json, ",\"id\":\"%s\"", id);
+    buffer_append_char(&json, '}');
+    frame_append_message(&frame, stream->client.format, "warning", buffer_slice(&json));
+    frame.failed = frame.failed || json.failed || text.failed;
+    stream_say_frame(stream, &frame);
+    buffer_done(&text);
+    buffer_done(&json);
+}
+
 /* What its filter may not have meant, once: who comes back with a cursor was told. */
 static void say_warnings(struct stream *stream)
 {
@@ -237,6 +258,8 @@ static void say_warnings(struct stream *stream)
         stream_say_frame(stream, &frame);
         buffer_done(&json);
     }
+    if (warnings && stream->request.since != SINCE_ID)
+        user_questions_add(&stream->user_questions, SL_SLICE_NONE, warnings);
     mem_free(warnings);
     stream->request.warnings = NULL;
 }
@@ -303,6 +326,8 @@ void stream_start(struct stream *stream, const struct http_head *head, struct sl
     client->until = stream->request.until;
     client->last_sent_ms = stream->opened_ms = now_of(stream);
     stream->turn_end.run = run_turn_end;
+    user_questions_init(&stream->user_questions, streams->settings.user_checks, say_unknown_user,
+                        stream);
     uv_timer_init(streams->settings.loop, &stream->timer);
     stream->timer.data = stream;
     list_append(&streams->list, &stream->node);
@@ -555,6 +580,7 @@ static void close_now(struct stream *stream)
 
     if (stream->end == STREAM_BROKEN && stream->stage != STREAM_CLOSING)
         metric_add(metrics_of(stream), METRIC_BROKEN, 1);
+    user_questions_forget(&stream->user_questions);
     stream_leave_delivery(stream);
     log_end(stream);
     wire_close(&stream->wire);

@@ -18,6 +18,7 @@
 #include "gateway/http/wire.h"
 #include "gateway/streams/filter_budget.h"
 #include "gateway/streams/streams.h"
+#include "gateway/streams/user_check.h"
 
 struct rule_set;
 
@@ -82,6 +83,7 @@ struct stream {
     uint64_t id;          /* of the connection: for hello and the log */
     uint64_t opened_ms;   /* clocks of the loop */
     uint64_t deadline_ms; /* of leaving and closing */
+    struct user_questions user_questions;
     admission_ticket ticket;
     struct filter_share filters; /* what they cost */
     struct http_body_share kept;

@@ -17,6 +17,7 @@
 
 struct slow_board;
 struct streams;
+struct user_checks;
 
 struct streams_settings {
     uv_loop_t *loop;
@@ -26,7 +27,8 @@ struct streams_settings {
     struct admission *admission;
     unsigned worker;
     struct metrics *metrics;
-    struct slow_board *slow_board; /* of all workers; we write our part */
+    struct slow_board *slow_board;   /* of all workers; we write our part */
+    struct user_checks *user_checks; /* NULL: nobody is asked for */
 };
 
 /* NULL: out of memory or descriptors. */

@@ -320,6 +320,30 @@ static void test_languages_that_are_none_are_warned_of(void **state)
            .language = SL_SLICE("en,zh-TW,EN-gb,und,yue,cmn,qaa,iw,no,nb,sr-Latn,ga"));
 }
 
+static void test_the_logins_of_a_filter_are_told(void **state)
+{
+    struct sl_filter_text text = {.follow = SL_SLICE("12,@Ada,ADA,did:plc:x,bob,c-d"),
+                                  .rule = SL_SLICE("from:@42 OR to:bob OR @eve from:7")};
+    struct sl_filter_limits limits = SL_FILTER_LIMITS_DEFAULT;
+    static const char *const logins[] = {"follow ada", "follow bob", "rule 42"};
+    struct sl_filter_warnings warnings;
+    struct sl_filter *filter;
+    char said[80];
+
+    (void)state;
+    assert_int_equal(sl_filter_new_warned(&text, &limits, &filter, NULL, &warnings), 0);
+    assert_int_equal(warnings.login_count, 3);
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(said, sizeof(said), "%s %s", warnings.logins[i].param, warnings.logins[i].text);
+        assert_string_equal(said, logins[i]);
+    }
+    sl_filter_unref(filter);
+    text.follow = SL_SLICE("a,b,c,d,e,f,g,h,i,j");
+    assert_int_equal(sl_filter_new_warned(&text, &limits, &filter, NULL, &warnings), 0);
+    assert_int_equal(warnings.login_count, SL_FILTER_LOGINS_MAX);
+    sl_filter_unref(filter);
+}
+
 static void test_each_warning_comes_once(void **state)
 {
     (void)state;
@@ -348,6 +372,7 @@ int main(void)
         cmocka_unit_test(test_operators_that_are_taken_for_words_are_warned_of),
         cmocka_unit_test(test_boxes_with_latitude_first_are_warned_of),
         cmocka_unit_test(test_languages_that_are_none_are_warned_of),
+        cmocka_unit_test(test_the_logins_of_a_filter_are_told),
         cmocka_unit_test(test_each_warning_comes_once),
     };
 

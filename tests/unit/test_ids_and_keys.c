@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "src/model/id.h"
+#include "src/model/user_name.h"
 #include "src/model/keys.h"
 #include "tests/support/cmocka_all.h"
 
@@ -85,9 +86,31 @@ static void test_keys_of_a_shard_share_its_hash_tag(void **state)
                         "sluice:{63}:hidden_from:9007199254740991");
 }
 
+static void test_digits_are_an_id_and_all_else_is_a_login(void **state)
+{
+    static const struct {
+        const char *text, *login; /* NULL: an id */
+        uint64_t id;
+    } good[] = {
+        {"42", NULL, 42}, {"@42", "42", 0}, {"ada", "ada", 0}, {"@ada", "ada", 0}, {"4a", "4a", 0}};
+    static const char *const bad[] = {"", "@", "0", "007", "9007199254740992"};
+    struct sl_slice login;
+    uint64_t id;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        assert_int_equal(sl_user_name_parse(sl_slice_str(good[i].text), &id, &login), 0);
+        assert_int_equal(id, good[i].id);
+        assert_true(good[i].login ? sl_slice_is(login, good[i].login) : !login.data);
+    }
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_int_equal(sl_user_name_parse(sl_slice_str(bad[i]), &id, &login), -EINVAL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_digits_are_an_id_and_all_else_is_a_login),
         cmocka_unit_test(test_id_holds_time_shard_and_number),
         cmocka_unit_test(test_epoch_is_the_first_of_january_2026),
         cmocka_unit_test(test_first_id_of_a_time_is_its_own_time),
