@@ -2,6 +2,8 @@
 
 #include <errno.h>
 
+#define INVALID "Bearer error=\"invalid_token\""
+
 struct carried_token {
     struct sl_slice jwt;
     unsigned count; /* of tokens in the request */
@@ -34,7 +36,37 @@ static struct carried_token find_token(const struct http_request *http, struct s
     return token;
 }
 
-/* One text for all causes: what is wrong with a token is for the log, not for who made it. */
+/* Whoever made the token is told what is wrong with it only when a key of ours has signed it:
+ * before, it may be anybody's guess. */
+static int refuse_token(enum token_fault fault, const struct token *token,
+                        struct http_refusal *refusal)
+{
+    static const struct {
+        const char *message, *www_authenticate;
+    } rows[TOKEN_FAULT_COUNT] = {
+        [TOKEN_NOT_YET_VALID] = {"the token is not valid yet",
+                                 INVALID ", error_description=\"not valid yet\""},
+        [TOKEN_WRONG_ISSUER] = {"the token is of another issuer (iss)",
+                                INVALID ", error_description=\"another issuer\""},
+        [TOKEN_WRONG_AUDIENCE] = {"the token is for another audience (aud)",
+                                  INVALID ", error_description=\"another audience\""},
+        [TOKEN_BAD_CLAIMS] = {NULL, INVALID ", error_description=\"bad claims\""},
+    };
+    const char *message = rows[fault].message;
+
+    if (fault == TOKEN_EXPIRED) {
+        http_refuse(refusal, 401, "token_expired", NULL, "the token has expired");
+        refusal->www_authenticate = INVALID ", error_description=\"expired\"";
+        return -EPROTO;
+    }
+    if (fault == TOKEN_BAD_CLAIMS)
+        message = token->bad_claim;
+    http_refuse(refusal, 401, "invalid_token", NULL, "%s",
+                message ? message : "the token is not valid");
+    refusal->www_authenticate = message ? rows[fault].www_authenticate : INVALID;
+    return -EPROTO;
+}
+
 int bearer_check(const struct token_policy *policy, const struct http_request *http,
                  struct sl_slice parameter, uint64_t now_ms, struct token *ret_token,
                  struct http_refusal *refusal, enum token_fault *ret_fault)
@@ -60,7 +92,5 @@ int bearer_check(const struct token_policy *policy, const struct http_request *h
     if (fault == TOKEN_NO_MEMORY)
         return -ENOMEM;
     *ret_fault = fault;
-    r = http_refuse(refusal, 401, "invalid_token", NULL, "the token is not valid");
-    refusal->www_authenticate = "Bearer error=\"invalid_token\"";
-    return r;
+    return refuse_token(fault, ret_token, refusal);
 }

@@ -335,6 +335,12 @@ static bool read_limits(json_t *lim, struct token *token)
     return true;
 }
 
+static enum token_fault bad_claim(struct token *token, const char *which)
+{
+    token->bad_claim = which;
+    return TOKEN_BAD_CLAIMS;
+}
+
 static enum token_fault check_times(const json_t *claims, uint64_t now_ms, struct token *token)
 {
     const json_t *exp = json_object_get(claims, "exp");
@@ -342,8 +348,10 @@ static enum token_fault check_times(const json_t *claims, uint64_t now_ms, struc
     double now_s = (double)now_ms / 1000;
     double end_ms;
 
-    if (!json_is_number(exp) || (nbf && !json_is_number(nbf)))
-        return TOKEN_BAD_CLAIMS;
+    if (!json_is_number(exp))
+        return bad_claim(token, "the token's exp is not there or is no number of Unix seconds");
+    if (nbf && !json_is_number(nbf))
+        return bad_claim(token, "the token's nbf is no number of Unix seconds");
     end_ms = (json_number_value(exp) + TOKEN_LEEWAY_S) * 1000;
     if (end_ms <= (double)now_ms)
         return TOKEN_EXPIRED;
@@ -372,10 +380,13 @@ static enum token_fault read_claims(const struct token_policy *policy, const jso
     const json_t *iss = json_object_get(claims, "iss");
     enum token_fault fault;
 
-    if (!read_subject(json_object_get(claims, "sub"), token) ||
-        !read_scope(json_object_get(claims, "scope"), token) ||
-        !read_limits(json_object_get(claims, "lim"), token))
-        return TOKEN_BAD_CLAIMS;
+    if (!read_subject(json_object_get(claims, "sub"), token))
+        return bad_claim(token, "the token's sub is no text of 1 to 64 bytes: \"42\", not 42");
+    if (!read_scope(json_object_get(claims, "scope"), token))
+        return bad_claim(token, "the token's scope is no text of names between spaces: a list is "
+                                "not taken");
+    if (!read_limits(json_object_get(claims, "lim"), token))
+        return bad_claim(token, "the token's lim has a limit that is not known, or no number");
     fault = check_times(claims, now_ms, token);
     if (fault != TOKEN_OK)
         return fault;
@@ -445,6 +456,7 @@ enum token_fault token_check(const struct token_policy *policy, struct sl_slice 
     token_parts_done(&parts);
     if (fault == TOKEN_OK)
         *ret_token = token;
+    ret_token->bad_claim = token.bad_claim;
     return fault;
 }
 

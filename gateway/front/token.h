@@ -31,13 +31,15 @@ enum token_scope {
 
 struct token {
     char subject[TOKEN_SUBJECT_SIZE]; /* sub; empty: none */
-    char holder[TOKEN_SUBJECT_SIZE];  /* whom limits count it for: its sub; without one, the token */
-    unsigned scopes;                  /* enum token_scope, OR-ed */
-    uint64_t expires_ms;              /* Unix time, leeway included */
-    struct sl_filter_limits limits;   /* the defaults, narrowed or widened by the claim `lim` */
+    char holder[TOKEN_SUBJECT_SIZE]; /* whom limits count it for: its sub; without one, the token */
+    unsigned scopes;                 /* enum token_scope, OR-ed */
+    uint64_t expires_ms;             /* Unix time, leeway included */
+    struct sl_filter_limits limits;  /* the defaults, narrowed or widened by the claim `lim` */
+    const char *bad_claim;           /* with TOKEN_BAD_CLAIMS: which, for humans; static */
 };
 
-/* What a token was refused for: for log and metrics, never for the client. */
+/* What a token was refused for. A client is told from TOKEN_EXPIRED on, which come behind the
+ * signature. */
 enum token_fault {
     TOKEN_OK,
     TOKEN_MALFORMED,
@@ -74,7 +76,7 @@ void token_policy_free(struct token_policy *policy);
  * others can read, or that is short; no key at all); NULL: no more. */
 const char *token_policy_warning(const struct token_policy *policy, unsigned n);
 
-/* TOKEN_OK fills *ret_token. `now_ms`: Unix time. */
+/* TOKEN_OK fills *ret_token, TOKEN_BAD_CLAIMS its `bad_claim`. `now_ms`: Unix time. */
 enum token_fault token_check(const struct token_policy *policy, struct sl_slice jwt,
                              uint64_t now_ms, struct token *ret_token);
 
