@@ -21,8 +21,11 @@
 #include "src/model/text.h"
 #include "src/social/post_json.h"
 
-/* The shape of a language tag, RFC 5646: subtags of 1 to 8 letters and digits, the first of
- * letters only. */
+enum { LANGUAGE_MAX = 3, SUBTAG_MAX = 8 };
+
+/* The shape of a language tag, RFC 5646: subtags of 1 to 8 letters and digits, the first of letters
+ * only. Longer first ones than three letters could be registered, and none is: they are names, and
+ * who looks for `en` would not find `english`. */
 static int check_lang(struct sl_slice lang, struct failure *reterr)
 {
     size_t subtag = 0; /* its characters so far */
@@ -37,14 +40,16 @@ static int check_lang(struct sl_slice lang, struct failure *reterr)
         if (c == '-' && subtag > 0) {
             is_first = false;
             subtag = 0;
-        } else if (++subtag > 8 || !(is_letter || (c >= '0' && c <= '9' && !is_first))) {
+        } else if (++subtag > (is_first ? LANGUAGE_MAX : SUBTAG_MAX) ||
+                   !(is_letter || (c >= '0' && c <= '9' && !is_first))) {
             goto refuse;
         }
     }
     if (subtag > 0)
         return 0;
 refuse:
-    return failure_set(reterr, -EINVAL, "the language is not a BCP 47 tag such as en or zh-TW");
+    return failure_set(reterr, -EINVAL,
+                       "the language is not a BCP 47 tag such as en or zh-TW: a code, not a name");
 }
 
 static int check_plain_members(const struct sl_post *post, const struct sl_meta *meta,

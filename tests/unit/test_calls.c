@@ -169,7 +169,8 @@ static void test_post_that_is_none_is_refused_precisely(void **state)
     REFUSE("BCP 47", .lang = SL_SLICE("-en"));
     REFUSE("BCP 47", .lang = SL_SLICE("en--us"));
     REFUSE("BCP 47", .lang = SL_SLICE("e1"));
-    REFUSE("BCP 47", .lang = SL_SLICE("ninechars"));
+    REFUSE("a code, not a name", .lang = SL_SLICE("english"));
+    REFUSE("BCP 47", .lang = SL_SLICE("en-ninechars"));
     REFUSE("BCP 47", .lang = SL_SLICE("aaaaaaaa-bbbbbbbb-cccccccc-dddddddd-"));
     REFUSE("the longitude", .has_point = true, .lon = 180.5);
     REFUSE("the longitude", .has_point = true, .lon = __builtin_nan(""));
