@@ -5,7 +5,7 @@
  *
  *     api.c          which requests may begin, and with which step
  *     question.c     what is asked
- *     subject.c      doubts who asks
+ *     caller.c      doubts who asks
  *     list.c         pages of rows, of wherever they are (list_rows.c: the rows)
  *     steps.c        sends calls to Redis and to the archive; cache_ask.c asks the cache
  *     request.c      the life of a request
@@ -64,13 +64,13 @@ int api_check_token(const struct api *api, const struct api_route *route,
                     const struct http_request *http, struct http_refusal *refusal,
                     enum token_fault *ret_fault);
 
-/* --- subject.c --- */
+/* --- caller.c --- */
 
-/* Something is missing or not the subject's, and there may be no such subject: that is asked then.
+/* Something is missing or not the caller's, and there may be no such user: that is asked then.
  * -EPROTO: there is no doubt. */
 int api_reconsider(struct api_request *request);
-/* 403: the subject is no user. */
-int api_refuse_subject(struct api_request *request);
+/* 403: the caller is no user. */
+int api_refuse_caller(struct api_request *request);
 
 /* --- errors.c --- */
 

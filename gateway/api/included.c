@@ -1,8 +1,8 @@
 /* included.c - two rounds of calls for a whole page.
  *
- *     first    of each shard that has posts of the page a call for 20 of them: whether the subject
- *              likes them, their newest comments and likers; and one call to the subject's shard,
- *              which knows whom the subject follows, hides from and mutes
+ *     first    of each shard that has posts of the page a call for 20 of them: whether the caller
+ *              likes them, their newest comments and likers; and one call to the caller's shard,
+ *              which knows whom the caller follows, hides from and mutes
  *     second   comments and likers of other shards than their post's, a call a shard
  *
  * A post has its author in its JSON, so that the page is all it takes. Comments of other shards may
@@ -289,7 +289,7 @@ static int read_elsewhere(struct api_request *request, const redisReply *reply)
 
     if (included->comments.count + included->likers.count == 0)
         return finish(request, reply);
-    r = ask_elsewhere(included, &meta, request->subject, &failure);
+    r = ask_elsewhere(included, &meta, request->caller, &failure);
     return r < 0 ? api_fail(request, r, &failure) : send_all(request, on_elsewhere, finish);
 }
 
@@ -402,7 +402,7 @@ static int ask_about_posts(struct api_request *request, struct sl_call *calls,
             const bool is_end = i == included->count;
 
             if (count > 0 && (is_end || count == SL_INCLUDED_POSTS_MAX)) {
-                r = sl_included_call(&calls[included->part_count], &meta, request->subject,
+                r = sl_included_call(&calls[included->part_count], &meta, request->caller,
                                      &request->include, posts, count, reterr);
                 included->ends[included->part_count++] = used;
                 count = 0;
@@ -428,7 +428,7 @@ static int ask_about_users(struct api_request *request, struct sl_call *call,
         return failure_set(reterr, -ENOMEM, "out of memory");
     for (size_t i = 0; i < included->count; i++)
         users[i] = included->things[i].author;
-    r = sl_viewer_call(call, &meta, request->subject, users, included->count, reterr);
+    r = sl_viewer_call(call, &meta, request->caller, users, included->count, reterr);
     mem_free(users);
     return r;
 }

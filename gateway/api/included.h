@@ -1,7 +1,7 @@
 /* gateway/api/included.h - inside the API: what `include` asks to be shown with posts and users.
  *
  * When all that is asked for has been read, this goes on for the whole page at once: the newest
- * comments and likers of each post, and what the subject has to do with them. Two rounds at most,
+ * comments and likers of each post, and what the caller has to do with them. Two rounds at most,
  * the second only for what lives in other shards than its post. */
 #pragma once
 
@@ -19,7 +19,7 @@ bool api_wants_included(const struct api_request *request);
 /* Asks for `count` posts, or users by the route; shown(i) is the i-th one's JSON, as it is shown.
  * `then` comes without a reply. */
 int api_include(struct api_request *request, size_t count, api_shown_fn shown, api_step_fn then);
-/* Does the subject like the i-th? */
+/* Does the caller like the i-th? */
 bool api_included_is_liked(const struct api_request *request, size_t i);
 /* Appends the i-th one's JSON, with what is included. */
 void api_included_append(struct buffer *json, const struct api_request *request, size_t i,

@@ -1,4 +1,4 @@
-/* likes.c - like a post, or do so no more; what the subject likes.
+/* likes.c - like a post, or do so no more; what the caller likes.
  *
  * A like is kept with the post, and what a user likes in a list of the user's own, which is changed
  * first where the two live in different shards. That list may hold a post too many: what is on a
@@ -15,7 +15,7 @@ typedef int (*build_fn)(struct sl_call *call, const struct sl_meta *meta,
 
 static int change(struct api_request *request, build_fn build)
 {
-    const struct sl_user_ref user = sl_user_by_id(request->subject);
+    const struct sl_user_ref user = sl_user_by_id(request->caller);
     const struct sl_meta meta = api_meta(request);
     struct failure failure;
     int r;
@@ -29,17 +29,17 @@ typedef int (*note_fn)(struct sl_call *call, const struct sl_meta *meta,
 
 /* The post's shard knows its own users only: those of others are looked up first, and note it. */
 static int change_as_user(struct api_request *request, build_fn build, note_fn note,
-                          api_step_fn on_subject)
+                          api_step_fn on_caller)
 {
-    const struct sl_user_ref user = sl_user_by_id(request->subject);
+    const struct sl_user_ref user = sl_user_by_id(request->caller);
     const struct sl_meta meta = api_meta(request);
     struct failure failure;
     int r;
 
-    if (sl_id_shard(request->subject) == sl_id_shard(request->post))
+    if (sl_id_shard(request->caller) == sl_id_shard(request->post))
         return change(request, build);
     r = note(&request->call, &meta, &user, request->post, &failure);
-    return api_send(request, r, &failure, on_subject);
+    return api_send(request, r, &failure, on_caller);
 }
 
 static int change_if_found(struct api_request *request, const redisReply *reply, build_fn build)
@@ -73,7 +73,7 @@ int likes_unlike(struct api_request *request, const redisReply *reply)
     return change_as_user(request, sl_unlike_call, sl_unlike_note_call, on_unliker);
 }
 
-/* --- what the subject likes --- */
+/* --- what the caller likes --- */
 
 static int on_liked(struct api_request *request, const redisReply *reply)
 {
@@ -99,9 +99,9 @@ static int on_liked(struct api_request *request, const redisReply *reply)
     return r;
 }
 
-int likes_of_subject(struct api_request *request, const redisReply *reply)
+int likes_of_caller(struct api_request *request, const redisReply *reply)
 {
-    const struct sl_user_ref user = sl_user_by_id(request->subject);
+    const struct sl_user_ref user = sl_user_by_id(request->caller);
     const struct sl_meta meta = api_meta(request);
     struct failure failure;
     int r;

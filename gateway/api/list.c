@@ -199,7 +199,7 @@ static int judge_archived(struct api_request *request, api_step_fn then)
     struct failure failure;
     int r;
 
-    r = sl_archived_posts_calls(&request->calls, &meta, request->subject, request->archived.posts,
+    r = sl_archived_posts_calls(&request->calls, &meta, request->caller, request->archived.posts,
                                 request->archived.count, &failure);
     return api_send_all(request, r, &failure, on_archived_part, then);
 }
@@ -301,7 +301,7 @@ static int ask_for_posts(struct api_request *request, const redisReply *reply)
     int r;
 
     (void)reply;
-    r = sl_cached_posts_calls(&request->calls, &meta, request->subject, request->known,
+    r = sl_cached_posts_calls(&request->calls, &meta, request->caller, request->known,
                               request->list.absent_count, &failure);
     return api_send_all(request, r, &failure, on_posts_part, fill_in);
 }

@@ -39,7 +39,7 @@ struct api_list {
     size_t absent_count;
     uint64_t next;      /* position of the last row; 0: nothing is behind it */
     bool tells_missing; /* the rows were asked for by their ids */
-    bool only_liked;    /* rows that the subject does not like are not shown */
+    bool only_liked;    /* rows that the caller does not like are not shown */
     struct buffer json, texts;
     int (*then)(struct api_request *request, const redisReply *reply); /* when no row lacks */
 };
@@ -58,7 +58,7 @@ int api_list_answer_users(struct api_request *request, const uint64_t *ids, size
 /* The same of posts. */
 int api_list_answer_page(struct api_request *request, const uint64_t *ids, size_t count,
                          uint64_t next);
-/* Posts by their ids, those of them that the subject likes. */
+/* Posts by their ids, those of them that the caller likes. */
 int api_list_answer_liked(struct api_request *request, const uint64_t *ids, size_t count,
                           uint64_t next);
 

@@ -31,7 +31,7 @@ static int on_archived(struct api_request *request, const redisReply *reply)
     (void)reply;
     if (request->archived.count == 0)
         return api_no_post(request);
-    r = request->post_list->build_archived(&request->call, &meta, request->subject,
+    r = request->post_list->build_archived(&request->call, &meta, request->caller,
                                            request->archived.posts, &request->page, &failure);
     return api_send(request, r, &failure, request->post_list->on_page);
 }
@@ -49,7 +49,7 @@ static int begin(struct api_request *request, const struct api_post_list *list)
 
     request->post_list = list;
     request->page.is_bare = api_wants_bare(request);
-    r = list->build(&request->call, &meta, request->subject, request->post, &request->page,
+    r = list->build(&request->call, &meta, request->caller, request->post, &request->page,
                     &failure);
     return api_send(request, r, &failure, on_page);
 }

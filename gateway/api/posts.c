@@ -61,8 +61,8 @@ static int on_archived_post(struct api_request *request, const redisReply *reply
     (void)reply;
     if (request->archived.count == 0)
         return no_such_post(request);
-    r = sl_archived_posts_calls(&request->calls, &meta, request->subject, request->archived.posts,
-                                1, &failure);
+    r = sl_archived_posts_calls(&request->calls, &meta, request->caller, request->archived.posts, 1,
+                                &failure);
     return api_send_only(request, r, &failure, on_archived_row);
 }
 
@@ -99,7 +99,7 @@ static int ask_for_post(struct api_request *request, const struct sl_cache_item 
     int r;
 
     request->id = item->id;
-    r = sl_cached_posts_calls(&request->calls, &meta, request->subject, item, 1, &failure);
+    r = sl_cached_posts_calls(&request->calls, &meta, request->caller, item, 1, &failure);
     return api_send_only(request, r, &failure, on_post);
 }
 
@@ -377,7 +377,7 @@ static const char *find_fault(const struct sl_meta *meta, const struct sl_user_r
 /* Posts, or looks the next author up. */
 static int write_post(struct api_request *request)
 {
-    const struct sl_user_ref writer = sl_user_by_id(request->subject);
+    const struct sl_user_ref writer = sl_user_by_id(request->caller);
     const struct sl_meta meta = api_meta(request);
     struct writing *writing = request->state;
     struct sl_post post = {0};
@@ -394,8 +394,8 @@ static int write_post(struct api_request *request)
         return api_fail_member(request, r, &failure, find_fault(&meta, &writer, &post));
     if (r != -EXDEV)
         return api_send(request, r, &failure, on_created);
-    stranger = find_stranger(&post, sl_id_shard(request->subject), &request->index);
-    r = sl_post_author_call(&request->call, &meta, request->subject, stranger, &failure);
+    stranger = find_stranger(&post, sl_id_shard(request->caller), &request->index);
+    r = sl_post_author_call(&request->call, &meta, request->caller, stranger, &failure);
     return api_send(request, r, &failure, on_author);
 }
 
@@ -511,7 +511,7 @@ int posts_create(struct api_request *request, const redisReply *reply)
 static int answer_deleted(struct api_request *request, bool was_there)
 {
     request->status = 204;
-    return was_there ? api_answer(request, 204) : api_check_subject(request);
+    return was_there ? api_answer(request, 204) : api_check_caller(request);
 }
 
 static int on_deleted_archived(struct api_request *request, const redisReply *reply)
@@ -528,7 +528,7 @@ static int on_deleted_archived(struct api_request *request, const redisReply *re
 
 static int on_archived_to_delete(struct api_request *request, const redisReply *reply)
 {
-    const struct sl_user_ref user = sl_user_by_id(request->subject);
+    const struct sl_user_ref user = sl_user_by_id(request->caller);
     const struct sl_meta meta = api_meta(request);
     struct failure failure;
     int r;
@@ -552,7 +552,7 @@ static int on_deleted(struct api_request *request, const redisReply *reply)
 
 int posts_delete(struct api_request *request, const redisReply *reply)
 {
-    const struct sl_user_ref user = sl_user_by_id(request->subject);
+    const struct sl_user_ref user = sl_user_by_id(request->caller);
     const struct sl_meta meta = api_meta(request);
     struct failure failure;
     int r;
@@ -572,7 +572,7 @@ int posts_of_user(struct api_request *request, const redisReply *reply)
 
     (void)reply;
     request->page.is_bare = api_wants_bare(request);
-    r = sl_post_list_call(&request->call, &meta, request->subject, &request->user, &request->page,
+    r = sl_post_list_call(&request->call, &meta, request->caller, &request->user, &request->page,
                           &failure);
     return api_send(request, r, &failure, api_list_on_profile);
 }

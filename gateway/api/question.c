@@ -47,10 +47,10 @@ int api_read_user(const struct sl_meta *meta, struct sl_slice text, struct sl_us
 
 static int read_me(struct api_request *request, struct sl_user_ref *ret_user)
 {
-    if (request->subject == SL_READER_NOBODY)
-        return api_refuse_subject(request);
+    if (request->caller == SL_READER_NOBODY)
+        return api_refuse_caller(request);
     request->acts = true;
-    *ret_user = sl_user_by_id(request->subject);
+    *ret_user = sl_user_by_id(request->caller);
     return 0;
 }
 
@@ -179,7 +179,7 @@ static int read_included(struct api_request *request, struct sl_slice item)
 
     if (sl_slice_is(item, "viewer") && !request->includes_viewer) {
         request->includes_viewer = request->acts = true;
-        return request->subject == SL_READER_NOBODY ? api_refuse_subject(request) : 0;
+        return request->caller == SL_READER_NOBODY ? api_refuse_caller(request) : 0;
     }
     for (size_t i = 0; shows_posts && i < 2; i++) {
         if (!sl_slice_starts_with(item, kinds[i].name) || *kinds[i].count > 0)
@@ -230,14 +230,14 @@ static int read_idempotency_key(struct api_request *request, const struct http_r
                               "the key holds something else than printable ASCII");
     }
     /* Tokens without a user are administrators': they share one space of keys. */
-    length = snprintf(room, API_REQUEST_ID_SIZE, "%" PRIu64 ":%.*s", request->subject,
-                      SL_SLICE_ARG(key));
+    length =
+        snprintf(room, API_REQUEST_ID_SIZE, "%" PRIu64 ":%.*s", request->caller, SL_SLICE_ARG(key));
     request->request_id = sl_slice(room, (size_t)length);
     return 0;
 }
 
 /* SL_READER_NOBODY: the token's subject is no user of this database. */
-static uint64_t subject_of(const struct api *api, const struct token *token)
+static uint64_t caller_of(const struct api *api, const struct token *token)
 {
     uint64_t id;
 
@@ -257,14 +257,14 @@ static int check_scope(const struct api_route *route, const struct token *token,
     return -EPROTO;
 }
 
-static int take_subject(struct api_request *request, const struct token *token)
+static int take_caller(struct api_request *request, const struct token *token)
 {
     const struct api_route *route = request->route;
 
-    request->subject = subject_of(request->api, token);
-    request->acts = route->flags & API_NEEDS_SUBJECT;
-    if (request->acts && request->subject == SL_READER_NOBODY)
-        return api_refuse_subject(request);
+    request->caller = caller_of(request->api, token);
+    request->acts = route->flags & API_NEEDS_CALLER;
+    if (request->acts && request->caller == SL_READER_NOBODY)
+        return api_refuse_caller(request);
     return 0;
 }
 
@@ -373,7 +373,7 @@ static int understand(struct api_request *request, const struct http_request *ht
     if (r == 0)
         r = check_share(request, &token);
     if (r == 0)
-        r = take_subject(request, &token);
+        r = take_caller(request, &token);
     if (r == 0 && form_r < 0) {
         request->refusal = form_refusal;
         return form_r;

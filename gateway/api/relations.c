@@ -1,6 +1,6 @@
 /* relations.c - what a user has to do with others: follow, hide from, mute, and end it.
  *
- * Whoever lives in another shard than the subject is looked up first. */
+ * Whoever lives in another shard than the caller is looked up first. */
 #include <errno.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ typedef int (*relation_call_fn)(struct sl_call *call, const struct sl_meta *meta
 
 static int change(struct api_request *request, relation_call_fn build, const struct sl_user *target)
 {
-    const struct sl_user_ref user = sl_user_by_id(request->subject);
+    const struct sl_user_ref user = sl_user_by_id(request->caller);
     const struct sl_meta meta = api_meta(request);
     struct failure failure;
     int r;
@@ -40,7 +40,7 @@ static int change_found(struct api_request *request, relation_call_fn build,
 /* `then` goes on with the reply to the look-up. */
 static int begin(struct api_request *request, relation_call_fn build, api_step_fn then)
 {
-    const struct sl_user_ref user = sl_user_by_id(request->subject);
+    const struct sl_user_ref user = sl_user_by_id(request->caller);
     const struct sl_user target = {.id = request->user.id, .login = request->user.login};
     const struct sl_meta meta = api_meta(request);
     bool needs_lookup = false;
@@ -73,7 +73,7 @@ RELATION(unhide)
 RELATION(mute)
 RELATION(unmute)
 
-/* --- whom the subject hides from, and has muted --- */
+/* --- whom the caller hides from, and has muted --- */
 
 typedef int (*list_call_fn)(struct sl_call *call, const struct sl_meta *meta,
                             const struct sl_user_ref *user, const struct sl_page *page,
@@ -81,7 +81,7 @@ typedef int (*list_call_fn)(struct sl_call *call, const struct sl_meta *meta,
 
 static int list(struct api_request *request, list_call_fn build)
 {
-    const struct sl_user_ref user = sl_user_by_id(request->subject);
+    const struct sl_user_ref user = sl_user_by_id(request->caller);
     const struct sl_meta meta = api_meta(request);
     struct failure failure;
     int r;
@@ -155,7 +155,7 @@ static int on_changed(struct api_request *request, const redisReply *reply)
 
 static int change_all(struct api_request *request, const redisReply *reply)
 {
-    const struct sl_user_ref user = sl_user_by_id(request->subject);
+    const struct sl_user_ref user = sl_user_by_id(request->caller);
     const struct sl_meta meta = api_meta(request);
     struct batch *batch = request->state;
     struct failure failure = {"out of memory"};
@@ -227,7 +227,7 @@ static int look_up(struct api_request *request)
 /* What can be no user is left as one that was not found. */
 static int add_target(struct api_request *request, struct batch *batch, const json_t *text)
 {
-    const struct sl_user_ref user = sl_user_by_id(request->subject);
+    const struct sl_user_ref user = sl_user_by_id(request->caller);
     const struct sl_meta meta = api_meta(request);
     struct target *target = &batch->targets[batch->count++];
     struct http_refusal ignored;

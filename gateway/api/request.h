@@ -31,14 +31,14 @@ typedef int (*api_step_fn)(struct api_request *request, const redisReply *reply)
 typedef int (*api_part_fn)(struct api_request *request, size_t part, const redisReply *reply);
 
 enum api_flag {
-    API_TAKES_BODY = 1 << 0,    /* a JSON object */
-    API_NEEDS_SUBJECT = 1 << 1, /* the token's `sub` is a user of this database */
-    API_TAKES_PAGE = 1 << 2,    /* `before` and `limit` */
-    API_TAKES_AFTER = 1 << 3,   /* `after` as well */
-    API_TAKES_IDS = 1 << 4,     /* `ids`, which must be there */
-    API_TAKES_WITH = 1 << 5,    /* `with`, a user; the same */
-    API_SHOWS_POSTS = 1 << 6,   /* `include` of comments, likes and viewer */
-    API_SHOWS_USERS = 1 << 7    /* `include` of viewer */
+    API_TAKES_BODY = 1 << 0,   /* a JSON object */
+    API_NEEDS_CALLER = 1 << 1, /* the token's `sub` is a user of this database */
+    API_TAKES_PAGE = 1 << 2,   /* `before` and `limit` */
+    API_TAKES_AFTER = 1 << 3,  /* `after` as well */
+    API_TAKES_IDS = 1 << 4,    /* `ids`, which must be there */
+    API_TAKES_WITH = 1 << 5,   /* `with`, a user; the same */
+    API_SHOWS_POSTS = 1 << 6,  /* `include` of comments, likes and viewer */
+    API_SHOWS_USERS = 1 << 7   /* `include` of viewer */
 };
 
 struct api_route;
@@ -58,9 +58,9 @@ struct api_request {
 
     /* what was asked */
     uint64_t holder;         /* whom limits count it for, hashed; 0: not known yet */
-    uint64_t subject;        /* SL_READER_NOBODY: no user of this database */
-    bool acts;               /* the subject does, or is what is asked for */
-    bool subject_is_checked; /* whether there is such a user has been asked */
+    uint64_t caller;         /* the token's subject; SL_READER_NOBODY: no user of this database */
+    bool acts;               /* the caller does, or is what is asked for */
+    bool caller_is_checked;  /* whether there is such a user has been asked */
     struct sl_user_ref user; /* {user} */
     uint64_t post;           /* {post} */
     struct sl_user_ref with;
@@ -70,7 +70,7 @@ struct api_request {
     size_t ids_count;
     struct sl_page page;
     uint64_t after;             /* 0: none */
-    bool after_last_read;       /* where the subject has read to */
+    bool after_last_read;       /* where the caller has read to */
     struct sl_slice request_id; /* of Idempotency-Key; absent: none */
     json_t *body;
 
@@ -149,9 +149,9 @@ void api_forget_post(struct api_request *request, uint64_t post);
 
 /* Answers with request->json (204: with nothing). */
 int api_answer(struct api_request *request, int status);
-/* The same with request->status, if the subject is a user: for what is not there, which is as good
+/* The same with request->status, if the caller is a user: for what is not there, which is as good
  * as done. */
-int api_check_subject(struct api_request *request);
+int api_check_caller(struct api_request *request);
 /* The same, when a write was good. */
 int api_answer_written(struct api_request *request, const redisReply *reply);
 

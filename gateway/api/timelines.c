@@ -1,7 +1,7 @@
-/* timelines.c - the home timeline of the subject, and the public one.
+/* timelines.c - the home timeline of the caller, and the public one.
  *
  * The first is put together in rounds of calls (src/home/home_read.h); this sends them. It may
- * begin where the subject has read to, which is asked first. The second is asked of all shards at
+ * begin where the caller has read to, which is asked first. The second is asked of all shards at
  * once for ids (src/social/public_timeline.h), of which the newest are read then: two round trips,
  * and one more for each 1,000 events of a shard of which none is a post to be seen, ten at most. */
 #include "src/home/home_read.h"
@@ -49,7 +49,7 @@ static int next_round(struct api_request *request, const redisReply *reply)
 
 static int read_home(struct api_request *request)
 {
-    const struct sl_user_ref reader = sl_user_by_id(request->subject);
+    const struct sl_user_ref reader = sl_user_by_id(request->caller);
     const struct sl_meta meta = api_meta(request);
     const struct sl_home_page page = {
         .before = request->page.before,
@@ -80,7 +80,7 @@ static int on_last_read(struct api_request *request, const redisReply *reply)
 
 int timelines_home(struct api_request *request, const redisReply *reply)
 {
-    const struct sl_user_ref reader = sl_user_by_id(request->subject);
+    const struct sl_user_ref reader = sl_user_by_id(request->caller);
     const struct sl_meta meta = api_meta(request);
     struct failure failure;
     int r;
@@ -160,7 +160,7 @@ static int read_public(struct api_request *request)
     page->count = 0;
     page->floor = 0;
     for (uint32_t shard = 0; r == 0 && shard < meta.shards; shard++)
-        r = sl_public_call(&calls[shard], &meta, request->subject, shard, &request->page, &failure);
+        r = sl_public_call(&calls[shard], &meta, request->caller, shard, &request->page, &failure);
     r = r < 0 ? api_fail(request, r, &failure)
               : api_send_many(request, calls, meta.shards, on_public_part, on_public);
     for (uint32_t shard = 0; calls && shard < meta.shards; shard++)

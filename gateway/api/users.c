@@ -174,7 +174,7 @@ int users_change(struct api_request *request, const redisReply *reply)
     int r;
 
     (void)reply;
-    request->user = sl_user_by_id(request->subject);
+    request->user = sl_user_by_id(request->caller);
     r = api_members_read(request->body, NULL, members, 5, &request->refusal);
     if (r == 0 && fields)
         r = read_fields(fields, &change, room, &request->refusal);
@@ -189,7 +189,7 @@ int users_change(struct api_request *request, const redisReply *reply)
     return api_send(request, r, &failure, on_changed);
 }
 
-/* --- how far the subject has read --- */
+/* --- how far the caller has read --- */
 
 static int on_last_read(struct api_request *request, const redisReply *reply)
 {
@@ -211,7 +211,7 @@ static int on_last_read(struct api_request *request, const redisReply *reply)
 /* `id` 0: asks only. */
 static int change_last_read(struct api_request *request, uint64_t id, int status)
 {
-    const struct sl_user_ref user = sl_user_by_id(request->subject);
+    const struct sl_user_ref user = sl_user_by_id(request->caller);
     const struct sl_meta meta = api_meta(request);
     struct failure failure;
     int r;
