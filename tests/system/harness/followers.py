@@ -199,11 +199,12 @@ class Client(Follower):
                 self.faults.append(repr(message))
         else:
             event_id = int(message["id"])
-            self.cursor = event_id if self.storm.shards == 1 else max(self.cursor, event_id)
+            outsider = self.storm.outsider
+            is_logged = not outsider or event_id not in outsider.ids  # else it is no cursor: it has no SSE id
+            if is_logged:
+                self.cursor = event_id if self.storm.shards == 1 else max(self.cursor, event_id)
             self._keep(event_id)
             self.story.append(event_id)
-            outsider = self.storm.outsider
-            is_logged = not outsider or event_id not in outsider.ids  # else it has no SSE id
             if self.transport == "sse" and message.sse_id != (message["id"] if is_logged else None):
                 self.faults.append(f"another id than the event's: {message}")
 
