@@ -138,13 +138,24 @@ static struct stream *stream_new(struct streams *streams, const struct stream_re
     return stream;
 }
 
+/* While Redis is away, and in a worker that has just begun, nobody knows how far ids have come:
+ * such a request is refused for that, and not for its cursor. */
+static struct stream_times times_of(const struct streams *streams)
+{
+    uint64_t newest = deliver_cursor(streams->settings.deliver);
+
+    return (struct stream_times){
+        .now_ms = clock_wall_ms(),
+        .newest_ms = sl_id_time_ms(streams->is_ready ? newest : SL_ID_MAX),
+    };
+}
+
 int streams_begin(struct streams *streams, struct http_connection *connection,
                   enum stream_kind kind, const struct http_head *head, struct sl_slice headers,
                   struct http_refusal *refusal, enum token_fault *ret_fault)
 {
     const struct http_request *http = &head->request;
-    const struct stream_times times = {clock_wall_ms(),
-                                       sl_id_time_ms(deliver_cursor(streams->settings.deliver))};
+    const struct stream_times times = times_of(streams);
     struct stream_request request;
     struct filter_share share;
     admission_ticket ticket;
