@@ -217,9 +217,10 @@ def test_unfinished_messages_are_bounded_in_all(servers, redis, subjects, each, 
 
 
 def test_answers_that_are_not_read_are_bounded_in_all(servers, redis):
-    """A stream may have 1 MiB of them, which none of these has; a subject 16 MiB."""
+    """A stream may have 1 MiB of them, which none of these has; a subject 16 MiB, which is less
+    than 200 kB for each of these."""
     gateway = servers.gateway(redis, "--keepalive-ms", 600000, env=NO_QUARANTINE)
-    deaf = [Chatty(gateway, "1", receive_buffer=4096).stream for _ in range(60)]
+    deaf = [Chatty(gateway, "1", receive_buffer=4096).stream for _ in range(90)]
     before = gateway.resident_bytes()
     for stream in deaf:
         for number in range(25):
@@ -234,7 +235,7 @@ def test_answers_that_are_not_read_are_bounded_in_all(servers, redis):
             if (metrics["sluice_stream_kept_bytes"] >= before_it["sluice_stream_kept_bytes"] + (200 << 10)
                     or metrics[BROKEN] > before_it[BROKEN]):
                 break
-    assert gateway.metrics()[BROKEN] >= 10
+    assert gateway.metrics()[BROKEN] > 0
     assert gateway.resident_bytes() - before < 48 << 20
     for stream in deaf:
         stream.close()
