@@ -267,6 +267,25 @@ void deliver_event(struct deliver *deliver, struct event *event)
     pass(deliver, event->shard, event->id);
 }
 
+void deliver_set_watermark(struct deliver *deliver, uint64_t id)
+{
+    assert(id >= deliver->watermark);
+    deliver->watermark = id;
+}
+
+void deliver_shard_behind(struct deliver *deliver, uint32_t shard, uint64_t low)
+{
+    assert(shard < SL_SHARDS_MAX);
+    deliver->behind_shards |= UINT64_C(1) << shard;
+    deliver->lows[shard] = low;
+}
+
+void deliver_shard_whole(struct deliver *deliver, uint32_t shard)
+{
+    assert(shard < SL_SHARDS_MAX);
+    deliver->behind_shards &= ~(UINT64_C(1) << shard);
+}
+
 static void evict_everybody(struct deliver *deliver)
 {
     LIST_EACH(&deliver->all_lanes, node)

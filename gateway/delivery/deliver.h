@@ -52,6 +52,18 @@ void deliver_pass(struct deliver *deliver, uint32_t shard, uint64_t id);
 void deliver_miss(struct deliver *deliver, uint32_t shard, uint64_t id);
 /* Tells every client of the gap, in order with its events. */
 void deliver_gap(struct deliver *deliver, const struct gap *gap);
+
+/* With more than one shard events come in the order of their ids over all shards. What of that is
+ * certain is told here, before the next event:
+ *
+ * Everything at or below `id` has passed, of all shards that are not behind. Never falls. */
+void deliver_set_watermark(struct deliver *deliver, uint64_t id);
+/* The others go on without this shard: of it only what is at or below `low` has passed. Said again
+ * when `low` has risen. Its events at or below the watermark come late (event->is_late). */
+void deliver_shard_behind(struct deliver *deliver, uint32_t shard, uint64_t low);
+/* The watermark holds for this shard, too. */
+void deliver_shard_whole(struct deliver *deliver, uint32_t shard);
+
 void deliver_turn_end(struct deliver *deliver);
 /* Sends what is being gathered, too. */
 void deliver_flush_all(struct deliver *deliver);

@@ -58,6 +58,9 @@ struct deliver {
     uint64_t lanes_made;
     size_t event_bytes; /* of all events that are kept or that somebody is owed */
     uint64_t cursor;
+    uint64_t watermark;     /* everything up to it has passed, but for shards that are behind */
+    uint64_t behind_shards; /* a bit for each */
+    uint64_t lows[SL_SHARDS_MAX]; /* of a shard that is behind: all up to it has passed */
 };
 
 /* For clients framed as this one is. `gather_ms` < 0: the default. NULL: out of memory. */

@@ -33,6 +33,7 @@ struct event {
     uint64_t id;       /* log entry, the client's cursor; 0: published without the log, no cursor */
     uint64_t previous; /* the event before it in its shard's log; 0: none */
     uint32_t shard;
+    bool is_late; /* passed behind events with greater ids of other shards; set before it passes */
     bool is_rewound;           /* of a gap: what is missing may have been delivered */
     uint64_t gap_from, gap_to; /* of a gap in the log: what is missing lies behind `gap_from`, up to
                                   `gap_to`; else 0 */
