@@ -128,23 +128,20 @@ static int read_stretch(struct api_request *request, const redisReply *reply)
     return api_send(request, r, &failure, on_stretch);
 }
 
-static int on_found(struct api_request *request, size_t part, const redisReply *reply)
+static int take_user(struct api_request *request, uint32_t item, const struct sl_user_row *row,
+                     const struct failure *failure)
 {
     struct search *search = request->state;
-    struct sl_user_row row;
-    struct failure failure;
-    const uint32_t *items;
-    size_t count;
-    int r;
 
-    items = sl_shard_calls_items(&request->calls, part, &count);
-    r = sl_users_reply(reply, count, &failure);
-    for (size_t i = 0; r == 0 && i < count; i++) {
-        r = sl_users_at(reply, i, &row, &failure);
-        if (r == 0)
-            search->users[items[i]] = row.user.id;
-    }
-    return r < 0 ? api_fail(request, r, &failure) : 0;
+    if (!row)
+        return api_fail(request, -ENOENT, failure);
+    search->users[item] = row->user.id;
+    return 0;
+}
+
+static int on_found(struct api_request *request, size_t part, const redisReply *reply)
+{
+    return api_each_user(request, &request->calls, part, reply, take_user);
 }
 
 static int begin(struct api_request *request, enum sl_common_list list)

@@ -205,25 +205,20 @@ static int on_comments(struct api_request *request, size_t part, const redisRepl
     return r < 0 ? api_fail(request, r, &failure) : 0;
 }
 
-static int on_likers(struct api_request *request, size_t part, const redisReply *reply)
+static int take_liker(struct api_request *request, uint32_t item, const struct sl_user_row *row,
+                      const struct failure *failure)
 {
     struct api_included *included = request->included;
-    struct sl_user_row user;
-    struct failure failure;
-    const uint32_t *items;
-    size_t count;
-    int r;
 
-    items = sl_shard_calls_items(&included->likers.calls, part, &count);
-    r = sl_users_reply(reply, count, &failure);
-    for (size_t i = 0; r == 0 && i < count; i++) {
-        r = sl_users_at(reply, i, &user, &failure);
-        if (r == 0)
-            add_liker(included, included->likers.rows[items[i]], &user);
-        else if (r == -ENOENT)
-            r = 0;
-    }
-    return r < 0 ? api_fail(request, r, &failure) : 0;
+    (void)failure;
+    if (row)
+        add_liker(included, included->likers.rows[item], row);
+    return 0;
+}
+
+static int on_likers(struct api_request *request, size_t part, const redisReply *reply)
+{
+    return api_each_user(request, &request->included->likers.calls, part, reply, take_liker);
 }
 
 static int on_elsewhere(struct api_request *request, size_t part, const redisReply *reply)

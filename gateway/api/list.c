@@ -109,27 +109,21 @@ static struct sl_slice known_value(const struct api_request *request, size_t i)
     return i < request->known_count ? request->known[i].value : SL_SLICE_NONE;
 }
 
-/* Adds what the reply to call `part` has. Things that are gone are left out. */
-static int on_users_part(struct api_request *request, size_t part, const redisReply *reply)
+/* Things that are gone are left out. */
+static int take_user(struct api_request *request, uint32_t item, const struct sl_user_row *row,
+                     const struct failure *failure)
 {
     struct api_list *list = &request->list;
-    struct sl_user_row row;
-    struct failure failure;
-    const uint32_t *items;
-    size_t count;
-    int r;
 
-    items = sl_shard_calls_items(&request->calls, part, &count);
-    r = sl_users_reply(reply, count, &failure);
-    for (size_t i = 0; r == 0 && i < count; i++) {
-        r = sl_users_at(reply, i, &row, &failure);
-        if (r == 0 &&
-            api_list_add_user(list, list->absent[items[i]], &row, known_value(request, items[i])))
-            api_keep_user(request, &row);
-        else if (r == -ENOENT)
-            r = 0;
-    }
-    return r < 0 ? api_fail(request, r, &failure) : 0;
+    (void)failure;
+    if (row && api_list_add_user(list, list->absent[item], row, known_value(request, item)))
+        api_keep_user(request, row);
+    return 0;
+}
+
+static int on_users_part(struct api_request *request, size_t part, const redisReply *reply)
+{
+    return api_each_user(request, &request->calls, part, reply, take_user);
 }
 
 static int take_posts(struct api_request *request, size_t part, const redisReply *reply,

@@ -429,25 +429,20 @@ static int on_author(struct api_request *request, const redisReply *reply)
 
 /* --- whom the audience names by login --- */
 
-static int on_named(struct api_request *request, size_t part, const redisReply *reply)
+static int take_named(struct api_request *request, uint32_t item, const struct sl_user_row *row,
+                      const struct failure *failure)
 {
     struct writing *writing = request->state;
-    struct sl_user_row row;
-    struct failure failure;
-    const uint32_t *items;
-    size_t count;
-    int r;
 
-    items = sl_shard_calls_items(&request->calls, part, &count);
-    r = sl_users_reply(reply, count, &failure);
-    for (size_t i = 0; r == 0 && i < count; i++) {
-        r = sl_users_at(reply, i, &row, &failure);
-        if (r == 0)
-            writing->ids[items[i]] = row.user.id;
-        else if (r == -ENOENT)
-            return api_fail_member(request, -EINVAL, &failure, "audience");
-    }
-    return r < 0 ? api_fail(request, r, &failure) : 0;
+    if (!row)
+        return api_fail_member(request, -EINVAL, failure, "audience");
+    writing->ids[item] = row->user.id;
+    return 0;
+}
+
+static int on_named(struct api_request *request, size_t part, const redisReply *reply)
+{
+    return api_each_user(request, &request->calls, part, reply, take_named);
 }
 
 static struct sl_slice given_audience(const struct api_request *request)

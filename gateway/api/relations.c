@@ -181,30 +181,24 @@ static struct sl_slice keep(struct sl_slice text, char *room, size_t size)
     return sl_slice(room, kept);
 }
 
-static int on_found(struct api_request *request, size_t part, const redisReply *reply)
+static int take_target(struct api_request *request, uint32_t item, const struct sl_user_row *row,
+                       const struct failure *failure)
 {
     struct batch *batch = request->state;
-    struct sl_user_row row;
-    struct failure failure;
-    const uint32_t *items;
-    size_t count;
-    int r;
+    struct target *target = &batch->targets[batch->absent[item]];
 
-    items = sl_shard_calls_items(&request->calls, part, &count);
-    r = sl_users_reply(reply, count, &failure);
-    for (size_t i = 0; r == 0 && i < count; i++) {
-        struct target *target = &batch->targets[batch->absent[items[i]]];
+    (void)failure;
+    if (!row)
+        return 0;
+    target->user.id = row->user.id;
+    target->user.login = keep(row->user.login, target->login, sizeof(target->login));
+    target->user.name = keep(row->user.name, target->name, sizeof(target->name));
+    return 0;
+}
 
-        r = sl_users_at(reply, i, &row, &failure);
-        if (r == 0) {
-            target->user.id = row.user.id;
-            target->user.login = keep(row.user.login, target->login, sizeof(target->login));
-            target->user.name = keep(row.user.name, target->name, sizeof(target->name));
-        } else if (r == -ENOENT) {
-            r = 0;
-        }
-    }
-    return r < 0 ? api_fail(request, r, &failure) : 0;
+static int on_found(struct api_request *request, size_t part, const redisReply *reply)
+{
+    return api_each_user(request, &request->calls, part, reply, take_target);
 }
 
 static int look_up(struct api_request *request)

@@ -117,6 +117,15 @@ int api_send_all(struct api_request *request, int r, const struct failure *failu
 int api_send_only(struct api_request *request, int r, const struct failure *failure,
                   api_step_fn next);
 
+/* User `item` of a set; NULL: there is none, as *failure says. 0, or what a refusal returns. */
+typedef int (*api_user_fn)(struct api_request *request, uint32_t item,
+                           const struct sl_user_row *row, const struct failure *failure);
+
+/* Shows each user in the reply to call `part` of a set that sl_users_calls() built. 0, or what a
+ * refusal returns. */
+int api_each_user(struct api_request *request, const struct sl_shard_calls *calls, size_t part,
+                  const redisReply *reply, api_user_fn each);
+
 /* For a reply about request->post, which Redis may lack and the archive have: then `ask_again` is
  * the next step, with what the archive has in request->archived, perhaps nothing. Else `next`. */
 int api_try_archive(struct api_request *request, const redisReply *reply, api_step_fn next,

@@ -126,6 +126,28 @@ int api_send_all(struct api_request *request, int r, const struct failure *failu
     return api_send_many(request, request->calls.calls, request->calls.count, part, next);
 }
 
+int api_each_user(struct api_request *request, const struct sl_shard_calls *calls, size_t part,
+                  const redisReply *reply, api_user_fn each)
+{
+    struct sl_user_row row;
+    struct failure failure;
+    const uint32_t *items;
+    size_t count;
+    int r;
+
+    items = sl_shard_calls_items(calls, part, &count);
+    r = sl_users_reply(reply, count, &failure);
+    if (r < 0)
+        return api_fail(request, r, &failure);
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        r = sl_users_at(reply, i, &row, &failure);
+        if (r < 0 && r != -ENOENT)
+            return api_fail(request, r, &failure);
+        r = each(request, items[i], r == 0 ? &row : NULL, &failure);
+    }
+    return r;
+}
+
 /* --- the archive --- */
 
 bool api_has_archive(const struct api_request *request)

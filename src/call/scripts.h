@@ -53,7 +53,6 @@ extern const struct sl_script sl_script_read_posts;
 extern const struct sl_script sl_script_read_public;
 extern const struct sl_script sl_script_read_users;
 extern const struct sl_script sl_script_read_viewer;
-extern const struct sl_script sl_script_rename;
 extern const struct sl_script sl_script_task_claim;
 extern const struct sl_script sl_script_task_counts;
 extern const struct sl_script sl_script_task_done;

@@ -39,25 +39,6 @@ int sl_user_create_call(struct sl_call *call, const struct sl_meta *meta,
     return sl_call_finish(call, reterr);
 }
 
-int sl_user_rename_call(struct sl_call *call, const struct sl_meta *meta,
-                        struct sl_slice request_id, const struct sl_user_ref *user,
-                        struct sl_slice name, struct failure *reterr)
-{
-    struct sl_write_user who;
-    int r;
-
-    r = sl_text_check_line(name, "the name", SL_NAME_MAX, reterr);
-    if (r == 0)
-        r = sl_write_user_init(&who, user, meta, reterr);
-    if (r == 0)
-        r = sl_write_begin(call, &sl_script_rename, who.shard, meta, request_id, reterr);
-    if (r < 0)
-        return r;
-    sl_call_add(call, who.slice);
-    sl_call_add(call, name);
-    return sl_call_finish(call, reterr);
-}
-
 /* --- change --- */
 
 static int check_change(const struct sl_user_change *change, struct failure *reterr)
@@ -143,6 +124,15 @@ int sl_user_change_call(struct sl_call *call, const struct sl_meta *meta,
     add_member(call, "avatar", change->avatar);
     add_fields(call, change);
     return sl_call_finish(call, reterr);
+}
+
+int sl_user_rename_call(struct sl_call *call, const struct sl_meta *meta,
+                        struct sl_slice request_id, const struct sl_user_ref *user,
+                        struct sl_slice name, struct failure *reterr)
+{
+    const struct sl_user_change change = {.name = name.data ? name : SL_SLICE("")};
+
+    return sl_user_change_call(call, meta, request_id, user, &change, reterr);
 }
 
 int sl_last_read_call(struct sl_call *call, const struct sl_meta *meta,
