@@ -255,6 +255,9 @@ static void take_meta(struct subscriber *subscriber, const redisReply *reply)
     r = sl_meta_reply(reply, &meta, &failure);
     if (r == 0 && subscriber->asked_shard > 0)
         r = sl_meta_check_same(&subscriber->meta, &meta, &failure);
+    if (r == 0 && meta.is_clustered)
+        r = failure_set(&failure, -ENOTSUP,
+                        "the database belongs to a Redis Cluster, which sluiced cannot follow yet");
     if (r < 0) {
         go_down(subscriber, failure.text);
         return;

@@ -25,13 +25,15 @@ static const struct {
     {"NOTOWNER", -EPERM, true},       {"SELF", -EINVAL, true},
     {"REUSED", -EALREADY, true},      {"LIMIT", -EDQUOT, true},
     {"NOTPUBLIC", -EOPNOTSUPP, true}, {"TOOLATE", -ETIME, true},
-    {"ARCHIVE", -EMEDIUMTYPE, true},  {"DAMAGED", -EBADMSG, true},      {"WRONGTYPE", -EBADMSG, false},
-    {"LOADING", -EAGAIN, false},      {"BUSY", -EAGAIN, false},
-    {"TRYAGAIN", -EAGAIN, false},     {"CLUSTERDOWN", -EAGAIN, false},
-    {"MASTERDOWN", -EAGAIN, false},   {"NOAUTH", -EACCES, false},
-    {"WRONGPASS", -EACCES, false},    {"NOPERM", -EACCES, false},
-    {"READONLY", -EROFS, false},      {"OOM", -ENOSPC, false},
-    {"MISCONF", -EROFS, false},       {"NOREPLICAS", -EAGAIN, false},
+    {"ARCHIVE", -EMEDIUMTYPE, true},  {"DAMAGED", -EBADMSG, true},
+    {"WRONGTYPE", -EBADMSG, false},   {"LOADING", -EAGAIN, false},
+    {"BUSY", -EAGAIN, false},         {"TRYAGAIN", -EAGAIN, false},
+    {"CLUSTERDOWN", -EAGAIN, false},  {"MASTERDOWN", -EAGAIN, false},
+    {"NOAUTH", -EACCES, false},       {"WRONGPASS", -EACCES, false},
+    {"NOPERM", -EACCES, false},       {"READONLY", -EROFS, false},
+    {"OOM", -ENOSPC, false},          {"MISCONF", -EROFS, false},
+    {"NOREPLICAS", -EAGAIN, false},   {"MOVING", -EAGAIN, true},
+    {"ASK", -EAGAIN, false},          {"MOVED", -EREMOTE, false},
 };
 
 /* Redis 6.2 wraps what a command in a script was refused with: "ERR Error running script (call to
@@ -56,6 +58,14 @@ static struct sl_slice code_of(const struct redisReply *reply)
     return space ? sl_slice(text.data, (size_t)(space - text.data)) : text;
 }
 
+/* A script met a key that has been moved to another node of the cluster, before it wrote anything.
+ */
+static bool is_of_moving_slot(struct sl_slice text)
+{
+    return sl_slice_starts_with(text, (struct sl_slice)SL_SLICE("ERR")) &&
+           memmem(text.data, text.size, "non local key", strlen("non local key"));
+}
+
 static int error_of(struct sl_slice code, bool *ret_is_ours)
 {
     for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
@@ -78,12 +88,24 @@ bool sl_reply_is_not_yet(const struct redisReply *reply)
     bool is_ours;
 
     return reply && reply->type == REDIS_REPLY_ERROR &&
-           error_of(code_of(reply), &is_ours) == -EAGAIN;
+           (error_of(code_of(reply), &is_ours) == -EAGAIN || is_of_moving_slot(text_of(reply)));
 }
 
 bool sl_reply_is_replica(const struct redisReply *reply)
 {
     return reply && reply->type == REDIS_REPLY_ERROR && sl_slice_is(code_of(reply), "READONLY");
+}
+
+/* MOVED slot host:port, to somebody who took the server for a Redis of its own. */
+static int check_moved(struct sl_slice text, struct failure *reterr)
+{
+    const char *space = memrchr(text.data, ' ', text.size);
+    size_t place = space ? (size_t)(space - text.data) + 1 : text.size;
+
+    text = sl_slice_from(text, place);
+    return failure_set(reterr, -EREMOTE,
+                       "this Redis is a node of a cluster; it is named as redis+cluster://%.*s",
+                       SL_SLICE_ARG(text));
 }
 
 int sl_reply_check(const struct redisReply *reply, struct failure *reterr)
@@ -99,6 +121,10 @@ int sl_reply_check(const struct redisReply *reply, struct failure *reterr)
     text = text_of(reply);
     code = code_of(reply);
     error = error_of(code, &is_ours);
+    if (error == -EREMOTE)
+        return check_moved(text, reterr);
+    if (is_of_moving_slot(text))
+        error = -EAGAIN;
     if (is_ours && text.size > code.size) {
         text = sl_slice_from(text, code.size + 1);
         return failure_set(reterr, error, "%.*s", SL_SLICE_ARG(text));

@@ -17,7 +17,7 @@ struct redisReply;
 SL_EXPORT bool sl_reply_is_noscript(const struct redisReply *reply);
 
 /* The server has done nothing of the call and may later: it is loading its data, busy with a script
- * that takes long, or has too few replicas. */
+ * that takes long, has too few replicas, or is moving the shard to another node of its cluster. */
 SL_EXPORT bool sl_reply_is_not_yet(const struct redisReply *reply);
 
 /* The server has done nothing of the call, for it is a replica: where there was a failover, the
@@ -35,6 +35,7 @@ SL_EXPORT bool sl_reply_is_replica(const struct redisReply *reply);
  *              keep or copy what it would write
  *   -EDQUOT    follows as many as may be            -ETIME      a task too old to be tried again
  *   -EOPNOTSUPP  a repost of what is not public
+ *   -EREMOTE   this is a node of a cluster, and the shard is at another
  *   -EMEDIUMTYPE the database's posts went to another archive
  *   -EIO       anything else */
 SL_EXPORT int sl_reply_check(const struct redisReply *reply, struct failure *reterr);

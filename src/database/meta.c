@@ -10,7 +10,8 @@
 #include "src/call/reply_read.h"
 #include "src/model/id.h"
 
-static const char *const SCHEMA = "1"; /* as in src/scripts/common.lua */
+static const char *const SCHEMA = "1"; /* as in src/scripts/common.lua, and this: */
+static const char *const SHARDED = "sharded";
 
 struct sl_meta sl_meta_wanted(uint32_t shards)
 {
@@ -29,6 +30,7 @@ int sl_meta_call(struct sl_call *call, uint32_t shard, const struct sl_meta *wan
         return failure_set(reterr, -EINVAL, "a database has 1 to %d shards", SL_SHARDS_MAX);
     sl_call_begin_repeatable(call, &sl_script_init, shard, wanted->shards);
     sl_call_add_str(call, wanted->database_id);
+    sl_call_add_str(call, wanted->is_clustered ? SHARDED : "");
     return sl_call_finish(call, reterr);
 }
 
@@ -56,6 +58,7 @@ int sl_meta_reply(const struct redisReply *reply, struct sl_meta *ret_meta, stru
         return sl_reply_unexpected(reterr);
     memcpy(meta.database_id, id.data, id.size);
     meta.shards = (uint32_t)shards;
+    meta.is_clustered = sl_slice_is(sl_reply_at(reply, 4), SHARDED);
     *ret_meta = meta;
     return 0;
 }

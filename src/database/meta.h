@@ -17,6 +17,8 @@
 struct redisReply;
 
 /* Reads the meta of `shard`, making it as `wanted` says (database_id, shards) where there is none.
+ * With wanted->is_clustered, for callers who know the Redis to be a cluster, the shard is one of a
+ * cluster from then on, for everybody.
  * 0; -EINVAL: wanted->shards out of range; -ENOMEM. */
 SL_EXPORT int sl_meta_call(struct sl_call *call, uint32_t shard, const struct sl_meta *wanted,
                            struct failure *reterr);

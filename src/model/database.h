@@ -12,4 +12,5 @@ struct sl_meta {
     char database_id[SL_DATABASE_ID_SIZE]; /* 32 hex digits, random */
     uint32_t shards;                       /* 1 .. 64 */
     bool is_new;                           /* made by this very call */
+    bool is_clustered;                     /* in a Redis Cluster: live events go by SPUBLISH */
 };

@@ -33,8 +33,22 @@ local function shard_of(id)
     return floor(tonumber(id) / 64) % 64
 end
 
--- Why this is no shard of a database that the caller may work on; nil: it is one.
-local function check_shard(schema, shards)
+-- In a Redis Cluster a slot is moved key by key, and a script that runs meanwhile finds keys absent
+-- that are at the other node. So scripts ask for two keys that never exist: on a slot that is being
+-- moved the server answers that with an error, at the node that gives it and at the one that takes it.
+local function refuse_if_moving()
+    if type(redis.pcall('EXISTS', prefix .. 'none', prefix .. 'nothing')) == 'table' then
+        return refuse('MOVING', 'the shard is being moved to another node; try again')
+    end
+    return nil
+end
+
+-- The field `pubsub` of meta -> the command that publishes. 'sharded' is a database in a cluster.
+local SHARDED = 'sharded'
+local PUBLISH_COMMANDS = {[false] = 'PUBLISH', [SHARDED] = 'SPUBLISH'}
+
+-- Why this is no shard of a database that the caller may work on; nil: it is one. All fields of meta.
+local function check_shard(schema, shards, pubsub)
     if not schema then
         return refuse('NOTINIT', 'this Redis holds no Sluice database yet')
     end
@@ -44,7 +58,10 @@ local function check_shard(schema, shards)
     if shards ~= ARGV[1] then
         return refuse('SHARDS', 'the database has ' .. tostring(shards) .. ' shards')
     end
-    return nil
+    if not PUBLISH_COMMANDS[pubsub] then
+        return refuse('DAMAGED', 'meta has no usable pubsub')
+    end
+    return pubsub == SHARDED and refuse_if_moving() or nil
 end
 
 -- The value of a setting whose field holds `text`, or nil when that is none.
@@ -64,14 +81,14 @@ local repeat_for_ms
 -- src/database/settings.def). Or nil and a refusal.
 local function open_shard(...)
     local names = {'log_count', 'log_age_ms', 'repeat_for_ms', ...}
-    local fields = call('HMGET', KEYS[1], 'schema', 'shards', unpack(names))
-    local refusal = check_shard(fields[1], fields[2])
+    local fields = call('HMGET', KEYS[1], 'schema', 'shards', 'pubsub', unpack(names))
+    local refusal = check_shard(fields[1], fields[2], fields[3])
     if refusal then
         return nil, refusal
     end
-    local meta = {}
+    local meta = {publish_command = PUBLISH_COMMANDS[fields[3]]}
     for i, name in ipairs(names) do
-        meta[name] = read_setting(name, fields[i + 2])
+        meta[name] = read_setting(name, fields[i + 3])
         if not meta[name] then
             return nil, refuse('DAMAGED', 'meta has no usable ' .. name)
         end
@@ -779,5 +796,5 @@ local function emit(meta, clock, kind, body)
         .. rfc3339(clock.ms) .. '",' .. body .. '}'
     call('XADD', prefix .. 'log', clock.id .. '-0', 'p', clock.previous, 'e', json)
     trim_log(meta, clock.now_ms)
-    call('PUBLISH', prefix .. 'live', clock.id .. ' ' .. clock.previous .. ' ' .. json)
+    call(meta.publish_command, prefix .. 'live', clock.id .. ' ' .. clock.previous .. ' ' .. json)
 end

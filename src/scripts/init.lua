@@ -1,21 +1,31 @@
 -- init.lua - makes a shard's meta, and the group of its workers, unless it exists; returns the meta
 -- as it is then.
 --
--- ARGV: shards, request id (not used), database id; both are taken for a new database only.
--- Returns {created, schema, database, shards}.
+-- ARGV: shards, request id (not used), database id, both for a new database only; then 'sharded' from
+-- a caller that knows the Redis to be a cluster: the shard publishes accordingly from now on.
+-- Returns {created, schema, database, shards, pubsub}.
 local function read_meta()
-    return call('HMGET', KEYS[1], 'schema', 'database', 'shards')
+    return call('HMGET', KEYS[1], 'schema', 'database', 'shards', 'pubsub')
 end
 
 local meta = read_meta()
 local created = meta[1] and 0 or 1
+local pubsub = ARGV[4] == SHARDED and SHARDED or meta[4]
 
-if created == 1 then
-    local refusal = make_task_group()
+if created == 1 or pubsub ~= meta[4] then
+    local refusal = refuse_if_moving()
+    if not refusal and created == 1 then
+        refusal = make_task_group()
+    end
     if refusal then
         return refusal
     end
-    call('HSET', KEYS[1], 'schema', SCHEMA, 'database', ARGV[3], 'shards', ARGV[1])
-    meta = read_meta()
 end
-return {created, meta[1], meta[2] or '', meta[3] or ''}
+if created == 1 then
+    call('HSET', KEYS[1], 'schema', SCHEMA, 'database', ARGV[3], 'shards', ARGV[1])
+end
+if pubsub ~= meta[4] then
+    call('HSET', KEYS[1], 'pubsub', pubsub)
+end
+meta = created == 1 and read_meta() or meta
+return {created, meta[1], meta[2] or '', meta[3] or '', pubsub or ''}

@@ -895,6 +895,96 @@ static void test_database_is_made_once_and_completed_when_broken_off(void **stat
     assert_int_equal(sl_redis_link_meta(core.link, &wanted, &found, &core.failure), -EBADMSG);
 }
 
+/* ---- in a cluster ---- */
+
+static struct sl_meta found_as(bool is_clustered)
+{
+    struct sl_meta wanted = core.meta, found;
+
+    wanted.is_clustered = is_clustered;
+    for (uint32_t shard = 0; shard < shards; shard++) {
+        struct sl_call call = SL_CALL_INIT;
+        redisReply *reply = NULL;
+
+        assert_int_equal(sl_meta_call(&call, shard, &wanted, NULL), 0);
+        assert_int_equal(sl_redis_link_run(core.link, &call, &reply, NULL), 0);
+        assert_int_equal(sl_meta_reply(reply, &found, NULL), 0);
+        freeReplyObject(reply);
+        sl_call_done(&call);
+    }
+    return found;
+}
+
+static void test_database_in_a_cluster_stays_one(void **state)
+{
+    (void)state;
+    assert_false(found_as(false).is_clustered);
+    assert_true(found_as(true).is_clustered);
+    assert_true(found_as(false).is_clustered); /* for whoever does not know */
+    assert_string_equal(found_as(true).database_id, core.meta.database_id);
+}
+
+static void test_database_in_a_cluster_publishes_by_shard(void **state)
+{
+    uint64_t ada = core_must_create(&core, "ada"), id;
+    unsigned shard = sl_id_shard(ada);
+    redisContext *plain = redis_server_connect(&core.server);
+    redisContext *sharded = redis_server_connect(&core.server);
+    char id_text[SL_ID_TEXT_SIZE];
+    redisReply *reply = NULL;
+
+    (void)state;
+    found_as(true);
+    redis_server_run(plain, "SUBSCRIBE sluice:{%u}:live", shard);
+    redis_server_run(sharded, "SSUBSCRIBE sluice:{%u}:live", shard);
+    id = core_must_post(&core, "ada", "t");
+    assert_int_equal(redisGetReply(sharded, (void **)&reply), REDIS_OK);
+    assert_string_equal(reply->element[0]->str, "smessage");
+    sl_id_print(id, id_text);
+    assert_memory_equal(reply->element[2]->str, id_text, strlen(id_text));
+    freeReplyObject(reply);
+    reply = redisCommand(plain, "PING"); /* answered next: there was no message */
+    assert_string_equal(reply->element[0]->str, "pong");
+    freeReplyObject(reply);
+    freeReplyObject(core_command(&core, "HSET sluice:{%u}:meta pubsub other", shard));
+    assert_int_equal(core_post(&core, "ada", &(struct sl_post){.text = SL_SLICE("t")}, NULL),
+                     -EBADMSG);
+    redisFree(plain);
+    redisFree(sharded);
+}
+
+/* On a slot that is being moved EXISTS is answered with an error, as it is to somebody who may not
+ * ask. */
+static void test_shard_that_is_being_moved_is_left_alone(void **state)
+{
+    const struct sl_redis_link_options options = {.retry_ms = 0};
+    const struct sl_post post = {.text = SL_SLICE("t")};
+    struct sl_redis_link *link = core.link;
+    struct sl_redis_address address;
+    uint64_t digest, id;
+
+    (void)state;
+    core_must_create(&core, "ada");
+    core_must_create(&core, "bob");
+    id = core_must_post(&core, "ada", "t");
+    found_as(true);
+    assert_int_equal(sl_redis_address_parse(sl_slice_str(core.server.url), &address, NULL), 0);
+    assert_int_equal(sl_redis_link_open(&address, &options, &core.link, NULL), 0);
+    digest = core_digest(&core);
+    freeReplyObject(core_command(&core, "ACL SETUSER default -exists"));
+    assert_int_equal(core_post(&core, "ada", &post, NULL), -EAGAIN);
+    assert_non_null(strstr(core.failure.text, "being moved"));
+    assert_int_equal(core_create(&core, "eve", "Eve", NULL), -EAGAIN);
+    assert_int_equal(core_delete(&core, "ada", id, NULL), -EAGAIN);
+    assert_int_equal(core_follow(&core, "ada", "bob", NULL), -EAGAIN);
+    assert_int_equal(core_mute(&core, "ada", "bob", NULL), -EAGAIN);
+    freeReplyObject(core_command(&core, "ACL SETUSER default +exists"));
+    assert_int_equal(core_digest(&core), digest);
+    assert_int_equal(core_post(&core, "ada", &post, NULL), 0);
+    sl_redis_link_close(core.link);
+    core.link = link;
+}
+
 static void test_log_is_trimmed_by_count(void **state)
 {
     uint64_t ada = core_must_create(&core, "ada");
@@ -957,6 +1047,9 @@ int main(void)
         CORE_TEST(test_delete_works_when_the_profile_lacks_the_post),
         CORE_TEST(test_nothing_works_before_init_or_with_other_shards),
         CORE_TEST(test_database_is_made_once_and_completed_when_broken_off),
+        CORE_TEST(test_database_in_a_cluster_stays_one),
+        CORE_TEST(test_database_in_a_cluster_publishes_by_shard),
+        CORE_TEST(test_shard_that_is_being_moved_is_left_alone),
         CORE_TEST(test_log_is_trimmed_by_count),
         CORE_TEST(test_log_is_trimmed_by_age),
     };

@@ -237,6 +237,13 @@ static void test_user_meta_following_and_author_are_read(void **state)
     assert_true(meta.is_new);
     assert_string_equal(meta.database_id, "0123456789abcdef0123456789abcdef");
     assert_int_equal(meta.shards, 64);
+    assert_false(meta.is_clustered);
+    freeReplyObject(reply);
+
+    reply = reply_of("*5\r\n:0\r\n$1\r\n1\r\n$32\r\n0123456789abcdef0123456789abcdef\r\n"
+                     "$2\r\n64\r\n$7\r\nsharded\r\n");
+    assert_int_equal(sl_meta_reply(reply, &meta, NULL), 0);
+    assert_true(meta.is_clustered);
     freeReplyObject(reply);
 
     reply = reply_of("*2\r\n$1\r\n7\r\n$2\r\n64\r\n");
@@ -507,6 +514,16 @@ static void test_errors_become_an_errno_and_a_sentence(void **state)
          -ENOSPC, "Redis says: OOM command"},
         {"-ERR Error running script (call to f_1): @user_script:9: no such thing\r\n", -EIO,
          "Redis says: ERR Error running script"},
+        {"-ERR Script attempted to access a non local key in a cluster node script: f_1, on "
+         "@user_script:4.\r\n",
+         -EAGAIN, "Redis says: ERR Script attempted"},
+        {"-ERR Error running script (call to f_1): @user_script:9: @user_script: 9: Lua script "
+         "attempted to access a non local key in a cluster node\r\n",
+         -EAGAIN, "Redis says: ERR Error running"},
+        {"-MOVING the shard is being moved\r\n", -EAGAIN, "the shard is being moved"},
+        {"-ASK 13907 127.0.0.1:7103\r\n", -EAGAIN, "Redis says: ASK"},
+        {"-MOVED 13907 127.0.0.1:7103\r\n", -EREMOTE, "redis+cluster://127.0.0.1:7103"},
+        {"-MOVED\r\n", -EREMOTE, "redis+cluster://"},
         {"-ERR something\r\n", -EIO, "Redis says: ERR something"},
         {"-NOUSERS\r\n", -EIO, "Redis says: NOUSERS"},
         {"-NOUSER\r\n", -ENOENT, "Redis says: NOUSER"},
@@ -613,6 +630,7 @@ static void test_script_that_is_missing_is_noticed(void **state)
     redisReply *noscript = reply_of("-NOSCRIPT No matching script.\r\n");
     redisReply *text = reply_of("$8\r\nNOSCRIPT\r\n");
     redisReply *busy = reply_of("-BUSY Redis is busy\r\n");
+    redisReply *moving = reply_of("-ERR Script attempted to access a non local key\r\n");
 
     (void)state;
     assert_true(sl_reply_is_noscript(noscript));
@@ -620,11 +638,13 @@ static void test_script_that_is_missing_is_noticed(void **state)
     assert_false(sl_reply_is_noscript(busy));
     assert_false(sl_reply_is_noscript(NULL));
     assert_true(sl_reply_is_not_yet(busy));
+    assert_true(sl_reply_is_not_yet(moving));
     assert_false(sl_reply_is_not_yet(noscript));
     assert_false(sl_reply_is_not_yet(NULL));
     freeReplyObject(noscript);
     freeReplyObject(text);
     freeReplyObject(busy);
+    freeReplyObject(moving);
 }
 
 int main(void)
