@@ -1,0 +1,229 @@
+/* cluster_map.c - the slots of 64 shards, looked up in ranges of slots.
+ *
+ * The slot of a key is CRC16 of its hash tag, by the polynomial of XMODEM, modulo 16,384. CLUSTER
+ * SLOTS lists ranges with their nodes, the master first: for each range the shards whose slots are
+ * in it are noted. That is ranges times shards, at most 16,384 x 64, and in practice some hundreds.
+ *
+ * How a server names a node: a host or address; nothing, when it does not know its own, which means
+ * the node that was asked; "?" when it is told to name hosts (cluster-preferred-endpoint-type) and
+ * has no name for that one. */
+#include "src/redis/cluster_map.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "src/call/call_build.h"
+#include "src/call/reply_read.h"
+
+enum { CRC_POLYNOMIAL = 0x1021, PORT_MAX = 65535 };
+
+uint32_t sl_cluster_slot(uint32_t shard)
+{
+    char tag[12];
+    uint32_t crc = 0;
+
+    assert(shard < SL_SHARDS_MAX);
+    snprintf(tag, sizeof(tag), "%" PRIu32, shard);
+    for (const char *c = tag; *c; c++) {
+        crc ^= (uint32_t)(unsigned char)*c << 8;
+        for (int bit = 0; bit < 8; bit++)
+            crc = (crc << 1) ^ (crc & 0x8000 ? CRC_POLYNOMIAL : 0);
+        crc &= 0xffff;
+    }
+    return crc % SL_CLUSTER_SLOTS;
+}
+
+int sl_cluster_slots_call(struct sl_call *call, struct failure *reterr)
+{
+    sl_call_begin(call, 0, true);
+    sl_call_add_str(call, "CLUSTER");
+    sl_call_add_str(call, "SLOTS");
+    return sl_call_finish(call, reterr);
+}
+
+/* ---- how a node is named ---- */
+
+static bool is_host(struct sl_slice host)
+{
+    if (host.size >= sizeof(((struct sl_redis_endpoint *)NULL)->host))
+        return false;
+    for (size_t i = 0; i < host.size; i++) {
+        if (host.data[i] <= ' ' || host.data[i] == 0x7f)
+            return false;
+    }
+    return true;
+}
+
+/* 0; -ENOENT: the server has no name for it; -EBADMSG. */
+static int read_endpoint(struct sl_slice host, uint64_t port, const struct sl_redis_endpoint *asked,
+                         struct sl_redis_endpoint *ret_endpoint)
+{
+    struct sl_redis_endpoint endpoint = {.port = (uint16_t)port};
+
+    if (port > PORT_MAX || !is_host(host))
+        return -EBADMSG;
+    if (port == 0 || sl_slice_is(host, "?"))
+        return -ENOENT;
+    if (host.size > 0)
+        memcpy(endpoint.host, host.data, host.size);
+    else
+        memcpy(endpoint.host, asked->host, sizeof(endpoint.host));
+    *ret_endpoint = endpoint;
+    return 0;
+}
+
+/* ---- CLUSTER SLOTS ---- */
+
+static bool is_number(const redisReply *reply, long long highest)
+{
+    return reply->type == REDIS_REPLY_INTEGER && reply->integer >= 0 && reply->integer <= highest;
+}
+
+/* {host or nil, port, ...}: as read_endpoint(). */
+static int read_node(const redisReply *reply, const struct sl_redis_endpoint *asked,
+                     struct sl_redis_endpoint *ret_endpoint)
+{
+    struct sl_slice host = SL_SLICE("");
+
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 2 ||
+        !is_number(reply->element[1], PORT_MAX))
+        return -EBADMSG;
+    if (reply->element[0]->type == REDIS_REPLY_STRING)
+        host = sl_slice(reply->element[0]->str, reply->element[0]->len);
+    else if (reply->element[0]->type != REDIS_REPLY_NIL)
+        return -EBADMSG;
+    return read_endpoint(host, (uint64_t)reply->element[1]->integer, asked, ret_endpoint);
+}
+
+/* {first slot, last slot, master, replica, ...} */
+static int read_range(const redisReply *reply, const struct sl_redis_endpoint *asked,
+                      uint64_t *seen, struct sl_cluster_map *map)
+{
+    struct sl_redis_endpoint master = {.port = 0};
+    int r;
+
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 3 ||
+        !is_number(reply->element[0], SL_CLUSTER_SLOTS - 1) ||
+        !is_number(reply->element[1], SL_CLUSTER_SLOTS - 1) ||
+        reply->element[0]->integer > reply->element[1]->integer)
+        return -EBADMSG;
+    r = read_node(reply->element[2], asked, &master);
+    if (r < 0 && r != -ENOENT)
+        return r;
+    for (uint32_t shard = 0; shard < SL_SHARDS_MAX; shard++) {
+        long long slot = sl_cluster_slot(shard);
+
+        if (slot < reply->element[0]->integer || slot > reply->element[1]->integer)
+            continue;
+        if (*seen & (UINT64_C(1) << shard))
+            return -EBADMSG; /* two masters of one slot */
+        *seen |= UINT64_C(1) << shard;
+        map->masters[shard] = master;
+    }
+    return 0;
+}
+
+static bool is_no_cluster(const redisReply *reply)
+{
+    return reply && reply->type == REDIS_REPLY_ERROR &&
+           memmem(reply->str, reply->len, "cluster support disabled",
+                  strlen("cluster support disabled"));
+}
+
+int sl_cluster_slots_reply(const struct redisReply *reply, const struct sl_redis_endpoint *asked,
+                           struct sl_cluster_map *ret_map, struct failure *reterr)
+{
+    struct sl_cluster_map map = {0};
+    uint64_t seen = 0;
+    int r;
+
+    if (is_no_cluster(reply))
+        return failure_set(reterr, -ENOTSUP,
+                           "this Redis is no cluster; it is named as redis://host:port");
+    r = sl_reply_check_array(reply, 0, reterr);
+    for (size_t i = 0; r == 0 && i < reply->elements; i++) {
+        r = read_range(reply->element[i], asked, &seen, &map);
+        if (r < 0)
+            sl_reply_unexpected(reterr);
+    }
+    if (r == 0)
+        *ret_map = map;
+    return r;
+}
+
+uint64_t sl_cluster_map_difference(const struct sl_cluster_map *a, const struct sl_cluster_map *b)
+{
+    uint64_t shards = 0;
+
+    for (uint32_t shard = 0; shard < SL_SHARDS_MAX; shard++) {
+        if (!sl_redis_endpoint_equals(&a->masters[shard], &b->masters[shard]))
+            shards |= UINT64_C(1) << shard;
+    }
+    return shards;
+}
+
+/* ---- MOVED, ASK ---- */
+
+static int take_number(struct sl_slice text, uint64_t highest, uint64_t *ret_number)
+{
+    uint64_t number = 0;
+
+    if (text.size == 0 || text.size > 5)
+        return -EBADMSG;
+    for (size_t i = 0; i < text.size; i++) {
+        if (text.data[i] < '0' || text.data[i] > '9')
+            return -EBADMSG;
+        number = number * 10 + (uint64_t)(text.data[i] - '0');
+    }
+    *ret_number = number;
+    return number <= highest ? 0 : -EBADMSG;
+}
+
+static struct sl_slice head_of(struct sl_slice text, const char *end)
+{
+    return sl_slice(text.data, (size_t)(end - text.data));
+}
+
+/* "13907 127.0.0.1:7103"; an IPv6 address has no brackets. */
+static int read_redirect(struct sl_slice text, const struct sl_redis_endpoint *asked,
+                         struct sl_cluster_redirect *redirect)
+{
+    const char *space = memchr(text.data, ' ', text.size);
+    const char *colon = memrchr(text.data, ':', text.size);
+    uint64_t slot, port;
+    struct sl_slice host;
+
+    if (!space || !colon || colon < space ||
+        take_number(head_of(text, space), SL_CLUSTER_SLOTS - 1, &slot) < 0 ||
+        take_number(sl_slice_from(text, (size_t)(colon - text.data) + 1), PORT_MAX, &port) < 0)
+        return -EBADMSG;
+    redirect->slot = (uint32_t)slot;
+    host = sl_slice(space + 1, (size_t)(colon - space) - 1);
+    return read_endpoint(host, port, asked, &redirect->endpoint) < 0 ? -EBADMSG : 0;
+}
+
+int sl_cluster_redirect_reply(const struct redisReply *reply, const struct sl_redis_endpoint *asked,
+                              struct sl_cluster_redirect *ret_redirect)
+{
+    static const struct sl_slice moved = SL_SLICE("MOVED "), ask = SL_SLICE("ASK ");
+    struct sl_cluster_redirect redirect = {.is_ask = false};
+    struct sl_slice text;
+    int r;
+
+    if (!reply || reply->type != REDIS_REPLY_ERROR)
+        return -ENOENT;
+    text = sl_slice(reply->str, reply->len);
+    redirect.is_ask = sl_slice_starts_with(text, ask);
+    if (!redirect.is_ask && !sl_slice_starts_with(text, moved))
+        return -ENOENT;
+    r = read_redirect(sl_slice_from(text, redirect.is_ask ? ask.size : moved.size), asked,
+                      &redirect);
+    if (r == 0)
+        *ret_redirect = redirect;
+    return r;
+}

@@ -1,0 +1,52 @@
+/* src/redis/cluster_map.h - which node of a Redis Cluster has a shard?
+ *
+ * A shard is one slot, since all its keys have one hash tag; so the map knows the nodes of 64
+ * slots, not of 16,384. It is filled from CLUSTER SLOTS, and mended by what a node answers for a
+ * slot that it does not have (MOVED). Plain values, no I/O: what a server says is checked, and kept
+ * only where it names a place one can connect to. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/export.h"
+#include "base/failure.h"
+#include "src/call/call.h"
+#include "src/model/id.h"
+#include "src/redis/redis_address.h"
+
+struct redisReply;
+
+enum { SL_CLUSTER_SLOTS = 16384 };
+
+struct sl_cluster_map {
+    struct sl_redis_endpoint masters[SL_SHARDS_MAX]; /* by shard; an empty host: not known */
+};
+
+/* The slot that the keys of a shard are in. */
+SL_EXPORT uint32_t sl_cluster_slot(uint32_t shard);
+
+/* For a node: who has which slots? 0; -ENOMEM. */
+SL_EXPORT int sl_cluster_slots_call(struct sl_call *call, struct failure *reterr);
+/* `asked` is the node that answered: one that does not know its own address means itself. Slots
+ * without a master, or with one of unknown address, are not known in *ret_map. 0; -ENOTSUP: this
+ * Redis is no cluster; -EBADMSG: no such answer; else as sl_reply_check(). */
+SL_EXPORT int sl_cluster_slots_reply(const struct redisReply *reply,
+                                     const struct sl_redis_endpoint *asked,
+                                     struct sl_cluster_map *ret_map, struct failure *reterr);
+
+/* The shards whose masters differ, or are known to one only: bit S is shard S. */
+SL_EXPORT uint64_t sl_cluster_map_difference(const struct sl_cluster_map *a,
+                                             const struct sl_cluster_map *b);
+
+struct sl_cluster_redirect {
+    bool is_ask; /* for this command only, behind ASKING; never for a script (docs/core.md) */
+    uint32_t slot;
+    struct sl_redis_endpoint endpoint;
+};
+
+/* Does the reply send the command to another node? 0: it does; -ENOENT: it is no redirection;
+ * -EBADMSG: to no place that there is. */
+SL_EXPORT int sl_cluster_redirect_reply(const struct redisReply *reply,
+                                        const struct sl_redis_endpoint *asked,
+                                        struct sl_cluster_redirect *ret_redirect);

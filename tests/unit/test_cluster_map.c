@@ -1,0 +1,237 @@
+/* Where the shards of a cluster are: answers as Redis 7.0, Redis 8.0 and Valkey 8.1 give them, and
+ * such as nobody should. */
+#include <errno.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "src/redis/cluster_map.h"
+#include "tests/support/cmocka_all.h"
+
+static const struct sl_redis_endpoint asked = {"10.0.0.9", 6379};
+
+static redisReply *reply_of(const char *bytes)
+{
+    redisReader *reader = redisReaderCreate();
+    void *reply = NULL;
+
+    assert_int_equal(redisReaderFeed(reader, bytes, strlen(bytes)), REDIS_OK);
+    assert_int_equal(redisReaderGetReply(reader, &reply), REDIS_OK);
+    assert_non_null(reply);
+    redisReaderFree(reader);
+    return reply;
+}
+
+static int read_slots(const char *bytes, struct sl_cluster_map *ret_map, struct failure *reterr)
+{
+    redisReply *reply = reply_of(bytes);
+    int r = sl_cluster_slots_reply(reply, &asked, ret_map, reterr);
+
+    freeReplyObject(reply);
+    return r;
+}
+
+static void assert_master(const struct sl_cluster_map *map, uint32_t shard, const char *host,
+                          unsigned port)
+{
+    assert_string_equal(map->masters[shard].host, host);
+    assert_int_equal(map->masters[shard].port, port);
+}
+
+/* Shard 0 is slot 13907, shard 1 is 9842, shard 10 is 247. */
+#define ID    "$40\r\n0123456789012345678901234567890123456789\r\n"
+#define LOW   ":0\r\n:5460\r\n"
+#define MID   ":5461\r\n:10922\r\n"
+#define HIGH  ":10923\r\n:16383\r\n"
+#define NODE7 "*4\r\n$9\r\n127.0.0.1\r\n:7001\r\n" ID "*0\r\n"
+
+static void test_slots_are_those_of_redis(void **state)
+{
+    static const struct {
+        uint32_t shard, slot;
+    } pairs[] = {{0, 13907}, {1, 9842}, {2, 5649}, {9, 10106}, {10, 247}, {42, 8000}, {63, 10499}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
+        assert_int_equal(sl_cluster_slot(pairs[i].shard), pairs[i].slot);
+}
+
+static void test_ranges_name_their_masters(void **state)
+{
+    struct sl_cluster_map map;
+
+    (void)state;
+    assert_int_equal(
+        read_slots("*3\r\n"
+                   "*4\r\n" LOW NODE7 "*4\r\n$9\r\n127.0.0.1\r\n:7004\r\n" ID "*0\r\n"
+                   /* by name, with its address beside it; Redis before 7 has no fourth */
+                   "*4\r\n" MID "*4\r\n$6\r\nnode-2\r\n:7002\r\n" ID
+                   "*2\r\n$2\r\nip\r\n$9\r\n127.0.0.1\r\n*3\r\n$9\r\n127.0.0.1\r\n:7005\r\n" ID
+                   "*3\r\n" HIGH "*2\r\n$3\r\n::1\r\n:7003\r\n",
+                   &map, NULL),
+        0);
+    assert_master(&map, 10, "127.0.0.1", 7001);
+    assert_master(&map, 1, "node-2", 7002);
+    assert_master(&map, 0, "::1", 7003);
+}
+
+static void test_node_that_has_no_name_is_the_one_asked(void **state)
+{
+    struct sl_cluster_map map;
+
+    (void)state;
+    assert_int_equal(read_slots("*2\r\n*3\r\n" MID "*2\r\n$0\r\n\r\n:7002\r\n"
+                                "*3\r\n" HIGH "*2\r\n$-1\r\n:7003\r\n",
+                                &map, NULL),
+                     0);
+    assert_master(&map, 1, "10.0.0.9", 7002);
+    assert_master(&map, 0, "10.0.0.9", 7003);
+}
+
+static void test_slots_of_nobody_are_not_known(void **state)
+{
+    struct sl_cluster_map map;
+
+    (void)state;
+    assert_int_equal(read_slots("*2\r\n*3\r\n" MID "*2\r\n$1\r\n?\r\n:7002\r\n"
+                                "*3\r\n" HIGH "*2\r\n$1\r\nh\r\n:0\r\n",
+                                &map, NULL),
+                     0);
+    for (uint32_t shard = 0; shard < SL_SHARDS_MAX; shard++)
+        assert_master(&map, shard, "", 0);
+    assert_int_equal(read_slots("*0\r\n", &map, NULL), 0);
+    assert_master(&map, 0, "", 0);
+}
+
+static void test_answer_that_cannot_be_changes_nothing(void **state)
+{
+    static const char *const bad[] = {
+        ":1\r\n",
+        "+OK\r\n",
+        "*1\r\n:1\r\n",
+        "*1\r\n*2\r\n" LOW,
+        "*1\r\n*3\r\n" LOW "*0\r\n",
+        "*1\r\n*3\r\n" LOW "*1\r\n$1\r\nh\r\n",
+        "*1\r\n*3\r\n" LOW "*2\r\n:1\r\n:7001\r\n",
+        "*1\r\n*3\r\n" LOW "*2\r\n$1\r\nh\r\n$4\r\n7001\r\n",
+        "*1\r\n*3\r\n" LOW "*2\r\n$1\r\nh\r\n:65536\r\n",
+        "*1\r\n*3\r\n" LOW "*2\r\n$1\r\nh\r\n:-1\r\n",
+        "*1\r\n*3\r\n" LOW "*2\r\n$3\r\na b\r\n:7001\r\n",
+        "*1\r\n*3\r\n" LOW "*2\r\n$3\r\na\nb\r\n:7001\r\n",
+        "*1\r\n*3\r\n:-1\r\n:5460\r\n" NODE7,
+        "*1\r\n*3\r\n:0\r\n:16384\r\n" NODE7,
+        "*1\r\n*3\r\n:2\r\n:1\r\n" NODE7,
+        "*1\r\n*3\r\n$1\r\n0\r\n:5460\r\n" NODE7,
+        "*2\r\n*3\r\n" HIGH NODE7 "*3\r\n:13907\r\n:13907\r\n" NODE7, /* two masters */
+    };
+    struct sl_cluster_map map = {.masters[3] = {"kept", 1}};
+    struct failure failure;
+    char long_host[400];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_int_equal(read_slots(bad[i], &map, &failure), -EBADMSG);
+    snprintf(long_host, sizeof(long_host), "*1\r\n*3\r\n" LOW "*2\r\n$256\r\n%0256d\r\n:1\r\n", 0);
+    assert_int_equal(read_slots(long_host, &map, &failure), -EBADMSG);
+    assert_int_equal(
+        read_slots("-ERR This instance has cluster support disabled\r\n", &map, &failure),
+        -ENOTSUP);
+    assert_non_null(strstr(failure.text, "redis://"));
+    assert_int_equal(read_slots("-LOADING\r\n", &map, &failure), -EAGAIN);
+    assert_int_equal(sl_cluster_slots_reply(NULL, &asked, &map, &failure), -EPIPE);
+    assert_master(&map, 3, "kept", 1);
+}
+
+static void test_difference_names_the_shards_that_moved(void **state)
+{
+    struct sl_cluster_map a = {.masters[0] = {"a", 1}, .masters[63] = {"b", 2}}, b = a;
+
+    (void)state;
+    assert_int_equal(sl_cluster_map_difference(&a, &b), 0);
+    b.masters[63].port = 3;
+    b.masters[1] = a.masters[0];
+    assert_true(sl_cluster_map_difference(&a, &b) == (UINT64_C(1) << 63 | 2));
+}
+
+static int read_redirect(const char *bytes, struct sl_cluster_redirect *ret_redirect)
+{
+    redisReply *reply = reply_of(bytes);
+    int r = sl_cluster_redirect_reply(reply, &asked, ret_redirect);
+
+    freeReplyObject(reply);
+    return r;
+}
+
+static void test_redirections_name_slot_and_place(void **state)
+{
+    static const struct {
+        const char *bytes;
+        bool is_ask;
+        uint32_t slot;
+        const char *host;
+        unsigned port;
+    } cases[] = {
+        {"-MOVED 13907 127.0.0.1:7103\r\n", false, 13907, "127.0.0.1", 7103},
+        {"-ASK 0 127.0.0.1:7103\r\n", true, 0, "127.0.0.1", 7103},
+        {"-MOVED 13907 :7203\r\n", false, 13907, "10.0.0.9", 7203},
+        {"-MOVED 13907 node-7203.example.org:7203\r\n", false, 13907, "node-7203.example.org",
+         7203},
+        {"-MOVED 16383 2001:db8::1:7000\r\n", false, 16383, "2001:db8::1", 7000},
+    };
+    struct sl_cluster_redirect redirect;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_int_equal(read_redirect(cases[i].bytes, &redirect), 0);
+        assert_int_equal(redirect.is_ask, cases[i].is_ask);
+        assert_int_equal(redirect.slot, cases[i].slot);
+        assert_string_equal(redirect.endpoint.host, cases[i].host);
+        assert_int_equal(redirect.endpoint.port, cases[i].port);
+    }
+}
+
+static void test_other_replies_redirect_nowhere(void **state)
+{
+    static const char *const bad[] = {
+        "-MOVED \r\n",
+        "-MOVED 1\r\n",
+        "-MOVED 1 h\r\n",
+        "-MOVED 16384 h:1\r\n",
+        "-MOVED -1 h:1\r\n",
+        "-MOVED 1 h:65536\r\n",
+        "-MOVED 1 h:\r\n",
+        "-MOVED 1 h:0\r\n",
+        "-MOVED 1 ?:7000\r\n",
+        "-MOVED 1 a b:1\r\n",
+        "-MOVED x h:1\r\n",
+        "-MOVED h:1 1\r\n",
+        "-ASK 999999999 h:1\r\n",
+    };
+    static const char *const none[] = {"+OK\r\n", "-MOVED\r\n", "-ERR MOVED 1 h:1\r\n",
+                                       "$15\r\nMOVED 1 h:70000\r\n", "-MOVING 1 h:1\r\n"};
+    struct sl_cluster_redirect redirect = {.slot = 77};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_int_equal(read_redirect(bad[i], &redirect), -EBADMSG);
+    for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+        assert_int_equal(read_redirect(none[i], &redirect), -ENOENT);
+    assert_int_equal(sl_cluster_redirect_reply(NULL, &asked, &redirect), -ENOENT);
+    assert_int_equal(redirect.slot, 77);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_slots_are_those_of_redis),
+        cmocka_unit_test(test_ranges_name_their_masters),
+        cmocka_unit_test(test_node_that_has_no_name_is_the_one_asked),
+        cmocka_unit_test(test_slots_of_nobody_are_not_known),
+        cmocka_unit_test(test_answer_that_cannot_be_changes_nothing),
+        cmocka_unit_test(test_difference_names_the_shards_that_moved),
+        cmocka_unit_test(test_redirections_name_slot_and_place),
+        cmocka_unit_test(test_other_replies_redirect_nowhere),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
