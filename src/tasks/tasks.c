@@ -44,18 +44,35 @@ int sl_task_field_id(const struct sl_task *task, const char *name, uint64_t *ret
 
 /* ---- taking tasks ---- */
 
-int sl_task_read_call(struct sl_call *call, const struct sl_meta *meta, const char *consumer,
-                      uint32_t block_ms, struct failure *reterr)
+static void begin_read(struct sl_call *call, uint32_t shard, const char *consumer)
 {
-    char key[SL_KEY_SIZE];
-
-    sl_call_begin(call, 0, false);
+    sl_call_begin(call, shard, false);
     sl_call_add_str(call, "XREADGROUP");
     sl_call_add_str(call, "GROUP");
     sl_call_add_str(call, GROUP);
     sl_call_add_str(call, consumer);
     sl_call_add_str(call, "COUNT");
     sl_call_add_str(call, "1");
+}
+
+int sl_task_read_shard_call(struct sl_call *call, uint32_t shard, const char *consumer,
+                            struct failure *reterr)
+{
+    char key[SL_KEY_SIZE];
+
+    begin_read(call, shard, consumer);
+    sl_call_add_str(call, "STREAMS");
+    sl_call_add_str(call, sl_key(shard, "tasks", key));
+    sl_call_add_str(call, ">");
+    return sl_call_finish(call, reterr);
+}
+
+int sl_task_read_call(struct sl_call *call, const struct sl_meta *meta, const char *consumer,
+                      uint32_t block_ms, struct failure *reterr)
+{
+    char key[SL_KEY_SIZE];
+
+    begin_read(call, 0, consumer);
     sl_call_add_str(call, "BLOCK");
     sl_call_add_id(call, block_ms);
     sl_call_add_str(call, "STREAMS");

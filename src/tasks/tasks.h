@@ -44,6 +44,9 @@ SL_EXPORT int sl_task_field_id(const struct sl_task *task, const char *name, uin
  * are claimed. 0; -ENOMEM. */
 SL_EXPORT int sl_task_read_call(struct sl_call *call, const struct sl_meta *meta,
                                 const char *consumer, uint32_t block_ms, struct failure *reterr);
+/* The same of one shard, without waiting. For a cluster, where no call can name two shards. */
+SL_EXPORT int sl_task_read_shard_call(struct sl_call *call, uint32_t shard, const char *consumer,
+                                      struct failure *reterr);
 /* Takes over up to `count` tasks of a shard that nobody has been heard of for `lease_ms`. */
 SL_EXPORT int sl_task_claim_call(struct sl_call *call, const struct sl_meta *meta, uint32_t shard,
                                  const char *consumer, uint32_t lease_ms, uint32_t count,

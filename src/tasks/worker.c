@@ -2,12 +2,19 @@
  *
  * A thread blocks on the streams of all shards at once, so one answer may bring a task of each:
  * it holds them all and runs one after the other (src/tasks/worker_thread.h). Every second one of
- * the threads asks all shards for tasks that nobody renews any more. */
+ * the threads asks all shards for tasks that nobody renews any more.
+ *
+ * In a cluster no call can name two shards, and a call that blocks on one needs a connection of its
+ * own: 64 of them for each worker. So the shards are asked in turn, without blocking, by one thread
+ * at a time; whoever finds a task leaves the search to the next thread. While no shard has one
+ * there is a pause after each turn, up to 250 ms: that is what a task may be late, against some 256
+ * commands a second and worker, over all nodes. */
 #include "src/tasks/worker.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <hiredis/hiredis.h>
@@ -26,8 +33,10 @@
 enum {
     CONCURRENCY = 4,
     LEASE_MS = 30000,
-    BLOCK_MS = 250,     /* how long it may take until a thread sees that it shall stop */
-    BLOCK_LAST_MS = 10, /* or, with until_empty, that there is no task left */
+    BLOCK_MS = 250,      /* how long it may take until a thread sees that it shall stop */
+    BLOCK_LAST_MS = 10,  /* or, with until_empty, that there is no task left */
+    SEARCH_FIRST_MS = 5, /* in a cluster: pauses between two turns */
+    SEARCH_LAST_MS = 250,
     CLAIM_EVERY_MS = 1000,
     CLAIM_COUNT = 4, /* tasks of one shard at once */
     DUE_USERS = 500, /* looked at for old posts, a shard and a second: less than a millisecond */
@@ -113,6 +122,13 @@ static void run_task(struct sl_worker_thread *thread, const struct sl_task *task
 
 /* ---- taking tasks ---- */
 
+static void pause_ms(uint32_t ms)
+{
+    struct timespec time = {ms / 1000, (long)(ms % 1000) * 1000000};
+
+    nanosleep(&time, NULL);
+}
+
 /* Runs the tasks of an answer; *ret_count of them. */
 static int run_tasks(struct sl_worker_thread *thread, const redisReply *reply, uint32_t shard,
                      size_t *ret_count, struct failure *reterr)
@@ -150,16 +166,89 @@ static int make_groups(struct sl_worker_thread *thread, struct failure *reterr)
     return r;
 }
 
-static int read_tasks(struct sl_worker_thread *thread, size_t *ret_count, struct failure *reterr)
+/* Waits for a task of any shard. */
+static int wait_for_tasks(struct sl_worker_thread *thread, redisReply **ret_reply,
+                          struct failure *reterr)
 {
-    redisReply *reply = NULL;
     int r;
 
     r = sl_task_read_call(&thread->call, &thread->worker->meta, thread->consumer,
                           thread->worker->options.until_empty ? BLOCK_LAST_MS : BLOCK_MS, reterr);
     if (r == 0)
-        r = sl_worker_thread_run(thread, &thread->call, 1, &reply, reterr);
+        r = sl_worker_thread_run(thread, &thread->call, 1, ret_reply, reterr);
+    return r;
+}
+
+/* 0; *ret_reply is NULL where the shard has no task. */
+static int ask_shard(struct sl_worker_thread *thread, uint32_t shard, redisReply **ret_reply,
+                     struct failure *reterr)
+{
+    redisReply *reply = NULL;
+    int r;
+
+    r = sl_task_read_shard_call(&thread->call, shard, thread->consumer, reterr);
     if (r == 0)
+        r = sl_worker_thread_run(thread, &thread->call, 1, &reply, reterr);
+    if (r == 0 && reply->type == REDIS_REPLY_NIL) {
+        freeReplyObject(reply);
+        reply = NULL;
+    }
+    if (r == 0)
+        *ret_reply = reply;
+    return r;
+}
+
+/* Asks each shard once, up to the first that has a task. Those that are away do not keep the others
+ * from being asked; the failure is theirs where nothing is found. */
+static int ask_shards(struct sl_worker_thread *thread, redisReply **ret_reply,
+                      struct failure *reterr)
+{
+    struct sl_worker *worker = thread->worker;
+    int result = 0;
+
+    for (uint32_t i = 0; i < worker->meta.shards && !*ret_reply; i++) {
+        int r;
+
+        if (sl_worker_thread_is_stopping(thread))
+            return result;
+        r = ask_shard(thread, worker->search.shard, ret_reply, reterr);
+        worker->search.shard = (worker->search.shard + 1) % worker->meta.shards;
+        if (r < 0)
+            result = r;
+    }
+    if (*ret_reply)
+        return 0;
+    if (result < 0)
+        thread->is_away = true;
+    else
+        sl_worker_thread_tell_back(thread);
+    return result;
+}
+
+static int search_tasks(struct sl_worker_thread *thread, redisReply **ret_reply,
+                        struct failure *reterr)
+{
+    struct sl_worker *worker = thread->worker;
+    uint32_t most_ms = worker->options.until_empty ? BLOCK_LAST_MS : SEARCH_LAST_MS;
+    int r;
+
+    pthread_mutex_lock(&worker->search.turn);
+    r = ask_shards(thread, ret_reply, reterr);
+    if (*ret_reply)
+        backoff_reset(&worker->search.backoff);
+    else if (r == 0 && !sl_worker_thread_is_stopping(thread))
+        pause_ms(backoff_next_ms(&worker->search.backoff, SEARCH_FIRST_MS, most_ms));
+    pthread_mutex_unlock(&worker->search.turn);
+    return r;
+}
+
+static int read_tasks(struct sl_worker_thread *thread, size_t *ret_count, struct failure *reterr)
+{
+    redisReply *reply = NULL;
+    int r;
+
+    r = (thread->worker->meta.is_clustered ? search_tasks : wait_for_tasks)(thread, &reply, reterr);
+    if (r == 0 && reply)
         r = run_tasks(thread, reply, SL_SHARDS_MAX, ret_count, reterr);
     freeReplyObject(reply);
     return r;
@@ -315,6 +404,7 @@ int sl_worker_new(const struct sl_redis_address *address, const struct sl_meta *
     worker->options = *options;
     worker->meta = *meta;
     atomic_flag_clear(&worker->has_given_up);
+    pthread_mutex_init(&worker->search.turn, NULL);
     if (worker->options.concurrency == 0)
         worker->options.concurrency = CONCURRENCY;
     if (worker->options.lease_ms == 0)
@@ -357,6 +447,7 @@ void sl_worker_free(struct sl_worker *worker)
         sl_cache_close(worker->threads[i].cache);
         sl_call_done(&worker->threads[i].call);
     }
+    pthread_mutex_destroy(&worker->search.turn);
     mem_free(worker->threads);
     mem_free(worker);
 }

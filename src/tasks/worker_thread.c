@@ -76,13 +76,18 @@ int sl_worker_thread_run(struct sl_worker_thread *thread, struct sl_call *calls,
         freeReplyObject(ret_replies[i]);
         ret_replies[i] = NULL;
     }
-    if (r == 0 && thread->told_away) {
-        thread->told_away = false;
-        sl_worker_thread_tell(thread, SL_WORKER_REDIS_BACK, NULL, NULL);
-    }
-    if (r == 0)
-        backoff_reset(&thread->backoff);
+    if (r == 0 && !thread->worker->meta.is_clustered)
+        sl_worker_thread_tell_back(thread);
     return r;
+}
+
+void sl_worker_thread_tell_back(struct sl_worker_thread *thread)
+{
+    backoff_reset(&thread->backoff);
+    if (!thread->told_away)
+        return;
+    thread->told_away = false;
+    sl_worker_thread_tell(thread, SL_WORKER_REDIS_BACK, NULL, NULL);
 }
 
 bool sl_worker_thread_wait(struct sl_worker_thread *thread, const struct failure *why)

@@ -44,6 +44,11 @@ struct sl_worker {
     enum sl_archive_mode archive_mode;               /* see src/tasks/worker_archive.h */
     char archive_identity[SL_ARCHIVE_IDENTITY_SIZE]; /* that posts went to; "": none yet */
     struct sl_worker_thread *threads;                /* options.concurrency of them */
+    struct {
+        pthread_mutex_t turn;   /* of one thread at a time */
+        uint32_t shard;         /* the one to be asked next */
+        struct backoff backoff; /* while no shard has a task */
+    } search;                   /* for tasks in a cluster */
     atomic_flag has_given_up;
     struct failure why; /* of the first thread that has given up */
 };
@@ -58,6 +63,10 @@ bool sl_worker_thread_is_stopping(const struct sl_worker_thread *thread);
  * which thread->is_away says then. With -ESTALE, which is another database, the worker stops. */
 int sl_worker_thread_run(struct sl_worker_thread *thread, struct sl_call *calls, size_t count,
                          struct redisReply **ret_replies, struct failure *reterr);
+
+/* Redis is there again, says a thread that was told of its absence. sl_worker_thread_run() says so
+ * by itself, but not of a cluster, of which a part may be away. */
+void sl_worker_thread_tell_back(struct sl_worker_thread *thread);
 
 /* Waits a moment for Redis; false: no more, the worker stops. */
 bool sl_worker_thread_wait(struct sl_worker_thread *thread, const struct failure *why);

@@ -16,11 +16,13 @@ enum { SHARDS = 8 };
 
 static uint64_t ada, bob; /* in different shards */
 static char bob_login[16];
+static bool is_clustered; /* the worker asks shard by shard */
 
 static int begin(void **state)
 {
     (void)state;
     core_reset(&core, SHARDS);
+    core.meta.is_clustered = is_clustered;
     ada = core_must_create(&core, "ada");
     for (int i = 0;; i++) {
         snprintf(bob_login, sizeof(bob_login), "bob%d", i);
@@ -522,5 +524,8 @@ int main(void)
         TEST(test_worker_survives_every_allocation_that_fails),
     };
 
-    return cmocka_run_group_tests(tests, core_group_start, core_group_stop);
+    int failed = cmocka_run_group_tests(tests, core_group_start, core_group_stop);
+
+    is_clustered = true;
+    return failed + cmocka_run_group_tests(tests, core_group_start, core_group_stop);
 }
