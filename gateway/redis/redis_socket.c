@@ -25,6 +25,7 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "gateway/redis/name_lookup.h"
+#include "src/redis/redis_format.h"
 
 /* hiredis parses pieces of this size fastest; see redisReader. */
 enum { CHUNK_SIZE = 16 * 1024, TURN_MAX_BYTES = 1024 * 1024 };
@@ -32,9 +33,6 @@ enum { CHUNK_SIZE = 16 * 1024, TURN_MAX_BYTES = 1024 * 1024 };
 /* So much is sent at once, not gathered further; what a burst needed beyond it is given back when
  * all of it has left. */
 enum { UNSENT_KEPT_BYTES = 64 * 1024 };
-
-/* "$18446744073709551615\r\n", and the same with a star. */
-enum { HEADER_SIZE = 24 };
 
 struct link {
     uv_poll_t poll;
@@ -192,38 +190,16 @@ static void on_sender(uv_prepare_t *sender)
     send_now(((struct link *)sender->data)->socket);
 }
 
-static char *put_header(char *at, char kind, size_t number)
-{
-    return at + sprintf(at, "%c%zu\r\n", kind, number);
-}
-
-static char *put_argument(char *at, const char *data, size_t size)
-{
-    at = put_header(at, '$', size);
-    memcpy(at, data, size);
-    memcpy(at + size, "\r\n", 2);
-    return at + size + 2;
-}
-
 int redis_socket_send(struct redis_socket *sock, int argc, const char *const *argv,
                       const size_t *argvlen)
 {
     struct buffer *unsent = &sock->unsent;
-    size_t most = HEADER_SIZE;
-    char *begin, *at;
+    int r;
 
     assert(sock->link && sock->link->is_open);
-    for (int i = 0; i < argc; i++)
-        most += HEADER_SIZE + argvlen[i] + 2;
-    begin = at = buffer_reserve(unsent, most);
-    if (!begin) {
-        unsent->failed = false; /* what is in it is whole */
-        return -ENOMEM;
-    }
-    at = put_header(at, '*', (size_t)argc);
-    for (int i = 0; i < argc; i++)
-        at = put_argument(at, argv[i], argvlen[i]);
-    unsent->size += (size_t)(at - begin);
+    r = sl_redis_format(unsent, argc, argv, argvlen);
+    if (r < 0)
+        return r;
     if (sock->link->watched & UV_WRITABLE)
         return 0; /* the kernel has no room */
     if (unsent->size >= UNSENT_KEPT_BYTES)

@@ -6,8 +6,8 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/time.h>
 #include <time.h>
 
 #include <hiredis/hiredis.h>
@@ -18,6 +18,7 @@
 #include "src/call/reply.h"
 #include "src/call/scripts.h"
 #include "src/database/meta.h"
+#include "src/redis/redis_connection.h"
 #include "src/redis/redis_dial.h"
 #include "src/redis/sentinel.h"
 #include "src/redis/sentinels.h"
@@ -30,17 +31,12 @@ enum { SCRIPTS_MAX = 64 };
 struct sl_redis_link {
     struct sl_redis_address address;
     struct sl_redis_link_options options;
-    redisContext *redis;            /* NULL: not connected */
-    struct sl_sentinels *sentinels; /* NULL: the address has none */
-    bool was_told;                  /* by them, that address.endpoint is the master now */
+    struct sl_redis_connection *connection; /* NULL: not connected */
+    struct sl_sentinels *sentinels;         /* NULL: the address has none */
+    bool was_told;                          /* by them, that address.endpoint is the master now */
     const struct sl_script *loaded[SCRIPTS_MAX]; /* what this connection has sent the text of */
     size_t loaded_count;
 };
-
-static struct timeval to_timeval(uint32_t ms)
-{
-    return (struct timeval){ms / 1000, (suseconds_t)(ms % 1000) * 1000};
-}
 
 static void pause_ms(uint64_t ms)
 {
@@ -51,15 +47,14 @@ static void pause_ms(uint64_t ms)
 
 static void disconnect(struct sl_redis_link *link)
 {
-    if (link->redis)
-        redisFree(link->redis);
-    link->redis = NULL;
+    sl_redis_connection_close(link->connection);
+    link->connection = NULL;
     link->loaded_count = 0;
 }
 
 /* ---- connect ---- */
 
-static int check_role(redisContext *redis, struct failure *reterr)
+static int check_role(struct sl_redis_connection *connection, struct failure *reterr)
 {
     struct sl_call call = SL_CALL_INIT;
     redisReply *reply = NULL;
@@ -67,7 +62,7 @@ static int check_role(redisContext *redis, struct failure *reterr)
 
     r = sl_sentinel_role_call(&call, reterr);
     if (r == 0)
-        r = sl_redis_ask(redis, call.argc, call.argv, call.argvlen, &reply, reterr);
+        r = sl_redis_ask(connection, call.argc, call.argv, call.argvlen, &reply, reterr);
     if (r == 0)
         r = sl_sentinel_role_reply(reply, reterr);
     freeReplyObject(reply);
@@ -89,7 +84,7 @@ static void follow_master(struct sl_redis_link *link)
 {
     struct sl_redis_endpoint master;
 
-    if (!link->redis || !link->sentinels ||
+    if (!link->connection || !link->sentinels ||
         !sl_sentinels_have_moved(link->sentinels, clock_monotonic_ms(), &master))
         return;
     disconnect(link);
@@ -107,15 +102,16 @@ static int connect_and_greet(struct sl_redis_link *link, struct failure *reterr)
         r = find_master(link, reterr);
     if (r == 0)
         r = sl_redis_dial(address->path[0] ? address->path : NULL, &address->endpoint,
-                          link->options.connect_ms, link->options.answer_ms, &link->redis, reterr);
+                          link->options.connect_ms, link->options.answer_ms, &link->connection,
+                          reterr);
     if (r == 0)
-        r = sl_redis_log_in(link->redis, &address->login, reterr);
+        r = sl_redis_log_in(link->connection, &address->login, reterr);
     if (r == 0 && address->db > 0) {
         snprintf(db, sizeof(db), "%u", (unsigned)address->db);
-        r = sl_redis_greet(link->redis, 2, (const char *[]){"SELECT", db}, reterr);
+        r = sl_redis_greet(link->connection, 2, (const char *[]){"SELECT", db}, reterr);
     }
     if (r == 0 && address->sentinel_count > 0)
-        r = check_role(link->redis, reterr);
+        r = check_role(link->connection, reterr);
     return r;
 }
 
@@ -126,7 +122,7 @@ static int ensure_connected(struct sl_redis_link *link, struct failure *reterr)
     struct failure failure = {""};
     int r;
 
-    if (link->redis)
+    if (link->connection)
         return 0;
     r = connect_and_greet(link, &failure);
     if (r == 0)
@@ -216,22 +212,30 @@ static bool is_loaded(const struct sl_redis_link *link, const struct sl_script *
     return link->loaded_count == SCRIPTS_MAX;
 }
 
+static int append(struct sl_redis_link *link, const struct sl_call *call, struct failure *reterr)
+{
+    return sl_redis_connection_append(link->connection, call->argc, call->argv, call->argvlen,
+                                      reterr);
+}
+
 /* Sends the text of scripts that calls of one batch need: where one is missing, the calls behind
- * it must not overtake it. 0: so many replies will come of that; -EIO. */
+ * it must not overtake it. 0: so many replies will come of that; -ENOMEM. */
 static int append_scripts(struct sl_redis_link *link, const struct sl_call *calls, size_t count,
-                          size_t *ret_sent)
+                          size_t *ret_sent, struct failure *reterr)
 {
     size_t sent = 0;
 
     for (size_t i = 0; i < count; i++) {
         const struct sl_script *script = calls[i].script;
+        int r;
 
         if (!script || is_loaded(link, script))
             continue;
-        if (redisAppendCommandArgv(link->redis, 3,
-                                   (const char *[]){"SCRIPT", "LOAD", script->source},
-                                   (size_t[]){6, 4, script->source_size}) != REDIS_OK)
-            return -EIO;
+        r = sl_redis_connection_append(link->connection, 3,
+                                       (const char *[]){"SCRIPT", "LOAD", script->source},
+                                       (size_t[]){6, 4, script->source_size}, reterr);
+        if (r < 0)
+            return r;
         assert(link->loaded_count < SCRIPTS_MAX);
         link->loaded[link->loaded_count++] = script;
         sent++;
@@ -240,41 +244,32 @@ static int append_scripts(struct sl_redis_link *link, const struct sl_call *call
     return 0;
 }
 
-static int read_reply(struct sl_redis_link *link, redisReply **ret_reply)
-{
-    void *reply = NULL;
-
-    if (redisGetReply(link->redis, &reply) != REDIS_OK || !reply)
-        return -EIO;
-    *ret_reply = reply;
-    return 0;
-}
-
-/* Sends all calls without a reply and reads their replies, as far as they come. */
+/* Sends all calls without a reply and reads their replies, as far as they come. 0; negative errno:
+ * the connection is good for nothing any more. */
 static int exchange(struct sl_redis_link *link, const struct sl_call *calls, size_t count,
-                    redisReply **replies)
+                    redisReply **replies, struct failure *reterr)
 {
     size_t scripts = 0;
     redisReply *reply;
+    int r = 0;
 
-    assert(link->redis);
-    if (count > 1 && append_scripts(link, calls, count, &scripts) < 0)
-        return -EIO;
-    for (size_t i = 0; i < count; i++) {
-        if (!replies[i] && redisAppendCommandArgv(link->redis, calls[i].argc, calls[i].argv,
-                                                  calls[i].argvlen) != REDIS_OK)
-            return -EIO;
+    assert(link->connection);
+    if (count > 1)
+        r = append_scripts(link, calls, count, &scripts, reterr);
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        if (!replies[i])
+            r = append(link, &calls[i], reterr);
     }
-    for (size_t i = 0; i < scripts; i++) {
-        if (read_reply(link, &reply) < 0)
-            return -EIO;
-        freeReplyObject(reply);
+    for (size_t i = 0; r == 0 && i < scripts; i++) {
+        r = sl_redis_connection_read(link->connection, &reply, reterr);
+        if (r == 0)
+            freeReplyObject(reply);
     }
-    for (size_t i = 0; i < count; i++) {
-        if (!replies[i] && read_reply(link, &replies[i]) < 0)
-            return -EIO;
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        if (!replies[i])
+            r = sl_redis_connection_read(link->connection, &replies[i], reterr);
     }
-    return 0;
+    return r;
 }
 
 static void drop_reply(redisReply **reply)
@@ -327,16 +322,16 @@ static enum round judge_replies(struct sl_redis_link *link, struct sl_call *call
 static enum round run_round(struct sl_redis_link *link, struct sl_call *calls, size_t count,
                             redisReply **replies, bool may_wait, struct failure *reterr)
 {
+    struct failure why;
     int r;
 
     follow_master(link);
     r = ensure_connected(link, reterr);
     if (r < 0)
         return may_wait && r == -ECONNREFUSED ? ROUND_AGAIN_LATER : ROUND_FAILED;
-    if (exchange(link, calls, count, replies) == 0)
+    if (exchange(link, calls, count, replies, &why) == 0)
         return judge_replies(link, calls, count, replies, may_wait);
-    failure_set(reterr, 0, "the connection to Redis broke before it answered: %s",
-                link->redis->err ? link->redis->errstr : "out of memory");
+    failure_set(reterr, 0, "the connection to Redis broke before it answered: %s", why.text);
     disconnect(link);
     return may_wait && all_repeatable(calls, count, replies) ? ROUND_AGAIN_LATER : ROUND_FAILED;
 }
@@ -350,24 +345,40 @@ static bool any_writes(const struct sl_call *calls, size_t count)
     return false;
 }
 
+static int ask_for_replicas(struct sl_redis_link *link, redisReply **ret_reply,
+                            struct failure *reterr)
+{
+    const struct sl_redis_link_options *options = &link->options;
+    char replicas[16], wait_ms[16];
+    int r;
+
+    snprintf(replicas, sizeof(replicas), "%u", (unsigned)options->wait_replicas);
+    snprintf(wait_ms, sizeof(wait_ms), "%u", (unsigned)options->wait_ms);
+    sl_redis_connection_set_answer_ms(link->connection, options->answer_ms + options->wait_ms);
+    r = sl_redis_connection_append(link->connection, 3, (const char *[]){"WAIT", replicas, wait_ms},
+                                   NULL, reterr);
+    if (r == 0)
+        r = sl_redis_connection_read(link->connection, ret_reply, reterr);
+    sl_redis_connection_set_answer_ms(link->connection, options->answer_ms);
+    return r;
+}
+
 /* Redis answers when so many replicas have all that this connection has written, or after wait_ms
  * with how many they are. */
 static int wait_for_replicas(struct sl_redis_link *link, struct failure *reterr)
 {
     const struct sl_redis_link_options *options = &link->options;
-    redisReply *reply;
+    redisReply *reply = NULL;
+    struct failure why = {""};
     long long count;
 
-    redisSetTimeout(link->redis, to_timeval(options->answer_ms + options->wait_ms));
-    reply = redisCommand(link->redis, "WAIT %u %u", options->wait_replicas, options->wait_ms);
-    if (!reply || reply->type != REDIS_REPLY_INTEGER) {
+    if (ask_for_replicas(link, &reply, &why) < 0 || reply->type != REDIS_REPLY_INTEGER) {
         failure_set(reterr, 0, "it is done, but nobody knows whether the replicas have it: %s",
-                    reply ? reply->str : link->redis->errstr);
+                    reply ? reply->str : why.text);
         freeReplyObject(reply);
         disconnect(link);
         return -EIO;
     }
-    redisSetTimeout(link->redis, to_timeval(options->answer_ms));
     count = reply->integer;
     freeReplyObject(reply);
     if (count >= options->wait_replicas)

@@ -6,12 +6,12 @@
 #include "src/redis/sentinels.h"
 
 #include <errno.h>
-#include <poll.h>
 
 #include <hiredis/hiredis.h>
 
 #include "base/alloc.h"
 #include "src/call/call.h"
+#include "src/redis/redis_connection.h"
 #include "src/redis/redis_dial.h"
 #include "src/redis/sentinel.h"
 
@@ -20,9 +20,9 @@ enum { ASK_AGAIN_MS = 5000 };
 struct sl_sentinels {
     const struct sl_redis_address *address;
     uint32_t timeout_ms;
-    uint32_t known;         /* which of them knew last */
-    redisContext *listened; /* to that one; NULL: to none */
-    uint64_t ask_ms;        /* then: when to ask again */
+    uint32_t known;                       /* which of them knew last */
+    struct sl_redis_connection *listened; /* to that one; NULL: to none */
+    uint64_t ask_ms;                      /* then: when to ask again */
     struct sl_redis_endpoint master;
 };
 
@@ -39,8 +39,7 @@ struct sl_sentinels *sl_sentinels_new(const struct sl_redis_address *address, ui
 
 static void stop_listening(struct sl_sentinels *sentinels)
 {
-    if (sentinels->listened)
-        redisFree(sentinels->listened);
+    sl_redis_connection_close(sentinels->listened);
     sentinels->listened = NULL;
     sentinels->ask_ms = 0;
 }
@@ -55,26 +54,17 @@ void sl_sentinels_free(struct sl_sentinels *sentinels)
 
 /* ---- asking ---- */
 
-static int append_take(redisContext *redis, int r, struct sl_call *call, struct failure *reterr)
+static int append_take(struct sl_redis_connection *connection, int r, struct sl_call *call,
+                       struct failure *reterr)
 {
-    if (r == 0 && redisAppendCommandArgv(redis, call->argc, call->argv, call->argvlen) != REDIS_OK)
-        r = failure_set(reterr, -ECONNREFUSED, "%s", redis->errstr);
+    if (r == 0)
+        r = sl_redis_connection_append(connection, call->argc, call->argv, call->argvlen, reterr);
     sl_call_done(call);
     return r;
 }
 
-static int read_reply(redisContext *redis, redisReply **ret_reply, struct failure *reterr)
-{
-    void *reply = NULL;
-
-    if (redisGetReply(redis, &reply) != REDIS_OK)
-        return failure_set(reterr, -ECONNREFUSED, "%s", redis->errstr);
-    *ret_reply = reply;
-    return 0;
-}
-
 /* In one go with the question: nothing that happens after the answer goes unheard. */
-static int ask_and_listen(struct sl_sentinels *sentinels, redisContext *redis,
+static int ask_and_listen(struct sl_sentinels *sentinels, struct sl_redis_connection *connection,
                           struct failure *reterr)
 {
     struct sl_call call = SL_CALL_INIT;
@@ -82,11 +72,11 @@ static int ask_and_listen(struct sl_sentinels *sentinels, redisContext *redis,
     int r;
 
     r = sl_sentinel_master_call(&call, sentinels->address->master_name, reterr);
-    r = append_take(redis, r, &call, reterr);
+    r = append_take(connection, r, &call, reterr);
     if (r == 0)
-        r = append_take(redis, sl_sentinel_listen_call(&call, reterr), &call, reterr);
+        r = append_take(connection, sl_sentinel_listen_call(&call, reterr), &call, reterr);
     if (r == 0)
-        r = read_reply(redis, &reply, reterr);
+        r = sl_redis_connection_read(connection, &reply, reterr);
     if (r == 0)
         r = sl_sentinel_master_reply(reply, &sentinels->master, reterr);
     freeReplyObject(reply);
@@ -96,22 +86,22 @@ static int ask_and_listen(struct sl_sentinels *sentinels, redisContext *redis,
 static int ask(struct sl_sentinels *sentinels, uint32_t number, struct failure *reterr)
 {
     const struct sl_redis_address *address = sentinels->address;
-    redisContext *redis = NULL;
+    struct sl_redis_connection *connection = NULL;
     int r;
 
     r = sl_redis_dial(NULL, &address->sentinels[number], sentinels->timeout_ms,
-                      sentinels->timeout_ms, &redis, reterr);
+                      sentinels->timeout_ms, &connection, reterr);
     if (r == 0)
-        r = sl_redis_log_in(redis, &address->sentinel_login, reterr);
+        r = sl_redis_log_in(connection, &address->sentinel_login, reterr);
     if (r == 0)
-        r = ask_and_listen(sentinels, redis, reterr);
+        r = ask_and_listen(sentinels, connection, reterr);
     if (r < 0) {
-        if (redis)
-            redisFree(redis);
+        sl_redis_connection_close(connection);
         return r;
     }
-    redisEnableKeepAlive(redis); /* one that vanishes without a word is noticed some day */
-    sentinels->listened = redis;
+    sl_redis_connection_keep_alive(
+        connection); /* one that vanishes without a word is noticed some day */
+    sentinels->listened = connection;
     sentinels->known = number;
     return 0;
 }
@@ -135,36 +125,13 @@ int sl_sentinels_find(struct sl_sentinels *sentinels, struct sl_redis_endpoint *
 
 /* ---- listening ---- */
 
-static bool has_something(const redisContext *redis)
-{
-    struct pollfd waiting = {.fd = redis->fd, .events = POLLIN};
-
-    return poll(&waiting, 1, 0) == 1;
-}
-
-/* 0: *ret_reply is what it has said, NULL: nothing more; a negative errno: it is gone. */
-static int hear(redisContext *redis, redisReply **ret_reply)
-{
-    void *reply = NULL;
-
-    while (redisGetReplyFromReader(redis, &reply) == REDIS_OK) {
-        if (reply || !has_something(redis)) {
-            *ret_reply = reply;
-            return 0;
-        }
-        if (redisBufferRead(redis) != REDIS_OK)
-            break;
-    }
-    return -ECONNRESET;
-}
-
 static void listen_to_all(struct sl_sentinels *sentinels)
 {
     struct sl_sentinel_news news;
     redisReply *reply;
 
     for (;;) {
-        if (hear(sentinels->listened, &reply) < 0) {
+        if (sl_redis_connection_poll(sentinels->listened, &reply, NULL) < 0) {
             stop_listening(sentinels);
             return;
         }

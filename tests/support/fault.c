@@ -1,5 +1,6 @@
 #include "tests/support/fault.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -8,12 +9,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "src/redis/redis_connection.h"
 #include "tests/support/cmocka_all.h"
 
-int __real_redisAppendCommandArgv(redisContext *c, int argc, const char **argv,
-                                  const size_t *argvlen);
-int __wrap_redisAppendCommandArgv(redisContext *c, int argc, const char **argv,
-                                  const size_t *argvlen);
+int __real_sl_redis_connection_append(struct sl_redis_connection *connection, int argc,
+                                      const char *const *argv, const size_t *argvlen,
+                                      struct failure *reterr);
+int __wrap_sl_redis_connection_append(struct sl_redis_connection *connection, int argc,
+                                      const char *const *argv, const size_t *argvlen,
+                                      struct failure *reterr);
 
 static _Atomic uint64_t left; /* commands; 0: no end */
 
@@ -22,18 +26,17 @@ void fault_after(uint64_t commands)
     atomic_store(&left, commands);
 }
 
-int __wrap_redisAppendCommandArgv(redisContext *c, int argc, const char **argv,
-                                  const size_t *argvlen)
+int __wrap_sl_redis_connection_append(struct sl_redis_connection *connection, int argc,
+                                      const char *const *argv, const size_t *argvlen,
+                                      struct failure *reterr)
 {
-    int r = __real_redisAppendCommandArgv(c, argc, argv, argvlen);
-    int is_sent = 0;
+    int r = __real_sl_redis_connection_append(connection, argc, argv, argvlen, reterr);
 
     if (atomic_load(&left) == 0 || atomic_fetch_sub(&left, 1) > 1)
         return r;
-    while (!is_sent && redisBufferWrite(c, &is_sent) == REDIS_OK)
-        ;
+    sl_redis_connection_flush(connection, NULL);
     raise(SIGKILL);
-    return REDIS_ERR;
+    return -EIO;
 }
 
 static _Noreturn void run_child(const struct core *parent, uint64_t commands,

@@ -1,7 +1,7 @@
 /* tests/support/fault.h - a process that is killed behind any command it sends to Redis.
  *
- * For programs that are linked with -Wl,--wrap=redisAppendCommandArgv: every command of a
- * sl_redis_link passes there. The command that is the last leaves; whether Redis runs it is seen
+ * For programs that are linked with -Wl,--wrap=sl_redis_connection_append: every command of
+ * a sl_redis_link passes there. The command that is the last leaves; whether Redis runs it is seen
  * afterwards, its answer never. */
 #pragma once
 

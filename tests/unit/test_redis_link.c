@@ -1,5 +1,4 @@
 /* The blocking connection against a server that does what real ones seldom do. */
-#include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -15,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "src/database/meta.h"
+#include "src/redis/redis_connection.h"
 #include "src/redis/redis_link.h"
 #include "src/social/follows.h"
 #include "src/social/users.h"
@@ -301,27 +301,32 @@ static void test_opening_survives_every_allocation_that_fails(void **state)
     mem_fail_after(0);
     assert_int_equal(sl_redis_link_open(&address, &options, &link, &failure), -ENOMEM);
     mem_fail_after(1);
+    assert_int_equal(sl_redis_link_open(&address, &options, &link, &failure), -ENOMEM);
+    mem_fail_after(2);
     assert_int_equal(sl_redis_link_open(&address, &options, &link, &failure), 0);
     mem_fail_never();
     sl_redis_link_close(link);
     fake_stop(&fake);
 }
 
-/* ---- hiredis without memory ---- */
+/* ---- a connection without memory ---- */
 
 static int appends_until_failure = -1; /* below 0: none fails */
 
-/* hiredis's own, but for one that fails. Today's versions remember that in the context; what they
- * promise is the result. */
-int redisAppendCommandArgv(redisContext *redis, int argc, const char **argv, const size_t *argvlen)
-{
-    static int (*append)(redisContext *, int, const char **, const size_t *);
+int __real_sl_redis_connection_append(struct sl_redis_connection *connection, int argc,
+                                      const char *const *argv, const size_t *argvlen,
+                                      struct failure *reterr);
+int __wrap_sl_redis_connection_append(struct sl_redis_connection *connection, int argc,
+                                      const char *const *argv, const size_t *argvlen,
+                                      struct failure *reterr);
 
-    if (!append)
-        *(void **)&append = dlsym(RTLD_NEXT, "redisAppendCommandArgv");
+int __wrap_sl_redis_connection_append(struct sl_redis_connection *connection, int argc,
+                                      const char *const *argv, const size_t *argvlen,
+                                      struct failure *reterr)
+{
     if (appends_until_failure >= 0 && appends_until_failure-- == 0)
-        return REDIS_ERR;
-    return append(redis, argc, argv, argvlen);
+        return failure_set(reterr, -ENOMEM, "out of memory");
+    return __real_sl_redis_connection_append(connection, argc, argv, argvlen, reterr);
 }
 
 /* ---- a real server ---- */
