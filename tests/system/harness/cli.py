@@ -14,19 +14,21 @@ def _as_argument(value):
 class Cli:
     """The `sluice` program."""
 
-    def __init__(self, redis=None, prefix=()):
-        """`prefix`: the words of a command that runs it, in a namespace of its own, say."""
+    def __init__(self, redis=None, prefix=(), build=None):
+        """`prefix`: the words of a command that runs it, in a namespace of its own, say. `build`: the build
+        folder of another tree."""
         self.environment = programs.environment(**({"SLUICE_REDIS": redis.url} if redis else {}))
         self.prefix = list(prefix)
+        self.build = build
 
     def start(self, *arguments, **more):
         """Starts it in the background."""
-        return Program(programs.sluice(), *arguments, env=self.environment, **more)
+        return Program(programs.sluice(self.build), *arguments, env=self.environment, **more)
 
     def run(self, *arguments, status=0, given=""):
         """Runs it to its end, checks the exit status, returns what it printed. `given`: its standard input."""
         self.done = done = subprocess.run(
-            [*self.prefix, programs.sluice(), *map(_as_argument, arguments)], env=self.environment, timeout=120,
+            [*self.prefix, programs.sluice(self.build), *map(_as_argument, arguments)], env=self.environment, timeout=120,
             input=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert not sanitizer_report(done.stderr), done.stderr
         assert done.returncode == status, f"{arguments}: {done.returncode}\n{done.stderr}"

@@ -32,16 +32,17 @@ def sanitizer_report(text):
 class Gateway:
     """sluiced, started by start() and ended by stop(). `redis_url` None: the embedded Redis.
     `certificate`: its clients, those of this class included, come over TLS. `prefix`: the words of a
-    command that runs sluiced, in a namespace of its own, say."""
+    command that runs sluiced, in a namespace of its own, say. `build`: the build folder of another tree."""
 
     def __init__(self, folder, redis_url, *options, secret=SECRET, listen="127.0.0.1:0", env=None,
-                 data_dir=None, certificate=None, prefix=()):
+                 data_dir=None, certificate=None, prefix=(), build=None):
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.redis_url, self.listen = redis_url, listen
         self.options = [str(option) for option in options]
         self.env = env or {}
         self.prefix = list(prefix)
+        self.build = build
         self.data_dir = data_dir or self.folder / "data"
         self.certificate = certificate
         self.secret_file = None
@@ -57,7 +58,7 @@ class Gateway:
         self.stderr = self.folder / "stderr"
 
     def command(self, ready_fd=None):
-        command = [*self.prefix, programs.sluiced(), "--listen", self.listen, "--data-dir", str(self.data_dir)]
+        command = [*self.prefix, programs.sluiced(self.build), "--listen", self.listen, "--data-dir", str(self.data_dir)]
         if self.redis_url:
             command += ["--redis", self.redis_url]
         if self.secret_file:

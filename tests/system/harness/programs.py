@@ -8,19 +8,20 @@ BUILD = pathlib.Path(os.environ.get("SLUICE_BUILD", SOURCE / "build" / "dev"))
 SHARED = SOURCE.parent / "shared"
 
 
-def _program(folder, name):
-    path = BUILD / folder / name
+def _program(folder, name, build=None):
+    path = pathlib.Path(build or BUILD) / folder / name
     if not path.exists():
         raise FileNotFoundError(f"{path}: build it, or say in SLUICE_BUILD where the build is")
     return str(path)
 
 
-def sluiced():
-    return _program("gateway", "sluiced")
+def sluiced(build=None):
+    """`build`: the build folder of another tree."""
+    return _program("gateway", "sluiced", build)
 
 
-def sluice():
-    return _program("cli", "sluice")
+def sluice(build=None):
+    return _program("cli", "sluice", build)
 
 
 def example(name):

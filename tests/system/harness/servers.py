@@ -50,7 +50,10 @@ class Servers:
         url = redis.url if isinstance(redis, RedisServer) else redis
         if isinstance(redis, RedisServer) and redis.shards > 1 and "--run-tasks" not in options:
             options += ("--run-tasks", "on")
-        for option in "--api-timeout", "--redis-timeout", "--worker-timeout":  # a slow machine is none that is away
+        timeouts = ["--api-timeout", "--redis-timeout"]  # a slow machine is none that is away
+        if not more.get("build"):  # programs of before 0.2 do not have it
+            timeouts.append("--worker-timeout")
+        for option in timeouts:
             if option not in options:
                 options += (option, "1m")
         more.setdefault("certificate", self.certificate)
@@ -58,11 +61,11 @@ class Servers:
         self.gateways.append(gateway)
         return gateway.start() if start else gateway
 
-    def successor(self, gateway, *options, start=True, workers=1):
+    def successor(self, gateway, *options, start=True, workers=1, **more):
         """A sluiced that takes the place of `gateway`, with settings of its own."""
         return self.gateway(gateway.redis_url, "--takeover", *options, start=start,
                             workers=workers, listen=f"127.0.0.1:{gateway.port}",
-                            data_dir=gateway.data_dir)
+                            data_dir=gateway.data_dir, **more)
 
     def check(self):
         for gateway in self.gateways:
