@@ -36,6 +36,7 @@ SL_EXPORT bool sl_reply_is_replica(const struct redisReply *reply);
  *   -EDQUOT    follows as many as may be            -ETIME      a task too old to be tried again
  *   -EOPNOTSUPP  a repost of what is not public
  *   -EREMOTE   this is a node of a cluster, and the shard is at another
+ *   -ERANGE    ids would be too far ahead of the clock
  *   -EMEDIUMTYPE the database's posts went to another archive
  *   -EIO       anything else */
 SL_EXPORT int sl_reply_check(const struct redisReply *reply, struct failure *reterr);

@@ -46,6 +46,7 @@ extern const struct sl_script sl_script_merge;
 extern const struct sl_script sl_script_note_like;
 extern const struct sl_script sl_script_post;
 extern const struct sl_script sl_script_privacy;
+extern const struct sl_script sl_script_raise_clock;
 extern const struct sl_script sl_script_read_archived;
 extern const struct sl_script sl_script_read_included;
 extern const struct sl_script sl_script_read_list;

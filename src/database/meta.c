@@ -41,7 +41,7 @@ int sl_meta_reply(const struct redisReply *reply, struct sl_meta *ret_meta, stru
     uint64_t shards;
     int r;
 
-    r = sl_reply_check_array(reply, 4, reterr);
+    r = sl_reply_check_array(reply, 6, reterr);
     if (r < 0)
         return r;
     schema = sl_reply_at(reply, 1);
@@ -52,6 +52,8 @@ int sl_meta_reply(const struct redisReply *reply, struct sl_meta *ret_meta, stru
     r = sl_reply_read_flag(reply, 0, &meta.is_new, reterr);
     if (r == 0)
         r = sl_reply_read_id(reply, 3, &shards, reterr);
+    if (r == 0)
+        r = sl_reply_read_number(reply, 5, &meta.clock_until_ms, reterr);
     if (r < 0)
         return r;
     if (id.size != sizeof(meta.database_id) - 1 || shards > SL_SHARDS_MAX)

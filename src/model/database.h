@@ -13,4 +13,5 @@ struct sl_meta {
     uint32_t shards;                       /* 1 .. 64 */
     bool is_new;                           /* made by this very call */
     bool is_clustered;                     /* in a Redis Cluster: live events go by SPUBLISH */
+    uint64_t clock_until_ms;               /* of the shard that was asked; see database_clock.h */
 };

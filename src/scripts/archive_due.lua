@@ -14,8 +14,7 @@ if meta.archive ~= 1 or not oldest or call('EXISTS', prefix .. 'archive_away') =
     return 0
 end
 local STEP_MS, PASS_MS = 1000, 3600000
-local time = call('TIME')
-local now_ms = time[1] * 1000 + floor(time[2] / 1000)
+local now_ms = time_ms()
 local key = prefix .. 'archive_due'
 local cursor, at = unpack(call('HMGET', key, 'cursor', 'at'))
 if at and now_ms < tonumber(at) and now_ms + PASS_MS >= tonumber(at) then -- else the clock was set back

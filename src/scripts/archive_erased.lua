@@ -7,8 +7,7 @@ if not meta then
     return refusal
 end
 call('DEL', prefix .. 'archive_away')
-local time = call('TIME')
-local now = (time[1] * 1000 + floor(time[2] / 1000) - EPOCH_MS) * 4096
+local now = (time_ms() - EPOCH_MS) * 4096
 local erased = prefix .. 'erased'
 call('ZADD', erased, 'XX', print_id(now), ARGV[3])
 forget_until(erased, print_id(now - 86400000 * 4096))

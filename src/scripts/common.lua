@@ -74,21 +74,35 @@ local function read_setting(name, text)
     return value and value >= lowest and value <= highest and value or nil
 end
 
--- How long a request id is remembered; open_shard() reads it.
-local repeat_for_ms
+-- How long a request id is remembered, and until when ids are ahead of the machine's clock (see
+-- ids_ms); open_shard() reads both.
+local repeat_for_ms, clock_until_ms
+
+-- nil: the field holds no time.
+local function read_clock_until(text)
+    if not text then
+        return 0
+    end
+    local until_ms = string.find(text, '^%d+$') and tonumber(text)
+    return until_ms and until_ms <= ID_MAX and until_ms or nil
+end
 
 -- The settings of the shard by field: those of every write, and those that are named (all of them in
 -- src/database/settings.def). Or nil and a refusal.
 local function open_shard(...)
     local names = {'log_count', 'log_age_ms', 'repeat_for_ms', ...}
-    local fields = call('HMGET', KEYS[1], 'schema', 'shards', 'pubsub', unpack(names))
+    local fields = call('HMGET', KEYS[1], 'schema', 'shards', 'pubsub', 'clock_until', unpack(names))
     local refusal = check_shard(fields[1], fields[2], fields[3])
     if refusal then
         return nil, refusal
     end
+    clock_until_ms = read_clock_until(fields[4])
+    if not clock_until_ms then
+        return nil, refuse('DAMAGED', 'meta has no usable clock_until')
+    end
     local meta = {publish_command = PUBLISH_COMMANDS[fields[3]]}
     for i, name in ipairs(names) do
-        meta[name] = read_setting(name, fields[i + 3])
+        meta[name] = read_setting(name, fields[i + 4])
         if not meta[name] then
             return nil, refuse('DAMAGED', 'meta has no usable ' .. name)
         end
@@ -198,12 +212,25 @@ local function next_after(last)
     return (floor(last / 4096) + 1) * 4096 + shard * 64
 end
 
+-- Unix time by the machine's clock, which may step.
+local function time_ms()
+    local time = call('TIME')
+    return time[1] * 1000 + floor(time[2] / 1000)
+end
+
+-- The time that ids are minted by, and that what is compared with ids goes by. It is the machine's
+-- but for when that has stepped back: then it goes on from where it was (raise_clock.lua), in all
+-- shards alike, at half the machine's speed, so that they meet at `clock_until`. Half: that leaves 32
+-- ids a shard and millisecond. sl_database_clock_ms() in src/database/database_clock.c is the same.
+local function ids_ms(now_ms)
+    return math.max(now_ms, floor((now_ms + clock_until_ms) / 2))
+end
+
 -- What the clock says for `count` events to come, each as {id, ms, now_ms, previous}: ids are
 -- greater than every id that the shard has given or logged, however the machine's clock has
 -- stepped. Or nil and a refusal.
 local function read_clocks(count)
-    local time = call('TIME')
-    local now_ms = time[1] * 1000 + floor(time[2] / 1000)
+    local now_ms = ids_ms(time_ms())
     local previous = last_event()
     local last = tonumber(call('GET', prefix .. 'clock') or '0')
     if not last or last < 0 or last ~= floor(last) then
@@ -703,8 +730,7 @@ local function oldest_to_stay(meta)
     if meta.archive_age_ms == 0 then
         return nil
     end
-    local time = call('TIME')
-    local oldest_ms = time[1] * 1000 + floor(time[2] / 1000) - EPOCH_MS - meta.archive_age_ms
+    local oldest_ms = ids_ms(time_ms()) - EPOCH_MS - meta.archive_age_ms
     return math.max(0, oldest_ms) * 4096
 end
 

@@ -22,7 +22,6 @@ if field == 'timeline' then
 end
 local meta = open_shard()
 if meta then
-    local time = call('TIME')
-    trim_log(meta, time[1] * 1000 + floor(time[2] / 1000))
+    trim_log(meta, ids_ms(time_ms()))
 end
 return {}

@@ -11,9 +11,7 @@ local taken = redis.pcall('XPENDING', tasks, TASK_GROUP) -- fails where there is
 local oldest = call('XRANGE', tasks, '-', '+', 'COUNT', 1)[1]
 local age_ms = 0
 if oldest then
-    local time = call('TIME')
-    local now_ms = time[1] * 1000 + floor(time[2] / 1000)
-    age_ms = math.max(0, now_ms - tonumber(string.match(oldest[1], '^%d+')))
+    age_ms = math.max(0, time_ms() - tonumber(string.match(oldest[1], '^%d+')))
 end
 return {call('XLEN', tasks), taken[1] or 0, age_ms, call('XLEN', prefix .. 'dead'),
     call('GET', prefix .. 'archive_away') or '', kept_count()}

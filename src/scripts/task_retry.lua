@@ -13,9 +13,8 @@ local letter = call('XRANGE', dead, ARGV[3], ARGV[3])[1]
 if not letter then
     return 0
 end
-local time = call('TIME')
 local left_ms = tonumber(string.match(letter[2][2], '^%d+')) -- when the task was left behind
-if time[1] * 1000 - left_ms >= APPLIED_TTL_MS then
+if time_ms() - left_ms >= APPLIED_TTL_MS then
     return refuse('TOOLATE', 'the task is more than a week old, and what came after it is not known')
 end
 

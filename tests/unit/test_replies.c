@@ -7,6 +7,7 @@
 
 #include "src/call/reply.h"
 #include "src/call/write.h"
+#include "src/database/database_clock.h"
 #include "src/database/event_log.h"
 #include "src/database/meta.h"
 #include "src/model/id.h"
@@ -48,6 +49,13 @@ static int parse_user(const redisReply *reply, struct failure *reterr)
     struct sl_user user;
 
     return sl_user_find_reply(reply, &user, reterr);
+}
+
+static int parse_raised(const redisReply *reply, struct failure *reterr)
+{
+    struct sl_clock_raised raised;
+
+    return sl_clock_raise_reply(reply, &raised, reterr);
 }
 
 static int parse_meta(const redisReply *reply, struct failure *reterr)
@@ -185,7 +193,7 @@ static const parse_fn parsers[] = {
     parse_written,   parse_user,    parse_meta,         parse_following, parse_author,
     parse_log_range, parse_log_end, parse_log_state,    parse_master,    sl_sentinel_role_reply,
     parse_users,     parse_posts,   parse_common_users, parse_user_list, parse_post_list,
-    parse_included,  parse_viewer,  parse_public,       parse_liked};
+    parse_included,  parse_viewer,  parse_public,       parse_liked,     parse_raised};
 
 static void assert_parses(parse_fn parse, const char *bytes, int expected, const char *message)
 {
@@ -231,19 +239,21 @@ static void test_user_meta_following_and_author_are_read(void **state)
     assert_int_equal(user.name.size, 0);
     freeReplyObject(reply);
 
-    reply = reply_of("*4\r\n:1\r\n$1\r\n1\r\n$32\r\n0123456789abcdef0123456789abcdef\r\n"
-                     "$2\r\n64\r\n");
+    reply = reply_of("*6\r\n:1\r\n$1\r\n1\r\n$32\r\n0123456789abcdef0123456789abcdef\r\n"
+                     "$2\r\n64\r\n$0\r\n\r\n$13\r\n1795392000000\r\n");
     assert_int_equal(sl_meta_reply(reply, &meta, NULL), 0);
     assert_true(meta.is_new);
     assert_string_equal(meta.database_id, "0123456789abcdef0123456789abcdef");
     assert_int_equal(meta.shards, 64);
     assert_false(meta.is_clustered);
+    assert_int_equal(meta.clock_until_ms, 1795392000000);
     freeReplyObject(reply);
 
-    reply = reply_of("*5\r\n:0\r\n$1\r\n1\r\n$32\r\n0123456789abcdef0123456789abcdef\r\n"
-                     "$2\r\n64\r\n$7\r\nsharded\r\n");
+    reply = reply_of("*6\r\n:0\r\n$1\r\n1\r\n$32\r\n0123456789abcdef0123456789abcdef\r\n"
+                     "$2\r\n64\r\n$7\r\nsharded\r\n$1\r\n0\r\n");
     assert_int_equal(sl_meta_reply(reply, &meta, NULL), 0);
     assert_true(meta.is_clustered);
+    assert_int_equal(meta.clock_until_ms, 0);
     freeReplyObject(reply);
 
     reply = reply_of("*2\r\n$1\r\n7\r\n$2\r\n64\r\n");
@@ -482,6 +492,8 @@ static void test_meta_of_another_program_is_refused(void **state)
     assert_parses(parse_meta, META("$1\r\n1\r\n", GOOD_ID, "$1\r\n0\r\n"), -EBADMSG, NULL);
     assert_parses(parse_meta, META("$1\r\n1\r\n", GOOD_ID, "$2\r\n65\r\n"), -EBADMSG, NULL);
     assert_parses(parse_meta, META("$1\r\n1\r\n", GOOD_ID, "$0\r\n\r\n"), -EBADMSG, NULL);
+    assert_parses(parse_meta, META("$1\r\n1\r\n", GOOD_ID, "$1\r\n1\r\n$0\r\n\r\n$1\r\nx\r\n"),
+                  -EBADMSG, NULL);
 }
 
 static void test_errors_become_an_errno_and_a_sentence(void **state)
@@ -500,6 +512,7 @@ static void test_errors_become_an_errno_and_a_sentence(void **state)
         {"-SELF nobody can\r\n", -EINVAL, "nobody can"},
         {"-REUSED this\r\n", -EALREADY, "this"},
         {"-LIMIT nobody can\r\n", -EDQUOT, "nobody can"},
+        {"-AHEAD too far\r\n", -ERANGE, "too far"},
         {"-DAMAGED meta\r\n", -EBADMSG, "meta"},
         {"-WRONGTYPE Operation against\r\n", -EBADMSG, "Redis says: WRONGTYPE Operation against"},
         {"-LOADING Redis is loading\r\n", -EAGAIN, "Redis says: LOADING"},

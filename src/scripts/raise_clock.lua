@@ -1,0 +1,56 @@
+-- raise_clock.lua - events of other shards have been given out up to HIGH, and this one may mint ids
+-- below it, or has: since the machine's clock has stepped back, or nobody could wait for it.
+--
+-- From now on it mints above HIGH. Where its log has events in (LOW, HIGH], which readers have not had
+-- in their order, a marker is logged above HIGH, an event of type `late`: who comes back with an id up
+-- to the marker's `to` may lack them, and is to be told. Called again, by as many as like, it writes
+-- nothing.
+--
+-- ARGV: shards, request id (not used), LOW, HIGH, and `clock_until` of another shard of this Redis, or
+-- 0: shards that share a clock must have one `clock_until` for good, so whoever calls for one of them
+-- calls for all others with what this returned.
+-- Returns {clock_until, 1 if it was raised, 1 if a marker was logged}.
+local AHEAD_MAX_MS = 3600000 -- of the machine's clock; nobody may push ids into the far future
+local LEAP_MS = 1000 -- further than needed: others who call a moment later find it done
+
+local meta, refusal = open_shard()
+if not meta then
+    return refusal
+end
+local low, high, until_ms = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+local now_ms, high_ms = time_ms(), floor(high / 4096) + EPOCH_MS
+local before_ms = clock_until_ms
+clock_until_ms = math.max(clock_until_ms, until_ms)
+if ids_ms(now_ms) <= high_ms then
+    clock_until_ms = 2 * (high_ms + LEAP_MS) - now_ms
+end
+local is_raised = clock_until_ms > before_ms
+if is_raised and ids_ms(now_ms) > now_ms + AHEAD_MAX_MS + LEAP_MS then
+    return refuse('AHEAD', 'ids would be more than an hour ahead of the clock of Redis')
+end
+
+local clock
+clock, refusal = read_clock()
+if not clock then
+    return refusal
+end
+local marked_from, marked_to = string.match(call('HGET', KEYS[1], 'late') or '0-0', '^(%d+)-(%d+)$')
+if not marked_from then
+    return refuse('DAMAGED', 'meta has no usable late')
+end
+local first = call('XRANGE', prefix .. 'log', '(' .. low, ARGV[4], 'COUNT', 1)[1]
+first = first and tonumber(string.match(first[1], '^%d+'))
+local is_marked = first and (tonumber(marked_from) >= first or tonumber(marked_to) < high)
+
+if is_raised then
+    call('HSET', KEYS[1], 'clock_until', print_id(clock_until_ms))
+end
+if is_marked then
+    local to = print_id(tonumber(clock.id) - 1)
+    take_id(clock)
+    call('HSET', KEYS[1], 'late', low .. '-' .. to)
+    emit(meta, clock, 'late', '"shard":' .. shard .. ',"from":"' .. low .. '","to":"' .. to .. '"')
+elseif is_raised and tonumber(call('GET', prefix .. 'clock') or '0') < high then
+    call('SET', prefix .. 'clock', ARGV[4]) -- for programs of before clock_until
+end
+return {print_id(clock_until_ms), is_raised and 1 or 0, is_marked and 1 or 0}
