@@ -452,6 +452,7 @@ static int start_intake(struct gateway *gateway, struct failure *reterr)
         .metrics = gateway->metrics,
         .ping_ms = (uint32_t)parts->config->redis_timeout_ms,
         .timeout_ms = (uint32_t)parts->config->redis_timeout_ms,
+        .rest_ms = (uint32_t)parts->config->intake_rest_ms,
     };
 
     gateway->decoder = event_decoder_new(parts->config->max_event_bytes);

@@ -36,7 +36,7 @@
 #include "src/model/keys.h"
 #include "src/redis/sentinel.h"
 
-enum { RETRY_MIN_MS = 100, RETRY_MAX_MS = 1000, CONNECT_TRIES = 4 };
+enum { RETRY_MIN_MS = 100, RETRY_MAX_MS = 1000, CONNECT_TRIES = 4, COUNT_MS = 100 };
 
 /* Its commands are few; the longest names the channels of all shards. */
 enum { UNSENT_MAX_BYTES = 64 * 1024 };
@@ -57,7 +57,7 @@ struct subscriber {
     struct subscriber_callbacks callbacks;
     void *context;
     struct metrics *metrics;
-    uint32_t ping_ms;
+    uint32_t ping_ms, rest_ms;
     struct sl_redis_address address;
     char address_text[SL_REDIS_ADDRESS_TEXT_SIZE];
 
@@ -72,7 +72,10 @@ struct subscriber {
     struct sl_meta meta;  /* of shard 0 */
     uint32_t confirmed;   /* channels that Redis has confirmed */
     uint32_t shards;      /* of the last subscription; 0: none yet */
-    bool has_messages;    /* in this turn */
+    uint32_t messages;    /* in this turn */
+    uint64_t counted;     /* messages of the turns since `counted_from` */
+    uint64_t counted_from;
+    bool is_busy; /* when it was counted last */
 
     struct backoff backoff;
     char logged_reason[FAILURE_TEXT_SIZE]; /* why it is down, as logged last; empty: it was not */
@@ -84,9 +87,10 @@ static void next_step(struct subscriber *subscriber);
 
 static void end_turn(struct subscriber *subscriber)
 {
-    if (!subscriber->has_messages)
+    if (subscriber->messages == 0)
         return;
-    subscriber->has_messages = false;
+    subscriber->counted += subscriber->messages;
+    subscriber->messages = 0;
     subscriber->callbacks.turn_end(subscriber->context);
 }
 
@@ -301,7 +305,7 @@ static void take_message(struct subscriber *subscriber, struct sl_slice channel,
 
     metric_add(subscriber->metrics, METRIC_EVENTS_RECEIVED, 1);
     if (live_message_read(channel, payload, &message) == 0) {
-        subscriber->has_messages = true;
+        subscriber->messages++;
         subscriber->callbacks.message(subscriber->context, &message);
         return;
     }
@@ -371,9 +375,26 @@ static void on_ready(void *context)
     next_step(context);
 }
 
+/* How busy it is, is known from the last stretch of COUNT_MS and more. */
+static void count_messages(struct subscriber *subscriber)
+{
+    uint64_t now_ms = uv_now(subscriber->timer.loop), ms = now_ms - subscriber->counted_from;
+
+    if (ms < COUNT_MS)
+        return;
+    subscriber->is_busy = subscriber->counted * UINT64_C(1000) / ms >= SUBSCRIBER_BUSY;
+    subscriber->counted = 0;
+    subscriber->counted_from = now_ms;
+}
+
 static void on_turn_end(void *context)
 {
-    end_turn(context);
+    struct subscriber *subscriber = context;
+
+    end_turn(subscriber);
+    count_messages(subscriber);
+    if (subscriber->is_busy && subscriber->rest_ms > 0 && subscriber->step == STEP_HEARING)
+        redis_session_rest(subscriber->session, subscriber->rest_ms);
 }
 
 static void on_lost(void *context, const char *reason)
@@ -522,6 +543,7 @@ struct subscriber *subscriber_new(const struct subscriber_settings *settings,
     subscriber->context = context;
     subscriber->metrics = settings->metrics;
     subscriber->ping_ms = settings->ping_ms;
+    subscriber->rest_ms = settings->rest_ms;
     subscriber->address = *settings->address;
     sl_redis_address_print(&subscriber->address, subscriber->address_text,
                            sizeof(subscriber->address_text));

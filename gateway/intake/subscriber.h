@@ -4,7 +4,8 @@
  * the connection is lost or silent it comes back, after 0.1 s at first, 1 s at most, to whichever
  * Redis the sentinels name, if there are any; then the end of the log tells what was missed. When
  * they say that another one is the master now, it goes there at once.
- * Messages come as they are heard: repair.h puts them in order. It logs when it hears and when it
+ * Messages come as they are heard: repair.h puts them in order. Waking up costs more than a message
+ * does: above SUBSCRIBER_BUSY messages a second it rests after each turn that brought some. It logs when it hears and when it
  * does not, and why, once for each reason. Belongs to the thread of its loop. */
 #pragma once
 
@@ -21,12 +22,15 @@
 #include "src/model/database.h"
 #include "src/redis/redis_address.h"
 
+enum { SUBSCRIBER_BUSY = 2000 };
+
 struct subscriber_settings {
     uv_loop_t *loop;
     const struct sl_redis_address *address;
     struct metrics *metrics;
     uint32_t ping_ms;    /* silent for so long: asked; for three times as long: given up */
     uint32_t timeout_ms; /* from being connected, which has a quarter of it, to being subscribed */
+    uint32_t rest_ms;    /* when busy, it reads no more often than this; 0: at once */
 };
 
 struct subscriber_callbacks {

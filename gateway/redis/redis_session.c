@@ -243,6 +243,11 @@ static void on_period(uv_timer_t *timer)
         redis_session_send_words(session, (const char *[]){"PING", NULL});
 }
 
+void redis_session_rest(struct redis_session *session, uint32_t ms)
+{
+    redis_socket_rest(session->socket, ms);
+}
+
 void redis_session_settle(struct redis_session *session, uint32_t ping_ms)
 {
     session->pings = ping_ms > 0;

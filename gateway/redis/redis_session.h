@@ -69,6 +69,9 @@ int redis_session_send_call(struct redis_session *session, const struct sl_call 
 /* Sends words, up to a NULL. The same. */
 int redis_session_send_words(struct redis_session *session, const char *const *words);
 
+/* Reads nothing for so many milliseconds (redis_socket_rest()). The session is ready. */
+void redis_session_rest(struct redis_session *session, uint32_t ms);
+
 /* It has done what it was opened for: `timeout_ms` ends. With `ping_ms`, for a connection that has
  * subscribed: when it was silent for so long it is asked whether it is there, and given up when it
  * was for three times as long. What answers that is not given to on_reply. */

@@ -37,9 +37,10 @@ enum { UNSENT_KEPT_BYTES = 64 * 1024 };
 struct link {
     uv_poll_t poll;
     uv_prepare_t sender; /* while there is something to send: before the loop waits */
-    int open_handles;    /* of the two */
+    uv_timer_t rest;     /* while it reads nothing */
+    int open_handles;    /* of the three */
     int fd;
-    int watched;                 /* UV_READABLE, UV_WRITABLE */
+    int watched;                 /* UV_READABLE, UV_WRITABLE; 0 while it rests */
     bool is_open;                /* connect() has succeeded */
     struct redis_socket *socket; /* NULL: closed */
 };
@@ -95,6 +96,7 @@ static void close_link(struct redis_socket *sock)
     link->socket = NULL;
     uv_close((uv_handle_t *)&link->poll, on_link_closed);
     uv_close((uv_handle_t *)&link->sender, on_link_closed);
+    uv_close((uv_handle_t *)&link->rest, on_link_closed);
     close(link->fd);
 }
 
@@ -152,6 +154,12 @@ static void lose(struct redis_socket *sock, const char *reason)
 
 static void watch(struct link *link, int events);
 
+/* Whatever else it waits for, it reads, unless it rests. */
+static void watch_link(struct link *link, int events)
+{
+    watch(link, uv_is_active((uv_handle_t *)&link->rest) ? events : events | UV_READABLE);
+}
+
 /* 0; negative errno. */
 static int flush(struct redis_socket *sock)
 {
@@ -168,7 +176,7 @@ static int flush(struct redis_socket *sock)
             return -errno;
         buffer_consume(unsent, (size_t)sent);
     }
-    watch(sock->link, unsent->size > 0 ? UV_READABLE | UV_WRITABLE : UV_READABLE);
+    watch_link(sock->link, unsent->size > 0 ? UV_WRITABLE : 0);
     if (unsent->size == 0 && unsent->capacity > UNSENT_KEPT_BYTES) {
         size_t limit = unsent->limit;
 
@@ -307,7 +315,25 @@ static void watch(struct link *link, int events)
     if (link->watched == events)
         return;
     link->watched = events;
-    uv_poll_start(&link->poll, events, on_poll); /* can fail for bad events only */
+    if (events != 0)
+        uv_poll_start(&link->poll, events, on_poll); /* can fail for bad events only */
+    else
+        uv_poll_stop(&link->poll);
+}
+
+static void on_rested(uv_timer_t *timer)
+{
+    struct link *link = timer->data;
+
+    watch_link(link, link->watched);
+}
+
+void redis_socket_rest(struct redis_socket *sock, uint32_t ms)
+{
+    struct link *link = sock->link;
+
+    uv_timer_start(&link->rest, on_rested, ms, 0);
+    watch_link(link, link->watched & UV_WRITABLE);
 }
 
 /* Takes over `fd`, on which connect() was called. */
@@ -322,8 +348,9 @@ static int link_take(struct redis_socket *sock, int fd)
         return r;
     }
     uv_prepare_init(sock->loop, &link->sender);
-    link->poll.data = link->sender.data = link;
-    link->open_handles = 2;
+    uv_timer_init(sock->loop, &link->rest);
+    link->poll.data = link->sender.data = link->rest.data = link;
+    link->open_handles = 3;
     link->fd = fd;
     link->socket = sock;
     sock->link = link;

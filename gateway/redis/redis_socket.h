@@ -7,6 +7,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 #include <uv.h>
 
 #include "base/slice.h"
@@ -42,6 +43,10 @@ void redis_socket_close(struct redis_socket *sock);
 
 /* Another endpoint to connect to; the address has no path. The socket is closed. */
 void redis_socket_set_endpoint(struct redis_socket *sock, const struct sl_redis_endpoint *endpoint);
+
+/* Reads nothing for so many milliseconds; what comes meanwhile waits in the kernel and is read in
+ * one turn. The socket is open. */
+void redis_socket_rest(struct redis_socket *sock, uint32_t ms);
 
 /* Sends a command of Redis's protocol, in this turn of the loop, and keeps what does not fit. The
  * socket is open. 0; -ENOMEM: nothing of it is sent. Any other trouble is told by on_lost in a

@@ -150,6 +150,8 @@ static int stop_redis(void **state)
     return 0;
 }
 
+static uint32_t rest_ms;
+
 static void subscribe_to(const char *url, uint32_t ping_ms, uint32_t timeout_ms)
 {
     struct sl_redis_address address;
@@ -160,6 +162,7 @@ static void subscribe_to(const char *url, uint32_t ping_ms, uint32_t timeout_ms)
         .metrics = metrics,
         .ping_ms = ping_ms,
         .timeout_ms = timeout_ms,
+        .rest_ms = rest_ms,
     };
 
     if (sl_redis_address_parse(sl_slice_str(url), &address, &failure) < 0)
@@ -269,6 +272,45 @@ static void test_many_messages_come_in_few_turns(void **state)
     run_until(told.message_count == COUNT);
     assert_int_equal(told.last_id, previous);
     assert_true(told.turn_count < COUNT / 100);
+}
+
+static void publish_many(size_t count)
+{
+    for (size_t n = 0; n < count; n++)
+        redisAppendCommand(publisher, "PUBLISH sluice:{0}:live {}");
+    for (size_t n = 0; n < count; n++) {
+        redisReply *reply = NULL;
+
+        assert_int_equal(redisGetReply(publisher, (void **)&reply), REDIS_OK);
+        freeReplyObject(reply);
+    }
+}
+
+/* One message, and how long it took to be heard. */
+static uint64_t heard_after_ms(void)
+{
+    size_t count = told.message_count;
+    uint64_t began_ms = uv_now(&patience.loop);
+
+    publish_many(1);
+    run_until(told.message_count == count + 1);
+    return uv_now(&patience.loop) - began_ms;
+}
+
+static void test_who_is_busy_rests(void **state)
+{
+    size_t count = 0;
+
+    (void)state;
+    rest_ms = 300;
+    subscribe();
+    rest_ms = 0;
+    do {
+        count += 2001;
+        publish_many(2000);
+        run_until(told.message_count == count - 1);
+    } while (heard_after_ms() < 250);
+    heard_after_ms(); /* it goes on, and is not busy any more */
 }
 
 static void test_bad_headers_are_counted_and_dropped(void **state)
@@ -607,7 +649,7 @@ static void test_out_of_memory_delays_it_at_most(void **state)
     (void)state;
     for (uint64_t n = 0; has_failed; n++) {
         struct sl_redis_address address;
-        struct subscriber_settings settings = {&patience.loop, &address, metrics, 5000, 5000};
+        struct subscriber_settings settings = {&patience.loop, &address, metrics, 5000, 5000, 0};
         size_t before = told.subscribed_count;
 
         assert_int_equal(sl_redis_address_parse(sl_slice_str(server.url), &address, NULL), 0);
@@ -818,6 +860,7 @@ int main(void)
         redis_test(test_messages_arrive_in_order),
         redis_test(test_all_shards_of_a_database_are_heard),
         redis_test(test_many_messages_come_in_few_turns),
+        redis_test(test_who_is_busy_rests),
         redis_test(test_bad_headers_are_counted_and_dropped),
         redis_test(test_end_of_each_log_is_told_first),
         redis_test(test_log_that_is_none_is_asked_for_again),
