@@ -46,6 +46,9 @@ bool worker_process_fork(struct worker_process *worker, int *ret_ready_fd)
 
     worker->started_ms = clock_monotonic_ms(); /* asking Redis may have taken a while */
     fflush(NULL);                              /* or the child says it again */
+    worker->pulses = metric_get(worker->metrics, METRIC_WORKER_PULSES); /* before its first */
+    worker->has_pulse = false;
+    worker->silent_ms = 0;
     if (pipe2(ready, O_CLOEXEC) == 0)
         pid = fork();
     if (pid == 0) {
@@ -69,9 +72,6 @@ bool worker_process_fork(struct worker_process *worker, int *ret_ready_fd)
     worker->pid = pid;
     worker->ready_pipe = ready[0];
     worker->state = WORKER_STARTING;
-    worker->pulses = metric_get(worker->metrics, METRIC_WORKER_PULSES);
-    worker->has_pulse = false;
-    worker->silent_ms = 0;
     metric_set(worker->metrics, METRIC_WORKER_UP, 1);
     log_info("worker_started", "worker=%u pid=%d", worker->index, (int)pid);
     return false;

@@ -152,7 +152,7 @@ static int subscribe(struct websocket *websocket, const json_t *message, struct 
                      struct http_refusal *refusal)
 {
     struct sl_filter_warnings warnings;
-    struct sl_filter *filter;
+    struct sl_filter *filter = NULL;
     struct sl_slice tag;
     int r;
 
