@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import subprocess
 
 import pytest
 
@@ -126,3 +127,12 @@ def test_long_sources_open_with_what_they_are(folder):
         opening = re.match(r"/\* (.*?)\*/", text, re.DOTALL)
         assert opening and opening[1].startswith((f"{source.name} - ", f"{name} - ")), name
         assert opening[1].count("\n") >= 2, f"{name}: what it is, how it works, what bounds it"
+
+
+def test_the_page_of_scale_shows_what_the_model_says():
+    page = (SOURCE / "docs/scaling.md").read_text()
+    shown = re.findall(r"^    bench/model (.+)\n\n((?:.|\n)*?\|\n\n)", page, re.M)
+    assert len(shown) == 2
+    for arguments, text in shown:
+        model = subprocess.run([SOURCE / "bench/model", *arguments.split()], stdout=subprocess.PIPE, text=True, check=True)
+        assert text.strip() == model.stdout.strip(), "another unit: paste what it prints"
