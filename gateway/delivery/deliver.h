@@ -59,7 +59,7 @@ void deliver_gap(struct deliver *deliver, const struct gap *gap);
  * Everything at or below `id` has passed, of all shards that are not behind. Never falls. */
 void deliver_set_watermark(struct deliver *deliver, uint64_t id);
 /* The others go on without this shard: of it only what is at or below `low` has passed. Said again
- * when `low` has risen. Its events at or below the watermark come late (event->is_late). */
+ * when `low` has changed. Its events at or below the watermark come late (event->is_late). */
 void deliver_shard_behind(struct deliver *deliver, uint32_t shard, uint64_t low);
 /* The watermark holds for this shard, too. */
 void deliver_shard_whole(struct deliver *deliver, uint32_t shard);

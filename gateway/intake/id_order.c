@@ -1,0 +1,390 @@
+/* id_order.c - a queue and a watermark for each shard, and the lowest watermark of all.
+ *
+ * Whatever comes goes to the end of its shard's queue and sets the shard's watermark. Then the
+ * smallest of the first items of the queues is handed on for as long as it is at or below the
+ * lowest watermark. With the few dozen shards that there can be, a look at each is as cheap as a
+ * heap.
+ *
+ * While all goes well a shard's watermark only rises. It falls when something comes that should not
+ * have come any more: an event of a clock that has stepped back, or the gap that tells of a rewind.
+ * What was handed on stays so: that shard is behind then. What comes of it is late, but does not
+ * overtake what is in its own queue; this is the only way in which a queue holds late events.
+ *
+ * A shard that is behind has no say in what may be handed on. One at least is not behind, unless
+ * memory for what is held has run out. */
+#include "gateway/intake/id_order.h"
+
+#include <assert.h>
+
+#include "base/alloc.h"
+#include "base/list.h"
+#include "src/model/id.h"
+
+struct held_item {
+    struct list_node node;
+    struct order_item item; /* owns its reference to the event */
+};
+
+struct shard {
+    struct list held;
+    uint64_t watermark;
+    uint64_t low;        /* of one that is behind: what has passed of it, as told */
+    uint64_t stalled_us; /* since when rounds have found that it keeps others waiting; 0: it does
+                            not, or has risen since */
+    bool is_behind;
+};
+
+struct id_order {
+    struct id_order_settings settings;
+    struct id_order_callbacks callbacks;
+    void *context;
+    uint64_t watermark;
+    uint32_t shard_count, behind_count;
+    size_t held_count, held_bytes;
+    struct shard shards[SL_SHARDS_MAX];
+};
+
+static bool is_ordering(const struct id_order *order)
+{
+    return order->shard_count > 1 && order->settings.wait_ms > 0;
+}
+
+/* Nothing of the shard at or below it comes behind the item: a rewound shard begins again where the
+ * gap does. */
+static uint64_t watermark_behind(const struct order_item *item)
+{
+    return item->kind == ORDER_GAP && item->reason == GAP_REWOUND ? item->previous : item->id;
+}
+
+/* ---- behind, and whole again ---- */
+
+static void go_behind(struct id_order *order, uint32_t number, uint64_t low, enum order_behind why)
+{
+    struct metrics *metrics = order->settings.metrics;
+
+    assert(!order->shards[number].is_behind);
+    order->shards[number].is_behind = true;
+    order->shards[number].low = low;
+    order->shards[number].stalled_us = 0;
+    order->behind_count++;
+    metric_add(metrics, metric_at(METRIC_ORDER_LEFT_BEHIND, why), 1);
+    metric_set(metrics, METRIC_ORDER_BEHIND, order->behind_count);
+    order->callbacks.behind(order->context, number, low, why);
+}
+
+static void tell_low(struct id_order *order, uint32_t number, uint64_t low)
+{
+    order->shards[number].low = low;
+    order->callbacks.low(order->context, number, low);
+}
+
+/* What its queue holds has not passed yet. */
+static void leave_behind(struct id_order *order, uint32_t number, enum order_behind why)
+{
+    const struct shard *shard = &order->shards[number];
+
+    go_behind(order, number, list_is_empty(&shard->held) ? shard->watermark : order->watermark,
+              why);
+}
+
+/* What its queue holds may be late. */
+static void become_whole_if_so(struct id_order *order, uint32_t number)
+{
+    struct shard *shard = &order->shards[number];
+
+    if (!shard->is_behind || shard->watermark < order->watermark || !list_is_empty(&shard->held))
+        return;
+    shard->is_behind = false;
+    order->behind_count--;
+    metric_set(order->settings.metrics, METRIC_ORDER_BEHIND, order->behind_count);
+    order->callbacks.whole(order->context, number);
+}
+
+/* ---- handing on ---- */
+
+static void hand_on(struct id_order *order, const struct order_item *item, uint64_t now_us)
+{
+    struct metrics *metrics = order->settings.metrics;
+
+    if (item->event) {
+        item->event->is_late = item->id <= order->watermark;
+        metric_add(metrics, METRIC_EVENTS_LATE, item->event->is_late);
+        metric_observe(metrics, METRIC_HISTOGRAM_ORDER_DELAY, now_us - item->event->received_us, 1);
+    }
+    order->callbacks.pass(order->context, item);
+    if (order->shards[item->shard].is_behind)
+        tell_low(order, item->shard, watermark_behind(item));
+}
+
+static size_t held_size(const struct order_item *item)
+{
+    return sizeof(struct held_item) + (item->event ? item->event->bytes : 0);
+}
+
+static void count_held(struct id_order *order, size_t count, size_t bytes)
+{
+    order->held_count = count;
+    order->held_bytes = bytes;
+    metric_set(order->settings.metrics, METRIC_ORDER_HELD_EVENTS, count);
+    metric_set(order->settings.metrics, METRIC_ORDER_HELD_BYTES, bytes);
+}
+
+/* Out of its queue: the caller owns its event now. */
+static struct order_item take_out(struct id_order *order, struct held_item *held)
+{
+    struct order_item item = held->item;
+
+    list_remove(&order->shards[item.shard].held, &held->node);
+    count_held(order, order->held_count - 1, order->held_bytes - held_size(&item));
+    mem_free(held);
+    return item;
+}
+
+static struct held_item *first_held(const struct shard *shard)
+{
+    struct list_node *node = list_first(&shard->held);
+
+    return node ? LIST_OWNER(node, struct held_item, node) : NULL;
+}
+
+/* Of all queues; NULL: nothing is held. */
+static struct held_item *smallest_held(const struct id_order *order)
+{
+    struct held_item *smallest = NULL;
+
+    for (uint32_t i = 0; order->held_count > 0 && i < order->shard_count; i++) {
+        struct held_item *first = first_held(&order->shards[i]);
+
+        if (first && (!smallest || first->item.id < smallest->item.id))
+            smallest = first;
+    }
+    return smallest;
+}
+
+/* The shard that the others wait for; `shard_count`: all are behind. */
+static uint32_t lowest_shard(const struct id_order *order)
+{
+    uint32_t lowest = order->shard_count;
+
+    for (uint32_t i = 0; i < order->shard_count; i++) {
+        if (!order->shards[i].is_behind &&
+            (lowest == order->shard_count ||
+             order->shards[i].watermark < order->shards[lowest].watermark))
+            lowest = i;
+    }
+    return lowest;
+}
+
+static void hand_on_ready(struct id_order *order, uint64_t now_us)
+{
+    uint32_t lowest = lowest_shard(order);
+    bool is_any_whole = lowest < order->shard_count;
+    uint64_t ready = is_any_whole ? order->shards[lowest].watermark : SL_ID_MAX;
+    uint64_t reached = is_any_whole ? ready : 0;
+    struct held_item *held;
+
+    while ((held = smallest_held(order)) != NULL && held->item.id <= ready) {
+        struct order_item item = take_out(order, held);
+
+        hand_on(order, &item, now_us);
+        event_unref(item.event);
+        if (item.id > reached)
+            reached = item.id;
+    }
+    if (reached <= order->watermark)
+        return;
+    order->watermark = reached;
+    order->callbacks.watermark(order->context, reached);
+}
+
+/* ---- what comes ---- */
+
+static void set_watermark(struct shard *shard, uint64_t id)
+{
+    if (id > shard->watermark)
+        shard->stalled_us = 0;
+    shard->watermark = id;
+}
+
+/* 0; -1: out of memory. */
+static int hold(struct id_order *order, const struct order_item *item)
+{
+    struct held_item *held = mem_zalloc(sizeof(*held));
+
+    if (!held)
+        return -1;
+    held->item = *item;
+    if (item->event)
+        event_ref(item->event);
+    list_append(&order->shards[item->shard].held, &held->node);
+    count_held(order, order->held_count + 1, order->held_bytes + held_size(item));
+    return 0;
+}
+
+/* As if there had been no memory for the event itself: whoever may want it comes back for it. */
+static void miss(struct id_order *order, const struct order_item *item, uint64_t now_us)
+{
+    struct order_item missed = {
+        .kind = ORDER_MISS, .shard = item->shard, .id = item->id, .previous = item->previous};
+
+    hand_on(order, &missed, now_us);
+}
+
+static void keep_within_bound(struct id_order *order, uint64_t now_us)
+{
+    while (order->held_bytes > order->settings.max_held_bytes) {
+        leave_behind(order, lowest_shard(order), ORDER_BEHIND_MEMORY);
+        hand_on_ready(order, now_us);
+    }
+}
+
+/* What was told of the shard does not hold: the item should have passed before. */
+static void take_back_claim(struct id_order *order, const struct order_item *item)
+{
+    const struct shard *shard = &order->shards[item->shard];
+    uint64_t claimed = shard->is_behind ? shard->low : order->watermark;
+
+    if (shard->watermark > claimed)
+        return;
+    if (shard->is_behind)
+        tell_low(order, item->shard, item->previous);
+    else
+        go_behind(order, item->shard, item->previous, ORDER_BEHIND_LATE);
+}
+
+void id_order_take(struct id_order *order, const struct order_item *item, uint64_t now_us)
+{
+    struct shard *shard = &order->shards[item->shard];
+
+    if (!is_ordering(order) || item->id == 0) {
+        order->callbacks.pass(order->context, item);
+        return;
+    }
+    set_watermark(shard, watermark_behind(item));
+    take_back_claim(order, item);
+    if (item->id > order->watermark)
+        become_whole_if_so(order, item->shard);
+    if (item->id <= order->watermark && list_is_empty(&shard->held))
+        hand_on(order, item, now_us);
+    else if (hold(order, item) < 0)
+        miss(order, item, now_us);
+    hand_on_ready(order, now_us);
+    keep_within_bound(order, now_us);
+}
+
+/* ---- rounds ---- */
+
+static void raise_shard(struct id_order *order, uint32_t number, uint64_t id)
+{
+    struct shard *shard = &order->shards[number];
+
+    if (id <= shard->watermark)
+        return;
+    set_watermark(shard, id);
+    if (!shard->is_behind)
+        return;
+    become_whole_if_so(order, number);
+    if (shard->is_behind && list_is_empty(&shard->held))
+        tell_low(order, number, id);
+}
+
+/* The greatest id that is held. */
+static uint64_t greatest_held(const struct id_order *order)
+{
+    uint64_t greatest = 0;
+
+    for (uint32_t i = 0; i < order->shard_count; i++) {
+        const struct list *held = &order->shards[i].held;
+
+        if (!list_is_empty(held)) {
+            uint64_t id = LIST_OWNER(held->head.previous, struct held_item, node)->item.id;
+
+            greatest = id > greatest ? id : greatest;
+        }
+    }
+    return greatest;
+}
+
+/* Does it keep anything that is held waiting, and has it for too long? */
+static bool has_stalled(struct id_order *order, struct shard *shard, uint64_t greatest,
+                        uint64_t now_us)
+{
+    if (shard->is_behind || shard->watermark >= greatest) {
+        shard->stalled_us = 0;
+        return false;
+    }
+    if (shard->stalled_us == 0)
+        shard->stalled_us = now_us;
+    return (now_us - shard->stalled_us) / 1000 >= order->settings.wait_ms;
+}
+
+/* What is held between the watermarks of two of them is handed on when both are behind. */
+static void leave_stalled_behind(struct id_order *order, uint64_t now_us)
+{
+    uint64_t greatest = greatest_held(order);
+
+    for (uint32_t i = 0; i < order->shard_count; i++) {
+        if (has_stalled(order, &order->shards[i], greatest, now_us))
+            leave_behind(order, i, ORDER_BEHIND_WAIT);
+    }
+    hand_on_ready(order, now_us);
+}
+
+void id_order_end_round(struct id_order *order, uint64_t id, uint64_t complete, uint64_t now_us)
+{
+    if (!is_ordering(order))
+        return;
+    for (uint32_t i = 0; i < order->shard_count; i++) {
+        if (complete >> i & 1)
+            raise_shard(order, i, id);
+    }
+    hand_on_ready(order, now_us);
+    leave_stalled_behind(order, now_us);
+}
+
+bool id_order_is_holding(const struct id_order *order)
+{
+    return order->held_count > 0;
+}
+
+bool id_order_is_unsure(const struct id_order *order)
+{
+    return is_ordering(order) && (order->watermark == 0 || order->behind_count > 0);
+}
+
+/* ---- made and freed ---- */
+
+struct id_order *id_order_new(const struct id_order_settings *settings,
+                              const struct id_order_callbacks *callbacks, void *context)
+{
+    struct id_order *order = mem_zalloc(sizeof(*order));
+
+    if (!order)
+        return NULL;
+    order->settings = *settings;
+    order->callbacks = *callbacks;
+    order->context = context;
+    for (uint32_t i = 0; i < SL_SHARDS_MAX; i++)
+        list_init(&order->shards[i].held);
+    return order;
+}
+
+void id_order_free(struct id_order *order)
+{
+    struct held_item *held;
+
+    if (!order)
+        return;
+    while ((held = smallest_held(order)) != NULL)
+        event_unref(take_out(order, held).event);
+    metric_set(order->settings.metrics, METRIC_ORDER_BEHIND, 0);
+    mem_free(order);
+}
+
+void id_order_begin_shard(struct id_order *order, uint32_t shard, uint64_t id)
+{
+    assert(shard <= order->shard_count && shard < SL_SHARDS_MAX);
+    if (shard == order->shard_count)
+        order->shard_count++;
+    order->shards[shard].watermark = id;
+}
