@@ -1,10 +1,11 @@
 /* gateway.c - one worker: its parts, and who tells whom what.
  *
  * Built top to bottom, freed bottom to top; the parts know each other only by the functions that
- * are set here. An event comes from the subscriber by way of repair and decoder to deliver; what
- * has changed about Redis goes to all that use it. Everything runs on one loop and one thread, but
- * for what is read of the archive. Serving ends in steps: no more clients are accepted, those that
- * are there take leave, then the parts go, and the loop runs until their handles are closed. */
+ * are set here. An event comes from the subscriber by way of repair, decoder and the order over all
+ * shards to deliver; what has changed about Redis goes to all that use it. Everything runs on one
+ * loop and one thread, but for what is read of the archive. Serving ends in steps: no more clients
+ * are accepted, those that are there take leave, then the parts go, and the loop runs until their
+ * handles are closed. */
 #include "gateway/gateway.h"
 
 #include <errno.h>
@@ -27,8 +28,10 @@
 #include "gateway/front/token.h"
 #include "gateway/http/listener.h"
 #include "gateway/intake/event_decode.h"
+#include "gateway/intake/id_order.h"
 #include "gateway/intake/log_reader.h"
 #include "gateway/intake/repair.h"
+#include "gateway/intake/round.h"
 #include "gateway/intake/subscriber.h"
 #include "gateway/metrics/health.h"
 #include "gateway/process/worker_process.h"
@@ -72,12 +75,14 @@ struct gateway {
     struct shard_watch *log_watch; /* NULL: another worker looks after it */
     struct log_cache *log_cache;
     struct repair *repair;
+    struct id_order *order;
+    struct round *round;
     struct shard_watch *task_watch;      /* of worker 0 only */
     struct shard_watch *write_watch;     /* the same */
     struct archive_watch *archive_watch; /* the same; NULL, too: there is no archive */
     struct subscriber *subscriber;
     uint64_t begun_shards; /* a bit for each whose log's end was told */
-    struct log_rate refused_event_rate, gap_rate;
+    struct log_rate refused_event_rate, gap_rate, behind_rate, clock_rate;
     int ready_fd; /* -1: told already */
 };
 
@@ -101,6 +106,8 @@ static int on_log_end(void *context, uint32_t shard, uint64_t id)
 
     if (!(gateway->begun_shards >> shard & 1)) /* later on, whatever lies between is repaired */
         deliver_begin_shard(gateway->deliver, shard, id);
+    if (!(gateway->begun_shards >> shard & 1))
+        id_order_begin_shard(gateway->order, shard, id);
     gateway->begun_shards |= UINT64_C(1) << shard;
     return repair_log_end(gateway->repair, shard, id);
 }
@@ -110,38 +117,146 @@ static void on_message(void *context, const struct live_message *message)
     repair_take(((struct gateway *)context)->repair, message);
 }
 
+/* As soon as something waits, and now and then while nothing does. */
+static void want_round(struct gateway *gateway)
+{
+    if (id_order_is_holding(gateway->order))
+        round_want(gateway->round, ROUND_MS);
+    else if (id_order_is_unsure(gateway->order))
+        round_want(gateway->round, ROUND_IDLE_MS);
+}
+
+static void take_item(struct gateway *gateway, const struct order_item *item, uint64_t now_us)
+{
+    id_order_take(gateway->order, item, now_us);
+    want_round(gateway);
+}
+
 static void on_event(void *context, const struct live_message *message)
 {
     struct gateway *gateway = context;
     struct event_origin origin = {message->id, message->previous, message->shard,
                                   message->received_us};
+    struct order_item item = {
+        .kind = ORDER_EVENT,
+        .shard = message->shard,
+        .id = message->id,
+        .previous = message->previous,
+    };
     struct failure failure = {"out of memory"};
-    struct event *event;
     int r;
 
-    r = event_decode(gateway->decoder, message->json, &origin, &event, &failure);
+    r = event_decode(gateway->decoder, message->json, &origin, &item.event, &failure);
     if (r == -ENOMEM && message->id) {
-        deliver_miss(gateway->deliver, message->shard, message->id);
-        return;
-    }
-    if (r < 0) {
+        item.kind = ORDER_MISS;
+    } else if (r < 0) {
         refuse_event(gateway, message, r, &failure);
-        deliver_pass(gateway->deliver, message->shard, message->id);
-        return;
+        item.kind = ORDER_PASS;
     }
-    deliver_event(gateway->deliver, event);
-    event_unref(event);
+    take_item(gateway, &item, message->received_us);
+    event_unref(item.event);
 }
 
 static void on_gap(void *context, const struct gap *gap)
 {
+    const struct order_item item = {
+        .kind = ORDER_GAP,
+        .shard = gap->shard,
+        .id = gap->to,
+        .previous = gap->from,
+        .reason = gap->reason,
+    };
     struct gateway *gateway = context;
     uint64_t held_back;
 
     if (log_rate_allows(&gateway->gap_rate, uv_now(&gateway->loop), &held_back))
         log_warn("gap", "shard=%u from=%" PRIu64 " to=%" PRIu64 " reason=%s held_back=%" PRIu64,
                  gap->shard, gap->from, gap->to, gap_reason_name(gap->reason), held_back);
-    deliver_gap(gateway->deliver, gap);
+    take_item(gateway, &item, clock_monotonic_us());
+}
+
+/* --- in order over all shards --- */
+
+static void on_ordered(void *context, const struct order_item *item)
+{
+    struct deliver *deliver = ((struct gateway *)context)->deliver;
+
+    switch (item->kind) {
+    case ORDER_EVENT:
+        deliver_event(deliver, item->event);
+        break;
+    case ORDER_PASS:
+        deliver_pass(deliver, item->shard, item->id);
+        break;
+    case ORDER_MISS:
+        deliver_miss(deliver, item->shard, item->id);
+        break;
+    case ORDER_GAP:
+        deliver_gap(deliver, &(struct gap){item->shard, item->previous, item->id, item->reason});
+        break;
+    }
+}
+
+static void on_watermark(void *context, uint64_t id)
+{
+    deliver_set_watermark(((struct gateway *)context)->deliver, id);
+}
+
+static void on_shard_behind(void *context, uint32_t shard, uint64_t low, enum order_behind why)
+{
+    static const char *const reasons[] = {
+        [ORDER_BEHIND_WAIT] = "silent",
+        [ORDER_BEHIND_MEMORY] = "too_much_held",
+        [ORDER_BEHIND_LATE] = "late_event",
+    };
+    struct gateway *gateway = context;
+    uint64_t held_back;
+
+    if (log_rate_allows(&gateway->behind_rate, uv_now(&gateway->loop), &held_back))
+        log_warn("shard_left_behind", "shard=%u low=%" PRIu64 " reason=%s held_back=%" PRIu64,
+                 shard, low, reasons[why], held_back);
+    deliver_shard_behind(gateway->deliver, shard, low);
+}
+
+static void on_shard_low(void *context, uint32_t shard, uint64_t low)
+{
+    deliver_shard_behind(((struct gateway *)context)->deliver, shard, low);
+}
+
+static void on_shard_whole(void *context, uint32_t shard)
+{
+    deliver_shard_whole(((struct gateway *)context)->deliver, shard);
+}
+
+static int on_round_ping(void *context, uint64_t number)
+{
+    return subscriber_ping(((struct gateway *)context)->subscriber, number);
+}
+
+static void on_pong(void *context, uint64_t number)
+{
+    round_pong(((struct gateway *)context)->round, number);
+}
+
+static void on_round_over(void *context, uint64_t id)
+{
+    struct gateway *gateway = context;
+    uint64_t complete = 0;
+
+    for (uint32_t shard = 0; shard < SL_SHARDS_MAX; shard++)
+        complete |= (uint64_t)repair_is_complete(gateway->repair, shard) << shard;
+    id_order_end_round(gateway->order, id, complete, clock_monotonic_us());
+    want_round(gateway);
+}
+
+static void on_clock_stepped(void *context, uint64_t time_ms, uint64_t latest_ms)
+{
+    struct gateway *gateway = context;
+    uint64_t held_back;
+
+    if (log_rate_allows(&gateway->clock_rate, uv_now(&gateway->loop), &held_back))
+        log_warn("redis_clock_stepped_back", "ms=%" PRIu64 " held_back=%" PRIu64,
+                 latest_ms - time_ms, held_back);
 }
 
 static void on_turn_end(void *context)
@@ -169,6 +284,8 @@ static void on_subscribed(void *context, uint32_t shards)
                                   subscriber_meta(gateway->subscriber)->database_id);
     api_redis_found(gateway->api, shards);
     repair_set_hearing(gateway->repair, true);
+    round_set_hearing(gateway->round, true);
+    want_round(gateway);
     if (gateway->log_watch)
         metric_set(gateway->metrics, METRIC_SHARDS, shards); /* one worker for all */
     shard_watch_begin(gateway->log_watch, shards);
@@ -187,6 +304,7 @@ static void on_lost(void *context, const char *reason)
     }
     api_redis_lost(gateway->api);
     repair_set_hearing(gateway->repair, false);
+    round_set_hearing(gateway->round, false);
     redis_health_set_hearing(gateway->health, false);
 }
 
@@ -222,6 +340,8 @@ static void on_drained(void *context)
     user_checks_free(gateway->user_checks);
     shard_watch_free(gateway->task_watch);
     repair_free(gateway->repair);
+    round_free(gateway->round);
+    id_order_free(gateway->order);
     deliver_set_log(gateway->deliver, NULL);
     log_cache_free(gateway->log_cache);
     log_reader_free(gateway->log_reader);
@@ -230,6 +350,8 @@ static void on_drained(void *context)
     gateway->home_loader = NULL;
     gateway->user_checks = NULL;
     gateway->repair = NULL;
+    gateway->round = NULL;
+    gateway->order = NULL;
     gateway->task_watch = NULL;
     gateway->write_watch = NULL;
     gateway->archive_watch = NULL;
@@ -244,12 +366,14 @@ static void on_drained(void *context)
     uv_close((uv_handle_t *)&gateway->pulse, NULL);
 }
 
-/* What happens from here on is the next server's to tell: the queues can empty. */
+/* What happens from here on is the next server's to tell, and so is what still waits for its turn:
+ * it is above every cursor. The queues can empty. */
 static void stop_intake(struct gateway *gateway)
 {
     subscriber_free(gateway->subscriber);
     gateway->subscriber = NULL;
     repair_set_hearing(gateway->repair, false);
+    round_set_hearing(gateway->round, false);
 }
 
 /* Keys and origins are taken from the settings as they are now. */
@@ -415,6 +539,32 @@ static int start_repair(struct gateway *gateway)
     return gateway->repair ? 0 : -ENOMEM;
 }
 
+static int start_order(struct gateway *gateway)
+{
+    static const struct id_order_callbacks callbacks = {
+        .pass = on_ordered,
+        .watermark = on_watermark,
+        .behind = on_shard_behind,
+        .low = on_shard_low,
+        .whole = on_shard_whole,
+    };
+    static const struct round_callbacks round_callbacks = {
+        .ping = on_round_ping,
+        .over = on_round_over,
+        .clock_stepped = on_clock_stepped,
+    };
+    const struct id_order_settings settings = {
+        .wait_ms = gateway->parts->config->order_wait_ms,
+        .max_held_bytes = ID_ORDER_HELD_BYTES,
+        .metrics = gateway->metrics,
+    };
+
+    gateway->order = id_order_new(&settings, &callbacks, gateway);
+    gateway->round =
+        round_new(&gateway->loop, gateway->commands, gateway->metrics, &round_callbacks, gateway);
+    return gateway->order && gateway->round ? 0 : -ENOMEM;
+}
+
 static int start_reading_back(struct gateway *gateway)
 {
     struct log_cache_settings settings = {
@@ -442,6 +592,7 @@ static int start_intake(struct gateway *gateway, struct failure *reterr)
         .master = on_master,
         .log_end = on_log_end,
         .message = on_message,
+        .pong = on_pong,
         .turn_end = on_turn_end,
         .subscribed = on_subscribed,
         .lost = on_lost,
@@ -457,7 +608,7 @@ static int start_intake(struct gateway *gateway, struct failure *reterr)
 
     gateway->decoder = event_decoder_new(parts->config->max_event_bytes);
     if (!gateway->decoder || start_health(gateway) < 0 || start_repair(gateway) < 0 ||
-        start_watches(gateway) < 0 || start_reading_back(gateway) < 0)
+        start_order(gateway) < 0 || start_watches(gateway) < 0 || start_reading_back(gateway) < 0)
         return failure_set(reterr, -ENOMEM, "out of memory");
     gateway->subscriber = subscriber_new(&settings, &callbacks, gateway);
     return gateway->subscriber ? 0 : failure_set(reterr, -ENOMEM, "out of memory");

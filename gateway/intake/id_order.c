@@ -23,14 +23,15 @@
 struct held_item {
     struct list_node node;
     struct order_item item; /* owns its reference to the event */
+    uint64_t since_us;
 };
 
 struct shard {
     struct list held;
     uint64_t watermark;
     uint64_t low;        /* of one that is behind: what has passed of it, as told */
-    uint64_t stalled_us; /* since when rounds have found that it keeps others waiting; 0: it does
-                            not, or has risen since */
+    uint64_t stalled_us; /* since when rounds have found it incomplete, and that others wait for
+                            it; 0: they have not since it has risen */
     bool is_behind;
 };
 
@@ -207,13 +208,14 @@ static void set_watermark(struct shard *shard, uint64_t id)
 }
 
 /* 0; -1: out of memory. */
-static int hold(struct id_order *order, const struct order_item *item)
+static int hold(struct id_order *order, const struct order_item *item, uint64_t now_us)
 {
     struct held_item *held = mem_zalloc(sizeof(*held));
 
     if (!held)
         return -1;
     held->item = *item;
+    held->since_us = now_us;
     if (item->event)
         event_ref(item->event);
     list_append(&order->shards[item->shard].held, &held->node);
@@ -266,7 +268,7 @@ void id_order_take(struct id_order *order, const struct order_item *item, uint64
         become_whole_if_so(order, item->shard);
     if (item->id <= order->watermark && list_is_empty(&shard->held))
         hand_on(order, item, now_us);
-    else if (hold(order, item) < 0)
+    else if (hold(order, item, now_us) < 0)
         miss(order, item, now_us);
     hand_on_ready(order, now_us);
     keep_within_bound(order, now_us);
@@ -305,26 +307,33 @@ static uint64_t greatest_held(const struct id_order *order)
     return greatest;
 }
 
-/* Does it keep anything that is held waiting, and has it for too long? */
-static bool has_stalled(struct id_order *order, struct shard *shard, uint64_t greatest,
+/* Of a shard that others wait for: for too long? One that is complete keeps up with the clock of
+ * Redis: if that is not enough the id of who waits is ahead of that clock. */
+static bool has_stalled(const struct id_order *order, struct shard *shard, bool is_complete,
                         uint64_t now_us)
 {
-    if (shard->is_behind || shard->watermark >= greatest) {
-        shard->stalled_us = 0;
-        return false;
+    const struct held_item *smallest = smallest_held(order);
+    uint64_t since_us;
+
+    if (is_complete) {
+        since_us = shard->watermark < smallest->item.id ? smallest->since_us : now_us;
+    } else {
+        shard->stalled_us = shard->stalled_us ? shard->stalled_us : now_us;
+        since_us = shard->stalled_us;
     }
-    if (shard->stalled_us == 0)
-        shard->stalled_us = now_us;
-    return (now_us - shard->stalled_us) / 1000 >= order->settings.wait_ms;
+    return (now_us - since_us) / 1000 >= order->settings.wait_ms;
 }
 
 /* What is held between the watermarks of two of them is handed on when both are behind. */
-static void leave_stalled_behind(struct id_order *order, uint64_t now_us)
+static void leave_stalled_behind(struct id_order *order, uint64_t complete, uint64_t now_us)
 {
     uint64_t greatest = greatest_held(order);
 
     for (uint32_t i = 0; i < order->shard_count; i++) {
-        if (has_stalled(order, &order->shards[i], greatest, now_us))
+        struct shard *shard = &order->shards[i];
+
+        if (!shard->is_behind && shard->watermark < greatest &&
+            has_stalled(order, shard, complete >> i & 1, now_us))
             leave_behind(order, i, ORDER_BEHIND_WAIT);
     }
     hand_on_ready(order, now_us);
@@ -339,7 +348,7 @@ void id_order_end_round(struct id_order *order, uint64_t id, uint64_t complete, 
             raise_shard(order, i, id);
     }
     hand_on_ready(order, now_us);
-    leave_stalled_behind(order, now_us);
+    leave_stalled_behind(order, complete, now_us);
 }
 
 bool id_order_is_holding(const struct id_order *order)

@@ -9,11 +9,12 @@
  * the lowest of the watermarks has reached its id. That one is the watermark of the whole: it never
  * falls, and everything at or below it has been handed on.
  *
- * A shard that keeps the others waiting for too long, or while too much is held, is left behind:
- * the others go on without it. A shard is behind, too, when something of it comes with an id at or
- * below the watermark: the clock of Redis has stepped back, or a failover has rewound the shard.
- * Such an event is late, and handed on as it comes. As soon as a shard that is behind has reached
- * the watermark it is whole again.
+ * A shard of which something is missing, and nothing comes for `wait_ms` while others wait, is left
+ * behind: the others go on without it. So is one for which an event has waited that long because
+ * its id is ahead of the clock of Redis, and whoever is lowest while too much is held. A shard is
+ * behind, too, when something of it comes with an id at or below the watermark: the clock of Redis
+ * has stepped back, or a failover has rewound the shard. Such an event is late, and handed on as it
+ * comes. As soon as a shard that is behind has reached the watermark it is whole again.
  *
  * With one shard, or `wait_ms` 0, everything is handed on as it comes, and nothing else is told.
  *

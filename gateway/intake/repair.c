@@ -27,6 +27,7 @@ struct shard {
     bool is_asked;             /* a batch is under way */
     bool is_repairing;         /* as logged */
     bool is_due;               /* to be looked up in its log when nothing is wanted */
+    bool is_unsure;            /* it was due, and has not been looked up since */
     uint64_t last_at_check;
 };
 
@@ -128,6 +129,12 @@ static void ask_if_wanted(struct shard *shard)
     }
 }
 
+static void make_due(struct shard *shard)
+{
+    shard->is_due = shard->is_unsure = true;
+    ask_if_wanted(shard);
+}
+
 static void on_retry(uv_timer_t *timer)
 {
     struct repair *repair = timer->data;
@@ -147,8 +154,10 @@ static void batch_failed(struct shard *shard, int error, const char *why)
 
     metric_add(repair->settings.metrics, METRIC_LOG_READ_FAILURES, 1);
     log_failure(shard, why);
-    if (!shard_order_wants(shard->order, &after, &to))
-        return;              /* it was a look at a quiet shard; the next one follows */
+    if (!shard_order_wants(shard->order, &after, &to)) {
+        shard->is_unsure = shard->is_unsure && error != -EBADMSG;
+        return; /* it was a look at a quiet shard; the next one follows */
+    }
     if (error != -EBADMSG) { /* whatever is wrong with Redis passes; what the log holds does not */
         ask_later(repair);
         return;
@@ -166,6 +175,7 @@ static void on_batch(void *owner, const struct log_batch *batch, int error, cons
     shard->is_asked = false;
     if (batch) {
         backoff_reset(&repair->backoff);
+        shard->is_unsure = shard->is_due; /* else this is what it was looked up for */
         shard_order_batch(shard->order, batch, clock_monotonic_us());
         repair->callbacks.turn_end(repair->context);
     } else {
@@ -180,7 +190,7 @@ static void check(struct shard *shard)
 {
     uint64_t last = shard_order_last(shard->order), after, to;
 
-    if (last == shard->last_at_check && !shard->is_asked &&
+    if ((last == shard->last_at_check || shard->is_unsure) && !shard->is_asked &&
         !shard_order_wants(shard->order, &after, &to))
         look_up(shard);
     shard->last_at_check = last;
@@ -225,9 +235,10 @@ void repair_set_hearing(struct repair *repair, bool is_hearing)
     for (uint32_t i = 0; i < SL_SHARDS_MAX; i++) {
         struct shard *shard = &repair->shards[i];
 
-        shard->is_due = is_hearing && shard->order;
-        if (shard->is_due)
-            ask_if_wanted(shard);
+        if (is_hearing && shard->order)
+            make_due(shard);
+        else
+            shard->is_due = false;
     }
 }
 
@@ -249,8 +260,7 @@ static void look_for_it_in_the_log(struct shard *shard, const struct live_messag
     if (log_rate_allows(&repair->future_rate, clock_monotonic_ms(), &held_back))
         log_warn("event_in_the_future", "shard=%u id=%" PRIu64 " held_back=%" PRIu64,
                  message->shard, message->id, held_back);
-    shard->is_due = true;
-    ask_if_wanted(shard);
+    make_due(shard);
 }
 
 void repair_take(struct repair *repair, const struct live_message *message)
@@ -261,6 +271,15 @@ void repair_take(struct repair *repair, const struct live_message *message)
         look_for_it_in_the_log(shard, message);
     else if (shard->order && shard_order_take(shard->order, message))
         ask_if_wanted(shard);
+}
+
+bool repair_is_complete(const struct repair *repair, uint32_t number)
+{
+    const struct shard *shard = &repair->shards[number];
+    uint64_t after, to;
+
+    return repair->is_hearing && shard->order && !shard->is_unsure &&
+           !shard_order_wants(shard->order, &after, &to);
 }
 
 /* ---- made and freed ---- */

@@ -53,3 +53,7 @@ void repair_free(struct repair *repair);
 int repair_log_end(struct repair *repair, uint32_t shard, uint64_t id);
 void repair_set_hearing(struct repair *repair, bool is_hearing);
 void repair_take(struct repair *repair, const struct live_message *message);
+
+/* Whatever was sent of the shard has been handed on: nothing is wanted of its log, which has been
+ * looked up since hearing began. */
+bool repair_is_complete(const struct repair *repair, uint32_t shard);

@@ -73,6 +73,7 @@ struct subscriber {
     uint32_t confirmed;   /* channels that Redis has confirmed */
     uint32_t shards;      /* of the last subscription; 0: none yet */
     uint32_t messages;    /* in this turn */
+    bool has_pong;        /* the same */
     uint64_t counted;     /* messages of the turns since `counted_from` */
     uint64_t counted_from;
     bool is_busy; /* when it was counted last */
@@ -87,10 +88,11 @@ static void next_step(struct subscriber *subscriber);
 
 static void end_turn(struct subscriber *subscriber)
 {
-    if (subscriber->messages == 0)
+    if (subscriber->messages == 0 && !subscriber->has_pong)
         return;
     subscriber->counted += subscriber->messages;
     subscriber->messages = 0;
+    subscriber->has_pong = false;
     subscriber->callbacks.turn_end(subscriber->context);
 }
 
@@ -315,6 +317,16 @@ static void take_message(struct subscriber *subscriber, struct sl_slice channel,
                  SL_SLICE_ARG(channel), payload.size, held_back);
 }
 
+static void take_pong(struct subscriber *subscriber, struct sl_slice text)
+{
+    uint64_t number;
+
+    if (sl_id_parse(text, &number) < 0)
+        return;
+    subscriber->has_pong = true;
+    subscriber->callbacks.pong(subscriber->context, number);
+}
+
 static bool is_string(const redisReply *reply)
 {
     return reply->type == REDIS_REPLY_STRING;
@@ -341,6 +353,8 @@ static void take_push(struct subscriber *subscriber, const redisReply *reply)
     else if (sl_slice_is(kind, "subscribe") && subscriber->step == STEP_SUBSCRIBE &&
              ++subscriber->confirmed == subscriber->meta.shards)
         next_step(subscriber);
+    else if (sl_slice_is(kind, "pong") && is_string(reply->element[1]))
+        take_pong(subscriber, reply_slice(reply->element[1]));
 }
 
 static void on_reply(void *context, const redisReply *reply)
@@ -569,6 +583,16 @@ void subscriber_free(struct subscriber *subscriber)
     subscriber->watch = NULL;
     subscriber->step = STEP_DOWN;
     uv_close((uv_handle_t *)&subscriber->timer, on_timer_closed);
+}
+
+int subscriber_ping(struct subscriber *subscriber, uint64_t number)
+{
+    char text[SL_ID_TEXT_SIZE];
+
+    if (subscriber->step != STEP_HEARING)
+        return -ENOTCONN;
+    return redis_session_send_words(subscriber->session,
+                                    (const char *[]){"PING", sl_id_print(number, text), NULL});
 }
 
 bool subscriber_is_subscribed(const struct subscriber *subscriber)

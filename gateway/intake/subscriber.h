@@ -5,8 +5,9 @@
  * Redis the sentinels name, if there are any; then the end of the log tells what was missed. When
  * they say that another one is the master now, it goes there at once.
  * Messages come as they are heard: repair.h puts them in order. Waking up costs more than a message
- * does: above SUBSCRIBER_BUSY messages a second it rests after each turn that brought some. It logs when it hears and when it
- * does not, and why, once for each reason. Belongs to the thread of its loop. */
+ * does: above SUBSCRIBER_BUSY messages a second it rests after each turn that brought some. It logs
+ * when it hears and when it does not, and why, once for each reason. Belongs to the thread of its
+ * loop. */
 #pragma once
 
 #include <hiredis/hiredis.h>
@@ -41,7 +42,9 @@ struct subscriber_callbacks {
      * lost on the way. Comes before `subscribed`, for each shard. 0; -ENOMEM: to be tried again. */
     int (*log_end)(void *context, uint32_t shard, uint64_t id);
     void (*message)(void *context, const struct live_message *message);
-    /* The messages of this turn of the loop are all there. */
+    /* All messages that Redis had sent when subscriber_ping() reached it have come. */
+    void (*pong)(void *context, uint64_t number);
+    /* The messages and pongs of this turn of the loop are all there. */
     void (*turn_end)(void *context);
     /* All channels are heard from now on; or not any more. Comes when it changes. */
     void (*subscribed)(void *context, uint32_t shards);
@@ -56,6 +59,10 @@ struct subscriber *subscriber_new(const struct subscriber_settings *settings,
 /* No callback comes any more; may be called from within one, other than `log_end`. The loop must
  * run once more to let go of the handles. */
 void subscriber_free(struct subscriber *subscriber);
+
+/* Asks Redis to say `number`, from 1 on, behind what it has sent: `pong` comes, unless the
+ * connection is lost before. 0; -ENOTCONN: nothing is heard; -ENOMEM. */
+int subscriber_ping(struct subscriber *subscriber, uint64_t number);
 
 bool subscriber_is_subscribed(const struct subscriber *subscriber);
 /* Whether it has been, ever: the number of shards; 0: not yet. */

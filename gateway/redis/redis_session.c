@@ -170,18 +170,20 @@ static void take_greeting(struct redis_session *session, const redisReply *reply
 
 /* ---- what comes ---- */
 
-static bool is_pong(const redisReply *reply)
+/* To the PING of on_period(), which has no text; one of the owner's has. */
+static bool is_own_pong(const redisReply *reply)
 {
     return reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
            reply->element[0]->type == REDIS_REPLY_STRING &&
-           sl_slice_is(sl_slice(reply->element[0]->str, reply->element[0]->len), "pong");
+           sl_slice_is(sl_slice(reply->element[0]->str, reply->element[0]->len), "pong") &&
+           reply->element[1]->type == REDIS_REPLY_STRING && reply->element[1]->len == 0;
 }
 
 static void take_reply(struct redis_session *session, const redisReply *reply)
 {
     if (session->state == STATE_GREETING)
         take_greeting(session, reply);
-    else if (!session->pings || !is_pong(reply))
+    else if (!session->pings || !is_own_pong(reply))
         session->callbacks.on_reply(session->context, reply);
 }
 

@@ -74,5 +74,6 @@ void redis_session_rest(struct redis_session *session, uint32_t ms);
 
 /* It has done what it was opened for: `timeout_ms` ends. With `ping_ms`, for a connection that has
  * subscribed: when it was silent for so long it is asked whether it is there, and given up when it
- * was for three times as long. What answers that is not given to on_reply. */
+ * was for three times as long. What answers that is not given to on_reply; the answer to a PING
+ * with a text, which the owner may send, is. */
 void redis_session_settle(struct redis_session *session, uint32_t ping_ms);

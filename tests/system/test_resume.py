@@ -456,9 +456,14 @@ def posts_and_deletions(redis, cli, count=400):
 def test_last_is_the_newest_then_what_happens(servers, cli_for, is_remembered):
     redis = servers.redis()
     cli = cli_for(redis)
-    gateway = servers.gateway(redis) if is_remembered else None
-    posts_and_deletions(redis, cli)
-    gateway = gateway or servers.gateway(redis)
+    if is_remembered:
+        gateway = servers.gateway(redis)
+        with gateway.stream(FIREHOSE) as stream:
+            posts_and_deletions(redis, cli)
+            stream.until(logged(redis)[-1]["id"])
+    else:
+        posts_and_deletions(redis, cli)
+        gateway = servers.gateway(redis)
     streams = {(query, last, transport): gateway.stream(f"/v1/stream/{query}last={last}", transport)
                for query in ("firehose?", "filter?track=w3&") for last in (1, 7, 300, 1000)
                for transport in TRANSPORTS}

@@ -323,12 +323,49 @@ static void test_waiting_begins_when_somebody_waits(void **state)
     end_round(8, ALL);
     pass_ms(86400000);
     take(0, 9, 0);
-    end_round(8, ALL);
+    end_round(8, BUT(2));
     pass_ms(WAIT_MS - 1);
-    end_round(8, ALL);
+    end_round(8, BUT(2));
     expect_told("<=8 ");
     end_round(9, ALL);
     expect_told("9 <=9 ");
+}
+
+/* Its clock was ahead, and is right again. */
+static void test_an_id_ahead_of_the_clock_does_not_wait_for_it(void **state)
+{
+    (void)state;
+    take(1, 900, 0);
+    for (uint64_t id = 1; id <= 9; id++) {
+        end_round(id, ALL);
+        pass_ms(WAIT_MS / 10);
+    }
+    take(2, 10, 0);
+    end_round(10, ALL);
+    expect_told("<=1 <=2 <=3 <=4 <=5 <=6 <=7 <=8 <=9 10 <=10 ");
+    pass_ms(WAIT_MS / 10);
+    end_round(11, ALL);
+    expect_told("<=11 behind(0,11,wait) behind(2,11,wait) 900 <=900 ");
+    take(2, 12, 10);
+    take(1, 901, 900);
+    take(0, 902, 0); /* the shards' clocks were brought together */
+    expect_told("12! low(2,12) 901 <=901 whole(0) ");
+    end_round(13, ALL);
+    expect_told("low(2,13) ");
+}
+
+/* However much there always is that waits for the next round. */
+static void test_steady_traffic_leaves_nobody_behind(void **state)
+{
+    (void)state;
+    for (uint64_t id = 2; id < 3000; id += 2) {
+        take(1, id, id - 2);
+        take(1, id + 1, id);
+        end_round(id, ALL);
+        pass_ms(1);
+    }
+    assert_true(id_order_is_holding(order));
+    assert_int_equal(metric_get(metrics, METRIC_ORDER_LEFT_BEHIND), 0);
 }
 
 static void test_forever_is_forever(void **state)
@@ -716,6 +753,8 @@ int main(void)
         TEST(test_a_shard_that_is_behind_is_whole_with_its_first_event_in_order),
         TEST(test_a_shard_that_moves_is_not_left_behind),
         TEST(test_waiting_begins_when_somebody_waits),
+        TEST(test_an_id_ahead_of_the_clock_does_not_wait_for_it),
+        TEST(test_steady_traffic_leaves_nobody_behind),
         TEST(test_forever_is_forever),
         TEST(test_several_silent_shards_are_left_behind_together),
         TEST(test_too_much_leaves_the_silent_behind_early),

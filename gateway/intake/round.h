@@ -1,0 +1,52 @@
+/* gateway/intake/round.h - what Redis published before a moment has been heard: asked again and
+ * again.
+ *
+ * A round is two questions: TIME on the connection for commands, and when that is answered PING on
+ * the one that is subscribed. Redis does one thing at a time. So what was published before it said
+ * its time was sent before the pong, and every event that it mints later has that time or a later
+ * one. A clock that steps back breaks that; it is told as soon as a round shows it.
+ *
+ * One round is under way at most. Belongs to the thread of its loop. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "gateway/metrics/metrics.h"
+#include "gateway/redis/redis_commands.h"
+
+enum {
+    ROUND_MS = 1,        /* from one to the next, while somebody waits */
+    ROUND_IDLE_MS = 100, /* while nobody does */
+    ROUND_RETRY_MS = 100 /* when Redis has not told its time */
+};
+
+struct round_callbacks {
+    /* Asks for a pong with this number on the connection that hears all shards. 0; a negative
+     * errno: there is none, or no memory. */
+    int (*ping)(void *context, uint64_t number);
+    /* Of the shards that are heard, and were when the round began, every event has come whose id is
+     * at or below `id`: those minted before the millisecond in which Redis told its time. */
+    void (*over)(void *context, uint64_t id);
+    /* Redis says that it is `time_ms`, and has said a later time before: Unix times. Comes before
+     * `over`, with each such round. */
+    void (*clock_stepped)(void *context, uint64_t time_ms, uint64_t latest_ms);
+};
+
+struct round;
+
+/* NULL: out of memory. */
+struct round *round_new(uv_loop_t *loop, struct redis_commands *commands, struct metrics *metrics,
+                        const struct round_callbacks *callbacks, void *context);
+/* After the commands, which answer what is under way. The loop must run once more. */
+void round_free(struct round *round);
+
+/* A round is wanted that begins from now on, at the earliest `pause_ms` after the last one began;
+ * the one that is under way does for it. Without effect until round_set_hearing(). */
+void round_want(struct round *round, uint64_t pause_ms);
+/* All shards are heard from now on, or not any more: then the round that is under way has no end.
+ */
+void round_set_hearing(struct round *round, bool is_hearing);
+/* The pong with this number has come. */
+void round_pong(struct round *round, uint64_t number);
