@@ -118,7 +118,7 @@ static int show_common(struct cli *cli, enum sl_common_list list, const struct s
     struct failure failure;
     int status;
 
-    status = database_open(&database, cli, 1);
+    status = database_open(&database, cli, 0);
     if (status != CLI_GOOD)
         return status;
     search.database = &database;

@@ -2,10 +2,10 @@
 
 const struct cli_option common_options[] = {
     {"redis", COMMON_REDIS, "URL",
-     "Where Redis is: redis://[user:password@]host[:port][/db], unix:///path, or "
+     "Where Redis is: redis://[user:password@]host[:port][/db], unix:///path, "
      "redis+sentinel://[user:password@]host[:port],.../master-name for the master that sentinels "
-     "name. Else SLUICE_REDIS in the environment, which other users of the machine cannot see; "
-     "else "
+     "name, or redis+cluster://[user:password@]host[:port],... for a cluster with these nodes. "
+     "Else SLUICE_REDIS in the environment, which other users of the machine cannot see; else "
      "the Redis that a running sluiced has started in its data directory (SLUICE_DATA_DIR).",
      NULL, CLI_ONCE},
     {"archive", COMMON_ARCHIVE, "URL",

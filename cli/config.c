@@ -37,7 +37,7 @@ static int run_list(struct cli *cli, int argc, char **argv)
 
     cli_no_options(cli, argc, argv);
     cli_no_arguments(cli, argc, argv);
-    status = database_open(&database, cli, 1);
+    status = database_open(&database, cli, 0);
     if (status != CLI_GOOD)
         return status;
     status = settings_read(&database, cli, &settings);
@@ -61,7 +61,7 @@ static int run_get(struct cli *cli, int argc, char **argv)
     if (argc - optind != 1)
         cli_usage(cli, "one NAME is needed");
     which = find(cli, argv[optind]);
-    status = database_open(&database, cli, 1);
+    status = database_open(&database, cli, 0);
     if (status != CLI_GOOD)
         return status;
     status = settings_read(&database, cli, &settings);
@@ -82,7 +82,7 @@ static int run_set(struct cli *cli, int argc, char **argv)
     if (argc - optind != 2)
         cli_usage(cli, "a NAME and a VALUE are needed");
     change = setting_change_parse(cli, find(cli, argv[optind]), argv[optind + 1]);
-    status = database_open(&database, cli, 1);
+    status = database_open(&database, cli, 0);
     if (status != CLI_GOOD)
         return status;
     status = settings_change(&database, cli, &change);

@@ -156,7 +156,7 @@ int database_change(struct cli *cli, const struct sl_user_ref *ref, database_bui
     struct failure failure;
     int status, r;
 
-    status = database_open(&database, cli, 1);
+    status = database_open(&database, cli, 0);
     if (status != CLI_GOOD)
         return status;
     r = build(&call, &database, &user, context, &failure);

@@ -18,9 +18,8 @@ struct database {
 int database_address(const struct cli *cli, struct sl_redis_address *ret_address,
                      struct failure *reterr);
 
-/* Connects to it; makes a database of `shards` shards where there is none. CLI_GOOD, or CLI_FAILED
- * when it has said why.
- */
+/* Connects to it; makes a database of `shards` shards where there is none (0: 64 in a cluster, else
+ * 1). CLI_GOOD, or CLI_FAILED when it has said why. */
 int database_open(struct database *database, const struct cli *cli, uint32_t shards);
 void database_close(struct database *database);
 

@@ -52,7 +52,7 @@ static int delete_post(struct cli *cli, const struct sl_user_ref *author, uint64
     struct failure failure;
     int status, built, r;
 
-    status = database_open(&database, cli, 1);
+    status = database_open(&database, cli, 0);
     if (status != CLI_GOOD)
         return status;
     built = sl_delete_call(&call, &database.meta, sl_slice_str(database.request_id), author, post,

@@ -127,7 +127,7 @@ static int run(struct cli *cli, int argc, char **argv, follow_many_call_fn build
     errand.targets = mem_zalloc(mem_array_size(errand.count, sizeof(*errand.targets)));
     errand.found = mem_zalloc(mem_array_size(errand.count, sizeof(*errand.found)));
     if (errand.targets && errand.found)
-        status = database_open(&errand.database, cli, 1);
+        status = database_open(&errand.database, cli, 0);
     else
         status = cli_failed_with(cli, "out of memory");
     if (status == CLI_GOOD) {

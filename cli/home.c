@@ -34,7 +34,7 @@ static int show_home(struct cli *cli, const struct sl_user_ref *reader,
     struct failure failure;
     int status, r;
 
-    status = database_open(&database, cli, 1);
+    status = database_open(&database, cli, 0);
     if (status != CLI_GOOD)
         return status;
     r = sl_home_read_new(&read, &database.meta, reader, page, &failure);

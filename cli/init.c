@@ -55,7 +55,7 @@ static int run(struct cli *cli, int argc, char **argv)
     int status;
 
     read_options(cli, argc, argv, &wish);
-    status = database_open(&database, cli, wish.shards ? wish.shards : 1);
+    status = database_open(&database, cli, wish.shards);
     if (status != CLI_GOOD)
         return status;
     if (wish.shards && database.meta.shards != wish.shards)
@@ -79,9 +79,8 @@ static int run(struct cli *cli, int argc, char **argv)
         NULL,    CLI_ONCE},
 static const struct cli_option options[] = {
     {"shards", KEY_SHARDS, "N",
-     "How many shards it has, 1 to 64, fixed for ever; 1 unless given. Fails when there is a "
-     "database "
-     "with another number.",
+     "How many shards it has, 1 to 64, fixed for ever; unless given 1, or in a cluster 64. Fails "
+     "when there is a database with another number.",
      NULL, CLI_ONCE},
 #include "src/database/settings.def"
     CLI_OPTIONS_END,
@@ -94,7 +93,7 @@ const struct command command_init = {
     .summary = "make a database, or look at the one that is there",
     .help =
         "Prints the identity of the database and its number of shards. The other commands make a "
-        "database of one shard when they find none.\n\n"
+        "database when they find none.\n\n"
         "Every setting that 'sluice config list' shows is an option, too, and set where the "
         "database exists already.",
     .options = options,

@@ -182,7 +182,7 @@ static int show_list(struct cli *cli, struct request *request, build_fn build, s
     struct failure failure;
     int status;
 
-    status = database_open(&database, cli, 1);
+    status = database_open(&database, cli, 0);
     if (status != CLI_GOOD)
         return status;
     if (show_find_reader(&database, request->has_reader ? &request->reader : NULL,

@@ -92,7 +92,7 @@ static int send_post(struct cli *cli, struct wish *wish)
     struct failure failure;
     int status, r;
 
-    status = database_open(&database, cli, 1);
+    status = database_open(&database, cli, 0);
     if (status != CLI_GOOD)
         return status;
     r = name_audience(&database, wish, &failure);

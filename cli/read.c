@@ -10,7 +10,7 @@ static int read_posts(struct cli *cli, const struct sl_user_ref *reader, const u
     uint64_t reader_id;
     int status, r;
 
-    status = database_open(&database, cli, 1);
+    status = database_open(&database, cli, 0);
     if (status != CLI_GOOD)
         return status;
     r = show_find_reader(&database, reader, &reader_id, &failure);

@@ -202,7 +202,7 @@ static int replay_init(struct replay *replay, int fd)
     if (!replay->reader || !replay->batch)
         return cli_failed_with(replay->cli, "out of memory");
     replay->shows_progress = isatty(STDERR_FILENO);
-    return database_open(&replay->database, replay->cli, 1);
+    return database_open(&replay->database, replay->cli, 0);
 }
 
 static int run_replay(struct replay *replay, int fd)

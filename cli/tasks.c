@@ -189,7 +189,7 @@ static int run_list(struct cli *cli, int argc, char **argv)
 
     cli_no_options(cli, argc, argv);
     cli_no_arguments(cli, argc, argv);
-    status = database_open(&database, cli, 1);
+    status = database_open(&database, cli, 0);
     if (status != CLI_GOOD)
         return status;
     r = print_all(&database, &failure);
@@ -267,7 +267,7 @@ static int change_letters(struct cli *cli, int argc, char **argv, bool is_retry)
         all = true;
     if (all == (optind < argc))
         cli_usage(cli, "either IDs are needed or --all");
-    status = database_open(&database, cli, 1);
+    status = database_open(&database, cli, 0);
     if (status != CLI_GOOD)
         return status;
     if (all)

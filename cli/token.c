@@ -128,7 +128,7 @@ static const char *find_subject(const struct cli *cli, const char *sub, const ch
     if (!is_login && (!token_claims_need_user(scope) || !sub[strspn(sub, "0123456789")]))
         return sub;
     ref = argument_user(cli, sub);
-    r = database_open(&database, cli, 1);
+    r = database_open(&database, cli, 0);
     if (r == CLI_GOOD) {
         r = database_find_id(&database, &ref, &id, &failure);
         database_close(&database);

@@ -15,7 +15,7 @@ static int show(struct cli *cli, char *const *names, size_t count)
         return cli_failed_with(cli, "out of memory");
     for (size_t i = 0; i < count; i++)
         users[i] = argument_user(cli, names[i]);
-    status = database_open(&database, cli, 1);
+    status = database_open(&database, cli, 0);
     if (status == CLI_GOOD) {
         status = show_users(&database, cli, users, NULL, count);
         database_close(&database);
@@ -41,7 +41,7 @@ static int set_name(struct cli *cli, const char *user, const char *name)
     struct failure failure;
     int status, r;
 
-    status = database_open(&database, cli, 1);
+    status = database_open(&database, cli, 0);
     if (status != CLI_GOOD)
         return status;
     r = sl_user_rename_call(&call, &database.meta, sl_slice_str(database.request_id), &ref,

@@ -40,7 +40,7 @@ static int work(struct cli *cli, const struct sl_worker_options *options)
     struct failure failure;
     int status, r;
 
-    status = database_open(&database, cli, 1);
+    status = database_open(&database, cli, 0);
     if (status != CLI_GOOD)
         return status;
     r = database_address(cli, &address, &failure);

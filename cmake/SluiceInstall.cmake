@@ -61,6 +61,7 @@ sluice_public_headers(
     src/model/id.h
     src/model/keys.h
     src/model/login.h
+    src/redis/cluster_map.h
     src/redis/redis_address.h
     src/redis/redis_link.h
     src/redis/sentinel.h

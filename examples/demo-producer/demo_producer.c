@@ -318,7 +318,7 @@ static int read_file(struct site *site, const char *path)
 static int open_site(struct site *site, const char *url, struct failure *failure)
 {
     struct sl_redis_link_options options = {.retry_ms = 60000};
-    struct sl_meta wanted = sl_meta_wanted(1);
+    struct sl_meta wanted = sl_meta_wanted(0);
     struct sl_redis_address address;
     int r;
 

@@ -34,7 +34,7 @@ struct timeline {
 static int find_database(struct timeline *timeline, const char *url)
 {
     const struct sl_redis_link_options options = {.retry_ms = 2000};
-    const struct sl_meta wanted = sl_meta_wanted(1);
+    const struct sl_meta wanted = sl_meta_wanted(0);
     struct sl_redis_address address;
     int r;
 

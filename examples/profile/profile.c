@@ -30,7 +30,7 @@ struct segment {
 static int find_database(struct segment *page, const char *url)
 {
     const struct sl_redis_link_options options = {.retry_ms = 2000};
-    const struct sl_meta wanted = sl_meta_wanted(1);
+    const struct sl_meta wanted = sl_meta_wanted(0);
     struct sl_redis_address address;
     int r;
 

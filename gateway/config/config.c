@@ -34,8 +34,11 @@ static int check_listen(struct sl_slice value, struct failure *reterr)
 static int check_redis(struct sl_slice value, struct failure *reterr)
 {
     struct sl_redis_address address;
+    int r = sl_redis_address_parse(value, &address, reterr);
 
-    return sl_redis_address_parse(value, &address, reterr);
+    if (r == 0 && address.seed_count > 0)
+        r = failure_set(reterr, -EINVAL, "sluiced cannot follow a Redis Cluster yet");
+    return r;
 }
 
 static int check_url(struct sl_slice value, int (*check)(const char *url, struct failure *reterr),

@@ -26,7 +26,7 @@ SL_EXPORT int sl_meta_call(struct sl_call *call, uint32_t shard, const struct sl
 SL_EXPORT int sl_meta_reply(const struct redisReply *reply, struct sl_meta *ret_meta,
                             struct failure *reterr);
 
-/* What to ask shard 0 for: a random id and `shards`. */
+/* What to ask shard 0 for: a random id and `shards`; 0 is for sl_redis_link_meta() to decide. */
 SL_EXPORT struct sl_meta sl_meta_wanted(uint32_t shards);
 
 /* 0 when the meta of another shard belongs to the same database; -EBADMSG. */

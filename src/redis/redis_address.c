@@ -1,7 +1,7 @@
-/* redis_address.c - three schemes, a parser each, put together of parts (src/model/url_parts.h).
+/* redis_address.c - four schemes, a parser each, put together of parts (src/model/url_parts.h).
  *
  * The last @ ends the password, so that one with a bare @ in it is not taken for a host. All parts
- * have rooms of fixed size in the address; more sentinels than it has room for are refused.
+ * have rooms of fixed size in the address; more hosts than it has room for are refused.
  * Printing leaves secrets out, and gives back what parses to the same address. */
 #include "src/redis/redis_address.h"
 
@@ -75,21 +75,21 @@ static int parse_tcp(struct sl_slice text, struct sl_redis_address *address, str
 }
 
 /* host[:port],host[:port],... */
-static int parse_sentinels(struct sl_slice text, struct sl_redis_address *address,
+static int parse_endpoints(struct sl_slice text, const char *what, uint16_t port, uint32_t most,
+                           struct sl_redis_endpoint *endpoints, uint32_t *ret_count,
                            struct failure *reterr)
 {
-    for (;;) {
+    for (uint32_t count = 0;;) {
         size_t comma = sl_url_index(text, ',');
         int r;
 
-        if (address->sentinel_count == SL_REDIS_SENTINELS_MAX)
-            return failure_set(reterr, -EINVAL, "a Redis URL names at most %d sentinels",
-                               SL_REDIS_SENTINELS_MAX);
-        r = parse_endpoint(sl_url_head(text, comma), SENTINEL_PORT,
-                           &address->sentinels[address->sentinel_count], reterr);
+        if (count == most)
+            return failure_set(reterr, -EINVAL, "a Redis URL names at most %u %s", (unsigned)most,
+                               what);
+        r = parse_endpoint(sl_url_head(text, comma), port, &endpoints[count], reterr);
         if (r < 0)
             return r;
-        address->sentinel_count++;
+        *ret_count = ++count;
         if (comma == text.size)
             return 0;
         text = sl_slice_from(text, comma + 1);
@@ -148,7 +148,8 @@ static int parse_sentinel(struct sl_slice text, struct sl_redis_address *address
         return r;
     mark = sl_url_index(name, '?');
     options = sl_slice_from(name, mark < name.size ? mark + 1 : mark);
-    r = parse_sentinels(endpoints, address, reterr);
+    r = parse_endpoints(endpoints, "sentinels", SENTINEL_PORT, SL_REDIS_SENTINELS_MAX,
+                        address->sentinels, &address->sentinel_count, reterr);
     if (r == 0)
         r = parse_master_name(sl_url_head(name, mark), address, reterr);
     while (r == 0 && options.size > 0) {
@@ -160,6 +161,22 @@ static int parse_sentinel(struct sl_slice text, struct sl_redis_address *address
     if (r == 0 && address->sentinel_login.user[0] && !address->sentinel_login.password[0])
         r = failure_set(reterr, -EINVAL, "sentinel-user needs a sentinel-password");
     return r;
+}
+
+static int parse_cluster(struct sl_slice text, struct sl_redis_address *address,
+                         struct failure *reterr)
+{
+    struct sl_slice endpoints, rest;
+    int r = split_authority(text, &address->login, &endpoints, &rest, reterr);
+
+    if (r < 0)
+        return r;
+    if (rest.size > 0 || sl_url_index(endpoints, '?') < endpoints.size)
+        return failure_set(reterr, -EINVAL,
+                           "behind the nodes of a cluster stands nothing: it has no databases to "
+                           "choose from");
+    return parse_endpoints(endpoints, "nodes", REDIS_PORT, SL_REDIS_SEEDS_MAX, address->seeds,
+                           &address->seed_count, reterr);
 }
 
 static int parse_unix(struct sl_slice text, struct sl_redis_address *address,
@@ -191,6 +208,7 @@ int sl_redis_address_parse(struct sl_slice url, struct sl_redis_address *ret_add
     static const struct sl_slice rediss = SL_SLICE("rediss://");
     static const struct sl_slice unix_socket = SL_SLICE("unix://");
     static const struct sl_slice sentinel = SL_SLICE("redis+sentinel://");
+    static const struct sl_slice cluster = SL_SLICE("redis+cluster://");
     struct sl_redis_address address = {0};
     int r;
 
@@ -204,10 +222,13 @@ int sl_redis_address_parse(struct sl_slice url, struct sl_redis_address *ret_add
         r = parse_unix(sl_slice_from(url, unix_socket.size), &address, reterr);
     else if (sl_slice_starts_with(url, sentinel))
         r = parse_sentinel(sl_slice_from(url, sentinel.size), &address, reterr);
+    else if (sl_slice_starts_with(url, cluster))
+        r = parse_cluster(sl_slice_from(url, cluster.size), &address, reterr);
     else
         r = failure_set(reterr, -EINVAL,
-                        "a Redis URL is redis://[user:password@]host[:port][/db], unix:///path or "
-                        "redis+sentinel://host[:port],.../master-name");
+                        "a Redis URL is redis://[user:password@]host[:port][/db], unix:///path, "
+                        "redis+sentinel://host[:port],.../master-name or "
+                        "redis+cluster://host[:port],...");
     if (r < 0)
         return r;
     *ret_address = address;
@@ -244,15 +265,24 @@ void sl_redis_endpoint_print(const struct sl_redis_endpoint *endpoint, char *roo
              (unsigned)endpoint->port);
 }
 
-static void print_sentinels(const struct sl_redis_address *address, char *room, size_t room_size)
+/* Returns how much of the room is used. */
+static size_t print_endpoints(const struct sl_redis_endpoint *endpoints, uint32_t count, char *room,
+                              size_t room_size, size_t used)
 {
     char endpoint[SL_REDIS_ENDPOINT_TEXT_SIZE];
-    size_t used = (size_t)snprintf(room, room_size, "redis+sentinel://");
 
-    for (uint32_t i = 0; i < address->sentinel_count && used < room_size; i++) {
-        sl_redis_endpoint_print(&address->sentinels[i], endpoint, sizeof(endpoint));
+    for (uint32_t i = 0; i < count && used < room_size; i++) {
+        sl_redis_endpoint_print(&endpoints[i], endpoint, sizeof(endpoint));
         used += (size_t)snprintf(room + used, room_size - used, i > 0 ? ",%s" : "%s", endpoint);
     }
+    return used;
+}
+
+static void print_sentinels(const struct sl_redis_address *address, char *room, size_t room_size)
+{
+    size_t used = (size_t)snprintf(room, room_size, "redis+sentinel://");
+
+    used = print_endpoints(address->sentinels, address->sentinel_count, room, room_size, used);
     if (used < room_size)
         used += (size_t)snprintf(room + used, room_size - used, "/%s", address->master_name);
     if (address->db && used < room_size)
@@ -274,6 +304,11 @@ void sl_redis_address_print(const struct sl_redis_address *address, char *room, 
     }
     if (address->sentinel_count > 0) {
         print_sentinels(address, room, room_size);
+        return;
+    }
+    if (address->seed_count > 0) {
+        print_endpoints(address->seeds, address->seed_count, room, room_size,
+                        (size_t)snprintf(room, room_size, "redis+cluster://"));
         return;
     }
     sl_redis_endpoint_print(&address->endpoint, endpoint, sizeof(endpoint));

@@ -3,10 +3,12 @@
  *     redis://[user:password@]host[:port][/db]     unix:///path/to/socket[?db=N]
  *     redis+sentinel://[user:password@]host[:port][,host[:port]...]/master-name
  *         [?db=N][&sentinel-user=...][&sentinel-password=...]
+ *     redis+cluster://[user:password@]host[:port][,host[:port]...]
  *
  * With sentinels, user and password are those of the Redis; which one it is, they are asked
- * (src/redis/sentinel.h). rediss:// is refused with a clear message. User, password and path are
- * percent-decoded, an IPv6 host stands in brackets. No message ever holds a password. */
+ * (src/redis/sentinel.h). The nodes of a cluster that are named are those to be asked for all
+ * others. rediss:// is refused with a clear message. User, password and path are percent-decoded,
+ * an IPv6 host stands in brackets. No message ever holds a password. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,7 +19,7 @@
 #include "base/failure.h"
 #include "base/slice.h"
 
-enum { SL_REDIS_SENTINELS_MAX = 8 };
+enum { SL_REDIS_SENTINELS_MAX = 8, SL_REDIS_SEEDS_MAX = 8 };
 
 struct sl_redis_endpoint {
     char host[256]; /* IPv6 without brackets */
@@ -30,7 +32,8 @@ struct sl_redis_login {
 };
 
 struct sl_redis_address {
-    struct sl_redis_endpoint endpoint; /* empty when `path` is set; with sentinels: not known yet */
+    struct sl_redis_endpoint endpoint; /* empty when `path` is set; with sentinels: not known yet;
+                                          of a cluster: empty */
     char path[108];                    /* unix socket; empty otherwise */
     struct sl_redis_login login;
     uint32_t db;
@@ -39,6 +42,9 @@ struct sl_redis_address {
     struct sl_redis_endpoint sentinels[SL_REDIS_SENTINELS_MAX];
     struct sl_redis_login sentinel_login;
     char master_name[64];
+
+    uint32_t seed_count; /* 0: no cluster */
+    struct sl_redis_endpoint seeds[SL_REDIS_SEEDS_MAX];
 };
 
 /* Enough for every address: hosts or percent-encoded path, ports, name, number. */

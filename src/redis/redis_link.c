@@ -1,7 +1,11 @@
 /* redis_link.c - rounds: send every call that has no reply yet, collect replies, see what is left.
  *
- * A call is left when its connection broke, when the server lacked its script or was not ready.
- * Each round ends with all calls answered, with a pause and another round, or with failure. */
+ * A call is left when its connection broke, when the server lacked its script, was not ready, or
+ * sent it to another node. Each round ends with all calls answered, with another round, after a
+ * pause or at once, or with failure.
+ *
+ * A single Redis is a node that has all shards; in a cluster each node (src/redis/redis_cluster.h)
+ * has some. A round sends to all nodes before it reads from the first. */
 #include "src/redis/redis_link.h"
 
 #include <assert.h>
@@ -16,26 +20,27 @@
 #include "base/backoff.h"
 #include "base/clock.h"
 #include "src/call/reply.h"
-#include "src/call/scripts.h"
 #include "src/database/meta.h"
+#include "src/call/call_build.h"
+#include "src/redis/redis_cluster.h"
 #include "src/redis/redis_connection.h"
 #include "src/redis/redis_dial.h"
+#include "src/redis/redis_node.h"
 #include "src/redis/sentinel.h"
 #include "src/redis/sentinels.h"
 
 enum { CONNECT_MS = 5000, ANSWER_MS = 10000, FIRST_PAUSE_MS = 20, LAST_PAUSE_MS = 1000 };
 enum { WAIT_MS = 1000 };
 enum { SENTINEL_MS = 1000 }; /* a sentinel that is slower is passed over */
-enum { SCRIPTS_MAX = 64 };
+enum { HOPS_MAX = 5 };       /* from node to node; then the cluster has to come to rest */
 
 struct sl_redis_link {
     struct sl_redis_address address;
     struct sl_redis_link_options options;
-    struct sl_redis_connection *connection; /* NULL: not connected */
-    struct sl_sentinels *sentinels;         /* NULL: the address has none */
-    bool was_told;                          /* by them, that address.endpoint is the master now */
-    const struct sl_script *loaded[SCRIPTS_MAX]; /* what this connection has sent the text of */
-    size_t loaded_count;
+    struct sl_redis_node only;        /* where there is one Redis: that */
+    struct sl_redis_cluster *cluster; /* NULL: there is one */
+    struct sl_sentinels *sentinels;   /* NULL: the address has none */
+    bool was_told;                    /* by them, that address.endpoint is the master now */
 };
 
 static void pause_ms(uint64_t ms)
@@ -43,13 +48,6 @@ static void pause_ms(uint64_t ms)
     struct timespec time = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
 
     nanosleep(&time, NULL);
-}
-
-static void disconnect(struct sl_redis_link *link)
-{
-    sl_redis_connection_close(link->connection);
-    link->connection = NULL;
-    link->loaded_count = 0;
 }
 
 /* ---- connect ---- */
@@ -84,10 +82,10 @@ static void follow_master(struct sl_redis_link *link)
 {
     struct sl_redis_endpoint master;
 
-    if (!link->connection || !link->sentinels ||
+    if (!link->only.connection || !link->sentinels ||
         !sl_sentinels_have_moved(link->sentinels, clock_monotonic_ms(), &master))
         return;
-    disconnect(link);
+    sl_redis_node_disconnect(&link->only);
     link->address.endpoint = master;
     link->was_told = true;
 }
@@ -102,16 +100,16 @@ static int connect_and_greet(struct sl_redis_link *link, struct failure *reterr)
         r = find_master(link, reterr);
     if (r == 0)
         r = sl_redis_dial(address->path[0] ? address->path : NULL, &address->endpoint,
-                          link->options.connect_ms, link->options.answer_ms, &link->connection,
+                          link->options.connect_ms, link->options.answer_ms, &link->only.connection,
                           reterr);
     if (r == 0)
-        r = sl_redis_log_in(link->connection, &address->login, reterr);
+        r = sl_redis_log_in(link->only.connection, &address->login, reterr);
     if (r == 0 && address->db > 0) {
         snprintf(db, sizeof(db), "%u", (unsigned)address->db);
-        r = sl_redis_greet(link->connection, 2, (const char *[]){"SELECT", db}, reterr);
+        r = sl_redis_greet(link->only.connection, 2, (const char *[]){"SELECT", db}, reterr);
     }
     if (r == 0 && address->sentinel_count > 0)
-        r = check_role(link->connection, reterr);
+        r = check_role(link->only.connection, reterr);
     return r;
 }
 
@@ -122,44 +120,57 @@ static int ensure_connected(struct sl_redis_link *link, struct failure *reterr)
     struct failure failure = {""};
     int r;
 
-    if (link->connection)
+    if (link->only.connection)
         return 0;
     r = connect_and_greet(link, &failure);
     if (r == 0)
         return 0;
-    disconnect(link);
+    sl_redis_node_disconnect(&link->only);
     sl_redis_address_print(&link->address, where, sizeof(where));
     return failure_set(reterr, r == -EAGAIN || r == -EROFS ? -ECONNREFUSED : r,
                        "cannot connect to %s: %s", where, failure.text);
+}
+
+static int connect_once(struct sl_redis_link *link, struct failure *reterr)
+{
+    return link->cluster ? sl_redis_cluster_refresh(link->cluster, reterr)
+                         : ensure_connected(link, reterr);
 }
 
 /* During a failover nobody is the master for a while. */
 static int connect_first(struct sl_redis_link *link, struct failure *reterr)
 {
     uint64_t deadline_ms = clock_monotonic_ms() + link->options.retry_ms;
+    bool may_wait = link->cluster || link->sentinels;
     struct backoff backoff = {0};
     int r;
 
     for (;;) {
         uint32_t wait_ms = backoff_next_ms(&backoff, FIRST_PAUSE_MS, LAST_PAUSE_MS);
 
-        r = ensure_connected(link, reterr);
-        if (r != -ECONNREFUSED || link->address.sentinel_count == 0 ||
-            clock_monotonic_ms() + wait_ms > deadline_ms)
+        r = connect_once(link, reterr);
+        if (r != -ECONNREFUSED || !may_wait || clock_monotonic_ms() + wait_ms > deadline_ms)
             return r;
         pause_ms(wait_ms);
     }
 }
 
-static int prepare_sentinels(struct sl_redis_link *link, struct failure *reterr)
+/* What knows of more than one Redis. */
+static int prepare_servers(struct sl_redis_link *link, struct failure *reterr)
 {
+    const struct sl_redis_address *address = &link->address;
     uint32_t connect_ms = link->options.connect_ms;
 
-    if (link->address.sentinel_count == 0)
-        return 0;
-    link->sentinels =
-        sl_sentinels_new(&link->address, connect_ms < SENTINEL_MS ? connect_ms : SENTINEL_MS);
-    return link->sentinels ? 0 : failure_set(reterr, -ENOMEM, "out of memory");
+    link->only.shards = UINT64_MAX;
+    if (address->seed_count > 0)
+        link->cluster = sl_redis_cluster_new(address, connect_ms, link->options.answer_ms);
+    if (address->sentinel_count > 0)
+        link->sentinels =
+            sl_sentinels_new(address, connect_ms < SENTINEL_MS ? connect_ms : SENTINEL_MS);
+    if ((address->seed_count > 0 && !link->cluster) ||
+        (address->sentinel_count > 0 && !link->sentinels))
+        return failure_set(reterr, -ENOMEM, "out of memory");
+    return 0;
 }
 
 int sl_redis_link_open(const struct sl_redis_address *address,
@@ -179,7 +190,7 @@ int sl_redis_link_open(const struct sl_redis_address *address,
         link->options.answer_ms = ANSWER_MS;
     if (link->options.wait_ms == 0)
         link->options.wait_ms = WAIT_MS;
-    r = prepare_sentinels(link, reterr);
+    r = prepare_servers(link, reterr);
     if (r == 0)
         r = connect_first(link, reterr);
     if (r < 0) {
@@ -194,83 +205,56 @@ void sl_redis_link_close(struct sl_redis_link *link)
 {
     if (!link)
         return;
-    disconnect(link);
+    sl_redis_node_disconnect(&link->only);
+    sl_redis_cluster_free(link->cluster);
     sl_sentinels_free(link->sentinels);
     explicit_bzero(&link->address.login, sizeof(link->address.login));
     explicit_bzero(&link->address.sentinel_login, sizeof(link->address.sentinel_login));
     mem_free(link);
 }
 
+/* ---- the nodes: one, or those of a cluster ---- */
+
+static size_t node_count(const struct sl_redis_link *link)
+{
+    return link->cluster ? sl_redis_cluster_count(link->cluster) : 1;
+}
+
+static struct sl_redis_node *node_at(struct sl_redis_link *link, size_t i)
+{
+    return link->cluster ? sl_redis_cluster_at(link->cluster, i) : &link->only;
+}
+
+static int connect_node(struct sl_redis_link *link, struct sl_redis_node *node,
+                        struct failure *reterr)
+{
+    return link->cluster ? sl_redis_cluster_connect(link->cluster, node, reterr)
+                         : ensure_connected(link, reterr);
+}
+
+/* Something was not as it should be: in a cluster, another node may have it by now. */
+static void doubt(struct sl_redis_link *link)
+{
+    if (link->cluster)
+        sl_redis_cluster_doubt(link->cluster);
+}
+
 /* ---- one round ---- */
 
-static bool is_loaded(const struct sl_redis_link *link, const struct sl_script *script)
-{
-    for (size_t i = 0; i < link->loaded_count; i++) {
-        if (link->loaded[i] == script)
-            return true;
-    }
-    return link->loaded_count == SCRIPTS_MAX;
-}
+/* The greater outweighs the lesser. */
+enum round { ROUND_COMPLETE, ROUND_AGAIN, ROUND_AGAIN_LATER, ROUND_FAILED };
 
-static int append(struct sl_redis_link *link, const struct sl_call *call, struct failure *reterr)
-{
-    return sl_redis_connection_append(link->connection, call->argc, call->argv, call->argvlen,
-                                      reterr);
-}
-
-/* Sends the text of scripts that calls of one batch need: where one is missing, the calls behind
- * it must not overtake it. 0: so many replies will come of that; -ENOMEM. */
-static int append_scripts(struct sl_redis_link *link, const struct sl_call *calls, size_t count,
-                          size_t *ret_sent, struct failure *reterr)
-{
-    size_t sent = 0;
-
-    for (size_t i = 0; i < count; i++) {
-        const struct sl_script *script = calls[i].script;
-        int r;
-
-        if (!script || is_loaded(link, script))
-            continue;
-        r = sl_redis_connection_append(link->connection, 3,
-                                       (const char *[]){"SCRIPT", "LOAD", script->source},
-                                       (size_t[]){6, 4, script->source_size}, reterr);
-        if (r < 0)
-            return r;
-        assert(link->loaded_count < SCRIPTS_MAX);
-        link->loaded[link->loaded_count++] = script;
-        sent++;
-    }
-    *ret_sent = sent;
-    return 0;
-}
-
-/* Sends all calls without a reply and reads their replies, as far as they come. 0; negative errno:
- * the connection is good for nothing any more. */
-static int exchange(struct sl_redis_link *link, const struct sl_call *calls, size_t count,
-                    redisReply **replies, struct failure *reterr)
-{
-    size_t scripts = 0;
-    redisReply *reply;
-    int r = 0;
-
-    assert(link->connection);
-    if (count > 1)
-        r = append_scripts(link, calls, count, &scripts, reterr);
-    for (size_t i = 0; r == 0 && i < count; i++) {
-        if (!replies[i])
-            r = append(link, &calls[i], reterr);
-    }
-    for (size_t i = 0; r == 0 && i < scripts; i++) {
-        r = sl_redis_connection_read(link->connection, &reply, reterr);
-        if (r == 0)
-            freeReplyObject(reply);
-    }
-    for (size_t i = 0; r == 0 && i < count; i++) {
-        if (!replies[i])
-            r = sl_redis_connection_read(link->connection, &replies[i], reterr);
-    }
-    return r;
-}
+/* Calls that are run together. */
+struct run {
+    struct sl_redis_link *link;
+    struct sl_call *calls;
+    size_t count;
+    redisReply **replies; /* NULL: none yet */
+    unsigned hops;        /* rounds since the last pause */
+    bool may_wait;        /* there is time for another round */
+    enum round round;
+    struct failure *reterr;
+};
 
 static void drop_reply(redisReply **reply)
 {
@@ -278,105 +262,217 @@ static void drop_reply(redisReply **reply)
     *reply = NULL;
 }
 
-static bool all_repeatable(const struct sl_call *calls, size_t count, redisReply *const *replies)
+static void weigh(struct run *run, enum round round)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (!replies[i] && !calls[i].is_repeatable)
-            return false;
-    }
-    return true;
+    if (round > run->round)
+        run->round = round;
 }
 
-enum round { ROUND_COMPLETE, ROUND_AGAIN, ROUND_AGAIN_LATER, ROUND_FAILED };
-
-/* Was this answered by a master that is one no more? Then nothing was done. */
-static bool is_demoted(const struct sl_redis_link *link, const redisReply *reply)
+static bool is_unanswered(const struct run *run, size_t i, uint64_t shards)
 {
-    return link->address.sentinel_count > 0 && sl_reply_is_replica(reply);
+    return !run->replies[i] && (shards >> run->calls[i].shard & 1);
 }
 
-/* Takes back replies that only ask for another try. */
-static enum round judge_replies(struct sl_redis_link *link, struct sl_call *calls, size_t count,
-                                redisReply **replies, bool may_wait)
+static bool any_unanswered(const struct run *run, uint64_t shards)
 {
-    enum round result = ROUND_COMPLETE;
-    bool was_demoted = false;
-
-    for (size_t i = 0; i < count; i++) {
-        if (sl_reply_is_noscript(replies[i])) {
-            sl_call_use_source(&calls[i], true);
-            drop_reply(&replies[i]);
-            if (result == ROUND_COMPLETE)
-                result = ROUND_AGAIN;
-        } else if (may_wait && (sl_reply_is_not_yet(replies[i]) || is_demoted(link, replies[i]))) {
-            was_demoted = was_demoted || is_demoted(link, replies[i]);
-            drop_reply(&replies[i]);
-            result = ROUND_AGAIN_LATER;
-        }
-    }
-    if (was_demoted)
-        disconnect(link);
-    return result;
-}
-
-static enum round run_round(struct sl_redis_link *link, struct sl_call *calls, size_t count,
-                            redisReply **replies, bool may_wait, struct failure *reterr)
-{
-    struct failure why;
-    int r;
-
-    follow_master(link);
-    r = ensure_connected(link, reterr);
-    if (r < 0)
-        return may_wait && r == -ECONNREFUSED ? ROUND_AGAIN_LATER : ROUND_FAILED;
-    if (exchange(link, calls, count, replies, &why) == 0)
-        return judge_replies(link, calls, count, replies, may_wait);
-    failure_set(reterr, 0, "the connection to Redis broke before it answered: %s", why.text);
-    disconnect(link);
-    return may_wait && all_repeatable(calls, count, replies) ? ROUND_AGAIN_LATER : ROUND_FAILED;
-}
-
-static bool any_writes(const struct sl_call *calls, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (calls[i].is_write)
+    for (size_t i = 0; i < run->count; i++) {
+        if (is_unanswered(run, i, shards))
             return true;
     }
     return false;
 }
 
-static int ask_for_replicas(struct sl_redis_link *link, redisReply **ret_reply,
-                            struct failure *reterr)
+/* The connection broke while calls were under way on it. */
+static void note_broken(struct run *run, struct sl_redis_node *node, const struct failure *why)
+{
+    bool may_repeat = run->may_wait;
+
+    failure_set(run->reterr, 0, "the connection to Redis broke before it answered: %s", why->text);
+    sl_redis_node_disconnect(node);
+    doubt(run->link);
+    for (size_t i = 0; i < run->count; i++)
+        may_repeat =
+            may_repeat && (!is_unanswered(run, i, node->shards) || run->calls[i].is_repeatable);
+    weigh(run, may_repeat ? ROUND_AGAIN_LATER : ROUND_FAILED);
+}
+
+static void send_to(struct run *run, struct sl_redis_node *node)
+{
+    struct failure why;
+    int r = connect_node(run->link, node, run->reterr);
+
+    if (r < 0) {
+        weigh(run, run->may_wait && r == -ECONNREFUSED ? ROUND_AGAIN_LATER : ROUND_FAILED);
+        return;
+    }
+    if (sl_redis_node_send(node, run->calls, run->count, run->replies, &why) < 0)
+        note_broken(run, node, &why);
+}
+
+static void receive_from(struct run *run, struct sl_redis_node *node)
+{
+    struct failure why;
+
+    if (sl_redis_node_receive(node, run->calls, run->count, run->replies, &why) < 0)
+        note_broken(run, node, &why);
+}
+
+/* All nodes are sent their calls before the first is waited for. */
+static void exchange(struct run *run)
+{
+    uint64_t served = 0;
+
+    for (size_t i = 0; i < node_count(run->link); i++) {
+        struct sl_redis_node *node = node_at(run->link, i);
+
+        served |= node->shards;
+        if (any_unanswered(run, node->shards))
+            send_to(run, node);
+    }
+    for (size_t i = 0; i < node_count(run->link); i++) {
+        struct sl_redis_node *node = node_at(run->link, i);
+
+        if (node->is_asked)
+            receive_from(run, node);
+    }
+    if (!any_unanswered(run, ~served))
+        return;
+    failure_set(run->reterr, 0, "nobody in the cluster has some of the shards");
+    doubt(run->link);
+    weigh(run, run->may_wait ? ROUND_AGAIN_LATER : ROUND_FAILED);
+}
+
+/* ---- what the replies say ---- */
+
+/* Was this answered by a master that is one no more? Then nothing was done. */
+static bool is_demoted(const struct sl_redis_link *link, const redisReply *reply)
+{
+    return (link->cluster || link->address.sentinel_count > 0) && sl_reply_is_replica(reply);
+}
+
+/* The key of a plain command is at the other node already. A script must wait until all are there.
+ */
+static void ask_other(struct run *run, size_t i, const struct sl_redis_endpoint *endpoint)
+{
+    int r;
+
+    drop_reply(&run->replies[i]);
+    r = sl_redis_cluster_ask(run->link->cluster, endpoint, &run->calls[i], &run->replies[i],
+                             run->reterr);
+    if (r == -ECONNREFUSED || (r < 0 && run->calls[i].is_repeatable))
+        weigh(run, run->may_wait ? ROUND_AGAIN_LATER : ROUND_FAILED);
+    else if (r < 0)
+        weigh(run, ROUND_FAILED);
+}
+
+/* Does what a reply says that names another node: the call has the other's reply then, or none. */
+static void follow_redirect(struct run *run, size_t i)
+{
+    struct sl_redis_cluster *cluster = run->link->cluster;
+    uint32_t shard = run->calls[i].shard;
+    const struct sl_redis_node *node = sl_redis_cluster_find(cluster, shard);
+    struct sl_cluster_redirect redirect;
+
+    if (!node || run->hops == HOPS_MAX ||
+        sl_cluster_redirect_reply(run->replies[i], &node->endpoint, &redirect) < 0 ||
+        redirect.slot != sl_cluster_slot(shard))
+        return;
+    if (!redirect.is_ask) {
+        sl_redis_cluster_move(cluster, shard, &redirect.endpoint);
+        drop_reply(&run->replies[i]);
+        weigh(run, ROUND_AGAIN);
+    } else if (!run->calls[i].script) {
+        ask_other(run, i, &redirect.endpoint);
+    }
+}
+
+/* Nothing was done, and may be later. */
+static bool is_not_yet(const struct run *run, const redisReply *reply)
+{
+    return sl_reply_is_not_yet(reply) || is_demoted(run->link, reply) ||
+           (run->link->cluster && sl_reply_check(reply, NULL) == -EREMOTE);
+}
+
+/* Takes back replies that only ask for another try. */
+static void judge_replies(struct run *run)
+{
+    bool was_demoted = false;
+
+    for (size_t i = 0; i < run->count; i++) {
+        redisReply **reply = &run->replies[i];
+
+        if (sl_reply_is_noscript(*reply)) {
+            sl_call_use_source(&run->calls[i], true);
+            drop_reply(reply);
+            weigh(run, ROUND_AGAIN);
+        }
+        if (run->link->cluster && *reply)
+            follow_redirect(run, i);
+        if (*reply && run->may_wait && is_not_yet(run, *reply)) {
+            was_demoted = was_demoted || is_demoted(run->link, *reply);
+            doubt(run->link);
+            drop_reply(reply);
+            weigh(run, ROUND_AGAIN_LATER);
+        }
+    }
+    if (was_demoted)
+        sl_redis_node_disconnect(&run->link->only);
+}
+
+static void run_round(struct run *run)
+{
+    struct sl_redis_link *link = run->link;
+    int r = 0;
+
+    run->round = ROUND_COMPLETE;
+    follow_master(link);
+    if (link->cluster)
+        r = sl_redis_cluster_refresh(link->cluster, run->reterr);
+    if (r < 0) {
+        run->round = run->may_wait && r == -ECONNREFUSED ? ROUND_AGAIN_LATER : ROUND_FAILED;
+        return;
+    }
+    exchange(run);
+    judge_replies(run);
+}
+
+/* ---- replicas ---- */
+
+static int ask_for_replicas(struct sl_redis_link *link, struct sl_redis_node *node,
+                            redisReply **ret_reply, struct failure *reterr)
 {
     const struct sl_redis_link_options *options = &link->options;
     char replicas[16], wait_ms[16];
     int r;
 
+    if (!node->connection)
+        return failure_set(reterr, -EIO, "the connection broke");
     snprintf(replicas, sizeof(replicas), "%u", (unsigned)options->wait_replicas);
     snprintf(wait_ms, sizeof(wait_ms), "%u", (unsigned)options->wait_ms);
-    sl_redis_connection_set_answer_ms(link->connection, options->answer_ms + options->wait_ms);
-    r = sl_redis_connection_append(link->connection, 3, (const char *[]){"WAIT", replicas, wait_ms},
+    sl_redis_connection_set_answer_ms(node->connection, options->answer_ms + options->wait_ms);
+    r = sl_redis_connection_append(node->connection, 3, (const char *[]){"WAIT", replicas, wait_ms},
                                    NULL, reterr);
     if (r == 0)
-        r = sl_redis_connection_read(link->connection, ret_reply, reterr);
-    sl_redis_connection_set_answer_ms(link->connection, options->answer_ms);
+        r = sl_redis_connection_read(node->connection, ret_reply, reterr);
+    sl_redis_connection_set_answer_ms(node->connection, options->answer_ms);
     return r;
 }
 
 /* Redis answers when so many replicas have all that this connection has written, or after wait_ms
  * with how many they are. */
-static int wait_for_replicas(struct sl_redis_link *link, struct failure *reterr)
+static int wait_for_replicas(struct sl_redis_link *link, struct sl_redis_node *node,
+                             struct failure *reterr)
 {
     const struct sl_redis_link_options *options = &link->options;
     redisReply *reply = NULL;
     struct failure why = {""};
     long long count;
 
-    if (ask_for_replicas(link, &reply, &why) < 0 || reply->type != REDIS_REPLY_INTEGER) {
+    if (ask_for_replicas(link, node, &reply, &why) < 0 || reply->type != REDIS_REPLY_INTEGER) {
         failure_set(reterr, 0, "it is done, but nobody knows whether the replicas have it: %s",
                     reply ? reply->str : why.text);
         freeReplyObject(reply);
-        disconnect(link);
+        sl_redis_node_disconnect(node);
         return -EIO;
     }
     count = reply->integer;
@@ -388,39 +484,79 @@ static int wait_for_replicas(struct sl_redis_link *link, struct failure *reterr)
                        options->wait_replicas, options->wait_ms);
 }
 
+/* Each node that was sent a write has replicas of its own. */
+static int wait_for_all_replicas(struct sl_redis_link *link, struct failure *reterr)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < node_count(link); i++) {
+        struct sl_redis_node *node = node_at(link, i);
+
+        if (node->has_written)
+            r = wait_for_replicas(link, node, reterr);
+    }
+    return r;
+}
+
+/* ---- runs ---- */
+
+static void begin_run(struct run *run)
+{
+    memset(run->replies, 0, run->count * sizeof(*run->replies));
+    for (size_t i = 0; i < node_count(run->link); i++)
+        node_at(run->link, i)->has_written = false;
+}
+
+static int run_calls(struct run *run, uint32_t retry_ms)
+{
+    uint64_t deadline_ms = clock_monotonic_ms() + retry_ms;
+    struct backoff backoff = {0};
+    int r;
+
+    begin_run(run);
+    do {
+        uint32_t wait_ms = backoff_peek_ms(&backoff, FIRST_PAUSE_MS, LAST_PAUSE_MS);
+
+        run->may_wait = clock_monotonic_ms() + wait_ms <= deadline_ms;
+        run_round(run);
+        run->hops = run->round == ROUND_AGAIN ? run->hops + 1 : 0;
+        if (run->round == ROUND_AGAIN_LATER)
+            pause_ms(backoff_next_ms(&backoff, FIRST_PAUSE_MS, LAST_PAUSE_MS));
+    } while (run->round == ROUND_AGAIN || run->round == ROUND_AGAIN_LATER);
+
+    r = run->round == ROUND_COMPLETE ? 0 : -EIO;
+    if (r == 0 && run->link->options.wait_replicas > 0)
+        r = wait_for_all_replicas(run->link, run->reterr);
+    for (size_t i = 0; i < run->count; i++) {
+        sl_call_use_source(&run->calls[i], false);
+        if (r < 0 && run->replies[i])
+            drop_reply(&run->replies[i]);
+    }
+    return r;
+}
+
 int sl_redis_link_run_many(struct sl_redis_link *link, struct sl_call *calls, size_t count,
                            struct redisReply **ret_replies, struct failure *reterr)
 {
-    uint64_t deadline_ms = clock_monotonic_ms() + link->options.retry_ms;
-    struct backoff backoff = {0};
-    enum round round;
-    int r;
+    struct run run = {
+        .link = link, .calls = calls, .count = count, .replies = ret_replies, .reterr = reterr};
 
-    memset(ret_replies, 0, count * sizeof(*ret_replies));
-    do {
-        uint32_t wait_ms = backoff_peek_ms(&backoff, FIRST_PAUSE_MS, LAST_PAUSE_MS);
-        bool may_wait = clock_monotonic_ms() + wait_ms <= deadline_ms;
-
-        round = run_round(link, calls, count, ret_replies, may_wait, reterr);
-        if (round == ROUND_AGAIN_LATER)
-            pause_ms(backoff_next_ms(&backoff, FIRST_PAUSE_MS, LAST_PAUSE_MS));
-    } while (round == ROUND_AGAIN || round == ROUND_AGAIN_LATER);
-
-    r = round == ROUND_COMPLETE ? 0 : -EIO;
-    if (r == 0 && link->options.wait_replicas > 0 && any_writes(calls, count))
-        r = wait_for_replicas(link, reterr);
-    for (size_t i = 0; i < count; i++) {
-        sl_call_use_source(&calls[i], false);
-        if (r < 0 && ret_replies[i])
-            drop_reply(&ret_replies[i]);
-    }
-    return r;
+    return run_calls(&run, link->options.retry_ms);
 }
 
 int sl_redis_link_run(struct sl_redis_link *link, struct sl_call *call,
                       struct redisReply **ret_reply, struct failure *reterr)
 {
     return sl_redis_link_run_many(link, call, 1, ret_reply, reterr);
+}
+
+int sl_redis_link_try(struct sl_redis_link *link, struct sl_call *call,
+                      struct redisReply **ret_reply, struct failure *reterr)
+{
+    struct run run = {
+        .link = link, .calls = call, .count = 1, .replies = ret_reply, .reterr = reterr};
+
+    return run_calls(&run, 0);
 }
 
 /* ---- which database is it? ---- */
@@ -442,19 +578,79 @@ static int ask_meta(struct sl_redis_link *link, uint32_t shard, const struct sl_
     return r;
 }
 
+/* All but the first shard, in one go. */
+static int ask_other_metas(struct sl_redis_link *link, const struct sl_meta *meta,
+                           struct failure *reterr)
+{
+    struct sl_call calls[SL_SHARDS_MAX] = {0};
+    redisReply *replies[SL_SHARDS_MAX] = {0};
+    size_t count = meta->shards - 1;
+    int r = 0;
+
+    for (uint32_t i = 0; r == 0 && i < count; i++)
+        r = sl_meta_call(&calls[i], i + 1, meta, reterr);
+    if (r == 0 && count > 0)
+        r = sl_redis_link_run_many(link, calls, count, replies, reterr);
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        struct sl_meta other;
+
+        r = sl_meta_reply(replies[i], &other, reterr);
+        if (r == 0)
+            r = sl_meta_check_same(meta, &other, reterr);
+    }
+    for (size_t i = 0; i < count; i++) {
+        freeReplyObject(replies[i]);
+        sl_call_done(&calls[i]);
+    }
+    return r;
+}
+
+/* A node of a cluster obeys READWRITE, which changes nothing; another Redis does not know it. */
+static int check_no_cluster(struct sl_redis_link *link, struct failure *reterr)
+{
+    struct sl_call call = SL_CALL_INIT;
+    redisReply *reply = NULL;
+    int r;
+
+    sl_call_begin(&call, 0, true);
+    sl_call_add_str(&call, "READWRITE");
+    r = sl_call_finish(&call, reterr);
+    if (r == 0)
+        r = sl_redis_link_run(link, &call, &reply, reterr);
+    if (r == 0 && reply->type == REDIS_REPLY_STATUS)
+        r = failure_set(reterr, -EREMOTE,
+                        "this Redis is a node of a cluster; it is named as "
+                        "redis+cluster://host:port[,host:port...]");
+    freeReplyObject(reply);
+    sl_call_done(&call);
+    return r;
+}
+
 int sl_redis_link_meta(struct sl_redis_link *link, const struct sl_meta *wanted,
                        struct sl_meta *ret_meta, struct failure *reterr)
 {
-    struct sl_meta meta, other;
-    int r;
+    struct sl_meta first = *wanted, meta;
+    int r = link->cluster ? 0 : check_no_cluster(link, reterr);
 
-    r = ask_meta(link, 0, wanted, &meta, reterr);
-    for (uint32_t shard = 1; r == 0 && shard < meta.shards; shard++) {
-        r = ask_meta(link, shard, &meta, &other, reterr);
-        if (r == 0)
-            r = sl_meta_check_same(&meta, &other, reterr);
-    }
+    first.is_clustered = link->cluster;
+    if (first.shards == 0)
+        first.shards = link->cluster ? SL_SHARDS_MAX : 1;
     if (r == 0)
-        *ret_meta = meta;
-    return r;
+        r = ask_meta(link, 0, &first, &meta, reterr);
+    if (r == 0 && meta.is_clustered && !link->cluster)
+        return failure_set(reterr, -EREMOTE,
+                           "the database is that of a cluster, and this Redis is none");
+    if (r == 0)
+        r = ask_other_metas(link, &meta, reterr);
+    if (r < 0)
+        return r;
+    sl_redis_link_expect(link, &meta);
+    *ret_meta = meta;
+    return 0;
+}
+
+void sl_redis_link_expect(struct sl_redis_link *link, const struct sl_meta *meta)
+{
+    if (link->cluster)
+        sl_redis_cluster_expect(link->cluster, meta);
 }

@@ -10,6 +10,9 @@
  *   - a call whose answer was lost only if it is repeatable: a read, or a write with a request id.
  *     Without one it fails with -EIO and nobody knows whether it was done.
  *
+ * In a cluster it has a connection to each node that calls go to, and follows the shards when they
+ * move; a call for a shard that is being moved did not run, and is tried again.
+ *
  * With sentinels (src/redis/redis_address.h) it asks them for the master whenever it connects, and
  * when the one it had has become a replica; before each call it looks whether they have told of
  * another since. The program must ignore SIGPIPE. */
@@ -36,8 +39,8 @@ struct sl_redis_link_options {
     uint32_t wait_ms;       /* how long they may take; 0: 1 s */
 };
 
-/* Connects once; with sentinels, tries for `retry_ms`. 0; -ECONNREFUSED, -EACCES or another errno:
- * *reterr says where and why. */
+/* Connects once; with sentinels or a cluster, tries for `retry_ms`. 0; -ECONNREFUSED, -EACCES or
+ * another errno: *reterr says where and why. */
 SL_EXPORT int sl_redis_link_open(const struct sl_redis_address *address,
                                  const struct sl_redis_link_options *options,
                                  struct sl_redis_link **ret_link, struct failure *reterr);
@@ -50,14 +53,24 @@ SL_EXPORT void sl_redis_link_close(struct sl_redis_link *link);
 SL_EXPORT int sl_redis_link_run(struct sl_redis_link *link, struct sl_call *call,
                                 struct redisReply **ret_reply, struct failure *reterr);
 
-/* Sends `count` calls in one go and collects all replies; they run in their order. Either all
- * replies are there, or (-EIO, -ETIMEDOUT) none, and some calls may have run. Hundreds at a time
- * are plenty: what is sent is buffered. */
+/* The same, but what cannot be done at once is not tried again. */
+SL_EXPORT int sl_redis_link_try(struct sl_redis_link *link, struct sl_call *call,
+                                struct redisReply **ret_reply, struct failure *reterr);
+
+/* Sends `count` calls in one go and collects all replies; those of a shard run in their order.
+ * Either all replies are there, or (-EIO, -ETIMEDOUT) none, and some calls may have run. Hundreds
+ * at a time are plenty: what is sent is buffered. */
 SL_EXPORT int sl_redis_link_run_many(struct sl_redis_link *link, struct sl_call *calls,
                                      size_t count, struct redisReply **ret_replies,
                                      struct failure *reterr);
 
-/* Finds the database in this Redis, or makes one as `wanted` says (all its shards). 0; as
- * sl_redis_link_run(), sl_meta_call(), sl_meta_reply(); -EBADMSG: a shard of another database. */
+/* Finds the database in this Redis, or makes one as `wanted` says (all its shards); no shards: 64
+ * in a cluster, else 1. Then expects it (sl_redis_link_expect()). 0; as sl_redis_link_run(),
+ * sl_meta_call(), sl_meta_reply(); -EBADMSG: a shard of another database; -EREMOTE: the Redis is a
+ * node of a cluster, and the address does not say so. */
 SL_EXPORT int sl_redis_link_meta(struct sl_redis_link *link, const struct sl_meta *wanted,
                                  struct sl_meta *ret_meta, struct failure *reterr);
+
+/* From now on the link talks to no node of a cluster that has another database: addresses may be
+ * given to others. For links that do not find it themselves. */
+SL_EXPORT void sl_redis_link_expect(struct sl_redis_link *link, const struct sl_meta *meta);

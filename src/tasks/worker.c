@@ -188,7 +188,7 @@ static int ask_shard(struct sl_worker_thread *thread, uint32_t shard, redisReply
 
     r = sl_task_read_shard_call(&thread->call, shard, thread->consumer, reterr);
     if (r == 0)
-        r = sl_worker_thread_run(thread, &thread->call, 1, &reply, reterr);
+        r = sl_worker_thread_try(thread, &thread->call, &reply, reterr);
     if (r == 0 && reply->type == REDIS_REPLY_NIL) {
         freeReplyObject(reply);
         reply = NULL;
@@ -254,6 +254,14 @@ static int read_tasks(struct sl_worker_thread *thread, size_t *ret_count, struct
     return r;
 }
 
+/* Sends thread->call. In a cluster one part of it may be away, for which the others do not wait. */
+static int ask_once(struct sl_worker_thread *thread, redisReply **ret_reply, struct failure *reterr)
+{
+    return thread->worker->meta.is_clustered
+               ? sl_worker_thread_try(thread, &thread->call, ret_reply, reterr)
+               : sl_worker_thread_run(thread, &thread->call, 1, ret_reply, reterr);
+}
+
 static int claim_shard(struct sl_worker_thread *thread, uint32_t shard, struct failure *reterr)
 {
     const struct sl_worker *worker = thread->worker;
@@ -266,7 +274,7 @@ static int claim_shard(struct sl_worker_thread *thread, uint32_t shard, struct f
         r = sl_task_claim_call(&thread->call, &worker->meta, shard, thread->consumer,
                                worker->options.lease_ms, CLAIM_COUNT, reterr);
         if (r == 0)
-            r = sl_worker_thread_run(thread, &thread->call, 1, &reply, reterr);
+            r = ask_once(thread, &reply, reterr);
         if (r == 0)
             r = run_tasks(thread, reply, shard, &count, reterr);
         freeReplyObject(reply);
@@ -311,6 +319,8 @@ static int claim_tasks(struct sl_worker_thread *thread, struct failure *reterr)
         r = claim_shard(thread, shard, reterr);
         if (r == 0 && thread->worker->options.archive)
             look_for_old_posts(thread, shard);
+        if (r < 0 && thread->is_away && thread->worker->meta.is_clustered)
+            r = 0; /* the search for tasks tells */
     }
     return r;
 }
@@ -418,6 +428,8 @@ int sl_worker_new(const struct sl_redis_address *address, const struct sl_meta *
         worker->threads[i].call = SL_CALL_INIT;
         name_consumer(&worker->threads[i], random, i);
         r = sl_redis_link_open(address, &link_options, &worker->threads[i].link, reterr);
+        if (r == 0)
+            sl_redis_link_expect(worker->threads[i].link, meta);
         if (r == 0 && options->archive && i == 0)
             r = sl_worker_archive_find(worker, worker->threads[0].link, reterr);
         if (r == 0 && options->archive)

@@ -54,11 +54,10 @@ static void give_up(struct sl_worker_thread *thread, const struct failure *why)
     atomic_store(&worker->is_stopping, true);
 }
 
-int sl_worker_thread_run(struct sl_worker_thread *thread, struct sl_call *calls, size_t count,
-                         redisReply **ret_replies, struct failure *reterr)
+/* What the link has got, with `r`: see sl_worker_thread_run(). */
+static int judge(struct sl_worker_thread *thread, int r, size_t count, redisReply **ret_replies,
+                 struct failure *reterr)
 {
-    int r = sl_redis_link_run_many(thread->link, calls, count, ret_replies, reterr);
-
     thread->is_away = r < 0;
     for (size_t i = 0; r == 0 && i < count; i++) {
         struct failure failure;
@@ -79,6 +78,21 @@ int sl_worker_thread_run(struct sl_worker_thread *thread, struct sl_call *calls,
     if (r == 0 && !thread->worker->meta.is_clustered)
         sl_worker_thread_tell_back(thread);
     return r;
+}
+
+int sl_worker_thread_run(struct sl_worker_thread *thread, struct sl_call *calls, size_t count,
+                         redisReply **ret_replies, struct failure *reterr)
+{
+    int r = sl_redis_link_run_many(thread->link, calls, count, ret_replies, reterr);
+
+    return judge(thread, r, count, ret_replies, reterr);
+}
+
+int sl_worker_thread_try(struct sl_worker_thread *thread, struct sl_call *call,
+                         redisReply **ret_reply, struct failure *reterr)
+{
+    return judge(thread, sl_redis_link_try(thread->link, call, ret_reply, reterr), 1, ret_reply,
+                 reterr);
 }
 
 void sl_worker_thread_tell_back(struct sl_worker_thread *thread)

@@ -64,6 +64,10 @@ bool sl_worker_thread_is_stopping(const struct sl_worker_thread *thread);
 int sl_worker_thread_run(struct sl_worker_thread *thread, struct sl_call *calls, size_t count,
                          struct redisReply **ret_replies, struct failure *reterr);
 
+/* The same for one call, which is not tried again. */
+int sl_worker_thread_try(struct sl_worker_thread *thread, struct sl_call *call,
+                         struct redisReply **ret_reply, struct failure *reterr);
+
 /* Redis is there again, says a thread that was told of its absence. sl_worker_thread_run() says so
  * by itself, but not of a cluster, of which a part may be away. */
 void sl_worker_thread_tell_back(struct sl_worker_thread *thread);

@@ -105,6 +105,27 @@ static void test_sentinels_name_and_logins(void **state)
     assert_int_equal(address.endpoint.port, 0);
 }
 
+static void test_nodes_of_a_cluster(void **state)
+{
+    struct sl_redis_address address;
+
+    (void)state;
+    parse("redis+cluster://ada:s%40cret@h1,h2:7,[::1]:8", &address);
+    assert_int_equal(address.seed_count, 3);
+    assert_string_equal(address.seeds[0].host, "h1");
+    assert_int_equal(address.seeds[0].port, 6379);
+    assert_string_equal(address.seeds[1].host, "h2");
+    assert_int_equal(address.seeds[1].port, 7);
+    assert_string_equal(address.seeds[2].host, "::1");
+    assert_int_equal(address.seeds[2].port, 8);
+    assert_string_equal(address.login.user, "ada");
+    assert_string_equal(address.login.password, "s@cret");
+    assert_int_equal(address.sentinel_count, 0);
+    assert_string_equal(address.endpoint.host, "");
+    parse("redis+cluster://h/", &address);
+    assert_int_equal(address.seed_count, 1);
+}
+
 static void test_unix_socket_with_and_without_database(void **state)
 {
     struct sl_redis_address address;
@@ -130,6 +151,7 @@ static void test_printed_address_parses_to_the_same_place_without_the_password(v
         {"redis+sentinel://a:secret@h,[::1]:7,h3:8/my.m?db=2&sentinel-password=secret",
          "redis+sentinel://h:26379,[::1]:7,h3:8/my.m?db=2"},
         {"redis+sentinel://h/m", "redis+sentinel://h:26379/m"},
+        {"redis+cluster://a:secret@h,[::1]:7", "redis+cluster://h:6379,[::1]:7"},
         {"unix:///run/a%3F%25%20b?db=4", "unix:///run/a%3F%25%20b?db=4"},
     };
     struct sl_redis_address address, again;
@@ -146,6 +168,7 @@ static void test_printed_address_parses_to_the_same_place_without_the_password(v
         assert_int_equal(again.endpoint.port, address.endpoint.port);
         assert_int_equal(again.db, address.db);
         assert_int_equal(again.sentinel_count, address.sentinel_count);
+        assert_int_equal(again.seed_count, address.seed_count);
         assert_string_equal(again.master_name, address.master_name);
     }
 }
@@ -216,6 +239,12 @@ static void test_refusals_say_what_is_wrong_and_keep_the_password(void **state)
     refuse("redis+sentinel://h/"
            "0123456789012345678901234567890123456789012345678901234567890123",
            "longer than 63");
+    refuse("redis+cluster://", "host");
+    refuse("redis+cluster://h,", "host");
+    refuse("redis+cluster://h/2", "no databases");
+    refuse("redis+cluster://u:secret@h?db=2", "no databases");
+    refuse("redis+cluster://h/?db=2", "no databases");
+    refuse("redis+cluster://1,2,3,4,5,6,7,8,9", "at most 8 nodes");
     refuse("redis://h/0?x", "database");
     refuse("unix://run/redis.sock", "absolute path");
     refuse("unix:///", "absolute path");
@@ -231,6 +260,7 @@ int main(void)
         cmocka_unit_test(test_password_may_hold_a_bare_at_sign_and_colon),
         cmocka_unit_test(test_ipv6_host_stands_in_brackets),
         cmocka_unit_test(test_sentinels_name_and_logins),
+        cmocka_unit_test(test_nodes_of_a_cluster),
         cmocka_unit_test(test_unix_socket_with_and_without_database),
         cmocka_unit_test(test_printed_address_parses_to_the_same_place_without_the_password),
         cmocka_unit_test(test_printing_into_a_small_room_cuts_off),

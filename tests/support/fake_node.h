@@ -1,0 +1,40 @@
+/* tests/support/fake_node.h - a node of a cluster that answers what a test tells it to, on a port
+ * of its own, one connection after the other. */
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "src/redis/redis_address.h"
+
+enum { FAKE_RULES_MAX = 8, FAKE_ANSWERS_MAX = 16 };
+
+struct fake_node {
+    struct sl_redis_endpoint endpoint;
+
+    /* private */
+    int listener;
+    pthread_t thread;
+    pthread_mutex_t lock; /* of what follows */
+    struct {
+        char command[16];
+        char *answers[FAKE_ANSWERS_MAX];
+        unsigned count, used;
+    } rules[FAKE_RULES_MAX];
+    unsigned rule_count;
+    char seen[4096];
+};
+
+void fake_node_start(struct fake_node *node);
+void fake_node_stop(struct fake_node *node);
+
+/* One more answer to commands that begin with this word; the last one is given again and again.
+ * `format` as in printf, with the bytes of the protocol. To a command without an answer it hangs
+ * up. */
+void fake_node_answers(struct fake_node *node, const char *command, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Answers to CLUSTER: `master` has all slots. */
+void fake_node_names(struct fake_node *node, const struct fake_node *master);
+
+/* The first words of the commands that have come since it was asked last, a space behind each. */
+void fake_node_seen(struct fake_node *node, char *room, size_t room_size);

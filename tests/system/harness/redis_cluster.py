@@ -1,0 +1,137 @@
+"""A Redis Cluster of masters and their replicas: real ones, on ports of this machine."""
+
+import pathlib
+import signal
+import subprocess
+
+import redis
+
+from .ports import steady_port
+from .redis_server import redis_program
+from .waiting import eventually
+
+SLOTS = 16384
+NODE_TIMEOUT_MS = 2000
+
+
+class ClusterNode:
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.folder.mkdir(parents=True)
+        self.port, self.bus_port = steady_port(), steady_port()
+        self.process = None
+        self.client = redis.Redis(port=self.port, decode_responses=True)
+
+    def start(self):
+        with open(self.folder / "redis.log", "ab") as out:
+            self.process = subprocess.Popen(
+                [redis_program(), "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder),
+                 "--save", "", "--cluster-enabled", "yes", "--cluster-config-file", str(self.folder / "nodes.conf"),
+                 "--cluster-port", str(self.bus_port), "--cluster-node-timeout", str(NODE_TIMEOUT_MS),
+                 "--cluster-require-full-coverage", "no", "--cluster-replica-validity-factor", "0",
+                 "--repl-diskless-sync-delay", "0"],
+                stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
+        eventually(self._answers, "the node answers")
+        self.id = self.client.cluster("MYID")
+        return self
+
+    def _answers(self):
+        try:
+            return self.client.ping()
+        except redis.ConnectionError:
+            return False
+
+    def stop(self, how=signal.SIGTERM):
+        if self.process:
+            self.process.send_signal(how)
+            self.process.wait(20)
+            self.process = None
+            self.client.connection_pool.disconnect()
+
+    def is_running(self):
+        return self.process is not None
+
+    def ask(self, *words):
+        """CLUSTER words."""
+        return self.client.execute_command("CLUSTER", *words)
+
+    def slots(self):
+        """[(first, last, port of the master)] as this node has heard."""
+        return [(entry[0], entry[1], entry[2][1]) for entry in self.ask("SLOTS")]
+
+    def has_heard_of_all(self, masters):
+        return sum(last - first + 1 for first, last, _ in self.slots()) == SLOTS and \
+            len({port for _, _, port in self.slots()}) == masters and "cluster_state:ok" in self.ask("INFO")
+
+    def master_port(self):
+        """None: it is a master."""
+        role = self.client.role()
+        return role[2] if role[0] == "slave" else None
+
+    def is_following(self):
+        role = self.client.role()
+        return role[0] == "slave" and role[3] == "connected"
+
+
+class RedisCluster:
+    """Nodes 0 to 2 begin as masters, nodes 3 to 5 as their replicas."""
+
+    def __init__(self, folder, masters=3):
+        self.nodes = [ClusterNode(folder / f"n{n}").start() for n in range(2 * masters)]
+        for node in self.nodes[1:]:
+            self.nodes[0].ask("MEET", "127.0.0.1", node.port, node.bus_port)
+        for n, node in enumerate(self.nodes[:masters]):
+            node.ask("ADDSLOTSRANGE", SLOTS * n // masters, SLOTS * (n + 1) // masters - 1)
+        eventually(lambda: all(len(node.ask("NODES").splitlines()) == 2 * masters for node in self.nodes),
+                   "all nodes have met", 60)
+        for node, replica in zip(self.nodes[:masters], self.nodes[masters:]):
+            replica.ask("REPLICATE", node.id)
+        self.masters = masters
+        self.wait_whole()
+        self.url = "redis+cluster://" + ",".join(f"127.0.0.1:{node.port}" for node in self.nodes[:2])
+
+    def is_whole(self):
+        return all(node.has_heard_of_all(self.masters) for node in self.nodes) and \
+            sum(node.is_following() for node in self.nodes) == len(self.nodes) - self.masters
+
+    def wait_whole(self):
+        """Until every node has heard who has every slot, and every replica has its data."""
+        eventually(self.is_whole, "the cluster is whole", 60)
+
+    def slot(self, shard):
+        return self.nodes[0].ask("KEYSLOT", f"{{{shard}}}")
+
+    def owner(self, shard):
+        """The node that has the shard, as it says itself."""
+        slot = self.slot(shard)
+        return next(node for node in self.nodes if node.is_running() and
+                    any(first <= slot <= last and port == node.port for first, last, port in node.slots()))
+
+    def log(self, shard):
+        """The ids in the log of the shard."""
+        entries = self.owner(shard).client.xrange(f"sluice:{{{shard}}}:log")
+        return [int(entry.split("-")[0]) for entry, _ in entries]
+
+    def fail_over(self, shard):
+        """Makes the replica of the shard's master the master, in good order."""
+        old = self.owner(shard)
+        replica = next(node for node in self.nodes if node.is_running() and node.master_port() == old.port)
+        replica.ask("FAILOVER")
+        eventually(lambda: replica.client.role()[0] == "master", "the replica was promoted", 60)
+        return replica
+
+    def move(self, shard, target, at_once=100, between=lambda: None):
+        """Moves the slot of the shard as redis-cli --cluster reshard does: some keys, `between()`, some keys."""
+        slot, source = self.slot(shard), self.owner(shard)
+        target.ask("SETSLOT", slot, "IMPORTING", source.id)
+        source.ask("SETSLOT", slot, "MIGRATING", target.id)
+        between()
+        while keys := source.ask("GETKEYSINSLOT", slot, at_once):
+            source.client.execute_command("MIGRATE", "127.0.0.1", target.port, "", 0, 10000, "KEYS", *keys)
+            between()
+        for node in (target, source):
+            node.ask("SETSLOT", slot, "NODE", target.id)
+
+    def stop(self):
+        for node in self.nodes:
+            node.stop(signal.SIGKILL)

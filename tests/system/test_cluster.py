@@ -1,0 +1,159 @@
+"""The command line and its workers on a Redis Cluster of three masters and three replicas."""
+
+import json
+import pathlib
+import threading
+
+import pytest
+
+from harness.cli import Cli
+from harness.redis_cluster import RedisCluster
+from harness.redis_server import shard_of
+from harness.waiting import eventually
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    cluster = RedisCluster(tmp_path_factory.mktemp("cluster"))
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture(scope="module")
+def cli(cluster):
+    cli = Cli(cluster)
+    cli.run("init")
+    return cli
+
+
+@pytest.fixture(scope="module")
+def users(cluster, cli):
+    """{login: id} of three users, one of each master."""
+    found, masters = {}, set()
+    for n in range(100):
+        user = cli.run("user", "add", f"user{n}")
+        if cluster.owner(shard_of(user)) not in masters:
+            masters.add(cluster.owner(shard_of(user)))
+            found[f"user{n}"] = user
+        if len(found) == 3:
+            return found
+    raise AssertionError("a hundred users live in two nodes")
+
+
+class Writer(threading.Thread):
+    """Posts as a user, one post after the other, until it is told to stop."""
+
+    def __init__(self, cluster, login):
+        super().__init__()
+        self.cli, self.login, self.posts, self.is_over, self.error = Cli(cluster), login, [], False, None
+
+    def run(self):
+        try:
+            while not self.is_over:
+                self.posts.append(int(self.cli.run("post", "--user", self.login, f"post {len(self.posts)}")))
+        except AssertionError as error:
+            self.error = error
+
+    def wait_for(self, more):
+        wanted = len(self.posts) + more
+        eventually(lambda: self.error or len(self.posts) >= wanted, "more posts are written", 60)
+
+    def finish(self):
+        self.is_over = True
+        self.join()
+        assert not self.error, self.error
+        return self.posts
+
+
+@pytest.fixture
+def writer(cluster, users):
+    writer = Writer(cluster, next(iter(users)))
+    writer.start()
+    yield writer
+    writer.is_over = True
+    writer.join()
+
+
+def posts_of(cli, login):
+    return sorted(int(json.loads(line)["id"]) for line in cli.run("posts", login, "--limit", "1000").splitlines())
+
+
+def test_a_node_that_is_named_as_a_redis_alone_says_how_to_name_it(cluster, cli):
+    alone = Cli(cluster)
+    for node in cluster.nodes:
+        alone.run("--redis", f"redis://127.0.0.1:{node.port}", "init", status=1)
+        assert "redis+cluster://" in alone.done.stderr
+
+
+def test_a_database_of_a_cluster_has_all_shards(cluster, cli):
+    assert cli.run("init").endswith("shards: 64")
+    assert {cluster.owner(shard) for shard in range(64)} == set(cluster.nodes[:3])
+
+
+def test_a_user_with_the_documented_rights_may_do_all(cluster, cli):
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "core.md").read_text()
+    rights = [line.split(maxsplit=3)[3] for line in page.splitlines() if line.startswith("    ACL SETUSER sluice ")]
+    assert len(rights) == 2
+    for node in cluster.nodes:
+        for words in rights:
+            node.client.execute_command("ACL", "SETUSER", "sluice", *words.replace(">PASSWORD", ">secret").split())
+    own = Cli(cluster)
+    own.environment["SLUICE_REDIS"] = cluster.url.replace("://", "://sluice:secret@")
+    own.run("user", "add", "ada")
+    own.run("--wait-replicas", "1", "post", "--user", "ada", "hello")
+    own.run("worker", "--until-empty")
+    assert json.loads(own.run("home", "ada"))["text"] == "hello"
+
+
+def test_posts_reach_followers_of_other_nodes(cluster, cli, users):
+    author, *followers = users
+    for follower in followers:
+        cli.run("follow", follower, author)
+    cli.run("worker", "--until-empty")
+    for follower in followers:
+        assert cli.run("home", follower) == ""  # who reads is pushed to from now on
+    post = cli.run("post", "--user", author, "to all nodes")
+    cli.run("worker", "--until-empty")
+    for follower in followers:
+        assert json.loads(cli.run("home", follower))["id"] == post
+    assert json.loads(cli.run("user", "show", author))["followers"] == 2
+    published = [node.client.info("commandstats") for node in cluster.nodes]
+    assert not any("cmdstat_publish" in commands for commands in published)
+    assert any("cmdstat_spublish" in commands for commands in published)
+
+
+def test_a_shard_that_is_moved_has_one_log_and_nothing_half_done(cluster, cli, users, writer):
+    shard = shard_of(users[writer.login])
+    source, target = cluster.owner(shard), cluster.owner(shard_of(list(users.values())[1]))
+    key = f"sluice:{{{shard}}}:log"
+    writer.wait_for(3)
+    before = len(writer.posts)
+
+    def is_refused():
+        return "errorstat_MOVING" in source.client.info("errorstats")
+    cluster.move(shard, target, at_once=2, between=lambda: eventually(is_refused, "a post is refused for now"))
+    writer.wait_for(3)
+    posts = writer.finish()
+    assert len(posts) > before
+    assert cluster.log(shard)[-len(posts):] == posts
+    assert posts_of(cli, writer.login)[-len(posts):] == posts
+    assert source.ask("COUNTKEYSINSLOT", cluster.slot(shard)) == 0
+    assert target.client.exists(key) == 1
+    cluster.move(shard, source)
+    cluster.wait_whole()
+
+
+def test_a_failover_in_good_order_loses_no_post(cluster, cli, users, writer):
+    shard = shard_of(users[writer.login])
+    worker = cli.start("worker")
+    writer.wait_for(3)
+    promoted = cluster.fail_over(shard)
+    writer.wait_for(3)
+    posts = writer.finish()
+    cluster.wait_whole()
+    assert cluster.owner(shard) is promoted
+    assert cluster.log(shard)[-len(posts):] == posts
+    followers = list(users)[1:]
+    eventually(lambda: all(json.loads(cli.run("home", follower, "--limit", "1"))["id"] == str(posts[-1])
+                           for follower in followers), "the worker has pushed the last post", 60)
+    worker.stop()
