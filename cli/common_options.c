@@ -5,6 +5,8 @@ const struct cli_option common_options[] = {
      "Where Redis is: redis://[user:password@]host[:port][/db], unix:///path, "
      "redis+sentinel://[user:password@]host[:port],.../master-name for the master that sentinels "
      "name, or redis+cluster://[user:password@]host[:port],... for a cluster with these nodes. "
+     "Over TLS it begins with rediss, not redis; behind a question mark may stand then ssl-ca, "
+     "ssl-cert and ssl-key, each with an absolute path, and ssl-name, with & between them. "
      "Else SLUICE_REDIS in the environment, which other users of the machine cannot see; else "
      "the Redis that a running sluiced has started in its data directory (SLUICE_DATA_DIR).",
      NULL, CLI_ONCE},

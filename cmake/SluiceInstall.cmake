@@ -85,7 +85,8 @@ sluice_public_headers(
     filters/words.h)
 
 sluice_shared_library(libsluice sluice sluice_core_objects
-    PkgConfig::HIREDIS PkgConfig::ICU PkgConfig::JANSSON PkgConfig::MARIADB PkgConfig::SQLITE)
+    PkgConfig::HIREDIS PkgConfig::ICU PkgConfig::JANSSON PkgConfig::MARIADB PkgConfig::OPENSSL
+    PkgConfig::SQLITE)
 sluice_shared_library(libsluicefilter sluicefilter sluice_filters PkgConfig::ICU m)
 
 include(CMakePackageConfigHelpers)

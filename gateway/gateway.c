@@ -308,6 +308,11 @@ static void on_lost(void *context, const char *reason)
     redis_health_set_hearing(gateway->health, false);
 }
 
+static void on_away(void *context, const char *reason)
+{
+    redis_health_set_unheard(((struct gateway *)context)->health, reason);
+}
+
 static void on_readiness(void *context, bool is_ready)
 {
     struct gateway *gateway = context;
@@ -596,6 +601,7 @@ static int start_intake(struct gateway *gateway, struct failure *reterr)
         .turn_end = on_turn_end,
         .subscribed = on_subscribed,
         .lost = on_lost,
+        .away = on_away,
     };
     const struct subscriber_settings settings = {
         .loop = &gateway->loop,

@@ -18,6 +18,7 @@
 #include "src/archive/archive.h"
 #include "src/cache/cache.h"
 #include "src/redis/redis_address.h"
+#include "src/redis/redis_tls.h"
 
 enum { FILE_MAX_BYTES = 1 << 20 };
 
@@ -38,7 +39,7 @@ static int check_redis(struct sl_slice value, struct failure *reterr)
 
     if (r == 0 && address.seed_count > 0)
         r = failure_set(reterr, -EINVAL, "sluiced cannot follow a Redis Cluster yet");
-    return r;
+    return r == 0 ? sl_redis_tls_check(&address, reterr) : r;
 }
 
 static int check_url(struct sl_slice value, int (*check)(const char *url, struct failure *reterr),

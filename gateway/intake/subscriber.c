@@ -121,6 +121,8 @@ static void go_down(struct subscriber *subscriber, const char *reason)
         log_warn(was_hearing ? "redis_lost" : "redis_unavailable", "redis=%s reason=%s retry_ms=%u",
                  subscriber->address_text, log_quote(sl_slice_str(reason), room), delay_ms);
         snprintf(subscriber->logged_reason, sizeof(subscriber->logged_reason), "%s", reason);
+        if (subscriber->callbacks.away)
+            subscriber->callbacks.away(subscriber->context, reason);
     }
     if (!was_hearing)
         return;

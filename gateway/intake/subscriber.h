@@ -49,6 +49,9 @@ struct subscriber_callbacks {
     /* All channels are heard from now on; or not any more. Comes when it changes. */
     void (*subscribed)(void *context, uint32_t shards);
     void (*lost)(void *context, const char *reason);
+    /* Why they are not heard: before `lost`, and whenever it is another reason. NULL: nobody wants
+     * to know. */
+    void (*away)(void *context, const char *reason);
 };
 
 struct subscriber;

@@ -21,12 +21,15 @@ struct redis_health {
     bool is_ready;
     bool has_database;             /* as a look at what writes need found last */
     char refusal[HEALTH_WHY_SIZE]; /* of writes; empty: Redis takes them */
+    char unheard[HEALTH_WHY_SIZE]; /* a sentence for the parts; the log has the reason already */
 };
+
+static const char not_heard[] = "the live channels are not heard";
 
 static const char *what_streams_lack(const struct redis_health *health)
 {
     if (!health->is_hearing)
-        return "the live channels are not heard";
+        return not_heard;
     if (!health->streams_are_answered)
         return "Redis does not answer the streams";
     return NULL;
@@ -56,7 +59,7 @@ static void note_parts(const struct redis_health *health)
     const char *api = what_the_api_lacks(health);
     const char *refusal = health->refusal[0] ? health->refusal : NULL;
 
-    note(health, HEALTH_STREAMS, what_streams_lack(health));
+    note(health, HEALTH_STREAMS, health->is_hearing ? what_streams_lack(health) : health->unheard);
     note(health, HEALTH_READS, api || health->has_database ? api : refusal);
     note(health, HEALTH_WRITES, api ? api : refusal);
 }
@@ -99,6 +102,12 @@ void redis_health_set_hearing(struct redis_health *health, bool is_hearing)
     decide(health);
 }
 
+void redis_health_set_unheard(struct redis_health *health, const char *why)
+{
+    snprintf(health->unheard, sizeof(health->unheard), "%s: %s", not_heard, why);
+    note_parts(health);
+}
+
 void redis_health_set_writes(struct redis_health *health, int r, const char *why)
 {
     bool were_refused = health->refusal[0];
@@ -121,6 +130,7 @@ struct redis_health *redis_health_new(const struct redis_health_settings *settin
         return NULL;
     health->settings = *settings;
     health->has_database = true;
+    snprintf(health->unheard, sizeof(health->unheard), "%s", not_heard);
     note_parts(health);
     health->streams_pulse = redis_pulse_new(settings->loop, settings->streams, settings->metrics,
                                             settings->late_ms, on_streams, health);

@@ -230,8 +230,8 @@ static void on_timeout(uv_timer_t *timer)
 {
     struct redis_session *session = timer->data;
 
-    lose(session,
-         session->state == STATE_CONNECTING ? "cannot connect in time" : "Redis does not answer");
+    lose(session, session->state == STATE_CONNECTING ? redis_socket_why_not_open(session->socket)
+                                                     : "Redis does not answer");
 }
 
 static void on_period(uv_timer_t *timer)

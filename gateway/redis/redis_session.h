@@ -1,11 +1,11 @@
 /* gateway/redis/redis_session.h - one connection to a Redis or a sentinel: from a name to replies.
  *
- * redis_session_open() looks the name up, connects, logs in, selects the database and says who it
- * is; then on_ready comes, and what is sent from then on is answered by on_reply, in order. A
- * session has `connect_ms` until it is connected and `timeout_ms` more until its owner calls it
- * settled; after that it can look for itself whether the other side is still there. However it
- * ends, but for redis_session_close(), on_lost says why: later, from the loop, never from within a
- * call. Trying again is the owner's.
+ * redis_session_open() looks the name up, connects, agrees on TLS, logs in, selects the database
+ * and says who it is; then on_ready comes, and what is sent from then on is answered by on_reply,
+ * in order. A session has `connect_ms` until it is connected and `timeout_ms` more until its owner
+ * calls it settled; after that it can look for itself whether the other side is still there.
+ * However it ends, but for redis_session_close(), on_lost says why: later, from the loop, never
+ * from within a call. Trying again is the owner's.
  *
  * This is the only way to Redis in sluiced: the subscriber, the sentinels and all commands come
  * through here. */

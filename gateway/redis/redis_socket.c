@@ -6,6 +6,8 @@
  * never more than one of them.
  *
  * What a turn of the loop sends is gathered and leaves in one go, right before the loop would wait.
+ * Over TLS (src/redis/redis_tls.h) it is sealed then, as far as the kernel takes it; the handshake
+ * takes its turns like all else.
  *
  * A failed connection is readable: whatever ends it, the next recv() tells. libuv reports an RST as
  * an error of the watcher, which it has stopped then: that, too, is read to its end. */
@@ -24,8 +26,10 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
+#include "base/failure.h"
 #include "gateway/redis/name_lookup.h"
 #include "src/redis/redis_format.h"
+#include "src/redis/redis_tls.h"
 
 /* hiredis parses pieces of this size fastest; see redisReader. */
 enum { CHUNK_SIZE = 16 * 1024, TURN_MAX_BYTES = 1024 * 1024 };
@@ -34,6 +38,9 @@ enum { CHUNK_SIZE = 16 * 1024, TURN_MAX_BYTES = 1024 * 1024 };
  * all of it has left. */
 enum { UNSENT_KEPT_BYTES = 64 * 1024 };
 
+/* So much is sealed at once: three records of TLS. */
+enum { SEAL_MAX_BYTES = 48 * 1024 };
+
 struct link {
     uv_poll_t poll;
     uv_prepare_t sender; /* while there is something to send: before the loop waits */
@@ -41,7 +48,11 @@ struct link {
     int open_handles;    /* of the three */
     int fd;
     int watched;                 /* UV_READABLE, UV_WRITABLE; 0 while it rests */
-    bool is_open;                /* connect() has succeeded */
+    bool is_connected;           /* connect() has succeeded */
+    bool is_open;                /* and TLS is agreed on, where there is */
+    bool was_heard;              /* something has come */
+    struct sl_redis_tls *tls;    /* NULL: none */
+    struct failure failure;      /* why TLS has failed */
     struct redis_socket *socket; /* NULL: closed */
 };
 
@@ -52,12 +63,13 @@ struct redis_socket {
     void *context;
     struct name_lookup *lookup; /* while the name is looked up */
     bool awaits_lookup;         /* to connect; not so when it has outlived its opening */
-    struct addrinfo *addresses; /* while connecting by TCP: what the look-up found */
+    struct addrinfo *addresses; /* until it is open, by TCP: what the look-up found */
     unsigned address_count;
     unsigned current;  /* which of them is tried, or was last; the next look-up may find fewer */
     unsigned untried;  /* behind it, and round to the beginning */
     struct link *link; /* while connecting or connected */
     struct buffer unsent;
+    struct buffer sealed; /* over TLS: what leaves before the rest of `unsent` is sealed */
 };
 
 struct redis_socket *redis_socket_new(uv_loop_t *loop, const struct sl_redis_address *address,
@@ -82,8 +94,10 @@ static void on_link_closed(uv_handle_t *handle)
 {
     struct link *link = handle->data;
 
-    if (--link->open_handles == 0)
-        mem_free(link);
+    if (--link->open_handles > 0)
+        return;
+    sl_redis_tls_free(link->tls);
+    mem_free(link);
 }
 
 static void close_link(struct redis_socket *sock)
@@ -121,6 +135,7 @@ void redis_socket_close(struct redis_socket *sock)
     close_link(sock);
     forget_addresses(sock);
     buffer_clear(&sock->unsent);
+    buffer_clear(&sock->sealed);
     sock->awaits_lookup = false;
 }
 
@@ -131,6 +146,7 @@ void redis_socket_free(struct redis_socket *sock)
     redis_socket_close(sock);
     forget_lookup(sock);
     buffer_done(&sock->unsent);
+    buffer_done(&sock->sealed);
     mem_free(sock);
 }
 
@@ -160,29 +176,72 @@ static void watch_link(struct link *link, int events)
     watch(link, uv_is_active((uv_handle_t *)&link->rest) ? events : events | UV_READABLE);
 }
 
-/* 0; negative errno. */
-static int flush(struct redis_socket *sock)
+static void give_back_room(struct buffer *buffer)
 {
-    struct buffer *unsent = &sock->unsent;
+    size_t limit = buffer->limit;
 
-    while (unsent->size > 0) {
-        ssize_t sent = send(sock->link->fd, unsent->data, unsent->size, MSG_NOSIGNAL);
+    if (buffer->size > 0 || buffer->capacity <= UNSENT_KEPT_BYTES)
+        return;
+    buffer_done(buffer);
+    buffer->limit = limit;
+}
+
+/* As much as the kernel takes. 0; negative errno. */
+static int send_from(int fd, struct buffer *buffer)
+{
+    struct sl_slice rest = buffer_slice(buffer);
+    int r = 0;
+
+    while (rest.size > 0) {
+        ssize_t sent = send(fd, rest.data, rest.size, MSG_NOSIGNAL);
 
         if (sent < 0 && errno == EINTR)
             continue;
-        if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-            break;
+        if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
+            r = -errno;
         if (sent < 0)
-            return -errno;
-        buffer_consume(unsent, (size_t)sent);
+            break;
+        rest = sl_slice_from(rest, (size_t)sent);
     }
-    watch_link(sock->link, unsent->size > 0 ? UV_WRITABLE : 0);
-    if (unsent->size == 0 && unsent->capacity > UNSENT_KEPT_BYTES) {
-        size_t limit = unsent->limit;
+    buffer_consume(buffer, buffer->size - rest.size);
+    return r;
+}
 
-        buffer_done(unsent);
-        unsent->limit = limit;
+/* Over TLS only what the kernel will take soon is sealed: `unsent` is what is bounded. */
+static int send_sealed(struct redis_socket *sock)
+{
+    struct sl_slice rest = buffer_slice(&sock->unsent);
+    struct sl_redis_tls *tls = sock->link->tls;
+    int r;
+
+    for (;;) {
+        size_t part = rest.size < SEAL_MAX_BYTES ? rest.size : SEAL_MAX_BYTES;
+
+        sl_redis_tls_take(tls, &sock->sealed);
+        r = sock->sealed.failed ? -ENOMEM : send_from(sock->link->fd, &sock->sealed);
+        if (r < 0 || sock->sealed.size > 0 || part == 0)
+            break;
+        r = sl_redis_tls_seal(tls, sl_slice(rest.data, part), NULL);
+        if (r < 0)
+            break;
+        rest = sl_slice_from(rest, part);
     }
+    buffer_consume(&sock->unsent, sock->unsent.size - rest.size);
+    give_back_room(&sock->sealed);
+    return r;
+}
+
+/* 0; negative errno. */
+static int flush(struct redis_socket *sock)
+{
+    struct link *link = sock->link;
+    int r = link->tls ? send_sealed(sock) : send_from(link->fd, &sock->unsent);
+    bool is_blocked = sock->unsent.size + sock->sealed.size > 0;
+
+    if (r < 0)
+        return r;
+    watch_link(link, is_blocked ? UV_WRITABLE : 0);
+    give_back_room(&sock->unsent);
     return 0;
 }
 
@@ -217,6 +276,46 @@ int redis_socket_send(struct redis_socket *sock, int argc, const char *const *ar
     return 0;
 }
 
+/* What TLS has for us is given on as it would be without. NULL, or why the connection is over. */
+static const char *give_opened(struct link *link)
+{
+    char chunk[CHUNK_SIZE];
+    ssize_t size;
+
+    while ((size = sl_redis_tls_open(link->tls, chunk, sizeof(chunk), &link->failure)) > 0) {
+        link->socket->callbacks.on_bytes(link->socket->context, sl_slice(chunk, (size_t)size));
+        if (!link->socket)
+            return NULL;
+    }
+    return size < 0 ? link->failure.text : NULL;
+}
+
+/* NULL, or why the connection is over. While TLS is agreed on, it is TLS that takes the bytes. */
+static const char *give(struct link *link, struct sl_slice bytes)
+{
+    link->was_heard = true;
+    if (!link->tls) {
+        link->socket->callbacks.on_bytes(link->socket->context, bytes);
+        return NULL;
+    }
+    if (sl_redis_tls_feed(link->tls, bytes, &link->failure) < 0)
+        return link->failure.text;
+    return link->is_open ? give_opened(link) : NULL;
+}
+
+/* A Redis that waits for a handshake hangs up on the first command. */
+static const char *explain_end(const struct link *link, int error)
+{
+    bool is_remote = !link->socket->address.path[0];
+
+    if (link->tls && !link->is_open)
+        return "Redis closed the connection before TLS was agreed on";
+    if (is_remote && !link->tls && !link->was_heard)
+        return "Redis closed the connection without a word: the URL of one that wants TLS begins "
+               "with rediss, not redis";
+    return error ? strerror(error) : "Redis closed the connection";
+}
+
 /* NULL, or why the connection is over. */
 static const char *read_turn(struct link *link)
 {
@@ -225,18 +324,17 @@ static const char *read_turn(struct link *link)
 
     while (total < TURN_MAX_BYTES) {
         ssize_t got = recv(link->fd, chunk, sizeof(chunk), 0);
+        const char *reason;
 
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
             return NULL;
-        if (got < 0)
-            return strerror(errno);
-        if (got == 0)
-            return "Redis closed the connection";
-        link->socket->callbacks.on_bytes(link->socket->context, sl_slice(chunk, (size_t)got));
-        if (!link->socket || (size_t)got < sizeof(chunk))
-            return NULL;
+        if (got <= 0)
+            return explain_end(link, got < 0 ? errno : 0);
+        reason = give(link, sl_slice(chunk, (size_t)got));
+        if (reason || !link->socket || (size_t)got < sizeof(chunk))
+            return reason;
         total += (size_t)got;
     }
     return NULL; /* the loop comes back for the rest */
@@ -256,7 +354,7 @@ static void on_open_events(struct link *link, int events)
         if (!link->socket)
             return;
     }
-    if (!reason && (events & UV_WRITABLE)) {
+    if (!reason && ((events & UV_WRITABLE) || link->tls)) { /* which may have to answer */
         r = flush(sock);
         if (r < 0)
             reason = strerror(-r);
@@ -268,6 +366,77 @@ static void on_open_events(struct link *link, int events)
 /* ---- connecting ---- */
 
 static int connect_next(struct redis_socket *sock);
+
+static void open_link(struct link *link)
+{
+    struct redis_socket *sock = link->socket;
+
+    link->is_open = true;
+    forget_addresses(sock);
+    if (flush(sock) == 0)
+        sock->callbacks.on_open(sock->context);
+    else
+        lose(sock, "cannot write to Redis");
+}
+
+/* What it has said last with the handshake may be more than that. */
+static void open_tls(struct link *link)
+{
+    struct redis_socket *sock = link->socket;
+    const char *reason;
+
+    open_link(link);
+    if (!link->socket)
+        return;
+    reason = give_opened(link);
+    if (reason && link->socket)
+        lose(sock, reason);
+}
+
+static void shake_hands(struct link *link)
+{
+    struct redis_socket *sock = link->socket;
+    int r = sl_redis_tls_shake_hands(link->tls, &link->failure);
+    int sent = flush(sock); /* also when it has failed, for that is said, too */
+
+    if (r < 0)
+        lose(sock, link->failure.text);
+    else if (sent < 0)
+        lose(sock, strerror(-sent));
+    else if (r == 1)
+        open_tls(link);
+}
+
+static void start_tls(struct link *link)
+{
+    struct redis_socket *sock = link->socket;
+
+    if (sl_redis_tls_new(&sock->address, sock->address.endpoint.host, &link->tls, &link->failure) <
+        0)
+        lose(sock, link->failure.text);
+    else
+        shake_hands(link);
+}
+
+static void on_handshake_events(struct link *link, int events)
+{
+    const char *reason = events & UV_READABLE ? read_turn(link) : NULL;
+
+    if (reason)
+        lose(link->socket, reason);
+    else
+        shake_hands(link);
+}
+
+const char *redis_socket_why_not_open(struct redis_socket *sock)
+{
+    struct link *link = sock->link;
+
+    if (!link || !link->tls)
+        return "cannot connect in time";
+    sl_redis_tls_time_out(link->tls, &link->failure);
+    return link->failure.text;
+}
 
 static void on_connected(struct link *link)
 {
@@ -286,12 +455,11 @@ static void on_connected(struct link *link)
             lose(sock, strerror(r == -ENOENT ? error : -r));
         return;
     }
-    link->is_open = true;
-    forget_addresses(sock);
-    if (flush(sock) == 0)
-        sock->callbacks.on_open(sock->context);
+    link->is_connected = true;
+    if (sock->address.is_tls)
+        start_tls(link);
     else
-        lose(sock, "cannot write to Redis");
+        open_link(link);
 }
 
 static void on_poll(uv_poll_t *poll, int status, int events)
@@ -305,6 +473,8 @@ static void on_poll(uv_poll_t *poll, int status, int events)
     }
     if (link->is_open)
         on_open_events(link, events);
+    else if (link->is_connected)
+        on_handshake_events(link, events);
     else
         on_connected(link);
 }

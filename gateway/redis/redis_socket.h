@@ -1,4 +1,5 @@
-/* gateway/redis/redis_socket.h - a non-blocking stream of bytes to Redis, TCP or unix, on a loop.
+/* gateway/redis/redis_socket.h - a non-blocking stream of bytes to Redis, TCP, TLS or unix, on a
+ * loop.
  *
  * One connection at a time: redis_socket_open(), then on_open or on_lost; after on_open, on_bytes
  * and on_turn_end as data comes, until on_lost or redis_socket_close(). However a connection ends,
@@ -36,10 +37,13 @@ void redis_socket_free(struct redis_socket *sock);
 
 /* Looks the name up, off the loop, and connects to the first of its addresses that accepts. One
  * that neither accepts nor refuses holds the others up until the socket is closed; the next opening
- * begins with the address behind it. 0; negative errno: nothing will be called back. The socket is
- * closed before. */
+ * begins with the address behind it; so it does after one where TLS was not agreed on. 0; negative
+ * errno: nothing will be called back. The socket is closed before. */
 int redis_socket_open(struct redis_socket *sock);
 void redis_socket_close(struct redis_socket *sock);
+
+/* Opened, and not open yet: what it waits for, as a reason to give up. Lives until it is closed. */
+const char *redis_socket_why_not_open(struct redis_socket *sock);
 
 /* Another endpoint to connect to; the address has no path. The socket is closed. */
 void redis_socket_set_endpoint(struct redis_socket *sock, const struct sl_redis_endpoint *endpoint);

@@ -1,12 +1,15 @@
-/* redis_address.c - four schemes, a parser each, put together of parts (src/model/url_parts.h).
+/* redis_address.c - a scheme says which parser, and whether there is TLS; the parsers are put
+ * together of parts (src/model/url_parts.h). What stands behind the question mark is found by a
+ * table, whose rows say for which addresses they are.
  *
  * The last @ ends the password, so that one with a bare @ in it is not taken for a host. All parts
- * have rooms of fixed size in the address; more hosts than it has room for are refused.
+ * have rooms of fixed size in the address; more sentinels than it has room for are refused.
  * Printing leaves secrets out, and gives back what parses to the same address. */
 #include "src/redis/redis_address.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "src/model/url_parts.h"
@@ -45,33 +48,168 @@ static int parse_endpoint(struct sl_slice text, uint16_t port, struct sl_redis_e
     return sl_url_endpoint(text, "Redis", endpoint->host, &endpoint->port, reterr);
 }
 
-/* [user:password@]rest, up to the first slash. *ret_rest is what stands behind the @, *ret_path
- * what stands behind the slash. */
+/* [user:password@]rest, whose first slash comes behind the last @. *ret_rest is what stands between
+ * the two, *ret_path what stands behind the slash, *ret_options what stands behind a question mark.
+ */
 static int split_authority(struct sl_slice text, struct sl_redis_login *login,
                            struct sl_slice *ret_rest, struct sl_slice *ret_path,
-                           struct failure *reterr)
+                           struct sl_slice *ret_options, struct failure *reterr)
 {
-    size_t slash = sl_url_index(text, '/');
-    size_t at = slash;
+    size_t at = sl_url_index(text, '/'), mark, slash;
+    struct sl_slice rest;
 
-    *ret_path = sl_slice_from(text, slash < text.size ? slash + 1 : slash);
     /* The last @, so that a password with a bare @ in it is not taken for a host. */
     while (at > 0 && text.data[at - 1] != '@')
         at--;
-    *ret_rest = sl_slice(text.data + at, slash - at);
+    rest = sl_slice_from(text, at);
+    mark = sl_url_index(rest, '?');
+    *ret_options = sl_slice_from(rest, mark < rest.size ? mark + 1 : mark);
+    rest = sl_url_head(rest, mark);
+    slash = sl_url_index(rest, '/');
+    *ret_path = sl_slice_from(rest, slash < rest.size ? slash + 1 : slash);
+    *ret_rest = sl_url_head(rest, slash);
     return at > 0 ? parse_login(sl_url_head(text, at - 1), login, reterr) : 0;
 }
 
+/* ---- behind the question mark ---- */
+
+static int parse_file(struct sl_slice value, char *room, const char *what, struct failure *reterr)
+{
+    int r = sl_url_decode(value, room, SL_REDIS_PATH_SIZE, what, reterr);
+
+    if (r == 0 && room[0] != '/')
+        return failure_set(reterr, -EINVAL, "the %s is not an absolute path", what);
+    return r;
+}
+
+static int parse_name(struct sl_slice value, char *room, struct failure *reterr)
+{
+    for (size_t i = 0; i < value.size; i++) {
+        if (!sl_url_is_host_char(value.data[i], true))
+            return failure_set(reterr, -EINVAL, "the ssl-name of Redis is no name of a host");
+    }
+    return sl_url_decode(value, room, SL_REDIS_PATH_SIZE, "ssl-name of Redis", reterr);
+}
+
+enum option {
+    OPTION_DB,
+    OPTION_SENTINEL_USER,
+    OPTION_SENTINEL_PASSWORD,
+    OPTION_CA,
+    OPTION_CERT,
+    OPTION_KEY,
+    OPTION_NAME,
+    OPTION_COUNT,
+};
+
+static const char *const option_names[OPTION_COUNT] = {
+    [OPTION_DB] = "db",
+    [OPTION_SENTINEL_USER] = "sentinel-user",
+    [OPTION_SENTINEL_PASSWORD] = "sentinel-password",
+    [OPTION_CA] = "ssl-ca",
+    [OPTION_CERT] = "ssl-cert",
+    [OPTION_KEY] = "ssl-key",
+    [OPTION_NAME] = "ssl-name",
+};
+
+static bool may_have(const struct sl_redis_address *address, enum option option)
+{
+    if (option == OPTION_SENTINEL_USER || option == OPTION_SENTINEL_PASSWORD)
+        return address->sentinel_count > 0;
+    if (option == OPTION_DB)
+        return address->seed_count == 0;
+    return address->is_tls;
+}
+
+static int refuse_option(const struct sl_redis_address *address, struct failure *reterr)
+{
+    char names[128] = "";
+
+    for (enum option option = 0; option < OPTION_COUNT; option++) {
+        size_t used = strlen(names);
+
+        if (may_have(address, option))
+            snprintf(names + used, sizeof(names) - used, "%s%s", used > 0 ? ", " : "",
+                     option_names[option]);
+    }
+    return failure_set(reterr, -EINVAL, "behind the ? of such a Redis URL only these may stand: %s",
+                       names);
+}
+
+static int set_option(struct sl_redis_address *address, enum option option, struct sl_slice value,
+                      struct failure *reterr)
+{
+    struct sl_redis_login *login = &address->sentinel_login;
+
+    switch (option) {
+    case OPTION_DB:
+        if (address->db > 0)
+            return failure_set(reterr, -EINVAL, "the Redis database is named twice");
+        return parse_db(value, &address->db, reterr);
+    case OPTION_SENTINEL_USER:
+        return sl_url_decode(value, login->user, sizeof(login->user), "Redis user", reterr);
+    case OPTION_SENTINEL_PASSWORD:
+        return sl_url_decode(value, login->password, sizeof(login->password), "Redis password",
+                             reterr);
+    case OPTION_CA:
+        return parse_file(value, address->tls.ca, "ssl-ca of Redis", reterr);
+    case OPTION_CERT:
+        return parse_file(value, address->tls.cert, "ssl-cert of Redis", reterr);
+    case OPTION_KEY:
+        return parse_file(value, address->tls.key, "ssl-key of Redis", reterr);
+    case OPTION_NAME:
+        return parse_name(value, address->tls.name, reterr);
+    case OPTION_COUNT:
+        break;
+    }
+    return refuse_option(address, reterr);
+}
+
+static int parse_option(struct sl_slice text, struct sl_redis_address *address,
+                        struct failure *reterr)
+{
+    size_t equals = sl_url_index(text, '=');
+    struct sl_slice name = sl_url_head(text, equals);
+    struct sl_slice value = sl_slice_from(text, equals < text.size ? equals + 1 : equals);
+    enum option option = 0;
+
+    while (option < OPTION_COUNT &&
+           (!sl_slice_is(name, option_names[option]) || !may_have(address, option)))
+        option++;
+    return set_option(address, option, value, reterr);
+}
+
+/* The rest of the address is known, for it says what may stand here. */
+static int parse_options(struct sl_slice text, struct sl_redis_address *address,
+                         struct failure *reterr)
+{
+    int r = 0;
+
+    while (r == 0 && text.size > 0) {
+        size_t end = sl_url_index(text, '&');
+
+        r = parse_option(sl_url_head(text, end), address, reterr);
+        text = sl_slice_from(text, end < text.size ? end + 1 : end);
+    }
+    if (r == 0 && address->sentinel_login.user[0] && !address->sentinel_login.password[0])
+        r = failure_set(reterr, -EINVAL, "sentinel-user needs a sentinel-password");
+    if (r == 0 && !address->tls.cert[0] != !address->tls.key[0])
+        r = failure_set(reterr, -EINVAL, "ssl-cert and ssl-key of Redis need each other");
+    return r;
+}
+
+/* ---- before it ---- */
+
 static int parse_tcp(struct sl_slice text, struct sl_redis_address *address, struct failure *reterr)
 {
-    struct sl_slice endpoint, db;
-    int r = split_authority(text, &address->login, &endpoint, &db, reterr);
+    struct sl_slice endpoint, db, options;
+    int r = split_authority(text, &address->login, &endpoint, &db, &options, reterr);
 
     if (r == 0)
         r = parse_endpoint(endpoint, REDIS_PORT, &address->endpoint, reterr);
     if (r == 0 && db.size > 0)
         r = parse_db(db, &address->db, reterr);
-    return r;
+    return r == 0 ? parse_options(options, address, reterr) : r;
 }
 
 /* host[:port],host[:port],... */
@@ -117,72 +255,44 @@ static int parse_master_name(struct sl_slice name, struct sl_redis_address *addr
     return 0;
 }
 
-static int parse_sentinel_option(struct sl_slice text, struct sl_redis_address *address,
-                                 struct failure *reterr)
-{
-    size_t equals = sl_url_index(text, '=');
-    struct sl_slice name = sl_url_head(text, equals);
-    struct sl_slice value = sl_slice_from(text, equals < text.size ? equals + 1 : equals);
-    struct sl_redis_login *login = &address->sentinel_login;
-
-    if (sl_slice_is(name, "db"))
-        return parse_db(value, &address->db, reterr);
-    if (sl_slice_is(name, "sentinel-user"))
-        return sl_url_decode(value, login->user, sizeof(login->user), "Redis user", reterr);
-    if (sl_slice_is(name, "sentinel-password"))
-        return sl_url_decode(value, login->password, sizeof(login->password), "Redis password",
-                             reterr);
-    return failure_set(reterr, -EINVAL,
-                       "after the name of the master only db, sentinel-user and sentinel-password "
-                       "may stand");
-}
-
 static int parse_sentinel(struct sl_slice text, struct sl_redis_address *address,
                           struct failure *reterr)
 {
     struct sl_slice endpoints, name, options;
-    size_t mark;
-    int r = split_authority(text, &address->login, &endpoints, &name, reterr);
+    int r = split_authority(text, &address->login, &endpoints, &name, &options, reterr);
 
-    if (r < 0)
-        return r;
-    mark = sl_url_index(name, '?');
-    options = sl_slice_from(name, mark < name.size ? mark + 1 : mark);
-    r = parse_endpoints(endpoints, "sentinels", SENTINEL_PORT, SL_REDIS_SENTINELS_MAX,
-                        address->sentinels, &address->sentinel_count, reterr);
     if (r == 0)
-        r = parse_master_name(sl_url_head(name, mark), address, reterr);
-    while (r == 0 && options.size > 0) {
-        size_t end = sl_url_index(options, '&');
+        r = parse_endpoints(endpoints, "sentinels", SENTINEL_PORT, SL_REDIS_SENTINELS_MAX,
+                            address->sentinels, &address->sentinel_count, reterr);
+    if (r == 0)
+        r = parse_master_name(name, address, reterr);
+    return r == 0 ? parse_options(options, address, reterr) : r;
+}
 
-        r = parse_sentinel_option(sl_url_head(options, end), address, reterr);
-        options = sl_slice_from(options, end < options.size ? end + 1 : end);
-    }
-    if (r == 0 && address->sentinel_login.user[0] && !address->sentinel_login.password[0])
-        r = failure_set(reterr, -EINVAL, "sentinel-user needs a sentinel-password");
-    return r;
+static int refuse_databases(struct failure *reterr)
+{
+    return failure_set(reterr, -EINVAL,
+                       "behind the nodes of a cluster stands nothing: it has no databases to "
+                       "choose from");
 }
 
 static int parse_cluster(struct sl_slice text, struct sl_redis_address *address,
                          struct failure *reterr)
 {
-    struct sl_slice endpoints, rest;
-    int r = split_authority(text, &address->login, &endpoints, &rest, reterr);
+    struct sl_slice endpoints, path, options;
+    int r = split_authority(text, &address->login, &endpoints, &path, &options, reterr);
 
-    if (r < 0)
-        return r;
-    if (rest.size > 0 || sl_url_index(endpoints, '?') < endpoints.size)
-        return failure_set(reterr, -EINVAL,
-                           "behind the nodes of a cluster stands nothing: it has no databases to "
-                           "choose from");
-    return parse_endpoints(endpoints, "nodes", REDIS_PORT, SL_REDIS_SEEDS_MAX, address->seeds,
-                           &address->seed_count, reterr);
+    if (r == 0 && (path.size > 0 || (options.size > 0 && !address->is_tls)))
+        r = refuse_databases(reterr);
+    if (r == 0)
+        r = parse_endpoints(endpoints, "nodes", REDIS_PORT, SL_REDIS_SEEDS_MAX, address->seeds,
+                            &address->seed_count, reterr);
+    return r == 0 ? parse_options(options, address, reterr) : r;
 }
 
 static int parse_unix(struct sl_slice text, struct sl_redis_address *address,
                       struct failure *reterr)
 {
-    static const struct sl_slice db_is = SL_SLICE("db=");
     size_t mark = sl_url_index(text, '?');
     struct sl_slice path = sl_url_head(text, mark);
     int r;
@@ -193,46 +303,44 @@ static int parse_unix(struct sl_slice text, struct sl_redis_address *address,
     r = sl_url_decode(path, address->path, sizeof(address->path), "Redis socket path", reterr);
     if (r < 0)
         return r;
-    if (mark == text.size)
-        return 0;
-    text = sl_slice_from(text, mark + 1);
-    if (!sl_slice_starts_with(text, db_is))
-        return failure_set(reterr, -EINVAL, "after a socket path only ?db=N may stand");
-    return parse_db(sl_slice_from(text, db_is.size), &address->db, reterr);
+    return parse_options(sl_slice_from(text, mark < text.size ? mark + 1 : mark), address, reterr);
 }
+
+static const struct scheme {
+    struct sl_slice begin;
+    int (*parse)(struct sl_slice text, struct sl_redis_address *address, struct failure *reterr);
+    bool is_tls;
+} schemes[] = {
+    {SL_SLICE("redis://"), parse_tcp, false},
+    {SL_SLICE("rediss://"), parse_tcp, true},
+    {SL_SLICE("unix://"), parse_unix, false},
+    {SL_SLICE("redis+sentinel://"), parse_sentinel, false},
+    {SL_SLICE("rediss+sentinel://"), parse_sentinel, true},
+    {SL_SLICE("redis+cluster://"), parse_cluster, false},
+    {SL_SLICE("rediss+cluster://"), parse_cluster, true},
+};
 
 int sl_redis_address_parse(struct sl_slice url, struct sl_redis_address *ret_address,
                            struct failure *reterr)
 {
-    static const struct sl_slice redis = SL_SLICE("redis://");
-    static const struct sl_slice rediss = SL_SLICE("rediss://");
-    static const struct sl_slice unix_socket = SL_SLICE("unix://");
-    static const struct sl_slice sentinel = SL_SLICE("redis+sentinel://");
-    static const struct sl_slice cluster = SL_SLICE("redis+cluster://");
     struct sl_redis_address address = {0};
     int r;
 
-    if (sl_slice_starts_with(url, rediss))
-        return failure_set(reterr, -EINVAL,
-                           "rediss:// (Redis over TLS) is not supported; use redis:// through a "
-                           "TLS tunnel on this machine, or unix://");
-    if (sl_slice_starts_with(url, redis))
-        r = parse_tcp(sl_slice_from(url, redis.size), &address, reterr);
-    else if (sl_slice_starts_with(url, unix_socket))
-        r = parse_unix(sl_slice_from(url, unix_socket.size), &address, reterr);
-    else if (sl_slice_starts_with(url, sentinel))
-        r = parse_sentinel(sl_slice_from(url, sentinel.size), &address, reterr);
-    else if (sl_slice_starts_with(url, cluster))
-        r = parse_cluster(sl_slice_from(url, cluster.size), &address, reterr);
-    else
-        r = failure_set(reterr, -EINVAL,
-                        "a Redis URL is redis://[user:password@]host[:port][/db], unix:///path, "
-                        "redis+sentinel://host[:port],.../master-name or "
-                        "redis+cluster://host[:port],...");
-    if (r < 0)
+    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+        const struct scheme *scheme = &schemes[i];
+
+        if (!sl_slice_starts_with(url, scheme->begin))
+            continue;
+        address.is_tls = scheme->is_tls;
+        r = scheme->parse(sl_slice_from(url, scheme->begin.size), &address, reterr);
+        if (r == 0)
+            *ret_address = address;
         return r;
-    *ret_address = address;
-    return 0;
+    }
+    return failure_set(reterr, -EINVAL,
+                       "a Redis URL is redis://[user:password@]host[:port][/db], unix:///path, "
+                       "redis+sentinel://host[:port],.../master-name or "
+                       "redis+cluster://host[:port],...; over TLS it begins with rediss");
 }
 
 /* Characters that stand for themselves in the path of an URL. */
@@ -241,17 +349,45 @@ static bool is_plain(char c)
     return sl_url_is_host_char(c, false) || (c != '\0' && strchr("/~!$&'()*+,;=:@", c));
 }
 
-static void print_path(const char *path, char *room, size_t room_size)
-{
-    size_t used = 0;
+/* A text that is put together in a room which may be too small for it. */
+struct printing {
+    char *room;
+    size_t size, used;
+    char mark; /* before the next option: ? or & */
+};
 
-    for (; *path && used + 4 <= room_size; path++) {
-        if (is_plain(*path))
-            room[used++] = *path;
+static void print(struct printing *printing, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void print(struct printing *printing, const char *format, ...)
+{
+    size_t left = printing->size - printing->used;
+    va_list args;
+    int size;
+
+    va_start(args, format);
+    size = vsnprintf(printing->room + printing->used, left, format, args);
+    va_end(args);
+    printing->used += (size_t)size < left ? (size_t)size : left - 1;
+}
+
+static void print_encoded(struct printing *printing, const char *text, bool is_option)
+{
+    for (; *text; text++) {
+        if (is_plain(*text) && !(is_option && *text == '&'))
+            print(printing, "%c", *text);
         else
-            used += (size_t)snprintf(room + used, room_size - used, "%%%02X", (unsigned char)*path);
+            print(printing, "%%%02X", (unsigned char)*text);
     }
-    room[used] = '\0';
+}
+
+static void print_option(struct printing *printing, enum option option, const char *value)
+{
+    if (!value[0])
+        return;
+    print(printing, "%c%s=", printing->mark, option_names[option]);
+    print_encoded(printing, value, true);
+    printing->mark = '&';
 }
 
 bool sl_redis_endpoint_equals(const struct sl_redis_endpoint *a, const struct sl_redis_endpoint *b)
@@ -265,52 +401,50 @@ void sl_redis_endpoint_print(const struct sl_redis_endpoint *endpoint, char *roo
              (unsigned)endpoint->port);
 }
 
-/* Returns how much of the room is used. */
-static size_t print_endpoints(const struct sl_redis_endpoint *endpoints, uint32_t count, char *room,
-                              size_t room_size, size_t used)
+static void print_endpoints(struct printing *printing, const struct sl_redis_endpoint *endpoints,
+                            uint32_t count)
 {
-    char endpoint[SL_REDIS_ENDPOINT_TEXT_SIZE];
+    char text[SL_REDIS_ENDPOINT_TEXT_SIZE];
 
-    for (uint32_t i = 0; i < count && used < room_size; i++) {
-        sl_redis_endpoint_print(&endpoints[i], endpoint, sizeof(endpoint));
-        used += (size_t)snprintf(room + used, room_size - used, i > 0 ? ",%s" : "%s", endpoint);
+    for (uint32_t i = 0; i < count; i++) {
+        sl_redis_endpoint_print(&endpoints[i], text, sizeof(text));
+        print(printing, i > 0 ? ",%s" : "%s", text);
     }
-    return used;
 }
 
-static void print_sentinels(const struct sl_redis_address *address, char *room, size_t room_size)
+static void print_place(const struct sl_redis_address *address, struct printing *printing)
 {
-    size_t used = (size_t)snprintf(room, room_size, "redis+sentinel://");
+    const char *more = address->is_tls ? "s" : "";
 
-    used = print_endpoints(address->sentinels, address->sentinel_count, room, room_size, used);
-    if (used < room_size)
-        used += (size_t)snprintf(room + used, room_size - used, "/%s", address->master_name);
-    if (address->db && used < room_size)
-        snprintf(room + used, room_size - used, "?db=%" PRIu32, address->db);
+    if (address->path[0]) {
+        print(printing, "unix://");
+        print_encoded(printing, address->path, false);
+    } else if (address->sentinel_count > 0) {
+        print(printing, "redis%s+sentinel://", more);
+        print_endpoints(printing, address->sentinels, address->sentinel_count);
+        print(printing, "/%s", address->master_name);
+    } else if (address->seed_count > 0) {
+        print(printing, "redis%s+cluster://", more);
+        print_endpoints(printing, address->seeds, address->seed_count);
+    } else {
+        print(printing, "redis%s://", more);
+        print_endpoints(printing, &address->endpoint, 1);
+        print(printing, "/%" PRIu32, address->db);
+    }
 }
 
 void sl_redis_address_print(const struct sl_redis_address *address, char *room, size_t room_size)
 {
-    char endpoint[SL_REDIS_ENDPOINT_TEXT_SIZE];
-    char path[3 * sizeof(address->path) + 1];
+    struct printing printing = {.room = room, .size = room_size, .mark = '?'};
+    bool has_db_in_path = !address->path[0] && address->sentinel_count == 0;
+    char db[sizeof("4294967295")] = "";
 
-    if (address->path[0]) {
-        print_path(address->path, path, sizeof(path));
-        if (address->db)
-            snprintf(room, room_size, "unix://%s?db=%" PRIu32, path, address->db);
-        else
-            snprintf(room, room_size, "unix://%s", path);
-        return;
-    }
-    if (address->sentinel_count > 0) {
-        print_sentinels(address, room, room_size);
-        return;
-    }
-    if (address->seed_count > 0) {
-        print_endpoints(address->seeds, address->seed_count, room, room_size,
-                        (size_t)snprintf(room, room_size, "redis+cluster://"));
-        return;
-    }
-    sl_redis_endpoint_print(&address->endpoint, endpoint, sizeof(endpoint));
-    snprintf(room, room_size, "redis://%s/%" PRIu32, endpoint, address->db);
+    if (address->db > 0 && !has_db_in_path)
+        snprintf(db, sizeof(db), "%" PRIu32, address->db);
+    print_place(address, &printing);
+    print_option(&printing, OPTION_DB, db);
+    print_option(&printing, OPTION_CA, address->tls.ca);
+    print_option(&printing, OPTION_CERT, address->tls.cert);
+    print_option(&printing, OPTION_KEY, address->tls.key);
+    print_option(&printing, OPTION_NAME, address->tls.name);
 }

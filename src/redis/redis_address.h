@@ -7,8 +7,16 @@
  *
  * With sentinels, user and password are those of the Redis; which one it is, they are asked
  * (src/redis/sentinel.h). The nodes of a cluster that are named are those to be asked for all
- * others. rediss:// is refused with a clear message. User, password and path are percent-decoded,
- * an IPv6 host stands in brackets. No message ever holds a password. */
+ * others. User, password and path are percent-decoded, an IPv6 host stands in
+ * brackets. No message ever holds a password.
+ *
+ * rediss:// and rediss+sentinel:// are the same over TLS, to the sentinels, too. Behind the
+ * question mark may stand, with & between them:
+ *
+ *     ssl-ca=/file         who may have signed the certificate of Redis; else whom this machine
+ * trusts ssl-cert=/file       our own certificate, where Redis wants one, with those that lead to
+ * its ssl-key=/file        authority; and its key ssl-name=name        what the certificate of
+ * Redis must be for, when that is not the host */
 #pragma once
 
 #include <stdbool.h>
@@ -19,7 +27,7 @@
 #include "base/failure.h"
 #include "base/slice.h"
 
-enum { SL_REDIS_SENTINELS_MAX = 8, SL_REDIS_SEEDS_MAX = 8 };
+enum { SL_REDIS_SENTINELS_MAX = 8, SL_REDIS_SEEDS_MAX = 8, SL_REDIS_PATH_SIZE = 256 };
 
 struct sl_redis_endpoint {
     char host[256]; /* IPv6 without brackets */
@@ -29,6 +37,14 @@ struct sl_redis_endpoint {
 struct sl_redis_login {
     char user[128];     /* empty: none */
     char password[512]; /* empty: none */
+};
+
+/* Absolute paths, and a name or an IP address; each may be empty. `cert` and `key` need each other.
+ */
+struct sl_redis_tls_files {
+    char ca[SL_REDIS_PATH_SIZE];
+    char cert[SL_REDIS_PATH_SIZE], key[SL_REDIS_PATH_SIZE];
+    char name[SL_REDIS_PATH_SIZE];
 };
 
 struct sl_redis_address {
@@ -45,10 +61,13 @@ struct sl_redis_address {
 
     uint32_t seed_count; /* 0: no cluster */
     struct sl_redis_endpoint seeds[SL_REDIS_SEEDS_MAX];
+
+    bool is_tls;
+    struct sl_redis_tls_files tls;
 };
 
-/* Enough for every address: hosts or percent-encoded path, ports, name, number. */
-enum { SL_REDIS_ADDRESS_TEXT_SIZE = 2304 };
+/* Enough for every address: hosts or percent-encoded paths, ports, names, number. */
+enum { SL_REDIS_ADDRESS_TEXT_SIZE = 2304 + 4 * (3 * SL_REDIS_PATH_SIZE + 16) };
 
 /* 0; -EINVAL: *reterr says what is wrong, without the password. */
 SL_EXPORT int sl_redis_address_parse(struct sl_slice url, struct sl_redis_address *ret_address,

@@ -171,7 +171,8 @@ static int dial(struct sl_redis_cluster *cluster, const struct sl_redis_endpoint
     struct sl_redis_connection *connection = NULL;
     int r;
 
-    r = sl_redis_dial(NULL, endpoint, cluster->connect_ms, cluster->answer_ms, &connection, reterr);
+    r = sl_redis_dial(cluster->address, endpoint, cluster->connect_ms, cluster->answer_ms,
+                      &connection, reterr);
     if (r == 0)
         r = sl_redis_log_in(connection, &cluster->address->login, reterr);
     if (r < 0)

@@ -4,7 +4,6 @@
  * look-up itself takes as long as the resolver likes. */
 #include "src/redis/redis_dial.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -17,6 +16,7 @@
 #include "base/clock.h"
 #include "src/call/reply.h"
 #include "src/redis/redis_connection.h"
+#include "src/redis/redis_tls.h"
 
 static uint64_t part_of_time_ms(uint64_t deadline_ms, unsigned parts)
 {
@@ -25,29 +25,48 @@ static uint64_t part_of_time_ms(uint64_t deadline_ms, unsigned parts)
     return now_ms + (deadline_ms > now_ms ? (deadline_ms - now_ms) / parts : 0);
 }
 
-static int connect_to_first(const struct addrinfo *addresses, uint32_t connect_ms,
-                            uint32_t answer_ms, struct sl_redis_connection **ret_connection,
-                            struct failure *reterr)
+/* What all tries have in common. */
+struct dialing {
+    const struct sl_redis_address *address;
+    const struct sl_redis_endpoint *endpoint;
+    uint32_t connect_ms, answer_ms;
+};
+
+static int connect_to(const struct dialing *dialing, const struct addrinfo *to,
+                      uint64_t deadline_ms, struct sl_redis_connection **ret_connection,
+                      struct failure *reterr)
 {
-    uint64_t deadline_ms = clock_monotonic_ms() + connect_ms;
+    struct sl_redis_tls *tls = NULL;
+    int r = 0;
+
+    if (dialing->address->is_tls)
+        r = sl_redis_tls_new(dialing->address, dialing->endpoint->host, &tls, reterr);
+    if (r < 0)
+        return r;
+    return sl_redis_connection_open_take(to->ai_addr, to->ai_addrlen, tls, deadline_ms,
+                                         dialing->answer_ms, ret_connection, reterr);
+}
+
+static int connect_to_first(const struct dialing *dialing, const struct addrinfo *addresses,
+                            struct sl_redis_connection **ret_connection, struct failure *reterr)
+{
+    uint64_t deadline_ms = clock_monotonic_ms() + dialing->connect_ms;
     unsigned untried = 0;
     int r = -ECONNREFUSED;
 
-    for (const struct addrinfo *address = addresses; address; address = address->ai_next)
+    for (const struct addrinfo *to = addresses; to; to = to->ai_next)
         untried++;
-    for (const struct addrinfo *address = addresses; address; address = address->ai_next) {
-        r = sl_redis_connection_open(address->ai_addr, address->ai_addrlen,
-                                     part_of_time_ms(deadline_ms, untried--), answer_ms,
-                                     ret_connection, reterr);
+    for (const struct addrinfo *to = addresses; to; to = to->ai_next) {
+        r = connect_to(dialing, to, part_of_time_ms(deadline_ms, untried--), ret_connection,
+                       reterr);
         if (r != -ECONNREFUSED)
             break;
     }
     return r;
 }
 
-static int connect_by_name(const struct sl_redis_endpoint *endpoint, uint32_t connect_ms,
-                           uint32_t answer_ms, struct sl_redis_connection **ret_connection,
-                           struct failure *reterr)
+static int connect_by_name(const struct dialing *dialing,
+                           struct sl_redis_connection **ret_connection, struct failure *reterr)
 {
     static const struct addrinfo hints = {
         .ai_family = AF_UNSPEC,
@@ -58,33 +77,64 @@ static int connect_by_name(const struct sl_redis_endpoint *endpoint, uint32_t co
     char port[sizeof("65535")];
     int r;
 
-    snprintf(port, sizeof(port), "%u", (unsigned)endpoint->port);
-    r = getaddrinfo(endpoint->host, port, &hints, &addresses);
+    snprintf(port, sizeof(port), "%u", (unsigned)dialing->endpoint->port);
+    r = getaddrinfo(dialing->endpoint->host, port, &hints, &addresses);
     if (r != 0)
         return failure_set(reterr, -ECONNREFUSED, "%s", gai_strerror(r));
-    r = connect_to_first(addresses, connect_ms, answer_ms, ret_connection, reterr);
+    r = connect_to_first(dialing, addresses, ret_connection, reterr);
     freeaddrinfo(addresses);
     return r;
 }
 
-static int connect_to_path(const char *path, uint32_t connect_ms, uint32_t answer_ms,
+static int connect_to_path(const struct dialing *dialing,
                            struct sl_redis_connection **ret_connection, struct failure *reterr)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
 
-    assert(strlen(path) < sizeof(address.sun_path));
-    strcpy(address.sun_path, path);
-    return sl_redis_connection_open((const struct sockaddr *)&address, sizeof(address),
-                                    clock_monotonic_ms() + connect_ms, answer_ms, ret_connection,
-                                    reterr);
+    memcpy(address.sun_path, dialing->address->path, sizeof(address.sun_path));
+    return sl_redis_connection_open_take((const struct sockaddr *)&address, sizeof(address), NULL,
+                                         clock_monotonic_ms() + dialing->connect_ms,
+                                         dialing->answer_ms, ret_connection, reterr);
 }
 
-int sl_redis_dial(const char *path, const struct sl_redis_endpoint *endpoint, uint32_t connect_ms,
-                  uint32_t answer_ms, struct sl_redis_connection **ret_connection,
-                  struct failure *reterr)
+/* What a connection that stood has ended with, for whoever wants to connect. */
+static int broken(int r)
 {
-    return path ? connect_to_path(path, connect_ms, answer_ms, ret_connection, reterr)
-                : connect_by_name(endpoint, connect_ms, answer_ms, ret_connection, reterr);
+    return r == -EACCES || r == -EPROTO || r == -ENOMEM ? r : -ECONNREFUSED;
+}
+
+/* With TLS 1.3 Redis looks at our certificate when we think that all is agreed on: so its first
+ * word, whatever it is, says that we are let in. */
+static int await_word(struct sl_redis_connection *connection, struct failure *reterr)
+{
+    redisReply *reply = NULL;
+    int r;
+
+    r = sl_redis_connection_append(connection, 1, (const char *[]){"PING"}, NULL, reterr);
+    if (r == 0)
+        r = sl_redis_connection_read(connection, &reply, reterr);
+    freeReplyObject(reply);
+    return r < 0 ? broken(r) : 0;
+}
+
+int sl_redis_dial(const struct sl_redis_address *address, const struct sl_redis_endpoint *endpoint,
+                  uint32_t connect_ms, uint32_t answer_ms,
+                  struct sl_redis_connection **ret_connection, struct failure *reterr)
+{
+    const struct dialing dialing = {address, endpoint, connect_ms, answer_ms};
+
+    struct sl_redis_connection *connection = NULL;
+    int r;
+
+    r = address->path[0] ? connect_to_path(&dialing, &connection, reterr)
+                         : connect_by_name(&dialing, &connection, reterr);
+    if (r == 0 && address->is_tls)
+        r = await_word(connection, reterr);
+    if (r < 0)
+        sl_redis_connection_close(connection);
+    else
+        *ret_connection = connection;
+    return r;
 }
 
 int sl_redis_ask(struct sl_redis_connection *connection, int argc, const char *const *argv,
@@ -97,7 +147,7 @@ int sl_redis_ask(struct sl_redis_connection *connection, int argc, const char *c
     if (r == 0)
         r = sl_redis_connection_read(connection, &reply, reterr);
     if (r < 0)
-        return -ECONNREFUSED;
+        return broken(r);
     r = sl_reply_check(reply, reterr);
     if (r < 0)
         freeReplyObject(reply);

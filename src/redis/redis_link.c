@@ -99,9 +99,8 @@ static int connect_and_greet(struct sl_redis_link *link, struct failure *reterr)
     if (link->sentinels)
         r = find_master(link, reterr);
     if (r == 0)
-        r = sl_redis_dial(address->path[0] ? address->path : NULL, &address->endpoint,
-                          link->options.connect_ms, link->options.answer_ms, &link->only.connection,
-                          reterr);
+        r = sl_redis_dial(address, &address->endpoint, link->options.connect_ms,
+                          link->options.answer_ms, &link->only.connection, reterr);
     if (r == 0)
         r = sl_redis_log_in(link->only.connection, &address->login, reterr);
     if (r == 0 && address->db > 0) {

@@ -89,7 +89,7 @@ static int ask(struct sl_sentinels *sentinels, uint32_t number, struct failure *
     struct sl_redis_connection *connection = NULL;
     int r;
 
-    r = sl_redis_dial(NULL, &address->sentinels[number], sentinels->timeout_ms,
+    r = sl_redis_dial(address, &address->sentinels[number], sentinels->timeout_ms,
                       sentinels->timeout_ms, &connection, reterr);
     if (r == 0)
         r = sl_redis_log_in(connection, &address->sentinel_login, reterr);

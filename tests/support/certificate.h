@@ -12,3 +12,18 @@ void certificate_write(const char *path, EVP_PKEY *key, const char *name);
 /* A new key, and a certificate for it. */
 void certificate_write_pair(enum certificate_type type, const char *name,
                             const char *certificate_path, const char *key_path);
+
+/* One who signs certificates. */
+struct certificate_authority {
+    EVP_PKEY *key;
+    struct x509_st *certificate;
+};
+
+/* Makes one, with its certificate in a file. */
+void certificate_authority_init(struct certificate_authority *authority, const char *path,
+                                const char *name);
+void certificate_authority_done(struct certificate_authority *authority);
+/* A new key, and a certificate for it that `authority` signs: of a server or a client, for `names`
+ * ("DNS:localhost,IP:127.0.0.1"), valid from an hour ago until `valid_s` from now. */
+void certificate_sign_pair(const struct certificate_authority *authority, const char *names,
+                           long valid_s, const char *certificate_path, const char *key_path);

@@ -3,27 +3,53 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/support/cmocka_all.h"
 
+enum { OPTIONS_MAX = 32, PORT_MIN = 10000, PORT_MAX = 30000 };
+
 static void become_redis(const struct redis_server *server, int output)
 {
+    const char *arguments[16 + OPTIONS_MAX + 1] = {
+        "redis-server",
+        "--port",
+        "0",
+        "--unixsocket",
+        server->socket,
+        "--dir",
+        server->folder,
+        "--save",
+        "",
+        "--appendonly",
+        server->append_only ? "yes" : "no",
+        "--appendfsync",
+        "no",
+        "--daemonize",
+        "no",
+    };
     int nowhere = open("/dev/null", O_RDONLY);
+    size_t count = 15;
+
+    for (size_t i = 0; server->options && server->options[i]; i++) {
+        assert_true(i < OPTIONS_MAX);
+        arguments[count++] = server->options[i];
+    }
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     dup2(nowhere, STDIN_FILENO);
     dup2(output, STDOUT_FILENO);
     dup2(output, STDERR_FILENO);
-    execlp("redis-server", "redis-server", "--port", "0", "--unixsocket", server->socket, "--dir",
-           server->folder, "--save", "", "--appendonly", server->append_only ? "yes" : "no",
-           "--appendfsync", "no", "--daemonize", "no", NULL);
+    execvp("redis-server", (char *const *)arguments);
     dprintf(STDERR_FILENO, "redis-server: %s\n", strerror(errno));
     _exit(127);
 }
@@ -77,14 +103,52 @@ static int remove_one(const char *path, const struct stat *stat, int type, struc
     return remove(path);
 }
 
-void redis_server_init(struct redis_server *server, bool append_only)
+static void init(struct redis_server *server, bool append_only, const char *const *options)
 {
-    *server =
-        (struct redis_server){.folder = "/tmp/sluice-test-XXXXXX", .append_only = append_only};
+    *server = (struct redis_server){
+        .folder = "/tmp/sluice-test-XXXXXX",
+        .append_only = append_only,
+        .options = options,
+    };
     assert_non_null(mkdtemp(server->folder));
     snprintf(server->socket, sizeof(server->socket), "%s/redis.sock", server->folder);
     snprintf(server->url, sizeof(server->url), "unix://%s", server->socket);
     start(server);
+}
+
+void redis_server_init(struct redis_server *server, bool append_only)
+{
+    init(server, append_only, NULL);
+}
+
+void redis_server_init_with(struct redis_server *server, const char *const *options)
+{
+    init(server, false, options);
+}
+
+static bool is_free(unsigned port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool is_bound;
+
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    is_bound = bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
+    close(fd);
+    return is_bound;
+}
+
+unsigned redis_server_free_port(void)
+{
+    struct timespec now;
+    unsigned port;
+
+    do {
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        port = PORT_MIN +
+               ((unsigned)now.tv_nsec / 100 + (unsigned)getpid() * 7919) % (PORT_MAX - PORT_MIN);
+    } while (!is_free(port));
+    return port;
 }
 
 void redis_server_done(struct redis_server *server)

@@ -26,7 +26,7 @@ def run(*arguments, env=None, status=1):
 @pytest.mark.parametrize("option, value", [
     ("--listen", "nowhere"), ("--listen", "127.0.0.1"), ("--listen", "127.0.0.1:65536"),
     ("--listen", "127.0.0.1:x"), ("--listen", "256.1.1.1:80"), ("--redis", "http://localhost"),
-    ("--redis", "redis://"), ("--redis", "rediss://localhost"), ("--redis", "redis://h:99999"),
+    ("--redis", "redis://"), ("--redis", "rediss://localhost?ssl-ca=/nonexistent"), ("--redis", "redis://h:99999"),
     ("--workers", "0"), ("--workers", "x"), ("--workers", "-1"), ("--workers", "2.5"),
     ("--log-level", "loud"), ("--ready-fd", "x"), ("--keepalive-ms", "9e9"),
     ("--max-event-bytes", "1"), ("--max-event-bytes", "5Q"), ("--allow-origin", "not an origin"),

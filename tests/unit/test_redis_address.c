@@ -141,6 +141,35 @@ static void test_unix_socket_with_and_without_database(void **state)
     assert_int_equal(address.db, 12);
 }
 
+static void test_tls_names_files_and_whom_to_expect(void **state)
+{
+    struct sl_redis_address address;
+
+    (void)state;
+    parse("rediss://ada:s%40cret@redis.example/3", &address);
+    assert_true(address.is_tls);
+    assert_string_equal(address.endpoint.host, "redis.example");
+    assert_string_equal(address.login.password, "s@cret");
+    assert_int_equal(address.db, 3);
+    assert_string_equal(address.tls.ca, "");
+    parse("rediss://h:1?ssl-ca=/c%20a.pem&db=4&ssl-cert=/cert&ssl-key=/key&ssl-name=10.0.0.1",
+          &address);
+    assert_int_equal(address.endpoint.port, 1);
+    assert_int_equal(address.db, 4);
+    assert_string_equal(address.tls.ca, "/c a.pem");
+    assert_string_equal(address.tls.cert, "/cert");
+    assert_string_equal(address.tls.key, "/key");
+    assert_string_equal(address.tls.name, "10.0.0.1");
+    parse("rediss+sentinel://h1,h2:7/mymaster?sentinel-password=pw&ssl-ca=/ca.pem", &address);
+    assert_true(address.is_tls);
+    assert_int_equal(address.sentinel_count, 2);
+    assert_string_equal(address.master_name, "mymaster");
+    assert_string_equal(address.sentinel_login.password, "pw");
+    assert_string_equal(address.tls.ca, "/ca.pem");
+    parse("redis+sentinel://h1/m", &address);
+    assert_false(address.is_tls);
+}
+
 static void test_printed_address_parses_to_the_same_place_without_the_password(void **state)
 {
     static const char *const pairs[][2] = {
@@ -153,6 +182,14 @@ static void test_printed_address_parses_to_the_same_place_without_the_password(v
         {"redis+sentinel://h/m", "redis+sentinel://h:26379/m"},
         {"redis+cluster://a:secret@h,[::1]:7", "redis+cluster://h:6379,[::1]:7"},
         {"unix:///run/a%3F%25%20b?db=4", "unix:///run/a%3F%25%20b?db=4"},
+        {"redis://:a?secret@h?db=2", "redis://h:6379/2"},
+        {"rediss://u:secret@h", "rediss://h:6379/0"},
+        {"rediss://h:1?db=7&ssl-name=r.example", "rediss://h:1/7?ssl-name=r.example"},
+        {"rediss://h:1/2?ssl-key=/k%26%3D&ssl-cert=/a@b&ssl-ca=/c%20d&ssl-name=::1",
+         "rediss://h:1/2?ssl-ca=/c%20d&ssl-cert=/a@b&ssl-key=/k%26=&ssl-name=::1"},
+        {"rediss+sentinel://h,h2:7/my.m?ssl-ca=/ca&sentinel-password=secret&db=2",
+         "rediss+sentinel://h:26379,h2:7/my.m?db=2&ssl-ca=/ca"},
+        {"rediss+cluster://u:secret@h,h2:7?ssl-ca=/ca", "rediss+cluster://h:6379,h2:7?ssl-ca=/ca"},
     };
     struct sl_redis_address address, again;
     char text[SL_REDIS_ADDRESS_TEXT_SIZE];
@@ -170,6 +207,8 @@ static void test_printed_address_parses_to_the_same_place_without_the_password(v
         assert_int_equal(again.sentinel_count, address.sentinel_count);
         assert_int_equal(again.seed_count, address.seed_count);
         assert_string_equal(again.master_name, address.master_name);
+        assert_int_equal(again.is_tls, strncmp(text, "rediss", 6) == 0);
+        assert_memory_equal(&again.tls, &address.tls, sizeof(again.tls));
     }
 }
 
@@ -207,7 +246,7 @@ static void test_refusals_say_what_is_wrong_and_keep_the_password(void **state)
     (void)state;
     refuse("", "redis://[user:password@]host");
     refuse("localhost:6379", "redis://[user:password@]host");
-    refuse("rediss://u:secret@h", "not supported");
+    refuse("rediss+other://h", "over TLS it begins with rediss");
     refuse("redis://", "names no host");
     refuse("redis://u:secret@", "names no host");
     refuse("redis://u@h", "user:password or :password");
@@ -233,7 +272,8 @@ static void test_refusals_say_what_is_wrong_and_keep_the_password(void **state)
     refuse("redis+sentinel://h/m/0", "character");
     refuse("redis+sentinel://h:0/m", "port");
     refuse("redis+sentinel://h/m?db=x", "database 'x'");
-    refuse("redis+sentinel://h/m?password=secret", "only db, sentinel-user");
+    refuse("redis+sentinel://h/m?password=secret",
+           "only these may stand: db, sentinel-user, sentinel-password");
     refuse("redis+sentinel://h/m?sentinel-user=u", "needs a sentinel-password");
     refuse("redis+sentinel://1,2,3,4,5,6,7,8,9/m", "at most 8 sentinels");
     refuse("redis+sentinel://h/"
@@ -245,10 +285,22 @@ static void test_refusals_say_what_is_wrong_and_keep_the_password(void **state)
     refuse("redis+cluster://u:secret@h?db=2", "no databases");
     refuse("redis+cluster://h/?db=2", "no databases");
     refuse("redis+cluster://1,2,3,4,5,6,7,8,9", "at most 8 nodes");
-    refuse("redis://h/0?x", "database");
+    refuse("rediss+cluster://h?db=2", "only these may stand: ssl-ca, ssl-cert, ssl-key, ssl-name");
+    refuse("redis://h/0?x", "only these may stand: db");
+    refuse("redis://h?ssl-ca=/ca.pem", "only these may stand: db");
+    refuse("redis://h/2?db=3", "database is named twice");
+    refuse("rediss://h?sentinel-user=x",
+           "only these may stand: db, ssl-ca, ssl-cert, ssl-key, ssl-name");
+    refuse("rediss://h?ssl-ca=ca.pem", "ssl-ca of Redis is not an absolute path");
+    refuse("rediss://h?ssl-cert=cert.pem", "ssl-cert of Redis is not an absolute path");
+    refuse("rediss://h?ssl-key=", "ssl-key of Redis is not an absolute path");
+    refuse("rediss://h?ssl-cert=/a", "ssl-cert and ssl-key of Redis need each other");
+    refuse("rediss://h?ssl-key=/a", "ssl-cert and ssl-key of Redis need each other");
+    refuse("rediss://h?ssl-name=a/b", "ssl-name of Redis is no name of a host");
+    refuse("rediss+sentinel://h/m?ssl", "sentinel-password, ssl-ca, ssl-cert, ssl-key, ssl-name");
     refuse("unix://run/redis.sock", "absolute path");
     refuse("unix:///", "absolute path");
-    refuse("unix:///a?x=1", "only ?db=N");
+    refuse("unix:///a?x=1", "only these may stand: db");
     refuse("unix:///a?db=", "database");
 }
 
@@ -262,6 +314,7 @@ int main(void)
         cmocka_unit_test(test_sentinels_name_and_logins),
         cmocka_unit_test(test_nodes_of_a_cluster),
         cmocka_unit_test(test_unix_socket_with_and_without_database),
+        cmocka_unit_test(test_tls_names_files_and_whom_to_expect),
         cmocka_unit_test(test_printed_address_parses_to_the_same_place_without_the_password),
         cmocka_unit_test(test_printing_into_a_small_room_cuts_off),
         cmocka_unit_test(test_longest_socket_path_fits_and_one_more_byte_is_refused),

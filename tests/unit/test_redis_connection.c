@@ -44,9 +44,9 @@ static struct sl_redis_connection *open_unix(const char *path, uint32_t answer_m
     struct failure failure;
 
     snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
-    if (sl_redis_connection_open((struct sockaddr *)&address, sizeof(address),
-                                 clock_monotonic_ms() + LONG_MS, answer_ms, &connection,
-                                 &failure) < 0)
+    if (sl_redis_connection_open_take((struct sockaddr *)&address, sizeof(address), NULL,
+                                      clock_monotonic_ms() + LONG_MS, answer_ms, &connection,
+                                      &failure) < 0)
         fail_msg("%s", failure.text);
     return connection;
 }
@@ -216,9 +216,9 @@ static int listen_at(struct sockaddr_in *address, int backlog)
 static int open_tcp(const struct sockaddr_in *address, uint32_t connect_ms, uint32_t answer_ms,
                     struct sl_redis_connection **ret_connection, struct failure *failure)
 {
-    return sl_redis_connection_open((const struct sockaddr *)address, sizeof(*address),
-                                    clock_monotonic_ms() + connect_ms, answer_ms, ret_connection,
-                                    failure);
+    return sl_redis_connection_open_take((const struct sockaddr *)address, sizeof(*address), NULL,
+                                         clock_monotonic_ms() + connect_ms, answer_ms,
+                                         ret_connection, failure);
 }
 
 static void test_answer_that_does_not_come_ends_the_wait(void **state)

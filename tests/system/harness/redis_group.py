@@ -13,17 +13,21 @@ MASTER_NAME = "the.master"
 
 
 class Sentinel:
-    """One alone is its own majority."""
+    """One alone is its own majority. With a certificate others come to it over TLS; `client` never does."""
 
-    def __init__(self, folder, master_port, down_after_ms, quorum, failover_timeout_ms):
+    def __init__(self, folder, master_port, down_after_ms, quorum, failover_timeout_ms, certificate=None):
         folder.mkdir(parents=True)
         self.port = steady_port()
+        self.public_port = steady_port() if certificate else self.port
+        tls = ["tls-replication yes", f"tls-port {self.public_port}", "tls-auth-clients no",
+               f"tls-ca-cert-file {certificate.file}", f"tls-cert-file {certificate.file}",
+               f"tls-key-file {certificate.key}"] if certificate else []
         self.config = folder / "sentinel.conf"
         self.config.write_text(
             f"port {self.port}\nbind 127.0.0.1\ndir {folder}\nlogfile {folder}/sentinel.log\n"
             f"sentinel monitor {MASTER_NAME} 127.0.0.1 {master_port} {quorum}\n"
             f"sentinel down-after-milliseconds {MASTER_NAME} {down_after_ms}\n"
-            f"sentinel failover-timeout {MASTER_NAME} {failover_timeout_ms}\n")
+            f"sentinel failover-timeout {MASTER_NAME} {failover_timeout_ms}\n" + "\n".join(tls) + "\n")
         self.client = redis.Redis(port=self.port, decode_responses=True)
         self.process = None
 
@@ -74,20 +78,30 @@ class RedisGroup:
     """`master` and `replica` are those of the beginning. A master that only is slow is not replaced, unless
     the test says how long it may be silent."""
 
-    def __init__(self, folder, down_after_ms=600000, sentinels=1, failover_timeout_ms=60000, append_only=False):
-        self.master = RedisServer(folder / "a", append_only, steady_port()).start()
-        self.replica = RedisServer(folder / "b", append_only, steady_port()).start()
-        self.replica.client.replicaof("127.0.0.1", self.master.port)
+    def __init__(self, folder, down_after_ms=600000, sentinels=1, failover_timeout_ms=60000, append_only=False,
+                 kind=None):
+        self.master, self.replica = (RedisServer(folder / name, append_only, steady_port(), kind=kind)
+                                     for name in "ab")
+        certificate = self.master.certificate
+        if certificate:
+            self.replica.serve_tls(certificate)
+        self.master.start()
+        self.replica.start()
+        for server in (self.master, self.replica) if certificate else ():
+            server.client.config_set("tls-replication", "yes")
+        self.replica.client.replicaof("127.0.0.1", self.master.public_port)
         eventually(lambda: self.replica.client.info("replication")["master_link_status"] == "up",
                    "the replica has its data")
-        self.sentinels = [Sentinel(folder / f"s{n}", self.master.port, down_after_ms, sentinels // 2 + 1,
-                                   failover_timeout_ms).start() for n in range(sentinels)]
+        self.sentinels = [Sentinel(folder / f"s{n}", self.master.public_port, down_after_ms, sentinels // 2 + 1,
+                                   failover_timeout_ms, certificate).start() for n in range(sentinels)]
         self.sentinel = self.sentinels[0]
         for sentinel in self.sentinels:
             eventually(sentinel.knows_replica, "the sentinel knows the replica", 60)
         # the first sentinel is not there: the others are asked
-        ports = [steady_port(), *(sentinel.port for sentinel in self.sentinels)]
+        ports = [steady_port(), *(sentinel.public_port for sentinel in self.sentinels)]
         self.url = f"redis+sentinel://{','.join(f'127.0.0.1:{port}' for port in ports)}/{MASTER_NAME}"
+        if certificate:
+            self.url = f"{self.url.replace('redis', 'rediss', 1)}?ssl-ca={certificate.file}"
 
     def forget_master(self):
         """From now on the sentinel knows nobody, and puts nothing right."""
@@ -95,7 +109,7 @@ class RedisGroup:
 
     def name_master(self, server):
         """This server is the master from now on."""
-        self.sentinel.client.execute_command("SENTINEL", "MONITOR", MASTER_NAME, "127.0.0.1", server.port, 1)
+        self.sentinel.client.execute_command("SENTINEL", "MONITOR", MASTER_NAME, "127.0.0.1", server.public_port, 1)
 
     def kill_master(self):
         """From now on a silence is the end of it, for the sentinel, too."""
@@ -104,12 +118,12 @@ class RedisGroup:
 
     def wait_failover(self):
         """Until the sentinel has made the replica the master."""
-        eventually(lambda: self.sentinel.master_port() == self.replica.port, "the replica was promoted", 60)
+        eventually(lambda: self.sentinel.master_port() == self.replica.public_port, "the replica was promoted", 60)
 
     def named_master(self):
         """The server that all sentinels name; None: they do not agree."""
         ports = {sentinel.master_port() for sentinel in self.sentinels}
-        return next((server for server in (self.master, self.replica) if ports == {server.port}), None)
+        return next((server for server in (self.master, self.replica) if ports == {server.public_port}), None)
 
     def wait_whole(self):
         """Until one is the master in everybody's eyes and the other its replica, with its data; returns
@@ -123,7 +137,7 @@ class RedisGroup:
                 there, here = other.client.info("replication"), master.client.info("replication")
             except redis.RedisError:
                 return None
-            follows = there["role"] == "slave" and there["master_port"] == master.port and \
+            follows = there["role"] == "slave" and there["master_port"] == master.public_port and \
                 there["master_link_status"] == "up"
             return master if here["role"] == "master" and follows else None
         return eventually(whole, "the group is whole", 120)

@@ -10,7 +10,13 @@ import subprocess
 
 import redis
 
+from .ports import steady_port
+from .tls import Certificate
 from .waiting import Deadline, eventually
+
+# SLUICE_TEST_REDIS=tls: sluiced and sluice come to the Redis of a test by rediss://, unless the test says
+# how else; the test itself looks behind the scenes by the unix socket in any case.
+KIND = os.environ.get("SLUICE_TEST_REDIS", "unix")
 
 
 def shard_of(number):
@@ -23,17 +29,44 @@ def redis_program():
 
 
 class RedisServer:
-    def __init__(self, folder, append_only=False, port=0, bind="127.0.0.1", env=None):
+    def __init__(self, folder, append_only=False, port=0, bind="127.0.0.1", env=None, kind=None):
+        """`kind`: "unix" or "tls", what `url` is."""
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.socket = self.folder / "redis.sock"
         self.url = f"unix://{self.socket}"
+        self.certificate, self.tls_port = None, 0
         self.append_only = append_only
         self.env = env or {}
         self.port, self.bind = port, bind  # port 0: none
+        if (kind or KIND) == "tls":
+            self.serve_tls(Certificate(self.folder))
         self.shards = 1  # of the database that is in it, or will be
         self.process = None
         self.client = redis.Redis(unix_socket_path=str(self.socket), decode_responses=True)
+
+    def serve_tls(self, certificate):
+        """From its next start on, and then only so as far as `url` is concerned."""
+        self.certificate, self.tls_port = certificate, steady_port()
+        self.url = f"rediss://127.0.0.1:{self.tls_port}?ssl-ca={certificate.file}"
+
+    @property
+    def public_port(self):
+        """Where others come to, over TLS if it has that."""
+        return self.tls_port or self.port
+
+    def options(self):
+        """What it is told about TLS."""
+        if not self.certificate:
+            return []
+        file, key = map(str, (self.certificate.file, self.certificate.key))
+        return ["--tls-port", str(self.tls_port), "--tls-auth-clients", "no", "--tls-ca-cert-file", file,
+                "--tls-cert-file", file, "--tls-key-file", key]
+
+    def show_certificate(self):
+        """The one that is in the files now, to whoever connects from now on."""
+        self.client.execute_command("CONFIG", "SET", "tls-cert-file", str(self.certificate.file),
+                                    "tls-key-file", str(self.certificate.key))
 
     def start(self):
         """Starts it, or starts it again on the same socket and data; returns when it answers."""
@@ -44,7 +77,7 @@ class RedisServer:
                 [redis_program(), "--port", str(self.port), "--bind", self.bind,
                  "--unixsocket", str(self.socket), "--dir", str(self.folder), "--save", "",
                  "--appendonly", "yes" if self.append_only else "no", "--daemonize", "no",
-                 "--repl-diskless-sync-delay", "0"],
+                 "--repl-diskless-sync-delay", "0", *self.options()],
                 stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
                 env={**os.environ, **self.env})
 

@@ -24,6 +24,20 @@ class Certificate:
              "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"], check=True, capture_output=True)
         self.context = self.client()
 
+    def expire(self):
+        """The same name and key, but the last day of it was in the past."""
+        folder = self.file.parent
+        config, request = folder / "ca.conf", folder / "request.pem"
+        (folder / "index.txt").write_text("")
+        config.write_text(f"[ca]\ndefault_ca = it\n[it]\ndatabase = {folder}/index.txt\nnew_certs_dir = {folder}\n"
+                          "default_md = sha256\npolicy = any\nrand_serial = yes\nx509_extensions = names\n[any]\n"
+                          "commonName = supplied\n[names]\nsubjectAltName = IP:127.0.0.1,DNS:localhost\n")
+        for command in (["req", "-new", "-key", self.key, "-out", request, "-subj", "/CN=localhost"],
+                        ["ca", "-batch", "-selfsign", "-notext", "-config", config, "-keyfile", self.key,
+                         "-startdate", "20200101000000Z", "-enddate", "20200102000000Z",
+                         "-in", request, "-out", self.file]):
+            subprocess.run(["openssl", *command], check=True, capture_output=True)
+
     def client(self):
         """A context of its own for a client that trusts it."""
         return ssl.create_default_context(cafile=str(self.file))
