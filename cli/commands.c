@@ -33,6 +33,7 @@ extern const struct command command_unfollow;
 extern const struct command command_unhide;
 extern const struct command command_unlike;
 extern const struct command command_unmute;
+extern const struct command command_upgrade;
 extern const struct command command_user_add;
 extern const struct command command_user_rename;
 extern const struct command command_user_show;
@@ -68,6 +69,7 @@ static const struct command_entry entries[] = {
     {NULL, &command_config_list},
     {NULL, &command_config_get},
     {NULL, &command_config_set},
+    {NULL, &command_upgrade},
     {NULL, &command_top},
     {NULL, &command_worker},
     {NULL, &command_tasks},

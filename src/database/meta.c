@@ -8,9 +8,11 @@
 #include "base/hash.h"
 #include "src/call/call_build.h"
 #include "src/call/reply_read.h"
+#include "src/database/forms.h"
 #include "src/model/id.h"
 
-static const char *const SCHEMA = "1"; /* as in src/scripts/common.lua, and this: */
+/* As in src/scripts/common.lua, and below. */
+static const char *const SCHEMA = "1", *const UPGRADED = "2";
 static const char *const SHARDED = "sharded";
 
 struct sl_meta sl_meta_wanted(uint32_t shards)
@@ -38,16 +40,21 @@ int sl_meta_reply(const struct redisReply *reply, struct sl_meta *ret_meta, stru
 {
     struct sl_meta meta = {0};
     struct sl_slice schema, id;
+    unsigned forms;
     uint64_t shards;
     int r;
 
-    r = sl_reply_check_array(reply, 6, reterr);
+    r = sl_reply_check_array(reply, 7, reterr);
     if (r < 0)
         return r;
     schema = sl_reply_at(reply, 1);
-    if (!sl_slice_is(schema, SCHEMA))
-        return failure_set(reterr, -ESTALE, "the database has schema '%.*s', this program knows %s",
-                           SL_SLICE_ARG(schema), SCHEMA);
+    if (!sl_slice_is(schema, SCHEMA) && !sl_slice_is(schema, UPGRADED))
+        return failure_set(reterr, -ESTALE,
+                           "the database has schema '%.*s', this program knows %s and %s",
+                           SL_SLICE_ARG(schema), SCHEMA, UPGRADED);
+    r = sl_forms_read(sl_reply_at(reply, 6), &forms, reterr);
+    if (r < 0)
+        return r;
     id = sl_reply_at(reply, 2);
     r = sl_reply_read_flag(reply, 0, &meta.is_new, reterr);
     if (r == 0)

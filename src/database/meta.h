@@ -22,7 +22,8 @@ struct redisReply;
  * 0; -EINVAL: wanted->shards out of range; -ENOMEM. */
 SL_EXPORT int sl_meta_call(struct sl_call *call, uint32_t shard, const struct sl_meta *wanted,
                            struct failure *reterr);
-/* 0; -ESTALE: a schema this program does not know; else as sl_reply_check(). */
+/* 0; -ESTALE: a schema, or a form (forms.h), that this program does not know; else as
+ * sl_reply_check(). */
 SL_EXPORT int sl_meta_reply(const struct redisReply *reply, struct sl_meta *ret_meta,
                             struct failure *reterr);
 

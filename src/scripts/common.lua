@@ -16,7 +16,8 @@ local floor = math.floor
 local prefix = string.sub(KEYS[1], 1, -5)
 local shard = tonumber(string.match(prefix, '{(%d+)}'))
 
-local SCHEMA = '1'
+local SCHEMA, UPGRADED = '1', '2'
+local FORMS = {likes = true} -- of an upgraded database; src/database/forms.c says what they are
 local EPOCH_MS = 1767225600000 -- 2026-01-01T00:00:00Z
 local ID_MAX = 9007199254740991
 
@@ -47,13 +48,28 @@ end
 local SHARDED = 'sharded'
 local PUBLISH_COMMANDS = {[false] = 'PUBLISH', [SHARDED] = 'SPUBLISH'}
 
+-- The field `forms` of meta: names of forms of data in it that programs of before them cannot read, with
+-- commas between them. A database that has some has schema 2, which programs of before 0.2 refuse.
+local function check_forms(forms)
+    for form in string.gmatch(forms, '[^,]+') do
+        if not FORMS[form] then
+            return refuse('SCHEMA', 'the database has the form ' .. form .. ', which this program does not know')
+        end
+    end
+    return nil
+end
+
 -- Why this is no shard of a database that the caller may work on; nil: it is one. All fields of meta.
-local function check_shard(schema, shards, pubsub)
+local function check_shard(schema, shards, pubsub, forms)
     if not schema then
         return refuse('NOTINIT', 'this Redis holds no Sluice database yet')
     end
-    if schema ~= SCHEMA then
-        return refuse('SCHEMA', 'the database has schema ' .. schema .. ', not ' .. SCHEMA)
+    if schema ~= SCHEMA and schema ~= UPGRADED then
+        return refuse('SCHEMA', 'the database has schema ' .. schema .. ', not ' .. SCHEMA .. ' or ' .. UPGRADED)
+    end
+    local unknown = forms and check_forms(forms)
+    if unknown then
+        return unknown
     end
     if shards ~= ARGV[1] then
         return refuse('SHARDS', 'the database has ' .. tostring(shards) .. ' shards')
@@ -91,18 +107,19 @@ end
 -- src/database/settings.def). Or nil and a refusal.
 local function open_shard(...)
     local names = {'log_count', 'log_age_ms', 'repeat_for_ms', ...}
-    local fields = call('HMGET', KEYS[1], 'schema', 'shards', 'pubsub', 'clock_until', unpack(names))
-    local refusal = check_shard(fields[1], fields[2], fields[3])
+    local fields = call('HMGET', KEYS[1], 'schema', 'shards', 'pubsub', 'forms', 'clock_until',
+        unpack(names))
+    local refusal = check_shard(fields[1], fields[2], fields[3], fields[4])
     if refusal then
         return nil, refusal
     end
-    clock_until_ms = read_clock_until(fields[4])
+    clock_until_ms = read_clock_until(fields[5])
     if not clock_until_ms then
         return nil, refuse('DAMAGED', 'meta has no usable clock_until')
     end
     local meta = {publish_command = PUBLISH_COMMANDS[fields[3]]}
     for i, name in ipairs(names) do
-        meta[name] = read_setting(name, fields[i + 4])
+        meta[name] = read_setting(name, fields[i + 5])
         if not meta[name] then
             return nil, refuse('DAMAGED', 'meta has no usable ' .. name)
         end

@@ -3,9 +3,9 @@
 --
 -- ARGV: shards, request id (not used), database id, both for a new database only; then 'sharded' from
 -- a caller that knows the Redis to be a cluster: the shard publishes accordingly from now on.
--- Returns {created, schema, database, shards, pubsub, clock_until or '0'}.
+-- Returns {created, schema, database, shards, pubsub, clock_until or '0', forms}.
 local function read_meta()
-    return call('HMGET', KEYS[1], 'schema', 'database', 'shards', 'pubsub', 'clock_until')
+    return call('HMGET', KEYS[1], 'schema', 'database', 'shards', 'pubsub', 'clock_until', 'forms')
 end
 
 local meta = read_meta()
@@ -28,4 +28,4 @@ if pubsub ~= meta[4] then
     call('HSET', KEYS[1], 'pubsub', pubsub)
 end
 meta = created == 1 and read_meta() or meta
-return {created, meta[1], meta[2] or '', meta[3] or '', pubsub or '', meta[5] or '0'}
+return {created, meta[1], meta[2] or '', meta[3] or '', pubsub or '', meta[5] or '0', meta[6] or ''}

@@ -239,8 +239,8 @@ static void test_user_meta_following_and_author_are_read(void **state)
     assert_int_equal(user.name.size, 0);
     freeReplyObject(reply);
 
-    reply = reply_of("*6\r\n:1\r\n$1\r\n1\r\n$32\r\n0123456789abcdef0123456789abcdef\r\n"
-                     "$2\r\n64\r\n$0\r\n\r\n$13\r\n1795392000000\r\n");
+    reply = reply_of("*7\r\n:1\r\n$1\r\n1\r\n$32\r\n0123456789abcdef0123456789abcdef\r\n"
+                     "$2\r\n64\r\n$0\r\n\r\n$13\r\n1795392000000\r\n$0\r\n\r\n");
     assert_int_equal(sl_meta_reply(reply, &meta, NULL), 0);
     assert_true(meta.is_new);
     assert_string_equal(meta.database_id, "0123456789abcdef0123456789abcdef");
@@ -249,8 +249,8 @@ static void test_user_meta_following_and_author_are_read(void **state)
     assert_int_equal(meta.clock_until_ms, 1795392000000);
     freeReplyObject(reply);
 
-    reply = reply_of("*6\r\n:0\r\n$1\r\n1\r\n$32\r\n0123456789abcdef0123456789abcdef\r\n"
-                     "$2\r\n64\r\n$7\r\nsharded\r\n$1\r\n0\r\n");
+    reply = reply_of("*7\r\n:0\r\n$1\r\n2\r\n$32\r\n0123456789abcdef0123456789abcdef\r\n"
+                     "$2\r\n64\r\n$7\r\nsharded\r\n$1\r\n0\r\n$5\r\nlikes\r\n");
     assert_int_equal(sl_meta_reply(reply, &meta, NULL), 0);
     assert_true(meta.is_clustered);
     assert_int_equal(meta.clock_until_ms, 0);
@@ -482,17 +482,18 @@ static void test_entries_that_no_script_wrote_are_refused(void **state)
 
 static void test_meta_of_another_program_is_refused(void **state)
 {
-#define META(schema, id, shards) "*6\r\n:0\r\n" schema id shards "$1\r\n1\r\n$1\r\n1\r\n"
+#define META(schema, id, shards) "*7\r\n:0\r\n" schema id shards "$1\r\n1\r\n$1\r\n1\r\n$0\r\n\r\n"
 #define GOOD_ID                  "$32\r\n0123456789abcdef0123456789abcdef\r\n"
     (void)state;
     assert_parses(parse_meta, META("$1\r\n1\r\n", GOOD_ID, "$1\r\n1\r\n"), 0, NULL);
-    assert_parses(parse_meta, META("$1\r\n2\r\n", GOOD_ID, "$1\r\n1\r\n"), -ESTALE, "schema '2'");
+    assert_parses(parse_meta, META("$1\r\n3\r\n", GOOD_ID, "$1\r\n1\r\n"), -ESTALE, "schema '3'");
     assert_parses(parse_meta, META("$-1\r\n", GOOD_ID, "$1\r\n1\r\n"), -ESTALE, "schema ''");
     assert_parses(parse_meta, META("$1\r\n1\r\n", "$1\r\nx\r\n", "$1\r\n1\r\n"), -EBADMSG, NULL);
     assert_parses(parse_meta, META("$1\r\n1\r\n", GOOD_ID, "$1\r\n0\r\n"), -EBADMSG, NULL);
     assert_parses(parse_meta, META("$1\r\n1\r\n", GOOD_ID, "$2\r\n65\r\n"), -EBADMSG, NULL);
     assert_parses(parse_meta, META("$1\r\n1\r\n", GOOD_ID, "$0\r\n\r\n"), -EBADMSG, NULL);
-    assert_parses(parse_meta, META("$1\r\n1\r\n", GOOD_ID, "$1\r\n1\r\n$0\r\n\r\n$1\r\nx\r\n"),
+    assert_parses(parse_meta,
+                  META("$1\r\n1\r\n", GOOD_ID, "$1\r\n1\r\n$0\r\n\r\n$1\r\nx\r\n$0\r\n\r\n"),
                   -EBADMSG, NULL);
 }
 

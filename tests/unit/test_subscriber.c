@@ -798,8 +798,8 @@ static void test_server_that_answers_everything_with_an_error_is_left(void **sta
 }
 
 #define META                                                                                       \
-    "*6\r\n:0\r\n$1\r\n1\r\n$32\r\n0123456789abcdef0123456789abcdef\r\n$1\r\n1\r\n$4\r\n1000\r\n"  \
-    "$4\r\n1000\r\n*0\r\n" /* and an empty log */
+    "*7\r\n:0\r\n$1\r\n1\r\n$32\r\n0123456789abcdef0123456789abcdef\r\n$1\r\n1\r\n$4\r\n1000\r\n"  \
+    "$4\r\n1000\r\n$0\r\n\r\n*0\r\n" /* and an empty log */
 #define CONFIRMATION "*3\r\n$9\r\nsubscribe\r\n$15\r\nsluice:{0}:live\r\n:1\r\n"
 
 static void test_error_while_hearing_ends_the_subscription(void **state)

@@ -4,14 +4,15 @@ import json
 
 import pytest
 
+from harness.api import Api
 from harness.followers import TRANSPORTS
 from harness.servers import SHARDS
 from harness.waiting import eventually
 from world import (ALL_TYPES, ApiWriter, CommandWriter, Keeper, ReplayWriter, World, fill, is_within, lines, logged,
-                   milliseconds, read_everything)
+                   milliseconds, read_everything, read_list)
 
-ROUNDS = 8  # of commands that are programs of their own, of each tree
-EVENTS = 400  # that pass between two takeovers
+ROUNDS = 8  # of one write after the other, by each program
+EVENTS = 400  # of each replay, and between two takeovers
 # With several shards one number is the old programs' cursor of all: of events that happened within so many
 # milliseconds of it some may be missing, or come twice, who comes back to or from an old one.
 NEAR_MS = 100
@@ -59,13 +60,13 @@ def test_side_by_side(world):
     workers = [world.worker(cli) for cli in (world.old, world.new)]
     old, new = gateways
     people = world.people
-    commands = [CommandWriter(world.old, "u8", "u9"), CommandWriter(world.new, "u10", "u11")]
-    others = [ReplayWriter(world.old, 1), ReplayWriter(world.new, 2),
-              ApiWriter(old, people["u2"], people["u3"], read_by=new),
-              ApiWriter(new, people["u4"], people["u5"], read_by=old)]
-    eventually(lambda: all(writer.made >= ROUNDS or writer.fault for writer in commands) and
-               all(writer.made >= 20 * ROUNDS or writer.fault for writer in others), "enough was written", 120)
-    for writer in (*commands, *others):
+    by_hand = [CommandWriter(world.old, "u8", "u9"), CommandWriter(world.new, "u10", "u11"),
+               ApiWriter(old, people["u2"], people["u3"], read_by=new),
+               ApiWriter(new, people["u4"], people["u5"], read_by=old)]
+    replays = [ReplayWriter(world.old, 1), ReplayWriter(world.new, 2)]
+    eventually(lambda: all(writer.made >= ROUNDS or writer.fault for writer in by_hand) and
+               all(writer.made >= EVENTS or writer.fault for writer in replays), "enough was written", 120)
+    for writer in (*by_hand, *replays):
         writer.stop()
     world.wait_tasks()
     wanted = logged(world, start)
@@ -135,3 +136,52 @@ def assert_as_logged(keeper, wanted):
         event = json.loads(said)
         assert said == wanted[event_id] or event["type"] == "delete" and \
             is_within({"id": event["post"]["id"]}, json.loads(wanted[event_id])["post"])
+
+
+REFUSED = "the database has schema '2', this program knows 1"  # as the old programs say it
+
+
+def test_an_upgraded_database_is_refused_by_name(world):
+    posts = fill(world, 300)
+    old, new = world.gateway(True), world.gateway(False)
+    worker = world.worker(world.old)
+    liker = Api(new, world.people["u3"])
+    assert "not yet" in world.new.run("upgrade")
+    world.old.run("post", "--user", "u0", "to ask has changed nothing")
+    world.wait_tasks()
+    before = read_everything(world, new, posts)
+    assert read_list(liker, "/v1/users/me/likes") == []
+
+    keeper = Keeper(world, old, "ndjson")
+    said = world.new.run("upgrade", "--yes")
+    assert "not yet" not in said and "in part" not in said
+    assert said.endswith(world.new.run("upgrade"))
+    assert world.new.run("upgrade", "--yes") == world.new.run("upgrade")
+    assert_same(before, read_everything(world, new, posts))
+    assert {post["id"] for post in read_list(liker, "/v1/users/me/likes")} == {posts[0], posts[1]}
+    liker.close()
+
+    # Whatever is of before says why it does nothing; the streams that it has open go on.
+    assert "the database has schema 2, not 1" in worker.ended(1)
+    world.old.run("post", "--user", "u0", "never", status=1)
+    assert REFUSED in world.old.done.stderr
+    Api(old, world.people["u0"]).expect(503, "POST", "/v1/posts", {"text": "never"})
+    assert 'why="the database has schema 2, not 1"' in old.log()
+    late = world.gateway(True, start=False).launch()
+    eventually(lambda: f'reason="{REFUSED}"' in late.log(), "it says why it does not begin")
+    post = world.new.run("post", "--user", "u0", "by the new one")
+    eventually(lambda: int(post) in keeper.seen, "an old stream goes on")
+    keeper.stop()
+    world.new.run("worker", "--until-empty")
+
+
+def test_an_upgrade_that_broke_off_goes_on(world):
+    posts = fill(world, 50)
+    for shard in range(0, SHARDS, 2):
+        world.redis.client.hset(f"sluice:{{{shard}}}:meta", "schema", "2")
+    world.new.run("worker", "--until-empty")
+    before = read_everything(world, world.gateway(False), posts)
+    assert "not yet" in world.new.run("upgrade")
+    world.new.run("upgrade", "--yes")
+    assert {world.redis.client.hget(key, "schema") for key in world.shard_keys("meta")} == {"2"}
+    assert_same(before, read_everything(world, world.gateway(False), posts))

@@ -269,8 +269,9 @@ def lines(text):
 
 
 def logged(world, after):
-    """The events of the log behind this id, as they are there: by id."""
-    return {int(entry): fields["e"].encode() for entry, fields in world.redis.entries() if int(entry) > after}
+    """The events of the log behind this id, as they are there: by id. Not those that only gateways are told."""
+    return {int(entry): fields["e"].encode() for entry, fields in world.redis.entries()
+            if int(entry) > after and '"type":"late"' not in fields["e"][:80]}
 
 
 def milliseconds(event_id):
