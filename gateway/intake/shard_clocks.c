@@ -1,0 +1,326 @@
+/* shard_clocks.c - a list of what to ask for, one call under way.
+ *
+ * A shard is to be asked when that was wanted of it, or when another was found to be further ahead:
+ * shards of one Redis share its clock. A round ends when there is none left, and is logged then, if
+ * it has changed anything. In a cluster the shards' clocks are those of their nodes, so that what
+ * one shard has says nothing of another: there each is asked for itself. */
+#include "gateway/intake/shard_clocks.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+
+#include "base/alloc.h"
+#include "base/backoff.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "src/database/database_clock.h"
+#include "src/model/id.h"
+
+enum {
+    RETRY_MIN_MS = 100,
+    RETRY_MAX_MS = 5000,
+    STEP_MIN_MS = 100, /* busy shards run a few milliseconds ahead of the clock, which is no step */
+    STEP_PAUSE_MS = 1000 /* from one time that all are raised to the next */
+};
+
+struct shard {
+    uint64_t until_ms; /* as was found last */
+    bool is_behind;
+    uint64_t low; /* of a shard that is behind: the lowest that was told */
+    bool is_wanted;
+    uint64_t wanted_low, wanted_high;
+};
+
+struct shard_clocks {
+    uv_timer_t timer; /* when to ask again */
+    struct redis_commands *commands;
+    struct metrics *metrics;
+    struct sl_meta meta; /* its number of shards is all that is needed */
+    struct shard shards[SL_SHARDS_MAX];
+    uint64_t time_ms;    /* that Redis has said last */
+    uint64_t stepped_ms; /* when all were to be raised last, by the loop's clock; 0: never */
+    bool is_asking;
+    uint32_t asked_shard; /* while it is asking */
+    struct sl_clock_raise asked;
+    bool is_begun;           /* the round: its first shard has been asked */
+    unsigned raised, marked; /* shards, in this round */
+    struct backoff backoff;
+    struct log_rate failed_rate;
+};
+
+static void ask(struct shard_clocks *clocks);
+
+/* ---- what is wanted ---- */
+
+static void want(struct shard *shard, uint64_t low, uint64_t high)
+{
+    if (!shard->is_wanted || low < shard->wanted_low)
+        shard->wanted_low = low;
+    if (!shard->is_wanted || high > shard->wanted_high)
+        shard->wanted_high = high;
+    shard->is_wanted = true;
+}
+
+static void want_raised(struct shard_clocks *clocks, uint32_t number, uint64_t high)
+{
+    struct shard *shard = &clocks->shards[number];
+
+    assert(number < clocks->meta.shards);
+    want(shard, shard->is_behind && shard->low < high ? shard->low : high, high);
+}
+
+static uint64_t greatest_until_ms(const struct shard_clocks *clocks)
+{
+    uint64_t greatest = 0;
+
+    for (uint32_t i = 0; i < clocks->meta.shards; i++) {
+        if (clocks->shards[i].until_ms > greatest)
+            greatest = clocks->shards[i].until_ms;
+    }
+    return greatest;
+}
+
+/* Rounds begin with shard 0, whatever is wanted of others: so of gateways that ask at the same time
+ * one decides for all shards. false: there is nothing to begin with. */
+static bool find_first(const struct shard_clocks *clocks, uint32_t *ret_shard,
+                       struct sl_clock_raise *ret_raise)
+{
+    uint64_t high = 0;
+
+    for (uint32_t i = 0; i < clocks->meta.shards; i++) {
+        if (clocks->shards[i].is_wanted && clocks->shards[i].wanted_high > high)
+            high = clocks->shards[i].wanted_high;
+    }
+    *ret_shard = 0;
+    *ret_raise = (struct sl_clock_raise){high, high, greatest_until_ms(clocks)};
+    if (clocks->shards[0].is_wanted)
+        ret_raise->low = clocks->shards[0].wanted_low;
+    return high > 0;
+}
+
+/* Whom to ask next, and what for. false: nobody. */
+static bool find_next(const struct shard_clocks *clocks, uint32_t *ret_shard,
+                      struct sl_clock_raise *ret_raise)
+{
+    uint64_t until_ms = clocks->meta.is_clustered ? 0 : greatest_until_ms(clocks);
+
+    for (uint32_t i = 0; i < clocks->meta.shards; i++) {
+        const struct shard *shard = &clocks->shards[i];
+
+        if (!shard->is_wanted && shard->until_ms >= until_ms)
+            continue;
+        *ret_shard = i;
+        *ret_raise = (struct sl_clock_raise){0, 0, until_ms};
+        if (shard->is_wanted) {
+            ret_raise->low = shard->wanted_low;
+            ret_raise->high = shard->wanted_high;
+        }
+        return true;
+    }
+    return false;
+}
+
+/* ---- asking ---- */
+
+static void on_retry(uv_timer_t *timer)
+{
+    ask(timer->data);
+}
+
+static void ask_later(struct shard_clocks *clocks, const char *why)
+{
+    char room[LOG_QUOTE_SIZE];
+    uint64_t held_back;
+
+    uv_timer_start(&clocks->timer, on_retry,
+                   backoff_next_spread_ms(&clocks->backoff, RETRY_MIN_MS, RETRY_MAX_MS), 0);
+    if (log_rate_allows(&clocks->failed_rate, clock_monotonic_ms(), &held_back))
+        log_warn("clock_not_raised", "shard=%u reason=%s held_back=%" PRIu64, clocks->asked_shard,
+                 log_quote(sl_slice_str(why), room), held_back);
+}
+
+/* Ids are too far ahead of the clock of Redis for it to be raised so far. What is late stays so. */
+static void give_up(struct shard_clocks *clocks, const char *why)
+{
+    char room[LOG_QUOTE_SIZE];
+
+    log_error("clock_not_raised", "shard=%u high=%" PRIu64 " reason=%s", clocks->asked_shard,
+              clocks->asked.high, log_quote(sl_slice_str(why), room));
+    for (uint32_t i = 0; i < clocks->meta.shards; i++)
+        clocks->shards[i].is_wanted = false;
+}
+
+static void end_round(struct shard_clocks *clocks)
+{
+    uint64_t until_ms = greatest_until_ms(clocks), ahead_ms;
+    char until[CLOCK_RFC3339_SIZE];
+
+    if (clocks->raised > 0) {
+        clock_format_rfc3339(until_ms, until);
+        ahead_ms = sl_database_clock_ms(clocks->time_ms, until_ms) - clocks->time_ms;
+        log_warn("clock_stepped", "shards=%u late_shards=%u ahead_ms=%" PRIu64 " ahead_until=%s",
+                 clocks->raised, clocks->marked, ahead_ms, until);
+    } else if (clocks->marked > 0) {
+        log_warn("events_late", "late_shards=%u", clocks->marked);
+    }
+    clocks->raised = clocks->marked = 0;
+    clocks->is_begun = false;
+}
+
+static void take(struct shard_clocks *clocks, const struct sl_clock_raised *raised)
+{
+    clocks->shards[clocks->asked_shard].until_ms = raised->until_ms;
+    clocks->raised += raised->is_raised;
+    clocks->marked += raised->is_marked;
+    metric_add(clocks->metrics, METRIC_CLOCK_RAISES, raised->is_raised);
+    metric_add(clocks->metrics, METRIC_LATE_MARKS, raised->is_marked);
+    backoff_reset(&clocks->backoff);
+    ask(clocks);
+}
+
+static void on_reply(void *owner, const redisReply *reply, const char *why)
+{
+    struct shard_clocks *clocks = owner;
+    struct failure failure = {""};
+    struct sl_clock_raised raised;
+    int r = reply ? sl_clock_raise_reply(reply, &raised, &failure) : -EPIPE;
+
+    clocks->is_asking = false;
+    if (r == 0) {
+        take(clocks, &raised);
+    } else if (r == -ERANGE) {
+        give_up(clocks, failure.text);
+        end_round(clocks);
+    } else {
+        want(&clocks->shards[clocks->asked_shard], clocks->asked.low, clocks->asked.high);
+        ask_later(clocks, reply ? failure.text : why);
+    }
+}
+
+static int send_call(struct shard_clocks *clocks)
+{
+    struct sl_call call = SL_CALL_INIT;
+    int r = sl_clock_raise_call(&call, &clocks->meta, clocks->asked_shard, &clocks->asked, NULL);
+
+    if (r == 0)
+        r = redis_commands_run_take(clocks->commands, &call, on_reply, clocks);
+    else
+        sl_call_done(&call);
+    return r;
+}
+
+static void ask(struct shard_clocks *clocks)
+{
+    bool (*find)(const struct shard_clocks *, uint32_t *, struct sl_clock_raise *) =
+        clocks->is_begun || clocks->meta.is_clustered ? find_next : find_first;
+
+    if (clocks->is_asking || uv_is_active((uv_handle_t *)&clocks->timer))
+        return;
+    if (!find(clocks, &clocks->asked_shard, &clocks->asked)) {
+        end_round(clocks);
+        return;
+    }
+    clocks->is_begun = true;
+    clocks->shards[clocks->asked_shard].is_wanted = false;
+    clocks->is_asking = true;
+    if (send_call(clocks) < 0) {
+        clocks->is_asking = false;
+        want(&clocks->shards[clocks->asked_shard], clocks->asked.low, clocks->asked.high);
+        ask_later(clocks, "out of memory");
+    }
+}
+
+/* ---- what is told ---- */
+
+void shard_clocks_begin(struct shard_clocks *clocks, const struct sl_meta *meta)
+{
+    clocks->meta = *meta;
+}
+
+void shard_clocks_set_until(struct shard_clocks *clocks, uint32_t shard, uint64_t until_ms)
+{
+    assert(shard < SL_SHARDS_MAX);
+    clocks->shards[shard].until_ms = until_ms;
+}
+
+static void raise_all(struct shard_clocks *clocks, uint64_t high)
+{
+    uint64_t now_ms = uv_now(clocks->timer.loop);
+
+    if (clocks->stepped_ms > 0 && now_ms - clocks->stepped_ms < STEP_PAUSE_MS)
+        return;
+    clocks->stepped_ms = now_ms;
+    for (uint32_t i = 0; i < clocks->meta.shards; i++)
+        want_raised(clocks, i, high);
+    ask(clocks);
+}
+
+uint64_t shard_clocks_take_time(struct shard_clocks *clocks, uint64_t shards, uint64_t time_ms,
+                                uint64_t high)
+{
+    uint64_t lowest_ms = UINT64_MAX;
+
+    for (uint32_t i = 0; i < clocks->meta.shards; i++) {
+        if ((shards >> i & 1) && clocks->shards[i].until_ms < lowest_ms)
+            lowest_ms = clocks->shards[i].until_ms;
+    }
+    clocks->time_ms = time_ms;
+    time_ms = sl_database_clock_ms(time_ms, lowest_ms == UINT64_MAX ? 0 : lowest_ms);
+    if (high > 0 && time_ms + STEP_MIN_MS < sl_id_time_ms(high))
+        raise_all(clocks, high);
+    return time_ms;
+}
+
+void shard_clocks_behind(struct shard_clocks *clocks, uint32_t number, uint64_t low)
+{
+    struct shard *shard = &clocks->shards[number];
+
+    assert(number < clocks->meta.shards);
+    if (!shard->is_behind || low < shard->low)
+        shard->low = low;
+    shard->is_behind = true;
+}
+
+void shard_clocks_late(struct shard_clocks *clocks, uint32_t shard, uint64_t high)
+{
+    want_raised(clocks, shard, high);
+    ask(clocks);
+}
+
+void shard_clocks_whole(struct shard_clocks *clocks, uint32_t shard, uint64_t high)
+{
+    if (!clocks->shards[shard].is_behind)
+        return;
+    want_raised(clocks, shard, high);
+    clocks->shards[shard].is_behind = false;
+    ask(clocks);
+}
+
+/* ---- made and freed ---- */
+
+struct shard_clocks *shard_clocks_new(uv_loop_t *loop, struct redis_commands *commands,
+                                      struct metrics *metrics)
+{
+    struct shard_clocks *clocks = mem_zalloc(sizeof(*clocks));
+
+    if (!clocks)
+        return NULL;
+    clocks->commands = commands;
+    clocks->metrics = metrics;
+    uv_timer_init(loop, &clocks->timer);
+    clocks->timer.data = clocks;
+    return clocks;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    mem_free(handle->data);
+}
+
+void shard_clocks_free(struct shard_clocks *clocks)
+{
+    if (clocks)
+        uv_close((uv_handle_t *)&clocks->timer, on_closed);
+}
