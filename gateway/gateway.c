@@ -32,6 +32,7 @@
 #include "gateway/intake/log_reader.h"
 #include "gateway/intake/repair.h"
 #include "gateway/intake/round.h"
+#include "gateway/intake/shard_clocks.h"
 #include "gateway/intake/subscriber.h"
 #include "gateway/metrics/health.h"
 #include "gateway/process/worker_process.h"
@@ -77,12 +78,14 @@ struct gateway {
     struct repair *repair;
     struct id_order *order;
     struct round *round;
+    struct shard_clocks *clocks;
+    uint64_t watermark;                  /* of the order over all shards */
     struct shard_watch *task_watch;      /* of worker 0 only */
     struct shard_watch *write_watch;     /* the same */
     struct archive_watch *archive_watch; /* the same; NULL, too: there is no archive */
     struct subscriber *subscriber;
     uint64_t begun_shards; /* a bit for each whose log's end was told */
-    struct log_rate refused_event_rate, gap_rate, behind_rate, clock_rate;
+    struct log_rate refused_event_rate, gap_rate, behind_rate;
     int ready_fd; /* -1: told already */
 };
 
@@ -199,7 +202,10 @@ static void on_ordered(void *context, const struct order_item *item)
 
 static void on_watermark(void *context, uint64_t id)
 {
-    deliver_set_watermark(((struct gateway *)context)->deliver, id);
+    struct gateway *gateway = context;
+
+    gateway->watermark = id;
+    deliver_set_watermark(gateway->deliver, id);
 }
 
 static void on_shard_behind(void *context, uint32_t shard, uint64_t low, enum order_behind why)
@@ -216,16 +222,32 @@ static void on_shard_behind(void *context, uint32_t shard, uint64_t low, enum or
         log_warn("shard_left_behind", "shard=%u low=%" PRIu64 " reason=%s held_back=%" PRIu64,
                  shard, low, reasons[why], held_back);
     deliver_shard_behind(gateway->deliver, shard, low);
+    shard_clocks_behind(gateway->clocks, shard, low);
+    if (why == ORDER_BEHIND_LATE)
+        shard_clocks_late(gateway->clocks, shard, gateway->watermark);
 }
 
 static void on_shard_low(void *context, uint32_t shard, uint64_t low)
 {
-    deliver_shard_behind(((struct gateway *)context)->deliver, shard, low);
+    struct gateway *gateway = context;
+
+    deliver_shard_behind(gateway->deliver, shard, low);
+    shard_clocks_behind(gateway->clocks, shard, low);
 }
 
 static void on_shard_whole(void *context, uint32_t shard)
 {
-    deliver_shard_whole(((struct gateway *)context)->deliver, shard);
+    struct gateway *gateway = context;
+
+    deliver_shard_whole(gateway->deliver, shard);
+    shard_clocks_whole(gateway->clocks, shard, gateway->watermark);
+}
+
+static uint64_t on_redis_time(void *context, uint64_t time_ms)
+{
+    struct gateway *gateway = context;
+
+    return shard_clocks_take_time(gateway->clocks, UINT64_MAX, time_ms, gateway->watermark);
 }
 
 static int on_round_ping(void *context, uint64_t number)
@@ -247,16 +269,6 @@ static void on_round_over(void *context, uint64_t id)
         complete |= (uint64_t)repair_is_complete(gateway->repair, shard) << shard;
     id_order_end_round(gateway->order, id, complete, clock_monotonic_us());
     want_round(gateway);
-}
-
-static void on_clock_stepped(void *context, uint64_t time_ms, uint64_t latest_ms)
-{
-    struct gateway *gateway = context;
-    uint64_t held_back;
-
-    if (log_rate_allows(&gateway->clock_rate, uv_now(&gateway->loop), &held_back))
-        log_warn("redis_clock_stepped_back", "ms=%" PRIu64 " held_back=%" PRIu64,
-                 latest_ms - time_ms, held_back);
 }
 
 static void on_turn_end(void *context)
@@ -283,6 +295,10 @@ static void on_subscribed(void *context, uint32_t shards)
         cache_reader_set_database(gateway->cache,
                                   subscriber_meta(gateway->subscriber)->database_id);
     api_redis_found(gateway->api, shards);
+    shard_clocks_begin(gateway->clocks, subscriber_meta(gateway->subscriber));
+    for (uint32_t shard = 0; shard < shards; shard++)
+        shard_clocks_set_until(gateway->clocks, shard,
+                               subscriber_clock_until_ms(gateway->subscriber, shard));
     repair_set_hearing(gateway->repair, true);
     round_set_hearing(gateway->round, true);
     want_round(gateway);
@@ -346,6 +362,7 @@ static void on_drained(void *context)
     shard_watch_free(gateway->task_watch);
     repair_free(gateway->repair);
     round_free(gateway->round);
+    shard_clocks_free(gateway->clocks);
     id_order_free(gateway->order);
     deliver_set_log(gateway->deliver, NULL);
     log_cache_free(gateway->log_cache);
@@ -356,6 +373,7 @@ static void on_drained(void *context)
     gateway->user_checks = NULL;
     gateway->repair = NULL;
     gateway->round = NULL;
+    gateway->clocks = NULL;
     gateway->order = NULL;
     gateway->task_watch = NULL;
     gateway->write_watch = NULL;
@@ -554,9 +572,9 @@ static int start_order(struct gateway *gateway)
         .whole = on_shard_whole,
     };
     static const struct round_callbacks round_callbacks = {
+        .ids_ms = on_redis_time,
         .ping = on_round_ping,
         .over = on_round_over,
-        .clock_stepped = on_clock_stepped,
     };
     const struct id_order_settings settings = {
         .wait_ms = gateway->parts->config->order_wait_ms,
@@ -567,7 +585,8 @@ static int start_order(struct gateway *gateway)
     gateway->order = id_order_new(&settings, &callbacks, gateway);
     gateway->round =
         round_new(&gateway->loop, gateway->commands, gateway->metrics, &round_callbacks, gateway);
-    return gateway->order && gateway->round ? 0 : -ENOMEM;
+    gateway->clocks = shard_clocks_new(&gateway->loop, gateway->commands, gateway->metrics);
+    return gateway->order && gateway->round && gateway->clocks ? 0 : -ENOMEM;
 }
 
 static int start_reading_back(struct gateway *gateway)

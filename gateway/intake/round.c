@@ -23,10 +23,10 @@ struct round {
     uv_timer_t timer; /* begins the next one */
     enum state state;
     bool is_hearing;
-    bool is_void;                /* hearing has ended since TIME was asked */
-    uint64_t number;             /* of the last PING */
-    uint64_t began_us;           /* the last one */
-    uint64_t time_ms, latest_ms; /* as Redis said in this one; the greatest so far */
+    bool is_void;      /* hearing has ended since TIME was asked */
+    uint64_t number;   /* of the last PING */
+    uint64_t began_us; /* the last one */
+    uint64_t ids_ms;   /* ids are minted by this time since TIME, or a later one */
 };
 
 static void begin(struct round *round);
@@ -80,7 +80,7 @@ static void on_time(void *owner, const redisReply *reply, const char *why)
         return;
     }
     note_skew(round, time_us);
-    round->time_ms = time_us / 1000;
+    round->ids_ms = round->callbacks.ids_ms(round->context, time_us / 1000);
     round->state = STATE_PING;
     if (round->callbacks.ping(round->context, ++round->number) < 0)
         begin_later(round, ROUND_RETRY_MS);
@@ -122,12 +122,8 @@ void round_pong(struct round *round, uint64_t number)
     if (round->state != STATE_PING || number != round->number)
         return;
     round->state = STATE_IDLE;
-    if (round->time_ms < round->latest_ms)
-        round->callbacks.clock_stepped(round->context, round->time_ms, round->latest_ms);
-    else
-        round->latest_ms = round->time_ms;
-    if (round->time_ms > SL_ID_EPOCH_MS)
-        round->callbacks.over(round->context, sl_id_first_at(round->time_ms) - 1);
+    if (round->ids_ms > SL_ID_EPOCH_MS)
+        round->callbacks.over(round->context, sl_id_first_at(round->ids_ms) - 1);
 }
 
 void round_set_hearing(struct round *round, bool is_hearing)

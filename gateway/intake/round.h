@@ -4,7 +4,7 @@
  * A round is two questions: TIME on the connection for commands, and when that is answered PING on
  * the one that is subscribed. Redis does one thing at a time. So what was published before it said
  * its time was sent before the pong, and every event that it mints later has that time or a later
- * one. A clock that steps back breaks that; it is told as soon as a round shows it.
+ * one. A clock that steps back breaks that; whoever is asked for `ids_ms` sees it.
  *
  * One round is under way at most. Belongs to the thread of its loop. */
 #pragma once
@@ -23,15 +23,15 @@ enum {
 };
 
 struct round_callbacks {
+    /* Redis says that it is `time_ms`: the time that ids are minted by from then on, or a later
+     * one. Both are Unix times; see src/database/database_clock.h. */
+    uint64_t (*ids_ms)(void *context, uint64_t time_ms);
     /* Asks for a pong with this number on the connection that hears all shards. 0; a negative
      * errno: there is none, or no memory. */
     int (*ping)(void *context, uint64_t number);
     /* Of the shards that are heard, and were when the round began, every event has come whose id is
      * at or below `id`: those minted before the millisecond in which Redis told its time. */
     void (*over)(void *context, uint64_t id);
-    /* Redis says that it is `time_ms`, and has said a later time before: Unix times. Comes before
-     * `over`, with each such round. */
-    void (*clock_stepped)(void *context, uint64_t time_ms, uint64_t latest_ms);
 };
 
 struct round;

@@ -70,6 +70,7 @@ struct subscriber {
     struct sl_call call;  /* of the step */
     uint32_t asked_shard; /* whose meta, or end of log, is being asked for */
     struct sl_meta meta;  /* of shard 0 */
+    uint64_t clock_until_ms[SL_SHARDS_MAX];
     uint32_t confirmed;   /* channels that Redis has confirmed */
     uint32_t shards;      /* of the last subscription; 0: none yet */
     uint32_t messages;    /* in this turn */
@@ -272,6 +273,7 @@ static void take_meta(struct subscriber *subscriber, const redisReply *reply)
     }
     if (subscriber->asked_shard == 0)
         subscriber->meta = meta;
+    subscriber->clock_until_ms[subscriber->asked_shard] = meta.clock_until_ms;
     if (subscriber->asked_shard == 0 && meta.is_new)
         log_info("database_created", "redis=%s database=%s shards=%u", subscriber->address_text,
                  meta.database_id, meta.shards);
@@ -610,4 +612,9 @@ uint32_t subscriber_shards(const struct subscriber *subscriber)
 const struct sl_meta *subscriber_meta(const struct subscriber *subscriber)
 {
     return &subscriber->meta;
+}
+
+uint64_t subscriber_clock_until_ms(const struct subscriber *subscriber, uint32_t shard)
+{
+    return subscriber->clock_until_ms[shard];
 }

@@ -72,3 +72,5 @@ bool subscriber_is_subscribed(const struct subscriber *subscriber);
 uint32_t subscriber_shards(const struct subscriber *subscriber);
 /* The database that it has found last; nothing is in it before the first. */
 const struct sl_meta *subscriber_meta(const struct subscriber *subscriber);
+/* As the meta of the shard said when hearing began (sl_meta_reply()). */
+uint64_t subscriber_clock_until_ms(const struct subscriber *subscriber, uint32_t shard);

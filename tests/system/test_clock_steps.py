@@ -1,0 +1,165 @@
+"""The wall clock of Redis steps while eight shards are written to: nothing is lost, nothing comes twice,
+and behind the step the ids of all shards rise together again."""
+
+import subprocess
+import threading
+import zlib
+
+import pytest
+
+from harness import events, processes, programs
+from harness.streams import Collector
+from harness.waiting import eventually
+from harness.wall_clock import WallClock
+
+pytestmark = pytest.mark.skipif(programs.have_sanitizer(), reason="with a sanitizer there is no clock shim")
+FIREHOSE = "/v1/stream/firehose"
+SHARDS = 8
+TEN_MINUTES = 600
+
+
+def login_of_shard(shard, name):
+    """A login that belongs to this shard."""
+    return next(login for login in (f"{name}{number}" for number in range(10000))
+                if zlib.crc32(login.encode()) % SHARDS == shard)
+
+
+class Load:
+    """Posts by users of the first shards, some 200 a second, until it is left."""
+
+    def __init__(self, cli):
+        self.logins = [login_of_shard(shard, "busy") for shard in range(SHARDS // 2)]
+        self.program = cli.start("replay", "-", stdin=subprocess.PIPE)
+        self.count = 0
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._post, daemon=True)
+
+    def _post(self):
+        while not self._is_over.wait(0.005):
+            login = self.logins[self.count % len(self.logins)]
+            line = events.dump(events.post(self.count + 1, f"post {self.count}", user=login, login=login))
+            self.program.process.stdin.write(line.encode() + b"\n")
+            self.count += 1
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._is_over.set()
+        self._thread.join()
+        self.program.process.stdin.close()
+        self.program.process.stdin = None
+        self.program.ended()
+
+
+class Site:
+    """Eight shards with a user in each who has not posted yet, two workers, and a client."""
+
+    def __init__(self, servers, cli_for):
+        self.clock = WallClock(servers.folder / "clock")
+        self.redis = servers.redis(shards=SHARDS, env=self.clock.environment)
+        self.cli = cli_for(self.redis)
+        self.quiet = [login_of_shard(shard, "quiet") for shard in range(SHARDS)]
+        for login in self.quiet:
+            self.cli.run("user", "add", login)
+        self.gateway = servers.gateway(self.redis, "--drain-timeout", "100ms", "--run-tasks", "off", workers=2)
+        self.client = Collector(self.gateway.stream(FIREHOSE))
+
+    def post(self, login, text="quiet"):
+        return self.cli.run("post", "--user", login, text).strip()
+
+    def number(self, name):
+        return sum(number for key, number in self.gateway.metrics().items() if key.split("{")[0] == name)
+
+    def wait_flow(self):
+        """Until a hundred more events have come."""
+        count = len(self.client.messages)
+        self.client.wait(lambda got: len(got) > count + 100, "the load flows")
+
+    def wait_raised(self):
+        """Until each shard has been told to go on above what was given out."""
+        eventually(lambda: self.number("sluice_clock_raises_total") >= SHARDS, "all clocks are raised")
+
+    def posts(self):
+        return [event["id"] for event in self.redis.log() if event["type"] == "post"]
+
+    def marks(self):
+        return [event for event in self.redis.log() if event["type"] == "late"]
+
+    def assert_rising_together(self):
+        """Who posts after somebody else has the later time, whatever the shards."""
+        times = [int(self.post(login)) // 4096 for login in self.quiet + self.quiet]
+        assert times == sorted(times)
+
+    def assert_all_came_once(self):
+        """All of the log; in its order but for what is late."""
+        wanted = self.posts()
+        self.client.wait(lambda _: self.client.ids.issuperset(wanted), "every event of the log comes")
+        got = [event["id"] for event in self.client.events()]
+        assert sorted(got) == sorted(wanted)
+        greatest = late = 0
+        for number in map(int, got):
+            late += number < greatest
+            greatest = max(greatest, number)
+        assert late <= self.number("sluice_events_late_total")
+
+
+@pytest.fixture
+def site(servers, cli_for):
+    site = Site(servers, cli_for)
+    yield site
+    site.gateway.begin_stop()
+    site.client.wait_end()
+    site.client.close()
+
+
+def test_back_ten_minutes(site):
+    with Load(site.cli) as load:
+        site.wait_flow()
+        site.clock.set(-TEN_MINUTES)
+        site.wait_raised()
+        first = load.count
+        site.wait_flow()
+        late = site.number("sluice_events_late_total")
+        site.assert_rising_together()
+        site.wait_flow()
+    site.assert_all_came_once()
+    assert first < load.count and site.number("sluice_events_late_total") == late
+    assert site.number("sluice_clock_raises_total") == SHARDS  # one write a shard
+    assert len(set(site.redis.client.hget(f"sluice:{{{shard}}}:meta", "clock_until")
+                   for shard in range(SHARDS))) == 1
+
+
+def test_what_a_quiet_shard_wrote_meanwhile_comes_late_and_is_marked(site):
+    with Load(site.cli):
+        site.wait_flow()
+    early = site.post(site.quiet[7])
+    site.client.wait_id(early)
+    with processes.stopped(site.gateway.workers()):
+        site.clock.set(-TEN_MINUTES)
+        busy, late = site.post(site.quiet[7]), site.post(site.quiet[6])
+    assert int(late) < int(early) < int(busy)
+    site.client.wait_id(late)
+    site.client.wait_id(busy)
+    site.wait_raised()
+    eventually(site.marks, "the late event is marked")
+    site.assert_rising_together()
+    site.assert_all_came_once()
+    marks = {mark["shard"]: mark for mark in site.marks()}
+    assert len(marks) == len(site.marks()) == site.number("sluice_late_marks_total")  # two workers, once
+    assert int(marks[6]["from"]) < int(late) < int(busy) <= int(marks[6]["to"]) < int(marks[6]["id"])
+
+
+def test_forward_ten_minutes_and_back(site):
+    with Load(site.cli):
+        site.wait_flow()
+        site.clock.set(TEN_MINUTES)
+        site.wait_flow()
+        site.assert_rising_together()
+        assert site.number("sluice_events_late_total") == site.number("sluice_clock_raises_total") == 0
+        site.clock.set(0)
+        site.wait_raised()
+        site.assert_rising_together()
+        site.wait_flow()
+    site.assert_all_came_once()
