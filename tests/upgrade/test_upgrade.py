@@ -4,12 +4,16 @@ import json
 
 import pytest
 
+from harness import processes
 from harness.api import Api
+from harness.cli import Cli
 from harness.followers import TRANSPORTS
 from harness.servers import SHARDS
+from harness.streams import Collector
 from harness.waiting import eventually
-from world import (ALL_TYPES, ApiWriter, CommandWriter, Keeper, ReplayWriter, World, fill, is_within, lines, logged,
-                   milliseconds, read_everything, read_list)
+from harness.wall_clock import WallClock
+from world import (ALL_TYPES, NO_TASKS, PEOPLE, ApiWriter, CommandWriter, Keeper, ReplayWriter, World, fill, is_within,
+                   lines, logged, milliseconds, read_everything, read_list)
 
 ROUNDS = 8  # of one write after the other, by each program
 EVENTS = 400  # of each replay, and between two takeovers
@@ -113,6 +117,30 @@ def test_one_takes_the_place_of_the_other(world):
             with one.stream(f"{ALL_TYPES}&since={cursor}") as stream:
                 behind.append({message["id"]: message.raw for message in [stream.next() for _ in range(count)]})
         assert len(behind[0]) == count and behind[0] == behind[1]
+
+
+def test_a_mark_of_late_events_is_passed_over(servers, old):
+    """It is in logs and on channels; the old gateway counts it as what it does not know, and goes on."""
+    clock = WallClock(servers.folder / "clock")
+    redis = servers.redis(shards=8, env=clock.environment)
+    new_cli, old_cli = Cli(redis), Cli(redis, build=old)
+    people = [new_cli.run("user", "add", f"u{n}") for n in range(PEOPLE)]
+    new, beside = (servers.gateway(redis, *NO_TASKS, build=build) for build in (None, old))
+    follower = Collector(beside.stream(ALL_TYPES))
+    follow_new = Collector(new.stream(ALL_TYPES))
+    first = new_cli.run("post", "--user", "u0", "first")
+    follow_new.wait_id(first)
+    with processes.stopped(new.workers()):
+        clock.set(-600)
+        posts = [new_cli.run("post", "--user", f"u{n}", "late perhaps") for n in range(PEOPLE)]
+    marks = eventually(lambda: [event for event in redis.log() if event["type"] == "late"], "late events are marked")
+    posts += [cli.run("post", "--user", f"u{n}", "and on") for n in range(PEOPLE) for cli in (old_cli, new_cli)]
+    for post in (first, *posts):
+        follower.wait_id(post)
+    assert beside.metrics()['sluice_events_refused_total{reason="invalid"}'] >= len(marks) > 0
+    with beside.stream(f"{ALL_TYPES}&since={int(people[0])}") as stream:
+        got = {stream.next()["id"] for _ in range(1 + len(posts))}
+    assert got == {first, *posts}
 
 
 def wait_for_more(keepers):
