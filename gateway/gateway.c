@@ -120,13 +120,15 @@ static void on_message(void *context, const struct live_message *message)
     repair_take(((struct gateway *)context)->repair, message);
 }
 
-/* As soon as something waits, and now and then while nothing does. */
+/* Whoever waits can go on when the millisecond of its id is over. */
 static void want_round(struct gateway *gateway)
 {
-    if (id_order_is_holding(gateway->order))
-        round_want(gateway->round, ROUND_MS);
+    uint64_t id = id_order_first_held(gateway->order);
+
+    if (id > 0)
+        round_want(gateway->round, sl_id_time_ms(id) + 1);
     else if (id_order_is_unsure(gateway->order))
-        round_want(gateway->round, ROUND_IDLE_MS);
+        round_want_later(gateway->round);
 }
 
 static void take_item(struct gateway *gateway, const struct order_item *item, uint64_t now_us)

@@ -351,9 +351,11 @@ void id_order_end_round(struct id_order *order, uint64_t id, uint64_t complete, 
     leave_stalled_behind(order, complete, now_us);
 }
 
-bool id_order_is_holding(const struct id_order *order)
+uint64_t id_order_first_held(const struct id_order *order)
 {
-    return order->held_count > 0;
+    const struct held_item *smallest = smallest_held(order);
+
+    return smallest ? smallest->item.id : 0;
 }
 
 bool id_order_is_unsure(const struct id_order *order)

@@ -95,8 +95,8 @@ void id_order_take(struct id_order *order, const struct order_item *item, uint64
  * come. Of the others something is missing. */
 void id_order_end_round(struct id_order *order, uint64_t id, uint64_t complete, uint64_t now_us);
 
-/* Something waits for a round. */
-bool id_order_is_holding(const struct id_order *order);
+/* The smallest id that waits for a round; 0: none does. */
+uint64_t id_order_first_held(const struct id_order *order);
 /* Nothing waits, and yet a round would tell something: there has been none, or a shard is behind.
  */
 bool id_order_is_unsure(const struct id_order *order);

@@ -2,16 +2,31 @@
  *
  * The subscribed connection is asked for nothing else that is answered with a number, so a pong is
  * known by it; and when hearing ends the round does, so that no pong of a new connection ends it. A
- * TIME that was asked before hearing began is waited for, and counts for nothing. */
+ * TIME that was asked before hearing began is waited for, and counts for nothing.
+ *
+ * What is waited for is the end of a millisecond by the clock of Redis. What that said last, and
+ * how long ago the answer came, says that it is at least so late by now; so a round begins as soon
+ * as it cannot come too early. The loop's own timers count whole milliseconds: hence a timerfd. */
 #include "gateway/intake/round.h"
 
 #include <stdlib.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/close_fd.h"
 #include "src/call/call_build.h"
 #include "src/call/reply.h"
 #include "src/model/id.h"
+
+enum {
+    PAUSE_US = 800,          /* from one to the next, at least: they are a millisecond apart */
+    IDLE_PAUSE_US = 100000,  /* while nobody waits */
+    RETRY_PAUSE_US = 100000, /* when Redis has not told its time, or cannot be asked for a pong */
+    FORESEEN_US = 10000,     /* what lies further ahead is no matter of this clock alone */
+    CLOCK_AGE_US = 1000000   /* clocks drift apart: for so long they are taken to be alike */
+};
 
 enum state { STATE_IDLE, STATE_TIME, STATE_PING };
 
@@ -20,27 +35,55 @@ struct round {
     struct metrics *metrics;
     struct round_callbacks callbacks;
     void *context;
-    uv_timer_t timer; /* begins the next one */
+    int timer_fd;
+    uv_poll_t timer; /* begins the next one */
     enum state state;
     bool is_hearing;
-    bool is_void;      /* hearing has ended since TIME was asked */
-    uint64_t number;   /* of the last PING */
-    uint64_t began_us; /* the last one */
-    uint64_t ids_ms;   /* ids are minted by this time since TIME, or a later one */
+    bool is_void;              /* hearing has ended since TIME was asked */
+    uint64_t number;           /* of the last PING */
+    uint64_t due_us;           /* the next one; 0: none is */
+    uint64_t began_us;         /* the last one */
+    uint64_t time_us, told_us; /* as Redis said last, and when that came */
+    uint64_t ids_ms;           /* ids are minted by this time since TIME, or a later one */
 };
 
 static void begin(struct round *round);
 
-static void on_timer(uv_timer_t *timer)
+/* 0: not at all. */
+static void set_timer(struct round *round, uint64_t due_us)
 {
-    begin(timer->data);
+    struct itimerspec at = {.it_value = {.tv_sec = (time_t)(due_us / 1000000),
+                                         .tv_nsec = (long)(due_us % 1000000) * 1000}};
+
+    round->due_us = due_us;
+    timerfd_settime(round->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
-static void begin_later(struct round *round, uint64_t delay_ms)
+static void on_timer(uv_poll_t *timer, int status, int events)
+{
+    struct round *round = timer->data;
+    uint64_t expirations;
+
+    (void)status;
+    (void)events;
+    if (read(round->timer_fd, &expirations, sizeof(expirations)) == sizeof(expirations))
+        begin(round);
+}
+
+static void begin_at(struct round *round, uint64_t due_us)
 {
     round->state = STATE_IDLE;
-    if (round->is_hearing)
-        uv_timer_start(&round->timer, on_timer, delay_ms, 0);
+    if (!round->is_hearing || (round->due_us && round->due_us <= due_us))
+        return;
+    if (due_us <= clock_monotonic_us())
+        begin(round);
+    else
+        set_timer(round, due_us);
+}
+
+static void retry(struct round *round)
+{
+    begin_at(round, clock_monotonic_us() + RETRY_PAUSE_US);
 }
 
 static bool read_time_us(const redisReply *reply, uint64_t *ret_us)
@@ -72,49 +115,64 @@ static void on_time(void *owner, const redisReply *reply, const char *why)
     (void)why;
     round->is_void = false;
     if (was_void) {
-        begin_later(round, 0);
+        begin_at(round, 0);
         return;
     }
     if (!reply || !read_time_us(reply, &time_us)) {
-        begin_later(round, ROUND_RETRY_MS);
+        retry(round);
         return;
     }
+    round->time_us = time_us;
+    round->told_us = clock_monotonic_us();
     note_skew(round, time_us);
     round->ids_ms = round->callbacks.ids_ms(round->context, time_us / 1000);
     round->state = STATE_PING;
     if (round->callbacks.ping(round->context, ++round->number) < 0)
-        begin_later(round, ROUND_RETRY_MS);
+        retry(round);
 }
 
 static void begin(struct round *round)
 {
     struct sl_call call = SL_CALL_INIT;
 
-    uv_timer_stop(&round->timer);
+    if (round->due_us)
+        set_timer(round, 0);
     round->began_us = clock_monotonic_us();
     sl_call_begin(&call, 0, true);
     sl_call_add_str(&call, "TIME");
     round->state = STATE_TIME;
     if (sl_call_finish(&call, NULL) < 0) {
         sl_call_done(&call);
-        begin_later(round, ROUND_RETRY_MS);
+        retry(round);
     } else if (redis_commands_run_take(round->commands, &call, on_time, round) < 0) {
-        begin_later(round, ROUND_RETRY_MS);
+        retry(round);
     }
 }
 
-void round_want(struct round *round, uint64_t pause_ms)
+/* When the clock of Redis will surely have come to `time_us`; 0: nobody knows. */
+static uint64_t when_redis_has(const struct round *round, uint64_t time_us)
 {
-    uint64_t elapsed_ms = (clock_monotonic_us() - round->began_us) / 1000;
-    uint64_t delay_ms = elapsed_ms < pause_ms ? pause_ms - elapsed_ms : 0;
+    if (clock_monotonic_us() - round->told_us > CLOCK_AGE_US)
+        return 0;
+    return round->told_us + (time_us > round->time_us ? time_us - round->time_us : 0);
+}
+
+void round_want(struct round *round, uint64_t time_ms)
+{
+    uint64_t earliest_us = round->began_us + PAUSE_US, due_us;
 
     if (!round->is_hearing || round->state != STATE_IDLE)
         return;
-    if (delay_ms == 0)
-        begin(round);
-    else if (!uv_is_active((uv_handle_t *)&round->timer) ||
-             uv_timer_get_due_in(&round->timer) > delay_ms)
-        begin_later(round, delay_ms);
+    due_us = when_redis_has(round, time_ms * 1000);
+    if (due_us > clock_monotonic_us() + FORESEEN_US)
+        due_us = 0;
+    begin_at(round, due_us > earliest_us ? due_us : earliest_us);
+}
+
+void round_want_later(struct round *round)
+{
+    if (round->is_hearing && round->state == STATE_IDLE)
+        begin_at(round, round->began_us + IDLE_PAUSE_US);
 }
 
 void round_pong(struct round *round, uint64_t number)
@@ -131,7 +189,7 @@ void round_set_hearing(struct round *round, bool is_hearing)
     round->is_hearing = is_hearing;
     if (is_hearing)
         return;
-    uv_timer_stop(&round->timer);
+    set_timer(round, 0);
     if (round->state == STATE_TIME)
         round->is_void = true;
     else
@@ -145,18 +203,27 @@ struct round *round_new(uv_loop_t *loop, struct redis_commands *commands, struct
 
     if (!round)
         return NULL;
+    round->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (round->timer_fd < 0 || uv_poll_init(loop, &round->timer, round->timer_fd) < 0) {
+        close_fd(&round->timer_fd);
+        mem_free(round);
+        return NULL;
+    }
     round->commands = commands;
     round->metrics = metrics;
     round->callbacks = *callbacks;
     round->context = context;
-    uv_timer_init(loop, &round->timer);
     round->timer.data = round;
+    uv_poll_start(&round->timer, UV_READABLE, on_timer);
     return round;
 }
 
 static void release(uv_handle_t *timer)
 {
-    mem_free(timer->data);
+    struct round *round = timer->data;
+
+    close(round->timer_fd);
+    mem_free(round);
 }
 
 void round_free(struct round *round)

@@ -16,12 +16,6 @@
 #include "gateway/metrics/metrics.h"
 #include "gateway/redis/redis_commands.h"
 
-enum {
-    ROUND_MS = 1,        /* from one to the next, while somebody waits */
-    ROUND_IDLE_MS = 100, /* while nobody does */
-    ROUND_RETRY_MS = 100 /* when Redis has not told its time */
-};
-
 struct round_callbacks {
     /* Redis says that it is `time_ms`: the time that ids are minted by from then on, or a later
      * one. Both are Unix times; see src/database/database_clock.h. */
@@ -36,15 +30,18 @@ struct round_callbacks {
 
 struct round;
 
-/* NULL: out of memory. */
+/* NULL: out of memory, or of descriptors. */
 struct round *round_new(uv_loop_t *loop, struct redis_commands *commands, struct metrics *metrics,
                         const struct round_callbacks *callbacks, void *context);
 /* After the commands, which answer what is under way. The loop must run once more. */
 void round_free(struct round *round);
 
-/* A round is wanted that begins from now on, at the earliest `pause_ms` after the last one began;
- * the one that is under way does for it. Without effect until round_set_hearing(). */
-void round_want(struct round *round, uint64_t pause_ms);
+/* A round is wanted that finds the clock of Redis at the Unix time `time_ms` or later: it begins
+ * then, if that can be told, and not sooner than a millisecond after the last one. Without effect
+ * while one is under way, whose end is the time to want another, and while nothing is heard. */
+void round_want(struct round *round, uint64_t time_ms);
+/* The same in a tenth of a second: nobody waits for it. */
+void round_want_later(struct round *round);
 /* All shards are heard from now on, or not any more: then the round that is under way has no end.
  */
 void round_set_hearing(struct round *round, bool is_hearing);
