@@ -224,7 +224,7 @@ def test_replica_is_promoted_by_its_sentinel(servers, cli_for, group):
     scene.finish()
     scene.gateway.wait_status("/readyz", 200)
     scene.gateway.stop()
-    assert f"master=127.0.0.1:{group.replica.port}" in scene.gateway.log()
+    assert f"master=127.0.0.1:{group.replica.public_port}" in scene.gateway.log()
 
 
 def guests(redis):
@@ -261,7 +261,7 @@ def test_master_that_is_replaced_while_it_lives_is_left_at_once(servers, cli_for
     assert texts.index("a number for the first") < texts.index("a number for the second")
     numbers = scene.gateway.metrics()
     assert numbers["sluice_redis_master_moves_total"] == 1 and numbers["sluice_sentinels_heard"] == 1
-    assert f"have made 127.0.0.1:{group.replica.port} the master" in scene.gateway.log()
+    assert f"have made 127.0.0.1:{group.replica.public_port} the master" in scene.gateway.log()
 
 
 def test_tail_that_a_failover_lost_is_told(servers, cli_for, group):

@@ -1,9 +1,13 @@
 """TLS to Redis: sluiced, its workers, the sentinels and the command line. That everything else is as
 without is shown by files that run with SLUICE_TEST_REDIS=tls as well."""
 
+import re
+
 import pytest
 
+from harness import programs
 from harness.api import Site
+from harness.pages import Shell, examples, pattern, without_space
 from harness.ports import steady_port
 from harness.redis_group import RedisGroup
 from harness.tls import Certificate
@@ -116,6 +120,24 @@ def test_a_redis_without_tls(servers, cli_for):
     redis.client.config_set("port", port)
     gateway = servers.gateway(f"rediss://127.0.0.1:{port}", "--redis-timeout", "2s", start=False).launch()
     eventually(lambda: "the URL of one without TLS begins with redis, not rediss" in gateway.log(), "the reason is told")
+
+
+def test_the_page_works_as_it_stands(servers, tmp_path):
+    page = (programs.SOURCE / "docs/operating.md").read_text().split("\n### TLS to Redis\n")[1].split("\n### ")[0]
+    port, shell = str(steady_port()), Shell()
+    try:
+        shell.run(f"cd {tmp_path}")
+        for command, expected in examples(page.replace("6390", port)):
+            said = len(shell.errors())
+            printed = shell.run(command)
+            if command.startswith("redis-server"):
+                log = tmp_path / "redis.log"
+                eventually(lambda: log.exists() and "eady to accept" in log.read_text(), "Redis is there")
+            elif command.startswith("sluice"):
+                assert re.match(pattern(expected) + "$", without_space(printed + shell.errors()[said:])), (command, printed)
+    finally:
+        shell.run("kill %1")
+        shell.close()
 
 
 def test_sentinels(servers, cli_for):

@@ -48,7 +48,7 @@ class RedisServer:
     def serve_tls(self, certificate):
         """From its next start on, and then only so as far as `url` is concerned."""
         self.certificate, self.tls_port = certificate, steady_port()
-        self.url = f"rediss://127.0.0.1:{self.tls_port}?ssl-ca={certificate.file}"
+        self.url = f"rediss://127.0.0.1:{self.tls_port}/0?ssl-ca={certificate.file}"
 
     @property
     def public_port(self):
