@@ -6,9 +6,11 @@
 #include "src/call/reply_read.h"
 #include "src/model/id.h"
 
+enum { SLOWER = 8 }; /* as in src/scripts/common.lua */
+
 uint64_t sl_database_clock_ms(uint64_t time_ms, uint64_t until_ms)
 {
-    return until_ms > time_ms ? time_ms + (until_ms - time_ms) / 2 : time_ms;
+    return until_ms > time_ms ? until_ms - (until_ms - time_ms) / SLOWER : time_ms;
 }
 
 int sl_clock_raise_call(struct sl_call *call, const struct sl_meta *meta, uint32_t shard,

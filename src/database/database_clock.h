@@ -4,7 +4,7 @@
  * It is the clock of the machine that Redis runs on, but for when that has stepped back: then ids
  * would lie below those that readers have been given already, in every shard that was quiet. So
  * whoever notices the step calls sl_clock_raise_call() for each shard. From then on the scripts'
- * time goes on above the ids that were given out, at half the machine's speed, until the machine's
+ * time goes on above the ids that were given out, at an eighth of the machine's speed, until its
  * clock has come up to it at `clock_until`, a field of the shard's `meta`: one number, and when it
  * is over it means nothing.
  *

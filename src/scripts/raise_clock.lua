@@ -22,7 +22,8 @@ local now_ms, high_ms = time_ms(), floor(high / 4096) + EPOCH_MS
 local before_ms = clock_until_ms
 clock_until_ms = math.max(clock_until_ms, until_ms)
 if ids_ms(now_ms) <= high_ms then
-    clock_until_ms = 2 * (high_ms + LEAP_MS) - now_ms
+    local wanted_ms = high_ms + LEAP_MS
+    clock_until_ms = wanted_ms + math.ceil((wanted_ms - now_ms) / (SLOWER - 1))
 end
 local is_raised = clock_until_ms > before_ms
 if is_raised and ids_ms(now_ms) > now_ms + AHEAD_MAX_MS + LEAP_MS then

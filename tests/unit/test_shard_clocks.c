@@ -167,8 +167,8 @@ static void test_a_step_back_raises_all_shards_alike(void **state)
     assert_one_clock();
     for (uint32_t shard = 0; shard < SHARDS; shard++)
         assert_int_equal(shard_clocks_take_time(gateways[0].clocks, UINT64_C(1) << shard,
-                                                until_ms(0) - 2000, high),
-                         until_ms(0) - 1000);
+                                                until_ms(0) - 800, high),
+                         until_ms(0) - 100);
     for (int i = 0; i < 20; i++) {
         char login[16];
 
@@ -189,8 +189,8 @@ static void test_gateways_that_see_it_at_once_write_once(void **state)
     assert_int_equal(count(METRIC_CLOCK_RAISES), SHARDS);
     assert_one_clock();
     for (unsigned i = 0; i < GATEWAYS; i++)
-        assert_int_equal(shard_clocks_take_time(gateways[i].clocks, ALL, until_ms(0) - 2000, high),
-                         until_ms(0) - 1000);
+        assert_int_equal(shard_clocks_take_time(gateways[i].clocks, ALL, until_ms(0) - 800, high),
+                         until_ms(0) - 100);
 }
 
 static void test_a_clock_that_goes_on_is_no_step(void **state)
