@@ -20,6 +20,7 @@ enum event_kind {
     EVENT_UNHIDE,
     EVENT_MUTE,
     EVENT_UNMUTE,
+    EVENT_LATE, /* the mark of raise_clock.lua, see docs/events.md */
     EVENT_KIND_COUNT,
     EVENT_GAP = EVENT_KIND_COUNT, /* control messages of ours; no message may say so */
     EVENT_WARNING
@@ -37,6 +38,8 @@ struct event {
     bool is_rewound;           /* of a gap: what is missing may have been delivered */
     uint64_t gap_from, gap_to; /* of a gap in the log: what is missing lies behind `gap_from`, up to
                                   `gap_to`; else 0 */
+    uint64_t late_from, late_to; /* of EVENT_LATE: events of the shard behind the one, up to the
+                                    other, may have come late */
     uint64_t sequence;    /* its number among all that has passed (delivery/ring.h); 0: has not */
     uint64_t received_us; /* clock_monotonic_us when it arrived */
     struct sl_event_view view; /* slices point into this event's own memory. Of a kind for gateways

@@ -49,6 +49,7 @@ static int check_facts(const struct event_facts *facts, enum event_kind kind,
                        struct failure *reterr)
 {
     bool has_post = kind == EVENT_POST || kind == EVENT_DELETE;
+    bool has_users = !has_post && kind != EVENT_LATE;
     int r;
 
     r = require(facts->id != 0, "id", reterr);
@@ -58,10 +59,12 @@ static int check_facts(const struct event_facts *facts, enum event_kind kind,
         r = require(facts->post.user.id.data != NULL, "post.user.id", reterr);
     if (r == 0 && kind == EVENT_POST)
         r = require(facts->post.text.data != NULL, "post.text", reterr);
-    if (r == 0 && !has_post)
+    if (r == 0 && has_users)
         r = require(facts->user.id.data != NULL, "user.id", reterr);
-    if (r == 0 && !has_post)
+    if (r == 0 && has_users)
         r = require(facts->target.id.data != NULL, "target.id", reterr);
+    if (r == 0 && kind == EVENT_LATE)
+        r = require(facts->from < facts->to && facts->to < facts->id, "to", reterr);
     return r;
 }
 
@@ -263,6 +266,8 @@ static int make_event(struct event_decoder *decoder, struct sl_slice message,
         .previous = origin->previous,
         .shard = origin->shard,
         .received_us = origin->received_us,
+        .late_from = kind == EVENT_LATE ? facts->from : 0,
+        .late_to = kind == EVENT_LATE ? facts->to : 0,
         .bytes = fixed_size + home.size,
     };
     room = (char *)(event + 1);

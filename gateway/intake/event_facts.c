@@ -79,7 +79,8 @@ enum { MAX_MEMBERS = 13 };
 
 static const struct member members[CONTAINER_OTHER + 1][MAX_MEMBERS] = {
     [CONTAINER_ROOT] = {SCALAR("id", MEMBER_ID, id), SCALAR("type", MEMBER_TEXT, type),
-                        SCALAR("at", MEMBER_TEXT, at),
+                        SCALAR("at", MEMBER_TEXT, at), SCALAR("from", MEMBER_ID, from),
+                        SCALAR("to", MEMBER_ID, to),
                         MEMBER("post", MEMBER_OBJECT, CONTAINER_POST, post),
                         MEMBER("user", MEMBER_OBJECT, CONTAINER_USER, user),
                         MEMBER("target", MEMBER_OBJECT, CONTAINER_TARGET, target)},

@@ -56,6 +56,7 @@ struct event_post_facts {
 struct event_facts {
     uint64_t id; /* 0: none */
     struct sl_slice type, at;
+    uint64_t from, to; /* ids; 0: none */
     struct {
         struct sl_slice id;
     } user, target;

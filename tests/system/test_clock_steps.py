@@ -148,6 +148,7 @@ def test_what_a_quiet_shard_wrote_meanwhile_comes_late_and_is_marked(site):
     site.assert_all_came_once()
     marks = {mark["shard"]: mark for mark in site.marks()}
     assert len(marks) == len(site.marks()) == site.number("sluice_late_marks_total")  # two workers, once
+    assert sum(n for key, n in site.gateway.metrics().items() if key.startswith("sluice_events_refused")) == 0
     assert int(marks[6]["from"]) < int(late) < int(busy) <= int(marks[6]["to"]) < int(marks[6]["id"])
 
 

@@ -171,6 +171,30 @@ static void test_message_over_the_limit_is_refused(void **state)
     event_decoder_free(small);
 }
 
+static void test_mark_of_late_events_says_which(void **state)
+{
+    static const char *const refused[] = {
+        "{\"id\":\"9\",\"type\":\"late\",\"shard\":0,\"from\":\"5\"}",
+        "{\"id\":\"9\",\"type\":\"late\",\"shard\":0,\"from\":\"5\",\"to\":\"5\"}",
+        "{\"id\":\"9\",\"type\":\"late\",\"shard\":0,\"from\":\"5\",\"to\":\"9\"}",
+        "{\"type\":\"late\",\"shard\":0,\"from\":\"5\",\"to\":\"8\"}",
+    };
+    struct event *event = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+        assert_int_equal(decode(sl_slice_str(refused[i]), &event, NULL), -EBADMSG);
+    assert_int_equal(decode(SL_SLICE("{\"id\":\"9\",\"type\":\"late\",\"at\":\"\",\"shard\":3,"
+                                     "\"from\":\"0\",\"to\":\"8\"}"),
+                            &event, NULL),
+                     0);
+    assert_int_equal(event->kind, EVENT_LATE);
+    assert_false(event_is_for_clients(event));
+    assert_int_equal(event->late_from, 0);
+    assert_int_equal(event->late_to, 8);
+    event_unref(event);
+}
+
 static void append_post(struct buffer *json, const char *text_unit, size_t count)
 {
     buffer_append_str(json, "{\"id\":1,\"type\":\"post\",\"post\":{\"id\":1,\"user\":{\"id\":1},"
@@ -273,6 +297,7 @@ int main(void)
         cmocka_unit_test(test_accepted_events_have_their_facts_and_json),
         cmocka_unit_test(test_refused_events_say_what_is_wrong),
         cmocka_unit_test(test_message_over_the_limit_is_refused),
+        cmocka_unit_test(test_mark_of_late_events_says_which),
         cmocka_unit_test(test_long_strings_of_escapes_fit_the_scratch),
         cmocka_unit_test(test_unfinished_messages_of_any_length_are_refused),
         cmocka_unit_test(test_event_lives_as_long_as_its_references),
