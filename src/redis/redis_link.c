@@ -619,7 +619,8 @@ static int check_no_cluster(struct sl_redis_link *link, struct failure *reterr)
     if (r == 0 && reply->type == REDIS_REPLY_STATUS)
         r = failure_set(reterr, -EREMOTE,
                         "this Redis is a node of a cluster; it is named as "
-                        "redis+cluster://host:port[,host:port...]");
+                        "redis%s+cluster://host:port[,host:port...]",
+                        link->address.is_tls ? "s" : "");
     freeReplyObject(reply);
     sl_call_done(&call);
     return r;

@@ -146,7 +146,7 @@ def test_sentinels(servers, cli_for):
     gateway, cli = servers.gateway(group.url), cli_for(group)
     cli.run("user", "add", "ada")
     with gateway.stream(FIREHOSE) as stream:
-        assert stream.until(cli.run("post", "--user", "ada", "before"))
+        assert stream.until(cli.run("post", "--wait-replicas", 1, "--user", "ada", "before"))
         group.kill_master()
         group.wait_failover()
         gateway.wait_status("/readyz", 200)
