@@ -153,7 +153,8 @@ static void read_back(uv_loop_t *loop, struct deliver *deliver, struct sl_filter
     struct reader reader = {.client = {.transport = &transport, .format = FORMAT_NDJSON}};
 
     if (deliver_subscribe(deliver, &reader.client, filter, -1) < 0 ||
-        deliver_resume(deliver, &reader.client, logs[0].entries[0].id - 1) < 0)
+        deliver_resume(deliver, &reader.client,
+                       &(struct sl_cursor){.id = logs[0].entries[0].id - 1}) < 0)
         measure_fail("memory", NULL);
     while (reader.client.sent_events < events) {
         answer_all();

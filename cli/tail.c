@@ -25,11 +25,12 @@
 #include "cli/argument.h"
 #include "cli/event_pretty.h"
 #include "cli/server.h"
+#include "src/model/cursor.h"
 #include "src/model/id.h"
 #include "src/model/moment.h"
 
 enum {
-    CURSOR_SIZE = 32,
+    CURSOR_SIZE = SL_CURSOR_TEXT_SIZE,
     LINE_MAX_BYTES = 128 << 20,
     REFUSAL_MAX_BYTES = 65536,
     CONNECT_MAX_S = 10,

@@ -65,7 +65,7 @@ static void check_request(const struct stream_request *request, const struct htt
     must(request->gather_ms >= -1 && request->gather_ms <= MAX_GATHER_MS);
     must(!!request->filter == (request->stream <= STREAM_FIREHOSE));
     must((request->types == 0) == (request->stream == STREAM_MANY));
-    must(request->since != SINCE_ID || request->since_value > 0);
+    must(request->since != SINCE_CURSOR || request->since_cursor.id > 0);
     must(request->token.expires_ms > NOW_MS);
     if (request->filter)
         must(stream_filter_permitted(&request->token, request->filter, &refusal) == 0);

@@ -28,7 +28,7 @@ struct consumer {
     unsigned long events; /* since the connection was made */
     unsigned long wanted; /* leave after so many; 0: never */
     long retry_ms;        /* the server asked for it; -1: it did not */
-    char cursor[32];      /* the last event, or how far a quiet stream has got; empty: none yet */
+    char cursor[160];     /* the last event, or how far a quiet stream has got; empty: none yet */
 };
 
 static volatile sig_atomic_t stopped;

@@ -113,9 +113,11 @@ void catch_up_writable(struct catcher *catcher)
 
 /* --- where a catcher stands --- */
 
-uint64_t catch_up_cursor(const struct catcher *catcher)
+struct sl_cursor catch_up_cursor(const struct catcher *catcher)
 {
-    return outbox_client_cursor(catcher->client, catcher_position(catcher));
+    const struct sl_cursor at = position_cursor(&catcher->at);
+
+    return outbox_client_cursor(catcher->client, &at);
 }
 
 bool catch_up_is_unblocked(const struct catcher *catcher)
@@ -150,6 +152,7 @@ static void catcher_free(struct catcher *catcher)
 {
     struct catch_up *catch_up = catcher->catch_up;
 
+    catcher_let_go_of_batches(catcher);
     if (list_contains(&catcher->node))
         list_remove(list_of(catcher), &catcher->node);
     lane_remove_catcher(catcher->lane, &catcher->in_lane);
@@ -266,12 +269,9 @@ static void step(struct catcher *catcher)
         evict(catcher, DISCONNECT_INTERNAL);
         return;
     }
-    if (progress == PROGRESS_NEEDS_LOG && !catcher->is_due) { /* else it has waited already */
-        catcher->waits++;
-        if (gathers(catcher)) {
-            wait_for_log(catcher, catcher->waits_for_shard);
-            return;
-        }
+    if (progress == PROGRESS_NEEDS_LOG && !catcher->is_due && gathers(catcher)) {
+        wait_for_log(catcher, catcher->waits_for_shard);
+        return; /* else it has waited already */
     }
     if (!flush(catcher))
         return;
@@ -305,18 +305,26 @@ static void on_idle(uv_idle_t *idle)
         uv_idle_stop(idle);
 }
 
+static bool serves(const struct cached_batch *batch, const struct catcher *catcher)
+{
+    uint64_t after = catcher_after(catcher, batch->shard);
+
+    return after >= batch->after && after < batch->end;
+}
+
 /* A batch has come: those it serves go on; the next of the others has his turn to ask. */
-static void on_batch_cached(void *owner, uint32_t shard, const struct cached_batch *batch)
+static void on_batch_cached(void *owner, uint32_t shard, struct cached_batch *batch)
 {
     struct catch_up *catch_up = owner;
     struct list_node *first;
 
+    if (batch && catch_up->pinner && serves(batch, catch_up->pinner))
+        log_cache_pin(batch);
     LIST_EACH(&catch_up->waiting[shard], node)
     {
         struct catcher *catcher = LIST_OWNER(node, struct catcher, node);
-        uint64_t after = catcher->after[shard];
 
-        if (batch && after >= batch->after && after < batch->end)
+        if (batch && serves(batch, catcher))
             enter(catcher, CATCHER_RUNS);
     }
     first = list_first(&catch_up->waiting[shard]);
@@ -428,38 +436,38 @@ static void start(struct catcher *catcher)
     metric_add(catch_up->settings.metrics, METRIC_CATCHING_UP, 1);
 }
 
-/* A cursor above the newest event that has passed may be an event that has not passed yet, or a
- * time: the log tells, which is then read from that id on. Of other shards it says no more than
- * that all before is done. */
-static uint64_t after_of_shard(const struct ring *ring, uint32_t shard, uint64_t cursor)
-{
-    if (cursor <= ring->head[shard])
-        return cursor;
-    return ring->shards == 1 || shard == sl_id_shard(cursor) ? cursor - 1 : ring->passed[shard];
-}
-
 int catch_up_begin(struct catch_up *catch_up, struct lane *lane, struct client *client,
-                   uint64_t cursor)
+                   const struct sl_cursor *cursor)
 {
     const struct ring *ring = catch_up->ring;
     struct catcher *catcher = catcher_new(catch_up, lane, client);
-    uint64_t came_ms = sl_id_time_ms(cursor);
+    uint64_t came_ms = sl_id_time_ms(cursor->id);
 
     if (!catcher)
         return -ENOMEM;
-    catcher->had = cursor;
+    catcher->had = *cursor;
+    position_set(&catcher->at, cursor);
+    catcher->is_unsure = !catch_up_has_heard_of(catch_up, cursor->id);
+    catcher->came_newest = ring->newest;
     catcher->came_after = catch_up->log ? log_cache_asked(catch_up->log) : 0;
-    catcher->unlogged_from = ring->next;
+    catcher->came_at = catcher->unlogged_from = ring->next;
     catcher->sequence = ring->next;
-    catcher_has_reached(catcher, cursor);
     if (catcher->fed_wall_ms > came_ms)
         catcher->max_lag_ms += catcher->fed_wall_ms - came_ms;
-    for (uint32_t shard = 0; shard < SL_SHARDS_MAX; shard++)
-        catcher->after[shard] = after_of_shard(ring, shard, cursor);
     start(catcher);
     enter(catcher, CATCHER_RUNS);
     metric_add(catch_up->settings.metrics, METRIC_RESUMED, 1);
     return 0;
+}
+
+/* It goes on in the ring, where it has had everything before this sequence, and what its position
+ * says. */
+static void begin_in_ring(struct catcher *catcher, uint64_t sequence)
+{
+    catcher->in_ring = true;
+    catcher->sequence = catcher->unlogged_from = catcher->came_at = sequence;
+    catcher->had = position_cursor(&catcher->at);
+    memcpy(catcher->last, catcher->catch_up->ring->passed, sizeof(catcher->last));
 }
 
 int catch_up_begin_last(struct catch_up *catch_up, struct lane *lane, struct client *client,
@@ -475,11 +483,8 @@ int catch_up_begin_last(struct catch_up *catch_up, struct lane *lane, struct cli
         mem_free(catcher);
         return -ENOMEM;
     }
-    catcher->in_ring = true;
-    catcher->begun = UINT64_MAX;
-    catcher->sequence = catcher->unlogged_from = ring->next;
-    catcher_has_reached(catcher, ring->newest);
-    memcpy(catcher->after, ring->head, sizeof(catcher->after));
+    catcher->at = *catch_up->settings.passed;
+    begin_in_ring(catcher, ring->next);
     start(catcher);
     enter(catcher, CATCHER_RUNS);
     return 0;
@@ -493,37 +498,28 @@ static uint64_t had_before(const struct event *owed)
     return owed->previous;
 }
 
-/* What has passed up to there, and the lane wants, is in its outbox. */
-static uint64_t all_owed_until(const struct lane *lane, uint64_t head)
-{
-    const struct outbox *outbox = &lane->outbox;
-
-    return outbox->is_incomplete && outbox->complete_until < head ? outbox->complete_until : head;
-}
-
 int catch_up_fall(struct catch_up *catch_up, struct lane *lane, struct client *client)
 {
     struct catcher *catcher = catcher_new(catch_up, lane, client);
     const struct event *event = outbox_owed(client, client->at);
+    const struct sl_cursor passed = position_cursor(catch_up->settings.passed);
     uint64_t owed = 0; /* a bit for each shard of which something is */
+    struct sl_cursor cursor;
 
     assert(event && event->sequence > 0); /* else it would not be behind */
     if (!catcher)
         return -ENOMEM;
     catch_up_sample_clocks(catch_up);
     catcher->has_fallen = true;
-    catcher->in_ring = true;
-    catcher->begun = UINT64_MAX;
-    catcher->sequence = catcher->unlogged_from = event->sequence;
-    catcher_has_reached(catcher, outbox_client_cursor(client, catch_up->ring->newest));
+    cursor = outbox_client_cursor(client, &passed);
+    position_set(&catcher->at, &cursor);
+    begin_in_ring(catcher, event->sequence);
     catcher->fed_wall_ms = catch_up_happened_ms(catch_up, event);
-    for (uint32_t shard = 0; shard < SL_SHARDS_MAX; shard++)
-        catcher->after[shard] = all_owed_until(lane, catch_up->ring->passed[shard]);
     for (uint64_t at = client->at; (event = outbox_owed(client, at)); at++) {
         if ((!event->id && !event->gap_to) || owed >> event->shard & 1)
             continue;
         owed |= UINT64_C(1) << event->shard;
-        catcher->after[event->shard] = had_before(event);
+        catcher->last[event->shard] = had_before(event);
     }
     start(catcher);
     enter(catcher, CATCHER_WAITS_FOR_SOCKET);

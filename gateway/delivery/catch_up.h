@@ -9,8 +9,7 @@
  *     the log     by ids, in batches that all catchers share, until the ring holds what follows
  *
  * and at the end of the ring the client joins the readers of its lane again, between two events:
- * none missing, none twice. With one shard the order is that of the log. With more, each shard's
- * order is kept; what is read of several logs is merged by id.
+ * none missing, none twice, in the order of ids over all shards.
  *
  * All catchers together do a bounded amount of work in a turn of the loop, each in its turn, so
  * that those who are live wait for no one. Inside of delivery; belongs to the thread of its loop.
@@ -25,6 +24,7 @@
 #include "gateway/delivery/deliver.h"
 #include "gateway/delivery/lane.h"
 #include "gateway/delivery/log_cache.h"
+#include "gateway/delivery/position.h"
 #include "gateway/delivery/ring.h"
 
 struct catch_up;
@@ -34,6 +34,7 @@ struct catch_up_settings {
     uv_loop_t *loop;
     struct metrics *metrics;
     const struct ring *ring;
+    const struct position *passed;
     struct outbox_counts *counts;
     uint64_t max_lag_ms;
 };
@@ -51,7 +52,7 @@ void catch_up_set_max_lag(struct catch_up *catch_up, uint64_t max_lag_ms);
 /* The client, a reader of the lane's outbox that has been sent nothing yet, begins behind `cursor`.
  * 0; -ENOMEM: nothing has changed. */
 int catch_up_begin(struct catch_up *catch_up, struct lane *lane, struct client *client,
-                   uint64_t cursor);
+                   const struct sl_cursor *cursor);
 /* The same, but it begins with the newest `last` events that it wants of what has passed, the
  * oldest of them first (look_back.h), and is live then. */
 int catch_up_begin_last(struct catch_up *catch_up, struct lane *lane, struct client *client,
@@ -62,9 +63,8 @@ int catch_up_fall(struct catch_up *catch_up, struct lane *lane, struct client *c
 /* Takes the client out; it is nowhere then. */
 void catch_up_leave(struct catcher *catcher);
 
-/* The newest cursor up to which nothing that has passed is missing, of any shard: everything has
- * been sent. */
-uint64_t catch_up_cursor(const struct catcher *catcher);
+/* Everything up to there has been sent. */
+struct sl_cursor catch_up_cursor(const struct catcher *catcher);
 /* About how far it is behind the head: events, wanted by its filter or not, and the age of the
  * newest that it has been given. */
 void catch_up_distance(const struct catcher *catcher, uint64_t wall_ms, uint64_t *ret_events,

@@ -1,12 +1,15 @@
 /* catcher.c - from what has passed, or was logged, to one client's outbox.
  *
  * Batches say which of their events the lane wants; so a catcher goes from one wanted event to the
- * next, and what lies between moves its ids on. Costs are counted in bytes against the budget of
- * the turn.
+ * next, and what lies between moves its position on. Costs are counted in bytes against the budget
+ * of the turn.
  *
  * The logs of several shards are merged by id: a heap holds, for as long as a step lasts, where
  * each log goes on. Finding that out costs a look at every shard once a step; from one event to the
- * next only the shard is looked at that was read. */
+ * next only the shard is looked at that was read. A shard of which the ring has lost nothing is not
+ * read at all, and none further than the ring has lost. It takes a batch of each of the others at
+ * once: for one catcher at a time they are kept until all are here, so that catchers which push
+ * each other's batches out of memory get on one after the other. */
 #include "gateway/delivery/catcher.h"
 
 #include <assert.h>
@@ -23,91 +26,145 @@ enum {
     WARN_EVERY_MS = 60000
 };
 
-/* --- where it stands --- */
-
-/* All shards have been given up to there: not beyond the last event of one that is quiet. */
-static uint64_t least_after(const struct catcher *catcher)
-{
-    uint64_t least = UINT64_MAX;
-
-    for (uint32_t shard = 0; shard < catcher->catch_up->ring->shards; shard++) {
-        if (catcher->after[shard] < least)
-            least = catcher->after[shard];
-    }
-    return least > catcher->had ? least : catcher->had;
-}
-
 static uint64_t lower(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
 
-/* What was reached holds until something passes that is older; who reads the ring has all that
- * passed before, besides. */
-uint64_t catcher_position(const struct catcher *catcher)
-{
-    const struct ring *ring = catcher->catch_up->ring;
-    uint64_t reached, in_ring;
+/* --- where it stands --- */
 
-    if (ring->shards == 1)
-        return least_after(catcher);
-    reached = lower(catcher->reached, id_floor_from(&ring->floor, catcher->reached_at) - 1);
-    in_ring = catcher->in_ring ? ring_cursor_at(ring, catcher->sequence) : 0;
-    return reached > in_ring ? reached : in_ring;
+static uint64_t of_shard(const struct catcher *catcher, uint32_t shard)
+{
+    return position_of_shard(&catcher->at, shard);
 }
 
-void catcher_has_reached(struct catcher *catcher, uint64_t cursor)
+/* The same, or beyond that up to the end of what it was told is missing. */
+static uint64_t had_of_shard(const struct catcher *catcher, uint32_t shard)
 {
-    catcher->reached = cursor;
-    catcher->reached_at = catcher->catch_up->ring->next;
+    uint64_t at = of_shard(catcher, shard), last = catcher->last[shard];
+
+    return last > at ? last : at;
 }
 
-/* Is it known that nothing at or below this id is still to come live, or that such an event has
- * been read already? */
-static bool is_certain(const struct catcher *catcher, uint32_t shard)
+/* While it is not known whether its own event has happened, that one is looked for. */
+uint64_t catcher_after(const struct catcher *catcher, uint32_t shard)
 {
-    return catcher->after[shard] <= catcher->catch_up->ring->head[shard] ||
-           (catcher->begun >> shard & 1);
+    return had_of_shard(catcher, shard) - catcher->is_unsure;
 }
 
 static bool ring_has_rest_of(const struct catcher *catcher, uint32_t shard)
 {
-    if (catcher->skips[shard] >= catcher->catch_up->ring->oldest)
-        return true; /* what it has stands behind that */
-    return catcher->after[shard] >= catcher->catch_up->ring->lost[shard] &&
-           is_certain(catcher, shard);
+    const struct ring *ring = catcher->catch_up->ring;
+
+    return had_of_shard(catcher, shard) >= ring->lost[shard] ||
+           catcher->skips[shard] >= ring->oldest; /* what it has stands behind that */
 }
 
-static bool ring_has_rest(const struct catcher *catcher)
+bool catch_up_has_heard_of(const struct catch_up *catch_up, uint64_t id)
 {
-    for (uint32_t shard = 0; shard < catcher->catch_up->ring->shards; shard++) {
-        if (!ring_has_rest_of(catcher, shard))
-            return false;
-    }
-    return true;
+    return id <= catch_up->ring->newest || id <= catch_up->ring->head[sl_id_shard(id)];
 }
 
 bool catcher_is_not_ahead(const struct catcher *catcher)
 {
-    const struct ring *ring = catcher->catch_up->ring;
+    return catcher->at.id <= catcher->catch_up->ring->newest;
+}
 
-    for (uint32_t shard = 0; shard < ring->shards; shard++) {
-        if (catcher->after[shard] > ring->passed[shard])
+/* It comes to this event in the ring: nothing before it, of any shard but those that were behind
+ * then, is missing. */
+static void move_in_ring(struct position *at, const struct event *event)
+{
+    const struct sl_cursor id = {.id = event->id};
+
+    position_reach(at, event->cursor ? event->cursor : &id);
+}
+
+/* The same in the merged logs. Of shards that are behind now, more may be logged before it; late
+ * events that the ring has are before it, too, and come from there, or from the log when they have
+ * left it. */
+static void move_in_log(const struct catcher *catcher, struct position *at, uint32_t shard,
+                        uint64_t id)
+{
+    const struct position *passed = catcher->catch_up->settings.passed;
+    const struct ring *ring = catcher->catch_up->ring;
+    uint64_t lows[SL_SHARDS_MAX];
+
+    for (uint32_t i = 0; i < ring->shards && (passed->behind | ring->late_shards); i++)
+        lows[i] = ring->late_shards >> i & 1 ? ring->lost[i] : passed->low[i];
+    position_pass(at, shard, id, passed->behind | ring->late_shards, lows);
+}
+
+/* A late event passes while it is there, or has come since: what it has of the shard ends before.
+ */
+static bool is_late_news(const struct catcher *catcher, const struct event *event)
+{
+    return event->is_late && event->sequence >= catcher->came_at;
+}
+
+/* --- giving --- */
+
+static int give_control(struct catcher *catcher, struct event *event)
+{
+    const struct sl_cursor before = position_cursor(&catcher->at);
+
+    return outbox_append(&catcher->outbox, event, &before, SL_SLICE_NONE, 0);
+}
+
+static bool is_same(const struct sl_cursor *a, const struct sl_cursor *b)
+{
+    if (a->id != b->id || a->group_count != b->group_count)
+        return false;
+    for (uint32_t i = 0; i < a->group_count; i++) {
+        if (a->groups[i].low != b->groups[i].low || a->groups[i].shards != b->groups[i].shards)
             return false;
     }
     return true;
 }
 
-/* --- giving --- */
+/* What others are given of the event says where they stand. One that does not stand there, for a
+ * shard is behind or the event late for it alone, is given a copy that says where it does. */
+static int give_as_it_stands(struct catcher *catcher, struct event *event, struct sl_slice tail)
+{
+    struct position after = catcher->at;
+    struct sl_cursor before, cursor, id = {.id = event->id};
+    bool is_late = event->id < catcher->at.id;
+    struct event *copy;
+    int r;
+
+    if (is_late_news(catcher, event))
+        position_lower_shard(&after, event->shard, event->previous);
+    before = position_cursor(&after);
+    if (catcher->in_ring)
+        move_in_ring(&after, event);
+    else
+        move_in_log(catcher, &after, event->shard, event->id);
+    cursor = position_cursor(&after);
+    if (is_late == event->is_late && is_same(&cursor, event->cursor ? event->cursor : &id))
+        return outbox_append(&catcher->outbox, event, &before, tail, 0);
+    copy = event_copy_with_cursor(event, &cursor, is_late);
+    if (!copy)
+        return -ENOMEM;
+    r = outbox_append(&catcher->outbox, copy, &before, tail, 0);
+    event_unref(copy);
+    return r;
+}
 
 static int give(struct catcher *catcher, struct event *event, struct sl_slice tail)
 {
-    return outbox_append(&catcher->outbox, event, catcher_position(catcher), tail, 0);
+    const struct sl_cursor before = {.id = catcher->at.id};
+
+    if (event->id && catcher->catch_up->ring->shards > 1 &&
+        (!position_is_plain(&catcher->at) || event->cursor || event->id < catcher->at.id ||
+         !position_is_plain(catcher->catch_up->settings.passed)))
+        return give_as_it_stands(catcher, event, tail);
+    if (!event->id && !position_is_plain(&catcher->at))
+        return give_control(catcher, event);
+    return outbox_append(&catcher->outbox, event, &before, tail, 0);
 }
 
 static int give_control_take(struct catcher *catcher, struct event *event)
 {
-    int r = event ? give(catcher, event, SL_SLICE_NONE) : -ENOMEM;
+    int r = event ? give_control(catcher, event) : -ENOMEM;
 
     event_unref(event);
     return r;
@@ -200,26 +257,21 @@ static int next_wanted(struct catcher *catcher, struct segment *segment, size_t 
  * has got, a failover has lost what lies between. 0; -ENOMEM. */
 static int tell_rewound(struct catcher *catcher, uint32_t shard, uint64_t previous)
 {
-    uint64_t after = catcher->after[shard];
+    uint64_t last = catcher->last[shard];
     const struct gap *told = &catcher->rewound;
 
-    if (!(catcher->begun >> shard & 1) || sl_id_shard(after) != shard || previous >= after)
+    if (sl_id_shard(last) != shard || previous >= last)
         return 0;
-    if (told->shard == shard && previous >= told->from && after <= told->to)
+    if (told->shard == shard && previous >= told->from && last <= told->to)
         return 0;
-    return give_gap(catcher, shard, previous, after, GAP_REWOUND);
+    catcher->last[shard] = previous;
+    return give_gap(catcher, shard, previous, last, GAP_REWOUND);
 }
 
-/* Has everything up to `until` been given, when this comes next? Of one shard, yes; other shards
- * may be a little behind. */
+/* Has everything up to `until` been given, when this comes next? */
 static bool completes(const struct catcher *catcher, uint64_t id)
 {
-    uint64_t until = catcher->client->until;
-
-    if (!client_is_beyond(until, id))
-        return false;
-    return catcher->catch_up->ring->shards == 1 ||
-           sl_id_time_ms(id) > sl_id_time_ms(until) + CLIENT_UNTIL_GRACE_MS;
+    return id > catcher->at.id && client_is_beyond(catcher->client->until, id);
 }
 
 /* --- from the ring --- */
@@ -227,8 +279,9 @@ static bool completes(const struct catcher *catcher, uint64_t id)
 /* Whose cursor is the last of what was rewound has got it, and may have left before it was told. */
 static bool knows_gap(const struct catcher *catcher, const struct event *gap)
 {
-    return gap->is_rewound ? gap->gap_to < catcher->entered_ring_at
-                           : gap->gap_to <= catcher->entered_ring_at;
+    if (!gap->is_rewound)
+        return gap->gap_to <= of_shard(catcher, gap->shard);
+    return catcher->catch_up->ring->shards == 1 && gap->gap_to < catcher->at.id;
 }
 
 /* A clock that was behind at the failover may have given out ids again that are lost. */
@@ -254,37 +307,44 @@ static bool was_given(const struct catcher *catcher, const struct segment_entry 
         return true;
     if (!entry->id)
         return event->sequence < catcher->unlogged_from && knows_gap(catcher, event);
-    return (entry->id == catcher->had || entry->id <= catcher->after[event->shard]) &&
-           !may_come_again(catcher, entry);
+    if (event->is_late)
+        return entry->id <= catcher->last[event->shard] ||
+               (event->sequence < catcher->came_at &&
+                entry->id <= sl_cursor_of_shard(&catcher->had, event->shard));
+    return entry->id <= of_shard(catcher, event->shard) && !may_come_again(catcher, entry);
 }
 
-/* What the client has of the shard goes back as far as the shard did. */
+/* What the client has of the shard goes back as far as the shard did. Of one shard, a cursor from
+ * behind the gap may have been given out by then. */
 static void go_back(struct catcher *catcher, const struct event *gap)
 {
-    uint64_t *after = &catcher->after[gap->shard];
+    uint32_t shard = gap->shard;
 
-    if (*after > gap->gap_from && *after <= gap->gap_to)
-        *after = gap->gap_from;
-    if (catcher->had > gap->gap_from && catcher->had <= gap->gap_to &&
-        sl_id_shard(catcher->had) == gap->shard)
-        catcher->had = gap->gap_from;
+    if (catcher->catch_up->ring->shards > 1)
+        position_lower_shard(&catcher->at, shard, gap->gap_from);
+    else if (catcher->at.id > gap->gap_from && catcher->at.id <= gap->gap_to)
+        catcher->at.id = gap->gap_from;
+    if (catcher->last[shard] > gap->gap_from)
+        catcher->last[shard] = gap->gap_from;
 }
 
 static void pass_by(struct catcher *catcher, const struct segment_entry *entry)
 {
-    uint32_t shard = entry->event->shard;
+    const struct event *event = entry->event;
+    uint32_t shard = event->shard;
 
-    if (is_behind(catcher, entry->event)) {
-        catcher->sequence++;
-        return;
-    }
-    if (entry->event->is_rewound)
-        go_back(catcher, entry->event);
-    if (entry->id && entry->id >= catcher->after[shard]) {
-        catcher->after[shard] = entry->id;
-        catcher->begun |= UINT64_C(1) << shard;
-    }
     catcher->sequence++;
+    if (is_behind(catcher, event))
+        return;
+    if (event->is_rewound)
+        go_back(catcher, event);
+    if (!entry->id)
+        return;
+    if (is_late_news(catcher, event))
+        position_lower_shard(&catcher->at, shard, entry->previous);
+    if (entry->id >= of_shard(catcher, shard) && entry->id > catcher->last[shard])
+        catcher->last[shard] = entry->id;
+    move_in_ring(&catcher->at, event);
 }
 
 /* 0; -ENOMEM. */
@@ -305,9 +365,27 @@ static int tell_if_rewound(struct catcher *catcher, const struct segment_entry *
 {
     uint32_t shard = entry->event->shard;
 
-    if (is_behind(catcher, entry->event) || entry->id <= catcher->after[shard])
+    if (is_behind(catcher, entry->event) || entry->id <= of_shard(catcher, shard))
         return 0;
     return tell_rewound(catcher, shard, entry->previous);
+}
+
+/* Late events that it had not come to are in the log now. */
+static void leave_ring(struct catcher *catcher)
+{
+    const struct ring *ring = catcher->catch_up->ring;
+
+    for (uint32_t shard = 0; shard < ring->shards; shard++) {
+        const struct ring_late *late = &ring->late[shard];
+        uint64_t last = catcher->last[shard];
+
+        if (late->sequence >= catcher->sequence)
+            position_lower_shard(&catcher->at, shard, last ? last : late->low);
+    }
+    catcher->left_ring_at = catcher->at.id;
+    catcher->in_ring = false;
+    if (catcher->sequence > catcher->unlogged_from)
+        catcher->unlogged_from = catcher->sequence;
 }
 
 static enum progress read_ring(struct catcher *catcher, uint64_t bytes_before)
@@ -318,11 +396,7 @@ static enum progress read_ring(struct catcher *catcher, uint64_t bytes_before)
 
     assert(catcher->sequence <= ring->next);
     if (catcher->sequence < ring->oldest) {
-        catcher->left_ring_at = catcher_position(catcher);
-        catcher_has_reached(catcher, catcher->left_ring_at);
-        catcher->in_ring = false;
-        if (catcher->sequence > catcher->unlogged_from)
-            catcher->unlogged_from = catcher->sequence;
+        leave_ring(catcher);
         return PROGRESS;
     }
     if (catcher->sequence == ring->next)
@@ -364,13 +438,13 @@ static void find_skips(struct catcher *catcher)
         return;
     for (uint32_t shard = 0; shard < ring->shards; shard++) {
         const struct ring_rewind *rewind = &ring->rewinds[shard];
-        uint64_t after = catcher->after[shard];
+        uint64_t at = of_shard(catcher, shard);
 
         if (rewind->sequence < ring->oldest || catcher->skips[shard] == rewind->sequence ||
-            after <= rewind->from || after > rewind->to)
+            at <= rewind->from || (ring->shards == 1 && at > rewind->to))
             continue;
-        if (after != looked_for)
-            found = ring_first_with(ring, looked_for = after);
+        if (at != looked_for)
+            found = ring_first_with(ring, looked_for = at);
         if (found > rewind->sequence)
             catcher->skips[shard] = rewind->sequence;
     }
@@ -380,85 +454,178 @@ static enum progress enter_ring(struct catcher *catcher)
 {
     const struct ring *ring = catcher->catch_up->ring;
 
+    catcher_let_go_of_batches(catcher);
+    for (uint32_t shard = 0; shard < ring->shards; shard++) { /* it may have been told a gap */
+        if (catcher->last[shard] >= ring->lost[shard])
+            move_in_log(catcher, &catcher->at, shard, ring->lost[shard]);
+    }
     catcher->in_ring = true;
     catcher->rewound = (struct gap){0};
-    catcher->entered_ring_at = least_after(catcher);
     catcher->sequence = ring->oldest;
     if (ring->lost_unlogged <= catcher->unlogged_from)
         return PROGRESS;
     catcher->unlogged_from = ring->lost_unlogged;
-    return give_gap(catcher, 0, catcher->left_ring_at, catcher_position(catcher), GAP_UNLOGGED) < 0
+    return give_gap(catcher, 0, catcher->left_ring_at, catcher->at.id, GAP_UNLOGGED) < 0
                ? PROGRESS_OUT_OF_MEMORY
                : PROGRESS;
 }
 
 /* --- from the log --- */
 
+void catcher_ask_log(struct catcher *catcher, uint32_t shard)
+{
+    struct catch_up *catch_up = catcher->catch_up;
+
+    if (catch_up->log)
+        log_cache_ask(catch_up->log, shard, catcher_after(catcher, shard),
+                      catch_up->ring->passed[shard]);
+}
+
+void catcher_let_go_of_batches(struct catcher *catcher)
+{
+    struct catch_up *catch_up = catcher->catch_up;
+
+    if (catch_up->pinner != catcher)
+        return;
+    catch_up->pinner = NULL;
+    if (catch_up->log)
+        log_cache_unpin_all(catch_up->log);
+}
+
+/* NULL: it is not here, but asked for. */
+static struct cached_batch *find_batch(struct catcher *catcher, uint32_t shard)
+{
+    struct log_cache *log = catcher->catch_up->log;
+    struct cached_batch *batch =
+        log ? log_cache_find(log, shard, catcher_after(catcher, shard)) : NULL;
+
+    if (!batch)
+        catcher_ask_log(catcher, shard);
+    return batch;
+}
+
+/* It came with an id above the newest that has passed: of an event that has not passed yet, or of
+ * none. The log tells; where it has nothing as new as that, the client begins with what has
+ * happened since it came. */
+static enum progress make_sure(struct catcher *catcher)
+{
+    uint32_t shard = sl_id_shard(catcher->at.id);
+    struct cached_batch *batch;
+
+    if (catch_up_has_heard_of(catcher->catch_up, catcher->at.id)) {
+        catcher->is_unsure = false;
+        return PROGRESS;
+    }
+    batch = find_batch(catcher, shard);
+    if (batch && segment_find_above(batch->segment, catcher->at.id - 1) == batch->segment->count &&
+        batch->number <= catcher->came_after) {
+        log_cache_drop(catcher->catch_up->log, batch); /* from before that may have been logged */
+        batch = find_batch(catcher, shard);
+    }
+    if (!batch) {
+        catcher->waits_for_shard = shard;
+        return PROGRESS_NEEDS_LOG;
+    }
+    catcher->is_unsure = false;
+    if (segment_find_above(batch->segment, catcher->at.id - 1) == batch->segment->count) {
+        catcher->had = (struct sl_cursor){.id = catcher->came_newest};
+        position_set(&catcher->at, &catcher->had);
+    }
+    return PROGRESS;
+}
+
+/* What the log does not hold any more up to here, and the ring neither. A client that is told so
+ * when it begins goes on, and so does one that comes to a hole; one that was too slow for the log
+ * comes back and is told then. The gap is told before anything else behind where the client stands,
+ * for until then its cursor does not cover the gap. */
+static enum progress tell_missing(struct catcher *catcher, const struct cached_batch *batch,
+                                  uint64_t to, enum gap_reason reason)
+{
+    uint32_t shard = batch->shard;
+
+    if (give_gap(catcher, shard, had_of_shard(catcher, shard), to, reason) < 0)
+        return PROGRESS_OUT_OF_MEMORY;
+    catcher->last[shard] = to;
+    if (catcher->catch_up->ring->shards == 1)
+        catcher->at.id = to;
+    return PROGRESS;
+}
+
 /* The log's end, as far as this batch knows. */
 static enum progress end_of_log(struct catcher *catcher, struct cached_batch *batch)
 {
     struct catch_up *catch_up = catcher->catch_up;
-    const struct ring *ring = catch_up->ring;
     uint32_t shard = batch->shard;
-    uint64_t *after = &catcher->after[shard];
-    bool has_begun = catcher->begun >> shard & 1;
-    uint64_t lost_to = batch->is_unreadable ? ring->lost[shard] : batch->known;
+    uint64_t lost = catch_up->ring->lost[shard];
 
-    if (!is_certain(catcher, shard) && batch->number <= catcher->came_after) {
-        log_cache_drop(catch_up->log, batch); /* from before that event may have been logged */
-        return PROGRESS_NEEDS_LOG;
-    }
-    if (!is_certain(catcher, shard))
-        *after = ring->passed[shard]; /* no event of ours, and in the future */
-    if (*after >= ring->lost[shard])
-        return PROGRESS;
-    if (*after >= lost_to) { /* the ring has lost more since the batch was read */
+    if (!batch->is_unreadable && batch->known < lost) { /* the ring has lost more since then */
         log_cache_drop(catch_up->log, batch);
+        catcher_ask_log(catcher, shard);
         return PROGRESS_NEEDS_LOG;
     }
-    if (has_begun && batch->is_trimmed && batch->segment->count == 0)
+    if (catcher->last[shard] && batch->is_trimmed && batch->segment->count == 0)
         return PROGRESS_OVERTAKEN;
-    if (give_gap(catcher, shard, *after, lost_to,
-                 batch->is_unreadable ? GAP_REDIS : GAP_RETENTION) < 0)
-        return PROGRESS_OUT_OF_MEMORY;
-    *after = lost_to;
-    return PROGRESS;
+    return tell_missing(catcher, batch, lost, batch->is_unreadable ? GAP_REDIS : GAP_RETENTION);
 }
 
-/* What it has been given, or told, of the shard. */
-static uint64_t had_of_shard(const struct catcher *catcher, uint32_t shard)
-{
-    uint64_t after = catcher->after[shard];
+/* Where a shard's log goes on. */
+struct branch {
+    struct cached_batch *batch; /* NULL: it has ended, or its batch is not here */
+    size_t index;
+    uint64_t id; /* of the entry there */
+};
 
-    return sl_id_shard(catcher->had) == shard && catcher->had > after ? catcher->had : after;
-}
-
-static void reach(struct catcher *catcher, uint64_t id)
+/* The entry at which the branch stands: tells what is missing before it. From the first on that the
+ * ring has, the branch has ended. */
+static enum progress look_at_entry(struct catcher *catcher, struct branch *branch)
 {
-    if (id > catcher->reached)
-        catcher->reached = lower(id, catcher->reaches);
-}
-
-/* What the log does not hold any more between what was given and this entry. A client that is told
- * so when it begins goes on, and so does one that comes to a hole; one that was too slow for the
- * log comes back and is told then. */
-static enum progress tell_missing(struct catcher *catcher, const struct cached_batch *batch,
-                                  size_t index)
-{
+    struct cached_batch *batch = branch->batch;
+    const struct segment_entry *entry = &batch->segment->entries[branch->index];
     uint32_t shard = batch->shard;
-    uint64_t had = had_of_shard(catcher, shard), previous = batch->segment->entries[index].previous;
+    uint64_t lost = catcher->catch_up->ring->lost[shard];
+    uint64_t missing_to = lower(entry->previous, lost);
 
-    if (tell_rewound(catcher, shard, previous) < 0)
+    branch->id = entry->id;
+    if (tell_rewound(catcher, shard, entry->previous) < 0)
         return PROGRESS_OUT_OF_MEMORY;
-    if (previous <= had)
-        return PROGRESS;
-    if (catcher->begun >> shard & 1 && index == 0 && batch->is_trimmed)
-        return PROGRESS_OVERTAKEN;
-    if (give_gap(catcher, shard, had, previous, GAP_RETENTION) < 0)
-        return PROGRESS_OUT_OF_MEMORY;
-    catcher->after[shard] = previous;
-    reach(catcher, previous);
+    if (entry->id > lost)
+        branch->batch = NULL;
+    if (missing_to > had_of_shard(catcher, shard)) {
+        if (catcher->last[shard] && branch->index == 0 && batch->is_trimmed)
+            return PROGRESS_OVERTAKEN;
+        return tell_missing(catcher, batch, missing_to, GAP_RETENTION);
+    }
+    if (entry->id > lost) /* what was lost has happened no more */
+        catcher->last[shard] = lost;
     return PROGRESS;
+}
+
+/* The ring has the rest of the shard, or its log goes on with an event that the ring has lost. */
+static enum progress find_branch(struct catcher *catcher, uint32_t shard, struct branch *ret)
+{
+    struct cached_batch *batch;
+
+    *ret = (struct branch){.id = UINT64_MAX};
+    if (ring_has_rest_of(catcher, shard))
+        return PROGRESS;
+    batch = find_batch(catcher, shard);
+    if (!batch)
+        return PROGRESS_NEEDS_LOG;
+    if (catcher->catch_up->pinner == catcher)
+        log_cache_pin(batch);
+    ret->index = segment_find_above(batch->segment, had_of_shard(catcher, shard));
+    if (ret->index == batch->segment->count)
+        return end_of_log(catcher, batch);
+    ret->batch = batch;
+    return look_at_entry(catcher, ret);
+}
+
+/* The first index from `index` on with an id above `last`. */
+static size_t end_of_branch(const struct segment *segment, size_t index, uint64_t last)
+{
+    if (index + 1 < segment->count && segment->entries[index + 1].id <= last)
+        return segment_find_above(segment, last);
+    return index + 1;
 }
 
 static void pass_log(struct catcher *catcher, const struct cached_batch *batch, size_t from,
@@ -466,80 +633,27 @@ static void pass_log(struct catcher *catcher, const struct cached_batch *batch, 
 {
     uint64_t id = batch->segment->entries[to - 1].id;
 
-    assert(from < to && id > catcher->after[batch->shard]);
-    catcher->after[batch->shard] = id;
-    catcher->begun |= UINT64_C(1) << batch->shard;
+    assert(from < to && id > had_of_shard(catcher, batch->shard));
+    catcher->last[batch->shard] = id;
     catcher->sequence += to - from;
-    reach(catcher, id);
+    move_in_log(catcher, &catcher->at, batch->shard, id);
 }
 
-void catcher_ask_log(struct catcher *catcher, uint32_t shard)
-{
-    struct catch_up *catch_up = catcher->catch_up;
-
-    if (catch_up->log)
-        log_cache_ask(catch_up->log, shard, catcher->after[shard], catch_up->ring->passed[shard]);
-}
-
-/* Where a shard's log goes on. */
-struct branch {
-    struct cached_batch *batch; /* NULL: it has ended, or its batch is not here */
-    size_t index;
-    uint64_t id; /* of the entry there, or of the last that is missing before it */
-};
-
-static uint64_t id_of_branch(const struct catcher *catcher, const struct branch *branch)
-{
-    const struct segment_entry *entry = &branch->batch->segment->entries[branch->index];
-
-    return entry->previous > had_of_shard(catcher, branch->batch->shard) ? entry->previous
-                                                                         : entry->id;
-}
-
-static enum progress find_branch(struct catcher *catcher, uint32_t shard, struct branch *ret)
-{
-    struct log_cache *log = catcher->catch_up->log;
-    struct cached_batch *batch = log ? log_cache_find(log, shard, catcher->after[shard]) : NULL;
-
-    *ret = (struct branch){.id = UINT64_MAX};
-    if (!batch)
-        return PROGRESS_NEEDS_LOG;
-    ret->index = segment_find_above(batch->segment, catcher->after[shard]);
-    if (ret->index < batch->segment->count) {
-        ret->batch = batch;
-        ret->id = id_of_branch(catcher, ret);
-        return PROGRESS;
-    }
-    return end_of_log(catcher, batch);
-}
-
-/* The first index from `index` on with an id that is not below `limit`. */
-static size_t end_of_branch(const struct segment *segment, size_t index, uint64_t limit)
-{
-    if (segment->entries[index].id >= limit)
-        return index;
-    if (index + 1 < segment->count && segment->entries[index + 1].id < limit)
-        return segment_find_above(segment, limit - 1);
-    return index + 1;
-}
-
-/* Reads on in the branch's batch, up to below the id `limit`. */
-static enum progress read_branch(struct catcher *catcher, struct branch *branch, uint64_t limit,
+/* Reads on in the branch's batch, from the entry at which it stands up to the id `last`. */
+static enum progress read_branch(struct catcher *catcher, struct branch *branch, uint64_t last,
                                  uint64_t bytes_before)
 {
     struct cached_batch *batch = branch->batch;
     const struct segment_entry *entries = batch->segment->entries;
-    size_t end = end_of_branch(batch->segment, branch->index, limit);
+    size_t end = end_of_branch(batch->segment, branch->index, last);
     enum progress progress;
     struct sl_slice tail;
     size_t next, seen, hole;
 
-    if (end == branch->index) /* only what is missing before it */
-        return tell_missing(catcher, batch, end);
     while (branch->index < end && has_room(catcher, bytes_before)) {
         size_t index = branch->index;
 
-        progress = tell_missing(catcher, batch, index);
+        progress = look_at_entry(catcher, branch);
         if (progress != PROGRESS)
             return progress;
         if (next_wanted(catcher, batch->segment, index, &next, &tail) < 0)
@@ -553,7 +667,7 @@ static enum progress read_branch(struct catcher *catcher, struct branch *branch,
         }
         if (next > index)
             pass_log(catcher, batch, index, next);
-        if (entries[next].id != catcher->had && offer(catcher, entries[next].event, tail) < 0)
+        if (offer(catcher, entries[next].event, tail) < 0)
             return PROGRESS_OUT_OF_MEMORY;
         pass_log(catcher, batch, next, next + 1);
         branch->index = next + 1;
@@ -566,8 +680,6 @@ struct merge {
     struct branch branches[SL_SHARDS_MAX];
     uint8_t heap[SL_SHARDS_MAX]; /* the shards whose logs go on, the oldest event's first */
     uint32_t count;
-    uint32_t missing; /* a shard whose batch is not here; UINT32_MAX: none */
-    uint32_t lacking; /* shards of which the ring does not have the rest */
 };
 
 static bool is_before(const struct merge *merge, uint32_t a, uint32_t b)
@@ -606,61 +718,33 @@ static uint64_t second_id(const struct merge *merge)
     return id;
 }
 
-/* Nothing is left of this shard's log. What it has got since lies in the ring, and behind what was
- * given of it. */
-static uint64_t reaches_without(const struct catcher *catcher, uint32_t shard)
-{
-    const struct ring *ring = catcher->catch_up->ring;
-    uint64_t after = catcher->after[shard];
-    uint64_t before_ring = id_floor_from(&ring->floor, ring->oldest) - 1;
-
-    if (after >= ring->head[shard])
-        return UINT64_MAX;
-    return after > before_ring ? after : before_ring;
-}
-
-/* All batches are here: up to where is everything given, and how far may that go while they are
- * read in the order of ids? */
-static void find_reached(struct catcher *catcher, const struct merge *merge)
-{
-    const struct ring *ring = catcher->catch_up->ring;
-    uint64_t first = merge->count > 0 ? merge->branches[merge->heap[0]].id : ring->newest + 1;
-
-    catcher->reaches = UINT64_MAX;
-    for (uint32_t shard = 0; shard < ring->shards; shard++) {
-        if (!merge->branches[shard].batch)
-            catcher->reaches = lower(catcher->reaches, reaches_without(catcher, shard));
-    }
-    catcher_has_reached(catcher,
-                        lower(first == catcher->had ? first : first - 1, catcher->reaches));
-}
-
 /* Looks where every log goes on, and asks for the batches that are not here. */
 static enum progress merge_begin(struct catcher *catcher, struct merge *merge)
 {
-    const struct ring *ring = catcher->catch_up->ring;
+    struct catch_up *catch_up = catcher->catch_up;
+    bool is_missing = false;
 
-    merge->count = merge->lacking = 0;
-    merge->missing = UINT32_MAX;
-    for (uint32_t shard = 0; shard < ring->shards; shard++) {
+    merge->count = 0;
+    for (uint32_t shard = 0; shard < catch_up->ring->shards; shard++) {
         enum progress progress = find_branch(catcher, shard, &merge->branches[shard]);
 
         if (progress == PROGRESS_NEEDS_LOG) {
-            merge->missing = shard;
-            catcher_ask_log(catcher, shard);
+            catcher->waits_for_shard = shard;
+            is_missing = true;
         } else if (progress != PROGRESS) {
             return progress;
         }
-        merge->lacking += !ring_has_rest_of(catcher, shard);
         if (merge->branches[shard].batch)
             merge->heap[merge->count++] = (uint8_t)shard;
     }
+    if (is_missing) {
+        if (!catch_up->pinner)
+            catch_up->pinner = catcher;
+        return PROGRESS_NEEDS_LOG;
+    }
+    catcher_let_go_of_batches(catcher);
     for (uint32_t i = merge->count / 2; i-- > 0;)
         sift_down(merge, i);
-    if (merge->missing == UINT32_MAX)
-        find_reached(catcher, merge);
-    else
-        catcher->reaches = catcher->reached;
     return PROGRESS;
 }
 
@@ -669,16 +753,14 @@ static enum progress merge_go_on(struct catcher *catcher, struct merge *merge)
 {
     uint32_t shard = merge->heap[0];
     struct branch *branch = &merge->branches[shard];
-    enum progress progress = PROGRESS;
+    enum progress progress;
 
     if (branch->index < branch->batch->segment->count)
-        branch->id = id_of_branch(catcher, branch);
+        progress = look_at_entry(catcher, branch);
     else
         progress = find_branch(catcher, shard, branch);
-    if (!branch->batch) {
+    if (!branch->batch)
         merge->heap[0] = merge->heap[--merge->count];
-        catcher->reaches = lower(catcher->reaches, reaches_without(catcher, shard));
-    }
     sift_down(merge, 0);
     return progress;
 }
@@ -688,48 +770,37 @@ static enum progress merge_read(struct catcher *catcher, struct merge *merge, ui
 {
     uint32_t shard = merge->heap[0];
     struct branch *branch = &merge->branches[shard];
-    bool was_lacking = !ring_has_rest_of(catcher, shard);
+    uint64_t lost = catcher->catch_up->ring->lost[shard], next = second_id(merge);
     enum progress progress;
 
     assert(branch->batch && branch->index < branch->batch->segment->count);
     if (catcher->batch != branch->batch->number)
         log_cache_note_use(catcher->catch_up->log, branch->batch);
     catcher->batch = branch->batch->number;
-    progress = read_branch(catcher, branch, second_id(merge), bytes_before);
-    if (progress == PROGRESS)
-        progress = merge_go_on(catcher, merge);
-    merge->lacking -= was_lacking && ring_has_rest_of(catcher, shard);
-    return progress;
+    progress = read_branch(catcher, branch, next <= lost ? next - 1 : lost, bytes_before);
+    return progress == PROGRESS ? merge_go_on(catcher, merge) : progress;
 }
 
-/* Reads until the ring has the rest, or a batch is missing. When the batches of several logs push
- * each other out of memory, it takes what is there at last, in an order between shards that is not
- * promised. */
+/* Reads until the ring has the rest, or a batch is missing. */
 static enum progress read_log(struct catcher *catcher, uint64_t bytes_before)
 {
-    uint32_t shards = catcher->catch_up->ring->shards;
     struct merge merge;
-    enum progress progress;
+    enum progress progress = PROGRESS;
 
+    if (catcher->is_unsure)
+        progress = make_sure(catcher);
+    if (progress != PROGRESS)
+        return progress;
     find_skips(catcher);
-    if (ring_has_rest(catcher))
-        return enter_ring(catcher);
     progress = merge_begin(catcher, &merge);
     if (progress != PROGRESS)
         return progress;
-    if (merge.missing < shards && (merge.count == 0 || catcher->waits <= 2 * shards)) {
-        catcher->waits_for_shard = merge.missing;
-        return PROGRESS_NEEDS_LOG;
-    }
-    while (progress == PROGRESS && merge.count > 0 && merge.lacking > 0 &&
-           has_room(catcher, bytes_before)) {
-        catcher->waits = 0;
-        if (merge.missing == UINT32_MAX &&
-            client_is_beyond(catcher->client->until, merge.branches[merge.heap[0]].id))
+    if (merge.count == 0)
+        return enter_ring(catcher);
+    while (progress == PROGRESS && merge.count > 0 && has_room(catcher, bytes_before)) {
+        if (completes(catcher, merge.branches[merge.heap[0]].id))
             return PROGRESS_COMPLETE;
         progress = merge_read(catcher, &merge, bytes_before);
-        if (merge.missing < shards)
-            break; /* it may have come */
     }
     return progress == PROGRESS_NEEDS_LOG ? PROGRESS : progress; /* it is asked for in its turn */
 }

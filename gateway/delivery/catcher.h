@@ -4,10 +4,14 @@
  * catcher_read() reads the ring or the log and owes the lane's events to the catcher's own outbox;
  * catch_up.c decides when, sends what is owed, and waits for what is missing.
  *
- * The seam: a position in the ring is exact. Whoever reads a log has an id for each shard, and the
- * ring can be entered when it has lost no event above any of them; then events at or below these
- * ids are passed over. The log is read ahead of the live channel, so an id may be above the newest
- * that has passed: such a catcher reads on in the ring until that event has passed, too.
+ * Both are in the order of ids over all shards: logs are read, merged by id, as far as the ring has
+ * lost something, and the ring has the rest. So one id says where a catcher stands, and a lower one
+ * for each shard that was behind when what stands there passed (position.h). Events at or below
+ * these ids are passed over. A client may come with an id that has not passed here yet: it waits at
+ * the end of the ring until that has.
+ *
+ * A late event is in the ring where it passed. Its id does not say who has it; whether it passed
+ * since the catcher began does, and before that the cursor that the client came with.
  *
  * After a rewind ids of a shard are lower than some before, until they have caught up. Then an id
  * alone does not say whether the client was there before or after; where it stands in the ring
@@ -21,6 +25,7 @@
 
 #include "gateway/delivery/catch_up.h"
 #include "gateway/delivery/look_back.h"
+#include "gateway/delivery/position.h"
 #include "gateway/intake/gap.h"
 
 enum catcher_state {
@@ -46,23 +51,22 @@ struct catcher {
     uint32_t waits_for_shard;
     bool has_fallen; /* it was live */
     bool in_ring;
-    bool is_due;              /* what has gathered is sent, though a batch of the log is missing */
-    uint64_t sequence;        /* the next to read in the ring; while reading the log: a guess */
-    uint64_t unlogged_from;   /* sequence: events without an id are owed from here on */
-    uint64_t reached;         /* of what had passed before `reached_at`, all up to this id */
-    uint64_t reached_at;      /* has been given; a sequence */
-    uint64_t reaches;         /* while it reads the log: `reached` may not go beyond */
-    uint64_t entered_ring_at; /* of all shards up to there then; a gap that ends behind is owed */
-    struct gap rewound;       /* the last it was told of since it entered the ring */
-    uint64_t left_ring_at;    /* cursor then; where a gap of unlogged events begins */
-    uint64_t had;             /* the cursor it came with; that event is not sent again */
-    uint32_t waits;           /* for batches, since it has read of one */
-    uint64_t batch;           /* the number of the one it reads */
-    uint64_t came_after;      /* the number of the last batch that was asked for before it came */
-    uint64_t begun; /* a bit for each shard where `after` is an event that passed or was logged */
+    bool is_due;            /* what has gathered is sent, though a batch of the log is missing */
+    bool is_unsure;         /* has what it came with happened, or is it in the future? */
+    uint64_t sequence;      /* the next to read in the ring; while reading the log: a guess */
+    uint64_t unlogged_from; /* sequence: events without an id are owed from here on */
+    struct position at;     /* what it has been given, or told */
+    struct sl_cursor had;   /* what it came with, or was given before */
+    uint64_t came_at;       /* sequence: from here on it has had nothing before it came */
+    uint64_t came_newest;   /* the newest id that had passed then */
+    struct gap rewound;     /* the last it was told of since it entered the ring */
+    uint64_t left_ring_at;  /* its id then; where a gap of unlogged events begins */
+    uint64_t batch;         /* the number of the one it reads */
+    uint64_t came_after;    /* the number of the last batch that was asked for before it came */
     uint64_t max_lag_ms;
     uint64_t fed_wall_ms;          /* when the newest event that it was given happened */
-    uint64_t after[SL_SHARDS_MAX]; /* by shard: what it wants of it up to this id has been given */
+    uint64_t last[SL_SHARDS_MAX];  /* by shard: the last event that it was given, or passed over, or
+                                      the end of what it was told is missing; 0: none yet */
     uint64_t skips[SL_SHARDS_MAX]; /* by shard: the ring's entries of it up to this sequence, which
                                       is that of a rewound gap, are behind it */
 };
@@ -73,6 +77,7 @@ struct catch_up {
     struct log_cache *log;
     struct list all, running, at_head, looking_back;
     struct list waiting[SL_SHARDS_MAX]; /* for batches of this shard's log */
+    struct catcher *pinner; /* whose batches stay until it has one of each log; NULL: nobody's */
     uv_idle_t idle;
     uv_timer_t tick_timer;
     unsigned open_handles;
@@ -95,12 +100,14 @@ enum progress catcher_read(struct catcher *catcher);
 /* Asks for the batch of this shard's log that it needs, unless one is under way. */
 void catcher_ask_log(struct catcher *catcher, uint32_t shard);
 
-/* The newest cursor up to which everything that has passed has been owed to it. */
-uint64_t catcher_position(const struct catcher *catcher);
-/* Of all that has passed until now, it has been given everything up to there. */
-void catcher_has_reached(struct catcher *catcher, uint64_t cursor);
-/* Everything that it has been given has passed here, too. */
+/* Where it goes on in the log of this shard: behind the event of this id. */
+uint64_t catcher_after(const struct catcher *catcher, uint32_t shard);
+/* Something as new as this has passed, even if a rewind has lost it since. */
+bool catch_up_has_heard_of(const struct catch_up *catch_up, uint64_t id);
+/* What it came with has passed here, too. */
 bool catcher_is_not_ahead(const struct catcher *catcher);
+/* It needs no batches any more. */
+void catcher_let_go_of_batches(struct catcher *catcher);
 /* About how many events it is behind. */
 uint64_t catcher_events_behind(const struct catcher *catcher);
 

@@ -44,6 +44,7 @@ struct deliver *deliver_new(const struct deliver_settings *settings)
     catch_up = (struct catch_up_settings){.loop = settings->loop,
                                           .metrics = settings->metrics,
                                           .ring = &deliver->ring,
+                                          .passed = &deliver->passed,
                                           .counts = &deliver->counts,
                                           .max_lag_ms = settings->max_lag_ms};
     list_init(&deliver->dirty);
@@ -118,15 +119,15 @@ void deliver_set_limits(struct deliver *deliver, size_t max_owed_bytes, size_t m
     catch_up_set_max_lag(deliver->catch_up, max_lag_ms);
 }
 
-uint64_t deliver_cursor(const struct deliver *deliver)
+struct sl_cursor deliver_cursor(const struct deliver *deliver)
 {
-    return deliver->cursor;
+    return deliver->head;
 }
 
-uint64_t deliver_client_cursor(const struct deliver *deliver, const struct client *client)
+struct sl_cursor deliver_client_cursor(const struct deliver *deliver, const struct client *client)
 {
     return client->catcher ? catch_up_cursor(client->catcher)
-                           : outbox_client_cursor(client, deliver->cursor);
+                           : outbox_client_cursor(client, &deliver->head);
 }
 
 struct sl_filter *deliver_shared_filter(const struct client *client)
@@ -235,11 +236,18 @@ static void match_filters(struct deliver *deliver, struct event *event)
     }
 }
 
+/* --- what has passed --- */
+
+static void update_head(struct deliver *deliver)
+{
+    deliver->head = position_cursor(&deliver->passed);
+}
+
 /* Not before the event is owed: who is evicted over it has not got it. */
 static void pass(struct deliver *deliver, uint32_t shard, uint64_t id)
 {
-    if (id > deliver->cursor)
-        deliver->cursor = id;
+    position_pass(&deliver->passed, shard, id, deliver->behind_shards, deliver->lows);
+    update_head(deliver);
     ring_pass(&deliver->ring, shard, id);
     metric_set(deliver->settings.metrics, METRIC_RING_BYTES, deliver->ring.bytes);
     catch_up_head_moved(deliver->catch_up);
@@ -256,21 +264,12 @@ void deliver_pass(struct deliver *deliver, uint32_t shard, uint64_t id)
     pass(deliver, shard, id);
 }
 
-void deliver_event(struct deliver *deliver, struct event *event)
-{
-    event_charge(event, &deliver->event_bytes);
-    if (event_is_for_clients(event))
-        ring_append(&deliver->ring, event);
-    home_event(deliver->home, event);
-    if (event_is_for_clients(event))
-        match_filters(deliver, event);
-    pass(deliver, event->shard, event->id);
-}
-
 void deliver_set_watermark(struct deliver *deliver, uint64_t id)
 {
-    assert(id >= deliver->watermark);
-    deliver->watermark = id;
+    if (id < deliver->passed.id)
+        return;
+    deliver->passed.behind &= deliver->behind_shards;
+    update_head(deliver);
 }
 
 void deliver_shard_behind(struct deliver *deliver, uint32_t shard, uint64_t low)
@@ -278,12 +277,63 @@ void deliver_shard_behind(struct deliver *deliver, uint32_t shard, uint64_t low)
     assert(shard < SL_SHARDS_MAX);
     deliver->behind_shards |= UINT64_C(1) << shard;
     deliver->lows[shard] = low;
+    position_raise_shard(&deliver->passed, shard, low);
+    update_head(deliver);
 }
 
 void deliver_shard_whole(struct deliver *deliver, uint32_t shard)
 {
     assert(shard < SL_SHARDS_MAX);
     deliver->behind_shards &= ~(UINT64_C(1) << shard);
+    deliver->passed.behind &= ~(UINT64_C(1) << shard);
+    update_head(deliver);
+}
+
+/* What clients get of the event where it stands. One that is older than what has passed of other
+ * shards is late: until it passes, its shard was no further than the event before it. 0: the caller
+ * owns a reference; -ENOMEM. */
+static int place(struct deliver *deliver, struct event *event, struct event **ret_placed)
+{
+    bool is_late = deliver->ring.shards > 1 && event->id && event->id < deliver->passed.id;
+    struct position after;
+    struct sl_cursor cursor;
+
+    event->is_late = is_late;
+    if (is_late) {
+        position_lower_shard(&deliver->passed, event->shard, event->previous);
+        update_head(deliver);
+    }
+    if (!event->id || (!deliver->behind_shards && position_is_plain(&deliver->passed))) {
+        *ret_placed = event_ref(event);
+        return 0;
+    }
+    after = deliver->passed;
+    position_pass(&after, event->shard, event->id, deliver->behind_shards, deliver->lows);
+    cursor = position_cursor(&after);
+    if (!is_late && !sl_cursor_is_plain(&cursor) && event_set_cursor(event, &cursor) < 0)
+        return -ENOMEM;
+    *ret_placed = is_late ? event_copy_with_cursor(event, &cursor, true) : event_ref(event);
+    return *ret_placed ? 0 : -ENOMEM;
+}
+
+void deliver_event(struct deliver *deliver, struct event *event)
+{
+    struct event *placed;
+
+    event_charge(event, &deliver->event_bytes);
+    if (place(deliver, event, &placed) < 0) {
+        deliver_miss(deliver, event->shard, event->id);
+        return;
+    }
+    if (placed != event)
+        event_charge(placed, &deliver->event_bytes);
+    if (event_is_for_clients(placed))
+        ring_append(&deliver->ring, placed);
+    home_event(deliver->home, placed);
+    if (event_is_for_clients(placed))
+        match_filters(deliver, placed);
+    pass(deliver, placed->shard, placed->id);
+    event_unref(placed);
 }
 
 static void evict_everybody(struct deliver *deliver)
@@ -299,7 +349,7 @@ void deliver_miss(struct deliver *deliver, uint32_t shard, uint64_t id)
     ring_lose(&deliver->ring, shard, id);
     evict_everybody(deliver);
     pass(deliver, shard, id);
-    home_reload(deliver->home, deliver->cursor);
+    home_reload(deliver->home, deliver->passed.id);
 }
 
 static void owe_everybody(struct deliver *deliver, struct event *event)
@@ -308,6 +358,17 @@ static void owe_everybody(struct deliver *deliver, struct event *event)
     ring_append(&deliver->ring, event);
     LIST_EACH(&deliver->all_lanes, node)
     lane_append(LIST_OWNER(node, struct lane, node), event, SL_SLICE_NONE);
+}
+
+/* Who has everything has the lost tail no more. */
+static void rewind_shard(struct deliver *deliver, const struct gap *gap)
+{
+    struct position *passed = &deliver->passed;
+
+    if (deliver->ring.shards > 1)
+        position_lower_shard(passed, gap->shard, gap->from);
+    else if (passed->id > deliver->ring.newest)
+        passed->id = deliver->ring.newest;
 }
 
 /* Who cannot be told has to go, with the cursor before the gap. What changed whose posts belong on
@@ -323,9 +384,9 @@ void deliver_gap(struct deliver *deliver, const struct gap *gap)
         ring_lose(&deliver->ring, gap->shard, gap->to);
         evict_everybody(deliver);
     }
-    if (gap->reason == GAP_REWOUND && deliver->cursor > deliver->ring.newest)
-        deliver->cursor = deliver->ring.newest; /* who has everything has the lost tail no more */
+    if (gap->reason == GAP_REWOUND)
+        rewind_shard(deliver, gap);
     pass(deliver, gap->shard, 0);
     event_unref(event);
-    home_reload(deliver->home, deliver->cursor);
+    home_reload(deliver->home, deliver->passed.id);
 }

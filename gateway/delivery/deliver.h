@@ -15,6 +15,7 @@
 #include "gateway/intake/event.h"
 #include "gateway/intake/gap.h"
 #include "gateway/metrics/metrics.h"
+#include "src/model/cursor.h"
 
 struct deliver;
 struct log_cache;
@@ -68,10 +69,10 @@ void deliver_turn_end(struct deliver *deliver);
 /* Sends what is being gathered, too. */
 void deliver_flush_all(struct deliver *deliver);
 
-/* The newest event id seen: what a client that has everything may use as its cursor. */
-uint64_t deliver_cursor(const struct deliver *deliver);
+/* Of a client that has everything; its id is that of the newest event. */
+struct sl_cursor deliver_cursor(const struct deliver *deliver);
 /* Everything up to there has been sent to this client. */
-uint64_t deliver_client_cursor(const struct deliver *deliver, const struct client *client);
+struct sl_cursor deliver_client_cursor(const struct deliver *deliver, const struct client *client);
 /* Is nothing on its way to the client, so that a message of ours may come next, the last one for
  * instance? */
 bool deliver_client_is_served(const struct client *client);
@@ -94,9 +95,9 @@ int deliver_subscribe_home(struct deliver *deliver, struct client *client, struc
 int deliver_subscribe_rules(struct deliver *deliver, struct client *client, int gather_ms,
                             struct rule_set **ret_rules);
 
-/* The client, which has just subscribed, begins behind `cursor`: an event id, or any number between
- * two. 0; -ENOMEM. */
-int deliver_resume(struct deliver *deliver, struct client *client, uint64_t cursor);
+/* The client, which has just subscribed, begins behind `cursor`, whose ids are those of events, or
+ * any numbers between two. 0; -ENOMEM. */
+int deliver_resume(struct deliver *deliver, struct client *client, const struct sl_cursor *cursor);
 /* The client, which has just subscribed, begins with the newest `last` events that it wants.
  * `keeps_deletions`: deletions are among them; else a post that is deleted is not, and its deletion
  * neither. 0; -ENOMEM. */

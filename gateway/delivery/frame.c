@@ -74,14 +74,16 @@ static void append_chunk(struct buffer *buffer, struct sl_slice before, struct s
     buffer_append_str(buffer, "\r\n");
 }
 
-/* `id` 0: the event is no cursor, so it must not move the client's. */
-static void append_sse(struct buffer *buffer, const char *name, uint64_t id, struct sl_slice json)
+/* `cursor` NULL: the event is none, so it must not move the client's. */
+static void append_sse(struct buffer *buffer, const char *name, const struct sl_cursor *cursor,
+                       struct sl_slice json)
 {
-    char before[96];
+    char id[SL_CURSOR_TEXT_SIZE], before[SL_CURSOR_TEXT_SIZE + 64];
     int length;
 
-    if (id)
-        length = snprintf(before, sizeof(before), "id: %" PRIu64 "\nevent: %s\ndata: ", id, name);
+    if (cursor)
+        length = snprintf(before, sizeof(before),
+                          "id: %s\nevent: %s\ndata: ", sl_cursor_print(cursor, id), name);
     else
         length = snprintf(before, sizeof(before), "event: %s\ndata: ", name);
     append_chunk(buffer, sl_slice(before, (size_t)length), json, SL_SLICE("\n\n"));
@@ -103,7 +105,7 @@ static void append_websocket(struct buffer *buffer, struct sl_slice json)
 }
 
 static void append_frame(struct buffer *buffer, enum stream_format format, const char *name,
-                         uint64_t id, struct sl_slice json)
+                         const struct sl_cursor *cursor, struct sl_slice json)
 {
     switch (format) {
     case FORMAT_WEBSOCKET:
@@ -116,7 +118,7 @@ static void append_frame(struct buffer *buffer, enum stream_format format, const
         append_delimited(buffer, json);
         break;
     case FORMAT_SSE:
-        append_sse(buffer, name, id, json);
+        append_sse(buffer, name, cursor, json);
         break;
     case FORMAT_COUNT:
         break;
@@ -125,12 +127,14 @@ static void append_frame(struct buffer *buffer, enum stream_format format, const
 
 struct sl_slice frame_of_event(struct event *event, enum stream_format format)
 {
+    const struct sl_cursor id = {.id = event->id};
+    const struct sl_cursor *cursor = event->cursor ? event->cursor : event->id ? &id : NULL;
     struct sl_slice *frame = &event->frames[format];
     struct buffer buffer = BUFFER_INIT;
 
     if (frame->data)
         return *frame;
-    append_frame(&buffer, format, event_kind_name(event->kind), event->id, event->json);
+    append_frame(&buffer, format, event_kind_name(event->kind), cursor, event->json);
     if (buffer.failed) {
         buffer_done(&buffer);
         return SL_SLICE_NONE;
@@ -143,12 +147,13 @@ struct sl_slice frame_of_event(struct event *event, enum stream_format format)
 void frame_append_message(struct buffer *buffer, enum stream_format format, const char *name,
                           struct sl_slice json)
 {
-    append_frame(buffer, format, name, 0, json);
+    append_frame(buffer, format, name, NULL, json);
 }
 
-void frame_append_keepalive(struct buffer *buffer, enum stream_format format, uint64_t cursor)
+void frame_append_keepalive(struct buffer *buffer, enum stream_format format,
+                            const struct sl_cursor *cursor)
 {
-    char line[48];
+    char id[SL_CURSOR_TEXT_SIZE], line[SL_CURSOR_TEXT_SIZE + 16];
     int length;
 
     switch (format) {
@@ -160,7 +165,7 @@ void frame_append_keepalive(struct buffer *buffer, enum stream_format format, ui
         append_chunk(buffer, SL_SLICE(""), SL_SLICE(""), SL_SLICE("\r\n"));
         break;
     case FORMAT_SSE:
-        length = cursor ? snprintf(line, sizeof(line), "id: %" PRIu64 "\n\n", cursor)
+        length = cursor ? snprintf(line, sizeof(line), "id: %s\n\n", sl_cursor_print(cursor, id))
                         : snprintf(line, sizeof(line), ":\n\n");
         append_chunk(buffer, sl_slice(line, (size_t)length), SL_SLICE(""), SL_SLICE(""));
         break;

@@ -10,6 +10,7 @@
 #include "base/slice.h"
 #include "gateway/front/stream_request.h"
 #include "gateway/intake/event.h"
+#include "src/model/cursor.h"
 
 enum { FRAME_WEBSOCKET_HEAD_SIZE = 10 };
 
@@ -20,9 +21,10 @@ struct sl_slice frame_of_event(struct event *event, enum stream_format format);
 void frame_append_message(struct buffer *buffer, enum stream_format format, const char *name,
                           struct sl_slice json);
 
-/* The frame that keeps a quiet connection alive: a ping, a blank line, or the SSE cursor (`cursor`
- * 0: a comment). */
-void frame_append_keepalive(struct buffer *buffer, enum stream_format format, uint64_t cursor);
+/* The frame that keeps a quiet connection alive: a ping, a blank line, or the SSE cursor (NULL: a
+ * comment). */
+void frame_append_keepalive(struct buffer *buffer, enum stream_format format,
+                            const struct sl_cursor *cursor);
 
 /* SSE `retry:`; nothing elsewhere. */
 void frame_append_retry(struct buffer *buffer, enum stream_format format, uint32_t retry_ms);

@@ -103,7 +103,7 @@ void lane_append(struct lane *lane, struct event *event, struct sl_slice tail)
         return;
     if (!list_contains(&lane->owing))
         list_append(&deliver->owing, &lane->owing);
-    if (outbox_append(outbox, event, deliver->cursor, tail, now_ms) < 0) {
+    if (outbox_append(outbox, event, &deliver->head, tail, now_ms) < 0) {
         outbox_evict_all(outbox, DISCONNECT_INTERNAL);
         return;
     }

@@ -177,7 +177,7 @@ static void count_again(struct log_cache *cache, struct cached_batch *batch)
     cache->bytes += batch->segment->bytes;
 }
 
-/* The oldest go; each shard's newest stays, however large. */
+/* The oldest go; each shard's newest stays, however large, and so do those that are pinned. */
 static void make_room(struct log_cache *cache)
 {
     LIST_EACH(&cache->batches, node)
@@ -186,9 +186,15 @@ static void make_room(struct log_cache *cache)
 
         if (cache->bytes <= cache->settings.max_bytes)
             break;
-        if (batch->number != cache->shards[batch->shard].newest)
+        if (batch->number != cache->shards[batch->shard].newest && !batch->is_pinned)
             log_cache_drop(cache, batch);
     }
+}
+
+void log_cache_unpin_all(struct log_cache *cache)
+{
+    LIST_EACH(&cache->batches, node)
+    LIST_OWNER(node, struct cached_batch, node)->is_pinned = false;
 }
 
 static void keep(struct log_cache *cache, struct cached_batch *batch)

@@ -50,6 +50,7 @@ struct cached_batch {
     uint64_t end;   /* a cursor from `after` to below `end` finds here what follows it; SL_ID_MAX:
                        there was no more in the log */
     uint64_t known; /* the newest event of the shard that had passed when this was asked for */
+    bool is_pinned; /* stays until log_cache_unpin_all() */
     bool is_unreadable; /* the log holds something there that is no event of ours */
     bool is_trimmed;    /* what came before its first entry is missing, and the log holds nothing up
                            to `after` any more. Otherwise what is missing has been taken out of it */
@@ -57,7 +58,7 @@ struct cached_batch {
 };
 
 /* A batch has come, or (NULL) may be asked for again after a failure. */
-typedef void (*log_cache_fn)(void *owner, uint32_t shard, const struct cached_batch *batch);
+typedef void (*log_cache_fn)(void *owner, uint32_t shard, struct cached_batch *batch);
 
 /* The batch that was asked for with this id, or (NULL) there is nothing, or it cannot be read. */
 typedef void (*log_cache_back_fn)(void *owner, uint32_t shard, uint64_t to,
@@ -87,5 +88,12 @@ int log_cache_ask_back(struct log_cache *cache, uint32_t shard, uint64_t to);
 uint64_t log_cache_asked(const struct log_cache *cache);
 /* It says less than the log by now. */
 void log_cache_drop(struct log_cache *cache, struct cached_batch *batch);
+/* A batch that is pinned stays, whatever memory the newer ones take. */
+static inline void log_cache_pin(struct cached_batch *batch)
+{
+    batch->is_pinned = true;
+}
+/* They may go when the next comes. */
+void log_cache_unpin_all(struct log_cache *cache);
 /* A stream begins to read from the batch. */
 void log_cache_note_use(struct log_cache *cache, struct cached_batch *batch);

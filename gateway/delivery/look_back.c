@@ -301,16 +301,16 @@ void look_back_batch(struct look_back *look_back, uint32_t shard, uint64_t befor
 
 int look_back_give(const struct look_back *look_back, struct outbox *outbox)
 {
-    uint64_t before = 0;
+    struct sl_cursor before = {.id = 0};
 
     for (size_t i = look_back->count; i-- > 0;) {
         const struct found *found = &look_back->found[i];
         struct sl_slice tail =
             found->tail ? sl_slice(found->tail, found->tail_size) : SL_SLICE_NONE;
 
-        if (outbox_append(outbox, found->event, before, tail, 0) < 0)
+        if (outbox_append(outbox, found->event, &before, tail, 0) < 0)
             return -ENOMEM;
-        before = found->event->id ? found->event->id : before;
+        before.id = found->event->id ? found->event->id : before.id;
     }
     return 0;
 }

@@ -30,7 +30,8 @@ struct outbox_entry {
     struct wrapping *wrapping; /* NULL: the shared frame as it is */
     uint32_t size;             /* bytes on the wire */
     uint64_t cursor;           /* of a client that has everything before a logged event, or a gap */
-    uint64_t bytes_before;     /* of all entries before this one */
+    struct sl_cursor *compound; /* the same, when it is not plain; else NULL */
+    uint64_t bytes_before;      /* of all entries before this one */
 };
 
 struct batch {
@@ -64,6 +65,7 @@ static void release_until(struct outbox *outbox, uint64_t position)
 
         event_unref(entry->event);
         mem_free(entry->wrapping);
+        mem_free(entry->compound);
     }
 }
 
@@ -170,19 +172,23 @@ bool outbox_client_is_served(const struct client *client)
            client->at == client->outbox->next;
 }
 
-uint64_t outbox_client_cursor(const struct client *client, uint64_t head)
+/* After a failover the head may be older than what the client is owed still. */
+struct sl_cursor outbox_client_cursor(const struct client *client, const struct sl_cursor *head)
 {
     const struct outbox *outbox = client->outbox;
 
     if (outbox && outbox->is_incomplete)
-        head = outbox->complete_until;
+        head = &outbox->complete_until;
     for (uint64_t p = client->at; outbox && p < outbox->next; p++) {
         const struct outbox_entry *entry = entry_at(outbox, p);
 
-        if ((entry->event->id || entry->event->gap_to) && entry->cursor < head)
-            head = entry->cursor;
+        if (!entry->event->id && !entry->event->gap_to)
+            continue;
+        if (entry->compound)
+            return *entry->compound;
+        return (struct sl_cursor){.id = entry->cursor < head->id ? entry->cursor : head->id};
     }
-    return head;
+    return *head;
 }
 
 const struct event *outbox_owed(const struct client *client, uint64_t position)
@@ -190,10 +196,10 @@ const struct event *outbox_owed(const struct client *client, uint64_t position)
     return position < client->outbox->next ? entry_at(client->outbox, position)->event : NULL;
 }
 
-void outbox_set_incomplete(struct outbox *outbox, uint64_t cursor)
+void outbox_set_incomplete(struct outbox *outbox, const struct sl_cursor *cursor)
 {
     outbox->is_incomplete = true;
-    outbox->complete_until = cursor;
+    outbox->complete_until = *cursor;
 }
 
 void outbox_set_complete(struct outbox *outbox)
@@ -239,30 +245,20 @@ static struct sl_slice shared_frame(const struct outbox *outbox, struct event *e
     return frame.data && outbox->settings.unchunked ? frame_unchunk(frame) : frame;
 }
 
-/* Who comes back with it is told the gap; whoever has the last of what was rewound is, too. Who has
- * read beyond it in the log has been told there. */
-static uint64_t cursor_before_gap(const struct event *gap, uint64_t head)
-{
-    uint64_t last = gap->gap_to - !gap->is_rewound;
-
-    if (head > last && sl_id_shard(head) == gap->shard)
-        return head;
-    return head && head < last ? head : last;
-}
-
-/* After a failover ids may come again that are older than the newest. */
+/* After a failover ids may come again that are older than the newest. Who comes back from before a
+ * gap is told of it; whoever has the last of what was rewound is, too. */
 static uint64_t cursor_before(const struct event *event, uint64_t head)
 {
     if (event->gap_to)
-        return cursor_before_gap(event, head);
+        return head ? head : event->gap_to - !event->is_rewound;
     return head && head < event->id ? head : event->id - 1;
 }
 
-int outbox_append(struct outbox *outbox, struct event *event, uint64_t head, struct sl_slice tail,
-                  uint64_t now_ms)
+int outbox_append(struct outbox *outbox, struct event *event, const struct sl_cursor *head,
+                  struct sl_slice tail, uint64_t now_ms)
 {
     struct outbox_entry entry = {
-        .event = event, .bytes_before = outbox->bytes, .cursor = cursor_before(event, head)};
+        .event = event, .bytes_before = outbox->bytes, .cursor = cursor_before(event, head->id)};
 
     assert(!tail.data || outbox->settings.format == FORMAT_WEBSOCKET);
     if (make_room(outbox) < 0)
@@ -278,6 +274,13 @@ int outbox_append(struct outbox *outbox, struct event *event, uint64_t head, str
         if (!frame.data)
             return -ENOMEM;
         entry.size = (uint32_t)frame.size;
+    }
+    if (!sl_cursor_is_plain(head)) {
+        entry.compound = mem_copy(head, sizeof(*head));
+        if (!entry.compound) {
+            mem_free(entry.wrapping);
+            return -ENOMEM;
+        }
     }
     event_ref(event);
     if (outbox->next == outbox->flushed)

@@ -48,10 +48,10 @@ struct outbox {
     uint64_t capacity; /* a power of two, or 0 */
     uint64_t bytes;    /* of all entries ever appended */
     struct list in_step, joining, behind;
-    size_t members;              /* clients that joined and have not left */
-    bool oldest_moved;           /* the client furthest behind may have moved on */
-    bool is_incomplete;          /* what is owed after `complete_until` has not been appended yet */
-    uint64_t complete_until;     /* event id */
+    size_t members;     /* clients that joined and have not left */
+    bool oldest_moved;  /* the client furthest behind may have moved on */
+    bool is_incomplete; /* what is owed after `complete_until` has not been appended yet */
+    struct sl_cursor complete_until;
     uint64_t first_unflushed_ms; /* when the entry at `flushed` was appended */
     uint64_t last_flush_ms;      /* 0: never */
     struct list_node node;       /* the owner's: waiting to be flushed */
@@ -72,10 +72,10 @@ void outbox_set_aside(struct client *client);
 bool outbox_is_deserted(const struct outbox *outbox);
 /* Has the client been sent all that it is owed? */
 bool outbox_client_is_served(const struct client *client);
-/* Where the client would go on: before every logged event, or gap, that it is owed (of several
- * shards, the first need not be the oldest), or at `head`, the newest of all, when it has
- * everything. Not for a client that is broken or set aside: what it was owed may be gone. */
-uint64_t outbox_client_cursor(const struct client *client, uint64_t head);
+/* Where the client would go on: before the first logged event, or gap, that it is owed, or at
+ * `head`, behind all that has passed, when it has everything. Not for a client that is broken or
+ * set aside: what it was owed may be gone. */
+struct sl_cursor outbox_client_cursor(const struct client *client, const struct sl_cursor *head);
 
 struct client_owed {
     uint64_t events, bytes;
@@ -92,14 +92,14 @@ bool outbox_visit_owed(const struct outbox *outbox, client_visit_fn visit, void 
 
 /* Which events the clients are owed after `cursor` will turn out later: until outbox_set_complete()
  * nobody counts as served. */
-void outbox_set_incomplete(struct outbox *outbox, uint64_t cursor);
+void outbox_set_incomplete(struct outbox *outbox, const struct sl_cursor *cursor);
 void outbox_set_complete(struct outbox *outbox);
 
-/* Owes `event` to all clients; takes a reference. `head`: the newest event before it. `tail` (may
+/* Owes `event` to all clients; takes a reference. `head`: of who has all before it. `tail` (may
  * be absent): what goes before the closing brace, for the one client of an outbox that is not
  * shared; copied. 0; -ENOMEM: nobody is owed it, and the caller evicts the clients. */
-int outbox_append(struct outbox *outbox, struct event *event, uint64_t head, struct sl_slice tail,
-                  uint64_t now_ms);
+int outbox_append(struct outbox *outbox, struct event *event, const struct sl_cursor *head,
+                  struct sl_slice tail, uint64_t now_ms);
 
 /* Bytes appended since the last flush. */
 size_t outbox_gathered_bytes(const struct outbox *outbox);

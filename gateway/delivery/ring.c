@@ -35,11 +35,29 @@ static void lose(struct ring *ring, uint32_t shard, uint64_t id)
         ring->lost[shard] = id;
 }
 
+/* Whoever has not come to the late event has nothing of its shard behind `low`. */
+static void note_late(struct ring *ring, const struct event *event, uint64_t sequence)
+{
+    struct ring_late *late = &ring->late[event->shard];
+
+    if (event->id == 0)
+        return;
+    if (event->is_late && !late->goes_on)
+        late->low = event->previous;
+    if (event->is_late) {
+        late->sequence = sequence;
+        if (--late->kept == 0)
+            ring->late_shards &= ~(UINT64_C(1) << event->shard);
+    }
+    late->goes_on = event->is_late;
+}
+
 /* Who has not been told of a gap that goes has to look at the log, which shows it. */
 static void lose_event(struct ring *ring, const struct event *event, uint64_t sequence)
 {
     uint64_t id = event->gap_to ? event->gap_to : event->id;
 
+    note_late(ring, event, sequence);
     if (id == 0)
         ring->lost_unlogged = sequence + 1;
     else if (event->is_rewound)
@@ -129,24 +147,14 @@ static struct segment *open_segment(struct ring *ring)
     return segment;
 }
 
-/* Who comes back with a lower cursor gets the event, or is told of the gap; who has the last of
- * what was rewound is told, too. */
-static uint64_t first_id_behind(const struct event *event)
-{
-    return event->gap_to ? event->gap_to + event->is_rewound : event->id;
-}
-
 /* The shard goes on from before the gap. */
 static void note_rewind(struct ring *ring, const struct event *gap)
 {
     ring->rewinds[gap->shard] = (struct ring_rewind){gap->sequence, gap->gap_from, gap->gap_to};
     ring->last_rewind = gap->sequence;
     ring->passed[gap->shard] = gap->gap_from;
-    ring->newest = 0;
-    for (uint32_t shard = 0; shard < ring->shards; shard++) {
-        if (ring->passed[shard] > ring->newest)
-            ring->newest = ring->passed[shard];
-    }
+    if (ring->shards == 1)
+        ring->newest = gap->gap_from;
 }
 
 void ring_append(struct ring *ring, struct event *event)
@@ -158,12 +166,14 @@ void ring_append(struct ring *ring, struct event *event)
     event->sequence = ring->next++;
     if (event->is_rewound)
         note_rewind(ring, event);
-    if (event->id || event->gap_to)
-        id_floor_add(&ring->floor, event->sequence, first_id_behind(event));
     if (segment) {
         ring->bytes -= segment->bytes;
         segment_append(segment, &entry);
         ring->bytes += segment->bytes;
+    }
+    if (event->is_late) {
+        ring->late[event->shard].kept++;
+        ring->late_shards |= UINT64_C(1) << event->shard;
     }
     while (ring->segment_count > 0 && (!segment || ring->bytes > ring->max_bytes))
         drop_oldest(ring);
@@ -177,8 +187,6 @@ void ring_lose(struct ring *ring, uint32_t shard, uint64_t id)
 {
     ring_pass(ring, shard, id);
     lose(ring, shard, id);
-    if (id)
-        id_floor_add(&ring->floor, ring->next, id);
 }
 
 void ring_pass(struct ring *ring, uint32_t shard, uint64_t id)
@@ -190,13 +198,6 @@ void ring_pass(struct ring *ring, uint32_t shard, uint64_t id)
         ring->passed[shard] = id;
     if (id > ring->newest)
         ring->newest = id;
-}
-
-uint64_t ring_cursor_at(const struct ring *ring, uint64_t sequence)
-{
-    uint64_t lowest = id_floor_from(&ring->floor, sequence);
-
-    return lowest <= ring->newest ? lowest - 1 : ring->newest;
 }
 
 uint64_t ring_first_with(const struct ring *ring, uint64_t id)

@@ -1,4 +1,5 @@
-/* gateway/delivery/ring.h - what has passed lately, in the order in which it passed.
+/* gateway/delivery/ring.h - what has passed lately, in the order in which it passed: that of ids,
+ * but for late events and gaps.
  *
  * Everything that live clients may be sent: logged events, events published without the log, and
  * gaps. Each gets a number of its own, its sequence, and stays until newer ones need the memory.
@@ -10,7 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gateway/delivery/id_floor.h"
 #include "gateway/delivery/segment.h"
 #include "src/model/id.h"
 
@@ -26,13 +26,20 @@ struct ring {
     uint64_t head[SL_SHARDS_MAX];   /* by shard: the newest id that has passed, or is in a gap */
     uint64_t passed[SL_SHARDS_MAX]; /* by shard: the last that has passed; after a rewind it is
                                        below `head` until its ids have caught up */
-    uint64_t newest;                /* the highest of `passed` */
+    uint64_t newest;                /* the highest that has passed, or is in a gap; of one shard it
+                                       goes back with a rewind */
     struct ring_rewind {
         uint64_t sequence;    /* 0: none yet */
         uint64_t from, to;    /* event ids: exclusive, inclusive */
     } rewinds[SL_SHARDS_MAX]; /* by shard: the last gap that told of one */
     uint64_t last_rewind;     /* sequence of the last of them; 0: none yet */
-    struct id_floor floor;    /* of what has been given a sequence, or was lost instead */
+    struct ring_late {
+        uint64_t sequence; /* of the last late event that has left the ring; 0: none */
+        uint64_t low;      /* the event before the first of those that left it in a row */
+        bool goes_on;      /* nothing else of the shard has left it since */
+        size_t kept;       /* late events that it still has */
+    } late[SL_SHARDS_MAX];
+    uint64_t late_shards; /* a bit for each of which some are kept */
 };
 
 void ring_init(struct ring *ring, size_t max_bytes);
@@ -48,10 +55,6 @@ void ring_append(struct ring *ring, struct event *event);
 void ring_lose(struct ring *ring, uint32_t shard, uint64_t id);
 /* The event `id` has passed, whether kept or not. */
 void ring_pass(struct ring *ring, uint32_t shard, uint64_t id);
-
-/* The newest id up to which everything has passed before this sequence: of who has all that did,
- * nothing at or below it is missing. */
-uint64_t ring_cursor_at(const struct ring *ring, uint64_t sequence);
 
 /* The sequence of the first entry that is the event `id`; 0: it is not here. Takes a look at every
  * entry. */

@@ -66,7 +66,7 @@ static void on_home_loading(void *watcher)
 {
     struct lane *lane = watcher;
 
-    outbox_set_incomplete(&lane->outbox, lane->deliver->cursor);
+    outbox_set_incomplete(&lane->outbox, &lane->deliver->head);
 }
 
 static void on_home_loaded(void *watcher)
@@ -105,7 +105,7 @@ static struct lane *home_lane_new(struct deliver *deliver, const struct client *
         return NULL;
     }
     if (!home_is_loaded(&lane->watch))
-        outbox_set_incomplete(&lane->outbox, deliver->cursor);
+        outbox_set_incomplete(&lane->outbox, &deliver->head);
     return lane;
 }
 
@@ -148,7 +148,7 @@ int deliver_subscribe_rules(struct deliver *deliver, struct client *client, int 
 
 /* --- they catch up, and go --- */
 
-int deliver_resume(struct deliver *deliver, struct client *client, uint64_t cursor)
+int deliver_resume(struct deliver *deliver, struct client *client, const struct sl_cursor *cursor)
 {
     struct lane *lane = catch_up_lane_of(client);
 

@@ -28,15 +28,16 @@ const struct disconnect_row *disconnect_row(enum disconnect_reason reason)
     return &rows[reason];
 }
 
-void disconnect_print(enum disconnect_reason reason, uint64_t cursor, uint32_t retry_ms,
-                      struct buffer *ret_json)
+void disconnect_print(enum disconnect_reason reason, const struct sl_cursor *cursor,
+                      uint32_t retry_ms, struct buffer *ret_json)
 {
+    char text[SL_CURSOR_TEXT_SIZE];
     const struct disconnect_row *row = disconnect_row(reason);
 
     buffer_append_format(ret_json, "{\"type\":\"disconnect\",\"code\":\"%s\",\"reason\":\"%s\"",
                          row->code, row->reason);
     if (cursor)
-        buffer_append_format(ret_json, ",\"cursor\":\"%" PRIu64 "\"", cursor);
+        buffer_append_format(ret_json, ",\"cursor\":\"%s\"", sl_cursor_print(cursor, text));
     if (row->come_back)
         buffer_append_format(ret_json, ",\"retry_ms\":%" PRIu32, retry_ms);
     buffer_append_char(ret_json, '}');

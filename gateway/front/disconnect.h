@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
+#include "src/model/cursor.h"
 
 enum disconnect_reason {
     DISCONNECT_DRAINING,
@@ -36,7 +37,7 @@ struct disconnect_row {
 
 const struct disconnect_row *disconnect_row(enum disconnect_reason reason);
 
-/* {"type":"disconnect","code":..,"reason":..,"cursor":"..","retry_ms":N}; `cursor` 0: left out;
+/* {"type":"disconnect","code":..,"reason":..,"cursor":"..","retry_ms":N}; `cursor` NULL: left out;
  * retry_ms is said in rows that invite the client back only. */
-void disconnect_print(enum disconnect_reason reason, uint64_t cursor, uint32_t retry_ms,
-                      struct buffer *ret_json);
+void disconnect_print(enum disconnect_reason reason, const struct sl_cursor *cursor,
+                      uint32_t retry_ms, struct buffer *ret_json);

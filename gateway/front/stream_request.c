@@ -184,27 +184,42 @@ static uint64_t latest_since_ms(const struct stream_times *times)
     return STREAM_FUTURE_MS + (times->newest_ms > times->now_ms ? times->newest_ms : times->now_ms);
 }
 
-static int read_since(struct sl_slice text, const struct stream_times *times,
-                      struct stream_request *request, struct http_refusal *refusal)
+/* Only the form for which a shard is behind is no moment. */
+static int read_cursor(struct sl_slice text, struct stream_request *request,
+                       struct http_refusal *refusal)
+{
+    struct failure failure;
+
+    if (sl_cursor_parse(text, &request->since_cursor, &failure) < 0)
+        return http_refuse(refusal, 400, "bad_since", "since", "%s", failure.text);
+    request->since = SINCE_CURSOR;
+    return 0;
+}
+
+static int read_moment(struct sl_slice text, uint64_t now_ms, struct stream_request *request,
+                       struct http_refusal *refusal)
 {
     struct sl_moment moment;
     struct failure failure;
 
-    if (sl_moment_parse(text, times->now_ms, &moment, &failure) < 0)
+    if (sl_moment_parse(text, now_ms, &moment, &failure) < 0)
         return http_refuse(refusal, 400, "bad_since", "since", "%s", failure.text);
-    if (sl_moment_ms(&moment) > latest_since_ms(times))
-        return http_refuse(refusal, 400, "bad_since", "since", "more than a minute in the future");
-    request->since = moment.kind == SL_MOMENT_ID ? SINCE_ID : SINCE_TIME;
-    request->since_value = moment.value;
+    request->since = moment.kind == SL_MOMENT_ID ? SINCE_CURSOR : SINCE_TIME;
+    request->since_cursor = (struct sl_cursor){.id = sl_moment_cursor(&moment)};
     return 0;
 }
 
-uint64_t stream_request_cursor(const struct stream_request *request)
+static int read_since(struct sl_slice text, const struct stream_times *times,
+                      struct stream_request *request, struct http_refusal *refusal)
 {
-    const struct sl_moment since = {request->since == SINCE_TIME ? SL_MOMENT_TIME : SL_MOMENT_ID,
-                                    request->since_value};
+    bool is_cursor = memchr(text.data, '~', text.size);
+    int r = is_cursor ? read_cursor(text, request, refusal)
+                      : read_moment(text, times->now_ms, request, refusal);
 
-    return sl_moment_cursor(&since);
+    if (r == 0 && sl_id_time_ms(request->since_cursor.id + (request->since == SINCE_TIME)) >
+                      latest_since_ms(times))
+        return http_refuse(refusal, 400, "bad_since", "since", "more than a minute in the future");
+    return r;
 }
 
 static int read_last(struct sl_slice text, const struct sl_slice *since,
@@ -240,7 +255,7 @@ static int check_until(const struct stream_request *request, uint64_t now_ms,
 {
     if (!request->until)
         return 0;
-    if (request->since != SINCE_NOW && request->until < stream_request_cursor(request))
+    if (request->since != SINCE_NOW && request->until < request->since_cursor.id)
         return http_refuse(refusal, 400, "bad_until", "until", "it lies before since");
     if (request->since == SINCE_NOW && sl_id_time_ms(request->until) <= now_ms)
         return http_refuse(refusal, 400, "bad_until", "until",
@@ -253,14 +268,15 @@ static int check_until(const struct stream_request *request, uint64_t now_ms,
 static void read_last_event_id(struct sl_slice text, const struct stream_times *times,
                                struct stream_request *request)
 {
-    uint64_t id;
+    struct sl_cursor cursor;
 
     request->since = SINCE_UNUSABLE;
-    request->since_value = 0;
+    request->since_cursor = (struct sl_cursor){0};
     request->last = 0;
-    if (sl_id_parse(text, &id) == 0 && sl_id_time_ms(id) <= latest_since_ms(times)) {
-        request->since = SINCE_ID;
-        request->since_value = id;
+    if (sl_cursor_parse(text, &cursor, NULL) == 0 &&
+        sl_id_time_ms(cursor.id) <= latest_since_ms(times)) {
+        request->since = SINCE_CURSOR;
+        request->since_cursor = cursor;
     }
 }
 

@@ -14,8 +14,9 @@
 #include "gateway/front/token.h"
 #include "gateway/http/http.h"
 #include "gateway/metrics/stream_kind.h"
+#include "src/model/cursor.h"
 
-enum since_kind { SINCE_NOW, SINCE_ID, SINCE_TIME, SINCE_UNUSABLE };
+enum since_kind { SINCE_NOW, SINCE_CURSOR, SINCE_TIME, SINCE_UNUSABLE };
 
 struct stream_request {
     enum stream_kind stream;
@@ -25,7 +26,7 @@ struct stream_request {
     struct sl_filter_warnings *warnings; /* of it; ours; NULL: there are none */
     unsigned types;                      /* bits 1 << SL_EVENT_...; 0 on STREAM_MANY */
     enum since_kind since;               /* SINCE_UNUSABLE: a Last-Event-ID that is no cursor */
-    uint64_t since_value;                /* event id, or Unix milliseconds */
+    struct sl_cursor since_cursor;       /* where it begins, of SINCE_CURSOR and SINCE_TIME */
     uint32_t last;                       /* the newest so many come first; 0: not asked for */
     uint64_t until;                      /* nothing behind this id; 0: no end */
     int gather_ms;                       /* -1: the server's default */
@@ -66,12 +67,11 @@ int stream_request_read(const struct front_settings *settings, enum stream_kind 
                         const struct http_request *http, const struct stream_times *times,
                         struct stream_request *ret_request, struct http_refusal *refusal,
                         enum token_fault *ret_fault);
-/* The cursor behind which a request begins that came with a `since`, of SINCE_ID or SINCE_TIME. */
-uint64_t stream_request_cursor(const struct stream_request *request);
 /* Does it begin where it ends? */
 static inline bool stream_request_is_over(const struct stream_request *request)
 {
-    return request->until && request->since == SINCE_ID && request->since_value >= request->until;
+    return request->until && request->since == SINCE_CURSOR &&
+           sl_cursor_is_plain(&request->since_cursor) && request->since_cursor.id >= request->until;
 }
 void stream_request_done(struct stream_request *request);
 

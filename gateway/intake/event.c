@@ -1,6 +1,14 @@
+/* event.c - an event is one piece of memory, but for its frames and a cursor of its own.
+ *
+ * It is freed with the last reference. A copy that says where somebody else stands shares the
+ * original, whose memory its view points into, and has only what is different: the cursor, the
+ * frames, and the JSON of a late event, which is the original's with two members more. Nothing is
+ * bounded here: decoder and outboxes do that. */
 #include "gateway/intake/event.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -27,6 +35,48 @@ struct event *event_new_control(enum event_kind kind, struct sl_slice json)
     return event;
 }
 
+int event_set_cursor(struct event *event, const struct sl_cursor *cursor)
+{
+    assert(!event->cursor);
+    event->cursor = mem_copy(cursor, sizeof(*cursor));
+    return event->cursor ? 0 : -ENOMEM;
+}
+
+struct event *event_copy_with_cursor(struct event *event, const struct sl_cursor *cursor,
+                                     bool is_late)
+{
+    char text[SL_CURSOR_TEXT_SIZE], tail[SL_CURSOR_TEXT_SIZE + 32];
+    struct sl_slice json = event->original ? event->original->json : event->json;
+    size_t tail_size = (size_t)snprintf(tail, sizeof(tail), ",\"late\":true,\"cursor\":\"%s\"}",
+                                        sl_cursor_print(cursor, text));
+    size_t size = is_late ? json.size - 1 + tail_size : 0;
+    struct event *copy = mem_alloc(sizeof(*copy) + size);
+    char *room;
+
+    if (!copy)
+        return NULL;
+    *copy = *event;
+    copy->refs = 1;
+    copy->account = NULL;
+    memset(copy->frames, 0, sizeof(copy->frames));
+    copy->is_late = is_late;
+    copy->original = event_ref(event->original ? event->original : event);
+    copy->bytes = sizeof(*copy) + size + sizeof(*cursor);
+    copy->json = json;
+    copy->cursor = NULL;
+    if (is_late) {
+        room = (char *)(copy + 1);
+        memcpy(room, json.data, json.size - 1);
+        memcpy(room + json.size - 1, tail, tail_size);
+        copy->json = sl_slice(room, size);
+    }
+    if (event_set_cursor(copy, cursor) < 0) {
+        event_unref(copy);
+        return NULL;
+    }
+    return copy;
+}
+
 struct event *event_ref(struct event *event)
 {
     assert(event->refs > 0);
@@ -43,6 +93,8 @@ void event_unref(struct event *event)
         mem_free((void *)event->frames[i].data);
     if (event->account)
         *event->account -= event->bytes;
+    mem_free(event->cursor);
+    event_unref(event->original);
     mem_free(event);
 }
 

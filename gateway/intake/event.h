@@ -10,6 +10,7 @@
 
 #include "base/slice.h"
 #include "filters/event_view.h"
+#include "src/model/cursor.h"
 
 enum event_kind {
     EVENT_POST,
@@ -35,6 +36,9 @@ struct event {
     uint64_t previous; /* the event before it in its shard's log; 0: none */
     uint32_t shard;
     bool is_late; /* passed behind events with greater ids of other shards; set before it passes */
+    struct sl_cursor *cursor;  /* of a client that has it, and all that it got before; NULL: `id` */
+    struct event *original;    /* a reference to the event whose memory the view points into; NULL:
+                                  its own */
     bool is_rewound;           /* of a gap: what is missing may have been delivered */
     uint64_t gap_from, gap_to; /* of a gap in the log: what is missing lies behind `gap_from`, up to
                                   `gap_to`; else 0 */
@@ -56,6 +60,15 @@ struct event {
 /* A control message for clients, as an event without an id; `json` is copied. The caller owns one
  * reference; NULL: out of memory. */
 struct event *event_new_control(enum event_kind kind, struct sl_slice json);
+
+/* Who has the event has come as far as `cursor`, which is copied; before anybody asks for a frame.
+ * 0; -ENOMEM. */
+int event_set_cursor(struct event *event, const struct sl_cursor *cursor);
+/* The same event for somebody whose cursor is another behind it. `is_late`: he has events with
+ * greater ids, and the JSON says so, with the cursor. The caller owns one reference; NULL: out of
+ * memory. */
+struct event *event_copy_with_cursor(struct event *event, const struct sl_cursor *cursor,
+                                     bool is_late);
 
 struct event *event_ref(struct event *event);
 void event_unref(struct event *event); /* NULL is fine */

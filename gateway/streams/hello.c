@@ -30,19 +30,21 @@ static void describe(const struct stream_request *request, struct buffer *words)
     }
 }
 
-void hello_print(const struct stream *stream, uint64_t cursor, struct buffer *ret_json)
+void hello_print(const struct stream *stream, const struct sl_cursor *cursor,
+                 struct buffer *ret_json)
 {
     const struct stream_request *request = &stream->request;
     struct buffer words = BUFFER_INIT, json = BUFFER_INIT;
+    char text[SL_CURSOR_TEXT_SIZE];
 
     describe(request, &words);
     buffer_append_format(&json, "{\"type\":\"hello\",\"stream\":\"%s\",\"filter\":",
                          stream_kind_name(request->stream));
     buffer_append_json_string(&json, buffer_slice(&words));
     buffer_append_format(&json,
-                         ",\"connection\":\"%016" PRIx64 "\",\"cursor\":\"%" PRIu64
-                         "\",\"server\":\"sluiced " SLUICE_VERSION "\"}",
-                         stream->id, cursor);
+                         ",\"connection\":\"%016" PRIx64
+                         "\",\"cursor\":\"%s\",\"server\":\"sluiced " SLUICE_VERSION "\"}",
+                         stream->id, sl_cursor_print(cursor, text));
     json_append_in_one_line(ret_json, buffer_slice(&json));
     ret_json->failed = ret_json->failed || words.failed || json.failed;
     buffer_done(&words);

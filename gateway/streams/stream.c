@@ -125,11 +125,14 @@ void stream_say_frame(struct stream *stream, struct buffer *frame)
 
 /* Where the client would go on. While nothing has been logged it is before everything, by the
  * lowest id that is taken for one. */
-static uint64_t cursor_of(const struct stream *stream)
+static struct sl_cursor cursor_of(const struct stream *stream)
 {
-    uint64_t cursor = deliver_client_cursor(stream->streams->settings.deliver, &stream->client);
+    struct sl_cursor cursor =
+        deliver_client_cursor(stream->streams->settings.deliver, &stream->client);
 
-    return cursor > 0 ? cursor : SL_MOMENT_ID_MIN;
+    if (cursor.id == 0)
+        cursor.id = SL_MOMENT_ID_MIN;
+    return cursor;
 }
 
 /* --- the beginning --- */
@@ -171,12 +174,12 @@ static int join_delivery(struct stream *stream)
 }
 
 /* The cursor behind which the stream begins. Behind a time means: from that time on. */
-static uint64_t beginning_of(const struct stream *stream)
+static struct sl_cursor beginning_of(const struct stream *stream)
 {
     switch (stream->request.since) {
-    case SINCE_ID:
+    case SINCE_CURSOR:
     case SINCE_TIME:
-        return stream_request_cursor(&stream->request);
+        return stream->request.since_cursor;
     default:
         return cursor_of(stream);
     }
@@ -186,7 +189,7 @@ static uint64_t beginning_of(const struct stream *stream)
  * Where that is depends on the clock of Redis, and not on ours. */
 static void say_gap_to_head(struct stream *stream)
 {
-    uint64_t head = deliver_cursor(stream->streams->settings.deliver);
+    uint64_t head = deliver_cursor(stream->streams->settings.deliver).id;
     struct gap gap = {.to = head ? head : sl_id_first_at(clock_wall_ms()), .reason = GAP_RETENTION};
     struct event *event = gap_event(&gap);
     struct buffer frame = BUFFER_INIT;
@@ -201,19 +204,22 @@ static void say_gap_to_head(struct stream *stream)
  * the first event comes back with this, and misses nothing. */
 static void say_beginning(struct stream *stream)
 {
+    const struct sl_cursor cursor = cursor_of(stream);
     struct buffer frame = BUFFER_INIT;
 
     if (stream->client.format == FORMAT_SSE)
-        frame_append_keepalive(&frame, FORMAT_SSE, cursor_of(stream));
+        frame_append_keepalive(&frame, FORMAT_SSE, &cursor);
     stream_say_frame(stream, &frame);
 }
 
 static void say_hello(struct stream *stream)
 {
     struct buffer json = BUFFER_INIT, frame = BUFFER_INIT;
-    uint64_t cursor = beginning_of(stream);
+    struct sl_cursor cursor = beginning_of(stream);
 
-    hello_print(stream, cursor > 0 ? cursor : SL_MOMENT_ID_MIN, &json);
+    if (cursor.id == 0)
+        cursor.id = SL_MOMENT_ID_MIN;
+    hello_print(stream, &cursor, &json);
     frame_append_message(&frame, stream->client.format, "hello", buffer_slice(&json));
     frame.failed = frame.failed || json.failed;
     stream_say_frame(stream, &frame);
@@ -245,7 +251,7 @@ static void say_unknown_user(void *owner, const char *id, const struct sl_filter
 static void say_warnings(struct stream *stream)
 {
     struct sl_filter_warnings *warnings = stream->request.warnings;
-    size_t count = warnings && stream->request.since != SINCE_ID ? warnings->count : 0;
+    size_t count = warnings && stream->request.since != SINCE_CURSOR ? warnings->count : 0;
 
     for (size_t i = 0; i < count; i++) {
         struct buffer json = BUFFER_INIT, frame = BUFFER_INIT;
@@ -258,7 +264,7 @@ static void say_warnings(struct stream *stream)
         stream_say_frame(stream, &frame);
         buffer_done(&json);
     }
-    if (warnings && stream->request.since != SINCE_ID)
+    if (warnings && stream->request.since != SINCE_CURSOR)
         user_questions_add(&stream->user_questions, SL_SLICE_NONE, warnings);
     mem_free(warnings);
     stream->request.warnings = NULL;
@@ -288,9 +294,9 @@ static int resume(struct stream *stream)
     if (stream->request.last)
         return deliver_begin_last(deliver, &stream->client, stream->request.last,
                                   takes_no_posts(&stream->request));
-    if (since != SINCE_ID && since != SINCE_TIME)
+    if (since != SINCE_CURSOR && since != SINCE_TIME)
         return 0;
-    return deliver_resume(deliver, &stream->client, beginning_of(stream));
+    return deliver_resume(deliver, &stream->client, &stream->request.since_cursor);
 }
 
 /* The answer and the first frame leave together. */
@@ -389,11 +395,12 @@ static void arm(struct stream *stream)
     uv_timer_start(&stream->timer, on_timer, wait, 0);
 }
 
-static void append_cursor(const struct stream *stream, uint64_t cursor, struct buffer *frames)
+static void append_cursor(const struct stream *stream, const struct sl_cursor *cursor,
+                          struct buffer *frames)
 {
-    char json[64];
-    int length =
-        snprintf(json, sizeof(json), "{\"type\":\"cursor\",\"id\":\"%" PRIu64 "\"}", cursor);
+    char text[SL_CURSOR_TEXT_SIZE], json[SL_CURSOR_TEXT_SIZE + 64];
+    int length = snprintf(json, sizeof(json), "{\"type\":\"cursor\",\"id\":\"%s\"}",
+                          sl_cursor_print(cursor, text));
 
     frame_append_message(frames, stream->client.format, "cursor", sl_slice(json, (size_t)length));
 }
@@ -403,7 +410,7 @@ static void keep_alive(struct stream *stream)
 {
     struct websocket *websocket = websocket_of(stream);
     struct client *client = &stream->client;
-    uint64_t cursor = cursor_of(stream);
+    const struct sl_cursor cursor = cursor_of(stream);
     struct buffer frame = BUFFER_INIT;
 
     client->last_sent_ms = now_of(stream);
@@ -415,10 +422,10 @@ static void keep_alive(struct stream *stream)
     }
     if (websocket)
         websocket->pinged_ms = now_of(stream);
-    frame_append_keepalive(&frame, client->format, cursor);
+    frame_append_keepalive(&frame, client->format, &cursor);
     stream_say_frame(stream, &frame);
     if (stream->request.cursors && client->format != FORMAT_SSE) {
-        append_cursor(stream, cursor, &frame);
+        append_cursor(stream, &cursor, &frame);
         stream_say_frame(stream, &frame);
     }
 }
@@ -463,8 +470,9 @@ void stream_evict(struct stream *stream, enum disconnect_reason reason)
         return;
     stream->disconnect_reason = (uint8_t)reason;
     stream->is_evicted = true;
-    stream->disconnect_cursor =
-        reason == DISCONNECT_COMPLETE ? stream->request.until : cursor_of(stream);
+    stream->disconnect_cursor = cursor_of(stream);
+    if (reason == DISCONNECT_COMPLETE)
+        sl_cursor_move(&stream->disconnect_cursor, stream->request.until);
     deliver_suspend(&stream->client); /* nothing may go beyond this cursor */
     stream_end(stream, STREAM_EVICTED);
 }
@@ -523,10 +531,10 @@ static void take_leave(struct stream *stream)
     }
     if (stream->disconnect_reason == DISCONNECT_COMPLETE && stream->client.format == FORMAT_SSE) {
         /* An EventSource comes back all the same: with this it is told that there is no more. */
-        frame_append_keepalive(&frame, FORMAT_SSE, stream->disconnect_cursor);
+        frame_append_keepalive(&frame, FORMAT_SSE, &stream->disconnect_cursor);
         stream_say_frame(stream, &frame);
     }
-    disconnect_print(stream->disconnect_reason, stream->disconnect_cursor, retry_ms, &json);
+    disconnect_print(stream->disconnect_reason, &stream->disconnect_cursor, retry_ms, &json);
     frame_append_message(&frame, stream->client.format, "disconnect", buffer_slice(&json));
     stream_say_frame(stream, &frame);
     stream->protocol->say_end(stream, row);

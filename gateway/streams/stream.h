@@ -79,7 +79,7 @@ struct stream {
     uint8_t disconnect_reason; /* enum disconnect_reason, if `is_evicted` */
     bool is_evicted;
     bool gives_way; /* others need the memory */
-    uint64_t disconnect_cursor;
+    struct sl_cursor disconnect_cursor;
     uint64_t id;          /* of the connection: for hello and the log */
     uint64_t opened_ms;   /* clocks of the loop */
     uint64_t deadline_ms; /* of leaving and closing */
@@ -178,7 +178,8 @@ void named_filters_message(struct websocket *websocket, struct sl_slice message)
 /* --- hello.c --- */
 
 /* {"type":"hello",...}; `cursor` is where the stream begins. */
-void hello_print(const struct stream *stream, uint64_t cursor, struct buffer *ret_json);
+void hello_print(const struct stream *stream, const struct sl_cursor *cursor,
+                 struct buffer *ret_json);
 
 /* --- survey.c --- */
 

@@ -142,7 +142,7 @@ static struct stream *stream_new(struct streams *streams, const struct stream_re
  * such a request is refused for that, and not for its cursor. */
 static struct stream_times times_of(const struct streams *streams)
 {
-    uint64_t newest = deliver_cursor(streams->settings.deliver);
+    uint64_t newest = deliver_cursor(streams->settings.deliver).id;
 
     return (struct stream_times){
         .now_ms = clock_wall_ms(),

@@ -166,3 +166,10 @@ void sl_cursor_lower(struct sl_cursor *cursor, uint32_t shard, uint64_t low)
     cursor->groups[at] = (struct sl_cursor_group){low, shards};
     cursor->group_count++;
 }
+
+void sl_cursor_move(struct sl_cursor *cursor, uint64_t id)
+{
+    cursor->id = id;
+    while (cursor->group_count > 0 && cursor->groups[cursor->group_count - 1].low >= id)
+        cursor->group_count--;
+}

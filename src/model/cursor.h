@@ -50,6 +50,9 @@ uint64_t sl_cursor_of_shard(const struct sl_cursor *cursor, uint32_t shard);
  * than the cursor's id. */
 void sl_cursor_lower(struct sl_cursor *cursor, uint32_t shard, uint64_t low);
 
+/* The same shards are behind another id: those that are complete up to there are not any more. */
+void sl_cursor_move(struct sl_cursor *cursor, uint64_t id);
+
 static inline bool sl_cursor_is_plain(const struct sl_cursor *cursor)
 {
     return cursor->group_count == 0;

@@ -66,11 +66,13 @@ static bool fake_is_blocked(const struct client *client)
 static void fake_evict(struct client *client, enum disconnect_reason reason)
 {
     struct fake_client *fake = fake_of(client);
+    struct sl_cursor head;
 
     if (fake->evictions++ > 0)
         return;
     fake->disconnect_reason = reason;
-    fake->disconnect_cursor = outbox_client_cursor(client, fake->head());
+    head = fake->head();
+    fake->disconnect_cursor = outbox_client_cursor(client, &head);
 }
 
 static void fake_broken(struct client *client)
@@ -86,7 +88,8 @@ static const struct transport fake_transport = {
     .broken = fake_broken,
 };
 
-void fake_client_init(struct fake_client *fake, enum stream_format format, uint64_t (*head)(void))
+void fake_client_init(struct fake_client *fake, enum stream_format format,
+                      struct sl_cursor (*head)(void))
 {
     *fake = (struct fake_client){
         .client = {.transport = &fake_transport, .format = format},

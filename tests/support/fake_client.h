@@ -10,8 +10,12 @@
 
 #include "base/buffer.h"
 #include "gateway/delivery/client.h"
+#include "src/model/cursor.h"
 
 #define FAKE_UNLIMITED SIZE_MAX
+
+/* The plain form, for those who take a pointer. */
+#define CURSOR(number) (&(struct sl_cursor){.id = (number)})
 
 struct fake_client {
     struct client client;
@@ -23,13 +27,14 @@ struct fake_client {
     unsigned sends, holds;
     unsigned evictions;
     enum disconnect_reason disconnect_reason; /* of the first eviction */
-    uint64_t disconnect_cursor;               /* taken down at the first eviction */
+    struct sl_cursor disconnect_cursor;       /* taken down at the first eviction */
     unsigned breaks;
-    uint64_t (*head)(void);
+    struct sl_cursor (*head)(void);
 };
 
-/* `head`: the newest event, asked for when the client is evicted. */
-void fake_client_init(struct fake_client *fake, enum stream_format format, uint64_t (*head)(void));
+/* `head`: of who has everything, asked for when the client is evicted. */
+void fake_client_init(struct fake_client *fake, enum stream_format format,
+                      struct sl_cursor (*head)(void));
 void fake_client_done(struct fake_client *fake); /* in no outbox any more */
 
 /* The socket has room for `bytes` more: takes what is held. true: all of it went and the client

@@ -31,7 +31,7 @@ static bool has_ring; /* which keeps events when nobody is owed any */
 static struct fake_client a, b, c;
 static uint64_t last_load; /* number of the home load asked for last; 0: none */
 
-static uint64_t head(void)
+static struct sl_cursor head(void)
 {
     return deliver_cursor(deliver);
 }
@@ -265,7 +265,7 @@ static void test_events_go_to_those_whose_filter_matches(void **state)
     assert_int_equal(metric_get(metrics, METRIC_MATCHES), 8);
     assert_int_equal(metric_get(metrics, METRIC_DELIVERIES), 8);
     assert_int_equal(metric_get(metrics, METRIC_SENDS), 3);
-    assert_int_equal(deliver_cursor(deliver), 6);
+    assert_int_equal(deliver_cursor(deliver).id, 6);
 }
 
 static void test_equal_filters_cost_one_append(void **state)
@@ -327,11 +327,11 @@ static void test_a_lane_goes_with_its_last_client(void **state)
 static void test_the_cursor_is_the_newest_id_seen(void **state)
 {
     (void)state;
-    assert_int_equal(deliver_cursor(deliver), 0);
+    assert_int_equal(deliver_cursor(deliver).id, 0);
     post(7, "x");
     post(0, "x");
     post(5, "x");
-    assert_int_equal(deliver_cursor(deliver), 7);
+    assert_int_equal(deliver_cursor(deliver).id, 7);
 }
 
 /* --- when ------------------------------------------------------------------------------------- */
@@ -528,7 +528,7 @@ static void test_a_client_owed_too_much_goes_on_by_itself_and_others_do_not_noti
         post_alone(id, "x");
     assert_true(fake_client_lives(&a));
     assert_non_null(a.client.catcher);
-    assert_int_equal(deliver_client_cursor(deliver, &a.client), 0);
+    assert_int_equal(deliver_client_cursor(deliver, &a.client).id, 0);
     assert_int_equal(metric_get(metrics, METRIC_CATCHING_UP), 1);
     assert_int_equal(metric_get(metrics, METRIC_FALLEN_BEHIND), 1);
     assert_true(fake_client_lives(&b));
@@ -862,11 +862,11 @@ test_clients_of_a_feed_that_fails_are_told_a_cursor_before_what_they_missed(void
     post(40, "x");
     assert_int_equal(subscribe_home(&a, "bob"), 0);
     post_alone(50, "x");
-    assert_int_equal(deliver_cursor(deliver), 50);
+    assert_int_equal(deliver_cursor(deliver).id, 50);
     home_load_failed(deliver_home(deliver), "bob", last_load);
     assert_int_equal(a.evictions, 1);
     assert_int_equal(a.disconnect_reason, DISCONNECT_INTERNAL);
-    assert_int_equal(a.disconnect_cursor, 40);
+    assert_int_equal(a.disconnect_cursor.id, 40);
     assert_false(outbox_client_is_served(&a.client));
 }
 
@@ -959,7 +959,7 @@ static void test_without_memory_for_an_event_nobody_misses_it_in_silence(void **
             assert_int_equal(clients[i]->received.size > 0, fake_client_lives(clients[i]));
             if (!fake_client_lives(clients[i])) {
                 assert_int_equal(clients[i]->disconnect_reason, DISCONNECT_INTERNAL);
-                assert_int_equal(clients[i]->disconnect_cursor, 10);
+                assert_int_equal(clients[i]->disconnect_cursor.id, 10);
             }
         }
     }
@@ -984,7 +984,7 @@ static void test_a_gap_is_told_to_everyone_between_their_events(void **state)
     assert_int_equal(subscribe_home(&c, "bob"), 0);
     answer_load(&ada, 1);
     deliver_gap(deliver, &some_gap);
-    assert_int_equal(head(), 0); /* a gap is no cursor */
+    assert_int_equal(head().id, 0); /* a gap is no cursor */
     deliver_flush_all(deliver);
     for (size_t i = 0; i < 3; i++) {
         assert_non_null(memmem(clients[i]->received.data, clients[i]->received.size, some_gap_json,
@@ -1021,7 +1021,7 @@ static void test_behind_a_gap_home_streams_go_by_sets_read_anew(void **state)
     event_take(event_post(21, "cyd", "x"));
     deliver_flush_all(deliver);
     assert_false(outbox_client_is_served(&a.client));
-    assert_int_equal(outbox_client_cursor(&a.client, head()), 10);
+    assert_int_equal(outbox_client_cursor(&a.client, CURSOR(head().id)).id, 10);
     buffer_clear(&a.received); /* the gap */
     answer_load(&cyd, 1);
     deliver_flush_all(deliver);
@@ -1043,7 +1043,7 @@ static void test_a_failed_load_behind_a_gap_forgets_nothing_from_before(void **s
     event_take(event_post(20, "ada", "x"));
     home_load_failed(deliver_home(deliver), "bob", last_load);
     assert_int_equal(a.evictions, 1);
-    assert_int_equal(a.disconnect_cursor, 5);
+    assert_int_equal(a.disconnect_cursor.id, 5);
 }
 
 static void test_a_gap_moves_no_cursor_of_server_sent_events(void **state)
@@ -1078,7 +1078,7 @@ static void test_who_cannot_be_told_of_a_gap_has_to_go(void **state)
         is_told = fake_client_lives(&a);
         assert_int_equal(a.received.size > 0, is_told);
         if (!is_told)
-            assert_int_equal(a.disconnect_cursor, 10);
+            assert_int_equal(a.disconnect_cursor.id, 10);
     }
 }
 

@@ -1,7 +1,8 @@
 /* test_delivery_model.c - a random history, faults and all, from the log and the live channel to
  * what each client has been sent.
  *
- * shard_order, deliver, catch_up and log_cache are the true ones; Redis is an array of facts. Live
+ * shard_order, id_order, deliver, catch_up and log_cache are the true ones; Redis is an array of
+ * facts, and a round is over at once. Live
  * messages are lost, connections to Redis break off, the log is trimmed, events are taken out of
  * its middle, cannot be read, and are rewound by failovers. Clients stall, leave and come back with
  * what they have. In the end each fact that its filter lets through has reached a client once, in
@@ -23,6 +24,7 @@
 #include "filters/filter.h"
 #include "gateway/delivery/deliver.h"
 #include "gateway/delivery/log_cache.h"
+#include "gateway/intake/id_order.h"
 #include "gateway/intake/shard_order.h"
 #include "tests/support/cmocka_all.h"
 #include "tests/support/events.h"
@@ -36,7 +38,9 @@ enum {
     HEARD_MAX = 8000,
     RUNS = 40,
     RING_BYTES = 24 << 10,
-    PAGE_BYTES = 48 << 10
+    PAGE_BYTES = 48 << 10,
+    WAIT_MS = 60, /* a step is a millisecond */
+    ORDER_BYTES = 64 << 10
 };
 
 struct fact {
@@ -71,26 +75,18 @@ struct heard {
     uint64_t from, to; /* of the gap */
     bool is_redis;     /* its reason: of what it covers, the log may hold some */
     bool is_first;     /* of its connection */
-};
-
-/* A cursor is one for all shards. What has not passed when the client leaves, though it is older
- * than what has, lies before the cursor and is not promised. Neither is what lay in a gap then, or
- * could not be read, of which the client has not been told: that it was there is told, but not when
- * the log has been mended until the client comes back. */
-struct leaving {
-    uint64_t cursor, passed[SHARDS];
+    bool is_late;
 };
 
 struct client_model {
     struct fake_client fake;
     bool is_there, is_tea;
-    uint64_t start;  /* what it wants lies behind this id */
-    uint64_t cursor; /* to come back with */
+    uint64_t start;          /* what it wants lies behind this id */
+    struct sl_cursor cursor; /* to come back with */
     struct heard heard[HEARD_MAX];
     size_t count;
-    struct leaving leavings[STEPS];
-    size_t leaving_count;
     bool is_connecting;
+    bool is_vague; /* a shard was behind while it was there: ids are no cursors */
 };
 
 static struct redis redises[SHARDS];
@@ -102,6 +98,8 @@ static uv_loop_t loop;
 static struct metrics_board *board;
 static struct metrics *metrics;
 static struct deliver *deliver;
+static struct id_order *order;
+static uint64_t now_us;
 static struct log_cache *cache;
 static struct event_decoder *decoder;
 
@@ -115,7 +113,7 @@ static bool one_in(size_t n)
     return below(n) == 0;
 }
 
-static uint64_t head(void)
+static struct sl_cursor head(void)
 {
     return deliver_cursor(deliver);
 }
@@ -328,29 +326,85 @@ static void on_event(void *context, const struct live_message *message)
 {
     struct event_origin origin = {message->id, message->previous, message->shard,
                                   message->received_us};
+    struct order_item item = {.kind = ORDER_EVENT,
+                              .shard = message->shard,
+                              .id = message->id,
+                              .previous = message->previous};
     struct failure failure;
-    struct event *event;
     int r;
 
     (void)context;
-    r = event_decode(decoder, message->json, &origin, &event, &failure);
-    if (r == -ENOMEM) {
-        deliver_miss(deliver, message->shard, message->id);
-        return;
-    }
-    assert_int_equal(r, 0);
-    deliver_event(deliver, event);
-    event_unref(event);
+    r = event_decode(decoder, message->json, &origin, &item.event, &failure);
+    assert_true(r == 0 || r == -ENOMEM);
+    if (r < 0)
+        item.kind = ORDER_MISS;
+    id_order_take(order, &item, now_us);
+    event_unref(item.event);
 }
 
 static void on_gap(void *context, const struct gap *gap)
 {
-    struct redis *redis = &redises[gap->shard];
+    const struct order_item item = {.kind = ORDER_GAP,
+                                    .shard = gap->shard,
+                                    .id = gap->to,
+                                    .previous = gap->from,
+                                    .reason = gap->reason};
 
     (void)context;
-    assert_true(redis->gap_count < FACTS_MAX);
-    redis->gaps[redis->gap_count++] = *gap;
-    deliver_gap(deliver, gap);
+    id_order_take(order, &item, now_us);
+}
+
+/* --- what the order over all shards calls ----------------------------------------------------- */
+
+static void on_ordered(void *context, const struct order_item *item)
+{
+    (void)context;
+    if (item->kind == ORDER_EVENT)
+        deliver_event(deliver, item->event);
+    else if (item->kind == ORDER_MISS)
+        deliver_miss(deliver, item->shard, item->id);
+    else
+        deliver_gap(deliver, &(struct gap){item->shard, item->previous, item->id, item->reason});
+}
+
+static void on_watermark(void *context, uint64_t id)
+{
+    (void)context;
+    deliver_set_watermark(deliver, id);
+}
+
+static void on_behind(void *context, uint32_t shard, uint64_t low, enum order_behind why)
+{
+    (void)context;
+    (void)why;
+    deliver_shard_behind(deliver, shard, low);
+}
+
+static void on_low(void *context, uint32_t shard, uint64_t low)
+{
+    (void)context;
+    deliver_shard_behind(deliver, shard, low);
+}
+
+static void on_whole(void *context, uint32_t shard)
+{
+    (void)context;
+    deliver_shard_whole(deliver, shard);
+}
+
+/* Of a shard everything has come when its last has. */
+static void end_round(void)
+{
+    uint64_t complete = 0;
+
+    for (uint32_t shard = 0; shard < shards; shard++) {
+        const struct fact *last = last_logged(&redises[shard]);
+
+        if (!last || shard_order_last(redises[shard].order) >= last->id)
+            complete |= UINT64_C(1) << shard;
+    }
+    id_order_end_round(order, last_id, complete, now_us);
+    deliver_turn_end(deliver);
 }
 
 /* --- clients ---------------------------------------------------------------------------------- */
@@ -361,6 +415,23 @@ static uint64_t number_behind(const char *line, const char *name)
 
     assert_non_null(at);
     return strtoull(at + strlen(name), NULL, 10);
+}
+
+/* A late event says where its client stands; any other, its id. While a shard is behind, the id
+ * alone would claim too much: then the client asks for its cursor when it leaves. */
+static void take_cursor(struct client_model *client, const char *json, size_t size, uint64_t id)
+{
+    static const char name[] = "\"cursor\":\"";
+    const char *text = memmem(json, size, name, sizeof(name) - 1);
+    const char *end;
+
+    client->cursor = (struct sl_cursor){.id = id};
+    if (!text)
+        return;
+    text += sizeof(name) - 1;
+    end = strchr(text, '"');
+    assert_int_equal(sl_cursor_parse(sl_slice(text, (size_t)(end - text)), &client->cursor, NULL),
+                     0);
 }
 
 /* Takes down whole lines; what of a line is here already stays. */
@@ -385,7 +456,9 @@ static void listen_to(struct client_model *client)
             heard->is_redis = memmem(json, (size_t)(end - json), "redis", 5);
             assert_true(heard->from < heard->to);
         } else {
-            heard->id = client->cursor = number_behind(json, "{\"id\":\"");
+            heard->id = number_behind(json, "{\"id\":\"");
+            heard->is_late = memmem(json, (size_t)(end - json), "late", 4);
+            take_cursor(client, json, (size_t)(end - json), heard->id);
         }
         client->count++;
     }
@@ -409,6 +482,7 @@ static void join(struct client_model *client)
     assert_non_null(buffer_reserve(&client->fake.received, 1 << 20)); /* what is not Sluice's */
     assert_non_null(buffer_reserve(&client->fake.held, 1 << 12));
     client->is_there = client->is_connecting = true;
+    client->is_vague = false;
     client->fake.room = one_in(2) ? FAKE_UNLIMITED : below(3000);
     assert_int_equal(sl_filter_new(&text, &SL_FILTER_LIMITS_DEFAULT, &filter, &error), 0);
     assert_int_equal(deliver_subscribe(deliver, &client->fake.client, filter, -1), 0);
@@ -425,7 +499,7 @@ static uint64_t newest_told(void)
 
         newest = last > newest ? last : newest;
     }
-    return newest > head() ? newest : head();
+    return newest > head().id ? newest : head().id;
 }
 
 /* A new one, that begins now or some way back. */
@@ -434,69 +508,31 @@ static void begin_client(struct client_model *client)
     size_t back = one_in(3) ? 0 : 1 + below(one_in(4) ? 1000 : 100);
     struct redis *redis = &redises[0];
 
-    client->count = client->leaving_count = 0;
+    client->count = 0;
     client->is_tea = one_in(2);
     client->start = newest_told();
     join(client);
-    client->cursor = client->start;
+    client->cursor = (struct sl_cursor){.id = client->start};
     if (back == 0 || back >= redis->count || shards > 1 ||
         redis->facts[redis->count - back].is_lost)
         return;
-    client->start = client->cursor = redis->facts[redis->count - back].id;
-    assert_int_equal(deliver_resume(deliver, &client->fake.client, client->cursor), 0);
+    client->start = redis->facts[redis->count - back].id;
+    client->cursor = (struct sl_cursor){.id = client->start};
+    assert_int_equal(deliver_resume(deliver, &client->fake.client, &client->cursor), 0);
 }
 
 static void come_back(struct client_model *client)
 {
     join(client);
-    assert_int_equal(deliver_resume(deliver, &client->fake.client, client->cursor), 0);
-}
-
-static void note_leaving(struct client_model *client)
-{
-    struct leaving *leaving = &client->leavings[client->leaving_count++];
-
-    assert_true(client->leaving_count <= STEPS);
-    leaving->cursor = client->cursor;
-    for (uint32_t shard = 0; shard < shards; shard++)
-        leaving->passed[shard] = shard_order_last(redises[shard].order);
-}
-
-/* As did the cursor. */
-static bool lay_in_gap(const struct fact *fact, uint64_t cursor)
-{
-    const struct redis *redis = &redises[sl_id_shard(fact->id)];
-
-    for (size_t i = 0; i < redis->gap_count; i++) {
-        const struct gap *gap = &redis->gaps[i];
-
-        if (gap->from < fact->id && fact->id <= gap->to && cursor < gap->to)
-            return true;
-    }
-    return false;
-}
-
-static bool was_not_promised(const struct client_model *client, const struct fact *fact)
-{
-    uint32_t shard = sl_id_shard(fact->id);
-
-    for (size_t i = 0; i < client->leaving_count; i++) {
-        const struct leaving *leaving = &client->leavings[i];
-
-        if (shards > 1 && fact->id <= leaving->cursor &&
-            (fact->id > leaving->passed[shard] || fact->is_mended ||
-             lay_in_gap(fact, leaving->cursor)))
-            return true;
-    }
-    return false;
+    assert_int_equal(deliver_resume(deliver, &client->fake.client, &client->cursor), 0);
 }
 
 /* Politely, with a cursor, or not. */
 static void leave(struct client_model *client, bool is_polite)
 {
-    uint64_t cursor = fake_client_lives(&client->fake) || client->fake.client.catcher
-                          ? deliver_client_cursor(deliver, &client->fake.client)
-                          : client->fake.disconnect_cursor;
+    struct sl_cursor cursor = fake_client_lives(&client->fake) || client->fake.client.catcher
+                                  ? deliver_client_cursor(deliver, &client->fake.client)
+                                  : client->fake.disconnect_cursor;
 
     if (is_polite) {
         deliver_suspend(&client->fake.client);
@@ -504,7 +540,6 @@ static void leave(struct client_model *client, bool is_polite)
         listen_to(client);
         client->cursor = cursor;
     }
-    note_leaving(client);
     deliver_leave(&client->fake.client);
     fake_client_done(&client->fake);
     client->is_there = false;
@@ -512,8 +547,15 @@ static void leave(struct client_model *client, bool is_polite)
 
 static void attend(struct client_model *client)
 {
+    struct sl_cursor cursor;
+
     if (!client->is_there)
         return;
+    cursor = deliver_cursor(deliver);
+    client->is_vague = client->is_vague || !sl_cursor_is_plain(&cursor);
+    if (fake_client_lives(&client->fake))
+        cursor = deliver_client_cursor(deliver, &client->fake.client);
+    client->is_vague = client->is_vague || !sl_cursor_is_plain(&cursor);
     if (fake_client_lives(&client->fake)) {
         listen_to(client);
         return;
@@ -548,35 +590,12 @@ static bool is_in_gap(const struct heard *heard, uint64_t id)
     return heard->id == 0 && id > heard->from && id <= heard->to;
 }
 
-/* Of several shards, who comes back is told of a hole from its cursor on, which may lie in it. */
-static bool ends_hole_of(const struct client_model *client, const struct heard *heard,
-                         const struct fact *fact)
-{
-    const struct redis *redis = &redises[sl_id_shard(fact->id)];
-    uint64_t newest_cursor = 0;
-
-    if (shards == 1 || heard->id != 0)
-        return false;
-    for (size_t i = 0; i < client->leaving_count; i++) {
-        if (client->leavings[i].cursor > newest_cursor)
-            newest_cursor = client->leavings[i].cursor;
-    }
-    for (const struct fact *at = fact; at < redis->facts + redis->count; at++) {
-        if (!at->is_gone && !at->is_lost && !heard->is_redis)
-            return false;
-        if (is_in_gap(heard, at->id))
-            return newest_cursor >= fact->id;
-    }
-    return false;
-}
-
 static bool was_told(const struct client_model *client, const struct fact *fact)
 {
     for (size_t i = 0; i < client->count; i++) {
         const struct heard *heard = &client->heard[i];
 
-        if ((is_in_gap(heard, fact->id) || ends_hole_of(client, heard, fact)) &&
-            (fact->is_gone || heard->is_redis))
+        if (is_in_gap(heard, fact->id) && (fact->is_gone || heard->is_redis))
             return true;
     }
     return false;
@@ -618,14 +637,12 @@ static void check_lost(const struct client_model *client, size_t at)
 
 static void judge(const struct client_model *client)
 {
-    uint64_t newest[SHARDS] = {0};
+    uint64_t newest[SHARDS] = {0}, newest_of_all = 0;
 
     for (size_t i = 0; i < client->count; i++) {
         uint64_t id = client->heard[i].id;
         const struct fact *fact;
 
-        if (client->heard[i].is_first && shards > 1)
-            memset(newest, 0, sizeof(newest)); /* one cursor is not the last of each shard */
         if (id == 0)
             continue;
         fact = fact_of(id);
@@ -638,6 +655,9 @@ static void judge(const struct client_model *client)
         if (id <= newest[sl_id_shard(id)])
             fail_for(client, "twice, or out of order", id);
         newest[sl_id_shard(id)] = id;
+        if (id < newest_of_all && !client->heard[i].is_late)
+            fail_for(client, "in no order over the shards, and not late", id);
+        newest_of_all = id > newest_of_all ? id : newest_of_all;
     }
     for (uint32_t shard = 0; shard < shards; shard++) {
         const struct redis *redis = &redises[shard];
@@ -652,7 +672,7 @@ static void judge(const struct client_model *client)
                 at++;
             if (at < client->count)
                 continue;
-            if (!was_told(client, fact) && !was_not_promised(client, fact))
+            if (!was_told(client, fact))
                 fail_for(client, "missing", fact->id);
             at = 0;
         }
@@ -664,7 +684,7 @@ static void judge(const struct client_model *client)
 static void turn(void)
 {
     uv_run(&loop, UV_RUN_NOWAIT);
-    deliver_turn_end(deliver);
+    end_round();
 }
 
 static bool all_are_live(void)
@@ -754,11 +774,11 @@ static void step(void)
     struct client_model *client = &clients[below(CLIENTS)];
     struct redis *redis = &redises[below(shards)];
 
+    now_us += 1000;
     switch (below(12)) {
     case 0:
         if (client->is_there && one_in(4))
-            leave(client,
-                  shards > 1 || one_in(2)); /* what it has heard last is no cursor for all */
+            leave(client, client->is_vague || one_in(2));
         else if (!client->is_there && client->count > 0)
             come_back(client);
         else if (!client->is_there)
@@ -794,7 +814,8 @@ static void step(void)
     default:
         turn();
     }
-    attend(client);
+    for (size_t i = 0; i < CLIENTS; i++)
+        attend(&clients[i]);
 }
 
 static void step_short_of_memory(void)
@@ -829,6 +850,9 @@ static void run(unsigned seed)
                                                       .decoder = decoder,
                                                       .max_bytes = PAGE_BYTES,
                                                       .retry_ms = 2};
+    static const struct id_order_callbacks order_callbacks = {on_ordered, on_watermark, on_behind,
+                                                              on_low, on_whole};
+    const struct id_order_settings order_settings = {WAIT_MS, ORDER_BYTES, metrics};
     const struct deliver_settings settings = {.loop = &loop,
                                               .metrics = metrics,
                                               .max_owed_bytes = 4096,
@@ -842,15 +866,17 @@ static void run(unsigned seed)
     memset(clients, 0, sizeof(clients));
     cache = log_cache_new(&cache_settings);
     deliver = deliver_new(&settings);
-    assert_true(cache && deliver);
+    order = id_order_new(&order_settings, &order_callbacks, NULL);
+    assert_true(cache && deliver && order);
     deliver_set_log(deliver, cache);
     for (uint32_t shard = 0; shard < shards; shard++) {
-        struct shard_order_settings order = {shard, 0, 4096, metrics};
+        struct shard_order_settings shard_settings = {shard, 0, 4096, metrics};
 
         redises[shard].shard = shard;
-        redises[shard].order = shard_order_new(&order, &callbacks, NULL);
+        redises[shard].order = shard_order_new(&shard_settings, &callbacks, NULL);
         assert_non_null(redises[shard].order);
         deliver_begin_shard(deliver, shard, 0);
+        id_order_begin_shard(order, shard, 0);
     }
     for (int i = 0; i < STEPS; i++) {
         step();
@@ -878,6 +904,7 @@ static void run(unsigned seed)
     }
     for (uint32_t shard = 0; shard < shards; shard++)
         shard_order_free(redises[shard].order);
+    id_order_free(order);
     deliver_set_log(deliver, NULL);
     deliver_free(deliver);
     log_cache_free(cache);
@@ -931,7 +958,7 @@ static void test_neither_when_memory_is_short(void **state)
     is_short_of_memory = false;
 }
 
-static void test_with_more_shards_it_is_the_same_for_each(void **state)
+static void test_with_more_shards_it_is_the_same(void **state)
 {
     (void)state;
     run_all(SHARDS);
@@ -943,7 +970,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             test_whatever_happens_to_redis_nobody_misses_anything_untold, begin, end),
         cmocka_unit_test_setup_teardown(test_neither_when_memory_is_short, begin, end),
-        cmocka_unit_test_setup_teardown(test_with_more_shards_it_is_the_same_for_each, begin, end),
+        cmocka_unit_test_setup_teardown(test_with_more_shards_it_is_the_same, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,8 @@ static void test_every_disconnect_is_json_with_a_code_of_the_design(void **state
         struct buffer text = BUFFER_INIT;
         json_t *json;
 
-        disconnect_print((enum disconnect_reason)i, 9007199254740991, 1500, &text);
+        disconnect_print((enum disconnect_reason)i, &(struct sl_cursor){.id = SL_ID_MAX}, 1500,
+                         &text);
         json = json_loadb(text.data, text.size, JSON_REJECT_DUPLICATES, NULL);
         assert_non_null(json);
         assert_string_equal(json_string_value(json_object_get(json, "type")), "disconnect");
@@ -30,7 +31,7 @@ static void test_disconnect_without_a_cursor_has_none(void **state)
     struct buffer text = BUFFER_INIT;
 
     (void)state;
-    disconnect_print(DISCONNECT_BAD_MESSAGE, 0, 1500, &text);
+    disconnect_print(DISCONNECT_BAD_MESSAGE, NULL, 1500, &text);
     assert_string_equal(buffer_str(&text), "{\"type\":\"disconnect\",\"code\":\"bad_message\","
                                            "\"reason\":\"the client broke the protocol\"}");
     buffer_done(&text);

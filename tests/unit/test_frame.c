@@ -216,17 +216,17 @@ static void test_a_pong_repeats_the_payload(void **state)
 static void test_keep_alives(void **state)
 {
     (void)state;
-    frame_append_keepalive(&frame, FORMAT_WEBSOCKET, 5);
+    frame_append_keepalive(&frame, FORMAT_WEBSOCKET, &(struct sl_cursor){.id = 5});
     EXPECT("\x89\x00");
-    frame_append_keepalive(&frame, FORMAT_NDJSON, 5);
+    frame_append_keepalive(&frame, FORMAT_NDJSON, &(struct sl_cursor){.id = 5});
     EXPECT("2\r\n\r\n\r\n");
-    frame_append_keepalive(&frame, FORMAT_DELIMITED, 5);
+    frame_append_keepalive(&frame, FORMAT_DELIMITED, &(struct sl_cursor){.id = 5});
     EXPECT("2\r\n\r\n\r\n");
-    frame_append_keepalive(&frame, FORMAT_SSE, 5);
+    frame_append_keepalive(&frame, FORMAT_SSE, &(struct sl_cursor){.id = 5});
     EXPECT("7\r\nid: 5\n\n\r\n");
-    frame_append_keepalive(&frame, FORMAT_SSE, UINT64_MAX);
-    EXPECT("1a\r\nid: 18446744073709551615\n\n\r\n");
-    frame_append_keepalive(&frame, FORMAT_SSE, 0);
+    frame_append_keepalive(&frame, FORMAT_SSE, &(struct sl_cursor){.id = SL_ID_MAX});
+    EXPECT("16\r\nid: 9007199254740991\n\n\r\n");
+    frame_append_keepalive(&frame, FORMAT_SSE, NULL);
     EXPECT("3\r\n:\n\n\r\n");
 }
 
@@ -264,7 +264,7 @@ static void test_unchunked_is_exactly_what_the_chunk_says_it_holds(void **state)
             buffer_clear(&frame);
         }
     }
-    frame_append_keepalive(&frame, FORMAT_NDJSON, 0);
+    frame_append_keepalive(&frame, FORMAT_NDJSON, NULL);
     assert_true(sl_slice_is(frame_unchunk(buffer_slice(&frame)), "\r\n"));
 }
 

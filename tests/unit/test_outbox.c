@@ -21,9 +21,9 @@ static struct outbox_counts counts;
 static struct fake_client a, b, c;
 static uint64_t newest_id;
 
-static uint64_t head(void)
+static struct sl_cursor head(void)
 {
-    return newest_id;
+    return (struct sl_cursor){.id = newest_id};
 }
 
 static void overrun(struct client *client)
@@ -85,7 +85,7 @@ static void append(uint64_t id)
 
     snprintf(json, sizeof(json), "{\"n\":%" PRIu64 "}", id);
     event = event_json(id, json);
-    assert_int_equal(outbox_append(&outbox, event, newest_id, SL_SLICE_NONE, 1), 0);
+    assert_int_equal(outbox_append(&outbox, event, CURSOR(newest_id), SL_SLICE_NONE, 1), 0);
     event_unref(event);
     newest_id = id;
 }
@@ -253,9 +253,9 @@ static void test_a_tail_goes_before_the_last_brace_wherever_the_frame_is_cut(voi
             &(struct outbox_settings){.format = FORMAT_WEBSOCKET, .max_owed_bytes = 1 << 20});
         outbox_join(&outbox, &a.client);
         a.room = room;
-        assert_int_equal(
-            outbox_append(&outbox, event, newest_id, SL_SLICE(",\"matching_rules\":[\"a\"]"), 1),
-            0);
+        assert_int_equal(outbox_append(&outbox, event, CURSOR(newest_id),
+                                       SL_SLICE(",\"matching_rules\":[\"a\"]"), 1),
+                         0);
         outbox_flush(&outbox, 1);
         assert_int_equal(a.received.size, room);
         make_room(&a, FAKE_UNLIMITED);
@@ -275,7 +275,7 @@ static void test_an_empty_tail_changes_nothing(void **state)
     begin_with(&(struct outbox_settings){.format = FORMAT_WEBSOCKET, .max_owed_bytes = 1 << 20});
     outbox_join(&outbox, &a.client);
     a.room = 8;
-    assert_int_equal(outbox_append(&outbox, event, newest_id, SL_SLICE(""), 1), 0);
+    assert_int_equal(outbox_append(&outbox, event, CURSOR(newest_id), SL_SLICE(""), 1), 0);
     outbox_flush(&outbox, 1);
     make_room(&a, FAKE_UNLIMITED);
     fake_client_expect(&a, "\x81\x07{\"n\":1}");
@@ -293,8 +293,8 @@ static void test_an_event_is_let_go_of_when_the_last_client_has_passed_it(void *
     outbox_join(&outbox, &b.client);
     a.room = 0;
     b.room = CHUNK_SIZE + 1;
-    assert_int_equal(outbox_append(&outbox, first, newest_id, SL_SLICE_NONE, 1), 0);
-    assert_int_equal(outbox_append(&outbox, second, newest_id, SL_SLICE_NONE, 1), 0);
+    assert_int_equal(outbox_append(&outbox, first, CURSOR(newest_id), SL_SLICE_NONE, 1), 0);
+    assert_int_equal(outbox_append(&outbox, second, CURSOR(newest_id), SL_SLICE_NONE, 1), 0);
     outbox_flush(&outbox, 1);
     assert_int_equal(first->refs, 2);
     make_room(&b, FAKE_UNLIMITED);
@@ -318,7 +318,7 @@ static void test_those_behind_keep_only_what_they_still_need(void **state)
 
         snprintf(json, sizeof(json), "{\"n\":%d}", i);
         events[i] = event_json((uint64_t)i + 1, json);
-        assert_int_equal(outbox_append(&outbox, events[i], newest_id, SL_SLICE_NONE, 1), 0);
+        assert_int_equal(outbox_append(&outbox, events[i], CURSOR(newest_id), SL_SLICE_NONE, 1), 0);
     }
     outbox_flush(&outbox, 1);
     for (int i = 0; i < 8; i++)
@@ -352,7 +352,7 @@ static void test_a_client_that_is_owed_too_much_is_evicted_with_its_cursor(void 
     outbox_flush(&outbox, 1);
     assert_int_equal(a.evictions, 1);
     assert_int_equal(a.disconnect_reason, DISCONNECT_TOO_SLOW);
-    assert_int_equal(a.disconnect_cursor, 2); /* cut, but held: it will have been sent */
+    assert_int_equal(a.disconnect_cursor.id, 2); /* cut, but held: it will have been sent */
     assert_int_equal(outbox.first, outbox.next);
     fake_client_expect(&b, CHUNK(1) CHUNK(2) CHUNK(3) CHUNK(4) CHUNK(5) CHUNK(6));
     append(7);
@@ -372,19 +372,19 @@ static void test_a_cursor_is_the_logged_event_before_what_is_owed(void **state)
     (void)state;
     newest_id = 44; /* which this outbox was not owed */
     outbox_join(&outbox, &a.client);
-    assert_int_equal(outbox_client_cursor(&a.client, 44), 44);
-    assert_int_equal(outbox_append(&outbox, unlogged, newest_id, SL_SLICE_NONE, 1), 0);
-    assert_int_equal(outbox_client_cursor(&a.client, 44), 44);
+    assert_int_equal(outbox_client_cursor(&a.client, CURSOR(44)).id, 44);
+    assert_int_equal(outbox_append(&outbox, unlogged, CURSOR(newest_id), SL_SLICE_NONE, 1), 0);
+    assert_int_equal(outbox_client_cursor(&a.client, CURSOR(44)).id, 44);
     append(50);
     append(60);
-    assert_int_equal(outbox_client_cursor(&a.client, 60), 44);
+    assert_int_equal(outbox_client_cursor(&a.client, CURSOR(60)).id, 44);
     outbox_join(&outbox, &b.client);
     append(70);
-    assert_int_equal(outbox_client_cursor(&b.client, 70), 60);
+    assert_int_equal(outbox_client_cursor(&b.client, CURSOR(70)).id, 60);
     outbox_flush(&outbox, 1);
-    assert_int_equal(outbox_client_cursor(&a.client, 70), 70);
+    assert_int_equal(outbox_client_cursor(&a.client, CURSOR(70)).id, 70);
     outbox_leave(&a.client);
-    assert_int_equal(outbox_client_cursor(&a.client, 71), 71);
+    assert_int_equal(outbox_client_cursor(&a.client, CURSOR(71)).id, 71);
     event_unref(unlogged);
 }
 
@@ -393,10 +393,10 @@ static void test_a_cursor_never_lies_behind_what_is_owed(void **state)
     (void)state;
     outbox_join(&outbox, &a.client);
     append(50); /* the first event since the start */
-    assert_int_equal(outbox_client_cursor(&a.client, 50), 49);
+    assert_int_equal(outbox_client_cursor(&a.client, CURSOR(50)).id, 49);
     outbox_flush(&outbox, 1);
     append(40); /* after a failover */
-    assert_int_equal(outbox_client_cursor(&a.client, 50), 39);
+    assert_int_equal(outbox_client_cursor(&a.client, CURSOR(50)).id, 39);
 }
 
 static void test_what_a_client_is_owed_and_for_how_long(void **state)
@@ -414,7 +414,7 @@ static void test_what_a_client_is_owed_and_for_how_long(void **state)
         struct event *event = event_json(id, "{\"n\":0}");
 
         event->received_us = 100000 * id;
-        assert_int_equal(outbox_append(&outbox, event, newest_id, SL_SLICE_NONE, 1), 0);
+        assert_int_equal(outbox_append(&outbox, event, CURSOR(newest_id), SL_SLICE_NONE, 1), 0);
         event_unref(event);
     }
     outbox_flush(&outbox, 1); /* the second is the transport's, for it was cut */
@@ -524,9 +524,9 @@ static void test_everyone_is_evicted_wherever_they_stand(void **state)
     outbox_join(&outbox, &c.client);
     append(3);
     outbox_evict_all(&outbox, DISCONNECT_INTERNAL);
-    assert_int_equal(a.disconnect_cursor, 0);
-    assert_int_equal(b.disconnect_cursor, 1);
-    assert_int_equal(c.disconnect_cursor, 2);
+    assert_int_equal(a.disconnect_cursor.id, 0);
+    assert_int_equal(b.disconnect_cursor.id, 1);
+    assert_int_equal(c.disconnect_cursor.id, 2);
     assert_int_equal(a.evictions + b.evictions + c.evictions, 3);
     assert_int_equal(c.disconnect_reason, DISCONNECT_INTERNAL);
     outbox_flush(&outbox, 1);
@@ -557,8 +557,8 @@ static void test_an_append_without_memory_owes_nobody_anything(void **state)
     for (uint64_t n = 0; r < 0; n++) {
         assert_true(n < 10);
         mem_fail_after(n);
-        r = outbox_append(&outbox, event, newest_id, n % 2 ? SL_SLICE(",\"t\":1") : SL_SLICE_NONE,
-                          1);
+        r = outbox_append(&outbox, event, CURSOR(newest_id),
+                          n % 2 ? SL_SLICE(",\"t\":1") : SL_SLICE_NONE, 1);
         mem_fail_never();
         assert_int_equal(r, r < 0 ? -ENOMEM : 0);
         assert_int_equal(event->refs, r < 0 ? 1 : 2);
@@ -631,13 +631,11 @@ static void check_bytes(struct sl_slice bytes, size_t *at, size_t *offset)
 
 static uint64_t expected_cursor(size_t at)
 {
-    uint64_t cursor = newest_id;
-
-    for (; at < model.published_count; at++) {
-        if (model.published[at].event->id && model.published[at].cursor < cursor)
-            cursor = model.published[at].cursor;
-    }
-    return cursor;
+    while (at < model.published_count && !model.published[at].event->id)
+        at++;
+    if (at < model.published_count && model.published[at].cursor < newest_id)
+        return model.published[at].cursor;
+    return newest_id;
 }
 
 static size_t bytes_from(size_t at)
@@ -664,7 +662,7 @@ static size_t check_client(struct model_client *client)
     if (client->fake.evictions > 0 && !client->was_evicted) {
         client->was_evicted = true;
         EXPECT(client->fake.evictions == 1);
-        EXPECT(client->fake.disconnect_cursor == expected_cursor(at));
+        EXPECT(client->fake.disconnect_cursor.id == expected_cursor(at));
         if (client->fake.disconnect_reason == DISCONNECT_TOO_SLOW)
             EXPECT(bytes_from(at) > model.outbox.settings.max_owed_bytes);
     }
@@ -697,7 +695,8 @@ static void check_after_flush(void)
         EXPECT(at == model.published_count || client->fake.awaits_writable);
         EXPECT(outbox_client_is_served(&client->fake.client) ==
                (at == model.published_count && client->fake.client.state == CLIENT_IN_STEP));
-        EXPECT(outbox_client_cursor(&client->fake.client, newest_id) == expected_cursor(at));
+        EXPECT(outbox_client_cursor(&client->fake.client, CURSOR(newest_id)).id ==
+               expected_cursor(at));
         EXPECT(bytes_from(at) <= model.outbox.settings.max_owed_bytes);
         oldest = at < oldest ? at : oldest;
     }
@@ -748,7 +747,7 @@ static void step_append(void)
 
     if (below(10) == 0)
         mem_fail_after(below(4));
-    r = outbox_append(&model.outbox, published->event, newest_id, tail, model.now_ms);
+    r = outbox_append(&model.outbox, published->event, CURSOR(newest_id), tail, model.now_ms);
     mem_fail_never();
     EXPECT(published->event->refs == (r < 0 ? 1 : 2));
     if (r < 0) {

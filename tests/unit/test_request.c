@@ -190,7 +190,9 @@ static void print_request(const struct stream_request *request, struct buffer *t
     print_bits(text, "types:", request->types, types);
     if (request->since != SINCE_NOW)
         buffer_append_format(text, "since: %s %" PRIu64 "\n", sinces[request->since],
-                             request->since_value);
+                             request->since == SINCE_TIME
+                                 ? sl_id_time_ms(request->since_cursor.id + 1)
+                                 : request->since_cursor.id);
     if (request->last)
         buffer_append_format(text, "last: %" PRIu32 "\n", request->last);
     if (request->until)
@@ -390,7 +392,7 @@ static void test_since_may_lie_a_minute_ahead(void **state)
     assert_int_equal(read_with_token("/v1/stream/firehose", sl_slice_str(query), SL_SLICE(""),
                                      &request, &refusal),
                      0);
-    assert_true(request.since == SINCE_ID && request.since_value == limit);
+    assert_true(request.since == SINCE_CURSOR && request.since_cursor.id == limit);
     stream_request_done(&request);
     snprintf(query, sizeof(query), "since=%" PRIu64, limit + 1);
     assert_int_equal(read_with_token("/v1/stream/firehose", sl_slice_str(query), SL_SLICE(""),

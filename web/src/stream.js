@@ -140,12 +140,12 @@ export class Stream {
         if (block.data === null || signal.aborted) return;
         const message = JSON.parse(block.data);
         if (block.event === 'disconnect') disconnect = message;
-        if (block.event === 'hello') this.past = Number(message.cursor);
+        if (block.event === 'hello') this.past = parseInt(message.cursor, 10);
         if (block.event === 'disconnect' || block.event === 'gap' || block.event === 'warning') {
-          if (block.event === 'gap') this.cursor = message.to;
+          if (block.event === 'gap' && message.shard === undefined) this.cursor = message.to;
           this.callbacks.onNotice(block.event, message);
         } else {
-          this.callbacks.onEvent(block.event, message, Number(block.id) <= this.past);
+          this.callbacks.onEvent(block.event, message, Number(message.id) <= this.past);
         }
       });
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
