@@ -126,9 +126,11 @@ static void want_round(struct gateway *gateway)
     uint64_t id = id_order_first_held(gateway->order);
 
     if (id > 0)
-        round_want(gateway->round, sl_id_time_ms(id) + 1);
+        round_want(gateway->round, shard_clocks_when_ms(gateway->clocks, sl_id_time_ms(id) + 1));
     else if (id_order_is_unsure(gateway->order))
-        round_want_later(gateway->round);
+        round_want_later(gateway->round, ROUND_UNSURE_MS);
+    else if (id_order_is_ordering(gateway->order))
+        round_want_later(gateway->round, ROUND_QUIET_MS);
 }
 
 static void take_item(struct gateway *gateway, const struct order_item *item, uint64_t now_us)

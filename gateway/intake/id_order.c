@@ -45,7 +45,7 @@ struct id_order {
     struct shard shards[SL_SHARDS_MAX];
 };
 
-static bool is_ordering(const struct id_order *order)
+bool id_order_is_ordering(const struct id_order *order)
 {
     return order->shard_count > 1 && order->settings.wait_ms > 0;
 }
@@ -258,7 +258,7 @@ void id_order_take(struct id_order *order, const struct order_item *item, uint64
 {
     struct shard *shard = &order->shards[item->shard];
 
-    if (!is_ordering(order) || item->id == 0) {
+    if (!id_order_is_ordering(order) || item->id == 0) {
         order->callbacks.pass(order->context, item);
         return;
     }
@@ -341,7 +341,7 @@ static void leave_stalled_behind(struct id_order *order, uint64_t complete, uint
 
 void id_order_end_round(struct id_order *order, uint64_t id, uint64_t complete, uint64_t now_us)
 {
-    if (!is_ordering(order))
+    if (!id_order_is_ordering(order))
         return;
     for (uint32_t i = 0; i < order->shard_count; i++) {
         if (complete >> i & 1)
@@ -360,7 +360,7 @@ uint64_t id_order_first_held(const struct id_order *order)
 
 bool id_order_is_unsure(const struct id_order *order)
 {
-    return is_ordering(order) && (order->watermark == 0 || order->behind_count > 0);
+    return id_order_is_ordering(order) && (order->watermark == 0 || order->behind_count > 0);
 }
 
 /* ---- made and freed ---- */

@@ -97,6 +97,8 @@ void id_order_end_round(struct id_order *order, uint64_t id, uint64_t complete, 
 
 /* The smallest id that waits for a round; 0: none does. */
 uint64_t id_order_first_held(const struct id_order *order);
+/* Events are put in order: there are several shards, and `wait_ms` is not 0. */
+bool id_order_is_ordering(const struct id_order *order);
 /* Nothing waits, and yet a round would tell something: there has been none, or a shard is behind.
  */
 bool id_order_is_unsure(const struct id_order *order);

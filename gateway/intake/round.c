@@ -22,7 +22,6 @@
 
 enum {
     PAUSE_US = 800,          /* from one to the next, at least: they are a millisecond apart */
-    IDLE_PAUSE_US = 100000,  /* while nobody waits */
     RETRY_PAUSE_US = 100000, /* when Redis has not told its time, or cannot be asked for a pong */
     FORESEEN_US = 10000,     /* what lies further ahead is no matter of this clock alone */
     CLOCK_AGE_US = 1000000   /* clocks drift apart: for so long they are taken to be alike */
@@ -169,10 +168,10 @@ void round_want(struct round *round, uint64_t time_ms)
     begin_at(round, due_us > earliest_us ? due_us : earliest_us);
 }
 
-void round_want_later(struct round *round)
+void round_want_later(struct round *round, uint64_t pause_ms)
 {
     if (round->is_hearing && round->state == STATE_IDLE)
-        begin_at(round, round->began_us + IDLE_PAUSE_US);
+        begin_at(round, round->began_us + pause_ms * 1000);
 }
 
 void round_pong(struct round *round, uint64_t number)

@@ -16,6 +16,11 @@
 #include "gateway/metrics/metrics.h"
 #include "gateway/redis/redis_commands.h"
 
+enum {
+    ROUND_UNSURE_MS = 100, /* while a round would tell something, though nobody waits for it */
+    ROUND_QUIET_MS = 1000  /* while it would not: has the clock stepped back? */
+};
+
 struct round_callbacks {
     /* Redis says that it is `time_ms`: the time that ids are minted by from then on, or a later
      * one. Both are Unix times; see src/database/database_clock.h. */
@@ -40,8 +45,8 @@ void round_free(struct round *round);
  * then, if that can be told, and not sooner than a millisecond after the last one. Without effect
  * while one is under way, whose end is the time to want another, and while nothing is heard. */
 void round_want(struct round *round, uint64_t time_ms);
-/* The same in a tenth of a second: nobody waits for it. */
-void round_want_later(struct round *round);
+/* The same `pause_ms` after the last one began: nobody waits for it. */
+void round_want_later(struct round *round, uint64_t pause_ms);
 /* All shards are heard from now on, or not any more: then the round that is under way has no end.
  */
 void round_set_hearing(struct round *round, bool is_hearing);

@@ -257,20 +257,31 @@ static void raise_all(struct shard_clocks *clocks, uint64_t high)
     ask(clocks);
 }
 
+/* Of these shards, a bit for each. */
+static uint64_t lowest_until_ms(const struct shard_clocks *clocks, uint64_t shards)
+{
+    uint64_t lowest = UINT64_MAX;
+
+    for (uint32_t i = 0; i < clocks->meta.shards; i++) {
+        if ((shards >> i & 1) && clocks->shards[i].until_ms < lowest)
+            lowest = clocks->shards[i].until_ms;
+    }
+    return lowest == UINT64_MAX ? 0 : lowest;
+}
+
 uint64_t shard_clocks_take_time(struct shard_clocks *clocks, uint64_t shards, uint64_t time_ms,
                                 uint64_t high)
 {
-    uint64_t lowest_ms = UINT64_MAX;
-
-    for (uint32_t i = 0; i < clocks->meta.shards; i++) {
-        if ((shards >> i & 1) && clocks->shards[i].until_ms < lowest_ms)
-            lowest_ms = clocks->shards[i].until_ms;
-    }
     clocks->time_ms = time_ms;
-    time_ms = sl_database_clock_ms(time_ms, lowest_ms == UINT64_MAX ? 0 : lowest_ms);
+    time_ms = sl_database_clock_ms(time_ms, lowest_until_ms(clocks, shards));
     if (high > 0 && time_ms + STEP_MIN_MS < sl_id_time_ms(high))
         raise_all(clocks, high);
     return time_ms;
+}
+
+uint64_t shard_clocks_when_ms(const struct shard_clocks *clocks, uint64_t ids_ms)
+{
+    return sl_database_clock_when_ms(ids_ms, lowest_until_ms(clocks, UINT64_MAX));
 }
 
 void shard_clocks_behind(struct shard_clocks *clocks, uint32_t number, uint64_t low)

@@ -36,6 +36,9 @@ void shard_clocks_set_until(struct shard_clocks *clocks, uint32_t shard, uint64_
 uint64_t shard_clocks_take_time(struct shard_clocks *clocks, uint64_t shards, uint64_t time_ms,
                                 uint64_t high);
 
+/* The TIME of Redis at which all shards mint by `ids_ms` or a later time. */
+uint64_t shard_clocks_when_ms(const struct shard_clocks *clocks, uint64_t ids_ms);
+
 /* Of the shard only what is at or below `low` has been given out; said again when that has changed.
  */
 void shard_clocks_behind(struct shard_clocks *clocks, uint32_t shard, uint64_t low);

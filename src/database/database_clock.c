@@ -13,6 +13,16 @@ uint64_t sl_database_clock_ms(uint64_t time_ms, uint64_t until_ms)
     return until_ms > time_ms ? until_ms - (until_ms - time_ms) / SLOWER : time_ms;
 }
 
+uint64_t sl_database_clock_when_ms(uint64_t clock_ms, uint64_t until_ms)
+{
+    uint64_t ahead_ms;
+
+    if (clock_ms > until_ms)
+        return clock_ms;
+    ahead_ms = (until_ms - clock_ms + 1) * SLOWER - 1;
+    return until_ms > ahead_ms ? until_ms - ahead_ms : 0;
+}
+
 int sl_clock_raise_call(struct sl_call *call, const struct sl_meta *meta, uint32_t shard,
                         const struct sl_clock_raise *raise, struct failure *reterr)
 {

@@ -27,6 +27,9 @@ struct redisReply;
  * the machine's clock steps back. */
 uint64_t sl_database_clock_ms(uint64_t time_ms, uint64_t until_ms);
 
+/* The first `time_ms` at which that is `clock_ms` or later. */
+uint64_t sl_database_clock_when_ms(uint64_t clock_ms, uint64_t until_ms);
+
 struct sl_clock_raise {
     uint64_t low;      /* up to this id all events of the shard have been given out in order */
     uint64_t high;     /* up to this id events of others have been; >= low */

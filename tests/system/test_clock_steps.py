@@ -131,6 +131,16 @@ def test_back_ten_minutes(site):
                    for shard in range(SHARDS))) == 1
 
 
+def test_back_while_nothing_happens(site):
+    """Who writes minutes later is not late, even if nobody has written meanwhile."""
+    site.client.wait_id(site.post(site.quiet[0]))
+    site.clock.set(-TEN_MINUTES)
+    site.wait_raised()
+    site.assert_rising_together()
+    site.assert_all_came_once()
+    assert site.number("sluice_events_late_total") == 0
+
+
 def test_what_a_quiet_shard_wrote_meanwhile_comes_late_and_is_marked(site):
     with Load(site.cli):
         site.wait_flow()

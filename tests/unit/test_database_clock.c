@@ -109,6 +109,19 @@ static void test_the_time_goes_slower_until_the_clocks_meet(void **state)
     assert_int_equal(sl_database_clock_ms(0, SL_ID_MAX), SL_ID_MAX - SL_ID_MAX / 8);
 }
 
+static void test_when_the_time_comes_is_told(void **state)
+{
+    (void)state;
+    for (uint64_t until = 0; until < 100; until++) {
+        for (uint64_t clock = 0; clock < 120; clock++) {
+            uint64_t when = sl_database_clock_when_ms(clock, until);
+
+            assert_true(sl_database_clock_ms(when, until) >= clock);
+            assert_true(when == 0 || sl_database_clock_ms(when - 1, until) < clock);
+        }
+    }
+}
+
 /* Every id lies between what the library says of the times before and after it. */
 static void assert_mints_by(uint64_t until_ms)
 {
@@ -375,6 +388,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CORE_TEST(test_the_time_goes_slower_until_the_clocks_meet),
+        CORE_TEST(test_when_the_time_comes_is_told),
         CORE_TEST(test_all_shards_go_on_above_what_was_given_out),
         CORE_TEST(test_the_machines_clock_counts_again_when_it_has_caught_up),
         CORE_TEST(test_raising_again_writes_nothing),
