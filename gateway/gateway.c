@@ -38,6 +38,7 @@
 #include "gateway/process/worker_process.h"
 #include "gateway/redis/log_watch.h"
 #include "gateway/redis/redis_commands.h"
+#include "gateway/redis/cluster_watch.h"
 #include "gateway/redis/redis_health.h"
 #include "gateway/redis/task_watch.h"
 #include "gateway/redis/write_watch.h"
@@ -78,6 +79,8 @@ struct gateway {
     struct repair *repair;
     struct id_order *order;
     struct round *round;
+    uint64_t round_heard;          /* the shards that were heard when it began, by bit */
+    struct cluster_watch *cluster; /* NULL: Redis is no cluster */
     struct shard_clocks *clocks;
     uint64_t watermark;                  /* of the order over all shards */
     struct shard_watch *task_watch;      /* of worker 0 only */
@@ -251,11 +254,20 @@ static void on_shard_whole(void *context, uint32_t shard)
     shard_clocks_whole(gateway->clocks, shard, gateway->watermark);
 }
 
-static uint64_t on_redis_time(void *context, uint64_t time_ms)
+static uint64_t on_redis_time(void *context, uint64_t shards, uint64_t time_ms)
 {
     struct gateway *gateway = context;
 
-    return shard_clocks_take_time(gateway->clocks, UINT64_MAX, time_ms, gateway->watermark);
+    return shard_clocks_take_time(gateway->clocks, shards, time_ms, gateway->watermark);
+}
+
+/* The shards that are heard now, and still are at the end, are those that a round is about. */
+static uint32_t on_round_begin(void *context, uint64_t nodes[static SL_SHARDS_MAX])
+{
+    struct gateway *gateway = context;
+
+    gateway->round_heard = subscriber_heard(gateway->subscriber);
+    return redis_commands_nodes(gateway->commands, gateway->round_heard, nodes);
 }
 
 static int on_round_ping(void *context, uint64_t number)
@@ -275,6 +287,7 @@ static void on_round_over(void *context, uint64_t id)
 
     for (uint32_t shard = 0; shard < SL_SHARDS_MAX; shard++)
         complete |= (uint64_t)repair_is_complete(gateway->repair, shard) << shard;
+    complete &= gateway->round_heard & subscriber_heard(gateway->subscriber);
     id_order_end_round(gateway->order, id, complete, clock_monotonic_us());
     want_round(gateway);
 }
@@ -288,6 +301,46 @@ static void on_master(void *context, const struct sl_redis_endpoint *endpoint)
 {
     redis_commands_set_endpoint(((struct gateway *)context)->commands, endpoint);
     redis_commands_set_endpoint(((struct gateway *)context)->api_commands, endpoint);
+}
+
+/* --- a cluster --- */
+
+static void on_map(void *context, const struct sl_cluster_map *map)
+{
+    struct gateway *gateway = context;
+
+    redis_commands_set_map(gateway->commands, map);
+    redis_commands_set_map(gateway->api_commands, map);
+    subscriber_set_map(gateway->subscriber, map);
+}
+
+static void on_doubt(void *context)
+{
+    cluster_watch_doubt(((struct gateway *)context)->cluster);
+}
+
+static void on_database(void *context, const struct sl_meta *meta)
+{
+    cluster_watch_expect(((struct gateway *)context)->cluster, meta);
+}
+
+static void on_heard_again(void *context, uint32_t shard)
+{
+    struct gateway *gateway = context;
+
+    redis_commands_try_now(gateway->commands);
+    redis_commands_try_now(gateway->api_commands);
+    repair_heard_again(gateway->repair, shard);
+}
+
+static int start_cluster(struct gateway *gateway)
+{
+    if (gateway->redis.seed_count == 0)
+        return 0;
+    redis_commands_set_doubt(gateway->commands, on_doubt, gateway);
+    redis_commands_set_doubt(gateway->api_commands, on_doubt, gateway);
+    gateway->cluster = cluster_watch_new(&gateway->loop, &gateway->redis, on_map, gateway);
+    return gateway->cluster ? 0 : -ENOMEM;
 }
 
 static void on_subscribed(void *context, uint32_t shards)
@@ -355,6 +408,8 @@ static void on_drained(void *context)
 {
     struct gateway *gateway = context;
 
+    cluster_watch_free(gateway->cluster);
+    gateway->cluster = NULL;
     redis_commands_free(gateway->api_commands); /* whoever still waits is answered */
     shard_watch_free(gateway->write_watch);
     archive_reader_free(gateway->archive); /* the same */
@@ -581,6 +636,7 @@ static int start_order(struct gateway *gateway)
     };
     static const struct round_callbacks round_callbacks = {
         .ids_ms = on_redis_time,
+        .begin = on_round_begin,
         .ping = on_round_ping,
         .over = on_round_over,
     };
@@ -629,6 +685,9 @@ static int start_intake(struct gateway *gateway, struct failure *reterr)
         .subscribed = on_subscribed,
         .lost = on_lost,
         .away = on_away,
+        .database = on_database,
+        .heard_again = on_heard_again,
+        .doubt = on_doubt,
     };
     const struct subscriber_settings settings = {
         .loop = &gateway->loop,
@@ -637,6 +696,7 @@ static int start_intake(struct gateway *gateway, struct failure *reterr)
         .ping_ms = (uint32_t)parts->config->redis_timeout_ms,
         .timeout_ms = (uint32_t)parts->config->redis_timeout_ms,
         .rest_ms = (uint32_t)parts->config->intake_rest_ms,
+        .commands = gateway->commands,
     };
 
     gateway->decoder = event_decoder_new(parts->config->max_event_bytes);
@@ -644,7 +704,9 @@ static int start_intake(struct gateway *gateway, struct failure *reterr)
         start_order(gateway) < 0 || start_watches(gateway) < 0 || start_reading_back(gateway) < 0)
         return failure_set(reterr, -ENOMEM, "out of memory");
     gateway->subscriber = subscriber_new(&settings, &callbacks, gateway);
-    return gateway->subscriber ? 0 : failure_set(reterr, -ENOMEM, "out of memory");
+    if (!gateway->subscriber || start_cluster(gateway) < 0)
+        return failure_set(reterr, -ENOMEM, "out of memory");
+    return 0;
 }
 
 static int start_delivery(struct gateway *gateway, struct failure *reterr)

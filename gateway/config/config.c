@@ -37,8 +37,6 @@ static int check_redis(struct sl_slice value, struct failure *reterr)
     struct sl_redis_address address;
     int r = sl_redis_address_parse(value, &address, reterr);
 
-    if (r == 0 && address.seed_count > 0)
-        r = failure_set(reterr, -EINVAL, "sluiced cannot follow a Redis Cluster yet");
     return r == 0 ? sl_redis_tls_check(&address, reterr) : r;
 }
 

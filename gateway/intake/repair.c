@@ -242,6 +242,12 @@ void repair_set_hearing(struct repair *repair, bool is_hearing)
     }
 }
 
+void repair_heard_again(struct repair *repair, uint32_t number)
+{
+    if (repair->is_hearing && repair->shards[number].order)
+        make_due(&repair->shards[number]);
+}
+
 static bool is_in_the_future(const struct shard *shard, const struct live_message *message)
 {
     uint64_t now_ms = clock_wall_ms(), last_ms = sl_id_time_ms(shard_order_last(shard->order));

@@ -52,6 +52,8 @@ void repair_free(struct repair *repair);
  * begun, or ended, and each message. */
 int repair_log_end(struct repair *repair, uint32_t shard, uint64_t id);
 void repair_set_hearing(struct repair *repair, bool is_hearing);
+/* Hearing has been going on, but not of this shard until now. */
+void repair_heard_again(struct repair *repair, uint32_t shard);
 void repair_take(struct repair *repair, const struct live_message *message);
 
 /* Whatever was sent of the shard has been handed on: nothing is wanted of its log, which has been

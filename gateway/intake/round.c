@@ -9,6 +9,7 @@
  * as it cannot come too early. The loop's own timers count whole milliseconds: hence a timerfd. */
 #include "gateway/intake/round.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -29,6 +30,12 @@ enum {
 
 enum state { STATE_IDLE, STATE_TIME, STATE_PING };
 
+/* Who was asked for the time. */
+struct node {
+    struct round *round;
+    uint64_t shards; /* that it has, by bit */
+};
+
 struct round {
     struct redis_commands *commands;
     struct metrics *metrics;
@@ -38,11 +45,14 @@ struct round {
     uv_poll_t timer; /* begins the next one */
     enum state state;
     bool is_hearing;
-    bool is_void;              /* hearing has ended since TIME was asked */
+    bool is_void;     /* hearing has ended since TIME was asked */
+    bool has_failed;  /* a node has not told its time */
+    uint32_t awaited; /* answers to TIME */
+    struct node nodes[SL_SHARDS_MAX];
     uint64_t number;           /* of the last PING */
     uint64_t due_us;           /* the next one; 0: none is */
     uint64_t began_us;         /* the last one */
-    uint64_t time_us, told_us; /* as Redis said last, and when that came */
+    uint64_t time_us, told_us; /* the earliest that Redis said last, and when that came */
     uint64_t ids_ms;           /* ids are minted by this time since TIME, or a later one */
 };
 
@@ -105,47 +115,87 @@ static void note_skew(struct round *round, uint64_t redis_us)
                here_us > redis_us ? here_us - redis_us : redis_us - here_us);
 }
 
-static void on_time(void *owner, const redisReply *reply, const char *why)
+/* All nodes have answered, one way or another. */
+static void end_times(struct round *round)
 {
-    struct round *round = owner;
     bool was_void = round->is_void;
-    uint64_t time_us;
 
-    (void)why;
     round->is_void = false;
     if (was_void) {
         begin_at(round, 0);
-        return;
-    }
-    if (!reply || !read_time_us(reply, &time_us)) {
+    } else if (round->has_failed) {
         retry(round);
-        return;
+    } else {
+        round->state = STATE_PING;
+        if (round->callbacks.ping(round->context, ++round->number) < 0)
+            retry(round);
     }
-    round->time_us = time_us;
-    round->told_us = clock_monotonic_us();
+}
+
+static void take_time(struct round *round, uint64_t shards, uint64_t time_us)
+{
+    uint64_t ids_ms = round->callbacks.ids_ms(round->context, shards, time_us / 1000);
+
     note_skew(round, time_us);
-    round->ids_ms = round->callbacks.ids_ms(round->context, time_us / 1000);
-    round->state = STATE_PING;
-    if (round->callbacks.ping(round->context, ++round->number) < 0)
-        retry(round);
+    if (round->ids_ms == UINT64_MAX || time_us < round->time_us) {
+        round->time_us = time_us;
+        round->told_us = clock_monotonic_us();
+    }
+    if (ids_ms < round->ids_ms)
+        round->ids_ms = ids_ms;
+}
+
+static void on_time(void *owner, const redisReply *reply, const char *why)
+{
+    const struct node *node = owner;
+    struct round *round = node->round;
+    uint64_t time_us;
+
+    (void)why;
+    if (!reply || !read_time_us(reply, &time_us))
+        round->has_failed = true;
+    else if (!round->is_void)
+        take_time(round, node->shards, time_us);
+    if (--round->awaited == 0)
+        end_times(round);
+}
+
+/* A node that goes away meanwhile is not waited for. */
+static int ask_time(struct round *round, struct node *node)
+{
+    struct sl_call call = SL_CALL_INIT;
+
+    node->round = round;
+    sl_call_begin(&call, (uint32_t)__builtin_ctzll(node->shards), false);
+    sl_call_add_str(&call, "TIME");
+    if (sl_call_finish(&call, NULL) < 0) {
+        sl_call_done(&call);
+        return -ENOMEM;
+    }
+    return redis_commands_run_take(round->commands, &call, on_time, node);
 }
 
 static void begin(struct round *round)
 {
-    struct sl_call call = SL_CALL_INIT;
+    uint64_t nodes[SL_SHARDS_MAX];
+    uint32_t count = round->callbacks.begin(round->context, nodes);
 
     if (round->due_us)
         set_timer(round, 0);
     round->began_us = clock_monotonic_us();
-    sl_call_begin(&call, 0, true);
-    sl_call_add_str(&call, "TIME");
     round->state = STATE_TIME;
-    if (sl_call_finish(&call, NULL) < 0) {
-        sl_call_done(&call);
-        retry(round);
-    } else if (redis_commands_run_take(round->commands, &call, on_time, round) < 0) {
-        retry(round);
+    round->has_failed = count == 0;
+    round->ids_ms = UINT64_MAX;
+    round->awaited = 1; /* so that the end does not come before all are asked */
+    for (uint32_t i = 0; i < count; i++) {
+        round->nodes[i].shards = nodes[i];
+        if (ask_time(round, &round->nodes[i]) == 0)
+            round->awaited++;
+        else
+            round->has_failed = true;
     }
+    if (--round->awaited == 0)
+        end_times(round);
 }
 
 /* When the clock of Redis will surely have come to `time_us`; 0: nobody knows. */

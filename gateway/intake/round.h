@@ -2,9 +2,10 @@
  * again.
  *
  * A round is two questions: TIME on the connection for commands, and when that is answered PING on
- * the one that is subscribed. Redis does one thing at a time. So what was published before it said
- * its time was sent before the pong, and every event that it mints later has that time or a later
- * one. A clock that steps back breaks that; whoever is asked for `ids_ms` sees it.
+ * the one that is subscribed; in a cluster both to each node, and the earliest time counts. Redis
+ * does one thing at a time. So what was published before it said its time was sent before the pong,
+ * and every event that it mints later has that time or a later one. A clock that steps back breaks
+ * that; whoever is asked for `ids_ms` sees it.
  *
  * One round is under way at most. Belongs to the thread of its loop. */
 #pragma once
@@ -15,6 +16,7 @@
 
 #include "gateway/metrics/metrics.h"
 #include "gateway/redis/redis_commands.h"
+#include "src/model/id.h"
 
 enum {
     ROUND_UNSURE_MS = 100, /* while a round would tell something, though nobody waits for it */
@@ -22,9 +24,12 @@ enum {
 };
 
 struct round_callbacks {
-    /* Redis says that it is `time_ms`: the time that ids are minted by from then on, or a later
-     * one. Both are Unix times; see src/database/database_clock.h. */
-    uint64_t (*ids_ms)(void *context, uint64_t time_ms);
+    /* A round begins. Says of which nodes the time is to be asked: the shards of each, by bit. How
+     * many nodes there are: none, while nothing is heard. */
+    uint32_t (*begin)(void *context, uint64_t nodes[static SL_SHARDS_MAX]);
+    /* The node of these shards says that it is `time_ms`: the time that ids are minted by from then
+     * on, or a later one. Both are Unix times; see src/database/database_clock.h. */
+    uint64_t (*ids_ms)(void *context, uint64_t shards, uint64_t time_ms);
     /* Asks for a pong with this number on the connection that hears all shards. 0; a negative
      * errno: there is none, or no memory. */
     int (*ping)(void *context, uint64_t number);

@@ -14,6 +14,7 @@
  * between two tries ends at a second, which costs Redis next to nothing. */
 #include "gateway/intake/subscriber.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,6 +25,7 @@
 #include "base/backoff.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "gateway/intake/cluster_subscriber.h"
 #include "gateway/redis/master_finder.h"
 #include "gateway/redis/master_watch.h"
 #include "gateway/redis/redis_session.h"
@@ -53,7 +55,8 @@ enum step {
 };
 
 struct subscriber {
-    uv_timer_t timer; /* when to try again */
+    struct cluster_subscriber *cluster; /* of a cluster: that, and nothing of what follows */
+    uv_timer_t timer;                   /* when to try again */
     struct subscriber_callbacks callbacks;
     void *context;
     struct metrics *metrics;
@@ -71,11 +74,11 @@ struct subscriber {
     uint32_t asked_shard; /* whose meta, or end of log, is being asked for */
     struct sl_meta meta;  /* of shard 0 */
     uint64_t clock_until_ms[SL_SHARDS_MAX];
-    uint32_t confirmed;   /* channels that Redis has confirmed */
-    uint32_t shards;      /* of the last subscription; 0: none yet */
-    uint32_t messages;    /* in this turn */
-    bool has_pong;        /* the same */
-    uint64_t counted;     /* messages of the turns since `counted_from` */
+    uint32_t confirmed; /* channels that Redis has confirmed */
+    uint32_t shards;    /* of the last subscription; 0: none yet */
+    uint32_t messages;  /* in this turn */
+    bool has_pong;      /* the same */
+    uint64_t counted;   /* messages of the turns since `counted_from` */
     uint64_t counted_from;
     bool is_busy; /* when it was counted last */
 
@@ -265,8 +268,9 @@ static void take_meta(struct subscriber *subscriber, const redisReply *reply)
     if (r == 0 && subscriber->asked_shard > 0)
         r = sl_meta_check_same(&subscriber->meta, &meta, &failure);
     if (r == 0 && meta.is_clustered)
-        r = failure_set(&failure, -ENOTSUP,
-                        "the database belongs to a Redis Cluster, which sluiced cannot follow yet");
+        r = failure_set(&failure, -EREMOTE,
+                        "the database is that of a Redis Cluster, which is named as "
+                        "redis+cluster://host:port");
     if (r < 0) {
         go_down(subscriber, failure.text);
         return;
@@ -548,6 +552,19 @@ static int heed_sentinels(struct subscriber *subscriber, const struct subscriber
     return subscriber->finder && subscriber->watch ? 0 : -ENOMEM;
 }
 
+static struct subscriber *subscribe_to_cluster(struct subscriber *subscriber,
+                                               const struct subscriber_settings *settings,
+                                               const struct subscriber_callbacks *callbacks,
+                                               void *context)
+{
+    subscriber->cluster = cluster_subscriber_new(settings, callbacks, context);
+    if (!subscriber->cluster) {
+        mem_free(subscriber);
+        return NULL;
+    }
+    return subscriber;
+}
+
 struct subscriber *subscriber_new(const struct subscriber_settings *settings,
                                   const struct subscriber_callbacks *callbacks, void *context)
 {
@@ -555,6 +572,8 @@ struct subscriber *subscriber_new(const struct subscriber_settings *settings,
 
     if (!subscriber)
         return NULL;
+    if (settings->address->seed_count > 0)
+        return subscribe_to_cluster(subscriber, settings, callbacks, context);
     uv_timer_init(settings->loop, &subscriber->timer);
     subscriber->timer.data = subscriber;
     subscriber->callbacks = *callbacks;
@@ -580,6 +599,11 @@ void subscriber_free(struct subscriber *subscriber)
 {
     if (!subscriber)
         return;
+    if (subscriber->cluster) {
+        cluster_subscriber_free(subscriber->cluster);
+        mem_free(subscriber);
+        return;
+    }
     redis_session_free(subscriber->session);
     master_finder_free(subscriber->finder);
     master_watch_free(subscriber->watch);
@@ -593,6 +617,8 @@ int subscriber_ping(struct subscriber *subscriber, uint64_t number)
 {
     char text[SL_ID_TEXT_SIZE];
 
+    if (subscriber->cluster)
+        return cluster_subscriber_ping(subscriber->cluster, number);
     if (subscriber->step != STEP_HEARING)
         return -ENOTCONN;
     return redis_session_send_words(subscriber->session,
@@ -601,20 +627,36 @@ int subscriber_ping(struct subscriber *subscriber, uint64_t number)
 
 bool subscriber_is_subscribed(const struct subscriber *subscriber)
 {
-    return subscriber->step == STEP_HEARING;
+    return subscriber->cluster ? cluster_subscriber_is_subscribed(subscriber->cluster)
+                               : subscriber->step == STEP_HEARING;
 }
 
 uint32_t subscriber_shards(const struct subscriber *subscriber)
 {
-    return subscriber->shards;
+    return subscriber->cluster ? cluster_subscriber_shards(subscriber->cluster)
+                               : subscriber->shards;
 }
 
 const struct sl_meta *subscriber_meta(const struct subscriber *subscriber)
 {
-    return &subscriber->meta;
+    return subscriber->cluster ? cluster_subscriber_meta(subscriber->cluster) : &subscriber->meta;
+}
+
+uint64_t subscriber_heard(const struct subscriber *subscriber)
+{
+    if (subscriber->cluster)
+        return cluster_subscriber_heard(subscriber->cluster);
+    return subscriber->step == STEP_HEARING ? UINT64_MAX : 0;
+}
+
+void subscriber_set_map(struct subscriber *subscriber, const struct sl_cluster_map *map)
+{
+    assert(subscriber->cluster);
+    cluster_subscriber_set_map(subscriber->cluster, map);
 }
 
 uint64_t subscriber_clock_until_ms(const struct subscriber *subscriber, uint32_t shard)
 {
-    return subscriber->clock_until_ms[shard];
+    return subscriber->cluster ? cluster_subscriber_clock_until_ms(subscriber->cluster, shard)
+                               : subscriber->clock_until_ms[shard];
 }

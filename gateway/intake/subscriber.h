@@ -1,4 +1,5 @@
-/* gateway/intake/subscriber.h - hears the live channels of all shards, and never gives up.
+/* gateway/intake/subscriber.h - hears the live channels of all shards, and never gives up. In a
+ * cluster gateway/intake/cluster_subscriber.h does, which this stands for.
  *
  * Connects, logs in, finds out how many shards there are and where their logs end, subscribes. When
  * the connection is lost or silent it comes back, after 0.1 s at first, 1 s at most, to whichever
@@ -21,7 +22,10 @@
 #include "gateway/intake/live_message.h"
 #include "gateway/metrics/metrics.h"
 #include "src/model/database.h"
+#include "src/redis/cluster_map.h"
 #include "src/redis/redis_address.h"
+
+struct redis_commands;
 
 enum { SUBSCRIBER_BUSY = 2000 };
 
@@ -32,6 +36,7 @@ struct subscriber_settings {
     uint32_t ping_ms;    /* silent for so long: asked; for three times as long: given up */
     uint32_t timeout_ms; /* from being connected, which has a quarter of it, to being subscribed */
     uint32_t rest_ms;    /* when busy, it reads no more often than this; 0: at once */
+    struct redis_commands *commands; /* of a cluster: what is asked beside the live channels */
 };
 
 struct subscriber_callbacks {
@@ -52,6 +57,13 @@ struct subscriber_callbacks {
     /* Why they are not heard: before `lost`, and whenever it is another reason. NULL: nobody wants
      * to know. */
     void (*away)(void *context, const char *reason);
+
+    /* Of a cluster only. The database was found: before `log_end` comes. */
+    void (*database)(void *context, const struct sl_meta *meta);
+    /* One shard was not heard for a while, and is now; `log_end` came for it before. */
+    void (*heard_again)(void *context, uint32_t shard);
+    /* Who has which shard is in doubt: subscriber_set_map() is expected. */
+    void (*doubt)(void *context);
 };
 
 struct subscriber;
@@ -74,3 +86,9 @@ uint32_t subscriber_shards(const struct subscriber *subscriber);
 const struct sl_meta *subscriber_meta(const struct subscriber *subscriber);
 /* As the meta of the shard said when hearing began (sl_meta_reply()). */
 uint64_t subscriber_clock_until_ms(const struct subscriber *subscriber, uint32_t shard);
+
+/* The shards that are heard at this moment, by bit: in a cluster some may not be, while others are.
+ */
+uint64_t subscriber_heard(const struct subscriber *subscriber);
+/* Of a cluster: who has which shard. Not from within a callback of this. */
+void subscriber_set_map(struct subscriber *subscriber, const struct sl_cluster_map *map);

@@ -1,6 +1,7 @@
 /* gateway/redis/redis_commands.h - ordinary commands to Redis, on the loop.
  *
- * One connection, made when the first command needs it and made anew when it was lost. Every
+ * One connection, or in a cluster one to each node that commands go to, made when the first command
+ * needs it and made anew when it was lost. Every
  * command is answered exactly once: with Redis's reply, or with none and the reason. A Redis that
  * is slow or gone costs the callers their time limit and nobody else anything.
  *
@@ -8,7 +9,8 @@
  * when a connection stands again:
  *
  *   - when it certainly was not done: there was no connection, or Redis said that it is loading,
- *     busy or without the replicas it needs, or (with sentinels) a replica by now;
+ *     busy or without the replicas it needs, or (with sentinels, in a cluster) a replica by now,
+ *     that it is moving the shard, or that another node has it;
  *   - when its answer was lost and it is repeatable (src/call/call.h): a read, or a write with a
  *     request id. A write without one is answered with the reason then: it may have been done.
  *
@@ -20,6 +22,8 @@
 #include <uv.h>
 
 #include "src/call/call.h"
+#include "src/model/id.h"
+#include "src/redis/cluster_map.h"
 #include "src/redis/redis_address.h"
 
 struct redis_commands;
@@ -37,6 +41,17 @@ void redis_commands_free(struct redis_commands *commands);
  * connections wait. The connection to another one is given up. */
 void redis_commands_set_endpoint(struct redis_commands *commands,
                                  const struct sl_redis_endpoint *endpoint);
+
+/* In a cluster: who has which shard. Until it is known commands wait. Not from within an answer. */
+void redis_commands_set_map(struct redis_commands *commands, const struct sl_cluster_map *map);
+/* The nodes that have some of `shards`, each by which of them it has; how many there are. */
+uint32_t redis_commands_nodes(const struct redis_commands *commands, uint64_t shards,
+                              uint64_t ret_nodes[static SL_SHARDS_MAX]);
+/* A shard whose node there is a connection to at this moment; 0 when there is none. */
+uint32_t redis_commands_reached(const struct redis_commands *commands);
+/* Called when that is in doubt: a node is away, not ready, or names another one. */
+typedef void (*redis_doubt_fn)(void *context);
+void redis_commands_set_doubt(struct redis_commands *commands, redis_doubt_fn tell, void *context);
 
 /* Somebody has just reached Redis: what waits for a connection, or for its next try, waits no more.
  */

@@ -60,7 +60,7 @@ static void ask(struct redis_pulse *pulse)
 {
     struct sl_call call = SL_CALL_INIT;
 
-    sl_call_begin(&call, 0, true);
+    sl_call_begin(&call, redis_commands_reached(pulse->commands), true);
     sl_call_add_str(&call, "PING");
     if (sl_call_finish(&call, NULL) < 0) {
         sl_call_done(&call);

@@ -1,15 +1,19 @@
-"""The command line and its workers on a Redis Cluster of three masters and three replicas."""
+"""sluiced and the command line on a Redis Cluster of three masters and three replicas."""
 
 import json
 import pathlib
+import signal
 import threading
 
 import pytest
 
+from harness.api import Api
 from harness.cli import Cli
 from harness.redis_cluster import RedisCluster
 from harness.redis_server import shard_of
 from harness.waiting import eventually
+
+FIREHOSE = "/v1/stream/firehose"
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +44,11 @@ def users(cluster, cli):
     raise AssertionError("a hundred users live in two nodes")
 
 
+@pytest.fixture(scope="module")
+def gateway(module_servers, cluster, cli):
+    return module_servers.gateway(cluster.url, "--run-tasks", "on", workers=2)
+
+
 class Writer(threading.Thread):
     """Posts as a user, one post after the other, until it is told to stop."""
 
@@ -53,6 +62,10 @@ class Writer(threading.Thread):
                 self.posts.append(int(self.cli.run("post", "--user", self.login, f"post {len(self.posts)}")))
         except AssertionError as error:
             self.error = error
+
+    def begin(self, posts):
+        self.start()
+        self.wait_for(posts)
 
     def wait_for(self, more):
         wanted = len(self.posts) + more
@@ -68,10 +81,10 @@ class Writer(threading.Thread):
 @pytest.fixture
 def writer(cluster, users):
     writer = Writer(cluster, next(iter(users)))
-    writer.start()
     yield writer
     writer.is_over = True
-    writer.join()
+    if writer.is_alive():
+        writer.join()
 
 
 def posts_of(cli, login):
@@ -122,38 +135,71 @@ def test_posts_reach_followers_of_other_nodes(cluster, cli, users):
     assert any("cmdstat_spublish" in commands for commands in published)
 
 
-def test_a_shard_that_is_moved_has_one_log_and_nothing_half_done(cluster, cli, users, writer):
+def post(gateway, user):
+    return int(Api(gateway, user).expect(201, "POST", "/v1/posts", {"text": "text"})["id"])
+
+
+def read_posts(stream, posts):
+    """Reads up to the last of `posts`; the ids of all posts, in the order in which they came."""
+    found = []
+    while not found or found[-1] != posts[-1]:
+        event = stream.next()
+        assert event["type"] != "gap", event
+        found += [int(event["id"])] if event["type"] == "post" else []
+    return found
+
+
+def test_a_stream_has_the_posts_of_all_nodes_in_order(cli, users, gateway):
+    with gateway.stream(FIREHOSE) as stream:
+        posts = [int(cli.run("post", "--user", login, "one of many")) for _ in range(10) for login in users]
+        assert read_posts(stream, posts) == posts == sorted(posts)
+
+
+def test_a_shard_that_is_moved_has_one_log_and_nothing_half_done(cluster, cli, users, gateway, writer):
     shard = shard_of(users[writer.login])
     source, target = cluster.owner(shard), cluster.owner(shard_of(list(users.values())[1]))
-    key = f"sluice:{{{shard}}}:log"
-    writer.wait_for(3)
-    before = len(writer.posts)
 
     def is_refused():
         return "errorstat_MOVING" in source.client.info("errorstats")
-    cluster.move(shard, target, at_once=2, between=lambda: eventually(is_refused, "a post is refused for now"))
-    writer.wait_for(3)
-    posts = writer.finish()
-    assert len(posts) > before
+    with gateway.stream(FIREHOSE) as stream:
+        writer.begin(3)
+        cluster.move(shard, target, at_once=2, between=lambda: eventually(is_refused, "a post is refused for now"))
+        writer.wait_for(3)
+        posts = writer.finish()
+        assert read_posts(stream, posts) == posts
     assert cluster.log(shard)[-len(posts):] == posts
     assert posts_of(cli, writer.login)[-len(posts):] == posts
     assert source.ask("COUNTKEYSINSLOT", cluster.slot(shard)) == 0
-    assert target.client.exists(key) == 1
     cluster.move(shard, source)
     cluster.wait_whole()
 
 
-def test_a_failover_in_good_order_loses_no_post(cluster, cli, users, writer):
+def test_a_failover_in_good_order_loses_no_post(cluster, cli, users, gateway, writer):
     shard = shard_of(users[writer.login])
-    worker = cli.start("worker")
-    writer.wait_for(3)
-    promoted = cluster.fail_over(shard)
-    writer.wait_for(3)
-    posts = writer.finish()
+    replica = cluster.replica_of(cluster.owner(shard))
+    with gateway.stream(FIREHOSE) as stream:
+        writer.begin(3)
+        cluster.promote(replica)
+        writer.wait_for(3)
+        posts = writer.finish()
+        assert read_posts(stream, posts) == posts
     cluster.wait_whole()
-    assert cluster.owner(shard) is promoted
+    assert cluster.owner(shard) is replica
     assert cluster.log(shard)[-len(posts):] == posts
     followers = list(users)[1:]
     eventually(lambda: all(json.loads(cli.run("home", follower, "--limit", "1"))["id"] == str(posts[-1])
-                           for follower in followers), "the worker has pushed the last post", 60)
-    worker.stop()
+                           for follower in followers), "the tasks have pushed the last post", 60)
+
+
+def test_while_a_master_is_away_the_others_go_on(cluster, users, gateway):
+    lost, *others = users.items()
+    master = cluster.owner(shard_of(lost[1]))
+    replica = cluster.replica_of(master)
+    with gateway.stream(FIREHOSE) as stream:
+        master.stop(signal.SIGKILL)
+        posts = [post(gateway, user) for _ in range(3) for _, user in others]
+        assert read_posts(stream, posts) == posts
+        assert gateway.get("/readyz").status == 200
+        cluster.promote(replica, "TAKEOVER")
+        back = post(gateway, lost[1])
+        assert read_posts(stream, [back]) == [back]

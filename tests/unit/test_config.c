@@ -249,8 +249,6 @@ static void test_bad_settings_are_named_with_their_place(void **state)
         {NULL, NULL, "--redis", "--redis: needs a value, URL"},
         {NULL, "SLUICE_REDIS=http://u:secret@h", "",
          "SLUICE_REDIS: a Redis URL is redis://[user:password@]host[:port][/db], unix:///path, redis+sentinel://host[:port],.../master-name or redis+cluster://host[:port],...; over TLS it begins with rediss"},
-        {NULL, "SLUICE_REDIS=redis+cluster://h", "",
-         "SLUICE_REDIS: sluiced cannot follow a Redis Cluster yet"},
         {NULL, NULL, "--workers 257", "--workers: 257 is out of range, 1 to 256 is allowed"},
         {NULL, NULL, "--workers 99999999999999999999999",
          "--workers: 99999999999999999999999 is out of range, 1 to 256 is allowed"},

@@ -139,7 +139,7 @@ static void start_intake_with(uint32_t check_ms, size_t max_held_bytes)
     bool has_looked = false;
     struct sl_redis_address address;
     struct subscriber_settings subscriber_settings = {&patience.loop, &address, metrics, 5000,
-                                                      5000, 0};
+                                                      5000, 0, NULL};
     struct repair_settings settings = {&patience.loop, NULL, metrics, max_held_bytes, check_ms};
 
     assert_int_equal(sl_redis_address_parse(sl_slice_str(server.url), &address, NULL), 0);

@@ -649,7 +649,8 @@ static void test_out_of_memory_delays_it_at_most(void **state)
     (void)state;
     for (uint64_t n = 0; has_failed; n++) {
         struct sl_redis_address address;
-        struct subscriber_settings settings = {&patience.loop, &address, metrics, 5000, 5000, 0};
+        struct subscriber_settings settings = {
+            &patience.loop, &address, metrics, 5000, 5000, 0, NULL};
         size_t before = told.subscribed_count;
 
         assert_int_equal(sl_redis_address_parse(sl_slice_str(server.url), &address, NULL), 0);

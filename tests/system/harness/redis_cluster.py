@@ -3,6 +3,7 @@
 import pathlib
 import signal
 import subprocess
+import time
 
 import redis
 
@@ -11,7 +12,7 @@ from .redis_server import redis_program
 from .waiting import eventually
 
 SLOTS = 16384
-NODE_TIMEOUT_MS = 2000
+NODE_TIMEOUT_MS = 15000  # nobody is replaced who only is slow
 
 
 class ClusterNode:
@@ -112,13 +113,20 @@ class RedisCluster:
         entries = self.owner(shard).client.xrange(f"sluice:{{{shard}}}:log")
         return [int(entry.split("-")[0]) for entry, _ in entries]
 
-    def fail_over(self, shard):
-        """Makes the replica of the shard's master the master, in good order."""
-        old = self.owner(shard)
-        replica = next(node for node in self.nodes if node.is_running() and node.master_port() == old.port)
-        replica.ask("FAILOVER")
-        eventually(lambda: replica.client.role()[0] == "master", "the replica was promoted", 60)
-        return replica
+    def replica_of(self, node):
+        return next(other for other in self.nodes if other.is_running() and other.master_port() == node.port)
+
+    def promote(self, replica, *how):
+        """Makes it the master: in good order, or (TAKEOVER) whatever the others say. One that the others do not
+        vote for, because they have not heard of all moves yet, gives up after five seconds."""
+        asked = []
+
+        def is_master():
+            if not asked or time.monotonic() - asked[-1] > 6:
+                asked.append(time.monotonic())
+                replica.ask("FAILOVER", *how)
+            return replica.master_port() is None
+        eventually(is_master, "the replica was promoted", 60)
 
     def move(self, shard, target, at_once=100, between=lambda: None):
         """Moves the slot of the shard as redis-cli --cluster reshard does: some keys, `between()`, some keys."""
