@@ -11,6 +11,7 @@
 
 /* The names are those of FORMS in src/scripts/common.lua. */
 static const struct sl_form_row forms[SL_FORMS] = {
+    [SL_FORM_HOMES] = {"homes", "home timelines are lists, of a quarter of the memory"},
     [SL_FORM_LIKES] = {"likes", "every like is on the list of what its user likes"},
 };
 

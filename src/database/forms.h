@@ -17,7 +17,7 @@
 
 struct redisReply;
 
-enum sl_form { SL_FORM_LIKES, SL_FORMS };
+enum sl_form { SL_FORM_HOMES, SL_FORM_LIKES, SL_FORMS };
 
 struct sl_form_row {
     const char *name;    /* in `forms` */

@@ -17,7 +17,7 @@ local prefix = string.sub(KEYS[1], 1, -5)
 local shard = tonumber(string.match(prefix, '{(%d+)}'))
 
 local SCHEMA, UPGRADED = '1', '2'
-local FORMS = {likes = true} -- of an upgraded database; src/database/forms.c says what they are
+local FORMS = {homes = true, likes = true} -- of an upgraded database; src/database/forms.c says what they are
 local EPOCH_MS = 1767225600000 -- 2026-01-01T00:00:00Z
 local ID_MAX = 9007199254740991
 
@@ -90,9 +90,9 @@ local function read_setting(name, text)
     return value and value >= lowest and value <= highest and value or nil
 end
 
--- How long a request id is remembered, and until when ids are ahead of the machine's clock (see
--- ids_ms); open_shard() reads both.
-local repeat_for_ms, clock_until_ms
+-- How long a request id is remembered, until when ids are ahead of the machine's clock (see ids_ms), and
+-- whether the shard has the form `homes`; open_shard() reads them.
+local repeat_for_ms, clock_until_ms, has_home_lists
 
 -- nil: the field holds no time.
 local function read_clock_until(text)
@@ -117,6 +117,7 @@ local function open_shard(...)
     if not clock_until_ms then
         return nil, refuse('DAMAGED', 'meta has no usable clock_until')
     end
+    has_home_lists = fields[4] and string.find(',' .. fields[4] .. ',', ',homes,', 1, true) ~= nil
     local meta = {publish_command = PUBLISH_COMMANDS[fields[3]]}
     for i, name in ipairs(names) do
         meta[name] = read_setting(name, fields[i + 5])

@@ -42,29 +42,22 @@ end
 local limit_before = is_all and state.cut or not is_all and state.floor or 0
 local new_floor = math.max(whole_above, tonumber(limit_before))
 
-local posts, added = {}, {}
+local posts, author_of, added = {}, {}, {}
 for i = at, #ARGV, 2 do
     if not outdated[ARGV[i + 1]] then
         posts[#posts + 1] = ARGV[i]
+        author_of[ARGV[i]] = ARGV[i + 1]
     end
 end
 in_portions(posts, function(...)
     local ids = {...}
     for i, is_dead in ipairs(call('ZMSCORE', prefix .. 'gone', ...)) do
         if not is_dead and tonumber(ids[i]) > new_floor then
-            added[#added + 1] = ids[i]
+            added[#added + 1] = ids[i] .. ':' .. author_of[ids[i]]
         end
     end
 end)
-local author_of = {}
-for i = at, #ARGV, 2 do
-    author_of[ARGV[i]] = ARGV[i + 1]
-end
-
-for _, id in ipairs(added) do
-    call('ZADD', home, id, id .. ':' .. author_of[id])
-end
-call('ZREMRANGEBYSCORE', home, '-inf', print_id(new_floor))
+merge_entries(home, added, new_floor)
 if is_all then
     call('UNLINK', behind)
     in_portions(unsettled, function(...) call('SADD', behind, ...) end)
@@ -79,7 +72,7 @@ else
 end
 call('HSET', active, 'floor', print_id(new_floor))
 call('HDEL', active, 'cut', 'asked')
-home_trim(meta, home, active, 'floor')
+home_trim(meta, home, count_entries(home), active, 'floor')
 for _, key in ipairs({home, behind}) do
     call('PEXPIRE', key, call('PTTL', active))
 end

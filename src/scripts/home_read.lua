@@ -59,21 +59,18 @@ end
 
 -- What is kept.
 local kept, kept_until, newer = {}, 0, 0
-local posts, elsewhere = {}, {}
+local posts, elsewhere, entry_of = {}, {}, {}
 local is_end = true
 if state and state.floor then
-    kept = call('ZREVRANGEBYSCORE', home, before, after, 'LIMIT', 0, limit)
+    kept, newer = read_entries(home, before, after, limit)
     is_end = #kept < limit
-    for i, member in ipairs(kept) do
-        local id = string.match(member, '^%d+')
+    for _, entry in ipairs(kept) do
+        local id = string.match(entry, '^%d+')
         local list = is_here(id) and posts or elsewhere
         list[#list + 1] = id
-        kept[i] = id
+        entry_of[id] = entry
     end
-    kept_until = is_end and 0 or tonumber(kept[#kept]) - 1
-    if before ~= '+inf' then
-        newer = call('ZCOUNT', home, string.sub(before, 2), '+inf')
-    end
+    kept_until = is_end and 0 or entry_post(kept[#kept]) - 1
 end
 
 -- Whom to ask.
@@ -96,7 +93,7 @@ end
 
 local rows, fed_until, missing = read_part(reader, posts, fed, before, after, limit, form)
 for _, id in ipairs(missing) do
-    call('ZREMRANGEBYSCORE', home, id, id)
+    remove_entry(home, entry_of[id])
 end
 return {reader, print_id(meta.home_size), print_id(kept_until),
     print_id(newer + count_newer(fed, before)), print_id(fed_until), fed, others, pushed,

@@ -6,7 +6,7 @@
 -- pushed but for authors with more than `merge_above` followers, who are merged in by the reads
 -- (hybrid). In the shard of a reader who is active there are
 --
---   home:ID    zset: 'POST:AUTHOR', pushed or read in; the score is the post's id
+--   home:ID    what was pushed or read in: entries 'POST:AUTHOR' (see below)
 --   behind:ID  set: authors whose posts have not been read in; a read asks them until they are
 --   active:ID  hash: `version`, the id of the last change of whose posts belong here; `floor`, the id
 --              above which home:ID is whole (none: nothing has been read in, a read asks everybody);
@@ -28,19 +28,151 @@ local function home_keys(reader)
     return prefix .. 'active:' .. reader, prefix .. 'home:' .. reader, prefix .. 'behind:' .. reader
 end
 
--- Raises WRONGTYPE before the first write of a script that changes the reader's home.
-local function check_home(reader)
-    local active, home, behind = home_keys(reader)
-    call('HLEN', active)
-    call('ZCARD', home)
-    call('SCARD', behind)
-end
-
 -- Calls run(...) with so many members at a time as a command takes.
 local function in_portions(members, run)
     for i = 1, #members, 1000 do
         run(unpack(members, i, math.min(i + 999, #members)))
     end
+end
+
+-- ---- the entries of a home ----
+--
+-- In a shard that has the form `homes` they are a list, newest first, of 34 bytes an entry; else, for
+-- programs of before 0.2, a sorted set by the post's id, which takes 137 where there are many. What is
+-- still a sorted set when it is to be changed or read becomes a list. Posts come in the order of their
+-- ids but for those that tasks bring late: a list is looked through from its newest end.
+
+local function entry_post(entry)
+    return tonumber(string.match(entry, '^%d+'))
+end
+
+local function make_list(home, entries)
+    local left_ms = call('PTTL', home)
+    call('UNLINK', home)
+    in_portions(entries, function(...) call('RPUSH', home, ...) end)
+    if left_ms > 0 and entries[1] then
+        call('PEXPIRE', home, left_ms)
+    end
+end
+
+-- How many there are. Raises WRONGTYPE.
+local function count_entries(home)
+    if not has_home_lists then
+        return call('ZCARD', home)
+    end
+    local count = redis.pcall('LLEN', home)
+    if type(count) == 'table' then
+        make_list(home, call('ZREVRANGE', home, 0, -1))
+        count = call('LLEN', home)
+    end
+    return count
+end
+
+-- All, newest first; the functions from here on are for a home that has been counted.
+local function all_entries(home)
+    return call(has_home_lists and 'LRANGE' or 'ZREVRANGE', home, 0, -1)
+end
+
+-- How many are of the post `id`, or newer.
+local function count_from(home, id)
+    if not has_home_lists then
+        return call('ZCOUNT', home, print_id(id), '+inf')
+    end
+    local low, high = 0, call('LLEN', home)
+    while low < high do
+        local middle = floor((low + high) / 2)
+        if entry_post(call('LINDEX', home, middle)) >= id then
+            low = middle + 1
+        else
+            high = middle
+        end
+    end
+    return low
+end
+
+-- Up to `limit` entries, newest first, and how many are in front of them; `before` and `after` as in
+-- read_feed().
+local function read_entries(home, before, after, limit)
+    local newer = before ~= '+inf' and count_from(home, tonumber(string.sub(before, 2))) or 0
+    if not has_home_lists then
+        return call('ZREVRANGEBYSCORE', home, before, after, 'LIMIT', 0, limit), newer
+    end
+    local found = call('LRANGE', home, newer, newer + limit - 1)
+    local last = after ~= '-inf' and tonumber(string.sub(after, 2)) or 0
+    while found[1] and entry_post(found[#found]) <= last do
+        found[#found] = nil
+    end
+    return found, newer
+end
+
+-- Returns how many there are then.
+local function add_entry(home, id, author)
+    local entry = id .. ':' .. author
+    if not has_home_lists then
+        call('ZADD', home, id, entry)
+        return call('ZCARD', home)
+    end
+    local newest = redis.pcall('LINDEX', home, 0)
+    if type(newest) == 'table' then
+        count_entries(home)
+        newest = call('LINDEX', home, 0)
+    end
+    if not newest or entry_post(newest) < tonumber(id) then
+        return call('LPUSH', home, entry)
+    end
+    local place = count_from(home, tonumber(id)) -- 1 or more: the newest is not older
+    local before = call('LINDEX', home, place - 1)
+    return before == entry and call('LLEN', home) or call('LINSERT', home, 'AFTER', before, entry)
+end
+
+local function remove_entry(home, entry)
+    if not has_home_lists then
+        call('ZREM', home, entry)
+    elseif type(redis.pcall('LREM', home, 1, entry)) == 'table' then
+        count_entries(home)
+        call('LREM', home, 1, entry)
+    end
+end
+
+-- Takes the `count` oldest away; returns the newest post of them.
+local function cut_entries(home, count)
+    if not has_home_lists then
+        local cut = call('ZPOPMIN', home, count)
+        return cut[#cut]
+    end
+    local newest = call('LINDEX', home, -count)
+    call('LTRIM', home, 0, -count - 1)
+    return print_id(entry_post(newest))
+end
+
+-- Adds entries in any order, and takes away what is not above the post `floor_id`.
+local function merge_entries(home, entries, floor_id)
+    if not has_home_lists then
+        for _, entry in ipairs(entries) do
+            call('ZADD', home, print_id(entry_post(entry)), entry)
+        end
+        call('ZREMRANGEBYSCORE', home, '-inf', print_id(floor_id))
+        return
+    end
+    local merged, posts = {}, {}
+    for _, list in ipairs({all_entries(home), entries}) do
+        for _, entry in ipairs(list) do
+            local post = entry_post(entry)
+            if not posts[entry] and post > floor_id then
+                merged[#merged + 1], posts[entry] = entry, post
+            end
+        end
+    end
+    table.sort(merged, function(a, b) return posts[a] > posts[b] end)
+    make_list(home, merged)
+end
+
+-- Raises WRONGTYPE before the first write of a script that changes the reader's home.
+local function check_home(reader)
+    local active, home, behind = home_keys(reader)
+    call('HLEN', active)
+    count_entries(home)
+    call('SCARD', behind)
 end
 
 -- Does the reader want posts of the author: follows, has not muted, is not hidden from? As the
@@ -83,13 +215,11 @@ local function home_lose(reader, authors, id)
         call('UNLINK', home, behind) -- of somebody who has been away, should it be there still
         return
     end
-    local members = {}
-    for _, member in ipairs(call('ZRANGE', home, 0, -1)) do
-        if authors[string.match(member, ':(%d+)$')] then
-            members[#members + 1] = member
+    for _, entry in ipairs(all_entries(home)) do
+        if authors[string.match(entry, ':(%d+)$')] then
+            remove_entry(home, entry)
         end
     end
-    in_portions(members, function(...) call('ZREM', home, ...) end)
     for author in pairs(authors) do
         call('SREM', behind, author)
     end
@@ -113,13 +243,11 @@ local function home_change_privacy(operation, user, target, id)
 end
 
 -- More than the size is kept, so that deletions do not open the end at once and not every push cuts.
-local function home_trim(meta, home, active, field)
-    local excess = call('ZCARD', home) - meta.home_size
+local function home_trim(meta, home, count, active, field)
+    local excess = count - meta.home_size
     if excess > meta.home_size / 8 then
-        local cut = call('ZPOPMIN', home, excess)
-        call('HSET', active, field, cut[#cut])
+        call('HSET', active, field, cut_entries(home, excess))
     end
-    return excess + meta.home_size
 end
 
 -- Puts a post onto the home timeline of a reader who wants it, if the reader is active.
@@ -130,8 +258,9 @@ local function home_push(meta, reader, id, author)
     if not state[1] or (floor_id and tonumber(id) <= tonumber(floor_id)) then
         return
     end
-    call('ZADD', home, id, id .. ':' .. author)
-    if home_trim(meta, home, active, floor_id and 'floor' or 'cut') == 1 then
+    local count = add_entry(home, id, author)
+    home_trim(meta, home, count, active, floor_id and 'floor' or 'cut')
+    if count == 1 then
         call('PEXPIRE', home, call('PTTL', active))
     end
 end
@@ -142,7 +271,7 @@ local function home_push_safely(...)
 end
 
 local function home_drop_safely(reader, id, author)
-    redis.pcall('ZREM', prefix .. 'home:' .. reader, id .. ':' .. author)
+    pcall(remove_entry, prefix .. 'home:' .. reader, id .. ':' .. author)
 end
 
 -- Deleted posts are remembered for pushes that come late.
@@ -471,5 +600,5 @@ end
 -- Has the home been emptied so far, by unfollowing or deletions, that it is to be filled anew?
 local function is_thin(meta, reader, state)
     return state.floor and state.floor ~= '0'
-        and call('ZCARD', prefix .. 'home:' .. reader) < meta.home_size / 2
+        and count_entries(prefix .. 'home:' .. reader) < meta.home_size / 2
 end

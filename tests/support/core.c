@@ -7,8 +7,10 @@
 #include "base/hash.h"
 #include "src/call/reply.h"
 #include "src/database/meta.h"
+#include "src/database/forms.h"
 #include "src/database/settings.h"
 #include "src/model/id.h"
+#include "src/model/keys.h"
 #include "src/tasks/worker.h"
 #include "tests/support/cmocka_all.h"
 
@@ -267,6 +269,28 @@ void core_set(struct core *core, const char *name, const char *value)
         freeReplyObject(reply);
         sl_call_done(&call);
     }
+}
+
+void core_upgrade(struct core *core, uint32_t shard)
+{
+    struct sl_call call = SL_CALL_INIT;
+    redisReply *reply = NULL;
+
+    assert_int_equal(sl_upgrade_call(&call, &core->meta, shard, (1U << SL_FORMS) - 1, NULL), 0);
+    assert_int_equal(sl_redis_link_run(core->link, &call, &reply, NULL), 0);
+    assert_int_equal(sl_reply_check(reply, NULL), 0);
+    freeReplyObject(reply);
+    sl_call_done(&call);
+}
+
+redisReply *core_home(struct core *core, uint64_t reader)
+{
+    char key[SL_KEY_SIZE];
+
+    return core_command(core, "EVAL %s 1 %s",
+                        "local is_list = redis.call('TYPE', KEYS[1]).ok == 'list' "
+                        "return redis.call(is_list and 'LRANGE' or 'ZREVRANGE', KEYS[1], 0, -1)",
+                        sl_key_of("home", reader, key));
 }
 
 redisReply *core_command(struct core *core, const char *format, ...)

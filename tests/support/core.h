@@ -55,6 +55,11 @@ void core_work_fast(struct core *core);
 /* Changes a setting, as `sluice config set` does. */
 void core_set(struct core *core, const char *name, const char *value);
 
+/* Gives a shard all forms, as `sluice upgrade` does; a shard that has them stays as it is. */
+void core_upgrade(struct core *core, uint32_t shard);
+/* The entries 'POST:AUTHOR' of a home timeline, whatever form it has; the reply is the caller's. */
+redisReply *core_home(struct core *core, uint64_t reader);
+
 /* A command, which must not fail; the reply is the caller's. */
 redisReply *core_command(struct core *core, const char *format, ...);
 long long core_number(struct core *core, const char *format, ...);

@@ -34,6 +34,7 @@ static int operations = OPERATIONS;
 static uint64_t user_ids[USERS];
 static struct model_post posts[POSTS];
 static size_t post_count;
+static uint32_t upgraded_count; /* shards */
 static bool follows[USERS][USERS], hides[USERS][USERS], mutes[USERS][USERS];
 
 static const char *login_of(int user)
@@ -277,8 +278,17 @@ static void do_leave(void)
         freeReplyObject(core_command(&core, "DEL %s", sl_key_of(names[i], reader, key)));
 }
 
+/* A home that is met from then on becomes a list. */
+static void do_upgrade(void)
+{
+    if (upgraded_count < core.meta.shards)
+        core_upgrade(&core, upgraded_count++);
+}
+
 static void do_something(void)
 {
+    if (draw(operations) < core.meta.shards)
+        do_upgrade();
     switch (draw(16)) {
     case 0:
     case 1:
@@ -316,6 +326,7 @@ static void do_something(void)
 static int begin(void **state)
 {
     core_group_fresh(state);
+    upgraded_count = 0;
     memset(follows, 0, sizeof(follows));
     memset(hides, 0, sizeof(hides));
     memset(mutes, 0, sizeof(mutes));
@@ -379,9 +390,7 @@ static void test_no_timeline_keeps_a_deleted_post(void **state)
     run(draw(2) ? "push" : "hybrid");
     core_work_fast(&core);
     for (int reader = 0; reader < USERS; reader++) {
-        char key[SL_KEY_SIZE];
-        redisReply *kept =
-            core_command(&core, "ZRANGE %s 0 -1", sl_key_of("home", user_ids[reader], key));
+        redisReply *kept = core_home(&core, user_ids[reader]);
 
         for (size_t i = 0; i < kept->elements; i++) {
             const struct model_post *post = find_post(strtoull(kept->element[i]->str, NULL, 10));

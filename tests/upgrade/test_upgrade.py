@@ -180,6 +180,9 @@ def test_an_upgraded_database_is_refused_by_name(world):
     before = read_everything(world, new, posts)
     assert read_list(liker, "/v1/users/me/likes") == []
 
+    home = world.redis.key(liker.sub, f"home:{liker.sub}")
+    assert world.redis.client.type(home) == "zset"
+
     keeper = Keeper(world, old, "ndjson")
     said = world.new.run("upgrade", "--yes")
     assert "not yet" not in said and "in part" not in said
@@ -188,6 +191,7 @@ def test_an_upgraded_database_is_refused_by_name(world):
     assert_same(before, read_everything(world, new, posts))
     assert {post["id"] for post in read_list(liker, "/v1/users/me/likes")} == {posts[0], posts[1]}
     liker.close()
+    assert world.redis.client.type(home) == "list"
 
     # Whatever is of before says why it does nothing; the streams that it has open go on.
     assert "the database has schema 2, not 1" in worker.ended(1)
