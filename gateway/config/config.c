@@ -276,6 +276,10 @@ static int parse_number(enum kind kind, struct sl_slice value, uint64_t *ret_num
     size_t digits = 0;
     char room[LOG_QUOTE_SIZE];
 
+    if (kind == KIND_TIME && sl_slice_is(value, "forever")) {
+        *ret_number = CONFIG_FOREVER;
+        return 0;
+    }
     while (digits < value.size && isdigit((unsigned char)value.data[digits])) {
         if (__builtin_mul_overflow(number, 10, &number) ||
             __builtin_add_overflow(number, value.data[digits] - '0', &number))

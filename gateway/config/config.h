@@ -15,6 +15,8 @@
 
 enum { CONFIG_LIST_MAX = 64 };
 
+#define CONFIG_FOREVER UINT64_MAX /* a time that never comes */
+
 struct config_list {
     unsigned count;
     char *items[CONFIG_LIST_MAX];

@@ -59,6 +59,10 @@ static void print_number(const struct entry *entry, uint64_t number, struct buff
                               : entry->measure == MEASURE_TIME ? time_units
                                                                : no_units;
 
+    if (entry->measure == MEASURE_TIME && number == CONFIG_FOREVER) {
+        buffer_append_str(text, "forever");
+        return;
+    }
     while (number > 0 && unit[1].name && number % unit[1].size == 0) {
         number /= unit[1].size;
         unit++;

@@ -197,6 +197,19 @@ static void test_times_take_units_and_are_seconds_without(void **state)
     }
 }
 
+static void test_who_may_wait_for_ever_says_so(void **state)
+{
+    struct config *config = good_config(NULL, NULL, "--order-wait forever");
+    struct buffer text = BUFFER_INIT;
+
+    (void)state;
+    assert_true(config->order_wait_ms == CONFIG_FOREVER);
+    config_free(config);
+    config_print_help(&text);
+    assert_non_null(strstr(buffer_str(&text), "Default 1s, from 0ms to forever."));
+    buffer_done(&text);
+}
+
 static void test_help_and_version_go_before_everything_else(void **state)
 {
     struct config *config = good_config("nonsense\n", "SLUICE_WORKERS=x", "--workers y --help");
@@ -263,6 +276,8 @@ static void test_bad_settings_are_named_with_their_place(void **state)
          "--drain-timeout: \"5d\" is not a time like 500ms, 5s, 2m or 1h"},
         {NULL, NULL, "--drain-timeout s",
          "--drain-timeout: \"s\" is not a time like 500ms, 5s, 2m or 1h"},
+        {NULL, NULL, "--drain-timeout forever",
+         "--drain-timeout: forever is out of range, 0ms to 3600000ms is allowed"},
         {NULL, NULL, "--drain-timeout 2h",
          "--drain-timeout: 2h is out of range, 0ms to 3600000ms is allowed"},
         {NULL, NULL, "--listen 8080", "--listen: \"8080\" has no port"},
@@ -448,6 +463,7 @@ int main(void)
         cmocka_unit_test(test_file_is_found_through_the_environment),
         cmocka_unit_test(test_sizes_take_units),
         cmocka_unit_test(test_times_take_units_and_are_seconds_without),
+        cmocka_unit_test(test_who_may_wait_for_ever_says_so),
         cmocka_unit_test(test_help_and_version_go_before_everything_else),
         cmocka_unit_test(test_bad_settings_are_named_with_their_place),
         cmocka_unit_test(test_nul_byte_in_a_value_is_refused),

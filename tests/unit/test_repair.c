@@ -405,6 +405,53 @@ static void test_log_that_cannot_be_read_is_told_as_a_gap(void **state)
     assert_int_equal(told.gap.from, 0);
 }
 
+static bool all_are_complete(void)
+{
+    return repair_is_complete(repair, 0) && repair_is_complete(repair, 1);
+}
+
+static void test_a_shard_of_which_something_is_missing_is_not_complete(void **state)
+{
+    (void)state;
+    start_intake_with(60000, REPAIR_HELD_BYTES);
+    run_until(all_are_complete());
+    produce(0, 300, false);
+    produce(0, 1, true);
+    run_until(!repair_is_complete(repair, 0));
+    assert_true(told.last[0] < written[0] && repair_is_complete(repair, 1));
+    run_until(repair_is_complete(repair, 0));
+    assert_true(all_has_come());
+
+    told.subscribed = 0;
+    run("CLIENT KILL TYPE pubsub");
+    run_until(told.lost == 1);
+    assert_false(repair_is_complete(repair, 0) || repair_is_complete(repair, 1));
+    run_until(told.subscribed == 1);
+    assert_false(repair_is_complete(repair, 0)); /* its log has not been looked up */
+    run_until(all_are_complete());
+}
+
+/* It is asked again when the period comes, however busy the shard is. */
+static void test_a_shard_whose_log_cannot_be_looked_up_is_not_complete(void **state)
+{
+    (void)state;
+    start_intake_with(50, REPAIR_HELD_BYTES);
+    run_until(all_are_complete());
+    told.subscribed = 0;
+    run("ACL SETUSER default -xrange");
+    run("CLIENT KILL TYPE pubsub");
+    run_until(told.subscribed == 1);
+    for (int i = 0; i < 5; i++) {
+        uint64_t failures = metric_get(metrics, METRIC_LOG_READ_FAILURES);
+
+        produce(0, 1, true);
+        run_until(metric_get(metrics, METRIC_LOG_READ_FAILURES) > failures + 1);
+        assert_false(repair_is_complete(repair, 0));
+    }
+    run("ACL SETUSER default +xrange");
+    run_until(all_are_complete());
+}
+
 static void test_it_can_be_freed_at_any_time(void **state)
 {
     (void)state;
@@ -460,6 +507,8 @@ int main(void)
         test(test_redis_that_refuses_to_give_its_log_is_asked_until_it_does),
         test(test_trimmed_events_are_told_as_a_gap),
         test(test_log_that_cannot_be_read_is_told_as_a_gap),
+        test(test_a_shard_of_which_something_is_missing_is_not_complete),
+        test(test_a_shard_whose_log_cannot_be_looked_up_is_not_complete),
         test(test_it_can_be_freed_at_any_time),
         test(test_out_of_memory_delays_events_at_most),
     };
