@@ -42,7 +42,7 @@ struct shard_clocks {
     uint64_t time_ms;    /* that Redis has said last */
     uint64_t stepped_ms; /* when all were to be raised last, by the loop's clock; 0: never */
     bool is_asking;
-    uint32_t asked_shard; /* while it is asking */
+    uint32_t asked_shard; /* the last one */
     struct sl_clock_raise asked;
     bool is_begun;           /* the round: its first shard has been asked */
     unsigned raised, marked; /* shards, in this round */
@@ -100,13 +100,15 @@ static bool find_first(const struct shard_clocks *clocks, uint32_t *ret_shard,
     return high > 0;
 }
 
-/* Whom to ask next, and what for. false: nobody. */
+/* Whom to ask next, behind the one that was asked last: one that does not answer does not keep the
+ * others from it. false: nobody. */
 static bool find_next(const struct shard_clocks *clocks, uint32_t *ret_shard,
                       struct sl_clock_raise *ret_raise)
 {
     uint64_t until_ms = clocks->meta.is_clustered ? 0 : greatest_until_ms(clocks);
 
-    for (uint32_t i = 0; i < clocks->meta.shards; i++) {
+    for (uint32_t k = 1; k <= clocks->meta.shards; k++) {
+        uint32_t i = (clocks->asked_shard + k) % clocks->meta.shards;
         const struct shard *shard = &clocks->shards[i];
 
         if (!shard->is_wanted && shard->until_ms >= until_ms)
@@ -245,15 +247,17 @@ void shard_clocks_set_until(struct shard_clocks *clocks, uint32_t shard, uint64_
     clocks->shards[shard].until_ms = until_ms;
 }
 
-static void raise_all(struct shard_clocks *clocks, uint64_t high)
+static void raise_all(struct shard_clocks *clocks, uint64_t shards, uint64_t high)
 {
     uint64_t now_ms = uv_now(clocks->timer.loop);
 
     if (clocks->stepped_ms > 0 && now_ms - clocks->stepped_ms < STEP_PAUSE_MS)
         return;
     clocks->stepped_ms = now_ms;
-    for (uint32_t i = 0; i < clocks->meta.shards; i++)
-        want_raised(clocks, i, high);
+    for (uint32_t i = 0; i < clocks->meta.shards; i++) {
+        if (shards >> i & 1)
+            want_raised(clocks, i, high);
+    }
     ask(clocks);
 }
 
@@ -275,7 +279,7 @@ uint64_t shard_clocks_take_time(struct shard_clocks *clocks, uint64_t shards, ui
     clocks->time_ms = time_ms;
     time_ms = sl_database_clock_ms(time_ms, lowest_until_ms(clocks, shards));
     if (high > 0 && time_ms + STEP_MIN_MS < sl_id_time_ms(high))
-        raise_all(clocks, high);
+        raise_all(clocks, shards, high);
     return time_ms;
 }
 
