@@ -288,8 +288,8 @@ int sl_redis_tls_shake_hands(struct sl_redis_tls *tls, struct failure *reterr)
     return r == 1 ? 1 : explain(tls, r, reterr);
 }
 
-/* A Redis without TLS takes the first bytes of a handshake for the beginning of a command, and
- * waits for the rest. */
+/* Redis 7 without TLS takes the first bytes of a handshake for the beginning of a command, and waits
+ * for the rest. */
 int sl_redis_tls_time_out(const struct sl_redis_tls *tls, struct failure *reterr)
 {
     if (tls->was_fed)
