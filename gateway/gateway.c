@@ -162,10 +162,6 @@ static void on_event(void *context, const struct live_message *message)
     } else if (r < 0) {
         refuse_event(gateway, message, r, &failure);
         item.kind = ORDER_PASS;
-    } else if (item.event->kind == EVENT_LATE) { /* for those who read the log */
-        event_unref(item.event);
-        item.event = NULL;
-        item.kind = ORDER_PASS;
     }
     take_item(gateway, &item, message->received_us);
     event_unref(item.event);

@@ -436,6 +436,23 @@ static void start(struct catcher *catcher)
     metric_add(catch_up->settings.metrics, METRIC_CATCHING_UP, 1);
 }
 
+/* A plain cursor claims what has not come of a shard that is behind, and what has come late since
+ * it was given out. */
+static int tell_what_is_late(struct catcher *catcher)
+{
+    const struct catch_up_settings *settings = &catcher->catch_up->settings;
+    int r = 0;
+
+    for (uint32_t shard = 0; r == 0 && shard < settings->ring->shards; shard++) {
+        const struct late_range *late = &settings->late[shard];
+
+        r = catcher_tell_late(catcher, shard, late->from, late->to);
+        if (r == 0 && settings->passed->behind >> shard & 1)
+            r = catcher_tell_late(catcher, shard, settings->passed->low[shard], SL_ID_MAX);
+    }
+    return r;
+}
+
 int catch_up_begin(struct catch_up *catch_up, struct lane *lane, struct client *client,
                    const struct sl_cursor *cursor)
 {
@@ -445,6 +462,7 @@ int catch_up_begin(struct catch_up *catch_up, struct lane *lane, struct client *
 
     if (!catcher)
         return -ENOMEM;
+    catcher->has_come = true;
     catcher->had = *cursor;
     position_set(&catcher->at, cursor);
     catcher->is_unsure = !catch_up_has_heard_of(catch_up, cursor->id);
@@ -457,7 +475,7 @@ int catch_up_begin(struct catch_up *catch_up, struct lane *lane, struct client *
     start(catcher);
     enter(catcher, CATCHER_RUNS);
     metric_add(catch_up->settings.metrics, METRIC_RESUMED, 1);
-    return 0;
+    return tell_what_is_late(catcher);
 }
 
 /* It goes on in the ring, where it has had everything before this sequence, and what its position

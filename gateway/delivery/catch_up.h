@@ -30,11 +30,17 @@
 struct catch_up;
 struct catcher;
 
+/* Events of a shard with ids in (from, to] have come late. */
+struct late_range {
+    uint64_t from, to; /* 0, 0: none */
+};
+
 struct catch_up_settings {
     uv_loop_t *loop;
     struct metrics *metrics;
     const struct ring *ring;
     const struct position *passed;
+    const struct late_range *late; /* by shard */
     struct outbox_counts *counts;
     uint64_t max_lag_ms;
 };

@@ -176,7 +176,37 @@ static int give_gap(struct catcher *catcher, uint32_t shard, uint64_t from, uint
     const struct gap gap = {shard, from, to, reason};
 
     metric_add(catcher->catch_up->settings.metrics, metric_at(METRIC_GAPS_TOLD, reason), 1);
-    return give_control_take(catcher, gap_event(&gap));
+    return give_control_take(
+        catcher, gap_event(&gap, catcher->catch_up->ring->shards > 1 && reason != GAP_UNLOGGED));
+}
+
+int catcher_tell_late(struct catcher *catcher, uint32_t shard, uint64_t from, uint64_t to)
+{
+    uint64_t had = catcher->had.id;
+    const struct gap *told = &catcher->late;
+
+    if (!catcher->has_come || had <= from || had > to)
+        return 0;
+    if (sl_cursor_of_shard(&catcher->had, shard) < had)
+        return 0; /* it knows what it has of the shard */
+    if (told->shard == shard && told->to == had && told->from <= from)
+        return 0;
+    catcher->late = (struct gap){shard, from, had, GAP_LATE};
+    return give_gap(catcher, shard, from, had, GAP_LATE);
+}
+
+/* Of the marks among these entries. */
+static int tell_marks(struct catcher *catcher, const struct segment *segment, size_t from,
+                      size_t to)
+{
+    for (; segment->has_marks && from < to; from++) {
+        const struct event *event = segment->entries[from].event;
+
+        if (event && event->kind == EVENT_LATE &&
+            catcher_tell_late(catcher, event->shard, event->late_from, event->late_to) < 0)
+            return -ENOMEM;
+    }
+    return 0;
 }
 
 void catch_up_sample_clocks(struct catch_up *catch_up)
@@ -408,6 +438,8 @@ static enum progress read_ring(struct catcher *catcher, uint64_t bytes_before)
         size_t next;
 
         if (next_wanted(catcher, segment, index, &next, &tail) < 0)
+            return PROGRESS_OUT_OF_MEMORY;
+        if (tell_marks(catcher, segment, index, next) < 0)
             return PROGRESS_OUT_OF_MEMORY;
         for (; index < next; index++) {
             if (completes(catcher, segment->entries[index].id))
@@ -659,6 +691,8 @@ static enum progress read_branch(struct catcher *catcher, struct branch *branch,
         if (next_wanted(catcher, batch->segment, index, &next, &tail) < 0)
             return PROGRESS_OUT_OF_MEMORY;
         seen = next < end ? next + 1 : end;
+        if (tell_marks(catcher, batch->segment, index, seen) < 0)
+            return PROGRESS_OUT_OF_MEMORY;
         hole = segment_find_hole(batch->segment, index, seen);
         if (hole < seen || next >= end) {
             pass_log(catcher, batch, index, hole);

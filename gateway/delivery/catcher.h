@@ -52,6 +52,7 @@ struct catcher {
     bool has_fallen; /* it was live */
     bool in_ring;
     bool is_due;            /* what has gathered is sent, though a batch of the log is missing */
+    bool has_come;          /* with a cursor */
     bool is_unsure;         /* has what it came with happened, or is it in the future? */
     uint64_t sequence;      /* the next to read in the ring; while reading the log: a guess */
     uint64_t unlogged_from; /* sequence: events without an id are owed from here on */
@@ -59,6 +60,7 @@ struct catcher {
     struct sl_cursor had;   /* what it came with, or was given before */
     uint64_t came_at;       /* sequence: from here on it has had nothing before it came */
     uint64_t came_newest;   /* the newest id that had passed then */
+    struct gap late;        /* of which it was told last that it came late */
     struct gap rewound;     /* the last it was told of since it entered the ring */
     uint64_t left_ring_at;  /* its id then; where a gap of unlogged events begins */
     uint64_t batch;         /* the number of the one it reads */
@@ -106,6 +108,9 @@ uint64_t catcher_after(const struct catcher *catcher, uint32_t shard);
 bool catch_up_has_heard_of(const struct catch_up *catch_up, uint64_t id);
 /* What it came with has passed here, too. */
 bool catcher_is_not_ahead(const struct catcher *catcher);
+/* Events of the shard with ids in (from, to] have come late, or may: tells it if its cursor claims
+ * them. 0; -ENOMEM. */
+int catcher_tell_late(struct catcher *catcher, uint32_t shard, uint64_t from, uint64_t to);
 /* It needs no batches any more. */
 void catcher_let_go_of_batches(struct catcher *catcher);
 /* About how many events it is behind. */

@@ -45,6 +45,7 @@ struct deliver *deliver_new(const struct deliver_settings *settings)
                                           .metrics = settings->metrics,
                                           .ring = &deliver->ring,
                                           .passed = &deliver->passed,
+                                          .late = deliver->late,
                                           .counts = &deliver->counts,
                                           .max_lag_ms = settings->max_lag_ms};
     list_init(&deliver->dirty);
@@ -289,6 +290,17 @@ void deliver_shard_whole(struct deliver *deliver, uint32_t shard)
     update_head(deliver);
 }
 
+/* The range goes on until the shard is whole, and then until its log has a mark. */
+static void note_late(struct deliver *deliver, const struct event *event)
+{
+    struct late_range *late = &deliver->late[event->shard];
+    uint64_t low = position_of_shard(&deliver->passed, event->shard);
+
+    if (low >= late->to)
+        late->from = low;
+    late->to = deliver->passed.id;
+}
+
 /* What clients get of the event where it stands. One that is older than what has passed of other
  * shards is late: until it passes, its shard was no further than the event before it. 0: the caller
  * owns a reference; -ENOMEM. */
@@ -300,7 +312,9 @@ static int place(struct deliver *deliver, struct event *event, struct event **re
 
     event->is_late = is_late;
     if (is_late) {
-        position_lower_shard(&deliver->passed, event->shard, event->previous);
+        if (position_of_shard(&deliver->passed, event->shard) >= event->id)
+            position_lower_shard(&deliver->passed, event->shard, event->previous);
+        note_late(deliver, event);
         update_head(deliver);
     }
     if (!event->id || (!deliver->behind_shards && position_is_plain(&deliver->passed))) {
@@ -320,6 +334,11 @@ void deliver_event(struct deliver *deliver, struct event *event)
 {
     struct event *placed;
 
+    if (event->kind == EVENT_LATE) {
+        if (!event->id)
+            return; /* not out of a log */
+        deliver->late[event->shard] = (struct late_range){0};
+    }
     event_charge(event, &deliver->event_bytes);
     if (place(deliver, event, &placed) < 0) {
         deliver_miss(deliver, event->shard, event->id);
@@ -327,9 +346,10 @@ void deliver_event(struct deliver *deliver, struct event *event)
     }
     if (placed != event)
         event_charge(placed, &deliver->event_bytes);
-    if (event_is_for_clients(placed))
+    if (event_is_for_clients(placed) || placed->kind == EVENT_LATE)
         ring_append(&deliver->ring, placed);
-    home_event(deliver->home, placed);
+    if (placed->kind != EVENT_LATE)
+        home_event(deliver->home, placed);
     if (event_is_for_clients(placed))
         match_filters(deliver, placed);
     pass(deliver, placed->shard, placed->id);
@@ -375,7 +395,7 @@ static void rewind_shard(struct deliver *deliver, const struct gap *gap)
  * whose home stream may be among what was lost. */
 void deliver_gap(struct deliver *deliver, const struct gap *gap)
 {
-    struct event *event = gap_event(gap);
+    struct event *event = gap_event(gap, deliver->ring.shards > 1);
 
     metric_add(deliver->settings.metrics, metric_at(METRIC_GAPS_TOLD, gap->reason), 1);
     if (event) {

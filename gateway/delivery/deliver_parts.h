@@ -56,11 +56,12 @@ struct deliver {
     struct list judging;                    /* lanes with one filter, and clients that catch up */
     void (*overrun)(struct client *client); /* it is owed too much */
     uint64_t lanes_made;
-    size_t event_bytes;           /* of all events that are kept or that somebody is owed */
-    struct position passed;       /* what has, by the ids of events */
-    struct sl_cursor head;        /* the same as a cursor */
-    uint64_t behind_shards;       /* a bit for each that the order does not wait for */
-    uint64_t lows[SL_SHARDS_MAX]; /* of these: all up to it has passed */
+    size_t event_bytes;     /* of all events that are kept or that somebody is owed */
+    struct position passed; /* what has, by the ids of events */
+    struct sl_cursor head;  /* the same as a cursor */
+    struct late_range late[SL_SHARDS_MAX]; /* by shard: that no mark has told of yet */
+    uint64_t behind_shards;                /* a bit for each that the order does not wait for */
+    uint64_t lows[SL_SHARDS_MAX];          /* of these: all up to it has passed */
 };
 
 /* For clients framed as this one is. `gather_ms` < 0: the default. NULL: out of memory. */

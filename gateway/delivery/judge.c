@@ -59,7 +59,7 @@ static int judge(struct deliver *deliver, struct lane *lane, struct segment *seg
     for (size_t index = from; index < to; index++) {
         const struct event *event = segment->entries[index].event;
 
-        if (!event)
+        if (!event || event->kind == EVENT_LATE)
             continue;
         if (event_is_for_all(event)) {
             note_all(deliver, segment, index);
@@ -101,7 +101,7 @@ static int filter_next(struct lane *lane, struct segment *segment, size_t index,
 static int wants_now(struct lane *lane, const struct event *event, struct sl_slice *ret_tail)
 {
     *ret_tail = SL_SLICE_NONE;
-    if (!event)
+    if (!event || event->kind == EVENT_LATE)
         return 0;
     if (event_is_for_all(event))
         return 1;

@@ -277,7 +277,7 @@ static int decode(struct log_cache *cache, uint32_t shard, const struct sl_event
     if (event_decode(cache->settings.decoder, raw->event, &origin, &entry.event, &failure) ==
         -ENOMEM)
         return -ENOMEM;
-    if (entry.event && !event_is_for_clients(entry.event)) {
+    if (entry.event && !event_is_for_clients(entry.event) && entry.event->kind != EVENT_LATE) {
         event_unref(entry.event);
         entry.event = NULL;
     }

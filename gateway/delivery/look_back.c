@@ -201,7 +201,7 @@ static int look_at_entry(struct look_back *look_back, struct lane *lane, struct 
     struct sl_slice tail;
     int r = 0;
 
-    if (!event || event->kind >= EVENT_KIND_COUNT)
+    if (!event || !event_is_for_clients(event))
         return 0;
     if (event->kind == EVENT_DELETE)
         r = note_deleted(look_back, event->view.sample_id);

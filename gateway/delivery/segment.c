@@ -40,6 +40,7 @@ void segment_append(struct segment *segment, const struct segment_entry *entry)
     segment->entries[segment->count++] = *entry;
     if (!entry->event)
         return;
+    segment->has_marks = segment->has_marks || entry->event->kind == EVENT_LATE;
     event_ref(entry->event);
     segment->bytes += entry->event->bytes;
 }

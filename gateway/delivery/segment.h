@@ -13,7 +13,7 @@
 enum { SEGMENT_EVENTS = 128 };
 
 struct segment_entry {
-    struct event *event; /* NULL: of no kind that clients get, or refused */
+    struct event *event; /* NULL: of no kind that clients get and no mark, or refused */
     uint64_t id;         /* 0: published without the log */
     uint64_t previous;   /* the event before it in its shard's log; 0: none */
 };
@@ -30,6 +30,7 @@ struct segment {
     size_t bytes;             /* memory of it all, as of the last segment_count_bytes() */
     struct verdict *verdicts; /* open addressing, at most half full */
     size_t verdict_count, verdict_capacity;
+    bool has_marks; /* of late events */
     bool has_holes; /* of one shard's log: some entry does not follow upon the one before it */
     struct segment_entry entries[SEGMENT_EVENTS];
 };

@@ -191,7 +191,7 @@ static void say_gap_to_head(struct stream *stream)
 {
     uint64_t head = deliver_cursor(stream->streams->settings.deliver).id;
     struct gap gap = {.to = head ? head : sl_id_first_at(clock_wall_ms()), .reason = GAP_RETENTION};
-    struct event *event = gap_event(&gap);
+    struct event *event = gap_event(&gap, false);
     struct buffer frame = BUFFER_INIT;
 
     if (event)

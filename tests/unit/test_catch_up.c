@@ -853,6 +853,67 @@ static void test_who_is_cut_around_a_late_event_misses_nothing(void **state)
     }
 }
 
+static void mark_late(uint64_t from, uint64_t to)
+{
+    struct fake_log *log = &logs[QUIET_SHARD];
+
+    publish_in(QUIET_SHARD, "ada", "mark");
+    snprintf(log->entries[log->count - 1].json, JSON_SIZE,
+             "{\"id\":\"%" PRIu64 "\",\"type\":\"late\",\"shard\":2,\"from\":\"%" PRIu64
+             "\",\"to\":\"%" PRIu64 "\"}",
+             last_id, from, to);
+    pass_in(QUIET_SHARD);
+    deliver_turn_end(deliver);
+}
+
+static const char *late_gap(uint64_t from, uint64_t to)
+{
+    static char text[128];
+
+    snprintf(text, sizeof(text),
+             "{\"type\":\"gap\",\"from\":\"%" PRIu64 "\",\"to\":\"%" PRIu64
+             "\",\"reason\":\"late\",\"shard\":%d}",
+             from, to, QUIET_SHARD);
+    return text;
+}
+
+/* A plain cursor claims what came late below it: while the shard is behind, when it is whole, and
+ * when a mark in its log says so, here or in the ring. */
+static void test_a_plain_cursor_is_told_what_came_late(void **state)
+{
+    static const size_t rings[] = {1 << 20, ROOM, 0};
+    uint64_t late, ids[2], from;
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        begin_with_quiet_shards(rings[i]);
+        leave_behind(&late, ids);
+        resume(&a, NULL, ids[1]);
+        settle();
+        assert_string_equal(received(&a), late_gap(ids[0], ids[1]));
+        come_late();
+        deliver_shard_whole(deliver, QUIET_SHARD);
+        resume(&b, NULL, ids[1]);
+        settle();
+        assert_string_equal(received(&b), late_gap(ids[0], ids[1]));
+        from = ids[0] - 1;
+        mark_late(from, ids[1]);
+        deliver_leave(&b.client);
+        post_to_busy_shards(begin_busy());
+        buffer_clear(&b.received);
+        resume(&b, NULL, ids[1]);
+        resume(&c, NULL, ids[0] - 1);
+        settle();
+        assert_true(is_live(&b) && is_live(&c));
+        check_follow(&c,
+                     rings[i] == 1 << 20 ? (uint64_t[]){ids[0], ids[1], late}
+                                         : (uint64_t[]){ids[0], late, ids[1]},
+                     3);
+        assert_memory_equal(buffer_str(&b.received) + 4, late_gap(from, ids[1]),
+                            strlen(late_gap(from, ids[1])));
+    }
+}
+
 /* It has fallen out of the ring before it came to the late event. */
 static void test_who_is_slow_gets_a_late_event_from_the_log(void **state)
 {
@@ -1963,6 +2024,7 @@ int main(void)
         CATCH_UP_TEST(test_the_cursor_of_who_came_with_one_follows_what_was_sent),
         CATCH_UP_TEST(test_a_late_event_is_told_with_a_cursor_of_its_own),
         CATCH_UP_TEST(test_who_is_cut_around_a_late_event_misses_nothing),
+        CATCH_UP_TEST(test_a_plain_cursor_is_told_what_came_late),
         CATCH_UP_TEST(test_who_is_slow_gets_a_late_event_from_the_log),
         CATCH_UP_TEST(test_a_cursor_older_than_the_log_is_told_both_ends),
         CATCH_UP_TEST(test_a_log_that_was_emptied_is_told_as_a_gap),

@@ -87,7 +87,7 @@ static void test_events_without_a_log_are_lost_by_sequence(void **state)
 static void test_a_gap_that_goes_is_lost_up_to_its_end(void **state)
 {
     const struct gap gap = {0, 100, 200, GAP_REDIS};
-    struct event *event = gap_event(&gap);
+    struct event *event = gap_event(&gap, false);
 
     (void)state;
     append(100);
