@@ -144,7 +144,7 @@ def test_sentinels(servers, cli_for):
     group = RedisGroup(servers.folder / "group", kind="tls")
     servers.guests.append(group)
     gateway, cli = servers.gateway(group.url), cli_for(group)
-    cli.run("user", "add", "ada")
+    cli.run("--wait-replicas", "1", "user", "add", "ada")
     with gateway.stream(FIREHOSE) as stream:
         assert stream.until(cli.run("post", "--wait-replicas", 1, "--user", "ada", "before"))
         group.kill_master()
