@@ -348,12 +348,12 @@ static void follow_map(struct redis_commands *commands)
         commands->lanes[i]->shards = shards_of(&commands->map, &commands->lanes[i]->endpoint);
     for (uint32_t shard = 0; shard < SL_SHARDS_MAX; shard++) {
         const struct sl_redis_endpoint *master = &commands->map.masters[shard];
-        struct lane *lane = find_lane(commands, shard);
+        struct lane *lane = NULL;
 
-        if (!lane && master->host[0])
+        if (master->host[0] && !find_lane(commands, shard))
             lane = make_lane(commands, master);
         if (lane)
-            lane->shards |= UINT64_C(1) << shard;
+            lane->shards = shards_of(&commands->map, master);
     }
     for (size_t i = 0; i < commands->lane_count; i++)
         send_home(&commands->lanes[i]->waiting);
