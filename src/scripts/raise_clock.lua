@@ -47,10 +47,11 @@ if is_raised then
     call('HSET', KEYS[1], 'clock_until', print_id(clock_until_ms))
 end
 if is_marked then
-    local to = print_id(tonumber(clock.id) - 1)
+    -- Behind LOW nothing is before the first: whoever reads on from `from` reads no more than he must.
+    local from, to = print_id(first - 1), print_id(tonumber(clock.id) - 1)
     take_id(clock)
-    call('HSET', KEYS[1], 'late', low .. '-' .. to)
-    emit(meta, clock, 'late', '"shard":' .. shard .. ',"from":"' .. low .. '","to":"' .. to .. '"')
+    call('HSET', KEYS[1], 'late', from .. '-' .. to)
+    emit(meta, clock, 'late', '"shard":' .. shard .. ',"from":"' .. from .. '","to":"' .. to .. '"')
 elseif is_raised and tonumber(call('GET', prefix .. 'clock') or '0') < high then
     call('SET', prefix .. 'clock', ARGV[4]) -- for programs of before clock_until
 end

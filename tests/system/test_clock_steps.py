@@ -8,8 +8,9 @@ import zlib
 import pytest
 
 from harness import events, processes, programs
+from harness.redis_server import shard_of
 from harness.streams import Collector
-from harness.waiting import eventually
+from harness.waiting import DeadlinePassed, eventually
 from harness.wall_clock import WallClock
 
 pytestmark = pytest.mark.skipif(programs.have_sanitizer(), reason="with a sanitizer there is no clock shim")
@@ -53,6 +54,55 @@ class Load:
         self.program.ended()
 
 
+class Visitor:
+    """Comes back again and again with the greatest plain id that it has, which claims all shards; keeps what
+    it gets, and of what it was told that it may lack."""
+
+    def __init__(self, gateway, first):
+        self.gateway, self.cursor = gateway, int(first)
+        self.got, self.gaps = [], []
+        self.visits = 0
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._visit, daemon=True)
+        self._thread.start()
+
+    def _visit(self):
+        while not self._is_over.is_set():
+            self.visits += 1
+            with self.gateway.stream(f"{FIREHOSE}?since={self.cursor}") as stream:
+                for _ in range(10 + self.visits % 30):
+                    if not self._take(stream):
+                        return
+
+    def _take(self, stream):
+        while not self._is_over.is_set():
+            try:
+                message = stream.next(0.5)
+            except DeadlinePassed:
+                continue
+            if message.type == "gap":
+                self.gaps.append((int(message["from"]), int(message["to"]), message["reason"], message["shard"]))
+            else:
+                self.got.append(message["id"])
+                self.cursor = max(self.cursor, int(message["id"]))
+                return True
+        return False
+
+    def wait(self, wanted):
+        eventually(lambda: self.cursor >= max(map(int, wanted)), "the visitor has come to the end")
+        self._is_over.set()
+        self._thread.join()
+
+    def assert_told(self, wanted):
+        """What it has not got lies in a gap of its shard; nothing came twice."""
+        def is_told(number):
+            return any(start < number <= end and shard == shard_of(number) and reason == "late"
+                       for start, end, reason, shard in self.gaps)
+        assert len(set(self.got)) == len(self.got) and set(self.got) <= set(wanted)
+        missing = set(wanted) - set(self.got)
+        assert [number for number in missing if not is_told(int(number))] == []
+
+
 class Site:
     """Eight shards with a user in each who has not posted yet, two workers, and a client."""
 
@@ -65,6 +115,7 @@ class Site:
             self.cli.run("user", "add", login)
         self.gateway = servers.gateway(self.redis, "--drain-timeout", "100ms", "--run-tasks", "off", workers=2)
         self.client = Collector(self.gateway.stream(FIREHOSE))
+        self.first = self.post(self.quiet[0])
 
     def post(self, login, text="quiet"):
         return self.cli.run("post", "--user", login, text).strip()
@@ -115,6 +166,7 @@ def site(servers, cli_for):
 
 
 def test_back_ten_minutes(site):
+    visitor = Visitor(site.gateway, site.first)
     with Load(site.cli) as load:
         site.wait_flow()
         site.clock.set(-TEN_MINUTES)
@@ -125,6 +177,9 @@ def test_back_ten_minutes(site):
         site.assert_rising_together()
         site.wait_flow()
     site.assert_all_came_once()
+    wanted = [number for number in site.posts() if int(number) > int(site.first)]
+    visitor.wait(wanted)
+    visitor.assert_told(wanted)
     assert first < load.count and site.number("sluice_events_late_total") == late
     assert site.number("sluice_clock_raises_total") == SHARDS  # one write a shard
     assert len(set(site.redis.client.hget(f"sluice:{{{shard}}}:meta", "clock_until")
@@ -133,12 +188,20 @@ def test_back_ten_minutes(site):
 
 def test_back_while_nothing_happens(site):
     """Who writes minutes later is not late, even if nobody has written meanwhile."""
-    site.client.wait_id(site.post(site.quiet[0]))
+    site.client.wait_id(site.first)
     site.clock.set(-TEN_MINUTES)
     site.wait_raised()
     site.assert_rising_together()
     site.assert_all_came_once()
     assert site.number("sluice_events_late_total") == 0
+
+
+def gap_of_late(site, plain_id, shard):
+    """What somebody is told of this shard who comes back with this id."""
+    with site.gateway.stream(f"{FIREHOSE}?since={plain_id}") as stream:
+        gap = stream.until(lambda m: m.type == "gap" and m["shard"] == shard)[-1]
+    assert gap["reason"] == "late"
+    return gap
 
 
 def test_what_a_quiet_shard_wrote_meanwhile_comes_late_and_is_marked(site):
@@ -150,7 +213,8 @@ def test_what_a_quiet_shard_wrote_meanwhile_comes_late_and_is_marked(site):
         site.clock.set(-TEN_MINUTES)
         busy, late = site.post(site.quiet[7]), site.post(site.quiet[6])
     assert int(late) < int(early) < int(busy)
-    site.client.wait_id(late)
+    late_message = next(m for m in site.client.wait_id(late) if m.json.get("id") == late)
+    assert late_message["late"] is True and "~" in late_message["cursor"]
     site.client.wait_id(busy)
     site.wait_raised()
     eventually(site.marks, "the late event is marked")
@@ -159,6 +223,10 @@ def test_what_a_quiet_shard_wrote_meanwhile_comes_late_and_is_marked(site):
     marks = {mark["shard"]: mark for mark in site.marks()}
     assert len(marks) == len(site.marks()) == site.number("sluice_late_marks_total")  # two workers, once
     assert sum(n for key, n in site.gateway.metrics().items() if key.startswith("sluice_events_refused")) == 0
+    told = gap_of_late(site, busy, 6)
+    assert int(told["from"]) == int(late) - 1 and told["to"] == busy
+    with site.gateway.stream(f"{FIREHOSE}?since={told['from']}") as stream:
+        stream.until(late)
     assert int(marks[6]["from"]) < int(late) < int(busy) <= int(marks[6]["to"]) < int(marks[6]["id"])
 
 

@@ -322,7 +322,7 @@ static void test_late_events_are_marked_in_log_and_channel(void **state)
     snprintf(expected, sizeof(expected),
              "{\"id\":\"%" PRIu64 "\",\"type\":\"late\",\"at\":\"%s\",\"shard\":%u,"
              "\"from\":\"%" PRIu64 "\",\"to\":\"%" PRIu64 "\"}",
-             logged.id, at, (unsigned)shard, low, logged.id - 1);
+             logged.id, at, (unsigned)shard, late - 1, logged.id - 1);
     assert_string_equal(logged.json, expected);
     assert_heard(listener, &logged);
     redisFree(listener);
