@@ -9,7 +9,9 @@ from harness import programs
 from harness.api import Site
 from harness.pages import Shell, examples, pattern, without_space
 from harness.ports import steady_port
+from harness.redis_cluster import RedisCluster
 from harness.redis_group import RedisGroup
+from harness.redis_server import shard_of
 from harness.tls import Certificate
 from harness.waiting import eventually
 
@@ -151,3 +153,21 @@ def test_sentinels(servers, cli_for):
         group.wait_failover()
         gateway.wait_status("/readyz", 200)
         assert stream.until(cli.run("post", "--user", "ada", "after"))
+
+
+def test_a_cluster(servers, cli_for, tmp_path):
+    cluster = RedisCluster(servers.folder / "cluster", masters=2, certificate=Certificate(tmp_path))
+    servers.guests.append(cluster)
+    cli = cli_for(cluster)
+    cli.run("init")
+    gateway = servers.gateway(cluster.url)
+    users = [cli.run("user", "add", f"user{number}") for number in range(8)]
+    assert len({cluster.owner(shard_of(user)) for user in users}) == 2
+    with gateway.stream(FIREHOSE) as stream:
+        posts = [cli.run("post", "--user", f"user{number}", "hi") for number in range(8)]
+        assert {stream.next()["id"] for _ in posts} == set(posts)
+        cli.run("delete", "--user", "user0", posts[0])
+        assert stream.next().type == "delete"
+    alone = f"rediss://127.0.0.1:{cluster.nodes[0].public_port}?ssl-ca={tmp_path}/cert.pem"
+    cli.run("--redis", alone, "user", "add", "ada", status=1)
+    assert "it is named as rediss+cluster://" in cli.done.stderr

@@ -8,7 +8,7 @@ import time
 import redis
 
 from .ports import steady_port
-from .redis_server import redis_program
+from .redis_server import redis_program, tls_options
 from .waiting import eventually
 
 SLOTS = 16384
@@ -16,10 +16,15 @@ NODE_TIMEOUT_MS = 8000  # nobody is replaced who only is slow; news need half of
 
 
 class ClusterNode:
-    def __init__(self, folder):
+    """With a certificate, others come to it over TLS, and nodes to each other; `client` never does."""
+
+    def __init__(self, folder, certificate=None):
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True)
         self.port, self.bus_port = steady_port(), steady_port()
+        self.public_port = steady_port() if certificate else self.port
+        self.options = tls_options(certificate, self.public_port, "--tls-cluster", "--tls-replication") \
+            if certificate else []
         self.process = None
         self.client = redis.Redis(port=self.port, decode_responses=True)
 
@@ -30,7 +35,7 @@ class ClusterNode:
                  "--save", "", "--cluster-enabled", "yes", "--cluster-config-file", str(self.folder / "nodes.conf"),
                  "--cluster-port", str(self.bus_port), "--cluster-node-timeout", str(NODE_TIMEOUT_MS),
                  "--cluster-require-full-coverage", "no", "--cluster-replica-validity-factor", "0",
-                 "--repl-diskless-sync-delay", "0"],
+                 "--repl-diskless-sync-delay", "0", *self.options],
                 stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
         eventually(self._answers, "the node answers")
         self.id = self.client.cluster("MYID")
@@ -82,12 +87,12 @@ class ClusterNode:
 class RedisCluster:
     """Nodes 0 to 2 begin as masters, nodes 3 to 5 as their replicas."""
 
-    def __init__(self, folder, masters=3):
-        self.nodes = [ClusterNode(folder / f"n{n}").start() for n in range(2 * masters)]
+    def __init__(self, folder, masters=3, certificate=None):
+        self.nodes = [ClusterNode(folder / f"n{n}", certificate).start() for n in range(2 * masters)]
         for n, node in enumerate(self.nodes):
             node.ask("SET-CONFIG-EPOCH", n + 1)  # else they have to agree on that, which takes them seconds
         for node in self.nodes[1:]:
-            self.nodes[0].ask("MEET", "127.0.0.1", node.port, node.bus_port)
+            self.nodes[0].ask("MEET", "127.0.0.1", node.public_port, node.bus_port)
         for n, node in enumerate(self.nodes[:masters]):
             node.ask("ADDSLOTSRANGE", SLOTS * n // masters, SLOTS * (n + 1) // masters - 1)
         eventually(lambda: all(len(node.ask("NODES").splitlines()) == 2 * masters for node in self.nodes),
@@ -96,7 +101,8 @@ class RedisCluster:
             replica.ask("REPLICATE", node.id)
         self.masters = masters
         self.wait_whole()
-        self.url = "redis+cluster://" + ",".join(f"127.0.0.1:{node.port}" for node in self.nodes[:2])
+        seeds = ",".join(f"127.0.0.1:{node.public_port}" for node in self.nodes[:2])
+        self.url = f"rediss+cluster://{seeds}?ssl-ca={certificate.file}" if certificate else f"redis+cluster://{seeds}"
 
     def is_whole(self):
         """Everybody has heard of everything: who has not heard that a replica is one does not vote for it."""

@@ -28,6 +28,13 @@ def redis_program():
     return shutil.which("redis-server") or "/usr/bin/redis-server"
 
 
+def tls_options(certificate, port, *more):
+    """Of a redis-server with this certificate at this port; `more`: what it does over TLS besides."""
+    file, key = map(str, (certificate.file, certificate.key))
+    return ["--tls-port", str(port), "--tls-auth-clients", "no", "--tls-ca-cert-file", file, "--tls-cert-file", file,
+            "--tls-key-file", key, *(word for option in more for word in (option, "yes"))]
+
+
 class RedisServer:
     def __init__(self, folder, append_only=False, port=0, bind="127.0.0.1", env=None, kind=None):
         """`kind`: "unix" or "tls", what `url` is."""
@@ -55,14 +62,6 @@ class RedisServer:
         """Where others come to, over TLS if it has that."""
         return self.tls_port or self.port
 
-    def options(self):
-        """What it is told about TLS."""
-        if not self.certificate:
-            return []
-        file, key = map(str, (self.certificate.file, self.certificate.key))
-        return ["--tls-port", str(self.tls_port), "--tls-auth-clients", "no", "--tls-ca-cert-file", file,
-                "--tls-cert-file", file, "--tls-key-file", key]
-
     def show_certificate(self):
         """The one that is in the files now, to whoever connects from now on."""
         self.client.execute_command("CONFIG", "SET", "tls-cert-file", str(self.certificate.file),
@@ -77,7 +76,8 @@ class RedisServer:
                 [redis_program(), "--port", str(self.port), "--bind", self.bind,
                  "--unixsocket", str(self.socket), "--dir", str(self.folder), "--save", "",
                  "--appendonly", "yes" if self.append_only else "no", "--daemonize", "no",
-                 "--repl-diskless-sync-delay", "0", *self.options()],
+                 "--repl-diskless-sync-delay", "0",
+                 *(tls_options(self.certificate, self.tls_port) if self.certificate else [])],
                 stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
                 env={**os.environ, **self.env})
 
