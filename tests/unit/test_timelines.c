@@ -759,6 +759,59 @@ static void test_what_many_do_at_once_ends_in_the_right_timelines(void **state)
     check_homes();
 }
 
+static size_t count_kept(uint64_t reader)
+{
+    redisReply *entries = core_home(&core, reader);
+    size_t count = entries->elements;
+
+    freeReplyObject(entries);
+    return count;
+}
+
+/* A home holds an eighth more than its size; what is beyond that is cut to the size. */
+static void test_a_home_is_cut_to_its_size(void **state)
+{
+    static const size_t kept[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 8, 9, 8};
+
+    (void)state;
+    core_set(&core, "home-size", "8");
+    become_active("ada");
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+        core_must_post(&core, "ada", "one more");
+        assert_int_equal(count_kept(ada), kept[i]);
+    }
+}
+
+/* What was kept before its shard was upgraded: also when something is taken back first. */
+static void test_a_home_of_before_becomes_a_list(void **state)
+{
+    char room[65536], key[SL_KEY_SIZE];
+    uint64_t first, second, third;
+
+    (void)state;
+    follow("ada", "bob");
+    core_work_fast(&core);
+    become_active("ada");
+    first = core_must_post(&core, "bob", "one");
+    second = core_must_post(&core, "bob", "two");
+    core_work_fast(&core);
+    sl_key_of("home", ada, key);
+    for (uint32_t shard = 0; shard < core.meta.shards; shard++)
+        core_upgrade(&core, shard);
+    assert_int_equal(core_delete(&core, "bob", first, NULL), 0);
+    core_work_fast(&core);
+    assert_false(is_kept(ada, first, bob));
+    assert_true(is_kept(ada, second, bob));
+    assert_string_equal(
+        core_text(&core, room, "EVAL %s 1 %s", "return redis.call('TYPE', KEYS[1]).ok", key),
+        "list");
+    assert_true(core_number(&core, "PTTL %s", key) > 0);
+    third = core_must_post(&core, "bob", "three");
+    core_work_fast(&core);
+    assert_int_equal(count_kept(ada), 2);
+    assert_true(is_kept(ada, third, bob));
+}
+
 #define HOME_TEST(test) cmocka_unit_test_setup(test, begin)
 
 int main(void)
@@ -777,6 +830,8 @@ int main(void)
         HOME_TEST(test_pushing_again_changes_nothing),
         HOME_TEST(test_authors_with_many_followers_are_merged_in_for_ever),
         HOME_TEST(test_a_timeline_ends_after_its_size_and_fills_up_from_below),
+        HOME_TEST(test_a_home_is_cut_to_its_size),
+        HOME_TEST(test_a_home_of_before_becomes_a_list),
         HOME_TEST(test_a_damaged_home_is_its_reader_s_misfortune_only),
         HOME_TEST(test_the_timeline_of_somebody_who_follows_very_many_is_read_in),
         HOME_TEST(test_answers_that_do_not_fit_are_refused),

@@ -217,3 +217,34 @@ def test_an_upgrade_that_broke_off_goes_on(world):
     world.new.run("upgrade", "--yes")
     assert {world.redis.client.hget(key, "schema") for key in world.shard_keys("meta")} == {"2"}
     assert_same(before, read_everything(world, world.gateway(False), posts))
+
+
+def test_an_upgrade_under_load(world):
+    """The newer programs write, read and run tasks meanwhile; everything is where it belongs afterwards."""
+    fill(world, 300)
+    gateway = world.gateway(False)
+    world.new.run("worker", "--until-empty")
+    read_everything(world, gateway, [])  # whose homes are kept from now on
+    keeper = Keeper(world, gateway, "ndjson")
+    worker = world.worker(world.new)
+    people = world.people
+    writers = [ReplayWriter(world.new, 3), CommandWriter(world.new, "u8", "u9"),
+               ApiWriter(gateway, people["u4"], people["u5"], read_by=gateway)]
+    wait_for_more([keeper])
+    world.new.run("upgrade", "--yes")
+    wait_for_more([keeper])
+    for writer in writers:
+        writer.stop()
+    world.wait_tasks()
+    wanted = logged(world, keeper.storm.start)
+    eventually(lambda: len(keeper.seen) >= len(wanted), "everything has come")
+    keeper.stop()
+    assert keeper.bytes.keys() == wanted.keys() and len(keeper.ids) == len(wanted) and not keeper.gaps
+    worker.stop()
+    for login, user in people.items():
+        reader = Api(gateway, user)
+        authors = [user, *(one["id"] for one in read_list(reader, "/v1/users/me/following"))]
+        posts = [post["id"] for author in authors for post in read_list(reader, f"/v1/users/{author}/posts")]
+        home = [post["id"] for post in read_list(reader, "/v1/timelines/home")]
+        assert home == sorted(posts, key=int, reverse=True)[:800], login
+        reader.close()
