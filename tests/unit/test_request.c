@@ -174,6 +174,7 @@ static void print_request(const struct stream_request *request, struct buffer *t
     static const char *const streams[] = {"filter", "sample", "firehose", "home", "many"};
     static const char *const formats[] = {"websocket", "ndjson", "delimited", "sse"};
     static const char *const sinces[] = {"now", "id", "time", "unusable"};
+    char cursor[SL_CURSOR_TEXT_SIZE];
     static const char *const types[] = {"post", "delete", "follow", "unfollow", NULL};
     static const char *const kinds[] = {"firehose", "sample", "selective", NULL};
 
@@ -188,11 +189,12 @@ static void print_request(const struct stream_request *request, struct buffer *t
         assert_int_equal(request->types, sl_filter_types(request->filter));
     }
     print_bits(text, "types:", request->types, types);
-    if (request->since != SINCE_NOW)
-        buffer_append_format(text, "since: %s %" PRIu64 "\n", sinces[request->since],
-                             request->since == SINCE_TIME
-                                 ? sl_id_time_ms(request->since_cursor.id + 1)
-                                 : request->since_cursor.id);
+    if (request->since == SINCE_TIME)
+        buffer_append_format(text, "since: time %" PRIu64 "\n",
+                             sl_id_time_ms(request->since_cursor.id + 1));
+    else if (request->since != SINCE_NOW)
+        buffer_append_format(text, "since: %s %s\n", sinces[request->since],
+                             sl_cursor_print(&request->since_cursor, cursor));
     if (request->last)
         buffer_append_format(text, "last: %" PRIu32 "\n", request->last);
     if (request->until)
