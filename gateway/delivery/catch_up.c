@@ -464,6 +464,7 @@ int catch_up_begin(struct catch_up *catch_up, struct lane *lane, struct client *
         return -ENOMEM;
     catcher->has_come = true;
     catcher->had = *cursor;
+    client->came_with = sl_cursor_is_plain(cursor) ? cursor->id : 0;
     position_set(&catcher->at, cursor);
     catcher->is_unsure = !catch_up_has_heard_of(catch_up, cursor->id);
     catcher->came_newest = ring->newest;
@@ -516,7 +517,10 @@ static uint64_t had_before(const struct event *owed)
     return owed->previous;
 }
 
-int catch_up_fall(struct catch_up *catch_up, struct lane *lane, struct client *client)
+/* A catcher for a client that is live: it goes on in the ring with what it is owed, or, if that is
+ * nothing, with the entry of this sequence. NULL: out of memory. */
+static struct catcher *take_over(struct catch_up *catch_up, struct lane *lane,
+                                 struct client *client, uint64_t sequence)
 {
     struct catcher *catcher = catcher_new(catch_up, lane, client);
     const struct event *event = outbox_owed(client, client->at);
@@ -524,25 +528,71 @@ int catch_up_fall(struct catch_up *catch_up, struct lane *lane, struct client *c
     uint64_t owed = 0; /* a bit for each shard of which something is */
     struct sl_cursor cursor;
 
-    assert(event && event->sequence > 0); /* else it would not be behind */
     if (!catcher)
-        return -ENOMEM;
-    catch_up_sample_clocks(catch_up);
-    catcher->has_fallen = true;
+        return NULL;
     cursor = outbox_client_cursor(client, &passed);
     position_set(&catcher->at, &cursor);
-    begin_in_ring(catcher, event->sequence);
-    catcher->fed_wall_ms = catch_up_happened_ms(catch_up, event);
+    begin_in_ring(catcher, event ? event->sequence : sequence);
+    catch_up_sample_clocks(catch_up);
+    if (event)
+        catcher->fed_wall_ms = catch_up_happened_ms(catch_up, event);
     for (uint64_t at = client->at; (event = outbox_owed(client, at)); at++) {
         if ((!event->id && !event->gap_to) || owed >> event->shard & 1)
             continue;
         owed |= UINT64_C(1) << event->shard;
         catcher->last[event->shard] = had_before(event);
     }
+    return catcher;
+}
+
+int catch_up_fall(struct catch_up *catch_up, struct lane *lane, struct client *client)
+{
+    struct catcher *catcher;
+
+    assert(outbox_owed(client, client->at)); /* else it would not be behind */
+    catcher = take_over(catch_up, lane, client, 0);
+    if (!catcher)
+        return -ENOMEM;
+    catcher->has_fallen = true;
     start(catcher);
     enter(catcher, CATCHER_WAITS_FOR_SOCKET);
     metric_add(catch_up->settings.metrics, METRIC_FALLEN_BEHIND, 1);
     return 0;
+}
+
+struct mark_visit {
+    struct catch_up *catch_up;
+    struct lane *lane;
+    const struct event *mark;
+};
+
+static void go_back_to_mark(void *owner, struct client *client)
+{
+    const struct mark_visit *visit = owner;
+    const struct event *mark = visit->mark;
+    bool is_behind = client->state == CLIENT_BEHIND;
+    struct catcher *catcher;
+
+    if (client->came_with <= mark->late_from || client->came_with > mark->late_to)
+        return;
+    catcher = take_over(visit->catch_up, visit->lane, client, mark->sequence);
+    if (!catcher) {
+        outbox_set_aside(client);
+        client->transport->evict(client, DISCONNECT_INTERNAL);
+        return;
+    }
+    catcher->has_come = true;
+    catcher->had = (struct sl_cursor){.id = client->came_with};
+    client->came_with = 0; /* once */
+    start(catcher);
+    enter(catcher, is_behind ? CATCHER_WAITS_FOR_SOCKET : CATCHER_RUNS);
+}
+
+void catch_up_tell_mark(struct catch_up *catch_up, struct lane *lane, const struct event *mark)
+{
+    struct mark_visit visit = {catch_up, lane, mark};
+
+    outbox_visit_all(&lane->outbox, go_back_to_mark, &visit);
 }
 
 /* --- made and freed --- */

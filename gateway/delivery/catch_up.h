@@ -66,6 +66,10 @@ int catch_up_begin_last(struct catch_up *catch_up, struct lane *lane, struct cli
 /* The client, which is behind in the lane's outbox, goes on by itself with what it is owed. 0;
  * -ENOMEM: nothing has changed. */
 int catch_up_fall(struct catch_up *catch_up, struct lane *lane, struct client *client);
+/* The mark of late events has just been appended to the ring: live clients of the lane that came
+ * with a plain cursor which claims some of them go back to it, and are told. Who cannot be has to
+ * go. */
+void catch_up_tell_mark(struct catch_up *catch_up, struct lane *lane, const struct event *mark);
 /* Takes the client out; it is nowhere then. */
 void catch_up_leave(struct catcher *catcher);
 

@@ -66,6 +66,7 @@ struct client {
     struct catcher *catcher; /* NULL: live */
     struct list_node node;   /* in one of the outbox's lists, by `state` */
     uint64_t until;          /* no event behind this id; 0: all. Set before it subscribes */
+    uint64_t came_with;      /* the plain cursor it came with; 0: none */
     uint64_t at;             /* position in the outbox: the next entry it is owed */
     uint64_t last_sent_ms;   /* clock of the loop; for keep-alives */
     uint64_t warned_ms;      /* clock of the loop: told last that it falls behind; 0: never */

@@ -330,6 +330,12 @@ static int place(struct deliver *deliver, struct event *event, struct event **re
     return *ret_placed ? 0 : -ENOMEM;
 }
 
+static void tell_mark(struct deliver *deliver, const struct event *mark)
+{
+    LIST_EACH(&deliver->all_lanes, node)
+    catch_up_tell_mark(deliver->catch_up, LIST_OWNER(node, struct lane, node), mark);
+}
+
 void deliver_event(struct deliver *deliver, struct event *event)
 {
     struct event *placed;
@@ -348,7 +354,9 @@ void deliver_event(struct deliver *deliver, struct event *event)
         event_charge(placed, &deliver->event_bytes);
     if (event_is_for_clients(placed) || placed->kind == EVENT_LATE)
         ring_append(&deliver->ring, placed);
-    if (placed->kind != EVENT_LATE)
+    if (placed->kind == EVENT_LATE)
+        tell_mark(deliver, placed);
+    else
         home_event(deliver->home, placed);
     if (event_is_for_clients(placed))
         match_filters(deliver, placed);

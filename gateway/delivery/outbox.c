@@ -196,6 +196,21 @@ const struct event *outbox_owed(const struct client *client, uint64_t position)
     return position < client->outbox->next ? entry_at(client->outbox, position)->event : NULL;
 }
 
+static void visit_each(const struct list *list, void (*visit)(void *owner, struct client *client),
+                       void *owner)
+{
+    LIST_EACH(list, node)
+    visit(owner, LIST_OWNER(node, struct client, node));
+}
+
+void outbox_visit_all(const struct outbox *outbox,
+                      void (*visit)(void *owner, struct client *client), void *owner)
+{
+    visit_each(&outbox->in_step, visit, owner);
+    visit_each(&outbox->joining, visit, owner);
+    visit_each(&outbox->behind, visit, owner);
+}
+
 void outbox_set_incomplete(struct outbox *outbox, const struct sl_cursor *cursor)
 {
     outbox->is_incomplete = true;

@@ -90,6 +90,11 @@ void outbox_client_owed(const struct client *client, uint64_t now_ms, struct cli
  * are none, and will not be before the next append. */
 bool outbox_visit_owed(const struct outbox *outbox, client_visit_fn visit, void *owner);
 
+/* Visits those that are not catching up, broken or set aside. It may make the client at hand leave.
+ */
+void outbox_visit_all(const struct outbox *outbox,
+                      void (*visit)(void *owner, struct client *client), void *owner);
+
 /* Which events the clients are owed after `cursor` will turn out later: until outbox_set_complete()
  * nobody counts as served. */
 void outbox_set_incomplete(struct outbox *outbox, const struct sl_cursor *cursor);

@@ -914,6 +914,41 @@ static void test_a_plain_cursor_is_told_what_came_late(void **state)
     }
 }
 
+/* Nothing has come late here: another server was left behind, gave out the cursor, and marks it
+ * when the client is live here. */
+static void test_who_is_live_is_told_of_a_mark_that_its_cursor_claims(void **state)
+{
+    const uint64_t *busy = begin_with_quiet_shards(1 << 20);
+    char expected[512];
+
+    (void)state;
+    post_to_busy_shards(busy);
+    resume(&a, NULL, busy[TAKES - 5]);
+    resume(&b, NULL, busy[TAKES - 20]); /* from before */
+    subscribe(&c, NULL);
+    settle();
+    assert_true(is_live(&a) && is_live(&b));
+    buffer_clear(&a.received);
+    buffer_clear(&b.received);
+    mark_late(busy[TAKES - 10], busy[TAKES - 2]);
+    assert_true(is_live(&b) && is_live(&c));
+    settle();
+    publish_in(0, "ada", "behind it");
+    pass_in(0);
+    deliver_turn_end(deliver);
+    settle();
+    assert_true(is_live(&a));
+    snprintf(expected, sizeof(expected), "%s %" PRIu64, late_gap(busy[TAKES - 10], busy[TAKES - 5]),
+             last_id);
+    assert_string_equal(received(&a), expected);
+    snprintf(expected, sizeof(expected), "%" PRIu64, last_id);
+    assert_string_equal(received(&b), expected);
+    assert_string_equal(received(&c), expected);
+    mark_late(busy[TAKES - 10], busy[TAKES - 2]); /* by another one: once is enough */
+    settle();
+    assert_string_equal(received(&a), "");
+}
+
 /* It has fallen out of the ring before it came to the late event. */
 static void test_who_is_slow_gets_a_late_event_from_the_log(void **state)
 {
@@ -2025,6 +2060,7 @@ int main(void)
         CATCH_UP_TEST(test_a_late_event_is_told_with_a_cursor_of_its_own),
         CATCH_UP_TEST(test_who_is_cut_around_a_late_event_misses_nothing),
         CATCH_UP_TEST(test_a_plain_cursor_is_told_what_came_late),
+        CATCH_UP_TEST(test_who_is_live_is_told_of_a_mark_that_its_cursor_claims),
         CATCH_UP_TEST(test_who_is_slow_gets_a_late_event_from_the_log),
         CATCH_UP_TEST(test_a_cursor_older_than_the_log_is_told_both_ends),
         CATCH_UP_TEST(test_a_log_that_was_emptied_is_told_as_a_gap),
