@@ -484,8 +484,10 @@ static void on_timer(uv_timer_t *timer)
     while ((due = deadline_list_take_due(&commands->deadlines, now_ms)) != NULL)
         time_out(DEADLINE_OWNER(due, struct command, deadline));
     for (size_t i = 0; !commands->is_stopping && i < commands->lane_count; i++) {
-        if (commands->lanes[i]->try_ms <= now_ms)
-            try_waiting(commands->lanes[i]);
+        struct lane *lane = commands->lanes[i];
+
+        if (lane->try_ms <= now_ms && !list_is_empty(&lane->waiting))
+            try_waiting(lane);
     }
     arm_timer(commands);
 }
