@@ -20,10 +20,12 @@
 #include "base/list.h"
 #include "src/model/id.h"
 
+enum { ROUND_GAP_US = 500000 }; /* rounds further apart: Redis was silent, or nobody waited */
+
 struct held_item {
     struct list_node node;
     struct order_item item; /* owns its reference to the event */
-    uint64_t since_us;
+    uint64_t since_us;      /* by `waited_us` */
 };
 
 struct shard {
@@ -41,6 +43,8 @@ struct id_order {
     void *context;
     uint64_t watermark;
     uint32_t shard_count, behind_count;
+    uint64_t round_us;  /* when the last round was over */
+    uint64_t waited_us; /* a clock that goes while rounds come: Redis' silence is no shard's */
     size_t held_count, held_bytes;
     struct shard shards[SL_SHARDS_MAX];
 };
@@ -208,14 +212,14 @@ static void set_watermark(struct shard *shard, uint64_t id)
 }
 
 /* 0; -1: out of memory. */
-static int hold(struct id_order *order, const struct order_item *item, uint64_t now_us)
+static int hold(struct id_order *order, const struct order_item *item)
 {
     struct held_item *held = mem_zalloc(sizeof(*held));
 
     if (!held)
         return -1;
     held->item = *item;
-    held->since_us = now_us;
+    held->since_us = order->waited_us;
     if (item->event)
         event_ref(item->event);
     list_append(&order->shards[item->shard].held, &held->node);
@@ -268,7 +272,7 @@ void id_order_take(struct id_order *order, const struct order_item *item, uint64
         become_whole_if_so(order, item->shard);
     if (item->id <= order->watermark && list_is_empty(&shard->held))
         hand_on(order, item, now_us);
-    else if (hold(order, item, now_us) < 0)
+    else if (hold(order, item) < 0)
         miss(order, item, now_us);
     hand_on_ready(order, now_us);
     keep_within_bound(order, now_us);
@@ -309,19 +313,18 @@ static uint64_t greatest_held(const struct id_order *order)
 
 /* Of a shard that others wait for: for too long? One that is complete keeps up with the clock of
  * Redis: if that is not enough the id of who waits is ahead of that clock. */
-static bool has_stalled(const struct id_order *order, struct shard *shard, bool is_complete,
-                        uint64_t now_us)
+static bool has_stalled(const struct id_order *order, struct shard *shard, bool is_complete)
 {
     const struct held_item *smallest = smallest_held(order);
-    uint64_t since_us;
+    uint64_t since_us = order->waited_us;
 
-    if (is_complete) {
-        since_us = shard->watermark < smallest->item.id ? smallest->since_us : now_us;
-    } else {
-        shard->stalled_us = shard->stalled_us ? shard->stalled_us : now_us;
+    if (!is_complete) {
+        shard->stalled_us = shard->stalled_us ? shard->stalled_us : order->waited_us;
         since_us = shard->stalled_us;
+    } else if (shard->watermark < smallest->item.id) {
+        since_us = smallest->since_us;
     }
-    return (now_us - since_us) / 1000 >= order->settings.wait_ms;
+    return (order->waited_us - since_us) / 1000 >= order->settings.wait_ms;
 }
 
 /* What is held between the watermarks of two of them is handed on when both are behind. */
@@ -333,7 +336,7 @@ static void leave_stalled_behind(struct id_order *order, uint64_t complete, uint
         struct shard *shard = &order->shards[i];
 
         if (!shard->is_behind && shard->watermark < greatest &&
-            has_stalled(order, shard, complete >> i & 1, now_us))
+            has_stalled(order, shard, complete >> i & 1))
             leave_behind(order, i, ORDER_BEHIND_WAIT);
     }
     hand_on_ready(order, now_us);
@@ -343,6 +346,9 @@ void id_order_end_round(struct id_order *order, uint64_t id, uint64_t complete, 
 {
     if (!id_order_is_ordering(order))
         return;
+    if (now_us - order->round_us <= ROUND_GAP_US)
+        order->waited_us += now_us - order->round_us;
+    order->round_us = now_us;
     for (uint32_t i = 0; i < order->shard_count; i++) {
         if (complete >> i & 1)
             raise_shard(order, i, id);
@@ -375,6 +381,7 @@ struct id_order *id_order_new(const struct id_order_settings *settings,
     order->settings = *settings;
     order->callbacks = *callbacks;
     order->context = context;
+    order->waited_us = 1; /* 0 is none */
     for (uint32_t i = 0; i < SL_SHARDS_MAX; i++)
         list_init(&order->shards[i].held);
     return order;

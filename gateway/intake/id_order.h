@@ -11,7 +11,8 @@
  *
  * A shard of which something is missing, and nothing comes for `wait_ms` while others wait, is left
  * behind: the others go on without it. So is one for which an event has waited that long because
- * its id is ahead of the clock of Redis, and whoever is lowest while too much is held. A shard is
+ * its id is ahead of the clock of Redis, and whoever is lowest while too much is held. Only time in
+ * which rounds come counts: while Redis is silent nobody is waited for but Redis. A shard is
  * behind, too, when something of it comes with an id at or below the watermark: the clock of Redis
  * has stepped back, or a failover has rewound the shard. Such an event is late, and handed on as it
  * comes. As soon as a shard that is behind has reached the watermark it is whole again.

@@ -132,7 +132,8 @@ class Client(Follower):
     def __init__(self, storm, kind, transport, seed, is_calm):
         super().__init__(storm, kind, transport, is_calm)
         self.rng = random.Random(seed)
-        self.cursor = storm.start
+        self.cursor = storm.start  # the greatest id
+        self.since = str(storm.start)  # what it comes back with: that, or a cursor as it was told
         self.broken = self.refused = self.warnings = 0
         self.disconnects = {}
         self._stopping = threading.Event()
@@ -143,11 +144,11 @@ class Client(Follower):
 
     def _target(self):
         target = self.kind.target + ("&" if "?" in self.kind.target else "?") + "cursors=true"
-        return target if self.transport == "sse" else f"{target}&since={self.cursor}"
+        return target if self.transport == "sse" else f"{target}&since={self.since}"
 
     def _open(self):
         gateway = self.storm.gateway
-        headers = {"Last-Event-ID": str(self.cursor)} if self.transport == "sse" else {}
+        headers = {"Last-Event-ID": self.since} if self.transport == "sse" else {}
         stream = gateway.stream(
             self._target(), self.transport, headers=headers, token=gateway.token(**self.claims),
             receive_buffer=None if self.is_calm else self.rng.choice([None, 4096]))
@@ -188,8 +189,11 @@ class Client(Follower):
         with self._lock:
             self._socket = None
         if self.transport == "sse" and stream.last_event_id:
-            self.cursor = max(self.cursor, int(stream.last_event_id))
+            self._come_back_with(stream.last_event_id)
         stream.close()
+
+    def _come_back_with(self, cursor):
+        self.since, self.cursor = cursor, int(cursor.split("~")[0])
 
     def _take(self, message):
         if message.type in CONTROL:
@@ -203,9 +207,11 @@ class Client(Follower):
             is_logged = not outsider or event_id not in outsider.ids  # else it is no cursor: it has no SSE id
             if is_logged:
                 self.cursor = event_id if self.storm.shards == 1 else max(self.cursor, event_id)
+                self.since = message["cursor"] if "late" in message else str(self.cursor)
             self._keep(event_id)
             self.story.append(event_id)
-            if self.transport == "sse" and message.sse_id != (message["id"] if is_logged else None):
+            if self.transport == "sse" and "~" not in (message.sse_id or "") and \
+                    message.sse_id != (message["id"] if is_logged else None):
                 self.faults.append(f"another id than the event's: {message}")
 
     def _take_control(self, message):
@@ -213,15 +219,16 @@ class Client(Follower):
             self.gaps.append((int(message["from"]), int(message["to"]), message["reason"]))
             self.story.append(self.gaps[-1])
             self.cursor = max(self.cursor, int(message["to"]))
+            self.since = str(self.cursor)
         elif message.type == "cursor":
-            self.cursor = int(message["id"])
+            self._come_back_with(message["id"])
         elif message.type == "warning":
             self.warnings += 1
         elif message.type == "disconnect":
             code = message["code"]
             self.disconnects[code] = self.disconnects.get(code, 0) + 1
             if "cursor" in message:
-                self.cursor = int(message["cursor"])
+                self._come_back_with(message["cursor"])
 
     def _goes_on(self, stream):
         """False: it leaves. Else it may stop reading while a number of events happen."""
