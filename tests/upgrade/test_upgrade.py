@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from harness import processes
+from harness import processes, programs
 from harness.api import Api
 from harness.cli import Cli
 from harness.followers import TRANSPORTS
@@ -119,6 +119,7 @@ def test_one_takes_the_place_of_the_other(world):
         assert len(behind[0]) == count and behind[0] == behind[1]
 
 
+@pytest.mark.skipif(programs.have_sanitizer(), reason="with a sanitizer there is no clock shim")
 def test_a_mark_of_late_events_is_passed_over(servers, old):
     """It is in logs and on channels; the old gateway counts it as what it does not know, and goes on."""
     clock = WallClock(servers.folder / "clock")
