@@ -30,6 +30,7 @@
 #include "gateway/intake/event_decode.h"
 #include "gateway/intake/id_order.h"
 #include "gateway/intake/log_reader.h"
+#include "gateway/intake/relay.h"
 #include "gateway/intake/repair.h"
 #include "gateway/intake/round.h"
 #include "gateway/intake/shard_clocks.h"
@@ -47,6 +48,9 @@
 
 static const int heeded_signals[] = {SIGTERM, SIGINT, SIGHUP, GATEWAY_SIGNAL_OPEN,
                                      GATEWAY_SIGNAL_REPLACED};
+
+/* With the relay: how soon the last round is looked at once more, while something waits. */
+enum { ROUND_AGAIN_MS = 10 };
 
 enum { SIGNAL_COUNT = sizeof(heeded_signals) / sizeof(heeded_signals[0]) };
 
@@ -78,7 +82,9 @@ struct gateway {
     struct log_cache *log_cache;
     struct repair *repair;
     struct id_order *order;
-    struct round *round;
+    struct round *round;           /* NULL, as the subscriber: the intake process has them */
+    uv_timer_t round_timer;        /* with the relay: to look at the last round again */
+    uint64_t round_id;             /* of that; 0: there was none since hearing began */
     uint64_t round_heard;          /* the shards that were heard when it began, by bit */
     struct cluster_watch *cluster; /* NULL: Redis is no cluster */
     struct shard_clocks *clocks;
@@ -86,7 +92,8 @@ struct gateway {
     struct shard_watch *task_watch;      /* of worker 0 only */
     struct shard_watch *write_watch;     /* the same */
     struct archive_watch *archive_watch; /* the same; NULL, too: there is no archive */
-    struct subscriber *subscriber;
+    struct subscriber *subscriber;       /* one of these two, and from draining on none */
+    struct relay *relay;
     uint64_t begun_shards; /* a bit for each whose log's end was told */
     struct log_rate refused_event_rate, gap_rate, behind_rate;
     int ready_fd; /* -1: told already */
@@ -120,20 +127,36 @@ static int on_log_end(void *context, uint32_t shard, uint64_t id)
 
 static void on_message(void *context, const struct live_message *message)
 {
-    repair_take(((struct gateway *)context)->repair, message);
+    struct gateway *gateway = context;
+
+    metric_add(gateway->metrics, METRIC_EVENTS_RECEIVED, 1);
+    repair_take(gateway->repair, message);
 }
 
-/* Whoever waits can go on when the millisecond of its id is over. */
+static void on_omitted(void *context, uint32_t shard)
+{
+    repair_heard_again(((struct gateway *)context)->repair, shard);
+}
+
+static void on_round_timer(uv_timer_t *timer);
+
+/* Whoever waits can go on when the millisecond of its id is over. The intake process asks its
+ * rounds without knowing who waits: here the last one is looked at once more, for what is complete
+ * by then, and for who has waited too long. */
 static void want_round(struct gateway *gateway)
 {
     uint64_t id = id_order_first_held(gateway->order);
 
-    if (id > 0)
+    if (!gateway->round) {
+        if (id > 0 && !uv_is_active((uv_handle_t *)&gateway->round_timer))
+            uv_timer_start(&gateway->round_timer, on_round_timer, ROUND_AGAIN_MS, 0);
+    } else if (id > 0) {
         round_want(gateway->round, shard_clocks_when_ms(gateway->clocks, sl_id_time_ms(id) + 1));
-    else if (id_order_is_unsure(gateway->order))
+    } else if (id_order_is_unsure(gateway->order)) {
         round_want_later(gateway->round, ROUND_UNSURE_MS);
-    else if (id_order_is_ordering(gateway->order))
+    } else if (id_order_is_ordering(gateway->order)) {
         round_want_later(gateway->round, ROUND_QUIET_MS);
+    }
 }
 
 static void take_item(struct gateway *gateway, const struct order_item *item, uint64_t now_us)
@@ -281,11 +304,36 @@ static void on_round_over(void *context, uint64_t id)
     struct gateway *gateway = context;
     uint64_t complete = 0;
 
+    gateway->round_id = id;
     for (uint32_t shard = 0; shard < SL_SHARDS_MAX; shard++)
         complete |= (uint64_t)repair_is_complete(gateway->repair, shard) << shard;
-    complete &= gateway->round_heard & subscriber_heard(gateway->subscriber);
+    if (gateway->subscriber)
+        complete &= gateway->round_heard & subscriber_heard(gateway->subscriber);
     id_order_end_round(gateway->order, id, complete, clock_monotonic_us());
     want_round(gateway);
+}
+
+/* What was below the round's id had been published before it ended, so it is in the log, and a
+ * shard that is complete now has had it. */
+static void on_round_timer(uv_timer_t *timer)
+{
+    struct gateway *gateway = timer->data;
+
+    if (gateway->round_id == 0)
+        return;
+    on_round_over(gateway, gateway->round_id);
+    deliver_turn_end(gateway->deliver);
+}
+
+/* By the clocks that the intake process knows of: what this worker has found is told to it. */
+static void on_relayed_round(void *context, uint64_t id, uint64_t redis_ms)
+{
+    struct gateway *gateway = context;
+
+    shard_clocks_take_time(gateway->clocks, UINT64_MAX, redis_ms, gateway->watermark);
+    for (uint32_t shard = 0; shard < relay_meta(gateway->relay)->shards; shard++)
+        relay_set_clock(gateway->relay, shard, shard_clocks_until_ms(gateway->clocks, shard));
+    on_round_over(gateway, id);
 }
 
 static void on_turn_end(void *context)
@@ -339,9 +387,23 @@ static int start_cluster(struct gateway *gateway)
     return gateway->cluster ? 0 : -ENOMEM;
 }
 
+/* Whether the rounds go on. */
+static void set_hearing(struct gateway *gateway, bool is_hearing)
+{
+    repair_set_hearing(gateway->repair, is_hearing);
+    if (gateway->round) {
+        round_set_hearing(gateway->round, is_hearing);
+    } else if (!is_hearing) {
+        gateway->round_id = 0;
+        uv_timer_stop(&gateway->round_timer);
+    }
+}
+
 static void on_subscribed(void *context, uint32_t shards)
 {
     struct gateway *gateway = context;
+    const struct sl_meta *meta =
+        gateway->relay ? relay_meta(gateway->relay) : subscriber_meta(gateway->subscriber);
 
     redis_commands_try_now(gateway->commands);
     redis_commands_try_now(gateway->api_commands);
@@ -349,15 +411,15 @@ static void on_subscribed(void *context, uint32_t shards)
     user_checks_set_shards(gateway->user_checks, shards);
     shard_watch_begin(gateway->task_watch, shards);
     if (gateway->cache)
-        cache_reader_set_database(gateway->cache,
-                                  subscriber_meta(gateway->subscriber)->database_id);
+        cache_reader_set_database(gateway->cache, meta->database_id);
     api_redis_found(gateway->api, shards);
-    shard_clocks_begin(gateway->clocks, subscriber_meta(gateway->subscriber));
+    shard_clocks_begin(gateway->clocks, meta);
     for (uint32_t shard = 0; shard < shards; shard++)
         shard_clocks_set_until(gateway->clocks, shard,
-                               subscriber_clock_until_ms(gateway->subscriber, shard));
-    repair_set_hearing(gateway->repair, true);
-    round_set_hearing(gateway->round, true);
+                               gateway->relay
+                                   ? relay_clock_until_ms(gateway->relay, shard)
+                                   : subscriber_clock_until_ms(gateway->subscriber, shard));
+    set_hearing(gateway, true);
     want_round(gateway);
     if (gateway->log_watch)
         metric_set(gateway->metrics, METRIC_SHARDS, shards); /* one worker for all */
@@ -370,14 +432,13 @@ static void on_lost(void *context, const char *reason)
 {
     struct gateway *gateway = context;
 
-    (void)reason;                            /* the subscriber has logged it */
+    (void)reason;                            /* it was logged where it was found */
     if (gateway->redis.sentinel_count > 0) { /* it may be a replica by now */
         redis_commands_set_endpoint(gateway->commands, NULL);
         redis_commands_set_endpoint(gateway->api_commands, NULL);
     }
     api_redis_lost(gateway->api);
-    repair_set_hearing(gateway->repair, false);
-    round_set_hearing(gateway->round, false);
+    set_hearing(gateway, false);
     redis_health_set_hearing(gateway->health, false);
 }
 
@@ -414,6 +475,7 @@ static void on_drained(void *context)
     api_free(gateway->api);
     server_close(gateway->server);
     subscriber_free(gateway->subscriber);
+    relay_free(gateway->relay);
     redis_commands_free(gateway->commands); /* answers what is under way, so before who asked */
     redis_health_free(gateway->health);
     home_loader_free(gateway->home_loader);
@@ -428,6 +490,7 @@ static void on_drained(void *context)
     log_reader_free(gateway->log_reader);
     shard_watch_free(gateway->log_watch);
     gateway->subscriber = NULL;
+    gateway->relay = NULL;
     gateway->home_loader = NULL;
     gateway->user_checks = NULL;
     gateway->repair = NULL;
@@ -446,6 +509,7 @@ static void on_drained(void *context)
     for (size_t i = 0; i < SIGNAL_COUNT; i++)
         uv_close((uv_handle_t *)&gateway->signals[i], NULL);
     uv_close((uv_handle_t *)&gateway->pulse, NULL);
+    uv_close((uv_handle_t *)&gateway->round_timer, NULL);
 }
 
 /* What happens from here on is the next server's to tell, and so is what still waits for its turn:
@@ -453,9 +517,10 @@ static void on_drained(void *context)
 static void stop_intake(struct gateway *gateway)
 {
     subscriber_free(gateway->subscriber);
+    relay_free(gateway->relay);
     gateway->subscriber = NULL;
-    repair_set_hearing(gateway->repair, false);
-    round_set_hearing(gateway->round, false);
+    gateway->relay = NULL;
+    set_hearing(gateway, false);
 }
 
 /* Keys and origins are taken from the settings as they are now. */
@@ -643,10 +708,15 @@ static int start_order(struct gateway *gateway)
     };
 
     gateway->order = id_order_new(&settings, &callbacks, gateway);
-    gateway->round =
-        round_new(&gateway->loop, gateway->commands, gateway->metrics, &round_callbacks, gateway);
     gateway->clocks = shard_clocks_new(&gateway->loop, gateway->commands, gateway->metrics);
-    return gateway->order && gateway->round && gateway->clocks ? 0 : -ENOMEM;
+    uv_timer_init(&gateway->loop, &gateway->round_timer);
+    gateway->round_timer.data = gateway;
+    if (!gateway->parts->broadcast)
+        gateway->round = round_new(&gateway->loop, gateway->commands, gateway->metrics,
+                                   &round_callbacks, gateway);
+    return gateway->order && gateway->clocks && (gateway->round || gateway->parts->broadcast)
+               ? 0
+               : -ENOMEM;
 }
 
 static int start_reading_back(struct gateway *gateway)
@@ -669,22 +739,43 @@ static int start_reading_back(struct gateway *gateway)
     return 0;
 }
 
-static int start_intake(struct gateway *gateway, struct failure *reterr)
+static const struct subscriber_callbacks hearing_callbacks = {
+    .master = on_master,
+    .log_end = on_log_end,
+    .message = on_message,
+    .pong = on_pong,
+    .turn_end = on_turn_end,
+    .subscribed = on_subscribed,
+    .lost = on_lost,
+    .away = on_away,
+    .database = on_database,
+    .heard_again = on_heard_again,
+    .doubt = on_doubt,
+};
+
+/* From the intake process. */
+static int start_relay(struct gateway *gateway)
+{
+    const struct relay_callbacks callbacks = {
+        .heard = hearing_callbacks,
+        .omitted = on_omitted,
+        .round_over = on_relayed_round,
+    };
+    const struct relay_settings settings = {
+        .loop = &gateway->loop,
+        .broadcast = gateway->parts->broadcast,
+        .worker = gateway->parts->worker,
+        .metrics = gateway->metrics,
+    };
+
+    gateway->relay = relay_new(&settings, &callbacks, gateway);
+    return gateway->relay ? 0 : -ENOMEM;
+}
+
+/* By itself. */
+static int start_subscriber(struct gateway *gateway)
 {
     const struct gateway_parts *parts = gateway->parts;
-    const struct subscriber_callbacks callbacks = {
-        .master = on_master,
-        .log_end = on_log_end,
-        .message = on_message,
-        .pong = on_pong,
-        .turn_end = on_turn_end,
-        .subscribed = on_subscribed,
-        .lost = on_lost,
-        .away = on_away,
-        .database = on_database,
-        .heard_again = on_heard_again,
-        .doubt = on_doubt,
-    };
     const struct subscriber_settings settings = {
         .loop = &gateway->loop,
         .address = &gateway->redis,
@@ -695,12 +786,18 @@ static int start_intake(struct gateway *gateway, struct failure *reterr)
         .commands = gateway->commands,
     };
 
-    gateway->decoder = event_decoder_new(parts->config->max_event_bytes);
+    gateway->subscriber = subscriber_new(&settings, &hearing_callbacks, gateway);
+    return gateway->subscriber ? 0 : -ENOMEM;
+}
+
+static int start_intake(struct gateway *gateway, struct failure *reterr)
+{
+    gateway->decoder = event_decoder_new(gateway->parts->config->max_event_bytes);
     if (!gateway->decoder || start_health(gateway) < 0 || start_repair(gateway) < 0 ||
         start_order(gateway) < 0 || start_watches(gateway) < 0 || start_reading_back(gateway) < 0)
         return failure_set(reterr, -ENOMEM, "out of memory");
-    gateway->subscriber = subscriber_new(&settings, &callbacks, gateway);
-    if (!gateway->subscriber || start_cluster(gateway) < 0)
+    if ((gateway->parts->broadcast ? start_relay(gateway) : start_subscriber(gateway)) < 0 ||
+        start_cluster(gateway) < 0)
         return failure_set(reterr, -ENOMEM, "out of memory");
     return 0;
 }

@@ -19,12 +19,15 @@
 #include "gateway/front/admission.h"
 #include "gateway/front/site.h"
 #include "gateway/gateway.h"
+#include "gateway/intake/broadcast.h"
 #include "gateway/metrics/metrics.h"
 #include "gateway/metrics/slow_board.h"
 #include "gateway/process/open_files.h"
 #include "gateway/process/instance.h"
+#include "gateway/process/intake_process.h"
 #include "gateway/process/supervisor.h"
 #include "gateway/process/task_runner.h"
+#include "src/redis/redis_address.h"
 
 enum {
     STOP_GRACE_MS = 5000,
@@ -86,6 +89,15 @@ static int choose_site(const struct config *config, const struct site **ret_site
     return 0;
 }
 
+static bool is_cluster(const struct config *config)
+{
+    struct sl_redis_address address;
+
+    return config->redis &&
+           sl_redis_address_parse(sl_slice_str(config->redis), &address, NULL) == 0 &&
+           address.seed_count > 0;
+}
+
 static int serve(struct config *config, int started_fd, struct failure *reterr)
 {
     unsigned workers = count_workers(config);
@@ -94,8 +106,10 @@ static int serve(struct config *config, int started_fd, struct failure *reterr)
         .started_fd = started_fd,
         .grace_ms = STOP_GRACE_MS,
         .worker_main = gateway_run,
+        .intake_main = intake_process_main,
     };
     struct instance instance = INSTANCE_INIT;
+    bool has_intake;
     int r;
 
     r = config_check_files(config, reterr);
@@ -109,7 +123,10 @@ static int serve(struct config *config, int started_fd, struct failure *reterr)
     parts.board = metrics_board_new(workers);
     parts.admission = admission_new((uint32_t)config->max_connections, workers);
     parts.slow_board = slow_board_new(workers);
-    if (!parts.board || !parts.admission || !parts.slow_board)
+    has_intake = workers > 1 && !is_cluster(config);
+    if (has_intake)
+        parts.broadcast = broadcast_new(workers, intake_process_bytes(config->max_event_bytes));
+    if (!parts.board || !parts.admission || !parts.slow_board || (has_intake && !parts.broadcast))
         r = failure_set(reterr, -ENOMEM, "out of memory");
     parts.instance = &instance;
     if (r == 0)
@@ -119,6 +136,7 @@ static int serve(struct config *config, int started_fd, struct failure *reterr)
     instance_done(&instance);
     admission_free(parts.admission);
     slow_board_free(parts.slow_board);
+    broadcast_free(parts.broadcast);
     metrics_board_free(parts.board);
     return r;
 }

@@ -248,12 +248,16 @@ void repair_heard_again(struct repair *repair, uint32_t number)
         make_due(&repair->shards[number]);
 }
 
+bool repair_is_in_the_future(uint64_t id, uint64_t last)
+{
+    uint64_t now_ms = clock_wall_ms(), last_ms = sl_id_time_ms(last);
+
+    return id > 0 && sl_id_time_ms(id) > (now_ms > last_ms ? now_ms : last_ms) + REPAIR_FUTURE_MS;
+}
+
 static bool is_in_the_future(const struct shard *shard, const struct live_message *message)
 {
-    uint64_t now_ms = clock_wall_ms(), last_ms = sl_id_time_ms(shard_order_last(shard->order));
-
-    return message->id > 0 &&
-           sl_id_time_ms(message->id) > (now_ms > last_ms ? now_ms : last_ms) + REPAIR_FUTURE_MS;
+    return repair_is_in_the_future(message->id, shard_order_last(shard->order));
 }
 
 /* If the clock of Redis is ahead, the log has it. */

@@ -56,6 +56,9 @@ void repair_set_hearing(struct repair *repair, bool is_hearing);
 void repair_heard_again(struct repair *repair, uint32_t shard);
 void repair_take(struct repair *repair, const struct live_message *message);
 
+/* Not to be believed, in a shard whose newest event is `last`. */
+bool repair_is_in_the_future(uint64_t id, uint64_t last);
+
 /* Whatever was sent of the shard has been handed on: nothing is wanted of its log, which has been
  * looked up since hearing began. */
 bool repair_is_complete(const struct repair *repair, uint32_t shard);

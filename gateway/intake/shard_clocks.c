@@ -247,6 +247,12 @@ void shard_clocks_set_until(struct shard_clocks *clocks, uint32_t shard, uint64_
     clocks->shards[shard].until_ms = until_ms;
 }
 
+uint64_t shard_clocks_until_ms(const struct shard_clocks *clocks, uint32_t shard)
+{
+    assert(shard < SL_SHARDS_MAX);
+    return clocks->shards[shard].until_ms;
+}
+
 static void raise_all(struct shard_clocks *clocks, uint64_t shards, uint64_t high)
 {
     uint64_t now_ms = uv_now(clocks->timer.loop);

@@ -29,6 +29,9 @@ void shard_clocks_begin(struct shard_clocks *clocks, const struct sl_meta *meta)
 /* What the meta of the shard says, as sl_meta_reply() has it. */
 void shard_clocks_set_until(struct shard_clocks *clocks, uint32_t shard, uint64_t until_ms);
 
+/* As was found last. */
+uint64_t shard_clocks_until_ms(const struct shard_clocks *clocks, uint32_t shard);
+
 /* The Redis that has these shards, a bit for each, has said that it is `time_ms` (Unix time), and
  * everything at or below `high` has been given out. Returns the time that they mint ids by from
  * then on, or a later one. When that lies behind `high`, the clock has stepped back: they are

@@ -313,7 +313,6 @@ static void take_message(struct subscriber *subscriber, struct sl_slice channel,
     struct live_message message = {.received_us = clock_monotonic_us()};
     uint64_t held_back;
 
-    metric_add(subscriber->metrics, METRIC_EVENTS_RECEIVED, 1);
     if (live_message_read(channel, payload, &message) == 0) {
         subscriber->messages++;
         subscriber->callbacks.message(subscriber->context, &message);

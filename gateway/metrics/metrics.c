@@ -14,13 +14,15 @@
 struct metrics_board {
     size_t bytes; /* of the mapping */
     unsigned workers;
-    struct metrics slots[]; /* the workers', then the supervisor's */
+    struct metrics slots[]; /* the workers', then the supervisor's, then that of the intake */
 };
 
 static const uint64_t bucket_bounds_us[METRIC_BUCKET_COUNT - 1] = {
     1,    2,     5,     10,    20,     50,     100,    200,     500,     1000,    2000,
     5000, 10000, 20000, 50000, 100000, 200000, 500000, 1000000, 2000000, 5000000, 10000000,
 };
+
+enum { OTHER_SLOTS = 2 };
 
 enum kind { KIND_COUNTER, KIND_GAUGE };
 
@@ -68,7 +70,8 @@ static const struct family_row histogram_rows[METRIC_HISTOGRAM_COUNT] = {
 
 struct metrics_board *metrics_board_new(unsigned workers)
 {
-    size_t bytes = sizeof(struct metrics_board) + ((size_t)workers + 1) * sizeof(struct metrics);
+    size_t bytes =
+        sizeof(struct metrics_board) + ((size_t)workers + OTHER_SLOTS) * sizeof(struct metrics);
     struct metrics_board *board;
 
     board = shared_memory_new(bytes);
@@ -107,6 +110,11 @@ struct metrics *metrics_supervisor(struct metrics_board *board)
     return &board->slots[board->workers];
 }
 
+struct metrics *metrics_intake(struct metrics_board *board)
+{
+    return &board->slots[board->workers + 1];
+}
+
 void metrics_slot_reset_gauges(struct metrics *metrics)
 {
     for (unsigned i = 0; i < METRIC_COUNT; i++) {
@@ -121,9 +129,10 @@ void metrics_slot_reset_gauges(struct metrics *metrics)
 
 uint64_t metrics_sum(const struct metrics_board *board, enum metric metric)
 {
+    unsigned slots = board->workers + (rows[metric].per_worker ? 0 : OTHER_SLOTS);
     uint64_t sum = 0;
 
-    for (unsigned i = 0; i <= board->workers; i++)
+    for (unsigned i = 0; i < slots; i++)
         sum += metric_get(&board->slots[i], metric);
     return sum;
 }
@@ -218,7 +227,7 @@ static uint64_t shard_sum(const struct metrics_board *board, enum metric_of_shar
 {
     uint64_t sum = 0;
 
-    for (unsigned i = 0; i <= board->workers; i++)
+    for (unsigned i = 0; i < board->workers + OTHER_SLOTS; i++)
         sum += atomic_load_explicit(&board->slots[i].shards[metric][shard], memory_order_relaxed);
     return sum;
 }
@@ -243,7 +252,7 @@ static uint64_t bucket_sum(const struct metrics_board *board, enum metric_histog
 {
     uint64_t sum = 0;
 
-    for (unsigned i = 0; i <= board->workers; i++)
+    for (unsigned i = 0; i < board->workers + OTHER_SLOTS; i++)
         sum += atomic_load_explicit(&board->slots[i].histograms[histogram].buckets[bucket],
                                     memory_order_relaxed);
     return sum;
@@ -253,7 +262,7 @@ static uint64_t time_sum(const struct metrics_board *board, enum metric_histogra
 {
     uint64_t sum_us = 0;
 
-    for (unsigned i = 0; i <= board->workers; i++)
+    for (unsigned i = 0; i < board->workers + OTHER_SLOTS; i++)
         sum_us += atomic_load_explicit(&board->slots[i].histograms[histogram].sum_us,
                                        memory_order_relaxed);
     return sum_us;

@@ -1,9 +1,9 @@
 /* gateway/metrics/metrics.h - numbers about this server, in memory that all processes share.
  *
- * Each worker counts in a slot of its own, and the supervisor in one more; whoever is asked adds
- * them up. Every number has one writer, so counting takes no lock and no locked instruction. The
- * slot of a crashed worker keeps its totals and loses its gauges. metrics_table.def has a row per
- * number. */
+ * Each worker counts in a slot of its own, and so do the supervisor and the intake process; whoever
+ * is asked adds them up. Every number has one writer, so counting takes no lock and no locked
+ * instruction. The slot of a crashed worker keeps its totals and loses its gauges.
+ * metrics_table.def has a row per number. */
 #pragma once
 
 #include <stdatomic.h>
@@ -74,10 +74,12 @@ struct metrics *metrics_slot(struct metrics_board *board, unsigned worker);
 /* To look at. */
 const struct metrics *metrics_read_slot(const struct metrics_board *board, unsigned worker);
 struct metrics *metrics_supervisor(struct metrics_board *board);
+struct metrics *metrics_intake(struct metrics_board *board);
 
 /* Once its worker is dead: gauges to 0, counters stay. */
 void metrics_slot_reset_gauges(struct metrics *metrics);
 
+/* Of the workers, where there is a line for each. */
 uint64_t metrics_sum(const struct metrics_board *board, enum metric metric);
 
 /* Everything in Prometheus' text format 0.0.4, numbers that are 0 too. */

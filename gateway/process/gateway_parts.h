@@ -1,6 +1,7 @@
-/* gateway/process/gateway_parts.h - what the parent gives to a worker, and how it speaks to it.
+/* gateway/process/gateway_parts.h - what the parent gives to a worker, or to the intake process.
  *
- * The worker's half is gateway_run() (gateway/gateway.h). */
+ * Their halves are gateway_run() (gateway/gateway.h) and intake_process_main(). What the parent
+ * says later, it says by signals. */
 #pragma once
 
 #include <signal.h>
@@ -10,6 +11,7 @@
 #include "gateway/metrics/metrics.h"
 
 struct admission;
+struct broadcast;
 struct listener;
 struct site;
 struct slow_board;
@@ -20,8 +22,9 @@ struct gateway_parts {
     struct metrics_board *board;   /* shared by all workers */
     struct admission *admission;   /* shared by all workers */
     struct slow_board *slow_board; /* shared by all workers */
+    struct broadcast *broadcast;   /* by which workers hear Redis; NULL: the one does it itself */
     const struct site *site;       /* pages for browsers; NULL: none */
-    unsigned worker;               /* which slot of it is ours */
+    unsigned worker;               /* which slot of it is ours; of the intake process: none */
     const struct listener
         *listeners;       /* LISTENER_COUNT; ours to accept from, and to close in the end */
     bool accepts_at_once; /* no: when GATEWAY_SIGNAL_OPEN comes */

@@ -27,6 +27,7 @@
 #include "gateway/config/config_reload.h"
 #include "gateway/front/admission.h"
 #include "gateway/http/listener.h"
+#include "gateway/intake/broadcast.h"
 #include "gateway/metrics/slow_board.h"
 #include "gateway/process/process_end.h"
 #include "gateway/process/service_manager.h"
@@ -45,10 +46,13 @@ enum {
 
 struct supervisor {
     const struct supervisor_settings *settings;
-    struct worker_process *workers;
+    struct worker_process *workers; /* and the intake process, if there is one, behind them */
     unsigned worker_count;
+    unsigned process_count; /* of these */
+    bool intake_is_told;    /* to end */
     struct task_runner tasks;
-    struct pollfd *polled; /* signals, Redis, the task runner, takeover, then two for each worker */
+    struct pollfd
+        *polled; /* signals, Redis, the task runner, takeover, then two for each of them */
     pid_t pid;
     int signal_fd;
     struct start_notice notice;
@@ -123,7 +127,7 @@ static void become_child(struct supervisor *supervisor, const char *name)
     setpgid(0, 0);            /* a terminal's Ctrl-C is for the parent, who passes it on */
     signal(SIGTTOU, SIG_IGN); /* and yet our log lines may go there */
 
-    for (unsigned i = 0; i < supervisor->worker_count; i++)
+    for (unsigned i = 0; i < supervisor->process_count; i++)
         worker_process_let_go(&supervisor->workers[i]);
     close_fd(&supervisor->tasks.pidfd);
     close_fd(&supervisor->signal_fd);
@@ -137,6 +141,30 @@ static void become_child(struct supervisor *supervisor, const char *name)
     sigprocmask(SIG_SETMASK, &supervisor->outer_mask, NULL);
 }
 
+static struct worker_process *intake(const struct supervisor *supervisor)
+{
+    return supervisor->process_count > supervisor->worker_count
+               ? &supervisor->workers[supervisor->worker_count]
+               : NULL;
+}
+
+/* In the child: hears Redis. */
+static int run_intake(struct supervisor *supervisor, int ready_fd)
+{
+    const struct supervisor_settings *settings = supervisor->settings;
+    struct gateway_parts parts = {
+        .config = settings->config,
+        .redis_url = redis_url(supervisor),
+        .board = settings->board,
+        .broadcast = settings->broadcast,
+        .ready_fd = ready_fd,
+    };
+
+    become_child(supervisor, "sluiced-intake");
+    close_listeners(settings->instance);
+    return settings->intake_main(&parts);
+}
+
 /* In the child: serves. */
 static int run_worker(struct supervisor *supervisor, unsigned index, int ready_fd)
 {
@@ -147,6 +175,7 @@ static int run_worker(struct supervisor *supervisor, unsigned index, int ready_f
         .board = settings->board,
         .admission = settings->admission,
         .slow_board = settings->slow_board,
+        .broadcast = settings->broadcast,
         .site = settings->site,
         .worker = index,
         .listeners = settings->instance->listeners,
@@ -166,11 +195,15 @@ static void start_due_workers(struct supervisor *supervisor, uint64_t now_ms)
 
     if (supervisor->stopping || !supervisor->redis_answered)
         return;
-    for (unsigned i = 0; i < supervisor->worker_count; i++) {
+    for (unsigned i = 0; i < supervisor->process_count; i++) {
         if (worker_process_is_due(&supervisor->workers[i], now_ms) &&
             worker_process_fork(&supervisor->workers[i], &ready_fd))
-            exit(run_worker(supervisor, i, ready_fd));
+            exit(i < supervisor->worker_count ? run_worker(supervisor, i, ready_fd)
+                                              : run_intake(supervisor, ready_fd));
     }
+    if (intake(supervisor))
+        metric_set(metrics_supervisor(supervisor->settings->board), METRIC_INTAKE_UP,
+                   intake(supervisor)->state != WORKER_DOWN);
 }
 
 /* In the child: runs tasks. */
@@ -228,6 +261,8 @@ static void kill_workers(struct supervisor *supervisor)
 {
     supervisor->killed = true;
     signal_workers(supervisor, SIGKILL);
+    if (intake(supervisor))
+        worker_process_signal(intake(supervisor), SIGKILL);
     task_runner_signal(&supervisor->tasks, SIGKILL);
 }
 
@@ -322,7 +357,7 @@ static void tell_everybody(struct supervisor *supervisor)
 static void note_ready(struct supervisor *supervisor, struct worker_process *worker,
                        uint64_t now_ms)
 {
-    if (!worker_process_take_ready(worker, now_ms))
+    if (!worker_process_take_ready(worker, now_ms) || worker == intake(supervisor))
         return;
     supervisor->measure_ms = supervisor->list_files_ms = now_ms;
     if (supervisor->all_were_ready)
@@ -359,35 +394,48 @@ static bool ended_as_told(const struct supervisor *supervisor, const siginfo_t *
 static void judge_end(struct supervisor *supervisor, struct worker_process *worker,
                       const siginfo_t *how, uint64_t now_ms)
 {
-    char ended[PROCESS_END_SIZE];
-    uint64_t wait_ms;
+    char ended[PROCESS_END_SIZE], name[32] = "the intake process";
 
     process_end_describe(how, ended);
+    if (worker != intake(supervisor))
+        snprintf(name, sizeof(name), "worker %u", (unsigned)(worker - supervisor->workers));
     if (supervisor->stopping) {
         if (!ended_as_told(supervisor, how))
-            fail(supervisor, -EIO, "worker %u ended %s", worker->index, ended);
-        log_info("worker_stopped", "worker=%u pid=%d ended=\"%s\"", worker->index, (int)worker->pid,
-                 ended);
+            fail(supervisor, -EIO, "%s ended %s", name, ended);
+        worker_process_note_stop(worker, ended);
         return;
     }
     if (is_hopeless(supervisor, worker, how)) {
-        fail(supervisor, -EIO, "worker %u ended %s before it was ready", worker->index, ended);
+        fail(supervisor, -EIO, "%s ended %s before it was ready", name, ended);
         begin_to_stop(supervisor, now_ms);
         return;
     }
-    wait_ms = worker_process_delay(worker, now_ms);
-    log_error("worker_died", "worker=%u pid=%d ended=\"%s\" retry_ms=%llu", worker->index,
-              (int)worker->pid, ended, (unsigned long long)wait_ms);
+    worker_process_note_death(worker, ended, now_ms);
+}
+
+/* The workers find out that they hear nothing. */
+static void note_intake_end(struct supervisor *supervisor, bool is_restarted)
+{
+    struct metrics *metrics = metrics_supervisor(supervisor->settings->board);
+
+    broadcast_reset(supervisor->settings->broadcast);
+    metric_set(metrics, METRIC_INTAKE_UP, 0);
+    metric_add(metrics, METRIC_INTAKE_RESTARTS, is_restarted);
 }
 
 static void note_end(struct supervisor *supervisor, struct worker_process *worker, uint64_t now_ms)
 {
+    unsigned index = (unsigned)(worker - supervisor->workers);
     siginfo_t how;
 
     if (!worker_process_reap(worker, &how))
         return;
-    admission_forget_worker(supervisor->settings->admission, worker->index);
-    slow_board_forget_worker(supervisor->settings->slow_board, worker->index);
+    if (worker == intake(supervisor)) {
+        note_intake_end(supervisor, !supervisor->stopping);
+    } else {
+        admission_forget_worker(supervisor->settings->admission, index);
+        slow_board_forget_worker(supervisor->settings->slow_board, index);
+    }
     judge_end(supervisor, worker, &how, now_ms);
 }
 
@@ -427,6 +475,19 @@ static void step_takeover(struct supervisor *supervisor, uint64_t now_ms)
     begin_to_stop(supervisor, now_ms);
 }
 
+/* What is a line for each worker is a family of its own for the intake process. */
+static void measure_intake(const struct supervisor *supervisor)
+{
+    const struct metrics *slot = metrics_intake(supervisor->settings->board);
+    struct metrics *ours = metrics_supervisor(supervisor->settings->board);
+
+    if (!intake(supervisor))
+        return;
+    metric_set(ours, METRIC_INTAKE_RESIDENT, metric_get(slot, METRIC_WORKER_RESIDENT));
+    metric_set(ours, METRIC_INTAKE_CPU, metric_get(slot, METRIC_WORKER_CPU));
+    metric_set(ours, METRIC_INTAKE_HANGS, metric_get(slot, METRIC_WORKER_HANGS));
+}
+
 static void measure_workers(struct supervisor *supervisor, uint64_t now_ms)
 {
     bool may_list_files;
@@ -437,8 +498,9 @@ static void measure_workers(struct supervisor *supervisor, uint64_t now_ms)
     may_list_files = now_ms >= supervisor->list_files_ms;
     if (may_list_files)
         supervisor->list_files_ms = now_ms + LIST_FILES_EVERY_MS;
-    for (unsigned i = 0; i < supervisor->worker_count; i++)
+    for (unsigned i = 0; i < supervisor->process_count; i++)
         worker_process_measure(&supervisor->workers[i], may_list_files);
+    measure_intake(supervisor);
 }
 
 /* While it stops, the workers have a time limit of their own. */
@@ -454,7 +516,7 @@ static void kill_hung_workers(struct supervisor *supervisor, uint64_t now_ms)
     if (elapsed_ms < WORKER_PULSE_MS)
         return;
     supervisor->looked_ms = now_ms;
-    for (unsigned i = 0; watches_pulses(supervisor) && i < supervisor->worker_count; i++)
+    for (unsigned i = 0; watches_pulses(supervisor) && i < supervisor->process_count; i++)
         worker_process_kill_if_hung(&supervisor->workers[i], elapsed_ms,
                                     supervisor->settings->config->worker_timeout_ms);
 }
@@ -468,9 +530,25 @@ static bool workers_are_down(const struct supervisor *supervisor)
     return true;
 }
 
+static bool intake_is_down(const struct supervisor *supervisor)
+{
+    return !intake(supervisor) || intake(supervisor)->state == WORKER_DOWN;
+}
+
 static bool all_are_down(const struct supervisor *supervisor)
 {
-    return workers_are_down(supervisor) && task_runner_is_down(&supervisor->tasks);
+    return workers_are_down(supervisor) && intake_is_down(supervisor) &&
+           task_runner_is_down(&supervisor->tasks);
+}
+
+/* When nobody is there any more to hear it. */
+static void end_intake(struct supervisor *supervisor)
+{
+    if (!supervisor->stopping || supervisor->intake_is_told || intake_is_down(supervisor) ||
+        !workers_are_down(supervisor))
+        return;
+    supervisor->intake_is_told = true;
+    worker_process_signal(intake(supervisor), SIGTERM);
 }
 
 static void enforce_deadline(struct supervisor *supervisor, uint64_t now_ms)
@@ -480,7 +558,7 @@ static void enforce_deadline(struct supervisor *supervisor, uint64_t now_ms)
     if (!task_runner_is_down(&supervisor->tasks))
         log_warn("task_runner_killed",
                  "why=\"what it still had to do is done after the next start\"");
-    if (!workers_are_down(supervisor))
+    if (!workers_are_down(supervisor) || !intake_is_down(supervisor))
         fail(supervisor, -ETIMEDOUT, "a worker did not end in time and was killed");
     kill_workers(supervisor);
 }
@@ -500,7 +578,7 @@ static uint64_t next_due_ms(const struct supervisor *supervisor, uint64_t now_ms
         due_ms = sooner(due_ms, supervisor->looked_ms + WORKER_PULSE_MS);
     if (!supervisor->redis_answers)
         due_ms = sooner(due_ms, now_ms + REDIS_STEP_MS);
-    for (unsigned i = 0; i < supervisor->worker_count; i++) {
+    for (unsigned i = 0; i < supervisor->process_count; i++) {
         if (supervisor->workers[i].state == WORKER_DOWN && supervisor->redis_answered)
             due_ms = sooner(due_ms, supervisor->workers[i].retry_ms);
     }
@@ -516,7 +594,7 @@ static void wait_for_something(struct supervisor *supervisor)
     uint64_t now_ms = clock_monotonic_ms();
     uint64_t due_ms = next_due_ms(supervisor, now_ms);
     struct pollfd *polled = supervisor->polled;
-    unsigned count = FIRST_WORKER_FD + 2 * supervisor->worker_count;
+    unsigned count = FIRST_WORKER_FD + 2 * supervisor->process_count;
     int timeout_ms = -1;
 
     polled[0] = (struct pollfd){.fd = supervisor->signal_fd, .events = POLLIN};
@@ -525,7 +603,7 @@ static void wait_for_something(struct supervisor *supervisor)
     polled[2] = (struct pollfd){.fd = supervisor->tasks.pidfd, .events = POLLIN};
     polled[3] = (struct pollfd){.fd = supervisor->takeover ? takeover_fd(supervisor->takeover) : -1,
                                 .events = POLLIN};
-    for (unsigned i = 0; i < supervisor->worker_count; i++) {
+    for (unsigned i = 0; i < supervisor->process_count; i++) {
         struct worker_process *worker = &supervisor->workers[i];
 
         polled[FIRST_WORKER_FD + 2 * i] =
@@ -553,7 +631,7 @@ static void turn(struct supervisor *supervisor)
         task_runner_note_end(&supervisor->tasks, supervisor->stopping, now_ms);
     if (supervisor->polled[3].revents)
         step_takeover(supervisor, now_ms);
-    for (unsigned i = 0; i < supervisor->worker_count; i++) {
+    for (unsigned i = 0; i < supervisor->process_count; i++) {
         if (supervisor->polled[FIRST_WORKER_FD + 2 * i].revents)
             note_ready(supervisor, &supervisor->workers[i], now_ms);
         if (supervisor->polled[FIRST_WORKER_FD + 2 * i + 1].revents)
@@ -564,6 +642,7 @@ static void turn(struct supervisor *supervisor)
     start_due_task_runner(supervisor, now_ms);
     measure_workers(supervisor, now_ms);
     kill_hung_workers(supervisor, now_ms);
+    end_intake(supervisor);
     enforce_deadline(supervisor, now_ms);
 }
 
@@ -583,7 +662,7 @@ static int take_signals(struct supervisor *supervisor)
 
 static int prepare(struct supervisor *supervisor, struct failure *reterr)
 {
-    unsigned count = supervisor->worker_count;
+    unsigned count = supervisor->process_count, workers = supervisor->worker_count;
     int r;
 
     r = start_notice_init(&supervisor->notice, supervisor->settings->config,
@@ -595,9 +674,11 @@ static int prepare(struct supervisor *supervisor, struct failure *reterr)
         mem_zalloc(mem_array_size(FIRST_WORKER_FD + 2 * count, sizeof(*supervisor->polled)));
     if (!supervisor->workers || !supervisor->polled)
         return failure_set(reterr, -ENOMEM, "out of memory");
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < workers; i++)
         worker_process_init(&supervisor->workers[i], i,
                             metrics_slot(supervisor->settings->board, i));
+    if (intake(supervisor))
+        worker_process_init_intake(intake(supervisor), metrics_intake(supervisor->settings->board));
     r = take_signals(supervisor);
     if (r < 0)
         return failure_set(reterr, r, "cannot receive signals: %s", strerror(-r));
@@ -609,6 +690,7 @@ int supervisor_run(const struct supervisor_settings *settings, struct failure *r
     struct supervisor supervisor = {
         .settings = settings,
         .worker_count = metrics_workers(settings->board),
+        .process_count = metrics_workers(settings->board) + (settings->broadcast ? 1 : 0),
         .pid = getpid(),
         .tasks = TASK_RUNNER_INIT,
         .signal_fd = -1,

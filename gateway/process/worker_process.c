@@ -20,10 +20,41 @@
 #include "gateway/metrics/health.h"
 #include "gateway/process/process_usage.h"
 
+struct worker_lines {
+    const char *started, *not_started, *not_watched, *ready, *hangs, *died, *stopped;
+};
+
+static const struct worker_lines worker_lines = {
+    .started = "worker_started",
+    .not_started = "worker_not_started",
+    .not_watched = "worker_not_watched",
+    .ready = "worker_ready",
+    .hangs = "worker_hangs",
+    .died = "worker_died",
+    .stopped = "worker_stopped",
+};
+
+static const struct worker_lines intake_lines = {
+    .started = "intake_started",
+    .not_started = "intake_not_started",
+    .not_watched = "intake_not_watched",
+    .ready = "intake_ready",
+    .hangs = "intake_hangs",
+    .died = "intake_died",
+    .stopped = "intake_stopped",
+};
+
 void worker_process_init(struct worker_process *worker, unsigned index, struct metrics *metrics)
 {
-    *worker =
-        (struct worker_process){.index = index, .metrics = metrics, .pidfd = -1, .ready_pipe = -1};
+    *worker = (struct worker_process){
+        .lines = &worker_lines, .metrics = metrics, .pidfd = -1, .ready_pipe = -1};
+    snprintf(worker->label, sizeof(worker->label), "worker=%u ", index);
+}
+
+void worker_process_init_intake(struct worker_process *process, struct metrics *metrics)
+{
+    *process = (struct worker_process){
+        .lines = &intake_lines, .metrics = metrics, .pidfd = -1, .ready_pipe = -1};
 }
 
 void worker_process_let_go(struct worker_process *worker)
@@ -35,7 +66,7 @@ void worker_process_let_go(struct worker_process *worker)
 /* No memory, no descriptor, no process: as with a crash, the next try comes after the back-off. */
 static void give_up(struct worker_process *worker, const char *event)
 {
-    log_error(event, "worker=%u error=\"%s\"", worker->index, strerror(errno));
+    log_error(event, "%serror=\"%s\"", worker->label, strerror(errno));
     worker->retry_ms = worker->started_ms + restart_delay_next_ms(&worker->delay, 0);
 }
 
@@ -57,11 +88,11 @@ bool worker_process_fork(struct worker_process *worker, int *ret_ready_fd)
         return true;
     }
     if (pid < 0)
-        give_up(worker, "worker_not_started");
+        give_up(worker, worker->lines->not_started);
     close_fd(&ready[1]);
     worker->pidfd = pid > 0 ? pidfd_open(pid, 0) : -1;
     if (pid > 0 && worker->pidfd < 0) {
-        give_up(worker, "worker_not_watched");
+        give_up(worker, worker->lines->not_watched);
         kill(pid, SIGKILL);
         waitpid(pid, NULL, 0);
     }
@@ -73,7 +104,7 @@ bool worker_process_fork(struct worker_process *worker, int *ret_ready_fd)
     worker->ready_pipe = ready[0];
     worker->state = WORKER_STARTING;
     metric_set(worker->metrics, METRIC_WORKER_UP, 1);
-    log_info("worker_started", "worker=%u pid=%d", worker->index, (int)pid);
+    log_info(worker->lines->started, "%spid=%d", worker->label, (int)pid);
     return false;
 }
 
@@ -97,7 +128,7 @@ bool worker_process_take_ready(struct worker_process *worker, uint64_t now_ms)
     if (!is_ready)
         return false; /* its end is near: the pidfd will say so */
     worker->state = WORKER_READY;
-    log_info("worker_ready", "worker=%u pid=%d after_ms=%llu", worker->index, (int)worker->pid,
+    log_info(worker->lines->ready, "%spid=%d after_ms=%llu", worker->label, (int)worker->pid,
              (unsigned long long)(now_ms - worker->started_ms));
     return true;
 }
@@ -133,7 +164,7 @@ bool worker_process_kill_if_hung(struct worker_process *worker, uint64_t elapsed
     worker->silent_ms += elapsed_ms < 2 * WORKER_PULSE_MS ? elapsed_ms : 2 * WORKER_PULSE_MS;
     if (worker->silent_ms < timeout_ms)
         return false;
-    log_error("worker_hangs", "worker=%u pid=%d silent_ms=%llu", worker->index, (int)worker->pid,
+    log_error(worker->lines->hangs, "%spid=%d silent_ms=%llu", worker->label, (int)worker->pid,
               (unsigned long long)worker->silent_ms);
     metric_add(worker->metrics, METRIC_WORKER_HANGS, 1);
     worker->silent_ms = 0; /* its end is near */
@@ -141,13 +172,20 @@ bool worker_process_kill_if_hung(struct worker_process *worker, uint64_t elapsed
     return true;
 }
 
-uint64_t worker_process_delay(struct worker_process *worker, uint64_t now_ms)
+void worker_process_note_death(struct worker_process *worker, const char *ended, uint64_t now_ms)
 {
     uint64_t wait_ms = restart_delay_next_ms(&worker->delay, now_ms - worker->started_ms);
 
     worker->retry_ms = now_ms + wait_ms;
     metric_add(worker->metrics, METRIC_WORKER_RESTARTS, 1);
-    return wait_ms;
+    log_error(worker->lines->died, "%spid=%d ended=\"%s\" retry_ms=%llu", worker->label,
+              (int)worker->pid, ended, (unsigned long long)wait_ms);
+}
+
+void worker_process_note_stop(const struct worker_process *worker, const char *ended)
+{
+    log_info(worker->lines->stopped, "%spid=%d ended=\"%s\"", worker->label, (int)worker->pid,
+             ended);
 }
 
 void worker_process_measure(const struct worker_process *worker, bool may_list_files)

@@ -1,5 +1,6 @@
 /* gateway/process/worker_process.h - a worker as its parent knows it: a process that is forked,
- * says that it could serve, is measured, ends, and may be forked again after a while.
+ * says that it could serve, is measured, ends, and may be forked again after a while. So is the
+ * intake process.
  *
  * What that means for the others is for the supervisor to decide. */
 #pragma once
@@ -15,11 +16,14 @@
 /* How often a worker tells its parent that its loop comes round, and how often the parent looks. */
 enum { WORKER_PULSE_MS = 500 };
 
+struct worker_lines;
+
 enum worker_state { WORKER_DOWN, WORKER_STARTING, WORKER_READY };
 
 struct worker_process {
-    unsigned index;
-    struct metrics *metrics; /* of its slot */
+    const struct worker_lines *lines; /* what is logged of it */
+    char label[16];                   /* begins these lines: "worker=0 " */
+    struct metrics *metrics;          /* of its slot */
     enum worker_state state;
     pid_t pid;
     int pidfd;      /* -1: down; readable when the process has ended */
@@ -33,6 +37,7 @@ struct worker_process {
 };
 
 void worker_process_init(struct worker_process *worker, unsigned index, struct metrics *metrics);
+void worker_process_init_intake(struct worker_process *process, struct metrics *metrics);
 
 /* true: in the child, which says that it is ready by a byte to *ret_ready_fd. false: in the parent;
  * the worker is starting, or down still, which was logged, and due again after its back-off. */
@@ -58,8 +63,10 @@ bool worker_process_reap(struct worker_process *worker, siginfo_t *ret_how);
 bool worker_process_kill_if_hung(struct worker_process *worker, uint64_t elapsed_ms,
                                  uint64_t timeout_ms);
 
-/* It ended without being told: due again after its back-off, which is returned. */
-uint64_t worker_process_delay(struct worker_process *worker, uint64_t now_ms);
+/* It ended without being told, `ended` says how: due again after its back-off. Logged. */
+void worker_process_note_death(struct worker_process *worker, const char *ended, uint64_t now_ms);
+/* It ended as it was told. */
+void worker_process_note_stop(const struct worker_process *worker, const char *ended);
 
 /* Memory, CPU and descriptors, into its metrics. `may_list_files`: process_usage.h says why. */
 void worker_process_measure(const struct worker_process *worker, bool may_list_files);

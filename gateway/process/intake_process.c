@@ -1,0 +1,364 @@
+/* intake_process.c - a subscriber whose callbacks write entries, and rounds.
+ *
+ * Rounds are asked without knowing who waits for them: as soon as they are of use while one of the
+ * events heard is newer than the last round, for then a worker may hold it; and now and then at all
+ * times, for what workers have read from the log. They go by the shards' clocks, of which this
+ * process knows what was said when hearing began and what workers have found since: they raise
+ * them. With one shard, or no order, there are no rounds.
+ *
+ * Workers are woken at the end of each turn of the subscriber, which is no more often than its rest
+ * (intake-rest-ms) when it is busy. Costs nothing but the entries' memory, which is fixed. */
+#include "gateway/process/intake_process.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "gateway/intake/broadcast.h"
+#include "gateway/intake/repair.h"
+#include "gateway/intake/round.h"
+#include "gateway/intake/subscriber.h"
+#include "gateway/process/worker_process.h"
+#include "gateway/redis/redis_commands.h"
+#include "src/database/database_clock.h"
+#include "src/model/id.h"
+
+enum { LEAST_BYTES = 1 << 18, USUAL_BYTES = 16 << 20, ENTRY_HEAD_BYTES = 4096 };
+
+struct intake {
+    const struct gateway_parts *parts;
+    struct metrics *metrics;
+    struct broadcast *broadcast;
+    uv_loop_t loop;
+    uv_signal_t term;
+    uv_timer_t pulse;
+    struct sl_redis_address redis;
+    struct redis_commands *commands;
+    struct round *round;
+    struct subscriber *subscriber;
+    uint64_t ends[SL_SHARDS_MAX]; /* the newest event of each shard */
+    uint64_t newest, first;       /* of what was heard and may wait for a round; 0: nothing does */
+    uint64_t redis_ms;            /* as Redis said last */
+    bool has_rounds;
+    int ready_fd; /* -1: told already */
+    struct log_rate omitted_rate;
+};
+
+size_t intake_process_bytes(uint64_t max_event_bytes)
+{
+    uint64_t entry = max_event_bytes + ENTRY_HEAD_BYTES, bytes = 16 * entry;
+
+    if (bytes < LEAST_BYTES)
+        return LEAST_BYTES;
+    if (bytes <= USUAL_BYTES)
+        return bytes;
+    return 4 * entry > USUAL_BYTES ? 4 * entry : USUAL_BYTES;
+}
+
+static void write_entry(struct intake *intake, const struct broadcast_entry *entry)
+{
+    broadcast_write(intake->broadcast, entry); /* only a message may be too large */
+}
+
+/* --- rounds --- */
+
+/* Of the shards' clocks, as far as this process and the workers know. */
+static uint64_t lowest_until_ms(const struct intake *intake)
+{
+    uint64_t lowest_ms = UINT64_MAX;
+
+    for (uint32_t shard = 0; shard < subscriber_shards(intake->subscriber); shard++) {
+        uint64_t said_ms = subscriber_clock_until_ms(intake->subscriber, shard);
+        uint64_t found_ms = broadcast_clock_ms(intake->broadcast, shard);
+        uint64_t until_ms = found_ms > said_ms ? found_ms : said_ms;
+
+        lowest_ms = until_ms < lowest_ms ? until_ms : lowest_ms;
+    }
+    return lowest_ms == UINT64_MAX ? 0 : lowest_ms;
+}
+
+/* Whoever waits can go on when the millisecond of its id is over. */
+static void want_round(struct intake *intake)
+{
+    if (intake->has_rounds && intake->first > 0)
+        round_want(intake->round, sl_database_clock_when_ms(sl_id_time_ms(intake->first) + 1,
+                                                            lowest_until_ms(intake)));
+    else if (intake->has_rounds)
+        round_want_later(intake->round, ROUND_UNSURE_MS);
+}
+
+static uint64_t on_redis_time(void *context, uint64_t shards, uint64_t time_ms)
+{
+    struct intake *intake = context;
+
+    (void)shards; /* those of one Redis are all */
+    intake->redis_ms = time_ms;
+    return sl_database_clock_ms(time_ms, lowest_until_ms(intake));
+}
+
+static uint32_t on_round_begin(void *context, uint64_t nodes[static SL_SHARDS_MAX])
+{
+    struct intake *intake = context;
+
+    return redis_commands_nodes(intake->commands, subscriber_heard(intake->subscriber), nodes);
+}
+
+static int on_round_ping(void *context, uint64_t number)
+{
+    return subscriber_ping(((struct intake *)context)->subscriber, number);
+}
+
+static void on_pong(void *context, uint64_t number)
+{
+    round_pong(((struct intake *)context)->round, number);
+}
+
+static void on_round_over(void *context, uint64_t id)
+{
+    struct intake *intake = context;
+    const struct broadcast_entry entry = {
+        .kind = BROADCAST_ROUND,
+        .id = id,
+        .clock_skew_us = metric_get(intake->metrics, METRIC_REDIS_CLOCK_SKEW),
+        .redis_ms = intake->redis_ms,
+    };
+
+    intake->first = intake->newest > id ? id + 1 : 0;
+    write_entry(intake, &entry);
+    want_round(intake);
+}
+
+/* --- what is heard --- */
+
+static void on_master(void *context, const struct sl_redis_endpoint *endpoint)
+{
+    struct intake *intake = context;
+    const struct broadcast_entry entry = {
+        .kind = BROADCAST_MASTER,
+        .data = sl_slice((const char *)endpoint, sizeof(*endpoint)),
+    };
+
+    redis_commands_set_endpoint(intake->commands, endpoint);
+    write_entry(intake, &entry);
+    broadcast_wake(intake->broadcast);
+}
+
+static int on_log_end(void *context, uint32_t shard, uint64_t id)
+{
+    struct intake *intake = context;
+    const struct broadcast_entry entry = {
+        .kind = BROADCAST_LOG_END,
+        .shard = shard,
+        .id = id,
+        .clock_until_ms = subscriber_clock_until_ms(intake->subscriber, shard),
+    };
+
+    intake->ends[shard] = id;
+    write_entry(intake, &entry);
+    return 0;
+}
+
+static void omit(struct intake *intake, const struct live_message *message, bool is_end)
+{
+    const struct broadcast_entry entry = {
+        .kind = BROADCAST_OMITTED, .shard = message->shard, .id = message->id, .is_end = is_end};
+    uint64_t held_back;
+
+    if (message->id == 0)
+        metric_add(intake->metrics, METRIC_EVENTS_TOO_BIG, 1);
+    else
+        write_entry(intake, &entry);
+    if (log_rate_allows(&intake->omitted_rate, uv_now(&intake->loop), &held_back))
+        log_warn("event_omitted", "shard=%u id=%llu bytes=%zu held_back=%llu", message->shard,
+                 (unsigned long long)message->id, message->json.size,
+                 (unsigned long long)held_back);
+}
+
+static void note_waiting(struct intake *intake, uint64_t id)
+{
+    if (intake->first == 0 || id < intake->first)
+        intake->first = id;
+    if (id > intake->newest)
+        intake->newest = id;
+}
+
+/* Anybody may publish: an id that the workers would not believe is not where a log ends. */
+static void on_message(void *context, const struct live_message *message)
+{
+    struct intake *intake = context;
+    bool is_end =
+        message->id > 0 && !repair_is_in_the_future(message->id, intake->ends[message->shard]);
+    const struct broadcast_entry entry = {
+        .kind = BROADCAST_MESSAGE,
+        .shard = message->shard,
+        .id = message->id,
+        .previous = message->previous,
+        .received_us = message->received_us,
+        .is_end = is_end,
+        .data = message->json,
+    };
+
+    if (is_end) {
+        intake->ends[message->shard] = message->id;
+        note_waiting(intake, message->id);
+    }
+    if (broadcast_write(intake->broadcast, &entry) < 0)
+        omit(intake, message, is_end);
+    want_round(intake);
+}
+
+static void on_turn_end(void *context)
+{
+    broadcast_wake(((struct intake *)context)->broadcast);
+}
+
+static void say_ready(struct intake *intake)
+{
+    char byte = '\n';
+
+    if (intake->ready_fd >= 0 && write(intake->ready_fd, &byte, 1) == 1) {
+        close(intake->ready_fd);
+        intake->ready_fd = -1;
+    }
+}
+
+static void on_subscribed(void *context, uint32_t shards)
+{
+    struct intake *intake = context;
+    const struct broadcast_entry entry = {
+        .kind = BROADCAST_SUBSCRIBED,
+        .data = sl_slice((const char *)subscriber_meta(intake->subscriber), sizeof(struct sl_meta)),
+    };
+
+    redis_commands_try_now(intake->commands);
+    intake->first = intake->newest = 0;
+    intake->has_rounds = shards > 1 && intake->parts->config->order_wait_ms > 0;
+    write_entry(intake, &entry);
+    broadcast_wake(intake->broadcast);
+    round_set_hearing(intake->round, true);
+    want_round(intake);
+    say_ready(intake);
+}
+
+static void on_lost(void *context, const char *reason)
+{
+    struct intake *intake = context;
+    const struct broadcast_entry entry = {.kind = BROADCAST_LOST, .data = sl_slice_str(reason)};
+
+    if (intake->redis.sentinel_count > 0) /* it may be a replica by now */
+        redis_commands_set_endpoint(intake->commands, NULL);
+    round_set_hearing(intake->round, false);
+    write_entry(intake, &entry);
+    broadcast_wake(intake->broadcast);
+}
+
+static void on_away(void *context, const char *reason)
+{
+    struct intake *intake = context;
+    const struct broadcast_entry entry = {.kind = BROADCAST_AWAY, .data = sl_slice_str(reason)};
+
+    write_entry(intake, &entry);
+    broadcast_wake(intake->broadcast);
+}
+
+/* --- beginning and end --- */
+
+static void on_term(uv_signal_t *term, int number)
+{
+    struct intake *intake = term->data;
+
+    (void)number;
+    subscriber_free(intake->subscriber);
+    redis_commands_free(intake->commands);
+    round_free(intake->round);
+    uv_close((uv_handle_t *)&intake->term, NULL);
+    uv_close((uv_handle_t *)&intake->pulse, NULL);
+}
+
+static void on_pulse(uv_timer_t *timer)
+{
+    metric_add(((struct intake *)timer->data)->metrics, METRIC_WORKER_PULSES, 1);
+}
+
+static void start_handles(struct intake *intake)
+{
+    uv_signal_init(&intake->loop, &intake->term);
+    uv_timer_init(&intake->loop, &intake->pulse);
+    intake->term.data = intake->pulse.data = intake;
+    uv_signal_start(&intake->term, on_term, SIGTERM);
+    uv_timer_start(&intake->pulse, on_pulse, 0, WORKER_PULSE_MS);
+}
+
+static int start(struct intake *intake, struct failure *reterr)
+{
+    static const struct subscriber_callbacks callbacks = {
+        .master = on_master,
+        .log_end = on_log_end,
+        .message = on_message,
+        .pong = on_pong,
+        .turn_end = on_turn_end,
+        .subscribed = on_subscribed,
+        .lost = on_lost,
+        .away = on_away,
+    };
+    static const struct round_callbacks round_callbacks = {
+        .begin = on_round_begin,
+        .ids_ms = on_redis_time,
+        .ping = on_round_ping,
+        .over = on_round_over,
+    };
+    const struct config *config = intake->parts->config;
+    const struct subscriber_settings settings = {
+        .loop = &intake->loop,
+        .address = &intake->redis,
+        .metrics = intake->metrics,
+        .ping_ms = (uint32_t)config->redis_timeout_ms,
+        .timeout_ms = (uint32_t)config->redis_timeout_ms,
+        .rest_ms = (uint32_t)config->intake_rest_ms,
+        .commands = intake->commands,
+    };
+    int r;
+
+    r = sl_redis_address_parse(sl_slice_str(intake->parts->redis_url), &intake->redis, reterr);
+    if (r < 0)
+        return r;
+    intake->commands = redis_commands_new(&intake->loop, &intake->redis, "sluiced-rounds",
+                                          (uint32_t)config->redis_timeout_ms);
+    if (!intake->commands)
+        return -ENOMEM;
+    intake->round =
+        round_new(&intake->loop, intake->commands, intake->metrics, &round_callbacks, intake);
+    if (!intake->round)
+        return -ENOMEM;
+    intake->subscriber = subscriber_new(&settings, &callbacks, intake);
+    return intake->subscriber ? 0 : -ENOMEM;
+}
+
+int intake_process_main(const struct gateway_parts *parts)
+{
+    struct intake *intake = mem_zalloc(sizeof(*intake));
+    struct failure failure = {"out of memory"};
+
+    if (!intake)
+        return EXIT_FAILURE;
+    intake->parts = parts;
+    intake->metrics = metrics_intake(parts->board);
+    intake->broadcast = parts->broadcast;
+    intake->ready_fd = parts->ready_fd;
+    signal(SIGPIPE, SIG_IGN);
+    uv_loop_init(&intake->loop);
+    start_handles(intake);
+    if (start(intake, &failure) < 0) {
+        log_error("cannot_start", "process=intake why=\"%s\"", failure.text);
+        return EXIT_FAILURE; /* the process ends with it */
+    }
+    uv_run(&intake->loop, UV_RUN_DEFAULT);
+    if (uv_loop_close(&intake->loop) < 0)
+        log_error("loop_not_empty", "process=intake");
+    mem_free(intake);
+    return EXIT_SUCCESS;
+}
