@@ -436,7 +436,6 @@ static void take_message(struct line *line, const redisReply *reply)
     struct sl_slice payload = sl_slice(reply->element[2]->str, reply->element[2]->len);
     uint64_t held_back;
 
-    metric_add(subscriber->settings.metrics, METRIC_EVENTS_RECEIVED, 1);
     if (live_message_read(channel, payload, &message) == 0) {
         line->has_turn = true;
         subscriber->callbacks.message(subscriber->context, &message);
