@@ -34,7 +34,7 @@ ROOMS = {
     "gateway/api": ["gateway/redis", "gateway/front"],
     "gateway/streams": ["gateway/delivery"],
     "gateway/serve": ["gateway/streams", "gateway/api", "gateway/config"],
-    "gateway/process": ["gateway/config", "src/tasks"],
+    "gateway/process": ["gateway/config", "gateway/intake", "src/tasks"],
     "gateway": ["gateway/serve", "gateway/process"],
     "cli": ["src/tasks"],
 }
