@@ -7,7 +7,7 @@ import pytest
 from harness import processes, programs
 from harness.api import Api
 from harness.cli import Cli
-from harness.followers import TRANSPORTS
+from harness.followers import TRANSPORTS, id_of
 from harness.servers import SHARDS
 from harness.streams import Collector
 from harness.waiting import eventually
@@ -111,7 +111,7 @@ def test_one_takes_the_place_of_the_other(world):
     # What one has given out is good at the other one: the same comes behind it, in the same bytes.
     old = world.gateway(True)
     for cursor in {cursor for keeper in keepers for cursor in keeper.cursors[1:]}:
-        count = sum(event_id > int(cursor) for event_id in wanted)
+        count = sum(event_id > id_of(cursor) for event_id in wanted)
         behind = []
         for one in (old, gateway):
             with one.stream(f"{ALL_TYPES}&since={cursor}") as stream:
@@ -151,7 +151,7 @@ def wait_for_more(keepers):
 
 def check_exactly_once(keeper, wanted):
     def is_near_a_cursor(event_id):
-        return SHARDS > 1 and any(abs(milliseconds(event_id) - milliseconds(int(cursor))) <= NEAR_MS
+        return SHARDS > 1 and any(abs(milliseconds(event_id) - milliseconds(id_of(cursor))) <= NEAR_MS
                                   for cursor in keeper.cursors)
     got = [event_id for event_id in keeper.ids if event_id in wanted]
     twice = [event_id for event_id in set(got) if got.count(event_id) > 1]

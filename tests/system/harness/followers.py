@@ -1,6 +1,7 @@
 """Clients in a storm: they follow a stream, come, go and stall, and keep what they have received over
 all their connections. At the end that is compared with the log."""
 
+import collections
 import json
 import random
 import signal
@@ -16,6 +17,18 @@ from .waiting import Deadline, DeadlinePassed
 from .websocket import TEXT
 
 TRANSPORTS = ["ndjson", "delimited", "sse", "raw-websocket"]
+
+
+class Gap(collections.namedtuple("Gap", "start end reason shard")):
+    """As it was told; `shard` None: the database has one."""
+
+    def covers(self, event_id):
+        return self.start < event_id <= self.end and self.shard in (None, shard_of(event_id))
+
+
+def id_of(cursor):
+    """What a cursor of either form has of all shards but those that are behind."""
+    return int(str(cursor).split("~")[0])
 
 
 class Kind:
@@ -76,13 +89,14 @@ class Follower:
         self.claims = {"sub": f"client{len(storm.clients)}", **kind.token}  # a subject has so many streams
         self.ids, self.gaps, self.faults = [], [], []
         self.seen = set()  # ids, too
+        self.late = set()  # those that said that they came late
         self.story = []  # ids and gaps as they came, None for each connection
         self.connections = self.stalls = 0
 
     def has(self, event_id):
         """Whether this event has come, or it was said that it never will."""
         return event_id in self.seen or (self.storm.shards == 1 and self.ids and self.ids[-1] >= event_id) or \
-            any(start < event_id <= end for start, end, _ in self.gaps)
+            any(gap.covers(event_id) for gap in self.gaps)
 
     def untold(self, in_log):
         """Events that Redis has lost and that were followed by others on the same connection, without
@@ -91,10 +105,9 @@ class Follower:
         for part in self.story:
             if part is None:
                 lost = []
-            elif isinstance(part, tuple):
-                start, end, reason = part
+            elif isinstance(part, Gap):
                 lost = [event_id for event_id in lost
-                        if reason != "rewound" or not start < event_id <= end]
+                        if part.reason != "rewound" or not part.covers(event_id)]
             elif part in in_log:
                 count += len(lost)
                 lost = []
@@ -106,22 +119,26 @@ class Follower:
         self.ids.append(event_id)
         self.seen.add(event_id)
 
+    def inversions(self, ids):
+        in_time = [event_id for event_id in ids if event_id not in self.late]
+        return sum(b < a for a, b in zip(in_time, in_time[1:]))
+
     def compare(self, wanted, in_log, unlogged=frozenset()):
         """What went wrong, by counting. `wanted`: the ids of the events it should have got;
         `in_log`: of all there are; `unlogged`: of those that were published past it. What it got and
-        Redis has lost since counts by itself. Order is promised within a shard; `inversions` are
-        between shards."""
+        Redis has lost since counts by itself. `disorder` is within a shard, `inversions` are between
+        shards, where only what came late is behind greater ids; gaps that tell of that do not count."""
         ids = [event_id for event_id in self.ids if event_id in in_log]
         seen = set(ids)
         ordered = events.by_shard(ids)
         disorder = sum(b < a and shard_of(a) == shard_of(b) for a, b in zip(ordered, ordered[1:]))
         missing = [event_id for event_id in wanted if event_id not in seen and
-                   not any(start < event_id <= end for start, end, _ in self.gaps)]
+                   not any(gap.covers(event_id) for gap in self.gaps)]
         return {
             "events": len(wanted), "missing": len(missing), "twice": len(ids) - len(seen),
-            "disorder": disorder, "inversions": sum(b < a for a, b in zip(ids, ids[1:])) - disorder,
+            "disorder": disorder, "inversions": self.inversions(ids) - disorder,
             "foreign": len(seen.difference(wanted)), "rewound": len(self.seen - seen - unlogged),
-            "untold": self.untold(in_log), "gaps": len(self.gaps),
+            "untold": self.untold(in_log), "gaps": sum(gap.reason != "late" for gap in self.gaps),
             "connections": self.connections, "stalls": self.stalls, "faults": len(self.faults),
         }
 
@@ -193,7 +210,7 @@ class Client(Follower):
         stream.close()
 
     def _come_back_with(self, cursor):
-        self.since, self.cursor = cursor, int(cursor.split("~")[0])
+        self.since, self.cursor = cursor, id_of(cursor)
 
     def _take(self, message):
         if message.type in CONTROL:
@@ -210,13 +227,27 @@ class Client(Follower):
                 self.since = message["cursor"] if "late" in message else str(self.cursor)
             self._keep(event_id)
             self.story.append(event_id)
-            if self.transport == "sse" and "~" not in (message.sse_id or "") and \
-                    message.sse_id != (message["id"] if is_logged else None):
-                self.faults.append(f"another id than the event's: {message}")
+            if "late" in message:
+                self.late.add(event_id)
+            if self.transport == "sse":
+                self._check_sse_id(message, is_logged)
+
+    def _check_sse_id(self, message, is_logged):
+        """It is the cursor behind the event, which has two forms while a shard is behind."""
+        said = message.sse_id
+        if not is_logged or said is None:
+            is_good = not is_logged and said is None
+        elif "late" in message:
+            is_good = said == message["cursor"]
+        else:
+            is_good = id_of(said) == int(message["id"])
+        if not is_good:
+            self.faults.append(f"another id than the event's: {message}")
 
     def _take_control(self, message):
         if message.type == "gap":
-            self.gaps.append((int(message["from"]), int(message["to"]), message["reason"]))
+            self.gaps.append(Gap(int(message["from"]), int(message["to"]), message["reason"],
+                                 message.json.get("shard")))
             self.story.append(self.gaps[-1])
             self.cursor = max(self.cursor, int(message["to"]))
             self.since = str(self.cursor)
@@ -277,7 +308,10 @@ class Tail(Follower):
     def _read(self):
         for line in self._process.stdout:
             try:
-                self._keep(int(json.loads(line)["id"]))
+                event = json.loads(line)
+                self._keep(int(event["id"]))
+                if "late" in event:
+                    self.late.add(int(event["id"]))
             except (ValueError, KeyError):
                 self.faults.append(repr(line))
         status = self._process.wait()
