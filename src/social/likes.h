@@ -32,7 +32,8 @@ SL_EXPORT int sl_unlike_note_call(struct sl_call *call, const struct sl_meta *me
 
 /* What `user` likes, newest like first. The list may hold posts that are gone, that the user may
  * not see any more or does not like any more (sl_included_call() tells), and lacks likes of before
- * version 0.2. 0; -EINVAL: no such user or page can be; -ENOMEM. */
+ * version 0.2 unless the database has the form `likes` (src/database/forms.h). 0; -EINVAL: no such
+ * user or page can be; -ENOMEM. */
 SL_EXPORT int sl_liked_list_call(struct sl_call *call, const struct sl_meta *meta,
                                  const struct sl_user_ref *user, const struct sl_page *page,
                                  struct failure *reterr);
