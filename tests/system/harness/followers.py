@@ -249,8 +249,9 @@ class Client(Follower):
             self.gaps.append(Gap(int(message["from"]), int(message["to"]), message["reason"],
                                  message.json.get("shard")))
             self.story.append(self.gaps[-1])
-            self.cursor = max(self.cursor, int(message["to"]))
-            self.since = str(self.cursor)
+            if "shard" not in message:  # else it says nothing of the other shards
+                self.cursor = max(self.cursor, int(message["to"]))
+                self.since = str(self.cursor)
         elif message.type == "cursor":
             self._come_back_with(message["id"])
         elif message.type == "warning":
