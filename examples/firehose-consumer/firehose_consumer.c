@@ -7,7 +7,8 @@
  * after a failure later and later, and not at all after a refusal; and say, when coming back, which
  * event was the last, so that the server begins behind it and nothing is missed.
  *
- * The id of an event is such a cursor when events come out of Sluice's log. A producer that only
+ * The id of an event is such a cursor when events come out of Sluice's log; one that comes late,
+ * behind events with greater ids, has a `cursor` besides, which counts. A producer that only
  * publishes numbers its events as it likes: where there is one, read Server-Sent Events, which mark
  * every cursor with `id:`. */
 #include <curl/curl.h>
@@ -45,6 +46,13 @@ static void keep_cursor(struct consumer *consumer, const json_t *id)
         strcpy(consumer->cursor, json_string_value(id));
 }
 
+static void keep_event(struct consumer *consumer, const json_t *event)
+{
+    const json_t *cursor = json_object_get(event, "cursor");
+
+    keep_cursor(consumer, cursor ? cursor : json_object_get(event, "id"));
+}
+
 /* One event, or one message of the server about the stream. */
 static void consume(struct consumer *consumer, const char *line, size_t length)
 {
@@ -63,11 +71,11 @@ static void consume(struct consumer *consumer, const char *line, size_t length)
 
         printf("+ %s %s: %s\n", id, login ? login : "?", text ? text : "");
         consumer->events++;
-        keep_cursor(consumer, json_object_get(event, "id"));
+        keep_event(consumer, event);
     } else if (strcmp(type, "delete") == 0 && id) {
         printf("- %s\n", id);
         consumer->events++;
-        keep_cursor(consumer, json_object_get(event, "id"));
+        keep_event(consumer, event);
     } else if (strcmp(type, "cursor") == 0) {
         keep_cursor(consumer, json_object_get(event, "id"));
     } else if (strcmp(type, "gap") == 0) {
@@ -77,6 +85,7 @@ static void consume(struct consumer *consumer, const char *line, size_t length)
         const char *code = json_string_value(json_object_get(event, "code"));
 
         fprintf(stderr, "the server leaves: %s\n", code ? code : "?");
+        keep_cursor(consumer, json_object_get(event, "cursor"));
         if (json_is_integer(retry))
             consumer->retry_ms = (long)json_integer_value(retry);
     }
