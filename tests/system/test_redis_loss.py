@@ -126,7 +126,7 @@ def test_lost_subscription_is_repaired_from_the_log(servers, cli_for):
 @pytest.mark.parametrize("transport", ["ndjson", "delimited", "sse", "websocket"])
 def test_what_the_log_has_lost_is_told_as_a_gap(servers, cli_for, transport):
     """Cut off, and what was published meanwhile partly trimmed, in one transaction."""
-    redis = servers.redis()
+    redis = servers.redis(shards=1)  # of several, ids that lie behind the others are late
     cli = cli_for(redis)
     cli.run("user", "add", "ada")
     gateway = servers.gateway(redis)
@@ -143,7 +143,6 @@ def test_what_the_log_has_lost_is_told_as_a_gap(servers, cli_for, transport):
             transaction.xtrim(log, minid=str(kept), approximate=False)
             transaction.execute()
         gap = stream.next()
-        assert gap.json.pop("shard", 0) == 0
         assert gap.json == {"type": "gap", "from": first, "to": str(lost), "reason": "retention"}
         assert gap.sse_id is None
         assert stream.next()["id"] == str(kept)
