@@ -113,7 +113,8 @@ class Site:
         self.quiet = [login_of_shard(shard, "quiet") for shard in range(SHARDS)]
         for login in self.quiet:
             self.cli.run("user", "add", login)
-        self.gateway = servers.gateway(self.redis, "--drain-timeout", "100ms", "--run-tasks", "off", workers=2)
+        self.gateway = servers.gateway(self.redis, "--drain-timeout", "100ms", "--run-tasks", "off",
+                                       "--order-wait", "10s", workers=2)  # nobody is late for being slow
         self.client = Collector(self.gateway.stream(FIREHOSE))
         self.first = self.post(self.quiet[0])
 
