@@ -95,6 +95,7 @@ struct gateway {
     struct subscriber *subscriber;       /* one of these two, and from draining on none */
     struct relay *relay;
     uint64_t begun_shards; /* a bit for each whose log's end was told */
+    bool was_complete;     /* a round has found all shards complete, or none is needed */
     struct log_rate refused_event_rate, gap_rate, behind_rate;
     int ready_fd; /* -1: told already */
 };
@@ -310,6 +311,10 @@ static void on_round_over(void *context, uint64_t id)
     if (gateway->subscriber)
         complete &= gateway->round_heard & subscriber_heard(gateway->subscriber);
     id_order_end_round(gateway->order, id, complete, clock_monotonic_us());
+    if (!gateway->was_complete && complete == gateway->begun_shards) {
+        gateway->was_complete = true;
+        redis_health_set_hearing(gateway->health, true);
+    }
     want_round(gateway);
 }
 
@@ -399,6 +404,8 @@ static void set_hearing(struct gateway *gateway, bool is_hearing)
     }
 }
 
+/* The ends of the logs were asked for one after the other: so at first some shards are known
+ * further than others, and until a round has brought them together no cursor is true of all. */
 static void on_subscribed(void *context, uint32_t shards)
 {
     struct gateway *gateway = context;
@@ -425,7 +432,10 @@ static void on_subscribed(void *context, uint32_t shards)
         metric_set(gateway->metrics, METRIC_SHARDS, shards); /* one worker for all */
     shard_watch_begin(gateway->log_watch, shards);
     shard_watch_begin(gateway->write_watch, shards);
-    redis_health_set_hearing(gateway->health, true);
+    if (!id_order_is_ordering(gateway->order))
+        gateway->was_complete = true;
+    if (gateway->was_complete)
+        redis_health_set_hearing(gateway->health, true);
 }
 
 static void on_lost(void *context, const char *reason)
