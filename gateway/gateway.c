@@ -95,6 +95,7 @@ struct gateway {
     struct subscriber *subscriber;       /* one of these two, and from draining on none */
     struct relay *relay;
     uint64_t begun_shards; /* a bit for each whose log's end was told */
+    uint64_t begun_id;     /* the greatest of these ends */
     bool was_complete;     /* a round has found all shards complete, or none is needed */
     struct log_rate refused_event_rate, gap_rate, behind_rate;
     int ready_fd; /* -1: told already */
@@ -118,11 +119,12 @@ static int on_log_end(void *context, uint32_t shard, uint64_t id)
 {
     struct gateway *gateway = context;
 
-    if (!(gateway->begun_shards >> shard & 1)) /* later on, whatever lies between is repaired */
+    if (!(gateway->begun_shards >> shard & 1)) { /* later on, whatever lies between is repaired */
         deliver_begin_shard(gateway->deliver, shard, id);
-    if (!(gateway->begun_shards >> shard & 1))
         id_order_begin_shard(gateway->order, shard, id);
-    gateway->begun_shards |= UINT64_C(1) << shard;
+        gateway->begun_shards |= UINT64_C(1) << shard;
+        gateway->begun_id = id > gateway->begun_id ? id : gateway->begun_id;
+    }
     return repair_log_end(gateway->repair, shard, id);
 }
 
@@ -432,8 +434,10 @@ static void on_subscribed(void *context, uint32_t shards)
         metric_set(gateway->metrics, METRIC_SHARDS, shards); /* one worker for all */
     shard_watch_begin(gateway->log_watch, shards);
     shard_watch_begin(gateway->write_watch, shards);
-    if (!id_order_is_ordering(gateway->order))
+    if (!id_order_is_ordering(gateway->order) && !gateway->was_complete) {
         gateway->was_complete = true;
+        deliver_set_watermark(gateway->deliver, gateway->begun_id);
+    }
     if (gateway->was_complete)
         redis_health_set_hearing(gateway->health, true);
 }

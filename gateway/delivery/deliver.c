@@ -257,7 +257,8 @@ static void pass(struct deliver *deliver, uint32_t shard, uint64_t id)
 void deliver_begin_shard(struct deliver *deliver, uint32_t shard, uint64_t id)
 {
     ring_begin_shard(&deliver->ring, shard, id);
-    pass(deliver, shard, id);
+    if (shard == 0)
+        pass(deliver, shard, id);
 }
 
 void deliver_pass(struct deliver *deliver, uint32_t shard, uint64_t id)

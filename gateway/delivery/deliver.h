@@ -41,7 +41,10 @@ void deliver_set_log(struct deliver *deliver, struct log_cache *log);
 /* As in the settings; who is subscribed already keeps the bound it has. */
 void deliver_set_limits(struct deliver *deliver, size_t max_owed_bytes, size_t max_event_bytes,
                         uint64_t max_lag_ms);
-/* What happens in the shard after the event `id` (0: none) will pass here; said before it does. */
+/* What happens in the shard after the event `id` (0: none) will pass here; said before it does, of
+ * shard 0 first. What has happened in the others by the time at which they are asked is in the log,
+ * but not above every event of shard 0 that is still to pass: so where there are several,
+ * everything counts as passed up to the last event of shard 0, until deliver_set_watermark(). */
 void deliver_begin_shard(struct deliver *deliver, uint32_t shard, uint64_t id);
 
 /* Owes the event to everyone whose filter matches. Borrows the event. */
