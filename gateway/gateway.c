@@ -145,7 +145,7 @@ static void on_round_timer(uv_timer_t *timer);
 
 /* Whoever waits can go on when the millisecond of its id is over. The intake process asks its
  * rounds without knowing who waits: here the last one is looked at once more, for what is complete
- * by then, and for who has waited too long. */
+ * by then. */
 static void want_round(struct gateway *gateway)
 {
     uint64_t id = id_order_first_held(gateway->order);
@@ -302,21 +302,33 @@ static void on_pong(void *context, uint64_t number)
     round_pong(((struct gateway *)context)->round, number);
 }
 
-static void on_round_over(void *context, uint64_t id)
+static uint64_t complete_shards(const struct gateway *gateway)
 {
-    struct gateway *gateway = context;
     uint64_t complete = 0;
 
-    gateway->round_id = id;
     for (uint32_t shard = 0; shard < SL_SHARDS_MAX; shard++)
         complete |= (uint64_t)repair_is_complete(gateway->repair, shard) << shard;
     if (gateway->subscriber)
         complete &= gateway->round_heard & subscriber_heard(gateway->subscriber);
+    return complete;
+}
+
+static void note_complete(struct gateway *gateway, uint64_t complete)
+{
+    if (gateway->was_complete || complete != gateway->begun_shards)
+        return;
+    gateway->was_complete = true;
+    redis_health_set_hearing(gateway->health, true);
+}
+
+static void on_round_over(void *context, uint64_t id)
+{
+    struct gateway *gateway = context;
+    uint64_t complete = complete_shards(gateway);
+
+    gateway->round_id = id;
     id_order_end_round(gateway->order, id, complete, clock_monotonic_us());
-    if (!gateway->was_complete && complete == gateway->begun_shards) {
-        gateway->was_complete = true;
-        redis_health_set_hearing(gateway->health, true);
-    }
+    note_complete(gateway, complete);
     want_round(gateway);
 }
 
@@ -325,10 +337,13 @@ static void on_round_over(void *context, uint64_t id)
 static void on_round_timer(uv_timer_t *timer)
 {
     struct gateway *gateway = timer->data;
+    uint64_t complete = complete_shards(gateway);
 
     if (gateway->round_id == 0)
         return;
-    on_round_over(gateway, gateway->round_id);
+    id_order_look_again(gateway->order, gateway->round_id, complete, clock_monotonic_us());
+    note_complete(gateway, complete);
+    want_round(gateway);
     deliver_turn_end(gateway->deliver);
 }
 

@@ -342,6 +342,17 @@ static void leave_stalled_behind(struct id_order *order, uint64_t complete, uint
     hand_on_ready(order, now_us);
 }
 
+void id_order_look_again(struct id_order *order, uint64_t id, uint64_t complete, uint64_t now_us)
+{
+    if (!id_order_is_ordering(order))
+        return;
+    for (uint32_t i = 0; i < order->shard_count; i++) {
+        if (complete >> i & 1)
+            raise_shard(order, i, id);
+    }
+    hand_on_ready(order, now_us);
+}
+
 void id_order_end_round(struct id_order *order, uint64_t id, uint64_t complete, uint64_t now_us)
 {
     if (!id_order_is_ordering(order))
@@ -349,11 +360,7 @@ void id_order_end_round(struct id_order *order, uint64_t id, uint64_t complete, 
     if (now_us - order->round_us <= ROUND_GAP_US)
         order->waited_us += now_us - order->round_us;
     order->round_us = now_us;
-    for (uint32_t i = 0; i < order->shard_count; i++) {
-        if (complete >> i & 1)
-            raise_shard(order, i, id);
-    }
-    hand_on_ready(order, now_us);
+    id_order_look_again(order, id, complete, now_us);
     leave_stalled_behind(order, complete, now_us);
 }
 

@@ -96,6 +96,10 @@ void id_order_take(struct id_order *order, const struct order_item *item, uint64
  * come. Of the others something is missing. */
 void id_order_end_round(struct id_order *order, uint64_t id, uint64_t complete, uint64_t now_us);
 
+/* The last round is looked at again, for what has become complete since. It says nothing of how
+ * long anybody has waited: Redis may have been silent since. */
+void id_order_look_again(struct id_order *order, uint64_t id, uint64_t complete, uint64_t now_us);
+
 /* The smallest id that waits for a round; 0: none does. */
 uint64_t id_order_first_held(const struct id_order *order);
 /* Events are put in order: there are several shards, and `wait_ms` is not 0. */

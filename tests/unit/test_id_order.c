@@ -351,6 +351,25 @@ static void test_while_redis_is_silent_nobody_is_left_behind(void **state)
     expect_told("5 <=9 ");
 }
 
+static void test_a_second_look_at_a_round_leaves_nobody_behind(void **state)
+{
+    (void)state;
+    take(0, 5, 0);
+    take(1, 9, 0);
+    end_round(4, BUT(1));
+    for (int i = 0; i < 50; i++) {
+        pass_ms(WAIT_MS / 10);
+        id_order_look_again(order, 4, BUT(1), now_us);
+    }
+    expect_told("<=4 ");
+    end_round(6, BUT(1));
+    expect_told("5 <=6 ");
+    id_order_look_again(order, 6, ALL, now_us);
+    expect_told("");
+    end_round(9, ALL);
+    expect_told("9 <=9 ");
+}
+
 /* Its clock was ahead, and is right again. */
 static void test_an_id_ahead_of_the_clock_does_not_wait_for_it(void **state)
 {
@@ -772,6 +791,7 @@ int main(void)
         TEST(test_a_shard_that_moves_is_not_left_behind),
         TEST(test_waiting_begins_when_somebody_waits),
         TEST(test_while_redis_is_silent_nobody_is_left_behind),
+        TEST(test_a_second_look_at_a_round_leaves_nobody_behind),
         TEST(test_an_id_ahead_of_the_clock_does_not_wait_for_it),
         TEST(test_steady_traffic_leaves_nobody_behind),
         TEST(test_forever_is_forever),
