@@ -36,7 +36,7 @@ static int find(struct sl_slice name, unsigned *ret_form, struct failure *reterr
 
 int sl_forms_read(struct sl_slice names, unsigned *ret_forms, struct failure *reterr)
 {
-    unsigned found = 0, form;
+    unsigned found = 0, form = 0;
 
     while (names.size > 0) {
         const char *comma = memchr(names.data, ',', names.size);
