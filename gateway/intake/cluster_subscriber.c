@@ -499,6 +499,9 @@ static void on_reply(void *context, const redisReply *reply)
         take_confirmation(line, reply);
     } else if (is_kind(reply, "sunsubscribe", 3)) {
         take_farewell(line, reply);
+    } else if (redis_session_is_refused_ping(reply)) {
+        line->has_turn = true;
+        note_pong(line);
     } else if (!take_redirect(line, reply)) {
         if (sl_reply_check(reply, &failure) == 0)
             failure_set(&failure, 0, "Redis sent what no subscriber expects");

@@ -78,6 +78,7 @@ struct subscriber {
     uint32_t shards;    /* of the last subscription; 0: none yet */
     uint32_t messages;  /* in this turn */
     bool has_pong;      /* the same */
+    uint64_t pinged;    /* by subscriber_ping(), not answered yet; 0: nothing is */
     uint64_t counted;   /* messages of the turns since `counted_from` */
     uint64_t counted_from;
     bool is_busy; /* when it was counted last */
@@ -324,14 +325,20 @@ static void take_message(struct subscriber *subscriber, struct sl_slice channel,
                  SL_SLICE_ARG(channel), payload.size, held_back);
 }
 
-static void take_pong(struct subscriber *subscriber, struct sl_slice text)
+static void take_pong(struct subscriber *subscriber, uint64_t number)
+{
+    if (number == 0)
+        return;
+    subscriber->pinged = 0;
+    subscriber->has_pong = true;
+    subscriber->callbacks.pong(subscriber->context, number);
+}
+
+static uint64_t pong_number(const redisReply *text)
 {
     uint64_t number;
 
-    if (sl_id_parse(text, &number) < 0)
-        return;
-    subscriber->has_pong = true;
-    subscriber->callbacks.pong(subscriber->context, number);
+    return sl_id_parse(reply_slice(text), &number) == 0 ? number : 0;
 }
 
 static bool is_string(const redisReply *reply)
@@ -347,7 +354,9 @@ static void take_push(struct subscriber *subscriber, const redisReply *reply)
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 2 || !is_string(reply->element[0])) {
         struct failure failure;
 
-        if (sl_reply_check(reply, &failure) < 0)
+        if (redis_session_is_refused_ping(reply))
+            take_pong(subscriber, subscriber->pinged);
+        else if (sl_reply_check(reply, &failure) < 0)
             go_down(subscriber, failure.text);
         else
             go_down(subscriber, "Redis sent what no subscriber expects");
@@ -361,7 +370,7 @@ static void take_push(struct subscriber *subscriber, const redisReply *reply)
              ++subscriber->confirmed == subscriber->meta.shards)
         next_step(subscriber);
     else if (sl_slice_is(kind, "pong") && is_string(reply->element[1]))
-        take_pong(subscriber, reply_slice(reply->element[1]));
+        take_pong(subscriber, pong_number(reply->element[1]));
 }
 
 static void on_reply(void *context, const redisReply *reply)
@@ -426,6 +435,7 @@ static void on_lost(void *context, const char *reason)
 static void connect_session(struct subscriber *subscriber)
 {
     subscriber->step = STEP_CONNECT;
+    subscriber->pinged = 0;
     redis_session_open(subscriber->session);
 }
 
@@ -620,6 +630,7 @@ int subscriber_ping(struct subscriber *subscriber, uint64_t number)
         return cluster_subscriber_ping(subscriber->cluster, number);
     if (subscriber->step != STEP_HEARING)
         return -ENOTCONN;
+    subscriber->pinged = number;
     return redis_session_send_words(subscriber->session,
                                     (const char *[]){"PING", sl_id_print(number, text), NULL});
 }

@@ -179,6 +179,12 @@ static bool is_own_pong(const redisReply *reply)
            reply->element[1]->type == REDIS_REPLY_STRING && reply->element[1]->len == 0;
 }
 
+bool redis_session_is_refused_ping(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_ERROR &&
+           sl_slice_starts_with(sl_slice(reply->str, reply->len), SL_SLICE("MISCONF "));
+}
+
 static void take_reply(struct redis_session *session, const redisReply *reply)
 {
     if (session->state == STATE_GREETING)

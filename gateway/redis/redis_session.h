@@ -69,6 +69,10 @@ int redis_session_send_call(struct redis_session *session, const struct sl_call 
 /* Sends words, up to a NULL. The same. */
 int redis_session_send_words(struct redis_session *session, const char *const *words);
 
+/* The answer to a PING of a Redis that cannot write to its disk: it refuses that, too (MISCONF), in
+ * its turn. */
+bool redis_session_is_refused_ping(const redisReply *reply);
+
 /* Reads nothing for so many milliseconds (redis_socket_rest()). The session is ready. */
 void redis_session_rest(struct redis_session *session, uint32_t ms);
 

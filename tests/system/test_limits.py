@@ -284,8 +284,8 @@ def test_dead_worker_costs_only_its_own_clients(servers, redis):
     eventually(lambda: gateway.metrics()["sluice_streams"] == len(left), "its streams are freed")
     assert gateway.metrics()["sluice_streams_opened_total"] >= opened
     assert survivor in gateway.workers()
-    eventually(lambda: gateway.metrics()["sluice_worker_subscribed{worker=\"0\"}"] +
-               gateway.metrics()["sluice_worker_subscribed{worker=\"1\"}"] == 2, "both serve")
+    eventually(lambda: gateway.metrics()["sluice_worker_ready{worker=\"0\"}"] +
+               gateway.metrics()["sluice_worker_ready{worker=\"1\"}"] == 2, "both serve")
     back = [gateway.stream(FIREHOSE) for _ in range(20 - len(left))]
     assert_refused(gateway)
     for stream in back:
