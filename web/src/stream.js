@@ -145,7 +145,7 @@ export class Stream {
           if (block.event === 'gap' && message.shard === undefined) this.cursor = message.to;
           this.callbacks.onNotice(block.event, message);
         } else {
-          this.callbacks.onEvent(block.event, message, Number(message.id) <= this.past);
+          this.callbacks.onEvent(block.event, message, parseInt(block.id, 10) <= this.past);
         }
       });
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
