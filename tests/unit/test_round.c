@@ -1,6 +1,7 @@
 /* test_round.c - rounds on a real redis-server: what was published before one has been heard at its
  * end, also by a connection that is asked whether it is there, is killed, or is new. */
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <uv.h>
 

@@ -3,6 +3,7 @@
  * ahead. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "gateway/intake/shard_clocks.h"

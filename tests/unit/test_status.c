@@ -1,5 +1,6 @@
 /* The board of slow clients, and the JSON that shows it. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
