@@ -1,4 +1,5 @@
-/* fuzz_event.c - is every message read as a plain walk over jansson's tree would read it?
+/* fuzz_event.c - is every message read as a plain walk over jansson's tree would read it, and the
+ * event carried to another process whole?
  *
  * Both parsers must agree on what is JSON, and on each fact of an event; they may differ where
  * jansson gives up (numbers beyond its types) and where depth is limited. What clients get must be
@@ -218,6 +219,16 @@ static void check_json(struct event_decoder *decoder, const struct event *event)
     event_unref(again);
 }
 
+/* The event as another process gets it; the one that was decoded is gone. */
+static struct event *carry(struct event *event)
+{
+    struct event *carried = NULL;
+
+    must(event_from_bytes(event_bytes(event), &carried) == 0);
+    event_unref(event);
+    return carried;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct sl_slice message = sl_slice((const char *)data, size);
@@ -231,6 +242,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     must(decoder != NULL);
     r = event_decode(decoder, message, &nowhere, &event, &failure);
     must(r == 0 || (r == -EBADMSG && failure.text[0] != '\0'));
+    if (r == 0)
+        event = carry(event);
     tree = json_loadb(message.data, message.size, JSON_DECODE_ANY, &error);
     if (tree && memchr(data, '\0', size)) {
         must(r < 0); /* jansson overlooks one behind a number */

@@ -27,8 +27,8 @@
 #include "gateway/front/origin.h"
 #include "gateway/front/token.h"
 #include "gateway/http/listener.h"
-#include "gateway/intake/event_decode.h"
 #include "gateway/intake/id_order.h"
+#include "gateway/intake/live_decode.h"
 #include "gateway/intake/log_reader.h"
 #include "gateway/intake/relay.h"
 #include "gateway/intake/repair.h"
@@ -64,6 +64,7 @@ struct gateway {
     struct origin_policy origins;
     struct sl_redis_address redis;
     struct event_decoder *decoder;
+    struct live_decoder live_decoder;
     struct deliver *deliver;
     struct redis_commands *commands;
     struct home_loader *home_loader;
@@ -97,23 +98,11 @@ struct gateway {
     uint64_t begun_shards; /* a bit for each whose log's end was told */
     uint64_t begun_id;     /* the greatest of these ends */
     bool was_complete;     /* a round has found all shards complete, or none is needed */
-    struct log_rate refused_event_rate, gap_rate, behind_rate;
+    struct log_rate gap_rate, behind_rate;
     int ready_fd; /* -1: told already */
 };
 
 /* --- the way of an event --- */
-
-static void refuse_event(struct gateway *gateway, const struct live_message *message, int error,
-                         const struct failure *failure)
-{
-    uint64_t held_back;
-
-    metric_add(gateway->metrics, error == -E2BIG ? METRIC_EVENTS_TOO_BIG : METRIC_EVENTS_INVALID,
-               1);
-    if (log_rate_allows(&gateway->refused_event_rate, uv_now(&gateway->loop), &held_back))
-        log_warn("event_refused", "shard=%u id=%" PRIu64 " bytes=%zu why=\"%s\" held_back=%" PRIu64,
-                 message->shard, message->id, message->json.size, failure->text, held_back);
-}
 
 static int on_log_end(void *context, uint32_t shard, uint64_t id)
 {
@@ -134,11 +123,6 @@ static void on_message(void *context, const struct live_message *message)
 
     metric_add(gateway->metrics, METRIC_EVENTS_RECEIVED, 1);
     repair_take(gateway->repair, message);
-}
-
-static void on_omitted(void *context, uint32_t shard)
-{
-    repair_heard_again(((struct gateway *)context)->repair, shard);
 }
 
 static void on_round_timer(uv_timer_t *timer);
@@ -171,24 +155,17 @@ static void take_item(struct gateway *gateway, const struct order_item *item, ui
 static void on_event(void *context, const struct live_message *message)
 {
     struct gateway *gateway = context;
-    struct event_origin origin = {message->id, message->previous, message->shard,
-                                  message->received_us};
     struct order_item item = {
         .kind = ORDER_EVENT,
         .shard = message->shard,
         .id = message->id,
         .previous = message->previous,
     };
-    struct failure failure = {"out of memory"};
     int r;
 
-    r = event_decode(gateway->decoder, message->json, &origin, &item.event, &failure);
-    if (r == -ENOMEM && message->id) {
-        item.kind = ORDER_MISS;
-    } else if (r < 0) {
-        refuse_event(gateway, message, r, &failure);
-        item.kind = ORDER_PASS;
-    }
+    r = live_decode(&gateway->live_decoder, message, &item.event);
+    if (r < 0)
+        item.kind = r == -ENOMEM ? ORDER_MISS : ORDER_PASS;
     take_item(gateway, &item, message->received_us);
     event_unref(item.event);
 }
@@ -787,7 +764,6 @@ static int start_relay(struct gateway *gateway)
 {
     const struct relay_callbacks callbacks = {
         .heard = hearing_callbacks,
-        .omitted = on_omitted,
         .round_over = on_relayed_round,
     };
     const struct relay_settings settings = {
@@ -825,6 +801,7 @@ static int start_intake(struct gateway *gateway, struct failure *reterr)
     if (!gateway->decoder || start_health(gateway) < 0 || start_repair(gateway) < 0 ||
         start_order(gateway) < 0 || start_watches(gateway) < 0 || start_reading_back(gateway) < 0)
         return failure_set(reterr, -ENOMEM, "out of memory");
+    gateway->live_decoder = (struct live_decoder){gateway->decoder, gateway->metrics, {0}};
     if ((gateway->parts->broadcast ? start_relay(gateway) : start_subscriber(gateway)) < 0 ||
         start_cluster(gateway) < 0)
         return failure_set(reterr, -ENOMEM, "out of memory");

@@ -176,8 +176,9 @@ static void note_state(struct shared *shared, const struct broadcast_entry *entr
     case BROADCAST_LOST:
         set(&shared->is_subscribed, false);
         break;
-    case BROADCAST_MESSAGE:
-    case BROADCAST_OMITTED:
+    case BROADCAST_JSON:
+    case BROADCAST_EVENT:
+    case BROADCAST_REFUSED:
         if (entry->is_end)
             set(&shared->ends[entry->shard], entry->id);
         break;

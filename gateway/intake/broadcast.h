@@ -8,7 +8,8 @@
  * A reader with nothing to read goes to sleep and says so; the writer wakes sleepers only, when
  * it has written all that it has for now.
  *
- * Made before the processes are forked; each has a copy of the handle. A writer may die at any
+ * Made before the processes are forked, so all are of one program, with one layout of what is in
+ * the entries; each has a copy of the handle. A writer may die at any
  * instruction: whoever has seen its end calls broadcast_reset() before there is another one. */
 #pragma once
 
@@ -28,8 +29,9 @@ enum broadcast_kind {
     BROADCAST_SUBSCRIBED, /* `data`: a struct sl_meta */
     BROADCAST_LOST,       /* `data`: why, a text */
     BROADCAST_AWAY,       /* the same */
-    BROADCAST_MESSAGE,    /* all; `data`: the JSON */
-    BROADCAST_OMITTED,    /* `shard`: of a message that is too large to be an entry */
+    BROADCAST_JSON,       /* of a message: all; `data`: its JSON */
+    BROADCAST_EVENT,      /* the same; `data`: event_bytes() of what was decoded */
+    BROADCAST_REFUSED,    /* the same, without data: what could not be decoded */
     BROADCAST_ROUND       /* `id`: as round.h tells it; `clock_skew_us`, `redis_ms` */
 };
 

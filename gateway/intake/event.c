@@ -1,9 +1,11 @@
 /* event.c - an event is one piece of memory, but for its frames and a cursor of its own.
  *
- * It is freed with the last reference. A copy that says where somebody else stands shares the
- * original, whose memory its view points into, and has only what is different: the cursor, the
- * frames, and the JSON of a late event, which is the original's with two members more. Nothing is
- * bounded here: decoder and outboxes do that. */
+ * In this order: the event, the slices of its URLs, the JSON, strings that are not in the JSON. So
+ * its bytes can be copied to anywhere, in another process too, if the slices follow: where they
+ * pointed to then is known by the JSON. It is freed with the last reference. A copy that says where
+ * somebody else stands shares the original, whose memory its view points into, and has only what is
+ * different: the cursor, the frames, and the JSON of a late event, which is the original's with two
+ * members more. Nothing is bounded here: decoder and outboxes do that. */
 #include "gateway/intake/event.h"
 
 #include <assert.h>
@@ -76,6 +78,98 @@ struct event *event_copy_with_cursor(struct event *event, const struct sl_cursor
     }
     return copy;
 }
+
+/* ---- as bytes ---- */
+
+void event_slices(struct sl_event_view *view, struct sl_slice *audience,
+                  struct sl_slice *ret_slices[static EVENT_SLICE_COUNT])
+{
+    struct sl_slice *slices[] = {&view->text,
+                                 &view->user,
+                                 &view->login,
+                                 &view->target,
+                                 &view->lang,
+                                 &view->reply_to.user,
+                                 &view->reply_to.login,
+                                 &view->repost_of.user,
+                                 &view->repost_of.login,
+                                 &view->quote_of.user,
+                                 &view->quote_of.login,
+                                 &view->place,
+                                 &view->country,
+                                 audience};
+
+    _Static_assert(sizeof(slices) / sizeof(slices[0]) == EVENT_SLICE_COUNT, "all of them");
+    memcpy(ret_slices, slices, sizeof(slices));
+}
+
+struct sl_slice event_bytes(const struct event *event)
+{
+    assert(event->refs == 1 && !event->cursor && !event->original && !event->account);
+    return sl_slice((const char *)event, event->bytes);
+}
+
+/* To where the event is now. false: it was not part of it. */
+static bool follow(struct sl_slice *slice, const struct event *event, uintptr_t was_at)
+{
+    uintptr_t offset = (uintptr_t)slice->data - was_at;
+
+    if (!slice->data)
+        return slice->size == 0;
+    if (offset < sizeof(*event) || offset > event->bytes || slice->size > event->bytes - offset)
+        return false;
+    slice->data = (const char *)event + offset;
+    return true;
+}
+
+/* Whoever wrote them: nothing points out of the event. */
+static bool follow_all(struct event *event)
+{
+    struct sl_slice *slices[EVENT_SLICE_COUNT], *urls = (struct sl_slice *)(event + 1);
+    size_t count = event->view.url_count;
+    uintptr_t was_at = (uintptr_t)event->json.data - sizeof(*event) - count * sizeof(*urls);
+
+    if (event->kind >= EVENT_KIND_COUNT || event->view.type > SL_EVENT_UNFOLLOW ||
+        count > (event->bytes - sizeof(*event)) / sizeof(*urls) || !event->json.data ||
+        !follow(&event->json, event, was_at))
+        return false;
+    event_slices(&event->view, &event->audience, slices);
+    for (size_t i = 0; i < EVENT_SLICE_COUNT; i++) {
+        if (!follow(slices[i], event, was_at))
+            return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!follow(&urls[i], event, was_at))
+            return false;
+    }
+    event->view.urls = count > 0 ? urls : NULL;
+    return true;
+}
+
+int event_from_bytes(struct sl_slice bytes, struct event **ret_event)
+{
+    struct event *event;
+
+    if (bytes.size < sizeof(*event))
+        return -EBADMSG;
+    event = mem_copy(bytes.data, bytes.size);
+    if (!event)
+        return -ENOMEM;
+    event->refs = 1;
+    event->cursor = NULL;
+    event->original = NULL;
+    event->account = NULL;
+    memset(event->frames, 0, sizeof(event->frames));
+    event->bytes = bytes.size;
+    if (!follow_all(event)) {
+        event_unref(event);
+        return -EBADMSG;
+    }
+    *ret_event = event;
+    return 0;
+}
+
+/* ---- references ---- */
 
 struct event *event_ref(struct event *event)
 {

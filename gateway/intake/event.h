@@ -70,6 +70,13 @@ int event_set_cursor(struct event *event, const struct sl_cursor *cursor);
 struct event *event_copy_with_cursor(struct event *event, const struct sl_cursor *cursor,
                                      bool is_late);
 
+/* The memory of an event that was decoded and is used by nobody yet, without pointers that mean
+ * anything elsewhere but to event_from_bytes(). Good for as long as the event. */
+struct sl_slice event_bytes(const struct event *event);
+/* The same event, from the bytes that another process of this program gives. 0: the caller owns one
+ * reference; -EBADMSG: they are no such event; -ENOMEM. */
+int event_from_bytes(struct sl_slice bytes, struct event **ret_event);
+
 struct event *event_ref(struct event *event);
 void event_unref(struct event *event); /* NULL is fine */
 
@@ -77,6 +84,11 @@ void event_unref(struct event *event); /* NULL is fine */
 void event_charge(struct event *event, size_t *account);
 /* A frame of so many bytes has been built. */
 void event_grow(struct event *event, size_t bytes);
+
+enum { EVENT_SLICE_COUNT = 14 };
+/* The slices of view and audience, but for the URLs, in any order. */
+void event_slices(struct sl_event_view *view, struct sl_slice *audience,
+                  struct sl_slice *ret_slices[static EVENT_SLICE_COUNT]);
 
 static inline bool event_is_for_clients(const struct event *event)
 {

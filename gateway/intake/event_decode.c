@@ -192,22 +192,10 @@ static void move_slice(struct home *home, struct sl_slice *slice)
 static void move_slices(struct home *home, struct sl_event_view *view, struct sl_slice *audience,
                         struct sl_slice *urls)
 {
-    struct sl_slice *slices[] = {&view->text,
-                                 &view->user,
-                                 &view->login,
-                                 &view->target,
-                                 &view->lang,
-                                 &view->reply_to.user,
-                                 &view->reply_to.login,
-                                 &view->repost_of.user,
-                                 &view->repost_of.login,
-                                 &view->quote_of.user,
-                                 &view->quote_of.login,
-                                 &view->place,
-                                 &view->country,
-                                 audience};
+    struct sl_slice *slices[EVENT_SLICE_COUNT];
 
-    for (size_t i = 0; i < sizeof(slices) / sizeof(slices[0]); i++)
+    event_slices(view, audience, slices);
+    for (size_t i = 0; i < EVENT_SLICE_COUNT; i++)
         move_slice(home, slices[i]);
     for (size_t i = 0; i < view->url_count; i++)
         move_slice(home, &urls[i]);
@@ -332,10 +320,9 @@ int event_decode(struct event_decoder *decoder, struct sl_slice message,
 {
     int r;
 
-    message = trim(message);
     if (message.size > decoder->max_bytes)
         return failure_set(reterr, -E2BIG, "longer than %zu bytes", decoder->max_bytes);
-    r = decode(decoder, message, origin, ret_event, reterr);
+    r = decode(decoder, trim(message), origin, ret_event, reterr);
     event_reader_trim(&decoder->reader);
     event_buffer_trim(&decoder->json);
     event_buffer_trim(&decoder->deletion);

@@ -51,14 +51,14 @@ static bool read_id(struct sl_slice *text, uint64_t *ret_id)
 int live_message_read(struct sl_slice channel, struct sl_slice payload,
                       struct live_message *ret_message)
 {
-    struct live_message message = {.received_us = ret_message->received_us, .json = payload};
+    struct live_message message = {.received_us = ret_message->received_us, .body = payload};
 
     if (!read_channel(channel, &message.shard))
         return -EBADMSG;
     if (payload.size == 0 || payload.data[0] != '{') {
-        if (!read_id(&message.json, &message.id) || !read_id(&message.json, &message.previous) ||
+        if (!read_id(&message.body, &message.id) || !read_id(&message.body, &message.previous) ||
             message.id <= message.previous || sl_id_shard(message.id) != message.shard ||
-            message.json.size == 0 || message.json.data[0] != '{')
+            message.body.size == 0 || message.body.data[0] != '{')
             return -EBADMSG;
     }
     *ret_message = message;

@@ -9,15 +9,23 @@
 
 #include "base/slice.h"
 
+/* What the body of a message is. */
+enum live_form {
+    LIVE_JSON,   /* untrusted */
+    LIVE_EVENT,  /* event_bytes() of what the intake process has decoded */
+    LIVE_REFUSED /* nothing: the intake process has refused, counted and logged it */
+};
+
 struct live_message {
     uint32_t shard;
     uint64_t id;          /* the cursor; 0: from a producer that only publishes, has no order */
     uint64_t previous;    /* the id before it in the shard's log; 0: none */
     uint64_t received_us; /* clock_monotonic_us */
-    struct sl_slice json; /* untrusted */
+    enum live_form form;
+    struct sl_slice body;
 };
 
-/* Reads all but `received_us`, which stays; the JSON is borrowed from `payload`. 0; -EBADMSG: not a
- * live channel, or a header that the core does not write. */
+/* Reads all but `received_us`, which stays; the body is JSON, borrowed from `payload`. 0; -EBADMSG:
+ * not a live channel, or a header that the core does not write. */
 int live_message_read(struct sl_slice channel, struct sl_slice payload,
                       struct live_message *ret_message);

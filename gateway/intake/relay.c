@@ -84,14 +84,16 @@ static void take_reason(struct relay *relay, enum broadcast_kind kind, struct sl
         tell_away(relay, reason.text);
 }
 
-static void take_message(struct relay *relay, const struct broadcast_entry *entry)
+static void take_message(struct relay *relay, const struct broadcast_entry *entry,
+                         enum live_form form)
 {
     const struct live_message message = {
         .shard = entry->shard,
         .id = entry->id,
         .previous = entry->previous,
         .received_us = entry->received_us,
-        .json = entry->data,
+        .form = form,
+        .body = entry->data,
     };
 
     relay->callbacks.heard.message(relay->context, &message);
@@ -118,11 +120,14 @@ static int take_entry(struct relay *relay, const struct broadcast_entry *entry)
     case BROADCAST_AWAY:
         take_reason(relay, entry->kind, entry->data);
         break;
-    case BROADCAST_MESSAGE:
-        take_message(relay, entry);
+    case BROADCAST_JSON:
+        take_message(relay, entry, LIVE_JSON);
         break;
-    case BROADCAST_OMITTED:
-        relay->callbacks.omitted(relay->context, entry->shard);
+    case BROADCAST_EVENT:
+        take_message(relay, entry, LIVE_EVENT);
+        break;
+    case BROADCAST_REFUSED:
+        take_message(relay, entry, LIVE_REFUSED);
         break;
     case BROADCAST_ROUND:
         metric_set(relay->settings.metrics, METRIC_REDIS_CLOCK_SKEW, entry->clock_skew_us);

@@ -25,8 +25,6 @@ struct relay_settings {
 
 struct relay_callbacks {
     struct subscriber_callbacks heard; /* but for `pong` */
-    /* A message of the shard was left out: it is in the log. */
-    void (*omitted)(void *context, uint32_t shard);
     /* A round is over (round.h), in which Redis said that it is `redis_ms`; all messages that had
      * come by then were told before. */
     void (*round_over)(void *context, uint64_t id, uint64_t redis_ms);

@@ -25,7 +25,7 @@ enum { PASSED_IDS = 1024 };
 
 struct held_message {
     struct list_node node;
-    struct live_message message; /* the JSON is behind it */
+    struct live_message message; /* the body is behind it */
 };
 
 struct shard_order {
@@ -73,7 +73,7 @@ struct shard_order *shard_order_new(const struct shard_order_settings *settings,
 
 static size_t held_size(const struct held_message *held)
 {
-    return sizeof(*held) + held->message.json.size;
+    return sizeof(*held) + held->message.body.size;
 }
 
 static void release_held(struct shard_order *order, struct held_message *held)
@@ -109,7 +109,7 @@ static void want_until(struct shard_order *order, uint64_t to)
 
 static void hold(struct shard_order *order, const struct live_message *message)
 {
-    size_t size = sizeof(struct held_message) + message->json.size;
+    size_t size = sizeof(struct held_message) + message->body.size;
     struct held_message *held = NULL;
 
     assert(order->is_wanting && order->held_bytes <= order->settings.max_held_bytes);
@@ -121,8 +121,8 @@ static void hold(struct shard_order *order, const struct live_message *message)
         return;
     }
     held->message = *message;
-    held->message.json =
-        sl_slice(memcpy(held + 1, message->json.data, message->json.size), message->json.size);
+    held->message.body =
+        sl_slice(memcpy(held + 1, message->body.data, message->body.size), message->body.size);
     held->node = (struct list_node){NULL, NULL};
     list_append(&order->held, &held->node);
     order->held_bytes += size;
@@ -293,8 +293,13 @@ static void end_stretch(struct shard_order *order, enum gap_reason reason)
 static void pass_entry(struct shard_order *order, const struct sl_event_log_entry *entry,
                        uint64_t now_us)
 {
-    struct live_message message = {order->settings.shard, entry->id, entry->previous, now_us,
-                                   entry->event};
+    const struct live_message message = {
+        .shard = order->settings.shard,
+        .id = entry->id,
+        .previous = entry->previous,
+        .received_us = now_us,
+        .body = entry->event,
+    };
 
     if (order->log_to != order->last)
         order->log_from = order->last;

@@ -14,7 +14,7 @@
  * come, then what was held back. What the log does not hold any more is told as a gap, right before
  * the event behind it; so is what was rewound.
  *
- * Pure: no sockets, no clock, nothing known of the JSON. */
+ * Pure: no sockets, no clock, nothing known of the messages' bodies. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,7 @@
 /* intake_process.c - a subscriber whose callbacks write entries, and rounds.
  *
+ * What is heard is decoded here, once: the entry of a message is the event itself, as bytes.
+ *
  * Rounds are asked without knowing who waits for them: as soon as they are of use while one of the
  * events heard is newer than the last round, for then a worker may hold it; and now and then at all
  * times, for what workers have read from the log. They go by the shards' clocks, of which this
@@ -10,6 +12,7 @@
  * (intake-rest-ms) when it is busy. Costs nothing but the entries' memory, which is fixed. */
 #include "gateway/process/intake_process.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -19,6 +22,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "gateway/intake/broadcast.h"
+#include "gateway/intake/live_decode.h"
 #include "gateway/intake/repair.h"
 #include "gateway/intake/round.h"
 #include "gateway/intake/subscriber.h"
@@ -33,6 +37,7 @@ struct intake {
     const struct gateway_parts *parts;
     struct metrics *metrics;
     struct broadcast *broadcast;
+    struct live_decoder decoder;
     uv_loop_t loop;
     uv_signal_t term;
     uv_timer_t pulse;
@@ -45,7 +50,6 @@ struct intake {
     uint64_t redis_ms;            /* as Redis said last */
     bool has_rounds;
     int ready_fd; /* -1: told already */
-    struct log_rate omitted_rate;
 };
 
 size_t intake_process_bytes(uint64_t max_event_bytes)
@@ -61,7 +65,9 @@ size_t intake_process_bytes(uint64_t max_event_bytes)
 
 static void write_entry(struct intake *intake, const struct broadcast_entry *entry)
 {
-    broadcast_write(intake->broadcast, entry); /* only a message may be too large */
+    int r = broadcast_write(intake->broadcast, entry);
+
+    assert(r == 0); /* intake_process_bytes() has made room */
 }
 
 /* --- rounds --- */
@@ -162,22 +168,6 @@ static int on_log_end(void *context, uint32_t shard, uint64_t id)
     return 0;
 }
 
-static void omit(struct intake *intake, const struct live_message *message, bool is_end)
-{
-    const struct broadcast_entry entry = {
-        .kind = BROADCAST_OMITTED, .shard = message->shard, .id = message->id, .is_end = is_end};
-    uint64_t held_back;
-
-    if (message->id == 0)
-        metric_add(intake->metrics, METRIC_EVENTS_TOO_BIG, 1);
-    else
-        write_entry(intake, &entry);
-    if (log_rate_allows(&intake->omitted_rate, uv_now(&intake->loop), &held_back))
-        log_warn("event_omitted", "shard=%u id=%llu bytes=%zu held_back=%llu", message->shard,
-                 (unsigned long long)message->id, message->json.size,
-                 (unsigned long long)held_back);
-}
-
 static void note_waiting(struct intake *intake, uint64_t id)
 {
     if (intake->first == 0 || id < intake->first)
@@ -186,28 +176,49 @@ static void note_waiting(struct intake *intake, uint64_t id)
         intake->newest = id;
 }
 
+/* With what the workers need of its body: the event, or, where that is no entry, the JSON, which
+ * always is one. */
+static void write_message(struct intake *intake, const struct live_message *message, bool is_end)
+{
+    struct broadcast_entry entry = {
+        .kind = BROADCAST_REFUSED,
+        .shard = message->shard,
+        .id = message->id,
+        .previous = message->previous,
+        .received_us = message->received_us,
+        .is_end = is_end,
+    };
+    struct event *event = NULL;
+    int r;
+
+    r = live_decode(&intake->decoder, message, &event);
+    if (r == 0) {
+        entry.kind = BROADCAST_EVENT;
+        entry.data = event_bytes(event);
+        r = broadcast_write(intake->broadcast, &entry);
+    } else if (r == -EBADMSG) {
+        r = broadcast_write(intake->broadcast, &entry);
+    }
+    if (r < 0) {
+        entry.kind = BROADCAST_JSON;
+        entry.data = message->body;
+        write_entry(intake, &entry);
+    }
+    event_unref(event);
+}
+
 /* Anybody may publish: an id that the workers would not believe is not where a log ends. */
 static void on_message(void *context, const struct live_message *message)
 {
     struct intake *intake = context;
     bool is_end =
         message->id > 0 && !repair_is_in_the_future(message->id, intake->ends[message->shard]);
-    const struct broadcast_entry entry = {
-        .kind = BROADCAST_MESSAGE,
-        .shard = message->shard,
-        .id = message->id,
-        .previous = message->previous,
-        .received_us = message->received_us,
-        .is_end = is_end,
-        .data = message->json,
-    };
 
     if (is_end) {
         intake->ends[message->shard] = message->id;
         note_waiting(intake, message->id);
     }
-    if (broadcast_write(intake->broadcast, &entry) < 0)
-        omit(intake, message, is_end);
+    write_message(intake, message, is_end);
     want_round(intake);
 }
 
@@ -326,6 +337,10 @@ static int start(struct intake *intake, struct failure *reterr)
     r = sl_redis_address_parse(sl_slice_str(intake->parts->redis_url), &intake->redis, reterr);
     if (r < 0)
         return r;
+    intake->decoder =
+        (struct live_decoder){event_decoder_new(config->max_event_bytes), intake->metrics, {0}};
+    if (!intake->decoder.decoder)
+        return -ENOMEM;
     intake->commands = redis_commands_new(&intake->loop, &intake->redis, "sluiced-rounds",
                                           (uint32_t)config->redis_timeout_ms);
     if (!intake->commands)
@@ -359,6 +374,7 @@ int intake_process_main(const struct gateway_parts *parts)
     uv_run(&intake->loop, UV_RUN_DEFAULT);
     if (uv_loop_close(&intake->loop) < 0)
         log_error("loop_not_empty", "process=intake");
+    event_decoder_free(intake->decoder.decoder);
     mem_free(intake);
     return EXIT_SUCCESS;
 }

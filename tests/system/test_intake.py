@@ -106,3 +106,15 @@ def test_worker_that_was_overrun_reads_the_log(servers, cli_for):
     assert scene.gateway.metrics()["sluice_intake_overruns_total"] >= 1
     assert "event=intake_overrun worker=" in scene.gateway.log()
     assert scene.gateway.metrics()["sluice_intake_restarts_total"] == 0
+
+
+def test_what_is_no_event_is_refused_once_for_all_workers(servers, cli_for):
+    scene = Scene(servers, cli_for, "--max-event-bytes", 1024)
+    scene.redis.publish("{}")
+    scene.redis.publish(events.dump(events.post(900, "x" * 1024)))
+    scene.replay(1).ended()
+    scene.assert_all_were_read()
+    numbers = scene.gateway.metrics()
+    assert numbers['sluice_events_refused_total{reason="invalid"}'] == 1
+    assert numbers['sluice_events_refused_total{reason="too_big"}'] == 1
+    assert "event=event_refused" in scene.gateway.log()

@@ -17,7 +17,7 @@ enum { SMALL = 4096, ENTRIES = 300000, LONGEST = 700 };
 static struct broadcast_entry message(uint64_t id, struct sl_slice data)
 {
     return (struct broadcast_entry){
-        .kind = BROADCAST_MESSAGE,
+        .kind = BROADCAST_JSON,
         .shard = (uint32_t)(id % SL_SHARDS_MAX),
         .id = id,
         .previous = id - 1,
@@ -49,7 +49,7 @@ static bool is_whole(const struct broadcast_entry *entry)
     char room[LONGEST];
     struct sl_slice data = data_of(entry->id, room);
 
-    return entry->kind == BROADCAST_MESSAGE && entry->shard == entry->id % SL_SHARDS_MAX &&
+    return entry->kind == BROADCAST_JSON && entry->shard == entry->id % SL_SHARDS_MAX &&
            entry->previous == entry->id - 1 && entry->received_us == entry->id * 3 &&
            entry->data.size == data.size && memcmp(entry->data.data, data.data, data.size) == 0;
 }
@@ -110,7 +110,7 @@ static void test_who_joins_late_has_the_state_of_that_place(void **state)
                                      .data = sl_slice((char *)&meta, sizeof(meta))};
     broadcast_write(broadcast, &entry);
     entry = (struct broadcast_entry){
-        .kind = BROADCAST_MESSAGE, .shard = 1, .id = 200, .is_end = true, .data = SL_SLICE("{}")};
+        .kind = BROADCAST_JSON, .shard = 1, .id = 200, .is_end = true, .data = SL_SLICE("{}")};
     broadcast_write(broadcast, &entry);
     entry.id = 9999; /* not believed */
     entry.is_end = false;

@@ -249,8 +249,13 @@ static bool hear_next(struct redis *redis)
     if (redis->said_first == redis->said_end)
         return false;
     fact = &redis->facts[redis->said[redis->said_first++]];
-    message = (struct live_message){redis->shard, fact->id, fact->previous, clock_monotonic_us(),
-                                    sl_slice_str(fact->json)};
+    message = (struct live_message){
+        .shard = redis->shard,
+        .id = fact->id,
+        .previous = fact->previous,
+        .received_us = clock_monotonic_us(),
+        .body = sl_slice_str(fact->json),
+    };
     if (shard_order_take(redis->order, &message))
         ask_for_order(redis, false);
     deliver_turn_end(deliver);
@@ -334,7 +339,7 @@ static void on_event(void *context, const struct live_message *message)
     int r;
 
     (void)context;
-    r = event_decode(decoder, message->json, &origin, &item.event, &failure);
+    r = event_decode(decoder, message->body, &origin, &item.event, &failure);
     assert_true(r == 0 || r == -ENOMEM);
     if (r < 0)
         item.kind = ORDER_MISS;

@@ -12,8 +12,8 @@ static int read_message(const char *channel, const char *payload, struct live_me
     char *copy = mem_copy(payload, strlen(payload)); /* reading behind it is caught */
     int r = live_message_read(sl_slice_str(channel), sl_slice(copy, strlen(payload)), ret_message);
 
-    if (r == 0 && ret_message->json.size > 0)
-        ret_message->json.data = payload + (ret_message->json.data - copy);
+    if (r == 0 && ret_message->body.size > 0)
+        ret_message->body.data = payload + (ret_message->body.data - copy);
     mem_free(copy);
     return r;
 }
@@ -28,7 +28,7 @@ static void expect(const char *channel, const char *payload, uint32_t shard, uin
     assert_int_equal(message.id, id);
     assert_int_equal(message.previous, previous);
     assert_int_equal(message.received_us, 99);
-    assert_true(sl_slice_is(message.json, json));
+    assert_true(sl_slice_is(message.body, json));
 }
 
 #define SHARD_0 "sluice:{0}:live"

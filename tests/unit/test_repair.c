@@ -52,7 +52,7 @@ static void on_event(void *context, const struct live_message *message)
     if (message->previous != told.last[message->shard])
         fail_msg("shard %u: %" PRIu64 " behind %" PRIu64, message->shard, message->id,
                  told.last[message->shard]);
-    assert_true(sl_slice_starts_with(message->json, SL_SLICE("{\"n\":")));
+    assert_true(sl_slice_starts_with(message->body, SL_SLICE("{\"n\":")));
     told.last[message->shard] = message->id;
     told.count++;
     told.unended++;

@@ -23,8 +23,8 @@ static void on_event(void *context, const struct live_message *message)
 {
     assert_ptr_equal(context, &told);
     assert_int_equal(message->shard, 0);
-    if (message->json.size > 2 && message->json.size < 20)
-        buffer_append_format(&told, "%" PRIu64 "%.*s ", message->id, SL_SLICE_ARG(message->json));
+    if (message->body.size > 2 && message->body.size < 20)
+        buffer_append_format(&told, "%" PRIu64 "%.*s ", message->id, SL_SLICE_ARG(message->body));
     else
         buffer_append_format(&told, "%" PRIu64 " ", message->id);
 }
@@ -72,7 +72,8 @@ static int end(void **state)
 static bool take_json(uint64_t id, uint64_t previous, const char *json)
 {
     char *copy = mem_copy(json, strlen(json)); /* gone when the function returns */
-    struct live_message message = {0, id, previous, 99, sl_slice(copy, strlen(json))};
+    struct live_message message = {
+        .id = id, .previous = previous, .received_us = 99, .body = sl_slice(copy, strlen(json))};
     bool is_wanted = shard_order_take(order, &message);
 
     mem_free(copy);

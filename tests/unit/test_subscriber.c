@@ -50,9 +50,9 @@ static void free_subscriber(void)
 static void on_message(void *context, const struct live_message *message)
 {
     assert_ptr_equal(context, &told);
-    if (message->json.size < 100)
+    if (message->body.size < 100)
         buffer_append_format(&told.messages, "%u:%" PRIu64 "=%.*s ", message->shard, message->id,
-                             SL_SLICE_ARG(message->json));
+                             SL_SLICE_ARG(message->body));
     told.message_count++;
     told.unended++;
     told.last_id = message->id;
