@@ -99,20 +99,20 @@ class Follower:
             any(gap.covers(event_id) for gap in self.gaps)
 
     def untold(self, in_log):
-        """Events that Redis has lost and that were followed by others on the same connection, without
-        a gap of that reason between them. (Who has left cannot be told.)"""
-        count, lost = 0, []
+        """Events that Redis has lost and that were followed by others of their shard on the same connection,
+        without a gap of that reason between them. (Who has left cannot be told.)"""
+        count, lost = 0, collections.defaultdict(list)
         for part in self.story:
             if part is None:
-                lost = []
+                lost.clear()
             elif isinstance(part, Gap):
-                lost = [event_id for event_id in lost
-                        if part.reason != "rewound" or not part.covers(event_id)]
+                if part.reason == "rewound":
+                    for ids in lost.values():
+                        ids[:] = [event_id for event_id in ids if not part.covers(event_id)]
             elif part in in_log:
-                count += len(lost)
-                lost = []
+                count += len(lost.pop(shard_of(part), ()))
             else:
-                lost.append(part)
+                lost[shard_of(part)].append(part)
         return count
 
     def _keep(self, event_id):

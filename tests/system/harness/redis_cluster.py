@@ -1,11 +1,13 @@
 """A Redis Cluster of masters and their replicas: real ones, on ports of this machine."""
 
+import os
 import pathlib
 import signal
 import subprocess
 import time
 
 import redis
+from redis.crc import key_slot
 
 from .ports import steady_port
 from .redis_server import redis_program, tls_options
@@ -16,15 +18,21 @@ NODE_TIMEOUT_MS = 8000  # nobody is replaced who only is slow; news need half of
 
 
 class ClusterNode:
-    """With a certificate, others come to it over TLS, and nodes to each other; `client` never does."""
+    """With a certificate, others come to it over TLS, and nodes to each other; `client` never does.
+    `append_only`: what it has answered is in its file. `settings`: more words for its command line."""
 
-    def __init__(self, folder, certificate=None):
+    def __init__(self, folder, certificate=None, append_only=False, env=None, node_timeout_ms=NODE_TIMEOUT_MS,
+                 port=None, settings=()):
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True)
-        self.port, self.bus_port = steady_port(), steady_port()
+        self.port, self.bus_port = port or steady_port(), steady_port()
         self.public_port = steady_port() if certificate else self.port
-        self.options = tls_options(certificate, self.public_port, "--tls-cluster", "--tls-replication") \
-            if certificate else []
+        self.env = env or {}
+        self.options = ["--cluster-node-timeout", str(node_timeout_ms), *settings]
+        if append_only:
+            self.options += ["--appendonly", "yes", "--appendfsync", "always"]
+        if certificate:
+            self.options += tls_options(certificate, self.public_port, "--tls-cluster", "--tls-replication")
         self.process = None
         self.client = redis.Redis(port=self.port, decode_responses=True)
 
@@ -33,10 +41,11 @@ class ClusterNode:
             self.process = subprocess.Popen(
                 [redis_program(), "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder),
                  "--save", "", "--cluster-enabled", "yes", "--cluster-config-file", str(self.folder / "nodes.conf"),
-                 "--cluster-port", str(self.bus_port), "--cluster-node-timeout", str(NODE_TIMEOUT_MS),
+                 "--cluster-port", str(self.bus_port), "--enable-debug-command", "yes",
                  "--cluster-require-full-coverage", "no", "--cluster-replica-validity-factor", "0",
                  "--repl-diskless-sync-delay", "0", *self.options],
-                stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
+                stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+                env={**os.environ, **self.env})
         eventually(self._answers, "the node answers")
         self.id = self.client.cluster("MYID")
         return self
@@ -65,14 +74,24 @@ class ClusterNode:
         """[(first, last, port of the master)] as this node has heard."""
         return [(entry[0], entry[1], entry[2][1]) for entry in self.ask("SLOTS")]
 
+    def has_slot(self, slot):
+        """As it says itself."""
+        return any(first <= slot <= last and port == self.port for first, last, port in self.slots())
+
     def view(self):
-        """{(id, master or -, config epoch, slots)} as this node has heard."""
+        """{(id, master or -, whether it is away, config epoch, slots)} as this node has heard."""
         lines = [line.split() for line in self.ask("NODES").splitlines()]
-        return frozenset((words[0], words[3], words[6], *words[8:]) for words in lines)
+        return frozenset((words[0], words[3], "fail" in words[2], words[6], *words[8:]) for words in lines)
 
     def has_heard_of_all(self, masters):
         return sum(last - first + 1 for first, last, _ in self.slots()) == SLOTS and \
             len({port for _, _, port in self.slots()}) == masters and "cluster_state:ok" in self.ask("INFO")
+
+    def cut_links(self):
+        """Those to and from the other nodes, which make new ones."""
+        for link in self.ask("LINKS"):
+            said = dict(zip(link[::2], link[1::2]))
+            self.client.execute_command("DEBUG", "CLUSTERLINK", "KILL", said["direction"], said["node"])
 
     def master_port(self):
         """None: it is a master."""
@@ -85,10 +104,14 @@ class ClusterNode:
 
 
 class RedisCluster:
-    """Nodes 0 to 2 begin as masters, nodes 3 to 5 as their replicas."""
+    """Nodes 0 to 2 begin as masters, nodes 3 to 5 as their replicas. `clocks`: a WallClock for each.
+    `more` is for each ClusterNode."""
 
-    def __init__(self, folder, masters=3, certificate=None):
-        self.nodes = [ClusterNode(folder / f"n{n}", certificate).start() for n in range(2 * masters)]
+    def __init__(self, folder, masters=3, certificate=None, clocks=(), **more):
+        self.folder, self.more = folder, {"certificate": certificate, **more}
+        self.shards = 64  # of the database that will be in it
+        self.nodes = [ClusterNode(folder / f"n{n}", env=clocks[n].environment if clocks else None, **self.more).start()
+                      for n in range(2 * masters)]
         for n, node in enumerate(self.nodes):
             node.ask("SET-CONFIG-EPOCH", n + 1)  # else they have to agree on that, which takes them seconds
         for node in self.nodes[1:]:
@@ -113,19 +136,55 @@ class RedisCluster:
         """Until every node has heard who has every slot, and every replica has its data."""
         eventually(self.is_whole, "the cluster is whole", 60)
 
+    def has_replica(self, node):
+        return any(other.master_port() == node.port for other in self.nodes)
+
+    def add_master(self):
+        """One more, which has no slots; `masters` counts it when it has."""
+        node = ClusterNode(self.folder / f"n{len(list(self.folder.iterdir()))}", **self.more).start()
+        self.nodes.append(node)
+        self.nodes[0].ask("MEET", "127.0.0.1", node.public_port, node.bus_port)
+        eventually(lambda: len({other.view() for other in self.nodes}) == 1 and "cluster_state:ok" in node.ask("INFO"),
+                   "the new node is known", 60)
+        return node
+
+    def remove(self, node):
+        """It has no slots any more, and may have become a replica for that."""
+        self.nodes.remove(node)
+        node.stop(signal.SIGKILL)
+        for other in self.nodes:
+            other.ask("FORGET", node.id)
+
+    def fix(self):
+        """What redis-cli does about moves that were left undone."""
+        done = subprocess.run(["redis-cli", "--cluster", "fix", f"127.0.0.1:{self.nodes[0].port}"],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              timeout=60, check=False)
+        assert done.returncode == 0, done.stdout
+
     def slot(self, shard):
-        return self.nodes[0].ask("KEYSLOT", f"{{{shard}}}")
+        return key_slot(f"{{{shard}}}".encode())
 
     def owner(self, shard):
         """The node that has the shard, as it says itself."""
         slot = self.slot(shard)
-        return next(node for node in self.nodes if node.is_running() and
-                    any(first <= slot <= last and port == node.port for first, last, port in node.slots()))
+        return next(node for node in self.nodes if node.is_running() and node.has_slot(slot))
+
+    def shards_of(self, node):
+        return {shard for shard in range(self.shards) if node.has_slot(self.slot(shard))}
 
     def log(self, shard):
         """The ids in the log of the shard."""
-        entries = self.owner(shard).client.xrange(f"sluice:{{{shard}}}:log")
-        return [int(entry.split("-")[0]) for entry, _ in entries]
+        return [int(entry) for entry, _ in self._entries(shard)]
+
+    def _entries(self, shard):
+        return [(entry.split("-")[0], fields)
+                for entry, fields in self.owner(shard).client.xrange(f"sluice:{{{shard}}}:log")]
+
+    def entries(self):
+        """(id, fields) of every event of all shards, from whoever has them, in order of their ids."""
+        found = [entry for shard in range(self.shards) for entry in self._entries(shard)]
+        return sorted(found, key=lambda entry: int(entry[0]))
 
     def replica_of(self, node):
         return next(other for other in self.nodes if other.is_running() and other.master_port() == node.port)
@@ -142,17 +201,35 @@ class RedisCluster:
             return replica.master_port() is None
         eventually(is_master, "the replica was promoted", 60)
 
-    def move(self, shard, target, at_once=100, between=lambda: None):
-        """Moves the slot of the shard as redis-cli --cluster reshard does: some keys, `between()`, some keys."""
+    def begin_move(self, shard, target, keys=0):
+        """Says that the shard is being moved, and moves so many of its keys."""
         slot, source = self.slot(shard), self.owner(shard)
         target.ask("SETSLOT", slot, "IMPORTING", source.id)
         source.ask("SETSLOT", slot, "MIGRATING", target.id)
-        between()
-        while keys := source.ask("GETKEYSINSLOT", slot, at_once):
+        if keys:
+            self._move_keys(source, target, slot, keys)
+
+    @staticmethod
+    def _move_keys(source, target, slot, count):
+        """False: there are none."""
+        keys = source.ask("GETKEYSINSLOT", slot, count)
+        if keys:
             source.client.execute_command("MIGRATE", "127.0.0.1", target.port, "", 0, 10000, "KEYS", *keys)
+        return bool(keys)
+
+    def move(self, shard, target, at_once=100, between=lambda: None):
+        """Moves the slot of the shard as redis-cli --cluster reshard does: some keys, `between()`, some keys."""
+        slot, source = self.slot(shard), self.owner(shard)
+        self.begin_move(shard, target)
+        between()
+        while self._move_keys(source, target, slot, at_once):
             between()
-        for node in (target, source):
-            node.ask("SETSLOT", slot, "NODE", target.id)
+        target.ask("SETSLOT", slot, "NODE", target.id)
+        try:
+            source.ask("SETSLOT", slot, "NODE", target.id)
+        except redis.ResponseError:  # it has heard of it, had no other slots, and is a replica now
+            if source.master_port() is None:
+                raise
 
     def stop(self):
         for node in self.nodes:

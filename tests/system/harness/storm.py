@@ -40,7 +40,9 @@ EXTRAS = ("clocks", "archive", "cache", "outsiders", "resets")
 class Storm:
     """The servers, the clients, and what is done to them. `servers` is conftest's. `sentinel`: with a
     master, a replica and three sentinels; `redis` is whoever is the master. `extras` of EXTRAS, and
-    several shards, are for a Redis of its own behind a proxy only."""
+    several shards, are for a Redis of its own behind a proxy only. cluster_storm.py has that of a cluster."""
+
+    least_workers = 1
 
     def __init__(self, servers, seed, embedded=False, workers=2, options=(), sentinel=False, shards=1,
                  extras=()):
@@ -51,35 +53,11 @@ class Storm:
                         *options]
         self.due_steps = {}  # of each clock
         self.redis_clock = self.gateway_clock = self.library = self.cache = self.outsider = None
-        listen = f"127.0.0.1:{steady_port()}"
         self.done = {}  # faults by name
         self.is_over = threading.Event()  # nothing happens any more: whoever stalls goes on
         self.retired = []
         self.group = self.proxy = None
-        if embedded:
-            self.gateway = servers.gateway(None, *self.options, workers=workers, listen=listen)
-            self.redis = RedisServer(self.gateway.data_dir)  # which sluiced has started
-        elif sentinel:
-            self.group = RedisGroup(servers.folder / "group", down_after_ms=1500, sentinels=3,
-                                    failover_timeout_ms=10000, append_only=True)
-            servers.redis_servers.append(self.group)
-            for self.redis in (self.group.replica, self.group.master):
-                self._write_at_once()
-            self.gateway = servers.gateway(self.group.url, *self.options, workers=workers, listen=listen)
-        else:
-            if "clocks" in extras:
-                self.redis_clock = WallClock(servers.folder / "redis.clock")
-                self.gateway_clock = WallClock(servers.folder / "gateway.clock")
-            self.redis = servers.redis(shards, append_only=True,
-                                       env=self.redis_clock and self.redis_clock.environment)
-            self._write_at_once()
-            self.proxy = Proxy(self.redis.socket)
-            self._use_archive_and_cache()
-            if shards > 1 or "archive" in extras:
-                self.options += ["--run-tasks", "on"]
-            self.gateway = self._start_gateway(f"redis://127.0.0.1:{self.proxy.port}", *self.options,
-                                               workers=workers, listen=listen)
-            self.outsider = Outsider(self.redis) if "outsiders" in extras else None
+        self._start_servers(sentinel, workers=workers, listen=f"127.0.0.1:{steady_port()}")
         self.cli = Cli(self.group or self.redis)
         self.people = {f"u{n}": self.cli.run("user", "add", f"u{n}") for n in range(PEOPLE)}
         for n in range(1, 5):
@@ -89,6 +67,35 @@ class Storm:
         self.clients = []
         if "archive" in extras:
             self._open_library()
+
+    def _start_servers(self, sentinel, **more):
+        """`redis`, or `group`, and `gateway`."""
+        if self.embedded:
+            self.gateway = self.servers.gateway(None, *self.options, **more)
+            self.redis = RedisServer(self.gateway.data_dir)  # which sluiced has started
+        elif sentinel:
+            self.group = RedisGroup(self.servers.folder / "group", down_after_ms=1500, sentinels=3,
+                                    failover_timeout_ms=10000, append_only=True)
+            self.servers.redis_servers.append(self.group)
+            for self.redis in (self.group.replica, self.group.master):
+                self._write_at_once()
+            self.gateway = self.servers.gateway(self.group.url, *self.options, **more)
+        else:
+            self._start_behind_proxy(**more)
+
+    def _start_behind_proxy(self, **more):
+        if "clocks" in self.extras:
+            self.redis_clock = WallClock(self.servers.folder / "redis.clock")
+            self.gateway_clock = WallClock(self.servers.folder / "gateway.clock")
+        self.redis = self.servers.redis(self.shards, append_only=True,
+                                        env=self.redis_clock and self.redis_clock.environment)
+        self._write_at_once()
+        self.proxy = Proxy(self.redis.socket)
+        self._use_archive_and_cache()
+        if self.shards > 1 or "archive" in self.extras:
+            self.options += ["--run-tasks", "on"]
+        self.gateway = self._start_gateway(f"redis://127.0.0.1:{self.proxy.port}", *self.options, **more)
+        self.outsider = Outsider(self.redis) if "outsiders" in self.extras else None
 
     def _start_gateway(self, *arguments, **more):
         env = self.gateway_clock.environment if self.gateway_clock else None
@@ -307,7 +314,7 @@ class Storm:
     def _follow_up(self, *options):
         self.retired.append(self.gateway)
         self.gateway = self._start_gateway(
-            self.gateway.redis_url, *self.options, *options, workers=self.rng.randrange(1, 4),
+            self.gateway.redis_url, *self.options, *options, workers=self.rng.randrange(self.least_workers, 4),
             listen=f"127.0.0.1:{self.gateway.port}", data_dir=self.gateway.data_dir)
 
     def check(self):
@@ -329,15 +336,20 @@ class Storm:
         calm = [client for client in self.clients if client.is_calm and client.kind.name == "firehose" and
                 client.transport != "sluice tail"]
 
-        def post():
+        def post(user):
             status, answer = ask(self.gateway, "POST", "/v1/posts", {"text": "after the fault"},
-                                 RECOVERY_TIMEOUT_S, sub=self.people["u0"])
+                                 RECOVERY_TIMEOUT_S, sub=user)
             return status == 201 and answer["id"]
-        posted = eventually(post, "the API writes", seconds)
-        eventually(lambda: ask(self.gateway, "GET", f"/v1/posts/{posted}", None, RECOVERY_TIMEOUT_S,
-                               sub=self.people["u0"])[0] == 200, "the API reads", seconds)
-        eventually(lambda: all(client.has(int(posted)) for client in calm), "it was streamed", seconds)
+        for user in self.witnesses():
+            posted = eventually(lambda: post(user), "the API writes", seconds)
+            eventually(lambda: ask(self.gateway, "GET", f"/v1/posts/{posted}", None, RECOVERY_TIMEOUT_S,
+                                   sub=user)[0] == 200, "the API reads", seconds)
+            eventually(lambda: all(client.has(int(posted)) for client in calm), "it was streamed", seconds)
         return time.monotonic() - began
+
+    def witnesses(self):
+        """Users whose posts show that all goes on."""
+        return [self.people["u0"]]
 
     # The count
 

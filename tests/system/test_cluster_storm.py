@@ -1,0 +1,24 @@
+"""Faults of a Redis Cluster under load, in an order drawn from a seed, with clients of every kind: none misses an
+event without being told, none sees one twice, all see them in order. bench/soak --cluster does the same for longer,
+and those that take long: nodes that are added and removed, that hang, that come back as somebody else's."""
+
+from harness.cluster_storm import ClusterStorm
+from harness.storm import table
+from test_storm import no_pause, weather
+
+
+def test_nothing_is_lost_doubled_or_out_of_order(servers):
+    storm = ClusterStorm(servers, seed=20261123, node_timeout_ms=1000, options=["--drain-timeout", "500ms"])
+    storm.add_clients(1)
+    faults = [storm.kill_master, storm.promote_replica, storm.kill_node_connections, storm.kill_subscribers,
+              storm.move_shard, storm.interrupted_move, storm.map_that_flaps, storm.kill_worker, storm.kill_everything]
+    weather(storm, storm.rng.sample(faults, len(faults)))
+    storm.settle()
+    rows = storm.rows()
+    text, _ = table(rows)
+    strange = [(client.kind.name, client.transport, client.faults[0]) for client in storm.clients if client.faults]
+    assert not strange, strange
+    wrong = ("missing", "twice", "disorder", "inversions", "foreign", "untold")
+    assert not any(sum(row[name] for row in rows.values()) for name in wrong), "\n" + text
+    assert all(row["events"] > 0 for row in rows.values()), "\n" + text
+    storm.check()
