@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 
 /* In cli/NAME.c. */
+extern const struct command command_cluster_try;
 extern const struct command command_comments;
 extern const struct command command_common_followers;
 extern const struct command command_common_following;
@@ -75,6 +76,7 @@ static const struct command_entry entries[] = {
     {NULL, &command_tasks},
     {NULL, &command_tasks_retry},
     {NULL, &command_tasks_drop},
+    {NULL, &command_cluster_try},
     {"This program", &command_help},
     {NULL, &command_completion},
 };

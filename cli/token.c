@@ -3,8 +3,8 @@
  *
  * Only HMAC: whoever can sign with a public key's other half has a program for that. The claims
  * that sluiced reads have options; others are given as JSON and come last, so that they may replace
- * those, too; what comes of it is checked (token_claims.h). The secret is wiped from memory when
- * the token is made, and a token longer than sluiced reads is refused. */
+ * those, too; what comes of it is checked (token_claims.h). It is
+ * signed by token_sign.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,40 +12,16 @@
 #include <time.h>
 
 #include <jansson.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 
-#include "base/base64url.h"
-#include "base/key_file.h"
 #include "cli/argument.h"
 #include "cli/database.h"
 #include "cli/token_claims.h"
+#include "cli/token_sign.h"
 #include "src/model/id.h"
 
-enum {
-    TTL_DEFAULT_S = 3600,
-    TOKEN_MAX_BYTES = 8192 /* what sluiced reads */
-};
+enum { TTL_DEFAULT_S = 3600 };
 
 #define TTL_MAX_MS UINT64_C(315360000000) /* ten years */
-
-static const struct algorithm {
-    const char *name;
-    const EVP_MD *(*digest)(void);
-} algorithms[] = {
-    {"HS256", EVP_sha256},
-    {"HS384", EVP_sha384},
-    {"HS512", EVP_sha512},
-};
-
-static const struct algorithm *find_algorithm(const struct cli *cli, const char *name)
-{
-    for (size_t i = 0; i < sizeof(algorithms) / sizeof(algorithms[0]); i++) {
-        if (strcmp(name, algorithms[i].name) == 0)
-            return &algorithms[i];
-    }
-    cli_usage(cli, "--alg is HS256, HS384 or HS512, not '%s'", name);
-}
 
 /* NAME=JSON */
 static void add_claim(const struct cli *cli, json_t *claims, const char *text)
@@ -63,53 +39,20 @@ static void add_claim(const struct cli *cli, json_t *claims, const char *text)
     json_object_setn_new(claims, text, (size_t)(equals - text), value);
 }
 
-static void append_json(struct buffer *token, json_t *json)
+static int print_token(const struct cli *cli, const char *algorithm, const char *secret_file,
+                       const json_t *claims)
 {
-    char *text = json_dumps(json, JSON_COMPACT);
-
-    if (text)
-        base64url_encode(sl_slice_str(text), token);
-    else
-        token->failed = true;
-    free(text);
-}
-
-static int print_token(const struct cli *cli, const struct algorithm *algorithm,
-                       const char *secret_file, json_t *claims)
-{
-    json_t *header = json_pack("{s:s, s:s}", "alg", algorithm->name, "typ", "JWT");
-    struct buffer secret = BUFFER_INIT, token = BUFFER_INIT;
-    unsigned char mac[EVP_MAX_MD_SIZE];
+    struct buffer token = BUFFER_INIT;
     struct failure failure;
-    unsigned mac_size = 0;
-    bool is_exposed;
     int status;
 
-    if (key_file_read_secret(secret_file, &secret, &is_exposed, &failure) < 0) {
+    if (token_sign(algorithm, secret_file, claims, &token, &failure) < 0) {
         status = cli_failed(cli, &failure);
-        goto out;
-    }
-    append_json(&token, header);
-    buffer_append_char(&token, '.');
-    append_json(&token, claims);
-    if (!token.failed && HMAC(algorithm->digest(), secret.data, (int)secret.size,
-                              (unsigned char *)token.data, token.size, mac, &mac_size)) {
-        buffer_append_char(&token, '.');
-        base64url_encode(sl_slice((char *)mac, mac_size), &token);
-    }
-    if (token.failed || mac_size == 0) {
-        status = cli_failed_with(cli, "out of memory");
-    } else if (token.size > TOKEN_MAX_BYTES) {
-        status = cli_failed_with(cli, "the token would have %zu bytes; sluiced reads up to %d",
-                                 token.size, TOKEN_MAX_BYTES);
     } else {
         printf("%.*s\n", SL_SLICE_ARG(buffer_slice(&token)));
         status = cli_done(cli);
     }
-out:
-    key_file_done(&secret);
     buffer_done(&token);
-    json_decref(header);
     return status;
 }
 
@@ -147,8 +90,7 @@ static const char *find_subject(const struct cli *cli, const char *sub, const ch
 
 /* What the command line asks for. */
 struct wish {
-    const struct algorithm *algorithm;
-    const char *secret_file, *sub, *scope;
+    const char *algorithm, *secret_file, *sub, *scope;
     long long ttl_s;
     json_t *extra; /* claims */
 };
@@ -173,7 +115,9 @@ static void read_options(struct cli *cli, int argc, char **argv, struct wish *wi
                 (long long)argument_duration_ms(cli, "ttl", optarg, 1000, TTL_MAX_MS) / 1000;
             break;
         case 'a':
-            wish->algorithm = find_algorithm(cli, optarg);
+            if (!token_can_sign(optarg))
+                cli_usage(cli, "--alg is HS256, HS384 or HS512, not '%s'", optarg);
+            wish->algorithm = optarg;
             break;
         case 'c':
             add_claim(cli, wish->extra, optarg);
@@ -204,8 +148,7 @@ static int make_token(const struct cli *cli, const struct wish *wish, const char
 
 static int run(struct cli *cli, int argc, char **argv)
 {
-    struct wish wish = {
-        .algorithm = &algorithms[0], .ttl_s = TTL_DEFAULT_S, .extra = json_object()};
+    struct wish wish = {.algorithm = "HS256", .ttl_s = TTL_DEFAULT_S, .extra = json_object()};
     char room[SL_ID_TEXT_SIZE];
     const char *sub;
     int status;

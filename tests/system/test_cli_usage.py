@@ -9,7 +9,7 @@ import pytest
 
 from harness import programs
 
-GROUPS = ["user", "config", "common"]
+GROUPS = ["user", "config", "common", "cluster"]
 
 
 @pytest.fixture

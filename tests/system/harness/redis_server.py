@@ -25,7 +25,8 @@ def shard_of(number):
 
 
 def redis_program():
-    return shutil.which("redis-server") or "/usr/bin/redis-server"
+    """SLUICE_TEST_REDIS_SERVER: another Redis than that of the machine, or a Valkey."""
+    return os.environ.get("SLUICE_TEST_REDIS_SERVER") or shutil.which("redis-server") or "/usr/bin/redis-server"
 
 
 def tls_options(certificate, port, *more):
