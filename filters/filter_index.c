@@ -471,6 +471,11 @@ void sl_filter_index_remove(struct sl_filter_index *index, uint32_t subscription
         remove_entry(index, entry, number);
 }
 
+bool sl_filter_index_is_empty(const struct sl_filter_index *index)
+{
+    return index->entries.count == 0;
+}
+
 void sl_filter_index_stats(const struct sl_filter_index *index,
                            struct sl_filter_index_stats *ret_stats)
 {

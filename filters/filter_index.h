@@ -10,6 +10,7 @@
  * An index belongs to one thread, keeps a reference to each filter, and never calls back out. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/export.h"
@@ -50,6 +51,9 @@ SL_EXPORT size_t sl_filter_index_removal_bytes(const struct sl_filter_index *ind
                                                uint32_t subscription);
 /* Cannot fail. `subscription` came from sl_filter_index_add(). */
 SL_EXPORT void sl_filter_index_remove(struct sl_filter_index *index, uint32_t subscription);
+
+/* Nobody subscribes: nothing matches, whatever the words. */
+SL_EXPORT bool sl_filter_index_is_empty(const struct sl_filter_index *index);
 
 /* Fills `matches` with the subscriptions that match. 0; -ENOMEM: `matches` is empty. */
 SL_EXPORT int sl_filter_index_match(struct sl_filter_index *index,

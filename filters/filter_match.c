@@ -281,7 +281,7 @@ int sl_filter_index_match(struct sl_filter_index *index, const struct sl_event_v
     int r = 0;
 
     matches->count = 0;
-    if (event->restricted || index->entries.count == 0)
+    if (event->restricted || sl_filter_index_is_empty(index))
         return 0;
     begin_epoch(index);
     if (sl_event_is_bare(event))

@@ -204,7 +204,8 @@ static void match_filters(struct deliver *deliver, struct event *event)
     const uint32_t *subscriptions;
     size_t count;
 
-    if (sl_words_read(deliver->words, &event->view) < 0 ||
+    if ((!sl_filter_index_is_empty(deliver->index) &&
+         sl_words_read(deliver->words, &event->view) < 0) ||
         sl_filter_index_match(deliver->index, &event->view, deliver->words, deliver->matches) < 0) {
         evict_for_unmatched(deliver);
         return;

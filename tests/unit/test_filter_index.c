@@ -161,12 +161,17 @@ static void test_numbers_are_dense_and_used_again(void **state)
     struct model *model = model_new();
 
     (void)state;
+    assert_true(sl_filter_index_is_empty(model->index));
     for (uint32_t i = 0; i < 300; i++)
         model_add_take(model, TRY_FILTER(.track = SL_SLICE("x")));
     assert_non_null(model->filters[299]);
+    assert_false(sl_filter_index_is_empty(model->index));
     model_remove(model, 7);
     model_add_take(model, TRY_FILTER(.track = SL_SLICE("y")));
     assert_non_null(model->filters[7]);
+    for (uint32_t i = 0; i < 300; i++)
+        model_remove(model, i);
+    assert_true(sl_filter_index_is_empty(model->index));
     model_free(model);
 }
 
