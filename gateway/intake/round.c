@@ -17,6 +17,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/close_fd.h"
+#include "gateway/redis/redis_commands.h"
 #include "src/call/call_build.h"
 #include "src/call/reply.h"
 #include "src/model/id.h"
@@ -38,6 +39,7 @@ struct node {
 
 struct round {
     struct redis_commands *commands;
+    struct subscriber *subscriber;
     struct metrics *metrics;
     struct round_callbacks callbacks;
     void *context;
@@ -48,6 +50,7 @@ struct round {
     bool is_void;     /* hearing has ended since TIME was asked */
     bool has_failed;  /* a node has not told its time */
     uint32_t awaited; /* answers to TIME */
+    uint64_t heard;   /* the shards that were when it began */
     struct node nodes[SL_SHARDS_MAX];
     uint64_t number;           /* of the last PING */
     uint64_t due_us;           /* the next one; 0: none is */
@@ -127,7 +130,7 @@ static void end_times(struct round *round)
         retry(round);
     } else {
         round->state = STATE_PING;
-        if (round->callbacks.ping(round->context, ++round->number) < 0)
+        if (subscriber_ping(round->subscriber, ++round->number) < 0)
             retry(round);
     }
 }
@@ -178,8 +181,10 @@ static int ask_time(struct round *round, struct node *node)
 static void begin(struct round *round)
 {
     uint64_t nodes[SL_SHARDS_MAX];
-    uint32_t count = round->callbacks.begin(round->context, nodes);
+    uint32_t count;
 
+    round->heard = subscriber_heard(round->subscriber);
+    count = redis_commands_nodes(round->commands, round->heard, nodes);
     if (round->due_us)
         set_timer(round, 0);
     round->began_us = clock_monotonic_us();
@@ -230,7 +235,8 @@ void round_pong(struct round *round, uint64_t number)
         return;
     round->state = STATE_IDLE;
     if (round->ids_ms > SL_ID_EPOCH_MS)
-        round->callbacks.over(round->context, sl_id_first_at(round->ids_ms) - 1);
+        round->callbacks.over(round->context, sl_id_first_at(round->ids_ms) - 1,
+                              round->heard & subscriber_heard(round->subscriber));
 }
 
 void round_set_hearing(struct round *round, bool is_hearing)
@@ -245,7 +251,7 @@ void round_set_hearing(struct round *round, bool is_hearing)
         round->state = STATE_IDLE;
 }
 
-struct round *round_new(uv_loop_t *loop, struct redis_commands *commands, struct metrics *metrics,
+struct round *round_new(const struct subscriber_settings *settings, struct subscriber *subscriber,
                         const struct round_callbacks *callbacks, void *context)
 {
     struct round *round = mem_zalloc(sizeof(*round));
@@ -253,13 +259,14 @@ struct round *round_new(uv_loop_t *loop, struct redis_commands *commands, struct
     if (!round)
         return NULL;
     round->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-    if (round->timer_fd < 0 || uv_poll_init(loop, &round->timer, round->timer_fd) < 0) {
+    if (round->timer_fd < 0 || uv_poll_init(settings->loop, &round->timer, round->timer_fd) < 0) {
         close_fd(&round->timer_fd);
         mem_free(round);
         return NULL;
     }
-    round->commands = commands;
-    round->metrics = metrics;
+    round->commands = settings->commands;
+    round->subscriber = subscriber;
+    round->metrics = settings->metrics;
     round->callbacks = *callbacks;
     round->context = context;
     round->timer.data = round;

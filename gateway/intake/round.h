@@ -12,11 +12,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <uv.h>
 
-#include "gateway/metrics/metrics.h"
-#include "gateway/redis/redis_commands.h"
-#include "src/model/id.h"
+#include "gateway/intake/subscriber.h"
 
 enum {
     ROUND_UNSURE_MS = 100, /* while a round would tell something, though nobody waits for it */
@@ -24,24 +21,19 @@ enum {
 };
 
 struct round_callbacks {
-    /* A round begins. Says of which nodes the time is to be asked: the shards of each, by bit. How
-     * many nodes there are: none, while nothing is heard. */
-    uint32_t (*begin)(void *context, uint64_t nodes[static SL_SHARDS_MAX]);
     /* The node of these shards says that it is `time_ms`: the time that ids are minted by from then
      * on, or a later one. Both are Unix times; see src/database/database_clock.h. */
     uint64_t (*ids_ms)(void *context, uint64_t shards, uint64_t time_ms);
-    /* Asks for a pong with this number on the connection that hears all shards. 0; a negative
-     * errno: there is none, or no memory. */
-    int (*ping)(void *context, uint64_t number);
-    /* Of the shards that are heard, and were when the round began, every event has come whose id is
-     * at or below `id`: those minted before the millisecond in which Redis told its time. */
-    void (*over)(void *context, uint64_t id);
+    /* Of `shards`, a bit for each, every event has come whose id is at or below `id`: those minted
+     * before the millisecond in which Redis told its time. They are those that are heard, and were
+     * when the round began. */
+    void (*over)(void *context, uint64_t id, uint64_t shards);
 };
 
 struct round;
 
-/* NULL: out of memory, or of descriptors. */
-struct round *round_new(uv_loop_t *loop, struct redis_commands *commands, struct metrics *metrics,
+/* `settings` are those of the subscriber. NULL: out of memory, or of descriptors. */
+struct round *round_new(const struct subscriber_settings *settings, struct subscriber *subscriber,
                         const struct round_callbacks *callbacks, void *context);
 /* After the commands, which answer what is under way. The loop must run once more. */
 void round_free(struct round *round);
@@ -52,8 +44,7 @@ void round_free(struct round *round);
 void round_want(struct round *round, uint64_t time_ms);
 /* The same `pause_ms` after the last one began: nobody waits for it. */
 void round_want_later(struct round *round, uint64_t pause_ms);
-/* All shards are heard from now on, or not any more: then the round that is under way has no end.
- */
+/* What the subscriber tells: that it hears, or not any more, and pongs. A round that is under way
+ * when hearing ends has no end; and the subscriber is not used any more. */
 void round_set_hearing(struct round *round, bool is_hearing);
-/* The pong with this number has come. */
 void round_pong(struct round *round, uint64_t number);

@@ -106,24 +106,12 @@ static uint64_t on_redis_time(void *context, uint64_t shards, uint64_t time_ms)
     return sl_database_clock_ms(time_ms, lowest_until_ms(intake));
 }
 
-static uint32_t on_round_begin(void *context, uint64_t nodes[static SL_SHARDS_MAX])
-{
-    struct intake *intake = context;
-
-    return redis_commands_nodes(intake->commands, subscriber_heard(intake->subscriber), nodes);
-}
-
-static int on_round_ping(void *context, uint64_t number)
-{
-    return subscriber_ping(((struct intake *)context)->subscriber, number);
-}
-
 static void on_pong(void *context, uint64_t number)
 {
     round_pong(((struct intake *)context)->round, number);
 }
 
-static void on_round_over(void *context, uint64_t id)
+static void on_round_over(void *context, uint64_t id, uint64_t shards)
 {
     struct intake *intake = context;
     const struct broadcast_entry entry = {
@@ -133,6 +121,7 @@ static void on_round_over(void *context, uint64_t id)
         .redis_ms = intake->redis_ms,
     };
 
+    (void)shards; /* the same */
     intake->first = intake->newest > id ? id + 1 : 0;
     write_entry(intake, &entry);
     want_round(intake);
@@ -283,6 +272,7 @@ static void on_term(uv_signal_t *term, int number)
     struct intake *intake = term->data;
 
     (void)number;
+    round_set_hearing(intake->round, false);
     subscriber_free(intake->subscriber);
     redis_commands_free(intake->commands);
     round_free(intake->round);
@@ -316,21 +306,16 @@ static int start(struct intake *intake, struct failure *reterr)
         .lost = on_lost,
         .away = on_away,
     };
-    static const struct round_callbacks round_callbacks = {
-        .begin = on_round_begin,
-        .ids_ms = on_redis_time,
-        .ping = on_round_ping,
-        .over = on_round_over,
-    };
+    static const struct round_callbacks round_callbacks = {.ids_ms = on_redis_time,
+                                                           .over = on_round_over};
     const struct config *config = intake->parts->config;
-    const struct subscriber_settings settings = {
+    struct subscriber_settings settings = {
         .loop = &intake->loop,
         .address = &intake->redis,
         .metrics = intake->metrics,
         .ping_ms = (uint32_t)config->redis_timeout_ms,
         .timeout_ms = (uint32_t)config->redis_timeout_ms,
         .rest_ms = (uint32_t)config->intake_rest_ms,
-        .commands = intake->commands,
     };
     int r;
 
@@ -341,16 +326,15 @@ static int start(struct intake *intake, struct failure *reterr)
         (struct live_decoder){event_decoder_new(config->max_event_bytes), intake->metrics, {0}};
     if (!intake->decoder.decoder)
         return -ENOMEM;
-    intake->commands = redis_commands_new(&intake->loop, &intake->redis, "sluiced-rounds",
-                                          (uint32_t)config->redis_timeout_ms);
+    intake->commands = settings.commands = redis_commands_new(
+        &intake->loop, &intake->redis, "sluiced-rounds", (uint32_t)config->redis_timeout_ms);
     if (!intake->commands)
         return -ENOMEM;
-    intake->round =
-        round_new(&intake->loop, intake->commands, intake->metrics, &round_callbacks, intake);
-    if (!intake->round)
-        return -ENOMEM;
     intake->subscriber = subscriber_new(&settings, &callbacks, intake);
-    return intake->subscriber ? 0 : -ENOMEM;
+    if (!intake->subscriber)
+        return -ENOMEM;
+    intake->round = round_new(&settings, intake->subscriber, &round_callbacks, intake);
+    return intake->round ? 0 : -ENOMEM;
 }
 
 int intake_process_main(const struct gateway_parts *parts)

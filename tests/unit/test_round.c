@@ -7,6 +7,7 @@
 
 #include "gateway/intake/round.h"
 #include "gateway/intake/subscriber.h"
+#include "gateway/redis/redis_commands.h"
 #include "src/model/id.h"
 #include "tests/support/cmocka_all.h"
 #include "tests/support/patience.h"
@@ -68,30 +69,18 @@ static void on_lost(void *context, const char *reason)
     round_set_hearing(round_of_questions, false);
 }
 
-static uint32_t on_begin(void *context, uint64_t nodes[static SL_SHARDS_MAX])
-{
-    (void)context;
-    nodes[0] = 1;
-    return 1;
-}
-
 static uint64_t on_redis_time(void *context, uint64_t shards, uint64_t time_ms)
 {
     (void)context;
-    assert_int_equal(shards, 1);
+    assert_true(shards == UINT64_MAX);
     told.time_ms = time_ms;
     return time_ms;
 }
 
-static int on_ping(void *context, uint64_t number)
+static void on_over(void *context, uint64_t id, uint64_t shards)
 {
     (void)context;
-    return subscriber_ping(subscriber, number);
-}
-
-static void on_over(void *context, uint64_t id)
-{
-    (void)context;
+    assert_true(shards == UINT64_MAX);
     told.rounds++;
     told.id = id;
 }
@@ -112,8 +101,7 @@ static void start(uint32_t ping_ms)
                                                       .turn_end = on_turn_end,
                                                       .subscribed = on_subscribed,
                                                       .lost = on_lost};
-    static const struct round_callbacks callbacks = {
-        .begin = on_begin, .ids_ms = on_redis_time, .ping = on_ping, .over = on_over};
+    static const struct round_callbacks callbacks = {.ids_ms = on_redis_time, .over = on_over};
     struct sl_redis_address address;
     struct subscriber_settings settings = {.loop = &patience.loop,
                                            .address = &address,
@@ -122,9 +110,9 @@ static void start(uint32_t ping_ms)
                                            .timeout_ms = 5000};
 
     assert_int_equal(sl_redis_address_parse(sl_slice_str(server.url), &address, NULL), 0);
-    commands = redis_commands_new(&patience.loop, &address, "test", 5000);
-    round_of_questions = round_new(&patience.loop, commands, metrics, &callbacks, NULL);
+    commands = settings.commands = redis_commands_new(&patience.loop, &address, "test", 5000);
     subscriber = subscriber_new(&settings, &heard, NULL);
+    round_of_questions = round_new(&settings, subscriber, &callbacks, NULL);
     assert_true(commands && round_of_questions && subscriber);
     run_until(told.subscribed == 1);
 }
@@ -145,6 +133,7 @@ static int begin(void **state)
 static int end(void **state)
 {
     (void)state;
+    round_set_hearing(round_of_questions, false);
     subscriber_free(subscriber);
     redis_commands_free(commands);
     round_free(round_of_questions);

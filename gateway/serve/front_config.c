@@ -1,0 +1,60 @@
+#include "gateway/serve/front_config.h"
+
+#include "base/log.h"
+#include "gateway/front/token.h"
+
+static struct front_settings settings_of(const struct config *config,
+                                         const struct token_policy *policy)
+{
+    return (struct front_settings){
+        .policy = policy,
+        .max_gather_ms = (uint32_t)config->max_gather_ms,
+        .admission = {.streams = (uint32_t)config->max_connections,
+                      .per_subject = (uint32_t)config->max_connections_per_subject,
+                      .per_address = (uint32_t)config->max_connections_per_address,
+                      .replace = config->replace_oldest},
+        .max_filter_bytes = config->max_filter_bytes,
+        .max_filter_bytes_per_subject = config->max_filter_bytes_per_subject,
+        .keepalive_ms = (uint32_t)config->keepalive_ms,
+    };
+}
+
+int front_config_read(struct front_config *front, const struct config *config,
+                      struct failure *reterr)
+{
+    const struct token_policy_settings settings = {
+        .secret_file = config->jwt_secret_file,
+        .public_key_files = (const char *const *)config->jwt_public_keys.items,
+        .public_key_count = config->jwt_public_keys.count,
+        .issuer = config->jwt_issuer,
+        .audience = config->jwt_audience,
+    };
+    struct token_policy *policy;
+    int r;
+
+    front->origins = (struct origin_policy){
+        .any = config->dev,
+        .allowed = (const char *const *)config->allow_origins.items,
+        .allowed_count = config->allow_origins.count,
+    };
+    r = token_policy_new(&settings, &policy, reterr);
+    if (r < 0)
+        return r;
+    token_policy_free(front->policy);
+    front->policy = policy;
+    front->front = settings_of(config, policy);
+    return 0;
+}
+
+void front_config_warn(const struct front_config *front)
+{
+    const char *warning;
+
+    for (unsigned i = 0; (warning = token_policy_warning(front->policy, i)) != NULL; i++)
+        log_warn("weak_keys", "why=\"%s\"", warning);
+}
+
+void front_config_done(struct front_config *front)
+{
+    token_policy_free(front->policy);
+}
