@@ -24,6 +24,8 @@ extern const struct command command_post;
 extern const struct command command_posts;
 extern const struct command command_read;
 extern const struct command command_replay;
+extern const struct command command_shards_list;
+extern const struct command command_shards_plan;
 extern const struct command command_tail;
 extern const struct command command_tasks;
 extern const struct command command_tasks_drop;
@@ -71,6 +73,8 @@ static const struct command_entry entries[] = {
     {NULL, &command_config_get},
     {NULL, &command_config_set},
     {NULL, &command_upgrade},
+    {NULL, &command_shards_list},
+    {NULL, &command_shards_plan},
     {NULL, &command_top},
     {NULL, &command_worker},
     {NULL, &command_tasks},

@@ -43,6 +43,7 @@ extern const struct sl_script sl_script_like;
 extern const struct sl_script sl_script_list_likes;
 extern const struct sl_script sl_script_list_users;
 extern const struct sl_script sl_script_log_check;
+extern const struct sl_script sl_script_log_rate;
 extern const struct sl_script sl_script_log_state;
 extern const struct sl_script sl_script_merge;
 extern const struct sl_script sl_script_note_like;

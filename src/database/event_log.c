@@ -197,3 +197,23 @@ int sl_event_log_state_reply(const struct redisReply *reply, struct sl_event_log
         *ret_state = state;
     return r;
 }
+
+int sl_event_log_rate_call(struct sl_call *call, const struct sl_meta *meta, uint32_t shard,
+                           uint32_t window_ms, uint32_t most, struct failure *reterr)
+{
+    assert(shard < meta->shards && most >= 1 && most <= 10000);
+    sl_call_begin_repeatable(call, &sl_script_log_rate, shard, meta->shards);
+    sl_call_add_id(call, window_ms);
+    sl_call_add_id(call, most);
+    return sl_call_finish(call, reterr);
+}
+
+int sl_event_log_rate_reply(const struct redisReply *reply, uint64_t *ret_count, uint64_t *ret_ms,
+                            struct failure *reterr)
+{
+    int r = sl_reply_check_array(reply, 2, reterr);
+
+    if (r == 0)
+        r = sl_reply_read_count(reply, 0, ret_count, reterr);
+    return r == 0 ? sl_reply_read_count(reply, 1, ret_ms, reterr) : r;
+}

@@ -66,3 +66,10 @@ SL_EXPORT int sl_event_log_state_call(struct sl_call *call, const struct sl_meta
 SL_EXPORT int sl_event_log_state_reply(const struct redisReply *reply,
                                        struct sl_event_log_state *ret_state,
                                        struct failure *reterr);
+
+/* How many entries has the log had within the last `window_ms`? Of the newest `most` at most, 1 to
+ * 10,000: where there are more, *ret_ms is the time that these took. 0; -ENOMEM. */
+int sl_event_log_rate_call(struct sl_call *call, const struct sl_meta *meta, uint32_t shard,
+                           uint32_t window_ms, uint32_t most, struct failure *reterr);
+int sl_event_log_rate_reply(const struct redisReply *reply, uint64_t *ret_count, uint64_t *ret_ms,
+                            struct failure *reterr);

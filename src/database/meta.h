@@ -27,6 +27,13 @@ SL_EXPORT int sl_meta_call(struct sl_call *call, uint32_t shard, const struct sl
 SL_EXPORT int sl_meta_reply(const struct redisReply *reply, struct sl_meta *ret_meta,
                             struct failure *reterr);
 
+/* Reads what meta there is by a plain command, which is answered while the shard is moved to
+ * another node of a cluster, too, and makes none. 0; -ENOMEM. */
+int sl_meta_look_call(struct sl_call *call, uint32_t shard, struct failure *reterr);
+/* 0; -ENODATA: there is none; else as sl_meta_reply(). */
+int sl_meta_look_reply(const struct redisReply *reply, struct sl_meta *ret_meta,
+                       struct failure *reterr);
+
 /* What to ask shard 0 for: a random id and `shards`; 0 is for sl_redis_link_meta() to decide. */
 SL_EXPORT struct sl_meta sl_meta_wanted(uint32_t shards);
 

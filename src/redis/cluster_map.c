@@ -59,9 +59,9 @@ static bool is_host(struct sl_slice host)
     return true;
 }
 
-/* 0; -ENOENT: the server has no name for it; -EBADMSG. */
-static int read_endpoint(struct sl_slice host, uint64_t port, const struct sl_redis_endpoint *asked,
-                         struct sl_redis_endpoint *ret_endpoint)
+int sl_cluster_read_endpoint(struct sl_slice host, uint64_t port,
+                             const struct sl_redis_endpoint *asked,
+                             struct sl_redis_endpoint *ret_endpoint)
 {
     struct sl_redis_endpoint endpoint = {.port = (uint16_t)port};
 
@@ -84,7 +84,7 @@ static bool is_number(const redisReply *reply, long long highest)
     return reply->type == REDIS_REPLY_INTEGER && reply->integer >= 0 && reply->integer <= highest;
 }
 
-/* {host or nil, port, ...}: as read_endpoint(). */
+/* {host or nil, port, ...}: as sl_cluster_read_endpoint(). */
 static int read_node(const redisReply *reply, const struct sl_redis_endpoint *asked,
                      struct sl_redis_endpoint *ret_endpoint)
 {
@@ -97,7 +97,8 @@ static int read_node(const redisReply *reply, const struct sl_redis_endpoint *as
         host = sl_slice(reply->element[0]->str, reply->element[0]->len);
     else if (reply->element[0]->type != REDIS_REPLY_NIL)
         return -EBADMSG;
-    return read_endpoint(host, (uint64_t)reply->element[1]->integer, asked, ret_endpoint);
+    return sl_cluster_read_endpoint(host, (uint64_t)reply->element[1]->integer, asked,
+                                    ret_endpoint);
 }
 
 /* {first slot, last slot, master, replica, ...} */
@@ -204,7 +205,7 @@ static int read_redirect(struct sl_slice text, const struct sl_redis_endpoint *a
         return -EBADMSG;
     redirect->slot = (uint32_t)slot;
     host = sl_slice(space + 1, (size_t)(colon - space) - 1);
-    return read_endpoint(host, port, asked, &redirect->endpoint) < 0 ? -EBADMSG : 0;
+    return sl_cluster_read_endpoint(host, port, asked, &redirect->endpoint) < 0 ? -EBADMSG : 0;
 }
 
 int sl_cluster_redirect_reply(const struct redisReply *reply, const struct sl_redis_endpoint *asked,

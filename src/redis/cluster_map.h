@@ -11,6 +11,7 @@
 
 #include "base/export.h"
 #include "base/failure.h"
+#include "base/slice.h"
 #include "src/call/call.h"
 #include "src/model/id.h"
 #include "src/redis/redis_address.h"
@@ -34,6 +35,12 @@ SL_EXPORT int sl_cluster_slots_call(struct sl_call *call, struct failure *reterr
 SL_EXPORT int sl_cluster_slots_reply(const struct redisReply *reply,
                                      const struct sl_redis_endpoint *asked,
                                      struct sl_cluster_map *ret_map, struct failure *reterr);
+
+/* How a server names a node, and the port of it. `asked` as above. 0; -ENOENT: the server has no
+ * name for it; -EBADMSG. */
+int sl_cluster_read_endpoint(struct sl_slice host, uint64_t port,
+                             const struct sl_redis_endpoint *asked,
+                             struct sl_redis_endpoint *ret_endpoint);
 
 /* The shards whose masters differ, or are known to one only: bit S is shard S. */
 SL_EXPORT uint64_t sl_cluster_map_difference(const struct sl_cluster_map *a,

@@ -649,6 +649,25 @@ int sl_redis_link_meta(struct sl_redis_link *link, const struct sl_meta *wanted,
     return 0;
 }
 
+int sl_redis_link_look(struct sl_redis_link *link, struct sl_meta *ret_meta, struct failure *reterr)
+{
+    struct sl_call call = SL_CALL_INIT;
+    redisReply *reply = NULL;
+    int r = link->cluster ? 0 : check_no_cluster(link, reterr);
+
+    if (r == 0)
+        r = sl_meta_look_call(&call, 0, reterr);
+    if (r == 0)
+        r = sl_redis_link_run(link, &call, &reply, reterr);
+    if (r == 0)
+        r = sl_meta_look_reply(reply, ret_meta, reterr);
+    if (r == 0)
+        sl_redis_link_expect(link, ret_meta);
+    freeReplyObject(reply);
+    sl_call_done(&call);
+    return r;
+}
+
 void sl_redis_link_expect(struct sl_redis_link *link, const struct sl_meta *meta)
 {
     if (link->cluster)

@@ -71,6 +71,11 @@ SL_EXPORT int sl_redis_link_run_many(struct sl_redis_link *link, struct sl_call 
 SL_EXPORT int sl_redis_link_meta(struct sl_redis_link *link, const struct sl_meta *wanted,
                                  struct sl_meta *ret_meta, struct failure *reterr);
 
+/* Looks which database is there, without making one, and without a script: while shards are moved
+ * from node to node, too. 0; -ENODATA: there is none; else as sl_redis_link_meta(). */
+int sl_redis_link_look(struct sl_redis_link *link, struct sl_meta *ret_meta,
+                       struct failure *reterr);
+
 /* From now on the link talks to no node of a cluster that has another database: addresses may be
  * given to others. For links that do not find it themselves. */
 SL_EXPORT void sl_redis_link_expect(struct sl_redis_link *link, const struct sl_meta *meta);

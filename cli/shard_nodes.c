@@ -1,0 +1,227 @@
+/* shard_nodes.c - one seed tells all nodes; a master is connected when it is asked something.
+ *
+ * A connection that breaks is opened again for the next command, and the command that it broke
+ * under has failed: whoever moves shards must know what is done. */
+#include "cli/shard_nodes.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "base/alloc.h"
+#include "src/call/reply_read.h"
+#include "src/redis/redis_connection.h"
+#include "src/redis/redis_dial.h"
+
+enum { CONNECT_MS = 5000, ANSWER_MS = 60000 };
+
+static int dial(const struct sl_redis_address *address, const struct sl_redis_endpoint *endpoint,
+                struct sl_redis_connection **ret_connection, struct failure *reterr)
+{
+    struct sl_redis_connection *connection = NULL;
+    int r;
+
+    r = sl_redis_dial(address, endpoint, CONNECT_MS, ANSWER_MS, &connection, reterr);
+    if (r == 0)
+        r = sl_redis_log_in(connection, &address->login, reterr);
+    if (r < 0)
+        sl_redis_connection_close(connection);
+    else
+        *ret_connection = connection;
+    return r;
+}
+
+static int ask_seed(const struct sl_redis_address *address, const struct sl_redis_endpoint *seed,
+                    struct sl_cluster_nodes *ret_known, struct failure *reterr)
+{
+    struct sl_redis_connection *connection = NULL;
+    redisReply *reply = NULL;
+    int r;
+
+    r = dial(address, seed, &connection, reterr);
+    if (r == 0)
+        r = sl_redis_ask(connection, 2, (const char *[]){"CLUSTER", "SHARDS"}, NULL, &reply,
+                         reterr);
+    if (r == 0)
+        r = sl_cluster_nodes_reply(reply, seed, address->is_tls, ret_known, reterr);
+    freeReplyObject(reply);
+    sl_redis_connection_close(connection);
+    return r;
+}
+
+static bool is_master(const struct sl_cluster_node *node)
+{
+    return node->is_master && node->is_online && node->endpoint.host[0];
+}
+
+/* Masters first. */
+static int take_known(struct shard_nodes *nodes, const struct sl_cluster_nodes *known,
+                      struct failure *reterr)
+{
+    nodes->at = mem_zalloc(mem_array_size(known->count + 1, sizeof(*nodes->at)));
+    if (!nodes->at)
+        return failure_set(reterr, -ENOMEM, "out of memory");
+    for (int wants_masters = 1; wants_masters >= 0; wants_masters--) {
+        for (size_t i = 0; i < known->count; i++) {
+            struct shard_node *node = &nodes->at[nodes->all];
+
+            if (is_master(&known->at[i]) != wants_masters)
+                continue;
+            node->known = known->at[i];
+            sl_redis_endpoint_print(&node->known.endpoint, node->name, sizeof(node->name));
+            nodes->all++;
+            nodes->count += (size_t)wants_masters;
+        }
+    }
+    return 0;
+}
+
+int shard_nodes_open(struct shard_nodes *nodes, const struct sl_redis_address *address,
+                     struct failure *reterr)
+{
+    struct sl_cluster_nodes known = {.count = 0};
+    int r = -ECONNREFUSED;
+
+    *nodes = (struct shard_nodes){.address = *address};
+    for (uint32_t i = 0; r < 0 && i < address->seed_count; i++)
+        r = ask_seed(address, &address->seeds[i], &known, reterr);
+    if (r == 0)
+        r = take_known(nodes, &known, reterr);
+    sl_cluster_nodes_done(&known);
+    return r;
+}
+
+void shard_nodes_close(struct shard_nodes *nodes)
+{
+    for (size_t i = 0; i < nodes->all; i++)
+        sl_redis_connection_close(nodes->at[i].connection);
+    mem_free(nodes->at);
+    explicit_bzero(&nodes->address.login, sizeof(nodes->address.login));
+    *nodes = (struct shard_nodes){.count = 0};
+}
+
+/* ---- commands ---- */
+
+static void disconnect(struct shard_node *node)
+{
+    sl_redis_connection_close(node->connection);
+    node->connection = NULL;
+}
+
+int shard_node_ask(struct shard_nodes *nodes, struct shard_node *node, int argc,
+                   const char *const *argv, const size_t *argvlen, struct redisReply **ret_reply,
+                   struct failure *reterr)
+{
+    struct failure why;
+    int r = 0;
+
+    if (!node->connection)
+        r = dial(&nodes->address, &node->known.endpoint, &node->connection, &why);
+    if (r == 0) {
+        r = sl_redis_ask(node->connection, argc, argv, argvlen, ret_reply, &why);
+        if (r == -ECONNREFUSED || r == -ENOMEM)
+            disconnect(node);
+    }
+    return r < 0 ? failure_set(reterr, r, "%s: %s", node->name, why.text) : 0;
+}
+
+int shard_node_do(struct shard_nodes *nodes, struct shard_node *node, int argc,
+                  const char *const *argv, struct failure *reterr)
+{
+    redisReply *reply = NULL;
+    int r = shard_node_ask(nodes, node, argc, argv, NULL, &reply, reterr);
+
+    freeReplyObject(reply);
+    return r;
+}
+
+int shard_node_count(struct shard_nodes *nodes, struct shard_node *node, int argc,
+                     const char *const *argv, uint64_t *ret_count, struct failure *reterr)
+{
+    redisReply *reply = NULL;
+    int r = shard_node_ask(nodes, node, argc, argv, NULL, &reply, reterr);
+
+    if (r == 0 && reply->type == REDIS_REPLY_NIL)
+        *ret_count = 0;
+    else if (r == 0 && reply->type == REDIS_REPLY_INTEGER && reply->integer >= 0)
+        *ret_count = (uint64_t)reply->integer;
+    else if (r == 0)
+        r = sl_reply_unexpected(reterr);
+    freeReplyObject(reply);
+    return r;
+}
+
+/* ---- which node? ---- */
+
+int shard_nodes_look(struct shard_nodes *nodes, struct failure *reterr)
+{
+    int away = 0, r;
+
+    for (size_t i = 0; i < nodes->count; i++) {
+        struct shard_node *node = &nodes->at[i];
+        redisReply *reply = NULL;
+
+        r = shard_node_ask(nodes, node, 2, (const char *[]){"CLUSTER", "NODES"}, NULL, &reply,
+                           reterr);
+        if (r == 0)
+            r = sl_cluster_open_slots_reply(reply, &node->open, reterr);
+        freeReplyObject(reply);
+        if (r < 0)
+            away = r;
+    }
+    return away;
+}
+
+struct shard_node *shard_nodes_owner(struct shard_nodes *nodes, uint32_t shard)
+{
+    for (size_t i = 0; i < nodes->count; i++) {
+        if (nodes->at[i].known.shards >> shard & 1)
+            return &nodes->at[i];
+    }
+    return NULL;
+}
+
+struct shard_node *shard_nodes_by_id(struct shard_nodes *nodes, const char *id)
+{
+    for (size_t i = 0; i < nodes->count; i++) {
+        if (strcmp(nodes->at[i].known.id, id) == 0)
+            return &nodes->at[i];
+    }
+    return NULL;
+}
+
+/* "host:port, host:port" of the masters, cut off where there is no room. */
+static const char *name_masters(const struct shard_nodes *nodes, char *room, size_t size)
+{
+    size_t used = 0;
+
+    room[0] = '\0';
+    for (size_t i = 0; i < nodes->count && used < size; i++)
+        used +=
+            (size_t)snprintf(room + used, size - used, "%s%s", i ? ", " : "", nodes->at[i].name);
+    return room;
+}
+
+int shard_nodes_find(struct shard_nodes *nodes, const char *name, struct shard_node **ret_node,
+                     struct failure *reterr)
+{
+    char masters[FAILURE_TEXT_SIZE / 2];
+
+    for (size_t i = 0; i < nodes->all; i++) {
+        struct shard_node *node = &nodes->at[i];
+
+        if (strcmp(node->name, name) != 0)
+            continue;
+        if (i < nodes->count) {
+            *ret_node = node;
+            return 0;
+        }
+        return failure_set(reterr, -EINVAL, "%s is %s; the masters are %s", name,
+                           node->known.is_master ? "away" : "a replica",
+                           name_masters(nodes, masters, sizeof(masters)));
+    }
+    return failure_set(reterr, -EINVAL, "%s is no node of the cluster; its masters are %s", name,
+                       name_masters(nodes, masters, sizeof(masters)));
+}
