@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -14,23 +15,53 @@
 #include "src/tasks/worker.h"
 #include "tests/support/cmocka_all.h"
 
+bool core_is_clustered(void)
+{
+    const char *kind = getenv("SLUICE_TEST_REDIS");
+
+    return kind && strcmp(kind, "cluster") == 0;
+}
+
+static const struct redis_server *server_at(const struct core *core, size_t i)
+{
+    return core->is_clustered ? &core->cluster.nodes[i].server : &core->server;
+}
+
+static size_t owner_of(const struct core *core, uint32_t shard)
+{
+    return core->is_clustered ? redis_cluster_owner(shard) : 0;
+}
+
 void core_init(struct core *core)
 {
     const struct sl_redis_link_options options = {.retry_ms = 5000};
     struct sl_redis_address address;
 
-    *core = (struct core){.link = NULL};
-    redis_server_init(&core->server, false);
-    core->redis = redis_server_connect(&core->server);
-    assert_int_equal(sl_redis_address_parse(sl_slice_str(core->server.url), &address, NULL), 0);
+    *core = (struct core){.is_clustered = core_is_clustered()};
+    if (core->is_clustered) {
+        redis_cluster_init(&core->cluster);
+        core->url = core->cluster.url;
+        core->redis_count = REDIS_CLUSTER_MASTERS;
+    } else {
+        redis_server_init(&core->server, false);
+        core->url = core->server.url;
+        core->redis_count = 1;
+    }
+    for (size_t i = 0; i < core->redis_count; i++)
+        core->redis[i] = redis_server_connect(server_at(core, i));
+    assert_int_equal(sl_redis_address_parse(sl_slice_str(core->url), &address, NULL), 0);
     assert_int_equal(sl_redis_link_open(&address, &options, &core->link, NULL), 0);
 }
 
 void core_done(struct core *core)
 {
     sl_redis_link_close(core->link);
-    redisFree(core->redis);
-    redis_server_done(&core->server);
+    for (size_t i = 0; i < core->redis_count; i++)
+        redisFree(core->redis[i]);
+    if (core->is_clustered)
+        redis_cluster_done(&core->cluster);
+    else
+        redis_server_done(&core->server);
 }
 
 void core_reset(struct core *core, uint32_t shards)
@@ -232,7 +263,7 @@ static void work(struct core *core, uint32_t lease_ms)
     struct sl_redis_address address;
     struct sl_worker *worker;
 
-    assert_int_equal(sl_redis_address_parse(sl_slice_str(core->server.url), &address, NULL), 0);
+    assert_int_equal(sl_redis_address_parse(sl_slice_str(core->url), &address, NULL), 0);
     assert_int_equal(sl_worker_new(&address, &core->meta, &options, &worker, NULL), 0);
     assert_int_equal(sl_worker_run(worker, NULL), 0);
     sl_worker_free(worker);
@@ -293,13 +324,98 @@ redisReply *core_home(struct core *core, uint64_t reader)
                         sl_key_of("home", reader, key));
 }
 
+redisContext *core_connect(const struct core *core, uint32_t shard)
+{
+    return redis_server_connect(server_at(core, owner_of(core, shard)));
+}
+
+redisContext *core_listen(const struct core *core, uint32_t shard)
+{
+    redisContext *listener = core_connect(core, shard);
+
+    redis_server_run(listener, "%s sluice:{%u}:live",
+                     core->is_clustered ? "SSUBSCRIBE" : "SUBSCRIBE", (unsigned)shard);
+    return listener;
+}
+
+void core_publish(struct core *core, uint32_t shard, const char *message)
+{
+    freeReplyObject(core_command(core, "%s sluice:{%u}:live %s",
+                                 core->is_clustered ? "SPUBLISH" : "PUBLISH", (unsigned)shard,
+                                 message));
+}
+
+/* The shard of the first key in a command as it is sent; -ENOENT: it names none. */
+static int named_shard(const char *bytes, size_t size)
+{
+    static const char prefix[] = "sluice:{";
+    const char *found = memmem(bytes, size, prefix, sizeof(prefix) - 1);
+
+    if (!found || found[sizeof(prefix) - 1] < '0' || found[sizeof(prefix) - 1] > '9')
+        return -ENOENT;
+    return (int)strtoul(found + sizeof(prefix) - 1, NULL, 10);
+}
+
+static redisReply *ask_one(redisContext *redis, const char *bytes, size_t size, const char *format)
+{
+    redisReply *reply = NULL;
+
+    redisAppendFormattedCommand(redis, bytes, size);
+    redisGetReply(redis, (void **)&reply);
+    if (!reply || reply->type == REDIS_REPLY_ERROR)
+        fail_msg("%s: %s", format, reply ? reply->str : redis->errstr);
+    return reply;
+}
+
+/* Adds to `all` what another master says, which ends. */
+static void merge(redisReply *all, redisReply *other)
+{
+    if (all->type == REDIS_REPLY_ARRAY) {
+        const size_t count = all->elements + other->elements;
+
+        all->element = realloc(all->element, (count + 1) * sizeof(*all->element));
+        assert_non_null(all->element);
+        memcpy(all->element + all->elements, other->element,
+               other->elements * sizeof(*all->element));
+        all->elements = count;
+        other->elements = 0;
+    } else if (all->type == REDIS_REPLY_INTEGER) {
+        all->integer += other->integer;
+    } else if (all->type == REDIS_REPLY_STRING) {
+        all->str = realloc(all->str, all->len + other->len + 1);
+        assert_non_null(all->str);
+        memcpy(all->str + all->len, other->str, other->len + 1);
+        all->len += other->len;
+    }
+    freeReplyObject(other);
+}
+
+static redisReply *ask_all(struct core *core, const char *format, va_list args)
+{
+    char *bytes;
+    int size = redisvFormatCommand(&bytes, format, args), shard;
+    redisReply *reply;
+
+    assert_true(size > 0);
+    shard = named_shard(bytes, (size_t)size);
+    if (shard >= 0) {
+        reply = ask_one(core->redis[owner_of(core, (uint32_t)shard)], bytes, (size_t)size, format);
+    } else {
+        reply = ask_one(core->redis[0], bytes, (size_t)size, format);
+        for (size_t i = 1; i < core->redis_count; i++)
+            merge(reply, ask_one(core->redis[i], bytes, (size_t)size, format));
+    }
+    redisFreeCommand(bytes);
+    return reply;
+}
+
 redisReply *core_command(struct core *core, const char *format, ...)
 {
     redisReply *reply;
     va_list args;
 
     va_start(args, format);
-    reply = redis_server_ask(core->redis, format, args);
+    reply = ask_all(core, format, args);
     va_end(args);
     return reply;
 }
@@ -311,7 +427,7 @@ long long core_number(struct core *core, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    reply = redis_server_ask(core->redis, format, args);
+    reply = ask_all(core, format, args);
     va_end(args);
     assert_int_equal(reply->type, REDIS_REPLY_INTEGER);
     number = reply->integer;
@@ -325,7 +441,7 @@ const char *core_text(struct core *core, char room[static 65536], const char *fo
     va_list args;
 
     va_start(args, format);
-    reply = redis_server_ask(core->redis, format, args);
+    reply = ask_all(core, format, args);
     va_end(args);
     room[0] = '\0';
     if (reply->type != REDIS_REPLY_NIL) {

@@ -1,4 +1,5 @@
-/* tests/support/core.h - a database on a private redis-server, and the operations on it. */
+/* tests/support/core.h - a database on a private redis-server, and the operations on it. With
+ * SLUICE_TEST_REDIS=cluster in the environment it is in a cluster. */
 #pragma once
 
 #include <stdint.h>
@@ -12,16 +13,22 @@
 #include "src/social/posts.h"
 #include "src/social/privacy.h"
 #include "src/social/users.h"
-#include "tests/support/redis_server.h"
+#include "tests/support/redis_cluster.h"
 
 struct core {
     struct redis_server server;
-    redisContext *redis; /* for looking behind the scenes */
+    struct redis_cluster cluster;
+    bool is_clustered; /* the database is in `cluster`, else on `server` */
+    const char *url;
+    redisContext *redis[REDIS_CLUSTER_MASTERS]; /* for looking behind the scenes */
+    size_t redis_count;
     struct sl_redis_link *link;
     struct sl_meta meta;
     struct failure failure; /* of the last operation */
     struct sl_written written;
 };
+
+bool core_is_clustered(void);
 
 void core_init(struct core *core);
 void core_done(struct core *core);
@@ -60,7 +67,16 @@ void core_upgrade(struct core *core, uint32_t shard);
 /* The entries 'POST:AUTHOR' of a home timeline, whatever form it has; the reply is the caller's. */
 redisReply *core_home(struct core *core, uint64_t reader);
 
-/* A command, which must not fail; the reply is the caller's. */
+/* A connection of the test's own to where the shard is; redisFree() ends it. */
+redisContext *core_connect(const struct core *core, uint32_t shard);
+/* The same, which hears what the shard publishes. */
+redisContext *core_listen(const struct core *core, uint32_t shard);
+/* Publishes as the core does. */
+void core_publish(struct core *core, uint32_t shard, const char *message);
+
+/* A command, which must not fail; the reply is the caller's. In a cluster the node is asked that
+ * has the shard of the command's keys, and without keys each master: their lists and texts in a
+ * row, their numbers summed up. */
 redisReply *core_command(struct core *core, const char *format, ...);
 long long core_number(struct core *core, const char *format, ...);
 /* The answer is a string (or nil: ""), copied into `room`. */

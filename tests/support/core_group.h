@@ -14,6 +14,7 @@ int core_group_start(void **state);
 int core_group_stop(void **state);
 int core_group_fresh(void **state);
 
-/* Runs an array of tests with one shard and with eight; how many failed. */
+/* Runs an array of tests with one shard and with eight, in a cluster with eight and with 64; how
+ * many failed. */
 #define core_group_run(tests) core_group_run_count(tests, sizeof(tests) / sizeof((tests)[0]))
 int core_group_run_count(const struct CMUnitTest *tests, size_t count);

@@ -46,13 +46,28 @@ static _Noreturn void run_child(const struct core *parent, uint64_t commands,
     struct sl_redis_address address;
     struct core core = *parent;
 
-    core.redis = NULL; /* the parent's */
-    if (sl_redis_address_parse(sl_slice_str(core.server.url), &address, NULL) < 0 ||
+    core.redis_count = 0; /* the parent's */
+    if (sl_redis_address_parse(sl_slice_str(core.url), &address, NULL) < 0 ||
         sl_redis_link_open(&address, &options, &core.link, NULL) < 0)
         _exit(EXIT_FAILURE);
     fault_after(commands);
     act(&core);
     _exit(EXIT_SUCCESS);
+}
+
+static long long clients(struct core *core)
+{
+    static const char name[] = "connected_clients:";
+    redisReply *info = core_command(core, "INFO clients");
+    const char *line = info->str;
+    long long count = 0;
+
+    while ((line = strstr(line, name)) != NULL) {
+        line += strlen(name);
+        count += strtoll(line, NULL, 10);
+    }
+    freeReplyObject(info);
+    return count;
 }
 
 enum fault_end fault_run(const struct core *core, uint64_t commands, void (*act)(struct core *core))
@@ -73,14 +88,7 @@ enum fault_end fault_run(const struct core *core, uint64_t commands, void (*act)
 
 void fault_settle(struct core *core)
 {
-    long long count;
-
-    do {
-        redisReply *info = core_command(core, "INFO clients");
-        const char *line = strstr(info->str, "connected_clients:");
-
-        assert_non_null(line);
-        count = strtoll(line + strlen("connected_clients:"), NULL, 10);
-        freeReplyObject(info);
-    } while (count > 2); /* core->redis and core->link */
+    /* core->redis, and core->link to as many nodes */
+    while (clients(core) > 2 * (long long)core->redis_count)
+        ;
 }

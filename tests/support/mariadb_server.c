@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,6 +15,7 @@
 #include <mysql.h>
 
 #include "tests/support/cmocka_all.h"
+#include "tests/support/folder.h"
 
 static const char *program(void)
 {
@@ -97,14 +97,6 @@ void mariadb_server_kill(struct mariadb_server *server)
     close(server->output);
 }
 
-static int remove_one(const char *path, const struct stat *stat, int type, struct FTW *ftw)
-{
-    (void)stat;
-    (void)type;
-    (void)ftw;
-    return remove(path);
-}
-
 void mariadb_server_init(struct mariadb_server *server)
 {
     char data[128];
@@ -120,7 +112,7 @@ void mariadb_server_init(struct mariadb_server *server)
 void mariadb_server_done(struct mariadb_server *server)
 {
     mariadb_server_kill(server);
-    nftw(server->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    folder_remove(server->folder);
 }
 
 void mariadb_server_restart(struct mariadb_server *server, const char *option)

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 
 #include "tests/support/cmocka_all.h"
+#include "tests/support/folder.h"
 
 enum { OPTIONS_MAX = 32, PORT_MIN = 10000, PORT_MAX = 30000 };
 
@@ -95,14 +95,6 @@ static void stop(struct redis_server *server)
     server->pid = 0;
 }
 
-static int remove_one(const char *path, const struct stat *stat, int type, struct FTW *ftw)
-{
-    (void)stat;
-    (void)type;
-    (void)ftw;
-    return remove(path);
-}
-
 static void init(struct redis_server *server, bool append_only, const char *const *options)
 {
     *server = (struct redis_server){
@@ -154,7 +146,7 @@ unsigned redis_server_free_port(void)
 void redis_server_done(struct redis_server *server)
 {
     stop(server);
-    nftw(server->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    folder_remove(server->folder);
 }
 
 void redis_server_kill(struct redis_server *server)

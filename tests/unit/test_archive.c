@@ -58,7 +58,7 @@ static void work_with(struct core *child, const char *archive, uint32_t lease_ms
     struct sl_redis_address address;
     struct sl_worker *worker;
 
-    if (sl_redis_address_parse(sl_slice_str(child->server.url), &address, NULL) < 0 ||
+    if (sl_redis_address_parse(sl_slice_str(child->url), &address, NULL) < 0 ||
         sl_worker_new(&address, &child->meta, &options, &worker, &child->failure) < 0 ||
         sl_worker_run(worker, &child->failure) < 0) {
         fprintf(stderr, "work: %s\n", child->failure.text);
@@ -420,7 +420,7 @@ static void work_when_told(struct core *child, int told, int said)
     struct sl_worker *worker;
     char word;
 
-    if (sl_redis_address_parse(sl_slice_str(child->server.url), &address, NULL) < 0 ||
+    if (sl_redis_address_parse(sl_slice_str(child->url), &address, NULL) < 0 ||
         sl_worker_new(&address, &child->meta, &options, &worker, &child->failure) < 0 ||
         write(said, "r", 1) != 1 || read(told, &word, 1) != 1 ||
         sl_worker_run(worker, &child->failure) < 0) {

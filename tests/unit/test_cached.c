@@ -430,7 +430,7 @@ static void work(void)
     struct sl_redis_address address;
     struct sl_worker *worker;
 
-    assert_int_equal(sl_redis_address_parse(sl_slice_str(core.server.url), &address, &core.failure),
+    assert_int_equal(sl_redis_address_parse(sl_slice_str(core.url), &address, &core.failure),
                      0);
     assert_int_equal(sl_worker_new(&address, &core.meta, &options, &worker, &core.failure), 0);
     assert_int_equal(sl_worker_run(worker, &core.failure), 0);

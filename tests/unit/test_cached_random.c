@@ -346,7 +346,7 @@ static void open_reader(void)
     struct sl_redis_address address;
 
     reader = (struct cached_reader){.meta = core.meta};
-    must(sl_redis_address_parse(sl_slice_str(core.server.url), &address, &reader.failure), "open");
+    must(sl_redis_address_parse(sl_slice_str(core.url), &address, &reader.failure), "open");
     must(sl_redis_link_open(&address, &link_options, &reader.link, &reader.failure), "open");
     must(sl_cache_open(server.url, core.meta.database_id, &cache_options, &reader.cache,
                        &reader.failure),
@@ -395,7 +395,7 @@ static _Noreturn void work(void)
     struct sl_redis_address address;
     struct failure failure;
 
-    if (sl_redis_address_parse(sl_slice_str(core.server.url), &address, &failure) < 0)
+    if (sl_redis_address_parse(sl_slice_str(core.url), &address, &failure) < 0)
         _exit(EXIT_FAILURE);
     while (!atomic_load(&shared->is_over)) {
         struct sl_worker *worker;

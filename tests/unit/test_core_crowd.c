@@ -315,9 +315,9 @@ static pid_t start_child(int number, void (*run)(void))
     if (pid != 0)
         return pid;
     child = core;
-    child.redis = NULL; /* the parent's */
+    child.redis_count = 0; /* the parent's */
     draw_begin_as(number);
-    if (sl_redis_address_parse(sl_slice_str(core.server.url), &address, NULL) < 0 ||
+    if (sl_redis_address_parse(sl_slice_str(core.url), &address, NULL) < 0 ||
         sl_redis_link_open(&address, &options, &child.link, NULL) < 0)
         _exit(EXIT_FAILURE);
     run();

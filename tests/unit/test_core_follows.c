@@ -341,16 +341,17 @@ static void test_random_followers_in_parts_agree_with_the_model(void **state)
 
 static void test_followers_of_another_type_leave_nothing_half_done(void **state)
 {
-    uint64_t digest;
-    int other = 1;
-    char key[SL_KEY_SIZE];
+    uint64_t digest, other = 0;
+    char key[SL_KEY_SIZE], login[16];
 
     (void)state;
-    while (sl_id_shard(ids[other]) != sl_id_shard(ids[0]))
-        other++;
-    freeReplyObject(core_command(&core, "SET %s x", sl_key_of("follower_parts", ids[other], key)));
+    for (int i = 0; other == 0 || sl_id_shard(other) != sl_id_shard(ids[0]); i++) {
+        snprintf(login, sizeof(login), "other%d", i);
+        other = core_must_create(&core, login);
+    }
+    freeReplyObject(core_command(&core, "SET %s x", sl_key_of("follower_parts", other, key)));
     digest = core_digest(&core);
-    assert_int_equal(core_follow(&core, logins[0], logins[other], "r"), -EBADMSG);
+    assert_int_equal(core_follow(&core, logins[0], login, "r"), -EBADMSG);
     assert_int_equal(core_digest(&core), digest);
 }
 
@@ -434,9 +435,10 @@ static void test_common_users_of_nobody_are_refused(void **state)
     redisReply *reply;
 
     (void)state;
-    assert_int_equal(sl_common_users_call(&call, &core.meta, SL_COMMON_FOLLOWERS, ids[0], 64 * 63,
-                                          &page, &failure),
-                     -EINVAL);
+    if (shards < SL_SHARDS_MAX) /* else every id has one */
+        assert_int_equal(sl_common_users_call(&call, &core.meta, SL_COMMON_FOLLOWERS, ids[0],
+                                              64 * 63, &page, &failure),
+                         -EINVAL);
     assert_int_equal(sl_common_users_call(&call, &core.meta, SL_COMMON_FOLLOWERS, ids[0], ids[1],
                                           &bad, &failure),
                      -EINVAL);

@@ -178,7 +178,8 @@ static void test_without_an_archive_a_profile_is_capped_if_it_is_to_be(void **st
     answer.reply_to.post = sl_slice_str(sl_id_print(core_must_post(&core, "bob", "question"), id));
     sl_id_parse(answer.reply_to.post, &question);
     sl_key_of("comments", question, comments);
-    if (core_post(&core, "ada", &answer, NULL) == 0) { /* of one shard */
+    assert_int_equal(core_post(&core, "ada", &answer, NULL), 0);
+    if (sl_id_shard(question) == sl_id_shard(ada)) {
         assert_int_equal(core_number(&core, "ZCARD %s", comments), 1);
         for (size_t i = 0; i < 4; i++)
             core_must_post(&core, "ada", "t");
@@ -341,7 +342,8 @@ static void test_what_very_many_like_is_freed_in_the_background(void **state)
     assert_int_equal(core_number(&core, "EXISTS %s", sl_key_of("comments", post, key)), 0);
     do
         core_text(&core, info, "INFO memory");
-    while (strstr(info, "lazyfree_pending_objects:0") == NULL);
+    while (strstr(info, "lazyfree_pending_objects:1") ||
+           strstr(info, "lazyfree_pending_objects:2"));
     assert_non_null(strstr(info, "lazyfreed_objects:2\r"));
 }
 

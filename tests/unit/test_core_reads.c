@@ -366,12 +366,14 @@ static void test_ids_that_there_cannot_be_are_refused(void **state)
     const uint64_t good = 4096, bad = 64 * 63;
 
     (void)state;
+    core.meta.shards = shards < SL_SHARDS_MAX ? shards : 8; /* else every id has one */
     for (size_t i = 0; i < 2; i++) {
         assert_int_equal(sl_users_calls(&calls, &core.meta, &strangers[i], 1, NULL), -EINVAL);
         assert_int_equal(calls.count, 0);
     }
     assert_int_equal(sl_posts_calls(&calls, &core.meta, SL_READER_NOBODY, &bad, 1, NULL), -EINVAL);
     assert_int_equal(sl_posts_calls(&calls, &core.meta, bad, &good, 1, NULL), -EINVAL);
+    core.meta.shards = shards;
     assert_int_equal(sl_posts_calls(&calls, &core.meta, SL_READER_SYSTEM, &good, 1, NULL), 0);
     sl_shard_calls_done(&calls);
 }

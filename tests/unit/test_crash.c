@@ -71,8 +71,7 @@ static void work(struct core *child, uint32_t lease_ms)
     struct sl_redis_address address;
     struct sl_worker *worker;
 
-    must(sl_redis_address_parse(sl_slice_str(child->server.url), &address, NULL) == 0, child,
-         "url");
+    must(sl_redis_address_parse(sl_slice_str(child->url), &address, NULL) == 0, child, "url");
     must(sl_worker_new(&address, &child->meta, &options, &worker, &child->failure) == 0, child,
          "worker");
     must(sl_worker_run(worker, &child->failure) == 0, child, "work");

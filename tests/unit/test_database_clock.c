@@ -302,17 +302,16 @@ static void assert_heard(redisContext *listener, const struct logged *logged)
 
 static void test_late_events_are_marked_in_log_and_channel(void **state)
 {
-    redisContext *listener = redis_server_connect(&core.server);
     uint32_t shard = sl_id_shard(core_must_create(&core, "ada"));
     uint64_t low = core_must_post(&core, "ada", "in order");
     uint64_t late = core_must_post(&core, "ada", "late");
     uint64_t high = sl_id_first_at(redis_ms() + STEP_MS);
     char expected[1024], at[CLOCK_RFC3339_SIZE];
     struct sl_clock_raised raised;
+    redisContext *listener = core_listen(&core, shard);
     struct logged logged;
 
     (void)state;
-    freeReplyObject(redisCommand(listener, "SUBSCRIBE sluice:{%u}:live", (unsigned)shard));
     raised = must_raise(shard, low, high, 0);
     assert_true(raised.is_raised && raised.is_marked);
     read_newest(shard, &logged);

@@ -121,7 +121,7 @@ static int start(void **state)
     core_group_fresh(state);
     patience_init(&patience, complain);
     board = metrics_board_new(GATEWAYS);
-    assert_int_equal(sl_redis_address_parse(sl_slice_str(core.server.url), &address, NULL), 0);
+    assert_int_equal(sl_redis_address_parse(sl_slice_str(core.url), &address, NULL), 0);
     for (unsigned i = 0; i < GATEWAYS; i++) {
         struct gateway *gateway = &gateways[i];
 

@@ -732,7 +732,7 @@ static void test_what_many_do_at_once_ends_in_the_right_timelines(void **state)
         snprintf(login, sizeof(login), "person%d", i);
         people[i] = core_must_create(&core, login);
     }
-    assert_int_equal(sl_redis_address_parse(sl_slice_str(core.server.url), &address, NULL), 0);
+    assert_int_equal(sl_redis_address_parse(sl_slice_str(core.url), &address, NULL), 0);
     assert_int_equal(sl_worker_new(&address, &core.meta, &options, &worker, NULL), 0);
     assert_int_equal(pthread_create(&worker_thread, NULL, run_worker, worker), 0);
     for (int i = 0; i < RACERS; i++) {
