@@ -11,6 +11,8 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 from harness.cli import Cli  # noqa: E402
+from harness.clustered_redis import Clusters  # noqa: E402
+from harness.redis_server import KIND  # noqa: E402
 from harness.servers import Servers  # noqa: E402
 from harness.tls import Certificate  # noqa: E402
 
@@ -22,6 +24,14 @@ def pytest_generate_tests(metafunc):
     """`pytestmark = pytest.mark.wires`: the tests of a file run over plain connections and over TLS."""
     if "wire" in metafunc.fixturenames and metafunc.definition.get_closest_marker("wires"):
         metafunc.parametrize("wire", WIRES, indirect=True, scope="module")
+
+
+def pytest_collection_modifyitems(items):
+    """`@pytest.mark.one_redis("why")`: what is said of a Redis alone is not said of a cluster."""
+    for item in items if KIND == "cluster" else ():
+        mark = item.get_closest_marker("one_redis")
+        if mark:
+            item.add_marker(pytest.mark.skip(f"one Redis: {mark.args[0]}"))
 
 
 @pytest.fixture(scope="module")
@@ -40,17 +50,24 @@ def wire_certificate(request, wire):
     return request.getfixturevalue("certificate") if wire == "tls" else None
 
 
+@pytest.fixture(scope="session")
+def clusters(tmp_path_factory):
+    clusters = Clusters(tmp_path_factory.mktemp("clusters"))
+    yield clusters
+    clusters.stop()
+
+
 @pytest.fixture(scope="module")
-def module_servers(wire_certificate):
-    servers = Servers(wire_certificate)
+def module_servers(wire_certificate, clusters):
+    servers = Servers(wire_certificate, clusters)
     yield servers
     servers.stop()
 
 
 @pytest.fixture
-def servers(wire_certificate):
+def servers(wire_certificate, clusters):
     """For tests that need servers of their own: servers.redis(), servers.gateway(redis, ...)."""
-    servers = Servers(wire_certificate)
+    servers = Servers(wire_certificate, clusters)
     yield servers
     servers.stop()
 

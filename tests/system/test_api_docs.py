@@ -14,6 +14,7 @@ def shell(servers):
     gateway = servers.gateway(redis)
     shell = Shell(SLUICE_REDIS=redis.url, URL=f"http://127.0.0.1:{gateway.port}", TOKEN="", SECRET=str(gateway.secret_file))
     shell.run('curl() { command curl -sS "$@"; }')
+    shell.redis = redis
     yield shell
     shell.close()
 
@@ -28,6 +29,7 @@ def test_what_the_page_says_is_what_happens(shell, page, begin, end):
     for command, expected in found:
         if not command.startswith("SECRET="):
             printed = shell.run(command)
+            shell.redis.wait_tasks()
             assert re.match(pattern(expected) + "$", without_space(printed)), \
                 f"$ {command}\n{printed}\nexpected: {expected}"
     assert not shell.errors()

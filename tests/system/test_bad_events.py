@@ -146,10 +146,7 @@ def test_large_event_within_the_limit(publish, listeners):
 def test_flood_of_garbage_does_not_flood_the_log(servers, redis):
     gateway = servers.gateway(redis)
     with gateway.stream(FIREHOSE) as stream:
-        pipe = redis.client.pipeline(transaction=False)
-        for _ in range(20_000):
-            pipe.publish("sluice:{0}:live", "garbage")
-        pipe.execute()
+        redis.publish_many(["garbage"] * 20_000)
         redis.publish(events.dump(events.post(5, "the end")))
         assert stream.next()["id"] == "5"
     assert len(gateway.log()) < 100_000

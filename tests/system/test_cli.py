@@ -67,7 +67,7 @@ def test_failure_is_1(cli, arguments):
 
 
 def test_settings_are_read_and_changed_in_all_shards(servers, cli_for):
-    redis = servers.redis(shards=1)
+    redis = servers.redis(shards=None)
     cli = cli_for(redis)
     cli.run("init", "--shards", "3", "--log-age", "90m")
     assert cli.run("config", "get", "log-age") == "90m"
@@ -268,7 +268,7 @@ def test_follow_and_unfollow(cli, redis):
 
 
 def test_init(servers, cli_for):
-    redis = servers.redis(shards=1)
+    redis = servers.redis(shards=None)
     cli = cli_for(redis)
     cli.run("init", "--shards", "4")
     assert redis.client.hget("sluice:{0}:meta", "shards") == "4"

@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from harness import events
+from harness import events, processes
 from harness.api import Api
 from harness.streams import Collector
 from harness.waiting import eventually
@@ -194,12 +194,11 @@ def test_a_request_that_waits_for_redis_is_answered(servers, cli_for):
     gateway = servers.gateway(redis, "--drain-timeout", "10m")
     api = Api(gateway, user)
     api.expect(200, "GET", "/v1/users/ada")
-    redis.process.send_signal(signal.SIGSTOP)
-    api.send("POST", "/v1/posts", {"text": "just in time"})
-    eventually(lambda: gateway.metrics()["sluice_api_requests_in_flight"] == 1, "it is under way")
-    gateway.begin_stop()
-    eventually(lambda: "event=draining" in gateway.log(), "it drains")
-    redis.process.send_signal(signal.SIGCONT)
+    with processes.stopped(redis.pids):
+        api.send("POST", "/v1/posts", {"text": "just in time"})
+        eventually(lambda: gateway.metrics()["sluice_api_requests_in_flight"] == 1, "it is under way")
+        gateway.begin_stop()
+        eventually(lambda: "event=draining" in gateway.log(), "it drains")
     answer = api.read()
     assert answer.status == 201 and answer.headers["connection"] == "close"
     gateway.stop()

@@ -81,6 +81,7 @@ def test_analytics(gateway, redis, publish):
     analytics.ended()
 
 
+@pytest.mark.one_redis("it comes to a unix socket")
 def test_publish_only(gateway, redis):
     with gateway.stream("/v1/stream/filter?track=python") as stream:
         publisher = Program("/usr/bin/python3", "-B", EXAMPLES / "publish-only" / "publish.py",
@@ -93,6 +94,7 @@ def test_publish_only(gateway, redis):
         assert stream.next()["post"]["text"] == "Hello from Python"
 
 
+@pytest.mark.one_redis("it comes to a unix socket")
 def test_shell_line_of_the_readme(gateway, redis):
     if not shutil.which("redis-cli"):
         pytest.skip("no redis-cli")
@@ -214,6 +216,7 @@ def run_core_c(socket, *arguments):
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
+@pytest.mark.one_redis("it comes to a unix socket")
 def test_core_c(servers):
     redis = servers.redis()
     ids = []
@@ -294,6 +297,7 @@ def test_home_timeline(servers, cli_for):
         assert done.returncode == status and "home-timeline" in done.stderr
 
 
+@pytest.mark.one_redis("it comes to a unix socket")
 def test_core_c_says_what_is_wrong(servers):
     redis = servers.redis()
     for socket, login, why in ((redis.socket, "a b", b"U+0020"), ("/nonexistent", "ada", b"connect")):

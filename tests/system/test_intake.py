@@ -4,10 +4,13 @@ misses an event or sees one twice."""
 import os
 import signal
 
+import pytest
+
 from harness import events, processes
 from harness.streams import Collector
 from harness.waiting import eventually
 
+pytestmark = pytest.mark.one_redis("in a cluster each worker hears for itself")
 FIREHOSE = "/v1/stream/firehose"
 POSTS = 600
 

@@ -96,10 +96,8 @@ def test_replacing_misses_and_doubles_nothing(client, redis):
     """Events flow while the same filter is put in its own place again and again."""
     client.subscribe("a", track="kite")
     for round_ in range(20):
-        pipe = redis.client.pipeline(transaction=False)
-        for number in range(round_ * 50 + 1, round_ * 50 + 51):
-            pipe.publish("sluice:{0}:live", events.dump(events.post(number, "kite")))
-        pipe.execute()
+        numbers = range(round_ * 50 + 1, round_ * 50 + 51)
+        redis.publish_many(events.dump(events.post(number, "kite")) for number in numbers)
         client.subscribe("a", track="kite" if round_ % 2 else "kite,kites")
     assert [client.next() for _ in range(1000)] == \
         [(str(n), [("a", None)]) for n in range(1, 1001)]

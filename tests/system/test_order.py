@@ -3,7 +3,6 @@
 import json
 
 from harness import events
-from harness.ports import steady_port
 from harness.redis_server import shard_of
 from harness.waiting import eventually
 
@@ -34,12 +33,12 @@ def test_live_events_of_all_shards_come_in_the_order_of_their_ids(servers, cli_f
 
 
 def test_a_shard_that_cannot_be_read_is_left_behind_and_comes_late(servers, cli_for):
-    redis = servers.redis(shards=8, port=steady_port())
+    redis = servers.redis(shards=8)
     cli = cli_for(redis)
     user_of = {shard_of(cli.run("user", "add", f"user{n}")): f"user{n}" for n in range(12)}
     (silent, silent_user), (_, user), *_ = user_of.items()
     redis.client.execute_command("ACL", "SETUSER", "gate", "on", ">secret", "~*", "&*", "+@all")
-    gateway = servers.gateway(f"redis://gate:secret@127.0.0.1:{redis.port}", "--order-wait", "300ms")
+    gateway = servers.gateway(redis.url_over_tcp("gate:secret@"), "--order-wait", "300ms")
 
     def post(login):
         return cli.run("post", "--user", login, "text")

@@ -6,7 +6,6 @@ import random
 import time
 
 from harness import events
-from harness.ports import steady_port
 from harness.redis_server import shard_of
 from harness.waiting import eventually
 
@@ -76,7 +75,7 @@ class LeftBehind:
 
     def __init__(self, servers, cli_for):
         self.servers = servers
-        self.redis = servers.redis(shards=SHARDS, port=steady_port())
+        self.redis = servers.redis(shards=SHARDS)
         self.cli = cli_for(self.redis)
         user_of = {shard_of(self.cli.run("user", "add", f"user{n}")): f"user{n}" for n in range(12)}
         (self.silent, self.silent_user), (_, self.user), *_ = user_of.items()
@@ -84,8 +83,7 @@ class LeftBehind:
         self.gateway = self.start()
 
     def start(self):
-        return self.servers.gateway(f"redis://gate:secret@127.0.0.1:{self.redis.port}",
-                                    "--order-wait", "300ms", "--keepalive-ms", "200")
+        return self.servers.gateway(self.redis.url_over_tcp("gate:secret@"), "--order-wait", "300ms", "--keepalive-ms", "200")
 
     def post(self, login):
         return self.cli.run("post", "--user", login, "text")

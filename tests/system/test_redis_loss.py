@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from harness import events
+from harness import events, processes
 from harness.ports import steady_port
 from harness.redis_server import RedisServer, shard_of
 from harness.streams import Collector, Refused
@@ -42,9 +42,8 @@ def test_worker_is_ready_only_while_its_commands_are_answered(servers, cli_for, 
     """It hears the live channels all the time; Redis has no room for another of its connections."""
     redis = servers.redis()
     gateway = servers.gateway(redis, "--redis-timeout", "1s", "--api-timeout", "1s")
-    number, = [client["id"] for client in redis.client.client_list() if client["name"] == name]
     redis.client.config_set("maxclients", 1)
-    redis.client.client_kill_filter(_id=number)
+    redis.drop_clients(name)
     gateway.wait_status("/readyz", 503)
     with pytest.raises(Refused) as refused:
         gateway.stream(FIREHOSE)
@@ -135,7 +134,7 @@ def test_what_the_log_has_lost_is_told_as_a_gap(servers, cli_for, transport):
         first = cli.ids("post", "--user", "ada", "before")[0]
         assert stream.next()["id"] == first
         lost, kept = int(first) + 1, int(first) + 2
-        with redis.client.pipeline() as transaction:
+        with redis.master_of(0).pipeline() as transaction:
             transaction.execute_command("CLIENT", "KILL", "TYPE", "pubsub")
             for number, previous in ((lost, first), (kept, lost)):
                 event = events.dump(events.post(number, "meanwhile"))
@@ -174,9 +173,8 @@ def test_redis_that_stops_for_a_while_costs_no_event(servers, cli_for):
     stream = Collector(gateway.stream(FIREHOSE))
     load = cli.start("replay", write_posts(servers.folder, 500), "--rate", "500")
     stream.wait(lambda ms: len(ms) > 50, "the load flows")
-    redis.process.send_signal(signal.SIGSTOP)
-    gateway.wait_status("/readyz", 503)
-    redis.process.send_signal(signal.SIGCONT)
+    with processes.stopped(redis.pids):
+        gateway.wait_status("/readyz", 503)
     load.process.wait(60)
     gateway.wait_status("/readyz", 200)
     log = redis.log()
@@ -189,19 +187,13 @@ def test_events_seen_twice_are_delivered_once(servers, cli_for):
     cli = cli_for(redis)
     cli.run("user", "add", "ada")
     gateway = servers.gateway(redis)
-    channel = redis.client.pubsub(ignore_subscribe_messages=True)
-    channel.subscribe("sluice:{0}:live")
-    with gateway.stream(FIREHOSE) as stream:
+    with redis.listening() as next_message, gateway.stream(FIREHOSE) as stream:
         wanted = []
         for number in range(3):
             wanted += cli.ids("post", "--user", "ada", f"number {number}")
-            message = None
-            while message is None:
-                message = channel.get_message(timeout=5)
-            redis.publish(message["data"])
+            redis.publish(next_message(), shard_of(wanted[-1]))
         wanted += cli.ids("post", "--user", "ada", "the end")
         assert [m["id"] for m in stream.until(wanted[-1])] == wanted
-    channel.close()
 
 
 def test_redis_that_refuses_the_password(servers, redis):
@@ -215,6 +207,7 @@ def test_redis_that_refuses_the_password(servers, redis):
     gateway.wait_ready()
 
 
+@pytest.mark.one_redis("a cluster has one database")
 def test_redis_url_with_user_password_and_database(servers, cli_for):
     redis = servers.redis()
     port = steady_port()

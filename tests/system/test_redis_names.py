@@ -10,6 +10,7 @@ from harness.names import Names
 from harness.ports import steady_port
 from harness.waiting import PATIENCE, eventually
 
+pytestmark = pytest.mark.one_redis("the nodes of a cluster are named by the cluster")
 FIREHOSE = "/v1/stream/firehose"
 
 

@@ -144,7 +144,7 @@ def test_the_page_works_as_it_stands(servers, tmp_path):
 
 def test_sentinels(servers, cli_for):
     group = RedisGroup(servers.folder / "group", kind="tls")
-    servers.guests.append(group)
+    servers.redis_servers.append(group)
     gateway, cli = servers.gateway(group.url), cli_for(group)
     cli.run("--wait-replicas", "1", "user", "add", "ada")
     with gateway.stream(FIREHOSE) as stream:
@@ -157,7 +157,7 @@ def test_sentinels(servers, cli_for):
 
 def test_a_cluster(servers, cli_for, tmp_path):
     cluster = RedisCluster(servers.folder / "cluster", masters=2, certificate=Certificate(tmp_path))
-    servers.guests.append(cluster)
+    servers.redis_servers.append(cluster)
     cli = cli_for(cluster)
     cli.run("init")
     gateway = servers.gateway(cluster.url)

@@ -16,10 +16,7 @@ TEXT = "a long post, so that few of them fill a socket " * 40
 
 
 def publish_many(redis, first, count):
-    pipe = redis.client.pipeline(transaction=False)
-    for number in range(first, first + count):
-        pipe.publish("sluice:{0}:live", events.dump(events.post(number, TEXT)))
-    pipe.execute()
+    redis.publish_many(events.dump(events.post(number, TEXT)) for number in range(first, first + count))
 
 
 def flood(redis, first, count, reader):

@@ -22,7 +22,7 @@ def status(gateway):
 
 def test_it_says_what_metrics_says(gateway, redis):
     with gateway.stream("/v1/stream/firehose", "sse"), gateway.stream("/v1/stream", "websocket"):
-        redis.client.publish("sluice:{0}:live", events.dump(events.post(1, "one")))
+        redis.publish(events.dump(events.post(1, "one")))
         now = eventually(lambda: (found := status(gateway))["metrics"]["sluice_matches_total"] >= 1
                          and found, "the event is counted")
         numbers, metrics = now["metrics"], gateway.metrics()
@@ -143,7 +143,7 @@ def fall_behind(gateway, redis):
     while owed() < 50:
         for _ in range(50):
             number += 1
-            redis.client.publish("sluice:{0}:live", events.dump(events.post(number, TEXT)))
+            redis.publish(events.dump(events.post(number, TEXT)))
         eventually(lambda: status(gateway)["metrics"]["sluice_matches_total"] == number,
                    "what was published is matched", deadline.left())
 

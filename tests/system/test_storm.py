@@ -6,7 +6,7 @@ import pytest
 from harness.storm import Storm, table
 from harness.waiting import eventually
 
-pytestmark = pytest.mark.wires
+pytestmark = [pytest.mark.wires, pytest.mark.one_redis("test_cluster_storm.py has a storm over a cluster")]
 PER_FAULT = 60
 
 

@@ -191,10 +191,7 @@ def test_what_is_for_gateways_only_is_not_delivered(gateway, publish):
 
 def test_events_keep_their_order(gateway, redis, transport):
     stream = gateway.stream(FIREHOSE, transport)
-    pipe = redis.client.pipeline(transaction=False)
-    for number in range(1, 2001):
-        pipe.publish("sluice:{0}:live", events.dump(events.post(number, "in order " * (number % 60))))
-    pipe.execute()
+    redis.publish_many(events.dump(events.post(number, "in order " * (number % 60))) for number in range(1, 2001))
     assert [m["id"] for m in stream.until(2000)] == [str(n) for n in range(1, 2001)]
 
 

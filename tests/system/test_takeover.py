@@ -227,16 +227,15 @@ def test_predecessor_that_is_killed_leaves_everything(servers, cli_for):
     """While the successor gets ready: it goes on alone, and who knocked meanwhile is served."""
     redis = servers.redis()
     gateway = servers.gateway(redis)
-    os.kill(redis.process.pid, signal.SIGSTOP)
-    successor = servers.successor(gateway, start=False).launch()
-    eventually(lambda: "event=taking_over" in successor.log(), "it has the sockets")
-    eventually(lambda: "event=worker_started" in successor.log(), "it gets ready")
-    os.kill(gateway.process.pid, signal.SIGKILL)
-    gateway.process.wait(Deadline().seconds)
-    gateway.process = None
-    knocking = gateway.connect(shakes_hands=False)
-    knocking.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
-    os.kill(redis.process.pid, signal.SIGCONT)
+    with processes.stopped(redis.pids):
+        successor = servers.successor(gateway, start=False).launch()
+        eventually(lambda: "event=taking_over" in successor.log(), "it has the sockets")
+        eventually(lambda: "event=worker_started" in successor.log(), "it gets ready")
+        os.kill(gateway.process.pid, signal.SIGKILL)
+        gateway.process.wait(Deadline().seconds)
+        gateway.process = None
+        knocking = gateway.connect(shakes_hands=False)
+        knocking.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
     successor.wait_ready()
     assert knocking.read_response().status == 200
     successor.stop()

@@ -45,9 +45,6 @@ def all_follow_the_first(cli, users):
     return sorted(users[other] for other in others)
 
 
-def is_quiet(redis):
-    return not any(redis.client.xlen(f"sluice:{{{shard}}}:tasks") for shard in range(SHARDS))
-
 
 def add_poison(redis, shard=3):
     redis.client.xadd(f"sluice:{{{shard}}}:tasks", {"task": "nonsense", "id": "4096"})
@@ -58,7 +55,7 @@ def test_worker_runs_what_writes_leave_and_ends_on_sigterm(cli, redis):
     everybody = all_follow_the_first(cli, users)
     assert len(followers(redis, users["user0"])) < len(everybody)
     worker = cli.start("worker", "--concurrency", "2")
-    eventually(lambda: is_quiet(redis), "every task is done")
+    redis.wait_tasks()
     assert sorted(followers(redis, users["user0"])) == everybody
     said = worker.stop()
     assert "worker_ready" in said and "error" not in said
@@ -105,7 +102,7 @@ def test_killed_worker_loses_nothing(cli, redis):
         redis.client.xreadgroup("workers", "killed", {f"sluice:{{{shard}}}:tasks": ">"})
     cli.run("worker", "--until-empty", "--lease-ms", "50")
     assert sorted(followers(redis, users["user0"])) == everybody
-    assert is_quiet(redis)
+    assert not redis.tasks_left()
 
 
 def test_that_redis_is_full_counts_as_no_try(cli, redis):
@@ -116,7 +113,7 @@ def test_that_redis_is_full_counts_as_no_try(cli, redis):
     worker = cli.start("worker")
     eventually(lambda: redis.client.info("errorstats").get("errorstat_OOM"), "a task is refused")
     redis.client.config_set("maxmemory", "0")
-    eventually(lambda: is_quiet(redis), "every task is done")
+    redis.wait_tasks()
     assert sorted(followers(redis, users["user0"])) == everybody
     assert cli.run("tasks").splitlines() == ["tasks: 0", "dead letters: 0"]
     assert "tasks_wait_for_redis" in worker.stop()
@@ -127,7 +124,7 @@ def test_tasks_are_listed_tried_again_and_dropped(cli, redis):
     cli.run("config", "set", "task-tries", "1")
     users = make_users(cli, 4)
     all_follow_the_first(cli, users)
-    left = sum(redis.client.xlen(f"sluice:{{{shard}}}:tasks") for shard in range(SHARDS))
+    left = redis.tasks_left()
     add_poison(redis)
     lines = cli.run("tasks").splitlines()
     assert re.fullmatch(rf"tasks: {left + 1}, begun 0, the oldest \d+\.\d s old", lines[0])
@@ -186,7 +183,7 @@ def test_sluiced_runs_tasks_where_it_is_told_to_and_a_dead_runner_is_replaced(cl
     os.kill(first, signal.SIGKILL)
     everybody = all_follow_the_first(cli, users)
     # Redis may not have noticed the death yet, and give a task to the dead: 30 s later it is claimed.
-    eventually(lambda: is_quiet(redis), "every task is done", 90)
+    redis.wait_tasks()
     assert sorted(followers(redis, users["user0"])) == everybody
     assert task_runner(gateway) not in (None, first)
     assert gateway.metrics()["sluice_task_runner_restarts_total"] == 1
@@ -202,7 +199,7 @@ def test_redis_of_the_environment_is_told_and_its_tasks_are_run(cli, redis, serv
     warning, = [line for line in gateway.log().splitlines() if "redis_of_environment" in line]
     assert "level=warn" in warning and redis.url in warning and "run_tasks=on" in warning
     everybody = all_follow_the_first(cli, users)
-    eventually(lambda: is_quiet(redis), "every task is done", 90)
+    redis.wait_tasks()
     assert sorted(followers(redis, users["user0"])) == everybody
     assert not list(gateway.data_dir.glob("redis.sock"))
 

@@ -10,7 +10,7 @@ import redis
 from redis.crc import key_slot
 
 from .ports import steady_port
-from .redis_server import redis_program, tls_options
+from .redis_server import end_server, redis_program, tls_options
 from .waiting import eventually
 
 SLOTS = 16384
@@ -58,9 +58,8 @@ class ClusterNode:
 
     def stop(self, how=signal.SIGTERM):
         if self.process:
-            self.process.send_signal(how)
-            self.process.wait(20)
-            self.process = None
+            process, self.process = self.process, None
+            end_server(process, how)
             self.client.connection_pool.disconnect()
 
     def is_running(self):
@@ -104,13 +103,13 @@ class ClusterNode:
 
 
 class RedisCluster:
-    """Nodes 0 to 2 begin as masters, nodes 3 to 5 as their replicas. `clocks`: a WallClock for each.
-    `more` is for each ClusterNode."""
+    """Nodes 0 to 2 begin as masters, nodes 3 to 5 as their replicas. `clocks`: a WallClock for each, and `env` what
+    all have else. `more` is for each ClusterNode."""
 
-    def __init__(self, folder, masters=3, certificate=None, clocks=(), **more):
+    def __init__(self, folder, masters=3, certificate=None, clocks=(), env=None, **more):
         self.folder, self.more = folder, {"certificate": certificate, **more}
         self.shards = 64  # of the database that will be in it
-        self.nodes = [ClusterNode(folder / f"n{n}", env=clocks[n].environment if clocks else None, **self.more).start()
+        self.nodes = [ClusterNode(folder / f"n{n}", env=clocks[n].environment if clocks else env, **self.more).start()
                       for n in range(2 * masters)]
         for n, node in enumerate(self.nodes):
             node.ask("SET-CONFIG-EPOCH", n + 1)  # else they have to agree on that, which takes them seconds
@@ -164,6 +163,10 @@ class RedisCluster:
 
     def slot(self, shard):
         return key_slot(f"{{{shard}}}".encode())
+
+    def owners(self):
+        """The masters that run, in the order of the nodes."""
+        return [node for node in self.nodes if node.is_running() and node.master_port() is None]
 
     def owner(self, shard):
         """The node that has the shard, as it says itself."""
@@ -231,6 +234,10 @@ class RedisCluster:
             if source.master_port() is None:
                 raise
 
-    def stop(self):
+    def stop(self, how=signal.SIGKILL):
         for node in self.nodes:
-            node.stop(signal.SIGKILL)
+            node.stop(how)
+
+    def end(self):
+        """The test is over."""
+        self.stop()

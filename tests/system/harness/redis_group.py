@@ -142,8 +142,8 @@ class RedisGroup:
             return master if here["role"] == "master" and follows else None
         return eventually(whole, "the group is whole", 120)
 
-    def stop(self):
+    def end(self):
         for sentinel in self.sentinels:
             sentinel.stop()
-        self.replica.stop()
-        self.master.stop()
+        self.replica.end()
+        self.master.end()

@@ -14,8 +14,8 @@ from .ports import steady_port
 from .tls import Certificate
 from .waiting import Deadline, eventually
 
-# SLUICE_TEST_REDIS=tls: sluiced and sluice come to the Redis of a test by rediss://, unless the test says
-# how else; the test itself looks behind the scenes by the unix socket in any case.
+# SLUICE_TEST_REDIS: what servers.redis() starts, unless the test says how else. tls: sluiced and sluice come to it
+# by rediss://; the test itself looks behind the scenes by the unix socket in any case. cluster: a ClusteredRedis.
 KIND = os.environ.get("SLUICE_TEST_REDIS", "unix")
 
 
@@ -29,6 +29,18 @@ def redis_program():
     return os.environ.get("SLUICE_TEST_REDIS_SERVER") or shutil.which("redis-server") or "/usr/bin/redis-server"
 
 
+def end_server(process, how):
+    """Waits for its end, too. One that cannot save what it has stays, whatever SIGTERM says: it is killed, and the
+    test fails."""
+    process.send_signal(how)
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        raise AssertionError("redis-server did not end when it was told to") from None
+
+
 def tls_options(certificate, port, *more):
     """Of a redis-server with this certificate at this port; `more`: what it does over TLS besides."""
     file, key = map(str, (certificate.file, certificate.key))
@@ -36,7 +48,64 @@ def tls_options(certificate, port, *more):
             "--tls-key-file", key, *(word for option in more for word in (option, "yes"))]
 
 
-class RedisServer:
+class Database:
+    """What is in a Redis, or in a cluster: looked up behind the scenes by `client`."""
+
+    is_clustered, publish_command = False, "PUBLISH"
+
+    def key(self, owner, name):
+        """The key of something that a user or post of this id has."""
+        return f"sluice:{{{shard_of(owner)}}}:{name}"
+
+    def logs(self):
+        """The keys of the shards' logs."""
+        return [f"sluice:{{{shard}}}:log" for shard in range(self.shards)]
+
+    def entries(self, owner=None):
+        """(id, fields) of every event of all shards, or of that of `owner`, in order of their ids."""
+        logs = self.logs() if owner is None else [self.key(owner, "log")]
+        found = [entry for log in logs for entry in self.client.xrange(log)]
+        return sorted(((entry.split("-")[0], fields) for entry, fields in found),
+                      key=lambda entry: int(entry[0]))
+
+    def log(self, owner=None):
+        """The same, of the events what they say."""
+        return [json.loads(fields["e"]) for _, fields in self.entries(owner)]
+
+    def publish(self, message, shard=0):
+        """As a producer in any language does; returns the number of receivers."""
+        return self.client.execute_command(self.publish_command, self.channel(shard), message)
+
+    def publish_many(self, messages, shard=0):
+        """All of them at once, in this order."""
+        pipe = self.client.pipeline(transaction=False)
+        for message in messages:
+            pipe.execute_command(self.publish_command, self.channel(shard), message)
+        pipe.execute()
+
+    def tasks_left(self):
+        return sum(self.client.xlen(f"sluice:{{{shard}}}:tasks") for shard in range(self.shards))
+
+    def wait_tasks(self):
+        eventually(lambda: not self.tasks_left(), "every task is done", 90)
+
+    @staticmethod
+    def channel(shard):
+        return f"sluice:{{{shard}}}:live"
+
+    def drop_subscribers(self):
+        """Cuts every subscriber's connection, as a network failure would."""
+        self.client.execute_command("CLIENT", "KILL", "TYPE", "pubsub")
+
+    def drop_clients(self, name):
+        """Cuts the connections of this name."""
+        for master in self.masters:
+            for client in master.client_list():
+                if client["name"] == name:
+                    master.client_kill_filter(_id=client["id"])
+
+
+class RedisServer(Database):
     def __init__(self, folder, append_only=False, port=0, bind="127.0.0.1", env=None, kind=None):
         """`kind`: "unix" or "tls", what `url` is."""
         self.folder = pathlib.Path(folder)
@@ -57,6 +126,13 @@ class RedisServer:
         """From its next start on, and then only so as far as `url` is concerned."""
         self.certificate, self.tls_port = certificate, steady_port()
         self.url = f"rediss://127.0.0.1:{self.tls_port}/0?ssl-ca={certificate.file}"
+
+    def url_over_tcp(self, login=""):
+        """Without TLS. `login`: USER:PASSWORD@, for whom else than everybody."""
+        if not self.port:
+            self.port = steady_port()
+            self.client.config_set("port", self.port)
+        return f"redis://{login}127.0.0.1:{self.port}"
 
     @property
     def public_port(self):
@@ -92,29 +168,35 @@ class RedisServer:
 
     def stop(self, how=signal.SIGTERM):
         if self.process:
-            self.process.send_signal(how)
-            self.process.wait(20)
-            self.process = None
+            process, self.process = self.process, None
+            end_server(process, how)
             self.client.connection_pool.disconnect()
 
-    def key(self, owner, name):
-        """The key of something that a user or post of this id has."""
-        return f"sluice:{{{shard_of(owner)}}}:{name}"
+    def end(self):
+        """The test is over, and what it has written is not needed any more."""
+        self.stop(signal.SIGKILL)
 
-    def logs(self):
-        """The keys of the shards' logs."""
-        return [f"sluice:{{{shard}}}:log" for shard in range(self.shards)]
+    def master_of(self, shard):
+        """The client of who has the shard."""
+        return self.client
 
-    def entries(self, owner=None):
-        """(id, fields) of every event of all shards, or of that of `owner`, in order of their ids."""
-        logs = self.logs() if owner is None else [self.key(owner, "log")]
-        found = [entry for log in logs for entry in self.client.xrange(log)]
-        return sorted(((entry.split("-")[0], fields) for entry, fields in found),
-                      key=lambda entry: int(entry[0]))
+    @property
+    def masters(self):
+        """The clients of each."""
+        return [self.client]
 
-    def log(self, owner=None):
-        """The same, of the events what they say."""
-        return [json.loads(fields["e"]) for _, fields in self.entries(owner)]
+    def neighbours(self):
+        """The shards of each."""
+        return [list(range(self.shards))]
+
+    @property
+    def pids(self):
+        return [self.process.pid]
+
+    @property
+    def folders(self):
+        """Where it keeps its files."""
+        return [self.folder]
 
     @contextlib.contextmanager
     def listening(self):
@@ -130,11 +212,3 @@ class RedisServer:
         next_message("psubscribe")
         yield next_message
         channel.close()
-
-    def publish(self, message, shard=0):
-        """Plain PUBLISH, as a producer in any language does; returns the number of receivers."""
-        return self.client.publish(f"sluice:{{{shard}}}:live", message)
-
-    def drop_subscribers(self):
-        """Cuts every subscriber's connection, as a network failure would."""
-        self.client.execute_command("CLIENT", "KILL", "TYPE", "pubsub")

@@ -6,22 +6,23 @@ import shutil
 import tempfile
 
 from .cli import Cli
+from .clustered_redis import ClusteredRedis
 from .gateway import Gateway
 from .mariadb_server import MariadbServer
-from .redis_server import RedisServer
+from .redis_server import KIND, Database, RedisServer
 
 
 # SLUICE_TEST_SHARDS=8: a database of a Redis that a test starts has so many shards, unless the test
 # says how many it needs. Where there are several, sluiced runs the tasks between them.
-SHARDS = int(os.environ.get("SLUICE_TEST_SHARDS", "1"))
+SHARDS = int(os.environ.get("SLUICE_TEST_SHARDS", "8" if KIND == "cluster" else "1"))
 
 
 class Servers:
     """Starts servers in folders of their own and ends them all. Clients come over TLS when there is a
-    certificate."""
+    certificate. `clusters`: where a test that needs any Redis has a cluster from."""
 
-    def __init__(self, certificate=None):
-        self.certificate = certificate
+    def __init__(self, certificate=None, clusters=None):
+        self.certificate, self.clusters = certificate, clusters
         # Not pytest's tmp_path: the path of a unix socket must stay below 108 bytes.
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sluice-"))
         self.redis_servers, self.gateways = [], []
@@ -30,13 +31,16 @@ class Servers:
     def folder_for(self, name):
         return self.folder / f"{name}{len(self.redis_servers) + len(self.gateways)}"
 
-    def redis(self, shards=SHARDS, **options):
-        """A started redis-server for a database of so many shards; of one, it is empty still."""
-        server = RedisServer(self.folder_for("redis"), **options)
+    def redis(self, shards=SHARDS, kind=KIND, **options):
+        """A started redis-server, or a cluster, with a database of so many shards; of one shard, a redis-server is
+        empty still. `shards` None: it is empty in any case."""
+        if kind == "cluster":
+            server = ClusteredRedis(self.folder_for("redis"), self.clusters, **options)
+        else:
+            server = RedisServer(self.folder_for("redis"), kind=kind, **options).start()
         self.redis_servers.append(server)
-        server.start()
-        server.shards = shards
-        if shards > 1:
+        server.shards = shards or 1
+        if server.shards > 1 or shards and kind == "cluster":
             Cli(server).run("init", "--shards", shards)
         return server
 
@@ -46,9 +50,9 @@ class Servers:
         return server.start()
 
     def gateway(self, redis, *options, start=True, workers=1, **more):
-        """A started sluiced; `redis` a RedisServer, an URL, or None for the embedded one."""
-        url = redis.url if isinstance(redis, RedisServer) else redis
-        if isinstance(redis, RedisServer) and redis.shards > 1 and "--run-tasks" not in options:
+        """A started sluiced; `redis` what redis() returned, an URL, or None for the embedded one."""
+        url = redis.url if isinstance(redis, Database) else redis
+        if isinstance(redis, Database) and redis.shards > 1 and "--run-tasks" not in options:
             options += ("--run-tasks", "on")
         timeouts = ["--api-timeout", "--redis-timeout"]  # a slow machine is none that is away
         if not more.get("build"):  # programs of before 0.2 do not have it
@@ -73,14 +77,10 @@ class Servers:
 
     def stop(self):
         failures = []
-        for guest in self.guests:
-            guest.stop()
-        for gateway in self.gateways:
+        for stop in [each.stop for each in self.guests + self.gateways] + [redis.end for redis in self.redis_servers]:
             try:
-                gateway.stop()
+                stop()
             except AssertionError as failure:
                 failures.append(str(failure))
-        for server in self.redis_servers:
-            server.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
         assert not failures, "\n".join(failures)
