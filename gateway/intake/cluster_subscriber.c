@@ -24,6 +24,7 @@
 #include "base/backoff.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "gateway/intake/message_rate.h"
 #include "gateway/redis/redis_commands.h"
 #include "gateway/redis/redis_session.h"
 #include "src/call/reply.h"
@@ -42,9 +43,10 @@ struct line {
     struct cluster_subscriber *subscriber;
     struct sl_redis_endpoint endpoint;
     struct redis_session *session;
-    bool is_settled; /* has heard something */
-    bool owes_pong;  /* to the last ping */
-    bool has_turn;   /* messages or pongs in this turn */
+    bool is_settled;   /* has heard something */
+    bool owes_pong;    /* to the last ping */
+    bool has_turn;     /* messages or pongs in this turn */
+    uint32_t messages; /* the same */
 };
 
 struct shard {
@@ -77,7 +79,8 @@ struct cluster_subscriber {
     bool is_hearing; /* as told */
     bool is_stopping;
     uint32_t told_shards;
-    uint64_t ping_number; /* the last one */
+    uint64_t ping_number;     /* the last one */
+    struct message_rate rate; /* of all lines together */
     struct backoff backoff;
     char logged_reason[FAILURE_TEXT_SIZE];
     struct log_rate lost_rate, dropped_rate;
@@ -438,6 +441,7 @@ static void take_message(struct line *line, const redisReply *reply)
 
     if (live_message_read(channel, payload, &message) == 0) {
         line->has_turn = true;
+        line->messages++;
         subscriber->callbacks.message(subscriber->context, &message);
         return;
     }
@@ -516,7 +520,15 @@ static void on_ready(void *context)
 
 static void on_turn_end(void *context)
 {
-    end_turn(context);
+    struct line *line = context;
+    const struct subscriber_settings *settings = &line->subscriber->settings;
+    bool is_busy =
+        message_rate_is_busy(&line->subscriber->rate, line->messages, uv_now(settings->loop));
+
+    line->messages = 0;
+    end_turn(line);
+    if (is_busy && settings->rest_ms > 0 && is_ready(line) && line->is_settled)
+        redis_session_rest(line->session, settings->rest_ms);
 }
 
 static void on_lost(void *context, const char *reason)

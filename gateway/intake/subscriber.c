@@ -26,6 +26,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "gateway/intake/cluster_subscriber.h"
+#include "gateway/intake/message_rate.h"
 #include "gateway/redis/master_finder.h"
 #include "gateway/redis/master_watch.h"
 #include "gateway/redis/redis_session.h"
@@ -38,7 +39,7 @@
 #include "src/model/keys.h"
 #include "src/redis/sentinel.h"
 
-enum { RETRY_MIN_MS = 100, RETRY_MAX_MS = 1000, CONNECT_TRIES = 4, COUNT_MS = 100 };
+enum { RETRY_MIN_MS = 100, RETRY_MAX_MS = 1000, CONNECT_TRIES = 4 };
 
 /* Its commands are few; the longest names the channels of all shards. */
 enum { UNSENT_MAX_BYTES = 64 * 1024 };
@@ -79,9 +80,8 @@ struct subscriber {
     uint32_t messages;  /* in this turn */
     bool has_pong;      /* the same */
     uint64_t pinged;    /* by subscriber_ping(), not answered yet; 0: nothing is */
-    uint64_t counted;   /* messages of the turns since `counted_from` */
-    uint64_t counted_from;
-    bool is_busy; /* when it was counted last */
+    struct message_rate rate;
+    bool is_busy; /* by the rate, at the end of the last turn */
 
     struct backoff backoff;
     char logged_reason[FAILURE_TEXT_SIZE]; /* why it is down, as logged last; empty: it was not */
@@ -95,7 +95,8 @@ static void end_turn(struct subscriber *subscriber)
 {
     if (subscriber->messages == 0 && !subscriber->has_pong)
         return;
-    subscriber->counted += subscriber->messages;
+    subscriber->is_busy = message_rate_is_busy(&subscriber->rate, subscriber->messages,
+                                               uv_now(subscriber->timer.loop));
     subscriber->messages = 0;
     subscriber->has_pong = false;
     subscriber->callbacks.turn_end(subscriber->context);
@@ -405,24 +406,11 @@ static void on_ready(void *context)
     next_step(context);
 }
 
-/* How busy it is, is known from the last stretch of COUNT_MS and more. */
-static void count_messages(struct subscriber *subscriber)
-{
-    uint64_t now_ms = uv_now(subscriber->timer.loop), ms = now_ms - subscriber->counted_from;
-
-    if (ms < COUNT_MS)
-        return;
-    subscriber->is_busy = subscriber->counted * UINT64_C(1000) / ms >= SUBSCRIBER_BUSY;
-    subscriber->counted = 0;
-    subscriber->counted_from = now_ms;
-}
-
 static void on_turn_end(void *context)
 {
     struct subscriber *subscriber = context;
 
     end_turn(subscriber);
-    count_messages(subscriber);
     if (subscriber->is_busy && subscriber->rest_ms > 0 && subscriber->step == STEP_HEARING)
         redis_session_rest(subscriber->session, subscriber->rest_ms);
 }

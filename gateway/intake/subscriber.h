@@ -6,9 +6,9 @@
  * Redis the sentinels name, if there are any; then the end of the log tells what was missed. When
  * they say that another one is the master now, it goes there at once.
  * Messages come as they are heard: repair.h puts them in order. Waking up costs more than a message
- * does: above SUBSCRIBER_BUSY messages a second it rests after each turn that brought some. It logs
- * when it hears and when it does not, and why, once for each reason. Belongs to the thread of its
- * loop. */
+ * does: above MESSAGE_RATE_BUSY messages a second it rests after each turn that brought some. It
+ * logs when it hears and when it does not, and why, once for each reason. Belongs to the thread of
+ * its loop. */
 #pragma once
 
 #include <hiredis/hiredis.h>
@@ -26,8 +26,6 @@
 #include "src/redis/redis_address.h"
 
 struct redis_commands;
-
-enum { SUBSCRIBER_BUSY = 2000 };
 
 struct subscriber_settings {
     uv_loop_t *loop;
