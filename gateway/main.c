@@ -89,15 +89,6 @@ static int choose_site(const struct config *config, const struct site **ret_site
     return 0;
 }
 
-static bool is_cluster(const struct config *config)
-{
-    struct sl_redis_address address;
-
-    return config->redis &&
-           sl_redis_address_parse(sl_slice_str(config->redis), &address, NULL) == 0 &&
-           address.seed_count > 0;
-}
-
 static int serve(struct config *config, int started_fd, struct failure *reterr)
 {
     unsigned workers = count_workers(config);
@@ -109,7 +100,7 @@ static int serve(struct config *config, int started_fd, struct failure *reterr)
         .intake_main = intake_process_main,
     };
     struct instance instance = INSTANCE_INIT;
-    bool has_intake;
+    bool has_intake = workers > 1;
     int r;
 
     r = config_check_files(config, reterr);
@@ -123,7 +114,6 @@ static int serve(struct config *config, int started_fd, struct failure *reterr)
     parts.board = metrics_board_new(workers);
     parts.admission = admission_new((uint32_t)config->max_connections, workers);
     parts.slow_board = slow_board_new(workers);
-    has_intake = workers > 1 && !is_cluster(config);
     if (has_intake)
         parts.broadcast = broadcast_new(workers, intake_process_bytes(config->max_event_bytes));
     if (!parts.board || !parts.admission || !parts.slow_board || (has_intake && !parts.broadcast))

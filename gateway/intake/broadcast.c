@@ -186,7 +186,9 @@ static void note_state(struct shared *shared, const struct broadcast_entry *entr
         failure_set(&away, 0, "%.*s", SL_SLICE_ARG(entry->data));
         store(shared->away, &away, sizeof(away));
         break;
+    case BROADCAST_TIME:
     case BROADCAST_ROUND:
+    case BROADCAST_HEARD_AGAIN:
         break;
     }
 }

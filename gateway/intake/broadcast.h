@@ -32,7 +32,9 @@ enum broadcast_kind {
     BROADCAST_JSON,       /* of a message: all; `data`: its JSON */
     BROADCAST_EVENT,      /* the same; `data`: event_bytes() of what was decoded */
     BROADCAST_REFUSED,    /* the same, without data: what could not be decoded */
-    BROADCAST_ROUND       /* `id`: as round.h tells it; `clock_skew_us`, `redis_ms` */
+    BROADCAST_TIME,       /* `shards`: of a node that says that it is `redis_ms` */
+    BROADCAST_ROUND,      /* `id`, `shards`: as round.h tells it; `clock_skew_us` */
+    BROADCAST_HEARD_AGAIN /* `shard`; its log's end was said before */
 };
 
 struct broadcast_entry {
@@ -41,12 +43,13 @@ struct broadcast_entry {
     uint64_t id;
     union {
         uint64_t previous;
-        uint64_t clock_skew_us;
         uint64_t clock_until_ms;
+        uint64_t shards; /* by bit */
     };
     union {
         uint64_t received_us;
         uint64_t redis_ms;
+        uint64_t clock_skew_us;
     };
     bool is_end; /* of a message: its shard ends with it; not to be read */
     struct sl_slice data;

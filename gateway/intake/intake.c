@@ -41,6 +41,7 @@ struct intake {
     struct shard_clocks *clocks;
     uint64_t watermark;    /* as told */
     uint64_t round_id;     /* of the last relayed round; 0: there was none since hearing began */
+    uint64_t round_shards; /* and of which shards it was */
     uint64_t begun_shards; /* a bit for each whose log's end was told */
     uint64_t begun_id;     /* the greatest of these ends */
     bool was_complete;     /* as told */
@@ -107,22 +108,30 @@ static void on_pong(void *context, uint64_t number)
     round_pong(((struct intake *)context)->round, number);
 }
 
-/* By the clocks that the intake process knows of: what this worker has found is told to it. */
-static void on_relayed_round(void *context, uint64_t id, uint64_t redis_ms)
+/* The intake process goes by the clocks that it knows of: what this worker has found is told to it.
+ */
+static void on_relayed_time(void *context, uint64_t shards, uint64_t redis_ms)
 {
     struct intake *intake = context;
 
-    shard_clocks_take_time(intake->clocks, UINT64_MAX, redis_ms, intake->watermark);
+    on_redis_time(intake, shards, redis_ms);
     for (uint32_t shard = 0; shard < relay_meta(intake->relay)->shards; shard++)
         relay_set_clock(intake->relay, shard, shard_clocks_until_ms(intake->clocks, shard));
+}
+
+static void on_relayed_round(void *context, uint64_t id, uint64_t shards)
+{
+    struct intake *intake = context;
+
     intake->round_id = id;
-    on_round_over(intake, id, UINT64_MAX);
+    intake->round_shards = shards;
+    on_round_over(intake, id, shards);
 }
 
 static void on_round_timer(uv_timer_t *timer)
 {
     struct intake *intake = timer->data;
-    uint64_t complete = complete_shards(intake);
+    uint64_t complete = intake->round_shards & complete_shards(intake);
 
     if (intake->round_id == 0)
         return;
@@ -408,6 +417,7 @@ static int start_relay(struct intake *intake)
 {
     const struct relay_callbacks callbacks = {
         .heard = hearing_callbacks,
+        .time = on_relayed_time,
         .round_over = on_relayed_round,
     };
     const struct relay_settings settings = {

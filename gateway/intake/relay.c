@@ -46,6 +46,8 @@ static int begin_hearing(struct relay *relay, const struct sl_meta *meta)
     if (r < 0)
         return r;
     relay->meta = *meta;
+    if (meta->is_clustered)
+        relay->callbacks.heard.database(relay->context, meta);
     relay->is_subscribed = true;
     metric_set(relay->settings.metrics, METRIC_SUBSCRIBED, 1);
     relay->callbacks.heard.subscribed(relay->context, meta->shards);
@@ -99,6 +101,16 @@ static void take_message(struct relay *relay, const struct broadcast_entry *entr
     relay->callbacks.heard.message(relay->context, &message);
 }
 
+/* While others are heard, one that was not for a while is told of at once. */
+static int take_log_end(struct relay *relay, const struct broadcast_entry *entry)
+{
+    relay->ends[entry->shard] = entry->id;
+    relay->clock_until_ms[entry->shard] = entry->clock_until_ms;
+    return relay->is_subscribed
+               ? relay->callbacks.heard.log_end(relay->context, entry->shard, entry->id)
+               : 0;
+}
+
 static int take_entry(struct relay *relay, const struct broadcast_entry *entry)
 {
     struct sl_redis_endpoint endpoint;
@@ -110,9 +122,7 @@ static int take_entry(struct relay *relay, const struct broadcast_entry *entry)
         take_master(relay, &endpoint);
         break;
     case BROADCAST_LOG_END:
-        relay->ends[entry->shard] = entry->id;
-        relay->clock_until_ms[entry->shard] = entry->clock_until_ms;
-        break;
+        return take_log_end(relay, entry);
     case BROADCAST_SUBSCRIBED:
         memcpy(&meta, entry->data.data, sizeof(meta));
         return begin_hearing(relay, &meta);
@@ -131,7 +141,14 @@ static int take_entry(struct relay *relay, const struct broadcast_entry *entry)
         break;
     case BROADCAST_ROUND:
         metric_set(relay->settings.metrics, METRIC_REDIS_CLOCK_SKEW, entry->clock_skew_us);
-        relay->callbacks.round_over(relay->context, entry->id, entry->redis_ms);
+        relay->callbacks.round_over(relay->context, entry->id, entry->shards);
+        break;
+    case BROADCAST_TIME:
+        relay->callbacks.time(relay->context, entry->shards, entry->redis_ms);
+        break;
+    case BROADCAST_HEARD_AGAIN:
+        if (relay->is_subscribed)
+            relay->callbacks.heard.heard_again(relay->context, entry->shard);
         break;
     }
     return 0;

@@ -24,10 +24,11 @@ struct relay_settings {
 };
 
 struct relay_callbacks {
-    struct subscriber_callbacks heard; /* but for `pong` */
-    /* A round is over (round.h), in which Redis said that it is `redis_ms`; all messages that had
-     * come by then were told before. */
-    void (*round_over)(void *context, uint64_t id, uint64_t redis_ms);
+    struct subscriber_callbacks heard; /* but for `pong` and `doubt` */
+    /* The node of these shards has said that it is `redis_ms`. */
+    void (*time)(void *context, uint64_t shards, uint64_t redis_ms);
+    /* A round is over, as round.h tells it; all messages that had come by then were told before. */
+    void (*round_over)(void *context, uint64_t id, uint64_t shards);
 };
 
 struct relay;

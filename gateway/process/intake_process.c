@@ -27,6 +27,7 @@
 #include "gateway/intake/round.h"
 #include "gateway/intake/subscriber.h"
 #include "gateway/process/worker_process.h"
+#include "gateway/redis/cluster_watch.h"
 #include "gateway/redis/redis_commands.h"
 #include "src/database/database_clock.h"
 #include "src/model/id.h"
@@ -43,11 +44,11 @@ struct intake {
     uv_timer_t pulse;
     struct sl_redis_address redis;
     struct redis_commands *commands;
+    struct cluster_watch *cluster; /* NULL: Redis is no cluster */
     struct round *round;
     struct subscriber *subscriber;
     uint64_t ends[SL_SHARDS_MAX]; /* the newest event of each shard */
     uint64_t newest, first;       /* of what was heard and may wait for a round; 0: nothing does */
-    uint64_t redis_ms;            /* as Redis said last */
     bool has_rounds;
     int ready_fd; /* -1: told already */
 };
@@ -72,8 +73,8 @@ static void write_entry(struct intake *intake, const struct broadcast_entry *ent
 
 /* --- rounds --- */
 
-/* Of the shards' clocks, as far as this process and the workers know. */
-static uint64_t lowest_until_ms(const struct intake *intake)
+/* Of these shards' clocks, as far as this process and the workers know. */
+static uint64_t lowest_until_ms(const struct intake *intake, uint64_t shards)
 {
     uint64_t lowest_ms = UINT64_MAX;
 
@@ -82,7 +83,8 @@ static uint64_t lowest_until_ms(const struct intake *intake)
         uint64_t found_ms = broadcast_clock_ms(intake->broadcast, shard);
         uint64_t until_ms = found_ms > said_ms ? found_ms : said_ms;
 
-        lowest_ms = until_ms < lowest_ms ? until_ms : lowest_ms;
+        if (shards >> shard & 1 && until_ms < lowest_ms)
+            lowest_ms = until_ms;
     }
     return lowest_ms == UINT64_MAX ? 0 : lowest_ms;
 }
@@ -92,7 +94,7 @@ static void want_round(struct intake *intake)
 {
     if (intake->has_rounds && intake->first > 0)
         round_want(intake->round, sl_database_clock_when_ms(sl_id_time_ms(intake->first) + 1,
-                                                            lowest_until_ms(intake)));
+                                                            lowest_until_ms(intake, UINT64_MAX)));
     else if (intake->has_rounds)
         round_want_later(intake->round, ROUND_UNSURE_MS);
 }
@@ -100,10 +102,11 @@ static void want_round(struct intake *intake)
 static uint64_t on_redis_time(void *context, uint64_t shards, uint64_t time_ms)
 {
     struct intake *intake = context;
+    const struct broadcast_entry entry = {
+        .kind = BROADCAST_TIME, .shards = shards, .redis_ms = time_ms};
 
-    (void)shards; /* those of one Redis are all */
-    intake->redis_ms = time_ms;
-    return sl_database_clock_ms(time_ms, lowest_until_ms(intake));
+    write_entry(intake, &entry);
+    return sl_database_clock_ms(time_ms, lowest_until_ms(intake, shards));
 }
 
 static void on_pong(void *context, uint64_t number)
@@ -117,11 +120,10 @@ static void on_round_over(void *context, uint64_t id, uint64_t shards)
     const struct broadcast_entry entry = {
         .kind = BROADCAST_ROUND,
         .id = id,
+        .shards = shards,
         .clock_skew_us = metric_get(intake->metrics, METRIC_REDIS_CLOCK_SKEW),
-        .redis_ms = intake->redis_ms,
     };
 
-    (void)shards; /* the same */
     intake->first = intake->newest > id ? id + 1 : 0;
     write_entry(intake, &entry);
     want_round(intake);
@@ -265,6 +267,45 @@ static void on_away(void *context, const char *reason)
     broadcast_wake(intake->broadcast);
 }
 
+/* --- a cluster --- */
+
+static void on_map(void *context, const struct sl_cluster_map *map)
+{
+    struct intake *intake = context;
+
+    redis_commands_set_map(intake->commands, map);
+    subscriber_set_map(intake->subscriber, map);
+}
+
+static void on_doubt(void *context)
+{
+    cluster_watch_doubt(((struct intake *)context)->cluster);
+}
+
+static void on_database(void *context, const struct sl_meta *meta)
+{
+    cluster_watch_expect(((struct intake *)context)->cluster, meta);
+}
+
+static void on_heard_again(void *context, uint32_t shard)
+{
+    struct intake *intake = context;
+    const struct broadcast_entry entry = {.kind = BROADCAST_HEARD_AGAIN, .shard = shard};
+
+    redis_commands_try_now(intake->commands);
+    write_entry(intake, &entry);
+    broadcast_wake(intake->broadcast);
+}
+
+static int start_cluster(struct intake *intake)
+{
+    if (intake->redis.seed_count == 0)
+        return 0;
+    redis_commands_set_doubt(intake->commands, on_doubt, intake);
+    intake->cluster = cluster_watch_new(&intake->loop, &intake->redis, on_map, intake);
+    return intake->cluster ? 0 : -ENOMEM;
+}
+
 /* --- beginning and end --- */
 
 static void on_term(uv_signal_t *term, int number)
@@ -273,6 +314,8 @@ static void on_term(uv_signal_t *term, int number)
 
     (void)number;
     round_set_hearing(intake->round, false);
+    cluster_watch_free(intake->cluster);
+    intake->cluster = NULL; /* the commands may be in doubt still */
     subscriber_free(intake->subscriber);
     redis_commands_free(intake->commands);
     round_free(intake->round);
@@ -305,6 +348,9 @@ static int start(struct intake *intake, struct failure *reterr)
         .subscribed = on_subscribed,
         .lost = on_lost,
         .away = on_away,
+        .database = on_database,
+        .heard_again = on_heard_again,
+        .doubt = on_doubt,
     };
     static const struct round_callbacks round_callbacks = {.ids_ms = on_redis_time,
                                                            .over = on_round_over};
@@ -334,7 +380,7 @@ static int start(struct intake *intake, struct failure *reterr)
     if (!intake->subscriber)
         return -ENOMEM;
     intake->round = round_new(&settings, intake->subscriber, &round_callbacks, intake);
-    return intake->round ? 0 : -ENOMEM;
+    return intake->round ? start_cluster(intake) : -ENOMEM;
 }
 
 int intake_process_main(const struct gateway_parts *parts)

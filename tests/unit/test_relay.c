@@ -88,10 +88,28 @@ static void on_away(void *context, const char *reason)
     buffer_append_format(&scene.told, "away=%s ", reason);
 }
 
-static void on_round_over(void *context, uint64_t id, uint64_t redis_ms)
+static void on_database(void *context, const struct sl_meta *meta)
 {
     (void)context;
-    buffer_append_format(&scene.told, "round=%" PRIu64 ":%" PRIu64 " ", id, redis_ms);
+    buffer_append_format(&scene.told, "database=%s ", meta->database_id);
+}
+
+static void on_heard_again(void *context, uint32_t shard)
+{
+    (void)context;
+    buffer_append_format(&scene.told, "again=%u ", shard);
+}
+
+static void on_time(void *context, uint64_t shards, uint64_t redis_ms)
+{
+    (void)context;
+    buffer_append_format(&scene.told, "time=%" PRIu64 ":%" PRIu64 " ", shards, redis_ms);
+}
+
+static void on_round_over(void *context, uint64_t id, uint64_t shards)
+{
+    (void)context;
+    buffer_append_format(&scene.told, "round=%" PRIu64 ":%" PRIu64 " ", id, shards);
 }
 
 static void expect(const char *told)
@@ -111,7 +129,10 @@ static void begin(void)
                   .turn_end = on_turn_end,
                   .subscribed = on_subscribed,
                   .lost = on_lost,
-                  .away = on_away},
+                  .away = on_away,
+                  .database = on_database,
+                  .heard_again = on_heard_again},
+        .time = on_time,
         .round_over = on_round_over,
     };
     const struct relay_settings settings = {
@@ -183,9 +204,10 @@ static void write_log_end(uint32_t shard, uint64_t id, uint64_t until_ms)
         .kind = BROADCAST_LOG_END, .shard = shard, .id = id, .clock_until_ms = until_ms});
 }
 
-static void write_subscribed(uint32_t shards)
+static void write_subscribed(uint32_t shards, bool is_clustered)
 {
-    const struct sl_meta meta = {.database_id = "0123", .shards = shards};
+    const struct sl_meta meta = {
+        .database_id = "0123", .shards = shards, .is_clustered = is_clustered};
 
     write_entry((struct broadcast_entry){.kind = BROADCAST_SUBSCRIBED,
                                          .data = sl_slice((const char *)&meta, sizeof(meta))});
@@ -211,7 +233,7 @@ static void write_hearing(void)
 {
     write_log_end(0, 100, 7);
     write_log_end(1, 200, 8);
-    write_subscribed(2);
+    write_subscribed(2, false);
 }
 
 /* ---- tests ---- */
@@ -241,10 +263,11 @@ static void test_what_is_written_is_told_in_order(void **state)
     write_message(BROADCAST_EVENT, 201, "bytes");
     write_message(BROADCAST_JSON, 202, "{}");
     write_message(BROADCAST_REFUSED, 203, "");
+    write_entry((struct broadcast_entry){.kind = BROADCAST_TIME, .shards = 3, .redis_ms = 66});
     write_entry((struct broadcast_entry){
-        .kind = BROADCAST_ROUND, .id = 203, .clock_skew_us = 55, .redis_ms = 66});
+        .kind = BROADCAST_ROUND, .id = 203, .shards = 3, .clock_skew_us = 55});
     run();
-    expect("e=1:201:200:5:bytes j=1:202:201:5:{} r=1:203:202:5: round=203:66 ");
+    expect("e=1:201:200:5:bytes j=1:202:201:5:{} r=1:203:202:5: time=3:66 round=203:3 ");
     assert_int_equal(scene.turns, 1);
     assert_int_equal(metric(METRIC_REDIS_CLOCK_SKEW), 55);
 
@@ -282,9 +305,37 @@ static void test_who_begins_while_nothing_is_heard_is_told_why(void **state)
     expect("away=no route ");
     assert_false(relay_is_subscribed(scene.relay));
     write_log_end(0, 100, 7); /* of the other shard it has the end from where it began */
-    write_subscribed(2);
+    write_subscribed(2, false);
     run();
     expect("end=0:100 end=1:200 subscribed=2 ");
+}
+
+static void write_again(uint32_t shard, uint64_t id)
+{
+    write_log_end(shard, id, 9);
+    write_entry((struct broadcast_entry){.kind = BROADCAST_HEARD_AGAIN, .shard = shard});
+}
+
+static void test_a_shard_that_is_heard_again_is_told_of_while_the_others_go_on(void **state)
+{
+    (void)state;
+    write_log_end(0, 100, 7);
+    write_log_end(1, 200, 8);
+    write_subscribed(2, true);
+    begin();
+    run();
+    expect("end=0:100 end=1:200 database=0123 subscribed=2 ");
+    write_again(1, 250);
+    run();
+    expect("end=1:250 again=1 ");
+    assert_int_equal(relay_clock_until_ms(scene.relay, 1), 9);
+    write_reason(BROADCAST_LOST, "gone");
+    write_again(1, 260); /* not yet: all are told of when hearing begins */
+    run();
+    expect("lost=gone ");
+    write_subscribed(2, true);
+    run();
+    expect("end=0:100 end=1:260 database=0123 subscribed=2 ");
 }
 
 static void test_a_worker_that_was_overtaken_begins_again(void **state)
@@ -401,6 +452,7 @@ int main(void)
         TEST(test_what_is_written_is_told_in_order),
         TEST(test_who_begins_later_is_told_as_if_hearing_had_just_begun),
         TEST(test_who_begins_while_nothing_is_heard_is_told_why),
+        TEST(test_a_shard_that_is_heard_again_is_told_of_while_the_others_go_on),
         TEST(test_a_worker_that_was_overtaken_begins_again),
         TEST(test_the_end_of_the_intake_process_is_told_and_its_successor_is_heard),
         TEST(test_a_turn_has_an_end_however_much_there_is_to_read),
