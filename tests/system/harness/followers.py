@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import threading
+import time
 import warnings
 
 from . import events, programs, recompute
@@ -90,7 +91,7 @@ class Follower:
         self.ids, self.gaps, self.faults = [], [], []
         self.seen = set()  # ids, too
         self.late = set()  # those that said that they came late
-        self.story = []  # ids and gaps as they came, None for each connection
+        self.story = []  # (when, what): ids, cursors and gaps as they came, None for each connection
         self.connections = self.stalls = 0
 
     def has(self, event_id):
@@ -99,10 +100,10 @@ class Follower:
             any(gap.covers(event_id) for gap in self.gaps)
 
     def untold(self, in_log):
-        """Events that Redis has lost and that were followed by others of their shard on the same connection,
+        """The events that Redis has lost and that were followed by others of their shard on the same connection,
         without a gap of that reason between them. (Who has left cannot be told.)"""
-        count, lost = 0, collections.defaultdict(list)
-        for part in self.story:
+        untold, lost = [], collections.defaultdict(list)
+        for _, part in self.story:
             if part is None:
                 lost.clear()
             elif isinstance(part, Gap):
@@ -110,10 +111,13 @@ class Follower:
                     for ids in lost.values():
                         ids[:] = [event_id for event_id in ids if not part.covers(event_id)]
             elif part in in_log:
-                count += len(lost.pop(shard_of(part), ()))
-            else:
+                untold += lost.pop(shard_of(part), ())
+            elif isinstance(part, int):
                 lost[shard_of(part)].append(part)
-        return count
+        return untold
+
+    def _tell(self, part):
+        self.story.append((time.time(), part))
 
     def _keep(self, event_id):
         self.ids.append(event_id)
@@ -122,6 +126,14 @@ class Follower:
     def inversions(self, ids):
         in_time = [event_id for event_id in ids if event_id not in self.late]
         return sum(b < a for a, b in zip(in_time, in_time[1:]))
+
+    def missing(self, wanted):
+        return [event_id for event_id in wanted if event_id not in self.seen and
+                not any(gap.covers(event_id) for gap in self.gaps)]
+
+    def twice(self, in_log):
+        return sorted(event_id for event_id, count in collections.Counter(self.ids).items()
+                      for _ in range(count - 1) if event_id in in_log)
 
     def compare(self, wanted, in_log, unlogged=frozenset()):
         """What went wrong, by counting. `wanted`: the ids of the events it should have got;
@@ -132,13 +144,11 @@ class Follower:
         seen = set(ids)
         ordered = events.by_shard(ids)
         disorder = sum(b < a and shard_of(a) == shard_of(b) for a, b in zip(ordered, ordered[1:]))
-        missing = [event_id for event_id in wanted if event_id not in seen and
-                   not any(gap.covers(event_id) for gap in self.gaps)]
         return {
-            "events": len(wanted), "missing": len(missing), "twice": len(ids) - len(seen),
+            "events": len(wanted), "missing": len(self.missing(wanted)), "twice": len(self.twice(in_log)),
             "disorder": disorder, "inversions": self.inversions(ids) - disorder,
             "foreign": len(seen.difference(wanted)), "rewound": len(self.seen - seen - unlogged),
-            "untold": self.untold(in_log), "gaps": sum(gap.reason != "late" for gap in self.gaps),
+            "untold": len(self.untold(in_log)), "gaps": sum(gap.reason != "late" for gap in self.gaps),
             "connections": self.connections, "stalls": self.stalls, "faults": len(self.faults),
         }
 
@@ -173,7 +183,7 @@ class Client(Follower):
             stream.send_frame(TEXT, json.dumps({"op": "subscribe", "id": name, "filter": wanted,
                                                 "more": number < len(self.kind.subscribes)}))
         self.connections += 1
-        self.story.append(None)
+        self._tell(None)
         return stream
 
     def _run(self):
@@ -210,6 +220,7 @@ class Client(Follower):
         stream.close()
 
     def _come_back_with(self, cursor):
+        self._tell(f"cursor {cursor}")
         self.since, self.cursor = cursor, id_of(cursor)
 
     def _take(self, message):
@@ -226,7 +237,7 @@ class Client(Follower):
                 self.cursor = event_id if self.storm.shards == 1 else max(self.cursor, event_id)
                 self.since = message["cursor"] if "late" in message else str(self.cursor)
             self._keep(event_id)
-            self.story.append(event_id)
+            self._tell(event_id)
             if "late" in message:
                 self.late.add(event_id)
             if self.transport == "sse":
@@ -248,7 +259,7 @@ class Client(Follower):
         if message.type == "gap":
             self.gaps.append(Gap(int(message["from"]), int(message["to"]), message["reason"],
                                  message.json.get("shard")))
-            self.story.append(self.gaps[-1])
+            self._tell(self.gaps[-1])
             if "shard" not in message:  # else it says nothing of the other shards
                 self.cursor = max(self.cursor, int(message["to"]))
                 self.since = str(self.cursor)

@@ -128,8 +128,12 @@ class RedisCluster:
 
     def is_whole(self):
         """Everybody has heard of everything: who has not heard that a replica is one does not vote for it."""
-        return len({node.view() for node in self.nodes}) == 1 and all(node.has_heard_of_all(self.masters) for node in self.nodes) and \
-            sum(node.is_following() for node in self.nodes) == len(self.nodes) - self.masters
+        try:
+            return len({node.view() for node in self.nodes}) == 1 and \
+                all(node.has_heard_of_all(self.masters) for node in self.nodes) and \
+                sum(node.is_following() for node in self.nodes) == len(self.nodes) - self.masters
+        except redis.exceptions.BusyLoadingError:  # a replica that is given all data
+            return False
 
     def wait_whole(self):
         """Until every node has heard who has every slot, and every replica has its data."""

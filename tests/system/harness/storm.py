@@ -54,6 +54,7 @@ class Storm:
         self.due_steps = {}  # of each clock
         self.redis_clock = self.gateway_clock = self.library = self.cache = self.outsider = None
         self.done = {}  # faults by name
+        self.history = []  # (begin, end, name) of each
         self.is_over = threading.Event()  # nothing happens any more: whoever stalls goes on
         self.retired = []
         self.group = self.proxy = None
@@ -155,7 +156,9 @@ class Storm:
         """`pause(seconds)` passes the time that something stays broken."""
         self.done[fault.__name__] = self.done.get(fault.__name__, 0) + 1
         self._find_master()
+        began = time.time()
         fault(pause)
+        self.history.append((began, time.time(), fault.__name__))
         self._find_master()
 
     def _find_master(self):
