@@ -1,8 +1,9 @@
 /* fuzz_websocket.c - is what a WebSocket client sends read the same however it is cut, within its
  * bounds?
  *
- * The first byte says how the rest is cut. It is read whole and in pieces: the same items must be
- * told. Payloads count as what they are after unmasking. */
+ * The first byte says how the rest is cut, and whether the client may compress. It is read whole
+ * and in pieces: the same items must be told. Payloads count as what they are after unmasking; what
+ * is compressed is inflated within the same bound. */
 #include "fuzz/fuzz.h"
 
 #include <string.h>
@@ -10,9 +11,26 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/utf8.h"
+#include "gateway/http/websocket_deflate.h"
 #include "gateway/http/websocket_reader.h"
 
 enum { MAX_MESSAGE_BYTES = 1000 };
+
+static void check_deflated(struct sl_slice payload)
+{
+    static struct websocket_inflater *inflater; /* one for all, as in the server */
+    struct sl_slice text;
+
+    if (!inflater)
+        inflater = websocket_inflater_new();
+    must(inflater);
+    must(payload.size <= MAX_MESSAGE_BYTES);
+    if (websocket_inflate(inflater, payload, MAX_MESSAGE_BYTES, &text) < 0)
+        return;
+    must(text.size <= MAX_MESSAGE_BYTES);
+    must(utf8_is_valid(text));
+    websocket_inflater_release(inflater);
+}
 
 static void check_event(enum websocket_item item, const struct websocket_event *event)
 {
@@ -20,6 +38,9 @@ static void check_event(enum websocket_item item, const struct websocket_event *
     case WEBSOCKET_MESSAGE:
         must(event->payload.size <= MAX_MESSAGE_BYTES);
         must(utf8_is_valid(event->payload));
+        break;
+    case WEBSOCKET_DEFLATED:
+        check_deflated(event->payload);
         break;
     case WEBSOCKET_PING:
     case WEBSOCKET_PONG:
@@ -65,12 +86,13 @@ static void read_piece(struct websocket_reader *reader, const uint8_t *data, siz
 }
 
 /* `seed` 0: whole. */
-static void read_all(const uint8_t *data, size_t size, uint32_t seed, struct buffer *told)
+static void read_all(const uint8_t *data, size_t size, uint32_t seed, bool takes_deflated,
+                     struct buffer *told)
 {
     struct websocket_reader reader;
     bool is_ended = false;
 
-    websocket_reader_init(&reader, MAX_MESSAGE_BYTES);
+    websocket_reader_init(&reader, MAX_MESSAGE_BYTES, takes_deflated);
     for (size_t at = 0, step; at < size; at += step) {
         step = size;
         if (seed) {
@@ -90,8 +112,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size == 0)
         return 0;
-    read_all(data + 1, size - 1, 0, &whole);
-    read_all(data + 1, size - 1, data[0] + 1u, &pieces);
+    read_all(data + 1, size - 1, 0, data[0] & 1, &whole);
+    read_all(data + 1, size - 1, data[0] + 1u, data[0] & 1, &pieces);
     must(!whole.failed && !pieces.failed);
     must(sl_slice_equal(buffer_slice(&whole), buffer_slice(&pieces)));
     buffer_done(&whole);

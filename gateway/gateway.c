@@ -432,6 +432,17 @@ static int start_intake(struct gateway *gateway, struct failure *reterr)
     return 0;
 }
 
+static struct compressor_settings compression_of(const struct gateway *gateway)
+{
+    const struct config *config = gateway->parts->config;
+
+    return (struct compressor_settings){
+        .level = gateway->front.front.compresses ? (int)config->compression_level : 0,
+        .reset_flushes = (uint32_t)config->compression_reset_flushes,
+        .max_bytes = config->max_compression_bytes,
+    };
+}
+
 static int start_delivery(struct gateway *gateway, struct failure *reterr)
 {
     const struct config *config = gateway->parts->config;
@@ -443,6 +454,7 @@ static int start_delivery(struct gateway *gateway, struct failure *reterr)
         .max_event_bytes = config->max_shared_bytes,
         .ring_bytes = config->ring_bytes,
         .max_lag_ms = config->max_lag_ms,
+        .compression = compression_of(gateway),
     };
 
     gateway->deliver = deliver_new(&settings);

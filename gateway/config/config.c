@@ -84,6 +84,15 @@ static int check_on_off(struct sl_slice value, struct failure *reterr)
     return 0;
 }
 
+static int check_all_off(struct sl_slice value, struct failure *reterr)
+{
+    char room[LOG_QUOTE_SIZE];
+
+    if (!sl_slice_is(value, "all") && !sl_slice_is(value, "off"))
+        return failure_set(reterr, -EINVAL, "%s is neither all nor off", log_quote(value, room));
+    return 0;
+}
+
 static int check_log_format(struct sl_slice value, struct failure *reterr)
 {
     char room[LOG_QUOTE_SIZE];

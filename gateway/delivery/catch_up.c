@@ -409,6 +409,7 @@ static struct catcher *catcher_new(struct catch_up *catch_up, struct lane *lane,
         return NULL;
     settings.max_owed_bytes = SIZE_MAX;
     settings.overrun = NULL;
+    settings.has_history = false;
     settings.metrics = NULL; /* what it is given has waited for it, not for the server */
     outbox_init(&catcher->outbox, &settings, catch_up->settings.counts);
     catcher->catch_up = catch_up;

@@ -12,6 +12,7 @@
 #include <sys/uio.h>
 
 #include "base/list.h"
+#include "gateway/delivery/gzip.h"
 #include "gateway/front/disconnect.h"
 #include "gateway/front/stream_request.h"
 
@@ -53,6 +54,7 @@ typedef void (*client_visit_fn)(void *owner, const struct client *client);
 enum client_state {
     CLIENT_NOWHERE,
     CLIENT_IN_STEP, /* has everything up to the outbox's last flush */
+    CLIENT_FRESH,   /* the same, but not all that the outbox's history has said */
     CLIENT_JOINING, /* came after the last flush; the next one takes it in step */
     CLIENT_BEHIND   /* its socket was full; goes on when it is writable */
 };
@@ -61,6 +63,8 @@ struct client {
     const struct transport *transport;
     enum stream_format format;
     bool unchunked; /* HTTP/1.0 */
+    enum stream_encoding encoding;
+    uint8_t window_bits; /* of what it decodes; 0: nothing may refer to an earlier message */
     enum client_state state;
     struct outbox *outbox;   /* the lane's, or the catcher's own; NULL: none */
     struct catcher *catcher; /* NULL: live */
@@ -72,4 +76,6 @@ struct client {
     uint64_t warned_ms;      /* clock of the loop: told last that it falls behind; 0: never */
     uint64_t sent_events;
     uint64_t sent_bytes;
+    struct gzip_sum sum;      /* of all that it was sent, up to ... */
+    struct gzip_sum sum_from; /* ... this place in the outbox */
 };

@@ -59,11 +59,14 @@ struct deliver *deliver_new(const struct deliver_settings *settings)
     deliver->lanes = hash_map_new();
     deliver->home = home_new(MAX_WAITING_BYTES);
     deliver->catch_up = catch_up_new(&catch_up);
+    if (settings->compression.level > 0)
+        deliver->compressor = compressor_new(&settings->compression);
     deliver->first_removal = NO_SUBSCRIPTION;
     deliver->timer = mem_zalloc(sizeof(*deliver->timer));
     deliver->remover = mem_zalloc(sizeof(*deliver->remover));
     if (!deliver->words || !deliver->index || !deliver->matches || !deliver->lanes ||
-        !deliver->home || !deliver->catch_up || !deliver->timer || !deliver->remover) {
+        !deliver->home || !deliver->catch_up || !deliver->timer || !deliver->remover ||
+        (settings->compression.level > 0 && !deliver->compressor)) {
         mem_free(deliver->timer);
         mem_free(deliver->remover);
         deliver->timer = NULL;
@@ -92,8 +95,14 @@ void deliver_free(struct deliver *deliver)
     sl_match_set_free(deliver->matches);
     sl_filter_index_free(deliver->index);
     sl_words_free(deliver->words);
+    compressor_free(deliver->compressor);
     mem_free(deliver->bindings);
     mem_free(deliver);
+}
+
+struct compressor *deliver_compressor(struct deliver *deliver)
+{
+    return deliver->compressor;
 }
 
 struct home *deliver_home(struct deliver *deliver)

@@ -12,6 +12,7 @@
 
 #include "filters/filter.h"
 #include "gateway/delivery/client.h"
+#include "gateway/delivery/compressor.h"
 #include "gateway/intake/event.h"
 #include "gateway/intake/gap.h"
 #include "gateway/metrics/metrics.h"
@@ -29,12 +30,16 @@ struct deliver_settings {
     size_t max_event_bytes; /* all events that anybody is owed; beyond it all who are behind do */
     size_t ring_bytes;      /* what has passed lately */
     uint64_t max_lag_ms;    /* how far a client may fall back */
+    struct compressor_settings compression; /* of level 0: no client is compressed */
 };
 
 /* NULL: out of memory. */
 struct deliver *deliver_new(const struct deliver_settings *settings);
 /* All clients have left. The loop must run once more to let go of the handles. */
 void deliver_free(struct deliver *deliver);
+
+/* NULL: nothing is compressed. */
+struct compressor *deliver_compressor(struct deliver *deliver);
 
 /* Where clients that catch up read the log, from now on; NULL: nowhere. */
 void deliver_set_log(struct deliver *deliver, struct log_cache *log);

@@ -34,6 +34,8 @@ struct binding {
 
 struct deliver {
     struct deliver_settings settings;
+    struct compressor *compressor; /* NULL: nothing is compressed */
+    struct compressor_counts counted_compression;
     struct outbox_counts counts, counted; /* `counted`: what the metrics have been told */
     struct sl_words *words;
     struct sl_filter_index *index;

@@ -74,6 +74,11 @@ static void append_chunk(struct buffer *buffer, struct sl_slice before, struct s
     buffer_append_str(buffer, "\r\n");
 }
 
+void frame_append_chunk(struct buffer *buffer, struct sl_slice payload)
+{
+    append_chunk(buffer, SL_SLICE(""), payload, SL_SLICE(""));
+}
+
 /* `cursor` NULL: the event is none, so it must not move the client's. */
 static void append_sse(struct buffer *buffer, const char *name, const struct sl_cursor *cursor,
                        struct sl_slice json)
@@ -142,6 +147,22 @@ struct sl_slice frame_of_event(struct event *event, enum stream_format format)
     *frame = buffer_slice(&buffer); /* the event frees it */
     event_grow(event, buffer.capacity);
     return *frame;
+}
+
+struct sl_slice frame_inside(struct event *event, enum stream_format format)
+{
+    struct sl_slice frame;
+
+    if (format == FORMAT_WEBSOCKET)
+        return event->json;
+    frame = frame_of_event(event, format);
+    return frame.data ? frame_unchunk(frame) : frame;
+}
+
+void frame_append_deflated(struct buffer *buffer, struct sl_slice payload)
+{
+    append_websocket_head(buffer, FRAME_OPCODE_DEFLATED_TEXT, payload.size);
+    buffer_append_slice(buffer, payload);
 }
 
 void frame_append_message(struct buffer *buffer, enum stream_format format, const char *name,

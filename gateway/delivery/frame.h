@@ -4,6 +4,7 @@
  * built once per event and format and then shared by every client that is owed it. */
 #pragma once
 
+#include <assert.h>
 #include <stdint.h>
 
 #include "base/buffer.h"
@@ -16,6 +17,19 @@ enum { FRAME_WEBSOCKET_HEAD_SIZE = 10 };
 
 /* The event as one frame, built when it is first asked for. Without data: out of memory. */
 struct sl_slice frame_of_event(struct event *event, enum stream_format format);
+
+/* What is in the frame: JSON, or what the HTTP chunk holds. Without data: out of memory. */
+struct sl_slice frame_inside(struct event *event, enum stream_format format);
+
+/* Places in event->frames behind those of frame_of_event(), which are kept by enum stream_format:
+ * deflated frames, by format, too, and the block that compressor_open_block() makes. */
+enum { FRAME_DEFLATED = FORMAT_COUNT, FRAME_OPEN_BLOCK = 2 * FORMAT_COUNT };
+static_assert((int)FRAME_OPEN_BLOCK < (int)EVENT_FRAME_COUNT, "events have room for all of them");
+
+/* A WebSocket message that is compressed (RSV1), and an HTTP chunk; `payload` is what is in them.
+ */
+void frame_append_deflated(struct buffer *buffer, struct sl_slice payload);
+void frame_append_chunk(struct buffer *buffer, struct sl_slice payload);
 
 /* A message of ours (not an event) as one frame; `name` is the SSE event's. */
 void frame_append_message(struct buffer *buffer, enum stream_format format, const char *name,
@@ -35,6 +49,7 @@ size_t frame_websocket_head(uint8_t opcode, size_t payload_size,
 
 enum {
     FRAME_OPCODE_TEXT = 1,
+    FRAME_OPCODE_DEFLATED_TEXT = 0x41, /* with RSV1 */
     FRAME_OPCODE_CLOSE = 8,
     FRAME_OPCODE_PING = 9,
     FRAME_OPCODE_PONG = 10

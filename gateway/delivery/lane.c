@@ -19,6 +19,9 @@ struct lane *lane_new(struct deliver *deliver, const struct client *client, int 
     struct outbox_settings settings = {
         .format = client->format,
         .unchunked = client->unchunked,
+        .encoding = client->encoding,
+        .window_bits = client->window_bits,
+        .compressor = deliver->compressor,
         .gather_ms = gather_ms < 0 ? deliver->settings.gather_ms : (uint32_t)gather_ms,
         .max_owed_bytes = deliver->settings.max_owed_bytes,
         .overrun = deliver->overrun,
@@ -28,6 +31,7 @@ struct lane *lane_new(struct deliver *deliver, const struct client *client, int 
 
     if (!lane)
         return NULL;
+    assert(client->encoding == ENCODING_NONE || deliver->compressor);
     lane->deliver = deliver;
     lane->until = client->until;
     lane->number = ++deliver->lanes_made;
@@ -81,6 +85,9 @@ int lane_share(struct lane *lane, struct sl_slice key)
         return -ENOMEM;
     }
     lane->deliver->key_bytes += lane_key_bytes(lane->key_size);
+    /* Who is alone in a lane for good gains less from a history than it costs. */
+    lane->outbox.settings.has_history =
+        lane->outbox.settings.encoding == ENCODING_DEFLATE && lane->outbox.settings.window_bits > 0;
     return 0;
 }
 

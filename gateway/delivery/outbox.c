@@ -3,7 +3,12 @@
  * Clients in step all stand at `flushed`, so one array of pieces, built once per flush, serves them
  * all: the cost per client is the system call. A send that is cut within a frame hands the rest of
  * that frame to the transport (the only bytes ever copied for a client) and moves the client to the
- * list of those behind, each with a position of its own. */
+ * list of those behind, each with a position of its own.
+ *
+ * Where the outbox has a history (compressor.h), those in step are they who have all that it has
+ * said since its last reset. Whoever comes, or has been sent anything else, is fresh: it stands at
+ * the same position and is sent blocks that refer to nothing. A reset makes both the same, so it is
+ * made when somebody is fresh, but not with every flush: it costs the others what they have. */
 #include "gateway/delivery/outbox.h"
 
 #include <assert.h>
@@ -11,51 +16,21 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "gateway/delivery/frame.h"
+#include "gateway/delivery/compressor.h"
+#include "gateway/delivery/outbox_parts.h"
 #include "gateway/metrics/metrics.h"
 #include "src/model/id.h"
 
-enum { FIRST_CAPACITY = 4, KEPT_CAPACITY = 64, MAX_PIECES = 256, TIMED_AT_ONCE = 32 };
-
-/* The parts of a frame that are one client's own: its header and what precedes the last brace. */
-struct wrapping {
-    unsigned char head[FRAME_WEBSOCKET_HEAD_SIZE];
-    uint8_t head_size;
-    uint32_t tail_size;
-    char tail[];
-};
-
-struct outbox_entry {
-    struct event *event;
-    struct wrapping *wrapping; /* NULL: the shared frame as it is */
-    uint32_t size;             /* bytes on the wire */
-    uint64_t cursor;           /* of a client that has everything before a logged event, or a gap */
-    struct sl_cursor *compound; /* the same, when it is not plain; else NULL */
-    uint64_t bytes_before;      /* of all entries before this one */
-};
-
-struct batch {
-    struct iovec pieces[MAX_PIECES];
-    int count;
-    uint64_t from, to; /* positions */
-    size_t bytes;
-    uint64_t received_us; /* the oldest event */
-    uint64_t untimed;     /* sends that took something of it, since time_sends() */
-};
+enum { FIRST_CAPACITY = 4, KEPT_CAPACITY = 64, TIMED_AT_ONCE = 32 };
 
 void outbox_init(struct outbox *outbox, const struct outbox_settings *settings,
                  struct outbox_counts *counts)
 {
     *outbox = (struct outbox){.settings = *settings, .counts = counts};
     list_init(&outbox->in_step);
+    list_init(&outbox->fresh);
     list_init(&outbox->joining);
     list_init(&outbox->behind);
-}
-
-static struct outbox_entry *entry_at(const struct outbox *outbox, uint64_t position)
-{
-    assert(position >= outbox->first && position < outbox->next);
-    return &outbox->entries[position & (outbox->capacity - 1)];
 }
 
 static void release_until(struct outbox *outbox, uint64_t position)
@@ -75,6 +50,7 @@ void outbox_done(struct outbox *outbox)
     release_until(outbox, outbox->next);
     mem_free(outbox->entries);
     outbox->entries = NULL;
+    compressor_release(outbox->settings.compressor, &outbox->history);
 }
 
 bool outbox_is_deserted(const struct outbox *outbox)
@@ -87,6 +63,8 @@ static struct list *list_of(struct outbox *outbox, enum client_state state)
     switch (state) {
     case CLIENT_IN_STEP:
         return &outbox->in_step;
+    case CLIENT_FRESH:
+        return &outbox->fresh;
     case CLIENT_JOINING:
         return &outbox->joining;
     case CLIENT_BEHIND:
@@ -110,13 +88,68 @@ static void move_to(struct client *client, enum client_state state)
         list_append(list_of(outbox, state), &client->node);
 }
 
+/* Of one that has everything up to the last flush, and not all that the history has said. */
+static enum client_state state_in_step(const struct outbox *outbox)
+{
+    return outbox->history.deflater ? CLIENT_FRESH : CLIENT_IN_STEP;
+}
+
+/* --- the sum of what a client was sent, over HTTP --- */
+
+static bool is_gzip(const struct outbox *outbox)
+{
+    return outbox->settings.encoding != ENCODING_NONE &&
+           outbox->settings.format != FORMAT_WEBSOCKET;
+}
+
+/* Bytes of all entries before `position`. */
+static uint64_t bytes_before(const struct outbox *outbox, uint64_t position)
+{
+    return position == outbox->next ? outbox->bytes : entry_at(outbox, position)->bytes_before;
+}
+
+static struct gzip_sum sum_before(const struct outbox *outbox, uint64_t position)
+{
+    return (struct gzip_sum){
+        .bytes = bytes_before(outbox, position),
+        .crc = position == outbox->next ? outbox->crc : entry_at(outbox, position)->crc_before};
+}
+
+/* What it was sent of the outbox since it was last asked enters its own sum. */
+static void settle_sum(struct client *client)
+{
+    struct outbox *outbox = client->outbox;
+    struct gzip_sum now, more;
+
+    if (!is_gzip(outbox) || client->state == CLIENT_NOWHERE)
+        return;
+    now = sum_before(outbox, client->at);
+    more = gzip_sum_between(&client->sum_from, &now);
+    gzip_sum_join(&client->sum, &more);
+    client->sum_from = now;
+}
+
+void outbox_client_said(struct client *client, const struct gzip_sum *said)
+{
+    if (client->outbox) {
+        settle_sum(client);
+        if (client->state == CLIENT_IN_STEP)
+            move_to(client, state_in_step(client->outbox));
+    }
+    gzip_sum_join(&client->sum, said);
+}
+
+/* --- who is a member --- */
+
 void outbox_join(struct outbox *outbox, struct client *client)
 {
     assert(!client->outbox);
     client->outbox = outbox;
     outbox->members++;
     client->at = outbox->next;
-    move_to(client, outbox->next == outbox->flushed ? CLIENT_IN_STEP : CLIENT_JOINING);
+    if (is_gzip(outbox))
+        client->sum_from = sum_before(outbox, client->at);
+    move_to(client, outbox->next == outbox->flushed ? state_in_step(outbox) : CLIENT_JOINING);
 }
 
 /* Takes the client off the lists; it stays a member, so that the outbox outlives the loop that
@@ -125,6 +158,7 @@ void outbox_set_aside(struct client *client)
 {
     if (!client->outbox)
         return;
+    settle_sum(client);
     if (client->at == client->outbox->first)
         client->outbox->oldest_moved = true;
     move_to(client, CLIENT_NOWHERE);
@@ -167,9 +201,8 @@ bool outbox_client_is_served(const struct client *client)
 {
     if (!client->outbox)
         return true;
-    return !client->outbox->is_incomplete &&
-           (client->state == CLIENT_IN_STEP || client->state == CLIENT_JOINING) &&
-           client->at == client->outbox->next;
+    return !client->outbox->is_incomplete && client->state != CLIENT_BEHIND &&
+           client->state != CLIENT_NOWHERE && client->at == client->outbox->next;
 }
 
 /* After a failover the head may be older than what the client is owed still. */
@@ -207,6 +240,7 @@ void outbox_visit_all(const struct outbox *outbox,
                       void (*visit)(void *owner, struct client *client), void *owner)
 {
     visit_each(&outbox->in_step, visit, owner);
+    visit_each(&outbox->fresh, visit, owner);
     visit_each(&outbox->joining, visit, owner);
     visit_each(&outbox->behind, visit, owner);
 }
@@ -240,26 +274,6 @@ static int make_room(struct outbox *outbox)
     return 0;
 }
 
-static struct wrapping *wrap(const struct event *event, struct sl_slice tail)
-{
-    struct wrapping *wrapping = mem_alloc(sizeof(*wrapping) + tail.size);
-
-    if (!wrapping)
-        return NULL;
-    wrapping->head_size = (uint8_t)frame_websocket_head(
-        FRAME_OPCODE_TEXT, event->json.size + tail.size, wrapping->head);
-    wrapping->tail_size = (uint32_t)tail.size;
-    memcpy(wrapping->tail, tail.data, tail.size);
-    return wrapping;
-}
-
-static struct sl_slice shared_frame(const struct outbox *outbox, struct event *event)
-{
-    struct sl_slice frame = frame_of_event(event, outbox->settings.format);
-
-    return frame.data && outbox->settings.unchunked ? frame_unchunk(frame) : frame;
-}
-
 /* After a failover ids may come again that are older than the newest. Who comes back from before a
  * gap is told of it; whoever has the last of what was rewound is, too. */
 static uint64_t cursor_before(const struct event *event, uint64_t head)
@@ -267,6 +281,30 @@ static uint64_t cursor_before(const struct event *event, uint64_t head)
     if (event->gap_to)
         return head ? head : event->gap_to - !event->is_rewound;
     return head && head < event->id ? head : event->id - 1;
+}
+
+/* What the entry counts for, and over HTTP what it adds to the sum. */
+static int measure(struct outbox *outbox, struct outbox_entry *entry, struct sl_slice tail)
+{
+    enum stream_format format = outbox->settings.format;
+    struct sl_slice bytes =
+        outbox->settings.encoding == ENCODING_NONE && !outbox->settings.unchunked
+            ? frame_of_event(entry->event, format)
+            : frame_inside(entry->event, format);
+
+    if (!bytes.data)
+        return -ENOMEM;
+    entry->size = (uint32_t)(bytes.size + tail.size);
+    if (entry->wrapping && outbox->settings.encoding == ENCODING_NONE)
+        entry->size = (uint32_t)(entry->wrapping->head_size + entry->event->json.size + tail.size);
+    entry->crc_before = outbox->crc;
+    if (is_gzip(outbox)) {
+        struct gzip_sum sum = {.crc = outbox->crc};
+
+        gzip_sum_add(&sum, bytes);
+        outbox->crc = sum.crc;
+    }
+    return 0;
 }
 
 int outbox_append(struct outbox *outbox, struct event *event, const struct sl_cursor *head,
@@ -279,23 +317,16 @@ int outbox_append(struct outbox *outbox, struct event *event, const struct sl_cu
     if (make_room(outbox) < 0)
         return -ENOMEM;
     if (tail.data) {
-        entry.wrapping = wrap(event, tail);
+        entry.wrapping = batch_wrap(outbox, event, tail);
         if (!entry.wrapping)
             return -ENOMEM;
-        entry.size = (uint32_t)(entry.wrapping->head_size + event->json.size + tail.size);
-    } else {
-        struct sl_slice frame = shared_frame(outbox, event);
-
-        if (!frame.data)
-            return -ENOMEM;
-        entry.size = (uint32_t)frame.size;
     }
-    if (!sl_cursor_is_plain(head)) {
+    if (!sl_cursor_is_plain(head))
         entry.compound = mem_copy(head, sizeof(*head));
-        if (!entry.compound) {
-            mem_free(entry.wrapping);
-            return -ENOMEM;
-        }
+    if ((!entry.compound && !sl_cursor_is_plain(head)) || measure(outbox, &entry, tail) < 0) {
+        mem_free(entry.wrapping);
+        mem_free(entry.compound);
+        return -ENOMEM;
     }
     event_ref(event);
     if (outbox->next == outbox->flushed)
@@ -306,45 +337,18 @@ int outbox_append(struct outbox *outbox, struct event *event, const struct sl_cu
     return 0;
 }
 
-static int add_pieces(const struct outbox *outbox, const struct outbox_entry *entry,
-                      struct iovec *pieces)
+/* The client has, or is held for, all before `position`. */
+static void advance(struct client *client, uint64_t position)
 {
-    const struct event *event = entry->event;
-    struct wrapping *wrapping = entry->wrapping;
-    struct sl_slice frame;
+    struct outbox *outbox = client->outbox;
+    uint64_t events = position - client->at;
 
-    if (!wrapping) {
-        frame = shared_frame(outbox, entry->event);
-        pieces[0] = (struct iovec){(char *)frame.data, frame.size};
-        return 1;
-    }
-    pieces[0] = (struct iovec){wrapping->head, wrapping->head_size};
-    pieces[1] = (struct iovec){(char *)event->json.data, event->json.size - 1};
-    pieces[2] = (struct iovec){wrapping->tail, wrapping->tail_size};
-    pieces[3] = (struct iovec){(char *)"}", 1};
-    return 4;
-}
-
-static void fill_batch(const struct outbox *outbox, uint64_t from, uint64_t to, struct batch *batch)
-{
-    batch->count = 0;
-    batch->bytes = 0;
-    batch->from = from;
-    batch->received_us = entry_at(outbox, from)->event->received_us;
-    batch->untimed = 0;
-    for (; from < to && batch->count + 4 <= MAX_PIECES; from++) {
-        const struct outbox_entry *entry = entry_at(outbox, from);
-
-        batch->count += add_pieces(outbox, entry, batch->pieces + batch->count);
-        batch->bytes += entry->size;
-    }
-    batch->to = from;
-}
-
-static void count_events(struct client *client, uint64_t events)
-{
     client->sent_events += events;
-    client->outbox->counts->events += events;
+    outbox->counts->events += events;
+    if (outbox->settings.encoding != ENCODING_NONE)
+        outbox->counts->before_bytes +=
+            bytes_before(outbox, position) - bytes_before(outbox, client->at);
+    client->at = position;
 }
 
 /* The socket took `sent` bytes of the batch and no more. What it left of a frame is held, and a
@@ -352,31 +356,21 @@ static void count_events(struct client *client, uint64_t events)
  * only when it holds something. */
 static void stay_behind(struct client *client, const struct batch *batch, size_t sent)
 {
-    struct outbox *outbox = client->outbox;
-    uint64_t position = batch->from;
-    struct iovec pieces[4];
-    int count, first = 0;
+    struct iovec pieces[ENTRY_MAX_PIECES];
+    uint64_t position;
+    int count;
 
     move_to(client, CLIENT_BEHIND);
     if (sent == 0)
         return;
-    while (sent >= entry_at(outbox, position)->size)
-        sent -= entry_at(outbox, position++)->size;
-    count_events(client, position - client->at);
-    client->at = position;
-
-    count = add_pieces(outbox, entry_at(outbox, position), pieces);
-    while (sent >= pieces[first].iov_len)
-        sent -= pieces[first++].iov_len;
-    pieces[first].iov_base = (char *)pieces[first].iov_base + sent;
-    pieces[first].iov_len -= sent;
-    if (client->transport->hold(client, pieces + first, count - first) < 0) {
+    position = batch_rest(batch, sent, pieces, &count);
+    if (client->transport->hold(client, pieces, count) < 0) {
+        advance(client, position);
         outbox_set_aside(client);
         client->transport->broken(client);
         return;
     }
-    client->at++;
-    count_events(client, 1);
+    advance(client, batch_behind(batch, position));
 }
 
 /* One reading of the clock serves some sends: the first of them seem to have taken as long as the
@@ -404,6 +398,8 @@ static bool send_batch(struct client *client, struct batch *batch, uint64_t now_
     }
     client->sent_bytes += (uint64_t)sent;
     outbox->counts->bytes += (uint64_t)sent;
+    if (outbox->settings.encoding != ENCODING_NONE)
+        outbox->counts->after_bytes += (uint64_t)sent;
     if (sent > 0) {
         client->last_sent_ms = now_ms;
         if (++batch->untimed == TIMED_AT_ONCE)
@@ -413,9 +409,20 @@ static bool send_batch(struct client *client, struct batch *batch, uint64_t now_
         stay_behind(client, batch, (size_t)sent);
         return false;
     }
-    count_events(client, batch->to - client->at);
-    client->at = batch->to;
+    advance(client, batch->to);
     return true;
+}
+
+static void evict(struct client *client, enum disconnect_reason reason)
+{
+    outbox_set_aside(client);
+    client->transport->evict(client, reason);
+}
+
+static void evict_list(struct list *list, enum disconnect_reason reason)
+{
+    LIST_EACH(list, node)
+    evict(LIST_OWNER(node, struct client, node), reason);
 }
 
 /* Brings one client to `to`, batch by batch, as far as its socket goes. */
@@ -430,13 +437,16 @@ static void bring_to(struct client *client, uint64_t to, uint64_t now_ms)
             move_to(client, CLIENT_BEHIND);
             return;
         }
-        fill_batch(outbox, client->at, to, &batch);
+        if (batch_fill(outbox, client->at, to, &batch) < 0) {
+            evict(client, DISCONNECT_INTERNAL);
+            return;
+        }
         has_room = send_batch(client, &batch, now_ms);
         time_sends(outbox, &batch);
         if (!has_room)
             return;
     }
-    move_to(client, client->at == outbox->flushed ? CLIENT_IN_STEP : CLIENT_JOINING);
+    move_to(client, client->at == outbox->flushed ? state_in_step(outbox) : CLIENT_JOINING);
 }
 
 /* Bytes of everything from `position` on. */
@@ -471,6 +481,7 @@ bool outbox_visit_owed(const struct outbox *outbox, client_visit_fn visit, void 
 {
     if (outbox->flushed < outbox->next) {
         visit_list(&outbox->in_step, visit, owner);
+        visit_list(&outbox->fresh, visit, owner);
         visit_list(&outbox->joining, visit, owner);
     }
     visit_list(&outbox->behind, visit, owner);
@@ -505,16 +516,47 @@ static void trim(struct outbox *outbox)
     release(outbox, oldest);
 }
 
-void outbox_flush(struct outbox *outbox, uint64_t now_ms)
+/* All those who keep step get from now on what the history says, or what is for anybody. */
+static void take_in_step(struct outbox *outbox)
+{
+    LIST_EACH(&outbox->fresh, node)
+    move_to(LIST_OWNER(node, struct client, node), CLIENT_IN_STEP);
+}
+
+/* Who shall be sent what by the flush that begins. */
+static void choose_history(struct outbox *outbox, uint64_t now_ms)
+{
+    struct compressor *compressor = outbox->settings.compressor;
+    struct history *history = &outbox->history;
+    bool had_one = history->deflater != NULL;
+
+    if (!outbox->settings.has_history)
+        return;
+    history->clients = outbox->members;
+    compressor_hold(compressor, history, outbox->settings.window_bits, now_ms);
+    if (!had_one || !history->deflater) {
+        take_in_step(outbox);
+    } else if (!list_is_empty(&outbox->fresh) &&
+               (list_is_empty(&outbox->in_step) ||
+                history->flushes >= compressor_reset_flushes(compressor))) {
+        compressor_reset(compressor, history);
+        take_in_step(outbox);
+    }
+    history->flushes++;
+}
+
+static void flush_list(struct outbox *outbox, struct list *list, batch_fill_fn fill,
+                       uint64_t now_ms)
 {
     uint64_t target = outbox->next;
     struct batch batch;
 
-    if (outbox->first == outbox->flushed)
-        outbox->oldest_moved = true; /* those in step, or joining, are the oldest */
-    for (uint64_t from = outbox->flushed; from < target; from = batch.to) {
-        fill_batch(outbox, from, target, &batch);
-        LIST_EACH(&outbox->in_step, node)
+    for (uint64_t from = outbox->flushed; from < target && !list_is_empty(list); from = batch.to) {
+        if (fill(outbox, from, target, &batch) < 0) {
+            evict_list(list, DISCONNECT_INTERNAL);
+            return;
+        }
+        LIST_EACH(list, node)
         {
             struct client *client = LIST_OWNER(node, struct client, node);
 
@@ -525,6 +567,19 @@ void outbox_flush(struct outbox *outbox, uint64_t now_ms)
         }
         time_sends(outbox, &batch);
     }
+}
+
+void outbox_flush(struct outbox *outbox, uint64_t now_ms)
+{
+    uint64_t target = outbox->next;
+
+    if (outbox->first == outbox->flushed)
+        outbox->oldest_moved = true; /* those in step, or joining, are the oldest */
+    if (outbox->flushed < target)
+        choose_history(outbox, now_ms);
+    flush_list(outbox, &outbox->in_step,
+               outbox->history.deflater ? batch_fill_with_history : batch_fill_together, now_ms);
+    flush_list(outbox, &outbox->fresh, batch_fill_together, now_ms);
     outbox->flushed = target;
     outbox->last_flush_ms = now_ms;
     LIST_EACH(&outbox->joining, node)
@@ -544,17 +599,6 @@ void outbox_client_writable(struct client *client, uint64_t now_ms)
     release_when_nobody_is_behind(outbox);
 }
 
-static void evict_list(struct list *list, enum disconnect_reason reason)
-{
-    LIST_EACH(list, node)
-    {
-        struct client *client = LIST_OWNER(node, struct client, node);
-
-        outbox_set_aside(client);
-        client->transport->evict(client, reason);
-    }
-}
-
 void outbox_overrun_behind(struct outbox *outbox)
 {
     LIST_EACH(&outbox->behind, node)
@@ -570,6 +614,7 @@ void outbox_overrun_behind(struct outbox *outbox)
 void outbox_evict_all(struct outbox *outbox, enum disconnect_reason reason)
 {
     evict_list(&outbox->in_step, reason);
+    evict_list(&outbox->fresh, reason);
     evict_list(&outbox->joining, reason);
     evict_list(&outbox->behind, reason);
 }

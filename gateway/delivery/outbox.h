@@ -14,6 +14,7 @@
 #include "base/list.h"
 #include "base/slice.h"
 #include "gateway/delivery/client.h"
+#include "gateway/delivery/compressor.h"
 #include "gateway/intake/event.h"
 
 struct metrics;
@@ -21,6 +22,10 @@ struct metrics;
 struct outbox_settings {
     enum stream_format format;
     bool unchunked; /* HTTP/1.0: the insides of the chunks */
+    enum stream_encoding encoding;
+    bool has_history;              /* if there is room for one: flushes refer to earlier ones */
+    uint8_t window_bits;           /* of the history */
+    struct compressor *compressor; /* NULL with ENCODING_NONE only */
     uint32_t gather_ms;
     size_t max_owed_bytes; /* a client */
     /* What becomes of a client that is owed more: it is on none of the lists any more, and what it
@@ -34,7 +39,8 @@ struct outbox_settings {
 struct outbox_counts {
     uint64_t events; /* deliveries: events times clients */
     uint64_t bytes;
-    uint64_t sends; /* system calls */
+    uint64_t sends;                     /* system calls */
+    uint64_t before_bytes, after_bytes; /* of compressed streams: before that, and as sent */
 };
 
 struct outbox_entry;
@@ -44,10 +50,12 @@ struct outbox {
     struct outbox_counts *counts; /* the owner's, added to by every send */
     struct outbox_entry *entries; /* a ring; position p is at p & (capacity - 1) */
     uint64_t first, flushed,
-        next;          /* positions: oldest kept, first unflushed, one past the newest */
-    uint64_t capacity; /* a power of two, or 0 */
-    uint64_t bytes;    /* of all entries ever appended */
-    struct list in_step, joining, behind;
+        next;               /* positions: oldest kept, first unflushed, one past the newest */
+    uint64_t capacity;      /* a power of two, or 0 */
+    uint64_t bytes;         /* of all entries ever appended */
+    uint32_t crc;           /* CRC-32 of them, with gzip */
+    struct history history; /* of those in step */
+    struct list in_step, fresh, joining, behind;
     size_t members;     /* clients that joined and have not left */
     bool oldest_moved;  /* the client furthest behind may have moved on */
     bool is_incomplete; /* what is owed after `complete_until` has not been appended yet */
@@ -68,6 +76,10 @@ void outbox_join(struct outbox *outbox, struct client *client);
 void outbox_leave(struct client *client); /* a client in no outbox is fine */
 /* Nothing is sent to the client any more; it stays a member until it leaves. */
 void outbox_set_aside(struct client *client);
+
+/* Inside a body of gzip the client has been sent something of its own, whose sum is `said`. One in
+ * no outbox is fine. After outbox_leave() the sum of all that it was sent is client->sum. */
+void outbox_client_said(struct client *client, const struct gzip_sum *said);
 
 bool outbox_is_deserted(const struct outbox *outbox);
 /* Has the client been sent all that it is owed? */

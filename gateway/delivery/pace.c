@@ -43,6 +43,20 @@ static void arm_timer(struct deliver *deliver, uint64_t now_ms)
     uv_timer_start(deliver->timer, flush_due, due_ms > now_ms ? due_ms - now_ms : 0, 0);
 }
 
+static void tell_compression(const struct deliver *deliver, const struct compressor_counts *now,
+                             struct compressor_counts *told)
+{
+    struct metrics *metrics = deliver->settings.metrics;
+
+    metric_add(metrics, METRIC_COMPRESSION_RESETS, now->resets - told->resets);
+    metric_add(metrics, METRIC_COMPRESSION_REFUSALS, now->refusals - told->refusals);
+    metric_add(metrics, METRIC_COMPRESSION_BLOCKS, now->blocks - told->blocks);
+    metric_add(metrics, METRIC_COMPRESSION_TIME, now->microseconds - told->microseconds);
+    metric_set(metrics, METRIC_COMPRESSION_HISTORIES, now->histories);
+    metric_set(metrics, METRIC_COMPRESSION_HISTORY_BYTES, now->history_bytes);
+    *told = *now;
+}
+
 void pace_tell_metrics(struct deliver *deliver)
 {
     struct outbox_counts *now = &deliver->counts, *told = &deliver->counted;
@@ -53,6 +67,11 @@ void pace_tell_metrics(struct deliver *deliver)
     metric_add(metrics, METRIC_SENDS, now->sends - told->sends);
     metric_set(metrics, METRIC_EVENT_BYTES, deliver->event_bytes);
     metric_set(metrics, METRIC_FILTER_BYTES, deliver_filter_bytes(deliver));
+    metric_add(metrics, METRIC_COMPRESSION_BEFORE, now->before_bytes - told->before_bytes);
+    metric_add(metrics, METRIC_COMPRESSION_AFTER, now->after_bytes - told->after_bytes);
+    if (deliver->compressor)
+        tell_compression(deliver, compressor_counts(deliver->compressor),
+                         &deliver->counted_compression);
     *told = *now;
 }
 

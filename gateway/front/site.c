@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "gateway/http/accept_encoding.h"
+
 /* Nothing from elsewhere, nothing written into the page, nobody's frame: what a post says can be
  * shown, but never run. */
 #define PAGE_POLICY                                                                                \
@@ -22,35 +24,6 @@ const struct site_file *site_find(const struct site *site, struct sl_slice path)
             return &site->files[i];
     }
     return NULL;
-}
-
-/* `gzip;q=0`, with any number of zeros, is a refusal (RFC 9110, 12.5.3). */
-static bool quality_is_zero(struct sl_slice parameters)
-{
-    while (parameters.size > 0) {
-        struct sl_slice parameter = http_next_element(&parameters, ';');
-
-        if (parameter.size < 3 || (parameter.data[0] | 32) != 'q' || parameter.data[1] != '=')
-            continue;
-        return strspn(parameter.data + 2, "0.") >= parameter.size - 2;
-    }
-    return false;
-}
-
-static bool accepts_gzip(struct sl_slice accept_encoding)
-{
-    bool accepts = false;
-
-    while (accept_encoding.size > 0) {
-        struct sl_slice rest = http_next_element(&accept_encoding, ',');
-        struct sl_slice coding = http_next_element(&rest, ';');
-
-        if (http_token_is(coding, "gzip"))
-            return !quality_is_zero(rest); /* what is named goes before `*` */
-        if (http_token_is(coding, "*"))
-            accepts = !quality_is_zero(rest);
-    }
-    return accepts;
 }
 
 /* "HASH" or "HASH-gzip": the two are different bytes, so their tags differ (RFC 9110, 8.8.3). */
@@ -81,7 +54,8 @@ static bool client_has_it(struct sl_slice if_none_match, const struct site_file 
 void site_answer(const struct site_file *file, const struct http_request *http,
                  struct buffer *headers, struct site_answer *ret_answer)
 {
-    bool gzip = accepts_gzip(http->accept_encoding);
+    const struct accept_encoding accept = accept_encoding_read(&http->accept_encoding);
+    bool gzip = accept_encoding_prefers_gzip(&accept);
     const char *ending = gzip ? "-gzip" : "";
 
     *ret_answer = (struct site_answer){

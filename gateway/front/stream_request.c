@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "gateway/front/bearer.h"
 #include "gateway/http/accept.h"
+#include "gateway/http/accept_encoding.h"
 #include "gateway/http/form.h"
 #include "src/model/id.h"
 #include "src/model/moment.h"
@@ -137,11 +138,50 @@ static int check_form_type(const struct http_request *http, struct http_refusal 
                        "parameters in a body need Content-Type: application/x-www-form-urlencoded");
 }
 
-static int choose_wire(enum stream_kind stream, const struct http_request *http,
-                       struct stream_request *request, struct http_refusal *refusal)
+/* What somebody may not read must not be told by how well it compresses beside what he has written
+ * (CRIME, BREACH): so only what everyone may read is compressed. */
+static bool may_be_compressed(const struct front_settings *settings, enum stream_kind stream)
 {
+    return settings->compresses && stream != STREAM_HOME;
+}
+
+static int choose_encoding(bool compresses, const struct http_request *http,
+                           struct stream_request *request, struct http_refusal *refusal)
+{
+    const struct accept_encoding accept = accept_encoding_read(&http->accept_encoding);
+
+    if (compresses && accept_encoding_prefers_gzip(&accept)) {
+        request->encoding = ENCODING_DEFLATE;
+        request->window_bits = DEFLATE_WINDOW_BITS;
+    } else if (accept.identity == 0) {
+        return http_refuse(refusal, 406, "not_acceptable", NULL,
+                           compresses ? "streams come as they are, or with gzip"
+                                      : "this stream is not compressed");
+    }
+    return 0;
+}
+
+static void choose_extension(const struct http_request *http, struct stream_request *request)
+{
+    const struct websocket_deflate deflate = websocket_deflate_choose(&http->extensions);
+
+    request->deflate = deflate;
+    if (!deflate.is_agreed)
+        return;
+    request->encoding = ENCODING_DEFLATE;
+    request->window_bits = deflate.server_no_context_takeover ? 0 : deflate.window_bits;
+}
+
+static int choose_wire(const struct front_settings *settings, enum stream_kind stream,
+                       const struct http_request *http, struct stream_request *request,
+                       struct http_refusal *refusal)
+{
+    bool compresses = may_be_compressed(settings, stream);
+
     if (http->is_upgrade) {
         request->format = FORMAT_WEBSOCKET;
+        if (compresses)
+            choose_extension(http, request);
         return check_protocols(http->protocols, &request->echo_protocol, refusal);
     }
     if (stream == STREAM_MANY)
@@ -158,6 +198,8 @@ static int choose_wire(enum stream_kind stream, const struct http_request *http,
         return http_refuse(refusal, 406, "not_acceptable", NULL,
                            "streams are application/x-ndjson or text/event-stream");
     }
+    if (choose_encoding(compresses, http, request, refusal) < 0)
+        return -EPROTO;
     return check_form_type(http, refusal);
 }
 
@@ -488,7 +530,7 @@ int stream_request_read(const struct front_settings *settings, enum stream_kind 
     int r;
 
     *ret_fault = TOKEN_OK;
-    r = choose_wire(stream, http, &request, refusal);
+    r = choose_wire(settings, stream, http, &request, refusal);
     if (r == 0)
         r = understand(settings, http, times, &form, &request, refusal, ret_fault);
     form_done(&form);

@@ -13,6 +13,7 @@
 #include "gateway/front/admission.h"
 #include "gateway/front/token.h"
 #include "gateway/http/http.h"
+#include "gateway/http/websocket_deflate.h"
 #include "gateway/metrics/stream_kind.h"
 #include "src/model/cursor.h"
 
@@ -33,6 +34,9 @@ struct stream_request {
     bool cursors;                        /* wants {"type":"cursor"} with each keep-alive */
     bool hello;                          /* wants {"type":"hello"} first */
     bool echo_protocol;                  /* the client offered sluice.v1 */
+    enum stream_encoding encoding;
+    uint8_t window_bits; /* see delivery/client.h */
+    struct websocket_deflate deflate; /* on a WebSocket, what has been agreed on */
 };
 
 enum { STREAM_LAST_MAX = 1000 };
@@ -53,6 +57,7 @@ struct front_settings {
     size_t max_filter_bytes;           /* of all streams of a worker */
     size_t max_filter_bytes_per_subject;
     uint32_t keepalive_ms; /* so long a stream may be silent */
+    bool compresses;       /* streams, where they ask for it */
 };
 
 /* true: `path` is one of the streams. */

@@ -6,8 +6,6 @@
  * and how long they may be is bounded by the head of the request. */
 #include "gateway/http/accept.h"
 
-enum { WEIGHT_MAX = 1000 }; /* q=1.000 */
-
 struct offer {
     const char *type, *subtype;
     enum accept_choice choice;
@@ -22,11 +20,10 @@ static const struct offer offers[] = {
 /* One element of the header: text/html;level=1;q=0.5 */
 struct range {
     struct sl_slice type, subtype;
-    int weight; /* 0 to WEIGHT_MAX */
+    int weight; /* 0 to ACCEPT_WEIGHT_MAX */
 };
 
-/* "0", "0.5", "1.000": at most three decimals, at most 1. */
-static bool read_weight(struct sl_slice text, int *ret_weight)
+bool accept_read_weight(struct sl_slice text, int *ret_weight)
 {
     int weight = 0;
 
@@ -43,7 +40,7 @@ static bool read_weight(struct sl_slice text, int *ret_weight)
         weight = weight * 10 + (c - '0');
     }
     *ret_weight = weight;
-    return weight <= WEIGHT_MAX;
+    return weight <= ACCEPT_WEIGHT_MAX;
 }
 
 static bool read_range(struct sl_slice text, struct range *ret_range)
@@ -55,12 +52,12 @@ static bool read_range(struct sl_slice text, struct range *ret_range)
         return false;
     ret_range->type = sl_slice(type.data, (size_t)(slash - type.data));
     ret_range->subtype = sl_slice_from(type, ret_range->type.size + 1);
-    ret_range->weight = WEIGHT_MAX;
+    ret_range->weight = ACCEPT_WEIGHT_MAX;
     while (text.size > 0) {
         struct sl_slice parameter = http_next_element(&text, ';');
 
         if (parameter.size >= 2 && (parameter.data[0] | 0x20) == 'q' && parameter.data[1] == '=')
-            return read_weight(sl_slice_from(parameter, 2), &ret_range->weight);
+            return accept_read_weight(sl_slice_from(parameter, 2), &ret_range->weight);
     }
     return true;
 }

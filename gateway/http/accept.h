@@ -12,5 +12,10 @@ enum accept_choice { ACCEPT_NDJSON, ACCEPT_SSE, ACCEPT_NEITHER };
  * header at all takes anything. Ranges that are malformed count as not sent. */
 enum accept_choice accept_choose(const struct http_list *accept);
 
+enum { ACCEPT_WEIGHT_MAX = 1000 }; /* q=1.000 */
+
+/* The value of a `q`: "0", "0.5", "1.000", at most three decimals, at most 1. false: malformed. */
+bool accept_read_weight(struct sl_slice text, int *ret_weight);
+
 /* Whether application/json will do. */
 bool accept_takes_json(const struct http_list *accept);

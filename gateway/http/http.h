@@ -40,13 +40,14 @@ struct http_request {
     struct sl_slice content_type;
     struct sl_slice authorization;
     struct http_list accept;
-    struct sl_slice accept_encoding;
+    struct http_list accept_encoding;
     struct sl_slice if_none_match;
     struct sl_slice origin;
     struct sl_slice wanted_headers; /* Access-Control-Request-Headers */
     struct sl_slice host;
     struct sl_slice last_event_id;
-    struct sl_slice protocols; /* Sec-WebSocket-Protocol, the whole list */
+    struct http_list extensions; /* Sec-WebSocket-Extensions */
+    struct sl_slice protocols;   /* Sec-WebSocket-Protocol, the whole list */
     struct sl_slice idempotency_key;
 };
 

@@ -392,14 +392,14 @@ static const struct header_row header_rows[][MAX_SAME_SIZE] = {
     ROW("If-None-Match", 1, REPEATABLE, read_first, request.if_none_match),
     ROW("Last-Event-ID", 2, LAST_EVENT_ID, read_value, request.last_event_id),
     FACT("Content-Length", 0, BODY_LENGTH, read_content_length),
-    ROW("Accept-Encoding", 0, REPEATABLE, read_first, request.accept_encoding),
+    ROW("Accept-Encoding", 0, REPEATABLE, read_list, request.accept_encoding.lines),
     ROW("Idempotency-Key", 1, IDEMPOTENCY_KEY, read_even_empty, request.idempotency_key),
     ROW("Sec-WebSocket-Key", 0, WEBSOCKET_KEY, read_value, websocket_key),
     FACT("Transfer-Encoding", 1, REPEATABLE, read_transfer_encoding),
     ROW("Sec-WebSocket-Version", 0, WEBSOCKET_VERSION, read_value, websocket_version),
     ROW("Sec-WebSocket-Protocol", 0, WEBSOCKET_PROTOCOLS, read_value, request.protocols),
     ROW("Access-Control-Request-Headers", 0, REPEATABLE, read_first, request.wanted_headers),
-    ROW("Sec-WebSocket-Extensions", 0, REPEATABLE, read_list, websocket_extensions.lines),
+    ROW("Sec-WebSocket-Extensions", 0, REPEATABLE, read_list, request.extensions.lines),
 };
 
 /* Letters and dashes only: with 0x20 in it a letter is small, and a dash stays one. Of what may

@@ -26,7 +26,6 @@ struct http_head {
     bool expects_continue;       /* the client waits for 100 before it sends them */
     bool connection_upgrades;    /* Connection names `upgrade`; request.is_upgrade means Upgrade */
     struct sl_slice websocket_key, websocket_version;
-    struct http_list websocket_extensions;
 };
 
 /* `head` is as long as http_head_end() says, and must outlive what *ret_head points to. A header

@@ -17,7 +17,15 @@
 
 #include "base/utf8.h"
 
-enum { FIN = 0x80, RSV = 0x70, OPCODE = 0x0f, CONTROL = 0x08, MASKED = 0x80, LENGTH = 0x7f };
+enum {
+    FIN = 0x80,
+    RSV = 0x70,
+    RSV1 = 0x40,
+    OPCODE = 0x0f,
+    CONTROL = 0x08,
+    MASKED = 0x80,
+    LENGTH = 0x7f
+};
 enum { MASK_SIZE = 4, LENGTH_16 = 126, LENGTH_64 = 127 };
 enum opcode {
     OPCODE_CONTINUATION = 0,
@@ -30,10 +38,13 @@ enum opcode {
 
 static_assert(sizeof(struct websocket_reader) <= 64, "each idle connection has one");
 
-void websocket_reader_init(struct websocket_reader *reader, uint32_t max_message_bytes)
+void websocket_reader_init(struct websocket_reader *reader, uint32_t max_message_bytes,
+                           bool takes_deflated)
 {
-    *reader = (struct websocket_reader){
-        .held = BUFFER_INIT, .max_message_bytes = max_message_bytes, .utf8 = UTF8_WHOLE};
+    *reader = (struct websocket_reader){.held = BUFFER_INIT,
+                                        .max_message_bytes = max_message_bytes,
+                                        .utf8 = UTF8_WHOLE,
+                                        .takes_deflated = takes_deflated};
 }
 
 void websocket_reader_done(struct websocket_reader *reader)
@@ -76,11 +87,20 @@ static bool is_final(const struct websocket_reader *reader)
     return reader->head[0] & FIN;
 }
 
-/* FIN, RSV1 to RSV3 and the opcode. Extensions that use a reserved bit would permit it here. */
-static enum websocket_item judge_kind(const struct websocket_reader *reader,
+/* RSV1 says that the message is compressed, in its first frame (RFC 7692, section 6). */
+static bool rsv_is_permitted(const struct websocket_reader *reader)
+{
+    unsigned rsv = reader->head[0] & RSV, opcode = reader->head[0] & OPCODE;
+
+    return rsv == 0 || (rsv == RSV1 && reader->takes_deflated &&
+                        (opcode == OPCODE_TEXT || opcode == OPCODE_BINARY));
+}
+
+/* FIN, RSV1 to RSV3 and the opcode. */
+static enum websocket_item judge_kind(struct websocket_reader *reader,
                                       struct websocket_event *ret_event)
 {
-    if (reader->head[0] & RSV)
+    if (!rsv_is_permitted(reader))
         return protocol_error(ret_event, "reserved bit set");
     switch (reader->head[0] & OPCODE) {
     case OPCODE_CONTINUATION:
@@ -93,6 +113,7 @@ static enum websocket_item judge_kind(const struct websocket_reader *reader,
             return protocol_error(ret_event, "new message within a message");
         if ((reader->head[0] & OPCODE) == OPCODE_BINARY)
             return fault(ret_event, WEBSOCKET_CLOSE_UNSUPPORTED_DATA, "binary message");
+        reader->is_deflated = (reader->head[0] & RSV1) != 0;
         return WEBSOCKET_MORE;
     case OPCODE_CLOSE:
     case OPCODE_PING:
@@ -312,7 +333,8 @@ static enum websocket_item read_control(struct websocket_reader *reader, struct 
 static enum websocket_item read_data(struct websocket_reader *reader, struct sl_slice piece,
                                      struct websocket_event *ret_event)
 {
-    enum websocket_item item = judge_text(reader, piece, ret_event);
+    enum websocket_item item =
+        reader->is_deflated ? WEBSOCKET_MORE : judge_text(reader, piece, ret_event);
     bool is_end = is_final(reader) && reader->left == 0;
 
     if (item != WEBSOCKET_MORE)
@@ -327,7 +349,7 @@ static enum websocket_item read_data(struct websocket_reader *reader, struct sl_
     if (!is_end)
         return WEBSOCKET_MORE;
     ret_event->payload = piece;
-    return WEBSOCKET_MESSAGE;
+    return reader->is_deflated ? WEBSOCKET_DEFLATED : WEBSOCKET_MESSAGE;
 }
 
 static enum websocket_item read_payload(struct websocket_reader *reader,

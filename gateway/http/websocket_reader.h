@@ -30,9 +30,11 @@ enum websocket_close_code {
 };
 
 enum websocket_item {
-    WEBSOCKET_MORE,    /* all of the input is read; come back with more */
-    WEBSOCKET_MESSAGE, /* `payload`: a text message, valid UTF-8 */
-    WEBSOCKET_PING,    /* `payload`: what the pong repeats. Of several in a row, answer the last */
+    WEBSOCKET_MORE,     /* all of the input is read; come back with more */
+    WEBSOCKET_MESSAGE,  /* `payload`: a text message, valid UTF-8 */
+    WEBSOCKET_DEFLATED, /* `payload`: a compressed text message, not looked into; for
+                           websocket_inflate(). Only for who has agreed on it */
+    WEBSOCKET_PING,     /* `payload`: what the pong repeats. Of several in a row, answer the last */
     WEBSOCKET_PONG,
     WEBSOCKET_CLOSE, /* `code` is a valid one or 1005, `payload` the reason, valid UTF-8. Answer
                         with a close frame of the same code, unless one was sent before */
@@ -59,16 +61,20 @@ struct websocket_reader {
     uint32_t left; /* payload bytes of the current frame that have not come yet */
     unsigned char head[WEBSOCKET_HEAD_MAX_BYTES]; /* of the current frame, as far as it has come;
                                                      the mask is at its end */
-    uint8_t head_size;                            /* bytes in `head` */
+    uint8_t head_size : 4;                        /* bytes in `head` */
     uint8_t utf8 : 4;                             /* enum utf8_state of the message's text */
     bool is_in_payload : 1;                       /* `head` is whole */
     bool is_in_message : 1;                       /* a fragment that was not the last has come */
     bool is_given : 1;                            /* the owner has seen what is in `held` */
     bool is_ended : 1;                            /* after a close or a fault */
+    bool takes_deflated : 1;                      /* permessage-deflate was agreed on */
+    bool is_deflated : 1;                         /* the message that has begun */
 };
 
-/* A message, all its fragments together, may have up to `max_message_bytes`. */
-void websocket_reader_init(struct websocket_reader *reader, uint32_t max_message_bytes);
+/* A message, all its fragments together, may have up to `max_message_bytes`, as it is sent.
+ * `takes_deflated`: permessage-deflate has been agreed on. */
+void websocket_reader_init(struct websocket_reader *reader, uint32_t max_message_bytes,
+                           bool takes_deflated);
 void websocket_reader_done(struct websocket_reader *reader);
 /* Forgets what has begun; nothing further is read. */
 void websocket_reader_stop(struct websocket_reader *reader);

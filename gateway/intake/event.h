@@ -27,7 +27,7 @@ enum event_kind {
     EVENT_WARNING
 };
 
-enum { EVENT_FRAME_COUNT = 4 }; /* one per stream format, see delivery/frame.h */
+enum { EVENT_FRAME_COUNT = 9 }; /* stream formats, plain and deflated: see delivery/frame.h */
 
 struct event {
     uint32_t refs;

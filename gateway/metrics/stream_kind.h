@@ -6,5 +6,8 @@ enum stream_kind { STREAM_FILTER, STREAM_SAMPLE, STREAM_FIREHOSE, STREAM_HOME, S
 
 enum stream_format { FORMAT_WEBSOCKET, FORMAT_NDJSON, FORMAT_DELIMITED, FORMAT_SSE, FORMAT_COUNT };
 
+/* How the bytes of a stream are compressed: permessage-deflate on a WebSocket, gzip on HTTP. */
+enum stream_encoding { ENCODING_NONE, ENCODING_DEFLATE };
+
 const char *stream_kind_name(enum stream_kind kind);       /* "filter", ... "many" */
 const char *stream_format_name(enum stream_format format); /* "websocket", ... */

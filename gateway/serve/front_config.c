@@ -1,5 +1,7 @@
 #include "gateway/serve/front_config.h"
 
+#include <string.h>
+
 #include "base/log.h"
 #include "gateway/front/token.h"
 
@@ -16,6 +18,7 @@ static struct front_settings settings_of(const struct config *config,
         .max_filter_bytes = config->max_filter_bytes,
         .max_filter_bytes_per_subject = config->max_filter_bytes_per_subject,
         .keepalive_ms = (uint32_t)config->keepalive_ms,
+        .compresses = strcmp(config->compression, "off") != 0,
     };
 }
 

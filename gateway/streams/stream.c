@@ -23,6 +23,7 @@
 #include "filters/filter.h"
 #include "gateway/delivery/deliver.h"
 #include "gateway/delivery/frame.h"
+#include "gateway/delivery/outbox.h"
 #include "gateway/delivery/rule_set.h"
 #include "gateway/front/filter_json.h"
 #include "gateway/intake/gap.h"
@@ -112,9 +113,30 @@ void stream_say(struct stream *stream, struct sl_slice frames)
     stream_memory_count(stream);
 }
 
+/* In a body of gzip a frame of ours is a block for this client alone. */
+static void compress(struct stream *stream, struct buffer *frame)
+{
+    struct compressor *compressor = deliver_compressor(stream->streams->settings.deliver);
+    struct sl_slice said = frame_unchunk(buffer_slice(frame));
+    struct gzip_sum sum = {0};
+    struct buffer block = BUFFER_INIT;
+
+    gzip_sum_add(&sum, said);
+    frame->failed = compressor_append_block(compressor, said, &block) < 0;
+    if (!frame->failed) {
+        outbox_client_said(&stream->client, &sum);
+        buffer_clear(frame);
+        frame_append_chunk(frame, buffer_slice(&block));
+    }
+    buffer_done(&block);
+}
+
 /* HTTP/1.0 has no chunks: what is in them goes out bare. */
 void stream_say_frame(struct stream *stream, struct buffer *frame)
 {
+    if (stream->client.encoding != ENCODING_NONE && !websocket_of(stream) && frame->size > 0 &&
+        !frame->failed)
+        compress(stream, frame);
     if (frame->failed)
         stream_end(stream, STREAM_BROKEN);
     else if (frame->size > 0)
@@ -330,6 +352,8 @@ void stream_start(struct stream *stream, const struct http_head *head, struct sl
     client->transport = &transport;
     client->format = stream->request.format;
     client->until = stream->request.until;
+    client->encoding = stream->request.encoding;
+    client->window_bits = stream->request.window_bits;
     client->last_sent_ms = stream->opened_ms = now_of(stream);
     stream->turn_end.run = run_turn_end;
     user_questions_init(&stream->user_questions, streams->settings.user_checks, say_unknown_user,

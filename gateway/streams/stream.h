@@ -26,7 +26,8 @@ struct streams {
     struct streams_settings settings;
     struct list list; /* of all streams */
     struct filter_budget *budget;
-    struct http_bodies kept; /* see stream_memory.c */
+    struct websocket_inflater *inflater; /* of what clients compress */
+    struct http_bodies kept;             /* see stream_memory.c */
     struct hash_key subject_key;
     struct stream **by_ticket; /* by their index in the admission list */
     uv_poll_t *replaced_watch; /* of our streams that make room for others */

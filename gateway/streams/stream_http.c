@@ -1,5 +1,12 @@
+/* stream_http.c - a stream as the body of an HTTP response that does not end by itself.
+ *
+ * With gzip the body is one member: its header goes out behind the head, what follows are blocks
+ * that delivery has made for all, or stream.c for this stream alone, and the trailer, with the sum
+ * of all of them, comes when the stream ends properly. Nothing is kept here. */
 #include <errno.h>
 
+#include "gateway/delivery/frame.h"
+#include "gateway/delivery/gzip.h"
 #include "gateway/streams/stream.h"
 
 static const char *const content_types[FORMAT_COUNT] = {
@@ -8,11 +15,30 @@ static const char *const content_types[FORMAT_COUNT] = {
     [FORMAT_SSE] = "text/event-stream",
 };
 
+static void append_body(const struct stream *stream, struct sl_slice bytes, struct buffer *buffer)
+{
+    if (stream->client.unchunked)
+        buffer_append_slice(buffer, bytes);
+    else
+        frame_append_chunk(buffer, bytes);
+}
+
+static void append_gzip_header(const struct stream *stream, struct buffer *head)
+{
+    struct buffer header = BUFFER_INIT;
+
+    gzip_append_header(&header);
+    append_body(stream, buffer_slice(&header), head);
+    head->failed = head->failed || header.failed;
+    buffer_done(&header);
+}
+
 /* The head of an endless answer, in chunks unless the client speaks HTTP/1.0. */
 static int http_open(struct stream *stream, const struct http_head *request,
                      struct sl_slice headers)
 {
     bool is_http_1_0 = request->request.is_http_1_0;
+    bool is_gzip = stream->client.encoding != ENCODING_NONE;
     struct buffer head = BUFFER_INIT;
     int r;
 
@@ -21,13 +47,17 @@ static int http_open(struct stream *stream, const struct http_head *request,
                          "HTTP/1.%c 200 OK\r\n"
                          "Content-Type: %s\r\n"
                          "%s"
+                         "%s"
+                         "Vary: Accept-Encoding\r\n"
                          "Cache-Control: no-store, no-transform\r\n"
                          "X-Accel-Buffering: no\r\n"
                          "%.*s"
                          "\r\n",
                          is_http_1_0 ? '0' : '1', content_types[stream->request.format],
                          is_http_1_0 ? "Connection: close\r\n" : "Transfer-Encoding: chunked\r\n",
-                         SL_SLICE_ARG(headers));
+                         is_gzip ? "Content-Encoding: gzip\r\n" : "", SL_SLICE_ARG(headers));
+    if (is_gzip)
+        append_gzip_header(stream, &head);
     r = head.failed ? -ENOMEM : wire_write(&stream->wire, buffer_slice(&head));
     buffer_done(&head);
     return r;
@@ -41,9 +71,26 @@ static void http_received(struct stream *stream, char *bytes, size_t size)
     (void)size;
 }
 
+/* Behind it nothing may come: it has left delivery. */
+static void say_gzip_trailer(struct stream *stream)
+{
+    struct buffer trailer = BUFFER_INIT, frame = BUFFER_INIT;
+
+    gzip_append_trailer(&trailer, &stream->client.sum);
+    append_body(stream, buffer_slice(&trailer), &frame);
+    if (frame.failed || trailer.failed)
+        stream_end(stream, STREAM_BROKEN);
+    else
+        stream_say(stream, buffer_slice(&frame));
+    buffer_done(&trailer);
+    buffer_done(&frame);
+}
+
 static void http_say_end(struct stream *stream, const struct disconnect_row *why)
 {
     (void)why; /* the message has said it */
+    if (stream->client.encoding != ENCODING_NONE)
+        say_gzip_trailer(stream);
     if (!stream->client.unchunked)
         stream_say(stream, SL_SLICE("0\r\n\r\n"));
 }

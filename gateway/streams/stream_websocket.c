@@ -10,13 +10,15 @@
  * end, or a deadline, ends the rest. Behind a fault nothing of the peer is read, not even its
  * close, so it is not waited for.
  *
- * Bounds: a message by MAX_MESSAGE_BYTES, or MAX_UNHEARD_BYTES where none is listened to; answers
+ * Bounds: a message, before and after it is inflated, by MAX_MESSAGE_BYTES, or MAX_UNHEARD_BYTES
+ * where none is listened to; answers
  * by what a stream may hold of our own messages (stream.c); both for all streams together by
  * stream_memory.c. */
 #include <errno.h>
 #include <string.h>
 
 #include "gateway/delivery/frame.h"
+#include "gateway/http/websocket_deflate.h"
 #include "gateway/http/websocket_handshake.h"
 #include "gateway/streams/stream.h"
 
@@ -32,25 +34,29 @@ static int websocket_open(struct stream *stream, const struct http_head *request
 {
     bool is_heard = stream->request.stream == STREAM_MANY;
     char accept[WEBSOCKET_ACCEPT_SIZE + 1];
-    char head[256];
-    int size, r;
+    struct buffer head = BUFFER_INIT;
+    int r;
 
     (void)headers;
     websocket_reader_init(&websocket_of(stream)->reader,
-                          is_heard ? MAX_MESSAGE_BYTES : MAX_UNHEARD_BYTES);
+                          is_heard ? MAX_MESSAGE_BYTES : MAX_UNHEARD_BYTES,
+                          stream->request.deflate.is_agreed);
     r = websocket_handshake_accept(request->websocket_key, accept);
     if (r < 0)
         return r;
-    size = snprintf(head, sizeof(head),
-                    "HTTP/1.1 101 Switching Protocols\r\n"
-                    "Upgrade: websocket\r\n"
-                    "Connection: Upgrade\r\n"
-                    "Sec-WebSocket-Accept: %s\r\n"
-                    "%s"
-                    "\r\n",
-                    accept,
-                    stream->request.echo_protocol ? "Sec-WebSocket-Protocol: sluice.v1\r\n" : "");
-    return wire_write(&stream->wire, sl_slice(head, (size_t)size));
+    buffer_append_format(
+        &head,
+        "HTTP/1.1 101 Switching Protocols\r\n"
+        "Upgrade: websocket\r\n"
+        "Connection: Upgrade\r\n"
+        "Sec-WebSocket-Accept: %s\r\n"
+        "%s",
+        accept, stream->request.echo_protocol ? "Sec-WebSocket-Protocol: sluice.v1\r\n" : "");
+    websocket_deflate_append_header(&stream->request.deflate, &head);
+    buffer_append_str(&head, "\r\n");
+    r = head.failed ? -ENOMEM : wire_write(&stream->wire, buffer_slice(&head));
+    buffer_done(&head);
+    return r;
 }
 
 /* --- what is said to it --- */
@@ -146,6 +152,28 @@ static void on_fault(struct websocket *websocket, uint16_t code)
     stream_evict(&websocket->stream, reason);
 }
 
+static void on_deflated(struct websocket *websocket, struct sl_slice compressed)
+{
+    struct websocket_inflater *inflater = websocket->stream.streams->inflater;
+    uint16_t code = WEBSOCKET_CLOSE_INTERNAL_ERROR;
+    struct sl_slice text;
+    int r = websocket_inflate(inflater, compressed, websocket->reader.max_message_bytes, &text);
+
+    if (r == 0) {
+        on_message(websocket, text);
+        websocket_inflater_release(inflater);
+        return;
+    }
+    if (r == -EMSGSIZE)
+        code = WEBSOCKET_CLOSE_TOO_BIG;
+    else if (r == -EILSEQ)
+        code = WEBSOCKET_CLOSE_INVALID_PAYLOAD;
+    else if (r == -EBADMSG)
+        code = WEBSOCKET_CLOSE_PROTOCOL_ERROR;
+    on_fault(websocket, code);
+    websocket_reader_stop(&websocket->reader);
+}
+
 static void act(struct websocket *websocket, enum websocket_item item,
                 const struct websocket_event *event)
 {
@@ -158,6 +186,8 @@ static void act(struct websocket *websocket, enum websocket_item item,
         return;
     else if (item == WEBSOCKET_MESSAGE)
         on_message(websocket, event->payload);
+    else if (item == WEBSOCKET_DEFLATED)
+        on_deflated(websocket, event->payload);
     else if (item == WEBSOCKET_PING)
         on_ping(websocket, event->payload);
     else if (item == WEBSOCKET_FAULT)

@@ -262,7 +262,9 @@ struct streams *streams_new(const struct streams_settings *settings)
     list_init(&streams->list);
     stream_memory_init(streams);
     streams->budget = filter_budget_new();
-    if (!streams->budget || watch_replaced(streams) < 0 || survey_start(streams) < 0) {
+    streams->inflater = websocket_inflater_new();
+    if (!streams->budget || !streams->inflater || watch_replaced(streams) < 0 ||
+        survey_start(streams) < 0) {
         streams_close(streams);
         streams_free(streams);
         return NULL;
@@ -291,6 +293,7 @@ void streams_free(struct streams *streams)
         return;
     assert(list_is_empty(&streams->list));
     filter_budget_free(streams->budget);
+    websocket_inflater_free(streams->inflater);
     mem_free(streams->by_ticket);
     mem_free(streams);
 }

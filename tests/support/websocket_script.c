@@ -112,7 +112,7 @@ static void run_in_steps(size_t step)
     struct websocket_reader reader;
     struct buffer told = BUFFER_INIT;
 
-    websocket_reader_init(&reader, MAX_MESSAGE_BYTES);
+    websocket_reader_init(&reader, MAX_MESSAGE_BYTES, false);
     for (size_t at = 0; at < sent.size; at += step)
         read_piece(&reader, sent.data + at, sent.size - at < step ? sent.size - at : step, &told);
     if (told.size != expected.size || memcmp(told.data, expected.data, told.size) != 0)
@@ -143,7 +143,7 @@ void run_faulting_at(size_t at)
     struct websocket_event event;
     size_t i = 0;
 
-    websocket_reader_init(&reader, MAX_MESSAGE_BYTES);
+    websocket_reader_init(&reader, MAX_MESSAGE_BYTES, false);
     for (enum websocket_item item = WEBSOCKET_MORE; i < sent.size; i++) {
         unsigned char byte = (unsigned char)sent.data[i];
         struct websocket_input input = {&byte, 1};

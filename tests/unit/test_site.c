@@ -29,7 +29,7 @@ static struct asked ask(const char *path, const char *accept_encoding, const cha
     struct asked asked = {0};
 
     if (accept_encoding)
-        http.accept_encoding = sl_slice_str(accept_encoding);
+        http.accept_encoding.lines[0] = sl_slice_str(accept_encoding);
     if (if_none_match)
         http.if_none_match = sl_slice_str(if_none_match);
     assert_non_null(file);

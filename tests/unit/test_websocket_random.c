@@ -205,7 +205,7 @@ static void test_random_input_is_read_as_the_second_reader_reads_it(void **state
         reference.size = sent.size;
         while (reference_frame(&reference, max_message_bytes))
             ;
-        websocket_reader_init(&reader, max_message_bytes);
+        websocket_reader_init(&reader, max_message_bytes, false);
         for (size_t at = 0, step; at < sent.size; at += step) {
             step = 1 + draw(draw(2) ? 8 : 400);
             step = step < sent.size - at ? step : sent.size - at;

@@ -391,7 +391,7 @@ static void test_what_is_whole_is_not_copied(void **state)
     send_frame(FIN | TEXT, repeat("a", 1000));
     SEND(FIN | PING, "ping");
     input = (struct websocket_input){(unsigned char *)sent.data, sent.size};
-    websocket_reader_init(&reader, MAX_MESSAGE_BYTES);
+    websocket_reader_init(&reader, MAX_MESSAGE_BYTES, false);
     mem_fail_after(0);
     assert_int_equal(websocket_read(&reader, &input, &event), WEBSOCKET_MESSAGE);
     assert_ptr_equal(event.payload.data, sent.data + 8);
@@ -410,7 +410,7 @@ static void test_memory_is_held_only_within_a_message(void **state)
     struct buffer told = BUFFER_INIT;
 
     (void)state;
-    websocket_reader_init(&reader, MAX_MESSAGE_BYTES);
+    websocket_reader_init(&reader, MAX_MESSAGE_BYTES, false);
     SEND(TEXT, "");
     SEND(FIN | PING, "a ping that comes in two pieces");
     send_head(FIN | CONTINUATION, 127, 100000, (const unsigned char[]){0, 0, 0, 0});
@@ -443,7 +443,7 @@ static void test_who_is_stopped_is_not_read(void **state)
     struct buffer told = BUFFER_INIT;
 
     (void)state;
-    websocket_reader_init(&reader, MAX_MESSAGE_BYTES);
+    websocket_reader_init(&reader, MAX_MESSAGE_BYTES, false);
     assert_int_equal(websocket_reader_kept_bytes(&reader), 0);
     SEND(TEXT, "begun");
     read_piece(&reader, sent.data, sent.size, &told);
@@ -475,7 +475,7 @@ static void test_without_memory_the_connection_ends_with_1011(void **state)
         SEND(FIN | PING, "ping");
         send_frame(FIN | CONTINUATION, repeat("b", 1000));
         SEND(FIN | PING, "another ping");
-        websocket_reader_init(&reader, MAX_MESSAGE_BYTES);
+        websocket_reader_init(&reader, MAX_MESSAGE_BYTES, false);
         mem_fail_after(failures);
         for (size_t i = 0; i < sent.size; i++) {
             unsigned char *byte = (unsigned char *)sent.data + i;

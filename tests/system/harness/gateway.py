@@ -192,11 +192,17 @@ class Gateway:
 
     def stream(self, target, transport="ndjson", method="GET", body=None, headers=None, token=None,
                receive_buffer=None):
-        """An open stream over any transport: ndjson, delimited, sse or websocket."""
+        """An open stream over any transport: ndjson, delimited, sse or websocket; compressed, if
+        `+gzip` or `+deflate` stands behind that."""
         sent = {"Authorization": f"Bearer {token or self.token()}"}
+        transport, _, compression = transport.partition("+")
+        if compression == "gzip":
+            sent["Accept-Encoding"] = "gzip"
+        elif compression and transport == "raw-websocket":
+            sent["Sec-WebSocket-Extensions"] = "permessage-deflate"
         sent.update(headers or {})
         if transport == "websocket":
-            return self.websocket(target, headers=sent)
+            return self.websocket(target, headers=sent, compression=compression or None)
         if transport == "raw-websocket":
             return RawWebSocket(self.port, target, sent, receive_buffer, self.tls)
         return HttpStream(self.port, target, transport, method, body, sent, receive_buffer, self.tls)

@@ -4,6 +4,7 @@ HttpStream and websocket.WebSocket answer to the same calls: next(), until(), cl
 
 import json
 import threading
+import zlib
 
 from .http import ConnectionEnded, HttpConnection, form_bytes
 from .waiting import Deadline, DeadlinePassed
@@ -103,7 +104,7 @@ class Stream:
 
 
 class HttpStream(Stream):
-    """A chunked HTTP response: ndjson, delimited or sse."""
+    """A chunked HTTP response: ndjson, delimited or sse; decoded, if it comes as gzip."""
 
     CONTENT_TYPE = {"ndjson": "application/x-ndjson", "delimited": "application/x-ndjson",
                     "sse": "text/event-stream"}
@@ -131,6 +132,9 @@ class HttpStream(Stream):
         assert self.response.headers["transfer-encoding"] == "chunked", self.response
         assert self.response.headers["content-type"].split(";")[0] == self.CONTENT_TYPE[transport], \
             self.response
+        encoding = self.response.headers.get("content-encoding")
+        assert encoding in (None, "gzip"), self.response
+        self.gzip = zlib.decompressobj(16 + zlib.MAX_WBITS) if encoding else None
         self.bytes = bytearray()
         self.ended = False
         self.last_event_id = None
@@ -146,8 +150,10 @@ class HttpStream(Stream):
         chunk = self.connection.read_chunk(deadline)
         if not chunk:
             self.ended = True
+            assert not self.gzip or self.gzip.eof, "the body ends inside of gzip"
             return False
-        self.bytes += chunk
+        self.bytes += self.gzip.decompress(chunk) if self.gzip else chunk
+        assert not self.gzip or not self.gzip.unused_data, "something behind the end of gzip"
         return True
 
     def _line(self, deadline, ending):

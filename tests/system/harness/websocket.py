@@ -7,6 +7,7 @@ import hashlib
 import os
 import struct
 import threading
+import zlib
 
 import websockets
 from websockets.version import version as websockets_version
@@ -48,13 +49,14 @@ class UpgradeRefused(AssertionError):
 class WebSocket(Stream):
     """A stream over WebSocket, read by the `websockets` library."""
 
-    def __init__(self, port, target, headers=None, subprotocols=None, tls=None):
+    def __init__(self, port, target, headers=None, subprotocols=None, tls=None, compression=None,
+                 extensions=None):
         self.close_code = self.close_reason = None
 
         async def open_it():
             return await websockets.connect(
                 f"{'wss' if tls else 'ws'}://localhost:{port}{target}", host="127.0.0.1", ssl=tls,
-                subprotocols=subprotocols, compression=None, max_size=None, max_queue=None,
+                subprotocols=subprotocols, compression=compression, extensions=extensions, max_size=None, max_queue=None,
                 ping_interval=None, **{ADDED_HEADERS: headers or {}})
         try:
             self.socket = _Loop.run(open_it(), Deadline().seconds)
@@ -125,10 +127,15 @@ def frame(opcode, payload=b"", final=True, masked=True, reserved=0, length=None)
 class RawWebSocket(Stream):
     """A WebSocket made by hand. Checks every frame that the server sends."""
 
+    inflater = None  # of a stream that is compressed
+    deflated = 0  # messages that came so
+
     def __init__(self, port, target, headers=None, receive_buffer=None, tls=None):
         self.connection, self.response = upgrade(port, target, headers, receive_buffer, tls)
         if self.response.status != 101:
             raise Refused(self.response)
+        if "sec-websocket-extensions" in self.response.headers:
+            self.inflater = zlib.decompressobj(-zlib.MAX_WBITS)
         self.close_code = self.close_reason = None
         self.pongs = []
 
@@ -139,9 +146,11 @@ class RawWebSocket(Stream):
         self.connection.send(frame(opcode, payload, **parts))
 
     def read_frame(self, deadline):
-        """(opcode, payload) of one frame; the server's frames are whole and unmasked."""
+        """(opcode, payload) of one frame; the server's frames are whole and unmasked. What is
+        compressed is inflated by an inflater that has seen all of that before, and nothing else."""
         first, second = self.connection.read_exactly(2, deadline)
-        assert first & 0x70 == 0, f"reserved bits set: {first:#x}"
+        is_deflated = self.inflater and first & 0x70 == 0x40 and first & 15 == TEXT
+        assert first & 0x70 == 0 or is_deflated, f"reserved bits set: {first:#x}"
         assert first & 0x80, "a fragmented message"
         assert not second & 0x80, "a masked frame from the server"
         opcode, size = first & 15, second & 127
@@ -150,7 +159,12 @@ class RawWebSocket(Stream):
             size, = struct.unpack(">H", self.connection.read_exactly(2, deadline))
         elif size == 127:
             size, = struct.unpack(">Q", self.connection.read_exactly(8, deadline))
-        return opcode, self.connection.read_exactly(size, deadline)
+        payload = self.connection.read_exactly(size, deadline)
+        if is_deflated:
+            self.deflated += 1
+            payload = self.inflater.decompress(payload + b"\0\0\xff\xff")
+            assert not self.inflater.eof and not self.inflater.unconsumed_tail
+        return opcode, payload
 
     def next(self, seconds=None):
         deadline = Deadline(seconds, "the next WebSocket message")

@@ -1,0 +1,299 @@
+/* batch.c - what is compressed is made for all who stand at the same place, and not for each.
+ *
+ * By itself an entry is one shared frame: plain, or deflated without reference to anything else.
+ * With a history the entries of a flush become one piece of memory, the compressor's scratch: on a
+ * WebSocket one message each, over HTTP one chunk for all. A client is sent a frame whole: what its
+ * socket leaves of one is held for it (outbox.c). */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "gateway/delivery/compressor.h"
+#include "gateway/delivery/outbox_parts.h"
+
+static bool is_compressed(const struct outbox *outbox)
+{
+    return outbox->settings.encoding != ENCODING_NONE;
+}
+
+static bool is_websocket(const struct outbox *outbox)
+{
+    return outbox->settings.format == FORMAT_WEBSOCKET;
+}
+
+static void begin(const struct outbox *outbox, uint64_t from, struct batch *batch)
+{
+    batch->count = batch->frame_count = 0;
+    batch->bytes = 0;
+    batch->is_one_frame = false;
+    batch->from = batch->to = from;
+    batch->received_us = entry_at(outbox, from)->event->received_us;
+    batch->untimed = 0;
+}
+
+static void end_frame(struct batch *batch, size_t size, uint64_t to)
+{
+    batch->frames[batch->frame_count++] = (uint32_t)size;
+    batch->bytes += size;
+    batch->to = to;
+}
+
+/* --- each by itself --- */
+
+static struct sl_slice shared_frame(const struct outbox *outbox, struct event *event)
+{
+    enum stream_format format = outbox->settings.format;
+    struct sl_slice frame = is_compressed(outbox)
+                                ? compressor_frame(outbox->settings.compressor, event, format)
+                                : frame_of_event(event, format);
+
+    return frame.data && outbox->settings.unchunked ? frame_unchunk(frame) : frame;
+}
+
+static int wrapped_pieces(const struct outbox *outbox, const struct outbox_entry *entry,
+                          struct iovec *pieces)
+{
+    struct event *event = entry->event;
+    struct wrapping *wrapping = entry->wrapping;
+    struct sl_slice block;
+
+    pieces[0] = (struct iovec){wrapping->head, wrapping->head_size};
+    if (wrapping->is_deflated) {
+        block = compressor_open_block(outbox->settings.compressor, event); /* it is there */
+        pieces[1] = (struct iovec){(char *)block.data, block.size};
+        pieces[2] = (struct iovec){wrapping->tail, wrapping->tail_size};
+        return 3;
+    }
+    pieces[1] = (struct iovec){(char *)event->json.data, event->json.size - 1};
+    pieces[2] = (struct iovec){wrapping->tail, wrapping->tail_size};
+    pieces[3] = (struct iovec){(char *)"}", 1};
+    return 4;
+}
+
+/* How many; -ENOMEM. */
+static int pieces_of(const struct outbox *outbox, const struct outbox_entry *entry,
+                     struct iovec *pieces)
+{
+    struct sl_slice frame;
+
+    if (entry->wrapping)
+        return wrapped_pieces(outbox, entry, pieces);
+    frame = shared_frame(outbox, entry->event);
+    if (!frame.data)
+        return -ENOMEM;
+    pieces[0] = (struct iovec){(char *)frame.data, frame.size};
+    return 1;
+}
+
+int batch_fill(struct outbox *outbox, uint64_t from, uint64_t to, struct batch *batch)
+{
+    begin(outbox, from, batch);
+    for (; from < to && batch->count + ENTRY_MAX_PIECES <= BATCH_MAX_PIECES; from++) {
+        struct iovec *pieces = batch->pieces + batch->count;
+        int count = pieces_of(outbox, entry_at(outbox, from), pieces);
+        size_t size = 0;
+
+        if (count < 0)
+            return batch->count > 0 ? 0 : count;
+        for (int i = 0; i < count; i++)
+            size += pieces[i].iov_len;
+        batch->count += count;
+        end_frame(batch, size, from + 1);
+    }
+    return 0;
+}
+
+/* --- several together --- */
+
+static struct sl_slice inside(const struct outbox *outbox, uint64_t position)
+{
+    return frame_inside(entry_at(outbox, position)->event, outbox->settings.format);
+}
+
+/* Puts head and end of a frame around what has been appended behind `begin`, where room for the
+ * head was left. */
+enum { HEAD_ROOM = 16 };
+
+static char *open_frame(struct buffer *scratch)
+{
+    char *room = buffer_reserve(scratch, HEAD_ROOM);
+
+    scratch->size += room ? HEAD_ROOM : 0;
+    return room;
+}
+
+/* The head is put right before the payload, so there may be a hole before it: returns where the
+ * frame begins. */
+static size_t close_websocket(struct buffer *scratch, size_t begin)
+{
+    unsigned char head[FRAME_WEBSOCKET_HEAD_SIZE];
+    size_t payload = begin + HEAD_ROOM, size;
+
+    scratch->size -= BLOCK_END_SIZE;
+    size = frame_websocket_head(FRAME_OPCODE_DEFLATED_TEXT, scratch->size - payload, head);
+    memcpy(scratch->data + payload - size, head, size);
+    return payload - size;
+}
+
+static size_t close_chunk(struct buffer *scratch, size_t begin)
+{
+    char head[HEAD_ROOM];
+    size_t payload = begin + HEAD_ROOM;
+    int size = snprintf(head, sizeof(head), "%zx\r\n", scratch->size - payload);
+
+    memcpy(scratch->data + payload - size, head, (size_t)size);
+    buffer_append_str(scratch, "\r\n");
+    return payload - (size_t)size;
+}
+
+/* Each a message of its own, in one history. */
+static int fill_messages(struct outbox *outbox, uint64_t from, uint64_t to, struct batch *batch)
+{
+    struct compressor *compressor = outbox->settings.compressor;
+    struct buffer *scratch = compressor_scratch(compressor);
+    size_t begins[BATCH_MAX_PIECES];
+
+    buffer_clear(scratch);
+    for (; from < to && batch->frame_count < BATCH_MAX_PIECES; from++) {
+        size_t begin = scratch->size;
+
+        if (!open_frame(scratch) || compressor_continue(compressor, &outbox->history,
+                                                        inside(outbox, from), true, scratch) < 0)
+            return -ENOMEM;
+        begin = close_websocket(scratch, begin);
+        begins[batch->frame_count] = begin;
+        end_frame(batch, scratch->size - begin, from + 1);
+    }
+    batch->count = batch->frame_count;
+    for (int i = 0; i < batch->count; i++)
+        batch->pieces[i] = (struct iovec){scratch->data + begins[i], batch->frames[i]};
+    return 0;
+}
+
+/* One chunk, or what is in it. */
+static int fill_chunk(struct outbox *outbox, uint64_t from, uint64_t to, struct history *history,
+                      struct batch *batch)
+{
+    struct compressor *compressor = outbox->settings.compressor;
+    struct buffer *scratch = compressor_scratch(compressor);
+    size_t begin = 0;
+
+    buffer_clear(scratch);
+    if (!outbox->settings.unchunked)
+        open_frame(scratch);
+    for (uint64_t p = from; p < to; p++) {
+        bool is_last = p + 1 == to;
+        struct sl_slice plain = inside(outbox, p);
+
+        if ((history ? compressor_continue(compressor, history, plain, is_last, scratch)
+                     : compressor_together(compressor, plain, p == from, is_last, scratch)) < 0)
+            return -ENOMEM;
+    }
+    if (!outbox->settings.unchunked)
+        begin = close_chunk(scratch, 0);
+    if (scratch->failed)
+        return -ENOMEM;
+    batch->is_one_frame = true;
+    end_frame(batch, scratch->size - begin, to);
+    batch->pieces[batch->count++] = (struct iovec){scratch->data + begin, batch->bytes};
+    return 0;
+}
+
+int batch_fill_with_history(struct outbox *outbox, uint64_t from, uint64_t to, struct batch *batch)
+{
+    begin(outbox, from, batch);
+    return is_websocket(outbox) ? fill_messages(outbox, from, to, batch)
+                                : fill_chunk(outbox, from, to, &outbox->history, batch);
+}
+
+int batch_fill_together(struct outbox *outbox, uint64_t from, uint64_t to, struct batch *batch)
+{
+    if (!is_compressed(outbox) || is_websocket(outbox) || to - from == 1)
+        return batch_fill(outbox, from, to, batch);
+    begin(outbox, from, batch);
+    return fill_chunk(outbox, from, to, NULL, batch);
+}
+
+/* --- what a socket has left --- */
+
+uint64_t batch_rest(const struct batch *batch, size_t sent,
+                    struct iovec ret_pieces[static ENTRY_MAX_PIECES], int *ret_count)
+{
+    size_t begin = 0, end, at = 0;
+    int frame = 0, count = 0;
+
+    assert(sent < batch->bytes);
+    while (begin + batch->frames[frame] <= sent)
+        begin += batch->frames[frame++];
+    end = begin + batch->frames[frame];
+    for (int i = 0; i < batch->count && at < end; i++) {
+        const struct iovec *piece = &batch->pieces[i];
+        size_t skip = sent > at ? sent - at : 0;
+
+        if (skip < piece->iov_len) {
+            assert(count < ENTRY_MAX_PIECES);
+            ret_pieces[count++] =
+                (struct iovec){(char *)piece->iov_base + skip, piece->iov_len - skip};
+        }
+        at += piece->iov_len;
+    }
+    *ret_count = count;
+    return batch->from + (uint64_t)frame;
+}
+
+/* --- one client's own --- */
+
+static struct wrapping *wrapping_new(size_t tail_size)
+{
+    struct wrapping *wrapping = mem_alloc(sizeof(*wrapping) + tail_size);
+
+    if (wrapping)
+        wrapping->tail_size = (uint32_t)tail_size;
+    return wrapping;
+}
+
+/* The tail is said as it is, in a block of its own: nothing that an event says is compressed with
+ * the names of somebody's rules. Behind it, as in any message, the first byte of an empty block. */
+static struct wrapping *wrap_deflated(struct sl_slice block, struct sl_slice tail)
+{
+    size_t size = BLOCK_STORED_HEAD + tail.size + 2;
+    struct wrapping *wrapping = wrapping_new(size);
+
+    if (!wrapping)
+        return NULL;
+    wrapping->is_deflated = true;
+    wrapping->head_size = (uint8_t)frame_websocket_head(FRAME_OPCODE_DEFLATED_TEXT,
+                                                        block.size + size, wrapping->head);
+    compressor_stored_head(tail.size + 1, (unsigned char *)wrapping->tail);
+    memcpy(wrapping->tail + BLOCK_STORED_HEAD, tail.data, tail.size);
+    memcpy(wrapping->tail + BLOCK_STORED_HEAD + tail.size, "}", 2);
+    return wrapping;
+}
+
+static struct wrapping *wrap_plain(const struct event *event, struct sl_slice tail)
+{
+    struct wrapping *wrapping = wrapping_new(tail.size);
+
+    if (!wrapping)
+        return NULL;
+    wrapping->is_deflated = false;
+    wrapping->head_size = (uint8_t)frame_websocket_head(
+        FRAME_OPCODE_TEXT, event->json.size + tail.size, wrapping->head);
+    memcpy(wrapping->tail, tail.data, tail.size);
+    return wrapping;
+}
+
+struct wrapping *batch_wrap(const struct outbox *outbox, struct event *event, struct sl_slice tail)
+{
+    struct sl_slice block;
+
+    if (!is_compressed(outbox) || tail.size >= BLOCK_STORED_MAX)
+        return wrap_plain(event, tail);
+    block = compressor_open_block(outbox->settings.compressor, event);
+    if (!block.data)
+        return NULL;
+    if (block.size + BLOCK_STORED_HEAD + 1 >= event->json.size)
+        return wrap_plain(event, tail);
+    return wrap_deflated(block, tail);
+}

@@ -1,0 +1,337 @@
+/* compressor.c - one deflater for whatever refers to nothing, one more for each history.
+ *
+ * The first has a small window and small tables, for it begins anew with each event: clearing large
+ * tables would cost more than compressing. Its blocks suit every decoder, as no reference in them
+ * goes further back than the least window that is agreed to. zlib falls back to a stored block by
+ * itself where compressing would not pay.
+ *
+ * Who holds a history is looked through for the one with the fewest clients only when a lane asks
+ * that was not refused lately, so a lane asks once in ASK_AGAIN_MS at most. */
+#include "gateway/delivery/compressor.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include <zlib.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "gateway/delivery/frame.h"
+#include "gateway/http/websocket_deflate.h"
+
+enum {
+    ALONE_MEMORY_LEVEL = 5,
+    HISTORY_MEMORY_LEVEL = 8,
+    DEFLATER_BYTES = 8 << 10, /* beside windows and tables */
+    IDLE_MS = 60000,          /* a history that was not used for so long is anybody's */
+    ASK_AGAIN_MS = 10000
+};
+
+struct deflater {
+    z_stream stream;
+    size_t bytes; /* of memory, nearly */
+};
+
+struct compressor {
+    struct compressor_settings settings;
+    struct compressor_counts counts;
+    struct deflater *alone;
+    struct buffer scratch;
+    struct list holders;
+};
+
+/* --- deflaters --- */
+
+static void *zlib_alloc(void *owner, unsigned count, unsigned size)
+{
+    (void)owner;
+    return mem_alloc(mem_array_size(count, size));
+}
+
+static void zlib_free(void *owner, void *memory)
+{
+    (void)owner;
+    mem_free(memory);
+}
+
+/* As zconf.h has it. */
+static size_t memory_of(unsigned window_bits, unsigned memory_level)
+{
+    return ((size_t)1 << (window_bits + 2)) + ((size_t)1 << (memory_level + 9)) + DEFLATER_BYTES;
+}
+
+static void deflater_free(struct deflater *deflater)
+{
+    if (!deflater)
+        return;
+    deflateEnd(&deflater->stream);
+    mem_free(deflater);
+}
+
+static struct deflater *deflater_new(int level, unsigned window_bits, int memory_level)
+{
+    struct deflater *deflater = mem_zalloc(sizeof(*deflater));
+
+    if (!deflater)
+        return NULL;
+    deflater->stream.zalloc = zlib_alloc;
+    deflater->stream.zfree = zlib_free;
+    deflater->bytes = memory_of(window_bits, (unsigned)memory_level);
+    if (deflateInit2(&deflater->stream, level, Z_DEFLATED, -(int)window_bits, memory_level,
+                     Z_DEFAULT_STRATEGY) != Z_OK) {
+        mem_free(deflater);
+        return NULL;
+    }
+    return deflater;
+}
+
+/* Nothing can fail once there is room: deflate() allocates nothing. */
+static int deflater_write(struct deflater *deflater, struct sl_slice plain, int flush,
+                          struct buffer *block)
+{
+    z_stream *stream = &deflater->stream;
+
+    stream->next_in = (Bytef *)plain.data;
+    stream->avail_in = (uInt)plain.size;
+    do {
+        size_t room = deflateBound(stream, stream->avail_in) + 16;
+
+        stream->next_out = (Bytef *)buffer_reserve(block, room);
+        if (!stream->next_out)
+            return -ENOMEM;
+        stream->avail_out = (uInt)room;
+        deflate(stream, flush);
+        block->size += room - stream->avail_out;
+    } while (stream->avail_out == 0);
+    return 0;
+}
+
+/* --- the compressor --- */
+
+struct compressor *compressor_new(const struct compressor_settings *settings)
+{
+    struct compressor *compressor = mem_zalloc(sizeof(*compressor));
+
+    if (!compressor)
+        return NULL;
+    compressor->settings = *settings;
+    list_init(&compressor->holders);
+    compressor->alone = deflater_new(settings->level, DEFLATE_WINDOW_BITS_MIN, ALONE_MEMORY_LEVEL);
+    if (!compressor->alone) {
+        mem_free(compressor);
+        return NULL;
+    }
+    return compressor;
+}
+
+void compressor_free(struct compressor *compressor)
+{
+    if (!compressor)
+        return;
+    assert(list_is_empty(&compressor->holders));
+    deflater_free(compressor->alone);
+    buffer_done(&compressor->scratch);
+    mem_free(compressor);
+}
+
+const struct compressor_counts *compressor_counts(const struct compressor *compressor)
+{
+    return &compressor->counts;
+}
+
+uint32_t compressor_reset_flushes(const struct compressor *compressor)
+{
+    return compressor->settings.reset_flushes;
+}
+
+struct buffer *compressor_scratch(struct compressor *compressor)
+{
+    return &compressor->scratch;
+}
+
+/* A piece of a block. */
+static int write_piece(struct compressor *compressor, struct deflater *deflater,
+                       struct sl_slice plain, bool is_last, struct buffer *block)
+{
+    uint64_t began_us = clock_monotonic_us();
+    int r = deflater_write(deflater, plain, is_last ? Z_SYNC_FLUSH : Z_NO_FLUSH, block);
+
+    compressor->counts.microseconds += clock_monotonic_us() - began_us;
+    compressor->counts.blocks += is_last;
+    return r;
+}
+
+/* --- independent blocks --- */
+
+int compressor_together(struct compressor *compressor, struct sl_slice plain, bool is_first,
+                        bool is_last, struct buffer *block)
+{
+    if (is_first)
+        deflateReset(&compressor->alone->stream);
+    return write_piece(compressor, compressor->alone, plain, is_last, block);
+}
+
+int compressor_append_block(struct compressor *compressor, struct sl_slice plain,
+                            struct buffer *block)
+{
+    size_t before = block->size;
+    int r = compressor_together(compressor, plain, true, true, block);
+
+    if (r < 0)
+        block->size = before;
+    return r;
+}
+
+void compressor_stored_head(size_t size, unsigned char ret_head[static BLOCK_STORED_HEAD])
+{
+    assert(size <= BLOCK_STORED_MAX);
+    ret_head[0] = 0;
+    ret_head[1] = (unsigned char)size;
+    ret_head[2] = (unsigned char)(size >> 8);
+    ret_head[3] = (unsigned char)~ret_head[1];
+    ret_head[4] = (unsigned char)~ret_head[2];
+}
+
+/* Moves what is in the scratch to memory of its own, of no more than its size. */
+static struct sl_slice keep(struct compressor *compressor, struct event *event,
+                            struct sl_slice *memo)
+{
+    struct sl_slice bytes = buffer_slice(&compressor->scratch);
+    char *copy = compressor->scratch.failed ? NULL : mem_copy(bytes.data, bytes.size);
+
+    if (!copy)
+        return SL_SLICE_NONE;
+    *memo = sl_slice(copy, bytes.size); /* the event frees it */
+    event_grow(event, bytes.size);
+    return *memo;
+}
+
+/* Where the block would be no smaller the message goes as it is. */
+static void render_websocket(struct sl_slice json, struct sl_slice block, struct buffer *frame)
+{
+    if (block.size - BLOCK_END_SIZE < json.size)
+        frame_append_deflated(frame, sl_slice(block.data, block.size - BLOCK_END_SIZE));
+    else
+        frame_append_message(frame, FORMAT_WEBSOCKET, NULL, json);
+}
+
+struct sl_slice compressor_frame(struct compressor *compressor, struct event *event,
+                                 enum stream_format format)
+{
+    struct sl_slice *memo = &event->frames[FRAME_DEFLATED + format];
+    struct sl_slice plain;
+    struct buffer block = BUFFER_INIT;
+
+    if (memo->data)
+        return *memo;
+    plain = frame_inside(event, format);
+    if (!plain.data || compressor_append_block(compressor, plain, &block) < 0) {
+        buffer_done(&block);
+        return SL_SLICE_NONE;
+    }
+    buffer_clear(&compressor->scratch);
+    if (format == FORMAT_WEBSOCKET)
+        render_websocket(plain, buffer_slice(&block), &compressor->scratch);
+    else
+        frame_append_chunk(&compressor->scratch, buffer_slice(&block));
+    buffer_done(&block);
+    return keep(compressor, event, memo);
+}
+
+struct sl_slice compressor_open_block(struct compressor *compressor, struct event *event)
+{
+    struct sl_slice *memo = &event->frames[FRAME_OPEN_BLOCK];
+
+    if (memo->data)
+        return *memo;
+    buffer_clear(&compressor->scratch);
+    if (compressor_append_block(compressor, sl_slice(event->json.data, event->json.size - 1),
+                                &compressor->scratch) < 0)
+        return SL_SLICE_NONE;
+    return keep(compressor, event, memo);
+}
+
+/* --- histories --- */
+
+static size_t worth(const struct history *history, uint64_t now_ms)
+{
+    return now_ms - history->used_ms > IDLE_MS ? 0 : history->clients;
+}
+
+/* The holder that loses least. NULL: nobody holds any. */
+static struct history *least_of(const struct compressor *compressor, uint64_t now_ms)
+{
+    struct history *least = NULL;
+
+    LIST_EACH(&compressor->holders, node)
+    {
+        struct history *history = LIST_OWNER(node, struct history, node);
+
+        if (!least || worth(history, now_ms) < worth(least, now_ms))
+            least = history;
+    }
+    return least;
+}
+
+static bool make_room(struct compressor *compressor, const struct history *history, size_t bytes,
+                      uint64_t now_ms)
+{
+    while (compressor->counts.history_bytes + bytes > compressor->settings.max_bytes) {
+        struct history *least = least_of(compressor, now_ms);
+
+        if (!least || worth(least, now_ms) * 2 > history->clients)
+            return false;
+        compressor_release(compressor, least);
+    }
+    return true;
+}
+
+static void give(struct compressor *compressor, struct history *history, unsigned window_bits)
+{
+    history->deflater = deflater_new(compressor->settings.level, window_bits, HISTORY_MEMORY_LEVEL);
+    if (!history->deflater)
+        return;
+    history->flushes = 0;
+    history->asked_ms = 0;
+    list_append(&compressor->holders, &history->node);
+    compressor->counts.histories++;
+    compressor->counts.history_bytes += history->deflater->bytes;
+}
+
+void compressor_hold(struct compressor *compressor, struct history *history, unsigned window_bits,
+                     uint64_t now_ms)
+{
+    history->used_ms = now_ms;
+    if (history->deflater || (history->asked_ms && now_ms - history->asked_ms < ASK_AGAIN_MS))
+        return;
+    if (make_room(compressor, history, memory_of(window_bits, HISTORY_MEMORY_LEVEL), now_ms))
+        give(compressor, history, window_bits);
+    if (history->deflater)
+        return;
+    history->asked_ms = now_ms;
+    compressor->counts.refusals++;
+}
+
+void compressor_release(struct compressor *compressor, struct history *history)
+{
+    if (!history->deflater)
+        return;
+    list_remove(&compressor->holders, &history->node);
+    compressor->counts.histories--;
+    compressor->counts.history_bytes -= history->deflater->bytes;
+    deflater_free(history->deflater);
+    history->deflater = NULL;
+}
+
+void compressor_reset(struct compressor *compressor, struct history *history)
+{
+    deflateReset(&history->deflater->stream);
+    history->flushes = 0;
+    compressor->counts.resets++;
+}
+
+int compressor_continue(struct compressor *compressor, struct history *history,
+                        struct sl_slice plain, bool is_last, struct buffer *block)
+{
+    return write_piece(compressor, history->deflater, plain, is_last, block);
+}
