@@ -224,7 +224,7 @@ static void test_what_is_not_a_message(void **state)
     (void)state;
     expect_inflated(SL_SLICE(""), 100, -EBADMSG, SL_SLICE_NONE);
     expect_inflated(SL_SLICE("\xff"), 100, -EBADMSG, SL_SLICE_NONE);
-    expect_inflated(SL_SLICE("\x00\x05\x00\xfa\xff\x48"), 100, -EBADMSG, SL_SLICE_NONE);
+    expect_inflated(SL_SLICE("\x00\x09\x00\xf6\xff\x48"), 100, -EBADMSG, SL_SLICE_NONE);
     expect_inflated(SL_SLICE("\x00\x01\x00\xfe\xff\xff\x00"), 100, -EILSEQ, SL_SLICE_NONE);
 }
 
