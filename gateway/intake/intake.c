@@ -115,8 +115,10 @@ static void on_relayed_time(void *context, uint64_t shards, uint64_t redis_ms)
     struct intake *intake = context;
 
     on_redis_time(intake, shards, redis_ms);
-    for (uint32_t shard = 0; shard < relay_meta(intake->relay)->shards; shard++)
-        relay_set_clock(intake->relay, shard, shard_clocks_until_ms(intake->clocks, shard));
+    for (uint32_t shard = 0; shard < relay_meta(intake->relay)->shards; shard++) {
+        if (shards >> shard & 1)
+            relay_set_clock(intake->relay, shard, shard_clocks_until_ms(intake->clocks, shard));
+    }
 }
 
 static void on_relayed_round(void *context, uint64_t id, uint64_t shards)
