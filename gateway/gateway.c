@@ -180,7 +180,10 @@ static void on_subscribed(void *context, const struct sl_meta *meta)
 
 static void on_complete(void *context)
 {
-    redis_health_set_hearing(((struct gateway *)context)->health, true);
+    struct gateway *gateway = context;
+
+    deliver_begin(gateway->deliver);
+    redis_health_set_hearing(gateway->health, true);
 }
 
 static void on_lost(void *context, const char *reason)

@@ -271,6 +271,13 @@ void deliver_begin_shard(struct deliver *deliver, uint32_t shard, uint64_t id)
         pass(deliver, shard, id);
 }
 
+void deliver_begin(struct deliver *deliver)
+{
+    if (!deliver->has_begun)
+        ring_clear(&deliver->ring);
+    deliver->has_begun = true;
+}
+
 void deliver_pass(struct deliver *deliver, uint32_t shard, uint64_t id)
 {
     pass(deliver, shard, id);

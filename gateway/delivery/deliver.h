@@ -51,6 +51,10 @@ void deliver_set_limits(struct deliver *deliver, size_t max_owed_bytes, size_t m
  * but not above every event of shard 0 that is still to pass: so where there are several,
  * everything counts as passed up to the last event of shard 0, until deliver_set_watermark(). */
 void deliver_begin_shard(struct deliver *deliver, uint32_t shard, uint64_t id);
+/* All shards are known equally far, and nobody is subscribed yet: the ring, whose shards began with
+ * the ends of logs that were asked one after the other, begins again, for all of them where it is.
+ * What has passed is in the logs. Does nothing but for the first time. */
+void deliver_begin(struct deliver *deliver);
 
 /* Owes the event to everyone whose filter matches. Borrows the event. */
 void deliver_event(struct deliver *deliver, struct event *event);

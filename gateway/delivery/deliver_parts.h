@@ -57,6 +57,7 @@ struct deliver {
     struct list owing;                      /* lanes that had an event since nobody was owed any */
     struct list judging;                    /* lanes with one filter, and clients that catch up */
     void (*overrun)(struct client *client); /* it is owed too much */
+    bool has_begun; /* all shards were known alike, once */
     uint64_t lanes_made;
     size_t event_bytes;     /* of all events that are kept or that somebody is owed */
     struct position passed; /* what has, by the ids of events */

@@ -80,10 +80,15 @@ static void drop_oldest(struct ring *ring)
     segment_free(segment);
 }
 
-void ring_done(struct ring *ring)
+void ring_clear(struct ring *ring)
 {
     while (ring->segment_count > 0)
         drop_oldest(ring);
+}
+
+void ring_done(struct ring *ring)
+{
+    ring_clear(ring);
     mem_free(ring->segments);
     ring->segments = NULL;
 }

@@ -51,6 +51,8 @@ void ring_begin_shard(struct ring *ring, uint32_t shard, uint64_t id);
 
 /* Gives the event, or gap, its sequence and keeps it. When memory is short nothing is kept. */
 void ring_append(struct ring *ring, struct event *event);
+/* Nothing of what has passed is kept. */
+void ring_clear(struct ring *ring);
 /* What came up to `id` could not be kept, not even a gap. */
 void ring_lose(struct ring *ring, uint32_t shard, uint64_t id);
 /* The event `id` has passed, whether kept or not. */

@@ -672,6 +672,28 @@ static void post_to_busy_shards(const uint64_t *busy)
     }
 }
 
+/* The end of the log of shard 2 is asked later than that of shard 1, which has an event in between. */
+static void test_who_comes_to_shards_that_began_at_different_times_misses_nothing(void **state)
+{
+    uint64_t ids[3];
+    char expected[2 * SL_ID_TEXT_SIZE];
+
+    (void)state;
+    begin_again(1 << 20, 4096, LAG_MS);
+    for (uint32_t shard = 0; shard < 3; shard++)
+        ids[shard] = publish_in(shard, "ada", "tea");
+    for (uint32_t shard = 0; shard < SHARDS; shard++)
+        deliver_begin_shard(deliver, shard, shard == 0 || shard == 2 ? ids[shard] : 0);
+    logs[0].passed = logs[2].passed = 1;
+    pass_in(1);
+    deliver_turn_end(deliver);
+    deliver_begin(deliver);
+    resume(&a, NULL, ids[0]);
+    settle();
+    snprintf(expected, sizeof(expected), "%" PRIu64 " %" PRIu64, ids[1], ids[2]);
+    assert_string_equal(received(&a), expected);
+}
+
 static void test_quiet_shards_do_not_hold_back_the_cursor_of_who_falls_behind(void **state)
 {
     const uint64_t *busy = begin_with_quiet_shards(1 << 20);
@@ -2054,6 +2076,7 @@ int main(void)
         CATCH_UP_TEST(test_a_cursor_is_a_position_between_events),
         CATCH_UP_TEST(test_the_cursor_of_who_is_behind_follows_what_was_sent),
         CATCH_UP_TEST(test_nothing_is_sent_beyond_the_cursor_of_who_leaves),
+        CATCH_UP_TEST(test_who_comes_to_shards_that_began_at_different_times_misses_nothing),
         CATCH_UP_TEST(test_quiet_shards_do_not_hold_back_the_cursor_of_who_falls_behind),
         CATCH_UP_TEST(test_nor_when_only_the_log_has_the_rest),
         CATCH_UP_TEST(test_the_cursor_of_who_came_with_one_follows_what_was_sent),
