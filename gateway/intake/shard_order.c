@@ -6,9 +6,13 @@
  * channel than the ring is long, so a stretch read from it counts as passed from end to end until
  * the channel has caught up.
  *
- * After a rewind nobody knows where the new log and the lost one part, if the message that showed
- * it does not name an event that was passed. Then the log is read from the oldest id in the ring
- * on; what is found there and was passed is skipped.
+ * A message that does not follow the last one, but an event before it or one that nobody has heard
+ * of, shows that there may be two logs: one has lost its tail, or a former master goes on with its own.
+ * (One that was stopped is heard, too: it passes what it publishes on to its former replica, which
+ * is the master now.) Which of them it is that goes on only the log can prove, so it is read from
+ * where they part, or from the oldest id in the ring on when that is not known; what is found there
+ * and was passed is skipped. A message that is not there has never happened, and is dropped; unless
+ * nothing at all is there, for then it may have been trimmed.
  *
  * A batch proves that something is not in the log only when it was asked for after that was known
  * to be missing: so a batch counts as the last one when its `to` is the one wanted now. */
@@ -36,7 +40,9 @@ struct shard_order {
     uint64_t highest; /* ever passed; above `last` after a rewind */
     bool is_wanting;  /* (last, wanted_to] of the log; nothing is held otherwise */
     uint64_t wanted_to;
-    uint64_t rewound_from;     /* `last` before a rewind whose beginning is looked for; 0: none */
+    bool is_proving;           /* what is wanted is to show which log goes on */
+    bool has_proof;            /* some of it has come */
+    uint64_t rewound_from;     /* `last` before that; 0: a gap has told of it, or nothing to tell */
     uint64_t log_from, log_to; /* passed on from the log since a live message was: all of it */
     struct list held;
     size_t held_bytes;
@@ -182,13 +188,20 @@ static void want_missed(struct shard_order *order, uint64_t to)
     want(order, to);
 }
 
-/* The log has an unknown event `previous` below the last one passed. */
-static void want_rewound(struct shard_order *order, uint64_t previous)
+/* Does the log go on with what was passed, or behind `from` with `id`? */
+static void want_proof(struct shard_order *order, uint64_t from, uint64_t id)
+{
+    order->is_proving = true;
+    order->has_proof = false;
+    order->rewound_from = order->last;
+    order->last = from;
+    want(order, id > order->rewound_from ? id : order->rewound_from);
+}
+
+static void tell_rewound(struct shard_order *order, uint64_t from, uint64_t to)
 {
     metric_add(order->settings.metrics, METRIC_EVENT_REWINDS, 1);
-    order->rewound_from = order->last;
-    order->last = oldest_passed(order);
-    want(order, previous);
+    tell_gap(order, from, to, GAP_REWOUND);
 }
 
 /* May this event have been missed, though it is not above the last one? What is older than all that
@@ -205,29 +218,39 @@ static void pass_live(struct shard_order *order, const struct live_message *mess
     order->callbacks.event(order->context, message);
 }
 
-/* Passes the message on, or drops it as a duplicate. false: what comes before it is missing, and
- * wanted now. */
-static bool pass_or_drop(struct shard_order *order, const struct live_message *message)
+/* Where the log is to be read from for a message that names `previous`, of another branch than the
+ * last event passed. */
+static uint64_t where_to_prove(const struct shard_order *order, uint64_t previous)
+{
+    uint64_t oldest = oldest_passed(order);
+
+    if (previous > order->last)
+        return order->last;
+    return previous > oldest && was_passed(order, previous) ? previous : oldest;
+}
+
+/* Passes the message on, or drops it: as a duplicate, or because the log up to `proven_to` is known
+ * and does not have it. false: what comes before it is missing, and wanted now. */
+static bool pass_or_drop(struct shard_order *order, const struct live_message *message,
+                         uint64_t proven_to)
 {
     if (was_passed(order, message->id)) {
         metric_add(order->settings.metrics, METRIC_EVENTS_DUPLICATE, 1);
         return true;
     }
-    if (message->previous > order->last) {
+    if (message->previous == order->last) {
+        pass_live(order, message);
+        return true;
+    }
+    if (message->id <= proven_to) {
+        metric_add(order->settings.metrics, METRIC_EVENTS_STALE, 1);
+        return true;
+    }
+    if (message->previous > order->last && !was_passed(order, message->previous))
         want_missed(order, message->previous);
-        return false;
-    }
-    if (message->previous < order->last) {
-        if (is_news(order, message->previous)) {
-            want_rewound(order, message->previous);
-            return false;
-        }
-        /* What was passed since `previous` has happened no more. */
-        metric_add(order->settings.metrics, METRIC_EVENT_REWINDS, 1);
-        tell_gap(order, message->previous, order->last, GAP_REWOUND);
-    }
-    pass_live(order, message);
-    return true;
+    else
+        want_proof(order, where_to_prove(order, message->previous), message->id);
+    return false;
 }
 
 bool shard_order_take(struct shard_order *order, const struct live_message *message)
@@ -235,7 +258,7 @@ bool shard_order_take(struct shard_order *order, const struct live_message *mess
     assert(order->is_wanting || list_is_empty(&order->held));
     if (message->id == 0)
         order->callbacks.event(order->context, message);
-    else if (order->is_wanting || !pass_or_drop(order, message))
+    else if (order->is_wanting || !pass_or_drop(order, message, 0))
         hold(order, message);
     return order->is_wanting;
 }
@@ -247,7 +270,7 @@ void shard_order_resume(struct shard_order *order, uint64_t log_end)
     if (log_end > order->last)
         want_missed(order, log_end);
     else
-        want_rewound(order, log_end);
+        want_proof(order, oldest_passed(order), log_end);
 }
 
 /* ---- from the log ---- */
@@ -257,37 +280,69 @@ bool shard_order_wants(const struct shard_order *order, uint64_t *ret_after, uin
     if (!order->is_wanting)
         return false;
     *ret_after = order->last;
+    if (order->is_proving && order->last == order->rewound_from && order->last > 0)
+        *ret_after = order->last - 1; /* that it is there proves that nothing behind it is trimmed */
     *ret_to = order->wanted_to;
     return true;
 }
 
 /* All that was wanted has been passed on or told as a gap: what was held back follows, until it
  * shows that something else is missing. */
-static void let_go(struct shard_order *order)
+static void let_go(struct shard_order *order, uint64_t proven_to)
 {
     struct list_node *first;
 
     if (order->rewound_from > order->last)
-        tell_gap(order, order->last, order->rewound_from, GAP_REWOUND);
+        tell_rewound(order, order->last, order->rewound_from);
     order->rewound_from = 0;
-    order->is_wanting = false;
+    order->is_wanting = order->is_proving = false;
     while ((first = list_first(&order->held)) != NULL) {
         struct held_message *held = LIST_OWNER(first, struct held_message, node);
 
-        if (!pass_or_drop(order, &held->message))
+        if (!pass_or_drop(order, &held->message, proven_to))
             return;
         release_held(order, held);
     }
 }
 
+/* The log proves nothing: the first message that is held is believed. */
+static void believe_held(struct shard_order *order)
+{
+    struct list_node *first = list_first(&order->held);
+
+    if (first)
+        order->wanted_to = LIST_OWNER(first, struct held_message, node)->message.previous;
+}
+
+/* The log does not have what the first message that is held names: nor that one? true: it is asked.
+ */
+static bool asks_for_held(struct shard_order *order)
+{
+    struct list_node *first = list_first(&order->held);
+
+    if (order->is_proving || !first || order->last >= order->wanted_to ||
+        order->wanted_to == SL_ID_MAX)
+        return false;
+    want_proof(order, order->last, LIST_OWNER(first, struct held_message, node)->message.id);
+    return true;
+}
+
 /* Where the wanted stretch ends nothing more is to be had of it. */
 static void end_stretch(struct shard_order *order, enum gap_reason reason)
 {
+    if (order->is_proving && order->has_proof) {
+        let_go(order, order->wanted_to);
+        return;
+    }
+    if (reason == GAP_RETENTION && asks_for_held(order))
+        return;
+    if (order->is_proving)
+        believe_held(order);
     if (order->last < order->wanted_to && order->wanted_to != SL_ID_MAX) {
         tell_gap(order, order->last, order->wanted_to, reason);
         remember(order, order->wanted_to);
     }
-    let_go(order);
+    let_go(order, 0);
 }
 
 static void pass_entry(struct shard_order *order, const struct sl_event_log_entry *entry,
@@ -320,12 +375,10 @@ static void take_entry(struct shard_order *order, const struct sl_event_log_entr
     }
     if (entry->previous > order->last && !was_passed(order, entry->previous))
         tell_gap(order, order->last, entry->previous, GAP_RETENTION);
-    if (entry->previous < order->last && order->rewound_from == 0) {
-        metric_add(order->settings.metrics, METRIC_EVENT_REWINDS, 1);
-        tell_gap(order, entry->previous, order->last, GAP_REWOUND);
-    }
+    if (entry->previous < order->last && order->rewound_from == 0)
+        tell_rewound(order, entry->previous, order->last);
     if (order->rewound_from > entry->previous)
-        tell_gap(order, entry->previous, order->rewound_from, GAP_REWOUND);
+        tell_rewound(order, entry->previous, order->rewound_from);
     order->rewound_from = 0;
     pass_entry(order, entry, now_us);
 }
@@ -336,6 +389,7 @@ void shard_order_batch(struct shard_order *order, const struct log_batch *batch,
 
     if (batch->after > last)
         return; /* asked for before a rewind: it begins too late */
+    order->has_proof = order->has_proof || batch->count > 0;
     for (size_t i = 0; i < batch->count; i++)
         take_entry(order, &batch->entries[i], now_us);
     if (!order->is_wanting) {

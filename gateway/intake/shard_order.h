@@ -5,9 +5,11 @@
  *     previous = last passed    in order: passed on at once
  *     previous > last passed    (last passed, previous] was missed: it is wanted from the log
  *     id passed already         a duplicate, dropped
- *     previous < last passed    and the id was never passed: a failover lost the tail of the log,
- *                               and what was passed of it exists no more: rewound. What the log
- *                               holds instead is wanted if it was missed
+ *     previous is another one   that was passed, or is older: there are two logs, since a failover
+ *                               lost the tail of one, or a former master has not heard of its
+ *                               successor. The log is wanted: it holds the message, and what was
+ *                               passed instead exists no more (rewound); or it does not, and the
+ *                               message is dropped
  *
  * While the log is wanted, what comes live is held back, up to a number of bytes; beyond it all
  * that is held is dropped and wanted from the log as well. Batches of the log are passed on as they

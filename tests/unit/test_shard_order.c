@@ -236,9 +236,13 @@ static void test_what_the_log_has_lost_is_told_where_it_was(void **state)
     (void)state;
     take(20, 19);
     batch_of(10, 19, false, 14, IDS(15, 17, 18)); /* 11 to 14 are gone, and 19 */
+    expect_wants(17, 20);
+    batch_of(17, 20, false, 19, IDS(20));
     expect_told("retention(10,14] 15 17 18 retention(18,19] 20 ");
     take(30, 29);
     batch_of(20, 29, false, 0, NULL, 0);
+    expect_wants(19, 30);
+    batch_of(19, 30, false, 0, NULL, 0);
     expect_told("retention(20,29] 30 ");
     take(29, 28); /* told already */
     expect_told("");
@@ -415,10 +419,12 @@ static void test_id_below_the_last_one_that_is_new_rewinds(void **state)
 {
     (void)state;
     take(16, 10);
-    take(12, 10);
+    assert_true(take(12, 10));
     take(13, 12);
     take(16, 10);
     take(17, 13);
+    expect_wants(10, 16);
+    batch_of(10, 16, false, 10, IDS(12, 13));
     expect_told("16 rewound(10,16] 12 13 17 ");
     assert_int_equal(metric_get(metrics, METRIC_EVENT_REWINDS), 1);
     assert_int_equal(metric_get(metrics, METRIC_EVENT_GAPS), 0);
@@ -430,6 +436,8 @@ static void test_new_id_after_a_lost_tail_rewinds(void **state)
     take(11, 10);
     take(12, 11);
     take(14, 11);
+    expect_wants(11, 14);
+    batch_of(11, 14, false, 11, IDS(14));
     expect_told("11 12 rewound(11,12] 14 ");
     assert_int_equal(metric_get(metrics, METRIC_EVENT_REWINDS), 1);
 }
@@ -453,10 +461,10 @@ static void test_what_was_missed_below_the_last_id_is_found(void **state)
     take(20, 11);
     take(21, 20); /* 20 and 21 are lost; 12 and 13 come in their place, unheard */
     assert_true(take(14, 13));
-    expect_wants(10, 13);
+    expect_wants(10, 21);
     batch_of(21, SL_ID_MAX, false, 14, IDS(30)); /* was under way; begins too late */
-    expect_wants(10, 13);
-    batch_of(10, 13, false, 10, IDS(11, 12, 13));
+    expect_wants(10, 21);
+    batch_of(10, 21, false, 10, IDS(11, 12, 13, 14));
     expect_told("11 20 21 rewound(11,21] 12 13 14 ");
     expect_wants_nothing();
     assert_int_equal(metric_get(metrics, METRIC_EVENT_REWINDS), 1);
@@ -472,8 +480,8 @@ static void test_rewound_log_shows_when_hearing_begins_again(void **state)
     shard_order_resume(order, 11); /* nothing new yet */
     expect_wants_nothing();
     shard_order_resume(order, 12);
-    expect_wants(10, 12);
-    batch_of(10, 12, false, 10, IDS(11, 12));
+    expect_wants(10, 20);
+    batch_of(10, 20, false, 10, IDS(11, 12));
     expect_told("11 20 rewound(11,20] 12 ");
     expect_wants_nothing();
 }
@@ -485,7 +493,7 @@ static void test_rewound_log_that_was_trimmed_up_to_what_passed_has_no_gap(void 
     take(12, 11);
     take(20, 12);
     take(15, 14);
-    batch_of(10, 14, false, 12, IDS(13, 14));
+    batch_of(10, 20, false, 12, IDS(13, 14, 15));
     expect_told("11 12 20 rewound(12,20] 13 14 15 ");
 }
 
@@ -495,6 +503,7 @@ static void test_new_id_among_those_read_from_the_log_rewinds(void **state)
     batch_of(10, SL_ID_MAX, false, 10, IDS(11, 15));
     take(16, 15);
     take(13, 11);
+    batch_of(11, 16, false, 11, IDS(13));
     expect_told("11 15 16 rewound(11,16] 13 ");
 }
 
@@ -504,9 +513,60 @@ static void test_rewound_log_that_is_gone_is_told(void **state)
     take(11, 10);
     take(20, 11);
     take(14, 13);
-    batch_of(10, 13, false, 0, NULL, 0);
+    batch_of(10, 20, false, 0, NULL, 0);
     expect_told("11 20 retention(10,13] rewound(13,20] 14 ");
     expect_wants_nothing();
+}
+
+static void test_what_a_former_master_says_is_dropped(void **state)
+{
+    (void)state;
+    take(11, 10);
+    take(12, 11);
+    take(14, 11); /* it has not heard of 12 */
+    take(15, 14);
+    take(17, 12);
+    expect_wants(11, 14);
+    batch_of(11, 14, false, 11, IDS(12));
+    expect_wants(12, 14); /* of which 15 speaks */
+    batch_of(12, 14, false, 0, NULL, 0);
+    expect_wants(11, 15);
+    batch_of(11, 15, false, 11, IDS(12));
+    expect_told("11 12 17 ");
+    expect_wants_nothing();
+    assert_int_equal(metric_get(metrics, METRIC_EVENTS_STALE), 2);
+    assert_int_equal(metric_get(metrics, METRIC_EVENT_REWINDS), 0);
+}
+
+static void test_what_a_former_master_said_is_told_once(void **state)
+{
+    (void)state;
+    take(11, 10);
+    take(20, 11); /* nobody can know that it is of the former master */
+    take(12, 11);
+    batch_of(11, 20, false, 11, IDS(12));
+    expect_told("11 20 rewound(11,20] 12 ");
+    take(21, 20);
+    take(14, 13);
+    expect_wants(11, 21);
+    batch_of(11, 21, false, 11, IDS(12, 13));
+    expect_told("13 14 ");
+    expect_wants_nothing();
+    assert_int_equal(metric_get(metrics, METRIC_EVENTS_STALE), 1);
+    assert_int_equal(metric_get(metrics, METRIC_EVENT_REWINDS), 1);
+}
+
+static void test_two_logs_and_none_can_be_read(void **state)
+{
+    (void)state;
+    take(11, 10);
+    take(20, 11);
+    take(12, 11);
+    shard_order_give_up(order);
+    expect_told("11 20 rewound(11,20] 12 ");
+    take(21, 20);
+    shard_order_give_up(order);
+    expect_told("redis(12,20] 21 ");
 }
 
 static void test_ids_are_remembered_for_a_while(void **state)
@@ -517,8 +577,11 @@ static void test_ids_are_remembered_for_a_while(void **state)
     buffer_clear(&told);
     take(2000, 1999);
     expect_told("");
-    take(11, 10);
-    expect_told("rewound(10,3000] 11 ");
+    take(11, 10); /* that it was is forgotten */
+    expect_wants(1977, 3000);
+    batch_of(1977, 3000, false, 2999, IDS(3000));
+    expect_told("");
+    expect_wants_nothing();
 }
 
 /* ---- a random history ---- */
@@ -659,6 +722,9 @@ int main(void)
         test(test_rewound_log_that_was_trimmed_up_to_what_passed_has_no_gap),
         test(test_new_id_among_those_read_from_the_log_rewinds),
         test(test_rewound_log_that_is_gone_is_told),
+        test(test_what_a_former_master_says_is_dropped),
+        test(test_what_a_former_master_said_is_told_once),
+        test(test_two_logs_and_none_can_be_read),
         test(test_ids_are_remembered_for_a_while),
         test(test_any_history_arrives_in_order_and_whole),
     };
