@@ -240,6 +240,7 @@ class Client(Follower):
             self._tell(event_id)
             if "late" in message:
                 self.late.add(event_id)
+                self._tell(f"late, cursor {message['cursor']}")
             if self.transport == "sse":
                 self._check_sse_id(message, is_logged)
 
