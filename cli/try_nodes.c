@@ -25,7 +25,7 @@
 
 enum {
     STEP_MS = 50,
-    START_MS = 60000, /* for nodes with much to load */
+    START_MS = 60000,  /* for nodes with much to load */
     STOP_MS = 3000,    /* then they are killed; what they have answered is in their files */
     RESTART_MS = 8000, /* the others have chosen a new master by then */
     ANSWER_S = 2,
@@ -282,20 +282,22 @@ static int meet(const struct try_nodes *nodes, struct failure *reterr)
     return r;
 }
 
-static int replicate(const struct try_nodes *nodes, struct failure *reterr)
+/* Tells the replicas whose they are; true when all know these. Somebody with whom hands are still
+ * being shaken is not known by that name. */
+static bool all_follow(const struct try_nodes *nodes)
 {
-    int r = 0;
+    bool all = true;
 
-    for (size_t n = TRY_MASTERS; r == 0 && n < TRY_NODES; n++) {
-        redisReply *id = ask(nodes, n - TRY_MASTERS, "CLUSTER MYID");
+    for (size_t n = TRY_MASTERS; n < TRY_NODES; n++) {
+        redisReply *id = ask(nodes, n - TRY_MASTERS, "CLUSTER MYID"), *reply = NULL;
 
-        r = command(nodes, n, reterr, "CLUSTER REPLICATE",
-                    id && id->type == REDIS_REPLY_STRING
-                        ? ask(nodes, n, "CLUSTER REPLICATE %s", id->str)
-                        : NULL);
+        if (id && id->type == REDIS_REPLY_STRING)
+            reply = ask(nodes, n, "CLUSTER REPLICATE %s", id->str);
+        all = all && reply && reply->type == REDIS_REPLY_STATUS;
+        freeReplyObject(reply);
         freeReplyObject(id);
     }
-    return r;
+    return all;
 }
 
 static int join(struct try_nodes *nodes, struct failure *reterr)
@@ -316,7 +318,7 @@ static int join(struct try_nodes *nodes, struct failure *reterr)
     if (r == 0)
         r = wait_until(nodes, all_have_met, "the nodes do not find each other", reterr);
     if (r == 0 && is_new)
-        r = replicate(nodes, reterr);
+        r = wait_until(nodes, all_follow, "the replicas do not find their masters", reterr);
     if (r == 0)
         r = wait_until(nodes, is_whole, "the nodes do not become a cluster", reterr);
     return r;

@@ -383,9 +383,11 @@ static void close_line(struct line *line, const char *reason)
 {
     struct cluster_subscriber *subscriber = line->subscriber;
     char room[LOG_QUOTE_SIZE], where[SL_REDIS_ENDPOINT_TEXT_SIZE];
+    struct failure failure;
     uint64_t held_back;
 
     sl_redis_endpoint_print(&line->endpoint, where, sizeof(where));
+    failure_set(&failure, 0, "the node %s: %s", where, reason);
     if (subscriber->is_hearing &&
         log_rate_allows(&subscriber->lost_rate, uv_now(subscriber->settings.loop), &held_back))
         log_warn("cluster_node_lost", "node=%s reason=%s held_back=%" PRIu64, where,
@@ -395,7 +397,7 @@ static void close_line(struct line *line, const char *reason)
     end_turn(line);
     lose_shards(line, reason);
     note_pong(line); /* none will come: its shards are not heard any more */
-    doubt(subscriber, reason);
+    doubt(subscriber, failure.text);
 }
 
 static struct shard *shard_of_channel(struct cluster_subscriber *subscriber,

@@ -1,14 +1,15 @@
 /* subscriber.c - one session, taken through its steps by what Redis answers.
  *
- *     down -> find -> connect -> role -> meta, log end (per shard) -> subscribe -> hearing
- *      ^                                                                              |
- *      +---------------------------------- any failure -------------------------------+
+ *     down -> find -> connect -> role -> alone -> meta, log end (per shard) -> subscribe -> hearing
+ *      ^                                                                                      |
+ *      +-------------------------------------- any failure -----------------------------------+
  *
  * A step sends its command and waits for the reply; steps with nothing to say are passed over. The
  * session (gateway/redis/redis_session.h) keeps the time that the steps may take, and asks whether
  * Redis is still there; the timer says when to try again. With sentinels, `find` asks them for the
- * master, and `role` whether it is one. When a sentinel says later that the master was replaced,
- * the old one, which may live on for a while, is left for the new one without asking anybody.
+ * master, and `role` whether it is one; `alone` asks whether it is a node of a cluster. When a
+ * sentinel says later that the master was replaced, the old one, which may live on for a while, is
+ * left for the new one without asking anybody.
  *
  * Redis may be back at any time, and nobody is served before we have found out: so the pause
  * between two tries ends at a second, which costs Redis next to nothing. */
@@ -37,6 +38,7 @@
 #include "src/database/meta.h"
 #include "src/model/id.h"
 #include "src/model/keys.h"
+#include "src/redis/cluster_map.h"
 #include "src/redis/sentinel.h"
 
 enum { RETRY_MIN_MS = 100, RETRY_MAX_MS = 1000, CONNECT_TRIES = 4 };
@@ -49,6 +51,7 @@ enum step {
     STEP_FIND,
     STEP_CONNECT,
     STEP_ROLE,
+    STEP_ALONE,
     STEP_META,
     STEP_LOG_END,
     STEP_SUBSCRIBE,
@@ -155,6 +158,17 @@ static void ask_role(struct subscriber *subscriber)
         send_call(subscriber);
 }
 
+/* A node of a cluster has the keys of some shards: a database must not be made there by mistake. */
+static void ask_alone(struct subscriber *subscriber)
+{
+    struct failure failure;
+
+    if (sl_cluster_node_call(&subscriber->call, &failure) < 0)
+        go_down(subscriber, failure.text);
+    else
+        send_call(subscriber);
+}
+
 /* Asks for the meta of `asked_shard`: of shard 0 first, then with what it said of the others. */
 static void ask_meta(struct subscriber *subscriber)
 {
@@ -217,6 +231,9 @@ static void next_step(struct subscriber *subscriber)
         else
             ask_role(subscriber);
         break;
+    case STEP_ALONE:
+        ask_alone(subscriber);
+        break;
     case STEP_META:
         subscriber->asked_shard = 0;
         ask_meta(subscriber);
@@ -253,6 +270,16 @@ static void take_role(struct subscriber *subscriber, const redisReply *reply)
     log_info("redis_master", "redis=%s master=%s", subscriber->address_text, endpoint);
     subscriber->callbacks.master(subscriber->context, &subscriber->address.endpoint);
     next_step(subscriber);
+}
+
+static void take_alone(struct subscriber *subscriber, const redisReply *reply)
+{
+    struct failure failure;
+
+    if (sl_cluster_node_reply(reply, &failure) < 0)
+        go_down(subscriber, failure.text);
+    else
+        next_step(subscriber);
 }
 
 static void take_meta(struct subscriber *subscriber, const redisReply *reply)
@@ -381,6 +408,9 @@ static void on_reply(void *context, const redisReply *reply)
     switch (subscriber->step) {
     case STEP_ROLE:
         take_role(subscriber, reply);
+        break;
+    case STEP_ALONE:
+        take_alone(subscriber, reply);
         break;
     case STEP_META:
         take_meta(subscriber, reply);

@@ -97,6 +97,15 @@ static void fail(struct cluster_watch *watch, const char *why)
     ask_after(watch, DOUBT_MS + backoff_spread_ms(DOUBT_MS));
 }
 
+/* How long that may take is the session's business, which knows what it waits for. */
+static void connect_to_asked(struct cluster_watch *watch)
+{
+    uv_timer_stop(&watch->timer);
+    redis_session_set_endpoint(watch->session, &watch->asked);
+    watch->state = STATE_CONNECT;
+    redis_session_open(watch->session);
+}
+
 /* ---- answers ---- */
 
 static void believe(struct cluster_watch *watch)
@@ -139,10 +148,7 @@ static void ask_database(struct cluster_watch *watch)
             ask_after(watch, DOUBT_MS);
             return;
         }
-        redis_session_set_endpoint(watch->session, &watch->asked);
-        watch->state = STATE_CONNECT;
-        redis_session_open(watch->session);
-        uv_timer_start(&watch->timer, on_timer, ANSWER_MS, 0);
+        connect_to_asked(watch);
         return;
     }
     watch->state = STATE_DATABASE;
@@ -220,10 +226,7 @@ static void ask(struct cluster_watch *watch)
         return;
     }
     watch->asked = choose(watch);
-    redis_session_set_endpoint(watch->session, &watch->asked);
-    watch->state = STATE_CONNECT;
-    uv_timer_start(&watch->timer, on_timer, ANSWER_MS, 0);
-    redis_session_open(watch->session);
+    connect_to_asked(watch);
 }
 
 static void on_timer(uv_timer_t *timer)

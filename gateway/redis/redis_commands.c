@@ -224,8 +224,11 @@ static void give_up(struct lane *lane, const char *why)
 static void on_lost(void *context, const char *reason)
 {
     struct lane *lane = context;
+    char where[SL_REDIS_ENDPOINT_TEXT_SIZE];
 
-    failure_set(&lane->why, 0, "%s: %s", lane->was_ready ? "connection lost" : "cannot connect",
+    sl_redis_endpoint_print(&lane->endpoint, where, sizeof(where));
+    failure_set(&lane->why, 0, "%s%s%s: %s", lane->was_ready ? "connection lost" : "cannot connect",
+                lane->endpoint.host[0] ? " to the node " : "", lane->endpoint.host[0] ? where : "",
                 reason);
     lane->was_ready = false;
     try_later(lane);

@@ -59,12 +59,18 @@ static struct sl_slice code_of(const struct redisReply *reply)
     return space ? sl_slice(text.data, (size_t)(space - text.data)) : text;
 }
 
+/* Redis has no code of its own for all that it refuses. */
+static bool says(struct sl_slice text, const char *words)
+{
+    return sl_slice_starts_with(text, (struct sl_slice)SL_SLICE("ERR")) &&
+           memmem(text.data, text.size, words, strlen(words));
+}
+
 /* A script met a key that has been moved to another node of the cluster, before it wrote anything.
  */
 static bool is_of_moving_slot(struct sl_slice text)
 {
-    return sl_slice_starts_with(text, (struct sl_slice)SL_SLICE("ERR")) &&
-           memmem(text.data, text.size, "non local key", strlen("non local key"));
+    return says(text, "non local key");
 }
 
 static int error_of(struct sl_slice code, bool *ret_is_ours)
@@ -97,16 +103,11 @@ bool sl_reply_is_replica(const struct redisReply *reply)
     return reply && reply->type == REDIS_REPLY_ERROR && sl_slice_is(code_of(reply), "READONLY");
 }
 
-/* MOVED slot host:port, to somebody who took the server for a Redis of its own. */
-static int check_moved(struct sl_slice text, struct failure *reterr)
+/* To somebody who took the server for a Redis of its own: a key is elsewhere, or there is no
+ * database to be chosen. */
+static bool is_of_cluster_node(int error, struct sl_slice text)
 {
-    const char *space = memrchr(text.data, ' ', text.size);
-    size_t place = space ? (size_t)(space - text.data) + 1 : text.size;
-
-    text = sl_slice_from(text, place);
-    return failure_set(reterr, -EREMOTE,
-                       "this Redis is a node of a cluster; it is named as redis+cluster://%.*s",
-                       SL_SLICE_ARG(text));
+    return error == -EREMOTE || says(text, "not allowed in cluster mode");
 }
 
 int sl_reply_check(const struct redisReply *reply, struct failure *reterr)
@@ -122,8 +123,8 @@ int sl_reply_check(const struct redisReply *reply, struct failure *reterr)
     text = text_of(reply);
     code = code_of(reply);
     error = error_of(code, &is_ours);
-    if (error == -EREMOTE)
-        return check_moved(text, reterr);
+    if (is_of_cluster_node(error, text))
+        return sl_reply_of_cluster_node(reterr);
     if (is_of_moving_slot(text))
         error = -EAGAIN;
     if (is_ours && text.size > code.size) {
@@ -136,6 +137,13 @@ int sl_reply_check(const struct redisReply *reply, struct failure *reterr)
 int sl_reply_unexpected(struct failure *reterr)
 {
     return failure_set(reterr, -EBADMSG, "Redis gave an answer that does not fit the question");
+}
+
+int sl_reply_of_cluster_node(struct failure *reterr)
+{
+    return failure_set(reterr, -EREMOTE,
+                       "this Redis is a node of a cluster; its URL begins with redis+cluster:// "
+                       "or rediss+cluster://");
 }
 
 int sl_reply_check_array(const struct redisReply *reply, size_t count, struct failure *reterr)

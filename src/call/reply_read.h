@@ -35,3 +35,5 @@ int sl_reply_read_row(const struct redisReply *reply, size_t i, size_t count,
 
 /* -EBADMSG with a sentence. */
 int sl_reply_unexpected(struct failure *reterr);
+/* The same for one who took a node of a cluster for a Redis of its own: -EREMOTE. */
+int sl_reply_of_cluster_node(struct failure *reterr);

@@ -140,12 +140,17 @@ int sl_cluster_slots_reply(const struct redisReply *reply, const struct sl_redis
                            struct sl_cluster_map *ret_map, struct failure *reterr)
 {
     struct sl_cluster_map map = {0};
+    char where[SL_REDIS_ENDPOINT_TEXT_SIZE];
     uint64_t seen = 0;
     int r;
 
-    if (is_no_cluster(reply))
+    if (is_no_cluster(reply)) {
+        sl_redis_endpoint_print(asked, where, sizeof(where));
         return failure_set(reterr, -ENOTSUP,
-                           "this Redis is no cluster; it is named as redis://host:port");
+                           "the Redis at %s is no node of a cluster; its URL begins with redis:// "
+                           "or rediss://",
+                           where);
+    }
     r = sl_reply_check_array(reply, 0, reterr);
     for (size_t i = 0; r == 0 && i < reply->elements; i++) {
         r = read_range(reply->element[i], asked, &seen, &map);
@@ -155,6 +160,18 @@ int sl_cluster_slots_reply(const struct redisReply *reply, const struct sl_redis
     if (r == 0)
         *ret_map = map;
     return r;
+}
+
+int sl_cluster_node_call(struct sl_call *call, struct failure *reterr)
+{
+    sl_call_begin(call, 0, true);
+    sl_call_add_str(call, "READWRITE");
+    return sl_call_finish(call, reterr);
+}
+
+int sl_cluster_node_reply(const struct redisReply *reply, struct failure *reterr)
+{
+    return reply && reply->type == REDIS_REPLY_STATUS ? sl_reply_of_cluster_node(reterr) : 0;
 }
 
 uint64_t sl_cluster_map_difference(const struct sl_cluster_map *a, const struct sl_cluster_map *b)

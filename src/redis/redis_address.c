@@ -273,7 +273,7 @@ static int refuse_databases(struct failure *reterr)
 {
     return failure_set(reterr, -EINVAL,
                        "behind the nodes of a cluster stands nothing: it has no databases to "
-                       "choose from");
+                       "choose from, and what TLS needs stands behind rediss+cluster://");
 }
 
 static int parse_cluster(struct sl_slice text, struct sl_redis_address *address,

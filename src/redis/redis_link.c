@@ -285,8 +285,11 @@ static bool any_unanswered(const struct run *run, uint64_t shards)
 static void note_broken(struct run *run, struct sl_redis_node *node, const struct failure *why)
 {
     bool may_repeat = run->may_wait;
+    char where[SL_REDIS_ENDPOINT_TEXT_SIZE];
 
-    failure_set(run->reterr, 0, "the connection to Redis broke before it answered: %s", why->text);
+    sl_redis_endpoint_print(&node->endpoint, where, sizeof(where));
+    failure_set(run->reterr, 0, "the connection to %s broke before it answered: %s",
+                node->endpoint.host[0] ? where : "Redis", why->text);
     sl_redis_node_disconnect(node);
     doubt(run->link);
     for (size_t i = 0; i < run->count; i++)
@@ -604,23 +607,17 @@ static int ask_other_metas(struct sl_redis_link *link, const struct sl_meta *met
     return r;
 }
 
-/* A node of a cluster obeys READWRITE, which changes nothing; another Redis does not know it. */
 static int check_no_cluster(struct sl_redis_link *link, struct failure *reterr)
 {
     struct sl_call call = SL_CALL_INIT;
     redisReply *reply = NULL;
     int r;
 
-    sl_call_begin(&call, 0, true);
-    sl_call_add_str(&call, "READWRITE");
-    r = sl_call_finish(&call, reterr);
+    r = sl_cluster_node_call(&call, reterr);
     if (r == 0)
         r = sl_redis_link_run(link, &call, &reply, reterr);
-    if (r == 0 && reply->type == REDIS_REPLY_STATUS)
-        r = failure_set(reterr, -EREMOTE,
-                        "this Redis is a node of a cluster; it is named as "
-                        "redis%s+cluster://host:port[,host:port...]",
-                        link->address.is_tls ? "s" : "");
+    if (r == 0)
+        r = sl_cluster_node_reply(reply, reterr);
     freeReplyObject(reply);
     sl_call_done(&call);
     return r;

@@ -170,4 +170,4 @@ def test_a_cluster(servers, cli_for, tmp_path):
         assert stream.next().type == "delete"
     alone = f"rediss://127.0.0.1:{cluster.nodes[0].public_port}?ssl-ca={tmp_path}/cert.pem"
     cli.run("--redis", alone, "user", "add", "ada", status=1)
-    assert "it is named as rediss+cluster://" in cli.done.stderr
+    assert "rediss+cluster://" in cli.done.stderr

@@ -649,8 +649,8 @@ static void test_out_of_memory_delays_it_at_most(void **state)
     (void)state;
     for (uint64_t n = 0; has_failed; n++) {
         struct sl_redis_address address;
-        struct subscriber_settings settings = {
-            &patience.loop, &address, metrics, 5000, 5000, 0, NULL};
+        struct subscriber_settings settings = {&patience.loop, &address, metrics, 5000,
+                                               5000,           0,        NULL};
         size_t before = told.subscribed_count;
 
         assert_int_equal(sl_redis_address_parse(sl_slice_str(server.url), &address, NULL), 0);
@@ -798,6 +798,7 @@ static void test_server_that_answers_everything_with_an_error_is_left(void **sta
     expect_to_come_back();
 }
 
+#define ALONE "-ERR This instance has cluster support disabled\r\n"
 #define META                                                                                       \
     "*7\r\n:0\r\n$1\r\n1\r\n$32\r\n0123456789abcdef0123456789abcdef\r\n$1\r\n1\r\n$4\r\n1000\r\n"  \
     "$4\r\n1000\r\n$0\r\n\r\n*0\r\n" /* and an empty log */
@@ -806,7 +807,7 @@ static void test_server_that_answers_everything_with_an_error_is_left(void **sta
 static void test_error_while_hearing_ends_the_subscription(void **state)
 {
     (void)state;
-    fake_says = SL_SLICE("+OK\r\n" META CONFIRMATION
+    fake_says = SL_SLICE("+OK\r\n" ALONE META CONFIRMATION
                          "*3\r\n$7\r\nmessage\r\n$15\r\nsluice:{0}:live\r\n$2\r\n{}\r\n"
                          "-ERR enough\r\n");
     subscribe_to_fake(TIMEOUT_MS);
@@ -819,11 +820,12 @@ static void test_error_while_hearing_ends_the_subscription(void **state)
 static void test_odd_pushes_are_passed_over_or_end_it(void **state)
 {
     (void)state;
-    fake_says = SL_SLICE("+OK\r\n" META CONFIRMATION CONFIRMATION "*2\r\n$4\r\npong\r\n$0\r\n\r\n"
-                         "*3\r\n$7\r\nmessage\r\n:1\r\n:2\r\n"
-                         "*4\r\n$8\r\npmessage\r\n$1\r\n*\r\n$1\r\na\r\n$2\r\n{}\r\n"
-                         "*3\r\n$7\r\nmessage\r\n$15\r\nsluice:{0}:live\r\n$2\r\n{}\r\n"
-                         "*0\r\n");
+    fake_says =
+        SL_SLICE("+OK\r\n" ALONE META CONFIRMATION CONFIRMATION "*2\r\n$4\r\npong\r\n$0\r\n\r\n"
+                 "*3\r\n$7\r\nmessage\r\n:1\r\n:2\r\n"
+                 "*4\r\n$8\r\npmessage\r\n$1\r\n*\r\n$1\r\na\r\n$2\r\n{}\r\n"
+                 "*3\r\n$7\r\nmessage\r\n$15\r\nsluice:{0}:live\r\n$2\r\n{}\r\n"
+                 "*0\r\n");
     subscribe_to_fake(TIMEOUT_MS);
     run_until(told.lost_count == 1);
     assert_int_equal(told.subscribed_count, 1);
@@ -833,7 +835,7 @@ static void test_odd_pushes_are_passed_over_or_end_it(void **state)
 static void test_endless_reply_ends_it(void **state)
 {
     static const char beginning[] =
-        "+OK\r\n" META CONFIRMATION
+        "+OK\r\n" ALONE META CONFIRMATION
         "*3\r\n$7\r\nmessage\r\n$15\r\nsluice:{0}:live\r\n$500000000\r\n";
     size_t size = 66 * 1024 * 1024;
     char *endless = calloc(1, size);

@@ -69,6 +69,14 @@ class ClusterNode:
         """CLUSTER words."""
         return self.client.execute_command("CLUSTER", *words)
 
+    def follows(self, master):
+        """Whether it does from now on: with whom it is shaking hands still, it does not know by this name."""
+        try:
+            return self.ask("REPLICATE", master.id)
+        except redis.ResponseError as error:
+            assert "Unknown node" in str(error), error
+            return False
+
     def slots(self):
         """[(first, last, port of the master)] as this node has heard."""
         return [(entry[0], entry[1], entry[2][1]) for entry in self.ask("SLOTS")]
@@ -120,7 +128,7 @@ class RedisCluster:
         eventually(lambda: all(len(node.ask("NODES").splitlines()) == 2 * masters for node in self.nodes),
                    "all nodes have met", 60)
         for node, replica in zip(self.nodes[:masters], self.nodes[masters:]):
-            replica.ask("REPLICATE", node.id)
+            eventually(lambda: replica.follows(node), "the replica knows its master")
         self.masters = masters
         self.wait_whole()
         seeds = ",".join(f"127.0.0.1:{node.public_port}" for node in self.nodes[:2])
