@@ -285,9 +285,10 @@ static void say_what_to_try(const struct trial *trial)
            "  export SLUICE_URL=%s\n"
            "  export SLUICE_TOKEN=%.*s\n"
            "  %s tail firehose --pretty\n"
-           "  %s post --user %s 'Hello, cluster!'\n\n",
+           "  %s post --user %s 'Hello, cluster!'\n"
+           "  %s shards list\n\n",
            trial->redis_url, url, SL_SLICE_ARG(buffer_slice(&trial->token)), self(room), self(room),
-           login);
+           login, self(room));
     printf("Kill a master and watch: its replica takes over after some seconds, and the streams "
            "go on. It\ncomes back as a replica.\n\n"
            "  kill -9 %d\n"

@@ -272,13 +272,19 @@ static int give_slots(const struct try_nodes *nodes, struct failure *reterr)
     return r;
 }
 
-static int meet(const struct try_nodes *nodes, struct failure *reterr)
+/* Through the first node they find each other. Those that know each other already, at ports which
+ * may be others now, are told of each one: else they would wait until they take it for dead. */
+static int meet(const struct try_nodes *nodes, bool is_new, struct failure *reterr)
 {
     int r = 0;
 
-    for (size_t n = 1; r == 0 && n < TRY_NODES; n++)
-        r = command(nodes, 0, reterr, "CLUSTER MEET",
-                    ask(nodes, 0, "CLUSTER MEET 127.0.0.1 %d", (int)port_of(nodes, n)));
+    for (size_t n = 0; r == 0 && n < (is_new ? 1 : TRY_NODES); n++) {
+        for (size_t other = 0; r == 0 && other < TRY_NODES; other++) {
+            if (other != n)
+                r = command(nodes, n, reterr, "CLUSTER MEET",
+                            ask(nodes, n, "CLUSTER MEET 127.0.0.1 %d", (int)port_of(nodes, other)));
+        }
+    }
     return r;
 }
 
@@ -314,7 +320,7 @@ static int join(struct try_nodes *nodes, struct failure *reterr)
     if (is_new)
         r = give_slots(nodes, reterr);
     if (r == 0)
-        r = meet(nodes, reterr);
+        r = meet(nodes, is_new, reterr);
     if (r == 0)
         r = wait_until(nodes, all_have_met, "the nodes do not find each other", reterr);
     if (r == 0 && is_new)

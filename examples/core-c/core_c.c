@@ -4,7 +4,8 @@
  *
  * Connects to the Redis behind the unix socket, makes the user LOGIN unless there is one, posts
  * TEXT, and prints the post's id. Each step builds a call, hands its arguments to hiredis, and goes
- * on when the answer comes: the library has no loop of its own and does no I/O here. */
+ * on when the answer comes: the library has no loop of its own and does no I/O here. It is for one
+ * Redis; README.md says what a cluster needs. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -12,7 +12,7 @@ import pytest
 
 from harness import processes, programs
 from harness.cli import Cli
-from harness.ports import is_free
+from harness.ports import steady_ports
 from harness.program import Program
 from harness.redis_server import redis_program
 from harness.waiting import eventually
@@ -21,9 +21,7 @@ NODES, BUS = 6, 10000
 
 
 def first_port():
-    """Of twelve that are free."""
-    return next(port for port in range(10000 + os.getpid() % 5000, 22000, NODES)
-                if all(is_free(port + n + far) for n in range(NODES) for far in (0, BUS)))
+    return steady_ports(NODES, BUS)
 
 
 class Trial:
@@ -94,6 +92,7 @@ def test_it_goes_on_without_a_master_and_leaves_nothing_behind(start):
     assert authors and "you" not in authors
     post = cli.run("post", "--user", "you", "Hello, cluster!")
     assert post in cli.run("home", "you")
+    assert cli.run("shards", "list").count(f"127.0.0.1:{trial.port} ") > 10
     assert "#token=" + cli.environment["SLUICE_TOKEN"] in "\n".join(trial.said)
 
     victim = int(trial.told("kill -9"))

@@ -1,9 +1,16 @@
 """docs/getting-started.md, pasted into one shell, section by section, as it stands."""
 
+import os
 import re
+import signal
+import urllib.error
+import urllib.request
+
+import pytest
 
 from harness import programs
 from harness.pages import Shell, examples, pattern, without_space
+from harness.ports import steady_port, steady_ports
 from harness.waiting import eventually
 
 PAGE = (programs.SOURCE / "docs/getting-started.md").read_text()
@@ -67,3 +74,44 @@ def test_page_works_as_it_stands(servers, tmp_path):
     reader.paste(curl, expected)
     assert end == "kill %1"  # the server of the page is a job of its shell
     reader.shell.close()
+
+
+NODES = [str(port) for port in range(7001, 7007)]
+
+
+@pytest.fixture
+def nodes(tmp_path):
+    """{port of the page: that of here}; what was started there ends with the test."""
+    first = steady_ports(len(NODES), 10000)
+    yield {port: str(first + n) for n, port in enumerate(NODES)}
+    for file in tmp_path.glob("node-*/redis.pid"):
+        os.kill(int(file.read_text()), signal.SIGKILL)
+
+
+def answers(url):
+    try:
+        return urllib.request.urlopen(url).status == 200
+    except urllib.error.URLError:
+        return False
+
+
+def test_a_cluster_is_set_up_as_the_page_says(tmp_path, nodes):
+    def local(text):
+        return re.sub(r"\b700[1-6]\b", lambda port: nodes[port[0]], text)
+    page = section(7)
+    url = f"127.0.0.1:{steady_port()}"
+    (tmp_path / "redis.conf").write_text(re.search(r"^```\n(.*?)^```$", page, re.M | re.S)[1])
+    shell = Shell()
+    shell.run(f"cd {tmp_path}")
+    commands = examples(local(page))
+    for command, expected in commands:
+        if command.endswith("&"):
+            shell.run(command.replace("sluiced", f"{programs.sluiced()} --listen {url}")[:-1] + ">log 2>&1 &")
+        else:
+            printed = shell.run(command)
+            assert not expected or re.match(pattern(expected) + "$", without_space(printed), re.S), (command, expected, printed)
+        if command.startswith("sluiced"):
+            eventually(lambda: answers(f"http://{url}/readyz"), "sluiced is ready", 60)
+    assert commands[-1][0].endswith("shutdown now; done")
+    eventually(lambda: not list(tmp_path.glob("node-*/redis.pid")), "the nodes have ended", 60)
+    shell.close()

@@ -15,6 +15,15 @@ def steady_port():
             return port
 
 
+def steady_ports(count, distance):
+    """The first of so many ports in a row that are free, as are those which are `distance` above them."""
+    while True:
+        first = steady_port()
+        if first + distance + count < 65536 and all(
+                is_free(first + n + far) for n in range(count) for far in (0, distance)):
+            return first
+
+
 def is_free(port):
     """Does nobody listen there?"""
     with socket.socket() as probe:
