@@ -82,6 +82,12 @@ def kinds_of_streams(people):
     ]
 
 
+def _disorder(ids):
+    """How often an event comes behind a later one of its shard."""
+    ordered = events.by_shard(ids)
+    return sum(b < a and shard_of(a) == shard_of(b) for a, b in zip(ordered, ordered[1:]))
+
+
 class Follower:
     """Somebody who keeps what comes."""
 
@@ -125,7 +131,7 @@ class Follower:
 
     def inversions(self, ids):
         in_time = [event_id for event_id in ids if event_id not in self.late]
-        return sum(b < a for a, b in zip(in_time, in_time[1:]))
+        return sum(b < a for a, b in zip(in_time, in_time[1:])) - _disorder(in_time)
 
     def missing(self, wanted):
         return [event_id for event_id in wanted if event_id not in self.seen and
@@ -142,11 +148,9 @@ class Follower:
         shards, where only what came late is behind greater ids; gaps that tell of that do not count."""
         ids = [event_id for event_id in self.ids if event_id in in_log]
         seen = set(ids)
-        ordered = events.by_shard(ids)
-        disorder = sum(b < a and shard_of(a) == shard_of(b) for a, b in zip(ordered, ordered[1:]))
         return {
             "events": len(wanted), "missing": len(self.missing(wanted)), "twice": len(self.twice(in_log)),
-            "disorder": disorder, "inversions": self.inversions(ids) - disorder,
+            "disorder": _disorder(ids), "inversions": self.inversions(ids),
             "foreign": len(seen.difference(wanted)), "rewound": len(self.seen - seen - unlogged),
             "untold": len(self.untold(in_log)), "gaps": sum(gap.reason != "late" for gap in self.gaps),
             "connections": self.connections, "stalls": self.stalls, "faults": len(self.faults),

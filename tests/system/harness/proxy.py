@@ -103,6 +103,7 @@ class Proxy:
                     self._accept()
                 elif connection in self._peers:
                     self._pass_on(connection)
+        self._seen.release()  # who closes it may have been seen by nothing but that
         for connection in list(self._peers):
             self._drop(connection)
         self._listener.close()

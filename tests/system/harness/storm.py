@@ -120,10 +120,12 @@ class Storm:
         users = [self.cli.run("user", "add", f"w{n}") for n in range(WRITERS)]
         self.library = Library(self, users, self.archive_file)
 
-    def add_clients(self, per_kind, calm=1):
-        """So many of each kind, in turn over its transports; `calm` ones neither leave nor stall. And a
-        `sluice tail` where it can follow that and has no certificate to check."""
+    def add_clients(self, per_kind, calm=1, names=None):
+        """So many of each kind (of those in `names`), in turn over its transports; `calm` ones neither leave nor
+        stall. And a `sluice tail` where it can follow that and has no certificate to check."""
         for kind in kinds_of_streams(self.people):
+            if names is not None and kind.name not in names:
+                continue
             for number in range(per_kind):
                 transport = kind.transports[number % len(kind.transports)]
                 self.clients.append(Client(self, kind, transport, self.rng.random(), number < calm))
