@@ -17,7 +17,9 @@ from .streams import CONTROL, Refused
 from .waiting import Deadline, DeadlinePassed
 from .websocket import TEXT
 
-TRANSPORTS = ["ndjson", "delimited", "sse", "raw-websocket"]
+# Each compressed, too; where there are few clients, some are and some are not.
+TRANSPORTS = ["ndjson", "raw-websocket+deflate", "sse+gzip", "delimited", "ndjson+gzip", "raw-websocket", "sse",
+              "delimited+gzip"]
 
 
 class Gap(collections.namedtuple("Gap", "start end reason shard")):
@@ -78,7 +80,7 @@ def kinds_of_streams(people):
         Kind("home", "/v1/stream/home", by("u0", "u1", "u2", "u3", "u4"),
              token={"sub": people["u0"]}, tail=["home"]),
         Kind("many", "/v1/stream", posts(lambda e: any(test(e) for _, _, test in many)),
-             transports=["raw-websocket"], subscribes=[(name, f) for name, f, _ in many]),
+             transports=["raw-websocket+deflate", "raw-websocket"], subscribes=[(name, f) for name, f, _ in many]),
     ]
 
 
@@ -93,6 +95,7 @@ class Follower:
 
     def __init__(self, storm, kind, transport, is_calm):
         self.storm, self.kind, self.transport, self.is_calm = storm, kind, transport, is_calm
+        self.is_sse = transport.startswith("sse")
         self.claims = {"sub": f"client{len(storm.clients)}", **kind.token}  # a subject has so many streams
         self.ids, self.gaps, self.faults = [], [], []
         self.seen = set()  # ids, too
@@ -175,11 +178,11 @@ class Client(Follower):
 
     def _target(self):
         target = self.kind.target + ("&" if "?" in self.kind.target else "?") + "cursors=true"
-        return target if self.transport == "sse" else f"{target}&since={self.since}"
+        return target if self.is_sse else f"{target}&since={self.since}"
 
     def _open(self):
         gateway = self.storm.gateway
-        headers = {"Last-Event-ID": self.since} if self.transport == "sse" else {}
+        headers = {"Last-Event-ID": self.since} if self.is_sse else {}
         stream = gateway.stream(
             self._target(), self.transport, headers=headers, token=gateway.token(**self.claims),
             receive_buffer=None if self.is_calm else self.rng.choice([None, 4096]))
@@ -219,7 +222,7 @@ class Client(Follower):
                 self.faults.append(repr(fault))
         with self._lock:
             self._socket = None
-        if self.transport == "sse" and stream.last_event_id:
+        if self.is_sse and stream.last_event_id:
             self._come_back_with(stream.last_event_id)
         stream.close()
 
@@ -245,7 +248,7 @@ class Client(Follower):
             if "late" in message:
                 self.late.add(event_id)
                 self._tell(f"late, cursor {message['cursor']}")
-            if self.transport == "sse":
+            if self.is_sse:
                 self._check_sse_id(message, is_logged)
 
     def _check_sse_id(self, message, is_logged):
