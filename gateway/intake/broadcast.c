@@ -371,7 +371,7 @@ int broadcast_read(struct broadcast_reader *reader, struct broadcast_entry *ret_
         .id = head[2],
         .previous = head[3],
         .received_us = head[4],
-        .data = sl_slice(reader->room, head[1]),
+        .data = head[1] > 0 ? sl_slice(reader->room, head[1]) : SL_SLICE(""),
     };
     reader->position += HEAD_WORDS + WORDS(head[1]);
     reader->subscription += ret_entry->kind == BROADCAST_SUBSCRIBED;

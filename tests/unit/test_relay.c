@@ -51,6 +51,7 @@ static void on_message(void *context, const struct live_message *message)
 
     (void)context;
     assert_non_null(scene.relay);
+    assert_non_null(message->body.data);
     if (scene.messages++ < 10)
         buffer_append_format(&scene.told, "%c=%u:%" PRIu64 ":%" PRIu64 ":%" PRIu64 ":%.*s ",
                              forms[message->form], message->shard, message->id, message->previous,
@@ -289,9 +290,10 @@ static void test_who_begins_later_is_told_as_if_hearing_had_just_begun(void **st
     begin();
     run();
     expect("master=10.0.0.7:6379 end=0:100 end=1:205 subscribed=2 ");
-    write_message(BROADCAST_EVENT, 206, "behind");
+    write_message(BROADCAST_REFUSED, 206, "");
+    write_message(BROADCAST_EVENT, 207, "behind");
     run();
-    expect("e=1:206:205:5:behind ");
+    expect("r=1:206:205:5: e=1:207:206:5:behind ");
 }
 
 static void test_who_begins_while_nothing_is_heard_is_told_why(void **state)
