@@ -85,9 +85,11 @@ class ClusterStorm(Storm):
 
     least_workers = 2  # so that there is an intake process
 
-    def __init__(self, servers, seed, shards=64, node_timeout_ms=2000, workers=2, options=(), settings=()):
-        """`settings`: more words for the command lines of the nodes."""
-        self.node_timeout_ms, self.settings = node_timeout_ms, settings
+    def __init__(self, servers, seed, shards=64, node_timeout_ms=2000, workers=2, options=(), settings=(),
+                 is_impatient=False):
+        """`settings`: more words for the command lines of the nodes. `is_impatient`: who is dead is replaced by
+        order, so that the node timeout may be as long as nobody is silent who only is slow."""
+        self.node_timeout_ms, self.settings, self.is_impatient = node_timeout_ms, settings, is_impatient
         self.added, self.impostors = [], 0
         self.struck = None  # shards that the fault is about; None: all
         self.began = 0
@@ -170,8 +172,9 @@ class ClusterStorm(Storm):
         return self.rng.choice([other for other in self.cluster.nodes
                                 if other is not node and other.master_port() is None])
 
-    @staticmethod
-    def _await_promotion(replica):
+    def _await_promotion(self, replica):
+        if self.is_impatient:
+            self.cluster.promote(replica, "TAKEOVER")
         eventually(lambda: replica.master_port() is None, "the replica was promoted", 60)
 
     def kill_master(self, pause):
@@ -233,7 +236,7 @@ class ClusterStorm(Storm):
 
     def move_shard(self, _):
         shard = self._busy_shard()
-        self.cluster.move(shard, self._another_master(self.cluster.owner(shard)), at_once=self.rng.choice([3, 100]))
+        self.cluster.move(shard, self._another_master(self.cluster.owner(shard)), at_once=self.rng.choice([20, 100]))
 
     def interrupted_move(self, pause):
         """Whoever moved it was killed; somebody else mends it later."""
