@@ -3,8 +3,7 @@
  *
  * Only HMAC: whoever can sign with a public key's other half has a program for that. The claims
  * that sluiced reads have options; others are given as JSON and come last, so that they may replace
- * those, too; what comes of it is checked (token_claims.h). It is
- * signed by token_sign.h. */
+ * those, too; what comes of it is checked (token_claims.h) and signed (token_sign.h). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
