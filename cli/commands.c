@@ -25,6 +25,7 @@ extern const struct command command_posts;
 extern const struct command command_read;
 extern const struct command command_replay;
 extern const struct command command_shards_list;
+extern const struct command command_shards_move;
 extern const struct command command_shards_plan;
 extern const struct command command_tail;
 extern const struct command command_tasks;
@@ -75,6 +76,7 @@ static const struct command_entry entries[] = {
     {NULL, &command_upgrade},
     {NULL, &command_shards_list},
     {NULL, &command_shards_plan},
+    {NULL, &command_shards_move},
     {NULL, &command_top},
     {NULL, &command_worker},
     {NULL, &command_tasks},

@@ -43,13 +43,12 @@ int database_address(const struct cli *cli, struct sl_redis_address *ret_address
                : find_embedded(ret_address, reterr);
 }
 
-static int open_link(struct database *database, const struct cli *cli, uint32_t retry_ms,
-                     struct failure *reterr)
+static int open_link(struct database *database, const struct cli *cli, struct failure *reterr)
 {
     const struct sl_redis_link_options options = {
         .connect_ms = CONNECT_MS,
         .answer_ms = ANSWER_MS,
-        .retry_ms = retry_ms,
+        .retry_ms = RETRY_MS,
         .wait_replicas = cli->wait_replicas,
     };
     struct sl_redis_address address;
@@ -76,7 +75,7 @@ int database_open(struct database *database, const struct cli *cli, uint32_t sha
 
     *database = (struct database){0};
     memcpy(database->request_id, wanted.database_id, sizeof(database->request_id));
-    r = open_link(database, cli, RETRY_MS, &failure);
+    r = open_link(database, cli, &failure);
     if (r == 0)
         r = sl_redis_link_meta(database->link, &wanted, &database->meta, &failure);
     if (r == 0)
@@ -91,7 +90,7 @@ int database_look(struct database *database, const struct cli *cli)
     int r;
 
     *database = (struct database){0};
-    r = open_link(database, cli, 0, &failure);
+    r = open_link(database, cli, &failure);
     if (r == 0)
         r = sl_redis_link_look(database->link, &database->meta, &failure);
     if (r == 0)

@@ -21,8 +21,8 @@ int database_address(const struct cli *cli, struct sl_redis_address *ret_address
 /* Connects to it; makes a database of `shards` shards where there is none (0: 64 in a cluster, else
  * 1). CLI_GOOD, or CLI_FAILED when it has said why. */
 int database_open(struct database *database, const struct cli *cli, uint32_t shards);
-/* Connects to the database that is there, without scripts and without trying again: for those who
- * look while shards are moved. CLI_GOOD, or CLI_FAILED when it has said why. */
+/* Connects to the database that is there, without scripts: for those who look while shards are
+ * moved. CLI_GOOD, or CLI_FAILED when it has said why. */
 int database_look(struct database *database, const struct cli *cli);
 void database_close(struct database *database);
 

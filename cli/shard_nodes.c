@@ -12,10 +12,12 @@
 
 #include "base/alloc.h"
 #include "src/call/reply_read.h"
+#include "src/redis/cluster_map.h"
 #include "src/redis/redis_connection.h"
 #include "src/redis/redis_dial.h"
 
 enum { CONNECT_MS = 5000, ANSWER_MS = 60000 };
+#define REPLICA_MS "5000"
 
 static int dial(const struct sl_redis_address *address, const struct sl_redis_endpoint *endpoint,
                 struct sl_redis_connection **ret_connection, struct failure *reterr)
@@ -104,27 +106,116 @@ void shard_nodes_close(struct shard_nodes *nodes)
 
 /* ---- commands ---- */
 
-static void disconnect(struct shard_node *node)
+void shard_node_disconnect(struct shard_node *node)
 {
     sl_redis_connection_close(node->connection);
     node->connection = NULL;
 }
 
-int shard_node_ask(struct shard_nodes *nodes, struct shard_node *node, int argc,
-                   const char *const *argv, const size_t *argvlen, struct redisReply **ret_reply,
-                   struct failure *reterr)
+int shard_node_connect(struct shard_nodes *nodes, struct shard_node *node, struct failure *reterr)
 {
     struct failure why;
     int r = 0;
 
     if (!node->connection)
         r = dial(&nodes->address, &node->known.endpoint, &node->connection, &why);
-    if (r == 0) {
-        r = sl_redis_ask(node->connection, argc, argv, argvlen, ret_reply, &why);
-        if (r == -ECONNREFUSED || r == -ENOMEM)
-            disconnect(node);
-    }
     return r < 0 ? failure_set(reterr, r, "%s: %s", node->name, why.text) : 0;
+}
+
+static int check_reply(const struct shard_node *node, const redisReply *reply,
+                       struct failure *reterr)
+{
+    struct failure why;
+    int r = sl_reply_check(reply, &why);
+
+    if (r == -EREMOTE)
+        return failure_set(reterr, r, "%s has given the slot to another", node->name);
+    return r < 0 ? failure_set(reterr, r, "%s: %s", node->name, why.text) : 0;
+}
+
+/* Whatever the answer is. */
+static int exchange(struct shard_nodes *nodes, struct shard_node *node, bool is_asking, int argc,
+                    const char *const *argv, const size_t *argvlen, redisReply **ret_reply,
+                    struct failure *reterr)
+{
+    redisReply *asking = NULL;
+    struct failure why;
+    int r = shard_node_connect(nodes, node, reterr);
+
+    if (r < 0)
+        return r;
+    if (is_asking)
+        r = sl_redis_connection_append(node->connection, 1, (const char *[]){"ASKING"}, NULL, &why);
+    if (r == 0)
+        r = sl_redis_connection_append(node->connection, argc, argv, argvlen, &why);
+    if (r == 0 && is_asking)
+        r = sl_redis_connection_read(node->connection, &asking, &why);
+    if (r == 0)
+        r = sl_redis_connection_read(node->connection, ret_reply, &why);
+    freeReplyObject(asking);
+    if (r < 0) {
+        shard_node_disconnect(node);
+        return failure_set(reterr, r, "%s: %s", node->name, why.text);
+    }
+    return 0;
+}
+
+int shard_node_ask_as(struct shard_nodes *nodes, struct shard_node *node, bool is_asking, int argc,
+                      const char *const *argv, const size_t *argvlen, struct redisReply **ret_reply,
+                      struct failure *reterr)
+{
+    redisReply *reply = NULL;
+    int r;
+
+    r = exchange(nodes, node, is_asking, argc, argv, argvlen, &reply, reterr);
+    if (r == 0)
+        r = check_reply(node, reply, reterr);
+    if (r < 0)
+        freeReplyObject(reply);
+    else
+        *ret_reply = reply;
+    return r;
+}
+
+int shard_node_ask(struct shard_nodes *nodes, struct shard_node *node, int argc,
+                   const char *const *argv, const size_t *argvlen, struct redisReply **ret_reply,
+                   struct failure *reterr)
+{
+    return shard_node_ask_as(nodes, node, false, argc, argv, argvlen, ret_reply, reterr);
+}
+
+/* A node that gives a slot says ASK of a key that it does not have any more. */
+static bool is_ask(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "ASK ", 4) == 0;
+}
+
+int shard_node_has(struct shard_nodes *nodes, struct shard_node *node, bool is_asking,
+                   const char *key, bool *ret_has, struct failure *reterr)
+{
+    redisReply *reply = NULL;
+    int r;
+
+    r = exchange(nodes, node, is_asking, 2, (const char *[]){"EXISTS", key}, NULL, &reply, reterr);
+    if (r == 0 && !is_ask(reply))
+        r = check_reply(node, reply, reterr);
+    if (r == 0)
+        *ret_has = reply->type == REDIS_REPLY_INTEGER && reply->integer == 1;
+    freeReplyObject(reply);
+    return r;
+}
+
+/* The value of "name:value" in what INFO says; empty: it is not there. */
+static struct sl_slice find_info(const redisReply *reply, const char *name)
+{
+    const size_t size = strlen(name);
+    const char *at = reply->type == REDIS_REPLY_STRING ? reply->str : "";
+
+    for (; at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL) {
+        if (strncmp(at, name, size) == 0 && at[size] == ':')
+            return sl_slice(at + size + 1, strcspn(at + size + 1, "\r\n"));
+    }
+    return SL_SLICE("");
 }
 
 int shard_node_do(struct shard_nodes *nodes, struct shard_node *node, int argc,
@@ -153,6 +244,37 @@ int shard_node_count(struct shard_nodes *nodes, struct shard_node *node, int arg
     return r;
 }
 
+int shard_node_info(struct shard_nodes *nodes, struct shard_node *node, const char *command,
+                    const char *section, const char *name, char room[static SHARD_NODE_INFO_SIZE],
+                    struct failure *reterr)
+{
+    redisReply *reply = NULL;
+    int r;
+
+    r = shard_node_ask(nodes, node, 2, (const char *[]){command, section}, NULL, &reply, reterr);
+    if (r == 0)
+        snprintf(room, SHARD_NODE_INFO_SIZE, "%.*s", SL_SLICE_ARG(find_info(reply, name)));
+    freeReplyObject(reply);
+    return r;
+}
+
+int shard_node_wait(struct shard_nodes *nodes, struct shard_node *node, struct failure *reterr)
+{
+    char replicas[SHARD_NODE_INFO_SIZE];
+    uint64_t count = 0;
+    int r;
+
+    r = shard_node_info(nodes, node, "INFO", "replication", "connected_slaves", replicas, reterr);
+    if (r < 0 || strcmp(replicas, "0") == 0)
+        return r;
+    r = SHARD_NODE_COUNT(nodes, node, &count, reterr, "WAIT", "1", REPLICA_MS);
+    if (r == 0 && count == 0)
+        r = failure_set(reterr, -ETIMEDOUT,
+                        "%s: none of its replicas had what it was given after " REPLICA_MS " ms",
+                        node->name);
+    return r;
+}
+
 /* ---- which node? ---- */
 
 int shard_nodes_look(struct shard_nodes *nodes, struct failure *reterr)
@@ -167,6 +289,8 @@ int shard_nodes_look(struct shard_nodes *nodes, struct failure *reterr)
                            reterr);
         if (r == 0)
             r = sl_cluster_open_slots_reply(reply, &node->open, reterr);
+        if (r == 0)
+            node->known.shards = node->open.owned;
         freeReplyObject(reply);
         if (r < 0)
             away = r;
@@ -224,4 +348,20 @@ int shard_nodes_find(struct shard_nodes *nodes, const char *name, struct shard_n
     }
     return failure_set(reterr, -EINVAL, "%s is no node of the cluster; its masters are %s", name,
                        name_masters(nodes, masters, sizeof(masters)));
+}
+
+int shard_node_owns(struct shard_nodes *nodes, struct shard_node *node, uint32_t shard,
+                    bool *ret_owns, struct failure *reterr)
+{
+    struct sl_cluster_map map;
+    redisReply *reply = NULL;
+    int r;
+
+    r = shard_node_ask(nodes, node, 2, (const char *[]){"CLUSTER", "SLOTS"}, NULL, &reply, reterr);
+    if (r == 0)
+        r = sl_cluster_slots_reply(reply, &node->known.endpoint, &map, reterr);
+    if (r == 0)
+        *ret_owns = sl_redis_endpoint_equals(&map.masters[shard], &node->known.endpoint);
+    freeReplyObject(reply);
+    return r;
 }

@@ -34,8 +34,9 @@ int shard_nodes_open(struct shard_nodes *nodes, const struct sl_redis_address *a
                      struct failure *reterr);
 void shard_nodes_close(struct shard_nodes *nodes);
 
-/* Asks each master which slots are being moved. 0; else one is away and has said nothing: *reterr
- * says which. */
+/* Asks each master which slots it has and which of them are being moved: a node knows best of
+ * itself, and one that takes a slot does not hear of a failover of the one that gives it. 0; else
+ * one is away and has said nothing: *reterr says which. */
 int shard_nodes_look(struct shard_nodes *nodes, struct failure *reterr);
 
 /* The master that has the shard; NULL: nobody has. */
@@ -46,11 +47,34 @@ struct shard_node *shard_nodes_by_id(struct shard_nodes *nodes, const char *id);
 int shard_nodes_find(struct shard_nodes *nodes, const char *name, struct shard_node **ret_node,
                      struct failure *reterr);
 
-/* Sends a command and waits for its answer, which is no error. 0: the reply is the caller's; as
- * sl_redis_ask(). Connects first, if need be. */
+/* Opens the connection unless it is open. 0; as sl_redis_dial(), sl_redis_log_in(). Whoever sends
+ * by himself disconnects when he does not know what is still to be answered. */
+int shard_node_connect(struct shard_nodes *nodes, struct shard_node *node, struct failure *reterr);
+void shard_node_disconnect(struct shard_node *node);
+
+/* Sends a command and waits for its answer, which is no error. `is_asking`: behind ASKING, to a
+ * node that takes a slot. 0: the reply is the caller's; -EIO: the connection broke, and nobody
+ * knows what is done; as shard_node_connect(), sl_reply_check(). */
+int shard_node_ask_as(struct shard_nodes *nodes, struct shard_node *node, bool is_asking, int argc,
+                      const char *const *argv, const size_t *argvlen, struct redisReply **ret_reply,
+                      struct failure *reterr);
 int shard_node_ask(struct shard_nodes *nodes, struct shard_node *node, int argc,
                    const char *const *argv, const size_t *argvlen, struct redisReply **ret_reply,
                    struct failure *reterr);
+
+/* Does the node have the key? One that gives its slot, and has given the key, does not. */
+int shard_node_has(struct shard_nodes *nodes, struct shard_node *node, bool is_asking,
+                   const char *key, bool *ret_has, struct failure *reterr);
+
+enum { SHARD_NODE_INFO_SIZE = 32 };
+
+/* A value of what INFO, or CLUSTER INFO, says; empty: it is not there. */
+int shard_node_info(struct shard_nodes *nodes, struct shard_node *node, const char *command,
+                    const char *section, const char *name, char room[static SHARD_NODE_INFO_SIZE],
+                    struct failure *reterr);
+
+/* Until a replica has what this connection has written, if the node has replicas. 0; -ETIMEDOUT. */
+int shard_node_wait(struct shard_nodes *nodes, struct shard_node *node, struct failure *reterr);
 
 /* The same with strings, where only success counts. */
 #define SHARD_NODE_DO(nodes, node, reterr, ...)                                                    \
@@ -67,3 +91,7 @@ int shard_node_do(struct shard_nodes *nodes, struct shard_node *node, int argc,
                      (const char *[]){__VA_ARGS__}, ret_count, reterr)
 int shard_node_count(struct shard_nodes *nodes, struct shard_node *node, int argc,
                      const char *const *argv, uint64_t *ret_count, struct failure *reterr);
+
+/* Does the node itself say that it has the shard? What it knows others may not have heard yet. */
+int shard_node_owns(struct shard_nodes *nodes, struct shard_node *node, uint32_t shard,
+                    bool *ret_owns, struct failure *reterr);

@@ -1,4 +1,4 @@
-/* shard_rows.c - four questions a shard, in one round trip, and for a cluster one to its master.
+/* shard_rows.c - some questions a shard, and for a cluster one to its master.
  *
  * All but the rate are plain commands, which Redis answers while a shard is moved, too. The rate is
  * counted by the ids in the log, which say when each event was: those of the last minute, of the
@@ -24,7 +24,7 @@
 #include "src/redis/cluster_map.h"
 
 enum { RATE_WINDOW_MS = 60000, RATE_MOST = 1000, SAMPLE_MOST = 100000, SCAN_COUNT = 1000 };
-enum { ASK_MOVING, ASK_ENTRIES, ASK_BYTES, ASK_RATE, ASKS };
+enum { ASK_MOVING, ASK_ENTRIES, ASK_BYTES, ASKS };
 
 /* ---- one shard ---- */
 
@@ -37,8 +37,7 @@ static int build(struct sl_call *call, uint32_t shard, const char *const *words,
     return sl_call_finish(call, reterr);
 }
 
-static int build_all(struct sl_call *calls, const struct sl_meta *meta, uint32_t shard,
-                     struct failure *reterr)
+static int build_all(struct sl_call *calls, uint32_t shard, struct failure *reterr)
 {
     char key[SL_KEY_SIZE], log[SL_KEY_SIZE];
     int r;
@@ -51,9 +50,6 @@ static int build_all(struct sl_call *calls, const struct sl_meta *meta, uint32_t
     if (r == 0)
         r = build(&calls[ASK_BYTES], shard,
                   (const char *[]){"MEMORY", "USAGE", log, "SAMPLES", "5", NULL}, reterr);
-    if (r == 0)
-        r = sl_event_log_rate_call(&calls[ASK_RATE], meta, shard, RATE_WINDOW_MS, RATE_MOST,
-                                   reterr);
     return r;
 }
 
@@ -66,16 +62,31 @@ static double number_of(const redisReply *reply)
 
 static void take_replies(struct shard_row *row, redisReply *const *replies)
 {
-    uint64_t count, ms;
-
     if (replies[ASK_MOVING]->type == REDIS_REPLY_STRING) {
         row->is_open = true;
         snprintf(row->to, sizeof(row->to), "%s", replies[ASK_MOVING]->str);
     }
     row->entries = number_of(replies[ASK_ENTRIES]);
     row->bytes = number_of(replies[ASK_BYTES]);
-    if (sl_event_log_rate_reply(replies[ASK_RATE], &count, &ms, NULL) == 0)
-        row->rate = (double)count * 1000 / (double)ms;
+}
+
+/* By a script, which is refused while the shard is moved, and not worth waiting then. */
+static int read_rate(struct shard_rows *rows, uint32_t shard, struct failure *reterr)
+{
+    struct sl_call call = SL_CALL_INIT;
+    redisReply *reply = NULL;
+    uint64_t count, ms;
+    int r;
+
+    r = sl_event_log_rate_call(&call, &rows->database.meta, shard, RATE_WINDOW_MS, RATE_MOST,
+                               reterr);
+    if (r == 0)
+        r = sl_redis_link_try(rows->database.link, &call, &reply, reterr);
+    if (r == 0 && sl_event_log_rate_reply(reply, &count, &ms, NULL) == 0)
+        rows->at[shard].rate = (double)count * 1000 / (double)ms;
+    freeReplyObject(reply);
+    sl_call_done(&call);
+    return r;
 }
 
 static int read_shard(struct shard_rows *rows, uint32_t shard, struct failure *reterr)
@@ -84,11 +95,13 @@ static int read_shard(struct shard_rows *rows, uint32_t shard, struct failure *r
     redisReply *replies[ASKS] = {0};
     int r;
 
-    r = build_all(calls, &rows->database.meta, shard, reterr);
+    r = build_all(calls, shard, reterr);
     if (r == 0)
         r = sl_redis_link_run_many(rows->database.link, calls, ASKS, replies, reterr);
     if (r == 0)
         take_replies(&rows->at[shard], replies);
+    if (r == 0)
+        r = read_rate(rows, shard, reterr);
     for (int i = 0; i < ASKS; i++) {
         freeReplyObject(replies[i]);
         sl_call_done(&calls[i]);
@@ -153,12 +166,12 @@ static int read_cluster(struct shard_rows *rows, const struct cli *cli)
 {
     struct failure failure;
 
+    if (shard_nodes_look(&rows->nodes, &failure) < 0)
+        cli_warn(cli, "%s", failure.text);
     for (size_t i = 0; i < rows->nodes.count; i++) {
         if (read_master(rows, i, &failure) < 0)
             cli_warn(cli, "%s", failure.text);
     }
-    if (shard_nodes_look(&rows->nodes, &failure) < 0)
-        cli_warn(cli, "%s", failure.text);
     for (size_t i = 0; i < rows->nodes.count; i++)
         note_open(rows, &rows->nodes.at[i]);
     return CLI_GOOD;

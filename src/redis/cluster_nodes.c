@@ -16,6 +16,8 @@
 #include "src/call/reply_read.h"
 #include "src/redis/cluster_map.h"
 
+enum { WORDS_BEFORE_SLOTS = 8 }; /* id, address, flags, master, two times, epoch, state */
+
 void sl_cluster_nodes_done(struct sl_cluster_nodes *nodes)
 {
     mem_free(nodes->at);
@@ -162,8 +164,25 @@ static struct sl_slice take_until(struct sl_slice *text, char end)
     return taken;
 }
 
-/* "[93-<-ID]" or "[77->-ID]"; a word of another form is none, and no fault. */
-static void read_open_slot(struct sl_slice word, struct sl_open_slots *slots)
+/* "5461-10922" or "77" */
+static void read_own_slots(const char *text, struct sl_open_slots *slots)
+{
+    unsigned first, last;
+    int length = 0;
+
+    if (sscanf(text, "%5u%n", &first, &length) != 1)
+        return;
+    last = first;
+    if (text[length] && (sscanf(text + length, "-%5u%n", &last, &length) != 1))
+        return;
+    for (uint32_t shard = 0; shard < SL_SHARDS_MAX; shard++) {
+        if (sl_cluster_slot(shard) >= first && sl_cluster_slot(shard) <= last)
+            slots->owned |= UINT64_C(1) << shard;
+    }
+}
+
+/* "[93-<-ID]", "[77->-ID]", or slots that it has; a word of another form is none, and no fault. */
+static void read_slot_word(struct sl_slice word, struct sl_open_slots *slots)
 {
     char text[80], direction, id[SL_CLUSTER_ID_SIZE];
     unsigned slot;
@@ -171,8 +190,10 @@ static void read_open_slot(struct sl_slice word, struct sl_open_slots *slots)
     if (word.size >= sizeof(text))
         return;
     snprintf(text, sizeof(text), "%.*s", SL_SLICE_ARG(word));
-    if (sscanf(text, "[%5u-%c-%40[0-9a-f]]", &slot, &direction, id) != 3)
+    if (sscanf(text, "[%5u-%c-%40[0-9a-f]]", &slot, &direction, id) != 3) {
+        read_own_slots(text, slots);
         return;
+    }
     for (uint32_t shard = 0; shard < SL_SHARDS_MAX; shard++) {
         if (sl_cluster_slot(shard) == slot)
             strcpy(direction == '>' ? slots->migrating[shard] : slots->importing[shard], id);
@@ -196,8 +217,10 @@ int sl_cluster_open_slots_reply(const struct redisReply *reply, struct sl_open_s
 
         if (!memmem(line.data, line.size, "myself", strlen("myself")))
             continue;
+        for (int i = 0; i < WORDS_BEFORE_SLOTS; i++)
+            take_until(&line, ' ');
         while (line.size > 0)
-            read_open_slot(take_until(&line, ' '), &slots);
+            read_slot_word(take_until(&line, ' '), &slots);
     }
     *ret_slots = slots;
     return 0;

@@ -38,8 +38,10 @@ void sl_cluster_nodes_done(struct sl_cluster_nodes *nodes);
 int sl_cluster_nodes_reply(const struct redisReply *reply, const struct sl_redis_endpoint *asked,
                            bool is_tls, struct sl_cluster_nodes *ret_nodes, struct failure *reterr);
 
-/* By shard: the id of the node that its slot goes to, or comes from; empty where it stays. */
+/* Of one node, by shard: the id of the node that its slot goes to, or comes from; empty where it
+ * stays. */
 struct sl_open_slots {
+    uint64_t owned; /* the shards whose slots it has: bit S is shard S */
     char migrating[SL_SHARDS_MAX][SL_CLUSTER_ID_SIZE];
     char importing[SL_SHARDS_MAX][SL_CLUSTER_ID_SIZE];
 };

@@ -37,7 +37,12 @@ end
 -- In a Redis Cluster a slot is moved key by key, and a script that runs meanwhile finds keys absent
 -- that are at the other node. So scripts ask for two keys that never exist: on a slot that is being
 -- moved the server answers that with an error, at the node that gives it and at the one that takes it.
-local function refuse_if_moving()
+-- `sluice shards move` says so in the field `moving` of meta, too, since a replica that is promoted
+-- meanwhile knows nothing of it.
+local function refuse_if_moving(target)
+    if target then
+        return refuse('MOVING', 'the shard is being moved to ' .. target .. '; try again')
+    end
     if type(redis.pcall('EXISTS', prefix .. 'none', prefix .. 'nothing')) == 'table' then
         return refuse('MOVING', 'the shard is being moved to another node; try again')
     end
@@ -60,7 +65,7 @@ local function check_forms(forms)
 end
 
 -- Why this is no shard of a database that the caller may work on; nil: it is one. All fields of meta.
-local function check_shard(schema, shards, pubsub, forms)
+local function check_shard(schema, shards, pubsub, forms, moving)
     if not schema then
         return refuse('NOTINIT', 'this Redis holds no Sluice database yet')
     end
@@ -77,7 +82,7 @@ local function check_shard(schema, shards, pubsub, forms)
     if not PUBLISH_COMMANDS[pubsub] then
         return refuse('DAMAGED', 'meta has no usable pubsub')
     end
-    return pubsub == SHARDED and refuse_if_moving() or nil
+    return pubsub == SHARDED and refuse_if_moving(moving) or nil
 end
 
 -- The value of a setting whose field holds `text`, or nil when that is none.
@@ -108,8 +113,8 @@ end
 local function open_shard(...)
     local names = {'log_count', 'log_age_ms', 'repeat_for_ms', ...}
     local fields = call('HMGET', KEYS[1], 'schema', 'shards', 'pubsub', 'forms', 'clock_until',
-        unpack(names))
-    local refusal = check_shard(fields[1], fields[2], fields[3], fields[4])
+        'moving', unpack(names))
+    local refusal = check_shard(fields[1], fields[2], fields[3], fields[4], fields[6])
     if refusal then
         return nil, refusal
     end
@@ -120,7 +125,7 @@ local function open_shard(...)
     has_home_lists = fields[4] and string.find(',' .. fields[4] .. ',', ',homes,', 1, true) ~= nil
     local meta = {publish_command = PUBLISH_COMMANDS[fields[3]]}
     for i, name in ipairs(names) do
-        meta[name] = read_setting(name, fields[i + 5])
+        meta[name] = read_setting(name, fields[i + 6])
         if not meta[name] then
             return nil, refuse('DAMAGED', 'meta has no usable ' .. name)
         end

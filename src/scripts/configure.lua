@@ -2,7 +2,7 @@
 --
 -- ARGV: shards, request id (not used), field, value; without a value it is the default again.
 -- Returns {}. It works where the setting, or another one, is damaged.
-local refusal = check_shard(unpack(call('HMGET', KEYS[1], 'schema', 'shards', 'pubsub', 'forms')))
+local refusal = check_shard(unpack(call('HMGET', KEYS[1], 'schema', 'shards', 'pubsub', 'forms', 'moving')))
 if refusal then
     return refusal
 end

@@ -1,12 +1,19 @@
 """sluice shards: what the shards of a database have, and moving them between the masters of a cluster."""
 
+import collections
 import json
+import signal
+import subprocess
+import threading
 
 import pytest
+import redis
 
+from harness import programs
 from harness.cli import Cli
 from harness.redis_cluster import RedisCluster
 from harness.redis_server import shard_of
+from harness.waiting import eventually
 
 
 @pytest.fixture(scope="module")
@@ -105,3 +112,198 @@ def test_plan_refuses_what_is_no_master(cluster, cli):
     cli.run("shards", "plan", *(word for node in cluster.nodes[:3] for word in ("--drain", name(node))), status=1)
     assert "has to stay" in cli.done.stderr
     cli.run("shards", "plan", "--by", "size", status=2)
+
+
+# ---- moving ----
+
+
+def name_of_owner(cli, shard):
+    return rows(cli)[shard]["node"]
+
+
+def other_master(cluster, shard):
+    owner = cluster.owner(shard)
+    return next(node for node in cluster.nodes[:3] if node is not owner)
+
+
+def content(cluster, shard):
+    """All that is in the slot of the shard; of its log what a copy of its entries might lose, too."""
+    client, slot, log = cluster.owner(shard).client, cluster.slot(shard), f"sluice:{{{shard}}}:log"
+    keys = sorted(client.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 10000))
+    raw = redis.Redis(port=cluster.owner(shard).port)
+    info = client.xinfo_stream(log)
+    return ({key: (raw.dump(key), client.pttl(key) > 0) for key in keys if key != log}, client.xrange(log),
+            {field: info[field] for field in ("length", "last-generated-id", "max-deleted-entry-id", "entries-added")})
+
+
+@pytest.fixture(scope="module")
+def full(cluster, cli):
+    """A shard with something of everything: a user, posts, a key of others, an expiry, a group, a trimmed log."""
+    shard = shard_of(cli.run("user", "add", "full"))
+    for n in range(20):
+        cli.run("post", "--user", "full", f"post {n}")
+    client, log = cluster.owner(shard).client, f"sluice:{{{shard}}}:log"
+    client.xdel(log, client.xrange(log)[3][0])
+    client.xtrim(log, maxlen=15, approximate=False)
+    client.set(f"other:{{{shard}}}:key \r\n", b"\x00\xff", px=3600000)
+    client.xadd(f"sluice:{{{shard}}}:tasks", {"kind": "none", "id": "1", "kept": "for nobody"}, id="9-1")
+    client.xreadgroup("workers", "somebody", {f"sluice:{{{shard}}}:tasks": ">"})
+    yield shard
+    cluster.owner(shard).client.delete(f"sluice:{{{shard}}}:tasks")
+
+
+def test_moved_shard_is_the_same_at_the_other_master(cluster, cli, full):
+    source, target, before = cluster.owner(full), other_master(cluster, full), content(cluster, full)
+    said = cli.run("shards", "move", full, name(target))
+    assert said.startswith(f"shard {full}: {name(source)} -> {name(target)}, 15 events") and "writers waited" in said
+    cluster.wait_whole()
+    assert cluster.owner(full) is target and content(cluster, full) == before
+    assert source.ask("COUNTKEYSINSLOT", cluster.slot(full)) == 0
+    assert name_of_owner(cli, full) == name(target) and not rows(cli)[full]["half_moved"]
+    assert "is at" in cli.run("shards", "move", full, name(target))
+    cli.run("post", "--user", "full", "goes on")
+
+
+def test_mover_that_is_killed_anywhere_is_gone_on_with(cluster, cli, full):
+    """Behind its first command, its second, ... until it is through. Scripts refuse while the shard is half moved, or
+    find all of it."""
+    killer = Cli(cluster)
+    killer.environment = dict(killer.environment)
+    killed, seen_half, behind = 0, 0, 0
+    while True:
+        behind += 1 + behind // 20
+        before, target = content(cluster, full), other_master(cluster, full)
+        killer.environment["SLUICE_KILLED_BEHIND"] = str(behind)
+        died = subprocess.run([programs.sluice_killed(), "shards", "move", str(full), name(target)],
+                              env=killer.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+        assert died.returncode in (0, -signal.SIGKILL), died.stderr
+        if died.returncode == 0:
+            break
+        killed += 1
+        row = rows(cli)[full]
+        seen_half += row["half_moved"]
+        assert not row["half_moved"] or row["to"] == name(target)
+        cli.run("shards", "move", full, name(target))
+        assert cluster.owner(full) is target and content(cluster, full) == before, f"killed behind command {behind}"
+    assert killed > 20 and seen_half > 10
+    cluster.wait_whole()
+
+
+class Writer(threading.Thread):
+    """Posts as a user until it is told to stop."""
+
+    def __init__(self, cluster, login):
+        super().__init__()
+        self.cli, self.login, self.posts, self.is_over, self.error = Cli(cluster), login, [], False, None
+
+    def run(self):
+        try:
+            while not self.is_over:
+                self.posts.append(int(self.cli.run("post", "--user", self.login, "text")))
+        except AssertionError as error:
+            self.error = error
+
+    def wait_for(self, more):
+        wanted = len(self.posts) + more
+        eventually(lambda: self.error or len(self.posts) >= wanted, "more posts are written", 60)
+
+
+def test_shard_is_moved_while_it_is_written_to(cluster, cli, full, module_servers):
+    gateway = module_servers.gateway(cluster.url)
+    writers = [Writer(cluster, "full") for _ in range(2)]
+    with gateway.stream("/v1/stream/firehose") as stream:
+        for writer in writers:
+            writer.start()
+        for _ in range(6):
+            for writer in writers:
+                writer.wait_for(2)
+            cli.run("shards", "move", full, name(other_master(cluster, full)))
+        for writer in writers:
+            writer.wait_for(2)
+            writer.is_over = True
+        for writer in writers:
+            writer.join()
+        assert not any(writer.error for writer in writers), [writer.error for writer in writers]
+        posts = sorted(post for writer in writers for post in writer.posts)
+        heard = []
+        while len(heard) < len(posts):
+            event = stream.next()
+            assert event["type"] != "gap", event
+            if event["type"] == "post":
+                heard.append(int(event["id"]))
+    assert heard == posts
+    assert [post for post in cluster.log(full) if post >= posts[0]] == posts
+    cluster.wait_whole()
+
+
+def test_move_refuses_precisely(cluster, cli, full, servers):
+    target = other_master(cluster, full)
+    cli.run("shards", "move", full, name(cluster.nodes[3]), status=1)
+    assert "is a replica" in cli.done.stderr
+    cli.run("shards", "move", full, "127.0.0.1:1", status=1)
+    assert "no node of the cluster" in cli.done.stderr
+    for shards in (["64"], ["x"], ["9-4"], ["-1"], []):
+        cli.run("shards", "move", "--", *shards, name(target), status=2)
+    log = f"sluice:{{{full}}}:log"
+    cluster.owner(full).client.xgroup_create(log, "strangers")
+    cli.run("shards", "move", full, name(target), status=1)
+    assert "consumer groups" in cli.done.stderr
+    cluster.owner(full).client.xgroup_destroy(log, "strangers")
+    target.client.config_set("maxmemory", "1mb")
+    cli.run("shards", "move", full, name(target), status=1)
+    assert "has room for" in cli.done.stderr and "maxmemory 1.0 MB" in cli.done.stderr
+    target.client.config_set("maxmemory", "0")
+    alone = Cli(servers.redis(shards=8))
+    alone.run("shards", "move", "0", name(target), status=1)
+    assert "no cluster" in alone.done.stderr
+    assert not any(row["half_moved"] for row in rows(cli) if row["shard"] != full)
+    cli.run("shards", "move", full, name(target))
+    cluster.wait_whole()
+
+
+def carry_out(cli, plan):
+    for line in plan.splitlines():
+        if not line.startswith("#"):
+            cli.run(*line.split()[1:])
+
+
+def test_master_is_added_gets_its_share_and_is_emptied(cluster, cli, full):
+    node = cluster.add_master()
+    before = content(cluster, full)
+    carry_out(cli, cli.run("shards", "plan", "--by", "shards"))
+    shares = collections.Counter(row["node"] for row in rows(cli))
+    assert sorted(shares.values()) == [16, 16, 16, 16] and shares[name(node)] == 16
+    assert "nothing to move" in cli.run("shards", "plan", "--by", "shards")
+    carry_out(cli, cli.run("shards", "plan", "--by", "shards", "--drain", name(node)))
+    assert name(node) not in {row["node"] for row in rows(cli)}
+    assert content(cluster, full) == before
+    cli.run("post", "--user", "full", "text")
+    cluster.remove(node)
+    cluster.wait_whole()
+
+
+def test_source_that_fails_over_in_the_middle_is_gone_on_with(cluster, cli, full):
+    """A promoted replica knows nothing of open slots, but of the mark; scripts find no half of a shard."""
+    before, source, target = content(cluster, full), cluster.owner(full), other_master(cluster, full)
+    slot, prefix = cluster.slot(full), f"sluice:{{{full}}}:"
+    source.client.hset(f"{prefix}meta", "moving", name(target))
+    target.ask("SETSLOT", slot, "IMPORTING", source.id)
+    source.ask("SETSLOT", slot, "MIGRATING", target.id)
+    source.client.execute_command("MIGRATE", "127.0.0.1", target.port, "", 0, 10000, "KEYS", f"{prefix}tasks", f"{prefix}logins")
+    replica = cluster.replica_of(source)
+    assert source.client.wait(1, 10000) == 1
+    cluster.promote(replica)
+    assert replica.client.exists(f"{prefix}meta") and not replica.client.exists(f"{prefix}logins")
+    listed = rows(cli)[full]
+    assert listed["half_moved"] and listed["to"] == name(target) and listed["node"] == name(replica)
+    cli.run("post", "--user", "full", "now?", status=1)
+    assert f"is being moved to {name(target)}" in cli.done.stderr
+    cli.run("shards", "plan", status=1)
+    assert f"sluice shards move {full} {name(target)}" in cli.done.stderr
+    third = next(node for node in cluster.nodes[:3] if node is not source and node is not target)
+    cli.run("shards", "move", full, name(third), status=1)
+    assert f"sluice shards move {full} {name(target)}" in cli.done.stderr
+    cli.run("shards", "move", full, name(target))
+    cluster.wait_whole()
+    assert content(cluster, full) == before
+    cli.run("post", "--user", "full", "the end")

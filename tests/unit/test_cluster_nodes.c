@@ -42,8 +42,9 @@ static int read_nodes(const char *bytes, bool is_tls, struct sl_cluster_nodes *r
 #define SLAVE  "$4\r\nrole\r\n$7\r\nreplica\r\n"
 #define ONLINE "$6\r\nhealth\r\n$6\r\nonline\r\n"
 #define FAILED "$6\r\nhealth\r\n$4\r\nfail\r\n"
-#define SLOTS  "$5\r\nslots\r\n*4\r\n:0\r\n:247\r\n:13907\r\n:13907\r\n" /* shards 10, 14, ..., 0  \
-                                                                          */
+#define SLOTS                                                                                      \
+    "$5\r\nslots\r\n*4\r\n:0\r\n:247\r\n:13907\r\n:13907\r\n" /* shards 10, 14, ..., 0             \
+                                                               */
 #define NODES "$5\r\nnodes\r\n"
 
 static void test_masters_and_replicas_with_their_shards(void **state)
@@ -140,9 +141,10 @@ static void test_open_slots_are_those_of_the_node_that_answers(void **state)
     assert_string_equal(slots.importing[10], ID_B);
     assert_string_equal(slots.migrating[1], "");
     assert_string_equal(slots.migrating[10], "");
-    read_open(ID_A
-              " :7001@17001 myself,master - 0 0 1 connected 0-5460 [13907->-] [->-x] [13907] []\n",
-              &slots);
+    assert_int_equal(slots.owned & 0x403, 0x401); /* shards 0 and 10, not 1 */
+    read_open(
+        ID_A " :7001@17001 myself,master - 0 0 1 connected [13907->-] [->-x] [13907] [] x 13907x\n",
+        &slots);
     assert_memory_equal(&slots, &none, sizeof(none));
 }
 

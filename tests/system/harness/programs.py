@@ -24,6 +24,10 @@ def sluice(build=None):
     return _program("cli", "sluice", build)
 
 
+def sluice_killed():
+    return _program("tests/support", "sluice_killed")
+
+
 def example(name):
     return _program(f"examples/{name}", name)
 

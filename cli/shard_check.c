@@ -1,0 +1,256 @@
+/* shard_check.c - what a move finds: the owner, the mark of a move that was begun, keys elsewhere,
+ * room.
+ *
+ * `moving` in the shard's meta names the master that it goes to. Scripts refuse while it is there,
+ * whatever the servers know of the move: after a failover the replica that was promoted knows
+ * nothing of an open slot, and a script on half of a shard would begin a second log. The mark is
+ * with `meta`, which goes last. */
+#include "cli/shard_check.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "cli/figure.h"
+#include "src/call/reply_read.h"
+
+enum { SAMPLE = 100 };
+
+/* ---- the owner ---- */
+
+static int check_state(const struct shard_move *move, struct shard_node *node,
+                       struct failure *reterr)
+{
+    char state[SHARD_NODE_INFO_SIZE];
+    int r = shard_node_info(move->nodes, node, "CLUSTER", "INFO", "cluster_state", state, reterr);
+
+    if (r == 0 && strcmp(state, "ok") != 0)
+        r = failure_set(
+            reterr, -EINVAL,
+            "%s says that the state of the cluster is '%s'; nothing is moved until it is "
+            "ok",
+            node->name, state);
+    return r;
+}
+
+/* Who takes a slot hears nothing of its owner: after a failover of that it takes the slot for one
+ * that nobody has, and with full coverage the cluster for one that is down. */
+static int tell_owner(const struct shard_move *move, struct failure *reterr)
+{
+    if (!move->to->open.importing[move->shard][0] || move->from == move->to)
+        return 0;
+    return SHARD_NODE_DO(move->nodes, move->to, reterr, "CLUSTER", "SETSLOT", move->slot, "NODE",
+                         move->from->known.id);
+}
+
+/* Where a move that was begun goes to. */
+static int read_mark(struct shard_move *move, struct shard_node *node, bool is_asking,
+                     struct failure *reterr)
+{
+    const char *words[] = {"HGET", move->meta, "moving"};
+    redisReply *reply = NULL;
+    bool has = false;
+    int r = shard_node_has(move->nodes, node, is_asking, move->meta, &has, reterr);
+
+    if (r == 0 && has)
+        r = shard_node_ask_as(move->nodes, node, is_asking, 3, words, NULL, &reply, reterr);
+    if (r == 0 && has && reply->type == REDIS_REPLY_STRING)
+        snprintf(move->marked, sizeof(move->marked), "%s", reply->str);
+    freeReplyObject(reply);
+    return r;
+}
+
+/* ---- keys elsewhere ---- */
+
+static int count_keys(const struct shard_move *move, struct shard_node *node, uint64_t *ret_count,
+                      struct failure *reterr)
+{
+    return SHARD_NODE_COUNT(move->nodes, node, ret_count, reterr, "CLUSTER", "COUNTKEYSINSLOT",
+                            move->slot);
+}
+
+/* A copy of a log that was begun and never needed. */
+static int clear_copy(const struct shard_move *move, struct shard_node *node,
+                      struct failure *reterr)
+{
+    redisReply *reply = NULL;
+    int r;
+
+    r = SHARD_NODE_DO(move->nodes, node, reterr, "CLUSTER", "SETSLOT", move->slot, "IMPORTING",
+                      move->from->known.id);
+    if (r == 0)
+        r = shard_node_ask_as(move->nodes, node, true, 2, (const char *[]){"UNLINK", move->log},
+                              NULL, &reply, reterr);
+    freeReplyObject(reply);
+    if (r == 0)
+        r = SHARD_NODE_DO(move->nodes, node, reterr, "CLUSTER", "SETSLOT", move->slot, "STABLE");
+    return r;
+}
+
+/* Keys of the slot at a master that neither has it nor is to have it. */
+static int check_other(const struct shard_move *move, struct shard_node *node,
+                       struct failure *reterr)
+{
+    const bool is_begun = move->marked[0] || move->from->open.migrating[move->shard][0];
+    uint64_t count = 0;
+    bool has_log = false;
+    int r = count_keys(move, node, &count, reterr);
+
+    if (r < 0 || count == 0)
+        return r;
+    if (!is_begun && node->open.importing[move->shard][0])
+        r = shard_node_has(move->nodes, node, true, move->log, &has_log, reterr);
+    if (r == 0 && count == 1 && has_log)
+        return clear_copy(move, node, reterr);
+    return r < 0
+               ? r
+               : failure_set(reterr, -EINVAL,
+                             "%" PRIu64 " keys of shard %" PRIu32 " are at %s, where it was to go: "
+                             "sluice shards move %" PRIu32 " %s",
+                             count, move->shard, node->name, move->shard, node->name);
+}
+
+/* One that a move was begun to may have keys, though it is away. */
+static int check_marked(const struct shard_move *move, struct failure *reterr)
+{
+    struct shard_node *marked = NULL;
+    uint64_t count = 0;
+    int r;
+
+    if (!move->marked[0] || strcmp(move->marked, move->to->name) == 0)
+        return 0;
+    r = count_keys(move, move->to, &count, reterr); /* it was promoted in the other's place */
+    if (r < 0 || count > 0)
+        return r;
+    if (shard_nodes_find(move->nodes, move->marked, &marked, NULL) == 0)
+        return 0; /* and it has none: check_other() has asked */
+    return failure_set(reterr, -EINVAL,
+                       "shard %" PRIu32
+                       " was on its way to %s, which is no master now: what it was "
+                       "given is there, or where its replica was promoted",
+                       move->shard, move->marked);
+}
+
+static int check_elsewhere(const struct shard_move *move, struct failure *reterr)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < move->nodes->count; i++) {
+        struct shard_node *node = &move->nodes->at[i];
+
+        if (node != move->from && node != move->to)
+            r = check_other(move, node, reterr);
+    }
+    return r == 0 ? check_marked(move, reterr) : r;
+}
+
+/* ---- room ---- */
+
+/* Of some keys of the slot, what one takes. */
+static int estimate_key(const struct shard_move *move, double *ret_bytes, struct failure *reterr)
+{
+    char count[12];
+    redisReply *keys = NULL;
+    double sum = 0;
+    size_t known = 0;
+    int r;
+
+    snprintf(count, sizeof(count), "%d", SAMPLE);
+    r = shard_node_ask(move->nodes, move->from, 4,
+                       (const char *[]){"CLUSTER", "GETKEYSINSLOT", move->slot, count}, NULL, &keys,
+                       reterr);
+    if (r == 0)
+        r = sl_reply_check_array(keys, 0, reterr);
+    for (size_t i = 0; r == 0 && i < keys->elements; i++) {
+        uint64_t bytes = 0;
+
+        if (sl_slice_is(sl_reply_at(keys, i), move->log))
+            continue;
+        r = SHARD_NODE_COUNT(move->nodes, move->from, &bytes, reterr, "MEMORY", "USAGE",
+                             keys->element[i]->str);
+        sum += (double)bytes;
+        known++;
+    }
+    freeReplyObject(keys);
+    *ret_bytes = known > 0 ? sum / (double)known : 0;
+    return r;
+}
+
+static int estimate(struct shard_move *move, double *ret_bytes, struct failure *reterr)
+{
+    uint64_t log_bytes = 0, keys = 0;
+    double key_bytes = 0;
+    int r = count_keys(move, move->from, &keys, reterr);
+
+    if (r == 0)
+        r = SHARD_NODE_COUNT(move->nodes, move->from, &log_bytes, reterr, "MEMORY", "USAGE",
+                             move->log, "SAMPLES", "5");
+    if (r == 0)
+        r = estimate_key(move, &key_bytes, reterr);
+    move->all_keys = keys;
+    *ret_bytes = (double)log_bytes + key_bytes * (double)keys;
+    return r;
+}
+
+/* A replica gets what its master has, and a master without a limit has room. */
+static int check_room(struct shard_move *move, struct failure *reterr)
+{
+    char most[SHARD_NODE_INFO_SIZE], used[SHARD_NODE_INFO_SIZE];
+    double bytes = 0, room;
+    int r = shard_node_info(move->nodes, move->to, "INFO", "memory", "maxmemory", most, reterr);
+
+    if (r == 0)
+        r = shard_node_info(move->nodes, move->to, "INFO", "memory", "used_memory", used, reterr);
+    if (r == 0)
+        r = estimate(move, &bytes, reterr);
+    if (r < 0 || strtod(most, NULL) == 0)
+        return r;
+    room = strtod(most, NULL) - strtod(used, NULL);
+    if (bytes <= room)
+        return 0;
+    return failure_set(
+        reterr, -EINVAL, "shard %" PRIu32 " takes about %s, and %s has room for %s (maxmemory %s)",
+        move->shard, figure_bytes(bytes).text, move->to->name,
+        figure_bytes(room > 0 ? room : 0).text, figure_bytes(strtod(most, NULL)).text);
+}
+
+/* ---- all ---- */
+
+static bool is_begun(const struct shard_move *move)
+{
+    return move->marked[0] || move->from->open.migrating[move->shard][0] ||
+           move->to->open.importing[move->shard][0];
+}
+
+int shard_check(struct shard_move *move, struct failure *reterr)
+{
+    int r = 0;
+
+    move->from = shard_nodes_owner(move->nodes, move->shard);
+    if (!move->from)
+        return failure_set(reterr, -EINVAL,
+                           "no master that is there has shard %" PRIu32 " (slot %s)", move->shard,
+                           move->slot);
+    r = check_state(move, move->from, reterr);
+    if (r == 0)
+        r = tell_owner(move, reterr);
+    if (r == 0)
+        r = check_state(move, move->to, reterr);
+    if (r == 0)
+        r = shard_node_owns(move->nodes, move->to, move->shard, &move->is_there, reterr);
+    if (r == 0)
+        r = read_mark(move, move->is_there ? move->to : move->from, false, reterr);
+    if (r < 0 || move->is_there)
+        return r;
+    if (!move->marked[0] && move->to->open.importing[move->shard][0])
+        r = read_mark(move, move->to, true, reterr);
+    if (r == 0)
+        r = check_elsewhere(move, reterr);
+    if (r == 0 && !is_begun(move))
+        r = check_room(move, reterr);
+    return r;
+}

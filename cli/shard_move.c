@@ -1,0 +1,287 @@
+/* shard_move.c - by the server in one piece where it can, else by parts.
+ *
+ * By parts, with one command of a few milliseconds after the other:
+ *
+ *   1. The target imports the slot, and most of the log is copied while it is written to.
+ *   2. The shard is marked as moving: its scripts refuse from here on, wherever they run, and are
+ *      tried again by their callers. The source migrates the slot.
+ *   3. The rest of the log is copied, compared, and removed at the source; other keys go by
+ * MIGRATE, a hundred at a time; `meta`, with the mark, is copied last.
+ *   4. The target takes the slot, the source gives it, the mark is removed, the others are told.
+ *
+ * Each step asks what is there and does what is missing, so that the same steps go on with a move
+ * that was broken off. Until the target has the slot the mark is at the source, and in no moment is
+ * there neither: scripts would make the shard anew. */
+#include "cli/shard_move.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "base/clock.h"
+#include "cli/shard_atomic.h"
+#include "cli/shard_check.h"
+#include "cli/shard_copy.h"
+#include "src/call/reply_read.h"
+#include "src/redis/cluster_map.h"
+
+enum { KEYS_AT_ONCE = 100, MIGRATE_WORDS = 16 };
+#define MIGRATE_MS "30000"
+
+static void tell(const struct shard_move *move)
+{
+    if (move->tell)
+        move->tell(move);
+}
+
+/* ---- the log ---- */
+
+static void note_copied(void *context)
+{
+    struct shard_move *move = context;
+
+    tell(move);
+}
+
+static struct shard_copy copy_of(struct shard_move *move)
+{
+    return (struct shard_copy){
+        .nodes = move->nodes,
+        .from = move->from,
+        .to = move->to,
+        .key = move->log,
+        .entries = &move->entries,
+        .all = &move->all_entries,
+        .tell = note_copied,
+        .context = move,
+    };
+}
+
+/* ---- the mark ---- */
+
+static int mark(struct shard_move *move, struct failure *reterr)
+{
+    const char *words[] = {"HSET", move->meta, "moving", move->to->name};
+    struct shard_node *node = move->from;
+    redisReply *reply = NULL;
+    bool has = false;
+    int r = shard_node_has(move->nodes, node, false, move->meta, &has, reterr);
+
+    if (r == 0 && !has) { /* another tool has moved it already */
+        node = move->to;
+        r = shard_node_has(move->nodes, node, true, move->meta, &has, reterr);
+    }
+    if (r == 0 && !has)
+        r = failure_set(reterr, -EINVAL, "shard %" PRIu32 " has no meta at %s, nor at %s",
+                        move->shard, move->from->name, move->to->name);
+    if (r == 0)
+        r = shard_node_ask_as(move->nodes, node, node == move->to, 4, words, NULL, &reply, reterr);
+    freeReplyObject(reply);
+    return r == 0 ? shard_node_wait(move->nodes, node, reterr) : r;
+}
+
+/* Nothing has been moved yet but a copy of the log. */
+static void unmark(struct shard_move *move)
+{
+    SHARD_NODE_DO(move->nodes, move->from, NULL, "HDEL", move->meta, "moving");
+}
+
+/* ---- keys ---- */
+
+static int set_slot(const struct shard_move *move, struct shard_node *node, const char *what,
+                    const struct shard_node *other, struct failure *reterr)
+{
+    return SHARD_NODE_DO(move->nodes, node, reterr, "CLUSTER", "SETSLOT", move->slot, what,
+                         other->known.id);
+}
+
+/* MIGRATE of `count` keys; `copies`: they stay at the source, too. */
+static int migrate(struct shard_move *move, bool copies, const struct sl_slice *keys, size_t count,
+                   struct failure *reterr)
+{
+    const struct sl_redis_login *login = &move->nodes->address.login;
+    const char *argv[MIGRATE_WORDS + KEYS_AT_ONCE];
+    size_t argvlen[MIGRATE_WORDS + KEYS_AT_ONCE];
+    redisReply *reply = NULL;
+    char port[8];
+    int argc = 0, r;
+
+    snprintf(port, sizeof(port), "%u", (unsigned)move->to->known.endpoint.port);
+    for (const char *const *word =
+             (const char *const[]){"MIGRATE", move->to->known.endpoint.host, port, "", "0",
+                                   MIGRATE_MS, "REPLACE", NULL};
+         *word; word++)
+        argv[argc++] = *word;
+    if (copies)
+        argv[argc++] = "COPY";
+    if (login->user[0]) {
+        argv[argc++] = "AUTH2";
+        argv[argc++] = login->user;
+        argv[argc++] = login->password;
+    } else if (login->password[0]) {
+        argv[argc++] = "AUTH";
+        argv[argc++] = login->password;
+    }
+    argv[argc++] = "KEYS";
+    for (int i = 0; i < argc; i++)
+        argvlen[i] = strlen(argv[i]);
+    for (size_t i = 0; i < count; i++, argc++) {
+        argv[argc] = keys[i].data;
+        argvlen[argc] = keys[i].size;
+    }
+    r = shard_node_ask(move->nodes, move->from, argc, argv, argvlen, &reply, reterr);
+    freeReplyObject(reply);
+    return r;
+}
+
+/* Moves some keys, all but `meta`. *ret_count: so many; 0: there are no more. */
+static int move_some(struct shard_move *move, size_t *ret_count, struct failure *reterr)
+{
+    struct sl_slice keys[KEYS_AT_ONCE];
+    redisReply *reply = NULL;
+    size_t count = 0;
+    char most[8];
+    int r;
+
+    snprintf(most, sizeof(most), "%d", KEYS_AT_ONCE);
+    r = shard_node_ask(move->nodes, move->from, 4,
+                       (const char *[]){"CLUSTER", "GETKEYSINSLOT", move->slot, most}, NULL, &reply,
+                       reterr);
+    if (r == 0)
+        r = sl_reply_check_array(reply, 0, reterr);
+    for (size_t i = 0; r == 0 && i < reply->elements && count < KEYS_AT_ONCE; i++) {
+        if (!sl_slice_is(sl_reply_at(reply, i), move->meta))
+            keys[count++] = sl_slice(reply->element[i]->str, reply->element[i]->len);
+    }
+    if (r == 0 && count > 0)
+        r = migrate(move, false, keys, count, reterr);
+    freeReplyObject(reply);
+    *ret_count = count;
+    return r;
+}
+
+static int move_keys(struct shard_move *move, struct failure *reterr)
+{
+    size_t count = 0;
+    int r;
+
+    do {
+        r = move_some(move, &count, reterr);
+        move->keys += count;
+        tell(move);
+    } while (r == 0 && count > 0);
+    return r;
+}
+
+static int copy_meta(struct shard_move *move, struct failure *reterr)
+{
+    const struct sl_slice key = sl_slice_str(move->meta);
+    bool has = false;
+    int r = shard_node_has(move->nodes, move->from, false, move->meta, &has, reterr);
+
+    return r == 0 && has ? migrate(move, true, &key, 1, reterr) : r;
+}
+
+/* ---- the owner ---- */
+
+/* Nodes that are not told, or have heard of it already, learn it from the others. */
+static void tell_others(const struct shard_move *move)
+{
+    for (size_t i = 0; i < move->nodes->count; i++) {
+        struct shard_node *node = &move->nodes->at[i];
+
+        if (node != move->to && node != move->from)
+            set_slot(move, node, "NODE", move->to, NULL);
+    }
+}
+
+/* The target has the slot. What the source says does not count any more: it may have heard of it,
+ * and have dropped what it had. */
+static int end(struct shard_move *move, struct failure *reterr)
+{
+    const uint64_t bit = UINT64_C(1) << move->shard;
+    int r;
+
+    if (move->from != move->to) {
+        SHARD_NODE_DO(move->nodes, move->from, NULL, "UNLINK", move->meta);
+        set_slot(move, move->from, "NODE", move->to, NULL);
+    }
+    r = SHARD_NODE_DO(move->nodes, move->to, reterr, "HDEL", move->meta, "moving");
+    tell_others(move);
+    move->from->known.shards &= ~bit;
+    move->to->known.shards |= bit;
+    return r;
+}
+
+/* ---- by parts ---- */
+
+static int move_held_up(struct shard_move *move, struct shard_copy *copy, struct failure *reterr)
+{
+    int r = set_slot(move, move->from, "MIGRATING", move->to, reterr);
+
+    if (r == 0)
+        r = shard_copy_finish(copy, reterr);
+    if (r == 0)
+        r = move_keys(move, reterr);
+    if (r == 0)
+        r = copy_meta(move, reterr);
+    if (r == 0)
+        r = set_slot(move, move->to, "NODE", move->to, reterr);
+    return r == 0 ? end(move, reterr) : r;
+}
+
+static int move_by_parts(struct shard_move *move, struct failure *reterr)
+{
+    struct shard_copy copy = copy_of(move);
+    uint64_t begun_ms;
+    int r = shard_copy_check(&copy, reterr);
+
+    if (r == 0)
+        r = set_slot(move, move->to, "IMPORTING", move->from, reterr);
+    if (r == 0)
+        r = shard_copy_ahead(&copy, reterr);
+    if (r < 0)
+        return r;
+    begun_ms = clock_monotonic_ms();
+    r = mark(move, reterr);
+    if (r < 0) {
+        if (r == -ETIMEDOUT && !move->marked[0])
+            unmark(move);
+        return r;
+    }
+    r = move_held_up(move, &copy, reterr);
+    move->paused_ms = clock_monotonic_ms() - begun_ms;
+    return r;
+}
+
+/* ---- all ---- */
+
+static bool is_untouched(const struct shard_move *move)
+{
+    return !move->marked[0] && !move->from->open.migrating[move->shard][0] &&
+           !move->to->open.importing[move->shard][0];
+}
+
+int shard_move_run(struct shard_move *move, struct failure *reterr)
+{
+    bool is_done = false;
+    int r;
+
+    snprintf(move->slot, sizeof(move->slot), "%" PRIu32, sl_cluster_slot(move->shard));
+    sl_key(move->shard, "meta", move->meta);
+    sl_key(move->shard, "log", move->log);
+    r = shard_check(move, reterr);
+    if (r == 0 && move->is_there)
+        return move->marked[0] ? end(move, reterr) : 0;
+    if (r == 0 && is_untouched(move))
+        r = shard_move_atomically(move, &is_done, reterr);
+    if (r < 0 || !is_done)
+        return r < 0 ? r : move_by_parts(move, reterr);
+    move->is_by_server = true;
+    move->from->known.shards &= ~(UINT64_C(1) << move->shard);
+    move->to->known.shards |= UINT64_C(1) << move->shard;
+    return 0;
+}
