@@ -20,11 +20,11 @@
 #include "base/backoff.h"
 #include "base/clock.h"
 #include "src/call/reply.h"
-#include "src/database/meta.h"
 #include "src/call/call_build.h"
 #include "src/redis/redis_cluster.h"
 #include "src/redis/redis_connection.h"
 #include "src/redis/redis_dial.h"
+#include "src/redis/redis_link_parts.h"
 #include "src/redis/redis_node.h"
 #include "src/redis/sentinel.h"
 #include "src/redis/sentinels.h"
@@ -272,13 +272,14 @@ static bool is_unanswered(const struct run *run, size_t i, uint64_t shards)
     return !run->replies[i] && (shards >> run->calls[i].shard & 1);
 }
 
-static bool any_unanswered(const struct run *run, uint64_t shards)
+/* The first call without an answer to one of these shards; NULL: none. */
+static const struct sl_call *find_unanswered(const struct run *run, uint64_t shards)
 {
     for (size_t i = 0; i < run->count; i++) {
         if (is_unanswered(run, i, shards))
-            return true;
+            return &run->calls[i];
     }
-    return false;
+    return NULL;
 }
 
 /* The connection broke while calls were under way on it. */
@@ -301,9 +302,14 @@ static void note_broken(struct run *run, struct sl_redis_node *node, const struc
 static void send_to(struct run *run, struct sl_redis_node *node)
 {
     struct failure why;
-    int r = connect_node(run->link, node, run->reterr);
+    int r = connect_node(run->link, node, &why);
 
     if (r < 0) {
+        if (run->link->cluster)
+            failure_set(run->reterr, 0, "shard %u is away: %s",
+                        (unsigned)find_unanswered(run, node->shards)->shard, why.text);
+        else
+            failure_set(run->reterr, 0, "%s", why.text);
         weigh(run, run->may_wait && r == -ECONNREFUSED ? ROUND_AGAIN_LATER : ROUND_FAILED);
         return;
     }
@@ -322,13 +328,14 @@ static void receive_from(struct run *run, struct sl_redis_node *node)
 /* All nodes are sent their calls before the first is waited for. */
 static void exchange(struct run *run)
 {
+    const struct sl_call *lost;
     uint64_t served = 0;
 
     for (size_t i = 0; i < node_count(run->link); i++) {
         struct sl_redis_node *node = node_at(run->link, i);
 
         served |= node->shards;
-        if (any_unanswered(run, node->shards))
+        if (find_unanswered(run, node->shards))
             send_to(run, node);
     }
     for (size_t i = 0; i < node_count(run->link); i++) {
@@ -337,9 +344,10 @@ static void exchange(struct run *run)
         if (node->is_asked)
             receive_from(run, node);
     }
-    if (!any_unanswered(run, ~served))
+    lost = find_unanswered(run, ~served);
+    if (!lost)
         return;
-    failure_set(run->reterr, 0, "nobody in the cluster has some of the shards");
+    failure_set(run->reterr, 0, "nobody in the cluster has shard %u", (unsigned)lost->shard);
     doubt(run->link);
     weigh(run, run->may_wait ? ROUND_AGAIN_LATER : ROUND_FAILED);
 }
@@ -555,114 +563,23 @@ int sl_redis_link_run(struct sl_redis_link *link, struct sl_call *call,
 int sl_redis_link_try(struct sl_redis_link *link, struct sl_call *call,
                       struct redisReply **ret_reply, struct failure *reterr)
 {
+    return sl_redis_link_try_many(link, call, 1, ret_reply, reterr);
+}
+
+/* ---- for finding the database ---- */
+
+struct sl_redis_cluster *sl_redis_link_cluster(struct sl_redis_link *link)
+{
+    return link->cluster;
+}
+
+int sl_redis_link_try_many(struct sl_redis_link *link, struct sl_call *calls, size_t count,
+                           redisReply **ret_replies, struct failure *reterr)
+{
     struct run run = {
-        .link = link, .calls = call, .count = 1, .replies = ret_reply, .reterr = reterr};
+        .link = link, .calls = calls, .count = count, .replies = ret_replies, .reterr = reterr};
 
     return run_calls(&run, 0);
-}
-
-/* ---- which database is it? ---- */
-
-static int ask_meta(struct sl_redis_link *link, uint32_t shard, const struct sl_meta *wanted,
-                    struct sl_meta *ret_meta, struct failure *reterr)
-{
-    struct sl_call call = SL_CALL_INIT;
-    redisReply *reply = NULL;
-    int r;
-
-    r = sl_meta_call(&call, shard, wanted, reterr);
-    if (r == 0)
-        r = sl_redis_link_run(link, &call, &reply, reterr);
-    if (r == 0)
-        r = sl_meta_reply(reply, ret_meta, reterr);
-    freeReplyObject(reply);
-    sl_call_done(&call);
-    return r;
-}
-
-/* All but the first shard, in one go. */
-static int ask_other_metas(struct sl_redis_link *link, const struct sl_meta *meta,
-                           struct failure *reterr)
-{
-    struct sl_call calls[SL_SHARDS_MAX] = {0};
-    redisReply *replies[SL_SHARDS_MAX] = {0};
-    size_t count = meta->shards - 1;
-    int r = 0;
-
-    for (uint32_t i = 0; r == 0 && i < count; i++)
-        r = sl_meta_call(&calls[i], i + 1, meta, reterr);
-    if (r == 0 && count > 0)
-        r = sl_redis_link_run_many(link, calls, count, replies, reterr);
-    for (size_t i = 0; r == 0 && i < count; i++) {
-        struct sl_meta other;
-
-        r = sl_meta_reply(replies[i], &other, reterr);
-        if (r == 0)
-            r = sl_meta_check_same(meta, &other, reterr);
-    }
-    for (size_t i = 0; i < count; i++) {
-        freeReplyObject(replies[i]);
-        sl_call_done(&calls[i]);
-    }
-    return r;
-}
-
-static int check_no_cluster(struct sl_redis_link *link, struct failure *reterr)
-{
-    struct sl_call call = SL_CALL_INIT;
-    redisReply *reply = NULL;
-    int r;
-
-    r = sl_cluster_node_call(&call, reterr);
-    if (r == 0)
-        r = sl_redis_link_run(link, &call, &reply, reterr);
-    if (r == 0)
-        r = sl_cluster_node_reply(reply, reterr);
-    freeReplyObject(reply);
-    sl_call_done(&call);
-    return r;
-}
-
-int sl_redis_link_meta(struct sl_redis_link *link, const struct sl_meta *wanted,
-                       struct sl_meta *ret_meta, struct failure *reterr)
-{
-    struct sl_meta first = *wanted, meta;
-    int r = link->cluster ? 0 : check_no_cluster(link, reterr);
-
-    first.is_clustered = link->cluster;
-    if (first.shards == 0)
-        first.shards = link->cluster ? SL_SHARDS_MAX : 1;
-    if (r == 0)
-        r = ask_meta(link, 0, &first, &meta, reterr);
-    if (r == 0 && meta.is_clustered && !link->cluster)
-        return failure_set(reterr, -EREMOTE,
-                           "the database is that of a cluster, and this Redis is none");
-    if (r == 0)
-        r = ask_other_metas(link, &meta, reterr);
-    if (r < 0)
-        return r;
-    sl_redis_link_expect(link, &meta);
-    *ret_meta = meta;
-    return 0;
-}
-
-int sl_redis_link_look(struct sl_redis_link *link, struct sl_meta *ret_meta, struct failure *reterr)
-{
-    struct sl_call call = SL_CALL_INIT;
-    redisReply *reply = NULL;
-    int r = link->cluster ? 0 : check_no_cluster(link, reterr);
-
-    if (r == 0)
-        r = sl_meta_look_call(&call, 0, reterr);
-    if (r == 0)
-        r = sl_redis_link_run(link, &call, &reply, reterr);
-    if (r == 0)
-        r = sl_meta_look_reply(reply, ret_meta, reterr);
-    if (r == 0)
-        sl_redis_link_expect(link, ret_meta);
-    freeReplyObject(reply);
-    sl_call_done(&call);
-    return r;
 }
 
 void sl_redis_link_expect(struct sl_redis_link *link, const struct sl_meta *meta)

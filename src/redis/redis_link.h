@@ -65,7 +65,8 @@ SL_EXPORT int sl_redis_link_run_many(struct sl_redis_link *link, struct sl_call 
                                      struct failure *reterr);
 
 /* Finds the database in this Redis, or makes one as `wanted` says (all its shards); no shards: 64
- * in a cluster, else 1. Then expects it (sl_redis_link_expect()). 0; as sl_redis_link_run(),
+ * in a cluster, else 1. In a cluster shards of a database that is there may be away, or being
+ * moved: calls to them tell. Then expects it (sl_redis_link_expect()). 0; as sl_redis_link_run(),
  * sl_meta_call(), sl_meta_reply(); -EBADMSG: a shard of another database; -EREMOTE: the Redis is a
  * node of a cluster, and the address does not say so. */
 SL_EXPORT int sl_redis_link_meta(struct sl_redis_link *link, const struct sl_meta *wanted,

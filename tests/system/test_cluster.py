@@ -197,13 +197,17 @@ def test_a_failover_in_good_order_loses_no_post(cluster, cli, users, gateway, wr
                            for follower in followers), "the tasks have pushed the last post", 60)
 
 
-def test_while_a_master_is_away_the_others_go_on(cluster, users, gateway):
-    lost, *others = users.items()
-    master = cluster.owner(shard_of(lost[1]))
+def test_while_a_master_is_away_the_others_go_on(cluster, cli, users, gateway):
+    master = cluster.owner(0)  # of which a database is asked first
+    lost, *others = sorted(users.items(), key=lambda user: cluster.owner(shard_of(user[1])) is not master)
     replica = cluster.replica_of(master)
     with gateway.stream(FIREHOSE) as stream:
         master.stop(signal.SIGKILL)
         posts = [post(gateway, user) for _ in range(3) for _, user in others]
+        posts += [int(cli.run("post", "--user", login, "by the command line")) for login, _ in others]
+        cli.run("post", "--user", lost[0], "lost", status=1)
+        assert f"shard {shard_of(lost[1])} is away: cannot connect to the node 127.0.0.1:{master.port}" \
+            in cli.done.stderr
         assert read_posts(stream, posts) == posts
         assert gateway.get("/readyz").status == 200
         cluster.promote(replica, "TAKEOVER")
