@@ -212,6 +212,7 @@ def test_pages_are_as_described(world):
     post = world.ada.post("liked and answered")["id"]
     world.bob.post("so be it", reply_to=post)
     world.bob.expect(204, "PUT", f"/v1/posts/{post}/like")
+    world.redis.wait_tasks()
     for path in (f"/v1/users/{world.ada.sub}/posts", f"/v1/users/{world.ada.sub}/followers",
                  f"/v1/posts/{post}/likes", f"/v1/posts/{post}/comments"):
         assert world.ada.get(path)["items"]

@@ -277,7 +277,7 @@ def test_a_redis_that_refuses_writes_is_told_from_one_that_is_away(servers):
 
 
 def test_parts_of_a_server_without_redis(servers):
-    redis = servers.redis()
+    redis = servers.redis(append_only=True)
     gateway = servers.gateway(redis, "--redis-timeout", "300ms", "--api-timeout", "300ms")
     redis.stop()
     gateway.wait_status("/readyz", 503)

@@ -3,6 +3,7 @@
 import json
 import time
 
+from harness.redis_server import shard_of
 from harness.waiting import eventually
 
 FIREHOSE = "/v1/stream/firehose"
@@ -13,11 +14,11 @@ def log_of(redis, shard=0):
     return redis.client.xrange(f"sluice:{{{shard}}}:log")
 
 
-def append_old(redis, count, age_ms):
-    """Puts events of some time ago into the empty log of shard 0."""
+def append_old(redis, count, age_ms, shard=0):
+    """Puts events of some time ago into the empty log of a shard."""
     first, previous = (int(time.time() * 1000) - EPOCH_MS - age_ms) * 4096, 0
     for number in range(first, first + count):
-        redis.client.xadd("sluice:{0}:log", {"p": previous, "e": "{}"}, id=f"{number}-0")
+        redis.client.xadd(f"sluice:{{{shard}}}:log", {"p": previous, "e": "{}"}, id=f"{number}-0")
         previous = number
 
 
@@ -41,16 +42,16 @@ def test_log_keeps_what_both_limits_allow(servers, cli_for):
     redis = servers.redis()
     cli = cli_for(redis)
     cli.run("init", "--log-count", "150", "--log-age", "2h")
-    cli.run("user", "add", "ada")
-    append_old(redis, 500, 3 * 3600000)
-    assert len(log_of(redis)) == 500  # nothing is trimmed where nothing is written
+    shard = shard_of(cli.run("user", "add", "ada"))
+    append_old(redis, 500, 3 * 3600000, shard)
+    assert len(log_of(redis, shard)) == 500  # nothing is trimmed where nothing is written
     newest = cli.ids("post", "--user", "ada", "new")[0]
-    left = [entry for entry, _ in log_of(redis)]
+    left = [entry for entry, _ in log_of(redis, shard)]
     assert left[-1] == f"{newest}-0" and 1 <= len(left) <= 1 + 100
     for number in range(4):
         cli.run("config", "set", "log-count", str(400 - 100 * number))
         cli.run("post", "--user", "ada", "more")
-    posts = [json.loads(fields["e"]) for _, fields in log_of(redis)][-5:]
+    posts = [json.loads(fields["e"]) for _, fields in log_of(redis, shard)][-5:]
     assert [post["post"]["text"] for post in posts] == ["new"] + ["more"] * 4
 
 
@@ -58,16 +59,16 @@ def test_deleted_post_is_in_the_log_until_it_is_trimmed_or_taken_out(servers, cl
     """As docs/events.md has it, the redis-cli line included."""
     redis = servers.redis()
     cli = cli_for(redis)
-    cli.run("user", "add", "ada")
+    shard = shard_of(cli.run("user", "add", "ada"))
     gateway = servers.gateway(redis)
     with gateway.stream(FIREHOSE) as stream:
         before, secret = cli.ids("post", "--user", "ada", "before") + \
             cli.ids("post", "--user", "ada", "a secret")
         cli.run("delete", "--user", "ada", secret)
         deletion = stream.until(lambda m: m.type == "delete")[-1]["id"]
-    assert str(log_of(redis)).count("a secret") == 2
-    assert redis.client.xdel("sluice:{0}:log", f"{secret}-0", f"{deletion}-0") == 2
-    assert str(log_of(redis)).count("a secret") == 0
+    assert str(log_of(redis, shard)).count("a secret") == 2
+    assert redis.client.xdel(redis.key(secret, "log"), f"{secret}-0", f"{deletion}-0") == 2
+    assert str(log_of(redis, shard)).count("a secret") == 0
     with gateway.stream(FIREHOSE) as stream:
         after = cli.ids("post", "--user", "ada", "after")[0]
         assert stream.next()["id"] == after

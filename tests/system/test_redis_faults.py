@@ -17,6 +17,7 @@ from harness.api import Api
 from harness.ports import steady_port
 from harness.proxy import Proxy
 from harness.redis_group import RedisGroup
+from harness.redis_server import shard_of
 from harness.streams import Collector
 from harness.waiting import Deadline, eventually
 
@@ -77,7 +78,7 @@ class Scene:
     def __init__(self, servers, cli_for, redis, url=None, *options):
         self.redis = redis
         self.cli = cli_for(redis)
-        self.cli.run("user", "add", "ada")
+        self.shard = shard_of(self.cli.run("user", "add", "ada"))
         self.gateway = servers.gateway(url or redis.url, *options)
         self.streams = [Collector(self.gateway.stream(FIREHOSE, transport)) for transport in TRANSPORTS]
         self.streams.append(Collector(self.gateway.stream("/v1/stream/filter?track=number", "sse")))
@@ -85,7 +86,7 @@ class Scene:
         self.producer.wait_more()
 
     def events(self, redis=None):
-        log = (redis or self.redis).client.xrange("sluice:{0}:log")
+        log = (redis or self.redis).client.xrange(f"sluice:{{{self.shard}}}:log")
         return [json.loads(fields["e"]) for _, fields in log]
 
     def wait_heard(self):
@@ -104,7 +105,8 @@ class Scene:
         assert len(set(texts)) == len(texts), "a post happened twice"
         there = {event["post"]["text"]: event["id"] for event in events}
         assert {text: there.get(text) for text in self.producer.answered} == self.producer.answered
-        profile = (redis or self.redis).client.zcard(f"sluice:{{0}}:profile:{events[0]['post']['user']['id']}")
+        profile = (redis or self.redis).client.zcard(
+            f"sluice:{{{self.shard}}}:profile:{events[0]['post']['user']['id']}")
         assert profile == len(events), "state and log differ"
         for stream in self.streams:
             stream.wait_id(events[-1]["id"])

@@ -162,7 +162,7 @@ def test_last_event_lost_is_found_in_the_log(servers, cli_for):
         first = cli.ids("post", "--user", "ada", "heard")[0]
         assert stream.next()["id"] == first
         event = events.dump(events.post(int(first) + 1, "unheard"))
-        redis.client.xadd("sluice:{0}:log", {"p": first, "e": event}, id=f"{int(first) + 1}-0")
+        redis.client.xadd(redis.key(first, "log"), {"p": first, "e": event}, id=f"{int(first) + 1}-0")
         assert stream.next()["id"] == str(int(first) + 1)
 
 

@@ -75,6 +75,7 @@ def test_list_for_people_sums_up_the_nodes(cluster, cli):
     assert counts.keys() == {name(node) for node in cluster.nodes[:3]} and sum(counts.values()) == 64
 
 
+@pytest.mark.one_redis("the list has one node")
 def test_list_of_one_redis(servers):
     redis = servers.redis(shards=8)
     cli = Cli(redis)
@@ -89,7 +90,7 @@ def test_list_of_one_redis(servers):
 
 
 def test_list_makes_no_database(servers):
-    redis = servers.redis(shards=1)
+    redis = servers.redis(shards=None)
     cli = Cli(redis)
     cli.run("shards", "list", status=1)
     assert "no Sluice database" in cli.done.stderr and redis.client.dbsize() == 0

@@ -42,7 +42,7 @@ def test_post_reaches_clients_of_every_transport_with_the_same_bytes(gateway, cl
     assert event["post"]["geo"] == {"lon": -0.1, "lat": 51.5}
     assert event["post"]["created_at"] == event["at"]
     assert event["at"].endswith("Z") and len(event["at"]) == len("2026-11-21T01:02:03.456Z")
-    (entry, fields), = redis.client.xrevrange("sluice:{0}:log", count=1)
+    (entry, fields), = redis.client.xrevrange(redis.key(post_id, "log"), count=1)
     assert entry == f"{post_id}-0" and json.loads(fields["e"]) == event
 
 
