@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "gateway/delivery/deliver_parts.h"
+#include "src/model/id.h"
 
 enum { MAX_WAITING_BYTES = 4 << 20 /* of one home feed whose set is being read */ };
 
@@ -285,10 +286,15 @@ void deliver_pass(struct deliver *deliver, uint32_t shard, uint64_t id)
 
 void deliver_set_watermark(struct deliver *deliver, uint64_t id)
 {
+    const uint64_t newest = deliver->ring.newest;
+
     if (id < deliver->passed.id)
         return;
     deliver->passed.behind &= deliver->behind_shards;
-    update_head(deliver);
+    if (newest > deliver->passed.id && newest <= id) /* what the logs ended with at the beginning */
+        pass(deliver, sl_id_shard(newest), newest);
+    else
+        update_head(deliver);
 }
 
 void deliver_shard_behind(struct deliver *deliver, uint32_t shard, uint64_t low)

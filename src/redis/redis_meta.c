@@ -1,9 +1,10 @@
 /* redis_meta.c - which database is there?
  *
- * One Redis is asked by the script that makes a database where there is none: shard 0 first, then all
- * others at once. In a cluster some nodes may be away. There whoever has a shard is asked by a plain
- * command first, from shard 0 on; only where that finds nothing a database is made, and only if all
- * shards are there. The shards of one that is found are completed as far as they are there. */
+ * One Redis is asked by the script that makes a database where there is none: shard 0 first, then
+ * all others at once. In a cluster some nodes may be away. There whoever has a shard is asked by a
+ * plain command first, from shard 0 on; only where that finds nothing a database is made, and only
+ * if all shards are there. The shards of one that is found are completed as far as they are there.
+ */
 #include <errno.h>
 
 #include <hiredis/hiredis.h>

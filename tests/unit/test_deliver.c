@@ -1062,6 +1062,20 @@ static void test_a_gap_moves_no_cursor_of_server_sent_events(void **state)
     fake_client_expect(&a, expected);
 }
 
+/* Whatever shard was quiet. */
+static void test_cursor_of_who_has_seen_nothing_is_where_the_logs_end(void **state)
+{
+    const uint64_t newest = 5 * SL_ID_PER_MS + 3 * 64;
+
+    (void)state;
+    deliver_begin_shard(deliver, 0, 0);
+    deliver_begin_shard(deliver, 3, newest);
+    deliver_set_watermark(deliver, newest - 1);
+    assert_int_equal(head().id, 0);
+    deliver_set_watermark(deliver, newest);
+    assert_int_equal(head().id, newest);
+}
+
 static void test_who_cannot_be_told_of_a_gap_has_to_go(void **state)
 {
     bool is_told = false;
@@ -1251,6 +1265,7 @@ int main(void)
         DELIVER_TEST(test_behind_a_gap_home_streams_go_by_sets_read_anew),
         DELIVER_TEST(test_a_failed_load_behind_a_gap_forgets_nothing_from_before),
         DELIVER_TEST(test_a_gap_moves_no_cursor_of_server_sent_events),
+        DELIVER_TEST(test_cursor_of_who_has_seen_nothing_is_where_the_logs_end),
         DELIVER_TEST(test_who_cannot_be_told_of_a_gap_has_to_go),
         DELIVER_TEST(test_every_client_gets_exactly_what_its_filter_says),
     };
