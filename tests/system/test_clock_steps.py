@@ -141,7 +141,7 @@ class Site:
 
     def assert_rising_together(self):
         """Who posts after somebody else has the later time, whatever the shards of one clock."""
-        for shards in self.redis.neighbours():
+        for shards in self.redis.shards_by_clock():
             times = [int(self.post(self.quiet[shard])) // 4096 for shard in shards + shards]
             assert times == sorted(times)
 
@@ -184,7 +184,7 @@ def test_back_ten_minutes(site):
     visitor.assert_told(wanted)
     assert first < load.count and site.number("sluice_events_late_total") == late
     assert site.number("sluice_clock_raises_total") == SHARDS  # one write a shard
-    for shards in site.redis.neighbours():
+    for shards in site.redis.shards_by_clock():
         assert len({site.redis.client.hget(f"sluice:{{{shard}}}:meta", "clock_until") for shard in shards}) == 1
 
 

@@ -185,8 +185,8 @@ class RedisServer(Database):
         """The clients of each."""
         return [self.client]
 
-    def neighbours(self):
-        """The shards of each."""
+    def shards_by_clock(self):
+        """Those that go on together when the clock steps."""
         return [list(range(self.shards))]
 
     @property
