@@ -298,9 +298,10 @@ def test_hide_and_mute(cli, redis):
 
 def test_posts_for_some(cli, redis):
     ada = cli.run("user", "add", "ada")
-    for audience in ("public", "followers", f"only:{ada}", f"except:{ada},4032"):
-        status = 2 if audience.endswith(",4032") and redis.shards < 64 else 0  # 63 is a shard like others
-        cli.run("post", "--user", "ada", "--audience", audience, "hello", status=status)
+    for audience in ("public", "followers", f"only:{ada}"):
+        cli.run("post", "--user", "ada", "--audience", audience, "hello")
+    if redis.shards < 64:  # else 63 is a shard like others
+        cli.run("post", "--user", "ada", "--audience", f"except:{ada},4032", "hello", status=2)
     assert [e["post"]["audience"] for e in redis.log()] == ["public", "followers", f"only:{ada}"]
 
 

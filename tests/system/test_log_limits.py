@@ -72,7 +72,7 @@ def test_deleted_post_is_in_the_log_until_it_is_trimmed_or_taken_out(servers, cl
     with gateway.stream(FIREHOSE) as stream:
         after = cli.ids("post", "--user", "ada", "after")[0]
         assert stream.next()["id"] == after
-    assert [entry for entry, _ in log_of(redis)] == [f"{before}-0", f"{after}-0"]
+    assert [entry for entry, _ in log_of(redis, shard)] == [f"{before}-0", f"{after}-0"]
     # Who resumes is told where they were, whether or not the filter wants what comes behind.
     late = servers.gateway(redis)
     for target, wanted in (("firehose?", [before, "gap", after]),
