@@ -10,6 +10,8 @@
 
 #include "gateway/metrics/metrics.h"
 
+#define WITHHELD "withheld: in the log, at ops-listen, or with a token with scope admin"
+
 enum { READ_TRIES = 8 };
 
 static const char *const part_names[] = {
@@ -90,7 +92,7 @@ void health_read(const struct metrics_board *board, enum health_part part,
     }
 }
 
-void health_print(const struct metrics_board *board, struct buffer *ret_json)
+void health_print(const struct metrics_board *board, bool with_reasons, struct buffer *ret_json)
 {
     struct health health;
 
@@ -105,7 +107,8 @@ void health_print(const struct metrics_board *board, struct buffer *ret_json)
             buffer_append_str(ret_json, "null");
         buffer_append_str(ret_json, ",\"why\":");
         if (health.why[0])
-            buffer_append_json_string(ret_json, sl_slice_str(health.why));
+            buffer_append_json_string(ret_json,
+                                      sl_slice_str(with_reasons ? health.why : WITHHELD));
         else
             buffer_append_str(ret_json, "null");
         buffer_append_char(ret_json, '}');

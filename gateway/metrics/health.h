@@ -52,5 +52,7 @@ void health_forget(struct metrics *metrics);
 void health_read(const struct metrics_board *board, enum health_part part,
                  struct health *ret_health);
 
-/* A JSON object: by part `state`, `since_ms` and `why`, the last two or one of them null. */
-void health_print(const struct metrics_board *board, struct buffer *ret_json);
+/* A JSON object: by part `state`, `since_ms` and `why`, the last two or one of them null.
+ * `with_reasons`: why a part fails may be told, which names hosts, paths and the words of Redis or
+ * the archive; otherwise `why` says where it is told. */
+void health_print(const struct metrics_board *board, bool with_reasons, struct buffer *ret_json);

@@ -21,7 +21,7 @@ static void print_client(const struct slow_client *client, bool with_subject, st
 }
 
 void status_print(const struct metrics_board *metrics, const struct slow_board *slowest,
-                  bool with_subjects, uint64_t now_ms, struct buffer *ret_json)
+                  struct status_view view, uint64_t now_ms, struct buffer *ret_json)
 {
     struct slow_list list;
 
@@ -30,15 +30,15 @@ void status_print(const struct metrics_board *metrics, const struct slow_board *
         ret_json, "{\"version\":\"" SLUICE_VERSION "\",\"now_ms\":%" PRIu64 ",\"workers\":%u,",
         now_ms, metrics_workers(metrics));
     buffer_append_str(ret_json, "\"health\":");
-    health_print(metrics, ret_json);
+    health_print(metrics, view.with_reasons, ret_json);
     buffer_append_char(ret_json, ',');
     metrics_print_json(metrics, ret_json);
     buffer_append_format(ret_json, ",\"subjects\":%s,\"slowest\":[",
-                         with_subjects ? "true" : "false");
+                         view.with_subjects ? "true" : "false");
     for (unsigned i = 0; i < list.count; i++) {
         if (i > 0)
             buffer_append_char(ret_json, ',');
-        print_client(&list.clients[i], with_subjects, ret_json);
+        print_client(&list.clients[i], view.with_subjects, ret_json);
     }
     buffer_append_str(ret_json, "]}\n");
 }

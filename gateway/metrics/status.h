@@ -9,6 +9,11 @@
 #include "gateway/metrics/metrics.h"
 #include "gateway/metrics/slow_board.h"
 
-/* `with_subjects`: who the slowest clients are, too; otherwise only how slow. */
+/* What a stranger is not told. */
+struct status_view {
+    bool with_reasons;  /* why a part fails */
+    bool with_subjects; /* who the slowest clients are; otherwise only how slow */
+};
+
 void status_print(const struct metrics_board *metrics, const struct slow_board *slowest,
-                  bool with_subjects, uint64_t now_ms, struct buffer *ret_json);
+                  struct status_view view, uint64_t now_ms, struct buffer *ret_json);

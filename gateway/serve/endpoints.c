@@ -69,11 +69,56 @@ static bool serves_operators(const struct server *server, const struct http_conn
            server->settings.listeners[LISTENER_OPS].count == 0;
 }
 
+/* What a token without the scope admin is not told, and nobody without a token, but at the operators'
+ * own port and in development: reasons name hosts, paths and what Redis says. Who the slow clients
+ * are is asked for a token even at that port. A token is not needed, but one that is shown must be
+ * good. */
+static int find_view(struct server *server, const struct http_connection *connection,
+                     const struct http_request *request, struct status_view *ret_view,
+                     struct http_refusal *refusal)
+{
+    bool is_trusted = server->settings.config->dev;
+    enum token_fault fault = TOKEN_OK;
+    struct token token;
+
+    if (request->authorization.data) {
+        int r = bearer_check(server->settings.front->policy, request, SL_SLICE_NONE,
+                             clock_wall_ms(), &token, refusal, &fault);
+
+        server_count_token_fault(server, fault);
+        if (r < 0)
+            return r;
+        is_trusted = is_trusted || token.scopes & TOKEN_SCOPE_ADMIN;
+    }
+    ret_view->with_subjects = is_trusted;
+    ret_view->with_reasons = is_trusted || http_connection_listener(connection) == LISTENER_OPS;
+    return 0;
+}
+
+/* `r` of find_view(). */
+static void refuse_view(struct server *server, struct http_connection *connection, int r,
+                        const struct http_refusal *refusal)
+{
+    if (r == -ENOMEM)
+        refuse_for_memory(server, connection);
+    else
+        server_refuse(server, connection, refusal);
+}
+
 /* `refusal`: NULL when it is ready. */
 static void answer_parts(struct server *server, struct http_connection *connection,
-                         const struct http_refusal *refusal)
+                         const struct http_request *request, const struct http_refusal *refusal)
 {
     struct buffer json = BUFFER_INIT;
+    struct http_refusal bad_token;
+    struct status_view view;
+    int r;
+
+    r = find_view(server, connection, request, &view, &bad_token);
+    if (r < 0) {
+        refuse_view(server, connection, r, &bad_token);
+        return;
+    }
 
     buffer_append_format(&json, "{\"ready\":%s,\"code\":", refusal ? "false" : "true");
     if (refusal)
@@ -81,7 +126,7 @@ static void answer_parts(struct server *server, struct http_connection *connecti
     else
         buffer_append_str(&json, "null");
     buffer_append_str(&json, ",\"parts\":");
-    health_print(server->settings.board, &json);
+    health_print(server->settings.board, view.with_reasons, &json);
     buffer_append_str(&json, "}\n");
     answer_printed(server, connection, refusal ? refusal->status : 200, "application/json", &json);
 }
@@ -98,7 +143,7 @@ static void answer_readiness(struct server *server, struct http_connection *conn
         refusal.retry_after_s = HTTP_RETRY_AFTER_S;
     }
     if (sl_slice_is(request->query, "verbose") && serves_operators(server, connection))
-        answer_parts(server, connection, r < 0 ? &refusal : NULL);
+        answer_parts(server, connection, request, r < 0 ? &refusal : NULL);
     else if (r < 0)
         server_refuse(server, connection, &refusal);
     else
@@ -115,44 +160,22 @@ static void answer_metrics(struct server *server, struct http_connection *connec
     answer_printed(server, connection, 200, "text/plain; version=0.0.4", &text);
 }
 
-/* Whose clients are slow is for operators, and for whoever develops. A token is not needed, but one
- * that is shown must be good. */
-static int may_see_subjects(struct server *server, const struct http_request *request,
-                            bool *ret_may, struct http_refusal *refusal)
-{
-    enum token_fault fault = TOKEN_OK;
-    struct token token;
-    int r;
-
-    *ret_may = server->settings.config->dev;
-    if (!request->authorization.data)
-        return 0;
-    r = bearer_check(server->settings.front->policy, request, SL_SLICE_NONE, clock_wall_ms(),
-                     &token, refusal, &fault);
-    server_count_token_fault(server, fault);
-    if (r == 0)
-        *ret_may = *ret_may || token.scopes & TOKEN_SCOPE_ADMIN;
-    return r;
-}
-
 static void answer_status(struct server *server, struct http_connection *connection,
                           const struct http_request *request)
 {
     const struct server_settings *settings = &server->settings;
     struct buffer json = BUFFER_INIT;
     struct http_refusal refusal;
-    bool with_subjects;
+    struct status_view view;
     int r;
 
-    r = may_see_subjects(server, request, &with_subjects, &refusal);
-    if (r == -ENOMEM) {
-        refuse_for_memory(server, connection);
-    } else if (r < 0) {
-        server_refuse(server, connection, &refusal);
-    } else {
-        status_print(settings->board, settings->slow_board, with_subjects, clock_wall_ms(), &json);
-        answer_printed(server, connection, 200, "application/json", &json);
+    r = find_view(server, connection, request, &view, &refusal);
+    if (r < 0) {
+        refuse_view(server, connection, r, &refusal);
+        return;
     }
+    status_print(settings->board, settings->slow_board, view, clock_wall_ms(), &json);
+    answer_printed(server, connection, 200, "application/json", &json);
 }
 
 /* Where to go from here. */

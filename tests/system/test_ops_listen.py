@@ -66,6 +66,32 @@ def test_public_port_says_no_more_than_of_any_other_path(gateway):
         assert (answer.status, answer.body) == (404, nothing.body)
 
 
+def reasons(port, headers=None):
+    """Why writes fail, as both endpoints tell it."""
+    answers = [ask(port, path, headers=headers) for path in ("/readyz?verbose", "/status.json")]
+    assert [answer.status for answer in answers] == [200, 200]
+    readiness, status = [answer.json for answer in answers]
+    assert readiness["parts"]["writes"]["state"] == status["health"]["writes"]["state"] == "failing"
+    return {readiness["parts"]["writes"]["why"], status["health"]["writes"]["why"]}
+
+
+def test_strangers_are_not_told_why_a_part_fails(servers):
+    redis = servers.redis()
+    with_port = servers.gateway(redis, "--ops-listen", FREE)
+    without, dev = servers.gateway(redis), servers.gateway(redis, "--dev")
+    redis.client.config_set("maxmemory", 1)
+    for gateway in with_port, without, dev:
+        eventually(lambda: gateway.log().count("event=writes_refused"), "writes are refused")
+    for told in (reasons(with_port.ready["ops_port"]), reasons(dev.port),
+                 reasons(without.port, without.bearer(scope="admin"))):
+        assert all("OOM" in why for why in told), told
+    withheld = {"withheld: in the log, at ops-listen, or with a token with scope admin"}
+    assert reasons(without.port) == reasons(without.port, without.bearer(scope="read")) == withheld
+    assert "why=" in without.log().split("event=writes_refused")[1].splitlines()[0]
+    bad = ask(without.port, "/readyz?verbose", headers={"Authorization": "Bearer x.y.z"})
+    assert bad.status == 401 and "OOM" not in bad.body.decode()
+
+
 def test_kept_connection_stays_with_its_listener(gateway):
     for port, expected in ((gateway.port, 404), (gateway.ready["ops_port"], 200)):
         with HttpConnection(port) as connection:

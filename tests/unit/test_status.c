@@ -118,12 +118,12 @@ static void test_a_reader_never_sees_half_of_a_list(void **state)
 }
 
 static json_t *print(const struct metrics_board *metrics, const struct slow_board *board,
-                     bool with_subjects)
+                     struct status_view view)
 {
     struct buffer text = BUFFER_INIT;
     json_t *json;
 
-    status_print(metrics, board, with_subjects, 1234567, &text);
+    status_print(metrics, board, view, 1234567, &text);
     json = json_loadb(text.data, text.size, JSON_REJECT_DUPLICATES, NULL);
     assert_non_null(json);
     buffer_done(&text);
@@ -141,7 +141,7 @@ static void test_subjects_are_shown_to_those_who_may_see_them(void **state)
     add(&list, "ada \"x\"", 50);
     slow_board_write(board, 1, &list);
 
-    json = print(metrics, board, true);
+    json = print(metrics, board, (struct status_view){.with_subjects = true});
     assert_string_equal(json_string_value(json_object_get(json, "version")), SLUICE_VERSION);
     assert_int_equal(json_integer_value(json_object_get(json, "now_ms")), 1234567);
     assert_int_equal(json_integer_value(json_object_get(json, "workers")), 2);
@@ -155,7 +155,7 @@ static void test_subjects_are_shown_to_those_who_may_see_them(void **state)
     assert_int_equal(json_integer_value(json_object_get(client, "owed_bytes")), 700);
     json_decref(json);
 
-    json = print(metrics, board, false);
+    json = print(metrics, board, (struct status_view){.with_reasons = true});
     assert_true(json_is_false(json_object_get(json, "subjects")));
     client = json_array_get(json_object_get(json, "slowest"), 0);
     assert_true(json_is_null(json_object_get(client, "subject")));
@@ -165,11 +165,11 @@ static void test_subjects_are_shown_to_those_who_may_see_them(void **state)
     metrics_board_free(metrics);
 }
 
-static void expect_health(const struct metrics_board *metrics, const char *part, const char *state,
-                          uint64_t since_ms, const char *why)
+static void expect_part(const struct metrics_board *metrics, struct status_view view,
+                        const char *part, const char *state, uint64_t since_ms, const char *why)
 {
     struct slow_board *board = slow_board_new(1);
-    json_t *json = print(metrics, board, false);
+    json_t *json = print(metrics, board, view);
     json_t *found = json_object_get(json_object_get(json, "health"), part);
     json_t *since = json_object_get(found, "since_ms"), *reason = json_object_get(found, "why");
 
@@ -182,6 +182,27 @@ static void expect_health(const struct metrics_board *metrics, const char *part,
         assert_true(json_is_null(reason));
     json_decref(json);
     slow_board_free(board);
+}
+
+static void expect_health(const struct metrics_board *metrics, const char *part, const char *state,
+                          uint64_t since_ms, const char *why)
+{
+    expect_part(metrics, (struct status_view){.with_reasons = true}, part, state, since_ms, why);
+}
+
+static void test_reasons_are_shown_to_those_who_may_see_them(void **state)
+{
+    const struct status_view stranger = {.with_subjects = true};
+    struct metrics_board *board = metrics_board_new(1);
+
+    (void)state;
+    health_set(metrics_slot(board, 0), HEALTH_READS, HEALTH_OK, NULL, 1000);
+    health_set(metrics_slot(board, 0), HEALTH_WRITES, HEALTH_FAILING, "no room at 10.0.0.7", 2000);
+    expect_health(board, "writes", "failing", 2000, "no room at 10.0.0.7");
+    expect_part(board, stranger, "writes", "failing", 2000,
+                "withheld: in the log, at ops-listen, or with a token with scope admin");
+    expect_part(board, stranger, "reads", "ok", 1000, NULL);
+    metrics_board_free(board);
 }
 
 static void test_a_part_fails_when_it_does_for_any_worker(void **state)
@@ -228,6 +249,7 @@ int main(void)
         cmocka_unit_test(test_lists_of_all_workers_become_one),
         cmocka_unit_test(test_a_reader_never_sees_half_of_a_list),
         cmocka_unit_test(test_subjects_are_shown_to_those_who_may_see_them),
+        cmocka_unit_test(test_reasons_are_shown_to_those_who_may_see_them),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
