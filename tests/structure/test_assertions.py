@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("SLUICE_BUILD", SOURCE / "build" / "dev"))
+BUILD = pathlib.Path(os.environ.get("SLUICE_BUILD", SOURCE / "build" / "dev")).absolute()
 CC = os.environ.get("CC", "cc")
 
 

@@ -4,7 +4,7 @@ import os
 import pathlib
 
 SOURCE = pathlib.Path(__file__).resolve().parents[3]
-BUILD = pathlib.Path(os.environ.get("SLUICE_BUILD", SOURCE / "build" / "dev"))
+BUILD = pathlib.Path(os.environ.get("SLUICE_BUILD", SOURCE / "build" / "dev")).absolute()
 SHARED = SOURCE.parent / "shared"
 
 
