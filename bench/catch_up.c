@@ -191,6 +191,7 @@ static void measure(size_t events, unsigned clients)
                                                            .metrics = metrics,
                                                            .max_owed_bytes = 1 << 20,
                                                            .max_event_bytes = 1 << 30,
+                                                           .max_home_bytes = 1 << 30,
                                                            .max_lag_ms = 3600000}));
     deliver_set_log(deliver, cache);
     for (uint32_t shard = 0; shard < shards; shard++)

@@ -272,7 +272,7 @@ static void reload(struct gateway *gateway)
         r = server_reload_certificate(gateway->server, &failure);
     if (r == 0) {
         deliver_set_limits(gateway->deliver, config->max_owed_bytes, config->max_shared_bytes,
-                           config->max_lag_ms);
+                           config->max_home_bytes, config->max_lag_ms);
         log_info("worker_reloaded", "worker=%u", gateway->parts->worker);
     } else {
         log_error("worker_not_reloaded", "worker=%u why=%s", gateway->parts->worker,
@@ -455,6 +455,7 @@ static int start_delivery(struct gateway *gateway, struct failure *reterr)
         .gather_ms = (uint32_t)config->gather_ms,
         .max_owed_bytes = config->max_owed_bytes,
         .max_event_bytes = config->max_shared_bytes,
+        .max_home_bytes = config->max_home_bytes,
         .ring_bytes = config->ring_bytes,
         .max_lag_ms = config->max_lag_ms,
         .compression = compression_of(gateway),

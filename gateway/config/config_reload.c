@@ -35,6 +35,7 @@ static const enum config_option reloadable[] = {
     CONFIG_OPTION_max_request_bytes,
     CONFIG_OPTION_max_filter_bytes,
     CONFIG_OPTION_max_filter_bytes_per_subject,
+    CONFIG_OPTION_max_home_bytes,
     CONFIG_OPTION_max_owed_bytes,
     CONFIG_OPTION_max_shared_bytes,
     CONFIG_OPTION_max_lag_ms,

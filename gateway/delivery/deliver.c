@@ -58,7 +58,7 @@ struct deliver *deliver_new(const struct deliver_settings *settings)
     deliver->index = sl_filter_index_new(seed);
     deliver->matches = sl_match_set_new();
     deliver->lanes = hash_map_new();
-    deliver->home = home_new(MAX_WAITING_BYTES);
+    deliver->home = home_new(MAX_WAITING_BYTES, settings->max_home_bytes);
     deliver->catch_up = catch_up_new(&catch_up);
     if (settings->compression.level > 0)
         deliver->compressor = compressor_new(&settings->compression);
@@ -123,10 +123,11 @@ void deliver_set_log(struct deliver *deliver, struct log_cache *log)
 }
 
 void deliver_set_limits(struct deliver *deliver, size_t max_owed_bytes, size_t max_event_bytes,
-                        uint64_t max_lag_ms)
+                        size_t max_home_bytes, uint64_t max_lag_ms)
 {
     deliver->settings.max_owed_bytes = max_owed_bytes;
     deliver->settings.max_event_bytes = max_event_bytes;
+    home_set_max_bytes(deliver->home, max_home_bytes);
     catch_up_set_max_lag(deliver->catch_up, max_lag_ms);
 }
 

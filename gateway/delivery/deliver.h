@@ -28,6 +28,7 @@ struct deliver_settings {
     uint32_t gather_ms;     /* for clients that ask for nothing else */
     size_t max_owed_bytes;  /* a live client; whoever is owed more catches up by itself */
     size_t max_event_bytes; /* all events that anybody is owed; beyond it all who are behind do */
+    size_t max_home_bytes;  /* of the home feeds of all users (delivery/home.h) */
     size_t ring_bytes;      /* what has passed lately */
     uint64_t max_lag_ms;    /* how far a client may fall back */
     struct compressor_settings compression; /* of level 0: no client is compressed */
@@ -45,7 +46,7 @@ struct compressor *deliver_compressor(struct deliver *deliver);
 void deliver_set_log(struct deliver *deliver, struct log_cache *log);
 /* As in the settings; who is subscribed already keeps the bound it has. */
 void deliver_set_limits(struct deliver *deliver, size_t max_owed_bytes, size_t max_event_bytes,
-                        uint64_t max_lag_ms);
+                        size_t max_home_bytes, uint64_t max_lag_ms);
 /* What happens in the shard after the event `id` (0: none) will pass here; said before it does, of
  * shard 0 first. What has happened in the others by the time at which they are asked is in the log,
  * but not above every event of shard 0 that is still to pass: so where there are several,
@@ -98,6 +99,8 @@ void deliver_visit_owed(struct deliver *deliver, client_visit_fn visit, void *ow
 int deliver_subscribe(struct deliver *deliver, struct client *client, struct sl_filter *filter,
                       int gather_ms);
 
+/* May deliver_subscribe_home() be called for `user`, or is all memory for home feeds taken? */
+bool deliver_has_home_room(const struct deliver *deliver, struct sl_slice user);
 /* The home stream of `user`: the posts of those in its home feed (delivery/home.h), whose types
  * are among the bits of `types`. 0; -ENOMEM. */
 int deliver_subscribe_home(struct deliver *deliver, struct client *client, struct sl_slice user,

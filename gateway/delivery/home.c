@@ -11,13 +11,16 @@
 #include "base/alloc.h"
 #include "gateway/delivery/home_parts.h"
 
-struct home *home_new(size_t max_waiting_bytes)
+enum { FEED_BYTES = sizeof(struct home_feed) + 1024 /* its map, empty, and its name */ };
+
+struct home *home_new(size_t max_waiting_bytes, size_t max_bytes)
 {
     struct home *home = mem_zalloc(sizeof(*home));
 
     if (!home)
         return NULL;
     home->max_waiting_bytes = max_waiting_bytes;
+    home->max_bytes = max_bytes;
     list_init(&home->loading);
     home->feeds = hash_map_new();
     home->authors = hash_map_new();
@@ -33,9 +36,25 @@ void home_free(struct home *home)
     if (!home)
         return;
     assert(!home->feeds || hash_map_count(home->feeds) == 0);
+    assert(home->bytes == 0);
     hash_map_free(home->feeds);
     hash_map_free(home->authors);
     mem_free(home);
+}
+
+void home_set_max_bytes(struct home *home, size_t max_bytes)
+{
+    home->max_bytes = max_bytes;
+}
+
+size_t home_bytes(const struct home *home)
+{
+    return home->bytes;
+}
+
+bool home_has_room(const struct home *home, struct sl_slice user)
+{
+    return home->bytes < home->max_bytes || hash_map_get(home->feeds, user);
 }
 
 void home_on_load(struct home *home, home_load_fn load, void *owner)
@@ -44,8 +63,9 @@ void home_on_load(struct home *home, home_load_fn load, void *owner)
     home->owner = owner;
 }
 
-static void forget_waiting(struct home_feed *feed)
+static void forget_waiting(struct home *home, struct home_feed *feed)
 {
+    feed_shrink(home, feed, feed->waiting_capacity * sizeof(struct event *));
     for (size_t i = 0; i < feed->waiting_count; i++)
         event_unref(feed->waiting[i]);
     mem_free(feed->waiting);
@@ -57,7 +77,7 @@ static void stop_loading(struct home *home, struct home_feed *feed)
 {
     if (list_contains(&feed->loading))
         list_remove(&home->loading, &feed->loading);
-    forget_waiting(feed);
+    forget_waiting(home, feed);
 }
 
 static void feed_free(struct home *home, struct home_feed *feed)
@@ -66,6 +86,7 @@ static void feed_free(struct home *home, struct home_feed *feed)
         return;
     stop_loading(home, feed);
     feed_free_ties(home, feed);
+    feed_shrink(home, feed, FEED_BYTES);
     mem_free(feed->user);
     mem_free(feed);
 }
@@ -76,6 +97,7 @@ static struct home_feed *feed_new(struct home *home, struct sl_slice user)
 
     if (!feed)
         return NULL;
+    feed_grow(home, feed, FEED_BYTES);
     list_init(&feed->watches);
     list_init(&feed->former);
     feed->user = mem_strndup(user.data, user.size);
@@ -139,7 +161,7 @@ bool home_is_loaded(const struct home_watch *watch)
 }
 
 /* Nobody finds the feed any more: whoever comes next begins anew. It goes with its last watcher. */
-static void feed_fail(struct home *home, struct home_feed *feed)
+static void feed_fail(struct home *home, struct home_feed *feed, int why)
 {
     assert(feed->stage != FEED_FAILED); /* it is not found any more */
     feed->stage = FEED_FAILED;
@@ -149,7 +171,7 @@ static void feed_fail(struct home *home, struct home_feed *feed)
     {
         struct home_watch *watch = LIST_OWNER(node, struct home_watch, node);
 
-        watch->on_failed(watch->watcher);
+        watch->on_failed(watch->watcher, why);
     }
 }
 
@@ -187,8 +209,15 @@ bool home_wants(const struct home_watch *watch, const struct event *event)
 static void feed_change(struct home *home, struct home_feed *feed, struct sl_slice author,
                         enum tie tie, bool on, uint64_t at)
 {
-    if (!sl_slice_is(author, feed->user) && feed_tie(home, feed, author, tie, on, at) < 0)
-        feed_fail(home, feed);
+    int r;
+
+    if (sl_slice_is(author, feed->user))
+        return;
+    r = feed_tie(home, feed, author, tie, on, at);
+    if (r == 0 && on)
+        r = feed_check_bytes(home, feed);
+    if (r < 0)
+        feed_fail(home, feed, r);
 }
 
 /* What this event changes in the sets of a loaded feed, then whether it belongs on it. */
@@ -236,16 +265,19 @@ static void feed_wait(struct home *home, struct home_feed *feed, struct event *e
         struct event **waiting = mem_realloc(feed->waiting, capacity * sizeof(struct event *));
 
         if (!waiting) {
-            feed_fail(home, feed);
+            feed_fail(home, feed, -ENOMEM);
             return;
         }
+        feed_grow(home, feed, (capacity - feed->waiting_capacity) * sizeof(struct event *));
         feed->waiting = waiting;
         feed->waiting_capacity = capacity;
     }
     feed->waiting[feed->waiting_count++] = event_ref(event);
     feed->waiting_bytes += event->bytes;
     if (feed->waiting_bytes > home->max_waiting_bytes)
-        feed_fail(home, feed);
+        feed_fail(home, feed, -EIO);
+    else if (feed_check_bytes(home, feed) < 0)
+        feed_fail(home, feed, -EDQUOT);
 }
 
 static struct home_feed *find_loading(struct home *home, const char *user, uint64_t load)
@@ -258,15 +290,19 @@ static struct home_feed *find_loading(struct home *home, const char *user, uint6
 void home_loaded(struct home *home, const char *user, uint64_t load, const struct home_sets *sets)
 {
     struct home_feed *feed = find_loading(home, user, load);
+    int r;
 
     if (!feed)
         return;
     if (feed->is_again)
         feed_untie_all(feed);
-    if (feed_tie_all(home, feed, &sets->hidden_by, TIE_HIDDEN) < 0 ||
-        feed_tie_all(home, feed, &sets->muted, TIE_MUTED) < 0 ||
-        feed_tie_all(home, feed, &sets->followed, TIE_FOLLOWS) < 0) {
-        feed_fail(home, feed);
+    r = feed_tie_all(home, feed, &sets->hidden_by, TIE_HIDDEN);
+    if (r == 0)
+        r = feed_tie_all(home, feed, &sets->muted, TIE_MUTED);
+    if (r == 0)
+        r = feed_tie_all(home, feed, &sets->followed, TIE_FOLLOWS);
+    if (r < 0) {
+        feed_fail(home, feed, r);
         return;
     }
     feed_sweep(home, feed);
@@ -289,7 +325,7 @@ void home_load_failed(struct home *home, const char *user, uint64_t load)
     struct home_feed *feed = find_loading(home, user, load);
 
     if (feed)
-        feed_fail(home, feed);
+        feed_fail(home, feed, -EIO);
 }
 
 static void judge_if_loaded(struct home *home, struct sl_slice user, struct event *event)

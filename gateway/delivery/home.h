@@ -34,9 +34,9 @@ typedef void (*home_loading_fn)(void *watcher);
 /* All that passed while the sets were read has been judged: from now on events come as they pass.
  */
 typedef void (*home_loaded_fn)(void *watcher);
-/* The sets could not be read or kept, or too much happened before they came: nothing comes any
- * more, and the watcher must go. */
-typedef void (*home_failed_fn)(void *watcher);
+/* Nothing comes any more, and the watcher must go. -EIO: the sets could not be read, or too much
+ * happened before they came; -ENOMEM; -EDQUOT: they take more memory than they may. */
+typedef void (*home_failed_fn)(void *watcher, int why);
 
 struct home_watch {
     struct home_feed *feed;
@@ -49,9 +49,16 @@ struct home_watch {
     void *watcher;
 };
 
-/* `max_waiting_bytes`: what a feed may keep while its sets are being read. NULL: out of memory. */
-struct home *home_new(size_t max_waiting_bytes);
+/* `max_waiting_bytes`: what a feed may keep while its sets are being read. `max_bytes`: what all
+ * feeds together may take beside those events; one has a quarter of it. NULL: out of memory. */
+struct home *home_new(size_t max_waiting_bytes, size_t max_bytes);
 void home_free(struct home *home); /* nobody watches any more */
+/* As in home_new(); what is there already stays. */
+void home_set_max_bytes(struct home *home, size_t max_bytes);
+/* What the feeds take, in bytes: at least the truth. */
+size_t home_bytes(const struct home *home);
+/* May `user` be watched? Yes where somebody does so already. */
+bool home_has_room(const struct home *home, struct sl_slice user);
 void home_on_load(struct home *home, home_load_fn load, void *owner);
 
 /* Starts watching; the first watcher of a user makes the feed. What the owner answers at once is

@@ -44,6 +44,7 @@ struct home_feed {
     struct list_node loading; /* in home's list while it is */
     struct event **waiting;   /* until loaded, in order */
     size_t waiting_count, waiting_capacity, waiting_bytes;
+    size_t bytes; /* what it takes, without authors, which others share, and events */
     char *user;
 };
 
@@ -53,15 +54,22 @@ struct home {
     struct list loading;      /* feeds whose sets have not come yet */
     uint64_t loads;           /* asked for so far */
     size_t max_waiting_bytes;
+    size_t bytes, max_bytes; /* of all feeds and authors */
     home_load_fn load;
     void *owner;
 };
+
+/* The feed takes so much more, or less. */
+void feed_grow(struct home *home, struct home_feed *feed, size_t bytes);
+void feed_shrink(struct home *home, struct home_feed *feed, size_t bytes);
+/* 0; -EDQUOT: it, or all together, take more than they may. */
+int feed_check_bytes(const struct home *home, const struct home_feed *feed);
 
 /* Ties the author to the feed's user, or unties them, by the event `at`; 0: an event that is in no
  * log, or none. 0; -ENOMEM. */
 int feed_tie(struct home *home, struct home_feed *feed, struct sl_slice id, enum tie tie, bool on,
              uint64_t at);
-/* Ties them all, as they stand now. 0; -ENOMEM: some are tied. */
+/* Ties them all, as they stand now. 0; -ENOMEM, -EDQUOT: some are tied. */
 int feed_tie_all(struct home *home, struct home_feed *feed, const struct home_set *set,
                  enum tie tie);
 /* Before the sets come again, behind a gap. */

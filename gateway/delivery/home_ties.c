@@ -4,14 +4,49 @@
  * author whom no feed has a link to is forgotten. Since the deletion of a post must reach whoever
  * was shown it, a link stays for a while when the author is shown no more, with the time of that;
  * each feed keeps at most FORMER_MAX of these, the oldest go first. */
+#include <assert.h>
 #include <errno.h>
 
 #include "base/alloc.h"
 #include "gateway/delivery/home_parts.h"
 #include "src/model/audience.h"
 
-/* Of authors that are shown no more, so many are remembered for the deletions of their posts. */
-enum { FORMER_MAX = 1000 };
+enum {
+    /* Of authors that are shown no more, so many are remembered for the deletions of their posts.
+     */
+    FORMER_MAX = 1000,
+    /* Beside a key and what it leads to: a slot of a hash map that is a third full, and what malloc
+     * adds to two pieces of memory. */
+    ENTRY_BYTES = 150,
+};
+
+static size_t link_bytes(const struct link *link)
+{
+    return sizeof(*link) + ENTRY_BYTES + link->author->id_size;
+}
+
+static size_t author_bytes(const struct author *author)
+{
+    return sizeof(*author) + ENTRY_BYTES + 2 * author->id_size;
+}
+
+void feed_grow(struct home *home, struct home_feed *feed, size_t bytes)
+{
+    feed->bytes += bytes;
+    home->bytes += bytes;
+}
+
+void feed_shrink(struct home *home, struct home_feed *feed, size_t bytes)
+{
+    assert(feed->bytes >= bytes && home->bytes >= bytes);
+    feed->bytes -= bytes;
+    home->bytes -= bytes;
+}
+
+int feed_check_bytes(const struct home *home, const struct home_feed *feed)
+{
+    return home->bytes > home->max_bytes || feed->bytes > home->max_bytes / 4 ? -EDQUOT : 0;
+}
 
 static struct author *author_get_or_add(struct home *home, struct sl_slice id)
 {
@@ -29,6 +64,7 @@ static struct author *author_get_or_add(struct home *home, struct sl_slice id)
         mem_free(author);
         return NULL;
     }
+    home->bytes += author_bytes(author);
     return author;
 }
 
@@ -37,6 +73,7 @@ static void author_drop_if_unwanted(struct home *home, struct author *author)
     if (!list_is_empty(&author->links))
         return;
     hash_map_remove(home->authors, sl_slice(author->id, author->id_size));
+    home->bytes -= author_bytes(author);
     mem_free(author);
 }
 
@@ -63,6 +100,7 @@ static struct link *link_new(struct home *home, struct home_feed *feed, struct s
         return NULL;
     }
     list_append(&link->author->links, &link->in_author);
+    feed_grow(home, feed, link_bytes(link));
     return link;
 }
 
@@ -71,6 +109,7 @@ static void link_free(struct home *home, struct link *link)
     list_remove(&link->author->links, &link->in_author);
     if (list_contains(&link->in_former))
         list_remove(&link->feed->former, &link->in_former);
+    feed_shrink(home, link->feed, link_bytes(link));
     author_drop_if_unwanted(home, link->author);
     mem_free(link);
 }
@@ -155,6 +194,8 @@ int feed_tie_all(struct home *home, struct home_feed *feed, const struct home_se
     for (size_t i = 0; r == 0 && i < set->count; i++) {
         if (!sl_slice_is(set->users[i], feed->user))
             r = feed_tie(home, feed, set->users[i], tie, true, 0);
+        if (r == 0)
+            r = feed_check_bytes(home, feed);
     }
     return r;
 }

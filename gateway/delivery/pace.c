@@ -72,6 +72,7 @@ void pace_tell_metrics(struct deliver *deliver)
     if (deliver->compressor)
         tell_compression(deliver, compressor_counts(deliver->compressor),
                          &deliver->counted_compression);
+    metric_set(metrics, METRIC_HOME_BYTES, home_bytes(deliver->home));
     *told = *now;
 }
 

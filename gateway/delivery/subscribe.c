@@ -79,12 +79,12 @@ static void on_home_loaded(void *watcher)
 }
 
 /* Nothing comes on this lane any more: whoever connects from now on gets another. */
-static void on_home_failed(void *watcher)
+static void on_home_failed(void *watcher, int why)
 {
     struct lane *lane = watcher;
 
     lane_unshare(lane);
-    catch_up_evict_lane(lane, DISCONNECT_INTERNAL);
+    catch_up_evict_lane(lane, why == -EDQUOT ? DISCONNECT_HOME_FULL : DISCONNECT_INTERNAL);
 }
 
 static struct lane *home_lane_new(struct deliver *deliver, const struct client *client,
@@ -108,6 +108,11 @@ static struct lane *home_lane_new(struct deliver *deliver, const struct client *
     if (!home_is_loaded(&lane->watch))
         outbox_set_incomplete(&lane->outbox, &deliver->head);
     return lane;
+}
+
+bool deliver_has_home_room(const struct deliver *deliver, struct sl_slice user)
+{
+    return home_has_room(deliver->home, user);
 }
 
 int deliver_subscribe_home(struct deliver *deliver, struct client *client, struct sl_slice user,

@@ -19,6 +19,7 @@ static const struct disconnect_row rows[DISCONNECT_REASON_COUNT] = {
     [DISCONNECT_BAD_DATA] = {"bad_message", "binary messages are not understood", 1003, false},
     [DISCONNECT_INTERNAL] = {"internal", "the server had a problem of its own", 1011, true},
     [DISCONNECT_BUSY] = {"busy", "this server is reading too much at once", 1013, true},
+    [DISCONNECT_HOME_FULL] = {"busy", "home streams take as much memory as they may", 1013, true},
     [DISCONNECT_COMPLETE] = {"complete", "until is reached", 1000, false},
 };
 

@@ -24,6 +24,7 @@ enum disconnect_reason {
     DISCONNECT_BAD_DATA, /* 1003 */
     DISCONNECT_INTERNAL,
     DISCONNECT_BUSY,
+    DISCONNECT_HOME_FULL, /* busy: no memory is left for home streams */
     DISCONNECT_COMPLETE, /* what was asked for has an end, and this is it */
     DISCONNECT_REASON_COUNT
 };

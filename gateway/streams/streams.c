@@ -89,6 +89,20 @@ static int take_filter(struct streams *streams, const struct stream_request *req
     return r < 0 ? r : stream_filters_take(streams, &request->token, &change, share, refusal);
 }
 
+/* What a home stream looks for is read when it has begun. */
+static int check_home(struct streams *streams, const struct stream_request *request,
+                      struct http_refusal *refusal)
+{
+    if (request->stream != STREAM_HOME ||
+        deliver_has_home_room(streams->settings.deliver, sl_slice_str(request->token.subject)))
+        return 0;
+    metric_add(streams->settings.metrics, METRIC_HOME_REFUSED, 1);
+    http_refuse(refusal, 429, "too_many_connections", NULL,
+                "home streams take as much memory of this server as they may");
+    refusal->retry_after_s = HTTP_RETRY_AFTER_S;
+    return -EPROTO;
+}
+
 static int refuse_for_memory(struct http_refusal *refusal)
 {
     http_refuse(refusal, 503, "no_memory", NULL, "out of memory");
@@ -172,6 +186,8 @@ int streams_begin(struct streams *streams, struct http_connection *connection,
         return 0;
     }
     r = take_filter(streams, &request, &share, refusal);
+    if (r == 0)
+        r = check_home(streams, &request, refusal);
     if (r == 0)
         r = check_admission(streams, http_connection_wire(connection), &request, &ticket, refusal);
     if (r < 0) {

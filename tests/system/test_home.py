@@ -1,10 +1,13 @@
 """The home stream: what a user and those they follow do, as the graph changes."""
 
+import contextlib
+
 import pytest
 
 from harness import events
 from harness.redis_server import shard_of
-from harness.streams import Collector
+from harness.streams import Collector, Refused
+from harness.waiting import eventually
 
 HOME = "/v1/stream/home"
 
@@ -200,3 +203,34 @@ def test_hiding_reaches_a_stream_of_another_shard(servers, cli_for):
     cli.run("worker", "--until-empty")
     wanted = say(cli, far)
     assert [m["id"] for m in stream.until(wanted)] == [wanted]
+
+
+def test_home_streams_are_bounded_in_all(servers, cli_for):
+    redis = servers.redis()
+    cli = cli_for(redis)
+    ada, bob = (cli.run("user", "add", login) for login in ("ada", "bob"))
+    redis.client.sadd(redis.key(ada, f"mutes:{ada}"), *range(1, 100))  # more than a quarter of the bound
+    gateway = servers.gateway(redis, "--max-home-bytes", "64K")
+
+    def home(user):
+        return gateway.stream(HOME, token=gateway.token(sub=user))
+
+    with home(ada) as stream:
+        last = stream.to_end()[-1]
+        assert (last.type, last["code"]) == ("disconnect", "busy") and last["retry_ms"] >= 1
+    assert gateway.metrics()['sluice_disconnects_total{code="home_full"}'] == 1
+    with contextlib.ExitStack() as streams:
+        loyal = streams.enter_context(home(bob))
+        with pytest.raises(Refused) as refused:
+            for user in range(10, 100):
+                streams.enter_context(home(f"{user}"))
+        assert refused.value.response.status == 429
+        assert refused.value.response.error["code"] == "too_many_connections"
+        assert int(refused.value.response.headers["retry-after"]) >= 1
+        metrics = gateway.metrics()
+        assert metrics["sluice_home_bytes"] >= 64 << 10
+        assert metrics['sluice_streams_refused_total{limit="home"}'] == 1
+        streams.enter_context(home(bob))  # the same user again takes nothing
+        posted = say(cli, "bob")
+        assert loyal.next()["id"] == posted
+    eventually(lambda: gateway.metrics()["sluice_home_bytes"] == 0, "it is given back")

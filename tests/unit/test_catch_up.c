@@ -197,6 +197,7 @@ static void begin_with(size_t ring_bytes, size_t max_owed_bytes, uint64_t max_la
         .metrics = metrics,
         .max_owed_bytes = max_owed_bytes,
         .max_event_bytes = 1 << 30,
+        .max_home_bytes = 1 << 30,
         .ring_bytes = ring_bytes,
         .max_lag_ms = max_lag_ms,
     };

@@ -49,7 +49,8 @@ static struct deliver_settings settings_of(uint32_t gather_ms, size_t max_owed_b
                                      .metrics = metrics,
                                      .gather_ms = gather_ms,
                                      .max_owed_bytes = max_owed_bytes,
-                                     .max_event_bytes = 1 << 30};
+                                     .max_event_bytes = 1 << 30,
+                                     .max_home_bytes = 1 << 30};
 }
 
 static int begin_with(const struct deliver_settings *settings)

@@ -862,6 +862,7 @@ static void run(unsigned seed)
                                               .metrics = metrics,
                                               .max_owed_bytes = 4096,
                                               .max_event_bytes = 1 << 30,
+                                              .max_home_bytes = 1 << 30,
                                               .ring_bytes = seed % 3 ? RING_BYTES : 0,
                                               .max_lag_ms = UINT32_MAX};
 

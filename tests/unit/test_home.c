@@ -17,7 +17,7 @@ struct load {
 
 struct watcher {
     struct home_watch watch;
-    char seen[200]; /* ids, a space behind each; "loaded " and "failed " */
+    char seen[200]; /* ids, a space behind each; "loaded ", "failed " and "full " */
 };
 
 static struct home *home;
@@ -64,9 +64,9 @@ static void on_loaded(void *watcher)
     note(watcher, "loaded");
 }
 
-static void on_failed(void *watcher)
+static void on_failed(void *watcher, int why)
 {
-    note(watcher, "failed");
+    note(watcher, why == -EDQUOT ? "full" : "failed");
 }
 
 static int begin(void **state)
@@ -74,7 +74,7 @@ static int begin(void **state)
     (void)state;
     load_count = 0;
     answer = ANSWER_LATER;
-    home = home_new(MAX_WAITING);
+    home = home_new(MAX_WAITING, 1 << 30);
     home_on_load(home, on_load, &loads);
     a = b = (struct watcher){0};
     return home ? 0 : -1;
@@ -562,6 +562,102 @@ static void test_a_feed_that_must_keep_too_much_fails(void **state)
     event_unref(event);
 }
 
+/* Answers the load with `count` followed users, f0, f1, ... */
+static void loaded_many(size_t place, size_t count)
+{
+    struct sl_slice followed[64];
+    char names[64][8];
+
+    assert_true(place < load_count && count <= 64);
+    for (size_t i = 0; i < count; i++) {
+        snprintf(names[i], sizeof(names[i]), "f%zu", i);
+        followed[i] = sl_slice_str(names[i]);
+    }
+    home_loaded(home, loads[place].user, loads[place].number,
+                &(struct home_sets){.followed = {followed, count}});
+}
+
+static void test_what_feeds_take_is_counted_and_given_back(void **state)
+{
+    size_t empty, one, both;
+
+    (void)state;
+    assert_int_equal(home_bytes(home), 0);
+    watch(&a, "ada");
+    empty = home_bytes(home);
+    loaded_many(0, 50);
+    one = home_bytes(home);
+    assert_true(empty > 0 && one > empty + 50 * 200);
+    watch(&b, "bob");
+    loaded_many(1, 50);
+    both = home_bytes(home);
+    assert_true(both > one && both - one < one); /* the authors are shared */
+    graph(1, "mute", "bob", "eve");
+    assert_true(home_bytes(home) > both);
+    home_unwatch(home, &b.watch);
+    assert_int_equal(home_bytes(home), one);
+    home_reload(home, 5);
+    post(6, "cyd");
+    assert_true(home_bytes(home) > one); /* room for what waits */
+    loaded_many(2, 0);
+    graph(40, "unfollow", "ada", "f0");
+    home_unwatch(home, &a.watch);
+    assert_int_equal(home_bytes(home), 0);
+}
+
+static void test_a_user_has_a_quarter_of_what_feeds_may_take(void **state)
+{
+    (void)state;
+    home_set_max_bytes(home, 40000);
+    watch(&a, "ada");
+    loaded_many(0, 64);
+    expect_seen(&a, "full ");
+    assert_true(home_has_room(home, SL_SLICE("ada")));
+    watch(&b, "bob");
+    loaded_many(1, 20);
+    expect_seen(&b, "loaded ");
+    for (uint64_t id = 1; id < 20; id++) { /* whoever is muted while the stream stands */
+        char name[8];
+
+        snprintf(name, sizeof(name), "m%d", (int)id);
+        graph(id, "mute", "bob", name);
+    }
+    expect_seen(&b, "full ");
+}
+
+static void test_all_feeds_together_have_a_bound(void **state)
+{
+    (void)state;
+    watch(&a, "ada");
+    loaded_many(0, 10);
+    home_set_max_bytes(home, 4 * home_bytes(home));
+    watch(&b, "bob");
+    loaded_many(1, 10);
+    expect_seen(&b, "loaded ");
+    home_set_max_bytes(home, 1);
+    expect_seen(&a, "loaded "); /* what is there stays */
+    assert_false(home_has_room(home, SL_SLICE("cyd")));
+    assert_true(home_has_room(home, SL_SLICE("bob")));
+    graph(1, "follow", "ada", "cyd");
+    expect_seen(&a, "full ");
+    post(2, "f0");
+    expect_seen(&b, "2 ");
+    graph(3, "unfollow", "bob", "f0"); /* takes nothing more */
+    expect_seen(&b, "");
+    home_unwatch(home, &a.watch);
+    home_unwatch(home, &b.watch);
+    assert_true(home_has_room(home, SL_SLICE("cyd")));
+}
+
+static void test_room_for_what_waits_is_within_the_bound(void **state)
+{
+    (void)state;
+    watch(&a, "ada");
+    home_set_max_bytes(home, home_bytes(home));
+    post(1, "eve");
+    expect_seen(&a, "full ");
+}
+
 static void test_the_owner_may_answer_at_once(void **state)
 {
     (void)state;
@@ -664,7 +760,7 @@ static void test_without_memory_there_is_no_home(void **state)
     (void)state;
     for (uint64_t n = 0; !made; n++) {
         mem_fail_after(n);
-        made = home_new(1);
+        made = home_new(1, 1);
         mem_fail_never();
     }
     home_free(made);
@@ -698,6 +794,10 @@ int main(void)
         HOME_TEST(test_the_answer_to_an_earlier_load_does_not_fill_a_later_feed),
         HOME_TEST(test_a_failed_load_fails_everyone_and_the_next_one_begins_anew),
         HOME_TEST(test_a_feed_that_must_keep_too_much_fails),
+        HOME_TEST(test_what_feeds_take_is_counted_and_given_back),
+        HOME_TEST(test_a_user_has_a_quarter_of_what_feeds_may_take),
+        HOME_TEST(test_all_feeds_together_have_a_bound),
+        HOME_TEST(test_room_for_what_waits_is_within_the_bound),
         HOME_TEST(test_the_owner_may_answer_at_once),
         HOME_TEST(test_without_memory_a_watch_changes_nothing),
         HOME_TEST(test_without_memory_to_wait_in_the_feed_fails),
