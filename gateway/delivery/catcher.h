@@ -88,7 +88,8 @@ struct catch_up {
 };
 
 enum progress {
-    PROGRESS, /* there may be more, now */
+    PROGRESS,             /* there may be more, now */
+    PROGRESS_LOG_IS_READ, /* the ring has the rest; never seen by catch_up */
     PROGRESS_AT_HEAD,
     PROGRESS_NEEDS_LOG, /* of the shard in `waits_for_shard` */
     PROGRESS_NEEDS_LANE,

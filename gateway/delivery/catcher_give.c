@@ -1,0 +1,274 @@
+/* catcher_give.c - a position that moves, and an outbox that what lies there is put into.
+ *
+ * What it is given says where it stands then. Where that is not where everybody stands who is given
+ * the same, it is given a copy that says so. Costs are counted in bytes against the budget of the
+ * turn. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "gateway/delivery/catcher_parts.h"
+
+enum {
+    STEP_BYTES = 64 << 10, /* a catcher is given so much at once */
+    STEP_COST = 64,        /* finding the next event that is wanted costs as much as these bytes */
+    LOOK_COST = 4,         /* and each that is not, these */
+    WARN_EVERY_MS = 60000
+};
+
+/* --- where it stands --- */
+
+uint64_t catcher_at_shard(const struct catcher *catcher, uint32_t shard)
+{
+    return position_of_shard(&catcher->at, shard);
+}
+
+uint64_t catcher_had_of_shard(const struct catcher *catcher, uint32_t shard)
+{
+    uint64_t at = catcher_at_shard(catcher, shard), last = catcher->last[shard];
+
+    return last > at ? last : at;
+}
+
+/* While it is not known whether its own event has happened, that one is looked for. */
+uint64_t catcher_after(const struct catcher *catcher, uint32_t shard)
+{
+    return catcher_had_of_shard(catcher, shard) - catcher->is_unsure;
+}
+
+bool catch_up_has_heard_of(const struct catch_up *catch_up, uint64_t id)
+{
+    return id <= catch_up->ring->newest || id <= catch_up->ring->head[sl_id_shard(id)];
+}
+
+bool catcher_is_not_ahead(const struct catcher *catcher)
+{
+    return catcher->at.id <= catcher->catch_up->ring->newest;
+}
+
+void catcher_move_in_ring(struct position *at, const struct event *event)
+{
+    const struct sl_cursor id = {.id = event->id};
+
+    position_reach(at, event->cursor ? event->cursor : &id);
+}
+
+/* Of shards that are behind now, more may be logged before it; late events that the ring has are
+ * before it, too, and come from there, or from the log when they have left it. */
+void catcher_move_in_log(const struct catcher *catcher, struct position *at, uint32_t shard,
+                         uint64_t id)
+{
+    const struct position *passed = catcher->catch_up->settings.passed;
+    const struct ring *ring = catcher->catch_up->ring;
+    uint64_t lows[SL_SHARDS_MAX];
+
+    for (uint32_t i = 0; i < ring->shards && (passed->behind | ring->late_shards); i++)
+        lows[i] = ring->late_shards >> i & 1 ? ring->lost[i] : passed->low[i];
+    position_pass(at, shard, id, passed->behind | ring->late_shards, lows);
+}
+
+bool catcher_is_late_news(const struct catcher *catcher, const struct event *event)
+{
+    return event->is_late && event->sequence >= catcher->came_at;
+}
+
+/* --- giving --- */
+
+static int give_control(struct catcher *catcher, struct event *event)
+{
+    const struct sl_cursor before = position_cursor(&catcher->at);
+
+    return outbox_append(&catcher->outbox, event, &before, SL_SLICE_NONE, 0);
+}
+
+static bool is_same(const struct sl_cursor *a, const struct sl_cursor *b)
+{
+    if (a->id != b->id || a->group_count != b->group_count)
+        return false;
+    for (uint32_t i = 0; i < a->group_count; i++) {
+        if (a->groups[i].low != b->groups[i].low || a->groups[i].shards != b->groups[i].shards)
+            return false;
+    }
+    return true;
+}
+
+/* What others are given of the event says where they stand. One that does not stand there, for a
+ * shard is behind or the event late for it alone, is given a copy that says where it does. */
+static int give_as_it_stands(struct catcher *catcher, struct event *event, struct sl_slice tail)
+{
+    struct position after = catcher->at;
+    struct sl_cursor before, cursor, id = {.id = event->id};
+    bool is_late = event->id < catcher->at.id;
+    struct event *copy;
+    int r;
+
+    if (catcher_is_late_news(catcher, event))
+        position_lower_shard(&after, event->shard, event->previous);
+    before = position_cursor(&after);
+    if (catcher->in_ring)
+        catcher_move_in_ring(&after, event);
+    else
+        catcher_move_in_log(catcher, &after, event->shard, event->id);
+    cursor = position_cursor(&after);
+    if (is_late == event->is_late && is_same(&cursor, event->cursor ? event->cursor : &id))
+        return outbox_append(&catcher->outbox, event, &before, tail, 0);
+    copy = event_copy_with_cursor(event, &cursor, is_late);
+    if (!copy)
+        return -ENOMEM;
+    r = outbox_append(&catcher->outbox, copy, &before, tail, 0);
+    event_unref(copy);
+    return r;
+}
+
+static int give(struct catcher *catcher, struct event *event, struct sl_slice tail)
+{
+    const struct sl_cursor before = {.id = catcher->at.id};
+
+    if (event->id && catcher->catch_up->ring->shards > 1 &&
+        (!position_is_plain(&catcher->at) || event->cursor || event->id < catcher->at.id ||
+         !position_is_plain(catcher->catch_up->settings.passed)))
+        return give_as_it_stands(catcher, event, tail);
+    if (!event->id && !position_is_plain(&catcher->at))
+        return give_control(catcher, event);
+    return outbox_append(&catcher->outbox, event, &before, tail, 0);
+}
+
+static int give_control_take(struct catcher *catcher, struct event *event)
+{
+    int r = event ? give_control(catcher, event) : -ENOMEM;
+
+    event_unref(event);
+    return r;
+}
+
+int catcher_tell_gap(struct catcher *catcher, uint32_t shard, uint64_t from, uint64_t to,
+                     enum gap_reason reason)
+{
+    const struct gap gap = {shard, from, to, reason};
+
+    metric_add(catcher->catch_up->settings.metrics, metric_at(METRIC_GAPS_TOLD, reason), 1);
+    return give_control_take(
+        catcher, gap_event(&gap, catcher->catch_up->ring->shards > 1 && reason != GAP_UNLOGGED));
+}
+
+int catcher_tell_late(struct catcher *catcher, uint32_t shard, uint64_t from, uint64_t to)
+{
+    uint64_t had = catcher->had.id;
+    const struct gap *told = &catcher->late;
+
+    if (!catcher->has_come || had <= from || had > to)
+        return 0;
+    if (sl_cursor_of_shard(&catcher->had, shard) < had)
+        return 0; /* it knows what it has of the shard */
+    if (told->shard == shard && told->to == had && told->from <= from)
+        return 0;
+    catcher->late = (struct gap){shard, from, had, GAP_LATE};
+    catcher->client->came_with = 0;
+    return catcher_tell_gap(catcher, shard, from, had, GAP_LATE);
+}
+
+int catcher_tell_marks(struct catcher *catcher, const struct segment *segment, size_t from,
+                       size_t to)
+{
+    for (; segment->has_marks && from < to; from++) {
+        const struct event *event = segment->entries[from].event;
+
+        if (event && event->kind == EVENT_LATE &&
+            catcher_tell_late(catcher, event->shard, event->late_from, event->late_to) < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+void catch_up_sample_clocks(struct catch_up *catch_up)
+{
+    catch_up->wall_ms = clock_wall_ms();
+    catch_up->monotonic_ms = clock_monotonic_ms();
+}
+
+uint64_t catch_up_happened_ms(const struct catch_up *catch_up, const struct event *event)
+{
+    uint64_t received_ms = event->received_us / 1000;
+    uint64_t age_ms =
+        catch_up->monotonic_ms > received_ms ? catch_up->monotonic_ms - received_ms : 0;
+
+    return event->id ? sl_id_time_ms(event->id) : catch_up->wall_ms - age_ms;
+}
+
+/* A guess while the log is read, which may be ahead of what has passed here. */
+uint64_t catcher_events_behind(const struct catcher *catcher)
+{
+    uint64_t next = catcher->catch_up->ring->next;
+
+    return next > catcher->sequence ? next - catcher->sequence : 0;
+}
+
+/* Told when the socket has just taken all there was, so that it is read while it is still true. */
+static int warn_if_due(struct catcher *catcher, uint64_t event_wall_ms)
+{
+    struct catch_up *catch_up = catcher->catch_up;
+    uint64_t now_ms = uv_now(catch_up->settings.loop);
+    struct client *client = catcher->client;
+    char json[128];
+    int size;
+
+    if (!catcher->has_fallen || (client->warned_ms && now_ms - client->warned_ms < WARN_EVERY_MS))
+        return 0;
+    client->warned_ms = now_ms;
+    size = snprintf(json, sizeof(json),
+                    "{\"type\":\"warning\",\"code\":\"behind\",\"events\":%" PRIu64
+                    ",\"ms\":%" PRIu64 "}",
+                    catcher_events_behind(catcher),
+                    catch_up->wall_ms > event_wall_ms ? catch_up->wall_ms - event_wall_ms : 0);
+    return give_control_take(catcher,
+                             event_new_control(EVENT_WARNING, sl_slice(json, (size_t)size)));
+}
+
+bool catcher_has_room(const struct catcher *catcher, uint64_t bytes_before)
+{
+    return catcher->outbox.bytes - bytes_before < STEP_BYTES && catcher->catch_up->budget > 0;
+}
+
+int catcher_offer(struct catcher *catcher, struct event *event, struct sl_slice tail)
+{
+    uint64_t bytes = catcher->outbox.bytes;
+    int r;
+
+    if (client_is_beyond(catcher->client->until, event->id))
+        return 0;
+    catcher->fed_wall_ms = catch_up_happened_ms(catcher->catch_up, event);
+    r = warn_if_due(catcher, catcher->fed_wall_ms);
+    if (r == 0)
+        r = give(catcher, event, tail);
+    catch_up_spend(catcher->catch_up, catcher->outbox.bytes - bytes);
+    return r;
+}
+
+int catcher_next_wanted(struct catcher *catcher, struct segment *segment, size_t index,
+                        size_t *ret_index, struct sl_slice *ret_tail)
+{
+    int r = lane_next_wanted(catcher->lane, segment, index, ret_index, ret_tail);
+
+    if (r == 0)
+        catch_up_spend(catcher->catch_up, STEP_COST + (*ret_index - index) * LOOK_COST);
+    return r;
+}
+
+int catcher_tell_rewound(struct catcher *catcher, uint32_t shard, uint64_t previous)
+{
+    uint64_t last = catcher->last[shard];
+    const struct gap *told = &catcher->rewound;
+
+    if (sl_id_shard(last) != shard || previous >= last)
+        return 0;
+    if (told->shard == shard && previous >= told->from && last <= told->to)
+        return 0;
+    catcher->last[shard] = previous;
+    return catcher_tell_gap(catcher, shard, previous, last, GAP_REWOUND);
+}
+
+bool catcher_completes(const struct catcher *catcher, uint64_t id)
+{
+    return id > catcher->at.id && client_is_beyond(catcher->client->until, id);
+}

@@ -1,0 +1,380 @@
+/* catcher_log.c - the logs of several shards, merged by id.
+ *
+ * A heap holds, for as long as a step lasts, where each log goes on. Finding that out costs a look
+ * at every shard once a step; from one event to the next only the shard is looked at that was read.
+ * A shard of which the ring has lost nothing is not read at all, and none further than the ring has
+ * lost. It takes a batch of each of the others at once: for one catcher at a time they are kept
+ * until all are here, so that catchers which push each other's batches out of memory get on one
+ * after the other. */
+#include <assert.h>
+
+#include "gateway/delivery/catcher_parts.h"
+
+static uint64_t lower(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static bool ring_has_rest_of(const struct catcher *catcher, uint32_t shard)
+{
+    const struct ring *ring = catcher->catch_up->ring;
+
+    return catcher_had_of_shard(catcher, shard) >= ring->lost[shard] ||
+           catcher->skips[shard] >= ring->oldest; /* what it has stands behind that */
+}
+
+/* Does it stand behind the last rewound gap of a shard, and not before, too? */
+static void find_skips(struct catcher *catcher)
+{
+    const struct ring *ring = catcher->catch_up->ring;
+    uint64_t looked_for = 0, found = 0;
+
+    if (ring->last_rewind < ring->oldest)
+        return;
+    for (uint32_t shard = 0; shard < ring->shards; shard++) {
+        const struct ring_rewind *rewind = &ring->rewinds[shard];
+        uint64_t at = catcher_at_shard(catcher, shard);
+
+        if (rewind->sequence < ring->oldest || catcher->skips[shard] == rewind->sequence ||
+            at <= rewind->from || (ring->shards == 1 && at > rewind->to))
+            continue;
+        if (at != looked_for)
+            found = ring_first_with(ring, looked_for = at);
+        if (found > rewind->sequence)
+            catcher->skips[shard] = rewind->sequence;
+    }
+}
+
+void catcher_ask_log(struct catcher *catcher, uint32_t shard)
+{
+    struct catch_up *catch_up = catcher->catch_up;
+
+    if (catch_up->log)
+        log_cache_ask(catch_up->log, shard, catcher_after(catcher, shard),
+                      catch_up->ring->passed[shard]);
+}
+
+void catcher_let_go_of_batches(struct catcher *catcher)
+{
+    struct catch_up *catch_up = catcher->catch_up;
+
+    if (catch_up->pinner != catcher)
+        return;
+    catch_up->pinner = NULL;
+    if (catch_up->log)
+        log_cache_unpin_all(catch_up->log);
+}
+
+/* NULL: it is not here, but asked for. */
+static struct cached_batch *find_batch(struct catcher *catcher, uint32_t shard)
+{
+    struct log_cache *log = catcher->catch_up->log;
+    struct cached_batch *batch =
+        log ? log_cache_find(log, shard, catcher_after(catcher, shard)) : NULL;
+
+    if (!batch)
+        catcher_ask_log(catcher, shard);
+    return batch;
+}
+
+/* It came with an id above the newest that has passed: of an event that has not passed yet, or of
+ * none. The log tells; where it has nothing as new as that, the client begins with what has
+ * happened since it came. */
+static enum progress make_sure(struct catcher *catcher)
+{
+    uint32_t shard = sl_id_shard(catcher->at.id);
+    struct cached_batch *batch;
+
+    if (catch_up_has_heard_of(catcher->catch_up, catcher->at.id)) {
+        catcher->is_unsure = false;
+        return PROGRESS;
+    }
+    batch = find_batch(catcher, shard);
+    if (batch && segment_find_above(batch->segment, catcher->at.id - 1) == batch->segment->count &&
+        batch->number <= catcher->came_after) {
+        log_cache_drop(catcher->catch_up->log, batch); /* from before that may have been logged */
+        batch = find_batch(catcher, shard);
+    }
+    if (!batch) {
+        catcher->waits_for_shard = shard;
+        return PROGRESS_NEEDS_LOG;
+    }
+    catcher->is_unsure = false;
+    if (segment_find_above(batch->segment, catcher->at.id - 1) == batch->segment->count) {
+        catcher->had = (struct sl_cursor){.id = catcher->came_newest};
+        position_set(&catcher->at, &catcher->had);
+    }
+    return PROGRESS;
+}
+
+/* What the log does not hold any more up to here, and the ring neither. A client that is told so
+ * when it begins goes on, and so does one that comes to a hole; one that was too slow for the log
+ * comes back and is told then. The gap is told before anything else behind where the client stands,
+ * for until then its cursor does not cover the gap. */
+static enum progress tell_missing(struct catcher *catcher, const struct cached_batch *batch,
+                                  uint64_t to, enum gap_reason reason)
+{
+    uint32_t shard = batch->shard;
+
+    if (catcher_tell_gap(catcher, shard, catcher_had_of_shard(catcher, shard), to, reason) < 0)
+        return PROGRESS_OUT_OF_MEMORY;
+    catcher->last[shard] = to;
+    if (catcher->catch_up->ring->shards == 1)
+        catcher->at.id = to;
+    return PROGRESS;
+}
+
+/* The log's end, as far as this batch knows. */
+static enum progress end_of_log(struct catcher *catcher, struct cached_batch *batch)
+{
+    struct catch_up *catch_up = catcher->catch_up;
+    uint32_t shard = batch->shard;
+    uint64_t lost = catch_up->ring->lost[shard];
+
+    if (!batch->is_unreadable && batch->known < lost) { /* the ring has lost more since then */
+        log_cache_drop(catch_up->log, batch);
+        catcher_ask_log(catcher, shard);
+        return PROGRESS_NEEDS_LOG;
+    }
+    if (catcher->last[shard] && batch->is_trimmed && batch->segment->count == 0)
+        return PROGRESS_OVERTAKEN;
+    return tell_missing(catcher, batch, lost, batch->is_unreadable ? GAP_REDIS : GAP_RETENTION);
+}
+
+/* Where a shard's log goes on. */
+struct branch {
+    struct cached_batch *batch; /* NULL: it has ended, or its batch is not here */
+    size_t index;
+    uint64_t id; /* of the entry there */
+};
+
+/* The entry at which the branch stands: tells what is missing before it. From the first on that the
+ * ring has, the branch has ended. */
+static enum progress look_at_entry(struct catcher *catcher, struct branch *branch)
+{
+    struct cached_batch *batch = branch->batch;
+    const struct segment_entry *entry = &batch->segment->entries[branch->index];
+    uint32_t shard = batch->shard;
+    uint64_t lost = catcher->catch_up->ring->lost[shard];
+    uint64_t missing_to = lower(entry->previous, lost);
+
+    branch->id = entry->id;
+    if (catcher_tell_rewound(catcher, shard, entry->previous) < 0)
+        return PROGRESS_OUT_OF_MEMORY;
+    if (entry->id > lost)
+        branch->batch = NULL;
+    if (missing_to > catcher_had_of_shard(catcher, shard)) {
+        if (catcher->last[shard] && branch->index == 0 && batch->is_trimmed)
+            return PROGRESS_OVERTAKEN;
+        return tell_missing(catcher, batch, missing_to, GAP_RETENTION);
+    }
+    if (entry->id > lost) /* what was lost has happened no more */
+        catcher->last[shard] = lost;
+    return PROGRESS;
+}
+
+/* The ring has the rest of the shard, or its log goes on with an event that the ring has lost. */
+static enum progress find_branch(struct catcher *catcher, uint32_t shard, struct branch *ret)
+{
+    struct cached_batch *batch;
+
+    *ret = (struct branch){.id = UINT64_MAX};
+    if (ring_has_rest_of(catcher, shard))
+        return PROGRESS;
+    batch = find_batch(catcher, shard);
+    if (!batch)
+        return PROGRESS_NEEDS_LOG;
+    if (catcher->catch_up->pinner == catcher)
+        log_cache_pin(batch);
+    ret->index = segment_find_above(batch->segment, catcher_had_of_shard(catcher, shard));
+    if (ret->index == batch->segment->count)
+        return end_of_log(catcher, batch);
+    ret->batch = batch;
+    return look_at_entry(catcher, ret);
+}
+
+/* The first index from `index` on with an id above `last`. */
+static size_t end_of_branch(const struct segment *segment, size_t index, uint64_t last)
+{
+    if (index + 1 < segment->count && segment->entries[index + 1].id <= last)
+        return segment_find_above(segment, last);
+    return index + 1;
+}
+
+static void pass_log(struct catcher *catcher, const struct cached_batch *batch, size_t from,
+                     size_t to)
+{
+    uint64_t id = batch->segment->entries[to - 1].id;
+
+    assert(from < to && id > catcher_had_of_shard(catcher, batch->shard));
+    catcher->last[batch->shard] = id;
+    catcher->sequence += to - from;
+    catcher_move_in_log(catcher, &catcher->at, batch->shard, id);
+}
+
+/* Reads on in the branch's batch, from the entry at which it stands up to the id `last`. */
+static enum progress read_branch(struct catcher *catcher, struct branch *branch, uint64_t last,
+                                 uint64_t bytes_before)
+{
+    struct cached_batch *batch = branch->batch;
+    const struct segment_entry *entries = batch->segment->entries;
+    size_t end = end_of_branch(batch->segment, branch->index, last);
+    enum progress progress;
+    struct sl_slice tail;
+    size_t next, seen, hole;
+
+    while (branch->index < end && catcher_has_room(catcher, bytes_before)) {
+        size_t index = branch->index;
+
+        progress = look_at_entry(catcher, branch);
+        if (progress != PROGRESS)
+            return progress;
+        if (catcher_next_wanted(catcher, batch->segment, index, &next, &tail) < 0)
+            return PROGRESS_OUT_OF_MEMORY;
+        seen = next < end ? next + 1 : end;
+        if (catcher_tell_marks(catcher, batch->segment, index, seen) < 0)
+            return PROGRESS_OUT_OF_MEMORY;
+        hole = segment_find_hole(batch->segment, index, seen);
+        if (hole < seen || next >= end) {
+            pass_log(catcher, batch, index, hole);
+            branch->index = hole;
+            continue;
+        }
+        if (next > index)
+            pass_log(catcher, batch, index, next);
+        if (catcher_offer(catcher, entries[next].event, tail) < 0)
+            return PROGRESS_OUT_OF_MEMORY;
+        pass_log(catcher, batch, next, next + 1);
+        branch->index = next + 1;
+    }
+    return PROGRESS;
+}
+
+/* All the logs, for one step. */
+struct merge {
+    struct branch branches[SL_SHARDS_MAX];
+    uint8_t heap[SL_SHARDS_MAX]; /* the shards whose logs go on, the oldest event's first */
+    uint32_t count;
+};
+
+static bool is_before(const struct merge *merge, uint32_t a, uint32_t b)
+{
+    return merge->branches[merge->heap[a]].id < merge->branches[merge->heap[b]].id;
+}
+
+/* The one at `at` may be newer than those below it. */
+static void sift_down(struct merge *merge, uint32_t at)
+{
+    for (;;) {
+        uint32_t first = at, below = 2 * at + 1;
+        uint8_t shard = merge->heap[at];
+
+        for (uint32_t i = below; i < below + 2 && i < merge->count; i++) {
+            if (is_before(merge, i, first))
+                first = i;
+        }
+        if (first == at)
+            return;
+        merge->heap[at] = merge->heap[first];
+        merge->heap[first] = shard;
+        at = first;
+    }
+}
+
+/* The id of the event that follows when the first branch has been read; UINT64_MAX: none does. */
+static uint64_t second_id(const struct merge *merge)
+{
+    uint64_t id = UINT64_MAX;
+
+    for (uint32_t i = 1; i < 3 && i < merge->count; i++) {
+        if (merge->branches[merge->heap[i]].id < id)
+            id = merge->branches[merge->heap[i]].id;
+    }
+    return id;
+}
+
+/* Looks where every log goes on, and asks for the batches that are not here. */
+static enum progress merge_begin(struct catcher *catcher, struct merge *merge)
+{
+    struct catch_up *catch_up = catcher->catch_up;
+    bool is_missing = false;
+
+    merge->count = 0;
+    for (uint32_t shard = 0; shard < catch_up->ring->shards; shard++) {
+        enum progress progress = find_branch(catcher, shard, &merge->branches[shard]);
+
+        if (progress == PROGRESS_NEEDS_LOG) {
+            catcher->waits_for_shard = shard;
+            is_missing = true;
+        } else if (progress != PROGRESS) {
+            return progress;
+        }
+        if (merge->branches[shard].batch)
+            merge->heap[merge->count++] = (uint8_t)shard;
+    }
+    if (is_missing) {
+        if (!catch_up->pinner)
+            catch_up->pinner = catcher;
+        return PROGRESS_NEEDS_LOG;
+    }
+    catcher_let_go_of_batches(catcher);
+    for (uint32_t i = merge->count / 2; i-- > 0;)
+        sift_down(merge, i);
+    return PROGRESS;
+}
+
+/* The log that was read goes on, or does not. */
+static enum progress merge_go_on(struct catcher *catcher, struct merge *merge)
+{
+    uint32_t shard = merge->heap[0];
+    struct branch *branch = &merge->branches[shard];
+    enum progress progress;
+
+    if (branch->index < branch->batch->segment->count)
+        progress = look_at_entry(catcher, branch);
+    else
+        progress = find_branch(catcher, shard, branch);
+    if (!branch->batch)
+        merge->heap[0] = merge->heap[--merge->count];
+    sift_down(merge, 0);
+    return progress;
+}
+
+/* Reads in the log whose next event is the oldest, until another's is. */
+static enum progress merge_read(struct catcher *catcher, struct merge *merge, uint64_t bytes_before)
+{
+    uint32_t shard = merge->heap[0];
+    struct branch *branch = &merge->branches[shard];
+    uint64_t lost = catcher->catch_up->ring->lost[shard], next = second_id(merge);
+    enum progress progress;
+
+    assert(branch->batch && branch->index < branch->batch->segment->count);
+    if (catcher->batch != branch->batch->number)
+        log_cache_note_use(catcher->catch_up->log, branch->batch);
+    catcher->batch = branch->batch->number;
+    progress = read_branch(catcher, branch, next <= lost ? next - 1 : lost, bytes_before);
+    return progress == PROGRESS ? merge_go_on(catcher, merge) : progress;
+}
+
+enum progress catcher_read_log(struct catcher *catcher, uint64_t bytes_before)
+{
+    struct merge merge;
+    enum progress progress = PROGRESS;
+
+    if (catcher->is_unsure)
+        progress = make_sure(catcher);
+    if (progress != PROGRESS)
+        return progress;
+    find_skips(catcher);
+    progress = merge_begin(catcher, &merge);
+    if (progress != PROGRESS)
+        return progress;
+    if (merge.count == 0)
+        return PROGRESS_LOG_IS_READ;
+    while (progress == PROGRESS && merge.count > 0 && catcher_has_room(catcher, bytes_before)) {
+        if (catcher_completes(catcher, merge.branches[merge.heap[0]].id))
+            return PROGRESS_COMPLETE;
+        progress = merge_read(catcher, &merge, bytes_before);
+    }
+    return progress == PROGRESS_NEEDS_LOG ? PROGRESS : progress; /* it is asked for in its turn */
+}

@@ -1,0 +1,46 @@
+/* gateway/delivery/catcher_parts.h - inside catcher: what its files share.
+ *
+ *     catcher.c        reads the ring, and goes from the logs to it and back
+ *     catcher_log.c    reads the logs of all shards, merged by id
+ *     catcher_give.c   where a catcher stands, and what it is given there */
+#pragma once
+
+#include "gateway/delivery/catcher.h"
+
+/* What it has of the shard, by its position; and beyond that, up to the end of what it was told is
+ * missing. */
+uint64_t catcher_at_shard(const struct catcher *catcher, uint32_t shard);
+uint64_t catcher_had_of_shard(const struct catcher *catcher, uint32_t shard);
+
+/* `at` comes to this event in the ring, where nothing before it, of any shard but those that were
+ * behind then, is missing; or in the merged logs. */
+void catcher_move_in_ring(struct position *at, const struct event *event);
+void catcher_move_in_log(const struct catcher *catcher, struct position *at, uint32_t shard,
+                         uint64_t id);
+/* A late event passes while it is there, or has come since: what it has of the shard ends before.
+ */
+bool catcher_is_late_news(const struct catcher *catcher, const struct event *event);
+
+/* May more be given in this step, which began when so many bytes were owed? */
+bool catcher_has_room(const struct catcher *catcher, uint64_t bytes_before);
+/* Has everything up to the client's `until` been given, when the event `id` comes next? */
+bool catcher_completes(const struct catcher *catcher, uint64_t id);
+/* The first entry that the lane wants, from `index` on, as lane_next_wanted(). 0; -ENOMEM. */
+int catcher_next_wanted(struct catcher *catcher, struct segment *segment, size_t index,
+                        size_t *ret_index, struct sl_slice *ret_tail);
+/* Gives the event, unless it lies beyond what the client wants. 0; -ENOMEM. */
+int catcher_offer(struct catcher *catcher, struct event *event, struct sl_slice tail);
+
+/* Each 0; -ENOMEM. */
+int catcher_tell_gap(struct catcher *catcher, uint32_t shard, uint64_t from, uint64_t to,
+                     enum gap_reason reason);
+/* Of the late marks among these entries. */
+int catcher_tell_marks(struct catcher *catcher, const struct segment *segment, size_t from,
+                       size_t to);
+/* An event names `previous` as the one before it. Where that is older than the one that the client
+ * has got, a failover has lost what lies between. */
+int catcher_tell_rewound(struct catcher *catcher, uint32_t shard, uint64_t previous);
+
+/* Reads until the ring has the rest (PROGRESS_LOG_IS_READ), a batch is missing, or there is no more
+ * room. */
+enum progress catcher_read_log(struct catcher *catcher, uint64_t bytes_before);
