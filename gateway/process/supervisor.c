@@ -8,13 +8,10 @@
 #include "gateway/process/supervisor.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,9 +28,7 @@
 #include "gateway/metrics/slow_board.h"
 #include "gateway/process/process_end.h"
 #include "gateway/process/service_manager.h"
-#include "gateway/process/start_notice.h"
-#include "gateway/process/task_runner.h"
-#include "gateway/process/worker_process.h"
+#include "gateway/process/supervisor_parts.h"
 
 enum {
     MOST_FIRST_CRASHES = 5,
@@ -42,35 +37,6 @@ enum {
     MEASURE_EVERY_MS = 2000,
     LIST_FILES_EVERY_MS = 30000, /* where the kernel does not tell how many there are */
     FIRST_WORKER_FD = 4          /* in `polled` */
-};
-
-struct supervisor {
-    const struct supervisor_settings *settings;
-    struct worker_process *workers; /* and the intake process, if there is one, behind them */
-    unsigned worker_count;
-    unsigned process_count; /* of these */
-    bool intake_is_told;    /* to end */
-    struct task_runner tasks;
-    struct pollfd
-        *polled; /* signals, Redis, the task runner, takeover, then two for each of them */
-    pid_t pid;
-    int signal_fd;
-    struct start_notice notice;
-    sigset_t outer_mask;
-    struct takeover *takeover; /* NULL: nobody can ask for our sockets */
-    bool is_open;              /* workers accept as soon as they run */
-    bool has_successor;
-    bool all_were_ready;
-    bool redis_answers;  /* always true for one that is not ours */
-    bool redis_answered; /* once: workers may start */
-    bool stopping;
-    bool killed; /* the workers, on a second signal or after their time */
-    uint64_t stop_by_ms;
-    uint64_t measure_ms;    /* when to look at the workers' processes next */
-    uint64_t looked_ms;     /* for workers that hang, last */
-    uint64_t list_files_ms; /* when descriptors may be listed again */
-    struct failure failure;
-    int error; /* the first thing that went wrong, and its sentence */
 };
 
 __attribute__((format(printf, 3, 4))) static void fail(struct supervisor *supervisor, int error,
@@ -86,109 +52,6 @@ __attribute__((format(printf, 3, 4))) static void fail(struct supervisor *superv
     va_end(args);
 }
 
-static const char *redis_url(const struct supervisor *supervisor)
-{
-    if (supervisor->settings->instance->private_redis)
-        return private_redis_url(supervisor->settings->instance->private_redis);
-    return supervisor->settings->config->redis;
-}
-
-/* In the child: closes the listeners that are not for it. */
-static void keep_listeners(struct listener *listener, unsigned worker, unsigned workers)
-{
-    unsigned kept = 0;
-
-    for (unsigned i = 0; i < listener->count; i++) {
-        if (listener_is_for(i, listener->count, worker, workers))
-            listener->sockets[kept++] = listener->sockets[i];
-        else
-            close(listener->sockets[i]);
-    }
-    listener->count = kept;
-}
-
-static void close_listeners(struct instance *instance)
-{
-    for (unsigned i = 0; i < LISTENER_COUNT; i++) {
-        for (unsigned k = 0; k < instance->listeners[i].count; k++)
-            close_fd(&instance->listeners[i].sockets[k]);
-    }
-}
-
-/* In the child: lets go of everything that is the parent's but the listeners. */
-static void become_child(struct supervisor *supervisor, const char *name)
-{
-    const struct supervisor_settings *settings = supervisor->settings;
-
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != supervisor->pid)
-        exit(EXIT_FAILURE); /* it died before we asked to die with it */
-    prctl(PR_SET_NAME, name);
-    setpgid(0, 0);            /* a terminal's Ctrl-C is for the parent, who passes it on */
-    signal(SIGTTOU, SIG_IGN); /* and yet our log lines may go there */
-
-    for (unsigned i = 0; i < supervisor->process_count; i++)
-        worker_process_let_go(&supervisor->workers[i]);
-    close_fd(&supervisor->tasks.pidfd);
-    close_fd(&supervisor->signal_fd);
-    start_notice_done(&supervisor->notice);
-    takeover_let_go(supervisor->takeover);
-    if (settings->instance->has_predecessor)
-        heritage_done(&settings->instance->heritage);
-    if (settings->instance->private_redis)
-        private_redis_let_go(settings->instance->private_redis);
-    signal(SIGHUP, SIG_IGN); /* until it knows what to do with it */
-    sigprocmask(SIG_SETMASK, &supervisor->outer_mask, NULL);
-}
-
-static struct worker_process *intake(const struct supervisor *supervisor)
-{
-    return supervisor->process_count > supervisor->worker_count
-               ? &supervisor->workers[supervisor->worker_count]
-               : NULL;
-}
-
-/* In the child: hears Redis. */
-static int run_intake(struct supervisor *supervisor, int ready_fd)
-{
-    const struct supervisor_settings *settings = supervisor->settings;
-    struct gateway_parts parts = {
-        .config = settings->config,
-        .redis_url = redis_url(supervisor),
-        .board = settings->board,
-        .broadcast = settings->broadcast,
-        .ready_fd = ready_fd,
-    };
-
-    become_child(supervisor, "sluiced-intake");
-    close_listeners(settings->instance);
-    return settings->intake_main(&parts);
-}
-
-/* In the child: serves. */
-static int run_worker(struct supervisor *supervisor, unsigned index, int ready_fd)
-{
-    const struct supervisor_settings *settings = supervisor->settings;
-    struct gateway_parts parts = {
-        .config = settings->config,
-        .redis_url = redis_url(supervisor),
-        .board = settings->board,
-        .admission = settings->admission,
-        .slow_board = settings->slow_board,
-        .broadcast = settings->broadcast,
-        .site = settings->site,
-        .worker = index,
-        .listeners = settings->instance->listeners,
-        .accepts_at_once = supervisor->is_open,
-        .ready_fd = ready_fd,
-    };
-
-    for (unsigned i = 0; i < LISTENER_COUNT; i++)
-        keep_listeners(&settings->instance->listeners[i], index, supervisor->worker_count);
-    become_child(supervisor, "sluiced-worker");
-    return settings->worker_main(&parts);
-}
-
 static void start_due_workers(struct supervisor *supervisor, uint64_t now_ms)
 {
     int ready_fd;
@@ -198,22 +61,11 @@ static void start_due_workers(struct supervisor *supervisor, uint64_t now_ms)
     for (unsigned i = 0; i < supervisor->process_count; i++) {
         if (worker_process_is_due(&supervisor->workers[i], now_ms) &&
             worker_process_fork(&supervisor->workers[i], &ready_fd))
-            exit(i < supervisor->worker_count ? run_worker(supervisor, i, ready_fd)
-                                              : run_intake(supervisor, ready_fd));
+            exit(supervisor_child_worker(supervisor, i, ready_fd));
     }
-    if (intake(supervisor))
+    if (supervisor_intake(supervisor))
         metric_set(metrics_supervisor(supervisor->settings->board), METRIC_INTAKE_UP,
-                   intake(supervisor)->state != WORKER_DOWN);
-}
-
-/* In the child: runs tasks. */
-static int run_tasks(struct supervisor *supervisor)
-{
-    const struct supervisor_settings *settings = supervisor->settings;
-
-    become_child(supervisor, "sluice-tasks");
-    close_listeners(settings->instance);
-    return task_runner_main(settings->config, redis_url(supervisor));
+                   supervisor_intake(supervisor)->state != WORKER_DOWN);
 }
 
 static void start_due_task_runner(struct supervisor *supervisor, uint64_t now_ms)
@@ -229,7 +81,7 @@ static void start_due_task_runner(struct supervisor *supervisor, uint64_t now_ms
     fflush(NULL); /* or the child says it again */
     pid = fork();
     if (pid == 0)
-        exit(run_tasks(supervisor));
+        exit(supervisor_child_tasks(supervisor));
     task_runner_forked(&supervisor->tasks, pid, now_ms);
 }
 
@@ -254,15 +106,15 @@ static void begin_to_stop(struct supervisor *supervisor, uint64_t now_ms)
         now_ms + settings->config->drain_timeout_ms + supervisor->settings->grace_ms;
     signal_workers(supervisor, supervisor->has_successor ? GATEWAY_SIGNAL_REPLACED : SIGTERM);
     task_runner_signal(&supervisor->tasks, SIGTERM);
-    close_listeners(settings->instance);
+    supervisor_close_listeners(settings->instance);
 }
 
 static void kill_workers(struct supervisor *supervisor)
 {
     supervisor->killed = true;
     signal_workers(supervisor, SIGKILL);
-    if (intake(supervisor))
-        worker_process_signal(intake(supervisor), SIGKILL);
+    if (supervisor_intake(supervisor))
+        worker_process_signal(supervisor_intake(supervisor), SIGKILL);
     task_runner_signal(&supervisor->tasks, SIGKILL);
 }
 
@@ -343,7 +195,7 @@ static void tell_everybody(struct supervisor *supervisor)
     struct instance *instance = supervisor->settings->instance;
     const struct start_facts facts = {
         .listeners = instance->listeners,
-        .redis_url = redis_url(supervisor),
+        .redis_url = supervisor_redis_url(supervisor),
         .workers = supervisor->worker_count,
         .pid = supervisor->pid,
     };
@@ -357,7 +209,7 @@ static void tell_everybody(struct supervisor *supervisor)
 static void note_ready(struct supervisor *supervisor, struct worker_process *worker,
                        uint64_t now_ms)
 {
-    if (!worker_process_take_ready(worker, now_ms) || worker == intake(supervisor))
+    if (!worker_process_take_ready(worker, now_ms) || worker == supervisor_intake(supervisor))
         return;
     supervisor->measure_ms = supervisor->list_files_ms = now_ms;
     if (supervisor->all_were_ready)
@@ -397,7 +249,7 @@ static void judge_end(struct supervisor *supervisor, struct worker_process *work
     char ended[PROCESS_END_SIZE], name[32] = "the intake process";
 
     process_end_describe(how, ended);
-    if (worker != intake(supervisor))
+    if (worker != supervisor_intake(supervisor))
         snprintf(name, sizeof(name), "worker %u", (unsigned)(worker - supervisor->workers));
     if (supervisor->stopping) {
         if (!ended_as_told(supervisor, how))
@@ -430,7 +282,7 @@ static void note_end(struct supervisor *supervisor, struct worker_process *worke
 
     if (!worker_process_reap(worker, &how))
         return;
-    if (worker == intake(supervisor)) {
+    if (worker == supervisor_intake(supervisor)) {
         note_intake_end(supervisor, !supervisor->stopping);
     } else {
         admission_forget_worker(supervisor->settings->admission, index);
@@ -481,7 +333,7 @@ static void measure_intake(const struct supervisor *supervisor)
     const struct metrics *slot = metrics_intake(supervisor->settings->board);
     struct metrics *ours = metrics_supervisor(supervisor->settings->board);
 
-    if (!intake(supervisor))
+    if (!supervisor_intake(supervisor))
         return;
     metric_set(ours, METRIC_INTAKE_RESIDENT, metric_get(slot, METRIC_WORKER_RESIDENT));
     metric_set(ours, METRIC_INTAKE_CPU, metric_get(slot, METRIC_WORKER_CPU));
@@ -532,7 +384,7 @@ static bool workers_are_down(const struct supervisor *supervisor)
 
 static bool intake_is_down(const struct supervisor *supervisor)
 {
-    return !intake(supervisor) || intake(supervisor)->state == WORKER_DOWN;
+    return !supervisor_intake(supervisor) || supervisor_intake(supervisor)->state == WORKER_DOWN;
 }
 
 static bool all_are_down(const struct supervisor *supervisor)
@@ -548,7 +400,7 @@ static void end_intake(struct supervisor *supervisor)
         !workers_are_down(supervisor))
         return;
     supervisor->intake_is_told = true;
-    worker_process_signal(intake(supervisor), SIGTERM);
+    worker_process_signal(supervisor_intake(supervisor), SIGTERM);
 }
 
 static void enforce_deadline(struct supervisor *supervisor, uint64_t now_ms)
@@ -677,8 +529,9 @@ static int prepare(struct supervisor *supervisor, struct failure *reterr)
     for (unsigned i = 0; i < workers; i++)
         worker_process_init(&supervisor->workers[i], i,
                             metrics_slot(supervisor->settings->board, i));
-    if (intake(supervisor))
-        worker_process_init_intake(intake(supervisor), metrics_intake(supervisor->settings->board));
+    if (supervisor_intake(supervisor))
+        worker_process_init_intake(supervisor_intake(supervisor),
+                                   metrics_intake(supervisor->settings->board));
     r = take_signals(supervisor);
     if (r < 0)
         return failure_set(reterr, r, "cannot receive signals: %s", strerror(-r));

@@ -1,0 +1,129 @@
+/* supervisor_child.c - what is the parent's stays the parent's.
+ *
+ * A child keeps the listeners that it serves and the memory that all share, and closes whatever
+ * else it has of the parent before it runs: signals, pidfds, pipes, the lock of the private Redis.
+ * The kernel kills it when the parent dies. */
+#include "gateway/process/supervisor_parts.h"
+
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/close_fd.h"
+#include "gateway/http/listener.h"
+
+const char *supervisor_redis_url(const struct supervisor *supervisor)
+{
+    if (supervisor->settings->instance->private_redis)
+        return private_redis_url(supervisor->settings->instance->private_redis);
+    return supervisor->settings->config->redis;
+}
+
+struct worker_process *supervisor_intake(const struct supervisor *supervisor)
+{
+    return supervisor->process_count > supervisor->worker_count
+               ? &supervisor->workers[supervisor->worker_count]
+               : NULL;
+}
+
+void supervisor_close_listeners(struct instance *instance)
+{
+    for (unsigned i = 0; i < LISTENER_COUNT; i++) {
+        for (unsigned k = 0; k < instance->listeners[i].count; k++)
+            close_fd(&instance->listeners[i].sockets[k]);
+    }
+}
+
+/* Closes those that are not for this worker. */
+static void keep_listeners(struct listener *listener, unsigned worker, unsigned workers)
+{
+    unsigned kept = 0;
+
+    for (unsigned i = 0; i < listener->count; i++) {
+        if (listener_is_for(i, listener->count, worker, workers))
+            listener->sockets[kept++] = listener->sockets[i];
+        else
+            close(listener->sockets[i]);
+    }
+    listener->count = kept;
+}
+
+/* Lets go of everything that is the parent's but the listeners. */
+static void become_child(struct supervisor *supervisor, const char *name)
+{
+    const struct supervisor_settings *settings = supervisor->settings;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != supervisor->pid)
+        exit(EXIT_FAILURE); /* it died before we asked to die with it */
+    prctl(PR_SET_NAME, name);
+    setpgid(0, 0);            /* a terminal's Ctrl-C is for the parent, who passes it on */
+    signal(SIGTTOU, SIG_IGN); /* and yet our log lines may go there */
+
+    for (unsigned i = 0; i < supervisor->process_count; i++)
+        worker_process_let_go(&supervisor->workers[i]);
+    close_fd(&supervisor->tasks.pidfd);
+    close_fd(&supervisor->signal_fd);
+    start_notice_done(&supervisor->notice);
+    takeover_let_go(supervisor->takeover);
+    if (settings->instance->has_predecessor)
+        heritage_done(&settings->instance->heritage);
+    if (settings->instance->private_redis)
+        private_redis_let_go(settings->instance->private_redis);
+    signal(SIGHUP, SIG_IGN); /* until it knows what to do with it */
+    sigprocmask(SIG_SETMASK, &supervisor->outer_mask, NULL);
+}
+
+static int run_intake(struct supervisor *supervisor, int ready_fd)
+{
+    const struct supervisor_settings *settings = supervisor->settings;
+    struct gateway_parts parts = {
+        .config = settings->config,
+        .redis_url = supervisor_redis_url(supervisor),
+        .board = settings->board,
+        .broadcast = settings->broadcast,
+        .ready_fd = ready_fd,
+    };
+
+    become_child(supervisor, "sluiced-intake");
+    supervisor_close_listeners(settings->instance);
+    return settings->intake_main(&parts);
+}
+
+static int run_worker(struct supervisor *supervisor, unsigned index, int ready_fd)
+{
+    const struct supervisor_settings *settings = supervisor->settings;
+    struct gateway_parts parts = {
+        .config = settings->config,
+        .redis_url = supervisor_redis_url(supervisor),
+        .board = settings->board,
+        .admission = settings->admission,
+        .slow_board = settings->slow_board,
+        .broadcast = settings->broadcast,
+        .site = settings->site,
+        .worker = index,
+        .listeners = settings->instance->listeners,
+        .accepts_at_once = supervisor->is_open,
+        .ready_fd = ready_fd,
+    };
+
+    for (unsigned i = 0; i < LISTENER_COUNT; i++)
+        keep_listeners(&settings->instance->listeners[i], index, supervisor->worker_count);
+    become_child(supervisor, "sluiced-worker");
+    return settings->worker_main(&parts);
+}
+
+int supervisor_child_worker(struct supervisor *supervisor, unsigned index, int ready_fd)
+{
+    return index < supervisor->worker_count ? run_worker(supervisor, index, ready_fd)
+                                            : run_intake(supervisor, ready_fd);
+}
+
+int supervisor_child_tasks(struct supervisor *supervisor)
+{
+    const struct supervisor_settings *settings = supervisor->settings;
+
+    become_child(supervisor, "sluice-tasks");
+    supervisor_close_listeners(settings->instance);
+    return task_runner_main(settings->config, supervisor_redis_url(supervisor));
+}
