@@ -24,25 +24,14 @@ struct worker_lines {
     const char *started, *not_started, *not_watched, *ready, *hangs, *died, *stopped;
 };
 
-static const struct worker_lines worker_lines = {
-    .started = "worker_started",
-    .not_started = "worker_not_started",
-    .not_watched = "worker_not_watched",
-    .ready = "worker_ready",
-    .hangs = "worker_hangs",
-    .died = "worker_died",
-    .stopped = "worker_stopped",
-};
+#define LINES(who)                                                                                 \
+    {                                                                                              \
+        .started = who "_started", .not_started = who "_not_started",                              \
+        .not_watched = who "_not_watched", .ready = who "_ready", .hangs = who "_hangs",           \
+        .died = who "_died", .stopped = who "_stopped",                                            \
+    }
 
-static const struct worker_lines intake_lines = {
-    .started = "intake_started",
-    .not_started = "intake_not_started",
-    .not_watched = "intake_not_watched",
-    .ready = "intake_ready",
-    .hangs = "intake_hangs",
-    .died = "intake_died",
-    .stopped = "intake_stopped",
-};
+static const struct worker_lines worker_lines = LINES("worker"), intake_lines = LINES("intake");
 
 void worker_process_init(struct worker_process *worker, unsigned index, struct metrics *metrics)
 {
