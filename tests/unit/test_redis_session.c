@@ -362,18 +362,19 @@ static void test_what_is_unsent_is_bounded(void **state)
 
 static void test_pings_keep_a_quiet_session_and_end_a_silent_one(void **state)
 {
+    uint64_t begun_ms;
+
     (void)state;
     start_listening();
     make_session(TIMEOUT_MS, TIMEOUT_MS);
     open_and_greet();
+    begun_ms = uv_now(&patience.loop);
     redis_session_settle(session, 100);
     for (int i = 0; i < 4; i++) {
-        uint64_t begun_ms = uv_now(&patience.loop);
-
         expect_heard("*1\r\n$4\r\nPING\r\n");
-        assert_in_range(uv_now(&patience.loop) - begun_ms, 50, 5000);
         say("*2\r\n$4\r\npong\r\n$0\r\n\r\n");
     }
+    assert_true(uv_now(&patience.loop) - begun_ms >= 400);
     RUN_UNTIL(&patience, told.lost == 1);
     assert_string_equal(told.reason, "Redis is silent");
     assert_int_equal(told.replies.size, 0);

@@ -2,7 +2,6 @@
  * which there is none. */
 #include <errno.h>
 #include <netinet/in.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,17 +9,14 @@
 #include <unistd.h>
 
 #include "gateway/redis/redis_session.h"
-#include "tests/support/certificate.h"
 #include "tests/support/cmocka_all.h"
 #include "tests/support/patience.h"
 #include "tests/support/peer.h"
-#include "tests/support/redis_server.h"
+#include "tests/support/tls_redis.h"
 
-enum { HOUR_S = 3600, LONG_MS = 60000, SHORT_MS = 200, UNSENT_MAX_BYTES = 64 * 1024 * 1024 };
+enum { LONG_MS = 60000, SHORT_MS = 200, UNSENT_MAX_BYTES = 64 * 1024 * 1024 };
 
-static struct redis_server server;
-static struct certificate_authority authority;
-static char port[8];
+static struct tls_redis redis;
 static struct patience patience;
 static struct redis_session *session;
 static struct sl_redis_address address;
@@ -31,54 +27,17 @@ static struct {
     size_t bytes;
 } told;
 
-/* A file of this test; several at a time. */
-static const char *in_folder(const char *name)
-{
-    static char rooms[4][96];
-    static unsigned next;
-    char *room = rooms[next++ % 4];
-
-    snprintf(room, sizeof(rooms[0]), "/tmp/sluice-session-%ld-%s", (long)getpid(), name);
-    return room;
-}
-
 static int start_server(void **state)
 {
-    static char paths[3][96];
-    static const char *options[] = {"--tls-port",
-                                    port,
-                                    "--tls-ca-cert-file",
-                                    paths[0],
-                                    "--tls-cert-file",
-                                    paths[1],
-                                    "--tls-key-file",
-                                    paths[2],
-                                    "--tls-auth-clients",
-                                    "no",
-                                    "--bind",
-                                    "127.0.0.1",
-                                    NULL};
-
     (void)state;
-    signal(SIGPIPE, SIG_IGN);
-    snprintf(paths[0], sizeof(paths[0]), "%s", in_folder("ca.pem"));
-    snprintf(paths[1], sizeof(paths[1]), "%s", in_folder("cert.pem"));
-    snprintf(paths[2], sizeof(paths[2]), "%s", in_folder("key.pem"));
-    certificate_authority_init(&authority, paths[0], "Authority");
-    certificate_sign_pair(&authority, "DNS:localhost", HOUR_S, paths[1], paths[2]);
-    snprintf(port, sizeof(port), "%u", redis_server_free_port());
-    redis_server_init_with(&server, options);
+    tls_redis_init(&redis, "DNS:localhost");
     return 0;
 }
 
 static int stop_server(void **state)
 {
     (void)state;
-    redis_server_done(&server);
-    certificate_authority_done(&authority);
-    unlink(in_folder("ca.pem"));
-    unlink(in_folder("cert.pem"));
-    unlink(in_folder("key.pem"));
+    tls_redis_done(&redis);
     return 0;
 }
 
@@ -87,8 +46,8 @@ static int begin(void **state)
     (void)state;
     memset(&told, 0, sizeof(told));
     address = (struct sl_redis_address){.endpoint.host = "localhost", .is_tls = true};
-    address.endpoint.port = (uint16_t)atoi(port);
-    snprintf(address.tls.ca, sizeof(address.tls.ca), "%s", in_folder("ca.pem"));
+    address.endpoint.port = (uint16_t)atoi(redis.port);
+    snprintf(address.tls.ca, sizeof(address.tls.ca), "%s", tls_redis_file(&redis, "ca.pem"));
     patience_init(&patience, NULL);
     return 0;
 }
@@ -193,7 +152,7 @@ static void test_it_is_opened_again_and_again(void **state)
     }
     RUN_UNTIL(&patience, told.ready == 4);
     redis_session_settle(session, 0);
-    redis_server_restart(&server);
+    redis_server_restart(&redis.server);
     RUN_UNTIL(&patience, told.lost == 1);
     assert_string_equal(told.reason, "Redis closed the connection");
 }
@@ -221,7 +180,7 @@ static void test_file_that_is_gone_is_named(void **state)
 
 static void test_certificate_of_ours_is_asked_for(void **state)
 {
-    redisContext *admin = redis_server_connect(&server);
+    redisContext *admin = redis_server_connect(&redis.server);
 
     (void)state;
     redis_server_run(admin, "CONFIG SET tls-auth-clients yes");

@@ -1,10 +1,8 @@
 /* Links over TLS to a real Redis: what works, and what each misunderstanding is called. */
 #include <errno.h>
-#include <ftw.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,107 +17,68 @@
 #include "src/redis/redis_link.h"
 #include "src/redis/redis_tls.h"
 #include "src/social/follows.h"
-#include "tests/support/certificate.h"
 #include "tests/support/cmocka_all.h"
 #include "tests/support/interruptions.h"
 #include "tests/support/peer.h"
-#include "tests/support/redis_server.h"
+#include "tests/support/tls_redis.h"
+
+#define LOCAL "DNS:localhost,IP:127.0.0.1"
 
 enum { HOUR_S = 3600, LONG_MS = 60000, SHORT_MS = 200 };
 
-static struct redis_server server;
-static struct certificate_authority authority, stranger;
-static char folder[] = "/tmp/sluice-tls-XXXXXX";
-static char tls_port[8], plain_port[8];
+static struct tls_redis redis;
+static struct certificate_authority stranger;
 
-/* Paths in the folder; several at a time. */
 static const char *in_folder(const char *name)
 {
-    static char rooms[8][64];
-    static unsigned next;
-    char *room = rooms[next++ % 8];
+    return tls_redis_file(&redis, name);
+}
 
-    snprintf(room, sizeof(rooms[0]), "%s/%s", folder, name);
-    return room;
+/* What the authority signs beside the certificate that the server shows at first. */
+static void sign_others(void)
+{
+    certificate_sign_pair(&redis.authority, LOCAL, -HOUR_S / 2, in_folder("old.pem"),
+                          in_folder("old-key.pem"));
+    certificate_sign_pair(&redis.authority, "DNS:redis.example", HOUR_S, in_folder("named.pem"),
+                          in_folder("named-key.pem"));
 }
 
 static int start_server(void **state)
 {
-    static char paths[4][64];
-    static const char *options[] = {"--port",
-                                    plain_port,
-                                    "--tls-port",
-                                    tls_port,
-                                    "--tls-ca-cert-file",
-                                    paths[0],
-                                    "--tls-cert-file",
-                                    paths[1],
-                                    "--tls-key-file",
-                                    paths[2],
-                                    "--tls-auth-clients",
-                                    "no",
-                                    "--bind",
-                                    "127.0.0.1",
-                                    NULL};
-
     (void)state;
-    signal(SIGPIPE, SIG_IGN);
-    assert_non_null(mkdtemp(folder));
-    snprintf(paths[0], sizeof(paths[0]), "%s", in_folder("ca.pem"));
-    snprintf(paths[1], sizeof(paths[1]), "%s", in_folder("cert.pem"));
-    snprintf(paths[2], sizeof(paths[2]), "%s", in_folder("key.pem"));
-    certificate_authority_init(&authority, paths[0], "Authority");
+    tls_redis_init(&redis, LOCAL);
+    sign_others();
     certificate_authority_init(&stranger, in_folder("stranger.pem"), "Stranger");
-    certificate_sign_pair(&authority, "DNS:localhost,IP:127.0.0.1", HOUR_S, paths[1], paths[2]);
-    certificate_sign_pair(&authority, "DNS:localhost,IP:127.0.0.1", -HOUR_S / 2,
-                          in_folder("old.pem"), in_folder("old-key.pem"));
-    certificate_sign_pair(&authority, "DNS:redis.example", HOUR_S, in_folder("named.pem"),
-                          in_folder("named-key.pem"));
     certificate_sign_pair(&stranger, "DNS:client", HOUR_S, in_folder("strange.pem"),
                           in_folder("strange-key.pem"));
     EVP_PKEY_free(certificate_write_key(in_folder("locked.pem"), CERTIFICATE_EC, "password"));
-    snprintf(tls_port, sizeof(tls_port), "%u", redis_server_free_port());
-    do
-        snprintf(plain_port, sizeof(plain_port), "%u", redis_server_free_port());
-    while (strcmp(plain_port, tls_port) == 0);
-    redis_server_init_with(&server, options);
     return 0;
-}
-
-static int remove_one(const char *path, const struct stat *stat, int type, struct FTW *ftw)
-{
-    (void)stat;
-    (void)type;
-    (void)ftw;
-    return remove(path);
 }
 
 static int stop_server(void **state)
 {
     (void)state;
-    redis_server_done(&server);
-    certificate_authority_done(&authority);
+    tls_redis_done(&redis);
     certificate_authority_done(&stranger);
-    nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     return 0;
 }
 
 static void configure(const char *name, const char *value)
 {
-    redisContext *redis = redis_server_connect(&server);
+    redisContext *admin = redis_server_connect(&redis.server);
 
-    redis_server_run(redis, "CONFIG SET %s %s", name, value);
-    redisFree(redis);
+    redis_server_run(admin, "CONFIG SET %s %s", name, value);
+    redisFree(admin);
 }
 
 /* The server shows this certificate from now on. */
 static void show(const char *certificate, const char *key)
 {
-    redisContext *redis = redis_server_connect(&server);
+    redisContext *admin = redis_server_connect(&redis.server);
 
-    redis_server_run(redis, "CONFIG SET tls-cert-file %s tls-key-file %s", in_folder(certificate),
+    redis_server_run(admin, "CONFIG SET tls-cert-file %s tls-key-file %s", in_folder(certificate),
                      in_folder(key));
-    redisFree(redis);
+    redisFree(admin);
 }
 
 /* rediss:// at `host` with the authority, and more of the kind "&ssl-name=x". */
@@ -127,8 +86,8 @@ static const char *url(const char *host, const char *more)
 {
     static char room[512];
 
-    snprintf(room, sizeof(room), "rediss://%s:%s?ssl-ca=%s%s", host, tls_port, in_folder("ca.pem"),
-             more);
+    snprintf(room, sizeof(room), "rediss://%s:%s?ssl-ca=%s%s", host, redis.port,
+             in_folder("ca.pem"), more);
     return room;
 }
 
@@ -256,15 +215,12 @@ static void test_link_outlives_a_restart_and_reads_renewed_files(void **state)
 
     (void)state;
     assert_int_equal(open_url(url("127.0.0.1", ""), &link, &failure), 0);
-    certificate_authority_done(&authority);
-    certificate_authority_init(&authority, in_folder("ca.pem"), "Authority");
-    certificate_sign_pair(&authority, "DNS:localhost,IP:127.0.0.1", HOUR_S, in_folder("cert.pem"),
+    certificate_authority_done(&redis.authority);
+    certificate_authority_init(&redis.authority, in_folder("ca.pem"), "Authority");
+    certificate_sign_pair(&redis.authority, LOCAL, HOUR_S, in_folder("cert.pem"),
                           in_folder("key.pem"));
-    certificate_sign_pair(&authority, "DNS:localhost,IP:127.0.0.1", -HOUR_S / 2,
-                          in_folder("old.pem"), in_folder("old-key.pem"));
-    certificate_sign_pair(&authority, "DNS:redis.example", HOUR_S, in_folder("named.pem"),
-                          in_folder("named-key.pem"));
-    redis_server_restart(&server);
+    sign_others();
+    redis_server_restart(&redis.server);
     assert_int_equal(sl_following_call(&call, 4096, NULL), 0);
     if (sl_redis_link_run(link, &call, &reply, &failure) < 0)
         fail_msg("%s", failure.text);
@@ -303,10 +259,10 @@ static void test_certificate_of_somebody_unknown_is_refused(void **state)
     char text[128];
 
     (void)state;
-    snprintf(text, sizeof(text), "rediss://localhost:%s?ssl-ca=%s", tls_port,
+    snprintf(text, sizeof(text), "rediss://localhost:%s?ssl-ca=%s", redis.port,
              in_folder("stranger.pem"));
     refuse(text, -EACCES, "the certificate of Redis is not trusted: ");
-    snprintf(text, sizeof(text), "rediss://localhost:%s", tls_port); /* whom the machine trusts */
+    snprintf(text, sizeof(text), "rediss://localhost:%s", redis.port); /* whom the machine trusts */
     refuse(text, -EACCES, "(ssl-ca in the URL names the file of who has signed it)");
 }
 
@@ -316,7 +272,7 @@ static void test_expired_certificate_is_refused_when_connecting_again(void **sta
     struct sl_call call = SL_CALL_INIT;
     struct failure failure;
     redisReply *reply = NULL;
-    redisContext *admin = redis_server_connect(&server);
+    redisContext *admin = redis_server_connect(&redis.server);
 
     (void)state;
     assert_int_equal(open_url(url("localhost", ""), &link, &failure), 0);
@@ -361,7 +317,7 @@ static void refuse_files(const char *ca, const char *cert, const char *key, cons
 {
     char text[512];
 
-    snprintf(text, sizeof(text), "rediss://localhost:%s?ssl-ca=%s", tls_port, in_folder(ca));
+    snprintf(text, sizeof(text), "rediss://localhost:%s?ssl-ca=%s", redis.port, in_folder(ca));
     if (cert)
         snprintf(text + strlen(text), sizeof(text) - strlen(text), "&ssl-cert=%s&ssl-key=%s",
                  in_folder(cert), in_folder(key));
@@ -401,7 +357,7 @@ static void refuse_plain(const char *message)
     struct sl_redis_link *link = NULL;
     struct failure failure;
 
-    address.endpoint.port = (uint16_t)atoi(plain_port);
+    address.endpoint.port = (uint16_t)atoi(redis.plain_port);
     assert_true(sl_redis_link_open(&address, &options, &link, &failure) < 0);
     assert_null(link);
     if (!strstr(failure.text, message))
@@ -412,7 +368,7 @@ static void refuse_plain(const char *message)
  * and one that sends us away says so. */
 static void test_redis_without_tls_behind_rediss_is_called_by_its_name(void **state)
 {
-    redisContext *admin = redis_server_connect(&server);
+    redisContext *admin = redis_server_connect(&redis.server);
 
     (void)state;
     refuse_plain("begins with redis, not rediss");
@@ -435,7 +391,7 @@ static void test_redis_with_tls_behind_redis_is_called_by_its_name(void **state)
     char text[128];
 
     (void)state;
-    snprintf(text, sizeof(text), "redis://:password@localhost:%s", tls_port);
+    snprintf(text, sizeof(text), "redis://:password@localhost:%s", redis.port);
     assert_int_equal(sl_redis_address_parse(sl_slice_str(text), &address, &failure), 0);
     assert_int_equal(sl_redis_link_open(&address, &options, &link, &failure), -ECONNREFUSED);
     assert_non_null(strstr(failure.text, message));
