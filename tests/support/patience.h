@@ -22,11 +22,15 @@ void patience_done(struct patience *patience);
 void patience_begin(struct patience *patience);
 void patience_end(struct patience *patience);
 
-/* The test fails when it takes half a minute of the loop's own time. */
-#define RUN_UNTIL(patience, condition)                                                             \
+/* Calls `turn` again and again. The test fails when it takes half a minute of the loop's own time.
+ */
+#define TURNS_UNTIL(patience, turn, condition)                                                     \
     do {                                                                                           \
         patience_begin(patience);                                                                  \
         while (!(condition))                                                                       \
-            uv_run(&(patience)->loop, UV_RUN_ONCE);                                                \
+            turn;                                                                                  \
         patience_end(patience);                                                                    \
     } while (0)
+
+#define RUN_UNTIL(patience, condition)                                                             \
+    TURNS_UNTIL(patience, uv_run(&(patience)->loop, UV_RUN_ONCE), condition)

@@ -97,13 +97,7 @@ static void turn(void)
     peer_turn(&peer);
 }
 
-#define TURN_UNTIL(condition)                                                                      \
-    do {                                                                                           \
-        patience_begin(&patience);                                                                 \
-        while (!(condition))                                                                       \
-            turn();                                                                                \
-        patience_end(&patience);                                                                   \
-    } while (0)
+#define TURN_UNTIL(condition) TURNS_UNTIL(&patience, turn(), condition)
 
 static void turn_often(void)
 {
