@@ -244,18 +244,20 @@ static void keep_within_bound(struct id_order *order, uint64_t now_us)
     }
 }
 
-/* What was told of the shard does not hold: the item should have passed before. */
+/* What was told of the shard does not hold: the item should have passed before. Between an event and
+ * the one before it, which may be days old, nothing has happened. */
 static void take_back_claim(struct id_order *order, const struct order_item *item)
 {
     const struct shard *shard = &order->shards[item->shard];
     uint64_t claimed = shard->is_behind ? shard->low : order->watermark;
+    uint64_t low = item->kind == ORDER_GAP ? item->previous : item->id - 1;
 
     if (shard->watermark > claimed)
         return;
     if (shard->is_behind)
-        tell_low(order, item->shard, item->previous);
+        tell_low(order, item->shard, low);
     else
-        go_behind(order, item->shard, item->previous, ORDER_BEHIND_LATE);
+        go_behind(order, item->shard, low, ORDER_BEHIND_LATE);
 }
 
 void id_order_take(struct id_order *order, const struct order_item *item, uint64_t now_us)
