@@ -93,7 +93,13 @@ void log_line(enum log_level level, const char *event, const char *format, ...)
 
 bool log_rate_allows(struct log_rate *rate, uint64_t now_ms, uint64_t *ret_held_back)
 {
-    if (rate->last_ms != 0 && now_ms - rate->last_ms < 1000) {
+    return log_rate_allows_in(rate, 1000, now_ms, ret_held_back);
+}
+
+bool log_rate_allows_in(struct log_rate *rate, uint64_t interval_ms, uint64_t now_ms,
+                        uint64_t *ret_held_back)
+{
+    if (rate->last_ms != 0 && now_ms - rate->last_ms < interval_ms) {
         rate->held_back++;
         return false;
     }

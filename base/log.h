@@ -44,6 +44,9 @@ struct log_rate {
 
 /* true: log now, and *ret_held_back lines of this kind were held back before it. */
 bool log_rate_allows(struct log_rate *rate, uint64_t now_ms, uint64_t *ret_held_back);
+/* The same with one line in `interval_ms`. */
+bool log_rate_allows_in(struct log_rate *rate, uint64_t interval_ms, uint64_t now_ms,
+                        uint64_t *ret_held_back);
 
 #define LOG_QUOTE_SIZE 160
 

@@ -24,7 +24,10 @@
 #include "gateway/intake/round.h"
 #include "gateway/intake/shard_clocks.h"
 
-enum { ROUND_AGAIN_MS = 10 }; /* how soon a relayed round is looked at once more */
+enum {
+    ROUND_AGAIN_MS = 10,   /* how soon a relayed round is looked at once more */
+    BEHIND_LOG_MS = 10000, /* a shard may be left behind again and again */
+};
 
 struct intake {
     uv_timer_t round_timer; /* of that */
@@ -45,6 +48,8 @@ struct intake {
     uint64_t begun_shards; /* a bit for each whose log's end was told */
     uint64_t begun_id;     /* the greatest of these ends */
     bool was_complete;     /* as told */
+    uint64_t behind;       /* a bit for each shard that the others go on without */
+    bool behind_is_logged;
     struct log_rate gap_rate, behind_rate;
 };
 
@@ -250,9 +255,12 @@ static void on_behind(void *context, uint32_t shard, uint64_t low, enum order_be
     struct intake *intake = context;
     uint64_t held_back;
 
-    if (log_rate_allows(&intake->behind_rate, clock_monotonic_ms(), &held_back))
+    intake->behind |= UINT64_C(1) << shard;
+    if (log_rate_allows_in(&intake->behind_rate, BEHIND_LOG_MS, clock_monotonic_ms(), &held_back)) {
         log_warn("shard_left_behind", "shard=%u low=%" PRIu64 " reason=%s held_back=%" PRIu64,
                  shard, low, reasons[why], held_back);
+        intake->behind_is_logged = true;
+    }
     on_low(intake, shard, low);
     if (why == ORDER_BEHIND_LATE)
         shard_clocks_late(intake->clocks, shard, intake->watermark);
@@ -262,6 +270,11 @@ static void on_whole(void *context, uint32_t shard)
 {
     struct intake *intake = context;
 
+    intake->behind &= ~(UINT64_C(1) << shard);
+    if (intake->behind == 0 && intake->behind_is_logged) {
+        log_info("shards_in_order", "held_back=%" PRIu64, intake->behind_rate.held_back);
+        intake->behind_is_logged = false;
+    }
     intake->callbacks.whole(intake->context, shard);
     shard_clocks_whole(intake->clocks, shard, intake->watermark);
 }

@@ -22,7 +22,8 @@ enum {
     RETRY_MIN_MS = 100,
     RETRY_MAX_MS = 5000,
     STEP_MIN_MS = 100, /* busy shards run a few milliseconds ahead of the clock, which is no step */
-    STEP_PAUSE_MS = 1000 /* from one time that all are raised to the next */
+    STEP_PAUSE_MS = 1000, /* from one time that all are raised to the next */
+    ROUND_LOG_MS = 60000  /* a clock that stays wrong has its shards raised every few seconds */
 };
 
 struct shard {
@@ -47,7 +48,7 @@ struct shard_clocks {
     bool is_begun;           /* the round: its first shard has been asked */
     unsigned raised, marked; /* shards, in this round */
     struct backoff backoff;
-    struct log_rate failed_rate;
+    struct log_rate failed_rate, round_rate;
 };
 
 static void ask(struct shard_clocks *clocks);
@@ -156,16 +157,20 @@ static void give_up(struct shard_clocks *clocks, const char *why)
 
 static void end_round(struct shard_clocks *clocks)
 {
-    uint64_t until_ms = greatest_until_ms(clocks), ahead_ms;
+    uint64_t until_ms = greatest_until_ms(clocks), ahead_ms, held_back = 0;
     char until[CLOCK_RFC3339_SIZE];
 
+    if (clocks->raised + clocks->marked > 0 &&
+        !log_rate_allows_in(&clocks->round_rate, ROUND_LOG_MS, clock_monotonic_ms(), &held_back))
+        clocks->raised = clocks->marked = 0; /* not told, but counted */
     if (clocks->raised > 0) {
         clock_format_rfc3339(until_ms, until);
         ahead_ms = sl_database_clock_ms(clocks->time_ms, until_ms) - clocks->time_ms;
-        log_warn("clock_stepped", "shards=%u late_shards=%u ahead_ms=%" PRIu64 " ahead_until=%s",
-                 clocks->raised, clocks->marked, ahead_ms, until);
+        log_warn("clock_stepped",
+                 "shards=%u late_shards=%u ahead_ms=%" PRIu64 " ahead_until=%s held_back=%" PRIu64,
+                 clocks->raised, clocks->marked, ahead_ms, until, held_back);
     } else if (clocks->marked > 0) {
-        log_warn("events_late", "late_shards=%u", clocks->marked);
+        log_warn("events_late", "late_shards=%u held_back=%" PRIu64, clocks->marked, held_back);
     }
     clocks->raised = clocks->marked = 0;
     clocks->is_begun = false;

@@ -308,7 +308,10 @@ static void test_log_rate_counts_what_it_holds_back(void **state)
     assert_false(log_rate_allows(&rate, 5500, &held_back));
     assert_false(log_rate_allows(&rate, 5999, &held_back));
     assert_true(log_rate_allows(&rate, 6000, &held_back));
+    assert_false(log_rate_allows_in(&rate, 60000, 65999, &held_back));
     assert_int_equal(held_back, 2);
+    assert_true(log_rate_allows_in(&rate, 60000, 66000, &held_back));
+    assert_int_equal(held_back, 1);
 }
 
 static void expect_base64url(struct sl_slice bytes, const char *text)
