@@ -14,8 +14,9 @@ static struct patience patience;
 static struct metrics_board *board;
 static struct redis_server server;
 static redisContext *publisher;
-static char port[8];
-static const char *const options[] = {"--port", port, "--cluster-enabled", "yes", NULL};
+static char port[8], bus_port[8];
+static const char *const options[] = {
+    "--port", port, "--cluster-port", bus_port, "--cluster-enabled", "yes", NULL};
 
 static struct {
     struct sl_redis_address address;
@@ -106,6 +107,9 @@ static int set_up(void **state)
     (void)state;
     memset(&scene, 0, sizeof(scene));
     snprintf(port, sizeof(port), "%u", redis_server_free_port());
+    do
+        snprintf(bus_port, sizeof(bus_port), "%u", redis_server_free_port());
+    while (strcmp(bus_port, port) == 0);
     redis_server_init_with(&server, options);
     publisher = redis_server_connect(&server);
     run("CLUSTER ADDSLOTSRANGE 0 16383");
