@@ -168,7 +168,8 @@ static int estimate_key(const struct shard_move *move, double *ret_bytes, struct
     for (size_t i = 0; r == 0 && i < keys->elements; i++) {
         uint64_t bytes = 0;
 
-        if (sl_slice_is(sl_reply_at(keys, i), move->log))
+        if (keys->element[i]->type != REDIS_REPLY_STRING ||
+            sl_slice_is(sl_reply_at(keys, i), move->log))
             continue;
         r = SHARD_NODE_COUNT(move->nodes, move->from, &bytes, reterr, "MEMORY", "USAGE",
                              keys->element[i]->str);

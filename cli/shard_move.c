@@ -153,7 +153,8 @@ static int move_some(struct shard_move *move, size_t *ret_count, struct failure 
     if (r == 0)
         r = sl_reply_check_array(reply, 0, reterr);
     for (size_t i = 0; r == 0 && i < reply->elements && count < KEYS_AT_ONCE; i++) {
-        if (!sl_slice_is(sl_reply_at(reply, i), move->meta))
+        if (reply->element[i]->type == REDIS_REPLY_STRING &&
+            !sl_slice_is(sl_reply_at(reply, i), move->meta))
             keys[count++] = sl_slice(reply->element[i]->str, reply->element[i]->len);
     }
     if (r == 0 && count > 0)
@@ -265,6 +266,20 @@ static bool is_untouched(const struct shard_move *move)
            !move->to->open.importing[move->shard][0];
 }
 
+/* The target says that it has the shard. One that has just given it, and has not heard that it is
+ * taken, says so, too: but the mark that it has names another. */
+static int end_if_marked(struct shard_move *move, struct failure *reterr)
+{
+    if (!move->marked[0])
+        return 0;
+    if (strcmp(move->marked, move->to->name) == 0)
+        return end(move, reterr);
+    return failure_set(reterr, -EINVAL,
+                       "shard %" PRIu32
+                       " is on its way from there to %s: sluice shards move %" PRIu32 " %s",
+                       move->shard, move->marked, move->shard, move->marked);
+}
+
 int shard_move_run(struct shard_move *move, struct failure *reterr)
 {
     bool is_done = false;
@@ -275,7 +290,7 @@ int shard_move_run(struct shard_move *move, struct failure *reterr)
     sl_key(move->shard, "log", move->log);
     r = shard_check(move, reterr);
     if (r == 0 && move->is_there)
-        return move->marked[0] ? end(move, reterr) : 0;
+        return end_if_marked(move, reterr);
     if (r == 0 && is_untouched(move))
         r = shard_move_atomically(move, &is_done, reterr);
     if (r < 0 || !is_done)
