@@ -566,7 +566,7 @@ static void test_a_feed_that_must_keep_too_much_fails(void **state)
 static void loaded_many(size_t place, size_t count)
 {
     struct sl_slice followed[64];
-    char names[64][8];
+    char names[64][24];
 
     assert_true(place < load_count && count <= 64);
     for (size_t i = 0; i < count; i++) {
