@@ -44,7 +44,7 @@ struct line {
     struct sl_redis_endpoint endpoint;
     struct redis_session *session;
     bool is_settled;   /* has heard something */
-    bool owes_pong;    /* to the last ping */
+    uint64_t pinged;   /* its number, while a pong is awaited; else 0 */
     bool has_turn;     /* messages or pongs in this turn */
     uint32_t messages; /* the same */
 };
@@ -79,7 +79,6 @@ struct cluster_subscriber {
     bool is_hearing; /* as told */
     bool is_stopping;
     uint32_t told_shards;
-    uint64_t ping_number;     /* the last one */
     struct message_rate rate; /* of all lines together */
     struct backoff backoff;
     char logged_reason[FAILURE_TEXT_SIZE];
@@ -356,15 +355,11 @@ static void end_turn(struct line *line)
 static void note_pong(struct line *line)
 {
     struct cluster_subscriber *subscriber = line->subscriber;
+    uint64_t number = line->pinged;
 
-    if (!line->owes_pong)
-        return;
-    line->owes_pong = false;
-    for (size_t i = 0; i < subscriber->line_count; i++) {
-        if (subscriber->lines[i]->owes_pong)
-            return;
-    }
-    subscriber->callbacks.pong(subscriber->context, subscriber->ping_number);
+    line->pinged = 0;
+    if (number)
+        subscriber->callbacks.pong(subscriber->context, number);
 }
 
 static void lose_shards(struct line *line, const char *reason)
@@ -485,8 +480,7 @@ static void take_pong(struct line *line, const redisReply *text)
     uint64_t number;
 
     line->has_turn = true;
-    if (sl_id_parse(sl_slice(text->str, text->len), &number) == 0 &&
-        number == line->subscriber->ping_number)
+    if (sl_id_parse(sl_slice(text->str, text->len), &number) == 0 && number == line->pinged)
         note_pong(line);
 }
 
@@ -665,24 +659,34 @@ static void on_timer(uv_timer_t *timer)
 
 /* ---- from outside ---- */
 
-int cluster_subscriber_ping(struct cluster_subscriber *subscriber, uint64_t number)
+static uint64_t heard_from(const struct line *line)
+{
+    const struct cluster_subscriber *subscriber = line->subscriber;
+    uint64_t shards = 0;
+
+    for (uint32_t i = 0; i < subscriber->meta.shards; i++) {
+        if (subscriber->shards[i].line == line)
+            shards |= subscriber->heard & bit(i);
+    }
+    return shards;
+}
+
+uint64_t cluster_subscriber_ping(struct cluster_subscriber *subscriber, uint64_t shards,
+                                 uint64_t number)
 {
     char text[SL_ID_TEXT_SIZE];
-    bool is_asked = false;
+    struct line *line;
 
-    if (!subscriber->is_hearing)
-        return -ENOTCONN;
-    subscriber->ping_number = number;
-    sl_id_print(number, text);
-    for (size_t i = 0; i < subscriber->line_count; i++) {
-        struct line *line = subscriber->lines[i];
-
-        line->owes_pong =
-            line->is_settled && is_ready(line) &&
-            redis_session_send_words(line->session, (const char *[]){"PING", text, NULL}) == 0;
-        is_asked = is_asked || line->owes_pong;
-    }
-    return is_asked ? 0 : -ENOTCONN;
+    shards &= subscriber->heard;
+    if (!subscriber->is_hearing || shards == 0)
+        return 0;
+    line = subscriber->shards[__builtin_ctzll(shards)].line;
+    if (line->pinged ||
+        redis_session_send_words(line->session,
+                                 (const char *[]){"PING", sl_id_print(number, text), NULL}) < 0)
+        return 0;
+    line->pinged = number;
+    return shards & heard_from(line);
 }
 
 bool cluster_subscriber_is_subscribed(const struct cluster_subscriber *subscriber)

@@ -23,7 +23,8 @@ void cluster_subscriber_set_map(struct cluster_subscriber *subscriber,
                                 const struct sl_cluster_map *map);
 
 /* The functions of subscriber.h. */
-int cluster_subscriber_ping(struct cluster_subscriber *subscriber, uint64_t number);
+uint64_t cluster_subscriber_ping(struct cluster_subscriber *subscriber, uint64_t shards,
+                                 uint64_t number);
 bool cluster_subscriber_is_subscribed(const struct cluster_subscriber *subscriber);
 uint64_t cluster_subscriber_heard(const struct cluster_subscriber *subscriber);
 uint32_t cluster_subscriber_shards(const struct cluster_subscriber *subscriber);

@@ -93,7 +93,8 @@ void id_order_begin_shard(struct id_order *order, uint32_t shard, uint64_t id);
 /* Takes a reference to the event if it holds it. */
 void id_order_take(struct id_order *order, const struct order_item *item, uint64_t now_us);
 /* A round is over: of the shards in `complete`, a bit for each, everything at or below `id` has
- * come. Of the others something is missing. */
+ * come. Of the others something is missing, or the round was not theirs: if nothing of them rises
+ * they are waited for. */
 void id_order_end_round(struct id_order *order, uint64_t id, uint64_t complete, uint64_t now_us);
 
 /* The last round is looked at again, for what has become complete since. It says nothing of how

@@ -7,13 +7,15 @@
  * The ends of the logs are asked for one after the other: so at first some shards are known further
  * than others, and until rounds have brought them together no cursor is true of all.
  *
- * The intake process asks its rounds without knowing who waits. So here the last of its rounds is
- * looked at once more while something waits: what was below the round's id had been published
- * before it ended, so it is in the log, and a shard that is complete now has had it. */
+ * The intake process asks its rounds without knowing who waits. So here the last of its rounds
+ * of each shard is looked at once more while something waits: what was below the round's id had
+ * been published before it ended, so it is in the log, and a shard that is complete now has had it.
+ */
 #include "gateway/intake/intake.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -42,13 +44,13 @@ struct intake {
     struct id_order *order;
     struct round *round; /* NULL: the intake process has them */
     struct shard_clocks *clocks;
-    uint64_t watermark;    /* as told */
-    uint64_t round_id;     /* of the last relayed round; 0: there was none since hearing began */
-    uint64_t round_shards; /* and of which shards it was */
-    uint64_t begun_shards; /* a bit for each whose log's end was told */
-    uint64_t begun_id;     /* the greatest of these ends */
-    bool was_complete;     /* as told */
-    uint64_t behind;       /* a bit for each shard that the others go on without */
+    uint64_t watermark;                /* as told */
+    uint64_t round_ids[SL_SHARDS_MAX]; /* of the last relayed rounds; 0: none since hearing began */
+    uint64_t begun_shards;             /* a bit for each whose log's end was told */
+    uint64_t begun_id;                 /* the greatest of these ends */
+    uint64_t completed;                /* the shards that a round has found complete */
+    bool was_complete;                 /* as told */
+    uint64_t behind;                   /* a bit for each shard that the others go on without */
     bool behind_is_logged;
     struct log_rate gap_rate, behind_rate;
 };
@@ -92,7 +94,8 @@ static uint64_t complete_shards(const struct intake *intake)
 
 static void note_complete(struct intake *intake, uint64_t complete)
 {
-    if (intake->was_complete || complete != intake->begun_shards)
+    intake->completed |= complete;
+    if (intake->was_complete || intake->completed != intake->begun_shards)
         return;
     intake->was_complete = true;
     intake->callbacks.complete(intake->context);
@@ -130,19 +133,33 @@ static void on_relayed_round(void *context, uint64_t id, uint64_t shards)
 {
     struct intake *intake = context;
 
-    intake->round_id = id;
-    intake->round_shards = shards;
+    for (uint64_t rest = shards; rest; rest &= rest - 1)
+        intake->round_ids[__builtin_ctzll(rest)] = id;
     on_round_over(intake, id, shards);
+}
+
+/* The shards of the node whose last round this was. */
+static uint64_t shards_of_round(const struct intake *intake, uint64_t id)
+{
+    uint64_t shards = 0;
+
+    for (uint32_t shard = 0; shard < SL_SHARDS_MAX; shard++)
+        shards |= (uint64_t)(intake->round_ids[shard] == id) << shard;
+    return shards;
 }
 
 static void on_round_timer(uv_timer_t *timer)
 {
     struct intake *intake = timer->data;
-    uint64_t complete = intake->round_shards & complete_shards(intake);
+    uint64_t complete = complete_shards(intake) & ~shards_of_round(intake, 0), rest = complete;
 
-    if (intake->round_id == 0)
-        return;
-    id_order_look_again(intake->order, intake->round_id, complete, clock_monotonic_us());
+    while (rest) {
+        uint64_t id = intake->round_ids[__builtin_ctzll(rest)];
+        uint64_t shards = rest & shards_of_round(intake, id);
+
+        id_order_look_again(intake->order, id, shards, clock_monotonic_us());
+        rest &= ~shards;
+    }
     note_complete(intake, complete);
     want_round(intake);
     intake->callbacks.turn_end(intake->context);
@@ -288,7 +305,7 @@ static void set_hearing(struct intake *intake, bool is_hearing)
     if (intake->round) {
         round_set_hearing(intake->round, is_hearing);
     } else if (!is_hearing) {
-        intake->round_id = 0;
+        memset(intake->round_ids, 0, sizeof(intake->round_ids));
         uv_timer_stop(&intake->round_timer);
     }
 }

@@ -1,12 +1,14 @@
-/* round.c - idle -> TIME is asked -> PING is asked -> idle.
+/* round.c - at each node: idle -> TIME is asked -> PING is asked -> idle.
  *
- * The subscribed connection is asked for nothing else that is answered with a number, so a pong is
- * known by it; and when hearing ends the round does, so that no pong of a new connection ends it. A
- * TIME that was asked before hearing began is waited for, and counts for nothing.
+ * The subscribed connections are asked for nothing else that is answered with a number, so a pong
+ * is known by it; and when hearing ends the rounds do, so that no pong of a new connection ends
+ * one. A TIME that was asked before hearing began is waited for, and counts for nothing.
  *
- * What is waited for is the end of a millisecond by the clock of Redis. What that said last, and
- * how long ago the answer came, says that it is at least so late by now; so a round begins as soon
- * as it cannot come too early. The loop's own timers count whole milliseconds: hence a timerfd. */
+ * What is waited for is the end of a millisecond by the clocks of all nodes. What a node said last,
+ * and how long ago the answer came, says that it is at least so late there by now; so a round
+ * begins as soon as it cannot come too early. All idle nodes begin together, so that those which
+ * answer equally fast stay in step, and their rounds cost one waking. The loop's own timers count
+ * whole milliseconds: hence a timerfd. */
 #include "gateway/intake/round.h"
 
 #include <errno.h>
@@ -31,10 +33,16 @@ enum {
 
 enum state { STATE_IDLE, STATE_TIME, STATE_PING };
 
-/* Who was asked for the time. */
 struct node {
     struct round *round;
-    uint64_t shards; /* that it has, by bit */
+    uint64_t shards; /* that it has, by bit, of those that are heard; 0: there is no such node */
+    enum state state;
+    bool is_void;              /* hearing has ended since TIME was asked */
+    uint64_t number;           /* of PING */
+    uint64_t ids_ms;           /* ids are minted by this time since TIME, or a later one */
+    uint64_t asked_us;         /* when that was */
+    uint64_t retry_us;         /* not to be asked before */
+    uint64_t time_us, told_us; /* what it said last, and when that came */
 };
 
 struct round {
@@ -44,19 +52,12 @@ struct round {
     struct round_callbacks callbacks;
     void *context;
     int timer_fd;
-    uv_poll_t timer; /* begins the next one */
-    enum state state;
+    uv_poll_t timer; /* begins the next ones */
     bool is_hearing;
-    bool is_void;     /* hearing has ended since TIME was asked */
-    bool has_failed;  /* a node has not told its time */
-    uint32_t awaited; /* answers to TIME */
-    uint64_t heard;   /* the shards that were when it began */
     struct node nodes[SL_SHARDS_MAX];
-    uint64_t number;           /* of the last PING */
-    uint64_t due_us;           /* the next one; 0: none is */
-    uint64_t began_us;         /* the last one */
-    uint64_t time_us, told_us; /* the earliest that Redis said last, and when that came */
-    uint64_t ids_ms;           /* ids are minted by this time since TIME, or a later one */
+    uint64_t number;   /* of the last PING */
+    uint64_t due_us;   /* the next ones; 0: none are */
+    uint64_t began_us; /* the last ones */
 };
 
 static void begin(struct round *round);
@@ -84,7 +85,6 @@ static void on_timer(uv_poll_t *timer, int status, int events)
 
 static void begin_at(struct round *round, uint64_t due_us)
 {
-    round->state = STATE_IDLE;
     if (!round->is_hearing || (round->due_us && round->due_us <= due_us))
         return;
     if (due_us <= clock_monotonic_us())
@@ -93,9 +93,11 @@ static void begin_at(struct round *round, uint64_t due_us)
         set_timer(round, due_us);
 }
 
-static void retry(struct round *round)
+static void retry(struct node *node)
 {
-    begin_at(round, clock_monotonic_us() + RETRY_PAUSE_US);
+    node->state = STATE_IDLE;
+    node->retry_us = clock_monotonic_us() + RETRY_PAUSE_US;
+    begin_at(node->round, node->retry_us);
 }
 
 static bool read_time_us(const redisReply *reply, uint64_t *ret_us)
@@ -110,112 +112,156 @@ static bool read_time_us(const redisReply *reply, uint64_t *ret_us)
 }
 
 /* Redis read its clock about half way between the question and the answer. */
-static void note_skew(struct round *round, uint64_t redis_us)
+static void note_skew(const struct node *node, uint64_t redis_us)
 {
-    uint64_t here_us = clock_wall_ms() * 1000 - (clock_monotonic_us() - round->began_us) / 2;
+    uint64_t here_us = clock_wall_ms() * 1000 - (clock_monotonic_us() - node->asked_us) / 2;
 
-    metric_set(round->metrics, METRIC_REDIS_CLOCK_SKEW,
+    metric_set(node->round->metrics, METRIC_REDIS_CLOCK_SKEW,
                here_us > redis_us ? here_us - redis_us : redis_us - here_us);
 }
 
-/* All nodes have answered, one way or another. */
-static void end_times(struct round *round)
+/* Those of its shards that another connection brings by now are for another round. */
+static void ping(struct node *node)
 {
-    bool was_void = round->is_void;
+    struct round *round = node->round;
+    uint64_t shards;
 
-    round->is_void = false;
-    if (was_void) {
-        begin_at(round, 0);
-    } else if (round->has_failed) {
-        retry(round);
-    } else {
-        round->state = STATE_PING;
-        if (subscriber_ping(round->subscriber, ++round->number) < 0)
-            retry(round);
-    }
-}
-
-static void take_time(struct round *round, uint64_t shards, uint64_t time_us)
-{
-    uint64_t ids_ms = round->callbacks.ids_ms(round->context, shards, time_us / 1000);
-
-    note_skew(round, time_us);
-    if (round->ids_ms == UINT64_MAX || time_us < round->time_us) {
-        round->time_us = time_us;
-        round->told_us = clock_monotonic_us();
-    }
-    if (ids_ms < round->ids_ms)
-        round->ids_ms = ids_ms;
+    node->state = STATE_PING;
+    node->number = ++round->number;
+    shards = subscriber_ping(round->subscriber, node->shards, node->number);
+    if (shards)
+        node->shards = shards;
+    else
+        retry(node);
 }
 
 static void on_time(void *owner, const redisReply *reply, const char *why)
 {
-    const struct node *node = owner;
+    struct node *node = owner;
     struct round *round = node->round;
     uint64_t time_us;
 
     (void)why;
-    if (!reply || !read_time_us(reply, &time_us))
-        round->has_failed = true;
-    else if (!round->is_void)
-        take_time(round, node->shards, time_us);
-    if (--round->awaited == 0)
-        end_times(round);
+    node->state = STATE_IDLE;
+    if (node->is_void) {
+        node->is_void = false;
+        begin_at(round, 0);
+    } else if (!reply || !read_time_us(reply, &time_us)) {
+        retry(node);
+    } else {
+        node->ids_ms = round->callbacks.ids_ms(round->context, node->shards, time_us / 1000);
+        node->time_us = time_us;
+        node->told_us = clock_monotonic_us();
+        note_skew(node, time_us);
+        ping(node);
+    }
 }
 
-/* A node that goes away meanwhile is not waited for. */
-static int ask_time(struct round *round, struct node *node)
+static void ask_time(struct node *node)
 {
     struct sl_call call = SL_CALL_INIT;
 
-    node->round = round;
+    node->state = STATE_TIME;
+    node->asked_us = clock_monotonic_us();
     sl_call_begin(&call, (uint32_t)__builtin_ctzll(node->shards), false);
     sl_call_add_str(&call, "TIME");
     if (sl_call_finish(&call, NULL) < 0) {
         sl_call_done(&call);
-        return -ENOMEM;
+        retry(node);
+    } else if (redis_commands_run_take(node->round->commands, &call, on_time, node) < 0) {
+        retry(node);
     }
-    return redis_commands_run_take(round->commands, &call, on_time, node);
+}
+
+/* Not asked yet: the one that had some of these shards, or a new one. NULL: all are asked. */
+static struct node *find_node(struct round *round, uint64_t shards)
+{
+    struct node *fresh = NULL;
+
+    for (uint32_t i = 0; i < SL_SHARDS_MAX; i++) {
+        struct node *node = &round->nodes[i];
+
+        if (node->state != STATE_IDLE)
+            continue;
+        if (node->shards & shards)
+            return node;
+        if (node->shards == 0 && !fresh)
+            fresh = node;
+    }
+    return fresh;
+}
+
+/* A shard is of one node. */
+static void give_shards(struct node *node, uint64_t shards)
+{
+    struct round *round = node->round;
+
+    for (uint32_t i = 0; i < SL_SHARDS_MAX; i++)
+        round->nodes[i].shards &= ~shards;
+    node->shards = shards;
+}
+
+/* Those of which no round is under way. */
+static uint64_t idle_shards(const struct round *round)
+{
+    uint64_t shards = subscriber_heard(round->subscriber);
+
+    for (uint32_t i = 0; i < SL_SHARDS_MAX; i++) {
+        if (round->nodes[i].state != STATE_IDLE)
+            shards &= ~round->nodes[i].shards;
+    }
+    return shards;
+}
+
+static void begin_node(struct round *round, uint64_t shards)
+{
+    struct node *node = find_node(round, shards);
+
+    if (!node)
+        return;
+    give_shards(node, shards);
+    if (node->retry_us > round->began_us)
+        begin_at(round, node->retry_us);
+    else
+        ask_time(node);
 }
 
 static void begin(struct round *round)
 {
     uint64_t nodes[SL_SHARDS_MAX];
-    uint32_t count;
+    uint32_t count = redis_commands_nodes(round->commands, idle_shards(round), nodes);
 
-    round->heard = subscriber_heard(round->subscriber);
-    count = redis_commands_nodes(round->commands, round->heard, nodes);
     if (round->due_us)
         set_timer(round, 0);
     round->began_us = clock_monotonic_us();
-    round->state = STATE_TIME;
-    round->has_failed = count == 0;
-    round->ids_ms = UINT64_MAX;
-    round->awaited = 1; /* so that the end does not come before all are asked */
-    for (uint32_t i = 0; i < count; i++) {
-        round->nodes[i].shards = nodes[i];
-        if (ask_time(round, &round->nodes[i]) == 0)
-            round->awaited++;
-        else
-            round->has_failed = true;
-    }
-    if (--round->awaited == 0)
-        end_times(round);
+    for (uint32_t i = 0; i < count; i++)
+        begin_node(round, nodes[i]);
+    if (count == 0)
+        begin_at(round, round->began_us + RETRY_PAUSE_US);
 }
 
-/* When the clock of Redis will surely have come to `time_us`; 0: nobody knows. */
+/* When the clocks of all nodes that can be asked will surely have come to `time_us`; 0: nobody
+ * knows. */
 static uint64_t when_redis_has(const struct round *round, uint64_t time_us)
 {
-    if (clock_monotonic_us() - round->told_us > CLOCK_AGE_US)
-        return 0;
-    return round->told_us + (time_us > round->time_us ? time_us - round->time_us : 0);
+    uint64_t now_us = clock_monotonic_us(), at_us = 0;
+
+    for (uint32_t i = 0; i < SL_SHARDS_MAX; i++) {
+        const struct node *node = &round->nodes[i];
+        uint64_t has_us = node->told_us + (time_us > node->time_us ? time_us - node->time_us : 0);
+
+        if (node->shards && node->state == STATE_IDLE && now_us - node->told_us <= CLOCK_AGE_US &&
+            has_us > at_us)
+            at_us = has_us;
+    }
+    return at_us;
 }
 
 void round_want(struct round *round, uint64_t time_ms)
 {
     uint64_t earliest_us = round->began_us + PAUSE_US, due_us;
 
-    if (!round->is_hearing || round->state != STATE_IDLE)
+    if (!round->is_hearing || !idle_shards(round))
         return;
     due_us = when_redis_has(round, time_ms * 1000);
     if (due_us > clock_monotonic_us() + FORESEEN_US)
@@ -225,18 +271,27 @@ void round_want(struct round *round, uint64_t time_ms)
 
 void round_want_later(struct round *round, uint64_t pause_ms)
 {
-    if (round->is_hearing && round->state == STATE_IDLE)
+    if (round->is_hearing && idle_shards(round))
         begin_at(round, round->began_us + pause_ms * 1000);
 }
 
 void round_pong(struct round *round, uint64_t number)
 {
-    if (round->state != STATE_PING || number != round->number)
+    uint64_t heard = subscriber_heard(round->subscriber);
+
+    for (uint32_t i = 0; i < SL_SHARDS_MAX; i++) {
+        struct node *node = &round->nodes[i];
+
+        if (node->state != STATE_PING || node->number != number)
+            continue;
+        node->state = STATE_IDLE;
+        if ((node->shards & heard) && node->ids_ms > SL_ID_EPOCH_MS)
+            round->callbacks.over(round->context, sl_id_first_at(node->ids_ms) - 1,
+                                  node->shards & heard);
+        else
+            retry(node);
         return;
-    round->state = STATE_IDLE;
-    if (round->ids_ms > SL_ID_EPOCH_MS)
-        round->callbacks.over(round->context, sl_id_first_at(round->ids_ms) - 1,
-                              round->heard & subscriber_heard(round->subscriber));
+    }
 }
 
 void round_set_hearing(struct round *round, bool is_hearing)
@@ -245,10 +300,12 @@ void round_set_hearing(struct round *round, bool is_hearing)
     if (is_hearing)
         return;
     set_timer(round, 0);
-    if (round->state == STATE_TIME)
-        round->is_void = true;
-    else
-        round->state = STATE_IDLE;
+    for (uint32_t i = 0; i < SL_SHARDS_MAX; i++) {
+        struct node *node = &round->nodes[i];
+
+        node->is_void = node->state == STATE_TIME;
+        node->state = node->is_void ? STATE_TIME : STATE_IDLE;
+    }
 }
 
 struct round *round_new(const struct subscriber_settings *settings, struct subscriber *subscriber,
@@ -270,6 +327,8 @@ struct round *round_new(const struct subscriber_settings *settings, struct subsc
     round->callbacks = *callbacks;
     round->context = context;
     round->timer.data = round;
+    for (uint32_t i = 0; i < SL_SHARDS_MAX; i++)
+        round->nodes[i].round = round;
     uv_poll_start(&round->timer, UV_READABLE, on_timer);
     return round;
 }

@@ -2,12 +2,13 @@
  * again.
  *
  * A round is two questions: TIME on the connection for commands, and when that is answered PING on
- * the one that is subscribed; in a cluster both to each node, and the earliest time counts. Redis
- * does one thing at a time. So what was published before it said its time was sent before the pong,
- * and every event that it mints later has that time or a later one. A clock that steps back breaks
- * that; whoever is asked for `ids_ms` sees it.
+ * the one that is subscribed. Redis does one thing at a time. So what was published before it said
+ * its time was sent before the pong, and every event that it mints later has that time or a later
+ * one. A clock that steps back breaks that; whoever is asked for `ids_ms` sees it.
  *
- * One round is under way at most. Belongs to the thread of its loop. */
+ * In a cluster each node has rounds of its own, for the shards that it has: one that does not
+ * answer keeps the rounds of no other waiting. Of each node one is under way at most. Belongs to
+ * the thread of its loop. */
 #pragma once
 
 #include <stdbool.h>
@@ -24,9 +25,9 @@ struct round_callbacks {
     /* The node of these shards says that it is `time_ms`: the time that ids are minted by from then
      * on, or a later one. Both are Unix times; see src/database/database_clock.h. */
     uint64_t (*ids_ms)(void *context, uint64_t shards, uint64_t time_ms);
-    /* Of `shards`, a bit for each, every event has come whose id is at or below `id`: those minted
-     * before the millisecond in which Redis told its time. They are those that are heard, and were
-     * when the round began. */
+    /* The round of a node is over: of `shards`, a bit for each, every event has come whose id is at
+     * or below `id`, minted before the millisecond in which the node told its time. They are those
+     * of its shards that are heard, and were when the round began. */
     void (*over)(void *context, uint64_t id, uint64_t shards);
 };
 
@@ -39,8 +40,9 @@ struct round *round_new(const struct subscriber_settings *settings, struct subsc
 void round_free(struct round *round);
 
 /* A round is wanted that finds the clock of Redis at the Unix time `time_ms` or later: it begins
- * then, if that can be told, and not sooner than a millisecond after the last one. Without effect
- * while one is under way, whose end is the time to want another, and while nothing is heard. */
+ * then, if that can be told, and not sooner than a millisecond after the last one, at all nodes of
+ * which none is under way. When one is over is the time to want another. Without effect while
+ * nothing is heard. */
 void round_want(struct round *round, uint64_t time_ms);
 /* The same `pause_ms` after the last one began: nobody waits for it. */
 void round_want_later(struct round *round, uint64_t pause_ms);

@@ -640,17 +640,18 @@ void subscriber_free(struct subscriber *subscriber)
     uv_close((uv_handle_t *)&subscriber->timer, on_timer_closed);
 }
 
-int subscriber_ping(struct subscriber *subscriber, uint64_t number)
+uint64_t subscriber_ping(struct subscriber *subscriber, uint64_t shards, uint64_t number)
 {
     char text[SL_ID_TEXT_SIZE];
 
     if (subscriber->cluster)
-        return cluster_subscriber_ping(subscriber->cluster, number);
-    if (subscriber->step != STEP_HEARING)
-        return -ENOTCONN;
+        return cluster_subscriber_ping(subscriber->cluster, shards, number);
+    if (subscriber->step != STEP_HEARING ||
+        redis_session_send_words(subscriber->session,
+                                 (const char *[]){"PING", sl_id_print(number, text), NULL}) < 0)
+        return 0;
     subscriber->pinged = number;
-    return redis_session_send_words(subscriber->session,
-                                    (const char *[]){"PING", sl_id_print(number, text), NULL});
+    return shards;
 }
 
 bool subscriber_is_subscribed(const struct subscriber *subscriber)

@@ -45,7 +45,8 @@ struct subscriber_callbacks {
      * lost on the way. Comes before `subscribed`, for each shard. 0; -ENOMEM: to be tried again. */
     int (*log_end)(void *context, uint32_t shard, uint64_t id);
     void (*message)(void *context, const struct live_message *message);
-    /* All messages that Redis had sent when subscriber_ping() reached it have come. */
+    /* All messages that Redis had sent when subscriber_ping() reached it have come; or, in a
+     * cluster, that node is not heard any more. */
     void (*pong)(void *context, uint64_t number);
     /* The messages and pongs of this turn of the loop are all there. */
     void (*turn_end)(void *context);
@@ -73,9 +74,10 @@ struct subscriber *subscriber_new(const struct subscriber_settings *settings,
  * run once more to let go of the handles. */
 void subscriber_free(struct subscriber *subscriber);
 
-/* Asks Redis to say `number`, from 1 on, behind what it has sent: `pong` comes, unless the
- * connection is lost before. 0; -ENOTCONN: nothing is heard; -ENOMEM. */
-int subscriber_ping(struct subscriber *subscriber, uint64_t number);
+/* Asks the node that one of `shards` is heard from to say `number`, from 1 on, behind what it has
+ * sent: `pong` comes, or `lost`. Returns those of `shards` that are heard from it; 0: it was not
+ * asked, for none is heard, it has not answered yet, or there is no memory. */
+uint64_t subscriber_ping(struct subscriber *subscriber, uint64_t shards, uint64_t number);
 
 bool subscriber_is_subscribed(const struct subscriber *subscriber);
 /* Whether it has been, ever: the number of shards; 0: not yet. */

@@ -9,7 +9,7 @@ import pytest
 
 from harness.api import Api
 from harness.cli import Cli
-from harness.redis_cluster import RedisCluster
+from harness.redis_cluster import NODE_TIMEOUT_MS, RedisCluster
 from harness.redis_server import shard_of
 from harness.waiting import eventually
 
@@ -195,6 +195,21 @@ def test_a_failover_in_good_order_loses_no_post(cluster, cli, users, gateway, wr
     followers = list(users)[1:]
     eventually(lambda: all(json.loads(cli.run("home", follower, "--limit", "1"))["id"] == str(posts[-1])
                            for follower in followers), "the tasks have pushed the last post", 60)
+
+
+def test_a_master_that_hangs_holds_up_its_own_shards_only(cluster, users, gateway):
+    lost, *others = users.items()
+    for node in cluster.nodes:
+        node.client.config_set("cluster-node-timeout", 600000)  # nobody takes its place
+    with gateway.stream(FIREHOSE) as stream:
+        with cluster.owner(shard_of(lost[1])).hanging():
+            posts = [post(gateway, user) for _ in range(3) for _, user in others]
+            assert read_posts(stream, posts) == posts
+            assert gateway.get("/readyz").status == 200
+        back = post(gateway, lost[1])
+        assert read_posts(stream, [back]) == [back]
+    for node in cluster.nodes:
+        node.client.config_set("cluster-node-timeout", NODE_TIMEOUT_MS)
 
 
 def test_while_a_master_is_away_the_others_go_on(cluster, cli, users, gateway):

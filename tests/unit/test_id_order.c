@@ -300,6 +300,43 @@ static void test_a_silent_shard_is_left_behind_and_becomes_whole(void **state)
     assert_int_equal(metric_get(metrics, METRIC_ORDER_BEHIND), 0);
 }
 
+static void test_each_node_has_rounds_of_its_own(void **state)
+{
+    (void)state;
+    take(0, 5, 0);
+    end_round(8, BUT(1));
+    expect_told("");
+    end_round(6, 2);
+    expect_told("5 <=6 ");
+    take(0, 9, 5);
+    end_round(8, 2);
+    expect_told("<=8 ");
+    for (uint64_t id = 10; id < 20; id++) { /* one is always the last, and goes on */
+        pass_ms(250);
+        end_round(id, BUT(1));
+        end_round(id - 2, 2);
+    }
+    expect_told("9 <=9 <=10 <=11 <=12 <=13 <=14 <=15 <=16 <=17 ");
+    assert_int_equal(metric_get(metrics, METRIC_ORDER_LEFT_BEHIND), 0);
+}
+
+static void test_a_node_without_rounds_is_left_behind(void **state)
+{
+    (void)state;
+    end_round(8, ALL);
+    take(0, 9, 0);
+    wait_ms(WAIT_MS - 1, 10, 1);
+    expect_told("<=8 ");
+    end_round(10, 4);
+    pass_ms(1);
+    end_round(11, 1);
+    expect_told("behind(1,8,wait) 9 <=10 ");
+    end_round(12, BUT(1));
+    expect_told("<=12 ");
+    end_round(13, 2);
+    expect_told("whole(1) ");
+}
+
 static void test_a_shard_that_is_behind_is_whole_with_its_first_event_in_order(void **state)
 {
     (void)state;
@@ -661,8 +698,8 @@ static void repair(uint32_t shard)
     world.missed_count[shard] = 0;
 }
 
-/* At the pong everything that was published before TIME has been heard. */
-static void end_round_of_world(uint64_t id)
+/* At the pong of the node of `shards` everything that it published before TIME has been heard. */
+static void end_round_of_node(uint64_t id, uint64_t shards)
 {
     uint64_t complete = 0;
 
@@ -670,17 +707,33 @@ static void end_round_of_world(uint64_t id)
         hear(&world.facts[world.heard++]);
     for (uint32_t shard = 0; shard < SHARDS; shard++)
         complete |= (uint64_t)!world.is_missing[shard] << shard;
-    id_order_end_round(order, id, complete, now_us);
+    id_order_end_round(order, id, complete & shards, now_us);
+}
+
+static void end_round_of_world(uint64_t id)
+{
+    end_round_of_node(id, ALL);
 }
 
 /* Some more is published between TIME and PING. */
-static void random_round(void)
+static void random_round_of_node(uint64_t shards)
 {
     uint64_t id = world.clock_ms * 4096 - 1;
 
     for (uint32_t n = draw(3); n > 0 && world.count < EVENTS_MAX; n--)
         publish(draw(SHARDS));
-    end_round_of_world(id);
+    end_round_of_node(id, shards);
+}
+
+/* Of one node that has all shards, or of two, one after the other. */
+static void random_round(void)
+{
+    uint64_t shards = draw(2) ? ALL : draw(1 << SHARDS);
+
+    random_round_of_node(shards);
+    world.clock_ms += draw(2);
+    if (shards != ALL)
+        random_round_of_node(~shards);
 }
 
 static void random_step(void)
@@ -787,6 +840,8 @@ int main(void)
         TEST(test_refused_and_lost_events_and_gaps_have_their_place),
         TEST(test_a_shard_of_which_something_is_missing_holds_the_others),
         TEST(test_a_silent_shard_is_left_behind_and_becomes_whole),
+        TEST(test_each_node_has_rounds_of_its_own),
+        TEST(test_a_node_without_rounds_is_left_behind),
         TEST(test_a_shard_that_is_behind_is_whole_with_its_first_event_in_order),
         TEST(test_a_shard_that_moves_is_not_left_behind),
         TEST(test_waiting_begins_when_somebody_waits),

@@ -1,5 +1,6 @@
 """A Redis Cluster of masters and their replicas: real ones, on ports of this machine."""
 
+import contextlib
 import os
 import pathlib
 import signal
@@ -64,6 +65,16 @@ class ClusterNode:
 
     def is_running(self):
         return self.process is not None
+
+    @contextlib.contextmanager
+    def hanging(self):
+        """It keeps its connections, and answers nobody."""
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
+            eventually(self._answers, "the node answers again")
 
     def ask(self, *words):
         """CLUSTER words."""
