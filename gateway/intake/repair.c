@@ -1,8 +1,9 @@
 /* repair.c - who asks the log, and when.
  *
- * A shard has at most one batch under way. While Redis fails, one timer for all shards says when
- * they ask again: there is one Redis. The other timer looks once a period which shards have not
- * moved since, so that a message costs it nothing.
+ * A shard has at most one batch under way. While that fails the shard asks again after a pause of
+ * its own, for its node may be away while others are there; one timer is set to the first of these
+ * pauses. The other timer looks once a period which shards have not moved since, so that a message
+ * costs it nothing.
  *
  * The subscriber asks where the logs end, shard by shard, and subscribes after that. What is
  * published in between is heard by nobody; so when hearing begins, the end of every log is looked
@@ -29,6 +30,8 @@ struct shard {
     bool is_due;               /* to be looked up in its log when nothing is wanted */
     bool is_unsure;            /* it was due, and has not been looked up since */
     uint64_t last_at_check;
+    struct backoff backoff; /* until a batch has come */
+    uint64_t retry_ms;      /* when it asks again; 0: it need not wait */
 };
 
 struct repair {
@@ -37,7 +40,6 @@ struct repair {
     void *context;
     uv_timer_t check_timer, retry_timer;
     unsigned open_timers;
-    struct backoff backoff;
     bool is_hearing;
     struct log_rate began_rate, ended_rate, failed_rate, future_rate;
     struct shard shards[SL_SHARDS_MAX];
@@ -84,11 +86,28 @@ static void log_failure(struct shard *shard, const char *why)
 static void on_batch(void *owner, const struct log_batch *batch, int error, const char *why);
 static void on_retry(uv_timer_t *timer);
 
-static void ask_later(struct repair *repair)
+static void arm_timer(struct repair *repair)
 {
-    if (!uv_is_active((uv_handle_t *)&repair->retry_timer))
-        uv_timer_start(&repair->retry_timer, on_retry,
-                       backoff_next_spread_ms(&repair->backoff, RETRY_MIN_MS, RETRY_MAX_MS), 0);
+    uint64_t now_ms = uv_now(repair->settings.loop), first_ms = UINT64_MAX;
+
+    for (uint32_t i = 0; i < SL_SHARDS_MAX; i++) {
+        uint64_t retry_ms = repair->shards[i].retry_ms;
+
+        if (retry_ms > 0 && retry_ms < first_ms)
+            first_ms = retry_ms;
+    }
+    if (first_ms != UINT64_MAX)
+        uv_timer_start(&repair->retry_timer, on_retry, first_ms > now_ms ? first_ms - now_ms : 0,
+                       0);
+}
+
+static void ask_later(struct shard *shard)
+{
+    struct repair *repair = shard->repair;
+
+    shard->retry_ms = uv_now(repair->settings.loop) +
+                      backoff_next_spread_ms(&shard->backoff, RETRY_MIN_MS, RETRY_MAX_MS);
+    arm_timer(repair);
 }
 
 static int ask(struct shard *shard, uint64_t after, uint64_t to)
@@ -120,12 +139,12 @@ static void ask_if_wanted(struct shard *shard)
         return;
     }
     log_progress(shard, true, after, to);
-    if (shard->is_asked || uv_is_active((uv_handle_t *)&repair->retry_timer))
+    if (shard->is_asked || shard->retry_ms > 0)
         return;
     if (ask(shard, after, to) < 0) {
         metric_add(repair->settings.metrics, METRIC_LOG_READ_FAILURES, 1);
         log_failure(shard, "out of memory");
-        ask_later(repair);
+        ask_later(shard);
     }
 }
 
@@ -138,11 +157,17 @@ static void make_due(struct shard *shard)
 static void on_retry(uv_timer_t *timer)
 {
     struct repair *repair = timer->data;
+    uint64_t now_ms = uv_now(repair->settings.loop);
 
     for (uint32_t i = 0; i < SL_SHARDS_MAX; i++) {
-        if (repair->shards[i].order)
-            ask_if_wanted(&repair->shards[i]);
+        struct shard *shard = &repair->shards[i];
+
+        if (shard->retry_ms > 0 && shard->retry_ms <= now_ms) {
+            shard->retry_ms = 0;
+            ask_if_wanted(shard);
+        }
     }
+    arm_timer(repair);
 }
 
 /* ---- what comes back ---- */
@@ -159,7 +184,7 @@ static void batch_failed(struct shard *shard, int error, const char *why)
         return; /* it was a look at a quiet shard; the next one follows */
     }
     if (error != -EBADMSG) { /* whatever is wrong with Redis passes; what the log holds does not */
-        ask_later(repair);
+        ask_later(shard);
         return;
     }
     shard_order_give_up(shard->order);
@@ -174,7 +199,7 @@ static void on_batch(void *owner, const struct log_batch *batch, int error, cons
     assert(shard->is_asked && shard->order);
     shard->is_asked = false;
     if (batch) {
-        backoff_reset(&repair->backoff);
+        backoff_reset(&shard->backoff);
         shard->is_unsure = shard->is_due; /* else this is what it was looked up for */
         shard_order_batch(shard->order, batch, clock_monotonic_us());
         repair->callbacks.turn_end(repair->context);

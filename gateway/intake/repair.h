@@ -6,8 +6,8 @@
  * begins, and whenever it has been quiet for a second, so that the loss of its last message is
  * found too. A message whose id lies in the future is not believed: anybody may publish, and who
  * believed it would hold what follows for old. What the log has is taken from there. When Redis
- * does not answer or refuses to, the log is asked again after 0.1 s at first, 5 s at most. Belongs
- * to the thread of its loop. */
+ * does not answer or refuses to, the log of that shard is asked again after 0.1 s at first, 5 s at
+ * most. Belongs to the thread of its loop. */
 #pragma once
 
 #include <stdbool.h>

@@ -139,7 +139,7 @@ static void start_intake_with(uint32_t check_ms, size_t max_held_bytes)
     bool has_looked = false;
     struct sl_redis_address address;
     struct subscriber_settings subscriber_settings = {&patience.loop, &address, metrics, 5000,
-                                                      5000, 0, NULL};
+                                                      5000,           0,        NULL};
     struct repair_settings settings = {&patience.loop, NULL, metrics, max_held_bytes, check_ms};
 
     assert_int_equal(sl_redis_address_parse(sl_slice_str(server.url), &address, NULL), 0);
@@ -452,6 +452,28 @@ static void test_a_shard_whose_log_cannot_be_looked_up_is_not_complete(void **st
     run_until(all_are_complete());
 }
 
+/* The pauses of the one, a second by then, are not those of the other. */
+static void test_a_shard_whose_log_cannot_be_read_does_not_keep_others_waiting(void **state)
+{
+    uint64_t failures;
+
+    (void)state;
+    start_intake();
+    run_until(all_are_complete());
+    run("ACL SETUSER default -xrange %s", "(+xrange ~sluice:{0}:*)");
+    produce(1, 1, false);
+    produce(1, 1, true);
+    run_until(metric_get(metrics, METRIC_LOG_READ_FAILURES) >= 4);
+    failures = metric_get(metrics, METRIC_LOG_READ_FAILURES);
+    produce(0, 1, false);
+    produce(0, 1, true);
+    run_until(told.last[0] == written[0]);
+    assert_int_equal(metric_get(metrics, METRIC_LOG_READ_FAILURES), failures);
+    assert_false(repair_is_complete(repair, 1));
+    run("ACL SETUSER default +xrange clearselectors");
+    run_until(all_has_come());
+}
+
 static void test_it_can_be_freed_at_any_time(void **state)
 {
     (void)state;
@@ -509,6 +531,7 @@ int main(void)
         test(test_log_that_cannot_be_read_is_told_as_a_gap),
         test(test_a_shard_of_which_something_is_missing_is_not_complete),
         test(test_a_shard_whose_log_cannot_be_looked_up_is_not_complete),
+        test(test_a_shard_whose_log_cannot_be_read_does_not_keep_others_waiting),
         test(test_it_can_be_freed_at_any_time),
         test(test_out_of_memory_delays_events_at_most),
     };
