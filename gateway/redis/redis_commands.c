@@ -55,7 +55,8 @@ struct lane {
     struct sl_redis_endpoint endpoint; /* in a cluster */
     uint64_t shards;                   /* whose commands go here, by bit */
     struct redis_session *session;
-    bool was_ready; /* the session, since it was opened */
+    bool was_ready;       /* the session, since it was opened */
+    uint64_t answered_ms; /* when its last answer came */
     struct list waiting, sent;
     struct list lost;       /* were sent on a connection that has just ended */
     uint64_t try_ms;        /* when the waiting ones are tried next */
@@ -443,6 +444,7 @@ static void on_reply(void *context, const redisReply *reply)
     }
     command = LIST_OWNER(first, struct command, node);
     list_remove(&lane->sent, first);
+    lane->answered_ms = uv_now(lane->commands->loop);
     if (sl_reply_is_noscript(reply)) {
         sl_call_use_source(&command->call, true);
         send_or_fail(command);
@@ -613,13 +615,19 @@ uint32_t redis_commands_nodes(const struct redis_commands *commands, uint64_t sh
 
 uint32_t redis_commands_reached(const struct redis_commands *commands)
 {
+    const struct lane *best = NULL;
+
     for (size_t i = 0; i < commands->lane_count; i++) {
         const struct lane *lane = commands->lanes[i];
 
-        if (lane->shards && redis_session_is_ready(lane->session))
+        if (!lane->shards || !redis_session_is_ready(lane->session))
+            continue;
+        if (list_is_empty(&lane->sent))
             return (uint32_t)__builtin_ctzll(lane->shards);
+        if (!best || lane->answered_ms > best->answered_ms)
+            best = lane;
     }
-    return 0;
+    return best ? (uint32_t)__builtin_ctzll(best->shards) : 0;
 }
 
 void redis_commands_try_now(struct redis_commands *commands)

@@ -47,7 +47,8 @@ void redis_commands_set_map(struct redis_commands *commands, const struct sl_clu
 /* The nodes that have some of `shards`, each by which of them it has; how many there are. */
 uint32_t redis_commands_nodes(const struct redis_commands *commands, uint64_t shards,
                               uint64_t ret_nodes[static SL_SHARDS_MAX]);
-/* A shard whose node there is a connection to at this moment; 0 when there is none. */
+/* A shard whose node there is a connection to at this moment, which owes no answer, or gave its
+ * last one later than the others did; 0 when there is none. */
 uint32_t redis_commands_reached(const struct redis_commands *commands);
 /* Called when that is in doubt: a node is away, not ready, or names another one. */
 typedef void (*redis_doubt_fn)(void *context);

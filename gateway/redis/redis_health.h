@@ -1,4 +1,5 @@
-/* gateway/redis/redis_health.h - has a worker all of Redis that serving needs, and what of it works?
+/* gateway/redis/redis_health.h - has a worker all of Redis that serving needs, and what of it
+ * works?
  *
  * It has when it hears the live channels and when both of its connections for commands get answers:
  * the one that the streams need (the log) and the one of the API. A worker that lacks one of them

@@ -1,8 +1,9 @@
-/* redis_pulse.c - one PING at a time, from a timer and behind each that failed.
+/* redis_pulse.c - one PING at a time and node, from a timer and behind each that failed.
  *
  * A PING is a command like others: while Redis is away it waits for a connection, and is answered
  * as soon as there is one. What counts is how long ago the first one was asked that has no answer
- * yet, not how often asking failed. So one command is what a Redis that is away costs. */
+ * yet, not how often asking failed. So one command is what a Redis that is away costs. In a cluster
+ * one node that hangs is not all of it: while its answer is awaited another one is asked. */
 #include "gateway/redis/redis_pulse.h"
 
 #include "base/alloc.h"
@@ -16,7 +17,9 @@ struct redis_pulse {
     void *context;
     uv_timer_t timer;
     uint32_t late_ms;
-    uint64_t asked_ns;      /* 0: no answer is awaited */
+    uint64_t asked_ns;      /* when the last one was */
+    uint32_t awaited;       /* answers */
+    uint32_t shard;         /* whose node was asked last */
     uint64_t unanswered_ms; /* since when, be it by several; 0: the last one was answered */
     bool is_answered;
 };
@@ -45,13 +48,15 @@ static void on_reply(void *owner, const redisReply *reply, const char *why)
     uint64_t took_ns = uv_hrtime() - pulse->asked_ns;
 
     (void)why;
-    pulse->asked_ns = 0;
+    pulse->awaited--;
     if (!reply || sl_reply_is_not_yet(reply)) {
         judge(pulse);
-        ask(pulse); /* so that there is one that waits for Redis to come back */
+        if (pulse->awaited == 0)
+            ask(pulse); /* so that there is one that waits for Redis to come back */
         return;
     }
-    metric_observe(pulse->metrics, METRIC_HISTOGRAM_REDIS_ROUND_TRIP, took_ns / 1000, 1);
+    if (pulse->awaited == 0)
+        metric_observe(pulse->metrics, METRIC_HISTOGRAM_REDIS_ROUND_TRIP, took_ns / 1000, 1);
     pulse->unanswered_ms = 0;
     set_answered(pulse, true);
 }
@@ -60,7 +65,8 @@ static void ask(struct redis_pulse *pulse)
 {
     struct sl_call call = SL_CALL_INIT;
 
-    sl_call_begin(&call, redis_commands_reached(pulse->commands), true);
+    pulse->shard = redis_commands_reached(pulse->commands);
+    sl_call_begin(&call, pulse->shard, true);
     sl_call_add_str(&call, "PING");
     if (sl_call_finish(&call, NULL) < 0) {
         sl_call_done(&call);
@@ -69,17 +75,16 @@ static void ask(struct redis_pulse *pulse)
     if (!pulse->unanswered_ms)
         pulse->unanswered_ms = uv_now(pulse->timer.loop);
     pulse->asked_ns = uv_hrtime();
-    if (redis_commands_run_take(pulse->commands, &call, on_reply, pulse) < 0)
-        pulse->asked_ns = 0;
+    if (redis_commands_run_take(pulse->commands, &call, on_reply, pulse) == 0)
+        pulse->awaited++;
 }
 
-/* One at a time: a Redis that is away costs one waiting command. */
 static void on_period(uv_timer_t *timer)
 {
     struct redis_pulse *pulse = timer->data;
 
     judge(pulse);
-    if (!pulse->asked_ns)
+    if (pulse->awaited == 0 || pulse->shard != redis_commands_reached(pulse->commands))
         ask(pulse);
 }
 

@@ -1,51 +1,74 @@
+/* shard_watch.c - a chain of questions for each node: the next one is asked when the one before it is
+ * answered. A round is over when no chain has a question under way. */
 #include "gateway/redis/shard_watch.h"
 
 #include "base/alloc.h"
+
+/* The shards of one node. */
+struct chain {
+    struct shard_watch *watch;
+    uint64_t left;  /* to be asked in this round, by bit */
+    uint32_t shard; /* that is being asked */
+};
 
 struct shard_watch {
     uv_timer_t timer;
     struct redis_commands *commands;
     const struct shard_question *question;
     struct sl_meta meta; /* its number of shards is all that is needed */
-    uint32_t shard;      /* that is asked, or was last */
-    bool is_asking;
+    struct chain chains[SL_SHARDS_MAX];
+    uint32_t asked, answered; /* shards: at this moment, in this round */
     _Alignas(max_align_t) unsigned char context[];
 };
 
-static void ask(struct shard_watch *watch);
+static void ask_next(struct chain *chain);
 
 static void on_reply(void *owner, const redisReply *reply, const char *why)
 {
-    struct shard_watch *watch = owner;
+    struct chain *chain = owner;
+    struct shard_watch *watch = chain->watch;
 
     (void)why; /* who needs it says so, and why */
-    watch->is_asking = false;
-    if (!reply || watch->question->take(watch->context, watch->shard, reply) < 0)
+    watch->asked--;
+    if (!reply || watch->question->take(watch->context, chain->shard, reply) < 0)
         return;
-    if (++watch->shard < watch->meta.shards)
-        ask(watch);
-    else if (watch->question->end)
+    if (++watch->answered == watch->meta.shards && watch->question->end)
         watch->question->end(watch->context);
+    ask_next(chain);
 }
 
-static void ask(struct shard_watch *watch)
+static void ask_next(struct chain *chain)
 {
+    struct shard_watch *watch = chain->watch;
     struct sl_call call = SL_CALL_INIT;
 
-    if (watch->question->build(&call, &watch->meta, watch->shard, NULL) < 0)
+    if (chain->left == 0)
+        return;
+    chain->shard = (uint32_t)__builtin_ctzll(chain->left);
+    chain->left &= chain->left - 1;
+    if (watch->question->build(&call, &watch->meta, chain->shard, NULL) < 0)
         sl_call_done(&call);
-    else
-        watch->is_asking = redis_commands_run_take(watch->commands, &call, on_reply, watch) == 0;
+    else if (redis_commands_run_take(watch->commands, &call, on_reply, chain) == 0)
+        watch->asked++;
 }
 
 static void on_timer(uv_timer_t *timer)
 {
     struct shard_watch *watch = timer->data;
+    uint64_t nodes[SL_SHARDS_MAX];
+    uint32_t count;
 
-    if (watch->is_asking)
+    if (watch->asked > 0)
         return;
-    watch->shard = 0;
-    ask(watch);
+    watch->answered = 0;
+    if (watch->question->begin)
+        watch->question->begin(watch->context);
+    count = redis_commands_nodes(watch->commands,
+                                 UINT64_MAX >> (SL_SHARDS_MAX - watch->meta.shards), nodes);
+    for (uint32_t i = 0; i < count; i++) {
+        watch->chains[i] = (struct chain){.watch = watch, .left = nodes[i]};
+        ask_next(&watch->chains[i]);
+    }
 }
 
 void shard_watch_begin(struct shard_watch *watch, uint32_t shards)

@@ -1,7 +1,8 @@
 /* gateway/redis/shard_watch.h - asks every shard the same question, now and then.
  *
- * A round asks one shard after the other, so that 64 of them are no burst; a failure ends it, and
- * the next one begins on time. Rounds do not overlap. */
+ * A round asks one shard after the other, so that 64 of them are no burst; in a cluster all nodes
+ * at once, and of each one shard after the other. A failure ends it for that node. The next one
+ * begins on time; rounds do not overlap. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,6 +17,8 @@ struct shard_watch;
 
 struct shard_question {
     uint32_t every_ms;
+    /* A round begins. May be NULL. */
+    void (*begin)(void *context);
     /* 0; a negative errno: it cannot be asked. Of the meta the number of shards is known. */
     int (*build)(struct sl_call *call, const struct sl_meta *meta, uint32_t shard,
                  struct failure *reterr);

@@ -19,18 +19,23 @@ struct task_watch {
     uint64_t archive_away;     /* shards whose tasks wait for the archive */
 };
 
+static void begin(void *context)
+{
+    struct task_watch *watch = context;
+
+    watch->sum = (struct sl_task_counts){0};
+    watch->archive_away = 0;
+}
+
 static int add(void *context, uint32_t shard, const redisReply *reply)
 {
     struct task_watch *watch = context;
     struct sl_task_counts *sum = &watch->sum, counts;
     int r = sl_task_counts_reply(reply, &counts, NULL);
 
+    (void)shard;
     if (r < 0)
         return r;
-    if (shard == 0) {
-        *sum = (struct sl_task_counts){0};
-        watch->archive_away = 0;
-    }
     watch->archive_away += counts.archive_away[0] != '\0';
     sum->tasks += counts.tasks;
     sum->taken += counts.taken;
@@ -78,6 +83,7 @@ struct shard_watch *task_watch_new(uv_loop_t *loop, struct redis_commands *comma
 {
     static const struct shard_question question = {
         .every_ms = TASK_WATCH_MS,
+        .begin = begin,
         .build = sl_task_counts_call,
         .take = add,
         .end = show,

@@ -1,7 +1,9 @@
-/* fake_node.c - a thread that accepts, reads commands and answers by a table. */
+/* fake_node.c - a thread that accepts, reads commands and answers by a table. It hears that the
+ * test is over by its listener. */
 #include "tests/support/fake_node.h"
 
 #include <arpa/inet.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,37 +35,71 @@ static const char *find_answer(struct fake_node *node, const char *command)
     return answer;
 }
 
-static void serve(struct fake_node *node, int connection)
+static void hang_up(struct fake_connection *connection)
 {
-    redisReader *reader = redisReaderCreate();
+    redisReaderFree(connection->reader);
+    close(connection->fd);
+    connection->fd = -1;
+}
+
+static void serve(struct fake_node *node, struct fake_connection *connection)
+{
     const char *answer = "";
     char bytes[65536];
+    ssize_t count = read(connection->fd, bytes, sizeof(bytes));
+    void *request = NULL;
 
-    while (answer) {
-        ssize_t count = read(connection, bytes, sizeof(bytes));
-        void *request = NULL;
-
-        if (count <= 0)
-            break;
-        redisReaderFeed(reader, bytes, (size_t)count);
-        while (answer && redisReaderGetReply(reader, &request) == REDIS_OK && request) {
-            answer = find_answer(node, ((redisReply *)request)->element[0]->str);
-            freeReplyObject(request);
-            if (answer && write(connection, answer, strlen(answer)) < 0)
-                answer = NULL;
-        }
+    if (count > 0)
+        redisReaderFeed(connection->reader, bytes, (size_t)count);
+    else
+        answer = NULL;
+    while (answer && redisReaderGetReply(connection->reader, &request) == REDIS_OK && request) {
+        answer = find_answer(node, ((redisReply *)request)->element[0]->str);
+        freeReplyObject(request);
+        if (answer && write(connection->fd, answer, strlen(answer)) < 0)
+            answer = NULL;
     }
-    redisReaderFree(reader);
+    if (!answer)
+        hang_up(connection);
+}
+
+/* false: the test is over. */
+static bool accept_one(struct fake_node *node)
+{
+    int fd = accept(node->listener, NULL, NULL);
+
+    for (size_t i = 0; fd >= 0 && i < FAKE_CONNECTIONS_MAX; i++) {
+        if (node->connections[i].fd >= 0)
+            continue;
+        node->connections[i] = (struct fake_connection){fd, redisReaderCreate()};
+        return true;
+    }
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
 }
 
 static void *run(void *context)
 {
     struct fake_node *node = context;
-    int connection;
+    struct pollfd polled[FAKE_CONNECTIONS_MAX + 1];
+    bool goes_on = true;
 
-    while ((connection = accept(node->listener, NULL, NULL)) >= 0) {
-        serve(node, connection);
-        close(connection);
+    while (goes_on) {
+        for (size_t i = 0; i < FAKE_CONNECTIONS_MAX; i++)
+            polled[i] = (struct pollfd){node->connections[i].fd, POLLIN, 0};
+        polled[FAKE_CONNECTIONS_MAX] = (struct pollfd){node->listener, POLLIN, 0};
+        poll(polled, FAKE_CONNECTIONS_MAX + 1, -1);
+        for (size_t i = 0; i < FAKE_CONNECTIONS_MAX; i++) {
+            if (polled[i].revents)
+                serve(node, &node->connections[i]);
+        }
+        if (polled[FAKE_CONNECTIONS_MAX].revents)
+            goes_on = accept_one(node);
+    }
+    for (size_t i = 0; i < FAKE_CONNECTIONS_MAX; i++) {
+        if (node->connections[i].fd >= 0)
+            hang_up(&node->connections[i]);
     }
     return NULL;
 }
@@ -75,6 +111,8 @@ void fake_node_start(struct fake_node *node)
 
     *node = (struct fake_node){.endpoint.host = "127.0.0.1"};
     pthread_mutex_init(&node->lock, NULL);
+    for (size_t i = 0; i < FAKE_CONNECTIONS_MAX; i++)
+        node->connections[i].fd = -1;
     node->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(node->listener, (struct sockaddr *)&address, size), 0);
     assert_int_equal(listen(node->listener, 8), 0);

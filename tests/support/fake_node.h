@@ -1,5 +1,5 @@
 /* tests/support/fake_node.h - a node of a cluster that answers what a test tells it to, on a port
- * of its own, one connection after the other. */
+ * of its own, to all who are connected. */
 #pragma once
 
 #include <pthread.h>
@@ -7,7 +7,7 @@
 
 #include "src/redis/redis_address.h"
 
-enum { FAKE_RULES_MAX = 8, FAKE_ANSWERS_MAX = 16 };
+enum { FAKE_RULES_MAX = 8, FAKE_ANSWERS_MAX = 16, FAKE_CONNECTIONS_MAX = 8 };
 
 struct fake_node {
     struct sl_redis_endpoint endpoint;
@@ -15,6 +15,10 @@ struct fake_node {
     /* private */
     int listener;
     pthread_t thread;
+    struct fake_connection {
+        int fd; /* -1: none */
+        struct redisReader *reader;
+    } connections[FAKE_CONNECTIONS_MAX];
     pthread_mutex_t lock; /* of what follows */
     struct {
         char command[16];

@@ -233,12 +233,49 @@ static void test_nodes_are_told_by_their_shards(void **state)
     assert_int_equal(redis_commands_reached(commands), 0);
 }
 
+static void read_shard(uint32_t shard, struct told *told)
+{
+    struct sl_call call = SL_CALL_INIT;
+
+    *told = (struct told){.count = 0};
+    assert_int_equal(sl_event_log_end_call(&call, shard, NULL), 0);
+    assert_int_equal(redis_commands_run_take(commands, &call, on_reply, told), 0);
+}
+
+static void test_a_node_that_hangs_is_not_one_that_is_reached(void **state)
+{
+    struct sl_cluster_map map = {0};
+    struct told told, other;
+
+    (void)state;
+    start(20000);
+    map.masters[0] = nodes[0].endpoint;
+    map.masters[1] = nodes[1].endpoint;
+    redis_commands_set_map(commands, &map);
+    fake_node_answers(&nodes[0], "XREVRANGE", "*0\r\n");
+    fake_node_answers(&nodes[0], "XREVRANGE", "%s", "");
+    fake_node_answers(&nodes[1], "XREVRANGE", "*0\r\n");
+    read_shard(0, &told);
+    read_shard(1, &other);
+    RUN_UNTIL(&patience, told.count == 1 && other.count == 1);
+    assert_int_equal(redis_commands_reached(commands), 0);
+    read_shard(0, &told);
+    assert_int_equal(redis_commands_reached(commands), 1);
+    uv_sleep(2);
+    read_shard(1, &other);
+    RUN_UNTIL(&patience, other.count == 1);
+    read_shard(1, &other); /* both owe an answer */
+    assert_int_equal(redis_commands_reached(commands), 1);
+    assert_int_equal(told.count, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_commands_wait_until_it_is_known_where_to),
+        TEST(test_a_node_that_hangs_is_not_one_that_is_reached),
         TEST(test_command_without_a_place_ends_in_time),
         TEST(test_shard_that_has_moved_is_followed),
         TEST(test_nodes_that_name_each_other_are_not_followed_for_ever),
