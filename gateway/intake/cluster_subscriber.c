@@ -24,6 +24,7 @@
 #include "base/backoff.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "gateway/intake/repair.h"
 #include "gateway/intake/message_rate.h"
 #include "gateway/redis/redis_commands.h"
 #include "gateway/redis/redis_session.h"
@@ -33,6 +34,7 @@
 #include "src/model/keys.h"
 
 enum { RETRY_MIN_MS = 100, RETRY_MAX_MS = 1000, CONNECT_TRIES = 4 };
+enum { BEGIN_WAIT_MS = 2000 }; /* for the last shards, when the first ones are there */
 enum { LINES_MAX = SL_SHARDS_MAX, UNSENT_MAX_BYTES = 64 * 1024 };
 
 enum shard_state { SHARD_AWAY, SHARD_LOG_END, SHARD_SUBSCRIBING, SHARD_HEARD };
@@ -57,6 +59,7 @@ struct shard {
     bool is_asked;     /* a command is under way: its meta, or its log's end */
     bool has_log_end;  /* that is known, and not told yet */
     uint64_t log_end;
+    uint64_t guess;          /* of that, to be told before it; 0: it is not */
     uint64_t clock_until_ms; /* as its meta said */
 };
 
@@ -73,10 +76,11 @@ struct cluster_subscriber {
     struct shard shards[SL_SHARDS_MAX];
     bool has_map;
     struct sl_meta meta;
-    uint64_t known;  /* shards whose meta has been read */
-    uint64_t heard;  /* shards in SHARD_HEARD */
-    bool has_begun;  /* the log's ends of all shards have been told */
-    bool is_hearing; /* as told */
+    uint64_t known;          /* shards whose meta has been read */
+    uint64_t heard;          /* shards in SHARD_HEARD */
+    uint64_t waits_since_ms; /* for all shards to be there; 0: it does not, or none is there yet */
+    bool has_begun;          /* the log's ends of all shards have been told */
+    bool is_hearing;         /* as told */
     bool is_stopping;
     uint32_t told_shards;
     struct message_rate rate; /* of all lines together */
@@ -134,14 +138,49 @@ static void begin_hearing(struct cluster_subscriber *subscriber)
     struct metrics *metrics = subscriber->settings.metrics;
 
     subscriber->is_hearing = true;
+    subscriber->waits_since_ms = 0;
     subscriber->told_shards = subscriber->meta.shards;
     subscriber->logged_reason[0] = '\0';
     metric_set(metrics, METRIC_SUBSCRIBED, 1);
     metric_add(metrics, METRIC_SUBSCRIPTIONS, 1);
-    log_info("redis_subscribed", "redis=%s shards=%u nodes=%zu database=%s",
-             subscriber->address_text, subscriber->meta.shards, subscriber->line_count,
+    log_info("redis_subscribed", "redis=%s shards=%u heard=%d nodes=%zu database=%s",
+             subscriber->address_text, subscriber->meta.shards,
+             __builtin_popcountll(subscriber->heard), subscriber->line_count,
              subscriber->meta.database_id);
     subscriber->callbacks.subscribed(subscriber->context, subscriber->meta.shards);
+}
+
+static bool is_ready(const struct line *line)
+{
+    return line && redis_session_is_ready(line->session);
+}
+
+/* With some shards, when the others do not come. */
+static bool has_waited(struct cluster_subscriber *subscriber)
+{
+    uint64_t now_ms = uv_now(subscriber->settings.loop);
+
+    if (subscriber->waits_since_ms == 0)
+        subscriber->waits_since_ms = now_ms;
+    return now_ms - subscriber->waits_since_ms >= BEGIN_WAIT_MS;
+}
+
+/* Those whose node there is a connection to. */
+static uint64_t reached_shards(const struct cluster_subscriber *subscriber)
+{
+    uint64_t shards = 0;
+
+    for (uint32_t i = 0; i < subscriber->meta.shards; i++)
+        shards |= is_ready(subscriber->shards[i].line) ? bit(i) : 0;
+    return shards;
+}
+
+static void begin_hearing_if_so(struct cluster_subscriber *subscriber)
+{
+    if (!subscriber->is_hearing && subscriber->heard &&
+        (subscriber->heard == all_shards(subscriber) ||
+         (subscriber->heard == reached_shards(subscriber) && has_waited(subscriber))))
+        begin_hearing(subscriber);
 }
 
 static void note_heard(struct shard *shard)
@@ -154,8 +193,8 @@ static void note_heard(struct shard *shard)
         backoff_reset(&subscriber->backoff);
     if (subscriber->is_hearing)
         subscriber->callbacks.heard_again(subscriber->context, shard->number);
-    else if (subscriber->heard == all_shards(subscriber))
-        begin_hearing(subscriber);
+    else
+        begin_hearing_if_so(subscriber);
 }
 
 static void note_away(struct shard *shard, const char *reason)
@@ -175,11 +214,6 @@ static void note_away(struct shard *shard, const char *reason)
 
 /* ---- a shard: its log's end, its subscription ---- */
 
-static bool is_ready(const struct line *line)
-{
-    return line && redis_session_is_ready(line->session);
-}
-
 static void subscribe(struct shard *shard)
 {
     char channel[SL_KEY_SIZE];
@@ -195,28 +229,67 @@ static void subscribe(struct shard *shard)
         shard->state = SHARD_SUBSCRIBING;
 }
 
+static int tell_guess(struct shard *shard)
+{
+    struct cluster_subscriber *subscriber = shard->subscriber;
+    int r = 0;
+
+    if (shard->guess > 0)
+        r = subscriber->callbacks.log_end(subscriber->context, shard->number, shard->guess);
+    if (r == 0)
+        shard->guess = 0;
+    return r;
+}
+
 static void tell_log_end(struct shard *shard)
 {
     struct cluster_subscriber *subscriber = shard->subscriber;
 
     shard->has_log_end = false;
     shard->state = SHARD_AWAY;
-    if (subscriber->callbacks.log_end(subscriber->context, shard->number, shard->log_end) < 0)
+    if (tell_guess(shard) < 0 ||
+        subscriber->callbacks.log_end(subscriber->context, shard->number, shard->log_end) < 0)
         try_later(subscriber);
     else
         subscribe(shard);
 }
 
+/* Where the logs of those that are away end is guessed: at the newest event of the others, or a
+ * minute ago. Their events since then come when they are back. */
+static uint64_t guess_log_end(const struct cluster_subscriber *subscriber)
+{
+    uint64_t guess = sl_id_first_at(clock_wall_ms() - REPAIR_FUTURE_MS);
+
+    for (uint32_t i = 0; i < subscriber->meta.shards; i++) {
+        const struct shard *shard = &subscriber->shards[i];
+
+        if (shard->has_log_end && shard->log_end > guess &&
+            !repair_is_in_the_future(shard->log_end, 0))
+            guess = shard->log_end;
+    }
+    return guess;
+}
+
 /* The first time all are told before anything of any shard comes, in their order. */
 static void tell_first_log_ends(struct cluster_subscriber *subscriber)
 {
-    for (uint32_t i = 0; i < subscriber->meta.shards; i++) {
-        if (!subscriber->shards[i].has_log_end)
-            return;
-    }
-    subscriber->has_begun = true;
+    uint64_t guess = guess_log_end(subscriber), there = 0;
+
     for (uint32_t i = 0; i < subscriber->meta.shards; i++)
-        tell_log_end(&subscriber->shards[i]);
+        there |= subscriber->shards[i].has_log_end ? bit(i) : 0;
+    if (there == 0 || (there != all_shards(subscriber) && !has_waited(subscriber)))
+        return;
+    subscriber->has_begun = true;
+    for (uint32_t i = 0; i < subscriber->meta.shards; i++) {
+        struct shard *shard = &subscriber->shards[i];
+
+        if (there & bit(i)) {
+            tell_log_end(shard);
+        } else {
+            shard->guess = sl_id_shard(guess) == i ? guess - 1 : guess;
+            tell_guess(shard);
+        }
+    }
 }
 
 static void on_log_end(void *owner, const redisReply *reply, const char *why)
@@ -260,7 +333,8 @@ static void advance(struct shard *shard)
 {
     struct sl_call call = SL_CALL_INIT;
 
-    if (shard->state != SHARD_AWAY || shard->is_asked || !is_ready(shard->line))
+    if (shard->state != SHARD_AWAY || shard->is_asked || !is_ready(shard->line) ||
+        !(shard->subscriber->known & bit(shard->number)))
         return;
     shard->state = SHARD_LOG_END;
     run(shard, sl_event_log_end_call(&call, shard->number, NULL), &call, on_log_end);
@@ -270,8 +344,6 @@ static void advance(struct shard *shard)
 
 static void advance_all(struct cluster_subscriber *subscriber)
 {
-    if (subscriber->known == 0 || subscriber->known != all_shards(subscriber))
-        return;
     for (uint32_t i = 0; i < subscriber->meta.shards; i++)
         advance(&subscriber->shards[i]);
 }
@@ -283,7 +355,8 @@ static void on_meta(void *owner, const redisReply *reply, const char *why);
 static void ask_meta(struct shard *shard)
 {
     struct cluster_subscriber *subscriber = shard->subscriber;
-    struct sl_meta wanted = shard->number == 0 ? sl_meta_wanted(SL_SHARDS_MAX) : subscriber->meta;
+    struct sl_meta wanted =
+        subscriber->meta.shards > 0 ? subscriber->meta : sl_meta_wanted(SL_SHARDS_MAX);
     struct sl_call call = SL_CALL_INIT;
 
     wanted.is_clustered = true;
@@ -291,14 +364,60 @@ static void ask_meta(struct shard *shard)
         run(shard, sl_meta_call(&call, shard->number, &wanted, NULL), &call, on_meta);
 }
 
-/* Of shard 0 first, then with what it said of the others. */
-static void ask_metas(struct cluster_subscriber *subscriber)
+static void ask_metas(struct cluster_subscriber *subscriber);
+static void note_database(struct cluster_subscriber *subscriber, const struct sl_meta *meta);
+
+static void on_look(void *owner, const redisReply *reply, const char *why)
 {
-    if (!(subscriber->known & 1)) {
-        ask_meta(&subscriber->shards[0]);
+    struct shard *shard = owner;
+    struct cluster_subscriber *subscriber = shard->subscriber;
+    struct failure failure;
+    struct sl_meta meta;
+    int r;
+
+    shard->is_asked = false;
+    if (subscriber->is_stopping || subscriber->meta.shards > 0)
+        return;
+    r = reply ? sl_meta_look_reply(reply, &meta, &failure) : failure_set(&failure, -EIO, "%s", why);
+    if (r < 0) {
+        doubt(subscriber, failure.text);
         return;
     }
-    for (uint32_t i = 1; i < subscriber->meta.shards; i++) {
+    note_database(subscriber, &meta);
+    ask_metas(subscriber);
+}
+
+/* Only shard 0 makes a database where there is none. */
+static void look_for_meta(struct shard *shard)
+{
+    struct sl_call call = SL_CALL_INIT;
+
+    if (!shard->is_asked)
+        run(shard, sl_meta_look_call(&call, shard->number, NULL), &call, on_look);
+}
+
+/* Of shard 0, or while that does not come of another one whose node is there. */
+static void ask_first_meta(struct cluster_subscriber *subscriber)
+{
+    ask_meta(&subscriber->shards[0]);
+    if (!has_waited(subscriber))
+        return;
+    for (uint32_t i = 1; i < SL_SHARDS_MAX; i++) {
+        if (is_ready(subscriber->shards[i].line)) {
+            look_for_meta(&subscriber->shards[i]);
+            return;
+        }
+    }
+}
+
+/* With what the first one said then of the others. */
+static void ask_metas(struct cluster_subscriber *subscriber)
+{
+    if (subscriber->meta.shards == 0) {
+        ask_first_meta(subscriber);
+        return;
+    }
+    for (uint32_t i = 0; i < subscriber->meta.shards; i++) {
         if (!(subscriber->known & bit(i)))
             ask_meta(&subscriber->shards[i]);
     }
@@ -307,10 +426,12 @@ static void ask_metas(struct cluster_subscriber *subscriber)
 static void note_database(struct cluster_subscriber *subscriber, const struct sl_meta *meta)
 {
     subscriber->meta = *meta;
+    subscriber->meta.is_clustered = true;
+    subscriber->waits_since_ms = 0;
     if (meta->is_new)
         log_info("database_created", "redis=%s database=%s shards=%u", subscriber->address_text,
                  meta->database_id, meta->shards);
-    subscriber->callbacks.database(subscriber->context, meta);
+    subscriber->callbacks.database(subscriber->context, &subscriber->meta);
 }
 
 static void on_meta(void *owner, const redisReply *reply, const char *why)
@@ -325,7 +446,7 @@ static void on_meta(void *owner, const redisReply *reply, const char *why)
     if (subscriber->is_stopping)
         return;
     r = reply ? sl_meta_reply(reply, &meta, &failure) : failure_set(&failure, -EIO, "%s", why);
-    if (r == 0 && shard->number > 0)
+    if (r == 0 && subscriber->meta.shards > 0)
         r = sl_meta_check_same(&subscriber->meta, &meta, &failure);
     if (r < 0) {
         doubt(subscriber, failure.text);
@@ -333,7 +454,7 @@ static void on_meta(void *owner, const redisReply *reply, const char *why)
     }
     subscriber->known |= bit(shard->number);
     shard->clock_until_ms = meta.clock_until_ms;
-    if (shard->number == 0) {
+    if (subscriber->meta.shards == 0) {
         note_database(subscriber, &meta);
         ask_metas(subscriber);
     }
@@ -628,6 +749,19 @@ static void open_lines(struct cluster_subscriber *subscriber)
     }
 }
 
+/* What can be done now of what has to be done. */
+static void look_round(struct cluster_subscriber *subscriber)
+{
+    open_lines(subscriber);
+    ask_metas(subscriber);
+    advance_all(subscriber);
+    if (!subscriber->has_begun)
+        tell_first_log_ends(subscriber);
+    begin_hearing_if_so(subscriber);
+    if (!subscriber->is_hearing)
+        try_later(subscriber);
+}
+
 void cluster_subscriber_set_map(struct cluster_subscriber *subscriber,
                                 const struct sl_cluster_map *map)
 {
@@ -641,20 +775,15 @@ void cluster_subscriber_set_map(struct cluster_subscriber *subscriber,
     for (uint32_t i = 0; i < SL_SHARDS_MAX; i++)
         place_shard(&subscriber->shards[i], &map->masters[i]);
     subscriber->has_map = true;
-    open_lines(subscriber);
-    ask_metas(subscriber);
-    advance_all(subscriber);
+    look_round(subscriber);
 }
 
 static void on_timer(uv_timer_t *timer)
 {
     struct cluster_subscriber *subscriber = timer->data;
 
-    if (!subscriber->has_map)
-        return;
-    open_lines(subscriber);
-    ask_metas(subscriber);
-    advance_all(subscriber);
+    if (subscriber->has_map)
+        look_round(subscriber);
 }
 
 /* ---- from outside ---- */

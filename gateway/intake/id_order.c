@@ -344,6 +344,14 @@ static void leave_stalled_behind(struct id_order *order, uint64_t complete, uint
     hand_on_ready(order, now_us);
 }
 
+void id_order_leave_behind(struct id_order *order, uint32_t shard, uint64_t now_us)
+{
+    if (!id_order_is_ordering(order) || order->shards[shard].is_behind)
+        return;
+    leave_behind(order, shard, ORDER_BEHIND_WAIT);
+    hand_on_ready(order, now_us);
+}
+
 void id_order_look_again(struct id_order *order, uint64_t id, uint64_t complete, uint64_t now_us)
 {
     if (!id_order_is_ordering(order))

@@ -92,6 +92,9 @@ void id_order_begin_shard(struct id_order *order, uint32_t shard, uint64_t id);
 
 /* Takes a reference to the event if it holds it. */
 void id_order_take(struct id_order *order, const struct order_item *item, uint64_t now_us);
+/* The shard is away from the beginning: it is not waited for. */
+void id_order_leave_behind(struct id_order *order, uint32_t shard, uint64_t now_us);
+
 /* A round is over: of the shards in `complete`, a bit for each, everything at or below `id` has
  * come. Of the others something is missing, or the round was not theirs: if nothing of them rises
  * they are waited for. */

@@ -48,6 +48,7 @@ struct intake {
     uint64_t round_ids[SL_SHARDS_MAX]; /* of the last relayed rounds; 0: none since hearing began */
     uint64_t begun_shards;             /* a bit for each whose log's end was told */
     uint64_t begun_id;                 /* the greatest of these ends */
+    uint64_t missing;                  /* of them, those that were away when they began */
     uint64_t completed;                /* the shards that a round has found complete */
     bool was_complete;                 /* as told */
     uint64_t behind;                   /* a bit for each shard that the others go on without */
@@ -95,7 +96,7 @@ static uint64_t complete_shards(const struct intake *intake)
 static void note_complete(struct intake *intake, uint64_t complete)
 {
     intake->completed |= complete;
-    if (intake->was_complete || intake->completed != intake->begun_shards)
+    if (intake->was_complete || (intake->completed | intake->missing) != intake->begun_shards)
         return;
     intake->was_complete = true;
     intake->callbacks.complete(intake->context);
@@ -176,6 +177,8 @@ static int on_log_end(void *context, uint32_t shard, uint64_t id)
         id_order_begin_shard(intake->order, shard, id);
         intake->begun_shards |= UINT64_C(1) << shard;
         intake->begun_id = id > intake->begun_id ? id : intake->begun_id;
+        if (id > 0 && sl_id_shard(id) != shard)
+            intake->missing |= UINT64_C(1) << shard;
     }
     return repair_log_end(intake->repair, shard, id);
 }
@@ -310,14 +313,20 @@ static void set_hearing(struct intake *intake, bool is_hearing)
     }
 }
 
-static void read_clocks(struct intake *intake, const struct sl_meta *meta)
+static void read_clock(struct intake *intake, uint32_t shard)
 {
-    shard_clocks_begin(intake->clocks, meta);
-    for (uint32_t shard = 0; shard < meta->shards; shard++)
-        shard_clocks_set_until(intake->clocks, shard,
-                               intake->relay
-                                   ? relay_clock_until_ms(intake->relay, shard)
-                                   : subscriber_clock_until_ms(intake->subscriber, shard));
+    shard_clocks_set_until(intake->clocks, shard,
+                           intake->relay ? relay_clock_until_ms(intake->relay, shard)
+                                         : subscriber_clock_until_ms(intake->subscriber, shard));
+}
+
+/* What begins without some shards does not wait for them, unless it is to wait for ever. */
+static void leave_missing_behind(struct intake *intake)
+{
+    if (intake->settings.order_wait_ms == ID_ORDER_FOREVER)
+        intake->missing = 0;
+    for (uint64_t rest = intake->missing; rest; rest &= rest - 1)
+        id_order_leave_behind(intake->order, (uint32_t)__builtin_ctzll(rest), clock_monotonic_us());
 }
 
 static void on_subscribed(void *context, uint32_t shards)
@@ -328,8 +337,12 @@ static void on_subscribed(void *context, uint32_t shards)
 
     (void)shards; /* as in the meta */
     intake->callbacks.subscribed(intake->context, meta);
-    read_clocks(intake, meta);
+    shard_clocks_begin(intake->clocks, meta);
+    for (uint32_t shard = 0; shard < meta->shards; shard++)
+        read_clock(intake, shard);
     set_hearing(intake, true);
+    if (!intake->was_complete)
+        leave_missing_behind(intake);
     want_round(intake);
     if (intake->was_complete) {
         intake->callbacks.complete(intake->context);
@@ -351,6 +364,7 @@ static void on_heard_again(void *context, uint32_t shard)
 {
     struct intake *intake = context;
 
+    read_clock(intake, shard);
     intake->callbacks.heard_again(intake->context, shard);
     repair_heard_again(intake->repair, shard);
 }

@@ -38,6 +38,7 @@ struct shard_order {
     void *context;
     uint64_t last;    /* event, or end of a gap, passed on; an older one while read again */
     uint64_t highest; /* ever passed; above `last` after a rewind */
+    bool is_guess;    /* `last` is no event: the newest one is that or an older one */
     bool is_wanting;  /* (last, wanted_to] of the log; nothing is held otherwise */
     uint64_t wanted_to;
     bool is_proving;           /* what is wanted is to show which log goes on */
@@ -70,7 +71,10 @@ struct shard_order *shard_order_new(const struct shard_order_settings *settings,
     order->callbacks = *callbacks;
     order->context = context;
     list_init(&order->held);
-    if (settings->log_end > 0)
+    order->is_guess = settings->log_end > 0 && sl_id_shard(settings->log_end) != settings->shard;
+    if (order->is_guess)
+        order->last = settings->log_end;
+    else if (settings->log_end > 0)
         remember(order, settings->log_end);
     return order;
 }
@@ -263,8 +267,22 @@ bool shard_order_take(struct shard_order *order, const struct live_message *mess
     return order->is_wanting;
 }
 
+/* The newest event before is known now, from the one behind it or from the log's end. */
+static void end_guess(struct shard_order *order, uint64_t newest)
+{
+    order->is_guess = false;
+    order->rewound_from = 0;
+    if (newest >= order->last)
+        return;
+    order->last = 0;
+    if (newest > 0)
+        remember(order, newest);
+}
+
 void shard_order_resume(struct shard_order *order, uint64_t log_end)
 {
+    if (!order->is_wanting && order->is_guess && log_end < order->last)
+        end_guess(order, log_end);
     if (order->is_wanting || !is_news(order, log_end))
         return;
     if (log_end > order->last)
@@ -338,6 +356,7 @@ static void end_stretch(struct shard_order *order, enum gap_reason reason)
         return;
     if (order->is_proving)
         believe_held(order);
+    order->is_guess = order->is_guess && order->wanted_to == SL_ID_MAX;
     if (order->last < order->wanted_to && order->wanted_to != SL_ID_MAX) {
         tell_gap(order, order->last, order->wanted_to, reason);
         remember(order, order->wanted_to);
@@ -369,6 +388,8 @@ static void take_entry(struct shard_order *order, const struct sl_event_log_entr
 {
     if (entry->id <= order->last)
         return;
+    if (order->is_guess)
+        end_guess(order, entry->previous);
     if (was_passed(order, entry->id)) {
         order->last = entry->id;
         return;

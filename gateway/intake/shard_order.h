@@ -35,7 +35,9 @@ struct shard_order_callbacks {
 
 struct shard_order_settings {
     uint32_t shard;
-    uint64_t log_end; /* id of the newest event before hearing began; 0: none */
+    /* Id of the newest event before hearing began; 0: none. One of another shard: the newest event
+     * of this one is not known, and what lies above this id is to be passed on. */
+    uint64_t log_end;
     size_t max_held_bytes;
     struct metrics *metrics;
 };

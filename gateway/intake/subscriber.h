@@ -42,7 +42,9 @@ struct subscriber_callbacks {
      * connection to another leaves that. */
     void (*master)(void *context, const struct sl_redis_endpoint *endpoint);
     /* What is published in the shard after the event `id` (0: none) will be heard, if nothing is
-     * lost on the way. Comes before `subscribed`, for each shard. 0; -ENOMEM: to be tried again. */
+     * lost on the way. Comes before `subscribed`, for each shard. 0; -ENOMEM: to be tried again.
+     * In a cluster whose master of the shard is away that is not known: then `id` is one of another
+     * shard, from about the time at which hearing begins, and `log_end` comes again later. */
     int (*log_end)(void *context, uint32_t shard, uint64_t id);
     void (*message)(void *context, const struct live_message *message);
     /* All messages that Redis had sent when subscriber_ping() reached it have come; or, in a

@@ -613,6 +613,14 @@ uint32_t redis_commands_nodes(const struct redis_commands *commands, uint64_t sh
     return count;
 }
 
+/* The less, the sooner an answer may be expected. */
+static uint64_t doubtfulness(const struct lane *lane)
+{
+    if (!redis_session_is_ready(lane->session))
+        return list_is_empty(&lane->waiting) ? UINT64_MAX - 1 : UINT64_MAX;
+    return list_is_empty(&lane->sent) ? 0 : 1 + uv_now(lane->commands->loop) - lane->answered_ms;
+}
+
 uint32_t redis_commands_reached(const struct redis_commands *commands)
 {
     const struct lane *best = NULL;
@@ -620,11 +628,7 @@ uint32_t redis_commands_reached(const struct redis_commands *commands)
     for (size_t i = 0; i < commands->lane_count; i++) {
         const struct lane *lane = commands->lanes[i];
 
-        if (!lane->shards || !redis_session_is_ready(lane->session))
-            continue;
-        if (list_is_empty(&lane->sent))
-            return (uint32_t)__builtin_ctzll(lane->shards);
-        if (!best || lane->answered_ms > best->answered_ms)
+        if (lane->shards && (!best || doubtfulness(lane) < doubtfulness(best)))
             best = lane;
     }
     return best ? (uint32_t)__builtin_ctzll(best->shards) : 0;

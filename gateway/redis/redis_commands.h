@@ -47,8 +47,9 @@ void redis_commands_set_map(struct redis_commands *commands, const struct sl_clu
 /* The nodes that have some of `shards`, each by which of them it has; how many there are. */
 uint32_t redis_commands_nodes(const struct redis_commands *commands, uint64_t shards,
                               uint64_t ret_nodes[static SL_SHARDS_MAX]);
-/* A shard whose node there is a connection to at this moment, which owes no answer, or gave its
- * last one later than the others did; 0 when there is none. */
+/* A shard whose node is the most likely to answer: there is a connection to it, which owes no
+ * answer or gave its last one later than others; without any, one that nobody waits for yet. 0: no
+ * node is known. */
 uint32_t redis_commands_reached(const struct redis_commands *commands);
 /* Called when that is in doubt: a node is away, not ready, or names another one. */
 typedef void (*redis_doubt_fn)(void *context);

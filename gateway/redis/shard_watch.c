@@ -1,5 +1,10 @@
-/* shard_watch.c - a chain of questions for each node: the next one is asked when the one before it is
- * answered. A round is over when no chain has a question under way. */
+/* shard_watch.c - a chain of questions for each node.
+ *
+ * The next shard of a node is asked when the one before it has answered; a failure ends the chain,
+ * and with it what the round has of that node. When no chain has a question under way, the timer
+ * begins a new round, and finds out anew which node has which shards. So a round costs each node
+ * one question at a time, and a node that hangs keeps the next round waiting until its question has
+ * timed out, but nothing of the others from being told in this one. */
 #include "gateway/redis/shard_watch.h"
 
 #include "base/alloc.h"

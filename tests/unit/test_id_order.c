@@ -337,6 +337,23 @@ static void test_a_node_without_rounds_is_left_behind(void **state)
     expect_told("whole(1) ");
 }
 
+static void test_a_shard_that_is_away_from_the_beginning_is_not_waited_for(void **state)
+{
+    (void)state;
+    id_order_leave_behind(order, 1, now_us);
+    id_order_leave_behind(order, 1, now_us);
+    expect_told("behind(1,0,wait) ");
+    take(0, 5, 0);
+    end_round(8, BUT(1));
+    expect_told("5 <=8 ");
+    take(1, 3, 0);
+    end_round(9, ALL);
+    expect_told("3! low(1,3) whole(1) <=9 ");
+    begin_with(3, 0, 1 << 20);
+    id_order_leave_behind(order, 1, now_us);
+    expect_told("");
+}
+
 static void test_a_shard_that_is_behind_is_whole_with_its_first_event_in_order(void **state)
 {
     (void)state;
@@ -842,6 +859,7 @@ int main(void)
         TEST(test_a_silent_shard_is_left_behind_and_becomes_whole),
         TEST(test_each_node_has_rounds_of_its_own),
         TEST(test_a_node_without_rounds_is_left_behind),
+        TEST(test_a_shard_that_is_away_from_the_beginning_is_not_waited_for),
         TEST(test_a_shard_that_is_behind_is_whole_with_its_first_event_in_order),
         TEST(test_a_shard_that_moves_is_not_left_behind),
         TEST(test_waiting_begins_when_somebody_waits),

@@ -140,6 +140,58 @@ static void test_messages_in_order_pass_at_once(void **state)
     assert_int_equal(metric_get(metrics, METRIC_EVENT_GAPS), 0);
 }
 
+/* ---- begun while the log could not be read ---- */
+
+enum { OTHER = SL_ID_PER_SHARD, AFTER = SL_ID_PER_MS }; /* an id of shard 1, one of shard 0 */
+
+static void test_what_came_while_the_log_was_away_is_wanted(void **state)
+{
+    (void)state;
+    begin_at(OTHER);
+    shard_order_resume(order, AFTER + 1);
+    expect_wants(OTHER, AFTER + 1);
+    assert_true(take(AFTER + 2, AFTER + 1));
+    batch_of(OTHER, AFTER + 1, false, 20, IDS(AFTER, AFTER + 1));
+    expect_told("4096 4097 4098 ");
+    assert_int_equal(metric_get(metrics, METRIC_EVENT_REWINDS), 0);
+}
+
+static void test_if_nothing_came_it_begins_with_its_next_event(void **state)
+{
+    (void)state;
+    begin_at(OTHER);
+    shard_order_resume(order, 20);
+    expect_wants_nothing();
+    assert_false(take(AFTER, 20));
+    expect_told("4096 ");
+    begin_at(OTHER);
+    shard_order_resume(order, 0);
+    assert_false(take(AFTER, 0));
+    expect_told("4096 ");
+    assert_int_equal(metric_get(metrics, METRIC_EVENT_REWINDS), 0);
+}
+
+static void test_a_look_at_the_log_may_come_before_its_end_is_told(void **state)
+{
+    (void)state;
+    begin_at(OTHER);
+    batch_of(OTHER, SL_ID_MAX, false, 0, NULL, 0);
+    batch_of(OTHER, SL_ID_MAX, false, 20, IDS(AFTER));
+    shard_order_resume(order, AFTER);
+    expect_wants_nothing();
+    assert_false(take(AFTER + 1, AFTER));
+    expect_told("4096 4097 ");
+}
+
+static void test_what_the_log_has_lost_meanwhile_is_a_gap(void **state)
+{
+    (void)state;
+    begin_at(OTHER);
+    shard_order_resume(order, AFTER + 9);
+    batch_of(OTHER, AFTER + 9, false, AFTER + 5, IDS(AFTER + 9));
+    expect_told("retention(64,4101] 4105 ");
+}
+
 static void test_empty_log_begins_with_its_first_event(void **state)
 {
     (void)state;
@@ -696,6 +748,10 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         test(test_messages_in_order_pass_at_once),
         test(test_empty_log_begins_with_its_first_event),
+        test(test_what_came_while_the_log_was_away_is_wanted),
+        test(test_if_nothing_came_it_begins_with_its_next_event),
+        test(test_a_look_at_the_log_may_come_before_its_end_is_told),
+        test(test_what_the_log_has_lost_meanwhile_is_a_gap),
         test(test_duplicates_are_dropped),
         test(test_plain_messages_wait_for_nobody),
         test(test_gap_is_filled_from_the_log_before_its_message),
