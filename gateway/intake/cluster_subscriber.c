@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "gateway/intake/repair.h"
+#include "gateway/metrics/health.h"
 #include "gateway/intake/message_rate.h"
 #include "gateway/redis/redis_commands.h"
 #include "gateway/redis/redis_session.h"
@@ -86,6 +87,7 @@ struct cluster_subscriber {
     struct message_rate rate; /* of all lines together */
     struct backoff backoff;
     char logged_reason[FAILURE_TEXT_SIZE];
+    struct failure why_away; /* the last reason of a shard or a line to be lost */
     struct log_rate lost_rate, dropped_rate;
 };
 
@@ -121,6 +123,7 @@ static void doubt(struct cluster_subscriber *subscriber, const char *reason)
 {
     char room[LOG_QUOTE_SIZE];
 
+    failure_set(&subscriber->why_away, 0, "%s", reason);
     if (!subscriber->is_hearing && strcmp(reason, subscriber->logged_reason) != 0) {
         log_warn("redis_unavailable", "redis=%s reason=%s", subscriber->address_text,
                  log_quote(sl_slice_str(reason), room));
@@ -133,12 +136,46 @@ static void doubt(struct cluster_subscriber *subscriber, const char *reason)
 
 /* ---- what is heard ---- */
 
+/* As ranges: 0-20,43 */
+static void print_shards(uint64_t shards, struct buffer *text)
+{
+    for (uint32_t i = 0; i < SL_SHARDS_MAX; i++) {
+        uint32_t first = i;
+
+        if (!(shards >> i & 1))
+            continue;
+        while (i + 1 < SL_SHARDS_MAX && shards >> (i + 1) & 1)
+            i++;
+        buffer_append_format(text, text->size > 0 ? ",%u" : "%u", first);
+        if (i > first)
+            buffer_append_format(text, "-%u", i);
+    }
+}
+
+/* For /metrics and /readyz?verbose: how many are heard; and which are not, and why one was lost. */
+static void show_heard(struct cluster_subscriber *subscriber, const char *why)
+{
+    struct metrics *metrics = subscriber->settings.metrics;
+    uint64_t missing = all_shards(subscriber) & ~subscriber->heard;
+    struct buffer text = BUFFER_INIT;
+    struct failure failure;
+
+    metric_set(metrics, METRIC_SHARDS_HEARD, (uint64_t)__builtin_popcountll(subscriber->heard));
+    print_shards(missing, &text);
+    failure_set(&failure, 0, "%d of %u are not heard (%.*s): %s", __builtin_popcountll(missing),
+                subscriber->meta.shards, (int)text.size, text.data ? text.data : "", why);
+    health_set(metrics, HEALTH_SHARDS, missing ? HEALTH_FAILING : HEALTH_OK, failure.text,
+               clock_wall_ms());
+    buffer_done(&text);
+}
+
 static void begin_hearing(struct cluster_subscriber *subscriber)
 {
     struct metrics *metrics = subscriber->settings.metrics;
 
     subscriber->is_hearing = true;
     subscriber->waits_since_ms = 0;
+    show_heard(subscriber, subscriber->why_away.text);
     subscriber->told_shards = subscriber->meta.shards;
     subscriber->logged_reason[0] = '\0';
     metric_set(metrics, METRIC_SUBSCRIBED, 1);
@@ -189,6 +226,8 @@ static void note_heard(struct shard *shard)
 
     shard->state = SHARD_HEARD;
     subscriber->heard |= bit(shard->number);
+    if (subscriber->is_hearing || subscriber->heard == all_shards(subscriber))
+        show_heard(subscriber, subscriber->why_away.text);
     if (subscriber->heard == all_shards(subscriber))
         backoff_reset(&subscriber->backoff);
     if (subscriber->is_hearing)
@@ -203,6 +242,8 @@ static void note_away(struct shard *shard, const char *reason)
 
     shard->state = SHARD_AWAY;
     subscriber->heard &= ~bit(shard->number);
+    failure_set(&subscriber->why_away, 0, "%s", reason);
+    show_heard(subscriber, reason);
     if (!subscriber->is_hearing || subscriber->heard)
         return;
     subscriber->is_hearing = false;

@@ -7,12 +7,12 @@
  * the channel has caught up.
  *
  * A message that does not follow the last one, but an event before it or one that nobody has heard
- * of, shows that there may be two logs: one has lost its tail, or a former master goes on with its own.
- * (One that was stopped is heard, too: it passes what it publishes on to its former replica, which
- * is the master now.) Which of them it is that goes on only the log can prove, so it is read from
- * where they part, or from the oldest id in the ring on when that is not known; what is found there
- * and was passed is skipped. A message that is not there has never happened, and is dropped; unless
- * nothing at all is there, for then it may have been trimmed.
+ * of, shows that there may be two logs: one has lost its tail, or a former master goes on with its
+ * own. (One that was stopped is heard, too: it passes what it publishes on to its former replica,
+ * which is the master now.) Which of them it is that goes on only the log can prove, so it is read
+ * from where they part, or from the oldest id in the ring on when that is not known; what is found
+ * there and was passed is skipped. A message that is not there has never happened, and is dropped;
+ * unless nothing at all is there, for then it may have been trimmed.
  *
  * A batch proves that something is not in the log only when it was asked for after that was known
  * to be missing: so a batch counts as the last one when its `to` is the one wanted now. */
@@ -299,7 +299,8 @@ bool shard_order_wants(const struct shard_order *order, uint64_t *ret_after, uin
         return false;
     *ret_after = order->last;
     if (order->is_proving && order->last == order->rewound_from && order->last > 0)
-        *ret_after = order->last - 1; /* that it is there proves that nothing behind it is trimmed */
+        *ret_after =
+            order->last - 1; /* that it is there proves that nothing behind it is trimmed */
     *ret_to = order->wanted_to;
     return true;
 }

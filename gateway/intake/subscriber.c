@@ -27,6 +27,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "gateway/intake/cluster_subscriber.h"
+#include "gateway/metrics/health.h"
 #include "gateway/intake/message_rate.h"
 #include "gateway/redis/master_finder.h"
 #include "gateway/redis/master_watch.h"
@@ -601,6 +602,7 @@ struct subscriber *subscriber_new(const struct subscriber_settings *settings,
         return NULL;
     if (settings->address->seed_count > 0)
         return subscribe_to_cluster(subscriber, settings, callbacks, context);
+    health_set(settings->metrics, HEALTH_SHARDS, HEALTH_OFF, NULL, clock_wall_ms());
     uv_timer_init(settings->loop, &subscriber->timer);
     subscriber->timer.data = subscriber;
     subscriber->callbacks = *callbacks;

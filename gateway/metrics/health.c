@@ -16,7 +16,7 @@ enum { READ_TRIES = 8 };
 
 static const char *const part_names[] = {
     [HEALTH_STREAMS] = "streams", [HEALTH_READS] = "reads",     [HEALTH_WRITES] = "writes",
-    [HEALTH_TASKS] = "tasks",     [HEALTH_ARCHIVE] = "archive",
+    [HEALTH_TASKS] = "tasks",     [HEALTH_ARCHIVE] = "archive", [HEALTH_SHARDS] = "shards",
 };
 
 static const char *const state_names[] = {
@@ -79,17 +79,22 @@ static bool outweighs(const struct health *health, const struct health *other)
                                            : health->since_ms > other->since_ms;
 }
 
-void health_read(const struct metrics_board *board, enum health_part part,
-                 struct health *ret_health)
+static void weigh(const struct metrics *slot, enum health_part part, struct health *heaviest)
 {
     struct health health;
 
+    read_slot(&slot->health[part], &health);
+    if (outweighs(&health, heaviest))
+        *heaviest = health;
+}
+
+void health_read(const struct metrics_board *board, enum health_part part,
+                 struct health *ret_health)
+{
     *ret_health = (struct health){0};
-    for (unsigned i = 0; i < metrics_workers(board); i++) {
-        read_slot(&metrics_read_slot(board, i)->health[part], &health);
-        if (outweighs(&health, ret_health))
-            *ret_health = health;
-    }
+    for (unsigned i = 0; i < metrics_workers(board); i++)
+        weigh(metrics_read_slot(board, i), part, ret_health);
+    weigh(metrics_read_intake(board), part, ret_health);
 }
 
 void health_print(const struct metrics_board *board, bool with_reasons, struct buffer *ret_json)

@@ -1,9 +1,10 @@
 /* gateway/metrics/health.h - which parts of this server work, since when, and why one does not.
  *
- * Each worker notes what it finds in its slot of the metrics, which all processes share; whoever is
- * asked reads the slots of all workers. A part fails when it does for any of them. Of what fails
- * beyond one worker (writes are refused, tasks wait, the archive is away) worker 0 alone knows; the
- * others leave it open. One writer a slot; a reader never sees half of a note. */
+ * Each worker, and the intake process, notes what it finds in its slot of the metrics, which all
+ * processes share; whoever is asked reads the slots of all. A part fails when it does for any of
+ * them. Of what fails beyond one worker (writes are refused, tasks wait, the archive is away)
+ * worker 0 alone knows; the others leave it open. One writer a slot; a reader never sees half of a
+ * note. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,6 +22,7 @@ enum health_part {
     HEALTH_WRITES,  /* of the API: Redis takes them */
     HEALTH_TASKS,   /* somebody runs them */
     HEALTH_ARCHIVE,
+    HEALTH_SHARDS, /* of a cluster: the live channels of all are heard */
     HEALTH_PART_COUNT
 };
 

@@ -115,6 +115,11 @@ struct metrics *metrics_intake(struct metrics_board *board)
     return &board->slots[board->workers + 1];
 }
 
+const struct metrics *metrics_read_intake(const struct metrics_board *board)
+{
+    return &board->slots[board->workers + 1];
+}
+
 void metrics_slot_reset_gauges(struct metrics *metrics)
 {
     for (unsigned i = 0; i < METRIC_COUNT; i++) {

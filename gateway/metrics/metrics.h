@@ -75,6 +75,7 @@ struct metrics *metrics_slot(struct metrics_board *board, unsigned worker);
 const struct metrics *metrics_read_slot(const struct metrics_board *board, unsigned worker);
 struct metrics *metrics_supervisor(struct metrics_board *board);
 struct metrics *metrics_intake(struct metrics_board *board);
+const struct metrics *metrics_read_intake(const struct metrics_board *board);
 
 /* Once its worker is dead: gauges to 0, counters stay. */
 void metrics_slot_reset_gauges(struct metrics *metrics);

@@ -225,7 +225,7 @@ def test_a_master_that_hangs_holds_up_its_own_shards_only(cluster, users, gatewa
 def test_while_a_master_is_away_the_others_go_on(cluster, cli, users, gateway, servers):
     master = cluster.owner(0)  # of which a database is asked first
     lost, *others = sorted(users.items(), key=lambda user: cluster.owner(shard_of(user[1])) is not master)
-    replica = cluster.replica_of(master)
+    replica, away = cluster.replica_of(master), len(cluster.shards_of(master))
     with gateway.stream(FIREHOSE) as stream:
         master.stop(signal.SIGKILL)
         posts = [post(gateway, user) for _ in range(3) for _, user in others]
@@ -236,6 +236,9 @@ def test_while_a_master_is_away_the_others_go_on(cluster, cli, users, gateway, s
         assert read_posts(stream, posts) == posts
         assert gateway.get("/readyz").status == 200
         late = servers.gateway(cluster.url, "--api-timeout", "500ms", workers=2)  # ready without that master
+        part = late.get("/readyz?verbose", late.bearer(scope="admin")).json["parts"]["shards"]
+        assert part["state"] == "failing" and part["why"].startswith(f"{away} of 64 are not heard (0"), part
+        assert late.metrics()["sluice_shards_heard"] == 64 - away
         with late.stream(FIREHOSE) as second:
             posts = [post(late, user) for _, user in others]
             assert read_posts(second, posts) == posts
@@ -244,4 +247,6 @@ def test_while_a_master_is_away_the_others_go_on(cluster, cli, users, gateway, s
             cluster.promote(replica, "TAKEOVER")
             back = [post(gateway, lost[1]) for _ in range(3)]
             assert read_posts(second, back) == back
+            eventually(lambda: late.metrics()["sluice_shards_heard"] == 64, "all shards are heard")
+            assert late.get("/readyz?verbose").json["parts"]["shards"]["state"] == "ok"
         assert read_posts(stream, back) == back
