@@ -162,16 +162,27 @@ int sl_cluster_slots_reply(const struct redisReply *reply, const struct sl_redis
     return r;
 }
 
+static bool text_is(const struct redisReply *reply, const char *text)
+{
+    return reply->type == REDIS_REPLY_STRING && sl_slice_is(sl_slice(reply->str, reply->len), text);
+}
+
 int sl_cluster_node_call(struct sl_call *call, struct failure *reterr)
 {
     sl_call_begin(call, 0, true);
-    sl_call_add_str(call, "READWRITE");
+    sl_call_add_str(call, "HELLO");
     return sl_call_finish(call, reterr);
 }
 
 int sl_cluster_node_reply(const struct redisReply *reply, struct failure *reterr)
 {
-    return reply && reply->type == REDIS_REPLY_STATUS ? sl_reply_of_cluster_node(reterr) : 0;
+    if (!reply || reply->type != REDIS_REPLY_ARRAY)
+        return 0;
+    for (size_t i = 0; i + 1 < reply->elements; i += 2) {
+        if (text_is(reply->element[i], "mode") && text_is(reply->element[i + 1], "cluster"))
+            return sl_reply_of_cluster_node(reterr);
+    }
+    return 0;
 }
 
 uint64_t sl_cluster_map_difference(const struct sl_cluster_map *a, const struct sl_cluster_map *b)

@@ -42,10 +42,10 @@ int sl_cluster_read_endpoint(struct sl_slice host, uint64_t port,
                              const struct sl_redis_endpoint *asked,
                              struct sl_redis_endpoint *ret_endpoint);
 
-/* For a Redis that is named as one alone: is it a node of a cluster? READWRITE, which changes
- * nothing there, and which no other Redis obeys. 0; -ENOMEM. */
+/* For a Redis that is named as one alone: is it a node of a cluster? HELLO, whose answer tells the
+ * mode of the server and needs no right but those of a connection. 0; -ENOMEM. */
 SL_EXPORT int sl_cluster_node_call(struct sl_call *call, struct failure *reterr);
-/* 0: it is none; -EREMOTE. */
+/* 0: it is none, or does not say; -EREMOTE. */
 SL_EXPORT int sl_cluster_node_reply(const struct redisReply *reply, struct failure *reterr);
 
 /* The shards whose masters differ, or are known to one only: bit S is shard S. */

@@ -220,6 +220,33 @@ static void test_other_replies_redirect_nowhere(void **state)
     assert_int_equal(redirect.slot, 77);
 }
 
+/* HELLO of Redis 7.0, with fewer members; Valkey's has more. */
+static void test_mode_tells_a_node_of_a_cluster(void **state)
+{
+#define HELLO(mode) "*4\r\n$6\r\nserver\r\n$5\r\nredis\r\n$4\r\nmode\r\n" mode
+    static const struct {
+        const char *bytes;
+        int result;
+    } rows[] = {
+        {HELLO("$7\r\ncluster\r\n"), -EREMOTE},
+        {HELLO("$10\r\nstandalone\r\n"), 0},
+        {HELLO("$8\r\nsentinel\r\n"), 0},
+        {"*3\r\n$4\r\nmode\r\n:1\r\n$4\r\nmode\r\n", 0},
+        {"-NOPERM this user has no permissions to run the 'hello' command\r\n", 0},
+        {"+OK\r\n", 0},
+    };
+    struct failure failure;
+
+    (void)state;
+    assert_int_equal(sl_cluster_node_reply(NULL, &failure), 0);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        redisReply *reply = reply_of(rows[i].bytes);
+
+        assert_int_equal(sl_cluster_node_reply(reply, &failure), rows[i].result);
+        freeReplyObject(reply);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,6 +254,7 @@ int main(void)
         cmocka_unit_test(test_ranges_name_their_masters),
         cmocka_unit_test(test_node_that_has_no_name_is_the_one_asked),
         cmocka_unit_test(test_slots_of_nobody_are_not_known),
+        cmocka_unit_test(test_mode_tells_a_node_of_a_cluster),
         cmocka_unit_test(test_answer_that_cannot_be_changes_nothing),
         cmocka_unit_test(test_difference_names_the_shards_that_moved),
         cmocka_unit_test(test_redirections_name_slot_and_place),
