@@ -11,7 +11,7 @@ from harness.pages import Shell, examples, pattern, without_space
 @pytest.fixture
 def shell(servers):
     redis = servers.redis()
-    gateway = servers.gateway(redis)
+    gateway = servers.gateway(redis, "--run-tasks", "on")
     shell = Shell(SLUICE_REDIS=redis.url, URL=f"http://127.0.0.1:{gateway.port}", TOKEN="", SECRET=str(gateway.secret_file))
     shell.run('curl() { command curl -sS "$@"; }')
     shell.redis = redis

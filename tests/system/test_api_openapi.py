@@ -21,7 +21,7 @@ class World:
 
     def __init__(self, servers):
         self.servers, self.redis = servers, servers.redis()
-        self.gateway = servers.gateway(self.redis)
+        self.gateway = servers.gateway(self.redis, "--run-tasks", "on")
         self.admin = self.api(scope="admin")
         self.ada, self.bob = (self.api(self.make_user(login)) for login in ("ada", "bob"))
         self.post = self.ada.post(**EVERYTHING)["id"]
