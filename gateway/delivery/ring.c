@@ -52,6 +52,16 @@ static void note_late(struct ring *ring, const struct event *event, uint64_t seq
     late->goes_on = event->is_late;
 }
 
+/* What was lost before the rewound gap counts no more; what could not be kept after it does. */
+static void forget_lost(struct ring *ring, const struct event *gap, uint64_t sequence)
+{
+    const struct ring_missed *missed = &ring->missed[gap->shard];
+
+    ring->lost[gap->shard] = gap->gap_from;
+    if (missed->sequence > sequence)
+        lose(ring, gap->shard, missed->id);
+}
+
 /* Who has not been told of a gap that goes has to look at the log, which shows it. */
 static void lose_event(struct ring *ring, const struct event *event, uint64_t sequence)
 {
@@ -61,7 +71,7 @@ static void lose_event(struct ring *ring, const struct event *event, uint64_t se
     if (id == 0)
         ring->lost_unlogged = sequence + 1;
     else if (event->is_rewound)
-        ring->lost[event->shard] = event->gap_from; /* what was lost behind it counts no more */
+        forget_lost(ring, event, sequence);
     else
         lose(ring, event->shard, id);
 }
@@ -192,6 +202,7 @@ void ring_lose(struct ring *ring, uint32_t shard, uint64_t id)
 {
     ring_pass(ring, shard, id);
     lose(ring, shard, id);
+    ring->missed[shard] = (struct ring_missed){id, ring->next};
 }
 
 void ring_pass(struct ring *ring, uint32_t shard, uint64_t id)

@@ -33,6 +33,10 @@ struct ring {
         uint64_t from, to;    /* event ids: exclusive, inclusive */
     } rewinds[SL_SHARDS_MAX]; /* by shard: the last gap that told of one */
     uint64_t last_rewind;     /* sequence of the last of them; 0: none yet */
+    struct ring_missed {
+        uint64_t id;       /* what came up to there last and could not be kept */
+        uint64_t sequence; /* of what came next; 0: all was kept */
+    } missed[SL_SHARDS_MAX];
     struct ring_late {
         uint64_t sequence; /* of the last late event that has left the ring; 0: none */
         uint64_t low;      /* the event before the first of those that left it in a row */

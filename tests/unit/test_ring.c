@@ -104,6 +104,21 @@ static void test_a_gap_that_goes_is_lost_up_to_its_end(void **state)
     assert_int_equal(ring.lost[1], 300);
 }
 
+static void test_what_could_not_be_kept_after_a_rewind_stays_lost(void **state)
+{
+    const struct gap gap = {0, 50, 100, GAP_REWOUND};
+    struct event *event = gap_event(&gap, false);
+
+    (void)state;
+    append(100);
+    ring_append(&ring, event);
+    event_unref(event);
+    ring_lose(&ring, 0, 100000);
+    for (uint64_t id = 51; ring.oldest <= 2; id++)
+        append(id);
+    assert_int_equal(ring.lost[0], 100000);
+}
+
 static void test_a_ring_without_room_keeps_nothing(void **state)
 {
     (void)state;
@@ -225,6 +240,7 @@ int main(void)
         RING_TEST(test_the_oldest_go_and_what_was_lost_is_known),
         RING_TEST(test_events_without_a_log_are_lost_by_sequence),
         RING_TEST(test_a_gap_that_goes_is_lost_up_to_its_end),
+        RING_TEST(test_what_could_not_be_kept_after_a_rewind_stays_lost),
         RING_TEST(test_a_ring_without_room_keeps_nothing),
         RING_TEST(test_a_shard_begins_where_its_log_ended),
         RING_TEST(test_without_memory_it_begins_anew),
