@@ -173,7 +173,7 @@ def test_a_shard_that_is_moved_has_one_log_and_nothing_half_done(cluster, cli, u
         writer.wait_for(3)
         posts = writer.finish()
         assert read_posts(stream, posts) == posts
-    assert cluster.log(shard)[-len(posts):] == posts
+    assert cluster.posts(shard)[-len(posts):] == posts
     assert posts_of(cli, writer.login)[-len(posts):] == posts
     assert source.ask("COUNTKEYSINSLOT", cluster.slot(shard)) == 0
     cluster.move(shard, source)
@@ -191,7 +191,7 @@ def test_a_failover_in_good_order_loses_no_post(cluster, cli, users, gateway, wr
         assert read_posts(stream, posts) == posts
     cluster.wait_whole()
     assert cluster.owner(shard) is replica
-    assert cluster.log(shard)[-len(posts):] == posts
+    assert cluster.posts(shard)[-len(posts):] == posts
     followers = list(users)[1:]
     eventually(lambda: all(json.loads(cli.run("home", follower, "--limit", "1"))["id"] == str(posts[-1])
                            for follower in followers), "the tasks have pushed the last post", 60)

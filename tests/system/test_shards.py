@@ -233,7 +233,7 @@ def test_shard_is_moved_while_it_is_written_to(cluster, cli, full, module_server
             if event["type"] == "post":
                 heard.append(int(event["id"]))
     assert heard == posts
-    assert [post for post in cluster.log(full) if post >= posts[0]] == posts
+    assert [post for post in cluster.posts(full) if post >= posts[0]] == posts
     cluster.wait_whole()
 
 

@@ -1,6 +1,7 @@
 """A Redis Cluster of masters and their replicas: real ones, on ports of this machine."""
 
 import contextlib
+import json
 import os
 import pathlib
 import signal
@@ -202,6 +203,10 @@ class RedisCluster:
     def log(self, shard):
         """The ids in the log of the shard."""
         return [int(entry) for entry, _ in self._entries(shard)]
+
+    def posts(self, shard):
+        """The same of posts; there may be late markers, too."""
+        return [int(entry) for entry, fields in self._entries(shard) if json.loads(fields["e"])["type"] == "post"]
 
     def _entries(self, shard):
         return [(entry.split("-")[0], fields)
