@@ -83,6 +83,8 @@ struct cluster_subscriber {
     bool has_begun;          /* the log's ends of all shards have been told */
     bool is_hearing;         /* as told */
     bool is_stopping;
+    bool is_closed; /* the timer is */
+    size_t asked;   /* shards whose command is under way, which may outlive all else */
     uint32_t told_shards;
     struct message_rate rate; /* of all lines together */
     struct backoff backoff;
@@ -333,6 +335,28 @@ static void tell_first_log_ends(struct cluster_subscriber *subscriber)
     }
 }
 
+static void free_if_done(struct cluster_subscriber *subscriber)
+{
+    if (!subscriber->is_closed || subscriber->asked > 0)
+        return;
+    for (size_t i = 0; i < subscriber->line_count; i++)
+        mem_free(subscriber->lines[i]);
+    mem_free(subscriber);
+}
+
+/* False: it came too late, and what it was for may be gone. */
+static bool note_answer(struct shard *shard)
+{
+    struct cluster_subscriber *subscriber = shard->subscriber;
+
+    shard->is_asked = false;
+    subscriber->asked--;
+    if (!subscriber->is_stopping)
+        return true;
+    free_if_done(subscriber);
+    return false;
+}
+
 static void on_log_end(void *owner, const redisReply *reply, const char *why)
 {
     struct shard *shard = owner;
@@ -340,8 +364,7 @@ static void on_log_end(void *owner, const redisReply *reply, const char *why)
     struct failure failure;
     int r;
 
-    shard->is_asked = false;
-    if (subscriber->is_stopping)
+    if (!note_answer(shard))
         return;
     r = reply ? sl_event_log_end_reply(reply, shard->number, &shard->log_end, &failure)
               : failure_set(&failure, -EIO, "%s", why);
@@ -363,10 +386,12 @@ static void run(struct shard *shard, int built, struct sl_call *call, redis_repl
     if (built < 0)
         sl_call_done(call);
     if (built == 0 &&
-        redis_commands_run_take(subscriber->settings.commands, call, done, shard) == 0)
+        redis_commands_run_take(subscriber->settings.commands, call, done, shard) == 0) {
         shard->is_asked = true;
-    else
+        subscriber->asked++;
+    } else {
         try_later(subscriber);
+    }
 }
 
 /* The next step of a shard that is away, if there is one now. */
@@ -416,8 +441,7 @@ static void on_look(void *owner, const redisReply *reply, const char *why)
     struct sl_meta meta;
     int r;
 
-    shard->is_asked = false;
-    if (subscriber->is_stopping || subscriber->meta.shards > 0)
+    if (!note_answer(shard) || subscriber->meta.shards > 0)
         return;
     r = reply ? sl_meta_look_reply(reply, &meta, &failure) : failure_set(&failure, -EIO, "%s", why);
     if (r < 0) {
@@ -483,8 +507,7 @@ static void on_meta(void *owner, const redisReply *reply, const char *why)
     struct sl_meta meta;
     int r;
 
-    shard->is_asked = false;
-    if (subscriber->is_stopping)
+    if (!note_answer(shard))
         return;
     r = reply ? sl_meta_reply(reply, &meta, &failure) : failure_set(&failure, -EIO, "%s", why);
     if (r == 0 && subscriber->meta.shards > 0)
@@ -913,9 +936,8 @@ static void on_timer_closed(uv_handle_t *handle)
 {
     struct cluster_subscriber *subscriber = handle->data;
 
-    for (size_t i = 0; i < subscriber->line_count; i++)
-        mem_free(subscriber->lines[i]);
-    mem_free(subscriber);
+    subscriber->is_closed = true;
+    free_if_done(subscriber);
 }
 
 void cluster_subscriber_free(struct cluster_subscriber *subscriber)

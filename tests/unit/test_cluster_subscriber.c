@@ -130,7 +130,8 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void subscribe(uint32_t rest_ms)
+/* Commands have no map: what the subscriber asks waits. */
+static void make_subscriber(uint32_t rest_ms)
 {
     struct subscriber_settings settings = {
         .loop = &patience.loop,
@@ -150,8 +151,13 @@ static void subscribe(uint32_t rest_ms)
         redis_commands_new(&patience.loop, &scene.address, "test", TIMEOUT_MS);
     scene.subscriber = subscriber_new(&settings, &callbacks, &scene);
     assert_true(scene.commands && scene.subscriber);
-    redis_commands_set_map(scene.commands, &scene.map);
     subscriber_set_map(scene.subscriber, &scene.map);
+}
+
+static void subscribe(uint32_t rest_ms)
+{
+    make_subscriber(rest_ms);
+    redis_commands_set_map(scene.commands, &scene.map);
     run_until(scene.subscribed == 1);
     assert_int_equal(scene.log_ends, SL_SHARDS_MAX);
 }
@@ -200,6 +206,27 @@ static void test_who_is_busy_rests(void **state)
     publish_all(1); /* it goes on */
 }
 
+static bool is_heard(void)
+{
+    redisReply *reply = redisCommand(publisher, "CLIENT LIST");
+    bool is = strstr(reply->str, "name=sluiced") != NULL;
+
+    freeReplyObject(reply);
+    return is;
+}
+
+/* As a gateway's that drains while a master is away: its commands live longer. */
+static void test_it_may_go_before_its_commands_are_answered(void **state)
+{
+    (void)state;
+    make_subscriber(0);
+    run_until(is_heard());
+    subscriber_free(scene.subscriber);
+    scene.subscriber = NULL;
+    run_until(!is_heard());
+    uv_run(&patience.loop, UV_RUN_NOWAIT);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -207,6 +234,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         TEST(test_all_shards_are_heard_on_one_connection),
         TEST(test_who_is_busy_rests),
+        TEST(test_it_may_go_before_its_commands_are_answered),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
