@@ -2,7 +2,7 @@
 
 #include "tests/support/cmocka_all.h"
 
-enum { TICK_MS = 20, TICKS = 1500 };
+enum { TICK_MS = 20, TICKS = 3000 };
 
 /* Turns are counted, not time: a process that was stopped for an hour has lost one of them. */
 static void on_tick(uv_timer_t *timer)

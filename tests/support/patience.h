@@ -22,7 +22,7 @@ void patience_done(struct patience *patience);
 void patience_begin(struct patience *patience);
 void patience_end(struct patience *patience);
 
-/* Calls `turn` again and again. The test fails when it takes half a minute of the loop's own time.
+/* Calls `turn` again and again. The test fails when it takes a minute of the loop's own time.
  */
 #define TURNS_UNTIL(patience, turn, condition)                                                     \
     do {                                                                                           \

@@ -10,6 +10,8 @@
 #include "tests/support/memcached_server.h"
 #include "tests/support/patience.h"
 
+enum { TIMEOUT_MS = 250 }; /* which tests of a cache that stalls wait for */
+
 #define DATABASE "0123456789abcdef0123456789abcdef"
 
 static struct memcached_server server;
@@ -34,7 +36,7 @@ static int begin(void **state)
     patience_init(&patience, NULL);
     board = metrics_board_new(1);
     metrics = metrics_slot(board, 0);
-    reader = cache_reader_new(&patience.loop, server.url, 50, 0, metrics);
+    reader = cache_reader_new(&patience.loop, server.url, TIMEOUT_MS, 0, metrics);
     assert_non_null(reader);
     cache_reader_set_database(reader, DATABASE);
     return 0;
@@ -166,7 +168,8 @@ static void test_more_than_can_be_done_is_not_taken(void **state)
 
 static void test_without_a_database_nothing_is_known(void **state)
 {
-    struct cache_reader *idle = cache_reader_new(&patience.loop, server.url, 50, 0, metrics);
+    struct cache_reader *idle =
+        cache_reader_new(&patience.loop, server.url, TIMEOUT_MS, 0, metrics);
     struct asker asker = {0};
 
     (void)state;
@@ -200,7 +203,7 @@ static void test_running_out_of_memory_makes_no_reader(void **state)
     (void)state;
     for (uint64_t n = 0; !made; n++) {
         mem_fail_after(n);
-        made = cache_reader_new(&patience.loop, server.url, 50, 0, metrics);
+        made = cache_reader_new(&patience.loop, server.url, TIMEOUT_MS, 0, metrics);
         mem_fail_never();
     }
     cache_reader_free(made);

@@ -350,9 +350,9 @@ static void test_files_that_are_no_use_are_named(void **state)
 
 /* ---- the other side speaks otherwise ---- */
 
-static void refuse_plain(const char *message)
+static void refuse_plain(uint32_t connect_ms, const char *message)
 {
-    const struct sl_redis_link_options options = {.connect_ms = SHORT_MS};
+    const struct sl_redis_link_options options = {.connect_ms = connect_ms};
     struct sl_redis_address address = {.endpoint.host = "localhost", .is_tls = true};
     struct sl_redis_link *link = NULL;
     struct failure failure;
@@ -371,9 +371,10 @@ static void test_redis_without_tls_behind_rediss_is_called_by_its_name(void **st
     redisContext *admin = redis_server_connect(&redis.server);
 
     (void)state;
-    refuse_plain("begins with redis, not rediss");
+    refuse_plain(SHORT_MS, "begins with redis, not rediss");
     redis_server_run(admin, "CONFIG SET maxclients 1");
-    refuse_plain("Redis answers without TLS: the URL of such a one begins with redis, not rediss");
+    refuse_plain(LONG_MS,
+                 "Redis answers without TLS: the URL of such a one begins with redis, not rediss");
     redis_server_run(admin, "CONFIG SET maxclients 1000");
     redisFree(admin);
 }
