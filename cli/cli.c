@@ -111,5 +111,7 @@ int cli_done(const struct cli *cli)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return CLI_GOOD;
+    if (errno == EPIPE)
+        return CLI_GOOD; /* whoever reads has seen enough */
     return cli_failed_with(cli, "cannot write the result: %s", strerror(errno));
 }

@@ -100,5 +100,6 @@ int cli_failed_with(const struct cli *cli, const char *format, ...)
 /* Says something that is worth knowing, and goes on. */
 void cli_warn(const struct cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Ends a command that has printed its result: CLI_FAILED when that could not be written. */
+/* Ends a command that has printed its result: CLI_FAILED when that could not be written, unless
+ * whoever reads it went away, as `head` does. */
 int cli_done(const struct cli *cli);

@@ -1,5 +1,6 @@
 """What `sluice` says about itself, and to those who call it wrongly. No Redis is needed."""
 
+import os
 import pathlib
 import re
 import shutil
@@ -37,6 +38,19 @@ def test_help_lists_everything(cli, listed):
     assert cli.run("-h") == whole and cli.run("--help") == whole
     for option in ("--redis URL", "--archive URL", "--cache URL", "--wait-replicas N", "--version", "Exit status"):
         assert option in whole
+
+
+def test_reader_that_has_seen_enough_is_no_failure():
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([programs.sluice(), "help"], env=programs.environment(), stdout=writer,
+                          stderr=subprocess.PIPE, timeout=60)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, b"")
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([programs.sluice(), "help"], env=programs.environment(), stdout=full,
+                              stderr=subprocess.PIPE, timeout=60)
+    assert done.returncode == 1 and b"cannot write the result: No space left" in done.stderr
 
 
 def test_every_command_says_what_it_takes_with_an_example(cli, listed):
