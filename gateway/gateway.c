@@ -379,13 +379,9 @@ static int start_reading_back(struct gateway *gateway)
 static int start_hearing(struct gateway *gateway)
 {
     static const struct intake_callbacks callbacks = {
-        .master = on_master,
         .subscribed = on_subscribed,
         .lost = on_lost,
-        .away = on_away,
-        .database = on_database,
         .heard_again = on_heard_again,
-        .doubt = on_doubt,
         .begin_shard = on_begin_shard,
         .pass = on_pass,
         .watermark = on_watermark,
@@ -402,7 +398,12 @@ static int start_hearing(struct gateway *gateway)
                     .ping_ms = (uint32_t)parts->config->redis_timeout_ms,
                     .timeout_ms = (uint32_t)parts->config->redis_timeout_ms,
                     .rest_ms = (uint32_t)parts->config->intake_rest_ms,
-                    .commands = gateway->commands},
+                    .commands = gateway->commands,
+                    .news = {.context = gateway,
+                             .master = on_master,
+                             .away = on_away,
+                             .database = on_database,
+                             .doubt = on_doubt}},
         .broadcast = parts->broadcast,
         .worker = parts->worker,
         .log = gateway->log_reader,

@@ -369,34 +369,6 @@ static void on_heard_again(void *context, uint32_t shard)
     repair_heard_again(intake->repair, shard);
 }
 
-static void on_master(void *context, const struct sl_redis_endpoint *endpoint)
-{
-    struct intake *intake = context;
-
-    intake->callbacks.master(intake->context, endpoint);
-}
-
-static void on_away(void *context, const char *reason)
-{
-    struct intake *intake = context;
-
-    intake->callbacks.away(intake->context, reason);
-}
-
-static void on_database(void *context, const struct sl_meta *meta)
-{
-    struct intake *intake = context;
-
-    intake->callbacks.database(intake->context, meta);
-}
-
-static void on_doubt(void *context)
-{
-    struct intake *intake = context;
-
-    intake->callbacks.doubt(intake->context);
-}
-
 void intake_set_map(struct intake *intake, const struct sl_cluster_map *map)
 {
     if (intake->subscriber)
@@ -445,17 +417,13 @@ static int start_order(struct intake *intake)
 }
 
 static const struct subscriber_callbacks hearing_callbacks = {
-    .master = on_master,
     .log_end = on_log_end,
     .message = on_message,
     .pong = on_pong,
     .turn_end = on_turn_end,
     .subscribed = on_subscribed,
     .lost = on_lost,
-    .away = on_away,
-    .database = on_database,
     .heard_again = on_heard_again,
-    .doubt = on_doubt,
 };
 
 /* From the intake process. */
@@ -471,6 +439,7 @@ static int start_relay(struct intake *intake)
         .broadcast = intake->settings.broadcast,
         .worker = intake->settings.worker,
         .metrics = intake->metrics,
+        .news = intake->settings.hearing.news,
     };
 
     intake->relay = relay_new(&settings, &callbacks, intake);

@@ -29,13 +29,9 @@ struct intake_settings {
 
 struct intake_callbacks {
     /* As in subscriber_callbacks. */
-    void (*master)(void *context, const struct sl_redis_endpoint *endpoint);
     void (*subscribed)(void *context, const struct sl_meta *meta);
     void (*lost)(void *context, const char *reason);
-    void (*away)(void *context, const char *reason);
-    void (*database)(void *context, const struct sl_meta *meta);
     void (*heard_again)(void *context, uint32_t shard);
-    void (*doubt)(void *context);
 
     /* The first of the shard comes after the event `id`. Once for each, before anything else of
      * what follows. */

@@ -46,8 +46,8 @@ static int begin_hearing(struct relay *relay, const struct sl_meta *meta)
     if (r < 0)
         return r;
     relay->meta = *meta;
-    if (meta->is_clustered)
-        relay->callbacks.heard.database(relay->context, meta);
+    if (meta->is_clustered && relay->settings.news.database)
+        relay->settings.news.database(relay->settings.news.context, meta);
     relay->is_subscribed = true;
     metric_set(relay->settings.metrics, METRIC_SUBSCRIBED, 1);
     relay->callbacks.heard.subscribed(relay->context, meta->shards);
@@ -65,14 +65,14 @@ static void lose(struct relay *relay, const char *reason)
 
 static void take_master(struct relay *relay, const struct sl_redis_endpoint *endpoint)
 {
-    if (relay->callbacks.heard.master)
-        relay->callbacks.heard.master(relay->context, endpoint);
+    if (relay->settings.news.master)
+        relay->settings.news.master(relay->settings.news.context, endpoint);
 }
 
 static void tell_away(struct relay *relay, const char *reason)
 {
-    if (relay->callbacks.heard.away)
-        relay->callbacks.heard.away(relay->context, reason);
+    if (relay->settings.news.away)
+        relay->settings.news.away(relay->settings.news.context, reason);
 }
 
 static void take_reason(struct relay *relay, enum broadcast_kind kind, struct sl_slice text)

@@ -21,10 +21,11 @@ struct relay_settings {
     struct broadcast *broadcast;
     unsigned worker; /* its seat */
     struct metrics *metrics;
+    struct redis_news news; /* but for `doubt` */
 };
 
 struct relay_callbacks {
-    struct subscriber_callbacks heard; /* but for `pong` and `doubt` */
+    struct subscriber_callbacks heard; /* but for `pong` */
     /* The node of these shards has said that it is `redis_ms`. */
     void (*time)(void *context, uint64_t shards, uint64_t redis_ms);
     /* A round is over, as round.h tells it; all messages that had come by then were told before. */

@@ -42,7 +42,7 @@
 #include "src/redis/cluster_map.h"
 #include "src/redis/sentinel.h"
 
-enum { RETRY_MIN_MS = 100, RETRY_MAX_MS = 1000, CONNECT_TRIES = 4 };
+enum { RETRY_MIN_MS = 100, RETRY_MAX_MS = 1000 };
 
 /* Its commands are few; the longest names the channels of all shards. */
 enum { UNSENT_MAX_BYTES = 64 * 1024 };
@@ -64,6 +64,7 @@ struct subscriber {
     uv_timer_t timer;                   /* when to try again */
     struct subscriber_callbacks callbacks;
     void *context;
+    struct redis_news news;
     struct metrics *metrics;
     uint32_t ping_ms, rest_ms;
     struct sl_redis_address address;
@@ -131,8 +132,8 @@ static void go_down(struct subscriber *subscriber, const char *reason)
         log_warn(was_hearing ? "redis_lost" : "redis_unavailable", "redis=%s reason=%s retry_ms=%u",
                  subscriber->address_text, log_quote(sl_slice_str(reason), room), delay_ms);
         snprintf(subscriber->logged_reason, sizeof(subscriber->logged_reason), "%s", reason);
-        if (subscriber->callbacks.away)
-            subscriber->callbacks.away(subscriber->context, reason);
+        if (subscriber->news.away)
+            subscriber->news.away(subscriber->news.context, reason);
     }
     if (!was_hearing)
         return;
@@ -258,6 +259,12 @@ static void next_step(struct subscriber *subscriber)
 
 /* ---- replies ---- */
 
+static void tell_master(struct subscriber *subscriber)
+{
+    if (subscriber->news.master)
+        subscriber->news.master(subscriber->news.context, &subscriber->address.endpoint);
+}
+
 static void take_role(struct subscriber *subscriber, const redisReply *reply)
 {
     char endpoint[SL_REDIS_ENDPOINT_TEXT_SIZE];
@@ -269,7 +276,7 @@ static void take_role(struct subscriber *subscriber, const redisReply *reply)
     }
     sl_redis_endpoint_print(&subscriber->address.endpoint, endpoint, sizeof(endpoint));
     log_info("redis_master", "redis=%s master=%s", subscriber->address_text, endpoint);
-    subscriber->callbacks.master(subscriber->context, &subscriber->address.endpoint);
+    tell_master(subscriber);
     next_step(subscriber);
 }
 
@@ -478,7 +485,7 @@ static void move_to(struct subscriber *subscriber, const struct sl_redis_endpoin
     failure_set(&reason, 0, "the sentinels have made %s the master", text);
     subscriber->address.endpoint = *endpoint;
     subscriber->was_told = true;
-    subscriber->callbacks.master(subscriber->context, endpoint);
+    tell_master(subscriber);
     go_down(subscriber, reason.text);
 }
 
@@ -556,7 +563,6 @@ static struct redis_session *make_session(struct subscriber *subscriber,
         .loop = settings->loop,
         .address = settings->address,
         .name = "sluiced",
-        .connect_ms = settings->timeout_ms / CONNECT_TRIES,
         .timeout_ms = settings->timeout_ms,
         .max_unsent_bytes = UNSENT_MAX_BYTES,
     };
@@ -607,6 +613,7 @@ struct subscriber *subscriber_new(const struct subscriber_settings *settings,
     subscriber->timer.data = subscriber;
     subscriber->callbacks = *callbacks;
     subscriber->context = context;
+    subscriber->news = settings->news;
     subscriber->metrics = settings->metrics;
     subscriber->ping_ms = settings->ping_ms;
     subscriber->rest_ms = settings->rest_ms;

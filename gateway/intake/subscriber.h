@@ -27,6 +27,20 @@
 
 struct redis_commands;
 
+/* What is found out about Redis, for all who go there. Each may be NULL. */
+struct redis_news {
+    void *context;
+    /* With sentinels only: this is the master, as they say, or as it says itself. Whoever has a
+     * connection to another leaves that. */
+    void (*master)(void *context, const struct sl_redis_endpoint *endpoint);
+    /* Why the live channels are not heard: before `lost`, and whenever it is another reason. */
+    void (*away)(void *context, const char *reason);
+    /* Of a cluster only. The database was found: before `log_end` comes. */
+    void (*database)(void *context, const struct sl_meta *meta);
+    /* Of a cluster only. Who has which shard is in doubt: subscriber_set_map() is expected. */
+    void (*doubt)(void *context);
+};
+
 struct subscriber_settings {
     uv_loop_t *loop;
     const struct sl_redis_address *address;
@@ -35,12 +49,10 @@ struct subscriber_settings {
     uint32_t timeout_ms; /* from being connected, which has a quarter of it, to being subscribed */
     uint32_t rest_ms;    /* when busy, it reads no more often than this; 0: at once */
     struct redis_commands *commands; /* of a cluster: what is asked beside the live channels */
+    struct redis_news news;
 };
 
 struct subscriber_callbacks {
-    /* With sentinels only: this is the master, as they say, or as it says itself. Whoever has a
-     * connection to another leaves that. */
-    void (*master)(void *context, const struct sl_redis_endpoint *endpoint);
     /* What is published in the shard after the event `id` (0: none) will be heard, if nothing is
      * lost on the way. Comes before `subscribed`, for each shard. 0; -ENOMEM: to be tried again.
      * In a cluster whose master of the shard is away that is not known: then `id` is one of another
@@ -55,16 +67,9 @@ struct subscriber_callbacks {
     /* All channels are heard from now on; or not any more. Comes when it changes. */
     void (*subscribed)(void *context, uint32_t shards);
     void (*lost)(void *context, const char *reason);
-    /* Why they are not heard: before `lost`, and whenever it is another reason. NULL: nobody wants
-     * to know. */
-    void (*away)(void *context, const char *reason);
-
-    /* Of a cluster only. The database was found: before `log_end` comes. */
-    void (*database)(void *context, const struct sl_meta *meta);
-    /* One shard was not heard for a while, and is now; `log_end` came for it before. */
+    /* Of a cluster only. One shard was not heard for a while, and is now; `log_end` came for it
+     * before. */
     void (*heard_again)(void *context, uint32_t shard);
-    /* Who has which shard is in doubt: subscriber_set_map() is expected. */
-    void (*doubt)(void *context);
 };
 
 struct subscriber;

@@ -340,17 +340,13 @@ static void start_handles(struct intake *intake)
 static int start(struct intake *intake, struct failure *reterr)
 {
     static const struct subscriber_callbacks callbacks = {
-        .master = on_master,
         .log_end = on_log_end,
         .message = on_message,
         .pong = on_pong,
         .turn_end = on_turn_end,
         .subscribed = on_subscribed,
         .lost = on_lost,
-        .away = on_away,
-        .database = on_database,
         .heard_again = on_heard_again,
-        .doubt = on_doubt,
     };
     static const struct round_callbacks round_callbacks = {.ids_ms = on_redis_time,
                                                            .over = on_round_over};
@@ -362,6 +358,11 @@ static int start(struct intake *intake, struct failure *reterr)
         .ping_ms = (uint32_t)config->redis_timeout_ms,
         .timeout_ms = (uint32_t)config->redis_timeout_ms,
         .rest_ms = (uint32_t)config->intake_rest_ms,
+        .news = {.context = intake,
+                 .master = on_master,
+                 .away = on_away,
+                 .database = on_database,
+                 .doubt = on_doubt},
     };
     int r;
 

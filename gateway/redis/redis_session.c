@@ -30,7 +30,7 @@ enum { REPLY_MAX_BYTES = 64 * 1024 * 1024 };
  * process that was stopped reads what has come before it gives up. */
 enum { SILENT_TICKS_ASK = 1, SILENT_TICKS_MAX = 3 };
 
-enum { WORDS_MAX = 4 };
+enum { WORDS_MAX = 4, CONNECT_TRIES = 4 };
 
 enum state { STATE_CLOSED, STATE_CONNECTING, STATE_GREETING, STATE_READY };
 
@@ -321,6 +321,12 @@ void redis_session_set_endpoint(struct redis_session *session,
                                 const struct sl_redis_endpoint *endpoint)
 {
     redis_socket_set_endpoint(session->socket, endpoint);
+    session->address.endpoint = *endpoint;
+}
+
+const struct sl_redis_endpoint *redis_session_endpoint(const struct redis_session *session)
+{
+    return &session->address.endpoint;
 }
 
 bool redis_session_is_open(const struct redis_session *session)
@@ -363,12 +369,15 @@ struct redis_session *redis_session_new(const struct redis_session_settings *set
     session->address = *settings->address;
     session->is_sentinel = settings->is_sentinel;
     session->name = settings->name;
-    session->connect_ms = settings->connect_ms;
+    session->connect_ms =
+        settings->connect_ms > 0 ? settings->connect_ms : settings->timeout_ms / CONNECT_TRIES;
     session->timeout_ms = settings->timeout_ms;
     session->callbacks = *callbacks;
     session->context = context;
     uv_timer_init(settings->loop, &session->timer);
     session->timer.data = session;
+    if (settings->endpoint)
+        redis_session_set_endpoint(session, settings->endpoint);
     return session;
 }
 

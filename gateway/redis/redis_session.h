@@ -23,12 +23,14 @@ struct redis_session;
 
 struct redis_session_settings {
     uv_loop_t *loop;
-    const struct sl_redis_address *address; /* copied; where to, unless another is set */
-    bool is_sentinel;                       /* its login; no database, no name */
-    const char *name;                       /* for CLIENT LIST; lives as long as the session */
-    uint32_t connect_ms;                    /* until the connection stands */
-    uint32_t timeout_ms;                    /* from then until the owner calls it settled */
-    size_t max_unsent_bytes;                /* what is sent and cannot leave yet */
+    const struct sl_redis_address *address; /* copied */
+    /* Where to, until another is set: of a node, or a sentinel. NULL: as the address says. */
+    const struct sl_redis_endpoint *endpoint;
+    bool is_sentinel;        /* its login; no database, no name */
+    const char *name;        /* for CLIENT LIST; lives as long as the session */
+    uint32_t connect_ms;     /* until the connection stands; 0: timeout_ms / 4 */
+    uint32_t timeout_ms;     /* from then until the owner calls it settled */
+    size_t max_unsent_bytes; /* what is sent and cannot leave yet */
 };
 
 /* Each may open, close or free the session. */
@@ -57,6 +59,7 @@ void redis_session_close(struct redis_session *session);
 /* Another endpoint to connect to; the address has no path. The session is closed. */
 void redis_session_set_endpoint(struct redis_session *session,
                                 const struct sl_redis_endpoint *endpoint);
+const struct sl_redis_endpoint *redis_session_endpoint(const struct redis_session *session);
 
 /* Opened, and neither closed nor lost; and also ready. */
 bool redis_session_is_open(const struct redis_session *session);

@@ -84,20 +84,13 @@ static void on_heard_again(void *context, uint32_t shard)
     scene.heard_again++;
 }
 
-static void on_doubt(void *context)
-{
-    (void)context; /* the map stays as it is */
-}
-
 static const struct subscriber_callbacks callbacks = {
     .log_end = on_log_end,
     .message = on_message,
     .turn_end = on_turn_end,
     .subscribed = on_subscribed,
     .lost = on_lost,
-    .database = on_database,
     .heard_again = on_heard_again,
-    .doubt = on_doubt,
 };
 
 /* ---- the scene ---- */
@@ -140,6 +133,7 @@ static void make_subscriber(uint32_t rest_ms)
         .ping_ms = TIMEOUT_MS,
         .timeout_ms = TIMEOUT_MS,
         .rest_ms = rest_ms,
+        .news = {.database = on_database}, /* the map stays as it is */
     };
     char url[64];
 

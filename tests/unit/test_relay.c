@@ -124,14 +124,11 @@ static void expect(const char *told)
 static void begin(void)
 {
     static const struct relay_callbacks callbacks = {
-        .heard = {.master = on_master,
-                  .log_end = on_log_end,
+        .heard = {.log_end = on_log_end,
                   .message = on_message,
                   .turn_end = on_turn_end,
                   .subscribed = on_subscribed,
                   .lost = on_lost,
-                  .away = on_away,
-                  .database = on_database,
                   .heard_again = on_heard_again},
         .time = on_time,
         .round_over = on_round_over,
@@ -140,6 +137,7 @@ static void begin(void)
         .loop = &scene.loop,
         .broadcast = scene.broadcast,
         .metrics = metrics_slot(scene.board, 0),
+        .news = {.master = on_master, .away = on_away, .database = on_database},
     };
 
     scene.relay = relay_new(&settings, &callbacks, NULL);

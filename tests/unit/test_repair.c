@@ -138,8 +138,11 @@ static void start_intake_with(uint32_t check_ms, size_t max_held_bytes)
     const struct repair_callbacks repaired = {{on_event, on_gap}, on_turn_end};
     bool has_looked = false;
     struct sl_redis_address address;
-    struct subscriber_settings subscriber_settings = {&patience.loop, &address, metrics, 5000,
-                                                      5000,           0,        NULL};
+    struct subscriber_settings subscriber_settings = {.loop = &patience.loop,
+                                                      .address = &address,
+                                                      .metrics = metrics,
+                                                      .ping_ms = 5000,
+                                                      .timeout_ms = 5000};
     struct repair_settings settings = {&patience.loop, NULL, metrics, max_held_bytes, check_ms};
 
     assert_int_equal(sl_redis_address_parse(sl_slice_str(server.url), &address, NULL), 0);

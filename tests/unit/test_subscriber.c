@@ -649,8 +649,11 @@ static void test_out_of_memory_delays_it_at_most(void **state)
     (void)state;
     for (uint64_t n = 0; has_failed; n++) {
         struct sl_redis_address address;
-        struct subscriber_settings settings = {&patience.loop, &address, metrics, 5000,
-                                               5000,           0,        NULL};
+        struct subscriber_settings settings = {.loop = &patience.loop,
+                                               .address = &address,
+                                               .metrics = metrics,
+                                               .ping_ms = 5000,
+                                               .timeout_ms = 5000};
         size_t before = told.subscribed_count;
 
         assert_int_equal(sl_redis_address_parse(sl_slice_str(server.url), &address, NULL), 0);

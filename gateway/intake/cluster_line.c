@@ -1,0 +1,309 @@
+/* cluster_line.c - the connection to a node of a cluster, and what comes on it.
+ *
+ * On it are only subscriptions and PING, for a subscribed connection takes nothing else. Nothing is
+ * ever unsubscribed: a node tells of a shard that it has lost (`sunsubscribe`), and a line whose
+ * node has no shards any more is closed. */
+#include "gateway/intake/cluster_subscriber_parts.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "src/call/reply.h"
+#include "src/model/keys.h"
+
+enum { UNSENT_MAX_BYTES = 64 * 1024 };
+
+uint64_t cluster_line_heard(const struct line *line)
+{
+    const struct cluster_subscriber *subscriber = line->subscriber;
+    uint64_t shards = 0;
+
+    for (uint32_t i = 0; i < subscriber->meta.shards; i++) {
+        if (subscriber->shards[i].line == line)
+            shards |= subscriber->heard & cluster_bit(i);
+    }
+    return shards;
+}
+
+static void end_turn(struct line *line)
+{
+    struct cluster_subscriber *subscriber = line->subscriber;
+
+    if (!line->has_turn)
+        return;
+    line->has_turn = false;
+    subscriber->callbacks.turn_end(subscriber->context);
+}
+
+static void note_pong(struct line *line)
+{
+    struct cluster_subscriber *subscriber = line->subscriber;
+    uint64_t number = line->pinged;
+
+    line->pinged = 0;
+    if (number)
+        subscriber->callbacks.pong(subscriber->context, number);
+}
+
+static void lose_shards(struct line *line, const char *reason)
+{
+    struct cluster_subscriber *subscriber = line->subscriber;
+
+    for (uint32_t i = 0; i < subscriber->meta.shards; i++) {
+        struct shard *shard = &subscriber->shards[i];
+
+        if (shard->line == line && shard->state >= SHARD_SUBSCRIBING)
+            cluster_note_away(shard, reason);
+    }
+}
+
+static void close_line(struct line *line, const char *reason)
+{
+    struct cluster_subscriber *subscriber = line->subscriber;
+    char room[LOG_QUOTE_SIZE], where[SL_REDIS_ENDPOINT_TEXT_SIZE];
+    struct failure failure;
+    uint64_t held_back;
+
+    sl_redis_endpoint_print(redis_session_endpoint(line->session), where, sizeof(where));
+    failure_set(&failure, 0, "the node %s: %s", where, reason);
+    if (subscriber->is_hearing &&
+        log_rate_allows(&subscriber->lost_rate, uv_now(subscriber->settings.loop), &held_back))
+        log_warn("cluster_node_lost", "node=%s reason=%s held_back=%" PRIu64, where,
+                 log_quote(sl_slice_str(reason), room), held_back);
+    redis_session_close(line->session);
+    line->is_settled = false;
+    end_turn(line);
+    lose_shards(line, reason);
+    note_pong(line); /* none will come: its shards are not heard any more */
+    cluster_doubt(subscriber, failure.text);
+}
+
+static struct shard *shard_of_channel(struct cluster_subscriber *subscriber,
+                                      const redisReply *channel)
+{
+    char expected[SL_KEY_SIZE];
+
+    for (uint32_t i = 0; channel->type == REDIS_REPLY_STRING && i < subscriber->meta.shards; i++) {
+        if (sl_slice_is(sl_slice(channel->str, channel->len), sl_key(i, "live", expected)))
+            return &subscriber->shards[i];
+    }
+    return NULL;
+}
+
+static void take_confirmation(struct line *line, const redisReply *reply)
+{
+    struct shard *shard = shard_of_channel(line->subscriber, reply->element[1]);
+
+    if (!line->is_settled)
+        redis_session_settle(line->session, line->subscriber->settings.ping_ms);
+    line->is_settled = true;
+    if (shard && shard->line == line && shard->state == SHARD_SUBSCRIBING)
+        cluster_note_heard(shard);
+}
+
+static void take_farewell(struct line *line, const redisReply *reply)
+{
+    struct shard *shard = shard_of_channel(line->subscriber, reply->element[1]);
+
+    if (!shard || shard->line != line || shard->state < SHARD_SUBSCRIBING)
+        return;
+    cluster_note_away(shard, "the shard was moved");
+    cluster_doubt(line->subscriber, "the shard was moved");
+}
+
+static void take_message(struct line *line, const redisReply *reply)
+{
+    struct cluster_subscriber *subscriber = line->subscriber;
+    struct live_message message = {.received_us = clock_monotonic_us()};
+    struct sl_slice channel = sl_slice(reply->element[1]->str, reply->element[1]->len);
+    struct sl_slice payload = sl_slice(reply->element[2]->str, reply->element[2]->len);
+    uint64_t held_back;
+
+    if (live_message_read(channel, payload, &message) == 0) {
+        line->has_turn = true;
+        line->messages++;
+        subscriber->callbacks.message(subscriber->context, &message);
+        return;
+    }
+    metric_add(subscriber->settings.metrics, METRIC_EVENTS_BAD_HEADER, 1);
+    if (log_rate_allows(&subscriber->dropped_rate, message.received_us / 1000, &held_back))
+        log_warn("event_dropped", "reason=bad_header channel=%.*s bytes=%zu held_back=%" PRIu64,
+                 SL_SLICE_ARG(channel), payload.size, held_back);
+}
+
+static bool is_kind(const redisReply *reply, const char *kind, size_t elements)
+{
+    return reply->type == REDIS_REPLY_ARRAY && reply->elements == elements &&
+           reply->element[0]->type == REDIS_REPLY_STRING &&
+           strcmp(reply->element[0]->str, kind) == 0 &&
+           reply->element[1]->type == REDIS_REPLY_STRING;
+}
+
+/* The node does not have the shard that it was asked to speak of. */
+static bool take_redirect(struct line *line, const redisReply *reply)
+{
+    struct cluster_subscriber *subscriber = line->subscriber;
+    struct sl_cluster_redirect redirect;
+
+    if (sl_cluster_redirect_reply(reply, redis_session_endpoint(line->session), &redirect) < 0)
+        return false;
+    for (uint32_t i = 0; i < subscriber->meta.shards; i++) {
+        struct shard *shard = &subscriber->shards[i];
+
+        if (shard->line == line && shard->state == SHARD_SUBSCRIBING &&
+            sl_cluster_slot(i) == redirect.slot)
+            cluster_note_away(shard, "the shard was moved");
+    }
+    cluster_doubt(subscriber, "the shard was moved");
+    return true;
+}
+
+static void take_pong(struct line *line, const redisReply *text)
+{
+    uint64_t number;
+
+    line->has_turn = true;
+    if (sl_id_parse(sl_slice(text->str, text->len), &number) == 0 && number == line->pinged)
+        note_pong(line);
+}
+
+static void on_reply(void *context, const redisReply *reply)
+{
+    struct line *line = context;
+    struct failure failure;
+
+    if (is_kind(reply, "smessage", 3) && reply->element[2]->type == REDIS_REPLY_STRING) {
+        take_message(line, reply);
+    } else if (is_kind(reply, "pong", 2)) {
+        take_pong(line, reply->element[1]);
+    } else if (reply->type == REDIS_REPLY_STRING) {
+        take_pong(line, reply); /* all its shards were moved: it is not a subscribed one any more */
+    } else if (is_kind(reply, "ssubscribe", 3)) {
+        take_confirmation(line, reply);
+    } else if (is_kind(reply, "sunsubscribe", 3)) {
+        take_farewell(line, reply);
+    } else if (redis_session_is_refused_ping(reply)) {
+        line->has_turn = true;
+        note_pong(line);
+    } else if (!take_redirect(line, reply)) {
+        if (sl_reply_check(reply, &failure) == 0)
+            failure_set(&failure, 0, "Redis sent what no subscriber expects");
+        close_line(line, failure.text);
+    }
+}
+
+static void on_ready(void *context)
+{
+    cluster_advance_all(((struct line *)context)->subscriber);
+}
+
+static void on_turn_end(void *context)
+{
+    struct line *line = context;
+    const struct subscriber_settings *settings = &line->subscriber->settings;
+    bool is_busy =
+        message_rate_is_busy(&line->subscriber->rate, line->messages, uv_now(settings->loop));
+
+    line->messages = 0;
+    end_turn(line);
+    if (is_busy && settings->rest_ms > 0 && cluster_line_is_ready(line) && line->is_settled)
+        redis_session_rest(line->session, settings->rest_ms);
+}
+
+static void on_lost(void *context, const char *reason)
+{
+    close_line(context, reason);
+}
+
+/* ---- lines ---- */
+
+struct line *cluster_line_find(struct cluster_subscriber *subscriber,
+                               const struct sl_redis_endpoint *endpoint)
+{
+    for (size_t i = 0; i < subscriber->line_count; i++) {
+        if (sl_redis_endpoint_equals(redis_session_endpoint(subscriber->lines[i]->session),
+                                     endpoint))
+            return subscriber->lines[i];
+    }
+    return NULL;
+}
+
+struct line *cluster_line_make(struct cluster_subscriber *subscriber,
+                               const struct sl_redis_endpoint *endpoint)
+{
+    static const struct redis_session_callbacks callbacks = {
+        .on_ready = on_ready,
+        .on_reply = on_reply,
+        .on_turn_end = on_turn_end,
+        .on_lost = on_lost,
+    };
+    const struct redis_session_settings settings = {
+        .loop = subscriber->settings.loop,
+        .address = &subscriber->address,
+        .endpoint = endpoint,
+        .name = "sluiced",
+        .timeout_ms = subscriber->settings.timeout_ms,
+        .max_unsent_bytes = UNSENT_MAX_BYTES,
+    };
+    struct line *line =
+        subscriber->line_count < CLUSTER_LINES_MAX ? mem_zalloc(sizeof(*line)) : NULL;
+
+    if (!line)
+        return NULL;
+    line->session = redis_session_new(&settings, &callbacks, line);
+    if (!line->session) {
+        mem_free(line);
+        return NULL;
+    }
+    line->subscriber = subscriber;
+    subscriber->lines[subscriber->line_count++] = line;
+    return line;
+}
+
+static void free_line(struct line *line)
+{
+    redis_session_free(line->session);
+    mem_free(line);
+}
+
+static bool is_needed(const struct line *line, const struct sl_cluster_map *map)
+{
+    for (uint32_t i = 0; i < SL_SHARDS_MAX; i++) {
+        if (sl_redis_endpoint_equals(&map->masters[i], redis_session_endpoint(line->session)))
+            return true;
+    }
+    return false;
+}
+
+void cluster_lines_drop(struct cluster_subscriber *subscriber, const struct sl_cluster_map *map)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < subscriber->line_count; i++) {
+        struct line *line = subscriber->lines[i];
+
+        if (!is_needed(line, map)) {
+            lose_shards(line, "the node has no shards any more");
+            note_pong(line);
+        }
+    }
+    for (size_t i = 0; i < subscriber->line_count; i++) {
+        struct line *line = subscriber->lines[i];
+
+        if (is_needed(line, map))
+            subscriber->lines[kept++] = line;
+        else
+            free_line(line);
+    }
+    subscriber->line_count = kept;
+}
+
+void cluster_lines_open(struct cluster_subscriber *subscriber)
+{
+    for (size_t i = 0; i < subscriber->line_count; i++) {
+        if (!redis_session_is_open(subscriber->lines[i]->session))
+            redis_session_open(subscriber->lines[i]->session);
+    }
+}

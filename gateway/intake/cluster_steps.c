@@ -1,0 +1,290 @@
+/* cluster_steps.c - the meta of all shards, then for each shard: where its log ends, SSUBSCRIBE.
+ *
+ *     away -> log end -> subscribing -> heard
+ *      ^                                  |
+ *      +---- moved, or its line ends -----+
+ *
+ * All but the subscription is asked by commands, which find the node by themselves. Each shard has
+ * an SSUBSCRIBE of its own: two slots in one are CROSSSLOT. */
+#include "gateway/intake/cluster_subscriber_parts.h"
+
+#include <errno.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "gateway/intake/repair.h"
+#include "gateway/redis/redis_commands.h"
+#include "src/database/event_log.h"
+#include "src/database/meta.h"
+#include "src/model/keys.h"
+
+/* ---- a shard: its log's end, its subscription ---- */
+
+static void subscribe(struct shard *shard)
+{
+    char channel[SL_KEY_SIZE];
+
+    shard->state = SHARD_AWAY;
+    if (!cluster_line_is_ready(shard->line))
+        return; /* it is tried when the line stands */
+    if (redis_session_send_words(
+            shard->line->session,
+            (const char *[]){"SSUBSCRIBE", sl_key(shard->number, "live", channel), NULL}) < 0)
+        cluster_try_later(shard->subscriber);
+    else
+        shard->state = SHARD_SUBSCRIBING;
+}
+
+static int tell_guess(struct shard *shard)
+{
+    struct cluster_subscriber *subscriber = shard->subscriber;
+    int r = 0;
+
+    if (shard->guess > 0)
+        r = subscriber->callbacks.log_end(subscriber->context, shard->number, shard->guess);
+    if (r == 0)
+        shard->guess = 0;
+    return r;
+}
+
+static void tell_log_end(struct shard *shard)
+{
+    struct cluster_subscriber *subscriber = shard->subscriber;
+
+    shard->has_log_end = false;
+    shard->state = SHARD_AWAY;
+    if (tell_guess(shard) < 0 ||
+        subscriber->callbacks.log_end(subscriber->context, shard->number, shard->log_end) < 0)
+        cluster_try_later(subscriber);
+    else
+        subscribe(shard);
+}
+
+/* Where the logs of those that are away end is guessed: at the newest event of the others, or a
+ * minute ago. Their events since then come when they are back. */
+static uint64_t guess_log_end(const struct cluster_subscriber *subscriber)
+{
+    uint64_t guess = sl_id_first_at(clock_wall_ms() - REPAIR_FUTURE_MS);
+
+    for (uint32_t i = 0; i < subscriber->meta.shards; i++) {
+        const struct shard *shard = &subscriber->shards[i];
+
+        if (shard->has_log_end && shard->log_end > guess &&
+            !repair_is_in_the_future(shard->log_end, 0))
+            guess = shard->log_end;
+    }
+    return guess;
+}
+
+void cluster_tell_first_log_ends(struct cluster_subscriber *subscriber)
+{
+    uint64_t guess = guess_log_end(subscriber), there = 0;
+
+    for (uint32_t i = 0; i < subscriber->meta.shards; i++)
+        there |= subscriber->shards[i].has_log_end ? cluster_bit(i) : 0;
+    if (there == 0 || (there != cluster_all_shards(subscriber) && !cluster_has_waited(subscriber)))
+        return;
+    subscriber->has_begun = true;
+    for (uint32_t i = 0; i < subscriber->meta.shards; i++) {
+        struct shard *shard = &subscriber->shards[i];
+
+        if (there & cluster_bit(i)) {
+            tell_log_end(shard);
+        } else {
+            shard->guess = sl_id_shard(guess) == i ? guess - 1 : guess;
+            tell_guess(shard);
+        }
+    }
+}
+
+void cluster_free_if_done(struct cluster_subscriber *subscriber)
+{
+    if (!subscriber->is_closed || subscriber->asked > 0)
+        return;
+    for (size_t i = 0; i < subscriber->line_count; i++)
+        mem_free(subscriber->lines[i]);
+    mem_free(subscriber);
+}
+
+/* False: it came too late, and what it was for may be gone. */
+static bool note_answer(struct shard *shard)
+{
+    struct cluster_subscriber *subscriber = shard->subscriber;
+
+    shard->is_asked = false;
+    subscriber->asked--;
+    if (!subscriber->is_stopping)
+        return true;
+    cluster_free_if_done(subscriber);
+    return false;
+}
+
+static void on_log_end(void *owner, const redisReply *reply, const char *why)
+{
+    struct shard *shard = owner;
+    struct cluster_subscriber *subscriber = shard->subscriber;
+    struct failure failure;
+    int r;
+
+    if (!note_answer(shard))
+        return;
+    r = reply ? sl_event_log_end_reply(reply, shard->number, &shard->log_end, &failure)
+              : failure_set(&failure, -EIO, "%s", why);
+    shard->has_log_end = r == 0;
+    if (r < 0) {
+        shard->state = SHARD_AWAY;
+        cluster_doubt(subscriber, failure.text);
+    } else if (subscriber->has_begun) {
+        tell_log_end(shard);
+    } else {
+        cluster_tell_first_log_ends(subscriber);
+    }
+}
+
+static void run(struct shard *shard, int built, struct sl_call *call, redis_reply_fn done)
+{
+    struct cluster_subscriber *subscriber = shard->subscriber;
+
+    if (built < 0)
+        sl_call_done(call);
+    if (built == 0 &&
+        redis_commands_run_take(subscriber->settings.commands, call, done, shard) == 0) {
+        shard->is_asked = true;
+        subscriber->asked++;
+    } else {
+        cluster_try_later(subscriber);
+    }
+}
+
+/* The next step of a shard that is away, if there is one now. */
+static void advance(struct shard *shard)
+{
+    struct sl_call call = SL_CALL_INIT;
+
+    if (shard->state != SHARD_AWAY || shard->is_asked || !cluster_line_is_ready(shard->line) ||
+        !(shard->subscriber->known & cluster_bit(shard->number)))
+        return;
+    shard->state = SHARD_LOG_END;
+    run(shard, sl_event_log_end_call(&call, shard->number, NULL), &call, on_log_end);
+    if (!shard->is_asked)
+        shard->state = SHARD_AWAY;
+}
+
+void cluster_advance_all(struct cluster_subscriber *subscriber)
+{
+    for (uint32_t i = 0; i < subscriber->meta.shards; i++)
+        advance(&subscriber->shards[i]);
+}
+
+/* ---- meta ---- */
+
+static void on_meta(void *owner, const redisReply *reply, const char *why);
+
+static void ask_meta(struct shard *shard)
+{
+    struct cluster_subscriber *subscriber = shard->subscriber;
+    struct sl_meta wanted =
+        subscriber->meta.shards > 0 ? subscriber->meta : sl_meta_wanted(SL_SHARDS_MAX);
+    struct sl_call call = SL_CALL_INIT;
+
+    wanted.is_clustered = true;
+    if (!shard->is_asked)
+        run(shard, sl_meta_call(&call, shard->number, &wanted, NULL), &call, on_meta);
+}
+
+static void note_database(struct cluster_subscriber *subscriber, const struct sl_meta *meta);
+
+static void on_look(void *owner, const redisReply *reply, const char *why)
+{
+    struct shard *shard = owner;
+    struct cluster_subscriber *subscriber = shard->subscriber;
+    struct failure failure;
+    struct sl_meta meta;
+    int r;
+
+    if (!note_answer(shard) || subscriber->meta.shards > 0)
+        return;
+    r = reply ? sl_meta_look_reply(reply, &meta, &failure) : failure_set(&failure, -EIO, "%s", why);
+    if (r < 0) {
+        cluster_doubt(subscriber, failure.text);
+        return;
+    }
+    note_database(subscriber, &meta);
+    cluster_ask_metas(subscriber);
+}
+
+/* Only shard 0 makes a database where there is none. */
+static void look_for_meta(struct shard *shard)
+{
+    struct sl_call call = SL_CALL_INIT;
+
+    if (!shard->is_asked)
+        run(shard, sl_meta_look_call(&call, shard->number, NULL), &call, on_look);
+}
+
+/* Of shard 0, or while that does not come of another one whose node is there. */
+static void ask_first_meta(struct cluster_subscriber *subscriber)
+{
+    ask_meta(&subscriber->shards[0]);
+    if (!cluster_has_waited(subscriber))
+        return;
+    for (uint32_t i = 1; i < SL_SHARDS_MAX; i++) {
+        if (cluster_line_is_ready(subscriber->shards[i].line)) {
+            look_for_meta(&subscriber->shards[i]);
+            return;
+        }
+    }
+}
+
+/* With what the first one said then of the others. */
+void cluster_ask_metas(struct cluster_subscriber *subscriber)
+{
+    if (subscriber->meta.shards == 0) {
+        ask_first_meta(subscriber);
+        return;
+    }
+    for (uint32_t i = 0; i < subscriber->meta.shards; i++) {
+        if (!(subscriber->known & cluster_bit(i)))
+            ask_meta(&subscriber->shards[i]);
+    }
+}
+
+static void note_database(struct cluster_subscriber *subscriber, const struct sl_meta *meta)
+{
+    const struct redis_news *news = &subscriber->settings.news;
+
+    subscriber->meta = *meta;
+    subscriber->meta.is_clustered = true;
+    subscriber->waits_since_ms = 0;
+    if (meta->is_new)
+        log_info("database_created", "redis=%s database=%s shards=%u", subscriber->address_text,
+                 meta->database_id, meta->shards);
+    if (news->database)
+        news->database(news->context, &subscriber->meta);
+}
+
+static void on_meta(void *owner, const redisReply *reply, const char *why)
+{
+    struct shard *shard = owner;
+    struct cluster_subscriber *subscriber = shard->subscriber;
+    struct failure failure;
+    struct sl_meta meta;
+    int r;
+
+    if (!note_answer(shard))
+        return;
+    r = reply ? sl_meta_reply(reply, &meta, &failure) : failure_set(&failure, -EIO, "%s", why);
+    if (r == 0 && subscriber->meta.shards > 0)
+        r = sl_meta_check_same(&subscriber->meta, &meta, &failure);
+    if (r < 0) {
+        cluster_doubt(subscriber, failure.text);
+        return;
+    }
+    subscriber->known |= cluster_bit(shard->number);
+    shard->clock_until_ms = meta.clock_until_ms;
+    if (subscriber->meta.shards == 0) {
+        note_database(subscriber, &meta);
+        cluster_ask_metas(subscriber);
+    }
+    cluster_advance_all(subscriber);
+}
