@@ -108,10 +108,22 @@ static void connect_to_asked(struct cluster_watch *watch)
 
 /* ---- answers ---- */
 
+/* A shard that is nobody's to this node stays where it was, and another node is asked next: one
+ * that takes a slot over, for one, may be the last to hear who has it. */
+static void mend_answer(struct cluster_watch *watch)
+{
+    if (sl_cluster_map_is_full(&watch->answer, watch->expected.shards))
+        return;
+    sl_cluster_map_fill(&watch->answer, &watch->map);
+    watch->asks = ASKS;
+}
+
 static void believe(struct cluster_watch *watch)
 {
-    bool is_new = !watch->has_map || sl_cluster_map_difference(&watch->map, &watch->answer) != 0;
+    bool is_new;
 
+    mend_answer(watch);
+    is_new = !watch->has_map || sl_cluster_map_difference(&watch->map, &watch->answer) != 0;
     watch->failed = 0;
     watch->map = watch->answer;
     watch->has_map = true;

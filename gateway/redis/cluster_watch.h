@@ -2,9 +2,9 @@
  *
  * Asks one node once a second, another one after some times, and at once (but no more often than
  * each 100 to 200 ms) when somebody is in doubt. A node that does not answer within a second is
- * left for another, a seed when no master does. Once the database is known a node is believed only
- * if it has a shard of it: an address may be somebody else's by now. Belongs to the thread of its
- * loop. */
+ * left for another, a seed when no master does; so is one to whom a shard is nobody's. Once the
+ * database is known a node is believed only if it has a shard of it: an address may be somebody
+ * else's by now. Belongs to the thread of its loop. */
 #pragma once
 
 #include <uv.h>

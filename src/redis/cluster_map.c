@@ -196,6 +196,23 @@ uint64_t sl_cluster_map_difference(const struct sl_cluster_map *a, const struct 
     return shards;
 }
 
+bool sl_cluster_map_is_full(const struct sl_cluster_map *map, uint32_t shards)
+{
+    for (uint32_t shard = 0; shard < (shards > 0 ? shards : SL_SHARDS_MAX); shard++) {
+        if (!map->masters[shard].host[0])
+            return false;
+    }
+    return true;
+}
+
+void sl_cluster_map_fill(struct sl_cluster_map *map, const struct sl_cluster_map *other)
+{
+    for (uint32_t shard = 0; shard < SL_SHARDS_MAX; shard++) {
+        if (!map->masters[shard].host[0])
+            map->masters[shard] = other->masters[shard];
+    }
+}
+
 /* ---- MOVED, ASK ---- */
 
 static int take_number(struct sl_slice text, uint64_t highest, uint64_t *ret_number)

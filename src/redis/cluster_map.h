@@ -52,6 +52,11 @@ SL_EXPORT int sl_cluster_node_reply(const struct redisReply *reply, struct failu
 SL_EXPORT uint64_t sl_cluster_map_difference(const struct sl_cluster_map *a,
                                              const struct sl_cluster_map *b);
 
+/* Are the masters of the first so many shards known? 0: of all that there can be. */
+SL_EXPORT bool sl_cluster_map_is_full(const struct sl_cluster_map *map, uint32_t shards);
+/* What is not known in *map becomes what it is in `other`. */
+SL_EXPORT void sl_cluster_map_fill(struct sl_cluster_map *map, const struct sl_cluster_map *other);
+
 struct sl_cluster_redirect {
     bool is_ask; /* for this command only, behind ASKING; never for a script (docs/core.md) */
     uint32_t slot;

@@ -29,7 +29,9 @@ struct sl_redis_cluster {
     const struct sl_redis_address *address;
     uint32_t connect_ms, answer_ms;
     struct sl_cluster_map map;
+    struct sl_redis_endpoint told_by; /* whose map that is */
     bool has_map, is_in_doubt;
+    bool is_filled;      /* everybody has been asked about what the map does not know */
     uint64_t refresh_ms; /* not to be asked for again before */
     struct sl_redis_node *nodes[NODES_MAX];
     size_t count;
@@ -285,6 +287,19 @@ static int ask_map(struct sl_redis_connection *connection, const struct sl_redis
     return r;
 }
 
+static int ask_node(struct sl_redis_cluster *cluster, struct sl_redis_node *node,
+                    struct sl_cluster_map *ret_map, struct failure *reterr)
+{
+    int r = sl_redis_cluster_connect(cluster, node, reterr);
+
+    if (r < 0)
+        return r;
+    r = ask_map(node->connection, &node->endpoint, ret_map, reterr);
+    if (r < 0)
+        sl_redis_node_disconnect(node);
+    return r;
+}
+
 static int ask_nodes(struct sl_redis_cluster *cluster, struct sl_cluster_map *ret_map,
                      struct failure *reterr)
 {
@@ -294,13 +309,22 @@ static int ask_nodes(struct sl_redis_cluster *cluster, struct sl_cluster_map *re
     for (size_t i = 0; r < 0 && i < cluster->count; i++) {
         struct sl_redis_node *node = cluster->nodes[(first + i) % cluster->count];
 
-        r = sl_redis_cluster_connect(cluster, node, reterr);
-        if (r < 0)
-            continue;
-        r = ask_map(node->connection, &node->endpoint, ret_map, reterr);
-        if (r < 0)
-            sl_redis_node_disconnect(node);
+        r = ask_node(cluster, node, ret_map, reterr);
+        if (r == 0)
+            cluster->told_by = node->endpoint;
     }
+    return r;
+}
+
+static int ask_seed(struct sl_redis_cluster *cluster, const struct sl_redis_endpoint *seed,
+                    struct sl_cluster_map *ret_map, struct failure *reterr)
+{
+    struct sl_redis_connection *connection = NULL;
+    int r = dial(cluster, seed, &connection, reterr);
+
+    if (r == 0)
+        r = ask_map(connection, seed, ret_map, reterr);
+    sl_redis_connection_close(connection);
     return r;
 }
 
@@ -310,15 +334,10 @@ static int ask_seeds(struct sl_redis_cluster *cluster, struct sl_cluster_map *re
     const struct sl_redis_address *address = cluster->address;
     int r = -ECONNREFUSED;
 
-    for (uint32_t i = 0; r < 0 && i < address->seed_count; i++) {
-        struct sl_redis_connection *connection = NULL;
-
-        r = dial(cluster, &address->seeds[i], &connection, reterr);
+    for (uint32_t i = 0; r < 0 && r != -ENOTSUP && i < address->seed_count; i++) {
+        r = ask_seed(cluster, &address->seeds[i], ret_map, reterr);
         if (r == 0)
-            r = ask_map(connection, &address->seeds[i], ret_map, reterr);
-        sl_redis_connection_close(connection);
-        if (r == -ENOTSUP)
-            break;
+            cluster->told_by = address->seeds[i];
     }
     return r;
 }
@@ -340,7 +359,7 @@ int sl_redis_cluster_refresh(struct sl_redis_cluster *cluster, struct failure *r
     if (r == 0) {
         cluster->map = map;
         cluster->has_map = true;
-        cluster->is_in_doubt = false;
+        cluster->is_in_doubt = cluster->is_filled = false;
         follow_map(cluster);
         return 0;
     }
@@ -349,4 +368,54 @@ int sl_redis_cluster_refresh(struct sl_redis_cluster *cluster, struct failure *r
     sl_redis_address_print(cluster->address, where, sizeof(where));
     return failure_set(reterr, may_pass(r) ? -ECONNREFUSED : r, "cannot connect to %s: %s", where,
                        failure.text);
+}
+
+/* ---- what the map lacks ---- */
+
+static bool has_node(const struct sl_redis_cluster *cluster,
+                     const struct sl_redis_endpoint *endpoint)
+{
+    for (size_t i = 0; i < cluster->count; i++) {
+        if (sl_redis_endpoint_equals(&cluster->nodes[i]->endpoint, endpoint))
+            return true;
+    }
+    return false;
+}
+
+static bool lacks_something(const struct sl_redis_cluster *cluster)
+{
+    return !sl_cluster_map_is_full(&cluster->map, cluster->expected.shards);
+}
+
+static void ask_others(struct sl_redis_cluster *cluster)
+{
+    const struct sl_redis_address *address = cluster->address;
+    const struct sl_redis_endpoint *told_by = &cluster->told_by;
+    struct sl_cluster_map map;
+    struct failure why;
+
+    for (size_t i = 0; lacks_something(cluster) && i < cluster->count; i++) {
+        struct sl_redis_node *node = cluster->nodes[i];
+
+        if (!sl_redis_endpoint_equals(&node->endpoint, told_by) &&
+            ask_node(cluster, node, &map, &why) == 0)
+            sl_cluster_map_fill(&cluster->map, &map);
+    }
+    for (uint32_t i = 0; lacks_something(cluster) && i < address->seed_count; i++) {
+        const struct sl_redis_endpoint *seed = &address->seeds[i];
+
+        if (!sl_redis_endpoint_equals(seed, told_by) && !has_node(cluster, seed) &&
+            ask_seed(cluster, seed, &map, &why) == 0)
+            sl_cluster_map_fill(&cluster->map, &map);
+    }
+}
+
+bool sl_redis_cluster_seek(struct sl_redis_cluster *cluster, uint32_t shard)
+{
+    if (!cluster->is_filled) {
+        cluster->is_filled = true;
+        ask_others(cluster);
+        follow_map(cluster);
+    }
+    return sl_redis_cluster_find(cluster, shard) != NULL;
 }

@@ -7,6 +7,7 @@
  * client with an old one must not write into their database. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,6 +35,11 @@ void sl_redis_cluster_doubt(struct sl_redis_cluster *cluster);
  * may be used; -ECONNREFUSED: nobody has ever answered; -ENOTSUP: it is no cluster; another errno:
  * we are refused. */
 int sl_redis_cluster_refresh(struct sl_redis_cluster *cluster, struct failure *reterr);
+
+/* A shard is nobody's in the map. A node may be the last to hear who has it, so every other one
+ * that is known, and every seed, is asked what the map lacks: once, until there is a new map.
+ * Whether somebody is known to have the shard now. */
+bool sl_redis_cluster_seek(struct sl_redis_cluster *cluster, uint32_t shard);
 
 /* The nodes that have shards: node->shards. Good until the next call of this header. */
 size_t sl_redis_cluster_count(const struct sl_redis_cluster *cluster);

@@ -347,6 +347,10 @@ static void exchange(struct run *run)
     lost = find_unanswered(run, ~served);
     if (!lost)
         return;
+    if (sl_redis_cluster_seek(run->link->cluster, lost->shard)) {
+        weigh(run, ROUND_AGAIN);
+        return;
+    }
     failure_set(run->reterr, 0, "nobody in the cluster has shard %u", (unsigned)lost->shard);
     doubt(run->link);
     weigh(run, run->may_wait ? ROUND_AGAIN_LATER : ROUND_FAILED);

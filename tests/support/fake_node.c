@@ -153,11 +153,20 @@ void fake_node_answers(struct fake_node *node, const char *command, const char *
     pthread_mutex_unlock(&node->lock);
 }
 
+static void name_slots(struct fake_node *node, unsigned last, const struct fake_node *master)
+{
+    fake_node_answers(node, "CLUSTER", "*1\r\n*3\r\n:0\r\n:%u\r\n*2\r\n$9\r\n127.0.0.1\r\n:%u\r\n",
+                      last, (unsigned)master->endpoint.port);
+}
+
 void fake_node_names(struct fake_node *node, const struct fake_node *master)
 {
-    fake_node_answers(node, "CLUSTER",
-                      "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%u\r\n",
-                      (unsigned)master->endpoint.port);
+    name_slots(node, 16383, master);
+}
+
+void fake_node_names_some(struct fake_node *node, const struct fake_node *master)
+{
+    name_slots(node, 10922, master);
 }
 
 void fake_node_seen(struct fake_node *node, char *room, size_t room_size)

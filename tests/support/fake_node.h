@@ -39,6 +39,8 @@ void fake_node_answers(struct fake_node *node, const char *command, const char *
     __attribute__((format(printf, 3, 4)));
 /* Answers to CLUSTER: `master` has all slots. */
 void fake_node_names(struct fake_node *node, const struct fake_node *master);
+/* The same up to slot 10922; those above, shard 0 among them, are nobody's. */
+void fake_node_names_some(struct fake_node *node, const struct fake_node *master);
 
 /* The first words of the commands that have come since it was asked last, a space behind each. */
 void fake_node_seen(struct fake_node *node, char *room, size_t room_size);

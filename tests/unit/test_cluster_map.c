@@ -153,6 +153,25 @@ static void test_difference_names_the_shards_that_moved(void **state)
     assert_true(sl_cluster_map_difference(&a, &b) == (UINT64_C(1) << 63 | 2));
 }
 
+static void test_map_is_filled_with_what_another_knows(void **state)
+{
+    struct sl_cluster_map map = {.masters[0] = {"a", 1}};
+    struct sl_cluster_map other = {.masters[0] = {"b", 2}, .masters[63] = {"c", 3}};
+
+    (void)state;
+    sl_cluster_map_fill(&map, &other);
+    assert_master(&map, 0, "a", 1);
+    assert_master(&map, 63, "c", 3);
+    assert_true(sl_cluster_map_is_full(&map, 1));
+    assert_false(sl_cluster_map_is_full(&map, 2));
+    assert_false(sl_cluster_map_is_full(&map, 0));
+    for (uint32_t shard = 0; shard < SL_SHARDS_MAX; shard++)
+        other.masters[shard] = other.masters[0];
+    sl_cluster_map_fill(&map, &other);
+    assert_master(&map, 1, "b", 2);
+    assert_true(sl_cluster_map_is_full(&map, 0));
+}
+
 static int read_redirect(const char *bytes, struct sl_cluster_redirect *ret_redirect)
 {
     redisReply *reply = reply_of(bytes);
@@ -257,6 +276,7 @@ int main(void)
         cmocka_unit_test(test_mode_tells_a_node_of_a_cluster),
         cmocka_unit_test(test_answer_that_cannot_be_changes_nothing),
         cmocka_unit_test(test_difference_names_the_shards_that_moved),
+        cmocka_unit_test(test_map_is_filled_with_what_another_knows),
         cmocka_unit_test(test_redirections_name_slot_and_place),
         cmocka_unit_test(test_other_replies_redirect_nowhere),
     };

@@ -100,6 +100,39 @@ static void test_doubt_brings_the_next_map_at_once(void **state)
     assert_master(&nodes[1]);
 }
 
+static void test_shard_that_is_nobodys_to_one_node_is_asked_of_another(void **state)
+{
+    char seen[4096];
+
+    (void)state;
+    greet(0);
+    greet(1);
+    fake_node_names_some(&nodes[0], &nodes[1]);
+    fake_node_names(&nodes[1], &nodes[2]);
+    start(1);
+    RUN_UNTIL(&patience, changes == 1);
+    cluster_watch_doubt(watch);
+    RUN_UNTIL(&patience, changes == 2);
+    assert_master(&nodes[2]);
+    fake_node_seen(&nodes[0], seen, sizeof(seen));
+    assert_string_equal(seen, "CLIENT CLUSTER ");
+}
+
+static void test_shard_that_is_nobodys_to_one_node_stays_where_it_was(void **state)
+{
+    (void)state;
+    greet(0);
+    greet(1);
+    fake_node_names(&nodes[0], &nodes[1]);
+    fake_node_names_some(&nodes[0], &nodes[1]);
+    fake_node_names(&nodes[1], &nodes[2]);
+    start(1);
+    RUN_UNTIL(&patience, changes == 1);
+    cluster_watch_doubt(watch);
+    RUN_UNTIL(&patience, sl_redis_endpoint_equals(&map.masters[0], &nodes[2].endpoint));
+    assert_int_equal(changes, 2); /* not one without it between them */
+}
+
 static void test_node_with_another_database_is_not_believed(void **state)
 {
     const struct sl_meta meta = {.database_id = DATABASE, .shards = 64};
@@ -127,6 +160,8 @@ int main(void)
         TEST(test_first_map_is_told),
         TEST(test_seed_that_hangs_up_is_left_for_another),
         TEST(test_doubt_brings_the_next_map_at_once),
+        TEST(test_shard_that_is_nobodys_to_one_node_is_asked_of_another),
+        TEST(test_shard_that_is_nobodys_to_one_node_stays_where_it_was),
         TEST(test_node_with_another_database_is_not_believed),
     };
 

@@ -256,6 +256,33 @@ static void test_master_that_is_gone_is_looked_for_at_the_seeds(void **state)
     assert_seen(2, "XREVRANGE ");
 }
 
+static void test_shard_that_is_nobodys_to_one_node_is_known_to_another(void **state)
+{
+    (void)state;
+    fake_node_names_some(&nodes[0], &nodes[1]);
+    fake_node_names(&nodes[1], &nodes[2]);
+    fake_node_answers(&nodes[2], "EVALSHA", WRITTEN);
+    assert_int_equal(open_link(0, 1), 0);
+    assert_int_equal(create(), 0);
+    assert_int_equal(create(), 0);
+    assert_seen(0, "CLUSTER ");
+    assert_seen(1, "CLUSTER ");
+    assert_seen(2, "EVALSHA EVALSHA ");
+}
+
+static void test_shard_that_is_nobodys_to_all_nodes_is_asked_of_each_once(void **state)
+{
+    (void)state;
+    fake_node_names_some(&nodes[0], &nodes[1]);
+    fake_node_names_some(&nodes[1], &nodes[1]);
+    fake_node_names_some(&nodes[2], &nodes[1]);
+    assert_int_equal(open_link(0, 3), 0);
+    assert_int_equal(create(), -EIO);
+    assert_string_equal(failure.text, "nobody in the cluster has shard 0");
+    for (size_t i = 0; i < 3; i++)
+        assert_seen(i, "CLUSTER ");
+}
+
 static void test_redis_that_is_no_cluster_is_refused(void **state)
 {
     (void)state;
@@ -308,6 +335,8 @@ int main(void)
         TEST(test_map_is_asked_for_again_but_not_all_the_time),
         TEST(test_seed_that_answers_is_found),
         TEST(test_master_that_is_gone_is_looked_for_at_the_seeds),
+        TEST(test_shard_that_is_nobodys_to_one_node_is_known_to_another),
+        TEST(test_shard_that_is_nobodys_to_all_nodes_is_asked_of_each_once),
         TEST(test_redis_that_is_no_cluster_is_refused),
         TEST(test_node_with_another_database_is_sent_nothing),
         TEST(test_link_survives_every_allocation_that_fails),
