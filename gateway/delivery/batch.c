@@ -24,11 +24,14 @@ static bool is_websocket(const struct outbox *outbox)
 
 static void begin(const struct outbox *outbox, uint64_t from, struct batch *batch)
 {
+    const struct event *event = entry_at(outbox, from)->event;
+
     batch->count = batch->frame_count = 0;
     batch->bytes = 0;
     batch->is_one_frame = false;
     batch->from = batch->to = from;
-    batch->received_us = entry_at(outbox, from)->event->received_us;
+    batch->received_us = event->received_us;
+    batch->is_timed = event->kind != EVENT_KEEPALIVE;
     batch->untimed = 0;
 }
 

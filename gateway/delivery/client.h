@@ -64,6 +64,7 @@ struct client {
     enum stream_format format;
     bool unchunked; /* HTTP/1.0 */
     enum stream_encoding encoding;
+    bool says_cursors;   /* a message, with each keep-alive */
     uint8_t window_bits; /* of what it decodes; 0: nothing may refer to an earlier message */
     enum client_state state;
     struct outbox *outbox;   /* the lane's, or the catcher's own; NULL: none */

@@ -273,6 +273,22 @@ static struct history *least_of(const struct compressor *compressor, uint64_t no
     return least;
 }
 
+static void note_refusal(struct compressor *compressor, struct history *history, uint64_t asked_ms)
+{
+    compressor->counts.refused -= history->asked_ms != 0;
+    compressor->counts.refused += asked_ms != 0;
+    history->asked_ms = asked_ms;
+}
+
+static void take(struct compressor *compressor, struct history *history)
+{
+    list_remove(&compressor->holders, &history->node);
+    compressor->counts.histories--;
+    compressor->counts.history_bytes -= history->deflater->bytes;
+    deflater_free(history->deflater);
+    history->deflater = NULL;
+}
+
 static bool make_room(struct compressor *compressor, const struct history *history, size_t bytes,
                       uint64_t now_ms)
 {
@@ -281,7 +297,7 @@ static bool make_room(struct compressor *compressor, const struct history *histo
 
         if (!least || worth(least, now_ms) * 2 > history->clients)
             return false;
-        compressor_release(compressor, least);
+        take(compressor, least);
     }
     return true;
 }
@@ -292,7 +308,7 @@ static void give(struct compressor *compressor, struct history *history, unsigne
     if (!history->deflater)
         return;
     history->flushes = 0;
-    history->asked_ms = 0;
+    note_refusal(compressor, history, 0);
     list_append(&compressor->holders, &history->node);
     compressor->counts.histories++;
     compressor->counts.history_bytes += history->deflater->bytes;
@@ -308,19 +324,15 @@ void compressor_hold(struct compressor *compressor, struct history *history, uns
         give(compressor, history, window_bits);
     if (history->deflater)
         return;
-    history->asked_ms = now_ms;
+    note_refusal(compressor, history, now_ms);
     compressor->counts.refusals++;
 }
 
 void compressor_release(struct compressor *compressor, struct history *history)
 {
-    if (!history->deflater)
-        return;
-    list_remove(&compressor->holders, &history->node);
-    compressor->counts.histories--;
-    compressor->counts.history_bytes -= history->deflater->bytes;
-    deflater_free(history->deflater);
-    history->deflater = NULL;
+    note_refusal(compressor, history, 0);
+    if (history->deflater)
+        take(compressor, history);
 }
 
 void compressor_reset(struct compressor *compressor, struct history *history)

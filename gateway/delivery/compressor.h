@@ -38,6 +38,7 @@ struct compressor_counts {
     uint64_t refusals;     /* times that a lane would have had a history, and had no room */
     uint64_t microseconds; /* that compressing took */
     size_t histories, history_bytes; /* now */
+    size_t refused;                  /* that had no room when they last asked */
 };
 
 /* NULL: out of memory. */
@@ -85,6 +86,7 @@ struct history {
  * room; then it is new. `now_ms`: any clock that goes on. */
 void compressor_hold(struct compressor *compressor, struct history *history, unsigned window_bits,
                      uint64_t now_ms);
+/* Its owner wants none any more. */
 void compressor_release(struct compressor *compressor, struct history *history);
 /* What follows refers to nothing that was said before. */
 void compressor_reset(struct compressor *compressor, struct history *history);

@@ -172,6 +172,17 @@ void deliver_client_writable(struct client *client)
     pace_tell_metrics(lane->deliver);
 }
 
+bool deliver_keep_alive(struct client *client, const struct sl_cursor *cursor)
+{
+    struct lane *lane = catch_up_lane_of(client);
+
+    if (!lane || client->catcher || !outbox_shares_gzip(&lane->outbox))
+        return false;
+    lane_keep_alive(lane, client->says_cursors, cursor);
+    pace_tell_metrics(lane->deliver);
+    return true;
+}
+
 /* A lane leaves the list here, and not when its last client has been served: so it costs nothing
  * where events pass. */
 void deliver_visit_owed(struct deliver *deliver, client_visit_fn visit, void *owner)

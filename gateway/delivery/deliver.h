@@ -90,6 +90,11 @@ struct sl_cursor deliver_client_cursor(const struct deliver *deliver, const stru
  * instance? */
 bool deliver_client_is_served(const struct client *client);
 
+/* Keeps the connections of all clients alive, at once, that share what gzip refers to with this
+ * one, which has everything and has come as far as `cursor`: what each is told by itself would take
+ * it out of that. false: it shares nothing, so that it is told by itself. */
+bool deliver_keep_alive(struct client *client, const struct sl_cursor *cursor);
+
 /* Visits the clients that are owed something, are behind, or catch up: each once, in no order. What
  * the others cost is nothing. `visit` must not make anybody come, leave, or be sent anything. */
 void deliver_visit_owed(struct deliver *deliver, client_visit_fn visit, void *owner);

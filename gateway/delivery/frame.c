@@ -195,6 +195,55 @@ void frame_append_keepalive(struct buffer *buffer, enum stream_format format,
     }
 }
 
+void frame_append_cursor(struct buffer *buffer, enum stream_format format,
+                         const struct sl_cursor *cursor)
+{
+    char id[SL_CURSOR_TEXT_SIZE], json[SL_CURSOR_TEXT_SIZE + 64];
+    int length = snprintf(json, sizeof(json), "{\"type\":\"cursor\",\"id\":\"%s\"}",
+                          sl_cursor_print(cursor, id));
+
+    frame_append_message(buffer, format, "cursor", sl_slice(json, (size_t)length));
+}
+
+/* What is in the chunk at the end of `inside`, from `begin` on, stays there without it. */
+static void unchunk_end(struct buffer *inside, size_t begin)
+{
+    struct sl_slice bytes;
+
+    if (inside->failed || inside->size == begin)
+        return;
+    bytes = frame_unchunk(sl_slice(inside->data + begin, inside->size - begin));
+    memmove(inside->data + begin, bytes.data, bytes.size);
+    inside->size = begin + bytes.size;
+}
+
+struct event *frame_keepalive_event(enum stream_format format, const struct sl_cursor *cursor,
+                                    bool says_cursor)
+{
+    struct event *event = event_new_control(EVENT_KEEPALIVE, SL_SLICE(""));
+    struct buffer inside = BUFFER_INIT, frame = BUFFER_INIT;
+    size_t begin;
+
+    assert(format != FORMAT_WEBSOCKET);
+    frame_append_keepalive(&inside, format, cursor);
+    unchunk_end(&inside, 0);
+    begin = inside.size;
+    if (says_cursor)
+        frame_append_cursor(&inside, format, cursor);
+    unchunk_end(&inside, begin);
+    frame_append_chunk(&frame, buffer_slice(&inside));
+    if (!event || inside.failed || frame.failed) {
+        event_unref(event);
+        event = NULL;
+        buffer_done(&frame);
+    } else {
+        event->frames[format] = buffer_slice(&frame); /* the event frees it */
+        event_grow(event, frame.capacity);
+    }
+    buffer_done(&inside);
+    return event;
+}
+
 void frame_append_retry(struct buffer *buffer, enum stream_format format, uint32_t retry_ms)
 {
     char line[32];

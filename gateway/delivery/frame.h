@@ -5,6 +5,7 @@
 #pragma once
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/buffer.h"
@@ -39,6 +40,15 @@ void frame_append_message(struct buffer *buffer, enum stream_format format, cons
  * comment). */
 void frame_append_keepalive(struct buffer *buffer, enum stream_format format,
                             const struct sl_cursor *cursor);
+
+/* {"type":"cursor"}. */
+void frame_append_cursor(struct buffer *buffer, enum stream_format format,
+                         const struct sl_cursor *cursor);
+
+/* A keep-alive for many clients of one HTTP format, as an event that is framed; `says_cursor`: with
+ * {"type":"cursor"} behind it. The caller owns one reference; NULL: out of memory. */
+struct event *frame_keepalive_event(enum stream_format format, const struct sl_cursor *cursor,
+                                    bool says_cursor);
 
 /* SSE `retry:`; nothing elsewhere. */
 void frame_append_retry(struct buffer *buffer, enum stream_format format, uint32_t retry_ms);

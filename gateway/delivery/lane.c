@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "gateway/delivery/deliver_parts.h"
+#include "gateway/delivery/frame.h"
 
 /* Then a lane is written to at once: more saves nothing. */
 enum { MAX_GATHERED_BYTES = 64 << 10 };
@@ -100,6 +101,12 @@ static bool has_gathered_enough(const struct outbox *outbox)
     return gathered >= MAX_GATHERED_BYTES || gathered >= outbox->settings.max_owed_bytes / 2;
 }
 
+static void owe(struct lane *lane)
+{
+    if (!list_contains(&lane->owing))
+        list_append(&lane->deliver->owing, &lane->owing);
+}
+
 void lane_append(struct lane *lane, struct event *event, struct sl_slice tail)
 {
     struct deliver *deliver = lane->deliver;
@@ -108,8 +115,7 @@ void lane_append(struct lane *lane, struct event *event, struct sl_slice tail)
 
     if (client_is_beyond(lane->until, event->id))
         return;
-    if (!list_contains(&lane->owing))
-        list_append(&deliver->owing, &lane->owing);
+    owe(lane);
     if (outbox_append(outbox, event, &deliver->head, tail, now_ms) < 0) {
         outbox_evict_all(outbox, DISCONNECT_INTERNAL);
         return;
@@ -120,6 +126,26 @@ void lane_append(struct lane *lane, struct event *event, struct sl_slice tail)
     } else {
         pace_queue(deliver, outbox);
     }
+}
+
+/* Who falls behind it goes on in the ring with what passes from now on. Without memory for it, it
+ * is left out once. */
+void lane_keep_alive(struct lane *lane, bool says_cursor, const struct sl_cursor *cursor)
+{
+    struct deliver *deliver = lane->deliver;
+    struct outbox *outbox = &lane->outbox;
+    struct event *event;
+
+    if (outbox_gathered_bytes(outbox) > 0)
+        return;
+    event = frame_keepalive_event(outbox->settings.format, cursor, says_cursor);
+    if (!event)
+        return;
+    event_charge(event, &deliver->event_bytes);
+    event->sequence = deliver->ring.next;
+    owe(lane);
+    outbox_keep_alive(outbox, event, &deliver->head, uv_now(deliver->settings.loop));
+    event_unref(event);
 }
 
 void lane_add_catcher(struct lane *lane, struct list_node *node)

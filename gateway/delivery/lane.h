@@ -37,6 +37,9 @@ static inline size_t lane_key_bytes(size_t filter_key_size)
 /* Owes the event to the lane's live clients, and evicts them when there is no memory for it. */
 void lane_append(struct lane *lane, struct event *event, struct sl_slice tail);
 
+/* Sends all clients a keep-alive at once, unless events are on their way to them anyway. */
+void lane_keep_alive(struct lane *lane, bool says_cursor, const struct sl_cursor *cursor);
+
 /* Can it be told yet which events the lane wants? */
 bool lane_is_ready(const struct lane *lane);
 /* The first event at or behind `index` of the segment that the lane wants; segment->count: none.

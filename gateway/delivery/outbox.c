@@ -50,7 +50,8 @@ void outbox_done(struct outbox *outbox)
     release_until(outbox, outbox->next);
     mem_free(outbox->entries);
     outbox->entries = NULL;
-    compressor_release(outbox->settings.compressor, &outbox->history);
+    if (outbox->settings.has_history)
+        compressor_release(outbox->settings.compressor, &outbox->history);
 }
 
 bool outbox_is_deserted(const struct outbox *outbox)
@@ -337,11 +338,20 @@ int outbox_append(struct outbox *outbox, struct event *event, const struct sl_cu
     return 0;
 }
 
+static uint64_t events_between(const struct outbox *outbox, uint64_t from, uint64_t to)
+{
+    uint64_t events = to - from;
+
+    for (; from < to && from < outbox->keepalives_end; from++)
+        events -= entry_at(outbox, from)->event->kind == EVENT_KEEPALIVE;
+    return events;
+}
+
 /* The client has, or is held for, all before `position`. */
 static void advance(struct client *client, uint64_t position)
 {
     struct outbox *outbox = client->outbox;
-    uint64_t events = position - client->at;
+    uint64_t events = events_between(outbox, client->at, position);
 
     client->sent_events += events;
     outbox->counts->events += events;
@@ -377,7 +387,7 @@ static void stay_behind(struct client *client, const struct batch *batch, size_t
  * last, which is far below a millisecond too long. */
 static void time_sends(const struct outbox *outbox, struct batch *batch)
 {
-    if (batch->untimed > 0 && outbox->settings.metrics)
+    if (batch->untimed > 0 && batch->is_timed && outbox->settings.metrics)
         metric_observe(outbox->settings.metrics, METRIC_HISTOGRAM_DELIVERY_TIME,
                        clock_monotonic_us() - batch->received_us, batch->untimed);
     batch->untimed = 0;
@@ -569,22 +579,42 @@ static void flush_list(struct outbox *outbox, struct list *list, batch_fill_fn f
     }
 }
 
-void outbox_flush(struct outbox *outbox, uint64_t now_ms)
+static void flush(struct outbox *outbox, uint64_t now_ms)
 {
     uint64_t target = outbox->next;
 
     if (outbox->first == outbox->flushed)
         outbox->oldest_moved = true; /* those in step, or joining, are the oldest */
-    if (outbox->flushed < target)
-        choose_history(outbox, now_ms);
     flush_list(outbox, &outbox->in_step,
                outbox->history.deflater ? batch_fill_with_history : batch_fill_together, now_ms);
     flush_list(outbox, &outbox->fresh, batch_fill_together, now_ms);
     outbox->flushed = target;
-    outbox->last_flush_ms = now_ms;
     LIST_EACH(&outbox->joining, node)
     bring_to(LIST_OWNER(node, struct client, node), target, now_ms);
     trim(outbox);
+}
+
+void outbox_flush(struct outbox *outbox, uint64_t now_ms)
+{
+    if (outbox->flushed < outbox->next)
+        choose_history(outbox, now_ms);
+    flush(outbox, now_ms);
+    outbox->last_flush_ms = now_ms;
+}
+
+bool outbox_shares_gzip(const struct outbox *outbox)
+{
+    return outbox->settings.has_history && is_gzip(outbox);
+}
+
+void outbox_keep_alive(struct outbox *outbox, struct event *event, const struct sl_cursor *head,
+                       uint64_t now_ms)
+{
+    assert(outbox->flushed == outbox->next && event->kind == EVENT_KEEPALIVE);
+    if (outbox_append(outbox, event, head, SL_SLICE_NONE, now_ms) < 0)
+        return;
+    outbox->keepalives_end = outbox->next;
+    flush(outbox, now_ms);
 }
 
 void outbox_client_writable(struct client *client, uint64_t now_ms)

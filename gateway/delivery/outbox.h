@@ -50,11 +50,12 @@ struct outbox {
     struct outbox_counts *counts; /* the owner's, added to by every send */
     struct outbox_entry *entries; /* a ring; position p is at p & (capacity - 1) */
     uint64_t first, flushed,
-        next;               /* positions: oldest kept, first unflushed, one past the newest */
-    uint64_t capacity;      /* a power of two, or 0 */
-    uint64_t bytes;         /* of all entries ever appended */
-    uint32_t crc;           /* CRC-32 of them, with gzip */
-    struct history history; /* of those in step */
+        next;                /* positions: oldest kept, first unflushed, one past the newest */
+    uint64_t capacity;       /* a power of two, or 0 */
+    uint64_t bytes;          /* of all entries ever appended */
+    uint32_t crc;            /* CRC-32 of them, with gzip */
+    uint64_t keepalives_end; /* position behind the newest keep-alive; 0: there was none */
+    struct history history;  /* of those in step */
     struct list in_step, fresh, joining, behind;
     size_t members;     /* clients that joined and have not left */
     bool oldest_moved;  /* the client furthest behind may have moved on */
@@ -123,6 +124,14 @@ size_t outbox_gathered_bytes(const struct outbox *outbox);
 
 /* Sends what is owed to every client that can take it. */
 void outbox_flush(struct outbox *outbox, uint64_t now_ms);
+
+/* All clients share a history inside bodies of gzip, so keep-alives have to be shared, too. */
+bool outbox_shares_gzip(const struct outbox *outbox);
+/* Sends an event of the kind EVENT_KEEPALIVE to every client that can take it. Nothing waits for a
+ * flush. A history goes on with it, and is not begun anew, nor counts as used. Without memory
+ * nobody is sent it. */
+void outbox_keep_alive(struct outbox *outbox, struct event *event, const struct sl_cursor *head,
+                       uint64_t now_ms);
 
 /* The client's socket has room again and nothing is held. */
 void outbox_client_writable(struct client *client, uint64_t now_ms);

@@ -49,6 +49,7 @@ struct batch {
     uint64_t from, to; /* positions */
     size_t bytes;
     uint64_t received_us; /* the oldest event */
+    bool is_timed;        /* it is one, and not a keep-alive */
     uint64_t untimed;     /* sends that took something of it, since time_sends() */
 };
 

@@ -54,6 +54,7 @@ static void tell_compression(const struct deliver *deliver, const struct compres
     metric_add(metrics, METRIC_COMPRESSION_TIME, now->microseconds - told->microseconds);
     metric_set(metrics, METRIC_COMPRESSION_HISTORIES, now->histories);
     metric_set(metrics, METRIC_COMPRESSION_HISTORY_BYTES, now->history_bytes);
+    metric_set(metrics, METRIC_COMPRESSION_REFUSED, now->refused);
     *told = *now;
 }
 

@@ -1,9 +1,10 @@
 /* subscribe.c - whoever comes joins the lane of those who want the same, or gets a new one.
  *
- * The key of a lane is how its clients are framed and compressed, how long they gather, where they
- * end, and what they want, in bytes; named rules are one client's alone and are never shared. A
- * client that resumes goes to catch_up.c, and comes back from there. With the last client, live or
- * catching up, the lane goes, and its subscriptions with it. */
+ * The key of a lane is how its clients are framed and compressed, how they are kept alive where that
+ * is done for all, how long they gather, where they end, and what they want, in bytes; named rules
+ * are one client's alone and are never shared. A client that resumes goes to catch_up.c, and comes
+ * back from there. With the last client, live or catching up, the lane goes, and its subscriptions
+ * with it. */
 #include <errno.h>
 #include <inttypes.h>
 
@@ -17,9 +18,12 @@
 static void lane_key(const struct client *client, int gather_ms, char kind, struct sl_slice what,
                      struct buffer *ret_key)
 {
-    buffer_append_format(ret_key, "%c%d%d%d,%d,%d,%" PRIu64 ",", kind, (int)client->format,
+    bool shares_cursors = client->says_cursors && client->encoding != ENCODING_NONE &&
+                          client->format != FORMAT_WEBSOCKET;
+
+    buffer_append_format(ret_key, "%c%d%d%d,%d,%d,%d,%" PRIu64 ",", kind, (int)client->format,
                          (int)client->unchunked, (int)client->encoding, (int)client->window_bits,
-                         gather_ms, client->until);
+                         (int)shares_cursors, gather_ms, client->until);
     buffer_append_slice(ret_key, what);
 }
 

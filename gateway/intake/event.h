@@ -24,7 +24,8 @@ enum event_kind {
     EVENT_LATE, /* the mark of raise_clock.lua, see docs/events.md */
     EVENT_KIND_COUNT,
     EVENT_GAP = EVENT_KIND_COUNT, /* control messages of ours; no message may say so */
-    EVENT_WARNING
+    EVENT_WARNING,
+    EVENT_KEEPALIVE /* has a frame, and no JSON: delivery/frame.h */
 };
 
 enum { EVENT_FRAME_COUNT = 9 }; /* stream formats, plain and deflated: see delivery/frame.h */

@@ -354,6 +354,7 @@ void stream_start(struct stream *stream, const struct http_head *head, struct sl
     client->until = stream->request.until;
     client->encoding = stream->request.encoding;
     client->window_bits = stream->request.window_bits;
+    client->says_cursors = stream->request.cursors && client->format != FORMAT_SSE;
     client->last_sent_ms = stream->opened_ms = now_of(stream);
     stream->turn_end.run = run_turn_end;
     user_questions_init(&stream->user_questions, streams->settings.user_checks, say_unknown_user,
@@ -419,16 +420,6 @@ static void arm(struct stream *stream)
     uv_timer_start(&stream->timer, on_timer, wait, 0);
 }
 
-static void append_cursor(const struct stream *stream, const struct sl_cursor *cursor,
-                          struct buffer *frames)
-{
-    char text[SL_CURSOR_TEXT_SIZE], json[SL_CURSOR_TEXT_SIZE + 64];
-    int length = snprintf(json, sizeof(json), "{\"type\":\"cursor\",\"id\":\"%s\"}",
-                          sl_cursor_print(cursor, text));
-
-    frame_append_message(frames, stream->client.format, "cursor", sl_slice(json, (size_t)length));
-}
-
 /* Only a client that has been sent everything: others are busy, and their cursor is older. */
 static void keep_alive(struct stream *stream)
 {
@@ -440,6 +431,8 @@ static void keep_alive(struct stream *stream)
     client->last_sent_ms = now_of(stream);
     if (stream->wire.is_blocked || !deliver_client_is_served(client))
         return;
+    if (deliver_keep_alive(client, &cursor))
+        return;
     if (websocket && websocket->pinged_ms) {
         stream_end(stream, STREAM_BROKEN);
         return;
@@ -448,8 +441,8 @@ static void keep_alive(struct stream *stream)
         websocket->pinged_ms = now_of(stream);
     frame_append_keepalive(&frame, client->format, &cursor);
     stream_say_frame(stream, &frame);
-    if (stream->request.cursors && client->format != FORMAT_SSE) {
-        append_cursor(stream, &cursor, &frame);
+    if (client->says_cursors) {
+        frame_append_cursor(&frame, client->format, &cursor);
         stream_say_frame(stream, &frame);
     }
 }

@@ -160,6 +160,24 @@ def test_without_memory_for_histories_each_event_is_compressed_by_itself(servers
     numbers = gateway.metrics()
     assert numbers["sluice_compression_histories"] == 1
     assert numbers["sluice_compression_refusals_total"] > 0
+    assert numbers["sluice_compression_refused_histories"] == 3  # both WebSockets share one
+    assert status_of(gateway, "gzip") == (200, "gzip")  # those who come are compressed, too
+    gateway.stop()
+
+
+@pytest.mark.parametrize("compressed", ["ndjson+gzip", "delimited+gzip", "sse+gzip"])
+@pytest.mark.parametrize("cursors", ["", "?cursors=true"], ids=["plain", "cursors"])
+def test_keepalives_are_said_to_all_and_cost_nobody_the_history(servers, redis, compressed, cursors):
+    gateway = servers.gateway(redis, "--keepalive-ms", "50")
+    with gateway.stream(FIREHOSE + cursors, compressed) as one, gateway.stream(FIREHOSE + cursors, compressed) as other:
+        for number in range(1, 5):
+            publish_some(redis, number, 1, random.Random(number))
+            for stream in (one, other):
+                stream.until(number)
+                stream.wait_keepalives(1)
+        numbers = gateway.metrics()
+        assert numbers["sluice_compression_resets_total"] == 0
+        assert numbers["sluice_deliveries_total"] == 8
     gateway.stop()
 
 

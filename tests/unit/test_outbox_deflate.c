@@ -307,6 +307,31 @@ static void step_append(struct model_outbox *to)
     event_unref(event);
 }
 
+/* For all in gzip, when nothing waits for a flush. */
+static void step_keep_alive(struct model_outbox *to)
+{
+    struct outbox *outbox = &to->outbox;
+    const struct sl_cursor cursor = head();
+    struct buffer *inside = &to->insides[outbox->next];
+    uint64_t resets = compressor_counts(model.compressor)->resets, next = outbox->next;
+    struct sl_slice plain;
+    struct event *event;
+
+    if (!outbox_shares_gzip(outbox) || outbox->flushed != outbox->next)
+        return;
+    event = frame_keepalive_event(outbox->settings.format, &cursor, below(2));
+    plain = frame_inside(event, outbox->settings.format);
+    if (below(10) == 0)
+        mem_fail_after(0);
+    outbox_keep_alive(outbox, event, CURSOR(model.next_id), model.now_ms);
+    mem_fail_never();
+    if (outbox->next > next)
+        buffer_append_slice(inside, plain);
+    event_unref(event);
+    EXPECT(compressor_counts(model.compressor)->resets == resets);
+    check_after_flush(to);
+}
+
 static void write_own(struct model_client *client, struct sl_slice bytes)
 {
     struct client *fake = &client->fake.client;
@@ -383,6 +408,8 @@ static void step(void)
         check_after_flush(outbox);
     } else if (dice < 75) {
         step_say(client);
+    } else if (dice < 80) {
+        step_keep_alive(outbox);
     } else if (dice < 99) {
         step_room(client);
     } else if (client->is_member) {
@@ -413,6 +440,7 @@ static void finish(void)
         outbox_done(&model.outboxes[i].outbox);
     }
     EXPECT(compressor_counts(model.compressor)->history_bytes == 0);
+    EXPECT(compressor_counts(model.compressor)->refused == 0);
     compressor_free(model.compressor);
 }
 
@@ -563,6 +591,39 @@ static void test_a_word_of_its_own_takes_a_client_out_of_the_history_inside_gzip
     end();
 }
 
+static void keep_alive(void)
+{
+    const struct sl_cursor cursor = head();
+    struct event *event = frame_keepalive_event(outbox.settings.format, &cursor, false);
+
+    outbox_keep_alive(&outbox, event, &cursor, 1);
+    event_unref(event);
+}
+
+static void test_an_idle_outbox_keeps_its_history(void **state)
+{
+    struct fake_client a, b;
+    size_t alone;
+
+    (void)state;
+    begin(FORMAT_SSE, 1 << 20);
+    join(&a);
+    alone = flush_one(&a);
+    join(&b);
+    for (int i = 0; i < 10; i++)
+        keep_alive();
+    assert_int_equal(a.client.state, CLIENT_IN_STEP);
+    assert_int_equal(b.client.state, CLIENT_FRESH); /* it waits for events */
+    assert_int_equal(compressor_counts(model.compressor)->resets, 0);
+    assert_int_equal(a.client.sent_events, 1);
+    buffer_clear(&a.received);
+    assert_true(flush_one(&a) < alone / 2);
+    assert_int_equal(a.client.sent_events, 2);
+    leave(&a);
+    leave(&b);
+    end();
+}
+
 static void test_without_memory_in_a_flush_who_cannot_be_sent_has_to_go(void **state)
 {
     struct event *event = event_new_control(EVENT_WARNING, SL_SLICE("{\"a\":1}"));
@@ -594,6 +655,7 @@ static void test_the_largest_outbox_takes_a_history_from_the_smallest(void **sta
     assert_non_null(small.deflater);
     compressor_hold(compressor, &larger, 15, 1000);
     assert_null(larger.deflater); /* to and fro would cost more than it saves */
+    assert_int_equal(compressor_counts(compressor)->refused, 1);
     compressor_hold(compressor, &large, 15, 1000);
     assert_non_null(large.deflater);
     assert_null(small.deflater);
@@ -605,6 +667,8 @@ static void test_the_largest_outbox_takes_a_history_from_the_smallest(void **sta
     assert_non_null(small.deflater);
     assert_null(large.deflater);
     assert_int_equal(compressor_counts(compressor)->histories, 1);
+    compressor_release(compressor, &larger);
+    assert_int_equal(compressor_counts(compressor)->refused, 0);
     compressor_release(compressor, &small);
     compressor_free(compressor);
 }
@@ -615,6 +679,7 @@ int main(void)
         cmocka_unit_test(test_everyone_decodes_what_it_was_owed),
         cmocka_unit_test(test_who_comes_waits_for_the_reset_which_is_not_made_too_often),
         cmocka_unit_test(test_a_word_of_its_own_takes_a_client_out_of_the_history_inside_gzip_only),
+        cmocka_unit_test(test_an_idle_outbox_keeps_its_history),
         cmocka_unit_test(test_without_memory_in_a_flush_who_cannot_be_sent_has_to_go),
         cmocka_unit_test(test_the_largest_outbox_takes_a_history_from_the_smallest),
     };
