@@ -64,7 +64,9 @@ static void check_codings(struct sl_slice text)
 
     must(accept.gzip >= 0 && accept.gzip <= ACCEPT_WEIGHT_MAX);
     must(accept.identity >= 0 && accept.identity <= ACCEPT_WEIGHT_MAX);
-    must(accept.gzip > 0 || !accept_encoding_prefers_gzip(&accept));
+    must(accept.zstd >= 0 && accept.zstd <= ACCEPT_WEIGHT_MAX);
+    must(accept.gzip > 0 || !accept_encoding_prefers(&accept, accept.gzip));
+    must(accept.zstd > 0 || !accept_encoding_prefers(&accept, accept.zstd));
 }
 
 /* With less room the same comes out, or nothing. */

@@ -441,7 +441,8 @@ static struct compressor_settings compression_of(const struct gateway *gateway)
     const struct config *config = gateway->parts->config;
 
     return (struct compressor_settings){
-        .level = gateway->front.front.compresses ? (int)config->compression_level : 0,
+        .level = gateway->front.front.has_zstd ? (int)config->compression_level : 0,
+        .zstd_level = (int)config->compression_zstd_level,
         .reset_flushes = (uint32_t)config->compression_reset_flushes,
         .max_bytes = config->max_compression_bytes,
     };

@@ -81,12 +81,12 @@ static int check_on_off(struct sl_slice value, struct failure *reterr)
     return 0;
 }
 
-static int check_all_off(struct sl_slice value, struct failure *reterr)
+static int check_compression(struct sl_slice value, struct failure *reterr)
 {
     char room[LOG_QUOTE_SIZE];
 
-    if (!sl_slice_is(value, "all") && !sl_slice_is(value, "off"))
-        return failure_set(reterr, -EINVAL, "%s is neither all nor off", log_quote(value, room));
+    if (!sl_slice_is(value, "all") && !sl_slice_is(value, "zstd") && !sl_slice_is(value, "off"))
+        return failure_set(reterr, -EINVAL, "%s is none of all, zstd, off", log_quote(value, room));
     return 0;
 }
 

@@ -1,6 +1,6 @@
 /* batch.c - what is compressed is made for all who stand at the same place, and not for each.
  *
- * By itself an entry is one shared frame: plain, or deflated without reference to anything else.
+ * By itself an entry is one shared frame: plain, or compressed without reference to anything else.
  * With a history the entries of a flush become one piece of memory, the compressor's scratch: on a
  * WebSocket one message each, over HTTP one chunk for all. A client is sent a frame whole: what its
  * socket leaves of one is held for it (outbox.c). */
@@ -48,7 +48,8 @@ static struct sl_slice shared_frame(const struct outbox *outbox, struct event *e
 {
     enum stream_format format = outbox->settings.format;
     struct sl_slice frame = is_compressed(outbox)
-                                ? compressor_frame(outbox->settings.compressor, event, format)
+                                ? compressor_frame(outbox->settings.compressor, event, format,
+                                                   outbox->settings.encoding)
                                 : frame_of_event(event, format);
 
     return frame.data && outbox->settings.unchunked ? frame_unchunk(frame) : frame;
@@ -190,7 +191,8 @@ static int fill_chunk(struct outbox *outbox, uint64_t from, uint64_t to, struct 
         struct sl_slice plain = inside(outbox, p);
 
         if ((history ? compressor_continue(compressor, history, plain, is_last, scratch)
-                     : compressor_together(compressor, plain, p == from, is_last, scratch)) < 0)
+                     : compressor_together(compressor, outbox->settings.encoding, plain, p == from,
+                                           is_last, scratch)) < 0)
             return -ENOMEM;
     }
     if (!outbox->settings.unchunked)

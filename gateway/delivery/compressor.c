@@ -1,9 +1,12 @@
 /* compressor.c - one deflater for whatever refers to nothing, one more for each history.
  *
- * The first has a small window and small tables, for it begins anew with each event: clearing large
- * tables would cost more than compressing. Its blocks suit every decoder, as no reference in them
- * goes further back than the least window that is agreed to. zlib falls back to a stored block by
- * itself where compressing would not pay.
+ * zstd takes a frame in one piece, so that it knows its size: tables are as small as that, and what
+ * is sent together is gathered first.
+ *
+ * The first deflater has a small window and small tables, for it begins anew with each event:
+ * clearing large tables would cost more than compressing. Its blocks suit every decoder, as no
+ * reference in them goes further back than the least window that is agreed to. zlib falls back to a
+ * stored block by itself where compressing would not pay.
  *
  * Who holds a history is looked through for the one with the fewest clients only when a lane asks
  * that was not refused lately, so a lane asks once in ASK_AGAIN_MS at most. */
@@ -17,6 +20,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "gateway/delivery/frame.h"
+#include "gateway/delivery/zstd_writer.h"
 #include "gateway/http/websocket_deflate.h"
 
 enum {
@@ -36,6 +40,8 @@ struct compressor {
     struct compressor_settings settings;
     struct compressor_counts counts;
     struct deflater *alone;
+    struct zstd_writer *zstd;
+    struct buffer gathered; /* for it */
     struct buffer scratch;
     struct list holders;
 };
@@ -117,8 +123,9 @@ struct compressor *compressor_new(const struct compressor_settings *settings)
     compressor->settings = *settings;
     list_init(&compressor->holders);
     compressor->alone = deflater_new(settings->level, DEFLATE_WINDOW_BITS_MIN, ALONE_MEMORY_LEVEL);
-    if (!compressor->alone) {
-        mem_free(compressor);
+    compressor->zstd = zstd_writer_new(settings->zstd_level);
+    if (!compressor->alone || !compressor->zstd) {
+        compressor_free(compressor);
         return NULL;
     }
     return compressor;
@@ -130,6 +137,8 @@ void compressor_free(struct compressor *compressor)
         return;
     assert(list_is_empty(&compressor->holders));
     deflater_free(compressor->alone);
+    zstd_writer_free(compressor->zstd);
+    buffer_done(&compressor->gathered);
     buffer_done(&compressor->scratch);
     mem_free(compressor);
 }
@@ -149,6 +158,13 @@ struct buffer *compressor_scratch(struct compressor *compressor)
     return &compressor->scratch;
 }
 
+static void count(struct compressor *compressor, enum stream_encoding encoding, uint64_t began_us,
+                  bool is_block)
+{
+    compressor->counts.microseconds[encoding] += clock_monotonic_us() - began_us;
+    compressor->counts.blocks[encoding] += is_block;
+}
+
 /* A piece of a block. */
 static int write_piece(struct compressor *compressor, struct deflater *deflater,
                        struct sl_slice plain, bool is_last, struct buffer *block)
@@ -156,26 +172,51 @@ static int write_piece(struct compressor *compressor, struct deflater *deflater,
     uint64_t began_us = clock_monotonic_us();
     int r = deflater_write(deflater, plain, is_last ? Z_SYNC_FLUSH : Z_NO_FLUSH, block);
 
-    compressor->counts.microseconds += clock_monotonic_us() - began_us;
-    compressor->counts.blocks += is_last;
+    count(compressor, ENCODING_DEFLATE, began_us, is_last);
     return r;
 }
 
 /* --- independent blocks --- */
 
-int compressor_together(struct compressor *compressor, struct sl_slice plain, bool is_first,
-                        bool is_last, struct buffer *block)
+static int write_frame(struct compressor *compressor, struct sl_slice plain, struct buffer *frame)
 {
+    uint64_t began_us = clock_monotonic_us();
+    int r = zstd_append_frame(compressor->zstd, plain, frame);
+
+    count(compressor, ENCODING_ZSTD, began_us, true);
+    return r;
+}
+
+static int write_together(struct compressor *compressor, struct sl_slice plain, bool is_first,
+                          bool is_last, struct buffer *frame)
+{
+    struct buffer *gathered = &compressor->gathered;
+
+    if (is_first && is_last)
+        return write_frame(compressor, plain, frame);
+    if (is_first)
+        buffer_clear(gathered);
+    buffer_append_slice(gathered, plain);
+    if (gathered->failed)
+        return -ENOMEM;
+    return is_last ? write_frame(compressor, buffer_slice(gathered), frame) : 0;
+}
+
+int compressor_together(struct compressor *compressor, enum stream_encoding encoding,
+                        struct sl_slice plain, bool is_first, bool is_last, struct buffer *block)
+{
+    if (encoding == ENCODING_ZSTD)
+        return write_together(compressor, plain, is_first, is_last, block);
     if (is_first)
         deflateReset(&compressor->alone->stream);
     return write_piece(compressor, compressor->alone, plain, is_last, block);
 }
 
-int compressor_append_block(struct compressor *compressor, struct sl_slice plain,
-                            struct buffer *block)
+int compressor_append_block(struct compressor *compressor, enum stream_encoding encoding,
+                            struct sl_slice plain, struct buffer *block)
 {
     size_t before = block->size;
-    int r = compressor_together(compressor, plain, true, true, block);
+    int r = compressor_together(compressor, encoding, plain, true, true, block);
 
     if (r < 0)
         block->size = before;
@@ -215,27 +256,50 @@ static void render_websocket(struct sl_slice json, struct sl_slice block, struct
         frame_append_message(frame, FORMAT_WEBSOCKET, NULL, json);
 }
 
-struct sl_slice compressor_frame(struct compressor *compressor, struct event *event,
-                                 enum stream_format format)
+/* In the scratch. 0; -ENOMEM. */
+static int render(struct compressor *compressor, struct event *event, enum stream_format format,
+                  enum stream_encoding encoding)
+{
+    struct sl_slice plain = frame_inside(event, format);
+    struct buffer block = BUFFER_INIT;
+    int r = plain.data ? compressor_append_block(compressor, encoding, plain, &block) : -ENOMEM;
+
+    buffer_clear(&compressor->scratch);
+    if (r == 0 && format == FORMAT_WEBSOCKET)
+        render_websocket(plain, buffer_slice(&block), &compressor->scratch);
+    else if (r == 0)
+        frame_append_chunk(&compressor->scratch, buffer_slice(&block));
+    buffer_done(&block);
+    return compressor->scratch.failed ? -ENOMEM : r;
+}
+
+static struct sl_slice deflated_frame(struct compressor *compressor, struct event *event,
+                                      enum stream_format format)
 {
     struct sl_slice *memo = &event->frames[FRAME_DEFLATED + format];
-    struct sl_slice plain;
-    struct buffer block = BUFFER_INIT;
 
     if (memo->data)
         return *memo;
-    plain = frame_inside(event, format);
-    if (!plain.data || compressor_append_block(compressor, plain, &block) < 0) {
-        buffer_done(&block);
+    if (render(compressor, event, format, ENCODING_DEFLATE) < 0)
         return SL_SLICE_NONE;
-    }
-    buffer_clear(&compressor->scratch);
-    if (format == FORMAT_WEBSOCKET)
-        render_websocket(plain, buffer_slice(&block), &compressor->scratch);
-    else
-        frame_append_chunk(&compressor->scratch, buffer_slice(&block));
-    buffer_done(&block);
     return keep(compressor, event, memo);
+}
+
+static struct sl_slice zstd_frame(struct compressor *compressor, struct event *event,
+                                  enum stream_format format)
+{
+    struct sl_slice frame = event_frame_at(event, format);
+
+    if (frame.data || render(compressor, event, format, ENCODING_ZSTD) < 0)
+        return frame;
+    return event_keep_frame(event, format, buffer_slice(&compressor->scratch));
+}
+
+struct sl_slice compressor_frame(struct compressor *compressor, struct event *event,
+                                 enum stream_format format, enum stream_encoding encoding)
+{
+    return encoding == ENCODING_ZSTD ? zstd_frame(compressor, event, format)
+                                     : deflated_frame(compressor, event, format);
 }
 
 struct sl_slice compressor_open_block(struct compressor *compressor, struct event *event)
@@ -245,7 +309,8 @@ struct sl_slice compressor_open_block(struct compressor *compressor, struct even
     if (memo->data)
         return *memo;
     buffer_clear(&compressor->scratch);
-    if (compressor_append_block(compressor, sl_slice(event->json.data, event->json.size - 1),
+    if (compressor_append_block(compressor, ENCODING_DEFLATE,
+                                sl_slice(event->json.data, event->json.size - 1),
                                 &compressor->scratch) < 0)
         return SL_SLICE_NONE;
     return keep(compressor, event, memo);

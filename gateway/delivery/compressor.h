@@ -1,15 +1,16 @@
-/* gateway/delivery/compressor.h - deflate for the streams of a worker, made once and shared.
+/* gateway/delivery/compressor.h - deflate and zstd for the streams of a worker, made once and
+ * shared.
  *
  * Two kinds of blocks, each ends at a byte:
  *
- * *Independent* ones refer to nothing before them, so that any decoder of deflate takes them at any
- * time. One is made of an event in a stream format when it is first needed, and kept with the
- * event.
+ * *Independent* ones refer to nothing before them, so that any decoder takes them at any time: with
+ * deflate a block, with zstd a frame. One is made of an event in a stream format when it is first
+ * needed, and kept with the event.
  *
- * Those of a *history* refer to what the history has said since its last reset, and are for clients
- * that have had all of that and nothing else. A history costs some 270 kB, so they are bounded:
- * when there is no room, the holder with the fewest clients gives way to one that has twice as
- * many.
+ * Those of a *history*, with deflate only, refer to what the history has said since its last reset,
+ * and are for clients that have had all of that and nothing else. A history costs some 270 kB, so
+ * they are bounded: when there is no room, the holder with the fewest clients gives way to one that
+ * has twice as many.
  *
  * Belongs to one thread. */
 #pragma once
@@ -27,16 +28,17 @@
 struct compressor;
 
 struct compressor_settings {
-    int level;              /* 1 to 9 */
+    int level;              /* of deflate, 1 to 9 */
+    int zstd_level;         /* 1 to 19 */
     uint32_t reset_flushes; /* a history is not reset more often than every so many */
     size_t max_bytes;       /* of all histories */
 };
 
 struct compressor_counts {
-    uint64_t blocks;       /* that were made */
-    uint64_t resets;       /* of histories, for clients that had none */
-    uint64_t refusals;     /* times that a lane would have had a history, and had no room */
-    uint64_t microseconds; /* that compressing took */
+    uint64_t blocks[ENCODING_COUNT];       /* that were made */
+    uint64_t microseconds[ENCODING_COUNT]; /* that compressing took */
+    uint64_t resets;                       /* of histories, for clients that had none */
+    uint64_t refusals; /* times that a lane would have had a history, and had no room */
     size_t histories, history_bytes; /* now */
     size_t refused;                  /* that had no room when they last asked */
 };
@@ -50,18 +52,19 @@ uint32_t compressor_reset_flushes(const struct compressor *compressor);
 
 /* --- independent blocks --- */
 
-/* The event as one frame of the format, deflated: a WebSocket message, or an HTTP chunk. Kept with
- * the event. Without data: out of memory. */
+/* The event as one frame of the format, compressed: a WebSocket message, or an HTTP chunk. Kept
+ * with the event. Without data: out of memory. */
 struct sl_slice compressor_frame(struct compressor *compressor, struct event *event,
-                                 enum stream_format format);
-/* The block of its JSON without the last brace. Kept with the event. Without data: out of memory.
+                                 enum stream_format format, enum stream_encoding encoding);
+/* The deflate block of its JSON without the last brace. Kept with the event. Without data: out of
+ * memory.
  */
 struct sl_slice compressor_open_block(struct compressor *compressor, struct event *event);
 /* -ENOMEM: nothing is appended. */
-int compressor_append_block(struct compressor *compressor, struct sl_slice plain,
-                            struct buffer *block);
+int compressor_append_block(struct compressor *compressor, enum stream_encoding encoding,
+                            struct sl_slice plain, struct buffer *block);
 
-/* A block that says `plain` as it is. It has BLOCK_STORED_HEAD bytes more. */
+/* A deflate block that says `plain` as it is. It has BLOCK_STORED_HEAD bytes more. */
 enum { BLOCK_STORED_HEAD = 5, BLOCK_STORED_MAX = UINT16_MAX };
 void compressor_stored_head(size_t size, unsigned char ret_head[static BLOCK_STORED_HEAD]);
 
@@ -97,8 +100,8 @@ int compressor_continue(struct compressor *compressor, struct history *history,
                         struct sl_slice plain, bool is_last, struct buffer *block);
 /* The same by nobody's history: a block of several pieces that refers to nothing before it. Its
  * first piece `is_first`. */
-int compressor_together(struct compressor *compressor, struct sl_slice plain, bool is_first,
-                        bool is_last, struct buffer *block);
+int compressor_together(struct compressor *compressor, enum stream_encoding encoding,
+                        struct sl_slice plain, bool is_first, bool is_last, struct buffer *block);
 
 /* For what is sent at once; whoever uses it clears it first. */
 struct buffer *compressor_scratch(struct compressor *compressor);

@@ -99,7 +99,7 @@ static enum client_state state_in_step(const struct outbox *outbox)
 
 static bool is_gzip(const struct outbox *outbox)
 {
-    return outbox->settings.encoding != ENCODING_NONE &&
+    return outbox->settings.encoding == ENCODING_DEFLATE &&
            outbox->settings.format != FORMAT_WEBSOCKET;
 }
 
@@ -355,9 +355,8 @@ static void advance(struct client *client, uint64_t position)
 
     client->sent_events += events;
     outbox->counts->events += events;
-    if (outbox->settings.encoding != ENCODING_NONE)
-        outbox->counts->before_bytes +=
-            bytes_before(outbox, position) - bytes_before(outbox, client->at);
+    outbox->counts->before_bytes[outbox->settings.encoding] +=
+        bytes_before(outbox, position) - bytes_before(outbox, client->at);
     client->at = position;
 }
 
@@ -408,8 +407,7 @@ static bool send_batch(struct client *client, struct batch *batch, uint64_t now_
     }
     client->sent_bytes += (uint64_t)sent;
     outbox->counts->bytes += (uint64_t)sent;
-    if (outbox->settings.encoding != ENCODING_NONE)
-        outbox->counts->after_bytes += (uint64_t)sent;
+    outbox->counts->after_bytes[outbox->settings.encoding] += (uint64_t)sent;
     if (sent > 0) {
         client->last_sent_ms = now_ms;
         if (++batch->untimed == TIMED_AT_ONCE)

@@ -39,8 +39,9 @@ struct outbox_settings {
 struct outbox_counts {
     uint64_t events; /* deliveries: events times clients */
     uint64_t bytes;
-    uint64_t sends;                     /* system calls */
-    uint64_t before_bytes, after_bytes; /* of compressed streams: before that, and as sent */
+    uint64_t sends; /* system calls */
+    /* Before compression, and as sent. */
+    uint64_t before_bytes[ENCODING_COUNT], after_bytes[ENCODING_COUNT];
 };
 
 struct outbox_entry;

@@ -43,6 +43,14 @@ static void arm_timer(struct deliver *deliver, uint64_t now_ms)
     uv_timer_start(deliver->timer, flush_due, due_ms > now_ms ? due_ms - now_ms : 0, 0);
 }
 
+/* There is a row for each encoding. */
+static void tell_encoding(struct metrics *metrics, enum metric first, int encoding,
+                          const uint64_t *now, const uint64_t *told)
+{
+    metric_add(metrics, metric_at(first, (unsigned)(encoding - ENCODING_DEFLATE)),
+               now[encoding] - told[encoding]);
+}
+
 static void tell_compression(const struct deliver *deliver, const struct compressor_counts *now,
                              struct compressor_counts *told)
 {
@@ -50,8 +58,10 @@ static void tell_compression(const struct deliver *deliver, const struct compres
 
     metric_add(metrics, METRIC_COMPRESSION_RESETS, now->resets - told->resets);
     metric_add(metrics, METRIC_COMPRESSION_REFUSALS, now->refusals - told->refusals);
-    metric_add(metrics, METRIC_COMPRESSION_BLOCKS, now->blocks - told->blocks);
-    metric_add(metrics, METRIC_COMPRESSION_TIME, now->microseconds - told->microseconds);
+    for (int i = ENCODING_DEFLATE; i < ENCODING_COUNT; i++) {
+        tell_encoding(metrics, METRIC_COMPRESSION_BLOCKS, i, now->blocks, told->blocks);
+        tell_encoding(metrics, METRIC_COMPRESSION_TIME, i, now->microseconds, told->microseconds);
+    }
     metric_set(metrics, METRIC_COMPRESSION_HISTORIES, now->histories);
     metric_set(metrics, METRIC_COMPRESSION_HISTORY_BYTES, now->history_bytes);
     metric_set(metrics, METRIC_COMPRESSION_REFUSED, now->refused);
@@ -68,8 +78,10 @@ void pace_tell_metrics(struct deliver *deliver)
     metric_add(metrics, METRIC_SENDS, now->sends - told->sends);
     metric_set(metrics, METRIC_EVENT_BYTES, deliver->event_bytes);
     metric_set(metrics, METRIC_FILTER_BYTES, deliver_filter_bytes(deliver));
-    metric_add(metrics, METRIC_COMPRESSION_BEFORE, now->before_bytes - told->before_bytes);
-    metric_add(metrics, METRIC_COMPRESSION_AFTER, now->after_bytes - told->after_bytes);
+    for (int i = ENCODING_DEFLATE; i < ENCODING_COUNT; i++) {
+        tell_encoding(metrics, METRIC_COMPRESSION_BEFORE, i, now->before_bytes, told->before_bytes);
+        tell_encoding(metrics, METRIC_COMPRESSION_AFTER, i, now->after_bytes, told->after_bytes);
+    }
     if (deliver->compressor)
         tell_compression(deliver, compressor_counts(deliver->compressor),
                          &deliver->counted_compression);

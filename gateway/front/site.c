@@ -55,7 +55,7 @@ void site_answer(const struct site_file *file, const struct http_request *http,
                  struct buffer *headers, struct site_answer *ret_answer)
 {
     const struct accept_encoding accept = accept_encoding_read(&http->accept_encoding);
-    bool gzip = accept_encoding_prefers_gzip(&accept);
+    bool gzip = accept_encoding_prefers(&accept, accept.gzip);
     const char *ending = gzip ? "-gzip" : "";
 
     *ret_answer = (struct site_answer){

@@ -140,23 +140,37 @@ static int check_form_type(const struct http_request *http, struct http_refusal 
 
 /* What somebody may not read must not be told by how well it compresses beside what he has written
  * (CRIME, BREACH): so only what everyone may read is compressed. */
-static bool may_be_compressed(const struct front_settings *settings, enum stream_kind stream)
+static bool may_be_compressed(enum stream_kind stream)
 {
-    return settings->compresses && stream != STREAM_HOME;
+    return stream != STREAM_HOME;
 }
 
-static int choose_encoding(bool compresses, const struct http_request *http,
-                           struct stream_request *request, struct http_refusal *refusal)
+static int refuse_encoding(bool has_deflate, bool has_zstd, struct http_refusal *refusal)
+{
+    return http_refuse(refusal, 406, "not_acceptable", NULL,
+                       has_deflate ? "streams come as they are, or with gzip, or with zstd"
+                       : has_zstd  ? "streams come as they are, or with zstd"
+                                   : "this stream is not compressed");
+}
+
+/* Of equal weights gzip, which refers to what was sent before, and so becomes smaller. */
+static int choose_encoding(const struct front_settings *settings, enum stream_kind stream,
+                           const struct http_request *http, struct stream_request *request,
+                           struct http_refusal *refusal)
 {
     const struct accept_encoding accept = accept_encoding_read(&http->accept_encoding);
+    bool has_deflate = settings->has_deflate && may_be_compressed(stream);
+    bool has_zstd = settings->has_zstd && may_be_compressed(stream);
+    bool takes_zstd = has_zstd && accept_encoding_prefers(&accept, accept.zstd);
 
-    if (compresses && accept_encoding_prefers_gzip(&accept)) {
+    if (has_deflate && accept_encoding_prefers(&accept, accept.gzip) &&
+        !(takes_zstd && accept.zstd > accept.gzip)) {
         request->encoding = ENCODING_DEFLATE;
         request->window_bits = DEFLATE_WINDOW_BITS;
+    } else if (takes_zstd) {
+        request->encoding = ENCODING_ZSTD;
     } else if (accept.identity == 0) {
-        return http_refuse(refusal, 406, "not_acceptable", NULL,
-                           compresses ? "streams come as they are, or with gzip"
-                                      : "this stream is not compressed");
+        return refuse_encoding(has_deflate, has_zstd, refusal);
     }
     return 0;
 }
@@ -176,11 +190,9 @@ static int choose_wire(const struct front_settings *settings, enum stream_kind s
                        const struct http_request *http, struct stream_request *request,
                        struct http_refusal *refusal)
 {
-    bool compresses = may_be_compressed(settings, stream);
-
     if (http->is_upgrade) {
         request->format = FORMAT_WEBSOCKET;
-        if (compresses)
+        if (settings->has_deflate && may_be_compressed(stream))
             choose_extension(http, request);
         return check_protocols(http->protocols, &request->echo_protocol, refusal);
     }
@@ -198,7 +210,7 @@ static int choose_wire(const struct front_settings *settings, enum stream_kind s
         return http_refuse(refusal, 406, "not_acceptable", NULL,
                            "streams are application/x-ndjson or text/event-stream");
     }
-    if (choose_encoding(compresses, http, request, refusal) < 0)
+    if (choose_encoding(settings, stream, http, request, refusal) < 0)
         return -EPROTO;
     return check_form_type(http, refusal);
 }

@@ -35,7 +35,7 @@ struct stream_request {
     bool hello;                          /* wants {"type":"hello"} first */
     bool echo_protocol;                  /* the client offered sluice.v1 */
     enum stream_encoding encoding;
-    uint8_t window_bits; /* see delivery/client.h */
+    uint8_t window_bits;              /* see delivery/client.h */
     struct websocket_deflate deflate; /* on a WebSocket, what has been agreed on */
 };
 
@@ -56,8 +56,8 @@ struct front_settings {
     struct admission_limits admission; /* of streams */
     size_t max_filter_bytes;           /* of all streams of a worker */
     size_t max_filter_bytes_per_subject;
-    uint32_t keepalive_ms; /* so long a stream may be silent */
-    bool compresses;       /* streams, where they ask for it */
+    uint32_t keepalive_ms;      /* so long a stream may be silent */
+    bool has_deflate, has_zstd; /* for streams that ask for it */
 };
 
 /* true: `path` is one of the streams. */

@@ -5,7 +5,7 @@
 enum { NOT_NAMED = -1 };
 
 struct weights {
-    int gzip, identity, any;
+    int gzip, zstd, identity, any;
 };
 
 /* false: malformed. */
@@ -30,6 +30,8 @@ static void read_element(struct sl_slice element, struct weights *weights)
 
     if (http_token_is(coding, "gzip") || http_token_is(coding, "x-gzip"))
         slot = &weights->gzip;
+    else if (http_token_is(coding, "zstd"))
+        slot = &weights->zstd;
     else if (http_token_is(coding, "identity"))
         slot = &weights->identity;
     else if (http_token_is(coding, "*"))
@@ -38,9 +40,17 @@ static void read_element(struct sl_slice element, struct weights *weights)
         *slot = weight;
 }
 
+/* Of a coding that need not be named to be refused. */
+static int weight_of(int named, int any)
+{
+    if (named != NOT_NAMED)
+        return named;
+    return any == NOT_NAMED ? 0 : any;
+}
+
 struct accept_encoding accept_encoding_read(const struct http_list *lines)
 {
-    struct weights weights = {NOT_NAMED, NOT_NAMED, NOT_NAMED};
+    struct weights weights = {NOT_NAMED, NOT_NAMED, NOT_NAMED, NOT_NAMED};
     struct accept_encoding accept;
 
     for (size_t i = 0; i < HTTP_LIST_LINES; i++) {
@@ -50,11 +60,10 @@ struct accept_encoding accept_encoding_read(const struct http_list *lines)
             read_element(http_next_element(&rest, ','), &weights);
     }
     accept.names_identity = weights.identity != NOT_NAMED;
-    if (weights.gzip == NOT_NAMED)
-        weights.gzip = weights.any == NOT_NAMED ? 0 : weights.any;
     if (weights.identity == NOT_NAMED)
         weights.identity = weights.any == 0 ? 0 : ACCEPT_WEIGHT_MAX;
-    accept.gzip = weights.gzip;
+    accept.gzip = weight_of(weights.gzip, weights.any);
+    accept.zstd = weight_of(weights.zstd, weights.any);
     accept.identity = weights.identity;
     return accept;
 }

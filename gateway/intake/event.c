@@ -61,6 +61,7 @@ struct event *event_copy_with_cursor(struct event *event, const struct sl_cursor
     copy->refs = 1;
     copy->account = NULL;
     memset(copy->frames, 0, sizeof(copy->frames));
+    copy->more_frames = NULL;
     copy->is_late = is_late;
     copy->original = event_ref(event->original ? event->original : event);
     copy->bytes = sizeof(*copy) + size + sizeof(*cursor);
@@ -160,6 +161,7 @@ int event_from_bytes(struct sl_slice bytes, struct event **ret_event)
     event->original = NULL;
     event->account = NULL;
     memset(event->frames, 0, sizeof(event->frames));
+    event->more_frames = NULL;
     event->bytes = bytes.size;
     if (!follow_all(event)) {
         event_unref(event);
@@ -178,13 +180,24 @@ struct event *event_ref(struct event *event)
     return event;
 }
 
+static void free_frames(struct event *event)
+{
+    for (int i = 0; i < EVENT_FRAME_COUNT; i++)
+        mem_free((void *)event->frames[i].data);
+    while (event->more_frames) {
+        struct event_frame *next = event->more_frames->next;
+
+        mem_free(event->more_frames);
+        event->more_frames = next;
+    }
+}
+
 void event_unref(struct event *event)
 {
     assert(!event || event->refs > 0);
     if (!event || --event->refs > 0)
         return;
-    for (int i = 0; i < EVENT_FRAME_COUNT; i++)
-        mem_free((void *)event->frames[i].data);
+    free_frames(event);
     if (event->account)
         *event->account -= event->bytes;
     mem_free(event->cursor);
@@ -204,6 +217,30 @@ void event_grow(struct event *event, size_t bytes)
     event->bytes += bytes;
     if (event->account)
         *event->account += bytes;
+}
+
+struct sl_slice event_frame_at(const struct event *event, uint64_t key)
+{
+    for (const struct event_frame *frame = event->more_frames; frame; frame = frame->next) {
+        if (frame->key == key)
+            return sl_slice(frame->bytes, frame->size);
+    }
+    return SL_SLICE_NONE;
+}
+
+struct sl_slice event_keep_frame(struct event *event, uint64_t key, struct sl_slice bytes)
+{
+    struct event_frame *frame = mem_alloc(sizeof(*frame) + bytes.size);
+
+    if (!frame)
+        return SL_SLICE_NONE;
+    frame->key = key;
+    frame->size = bytes.size;
+    memcpy(frame->bytes, bytes.data, bytes.size);
+    frame->next = event->more_frames;
+    event->more_frames = frame;
+    event_grow(event, sizeof(*frame) + bytes.size);
+    return sl_slice(frame->bytes, frame->size);
 }
 
 const char *event_kind_name(enum event_kind kind)

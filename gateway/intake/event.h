@@ -30,6 +30,14 @@ enum event_kind {
 
 enum { EVENT_FRAME_COUNT = 9 }; /* stream formats, plain and deflated: see delivery/frame.h */
 
+/* A frame beside those that every event has room for. */
+struct event_frame {
+    struct event_frame *next;
+    uint64_t key; /* the maker's */
+    size_t size;
+    char bytes[];
+};
+
 struct event {
     uint32_t refs;
     enum event_kind kind;
@@ -54,6 +62,7 @@ struct event {
     struct sl_slice json;      /* what clients get: one line that starts with { and ends with } */
     struct sl_slice frames[EVENT_FRAME_COUNT]; /* without data until built, then from mem_alloc();
                                                   freed with the event */
+    struct event_frame *more_frames;           /* the same, found by their keys */
     size_t bytes;                              /* memory of the whole event, frames included */
     size_t *account; /* adds up the bytes of the events that are alive; NULL: nobody counts */
 };
@@ -85,6 +94,10 @@ void event_unref(struct event *event); /* NULL is fine */
 void event_charge(struct event *event, size_t *account);
 /* A frame of so many bytes has been built. */
 void event_grow(struct event *event, size_t bytes);
+/* The frame that was kept under `key`; without data: none was. */
+struct sl_slice event_frame_at(const struct event *event, uint64_t key);
+/* Copies a frame that is not there yet. Without data: out of memory. */
+struct sl_slice event_keep_frame(struct event *event, uint64_t key, struct sl_slice frame);
 
 enum { EVENT_SLICE_COUNT = 14 };
 /* The slices of view and audience, but for the URLs, in any order. */

@@ -6,8 +6,9 @@ enum stream_kind { STREAM_FILTER, STREAM_SAMPLE, STREAM_FIREHOSE, STREAM_HOME, S
 
 enum stream_format { FORMAT_WEBSOCKET, FORMAT_NDJSON, FORMAT_DELIMITED, FORMAT_SSE, FORMAT_COUNT };
 
-/* How the bytes of a stream are compressed: permessage-deflate on a WebSocket, gzip on HTTP. */
-enum stream_encoding { ENCODING_NONE, ENCODING_DEFLATE };
+/* How the bytes of a stream are compressed: by deflate, which is permessage-deflate on a WebSocket
+ * and gzip on HTTP, or as frames of zstd. */
+enum stream_encoding { ENCODING_NONE, ENCODING_DEFLATE, ENCODING_ZSTD, ENCODING_COUNT };
 
 const char *stream_kind_name(enum stream_kind kind);       /* "filter", ... "many" */
 const char *stream_format_name(enum stream_format format); /* "websocket", ... */

@@ -18,7 +18,8 @@ static struct front_settings settings_of(const struct config *config,
         .max_filter_bytes = config->max_filter_bytes,
         .max_filter_bytes_per_subject = config->max_filter_bytes_per_subject,
         .keepalive_ms = (uint32_t)config->keepalive_ms,
-        .compresses = strcmp(config->compression, "off") != 0,
+        .has_deflate = strcmp(config->compression, "all") == 0,
+        .has_zstd = strcmp(config->compression, "off") != 0,
     };
 }
 

@@ -113,7 +113,8 @@ void stream_say(struct stream *stream, struct sl_slice frames)
     stream_memory_count(stream);
 }
 
-/* In a body of gzip a frame of ours is a block for this client alone. */
+/* In a compressed body a frame of ours is a block for this client alone, also one that says nothing
+ * but a blank line: who reads behind a decoder waits for that, and would not see an empty one. */
 static void compress(struct stream *stream, struct buffer *frame)
 {
     struct compressor *compressor = deliver_compressor(stream->streams->settings.deliver);
@@ -121,10 +122,12 @@ static void compress(struct stream *stream, struct buffer *frame)
     struct gzip_sum sum = {0};
     struct buffer block = BUFFER_INIT;
 
-    gzip_sum_add(&sum, said);
-    frame->failed = compressor_append_block(compressor, said, &block) < 0;
-    if (!frame->failed) {
+    frame->failed = compressor_append_block(compressor, stream->client.encoding, said, &block) < 0;
+    if (!frame->failed && stream->client.encoding == ENCODING_DEFLATE) {
+        gzip_sum_add(&sum, said);
         outbox_client_said(&stream->client, &sum);
+    }
+    if (!frame->failed) {
         buffer_clear(frame);
         frame_append_chunk(frame, buffer_slice(&block));
     }

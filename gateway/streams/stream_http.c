@@ -1,8 +1,9 @@
 /* stream_http.c - a stream as the body of an HTTP response that does not end by itself.
  *
- * With gzip the body is one member: its header goes out behind the head, what follows are blocks
- * that delivery has made for all, or stream.c for this stream alone, and the trailer, with the sum
- * of all of them, comes when the stream ends properly. Nothing is kept here. */
+ * With zstd each piece of the body is a whole frame. With gzip the body is one member: its header
+ * goes out behind the head, what follows are blocks that delivery has made for all, or stream.c for
+ * this stream alone, and the trailer, with the sum of all of them, comes when the stream ends
+ * properly. Nothing is kept here. */
 #include <errno.h>
 
 #include "gateway/delivery/frame.h"
@@ -13,6 +14,12 @@ static const char *const content_types[FORMAT_COUNT] = {
     [FORMAT_NDJSON] = "application/x-ndjson",
     [FORMAT_DELIMITED] = "application/x-ndjson",
     [FORMAT_SSE] = "text/event-stream",
+};
+
+static const char *const content_encodings[ENCODING_COUNT] = {
+    [ENCODING_NONE] = "",
+    [ENCODING_DEFLATE] = "Content-Encoding: gzip\r\n",
+    [ENCODING_ZSTD] = "Content-Encoding: zstd\r\n",
 };
 
 static void append_body(const struct stream *stream, struct sl_slice bytes, struct buffer *buffer)
@@ -38,7 +45,6 @@ static int http_open(struct stream *stream, const struct http_head *request,
                      struct sl_slice headers)
 {
     bool is_http_1_0 = request->request.is_http_1_0;
-    bool is_gzip = stream->client.encoding != ENCODING_NONE;
     struct buffer head = BUFFER_INIT;
     int r;
 
@@ -55,8 +61,8 @@ static int http_open(struct stream *stream, const struct http_head *request,
                          "\r\n",
                          is_http_1_0 ? '0' : '1', content_types[stream->request.format],
                          is_http_1_0 ? "Connection: close\r\n" : "Transfer-Encoding: chunked\r\n",
-                         is_gzip ? "Content-Encoding: gzip\r\n" : "", SL_SLICE_ARG(headers));
-    if (is_gzip)
+                         content_encodings[stream->client.encoding], SL_SLICE_ARG(headers));
+    if (stream->client.encoding == ENCODING_DEFLATE)
         append_gzip_header(stream, &head);
     r = head.failed ? -ENOMEM : wire_write(&stream->wire, buffer_slice(&head));
     buffer_done(&head);
@@ -89,7 +95,7 @@ static void say_gzip_trailer(struct stream *stream)
 static void http_say_end(struct stream *stream, const struct disconnect_row *why)
 {
     (void)why; /* the message has said it */
-    if (stream->client.encoding != ENCODING_NONE)
+    if (stream->client.encoding == ENCODING_DEFLATE)
         say_gzip_trailer(stream);
     if (!stream->client.unchunked)
         stream_say(stream, SL_SLICE("0\r\n\r\n"));

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.wires
 FIREHOSE = "/v1/stream/firehose"
 MANY = "/v1/stream"
 PAIRS = [("ndjson", "ndjson+gzip"), ("delimited", "delimited+gzip"), ("sse", "sse+gzip"),
+         ("ndjson", "ndjson+zstd"), ("delimited", "delimited+zstd"), ("sse", "sse+zstd"),
          ("raw-websocket", "raw-websocket+deflate"), ("websocket", "websocket+deflate")]
 COMPRESSED = [pair[1] for pair in PAIRS]
 MAX_MESSAGE_BYTES = 256 << 10
@@ -96,7 +97,7 @@ def test_a_stream_that_ends_is_one_whole_member_of_gzip(servers, redis, accept, 
     gateway.stop()
 
 
-@pytest.mark.parametrize("compressed", ["ndjson+gzip", "sse+gzip", "raw-websocket+deflate"])
+@pytest.mark.parametrize("compressed", ["ndjson+gzip", "sse+gzip", "sse+zstd", "raw-websocket+deflate"])
 def test_who_falls_behind_and_comes_back_misses_nothing(servers, redis, compressed):
     gateway = servers.gateway(redis, "--max-owed-bytes", "8M")
     rng = random.Random(1)
@@ -151,7 +152,7 @@ def test_deflate_makes_it_smaller_and_the_metrics_say_so(servers, redis):
 
 def test_without_memory_for_histories_each_event_is_compressed_by_itself(servers, redis):
     gateway = servers.gateway(redis, "--max-compression-bytes", "300K")
-    streams = [Collector(gateway.stream(FIREHOSE, t)) for t in COMPRESSED]
+    streams = [Collector(gateway.stream(FIREHOSE, t)) for t in COMPRESSED if "zstd" not in t]
     publish_some(redis, 1, 1, random.Random(1))
     for number in range(2, 30):
         publish_some(redis, number, 1, random.Random(1))
@@ -298,18 +299,31 @@ def test_accept_encoding(gateway):
     for accept, expected in [("gzip", (200, "gzip")), ("br, gzip;q=0.1", (200, "gzip")), ("*", (200, "gzip")),
                              ("gzip;q=0", (200, None)), ("br", (200, None)), ("identity;q=0", (406, None)),
                              ("gzip, identity;q=0", (200, "gzip")), ("*;q=0", (406, None)),
-                             ("gzip;q=0.2, identity;q=0.8", (200, None))]:
+                             ("gzip;q=0.2, identity;q=0.8", (200, None)),
+                             ("zstd", (200, "zstd")), ("gzip, deflate, br, zstd", (200, "gzip")),
+                             ("gzip;q=0.9, zstd", (200, "zstd")), ("gzip;q=0, *", (200, "zstd")),
+                             ("zstd;q=0.5, identity", (200, None)), ("zstd;q=0", (200, None)),
+                             ("br, zstd;q=0.001, identity;q=0", (200, "zstd")), ("zstd;q=2", (200, None)),
+                             ("*;q=0, zstd;q=0.1", (200, "zstd")), (", ".join(["zstd;q=0"] * 200 + ["*"]), (200, "gzip"))]:
         assert status_of(gateway, accept) == expected, accept
 
 
 def test_home_streams_are_never_compressed(gateway):
-    assert status_of(gateway, "gzip", "/v1/stream/home") == (200, None)
+    assert status_of(gateway, "gzip, zstd", "/v1/stream/home") == (200, None)
     assert status_of(gateway, "gzip, identity;q=0", "/v1/stream/home") == (406, None)
 
 
 def test_compression_can_be_switched_off(servers, redis):
     gateway = servers.gateway(redis, "--compression", "off")
-    assert status_of(gateway, "gzip") == (200, None)
+    assert status_of(gateway, "gzip, zstd") == (200, None)
+    assert answer_to(gateway, "permessage-deflate") is None
+    gateway.stop()
+
+
+def test_compression_can_be_zstd_alone(servers, redis):
+    gateway = servers.gateway(redis, "--compression", "zstd", "--compression-zstd-level", "19")
+    assert status_of(gateway, "gzip, zstd;q=0.1") == (200, "zstd")
+    assert status_of(gateway, "gzip, identity;q=0") == (406, None)
     assert answer_to(gateway, "permessage-deflate") is None
     gateway.stop()
 

@@ -57,14 +57,43 @@ static void test_every_shape(void **state)
         const struct accept_encoding accept = accept_encoding_read(&list);
 
         if (accept.gzip != cases[i].gzip || accept.identity != cases[i].identity ||
-            accept_encoding_prefers_gzip(&accept) != cases[i].prefers_gzip)
+            accept_encoding_prefers(&accept, accept.gzip) != cases[i].prefers_gzip)
             fail_msg("%s: gzip %d, identity %d", cases[i].lines[0], accept.gzip, accept.identity);
+    }
+}
+
+static void test_zstd(void **state)
+{
+    static const struct {
+        const char *line;
+        int gzip, zstd;
+    } cases[] = {
+        {"zstd", 0, ALL},
+        {"ZSTD;q=0.5", 0, 500},
+        {"zstandard", 0, 0},
+        {"gzip, deflate, br, zstd", ALL, ALL},
+        {"gzip;q=0.1, zstd;q=0.2", 100, 200},
+        {"*", ALL, ALL},
+        {"zstd;q=0, *", ALL, 0},
+        {"*;q=0, zstd;q=0.001", 0, 1},
+        {"zstd;q=1.5", 0, 0},
+        {"zstd;q=0.2, zstd;q=0.7", 0, 700},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct http_list list = {{sl_slice_str(cases[i].line)}};
+        const struct accept_encoding accept = accept_encoding_read(&list);
+
+        if (accept.gzip != cases[i].gzip || accept.zstd != cases[i].zstd)
+            fail_msg("%s: gzip %d, zstd %d", cases[i].line, accept.gzip, accept.zstd);
     }
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_shape)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_shape),
+                                       cmocka_unit_test(test_zstd)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -362,7 +362,8 @@ static void step_say(struct model_client *client)
     } else {
         struct gzip_sum sum = {0};
 
-        EXPECT(compressor_append_block(model.compressor, sl_slice_str(said), &block) == 0);
+        EXPECT(compressor_append_block(model.compressor, ENCODING_DEFLATE, sl_slice_str(said),
+                                       &block) == 0);
         gzip_sum_add(&sum, sl_slice_str(said));
         outbox_client_said(&client->fake.client, &sum);
         if (settings_of(client)->unchunked)
@@ -499,7 +500,7 @@ static struct outbox_counts counts;
 static void begin(enum stream_format format, size_t max_bytes)
 {
     const struct compressor_settings compression = {
-        .level = 6, .reset_flushes = 4, .max_bytes = max_bytes};
+        .level = 6, .zstd_level = 3, .reset_flushes = 4, .max_bytes = max_bytes};
     struct outbox_settings settings = {.format = format,
                                        .encoding = ENCODING_DEFLATE,
                                        .window_bits = 15,
@@ -646,7 +647,7 @@ static void test_without_memory_in_a_flush_who_cannot_be_sent_has_to_go(void **s
 static void test_the_largest_outbox_takes_a_history_from_the_smallest(void **state)
 {
     const struct compressor_settings settings = {
-        .level = 6, .reset_flushes = 4, .max_bytes = 300 << 10};
+        .level = 6, .zstd_level = 3, .reset_flushes = 4, .max_bytes = 300 << 10};
     struct compressor *compressor = compressor_new(&settings);
     struct history small = {.clients = 10}, larger = {.clients = 19}, large = {.clients = 20};
 

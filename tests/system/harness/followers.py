@@ -18,8 +18,8 @@ from .waiting import Deadline, DeadlinePassed
 from .websocket import TEXT
 
 # Each compressed, too; where there are few clients, some are and some are not.
-TRANSPORTS = ["ndjson", "raw-websocket+deflate", "sse+gzip", "delimited", "ndjson+gzip", "raw-websocket", "sse",
-              "delimited+gzip"]
+TRANSPORTS = ["ndjson", "raw-websocket+deflate", "sse+gzip", "delimited", "ndjson+zstd", "raw-websocket", "sse",
+              "delimited+gzip", "ndjson+gzip", "sse+zstd"]
 
 
 class Gap(collections.namedtuple("Gap", "start end reason shard")):

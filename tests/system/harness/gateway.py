@@ -193,11 +193,11 @@ class Gateway:
     def stream(self, target, transport="ndjson", method="GET", body=None, headers=None, token=None,
                receive_buffer=None):
         """An open stream over any transport: ndjson, delimited, sse or websocket; compressed, if
-        `+gzip` or `+deflate` stands behind that."""
+        `+gzip`, `+zstd` or `+deflate` stands behind that."""
         sent = {"Authorization": f"Bearer {token or self.token()}"}
         transport, _, compression = transport.partition("+")
-        if compression == "gzip":
-            sent["Accept-Encoding"] = "gzip"
+        if compression in ("gzip", "zstd"):
+            sent["Accept-Encoding"] = compression
         elif compression and transport == "raw-websocket":
             sent["Sec-WebSocket-Extensions"] = "permessage-deflate"
         sent.update(headers or {})

@@ -8,6 +8,7 @@ import zlib
 
 from .http import ConnectionEnded, HttpConnection, form_bytes
 from .waiting import Deadline, DeadlinePassed
+from .zstd import ZstdFrames
 
 CONTROL = {"hello", "gap", "warning", "disconnect", "cursor"}
 
@@ -104,7 +105,7 @@ class Stream:
 
 
 class HttpStream(Stream):
-    """A chunked HTTP response: ndjson, delimited or sse; decoded, if it comes as gzip."""
+    """A chunked HTTP response: ndjson, delimited or sse; decoded, if it comes as gzip or zstd."""
 
     CONTENT_TYPE = {"ndjson": "application/x-ndjson", "delimited": "application/x-ndjson",
                     "sse": "text/event-stream"}
@@ -133,8 +134,10 @@ class HttpStream(Stream):
         assert self.response.headers["content-type"].split(";")[0] == self.CONTENT_TYPE[transport], \
             self.response
         encoding = self.response.headers.get("content-encoding")
-        assert encoding in (None, "gzip"), self.response
-        self.gzip = zlib.decompressobj(16 + zlib.MAX_WBITS) if encoding else None
+        assert encoding in (None, "gzip", "zstd"), self.response
+        self.decoder = None
+        if encoding:
+            self.decoder = zlib.decompressobj(16 + zlib.MAX_WBITS) if encoding == "gzip" else ZstdFrames()
         self.bytes = bytearray()
         self.ended = False
         self.last_event_id = None
@@ -150,10 +153,10 @@ class HttpStream(Stream):
         chunk = self.connection.read_chunk(deadline)
         if not chunk:
             self.ended = True
-            assert not self.gzip or self.gzip.eof, "the body ends inside of gzip"
+            assert not self.decoder or self.decoder.eof, "the body ends inside of what is compressed"
             return False
-        self.bytes += self.gzip.decompress(chunk) if self.gzip else chunk
-        assert not self.gzip or not self.gzip.unused_data, "something behind the end of gzip"
+        self.bytes += self.decoder.decompress(chunk) if self.decoder else chunk
+        assert not self.decoder or not self.decoder.unused_data, "something behind the end of gzip"
         return True
 
     def _line(self, deadline, ending):
