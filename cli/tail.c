@@ -42,7 +42,7 @@ enum {
 
 /* Keys of the options; those of parameters of the stream begin behind KEY_PARAMETER, in the order
  * of the options. */
-enum { KEY_URL = 1, KEY_TOKEN, KEY_CACERT, KEY_LIMIT, KEY_PRETTY, KEY_PARAMETER };
+enum { KEY_URL = 1, KEY_TOKEN, KEY_CACERT, KEY_LIMIT, KEY_PRETTY, KEY_UNCOMPRESSED, KEY_PARAMETER };
 
 /* The parameters, by the names of their options. */
 static const char *const parameters[] = {"track",    "follow",  "locations", "rule",
@@ -59,6 +59,7 @@ struct tail {
     uint64_t limit; /* of events that are printed; 0: none */
     uint64_t printed;
     bool is_pretty;
+    bool is_uncompressed;
     CURL *curl;
     struct curl_slist *headers;
     char *url;
@@ -393,6 +394,15 @@ static char *make_url(const struct cli *cli, const char *base, const char *strea
     return server_url(cli, base, path);
 }
 
+/* libcurl inflates piece by piece, into a buffer that does not grow; what comes of it is bounded
+ * line by line, as what comes uncompressed. It is not asked for where libcurl cannot. */
+static void ask_for_gzip(const struct tail *tail)
+{
+    if (!tail->is_uncompressed &&
+        (curl_version_info(CURLVERSION_NOW)->features & CURL_VERSION_LIBZ))
+        curl_easy_setopt(tail->curl, CURLOPT_ACCEPT_ENCODING, "gzip");
+}
+
 /* The parameters go as a form: lists may be longer than an URL. */
 static bool set_up(struct tail *tail, const char *cacert)
 {
@@ -410,6 +420,7 @@ static bool set_up(struct tail *tail, const char *cacert)
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_MAX_S);
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)SILENCE_MAX_S);
+    ask_for_gzip(tail);
     server_trust(curl, cacert);
     return true;
 }
@@ -495,6 +506,9 @@ static void read_options(struct cli *cli, int argc, char **argv, struct tail *ta
         case KEY_PRETTY:
             tail->is_pretty = true;
             break;
+        case KEY_UNCOMPRESSED:
+            tail->is_uncompressed = true;
+            break;
         default:
             keep_value(&values[option - KEY_PARAMETER]);
         }
@@ -578,6 +592,9 @@ static const struct cli_option options[] = {
     {"limit", KEY_LIMIT, "N", "End with status 0 when so many events are printed.", NULL, CLI_ONCE},
     {"pretty", KEY_PRETTY, NULL,
      "Print events for people, not as JSON: when it was, who did it, the text.", NULL, CLI_ONCE},
+    {"uncompressed", KEY_UNCOMPRESSED, NULL,
+     "Do not ask for gzip; without this a stream takes about a third of the bytes.", NULL,
+     CLI_ONCE},
     SERVER_OPTION_URL(KEY_URL, ""),
     SERVER_OPTION_TOKEN(KEY_TOKEN, ""),
     SERVER_OPTION_CACERT(KEY_CACERT),

@@ -4,6 +4,7 @@ import json
 import socket
 import ssl
 import time
+import zlib
 from urllib.parse import parse_qs
 
 import pytest
@@ -22,6 +23,8 @@ def is_control(message):
 
 class Visit:
     """One connection of the client, its request read."""
+
+    gzip = None  # once begin(gzip=True): what compresses
 
     def __init__(self, connection):
         self.connection = connection
@@ -50,13 +53,21 @@ class Visit:
              *headers, "", body]).encode())
         self.connection.close()
 
-    def begin(self):
+    def begin(self, gzip=False):
+        if gzip:
+            self.gzip = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
         self.connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
-                                b"Transfer-Encoding: chunked\r\n\r\n")
+                                + (b"Content-Encoding: gzip\r\n" if gzip else b"")
+                                + b"Transfer-Encoding: chunked\r\n\r\n")
         return self
 
     def chunk(self, data):
         data = data.encode() if isinstance(data, str) else data
+        if self.gzip:
+            data = self.gzip.compress(data) + self.gzip.flush(zlib.Z_SYNC_FLUSH)
+        return self.raw_chunk(data)
+
+    def raw_chunk(self, data):
         self.connection.sendall(b"%x\r\n%s\r\n" % (len(data), data))
         return self
 
@@ -69,6 +80,8 @@ class Visit:
         return self
 
     def end(self):
+        if self.gzip:
+            self.raw_chunk(self.gzip.flush())
         self.connection.sendall(b"0\r\n\r\n")
         self.connection.close()
 
@@ -282,6 +295,49 @@ def test_lines_come_whole_whatever_the_network_does(host, tail):
     assert program.line() == long
     visit.say(FOR_GOOD).end()
     program.ended(1)
+
+
+def test_gzip_is_asked_for_and_can_be_switched_off(host, tail):
+    tail("firehose")
+    assert host.visit().headers["accept-encoding"] == "gzip"
+    tail("firehose", "--uncompressed")
+    assert "accept-encoding" not in host.visit().headers
+
+
+def test_gzip_is_read_as_it_comes_and_may_be_cut_off_anywhere(host, tail):
+    program = tail("firehose")
+    visit = host.visit().begin(gzip=True)
+    for number in range(1, 4):
+        visit.say(f'{{"id":"{number}"}}')
+        assert program.line() == f'{{"id":"{number}"}}'
+    whole = zlib.compress(b"more of it", wbits=-15)
+    visit.raw_chunk(whole[:len(whole) // 2]).break_off()
+    visit = host.visit()
+    assert visit.headers["last-event-id"] == "3"
+    visit.begin(gzip=True).say('{"id":"4"}', FOR_GOOD).end()
+    assert program.line() == '{"id":"4"}'
+    program.ended(1)
+
+
+def test_what_is_no_gzip_is_trouble_that_passes(host, tail):
+    program = tail("firehose")
+    visit = host.visit().begin(gzip=True).say('{"id":"1"}')
+    assert program.line() == '{"id":"1"}'
+    visit.raw_chunk(b"\xff" * 100)
+    host.visit().begin(gzip=True).say('{"id":"2"}', FOR_GOOD).end()
+    assert program.line() == '{"id":"2"}'
+    assert "Content" in program.ended(1)
+
+
+def test_a_bomb_is_a_line_that_is_too_long(host, tail):
+    program = tail("firehose")
+    visit = host.visit().begin(gzip=True)
+    block = visit.gzip.compress(b"x" * (129 << 20)) + visit.gzip.flush(zlib.Z_SYNC_FLUSH)
+    try:
+        visit.raw_chunk(block)
+    except OSError:
+        pass  # it has left while that was sent
+    assert "a line is too long" in program.ended(1)
 
 
 def test_messages_of_the_server_go_to_standard_error(host, tail):
