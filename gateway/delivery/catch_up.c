@@ -36,6 +36,8 @@ static struct list *list_of(struct catcher *catcher)
         return &catch_up->waiting[catcher->waits_for_shard];
     case CATCHER_WAITS_FOR_HEAD:
         return &catch_up->at_head;
+    case CATCHER_KEEPS_UP:
+        return &catch_up->keeping_up;
     case CATCHER_LOOKS_BACK:
         return &catch_up->looking_back;
     default:
@@ -101,8 +103,39 @@ void catch_up_lane_ready(struct lane *lane)
 
 void catch_up_head_moved(struct catch_up *catch_up)
 {
+    catch_up->passed_to = catch_up->ring->next;
     LIST_EACH(&catch_up->at_head, node)
     enter(LIST_OWNER(node, struct catcher, node), CATCHER_RUNS);
+}
+
+static void wake(struct catcher *catcher)
+{
+    if (catcher->state != CATCHER_KEEPS_UP)
+        return;
+    catcher_skip_to_head(catcher);
+    enter(catcher, CATCHER_RUNS);
+}
+
+void catch_up_wake_lane(struct lane *lane)
+{
+    struct list_node *first = list_first(&lane->catchers);
+
+    if (!first || list_is_empty(&LIST_OWNER(first, struct catcher, in_lane)->catch_up->keeping_up))
+        return;
+    LIST_EACH(&lane->catchers, node)
+    wake(LIST_OWNER(node, struct catcher, in_lane));
+}
+
+void catch_up_wake(struct catch_up *catch_up)
+{
+    LIST_EACH(&catch_up->keeping_up, node)
+    wake(LIST_OWNER(node, struct catcher, node));
+}
+
+void catch_up_owe(struct lane *lane, struct event *event, struct sl_slice tail)
+{
+    lane_append(lane, event, tail);
+    catch_up_wake_lane(lane);
 }
 
 void catch_up_writable(struct catcher *catcher)
@@ -115,8 +148,12 @@ void catch_up_writable(struct catcher *catcher)
 
 struct sl_cursor catch_up_cursor(const struct catcher *catcher)
 {
-    const struct sl_cursor at = position_cursor(&catcher->at);
+    struct position position = catcher->at;
+    struct sl_cursor at = position_cursor(catcher->catch_up->settings.passed);
 
+    if (catcher->state == CATCHER_KEEPS_UP)
+        position_reach(&position, &at);
+    at = position_cursor(&position);
     return outbox_client_cursor(catcher->client, &at);
 }
 
@@ -184,11 +221,7 @@ static void go_live(struct catcher *catcher)
 {
     struct client *client = catcher->client;
 
-    if (is_past_until(catcher)) {
-        evict(catcher, DISCONNECT_COMPLETE);
-        return;
-    }
-    assert(catcher_is_not_ahead(catcher)); /* else what it has read would pass, and come again */
+    assert(catcher_is_in_step(catcher)); /* else what it has read would pass, and come again */
     outbox_leave(client);
     outbox_join(&catcher->lane->outbox, client);
     catcher_free(catcher);
@@ -256,6 +289,29 @@ static void look_back(struct catcher *catcher)
     }
 }
 
+/* It has read everything. */
+static void arrive(struct catcher *catcher)
+{
+    if (!catcher_is_not_ahead(catcher))
+        enter(catcher, CATCHER_WAITS_FOR_HEAD);
+    else if (is_past_until(catcher))
+        evict(catcher, DISCONNECT_COMPLETE);
+    else if (catcher_is_in_step(catcher))
+        go_live(catcher);
+    else
+        enter(catcher, CATCHER_KEEPS_UP);
+}
+
+static enum progress read_on(struct catcher *catcher)
+{
+    const struct sl_cursor passed = position_cursor(catcher->catch_up->settings.passed);
+    enum progress progress = catcher_read(catcher);
+
+    if (progress == PROGRESS_AT_HEAD && catcher_tell_behind(catcher, &passed) < 0)
+        return PROGRESS_OUT_OF_MEMORY;
+    return progress;
+}
+
 static void step(struct catcher *catcher)
 {
     enum progress progress;
@@ -264,7 +320,7 @@ static void step(struct catcher *catcher)
         look_back(catcher);
         return;
     }
-    progress = catcher_read(catcher);
+    progress = read_on(catcher);
     if (progress == PROGRESS_OUT_OF_MEMORY) {
         evict(catcher, DISCONNECT_INTERNAL);
         return;
@@ -285,10 +341,8 @@ static void step(struct catcher *catcher)
         enter(catcher, CATCHER_WAITS_FOR_LANE);
     } else if (progress == PROGRESS_NEEDS_LOG) {
         wait_for_log(catcher, catcher->waits_for_shard);
-    } else if (catcher_is_not_ahead(catcher)) {
-        go_live(catcher);
     } else {
-        enter(catcher, CATCHER_WAITS_FOR_HEAD);
+        arrive(catcher);
     }
 }
 
@@ -394,6 +448,8 @@ static void on_tick(uv_timer_t *timer)
             evict(catcher, DISCONNECT_TOO_SLOW);
         else if (catcher->state == CATCHER_WAITS_FOR_LOG)
             fall_due(catcher);
+        else
+            wake(catcher); /* the shard may have come as far as it has */
     }
 }
 
@@ -442,16 +498,15 @@ static void start(struct catcher *catcher)
 static int tell_what_is_late(struct catcher *catcher)
 {
     const struct catch_up_settings *settings = &catcher->catch_up->settings;
+    const struct sl_cursor passed = position_cursor(settings->passed);
     int r = 0;
 
     for (uint32_t shard = 0; r == 0 && shard < settings->ring->shards; shard++) {
         const struct late_range *late = &settings->late[shard];
 
         r = catcher_tell_late(catcher, shard, late->from, late->to);
-        if (r == 0 && settings->passed->behind >> shard & 1)
-            r = catcher_tell_late(catcher, shard, settings->passed->low[shard], SL_ID_MAX);
     }
-    return r;
+    return r < 0 ? r : catcher_tell_behind(catcher, &passed);
 }
 
 int catch_up_begin(struct catch_up *catch_up, struct lane *lane, struct client *client,
@@ -465,6 +520,7 @@ int catch_up_begin(struct catch_up *catch_up, struct lane *lane, struct client *
         return -ENOMEM;
     catcher->has_come = true;
     catcher->had = *cursor;
+    catcher->claims = UINT64_MAX;
     client->came_with = sl_cursor_is_plain(cursor) ? cursor->id : 0;
     position_set(&catcher->at, cursor);
     catcher->is_unsure = !catch_up_has_heard_of(catch_up, cursor->id);
@@ -593,6 +649,7 @@ void catch_up_tell_mark(struct catch_up *catch_up, struct lane *lane, const stru
 {
     struct mark_visit visit = {catch_up, lane, mark};
 
+    catch_up_wake_lane(lane);
     outbox_visit_all(&lane->outbox, go_back_to_mark, &visit);
 }
 
@@ -606,9 +663,11 @@ struct catch_up *catch_up_new(const struct catch_up_settings *settings)
         return NULL;
     catch_up->settings = *settings;
     catch_up->ring = settings->ring;
+    catch_up->passed_to = catch_up->ring->next;
     list_init(&catch_up->all);
     list_init(&catch_up->running);
     list_init(&catch_up->at_head);
+    list_init(&catch_up->keeping_up);
     list_init(&catch_up->looking_back);
     for (uint32_t shard = 0; shard < SL_SHARDS_MAX; shard++)
         list_init(&catch_up->waiting[shard]);

@@ -9,7 +9,13 @@
  *     the log     by ids, in batches that all catchers share, until the ring holds what follows
  *
  * and at the end of the ring the client joins the readers of its lane again, between two events:
- * none missing, none twice, in the order of ids over all shards.
+ * none missing, none twice, in the order of ids over all shards. Unless it came with more of a
+ * shard than has passed here, because the shard is behind here and was not, or less, where the
+ * client was: then its cursor is not that of the lane's readers, and some of what comes late is
+ * nothing new to it. It keeps up beside the lane, with its own outbox, until the shard has come as
+ * far. It is woken when the lane is owed something, and reads that in the ring; so one that wants
+ * little costs little. It is told what it may lack (`late`), if its cursor does not say what it
+ * has.
  *
  * All catchers together do a bounded amount of work in a turn of the loop, each in its turn, so
  * that those who are live wait for no one. Inside of delivery; belongs to the thread of its loop.
@@ -89,8 +95,15 @@ void catch_up_writable(struct catcher *catcher);
 /* Nothing is sent to the client any more; it leaves soon. */
 void catch_up_suspend(struct catcher *catcher);
 
-/* Something has been appended to the ring, or has passed. */
+/* All that the ring has passed, or something has. */
 void catch_up_head_moved(struct catch_up *catch_up);
+/* Owes the lane's clients the event that the ring has got last: as lane_append(), and to those who
+ * keep up beside it. */
+void catch_up_owe(struct lane *lane, struct event *event, struct sl_slice tail);
+/* Those who keep up beside the lane, or beside any, read on from what has passed: an event comes
+ * which they may have to look at, whether they want it or not, or one that cannot be judged yet. */
+void catch_up_wake_lane(struct lane *lane);
+void catch_up_wake(struct catch_up *catch_up);
 /* The lane can judge events now. */
 void catch_up_lane_ready(struct lane *lane);
 

@@ -42,9 +42,7 @@ static bool was_given(const struct catcher *catcher, const struct segment_entry 
     if (!entry->id)
         return event->sequence < catcher->unlogged_from && knows_gap(catcher, event);
     if (event->is_late)
-        return entry->id <= catcher->last[event->shard] ||
-               (event->sequence < catcher->came_at &&
-                entry->id <= sl_cursor_of_shard(&catcher->had, event->shard));
+        return entry->id <= catcher->last[event->shard] || catcher_claims(catcher, event);
     return entry->id <= catcher_at_shard(catcher, event->shard) && !may_come_again(catcher, entry);
 }
 
@@ -104,6 +102,31 @@ static int tell_if_rewound(struct catcher *catcher, const struct segment_entry *
     return catcher_tell_rewound(catcher, shard, entry->previous);
 }
 
+/* The event, which passed since it came, shows which shards are behind. */
+static int tell_if_behind(struct catcher *catcher, const struct event *event)
+{
+    uint64_t bit = UINT64_C(1) << event->shard;
+
+    if (!event->cursor || event->sequence < catcher->came_at)
+        return 0;
+    if (event->is_unforeseen)
+        catcher->claims &= ~bit;
+    if (event->is_late && catcher->claims & ~catcher->told_behind & bit) {
+        catcher->told_behind |= bit;
+        if (catcher_tell_late(catcher, event->shard, event->previous, SL_ID_MAX) < 0)
+            return -ENOMEM;
+    }
+    return catcher_tell_behind(catcher, event->cursor);
+}
+
+/* What it is told before it comes to the entry. 0; -ENOMEM. */
+static int tell_before(struct catcher *catcher, const struct segment_entry *entry)
+{
+    if (tell_if_rewound(catcher, entry) < 0)
+        return -ENOMEM;
+    return tell_if_behind(catcher, entry->event);
+}
+
 /* Late events that it had not come to are in the log now. */
 static void leave_ring(struct catcher *catcher)
 {
@@ -111,10 +134,16 @@ static void leave_ring(struct catcher *catcher)
 
     for (uint32_t shard = 0; shard < ring->shards; shard++) {
         const struct ring_late *late = &ring->late[shard];
-        uint64_t last = catcher->last[shard];
+        uint64_t low = catcher->last[shard] ? catcher->last[shard] : late->low;
+        uint64_t had = sl_cursor_of_shard(&catcher->had, shard);
 
-        if (late->sequence >= catcher->sequence)
-            position_lower_shard(&catcher->at, shard, last ? last : late->low);
+        if (late->sequence < catcher->sequence)
+            continue;
+        if (late->unforeseen >= catcher->sequence)
+            catcher->claims &= ~(UINT64_C(1) << shard);
+        if (catcher->claims >> shard & 1 && low < had)
+            low = had;
+        position_lower_shard(&catcher->at, shard, low);
     }
     catcher->left_ring_at = catcher->at.id;
     catcher->in_ring = false;
@@ -148,7 +177,7 @@ static enum progress read_ring(struct catcher *catcher, uint64_t bytes_before)
         for (; index < next; index++) {
             if (catcher_completes(catcher, segment->entries[index].id))
                 return PROGRESS_COMPLETE;
-            if (tell_if_rewound(catcher, &segment->entries[index]) < 0)
+            if (tell_before(catcher, &segment->entries[index]) < 0)
                 return PROGRESS_OUT_OF_MEMORY;
             pass_by(catcher, &segment->entries[index]);
         }
@@ -157,7 +186,7 @@ static enum progress read_ring(struct catcher *catcher, uint64_t bytes_before)
         entry = &segment->entries[index++];
         if (catcher_completes(catcher, entry->id))
             return PROGRESS_COMPLETE;
-        if (tell_if_rewound(catcher, entry) < 0 || give_entry(catcher, entry, tail) < 0)
+        if (tell_before(catcher, entry) < 0 || give_entry(catcher, entry, tail) < 0)
             return PROGRESS_OUT_OF_MEMORY;
         pass_by(catcher, entry);
     }

@@ -10,8 +10,10 @@
  * these ids are passed over. A client may come with an id that has not passed here yet: it waits at
  * the end of the ring until that has.
  *
- * A late event is in the ring where it passed. Its id does not say who has it; whether it passed
- * since the catcher began does, and before that the cursor that the client came with.
+ * A late event is in the ring where it passed. If that was before the client came, the cursor that
+ * it came with says whether it has the event. Of what has passed since, it has what its cursor
+ * covers of a shard that was behind here already, and the rest is new: so is all of a shard whose
+ * clock has stepped back since, whatever the cursor says.
  *
  * After a rewind ids of a shard are lower than some before, until they have caught up. Then an id
  * alone does not say whether the client was there before or after; where it stands in the ring
@@ -34,6 +36,7 @@ enum catcher_state {
     CATCHER_WAITS_FOR_LANE,
     CATCHER_WAITS_FOR_LOG,
     CATCHER_WAITS_FOR_HEAD,
+    CATCHER_KEEPS_UP,   /* beside its lane; `sequence` and `at` are as old as that */
     CATCHER_LOOKS_BACK, /* and waits for a batch of the log to do so */
     CATCHER_LEAVES
 };
@@ -60,6 +63,8 @@ struct catcher {
     struct sl_cursor had;   /* what it came with, or was given before */
     uint64_t came_at;       /* sequence: from here on it has had nothing before it came */
     uint64_t came_newest;   /* the newest id that had passed then */
+    uint64_t claims;        /* a bit for each shard of which it has what comes late up to `had` */
+    uint64_t told_behind;   /* of those: a bit for each that it was told is behind */
     struct gap late;        /* of which it was told last that it came late */
     struct gap rewound;     /* the last it was told of since it entered the ring */
     uint64_t left_ring_at;  /* its id then; where a gap of unlogged events begins */
@@ -77,7 +82,8 @@ struct catch_up {
     struct catch_up_settings settings;
     const struct ring *ring;
     struct log_cache *log;
-    struct list all, running, at_head, looking_back;
+    struct list all, running, at_head, keeping_up, looking_back;
+    uint64_t passed_to; /* sequence: what the ring has before it has passed, and nothing else */
     struct list waiting[SL_SHARDS_MAX]; /* for batches of this shard's log */
     struct catcher *pinner; /* whose batches stay until it has one of each log; NULL: nobody's */
     uv_idle_t idle;
@@ -107,11 +113,18 @@ void catcher_ask_log(struct catcher *catcher, uint32_t shard);
 uint64_t catcher_after(const struct catcher *catcher, uint32_t shard);
 /* Something as new as this has passed, even if a rewind has lost it since. */
 bool catch_up_has_heard_of(const struct catch_up *catch_up, uint64_t id);
-/* What it came with has passed here, too. */
+/* What it came with has passed here, too; but for shards that are behind. */
 bool catcher_is_not_ahead(const struct catcher *catcher);
+/* And of these, too. */
+bool catcher_is_in_step(const struct catcher *catcher);
+/* All that has passed is behind it; it wants none of it, or has it. */
+void catcher_skip_to_head(struct catcher *catcher);
 /* Events of the shard with ids in (from, to] have come late, or may: tells it if its cursor claims
  * them. 0; -ENOMEM. */
 int catcher_tell_late(struct catcher *catcher, uint32_t shard, uint64_t from, uint64_t to);
+/* Who has `passed` lacks something of shards that are behind: tells it, once for each, if its
+ * cursor claims that. 0; -ENOMEM. */
+int catcher_tell_behind(struct catcher *catcher, const struct sl_cursor *passed);
 /* It needs no batches any more. */
 void catcher_let_go_of_batches(struct catcher *catcher);
 /* About how many events it is behind. */

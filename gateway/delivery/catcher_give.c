@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "gateway/delivery/catcher_parts.h"
@@ -47,6 +48,29 @@ bool catcher_is_not_ahead(const struct catcher *catcher)
     return catcher->at.id <= catcher->catch_up->ring->newest;
 }
 
+bool catcher_is_in_step(const struct catcher *catcher)
+{
+    const struct position *passed = catcher->catch_up->settings.passed;
+
+    for (uint64_t rest = passed->behind; rest; rest &= rest - 1) {
+        uint32_t shard = (uint32_t)__builtin_ctzll(rest);
+
+        if (catcher_at_shard(catcher, shard) > passed->low[shard])
+            return false;
+    }
+    return catcher_is_not_ahead(catcher);
+}
+
+void catcher_skip_to_head(struct catcher *catcher)
+{
+    const struct catch_up *catch_up = catcher->catch_up;
+    const struct sl_cursor passed = position_cursor(catch_up->settings.passed);
+
+    position_reach(&catcher->at, &passed);
+    memcpy(catcher->last, catch_up->ring->passed, sizeof(catcher->last));
+    catcher->sequence = catcher->unlogged_from = catch_up->passed_to;
+}
+
 void catcher_move_in_ring(struct position *at, const struct event *event)
 {
     const struct sl_cursor id = {.id = event->id};
@@ -68,9 +92,15 @@ void catcher_move_in_log(const struct catcher *catcher, struct position *at, uin
     position_pass(at, shard, id, passed->behind | ring->late_shards, lows);
 }
 
+bool catcher_claims(const struct catcher *catcher, const struct event *event)
+{
+    return event->id <= sl_cursor_of_shard(&catcher->had, event->shard) &&
+           (event->sequence < catcher->came_at || catcher->claims >> event->shard & 1);
+}
+
 bool catcher_is_late_news(const struct catcher *catcher, const struct event *event)
 {
-    return event->is_late && event->sequence >= catcher->came_at;
+    return event->is_late && event->sequence >= catcher->came_at && !catcher_claims(catcher, event);
 }
 
 /* --- giving --- */
@@ -168,6 +198,23 @@ int catcher_tell_late(struct catcher *catcher, uint32_t shard, uint64_t from, ui
     return catcher_tell_gap(catcher, shard, from, had, GAP_LATE);
 }
 
+int catcher_tell_behind(struct catcher *catcher, const struct sl_cursor *passed)
+{
+    uint64_t untold = catcher->claims & ~catcher->told_behind;
+    int r = 0;
+
+    for (uint32_t i = 0; r == 0 && untold && i < passed->group_count; i++) {
+        const struct sl_cursor_group *group = &passed->groups[i];
+
+        if (group->low >= catcher->had.id)
+            break;
+        for (uint64_t rest = group->shards & untold; r == 0 && rest; rest &= rest - 1)
+            r = catcher_tell_late(catcher, (uint32_t)__builtin_ctzll(rest), group->low, SL_ID_MAX);
+        catcher->told_behind |= group->shards;
+    }
+    return r;
+}
+
 int catcher_tell_marks(struct catcher *catcher, const struct segment *segment, size_t from,
                        size_t to)
 {
@@ -201,6 +248,8 @@ uint64_t catcher_events_behind(const struct catcher *catcher)
 {
     uint64_t next = catcher->catch_up->ring->next;
 
+    if (catcher->state == CATCHER_KEEPS_UP)
+        return 0;
     return next > catcher->sequence ? next - catcher->sequence : 0;
 }
 

@@ -8,7 +8,10 @@
  * after the other. */
 #include <assert.h>
 
+#include "base/clock.h"
 #include "gateway/delivery/catcher_parts.h"
+
+enum { MAX_AHEAD_MS = 1000 };
 
 static uint64_t lower(uint64_t a, uint64_t b)
 {
@@ -77,6 +80,36 @@ static struct cached_batch *find_batch(struct catcher *catcher, uint32_t shard)
     return batch;
 }
 
+static bool has_as_new_as(const struct cached_batch *batch, uint64_t id)
+{
+    return segment_find_above(batch->segment, id - 1) < batch->segment->count;
+}
+
+/* A batch of the shard's log that was asked for after the client had come, or has its event. */
+static struct cached_batch *find_sure_batch(struct catcher *catcher, uint32_t shard)
+{
+    struct cached_batch *batch;
+
+    while ((batch = find_batch(catcher, shard)) != NULL && batch->number <= catcher->came_after &&
+           !has_as_new_as(batch, catcher->at.id))
+        log_cache_drop(catcher->catch_up->log, batch); /* from before that may have been logged */
+    return batch;
+}
+
+/* Nothing as new as what it came with is logged in that shard: a failover has lost it, or it is no
+ * id of an event. What it claims of the other shards stands, if that can have happened: there is
+ * less than MAX_AHEAD_MS to wait. */
+static void come_without(struct catcher *catcher, uint32_t shard)
+{
+    bool can_have_happened = sl_id_time_ms(catcher->at.id) <= clock_wall_ms() + MAX_AHEAD_MS;
+
+    if (catcher->catch_up->ring->shards > 1 && can_have_happened)
+        sl_cursor_lower(&catcher->had, shard, catcher->came_newest);
+    else
+        catcher->had = (struct sl_cursor){.id = catcher->came_newest};
+    position_set(&catcher->at, &catcher->had);
+}
+
 /* It came with an id above the newest that has passed: of an event that has not passed yet, or of
  * none. The log tells; where it has nothing as new as that, the client begins with what has
  * happened since it came. */
@@ -89,22 +122,26 @@ static enum progress make_sure(struct catcher *catcher)
         catcher->is_unsure = false;
         return PROGRESS;
     }
-    batch = find_batch(catcher, shard);
-    if (batch && segment_find_above(batch->segment, catcher->at.id - 1) == batch->segment->count &&
-        batch->number <= catcher->came_after) {
-        log_cache_drop(catcher->catch_up->log, batch); /* from before that may have been logged */
-        batch = find_batch(catcher, shard);
-    }
+    batch = find_sure_batch(catcher, shard);
     if (!batch) {
         catcher->waits_for_shard = shard;
         return PROGRESS_NEEDS_LOG;
     }
     catcher->is_unsure = false;
-    if (segment_find_above(batch->segment, catcher->at.id - 1) == batch->segment->count) {
-        catcher->had = (struct sl_cursor){.id = catcher->came_newest};
-        position_set(&catcher->at, &catcher->had);
-    }
+    if (!has_as_new_as(batch, catcher->at.id))
+        come_without(catcher, shard);
     return PROGRESS;
+}
+
+/* Nothing of the shard has come to it behind this id. It may stand further on: others' events were
+ * given out before it was known that some of this shard's are missing. */
+static uint64_t missing_from(const struct catcher *catcher, uint32_t shard)
+{
+    uint64_t last = catcher->last[shard], had = sl_cursor_of_shard(&catcher->had, shard);
+
+    if (!last)
+        return catcher_at_shard(catcher, shard);
+    return catcher->claims >> shard & 1 && had > last ? had : last;
 }
 
 /* What the log does not hold any more up to here, and the ring neither. A client that is told so
@@ -116,7 +153,7 @@ static enum progress tell_missing(struct catcher *catcher, const struct cached_b
 {
     uint32_t shard = batch->shard;
 
-    if (catcher_tell_gap(catcher, shard, catcher_had_of_shard(catcher, shard), to, reason) < 0)
+    if (catcher_tell_gap(catcher, shard, missing_from(catcher, shard), to, reason) < 0)
         return PROGRESS_OUT_OF_MEMORY;
     catcher->last[shard] = to;
     if (catcher->catch_up->ring->shards == 1)

@@ -17,6 +17,8 @@ uint64_t catcher_had_of_shard(const struct catcher *catcher, uint32_t shard);
 void catcher_move_in_ring(struct position *at, const struct event *event);
 void catcher_move_in_log(const struct catcher *catcher, struct position *at, uint32_t shard,
                          uint64_t id);
+/* Of a late event: it came with a cursor that covers it, so that it has the event, or was told. */
+bool catcher_claims(const struct catcher *catcher, const struct event *event);
 /* A late event passes while it is there, or has come since: what it has of the shard ends before.
  */
 bool catcher_is_late_news(const struct catcher *catcher, const struct event *event);

@@ -215,7 +215,7 @@ static void owe_with_names(struct lane *lane, struct event *event)
     struct sl_slice names = rule_set_name_hits(lane->rules);
 
     if (names.data)
-        lane_append(lane, event, names);
+        catch_up_owe(lane, event, names);
     else
         outbox_evict_all(&lane->outbox, DISCONNECT_INTERNAL);
 }
@@ -244,7 +244,7 @@ static void match_filters(struct deliver *deliver, struct event *event)
             continue;
         metric_add(deliver->settings.metrics, METRIC_MATCHES, 1);
         if (!binding->rule_hit) {
-            lane_append(binding->lane, event, SL_SLICE_NONE);
+            catch_up_owe(binding->lane, event, SL_SLICE_NONE);
             continue;
         }
         *binding->rule_hit = true;
@@ -347,9 +347,13 @@ static int place(struct deliver *deliver, struct event *event, struct event **re
     struct sl_cursor cursor;
 
     event->is_late = is_late;
+    event->is_unforeseen =
+        is_late && position_of_shard(&deliver->passed, event->shard) >= event->id;
     if (is_late) {
-        if (position_of_shard(&deliver->passed, event->shard) >= event->id)
+        if (event->is_unforeseen) {
+            catch_up_wake(deliver->catch_up);
             position_lower_shard(&deliver->passed, event->shard, event->previous);
+        }
         note_late(deliver, event);
         update_head(deliver);
     }
@@ -421,7 +425,7 @@ static void owe_everybody(struct deliver *deliver, struct event *event)
     event_charge(event, &deliver->event_bytes);
     ring_append(&deliver->ring, event);
     LIST_EACH(&deliver->all_lanes, node)
-    lane_append(LIST_OWNER(node, struct lane, node), event, SL_SLICE_NONE);
+    catch_up_owe(LIST_OWNER(node, struct lane, node), event, SL_SLICE_NONE);
 }
 
 /* Who has everything has the lost tail no more. */

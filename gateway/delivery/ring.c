@@ -46,6 +46,8 @@ static void note_late(struct ring *ring, const struct event *event, uint64_t seq
         late->low = event->previous;
     if (event->is_late) {
         late->sequence = sequence;
+        if (event->is_unforeseen)
+            late->unforeseen = sequence;
         if (--late->kept == 0)
             ring->late_shards &= ~(UINT64_C(1) << event->shard);
     }

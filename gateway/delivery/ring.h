@@ -38,10 +38,11 @@ struct ring {
         uint64_t sequence; /* of what came next; 0: all was kept */
     } missed[SL_SHARDS_MAX];
     struct ring_late {
-        uint64_t sequence; /* of the last late event that has left the ring; 0: none */
-        uint64_t low;      /* the event before the first of those that left it in a row */
-        bool goes_on;      /* nothing else of the shard has left it since */
-        size_t kept;       /* late events that it still has */
+        uint64_t sequence;   /* of the last late event that has left the ring; 0: none */
+        uint64_t unforeseen; /* of the last of those that was unforeseen; 0: none */
+        uint64_t low;        /* the event before the first of those that left it in a row */
+        bool goes_on;        /* nothing else of the shard has left it since */
+        size_t kept;         /* late events that it still has */
     } late[SL_SHARDS_MAX];
     uint64_t late_shards; /* a bit for each of which some are kept */
 };

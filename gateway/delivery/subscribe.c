@@ -64,7 +64,7 @@ int deliver_subscribe(struct deliver *deliver, struct client *client, struct sl_
 
 static void on_home_match(void *watcher, struct event *event)
 {
-    lane_append(watcher, event, SL_SLICE_NONE);
+    catch_up_owe(watcher, event, SL_SLICE_NONE);
 }
 
 static void on_home_loading(void *watcher)
@@ -72,6 +72,7 @@ static void on_home_loading(void *watcher)
     struct lane *lane = watcher;
 
     outbox_set_incomplete(&lane->outbox, &lane->deliver->head);
+    catch_up_wake_lane(lane);
 }
 
 static void on_home_loaded(void *watcher)

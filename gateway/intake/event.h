@@ -45,6 +45,7 @@ struct event {
     uint64_t previous; /* the event before it in its shard's log; 0: none */
     uint32_t shard;
     bool is_late; /* passed behind events with greater ids of other shards; set before it passes */
+    bool is_unforeseen;        /* late, and its shard was taken to be past it: minted since then */
     struct sl_cursor *cursor;  /* of a client that has it, and all that it got before; NULL: `id` */
     struct event *original;    /* a reference to the event whose memory the view points into; NULL:
                                   its own */

@@ -673,7 +673,8 @@ static void post_to_busy_shards(const uint64_t *busy)
     }
 }
 
-/* The end of the log of shard 2 is asked later than that of shard 1, which has an event in between. */
+/* The end of the log of shard 2 is asked later than that of shard 1, which has an event in between.
+ */
 static void test_who_comes_to_shards_that_began_at_different_times_misses_nothing(void **state)
 {
     uint64_t ids[3];
@@ -935,6 +936,124 @@ static void test_a_plain_cursor_is_told_what_came_late(void **state)
         assert_memory_equal(buffer_str(&b.received) + 4, late_gap(from, ids[1]),
                             strlen(late_gap(from, ids[1])));
     }
+}
+
+static void post_in(uint32_t shard, uint64_t *ret_id, const char *text)
+{
+    *ret_id = publish_in(shard, "ada", text);
+    pass_in(shard);
+    deliver_turn_end(deliver);
+    settle();
+}
+
+static void assert_received(struct fake_client *client, uint64_t id)
+{
+    char text[SL_ID_TEXT_SIZE];
+
+    snprintf(text, sizeof(text), "%" PRIu64, id);
+    assert_string_equal(received(client), id ? text : "");
+}
+
+/* Where they come from the shard was not behind, or not as far: they have the first late event, and
+ * have not what comes after what their cursors say. */
+static void test_who_has_more_of_a_shard_that_is_behind_is_not_sent_it_again(void **state)
+{
+    static const size_t rings[] = {1 << 20, 0};
+    uint64_t late, later, third, last, ids[2];
+    struct sl_cursor cursor;
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        begin_with_quiet_shards(rings[i]);
+        leave_behind(&late, ids);
+        resume(&a, NULL, ids[1]);
+        subscribe(&b, NULL);
+        cursor = behind(ids[1], late);
+        assert_int_equal(deliver_resume(deliver, &b.client, &cursor), 0);
+        subscribe(&c, NULL);
+        settle();
+        assert_string_equal(received(&a), late_gap(ids[0], ids[1]));
+        assert_cursor(&a, ids[1], ids[1]);
+        assert_cursor(&b, ids[1], late);
+        come_late();
+        settle();
+        assert_received(&a, 0);
+        assert_received(&b, 0);
+        assert_received(&c, late);
+        later = publish_in(QUIET_SHARD, "ada", "late");
+        post_in(0, &third, "third");
+        assert_received(&a, third);
+        assert_received(&b, third);
+        assert_received(&c, third);
+        assert_cursor(&a, third, ids[1]);
+        assert_cursor(&b, third, late);
+        pass_in(QUIET_SHARD);
+        deliver_turn_end(deliver);
+        settle();
+        assert_late(&a, later, third);
+        assert_received(&a, later);
+        assert_received(&b, later);
+        assert_received(&c, later);
+        assert_cursor(&a, third, later);
+        deliver_shard_whole(deliver, QUIET_SHARD);
+        post_in(0, &last, "last");
+        assert_received(&a, last);
+        assert_received(&b, last);
+        assert_true(is_live(&a) && is_live(&b));
+    }
+}
+
+/* It waits for what it came with, and the shard is left behind meanwhile. */
+static void test_who_is_ahead_is_told_when_a_shard_falls_behind(void **state)
+{
+    uint64_t late, ids[2];
+
+    (void)state;
+    begin_with_quiet_shards(1 << 20);
+    post_in(0, &ids[0], "first");
+    late = publish_in(QUIET_SHARD, "ada", "late");
+    ids[1] = publish_in(0, "ada", "second");
+    resume(&a, NULL, ids[1]);
+    subscribe(&b, NULL);
+    settle();
+    assert_false(is_live(&a));
+    deliver_shard_behind(deliver, QUIET_SHARD, ids[0]);
+    pass_in(0);
+    deliver_turn_end(deliver);
+    settle();
+    assert_string_equal(received(&a), late_gap(ids[0], ids[1]));
+    assert_received(&b, ids[1]);
+    come_late();
+    settle();
+    assert_received(&a, 0);
+    assert_received(&b, late);
+    assert_cursor(&a, ids[1], ids[1]);
+}
+
+/* What a shard mints below what has passed, for its clock has stepped back, nobody has. */
+static void test_what_a_clock_that_steps_back_mints_is_new_to_all(void **state)
+{
+    uint64_t late, stepped, again, ids[2];
+
+    (void)state;
+    begin_with_quiet_shards(1 << 20);
+    leave_behind(&late, ids);
+    for (size_t i = 0; i < 4; i++)
+        post_in(0, &ids[1], "more");
+    resume(&a, NULL, ids[1]);
+    settle();
+    assert_string_equal(received(&a), late_gap(ids[0], ids[1]));
+    last_id = ids[0];
+    post_in(1, &stepped, "late");
+    assert_true(stepped < ids[1]);
+    assert_received(&a, stepped);
+    last_id = stepped;
+    post_in(1, &again, "late");
+    assert_true(again < ids[1]);
+    assert_received(&a, again);
+    come_late();
+    settle();
+    assert_received(&a, 0);
 }
 
 /* Nothing has come late here: another server was left behind, gave out the cursor, and marks it
@@ -2084,6 +2203,9 @@ int main(void)
         CATCH_UP_TEST(test_a_late_event_is_told_with_a_cursor_of_its_own),
         CATCH_UP_TEST(test_who_is_cut_around_a_late_event_misses_nothing),
         CATCH_UP_TEST(test_a_plain_cursor_is_told_what_came_late),
+        CATCH_UP_TEST(test_who_has_more_of_a_shard_that_is_behind_is_not_sent_it_again),
+        CATCH_UP_TEST(test_who_is_ahead_is_told_when_a_shard_falls_behind),
+        CATCH_UP_TEST(test_what_a_clock_that_steps_back_mints_is_new_to_all),
         CATCH_UP_TEST(test_who_is_live_is_told_of_a_mark_that_its_cursor_claims),
         CATCH_UP_TEST(test_who_is_slow_gets_a_late_event_from_the_log),
         CATCH_UP_TEST(test_a_cursor_older_than_the_log_is_told_both_ends),

@@ -2,11 +2,11 @@
  * what each client has been sent.
  *
  * shard_order, id_order, deliver, catch_up and log_cache are the true ones; Redis is an array of
- * facts, and a round is over at once. Live
- * messages are lost, connections to Redis break off, the log is trimmed, events are taken out of
- * its middle, cannot be read, and are rewound by failovers. Clients stall, leave and come back with
- * what they have. In the end each fact that its filter lets through has reached a client once, in
- * order, or lies in a gap that it was told; what has happened no more lies in a gap that it was
+ * facts, and a round is over at once; and so is another gateway, which is current in all shards.
+ * Live messages are lost, connections to Redis break off, the log is trimmed, events are taken out
+ * of its middle, cannot be read, and are rewound by failovers. Clients stall, leave and come back
+ * with what they have. In the end each fact that its filter lets through has reached a client once,
+ * in order, or lies in a gap that it was told; what has happened no more lies in a gap that it was
  * told before it was sent what came instead.
  *
  *     SEED=7 test_delivery_model         that run alone
@@ -50,6 +50,7 @@ struct fact {
     bool is_gone;       /* the log does not hold it any more */
     bool is_unreadable; /* in the log */
     bool is_mended;     /* gone, and it was unreadable */
+    bool is_claimed;    /* somebody came with its id: it stays until it has been heard of */
     char json[160];
 };
 
@@ -271,6 +272,11 @@ static void connect_again(struct redis *redis)
     ask_for_order(redis, true);
 }
 
+static bool stays(const struct redis *redis, const struct fact *fact)
+{
+    return fact->is_claimed && fact->id > shard_order_last(redis->order);
+}
+
 /* A failover, which loses the last of the log. */
 static void rewind_log(struct redis *redis)
 {
@@ -279,7 +285,7 @@ static void rewind_log(struct redis *redis)
 
         if (fact->is_lost)
             continue;
-        if (fact->is_gone)
+        if (fact->is_gone || stays(redis, fact))
             break;
         fact->is_lost = true;
         i--;
@@ -294,7 +300,7 @@ static void trim(struct redis *redis)
 
     if (!one_in(4) && redis->count > 300 && to > redis->count - 300)
         to = redis->count - 300;
-    while (redis->trimmed < to)
+    while (redis->trimmed < to && !stays(redis, &redis->facts[redis->trimmed]))
         redis->facts[redis->trimmed++].is_gone = true;
 }
 
@@ -303,14 +309,14 @@ static void take_out(struct redis *redis)
     size_t from = redis->trimmed + below(redis->count - redis->trimmed + 1), count = 1 + below(5);
 
     for (size_t i = from; i < redis->count && i < from + count; i++)
-        redis->facts[i].is_gone = true;
+        redis->facts[i].is_gone = !stays(redis, &redis->facts[i]);
 }
 
 static void spoil(struct redis *redis)
 {
     size_t at = redis->trimmed + below(redis->count - redis->trimmed + 1);
 
-    if (at < redis->count)
+    if (at < redis->count && !stays(redis, &redis->facts[at]))
         redis->facts[at].is_unreadable = true;
 }
 
@@ -526,6 +532,60 @@ static void begin_client(struct client_model *client)
     assert_int_equal(deliver_resume(deliver, &client->fake.client, &client->cursor), 0);
 }
 
+static int by_id(const void *a, const void *b)
+{
+    uint64_t left = (*(const struct fact *const *)a)->id,
+             right = (*(const struct fact *const *)b)->id;
+
+    return left < right ? -1 : left > right;
+}
+
+/* At a gateway that is current in all shards: what is new to the client. false: a gap is among it,
+ * which the client would have to be told. */
+static bool find_news(const struct client_model *client, const struct fact **news,
+                      size_t *ret_count)
+{
+    size_t count = 0;
+
+    for (uint32_t shard = 0; shard < shards; shard++) {
+        const struct redis *redis = &redises[shard];
+        uint64_t had = sl_cursor_of_shard(&client->cursor, shard);
+
+        for (size_t i = 0; i < redis->count; i++) {
+            const struct fact *fact = &redis->facts[i];
+
+            if (fact->is_lost && i > 0 && had > redis->facts[i - 1].id)
+                return false;
+            if (fact->id <= had)
+                continue;
+            if (fact->is_lost || fact->is_gone || fact->is_unreadable)
+                return false;
+            if (fact->is_tea || !client->is_tea)
+                news[count++] = fact;
+        }
+    }
+    qsort(news, count, sizeof(*news), by_id);
+    *ret_count = count;
+    return true;
+}
+
+/* It comes back with a plain id that claims all shards, from a gateway where that is true. */
+static void visit_another(struct client_model *client)
+{
+    static const struct fact *news[SHARDS * FACTS_MAX];
+    size_t count;
+
+    if (last_id <= client->cursor.id || !find_news(client, news, &count))
+        return;
+    for (size_t i = 0; i < count; i++) {
+        assert_true(client->count < HEARD_MAX);
+        client->heard[client->count++] = (struct heard){
+            .id = news[i]->id, .is_first = i == 0, .is_late = news[i]->id < client->cursor.id};
+    }
+    client->cursor = (struct sl_cursor){.id = last_id};
+    redises[sl_id_shard(last_id)].facts[redises[sl_id_shard(last_id)].count - 1].is_claimed = true;
+}
+
 static void come_back(struct client_model *client)
 {
     join(client);
@@ -735,7 +795,7 @@ static void swallow(struct redis *redis)
     for (size_t i = 1 + below(4); i > 0 && redis->said_first < redis->said_end; i--) {
         struct fact *fact = &redis->facts[redis->said[redis->said_first++]];
 
-        if (fact->is_gone)
+        if (fact->is_gone || stays(redis, fact))
             continue;
         fact->is_gone = !is_spoilt;
         fact->is_unreadable = is_spoilt;
@@ -784,9 +844,11 @@ static void step(void)
     case 0:
         if (client->is_there && one_in(4))
             leave(client, client->is_vague || one_in(2));
-        else if (!client->is_there && client->count > 0)
+        else if (!client->is_there && client->count > 0) {
+            if (shards > 1 && one_in(2))
+                visit_another(client);
             come_back(client);
-        else if (!client->is_there)
+        } else if (!client->is_there)
             begin_client(client);
         break;
     case 1:
