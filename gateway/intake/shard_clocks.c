@@ -1,9 +1,10 @@
 /* shard_clocks.c - a list of what to ask for, one call under way.
  *
- * A shard is to be asked when that was wanted of it, or when another was found to be further ahead:
- * shards of one Redis share its clock. A round ends when there is none left, and is logged then, if
- * it has changed anything. In a cluster the shards' clocks are those of their nodes, so that what
- * one shard has says nothing of another: there each is asked for itself. */
+ * A round is for the shards that one Redis has, for they share its clock: all, or in a cluster
+ * those of a node. A shard is to be asked when that was wanted of it, or when another of them was
+ * found to be further ahead. The round ends when there is none left, and is logged then, if it has
+ * changed anything. The shards of another node go by another clock: what these have says nothing of
+ * them. */
 #include "gateway/intake/shard_clocks.h"
 
 #include <assert.h>
@@ -22,12 +23,14 @@ enum {
     RETRY_MIN_MS = 100,
     RETRY_MAX_MS = 5000,
     STEP_MIN_MS = 100, /* busy shards run a few milliseconds ahead of the clock, which is no step */
-    STEP_PAUSE_MS = 1000, /* from one time that all are raised to the next */
+    STEP_PAUSE_MS = 1000, /* from one time that a shard is raised to the next */
     ROUND_LOG_MS = 60000  /* a clock that stays wrong has its shards raised every few seconds */
 };
 
 struct shard {
-    uint64_t until_ms; /* as was found last */
+    uint64_t until_ms;   /* as was found last */
+    uint64_t time_ms;    /* that its Redis has said last */
+    uint64_t stepped_ms; /* when it was to be raised last, by the loop's clock; 0: never */
     bool is_behind;
     uint64_t low; /* of a shard that is behind: the lowest that was told */
     bool is_wanted;
@@ -40,12 +43,10 @@ struct shard_clocks {
     struct metrics *metrics;
     struct sl_meta meta; /* its number of shards is all that is needed */
     struct shard shards[SL_SHARDS_MAX];
-    uint64_t time_ms;    /* that Redis has said last */
-    uint64_t stepped_ms; /* when all were to be raised last, by the loop's clock; 0: never */
-    bool is_asking;
-    uint32_t asked_shard; /* the last one */
+    bool is_asking, has_failed; /* the last one */
+    uint32_t asked_shard;       /* the last one */
     struct sl_clock_raise asked;
-    bool is_begun;           /* the round: its first shard has been asked */
+    uint64_t round;          /* the shards that it is for, a bit for each; 0: there is none */
     unsigned raised, marked; /* shards, in this round */
     struct backoff backoff;
     struct log_rate failed_rate, round_rate;
@@ -72,54 +73,89 @@ static void want_raised(struct shard_clocks *clocks, uint32_t number, uint64_t h
     want(shard, shard->is_behind && shard->low < high ? shard->low : high, high);
 }
 
+/* Of the round's; 0: none of them is ahead of its clock. */
 static uint64_t greatest_until_ms(const struct shard_clocks *clocks)
 {
     uint64_t greatest = 0;
 
-    for (uint32_t i = 0; i < clocks->meta.shards; i++) {
-        if (clocks->shards[i].until_ms > greatest)
-            greatest = clocks->shards[i].until_ms;
+    for (uint64_t rest = clocks->round; rest; rest &= rest - 1) {
+        const struct shard *shard = &clocks->shards[__builtin_ctzll(rest)];
+
+        if (shard->until_ms > shard->time_ms && shard->until_ms > greatest)
+            greatest = shard->until_ms;
     }
     return greatest;
 }
 
-/* Rounds begin with shard 0, whatever is wanted of others: so of gateways that ask at the same time
- * one decides for all shards. false: there is nothing to begin with. */
-static bool find_first(const struct shard_clocks *clocks, uint32_t *ret_shard,
-                       struct sl_clock_raise *ret_raise)
+/* The shards, a bit for each, which the Redis has that has this one. */
+static uint64_t shards_beside(const struct shard_clocks *clocks, uint32_t number)
 {
-    uint64_t high = 0;
+    uint64_t bit = UINT64_C(1) << number, nodes[SL_SHARDS_MAX];
+    uint64_t all = UINT64_MAX >> (SL_SHARDS_MAX - clocks->meta.shards);
+    uint32_t count = redis_commands_nodes(clocks->commands, all, nodes);
 
-    for (uint32_t i = 0; i < clocks->meta.shards; i++) {
-        if (clocks->shards[i].is_wanted && clocks->shards[i].wanted_high > high)
-            high = clocks->shards[i].wanted_high;
+    for (uint32_t i = 0; i < count; i++) {
+        if (nodes[i] & bit)
+            return nodes[i];
     }
-    *ret_shard = 0;
-    *ret_raise = (struct sl_clock_raise){high, high, greatest_until_ms(clocks)};
-    if (clocks->shards[0].is_wanted)
-        ret_raise->low = clocks->shards[0].wanted_low;
-    return high > 0;
+    return clocks->meta.is_clustered ? bit : all; /* nobody is known to have it */
 }
 
-/* Whom to ask next, behind the one that was asked last: one that does not answer does not keep the
- * others from it. false: nobody. */
-static bool find_next(const struct shard_clocks *clocks, uint32_t *ret_shard,
-                      struct sl_clock_raise *ret_raise)
+static void prepare(struct shard_clocks *clocks, uint32_t number, uint64_t low, uint64_t high)
 {
-    uint64_t until_ms = clocks->meta.is_clustered ? 0 : greatest_until_ms(clocks);
+    clocks->asked_shard = number;
+    clocks->asked = (struct sl_clock_raise){low, high, greatest_until_ms(clocks)};
+}
+
+/* Behind the one that was asked last: one that does not answer does not keep the others from it.
+ * SL_SHARDS_MAX: nobody. */
+static uint32_t next_wanted(const struct shard_clocks *clocks)
+{
+    for (uint32_t k = 1; k <= clocks->meta.shards; k++) {
+        uint32_t i = (clocks->asked_shard + k) % clocks->meta.shards;
+
+        if (clocks->shards[i].is_wanted)
+            return i;
+    }
+    return SL_SHARDS_MAX;
+}
+
+/* A round begins with the first of its shards, whatever is wanted of the others: so of gateways
+ * that ask at the same time one decides for all of them. false: there is nothing to begin with. */
+static bool begin_round(struct shard_clocks *clocks)
+{
+    uint32_t first = next_wanted(clocks);
+    uint64_t high = 0;
+
+    if (first == SL_SHARDS_MAX)
+        return false;
+    clocks->round = shards_beside(clocks, first);
+    for (uint64_t rest = clocks->round; rest; rest &= rest - 1) {
+        const struct shard *shard = &clocks->shards[__builtin_ctzll(rest)];
+
+        if (shard->is_wanted && shard->wanted_high > high)
+            high = shard->wanted_high;
+    }
+    if (!clocks->has_failed)
+        first = (uint32_t)__builtin_ctzll(clocks->round);
+    prepare(clocks, first,
+            clocks->shards[first].is_wanted ? clocks->shards[first].wanted_low : high, high);
+    return true;
+}
+
+/* false: the round is over. */
+static bool go_on(struct shard_clocks *clocks)
+{
+    uint64_t until_ms = greatest_until_ms(clocks);
 
     for (uint32_t k = 1; k <= clocks->meta.shards; k++) {
         uint32_t i = (clocks->asked_shard + k) % clocks->meta.shards;
         const struct shard *shard = &clocks->shards[i];
 
-        if (!shard->is_wanted && shard->until_ms >= until_ms)
+        if (!(clocks->round >> i & 1) || (!shard->is_wanted && shard->until_ms >= until_ms))
             continue;
-        *ret_shard = i;
-        *ret_raise = (struct sl_clock_raise){0, 0, until_ms};
-        if (shard->is_wanted) {
-            ret_raise->low = shard->wanted_low;
-            ret_raise->high = shard->wanted_high;
-        }
+        prepare(clocks, i, shard->is_wanted ? shard->wanted_low : 0,
+                shard->is_wanted ? shard->wanted_high : 0);
         return true;
     }
     return false;
@@ -151,13 +187,14 @@ static void give_up(struct shard_clocks *clocks, const char *why)
 
     log_error("clock_not_raised", "shard=%u high=%" PRIu64 " reason=%s", clocks->asked_shard,
               clocks->asked.high, log_quote(sl_slice_str(why), room));
-    for (uint32_t i = 0; i < clocks->meta.shards; i++)
-        clocks->shards[i].is_wanted = false;
+    for (uint64_t rest = clocks->round; rest; rest &= rest - 1)
+        clocks->shards[__builtin_ctzll(rest)].is_wanted = false;
 }
 
 static void end_round(struct shard_clocks *clocks)
 {
     uint64_t until_ms = greatest_until_ms(clocks), ahead_ms, held_back = 0;
+    uint64_t time_ms = clocks->shards[clocks->asked_shard].time_ms;
     char until[CLOCK_RFC3339_SIZE];
 
     if (clocks->raised + clocks->marked > 0 &&
@@ -165,7 +202,7 @@ static void end_round(struct shard_clocks *clocks)
         clocks->raised = clocks->marked = 0; /* not told, but counted */
     if (clocks->raised > 0) {
         clock_format_rfc3339(until_ms, until);
-        ahead_ms = sl_database_clock_ms(clocks->time_ms, until_ms) - clocks->time_ms;
+        ahead_ms = sl_database_clock_ms(time_ms, until_ms) - time_ms;
         log_warn("clock_stepped",
                  "shards=%u late_shards=%u ahead_ms=%" PRIu64 " ahead_until=%s held_back=%" PRIu64,
                  clocks->raised, clocks->marked, ahead_ms, until, held_back);
@@ -173,7 +210,7 @@ static void end_round(struct shard_clocks *clocks)
         log_warn("events_late", "late_shards=%u held_back=%" PRIu64, clocks->marked, held_back);
     }
     clocks->raised = clocks->marked = 0;
-    clocks->is_begun = false;
+    clocks->round = 0;
 }
 
 static void take(struct shard_clocks *clocks, const struct sl_clock_raised *raised)
@@ -183,8 +220,19 @@ static void take(struct shard_clocks *clocks, const struct sl_clock_raised *rais
     clocks->marked += raised->is_marked;
     metric_add(clocks->metrics, METRIC_CLOCK_RAISES, raised->is_raised);
     metric_add(clocks->metrics, METRIC_LATE_MARKS, raised->is_marked);
+    clocks->has_failed = false;
     backoff_reset(&clocks->backoff);
     ask(clocks);
+}
+
+/* In a cluster the node may be away: others have their turn. */
+static void fail(struct shard_clocks *clocks, const char *why)
+{
+    want(&clocks->shards[clocks->asked_shard], clocks->asked.low, clocks->asked.high);
+    clocks->has_failed = true;
+    if (clocks->meta.is_clustered)
+        end_round(clocks);
+    ask_later(clocks, why);
 }
 
 static void on_reply(void *owner, const redisReply *reply, const char *why)
@@ -200,9 +248,9 @@ static void on_reply(void *owner, const redisReply *reply, const char *why)
     } else if (r == -ERANGE) {
         give_up(clocks, failure.text);
         end_round(clocks);
+        ask(clocks);
     } else {
-        want(&clocks->shards[clocks->asked_shard], clocks->asked.low, clocks->asked.high);
-        ask_later(clocks, reply ? failure.text : why);
+        fail(clocks, reply ? failure.text : why);
     }
 }
 
@@ -220,22 +268,19 @@ static int send_call(struct shard_clocks *clocks)
 
 static void ask(struct shard_clocks *clocks)
 {
-    bool (*find)(const struct shard_clocks *, uint32_t *, struct sl_clock_raise *) =
-        clocks->is_begun || clocks->meta.is_clustered ? find_next : find_first;
-
     if (clocks->is_asking || uv_is_active((uv_handle_t *)&clocks->timer))
         return;
-    if (!find(clocks, &clocks->asked_shard, &clocks->asked)) {
-        end_round(clocks);
-        return;
+    if (!clocks->round || !go_on(clocks)) {
+        if (clocks->round)
+            end_round(clocks);
+        if (!begin_round(clocks))
+            return;
     }
-    clocks->is_begun = true;
     clocks->shards[clocks->asked_shard].is_wanted = false;
     clocks->is_asking = true;
     if (send_call(clocks) < 0) {
         clocks->is_asking = false;
-        want(&clocks->shards[clocks->asked_shard], clocks->asked.low, clocks->asked.high);
-        ask_later(clocks, "out of memory");
+        fail(clocks, "out of memory");
     }
 }
 
@@ -262,12 +307,13 @@ static void raise_all(struct shard_clocks *clocks, uint64_t shards, uint64_t hig
 {
     uint64_t now_ms = uv_now(clocks->timer.loop);
 
-    if (clocks->stepped_ms > 0 && now_ms - clocks->stepped_ms < STEP_PAUSE_MS)
-        return;
-    clocks->stepped_ms = now_ms;
     for (uint32_t i = 0; i < clocks->meta.shards; i++) {
-        if (shards >> i & 1)
-            want_raised(clocks, i, high);
+        struct shard *shard = &clocks->shards[i];
+
+        if (!(shards >> i & 1) || (shard->stepped_ms && now_ms - shard->stepped_ms < STEP_PAUSE_MS))
+            continue;
+        shard->stepped_ms = now_ms;
+        want_raised(clocks, i, high);
     }
     ask(clocks);
 }
@@ -287,7 +333,10 @@ static uint64_t lowest_until_ms(const struct shard_clocks *clocks, uint64_t shar
 uint64_t shard_clocks_take_time(struct shard_clocks *clocks, uint64_t shards, uint64_t time_ms,
                                 uint64_t high)
 {
-    clocks->time_ms = time_ms;
+    for (uint32_t i = 0; i < clocks->meta.shards; i++) {
+        if (shards >> i & 1)
+            clocks->shards[i].time_ms = time_ms;
+    }
     time_ms = sl_database_clock_ms(time_ms, lowest_until_ms(clocks, shards));
     if (high > 0 && time_ms + STEP_MIN_MS < sl_id_time_ms(high))
         raise_all(clocks, shards, high);

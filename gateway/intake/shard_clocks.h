@@ -4,9 +4,9 @@
  * been given out of others; and events of a shard that the others went on without come late.
  * Whoever goes by plain ids would not learn of either. So this calls raise_clock.lua
  * (src/database/database_clock.h) for the shards concerned: one write a shard and step, by
- * whichever gateway is first. The shards are asked one after the other, each with what the one
- * before was found to have, until all have the same. While Redis fails they are asked again after
- * 0.1 s at first, 5 s at most. Belongs to the thread of its loop. */
+ * whichever gateway is first. The shards of one Redis, or of one node of a cluster, are asked one
+ * after the other, each with what the one before was found to have, until all have the same. While
+ * Redis fails they are asked again after 0.1 s at first, 5 s at most. Belongs to the thread of its loop. */
 #pragma once
 
 #include <stdint.h>

@@ -11,18 +11,21 @@
 -- calls for all others with what this returned.
 -- Returns {clock_until, 1 if it was raised, 1 if a marker was logged}.
 local AHEAD_MAX_MS = 3600000 -- of the machine's clock; nobody may push ids into the far future
-local LEAP_MS = 1000 -- further than needed: others who call a moment later find it done
+-- Further than needed, so that others who call a moment later find it done. What the clocks of other
+-- nodes of a cluster have not come to is waited for, so there it is no more than gateways differ by.
+local LEAP_MS, CLUSTER_LEAP_MS = 1000, 200
 
 local meta, refusal = open_shard()
 if not meta then
     return refusal
 end
+local leap_ms = meta.publish_command == 'SPUBLISH' and CLUSTER_LEAP_MS or LEAP_MS
 local low, high, until_ms = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local now_ms, high_ms = time_ms(), floor(high / 4096) + EPOCH_MS
 local before_ms = clock_until_ms
 clock_until_ms = math.max(clock_until_ms, until_ms)
 if ids_ms(now_ms) <= high_ms then
-    local wanted_ms = high_ms + LEAP_MS
+    local wanted_ms = high_ms + leap_ms
     clock_until_ms = wanted_ms + math.ceil((wanted_ms - now_ms) / (SLOWER - 1))
 end
 local is_raised = clock_until_ms > before_ms

@@ -168,7 +168,10 @@ class ClusteredRedis(Database):
         return [node.client for node in self.cluster.owners()]
 
     def shards_by_clock(self):
-        return [[shard] for shard in range(self.shards)]  # each is raised for itself
+        nodes = {}
+        for shard in range(self.shards):
+            nodes.setdefault(self.cluster.owner(shard).port, []).append(shard)
+        return list(nodes.values())
 
     @property
     def pids(self):
