@@ -1,8 +1,9 @@
 /* cluster_hearing.c - which shards are heard, and what is told of it.
  *
- * Hearing begins with all shards, or with those whose nodes there is a connection to, when the
- * others have not come for BEGIN_WAIT_MS; it ends when none is heard. In between each shard comes
- * and goes by itself. The reason is logged, and told, when it is another one than the last time. */
+ * Hearing begins with all shards and the classic line, or with those shards whose nodes there is a
+ * connection to, when the rest has not come for BEGIN_WAIT_MS; it ends when none is heard. In
+ * between each shard comes and goes by itself. The reason is logged, and told, when it is another
+ * one than the last time. */
 #include "gateway/intake/cluster_subscriber_parts.h"
 
 #include <stdio.h>
@@ -52,6 +53,8 @@ void cluster_doubt(struct cluster_subscriber *subscriber, const char *reason)
 /* As ranges: 0-20,43 */
 static void print_shards(uint64_t shards, struct buffer *text)
 {
+    const char *comma = "";
+
     for (uint32_t i = 0; i < SL_SHARDS_MAX; i++) {
         uint32_t first = i;
 
@@ -59,26 +62,36 @@ static void print_shards(uint64_t shards, struct buffer *text)
             continue;
         while (i + 1 < SL_SHARDS_MAX && shards >> (i + 1) & 1)
             i++;
-        buffer_append_format(text, text->size > 0 ? ",%u" : "%u", first);
+        buffer_append_format(text, "%s%u", comma, first);
+        comma = ",";
         if (i > first)
             buffer_append_format(text, "-%u", i);
     }
 }
 
-/* For /metrics and /readyz?verbose: how many are heard; and which are not, and why one was lost. */
-static void show_heard(struct cluster_subscriber *subscriber, const char *why)
+/* How many are heard; and which are not, and why one was lost. */
+void cluster_show_heard(struct cluster_subscriber *subscriber)
 {
     struct metrics *metrics = subscriber->settings.metrics;
+    const char *why = subscriber->why_no_classic.text;
     uint64_t missing = cluster_all_shards(subscriber) & ~subscriber->heard;
     struct buffer text = BUFFER_INIT;
-    struct failure failure;
 
     metric_set(metrics, METRIC_SHARDS_HEARD, (uint64_t)__builtin_popcountll(subscriber->heard));
-    print_shards(missing, &text);
-    failure_set(&failure, 0, "%d of %u are not heard (%.*s): %s", __builtin_popcountll(missing),
-                subscriber->meta.shards, (int)text.size, text.data ? text.data : "", why);
-    health_set(metrics, HEALTH_SHARDS, missing ? HEALTH_FAILING : HEALTH_OK, failure.text,
-               clock_wall_ms());
+    metric_set(metrics, METRIC_PUBLISH_HEARD, subscriber->is_classic_heard);
+    if (!subscriber->is_hearing)
+        return;
+    if (missing) {
+        buffer_append_format(&text, "%d of %u are not heard (", __builtin_popcountll(missing),
+                             subscriber->meta.shards);
+        print_shards(missing, &text);
+        buffer_append_format(&text, "): %s", subscriber->why_away.text);
+    }
+    if (!subscriber->is_classic_heard)
+        buffer_append_format(&text, "%sPUBLISH is not heard: %s", missing ? "; " : "",
+                             why[0] ? why : "no node has confirmed it yet");
+    health_set(metrics, HEALTH_SHARDS, text.size > 0 ? HEALTH_FAILING : HEALTH_OK,
+               text.data ? buffer_str(&text) : "", clock_wall_ms());
     buffer_done(&text);
 }
 
@@ -88,7 +101,7 @@ static void begin_hearing(struct cluster_subscriber *subscriber)
 
     subscriber->is_hearing = true;
     subscriber->waits_since_ms = 0;
-    show_heard(subscriber, subscriber->why_away.text);
+    cluster_show_heard(subscriber);
     subscriber->told_shards = subscriber->meta.shards;
     subscriber->logged_reason[0] = '\0';
     metric_set(metrics, METRIC_SUBSCRIBED, 1);
@@ -122,7 +135,7 @@ static uint64_t reached_shards(const struct cluster_subscriber *subscriber)
 void cluster_begin_hearing_if_so(struct cluster_subscriber *subscriber)
 {
     if (!subscriber->is_hearing && subscriber->heard &&
-        (subscriber->heard == cluster_all_shards(subscriber) ||
+        ((subscriber->heard == cluster_all_shards(subscriber) && subscriber->is_classic_heard) ||
          (subscriber->heard == reached_shards(subscriber) && cluster_has_waited(subscriber))))
         begin_hearing(subscriber);
 }
@@ -133,8 +146,7 @@ void cluster_note_heard(struct shard *shard)
 
     shard->state = SHARD_HEARD;
     subscriber->heard |= cluster_bit(shard->number);
-    if (subscriber->is_hearing || subscriber->heard == cluster_all_shards(subscriber))
-        show_heard(subscriber, subscriber->why_away.text);
+    cluster_show_heard(subscriber);
     if (subscriber->heard == cluster_all_shards(subscriber))
         backoff_reset(&subscriber->backoff);
     if (subscriber->is_hearing)
@@ -150,7 +162,7 @@ void cluster_note_away(struct shard *shard, const char *reason)
     shard->state = SHARD_AWAY;
     subscriber->heard &= ~cluster_bit(shard->number);
     failure_set(&subscriber->why_away, 0, "%s", reason);
-    show_heard(subscriber, reason);
+    cluster_show_heard(subscriber);
     if (!subscriber->is_hearing || subscriber->heard)
         return;
     subscriber->is_hearing = false;

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "gateway/intake/live_channel.h"
 #include "src/call/reply.h"
 #include "src/model/keys.h"
 
@@ -77,6 +78,8 @@ static void close_line(struct line *line, const char *reason)
     end_turn(line);
     lose_shards(line, reason);
     note_pong(line); /* none will come: its shards are not heard any more */
+    cluster_classic_lose(line, failure.text);
+    cluster_classic_seek(subscriber);
     cluster_doubt(subscriber, failure.text);
 }
 
@@ -92,15 +95,21 @@ static struct shard *shard_of_channel(struct cluster_subscriber *subscriber,
     return NULL;
 }
 
+static void settle(struct line *line)
+{
+    if (!line->is_settled)
+        redis_session_settle(line->session, line->subscriber->settings.ping_ms);
+    line->is_settled = true;
+}
+
 static void take_confirmation(struct line *line, const redisReply *reply)
 {
     struct shard *shard = shard_of_channel(line->subscriber, reply->element[1]);
 
-    if (!line->is_settled)
-        redis_session_settle(line->session, line->subscriber->settings.ping_ms);
-    line->is_settled = true;
+    settle(line);
     if (shard && shard->line == line && shard->state == SHARD_SUBSCRIBING)
         cluster_note_heard(shard);
+    cluster_classic_seek(line->subscriber);
 }
 
 static void take_farewell(struct line *line, const redisReply *reply)
@@ -113,24 +122,21 @@ static void take_farewell(struct line *line, const redisReply *reply)
     cluster_doubt(line->subscriber, "the shard was moved");
 }
 
-static void take_message(struct line *line, const redisReply *reply)
+static void take_message(struct line *line, const redisReply *reply, bool is_sharded)
 {
     struct cluster_subscriber *subscriber = line->subscriber;
-    struct live_message message = {.received_us = clock_monotonic_us()};
-    struct sl_slice channel = sl_slice(reply->element[1]->str, reply->element[1]->len);
-    struct sl_slice payload = sl_slice(reply->element[2]->str, reply->element[2]->len);
-    uint64_t held_back;
+    struct metrics *metrics = subscriber->settings.metrics;
+    struct live_message message;
 
-    if (live_message_read(channel, payload, &message) == 0) {
-        line->has_turn = true;
-        line->messages++;
-        subscriber->callbacks.message(subscriber->context, &message);
+    if (live_channel_read(reply, metrics, &subscriber->dropped_rate, &message) < 0)
+        return;
+    if (message.id == 0 && heard_twice_take(&subscriber->twice, &message, is_sharded)) {
+        metric_add(metrics, METRIC_EVENTS_DUPLICATE, 1);
         return;
     }
-    metric_add(subscriber->settings.metrics, METRIC_EVENTS_BAD_HEADER, 1);
-    if (log_rate_allows(&subscriber->dropped_rate, message.received_us / 1000, &held_back))
-        log_warn("event_dropped", "reason=bad_header channel=%.*s bytes=%zu held_back=%" PRIu64,
-                 SL_SLICE_ARG(channel), payload.size, held_back);
+    line->has_turn = true;
+    line->messages++;
+    subscriber->callbacks.message(subscriber->context, &message);
 }
 
 static bool is_kind(const redisReply *reply, const char *kind, size_t elements)
@@ -175,13 +181,18 @@ static void on_reply(void *context, const redisReply *reply)
     struct failure failure;
 
     if (is_kind(reply, "smessage", 3) && reply->element[2]->type == REDIS_REPLY_STRING) {
-        take_message(line, reply);
+        take_message(line, reply, true);
+    } else if (is_kind(reply, "message", 3) && reply->element[2]->type == REDIS_REPLY_STRING) {
+        take_message(line, reply, false);
     } else if (is_kind(reply, "pong", 2)) {
         take_pong(line, reply->element[1]);
     } else if (reply->type == REDIS_REPLY_STRING) {
         take_pong(line, reply); /* all its shards were moved: it is not a subscribed one any more */
     } else if (is_kind(reply, "ssubscribe", 3)) {
         take_confirmation(line, reply);
+    } else if (is_kind(reply, "subscribe", 3)) {
+        settle(line);
+        cluster_classic_confirm(line);
     } else if (is_kind(reply, "sunsubscribe", 3)) {
         take_farewell(line, reply);
     } else if (redis_session_is_refused_ping(reply)) {
@@ -190,7 +201,8 @@ static void on_reply(void *context, const redisReply *reply)
     } else if (!take_redirect(line, reply)) {
         if (sl_reply_check(reply, &failure) == 0)
             failure_set(&failure, 0, "Redis sent what no subscriber expects");
-        close_line(line, failure.text);
+        if (!cluster_classic_is_refused(line, failure.text))
+            close_line(line, failure.text);
     }
 }
 
@@ -287,6 +299,7 @@ void cluster_lines_drop(struct cluster_subscriber *subscriber, const struct sl_c
         if (!is_needed(line, map)) {
             lose_shards(line, "the node has no shards any more");
             note_pong(line);
+            cluster_classic_lose(line, "its node has no shards any more");
         }
     }
     for (size_t i = 0; i < subscriber->line_count; i++) {

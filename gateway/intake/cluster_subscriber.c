@@ -27,6 +27,7 @@ static void look_round(struct cluster_subscriber *subscriber)
     cluster_advance_all(subscriber);
     if (!subscriber->has_begun)
         cluster_tell_first_log_ends(subscriber);
+    cluster_classic_seek(subscriber);
     cluster_begin_hearing_if_so(subscriber);
     if (!subscriber->is_hearing)
         cluster_try_later(subscriber);
@@ -115,6 +116,7 @@ struct cluster_subscriber *cluster_subscriber_new(const struct subscriber_settin
         subscriber->shards[i].subscriber = subscriber;
         subscriber->shards[i].number = i;
     }
+    heard_twice_init(&subscriber->twice);
     subscriber->try_again = on_timer;
     uv_timer_init(settings->loop, &subscriber->timer);
     subscriber->timer.data = subscriber;

@@ -3,6 +3,7 @@
  *     cluster_subscriber.c   which line a shard's is, by the map; tries again what has failed
  *     cluster_line.c         the connection to a node, and what comes on it
  *     cluster_steps.c        what is asked of a shard until it is heard
+ *     cluster_classic.c      one line hears besides what is published by PUBLISH
  *     cluster_hearing.c      which shards are heard, and who is told */
 #pragma once
 
@@ -10,6 +11,7 @@
 #include "base/failure.h"
 #include "base/log.h"
 #include "gateway/intake/cluster_subscriber.h"
+#include "gateway/intake/heard_twice.h"
 #include "gateway/intake/message_rate.h"
 #include "gateway/redis/redis_session.h"
 #include "src/model/database.h"
@@ -68,6 +70,12 @@ struct cluster_subscriber {
     char logged_reason[FAILURE_TEXT_SIZE];
     struct failure why_away; /* the last reason of a shard or a line to be lost */
     struct log_rate lost_rate, dropped_rate;
+
+    struct line *classic; /* which is asked for PUBLISH, or heard; NULL: none */
+    bool is_classic_heard;
+    uint32_t classic_confirmed;    /* of its channels */
+    struct failure why_no_classic; /* empty: it is heard, or was never asked for */
+    struct heard_twice twice;
 };
 
 static inline uint64_t cluster_bit(uint32_t shard)
@@ -111,6 +119,17 @@ void cluster_tell_first_log_ends(struct cluster_subscriber *subscriber);
 /* The timer is closed, and no command is under way. */
 void cluster_free_if_done(struct cluster_subscriber *subscriber);
 
+/* ---- cluster_classic.c ---- */
+
+/* If no line is the classic one: asks one that can be. */
+void cluster_classic_seek(struct cluster_subscriber *subscriber);
+/* The line has said that it hears one more channel. */
+void cluster_classic_confirm(struct line *line);
+/* The line ends. */
+void cluster_classic_lose(struct line *line, const char *reason);
+/* An error has come on the line: was it the answer to that question? */
+bool cluster_classic_is_refused(struct line *line, const char *reason);
+
 /* ---- cluster_hearing.c ---- */
 
 void cluster_try_later(struct cluster_subscriber *subscriber);
@@ -118,6 +137,8 @@ void cluster_try_later(struct cluster_subscriber *subscriber);
 void cluster_doubt(struct cluster_subscriber *subscriber, const char *reason);
 /* Some of the shards have come, and the others had two seconds since. */
 bool cluster_has_waited(struct cluster_subscriber *subscriber);
+/* For /metrics and /readyz?verbose. */
+void cluster_show_heard(struct cluster_subscriber *subscriber);
 void cluster_begin_hearing_if_so(struct cluster_subscriber *subscriber);
 void cluster_note_heard(struct shard *shard);
 void cluster_note_away(struct shard *shard, const char *reason);

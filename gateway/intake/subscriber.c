@@ -27,6 +27,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "gateway/intake/cluster_subscriber.h"
+#include "gateway/intake/live_channel.h"
 #include "gateway/metrics/health.h"
 #include "gateway/intake/message_rate.h"
 #include "gateway/redis/master_finder.h"
@@ -195,15 +196,8 @@ static void ask_log_end(struct subscriber *subscriber)
 
 static void send_subscribe(struct subscriber *subscriber)
 {
-    struct sl_call *call = &subscriber->call;
-    char channel[SL_KEY_SIZE];
-
     subscriber->confirmed = 0;
-    sl_call_begin(call, 0, false);
-    sl_call_add_str(call, "SUBSCRIBE");
-    for (uint32_t shard = 0; shard < subscriber->meta.shards; shard++)
-        sl_call_add_str(call, sl_key(shard, "live", channel));
-    if (sl_call_finish(call, NULL) < 0)
+    if (live_channel_subscribe_call(&subscriber->call, subscriber->meta.shards) < 0)
         go_down(subscriber, "out of memory");
     else
         send_call(subscriber);
@@ -344,21 +338,14 @@ static struct sl_slice reply_slice(const redisReply *reply)
     return sl_slice(reply->str, reply->len);
 }
 
-static void take_message(struct subscriber *subscriber, struct sl_slice channel,
-                         struct sl_slice payload)
+static void take_message(struct subscriber *subscriber, const redisReply *reply)
 {
-    struct live_message message = {.received_us = clock_monotonic_us()};
-    uint64_t held_back;
+    struct live_message message;
 
-    if (live_message_read(channel, payload, &message) == 0) {
-        subscriber->messages++;
-        subscriber->callbacks.message(subscriber->context, &message);
+    if (live_channel_read(reply, subscriber->metrics, &subscriber->dropped_rate, &message) < 0)
         return;
-    }
-    metric_add(subscriber->metrics, METRIC_EVENTS_BAD_HEADER, 1);
-    if (log_rate_allows(&subscriber->dropped_rate, message.received_us / 1000, &held_back))
-        log_warn("event_dropped", "reason=bad_header channel=%.*s bytes=%zu held_back=%" PRIu64,
-                 SL_SLICE_ARG(channel), payload.size, held_back);
+    subscriber->messages++;
+    subscriber->callbacks.message(subscriber->context, &message);
 }
 
 static void take_pong(struct subscriber *subscriber, uint64_t number)
@@ -401,7 +388,7 @@ static void take_push(struct subscriber *subscriber, const redisReply *reply)
     kind = reply_slice(reply->element[0]);
     if (sl_slice_is(kind, "message") && reply->elements == 3 && is_string(reply->element[1]) &&
         is_string(reply->element[2]))
-        take_message(subscriber, reply_slice(reply->element[1]), reply_slice(reply->element[2]));
+        take_message(subscriber, reply);
     else if (sl_slice_is(kind, "subscribe") && subscriber->step == STEP_SUBSCRIBE &&
              ++subscriber->confirmed == subscriber->meta.shards)
         next_step(subscriber);

@@ -22,7 +22,7 @@ enum health_part {
     HEALTH_WRITES,  /* of the API: Redis takes them */
     HEALTH_TASKS,   /* somebody runs them */
     HEALTH_ARCHIVE,
-    HEALTH_SHARDS, /* of a cluster: the live channels of all are heard */
+    HEALTH_SHARDS, /* of a cluster: the live channels of all are heard, in both ways */
     HEALTH_PART_COUNT
 };
 

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from harness import events
 from harness.api import Api
 from harness.cli import Cli
 from harness.redis_cluster import NODE_TIMEOUT_MS, RedisCluster
@@ -250,3 +251,55 @@ def test_while_a_master_is_away_the_others_go_on(cluster, cli, users, gateway, s
             eventually(lambda: late.metrics()["sluice_shards_heard"] == 64, "all shards are heard")
             assert late.get("/readyz?verbose").json["parts"]["shards"]["state"] == "ok"
         assert read_posts(stream, back) == back
+
+
+CHANNEL = "sluice:{7}:live"
+
+
+def heard_at(cluster):
+    """The node that the gateway is subscribed to for what others PUBLISH; None: there is none at the moment."""
+    return next((node for node in cluster.nodes
+                 if node.is_running() and node.client.pubsub_numsub(CHANNEL)[0][1]), None)
+
+
+@pytest.mark.usefixtures("patience")
+def test_what_is_published_without_the_core_is_heard_wherever_it_is_published(cluster, users, gateway):
+    made = []
+
+    def publish(node):
+        made.append(events.post(len(made) + 1, f"published {len(made)}", user="7"))
+        node.client.publish(CHANNEL, events.dump(made[-1]))
+
+    def running():
+        return [node for node in cluster.nodes if node.is_running()]
+
+    def part():
+        return gateway.get("/readyz?verbose", gateway.bearer(scope="admin")).json["parts"]["shards"]
+    with gateway.stream(FIREHOSE) as stream:
+        for node in running():
+            publish(node)
+            assert stream.next()["post"]["text"] == made[-1]["post"]["text"]
+        publish(cluster.owner(7))
+        cluster.owner(7).client.execute_command("SPUBLISH", CHANNEL, events.dump(made[-1]))  # the same: heard once
+        assert stream.next()["post"]["text"] == made[-1]["post"]["text"]
+        before, replica = heard_at(cluster), cluster.replica_of(heard_at(cluster))
+        before.stop(signal.SIGKILL)
+        eventually(lambda: heard_at(cluster) not in (None, before), "another node is subscribed to")
+        for node in running():
+            publish(node)
+            assert stream.next()["post"]["text"] == made[-1]["post"]["text"]
+        assert gateway.metrics()["sluice_publish_lost_total"] >= 1
+        cluster.promote(replica, "TAKEOVER")
+        eventually(lambda: part()["state"] == "ok", "all shards are heard")
+        for node in running():
+            node.client.execute_command("ACL", "SETUSER", "default", "-subscribe")
+        heard_at(cluster).client.client_kill_filter(_type="pubsub")
+        eventually(lambda: "PUBLISH is not heard" in (part()["why"] or ""), "that is told")
+        eventually(lambda: gateway.metrics()["sluice_shards_heard"] == 64, "the shards are heard without it")
+        posted = post(gateway, next(iter(users.values())))
+        assert read_posts(stream, [posted]) == [posted]
+        for node in running():
+            node.client.execute_command("ACL", "SETUSER", "default", "+subscribe")
+        eventually(lambda: part()["state"] == "ok" and gateway.metrics()["sluice_publish_heard"] == 1, "it is heard again")
+        publish(running()[0])
+        assert stream.next()["post"]["text"] == made[-1]["post"]["text"]

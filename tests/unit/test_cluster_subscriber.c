@@ -3,6 +3,7 @@
 
 #include "gateway/intake/message_rate.h"
 #include "gateway/intake/subscriber.h"
+#include "gateway/metrics/health.h"
 #include "gateway/redis/redis_commands.h"
 #include "tests/support/cmocka_all.h"
 #include "tests/support/patience.h"
@@ -189,6 +190,83 @@ static void test_all_shards_are_heard_on_one_connection(void **state)
     assert_int_equal(scene.lost + scene.heard_again, 0);
 }
 
+static uint64_t metric(enum metric metric)
+{
+    return metrics_sum(board, metric);
+}
+
+static void publish(const char *command, uint32_t shard, const char *payload)
+{
+    redisReply *reply = redisCommand(publisher, "%s sluice:{%u}:live %s", command, shard, payload);
+
+    assert_int_equal(reply->integer, 1);
+    freeReplyObject(reply);
+}
+
+static void test_what_others_publish_is_heard_on_the_same_connection(void **state)
+{
+    (void)state;
+    subscribe(0);
+    assert_int_equal(metric(METRIC_PUBLISH_HEARD), 1);
+    publish("PUBLISH", 0, "{\"n\":1}");
+    publish("PUBLISH", SL_SHARDS_MAX - 1, "{\"n\":2}");
+    publish("PUBLISH", 0, "{\"n\":1}"); /* two events, though they look the same */
+    run_until(scene.messages == 3);
+    publish("PUBLISH", 7, "no event");
+    run_until(metric(METRIC_EVENTS_BAD_HEADER) == 1);
+    assert_int_equal(scene.messages, 3);
+}
+
+static void test_what_is_published_in_both_ways_is_heard_once(void **state)
+{
+    (void)state;
+    subscribe(0);
+    publish("PUBLISH", 5, "{\"n\":1}");
+    publish("SPUBLISH", 5, "{\"n\":1}");
+    publish("SPUBLISH", 6, "{\"n\":1}");
+    publish("SPUBLISH", 5, "{\"n\":2}");
+    publish("PUBLISH", 5, "{\"n\":2}");
+    run_until(scene.messages == 3 && metric(METRIC_EVENTS_DUPLICATE) == 2);
+}
+
+static void test_a_line_that_ends_is_told_and_another_one_hears_what_others_publish(void **state)
+{
+    struct health health;
+
+    (void)state;
+    subscribe(0);
+    run("CLIENT KILL TYPE PUBSUB");
+    run_until(scene.lost == 1);
+    assert_int_equal(metric(METRIC_PUBLISH_HEARD), 0);
+    assert_int_equal(metric(METRIC_PUBLISH_LOST), 1);
+    run_until(scene.subscribed == 2);
+    health_read(board, HEALTH_SHARDS, &health);
+    assert_int_equal(health.state, HEALTH_OK);
+    publish("PUBLISH", 0, "{}");
+    run_until(scene.messages == 1);
+}
+
+/* The shards are heard without it. */
+static void test_who_may_not_subscribe_is_told_and_tries_again(void **state)
+{
+    struct health health;
+
+    (void)state;
+    run("ACL SETUSER default -subscribe");
+    subscribe(0);
+    assert_int_equal(metric(METRIC_PUBLISH_HEARD), 0);
+    health_read(board, HEALTH_SHARDS, &health);
+    assert_int_equal(health.state, HEALTH_FAILING);
+    assert_non_null(strstr(health.why, "PUBLISH is not heard: Redis says: NOPERM"));
+    publish_all(1);
+    run("ACL SETUSER default +subscribe");
+    run_until(metric(METRIC_PUBLISH_HEARD) == 1);
+    health_read(board, HEALTH_SHARDS, &health);
+    assert_int_equal(health.state, HEALTH_OK);
+    assert_int_equal(metric(METRIC_PUBLISH_LOST), 0);
+    assert_int_equal(scene.lost, 0);
+}
+
 static void test_who_is_busy_rests(void **state)
 {
     (void)state;
@@ -227,6 +305,10 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         TEST(test_all_shards_are_heard_on_one_connection),
+        TEST(test_what_others_publish_is_heard_on_the_same_connection),
+        TEST(test_what_is_published_in_both_ways_is_heard_once),
+        TEST(test_a_line_that_ends_is_told_and_another_one_hears_what_others_publish),
+        TEST(test_who_may_not_subscribe_is_told_and_tries_again),
         TEST(test_who_is_busy_rests),
         TEST(test_it_may_go_before_its_commands_are_answered),
     };
