@@ -1,9 +1,10 @@
 /* gateway/intake/cluster_subscriber.h - hears the live channels of a Redis Cluster: a connection to
- * each node that has shards, a subscription for each shard.
+ * each node that has shards, a subscription for each shard, and at one of them another to all
+ * channels for those who PUBLISH instead of SPUBLISH.
  *
- * For subscriber.h, whose callbacks it calls. It hears (`subscribed`) when all shards are heard, or
- * some, and the others have not come for two seconds; and hears no more (`lost`) when none is. In
- * between a shard that is moved, or whose node is away, is looked for, and the others go on.
+ * For subscriber.h, whose callbacks it calls. It hears (`subscribed`) when all of that is there, or
+ * some shards, and the rest has not come for two seconds; and hears no more (`lost`) when no shard
+ * is heard. In between what is moved, or whose node is away, is looked for, and the others go on.
  * Belongs to the thread of its loop. */
 #pragma once
 
