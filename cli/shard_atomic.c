@@ -15,7 +15,7 @@
 
 #include "src/call/reply_read.h"
 
-enum { POLL_MS = 50, SETTLE_MS = 10000 };
+enum { SETTLE_MS = 10000 };
 
 struct engine {
     const char *command;     /* as COMMAND INFO knows it */
@@ -141,11 +141,6 @@ static int begin(const struct shard_move *move, const struct engine *engine, str
                          move->slot, move->slot);
 }
 
-static void pause_a_moment(void)
-{
-    nanosleep(&(struct timespec){0, POLL_MS * 1000000L}, NULL);
-}
-
 static int await_end(struct shard_move *move, const struct engine *engine, struct failure *reterr)
 {
     struct jobs jobs = {.is_active = true};
@@ -153,18 +148,18 @@ static int await_end(struct shard_move *move, const struct engine *engine, struc
     int r = 0;
 
     while (r == 0 && jobs.is_active) {
-        pause_a_moment();
+        shard_nodes_pause();
         if (move->tell)
             move->tell(move);
         r = look(move, engine, &jobs, reterr);
     }
     /* the source may have ended its job a moment before the target has the slot */
-    for (int ms = 0; r == 0 && !owns && ms < SETTLE_MS; ms += POLL_MS) {
-        r = shard_node_owns(move->nodes, move->to, move->shard, &owns, reterr);
+    for (int ms = 0; r == 0 && !owns && ms < SETTLE_MS; ms += SHARD_NODES_PAUSE_MS) {
+        r = shard_node_names(move->nodes, move->to, move->shard, move->to, &owns, reterr);
         if (r == 0 && !owns && jobs.why[0])
             break;
         if (r == 0 && !owns)
-            pause_a_moment();
+            shard_nodes_pause();
     }
     if (r == 0 && !owns)
         r = failure_set(reterr, -EIO, "%s has ended the migration of slot %s%s%s",

@@ -242,7 +242,7 @@ int shard_check(struct shard_move *move, struct failure *reterr)
     if (r == 0)
         r = check_state(move, move->to, reterr);
     if (r == 0)
-        r = shard_node_owns(move->nodes, move->to, move->shard, &move->is_there, reterr);
+        r = shard_node_names(move->nodes, move->to, move->shard, move->to, &move->is_there, reterr);
     if (r == 0)
         r = read_mark(move, move->is_there ? move->to : move->from, false, reterr);
     if (r < 0 || move->is_there)

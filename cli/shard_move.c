@@ -7,7 +7,8 @@
  *      tried again by their callers. The source migrates the slot.
  *   3. The rest of the log is copied, compared, and removed at the source; other keys go by
  * MIGRATE, a hundred at a time; `meta`, with the mark, is copied last.
- *   4. The target takes the slot, the source gives it, the mark is removed, the others are told.
+ *   4. The target takes the slot, the source gives it, the mark is removed, the others are told,
+ * and waited for until they have heard.
  *
  * Each step asks what is there and does what is missing, so that the same steps go on with a move
  * that was broken off. Until the target has the slot the mark is at the source, and in no moment is
@@ -17,6 +18,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <hiredis/hiredis.h>
@@ -28,7 +30,7 @@
 #include "src/call/reply_read.h"
 #include "src/redis/cluster_map.h"
 
-enum { KEYS_AT_ONCE = 100, MIGRATE_WORDS = 16 };
+enum { KEYS_AT_ONCE = 100, MIGRATE_WORDS = 16, HEARD_MS = 10000, HEARD_ANSWER_MS = 1000 };
 #define MIGRATE_MS "30000"
 
 static void tell(const struct shard_move *move)
@@ -258,6 +260,58 @@ static int move_by_parts(struct shard_move *move, struct failure *reterr)
     return r;
 }
 
+/* ---- what the nodes have heard ---- */
+
+/* 0: the node does not say. */
+static uint64_t epoch_at(const struct shard_move *move, struct shard_node *node, const char *name)
+{
+    char epoch[SHARD_NODE_INFO_SIZE] = "";
+
+    shard_node_info(move->nodes, node, "CLUSTER", "INFO", name, epoch, NULL);
+    return strtoull(epoch, NULL, 10);
+}
+
+/* With the epoch that the target has taken it by: a node that has not heard of that may take a slot
+ * by an older one. 0; -EAGAIN: not yet; else it is away, and hears of it when it is back. */
+static int check_heard(const struct shard_move *move, struct shard_node *node, uint64_t epoch)
+{
+    bool has = false;
+    int r = shard_node_names(move->nodes, node, move->shard, move->to, &has, NULL);
+
+    if (r < 0)
+        return r;
+    return has && epoch_at(move, node, "cluster_current_epoch") >= epoch ? 0 : -EAGAIN;
+}
+
+static bool will_have_heard(const struct shard_move *move, struct shard_node *node, uint64_t epoch,
+                            uint64_t deadline_ms)
+{
+    int r;
+
+    while ((r = check_heard(move, node, epoch)) == -EAGAIN && clock_monotonic_ms() < deadline_ms)
+        shard_nodes_pause();
+    return r != -EAGAIN;
+}
+
+/* Replicas, too. Redis before 7.2 forgets who has a slot when a replica that has not heard of its
+ * move is promoted, or when it is moved on by a master that has not:
+ * https://github.com/redis/redis/pull/12344 */
+static void await_heard(struct shard_move *move)
+{
+    const uint64_t deadline_ms = clock_monotonic_ms() + HEARD_MS;
+    const uint64_t epoch = epoch_at(move, move->to, "cluster_my_epoch");
+
+    shard_nodes_set_answer_ms(move->nodes, HEARD_ANSWER_MS);
+    for (size_t i = 0; i < move->nodes->all && !move->unheard; i++) {
+        struct shard_node *node = &move->nodes->at[i];
+
+        if (node->known.is_online && node->known.endpoint.host[0] &&
+            !will_have_heard(move, node, epoch, deadline_ms))
+            move->unheard = node;
+    }
+    shard_nodes_set_answer_ms(move->nodes, 0);
+}
+
 /* ---- all ---- */
 
 static bool is_untouched(const struct shard_move *move)
@@ -272,8 +326,13 @@ static int end_if_marked(struct shard_move *move, struct failure *reterr)
 {
     if (!move->marked[0])
         return 0;
-    if (strcmp(move->marked, move->to->name) == 0)
-        return end(move, reterr);
+    if (strcmp(move->marked, move->to->name) == 0) {
+        int r = end(move, reterr);
+
+        if (r == 0)
+            await_heard(move);
+        return r;
+    }
     return failure_set(reterr, -EINVAL,
                        "shard %" PRIu32
                        " is on its way from there to %s: sluice shards move %" PRIu32 " %s",
@@ -293,8 +352,14 @@ int shard_move_run(struct shard_move *move, struct failure *reterr)
         return end_if_marked(move, reterr);
     if (r == 0 && is_untouched(move))
         r = shard_move_atomically(move, &is_done, reterr);
-    if (r < 0 || !is_done)
-        return r < 0 ? r : move_by_parts(move, reterr);
+    if (r == 0 && !is_done) {
+        r = move_by_parts(move, reterr);
+        if (r == 0)
+            await_heard(move);
+        return r;
+    }
+    if (r < 0)
+        return r;
     move->is_by_server = true;
     move->from->known.shards &= ~(UINT64_C(1) << move->shard);
     move->to->known.shards |= UINT64_C(1) << move->shard;

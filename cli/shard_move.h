@@ -23,7 +23,8 @@ struct shard_move {
     bool is_by_server;       /* in one piece; of the numbers below only `keys` is known, about */
     uint64_t entries, keys;  /* of the log; others. While it is under way of so many: */
     uint64_t all_entries, all_keys;
-    uint64_t paused_ms; /* writers of the shard had to wait */
+    uint64_t paused_ms;               /* writers of the shard had to wait */
+    const struct shard_node *unheard; /* has not heard of it in time; NULL: all nodes have */
 
     /* private */
     char slot[12], meta[SL_KEY_SIZE], log[SL_KEY_SIZE];

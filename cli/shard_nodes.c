@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include <hiredis/hiredis.h>
 
@@ -20,12 +21,13 @@ enum { CONNECT_MS = 5000, ANSWER_MS = 60000 };
 #define REPLICA_MS "5000"
 
 static int dial(const struct sl_redis_address *address, const struct sl_redis_endpoint *endpoint,
-                struct sl_redis_connection **ret_connection, struct failure *reterr)
+                uint32_t answer_ms, struct sl_redis_connection **ret_connection,
+                struct failure *reterr)
 {
     struct sl_redis_connection *connection = NULL;
     int r;
 
-    r = sl_redis_dial(address, endpoint, CONNECT_MS, ANSWER_MS, &connection, reterr);
+    r = sl_redis_dial(address, endpoint, CONNECT_MS, answer_ms, &connection, reterr);
     if (r == 0)
         r = sl_redis_log_in(connection, &address->login, reterr);
     if (r < 0)
@@ -42,7 +44,7 @@ static int ask_seed(const struct sl_redis_address *address, const struct sl_redi
     redisReply *reply = NULL;
     int r;
 
-    r = dial(address, seed, &connection, reterr);
+    r = dial(address, seed, ANSWER_MS, &connection, reterr);
     if (r == 0)
         r = sl_redis_ask(connection, 2, (const char *[]){"CLUSTER", "SHARDS"}, NULL, &reply,
                          reterr);
@@ -86,7 +88,7 @@ int shard_nodes_open(struct shard_nodes *nodes, const struct sl_redis_address *a
     struct sl_cluster_nodes known = {.count = 0};
     int r = -ECONNREFUSED;
 
-    *nodes = (struct shard_nodes){.address = *address};
+    *nodes = (struct shard_nodes){.address = *address, .answer_ms = ANSWER_MS};
     for (uint32_t i = 0; r < 0 && i < address->seed_count; i++)
         r = ask_seed(address, &address->seeds[i], &known, reterr);
     if (r == 0)
@@ -104,6 +106,15 @@ void shard_nodes_close(struct shard_nodes *nodes)
     *nodes = (struct shard_nodes){.count = 0};
 }
 
+void shard_nodes_set_answer_ms(struct shard_nodes *nodes, uint32_t ms)
+{
+    nodes->answer_ms = ms > 0 ? ms : ANSWER_MS;
+    for (size_t i = 0; i < nodes->all; i++) {
+        if (nodes->at[i].connection)
+            sl_redis_connection_set_answer_ms(nodes->at[i].connection, nodes->answer_ms);
+    }
+}
+
 /* ---- commands ---- */
 
 void shard_node_disconnect(struct shard_node *node)
@@ -118,7 +129,7 @@ int shard_node_connect(struct shard_nodes *nodes, struct shard_node *node, struc
     int r = 0;
 
     if (!node->connection)
-        r = dial(&nodes->address, &node->known.endpoint, &node->connection, &why);
+        r = dial(&nodes->address, &node->known.endpoint, nodes->answer_ms, &node->connection, &why);
     return r < 0 ? failure_set(reterr, r, "%s: %s", node->name, why.text) : 0;
 }
 
@@ -350,8 +361,8 @@ int shard_nodes_find(struct shard_nodes *nodes, const char *name, struct shard_n
                        name_masters(nodes, masters, sizeof(masters)));
 }
 
-int shard_node_owns(struct shard_nodes *nodes, struct shard_node *node, uint32_t shard,
-                    bool *ret_owns, struct failure *reterr)
+int shard_node_names(struct shard_nodes *nodes, struct shard_node *node, uint32_t shard,
+                     const struct shard_node *owner, bool *ret_names, struct failure *reterr)
 {
     struct sl_cluster_map map;
     redisReply *reply = NULL;
@@ -361,7 +372,12 @@ int shard_node_owns(struct shard_nodes *nodes, struct shard_node *node, uint32_t
     if (r == 0)
         r = sl_cluster_slots_reply(reply, &node->known.endpoint, &map, reterr);
     if (r == 0)
-        *ret_owns = sl_redis_endpoint_equals(&map.masters[shard], &node->known.endpoint);
+        *ret_names = sl_redis_endpoint_equals(&map.masters[shard], &owner->known.endpoint);
     freeReplyObject(reply);
     return r;
+}
+
+void shard_nodes_pause(void)
+{
+    nanosleep(&(struct timespec){0, SHARD_NODES_PAUSE_MS * 1000000L}, NULL);
 }

@@ -27,12 +27,16 @@ struct shard_nodes {
     struct shard_node *at; /* the masters, and behind them replicas and those that are away */
     size_t count;          /* of masters */
     size_t all;
+    uint32_t answer_ms; /* who is silent for so long is given up */
 };
 
 /* Asks the seeds for the nodes. 0; -ECONNREFUSED: nobody answers, and other errnos. */
 int shard_nodes_open(struct shard_nodes *nodes, const struct sl_redis_address *address,
                      struct failure *reterr);
 void shard_nodes_close(struct shard_nodes *nodes);
+
+/* How long an answer is waited for from now on; 0: as long as moving keys may take. */
+void shard_nodes_set_answer_ms(struct shard_nodes *nodes, uint32_t ms);
 
 /* Asks each master which slots it has and which of them are being moved: a node knows best of
  * itself, and one that takes a slot does not hear of a failover of the one that gives it. 0; else
@@ -92,6 +96,12 @@ int shard_node_do(struct shard_nodes *nodes, struct shard_node *node, int argc,
 int shard_node_count(struct shard_nodes *nodes, struct shard_node *node, int argc,
                      const char *const *argv, uint64_t *ret_count, struct failure *reterr);
 
-/* Does the node itself say that it has the shard? What it knows others may not have heard yet. */
-int shard_node_owns(struct shard_nodes *nodes, struct shard_node *node, uint32_t shard,
-                    bool *ret_owns, struct failure *reterr);
+/* Does the node say that the shard is at `owner`, or at itself? What a node knows of itself others
+ * may not have heard yet. */
+int shard_node_names(struct shard_nodes *nodes, struct shard_node *node, uint32_t shard,
+                     const struct shard_node *owner, bool *ret_names, struct failure *reterr);
+
+enum { SHARD_NODES_PAUSE_MS = 20 };
+
+/* Between two questions for what will be so soon. */
+void shard_nodes_pause(void);

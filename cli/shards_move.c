@@ -72,14 +72,17 @@ static void print_done(const struct shard_move *move, uint64_t took_ms)
     }
     printf("shard %" PRIu32 ": %s -> %s, ", move->shard, move->from->name, move->to->name);
     if (move->is_by_server)
-        printf("%s keys by the servers themselves in %s\n",
-               figure_count((double)move->all_keys).text,
+        printf("%s keys by the servers themselves in %s", figure_count((double)move->all_keys).text,
                figure_seconds((double)took_ms / 1000).text);
     else
-        printf("%s events and %s keys in %s, writers waited %s\n",
+        printf("%s events and %s keys in %s, writers waited %s",
                figure_count((double)move->entries).text, figure_count((double)move->keys).text,
                figure_seconds((double)took_ms / 1000).text,
                figure_seconds((double)move->paused_ms / 1000).text);
+    if (move->unheard)
+        printf("; %s has not heard of it: before it has, do not fail over to it, nor move this on",
+               move->unheard->name);
+    printf("\n");
     fflush(stdout);
 }
 

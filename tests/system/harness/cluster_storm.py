@@ -267,8 +267,9 @@ class ClusterStorm(Storm):
         target = self._another_master(source)
         for place in (target, source) * 3:
             self.cluster.move(shard, place)
+            self.cluster.wait_agreed()
         for latter in (replica, node):
-            eventually(latter.is_following, "the replica follows", 60)
+            self.cluster.wait_whole()
             self.cluster.promote(latter)
 
     def wrong_database(self, pause):

@@ -93,9 +93,13 @@ class ClusterNode:
         """[(first, last, port of the master)] as this node has heard."""
         return [(entry[0], entry[1], entry[2][1]) for entry in self.ask("SLOTS")]
 
+    def port_of(self, slot):
+        """Of the master that has it, as this node has heard; None: nobody has."""
+        return next((port for first, last, port in self.slots() if first <= slot <= last), None)
+
     def has_slot(self, slot):
         """As it says itself."""
-        return any(first <= slot <= last and port == self.port for first, last, port in self.slots())
+        return self.port_of(slot) == self.port
 
     def view(self):
         """{(id, master or -, whether it is away, config epoch, slots)} as this node has heard."""
@@ -105,6 +109,17 @@ class ClusterNode:
     def has_heard_of_all(self, masters):
         return sum(last - first + 1 for first, last, _ in self.slots()) == SLOTS and \
             len({port for _, _, port in self.slots()}) == masters and "cluster_state:ok" in self.ask("INFO")
+
+    def can_move_in_one_piece(self):
+        """Valkey from 9.0 and Redis from 8.4 can, by a command of their own."""
+        said = " ".join(self.ask("HELP"))
+        return "GETSLOTMIGRATIONS" in said or " MIGRATION " in f" {said} "
+
+    def moves_made(self):
+        """How many it has to do with that the servers have made in one piece."""
+        words = ("GETSLOTMIGRATIONS",) if "GETSLOTMIGRATIONS" in self.ask("HELP") else ("MIGRATION", "STATUS", "ALL")
+        jobs = [dict(zip(job[::2], job[1::2])) for job in self.ask(*words)]
+        return sum(job["state"] in ("success", "completed") for job in jobs)
 
     def cut_links(self):
         """Those to and from the other nodes, which make new ones."""
@@ -142,6 +157,7 @@ class RedisCluster:
         for node, replica in zip(self.nodes[:masters], self.nodes[masters:]):
             eventually(lambda: replica.follows(node), "the replica knows its master")
         self.masters = masters
+        self.moves_in_one_piece = self.nodes[0].can_move_in_one_piece()
         self.wait_whole()
         seeds = ",".join(f"127.0.0.1:{node.public_port}" for node in self.nodes[:2])
         self.url = f"rediss+cluster://{seeds}?ssl-ca={certificate.file}" if certificate else f"redis+cluster://{seeds}"
@@ -158,6 +174,13 @@ class RedisCluster:
     def wait_whole(self):
         """Until every node has heard who has every slot, and every replica has its data."""
         eventually(self.is_whole, "the cluster is whole", 60)
+
+    def wait_agreed(self):
+        """Until every node that runs has heard the same. Redis before 7.2 loses a slot for good, nobody has it any
+        more, when it is moved on by a node, or a replica is promoted, that has not heard of its last move yet
+        (https://github.com/redis/redis/pull/12344)."""
+        eventually(lambda: len({node.view() for node in self.nodes if node.is_running()}) == 1,
+                   "the nodes agree", 60)
 
     def has_replica(self, node):
         return any(other.master_port() == node.port for other in self.nodes)
@@ -249,18 +272,20 @@ class RedisCluster:
         return bool(keys)
 
     def move(self, shard, target, at_once=100, between=lambda: None):
-        """Moves the slot of the shard as redis-cli --cluster reshard does: some keys, `between()`, some keys."""
+        """Moves the slot of the shard as redis-cli --cluster reshard does: some keys, `between()`, some keys; then
+        target, source and the other masters are told who has it."""
         slot, source = self.slot(shard), self.owner(shard)
         self.begin_move(shard, target)
         between()
         while self._move_keys(source, target, slot, at_once):
             between()
-        target.ask("SETSLOT", slot, "NODE", target.id)
-        try:
-            source.ask("SETSLOT", slot, "NODE", target.id)
-        except redis.ResponseError:  # it has heard of it, had no other slots, and is a replica now
-            if source.master_port() is None:
-                raise
+        masters = self.owners()
+        for node in (target, source, *(other for other in masters if other not in (target, source))):
+            try:
+                node.ask("SETSLOT", slot, "NODE", target.id)
+            except redis.ResponseError:  # it has heard of it, had no other slots, and is a replica now
+                if node.master_port() is None:
+                    raise
 
     def stop(self, how=signal.SIGKILL):
         for node in self.nodes:
