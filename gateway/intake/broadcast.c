@@ -256,6 +256,11 @@ void broadcast_reset(struct broadcast *broadcast)
     broadcast_wake(broadcast);
 }
 
+bool broadcast_was_heard(const struct broadcast *broadcast)
+{
+    return get(&broadcast->shared->subscription) > 0;
+}
+
 /* ---- a reader ---- */
 
 void broadcast_reader_init(struct broadcast_reader *reader, struct broadcast *broadcast,

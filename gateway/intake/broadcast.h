@@ -84,6 +84,9 @@ uint64_t broadcast_clock_ms(const struct broadcast *broadcast, uint32_t shard);
 void broadcast_wake(struct broadcast *broadcast);
 /* The writer is dead. Readers find out; nothing is subscribed, and no entry is there. */
 void broadcast_reset(struct broadcast *broadcast);
+/* Whether a writer before this one has ever told that it hears: then there may be workers who know
+ * what they have had. */
+bool broadcast_was_heard(const struct broadcast *broadcast);
 
 /* ---- a reader ---- */
 

@@ -1,7 +1,7 @@
 /* cluster_hearing.c - which shards are heard, and what is told of it.
  *
  * Hearing begins with all shards and the classic line, or with those shards whose nodes there is a
- * connection to, when the rest has not come for BEGIN_WAIT_MS; it ends when none is heard. In
+ * connection to, when the rest has not come for begin_wait_ms; it ends when none is heard. In
  * between each shard comes and goes by itself. The reason is logged, and told, when it is another
  * one than the last time. */
 #include "gateway/intake/cluster_subscriber_parts.h"
@@ -14,7 +14,6 @@
 #include "gateway/metrics/health.h"
 
 enum { RETRY_MIN_MS = 100, RETRY_MAX_MS = 1000 };
-enum { BEGIN_WAIT_MS = 2000 }; /* for the last shards, when the first ones are there */
 
 void cluster_try_later(struct cluster_subscriber *subscriber)
 {
@@ -119,7 +118,7 @@ bool cluster_has_waited(struct cluster_subscriber *subscriber)
 
     if (subscriber->waits_since_ms == 0)
         subscriber->waits_since_ms = now_ms;
-    return now_ms - subscriber->waits_since_ms >= BEGIN_WAIT_MS;
+    return now_ms - subscriber->waits_since_ms >= subscriber->settings.begin_wait_ms;
 }
 
 /* Those whose node there is a connection to. */

@@ -7,6 +7,8 @@
 #include "base/alloc.h"
 #include "gateway/intake/cluster_subscriber_parts.h"
 
+enum { BEGIN_WAIT_MS = 2000 };
+
 static void place_shard(struct shard *shard, const struct sl_redis_endpoint *master)
 {
     struct cluster_subscriber *subscriber = shard->subscriber;
@@ -110,6 +112,8 @@ struct cluster_subscriber *cluster_subscriber_new(const struct subscriber_settin
     subscriber->context = context;
     subscriber->address = *settings->address;
     subscriber->settings.address = &subscriber->address;
+    if (settings->begin_wait_ms == 0)
+        subscriber->settings.begin_wait_ms = BEGIN_WAIT_MS;
     sl_redis_address_print(&subscriber->address, subscriber->address_text,
                            sizeof(subscriber->address_text));
     for (uint32_t i = 0; i < SL_SHARDS_MAX; i++) {

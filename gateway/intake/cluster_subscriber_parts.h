@@ -135,7 +135,7 @@ bool cluster_classic_is_refused(struct line *line, const char *reason);
 void cluster_try_later(struct cluster_subscriber *subscriber);
 /* Something was not where it should be. */
 void cluster_doubt(struct cluster_subscriber *subscriber, const char *reason);
-/* Some of the shards have come, and the others had two seconds since. */
+/* Some of the shards have come, and the others had time enough since. */
 bool cluster_has_waited(struct cluster_subscriber *subscriber);
 /* For /metrics and /readyz?verbose. */
 void cluster_show_heard(struct cluster_subscriber *subscriber);

@@ -60,6 +60,11 @@ static void remember(struct shard_order *order, uint64_t id)
     order->passed[order->passed_count++ % PASSED_IDS] = id;
 }
 
+static bool is_of_shard(const struct shard_order_settings *settings, uint64_t log_end)
+{
+    return log_end == 0 || sl_id_shard(log_end) == settings->shard;
+}
+
 struct shard_order *shard_order_new(const struct shard_order_settings *settings,
                                     const struct shard_order_callbacks *callbacks, void *context)
 {
@@ -71,7 +76,7 @@ struct shard_order *shard_order_new(const struct shard_order_settings *settings,
     order->callbacks = *callbacks;
     order->context = context;
     list_init(&order->held);
-    order->is_guess = settings->log_end > 0 && sl_id_shard(settings->log_end) != settings->shard;
+    order->is_guess = !is_of_shard(settings, settings->log_end);
     if (order->is_guess)
         order->last = settings->log_end;
     else if (settings->log_end > 0)
@@ -281,6 +286,8 @@ static void end_guess(struct shard_order *order, uint64_t newest)
 
 void shard_order_resume(struct shard_order *order, uint64_t log_end)
 {
+    if (!is_of_shard(&order->settings, log_end))
+        return; /* a guess tells nothing to whoever has passed on events before */
     if (!order->is_wanting && order->is_guess && log_end < order->last)
         end_guess(order, log_end);
     if (order->is_wanting || !is_news(order, log_end))

@@ -61,7 +61,8 @@ void shard_order_free(struct shard_order *order);
 
 /* A message of the shard. true: the log is wanted. */
 bool shard_order_take(struct shard_order *order, const struct live_message *message);
-/* Hearing begins again; `log_end` was the newest event before. */
+/* Hearing begins again; `log_end` was the newest event before. One of another shard: that is not
+ * known, as in the settings, and comes later. */
 void shard_order_resume(struct shard_order *order, uint64_t log_end);
 
 /* true: what lies in (*ret_after, *ret_to] of the log is wanted, and nothing is passed on before it

@@ -49,6 +49,7 @@ struct subscriber_settings {
     uint32_t timeout_ms; /* from being connected, which has a quarter of it, to being subscribed */
     uint32_t rest_ms;    /* when busy, it reads no more often than this; 0: at once */
     struct redis_commands *commands; /* of a cluster: what is asked beside the live channels */
+    uint32_t begin_wait_ms; /* of a cluster: for the rest, when some shards are there; 0: 2 s */
     struct redis_news news;
 };
 

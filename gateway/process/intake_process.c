@@ -32,6 +32,10 @@
 #include "src/database/database_clock.h"
 #include "src/model/id.h"
 
+/* Who takes the place of one that has died keeps the workers waiting for no longer than nodes that
+ * are there need: whoever has been told the ends of all logs before needs no better guess. */
+enum { SUCCESSOR_WAIT_MS = 200 };
+
 enum { LEAST_BYTES = 1 << 18, USUAL_BYTES = 16 << 20, ENTRY_HEAD_BYTES = 4096 };
 
 struct intake {
@@ -358,6 +362,7 @@ static int start(struct intake *intake, struct failure *reterr)
         .ping_ms = (uint32_t)config->redis_timeout_ms,
         .timeout_ms = (uint32_t)config->redis_timeout_ms,
         .rest_ms = (uint32_t)config->intake_rest_ms,
+        .begin_wait_ms = broadcast_was_heard(intake->parts->broadcast) ? SUCCESSOR_WAIT_MS : 0,
         .news = {.context = intake,
                  .master = on_master,
                  .away = on_away,

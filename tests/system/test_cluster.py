@@ -1,13 +1,14 @@
 """sluiced and the command line on a Redis Cluster of three masters and three replicas."""
 
 import json
+import os
 import pathlib
 import signal
 import threading
 
 import pytest
 
-from harness import events
+from harness import events, processes
 from harness.api import Api
 from harness.cli import Cli
 from harness.redis_cluster import NODE_TIMEOUT_MS, RedisCluster
@@ -282,6 +283,9 @@ def test_what_is_published_without_the_core_is_heard_wherever_it_is_published(cl
         publish(cluster.owner(7))
         cluster.owner(7).client.execute_command("SPUBLISH", CHANNEL, events.dump(made[-1]))  # the same: heard once
         assert stream.next()["post"]["text"] == made[-1]["post"]["text"]
+        while not cluster.has_replica(heard_at(cluster)):  # another test has killed its master: it is taken at random
+            heard_at(cluster).client.client_kill_filter(_type="pubsub")
+            eventually(lambda: heard_at(cluster), "a node is subscribed to")
         before, replica = heard_at(cluster), cluster.replica_of(heard_at(cluster))
         before.stop(signal.SIGKILL)
         eventually(lambda: heard_at(cluster) not in (None, before), "another node is subscribed to")
@@ -303,3 +307,35 @@ def test_what_is_published_without_the_core_is_heard_wherever_it_is_published(cl
         eventually(lambda: part()["state"] == "ok" and gateway.metrics()["sluice_publish_heard"] == 1, "it is heard again")
         publish(running()[0])
         assert stream.next()["post"]["text"] == made[-1]["post"]["text"]
+
+
+def intake_of(gateway):
+    """Its process id; None: there is none at the moment."""
+    return next((child for child in processes.children(gateway.pid) if processes.name(child) == "sluiced-intake"), None)
+
+
+@pytest.mark.usefixtures("patience")
+def test_intake_that_dies_while_a_master_is_away_is_replaced_by_one_that_hears_the_others(cluster, users, gateway):
+    lost, *others = sorted(users.values(), key=lambda user: not cluster.has_replica(cluster.owner(shard_of(user))))
+    master = cluster.owner(shard_of(lost))
+    replica, away = cluster.replica_of(master), len(cluster.shards_of(master))
+
+    def part():
+        return gateway.get("/readyz?verbose", gateway.bearer(scope="admin")).json["parts"]["shards"]
+
+    def misses():
+        return part()["state"] == "failing" and part()["why"].startswith(f"{away} of 64 are not heard")
+    with gateway.stream(FIREHOSE) as stream:
+        master.stop(signal.SIGKILL)
+        eventually(misses, "the shards of the master are missed")
+        before, intake = part()["since_ms"], intake_of(gateway)
+        os.kill(intake, signal.SIGKILL)
+        eventually(lambda: intake_of(gateway) not in (None, intake) and gateway.get("/readyz").status == 200,
+                   "another one hears the others")
+        assert misses() and part()["since_ms"] > before  # what the dead one had found counts no more
+        posts = [post(gateway, user) for user in others]
+        assert read_posts(stream, posts) == posts
+        cluster.promote(replica, "TAKEOVER")
+        eventually(lambda: part()["state"] == "ok", "all shards are heard")
+        posts = [post(gateway, user) for user in users.values()]
+        assert read_posts(stream, posts) == posts  # and no gap is told

@@ -192,6 +192,18 @@ static void test_what_the_log_has_lost_meanwhile_is_a_gap(void **state)
     expect_told("retention(64,4101] 4105 ");
 }
 
+/* A new intake process that begins while the shard is away. */
+static void test_a_guess_tells_nothing_to_who_knows_more(void **state)
+{
+    (void)state;
+    shard_order_resume(order, OTHER);
+    expect_wants_nothing();
+    shard_order_resume(order, 10);
+    expect_wants_nothing();
+    assert_false(take(AFTER, 10));
+    expect_told("4096 ");
+}
+
 static void test_empty_log_begins_with_its_first_event(void **state)
 {
     (void)state;
@@ -643,6 +655,13 @@ enum { HISTORY = 400, BATCH = 5 };
 
 static uint64_t history[HISTORY + 1];
 
+/* Of the same shard. */
+static uint64_t some_id_after(uint64_t id)
+{
+    id += 1 + (uint64_t)(rand() % 3);
+    return sl_id_shard(id) == 0 ? id : (id / SL_ID_PER_MS + 1) * SL_ID_PER_MS;
+}
+
 static size_t entries_of(uint64_t after, uint64_t to, size_t written, size_t trimmed,
                          struct sl_event_log_entry *entries)
 {
@@ -679,7 +698,7 @@ static void run_history(unsigned seed)
             if (written == HISTORY)
                 break;
             written++;
-            history[written] = history[written - 1] + 1 + (uint64_t)(rand() % 3);
+            history[written] = some_id_after(history[written - 1]);
             for (int times = rand() % 6 ? 1 : rand() % 3; times > 0; times--)
                 take(history[written], history[written - 1]);
             break;
@@ -747,6 +766,7 @@ int main(void)
 #define test(name) cmocka_unit_test_setup_teardown(name, begin, end)
     static const struct CMUnitTest tests[] = {
         test(test_messages_in_order_pass_at_once),
+        test(test_a_guess_tells_nothing_to_who_knows_more),
         test(test_empty_log_begins_with_its_first_event),
         test(test_what_came_while_the_log_was_away_is_wanted),
         test(test_if_nothing_came_it_begins_with_its_next_event),

@@ -183,7 +183,7 @@ class RedisCluster:
                    "the nodes agree", 60)
 
     def has_replica(self, node):
-        return any(other.master_port() == node.port for other in self.nodes)
+        return any(other.is_running() and other.master_port() == node.port for other in self.nodes)
 
     def add_master(self):
         """One more, which has no slots; `masters` counts it when it has."""
