@@ -12,6 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 from harness.cli import Cli  # noqa: E402
 from harness.clustered_redis import Clusters  # noqa: E402
+from harness.redis_cluster import RedisCluster  # noqa: E402
 from harness.redis_server import KIND  # noqa: E402
 from harness.servers import Servers  # noqa: E402
 from harness.tls import Certificate  # noqa: E402
@@ -82,6 +83,16 @@ def redis(module_servers):
 def gateway(module_servers, redis):
     """A sluiced with one worker on `redis`, the same for all tests of a file."""
     return module_servers.gateway(redis)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """A Redis Cluster of three masters and three replicas with a database of 64 shards, the same for all tests of a
+    file, whatever they do to it."""
+    cluster = RedisCluster(tmp_path_factory.mktemp("cluster"))
+    Cli(cluster).run("init")
+    yield cluster
+    cluster.stop()
 
 
 @pytest.fixture

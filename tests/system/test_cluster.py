@@ -4,14 +4,14 @@ import json
 import os
 import pathlib
 import signal
-import threading
 
 import pytest
 
 from harness import events, processes
 from harness.api import Api
 from harness.cli import Cli
-from harness.redis_cluster import NODE_TIMEOUT_MS, RedisCluster
+from harness.producers import Writer
+from harness.redis_cluster import NODE_TIMEOUT_MS
 from harness.redis_server import shard_of
 from harness.waiting import eventually
 
@@ -19,17 +19,8 @@ FIREHOSE = "/v1/stream/firehose"
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    cluster = RedisCluster(tmp_path_factory.mktemp("cluster"))
-    yield cluster
-    cluster.stop()
-
-
-@pytest.fixture(scope="module")
 def cli(cluster):
-    cli = Cli(cluster)
-    cli.run("init")
-    return cli
+    return Cli(cluster)
 
 
 @pytest.fixture(scope="module")
@@ -47,37 +38,20 @@ def users(cluster, cli):
 
 
 @pytest.fixture(scope="module")
+def followers(cli, users):
+    """The others follow the first of them, and read their homes, which is why these are kept from now on."""
+    author, *followers = users
+    for follower in followers:
+        cli.run("follow", follower, author)
+    cli.run("worker", "--until-empty")
+    for follower in followers:
+        cli.run("home", follower)
+    return followers
+
+
+@pytest.fixture(scope="module")
 def gateway(module_servers, cluster, cli):
     return module_servers.gateway(cluster.url, "--run-tasks", "on", workers=2)
-
-
-class Writer(threading.Thread):
-    """Posts as a user, one post after the other, until it is told to stop."""
-
-    def __init__(self, cluster, login):
-        super().__init__()
-        self.cli, self.login, self.posts, self.is_over, self.error = Cli(cluster), login, [], False, None
-
-    def run(self):
-        try:
-            while not self.is_over:
-                self.posts.append(int(self.cli.run("post", "--user", self.login, f"post {len(self.posts)}")))
-        except AssertionError as error:
-            self.error = error
-
-    def begin(self, posts):
-        self.start()
-        self.wait_for(posts)
-
-    def wait_for(self, more):
-        wanted = len(self.posts) + more
-        eventually(lambda: self.error or len(self.posts) >= wanted, "more posts are written", 60)
-
-    def finish(self):
-        self.is_over = True
-        self.join()
-        assert not self.error, self.error
-        return self.posts
 
 
 @pytest.fixture
@@ -120,13 +94,8 @@ def test_a_user_with_the_documented_rights_may_do_all(cluster, cli):
     assert json.loads(own.run("home", "ada"))["text"] == "hello"
 
 
-def test_posts_reach_followers_of_other_nodes(cluster, cli, users):
-    author, *followers = users
-    for follower in followers:
-        cli.run("follow", follower, author)
-    cli.run("worker", "--until-empty")
-    for follower in followers:
-        assert cli.run("home", follower) == ""  # who reads is pushed to from now on
+def test_posts_reach_followers_of_other_nodes(cluster, cli, users, followers):
+    author = next(iter(users))
     post = cli.run("post", "--user", author, "to all nodes")
     cli.run("worker", "--until-empty")
     for follower in followers:
@@ -182,7 +151,7 @@ def test_a_shard_that_is_moved_has_one_log_and_nothing_half_done(cluster, cli, u
     cluster.wait_whole()
 
 
-def test_a_failover_in_good_order_loses_no_post(cluster, cli, users, gateway, writer):
+def test_a_failover_in_good_order_loses_no_post(cluster, cli, users, followers, gateway, writer):
     shard = shard_of(users[writer.login])
     replica = cluster.replica_of(cluster.owner(shard))
     with gateway.stream(FIREHOSE) as stream:
@@ -194,7 +163,6 @@ def test_a_failover_in_good_order_loses_no_post(cluster, cli, users, gateway, wr
     cluster.wait_whole()
     assert cluster.owner(shard) is replica
     assert cluster.posts(shard)[-len(posts):] == posts
-    followers = list(users)[1:]
     eventually(lambda: all(json.loads(cli.run("home", follower, "--limit", "1"))["id"] == str(posts[-1])
                            for follower in followers), "the tasks have pushed the last post", 60)
 

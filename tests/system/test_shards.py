@@ -12,22 +12,14 @@ import redis
 
 from harness import programs
 from harness.cli import Cli
-from harness.redis_cluster import RedisCluster
+from harness.producers import Writer
 from harness.redis_server import shard_of
 from harness.waiting import eventually
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    cluster = RedisCluster(tmp_path_factory.mktemp("cluster"))
-    yield cluster
-    cluster.stop()
-
-
-@pytest.fixture(scope="module")
 def cli(cluster):
     cli = Cli(cluster)
-    cli.run("init")
     for n in range(12):
         cli.run("user", "add", f"user{n}")
         cli.run("post", "--user", f"user{n}", "text")
@@ -237,35 +229,14 @@ def test_servers_that_can_move_a_shard_in_one_piece(in_one_piece, cluster, cli, 
     source, target = cluster.owner(full), other_master(cluster, full)
     before = source.moves_made()
     writer = Writer(cluster, "full")
-    writer.start()
-    writer.wait_for(2)
+    writer.begin(2)
     cli.run("shards", "move", full, name(target))
     writer.wait_for(2)
-    writer.is_over = True
-    writer.join()
-    assert not writer.error and cluster.owner(full) is target
+    writer.finish()
+    assert cluster.owner(full) is target
     assert source.moves_made() == before + 1
     assert source.ask("COUNTKEYSINSLOT", cluster.slot(full)) == 0
     cluster.wait_whole()
-
-
-class Writer(threading.Thread):
-    """Posts as a user until it is told to stop."""
-
-    def __init__(self, cluster, login):
-        super().__init__()
-        self.cli, self.login, self.posts, self.is_over, self.error = Cli(cluster), login, [], False, None
-
-    def run(self):
-        try:
-            while not self.is_over:
-                self.posts.append(int(self.cli.run("post", "--user", self.login, "text")))
-        except AssertionError as error:
-            self.error = error
-
-    def wait_for(self, more):
-        wanted = len(self.posts) + more
-        eventually(lambda: self.error or len(self.posts) >= wanted, "more posts are written", 60)
 
 
 def test_shard_is_moved_while_it_is_written_to(cluster, cli, full, module_servers):
@@ -280,11 +251,7 @@ def test_shard_is_moved_while_it_is_written_to(cluster, cli, full, module_server
             cli.run("shards", "move", full, name(other_master(cluster, full)))
         for writer in writers:
             writer.wait_for(2)
-            writer.is_over = True
-        for writer in writers:
-            writer.join()
-        assert not any(writer.error for writer in writers), [writer.error for writer in writers]
-        posts = sorted(post for writer in writers for post in writer.posts)
+        posts = sorted(post for writer in writers for post in writer.finish())
         heard = []
         while len(heard) < len(posts):
             event = stream.next()

@@ -2,9 +2,11 @@
 
 import random
 import subprocess
+import threading
 
 from . import events
-from .waiting import Deadline
+from .cli import Cli
+from .waiting import Deadline, eventually
 
 PEOPLE = 12
 WORDS = ("amber basil cedar delta ember fjord grove hazel iris jade karst lotus maple nectar opal pine "
@@ -89,3 +91,32 @@ class Outsider:
         number = ms * 4096 + shard * 64 + 63
         self.ids.add(number)
         self.redis.publish(events.dump(events.post(number, "amber from outside", user=4096 + shard * 64)), shard)
+
+
+class Writer(threading.Thread):
+    """Posts by the command line as a user, one post after the other, until it is told to stop. `posts`: their ids."""
+
+    def __init__(self, redis, login):
+        super().__init__()
+        self.cli, self.login, self.posts, self.is_over, self.error = Cli(redis), login, [], False, None
+
+    def run(self):
+        try:
+            while not self.is_over:
+                self.posts.append(int(self.cli.run("post", "--user", self.login, f"post {len(self.posts)}")))
+        except AssertionError as error:
+            self.error = error
+
+    def begin(self, posts):
+        self.start()
+        self.wait_for(posts)
+
+    def wait_for(self, more):
+        wanted = len(self.posts) + more
+        eventually(lambda: self.error or len(self.posts) >= wanted, "more posts are written", 60)
+
+    def finish(self):
+        self.is_over = True
+        self.join()
+        assert not self.error, self.error
+        return self.posts
