@@ -7,20 +7,9 @@
 
 #include "src/redis/cluster_map.h"
 #include "tests/support/cmocka_all.h"
+#include "tests/support/reply_of.h"
 
 static const struct sl_redis_endpoint asked = {"10.0.0.9", 6379};
-
-static redisReply *reply_of(const char *bytes)
-{
-    redisReader *reader = redisReaderCreate();
-    void *reply = NULL;
-
-    assert_int_equal(redisReaderFeed(reader, bytes, strlen(bytes)), REDIS_OK);
-    assert_int_equal(redisReaderGetReply(reader, &reply), REDIS_OK);
-    assert_non_null(reply);
-    redisReaderFree(reader);
-    return reply;
-}
 
 static int read_slots(const char *bytes, struct sl_cluster_map *ret_map, struct failure *reterr)
 {

@@ -6,29 +6,10 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "gateway/intake/event.h"
-#include "gateway/intake/event_decode.h"
 #include "tests/support/cmocka_all.h"
+#include "tests/support/decode_scene.h"
 
 enum { ROUNDS = 20000 };
-
-static const struct event_origin origin = {
-    .id = 77, .previous = 70, .shard = 3, .received_us = 1234};
-
-static struct event_decoder *decoder;
-
-static int make_decoder(void **state)
-{
-    (void)state;
-    decoder = event_decoder_new(1 << 20);
-    return decoder ? 0 : -1;
-}
-
-static int free_decoder(void **state)
-{
-    (void)state;
-    event_decoder_free(decoder);
-    return 0;
-}
 
 static uint64_t next_random(uint64_t *seed)
 {
@@ -216,7 +197,7 @@ static void test_an_event_from_bytes_is_the_one_that_was_decoded(void **state)
         size_t size;
 
         append_message(&json, &seed);
-        if (event_decode(decoder, buffer_slice(&json), &origin, &decoded, NULL) < 0)
+        if (decode(buffer_slice(&json), &decoded, NULL) < 0)
             fail_msg("refused: %s", buffer_str(&json));
         size = event_bytes(decoded).size;
         copy = mem_copy(event_bytes(decoded).data, size);
@@ -250,7 +231,7 @@ static void test_bytes_that_were_damaged_point_nowhere_else(void **state)
         char *copy;
 
         append_message(&json, &seed);
-        assert_int_equal(event_decode(decoder, buffer_slice(&json), &origin, &decoded, NULL), 0);
+        assert_int_equal(decode(buffer_slice(&json), &decoded, NULL), 0);
         words = (sizeof(*decoded) + decoded->view.url_count * sizeof(struct sl_slice)) / 8;
         copy = mem_copy(event_bytes(decoded).data, decoded->bytes);
         at = next_random(&seed) % words * 8;
@@ -276,10 +257,9 @@ static void test_bytes_that_are_too_few_are_refused(void **state)
     struct sl_slice bytes;
 
     (void)state;
-    assert_int_equal(event_decode(decoder,
-                                  SL_SLICE("{\"id\":1,\"type\":\"follow\",\"user\":{\"id\":1},"
-                                           "\"target\":{\"id\":2}}"),
-                                  &origin, &decoded, NULL),
+    assert_int_equal(decode(SL_SLICE("{\"id\":1,\"type\":\"follow\",\"user\":{\"id\":1},"
+                                     "\"target\":{\"id\":2}}"),
+                            &decoded, NULL),
                      0);
     bytes = event_bytes(decoded);
     for (size_t size = 0; size < bytes.size; size++) {
@@ -303,5 +283,5 @@ int main(void)
         cmocka_unit_test(test_bytes_that_are_too_few_are_refused),
     };
 
-    return cmocka_run_group_tests(tests, make_decoder, free_decoder);
+    return cmocka_run_group_tests(tests, decode_scene_begin, decode_scene_end);
 }

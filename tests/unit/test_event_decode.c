@@ -9,34 +9,7 @@
 #include "gateway/intake/event_decode.h"
 #include "tests/support/cases.h"
 #include "tests/support/cmocka_all.h"
-
-static const struct event_origin origin = {.id = 77, .shard = 3, .received_us = 1234};
-
-static struct event_decoder *decoder;
-
-static int make_decoder(void **state)
-{
-    (void)state;
-    decoder = event_decoder_new(1 << 20);
-    return decoder ? 0 : -1;
-}
-
-static int free_decoder(void **state)
-{
-    (void)state;
-    event_decoder_free(decoder);
-    return 0;
-}
-
-/* Decodes a copy that ends where the message ends, so that reading behind it is caught. */
-static int decode(struct sl_slice message, struct event **ret_event, struct failure *reterr)
-{
-    char *copy = mem_copy(message.data, message.size);
-    int r = event_decode(decoder, sl_slice(copy, message.size), &origin, ret_event, reterr);
-
-    mem_free(copy);
-    return r;
-}
+#include "tests/support/decode_scene.h"
 
 static void print_text(struct buffer *out, const char *name, struct sl_slice text)
 {
@@ -113,9 +86,9 @@ static void run_accepted(const struct test_case *test_case)
     print_event(&got, event);
     case_expect(test_case, buffer_slice(&got), buffer_slice(&facts));
     case_expect(test_case, event->json, buffer_slice(&json));
-    assert_int_equal(event->id, origin.id);
-    assert_int_equal(event->shard, origin.shard);
-    assert_int_equal(event->received_us, origin.received_us);
+    assert_int_equal(event->id, decode_origin.id);
+    assert_int_equal(event->shard, decode_origin.shard);
+    assert_int_equal(event->received_us, decode_origin.received_us);
     assert_true(event->bytes >= sizeof(*event) + event->json.size);
     event_unref(event);
     buffer_done(&input);
@@ -163,10 +136,10 @@ static void test_message_over_the_limit_is_refused(void **state)
     struct event *event = NULL;
 
     (void)state;
-    assert_int_equal(event_decode(small, SL_SLICE("{\"id\":1234}"), &origin, &event, &failure),
-                     -E2BIG);
+    assert_int_equal(
+        event_decode(small, SL_SLICE("{\"id\":1234}"), &decode_origin, &event, &failure), -E2BIG);
     assert_string_equal(failure.text, "longer than 10 bytes");
-    assert_int_equal(event_decode(small, SL_SLICE("{\"id\":123}"), &origin, &event, NULL),
+    assert_int_equal(event_decode(small, SL_SLICE("{\"id\":123}"), &decode_origin, &event, NULL),
                      -EBADMSG);
     event_decoder_free(small);
 }
@@ -272,7 +245,7 @@ static void test_out_of_memory_at_any_allocation_is_an_error(void **state)
 
         mem_fail_after(n);
         fresh = event_decoder_new(1000);
-        r = fresh ? event_decode(fresh, message, &origin, &event, NULL) : -ENOMEM;
+        r = fresh ? event_decode(fresh, message, &decode_origin, &event, NULL) : -ENOMEM;
         mem_fail_never();
         if (!fresh)
             continue;
@@ -282,7 +255,7 @@ static void test_out_of_memory_at_any_allocation_is_an_error(void **state)
         }
         assert_int_equal(r, -ENOMEM);
         assert_null(event);
-        assert_int_equal(event_decode(fresh, message, &origin, &event, NULL), 0);
+        assert_int_equal(event_decode(fresh, message, &decode_origin, &event, NULL), 0);
         event_unref(event);
         event = NULL;
         event_decoder_free(fresh);
@@ -304,5 +277,5 @@ int main(void)
         cmocka_unit_test(test_out_of_memory_at_any_allocation_is_an_error),
     };
 
-    return cmocka_run_group_tests(tests, make_decoder, free_decoder);
+    return cmocka_run_group_tests(tests, decode_scene_begin, decode_scene_end);
 }

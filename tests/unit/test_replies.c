@@ -21,20 +21,9 @@
 #include "src/social/posts.h"
 #include "src/social/users.h"
 #include "tests/support/cmocka_all.h"
+#include "tests/support/reply_of.h"
 
 /* The reply that these bytes are in Redis's protocol. */
-static redisReply *reply_of(const char *bytes)
-{
-    redisReader *reader = redisReaderCreate();
-    void *reply = NULL;
-
-    assert_int_equal(redisReaderFeed(reader, bytes, strlen(bytes)), REDIS_OK);
-    assert_int_equal(redisReaderGetReply(reader, &reply), REDIS_OK);
-    assert_non_null(reply);
-    redisReaderFree(reader);
-    return reply;
-}
-
 typedef int (*parse_fn)(const redisReply *reply, struct failure *reterr);
 
 static int parse_written(const redisReply *reply, struct failure *reterr)
