@@ -115,8 +115,10 @@ bool event_pretty_print(FILE *file, struct sl_slice event)
         json_decref(json);
         return false;
     }
-    print_time(file, member(json, "at"));
-    fputc(' ', file);
+    if (*member(json, "at")) {
+        print_time(file, member(json, "at"));
+        fputc(' ', file);
+    }
     if (is_post) {
         print_post(file, post);
     } else if (is_deletion) {

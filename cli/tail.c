@@ -47,7 +47,7 @@ enum { KEY_URL = 1, KEY_TOKEN, KEY_CACERT, KEY_LIMIT, KEY_PRETTY, KEY_UNCOMPRESS
 /* The parameters, by the names of their options. */
 static const char *const parameters[] = {"track",    "follow",  "locations", "rule",
                                          "language", "percent", "partition", "types",
-                                         "since",    "until",   "last"};
+                                         "since",    "until",   "last",      "fields"};
 
 enum { SINCE = 8, UNTIL = 9, PARAMETER_COUNT = sizeof(parameters) / sizeof(parameters[0]) };
 
@@ -589,6 +589,11 @@ static const struct cli_option options[] = {
     PARAMETER(10, "last", "N",
               "Begin with the newest so many that there are, 1 to 1000, then go on live.", NULL,
               CLI_ONCE),
+    PARAMETER(
+        11, "fields", "NAMES",
+        "Only these members of events, separated by commas: text,user.login; or short (all but "
+        "what a post says twice), ids, full.",
+        "full short ids", CLI_MANY),
     {"limit", KEY_LIMIT, "N", "End with status 0 when so many events are printed.", NULL, CLI_ONCE},
     {"pretty", KEY_PRETTY, NULL,
      "Print events for people, not as JSON: when it was, who did it, the text.", NULL, CLI_ONCE},
@@ -618,6 +623,7 @@ const struct command command_tail = {
     .examples = "sluice tail filter --track 'cat,dog food' --language en --pretty\n"
                 "sluice tail filter --follow @ada --follow @bob\n"
                 "sluice tail firehose --since -1h --limit 100\n"
+                "sluice tail firehose --fields text,user.login\n"
                 "sluice tail home --url https://live.example.org --cacert ca.pem\n",
     .words = "filter sample firehose home",
     .run = run,

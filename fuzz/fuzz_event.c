@@ -3,7 +3,8 @@
  *
  * Both parsers must agree on what is JSON, and on each fact of an event; they may differ where
  * jansson gives up (numbers beyond its types) and where depth is limited. What clients get must be
- * one line that decodes to the same event, and to the same line, again. */
+ * one line that decodes to the same event, and to the same line, again; and so must what is left of
+ * it for those who want some members only. */
 #include "fuzz/fuzz.h"
 
 #include <errno.h>
@@ -12,6 +13,8 @@
 #include <jansson.h>
 
 #include "base/alloc.h"
+#include "gateway/delivery/reduce.h"
+#include "gateway/front/event_fields.h"
 #include "gateway/intake/event.h"
 #include "gateway/intake/event_decode.h"
 
@@ -219,6 +222,43 @@ static void check_json(struct event_decoder *decoder, const struct event *event)
     event_unref(again);
 }
 
+/* What clients get who want some members only. */
+static const char *const sets[] = {"short", "ids", "text,user.login,geo.lon", "at,user,place.name"};
+
+static void check_reduced(const struct event *event)
+{
+    struct buffer scratch = BUFFER_INIT, json = BUFFER_INIT;
+    json_t *full = json_loadb(event->json.data, event->json.size, 0, NULL), *left;
+    uint64_t fields;
+
+    for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
+        must(event_fields_parse(sl_slice_str(sets[i]), &fields, NULL) == 0);
+        buffer_clear(&json);
+        must(reduce_json(event->json, event->kind == EVENT_DELETE, fields, &scratch, &json) == 0);
+        must(json.size <= event->json.size);
+        left = full ? json_loadb(json.data, json.size, 0, NULL) : NULL;
+        must(!left == !full);
+        must(json_equal(json_object_get(left, "id"), json_object_get(full, "id")) || !full);
+        must(json_equal(json_object_get(left, "type"), json_object_get(full, "type")) || !full);
+        json_decref(left);
+    }
+    json_decref(full);
+    buffer_done(&scratch);
+    buffer_done(&json);
+}
+
+/* It is made for what the decoder lets through; on anything else it must only not fall. */
+static void reduce_anything(struct sl_slice message)
+{
+    struct buffer scratch = BUFFER_INIT, json = BUFFER_INIT;
+    int r = reduce_json(message, false, EVENT_FIELDS_SHORT, &scratch, &json);
+
+    must(r == 0 || r == -EBADMSG);
+    must(json.size <= message.size + 1);
+    buffer_done(&scratch);
+    buffer_done(&json);
+}
+
 /* The event as another process gets it; the one that was decoded is gone. */
 static struct event *carry(struct event *event)
 {
@@ -254,8 +294,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         must(r < 0);
     }
     json_decref(tree);
-    if (r == 0)
+    reduce_anything(message);
+    if (r == 0) {
         check_json(decoder, event);
+        check_reduced(event);
+    }
     event_unref(event);
     event_decoder_free(decoder);
     return 0;

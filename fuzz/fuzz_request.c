@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "fuzz/front.h"
+#include "gateway/front/event_fields.h"
 #include "gateway/front/stream_request.h"
 
 #define NOW_MS UINT64_C(1800000000000)
@@ -57,6 +58,17 @@ static void check_refusal(const struct http_refusal *refusal, enum token_fault f
     front_check_body(refusal);
 }
 
+/* What is understood, said again, is understood the same. */
+static void check_fields(uint64_t fields)
+{
+    struct buffer text = BUFFER_INIT;
+    uint64_t again = ~fields;
+
+    event_fields_print(fields, &text);
+    must(event_fields_parse(buffer_slice(&text), &again, NULL) == 0 && again == fields);
+    buffer_done(&text);
+}
+
 static void check_request(const struct stream_request *request, const struct http_request *http)
 {
     struct http_refusal refusal;
@@ -67,6 +79,7 @@ static void check_request(const struct stream_request *request, const struct htt
     must((request->types == 0) == (request->stream == STREAM_MANY));
     must(request->since != SINCE_CURSOR || request->since_cursor.id > 0);
     must(request->token.expires_ms > NOW_MS);
+    check_fields(request->fields);
     if (request->filter)
         must(stream_filter_permitted(&request->token, request->filter, &refusal) == 0);
 }

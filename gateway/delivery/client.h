@@ -65,6 +65,7 @@ struct client {
     bool unchunked; /* HTTP/1.0 */
     enum stream_encoding encoding;
     bool says_cursors;   /* a message, with each keep-alive */
+    uint64_t fields;     /* which members of events it wants: front/event_fields.h */
     uint8_t window_bits; /* of what it decodes; 0: nothing may refer to an earlier message */
     enum client_state state;
     struct outbox *outbox;   /* the lane's, or the catcher's own; NULL: none */

@@ -97,6 +97,7 @@ void deliver_free(struct deliver *deliver)
     sl_filter_index_free(deliver->index);
     sl_words_free(deliver->words);
     compressor_free(deliver->compressor);
+    reducer_done(&deliver->reducer);
     mem_free(deliver->bindings);
     mem_free(deliver);
 }

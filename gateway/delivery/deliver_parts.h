@@ -18,6 +18,7 @@
 #include "gateway/delivery/deliver.h"
 #include "gateway/delivery/home.h"
 #include "gateway/delivery/lane.h"
+#include "gateway/delivery/reducer.h"
 #include "gateway/delivery/ring.h"
 #include "gateway/delivery/rule_set.h"
 
@@ -36,6 +37,8 @@ struct deliver {
     struct deliver_settings settings;
     struct compressor *compressor; /* NULL: nothing is compressed */
     struct compressor_counts counted_compression;
+    struct reducer reducer;
+    uint64_t counted_reductions;
     struct outbox_counts counts, counted; /* `counted`: what the metrics have been told */
     struct sl_words *words;
     struct sl_filter_index *index;

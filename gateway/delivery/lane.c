@@ -23,6 +23,8 @@ struct lane *lane_new(struct deliver *deliver, const struct client *client, int 
         .encoding = client->encoding,
         .window_bits = client->window_bits,
         .compressor = deliver->compressor,
+        .fields = client->fields,
+        .reducer = &deliver->reducer,
         .gather_ms = gather_ms < 0 ? deliver->settings.gather_ms : (uint32_t)gather_ms,
         .max_owed_bytes = deliver->settings.max_owed_bytes,
         .overrun = deliver->overrun,

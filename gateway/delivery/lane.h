@@ -31,7 +31,7 @@ struct lane {
 /* What the key of a shared lane takes: it is kept twice, with what goes before the filter's. */
 static inline size_t lane_key_bytes(size_t filter_key_size)
 {
-    return 2 * (filter_key_size + 64);
+    return 2 * (filter_key_size + 80);
 }
 
 /* Owes the event to the lane's live clients, and evicts them when there is no memory for it. */

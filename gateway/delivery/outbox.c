@@ -18,6 +18,8 @@
 #include "base/clock.h"
 #include "gateway/delivery/compressor.h"
 #include "gateway/delivery/outbox_parts.h"
+#include "gateway/delivery/reducer.h"
+#include "gateway/front/event_fields.h"
 #include "gateway/metrics/metrics.h"
 #include "src/model/id.h"
 
@@ -33,15 +35,17 @@ void outbox_init(struct outbox *outbox, const struct outbox_settings *settings,
     list_init(&outbox->behind);
 }
 
+static void entry_done(struct outbox_entry *entry)
+{
+    event_unref(entry->event);
+    mem_free(entry->wrapping);
+    mem_free(entry->compound);
+}
+
 static void release_until(struct outbox *outbox, uint64_t position)
 {
-    for (; outbox->first < position; outbox->first++) {
-        struct outbox_entry *entry = entry_at(outbox, outbox->first);
-
-        event_unref(entry->event);
-        mem_free(entry->wrapping);
-        mem_free(entry->compound);
-    }
+    for (; outbox->first < position; outbox->first++)
+        entry_done(entry_at(outbox, outbox->first));
 }
 
 void outbox_done(struct outbox *outbox)
@@ -308,28 +312,39 @@ static int measure(struct outbox *outbox, struct outbox_entry *entry, struct sl_
     return 0;
 }
 
+static int make_entry(struct outbox *outbox, const struct sl_cursor *head, struct sl_slice tail,
+                      struct outbox_entry *entry)
+{
+    if (tail.data) {
+        entry->wrapping = batch_wrap(outbox, entry->event, tail);
+        if (!entry->wrapping)
+            return -ENOMEM;
+    }
+    if (!sl_cursor_is_plain(head)) {
+        entry->compound = mem_copy(head, sizeof(*head));
+        if (!entry->compound)
+            return -ENOMEM;
+    }
+    return measure(outbox, entry, tail);
+}
+
 int outbox_append(struct outbox *outbox, struct event *event, const struct sl_cursor *head,
                   struct sl_slice tail, uint64_t now_ms)
 {
-    struct outbox_entry entry = {
-        .event = event, .bytes_before = outbox->bytes, .cursor = cursor_before(event, head->id)};
+    const struct outbox_settings *settings = &outbox->settings;
+    struct outbox_entry entry = {.bytes_before = outbox->bytes,
+                                 .cursor = cursor_before(event, head->id)};
 
-    assert(!tail.data || outbox->settings.format == FORMAT_WEBSOCKET);
+    assert(!tail.data || settings->format == FORMAT_WEBSOCKET);
     if (make_room(outbox) < 0)
         return -ENOMEM;
-    if (tail.data) {
-        entry.wrapping = batch_wrap(outbox, event, tail);
-        if (!entry.wrapping)
-            return -ENOMEM;
-    }
-    if (!sl_cursor_is_plain(head))
-        entry.compound = mem_copy(head, sizeof(*head));
-    if ((!entry.compound && !sl_cursor_is_plain(head)) || measure(outbox, &entry, tail) < 0) {
-        mem_free(entry.wrapping);
-        mem_free(entry.compound);
+    entry.event = settings->fields == EVENT_FIELDS_FULL
+                      ? event_ref(event)
+                      : reducer_reduce(settings->reducer, event, settings->fields);
+    if (!entry.event || make_entry(outbox, head, tail, &entry) < 0) {
+        entry_done(&entry);
         return -ENOMEM;
     }
-    event_ref(event);
     if (outbox->next == outbox->flushed)
         outbox->first_unflushed_ms = now_ms;
     outbox->next++;
@@ -465,6 +480,15 @@ static uint64_t bytes_from(const struct outbox *outbox, uint64_t position)
     return outbox->bytes - entry_at(outbox, position)->bytes_before;
 }
 
+/* What it takes of memory to owe that. An event that is reduced may be small, and be owed to nobody
+ * else. */
+static uint64_t cost_from(const struct outbox *outbox, uint64_t position)
+{
+    uint64_t each = outbox->settings.fields == EVENT_FIELDS_FULL ? 0 : sizeof(struct event);
+
+    return bytes_from(outbox, position) + (outbox->next - position) * each;
+}
+
 void outbox_client_owed(const struct client *client, uint64_t now_ms, struct client_owed *ret_owed)
 {
     const struct outbox *outbox = client->outbox;
@@ -498,7 +522,7 @@ bool outbox_visit_owed(const struct outbox *outbox, client_visit_fn visit, void 
 
 size_t outbox_gathered_bytes(const struct outbox *outbox)
 {
-    return bytes_from(outbox, outbox->flushed);
+    return cost_from(outbox, outbox->flushed);
 }
 
 /* Whoever is owed more than allowed overruns; what nobody is owed any more is let go of. */
@@ -507,13 +531,13 @@ static void trim(struct outbox *outbox)
     uint64_t oldest = outbox->flushed;
 
     if (!outbox->oldest_moved &&
-        bytes_from(outbox, outbox->first) <= outbox->settings.max_owed_bytes)
+        cost_from(outbox, outbox->first) <= outbox->settings.max_owed_bytes)
         return;
     LIST_EACH(&outbox->behind, node)
     {
         struct client *client = LIST_OWNER(node, struct client, node);
 
-        if (bytes_from(outbox, client->at) > outbox->settings.max_owed_bytes) {
+        if (cost_from(outbox, client->at) > outbox->settings.max_owed_bytes) {
             outbox_set_aside(client);
             outbox->settings.overrun(client);
         } else if (client->at < oldest) {

@@ -18,6 +18,7 @@
 #include "gateway/intake/event.h"
 
 struct metrics;
+struct reducer;
 
 struct outbox_settings {
     enum stream_format format;
@@ -26,8 +27,10 @@ struct outbox_settings {
     bool has_history;              /* if there is room for one: flushes refer to earlier ones */
     uint8_t window_bits;           /* of the history */
     struct compressor *compressor; /* NULL with ENCODING_NONE only */
+    uint64_t fields;               /* the members that events have here; front/event_fields.h */
+    struct reducer *reducer;       /* NULL with EVENT_FIELDS_FULL only */
     uint32_t gather_ms;
-    size_t max_owed_bytes; /* a client */
+    size_t max_owed_bytes; /* a client; a reduced event counts with its own memory, too */
     /* What becomes of a client that is owed more: it is on none of the lists any more, and what it
      * is owed can still be looked at. It may be made to leave. */
     void (*overrun)(struct client *client);
@@ -120,7 +123,7 @@ void outbox_set_complete(struct outbox *outbox);
 int outbox_append(struct outbox *outbox, struct event *event, const struct sl_cursor *head,
                   struct sl_slice tail, uint64_t now_ms);
 
-/* Bytes appended since the last flush. */
+/* Bytes appended since the last flush; reduced events count with their own memory, too. */
 size_t outbox_gathered_bytes(const struct outbox *outbox);
 
 /* Sends what is owed to every client that can take it. */

@@ -76,7 +76,9 @@ void pace_tell_metrics(struct deliver *deliver)
     metric_add(metrics, METRIC_DELIVERIES, now->events - told->events);
     metric_add(metrics, METRIC_DELIVERED_BYTES, now->bytes - told->bytes);
     metric_add(metrics, METRIC_SENDS, now->sends - told->sends);
-    metric_set(metrics, METRIC_EVENT_BYTES, deliver->event_bytes);
+    metric_set(metrics, METRIC_EVENT_BYTES, deliver->event_bytes + deliver->reducer.bytes);
+    metric_add(metrics, METRIC_REDUCTIONS, deliver->reducer.made - deliver->counted_reductions);
+    deliver->counted_reductions = deliver->reducer.made;
     metric_set(metrics, METRIC_FILTER_BYTES, deliver_filter_bytes(deliver));
     for (int i = ENCODING_DEFLATE; i < ENCODING_COUNT; i++) {
         tell_encoding(metrics, METRIC_COMPRESSION_BEFORE, i, now->before_bytes, told->before_bytes);
@@ -112,11 +114,16 @@ static void flush_due(uv_timer_t *timer)
     flush_until(deliver, now_ms, now_ms);
 }
 
-/* Beside the ring, only clients that are behind keep events alive for longer than a gather window.
- * When all of them together keep too much, all their queues go: no one of them is more to blame. */
+/* Beside the ring and the reducer, only clients that are behind keep events alive for longer than a
+ * gather window. When all of them together keep too much, all their queues go: no one of them is
+ * more to blame. */
 static void enforce_event_bytes(struct deliver *deliver)
 {
-    if (deliver->event_bytes <= deliver->settings.max_event_bytes + deliver->ring.bytes)
+    size_t bytes = deliver->event_bytes;
+
+    if (deliver->reducer.bytes > REDUCER_KEPT_BYTES)
+        bytes += deliver->reducer.bytes - REDUCER_KEPT_BYTES;
+    if (bytes <= deliver->settings.max_event_bytes + deliver->ring.bytes)
         return;
     metric_add(deliver->settings.metrics, METRIC_EVENT_BYTES_EXCEEDED, 1);
     LIST_EACH(&deliver->all_lanes, node)

@@ -1,10 +1,11 @@
 /* subscribe.c - whoever comes joins the lane of those who want the same, or gets a new one.
  *
  * The key of a lane is how its clients are framed and compressed, how they are kept alive where that
- * is done for all, how long they gather, where they end, and what they want, in bytes; named rules
- * are one client's alone and are never shared. A client that resumes goes to catch_up.c, and comes
- * back from there. With the last client, live or catching up, the lane goes, and its subscriptions
- * with it. */
+ * is done for all, which members they want, how long they gather, where they end, and what they
+ * want, in bytes; named rules are one client's alone and are never shared. A client that resumes
+ * goes to catch_up.c, and comes back from there. With the last client, live or catching up, the lane
+ * goes, and its subscriptions with it. */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 
@@ -14,16 +15,18 @@
 
 /* --- clients come --- */
 
-/* Clients with equal keys can share a lane: same way of framing, same gathering, same filter. */
+/* Clients with equal keys can share a lane: same way of framing, same members of events, same
+ * gathering, same filter. */
 static void lane_key(const struct client *client, int gather_ms, char kind, struct sl_slice what,
                      struct buffer *ret_key)
 {
     bool shares_cursors = client->says_cursors && client->encoding != ENCODING_NONE &&
                           client->format != FORMAT_WEBSOCKET;
 
-    buffer_append_format(ret_key, "%c%d%d%d,%d,%d,%d,%" PRIu64 ",", kind, (int)client->format,
-                         (int)client->unchunked, (int)client->encoding, (int)client->window_bits,
-                         (int)shares_cursors, gather_ms, client->until);
+    buffer_append_format(ret_key, "%c%d%d%d,%d,%d,%" PRIx64 ",%d,%" PRIu64 ",", kind,
+                         (int)client->format, (int)client->unchunked, (int)client->encoding,
+                         (int)client->window_bits, (int)shares_cursors, client->fields, gather_ms,
+                         client->until);
     buffer_append_slice(ret_key, what);
 }
 
@@ -155,6 +158,16 @@ int deliver_subscribe_rules(struct deliver *deliver, struct client *client, int 
     outbox_join(&lane->outbox, client);
     *ret_rules = lane->rules;
     return 0;
+}
+
+void deliver_set_fields(struct client *client, uint64_t fields)
+{
+    struct lane *lane = catch_up_lane_of(client);
+
+    assert(!lane->key);
+    client->fields = lane->outbox.settings.fields = fields;
+    if (client->catcher)
+        client->outbox->settings.fields = fields;
 }
 
 /* --- they catch up, and go --- */

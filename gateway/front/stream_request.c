@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "gateway/front/bearer.h"
+#include "gateway/front/event_fields.h"
 #include "gateway/http/accept.h"
 #include "gateway/http/accept_encoding.h"
 #include "gateway/http/form.h"
@@ -24,6 +25,7 @@ enum parameter {
     PARAMETER_ACCESS_TOKEN,
     PARAMETER_CURSORS,
     PARAMETER_DELIMITED,
+    PARAMETER_FIELDS,
     PARAMETER_FOLLOW,
     PARAMETER_GATHER_MS,
     PARAMETER_HELLO,
@@ -44,6 +46,7 @@ static const char *const parameter_names[PARAMETER_COUNT] = {
     [PARAMETER_ACCESS_TOKEN] = "access_token",
     [PARAMETER_CURSORS] = "cursors",
     [PARAMETER_DELIMITED] = "delimited",
+    [PARAMETER_FIELDS] = "fields",
     [PARAMETER_FOLLOW] = "follow",
     [PARAMETER_GATHER_MS] = "gather_ms",
     [PARAMETER_HELLO] = "hello",
@@ -62,8 +65,8 @@ static const char *const parameter_names[PARAMETER_COUNT] = {
 #define BIT(parameter) (1u << PARAMETER_##parameter)
 
 enum {
-    COMMON = BIT(ACCESS_TOKEN) | BIT(CURSORS) | BIT(DELIMITED) | BIT(GATHER_MS) | BIT(HELLO) |
-             BIT(LAST) | BIT(SINCE) | BIT(UNTIL),
+    COMMON = BIT(ACCESS_TOKEN) | BIT(CURSORS) | BIT(DELIMITED) | BIT(FIELDS) | BIT(GATHER_MS) |
+             BIT(HELLO) | BIT(LAST) | BIT(SINCE) | BIT(UNTIL),
     RESTRICTORS = BIT(LANGUAGE) | BIT(PARTITION) | BIT(PERCENT) | BIT(TYPES),
     SELECTORS = BIT(FOLLOW) | BIT(LOCATIONS) | BIT(RULE) | BIT(TRACK)
 };
@@ -352,6 +355,15 @@ static bool read_bool(struct sl_slice text, bool *ret_bool)
     return !text.data || *ret_bool || sl_slice_is(text, "false");
 }
 
+int stream_fields_read(struct sl_slice text, uint64_t *ret_fields, struct http_refusal *refusal)
+{
+    struct failure failure;
+
+    if (event_fields_parse(text, ret_fields, &failure) < 0)
+        return http_refuse(refusal, 400, "bad_fields", "fields", "%s", failure.text);
+    return 0;
+}
+
 /* The parameters of a request for any stream. */
 static int read_common(const struct front_settings *settings, const struct sl_slice *values,
                        const struct stream_times *times, struct stream_request *request,
@@ -382,6 +394,9 @@ static int read_common(const struct front_settings *settings, const struct sl_sl
                                settings->max_gather_ms);
         request->gather_ms = (int)number;
     }
+    if (values[PARAMETER_FIELDS].data &&
+        stream_fields_read(values[PARAMETER_FIELDS], &request->fields, refusal) < 0)
+        return -EPROTO;
     if (since.data && read_since(since, times, request, refusal) < 0)
         return -EPROTO;
     if (values[PARAMETER_LAST].data &&

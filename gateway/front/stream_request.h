@@ -30,6 +30,7 @@ struct stream_request {
     struct sl_cursor since_cursor;       /* where it begins, of SINCE_CURSOR and SINCE_TIME */
     uint32_t last;                       /* the newest so many come first; 0: not asked for */
     uint64_t until;                      /* nothing behind this id; 0: no end */
+    uint64_t fields;                     /* of events: front/event_fields.h */
     int gather_ms;                       /* -1: the server's default */
     bool cursors;                        /* wants {"type":"cursor"} with each keep-alive */
     bool hello;                          /* wants {"type":"hello"} first */
@@ -79,6 +80,9 @@ static inline bool stream_request_is_over(const struct stream_request *request)
            sl_cursor_is_plain(&request->since_cursor) && request->since_cursor.id >= request->until;
 }
 void stream_request_done(struct stream_request *request);
+
+/* The parameter `fields`, wherever it comes from. 0; -EPROTO: *refusal says bad_fields. */
+int stream_fields_read(struct sl_slice text, uint64_t *ret_fields, struct http_refusal *refusal);
 
 /* May this token hold this filter, wherever it comes from? All events by name take
  * stream:firehose (deletions alone, which are ids only, stream:filter), all of a sample or

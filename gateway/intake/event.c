@@ -5,7 +5,9 @@
  * pointed to then is known by the JSON. It is freed with the last reference. A copy that says where
  * somebody else stands shares the original, whose memory its view points into, and has only what is
  * different: the cursor, the frames, and the JSON of a late event, which is the original's with two
- * members more. Nothing is bounded here: decoder and outboxes do that. */
+ * members more. A reduction has memory of its own and keeps nothing else alive, nor is it kept:
+ * whichever of the two is freed first takes leave of the other. Nothing is bounded here: decoder
+ * and outboxes do that. */
 #include "gateway/intake/event.h"
 
 #include <assert.h>
@@ -62,6 +64,7 @@ struct event *event_copy_with_cursor(struct event *event, const struct sl_cursor
     copy->account = NULL;
     memset(copy->frames, 0, sizeof(copy->frames));
     copy->more_frames = NULL;
+    copy->reductions = NULL;
     copy->is_late = is_late;
     copy->original = event_ref(event->original ? event->original : event);
     copy->bytes = sizeof(*copy) + size + sizeof(*cursor);
@@ -78,6 +81,74 @@ struct event *event_copy_with_cursor(struct event *event, const struct sl_cursor
         return NULL;
     }
     return copy;
+}
+
+/* ---- reductions ---- */
+
+struct event *event_find_reduction(const struct event *event, uint64_t fields)
+{
+    struct event *reduction = event->reductions;
+
+    while (reduction && reduction->fields != fields)
+        reduction = reduction->next_reduction;
+    return reduction;
+}
+
+static bool has_room(const struct event *event)
+{
+    size_t count = 0;
+
+    for (const struct event *at = event->reductions; at; at = at->next_reduction)
+        count++;
+    return count < EVENT_REDUCTIONS_MAX;
+}
+
+struct event *event_new_reduction(struct event *event, uint64_t fields, struct sl_slice json)
+{
+    struct event *reduction = mem_alloc(sizeof(*reduction) + json.size);
+
+    assert(!event->fields);
+    if (!reduction)
+        return NULL;
+    *reduction = (struct event){
+        .refs = 1,
+        .kind = event->kind,
+        .id = event->id,
+        .previous = event->previous,
+        .shard = event->shard,
+        .is_late = event->is_late,
+        .sequence = event->sequence,
+        .received_us = event->received_us,
+        .fields = fields,
+        .json = sl_slice(memcpy(reduction + 1, json.data, json.size), json.size),
+        .bytes = sizeof(*reduction) + json.size,
+    };
+    if (event->cursor && event_set_cursor(reduction, event->cursor) < 0) {
+        event_unref(reduction);
+        return NULL;
+    }
+    if (event->cursor)
+        reduction->bytes += sizeof(*event->cursor);
+    if (has_room(event)) {
+        reduction->reduced_from = event;
+        reduction->next_reduction = event->reductions;
+        event->reductions = reduction;
+    }
+    return reduction;
+}
+
+static void leave_reductions(struct event *event)
+{
+    struct event **at;
+
+    for (struct event *reduction = event->reductions; reduction;
+         reduction = reduction->next_reduction)
+        reduction->reduced_from = NULL;
+    if (!event->reduced_from)
+        return;
+    for (at = &event->reduced_from->reductions; *at != event; at = &(*at)->next_reduction)
+        continue;
+    *at = event->next_reduction;
 }
 
 /* ---- as bytes ---- */
@@ -160,6 +231,8 @@ int event_from_bytes(struct sl_slice bytes, struct event **ret_event)
     event->cursor = NULL;
     event->original = NULL;
     event->account = NULL;
+    event->fields = 0;
+    event->reductions = event->next_reduction = event->reduced_from = NULL;
     memset(event->frames, 0, sizeof(event->frames));
     event->more_frames = NULL;
     event->bytes = bytes.size;
@@ -197,6 +270,7 @@ void event_unref(struct event *event)
     assert(!event || event->refs > 0);
     if (!event || --event->refs > 0)
         return;
+    leave_reductions(event);
     free_frames(event);
     if (event->account)
         *event->account -= event->bytes;

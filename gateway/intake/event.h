@@ -28,6 +28,9 @@ enum event_kind {
     EVENT_KEEPALIVE /* has a frame, and no JSON: delivery/frame.h */
 };
 
+enum {
+    EVENT_REDUCTIONS_MAX = 16 /* that are found again; whoever wants another makes one for itself */
+};
 enum { EVENT_FRAME_COUNT = 9 }; /* stream formats, plain and deflated: see delivery/frame.h */
 
 /* A frame beside those that every event has room for. */
@@ -58,9 +61,14 @@ struct event {
     uint64_t received_us; /* clock_monotonic_us when it arrived */
     struct sl_event_view view; /* slices point into this event's own memory. Of a kind for gateways
                                   only, `user` and `target` count, and no filter matches */
-    struct sl_slice audience;  /* of the post, as published: "followers", "only:ID,ID", ...; without
-                                  data: public. For the privacy rule, never for clients */
-    struct sl_slice json;      /* what clients get: one line that starts with { and ends with } */
+    uint64_t fields;           /* of a reduction: which members are left; else 0 */
+    struct event *reductions;  /* those of this event that are alive and may be found, newest
+                                  first; not references */
+    struct event *next_reduction;
+    struct event *reduced_from; /* whose list it is in; NULL: in none */
+    struct sl_slice audience; /* of the post, as published: "followers", "only:ID,ID", ...; without
+                                 data: public. For the privacy rule, never for clients */
+    struct sl_slice json;     /* what clients get: one line that starts with { and ends with } */
     struct sl_slice frames[EVENT_FRAME_COUNT]; /* without data until built, then from mem_alloc();
                                                   freed with the event */
     struct event_frame *more_frames;           /* the same, found by their keys */
@@ -80,6 +88,13 @@ int event_set_cursor(struct event *event, const struct sl_cursor *cursor);
  * memory. */
 struct event *event_copy_with_cursor(struct event *event, const struct sl_cursor *cursor,
                                      bool is_late);
+
+/* The same event for those who want only some members of it: `json`, which is copied. It is for
+ * outboxes, and has neither view nor audience. The caller owns one reference; NULL: out of memory.
+ */
+struct event *event_new_reduction(struct event *event, uint64_t fields, struct sl_slice json);
+/* NULL: none with these members is alive, or it came too late to be found. */
+struct event *event_find_reduction(const struct event *event, uint64_t fields);
 
 /* The memory of an event that was decoded and is used by nobody yet, without pointers that mean
  * anything elsewhere but to event_from_bytes(). Good for as long as the event. */

@@ -7,6 +7,7 @@
 
 #include "base/json_text.h"
 #include "filters/filter_describe.h"
+#include "gateway/front/event_fields.h"
 #include "gateway/streams/stream.h"
 
 enum { WORDS_MAX_BYTES = 1000 };
@@ -41,6 +42,11 @@ void hello_print(const struct stream *stream, const struct sl_cursor *cursor,
     buffer_append_format(&json, "{\"type\":\"hello\",\"stream\":\"%s\",\"filter\":",
                          stream_kind_name(request->stream));
     buffer_append_json_string(&json, buffer_slice(&words));
+    if (request->fields != EVENT_FIELDS_FULL) {
+        buffer_append_str(&json, ",\"fields\":\"");
+        event_fields_print(request->fields, &json);
+        buffer_append_char(&json, '"');
+    }
     buffer_append_format(&json,
                          ",\"connection\":\"%016" PRIx64
                          "\",\"cursor\":\"%s\",\"server\":\"sluiced " SLUICE_VERSION "\"}",

@@ -3,6 +3,7 @@
  *     {"op":"subscribe","id":"a","filter":{...}}   {"op":"subscribed","id":"a"}
  *     {"op":"unsubscribe","id":"a"}                {"op":"unsubscribed","id":"a"}
  *     {"op":"list"}                                {"op":"list","rules":[{"id":"a","tag":".."}]}
+ *     {"op":"fields","fields":"id,text"}           {"op":"fields","fields":"id,type,text"}
  *
  * An answer that is an error is {"op":..,"id":..,"error":{"code","message","param"}}. An operation
  * takes effect between two events: the answer tells from which one on.
@@ -16,6 +17,7 @@
 #include "gateway/delivery/deliver.h"
 #include "gateway/delivery/frame.h"
 #include "gateway/delivery/rule_set.h"
+#include "gateway/front/event_fields.h"
 #include "gateway/front/filter_json.h"
 #include "gateway/streams/stream.h"
 
@@ -207,6 +209,30 @@ static int list(struct websocket *websocket, const json_t *message, struct sl_sl
     return 0;
 }
 
+static int set_fields(struct websocket *websocket, const json_t *message, struct sl_slice id,
+                      struct http_refusal *refusal)
+{
+    const json_t *names = json_object_get(message, "fields");
+    struct buffer json = BUFFER_INIT;
+    uint64_t fields;
+
+    if (!json_is_string(names))
+        return http_refuse(refusal, 400, "bad_fields", "fields",
+                           "names of members in a string, as in "
+                           "{\"op\":\"fields\",\"fields\":\"text,user.login\"}");
+    if (stream_fields_read(sl_slice(json_string_value(names), json_string_length(names)), &fields,
+                           refusal) < 0)
+        return -EPROTO;
+    deliver_set_fields(&websocket->stream.client, fields);
+    begin_answer(&json, "fields", id);
+    buffer_append_str(&json, ",\"fields\":\"");
+    event_fields_print(fields, &json);
+    buffer_append_str(&json, "\"}");
+    say(websocket, &json);
+    buffer_done(&json);
+    return 0;
+}
+
 static const struct {
     const char *op;
     bool needs_id;
@@ -216,6 +242,7 @@ static const struct {
     {"subscribe", true, subscribe},
     {"unsubscribe", true, unsubscribe},
     {"list", false, list},
+    {"fields", false, set_fields},
 };
 
 /* 0; -EPROTO: *refusal; -ENOMEM. *ret_op and *ret_id: as far as they were understood. */
@@ -237,7 +264,7 @@ static int run(struct websocket *websocket, const json_t *message, const char **
         return operations[i].run(websocket, message, *ret_id, refusal);
     }
     return http_refuse(refusal, 400, "unknown_op", "op",
-                       "op must be subscribe, unsubscribe or list");
+                       "op must be subscribe, unsubscribe, list or fields");
 }
 
 void named_filters_message(struct websocket *websocket, struct sl_slice text)

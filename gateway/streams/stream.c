@@ -358,6 +358,7 @@ void stream_start(struct stream *stream, const struct http_head *head, struct sl
     client->encoding = stream->request.encoding;
     client->window_bits = stream->request.window_bits;
     client->says_cursors = stream->request.cursors && client->format != FORMAT_SSE;
+    client->fields = stream->request.fields;
     client->last_sent_ms = stream->opened_ms = now_of(stream);
     stream->turn_end.run = run_turn_end;
     user_questions_init(&stream->user_questions, streams->settings.user_checks, say_unknown_user,

@@ -24,6 +24,7 @@
 #include "filters/filter.h"
 #include "gateway/delivery/deliver.h"
 #include "gateway/delivery/log_cache.h"
+#include "gateway/front/event_fields.h"
 #include "gateway/intake/id_order.h"
 #include "gateway/intake/shard_order.h"
 #include "tests/support/cmocka_all.h"
@@ -494,6 +495,10 @@ static void join(struct client_model *client)
     assert_non_null(buffer_reserve(&client->fake.held, 1 << 12));
     client->is_there = client->is_connecting = true;
     client->is_vague = false;
+    if (one_in(3)) /* then its events are others, in the same order */
+        client->fake.client.fields = one_in(2)
+                                         ? EVENT_FIELDS_SHORT
+                                         : event_field_bit(FIELD_ID) | event_field_bit(FIELD_TEXT);
     client->fake.room = one_in(2) ? FAKE_UNLIMITED : below(3000);
     assert_int_equal(sl_filter_new(&text, &SL_FILTER_LIMITS_DEFAULT, &filter, &error), 0);
     assert_int_equal(deliver_subscribe(deliver, &client->fake.client, filter, -1), 0);

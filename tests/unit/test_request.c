@@ -15,6 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/base64url.h"
+#include "gateway/front/event_fields.h"
 #include "gateway/front/stream_request.h"
 #include "tests/support/cases.h"
 #include "tests/support/cmocka_all.h"
@@ -201,6 +202,11 @@ static void print_request(const struct stream_request *request, struct buffer *t
         buffer_append_format(text, "until: %" PRIu64 "\n", request->until);
     if (request->gather_ms >= 0)
         buffer_append_format(text, "gather_ms: %d\n", request->gather_ms);
+    if (request->fields != EVENT_FIELDS_FULL) {
+        buffer_append_str(text, "fields: ");
+        event_fields_print(request->fields, text);
+        buffer_append_char(text, '\n');
+    }
     if (request->cursors)
         buffer_append_str(text, "cursors\n");
     if (request->hello)
@@ -367,7 +373,7 @@ static void test_long_lists_come_in_a_form(void **state)
 static void test_every_prefix_of_a_query_is_read_or_refused(void **state)
 {
     static const char query[] = "track=%E4%B8%AD+a&types=post&%6c%61nguage=en&percent=5&delimited="
-                                "length&gather_ms=10&since=1h&cursors=true";
+                                "length&gather_ms=10&since=1h&cursors=true&fields=text,user.login";
 
     (void)state;
     for (size_t size = 0; size < sizeof(query); size++) {

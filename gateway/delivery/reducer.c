@@ -1,0 +1,75 @@
+/* reducer.c - finds a reduction with its event, or makes it and keeps it for a while. */
+#include "gateway/delivery/reducer.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "base/alloc.h"
+#include "gateway/delivery/reduce.h"
+#include "gateway/intake/event_facts.h"
+
+static void forget_oldest(struct reducer *reducer)
+{
+    event_unref(reducer->kept[reducer->first_kept]);
+    reducer->first_kept = (reducer->first_kept + 1) % REDUCER_KEPT_MAX;
+    reducer->kept_count--;
+}
+
+void reducer_done(struct reducer *reducer)
+{
+    while (reducer->kept_count > 0)
+        forget_oldest(reducer);
+    assert(reducer->bytes == 0);
+    mem_free(reducer->kept);
+    buffer_done(&reducer->scratch);
+    buffer_done(&reducer->json);
+    *reducer = (struct reducer){0};
+}
+
+/* What somebody is owed takes of the room, too: then less is kept besides. */
+static void keep(struct reducer *reducer, struct event *reduction)
+{
+    if (!reducer->kept)
+        reducer->kept = mem_alloc(mem_array_size(REDUCER_KEPT_MAX, sizeof(struct event *)));
+    if (!reducer->kept)
+        return;
+    if (reducer->kept_count == REDUCER_KEPT_MAX)
+        forget_oldest(reducer);
+    reducer->kept[(reducer->first_kept + reducer->kept_count++) % REDUCER_KEPT_MAX] =
+        event_ref(reduction);
+    while (reducer->kept_count > 0 && reducer->bytes > REDUCER_KEPT_BYTES)
+        forget_oldest(reducer);
+}
+
+static struct event *make(struct reducer *reducer, struct event *event, uint64_t fields)
+{
+    struct event *reduction;
+    int r;
+
+    buffer_clear(&reducer->json);
+    r = reduce_json(event->json, event->kind == EVENT_DELETE, fields, &reducer->scratch,
+                    &reducer->json);
+    assert(r != -EBADMSG); /* the decoder takes nothing else */
+    reduction = r < 0 ? NULL : event_new_reduction(event, fields, buffer_slice(&reducer->json));
+    event_buffer_trim(&reducer->scratch);
+    event_buffer_trim(&reducer->json);
+    return reduction;
+}
+
+struct event *reducer_reduce(struct reducer *reducer, struct event *event, uint64_t fields)
+{
+    struct event *reduction;
+
+    if (!event_is_for_clients(event))
+        return event_ref(event);
+    reduction = event_find_reduction(event, fields);
+    if (reduction)
+        return event_ref(reduction);
+    reduction = make(reducer, event, fields);
+    if (!reduction)
+        return NULL;
+    reducer->made++;
+    event_charge(reduction, &reducer->bytes);
+    keep(reducer, reduction);
+    return reduction;
+}
