@@ -200,6 +200,7 @@ static void begin_with(size_t ring_bytes, size_t max_owed_bytes, uint64_t max_la
         .max_home_bytes = 1 << 30,
         .ring_bytes = ring_bytes,
         .max_lag_ms = max_lag_ms,
+        .compression = {.level = 1, .zstd_level = 1, .reset_flushes = 30, .max_bytes = 1 << 20},
     };
 
     memset(logs, 0, sizeof(logs));
@@ -1653,6 +1654,32 @@ static void test_who_falls_behind_goes_on_in_the_ring(void **state)
     assert_string_equal(received(&b), ids(300, 301, 1));
 }
 
+/* It has everything, and its socket is full when its lane is kept alive. */
+static void test_who_falls_behind_a_keepalive_is_sent_nothing_twice(void **state)
+{
+    const struct sl_cursor *cursor;
+
+    (void)state;
+    begin_again(1 << 20, 4096, LAG_MS);
+    a.client.encoding = ENCODING_DEFLATE;
+    a.client.window_bits = 15;
+    subscribe(&a, NULL);
+    subscribe(&b, NULL);
+    post_unlogged("bob"); /* whose sequence alone tells that it was sent */
+    cursor = CURSOR(post("the first"));
+    assert_false(deliver_keep_alive(&b.client, cursor)); /* it is told by itself */
+    a.room = 0;
+    assert_true(deliver_keep_alive(&a.client, cursor));
+    assert_int_equal(deliver_client_cursor(deliver, &a.client).id, cursor->id);
+    posts(300);
+    assert_false(is_live(&a));
+    make_room(&a, FAKE_UNLIMITED);
+    settle();
+    assert_true(is_live(&a));
+    assert_int_equal(a.client.sent_events, 302 + 1); /* a warning */
+    assert_int_equal(deliver_client_cursor(deliver, &a.client).id, id_at(300));
+}
+
 static void test_who_falls_further_behind_goes_on_in_the_log(void **state)
 {
     (void)state;
@@ -2229,6 +2256,7 @@ int main(void)
         CATCH_UP_TEST(test_what_is_logged_behind_a_rewind_comes_once),
         CATCH_UP_TEST(test_who_was_behind_when_the_log_was_rewound_is_told),
         CATCH_UP_TEST(test_who_falls_behind_goes_on_in_the_ring),
+        CATCH_UP_TEST(test_who_falls_behind_a_keepalive_is_sent_nothing_twice),
         CATCH_UP_TEST(test_who_falls_further_behind_goes_on_in_the_log),
         CATCH_UP_TEST(test_who_is_behind_is_warned_once),
         CATCH_UP_TEST(test_who_holds_out_for_ever_costs_little),
