@@ -17,7 +17,7 @@ from harness.cli import Cli
 from harness.http import form_bytes
 from harness.streams import Collector
 from harness.waiting import Deadline, eventually
-from harness.websocket import BINARY, CONTINUATION, PING, TEXT
+from harness.websocket import BINARY, CLOSE, CONTINUATION, PING, PONG, TEXT
 
 pytestmark = pytest.mark.wires
 FIREHOSE = "/v1/stream/firehose"
@@ -385,6 +385,12 @@ def end_of(socket):
     return socket.close_code, [m for m in messages if m.type == "disconnect"]
 
 
+def bomb_pieces():
+    bomb = deflated(b"{" * (8 << 20))
+    half = len(bomb) // 2
+    return (TEXT, bomb[:half], 4), (CONTINUATION, bomb[half:], 0)
+
+
 BAD = {
     "bomb": (1009, lambda s: s.send_frame(TEXT, deflated(b" " * (64 << 20)), reserved=4)),
     "too long by one": (1009, lambda s: s.send_frame(TEXT, deflated(b" " * (MAX_MESSAGE_BYTES + 1)), reserved=4)),
@@ -396,9 +402,16 @@ BAD = {
     "not UTF-8": (1007, lambda s: s.send_frame(TEXT, deflated(b"\xff"), reserved=4)),
     "binary": (1003, lambda s: s.send_frame(BINARY, deflated(b"{}"), reserved=4)),
     "RSV1 on a ping": (1002, lambda s: s.send_frame(PING, b"", reserved=4)),
+    "RSV1 on a pong": (1002, lambda s: s.send_frame(PONG, b"", reserved=4)),
+    "RSV1 on a close": (1002, lambda s: s.send_frame(CLOSE, b"\x03\xe8", reserved=4)),
     "RSV2": (1002, lambda s: s.send_frame(TEXT, deflated(b"{}"), reserved=2)),
     "RSV1 on a continuation": (1002, lambda s: (s.send_frame(TEXT, b"a", reserved=4, final=False),
                                                 s.send_frame(CONTINUATION, b"b", reserved=4))),
+    "RSV1 on both": (1002, lambda s: (s.send_frame(TEXT, deflated(b"{}")[:2], reserved=4, final=False),
+                                      s.send_frame(CONTINUATION, deflated(b"{}")[2:], reserved=4))),
+    "a bomb in pieces": (1009, lambda s: ([s.send_frame(opcode, piece, reserved=rsv, final=False)
+                                           for opcode, piece, rsv in bomb_pieces()],
+                                          s.send_frame(CONTINUATION, b"\0"))),
 }
 
 
