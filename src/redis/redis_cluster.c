@@ -5,7 +5,9 @@
  * slot over (sl_redis_cluster_ask()).
  *
  * The map is asked for no more often than each 100 to 200 ms: many clients that have lost the same
- * node at once must not ask all others as fast as they can. */
+ * node at once must not ask all others as fast as they can. A node that cannot be connected to is
+ * left alone for 20 ms at first and a second at most, whatever calls come for its shards: they fail
+ * as the last try did; and so is the map when nobody has it. */
 #include "src/redis/redis_cluster.h"
 
 #include <assert.h>
@@ -24,6 +26,7 @@
 #include "src/redis/redis_dial.h"
 
 enum { NODES_MAX = SL_SHARDS_MAX + 1, REFRESH_MS = 100 };
+enum { RETRY_FIRST_MS = 20, RETRY_LAST_MS = 1000 };
 
 struct sl_redis_cluster {
     const struct sl_redis_address *address;
@@ -31,8 +34,9 @@ struct sl_redis_cluster {
     struct sl_cluster_map map;
     struct sl_redis_endpoint told_by; /* whose map that is */
     bool has_map, is_in_doubt;
-    bool is_filled;      /* everybody has been asked about what the map does not know */
-    uint64_t refresh_ms; /* not to be asked for again before */
+    bool is_filled;         /* everybody has been asked about what the map does not know */
+    uint64_t refresh_ms;    /* not to be asked for again before */
+    struct backoff backoff; /* of that, while nobody answers */
     struct sl_redis_node *nodes[NODES_MAX];
     size_t count;
     struct sl_meta expected; /* shards: 0: any database */
@@ -224,28 +228,40 @@ static bool may_pass(int error)
            error == -EIO;
 }
 
+static void note_failure(struct sl_redis_node *node, int error, const char *why)
+{
+    char where[SL_REDIS_ENDPOINT_TEXT_SIZE];
+
+    sl_redis_endpoint_print(&node->endpoint, where, sizeof(where));
+    node->error = failure_set(&node->why, may_pass(error) ? -ECONNREFUSED : error,
+                              "cannot connect to the node %s of the cluster: %s", where, why);
+    node->retry_ms = clock_monotonic_ms() +
+                     backoff_next_spread_ms(&node->backoff, RETRY_FIRST_MS, RETRY_LAST_MS);
+}
+
 int sl_redis_cluster_connect(struct sl_redis_cluster *cluster, struct sl_redis_node *node,
                              struct failure *reterr)
 {
-    char where[SL_REDIS_ENDPOINT_TEXT_SIZE];
     struct sl_redis_connection *connection = NULL;
     struct failure failure = {""};
     int r;
 
     if (node->connection)
         return 0;
+    if (clock_monotonic_ms() < node->retry_ms)
+        return failure_set(reterr, node->error, "%s", node->why.text);
     r = dial(cluster, &node->endpoint, &connection, &failure);
     if (r == 0)
         r = check_database(cluster, connection, node->shards, &failure);
     if (r == 0) {
         node->connection = connection;
+        backoff_reset(&node->backoff);
         return 0;
     }
     sl_redis_connection_close(connection);
     cluster->is_in_doubt = true;
-    sl_redis_endpoint_print(&node->endpoint, where, sizeof(where));
-    return failure_set(reterr, may_pass(r) ? -ECONNREFUSED : r,
-                       "cannot connect to the node %s of the cluster: %s", where, failure.text);
+    note_failure(node, r, failure.text);
+    return failure_set(reterr, node->error, "%s", node->why.text);
 }
 
 int sl_redis_cluster_ask(struct sl_redis_cluster *cluster, const struct sl_redis_endpoint *endpoint,
@@ -356,7 +372,12 @@ int sl_redis_cluster_refresh(struct sl_redis_cluster *cluster, struct failure *r
     r = ask_nodes(cluster, &map, &failure);
     if (r < 0)
         r = ask_seeds(cluster, &map, &failure);
-    if (r == 0) {
+    if (r < 0) {
+        cluster->refresh_ms =
+            clock_monotonic_ms() +
+            backoff_next_spread_ms(&cluster->backoff, 2 * REFRESH_MS, RETRY_LAST_MS);
+    } else {
+        backoff_reset(&cluster->backoff);
         cluster->map = map;
         cluster->has_map = true;
         cluster->is_in_doubt = cluster->is_filled = false;

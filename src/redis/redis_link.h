@@ -11,7 +11,9 @@
  *     Without one it fails with -EIO and nobody knows whether it was done.
  *
  * In a cluster it has a connection to each node that calls go to, and follows the shards when they
- * move; a call for a shard that is being moved did not run, and is tried again.
+ * move; a call for a shard that is being moved did not run, and is tried again. A node that could
+ * not be connected to is left alone for up to a second: calls for its shards fail at once then, as
+ * the last one did, unless `retry_ms` lets them wait.
  *
  * With sentinels (src/redis/redis_address.h) it asks them for the master whenever it connects, and
  * when the one it had has become a replica; before each call it looks whether they have told of

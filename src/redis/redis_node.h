@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/backoff.h"
 #include "base/failure.h"
 #include "src/call/call.h"
 #include "src/redis/redis_address.h"
@@ -24,6 +25,12 @@ struct sl_redis_node {
     uint64_t shards;  /* whose calls are sent here, by bit; the caller's to set */
     bool is_asked;    /* replies to calls of this round are still to come */
     bool has_written; /* was sent a write; the caller's to clear */
+
+    /* The caller's, who connects it: not before, after it has failed, and why it did. */
+    uint64_t retry_ms; /* clock_monotonic_ms() */
+    struct backoff backoff;
+    int error;
+    struct failure why;
 
     /* private */
     size_t script_replies; /* to be read before those of the calls */

@@ -7,6 +7,8 @@
 #include <hiredis/hiredis.h>
 
 #include "base/alloc.h"
+#include "base/backoff.h"
+#include "base/clock.h"
 #include "src/call/reply.h"
 #include "src/call/write.h"
 #include "src/database/event_log.h"
@@ -42,7 +44,7 @@ static int end(void **state)
     return 0;
 }
 
-static int open_link(uint32_t retry_ms, size_t seeds)
+static int open_link_as(const char *password, uint32_t retry_ms, size_t seeds)
 {
     const struct sl_redis_link_options options = {
         .connect_ms = 5000, .answer_ms = 5000, .retry_ms = retry_ms};
@@ -50,7 +52,13 @@ static int open_link(uint32_t retry_ms, size_t seeds)
 
     for (size_t i = 0; i < seeds; i++)
         address.seeds[i] = nodes[i].endpoint;
+    snprintf(address.login.password, sizeof(address.login.password), "%s", password);
     return sl_redis_link_open(&address, &options, &client, &failure);
+}
+
+static int open_link(uint32_t retry_ms, size_t seeds)
+{
+    return open_link_as("", retry_ms, seeds);
 }
 
 /* A creation, which is a script. Without a request id it is sent once, unless it certainly did not
@@ -97,16 +105,21 @@ static void assert_seen(size_t node, const char *expected)
     assert_string_equal(seen, expected);
 }
 
-/* How often the first node was sent this. */
-static unsigned count_seen(const char *command)
+/* How often the node was sent this, since it was asked last. */
+static unsigned count_seen_at(size_t node, const char *command)
 {
     char seen[4096];
     unsigned count = 0;
 
-    fake_node_seen(&nodes[0], seen, sizeof(seen));
+    fake_node_seen(&nodes[node], seen, sizeof(seen));
     for (const char *at = seen; (at = strstr(at, command)); at++)
         count++;
     return count;
+}
+
+static unsigned count_seen(const char *command)
+{
+    return count_seen_at(0, command);
 }
 
 #define PLACE(i) nodes[i].endpoint.host, (unsigned)nodes[i].endpoint.port
@@ -303,7 +316,8 @@ static void test_node_with_another_database_is_sent_nothing(void **state)
     assert_int_equal(create(), -EIO);
     assert_non_null(strstr(failure.text, "another database"));
     fake_node_answers(&nodes[1], "HGET", "$32\r\n" DATABASE "\r\n");
-    assert_int_equal(create(), 0);
+    for (unsigned tries = 0; create() < 0; tries++)
+        assert_true(tries < 100); /* each is tried for 100 ms, and the node again after a second */
 }
 
 static void test_link_survives_every_allocation_that_fails(void **state)
@@ -320,12 +334,54 @@ static void test_link_survives_every_allocation_that_fails(void **state)
     }
 }
 
+/* How often a node may have been tried within `elapsed_ms`, when each pause is as short as it can
+ * be: half of 20, 40, 80 ms, and so on. */
+static unsigned tries_allowed(uint64_t elapsed_ms)
+{
+    struct backoff backoff = {0};
+    unsigned tries = 1;
+    uint64_t at_ms = 0;
+
+    while ((at_ms += backoff_next_ms(&backoff, 20, 1000) / 2) <= elapsed_ms)
+        tries++;
+    return tries;
+}
+
+/* As a worker does that looks at 64 shards whose nodes all refuse it. */
+static void test_a_node_that_refuses_is_left_alone_for_a_while_whatever_is_asked(void **state)
+{
+    struct sl_call call = SL_CALL_INIT;
+    uint64_t began_ms = clock_monotonic_ms(), elapsed_ms = 0;
+    unsigned tries = 0;
+
+    (void)state;
+    fake_node_names(&nodes[0], &nodes[1]);
+    fake_node_answers(&nodes[0], "AUTH", "+OK\r\n");
+    fake_node_answers(&nodes[1], "AUTH", "-WRONGPASS invalid username-password pair\r\n");
+    assert_int_equal(open_link_as("secret", 0, 1), 0);
+    assert_int_equal(sl_event_log_end_call(&call, 0, NULL), 0);
+    while (tries < 5 && elapsed_ms < 60000) {
+        redisReply *reply = NULL;
+
+        failure.text[0] = '\0';
+        assert_int_equal(sl_redis_link_try(client, &call, &reply, &failure), -EIO);
+        assert_non_null(strstr(failure.text, "shard 0 is away: cannot connect to the node"));
+        assert_non_null(strstr(failure.text, "WRONGPASS"));
+        elapsed_ms = clock_monotonic_ms() - began_ms;
+        tries += count_seen_at(1, "AUTH");
+        assert_in_range(tries, 1, tries_allowed(elapsed_ms));
+    }
+    assert_int_equal(tries, 5); /* it goes on trying */
+    sl_call_done(&call);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_calls_go_to_the_master_of_their_shard),
+        TEST(test_a_node_that_refuses_is_left_alone_for_a_while_whatever_is_asked),
         TEST(test_shard_that_has_moved_is_followed),
         TEST(test_shard_that_nobody_has_is_not_looked_for_for_ever),
         TEST(test_redirection_to_another_slot_or_to_nowhere_is_not_followed),
