@@ -180,7 +180,7 @@ static void test_raising_again_writes_nothing(void **state)
     for (uint32_t shard = 0; shard < shards; shard++) {
         raised = must_raise(shard, 0, high, 0);
         assert_false(raised.is_raised || raised.is_marked);
-        raised = must_raise(shard, 0, high + 500 * SL_ID_PER_MS, 0); /* of another gateway */
+        raised = must_raise(shard, 0, high + 100 * SL_ID_PER_MS, 0); /* of another gateway */
         assert_false(raised.is_raised || raised.is_marked);
     }
     assert_int_equal(core_digest(&core), digest);
