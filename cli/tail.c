@@ -568,7 +568,10 @@ static const struct cli_option options[] = {
     PARAMETER(2, "locations", "BOXES",
               "Posts in one of these boxes, WEST,SOUTH,EAST,NORTH in degrees each; for filter.",
               NULL, CLI_MANY),
-    PARAMETER(3, "rule", "RULE", "Posts that match this rule; for filter.", NULL, CLI_ONCE),
+    PARAMETER(3, "rule", "RULE",
+              "Posts that match this rule, such as (cat OR fox) -dog, \"night train\"~3 or "
+              "polygon:[8.2 46.8, 8.9 46.8, 8.5 47.3]; for filter.",
+              NULL, CLI_ONCE),
     PARAMETER(4, "language", "LANGUAGES",
               "Of all these only those in one of the languages: en,zh; not for home.", NULL,
               CLI_MANY),

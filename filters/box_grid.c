@@ -5,6 +5,7 @@
 #include "filters/box_grid.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 enum { TOP = 6, MAX_CELLS_OF_A_BOX = 9 };
@@ -104,6 +105,36 @@ size_t sl_box_grid_cells(const struct sl_box *box, uint32_t ret_cells[static SL_
     return count;
 }
 
+size_t sl_box_grid_top(uint32_t ret_cells[static SL_GRID_MAX_CELLS])
+{
+    return sl_box_grid_cells(&(struct sl_box){-180.0, -90.0, 180.0, 90.0}, ret_cells);
+}
+
+bool sl_box_grid_is_finest(uint32_t cell)
+{
+    return unpack(cell).level == 0;
+}
+
+static struct cell child_of(struct cell cell, uint32_t at)
+{
+    return (struct cell){cell.level - 1, cell.x * 4 + at % 4, cell.y * 4 + at / 4};
+}
+
+uint32_t sl_box_grid_child(uint32_t cell, unsigned at)
+{
+    return pack(child_of(unpack(cell), at));
+}
+
+struct sl_box sl_box_grid_area(uint32_t number, double margin)
+{
+    struct cell cell = unpack(number);
+    double size = ldexp(1.0 / 64.0, 2 * (int)cell.level);
+    double west = -180.0 + cell.x * size, south = -90.0 + cell.y * size;
+
+    return (struct sl_box){fmax(west - margin, -180.0), fmax(south - margin, -90.0),
+                           fmin(west + size + margin, 180.0), fmin(south + size + margin, 90.0)};
+}
+
 /* Makes the way from the top down to `cell` known. */
 static int mark(struct sl_box_grid *grid, struct cell cell)
 {
@@ -185,11 +216,10 @@ static void find_below(const struct sl_box_grid *grid, struct cell cell, struct 
         return;
     range = at_level(fine, cell.level - 1);
     for (uint64_t bits = slot->value; bits != 0; bits &= bits - 1) {
-        uint32_t child = (uint32_t)__builtin_ctzll(bits);
-        uint32_t x = cell.x * 4 + child % 4, y = cell.y * 4 + child / 4;
+        struct cell child = child_of(cell, (uint32_t)__builtin_ctzll(bits));
 
-        if (overlap((struct range){x, y, x, y}, range))
-            find_below(grid, (struct cell){cell.level - 1, x, y}, fine, keys);
+        if (overlap((struct range){child.x, child.y, child.x, child.y}, range))
+            find_below(grid, child, fine, keys);
     }
 }
 

@@ -17,7 +17,10 @@
 #include "filters/box.h"
 #include "filters/postings.h"
 
-enum { SL_GRID_MAX_CELLS = 18 }; /* the whole world: 6 x 3 of the coarsest grid */
+enum {
+    SL_GRID_MAX_CELLS = 18, /* the whole world: 6 x 3 of the coarsest grid */
+    SL_GRID_CHILDREN = 16   /* of the next finer grid in a cell */
+};
 
 struct sl_box_grid {
     uint64_t seed;
@@ -30,6 +33,14 @@ void sl_box_grid_done(struct sl_box_grid *grid);
 
 /* The cells, numbers of 32 bits, under which a box is filed. west <= east. */
 size_t sl_box_grid_cells(const struct sl_box *box, uint32_t ret_cells[static SL_GRID_MAX_CELLS]);
+
+/* For areas that are filed in cells of several grids: the coarsest, which are the whole map; those
+ * within a cell that is not one of the finest; and what of the map is within `margin` degrees of a
+ * cell: west > east or south > north: nothing. */
+size_t sl_box_grid_top(uint32_t ret_cells[static SL_GRID_MAX_CELLS]);
+bool sl_box_grid_is_finest(uint32_t cell);
+uint32_t sl_box_grid_child(uint32_t cell, unsigned at);
+struct sl_box sl_box_grid_area(uint32_t cell, double margin);
 
 /* Like sl_postings_add() and sl_postings_remove(). */
 int sl_box_grid_add(struct sl_box_grid *grid, uint32_t cell, struct sl_posting posting,

@@ -47,7 +47,9 @@ bool sl_condition_next(struct sl_slice *rest, struct sl_condition *ret_condition
     return true;
 }
 
-bool sl_condition_next_token(struct sl_slice *rest, struct sl_condition_token *ret_token)
+/* Every candidate's keywords are read with it. */
+static inline __attribute__((always_inline)) bool next_token(struct sl_slice *rest,
+                                                             struct sl_condition_token *ret_token)
 {
     uint32_t head;
 
@@ -64,6 +66,17 @@ void sl_condition_read_url(struct sl_slice operand, struct sl_slice *ret_host,
 {
     *ret_host = take_bytes(&operand, take_varint(&operand));
     *ret_path = operand;
+}
+
+bool sl_condition_next_token(struct sl_slice *rest, struct sl_condition_token *ret_token)
+{
+    return next_token(rest, ret_token);
+}
+
+struct sl_slice sl_condition_near_terms(struct sl_slice operand, unsigned *ret_between)
+{
+    *ret_between = (unsigned char)operand.data[operand.size - 1];
+    return sl_slice(operand.data, operand.size - 1);
 }
 
 static uint32_t number_at(struct sl_slice bytes, size_t at)
@@ -142,7 +155,7 @@ static bool keyword_goes_on(struct sl_slice rest, const struct sl_words *words, 
 {
     struct sl_condition_token wanted;
 
-    for (; sl_condition_next_token(&rest, &wanted); at++) {
+    for (; next_token(&rest, &wanted); at++) {
         const struct sl_token *token = &words->tokens.items[at];
 
         if (at == words->tokens.count || !is_token(words, token, wanted.text) ||
@@ -159,7 +172,7 @@ static bool keyword_holds(struct sl_slice operand, const struct sl_words *words)
     uint64_t hash;
     size_t at;
 
-    sl_condition_next_token(&operand, &first);
+    next_token(&operand, &first);
     hash = sl_word_hash(&words->key, first.text.data, first.text.size);
     at = sl_token_map_first(words->map, tokens->items, tokens->count, hash);
     for (; at < tokens->count; at = sl_token_map_next(words->map, tokens->count, at)) {
@@ -168,6 +181,178 @@ static bool keyword_holds(struct sl_slice operand, const struct sl_words *words)
             return true;
     }
     return false;
+}
+
+/* A term of words near each other. */
+struct near_term {
+    struct sl_slice first, rest; /* the first of its tokens; the others, as they are kept */
+    uint64_t hash;               /* of the first */
+    size_t size;                 /* tokens */
+    size_t at;                   /* where it stands, at or behind the place that is looked at */
+    bool is_repeated;            /* equal to the one before */
+};
+
+enum { NEAR_WINDOW = 128 };
+static_assert(NEAR_WINDOW > SL_NEAR_MAX_WORDS + SL_NEAR_MAX_BETWEEN, "all terms fit in");
+
+struct near {
+    struct near_term terms[SL_NEAR_MAX_TERMS];
+    unsigned count, between;
+    size_t size;                         /* of all terms */
+    size_t read;                         /* tokens up to here are in `standing` */
+    unsigned char standing[NEAR_WINDOW]; /* see near_terms_at(): of the last tokens, in a ring */
+};
+
+static bool near_term_stands(const struct near_term *term, const struct sl_words *words, size_t at)
+{
+    return is_token(words, &words->tokens.items[at], term->first) &&
+           keyword_goes_on(term->rest, words, at + 1);
+}
+
+/* From `at` on, where a token has the hash of its first; the number of tokens: nowhere. */
+static size_t near_term_find(const struct near_term *term, const struct sl_words *words, size_t at)
+{
+    const struct sl_token_list *tokens = &words->tokens;
+
+    while (at < tokens->count &&
+           (tokens->items[at].hash != term->hash || !near_term_stands(term, words, at)))
+        at = sl_token_map_next(words->map, tokens->count, at);
+    return at;
+}
+
+/* false: the text has too few of it. */
+static bool near_add(struct near *near, const struct sl_condition *keyword,
+                     const struct sl_words *words)
+{
+    const struct sl_token_list *tokens = &words->tokens;
+    struct near_term *term = &near->terms[near->count];
+    struct sl_condition_token token;
+    struct sl_slice rest;
+
+    *term = (struct near_term){.rest = keyword->operand};
+    sl_condition_next_token(&term->rest, &token);
+    term->first = token.text;
+    term->hash = sl_word_hash(&words->key, term->first.data, term->first.size);
+    for (rest = keyword->operand; sl_condition_next_token(&rest, &token);)
+        term->size++;
+    near->size += term->size;
+
+    term->is_repeated = near->count > 0 && term->size == term[-1].size &&
+                        sl_slice_equal(term->first, term[-1].first) &&
+                        sl_slice_equal(term->rest, term[-1].rest);
+    if (!term->is_repeated)
+        term->at = sl_token_map_first(words->map, tokens->items, tokens->count, term->hash);
+    else
+        term->at = sl_token_map_next(words->map, tokens->count, term[-1].at);
+    term->at = near_term_find(term, words, term->at);
+    near->count++;
+    return term->at < tokens->count;
+}
+
+/* The place of each term that stands at `start` becomes the next one that no equal term has. */
+static void near_pass(struct near *near, const struct sl_words *words, size_t start)
+{
+    for (unsigned i = 0; i < near->count; i++) {
+        struct near_term *term = &near->terms[i];
+        size_t last = term->at;
+
+        if (term->at != start)
+            continue;
+        for (unsigned j = i; j > 0 && near->terms[j].is_repeated; j--)
+            last = near->terms[j - 1].at > last ? near->terms[j - 1].at : last;
+        for (unsigned j = i + 1; j < near->count && near->terms[j].is_repeated; j++)
+            last = near->terms[j].at > last ? near->terms[j].at : last;
+        term->at =
+            near_term_find(term, words, sl_token_map_next(words->map, words->tokens.count, last));
+    }
+}
+
+/* The terms that stand at token `at`, a bit for each. */
+static unsigned near_terms_at(const struct near *near, const struct sl_words *words, size_t at)
+{
+    unsigned terms = 0;
+
+    if (at >= words->tokens.count)
+        return 0;
+    for (unsigned i = 0; i < near->count; i++) {
+        if (near->terms[i].hash == words->tokens.items[at].hash &&
+            near_term_stands(&near->terms[i], words, at))
+            terms |= 1u << i;
+    }
+    return terms;
+}
+
+/* Reads on, up to token `end`. */
+static void near_read(struct near *near, const struct sl_words *words, size_t end)
+{
+    for (; near->read < end; near->read++)
+        near->standing[near->read % NEAR_WINDOW] =
+            (unsigned char)near_terms_at(near, words, near->read);
+}
+
+/* Can all terms be put behind each other from token `start` on, when each needs words of its own?
+ *
+ * Which terms have been passed and how many other words is all there is to know: together they say
+ * where one is. For each set of terms the fewest other words are kept with which it can be passed;
+ * sets only grow, so that one round over them is enough. */
+static bool near_fits(struct near *near, const struct sl_words *words, size_t start)
+{
+    const unsigned all = (1u << near->count) - 1;
+    unsigned char fewest[1 << SL_NEAR_MAX_TERMS], sizes[1 << SL_NEAR_MAX_TERMS] = {0};
+
+    near->read = near->read > start ? near->read : start;
+    near_read(near, words, start + near->size + near->between + 1);
+    memset(fewest, SL_NEAR_MAX_BETWEEN + 1, all + 1);
+    for (unsigned set = 0; set < all; set++) {
+        unsigned between = set == 0 ? 0 : fewest[set], most = set == 0 ? 0 : near->between;
+
+        if (set > 0)
+            sizes[set] =
+                (unsigned char)(sizes[set & (set - 1)] + near->terms[__builtin_ctz(set)].size);
+        for (; between <= most; between++) {
+            size_t at = start + sizes[set] + between;
+            unsigned more = near->standing[at % NEAR_WINDOW] & ~set;
+
+            for (; more != 0; more &= more - 1) {
+                unsigned char *best = &fewest[set | (more & -more)];
+
+                *best = between < *best ? (unsigned char)between : *best;
+            }
+        }
+    }
+    return fewest[all] <= near->between;
+}
+
+/* Goes from one place to the next where a term stands, and looks how far the nearest of all others
+ * reach. Words are counted where they may belong to two terms, which takes several words in one. */
+static bool near_holds(struct sl_slice operand, const struct sl_words *words)
+{
+    struct near near;
+    struct sl_slice rest = sl_condition_near_terms(operand, &near.between);
+    struct sl_condition keyword;
+
+    near.count = 0;
+    near.size = near.read = 0;
+    while (sl_condition_next(&rest, &keyword)) {
+        if (!near_add(&near, &keyword, words))
+            return false;
+    }
+    for (;;) {
+        size_t start = SIZE_MAX, end = 0;
+
+        for (unsigned i = 0; i < near.count; i++) {
+            const struct near_term *term = &near.terms[i];
+
+            if (term->at == words->tokens.count)
+                return false;
+            start = term->at < start ? term->at : start;
+            end = term->at + term->size > end ? term->at + term->size : end;
+        }
+        if (end - start <= near.size + near.between &&
+            (near.size == near.count || near_fits(&near, words, start)))
+            return true;
+        near_pass(&near, words, start);
+    }
 }
 
 static bool place_holds(struct sl_slice operand, const struct sl_words *words)
@@ -213,18 +398,30 @@ static bool url_holds(struct sl_slice operand, const struct sl_words *words)
     return false;
 }
 
+/* false: the event is nowhere on the map. */
+static bool shape_of(const struct sl_event_view *event, struct sl_box *ret_shape)
+{
+    if (event->has_point)
+        *ret_shape = sl_box_of_point(event->point);
+    else if (event->has_box)
+        *ret_shape = event->box;
+    return event->has_point || event->has_box;
+}
+
 static bool box_holds(struct sl_slice operand, const struct sl_event_view *event)
 {
     struct sl_box box, shape;
 
     memcpy(&box, operand.data, sizeof(box));
-    if (event->has_point)
-        shape = sl_box_of_point(event->point);
-    else if (event->has_box)
-        shape = event->box;
-    else
-        return false;
-    return sl_boxes_touch(&box, &shape);
+    return shape_of(event, &shape) && sl_boxes_touch(&box, &shape);
+}
+
+static bool polygon_holds(struct sl_slice operand, const struct sl_event_view *event)
+{
+    struct sl_polygon polygon = sl_polygon_read(operand);
+    struct sl_box shape;
+
+    return shape_of(event, &shape) && sl_polygon_touches(&polygon, &shape);
 }
 
 static bool circle_holds(struct sl_slice operand, const struct sl_event_view *event)
@@ -354,6 +551,10 @@ static bool holds_of_post(const struct sl_condition *condition, const struct sl_
         return trait_holds((enum sl_condition_trait)operand.data[0], event, words);
     case SL_CONDITION_SAMPLE:
         return sl_sample_has(number_at(operand, 0), event->sample_id);
+    case SL_CONDITION_NEAR:
+        return near_holds(operand, words);
+    case SL_CONDITION_POLYGON:
+        return polygon_holds(operand, event);
     case SL_CONDITION_ANYTHING:
     case SL_CONDITION_ALL:
     case SL_CONDITION_ANY:

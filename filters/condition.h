@@ -16,6 +16,8 @@
  *     url           host, as varint size and bytes; path
  *     place         its tokens, gaps not counted
  *     box, circle   struct sl_box, struct sl_circle
+ *     near          two or more keywords, sorted; one byte: how many other words may be between
+ *     polygon       see polygon.h
  *     language      a range, in lower case
  *     country       a code, in upper case
  *     trait         one byte, enum sl_condition_trait
@@ -29,6 +31,7 @@
 #include "base/buffer.h"
 #include "base/slice.h"
 #include "filters/event_view.h"
+#include "filters/polygon.h"
 #include "filters/words_private.h"
 
 enum sl_condition_kind {
@@ -55,7 +58,12 @@ enum sl_condition_kind {
     SL_CONDITION_COUNTRY,
     SL_CONDITION_TRAIT,
     SL_CONDITION_SAMPLE,
+    SL_CONDITION_NEAR,
+    SL_CONDITION_POLYGON,
 };
+
+/* Terms of words near each other, words of all terms, words between them. */
+enum { SL_NEAR_MAX_TERMS = 8, SL_NEAR_MAX_WORDS = 64, SL_NEAR_MAX_BETWEEN = 6 };
 
 enum sl_condition_trait {
     SL_TRAIT_HASHTAGS, /* has: */
@@ -93,6 +101,14 @@ void sl_condition_add_url(struct sl_condition_builder *builder, struct sl_slice 
 void sl_condition_add_users(struct sl_condition_builder *builder, struct sl_slice *ids,
                             size_t count);
 
+/* Unwound points: see sl_polygon_unwind(). */
+void sl_condition_add_polygon(struct sl_condition_builder *builder, const struct sl_point *points,
+                              size_t count);
+
+/* Joins the keywords appended since bytes.size was `mark`, which are within the limits, into one
+ * condition: they stand near each other, with at most `between` other words. */
+void sl_condition_close_near(struct sl_condition_builder *builder, unsigned between, size_t mark);
+
 /* Joins the conditions appended since bytes.size was `mark`, at least one, into one: all or any of
  * them; or negates it, if it is one. */
 void sl_condition_close(struct sl_condition_builder *builder, enum sl_condition_kind kind,
@@ -116,6 +132,9 @@ struct sl_condition_token {
 
 /* Takes the next token off the operand of a keyword or place. */
 bool sl_condition_next_token(struct sl_slice *rest, struct sl_condition_token *ret_token);
+
+/* What all of them must stand near; *ret_between as in sl_condition_close_near(). */
+struct sl_slice sl_condition_near_terms(struct sl_slice operand, unsigned *ret_between);
 
 void sl_condition_read_url(struct sl_slice operand, struct sl_slice *ret_host,
                            struct sl_slice *ret_path);

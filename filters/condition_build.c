@@ -9,6 +9,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "filters/polygon_cells.h"
+
 enum { VARINT_MAX = 5 };
 
 static size_t varint_write(unsigned char *at, uint32_t number)
@@ -39,6 +41,22 @@ static void add_head(struct sl_condition_builder *builder, enum sl_condition_kin
 {
     buffer_append_char(&builder->bytes, (char)kind);
     add_varint(&builder->bytes, (uint32_t)size);
+}
+
+/* Makes the operand of a condition of what has been appended since bytes.size was `mark`. */
+static void wrap(struct sl_condition_builder *builder, enum sl_condition_kind kind, size_t mark)
+{
+    struct buffer *bytes = &builder->bytes;
+    unsigned char head[1 + VARINT_MAX];
+    size_t head_size, size = bytes->size - mark;
+
+    head[0] = (unsigned char)kind;
+    head_size = 1 + varint_write(head + 1, (uint32_t)size);
+    if (bytes->failed || !buffer_reserve(bytes, head_size))
+        return;
+    memmove(bytes->data + mark + head_size, bytes->data + mark, size);
+    memcpy(bytes->data + mark, head, head_size);
+    bytes->size += head_size;
 }
 
 void sl_condition_builder_done(struct sl_condition_builder *builder)
@@ -88,6 +106,15 @@ void sl_condition_add_url(struct sl_condition_builder *builder, struct sl_slice 
     add_varint(&builder->bytes, (uint32_t)host.size);
     buffer_append_slice(&builder->bytes, host);
     buffer_append_slice(&builder->bytes, path);
+}
+
+void sl_condition_add_polygon(struct sl_condition_builder *builder, const struct sl_point *points,
+                              size_t count)
+{
+    size_t mark = builder->bytes.size;
+
+    sl_polygon_write(points, count, &builder->bytes);
+    wrap(builder, SL_CONDITION_POLYGON, mark);
 }
 
 static int compare_slices(const void *a, const void *b)
@@ -150,13 +177,11 @@ static void list_parts(struct sl_condition_builder *builder, enum sl_condition_k
     }
 }
 
-/* Sorts the conditions from `mark` on. 1: a single one is left, and its own kind is kept. */
-static size_t sort_parts(struct sl_condition_builder *builder, enum sl_condition_kind kind,
-                         size_t mark)
+/* The conditions from `mark` on, in a copy. 0: there was no memory. */
+static size_t copy_parts(struct sl_condition_builder *builder, enum sl_condition_kind kind,
+                         size_t mark, struct sl_slice **ret_parts)
 {
     struct buffer *bytes = &builder->bytes;
-    struct sl_slice *parts;
-    size_t count;
 
     buffer_clear(&builder->copy);
     buffer_clear(&builder->order);
@@ -166,15 +191,33 @@ static size_t sort_parts(struct sl_condition_builder *builder, enum sl_condition
         bytes->failed = true;
         return 0;
     }
-    parts = (struct sl_slice *)(void *)builder->order.data;
-    count = sort_unique(parts, builder->order.size / sizeof(*parts));
+    *ret_parts = (struct sl_slice *)(void *)builder->order.data;
+    return builder->order.size / sizeof(**ret_parts);
+}
+
+static void replace_parts(struct buffer *bytes, size_t mark, const struct sl_slice *parts,
+                          size_t count)
+{
+    bytes->size = mark;
+    for (size_t i = 0; i < count; i++)
+        buffer_append_slice(bytes, parts[i]);
+}
+
+/* Sorts the conditions from `mark` on. 1: a single one is left, and its own kind is kept. */
+static size_t sort_parts(struct sl_condition_builder *builder, enum sl_condition_kind kind,
+                         size_t mark)
+{
+    struct sl_slice *parts;
+    size_t count = copy_parts(builder, kind, mark, &parts);
+
+    if (count == 0)
+        return 0;
+    count = sort_unique(parts, count);
 
     /* "Anything" sorts first. */
     if (kind == SL_CONDITION_ANY && parts[0].data[0] == SL_CONDITION_ANYTHING)
         count = 1;
-    bytes->size = mark;
-    for (size_t i = 0; i < count; i++)
-        buffer_append_slice(bytes, parts[i]);
+    replace_parts(&builder->bytes, mark, parts, count);
     return count;
 }
 
@@ -190,22 +233,28 @@ static bool is_single(const struct sl_condition_builder *builder, size_t mark)
 void sl_condition_close(struct sl_condition_builder *builder, enum sl_condition_kind kind,
                         size_t mark)
 {
-    struct buffer *bytes = &builder->bytes;
-    unsigned char head[1 + VARINT_MAX];
-    size_t head_size, size;
-
-    if (bytes->failed)
+    if (builder->bytes.failed)
         return;
     if (kind != SL_CONDITION_NOT) {
         if (is_single(builder, mark) || sort_parts(builder, kind, mark) < 2)
             return;
     }
-    size = bytes->size - mark;
-    head[0] = (unsigned char)kind;
-    head_size = 1 + varint_write(head + 1, (uint32_t)size);
-    if (!buffer_reserve(bytes, head_size))
+    wrap(builder, kind, mark);
+}
+
+/* A term that comes twice is wanted twice. */
+void sl_condition_close_near(struct sl_condition_builder *builder, unsigned between, size_t mark)
+{
+    struct sl_slice *parts;
+    size_t count;
+
+    if (builder->bytes.failed)
         return;
-    memmove(bytes->data + mark + head_size, bytes->data + mark, size);
-    memcpy(bytes->data + mark, head, head_size);
-    bytes->size += head_size;
+    count = copy_parts(builder, SL_CONDITION_NEAR, mark, &parts);
+    if (count == 0)
+        return;
+    qsort(parts, count, sizeof(*parts), compare_slices);
+    replace_parts(&builder->bytes, mark, parts, count);
+    buffer_append_char(&builder->bytes, (char)between);
+    wrap(builder, SL_CONDITION_NEAR, mark);
 }

@@ -11,10 +11,11 @@
 
 #include "base/utf8.h"
 #include "filters/box.h"
+#include "filters/polygon.h"
 #include "filters/filter_private.h"
 #include "filters/sample.h"
 
-enum { USERS_SHOWN = 10 };
+enum { USERS_SHOWN = 10, POINTS_SHOWN = 10 };
 
 struct description {
     struct buffer *words;
@@ -37,7 +38,7 @@ static void describe(struct description *description, const struct sl_condition 
 
 static bool is_join(enum sl_condition_kind kind)
 {
-    return kind == SL_CONDITION_ALL || kind == SL_CONDITION_ANY;
+    return kind == SL_CONDITION_ALL || kind == SL_CONDITION_ANY || kind == SL_CONDITION_NEAR;
 }
 
 static void describe_part(struct description *description, const struct sl_condition *part)
@@ -133,6 +134,36 @@ static void describe_circle(struct description *description, struct sl_slice ope
                          circle.radius_km, circle.centre.lon, circle.centre.lat);
 }
 
+static void describe_near(struct description *description, struct sl_slice operand)
+{
+    unsigned between;
+
+    describe_parts(description, sl_condition_near_terms(operand, &between), ", ");
+    if (between == 0)
+        say(description, " side by side in any order");
+    else
+        buffer_append_format(description->words,
+                             " near each other, at most %u other word%s between", between,
+                             between == 1 ? "" : "s");
+}
+
+static void describe_polygon(struct description *description, struct sl_slice operand)
+{
+    struct sl_polygon polygon = sl_polygon_read(operand);
+    uint32_t shown = polygon.point_count < POINTS_SHOWN ? polygon.point_count : POINTS_SHOWN;
+
+    say(description, "the polygon");
+    for (uint32_t i = 0; i < shown && !is_full(description); i++) {
+        struct sl_point point = sl_polygon_point(&polygon, i);
+
+        buffer_append_format(description->words, "%s %.7g %.7g", i > 0 ? "," : "",
+                             point.lon > 180 ? point.lon - 360 : point.lon, point.lat);
+    }
+    if (shown < polygon.point_count)
+        buffer_append_format(description->words, " and %u more points",
+                             polygon.point_count - shown);
+}
+
 static void describe_trait(struct description *description, struct sl_slice operand)
 {
     static const char *const traits[] = {
@@ -209,6 +240,12 @@ static void describe(struct description *description, const struct sl_condition 
         break;
     case SL_CONDITION_CIRCLE:
         describe_circle(description, operand);
+        break;
+    case SL_CONDITION_NEAR:
+        describe_near(description, operand);
+        break;
+    case SL_CONDITION_POLYGON:
+        describe_polygon(description, operand);
         break;
     case SL_CONDITION_TRAIT:
         describe_trait(description, operand);

@@ -227,8 +227,9 @@ static struct sl_entry_key entry_key(const struct sl_filter_key *chosen)
 {
     return (struct sl_entry_key){
         .key = chosen->key,
-        .condition = chosen->condition & INT32_MAX,
+        .condition = chosen->condition & ((UINT32_C(1) << 30) - 1),
         .is_cell = chosen->is_cell,
+        .is_sure = chosen->is_sure,
     };
 }
 

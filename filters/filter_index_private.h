@@ -17,8 +17,9 @@ enum { SL_FIRST_PATIENCE = 4 };
 struct sl_entry_key {
     uint64_t key;            /* or a cell of the grid */
     uint32_t position;       /* among the postings of the key */
-    uint32_t condition : 31; /* offset in the filter's condition: the alternative */
+    uint32_t condition : 30; /* offset in the filter's condition: the alternative */
     uint32_t is_cell : 1;
+    uint32_t is_sure : 1; /* see struct sl_filter_key */
 };
 
 struct sl_entry {

@@ -21,6 +21,7 @@ struct chooser {
     const struct sl_filter_view *view;
     uint32_t condition; /* the alternative at hand */
     bool compares;      /* within ALL: costs matter */
+    bool is_area;       /* the alternative is nothing but an area */
     struct buffer *keys;
 };
 
@@ -37,17 +38,28 @@ static uint64_t cost_of(const struct chooser *chooser, uint64_t key, const struc
            (size < SIZE_MAX_TIE ? SIZE_MAX_TIE - size : 0);
 }
 
-static void push(struct chooser *chooser, uint64_t key, bool is_cell)
+static void push(struct chooser *chooser, uint64_t key)
 {
-    struct sl_filter_key filter_key = {
-        .key = key, .condition = chooser->condition, .is_cell = is_cell};
+    struct sl_filter_key filter_key = {.key = key, .condition = chooser->condition};
 
     buffer_append(chooser->keys, &filter_key, sizeof(filter_key));
 }
 
+static uint64_t add_cell(struct chooser *chooser, uint32_t cell, bool is_inside)
+{
+    const struct sl_box_grid *grid = &chooser->index->grid;
+    struct sl_filter_key key = {.key = cell,
+                                .condition = chooser->condition,
+                                .is_cell = true,
+                                .is_sure = is_inside && chooser->is_area};
+
+    buffer_append(chooser->keys, &key, sizeof(key));
+    return chooser->compares ? cost_of(chooser, sl_box_grid_key(grid, cell), &grid->cells, 0) : 0;
+}
+
 static uint64_t add_key(struct chooser *chooser, uint64_t key, size_t size)
 {
-    push(chooser, key, false);
+    push(chooser, key);
     return chooser->compares ? cost_of(chooser, key, &chooser->index->postings, size) : 0;
 }
 
@@ -117,7 +129,7 @@ static uint64_t add_keyword(struct chooser *chooser, struct sl_slice operand)
         }
         size = token.text.size;
     }
-    push(chooser, best, false);
+    push(chooser, best);
     return best_cost;
 }
 
@@ -146,16 +158,12 @@ static uint64_t add_url(struct chooser *chooser, struct sl_slice operand)
 
 static uint64_t add_cells(struct chooser *chooser, struct sl_box box)
 {
-    const struct sl_box_grid *grid = &chooser->index->grid;
     uint32_t cells[SL_GRID_MAX_CELLS];
     size_t count = sl_box_grid_cells(&box, cells);
     uint64_t cost = 0;
 
-    for (size_t i = 0; i < count; i++) {
-        push(chooser, cells[i], true);
-        if (chooser->compares)
-            cost += cost_of(chooser, sl_box_grid_key(grid, cells[i]), &grid->cells, 0);
-    }
+    for (size_t i = 0; i < count; i++)
+        cost += add_cell(chooser, cells[i], false);
     return cost;
 }
 
@@ -169,18 +177,35 @@ static uint64_t add_area(struct chooser *chooser, const struct sl_box *box)
            add_cells(chooser, (struct sl_box){-180.0, box->south, box->east, box->north});
 }
 
+static uint64_t add_poles(struct chooser *chooser, const struct sl_box *box)
+{
+    uint64_t cost = 0;
+
+    if (box->north == 90.0 && takes_posts(chooser))
+        cost += add_key(chooser, sl_key_of_pole(chooser->index, SL_NORTH_POLE), 0);
+    if (box->south == -90.0 && takes_posts(chooser))
+        cost += add_key(chooser, sl_key_of_pole(chooser->index, SL_SOUTH_POLE), 0);
+    return cost;
+}
+
 static uint64_t add_box(struct chooser *chooser, struct sl_slice operand)
 {
     struct sl_box box;
-    uint64_t cost;
 
     memcpy(&box, operand.data, sizeof(box));
-    cost = add_area(chooser, &box);
-    if (box.north == 90.0 && takes_posts(chooser))
-        cost += add_key(chooser, sl_key_of_pole(chooser->index, SL_NORTH_POLE), 0);
-    if (box.south == -90.0 && takes_posts(chooser))
-        cost += add_key(chooser, sl_key_of_pole(chooser->index, SL_SOUTH_POLE), 0);
-    return cost;
+    return add_area(chooser, &box) + add_poles(chooser, &box);
+}
+
+static uint64_t add_polygon(struct chooser *chooser, struct sl_slice operand)
+{
+    struct sl_polygon polygon = sl_polygon_read(operand);
+    uint64_t cost = 0;
+
+    if (!takes_posts(chooser))
+        return 0;
+    for (uint32_t i = 0; i < polygon.cell_count; i++)
+        cost += add_cell(chooser, sl_polygon_cell(&polygon, i), i < polygon.inside_count);
+    return cost + add_poles(chooser, &polygon.bounds);
 }
 
 static uint64_t add_circle(struct chooser *chooser, struct sl_slice operand)
@@ -210,7 +235,7 @@ static uint64_t add_anything(struct chooser *chooser)
         bool is_post = type == SL_EVENT_POST || type == SL_EVENT_DELETE;
 
         if (chooser->view->types & 1u << type && (rest.size == 0 || !is_post))
-            push(chooser, sl_key_of_type(chooser->index, type), false);
+            push(chooser, sl_key_of_type(chooser->index, type));
     }
     if (rest.size == 0 || !takes_posts(chooser))
         return 0;
@@ -263,6 +288,14 @@ static uint64_t add_rarest(struct chooser *chooser, struct sl_slice rest)
     return best_cost;
 }
 
+/* All of its terms are in the text. */
+static uint64_t add_near(struct chooser *chooser, struct sl_slice operand)
+{
+    unsigned between;
+
+    return add_rarest(chooser, sl_condition_near_terms(operand, &between));
+}
+
 static uint64_t add_condition(struct chooser *chooser, const struct sl_condition *condition)
 {
     struct sl_slice operand = condition->operand;
@@ -304,6 +337,10 @@ static uint64_t add_condition(struct chooser *chooser, const struct sl_condition
         return add_box(chooser, operand);
     case SL_CONDITION_CIRCLE:
         return add_circle(chooser, operand);
+    case SL_CONDITION_NEAR:
+        return add_near(chooser, operand);
+    case SL_CONDITION_POLYGON:
+        return add_polygon(chooser, operand);
     case SL_CONDITION_NOT:
     case SL_CONDITION_LANGUAGE:
     case SL_CONDITION_COUNTRY:
@@ -321,6 +358,7 @@ static void choose(struct chooser *chooser, const struct sl_condition *alternati
 
     chooser->condition = (uint32_t)(alternative->whole.data - chooser->view->condition.data);
     chooser->compares = false;
+    chooser->is_area = alternative->kind == SL_CONDITION_POLYGON;
     cost = add_condition(chooser, alternative);
     assert(cost != NO_KEY); /* a rule without an anchor is refused */
     (void)cost;

@@ -61,17 +61,18 @@ static void miss(struct match *match, struct sl_entry *entry, struct sl_posting 
 static void judge(struct match *match, struct sl_posting posting)
 {
     struct sl_entry *entry = sl_entry_at(match->index, posting.entry);
+    const struct sl_entry_key *key;
     struct sl_filter_view view;
-    uint32_t condition;
 
     if (entry->matched_in == match->index->epoch)
         return;
     match->index->candidates++;
     view = sl_filter_view(entry->filter);
-    condition = sl_entry_keys(entry)[posting.ordinal].condition;
+    key = &sl_entry_keys(entry)[posting.ordinal];
     if (!sl_filter_admits(&view, match->event))
         return;
-    if (sl_condition_holds(sl_slice_from(view.condition, condition), match->event, match->words))
+    if (key->is_sure || sl_condition_holds(sl_slice_from(view.condition, key->condition),
+                                           match->event, match->words))
         accept(match, entry);
     else
         miss(match, entry, posting);

@@ -30,6 +30,7 @@ struct sl_filter_key {
     uint64_t key;       /* in postings; or a cell of the grid */
     uint32_t condition; /* offset in the filter's condition: the alternative it stands for */
     bool is_cell;
+    bool is_sure; /* an event that has it has what the alternative asks for */
 };
 
 /* Appends to `ret_keys` (of struct sl_filter_key) what the filter is filed under, by what is known

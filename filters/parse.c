@@ -11,22 +11,27 @@
 #include "filters/box.h"
 #include "filters/land.h"
 #include "filters/language.h"
+#include "filters/scan.h"
 
 enum { USER_ID_MAX_SIZE = 64 };
 
-/* Adds the tokens of the piece in parse->normal. */
+/* The tokens of the piece in parse->normal. */
+static int tokenise(struct sl_parse *parse)
+{
+    parse->tokens.count = 0;
+    return sl_tokenise(buffer_slice(&parse->normal), NULL, &parse->tokens);
+}
+
+/* Adds them. */
 static int add_tokens(struct sl_parse *parse, enum sl_condition_kind kind)
 {
-    struct sl_slice normal = buffer_slice(&parse->normal);
-    int r;
+    int r = tokenise(parse);
 
-    parse->tokens.count = 0;
-    r = sl_tokenise(normal, NULL, &parse->tokens);
     if (r < 0)
         return r;
     if (parse->tokens.count == 0)
         return sl_parse_refuse(parse, SL_FAULT_EMPTY_KEYWORD);
-    sl_condition_add_tokens(&parse->builder, kind, normal, &parse->tokens);
+    sl_condition_add_tokens(&parse->builder, kind, buffer_slice(&parse->normal), &parse->tokens);
     return 0;
 }
 
@@ -41,6 +46,34 @@ int sl_parse_keyword(struct sl_parse *parse, enum sl_condition_kind kind, struct
     int r = normalise(parse, text);
 
     return r < 0 ? r : add_tokens(parse, kind);
+}
+
+int sl_parse_near(struct sl_parse *parse, struct sl_slice text)
+{
+    struct sl_slice term;
+    size_t count = 0, words = 0;
+    int r;
+
+    while (sl_scan_word(&text, &term)) {
+        r = normalise(parse, term);
+        if (r == 0)
+            r = tokenise(parse);
+        if (r < 0)
+            return r;
+        if (parse->tokens.count == 0)
+            continue;
+        words += parse->tokens.count;
+        if (++count > SL_NEAR_MAX_TERMS || words > SL_NEAR_MAX_WORDS) {
+            sl_parse_at(parse, term);
+            return sl_parse_refuse(parse, count > SL_NEAR_MAX_TERMS ? SL_FAULT_NEAR_TERMS
+                                                                    : SL_FAULT_NEAR_WORDS);
+        }
+        sl_condition_add_tokens(&parse->builder, SL_CONDITION_KEYWORD, buffer_slice(&parse->normal),
+                                &parse->tokens);
+    }
+    if (count == 0)
+        return sl_parse_refuse(parse, SL_FAULT_EMPTY_KEYWORD);
+    return count > 1 ? 0 : sl_parse_refuse(parse, SL_FAULT_NEAR_TERMS);
 }
 
 /* Of ASCII. */
@@ -228,6 +261,68 @@ int sl_parse_box(struct sl_parse *parse, const struct sl_slice numbers[4])
         return refuse_box(parse, &box, numbers);
     look_at_box(parse, &box, numbers);
     sl_condition_add(&parse->builder, SL_CONDITION_BOX, &box, sizeof(box));
+    return 0;
+}
+
+/* `text` is "lon lat". */
+static int parse_point(struct sl_parse *parse, struct sl_slice text, struct sl_point *ret_point)
+{
+    struct sl_slice rest = text, lon, lat;
+    int r;
+
+    sl_parse_at(parse, text);
+    if (!sl_scan_word(&rest, &lon) || !sl_scan_word(&rest, &lat) || sl_scan_trim(rest).size > 0)
+        return sl_parse_refuse(parse, SL_FAULT_BAD_POINT);
+    r = sl_parse_number(parse, lon, &ret_point->lon);
+    if (r == 0)
+        r = sl_parse_number(parse, lat, &ret_point->lat);
+    if (r < 0)
+        return r;
+    sl_parse_at(parse, text);
+    return sl_point_is_valid(ret_point) ? 0 : sl_parse_refuse(parse, SL_FAULT_BAD_POINT);
+}
+
+/* The last point may be the first once more. */
+static size_t without_repetition(const struct sl_point *points, size_t count)
+{
+    const struct sl_point *last = &points[count - 1];
+
+    return count > 1 && points[0].lon == last->lon && points[0].lat == last->lat ? count - 1
+                                                                                 : count;
+}
+
+int sl_parse_polygon(struct sl_parse *parse, struct sl_slice text)
+{
+    struct sl_point points[SL_POLYGON_MAX_POINTS + 1];
+    struct sl_slice rest, item;
+    size_t count = 0;
+    int r;
+
+    sl_parse_at(parse, text);
+    for (rest = text; sl_scan_item(&rest, &item);)
+        count++;
+    if (count < SL_POLYGON_MIN_POINTS || count > SL_POLYGON_MAX_POINTS + 1)
+        return sl_parse_refuse(parse, SL_FAULT_POLYGON_POINTS);
+    rest = text;
+    for (size_t i = 0; i < count; i++) {
+        sl_scan_item(&rest, &item);
+        r = parse_point(parse, item, &points[i]);
+        if (r < 0)
+            return r;
+    }
+    sl_parse_at(parse, text);
+    count = without_repetition(points, count);
+    if (count < SL_POLYGON_MIN_POINTS || count > SL_POLYGON_MAX_POINTS)
+        return sl_parse_refuse(parse, SL_FAULT_POLYGON_POINTS);
+    switch (sl_polygon_unwind(points, count)) {
+    case SL_POLYGON_FLAT:
+        return sl_parse_refuse(parse, SL_FAULT_POLYGON_FLAT);
+    case SL_POLYGON_ROUND:
+        return sl_parse_refuse(parse, SL_FAULT_POLYGON_ROUND);
+    case SL_POLYGON_GOOD:
+        break;
+    }
+    sl_condition_add_polygon(&parse->builder, points, count);
     return 0;
 }
 

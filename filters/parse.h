@@ -22,6 +22,10 @@ int sl_parse_term(struct sl_parse *parse, struct sl_slice term);
 /* A keyword, or a place: signs mean nothing in it. */
 int sl_parse_keyword(struct sl_parse *parse, enum sl_condition_kind kind, struct sl_slice text);
 
+/* Adds the two to SL_NEAR_MAX_TERMS terms between quotes as keywords: sl_condition_close_near()
+ * joins them. */
+int sl_parse_near(struct sl_parse *parse, struct sl_slice text);
+
 /* What a user may be named by: see sl_parse_user(). */
 struct sl_user_name {
     bool is_id, is_login;  /* at least one of them */
@@ -35,6 +39,8 @@ int sl_parse_user(struct sl_parse *parse, struct sl_slice text, enum sl_filter_f
                   struct sl_user_name *ret_name);
 /* A box from its four numbers. */
 int sl_parse_box(struct sl_parse *parse, const struct sl_slice numbers[4]);
+/* A polygon from its points, separated by commas. */
+int sl_parse_polygon(struct sl_parse *parse, struct sl_slice points);
 /* Refusals from now on are about `piece`: an item of a list, or where it stands in the rule. */
 void sl_parse_at(struct sl_parse *parse, struct sl_slice piece);
 int sl_parse_number(struct sl_parse *parse, struct sl_slice text, double *ret_number);

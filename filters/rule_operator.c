@@ -203,6 +203,7 @@ static const struct sl_rule_operator operators[] = {
     {"place", .is_anchor = true, .read = read_place},
     {"bounding_box", .is_bracketed = true, .is_anchor = true, .read = read_bounding_box},
     {"point_radius", .is_bracketed = true, .is_anchor = true, .read = read_point_radius},
+    {"polygon", .is_bracketed = true, .is_anchor = true, .read = sl_parse_polygon},
     {"lang", .read = read_lang},
     {"country", .read = read_country},
     {"has", .read = read_has},

@@ -3,6 +3,7 @@
  *     rule := and ("OR" and)*
  *     and  := item (["AND"] item)*
  *     item := ["-"] ("(" rule ")" | atom)
+ *     atom := '"' text '"' ["~" digit] | operator ":" operand | word
  *
  * Nothing is looked at before its turn, so that of several mistakes the first from the left is
  * reported; only what concerns the whole rule is checked when it has been read. Conditions are
@@ -15,7 +16,9 @@
 #include "filters/rule_operator.h"
 #include "filters/scan.h"
 
-enum { RULE_MAX_LENGTH = 1024, RULE_MAX_ATOMS = 64, RULE_MAX_DEPTH = 16 };
+/* In characters; without the points of polygons, and with them. */
+enum { RULE_MAX_LENGTH = 1024, RULE_MAX_WHOLE_LENGTH = 4096 };
+enum { RULE_MAX_ATOMS = 64, RULE_MAX_DEPTH = 16 };
 
 struct reader {
     struct sl_parse *parse;
@@ -176,20 +179,45 @@ static void look_at_word(struct reader *reader, struct sl_slice word)
         sl_parse_warn(reader->parse, SL_WARNING_OPERATOR_IN_RULE);
 }
 
+/* Words near each other: what stands behind the quotes, and what is in them. */
+static int read_near(struct reader *reader, struct sl_slice text)
+{
+    size_t mark = reader->parse->builder.bytes.size;
+    struct sl_slice sign = next_word(reader);
+    int r = sl_parse_near(reader->parse, text);
+
+    if (r < 0)
+        return r;
+    if (sign.size != 2 || sign.data[1] < '0' || sign.data[1] > '0' + SL_NEAR_MAX_BETWEEN)
+        return refuse(reader, SL_FAULT_NEAR_BETWEEN);
+    skip(reader, sign.size);
+    sl_condition_close_near(&reader->parse->builder, (unsigned)(sign.data[1] - '0'), mark);
+    return 0;
+}
+
+static int read_phrase(struct reader *reader)
+{
+    struct sl_slice phrase;
+    int r = take_enclosed(reader, '"', SL_FAULT_UNCLOSED_QUOTE, &phrase);
+
+    if (r < 0)
+        return r;
+    if (next_is(reader, '~'))
+        return read_near(reader, phrase);
+    return sl_parse_keyword(reader->parse, SL_CONDITION_KEYWORD, phrase);
+}
+
 static int read_atom(struct reader *reader, bool *ret_anchor)
 {
-    struct sl_slice phrase, word;
+    struct sl_slice word;
     size_t name_size;
-    int r;
 
     if (++reader->atoms == RULE_MAX_ATOMS + 1)
         reader->excess = reader->rest.data;
     reader->parse->position.at = reader->rest.data;
     *ret_anchor = true;
-    if (next_is(reader, '"')) {
-        r = take_enclosed(reader, '"', SL_FAULT_UNCLOSED_QUOTE, &phrase);
-        return r < 0 ? r : sl_parse_keyword(reader->parse, SL_CONDITION_KEYWORD, phrase);
-    }
+    if (next_is(reader, '"'))
+        return read_phrase(reader);
     word = next_word(reader);
     name_size = operator_name_size(word);
     if (name_size > 0)
@@ -299,6 +327,37 @@ static int read_rule(struct reader *reader, bool *ret_anchor)
     return 0;
 }
 
+/* What stands between `polygon:[` and the next `]`, wherever that is. */
+static size_t length_of_points(struct sl_slice rule)
+{
+    static const struct sl_slice name = {"polygon:[", 9};
+    size_t length = 0;
+
+    while (rule.size > name.size) {
+        const char *end;
+
+        if (!sl_ascii_equal(sl_slice(rule.data, name.size), name)) {
+            rule = sl_slice_from(rule, 1);
+            continue;
+        }
+        rule = sl_slice_from(rule, name.size);
+        end = memchr(rule.data, ']', rule.size);
+        if (!end)
+            break;
+        length += sl_scan_length(sl_slice(rule.data, (size_t)(end - rule.data)));
+        rule = sl_slice_from(rule, (size_t)(end - rule.data));
+    }
+    return length;
+}
+
+static bool is_too_long(struct sl_slice rule)
+{
+    size_t length = sl_scan_length(rule);
+
+    return length > RULE_MAX_WHOLE_LENGTH ||
+           (length > RULE_MAX_LENGTH && length - length_of_points(rule) > RULE_MAX_LENGTH);
+}
+
 int sl_parse_rule(struct sl_parse *parse, struct sl_slice rule)
 {
     struct reader reader = {.parse = parse, .rest = rule};
@@ -308,7 +367,7 @@ int sl_parse_rule(struct sl_parse *parse, struct sl_slice rule)
     parse->position = (struct sl_filter_position){.param = "rule", .rule = rule};
     if (sl_scan_trim(rule).size == 0)
         return sl_parse_refuse(parse, SL_FAULT_EMPTY_RULE);
-    if (sl_scan_length(rule) > RULE_MAX_LENGTH)
+    if (is_too_long(rule))
         return sl_parse_refuse(parse, SL_FAULT_RULE_TOO_LONG);
     r = read_rule(&reader, &anchor);
     if (r < 0)

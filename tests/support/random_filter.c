@@ -114,9 +114,42 @@ static void put_box(struct random *random, struct random_room *room, const char 
 
 /* --- rules -------------------------------------------------------------------------------- */
 
+/* Around some box, and not always without crossing itself. */
+static void put_polygon(struct random *random, struct random_room *room)
+{
+    struct sl_box box = some_box(random);
+    uint32_t points = 3 + random_below(random, 5);
+    double width = box.east - box.west + (box.east < box.west ? 360 : 0);
+
+    put(room, "polygon:[");
+    for (uint32_t i = 0; i < points; i++) {
+        double lon = box.west + width * random_below(random, 5) / 4;
+
+        if (i > 0)
+            put(room, ", ");
+        put_number(room, lon > 180 ? lon - 360 : lon);
+        put(room, " ");
+        put_number(room, box.south + (box.north - box.south) * random_below(random, 5) / 4);
+    }
+    put(room, "]");
+}
+
+static void put_near(struct random *random, struct random_room *room)
+{
+    static const char *const numbers[] = {"\"~0", "\"~1", "\"~3", "\"~6"};
+    uint32_t terms = 2 + random_below(random, 3);
+
+    put(room, "\"");
+    for (uint32_t i = 0; i < terms; i++) {
+        put(room, PICK(random, words));
+        put(room, " ");
+    }
+    put(room, PICK(random, numbers));
+}
+
 static void put_atom(struct random *random, struct random_room *room)
 {
-    switch (random_below(random, 16)) {
+    switch (random_below(random, 20)) {
     case 0:
         put(room, PICK(random, traits));
         break;
@@ -163,6 +196,13 @@ static void put_atom(struct random *random, struct random_room *room)
         put(room, " ");
         put(room, PICK(random, words));
         put(room, "\"");
+        break;
+    case 10:
+    case 11:
+        put_near(random, room);
+        break;
+    case 12:
+        put_polygon(random, room);
         break;
     default:
         put(room, PICK(random, words));

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 
 import pytest
 
@@ -186,6 +187,15 @@ def test_lost_output_is_a_failure(filters):
                               timeout=60, env=programs.environment())
     assert done.returncode == 1
     assert b"No space left" in done.stderr
+
+
+def test_polygons_agree_with_geos():
+    """bench/polygons asks of a million points."""
+    pytest.importorskip("shapely", reason="no GEOS to compare with: install python3-shapely")
+    done = subprocess.run([sys.executable, programs.SOURCE / "bench" / "polygons", "--build", programs.BUILD,
+                           "--points", "20000"], capture_output=True, text=True, env=programs.environment())
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " 0 differences" in done.stdout
 
 
 def test_example_of_the_manual(filters, tmp_path):

@@ -1,5 +1,6 @@
 """What the parameters of a stream select, against the recomputation and against the specification."""
 
+import cmath
 import itertools
 import json
 from urllib.parse import quote
@@ -109,6 +110,7 @@ def test_sample_without_a_percent_is_one_percent(gateway, publish):
     ("cat -dog", "a cat", "a cat and a dog"),
     ("(cat OR fox) lang:en", "the fox", "the wolf"),
     ('"night train"', "on the night train", "a train at night"),
+    ('"night train"~2', "the train of the night", "train through all the night"),
     ("from:7 has:links", "look https://x.example/", "no link here"),
     ("url:x.example/a", "see https://www.x.example/a/b", "see https://x.example/ab"),
 ])
@@ -117,6 +119,24 @@ def test_rules(gateway, publish, rule, yes, no):
         publish(events.post(1, no, user="7", lang="en"))
         publish(events.post(2, yes, user="7", lang="en"))
         assert stream.next()["id"] == "2"
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_words_near_each_other_and_polygons(gateway, publish, method):
+    """A hundred points are too many for a rule, were they counted as its other characters are."""
+    circle = [cmath.rect(1, turn * cmath.tau / 100) for turn in range(100)]
+    area = ", ".join(f"{(179.5 + at.real + 180) % 360 - 180:.7f} {at.imag - 17:.7f}" for at in circle)
+    wish = query(rule=f'polygon:[{area}] OR "夜行 列车"~1')
+    target = "/v1/stream/filter"
+    stream = gateway.stream(target, method=method, body=wish.encode()) if method == "POST" else \
+        gateway.stream(f"{target}?{wish}")
+    with stream:
+        publish(events.post(1, "x", geo={"lon": 178.0, "lat": -17.0}))
+        publish(events.post(2, "x", geo={"lon": -179.6, "lat": -17.0}))
+        publish(events.post(3, "列车的的夜行"))
+        publish(events.post(4, "列车的夜行"))
+        publish(events.post(5, "x", place={"name": "Taveuni", "bbox": [179.9, -17.0, -179.9, -16.7]}))
+        assert [stream.next()["id"] for _ in range(3)] == ["2", "4", "5"]
 
 
 @pytest.mark.parametrize("parameters, status, code, param", [
@@ -140,6 +160,8 @@ def test_rules(gateway, publish, rule, yes, no):
     ("rule=-dog", 400, "rule_too_broad", "rule"),
     ("rule=form:alice", 400, "unknown_operator", "rule"),
     ("rule=(a", 400, "syntax", "rule"),
+    ("rule=%22a%20b%22~7", 400, "bad_proximity", "rule"),
+    ("rule=polygon:[0%200,1%201,2%202]", 400, "bad_polygon", "rule"),
 ])
 @pytest.mark.parametrize("transport", ["ndjson", "sse", "raw-websocket", "form"])
 def test_bad_parameters_are_named(gateway, parameters, status, code, param, transport):

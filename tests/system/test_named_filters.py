@@ -52,6 +52,19 @@ def test_each_delivery_says_which_filters_matched(client, publish):
     assert client.next() == ("4", [("a", None), ("b", "in the air"), ("c", None)])
 
 
+def test_words_near_each_other_and_polygons_are_named(client, publish):
+    client.subscribe("near", rule='"kite balloon"~1')
+    client.subscribe("here", rule="polygon:[8.2 46.8, 8.9 46.8, 8.5 47.3]", tag="lake")
+    publish(events.post(1, "a balloon, a kite", geo={"lon": 8.5, "lat": 47.0}))
+    publish(events.post(2, "a balloon and a kite", geo={"lon": 8.2, "lat": 47.0}))
+    publish(events.post(3, "kite balloon"))
+    assert client.next() == ("1", [("near", None), ("here", "lake")])
+    assert client.next() == ("3", [("near", None)])
+    refused = client.say({"op": "subscribe", "id": "bad", "filter": {"rule": "tea polygon:[1 2, 3 4 5, 6 7]"}})
+    assert refused["error"]["code"] == "bad_polygon"
+    assert "at character 19: tea polygon:[1 2, ^3 4 5, 6 7]" in refused["error"]["message"]
+
+
 def test_shared_part_is_the_event(client, publish):
     client.subscribe("a", track="kite")
     event = events.post(5, "kite", mood="☀")

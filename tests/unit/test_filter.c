@@ -429,6 +429,14 @@ static void test_filters_of_equal_meaning_have_equal_keys(void **state)
                     TEXT(.track = SL_SLICE("FOX,dog cat,fox")), true);
     assert_same_key(TEXT(.track = SL_SLICE("a,b")), TEXT(.rule = SL_SLICE("b OR a")), true);
     assert_same_key(TEXT(.rule = SL_SLICE("(a b) c")), TEXT(.rule = SL_SLICE("c AND (b a)")), true);
+    assert_same_key(TEXT(.rule = SL_SLICE("\"Cat dog a-b\"~3")),
+                    TEXT(.rule = SL_SLICE("\"A-B & CAT\tdog\"~3")), true);
+    assert_same_key(TEXT(.rule = SL_SLICE("\"a a b\"~3")), TEXT(.rule = SL_SLICE("\"a b\"~3")),
+                    false);
+    assert_same_key(TEXT(.rule = SL_SLICE("\"a b\"~3")), TEXT(.rule = SL_SLICE("\"a b\"~2")),
+                    false);
+    assert_same_key(TEXT(.rule = SL_SLICE("polygon:[0 0, 1 0, 0 1]")),
+                    TEXT(.rule = SL_SLICE("polygon:[ 0.0\t+0，1 -0,0 1.0 ,0 0]")), true);
     assert_same_key(TEXT(.follow = SL_SLICE("1,2,1")), TEXT(.follow = SL_SLICE("2,1")), true);
     assert_same_key(TEXT(.locations = SL_SLICE("-0,0,1.50,1")),
                     TEXT(.locations = SL_SLICE("+0,0,1.5,1.0")), true);

@@ -56,6 +56,12 @@ static void test_each_kind_of_condition_has_its_words(void **state)
     expect_rule("place:\"New York\" has:media -is:reply",
                 "not being a reply and a place named \"new york\" and media");
     expect_rule("bounding_box:[-1 2 3 4]", "longitude -1 to 3 and latitude 2 to 4");
+    expect_rule("polygon:[179 -20, -178 -20, -178.5 -15.25]",
+                "the polygon 179 -20, -178 -20, -178.5 -15.25");
+    expect_rule("\"Night train\"~3 \"a b c-d\"~1",
+                "(\"a\", \"b\", \"c d\" near each other, at most 1 other word between) and "
+                "(\"night\", \"train\" near each other, at most 3 other words between)");
+    expect_rule("\"b a\"~0", "\"a\", \"b\" side by side in any order");
     expect_rule("point_radius:[2 48 5km]", "within 5 km of longitude 2, latitude 48");
 }
 

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <malloc.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -274,7 +275,8 @@ static struct sl_filter *filter_of_all_kinds(int variant)
     snprintf(follow, sizeof(follow), "1,%d,@alice", variant);
     return TRY_FILTER(.track = sl_slice_str(track), .follow = sl_slice_str(follow),
                       .locations = SL_SLICE("170,80,-170,90,0,0,0.01,0.01"),
-                      .rule = SL_SLICE("url:example.com/a (x OR place:y) OR lang:en -z from:3"));
+                      .rule = SL_SLICE("url:example.com/a (x OR place:y) OR lang:en -z from:3 OR "
+                                       "polygon:[170 9, -170 9, 180 20] OR \"x y\"~2"));
 }
 
 static void test_addition_without_memory_leaves_the_index_as_it_was(void **state)
@@ -346,7 +348,8 @@ static void test_constructors_without_memory_give_nothing_and_leak_nothing(void 
     struct sl_filter_text text = {.track = SL_SLICE("Straße,#cat @b"),
                                   .follow = SL_SLICE("1,2,@x"),
                                   .locations = SL_SLICE("0,0,1.00000000000000000001,1"),
-                                  .rule = SL_SLICE("(url:a.b/c OR from:@x) lang:en place:x"),
+                                  .rule = SL_SLICE("(url:a.b/c OR from:@x) lang:en place:x OR "
+                                                   "polygon:[0 0, 1 0, 0 1] \"b a c\"~1"),
                                   .language = SL_SLICE("zh,en")};
     struct sl_filter_index *index = NULL;
     struct sl_match_set *matches = NULL;
@@ -444,6 +447,25 @@ static struct sl_filter *boxes_filter(unsigned number, unsigned boxes)
     return filter;
 }
 
+static struct sl_filter *polygon_filter(unsigned number, unsigned points)
+{
+    struct buffer text = BUFFER_INIT;
+    struct sl_filter *filter;
+
+    buffer_append_str(&text, "polygon:[");
+    for (unsigned i = 0; i < points; i++) {
+        double angle = 2 * M_PI * i / points;
+
+        buffer_append_format(&text, "%s%.4f %.4f", i > 0 ? ", " : "",
+                             -170.0 + number * 7 % 330 + (3 + number * 1e-4) * cos(angle),
+                             -80.0 + number * 13 % 150 + sin(angle));
+    }
+    buffer_append_str(&text, "]");
+    filter = TRY_FILTER(.rule = buffer_slice(&text));
+    buffer_done(&text);
+    return filter;
+}
+
 /* What is told of each is at least what all of them take, and not ten times as much. */
 static void test_a_filter_costs_no_more_than_is_told(void **state)
 {
@@ -452,7 +474,7 @@ static void test_a_filter_costs_no_more_than_is_told(void **state)
         unsigned count, size;
     } shapes[] = {
         {users_filter, 100, 5000}, {logins_filter, 60, 5000},   {phrases_filter, 800, 400},
-        {boxes_filter, 1600, 25},  {phrases_filter, 100000, 1},
+        {boxes_filter, 1600, 25},  {phrases_filter, 100000, 1}, {polygon_filter, 2000, 100},
     };
 
     (void)state;

@@ -70,6 +70,18 @@ static void test_phrase_knows_no_signs(void **state)
     assert_true(rule_matches_text("\"#cat\"", "cat"));
 }
 
+static void test_words_near_each_other_need_nothing_around_them(void **state)
+{
+    const char *rule = "cat\"a b\"~1(dog)-\"x y\"~0\"c d\"";
+
+    (void)state;
+    assert_true(rule_matches_text(rule, "b 1 a cat dog c d"));
+    assert_false(rule_matches_text(rule, "b 1 2 a cat dog c d"));
+    assert_false(rule_matches_text(rule, "b 1 a cat dog c d y x"));
+    assert_true(rule_matches_text(rule, "b 1 a cat dog c d y z x"));
+    assert_false(rule_matches_text(rule, "b 1 a cat dog d c"));
+}
+
 static void test_word_with_a_colon_is_a_keyword_unless_letters_stand_before_it(void **state)
 {
     (void)state;
@@ -259,7 +271,9 @@ static void test_anchors_make_a_rule_narrow_enough(void **state)
                                 "point_radius:[0 0 1km]",
                                 "a sample:5",
                                 "sample:5 a",
-                                "bounding_box:[0 0 0 0]"};
+                                "bounding_box:[0 0 0 0]",
+                                "polygon:[0 0, 1 0, 0 1]",
+                                "\"a b\"~3 -c"};
 
     (void)state;
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
@@ -268,7 +282,7 @@ static void test_anchors_make_a_rule_narrow_enough(void **state)
 
 static void test_limits_can_be_reached(void **state)
 {
-    char rule[2100] = "";
+    char rule[4200] = "";
 
     (void)state;
     for (int i = 0; i < 64; i++)
@@ -279,6 +293,12 @@ static void test_limits_can_be_reached(void **state)
     rule[0] = '\0';
     for (int i = 0; i < 1024; i++)
         strcat(rule, "é");
+    assert_string_equal(rule_refused(rule), "");
+    strcpy(rule, "polygon:[0.");
+    while (strlen(rule) < 4096 - 13)
+        strcat(rule, "0");
+    strcat(rule, " 0, 1 0, 0 1]");
+    assert_int_equal(strlen(rule), 4096);
     assert_string_equal(rule_refused(rule), "");
 }
 
@@ -317,6 +337,7 @@ int main(void)
         cmocka_unit_test(test_nothing_is_needed_between_items),
         cmocka_unit_test(test_negation_is_for_the_item_it_touches),
         cmocka_unit_test(test_phrase_knows_no_signs),
+        cmocka_unit_test(test_words_near_each_other_need_nothing_around_them),
         cmocka_unit_test(test_word_with_a_colon_is_a_keyword_unless_letters_stand_before_it),
         cmocka_unit_test(test_users_are_ids_by_digits_and_logins_otherwise),
         cmocka_unit_test(test_url_is_a_host_with_all_below_it_and_a_path_with_all_below_it),
