@@ -1,7 +1,8 @@
 /* bench/filter_match.c - what does it cost to find the filters that match an event?
  *
  *     filter_match [-r ROUNDS] [-l LOADS] FILTERS.jsonl EVENTS.jsonl [COUNT]...
- *     filter_match [-r ROUNDS] [-l LOADS] -s COUNT | -b COUNT
+ *     filter_match [-r ROUNDS] [-l LOADS] -s COUNT | -b COUNT | -p COUNT
+ *     filter_match [-r ROUNDS] [-l LOADS] -w COUNT | -n COUNT EVENTS.jsonl
  *
  * FILTERS and EVENTS are what make_load.py makes. A row of the table for each COUNT
  * of filters: the median over the rounds of the time per event, for reading the words, for the
@@ -12,6 +13,9 @@
  *
  * -s: memory and times of COUNT different filters that track one word.
  * -b: COUNT small boxes around the world, stabbed with points where people live.
+ * -p: COUNT polygons in their place, of 3 to 100 points.
+ * -w: COUNT different rules of two words that stand near each other in some event: both, anywhere.
+ * -n: the same words near each other: "..."~3.
  *
  * Times are CPU times but for the worst addition: that is the longest of all, each taken as the
  * shortest of LOADS runs that do the same, so that it tells of our work and not of other programs'.
@@ -328,6 +332,16 @@ static struct sl_filter_text document_text(const void *source, size_t number)
     return filter_text_of(documents->items[number]);
 }
 
+static struct events events_of(const struct documents *posts)
+{
+    struct events events = {check(malloc((posts->count + 1) * sizeof(*events.items))),
+                            posts->count};
+
+    for (size_t i = 0; i < posts->count; i++)
+        events.items[i] = event_of(posts->items[i]);
+    return events;
+}
+
 static void measure_files(char **argv, int argc, int rounds, int loads)
 {
     size_t max = 0;
@@ -341,11 +355,7 @@ static void measure_files(char **argv, int argc, int rounds, int loads)
     }
     filters = load(argv[0], argc > 2 ? max + max / 1000 : SIZE_MAX);
     posts = load(argv[1], SIZE_MAX);
-    events.count = posts.count;
-    events.items = check(malloc((events.count + 1) * sizeof(*events.items)));
-    for (size_t i = 0; i < posts.count; i++)
-        events.items[i] = event_of(posts.items[i]);
-
+    events = events_of(&posts);
     print_head();
     for (int i = 2; i < argc || i == 2; i++) {
         struct supply supply = {document_text, &filters, filters.count, filters.count, loads};
@@ -357,6 +367,63 @@ static void measure_files(char **argv, int argc, int rounds, int loads)
     free(events.items);
     unload(&posts);
     unload(&filters);
+}
+
+/* Two words of an event's text, with one or two others between. */
+struct pairs {
+    const struct documents *posts;
+    bool is_near;
+    char rule[1024];
+};
+
+enum { WORDS_OF_A_POST = 64 };
+
+static size_t split(struct sl_slice text, struct sl_slice words[static WORDS_OF_A_POST])
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < text.size && count < WORDS_OF_A_POST; i++) {
+        if (text.data[i] <= ' ' && text.data[i] >= 0)
+            continue;
+        words[count] = sl_slice(text.data + i, 0);
+        while (i < text.size && (text.data[i] > ' ' || text.data[i] < 0))
+            i++;
+        words[count].size = (size_t)(text.data + i - words[count].data);
+        count++;
+    }
+    return count;
+}
+
+/* Refused, and so left out, is a post of few words. */
+static struct sl_filter_text pair_text(const void *source, size_t number)
+{
+    struct pairs *pairs = (struct pairs *)source;
+    const json_t *post = pairs->posts->items[number % pairs->posts->count];
+    struct sl_slice words[WORDS_OF_A_POST];
+    size_t count = split(member(json_object_get(post, "post"), "text"), words);
+    size_t apart = 2 + stable_hash(number) % 2, at;
+    int length;
+
+    if (count <= apart)
+        return (struct sl_filter_text){.rule = SL_SLICE("")};
+    at = stable_hash(number + 1) % (count - apart);
+    length = snprintf(pairs->rule, sizeof(pairs->rule), "\"%.*s%s%.*s\"%s", SL_SLICE_ARG(words[at]),
+                      pairs->is_near ? " " : "\" \"", SL_SLICE_ARG(words[at + apart]),
+                      pairs->is_near ? "~3" : "");
+    return (struct sl_filter_text){.rule = {pairs->rule, (size_t)length % sizeof(pairs->rule)}};
+}
+
+static void measure_pairs(const char *path, size_t count, bool is_near, int rounds, int loads)
+{
+    struct documents posts = load(path, SIZE_MAX);
+    struct events events = events_of(&posts);
+    struct pairs pairs = {.posts = &posts, .is_near = is_near};
+    struct supply supply = {pair_text, &pairs, 100 * count, count, loads};
+
+    print_head();
+    measure_supply(&supply, &events, rounds);
+    free(events.items);
+    unload(&posts);
 }
 
 /* Eight letters, different for different numbers below 26^8. */
@@ -415,11 +482,33 @@ static struct sl_filter_text box_text(const void *source, size_t number)
     return (struct sl_filter_text){.locations = {text, (size_t)length}};
 }
 
-static void measure_boxes(size_t count, int rounds, int loads)
+/* Around the same places as the boxes, with corners at different distances. */
+static struct sl_filter_text polygon_text(const void *source, size_t number)
+{
+    static const double sizes[] = {0.01, 0.02, 0.05, 0.2};
+    static const int counts[] = {3, 5, 10, 100};
+    uint64_t state = number * 1000;
+    struct sl_point at = some_point(&state, 60);
+    double size = sizes[stable_hash(state) % 4];
+    int count = counts[stable_hash(state + 1) % 4];
+    char *text = (char *)source, *end = text + sprintf(text, "polygon:[");
+
+    for (int i = 0; i < count; i++) {
+        double angle = 2 * M_PI * i / count;
+        double reach = size * (1 + (double)(stable_hash(state + 2 + (uint64_t)i) % 1024) / 2048);
+
+        end += sprintf(end, "%s%.4f %.4f", i > 0 ? "," : "", at.lon + reach * cos(angle),
+                       at.lat + reach * sin(angle));
+    }
+    end += sprintf(end, "]");
+    return (struct sl_filter_text){.rule = {text, (size_t)(end - text)}};
+}
+
+static void measure_areas(size_t count, filter_text_fn area, int rounds, int loads)
 {
     enum { POINTS = 20000 };
-    char text[128];
-    struct supply supply = {box_text, text, count, count, loads};
+    static char text[4096];
+    struct supply supply = {area, text, count, count, loads};
     struct events events = {check(calloc(POINTS, sizeof(struct sl_event_view))), POINTS};
     uint64_t state = UINT64_MAX / 2;
     struct costs costs;
@@ -439,10 +528,11 @@ static void measure_boxes(size_t count, int rounds, int loads)
 
 int main(int argc, char **argv)
 {
-    size_t simple = 0, boxes = 0;
+    size_t simple = 0, boxes = 0, polygons = 0, pairs = 0;
     int rounds = 5, loads = 3, option;
+    bool is_near = false;
 
-    while ((option = getopt(argc, argv, "r:l:s:b:")) != -1) {
+    while ((option = getopt(argc, argv, "r:l:s:b:p:w:n:")) != -1) {
         if (option == 'r')
             rounds = atoi(optarg);
         else if (option == 'l')
@@ -451,20 +541,29 @@ int main(int argc, char **argv)
             simple = strtoull(optarg, NULL, 10);
         else if (option == 'b')
             boxes = strtoull(optarg, NULL, 10);
+        else if (option == 'p')
+            polygons = strtoull(optarg, NULL, 10);
+        else if (option == 'w' || option == 'n')
+            pairs = strtoull(optarg, NULL, 10), is_near = option == 'n';
         else
             return 2;
     }
     if (rounds < 1 || rounds > MAX_ROUNDS || loads < 1 ||
-        (!simple && !boxes && argc - optind < 2)) {
+        (!simple && !boxes && !polygons && argc - optind < (pairs ? 1 : 2))) {
         fputs("usage: filter_match [-r ROUNDS] [-l LOADS] FILTERS.jsonl EVENTS.jsonl [COUNT]...\n"
-              "       filter_match [-r ROUNDS] [-l LOADS] -s COUNT | -b COUNT\n",
+              "       filter_match [-r ROUNDS] [-l LOADS] -s COUNT | -b COUNT | -p COUNT\n"
+              "       filter_match [-r ROUNDS] [-l LOADS] -w COUNT | -n COUNT EVENTS.jsonl\n",
               stderr);
         return 2;
     }
     if (simple)
         measure_simple(simple, rounds, loads);
     else if (boxes)
-        measure_boxes(boxes, rounds, loads);
+        measure_areas(boxes, box_text, rounds, loads);
+    else if (pairs)
+        measure_pairs(argv[optind], pairs, is_near, rounds, loads);
+    else if (polygons)
+        measure_areas(polygons, polygon_text, rounds, loads);
     else
         measure_files(argv + optind, argc - optind, rounds, loads);
     return 0;
