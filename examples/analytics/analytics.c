@@ -4,7 +4,7 @@
  *
  * On a plain socket, to show that the length-delimited format needs no library but a JSON parser:
  * HTTP/1.0 is asked for, so that the body comes without chunks, and what follows is
- * `length CRLF event CRLF`, again and again. */
+ * `length CRLF event CRLF`, again and again. Of a post, only text and language are asked for. */
 #include <errno.h>
 #include <jansson.h>
 #include <locale.h>
@@ -261,7 +261,7 @@ int main(int argc, char **argv)
         return 1;
     }
     dprintf(listener.fd,
-            "GET /v1/stream/firehose?delimited=length&types=post HTTP/1.0\r\n"
+            "GET /v1/stream/firehose?delimited=length&types=post&fields=text,lang HTTP/1.0\r\n"
             "Authorization: Bearer %s\r\n\r\n",
             argv[at + 1]);
     listener.hashtags.counts = json_object();

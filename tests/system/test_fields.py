@@ -15,7 +15,7 @@ from harness.websocket import TEXT
 pytestmark = pytest.mark.wires
 FIREHOSE = "/v1/stream/firehose"
 TRANSPORTS = ["ndjson", "delimited", "sse", "raw-websocket"]
-COMPRESSED = ["ndjson+gzip", "delimited+gzip", "sse+gzip", "raw-websocket+deflate"]
+COMPRESSED = ["ndjson+gzip", "delimited+zstd", "sse+gzip", "raw-websocket+deflate"]
 ALWAYS = ["id", "type", "late", "cursor", "matching_rules"]
 REFERENCES = ["reply_to", "repost_of", "quote_of"]
 IDS = ["user.id", "target.id"] + [f"{reference}.{part}" for reference in REFERENCES for part in ("post", "user")]

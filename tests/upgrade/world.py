@@ -189,7 +189,7 @@ class Keeper(Client):
         self.cursors = []  # with which it has come back
         storm = types.SimpleNamespace(gateway=gateway, shards=world.redis.shards, outsider=None, clients=[],
                                       start=max(int(entry) for entry, _ in world.redis.entries()))
-        super().__init__(storm, Kind("all", ALL_TYPES, None), transport, 1, is_calm=True)
+        super().__init__(storm, Kind("all", ALL_TYPES, None, fields=()), transport, 1, is_calm=True)
 
     def _open(self):
         self.cursors.append(self.cursor)

@@ -37,10 +37,12 @@ def id_of(cursor):
 class Kind:
     """A stream that clients ask for, and which events of the log they should get."""
 
-    def __init__(self, name, target, matches, transports=TRANSPORTS, token=None, subscribes=(), tail=()):
+    def __init__(self, name, target, matches, transports=TRANSPORTS, token=None, subscribes=(), tail=(),
+                 fields=("full", "full", "full", "short", "ids", "text,user.login")):
         self.name, self.target, self.matches, self.transports = name, target, matches, transports
         self.token, self.subscribes = token or {}, subscribes
         self.tail = tail  # what `sluice tail` calls it; empty: nothing
+        self.fields = fields  # which members clients ask for, others each time; empty: nothing
 
 
 def _filter(name, **parameters):
@@ -178,6 +180,8 @@ class Client(Follower):
 
     def _target(self):
         target = self.kind.target + ("&" if "?" in self.kind.target else "?") + "cursors=true"
+        if self.kind.fields:
+            target += "&fields=" + self.rng.choice(self.kind.fields)
         return target if self.is_sse else f"{target}&since={self.since}"
 
     def _open(self):
