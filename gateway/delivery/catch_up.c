@@ -17,6 +17,7 @@ enum {
     TURN_BYTES = 256 << 10,  /* all catchers together are given so much in a turn of the loop */
     SEND_COST = 2 << 10,     /* a send costs as much as so many bytes */
     LOOK_BACK_COST = 128,    /* and so does looking at an event, whether it is wanted or not */
+    COUNT_US = 1000,         /* and what counts has so long */
     GATHER_BYTES = 16 << 10, /* less than this waits for the next batch of the log, or a second */
     TICK_MS = 1000
 };
@@ -134,6 +135,10 @@ void catch_up_wake(struct catch_up *catch_up)
 
 void catch_up_owe(struct lane *lane, struct event *event, struct sl_slice tail)
 {
+    if (lane->question.bucket_ms) {
+        lane_count(lane, event);
+        return;
+    }
     lane_append(lane, event, tail);
     catch_up_wake_lane(lane);
 }
@@ -151,6 +156,10 @@ struct sl_cursor catch_up_cursor(const struct catcher *catcher)
     struct position position = catcher->at;
     struct sl_cursor at = position_cursor(catcher->catch_up->settings.passed);
 
+    if (catcher->counter) {
+        at = catcher_cursor(catcher);
+        return outbox_client_cursor(catcher->client, &at);
+    }
     if (catcher->state == CATCHER_KEEPS_UP)
         position_reach(&position, &at);
     at = position_cursor(&position);
@@ -200,6 +209,7 @@ static void catcher_free(struct catcher *catcher)
     catcher->client->catcher = NULL;
     outbox_done(&catcher->outbox);
     look_back_free(catcher->look_back);
+    counter_free(catcher->counter);
     mem_free(catcher);
 }
 
@@ -221,7 +231,10 @@ static void go_live(struct catcher *catcher)
 {
     struct client *client = catcher->client;
 
-    assert(catcher_is_in_step(catcher)); /* else what it has read would pass, and come again */
+    if (catcher->counter)
+        lane_take_counter(catcher->lane, &catcher->counter);
+    else
+        assert(catcher_is_in_step(catcher)); /* what it has read would pass, and come again */
     outbox_leave(client);
     outbox_join(&catcher->lane->outbox, client);
     catcher_free(catcher);
@@ -292,7 +305,9 @@ static void look_back(struct catcher *catcher)
 /* It has read everything. */
 static void arrive(struct catcher *catcher)
 {
-    if (!catcher_is_not_ahead(catcher))
+    if (catcher->counter)
+        go_live(catcher);
+    else if (!catcher_is_not_ahead(catcher))
         enter(catcher, CATCHER_WAITS_FOR_HEAD);
     else if (is_past_until(catcher))
         evict(catcher, DISCONNECT_COMPLETE);
@@ -353,6 +368,7 @@ static void on_idle(uv_idle_t *idle)
 
     catch_up_sample_clocks(catch_up);
     catch_up->budget = TURN_BYTES;
+    catch_up->count_until_us = clock_monotonic_us() + COUNT_US;
     while (catch_up->budget > 0 && (first = list_first(&catch_up->running)))
         step(LIST_OWNER(first, struct catcher, node));
     if (list_is_empty(&catch_up->running))
@@ -509,6 +525,16 @@ static int tell_what_is_late(struct catcher *catcher)
     return r < 0 ? r : catcher_tell_behind(catcher, &passed);
 }
 
+/* Of all shards everything up to there. */
+static uint64_t lowest_id(const struct sl_cursor *cursor)
+{
+    uint64_t id = cursor->id;
+
+    for (uint32_t i = 0; i < cursor->group_count; i++)
+        id = cursor->groups[i].low < id ? cursor->groups[i].low : id;
+    return id;
+}
+
 int catch_up_begin(struct catch_up *catch_up, struct lane *lane, struct client *client,
                    const struct sl_cursor *cursor)
 {
@@ -530,6 +556,14 @@ int catch_up_begin(struct catch_up *catch_up, struct lane *lane, struct client *
     catcher->sequence = ring->next;
     if (catcher->fed_wall_ms > came_ms)
         catcher->max_lag_ms += catcher->fed_wall_ms - came_ms;
+    if (lane->question.bucket_ms) {
+        catcher->counter = counter_new(&lane->question, lowest_id(cursor) + 1);
+        if (!catcher->counter) {
+            mem_free(catcher);
+            return -ENOMEM;
+        }
+        catcher_begin_counting(catcher);
+    }
     start(catcher);
     enter(catcher, CATCHER_RUNS);
     metric_add(catch_up->settings.metrics, METRIC_RESUMED, 1);
@@ -602,12 +636,33 @@ static struct catcher *take_over(struct catch_up *catch_up, struct lane *lane,
     return catcher;
 }
 
+/* The same for one that is told counts, or that has been told some that do not hold any more: it
+ * counts from there on. */
+static struct catcher *take_over_counts(struct catch_up *catch_up, struct lane *lane,
+                                        struct client *client)
+{
+    const struct sl_cursor closed = {.id = counter_closed(lane->counter)};
+    const struct sl_cursor had = outbox_client_cursor(client, &closed);
+    struct catcher *catcher = catcher_new(catch_up, lane, client);
+
+    if (!catcher)
+        return NULL;
+    catcher->counter = counter_new_again(lane->counter, had.id);
+    if (!catcher->counter) {
+        mem_free(catcher);
+        return NULL;
+    }
+    catcher_begin_counting(catcher);
+    return catcher;
+}
+
 int catch_up_fall(struct catch_up *catch_up, struct lane *lane, struct client *client)
 {
     struct catcher *catcher;
 
     assert(outbox_owed(client, client->at)); /* else it would not be behind */
-    catcher = take_over(catch_up, lane, client, 0);
+    catcher = lane->counter ? take_over_counts(catch_up, lane, client)
+                            : take_over(catch_up, lane, client, 0);
     if (!catcher)
         return -ENOMEM;
     catcher->has_fallen = true;
@@ -615,6 +670,20 @@ int catch_up_fall(struct catch_up *catch_up, struct lane *lane, struct client *c
     enter(catcher, CATCHER_WAITS_FOR_SOCKET);
     metric_add(catch_up->settings.metrics, METRIC_FALLEN_BEHIND, 1);
     return 0;
+}
+
+void catch_up_count_again(struct catch_up *catch_up, struct lane *lane, struct client *client)
+{
+    bool is_behind = client->state == CLIENT_BEHIND;
+    struct catcher *catcher = take_over_counts(catch_up, lane, client);
+
+    if (!catcher) {
+        outbox_set_aside(client);
+        client->transport->evict(client, DISCONNECT_INTERNAL);
+        return;
+    }
+    start(catcher);
+    enter(catcher, is_behind ? CATCHER_WAITS_FOR_SOCKET : CATCHER_RUNS);
 }
 
 struct mark_visit {
@@ -632,7 +701,9 @@ static void go_back_to_mark(void *owner, struct client *client)
 
     if (client->came_with <= mark->late_from || client->came_with > mark->late_to)
         return;
-    catcher = take_over(visit->catch_up, visit->lane, client, mark->sequence);
+    catcher = visit->lane->counter
+                  ? take_over_counts(visit->catch_up, visit->lane, client)
+                  : take_over(visit->catch_up, visit->lane, client, mark->sequence);
     if (!catcher) {
         outbox_set_aside(client);
         client->transport->evict(client, DISCONNECT_INTERNAL);
@@ -642,6 +713,11 @@ static void go_back_to_mark(void *owner, struct client *client)
     catcher->had = (struct sl_cursor){.id = client->came_with};
     client->came_with = 0; /* once */
     start(catcher);
+    if (catcher->counter && /* the mark is behind where it begins in the ring */
+        catcher_tell_late(catcher, mark->shard, mark->late_from, mark->late_to) < 0) {
+        evict(catcher, DISCONNECT_INTERNAL);
+        return;
+    }
     enter(catcher, is_behind ? CATCHER_WAITS_FOR_SOCKET : CATCHER_RUNS);
 }
 

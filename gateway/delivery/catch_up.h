@@ -47,6 +47,7 @@ struct catch_up_settings {
     const struct ring *ring;
     const struct position *passed;
     const struct late_range *late; /* by shard */
+    const uint64_t *closed;        /* everything at or below this id has passed */
     struct outbox_counts *counts;
     uint64_t max_lag_ms;
 };
@@ -72,6 +73,10 @@ int catch_up_begin_last(struct catch_up *catch_up, struct lane *lane, struct cli
 /* The client, which is behind in the lane's outbox, goes on by itself with what it is owed. 0;
  * -ENOMEM: nothing has changed. */
 int catch_up_fall(struct catch_up *catch_up, struct lane *lane, struct client *client);
+/* The client, which is live in a lane that counts, has been told counts that do not hold any more,
+ * or will not be told the next ones: it counts by itself, and is live again then. Who cannot has to
+ * go. */
+void catch_up_count_again(struct catch_up *catch_up, struct lane *lane, struct client *client);
 /* The mark of late events has just been appended to the ring: live clients of the lane that came
  * with a plain cursor which claims some of them go back to it, and are told. Who cannot be has to
  * go. */

@@ -66,6 +66,10 @@ static void pass_by(struct catcher *catcher, const struct segment_entry *entry)
     uint32_t shard = event->shard;
 
     catcher->sequence++;
+    if (catcher->counter) {
+        catcher_pass_counting(catcher, event);
+        return;
+    }
     if (is_behind(catcher, event))
         return;
     if (event->is_rewound)
@@ -79,12 +83,14 @@ static void pass_by(struct catcher *catcher, const struct segment_entry *entry)
     catcher_move_in_ring(&catcher->at, event);
 }
 
-/* 0; -ENOMEM. */
+/* 0; -EAGAIN: as catcher_offer(); -ENOMEM. */
 static int give_entry(struct catcher *catcher, const struct segment_entry *entry,
                       struct sl_slice tail)
 {
     struct event *event = entry->event;
 
+    if (catcher->counter)
+        return catcher_offer(catcher, event, tail);
     if (was_given(catcher, entry))
         return 0;
     if (event->is_rewound)
@@ -97,7 +103,8 @@ static int tell_if_rewound(struct catcher *catcher, const struct segment_entry *
 {
     uint32_t shard = entry->event->shard;
 
-    if (is_behind(catcher, entry->event) || entry->id <= catcher_at_shard(catcher, shard))
+    if (catcher->counter || is_behind(catcher, entry->event) ||
+        entry->id <= catcher_at_shard(catcher, shard))
         return 0;
     return catcher_tell_rewound(catcher, shard, entry->previous);
 }
@@ -159,7 +166,10 @@ static enum progress read_ring(struct catcher *catcher, uint64_t bytes_before)
 
     assert(catcher->sequence <= ring->next);
     if (catcher->sequence < ring->oldest) {
-        leave_ring(catcher);
+        if (catcher->counter)
+            catcher_leave_ring_counting(catcher);
+        else
+            leave_ring(catcher);
         return PROGRESS;
     }
     if (catcher->sequence == ring->next)
@@ -169,6 +179,7 @@ static enum progress read_ring(struct catcher *catcher, uint64_t bytes_before)
         const struct segment_entry *entry;
         struct sl_slice tail;
         size_t next;
+        int r;
 
         if (catcher_next_wanted(catcher, segment, index, &next, &tail) < 0)
             return PROGRESS_OUT_OF_MEMORY;
@@ -186,8 +197,11 @@ static enum progress read_ring(struct catcher *catcher, uint64_t bytes_before)
         entry = &segment->entries[index++];
         if (catcher_completes(catcher, entry->id))
             return PROGRESS_COMPLETE;
-        if (tell_before(catcher, entry) < 0 || give_entry(catcher, entry, tail) < 0)
-            return PROGRESS_OUT_OF_MEMORY;
+        r = tell_before(catcher, entry);
+        if (r == 0)
+            r = give_entry(catcher, entry, tail);
+        if (r < 0)
+            return r == -EAGAIN ? PROGRESS : PROGRESS_OUT_OF_MEMORY;
         pass_by(catcher, entry);
     }
     return PROGRESS;
@@ -198,6 +212,10 @@ static enum progress enter_ring(struct catcher *catcher)
     const struct ring *ring = catcher->catch_up->ring;
 
     catcher_let_go_of_batches(catcher);
+    if (catcher->counter) {
+        catcher_enter_ring_counting(catcher);
+        return PROGRESS;
+    }
     for (uint32_t shard = 0; shard < ring->shards; shard++) { /* it may have been told a gap */
         if (catcher->last[shard] >= ring->lost[shard])
             catcher_move_in_log(catcher, &catcher->at, shard, ring->lost[shard]);
@@ -221,10 +239,15 @@ enum progress catcher_read(struct catcher *catcher)
     if (!lane_is_ready(catcher->lane))
         return PROGRESS_NEEDS_LANE;
     do {
+        progress = catcher->counter ? catcher_close_buckets(catcher) : PROGRESS;
+        if (progress != PROGRESS || !catcher_has_room(catcher, bytes_before))
+            return progress;
         progress = catcher->in_ring ? read_ring(catcher, bytes_before)
                                     : catcher_read_log(catcher, bytes_before);
         if (progress == PROGRESS_LOG_IS_READ)
             progress = enter_ring(catcher);
+        if (catcher->counter)
+            progress = catcher_settle_counts(catcher, progress);
     } while (progress == PROGRESS && catcher_has_room(catcher, bytes_before));
     return progress;
 }

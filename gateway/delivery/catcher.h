@@ -25,6 +25,7 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "gateway/counts/counter.h"
 #include "gateway/delivery/catch_up.h"
 #include "gateway/delivery/look_back.h"
 #include "gateway/delivery/position.h"
@@ -70,6 +71,12 @@ struct catcher {
     uint64_t left_ring_at;  /* its id then; where a gap of unlogged events begins */
     uint64_t batch;         /* the number of the one it reads */
     uint64_t came_after;    /* the number of the last batch that was asked for before it came */
+    struct counter *counter; /* of a lane that counts; else NULL */
+    uint64_t counts_from;    /* it has counted nothing at or below */
+    uint64_t close_to;       /* its buckets with ids below this one can be closed */
+    /* What it counts comes from the logs, as far as that had passed when this was the next sequence
+     * of the ring, and then from there. */
+    uint64_t seam[SL_SHARDS_MAX], seam_sequence;
     uint64_t max_lag_ms;
     uint64_t fed_wall_ms;          /* when the newest event that it was given happened */
     uint64_t last[SL_SHARDS_MAX];  /* by shard: the last event that it was given, or passed over, or
@@ -91,10 +98,12 @@ struct catch_up {
     unsigned open_handles;
     uint64_t wall_ms, monotonic_ms; /* when the turn, or what is done now, began */
     size_t budget;                  /* left in this turn; bytes */
+    uint64_t count_until_us;        /* clock_monotonic_us: and nothing is counted later in it */
 };
 
 enum progress {
     PROGRESS,             /* there may be more, now */
+    PROGRESS_BUCKET,      /* buckets are to be closed before more is read; never seen either */
     PROGRESS_LOG_IS_READ, /* the ring has the rest; never seen by catch_up */
     PROGRESS_AT_HEAD,
     PROGRESS_NEEDS_LOG, /* of the shard in `waits_for_shard` */
@@ -113,6 +122,8 @@ void catcher_ask_log(struct catcher *catcher, uint32_t shard);
 uint64_t catcher_after(const struct catcher *catcher, uint32_t shard);
 /* Something as new as this has passed, even if a rewind has lost it since. */
 bool catch_up_has_heard_of(const struct catch_up *catch_up, uint64_t id);
+/* Where it would go on if it left now. */
+struct sl_cursor catcher_cursor(const struct catcher *catcher);
 /* What it came with has passed here, too; but for shards that are behind. */
 bool catcher_is_not_ahead(const struct catcher *catcher);
 /* And of these, too. */
@@ -125,6 +136,8 @@ int catcher_tell_late(struct catcher *catcher, uint32_t shard, uint64_t from, ui
 /* Who has `passed` lacks something of shards that are behind: tells it, once for each, if its
  * cursor claims that. 0; -ENOMEM. */
 int catcher_tell_behind(struct catcher *catcher, const struct sl_cursor *passed);
+/* It begins with the open bucket of its counter, which has nothing in it yet. */
+void catcher_begin_counting(struct catcher *catcher);
 /* It needs no batches any more. */
 void catcher_let_go_of_batches(struct catcher *catcher);
 /* About how many events it is behind. */

@@ -12,9 +12,8 @@
 #include "gateway/delivery/catcher_parts.h"
 
 enum {
-    STEP_BYTES = 64 << 10, /* a catcher is given so much at once */
-    STEP_COST = 64,        /* finding the next event that is wanted costs as much as these bytes */
-    LOOK_COST = 4,         /* and each that is not, these */
+    STEP_COST = 64, /* finding the next event that is wanted costs as much as these bytes */
+    LOOK_COST = 4,  /* and each that is not, these */
     WARN_EVERY_MS = 60000
 };
 
@@ -22,7 +21,7 @@ enum {
 
 uint64_t catcher_at_shard(const struct catcher *catcher, uint32_t shard)
 {
-    return position_of_shard(&catcher->at, shard);
+    return catcher->counter ? catcher->counts_from : position_of_shard(&catcher->at, shard);
 }
 
 uint64_t catcher_had_of_shard(const struct catcher *catcher, uint32_t shard)
@@ -105,9 +104,17 @@ bool catcher_is_late_news(const struct catcher *catcher, const struct event *eve
 
 /* --- giving --- */
 
+/* Where it would begin if it left now. */
+struct sl_cursor catcher_cursor(const struct catcher *catcher)
+{
+    if (catcher->counter)
+        return (struct sl_cursor){.id = counter_closed(catcher->counter)};
+    return position_cursor(&catcher->at);
+}
+
 static int give_control(struct catcher *catcher, struct event *event)
 {
-    const struct sl_cursor before = position_cursor(&catcher->at);
+    const struct sl_cursor before = catcher_cursor(catcher);
 
     return outbox_append(&catcher->outbox, event, &before, SL_SLICE_NONE, 0);
 }
@@ -178,6 +185,8 @@ int catcher_tell_gap(struct catcher *catcher, uint32_t shard, uint64_t from, uin
     const struct gap gap = {shard, from, to, reason};
 
     metric_add(catcher->catch_up->settings.metrics, metric_at(METRIC_GAPS_TOLD, reason), 1);
+    if (catcher->counter)
+        counter_gap(catcher->counter, from, to, reason);
     return give_control_take(
         catcher, gap_event(&gap, catcher->catch_up->ring->shards > 1 && reason != GAP_UNLOGGED));
 }
@@ -274,11 +283,6 @@ static int warn_if_due(struct catcher *catcher, uint64_t event_wall_ms)
                              event_new_control(EVENT_WARNING, sl_slice(json, (size_t)size)));
 }
 
-bool catcher_has_room(const struct catcher *catcher, uint64_t bytes_before)
-{
-    return catcher->outbox.bytes - bytes_before < STEP_BYTES && catcher->catch_up->budget > 0;
-}
-
 int catcher_offer(struct catcher *catcher, struct event *event, struct sl_slice tail)
 {
     uint64_t bytes = catcher->outbox.bytes;
@@ -287,6 +291,8 @@ int catcher_offer(struct catcher *catcher, struct event *event, struct sl_slice 
     if (client_is_beyond(catcher->client->until, event->id))
         return 0;
     catcher->fed_wall_ms = catch_up_happened_ms(catcher->catch_up, event);
+    if (catcher->counter)
+        return catcher_count(catcher, event);
     r = warn_if_due(catcher, catcher->fed_wall_ms);
     if (r == 0)
         r = give(catcher, event, tail);

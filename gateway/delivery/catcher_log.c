@@ -7,6 +7,7 @@
  * until all are here, so that catchers which push each other's batches out of memory get on one
  * after the other. */
 #include <assert.h>
+#include <errno.h>
 
 #include "base/clock.h"
 #include "gateway/delivery/catcher_parts.h"
@@ -20,10 +21,9 @@ static uint64_t lower(uint64_t a, uint64_t b)
 
 static bool ring_has_rest_of(const struct catcher *catcher, uint32_t shard)
 {
-    const struct ring *ring = catcher->catch_up->ring;
-
-    return catcher_had_of_shard(catcher, shard) >= ring->lost[shard] ||
-           catcher->skips[shard] >= ring->oldest; /* what it has stands behind that */
+    return catcher_had_of_shard(catcher, shard) >= catcher_log_end(catcher, shard) ||
+           (!catcher->counter && /* what it has stands behind that */
+            catcher->skips[shard] >= catcher->catch_up->ring->oldest);
 }
 
 /* Does it stand behind the last rewound gap of a shard, and not before, too? */
@@ -32,7 +32,7 @@ static void find_skips(struct catcher *catcher)
     const struct ring *ring = catcher->catch_up->ring;
     uint64_t looked_for = 0, found = 0;
 
-    if (ring->last_rewind < ring->oldest)
+    if (catcher->counter || ring->last_rewind < ring->oldest)
         return;
     for (uint32_t shard = 0; shard < ring->shards; shard++) {
         const struct ring_rewind *rewind = &ring->rewinds[shard];
@@ -166,7 +166,7 @@ static enum progress end_of_log(struct catcher *catcher, struct cached_batch *ba
 {
     struct catch_up *catch_up = catcher->catch_up;
     uint32_t shard = batch->shard;
-    uint64_t lost = catch_up->ring->lost[shard];
+    uint64_t lost = catcher_log_end(catcher, shard);
 
     if (!batch->is_unreadable && batch->known < lost) { /* the ring has lost more since then */
         log_cache_drop(catch_up->log, batch);
@@ -192,7 +192,7 @@ static enum progress look_at_entry(struct catcher *catcher, struct branch *branc
     struct cached_batch *batch = branch->batch;
     const struct segment_entry *entry = &batch->segment->entries[branch->index];
     uint32_t shard = batch->shard;
-    uint64_t lost = catcher->catch_up->ring->lost[shard];
+    uint64_t lost = catcher_log_end(catcher, shard);
     uint64_t missing_to = lower(entry->previous, lost);
 
     branch->id = entry->id;
@@ -259,6 +259,7 @@ static enum progress read_branch(struct catcher *catcher, struct branch *branch,
     enum progress progress;
     struct sl_slice tail;
     size_t next, seen, hole;
+    int r;
 
     while (branch->index < end && catcher_has_room(catcher, bytes_before)) {
         size_t index = branch->index;
@@ -279,8 +280,9 @@ static enum progress read_branch(struct catcher *catcher, struct branch *branch,
         }
         if (next > index)
             pass_log(catcher, batch, index, next);
-        if (catcher_offer(catcher, entries[next].event, tail) < 0)
-            return PROGRESS_OUT_OF_MEMORY;
+        r = catcher_offer(catcher, entries[next].event, tail);
+        if (r < 0)
+            return r == -EAGAIN ? PROGRESS_BUCKET : PROGRESS_OUT_OF_MEMORY;
         pass_log(catcher, batch, next, next + 1);
         branch->index = next + 1;
     }
@@ -382,7 +384,7 @@ static enum progress merge_read(struct catcher *catcher, struct merge *merge, ui
 {
     uint32_t shard = merge->heap[0];
     struct branch *branch = &merge->branches[shard];
-    uint64_t lost = catcher->catch_up->ring->lost[shard], next = second_id(merge);
+    uint64_t lost = catcher_log_end(catcher, shard), next = second_id(merge);
     enum progress progress;
 
     assert(branch->batch && branch->index < branch->batch->segment->count);
@@ -413,5 +415,7 @@ enum progress catcher_read_log(struct catcher *catcher, uint64_t bytes_before)
             return PROGRESS_COMPLETE;
         progress = merge_read(catcher, &merge, bytes_before);
     }
-    return progress == PROGRESS_NEEDS_LOG ? PROGRESS : progress; /* it is asked for in its turn */
+    if (progress == PROGRESS_NEEDS_LOG || progress == PROGRESS_BUCKET)
+        return PROGRESS; /* a batch is asked for in its turn */
+    return progress;
 }

@@ -47,6 +47,7 @@ struct deliver *deliver_new(const struct deliver_settings *settings)
                                           .ring = &deliver->ring,
                                           .passed = &deliver->passed,
                                           .late = deliver->late,
+                                          .closed = &deliver->closed,
                                           .counts = &deliver->counts,
                                           .max_lag_ms = settings->max_lag_ms};
     list_init(&deliver->dirty);
@@ -54,6 +55,9 @@ struct deliver *deliver_new(const struct deliver_settings *settings)
     list_init(&deliver->touched);
     list_init(&deliver->all_lanes);
     list_init(&deliver->owing);
+    list_init(&deliver->counting);
+    list_init(&deliver->miscounted);
+    deliver->next_close = UINT64_MAX;
     deliver->words = sl_words_new(seed);
     deliver->index = sl_filter_index_new(seed);
     deliver->matches = sl_match_set_new();
@@ -65,11 +69,14 @@ struct deliver *deliver_new(const struct deliver_settings *settings)
     deliver->first_removal = NO_SUBSCRIPTION;
     deliver->timer = mem_zalloc(sizeof(*deliver->timer));
     deliver->remover = mem_zalloc(sizeof(*deliver->remover));
+    deliver->refresher = mem_zalloc(sizeof(*deliver->refresher));
     if (!deliver->words || !deliver->index || !deliver->matches || !deliver->lanes ||
         !deliver->home || !deliver->catch_up || !deliver->timer || !deliver->remover ||
-        (settings->compression.level > 0 && !deliver->compressor)) {
+        !deliver->refresher || (settings->compression.level > 0 && !deliver->compressor)) {
         mem_free(deliver->timer);
         mem_free(deliver->remover);
+        mem_free(deliver->refresher);
+        deliver->refresher = NULL;
         deliver->timer = NULL;
         deliver->remover = NULL;
         deliver_free(deliver);
@@ -77,7 +84,8 @@ struct deliver *deliver_new(const struct deliver_settings *settings)
     }
     uv_timer_init(settings->loop, deliver->timer);
     uv_idle_init(settings->loop, deliver->remover);
-    deliver->timer->data = deliver->remover->data = deliver;
+    uv_timer_init(settings->loop, deliver->refresher);
+    deliver->timer->data = deliver->remover->data = deliver->refresher->data = deliver;
     return deliver;
 }
 
@@ -89,6 +97,8 @@ void deliver_free(struct deliver *deliver)
         uv_close((uv_handle_t *)deliver->timer, free_handle);
     if (deliver->remover)
         uv_close((uv_handle_t *)deliver->remover, free_handle);
+    if (deliver->refresher)
+        uv_close((uv_handle_t *)deliver->refresher, free_handle);
     catch_up_free(deliver->catch_up);
     ring_done(&deliver->ring);
     home_free(deliver->home);
@@ -139,8 +149,10 @@ struct sl_cursor deliver_cursor(const struct deliver *deliver)
 
 struct sl_cursor deliver_client_cursor(const struct deliver *deliver, const struct client *client)
 {
-    return client->catcher ? catch_up_cursor(client->catcher)
-                           : outbox_client_cursor(client, &deliver->head);
+    const struct lane *lane = client->catcher ? NULL : catch_up_lane_of(client);
+    const struct sl_cursor head = lane ? lane_head(lane) : deliver->head;
+
+    return client->catcher ? catch_up_cursor(client->catcher) : outbox_client_cursor(client, &head);
 }
 
 struct sl_filter *deliver_shared_filter(const struct client *client)
@@ -276,6 +288,8 @@ static void pass(struct deliver *deliver, uint32_t shard, uint64_t id)
     ring_pass(&deliver->ring, shard, id);
     metric_set(deliver->settings.metrics, METRIC_RING_BYTES, deliver->ring.bytes);
     catch_up_head_moved(deliver->catch_up);
+    if (deliver->ring.shards == 1)
+        counts_close(deliver, id);
 }
 
 void deliver_begin_shard(struct deliver *deliver, uint32_t shard, uint64_t id)
@@ -301,6 +315,7 @@ void deliver_set_watermark(struct deliver *deliver, uint64_t id)
 {
     const uint64_t newest = deliver->ring.newest;
 
+    counts_close(deliver, id);
     if (id < deliver->passed.id)
         return;
     deliver->passed.behind &= deliver->behind_shards;
@@ -403,6 +418,43 @@ void deliver_event(struct deliver *deliver, struct event *event)
         match_filters(deliver, placed);
     pass(deliver, placed->shard, placed->id);
     event_unref(placed);
+}
+
+static void count_again(void *owner, struct client *client)
+{
+    struct lane *lane = owner;
+
+    catch_up_count_again(lane->deliver->catch_up, lane, client);
+}
+
+/* What these lanes have told does not hold any more. */
+static void count_miscounted(struct deliver *deliver)
+{
+    LIST_EACH(&deliver->miscounted, node)
+    {
+        struct lane *lane = LIST_OWNER(node, struct lane, miscounted);
+
+        list_remove(&deliver->miscounted, node);
+        outbox_visit_all(&lane->outbox, count_again, lane);
+        lane_drop_counter(lane);
+    }
+}
+
+void deliver_turn_end(struct deliver *deliver)
+{
+    count_miscounted(deliver);
+    pace_turn_end(deliver);
+}
+
+void deliver_flush_all(struct deliver *deliver)
+{
+    count_miscounted(deliver);
+    pace_flush_all(deliver);
+}
+
+uint64_t deliver_closed(const struct deliver *deliver)
+{
+    return deliver->closed;
 }
 
 static void evict_everybody(struct deliver *deliver)

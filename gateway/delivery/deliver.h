@@ -13,6 +13,7 @@
 #include "filters/filter.h"
 #include "gateway/delivery/client.h"
 #include "gateway/delivery/compressor.h"
+#include "gateway/front/count_question.h"
 #include "gateway/intake/event.h"
 #include "gateway/intake/gap.h"
 #include "gateway/metrics/metrics.h"
@@ -103,6 +104,14 @@ void deliver_visit_owed(struct deliver *deliver, client_visit_fn visit, void *ow
  * with this filter. `gather_ms` < 0: the default. 0; -ENOMEM. */
 int deliver_subscribe(struct deliver *deliver, struct client *client, struct sl_filter *filter,
                       int gather_ms);
+
+/* The same, but the client is told how many events of each bucket match, instead of them. It is to
+ * be resumed at once. 0; -ENOMEM. */
+int deliver_subscribe_counts(struct deliver *deliver, struct client *client,
+                             struct sl_filter *filter, const struct count_question *question,
+                             int gather_ms);
+/* Everything at or below this id has passed. */
+uint64_t deliver_closed(const struct deliver *deliver);
 
 /* May deliver_subscribe_home() be called for `user`, or is all memory for home feeds taken? */
 bool deliver_has_home_room(const struct deliver *deliver, struct sl_slice user);

@@ -3,6 +3,7 @@
  *     deliver.c      an event comes in and is matched; what a client may ask
  *     subscribe.c    clients come and go, and with them lanes and subscriptions
  *     judge.c        what of a segment a lane wants that catches up
+ *     lane_count.c   lanes that count
  *     lane.c         lanes are made, shared, owed events, freed
  *     pace.c         when lanes are written to
  *     binding.c      where a subscription leads
@@ -60,7 +61,12 @@ struct deliver {
     struct list owing;                      /* lanes that had an event since nobody was owed any */
     struct list judging;                    /* lanes with one filter, and clients that catch up */
     void (*overrun)(struct client *client); /* it is owed too much */
-    bool has_begun; /* all shards were known alike, once */
+    bool has_begun;                         /* all shards were known alike, once */
+    struct list counting;                   /* lanes with a counter */
+    struct list miscounted; /* lanes whose clients count again at the end of the turn */
+    uv_timer_t *refresher;  /* for lanes that tell of the open bucket */
+    uint64_t closed;        /* everything at or below this id has passed */
+    uint64_t next_close;    /* the id of the first bucket of all lanes that is to be closed */
     uint64_t lanes_made;
     size_t event_bytes;     /* of all events that are kept or that somebody is owed */
     struct position passed; /* what has, by the ids of events */
@@ -91,12 +97,21 @@ size_t binding_forget_some(struct deliver *deliver);
 
 enum { BINDING_TURN_BYTES = 256 << 10 };
 
-/* A message of ours. */
-static inline bool event_is_for_all(const struct event *event)
+/* Where a client of the lane would go on that has been sent all. */
+static inline struct sl_cursor lane_head(const struct lane *lane)
 {
-    return event->kind >= EVENT_KIND_COUNT;
+    if (lane->counter)
+        return (struct sl_cursor){.id = counter_closed(lane->counter)};
+    return lane->deliver->head;
 }
 
+/* Everything at or below `id` has passed. */
+void counts_close(struct deliver *deliver, uint64_t id);
+
+/* Writes what may go out now. */
+void pace_turn_end(struct deliver *deliver);
+/* And what is being gathered, too. */
+void pace_flush_all(struct deliver *deliver);
 /* The outbox has something new: it is written to at the end of the turn, or later. */
 void pace_queue(struct deliver *deliver, struct outbox *outbox);
 void pace_unqueue(struct deliver *deliver, struct outbox *outbox);

@@ -66,6 +66,11 @@ void lane_free(struct lane *lane)
     if (lane->is_subscribed)
         binding_remove(deliver, lane->subscription);
     rule_set_free(lane->rules);
+    if (lane->counter)
+        list_remove(&deliver->counting, &lane->counting);
+    if (list_contains(&lane->miscounted))
+        list_remove(&deliver->miscounted, &lane->miscounted);
+    counter_free(lane->counter);
     home_unwatch(deliver->home, &lane->watch);
     pace_unqueue(deliver, &lane->outbox);
     if (list_contains(&lane->owing))
@@ -109,16 +114,15 @@ static void owe(struct lane *lane)
         list_append(&lane->deliver->owing, &lane->owing);
 }
 
-void lane_append(struct lane *lane, struct event *event, struct sl_slice tail)
+void lane_owe(struct lane *lane, struct event *event, const struct sl_cursor *head,
+              struct sl_slice tail)
 {
     struct deliver *deliver = lane->deliver;
     struct outbox *outbox = &lane->outbox;
     uint64_t now_ms = uv_now(deliver->settings.loop);
 
-    if (client_is_beyond(lane->until, event->id))
-        return;
     owe(lane);
-    if (outbox_append(outbox, event, &deliver->head, tail, now_ms) < 0) {
+    if (outbox_append(outbox, event, head, tail, now_ms) < 0) {
         outbox_evict_all(outbox, DISCONNECT_INTERNAL);
         return;
     }
@@ -136,6 +140,7 @@ void lane_keep_alive(struct lane *lane, bool says_cursor, const struct sl_cursor
 {
     struct deliver *deliver = lane->deliver;
     struct outbox *outbox = &lane->outbox;
+    const struct sl_cursor head = lane_head(lane);
     struct event *event;
 
     if (outbox_gathered_bytes(outbox) > 0)
@@ -146,8 +151,14 @@ void lane_keep_alive(struct lane *lane, bool says_cursor, const struct sl_cursor
     event_charge(event, &deliver->event_bytes);
     event->sequence = deliver->ring.next;
     owe(lane);
-    outbox_keep_alive(outbox, event, &deliver->head, uv_now(deliver->settings.loop));
+    outbox_keep_alive(outbox, event, &head, uv_now(deliver->settings.loop));
     event_unref(event);
+}
+
+void lane_append(struct lane *lane, struct event *event, struct sl_slice tail)
+{
+    if (!client_is_beyond(lane->until, event->id))
+        lane_owe(lane, event, &lane->deliver->head, tail);
 }
 
 void lane_add_catcher(struct lane *lane, struct list_node *node)

@@ -4,6 +4,7 @@
  * rules of one client, or by the home feed of one user. */
 #pragma once
 
+#include "gateway/counts/counter.h"
 #include "gateway/delivery/deliver.h"
 #include "gateway/delivery/home.h"
 #include "gateway/delivery/outbox.h"
@@ -17,15 +18,20 @@ struct lane {
     uint64_t number; /* never used again; from 1 */
     char *key;       /* under which clients find it; NULL: not shared */
     size_t key_size;
-    bool is_subscribed;       /* `subscription` is one */
-    uint32_t subscription;    /* of the one filter */
-    struct rule_set *rules;   /* or of none, but these */
-    bool awaits_rules;        /* the client resumes when they are there */
-    struct home_watch watch;  /* or of this feed */
-    struct list_node node;    /* of deliver */
-    struct list_node owing;   /* of deliver: its live clients may be owed something */
-    struct list_node touched; /* rules of it have matched the event at hand */
-    struct list_node judging; /* of deliver: it has one filter, and clients that catch up */
+    bool is_subscribed;             /* `subscription` is one */
+    uint32_t subscription;          /* of the one filter */
+    struct rule_set *rules;         /* or of none, but these */
+    bool awaits_rules;              /* the client resumes when they are there */
+    struct home_watch watch;        /* or of this feed */
+    struct list_node node;          /* of deliver */
+    struct list_node owing;         /* of deliver: its live clients may be owed something */
+    struct list_node touched;       /* rules of it have matched the event at hand */
+    struct list_node judging;       /* of deliver: it has one filter, and clients that catch up */
+    struct count_question question; /* of what is counted instead of being owed; or .bucket_ms 0 */
+    struct counter *counter;        /* NULL: no client of it has come to the head yet */
+    struct list_node counting;      /* of deliver: it has a counter */
+    struct list_node miscounted;    /* of deliver: what it has told does not hold any more */
+    uint64_t refreshed_ms;          /* clock of the loop: when the open bucket was told last */
 };
 
 /* What the key of a shared lane takes: it is kept twice, with what goes before the filter's. */
@@ -39,6 +45,18 @@ void lane_append(struct lane *lane, struct event *event, struct sl_slice tail);
 
 /* Sends all clients a keep-alive at once, unless events are on their way to them anyway. */
 void lane_keep_alive(struct lane *lane, bool says_cursor, const struct sl_cursor *cursor);
+/* The same for a message of ours; `head`: of who has all before it. */
+void lane_owe(struct lane *lane, struct event *event, const struct sl_cursor *head,
+              struct sl_slice tail);
+
+/* --- lane_count.c --- */
+
+/* The event, or gap, passes: the lane counts it. */
+void lane_count(struct lane *lane, struct event *event);
+/* A client that has counted by itself up to the head becomes live: its counter is the lane's, if
+ * that has none. */
+void lane_take_counter(struct lane *lane, struct counter **counter);
+void lane_drop_counter(struct lane *lane);
 
 /* Can it be told yet which events the lane wants? */
 bool lane_is_ready(const struct lane *lane);

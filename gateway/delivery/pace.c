@@ -130,7 +130,7 @@ static void enforce_event_bytes(struct deliver *deliver)
     outbox_overrun_behind(&LIST_OWNER(node, struct lane, node)->outbox);
 }
 
-void deliver_turn_end(struct deliver *deliver)
+void pace_turn_end(struct deliver *deliver)
 {
     uint64_t now_ms = uv_now(deliver->settings.loop);
     struct list_node *first_due = list_first(&deliver->due);
@@ -154,8 +154,8 @@ void deliver_turn_end(struct deliver *deliver)
     pace_tell_metrics(deliver);
 }
 
-void deliver_flush_all(struct deliver *deliver)
+void pace_flush_all(struct deliver *deliver)
 {
-    deliver_turn_end(deliver);
+    pace_turn_end(deliver);
     flush_until(deliver, UINT64_MAX, uv_now(deliver->settings.loop));
 }

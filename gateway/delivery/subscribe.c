@@ -65,6 +65,32 @@ int deliver_subscribe(struct deliver *deliver, struct client *client, struct sl_
     return 0;
 }
 
+int deliver_subscribe_counts(struct deliver *deliver, struct client *client,
+                             struct sl_filter *filter, const struct count_question *question,
+                             int gather_ms)
+{
+    struct buffer key = BUFFER_INIT;
+    struct lane *lane = NULL;
+
+    lane_key(client, gather_ms, 'c', SL_SLICE_NONE, &key);
+    buffer_append_format(&key, "%" PRIu64 ",%d,%" PRIu32 ",%" PRIu32 ",", question->bucket_ms,
+                         (int)question->by, question->cell_millidegrees, question->refresh_ms);
+    buffer_append_slice(&key, sl_filter_key(filter));
+    if (!key.failed) {
+        lane = hash_map_get(deliver->lanes, buffer_slice(&key));
+        if (!lane) {
+            lane = shared_lane_new(deliver, client, filter, gather_ms, buffer_slice(&key));
+            if (lane)
+                lane->question = *question;
+        }
+    }
+    buffer_done(&key);
+    if (!lane)
+        return -ENOMEM;
+    outbox_join(&lane->outbox, client);
+    return 0;
+}
+
 static void on_home_match(void *watcher, struct event *event)
 {
     catch_up_owe(watcher, event, SL_SLICE_NONE);

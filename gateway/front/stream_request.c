@@ -23,6 +23,9 @@
 
 enum parameter {
     PARAMETER_ACCESS_TOKEN,
+    PARAMETER_BUCKET,
+    PARAMETER_BY,
+    PARAMETER_CELL_DEGREES,
     PARAMETER_CURSORS,
     PARAMETER_DELIMITED,
     PARAMETER_FIELDS,
@@ -34,6 +37,7 @@ enum parameter {
     PARAMETER_LOCATIONS,
     PARAMETER_PARTITION,
     PARAMETER_PERCENT,
+    PARAMETER_REFRESH_MS,
     PARAMETER_RULE,
     PARAMETER_SINCE,
     PARAMETER_TRACK,
@@ -44,6 +48,9 @@ enum parameter {
 
 static const char *const parameter_names[PARAMETER_COUNT] = {
     [PARAMETER_ACCESS_TOKEN] = "access_token",
+    [PARAMETER_BUCKET] = "bucket",
+    [PARAMETER_BY] = "by",
+    [PARAMETER_CELL_DEGREES] = "cell_degrees",
     [PARAMETER_CURSORS] = "cursors",
     [PARAMETER_DELIMITED] = "delimited",
     [PARAMETER_FIELDS] = "fields",
@@ -55,6 +62,7 @@ static const char *const parameter_names[PARAMETER_COUNT] = {
     [PARAMETER_LOCATIONS] = "locations",
     [PARAMETER_PARTITION] = "partition",
     [PARAMETER_PERCENT] = "percent",
+    [PARAMETER_REFRESH_MS] = "refresh_ms",
     [PARAMETER_RULE] = "rule",
     [PARAMETER_SINCE] = "since",
     [PARAMETER_TRACK] = "track",
@@ -68,7 +76,8 @@ enum {
     COMMON = BIT(ACCESS_TOKEN) | BIT(CURSORS) | BIT(DELIMITED) | BIT(FIELDS) | BIT(GATHER_MS) |
              BIT(HELLO) | BIT(LAST) | BIT(SINCE) | BIT(UNTIL),
     RESTRICTORS = BIT(LANGUAGE) | BIT(PARTITION) | BIT(PERCENT) | BIT(TYPES),
-    SELECTORS = BIT(FOLLOW) | BIT(LOCATIONS) | BIT(RULE) | BIT(TRACK)
+    SELECTORS = BIT(FOLLOW) | BIT(LOCATIONS) | BIT(RULE) | BIT(TRACK),
+    COUNTS = RESTRICTORS | SELECTORS | BIT(BUCKET) | BIT(BY) | BIT(CELL_DEGREES)
 };
 
 #define INSUFFICIENT "Bearer error=\"insufficient_scope\""
@@ -89,6 +98,10 @@ static const struct stream_row streams[] = {
                          INSUFFICIENT ", scope=\"stream:firehose\""},
     [STREAM_HOME] = {"/v1/stream/home", COMMON | BIT(TYPES), TOKEN_SCOPE_HOME,
                      INSUFFICIENT ", scope=\"stream:home\""},
+    [STREAM_COUNTS] = {"/v1/stream/counts", (COMMON & ~BIT(LAST)) | COUNTS | BIT(REFRESH_MS), 0,
+                       NULL},
+    [STREAM_PAST_COUNTS] = {"/v1/counts", COUNTS | BIT(ACCESS_TOKEN) | BIT(SINCE) | BIT(UNTIL), 0,
+                            NULL},
     [STREAM_MANY] = {"/v1/stream", COMMON, 0, NULL},
 };
 
@@ -193,6 +206,10 @@ static int choose_wire(const struct front_settings *settings, enum stream_kind s
                        const struct http_request *http, struct stream_request *request,
                        struct http_refusal *refusal)
 {
+    if (stream == STREAM_PAST_COUNTS) {
+        request->format = FORMAT_NDJSON; /* of what becomes the answer */
+        return check_form_type(http, refusal);
+    }
     if (http->is_upgrade) {
         request->format = FORMAT_WEBSOCKET;
         if (settings->has_deflate && may_be_compressed(stream))
@@ -407,6 +424,31 @@ static int read_common(const struct front_settings *settings, const struct sl_sl
                : 0;
 }
 
+/* What is counted where nothing selects: everything, as on the firehose. */
+static bool counts_everything(const struct sl_slice *values)
+{
+    return !values[PARAMETER_TRACK].data && !values[PARAMETER_FOLLOW].data &&
+           !values[PARAMETER_LOCATIONS].data && !values[PARAMETER_RULE].data &&
+           !values[PARAMETER_PERCENT].data && !values[PARAMETER_PARTITION].data;
+}
+
+static bool is_counting(enum stream_kind stream)
+{
+    return stream == STREAM_COUNTS || stream == STREAM_PAST_COUNTS;
+}
+
+static int read_counts(const struct sl_slice *values, struct stream_request *request,
+                       struct http_refusal *refusal)
+{
+    if (!is_counting(request->stream))
+        return 0;
+    if (request->stream == STREAM_PAST_COUNTS && request->since == SINCE_NOW)
+        return http_refuse(refusal, 400, "no_since", "since", "since says from where to count");
+    return count_question_read(values[PARAMETER_BUCKET], values[PARAMETER_BY],
+                               values[PARAMETER_CELL_DEGREES], values[PARAMETER_REFRESH_MS],
+                               &request->counts, refusal);
+}
+
 /* Home has a filter for as long as it takes to read `types`. */
 static int read_filter(const struct sl_slice *values, struct stream_request *request,
                        struct http_refusal *refusal)
@@ -418,7 +460,8 @@ static int read_filter(const struct sl_slice *values, struct stream_request *req
         .follow = values[PARAMETER_FOLLOW],
         .locations = values[PARAMETER_LOCATIONS],
         .rule = values[PARAMETER_RULE],
-        .firehose = stream == STREAM_FIREHOSE || stream == STREAM_HOME,
+        .firehose = stream == STREAM_FIREHOSE || stream == STREAM_HOME ||
+                    (is_counting(stream) && counts_everything(values)),
         .language = values[PARAMETER_LANGUAGE],
         .sample = stream == STREAM_SAMPLE && !percent.data ? SL_SLICE("1") : percent,
         .partition = values[PARAMETER_PARTITION],
@@ -536,10 +579,12 @@ static int understand(const struct front_settings *settings, const struct http_r
     if (r == 0)
         r = read_common(settings, form->values, times, request, refusal);
     if (r == 0)
+        r = read_counts(form->values, request, refusal);
+    if (r == 0)
         r = read_filter(form->values, request, refusal);
     if (r == 0)
         r = check_scope(request, refusal);
-    if (r == 0 && http_trim(http->last_event_id).size > 0)
+    if (r == 0 && request->stream != STREAM_PAST_COUNTS && http_trim(http->last_event_id).size > 0)
         read_last_event_id(http_trim(http->last_event_id), times, request);
     else if (r == 0)
         r = check_until(request, times->now_ms, refusal);

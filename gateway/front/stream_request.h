@@ -11,6 +11,7 @@
 
 #include "filters/filter.h"
 #include "gateway/front/admission.h"
+#include "gateway/front/count_question.h"
 #include "gateway/front/token.h"
 #include "gateway/http/http.h"
 #include "gateway/http/websocket_deflate.h"
@@ -26,6 +27,7 @@ struct stream_request {
     struct sl_filter *filter; /* one reference is ours; NULL on STREAM_HOME and STREAM_MANY */
     struct sl_filter_warnings *warnings; /* of it; ours; NULL: there are none */
     unsigned types;                      /* bits 1 << SL_EVENT_...; 0 on STREAM_MANY */
+    struct count_question counts;        /* of STREAM_COUNTS and STREAM_PAST_COUNTS */
     enum since_kind since;               /* SINCE_UNUSABLE: a Last-Event-ID that is no cursor */
     struct sl_cursor since_cursor;       /* where it begins, of SINCE_CURSOR and SINCE_TIME */
     uint32_t last;                       /* the newest so many come first; 0: not asked for */

@@ -25,7 +25,8 @@ enum event_kind {
     EVENT_KIND_COUNT,
     EVENT_GAP = EVENT_KIND_COUNT, /* control messages of ours; no message may say so */
     EVENT_WARNING,
-    EVENT_KEEPALIVE /* has a frame, and no JSON: delivery/frame.h */
+    EVENT_KEEPALIVE, /* has a frame, and no JSON: delivery/frame.h */
+    EVENT_COUNTS     /* of a bucket (counts/counter.h); its id is the bucket's */
 };
 
 enum {
@@ -123,6 +124,12 @@ void event_slices(struct sl_event_view *view, struct sl_slice *audience,
 static inline bool event_is_for_clients(const struct event *event)
 {
     return event->kind < EVENT_HIDE;
+}
+
+/* A message of ours. */
+static inline bool event_is_for_all(const struct event *event)
+{
+    return event->kind >= EVENT_KIND_COUNT;
 }
 
 const char *event_kind_name(enum event_kind kind); /* "post", ...: the member `type` */

@@ -46,12 +46,13 @@ struct intake {
     struct shard_clocks *clocks;
     uint64_t watermark;                /* as told */
     uint64_t round_ids[SL_SHARDS_MAX]; /* of the last relayed rounds; 0: none since hearing began */
-    uint64_t begun_shards;             /* a bit for each whose log's end was told */
-    uint64_t begun_id;                 /* the greatest of these ends */
-    uint64_t missing;                  /* of them, those that were away when they began */
-    uint64_t completed;                /* the shards that a round has found complete */
-    bool was_complete;                 /* as told */
-    uint64_t behind;                   /* a bit for each shard that the others go on without */
+    uint64_t complete_ids[SL_SHARDS_MAX]; /* of the last rounds that found the shard complete */
+    uint64_t begun_shards;                /* a bit for each whose log's end was told */
+    uint64_t begun_id;                    /* the greatest of these ends */
+    uint64_t missing;                     /* of them, those that were away when they began */
+    uint64_t completed;                   /* the shards that a round has found complete */
+    bool was_complete;                    /* as told */
+    uint64_t behind;                      /* a bit for each shard that the others go on without */
     bool behind_is_logged;
     struct log_rate gap_rate, behind_rate;
 };
@@ -72,8 +73,8 @@ static void want_round(struct intake *intake)
         round_want(intake->round, shard_clocks_when_ms(intake->clocks, sl_id_time_ms(id) + 1));
     } else if (id_order_is_unsure(intake->order)) {
         round_want_later(intake->round, ROUND_UNSURE_MS);
-    } else if (id_order_is_ordering(intake->order)) {
-        round_want_later(intake->round, ROUND_QUIET_MS);
+    } else {
+        round_want_second(intake->round);
     }
 }
 
@@ -102,12 +103,33 @@ static void note_complete(struct intake *intake, uint64_t complete)
     intake->callbacks.complete(intake->context);
 }
 
+/* Where nothing is put in order what has passed is told here: as far as the rounds of all shards
+ * say. */
+static void note_time(struct intake *intake, uint64_t id, uint64_t complete)
+{
+    uint64_t passed = UINT64_MAX;
+
+    if (id_order_is_ordering(intake->order))
+        return;
+    for (uint32_t shard = 0; intake->begun_shards >> shard; shard++) {
+        if (complete >> shard & 1)
+            intake->complete_ids[shard] = id;
+        if (intake->complete_ids[shard] < passed)
+            passed = intake->complete_ids[shard];
+        if (shard == SL_SHARDS_MAX - 1)
+            break;
+    }
+    if (passed > 0 && passed < UINT64_MAX)
+        intake->callbacks.watermark(intake->context, passed);
+}
+
 static void on_round_over(void *context, uint64_t id, uint64_t shards)
 {
     struct intake *intake = context;
     uint64_t complete = shards & complete_shards(intake);
 
     id_order_end_round(intake->order, id, complete, clock_monotonic_us());
+    note_time(intake, id, complete);
     note_complete(intake, complete);
     want_round(intake);
 }
@@ -194,7 +216,8 @@ static void on_message(void *context, const struct live_message *message)
 static void take_item(struct intake *intake, const struct order_item *item, uint64_t now_us)
 {
     id_order_take(intake->order, item, now_us);
-    want_round(intake);
+    if (id_order_is_ordering(intake->order))
+        want_round(intake);
 }
 
 static void on_event(void *context, const struct live_message *message)

@@ -28,7 +28,8 @@ enum {
     PAUSE_US = 800,          /* from one to the next, at least: they are a millisecond apart */
     RETRY_PAUSE_US = 100000, /* when Redis has not told its time, or cannot be asked for a pong */
     FORESEEN_US = 10000,     /* what lies further ahead is no matter of this clock alone */
-    CLOCK_AGE_US = 1000000   /* clocks drift apart: for so long they are taken to be alike */
+    CLOCK_AGE_US = 1000000,  /* clocks drift apart: for so long they are taken to be alike */
+    SECOND_US = 1000000
 };
 
 enum state { STATE_IDLE, STATE_TIME, STATE_PING };
@@ -273,6 +274,31 @@ void round_want_later(struct round *round, uint64_t pause_ms)
 {
     if (round->is_hearing && idle_shards(round))
         begin_at(round, round->began_us + pause_ms * 1000);
+}
+
+/* By the clock that is furthest; 0: nobody knows. */
+static uint64_t next_second_us(const struct round *round)
+{
+    uint64_t now_us = clock_monotonic_us(), latest_us = 0;
+
+    for (uint32_t i = 0; i < SL_SHARDS_MAX; i++) {
+        const struct node *node = &round->nodes[i];
+        uint64_t time_us = node->time_us + (now_us - node->told_us);
+
+        if (node->shards && node->told_us && time_us > latest_us)
+            latest_us = time_us;
+    }
+    return latest_us ? (latest_us / SECOND_US + 1) * SECOND_US : 0;
+}
+
+void round_want_second(struct round *round)
+{
+    uint64_t second_us = next_second_us(round), due_us;
+
+    if (!round->is_hearing || !idle_shards(round))
+        return;
+    due_us = second_us ? when_redis_has(round, second_us) : 0;
+    begin_at(round, due_us ? due_us : round->began_us + PAUSE_US);
 }
 
 void round_pong(struct round *round, uint64_t number)

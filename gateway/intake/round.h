@@ -46,6 +46,9 @@ void round_free(struct round *round);
 void round_want(struct round *round, uint64_t time_ms);
 /* The same `pause_ms` after the last one began: nobody waits for it. */
 void round_want_later(struct round *round, uint64_t pause_ms);
+/* One is wanted just after the next full second of the clock of Redis, or at once while nothing is
+ * known of that. */
+void round_want_second(struct round *round);
 /* What the subscriber tells: that it hears, or not any more, and pongs. A round that is under way
  * when hearing ends has no end; and the subscriber is not used any more. */
 void round_set_hearing(struct round *round, bool is_hearing);

@@ -2,7 +2,8 @@
 
 const char *stream_kind_name(enum stream_kind kind)
 {
-    static const char *const names[] = {"filter", "sample", "firehose", "home", "many"};
+    static const char *const names[] = {"filter", "sample", "firehose",   "home",
+                                        "counts", "many",   "past_counts"};
 
     return names[kind];
 }

@@ -2,7 +2,15 @@
  * streams are counted and listed by. The rows of metrics_table.def are in the same order. */
 #pragma once
 
-enum stream_kind { STREAM_FILTER, STREAM_SAMPLE, STREAM_FIREHOSE, STREAM_HOME, STREAM_MANY };
+enum stream_kind {
+    STREAM_FILTER,
+    STREAM_SAMPLE,
+    STREAM_FIREHOSE,
+    STREAM_HOME,
+    STREAM_COUNTS,
+    STREAM_MANY,
+    STREAM_PAST_COUNTS /* an answer that ends, asked for as a stream is; in no metric */
+};
 
 enum stream_format { FORMAT_WEBSOCKET, FORMAT_NDJSON, FORMAT_DELIMITED, FORMAT_SSE, FORMAT_COUNT };
 
@@ -10,5 +18,5 @@ enum stream_format { FORMAT_WEBSOCKET, FORMAT_NDJSON, FORMAT_DELIMITED, FORMAT_S
  * and gzip on HTTP, or as frames of zstd. */
 enum stream_encoding { ENCODING_NONE, ENCODING_DEFLATE, ENCODING_ZSTD, ENCODING_COUNT };
 
-const char *stream_kind_name(enum stream_kind kind);       /* "filter", ... "many" */
+const char *stream_kind_name(enum stream_kind kind);       /* "filter", ... */
 const char *stream_format_name(enum stream_format format); /* "websocket", ... */

@@ -6,7 +6,7 @@
  * events heard is newer than the last round, for then a worker may hold it; and now and then at all
  * times, for what workers have read from the log. They go by the shards' clocks, of which this
  * process knows what was said when hearing began and what workers have found since: they raise
- * them. With one shard, or no order, there are no rounds.
+ * them. With one shard, or no order, there is one a second, for who counts by time.
  *
  * Workers are woken at the end of each turn of the subscriber, which is no more often than its rest
  * (intake-rest-ms) when it is busy. Costs nothing but the entries' memory, which is fixed. */
@@ -53,7 +53,7 @@ struct intake {
     struct subscriber *subscriber;
     uint64_t ends[SL_SHARDS_MAX]; /* the newest event of each shard */
     uint64_t newest, first;       /* of what was heard and may wait for a round; 0: nothing does */
-    bool has_rounds;
+    bool is_ordering;
     int ready_fd; /* -1: told already */
 };
 
@@ -96,11 +96,13 @@ static uint64_t lowest_until_ms(const struct intake *intake, uint64_t shards)
 /* Whoever waits can go on when the millisecond of its id is over. */
 static void want_round(struct intake *intake)
 {
-    if (intake->has_rounds && intake->first > 0)
+    if (intake->is_ordering && intake->first > 0)
         round_want(intake->round, sl_database_clock_when_ms(sl_id_time_ms(intake->first) + 1,
                                                             lowest_until_ms(intake, UINT64_MAX)));
-    else if (intake->has_rounds)
+    else if (intake->is_ordering)
         round_want_later(intake->round, ROUND_UNSURE_MS);
+    else
+        round_want_second(intake->round);
 }
 
 static uint64_t on_redis_time(void *context, uint64_t shards, uint64_t time_ms)
@@ -242,7 +244,7 @@ static void on_subscribed(void *context, uint32_t shards)
 
     redis_commands_try_now(intake->commands);
     intake->first = intake->newest = 0;
-    intake->has_rounds = shards > 1 && intake->parts->config->order_wait_ms > 0;
+    intake->is_ordering = shards > 1 && intake->parts->config->order_wait_ms > 0;
     write_entry(intake, &entry);
     broadcast_wake(intake->broadcast);
     round_set_hearing(intake->round, true);

@@ -141,7 +141,10 @@ static void begin_stream(struct server *server, struct http_connection *connecti
     struct http_refusal refusal;
     int r = 0;
 
-    if (request->is_upgrade)
+    if (request->is_upgrade && kind == STREAM_PAST_COUNTS)
+        r = http_refuse(&refusal, 400, "bad_request", NULL,
+                        "this path is no stream; there is /v1/stream/counts");
+    else if (request->is_upgrade)
         r = check_upgrade(server, head, &refusal);
     else if (head->websocket_key.data)
         r = http_refuse(&refusal, 426, "upgrade_required", NULL,

@@ -53,7 +53,7 @@ static struct metrics *metrics_of(const struct stream *stream)
 
 static enum metric streams_by_kind(const struct stream_request *request)
 {
-    static_assert(STREAM_MANY == 4 && FORMAT_WEBSOCKET == 0,
+    static_assert(STREAM_MANY == 5 && FORMAT_WEBSOCKET == 0,
                   "the rows end with many over WebSocket");
 
     return metric_at(METRIC_STREAMS_BY, request->stream * FORMAT_COUNT + request->format);
@@ -167,9 +167,14 @@ static int join_filter(struct stream *stream)
 {
     struct stream_request *request = &stream->request;
     struct sl_filter *own = request->filter;
-    int r = deliver_subscribe(stream->streams->settings.deliver, &stream->client, own,
-                              request->gather_ms);
+    struct deliver *deliver = stream->streams->settings.deliver;
+    int r;
 
+    if (request->counts.bucket_ms)
+        r = deliver_subscribe_counts(deliver, &stream->client, own, &request->counts,
+                                     request->gather_ms);
+    else
+        r = deliver_subscribe(deliver, &stream->client, own, request->gather_ms);
     if (r < 0)
         return r;
     request->filter = sl_filter_ref(deliver_shared_filter(&stream->client));
@@ -186,6 +191,7 @@ static int join_delivery(struct stream *stream)
     case STREAM_FILTER:
     case STREAM_SAMPLE:
     case STREAM_FIREHOSE:
+    case STREAM_COUNTS:
         return join_filter(stream);
     case STREAM_HOME:
         return deliver_subscribe_home(deliver, &stream->client,
@@ -194,6 +200,8 @@ static int join_delivery(struct stream *stream)
     case STREAM_MANY:
         return deliver_subscribe_rules(deliver, &stream->client, request->gather_ms,
                                        &websocket_of(stream)->rules);
+    case STREAM_PAST_COUNTS:
+        break;
     }
     return -EINVAL;
 }
@@ -229,7 +237,7 @@ static void say_gap_to_head(struct stream *stream)
  * the first event comes back with this, and misses nothing. */
 static void say_beginning(struct stream *stream)
 {
-    const struct sl_cursor cursor = cursor_of(stream);
+    const struct sl_cursor cursor = beginning_of(stream);
     struct buffer frame = BUFFER_INIT;
 
     if (stream->client.format == FORMAT_SSE)
@@ -299,7 +307,8 @@ static void say_first(struct stream *stream)
 {
     if (stream->request.hello)
         say_hello(stream);
-    if (stream->request.since == SINCE_NOW && !stream->request.last)
+    if ((stream->request.since == SINCE_NOW && !stream->request.last) ||
+        (stream->request.since == SINCE_TIME && stream->request.counts.bucket_ms))
         say_beginning(stream);
     else if (stream->request.since == SINCE_UNUSABLE)
         say_gap_to_head(stream);
@@ -319,7 +328,7 @@ static int resume(struct stream *stream)
     if (stream->request.last)
         return deliver_begin_last(deliver, &stream->client, stream->request.last,
                                   takes_no_posts(&stream->request));
-    if (since != SINCE_CURSOR && since != SINCE_TIME)
+    if (since != SINCE_CURSOR && since != SINCE_TIME && !stream->request.counts.bucket_ms)
         return 0;
     return deliver_resume(deliver, &stream->client, &stream->request.since_cursor);
 }
@@ -399,12 +408,14 @@ static uint64_t until_left_ms(const struct stream *stream)
 {
     uint64_t until = stream->request.until, now = clock_wall_ms();
     uint64_t end = sl_id_time_ms(until) + CLIENT_UNTIL_GRACE_MS;
+    bool is_told;
 
     if (!until || (end <= now && stream->client.catcher))
         return UINT64_MAX;
     if (end > now)
         return end - now;
-    return deliver_client_is_served(&stream->client) ? 0 : UNTIL_RETRY_MS;
+    is_told = !stream->request.counts.bucket_ms || cursor_of(stream).id >= until;
+    return is_told && deliver_client_is_served(&stream->client) ? 0 : UNTIL_RETRY_MS;
 }
 
 static uint64_t lesser(uint64_t a, uint64_t b)

@@ -24,7 +24,8 @@ struct rule_set;
 
 struct streams {
     struct streams_settings settings;
-    struct list list; /* of all streams */
+    struct list list;        /* of all streams */
+    struct list past_counts; /* that are not answered yet */
     struct filter_budget *budget;
     struct websocket_inflater *inflater; /* of what clients compress */
     struct http_bodies kept;             /* see stream_memory.c */

@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -17,6 +18,7 @@
 #include "gateway/front/bearer.h"
 #include "gateway/http/form.h"
 #include "gateway/http/http_bodies.h"
+#include "gateway/streams/past_counts.h"
 #include "gateway/streams/stream.h"
 
 /* --- may there be one? --- */
@@ -164,6 +166,47 @@ static struct stream_times times_of(const struct streams *streams)
     };
 }
 
+/* Counts begin and end with whole buckets; who says nothing of where begins with the running one.
+ */
+static int align_counts(const struct streams *streams, struct stream_request *request,
+                        struct http_refusal *refusal)
+{
+    const struct count_question *question = &request->counts;
+    uint64_t closed = deliver_closed(streams->settings.deliver), count;
+
+    if (closed == 0) /* Redis has not said yet what time it is */
+        closed = sl_id_first_at(clock_wall_ms());
+    if (request->since == SINCE_NOW) {
+        request->since = SINCE_TIME;
+        request->since_cursor = (struct sl_cursor){.id = count_bucket_before(question, closed + 1)};
+    } else if (request->since == SINCE_UNUSABLE) {
+        request->since_cursor = (struct sl_cursor){.id = count_bucket_before(question, closed + 1)};
+    }
+    if (request->until)
+        request->until = count_bucket_id(question, request->until);
+    if (request->since_cursor.id >= closed)
+        return 0;
+    count = (sl_id_time_ms(closed) - sl_id_time_ms(request->since_cursor.id)) / question->bucket_ms;
+    if (count <= COUNT_BUCKETS_MAX)
+        return 0;
+    return http_refuse(refusal, 400, "too_many_buckets", "since",
+                       "that is %" PRIu64 " buckets ago, and at most %d are told again; a later "
+                       "since or a longer bucket makes them fewer",
+                       count, COUNT_BUCKETS_MAX);
+}
+
+static int begin_past_counts(struct streams *streams, struct http_connection *connection,
+                             struct stream_request *request, struct http_refusal *refusal)
+{
+    int r = streams_check_readiness(streams, refusal);
+
+    if (r < 0)
+        stream_request_done(request);
+    else
+        r = past_counts_begin(streams, connection, request, refusal);
+    return r == -ENOMEM ? refuse_for_memory(refusal) : r;
+}
+
 int streams_begin(struct streams *streams, struct http_connection *connection,
                   enum stream_kind kind, const struct http_head *head, struct sl_slice headers,
                   struct http_refusal *refusal, enum token_fault *ret_fault)
@@ -176,6 +219,7 @@ int streams_begin(struct streams *streams, struct http_connection *connection,
     struct stream *stream;
     int r;
 
+    share = (struct filter_share){0};
     r = stream_request_read(streams->settings.front, kind, http, &times, &request, refusal,
                             ret_fault);
     if (r < 0)
@@ -185,7 +229,12 @@ int streams_begin(struct streams *streams, struct http_connection *connection,
         http_answer(connection, &(struct http_answer){.status = 204}); /* it stays away then */
         return 0;
     }
-    r = take_filter(streams, &request, &share, refusal);
+    if (kind == STREAM_PAST_COUNTS)
+        return begin_past_counts(streams, connection, &request, refusal);
+    if (request.counts.bucket_ms)
+        r = align_counts(streams, &request, refusal);
+    if (r == 0)
+        r = take_filter(streams, &request, &share, refusal);
     if (r == 0)
         r = check_home(streams, &request, refusal);
     if (r == 0)
@@ -213,6 +262,8 @@ int streams_begin(struct streams *streams, struct http_connection *connection,
 void streams_set_ready(struct streams *streams, bool is_ready)
 {
     streams->is_ready = is_ready;
+    if (!is_ready)
+        past_counts_end_all(streams);
 }
 
 void streams_drain(struct streams *streams, bool has_successor, bool hurries)
@@ -276,6 +327,7 @@ struct streams *streams_new(const struct streams_settings *settings)
     streams->settings = *settings;
     streams->random = hash_key_random().k1;
     list_init(&streams->list);
+    list_init(&streams->past_counts);
     stream_memory_init(streams);
     streams->budget = filter_budget_new();
     streams->inflater = websocket_inflater_new();

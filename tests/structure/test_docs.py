@@ -115,7 +115,7 @@ def test_every_header_of_libsluice_is_in_its_manual_page():
 def test_every_stream_is_described_for_programs():
     table = re.findall(r'\[STREAM_\w+\] = \{"(/v1/stream[^"]*)"', (SOURCE / "gateway/front/stream_request.c").read_text())
     described = re.findall(r"^    address: (\S+)$", (SOURCE / "docs/asyncapi.yaml").read_text(), re.MULTILINE)
-    assert table and sorted(table) == sorted(described)
+    assert len(table) > 5 and sorted(table) == sorted(described)
 
 
 @pytest.mark.parametrize("folder", ["base", "bench", "cli", "filters", "gateway", "src", "tools"])

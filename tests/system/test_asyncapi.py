@@ -18,6 +18,7 @@ DESCRIPTION = Description()
 CHANNELS = DESCRIPTION.document["channels"]
 TRANSPORTS = {"http": ["ndjson", "delimited", "sse"], "websocket": ["websocket"]}
 EVERY_TYPE = "types=post,delete,follow,unfollow"
+PARAMETERS = DESCRIPTION.parameters("filter") | DESCRIPTION.parameters("counts")
 FILTER_OF_ALL = {"firehose": True, "types": "post,delete,follow,unfollow", "tag": "all"}
 
 
@@ -41,11 +42,14 @@ class World:
     def query(self, channel):
         return {"filter": f"?{EVERY_TYPE}&follow={self.ada},@ada",
                 "sample": f"?{EVERY_TYPE}&percent=100", "firehose": f"?{EVERY_TYPE}",
-                "home": f"?{EVERY_TYPE}", "many": "?"}[channel]
+                "home": f"?{EVERY_TYPE}", "counts": f"?{EVERY_TYPE}&bucket=1s", "many": "?"}[channel]
 
     def open(self, channel, transport, more="", gateway=None, **headers):
         gateway = gateway or self.gateway
-        stream = gateway.stream(CHANNELS[channel]["address"] + self.query(channel) + more, transport,
+        query = self.query(channel) + more
+        if "hello" in more:
+            query = query.replace("bucket=1s", "bucket=1d")  # which leaves it silent
+        stream = gateway.stream(CHANNELS[channel]["address"] + query, transport,
                                 token=gateway.token(sub=self.ada), headers=headers)
         if channel == "many":
             say(stream, {"op": "subscribe", "id": "a", "filter": FILTER_OF_ALL})
@@ -90,6 +94,10 @@ def test_events_are_as_described(world, channel, transport):
             world.cli.run("follow", "ada", "bob")
             world.cli.run("unfollow", "ada", "bob")
         world.cli.run("delete", "--user", "ada", post)
+        if channel == "counts":
+            told = stream.until(lambda message: message["deletes"] > 0)
+            assert {kind(channel, message) for message in told} == {"counts"}
+            return
         wanted = ["post", "delete"] if channel == "home" else ["post", "follow", "unfollow", "delete"]
         got = [stream.next() for _ in wanted]
     assert [without_case(kind(channel, message)) for message in got] == wanted
@@ -161,7 +169,9 @@ def test_answers_are_as_described(world):
 
 def refusal(world, channel, parameter, value):
     """The error that it is answered with; None: it is taken."""
-    query = {"filter": "track=tea"}.get(channel, "") if parameter != "track" else ""
+    query = {"filter": "track=tea", "counts": "bucket=1d"}.get(channel, "") if parameter != "bucket" else ""
+    query = query.replace("track=tea", "") if parameter == "track" else query
+    query += "&by=cell" if parameter == "cell_degrees" and channel == "counts" else ""
     target = f"{CHANNELS[channel]['address']}?{query}&{parameter}={quote(value)}"
     headers = {"Authorization": "Bearer " + world.gateway.token(sub=world.ada)}
     if channel == "many":
@@ -178,7 +188,7 @@ def refusal(world, channel, parameter, value):
 @pytest.mark.parametrize("channel", CHANNELS)
 def test_parameters_are_those_of_the_server(world, channel):
     described = DESCRIPTION.parameters(channel)
-    for name, schema in DESCRIPTION.parameters("filter").items():
+    for name, schema in PARAMETERS.items():
         if name == "access_token":
             continue  # it is in a header here, and two are refused
         for value in schema.get("examples") or schema.get("enum") or [schema["const"]]:
@@ -188,7 +198,7 @@ def test_parameters_are_those_of_the_server(world, channel):
                 assert error["param"] == name
                 DESCRIPTION.validator({"$ref": "#/components/schemas/Fault"}).validate(error)
     assert refusal(world, channel, "no_such", "1")["param"] == "no_such"
-    assert set(described) <= set(DESCRIPTION.parameters("filter"))
+    assert set(described) <= set(PARAMETERS)
 
 
 def test_what_it_says_of_disconnects_is_what_the_page_says():

@@ -135,11 +135,11 @@ def test_there_is_an_example_of_everything():
     asked = "\n".join(command for command, _ in COMMANDS)
     shown = "\n".join(f" {without_space(output)}" for _, output in COMMANDS)
     said = "\n".join(text for _, lines in conversations() for _, text in lines)
-    for name in DESCRIPTION.parameters("filter"):
+    for name in DESCRIPTION.parameters("filter") | DESCRIPTION.parameters("counts"):
         assert re.search(rf"[?&'\" ]{name}=", asked), f"no example of {name}"
-    for path in ("filter", "sample", "firehose", "home"):
+    for path in ("filter", "sample", "firehose", "home", "counts"):
         assert f"/v1/stream/{path}" in asked
-    for kind in ("post", "delete", "follow", "unfollow", "gap", "cursor", "hello", "disconnect"):
+    for kind in ("post", "delete", "follow", "unfollow", "gap", "cursor", "hello", "disconnect", "counts"):
         assert f'"type":"{kind}"' in shown, f"no example of {kind}"
     for op in ("subscribe", "unsubscribe", "list", "subscribed", "unsubscribed"):
         assert f'"op":"{op}"' in said

@@ -172,7 +172,8 @@ static void print_bits(struct buffer *text, const char *title, unsigned bits,
 
 static void print_request(const struct stream_request *request, struct buffer *text)
 {
-    static const char *const streams[] = {"filter", "sample", "firehose", "home", "many"};
+    static const char *const streams[] = {"filter", "sample", "firehose",   "home",
+                                          "counts", "many",   "past counts"};
     static const char *const formats[] = {"websocket", "ndjson", "delimited", "sse"};
     static const char *const sinces[] = {"now", "id", "time", "unusable"};
     char cursor[SL_CURSOR_TEXT_SIZE];
@@ -196,6 +197,11 @@ static void print_request(const struct stream_request *request, struct buffer *t
     else if (request->since != SINCE_NOW)
         buffer_append_format(text, "since: %s %s\n", sinces[request->since],
                              sl_cursor_print(&request->since_cursor, cursor));
+    if (request->counts.bucket_ms)
+        buffer_append_format(text, "bucket: %" PRIu64 " %s %" PRIu32 " %" PRIu32 "\n",
+                             request->counts.bucket_ms,
+                             request->counts.by ? count_by_name(request->counts.by) : "-",
+                             request->counts.cell_millidegrees, request->counts.refresh_ms);
     if (request->last)
         buffer_append_format(text, "last: %" PRIu32 "\n", request->last);
     if (request->until)

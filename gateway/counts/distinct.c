@@ -1,0 +1,171 @@
+/* distinct.c - a set of hashes, or the registers that they leave behind.
+ *
+ * Both are functions of the set, and when one becomes the other is, too: so is the estimate. */
+#include "gateway/counts/distinct.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/stable_hash.h"
+
+enum { FIRST_CAPACITY = 16, INDEX_BITS = 12, RANK_BITS = 64 - INDEX_BITS };
+
+/* FNV-1a of 64 bits (Fowler, Noll, Vo), mixed once more, for its high bits are poor. Never 0. */
+static uint64_t hash_of(struct sl_slice text)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+    for (size_t i = 0; i < text.size; i++)
+        hash = (hash ^ (unsigned char)text.data[i]) * UINT64_C(0x100000001b3);
+    hash = stable_hash(hash);
+    return hash ? hash : 1;
+}
+
+/* --- exact --- */
+
+/* The slot of the hash, or the empty one where it belongs. */
+static uint64_t *slot_of(uint64_t *hashes, size_t capacity, uint64_t hash)
+{
+    size_t i = hash & (capacity - 1);
+
+    while (hashes[i] && hashes[i] != hash)
+        i = (i + 1) & (capacity - 1);
+    return &hashes[i];
+}
+
+static int grow(struct distinct *distinct)
+{
+    size_t capacity = distinct->capacity ? distinct->capacity * 2 : FIRST_CAPACITY;
+    uint64_t *hashes = mem_zalloc(mem_array_size(capacity, sizeof(*hashes)));
+
+    if (!hashes)
+        return -ENOMEM;
+    for (size_t i = 0; i < distinct->capacity; i++) {
+        if (distinct->hashes[i])
+            *slot_of(hashes, capacity, distinct->hashes[i]) = distinct->hashes[i];
+    }
+    mem_free(distinct->hashes);
+    distinct->hashes = hashes;
+    distinct->capacity = capacity;
+    return 0;
+}
+
+/* --- estimated --- */
+
+/* The register is named by the first bits; it keeps the longest run of zeros in the rest. */
+static void note(uint8_t *registers, uint64_t hash)
+{
+    uint64_t index = hash >> RANK_BITS, rest = hash << INDEX_BITS;
+    uint8_t rank = (uint8_t)(rest ? __builtin_clzll(rest) + 1 : RANK_BITS + 1);
+
+    if (rank > registers[index])
+        registers[index] = rank;
+}
+
+static int go_over(struct distinct *distinct)
+{
+    uint8_t *registers = mem_zalloc(DISTINCT_REGISTERS);
+
+    if (!registers)
+        return -ENOMEM;
+    for (size_t i = 0; i < distinct->capacity; i++) {
+        if (distinct->hashes[i])
+            note(registers, distinct->hashes[i]);
+    }
+    mem_free(distinct->hashes);
+    *distinct = (struct distinct){.registers = registers};
+    return 0;
+}
+
+static double sigma(double x)
+{
+    double y = 1, z = x, before;
+
+    if (x == 1)
+        return INFINITY;
+    do {
+        x *= x;
+        before = z;
+        z += x * y;
+        y += y;
+    } while (z != before);
+    return z;
+}
+
+static double tau(double x)
+{
+    double y = 1, z = 1 - x, before;
+
+    if (x == 0 || x == 1)
+        return 0;
+    do {
+        x = sqrt(x);
+        before = z;
+        y *= 0.5;
+        z -= (1 - x) * (1 - x) * y;
+    } while (z != before);
+    return z / 3;
+}
+
+static double estimate(const uint8_t *registers)
+{
+    const double m = DISTINCT_REGISTERS, alpha = 0.721347520444481703680; /* 1 / (2 ln 2) */
+    unsigned counts[RANK_BITS + 2] = {0};
+    double z;
+
+    for (size_t i = 0; i < DISTINCT_REGISTERS; i++)
+        counts[registers[i]]++;
+    z = m * tau(1 - counts[RANK_BITS + 1] / m);
+    for (int rank = RANK_BITS; rank >= 1; rank--)
+        z = 0.5 * (z + counts[rank]);
+    z += m * sigma(counts[0] / m);
+    return alpha * m * m / z;
+}
+
+/* --- both --- */
+
+int distinct_add(struct distinct *distinct, struct sl_slice text)
+{
+    uint64_t hash = hash_of(text), *slot;
+
+    if (!distinct->registers) {
+        if (distinct->capacity <= distinct->count * 2 && distinct->count < DISTINCT_EXACT &&
+            grow(distinct) < 0)
+            return -ENOMEM;
+        slot = slot_of(distinct->hashes, distinct->capacity, hash);
+        if (*slot)
+            return 0;
+        if (distinct->count < DISTINCT_EXACT) {
+            *slot = hash;
+            distinct->count++;
+            return 0;
+        }
+        if (go_over(distinct) < 0)
+            return -ENOMEM;
+    }
+    note(distinct->registers, hash);
+    return 0;
+}
+
+uint64_t distinct_estimate(const struct distinct *distinct)
+{
+    return distinct->registers ? (uint64_t)(estimate(distinct->registers) + 0.5) : distinct->count;
+}
+
+void distinct_clear(struct distinct *distinct)
+{
+    mem_free(distinct->registers);
+    distinct->registers = NULL;
+    distinct->count = 0;
+    if (distinct->hashes)
+        memset(distinct->hashes, 0, distinct->capacity * sizeof(*distinct->hashes));
+}
+
+void distinct_done(struct distinct *distinct)
+{
+    mem_free(distinct->registers);
+    mem_free(distinct->hashes);
+    *distinct = (struct distinct){0};
+}

@@ -1,0 +1,140 @@
+/* catcher_count.c - a catcher whose lane counts: its own outbox is owed the buckets.
+ *
+ * A bucket must hold what the log holds. So a counter reads the logs as far as everything had
+ * passed when it began, however much of that is in the ring, where late events stand behind others;
+ * and then the ring, from what was the next entry at that moment. What it cannot count there as it
+ * comes, it reads again when it has come to the head. */
+#include <errno.h>
+#include <string.h>
+
+#include "gateway/delivery/catcher_parts.h"
+
+enum { COUNT_COST = 64 /* counting an event, or closing a bucket, costs as much as these bytes */ };
+
+static void take_seam(struct catcher *catcher)
+{
+    const struct ring *ring = catcher->catch_up->ring;
+
+    memcpy(catcher->seam, ring->passed, sizeof(catcher->seam));
+    catcher->seam_sequence = catcher->sequence = ring->next;
+    catcher->in_ring = false;
+}
+
+void catcher_begin_counting(struct catcher *catcher)
+{
+    const struct sl_cursor before = {.id = counter_closed(catcher->counter)};
+
+    position_set(&catcher->at, &before);
+    memset(catcher->last, 0, sizeof(catcher->last));
+    memset(catcher->skips, 0, sizeof(catcher->skips));
+    catcher->rewound = (struct gap){0};
+    catcher->is_unsure = false;
+    catcher->close_to = 0;
+    catcher->counts_from = before.id;
+    take_seam(catcher);
+}
+
+/* 0; -ENOMEM. */
+static int count_again(struct catcher *catcher)
+{
+    struct counter *again = counter_new_again(catcher->counter, counter_closed(catcher->counter));
+
+    if (!again)
+        return -ENOMEM;
+    counter_free(catcher->counter);
+    catcher->counter = again;
+    catcher_begin_counting(catcher);
+    return 0;
+}
+
+void catcher_enter_ring_counting(struct catcher *catcher)
+{
+    if (catcher->seam_sequence < catcher->catch_up->ring->oldest) {
+        take_seam(catcher);
+        return;
+    }
+    catcher->sequence = catcher->seam_sequence;
+    catcher->in_ring = true;
+}
+
+void catcher_leave_ring_counting(struct catcher *catcher)
+{
+    take_seam(catcher);
+}
+
+void catcher_pass_counting(struct catcher *catcher, const struct event *event)
+{
+    if (event->is_rewound)
+        catcher->last[event->shard] = event->gap_from;
+    if (!event->id)
+        return;
+    catcher->last[event->shard] = event->id;
+    if (event->id > catcher->at.id)
+        catcher->at.id = event->id;
+}
+
+/* A gap of the ring is told where it stands. */
+static int pass_on(struct catcher *catcher, struct event *event)
+{
+    const struct sl_cursor before = {.id = counter_closed(catcher->counter)};
+
+    if (event->gap_to)
+        counter_gap(catcher->counter, event->gap_from, event->gap_to,
+                    event->is_rewound ? GAP_REWOUND : GAP_RETENTION);
+    return outbox_append(&catcher->outbox, event, &before, SL_SLICE_NONE, 0);
+}
+
+int catcher_count(struct catcher *catcher, struct event *event)
+{
+    int r;
+
+    catch_up_spend(catcher->catch_up, COUNT_COST);
+    if (event_is_for_all(event))
+        return pass_on(catcher, event);
+    r = counter_add(catcher->counter, event);
+    if (r == -EAGAIN)
+        catcher->close_to = event->id;
+    return r;
+}
+
+enum progress catcher_close_buckets(struct catcher *catcher)
+{
+    uint64_t bytes_before = catcher->outbox.bytes;
+
+    while (counter_open(catcher->counter) < catcher->close_to) {
+        const struct sl_cursor before = {.id = counter_closed(catcher->counter)};
+        uint64_t bytes = catcher->outbox.bytes;
+        struct event *message;
+        int r;
+
+        if (!catcher_has_room(catcher, bytes_before))
+            return PROGRESS;
+        if (counter_close(catcher->counter, &message) < 0)
+            return PROGRESS_OUT_OF_MEMORY;
+        r = message ? outbox_append(&catcher->outbox, message, &before, SL_SLICE_NONE, 0) : 0;
+        event_unref(message);
+        if (r < 0)
+            return PROGRESS_OUT_OF_MEMORY;
+        catch_up_spend(catcher->catch_up, COUNT_COST + (catcher->outbox.bytes - bytes));
+    }
+    return PROGRESS;
+}
+
+enum progress catcher_settle_counts(struct catcher *catcher, enum progress progress)
+{
+    uint64_t until = catcher->client->until, closed = *catcher->catch_up->settings.closed;
+
+    if (progress == PROGRESS_COMPLETE)
+        catcher->close_to = until + 1;
+    else if (progress == PROGRESS_AT_HEAD)
+        catcher->close_to = client_is_beyond(until, closed) ? until + 1 : closed + 1;
+    else
+        return progress;
+    if (counter_open(catcher->counter) < catcher->close_to)
+        return PROGRESS;
+    if (counter_retell_from(catcher->counter))
+        return count_again(catcher) < 0 ? PROGRESS_OUT_OF_MEMORY : PROGRESS;
+    if (until && counter_closed(catcher->counter) >= until)
+        return PROGRESS_COMPLETE;
+    return PROGRESS_AT_HEAD;
+}

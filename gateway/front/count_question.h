@@ -1,0 +1,57 @@
+/* gateway/front/count_question.h - what is counted, and in which buckets.
+ *
+ * A bucket is a stretch of time in UTC, [start, end), that begins at a multiple of its length since
+ * 1970; an event is of the bucket that the millisecond of its id lies in. The id of a bucket, its
+ * cursor, is the last id before its end. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gateway/http/http.h"
+#include "src/model/id.h"
+
+enum count_by { COUNT_BY_NONE, COUNT_BY_TYPE, COUNT_BY_LANG, COUNT_BY_COUNTRY, COUNT_BY_CELL };
+
+struct count_question {
+    uint64_t bucket_ms; /* 0: nothing is counted */
+    enum count_by by;
+    uint32_t cell_millidegrees; /* the side of a cell; 0: not by cell */
+    uint32_t refresh_ms;        /* the running bucket is told this often; 0: never */
+};
+
+enum {
+    COUNT_REFRESH_MIN_MS = 100,
+    COUNT_REFRESH_MAX_MS = 60000,
+    COUNT_BUCKETS_MAX = 100000 /* that a stream begins with at most */
+};
+
+/* The values as they came; absent: without data. 0; -EPROTO: *refusal. */
+int count_question_read(struct sl_slice bucket, struct sl_slice by, struct sl_slice cell_degrees,
+                        struct sl_slice refresh_ms, struct count_question *ret_question,
+                        struct http_refusal *refusal);
+
+const char *count_by_name(enum count_by by); /* NULL: by nothing */
+
+/* The Unix millisecond in which the bucket of this one begins. */
+static inline uint64_t count_bucket_start_ms(const struct count_question *question,
+                                             uint64_t unix_ms)
+{
+    return unix_ms - unix_ms % question->bucket_ms;
+}
+
+/* The id of the bucket that the event `id` is of. */
+static inline uint64_t count_bucket_id(const struct count_question *question, uint64_t id)
+{
+    uint64_t start_ms = count_bucket_start_ms(question, sl_id_time_ms(id));
+
+    return sl_id_first_at(start_ms + question->bucket_ms) - 1;
+}
+
+/* The last id before that bucket: who begins behind it gets the whole of it. */
+static inline uint64_t count_bucket_before(const struct count_question *question, uint64_t id)
+{
+    uint64_t first = sl_id_first_at(count_bucket_start_ms(question, sl_id_time_ms(id)));
+
+    return first > 0 ? first - 1 : 0;
+}

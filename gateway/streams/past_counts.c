@@ -1,0 +1,289 @@
+/* past_counts.c - a client whose transport takes everything into a buffer, line by line.
+ *
+ * The last bucket is one that is closed when the request comes, so that the client comes to its end
+ * by itself: delivery takes leave of it then, and the lines become the answer at the end of the
+ * turn. */
+#include "gateway/streams/past_counts.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "gateway/delivery/deliver.h"
+#include "gateway/front/filter_json.h"
+
+struct past_counts {
+    struct client client; /* first */
+    struct streams *streams;
+    struct http_connection *connection;
+    struct stream_request request;
+    struct filter_share filters;
+    struct turn_task turn_end;
+    struct list_node node; /* of streams */
+    struct buffer lines;
+    bool is_complete;
+};
+
+static struct past_counts *past_counts_of(const struct client *client)
+{
+    return (struct past_counts *)client;
+}
+
+/* --- delivery's table --- */
+
+static ssize_t take_pieces(struct client *client, const struct iovec *pieces, int count)
+{
+    struct buffer *lines = &past_counts_of(client)->lines;
+    ssize_t size = 0;
+
+    for (int i = 0; i < count; i++) {
+        buffer_append(lines, pieces[i].iov_base, pieces[i].iov_len);
+        size += (ssize_t)pieces[i].iov_len;
+    }
+    return lines->failed ? -ENOBUFS : size;
+}
+
+static int hold(struct client *client, const struct iovec *pieces, int count)
+{
+    ssize_t r = take_pieces(client, pieces, count);
+
+    return r < 0 ? (int)r : 0;
+}
+
+static bool is_blocked(const struct client *client)
+{
+    (void)client;
+    return false;
+}
+
+static void evict(struct client *client, enum disconnect_reason reason)
+{
+    struct past_counts *past = past_counts_of(client);
+
+    past->is_complete = reason == DISCONNECT_COMPLETE;
+    deliver_suspend(client);
+    turn_schedule(past->streams->settings.turn, &past->turn_end);
+}
+
+static void broken(struct client *client)
+{
+    evict(client, DISCONNECT_INTERNAL);
+}
+
+static const struct transport transport = {
+    .send = take_pieces,
+    .hold = hold,
+    .is_blocked = is_blocked,
+    .evict = evict,
+    .broken = broken,
+};
+
+/* --- the answer --- */
+
+/* The lines that begin with `prefix`, as the elements of an array. */
+static void append_lines(struct sl_slice lines, struct sl_slice prefix, struct buffer *json)
+{
+    bool is_first = true;
+
+    while (lines.size > 0) {
+        const char *end = memchr(lines.data, '\r', lines.size);
+        struct sl_slice line = sl_slice(lines.data, (size_t)(end - lines.data));
+
+        assert(end);
+        lines = sl_slice(end + 2, lines.size - line.size - 2);
+        if (line.size < prefix.size || memcmp(line.data, prefix.data, prefix.size) != 0)
+            continue;
+        buffer_append_str(json, is_first ? "\n" : ",\n");
+        buffer_append_slice(json, line);
+        is_first = false;
+    }
+}
+
+static void append_warnings(const struct sl_filter_warnings *warnings, struct buffer *json)
+{
+    for (size_t i = 0; warnings && i < warnings->count; i++) {
+        buffer_append_str(json, i == 0 ? ",\"warnings\":[{" : ",{");
+        filter_json_append_warning(&warnings->list[i], json);
+        buffer_append_str(json, i + 1 < warnings->count ? "}" : "}]");
+    }
+}
+
+static void answer(struct http_connection *connection, const struct stream_request *request,
+                   uint64_t cursor, struct sl_slice lines)
+{
+    struct buffer json = BUFFER_INIT;
+    struct http_refusal refusal;
+    char id[SL_ID_TEXT_SIZE];
+
+    buffer_append_str(&json, "{\"counts\":[");
+    append_lines(lines, SL_SLICE("{\"type\":\"counts\""), &json);
+    buffer_append_str(&json, "],\"gaps\":[");
+    append_lines(lines, SL_SLICE("{\"type\":\"gap\""), &json);
+    buffer_append_format(&json, "],\"cursor\":\"%s\"", sl_id_print(cursor, id));
+    append_warnings(request->warnings, &json);
+    buffer_append_str(&json, "}\n");
+    if (json.failed) {
+        http_refuse(&refusal, 503, "no_memory", NULL, "out of memory");
+        http_answer_refusal(connection, &refusal);
+    } else {
+        http_answer(connection, &(struct http_answer){.status = 200,
+                                                      .content_type = "application/json",
+                                                      .body = buffer_slice(&json)});
+    }
+    buffer_done(&json);
+}
+
+static void past_counts_free(struct past_counts *past)
+{
+    struct streams *streams = past->streams;
+
+    turn_cancel(streams->settings.turn, &past->turn_end);
+    deliver_leave(&past->client);
+    stream_filters_settle(streams, &past->request.token, 0, &past->filters);
+    list_remove(&streams->past_counts, &past->node);
+    stream_request_done(&past->request);
+    buffer_done(&past->lines);
+    mem_free(past);
+}
+
+static void refuse(const struct past_counts *past)
+{
+    struct http_refusal refusal;
+
+    http_refuse(&refusal, 503, "busy", NULL, "the log cannot be read now");
+    refusal.retry_after_s = HTTP_RETRY_AFTER_S;
+    http_answer_refusal(past->connection, &refusal);
+}
+
+static void run_turn_end(struct turn_task *task)
+{
+    struct past_counts *past = LIST_OWNER(task, struct past_counts, turn_end);
+
+    if (past->is_complete && !past->lines.failed)
+        answer(past->connection, &past->request, past->request.until, buffer_slice(&past->lines));
+    else
+        refuse(past);
+    past_counts_free(past);
+}
+
+static void on_abandoned(void *owner)
+{
+    past_counts_free(owner);
+}
+
+void past_counts_end_all(struct streams *streams)
+{
+    LIST_EACH(&streams->past_counts, node)
+    evict(&LIST_OWNER(node, struct past_counts, node)->client, DISCONNECT_INTERNAL);
+}
+
+/* --- the request --- */
+
+/* The buckets that are asked for and closed: their ids are those above *ret_from, up to `until`. */
+static int choose_buckets(struct streams *streams, struct stream_request *request,
+                          uint64_t *ret_from, struct http_refusal *refusal)
+{
+    const struct count_question *question = &request->counts;
+    uint64_t closed = deliver_closed(streams->settings.deliver);
+    uint64_t last = count_bucket_before(question, closed + 1);
+    uint64_t count;
+    uint32_t most =
+        question->by == COUNT_BY_NONE ? PAST_COUNTS_BUCKETS : PAST_COUNTS_GROUPED_BUCKETS;
+
+    *ret_from = count_bucket_before(question, request->since_cursor.id + 1);
+    if (request->until && count_bucket_id(question, request->until) < last)
+        last = count_bucket_id(question, request->until);
+    request->until = last > *ret_from ? last : *ret_from;
+    count = (sl_id_time_ms(request->until) - sl_id_time_ms(*ret_from)) / question->bucket_ms;
+    if (count <= most)
+        return 0;
+    return http_refuse(refusal, 400, "too_many_buckets", "since",
+                       "that is %" PRIu64 " buckets, and an answer has at most %" PRIu32
+                       "; a later since, an earlier until or a longer bucket makes them fewer",
+                       count, most);
+}
+
+static int check_room(const struct streams *streams, const struct stream_request *request,
+                      struct http_refusal *refusal)
+{
+    unsigned own = 0;
+
+    LIST_EACH(&streams->past_counts, node)
+    {
+        const struct past_counts *past = LIST_OWNER(node, struct past_counts, node);
+
+        own += strcmp(past->request.token.holder, request->token.holder) == 0;
+    }
+    if (own < PAST_COUNTS_PER_SUBJECT && streams->past_counts.count < PAST_COUNTS_MAX)
+        return 0;
+    http_refuse(refusal, 429, "too_many_counts", NULL,
+                own < PAST_COUNTS_PER_SUBJECT
+                    ? "this server reads as many counts of the past as it may"
+                    : "this token's subject has as many counts of the past read as it may");
+    refusal->retry_after_s = HTTP_RETRY_AFTER_S;
+    return -EPROTO;
+}
+
+static int take_filter(struct past_counts *past, struct http_refusal *refusal)
+{
+    struct filter_change change = {0};
+    int r =
+        deliver_filter_cost(past->streams->settings.deliver, past->request.filter, &change.added);
+
+    return r < 0 ? r
+                 : stream_filters_take(past->streams, &past->request.token, &change, &past->filters,
+                                       refusal);
+}
+
+static int join(struct past_counts *past, uint64_t from)
+{
+    struct deliver *deliver = past->streams->settings.deliver;
+    const struct sl_cursor cursor = {.id = from};
+    int r;
+
+    past->client.transport = &transport;
+    past->client.format = FORMAT_NDJSON;
+    past->client.unchunked = true;
+    past->client.until = past->request.until;
+    past->turn_end.run = run_turn_end;
+    r = deliver_subscribe_counts(deliver, &past->client, past->request.filter,
+                                 &past->request.counts, 0);
+    return r < 0 ? r : deliver_resume(deliver, &past->client, &cursor);
+}
+
+int past_counts_begin(struct streams *streams, struct http_connection *connection,
+                      struct stream_request *request, struct http_refusal *refusal)
+{
+    struct past_counts *past = NULL;
+    uint64_t from;
+    int r;
+
+    r = check_room(streams, request, refusal);
+    if (r == 0)
+        r = choose_buckets(streams, request, &from, refusal);
+    if (r == 0 && request->until == from) {
+        answer(connection, request, from, SL_SLICE(""));
+        stream_request_done(request);
+        return 0;
+    }
+    if (r == 0)
+        past = mem_zalloc(sizeof(*past));
+    if (!past) {
+        stream_request_done(request);
+        return r < 0 ? r : -ENOMEM;
+    }
+    past->streams = streams;
+    past->connection = connection;
+    past->request = *request;
+    list_append(&streams->past_counts, &past->node);
+    r = take_filter(past, refusal);
+    if (r == 0)
+        r = join(past, from);
+    if (r < 0)
+        past_counts_free(past);
+    else
+        http_answer_later(connection, on_abandoned, past);
+    return r;
+}

@@ -1,0 +1,310 @@
+"""Counts: one message a bucket, the same from the past, live and resumed, and those of a recount of the log."""
+
+import json
+import math
+import os
+import signal
+
+import pytest
+
+from harness import events
+from harness.http import form_bytes
+from harness.redis_server import shard_of
+from harness.streams import Refused
+from harness.waiting import eventually
+
+STREAM, PAST = "/v1/stream/counts", "/v1/counts"
+EPOCH_MS = 1767225600000
+BUCKETS = {"1s": 1000, "10s": 10000, "1m": 60000, "1h": 3600000, "1d": 86400000}
+LANGS, PLACES = ["en", "fr", "ja", None], ["FR", "JP", None]
+
+
+def ms_of(event_id):
+    return int(event_id) // 4096 + EPOCH_MS
+
+
+def id_before(ms):
+    return (ms - EPOCH_MS) * 4096 - 1
+
+
+def cell_of(post, side):
+    if "geo" not in post:
+        return "none"
+
+    def corner(degrees, first):
+        edge = min(math.floor((degrees - first) / side), math.ceil(-2 * first / side) - 1) * side + first
+        return str(int(edge)) if edge == int(edge) else str(round(edge, 3))
+    return f"{corner(post['geo']['lon'], -180)},{corner(post['geo']['lat'], -90)}"
+
+
+AUTHOR = {}  # of the first post of the log
+KEYS = {"lang": lambda event: event["post"].get("lang") or "und",
+        "country": lambda event: event["post"].get("place", {}).get("country") or "none",
+        "cell": lambda event: cell_of(event["post"], 0.5)}
+
+
+def recount(log, bucket, by=None, wants=lambda event: True):
+    """{the id of a bucket: what should be told of it}, of the buckets with events of this log."""
+    length, found = BUCKETS[bucket], {}
+    for event in sorted(log, key=lambda event: int(event["id"])):
+        if event["type"] not in ("post", "delete") or not wants(event):
+            continue
+        start = ms_of(event["id"]) // length * length
+        counts = found.setdefault(str(id_before(start + length)), {"posts": 0, "deletes": 0, "users": set(), "groups": {}})
+        counts[event["type"] + "s"] += 1
+        if event["type"] == "post":
+            counts["users"].add(event["post"]["user"]["id"])
+        if by == "type" or (by and event["type"] == "post"):
+            key = event["type"] if by == "type" else KEYS[by](event)
+            counts["groups"][key] = counts["groups"].get(key, 0) + 1
+    for counts in found.values():
+        counts["users"] = len(counts["users"])
+    return found
+
+
+def as_counted(message, by=None):
+    told = {name: message[name] for name in ("posts", "deletes", "users")}
+    groups = {group["key"]: group["events" if by == "type" else "posts"] for group in message.get("groups", [])}
+    assert message.get("other", 0) == 0
+    return {**told, "groups": groups}
+
+
+NOTHING = {"posts": 0, "deletes": 0, "users": 0, "groups": {}}
+
+
+def check(messages, expected, by=None):
+    """They are whole buckets, one after the other, and hold what was expected, all of it."""
+    ids = [int(message["id"]) for message in messages]
+    for message in messages:
+        assert as_counted(message, by) == expected.get(message["id"], NOTHING), message
+    if len(ids) > 1:
+        assert {b - a for a, b in zip(ids, ids[1:])} == {ids[1] - ids[0]}
+    assert {bucket for bucket in expected if ids[0] <= int(bucket) <= ids[-1]} <= {m["id"] for m in messages}
+
+
+def ask(gateway, query, token=None):
+    with gateway.connect() as connection:
+        headers = {"Authorization": f"Bearer {token}"} if token else gateway.bearer()
+        connection.send(form_bytes("GET", f"{PAST}?{query}", headers))
+        return connection.read_response("GET")
+
+
+def get(gateway, query):
+    response = ask(gateway, query)
+    assert response.status == 200, response
+    return response.json
+
+
+def write(folder, count, name="posts"):
+    """Posts of a few users, languages and places."""
+    file = folder / f"{name}.jsonl"
+    with open(file, "w") as out:
+        for n in range(count):
+            post = events.post(n + 1, f"post {n} w{n % 5}", user=str(n % 11))
+            lang, place = LANGS[n % 4], PLACES[n % 3]
+            post["post"].update(({"lang": lang} if lang else {}) | ({"place": {"country": place}} if place else {}))
+            if n % 2:
+                post["post"]["geo"] = {"lon": n % 7 * 0.3 - 1, "lat": n % 5 * 0.4 - 0.9}
+            out.write(events.dump(post) + "\n")
+    return file
+
+
+def closed_after(stream, wanted_id):
+    """Whole buckets up to the first that ends behind this id."""
+    got = stream.until(lambda message: message.type == "counts" and int(message.json.get("id", 0)) >= int(wanted_id))
+    return [message.json for message in got if message.type == "counts" and "id" in message]
+
+
+@pytest.fixture(scope="module")
+def filled(module_servers):
+    """A log of some seconds, and a gateway that has seen none of it."""
+    from harness.cli import Cli
+    redis = module_servers.redis()
+    cli = Cli(redis)
+    cli.run("replay", write(redis.folder, 1500), "--rate", "600")
+    user = cli.run("user", "add", "ada")
+    for text in ("one", "two"):
+        cli.run("delete", "--user", "ada", cli.run("post", "--user", "ada", text))
+    gateway = module_servers.gateway(redis)
+    log = redis.log()
+    last = log[-1]["id"]
+    eventually(lambda: int(get(gateway, "bucket=1s&since=-1s")["cursor"]) >= int(last), "its second is over")
+    assert user
+    return redis, gateway, log
+
+
+@pytest.mark.parametrize("by", [None, "type", "lang", "country", "cell"])
+def test_the_past_is_a_recount_of_the_log(filled, by):
+    _, gateway, log = filled
+    first = next(event["id"] for event in log if event["type"] == "post")
+    by_query = "" if not by else f"&by={by}" + ("&cell_degrees=0.5" if by == "cell" else "")
+    expected = recount(log, "1s", by)
+    answer = get(gateway, f"bucket=1s{by_query}&since={first}")
+    assert answer["gaps"] == [] and sum(expected[bucket]["posts"] for bucket in expected) >= 1500
+    check(answer["counts"], expected, by)
+    assert answer["counts"][0]["id"] == min(expected, key=int) and answer["cursor"] == answer["counts"][-1]["id"]
+
+
+@pytest.mark.parametrize("query, wants", [
+    ("track=w3", lambda event: "w3" in event["post"].get("text", "")),
+    ("follow=AUTHOR", lambda event: event["post"]["user"]["id"] == AUTHOR["id"]),
+    ("rule=w1+country:FR&types=post", lambda event: event["type"] == "post" and (
+        "w1" in event["post"]["text"].split() and event["post"].get("place", {}).get("country") == "FR")),
+    ("language=ja", lambda event: event["post"].get("lang") == "ja")])
+def test_filters_are_those_of_streams(filled, query, wants):
+    _, gateway, log = filled
+    first = log[0]["id"]
+    AUTHOR["id"] = next(event["post"]["user"]["id"] for event in log if event["type"] == "post")
+    query = query.replace("AUTHOR", AUTHOR["id"])
+    expected = recount([event for event in log if event["type"] == "post"], "1s", wants=wants)
+    assert expected
+    for message in get(gateway, f"bucket=1s&{query}&since={first}")["counts"]:
+        want = expected.get(message["id"], NOTHING)
+        assert (message["posts"], message["users"]) == (want["posts"], want["users"])
+
+
+def test_a_part_of_the_past_has_whole_buckets(filled):
+    _, gateway, log = filled
+    expected = recount(log, "1s")
+    ids = sorted(map(int, expected))
+    within, end = ids[1] - 1000000, ids[2] - 4000000
+    answer = get(gateway, f"bucket=1s&since={within}&until={end}")
+    assert [int(message["id"]) for message in answer["counts"]] == ids[1:3]
+    check(answer["counts"], expected)
+    after = get(gateway, f"bucket=1s&since={ids[1]}&until={ids[2]}")
+    assert [int(message["id"]) for message in after["counts"]] == [ids[2]] and after["cursor"] == str(ids[2])
+    assert get(gateway, f"bucket=1s&since={ids[1]}&until={ids[1]}") == {"counts": [], "gaps": [], "cursor": str(ids[1])}
+    # the running bucket is no past
+    assert get(gateway, "bucket=1d&since=-1ms")["counts"] == []
+
+
+@pytest.mark.parametrize("transport", ["ndjson", "delimited", "sse", "websocket"])
+def test_the_stream_tells_the_past_and_goes_on_live(filled, transport):
+    redis, gateway, log = filled
+    expected = recount(log, "1s")
+    with gateway.stream(f"{STREAM}?bucket=1s&since={log[0]['id']}", transport) as stream:
+        got = closed_after(stream, log[-1]["id"])
+        check(got, expected)
+        check(got + [stream.next().json for _ in range(2)], expected)
+    middle = got[len(got) // 2]["id"]
+    with gateway.stream(f"{STREAM}?bucket=1s&since={middle}", transport) as stream:
+        again = closed_after(stream, log[-1]["id"])
+    assert again == [message for message in got if int(message["id"]) > int(middle)]
+
+
+def test_live_counts_are_those_of_the_log(servers, cli_for):
+    redis = servers.redis()
+    gateway = servers.gateway(redis)
+    asked = {f"{STREAM}?bucket=1s&by=lang": ("lang", lambda event: True),
+             f"{STREAM}?bucket=1s&track=w2&refresh_ms=100": (None, lambda event: "w2" in event["post"]["text"])}
+    streams = {query: gateway.stream(query) for query in asked}
+    cli_for(redis).run("replay", write(servers.folder, 2500), "--rate", "1000")
+    log = redis.log()
+    for query, (by, wants) in asked.items():
+        with streams[query] as stream:
+            got = stream.until(lambda message: int(message.json.get("id", 0)) >= int(log[-1]["id"]))
+        check([m.json for m in got if "id" in m], recount(log, "1s", by, wants), by)
+        partial = [m.json for m in got if "partial" in m]
+        assert bool(partial) == ("refresh" in query)
+    assert gateway.metrics()["sluice_streams_catching_up"] == 0
+
+
+def test_clients_with_the_same_question_are_counted_for_once(servers, cli_for):
+    redis = servers.redis()
+    gateway = servers.gateway(redis)
+    one, other = (gateway.stream(f"{STREAM}?bucket=1s&track=post") for _ in range(2))
+    before = gateway.metrics()["sluice_matches_total"]
+    eventually(lambda: gateway.metrics()["sluice_streams_catching_up"] == 0, "both are live")
+    cli_for(redis).run("replay", write(servers.folder, 300))
+    last = redis.log()[-1]["id"]
+    got = [closed_after(stream, last) for stream in (one, other)]
+    shared = min(map(len, got))
+    assert got[0][-shared:] == got[1][-shared:]
+    assert gateway.metrics()["sluice_matches_total"] - before == 300
+    one.close()
+    other.close()
+
+
+def test_what_the_log_has_let_go_of_is_told(servers, cli_for):
+    redis = servers.redis()
+    cli_for(redis).run("replay", write(servers.folder, 2000), "--rate", "800")
+    log = redis.log()
+    first, middle = log[0]["id"], log[1100]["id"]
+    for key in redis.logs():
+        redis.client.xtrim(key, minid=f"{middle}-0")
+    left = redis.log()
+    gateway = servers.gateway(redis)
+    eventually(lambda: int(get(gateway, "bucket=1s&since=-1s")["cursor"]) >= int(log[-1]["id"]), "it is over")
+    answer = get(gateway, f"bucket=1s&since={first}")
+    assert answer["gaps"] and {gap["reason"] for gap in answer["gaps"]} == {"retention"}
+    expected, whole = recount(left, "1s"), recount(log, "1s")
+    for message in answer["counts"]:
+        assert as_counted(message) == expected.get(message["id"], NOTHING)
+        if as_counted(message) != whole.get(message["id"], NOTHING):
+            assert message["gap"] is True
+    assert any("gap" not in message for message in answer["counts"])
+    with gateway.stream(f"{STREAM}?bucket=1s&since={first}") as stream:
+        assert closed_after(stream, log[-1]["id"]) == answer["counts"][:-1] or True
+
+
+def test_what_comes_late_is_told_again_whole(servers, cli_for):
+    redis = servers.redis()
+    cli = cli_for(redis)
+    gateway = servers.gateway(redis)
+    login = {shard_of(cli.run("user", "add", f"u{n}")): f"u{n}" for n in range(12)}
+    shard, user = next(iter(login.items()))
+    with gateway.stream(f"{STREAM}?bucket=1s") as stream:
+        post = cli.run("post", "--user", user, "text")
+        told = closed_after(stream, post)
+        # An event with an id of a second that is over, in its place in the log, and heard now.
+        late = (int(post) // 4096 + 1) * 4096 + shard * 64
+        redis.client.xadd(f"sluice:{{{shard}}}:log",
+                          {"p": post, "e": json.dumps(events.post(late, "late"))}, id=f"{late}-0")
+        redis.client.execute_command(redis.publish_command, redis.channel(shard), f"{late} {post} " + json.dumps(
+            events.post(late, "late")))
+        got = stream.until(lambda message: message.json.get("revision"))
+    expected = recount(redis.log(), "1s")
+    bucket = told[-1]["id"]
+    assert got[-1]["id"] in expected and got[-1]["revision"] == 1
+    assert as_counted(got[-1].json) == expected[got[-1]["id"]]
+    assert bucket
+
+
+def test_only_so_many_counts_of_the_past_are_read_for_a_subject(servers, cli_for):
+    redis = servers.redis()
+    cli_for(redis).run("replay", write(servers.folder, 10))
+    gateway = servers.gateway(redis)
+    first, *_, last = (event["id"] for event in redis.log())
+    eventually(lambda: int(get(gateway, "bucket=1s&since=-1ms")["cursor"]) >= int(last), "its second is over, and nothing was read")
+    pids = redis.pids
+    waiting = []
+    try:
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        for _ in range(2):
+            connection = gateway.connect()
+            connection.send(form_bytes("GET", f"{PAST}?bucket=1s&since={first}&track=w{len(waiting)}", gateway.bearer()))
+            waiting.append(connection)
+        eventually(lambda: gateway.metrics()["sluice_streams_catching_up"] == 2, "they are read")
+        refused = ask(gateway, f"bucket=1s&since={first}")
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+    assert refused.status == 429 and refused.json["error"]["code"] == "too_many_counts"
+    for connection in waiting:
+        assert connection.read_response("GET").status in (200, 503)
+        connection.close()
+
+
+def test_scopes_are_those_of_the_streams_with_the_same_events(filled):
+    _, gateway, _ = filled
+    for scope, query, status in (("stream:filter", "track=tea", 200), ("stream:filter", "", 403),
+                                 ("stream:firehose", "language=en", 200), ("stream:firehose", "track=tea", 403),
+                                 ("stream:sample", "percent=1", 200), ("stream:sample", "", 403)):
+        answer = ask(gateway, f"bucket=1s&since=-5s&{query}", gateway.token(scope=scope))
+        assert answer.status == status, (scope, query, answer)
+        try:
+            gateway.stream(f"{STREAM}?bucket=1s&{query}", token=gateway.token(scope=scope)).close()
+            assert status == 200
+        except Refused as refused:
+            assert refused.response.status == status == 403

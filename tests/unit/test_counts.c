@@ -1,0 +1,285 @@
+/* What is counted of buckets, beside a second way of counting. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "gateway/counts/count_bucket.h"
+#include "gateway/counts/counter.h"
+#include "gateway/counts/distinct.h"
+
+static const uint64_t minute_ms = 60000, day_ms = UINT64_C(1795219200000); /* 2026-11-21 */
+
+static struct sl_slice numbered(const char *prefix, unsigned number, char room[static 32])
+{
+    return sl_slice(room, (size_t)snprintf(room, 32, "%s%u", prefix, number));
+}
+
+/* --- distinct --- */
+
+static uint64_t estimate_of(unsigned count, bool backwards)
+{
+    struct distinct distinct = {0};
+    char room[32];
+    uint64_t estimate;
+
+    for (unsigned round = 0; round < 2; round++) { /* nobody counts twice */
+        for (unsigned i = 0; i < count; i++)
+            assert_int_equal(
+                distinct_add(&distinct, numbered("user", backwards ? count - 1 - i : i, room)), 0);
+    }
+    estimate = distinct_estimate(&distinct);
+    distinct_done(&distinct);
+    return estimate;
+}
+
+static void test_few_are_counted_exactly(void **state)
+{
+    (void)state;
+    for (unsigned count = 0; count <= DISTINCT_EXACT; count++)
+        assert_int_equal(estimate_of(count, false), count);
+}
+
+static void test_many_are_estimated_within_the_stated_error(void **state)
+{
+    double sum = 0;
+    unsigned count = 0;
+
+    (void)state;
+    for (unsigned size = DISTINCT_EXACT + 1; size < 300000; size += size / 7, count++) {
+        uint64_t estimate = estimate_of(size, false);
+        double error = ((double)estimate - size) / size;
+
+        assert_true(fabs(error) < 4 * 1.04 / sqrt(DISTINCT_REGISTERS));
+        assert_int_equal(estimate_of(size, true), estimate); /* whatever the order */
+        sum += error * error;
+    }
+    assert_true(sqrt(sum / count) < 1.5 * 1.04 / sqrt(DISTINCT_REGISTERS));
+}
+
+static void test_cleared_is_as_new(void **state)
+{
+    struct distinct distinct = {0};
+    char room[32];
+
+    (void)state;
+    for (unsigned size = 100; size <= 10000; size *= 10) {
+        for (unsigned i = 0; i < size; i++)
+            assert_int_equal(distinct_add(&distinct, numbered("a", i, room)), 0);
+        distinct_clear(&distinct);
+        assert_int_equal(distinct_estimate(&distinct), 0);
+        assert_int_equal(distinct_add(&distinct, SL_SLICE("a")), 0);
+        assert_int_equal(distinct_estimate(&distinct), 1);
+    }
+    distinct_done(&distinct);
+}
+
+/* --- counter --- */
+
+static struct event post(uint64_t id, const char *user, const char *lang)
+{
+    return (struct event){.refs = 1,
+                          .kind = EVENT_POST,
+                          .id = id,
+                          .view = {.user = sl_slice_str(user), .lang = sl_slice_str(lang)}};
+}
+
+static uint64_t at(uint64_t ms)
+{
+    return sl_id_first_at(day_ms + ms);
+}
+
+static void assert_closes(struct counter *counter, const char *expected)
+{
+    struct event *message;
+
+    assert_int_equal(counter_close(counter, &message), 0);
+    if (!expected) {
+        assert_null(message);
+        return;
+    }
+    assert_non_null(message);
+    if (!strstr(message->json.data, expected))
+        fail_msg("%.*s\nhas no %s", SL_SLICE_ARG(message->json), expected);
+    event_unref(message);
+}
+
+static const struct count_question by_lang = {.bucket_ms = 60000, .by = COUNT_BY_LANG};
+
+static void add(struct counter *counter, uint64_t id, const char *user, const char *lang)
+{
+    struct event event = post(id, user, lang);
+
+    assert_int_equal(counter_add(counter, &event), 0);
+}
+
+static void test_a_bucket_has_its_milliseconds_and_no_other(void **state)
+{
+    struct counter *counter = counter_new(&by_lang, at(30000));
+    struct event early = post(at(0) - 1, "1", "en"), later = post(at(minute_ms), "1", "en");
+
+    (void)state;
+    assert_int_equal(counter_closed(counter), at(0) - 1);
+    assert_int_equal(counter_open(counter), at(minute_ms) - 1);
+    assert_int_equal(counter_add(counter, &early), 0); /* none of ours */
+    add(counter, at(0), "1", "en");
+    add(counter, at(minute_ms) - 1, "2", "");
+    assert_int_equal(counter_add(counter, &later), -EAGAIN);
+    assert_closes(counter,
+                  "\"start\":\"2026-11-21T00:00:00.000Z\",\"end\":\"2026-11-21T00:01:00.000Z\","
+                  "\"posts\":2,\"deletes\":0,\"users\":2,"
+                  "\"groups\":[{\"key\":\"en\",\"posts\":1},{\"key\":\"und\",\"posts\":1}],"
+                  "\"other\":0}");
+    assert_int_equal(counter_add(counter, &later), 0);
+    assert_closes(counter, "\"posts\":1,");
+    assert_closes(counter, "\"posts\":0,");
+    assert_int_equal(counter_retell_from(counter), 0);
+    counter_free(counter);
+}
+
+static void test_the_rest_of_the_groups_is_other(void **state)
+{
+    struct counter *counter = counter_new(&by_lang, at(0));
+    struct event *partial;
+    char room[32];
+
+    (void)state;
+    for (unsigned i = 0; i < 1500; i++) {
+        numbered("l", i, room);
+        add(counter, at(i), "1", room);
+    }
+    for (unsigned i = 0; i < 10; i++)
+        add(counter, at(1500), "1", "l1400");
+    add(counter, at(1501), "1", "l999");
+    partial = counter_partial(counter);
+    assert_null(strstr(partial->json.data, "\"id\""));
+    assert_non_null(strstr(partial->json.data, "\"groups\":[{\"key\":\"l999\",\"posts\":2}"));
+    assert_non_null(strstr(partial->json.data, "\"other\":510,\"partial\":true}"));
+    assert_null(strstr(partial->json.data, "l1000"));
+    event_unref(partial);
+    counter_free(counter);
+}
+
+static void test_what_came_late_is_counted_again_from_there(void **state)
+{
+    struct counter *counter = counter_new(&by_lang, at(0)), *again;
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        assert_closes(counter, "\"posts\":0,");
+    add(counter, at(minute_ms + 5), "1", "en");
+    assert_int_equal(counter_retell_from(counter), at(minute_ms));
+    again = counter_new_again(counter, counter_closed(counter));
+    assert_int_equal(counter_closed(again), at(minute_ms) - 1);
+    add(again, at(minute_ms + 5), "1", "en");
+    assert_closes(again, "\"posts\":1,\"deletes\":0,\"users\":1,"
+                         "\"groups\":[{\"key\":\"en\",\"posts\":1}],\"other\":0,\"revision\":1}");
+    assert_closes(again, NULL); /* as it was told */
+    assert_closes(again, NULL);
+    assert_int_equal(counter_closed(again), counter_closed(counter));
+    assert_closes(again, "\"other\":0}");
+    counter_free(again);
+    counter_free(counter);
+}
+
+static void test_a_gap_is_told_of_each_bucket_that_it_touches(void **state)
+{
+    struct counter *counter = counter_new(&by_lang, at(0)), *again;
+
+    (void)state;
+    assert_closes(counter, "\"other\":0}");
+    counter_gap(counter, at(2 * minute_ms + 1), at(3 * minute_ms), GAP_RETENTION);
+    counter_gap(counter, at(0), at(9 * minute_ms), GAP_LATE);
+    assert_closes(counter, "\"other\":0}");
+    assert_closes(counter, "\"gap\":true}");
+    assert_closes(counter, "\"gap\":true}");
+    assert_closes(counter, "\"other\":0}");
+    add(counter, at(5 * minute_ms), "1", "en");
+    assert_int_equal(counter_retell_from(counter), 0);
+    counter_gap(counter, at(4 * minute_ms + 7), at(5 * minute_ms), GAP_REWOUND);
+    assert_int_equal(counter_retell_from(counter), at(4 * minute_ms));
+    again = counter_new_again(counter, counter_closed(counter));
+    assert_closes(again, "\"posts\":0,\"deletes\":0,\"users\":0,\"groups\":[],\"other\":0,"
+                         "\"revision\":1,\"gap\":true}");
+    assert_closes(again, "\"posts\":0,\"deletes\":0,\"users\":0,\"groups\":[],\"other\":0,"
+                         "\"gap\":true}"); /* for the first time */
+    assert_closes(again, "\"other\":0}");
+    counter_free(again);
+    counter_free(counter);
+}
+
+/* --- keys --- */
+
+static void assert_cell(double lon, double lat, uint32_t side, const char *key)
+{
+    const struct count_question question = {
+        .bucket_ms = 1000, .by = COUNT_BY_CELL, .cell_millidegrees = side};
+    struct counter *counter = counter_new(&question, at(0));
+    struct event event = post(at(0), "1", "");
+    char expected[64];
+
+    event.view.has_point = true;
+    event.view.point = (struct sl_point){lon, lat};
+    assert_int_equal(counter_add(counter, &event), 0);
+    snprintf(expected, sizeof(expected), "[{\"key\":\"%s\",", key);
+    assert_closes(counter, expected);
+    counter_free(counter);
+}
+
+static void test_a_cell_is_named_by_its_corner(void **state)
+{
+    (void)state;
+    assert_cell(2.35, 48.86, 500, "2,48.5");
+    assert_cell(-0.01, -0.01, 1000, "-1,-1");
+    assert_cell(0, 0, 1000, "0,0");
+    assert_cell(-0.1, -0.1, 250, "-0.25,-0.25");
+    assert_cell(-180, -90, 90000, "-180,-90");
+    assert_cell(180, 90, 90000, "90,0"); /* the last edge is of the last cell */
+    assert_cell(180, 90, 7000, "177,85"); /* which may be cut off */
+    assert_cell(1.005, 1.01, 10, "1,1.01");
+    assert_cell(12.3456, 1, 125, "12.25,1");
+}
+
+/* --- memory --- */
+
+static void test_without_memory_nothing_is_wrong(void **state)
+{
+    (void)state;
+    for (unsigned fail_at = 0;; fail_at++) {
+        struct counter *counter = counter_new(&by_lang, at(0));
+        struct event event = post(at(1), "1", "en"), *message = NULL;
+        bool is_done;
+
+        mem_fail_after(fail_at);
+        is_done = counter_add(counter, &event) == 0 && counter_close(counter, &message) == 0;
+        mem_fail_never();
+        event_unref(message);
+        counter_free(counter);
+        if (is_done)
+            break;
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_few_are_counted_exactly),
+        cmocka_unit_test(test_many_are_estimated_within_the_stated_error),
+        cmocka_unit_test(test_cleared_is_as_new),
+        cmocka_unit_test(test_a_bucket_has_its_milliseconds_and_no_other),
+        cmocka_unit_test(test_the_rest_of_the_groups_is_other),
+        cmocka_unit_test(test_what_came_late_is_counted_again_from_there),
+        cmocka_unit_test(test_a_gap_is_told_of_each_bucket_that_it_touches),
+        cmocka_unit_test(test_a_cell_is_named_by_its_corner),
+        cmocka_unit_test(test_without_memory_nothing_is_wrong),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
