@@ -98,7 +98,7 @@ static const struct stream_row streams[] = {
                          INSUFFICIENT ", scope=\"stream:firehose\""},
     [STREAM_HOME] = {"/v1/stream/home", COMMON | BIT(TYPES), TOKEN_SCOPE_HOME,
                      INSUFFICIENT ", scope=\"stream:home\""},
-    [STREAM_COUNTS] = {"/v1/stream/counts", (COMMON & ~BIT(LAST)) | COUNTS | BIT(REFRESH_MS), 0,
+    [STREAM_COUNTS] = {"/v1/stream/counts", (COMMON & ~(BIT(FIELDS) | BIT(LAST))) | COUNTS | BIT(REFRESH_MS), 0,
                        NULL},
     [STREAM_PAST_COUNTS] = {"/v1/counts", COUNTS | BIT(ACCESS_TOKEN) | BIT(SINCE) | BIT(UNTIL), 0,
                             NULL},
