@@ -128,6 +128,8 @@ static void take_message(struct line *line, const redisReply *reply, bool is_sha
     struct metrics *metrics = subscriber->settings.metrics;
     struct live_message message;
 
+    if (!is_sharded && line != subscriber->classic)
+        return; /* one that was given up; another one hears the same */
     if (live_channel_read(reply, metrics, &subscriber->dropped_rate, &message) < 0)
         return;
     if (message.id == 0 && heard_twice_take(&subscriber->twice, &message, is_sharded)) {

@@ -251,6 +251,13 @@ def test_what_is_published_without_the_core_is_heard_wherever_it_is_published(cl
         publish(cluster.owner(7))
         cluster.owner(7).client.execute_command("SPUBLISH", CHANNEL, events.dump(made[-1]))  # the same: heard once
         assert stream.next()["post"]["text"] == made[-1]["post"]["text"]
+        logged = post(gateway, next(iter(users.values())))
+        assert read_posts(stream, [logged]) == [logged]
+        number, fields = cluster.entries()[-1]
+        for node in running():  # the core's own, once more: its id was given already
+            node.client.publish(f"sluice:{{{shard_of(logged)}}}:live", f"{number.split('-')[0]} {fields['p']} {fields['e']}")
+            publish(node)
+            assert stream.next()["post"]["text"] == made[-1]["post"]["text"]
         while not cluster.has_replica(heard_at(cluster)):  # another test has killed its master: it is taken at random
             heard_at(cluster).client.client_kill_filter(_type="pubsub")
             eventually(lambda: heard_at(cluster), "a node is subscribed to")
