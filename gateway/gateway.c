@@ -20,6 +20,7 @@
 #include "gateway/api/archive_watch.h"
 #include "gateway/config/config_reload.h"
 #include "gateway/delivery/deliver.h"
+#include "gateway/delivery/dictionaries.h"
 #include "gateway/delivery/home_loader.h"
 #include "gateway/delivery/log_cache.h"
 #include "gateway/http/listener.h"
@@ -53,6 +54,7 @@ struct gateway {
     struct event_decoder *decoder;
     struct deliver *deliver;
     struct redis_commands *commands;
+    struct dictionaries *dictionaries; /* NULL: nothing is compressed */
     struct home_loader *home_loader;
     struct user_checks *user_checks;
     /* Of its own: what the streams read of the log does not queue up behind thousands of requests,
@@ -167,6 +169,7 @@ static void on_subscribed(void *context, const struct sl_meta *meta)
 
     try_now(gateway);
     home_loader_set_shards(gateway->home_loader, meta->shards);
+    dictionaries_begin(gateway->dictionaries);
     user_checks_set_shards(gateway->user_checks, meta->shards);
     if (gateway->cache)
         cache_reader_set_database(gateway->cache, meta->database_id);
@@ -233,6 +236,7 @@ static void on_drained(void *context)
     server_close(gateway->server);
     redis_commands_free(gateway->commands); /* answers what is under way, so before who asked */
     redis_health_free(gateway->health);
+    dictionaries_stop(gateway->dictionaries);
     home_loader_free(gateway->home_loader);
     user_checks_free(gateway->user_checks);
     shard_watch_free(gateway->task_watch);
@@ -468,12 +472,16 @@ static int start_delivery(struct gateway *gateway, struct failure *reterr)
                                            (uint32_t)config->redis_timeout_ms);
     if (!gateway->deliver || !gateway->commands)
         return failure_set(reterr, -ENOMEM, "out of memory");
+    if (gateway->front.front.has_zstd)
+        gateway->dictionaries =
+            dictionaries_new(&gateway->loop, gateway->commands, gateway->metrics,
+                             (int)config->compression_zstd_level);
     gateway->home_loader = home_loader_new(deliver_home(gateway->deliver), gateway->commands);
     gateway->user_checks = user_checks_new(gateway->commands);
     if (gateway->parts->worker == 0)
         gateway->task_watch = task_watch_new(&gateway->loop, gateway->commands, gateway->metrics);
-    if (!gateway->home_loader || !gateway->user_checks ||
-        (gateway->parts->worker == 0 && !gateway->task_watch))
+    if ((gateway->front.front.has_zstd && !gateway->dictionaries) || !gateway->home_loader ||
+        !gateway->user_checks || (gateway->parts->worker == 0 && !gateway->task_watch))
         return failure_set(reterr, -ENOMEM, "out of memory");
     return 0;
 }
@@ -518,6 +526,7 @@ static int start_server(struct gateway *gateway, struct failure *reterr)
         .config = parts->config,
         .listeners = parts->listeners,
         .deliver = gateway->deliver,
+        .dictionaries = gateway->dictionaries,
         .api = gateway->api,
         .front = &gateway->front.front,
         .origins = &gateway->front.origins,
@@ -605,6 +614,7 @@ int gateway_run(const struct gateway_parts *parts)
     deliver_free(gateway->deliver);
     server_free(gateway->server);
     uv_run(&gateway->loop, UV_RUN_DEFAULT); /* the last handles close */
+    dictionaries_free(gateway->dictionaries);
     event_decoder_free(gateway->decoder);
     front_config_done(&gateway->front);
     if (uv_loop_close(&gateway->loop) < 0)

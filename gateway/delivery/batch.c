@@ -17,6 +17,11 @@ static bool is_compressed(const struct outbox *outbox)
     return outbox->settings.encoding != ENCODING_NONE;
 }
 
+static struct coding coding_of(const struct outbox *outbox)
+{
+    return (struct coding){outbox->settings.encoding, outbox->settings.dictionary};
+}
+
 static bool is_websocket(const struct outbox *outbox)
 {
     return outbox->settings.format == FORMAT_WEBSOCKET;
@@ -47,25 +52,23 @@ static void end_frame(struct batch *batch, size_t size, uint64_t to)
 static struct sl_slice shared_frame(const struct outbox *outbox, struct event *event)
 {
     enum stream_format format = outbox->settings.format;
-    struct sl_slice frame = is_compressed(outbox)
-                                ? compressor_frame(outbox->settings.compressor, event, format,
-                                                   outbox->settings.encoding)
-                                : frame_of_event(event, format);
+    struct sl_slice frame =
+        is_compressed(outbox)
+            ? compressor_frame(outbox->settings.compressor, event, format, coding_of(outbox))
+            : frame_of_event(event, format);
 
     return frame.data && outbox->settings.unchunked ? frame_unchunk(frame) : frame;
 }
 
-static int wrapped_pieces(const struct outbox *outbox, const struct outbox_entry *entry,
-                          struct iovec *pieces)
+static int wrapped_pieces(const struct outbox_entry *entry, struct iovec *pieces)
 {
-    struct event *event = entry->event;
+    const struct event *event = entry->event;
     struct wrapping *wrapping = entry->wrapping;
-    struct sl_slice block;
+    struct sl_slice open = wrapping->open;
 
     pieces[0] = (struct iovec){wrapping->head, wrapping->head_size};
-    if (wrapping->is_deflated) {
-        block = compressor_open_block(outbox->settings.compressor, event); /* it is there */
-        pieces[1] = (struct iovec){(char *)block.data, block.size};
+    if (open.data) {
+        pieces[1] = (struct iovec){(char *)open.data, open.size};
         pieces[2] = (struct iovec){wrapping->tail, wrapping->tail_size};
         return 3;
     }
@@ -82,7 +85,7 @@ static int pieces_of(const struct outbox *outbox, const struct outbox_entry *ent
     struct sl_slice frame;
 
     if (entry->wrapping)
-        return wrapped_pieces(outbox, entry, pieces);
+        return wrapped_pieces(entry, pieces);
     frame = shared_frame(outbox, entry->event);
     if (!frame.data)
         return -ENOMEM;
@@ -191,8 +194,8 @@ static int fill_chunk(struct outbox *outbox, uint64_t from, uint64_t to, struct 
         struct sl_slice plain = inside(outbox, p);
 
         if ((history ? compressor_continue(compressor, history, plain, is_last, scratch)
-                     : compressor_together(compressor, outbox->settings.encoding, plain, p == from,
-                                           is_last, scratch)) < 0)
+                     : compressor_together(compressor, coding_of(outbox), plain, p == from, is_last,
+                                           scratch)) < 0)
             return -ENOMEM;
     }
     if (!outbox->settings.unchunked)
@@ -253,8 +256,10 @@ static struct wrapping *wrapping_new(size_t tail_size)
 {
     struct wrapping *wrapping = mem_alloc(sizeof(*wrapping) + tail_size);
 
-    if (wrapping)
+    if (wrapping) {
+        wrapping->open = SL_SLICE_NONE;
         wrapping->tail_size = (uint32_t)tail_size;
+    }
     return wrapping;
 }
 
@@ -267,12 +272,35 @@ static struct wrapping *wrap_deflated(struct sl_slice block, struct sl_slice tai
 
     if (!wrapping)
         return NULL;
-    wrapping->is_deflated = true;
+    wrapping->open = block;
     wrapping->head_size = (uint8_t)frame_websocket_head(FRAME_OPCODE_DEFLATED_TEXT,
                                                         block.size + size, wrapping->head);
     compressor_stored_head(tail.size + 1, (unsigned char *)wrapping->tail);
     memcpy(wrapping->tail + BLOCK_STORED_HEAD, tail.data, tail.size);
     memcpy(wrapping->tail + BLOCK_STORED_HEAD + tail.size, "}", 2);
+    return wrapping;
+}
+
+/* The same as a frame of zstd. */
+static struct wrapping *wrap_zstd(const struct dictionary *dictionary, const struct event *event,
+                                  struct sl_slice blocks, struct sl_slice tail)
+{
+    size_t size = ZSTD_LAST_HEAD + tail.size + 1;
+    struct wrapping *wrapping = wrapping_new(size);
+    unsigned char head[ZSTD_HEAD_MAX];
+    size_t head_size, websocket_size;
+
+    if (!wrapping)
+        return NULL;
+    wrapping->open = blocks;
+    head_size = zstd_open_head(dictionary, event->json.size + tail.size, head);
+    websocket_size =
+        frame_websocket_head(FRAME_OPCODE_BINARY, head_size + blocks.size + size, wrapping->head);
+    memcpy(wrapping->head + websocket_size, head, head_size);
+    wrapping->head_size = (uint8_t)(websocket_size + head_size);
+    zstd_last_head(tail.size + 1, (unsigned char *)wrapping->tail);
+    memcpy(wrapping->tail + ZSTD_LAST_HEAD, tail.data, tail.size);
+    wrapping->tail[ZSTD_LAST_HEAD + tail.size] = '}';
     return wrapping;
 }
 
@@ -282,23 +310,30 @@ static struct wrapping *wrap_plain(const struct event *event, struct sl_slice ta
 
     if (!wrapping)
         return NULL;
-    wrapping->is_deflated = false;
     wrapping->head_size = (uint8_t)frame_websocket_head(
         FRAME_OPCODE_TEXT, event->json.size + tail.size, wrapping->head);
     memcpy(wrapping->tail, tail.data, tail.size);
     return wrapping;
 }
 
+/* With either, of what is around a block. */
+enum { BLOCK_AROUND_MAX = ZSTD_HEAD_MAX + ZSTD_LAST_HEAD };
+static_assert((int)BLOCK_STORED_HEAD <= (int)BLOCK_AROUND_MAX &&
+                  (int)BLOCK_STORED_MAX <= (int)ZSTD_LAST_MAX,
+              "either fits");
+
 struct wrapping *batch_wrap(const struct outbox *outbox, struct event *event, struct sl_slice tail)
 {
+    const struct coding coding = coding_of(outbox);
     struct sl_slice block;
 
     if (!is_compressed(outbox) || tail.size >= BLOCK_STORED_MAX)
         return wrap_plain(event, tail);
-    block = compressor_open_block(outbox->settings.compressor, event);
+    block = compressor_open_block(outbox->settings.compressor, event, coding);
     if (!block.data)
         return NULL;
-    if (block.size + BLOCK_STORED_HEAD + 1 >= event->json.size)
+    if (block.size + BLOCK_AROUND_MAX >= event->json.size)
         return wrap_plain(event, tail);
-    return wrap_deflated(block, tail);
+    return coding.encoding == ENCODING_DEFLATE ? wrap_deflated(block, tail)
+                                               : wrap_zstd(coding.dictionary, event, block, tail);
 }

@@ -18,6 +18,7 @@
 
 struct catcher;
 struct client;
+struct dictionary;
 struct outbox;
 
 struct transport {
@@ -64,6 +65,7 @@ struct client {
     enum stream_format format;
     bool unchunked; /* HTTP/1.0 */
     enum stream_encoding encoding;
+    const struct dictionary *dictionary; /* of ENCODING_ZSTD_DICTIONARY; outlives the client */
     bool says_cursors;   /* a message, with each keep-alive */
     uint64_t fields;     /* which members of events it wants: front/event_fields.h */
     uint8_t window_bits; /* of what it decodes; 0: nothing may refer to an earlier message */

@@ -178,45 +178,46 @@ static int write_piece(struct compressor *compressor, struct deflater *deflater,
 
 /* --- independent blocks --- */
 
-static int write_frame(struct compressor *compressor, struct sl_slice plain, struct buffer *frame)
+static int write_frame(struct compressor *compressor, struct coding coding, struct sl_slice plain,
+                       struct buffer *frame)
 {
     uint64_t began_us = clock_monotonic_us();
-    int r = zstd_append_frame(compressor->zstd, plain, frame);
+    int r = zstd_append_frame(compressor->zstd, coding.dictionary, plain, frame);
 
-    count(compressor, ENCODING_ZSTD, began_us, true);
+    count(compressor, coding.encoding, began_us, true);
     return r;
 }
 
-static int write_together(struct compressor *compressor, struct sl_slice plain, bool is_first,
-                          bool is_last, struct buffer *frame)
+static int write_together(struct compressor *compressor, struct coding coding,
+                          struct sl_slice plain, bool is_first, bool is_last, struct buffer *frame)
 {
     struct buffer *gathered = &compressor->gathered;
 
     if (is_first && is_last)
-        return write_frame(compressor, plain, frame);
+        return write_frame(compressor, coding, plain, frame);
     if (is_first)
         buffer_clear(gathered);
     buffer_append_slice(gathered, plain);
     if (gathered->failed)
         return -ENOMEM;
-    return is_last ? write_frame(compressor, buffer_slice(gathered), frame) : 0;
+    return is_last ? write_frame(compressor, coding, buffer_slice(gathered), frame) : 0;
 }
 
-int compressor_together(struct compressor *compressor, enum stream_encoding encoding,
-                        struct sl_slice plain, bool is_first, bool is_last, struct buffer *block)
+int compressor_together(struct compressor *compressor, struct coding coding, struct sl_slice plain,
+                        bool is_first, bool is_last, struct buffer *block)
 {
-    if (encoding == ENCODING_ZSTD)
-        return write_together(compressor, plain, is_first, is_last, block);
+    if (coding.encoding != ENCODING_DEFLATE)
+        return write_together(compressor, coding, plain, is_first, is_last, block);
     if (is_first)
         deflateReset(&compressor->alone->stream);
     return write_piece(compressor, compressor->alone, plain, is_last, block);
 }
 
-int compressor_append_block(struct compressor *compressor, enum stream_encoding encoding,
+int compressor_append_block(struct compressor *compressor, struct coding coding,
                             struct sl_slice plain, struct buffer *block)
 {
     size_t before = block->size;
-    int r = compressor_together(compressor, encoding, plain, true, true, block);
+    int r = compressor_together(compressor, coding, plain, true, true, block);
 
     if (r < 0)
         block->size = before;
@@ -248,72 +249,81 @@ static struct sl_slice keep(struct compressor *compressor, struct event *event,
 }
 
 /* Where the block would be no smaller the message goes as it is. */
-static void render_websocket(struct sl_slice json, struct sl_slice block, struct buffer *frame)
+static void render_websocket(enum stream_encoding encoding, struct sl_slice json,
+                             struct sl_slice block, struct buffer *frame)
 {
-    if (block.size - BLOCK_END_SIZE < json.size)
-        frame_append_deflated(frame, sl_slice(block.data, block.size - BLOCK_END_SIZE));
-    else
+    bool is_deflate = encoding == ENCODING_DEFLATE;
+    size_t size = is_deflate ? block.size - BLOCK_END_SIZE : block.size;
+
+    if (size >= json.size)
         frame_append_message(frame, FORMAT_WEBSOCKET, NULL, json);
+    else
+        frame_append_websocket(frame, is_deflate ? FRAME_OPCODE_DEFLATED_TEXT : FRAME_OPCODE_BINARY,
+                               sl_slice(block.data, size));
 }
 
 /* In the scratch. 0; -ENOMEM. */
 static int render(struct compressor *compressor, struct event *event, enum stream_format format,
-                  enum stream_encoding encoding)
+                  struct coding coding)
 {
     struct sl_slice plain = frame_inside(event, format);
     struct buffer block = BUFFER_INIT;
-    int r = plain.data ? compressor_append_block(compressor, encoding, plain, &block) : -ENOMEM;
+    int r = plain.data ? compressor_append_block(compressor, coding, plain, &block) : -ENOMEM;
 
     buffer_clear(&compressor->scratch);
     if (r == 0 && format == FORMAT_WEBSOCKET)
-        render_websocket(plain, buffer_slice(&block), &compressor->scratch);
+        render_websocket(coding.encoding, plain, buffer_slice(&block), &compressor->scratch);
     else if (r == 0)
         frame_append_chunk(&compressor->scratch, buffer_slice(&block));
     buffer_done(&block);
     return compressor->scratch.failed ? -ENOMEM : r;
 }
 
-static struct sl_slice deflated_frame(struct compressor *compressor, struct event *event,
-                                      enum stream_format format)
+/* Of frames of zstd: `place` is a format, or OPEN. */
+enum { OPEN = FORMAT_COUNT, PLACES };
+
+static uint64_t key_of(const struct dictionary *dictionary, unsigned place)
 {
-    struct sl_slice *memo = &event->frames[FRAME_DEFLATED + format];
-
-    if (memo->data)
-        return *memo;
-    if (render(compressor, event, format, ENCODING_DEFLATE) < 0)
-        return SL_SLICE_NONE;
-    return keep(compressor, event, memo);
-}
-
-static struct sl_slice zstd_frame(struct compressor *compressor, struct event *event,
-                                  enum stream_format format)
-{
-    struct sl_slice frame = event_frame_at(event, format);
-
-    if (frame.data || render(compressor, event, format, ENCODING_ZSTD) < 0)
-        return frame;
-    return event_keep_frame(event, format, buffer_slice(&compressor->scratch));
+    return place + (dictionary && dictionary->tables ? (uint64_t)dictionary->known.id * PLACES : 0);
 }
 
 struct sl_slice compressor_frame(struct compressor *compressor, struct event *event,
-                                 enum stream_format format, enum stream_encoding encoding)
+                                 enum stream_format format, struct coding coding)
 {
-    return encoding == ENCODING_ZSTD ? zstd_frame(compressor, event, format)
-                                     : deflated_frame(compressor, event, format);
+    bool is_deflate = coding.encoding == ENCODING_DEFLATE;
+    struct sl_slice *memo = &event->frames[FRAME_DEFLATED + format];
+    uint64_t key = key_of(coding.dictionary, format);
+    struct sl_slice frame = is_deflate ? *memo : event_frame_at(event, key);
+
+    if (frame.data)
+        return frame;
+    if (render(compressor, event, format, coding) < 0)
+        return SL_SLICE_NONE;
+    return is_deflate ? keep(compressor, event, memo)
+                      : event_keep_frame(event, key, buffer_slice(&compressor->scratch));
 }
 
-struct sl_slice compressor_open_block(struct compressor *compressor, struct event *event)
+struct sl_slice compressor_open_block(struct compressor *compressor, struct event *event,
+                                      struct coding coding)
 {
+    const struct sl_slice open = sl_slice(event->json.data, event->json.size - 1);
+    bool is_deflate = coding.encoding == ENCODING_DEFLATE;
     struct sl_slice *memo = &event->frames[FRAME_OPEN_BLOCK];
+    uint64_t key = key_of(coding.dictionary, OPEN), began_us;
+    struct sl_slice block = is_deflate ? *memo : event_frame_at(event, key);
+    int r;
 
-    if (memo->data)
-        return *memo;
+    if (block.data)
+        return block;
     buffer_clear(&compressor->scratch);
-    if (compressor_append_block(compressor, ENCODING_DEFLATE,
-                                sl_slice(event->json.data, event->json.size - 1),
-                                &compressor->scratch) < 0)
-        return SL_SLICE_NONE;
-    return keep(compressor, event, memo);
+    if (is_deflate)
+        return compressor_append_block(compressor, coding, open, &compressor->scratch) < 0
+                   ? SL_SLICE_NONE
+                   : keep(compressor, event, memo);
+    began_us = clock_monotonic_us();
+    r = zstd_append_open(compressor->zstd, coding.dictionary, open, &compressor->scratch);
+    count(compressor, coding.encoding, began_us, true);
+    return r < 0 ? SL_SLICE_NONE : event_keep_frame(event, key, buffer_slice(&compressor->scratch));
 }
 
 /* --- histories --- */

@@ -21,6 +21,7 @@
 #include "base/buffer.h"
 #include "base/list.h"
 #include "base/slice.h"
+#include "gateway/delivery/dictionary.h"
 #include "gateway/delivery/gzip.h"
 #include "gateway/intake/event.h"
 #include "gateway/metrics/stream_kind.h"
@@ -52,16 +53,22 @@ uint32_t compressor_reset_flushes(const struct compressor *compressor);
 
 /* --- independent blocks --- */
 
+struct coding {
+    enum stream_encoding encoding;
+    const struct dictionary *dictionary; /* of ENCODING_ZSTD_DICTIONARY: refers to it, until that is
+                                            withdrawn; else NULL */
+};
+
 /* The event as one frame of the format, compressed: a WebSocket message, or an HTTP chunk. Kept
  * with the event. Without data: out of memory. */
 struct sl_slice compressor_frame(struct compressor *compressor, struct event *event,
-                                 enum stream_format format, enum stream_encoding encoding);
-/* The deflate block of its JSON without the last brace. Kept with the event. Without data: out of
- * memory.
- */
-struct sl_slice compressor_open_block(struct compressor *compressor, struct event *event);
+                                 enum stream_format format, struct coding coding);
+/* The block of its JSON without the last brace, behind which others may follow: with deflate, or of
+ * zstd the blocks of a frame. Kept with the event. Without data: out of memory. */
+struct sl_slice compressor_open_block(struct compressor *compressor, struct event *event,
+                                      struct coding coding);
 /* -ENOMEM: nothing is appended. */
-int compressor_append_block(struct compressor *compressor, enum stream_encoding encoding,
+int compressor_append_block(struct compressor *compressor, struct coding coding,
                             struct sl_slice plain, struct buffer *block);
 
 /* A deflate block that says `plain` as it is. It has BLOCK_STORED_HEAD bytes more. */
@@ -100,8 +107,8 @@ int compressor_continue(struct compressor *compressor, struct history *history,
                         struct sl_slice plain, bool is_last, struct buffer *block);
 /* The same by nobody's history: a block of several pieces that refers to nothing before it. Its
  * first piece `is_first`. */
-int compressor_together(struct compressor *compressor, enum stream_encoding encoding,
-                        struct sl_slice plain, bool is_first, bool is_last, struct buffer *block);
+int compressor_together(struct compressor *compressor, struct coding coding, struct sl_slice plain,
+                        bool is_first, bool is_last, struct buffer *block);
 
 /* For what is sent at once; whoever uses it clears it first. */
 struct buffer *compressor_scratch(struct compressor *compressor);

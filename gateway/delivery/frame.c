@@ -43,6 +43,12 @@ static void append_websocket_head(struct buffer *buffer, uint8_t opcode, size_t 
     buffer_append(buffer, head, head_size);
 }
 
+void frame_append_websocket(struct buffer *buffer, uint8_t opcode, struct sl_slice payload)
+{
+    append_websocket_head(buffer, opcode, payload.size);
+    buffer_append_slice(buffer, payload);
+}
+
 void frame_append_close(struct buffer *buffer, uint16_t code, struct sl_slice reason)
 {
     const unsigned char bytes[] = {(unsigned char)(code >> 8), (unsigned char)code};
@@ -103,18 +109,12 @@ static void append_delimited(struct buffer *buffer, struct sl_slice json)
     append_chunk(buffer, sl_slice(before, (size_t)length), json, SL_SLICE("\r\n"));
 }
 
-static void append_websocket(struct buffer *buffer, struct sl_slice json)
-{
-    append_websocket_head(buffer, FRAME_OPCODE_TEXT, json.size);
-    buffer_append_slice(buffer, json);
-}
-
 static void append_frame(struct buffer *buffer, enum stream_format format, const char *name,
                          const struct sl_cursor *cursor, struct sl_slice json)
 {
     switch (format) {
     case FORMAT_WEBSOCKET:
-        append_websocket(buffer, json);
+        frame_append_websocket(buffer, FRAME_OPCODE_TEXT, json);
         break;
     case FORMAT_NDJSON:
         append_chunk(buffer, SL_SLICE(""), json, SL_SLICE("\r\n"));
@@ -157,12 +157,6 @@ struct sl_slice frame_inside(struct event *event, enum stream_format format)
         return event->json;
     frame = frame_of_event(event, format);
     return frame.data ? frame_unchunk(frame) : frame;
-}
-
-void frame_append_deflated(struct buffer *buffer, struct sl_slice payload)
-{
-    append_websocket_head(buffer, FRAME_OPCODE_DEFLATED_TEXT, payload.size);
-    buffer_append_slice(buffer, payload);
 }
 
 void frame_append_message(struct buffer *buffer, enum stream_format format, const char *name,

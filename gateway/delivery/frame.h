@@ -27,9 +27,8 @@ struct sl_slice frame_inside(struct event *event, enum stream_format format);
 enum { FRAME_DEFLATED = FORMAT_COUNT, FRAME_OPEN_BLOCK = 2 * FORMAT_COUNT };
 static_assert((int)FRAME_OPEN_BLOCK < (int)EVENT_FRAME_COUNT, "events have room for all of them");
 
-/* A WebSocket message that is compressed (RSV1), and an HTTP chunk; `payload` is what is in them.
- */
-void frame_append_deflated(struct buffer *buffer, struct sl_slice payload);
+/* A WebSocket message, and an HTTP chunk; `payload` is what is in them. */
+void frame_append_websocket(struct buffer *buffer, uint8_t opcode, struct sl_slice payload);
 void frame_append_chunk(struct buffer *buffer, struct sl_slice payload);
 
 /* A message of ours (not an event) as one frame; `name` is the SSE event's. */
@@ -59,6 +58,7 @@ size_t frame_websocket_head(uint8_t opcode, size_t payload_size,
 
 enum {
     FRAME_OPCODE_TEXT = 1,
+    FRAME_OPCODE_BINARY = 2,
     FRAME_OPCODE_DEFLATED_TEXT = 0x41, /* with RSV1 */
     FRAME_OPCODE_CLOSE = 8,
     FRAME_OPCODE_PING = 9,

@@ -21,6 +21,7 @@ struct lane *lane_new(struct deliver *deliver, const struct client *client, int 
         .format = client->format,
         .unchunked = client->unchunked,
         .encoding = client->encoding,
+        .dictionary = client->dictionary,
         .window_bits = client->window_bits,
         .compressor = deliver->compressor,
         .fields = client->fields,

@@ -24,6 +24,7 @@ struct outbox_settings {
     enum stream_format format;
     bool unchunked; /* HTTP/1.0: the insides of the chunks */
     enum stream_encoding encoding;
+    const struct dictionary *dictionary; /* of ENCODING_ZSTD_DICTIONARY */
     bool has_history;              /* if there is room for one: flushes refer to earlier ones */
     uint8_t window_bits;           /* of the history */
     struct compressor *compressor; /* NULL with ENCODING_NONE only */

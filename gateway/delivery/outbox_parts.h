@@ -10,14 +10,16 @@
 
 #include "gateway/delivery/frame.h"
 #include "gateway/delivery/outbox.h"
+#include "gateway/delivery/zstd_writer.h"
 
 enum { BATCH_MAX_PIECES = 256, ENTRY_MAX_PIECES = 4 };
 
 /* The parts of a frame that are one client's own: its header and what precedes the last brace. */
 struct wrapping {
-    unsigned char head[FRAME_WEBSOCKET_HEAD_SIZE];
+    unsigned char head[FRAME_WEBSOCKET_HEAD_SIZE + ZSTD_HEAD_MAX];
     uint8_t head_size;
-    bool is_deflated; /* between the two is the event's open block, and the tail ends the message */
+    struct sl_slice open; /* the event's open block, and the tail ends the message; without data:
+                             between head and tail is the event as it is */
     uint32_t tail_size;
     char tail[];
 };
@@ -74,6 +76,6 @@ static inline uint64_t batch_behind(const struct batch *batch, uint64_t position
     return batch->is_one_frame ? batch->to : position + 1;
 }
 
-/* The wrapping of an event for one client, with `tail` before its closing brace, deflated where
+/* The wrapping of an event for one client, with `tail` before its closing brace, compressed where
  * that pays and the outbox is. NULL: out of memory. */
 struct wrapping *batch_wrap(const struct outbox *outbox, struct event *event, struct sl_slice tail);

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "gateway/delivery/deliver_parts.h"
+#include "gateway/delivery/dictionary.h"
 
 /* --- clients come --- */
 
@@ -20,13 +21,14 @@
 static void lane_key(const struct client *client, int gather_ms, char kind, struct sl_slice what,
                      struct buffer *ret_key)
 {
-    bool shares_cursors = client->says_cursors && client->encoding != ENCODING_NONE &&
+    bool shares_cursors = client->says_cursors && client->encoding == ENCODING_DEFLATE &&
                           client->format != FORMAT_WEBSOCKET;
 
-    buffer_append_format(ret_key, "%c%d%d%d,%d,%d,%" PRIx64 ",%d,%" PRIu64 ",", kind,
+    buffer_append_format(ret_key, "%c%d%d%d,%d,%" PRIu32 ",%d,%" PRIx64 ",%d,%" PRIu64 ",", kind,
                          (int)client->format, (int)client->unchunked, (int)client->encoding,
-                         (int)client->window_bits, (int)shares_cursors, client->fields, gather_ms,
-                         client->until);
+                         (int)client->window_bits,
+                         client->dictionary ? client->dictionary->known.id : 0, (int)shares_cursors,
+                         client->fields, gather_ms, client->until);
     buffer_append_slice(ret_key, what);
 }
 

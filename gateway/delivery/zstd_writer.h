@@ -5,8 +5,11 @@
  * to one thread. */
 #pragma once
 
+#include <stddef.h>
+
 #include "base/buffer.h"
 #include "base/slice.h"
+#include "gateway/delivery/dictionary.h"
 
 struct zstd_writer;
 
@@ -14,5 +17,22 @@ struct zstd_writer;
 struct zstd_writer *zstd_writer_new(int level);
 void zstd_writer_free(struct zstd_writer *writer); /* NULL is fine */
 
-/* -ENOMEM: nothing is appended. */
-int zstd_append_frame(struct zstd_writer *writer, struct sl_slice plain, struct buffer *frame);
+/* `dictionary` NULL, or without tables: the frame refers to none. -ENOMEM: nothing is appended. */
+int zstd_append_frame(struct zstd_writer *writer, const struct dictionary *dictionary,
+                      struct sl_slice plain, struct buffer *frame);
+
+/* --- a frame with an end of its own ---
+ *
+ * What is compressed once can be the beginning of many frames: a head, the blocks of an open frame,
+ * and a last block that says its bytes as they are. */
+
+enum { ZSTD_HEAD_MAX = 18, ZSTD_LAST_HEAD = 3, ZSTD_LAST_MAX = 64 << 10 };
+
+/* The blocks alone. -ENOMEM: nothing is appended. */
+int zstd_append_open(struct zstd_writer *writer, const struct dictionary *dictionary,
+                     struct sl_slice plain, struct buffer *blocks);
+/* The head of a frame that says `content_size` bytes in all; returns its size. */
+size_t zstd_open_head(const struct dictionary *dictionary, size_t content_size,
+                      unsigned char ret_head[static ZSTD_HEAD_MAX]);
+/* What stands before the last `size` bytes, at most ZSTD_LAST_MAX. */
+void zstd_last_head(size_t size, unsigned char ret_head[static ZSTD_LAST_HEAD]);

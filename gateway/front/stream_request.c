@@ -16,6 +16,7 @@
 #include "gateway/http/accept.h"
 #include "gateway/http/accept_encoding.h"
 #include "gateway/http/form.h"
+#include "src/model/dictionary_id.h"
 #include "src/model/id.h"
 #include "src/model/moment.h"
 
@@ -43,6 +44,7 @@ enum parameter {
     PARAMETER_TRACK,
     PARAMETER_TYPES,
     PARAMETER_UNTIL,
+    PARAMETER_ZSTD_DICTIONARY,
     PARAMETER_COUNT
 };
 
@@ -68,6 +70,7 @@ static const char *const parameter_names[PARAMETER_COUNT] = {
     [PARAMETER_TRACK] = "track",
     [PARAMETER_TYPES] = "types",
     [PARAMETER_UNTIL] = "until",
+    [PARAMETER_ZSTD_DICTIONARY] = "zstd_dictionary",
 };
 
 #define BIT(parameter) (1u << PARAMETER_##parameter)
@@ -75,6 +78,7 @@ static const char *const parameter_names[PARAMETER_COUNT] = {
 enum {
     COMMON = BIT(ACCESS_TOKEN) | BIT(CURSORS) | BIT(DELIMITED) | BIT(FIELDS) | BIT(GATHER_MS) |
              BIT(HELLO) | BIT(LAST) | BIT(SINCE) | BIT(UNTIL),
+    PUBLIC = COMMON | BIT(ZSTD_DICTIONARY), /* may be compressed */
     RESTRICTORS = BIT(LANGUAGE) | BIT(PARTITION) | BIT(PERCENT) | BIT(TYPES),
     SELECTORS = BIT(FOLLOW) | BIT(LOCATIONS) | BIT(RULE) | BIT(TRACK),
     COUNTS = RESTRICTORS | SELECTORS | BIT(BUCKET) | BIT(BY) | BIT(CELL_DEGREES)
@@ -90,11 +94,11 @@ struct stream_row {
 };
 
 static const struct stream_row streams[] = {
-    [STREAM_FILTER] = {"/v1/stream/filter", COMMON | RESTRICTORS | SELECTORS, TOKEN_SCOPE_FILTER,
+    [STREAM_FILTER] = {"/v1/stream/filter", PUBLIC | RESTRICTORS | SELECTORS, TOKEN_SCOPE_FILTER,
                        INSUFFICIENT ", scope=\"stream:filter\""},
-    [STREAM_SAMPLE] = {"/v1/stream/sample", COMMON | RESTRICTORS, TOKEN_SCOPE_SAMPLE,
+    [STREAM_SAMPLE] = {"/v1/stream/sample", PUBLIC | RESTRICTORS, TOKEN_SCOPE_SAMPLE,
                        INSUFFICIENT ", scope=\"stream:sample\""},
-    [STREAM_FIREHOSE] = {"/v1/stream/firehose", COMMON | RESTRICTORS, TOKEN_SCOPE_FIREHOSE,
+    [STREAM_FIREHOSE] = {"/v1/stream/firehose", PUBLIC | RESTRICTORS, TOKEN_SCOPE_FIREHOSE,
                          INSUFFICIENT ", scope=\"stream:firehose\""},
     [STREAM_HOME] = {"/v1/stream/home", COMMON | BIT(TYPES), TOKEN_SCOPE_HOME,
                      INSUFFICIENT ", scope=\"stream:home\""},
@@ -102,7 +106,7 @@ static const struct stream_row streams[] = {
                        NULL},
     [STREAM_PAST_COUNTS] = {"/v1/counts", COUNTS | BIT(ACCESS_TOKEN) | BIT(SINCE) | BIT(UNTIL), 0,
                             NULL},
-    [STREAM_MANY] = {"/v1/stream", COMMON, 0, NULL},
+    [STREAM_MANY] = {"/v1/stream", PUBLIC, 0, NULL},
 };
 
 bool stream_path(struct sl_slice path, enum stream_kind *ret_stream)
@@ -449,6 +453,32 @@ static int read_counts(const struct sl_slice *values, struct stream_request *req
                                &request->counts, refusal);
 }
 
+/* It is zstd, whatever else was chosen: who names a dictionary wants that. */
+static int read_dictionary(const struct front_settings *settings, const struct http_request *http,
+                           struct sl_slice text, struct stream_request *request,
+                           struct http_refusal *refusal)
+{
+    const struct accept_encoding accept = accept_encoding_read(&http->accept_encoding);
+    struct failure failure;
+
+    if (!text.data)
+        return 0;
+    if (!settings->has_zstd)
+        return http_refuse(refusal, 400, "bad_zstd_dictionary", "zstd_dictionary",
+                           "this server compresses nothing");
+    if (sl_dictionary_id_parse(text, &request->dictionary, &failure) < 0)
+        return http_refuse(refusal, 400, "bad_zstd_dictionary", "zstd_dictionary", "%s",
+                           failure.text);
+    if (request->format != FORMAT_WEBSOCKET && http->accept_encoding.lines[0].data &&
+        accept.zstd == 0)
+        return http_refuse(refusal, 406, "not_acceptable", "zstd_dictionary",
+                           "Accept-Encoding does not permit zstd");
+    request->encoding = ENCODING_ZSTD_DICTIONARY;
+    request->window_bits = 0;
+    request->deflate = (struct websocket_deflate){0};
+    return 0;
+}
+
 /* Home has a filter for as long as it takes to read `types`. */
 static int read_filter(const struct sl_slice *values, struct stream_request *request,
                        struct http_refusal *refusal)
@@ -580,6 +610,9 @@ static int understand(const struct front_settings *settings, const struct http_r
         r = read_common(settings, form->values, times, request, refusal);
     if (r == 0)
         r = read_counts(form->values, request, refusal);
+    if (r == 0)
+        r = read_dictionary(settings, http, form->values[PARAMETER_ZSTD_DICTIONARY], request,
+                            refusal);
     if (r == 0)
         r = read_filter(form->values, request, refusal);
     if (r == 0)

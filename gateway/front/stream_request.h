@@ -38,7 +38,8 @@ struct stream_request {
     bool hello;                          /* wants {"type":"hello"} first */
     bool echo_protocol;                  /* the client offered sluice.v1 */
     enum stream_encoding encoding;
-    uint8_t window_bits;              /* see delivery/client.h */
+    uint8_t window_bits; /* see delivery/client.h */
+    uint32_t dictionary; /* the id that it asks for, of ENCODING_ZSTD_DICTIONARY; else 0 */
     struct websocket_deflate deflate; /* on a WebSocket, what has been agreed on */
 };
 

@@ -15,8 +15,14 @@ enum stream_kind {
 enum stream_format { FORMAT_WEBSOCKET, FORMAT_NDJSON, FORMAT_DELIMITED, FORMAT_SSE, FORMAT_COUNT };
 
 /* How the bytes of a stream are compressed: by deflate, which is permessage-deflate on a WebSocket
- * and gzip on HTTP, or as frames of zstd. */
-enum stream_encoding { ENCODING_NONE, ENCODING_DEFLATE, ENCODING_ZSTD, ENCODING_COUNT };
+ * and gzip on HTTP, or as frames of zstd, by themselves or with a dictionary. */
+enum stream_encoding {
+    ENCODING_NONE,
+    ENCODING_DEFLATE,
+    ENCODING_ZSTD,
+    ENCODING_ZSTD_DICTIONARY,
+    ENCODING_COUNT
+};
 
 const char *stream_kind_name(enum stream_kind kind);       /* "filter", ... */
 const char *stream_format_name(enum stream_format format); /* "websocket", ... */

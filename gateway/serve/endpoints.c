@@ -4,9 +4,11 @@
  * their own, the public one answers whether the server is well, and nothing else. */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "gateway/api/api.h"
+#include "gateway/delivery/dictionaries.h"
 #include "gateway/front/bearer.h"
 #include "gateway/front/site.h"
 #include "gateway/metrics/health.h"
@@ -69,10 +71,10 @@ static bool serves_operators(const struct server *server, const struct http_conn
            server->settings.listeners[LISTENER_OPS].count == 0;
 }
 
-/* What a token without the scope admin is not told, and nobody without a token, but at the operators'
- * own port and in development: reasons name hosts, paths and what Redis says. Who the slow clients
- * are is asked for a token even at that port. A token is not needed, but one that is shown must be
- * good. */
+/* What a token without the scope admin is not told, and nobody without a token, but at the
+ * operators' own port and in development: reasons name hosts, paths and what Redis says. Who the
+ * slow clients are is asked for a token even at that port. A token is not needed, but one that is
+ * shown must be good. */
 static int find_view(struct server *server, const struct http_connection *connection,
                      const struct http_request *request, struct status_view *ret_view,
                      struct http_refusal *refusal)
@@ -205,13 +207,84 @@ static void answer_index(struct server *server, struct http_connection *connecti
     answer_printed(server, connection, 200, "application/json", &json);
 }
 
+/* --- dictionaries, for everybody --- */
+
+#define DICTIONARIES "/v1/dictionaries"
+
+static void answer_dictionaries(struct server *server, struct http_connection *connection,
+                                const struct http_request *request)
+{
+    const struct dictionaries *all = server->settings.dictionaries;
+    struct http_refusal refusal;
+    struct buffer json = BUFFER_INIT;
+
+    (void)request;
+    if (all && !dictionaries_are_current(all)) {
+        http_refuse(&refusal, 503, "dictionary_not_ready", NULL,
+                    "the dictionaries have not been read lately");
+        refusal.retry_after_s = HTTP_RETRY_AFTER_S;
+        server_refuse(server, connection, &refusal);
+        return;
+    }
+    if (all)
+        dictionaries_print(all, clock_wall_ms(), &json);
+    else
+        buffer_append_str(&json, "{\"dictionaries\":[]}\n");
+    answer_printed(server, connection, 200, "application/json", &json);
+}
+
+/* NULL: *refusal says why not. */
+static const struct dictionary *find_dictionary(const struct server *server, struct sl_slice id,
+                                                struct http_refusal *refusal)
+{
+    const struct dictionaries *all = server->settings.dictionaries;
+    const struct dictionary *dictionary = NULL;
+    uint32_t number;
+
+    if (all && sl_dictionary_id_parse(id, &number, NULL) == 0)
+        dictionary = dictionaries_find(all, number);
+    if (dictionary && dictionary->known.withdrawn_ms) {
+        http_refuse(refusal, 410, "dictionary_withdrawn", NULL, "it has been withdrawn");
+    } else if (dictionary ? !dictionary->bytes.data : all && !dictionaries_are_current(all)) {
+        http_refuse(refusal, 503, "dictionary_not_ready", NULL, "it has not been read yet");
+        refusal->retry_after_s = HTTP_RETRY_AFTER_S;
+    } else if (!dictionary) {
+        http_refuse(refusal, 404, "unknown_dictionary", NULL, "there is no such dictionary");
+    } else {
+        return dictionary;
+    }
+    return NULL;
+}
+
+/* The bytes of one never change. */
+static void answer_dictionary(struct server *server, struct http_connection *connection,
+                              const struct http_request *request)
+{
+    struct http_refusal refusal;
+    const struct dictionary *dictionary = find_dictionary(
+        server, sl_slice_from(request->path, sizeof(DICTIONARIES "/") - 1), &refusal);
+
+    if (!dictionary)
+        server_refuse(server, connection, &refusal);
+    else
+        http_answer(connection,
+                    &(struct http_answer){.status = 200,
+                                          .content_type = "application/octet-stream",
+                                          .cache_control = "public, max-age=31536000, immutable",
+                                          .body = dictionary->bytes});
+}
+
+/* --- endpoints by path --- */
+
 static const struct endpoint {
-    const char *path;
+    const char *path; /* with a slash at its end: all paths that begin so */
     void (*answer)(struct server *server, struct http_connection *connection,
                    const struct http_request *request);
     bool is_for_all; /* whoever balances the load needs it, and it tells nothing more */
 } endpoints[] = {
     {"/v1", answer_index, true},
+    {DICTIONARIES, answer_dictionaries, true},
+    {DICTIONARIES "/", answer_dictionary, true},
     {"/healthz", answer_health, true},
     {"/readyz", answer_readiness, true},
     {"/metrics", answer_metrics, false},
@@ -245,6 +318,15 @@ struct found {
     const struct site_file *file;
 };
 
+static bool is_at(const struct endpoint *endpoint, struct sl_slice path)
+{
+    size_t size = strlen(endpoint->path);
+
+    return endpoint->path[size - 1] == '/'
+               ? sl_slice_starts_with(path, sl_slice(endpoint->path, size)) && path.size > size
+               : sl_slice_is(path, endpoint->path);
+}
+
 static bool find_endpoint(const struct server *server, const struct http_connection *connection,
                           struct sl_slice path, struct found *ret_found)
 {
@@ -252,7 +334,7 @@ static bool find_endpoint(const struct server *server, const struct http_connect
 
     *ret_found = (struct found){0};
     for (size_t i = 0; i < sizeof(endpoints) / sizeof(endpoints[0]); i++) {
-        if (sl_slice_is(path, endpoints[i].path) && (endpoints[i].is_for_all || is_for_operators))
+        if (is_at(&endpoints[i], path) && (endpoints[i].is_for_all || is_for_operators))
             ret_found->endpoint = &endpoints[i];
     }
     if (!ret_found->endpoint)

@@ -146,6 +146,7 @@ static int create_streams(struct server *server)
         .loop = server->settings.loop,
         .turn = &server->turn,
         .deliver = server->settings.deliver,
+        .dictionaries = server->settings.dictionaries,
         .front = server->settings.front,
         .admission = server->settings.admission,
         .worker = server->settings.worker,

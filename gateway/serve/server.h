@@ -30,6 +30,7 @@ struct server_settings {
      * was called. */
     const struct listener *listeners;
     struct deliver *deliver;
+    struct dictionaries *dictionaries; /* NULL: nothing is compressed */
     struct api *api;
     const struct front_settings *front; /* as it is at each request */
     struct origin_policy *origins;

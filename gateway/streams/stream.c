@@ -119,11 +119,13 @@ static void compress(struct stream *stream, struct buffer *frame)
 {
     struct compressor *compressor = deliver_compressor(stream->streams->settings.deliver);
     struct sl_slice said = frame_unchunk(buffer_slice(frame));
+    bool is_deflate = stream->client.encoding == ENCODING_DEFLATE;
+    const struct coding coding = {.encoding = is_deflate ? ENCODING_DEFLATE : ENCODING_ZSTD};
     struct gzip_sum sum = {0};
     struct buffer block = BUFFER_INIT;
 
-    frame->failed = compressor_append_block(compressor, stream->client.encoding, said, &block) < 0;
-    if (!frame->failed && stream->client.encoding == ENCODING_DEFLATE) {
+    frame->failed = compressor_append_block(compressor, coding, said, &block) < 0;
+    if (!frame->failed && is_deflate) {
         gzip_sum_add(&sum, said);
         outbox_client_said(&stream->client, &sum);
     }

@@ -20,6 +20,7 @@ static const char *const content_encodings[ENCODING_COUNT] = {
     [ENCODING_NONE] = "",
     [ENCODING_DEFLATE] = "Content-Encoding: gzip\r\n",
     [ENCODING_ZSTD] = "Content-Encoding: zstd\r\n",
+    [ENCODING_ZSTD_DICTIONARY] = "Content-Encoding: zstd\r\n",
 };
 
 static void append_body(const struct stream *stream, struct sl_slice bytes, struct buffer *buffer)

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/stable_hash.h"
+#include "gateway/delivery/dictionaries.h"
 #include "gateway/front/bearer.h"
 #include "gateway/http/form.h"
 #include "gateway/http/http_bodies.h"
@@ -103,6 +104,37 @@ static int check_home(struct streams *streams, const struct stream_request *requ
                 "home streams take as much memory of this server as they may");
     refusal->retry_after_s = HTTP_RETRY_AFTER_S;
     return -EPROTO;
+}
+
+static int refuse_for_now(struct http_refusal *refusal, const char *message)
+{
+    http_refuse(refusal, 503, "dictionary_not_ready", "zstd_dictionary", "%s", message);
+    refusal->retry_after_s = HTTP_RETRY_AFTER_S;
+    return -EPROTO;
+}
+
+/* *ret_dictionary is set if it asks for one. */
+static int find_dictionary(const struct streams *streams, const struct stream_request *request,
+                           const struct dictionary **ret_dictionary, struct http_refusal *refusal)
+{
+    const struct dictionaries *all = streams->settings.dictionaries;
+    const struct dictionary *dictionary;
+
+    if (!request->dictionary)
+        return 0;
+    dictionary = dictionaries_find(all, request->dictionary);
+    if (!dictionary && !dictionaries_are_current(all))
+        return refuse_for_now(refusal, "the dictionaries have not been read yet");
+    if (!dictionary)
+        return http_refuse(refusal, 400, "unknown_dictionary", "zstd_dictionary",
+                           "there is no dictionary %" PRIu32, request->dictionary);
+    if (dictionary->known.withdrawn_ms)
+        return http_refuse(refusal, 410, "dictionary_withdrawn", "zstd_dictionary",
+                           "dictionary %" PRIu32 " has been withdrawn", request->dictionary);
+    if (!dictionary->tables)
+        return refuse_for_now(refusal, "this dictionary has not been read yet");
+    *ret_dictionary = dictionary;
+    return 0;
 }
 
 static int refuse_for_memory(struct http_refusal *refusal)
@@ -214,12 +246,12 @@ int streams_begin(struct streams *streams, struct http_connection *connection,
     const struct http_request *http = &head->request;
     const struct stream_times times = times_of(streams);
     struct stream_request request;
-    struct filter_share share;
+    const struct dictionary *dictionary = NULL;
+    struct filter_share share = {0};
     admission_ticket ticket;
     struct stream *stream;
     int r;
 
-    share = (struct filter_share){0};
     r = stream_request_read(streams->settings.front, kind, http, &times, &request, refusal,
                             ret_fault);
     if (r < 0)
@@ -233,6 +265,8 @@ int streams_begin(struct streams *streams, struct http_connection *connection,
         return begin_past_counts(streams, connection, &request, refusal);
     if (request.counts.bucket_ms)
         r = align_counts(streams, &request, refusal);
+    if (r == 0)
+        r = find_dictionary(streams, &request, &dictionary, refusal);
     if (r == 0)
         r = take_filter(streams, &request, &share, refusal);
     if (r == 0)
@@ -252,6 +286,7 @@ int streams_begin(struct streams *streams, struct http_connection *connection,
         return refuse_for_memory(refusal);
     }
     stream->filters = share;
+    stream->client.dictionary = dictionary;
     http_take_over(connection, &stream->wire, &stream_wire_callbacks);
     stream_start(stream, head, headers);
     return 0;

@@ -15,6 +15,7 @@
 #include "gateway/http/http_server.h"
 #include "gateway/metrics/metrics.h"
 
+struct dictionaries;
 struct slow_board;
 struct streams;
 struct user_checks;
@@ -23,6 +24,7 @@ struct streams_settings {
     uv_loop_t *loop;
     struct turn *turn; /* where streams are closed */
     struct deliver *deliver;
+    struct dictionaries *dictionaries;  /* NULL: nothing is compressed */
     const struct front_settings *front; /* as it is at each request */
     struct admission *admission;
     unsigned worker;

@@ -34,7 +34,8 @@ static const struct {
     {"OOM", -ENOSPC, false},          {"MISCONF", -EROFS, false},
     {"NOREPLICAS", -EAGAIN, false},   {"MOVING", -EAGAIN, true},
     {"ASK", -EAGAIN, false},          {"MOVED", -EREMOTE, false},
-    {"AHEAD", -ERANGE, true},
+    {"AHEAD", -ERANGE, true},         {"NODICTIONARY", -ENOENT, true},
+    {"TAKEN", -EEXIST, true},         {"TOOMANY", -EDQUOT, true},
 };
 
 /* Redis 6.2 wraps what a command in a script was refused with: "ERR Error running script (call to

@@ -25,15 +25,15 @@ SL_EXPORT bool sl_reply_is_not_yet(const struct redisReply *reply);
 SL_EXPORT bool sl_reply_is_replica(const struct redisReply *reply);
 
 /* 0: no error. NULL (the connection broke before there was an answer): -EPIPE. An error reply:
- *   -ENODATA   no Sluice database here yet          -EEXIST     login taken
- *   -ENOENT    no such user or post                 -EPERM      not the asker's own
+ *   -ENODATA   no Sluice database here yet          -EEXIST     login or id taken
+ *   -ENOENT    no such user, post, ...             -EPERM      not the asker's own
  *   -EINVAL    nobody can follow themselves         -EALREADY   request id used for something else
  *   -ESTALE    the database has another number of shards or another schema
  *   -EBADMSG   keys that hold something else than Sluice's data
  *   -EAGAIN    see sl_reply_is_not_yet()            -EACCES     password or permission lacking
  *   -EROFS     a replica, or one that cannot        -ENOSPC     Redis is out of memory
  *              keep or copy what it would write
- *   -EDQUOT    follows as many as may be            -ETIME      a task too old to be tried again
+ *   -EDQUOT    as many as may be: follows ...      -ETIME      a task too old to be tried again
  *   -EOPNOTSUPP  a repost of what is not public
  *   -EREMOTE   this is a node of a cluster, and the shard is at another
  *   -ERANGE    ids would be too far ahead of the clock

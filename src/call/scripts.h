@@ -26,6 +26,8 @@ extern const struct sl_script sl_script_common_users;
 extern const struct sl_script sl_script_configure;
 extern const struct sl_script sl_script_create_user;
 extern const struct sl_script sl_script_delete;
+extern const struct sl_script sl_script_dictionary_add;
+extern const struct sl_script sl_script_dictionary_withdraw;
 extern const struct sl_script sl_script_fan_out;
 extern const struct sl_script sl_script_find_author;
 extern const struct sl_script sl_script_find_user;

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from harness import programs
+from harness import programs, zstd
 from harness.asyncapi import Description
 from harness.pages import Shell, examples, pattern, without_space
 from harness.waiting import DeadlinePassed, eventually
@@ -22,12 +22,22 @@ class Reader:
 
     def __init__(self, servers):
         self.redis = servers.redis()
+        self.add_dictionaries()
         self.base = servers.gateway(self.redis)
+        for number, status in ((40961, 200), (40962, 410)):
+            self.base.wait_status(f"/v1/dictionaries/{number}", status)
         self.folder = servers.folder
         self.shell = Shell(SLUICE_REDIS=self.redis.url, SECRET=str(self.base.secret_file),
                            URL=self.url(self.base))
         for command, expected in COMMANDS:
             assert expected or not self.shell.run(command).strip()
+
+    def add_dictionaries(self):
+        """An active one of the size that the page tells, and one that has been withdrawn."""
+        data = zstd.train(40961, [f"Tea at {number}, or a night train" for number in range(1000)], size=2000)
+        zstd.add_dictionary(self.redis, 40961, data)
+        for number, withdrawn in ((40961, 0), (40962, 1)):
+            self.redis.client.hset("sluice:{0}:dictionaries", number, f"{number} 16230 5441 {withdrawn}")
 
     def url(self, gateway):
         return f"http://127.0.0.1:{gateway.port}"

@@ -362,8 +362,9 @@ static void step_say(struct model_client *client)
     } else {
         struct gzip_sum sum = {0};
 
-        EXPECT(compressor_append_block(model.compressor, ENCODING_DEFLATE, sl_slice_str(said),
-                                       &block) == 0);
+        EXPECT(compressor_append_block(model.compressor,
+                                       (struct coding){.encoding = ENCODING_DEFLATE},
+                                       sl_slice_str(said), &block) == 0);
         gzip_sum_add(&sum, sl_slice_str(said));
         outbox_client_said(&client->fake.client, &sum);
         if (settings_of(client)->unchunked)

@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 
-from . import processes, programs
+from . import processes, programs, zstd
 from .http import HttpConnection
 from .streams import HttpStream
 from .tls import client_hello
@@ -193,19 +193,23 @@ class Gateway:
     def stream(self, target, transport="ndjson", method="GET", body=None, headers=None, token=None,
                receive_buffer=None):
         """An open stream over any transport: ndjson, delimited, sse or websocket; compressed, if
-        `+gzip`, `+zstd` or `+deflate` stands behind that."""
+        `+gzip`, `+zstd` or `+deflate` stands behind that; by the newest dictionary with `+dictionary`."""
         sent = {"Authorization": f"Bearer {token or self.token()}"}
         transport, _, compression = transport.partition("+")
+        dictionary = None
         if compression in ("gzip", "zstd"):
             sent["Accept-Encoding"] = compression
-        elif compression and transport == "raw-websocket":
+        elif compression == "dictionary":
+            name, dictionary = zstd.newest(self)
+            target += ("&" if "?" in target else "?") + f"zstd_dictionary={name}"
+        elif compression == "deflate" and transport == "raw-websocket":
             sent["Sec-WebSocket-Extensions"] = "permessage-deflate"
         sent.update(headers or {})
         if transport == "websocket":
             return self.websocket(target, headers=sent, compression=compression or None)
         if transport == "raw-websocket":
-            return RawWebSocket(self.port, target, sent, receive_buffer, self.tls)
-        return HttpStream(self.port, target, transport, method, body, sent, receive_buffer, self.tls)
+            return RawWebSocket(self.port, target, sent, receive_buffer, self.tls, dictionary)
+        return HttpStream(self.port, target, transport, method, body, sent, receive_buffer, self.tls, dictionary)
 
     def metrics(self):
         """/metrics as a dictionary: `name` or `name{labels}` -> number."""

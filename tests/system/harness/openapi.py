@@ -17,7 +17,8 @@ class Operation:
         self.description = description
         self.method, self.path, self.body = method.upper(), path, body
         self.name = body["operationId"]
-        self.scope = re.search(r"Needs scope `(\w+)`", body["description"])[1]
+        self.is_public = body.get("security") == []
+        self.scope = None if self.is_public else re.search(r"Needs scope `(\w+)`", body["description"])[1]
         self.parameters = [description.resolve(p) for p in [*shared, *body.get("parameters", [])]]
         self.responses = {status: description.resolve(response)
                           for status, response in body["responses"].items()}
@@ -53,9 +54,11 @@ class Operation:
 class Description:
     def __init__(self):
         self.document = yaml.safe_load(FILE.read_text())
-        self.operations = [
+        everything = [
             Operation(self, method, path, item.get("parameters", []), item[method])
             for path, item in self.document["paths"].items() for method in METHODS if method in item]
+        self.operations = [operation for operation in everything if not operation.is_public]  # of the API
+        self.public = [operation for operation in everything if operation.is_public]
 
     def resolve(self, thing):
         while "$ref" in thing:

@@ -111,7 +111,7 @@ class HttpStream(Stream):
                     "sse": "text/event-stream"}
 
     def __init__(self, port, target, transport, method="GET", body=None, headers=None,
-                 receive_buffer=None, tls=None):
+                 receive_buffer=None, tls=None, dictionary=None):
         self.transport = transport
         self.connection = HttpConnection(port, receive_buffer, tls)
         sent = dict(headers or {})
@@ -137,7 +137,7 @@ class HttpStream(Stream):
         assert encoding in (None, "gzip", "zstd"), self.response
         self.decoder = None
         if encoding:
-            self.decoder = zlib.decompressobj(16 + zlib.MAX_WBITS) if encoding == "gzip" else ZstdFrames()
+            self.decoder = zlib.decompressobj(16 + zlib.MAX_WBITS) if encoding == "gzip" else ZstdFrames(dictionary)
         self.bytes = bytearray()
         self.ended = False
         self.last_event_id = None

@@ -15,6 +15,7 @@ from websockets.version import version as websockets_version
 from .http import ConnectionEnded, HttpConnection, form_bytes
 from .streams import KEEPALIVE, Message, Refused, Stream
 from .waiting import Deadline, DeadlinePassed
+from .zstd import ZstdFrames
 
 TEXT, BINARY, CLOSE, PING, PONG, CONTINUATION = 1, 2, 8, 9, 10, 0
 # What the library calls the headers that a caller adds.
@@ -130,12 +131,13 @@ class RawWebSocket(Stream):
     inflater = None  # of a stream that is compressed
     deflated = 0  # messages that came so
 
-    def __init__(self, port, target, headers=None, receive_buffer=None, tls=None):
+    def __init__(self, port, target, headers=None, receive_buffer=None, tls=None, dictionary=None):
         self.connection, self.response = upgrade(port, target, headers, receive_buffer, tls)
         if self.response.status != 101:
             raise Refused(self.response)
         if "sec-websocket-extensions" in self.response.headers:
             self.inflater = zlib.decompressobj(-zlib.MAX_WBITS)
+        self.decoder = ZstdFrames(dictionary) if dictionary else None
         self.close_code = self.close_reason = None
         self.pongs = []
 
@@ -154,7 +156,7 @@ class RawWebSocket(Stream):
         assert first & 0x80, "a fragmented message"
         assert not second & 0x80, "a masked frame from the server"
         opcode, size = first & 15, second & 127
-        assert opcode in (TEXT, CLOSE, PING, PONG), f"opcode {opcode}"
+        assert opcode in (TEXT, CLOSE, PING, PONG) or (opcode == BINARY and self.decoder), f"opcode {opcode}"
         if size == 126:
             size, = struct.unpack(">H", self.connection.read_exactly(2, deadline))
         elif size == 127:
@@ -164,6 +166,10 @@ class RawWebSocket(Stream):
             self.deflated += 1
             payload = self.inflater.decompress(payload + b"\0\0\xff\xff")
             assert not self.inflater.eof and not self.inflater.unconsumed_tail
+        if opcode == BINARY:
+            before = self.decoder.frames
+            opcode, payload = TEXT, self.decoder.decompress(payload)
+            assert self.decoder.eof and self.decoder.frames == before + 1, "not one whole frame"
         return opcode, payload
 
     def next(self, seconds=None):

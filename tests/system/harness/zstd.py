@@ -1,6 +1,40 @@
-"""Bodies of zstd, frame after frame, by a decoder that is not ours."""
+"""Frames of zstd, one after the other, by a decoder that is not ours; and dictionaries."""
+
+import json
+import time
 
 import zstandard
+
+from . import events
+
+
+def train(dictionary_id, texts, size=4096):
+    """The bytes of a dictionary for events with such texts, made by zstd itself."""
+    samples = [events.dump(events.post(10_000 + number, text)).encode() for number, text in enumerate(texts)]
+    return zstandard.train_dictionary(size, samples, dict_id=dictionary_id).as_bytes()
+
+
+def add_dictionary(redis, dictionary_id, data, posts=1):
+    """As src/scripts/dictionary_add.lua does."""
+    redis.client.set(f"sluice:{{0}}:dictionary:{dictionary_id}", data)
+    redis.client.hset("sluice:{0}:dictionaries", dictionary_id,
+                      f"{time.time_ns() // 1_000_000} {len(data)} {posts} 0")
+
+
+def listed(gateway):
+    """The dictionaries of a gateway by their ids."""
+    gateway.wait_status("/v1/dictionaries", 200)  # it has read the list
+    answer = gateway.get("/v1/dictionaries")
+    assert answer.status == 200, answer
+    return {entry["id"]: entry for entry in json.loads(answer.body)["dictionaries"]}
+
+
+def newest(gateway):
+    """(id, bytes) of the last that is not withdrawn."""
+    found = [entry["id"] for entry in listed(gateway).values() if entry["state"] != "withdrawn"][-1]
+    answer = gateway.get(f"/v1/dictionaries/{found}")
+    assert answer.status == 200, answer
+    return found, answer.body
 
 
 class ZstdFrames:
