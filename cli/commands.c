@@ -10,6 +10,10 @@ extern const struct command command_config_get;
 extern const struct command command_config_list;
 extern const struct command command_config_set;
 extern const struct command command_delete;
+extern const struct command command_dictionary_list;
+extern const struct command command_dictionary_show;
+extern const struct command command_dictionary_train;
+extern const struct command command_dictionary_withdraw;
 extern const struct command command_follow;
 extern const struct command command_followers;
 extern const struct command command_following;
@@ -69,6 +73,10 @@ static const struct command_entry entries[] = {
     {"Streams", &command_token},
     {NULL, &command_tail},
     {NULL, &command_replay},
+    {NULL, &command_dictionary_train},
+    {NULL, &command_dictionary_list},
+    {NULL, &command_dictionary_show},
+    {NULL, &command_dictionary_withdraw},
     {"Running Sluice", &command_init},
     {NULL, &command_config_list},
     {NULL, &command_config_get},

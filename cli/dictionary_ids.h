@@ -1,0 +1,14 @@
+/* cli/dictionary_ids.h - what the commands for dictionaries share. */
+#pragma once
+
+#include "cli/database.h"
+#include "src/database/dictionaries.h"
+
+struct dictionary_list {
+    struct sl_dictionary at[SL_DICTIONARY_ID_MAX - SL_DICTIONARY_ID_MIN + 1];
+    size_t count;
+};
+
+/* From mem_alloc(). 0; a negative errno. */
+int dictionary_list_read(struct database *database, struct dictionary_list **ret_list,
+                         struct failure *reterr);

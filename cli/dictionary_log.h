@@ -1,0 +1,22 @@
+/* cli/dictionary_log.h - the newest posts of the log that everybody may read, and that are there
+ * still. */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "cli/database.h"
+#include "cli/dictionary_pieces.h"
+
+struct dictionary_log {
+    struct buffer bytes;          /* of the samples */
+    struct piece_sample *samples; /* from mem_alloc() */
+    size_t count;
+    uint32_t authors;
+};
+
+/* At most `posts` of all shards together, the newest of each. 0: end it with dictionary_log_done();
+ * a negative errno. */
+int dictionary_log_read(struct database *database, size_t posts, struct dictionary_log *ret_log,
+                        struct failure *reterr);
+void dictionary_log_done(struct dictionary_log *log);
