@@ -19,7 +19,8 @@ from .websocket import TEXT
 
 # Each compressed, too; where there are few clients, some are and some are not.
 TRANSPORTS = ["ndjson", "raw-websocket+deflate", "sse+gzip", "delimited", "ndjson+zstd", "raw-websocket", "sse",
-              "delimited+gzip", "ndjson+gzip", "sse+zstd"]
+              "delimited+gzip", "ndjson+gzip", "sse+zstd", "ndjson+dictionary", "raw-websocket+dictionary"]
+UNCOMPRESSED = [transport for transport in TRANSPORTS if "dictionary" not in transport]  # home streams are
 
 
 class Gap(collections.namedtuple("Gap", "start end reason shard")):
@@ -80,9 +81,9 @@ def kinds_of_streams(people):
         Kind("partition", "/v1/stream/firehose?partition=2/3",
              recompute.Filter(partition=(2, 3), firehose=True).matches),
         Kind("home", "/v1/stream/home", by("u0", "u1", "u2", "u3", "u4"),
-             token={"sub": people["u0"]}, tail=["home"]),
+             transports=UNCOMPRESSED, token={"sub": people["u0"]}, tail=["home"]),
         Kind("many", "/v1/stream", posts(lambda e: any(test(e) for _, _, test in many)),
-             transports=["raw-websocket+deflate", "raw-websocket"], subscribes=[(name, f) for name, f, _ in many]),
+             transports=["raw-websocket+deflate", "raw-websocket+dictionary", "raw-websocket"], subscribes=[(name, f) for name, f, _ in many]),
     ]
 
 
@@ -189,7 +190,8 @@ class Client(Follower):
         headers = {"Last-Event-ID": self.since} if self.is_sse else {}
         stream = gateway.stream(
             self._target(), self.transport, headers=headers, token=gateway.token(**self.claims),
-            receive_buffer=None if self.is_calm else self.rng.choice([None, 4096]))
+            receive_buffer=None if self.is_calm else self.rng.choice([None, 4096]),
+            dictionary=self.storm.dictionary if self.transport.endswith("+dictionary") else None)
         for number, (name, wanted) in enumerate(self.kind.subscribes, 1):
             stream.send_frame(TEXT, json.dumps({"op": "subscribe", "id": name, "filter": wanted,
                                                 "more": number < len(self.kind.subscribes)}))

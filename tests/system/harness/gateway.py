@@ -191,16 +191,16 @@ class Gateway:
             return connection.request("GET", path, headers=headers)
 
     def stream(self, target, transport="ndjson", method="GET", body=None, headers=None, token=None,
-               receive_buffer=None):
+               receive_buffer=None, dictionary=None):
         """An open stream over any transport: ndjson, delimited, sse or websocket; compressed, if
-        `+gzip`, `+zstd` or `+deflate` stands behind that; by the newest dictionary with `+dictionary`."""
+        `+gzip`, `+zstd` or `+deflate` stands behind that; by a dictionary with `+dictionary`: by this one
+        (id, bytes), or the newest."""
         sent = {"Authorization": f"Bearer {token or self.token()}"}
         transport, _, compression = transport.partition("+")
-        dictionary = None
         if compression in ("gzip", "zstd"):
             sent["Accept-Encoding"] = compression
         elif compression == "dictionary":
-            name, dictionary = zstd.newest(self)
+            name, dictionary = dictionary or zstd.newest(self)
             target += ("&" if "?" in target else "?") + f"zstd_dictionary={name}"
         elif compression == "deflate" and transport == "raw-websocket":
             sent["Sec-WebSocket-Extensions"] = "permessage-deflate"

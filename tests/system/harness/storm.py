@@ -13,14 +13,14 @@ import threading
 import time
 import warnings
 
-from . import processes
+from . import processes, zstd
 from .cli import Cli
 from .followers import Client, Tail, kinds_of_streams
 from .gateway import sanitizer_report
 from .library import PROFILE_MAX, Library, ask
 from .memcached import Memcached
 from .ports import is_free, steady_port
-from .producers import PEOPLE, Outsider, Producer
+from .producers import PEOPLE, WORDS, Outsider, Producer
 from .proxy import Proxy
 from .redis_group import RedisGroup
 from .redis_server import RedisServer, shard_of
@@ -65,9 +65,19 @@ class Storm:
             self.cli.run("follow", "u0", f"u{n}")
         self.start = int(self.cli.run("post", "--user", "u0", "the beginning"))
         self.producer = Producer(self.cli, random.Random(self.rng.random()))
+        self.dictionary = self._add_dictionary(40961, workers)
         self.clients = []
         if "archive" in extras:
             self._open_library()
+
+    def _add_dictionary(self, number, workers):
+        """(id, bytes), which compressed streams may ask for."""
+        draw = random.Random(number)
+        texts = [" ".join(draw.choices(WORDS, k=9)) for _ in range(400)]
+        data = zstd.train(number, texts)
+        zstd.add_dictionary(self.redis, number, data)
+        eventually(lambda: self.gateway.metrics()["sluice_dictionaries"] == workers, "all workers have it")
+        return number, data
 
     def _start_servers(self, sentinel, **more):
         """`redis`, or `group`, and `gateway`."""
@@ -123,11 +133,11 @@ class Storm:
     def add_clients(self, per_kind, calm=1, names=None):
         """So many of each kind (of those in `names`), in turn over its transports; `calm` ones neither leave nor
         stall. And a `sluice tail` where it can follow that and has no certificate to check."""
-        for kind in kinds_of_streams(self.people):
+        for turn, kind in enumerate(kinds_of_streams(self.people)):  # each begins with other transports
             if names is not None and kind.name not in names:
                 continue
             for number in range(per_kind):
-                transport = kind.transports[number % len(kind.transports)]
+                transport = kind.transports[(2 * turn + number) % len(kind.transports)]
                 self.clients.append(Client(self, kind, transport, self.rng.random(), number < calm))
             if kind.tail and not self.gateway.tls:  # it trusts the system's authorities only
                 self.clients.append(Tail(self, kind))
