@@ -26,6 +26,7 @@ enum {
 static struct options options;
 static const struct client_counts *counts;
 static _Atomic int is_over;
+static uint64_t opened_bytes; /* read before the first post */
 
 static void publish_all(uint64_t expected)
 {
@@ -92,7 +93,7 @@ static void report_counts(uint64_t expected)
            format_names[options.clients.format], options.clients.count, complete ? "true" : "false",
            expected, (uint64_t)counts->delivered, counts->missing, counts->repeated,
            counts->foreign, counts->unreadable, counts->refused, counts->closed, counts->handshakes,
-           counts->bytes, counts->complaint);
+           counts->bytes - opened_bytes, counts->complaint);
     printf(", \"deliveries_per_s\": %.0f, \"p50_ms\": %.3f, \"p99_ms\": %.3f, \"p999_ms\": %.3f, "
            "\"slowest_ms\": %.3f",
            seconds > 0 ? (double)counts->delivered / seconds : 0,
@@ -104,10 +105,10 @@ static int run(void)
 {
     struct process_cpu before, after, idle_from, idle_to;
     struct process_tree tree;
-    uint64_t pss, expected, began_ns = measure_now_ns(), opened_ns;
+    uint64_t pss, begun_pss, expected, began_ns = measure_now_ns(), opened_ns;
 
     process_tree_read(options.server, &tree);
-    pss = process_pss_bytes(&tree);
+    pss = begun_pss = process_pss_bytes(&tree);
     process_cpu_read(&tree, &before);
     opened_ns = measure_now_ns();
     clients_open();
@@ -128,14 +129,17 @@ static int run(void)
     process_cpu_read(&tree, &idle_to);
 
     expected = clients_expected();
+    opened_bytes = counts->bytes;
     if (!options.from_log)
         process_cpu_read(&tree, &before);
     publish_all(expected);
     process_cpu_read(&tree, &after);
     report_counts(expected);
     report_costs(&before, &after, options.publish.posts);
+    printf(", \"pss_after_per_client\": %.0f",
+           per((double)process_pss_bytes(&tree) - (double)begun_pss, options.clients.count));
     printf(", \"open_s\": %.3f, \"all_s\": %.3f, \"pss_per_client\": %.0f", (double)opened_ns / 1e9,
-           (double)(counts->last_ns - began_ns) / 1e9, per((double)pss, options.clients.count));
+           (double)(counts->last_ns - began_ns) / 1e9, per((double)(int64_t)pss, options.clients.count));
     if (options.idle_s)
         printf(", \"idle_cpu_percent\": %.3f",
                (double)(idle_to.all_ns - idle_from.all_ns) / 1e7 / options.idle_s);

@@ -119,6 +119,7 @@ static void close_client(struct client *client, const char *why)
     if (why)
         complain(why);
     client_socket_close(&client->socket);
+    wire_done(&client->wire);
     client->state = CLIENT_CLOSED;
 }
 
@@ -143,6 +144,12 @@ static void send_request(struct client *client)
         [FORMAT_DELIMITED] = "",
         [FORMAT_SSE] = "Accept: text/event-stream\r\n",
     };
+    static const char *const compressions[FORMAT_COUNT] = {
+        [FORMAT_WEBSOCKET] = "Sec-WebSocket-Extensions: permessage-deflate\r\n",
+        [FORMAT_NDJSON] = "Accept-Encoding: gzip\r\n",
+        [FORMAT_DELIMITED] = "Accept-Encoding: gzip\r\n",
+        [FORMAT_SSE] = "Accept-Encoding: gzip\r\n",
+    };
     const struct client_settings *settings = pool.settings;
     char path[1024], request[8192];
     const char *token = pool.token_count ? pool.tokens[client->number % pool.token_count] : NULL;
@@ -152,8 +159,9 @@ static void send_request(struct client *client)
                    pool.publish->keywords ? client->number % pool.publish->keywords
                                           : client->number);
     size = snprintf(request, sizeof(request),
-                    "GET %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n%s%s%s%s%s%s\r\n", path,
+                    "GET %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n%s%s%s%s%s%s%s\r\n", path,
                     settings->port, accepts[settings->format],
+                    settings->is_compressed ? compressions[settings->format] : "",
                     token ? "Authorization: Bearer " : "", token ? token : "", token ? "\r\n" : "",
                     settings->header ? settings->header : "", settings->header ? "\r\n" : "");
     if (client_socket_send(&client->socket, request, (size_t)size) != size) {
@@ -220,12 +228,19 @@ static ptrdiff_t take_head(struct client *client, char *bytes, size_t size)
         close_client(client, bytes);
         return -1;
     }
+    if (pool.settings->is_compressed && !strcasestr(bytes, "permessage-deflate") &&
+        !strcasestr(bytes, "content-encoding: gzip")) {
+        close_client(client, "it does not compress");
+        return -1;
+    }
     client->wire.is_chunked = strcasestr(bytes, "transfer-encoding: chunked") != NULL;
     pool.counts.handshakes++;
     if (pool.settings->churn) {
         churn(client);
         return -1;
     }
+    if (pool.settings->is_compressed)
+        wire_begin_inflating(&client->wire);
     client->state = CLIENT_OPEN;
     pool.shaking--;
     pool.counts.open++;
@@ -245,20 +260,25 @@ static void keep(struct client *client, const char *bytes, size_t size)
     client->kept_size = size;
 }
 
-/* `kept` bytes of `bytes` are without their chunked coding already, `fresh` are as they came. */
+/* `kept` bytes of `bytes` are without their chunked coding, and inflated, already; `fresh` are as
+ * they came. */
 static void on_stream(struct client *client, char *bytes, size_t kept, size_t fresh)
 {
     struct wire_reader reader = {on_message, on_answer, client};
     bool ended = false;
     ptrdiff_t used;
+    size_t size;
 
     if (client->wire.is_chunked)
         fresh = wire_dechunk(&client->wire, bytes + kept, fresh, &ended);
-    used = wire_take(&client->wire, bytes, kept + fresh, &reader);
+    size = kept + fresh;
+    if (client->wire.inflater && client->wire.format != FORMAT_WEBSOCKET)
+        bytes = wire_inflate(&client->wire, bytes, kept, fresh, &size);
+    used = bytes ? wire_take(&client->wire, bytes, size, &reader) : -1;
     if (used < 0 || ended)
         close_client(client, "the server ended the stream, or it makes no sense");
     else
-        keep(client, bytes + used, kept + fresh - (size_t)used);
+        keep(client, bytes + used, size - (size_t)used);
 }
 
 static void on_readable(struct client *client)

@@ -18,6 +18,7 @@ struct client_settings {
     bool is_tls; /* whatever the certificate says */
     enum stream_format format;
     const char *path;       /* %d: the number of the client's keyword, or its own */
+    bool is_compressed;     /* asks for it, and has to get it */
     const char *header;     /* one line more of the request; NULL: none */
     const char *token_file; /* a token a line, dealt out in turn; NULL: none */
     uint32_t count, at_once;

@@ -22,11 +22,15 @@ static enum stream_format format_called(const char *name)
 static const char usage[] =
     "fanout --port P [--tls] --clients N [--format ws|ndjson|delimited|sse] [--path "
     "/x?track=kw%d]\n"
-    "       [--token-file FILE (a token a line)] [--header 'A: b'] [--at-once N]\n"
+    "       [--token-file FILE (a token a line)] [--compressed] [--header 'A: b'] [--at-once N]\n"
     "       [--server PID] [--idle SECONDS] [--max SECONDS]\n"
     "       --churn HANDSHAKES\n"
     "     | --redis HOST:PORT|/SOCKET [--channel C] --posts N [--size BYTES]\n"
-    "       [--rate N | --window POSTS] [--keywords K [--keyword-every N]]\n"
+    "       [--rate N | --window POSTS | --burst POSTS (sent at once, when all before are "
+    "delivered)]\n"
+    "       [--texts FILE (a text a line, escaped as in JSON; events as the social core has "
+    "them)]\n"
+    "       [--keywords K [--keyword-every N]]\n"
     "     | --http-port P --http-path /pub?id=kw%d ... the same\n"
     "     | --from-log --posts N [--keywords K ...]: they are there, and --path says since when\n"
     "%d is the number of the client's or the post's keyword.\n";
@@ -41,7 +45,8 @@ void options_read(struct options *ret_options, int argc, char **argv)
         {"channel", 1, NULL, 'c'},       {"posts", 1, NULL, 'N'},      {"size", 1, NULL, 'S'},
         {"rate", 1, NULL, 'R'},          {"window", 1, NULL, 'w'},     {"keywords", 1, NULL, 'k'},
         {"keyword-every", 1, NULL, 'e'}, {"http-port", 1, NULL, 'P'},  {"http-path", 1, NULL, 'U'},
-        {"from-log", 0, NULL, 'L'},      {"tls", 0, NULL, 'T'},        {NULL, 0, NULL, 0},
+        {"from-log", 0, NULL, 'L'},      {"tls", 0, NULL, 'T'},        {"compressed", 0, NULL, 'z'},
+        {"texts", 1, NULL, 'x'},         {"burst", 1, NULL, 'b'},      {NULL, 0, NULL, 0},
     };
     struct options *options = ret_options;
     struct client_settings *clients = &options->clients;
@@ -115,6 +120,15 @@ void options_read(struct options *ret_options, int argc, char **argv)
             break;
         case 'T':
             clients->is_tls = true;
+            break;
+        case 'z':
+            clients->is_compressed = true;
+            break;
+        case 'x':
+            publish->texts = optarg;
+            break;
+        case 'b':
+            publish->burst = number;
             break;
         case 'L':
             options->from_log = true;

@@ -27,6 +27,8 @@ enum { MAX_POST = 64 << 10, BATCH_POSTS = 64 };
 
 struct publisher {
     const struct publish_settings *settings;
+    char **texts;
+    size_t text_count;
     int fd;
     char *output;
     size_t output_size, output_capacity;
@@ -140,6 +142,45 @@ static void read_http_answer(struct publisher *publisher)
 
 /* --- posts --- */
 
+static void read_texts(struct publisher *publisher, const char *name)
+{
+    FILE *file = fopen(name, "re");
+    char line[MAX_POST / 2];
+
+    if (!file)
+        measure_fail(name, NULL);
+    while (fgets(line, sizeof(line), file)) {
+        size_t size = (publisher->text_count + 1) * sizeof(*publisher->texts);
+
+        line[strcspn(line, "\r\n")] = '\0';
+        publisher->texts = realloc(publisher->texts, size);
+        if (!publisher->texts || !(publisher->texts[publisher->text_count++] = strdup(line)))
+            measure_fail("memory", NULL);
+    }
+    fclose(file);
+    if (publisher->text_count == 0)
+        measure_fail(name, NULL);
+}
+
+/* As the social core publishes it: 100 posts a second by 2,000 users. */
+static size_t print_real_post(const struct publisher *publisher, uint64_t number, char *post)
+{
+    uint64_t id = UINT64_C(114894979948544) + number * 41234, user = number * 2654435761u % 2000;
+    unsigned minute = (unsigned)(number / 6000 % 60), second = (unsigned)(number / 100 % 60);
+    char when[32];
+
+    snprintf(when, sizeof(when), "2026-11-21T15:%02u:%02u.%02u3Z", minute, second,
+             (unsigned)(number % 100));
+    return (size_t)sprintf(
+        post,
+        "{\"id\":\"%" PRIu64 "\",\"type\":\"post\",\"at\":\"%s\",\"post\":{\"id\":\"%" PRIu64
+        "\",\"user\":{\"id\":\"%" PRIu64 "\",\"login\":\"user%" PRIu64 "\",\"name\":\"User %" PRIu64
+        "\"},\"text\":\"none %" PRIu64 " %" PRIu64 " %s\",\"lang\":\"en\",\"created_at\":\"%s\","
+                                                   "\"source\":\"bench\",\"audience\":\"public\"}}",
+        id, when, id, UINT64_C(114894826770441) + user * 977, user, user, measure_now_ns(), number,
+        publisher->texts[number % publisher->text_count], when);
+}
+
 static size_t print_post(const struct publish_settings *settings, uint64_t number, char *post)
 {
     static const char *const words[] = {"the",  "stream", "of",     "posts", "goes", "on",
@@ -207,7 +248,8 @@ static void put_head(struct publisher *publisher, uint64_t number, size_t size)
 static void put(struct publisher *publisher, uint64_t number)
 {
     char post[MAX_POST];
-    size_t size = print_post(publisher->settings, number, post);
+    size_t size = publisher->texts ? print_real_post(publisher, number, post)
+                                   : print_post(publisher->settings, number, post);
 
     reserve(publisher, size + 1024);
     put_head(publisher, number, size);
@@ -232,6 +274,10 @@ static void wait_until(uint64_t due_ns)
 
 static bool window_is_full(const struct publish_settings *settings, uint64_t number)
 {
+    if (settings->burst)
+        return number % settings->burst == 0 &&
+               number * settings->deliveries_per_post >
+                   atomic_load_explicit(settings->delivered, memory_order_relaxed);
     return settings->window && number * settings->deliveries_per_post >
                                    atomic_load_explicit(settings->delivered, memory_order_relaxed) +
                                        settings->window * settings->deliveries_per_post;
@@ -251,6 +297,8 @@ void *publish_run(void *argument)
     struct publisher publisher = {.settings = settings};
     uint64_t start = measure_now_ns();
 
+    if (settings->texts)
+        read_texts(&publisher, settings->texts);
     publisher.fd =
         settings->redis ? dial_redis(settings->redis) : dial_tcp("127.0.0.1", settings->http_port);
     for (uint64_t i = 0; i < settings->posts && !*settings->is_over; i++) {
@@ -258,7 +306,8 @@ void *publish_run(void *argument)
             wait_until(start + (uint64_t)((double)i / settings->rate * 1e9));
         await_window(&publisher, i);
         put(&publisher, i);
-        if (settings->rate > 0 || !settings->redis || publisher.batched == BATCH_POSTS)
+        if (settings->rate > 0 || !settings->redis ||
+            publisher.batched == (settings->burst ? settings->burst : BATCH_POSTS))
             flush(&publisher);
         if (settings->redis)
             drain_replies(&publisher);

@@ -14,9 +14,12 @@ struct publish_settings {
     uint16_t http_port;    /* on loopback */
     const char *http_path; /* %d: the number of the keyword */
     uint64_t posts;
-    unsigned size;   /* bytes of an event */
-    double rate;     /* posts a second; 0: flat out */
-    uint64_t window; /* flat out: posts not yet delivered to all; 0: no bound */
+    unsigned size; /* bytes of an event */
+    double rate;   /* posts a second; 0: flat out */
+    uint64_t
+        burst; /* flat out: so many are sent at once, when all before have been delivered; 0: not */
+    const char *texts; /* a file: a text a line, to be used in turn, escaped; NULL: words */
+    uint64_t window;   /* flat out: posts not yet delivered to all; 0: no bound */
     uint64_t deliveries_per_post;
     uint64_t keywords;      /* 0: none */
     uint64_t keyword_every; /* one post in so many has one */

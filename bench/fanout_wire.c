@@ -9,6 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <zlib.h>
+
+#include "bench/measure.h"
+
 const char *const format_names[FORMAT_COUNT] = {"ws", "ndjson", "delimited", "sse"};
 
 enum { CHUNK_SIZE, CHUNK_SIZE_REST, CHUNK_PAYLOAD, CHUNK_END };
@@ -52,6 +56,85 @@ size_t wire_dechunk(struct wire *wire, char *bytes, size_t size, bool *ret_ended
     return kept;
 }
 
+/* --- what is compressed --- */
+
+static struct {
+    char *bytes;
+    size_t size, capacity;
+} inflated; /* by whichever wire is being read */
+
+enum { INFLATE_STEP = 64 << 10, GZIP_WINDOW_BITS = 16 + 15, RAW_WINDOW_BITS = -15 };
+
+void wire_begin_inflating(struct wire *wire)
+{
+    wire->inflater = calloc(1, sizeof(*wire->inflater));
+    if (!wire->inflater ||
+        inflateInit2(wire->inflater,
+                     wire->format == FORMAT_WEBSOCKET ? RAW_WINDOW_BITS : GZIP_WINDOW_BITS) != Z_OK)
+        measure_fail("memory", NULL);
+}
+
+void wire_done(struct wire *wire)
+{
+    if (!wire->inflater)
+        return;
+    inflateEnd(wire->inflater);
+    free(wire->inflater);
+    wire->inflater = NULL;
+}
+
+static char *room_for(size_t size)
+{
+    if (inflated.size + size > inflated.capacity) {
+        inflated.capacity = (inflated.size + size) * 2;
+        inflated.bytes = realloc(inflated.bytes, inflated.capacity);
+        if (!inflated.bytes)
+            measure_fail("memory", NULL);
+    }
+    return inflated.bytes + inflated.size;
+}
+
+static bool inflate_more(struct wire *wire, const char *bytes, size_t size)
+{
+    z_stream *stream = wire->inflater;
+    int r;
+
+    stream->next_in = (Bytef *)bytes;
+    stream->avail_in = (uInt)size;
+    do {
+        stream->next_out = (Bytef *)room_for(INFLATE_STEP);
+        stream->avail_out = INFLATE_STEP;
+        r = inflate(stream, Z_SYNC_FLUSH);
+        inflated.size += INFLATE_STEP - stream->avail_out;
+    } while (r == Z_OK && stream->avail_out == 0);
+    return (r == Z_OK || r == Z_BUF_ERROR || r == Z_STREAM_END) && stream->avail_in == 0;
+}
+
+char *wire_inflate(struct wire *wire, const char *bytes, size_t kept, size_t size, size_t *ret_size)
+{
+    inflated.size = 0;
+    memcpy(room_for(kept + 1), bytes, kept);
+    inflated.size = kept;
+    if (!inflate_more(wire, bytes + kept, size))
+        return NULL;
+    *ret_size = inflated.size;
+    return inflated.bytes;
+}
+
+/* The tail is what the sender has cut off. */
+static bool take_deflated(struct wire *wire, const char *payload, size_t size,
+                          const struct wire_reader *reader)
+{
+    inflated.size = 0;
+    if (!wire->inflater || !inflate_more(wire, payload, size) ||
+        !inflate_more(wire, "\0\0\xff\xff", 4))
+        return false;
+    reader->message(reader->owner, inflated.bytes, inflated.size);
+    return true;
+}
+
+/* --- messages --- */
+
 static uint64_t big_endian(const unsigned char *bytes, size_t size)
 {
     uint64_t value = 0;
@@ -70,7 +153,8 @@ static void pong(const struct wire_reader *reader, const char *payload, size_t s
     reader->answer(reader->owner, frame, 6 + size);
 }
 
-static ptrdiff_t take_frames(char *bytes, size_t size, const struct wire_reader *reader)
+static ptrdiff_t take_frames(struct wire *wire, char *bytes, size_t size,
+                             const struct wire_reader *reader)
 {
     size_t at = 0;
 
@@ -90,6 +174,10 @@ static ptrdiff_t take_frames(char *bytes, size_t size, const struct wire_reader 
         switch (frame[0]) {
         case 0x81:
             reader->message(reader->owner, bytes + at + head, payload);
+            break;
+        case 0xc1:
+            if (!take_deflated(wire, bytes + at + head, payload, reader))
+                return -1;
             break;
         case 0x89:
             pong(reader, bytes + at + head, payload);
@@ -156,6 +244,6 @@ static ptrdiff_t take_lines(struct wire *wire, char *bytes, size_t size,
 
 ptrdiff_t wire_take(struct wire *wire, char *bytes, size_t size, const struct wire_reader *reader)
 {
-    return wire->format == FORMAT_WEBSOCKET ? take_frames(bytes, size, reader)
+    return wire->format == FORMAT_WEBSOCKET ? take_frames(wire, bytes, size, reader)
                                             : take_lines(wire, bytes, size, reader);
 }

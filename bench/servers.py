@@ -218,15 +218,15 @@ http {{
         ssl_certificate {certificate}; ssl_certificate_key {key}; ssl_protocols TLSv1.2 TLSv1.3;
         nchan_subscriber_first_message newest; nchan_channel_id $arg_id;
         location = /healthz {{ default_type text/plain; return 200 "ok\\n"; }}
-        location = /pub {{ nchan_publisher; }}
+        location = /pub {{ nchan_publisher; {deflate} }}
         location = /ws {{ nchan_subscriber websocket; }}
         location = /sse {{ nchan_subscriber eventsource; }}
     }}
 }}
 """
 
-    def __init__(self, tls=False):
-        self.tls = tls
+    def __init__(self, tls=False, deflates=False):
+        self.tls, self.deflates = tls, deflates
 
     def exists(self, bench):
         return bench.nginx
@@ -236,7 +236,8 @@ http {{
         configuration = bench.folder / "nginx.conf"
         configuration.write_text(self.CONFIGURATION.format(
             module=NCHAN_MODULE, folder=bench.folder, port=self.port, publisher_port=self.publisher_port,
-            tls="ssl" if self.tls else "", certificate=bench.certificate, key=bench.key))
+            tls="ssl" if self.tls else "", certificate=bench.certificate, key=bench.key,
+            deflate="nchan_deflate_message_for_websocket on;" if self.deflates else ""))
         process = bench.start([bench.nginx, "-c", str(configuration), "-p", str(bench.folder),
                                "-e", str(bench.folder / "nginx.log")], SERVER_CORE)
         await_port(self.port, process)
@@ -251,3 +252,29 @@ http {{
 
     def request(self, bench, what):
         return ["--path", "/healthz"]
+
+
+class NodeWs:
+    """The package ws of Node, as the tests of the browser have it; `deflates`: with a context for each client."""
+
+    tls = False
+
+    def __init__(self, deflates=False):
+        self.deflates = deflates
+
+    def packages(self, bench):
+        return bench.given.build / "tests" / "browser"
+
+    def exists(self, bench):
+        return shutil.which("node") and (self.packages(bench) / "node_modules" / "ws").is_dir()
+
+    def start(self, bench, wire):
+        self.port = free_port()
+        process = bench.start(["node", str(pathlib.Path(__file__).with_name("ws_peer.mjs")), str(self.port),
+                               str(bench.redis_port), CHANNEL, str(self.packages(bench)),
+                               *(["deflate"] if self.deflates else [])], SERVER_CORE)
+        await_port(self.port, process)
+        return process
+
+    def load(self, bench, wire, keywords):
+        return ["--path", "/"] + bench.redis_publisher()
