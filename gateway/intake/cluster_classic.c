@@ -41,19 +41,31 @@ static bool is_quiet(const struct line *line)
     return cluster_line_is_ready(line);
 }
 
+/* NULL: none is ready. */
+static struct line *choose(const struct cluster_subscriber *subscriber)
+{
+    size_t count = subscriber->line_count;
+    size_t first = count > 1 ? hash_key_random().k0 % count : 0;
+
+    for (size_t i = 0; i < count; i++) {
+        struct line *line = subscriber->lines[(first + i) % count];
+
+        if (is_quiet(line))
+            return line;
+    }
+    return NULL;
+}
+
 void cluster_classic_seek(struct cluster_subscriber *subscriber)
 {
-    size_t first = subscriber->line_count > 1 ? hash_key_random().k0 % subscriber->line_count : 0;
-    struct line *line = NULL;
     struct sl_call call = SL_CALL_INIT;
+    struct line *line;
 
-    for (size_t i = 0; i < subscriber->line_count && !line; i++) {
-        struct line *other = subscriber->lines[(first + i) % subscriber->line_count];
-
-        line = is_quiet(other) ? other : NULL;
-    }
-    if (subscriber->classic || subscriber->meta.shards == 0 || !line)
+    if (subscriber->classic || subscriber->meta.shards == 0)
         return;
+    line = choose(subscriber);
+    if (!line)
+        return; /* it is looked for again when one has come */
     if (live_channel_subscribe_call(&call, subscriber->meta.shards) == 0 &&
         redis_session_send_call(line->session, &call) == 0) {
         subscriber->classic = line;
