@@ -52,6 +52,8 @@ static void go_back(struct catcher *catcher, const struct event *gap)
 {
     uint32_t shard = gap->shard;
 
+    if (gap->sequence >= catcher->came_at)
+        catcher->claims &= ~(UINT64_C(1) << shard);
     if (catcher->catch_up->ring->shards > 1)
         position_lower_shard(&catcher->at, shard, gap->gap_from);
     else if (catcher->at.id > gap->gap_from && catcher->at.id <= gap->gap_to)
@@ -117,7 +119,7 @@ static int tell_if_behind(struct catcher *catcher, const struct event *event)
     if (!event->cursor || event->sequence < catcher->came_at)
         return 0;
     if (event->is_unforeseen)
-        catcher->claims &= ~bit;
+        catcher_take_back_claim(catcher, event->shard);
     if (event->is_late && catcher->claims & ~catcher->told_behind & bit) {
         catcher->told_behind |= bit;
         if (catcher_tell_late(catcher, event->shard, event->previous, SL_ID_MAX) < 0)
@@ -147,7 +149,7 @@ static void leave_ring(struct catcher *catcher)
         if (late->sequence < catcher->sequence)
             continue;
         if (late->unforeseen >= catcher->sequence)
-            catcher->claims &= ~(UINT64_C(1) << shard);
+            catcher_take_back_claim(catcher, shard);
         if (catcher->claims >> shard & 1 && low < had)
             low = had;
         position_lower_shard(&catcher->at, shard, low);

@@ -97,6 +97,12 @@ bool catcher_claims(const struct catcher *catcher, const struct event *event)
            (event->sequence < catcher->came_at || catcher->claims >> event->shard & 1);
 }
 
+void catcher_take_back_claim(struct catcher *catcher, uint32_t shard)
+{
+    if (sl_id_shard(sl_cursor_of_shard(&catcher->had, shard)) != shard)
+        catcher->claims &= ~(UINT64_C(1) << shard);
+}
+
 bool catcher_is_late_news(const struct catcher *catcher, const struct event *event)
 {
     return event->is_late && event->sequence >= catcher->came_at && !catcher_claims(catcher, event);

@@ -23,6 +23,9 @@ void catcher_move_in_log(const struct catcher *catcher, struct position *at, uin
                          uint64_t id);
 /* Of a late event: it came with a cursor that covers it, so that it has the event, or was told. */
 bool catcher_claims(const struct catcher *catcher, const struct event *event);
+/* The shard, which was taken to be past it, has minted an event. What the cursor says of the shard
+ * stands if it is an event of that: all others up to there were minted before. */
+void catcher_take_back_claim(struct catcher *catcher, uint32_t shard);
 /* A late event passes while it is there, or has come since: what it has of the shard ends before.
  */
 bool catcher_is_late_news(const struct catcher *catcher, const struct event *event);

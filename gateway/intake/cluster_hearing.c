@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/buffer.h"
 #include "base/clock.h"
 #include "gateway/metrics/health.h"
 
@@ -49,8 +48,7 @@ void cluster_doubt(struct cluster_subscriber *subscriber, const char *reason)
 
 /* ---- what is heard ---- */
 
-/* As ranges: 0-20,43 */
-static void print_shards(uint64_t shards, struct buffer *text)
+void cluster_print_shards(uint64_t shards, struct buffer *text)
 {
     const char *comma = "";
 
@@ -83,7 +81,7 @@ void cluster_show_heard(struct cluster_subscriber *subscriber)
     if (missing) {
         buffer_append_format(&text, "%d of %u are not heard (", __builtin_popcountll(missing),
                              subscriber->meta.shards);
-        print_shards(missing, &text);
+        cluster_print_shards(missing, &text);
         buffer_append_format(&text, "): %s", subscriber->why_away.text);
     }
     if (!subscriber->is_classic_heard)
@@ -160,6 +158,7 @@ void cluster_note_away(struct shard *shard, const char *reason)
 
     shard->state = SHARD_AWAY;
     subscriber->heard &= ~cluster_bit(shard->number);
+    subscriber->known &= ~cluster_bit(shard->number);
     failure_set(&subscriber->why_away, 0, "%s", reason);
     cluster_show_heard(subscriber);
     if (!subscriber->is_hearing || subscriber->heard)

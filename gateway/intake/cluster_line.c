@@ -57,6 +57,8 @@ static void lose_shards(struct line *line, const char *reason)
 
         if (shard->line == line && shard->state >= SHARD_SUBSCRIBING)
             cluster_note_away(shard, reason);
+        else if (shard->line == line)
+            subscriber->known &= ~cluster_bit(i);
     }
 }
 
@@ -132,6 +134,8 @@ static void take_message(struct line *line, const redisReply *reply, bool is_sha
         return; /* one that was given up; another one hears the same */
     if (live_channel_read(reply, metrics, &subscriber->dropped_rate, &message) < 0)
         return;
+    if (is_sharded && !(subscriber->heard & cluster_bit(message.shard)))
+        return; /* of another database; or what is logged is read when it is heard */
     if (message.id == 0 && heard_twice_take(&subscriber->twice, &message, is_sharded)) {
         metric_add(metrics, METRIC_EVENTS_DUPLICATE, 1);
         return;
@@ -210,7 +214,10 @@ static void on_reply(void *context, const redisReply *reply)
 
 static void on_ready(void *context)
 {
-    cluster_advance_all(((struct line *)context)->subscriber);
+    struct line *line = context;
+
+    cluster_look(line->subscriber);
+    cluster_advance_all(line->subscriber);
 }
 
 static void on_turn_end(void *context)

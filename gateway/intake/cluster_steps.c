@@ -1,4 +1,4 @@
-/* cluster_steps.c - the meta of all shards, then for each shard: where its log ends, SSUBSCRIBE.
+/* cluster_steps.c - for each shard that holds the database: where its log ends, SSUBSCRIBE.
  *
  *     away -> log end -> subscribing -> heard
  *      ^                                  |
@@ -13,9 +13,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "gateway/intake/repair.h"
-#include "gateway/redis/redis_commands.h"
 #include "src/database/event_log.h"
-#include "src/database/meta.h"
 #include "src/model/keys.h"
 
 /* ---- a shard: its log's end, its subscription ---- */
@@ -99,15 +97,14 @@ void cluster_tell_first_log_ends(struct cluster_subscriber *subscriber)
 
 void cluster_free_if_done(struct cluster_subscriber *subscriber)
 {
-    if (!subscriber->is_closed || subscriber->asked > 0)
+    if (subscriber->open_handles > 0 || subscriber->asked > 0)
         return;
     for (size_t i = 0; i < subscriber->line_count; i++)
         mem_free(subscriber->lines[i]);
     mem_free(subscriber);
 }
 
-/* False: it came too late, and what it was for may be gone. */
-static bool note_answer(struct shard *shard)
+bool cluster_note_answer(struct shard *shard)
 {
     struct cluster_subscriber *subscriber = shard->subscriber;
 
@@ -126,7 +123,7 @@ static void on_log_end(void *owner, const redisReply *reply, const char *why)
     struct failure failure;
     int r;
 
-    if (!note_answer(shard))
+    if (!cluster_note_answer(shard))
         return;
     r = reply ? sl_event_log_end_reply(reply, shard->number, &shard->log_end, &failure)
               : failure_set(&failure, -EIO, "%s", why);
@@ -141,7 +138,7 @@ static void on_log_end(void *owner, const redisReply *reply, const char *why)
     }
 }
 
-static void run(struct shard *shard, int built, struct sl_call *call, redis_reply_fn done)
+void cluster_run(struct shard *shard, int built, struct sl_call *call, redis_reply_fn done)
 {
     struct cluster_subscriber *subscriber = shard->subscriber;
 
@@ -165,7 +162,7 @@ static void advance(struct shard *shard)
         !(shard->subscriber->known & cluster_bit(shard->number)))
         return;
     shard->state = SHARD_LOG_END;
-    run(shard, sl_event_log_end_call(&call, shard->number, NULL), &call, on_log_end);
+    cluster_run(shard, sl_event_log_end_call(&call, shard->number, NULL), &call, on_log_end);
     if (!shard->is_asked)
         shard->state = SHARD_AWAY;
 }
@@ -174,117 +171,4 @@ void cluster_advance_all(struct cluster_subscriber *subscriber)
 {
     for (uint32_t i = 0; i < subscriber->meta.shards; i++)
         advance(&subscriber->shards[i]);
-}
-
-/* ---- meta ---- */
-
-static void on_meta(void *owner, const redisReply *reply, const char *why);
-
-static void ask_meta(struct shard *shard)
-{
-    struct cluster_subscriber *subscriber = shard->subscriber;
-    struct sl_meta wanted =
-        subscriber->meta.shards > 0 ? subscriber->meta : sl_meta_wanted(SL_SHARDS_MAX);
-    struct sl_call call = SL_CALL_INIT;
-
-    wanted.is_clustered = true;
-    if (!shard->is_asked)
-        run(shard, sl_meta_call(&call, shard->number, &wanted, NULL), &call, on_meta);
-}
-
-static void note_database(struct cluster_subscriber *subscriber, const struct sl_meta *meta);
-
-static void on_look(void *owner, const redisReply *reply, const char *why)
-{
-    struct shard *shard = owner;
-    struct cluster_subscriber *subscriber = shard->subscriber;
-    struct failure failure;
-    struct sl_meta meta;
-    int r;
-
-    if (!note_answer(shard) || subscriber->meta.shards > 0)
-        return;
-    r = reply ? sl_meta_look_reply(reply, &meta, &failure) : failure_set(&failure, -EIO, "%s", why);
-    if (r < 0) {
-        cluster_doubt(subscriber, failure.text);
-        return;
-    }
-    note_database(subscriber, &meta);
-    cluster_ask_metas(subscriber);
-}
-
-/* Only shard 0 makes a database where there is none. */
-static void look_for_meta(struct shard *shard)
-{
-    struct sl_call call = SL_CALL_INIT;
-
-    if (!shard->is_asked)
-        run(shard, sl_meta_look_call(&call, shard->number, NULL), &call, on_look);
-}
-
-/* Of shard 0, or while that does not come of another one whose node is there. */
-static void ask_first_meta(struct cluster_subscriber *subscriber)
-{
-    ask_meta(&subscriber->shards[0]);
-    if (!cluster_has_waited(subscriber))
-        return;
-    for (uint32_t i = 1; i < SL_SHARDS_MAX; i++) {
-        if (cluster_line_is_ready(subscriber->shards[i].line)) {
-            look_for_meta(&subscriber->shards[i]);
-            return;
-        }
-    }
-}
-
-/* With what the first one said then of the others. */
-void cluster_ask_metas(struct cluster_subscriber *subscriber)
-{
-    if (subscriber->meta.shards == 0) {
-        ask_first_meta(subscriber);
-        return;
-    }
-    for (uint32_t i = 0; i < subscriber->meta.shards; i++) {
-        if (!(subscriber->known & cluster_bit(i)))
-            ask_meta(&subscriber->shards[i]);
-    }
-}
-
-static void note_database(struct cluster_subscriber *subscriber, const struct sl_meta *meta)
-{
-    const struct redis_news *news = &subscriber->settings.news;
-
-    subscriber->meta = *meta;
-    subscriber->meta.is_clustered = true;
-    subscriber->waits_since_ms = 0;
-    if (meta->is_new)
-        log_info("database_created", "redis=%s database=%s shards=%u", subscriber->address_text,
-                 meta->database_id, meta->shards);
-    if (news->database)
-        news->database(news->context, &subscriber->meta);
-}
-
-static void on_meta(void *owner, const redisReply *reply, const char *why)
-{
-    struct shard *shard = owner;
-    struct cluster_subscriber *subscriber = shard->subscriber;
-    struct failure failure;
-    struct sl_meta meta;
-    int r;
-
-    if (!note_answer(shard))
-        return;
-    r = reply ? sl_meta_reply(reply, &meta, &failure) : failure_set(&failure, -EIO, "%s", why);
-    if (r == 0 && subscriber->meta.shards > 0)
-        r = sl_meta_check_same(&subscriber->meta, &meta, &failure);
-    if (r < 0) {
-        cluster_doubt(subscriber, failure.text);
-        return;
-    }
-    subscriber->known |= cluster_bit(shard->number);
-    shard->clock_until_ms = meta.clock_until_ms;
-    if (subscriber->meta.shards == 0) {
-        note_database(subscriber, &meta);
-        cluster_ask_metas(subscriber);
-    }
-    cluster_advance_all(subscriber);
 }

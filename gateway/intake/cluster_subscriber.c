@@ -1,13 +1,14 @@
-/* cluster_subscriber.c - a line to each node that has shards, by the map, and a timer.
+/* cluster_subscriber.c - a line to each node that has shards, by the map, and two timers.
  *
- * The timer tries again what has failed: lines, shards, meta. The rest is in cluster_line.c,
- * cluster_steps.c and cluster_hearing.c. */
+ * One tries again what has failed: lines, shards, meta. The other has shards looked at that are
+ * heard. The rest is in cluster_line.c, cluster_database.c, cluster_steps.c and cluster_hearing.c.
+ */
 #include "gateway/intake/cluster_subscriber.h"
 
 #include "base/alloc.h"
 #include "gateway/intake/cluster_subscriber_parts.h"
 
-enum { BEGIN_WAIT_MS = 2000 };
+enum { BEGIN_WAIT_MS = 2000, CHECK_MS = 1000 };
 
 static void place_shard(struct shard *shard, const struct sl_redis_endpoint *master)
 {
@@ -25,7 +26,7 @@ static void place_shard(struct shard *shard, const struct sl_redis_endpoint *mas
 static void look_round(struct cluster_subscriber *subscriber)
 {
     cluster_lines_open(subscriber);
-    cluster_ask_metas(subscriber);
+    cluster_look(subscriber);
     cluster_advance_all(subscriber);
     if (!subscriber->has_begun)
         cluster_tell_first_log_ends(subscriber);
@@ -51,6 +52,11 @@ static void on_timer(uv_timer_t *timer)
 
     if (subscriber->has_map)
         look_round(subscriber);
+}
+
+static void on_check(uv_timer_t *timer)
+{
+    cluster_check(timer->data);
 }
 
 /* ---- from outside ---- */
@@ -122,16 +128,19 @@ struct cluster_subscriber *cluster_subscriber_new(const struct subscriber_settin
     }
     heard_twice_init(&subscriber->twice);
     subscriber->try_again = on_timer;
+    subscriber->open_handles = 2;
     uv_timer_init(settings->loop, &subscriber->timer);
-    subscriber->timer.data = subscriber;
+    uv_timer_init(settings->loop, &subscriber->check_timer);
+    subscriber->timer.data = subscriber->check_timer.data = subscriber;
+    uv_timer_start(&subscriber->check_timer, on_check, CHECK_MS, CHECK_MS);
     return subscriber;
 }
 
-static void on_timer_closed(uv_handle_t *handle)
+static void on_closed(uv_handle_t *handle)
 {
     struct cluster_subscriber *subscriber = handle->data;
 
-    subscriber->is_closed = true;
+    subscriber->open_handles--;
     cluster_free_if_done(subscriber);
 }
 
@@ -142,5 +151,6 @@ void cluster_subscriber_free(struct cluster_subscriber *subscriber)
     subscriber->is_stopping = true;
     for (size_t i = 0; i < subscriber->line_count; i++)
         redis_session_free(subscriber->lines[i]->session);
-    uv_close((uv_handle_t *)&subscriber->timer, on_timer_closed);
+    uv_close((uv_handle_t *)&subscriber->timer, on_closed);
+    uv_close((uv_handle_t *)&subscriber->check_timer, on_closed);
 }

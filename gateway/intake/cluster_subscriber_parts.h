@@ -2,17 +2,20 @@
  *
  *     cluster_subscriber.c   which line a shard's is, by the map; tries again what has failed
  *     cluster_line.c         the connection to a node, and what comes on it
+ *     cluster_database.c     which database it is, and which shards hold it
  *     cluster_steps.c        what is asked of a shard until it is heard
  *     cluster_classic.c      one line hears besides what is published by PUBLISH
  *     cluster_hearing.c      which shards are heard, and who is told */
 #pragma once
 
 #include "base/backoff.h"
+#include "base/buffer.h"
 #include "base/failure.h"
 #include "base/log.h"
 #include "gateway/intake/cluster_subscriber.h"
 #include "gateway/intake/heard_twice.h"
 #include "gateway/intake/message_rate.h"
+#include "gateway/redis/redis_commands.h"
 #include "gateway/redis/redis_session.h"
 #include "src/model/database.h"
 #include "src/model/id.h"
@@ -28,6 +31,7 @@ struct line {
     uint64_t pinged;   /* its number, while a pong is awaited; else 0 */
     bool has_turn;     /* messages or pongs in this turn */
     uint32_t messages; /* the same */
+    uint32_t checked;  /* in which check one of its shards was looked at */
 };
 
 struct shard {
@@ -45,6 +49,7 @@ struct shard {
 struct cluster_subscriber {
     uv_timer_t timer;
     uv_timer_cb try_again; /* what it calls */
+    uv_timer_t check_timer;
     struct subscriber_settings settings;
     struct subscriber_callbacks callbacks;
     void *context;
@@ -56,14 +61,22 @@ struct cluster_subscriber {
     struct shard shards[SL_SHARDS_MAX];
     bool has_map;
     struct sl_meta meta;
-    uint64_t known;          /* shards whose meta has been read */
+    struct sl_meta other; /* of a shard in `others` */
+    uint64_t known;       /* shards that hold the database, when they were looked at last */
+    uint64_t empty;       /* those that hold none */
+    uint64_t others;      /* those that hold another one */
+    bool others_differ;   /* these are several */
+    uint64_t emptied_ms;  /* when the first one was found empty; 0: none is */
+    bool is_searching;    /* all are being looked at again, since `searched_ms` */
+    uint64_t searched_ms;
+    uint32_t checks;         /* of shards that are heard */
     uint64_t heard;          /* shards in SHARD_HEARD */
     uint64_t waits_since_ms; /* for all shards to be there; 0: it does not, or none is there yet */
     bool has_begun;          /* the log's ends of all shards have been told */
     bool is_hearing;         /* as told */
     bool is_stopping;
-    bool is_closed; /* the timer is */
-    size_t asked;   /* shards whose command is under way, which may outlive all else */
+    unsigned open_handles;
+    size_t asked; /* shards whose command is under way, which may outlive all else */
     uint32_t told_shards;
     struct message_rate rate; /* of all lines together */
     struct backoff backoff;
@@ -108,12 +121,21 @@ void cluster_lines_drop(struct cluster_subscriber *subscriber, const struct sl_c
 /* The shards that are heard on it. */
 uint64_t cluster_line_heard(const struct line *line);
 
+/* ---- cluster_database.c ---- */
+
+/* Looks at the shards of which it is not known, and does what that is to be done about. */
+void cluster_look(struct cluster_subscriber *subscriber);
+/* Looks again at a shard of each node whose shards are heard. */
+void cluster_check(struct cluster_subscriber *subscriber);
+
 /* ---- cluster_steps.c ---- */
 
-/* Asks for what is not known of the database; then of each shard that is away the next step, if
- * there is one now. */
-void cluster_ask_metas(struct cluster_subscriber *subscriber);
+/* Of each shard that is away the next step, if there is one now. */
 void cluster_advance_all(struct cluster_subscriber *subscriber);
+/* Runs the call, if it was built, with the shard as the owner of the answer. */
+void cluster_run(struct shard *shard, int built, struct sl_call *call, redis_reply_fn done);
+/* False: it came too late, and what it was for may be gone. */
+bool cluster_note_answer(struct shard *shard);
 /* The first time all are told before anything of any shard comes, in their order. */
 void cluster_tell_first_log_ends(struct cluster_subscriber *subscriber);
 /* The timer is closed, and no command is under way. */
@@ -133,6 +155,8 @@ bool cluster_classic_is_refused(struct line *line, const char *reason);
 /* ---- cluster_hearing.c ---- */
 
 void cluster_try_later(struct cluster_subscriber *subscriber);
+/* As ranges: 0-20,43 */
+void cluster_print_shards(uint64_t shards, struct buffer *text);
 /* Something was not where it should be. */
 void cluster_doubt(struct cluster_subscriber *subscriber, const char *reason);
 /* Some of the shards have come, and the others had time enough since. */

@@ -133,7 +133,7 @@ static int connect_worker(const struct config *config, const char *redis_url,
         .tell = sl_worker_log,
         .context = log,
     };
-    const struct sl_meta wanted = sl_meta_wanted(1);
+    const struct sl_meta wanted = sl_meta_wanted(0);
     struct sl_redis_address address;
     struct sl_redis_link *link = NULL;
     struct sl_meta meta;

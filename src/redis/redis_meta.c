@@ -93,27 +93,40 @@ static int look_in(struct sl_redis_link *link, uint32_t shard, struct sl_meta *r
     return r;
 }
 
-/* Looks in shard 0; while that is away, in those of other nodes, which know the database as well.
- */
-static int find_meta(struct sl_redis_link *link, struct sl_meta *ret_meta, struct failure *reterr)
+/* In the shards of a cluster but for shard 0: one that knows the database will do. -ENODATA: all
+ * have answered, and there is none; -EIO: not all have. */
+static int look_in_others(struct sl_redis_link *link, uint64_t away, struct sl_meta *ret_meta,
+                          struct failure *reterr)
 {
-    struct failure why;
-    uint64_t away;
-    int r = look_in(link, 0, ret_meta, reterr);
+    int result = away ? -EIO : -ENODATA;
 
-    if (r != -EIO || !sl_redis_link_cluster(link))
-        return r;
-    away = 1;
-    for (uint32_t shard = 1; r == -EIO && shard < SL_SHARDS_MAX; shard++) {
+    for (uint32_t shard = 1; shard < SL_SHARDS_MAX; shard++) {
         const struct sl_redis_node *node =
             sl_redis_cluster_find(sl_redis_link_cluster(link), shard);
+        struct failure why;
+        int r;
 
         if (!node || (node->shards & away) != 0)
             continue;
-        away |= (uint64_t)1 << shard;
         r = look_in(link, shard, ret_meta, &why);
+        if (r == -EIO) {
+            away |= (uint64_t)1 << shard;
+            result = failure_set(reterr, -EIO, "%s", why.text);
+        } else if (r != -ENODATA) {
+            return r < 0 ? failure_set(reterr, r, "%s", why.text) : 0;
+        }
     }
-    return r == 0 ? 0 : -EIO; /* of shard 0 */
+    return result;
+}
+
+/* Looks in shard 0; while that is away, or empty, for its node has lost its data, in the others. */
+static int find_meta(struct sl_redis_link *link, struct sl_meta *ret_meta, struct failure *reterr)
+{
+    int r = look_in(link, 0, ret_meta, reterr);
+
+    if ((r != -EIO && r != -ENODATA) || !sl_redis_link_cluster(link))
+        return r;
+    return look_in_others(link, r == -EIO ? 1 : 0, ret_meta, reterr);
 }
 
 /* Of a database that is there: whoever needs a shard that is away, or being moved, is told then. */
