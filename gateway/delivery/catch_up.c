@@ -109,28 +109,44 @@ void catch_up_head_moved(struct catch_up *catch_up)
     enter(LIST_OWNER(node, struct catcher, node), CATCHER_RUNS);
 }
 
-static void wake(struct catcher *catcher)
+/* What the client has of the shard of the first event, or gap, that it is owed of it. */
+static uint64_t had_before(const struct event *owed)
+{
+    if (owed->gap_to)
+        return owed->is_rewound ? owed->gap_to : owed->gap_from;
+    return owed->previous;
+}
+
+/* What is in the ring already, and has not passed yet, is `owed`; NULL: nothing is. */
+static void wake(struct catcher *catcher, const struct event *owed)
 {
     if (catcher->state != CATCHER_KEEPS_UP)
         return;
     catcher_skip_to_head(catcher);
+    if (owed && owed->gap_to)
+        catcher->last[owed->shard] = had_before(owed);
     enter(catcher, CATCHER_RUNS);
 }
 
-void catch_up_wake_lane(struct lane *lane)
+static void wake_lane(struct lane *lane, const struct event *owed)
 {
     struct list_node *first = list_first(&lane->catchers);
 
     if (!first || list_is_empty(&LIST_OWNER(first, struct catcher, in_lane)->catch_up->keeping_up))
         return;
     LIST_EACH(&lane->catchers, node)
-    wake(LIST_OWNER(node, struct catcher, in_lane));
+    wake(LIST_OWNER(node, struct catcher, in_lane), owed);
+}
+
+void catch_up_wake_lane(struct lane *lane)
+{
+    wake_lane(lane, NULL);
 }
 
 void catch_up_wake(struct catch_up *catch_up)
 {
     LIST_EACH(&catch_up->keeping_up, node)
-    wake(LIST_OWNER(node, struct catcher, node));
+    wake(LIST_OWNER(node, struct catcher, node), NULL);
 }
 
 void catch_up_owe(struct lane *lane, struct event *event, struct sl_slice tail)
@@ -140,7 +156,7 @@ void catch_up_owe(struct lane *lane, struct event *event, struct sl_slice tail)
         return;
     }
     lane_append(lane, event, tail);
-    catch_up_wake_lane(lane);
+    wake_lane(lane, event);
 }
 
 void catch_up_writable(struct catcher *catcher)
@@ -465,7 +481,7 @@ static void on_tick(uv_timer_t *timer)
         else if (catcher->state == CATCHER_WAITS_FOR_LOG)
             fall_due(catcher);
         else
-            wake(catcher); /* the shard may have come as far as it has */
+            wake(catcher, NULL); /* the shard may have come as far as it has */
     }
 }
 
@@ -507,22 +523,6 @@ static void start(struct catcher *catcher)
         uv_timer_start(&catch_up->tick_timer, on_tick, TICK_MS, TICK_MS);
     list_append(&catch_up->all, &catcher->in_all);
     metric_add(catch_up->settings.metrics, METRIC_CATCHING_UP, 1);
-}
-
-/* A plain cursor claims what has not come of a shard that is behind, and what has come late since
- * it was given out. */
-static int tell_what_is_late(struct catcher *catcher)
-{
-    const struct catch_up_settings *settings = &catcher->catch_up->settings;
-    const struct sl_cursor passed = position_cursor(settings->passed);
-    int r = 0;
-
-    for (uint32_t shard = 0; r == 0 && shard < settings->ring->shards; shard++) {
-        const struct late_range *late = &settings->late[shard];
-
-        r = catcher_tell_late(catcher, shard, late->from, late->to);
-    }
-    return r < 0 ? r : catcher_tell_behind(catcher, &passed);
 }
 
 /* Of all shards everything up to there. */
@@ -567,7 +567,7 @@ int catch_up_begin(struct catch_up *catch_up, struct lane *lane, struct client *
     start(catcher);
     enter(catcher, CATCHER_RUNS);
     metric_add(catch_up->settings.metrics, METRIC_RESUMED, 1);
-    return tell_what_is_late(catcher);
+    return catcher_tell_what_is_late(catcher);
 }
 
 /* It goes on in the ring, where it has had everything before this sequence, and what its position
@@ -598,14 +598,6 @@ int catch_up_begin_last(struct catch_up *catch_up, struct lane *lane, struct cli
     start(catcher);
     enter(catcher, CATCHER_RUNS);
     return 0;
-}
-
-/* What the client has of the shard of the first event, or gap, that it is owed of it. */
-static uint64_t had_before(const struct event *owed)
-{
-    if (owed->gap_to)
-        return owed->is_rewound ? owed->gap_to : owed->gap_from;
-    return owed->previous;
 }
 
 /* A catcher for a client that is live: it goes on in the ring with what it is owed, or, if that is

@@ -55,22 +55,22 @@ struct catcher {
     uint32_t waits_for_shard;
     bool has_fallen; /* it was live */
     bool in_ring;
-    bool is_due;            /* what has gathered is sent, though a batch of the log is missing */
-    bool has_come;          /* with a cursor */
-    bool is_unsure;         /* has what it came with happened, or is it in the future? */
-    uint64_t sequence;      /* the next to read in the ring; while reading the log: a guess */
-    uint64_t unlogged_from; /* sequence: events without an id are owed from here on */
-    struct position at;     /* what it has been given, or told */
-    struct sl_cursor had;   /* what it came with, or was given before */
-    uint64_t came_at;       /* sequence: from here on it has had nothing before it came */
-    uint64_t came_newest;   /* the newest id that had passed then */
-    uint64_t claims;        /* a bit for each shard of which it has what comes late up to `had` */
-    uint64_t told_behind;   /* of those: a bit for each that it was told is behind */
-    struct gap late;        /* of which it was told last that it came late */
-    struct gap rewound;     /* the last it was told of since it entered the ring */
-    uint64_t left_ring_at;  /* its id then; where a gap of unlogged events begins */
-    uint64_t batch;         /* the number of the one it reads */
-    uint64_t came_after;    /* the number of the last batch that was asked for before it came */
+    bool is_due;             /* what has gathered is sent, though a batch of the log is missing */
+    bool has_come;           /* with a cursor */
+    bool is_unsure;          /* has what it came with happened, or is it in the future? */
+    uint64_t sequence;       /* the next to read in the ring; while reading the log: a guess */
+    uint64_t unlogged_from;  /* sequence: events without an id are owed from here on */
+    struct position at;      /* what it has been given, or told */
+    struct sl_cursor had;    /* what it came with, or was given before */
+    uint64_t came_at;        /* sequence: from here on it has had nothing before it came */
+    uint64_t came_newest;    /* the newest id that had passed then */
+    uint64_t claims;         /* a bit for each shard of which it has what comes late up to `had` */
+    uint64_t told_behind;    /* of those: a bit for each that it was told is behind */
+    struct gap late;         /* of which it was told last that it came late */
+    struct gap rewound;      /* the last it was told of since it entered the ring */
+    uint64_t left_ring_at;   /* its id then; where a gap of unlogged events begins */
+    uint64_t batch;          /* the number of the one it reads */
+    uint64_t came_after;     /* the number of the last batch that was asked for before it came */
     struct counter *counter; /* of a lane that counts; else NULL */
     uint64_t counts_from;    /* it has counted nothing at or below */
     uint64_t close_to;       /* its buckets with ids below this one can be closed */
@@ -81,8 +81,8 @@ struct catcher {
     uint64_t fed_wall_ms;          /* when the newest event that it was given happened */
     uint64_t last[SL_SHARDS_MAX];  /* by shard: the last event that it was given, or passed over, or
                                       the end of what it was told is missing; 0: none yet */
-    uint64_t skips[SL_SHARDS_MAX]; /* by shard: the ring's entries of it up to this sequence, which
-                                      is that of a rewound gap, are behind it */
+    uint64_t skips[SL_SHARDS_MAX]; /* by shard, because of rewound gaps: the ring's entries of it up
+                                      to this sequence are behind it */
 };
 
 struct catch_up {
@@ -126,7 +126,7 @@ bool catch_up_has_heard_of(const struct catch_up *catch_up, uint64_t id);
 struct sl_cursor catcher_cursor(const struct catcher *catcher);
 /* What it came with has passed here, too; but for shards that are behind. */
 bool catcher_is_not_ahead(const struct catcher *catcher);
-/* And of these, too. */
+/* And of these, too. Who counts is, for it has nothing but what it has counted here. */
 bool catcher_is_in_step(const struct catcher *catcher);
 /* All that has passed is behind it; it wants none of it, or has it. */
 void catcher_skip_to_head(struct catcher *catcher);
@@ -138,6 +138,9 @@ int catcher_tell_late(struct catcher *catcher, uint32_t shard, uint64_t from, ui
 int catcher_tell_behind(struct catcher *catcher, const struct sl_cursor *passed);
 /* It begins with the open bucket of its counter, which has nothing in it yet. */
 void catcher_begin_counting(struct catcher *catcher);
+/* A plain cursor claims what has not come of a shard that is behind, and what has come late since
+ * it was given out. 0; -ENOMEM. */
+int catcher_tell_what_is_late(struct catcher *catcher);
 /* It needs no batches any more. */
 void catcher_let_go_of_batches(struct catcher *catcher);
 /* About how many events it is behind. */

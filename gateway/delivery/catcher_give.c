@@ -51,7 +51,7 @@ bool catcher_is_in_step(const struct catcher *catcher)
 {
     const struct position *passed = catcher->catch_up->settings.passed;
 
-    for (uint64_t rest = passed->behind; rest; rest &= rest - 1) {
+    for (uint64_t rest = catcher->counter ? 0 : passed->behind; rest; rest &= rest - 1) {
         uint32_t shard = (uint32_t)__builtin_ctzll(rest);
 
         if (catcher_at_shard(catcher, shard) > passed->low[shard])
@@ -228,6 +228,20 @@ int catcher_tell_behind(struct catcher *catcher, const struct sl_cursor *passed)
         catcher->told_behind |= group->shards;
     }
     return r;
+}
+
+int catcher_tell_what_is_late(struct catcher *catcher)
+{
+    const struct catch_up_settings *settings = &catcher->catch_up->settings;
+    const struct sl_cursor passed = position_cursor(settings->passed);
+    int r = 0;
+
+    for (uint32_t shard = 0; r == 0 && shard < settings->ring->shards; shard++) {
+        const struct late_range *late = &settings->late[shard];
+
+        r = catcher_tell_late(catcher, shard, late->from, late->to);
+    }
+    return r < 0 ? r : catcher_tell_behind(catcher, &passed);
 }
 
 int catcher_tell_marks(struct catcher *catcher, const struct segment *segment, size_t from,

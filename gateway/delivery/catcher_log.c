@@ -26,7 +26,18 @@ static bool ring_has_rest_of(const struct catcher *catcher, uint32_t shard)
             catcher->skips[shard] >= catcher->catch_up->ring->oldest);
 }
 
-/* Does it stand behind the last rewound gap of a shard, and not before, too? */
+/* It has not come to the last rewound gap of the shard. */
+static bool is_before(const struct catcher *catcher, uint32_t shard)
+{
+    const struct ring *ring = catcher->catch_up->ring;
+    const struct ring_rewind *rewind = &ring->rewinds[shard];
+    uint64_t at = catcher_at_shard(catcher, shard);
+
+    return at <= rewind->from || (ring->shards == 1 && at > rewind->to);
+}
+
+/* Behind which rewound gaps of a shard does it stand, and not before them, too? Where it does not
+ * stand behind the last one, it may stand behind others. */
 static void find_skips(struct catcher *catcher)
 {
     const struct ring *ring = catcher->catch_up->ring;
@@ -37,14 +48,17 @@ static void find_skips(struct catcher *catcher)
     for (uint32_t shard = 0; shard < ring->shards; shard++) {
         const struct ring_rewind *rewind = &ring->rewinds[shard];
         uint64_t at = catcher_at_shard(catcher, shard);
+        bool has_others = ring->shards > 1 && rewind->before >= ring->oldest;
 
         if (rewind->sequence < ring->oldest || catcher->skips[shard] == rewind->sequence ||
-            at <= rewind->from || (ring->shards == 1 && at > rewind->to))
+            (is_before(catcher, shard) && !has_others))
             continue;
         if (at != looked_for)
             found = ring_first_with(ring, looked_for = at);
-        if (found > rewind->sequence)
+        if (found > rewind->sequence && !is_before(catcher, shard))
             catcher->skips[shard] = rewind->sequence;
+        else if (has_others && found && found < rewind->sequence)
+            catcher->skips[shard] = found - 1;
     }
 }
 
@@ -296,7 +310,7 @@ struct merge {
     uint32_t count;
 };
 
-static bool is_before(const struct merge *merge, uint32_t a, uint32_t b)
+static bool goes_before(const struct merge *merge, uint32_t a, uint32_t b)
 {
     return merge->branches[merge->heap[a]].id < merge->branches[merge->heap[b]].id;
 }
@@ -309,7 +323,7 @@ static void sift_down(struct merge *merge, uint32_t at)
         uint8_t shard = merge->heap[at];
 
         for (uint32_t i = below; i < below + 2 && i < merge->count; i++) {
-            if (is_before(merge, i, first))
+            if (goes_before(merge, i, first))
                 first = i;
         }
         if (first == at)

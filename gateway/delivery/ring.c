@@ -167,7 +167,8 @@ static struct segment *open_segment(struct ring *ring)
 /* The shard goes on from before the gap. */
 static void note_rewind(struct ring *ring, const struct event *gap)
 {
-    ring->rewinds[gap->shard] = (struct ring_rewind){gap->sequence, gap->gap_from, gap->gap_to};
+    ring->rewinds[gap->shard] = (struct ring_rewind){gap->sequence, gap->gap_from, gap->gap_to,
+                                                     ring->rewinds[gap->shard].sequence};
     ring->last_rewind = gap->sequence;
     ring->passed[gap->shard] = gap->gap_from;
     if (ring->shards == 1)

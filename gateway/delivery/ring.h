@@ -31,6 +31,7 @@ struct ring {
     struct ring_rewind {
         uint64_t sequence;    /* 0: none yet */
         uint64_t from, to;    /* event ids: exclusive, inclusive */
+        uint64_t before;      /* sequence of the one before it; 0: there was none */
     } rewinds[SL_SHARDS_MAX]; /* by shard: the last gap that told of one */
     uint64_t last_rewind;     /* sequence of the last of them; 0: none yet */
     struct ring_missed {

@@ -1562,6 +1562,33 @@ static void test_who_comes_back_from_behind_a_rewind_gets_what_follows_and_no_mo
 }
 
 /* Neither the tail that was lost nor the gap that tells so is in memory any more. */
+/* Of several shards: the gap of a rewind before what it has is not told again, nor what came
+ * instead, though there was another one since. */
+static void test_who_comes_back_from_between_two_rewinds_gets_what_follows_the_first(void **state)
+{
+    uint64_t had, kept, lost, last;
+    char expected[256];
+
+    (void)state;
+    begin_with_quiet_shards(1 << 20);
+    posts(5);
+    rewind_log(2);
+    posts(5);
+    had = publish_in(1, "ada", "tea");
+    pass_in(1);
+    kept = post("tea");
+    lost = post("lost");
+    rewind_log(1);
+    last = post("tea");
+    resume(&a, NULL, had);
+    settle();
+    snprintf(expected, sizeof(expected),
+             "%" PRIu64 " %" PRIu64 " {\"type\":\"gap\",\"from\":\"%" PRIu64 "\",\"to\":\"%" PRIu64
+             "\",\"reason\":\"rewound\",\"shard\":0} %" PRIu64,
+             kept, lost, kept, lost, last);
+    assert_string_equal(received(&a), expected);
+}
+
 static void test_a_rewind_that_has_left_the_ring_is_no_gap_to_who_comes_later(void **state)
 {
     (void)state;
@@ -2252,6 +2279,7 @@ int main(void)
         CATCH_UP_TEST(test_who_comes_back_with_the_last_of_what_was_rewound_is_told),
         CATCH_UP_TEST(test_ids_that_come_again_after_a_rewind_are_not_passed_over),
         CATCH_UP_TEST(test_who_comes_back_from_behind_a_rewind_gets_what_follows_and_no_more),
+        CATCH_UP_TEST(test_who_comes_back_from_between_two_rewinds_gets_what_follows_the_first),
         CATCH_UP_TEST(test_a_rewind_that_has_left_the_ring_is_no_gap_to_who_comes_later),
         CATCH_UP_TEST(test_what_is_logged_behind_a_rewind_comes_once),
         CATCH_UP_TEST(test_who_was_behind_when_the_log_was_rewound_is_told),
