@@ -397,6 +397,39 @@ static void test_reduced_events_count_among_those_that_all_are_owed(void **state
     a.room = FAKE_UNLIMITED;
 }
 
+static void test_without_memory_nobody_misses_it_in_silence(void **state)
+{
+    bool all_live = false;
+
+    for (uint64_t n = 0; !all_live; n++) {
+        struct event *event = event_post(20, "ada", "tea");
+        struct fake_client *const clients[] = {&a, &b};
+
+        end(state);
+        assert_int_equal(begin(state), 0);
+        b.client.format = FORMAT_SSE;
+        subscribe(&a, "text");
+        subscribe(&b, "short");
+        post(10, "milk");
+        buffer_clear(&a.received);
+        buffer_clear(&b.received);
+        mem_fail_after(n);
+        deliver_event(deliver, event);
+        mem_fail_never();
+        event_unref(event);
+        deliver_turn_end(deliver);
+        all_live = true;
+        for (size_t i = 0; i < 2; i++) {
+            bool lives = fake_client_lives(clients[i]);
+
+            all_live = all_live && lives;
+            assert_int_equal(clients[i]->received.size > 0, lives);
+            assert_true(lives || clients[i]->disconnect_cursor.id == 10);
+        }
+        assert_true(n < 1000);
+    }
+}
+
 static void test_named_rules_may_change_the_members(void **state)
 {
     struct sl_filter *filter = firehose();
@@ -434,6 +467,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_small_events_count_with_their_memory, begin, end),
         cmocka_unit_test_setup_teardown(test_reduced_events_count_among_those_that_all_are_owed,
                                         begin, end),
+        cmocka_unit_test_setup_teardown(test_without_memory_nobody_misses_it_in_silence, begin,
+                                        end),
         cmocka_unit_test_setup_teardown(test_named_rules_may_change_the_members, begin, end),
     };
 
