@@ -323,8 +323,8 @@ static bool near_fits(struct near *near, const struct sl_words *words, size_t st
     return fewest[all] <= near->between;
 }
 
-/* Goes from one place to the next where a term stands, and looks how far the nearest of all others
- * reach. Words are counted where they may belong to two terms, which takes several words in one. */
+/* Goes from one place to the next where a term stands, and looks how far the nearest of the others
+ * reach. Only terms of several words can need the same word: near_fits() decides then. */
 static bool near_holds(struct sl_slice operand, const struct sl_words *words)
 {
     struct near near;
