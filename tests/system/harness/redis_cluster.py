@@ -220,6 +220,9 @@ class RedisCluster:
         slot = self.slot(shard)
         return next(node for node in self.nodes if node.is_running() and node.has_slot(slot))
 
+    def master_of(self, shard):
+        return self.owner(shard).client
+
     def shards_of(self, node):
         return {shard for shard in range(self.shards) if node.has_slot(self.slot(shard))}
 

@@ -16,9 +16,9 @@ def train(dictionary_id, texts, size=4096):
 
 def add_dictionary(redis, dictionary_id, data, posts=1):
     """As src/scripts/dictionary_add.lua does."""
-    redis.client.set(f"sluice:{{0}}:dictionary:{dictionary_id}", data)
-    redis.client.hset("sluice:{0}:dictionaries", dictionary_id,
-                      f"{time.time_ns() // 1_000_000} {len(data)} {posts} 0")
+    client = redis.master_of(0)
+    client.set(f"sluice:{{0}}:dictionary:{dictionary_id}", data)
+    client.hset("sluice:{0}:dictionaries", dictionary_id, f"{time.time_ns() // 1_000_000} {len(data)} {posts} 0")
 
 
 def listed(gateway):
