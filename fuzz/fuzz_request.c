@@ -76,7 +76,7 @@ static void check_request(const struct stream_request *request, const struct htt
     must((request->format == FORMAT_WEBSOCKET) == http->is_upgrade);
     must(request->gather_ms >= -1 && request->gather_ms <= MAX_GATHER_MS);
     must(!!request->filter == (request->stream <= STREAM_FIREHOSE));
-    must((request->types == 0) == (request->stream == STREAM_MANY));
+    must((request->types == 0) == stream_request_takes_rules(request));
     must(request->since != SINCE_CURSOR || request->since_cursor.id > 0);
     must(request->token.expires_ms > NOW_MS);
     check_fields(request->fields);

@@ -14,6 +14,8 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 
+enum { USUAL_BYTES = 256 /* of a message */ };
+
 struct group {
     uint64_t count;
 };
@@ -117,7 +119,7 @@ static int count_group(struct count_bucket *bucket, struct sl_slice key)
 }
 
 int count_bucket_add(struct count_bucket *bucket, const struct count_question *question,
-                     const struct event *event)
+                     const struct event *event, const struct count_keys *rules)
 {
     char room[COUNT_KEY_BYTES];
     struct sl_slice key = key_of(question, event, room);
@@ -126,6 +128,10 @@ int count_bucket_add(struct count_bucket *bucket, const struct count_question *q
         return -ENOMEM;
     if (key.data && count_group(bucket, key) < 0)
         return -ENOMEM;
+    for (size_t i = 0; rules && event->kind == EVENT_POST && i < rules->count; i++) {
+        if (count_group(bucket, rules->list[i]) < 0)
+            return -ENOMEM;
+    }
     bucket->posts += event->kind == EVENT_POST;
     bucket->deletes += event->kind == EVENT_DELETE;
     return 0;
@@ -202,6 +208,19 @@ static void print_groups(const struct count_bucket *bucket, const char *member, 
     mem_free(list);
 }
 
+static void print_text(struct buffer *json, const char *name, const char *value)
+{
+    buffer_append_str(json, name);
+    buffer_append_str(json, value);
+    buffer_append_char(json, '"');
+}
+
+static void print_number(struct buffer *json, const char *name, uint64_t value)
+{
+    buffer_append_str(json, name);
+    buffer_append_decimal(json, value);
+}
+
 void count_bucket_print(const struct count_bucket *bucket, const struct count_question *question,
                         const struct count_telling *telling, struct buffer *json)
 {
@@ -209,15 +228,15 @@ void count_bucket_print(const struct count_bucket *bucket, const struct count_qu
 
     clock_format_rfc3339(telling->start_ms, start);
     clock_format_rfc3339(telling->end_ms, end);
-    buffer_append_str(json, "{\"type\":\"counts\",");
+    buffer_reserve(json, USUAL_BYTES);
+    buffer_append_str(json, "{\"type\":\"counts\"");
     if (!telling->is_partial)
-        buffer_append_format(json, "\"id\":\"%s\",",
-                             sl_id_print(sl_id_first_at(telling->end_ms) - 1, id));
-    buffer_append_format(json,
-                         "\"start\":\"%s\",\"end\":\"%s\",\"posts\":%" PRIu64
-                         ",\"deletes\":%" PRIu64 ",\"users\":%" PRIu64,
-                         start, end, bucket->posts, bucket->deletes,
-                         distinct_estimate(&bucket->users));
+        print_text(json, ",\"id\":\"", sl_id_print(sl_id_first_at(telling->end_ms) - 1, id));
+    print_text(json, ",\"start\":\"", start);
+    print_text(json, ",\"end\":\"", end);
+    print_number(json, ",\"posts\":", bucket->posts);
+    print_number(json, ",\"deletes\":", bucket->deletes);
+    print_number(json, ",\"users\":", distinct_estimate(&bucket->users));
     if (question->by != COUNT_BY_NONE)
         print_groups(bucket, question->by == COUNT_BY_TYPE ? "events" : "posts", json);
     if (telling->revision)

@@ -26,6 +26,12 @@ struct count_bucket {
     uint64_t other;          /* what the groups do not name */
 };
 
+/* The rules that an event matches, where it is counted by them. */
+struct count_keys {
+    const struct sl_slice *list;
+    size_t count;
+};
+
 /* How it is told. */
 struct count_telling {
     uint64_t start_ms, end_ms; /* Unix times */
@@ -37,9 +43,9 @@ struct count_telling {
 /* Begins as {0}. */
 void count_bucket_done(struct count_bucket *bucket);
 void count_bucket_clear(struct count_bucket *bucket);
-/* 0; -ENOMEM: the bucket is no good any more. */
+/* `rules` NULL: none. 0; -ENOMEM: the bucket is no good any more. */
 int count_bucket_add(struct count_bucket *bucket, const struct count_question *question,
-                     const struct event *event);
+                     const struct event *event, const struct count_keys *rules);
 /* Does it depend on their order which groups are named? */
 bool count_bucket_is_full(const struct count_bucket *bucket);
 

@@ -149,7 +149,7 @@ static void note(struct counter *counter, uint64_t first, uint64_t last)
         add_range(&counter->noted, first, last);
 }
 
-int counter_add(struct counter *counter, const struct event *event)
+int counter_add(struct counter *counter, const struct event *event, const struct count_keys *rules)
 {
     if (event->id < counter->first)
         return 0; /* 0: published without the log */
@@ -161,7 +161,7 @@ int counter_add(struct counter *counter, const struct event *event)
     }
     if (event->is_late && count_bucket_is_full(&counter->bucket))
         note(counter, event->id, event->id);
-    return count_bucket_add(&counter->bucket, &counter->question, event);
+    return count_bucket_add(&counter->bucket, &counter->question, event, rules);
 }
 
 void counter_gap(struct counter *counter, uint64_t from, uint64_t to, enum gap_reason reason)

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "gateway/counts/count_bucket.h"
 #include "gateway/front/count_question.h"
 #include "gateway/intake/event.h"
 #include "gateway/intake/gap.h"
@@ -30,8 +31,9 @@ uint64_t counter_closed(const struct counter *counter);
 /* That of the open one. */
 uint64_t counter_open(const struct counter *counter);
 
-/* 0; -EAGAIN: it is of a later bucket, the open one must be closed first; -ENOMEM. */
-int counter_add(struct counter *counter, const struct event *event);
+/* `rules` NULL: none. 0; -EAGAIN: it is of a later bucket, the open one must be closed first;
+ * -ENOMEM. */
+int counter_add(struct counter *counter, const struct event *event, const struct count_keys *rules);
 /* Events with ids in (from, to] are missing. */
 void counter_gap(struct counter *counter, uint64_t from, uint64_t to, enum gap_reason reason);
 

@@ -47,7 +47,7 @@ static struct list *list_of(struct catcher *catcher)
 }
 
 /* Behind all others in the list of that state. */
-static void enter(struct catcher *catcher, enum catcher_state state)
+void catcher_enter(struct catcher *catcher, enum catcher_state state)
 {
     if (list_contains(&catcher->node))
         list_remove(list_of(catcher), &catcher->node);
@@ -63,19 +63,19 @@ static void wait_for_log(struct catcher *catcher, uint32_t shard)
     if (list_contains(&catcher->node))
         list_remove(list_of(catcher), &catcher->node);
     catcher->waits_for_shard = shard;
-    enter(catcher, CATCHER_WAITS_FOR_LOG);
+    catcher_enter(catcher, CATCHER_WAITS_FOR_LOG);
 }
 
-static void evict(struct catcher *catcher, enum disconnect_reason reason)
+void catcher_evict(struct catcher *catcher, enum disconnect_reason reason)
 {
-    enter(catcher, CATCHER_LEAVES);
+    catcher_enter(catcher, CATCHER_LEAVES);
     outbox_set_aside(catcher->client);
     catcher->client->transport->evict(catcher->client, reason);
 }
 
 void catch_up_suspend(struct catcher *catcher)
 {
-    enter(catcher, CATCHER_LEAVES);
+    catcher_enter(catcher, CATCHER_LEAVES);
     outbox_set_aside(catcher->client);
 }
 
@@ -87,7 +87,7 @@ void catch_up_evict_lane(struct lane *lane, enum disconnect_reason reason)
         struct catcher *catcher = LIST_OWNER(node, struct catcher, in_lane);
 
         if (catcher->state != CATCHER_LEAVES)
-            evict(catcher, reason);
+            catcher_evict(catcher, reason);
     }
 }
 
@@ -98,7 +98,7 @@ void catch_up_lane_ready(struct lane *lane)
         struct catcher *catcher = LIST_OWNER(node, struct catcher, in_lane);
 
         if (catcher->state == CATCHER_WAITS_FOR_LANE)
-            enter(catcher, CATCHER_RUNS);
+            catcher_enter(catcher, CATCHER_RUNS);
     }
 }
 
@@ -106,15 +106,7 @@ void catch_up_head_moved(struct catch_up *catch_up)
 {
     catch_up->passed_to = catch_up->ring->next;
     LIST_EACH(&catch_up->at_head, node)
-    enter(LIST_OWNER(node, struct catcher, node), CATCHER_RUNS);
-}
-
-/* What the client has of the shard of the first event, or gap, that it is owed of it. */
-static uint64_t had_before(const struct event *owed)
-{
-    if (owed->gap_to)
-        return owed->is_rewound ? owed->gap_to : owed->gap_from;
-    return owed->previous;
+    catcher_enter(LIST_OWNER(node, struct catcher, node), CATCHER_RUNS);
 }
 
 /* What is in the ring already, and has not passed yet, is `owed`; NULL: nothing is. */
@@ -124,8 +116,8 @@ static void wake(struct catcher *catcher, const struct event *owed)
         return;
     catcher_skip_to_head(catcher);
     if (owed && owed->gap_to)
-        catcher->last[owed->shard] = had_before(owed);
-    enter(catcher, CATCHER_RUNS);
+        catcher->last[owed->shard] = catch_up_had_before(owed);
+    catcher_enter(catcher, CATCHER_RUNS);
 }
 
 static void wake_lane(struct lane *lane, const struct event *owed)
@@ -162,7 +154,7 @@ void catch_up_owe(struct lane *lane, struct event *event, struct sl_slice tail)
 void catch_up_writable(struct catcher *catcher)
 {
     if (catcher->state == CATCHER_WAITS_FOR_SOCKET && catcher->client->state == CLIENT_IN_STEP)
-        enter(catcher, CATCHER_RUNS);
+        catcher_enter(catcher, CATCHER_RUNS);
 }
 
 /* --- where a catcher stands --- */
@@ -271,8 +263,8 @@ static bool flush(struct catcher *catcher)
     outbox_flush(&catcher->outbox, uv_now(catcher->catch_up->settings.loop));
     if (catcher->client->state == CLIENT_IN_STEP)
         return true;
-    enter(catcher, catcher->client->state == CLIENT_BEHIND ? CATCHER_WAITS_FOR_SOCKET
-                                                           : CATCHER_LEAVES); /* broken */
+    catcher_enter(catcher, catcher->client->state == CLIENT_BEHIND ? CATCHER_WAITS_FOR_SOCKET
+                                                                   : CATCHER_LEAVES); /* broken */
     return false;
 }
 
@@ -284,11 +276,11 @@ static void end_look_back(struct catcher *catcher)
     look_back_free(catcher->look_back);
     catcher->look_back = NULL;
     if (r < 0) {
-        evict(catcher, DISCONNECT_INTERNAL);
+        catcher_evict(catcher, DISCONNECT_INTERNAL);
         return;
     }
     catch_up_spend(catcher->catch_up, outbox_gathered_bytes(&catcher->outbox));
-    enter(catcher, CATCHER_RUNS);
+    catcher_enter(catcher, CATCHER_RUNS);
 }
 
 static void look_back(struct catcher *catcher)
@@ -297,23 +289,23 @@ static void look_back(struct catcher *catcher)
     size_t events;
 
     if (!lane_is_ready(catcher->lane)) {
-        enter(catcher, CATCHER_WAITS_FOR_LANE);
+        catcher_enter(catcher, CATCHER_WAITS_FOR_LANE);
         return;
     }
     switch (look_back_step(catcher->look_back, catcher->lane, catch_up->log, &events,
                            &catcher->waits_for_shard)) {
     case LOOKING:
         catch_up_spend(catch_up, events * LOOK_BACK_COST);
-        enter(catcher, CATCHER_RUNS);
+        catcher_enter(catcher, CATCHER_RUNS);
         break;
     case LOOKING_WAITS:
-        enter(catcher, CATCHER_LOOKS_BACK);
+        catcher_enter(catcher, CATCHER_LOOKS_BACK);
         break;
     case LOOKING_HAS_ENDED:
         end_look_back(catcher);
         break;
     case LOOKING_FAILED:
-        evict(catcher, DISCONNECT_INTERNAL);
+        catcher_evict(catcher, DISCONNECT_INTERNAL);
         break;
     }
 }
@@ -324,13 +316,13 @@ static void arrive(struct catcher *catcher)
     if (catcher->counter)
         go_live(catcher);
     else if (!catcher_is_not_ahead(catcher))
-        enter(catcher, CATCHER_WAITS_FOR_HEAD);
+        catcher_enter(catcher, CATCHER_WAITS_FOR_HEAD);
     else if (is_past_until(catcher))
-        evict(catcher, DISCONNECT_COMPLETE);
+        catcher_evict(catcher, DISCONNECT_COMPLETE);
     else if (catcher_is_in_step(catcher))
         go_live(catcher);
     else
-        enter(catcher, CATCHER_KEEPS_UP);
+        catcher_enter(catcher, CATCHER_KEEPS_UP);
 }
 
 static enum progress read_on(struct catcher *catcher)
@@ -353,7 +345,7 @@ static void step(struct catcher *catcher)
     }
     progress = read_on(catcher);
     if (progress == PROGRESS_OUT_OF_MEMORY) {
-        evict(catcher, DISCONNECT_INTERNAL);
+        catcher_evict(catcher, DISCONNECT_INTERNAL);
         return;
     }
     if (progress == PROGRESS_NEEDS_LOG && !catcher->is_due && gathers(catcher)) {
@@ -363,13 +355,13 @@ static void step(struct catcher *catcher)
     if (!flush(catcher))
         return;
     if (progress == PROGRESS_OVERTAKEN) {
-        evict(catcher, DISCONNECT_TOO_SLOW);
+        catcher_evict(catcher, DISCONNECT_TOO_SLOW);
     } else if (progress == PROGRESS_COMPLETE) {
-        evict(catcher, DISCONNECT_COMPLETE);
+        catcher_evict(catcher, DISCONNECT_COMPLETE);
     } else if (progress == PROGRESS) {
-        enter(catcher, CATCHER_RUNS);
+        catcher_enter(catcher, CATCHER_RUNS);
     } else if (progress == PROGRESS_NEEDS_LANE) {
-        enter(catcher, CATCHER_WAITS_FOR_LANE);
+        catcher_enter(catcher, CATCHER_WAITS_FOR_LANE);
     } else if (progress == PROGRESS_NEEDS_LOG) {
         wait_for_log(catcher, catcher->waits_for_shard);
     } else {
@@ -411,7 +403,7 @@ static void on_batch_cached(void *owner, uint32_t shard, struct cached_batch *ba
         struct catcher *catcher = LIST_OWNER(node, struct catcher, node);
 
         if (batch && serves(batch, catcher))
-            enter(catcher, CATCHER_RUNS);
+            catcher_enter(catcher, CATCHER_RUNS);
     }
     first = list_first(&catch_up->waiting[shard]);
     if (first)
@@ -432,7 +424,7 @@ static void on_back_batch(void *owner, uint32_t shard, uint64_t to,
         if (catcher->waits_for_shard != shard)
             continue;
         look_back_batch(catcher->look_back, shard, to, batch);
-        enter(catcher, CATCHER_RUNS);
+        catcher_enter(catcher, CATCHER_RUNS);
     }
 }
 
@@ -464,7 +456,7 @@ static void fall_due(struct catcher *catcher)
     if (outbox_gathered_bytes(&catcher->outbox) == 0)
         return;
     catcher->is_due = true;
-    enter(catcher, CATCHER_RUNS);
+    catcher_enter(catcher, CATCHER_RUNS);
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -477,7 +469,7 @@ static void on_tick(uv_timer_t *timer)
         struct catcher *catcher = LIST_OWNER(node, struct catcher, in_all);
 
         if (is_too_slow(catcher, now_ms))
-            evict(catcher, DISCONNECT_TOO_SLOW);
+            catcher_evict(catcher, DISCONNECT_TOO_SLOW);
         else if (catcher->state == CATCHER_WAITS_FOR_LOG)
             fall_due(catcher);
         else
@@ -487,8 +479,7 @@ static void on_tick(uv_timer_t *timer)
 
 /* --- beginning --- */
 
-static struct catcher *catcher_new(struct catch_up *catch_up, struct lane *lane,
-                                   struct client *client)
+struct catcher *catcher_new(struct catch_up *catch_up, struct lane *lane, struct client *client)
 {
     struct outbox_settings settings = lane->outbox.settings;
     struct catcher *catcher = mem_zalloc(sizeof(*catcher));
@@ -509,7 +500,7 @@ static struct catcher *catcher_new(struct catch_up *catch_up, struct lane *lane,
 }
 
 /* From one outbox to the other. */
-static void start(struct catcher *catcher)
+void catcher_start(struct catcher *catcher)
 {
     struct catch_up *catch_up = catcher->catch_up;
     struct client *client = catcher->client;
@@ -523,16 +514,6 @@ static void start(struct catcher *catcher)
         uv_timer_start(&catch_up->tick_timer, on_tick, TICK_MS, TICK_MS);
     list_append(&catch_up->all, &catcher->in_all);
     metric_add(catch_up->settings.metrics, METRIC_CATCHING_UP, 1);
-}
-
-/* Of all shards everything up to there. */
-static uint64_t lowest_id(const struct sl_cursor *cursor)
-{
-    uint64_t id = cursor->id;
-
-    for (uint32_t i = 0; i < cursor->group_count; i++)
-        id = cursor->groups[i].low < id ? cursor->groups[i].low : id;
-    return id;
 }
 
 int catch_up_begin(struct catch_up *catch_up, struct lane *lane, struct client *client,
@@ -556,23 +537,19 @@ int catch_up_begin(struct catch_up *catch_up, struct lane *lane, struct client *
     catcher->sequence = ring->next;
     if (catcher->fed_wall_ms > came_ms)
         catcher->max_lag_ms += catcher->fed_wall_ms - came_ms;
-    if (lane->question.bucket_ms) {
-        catcher->counter = counter_new(&lane->question, lowest_id(cursor) + 1);
-        if (!catcher->counter) {
-            mem_free(catcher);
-            return -ENOMEM;
-        }
-        catcher_begin_counting(catcher);
+    if (lane->question.bucket_ms && catcher_count_from(catcher, cursor) < 0) {
+        mem_free(catcher);
+        return -ENOMEM;
     }
-    start(catcher);
-    enter(catcher, CATCHER_RUNS);
+    catcher_start(catcher);
+    catcher_enter(catcher, CATCHER_RUNS);
     metric_add(catch_up->settings.metrics, METRIC_RESUMED, 1);
     return catcher_tell_what_is_late(catcher);
 }
 
 /* It goes on in the ring, where it has had everything before this sequence, and what its position
  * says. */
-static void begin_in_ring(struct catcher *catcher, uint64_t sequence)
+void catcher_begin_in_ring(struct catcher *catcher, uint64_t sequence)
 {
     catcher->in_ring = true;
     catcher->sequence = catcher->unlogged_from = catcher->came_at = sequence;
@@ -594,131 +571,10 @@ int catch_up_begin_last(struct catch_up *catch_up, struct lane *lane, struct cli
         return -ENOMEM;
     }
     catcher->at = *catch_up->settings.passed;
-    begin_in_ring(catcher, ring->next);
-    start(catcher);
-    enter(catcher, CATCHER_RUNS);
+    catcher_begin_in_ring(catcher, ring->next);
+    catcher_start(catcher);
+    catcher_enter(catcher, CATCHER_RUNS);
     return 0;
-}
-
-/* A catcher for a client that is live: it goes on in the ring with what it is owed, or, if that is
- * nothing, with the entry of this sequence. NULL: out of memory. */
-static struct catcher *take_over(struct catch_up *catch_up, struct lane *lane,
-                                 struct client *client, uint64_t sequence)
-{
-    struct catcher *catcher = catcher_new(catch_up, lane, client);
-    const struct event *event = outbox_owed(client, client->at);
-    const struct sl_cursor passed = position_cursor(catch_up->settings.passed);
-    uint64_t owed = 0; /* a bit for each shard of which something is */
-    struct sl_cursor cursor;
-
-    if (!catcher)
-        return NULL;
-    cursor = outbox_client_cursor(client, &passed);
-    position_set(&catcher->at, &cursor);
-    begin_in_ring(catcher, event ? event->sequence : sequence);
-    catch_up_sample_clocks(catch_up);
-    if (event)
-        catcher->fed_wall_ms = catch_up_happened_ms(catch_up, event);
-    for (uint64_t at = client->at; (event = outbox_owed(client, at)); at++) {
-        if ((!event->id && !event->gap_to) || owed >> event->shard & 1)
-            continue;
-        owed |= UINT64_C(1) << event->shard;
-        catcher->last[event->shard] = had_before(event);
-    }
-    return catcher;
-}
-
-/* The same for one that is told counts, or that has been told some that do not hold any more: it
- * counts from there on. */
-static struct catcher *take_over_counts(struct catch_up *catch_up, struct lane *lane,
-                                        struct client *client)
-{
-    const struct sl_cursor closed = {.id = counter_closed(lane->counter)};
-    const struct sl_cursor had = outbox_client_cursor(client, &closed);
-    struct catcher *catcher = catcher_new(catch_up, lane, client);
-
-    if (!catcher)
-        return NULL;
-    catcher->counter = counter_new_again(lane->counter, had.id);
-    if (!catcher->counter) {
-        mem_free(catcher);
-        return NULL;
-    }
-    catcher_begin_counting(catcher);
-    return catcher;
-}
-
-int catch_up_fall(struct catch_up *catch_up, struct lane *lane, struct client *client)
-{
-    struct catcher *catcher;
-
-    assert(outbox_owed(client, client->at)); /* else it would not be behind */
-    catcher = lane->counter ? take_over_counts(catch_up, lane, client)
-                            : take_over(catch_up, lane, client, 0);
-    if (!catcher)
-        return -ENOMEM;
-    catcher->has_fallen = true;
-    start(catcher);
-    enter(catcher, CATCHER_WAITS_FOR_SOCKET);
-    metric_add(catch_up->settings.metrics, METRIC_FALLEN_BEHIND, 1);
-    return 0;
-}
-
-void catch_up_count_again(struct catch_up *catch_up, struct lane *lane, struct client *client)
-{
-    bool is_behind = client->state == CLIENT_BEHIND;
-    struct catcher *catcher = take_over_counts(catch_up, lane, client);
-
-    if (!catcher) {
-        outbox_set_aside(client);
-        client->transport->evict(client, DISCONNECT_INTERNAL);
-        return;
-    }
-    start(catcher);
-    enter(catcher, is_behind ? CATCHER_WAITS_FOR_SOCKET : CATCHER_RUNS);
-}
-
-struct mark_visit {
-    struct catch_up *catch_up;
-    struct lane *lane;
-    const struct event *mark;
-};
-
-static void go_back_to_mark(void *owner, struct client *client)
-{
-    const struct mark_visit *visit = owner;
-    const struct event *mark = visit->mark;
-    bool is_behind = client->state == CLIENT_BEHIND;
-    struct catcher *catcher;
-
-    if (client->came_with <= mark->late_from || client->came_with > mark->late_to)
-        return;
-    catcher = visit->lane->counter
-                  ? take_over_counts(visit->catch_up, visit->lane, client)
-                  : take_over(visit->catch_up, visit->lane, client, mark->sequence);
-    if (!catcher) {
-        outbox_set_aside(client);
-        client->transport->evict(client, DISCONNECT_INTERNAL);
-        return;
-    }
-    catcher->has_come = true;
-    catcher->had = (struct sl_cursor){.id = client->came_with};
-    client->came_with = 0; /* once */
-    start(catcher);
-    if (catcher->counter && /* the mark is behind where it begins in the ring */
-        catcher_tell_late(catcher, mark->shard, mark->late_from, mark->late_to) < 0) {
-        evict(catcher, DISCONNECT_INTERNAL);
-        return;
-    }
-    enter(catcher, is_behind ? CATCHER_WAITS_FOR_SOCKET : CATCHER_RUNS);
-}
-
-void catch_up_tell_mark(struct catch_up *catch_up, struct lane *lane, const struct event *mark)
-{
-    struct mark_visit visit = {catch_up, lane, mark};
-
-    catch_up_wake_lane(lane);
-    outbox_visit_all(&lane->outbox, go_back_to_mark, &visit);
 }
 
 /* --- made and freed --- */

@@ -77,6 +77,9 @@ int catch_up_fall(struct catch_up *catch_up, struct lane *lane, struct client *c
  * or will not be told the next ones: it counts by itself, and is live again then. Who cannot has to
  * go. */
 void catch_up_count_again(struct catch_up *catch_up, struct lane *lane, struct client *client);
+/* The lane wants something else: those of its clients that catch up count their open buckets again.
+ */
+void catch_up_recount(struct lane *lane);
 /* The mark of late events has just been appended to the ring: live clients of the lane that came
  * with a plain cursor which claims some of them go back to it, and are told. Who cannot be has to
  * go. */

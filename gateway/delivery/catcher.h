@@ -136,15 +136,37 @@ int catcher_tell_late(struct catcher *catcher, uint32_t shard, uint64_t from, ui
 /* Who has `passed` lacks something of shards that are behind: tells it, once for each, if its
  * cursor claims that. 0; -ENOMEM. */
 int catcher_tell_behind(struct catcher *catcher, const struct sl_cursor *passed);
+/* Its lane counts: it begins with the bucket behind the cursor. 0; -ENOMEM. */
+int catcher_count_from(struct catcher *catcher, const struct sl_cursor *cursor);
 /* It begins with the open bucket of its counter, which has nothing in it yet. */
 void catcher_begin_counting(struct catcher *catcher);
 /* A plain cursor claims what has not come of a shard that is behind, and what has come late since
  * it was given out. 0; -ENOMEM. */
 int catcher_tell_what_is_late(struct catcher *catcher);
+/* What it counts does not hold any more, or its lane wants something else. 0; -ENOMEM. */
+int catcher_count_again(struct catcher *catcher);
 /* It needs no batches any more. */
 void catcher_let_go_of_batches(struct catcher *catcher);
 /* About how many events it is behind. */
 uint64_t catcher_events_behind(const struct catcher *catcher);
+
+/* A catcher for a reader of the lane's outbox; NULL: out of memory. From one outbox to the other.
+ * Behind all others in the list of that state. It has to go. */
+struct catcher *catcher_new(struct catch_up *catch_up, struct lane *lane, struct client *client);
+void catcher_start(struct catcher *catcher);
+void catcher_enter(struct catcher *catcher, enum catcher_state state);
+void catcher_evict(struct catcher *catcher, enum disconnect_reason reason);
+/* It goes on in the ring, where it has had everything before this sequence, and what its position
+ * says. */
+void catcher_begin_in_ring(struct catcher *catcher, uint64_t sequence);
+
+/* What the client has of the shard of the first event, or gap, that it is owed of it. */
+static inline uint64_t catch_up_had_before(const struct event *owed)
+{
+    if (owed->gap_to)
+        return owed->is_rewound ? owed->gap_to : owed->gap_from;
+    return owed->previous;
+}
 
 static inline void catch_up_spend(struct catch_up *catch_up, size_t bytes)
 {

@@ -34,8 +34,26 @@ void catcher_begin_counting(struct catcher *catcher)
     take_seam(catcher);
 }
 
-/* 0; -ENOMEM. */
-static int count_again(struct catcher *catcher)
+/* Of all shards everything up to there. */
+static uint64_t lowest_id(const struct sl_cursor *cursor)
+{
+    uint64_t id = cursor->id;
+
+    for (uint32_t i = 0; i < cursor->group_count; i++)
+        id = cursor->groups[i].low < id ? cursor->groups[i].low : id;
+    return id;
+}
+
+int catcher_count_from(struct catcher *catcher, const struct sl_cursor *cursor)
+{
+    catcher->counter = counter_new(&catcher->lane->question, lowest_id(cursor) + 1);
+    if (!catcher->counter)
+        return -ENOMEM;
+    catcher_begin_counting(catcher);
+    return 0;
+}
+
+int catcher_count_again(struct catcher *catcher)
 {
     struct counter *again = counter_new_again(catcher->counter, counter_closed(catcher->counter));
 
@@ -86,12 +104,15 @@ static int pass_on(struct catcher *catcher, struct event *event)
 
 int catcher_count(struct catcher *catcher, struct event *event)
 {
+    struct count_keys keys = {0};
     int r;
 
     catch_up_spend(catcher->catch_up, COUNT_COST);
     if (event_is_for_all(event))
         return pass_on(catcher, event);
-    r = counter_add(catcher->counter, event);
+    if (catcher->lane->rules)
+        keys = rule_set_hits(catcher->lane->rules);
+    r = counter_add(catcher->counter, event, &keys);
     if (r == -EAGAIN)
         catcher->close_to = event->id;
     return r;
@@ -133,7 +154,7 @@ enum progress catcher_settle_counts(struct catcher *catcher, enum progress progr
     if (counter_open(catcher->counter) < catcher->close_to)
         return PROGRESS;
     if (counter_retell_from(catcher->counter))
-        return count_again(catcher) < 0 ? PROGRESS_OUT_OF_MEMORY : PROGRESS;
+        return catcher_count_again(catcher) < 0 ? PROGRESS_OUT_OF_MEMORY : PROGRESS;
     if (until && counter_closed(catcher->counter) >= until)
         return PROGRESS_COMPLETE;
     return PROGRESS_AT_HEAD;

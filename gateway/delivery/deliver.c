@@ -225,7 +225,16 @@ static void evict_for_unmatched(struct deliver *deliver)
 
 static void owe_with_names(struct lane *lane, struct event *event)
 {
-    struct sl_slice names = rule_set_name_hits(lane->rules);
+    struct sl_slice names;
+
+    if (lane->question.bucket_ms) {
+        if (rule_set_take_hits(lane->rules) == 0)
+            lane_count(lane, event);
+        else
+            outbox_evict_all(&lane->outbox, DISCONNECT_INTERNAL);
+        return;
+    }
+    names = rule_set_name_hits(lane->rules);
 
     if (names.data)
         catch_up_owe(lane, event, names);

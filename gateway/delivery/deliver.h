@@ -100,8 +100,8 @@ bool deliver_keep_alive(struct client *client, const struct sl_cursor *cursor);
  * the others cost is nothing. `visit` must not make anybody come, leave, or be sent anything. */
 void deliver_visit_owed(struct deliver *deliver, client_visit_fn visit, void *owner);
 
-/* Gives the client, whose `format`, `unchunked`, encoding and `fields` are set, a position in the outbox of all clients
- * with this filter. `gather_ms` < 0: the default. 0; -ENOMEM. */
+/* Gives the client, whose `format`, `unchunked`, encoding and `fields` are set, a position in the
+ * outbox of all clients with this filter. `gather_ms` < 0: the default. 0; -ENOMEM. */
 int deliver_subscribe(struct deliver *deliver, struct client *client, struct sl_filter *filter,
                       int gather_ms);
 
@@ -126,6 +126,13 @@ int deliver_subscribe_rules(struct deliver *deliver, struct client *client, int 
 
 /* From the next event on, a client with named rules gets these members (front/event_fields.h). */
 void deliver_set_fields(struct client *client, uint64_t fields);
+/* The same, but the client is told how many events of each bucket match, and each of the rules. It
+ * is to be resumed at once. */
+int deliver_subscribe_counted_rules(struct deliver *deliver, struct client *client,
+                                    const struct count_question *question, int gather_ms,
+                                    struct rule_set **ret_rules);
+/* A rule was put or removed: who counts by rules counts the open bucket again. */
+void deliver_rules_changed(struct client *client);
 
 /* The client, which has just subscribed, begins behind `cursor`, whose ids are those of events, or
  * any numbers between two. 0; -ENOMEM. */

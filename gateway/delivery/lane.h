@@ -53,6 +53,8 @@ void lane_owe(struct lane *lane, struct event *event, const struct sl_cursor *he
 
 /* The event, or gap, passes: the lane counts it. */
 void lane_count(struct lane *lane, struct event *event);
+/* What it wants has changed: its clients count the open bucket again. */
+void lane_recount(struct lane *lane);
 /* A client that has counted by itself up to the head becomes live: its counter is the lane's, if
  * that has none. */
 void lane_take_counter(struct lane *lane, struct counter **counter);
@@ -77,6 +79,10 @@ void rule_set_free(struct rule_set *rules);
 /* The names of the rules that were hit, for the end of the event; the hits are forgotten. Valid
  * until the next call; without data: out of memory. */
 struct sl_slice rule_set_name_hits(struct rule_set *rules);
+/* The same for a lane that counts: they are what rule_set_hits() has then. 0; -ENOMEM. */
+int rule_set_take_hits(struct rule_set *rules);
+/* Of the event that was matched, or wanted, last; valid until the rules change. */
+struct count_keys rule_set_hits(const struct rule_set *rules);
 /* Does one of the rules want the event, whose words have been read? 1: yes, *ret_tail names them;
  * 0; -ENOMEM. */
 int rule_set_wants(struct rule_set *rules, const struct event *event, const struct sl_words *words,

@@ -11,7 +11,7 @@
 
 enum { CLOSE_AT_ONCE = 64 /* after a long silence the rest is read like anything old */ };
 
-static void miscount(struct lane *lane)
+void lane_recount(struct lane *lane)
 {
     if (!list_contains(&lane->miscounted))
         list_append(&lane->deliver->miscounted, &lane->miscounted);
@@ -27,7 +27,7 @@ static bool close_buckets(struct lane *lane, uint64_t id)
         if (client_is_beyond(lane->until, counter_open(lane->counter)))
             return true; /* all is told that its clients want */
         if (i == CLOSE_AT_ONCE || counter_close(lane->counter, &message) < 0) {
-            miscount(lane);
+            lane_recount(lane);
             return false;
         }
         if (message)
@@ -39,9 +39,13 @@ static bool close_buckets(struct lane *lane, uint64_t id)
 
 static void count_event(struct lane *lane, struct event *event)
 {
+    struct count_keys keys = {0};
+
+    if (lane->rules)
+        keys = rule_set_hits(lane->rules);
     if (client_is_beyond(lane->until, event->id) || !close_buckets(lane, event->id))
         return;
-    if (counter_add(lane->counter, event) < 0)
+    if (counter_add(lane->counter, event, &keys) < 0)
         outbox_evict_all(&lane->outbox, DISCONNECT_INTERNAL);
 }
 
@@ -60,7 +64,7 @@ void lane_count(struct lane *lane, struct event *event)
         count_event(lane, event);
     }
     if (counter_retell_from(lane->counter))
-        miscount(lane);
+        lane_recount(lane);
 }
 
 /* --- a counter comes and goes --- */

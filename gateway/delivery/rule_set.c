@@ -27,6 +27,7 @@ struct rule_set {
     struct list rules;  /* in the order of adding */
     size_t bytes;       /* what their filters cost */
     struct buffer tail; /* of the event at hand */
+    struct buffer hits; /* of a lane that counts: a slice for each that it has hit */
 };
 
 struct rule_set *rule_set_new(struct lane *lane)
@@ -65,6 +66,7 @@ void rule_set_free(struct rule_set *rules)
     LIST_EACH(&rules->rules, node)
     drop(rules, LIST_OWNER(node, struct rule, node));
     buffer_done(&rules->tail);
+    buffer_done(&rules->hits);
     mem_free(rules);
 }
 
@@ -200,6 +202,27 @@ struct sl_slice rule_set_name_hits(struct rule_set *rules)
     return tail->failed ? SL_SLICE_NONE : buffer_slice(tail);
 }
 
+struct count_keys rule_set_hits(const struct rule_set *rules)
+{
+    return (struct count_keys){(const struct sl_slice *)rules->hits.data,
+                               rules->hits.size / sizeof(struct sl_slice)};
+}
+
+int rule_set_take_hits(struct rule_set *rules)
+{
+    buffer_clear(&rules->hits);
+    LIST_EACH(&rules->rules, node)
+    {
+        struct rule *rule = LIST_OWNER(node, struct rule, node);
+        const struct sl_slice id = sl_slice_str(rule->named.id);
+
+        if (rule->hit)
+            buffer_append(&rules->hits, &id, sizeof(id));
+        rule->hit = false;
+    }
+    return rules->hits.failed ? -ENOMEM : 0;
+}
+
 int rule_set_wants(struct rule_set *rules, const struct event *event, const struct sl_words *words,
                    struct sl_slice *ret_tail)
 {
@@ -214,6 +237,8 @@ int rule_set_wants(struct rule_set *rules, const struct event *event, const stru
     }
     if (!is_hit)
         return 0;
+    if (rules->lane->question.bucket_ms)
+        return rule_set_take_hits(rules) < 0 ? -ENOMEM : 1;
     *ret_tail = rule_set_name_hits(rules);
     return ret_tail->data ? 1 : -ENOMEM;
 }

@@ -198,6 +198,28 @@ void deliver_set_fields(struct client *client, uint64_t fields)
         client->outbox->settings.fields = fields;
 }
 
+int deliver_subscribe_counted_rules(struct deliver *deliver, struct client *client,
+                                    const struct count_question *question, int gather_ms,
+                                    struct rule_set **ret_rules)
+{
+    int r = deliver_subscribe_rules(deliver, client, gather_ms, ret_rules);
+
+    if (r == 0)
+        catch_up_lane_of(client)->question = *question;
+    return r;
+}
+
+void deliver_rules_changed(struct client *client)
+{
+    struct lane *lane = catch_up_lane_of(client);
+
+    if (!lane || !lane->question.bucket_ms)
+        return;
+    if (lane->counter)
+        lane_recount(lane);
+    catch_up_recount(lane);
+}
+
 /* --- they catch up, and go --- */
 
 int deliver_resume(struct deliver *deliver, struct client *client, const struct sl_cursor *cursor)

@@ -12,10 +12,8 @@ static const struct {
 } buckets[] = {{"1s", 1000}, {"10s", 10000}, {"1m", 60000}, {"1h", 3600000}, {"1d", 86400000}};
 
 static const char *const by_names[] = {
-    [COUNT_BY_TYPE] = "type",
-    [COUNT_BY_LANG] = "lang",
-    [COUNT_BY_COUNTRY] = "country",
-    [COUNT_BY_CELL] = "cell",
+    [COUNT_BY_TYPE] = "type", [COUNT_BY_LANG] = "lang", [COUNT_BY_COUNTRY] = "country",
+    [COUNT_BY_CELL] = "cell", [COUNT_BY_RULE] = "rule",
 };
 
 enum { CELL_MIN = 10, CELL_MAX = 90000 /* thousandths of a degree */ };
@@ -43,13 +41,13 @@ static int read_by(struct sl_slice text, enum count_by *ret_by, struct http_refu
 {
     if (!text.data)
         return 0;
-    for (unsigned by = COUNT_BY_TYPE; by <= COUNT_BY_CELL; by++) {
+    for (unsigned by = COUNT_BY_TYPE; by <= COUNT_BY_RULE; by++) {
         if (sl_slice_is(text, by_names[by])) {
             *ret_by = by;
             return 0;
         }
     }
-    return http_refuse(refusal, 400, "bad_by", "by", "not one of type, lang, country, cell");
+    return http_refuse(refusal, 400, "bad_by", "by", "not one of type, lang, country, cell, rule");
 }
 
 /* A decimal number with up to three decimals, in thousandths. false: it is none. */

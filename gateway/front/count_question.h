@@ -11,7 +11,14 @@
 #include "gateway/http/http.h"
 #include "src/model/id.h"
 
-enum count_by { COUNT_BY_NONE, COUNT_BY_TYPE, COUNT_BY_LANG, COUNT_BY_COUNTRY, COUNT_BY_CELL };
+enum count_by {
+    COUNT_BY_NONE,
+    COUNT_BY_TYPE,
+    COUNT_BY_LANG,
+    COUNT_BY_COUNTRY,
+    COUNT_BY_CELL,
+    COUNT_BY_RULE
+};
 
 struct count_question {
     uint64_t bucket_ms; /* 0: nothing is counted */

@@ -441,16 +441,36 @@ static bool is_counting(enum stream_kind stream)
     return stream == STREAM_COUNTS || stream == STREAM_PAST_COUNTS;
 }
 
+/* Who counts by rule says by messages what is counted. */
+static int check_counted_rules(const struct sl_slice *values, const struct stream_request *request,
+                               struct http_refusal *refusal)
+{
+    if (request->counts.by != COUNT_BY_RULE)
+        return 0;
+    if (request->format != FORMAT_WEBSOCKET)
+        return http_refuse(refusal, 400, "bad_by", "by",
+                           "rules come by messages, on a WebSocket to /v1/stream/counts");
+    for (unsigned i = 0; i < PARAMETER_COUNT; i++) {
+        if (values[i].data && (RESTRICTORS | SELECTORS) & 1u << i)
+            return http_refuse(refusal, 400, "unknown_parameter", parameter_names[i],
+                               "with by=rule filters come by messages");
+    }
+    return 0;
+}
+
 static int read_counts(const struct sl_slice *values, struct stream_request *request,
                        struct http_refusal *refusal)
 {
+    int r;
+
     if (!is_counting(request->stream))
         return 0;
     if (request->stream == STREAM_PAST_COUNTS && request->since == SINCE_NOW)
         return http_refuse(refusal, 400, "no_since", "since", "since says from where to count");
-    return count_question_read(values[PARAMETER_BUCKET], values[PARAMETER_BY],
-                               values[PARAMETER_CELL_DEGREES], values[PARAMETER_REFRESH_MS],
-                               &request->counts, refusal);
+    r = count_question_read(values[PARAMETER_BUCKET], values[PARAMETER_BY],
+                            values[PARAMETER_CELL_DEGREES], values[PARAMETER_REFRESH_MS],
+                            &request->counts, refusal);
+    return r < 0 ? r : check_counted_rules(values, request, refusal);
 }
 
 /* It is zstd, whatever else was chosen: who names a dictionary wants that. */
@@ -501,7 +521,7 @@ static int read_filter(const struct sl_slice *values, struct stream_request *req
     struct sl_filter_error error;
     int r;
 
-    if (stream == STREAM_MANY)
+    if (stream_request_takes_rules(request))
         return 0;
     r = sl_filter_new_warned(&text, &request->token.limits, &request->filter, &error, &warnings);
     if (r == -EINVAL)

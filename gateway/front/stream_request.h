@@ -24,9 +24,9 @@ struct stream_request {
     enum stream_kind stream;
     enum stream_format format;
     struct token token;
-    struct sl_filter *filter; /* one reference is ours; NULL on STREAM_HOME and STREAM_MANY */
+    struct sl_filter *filter; /* one reference is ours; NULL: on STREAM_HOME, or it takes rules */
     struct sl_filter_warnings *warnings; /* of it; ours; NULL: there are none */
-    unsigned types;                      /* bits 1 << SL_EVENT_...; 0 on STREAM_MANY */
+    unsigned types;                      /* bits 1 << SL_EVENT_...; 0: it takes rules */
     struct count_question counts;        /* of STREAM_COUNTS and STREAM_PAST_COUNTS */
     enum since_kind since;               /* SINCE_UNUSABLE: a Last-Event-ID that is no cursor */
     struct sl_cursor since_cursor;       /* where it begins, of SINCE_CURSOR and SINCE_TIME */
@@ -76,6 +76,11 @@ int stream_request_read(const struct front_settings *settings, enum stream_kind 
                         const struct http_request *http, const struct stream_times *times,
                         struct stream_request *ret_request, struct http_refusal *refusal,
                         enum token_fault *ret_fault);
+/* Its filters have names, and come by messages. */
+static inline bool stream_request_takes_rules(const struct stream_request *request)
+{
+    return request->stream == STREAM_MANY || request->counts.by == COUNT_BY_RULE;
+}
 /* Does it begin where it ends? */
 static inline bool stream_request_is_over(const struct stream_request *request)
 {

@@ -150,6 +150,8 @@ static void begin_stream(struct server *server, struct http_connection *connecti
         r = http_refuse(&refusal, 426, "upgrade_required", NULL,
                         "a WebSocket handshake without Upgrade: websocket: does a proxy not pass "
                         "the headers Upgrade and Connection on?");
+    else if (kind == STREAM_PAST_COUNTS && request->method == HTTP_HEAD)
+        r = 0;
     else if (request->method != HTTP_GET && request->method != HTTP_POST)
         r = refuse_method(STREAM_METHODS, &refusal);
     if (r == 0)

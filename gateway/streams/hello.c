@@ -14,6 +14,10 @@ enum { WORDS_MAX_BYTES = 1000 };
 
 static void describe(const struct stream_request *request, struct buffer *words)
 {
+    if (stream_request_takes_rules(request)) {
+        buffer_append_str(words, "nothing yet: filters come by messages");
+        return;
+    }
     switch (request->stream) {
     case STREAM_FILTER:
     case STREAM_SAMPLE:
@@ -28,7 +32,6 @@ static void describe(const struct stream_request *request, struct buffer *words)
                              request->token.subject);
         break;
     case STREAM_MANY:
-        buffer_append_str(words, "nothing yet: filters come by messages");
         break;
     }
 }

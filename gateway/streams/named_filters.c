@@ -168,6 +168,7 @@ static int subscribe(struct websocket *websocket, const json_t *message, struct 
         return r;
     say_done(websocket, "subscribed", id, &warnings);
     user_questions_add(&websocket->stream.user_questions, id, &warnings);
+    deliver_rules_changed(&websocket->stream.client);
     if (!json_is_true(json_object_get(message, "more")))
         deliver_rules_ready(&websocket->stream.client);
     return 0;
@@ -180,6 +181,7 @@ static int unsubscribe(struct websocket *websocket, const json_t *message, struc
     if (rule_set_remove(websocket->rules, id) < 0)
         return http_refuse(refusal, 404, "no_such_filter", "id", "no subscription has this id");
     settle_filters(websocket);
+    deliver_rules_changed(&websocket->stream.client);
     say_done(websocket, "unsubscribed", id, NULL);
     return 0;
 }
@@ -216,6 +218,8 @@ static int set_fields(struct websocket *websocket, const json_t *message, struct
     struct buffer json = BUFFER_INIT;
     uint64_t fields;
 
+    if (websocket->stream.request.counts.bucket_ms)
+        return http_refuse(refusal, 400, "bad_fields", "fields", "counts have no fields");
     if (!json_is_string(names))
         return http_refuse(refusal, 400, "bad_fields", "fields",
                            "names of members in a string, as in "

@@ -193,8 +193,12 @@ static int join_delivery(struct stream *stream)
     case STREAM_FILTER:
     case STREAM_SAMPLE:
     case STREAM_FIREHOSE:
-    case STREAM_COUNTS:
         return join_filter(stream);
+    case STREAM_COUNTS:
+        if (request->counts.by != COUNT_BY_RULE)
+            return join_filter(stream);
+        return deliver_subscribe_counted_rules(deliver, &stream->client, &request->counts,
+                                               request->gather_ms, &websocket_of(stream)->rules);
     case STREAM_HOME:
         return deliver_subscribe_home(deliver, &stream->client,
                                       sl_slice_str(request->token.subject), request->types,

@@ -98,11 +98,12 @@ struct stream {
 struct websocket {
     struct stream stream; /* first */
     struct websocket_reader reader;
-    struct buffer pong;     /* payload of the last ping that was not answered */
-    bool has_ping;          /* `pong` is one */
-    bool was_closed;        /* the peer's close frame has come, or none will be read */
-    uint64_t pinged_ms;     /* last ping of ours without an answer; 0: none */
-    struct rule_set *rules; /* of /v1/stream; NULL once it has left delivery, which frees them */
+    struct buffer pong; /* payload of the last ping that was not answered */
+    bool has_ping;      /* `pong` is one */
+    bool was_closed;    /* the peer's close frame has come, or none will be read */
+    uint64_t pinged_ms; /* last ping of ours without an answer; 0: none */
+    struct rule_set
+        *rules; /* if it takes rules; NULL once it has left delivery, which frees them */
 };
 
 static inline struct stream *stream_of(const struct client *client)

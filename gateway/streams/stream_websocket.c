@@ -32,7 +32,7 @@ enum {
 static int websocket_open(struct stream *stream, const struct http_head *request,
                           struct sl_slice headers)
 {
-    bool is_heard = stream->request.stream == STREAM_MANY;
+    bool is_heard = stream_request_takes_rules(&stream->request);
     char accept[WEBSOCKET_ACCEPT_SIZE + 1];
     struct buffer head = BUFFER_INIT;
     int r;

@@ -8,6 +8,7 @@ import signal
 import pytest
 
 from harness import events
+from harness.cli import Cli
 from harness.http import form_bytes
 from harness.redis_server import shard_of
 from harness.streams import Refused
@@ -118,18 +119,16 @@ def closed_after(stream, wanted_id):
 @pytest.fixture(scope="module")
 def filled(module_servers):
     """A log of some seconds, and a gateway that has seen none of it."""
-    from harness.cli import Cli
     redis = module_servers.redis()
     cli = Cli(redis)
     cli.run("replay", write(redis.folder, 1500), "--rate", "600")
-    user = cli.run("user", "add", "ada")
+    cli.run("user", "add", "ada")
     for text in ("one", "two"):
         cli.run("delete", "--user", "ada", cli.run("post", "--user", "ada", text))
     gateway = module_servers.gateway(redis)
     log = redis.log()
     last = log[-1]["id"]
     eventually(lambda: int(get(gateway, "bucket=1s&since=-1s")["cursor"]) >= int(last), "its second is over")
-    assert user
     return redis, gateway, log
 
 
@@ -225,6 +224,46 @@ def test_clients_with_the_same_question_are_counted_for_once(servers, cli_for):
     other.close()
 
 
+def test_rules_are_counted_each(filled):
+    _, gateway, log = filled
+    first, last = log[0]["id"], log[-1]["id"]
+    words = {"a": {"w1"}, "both": {"w1", "w2"}}
+
+    def say(stream, message):
+        stream.send(json.dumps(message))
+        *told, answer = stream.until(lambda message: "op" in message)
+        assert "error" not in answer, answer
+        return told
+
+    def expected(rules):
+        found = {}
+        for event in (event for event in log if event["type"] == "post"):
+            hit = [rule for rule in rules if words[rule] & set(event["post"]["text"].split())]
+            start = ms_of(event["id"]) // 1000 * 1000
+            counts = found.setdefault(str(id_before(start + 1000)), {"posts": 0, "groups": {}})
+            counts["posts"] += bool(hit)
+            for rule in hit:
+                counts["groups"][rule] = counts["groups"].get(rule, 0) + 1
+        return found
+
+    def check_rules(messages, rules):
+        wanted = expected(rules)
+        assert sum(counts["posts"] for counts in wanted.values()) > 0
+        for message in messages:
+            want = wanted.get(message["id"], {"posts": 0, "groups": {}})
+            groups = {group["key"]: group["posts"] for group in message["groups"]}
+            assert (message["posts"], groups) == (want["posts"], want["groups"]), message
+
+    with gateway.stream(f"{STREAM}?bucket=1s&by=rule&since={first}", "websocket") as stream:
+        told = say(stream, {"op": "subscribe", "id": "a", "filter": {"track": "w1"}, "more": True})
+        told += say(stream, {"op": "subscribe", "id": "both", "filter": {"track": "w1,w2"}})
+        assert told == []
+        check_rules(closed_after(stream, last), ["a", "both"])
+        say(stream, {"op": "unsubscribe", "id": "a"})
+        told = [stream.next() for _ in range(2)]
+        assert [message["groups"] for message in told] == [[], []] and "revision" not in told[0]
+
+
 def test_what_the_log_has_let_go_of_is_told(servers, cli_for):
     redis = servers.redis()
     cli_for(redis).run("replay", write(servers.folder, 2000), "--rate", "800")
@@ -244,7 +283,8 @@ def test_what_the_log_has_let_go_of_is_told(servers, cli_for):
             assert message["gap"] is True
     assert any("gap" not in message for message in answer["counts"])
     with gateway.stream(f"{STREAM}?bucket=1s&since={first}") as stream:
-        assert closed_after(stream, log[-1]["id"]) == answer["counts"][:-1] or True
+        told = closed_after(stream, log[-1]["id"])
+        assert told == answer["counts"][:len(told)]
 
 
 def test_what_comes_late_is_told_again_whole(servers, cli_for):
@@ -255,7 +295,7 @@ def test_what_comes_late_is_told_again_whole(servers, cli_for):
     shard, user = next(iter(login.items()))
     with gateway.stream(f"{STREAM}?bucket=1s") as stream:
         post = cli.run("post", "--user", user, "text")
-        told = closed_after(stream, post)
+        closed_after(stream, post)
         # An event with an id of a second that is over, in its place in the log, and heard now.
         late = (int(post) // 4096 + 1) * 4096 + shard * 64
         redis.client.xadd(f"sluice:{{{shard}}}:log",
@@ -264,10 +304,34 @@ def test_what_comes_late_is_told_again_whole(servers, cli_for):
             events.post(late, "late")))
         got = stream.until(lambda message: message.json.get("revision"))
     expected = recount(redis.log(), "1s")
-    bucket = told[-1]["id"]
     assert got[-1]["id"] in expected and got[-1]["revision"] == 1
     assert as_counted(got[-1].json) == expected[got[-1]["id"]]
-    assert bucket
+
+
+def test_what_was_rewound_is_told_again_without_it(servers, cli_for):
+    """Three posts that are heard and that the log has not, as after a failover."""
+    redis = servers.redis()
+    cli = cli_for(redis)
+    cli.run("user", "add", "ada")
+    gateway = servers.gateway(redis)
+    with gateway.stream(f"{STREAM}?bucket=1s&types=post") as stream:
+        kept = cli.run("post", "--user", "ada", "kept")
+        lost = [kept]
+        for number in range(1, 4):
+            lost.append(str(int(kept) + number * 64 * 64))
+            redis.publish(f"{lost[-1]} {lost[-2]} " + json.dumps(events.post(lost[-1], "lost")), shard=shard_of(kept))
+        told = closed_after(stream, lost[-1])
+        assert sum(message["posts"] for message in told) == 4
+        after = cli.run("post", "--user", "ada", "after")
+        got = stream.until(lambda message: message.type == "counts" and int(message["id"]) >= int(after)
+                           and not message.json.get("revision"))
+        gap = next(message.json for message in got if message.type == "gap")
+        assert (gap["from"], gap["to"], gap["reason"]) == (kept, lost[-1], "rewound")
+        expected = recount(redis.log(), "1s")
+        again = [message.json for message in got if message.json.get("revision")]
+        assert again and again[0]["revision"] == 1 and all(message["gap"] for message in again)
+        final = {message["id"]: message for message in [*told, *(m.json for m in got if m.type == "counts" and "id" in m)]}
+        check(sorted(final.values(), key=lambda message: int(message["id"])), expected)
 
 
 def test_only_so_many_counts_of_the_past_are_read_for_a_subject(servers, cli_for):

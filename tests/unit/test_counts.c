@@ -117,7 +117,7 @@ static void add(struct counter *counter, uint64_t id, const char *user, const ch
 {
     struct event event = post(id, user, lang);
 
-    assert_int_equal(counter_add(counter, &event), 0);
+    assert_int_equal(counter_add(counter, &event, NULL), 0);
 }
 
 static void test_a_bucket_has_its_milliseconds_and_no_other(void **state)
@@ -128,16 +128,16 @@ static void test_a_bucket_has_its_milliseconds_and_no_other(void **state)
     (void)state;
     assert_int_equal(counter_closed(counter), at(0) - 1);
     assert_int_equal(counter_open(counter), at(minute_ms) - 1);
-    assert_int_equal(counter_add(counter, &early), 0); /* none of ours */
+    assert_int_equal(counter_add(counter, &early, NULL), 0); /* none of ours */
     add(counter, at(0), "1", "en");
     add(counter, at(minute_ms) - 1, "2", "");
-    assert_int_equal(counter_add(counter, &later), -EAGAIN);
+    assert_int_equal(counter_add(counter, &later, NULL), -EAGAIN);
     assert_closes(counter,
                   "\"start\":\"2026-11-21T00:00:00.000Z\",\"end\":\"2026-11-21T00:01:00.000Z\","
                   "\"posts\":2,\"deletes\":0,\"users\":2,"
                   "\"groups\":[{\"key\":\"en\",\"posts\":1},{\"key\":\"und\",\"posts\":1}],"
                   "\"other\":0}");
-    assert_int_equal(counter_add(counter, &later), 0);
+    assert_int_equal(counter_add(counter, &later, NULL), 0);
     assert_closes(counter, "\"posts\":1,");
     assert_closes(counter, "\"posts\":0,");
     assert_int_equal(counter_retell_from(counter), 0);
@@ -227,7 +227,7 @@ static void assert_cell(double lon, double lat, uint32_t side, const char *key)
 
     event.view.has_point = true;
     event.view.point = (struct sl_point){lon, lat};
-    assert_int_equal(counter_add(counter, &event), 0);
+    assert_int_equal(counter_add(counter, &event, NULL), 0);
     snprintf(expected, sizeof(expected), "[{\"key\":\"%s\",", key);
     assert_closes(counter, expected);
     counter_free(counter);
@@ -241,7 +241,7 @@ static void test_a_cell_is_named_by_its_corner(void **state)
     assert_cell(0, 0, 1000, "0,0");
     assert_cell(-0.1, -0.1, 250, "-0.25,-0.25");
     assert_cell(-180, -90, 90000, "-180,-90");
-    assert_cell(180, 90, 90000, "90,0"); /* the last edge is of the last cell */
+    assert_cell(180, 90, 90000, "90,0");  /* the last edge is of the last cell */
     assert_cell(180, 90, 7000, "177,85"); /* which may be cut off */
     assert_cell(1.005, 1.01, 10, "1,1.01");
     assert_cell(12.3456, 1, 125, "12.25,1");
@@ -258,7 +258,7 @@ static void test_without_memory_nothing_is_wrong(void **state)
         bool is_done;
 
         mem_fail_after(fail_at);
-        is_done = counter_add(counter, &event) == 0 && counter_close(counter, &message) == 0;
+        is_done = counter_add(counter, &event, NULL) == 0 && counter_close(counter, &message) == 0;
         mem_fail_never();
         event_unref(message);
         counter_free(counter);

@@ -190,6 +190,21 @@ static void test_rounds_do_not_come_too_early(void **state)
     }
 }
 
+static void test_a_round_finds_the_next_second(void **state)
+{
+    (void)state;
+    start(5000);
+    round_want_second(round_of_questions); /* nothing is known yet: at once */
+    run_until(told.rounds == 1);
+    for (unsigned i = 2; i <= 3; i++) {
+        uint64_t second = told.time_ms / 1000;
+
+        round_want_second(round_of_questions);
+        run_until(told.rounds == i);
+        assert_true(told.time_ms / 1000 > second);
+    }
+}
+
 static void test_pings_of_the_connection_are_no_rounds(void **state)
 {
     (void)state;
@@ -242,6 +257,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         test(test_what_was_published_before_has_been_heard),
         test(test_rounds_do_not_come_too_early),
+        test(test_a_round_finds_the_next_second),
         test(test_pings_of_the_connection_are_no_rounds),
         test(test_a_round_ends_with_its_connection),
         test(test_while_nothing_is_heard_there_are_none),

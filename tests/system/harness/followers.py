@@ -44,6 +44,7 @@ class Kind:
         self.token, self.subscribes = token or {}, subscribes
         self.tail = tail  # what `sluice tail` calls it; empty: nothing
         self.fields = fields  # which members clients ask for, others each time; empty: nothing
+        self.counts = "/counts" in target  # it is told how many they are
 
 
 def _filter(name, **parameters):
@@ -80,6 +81,9 @@ def kinds_of_streams(people):
              recompute.Filter(percent=20, firehose=True).matches),
         Kind("partition", "/v1/stream/firehose?partition=2/3",
              recompute.Filter(partition=(2, 3), firehose=True).matches),
+        Kind("counts", "/v1/stream/counts?bucket=1s&refresh_ms=300", recompute.Filter(firehose=True).matches, fields=()),
+        Kind("counts+track", "/v1/stream/counts?bucket=1s&track=amber,willow",
+             posts(lambda e: has(e, "amber") or has(e, "willow")), fields=()),
         Kind("home", "/v1/stream/home", by("u0", "u1", "u2", "u3", "u4"),
              transports=UNCOMPRESSED, token={"sub": people["u0"]}, tail=["home"]),
         Kind("many", "/v1/stream", posts(lambda e: any(test(e) for _, _, test in many)),
@@ -314,6 +318,44 @@ class Client(Follower):
         self._thread.join(Deadline(60).seconds)
         if self._thread.is_alive():
             warnings.warn(f"a reader of {self.kind.name} by {self.transport} does not end")
+
+
+class CountingClient(Client):
+    """It is told how many events there were: each bucket once, and again when that has changed."""
+
+    def __init__(self, *arguments):
+        self.buckets = {}  # by id, as told last
+        self.again = 0  # told once more, and not as a revision
+        super().__init__(*arguments)
+
+    def has(self, event_id):
+        return any(bucket >= event_id for bucket in list(self.buckets))
+
+    def _take(self, message):
+        if message.type != "counts":
+            super()._take(message)
+        elif "partial" not in message:
+            bucket = int(message["id"])
+            self.again += bucket in self.buckets and "revision" not in message and bucket > self.cursor
+            self.buckets[bucket] = message.json
+            self._come_back_with(message["id"])
+            if self.is_sse and message.sse_id != message["id"]:
+                self.faults.append(f"another id than the bucket's: {message}")
+
+    def compare(self, wanted, in_log, unlogged=frozenset()):
+        """By bucket: `missing` and `rewound` are how many too few and too many were told where no gap was."""
+        def bucket_of(event_id):
+            return event_id // (1000 * 4096) * 1000 * 4096 + 1000 * 4096 - 1
+
+        counts, result = collections.Counter(map(bucket_of, wanted)), super().compare([], in_log)
+        newest = max(self.buckets, default=0)
+        for bucket in {*counts, *self.buckets}:
+            told = self.buckets.get(bucket, {"posts": 0, "deletes": 0})
+            difference = counts[bucket] - told["posts"] - told["deletes"]
+            is_told = "gap" in told or any(gap.start < bucket and bucket_of(gap.end) >= bucket for gap in self.gaps)
+            if not is_told and bucket_of(self.storm.start) < bucket <= newest:
+                result["missing" if difference > 0 else "rewound"] += abs(difference)
+        return {**result, "events": len(wanted), "twice": self.again}
 
 
 class Tail(Follower):

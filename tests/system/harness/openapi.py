@@ -18,7 +18,7 @@ class Operation:
         self.method, self.path, self.body = method.upper(), path, body
         self.name = body["operationId"]
         self.is_public = body.get("security") == []
-        self.scope = None if self.is_public else re.search(r"Needs scope `(\w+)`", body["description"])[1]
+        self.scope = None if self.is_public else re.search(r"Needs scope `([\w:]+)`", body["description"])[1]
         self.parameters = [description.resolve(p) for p in [*shared, *body.get("parameters", [])]]
         self.responses = {status: description.resolve(response)
                           for status, response in body["responses"].items()}

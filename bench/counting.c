@@ -1,0 +1,228 @@
+/* bench/counting.c - what does counting cost beside matching alone, and how many bytes does it
+ * save?
+ *
+ *     counting [-c CLIENTS] [-e EVENTS] [-r EVENTS_A_SECOND]
+ *
+ * EVENTS are decoded, and then pass through delivery in their own process, without Redis or
+ * sockets, two in a turn of the loop: with nobody there, which is hearing them; with CLIENTS
+ * filters, each another, that lead to lanes where nobody counts yet, which is matching alone; with
+ * as many clients that count in buckets of ten seconds; and with as many that are sent the events.
+ * A filter is a word of 2 * CLIENTS, of which each post has two. Rows: CPU time of an event, and
+ * bytes that a client is sent. The best of three rounds, since others may use the machine. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "bench/measure.h"
+#include "filters/filter.h"
+#include "gateway/delivery/deliver.h"
+#include "gateway/intake/event_decode.h"
+#include "src/model/id.h"
+
+enum { ROUNDS = 3, TURN_EVENTS = 2 };
+
+enum who { NOBODY, MATCHED, COUNTED, SENT, WHO_COUNT };
+
+struct reader {
+    struct client client;
+    uint64_t bytes;
+};
+
+static size_t event_count = 20000, client_count = 1000, events_a_second = 1000;
+static struct event **events;
+static struct event_decoder *decoder;
+static uint64_t began_ms;
+
+static void *check(void *memory)
+{
+    if (!memory)
+        measure_fail("memory", NULL);
+    return memory;
+}
+
+/* --- clients that take everything ---------------------------------------------------------------
+ */
+
+static ssize_t take(struct client *client, const struct iovec *pieces, int count)
+{
+    ssize_t size = 0;
+
+    for (int i = 0; i < count; i++)
+        size += (ssize_t)pieces[i].iov_len;
+    ((struct reader *)client)->bytes += (uint64_t)size;
+    return size;
+}
+
+static int hold(struct client *client, const struct iovec *pieces, int count)
+{
+    (void)client;
+    (void)pieces;
+    (void)count;
+    return 0;
+}
+
+static bool is_blocked(const struct client *client)
+{
+    (void)client;
+    return false;
+}
+
+static void evict(struct client *client, enum disconnect_reason reason)
+{
+    (void)client;
+    (void)reason;
+    measure_fail("a client was evicted", NULL);
+}
+
+static void broken(struct client *client)
+{
+    (void)client;
+    measure_fail("a client broke", NULL);
+}
+
+static const struct transport transport = {take, hold, is_blocked, evict, broken};
+
+static void subscribe(struct deliver *deliver, struct reader *reader, size_t number, enum who who)
+{
+    static const struct count_question question = {.bucket_ms = 10000};
+    const struct sl_cursor before = {.id = deliver_closed(deliver)};
+    struct sl_filter_error error;
+    struct sl_filter *filter;
+    char word[32];
+    struct sl_filter_text text = {
+        .track = sl_slice(word, (size_t)snprintf(word, sizeof(word), "word%zu", number))};
+    int r;
+
+    if (sl_filter_new(&text, &SL_FILTER_LIMITS_DEFAULT, &filter, &error) < 0)
+        measure_fail("filter", NULL);
+    reader->client = (struct client){.transport = &transport, .format = FORMAT_NDJSON};
+    reader->bytes = 0;
+    if (who == SENT)
+        r = deliver_subscribe(deliver, &reader->client, filter, -1);
+    else
+        r = deliver_subscribe_counts(deliver, &reader->client, filter, &question, -1);
+    if (r == 0 && who == COUNTED)
+        r = deliver_resume(deliver, &reader->client, &before);
+    if (r < 0)
+        measure_fail("memory", NULL);
+    sl_filter_unref(filter);
+}
+
+/* --- events
+ * --------------------------------------------------------------------------------------- */
+
+/* Those of before are let go of, with what was kept with them. */
+static void decode_all(void)
+{
+    uint64_t random = 1;
+
+    for (size_t i = 0; events && i < event_count; i++)
+        event_unref(events[i]);
+    free(events);
+    events = check(calloc(event_count, sizeof(struct event *)));
+    began_ms = clock_wall_ms() / 10000 * 10000 - 3600000;
+    for (size_t i = 0; i < event_count; i++) {
+        struct event_origin origin = {
+            .id = sl_id_first_at(began_ms + i * 1000 / events_a_second) + i % SL_ID_PER_SHARD,
+            .previous = i ? events[i - 1]->id : 0,
+        };
+        char json[512];
+        int size;
+
+        random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        size = snprintf(json, sizeof(json),
+                        "{\"id\":\"%" PRIu64 "\",\"type\":\"post\",\"post\":{\"id\":\"%" PRIu64
+                        "\",\"user\":{\"id\":\"%" PRIu64 "\",\"login\":\"user\",\"name\":\"User\"},"
+                        "\"text\":\"the quick word%" PRIu64 " fox jumps over the lazy word%" PRIu64
+                        " and some more of what people write\",\"lang\":\"en\"}}",
+                        origin.id, origin.id, random >> 50, (random >> 33) % (2 * client_count),
+                        (random >> 20) % (2 * client_count));
+        if (event_decode(decoder, sl_slice(json, (size_t)size), &origin, &events[i], NULL) < 0)
+            measure_fail("event", NULL);
+    }
+}
+
+/* --- one row ---------------------------------------------------------------------------------- */
+
+struct row {
+    double event_us; /* CPU time */
+    uint64_t bytes;  /* that all clients were sent */
+};
+
+static struct row measure(enum who who)
+{
+    struct metrics_board *board = check(metrics_board_new(1));
+    struct reader *readers = check(calloc(client_count, sizeof(*readers)));
+    struct deliver *deliver;
+    struct row row = {0};
+    double began_us;
+    uv_loop_t loop;
+
+    uv_loop_init(&loop);
+    deliver = check(deliver_new(&(struct deliver_settings){.loop = &loop,
+                                                           .metrics = metrics_slot(board, 0),
+                                                           .max_owed_bytes = 1 << 20,
+                                                           .max_event_bytes = 1 << 30,
+                                                           .max_home_bytes = 1 << 30,
+                                                           .ring_bytes = 16 << 20,
+                                                           .max_lag_ms = 3600000}));
+    deliver_begin_shard(deliver, 0, sl_id_first_at(began_ms) - 1);
+    for (size_t i = 0; who != NOBODY && i < client_count; i++)
+        subscribe(deliver, &readers[i], i, who);
+    for (size_t i = 0; i < client_count; i++)
+        uv_run(&loop, UV_RUN_NOWAIT); /* until all are live */
+    began_us = measure_cpu_us();
+    for (size_t i = 0; i < event_count; i++) {
+        deliver_event(deliver, events[i]);
+        if (i % TURN_EVENTS == 0)
+            deliver_turn_end(deliver);
+    }
+    deliver_set_watermark(deliver, sl_id_first_at(began_ms + event_count * 1000 / events_a_second));
+    deliver_flush_all(deliver);
+    row.event_us = (measure_cpu_us() - began_us) / (double)event_count;
+    for (size_t i = 0; who != NOBODY && i < client_count; i++) {
+        row.bytes += readers[i].bytes;
+        deliver_leave(&readers[i].client);
+    }
+    deliver_free(deliver);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    uv_loop_close(&loop);
+    metrics_board_free(board);
+    free(readers);
+    return row;
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const names[] = {"heard, by nobody", "matched", "counted", "sent"};
+    struct row best[WHO_COUNT];
+    int option;
+
+    while ((option = getopt(argc, argv, "c:e:r:")) != -1) {
+        size_t number = option == '?' ? 0 : strtoul(optarg, NULL, 10);
+
+        if (number == 0)
+            return 2;
+        *(option == 'c' ? &client_count : option == 'e' ? &event_count : &events_a_second) = number;
+    }
+    decoder = check(event_decoder_new(1 << 20));
+    decode_all();
+    for (int round = 0; round < ROUNDS; round++) {
+        for (enum who who = NOBODY; who < WHO_COUNT; who++) {
+            struct row row = measure(who);
+
+            decode_all(); /* events keep their frames */
+            if (round == 0 || row.event_us < best[who].event_us)
+                best[who] = row;
+        }
+    }
+    printf("| events are | us of CPU an event | beside matching alone | bytes a client |\n"
+           "|---|---|---|---|\n");
+    for (enum who who = NOBODY; who < WHO_COUNT; who++)
+        printf("| %s | %.2f | %.2f | %" PRIu64 " |\n", names[who], best[who].event_us,
+               best[who].event_us / best[MATCHED].event_us, best[who].bytes / client_count);
+    return 0;
+}

@@ -1,0 +1,188 @@
+/* catch_up_back.c - clients that are live catch up again: they were owed too much, or have to be
+ * told of what came late, or have been told counts that do not hold any more.
+ *
+ * They leave the outbox of their lane with what they are owed there. Events the ring has, too; of a
+ * lane that counts only gaps are kept, for the counts come again. */
+#include <assert.h>
+#include <errno.h>
+
+#include "base/alloc.h"
+#include "gateway/delivery/catcher.h"
+
+enum { OWED_GAPS = 16 };
+
+/* A catcher for a client that is live: it goes on in the ring with what it is owed, or, if that is
+ * nothing, with the entry of this sequence. NULL: out of memory. */
+static struct catcher *take_over(struct catch_up *catch_up, struct lane *lane,
+                                 struct client *client, uint64_t sequence)
+{
+    struct catcher *catcher = catcher_new(catch_up, lane, client);
+    const struct event *event = outbox_owed(client, client->at);
+    const struct sl_cursor passed = position_cursor(catch_up->settings.passed);
+    uint64_t owed = 0; /* a bit for each shard of which something is */
+    struct sl_cursor cursor;
+
+    if (!catcher)
+        return NULL;
+    cursor = outbox_client_cursor(client, &passed);
+    position_set(&catcher->at, &cursor);
+    catcher_begin_in_ring(catcher, event ? event->sequence : sequence);
+    catch_up_sample_clocks(catch_up);
+    if (event)
+        catcher->fed_wall_ms = catch_up_happened_ms(catch_up, event);
+    for (uint64_t at = client->at; (event = outbox_owed(client, at)); at++) {
+        if ((!event->id && !event->gap_to) || owed >> event->shard & 1)
+            continue;
+        owed |= UINT64_C(1) << event->shard;
+        catcher->last[event->shard] = catch_up_had_before(event);
+    }
+    return catcher;
+}
+
+/* The same for one that is told counts, or that has been told some that do not hold any more: it
+ * counts from there on. */
+static struct catcher *take_over_counts(struct catch_up *catch_up, struct lane *lane,
+                                        struct client *client)
+{
+    const struct sl_cursor closed = {.id = counter_closed(lane->counter)};
+    const struct sl_cursor had = outbox_client_cursor(client, &closed);
+    struct catcher *catcher = catcher_new(catch_up, lane, client);
+
+    if (!catcher)
+        return NULL;
+    catcher->counter = counter_new_again(lane->counter, had.id);
+    if (!catcher->counter) {
+        mem_free(catcher);
+        return NULL;
+    }
+    catcher_begin_counting(catcher);
+    return catcher;
+}
+
+/* The gaps that the client is owed: one reference of the caller's to each. */
+static size_t take_gaps(const struct client *client, struct event *gaps[static OWED_GAPS])
+{
+    const struct event *event;
+    size_t count = 0;
+
+    for (uint64_t at = client->at; count < OWED_GAPS && (event = outbox_owed(client, at)); at++) {
+        if (event->gap_to)
+            gaps[count++] = event_ref((struct event *)event);
+    }
+    return count;
+}
+
+/* From the lane to a catcher of its own, with the gaps that it was not told yet. */
+static void begin_counts(struct catcher *catcher)
+{
+    const struct sl_cursor before = catcher_cursor(catcher);
+    struct event *gaps[OWED_GAPS];
+    size_t count = take_gaps(catcher->client, gaps);
+    int r = 0;
+
+    catcher_start(catcher);
+    for (size_t i = 0; i < count; i++) {
+        r = r < 0 ? r : outbox_append(&catcher->outbox, gaps[i], &before, SL_SLICE_NONE, 0);
+        event_unref(gaps[i]);
+    }
+    if (r < 0)
+        catcher_evict(catcher, DISCONNECT_INTERNAL);
+}
+
+int catch_up_fall(struct catch_up *catch_up, struct lane *lane, struct client *client)
+{
+    struct catcher *catcher;
+
+    assert(outbox_owed(client, client->at)); /* else it would not be behind */
+    catcher = lane->counter ? take_over_counts(catch_up, lane, client)
+                            : take_over(catch_up, lane, client, 0);
+    if (!catcher)
+        return -ENOMEM;
+    catcher->has_fallen = true;
+    if (catcher->counter)
+        begin_counts(catcher);
+    else
+        catcher_start(catcher);
+    if (catcher->state != CATCHER_LEAVES)
+        catcher_enter(catcher, CATCHER_WAITS_FOR_SOCKET);
+    metric_add(catch_up->settings.metrics, METRIC_FALLEN_BEHIND, 1);
+    return 0;
+}
+
+void catch_up_recount(struct lane *lane)
+{
+    LIST_EACH(&lane->catchers, node)
+    {
+        struct catcher *catcher = LIST_OWNER(node, struct catcher, in_lane);
+
+        if (catcher->state == CATCHER_LEAVES)
+            continue;
+        if (catcher_count_again(catcher) < 0)
+            catcher_evict(catcher, DISCONNECT_INTERNAL);
+        else if (catcher->state == CATCHER_WAITS_FOR_LOG)
+            catcher_enter(catcher, CATCHER_RUNS);
+    }
+}
+
+void catch_up_count_again(struct catch_up *catch_up, struct lane *lane, struct client *client)
+{
+    bool is_behind = client->state == CLIENT_BEHIND;
+    struct catcher *catcher = take_over_counts(catch_up, lane, client);
+
+    if (!catcher) {
+        outbox_set_aside(client);
+        client->transport->evict(client, DISCONNECT_INTERNAL);
+        return;
+    }
+    begin_counts(catcher);
+    if (catcher->state != CATCHER_LEAVES)
+        catcher_enter(catcher, is_behind ? CATCHER_WAITS_FOR_SOCKET : CATCHER_RUNS);
+}
+
+struct mark_visit {
+    struct catch_up *catch_up;
+    struct lane *lane;
+    const struct event *mark;
+};
+
+static void go_back_to_mark(void *owner, struct client *client)
+{
+    const struct mark_visit *visit = owner;
+    const struct event *mark = visit->mark;
+    bool is_behind = client->state == CLIENT_BEHIND;
+    struct catcher *catcher;
+
+    if (client->came_with <= mark->late_from || client->came_with > mark->late_to)
+        return;
+    catcher = visit->lane->counter
+                  ? take_over_counts(visit->catch_up, visit->lane, client)
+                  : take_over(visit->catch_up, visit->lane, client, mark->sequence);
+    if (!catcher) {
+        outbox_set_aside(client);
+        client->transport->evict(client, DISCONNECT_INTERNAL);
+        return;
+    }
+    catcher->has_come = true;
+    catcher->had = (struct sl_cursor){.id = client->came_with};
+    client->came_with = 0; /* once */
+    if (catcher->counter)
+        begin_counts(catcher);
+    else
+        catcher_start(catcher);
+    if (catcher->state == CATCHER_LEAVES)
+        return;
+    if (catcher->counter && /* the mark is behind where it begins in the ring */
+        catcher_tell_late(catcher, mark->shard, mark->late_from, mark->late_to) < 0) {
+        catcher_evict(catcher, DISCONNECT_INTERNAL);
+        return;
+    }
+    catcher_enter(catcher, is_behind ? CATCHER_WAITS_FOR_SOCKET : CATCHER_RUNS);
+}
+
+void catch_up_tell_mark(struct catch_up *catch_up, struct lane *lane, const struct event *mark)
+{
+    struct mark_visit visit = {catch_up, lane, mark};
+
+    catch_up_wake_lane(lane);
+    outbox_visit_all(&lane->outbox, go_back_to_mark, &visit);
+}
