@@ -187,7 +187,7 @@ def test_move_ends_when_every_node_has_heard(by_parts, cluster, cli, full):
             replica.cut_links()
         for _ in range(50):
             replica.cut_links()
-    deaf = threading.Thread(target=keep_deaf)
+    deaf = threading.Thread(target=keep_deaf, daemon=True)
     deaf.start()
     said = cli.run("shards", "move", full, name(target))
     assert "has not heard" not in said and replica.port_of(slot) == target.port
@@ -275,7 +275,7 @@ def test_move_refuses_precisely(cluster, cli, full, servers):
     cli.run("shards", "move", full, name(target), status=1)
     assert "has room for" in cli.done.stderr and "maxmemory 1.0 MB" in cli.done.stderr
     target.client.config_set("maxmemory", "0")
-    alone = Cli(servers.redis(shards=8))
+    alone = Cli(servers.redis(shards=8, kind="unix"))
     alone.run("shards", "move", "0", name(target), status=1)
     assert "no cluster" in alone.done.stderr
     assert not any(row["half_moved"] for row in rows(cli) if row["shard"] != full)

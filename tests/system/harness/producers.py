@@ -97,7 +97,7 @@ class Writer(threading.Thread):
     """Posts by the command line as a user, one post after the other, until it is told to stop. `posts`: their ids."""
 
     def __init__(self, redis, login):
-        super().__init__()
+        super().__init__(daemon=True)
         self.cli, self.login, self.posts, self.is_over, self.error = Cli(redis), login, [], False, None
 
     def run(self):

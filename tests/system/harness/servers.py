@@ -54,12 +54,14 @@ class Servers:
         url = redis.url if isinstance(redis, Database) else redis
         if isinstance(redis, Database) and redis.shards > 1 and "--run-tasks" not in options:
             options += ("--run-tasks", "on")
-        timeouts = ["--api-timeout", "--redis-timeout"]  # a slow machine is none that is away
-        if not more.get("build"):  # programs of before 0.2 do not have it
-            timeouts.append("--worker-timeout")
-        for option in timeouts:
+        timeouts = {"--api-timeout": "1m", "--redis-timeout": "1m"}  # a slow machine is none that is away
+        if not more.get("build"):  # programs of before 0.2 do not have these
+            timeouts["--worker-timeout"] = "1m"
+            if isinstance(redis, Database) and redis.shards > 1:
+                timeouts["--order-wait"] = "10s"  # and no shard of it is late
+        for option, time in timeouts.items():
             if option not in options:
-                options += (option, "1m")
+                options += (option, time)
         more.setdefault("certificate", self.certificate)
         gateway = Gateway(self.folder_for("gateway"), url, "--workers", workers, *options, **more)
         self.gateways.append(gateway)
