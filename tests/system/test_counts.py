@@ -208,6 +208,21 @@ def test_live_counts_are_those_of_the_log(servers, cli_for):
     assert gateway.metrics()["sluice_streams_catching_up"] == 0
 
 
+def test_all_workers_tell_the_same_and_quiet_buckets_too(servers, cli_for):
+    """With several, another process asks Redis for the time."""
+    redis = servers.redis()
+    gateway = servers.gateway(redis, workers=2)
+    streams = [gateway.stream(f"{STREAM}?bucket=1s") for _ in range(4)]
+    cli_for(redis).run("replay", write(servers.folder, 300))
+    log = redis.log()
+    got = [closed_after(stream, log[-1]["id"]) + [stream.next().json for _ in range(2)] for stream in streams]
+    for told, stream in zip(got, streams):
+        check(told, recount(log, "1s"))
+        stream.close()
+    shared = min(map(len, got))
+    assert all(told[-shared:] == got[0][-shared:] for told in got)
+
+
 def test_clients_with_the_same_question_are_counted_for_once(servers, cli_for):
     redis = servers.redis()
     gateway = servers.gateway(redis)
