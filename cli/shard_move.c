@@ -7,8 +7,8 @@
  *      tried again by their callers. The source migrates the slot.
  *   3. The rest of the log is copied, compared, and removed at the source; other keys go by
  * MIGRATE, a hundred at a time; `meta`, with the mark, is copied last.
- *   4. The target takes the slot, the source gives it, the mark is removed, the others are told,
- * and waited for until they have heard.
+ *   4. The target takes the slot, the source gives it, the mark is removed.
+ *   5. The other nodes are told, and waited for until they have heard.
  *
  * Each step asks what is there and does what is missing, so that the same steps go on with a move
  * that was broken off. Until the target has the slot the mark is at the source, and in no moment is
