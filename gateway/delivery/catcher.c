@@ -52,6 +52,9 @@ static void go_back(struct catcher *catcher, const struct event *gap)
 {
     uint32_t shard = gap->shard;
 
+    if (catcher->catch_up->ring->shards > 1 && gap->sequence < catcher->came_at &&
+        sl_cursor_of_shard(&catcher->had, shard) > gap->gap_to)
+        return; /* what came instead, too, up to its cursor: that may be of no event here */
     if (gap->sequence >= catcher->came_at)
         catcher->claims &= ~(UINT64_C(1) << shard);
     if (catcher->catch_up->ring->shards > 1)

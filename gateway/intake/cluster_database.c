@@ -126,7 +126,8 @@ static void on_made(void *owner, const redisReply *reply, const char *why)
         cluster_doubt(subscriber, failure.text);
         return;
     }
-    is_anew = subscriber->known == 0 && subscriber->others == 0 && shard->number == 0;
+    is_anew = subscriber->known == 0 && subscriber->others == 0 && shard->number == 0 &&
+              (subscriber->meta.shards == 0 || subscriber->meta.shards == meta.shards);
     if (is_anew)
         take_new_database(subscriber, &meta);
     if (sl_meta_check_same(&subscriber->meta, &meta, &failure) < 0)
