@@ -408,7 +408,7 @@ static void test_random_events_are_reduced_as_their_tree_is(void **state)
 
     (void)state;
     srand(14);
-    for (int i = 0; i < 20000; i++) {
+    for (int i = 0; i < 4000; i++) {
         const char *json = random_event(&text);
         bool is_deletion = below(4) == 0;
         json_t *tree = json_loads(json, 0, NULL), *expected = json_object(), *left;
@@ -453,7 +453,7 @@ static void test_a_short_event_says_all_that_the_full_one_does(void **state)
 
     (void)state;
     srand(15);
-    for (int i = 0; i < 20000; i++) {
+    for (int i = 0; i < 4000; i++) {
         const char *json = random_event(&text);
         json_t *tree = json_loads(json, 0, NULL), *left;
         bool has_post = json_is_object(json_object_get(tree, "post"));
