@@ -4,6 +4,7 @@ import asyncio
 import json
 import pathlib
 import shutil
+import signal
 import subprocess
 import threading
 import urllib.parse
@@ -79,6 +80,39 @@ def test_analytics(gateway, redis, publish):
     assert dict(zip(languages[1::2], languages[2::2])) == {"en": "2", "zh": "2", "ar": "1", "und": "1"}
     assert dict(zip(hashtags[1::2], hashtags[2::2])) == {"tea": "3", "周末去哪儿": "1", "كتب": "1"}
     analytics.ended()
+
+
+def test_terminal_dashboard(servers, cli_for):
+    """Of the past and live, through a restart of the server: as many posts as there were."""
+    redis = servers.redis()
+    cli = cli_for(redis)
+    cli.run("user", "add", "ada")
+    cli.run("post", "--user", "ada", "--lang", "en", "tea before")
+    gateway = servers.gateway(redis, listen=f"127.0.0.1:{steady_port()}")
+    dashboard = listen(gateway, "/usr/bin/python3", "-B", EXAMPLES / "terminal-dashboard" / "dashboard.py",
+                       "--bucket", "1s", "--since=-1m", f"http://127.0.0.1:{gateway.port}", gateway.token(), "track=tea")
+    posts, times = 0, []
+
+    def read_until(count):
+        nonlocal posts
+        deadline = Deadline(what=f"{count} posts are counted")
+        while posts < count:
+            deadline.left()
+            words = dashboard.line().split()
+            times.append(words[0])
+            posts += int(words[words.index("posts") - 1])
+        assert posts == count
+        assert words[-2:] == ["en", words[words.index("posts") - 1]]
+
+    read_until(1)
+    gateway.stop()
+    cli.run("post", "--user", "ada", "--lang", "en", "tea meanwhile")
+    servers.gateway(redis, listen=gateway.listen)
+    read_until(2)
+    cli.run("post", "--user", "ada", "--lang", "en", "tea after")
+    read_until(3)
+    assert len(times) == len(set(times)), "a bucket was told twice"
+    dashboard.stop(statuses=(-signal.SIGTERM,))
 
 
 @pytest.mark.one_redis("it comes to a unix socket")

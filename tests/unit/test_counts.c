@@ -1,19 +1,15 @@
 /* What is counted of buckets, beside a second way of counting. */
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/alloc.h"
 #include "gateway/counts/count_bucket.h"
 #include "gateway/counts/counter.h"
 #include "gateway/counts/distinct.h"
+#include "tests/support/cmocka_all.h"
 
 static const uint64_t minute_ms = 60000, day_ms = UINT64_C(1795219200000); /* 2026-11-21 */
 
@@ -96,6 +92,11 @@ static uint64_t at(uint64_t ms)
     return sl_id_first_at(day_ms + ms);
 }
 
+static bool says(const struct event *message, const char *text)
+{
+    return memmem(message->json.data, message->json.size, text, strlen(text)) != NULL;
+}
+
 static void assert_closes(struct counter *counter, const char *expected)
 {
     struct event *message;
@@ -106,7 +107,7 @@ static void assert_closes(struct counter *counter, const char *expected)
         return;
     }
     assert_non_null(message);
-    if (!strstr(message->json.data, expected))
+    if (!says(message, expected))
         fail_msg("%.*s\nhas no %s", SL_SLICE_ARG(message->json), expected);
     event_unref(message);
 }
@@ -159,10 +160,10 @@ static void test_the_rest_of_the_groups_is_other(void **state)
         add(counter, at(1500), "1", "l1400");
     add(counter, at(1501), "1", "l999");
     partial = counter_partial(counter);
-    assert_null(strstr(partial->json.data, "\"id\""));
-    assert_non_null(strstr(partial->json.data, "\"groups\":[{\"key\":\"l999\",\"posts\":2}"));
-    assert_non_null(strstr(partial->json.data, "\"other\":510,\"partial\":true}"));
-    assert_null(strstr(partial->json.data, "l1000"));
+    assert_false(says(partial, "\"id\""));
+    assert_true(says(partial, "\"groups\":[{\"key\":\"l999\",\"posts\":2}"));
+    assert_true(says(partial, "\"other\":510,\"partial\":true}"));
+    assert_false(says(partial, "l1000"));
     event_unref(partial);
     counter_free(counter);
 }
