@@ -173,7 +173,7 @@ static int run_withdraw(struct cli *cli, int argc, char **argv)
 const struct command command_dictionary_list = {
     .name = "dictionary list",
     .arguments = "",
-    .summary = "print the dictionaries of compressed streams, a line of JSON each",
+    .summary = "dictionaries of compressed streams, a line of JSON each",
     .help = "Also those that have been withdrawn, whose ids are never used again.",
     .examples = "sluice dictionary list\n",
     .run = run_list,

@@ -612,7 +612,7 @@ static const struct cli_option options[] = {
 const struct command command_tail = {
     .name = "tail",
     .arguments = "filter|sample|firehose|home",
-    .summary = "follow a stream: prints its events, comes back where it was",
+    .summary = "print the events of a stream; comes back where it was",
     .help =
         "Prints the events of a stream of sluiced, one JSON object a line, and comes back where it "
         "was when the connection breaks off: what has happened meanwhile is printed then, nothing "

@@ -9,7 +9,7 @@
 #include "cli/command_table.h"
 #include "cli/common_options.h"
 
-enum { COLUMNS = 80, NAME_WIDTH = 18, OPTION_INDENT = 6 };
+enum { COLUMNS = 80, NAME_WIDTH = 19, OPTION_INDENT = 6 };
 
 bool usage_next_line(struct sl_slice *text, struct sl_slice *ret_line)
 {

@@ -24,7 +24,7 @@ def listed():
     said = subprocess.run([programs.sluice(), "help"], env=programs.environment(), check=True,
                           capture_output=True, text=True).stdout
     rows = [line for line in said[:said.index("Options of every")].splitlines() if line.startswith("  ")]
-    return [row[2:20].strip() for row in rows]
+    return [row[2:21].strip() for row in rows]
 
 
 def built(name):
