@@ -7,7 +7,7 @@ import pytest
 from harness import processes, programs
 from harness.api import Api
 from harness.cli import Cli
-from harness.followers import TRANSPORTS, id_of
+from harness.followers import WITHOUT_DICTIONARY, id_of
 from harness.servers import SHARDS
 from harness.streams import Collector
 from harness.waiting import eventually
@@ -59,7 +59,7 @@ def test_side_by_side(world):
     gateways = [world.gateway(is_old) for is_old in (True, False)]
     world.redis.client.config_resetstat()
     ended_before, left_before = world.tasks_ended(), world.tasks_left() - world.count("tasks")
-    keepers = [Keeper(world, gateway, transport) for gateway in gateways for transport in TRANSPORTS]
+    keepers = [Keeper(world, gateway, transport) for gateway in gateways for transport in WITHOUT_DICTIONARY]
     start = keepers[0].storm.start
     workers = [world.worker(cli) for cli in (world.old, world.new)]
     old, new = gateways
@@ -90,7 +90,7 @@ def test_side_by_side(world):
 def test_one_takes_the_place_of_the_other(world):
     """Under load, and back; everybody comes back with the cursor that the other one gave."""
     gateway = world.gateway(True)
-    keepers = [Keeper(world, gateway, transport) for transport in TRANSPORTS]
+    keepers = [Keeper(world, gateway, transport) for transport in WITHOUT_DICTIONARY]
     writers = [ReplayWriter(world.old, 1), ReplayWriter(world.new, 2)]
     for is_old in (False, True, False):
         wait_for_more(keepers)

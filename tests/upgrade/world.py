@@ -187,7 +187,7 @@ class Keeper(Client):
     def __init__(self, world, gateway, transport):
         self.bytes = {}
         self.cursors = []  # with which it has come back
-        storm = types.SimpleNamespace(gateway=gateway, shards=world.redis.shards, outsider=None, clients=[],
+        storm = types.SimpleNamespace(gateway=gateway, shards=world.redis.shards, outsider=None, clients=[], dictionary=None,
                                       start=max(int(entry) for entry, _ in world.redis.entries()))
         super().__init__(storm, Kind("all", ALL_TYPES, None, fields=()), transport, 1, is_calm=True)
 

@@ -20,7 +20,7 @@ from .websocket import TEXT
 # Each compressed, too; where there are few clients, some are and some are not.
 TRANSPORTS = ["ndjson", "raw-websocket+deflate", "sse+gzip", "delimited", "ndjson+zstd", "raw-websocket", "sse",
               "delimited+gzip", "ndjson+gzip", "sse+zstd", "ndjson+dictionary", "raw-websocket+dictionary"]
-UNCOMPRESSED = [transport for transport in TRANSPORTS if "dictionary" not in transport]  # home streams are
+WITHOUT_DICTIONARY = [transport for transport in TRANSPORTS if "dictionary" not in transport]
 
 
 class Gap(collections.namedtuple("Gap", "start end reason shard")):
@@ -85,9 +85,10 @@ def kinds_of_streams(people):
         Kind("counts+track", "/v1/stream/counts?bucket=1s&track=amber,willow",
              posts(lambda e: has(e, "amber") or has(e, "willow")), fields=()),
         Kind("home", "/v1/stream/home", by("u0", "u1", "u2", "u3", "u4"),
-             transports=UNCOMPRESSED, token={"sub": people["u0"]}, tail=["home"]),
+             transports=WITHOUT_DICTIONARY, token={"sub": people["u0"]}, tail=["home"]),
         Kind("many", "/v1/stream", posts(lambda e: any(test(e) for _, _, test in many)),
-             transports=["raw-websocket+deflate", "raw-websocket+dictionary", "raw-websocket"], subscribes=[(name, f) for name, f, _ in many]),
+             transports=["raw-websocket+deflate", "raw-websocket+dictionary", "raw-websocket"],
+             subscribes=[(name, f) for name, f, _ in many]),
     ]
 
 
