@@ -91,7 +91,8 @@ def test_from_posts_to_streams_and_back(world, servers):
         reader.wait_id(post)
     raws = [[m.raw if isinstance(m.raw, bytes) else m.raw.encode() for m in reader.messages] for reader in readers]
     assert raws[0] == raws[1] == raws[2]
-    assert readers[1].stream.decoder.with_dictionary == readers[2].stream.decoder.with_dictionary == 5
+    assert 1 <= readers[1].stream.decoder.with_dictionary <= 5  # what was gathered is one frame
+    assert readers[2].stream.decoder.with_dictionary == 5
 
     cli.run("dictionary", "withdraw", name)
     cli.run("dictionary", "withdraw", name)  # once more does nothing

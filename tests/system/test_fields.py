@@ -142,7 +142,7 @@ def people(module_servers, redis):
 def test_replay_and_another_server_go_on_with_the_same_members(servers, redis, cli, transport):
     gateway = servers.gateway(redis)
     first = cli.run("post", "--user", "ada", "the first")
-    with gateway.stream(target("text,user.id"), transport) as stream:
+    with gateway.stream(target("text,user.id", f"&since={first}"), transport) as stream:
         ids = [cli.run("post", "--user", "ada", f"number {n}") for n in range(5)]
         live = raws(stream.until(ids[-1]))
         gateway.begin_stop()
