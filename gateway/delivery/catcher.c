@@ -223,7 +223,7 @@ static enum progress enter_ring(struct catcher *catcher)
     }
     for (uint32_t shard = 0; shard < ring->shards; shard++) { /* it may have been told a gap */
         if (catcher->last[shard] >= ring->lost[shard])
-            catcher_move_in_log(catcher, &catcher->at, shard, ring->lost[shard]);
+            position_raise_shard(&catcher->at, shard, ring->lost[shard]);
     }
     catcher->in_ring = true;
     catcher->rewound = (struct gap){0};

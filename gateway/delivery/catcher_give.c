@@ -78,17 +78,25 @@ void catcher_move_in_ring(struct position *at, const struct event *event)
 }
 
 /* Of shards that are behind now, more may be logged before it; late events that the ring has are
- * before it, too, and come from there, or from the log when they have left it. */
+ * before it, too, and come from there, or from the log when they have left it. What the log has of
+ * a gap is read before what the ring has of the others. */
 void catcher_move_in_log(const struct catcher *catcher, struct position *at, uint32_t shard,
                          uint64_t id)
 {
     const struct position *passed = catcher->catch_up->settings.passed;
     const struct ring *ring = catcher->catch_up->ring;
-    uint64_t lows[SL_SHARDS_MAX];
+    uint64_t held = passed->behind | ring->late_shards, lows[SL_SHARDS_MAX];
 
-    for (uint32_t i = 0; i < ring->shards && (passed->behind | ring->late_shards); i++)
-        lows[i] = ring->late_shards >> i & 1 ? ring->lost[i] : passed->low[i];
-    position_pass(at, shard, id, passed->behind | ring->late_shards, lows);
+    if (id > ring->lost_of_all)
+        held = UINT64_MAX >> (SL_SHARDS_MAX - ring->shards);
+    for (uint32_t i = 0; held && i < ring->shards; i++) {
+        lows[i] = ring->lost_of_all;
+        if (ring->late_shards >> i & 1)
+            lows[i] = ring->lost[i];
+        else if (passed->behind >> i & 1 && passed->low[i] < lows[i])
+            lows[i] = passed->low[i];
+    }
+    position_pass(at, shard, id, held, lows);
 }
 
 bool catcher_claims(const struct catcher *catcher, const struct event *event)

@@ -320,15 +320,28 @@ void deliver_pass(struct deliver *deliver, uint32_t shard, uint64_t id)
     pass(deliver, shard, id);
 }
 
+/* The newest of all shards, at or below `id`, that has passed, or that a gap or the log at the
+ * beginning ended with. */
+static uint64_t newest_up_to(const struct ring *ring, uint64_t id)
+{
+    uint64_t newest = 0;
+
+    for (uint32_t shard = 0; shard < ring->shards; shard++) {
+        if (ring->head[shard] > newest && ring->head[shard] <= id)
+            newest = ring->head[shard];
+    }
+    return newest;
+}
+
 void deliver_set_watermark(struct deliver *deliver, uint64_t id)
 {
-    const uint64_t newest = deliver->ring.newest;
+    const uint64_t newest = newest_up_to(&deliver->ring, id);
 
     counts_close(deliver, id);
     if (id < deliver->passed.id)
         return;
     deliver->passed.behind &= deliver->behind_shards;
-    if (newest > deliver->passed.id && newest <= id) /* what the logs ended with at the beginning */
+    if (newest > deliver->passed.id)
         pass(deliver, sl_id_shard(newest), newest);
     else
         update_head(deliver);
@@ -509,6 +522,8 @@ void deliver_gap(struct deliver *deliver, const struct gap *gap)
 
     metric_add(deliver->settings.metrics, metric_at(METRIC_GAPS_TOLD, gap->reason), 1);
     if (event) {
+        event->is_late = deliver->ring.shards > 1 && gap->reason != GAP_REWOUND &&
+                         gap->from < deliver->passed.id;
         owe_everybody(deliver, event);
     } else {
         ring_lose(&deliver->ring, gap->shard, gap->to);

@@ -35,15 +35,15 @@ static void lose(struct ring *ring, uint32_t shard, uint64_t id)
         ring->lost[shard] = id;
 }
 
-/* Whoever has not come to the late event has nothing of its shard behind `low`. */
+/* Whoever has not come to the late event, or gap, has nothing of its shard behind `low`. */
 static void note_late(struct ring *ring, const struct event *event, uint64_t sequence)
 {
     struct ring_late *late = &ring->late[event->shard];
 
-    if (event->id == 0)
+    if (event->id == 0 && !event->is_late)
         return;
     if (event->is_late && !late->goes_on)
-        late->low = event->previous;
+        late->low = event->gap_to ? event->gap_from : event->previous;
     if (event->is_late) {
         late->sequence = sequence;
         if (event->is_unforeseen)
@@ -69,6 +69,8 @@ static void lose_event(struct ring *ring, const struct event *event, uint64_t se
 {
     uint64_t id = event->gap_to ? event->gap_to : event->id;
 
+    if (event->id > ring->lost_of_all)
+        ring->lost_of_all = event->id;
     note_late(ring, event, sequence);
     if (id == 0)
         ring->lost_unlogged = sequence + 1;
@@ -116,6 +118,21 @@ void ring_begin_shard(struct ring *ring, uint32_t shard, uint64_t id)
 {
     ring_pass(ring, shard, id);
     ring->lost[shard] = ring->head[shard] = ring->passed[shard] = id;
+    if (id > ring->lost_of_all)
+        ring->lost_of_all = id;
+}
+
+/* What comes of the shard lies behind `id`. Where there are others, they need not have come as far.
+ */
+static void reach(struct ring *ring, uint32_t shard, uint64_t id)
+{
+    hear_of(ring, shard);
+    if (id > ring->head[shard])
+        ring->head[shard] = id;
+    if (id > ring->passed[shard])
+        ring->passed[shard] = id;
+    if (id > ring->newest && ring->shards == 1)
+        ring->newest = id;
 }
 
 static int make_room(struct ring *ring)
@@ -180,7 +197,7 @@ void ring_append(struct ring *ring, struct event *event)
     struct segment_entry entry = {.event = event, .id = event->id, .previous = event->previous};
     struct segment *segment = open_segment(ring);
 
-    ring_pass(ring, event->shard, event->gap_to);
+    reach(ring, event->shard, event->gap_to);
     event->sequence = ring->next++;
     if (event->is_rewound)
         note_rewind(ring, event);
@@ -203,18 +220,14 @@ void ring_append(struct ring *ring, struct event *event)
 
 void ring_lose(struct ring *ring, uint32_t shard, uint64_t id)
 {
-    ring_pass(ring, shard, id);
+    reach(ring, shard, id);
     lose(ring, shard, id);
     ring->missed[shard] = (struct ring_missed){id, ring->next};
 }
 
 void ring_pass(struct ring *ring, uint32_t shard, uint64_t id)
 {
-    hear_of(ring, shard);
-    if (id > ring->head[shard])
-        ring->head[shard] = id;
-    if (id > ring->passed[shard])
-        ring->passed[shard] = id;
+    reach(ring, shard, id);
     if (id > ring->newest)
         ring->newest = id;
 }

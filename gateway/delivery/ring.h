@@ -26,8 +26,11 @@ struct ring {
     uint64_t head[SL_SHARDS_MAX];   /* by shard: the newest id that has passed, or is in a gap */
     uint64_t passed[SL_SHARDS_MAX]; /* by shard: the last that has passed; after a rewind it is
                                        below `head` until its ids have caught up */
-    uint64_t newest;                /* the highest that has passed, or is in a gap; of one shard it
-                                       goes back with a rewind */
+    uint64_t lost_of_all; /* no shard's events up to this id are here, but for late ones; `lost` is
+                             above it where a gap has left the ring, which stands at its beginning,
+                             or where something could not be kept */
+    uint64_t newest;      /* the highest that has passed; of one shard, or is in a gap, and it goes
+                             back with a rewind */
     struct ring_rewind {
         uint64_t sequence;    /* 0: none yet */
         uint64_t from, to;    /* event ids: exclusive, inclusive */

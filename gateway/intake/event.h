@@ -48,7 +48,8 @@ struct event {
     uint64_t id;       /* log entry, the client's cursor; 0: published without the log, no cursor */
     uint64_t previous; /* the event before it in its shard's log; 0: none */
     uint32_t shard;
-    bool is_late; /* passed behind events with greater ids of other shards; set before it passes */
+    bool is_late; /* passed behind events of other shards with greater ids than its own, or than
+                     that before the gap; set before it passes */
     bool is_unforeseen;        /* late, and its shard was taken to be past it: minted since then */
     struct sl_cursor *cursor;  /* of a client that has it, and all that it got before; NULL: `id` */
     struct event *original;    /* a reference to the event whose memory the view points into; NULL:

@@ -61,6 +61,13 @@ static uint64_t watermark_behind(const struct order_item *item)
     return item->kind == ORDER_GAP && item->reason == GAP_REWOUND ? item->previous : item->id;
 }
 
+/* Its place among the ids of the other shards. A gap has that of the event before it: whoever has
+ * an id that lies in it has been told. */
+static uint64_t place_of(const struct order_item *item)
+{
+    return item->kind == ORDER_GAP ? item->previous : item->id;
+}
+
 /* ---- behind, and whole again ---- */
 
 static void go_behind(struct id_order *order, uint32_t number, uint64_t low, enum order_behind why)
@@ -160,7 +167,7 @@ static struct held_item *smallest_held(const struct id_order *order)
     for (uint32_t i = 0; order->held_count > 0 && i < order->shard_count; i++) {
         struct held_item *first = first_held(&order->shards[i]);
 
-        if (first && (!smallest || first->item.id < smallest->item.id))
+        if (first && (!smallest || place_of(&first->item) < place_of(&smallest->item)))
             smallest = first;
     }
     return smallest;
@@ -188,13 +195,13 @@ static void hand_on_ready(struct id_order *order, uint64_t now_us)
     uint64_t reached = is_any_whole ? ready : 0;
     struct held_item *held;
 
-    while ((held = smallest_held(order)) != NULL && held->item.id <= ready) {
+    while ((held = smallest_held(order)) != NULL && place_of(&held->item) <= ready) {
         struct order_item item = take_out(order, held);
 
         hand_on(order, &item, now_us);
         event_unref(item.event);
-        if (item.id > reached)
-            reached = item.id;
+        if (place_of(&item) > reached)
+            reached = place_of(&item);
     }
     if (reached <= order->watermark)
         return;
@@ -270,12 +277,14 @@ void id_order_take(struct id_order *order, const struct order_item *item, uint64
     }
     set_watermark(shard, watermark_behind(item));
     take_back_claim(order, item);
-    if (item->id > order->watermark)
+    if (place_of(item) > order->watermark)
         become_whole_if_so(order, item->shard);
-    if (item->id <= order->watermark && list_is_empty(&shard->held))
+    if (place_of(item) <= order->watermark && list_is_empty(&shard->held)) {
         hand_on(order, item, now_us);
-    else if (hold(order, item) < 0)
+        become_whole_if_so(order, item->shard); /* a gap may end beyond the watermark */
+    } else if (hold(order, item) < 0) {
         miss(order, item, now_us);
+    }
     hand_on_ready(order, now_us);
     keep_within_bound(order, now_us);
 }
@@ -296,16 +305,18 @@ static void raise_shard(struct id_order *order, uint32_t number, uint64_t id)
         tell_low(order, number, id);
 }
 
-/* The greatest id that is held. */
+/* The greatest id that is held. In a queue with a rewind the last is not the greatest; then what is
+ * handed on next counts. */
 static uint64_t greatest_held(const struct id_order *order)
 {
-    uint64_t greatest = 0;
+    const struct held_item *smallest = smallest_held(order);
+    uint64_t greatest = smallest ? place_of(&smallest->item) : 0;
 
     for (uint32_t i = 0; i < order->shard_count; i++) {
         const struct list *held = &order->shards[i].held;
 
         if (!list_is_empty(held)) {
-            uint64_t id = LIST_OWNER(held->head.previous, struct held_item, node)->item.id;
+            uint64_t id = place_of(&LIST_OWNER(held->head.previous, struct held_item, node)->item);
 
             greatest = id > greatest ? id : greatest;
         }
@@ -323,7 +334,7 @@ static bool has_stalled(const struct id_order *order, struct shard *shard, bool 
     if (!is_complete) {
         shard->stalled_us = shard->stalled_us ? shard->stalled_us : order->waited_us;
         since_us = shard->stalled_us;
-    } else if (shard->watermark < smallest->item.id) {
+    } else if (shard->watermark < place_of(&smallest->item)) {
         since_us = smallest->since_us;
     }
     return (order->waited_us - since_us) / 1000 >= order->settings.wait_ms;
@@ -378,7 +389,7 @@ uint64_t id_order_first_held(const struct id_order *order)
 {
     const struct held_item *smallest = smallest_held(order);
 
-    return smallest ? smallest->item.id : 0;
+    return smallest ? place_of(&smallest->item) : 0;
 }
 
 bool id_order_is_unsure(const struct id_order *order)

@@ -9,6 +9,9 @@
  * the lowest of the watermarks has reached its id. That one is the watermark of the whole: it never
  * falls, and everything at or below it has been handed on.
  *
+ * A gap is handed on where it begins, behind the event before it: whoever has an id of another
+ * shard that lies in it has been told.
+ *
  * A shard of which something is missing, and nothing comes for `wait_ms` while others wait, is left
  * behind: the others go on without it. So is one for which an event has waited that long because
  * its id is ahead of the clock of Redis, and whoever is lowest while too much is held. Only time in

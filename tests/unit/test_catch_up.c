@@ -842,6 +842,33 @@ static void test_a_late_event_is_told_with_a_cursor_of_its_own(void **state)
     assert_cursor(&a, ids[1], ids[1]);
 }
 
+/* It passes behind what lies in it of the others, which have left the ring when it has not. */
+static void test_nobody_is_given_a_cursor_beyond_a_gap_before_it_is_told(void **state)
+{
+    uint64_t late, ids[2], low;
+    struct sl_cursor cursor;
+    struct gap gap;
+
+    (void)state;
+    begin_with_quiet_shards(ROOM);
+    low = leave_behind(&late, ids);
+    post_to_busy_shards(begin_busy());
+    gap = (struct gap){QUIET_SHARD, low, late, GAP_REDIS};
+    deliver_gap(deliver, &gap);
+    deliver_shard_behind(deliver, QUIET_SHARD, late);
+    deliver_shard_whole(deliver, QUIET_SHARD);
+    a.room = 20000;
+    resume(&a, NULL, low);
+    settle();
+    cursor = deliver_client_cursor(deliver, &a.client);
+    assert_true(a.client.catcher && cursor.id > busy_ids[40] && cursor.id < busy_ids[TAKES - 1]);
+    assert_int_equal(sl_cursor_of_shard(&cursor, QUIET_SHARD), low);
+    make_room(&a, FAKE_UNLIMITED);
+    settle();
+    assert_true(is_live(&a));
+    assert_non_null(strstr(buffer_str(&a.received), "\"reason\":\"redis\",\"shard\":2"));
+}
+
 /* Wherever the client is cut, the cursor says what it has, and it gets the rest. */
 static void test_who_is_cut_around_a_late_event_misses_nothing(void **state)
 {
@@ -2260,6 +2287,7 @@ int main(void)
         CATCH_UP_TEST(test_nor_when_only_the_log_has_the_rest),
         CATCH_UP_TEST(test_the_cursor_of_who_came_with_one_follows_what_was_sent),
         CATCH_UP_TEST(test_a_late_event_is_told_with_a_cursor_of_its_own),
+        CATCH_UP_TEST(test_nobody_is_given_a_cursor_beyond_a_gap_before_it_is_told),
         CATCH_UP_TEST(test_who_is_cut_around_a_late_event_misses_nothing),
         CATCH_UP_TEST(test_a_plain_cursor_is_told_what_came_late),
         CATCH_UP_TEST(test_who_has_more_of_a_shard_that_is_behind_is_not_sent_it_again),

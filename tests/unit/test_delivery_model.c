@@ -69,6 +69,7 @@ struct redis {
         void *owner;
     } requests[2]; /* of the order, of the batches */
     struct shard_order *order;
+    uint64_t heard_of; /* the newest that has come through both orders */
     uint32_t shard;
 };
 
@@ -275,7 +276,7 @@ static void connect_again(struct redis *redis)
 
 static bool stays(const struct redis *redis, const struct fact *fact)
 {
-    return fact->is_claimed && fact->id > shard_order_last(redis->order);
+    return fact->is_claimed && fact->id > redis->heard_of;
 }
 
 /* A failover, which loses the last of the log. */
@@ -371,6 +372,8 @@ static void on_gap(void *context, const struct gap *gap)
 static void on_ordered(void *context, const struct order_item *item)
 {
     (void)context;
+    if (item->id > redises[item->shard].heard_of)
+        redises[item->shard].heard_of = item->id;
     if (item->kind == ORDER_EVENT)
         deliver_event(deliver, item->event);
     else if (item->kind == ORDER_MISS)

@@ -254,7 +254,18 @@ static void test_refused_and_lost_events_and_gaps_have_their_place(void **state)
     take_other(ORDER_GAP, 2, 7, 5);
     take_other(ORDER_PASS, 1, 6, 0);
     end_round(9, ALL);
-    expect_told("miss:5 pass:6 gap:7 <=9 ");
+    expect_told("miss:5 gap:7 pass:6 <=9 ");
+}
+
+/* Whoever has 8 has been told. */
+static void test_a_gap_comes_before_what_lies_in_it_of_the_others(void **state)
+{
+    (void)state;
+    take(2, 5, 0);
+    take(0, 8, 0);
+    take_other(ORDER_GAP, 2, 20, 5);
+    end_round(9, BUT(2));
+    expect_told("5 gap:20 8 <=9 ");
 }
 
 static void test_a_shard_of_which_something_is_missing_holds_the_others(void **state)
@@ -298,6 +309,18 @@ static void test_a_silent_shard_is_left_behind_and_becomes_whole(void **state)
     assert_int_equal(metric_get(metrics, METRIC_EVENTS_LATE), 2);
     assert_int_equal(metric_get(metrics, METRIC_ORDER_LEFT_BEHIND), 1);
     assert_int_equal(metric_get(metrics, METRIC_ORDER_BEHIND), 0);
+}
+
+static void test_a_shard_that_is_behind_is_whole_when_a_gap_was_told(void **state)
+{
+    (void)state;
+    take(1, 2, 0);
+    take(0, 5, 0);
+    wait_ms(WAIT_MS, 9, BUT(1));
+    end_round(10, BUT(1));
+    expect_told("2 <=2 behind(1,2,wait) 5 <=10 ");
+    take_other(ORDER_GAP, 1, 20, 2);
+    expect_told("gap:20 low(1,20) whole(1) ");
 }
 
 static void test_each_node_has_rounds_of_its_own(void **state)
@@ -569,6 +592,19 @@ static void test_a_shard_keeps_its_order_through_a_rewind_of_what_is_held(void *
     expect_told("100 low(1,100) 101 low(1,101) gap:101 low(1,90) 94! low(1,94) 102 <=110 ");
     end_round(111, ALL);
     expect_told("whole(1) <=111 ");
+}
+
+static void test_what_is_held_before_a_rewind_is_waited_for_no_longer_than_anything(void **state)
+{
+    (void)state;
+    end_round(95, ALL);
+    take(1, 100, 0);
+    take_rewound(1, 90, 100);
+    take(1, 94, 90);
+    expect_told("<=95 behind(1,90,late) ");
+    wait_ms(WAIT_MS, 110, BUT(0));
+    end_round(111, BUT(0));
+    expect_told("behind(0,95,wait) 100 low(1,100) gap:100 low(1,90) 94! low(1,94) <=111 ");
 }
 
 /* ---- memory ---- */
@@ -855,8 +891,10 @@ int main(void)
         TEST(test_the_first_round_tells_where_things_stand),
         TEST(test_what_has_no_id_does_not_wait),
         TEST(test_refused_and_lost_events_and_gaps_have_their_place),
+        TEST(test_a_gap_comes_before_what_lies_in_it_of_the_others),
         TEST(test_a_shard_of_which_something_is_missing_holds_the_others),
         TEST(test_a_silent_shard_is_left_behind_and_becomes_whole),
+        TEST(test_a_shard_that_is_behind_is_whole_when_a_gap_was_told),
         TEST(test_each_node_has_rounds_of_its_own),
         TEST(test_a_node_without_rounds_is_left_behind),
         TEST(test_a_shard_that_is_away_from_the_beginning_is_not_waited_for),
@@ -875,6 +913,7 @@ int main(void)
         TEST(test_a_step_back_above_the_watermark_is_put_in_order),
         TEST(test_after_a_rewind_events_are_late_until_they_have_caught_up),
         TEST(test_a_shard_keeps_its_order_through_a_rewind_of_what_is_held),
+        TEST(test_what_is_held_before_a_rewind_is_waited_for_no_longer_than_anything),
         TEST(test_without_memory_for_waiting_an_event_is_missed),
         TEST(test_random_histories_without_faults_are_in_exact_order),
         TEST(test_random_histories_with_stalls_keep_their_claims),

@@ -104,6 +104,24 @@ static void test_a_gap_that_goes_is_lost_up_to_its_end(void **state)
     assert_int_equal(ring.lost[1], 300);
 }
 
+/* It stands where it begins: the others have not come to its end. */
+static void test_a_gap_of_one_shard_is_none_of_the_others(void **state)
+{
+    const struct gap gap = {1, 90, 200, GAP_REDIS};
+    struct event *event = gap_event(&gap, true);
+
+    (void)state;
+    append(100);
+    ring_append(&ring, event);
+    event_unref(event);
+    assert_int_equal(ring.head[1], 200);
+    assert_int_equal(ring.newest, 100);
+    ring_clear(&ring);
+    assert_int_equal(ring.lost[0], 100);
+    assert_int_equal(ring.lost[1], 200);
+    assert_int_equal(ring.lost_of_all, 100);
+}
+
 static void test_what_could_not_be_kept_after_a_rewind_stays_lost(void **state)
 {
     const struct gap gap = {0, 50, 100, GAP_REWOUND};
@@ -240,6 +258,7 @@ int main(void)
         RING_TEST(test_the_oldest_go_and_what_was_lost_is_known),
         RING_TEST(test_events_without_a_log_are_lost_by_sequence),
         RING_TEST(test_a_gap_that_goes_is_lost_up_to_its_end),
+        RING_TEST(test_a_gap_of_one_shard_is_none_of_the_others),
         RING_TEST(test_what_could_not_be_kept_after_a_rewind_stays_lost),
         RING_TEST(test_a_ring_without_room_keeps_nothing),
         RING_TEST(test_a_shard_begins_where_its_log_ended),
