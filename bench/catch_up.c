@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "bench/measure.h"
+#include "bench/sink.h"
 #include "filters/filter.h"
 #include "gateway/delivery/deliver.h"
 #include "gateway/delivery/log_cache.h"
@@ -29,11 +30,6 @@ struct shard_log {
     uint64_t after;
     log_batch_fn done;
     void *owner;
-};
-
-struct reader {
-    struct client client;
-    uint64_t bytes;
 };
 
 static struct shard_log logs[SL_SHARDS_MAX];
@@ -108,60 +104,20 @@ static void answer_all(void)
 
 /* --- a client that takes everything ----------------------------------------------------------- */
 
-static ssize_t take(struct client *client, const struct iovec *pieces, int count)
-{
-    ssize_t size = 0;
-
-    for (int i = 0; i < count; i++)
-        size += (ssize_t)pieces[i].iov_len;
-    ((struct reader *)client)->bytes += (uint64_t)size;
-    return size;
-}
-
-static int hold(struct client *client, const struct iovec *pieces, int count)
-{
-    (void)client;
-    (void)pieces;
-    (void)count;
-    return 0;
-}
-
-static bool is_blocked(const struct client *client)
-{
-    (void)client;
-    return false;
-}
-
-static void evict(struct client *client, enum disconnect_reason reason)
-{
-    (void)client;
-    (void)reason;
-    measure_fail("a client was evicted", NULL);
-}
-
-static void broken(struct client *client)
-{
-    (void)client;
-    measure_fail("a client broke", NULL);
-}
-
-static const struct transport transport = {take, hold, is_blocked, evict, broken};
-
 static void read_back(uv_loop_t *loop, struct deliver *deliver, struct sl_filter *filter,
                       size_t events)
 {
-    struct reader reader = {.client = {.transport = &transport, .format = FORMAT_NDJSON}};
+    struct client client = {.transport = &sink, .format = FORMAT_NDJSON};
 
-    if (deliver_subscribe(deliver, &reader.client, filter, -1) < 0 ||
-        deliver_resume(deliver, &reader.client,
-                       &(struct sl_cursor){.id = logs[0].entries[0].id - 1}) < 0)
+    if (deliver_subscribe(deliver, &client, filter, -1) < 0 ||
+        deliver_resume(deliver, &client, &(struct sl_cursor){.id = logs[0].entries[0].id - 1}) < 0)
         measure_fail("memory", NULL);
-    while (reader.client.sent_events < events) {
+    while (client.sent_events < events) {
         answer_all();
         uv_run(loop, UV_RUN_NOWAIT);
         deliver_turn_end(deliver);
     }
-    deliver_leave(&reader.client);
+    deliver_leave(&client);
 }
 
 /* --- one row ---------------------------------------------------------------------------------- */

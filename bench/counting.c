@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "bench/measure.h"
+#include "bench/sink.h"
 #include "filters/filter.h"
 #include "gateway/delivery/deliver.h"
 #include "gateway/intake/event_decode.h"
@@ -25,11 +26,6 @@
 enum { ROUNDS = 3, TURN_EVENTS = 2 };
 
 enum who { NOBODY, MATCHED, COUNTED, SENT, WHO_COUNT };
-
-struct reader {
-    struct client client;
-    uint64_t bytes;
-};
 
 static size_t event_count = 20000, client_count = 1000, events_a_second = 1000;
 static struct event **events;
@@ -43,49 +39,9 @@ static void *check(void *memory)
     return memory;
 }
 
-/* --- clients that take everything ---------------------------------------------------------------
- */
+/* --- clients ---------------------------------------------------------------------------------- */
 
-static ssize_t take(struct client *client, const struct iovec *pieces, int count)
-{
-    ssize_t size = 0;
-
-    for (int i = 0; i < count; i++)
-        size += (ssize_t)pieces[i].iov_len;
-    ((struct reader *)client)->bytes += (uint64_t)size;
-    return size;
-}
-
-static int hold(struct client *client, const struct iovec *pieces, int count)
-{
-    (void)client;
-    (void)pieces;
-    (void)count;
-    return 0;
-}
-
-static bool is_blocked(const struct client *client)
-{
-    (void)client;
-    return false;
-}
-
-static void evict(struct client *client, enum disconnect_reason reason)
-{
-    (void)client;
-    (void)reason;
-    measure_fail("a client was evicted", NULL);
-}
-
-static void broken(struct client *client)
-{
-    (void)client;
-    measure_fail("a client broke", NULL);
-}
-
-static const struct transport transport = {take, hold, is_blocked, evict, broken};
-
-static void subscribe(struct deliver *deliver, struct reader *reader, size_t number, enum who who)
+static void subscribe(struct deliver *deliver, struct client *client, size_t number, enum who who)
 {
     static const struct count_question question = {.bucket_ms = 10000};
     const struct sl_cursor before = {.id = deliver_closed(deliver)};
@@ -98,21 +54,19 @@ static void subscribe(struct deliver *deliver, struct reader *reader, size_t num
 
     if (sl_filter_new(&text, &SL_FILTER_LIMITS_DEFAULT, &filter, &error) < 0)
         measure_fail("filter", NULL);
-    reader->client = (struct client){.transport = &transport, .format = FORMAT_NDJSON};
-    reader->bytes = 0;
+    *client = (struct client){.transport = &sink, .format = FORMAT_NDJSON};
     if (who == SENT)
-        r = deliver_subscribe(deliver, &reader->client, filter, -1);
+        r = deliver_subscribe(deliver, client, filter, -1);
     else
-        r = deliver_subscribe_counts(deliver, &reader->client, filter, &question, -1);
+        r = deliver_subscribe_counts(deliver, client, filter, &question, -1);
     if (r == 0 && who == COUNTED)
-        r = deliver_resume(deliver, &reader->client, &before);
+        r = deliver_resume(deliver, client, &before);
     if (r < 0)
         measure_fail("memory", NULL);
     sl_filter_unref(filter);
 }
 
-/* --- events
- * --------------------------------------------------------------------------------------- */
+/* --- events ----------------------------------------------------------------------------------- */
 
 /* Those of before are let go of, with what was kept with them. */
 static void decode_all(void)
@@ -155,7 +109,7 @@ struct row {
 static struct row measure(enum who who)
 {
     struct metrics_board *board = check(metrics_board_new(1));
-    struct reader *readers = check(calloc(client_count, sizeof(*readers)));
+    struct client *clients = check(calloc(client_count, sizeof(*clients)));
     struct deliver *deliver;
     struct row row = {0};
     double began_us;
@@ -171,7 +125,7 @@ static struct row measure(enum who who)
                                                            .max_lag_ms = 3600000}));
     deliver_begin_shard(deliver, 0, sl_id_first_at(began_ms) - 1);
     for (size_t i = 0; who != NOBODY && i < client_count; i++)
-        subscribe(deliver, &readers[i], i, who);
+        subscribe(deliver, &clients[i], i, who);
     for (size_t i = 0; i < client_count; i++)
         uv_run(&loop, UV_RUN_NOWAIT); /* until all are live */
     began_us = measure_cpu_us();
@@ -184,14 +138,14 @@ static struct row measure(enum who who)
     deliver_flush_all(deliver);
     row.event_us = (measure_cpu_us() - began_us) / (double)event_count;
     for (size_t i = 0; who != NOBODY && i < client_count; i++) {
-        row.bytes += readers[i].bytes;
-        deliver_leave(&readers[i].client);
+        row.bytes += clients[i].sent_bytes;
+        deliver_leave(&clients[i]);
     }
     deliver_free(deliver);
     uv_run(&loop, UV_RUN_DEFAULT);
     uv_loop_close(&loop);
     metrics_board_free(board);
-    free(readers);
+    free(clients);
     return row;
 }
 

@@ -370,8 +370,9 @@ static void advance(struct client *client, uint64_t position)
 
     client->sent_events += events;
     outbox->counts->events += events;
-    outbox->counts->before_bytes[outbox->settings.encoding] +=
-        bytes_before(outbox, position) - bytes_before(outbox, client->at);
+    if (outbox->settings.encoding != ENCODING_NONE)
+        outbox->counts->before_bytes[outbox->settings.encoding] +=
+            bytes_before(outbox, position) - bytes_before(outbox, client->at);
     client->at = position;
 }
 
@@ -422,7 +423,8 @@ static bool send_batch(struct client *client, struct batch *batch, uint64_t now_
     }
     client->sent_bytes += (uint64_t)sent;
     outbox->counts->bytes += (uint64_t)sent;
-    outbox->counts->after_bytes[outbox->settings.encoding] += (uint64_t)sent;
+    if (outbox->settings.encoding != ENCODING_NONE)
+        outbox->counts->after_bytes[outbox->settings.encoding] += (uint64_t)sent;
     if (sent > 0) {
         client->last_sent_ms = now_ms;
         if (++batch->untimed == TIMED_AT_ONCE)

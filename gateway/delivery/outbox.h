@@ -44,7 +44,7 @@ struct outbox_counts {
     uint64_t events; /* deliveries: events times clients */
     uint64_t bytes;
     uint64_t sends; /* system calls */
-    /* Before compression, and as sent. */
+    /* Before compression, and as sent; of what is not compressed neither. */
     uint64_t before_bytes[ENCODING_COUNT], after_bytes[ENCODING_COUNT];
 };
 

@@ -291,11 +291,7 @@ static void free_line(struct line *line)
 
 static bool is_needed(const struct line *line, const struct sl_cluster_map *map)
 {
-    for (uint32_t i = 0; i < SL_SHARDS_MAX; i++) {
-        if (sl_redis_endpoint_equals(&map->masters[i], redis_session_endpoint(line->session)))
-            return true;
-    }
-    return false;
+    return sl_cluster_map_shards_of(map, redis_session_endpoint(line->session)) != 0;
 }
 
 void cluster_lines_drop(struct cluster_subscriber *subscriber, const struct sl_cluster_map *map)

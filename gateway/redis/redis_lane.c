@@ -296,17 +296,6 @@ struct redis_lane *redis_lane_make(struct redis_commands *commands,
     return lane;
 }
 
-static uint64_t shards_of(const struct sl_cluster_map *map, const struct sl_redis_endpoint *master)
-{
-    uint64_t shards = 0;
-
-    for (uint32_t shard = 0; shard < SL_SHARDS_MAX; shard++) {
-        if (sl_redis_endpoint_equals(&map->masters[shard], master))
-            shards |= UINT64_C(1) << shard;
-    }
-    return shards;
-}
-
 /* What waits in `line` goes where its shard is now. */
 static void send_home(struct list *line)
 {
@@ -330,8 +319,8 @@ static void send_home(struct list *line)
 void redis_lanes_follow_map(struct redis_commands *commands)
 {
     for (size_t i = 0; i < commands->lane_count; i++)
-        commands->lanes[i]->shards =
-            shards_of(&commands->map, redis_session_endpoint(commands->lanes[i]->session));
+        commands->lanes[i]->shards = sl_cluster_map_shards_of(
+            &commands->map, redis_session_endpoint(commands->lanes[i]->session));
     for (uint32_t shard = 0; shard < SL_SHARDS_MAX; shard++) {
         const struct sl_redis_endpoint *master = &commands->map.masters[shard];
         struct redis_lane *lane = NULL;
@@ -339,7 +328,7 @@ void redis_lanes_follow_map(struct redis_commands *commands)
         if (master->host[0] && !find_lane(commands, shard))
             lane = redis_lane_make(commands, master);
         if (lane)
-            lane->shards = shards_of(&commands->map, master);
+            lane->shards = sl_cluster_map_shards_of(&commands->map, master);
     }
     for (size_t i = 0; i < commands->lane_count; i++)
         send_home(&commands->lanes[i]->waiting);

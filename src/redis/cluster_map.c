@@ -196,6 +196,18 @@ uint64_t sl_cluster_map_difference(const struct sl_cluster_map *a, const struct 
     return shards;
 }
 
+uint64_t sl_cluster_map_shards_of(const struct sl_cluster_map *map,
+                                  const struct sl_redis_endpoint *master)
+{
+    uint64_t shards = 0;
+
+    for (uint32_t shard = 0; shard < SL_SHARDS_MAX; shard++) {
+        if (sl_redis_endpoint_equals(&map->masters[shard], master))
+            shards |= UINT64_C(1) << shard;
+    }
+    return shards;
+}
+
 bool sl_cluster_map_is_full(const struct sl_cluster_map *map, uint32_t shards)
 {
     for (uint32_t shard = 0; shard < (shards > 0 ? shards : SL_SHARDS_MAX); shard++) {

@@ -52,6 +52,10 @@ SL_EXPORT int sl_cluster_node_reply(const struct redisReply *reply, struct failu
 SL_EXPORT uint64_t sl_cluster_map_difference(const struct sl_cluster_map *a,
                                              const struct sl_cluster_map *b);
 
+/* The shards that this master has, in the same way. */
+SL_EXPORT uint64_t sl_cluster_map_shards_of(const struct sl_cluster_map *map,
+                                            const struct sl_redis_endpoint *master);
+
 /* Are the masters of the first so many shards known? 0: of all that there can be. */
 SL_EXPORT bool sl_cluster_map_is_full(const struct sl_cluster_map *map, uint32_t shards);
 /* What is not known in *map becomes what it is in `other`. */

@@ -121,17 +121,6 @@ static struct sl_redis_node *find_or_make(struct sl_redis_cluster *cluster,
     return node;
 }
 
-static uint64_t shards_of(const struct sl_cluster_map *map, const struct sl_redis_endpoint *master)
-{
-    uint64_t shards = 0;
-
-    for (uint32_t shard = 0; shard < SL_SHARDS_MAX; shard++) {
-        if (sl_redis_endpoint_equals(&map->masters[shard], master))
-            shards |= UINT64_C(1) << shard;
-    }
-    return shards;
-}
-
 /* The nodes become those of the map. One that cannot be made for want of memory is made the next
  * time; until then nobody has its shards. */
 static void follow_map(struct sl_redis_cluster *cluster)
@@ -141,7 +130,7 @@ static void follow_map(struct sl_redis_cluster *cluster)
     for (size_t i = 0; i < cluster->count; i++) {
         struct sl_redis_node *node = cluster->nodes[i];
 
-        node->shards = shards_of(&cluster->map, &node->endpoint);
+        node->shards = sl_cluster_map_shards_of(&cluster->map, &node->endpoint);
         if (node->shards)
             cluster->nodes[kept++] = node;
         else
