@@ -19,7 +19,7 @@ const { buildSync } = load('esbuild');
 const { parse: parseYaml } = load('yaml');
 
 const pages = { '/': 'index.html', '/status': 'status.html' };
-const entries = ['dashboard.js', 'status.js', 'style.css', 'icon.svg'];
+const entries = ['dashboard.js', 'status.js', 'common.css', 'dashboard.css', 'status.css', 'icon.svg'];
 
 const bundle = buildSync({
   absWorkingDir: source,
@@ -50,7 +50,7 @@ const files = bundle.outputFiles.map(({ path: name, contents }) => ({
   contents,
 }));
 
-// What a page calls /assets/style.css is served under a name with a hash.
+// What a page calls /assets/common.css is served under a name with a hash.
 const renamed = new Map();
 for (const [name, { entryPoint }] of Object.entries(bundle.metafile.outputs)) {
   if (entries.includes(entryPoint)) renamed.set(`/assets/${entryPoint}`, `/assets/${path.basename(name)}`);
@@ -80,7 +80,7 @@ const descriptions = ['openapi', 'asyncapi'].map((name) => {
 });
 files.push({ name: 'docs.html', url: '/docs', kind: 'page', audience: 'all', contents: withAssets('docs.html', referencePage(...descriptions)) });
 for (const file of files) {
-  if (/^(style|icon)-/.test(file.name)) file.audience = 'all';
+  if (/^(common|icon)-/.test(file.name)) file.audience = 'all';
 }
 const icon = files.find(({ name }) => name.startsWith('icon-'));
 files.push({ name: 'favicon.svg', url: '/favicon.ico', kind: 'page', audience: 'all', contents: icon.contents });

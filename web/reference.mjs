@@ -99,7 +99,7 @@ export function referencePage(openapi, asyncapi) {
 <meta name="color-scheme" content="light dark">
 <title>Sluice, the API</title>
 <link rel="icon" href="/assets/icon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="/assets/style.css">
+<link rel="stylesheet" href="/assets/common.css">
 <link rel="license" href="/licenses.txt">
 </head>
 <body class="reference-page">

@@ -5,7 +5,7 @@ import { colour } from './theme.js';
 
 const SECONDS = 120;
 
-// `series`: [{ label, colour, fill }, ...], colours by their names in style.css.
+// `series`: [{ label, colour, fill }, ...], colours by their names in common.css.
 export class Chart {
   constructor(root, series, { format = (value) => value.toLocaleString(), height = 150 } = {}) {
     this.root = root;

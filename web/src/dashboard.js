@@ -259,7 +259,7 @@ function showToken() {
   $('#copy-token').disabled = !getToken();
 }
 
-// On a phone, see style.css.
+// On a phone, see dashboard.css.
 function fold(isFolded) {
   $('.asking').classList.toggle('is-folded', isFolded);
   $('#fold').setAttribute('aria-expanded', String(!isFolded));

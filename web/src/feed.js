@@ -19,7 +19,7 @@ const READ_ON_PX = 40; // who has scrolled further down reads
 
 const NOTES = new Set(['gap', 'turn']); // are never sampled
 
-const TONES = 8; // .tone-0 ... of style.css
+const TONES = 8; // .tone-0 ... of dashboard.css
 
 function toneOf(id) {
   let hash = 7;

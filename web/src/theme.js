@@ -25,7 +25,7 @@ export function startTheme() {
     () => document.dispatchEvent(new Event('themechange')));
 }
 
-// The value of a colour of style.css, as it is now.
+// The value of a colour of common.css, as it is now.
 export function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
