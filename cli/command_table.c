@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/nearest.h"
+#include "base/nearest.h"
 
 /* How many of the words a command's name takes when it is what they begin with, else 0. */
 static int words_matched(const char *name, int argc, char *const *argv)

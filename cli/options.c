@@ -12,7 +12,7 @@
 #include "cli/cli.h"
 #include "cli/command_table.h"
 #include "cli/common_options.h"
-#include "cli/nearest.h"
+#include "base/nearest.h"
 #include "cli/usage.h"
 
 enum { OPTIONS_MAX = 100, REPLICAS_MAX = 100, NUMBER_BASE = 1000 /* behind characters and keys */ };

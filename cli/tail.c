@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "cli/argument.h"
 #include "cli/event_pretty.h"
+#include "cli/refusal.h"
 #include "cli/server.h"
 #include "src/model/cursor.h"
 #include "src/model/id.h"
@@ -67,6 +68,7 @@ struct tail {
     char cursor[CURSOR_SIZE]; /* the stream's, of the last event; empty: none yet */
 
     /* of one connection */
+    const struct buffer *values; /* by parameter */
     struct buffer line;   /* of the stream, as far as it has come; or the text of a refusal */
     char id[CURSOR_SIZE]; /* of the event that is being read */
     bool is_message;      /* and its name is one of the server's own messages */
@@ -248,19 +250,21 @@ static bool is_worth_repeating(const struct tail *tail, const struct ending *end
     return ending->status == 200 && !(tail->has_disconnect && tail->retry_ms < 0);
 }
 
+static const char *value_of(const void *owner, const char *param)
+{
+    const struct tail *tail = owner;
+
+    for (size_t i = 0; i < PARAMETER_COUNT; i++) {
+        if (strcmp(parameters[i], param) == 0)
+            return tail->values[i].data;
+    }
+    return NULL;
+}
+
 static void explain(const struct tail *tail, const struct ending *ending)
 {
-    json_t *json;
-    const char *message, *param;
-
     if (ending->status != 0 && ending->status != 200) {
-        json = json_loadb(tail->line.data ? tail->line.data : "", tail->line.size, 0, NULL);
-        message = json_string_value(json_object_get(json_object_get(json, "error"), "message"));
-        param = json_string_value(json_object_get(json_object_get(json, "error"), "param"));
-        cli_failed_with(tail->cli, "refused with status %ld: %s%s%s", ending->status,
-                        param ? param : "", param ? ": " : "",
-                        message ? message : "no reason given");
-        json_decref(json);
+        refusal_tell(tail->cli, ending->status, buffer_slice(&tail->line), value_of, tail);
     } else if (ending->code != CURLE_OK) {
         cli_failed_with(tail->cli, "%s", curl_easy_strerror(ending->code));
     } else if (!tail->has_disconnect) {
@@ -524,8 +528,8 @@ static void read_options(struct cli *cli, int argc, char **argv, struct tail *ta
 
 static int run(struct cli *cli, int argc, char **argv)
 {
-    struct tail tail = {.cli = cli, .form = BUFFER_INIT, .line = BUFFER_INIT};
     struct buffer values[PARAMETER_COUNT] = {BUFFER_INIT};
+    struct tail tail = {.cli = cli, .form = BUFFER_INIT, .values = values, .line = BUFFER_INIT};
     struct wish wish;
     int status;
 

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "cli/nearest.h"
+#include "base/nearest.h"
 #include "src/model/id.h"
 #include "src/social/posts.h"
 

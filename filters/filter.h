@@ -39,10 +39,11 @@ struct sl_filter_error {
     const char *code;  /* "empty_track", ...; static */
     const char *param; /* the member at fault: "track", ...; NULL: the filter as a whole; static */
     int status;        /* HTTP: 400 or 413 */
+    /* Where the fault is in the text of the member: in characters (Unicode code points), from 1,
+     * at most one behind the last; 0: it is not at one place. A rule always has one. */
+    size_t place;
     /* For humans, without a full stop: valid UTF-8 without control characters, cut off when too
-     * long. It shows the item at fault; in a rule, where it stands, counted in characters from 1,
-     * with
-     * `^` in front of it. */
+     * long. It shows the item at fault; in a rule, its place, with `^` in front of it. */
     char message[SL_FILTER_MESSAGE_SIZE];
 };
 

@@ -40,7 +40,18 @@ static const struct {
     [SL_FAULT_EMPTY_RULE] = {"empty_rule", "rule is empty", NULL, 400},
     [SL_FAULT_RULE_TOO_LONG] = {"rule_too_long", "rule longer than 1024 characters",
                                 "or than 4096 with the points of its polygons", 413},
-    [SL_FAULT_SYNTAX] = {"syntax", "syntax error", NULL, 400},
+    [SL_FAULT_MISSING_TERM] = {"syntax", "a term is missing",
+                               "a word, a \"phrase\", an operator such as from:ada, or more of "
+                               "these in ( ) belongs there",
+                               400},
+    [SL_FAULT_MISSING_TERM_BEFORE] =
+        {"syntax", "a term is missing",
+         "OR and AND stand between two terms; to look for such a word, quote it", 400},
+    [SL_FAULT_NEGATED_TWICE] = {"syntax", "- stands twice",
+                                "one is enough, directly before the term", 400},
+    [SL_FAULT_UNCLOSED_GROUP] = {"syntax", "closing parenthesis missing", NULL, 400},
+    [SL_FAULT_UNOPENED_GROUP] = {"syntax", "no parenthesis is open that this one could close", NULL,
+                                 400},
     [SL_FAULT_UNCLOSED_QUOTE] = {"unclosed_quote", "closing quote missing", NULL, 400},
     [SL_FAULT_UNCLOSED_BRACKET] = {"unclosed_bracket", "closing bracket missing", NULL, 400},
     [SL_FAULT_UNKNOWN_OPERATOR] = {"unknown_operator", "unknown operator",
@@ -137,18 +148,6 @@ void sl_filter_error_add(struct sl_filter_error *error, const char *format, ...)
         cut_character(error);
 }
 
-/* The bytes of the first `max` characters of `text`. */
-static struct sl_slice first_characters(struct sl_slice text, size_t max)
-{
-    size_t size = 0;
-
-    for (size_t count = 0; size < text.size; size++) {
-        if (!is_continuation(text.data[size]) && count++ == max)
-            break;
-    }
-    return sl_slice(text.data, size);
-}
-
 static struct sl_slice last_characters(struct sl_slice text, size_t max)
 {
     size_t size = 0;
@@ -172,7 +171,7 @@ static void add_text(struct sl_filter_error *error, struct sl_slice text)
 
 static void add_item(struct sl_filter_error *error, struct sl_slice item)
 {
-    struct sl_slice shown = first_characters(item, SHOWN_CHARACTERS);
+    struct sl_slice shown = sl_scan_first(item, SHOWN_CHARACTERS);
 
     sl_filter_error_add(error, " '");
     add_text(error, shown);
@@ -184,7 +183,7 @@ static void add_position(struct sl_filter_error *error, struct sl_slice rule, co
     struct sl_slice before = sl_slice(rule.data, (size_t)(at - rule.data));
     struct sl_slice behind = sl_slice_from(rule, before.size);
     struct sl_slice left = last_characters(before, SHOWN_CHARACTERS);
-    struct sl_slice right = first_characters(behind, SHOWN_CHARACTERS);
+    struct sl_slice right = sl_scan_first(behind, SHOWN_CHARACTERS);
 
     if (behind.size > 0)
         sl_filter_error_add(error, " at character %zu: ", sl_scan_length(before) + 1);
@@ -199,18 +198,29 @@ static void add_position(struct sl_filter_error *error, struct sl_slice rule, co
         sl_filter_error_add(error, "...");
 }
 
+/* Of the fault in its member, in characters from 1; 0: it is not at one place. */
+static size_t place_of(const struct sl_filter_position *position)
+{
+    const char *at = position->is_rule ? position->at : position->item.data;
+
+    if (!at)
+        return position->is_rule ? 1 : 0;
+    return sl_scan_length(sl_slice(position->value.data, (size_t)(at - position->value.data))) + 1;
+}
+
 static void describe(struct sl_filter_error *error, enum sl_filter_fault fault,
                      const struct sl_filter_position *position)
 {
     error->code = faults[fault].code;
     error->param = position->param;
     error->status = faults[fault].status;
+    error->place = place_of(position);
     error->message[0] = '\0';
     sl_filter_error_add(error, "%s", faults[fault].message);
     if (position->item.data)
         add_item(error, position->item);
-    if (position->rule.data && position->at)
-        add_position(error, position->rule, position->at);
+    if (position->is_rule && position->at)
+        add_position(error, position->value, position->at);
     if (faults[fault].hint)
         sl_filter_error_add(error, "; %s", faults[fault].hint);
 }

@@ -20,7 +20,11 @@ enum sl_filter_fault {
     SL_FAULT_BAD_BOX,
     SL_FAULT_EMPTY_RULE,
     SL_FAULT_RULE_TOO_LONG,
-    SL_FAULT_SYNTAX,
+    SL_FAULT_MISSING_TERM,
+    SL_FAULT_MISSING_TERM_BEFORE, /* an OR or AND */
+    SL_FAULT_NEGATED_TWICE,
+    SL_FAULT_UNCLOSED_GROUP,
+    SL_FAULT_UNOPENED_GROUP,
     SL_FAULT_UNCLOSED_QUOTE,
     SL_FAULT_UNCLOSED_BRACKET,
     SL_FAULT_UNKNOWN_OPERATOR,
@@ -58,10 +62,11 @@ enum sl_filter_fault {
 
 /* Where in a filter the fault is. */
 struct sl_filter_position {
-    const char *param;    /* the member */
-    struct sl_slice item; /* of a list, or what has a name; without data: none */
-    struct sl_slice rule; /* the whole of it; without data: the member is no rule */
-    const char *at;       /* in `rule`; NULL: the rule as a whole */
+    const char *param;     /* the member */
+    struct sl_slice item;  /* of a list, or what has a name; without data: none */
+    struct sl_slice value; /* the whole member; without data: there is none */
+    bool is_rule;          /* the place is shown, instead of the item */
+    const char *at;        /* in a rule; NULL: the rule as a whole */
 };
 
 /* Fills *reterr (NULL is fine) and returns -EINVAL, so that a function can end with it. */

@@ -19,9 +19,9 @@ enum {
     TYPES_DEFAULT = 1 << SL_EVENT_POST | 1 << SL_EVENT_DELETE,
 };
 
-static void begin_member(struct sl_parse *parse, const char *param)
+static void begin_member(struct sl_parse *parse, const char *param, struct sl_slice value)
 {
-    parse->position = (struct sl_filter_position){.param = param};
+    parse->position = (struct sl_filter_position){.param = param, .value = value};
 }
 
 /* --- track -------------------------------------------------------------------------------- */
@@ -58,7 +58,7 @@ static int parse_track(struct sl_parse *parse, struct sl_slice track, uint32_t m
     size_t mark;
     int r;
 
-    begin_member(parse, "track");
+    begin_member(parse, "track", track);
     r = check_phrases(parse, track, max);
     if (r < 0)
         return r;
@@ -105,7 +105,7 @@ static int parse_follow(struct sl_parse *parse, struct sl_slice follow, uint32_t
     uint32_t count = 0;
     int r = 0;
 
-    begin_member(parse, "follow");
+    begin_member(parse, "follow", follow);
     for (rest = follow; sl_scan_item(&rest, &item);)
         count += item.size > 0;
     if (count == 0)
@@ -135,7 +135,7 @@ static int parse_locations(struct sl_parse *parse, struct sl_slice locations, ui
     size_t count = 0;
     int r;
 
-    begin_member(parse, "locations");
+    begin_member(parse, "locations", locations);
     for (rest = locations; sl_scan_item(&rest, &item);)
         count++;
     if (count % 4 != 0)
@@ -160,7 +160,7 @@ static int parse_languages(struct sl_parse *parse, struct sl_slice languages)
     size_t mark = parse->builder.bytes.size;
     int r;
 
-    begin_member(parse, "language");
+    begin_member(parse, "language", languages);
     while (sl_scan_item(&languages, &item)) {
         parse->position.item = item;
         r = sl_parse_language(parse, item);
@@ -183,7 +183,7 @@ static int parse_types(struct sl_parse *parse, struct sl_slice types, unsigned *
     struct sl_slice item;
     size_t type;
 
-    begin_member(parse, "types");
+    begin_member(parse, "types", types);
     *ret_types = 0;
     while (sl_scan_item(&types, &item)) {
         for (type = 0; type < count && !sl_slice_is(item, names[type]);)
@@ -205,10 +205,10 @@ static int parse_restrictors(struct sl_parse *parse, const struct sl_filter_text
         r = parse_languages(parse, text->language);
     if (r < 0)
         return r;
-    begin_member(parse, "sample");
+    begin_member(parse, "sample", text->sample);
     if (text->sample.data && sl_parse_sample(sl_scan_trim(text->sample), &view->sample_ppm) < 0)
         return sl_parse_refuse(parse, SL_FAULT_BAD_SAMPLE);
-    begin_member(parse, "partition");
+    begin_member(parse, "partition", text->partition);
     if (text->partition.data &&
         sl_parse_partition(sl_scan_trim(text->partition), &view->part, &view->parts) < 0)
         return sl_parse_refuse(parse, SL_FAULT_BAD_PARTITION);
@@ -291,7 +291,7 @@ static int parse_filter(struct sl_parse *parse, const struct sl_filter_text *tex
     if (r < 0)
         return r;
     if (kinds == 0) {
-        begin_member(parse, NULL);
+        begin_member(parse, NULL, SL_SLICE_NONE);
         return sl_parse_refuse(parse, SL_FAULT_NO_SELECTOR);
     }
     view.condition = sl_slice(conditions->data, selectors);

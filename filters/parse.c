@@ -181,7 +181,7 @@ int sl_parse_user(struct sl_parse *parse, struct sl_slice text, enum sl_filter_f
 
 void sl_parse_at(struct sl_parse *parse, struct sl_slice piece)
 {
-    if (parse->position.rule.data)
+    if (parse->position.is_rule)
         parse->position.at = piece.data;
     else
         parse->position.item = piece;

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 
+#include "base/nearest.h"
 #include "filters/ascii.h"
 #include "filters/box.h"
 #include "filters/sample.h"
@@ -218,4 +219,16 @@ const struct sl_rule_operator *sl_rule_operator_find(struct sl_slice name)
             return &operators[i];
     }
     return NULL;
+}
+
+const char *sl_rule_operator_meant(struct sl_slice name)
+{
+    char lower[NEAREST_WORD_MAX + 1] = "";
+    struct nearest search = {.text = lower};
+
+    for (size_t i = 0; name.size <= NEAREST_WORD_MAX && i < name.size; i++)
+        lower[i] = sl_ascii_lower(name.data[i]);
+    for (size_t i = 0; i < sizeof(operators) / sizeof(operators[0]); i++)
+        nearest_see(&search, operators[i].name);
+    return search.best;
 }

@@ -18,3 +18,5 @@ struct sl_rule_operator {
 
 /* NULL: there is none of this name. */
 const struct sl_rule_operator *sl_rule_operator_find(struct sl_slice name);
+/* The name that was probably meant; NULL: none is near enough. */
+const char *sl_rule_operator_meant(struct sl_slice name);

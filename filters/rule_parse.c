@@ -28,6 +28,7 @@ struct reader {
     bool has_alternatives;                 /* an OR outside of all parentheses */
     const char *sample, *misplaced_sample; /* where the last of them stands; NULL: there is none */
     const char *excess;                    /* the first atom too many */
+    const char *broad; /* the first alternative, outside of all parentheses, without an anchor */
 };
 
 /* What follows the name of an operator. */
@@ -140,6 +141,18 @@ static void note_sample(struct reader *reader, const char *at)
         reader->misplaced_sample = at;
 }
 
+static int refuse_operator(struct reader *reader, struct sl_slice name)
+{
+    const char *meant = sl_rule_operator_meant(name);
+    int r;
+
+    reader->parse->position.item = sl_slice(name.data, name.size + 1);
+    r = refuse_at(reader, SL_FAULT_UNKNOWN_OPERATOR, name.data);
+    if (meant && reader->parse->reterr)
+        sl_filter_error_add(reader->parse->reterr, "; did you mean %s:?", meant);
+    return r;
+}
+
 static int read_operator(struct reader *reader, struct sl_slice name, bool *ret_anchor)
 {
     const struct sl_rule_operator *found;
@@ -153,10 +166,8 @@ static int read_operator(struct reader *reader, struct sl_slice name, bool *ret_
     if (r < 0)
         return r;
     found = sl_rule_operator_find(name);
-    if (!found) {
-        reader->parse->position.item = sl_slice(name.data, name.size + 1);
-        return refuse_at(reader, SL_FAULT_UNKNOWN_OPERATOR, name.data);
-    }
+    if (!found)
+        return refuse_operator(reader, name);
     if (operand.text.size == 0)
         return refuse_at(reader, SL_FAULT_EMPTY_OPERAND, start);
     if (operand.bracketed != found->is_bracketed)
@@ -171,7 +182,7 @@ static int read_operator(struct reader *reader, struct sl_slice name, bool *ret_
 /* An operator of other languages, or of this one in small letters, between two words. */
 static void look_at_word(struct reader *reader, struct sl_slice word)
 {
-    bool is_between = word.data > reader->parse->position.rule.data &&
+    bool is_between = word.data > reader->parse->position.value.data &&
                       sl_scan_trim(reader->rest).size > word.size;
 
     if (is_between &&
@@ -229,8 +240,20 @@ static int read_atom(struct reader *reader, bool *ret_anchor)
 
 static int read_rule(struct reader *reader, bool *ret_anchor);
 
+static int refuse_unclosed(struct reader *reader, const char *opening)
+{
+    struct sl_slice rule = reader->parse->position.value;
+    int r = refuse(reader, SL_FAULT_UNCLOSED_GROUP);
+
+    if (reader->parse->reterr)
+        sl_filter_error_add(reader->parse->reterr, "; it was opened at character %zu",
+                            sl_scan_length(sl_slice(rule.data, (size_t)(opening - rule.data))) + 1);
+    return r;
+}
+
 static int read_group(struct reader *reader, bool *ret_anchor)
 {
+    const char *opening = reader->rest.data;
     bool negated = reader->negated;
     int r;
 
@@ -242,7 +265,7 @@ static int read_group(struct reader *reader, bool *ret_anchor)
     if (r < 0)
         return r;
     if (!next_is(reader, ')'))
-        return refuse(reader, SL_FAULT_SYNTAX);
+        return refuse_unclosed(reader, opening);
     skip(reader, 1);
     reader->depth--;
     reader->negated = negated;
@@ -262,9 +285,12 @@ static int read_item(struct reader *reader, bool *ret_anchor)
         r = read_group(reader, ret_anchor);
     } else if (next_is(reader, '"')) {
         r = read_atom(reader, ret_anchor);
-    } else if (next_word(reader).size == 0 || next_word_is(reader, "OR") ||
-               next_word_is(reader, "AND") || (reader->negated && next_is(reader, '-'))) {
-        r = refuse(reader, SL_FAULT_SYNTAX);
+    } else if (next_word_is(reader, "OR") || next_word_is(reader, "AND")) {
+        r = refuse(reader, SL_FAULT_MISSING_TERM_BEFORE);
+    } else if (next_word(reader).size == 0) {
+        r = refuse(reader, SL_FAULT_MISSING_TERM);
+    } else if (reader->negated && next_is(reader, '-')) {
+        r = refuse(reader, SL_FAULT_NEGATED_TWICE);
     } else {
         r = read_atom(reader, ret_anchor);
     }
@@ -308,6 +334,19 @@ static int read_and(struct reader *reader, bool *ret_anchor)
     return 0;
 }
 
+static int read_alternative(struct reader *reader, bool *ret_anchor)
+{
+    const char *start;
+    int r;
+
+    skip_space(reader);
+    start = reader->rest.data;
+    r = read_and(reader, ret_anchor);
+    if (r == 0 && !*ret_anchor && reader->depth == 0 && !reader->broad)
+        reader->broad = start;
+    return r;
+}
+
 /* Up to the end, or to a parenthesis that is not its own. */
 static int read_rule(struct reader *reader, bool *ret_anchor)
 {
@@ -315,10 +354,10 @@ static int read_rule(struct reader *reader, bool *ret_anchor)
     bool anchor = false;
     int r;
 
-    r = read_and(reader, ret_anchor);
+    r = read_alternative(reader, ret_anchor);
     while (r == 0 && take_word(reader, "OR")) {
         reader->has_alternatives |= reader->depth == 0;
-        r = read_and(reader, &anchor);
+        r = read_alternative(reader, &anchor);
         *ret_anchor = *ret_anchor && anchor;
     }
     if (r < 0)
@@ -350,12 +389,19 @@ static size_t length_of_points(struct sl_slice rule)
     return length;
 }
 
+/* So many characters it may have. */
+static size_t max_length(struct sl_slice rule)
+{
+    size_t max = RULE_MAX_LENGTH + length_of_points(rule);
+
+    return max < RULE_MAX_WHOLE_LENGTH ? max : RULE_MAX_WHOLE_LENGTH;
+}
+
 static bool is_too_long(struct sl_slice rule)
 {
     size_t length = sl_scan_length(rule);
 
-    return length > RULE_MAX_WHOLE_LENGTH ||
-           (length > RULE_MAX_LENGTH && length - length_of_points(rule) > RULE_MAX_LENGTH);
+    return length > RULE_MAX_LENGTH && length > max_length(rule);
 }
 
 int sl_parse_rule(struct sl_parse *parse, struct sl_slice rule)
@@ -364,16 +410,17 @@ int sl_parse_rule(struct sl_parse *parse, struct sl_slice rule)
     bool anchor;
     int r;
 
-    parse->position = (struct sl_filter_position){.param = "rule", .rule = rule};
+    parse->position = (struct sl_filter_position){.param = "rule", .value = rule, .is_rule = true};
     if (sl_scan_trim(rule).size == 0)
         return sl_parse_refuse(parse, SL_FAULT_EMPTY_RULE);
     if (is_too_long(rule))
-        return sl_parse_refuse(parse, SL_FAULT_RULE_TOO_LONG);
+        return refuse_at(&reader, SL_FAULT_RULE_TOO_LONG,
+                         rule.data + sl_scan_first(rule, max_length(rule)).size);
     r = read_rule(&reader, &anchor);
     if (r < 0)
         return r;
     if (reader.rest.size > 0) /* a closing parenthesis too many */
-        return refuse(&reader, SL_FAULT_SYNTAX);
+        return refuse(&reader, SL_FAULT_UNOPENED_GROUP);
     if (reader.excess)
         return refuse_at(&reader, SL_FAULT_TOO_MANY_ATOMS, reader.excess);
     if (reader.misplaced_sample)
@@ -381,6 +428,7 @@ int sl_parse_rule(struct sl_parse *parse, struct sl_slice rule)
     if (reader.sample && reader.has_alternatives)
         return refuse_at(&reader, SL_FAULT_SAMPLE_PLACEMENT, reader.sample);
     if (!anchor)
-        return refuse_at(&reader, SL_FAULT_RULE_TOO_BROAD, NULL);
+        return refuse_at(&reader, SL_FAULT_RULE_TOO_BROAD,
+                         reader.has_alternatives ? reader.broad : NULL);
     return 0;
 }

@@ -51,3 +51,14 @@ size_t sl_scan_length(struct sl_slice text)
         length += ((unsigned char)text.data[i] & 0xC0) != 0x80;
     return length;
 }
+
+struct sl_slice sl_scan_first(struct sl_slice text, size_t count)
+{
+    size_t size = 0;
+
+    for (size_t seen = 0; size < text.size; size++) {
+        if (((unsigned char)text.data[size] & 0xC0) != 0x80 && seen++ == count)
+            break;
+    }
+    return sl_slice(text.data, size);
+}

@@ -46,3 +46,5 @@ bool sl_scan_word(struct sl_slice *rest, struct sl_slice *ret_word);
 
 /* Code points of valid UTF-8. */
 size_t sl_scan_length(struct sl_slice text);
+/* Its first `count` code points, or all of them. */
+struct sl_slice sl_scan_first(struct sl_slice text, size_t count);

@@ -174,6 +174,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     event = event_of(data, &fields, &url);
     if (sl_filter_new(&text, &limits, &filter, &error) < 0) {
         must(error.code && error.message[0] && (error.status == 400 || error.status == 413));
+        must(!error.param || strcmp(error.param, "rule") != 0 ||
+             (error.place >= 1 && error.place <= text.rule.size + 1));
     } else {
         must(sl_filter_new(&text, &limits, &again, NULL) == 0);
         must(sl_slice_equal(sl_filter_key(filter), sl_filter_key(again)));

@@ -135,11 +135,21 @@ int filter_json_read(const json_t *json, struct filter_json *ret_filter,
     return 0;
 }
 
+int filter_json_refuse(const struct sl_filter_error *error, struct http_refusal *refusal)
+{
+    int r = http_refuse(refusal, error->status, error->code, error->param, "%s", error->message);
+
+    refusal->place = error->place;
+    return r;
+}
+
 void filter_json_append_warning(const struct sl_filter_error *warning, struct buffer *json)
 {
     buffer_append_format(json, "\"code\":\"%s\",\"message\":", warning->code);
     buffer_append_json_string(json, sl_slice_str(warning->message));
     buffer_append_format(json, ",\"param\":\"%s\"", warning->param);
+    if (warning->place > 0)
+        buffer_append_format(json, ",\"at\":%zu", warning->place - 1);
 }
 
 int filter_json_duplicate_id(struct sl_filter_error *reterr)

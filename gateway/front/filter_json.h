@@ -12,6 +12,7 @@
 #include "base/buffer.h"
 #include "base/slice.h"
 #include "filters/filter.h"
+#include "gateway/http/http.h"
 
 struct filter_json {
     struct sl_slice id;  /* what filter_json_id() read */
@@ -35,7 +36,10 @@ int filter_json_id(const json_t *id, struct sl_slice *ret_id, struct sl_filter_e
 int filter_json_members(const json_t *json, struct filter_json *ret_filter,
                         struct sl_filter_error *reterr);
 
-/* Appends the members of a warning: "code":..,"message":..,"param":.. */
+/* Fills *refusal with why a filter is refused. Returns -EPROTO. */
+int filter_json_refuse(const struct sl_filter_error *error, struct http_refusal *refusal);
+
+/* Appends the members of a warning: "code":..,"message":..,"param":..,"at":.. */
 void filter_json_append_warning(const struct sl_filter_error *warning, struct buffer *json);
 
 /* Fills *reterr for an id that is in use already. Returns -EEXIST. */

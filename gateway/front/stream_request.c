@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "gateway/front/bearer.h"
 #include "gateway/front/event_fields.h"
+#include "gateway/front/filter_json.h"
 #include "gateway/http/accept.h"
 #include "gateway/http/accept_encoding.h"
 #include "gateway/http/form.h"
@@ -102,8 +103,8 @@ static const struct stream_row streams[] = {
                          INSUFFICIENT ", scope=\"stream:firehose\""},
     [STREAM_HOME] = {"/v1/stream/home", COMMON | BIT(TYPES), TOKEN_SCOPE_HOME,
                      INSUFFICIENT ", scope=\"stream:home\""},
-    [STREAM_COUNTS] = {"/v1/stream/counts", (COMMON & ~(BIT(FIELDS) | BIT(LAST))) | COUNTS | BIT(REFRESH_MS), 0,
-                       NULL},
+    [STREAM_COUNTS] = {"/v1/stream/counts",
+                       (COMMON & ~(BIT(FIELDS) | BIT(LAST))) | COUNTS | BIT(REFRESH_MS), 0, NULL},
     [STREAM_PAST_COUNTS] = {"/v1/counts", COUNTS | BIT(ACCESS_TOKEN) | BIT(SINCE) | BIT(UNTIL), 0,
                             NULL},
     [STREAM_MANY] = {"/v1/stream", PUBLIC, 0, NULL},
@@ -524,11 +525,11 @@ static int read_filter(const struct sl_slice *values, struct stream_request *req
     if (stream_request_takes_rules(request))
         return 0;
     r = sl_filter_new_warned(&text, &request->token.limits, &request->filter, &error, &warnings);
-    if (r == -EINVAL)
-        return http_refuse(refusal, error.status, error.code,
-                           error.param && strcmp(error.param, "sample") == 0 ? "percent"
-                                                                             : error.param,
-                           "%s", error.message);
+    if (r == -EINVAL) {
+        if (error.param && strcmp(error.param, "sample") == 0)
+            error.param = "percent";
+        return filter_json_refuse(&error, refusal);
+    }
     if (r < 0)
         return r;
     if (warnings.count > 0 || warnings.login_count > 0) {

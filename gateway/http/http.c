@@ -71,6 +71,10 @@ void http_refusal_print(const struct http_refusal *refusal, struct buffer *ret_j
         buffer_append_str(ret_json, ",\"param\":");
         buffer_append_json_string(ret_json, sl_slice_str(refusal->param));
     }
+    if (refusal->place > 0) {
+        buffer_append_str(ret_json, ",\"at\":");
+        buffer_append_decimal(ret_json, refusal->place - 1);
+    }
     buffer_append_str(ret_json, "}}\n");
 }
 

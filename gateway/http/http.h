@@ -71,9 +71,10 @@ struct http_refusal {
     char message[HTTP_MESSAGE_SIZE]; /* valid UTF-8, cut off when too long */
     char param[HTTP_PARAM_SIZE];     /* the parameter at fault: letters, digits and _ . - only;
                                         empty: none */
-    const char *www_authenticate;    /* 401, 403; NULL: no such header; static */
-    const char *allow;               /* 405; static */
-    unsigned retry_after_s;          /* 429, 503; 0: no such header */
+    size_t place; /* of the fault in the parameter: in characters (code points), from 1; 0: none */
+    const char *www_authenticate; /* 401, 403; NULL: no such header; static */
+    const char *allow;            /* 405; static */
+    unsigned retry_after_s;       /* 429, 503; 0: no such header */
 };
 
 /* Fills a refusal and returns -EPROTO, so that a function can end with it. `param` NULL: none; it
@@ -81,7 +82,8 @@ struct http_refusal {
 int http_refuse(struct http_refusal *refusal, int status, const char *code, const char *param,
                 const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-/* {"error":{"code":..,"message":..,"param":..}}, a newline behind it. */
+/* {"error":{"code":..,"message":..,"param":..,"at":..}}, a newline behind it; `at` is the place,
+ * counted from 0. */
 void http_refusal_print(const struct http_refusal *refusal, struct buffer *ret_json);
 
 /* "Not Found", ...; "Error" for a status without a name. */

@@ -5,8 +5,8 @@
  *     {"op":"list"}                                {"op":"list","rules":[{"id":"a","tag":".."}]}
  *     {"op":"fields","fields":"id,text"}           {"op":"fields","fields":"id,type,text"}
  *
- * An answer that is an error is {"op":..,"id":..,"error":{"code","message","param"}}. An operation
- * takes effect between two events: the answer tells from which one on.
+ * An answer that is an error is {"op":..,"id":..,"error":{"code","message","param","at"}}. An
+ * operation takes effect between two events: the answer tells from which one on.
  *
  * A client that came with a cursor is sent what it has missed once it has subscribed to something;
  * with "more":true in a subscribe it says that this was not all yet. */
@@ -66,11 +66,6 @@ static void say_refusal(struct websocket *websocket, const char *op, struct sl_s
     buffer_done(&json);
 }
 
-static void filter_refusal(const struct sl_filter_error *error, struct http_refusal *refusal)
-{
-    http_refuse(refusal, error->status, error->code, error->param, "%s", error->message);
-}
-
 /* It takes the place of the one with the same id. */
 static int take_filter(struct websocket *websocket, struct sl_slice id,
                        const struct sl_filter *filter, struct http_refusal *refusal)
@@ -111,10 +106,8 @@ static int read_filter(struct websocket *websocket, const json_t *message, struc
     r = filter_json_members(json, &text, &error);
     if (r == 0)
         r = sl_filter_new_warned(&text.text, &token->limits, &filter, &error, ret_warnings);
-    if (r == -EINVAL) {
-        filter_refusal(&error, refusal);
-        return -EPROTO;
-    }
+    if (r == -EINVAL)
+        return filter_json_refuse(&error, refusal);
     if (r < 0)
         return r;
     if (!rule_set_has(websocket->rules, id) &&
@@ -261,10 +254,8 @@ static int run(struct websocket *websocket, const json_t *message, const char **
         if (strcmp(op, operations[i].op) != 0)
             continue;
         *ret_op = operations[i].op;
-        if ((operations[i].needs_id || id) && filter_json_id(id, ret_id, &error) < 0) {
-            filter_refusal(&error, refusal);
-            return -EPROTO;
-        }
+        if ((operations[i].needs_id || id) && filter_json_id(id, ret_id, &error) < 0)
+            return filter_json_refuse(&error, refusal);
         return operations[i].run(websocket, message, *ret_id, refusal);
     }
     return http_refuse(refusal, 400, "unknown_op", "op",

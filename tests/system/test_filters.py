@@ -179,6 +179,21 @@ def test_bad_parameters_are_named(gateway, parameters, status, code, param, tran
         assert response.error["param"] == param
 
 
+@pytest.mark.parametrize("name, value, rest", [
+    ("rule", "茶 OR (\U0001F600 has:milk)", "milk)"),
+    ("rule", "tea OR", ""),
+    ("rule", "(tea) fox)", ")"),
+    ("rule", "tea OR lang:ja", "lang:ja"),
+    ("rule", "-tea", "-tea"),
+    ("track", "\U0001F600, ca*", "ca*"),
+])
+def test_refusals_say_where(gateway, name, value, rest):
+    with pytest.raises(Refused) as refused:
+        gateway.stream("/v1/stream/filter?" + query(**{name: value}))
+    error = refused.value.response.error
+    assert error["param"] == name and value[error["at"]:] == rest, error
+
+
 @pytest.mark.parametrize("parameters, code, param", [
     ("percent=0", "bad_sample", "percent"), ("percent=101", "bad_sample", "percent"),
     ("percent=x", "bad_sample", "percent"), ("percent=", "bad_sample", "percent"),

@@ -61,6 +61,7 @@ def test_words_near_each_other_and_polygons_are_named(client, publish):
     assert client.next() == ("1", [("near", None), ("here", "lake")])
     assert client.next() == ("3", [("near", None)])
     refused = client.say({"op": "subscribe", "id": "bad", "filter": {"rule": "tea polygon:[1 2, 3 4 5, 6 7]"}})
+    assert refused["error"]["at"] == len("tea polygon:[1 2, ")
     assert refused["error"]["code"] == "bad_polygon"
     assert "at character 19: tea polygon:[1 2, ^3 4 5, 6 7]" in refused["error"]["message"]
 

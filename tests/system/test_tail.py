@@ -46,8 +46,8 @@ class Visit:
         assert received, "the client left"
         return received
 
-    def refuse(self, status, *headers, message="because"):
-        body = json.dumps({"error": {"code": "x", "message": message}})
+    def refuse(self, status, *headers, message="because", **more):
+        body = json.dumps({"error": {"code": "x", "message": message, **more}})
         self.connection.sendall("\r\n".join(
             [f"HTTP/1.1 {status} Whatever", f"Content-Length: {len(body)}", "Connection: close",
              *headers, "", body]).encode())
@@ -268,6 +268,18 @@ def test_url_with_a_path_and_a_token_from_the_environment(host, tail):
     assert visit.form == {}
     visit.refuse(403)
     program.ended(1)
+
+
+@pytest.mark.parametrize("rule, at, shown", [
+    ("tea colour:red", 4, "    tea colour:red\n        ^\n"),
+    ("tea OR", 6, "    tea OR\n          ^\n"),
+    ("茶\t(\U0001F600 e\u0301) x", 8, "    茶 (\U0001F600 e\u0301) x\n" + " " * 13 + "^\n"),
+    ("a" * 50 + "?" + "b" * 50, 50, "    ..." + "a" * 40 + "?" + "b" * 29 + "...\n" + " " * 47 + "^\n"),
+])
+def test_refusal_of_a_rule_has_a_caret(host, tail, rule, at, shown):
+    program = tail("filter", "--rule", rule)
+    host.visit().refuse(400, param="rule", at=at)
+    assert "refused with status 400: rule: because\n" + shown in program.ended(1)
 
 
 def test_lists_longer_than_any_url(host, tail):

@@ -185,9 +185,27 @@ static void test_messages_show_what_is_wrong_and_what_would_be_right(void **stat
         "or quote in a rule what is to be found as it stands",
         .rule = SL_SLICE("dog cat~2"));
     MESSAGE("empty_keyword", "keyword has no letter, digit or emoji '*'", .track = SL_SLICE("a,*"));
-    MESSAGE("syntax", "syntax error at character 8: tea OR ^OR fox",
+    MESSAGE("syntax",
+            "a term is missing at character 8: tea OR ^OR fox; OR and AND stand between two terms; "
+            "to look for such a word, quote it",
             .rule = SL_SLICE("tea OR OR fox"));
-    MESSAGE("syntax", "syntax error at the end: (tea^", .rule = SL_SLICE("(tea"));
+    MESSAGE("syntax",
+            "a term is missing at character 2: (^) tea; a word, a \"phrase\", an operator such as "
+            "from:ada, or more of these in ( ) belongs there",
+            .rule = SL_SLICE("() tea"));
+    MESSAGE("syntax",
+            "closing parenthesis missing at the end: fox (tea^; it was opened at character 5",
+            .rule = SL_SLICE("fox (tea"));
+    MESSAGE("syntax", "no parenthesis is open that this one could close at character 4: tea^) fox",
+            .rule = SL_SLICE("tea) fox"));
+    MESSAGE("unknown_operator",
+            "unknown operator 'form:' at character 5: tea ^form:ada; to look for such a word, "
+            "quote it; did you mean from:?",
+            .rule = SL_SLICE("tea form:ada"));
+    MESSAGE("rule_too_broad",
+            "rule needs at least one keyword, entity, user, url, place or area at character 8: tea "
+            "OR ^lang:ja",
+            .rule = SL_SLICE("tea OR lang:ja"));
     MESSAGE("unknown_operator",
             "unknown operator 'colour:' at character 5: tea ^colour:red; to look for such a word, "
             "quote it",
@@ -213,19 +231,61 @@ static void test_messages_show_what_is_wrong_and_what_would_be_right(void **stat
 static void test_the_place_in_a_rule_is_counted_in_characters(void **state)
 {
     (void)state;
-    MESSAGE("syntax", "syntax error at character 5: 茶\xe3\x80\x80 -^-\xe3\x80\x80x",
-            .rule = SL_SLICE("茶\xe3\x80\x80 --\xe3\x80\x80x"));
     MESSAGE("syntax",
-            "syntax error at character 32: ...八九十一二三四五六七八九十一二三四五六七 OR ^OR "
-            "一二三四五六七八九十"
-            "一二三四五六七八九十一...",
-            .rule = SL_SLICE("一二三四五六七八九十一二三四五六七八九十一二三四五六七 OR OR "
-                             "一二三四五六七八九十一二三"
-                             "四五六七八九十一二三四五六七八九十"));
+            "- stands twice at character 5: 茶\xe3\x80\x80 -^-\xe3\x80\x80x; one is enough, "
+            "directly before "
+            "the term",
+            .rule = SL_SLICE("茶\xe3\x80\x80 --\xe3\x80\x80x"));
+    MESSAGE(
+        "syntax",
+        "a term is missing at character 32: ...八九十一二三四五六七八九十一二三四五六七 OR ^OR "
+        "一二三四五六七八九十"
+        "一二三四五六七八九十一...; OR and AND stand between two terms; to look for such a word, "
+        "quote it",
+        .rule = SL_SLICE("一二三四五六七八九十一二三四五六七八九十一二三四五六七 OR OR "
+                         "一二三四五六七八九十一二三"
+                         "四五六七八九十一二三四五六七八九十"));
     MESSAGE("unclosed_quote", "closing quote missing at character 3: a ^\"b c d e",
             .rule = SL_SLICE("a \"b\tc\x7f"
                              "d\x01"
                              "e"));
+}
+
+static size_t place(struct sl_filter_text text)
+{
+    struct sl_filter_limits limits = SL_FILTER_LIMITS_DEFAULT;
+    struct sl_filter_error error;
+    struct sl_filter *filter;
+
+    assert_int_equal(sl_filter_new(&text, &limits, &filter, &error), -EINVAL);
+    return error.place;
+}
+
+#define PLACE(...) place((struct sl_filter_text){__VA_ARGS__})
+
+static void test_refusals_have_a_place(void **state)
+{
+    char rule[5000] = "";
+
+    (void)state;
+    assert_int_equal(PLACE(.rule = SL_SLICE("")), 1);
+    assert_int_equal(PLACE(.rule = SL_SLICE("-tea")), 1);
+    assert_int_equal(PLACE(.rule = SL_SLICE("tea OR")), 7);
+    assert_int_equal(PLACE(.rule = SL_SLICE("\U0001F600\U0001F600 has:milk")), 8);
+    assert_int_equal(PLACE(.track = SL_SLICE("茶,  ca*")), 5);
+    assert_int_equal(PLACE(.follow = SL_SLICE("ada,b/c")), 5);
+    assert_int_equal(PLACE(.locations = SL_SLICE("1,2,x,4")), 5);
+    assert_int_equal(PLACE(.firehose = true, .language = SL_SLICE("en,12")), 4);
+    assert_int_equal(PLACE(.firehose = true, .types = SL_SLICE("post,likes")), 6);
+    assert_int_equal(PLACE(.track = SL_SLICE(",")), 0);
+    assert_int_equal(PLACE(.types = SL_SLICE("post")), 0);
+    for (int i = 0; i < 1025; i++)
+        strcat(rule, "é");
+    assert_int_equal(PLACE(.rule = sl_slice_str(rule)), 1025);
+    strcpy(rule, "polygon:[0 0, 1 0, 0 1] ");
+    for (int i = 0; i < 1100; i++)
+        strcat(rule, "é");
+    assert_int_equal(PLACE(.rule = sl_slice_str(rule)), 1024 + strlen("0 0, 1 0, 0 1") + 1);
 }
 
 static void test_words_with_signs_that_are_none_of_a_wildcard_are_taken(void **state)
@@ -368,6 +428,7 @@ int main(void)
         cmocka_unit_test(test_limits_are_the_callers),
         cmocka_unit_test(test_messages_show_what_is_wrong_and_what_would_be_right),
         cmocka_unit_test(test_the_place_in_a_rule_is_counted_in_characters),
+        cmocka_unit_test(test_refusals_have_a_place),
         cmocka_unit_test(test_words_with_signs_that_are_none_of_a_wildcard_are_taken),
         cmocka_unit_test(test_operators_that_are_taken_for_words_are_warned_of),
         cmocka_unit_test(test_boxes_with_latitude_first_are_warned_of),

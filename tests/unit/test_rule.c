@@ -316,7 +316,8 @@ static void refuse_case(const struct test_case *test_case)
     if (sl_filter_new(&text, &limits, &filter, &reason) == 0)
         fail_msg("case %s: not refused", test_case->name);
     assert_string_equal(reason.param, "rule");
-    buffer_append_format(&got, "%s %d %s\n", reason.code, reason.status, reason.message);
+    buffer_append_format(&got, "%s %d %zu %s\n", reason.code, reason.status, reason.place,
+                         reason.message);
     case_expect(test_case, buffer_slice(&got), buffer_slice(&error));
     buffer_done(&input);
     buffer_done(&error);

@@ -181,7 +181,7 @@ class Response:
         """The error object of a refusal; checks its form."""
         assert self.headers["content-type"].split(";")[0] == "application/json", self
         error = self.json["error"]
-        assert set(error) <= {"code", "message", "param"} and {"code", "message"} <= set(error)
+        assert set(error) <= {"code", "message", "param", "at"} and {"code", "message"} <= set(error)
         assert isinstance(error["message"], str) and error["message"]
         return error
 

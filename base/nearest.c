@@ -1,8 +1,6 @@
-#include "cli/nearest.h"
+#include "base/nearest.h"
 
 #include <string.h>
-
-enum { WORD_MAX = 40 };
 
 static size_t least(size_t a, size_t b)
 {
@@ -12,7 +10,7 @@ static size_t least(size_t a, size_t b)
 /* How many letters have to be inserted, left out, replaced or swapped with their neighbour. */
 static size_t distance(const char *a, size_t a_size, const char *b, size_t b_size)
 {
-    size_t rows[3][WORD_MAX + 1];
+    size_t rows[3][NEAREST_WORD_MAX + 1];
     size_t *above = rows[0], *row = rows[1], *two_above = rows[2], *spare;
 
     for (size_t j = 0; j <= b_size; j++)
@@ -37,7 +35,7 @@ void nearest_see(struct nearest *search, const char *word)
 {
     size_t text_size = strlen(search->text), word_size = strlen(word), changes;
 
-    if (text_size == 0 || text_size > WORD_MAX || word_size > WORD_MAX)
+    if (text_size == 0 || text_size > NEAREST_WORD_MAX || word_size > NEAREST_WORD_MAX)
         return;
     changes = distance(search->text, text_size, word, word_size);
     if (text_size >= 3 && strncmp(search->text, word, text_size) == 0)

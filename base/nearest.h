@@ -1,7 +1,9 @@
-/* cli/nearest.h - which word was probably meant? */
+/* base/nearest.h - which word was probably meant? */
 #pragma once
 
 #include <stddef.h>
+
+enum { NEAREST_WORD_MAX = 40 }; /* bytes; to a longer word nothing is near */
 
 /* A search: begin with {.text = what was written}, show it each word, read `best`. */
 struct nearest {
