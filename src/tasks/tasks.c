@@ -73,8 +73,10 @@ int sl_task_read_call(struct sl_call *call, const struct sl_meta *meta, const ch
     char key[SL_KEY_SIZE];
 
     begin_read(call, 0, consumer);
-    sl_call_add_str(call, "BLOCK");
-    sl_call_add_id(call, block_ms);
+    if (block_ms > 0) {
+        sl_call_add_str(call, "BLOCK");
+        sl_call_add_id(call, block_ms);
+    }
     sl_call_add_str(call, "STREAMS");
     for (uint32_t shard = 0; shard < meta->shards; shard++)
         sl_call_add_str(call, sl_key(shard, "tasks", key));

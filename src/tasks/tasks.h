@@ -39,9 +39,9 @@ SL_EXPORT struct sl_slice sl_task_field(const struct sl_task *task, const char *
 SL_EXPORT int sl_task_field_id(const struct sl_task *task, const char *name, uint64_t *ret_id,
                                struct failure *reterr);
 
-/* Takes the next new task of each shard for `consumer`, waiting up to `block_ms` for one. Not
- * repeatable: a lost answer leaves tasks with a consumer that does not know of them, until they
- * are claimed. 0; -ENOMEM. */
+/* Takes the next new task of each shard for `consumer`, waiting up to `block_ms` for one (Redis
+ * looks at the clock ten times a second only; 0: not at all). Not repeatable: a lost answer leaves
+ * tasks with a consumer that does not know of them, until they are claimed. 0; -ENOMEM. */
 SL_EXPORT int sl_task_read_call(struct sl_call *call, const struct sl_meta *meta,
                                 const char *consumer, uint32_t block_ms, struct failure *reterr);
 /* The same of one shard, without waiting. For a cluster, where no call can name two shards. */

@@ -34,7 +34,7 @@ enum {
     CONCURRENCY = 4,
     LEASE_MS = 30000,
     BLOCK_MS = 250,      /* how long it may take until a thread sees that it shall stop */
-    BLOCK_LAST_MS = 10,  /* or, with until_empty, that there is no task left */
+    LAST_MS = 10,        /* with until_empty: pauses where all tasks are somebody's, or not due */
     SEARCH_FIRST_MS = 5, /* in a cluster: pauses between two turns */
     SEARCH_LAST_MS = 250,
     CLAIM_EVERY_MS = 1000,
@@ -173,7 +173,7 @@ static int wait_for_tasks(struct sl_worker_thread *thread, redisReply **ret_repl
     int r;
 
     r = sl_task_read_call(&thread->call, &thread->worker->meta, thread->consumer,
-                          thread->worker->options.until_empty ? BLOCK_LAST_MS : BLOCK_MS, reterr);
+                          thread->worker->options.until_empty ? 0 : BLOCK_MS, reterr);
     if (r == 0)
         r = sl_worker_thread_run(thread, &thread->call, 1, ret_reply, reterr);
     return r;
@@ -229,7 +229,7 @@ static int search_tasks(struct sl_worker_thread *thread, redisReply **ret_reply,
                         struct failure *reterr)
 {
     struct sl_worker *worker = thread->worker;
-    uint32_t most_ms = worker->options.until_empty ? BLOCK_LAST_MS : SEARCH_LAST_MS;
+    uint32_t most_ms = worker->options.until_empty ? LAST_MS : SEARCH_LAST_MS;
     int r;
 
     pthread_mutex_lock(&worker->search.turn);
@@ -362,8 +362,11 @@ static void *run_thread(void *argument)
             r = make_groups(thread, &failure);
         if (r < 0 && !sl_worker_thread_wait(thread, &failure))
             break;
-        if (r == 0 && count == 0 && thread->worker->options.until_empty && all_is_empty(thread))
-            break;
+        if (r == 0 && count == 0 && thread->worker->options.until_empty) {
+            if (all_is_empty(thread))
+                break;
+            pause_ms(LAST_MS);
+        }
     }
     return NULL;
 }
