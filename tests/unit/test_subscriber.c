@@ -796,7 +796,8 @@ static void test_server_that_speaks_another_protocol_is_left(void **state)
 static void test_server_that_answers_everything_with_an_error_is_left(void **state)
 {
     (void)state;
-    fake_says = SL_SLICE("-ERR no\r\n-LOADING Redis is loading the dataset in memory\r\n");
+    fake_says =
+        SL_SLICE("-ERR no\r\n-ERR no\r\n-LOADING Redis is loading the dataset in memory\r\n");
     subscribe_to_fake(TIMEOUT_MS);
     expect_to_come_back();
 }
