@@ -75,7 +75,7 @@ static void pass_by(struct catcher *catcher, const struct segment_entry *entry)
         catcher_pass_counting(catcher, event);
         return;
     }
-    if (is_behind(catcher, event))
+    if (is_behind(catcher, event) || client_is_beyond(catcher->client->until, event->id))
         return;
     if (event->is_rewound)
         go_back(catcher, event);

@@ -353,5 +353,8 @@ int catcher_tell_rewound(struct catcher *catcher, uint32_t shard, uint64_t previ
 
 bool catcher_completes(const struct catcher *catcher, uint64_t id)
 {
-    return id > catcher->at.id && client_is_beyond(catcher->client->until, id);
+    uint64_t until = catcher->client->until;
+
+    return id > catcher->at.id && client_is_beyond(until, id) &&
+           (catcher->counter || !ring_has_late(catcher->catch_up->ring, until));
 }

@@ -409,6 +409,18 @@ static enum progress merge_read(struct catcher *catcher, struct merge *merge, ui
     return progress == PROGRESS ? merge_go_on(catcher, merge) : progress;
 }
 
+/* The logs go on behind `until`. What a gap that has left the ring has hidden is read before what
+ * the ring has of the others, and late events are in the ring behind newer ones. */
+static enum progress end_at_until(const struct catcher *catcher)
+{
+    const struct ring *ring = catcher->catch_up->ring;
+    uint64_t until = catcher->client->until;
+
+    if (catcher->counter || (until <= ring->lost_of_all && !ring_has_late(ring, until)))
+        return PROGRESS_COMPLETE;
+    return PROGRESS_LOG_IS_READ;
+}
+
 enum progress catcher_read_log(struct catcher *catcher, uint64_t bytes_before)
 {
     struct merge merge;
@@ -425,8 +437,8 @@ enum progress catcher_read_log(struct catcher *catcher, uint64_t bytes_before)
     if (merge.count == 0)
         return PROGRESS_LOG_IS_READ;
     while (progress == PROGRESS && merge.count > 0 && catcher_has_room(catcher, bytes_before)) {
-        if (catcher_completes(catcher, merge.branches[merge.heap[0]].id))
-            return PROGRESS_COMPLETE;
+        if (client_is_beyond(catcher->client->until, merge.branches[merge.heap[0]].id))
+            return end_at_until(catcher);
         progress = merge_read(catcher, &merge, bytes_before);
     }
     if (progress == PROGRESS_NEEDS_LOG || progress == PROGRESS_BUCKET)

@@ -39,7 +39,8 @@ static inline bool catcher_has_room(const struct catcher *catcher, uint64_t byte
         catch_up->budget = 0;
     return catcher->outbox.bytes - bytes_before < CATCHER_STEP_BYTES && catch_up->budget > 0;
 }
-/* Has everything up to the client's `until` been given, when the event `id` comes next? */
+/* Has everything up to the client's `until` been given, when the event `id` comes next in the ring?
+ */
 bool catcher_completes(const struct catcher *catcher, uint64_t id);
 /* The first entry that the lane wants, from `index` on, as lane_next_wanted(). 0; -ENOMEM. */
 int catcher_next_wanted(struct catcher *catcher, struct segment *segment, size_t index,

@@ -232,6 +232,15 @@ void ring_pass(struct ring *ring, uint32_t shard, uint64_t id)
         ring->newest = id;
 }
 
+bool ring_has_late(const struct ring *ring, uint64_t id)
+{
+    for (uint64_t rest = ring->late_shards; rest; rest &= rest - 1) {
+        if (ring->lost[__builtin_ctzll(rest)] < id)
+            return true;
+    }
+    return false;
+}
+
 uint64_t ring_first_with(const struct ring *ring, uint64_t id)
 {
     uint64_t sequence = ring->oldest;

@@ -67,6 +67,9 @@ void ring_lose(struct ring *ring, uint32_t shard, uint64_t id);
 /* The event `id` has passed, whether kept or not. */
 void ring_pass(struct ring *ring, uint32_t shard, uint64_t id);
 
+/* Has it late events up to this id, which stand behind newer ones? */
+bool ring_has_late(const struct ring *ring, uint64_t id);
+
 /* The sequence of the first entry that is the event `id`; 0: it is not here. Takes a look at every
  * entry. */
 uint64_t ring_first_with(const struct ring *ring, uint64_t id);

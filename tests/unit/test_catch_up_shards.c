@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gateway/intake/gap.h"
 #include "tests/support/catch_up_scene.h"
 
 /* The end of the log of shard 2 is asked later than that of shard 1, which has an event in between.
@@ -474,6 +475,128 @@ static void test_who_is_slow_gets_a_late_event_from_the_log(void **state)
     check_follow(&a, (uint64_t[]){ids[0], late, ids[1]}, 3);
 }
 
+/* A gap of the quiet shard has left the ring, but not all that lies in it of the others. Returns
+ * the id of its end, of an event that the log has all the same. */
+static uint64_t begin_with_gap_over_the_ring(void)
+{
+    struct gap gap = {.shard = QUIET_SHARD, .reason = GAP_REDIS};
+    uint64_t here;
+
+    begin_with_quiet_shards(ROOM);
+    gap.from = here = last_id;
+    last_id += 10000 * SL_ID_PER_MS;
+    gap.to = publish_in(QUIET_SHARD, "ada", "missed");
+    logs[QUIET_SHARD].passed++;
+    last_id = here;
+    deliver_gap(deliver, &gap);
+    post_to_busy_shards(begin_busy());
+    return gap.to;
+}
+
+static void check_has_once(const char *text, uint64_t id)
+{
+    char printed[SL_ID_TEXT_SIZE];
+    const char *first;
+
+    snprintf(printed, sizeof(printed), "%" PRIu64, id);
+    first = strstr(text, printed);
+    if (!first || strstr(first + 1, printed))
+        fail_msg("%s is not there once: %s", printed, text);
+}
+
+/* What its log has of the gap comes before what the ring has of the others. Wherever the client is
+ * cut, the cursor says what it has. */
+static void test_who_is_cut_within_a_gap_goes_on_with_the_others(void **state)
+{
+    enum { BEFORE = TAKES - 20 };
+    size_t cuts_behind_missed = 0;
+
+    (void)state;
+    for (size_t room = 0; room < 5000; room += 200) {
+        struct buffer all = BUFFER_INIT;
+        uint64_t missed = begin_with_gap_over_the_ring();
+        struct sl_cursor cursor;
+
+        a.room = room;
+        resume(&a, NULL, busy_ids[BEFORE]);
+        settle();
+        cursor = deliver_client_cursor(deliver, &a.client);
+        cuts_behind_missed += !sl_cursor_is_plain(&cursor);
+        fake_client_make_room(&a, a.held.size); /* of an event it has a part of */
+        subscribe(&b, NULL);
+        assert_int_equal(deliver_resume(deliver, &b.client, &cursor), 0);
+        settle();
+        buffer_append_format(&all, "%s", received(&a));
+        buffer_append_format(&all, all.size ? " %s" : "%s", received(&b));
+        for (size_t i = BEFORE + 1; i < TAKES; i++)
+            check_has_once(buffer_str(&all), busy_ids[i]);
+        check_has_once(buffer_str(&all), missed);
+        buffer_done(&all);
+    }
+    assert_true(cuts_behind_missed > 0);
+}
+
+/* --- until an event's id ---------------------------------------------------------------------- */
+
+/* Comes with `since` and wants nothing behind `until`, which lies long ago. */
+static void resume_until(struct fake_client *client, uint64_t since, uint64_t until)
+{
+    client->client.until = until;
+    resume(client, NULL, since);
+    settle();
+}
+
+static void assert_complete_with(struct fake_client *client, const uint64_t *ids, size_t count)
+{
+    struct buffer text = BUFFER_INIT;
+
+    for (size_t i = 0; i < count; i++)
+        buffer_append_format(&text, i ? " %" PRIu64 : "%" PRIu64, ids[i]);
+    check_all_but_warning(client, buffer_str(&text));
+    buffer_done(&text);
+    assert_int_equal(client->evictions, 1);
+    assert_int_equal(client->disconnect_reason, DISCONNECT_COMPLETE);
+}
+
+/* The log of that shard goes on behind `until` when the ring still has something before it. */
+static void test_who_wants_no_more_than_lies_in_a_gap_gets_all_of_that(void **state)
+{
+    uint64_t low;
+
+    (void)state;
+    begin_with_gap_over_the_ring();
+    low = logs[QUIET_SHARD].entries[0].id;
+    resume_until(&a, low, busy_ids[TAKES - 3]);
+    assert_complete_with(&a, busy_ids, TAKES - 2);
+    assert_int_equal(deliver_client_cursor(deliver, &a.client).id, busy_ids[TAKES - 3]);
+    assert_true(reads > 0); /* the ring has not all of it */
+    resume_until(&b, low, busy_ids[10]);
+    assert_complete_with(&b, busy_ids, 11);
+}
+
+/* It is in the ring behind events beyond `until`. */
+static void test_who_wants_no_more_than_lies_before_a_late_event_gets_that(void **state)
+{
+    static const size_t rings[] = {1 << 20, ROOM, 0};
+    uint64_t late, ids[2], low;
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        begin_with_quiet_shards(rings[i]);
+        low = leave_behind(&late, ids);
+        post_to_busy_shards(begin_busy());
+        come_late();
+        deliver_shard_whole(deliver, QUIET_SHARD);
+        resume_until(&a, low, ids[1]);
+        assert_complete_with(&a,
+                             rings[i] == 0 ? (uint64_t[]){ids[0], late, ids[1]}
+                                           : (uint64_t[]){ids[0], ids[1], late},
+                             3);
+        resume_until(&b, low, late - 1); /* before it */
+        assert_complete_with(&b, ids, 1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -490,6 +613,9 @@ int main(void)
         CATCH_UP_TEST(test_what_a_clock_that_steps_back_mints_is_new_to_all),
         CATCH_UP_TEST(test_who_is_live_is_told_of_a_mark_that_its_cursor_claims),
         CATCH_UP_TEST(test_who_is_slow_gets_a_late_event_from_the_log),
+        CATCH_UP_TEST(test_who_is_cut_within_a_gap_goes_on_with_the_others),
+        CATCH_UP_TEST(test_who_wants_no_more_than_lies_in_a_gap_gets_all_of_that),
+        CATCH_UP_TEST(test_who_wants_no_more_than_lies_before_a_late_event_gets_that),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
