@@ -189,14 +189,23 @@ void frame_append_keepalive(struct buffer *buffer, enum stream_format format,
     }
 }
 
+void frame_print_cursor(const struct sl_cursor *cursor, struct buffer *ret_json)
+{
+    char id[SL_CURSOR_TEXT_SIZE];
+
+    buffer_append_format(ret_json, "{\"type\":\"cursor\",\"id\":\"%s\"}",
+                         sl_cursor_print(cursor, id));
+}
+
 void frame_append_cursor(struct buffer *buffer, enum stream_format format,
                          const struct sl_cursor *cursor)
 {
-    char id[SL_CURSOR_TEXT_SIZE], json[SL_CURSOR_TEXT_SIZE + 64];
-    int length = snprintf(json, sizeof(json), "{\"type\":\"cursor\",\"id\":\"%s\"}",
-                          sl_cursor_print(cursor, id));
+    struct buffer json = BUFFER_INIT;
 
-    frame_append_message(buffer, format, "cursor", sl_slice(json, (size_t)length));
+    frame_print_cursor(cursor, &json);
+    frame_append_message(buffer, format, "cursor", buffer_slice(&json));
+    buffer->failed = buffer->failed || json.failed;
+    buffer_done(&json);
 }
 
 /* What is in the chunk at the end of `inside`, from `begin` on, stays there without it. */

@@ -40,7 +40,8 @@ void frame_append_message(struct buffer *buffer, enum stream_format format, cons
 void frame_append_keepalive(struct buffer *buffer, enum stream_format format,
                             const struct sl_cursor *cursor);
 
-/* {"type":"cursor"}. */
+/* {"type":"cursor"}; printed without the frame. */
+void frame_print_cursor(const struct sl_cursor *cursor, struct buffer *ret_json);
 void frame_append_cursor(struct buffer *buffer, enum stream_format format,
                          const struct sl_cursor *cursor);
 

@@ -36,10 +36,10 @@ static void describe(const struct stream_request *request, struct buffer *words)
     }
 }
 
-void hello_print(const struct stream *stream, const struct sl_cursor *cursor,
+void hello_print(const struct channel *channel, const struct sl_cursor *cursor,
                  struct buffer *ret_json)
 {
-    const struct stream_request *request = &stream->request;
+    const struct stream_request *request = &channel->request;
     struct buffer words = BUFFER_INIT, json = BUFFER_INIT;
     char text[SL_CURSOR_TEXT_SIZE];
 
@@ -55,7 +55,7 @@ void hello_print(const struct stream *stream, const struct sl_cursor *cursor,
     buffer_append_format(&json,
                          ",\"connection\":\"%016" PRIx64
                          "\",\"cursor\":\"%s\",\"server\":\"sluiced " SLUICE_VERSION "\"}",
-                         stream->id, sl_cursor_print(cursor, text));
+                         channel->stream->id, sl_cursor_print(cursor, text));
     json_append_in_one_line(ret_json, buffer_slice(&json));
     ret_json->failed = ret_json->failed || words.failed || json.failed;
     buffer_done(&words);

@@ -74,17 +74,18 @@ static int take_filter(struct websocket *websocket, struct sl_slice id,
     struct filter_change change;
     int r;
 
-    change.replaced = rule_set_bytes_of(websocket->rules, id, &change.freed);
+    change.replaced = rule_set_bytes_of(websocket->stream.own.rules, id, &change.freed);
     r = deliver_filter_cost(stream->streams->settings.deliver, filter, &change.added);
     return r < 0 ? r
-                 : stream_filters_take(stream->streams, &stream->request.token, &change,
-                                       &stream->filters, refusal);
+                 : stream_filters_take(stream->streams, &stream->own.request.token, &change,
+                                       &stream->own.filters, refusal);
 }
 
 static void settle_filters(struct websocket *websocket)
 {
-    stream_filters_settle(websocket->stream.streams, &websocket->stream.request.token,
-                          rule_set_bytes(websocket->rules), &websocket->stream.filters);
+    stream_filters_settle(websocket->stream.streams, &websocket->stream.own.request.token,
+                          rule_set_bytes(websocket->stream.own.rules),
+                          &websocket->stream.own.filters);
 }
 
 /* 0: *ret_filter is one reference of the caller's; -EPROTO: *refusal; -ENOMEM. */
@@ -92,7 +93,7 @@ static int read_filter(struct websocket *websocket, const json_t *message, struc
                        struct sl_filter **ret_filter, struct sl_slice *ret_tag,
                        struct sl_filter_warnings *ret_warnings, struct http_refusal *refusal)
 {
-    const struct token *token = &websocket->stream.request.token;
+    const struct token *token = &websocket->stream.own.request.token;
     const json_t *json = json_object_get(message, "filter");
     struct sl_filter_error error;
     struct filter_json text;
@@ -110,8 +111,8 @@ static int read_filter(struct websocket *websocket, const json_t *message, struc
         return filter_json_refuse(&error, refusal);
     if (r < 0)
         return r;
-    if (!rule_set_has(websocket->rules, id) &&
-        rule_set_count(websocket->rules) >= token->limits.rules)
+    if (!rule_set_has(websocket->stream.own.rules, id) &&
+        rule_set_count(websocket->stream.own.rules) >= token->limits.rules)
         r = http_refuse(refusal, 413, "too_many_rules", "rules", "too many rules for this token");
     else
         r = stream_filter_permitted(token, filter, refusal);
@@ -154,16 +155,16 @@ static int subscribe(struct websocket *websocket, const json_t *message, struct 
     r = read_filter(websocket, message, id, &filter, &tag, &warnings, refusal);
     if (r < 0)
         return r;
-    r = rule_set_put(websocket->rules, id, tag, filter);
+    r = rule_set_put(websocket->stream.own.rules, id, tag, filter);
     sl_filter_unref(filter);
     settle_filters(websocket); /* nothing new was put if it failed */
     if (r < 0)
         return r;
     say_done(websocket, "subscribed", id, &warnings);
-    user_questions_add(&websocket->stream.user_questions, id, &warnings);
-    deliver_rules_changed(&websocket->stream.client);
+    user_questions_add(&websocket->stream.own.user_questions, id, &warnings);
+    deliver_rules_changed(&websocket->stream.own.client);
     if (!json_is_true(json_object_get(message, "more")))
-        deliver_rules_ready(&websocket->stream.client);
+        deliver_rules_ready(&websocket->stream.own.client);
     return 0;
 }
 
@@ -171,10 +172,10 @@ static int unsubscribe(struct websocket *websocket, const json_t *message, struc
                        struct http_refusal *refusal)
 {
     (void)message;
-    if (rule_set_remove(websocket->rules, id) < 0)
+    if (rule_set_remove(websocket->stream.own.rules, id) < 0)
         return http_refuse(refusal, 404, "no_such_filter", "id", "no subscription has this id");
     settle_filters(websocket);
-    deliver_rules_changed(&websocket->stream.client);
+    deliver_rules_changed(&websocket->stream.own.client);
     say_done(websocket, "unsubscribed", id, NULL);
     return 0;
 }
@@ -189,7 +190,7 @@ static int list(struct websocket *websocket, const json_t *message, struct sl_sl
     (void)refusal;
     begin_answer(&json, "list", id);
     buffer_append_str(&json, ",\"rules\":[");
-    for (size_t i = 0; (rule = rule_set_at(websocket->rules, i)); i++) {
+    for (size_t i = 0; (rule = rule_set_at(websocket->stream.own.rules, i)); i++) {
         buffer_append_str(&json, i ? ",{\"id\":" : "{\"id\":");
         buffer_append_json_string(&json, sl_slice_str(rule->id));
         if (rule->tag) {
@@ -211,7 +212,7 @@ static int set_fields(struct websocket *websocket, const json_t *message, struct
     struct buffer json = BUFFER_INIT;
     uint64_t fields;
 
-    if (websocket->stream.request.counts.bucket_ms)
+    if (websocket->stream.own.request.counts.bucket_ms)
         return http_refuse(refusal, 400, "bad_fields", "fields", "counts have no fields");
     if (!json_is_string(names))
         return http_refuse(refusal, 400, "bad_fields", "fields",
@@ -220,7 +221,7 @@ static int set_fields(struct websocket *websocket, const json_t *message, struct
     if (stream_fields_read(sl_slice(json_string_value(names), json_string_length(names)), &fields,
                            refusal) < 0)
         return -EPROTO;
-    deliver_set_fields(&websocket->stream.client, fields);
+    deliver_set_fields(&websocket->stream.own.client, fields);
     begin_answer(&json, "fields", id);
     buffer_append_str(&json, ",\"fields\":\"");
     event_fields_print(fields, &json);
@@ -271,7 +272,8 @@ void named_filters_message(struct websocket *websocket, struct sl_slice text)
     json_t *message;
     int r;
 
-    deliver_client_flush(&websocket->stream.client); /* matched by what was asked for until now */
+    deliver_client_flush(
+        &websocket->stream.own.client); /* matched by what was asked for until now */
     r = filter_json_load(text, &message, &error);
     if (r == -EINVAL || (r == 0 && !json_is_object(message))) {
         http_refuse(&refusal, 400, "bad_json", NULL, "not a JSON object");

@@ -2,25 +2,21 @@
  *
  * It goes through four stages: live; leaving, when the message that says why it ends is sent or
  * held; closing, when all is sent and the peer is waited for; ended. Nothing closes a stream from
- * inside a walk over clients: stream_evict() and stream_end() note it, and the end of the turn does
- * it. */
+ * inside a walk over clients: channel_evict() and stream_end() note it, and the end of the turn
+ * does it. */
 #pragma once
 
 #include <uv.h>
 
 #include "base/hash.h"
 #include "base/list.h"
-#include "gateway/delivery/client.h"
-#include "gateway/front/stream_request.h"
 #include "gateway/http/http_bodies.h"
 #include "gateway/http/turn.h"
 #include "gateway/http/websocket_reader.h"
 #include "gateway/http/wire.h"
+#include "gateway/streams/channel.h"
 #include "gateway/streams/filter_budget.h"
 #include "gateway/streams/streams.h"
-#include "gateway/streams/user_check.h"
-
-struct rule_set;
 
 struct streams {
     struct streams_settings settings;
@@ -68,30 +64,22 @@ struct stream_protocol {
     void (*done)(struct stream *stream);
 };
 
+/* Of what is sent on it, its own channel is what its request asked for. */
 struct stream {
-    struct client client; /* of delivery; first, see stream_of() */
+    struct channel own;
     const struct stream_protocol *protocol;
     struct wire wire;
     struct streams *streams;
     struct list_node node; /* in streams->list */
     struct turn_task turn_end;
-    uv_timer_t timer;          /* keep-alive, token, leaving, closing */
-    uint8_t stage;             /* enum stream_stage */
-    uint8_t end;               /* enum stream_end */
-    uint8_t disconnect_reason; /* enum disconnect_reason, if `is_evicted` */
-    bool is_evicted;
-    bool gives_way; /* others need the memory */
-    struct sl_cursor disconnect_cursor;
+    uv_timer_t timer;     /* keep-alive, token, leaving, closing */
+    uint8_t stage;        /* enum stream_stage */
+    uint8_t end;          /* enum stream_end */
+    bool gives_way;       /* others need the memory */
     uint64_t id;          /* of the connection: for hello and the log */
-    uint64_t opened_ms;   /* clocks of the loop */
-    uint64_t deadline_ms; /* of leaving and closing */
-    struct user_questions user_questions;
+    uint64_t deadline_ms; /* of leaving and closing; clock of the loop */
     admission_ticket ticket;
-    struct filter_share filters; /* what they cost */
     struct http_body_share kept;
-    size_t left_filters; /* how many it had when it left delivery, and of how many bytes of text */
-    size_t left_filter_bytes;
-    struct stream_request request; /* its filter is NULL then */
 };
 
 /* A stream on a WebSocket. */
@@ -102,19 +90,24 @@ struct websocket {
     bool has_ping;      /* `pong` is one */
     bool was_closed;    /* the peer's close frame has come, or none will be read */
     uint64_t pinged_ms; /* last ping of ours without an answer; 0: none */
-    struct rule_set
-        *rules; /* if it takes rules; NULL once it has left delivery, which frees them */
 };
 
-static inline struct stream *stream_of(const struct client *client)
+/* Neither its own doing nor its peer's has begun to end it. */
+static inline bool stream_goes_on(const struct stream *stream)
 {
-    return (struct stream *)client;
+    return stream->stage == STREAM_LIVE && stream->end == STREAM_GOES_ON;
+}
+
+/* Ends it with a message that says why, and where its own channel is now. The first reason wins. */
+static inline void stream_evict(struct stream *stream, enum disconnect_reason reason)
+{
+    channel_evict(&stream->own, reason);
 }
 
 /* NULL: the stream is not on a WebSocket. */
 static inline struct websocket *websocket_of(const struct stream *stream)
 {
-    return stream->request.format == FORMAT_WEBSOCKET ? (struct websocket *)stream : NULL;
+    return stream->own.request.format == FORMAT_WEBSOCKET ? (struct websocket *)stream : NULL;
 }
 
 /* --- stream_filters.c --- */
@@ -140,13 +133,7 @@ void stream_memory_init(struct streams *streams);
 void stream_memory_count(struct stream *stream);
 void stream_memory_forget(struct stream *stream);
 
-/* --- stream.c --- */
-
-extern const struct wire_callbacks stream_wire_callbacks;
-
-/* Its wire has been taken over: sends the answer to the request, with `headers` in it, joins
- * delivery, starts the keep-alive. What fails ends the stream with this turn. */
-void stream_start(struct stream *stream, const struct http_head *head, struct sl_slice headers);
+/* --- stream_say.c --- */
 
 /* Bytes of ours, complete frames, in order with everything else. A client that does not read them
  * while more and more pile up is broken. */
@@ -154,10 +141,16 @@ void stream_say(struct stream *stream, struct sl_slice frames);
 /* The same with one frame, which is done with then; on HTTP/1.0 what is inside the chunk. */
 void stream_say_frame(struct stream *stream, struct buffer *frame);
 
-/* Ends it with a message that says why; the cursor is taken down now. The first reason wins. */
-void stream_evict(struct stream *stream, enum disconnect_reason reason);
 /* Ends it, at the end of the turn. */
 void stream_end(struct stream *stream, enum stream_end end);
+
+/* --- stream.c --- */
+
+extern const struct wire_callbacks stream_wire_callbacks;
+
+/* Its wire has been taken over: sends the answer to the request, with `headers` in it, joins
+ * delivery, starts the keep-alive. What fails ends the stream with this turn. */
+void stream_start(struct stream *stream, const struct http_head *head, struct sl_slice headers);
 
 enum { STREAM_LEAVING_MS = 5000 }; /* to read what was said last */
 
@@ -181,7 +174,7 @@ void named_filters_message(struct websocket *websocket, struct sl_slice message)
 /* --- hello.c --- */
 
 /* {"type":"hello",...}; `cursor` is where the stream begins. */
-void hello_print(const struct stream *stream, const struct sl_cursor *cursor,
+void hello_print(const struct channel *channel, const struct sl_cursor *cursor,
                  struct buffer *ret_json);
 
 /* --- survey.c --- */

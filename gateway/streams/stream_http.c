@@ -25,7 +25,7 @@ static const char *const content_encodings[ENCODING_COUNT] = {
 
 static void append_body(const struct stream *stream, struct sl_slice bytes, struct buffer *buffer)
 {
-    if (stream->client.unchunked)
+    if (stream->own.client.unchunked)
         buffer_append_slice(buffer, bytes);
     else
         frame_append_chunk(buffer, bytes);
@@ -49,7 +49,7 @@ static int http_open(struct stream *stream, const struct http_head *request,
     struct buffer head = BUFFER_INIT;
     int r;
 
-    stream->client.unchunked = is_http_1_0;
+    stream->own.client.unchunked = is_http_1_0;
     buffer_append_format(&head,
                          "HTTP/1.%c 200 OK\r\n"
                          "Content-Type: %s\r\n"
@@ -60,10 +60,10 @@ static int http_open(struct stream *stream, const struct http_head *request,
                          "X-Accel-Buffering: no\r\n"
                          "%.*s"
                          "\r\n",
-                         is_http_1_0 ? '0' : '1', content_types[stream->request.format],
+                         is_http_1_0 ? '0' : '1', content_types[stream->own.request.format],
                          is_http_1_0 ? "Connection: close\r\n" : "Transfer-Encoding: chunked\r\n",
-                         content_encodings[stream->client.encoding], SL_SLICE_ARG(headers));
-    if (stream->client.encoding == ENCODING_DEFLATE)
+                         content_encodings[stream->own.client.encoding], SL_SLICE_ARG(headers));
+    if (stream->own.client.encoding == ENCODING_DEFLATE)
         append_gzip_header(stream, &head);
     r = head.failed ? -ENOMEM : wire_write(&stream->wire, buffer_slice(&head));
     buffer_done(&head);
@@ -83,7 +83,7 @@ static void say_gzip_trailer(struct stream *stream)
 {
     struct buffer trailer = BUFFER_INIT, frame = BUFFER_INIT;
 
-    gzip_append_trailer(&trailer, &stream->client.sum);
+    gzip_append_trailer(&trailer, &stream->own.client.sum);
     append_body(stream, buffer_slice(&trailer), &frame);
     if (frame.failed || trailer.failed)
         stream_end(stream, STREAM_BROKEN);
@@ -96,9 +96,9 @@ static void say_gzip_trailer(struct stream *stream)
 static void http_say_end(struct stream *stream, const struct disconnect_row *why)
 {
     (void)why; /* the message has said it */
-    if (stream->client.encoding == ENCODING_DEFLATE)
+    if (stream->own.client.encoding == ENCODING_DEFLATE)
         say_gzip_trailer(stream);
-    if (!stream->client.unchunked)
+    if (!stream->own.client.unchunked)
         stream_say(stream, SL_SLICE("0\r\n\r\n"));
 }
 

@@ -21,7 +21,8 @@ static void tell_metric(const struct streams *streams)
 static void add(struct stream *stream)
 {
     struct streams *streams = stream->streams;
-    uint64_t subject = hash_slice(streams->subject_key, sl_slice_str(stream->request.token.holder));
+    uint64_t subject =
+        hash_slice(streams->subject_key, sl_slice_str(stream->own.request.token.holder));
 
     http_bodies_add(&streams->kept, &stream->kept, sl_slice((char *)&subject, sizeof(subject)),
                     uv_now(streams->settings.loop));

@@ -32,7 +32,7 @@ enum {
 static int websocket_open(struct stream *stream, const struct http_head *request,
                           struct sl_slice headers)
 {
-    bool is_heard = stream_request_takes_rules(&stream->request);
+    bool is_heard = stream_request_takes_rules(&stream->own.request);
     char accept[WEBSOCKET_ACCEPT_SIZE + 1];
     struct buffer head = BUFFER_INIT;
     int r;
@@ -40,7 +40,7 @@ static int websocket_open(struct stream *stream, const struct http_head *request
     (void)headers;
     websocket_reader_init(&websocket_of(stream)->reader,
                           is_heard ? MAX_MESSAGE_BYTES : MAX_UNHEARD_BYTES,
-                          stream->request.deflate.is_agreed);
+                          stream->own.request.deflate.is_agreed);
     r = websocket_handshake_accept(request->websocket_key, accept);
     if (r < 0)
         return r;
@@ -51,8 +51,8 @@ static int websocket_open(struct stream *stream, const struct http_head *request
         "Connection: Upgrade\r\n"
         "Sec-WebSocket-Accept: %s\r\n"
         "%s",
-        accept, stream->request.echo_protocol ? "Sec-WebSocket-Protocol: sluice.v1\r\n" : "");
-    websocket_deflate_append_header(&stream->request.deflate, &head);
+        accept, stream->own.request.echo_protocol ? "Sec-WebSocket-Protocol: sluice.v1\r\n" : "");
+    websocket_deflate_append_header(&stream->own.request.deflate, &head);
     buffer_append_str(&head, "\r\n");
     r = head.failed ? -ENOMEM : wire_write(&stream->wire, buffer_slice(&head));
     buffer_done(&head);
@@ -103,7 +103,7 @@ static void websocket_begin_close(struct stream *stream)
 
 static void on_message(struct websocket *websocket, struct sl_slice message)
 {
-    if (websocket->rules)
+    if (websocket->stream.own.rules)
         named_filters_message(websocket, message);
     else
         stream_evict(&websocket->stream, DISCONNECT_UNHEARD);

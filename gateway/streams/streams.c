@@ -170,7 +170,7 @@ int streams_check_head(struct streams *streams, const struct http_head *head,
 
 /* NULL: out of memory. */
 static struct stream *stream_new(struct streams *streams, const struct stream_request *request,
-                                 admission_ticket ticket)
+                                 const struct filter_share *filters, admission_ticket ticket)
 {
     const struct stream_protocol *protocol =
         request->format == FORMAT_WEBSOCKET ? &websocket_protocol : &http_stream_protocol;
@@ -180,9 +180,9 @@ static struct stream *stream_new(struct streams *streams, const struct stream_re
         return NULL;
     stream->protocol = protocol;
     stream->streams = streams;
-    stream->request = *request;
     stream->ticket = ticket;
     stream->id = stable_hash(streams->random++);
+    channel_init(&stream->own, stream, request, filters);
     return stream;
 }
 
@@ -278,15 +278,14 @@ int streams_begin(struct streams *streams, struct http_connection *connection,
         stream_request_done(&request);
         return r == -ENOMEM ? refuse_for_memory(refusal) : r;
     }
-    stream = stream_new(streams, &request, ticket);
+    stream = stream_new(streams, &request, &share, ticket);
     if (!stream) {
         admission_leave(streams->settings.admission, ticket);
         stream_filters_settle(streams, &request.token, 0, &share);
         stream_request_done(&request);
         return refuse_for_memory(refusal);
     }
-    stream->filters = share;
-    stream->client.dictionary = dictionary;
+    stream->own.client.dictionary = dictionary;
     http_take_over(connection, &stream->wire, &stream_wire_callbacks);
     stream_start(stream, head, headers);
     return 0;

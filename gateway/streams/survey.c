@@ -25,22 +25,21 @@ struct survey {
 
 static void look_at(void *owner, const struct client *client)
 {
-    const struct stream *stream = stream_of(client);
+    const struct channel *channel = channel_of(client);
     struct survey *survey = owner;
     uint64_t now_ms = survey->now_ms;
-    struct slow_client slow = {
-        .stream = stream->request.stream,
-        .format = stream->request.format,
-        .connected_ms = now_ms - stream->opened_ms,
-    };
+    struct slow_client slow = {0};
     struct client_owed owed;
 
-    if (stream->stage != STREAM_LIVE)
+    if (!channel || channel->stream->stage != STREAM_LIVE)
         return;
     outbox_client_owed(client, now_ms, &owed);
     survey->owed_events += owed.events;
     survey->owed_bytes += owed.bytes;
     survey->behind += client->state == CLIENT_BEHIND;
+    slow.stream = channel->request.stream;
+    slow.format = channel->request.format;
+    slow.connected_ms = now_ms - channel->opened_ms;
     slow.lag_ms = owed.waited_ms;
     slow.owed_events = owed.events;
     slow.owed_bytes = owed.bytes;
@@ -50,7 +49,7 @@ static void look_at(void *owner, const struct client *client)
     else if (owed.events == 0)
         return;
     static_assert(sizeof(slow.subject) == TOKEN_SUBJECT_SIZE, "a token's subject fits");
-    memcpy(slow.subject, stream->request.token.subject, sizeof(slow.subject));
+    memcpy(slow.subject, channel->request.token.subject, sizeof(slow.subject));
     slow_list_add(&survey->slowest, &slow);
 }
 

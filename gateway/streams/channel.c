@@ -1,0 +1,405 @@
+/* channel.c - from a request to its place in delivery, and what the client is told besides events.
+ *
+ * What a channel is sent goes out by the wire of its stream, in order with all else. When that is
+ * full, or breaks, it is so for all that is sent on it. */
+#include "gateway/streams/channel.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "filters/filter.h"
+#include "gateway/delivery/deliver.h"
+#include "gateway/delivery/frame.h"
+#include "gateway/delivery/rule_set.h"
+#include "gateway/front/filter_json.h"
+#include "gateway/intake/gap.h"
+#include "gateway/streams/stream.h"
+#include "src/model/id.h"
+#include "src/model/moment.h"
+
+enum { UNTIL_RETRY_MS = 100 /* who has not been sent everything yet is asked again */ };
+
+static struct deliver *deliver_of(const struct channel *channel)
+{
+    return channel->stream->streams->settings.deliver;
+}
+
+static uint64_t now_of(const struct channel *channel)
+{
+    return uv_now(channel->stream->streams->settings.loop);
+}
+
+static void tell_metric(const struct channel *channel, bool has_come)
+{
+    const struct stream_request *request = &channel->request;
+    struct metrics *metrics = channel->stream->streams->settings.metrics;
+    enum metric metric =
+        metric_at(METRIC_STREAMS_BY, request->stream * FORMAT_COUNT + request->format);
+
+    static_assert(STREAM_MANY == 5 && FORMAT_WEBSOCKET == 0,
+                  "the rows end with many over WebSocket");
+    if (has_come)
+        metric_add(metrics, metric, 1);
+    else
+        metric_sub(metrics, metric, 1);
+}
+
+/* --- delivery's table --- */
+
+static struct channel *as_channel(const struct client *client)
+{
+    return (struct channel *)client;
+}
+
+static ssize_t client_send(struct client *client, const struct iovec *pieces, int count)
+{
+    return wire_send(&as_channel(client)->stream->wire, pieces, count);
+}
+
+static int client_hold(struct client *client, const struct iovec *pieces, int count)
+{
+    struct stream *stream = as_channel(client)->stream;
+    int r = wire_hold(&stream->wire, pieces, count);
+
+    stream_memory_count(stream);
+    return r;
+}
+
+static bool client_is_blocked(const struct client *client)
+{
+    return as_channel(client)->stream->wire.is_blocked;
+}
+
+static void client_evict(struct client *client, enum disconnect_reason reason)
+{
+    channel_evict(as_channel(client), reason);
+}
+
+static void client_broken(struct client *client)
+{
+    stream_end(as_channel(client)->stream, STREAM_BROKEN);
+}
+
+static const struct transport transport = {
+    .send = client_send,
+    .hold = client_hold,
+    .is_blocked = client_is_blocked,
+    .evict = client_evict,
+    .broken = client_broken,
+};
+
+struct channel *channel_of(const struct client *client)
+{
+    return client->transport == &transport ? as_channel(client) : NULL;
+}
+
+/* --- what it is told --- */
+
+/* A message of ours, which is done with then; `name` is the Server-Sent Event's. */
+static void say(struct channel *channel, const char *name, struct buffer *json)
+{
+    struct buffer frame = BUFFER_INIT;
+
+    frame_append_message(&frame, channel->client.format, name, buffer_slice(json));
+    frame.failed = frame.failed || json->failed;
+    stream_say_frame(channel->stream, &frame);
+    buffer_done(json);
+}
+
+/* The cursor behind which it begins. Behind a time means: from that time on. */
+static struct sl_cursor beginning_of(const struct channel *channel)
+{
+    switch (channel->request.since) {
+    case SINCE_CURSOR:
+    case SINCE_TIME:
+        return channel->request.since_cursor;
+    default:
+        return channel_cursor(channel);
+    }
+}
+
+/* Where it was is not known: all that has happened may have been missed, up to the newest event.
+ * Where that is depends on the clock of Redis, and not on ours. */
+static void say_gap_to_head(struct channel *channel)
+{
+    uint64_t head = deliver_cursor(deliver_of(channel)).id;
+    struct gap gap = {.to = head ? head : sl_id_first_at(clock_wall_ms()), .reason = GAP_RETENTION};
+    struct event *event = gap_event(&gap, false);
+    struct buffer json = BUFFER_INIT;
+
+    if (event)
+        buffer_append_slice(&json, event->json);
+    json.failed = json.failed || !event;
+    event_unref(event);
+    say(channel, "gap", &json);
+}
+
+/* Where a stream begins that was asked for without a cursor. An EventSource that loses it before
+ * the first event comes back with this, and misses nothing. */
+static void say_beginning(struct channel *channel)
+{
+    const struct sl_cursor cursor = beginning_of(channel);
+    struct buffer frame = BUFFER_INIT;
+
+    if (channel->client.format == FORMAT_SSE)
+        frame_append_keepalive(&frame, FORMAT_SSE, &cursor);
+    stream_say_frame(channel->stream, &frame);
+}
+
+static void say_hello(struct channel *channel)
+{
+    struct buffer json = BUFFER_INIT;
+    struct sl_cursor cursor = beginning_of(channel);
+
+    if (cursor.id == 0)
+        cursor.id = SL_MOMENT_ID_MIN;
+    hello_print(channel, &cursor, &json);
+    say(channel, "hello", &json);
+}
+
+static void say_unknown_user(void *owner, const char *id, const struct sl_filter_login *login)
+{
+    struct channel *channel = owner;
+    struct buffer text = BUFFER_INIT, json = BUFFER_INIT;
+
+    if (!stream_goes_on(channel->stream))
+        return;
+    buffer_append_format(&text, "no user of this server has the login '%s'", login->text);
+    buffer_append_str(&json, "{\"type\":\"warning\",\"code\":\"unknown_user\",\"message\":");
+    buffer_append_json_string(&json, buffer_slice(&text));
+    buffer_append_format(&json, ",\"param\":\"%s\"", login->param);
+    if (id[0])
+        buffer_append_format(&json, ",\"id\":\"%s\"", id);
+    buffer_append_char(&json, '}');
+    json.failed = json.failed || text.failed;
+    buffer_done(&text);
+    say(channel, "warning", &json);
+}
+
+/* Once: who comes back with a cursor was told. */
+static void say_warnings(struct channel *channel)
+{
+    struct sl_filter_warnings *warnings = channel->request.warnings;
+    size_t count = warnings && channel->request.since != SINCE_CURSOR ? warnings->count : 0;
+
+    for (size_t i = 0; i < count; i++) {
+        struct buffer json = BUFFER_INIT;
+
+        buffer_append_str(&json, "{\"type\":\"warning\",");
+        filter_json_append_warning(&warnings->list[i], &json);
+        buffer_append_char(&json, '}');
+        say(channel, "warning", &json);
+    }
+    if (warnings && channel->request.since != SINCE_CURSOR)
+        user_questions_add(&channel->user_questions, SL_SLICE_NONE, warnings);
+    mem_free(warnings);
+    channel->request.warnings = NULL;
+}
+
+void channel_say_first(struct channel *channel)
+{
+    const struct stream_request *request = &channel->request;
+
+    if (request->hello)
+        say_hello(channel);
+    if ((request->since == SINCE_NOW && !request->last) ||
+        (request->since == SINCE_TIME && request->counts.bucket_ms))
+        say_beginning(channel);
+    else if (request->since == SINCE_UNUSABLE)
+        say_gap_to_head(channel);
+    say_warnings(channel);
+}
+
+void channel_say_cursor(struct channel *channel)
+{
+    const struct sl_cursor cursor = channel_cursor(channel);
+    struct buffer json = BUFFER_INIT;
+
+    frame_print_cursor(&cursor, &json);
+    say(channel, "cursor", &json);
+}
+
+void channel_say_disconnect(struct channel *channel, uint32_t retry_ms)
+{
+    struct buffer json = BUFFER_INIT;
+
+    disconnect_print(channel->disconnect_reason, &channel->disconnect_cursor, retry_ms, &json);
+    say(channel, "disconnect", &json);
+}
+
+/* --- it comes --- */
+
+void channel_init(struct channel *channel, struct stream *stream,
+                  const struct stream_request *request, const struct filter_share *filters)
+{
+    struct client *client = &channel->client;
+
+    *channel = (struct channel){.stream = stream, .request = *request, .filters = *filters};
+    client->transport = &transport;
+    client->format = request->format;
+    client->until = request->until;
+    client->encoding = request->encoding;
+    client->window_bits = request->window_bits;
+    client->says_cursors = request->cursors && request->format != FORMAT_SSE;
+    client->fields = request->fields;
+    client->last_sent_ms = channel->opened_ms = now_of(channel);
+    user_questions_init(&channel->user_questions, stream->streams->settings.user_checks,
+                        say_unknown_user, channel);
+    tell_metric(channel, true);
+}
+
+/* Many may have the same filter: it is kept once. */
+static int join_filter(struct channel *channel)
+{
+    struct stream_request *request = &channel->request;
+    struct sl_filter *own = request->filter;
+    struct deliver *deliver = deliver_of(channel);
+    int r;
+
+    if (request->counts.bucket_ms)
+        r = deliver_subscribe_counts(deliver, &channel->client, own, &request->counts,
+                                     request->gather_ms);
+    else
+        r = deliver_subscribe(deliver, &channel->client, own, request->gather_ms);
+    if (r < 0)
+        return r;
+    request->filter = sl_filter_ref(deliver_shared_filter(&channel->client));
+    sl_filter_unref(own);
+    return 0;
+}
+
+int channel_join(struct channel *channel)
+{
+    struct deliver *deliver = deliver_of(channel);
+    const struct stream_request *request = &channel->request;
+
+    switch (request->stream) {
+    case STREAM_FILTER:
+    case STREAM_SAMPLE:
+    case STREAM_FIREHOSE:
+        return join_filter(channel);
+    case STREAM_COUNTS:
+        if (request->counts.by != COUNT_BY_RULE)
+            return join_filter(channel);
+        return deliver_subscribe_counted_rules(deliver, &channel->client, &request->counts,
+                                               request->gather_ms, &channel->rules);
+    case STREAM_HOME:
+        return deliver_subscribe_home(deliver, &channel->client,
+                                      sl_slice_str(request->token.subject), request->types,
+                                      request->gather_ms);
+    case STREAM_MANY:
+        return deliver_subscribe_rules(deliver, &channel->client, request->gather_ms,
+                                       &channel->rules);
+    case STREAM_PAST_COUNTS:
+        break;
+    }
+    return -EINVAL;
+}
+
+/* Then deletions are what it asks for. */
+static bool takes_no_posts(const struct stream_request *request)
+{
+    return request->stream != STREAM_MANY && !(request->types & 1u << SL_EVENT_POST);
+}
+
+int channel_resume(struct channel *channel)
+{
+    const struct stream_request *request = &channel->request;
+    struct deliver *deliver = deliver_of(channel);
+
+    if (request->last)
+        return deliver_begin_last(deliver, &channel->client, request->last,
+                                  takes_no_posts(request));
+    if (request->since != SINCE_CURSOR && request->since != SINCE_TIME &&
+        !request->counts.bucket_ms)
+        return 0;
+    return deliver_resume(deliver, &channel->client, &request->since_cursor);
+}
+
+/* --- where it is --- */
+
+/* While nothing has been logged it is before everything, by the lowest id that is taken for one. */
+struct sl_cursor channel_cursor(const struct channel *channel)
+{
+    struct sl_cursor cursor = deliver_client_cursor(deliver_of(channel), &channel->client);
+
+    if (cursor.id == 0)
+        cursor.id = SL_MOMENT_ID_MIN;
+    return cursor;
+}
+
+uint64_t channel_until_left_ms(const struct channel *channel)
+{
+    uint64_t until = channel->request.until, now = clock_wall_ms();
+    uint64_t end = sl_id_time_ms(until) + CLIENT_UNTIL_GRACE_MS;
+    bool is_told;
+
+    if (!until || (end <= now && channel->client.catcher))
+        return UINT64_MAX;
+    if (end > now)
+        return end - now;
+    is_told = !channel->request.counts.bucket_ms || channel_cursor(channel).id >= until;
+    return is_told && deliver_client_is_served(&channel->client) ? 0 : UNTIL_RETRY_MS;
+}
+
+/* --- it goes --- */
+
+void channel_evict(struct channel *channel, enum disconnect_reason reason)
+{
+    if (!stream_goes_on(channel->stream))
+        return;
+    channel->is_evicted = true;
+    channel->disconnect_reason = (uint8_t)reason;
+    channel->disconnect_cursor = channel_cursor(channel);
+    if (reason == DISCONNECT_COMPLETE)
+        sl_cursor_move(&channel->disconnect_cursor, channel->request.until);
+    deliver_suspend(&channel->client); /* nothing may go beyond this cursor */
+    stream_end(channel->stream, STREAM_EVICTED);
+}
+
+void channel_leave_delivery(struct channel *channel)
+{
+    struct stream_request *request = &channel->request;
+
+    if (channel->rules) {
+        channel->left_filters = rule_set_count(channel->rules);
+        for (size_t i = 0; i < channel->left_filters; i++)
+            channel->left_filter_bytes +=
+                sl_filter_key(rule_set_at(channel->rules, i)->filter).size;
+        channel->rules = NULL;
+    } else if (request->filter) {
+        channel->left_filters = 1;
+        channel->left_filter_bytes = sl_filter_key(request->filter).size;
+        sl_filter_unref(request->filter);
+        request->filter = NULL;
+    }
+    deliver_leave(&channel->client);
+    stream_filters_settle(channel->stream->streams, &request->token, 0, &channel->filters);
+}
+
+void channel_log_end(const struct channel *channel, const char *why)
+{
+    const struct stream_request *request = &channel->request;
+    char subject[LOG_QUOTE_SIZE];
+
+    log_info("stream_end",
+             "connection=\"%016" PRIx64
+             "\" subject=%s stream=%s transport=%s filters=%zu filter_bytes=%zu seconds=%.1f "
+             "events=%" PRIu64 " bytes=%" PRIu64 " why=%s",
+             channel->stream->id, log_quote(sl_slice_str(request->token.subject), subject),
+             stream_kind_name(request->stream), stream_format_name(request->format),
+             channel->left_filters, channel->left_filter_bytes,
+             (double)(now_of(channel) - channel->opened_ms) / 1000, channel->client.sent_events,
+             channel->client.sent_bytes, why);
+}
+
+void channel_done(struct channel *channel)
+{
+    tell_metric(channel, false);
+    user_questions_forget(&channel->user_questions);
+    stream_request_done(&channel->request);
+}

@@ -1,0 +1,67 @@
+/* stream_say.c - what is said on a connection besides what delivery sends.
+ *
+ * Bounds: what is held of it by MAX_HELD_BYTES, and for all streams together by stream_memory.c. */
+#include "gateway/delivery/deliver.h"
+#include "gateway/delivery/frame.h"
+#include "gateway/delivery/outbox.h"
+#include "gateway/streams/stream.h"
+
+enum { MAX_HELD_BYTES = 1 << 20 /* to a client that does not read */ };
+
+void stream_end(struct stream *stream, enum stream_end end)
+{
+    if (stream->stage == STREAM_ENDED || end <= stream->end)
+        return;
+    stream->end = (uint8_t)end;
+    turn_schedule(stream->streams->settings.turn, &stream->turn_end);
+}
+
+void stream_say(struct stream *stream, struct sl_slice frames)
+{
+    struct client *client = &stream->own.client;
+
+    if (stream->end >= STREAM_PEER_LEFT || !stream->wire.lws || frames.size == 0)
+        return;
+    client->last_sent_ms = uv_now(stream->streams->settings.loop);
+    client->sent_bytes += frames.size;
+    if (wire_write(&stream->wire, frames) < 0 || stream->wire.held.size > MAX_HELD_BYTES)
+        stream_end(stream, STREAM_BROKEN);
+    stream_memory_count(stream);
+}
+
+/* In a compressed body a frame of ours is a block for this client alone, also one that says nothing
+ * but a blank line: who reads behind a decoder waits for that, and would not see an empty one. */
+static void compress(struct stream *stream, struct buffer *frame)
+{
+    struct compressor *compressor = deliver_compressor(stream->streams->settings.deliver);
+    struct sl_slice said = frame_unchunk(buffer_slice(frame));
+    bool is_deflate = stream->own.client.encoding == ENCODING_DEFLATE;
+    const struct coding coding = {.encoding = is_deflate ? ENCODING_DEFLATE : ENCODING_ZSTD};
+    struct gzip_sum sum = {0};
+    struct buffer block = BUFFER_INIT;
+
+    frame->failed = compressor_append_block(compressor, coding, said, &block) < 0;
+    if (!frame->failed && is_deflate) {
+        gzip_sum_add(&sum, said);
+        outbox_client_said(&stream->own.client, &sum);
+    }
+    if (!frame->failed) {
+        buffer_clear(frame);
+        frame_append_chunk(frame, buffer_slice(&block));
+    }
+    buffer_done(&block);
+}
+
+/* HTTP/1.0 has no chunks: what is in them goes out bare. */
+void stream_say_frame(struct stream *stream, struct buffer *frame)
+{
+    if (stream->own.client.encoding != ENCODING_NONE && !websocket_of(stream) && frame->size > 0 &&
+        !frame->failed)
+        compress(stream, frame);
+    if (frame->failed)
+        stream_end(stream, STREAM_BROKEN);
+    else if (frame->size > 0)
+        stream_say(stream, stream->own.client.unchunked ? frame_unchunk(buffer_slice(frame))
+                                                        : buffer_slice(frame));
+    buffer_done(frame);
+}
