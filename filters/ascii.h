@@ -10,6 +10,11 @@ static inline char sl_ascii_lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
 }
 
+static inline char sl_ascii_upper(char c)
+{
+    return c >= 'a' && c <= 'z' ? (char)(c & ~0x20) : c;
+}
+
 static inline bool sl_ascii_equal(struct sl_slice a, struct sl_slice b)
 {
     if (a.size != b.size)

@@ -116,6 +116,18 @@ static void add_language(const struct sl_index_keys *index, struct sl_slice lang
     push(keys, sl_key_of_text(index, SL_KEY_LANGUAGE, sl_slice(lower, size)));
 }
 
+static void add_country(const struct sl_index_keys *index, struct sl_slice country,
+                        struct buffer *keys)
+{
+    char upper[2];
+
+    if (country.size != sizeof(upper))
+        return;
+    for (size_t i = 0; i < sizeof(upper); i++)
+        upper[i] = sl_ascii_upper(country.data[i]);
+    push(keys, sl_key_of_text(index, SL_KEY_COUNTRY, sl_slice(upper, sizeof(upper))));
+}
+
 /* Both ends of the map are one meridian: what reaches one end also asks at the other. */
 static void add_shape(const struct sl_box_grid *grid, struct sl_box shape, struct buffer *cells)
 {
@@ -173,5 +185,6 @@ void sl_event_keys(const struct sl_index_keys *index, const struct sl_event_view
         add_url(index, words, &words->urls.items[i], keys);
     add_place(index, &words->place, keys);
     add_language(index, event->lang, keys);
+    add_country(index, event->country, keys);
     add_location(index, event, keys, cells);
 }

@@ -28,9 +28,12 @@ struct sl_filter_limits {
     uint32_t boxes;
     uint32_t rules;      /* filters a client may hold; whoever holds them counts */
     uint32_t sample_ppm; /* largest sample, in parts per million; whoever grants it checks */
+    /* Rules may be anchored by lang: and country:, too: for those to whom it does not matter how
+     * many events match, since they are counted, or thinned. */
+    bool allows_wide;
 };
 
-#define SL_FILTER_LIMITS_DEFAULT ((struct sl_filter_limits){400, 5000, 25, 25, 1000000})
+#define SL_FILTER_LIMITS_DEFAULT ((struct sl_filter_limits){400, 5000, 25, 25, 1000000, false})
 
 enum { SL_FILTER_MESSAGE_SIZE = 384 };
 

@@ -15,6 +15,9 @@
 #include <errno.h>
 
 #define NO_KEY UINT64_MAX /* nothing in the event is sure when it is true */
+/* On top of the cost of a language or country: they are taken where there is nothing else, however
+ * rare they seem while an index is new. All terms of a rule together stay below NO_KEY. */
+#define WIDE_COST (UINT64_C(1) << 56)
 
 struct chooser {
     const struct sl_index_keys *index;
@@ -246,6 +249,11 @@ static uint64_t add_anything(struct chooser *chooser)
     return 0;
 }
 
+static uint64_t add_wide(struct chooser *chooser, enum sl_key_kind kind, struct sl_slice text)
+{
+    return add_text_key(chooser, kind, text) + WIDE_COST;
+}
+
 static uint64_t add_condition(struct chooser *chooser, const struct sl_condition *condition);
 
 static uint64_t add_any(struct chooser *chooser, struct sl_slice rest)
@@ -341,9 +349,11 @@ static uint64_t add_condition(struct chooser *chooser, const struct sl_condition
         return add_near(chooser, operand);
     case SL_CONDITION_POLYGON:
         return add_polygon(chooser, operand);
-    case SL_CONDITION_NOT:
     case SL_CONDITION_LANGUAGE:
+        return add_wide(chooser, SL_KEY_LANGUAGE, first_subtag(operand));
     case SL_CONDITION_COUNTRY:
+        return add_wide(chooser, SL_KEY_COUNTRY, operand);
+    case SL_CONDITION_NOT:
     case SL_CONDITION_TRAIT:
     case SL_CONDITION_SAMPLE:
         break;

@@ -231,7 +231,7 @@ static int parse_selectors(struct sl_parse *parse, const struct sl_filter_text *
     if (r == 0 && text->locations.data)
         r = parse_locations(parse, text->locations, limits->boxes);
     if (r == 0 && text->rule.data)
-        r = sl_parse_rule(parse, text->rule);
+        r = sl_parse_rule(parse, text->rule, limits->allows_wide);
     return r;
 }
 

@@ -73,7 +73,8 @@ enum sl_key_kind {
     SL_KEY_HOST_AND_PATH, /* and the first part of the path */
     SL_KEY_PLACE,
     SL_KEY_POLE,
-    SL_KEY_LANGUAGE, /* first subtag; of filters that ask for everything in a language */
+    SL_KEY_LANGUAGE, /* first subtag */
+    SL_KEY_COUNTRY,  /* in capitals */
     SL_KEY_TYPE,     /* of those that ask for everything */
 };
 

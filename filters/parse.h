@@ -46,8 +46,8 @@ void sl_parse_at(struct sl_parse *parse, struct sl_slice piece);
 int sl_parse_number(struct sl_parse *parse, struct sl_slice text, double *ret_number);
 int sl_parse_language(struct sl_parse *parse, struct sl_slice range);
 
-/* The whole of `rule`. */
-int sl_parse_rule(struct sl_parse *parse, struct sl_slice rule);
+/* The whole of `rule`; `allows_wide` as in struct sl_filter_limits. */
+int sl_parse_rule(struct sl_parse *parse, struct sl_slice rule, bool allows_wide);
 
 /* The warning, to which more may be added; NULL: there is none. */
 static inline struct sl_filter_error *sl_parse_warn(struct sl_parse *parse,

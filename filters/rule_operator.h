@@ -10,6 +10,7 @@ struct sl_rule_operator {
     const char *name;  /* in any case */
     bool is_bracketed; /* its operand is */
     bool is_anchor;    /* narrow enough to find the rule by */
+    bool is_wide;      /* an anchor where wide rules are allowed */
     bool is_sample;    /* may not stand everywhere */
     /* Adds the condition that the operand, trimmed and not empty, says. 0; -EINVAL: it has refused
      * it, as sl_parse_refuse() does; -ENOMEM. */

@@ -23,6 +23,7 @@ enum { RULE_MAX_ATOMS = 64, RULE_MAX_DEPTH = 16 };
 struct reader {
     struct sl_parse *parse;
     struct sl_slice rest;
+    bool allows_wide;
     unsigned depth, atoms;
     bool negated;                          /* the item being read */
     bool has_alternatives;                 /* an OR outside of all parentheses */
@@ -174,7 +175,7 @@ static int read_operator(struct reader *reader, struct sl_slice name, bool *ret_
         return refuse_at(reader, SL_FAULT_BAD_OPERAND, start);
     if (found->is_sample)
         note_sample(reader, name.data);
-    *ret_anchor = found->is_anchor;
+    *ret_anchor = found->is_anchor || (found->is_wide && reader->allows_wide);
     reader->parse->position.at = start;
     return found->read(reader->parse, operand.text);
 }
@@ -404,9 +405,9 @@ static bool is_too_long(struct sl_slice rule)
     return length > RULE_MAX_LENGTH && length > max_length(rule);
 }
 
-int sl_parse_rule(struct sl_parse *parse, struct sl_slice rule)
+int sl_parse_rule(struct sl_parse *parse, struct sl_slice rule, bool allows_wide)
 {
-    struct reader reader = {.parse = parse, .rest = rule};
+    struct reader reader = {.parse = parse, .rest = rule, .allows_wide = allows_wide};
     bool anchor;
     int r;
 

@@ -518,13 +518,14 @@ static int read_filter(const struct sl_slice *values, struct stream_request *req
         .partition = values[PARAMETER_PARTITION],
         .types = values[PARAMETER_TYPES],
     };
+    const struct sl_filter_limits limits = stream_request_limits(request);
     struct sl_filter_warnings warnings;
     struct sl_filter_error error;
     int r;
 
     if (stream_request_takes_rules(request))
         return 0;
-    r = sl_filter_new_warned(&text, &request->token.limits, &request->filter, &error, &warnings);
+    r = sl_filter_new_warned(&text, &limits, &request->filter, &error, &warnings);
     if (r == -EINVAL) {
         if (error.param && strcmp(error.param, "sample") == 0)
             error.param = "percent";

@@ -87,6 +87,15 @@ static inline bool stream_request_is_over(const struct stream_request *request)
     return request->until && request->since == SINCE_CURSOR &&
            sl_cursor_is_plain(&request->since_cursor) && request->since_cursor.id >= request->until;
 }
+/* What its filters may ask for: as the token says, and what is wide (lang: and country: alone)
+ * where no event is owed for each match. */
+static inline struct sl_filter_limits stream_request_limits(const struct stream_request *request)
+{
+    struct sl_filter_limits limits = request->token.limits;
+
+    limits.allows_wide = request->counts.bucket_ms > 0;
+    return limits;
+}
 void stream_request_done(struct stream_request *request);
 
 /* The parameter `fields`, wherever it comes from. 0; -EPROTO: *refusal says bad_fields. */

@@ -93,7 +93,8 @@ static int read_filter(struct websocket *websocket, const json_t *message, struc
                        struct sl_filter **ret_filter, struct sl_slice *ret_tag,
                        struct sl_filter_warnings *ret_warnings, struct http_refusal *refusal)
 {
-    const struct token *token = &websocket->stream.own.request.token;
+    const struct stream_request *request = &websocket->stream.own.request;
+    const struct sl_filter_limits limits = stream_request_limits(request);
     const json_t *json = json_object_get(message, "filter");
     struct sl_filter_error error;
     struct filter_json text;
@@ -106,16 +107,16 @@ static int read_filter(struct websocket *websocket, const json_t *message, struc
                            "\"filter\":{\"track\":\"tea\"}}");
     r = filter_json_members(json, &text, &error);
     if (r == 0)
-        r = sl_filter_new_warned(&text.text, &token->limits, &filter, &error, ret_warnings);
+        r = sl_filter_new_warned(&text.text, &limits, &filter, &error, ret_warnings);
     if (r == -EINVAL)
         return filter_json_refuse(&error, refusal);
     if (r < 0)
         return r;
     if (!rule_set_has(websocket->stream.own.rules, id) &&
-        rule_set_count(websocket->stream.own.rules) >= token->limits.rules)
+        rule_set_count(websocket->stream.own.rules) >= limits.rules)
         r = http_refuse(refusal, 413, "too_many_rules", "rules", "too many rules for this token");
     else
-        r = stream_filter_permitted(token, filter, refusal);
+        r = stream_filter_permitted(&request->token, filter, refusal);
     if (r == 0)
         r = take_filter(websocket, id, filter, refusal);
     if (r < 0) {

@@ -320,6 +320,7 @@ struct sl_filter *random_filter(struct random *random, struct random_room *room)
 {
     struct sl_filter_limits limits = SL_FILTER_LIMITS_DEFAULT;
 
+    limits.allows_wide = true;
     for (;;) {
         struct sl_filter_text text;
         struct sl_filter *filter;

@@ -29,7 +29,8 @@ struct random_room {
     struct sl_slice urls[4];
 };
 
-/* A filter that is not refused (with default limits); what of it is in `room` may go then. */
+/* A filter that is not refused (with default limits, and wide ones allowed); what of it is in
+ * `room` may go then. */
 struct sl_filter *random_filter(struct random *random, struct random_room *room);
 
 /* An event of any type; its strings are in `room`. */

@@ -149,7 +149,11 @@ def test_the_past_is_a_recount_of_the_log(filled, by):
     ("follow=AUTHOR", lambda event: event["post"]["user"]["id"] == AUTHOR["id"]),
     ("rule=w1+country:FR&types=post", lambda event: event["type"] == "post" and (
         "w1" in event["post"]["text"].split() and event["post"].get("place", {}).get("country") == "FR")),
-    ("language=ja", lambda event: event["post"].get("lang") == "ja")])
+    ("language=ja", lambda event: event["post"].get("lang") == "ja"),
+    ("rule=lang:ja", lambda event: event["post"].get("lang") == "ja"),
+    ("rule=country:FR+OR+(lang:ja+-w1)", lambda event: (
+        event["post"].get("place", {}).get("country") == "FR" or
+        event["post"].get("lang") == "ja" and "w1" not in event["post"]["text"].split()))])
 def test_filters_are_those_of_streams(filled, query, wants):
     _, gateway, log = filled
     first = log[0]["id"]
@@ -378,6 +382,7 @@ def test_only_so_many_counts_of_the_past_are_read_for_a_subject(servers, cli_for
 def test_scopes_are_those_of_the_streams_with_the_same_events(filled):
     _, gateway, _ = filled
     for scope, query, status in (("stream:filter", "track=tea", 200), ("stream:filter", "", 403),
+                                 ("stream:filter", "rule=lang:ja", 200), ("stream:firehose", "rule=lang:ja", 403),
                                  ("stream:firehose", "language=en", 200), ("stream:firehose", "track=tea", 403),
                                  ("stream:sample", "percent=1", 200), ("stream:sample", "", 403)):
         answer = ask(gateway, f"bucket=1s&since=-5s&{query}", gateway.token(scope=scope))

@@ -158,6 +158,7 @@ def test_words_near_each_other_and_polygons(gateway, publish, method):
     ("track=a&language=e", 400, "bad_language", "language"),
     ("track=a&types=likes", 400, "bad_types", "types"),
     ("rule=-dog", 400, "rule_too_broad", "rule"),
+    ("rule=lang:ja", 400, "rule_too_broad", "rule"),
     ("rule=form:alice", 400, "unknown_operator", "rule"),
     ("rule=(a", 400, "syntax", "rule"),
     ("rule=%22a%20b%22~7", 400, "bad_proximity", "rule"),

@@ -234,6 +234,44 @@ static void test_what_shares_nothing_with_an_event_is_not_looked_at(void **state
     model_free(model);
 }
 
+/* Of a rule with a word it is the word that leads to it, however rare the language. */
+static void test_rules_of_a_language_alone_are_looked_at_by_language(void **state)
+{
+    const char *const rules[] = {"lang:ja", "lang:ja country:JP", "word lang:ga", "country:FR"};
+    struct sl_filter_limits limits = SL_FILTER_LIMITS_DEFAULT;
+    struct sl_filter_index *index = sl_filter_index_new(TRY_SEED);
+    struct sl_words *words = sl_words_new(TRY_SEED);
+    struct sl_match_set *matches = sl_match_set_new();
+    struct sl_filter_index_stats stats;
+    struct sl_event_view event = try_post("something else");
+
+    (void)state;
+    limits.allows_wide = true;
+    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+        struct sl_filter_text text = {.rule = sl_slice_str(rules[i])};
+        struct sl_filter *filter;
+        uint32_t subscription;
+
+        assert_int_equal(sl_filter_new(&text, &limits, &filter, NULL), 0);
+        assert_int_equal(sl_filter_index_add(index, filter, &subscription), 0);
+        sl_filter_unref(filter);
+    }
+    event.lang = SL_SLICE("ga");
+    event.country = SL_SLICE("IE");
+    assert_int_equal(sl_words_read(words, &event), 0);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(sl_filter_index_match(index, &event, words, matches), 0);
+    sl_filter_index_stats(index, &stats);
+    assert_int_equal(stats.candidates, 0);
+    event.lang = SL_SLICE("ja");
+    event.country = SL_SLICE("FR");
+    assert_int_equal(sl_filter_index_match(index, &event, words, matches), 0);
+    assert_int_equal(sl_match_set_count(matches), 2);
+    sl_match_set_free(matches);
+    sl_words_free(words);
+    sl_filter_index_free(index);
+}
+
 static void test_matches_are_right_when_their_count_wraps(void **state)
 {
     struct model *model = model_new();
@@ -521,6 +559,7 @@ int main(void)
         cmocka_unit_test(test_numbers_are_dense_and_used_again),
         cmocka_unit_test(test_entries_that_are_looked_at_in_vain_move_to_a_rarer_word),
         cmocka_unit_test(test_what_shares_nothing_with_an_event_is_not_looked_at),
+        cmocka_unit_test(test_rules_of_a_language_alone_are_looked_at_by_language),
         cmocka_unit_test(test_matches_are_right_when_their_count_wraps),
         cmocka_unit_test(test_addition_without_memory_leaves_the_index_as_it_was),
         cmocka_unit_test(test_match_without_memory_says_so_and_finds_all_the_next_time),

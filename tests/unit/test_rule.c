@@ -1,4 +1,5 @@
 /* Rules: what they mean, and what is refused (tests/data/rules/refused). */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -280,6 +281,51 @@ static void test_anchors_make_a_rule_narrow_enough(void **state)
         assert_string_equal(rule_refused(good[i]), "");
 }
 
+static bool try_wide(const char *rule, const struct sl_event_view *event)
+{
+    struct sl_filter_limits limits = SL_FILTER_LIMITS_DEFAULT;
+    struct sl_filter_text text = {.rule = sl_slice_str(rule)};
+    struct sl_filter *filter;
+
+    limits.allows_wide = true;
+    assert_int_equal(sl_filter_new(&text, &limits, &filter, NULL), 0);
+    return try_match_once(filter, event);
+}
+
+static void test_language_and_country_are_enough_where_that_is_allowed(void **state)
+{
+    const char *const broad[] = {"-cat", "-lang:ja", "has:media", "sample:5", "cat OR -lang:ja"};
+    struct sl_filter_limits limits = SL_FILTER_LIMITS_DEFAULT;
+    struct sl_event_view event = try_post("tea");
+    struct sl_filter *filter;
+
+    (void)state;
+    event.lang = SL_SLICE("zh-TW");
+    event.country = SL_SLICE("tw");
+    assert_true(try_wide("lang:zh", &event));
+    assert_true(try_wide("lang:ZH-tw", &event));
+    assert_false(try_wide("lang:zh-cn", &event));
+    assert_false(try_wide("lang:und", &event));
+    assert_true(try_wide("country:TW", &event));
+    assert_true(try_wide("country:JP OR (lang:zh -coffee)", &event));
+    assert_false(try_wide("country:TW -tea", &event));
+    assert_true(try_wide("(lang:zh OR coffee) (country:TW OR from:1)", &event));
+    event.lang = SL_SLICE_NONE;
+    assert_true(try_wide("lang:und", &event));
+    event.type = SL_EVENT_FOLLOW;
+    assert_false(try_wide("lang:und", &event));
+    assert_string_equal(rule_refused("lang:zh"), "rule_too_broad");
+    assert_string_equal(rule_refused("tea OR country:TW"), "rule_too_broad");
+    limits.allows_wide = true;
+    for (size_t i = 0; i < sizeof(broad) / sizeof(broad[0]); i++) {
+        struct sl_filter_text text = {.rule = sl_slice_str(broad[i])};
+        struct sl_filter_error error;
+
+        assert_int_equal(sl_filter_new(&text, &limits, &filter, &error), -EINVAL);
+        assert_string_equal(error.code, "rule_too_broad");
+    }
+}
+
 static void test_limits_can_be_reached(void **state)
 {
     char rule[4200] = "";
@@ -348,6 +394,7 @@ int main(void)
         cmocka_unit_test(test_traits_are_what_the_event_has),
         cmocka_unit_test(test_sample_narrows_its_rule_alone),
         cmocka_unit_test(test_anchors_make_a_rule_narrow_enough),
+        cmocka_unit_test(test_language_and_country_are_enough_where_that_is_allowed),
         cmocka_unit_test(test_limits_can_be_reached),
         cmocka_unit_test(test_refused_rules_say_why),
     };
