@@ -144,6 +144,7 @@ static void check_facts(struct sl_slice head, const struct http_head *read)
     must(!value_of(head, "Content-Length", 1).data && !value_of(head, "Host", 1).data);
     must(read->body_size == (length.data ? strtoull(length.data, NULL, 10) : 0));
     must(read->body_size <= MAX_BODY);
+    must(read->body_size == 0 || !list_has(head, "Content-Encoding", "gzip"));
     must(read->body_size == 0 || (read->request.method != HTTP_GET && !read->request.is_upgrade));
 }
 

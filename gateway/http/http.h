@@ -74,6 +74,7 @@ struct http_refusal {
     size_t place; /* of the fault in the parameter: in characters (code points), from 1; 0: none */
     const char *www_authenticate; /* 401, 403; NULL: no such header; static */
     const char *allow;            /* 405; static */
+    const char *accept_encoding;  /* 415, of how a body is encoded; static */
     unsigned retry_after_s;       /* 429, 503; 0: no such header */
 };
 

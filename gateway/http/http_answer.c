@@ -47,6 +47,8 @@ void http_refusal_append_headers(const struct http_refusal *refusal, struct buff
         buffer_append_format(headers, "WWW-Authenticate: %s\r\n", refusal->www_authenticate);
     if (refusal->allow)
         buffer_append_format(headers, "Allow: %s\r\n", refusal->allow);
+    if (refusal->accept_encoding)
+        buffer_append_format(headers, "Accept-Encoding: %s\r\n", refusal->accept_encoding);
     if (refusal->retry_after_s)
         buffer_append_format(headers, "Retry-After: %u\r\n", refusal->retry_after_s);
     if (refusal->status == 426)

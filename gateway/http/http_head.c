@@ -137,7 +137,8 @@ struct reading {
     struct http_head *head;
     struct http_refusal *refusal;
     size_t max_body_bytes;
-    unsigned seen; /* of enum single_header */
+    unsigned seen;   /* of enum single_header */
+    bool is_encoded; /* the body, if there is one */
 };
 
 static int refuse(const struct reading *reading, const char *why)
@@ -341,6 +342,20 @@ static bool names(struct sl_slice list, const char *token)
     return false;
 }
 
+/* Whether there is a body is known at the end. */
+static int read_content_encoding(struct reading *reading, const struct header_row *row,
+                                 struct sl_slice value)
+{
+    (void)row;
+    while (value.size > 0) {
+        struct sl_slice coding = http_next_element(&value, ',');
+
+        reading->is_encoded =
+            reading->is_encoded || (coding.size > 0 && !http_token_is(coding, "identity"));
+    }
+    return 0;
+}
+
 static int read_connection(struct reading *reading, const struct header_row *row,
                            struct sl_slice value)
 {
@@ -395,6 +410,7 @@ static const struct header_row header_rows[][MAX_SAME_SIZE] = {
     ROW("Accept-Encoding", 0, REPEATABLE, read_list, request.accept_encoding.lines),
     ROW("Idempotency-Key", 1, IDEMPOTENCY_KEY, read_even_empty, request.idempotency_key),
     ROW("Sec-WebSocket-Key", 0, WEBSOCKET_KEY, read_value, websocket_key),
+    FACT("Content-Encoding", 0, REPEATABLE, read_content_encoding),
     FACT("Transfer-Encoding", 1, REPEATABLE, read_transfer_encoding),
     ROW("Sec-WebSocket-Version", 0, WEBSOCKET_VERSION, read_value, websocket_version),
     ROW("Sec-WebSocket-Protocol", 0, WEBSOCKET_PROTOCOLS, read_value, request.protocols),
@@ -462,6 +478,15 @@ static int next_line(const struct reading *reading, struct sl_slice *rest,
     return 0;
 }
 
+/* RFC 9110, 15.5.16: the answer says which encodings there are. */
+static int refuse_encoding(const struct reading *reading)
+{
+    http_refuse(reading->refusal, 415, "bad_content_encoding", "Content-Encoding",
+                "a request body comes as it is, without Content-Encoding");
+    reading->refusal->accept_encoding = "identity";
+    return -EPROTO;
+}
+
 /* What no line says by itself. */
 static int check_whole(const struct reading *reading)
 {
@@ -474,6 +499,8 @@ static int check_whole(const struct reading *reading)
         return refuse(reading, "a WebSocket handshake has no body");
     if (request->method == HTTP_GET && head->body_size > 0)
         return refuse(reading, "a GET request has no body");
+    if (reading->is_encoded && head->body_size > 0)
+        return refuse_encoding(reading);
     head->lacks_length = request->method == HTTP_POST && !(reading->seen & BODY_LENGTH);
     return 0;
 }

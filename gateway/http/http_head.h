@@ -3,8 +3,8 @@
  *
  * Strict where RFC 9112 leaves room, for two readers of one request that disagree about its end are
  * a hole in whatever stands in front: lines end in CRLF, nothing is folded, no space stands before
- * a colon, bodies have a Content-Length of digits and no Transfer-Encoding, and a header that
- * decides something comes once. */
+ * a colon, bodies have a Content-Length of digits and neither a Transfer-Encoding nor a
+ * Content-Encoding, and a header that decides something comes once. */
 #pragma once
 
 #include <stdbool.h>

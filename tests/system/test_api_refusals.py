@@ -186,6 +186,18 @@ def test_bodies_of_another_type(ada, kind):
     ada.refused(415, "bad_content_type", "POST", "/v1/posts", {"text": "x"}, {"Content-Type": kind})
 
 
+@pytest.mark.parametrize("encoding", ["gzip", "deflate, identity", "zstd"])
+def test_bodies_that_are_compressed(ada, encoding):
+    error = ada.refused(415, "bad_content_encoding", "POST", "/v1/posts", {"text": "x"},
+                        {"Content-Encoding": encoding})
+    assert error["param"] == "Content-Encoding"
+
+
+def test_a_body_that_is_encoded_as_it_is(ada):
+    error = ada.refused(400, "bad_json", "POST", "/v1/posts", b'{"text":', {"Content-Encoding": "Identity"})
+    assert error
+
+
 def test_a_charset_does_not_hurt(site):
     headers = {"Content-Type": "Application/JSON; charset=utf-8"}
     site.user("charset").expect(201, "POST", "/v1/posts", {"text": "\u00fc"}, headers)

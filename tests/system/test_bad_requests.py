@@ -1,5 +1,6 @@
 """Requests that are wrong: each gets an answer that says so, and hurts nobody."""
 
+import gzip
 import json
 import socket
 from urllib.parse import urlencode
@@ -95,6 +96,15 @@ def test_form_without_its_type(gateway, connection):
         assert response.error
         if response.headers.get("connection", "").lower() == "close":
             return
+
+
+def test_form_that_is_compressed(gateway, connection):
+    headers = {**gateway.bearer(), "Content-Type": "application/x-www-form-urlencoded"}
+    response = connection.request("POST", "/v1/stream/filter", {**headers, "Content-Encoding": "gzip"},
+                                  gzip.compress(b"track=a"))
+    assert response.status == 415 and response.headers["accept-encoding"] == "identity"
+    assert response.error["code"] == "bad_content_encoding" and response.error["param"] == "Content-Encoding"
+    assert response.headers["connection"] == "close"
 
 
 def test_form_of_unknown_length(gateway, connection):

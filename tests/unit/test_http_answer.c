@@ -121,6 +121,8 @@ static void test_refusals_bring_their_headers(void **state)
                    "WWW-Authenticate: Bearer\r\n");
     expect_headers(&(struct http_refusal){.status = 405, .allow = "GET, HEAD"},
                    "Allow: GET, HEAD\r\n");
+    expect_headers(&(struct http_refusal){.status = 415, .accept_encoding = "identity"},
+                   "Accept-Encoding: identity\r\n");
     expect_headers(&(struct http_refusal){.status = 503, .retry_after_s = 2}, "Retry-After: 2\r\n");
     expect_headers(&(struct http_refusal){.status = 426},
                    "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n");

@@ -520,6 +520,39 @@ static void test_no_body_comes_in_another_encoding(void **state)
     }
 }
 
+static void test_a_body_is_not_compressed(void **state)
+{
+    static const char *const encoded[] = {
+        "Content-Encoding: gzip\r\n",
+        "content-encoding: identity\r\nCONTENT-ENCODING: br\r\n",
+        "Content-Encoding: identity, zstd\r\n",
+        "Content-Encoding: identity;q=1\r\n",
+    };
+    static const char *const plain[] = {
+        "Content-Encoding: Identity\r\n",
+        "Content-Encoding:\r\n",
+        "Content-Encoding: , identity ,\r\n",
+    };
+    char text[256];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(encoded) / sizeof(encoded[0]); i++) {
+        snprintf(text, sizeof(text), POST "%sContent-Length: 1\r\n" END, encoded[i]);
+        expect_refused(text, 415, "a request body comes as it is, without Content-Encoding");
+        assert_string_equal(refusal.code, "bad_content_encoding");
+        assert_string_equal(refusal.param, "Content-Encoding");
+        assert_string_equal(refusal.accept_encoding, "identity");
+        snprintf(text, sizeof(text), POST "%sContent-Length: 0\r\n" END, encoded[i]);
+        expect_accepted(text);
+        snprintf(text, sizeof(text), GET "%s" END, encoded[i]);
+        expect_accepted(text);
+    }
+    for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
+        snprintf(text, sizeof(text), POST "Content-Length: 1\r\n%s" END, plain[i]);
+        expect_accepted(text);
+    }
+}
+
 static void test_who_must_say_how_long_the_body_is_and_who_has_none(void **state)
 {
     (void)state;
@@ -712,6 +745,7 @@ int main(void)
         HEAD_TEST(test_of_lists_for_files_the_first_line_counts),
         HEAD_TEST(test_a_body_has_one_length_of_digits_within_the_limit),
         HEAD_TEST(test_no_body_comes_in_another_encoding),
+        HEAD_TEST(test_a_body_is_not_compressed),
         HEAD_TEST(test_who_must_say_how_long_the_body_is_and_who_has_none),
         HEAD_TEST(test_expect_is_noted_when_it_is_100_continue),
         HEAD_TEST(test_who_wants_the_connection_closed),
