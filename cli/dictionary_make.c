@@ -13,7 +13,7 @@
 #include "base/alloc.h"
 
 enum {
-    LEVEL = 5,     /* what sluiced has unless told otherwise */
+    LEVEL = 6,     /* what sluiced has unless told otherwise */
     HEAD_MAX = 320 /* before the strings: what zdict.h says it needs, and some more */
 };
 
@@ -31,6 +31,19 @@ static void append_pieces(const struct pieces *pieces, struct buffer *strings)
     buffer_append(strings, sse_head, sizeof(sse_head) - 1);
 }
 
+/* As one of the stream formats has it: what stands around the JSON is in tables as well. */
+static void append_sample(struct sl_slice json, size_t number, struct buffer *all)
+{
+    static const struct {
+        const char *before, *behind;
+    } formats[] = {{"", ""}, {"", "\r\n"}, {"id: 0\nevent: post\ndata: ", "\n\n"}};
+    size_t format = number % (sizeof(formats) / sizeof(formats[0]));
+
+    buffer_append_str(all, formats[format].before);
+    buffer_append_slice(all, json);
+    buffer_append_str(all, formats[format].behind);
+}
+
 /* All samples behind each other, and the size of each, as zdict.h wants them. */
 static int join(const struct piece_sample *samples, size_t count, struct buffer *all,
                 size_t **ret_sizes)
@@ -38,8 +51,10 @@ static int join(const struct piece_sample *samples, size_t count, struct buffer 
     size_t *sizes = mem_alloc(mem_array_size(count + 1, sizeof(*sizes)));
 
     for (size_t i = 0; sizes && i < count; i++) {
-        sizes[i] = samples[i].json.size;
-        buffer_append_slice(all, samples[i].json);
+        size_t before = all->size;
+
+        append_sample(samples[i].json, i, all);
+        sizes[i] = all->size - before;
     }
     *ret_sizes = sizes;
     return sizes && !all->failed ? 0 : -ENOMEM;

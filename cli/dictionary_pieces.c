@@ -19,8 +19,8 @@
 
 #include "base/alloc.h"
 
-static const uint16_t lengths[] = {PIECE_MIN, 7,  8,  9,  10, 12, 14, 16,  18,  20,  24, 28,
-                                   32,        40, 48, 56, 64, 80, 96, 128, 160, 192, 256};
+static const uint16_t lengths[] = {PIECE_MIN, 6,  7,  8,  9,  10, 12, 14, 16,  18,  20,  24,
+                                   28,        32, 40, 48, 56, 64, 80, 96, 128, 160, 192, 256};
 
 enum { LENGTHS = sizeof(lengths) / sizeof(lengths[0]), DIGITS_MAX = 4 };
 

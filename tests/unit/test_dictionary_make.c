@@ -11,8 +11,8 @@
 
 enum { POSTS = 1200, AUTHORS = 60, ID = SL_DICTIONARY_ID_MIN + 7 };
 
-#define SECRET  "the key below the third flowerpot is Kq7#zebra"
-#define OF_FOUR "our four voices say moonlight sonata backwards"
+#define SECRET  "the key below the third flowerpot reads Kq7#zebra"
+#define OF_FOUR "our four voices hum moonshine sonatas backwards"
 #define OF_FIVE "all five of us sing yellow submarine tonight"
 
 struct world {
