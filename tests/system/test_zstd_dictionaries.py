@@ -158,6 +158,21 @@ def test_a_server_that_compresses_nothing_says_so(servers, redis, dictionary):
     gateway.stop()
 
 
+def test_where_zstd_is_all_that_there_is(servers, redis, dictionary):
+    """A WebSocket is compressed with a dictionary, or not at all."""
+    gateway = servers.gateway(redis, "--compression", "zstd")
+    eventually(lambda: gateway.get(f"/v1/dictionaries/{FIRST}").status == 200, "the gateway has the dictionary")
+    with gateway.stream(FIREHOSE, "raw-websocket+deflate") as plain, \
+            gateway.stream(FIREHOSE, "raw-websocket+dictionary", dictionary=(FIRST, dictionary)) as compressed:
+        publish(redis, 1)
+        assert plain.next().raw == compressed.next().raw
+        assert not plain.deflated and "sec-websocket-extensions" not in plain.response.headers
+    numbers = gateway.metrics()
+    assert numbers['sluice_compression_blocks_total{encoding="zstd_dictionary"}'] == 1
+    assert numbers['sluice_compression_blocks_total{encoding="deflate"}'] == 0
+    gateway.stop()
+
+
 def test_a_new_one_is_rolled_out_and_the_old_one_withdrawn_without_the_end_of_a_stream(servers):
     redis = servers.redis()
     gateway = servers.gateway(redis)
