@@ -15,7 +15,7 @@
 
 #include <hiredis/hiredis.h>
 
-#include "cli/figure.h"
+#include "base/figure.h"
 #include "src/call/reply_read.h"
 
 enum { SAMPLE = 100 };

@@ -11,7 +11,7 @@
 
 #include <jansson.h>
 
-#include "cli/figure.h"
+#include "base/figure.h"
 #include "cli/shard_plan.h"
 #include "cli/shard_rows.h"
 #include "src/redis/cluster_map.h"

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "cli/database.h"
-#include "cli/figure.h"
+#include "base/figure.h"
 #include "cli/shard_move.h"
 
 enum { PROGRESS_MS = 200 };

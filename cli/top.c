@@ -361,7 +361,7 @@ static int run(struct cli *cli, int argc, char **argv)
         token = NULL; /* what is shown without one is much */
 
     curl_global_init(CURL_GLOBAL_DEFAULT);
-    top.status_url = server_url(cli, top.url, "/status.json");
+    top.status_url = server_url(cli, top.url, "/status.json?since=-1s"); /* no past is shown */
     top.curl = curl_easy_init();
     top.multi = curl_multi_init();
     status = set_up(&top, token, cacert) ? watch(&top) : cli_failed_with(cli, "out of memory");
@@ -398,12 +398,12 @@ const struct command command_top = {
     .name = "top",
     .arguments = "",
     .summary = "how a sluiced fares, live",
-    .help =
-        "Reads /status.json until q or Ctrl-C: events in and out, matches, what clients are owed, "
-        "streams by kind and transport, the slowest clients, the workers, and what went wrong "
-        "since the start. A server that goes away is asked again. Where standard output is no "
-        "terminal, each snapshot is a line of name=value pairs, with a hyphen for what is not "
-        "known.",
+    .help = "Reads /status.json until q or Ctrl-C: the server's verdict on itself, events in and "
+            "out, matches, what clients are owed, "
+            "streams by kind and transport, the slowest clients, the workers, and what went wrong "
+            "since the start. A server that goes away is asked again. Where standard output is no "
+            "terminal, each snapshot is a line of name=value pairs, with a hyphen for what is not "
+            "known.",
     .options = options,
     .examples = "sluice top\n"
                 "sluice top --url https://live.example.org --interval 10s\n"

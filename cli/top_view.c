@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "cli/cli.h"
-#include "cli/figure.h"
+#include "base/figure.h"
 
 /* Seconds that a number is about. CPU time is measured every two seconds only. */
 #define SHORT_S 2.0
@@ -131,7 +131,7 @@ static void print_failing(const json_t *snapshot, struct buffer *text)
     }
 }
 
-/* What is not well, in a few words; empty: all is. */
+/* Of a server that gives no verdict: what is not well, in a few words; empty: all is. */
 static void print_trouble_now(const json_t *snapshot, struct buffer *text)
 {
     double workers = snapshot_number(snapshot, "workers"),
@@ -153,17 +153,30 @@ static void print_trouble_now(const json_t *snapshot, struct buffer *text)
     buffer_done(&failing);
 }
 
-/* The health stands out in colors. */
+/* The level, where it is not ok. */
+static void print_level(const json_t *verdict, struct buffer *text)
+{
+    const char *level = json_string_value(json_object_get(verdict, "level"));
+
+    if (!level || strcmp(level, "ok") != 0)
+        cli_append_word(text, sl_slice_str(level ? level : "unknown"));
+}
+
+/* The verdict stands out in colors. */
 static void print_heading(const struct snapshots *snapshots, const char *url, bool has_colors,
                           struct buffer *text)
 {
     const json_t *snapshot = snapshots_latest(snapshots);
     double up_s = snapshot_number(snapshot, "now_ms") / 1000 -
                   snapshot_sum(snapshot, "sluice_start_time_seconds");
+    json_t *verdict = json_object_get(snapshot, "verdict");
     struct buffer trouble = BUFFER_INIT;
     bool is_well;
 
-    print_trouble_now(snapshot, &trouble);
+    if (verdict)
+        print_level(verdict, &trouble);
+    else
+        print_trouble_now(snapshot, &trouble);
     is_well = trouble.size == 0;
     buffer_append_str(text, "sluiced ");
     print_member(snapshot, "version", "-", text);
@@ -171,7 +184,12 @@ static void print_heading(const struct snapshots *snapshots, const char *url, bo
     if (has_colors)
         buffer_append_str(text, is_well ? GREEN : RED);
     buffer_append_slice(text, is_well ? SL_SLICE("all well") : buffer_slice(&trouble));
-    buffer_append_str(text, has_colors ? NORMAL "\n\n" : "\n\n");
+    buffer_append_str(text, has_colors ? NORMAL "\n" : "\n");
+    if (verdict) {
+        print_member(verdict, "text", "", text);
+        buffer_append_char(text, '\n');
+    }
+    buffer_append_char(text, '\n');
     buffer_done(&trouble);
 }
 

@@ -536,6 +536,7 @@ static int start_server(struct gateway *gateway, struct failure *reterr)
         .metrics = gateway->metrics,
         .board = parts->board,
         .slow_board = parts->slow_board,
+        .history = parts->history,
         .site = parts->site,
     };
 

@@ -20,6 +20,7 @@
 #include "gateway/front/site.h"
 #include "gateway/gateway.h"
 #include "gateway/intake/broadcast.h"
+#include "gateway/metrics/history.h"
 #include "gateway/metrics/metrics.h"
 #include "gateway/metrics/slow_board.h"
 #include "gateway/process/open_files.h"
@@ -114,9 +115,11 @@ static int serve(struct config *config, int started_fd, struct failure *reterr)
     parts.board = metrics_board_new(workers);
     parts.admission = admission_new((uint32_t)config->max_connections, workers);
     parts.slow_board = slow_board_new(workers);
+    parts.history = history_new();
     if (has_intake)
         parts.broadcast = broadcast_new(workers, intake_process_bytes(config->max_event_bytes));
-    if (!parts.board || !parts.admission || !parts.slow_board || (has_intake && !parts.broadcast))
+    if (!parts.board || !parts.admission || !parts.slow_board || !parts.history ||
+        (has_intake && !parts.broadcast))
         r = failure_set(reterr, -ENOMEM, "out of memory");
     parts.instance = &instance;
     if (r == 0)
@@ -126,6 +129,7 @@ static int serve(struct config *config, int started_fd, struct failure *reterr)
     instance_done(&instance);
     admission_free(parts.admission);
     slow_board_free(parts.slow_board);
+    history_free(parts.history);
     broadcast_free(parts.broadcast);
     metrics_board_free(parts.board);
     return r;

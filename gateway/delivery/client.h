@@ -13,6 +13,7 @@
 
 #include "base/list.h"
 #include "gateway/delivery/gzip.h"
+#include "gateway/delivery/client_progress.h"
 #include "gateway/front/disconnect.h"
 #include "gateway/front/stream_request.h"
 
@@ -50,7 +51,7 @@ static inline bool client_is_beyond(uint64_t until, uint64_t id)
  */
 enum { CLIENT_UNTIL_GRACE_MS = 2000 };
 
-typedef void (*client_visit_fn)(void *owner, const struct client *client);
+typedef void (*client_visit_fn)(void *owner, struct client *client);
 
 enum client_state {
     CLIENT_NOWHERE,
@@ -80,6 +81,7 @@ struct client {
     uint64_t warned_ms;      /* clock of the loop: told last that it falls behind; 0: never */
     uint64_t sent_events;
     uint64_t sent_bytes;
+    struct client_progress progress; /* the survey's */
     struct gzip_sum sum;      /* of all that it was sent, up to ... */
     struct gzip_sum sum_from; /* ... this place in the outbox */
 };

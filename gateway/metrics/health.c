@@ -112,8 +112,7 @@ void health_print(const struct metrics_board *board, bool with_reasons, struct b
             buffer_append_str(ret_json, "null");
         buffer_append_str(ret_json, ",\"why\":");
         if (health.why[0])
-            buffer_append_json_string(ret_json,
-                                      sl_slice_str(with_reasons ? health.why : WITHHELD));
+            buffer_append_json_string(ret_json, sl_slice_str(with_reasons ? health.why : WITHHELD));
         else
             buffer_append_str(ret_json, "null");
         buffer_append_char(ret_json, '}');

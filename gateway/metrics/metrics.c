@@ -273,6 +273,19 @@ static uint64_t time_sum(const struct metrics_board *board, enum metric_histogra
     return sum_us;
 }
 
+uint64_t metrics_times(const struct metrics_board *board, enum metric_histogram histogram,
+                       uint64_t ret_times[static METRIC_BUCKET_COUNT])
+{
+    for (unsigned i = 0; i < METRIC_BUCKET_COUNT; i++)
+        ret_times[i] = bucket_sum(board, histogram, i);
+    return time_sum(board, histogram);
+}
+
+uint64_t metric_bucket_bound_us(unsigned bucket)
+{
+    return bucket_bounds_us[bucket < METRIC_BUCKET_COUNT - 1 ? bucket : METRIC_BUCKET_COUNT - 2];
+}
+
 static void print_histogram(const struct metrics_board *board, enum metric_histogram histogram,
                             struct buffer *text)
 {

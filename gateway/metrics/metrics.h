@@ -83,6 +83,13 @@ void metrics_slot_reset_gauges(struct metrics *metrics);
 /* Of the workers, where there is a line for each. */
 uint64_t metrics_sum(const struct metrics_board *board, enum metric metric);
 
+/* How often it took up to each bound, for all processes together; returns how long all of them took
+ * together, in microseconds. */
+uint64_t metrics_times(const struct metrics_board *board, enum metric_histogram histogram,
+                       uint64_t ret_times[static METRIC_BUCKET_COUNT]);
+/* Of the last bucket, which has none: that of the bucket before. */
+uint64_t metric_bucket_bound_us(unsigned bucket);
+
 /* Everything in Prometheus' text format 0.0.4, numbers that are 0 too. */
 void metrics_print(const struct metrics_board *board, struct buffer *ret_text);
 

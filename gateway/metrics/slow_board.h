@@ -22,20 +22,24 @@ struct slow_client {
     enum stream_format format;
     unsigned worker; /* set by slow_board_read() */
     bool is_catching_up;
+    bool is_late;         /* behind, and does not catch up: see METRIC_STREAMS_LATE */
     uint64_t lag_ms;      /* age of the first event it is owed; or, while catching up, of the newest
                              that it has been given */
     uint64_t owed_events; /* while catching up: about, and whether its filter wants them or not */
     uint64_t owed_bytes;  /* that wait for its socket */
+    uint64_t reads;       /* bytes a second */
+    uint64_t needs;       /* bytes a second to stay where it is; 0: not known */
+    uint64_t late_ms;     /* for how long it has been late */
     uint64_t connected_ms; /* how long its stream stands */
 };
 
-/* The longest lag first, at most SLOW_BOARD_CLIENTS of them. */
+/* Those that are late first, and of them the longest lag, at most SLOW_BOARD_CLIENTS of them. */
 struct slow_list {
     unsigned count;
     struct slow_client clients[SLOW_BOARD_CLIENTS];
 };
 
-/* Puts the client where its lag belongs, or leaves it out. */
+/* Puts the client where it belongs, or leaves it out. */
 void slow_list_add(struct slow_list *list, const struct slow_client *client);
 
 struct slow_board;

@@ -12,6 +12,7 @@
 
 struct admission;
 struct broadcast;
+struct history;
 struct listener;
 struct site;
 struct slow_board;
@@ -22,6 +23,7 @@ struct gateway_parts {
     struct metrics_board *board;   /* shared by all workers */
     struct admission *admission;   /* shared by all workers */
     struct slow_board *slow_board; /* shared by all workers */
+    const struct history *history; /* the parent's */
     struct broadcast *broadcast;   /* by which workers hear Redis; NULL: the one does it itself */
     const struct site *site;       /* pages for browsers; NULL: none */
     unsigned worker;               /* which slot of it is ours; of the intake process: none */

@@ -52,6 +52,12 @@ __attribute__((format(printf, 3, 4))) static void fail(struct supervisor *superv
     va_end(args);
 }
 
+static void note(struct supervisor *supervisor, enum verdict_level level, const char *name,
+                 const char *text)
+{
+    monitor_note(supervisor->monitor, level, name, text, clock_wall_ms());
+}
+
 static void start_due_workers(struct supervisor *supervisor, uint64_t now_ms)
 {
     int ready_fd;
@@ -127,10 +133,13 @@ static void reload(struct supervisor *supervisor)
 
     if (config_reload(supervisor->settings->config, &left, &failure) < 0) {
         log_error("reload_refused", "why=%s", log_quote(sl_slice_str(failure.text), room));
+        note(supervisor, VERDICT_WARNING, "reload",
+             "The settings were not read again, and stay as they were: the log says why.");
     } else {
         if (left.size > 2)
             log_warn("restart_needed", "options=%s",
                      log_quote(sl_slice_from(buffer_slice(&left), 2), room));
+        note(supervisor, VERDICT_NOTE, "reload", "The settings were read again.");
         log_info("reloaded", "workers=%u", supervisor->worker_count);
         signal_workers(supervisor, SIGHUP);
     }
@@ -204,6 +213,10 @@ static void tell_everybody(struct supervisor *supervisor)
     if (instance->has_predecessor)
         heritage_accept(&instance->heritage);
     start_notice_tell(&supervisor->notice, &facts);
+    note(supervisor, VERDICT_NOTE, "start",
+         instance->has_predecessor ? "sluiced " SLUICE_VERSION
+                                     " took the place of another, which has told what was before."
+                                   : "sluiced " SLUICE_VERSION " began.");
 }
 
 static void note_ready(struct supervisor *supervisor, struct worker_process *worker,
@@ -243,8 +256,9 @@ static bool ended_as_told(const struct supervisor *supervisor, const siginfo_t *
            how->si_status == GATEWAY_SIGNAL_REPLACED; /* not yet listening for it */
 }
 
+/* `streams`: how many it had. */
 static void judge_end(struct supervisor *supervisor, struct worker_process *worker,
-                      const siginfo_t *how, uint64_t now_ms)
+                      const siginfo_t *how, uint64_t streams, uint64_t now_ms)
 {
     char ended[PROCESS_END_SIZE], name[32] = "the intake process";
 
@@ -263,6 +277,7 @@ static void judge_end(struct supervisor *supervisor, struct worker_process *work
         return;
     }
     worker_process_note_death(worker, ended, now_ms);
+    monitor_note_death(supervisor->monitor, name, ended, streams, clock_wall_ms());
 }
 
 /* The workers find out that they hear nothing. */
@@ -278,6 +293,7 @@ static void note_intake_end(struct supervisor *supervisor, bool is_restarted)
 static void note_end(struct supervisor *supervisor, struct worker_process *worker, uint64_t now_ms)
 {
     unsigned index = (unsigned)(worker - supervisor->workers);
+    uint64_t streams = metric_get(worker->metrics, METRIC_STREAMS);
     siginfo_t how;
 
     if (!worker_process_reap(worker, &how))
@@ -288,7 +304,7 @@ static void note_end(struct supervisor *supervisor, struct worker_process *worke
         admission_forget_worker(supervisor->settings->admission, index);
         slow_board_forget_worker(supervisor->settings->slow_board, index);
     }
-    judge_end(supervisor, worker, &how, now_ms);
+    judge_end(supervisor, worker, &how, streams, now_ms);
 }
 
 static void step_redis(struct supervisor *supervisor, uint64_t now_ms)
@@ -353,6 +369,22 @@ static void measure_workers(struct supervisor *supervisor, uint64_t now_ms)
     for (unsigned i = 0; i < supervisor->process_count; i++)
         worker_process_measure(&supervisor->workers[i], may_list_files);
     measure_intake(supervisor);
+}
+
+static void monitor(struct supervisor *supervisor, uint64_t now_ms)
+{
+    const struct config *config = supervisor->settings->config;
+    const struct reading_bounds bounds = {.most = {
+                                              [MEMORY_EVENTS] = config->max_shared_bytes,
+                                              [MEMORY_FILTERS] = config->max_filter_bytes,
+                                              [MEMORY_HOME] = config->max_home_bytes,
+                                              [MEMORY_STREAMS] = config->max_connections,
+                                          }};
+
+    if (now_ms < supervisor->monitor_ms)
+        return;
+    supervisor->monitor_ms = now_ms + MONITOR_LOOK_MS;
+    monitor_look(supervisor->monitor, &bounds, now_ms, clock_wall_ms());
 }
 
 /* While it stops, the workers have a time limit of their own. */
@@ -425,7 +457,9 @@ static uint64_t next_due_ms(const struct supervisor *supervisor, uint64_t now_ms
     uint64_t due_ms = supervisor->measure_ms;
 
     if (supervisor->stopping)
-        return supervisor->killed ? UINT64_MAX : supervisor->stop_by_ms;
+        return supervisor->killed ? UINT64_MAX
+                                  : sooner(supervisor->stop_by_ms, supervisor->monitor_ms);
+    due_ms = sooner(due_ms, supervisor->monitor_ms);
     if (watches_pulses(supervisor))
         due_ms = sooner(due_ms, supervisor->looked_ms + WORKER_PULSE_MS);
     if (!supervisor->redis_answers)
@@ -493,6 +527,7 @@ static void turn(struct supervisor *supervisor)
     start_due_workers(supervisor, now_ms);
     start_due_task_runner(supervisor, now_ms);
     measure_workers(supervisor, now_ms);
+    monitor(supervisor, now_ms);
     kill_hung_workers(supervisor, now_ms);
     end_intake(supervisor);
     enforce_deadline(supervisor, now_ms);
@@ -524,7 +559,10 @@ static int prepare(struct supervisor *supervisor, struct failure *reterr)
     supervisor->workers = mem_zalloc(mem_array_size(count, sizeof(*supervisor->workers)));
     supervisor->polled =
         mem_zalloc(mem_array_size(FIRST_WORKER_FD + 2 * count, sizeof(*supervisor->polled)));
-    if (!supervisor->workers || !supervisor->polled)
+    supervisor->monitor =
+        monitor_new(supervisor->settings->board, supervisor->settings->slow_board,
+                    supervisor->settings->history, supervisor_intake(supervisor) != NULL);
+    if (!supervisor->workers || !supervisor->polled || !supervisor->monitor)
         return failure_set(reterr, -ENOMEM, "out of memory");
     for (unsigned i = 0; i < workers; i++)
         worker_process_init(&supervisor->workers[i], i,
@@ -572,6 +610,7 @@ out:
     start_notice_done(&supervisor.notice);
     /* The signals stay blocked: one more must not cut the end off. */
     close_fd(&supervisor.signal_fd);
+    monitor_free(supervisor.monitor);
     mem_free(supervisor.polled);
     mem_free(supervisor.workers);
     return r;

@@ -14,6 +14,7 @@
 
 #include "base/failure.h"
 #include "gateway/config/config.h"
+#include "gateway/metrics/history.h"
 #include "gateway/metrics/metrics.h"
 #include "gateway/process/gateway_parts.h"
 #include "gateway/process/instance.h"
@@ -24,6 +25,7 @@ struct supervisor_settings {
     struct metrics_board *board; /* its slots are the workers */
     struct admission *admission; /* what the workers share; told when one of them dies */
     struct slow_board *slow_board; /* what the workers share, too */
+    struct history *history;       /* we write it, the workers show it */
     struct broadcast *broadcast;   /* the same; NULL: there is no intake process */
     const struct site *site;       /* for the workers to serve; NULL: none */
     int started_fd;    /* closed when all have been ready, with a byte before; -1: none */

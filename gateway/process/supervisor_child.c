@@ -99,6 +99,7 @@ static int run_worker(struct supervisor *supervisor, unsigned index, int ready_f
         .board = settings->board,
         .admission = settings->admission,
         .slow_board = settings->slow_board,
+        .history = settings->history,
         .broadcast = settings->broadcast,
         .site = settings->site,
         .worker = index,

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 
+#include "gateway/metrics/monitor.h"
 #include "gateway/process/start_notice.h"
 #include "gateway/process/supervisor.h"
 #include "gateway/process/task_runner.h"
@@ -34,6 +35,8 @@ struct supervisor {
     bool stopping;
     bool killed; /* the workers, on a second signal or after their time */
     uint64_t stop_by_ms;
+    struct monitor *monitor;
+    uint64_t monitor_ms;    /* when it looks next */
     uint64_t measure_ms;    /* when to look at the workers' processes next */
     uint64_t looked_ms;     /* for workers that hang, last */
     uint64_t list_files_ms; /* when descriptors may be listed again */

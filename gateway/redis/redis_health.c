@@ -132,10 +132,12 @@ struct redis_health *redis_health_new(const struct redis_health_settings *settin
     health->has_database = true;
     snprintf(health->unheard, sizeof(health->unheard), "%s", not_heard);
     note_parts(health);
-    health->streams_pulse = redis_pulse_new(settings->loop, settings->streams, settings->metrics,
-                                            settings->late_ms, on_streams, health);
-    health->api_pulse = redis_pulse_new(settings->loop, settings->api, settings->metrics,
-                                        settings->late_ms, on_api, health);
+    health->streams_pulse =
+        redis_pulse_new(settings->loop, settings->streams, settings->metrics,
+                        METRIC_REDIS_UNANSWERED, settings->late_ms, on_streams, health);
+    health->api_pulse =
+        redis_pulse_new(settings->loop, settings->api, settings->metrics,
+                        METRIC_REDIS_UNANSWERED_API, settings->late_ms, on_api, health);
     if (!health->streams_pulse || !health->api_pulse) {
         redis_health_free(health);
         return NULL;

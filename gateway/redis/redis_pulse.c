@@ -7,12 +7,14 @@
 #include "gateway/redis/redis_pulse.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "src/call/call_build.h"
 #include "src/call/reply.h"
 
 struct redis_pulse {
     struct redis_commands *commands;
     struct metrics *metrics;
+    enum metric unanswered; /* a row of the family of METRIC_REDIS_UNANSWERED */
     redis_pulse_fn changed;
     void *context;
     uv_timer_t timer;
@@ -58,6 +60,7 @@ static void on_reply(void *owner, const redisReply *reply, const char *why)
     if (pulse->awaited == 0)
         metric_observe(pulse->metrics, METRIC_HISTOGRAM_REDIS_ROUND_TRIP, took_ns / 1000, 1);
     pulse->unanswered_ms = 0;
+    metric_set(pulse->metrics, pulse->unanswered, 0);
     set_answered(pulse, true);
 }
 
@@ -72,8 +75,10 @@ static void ask(struct redis_pulse *pulse)
         sl_call_done(&call);
         return;
     }
-    if (!pulse->unanswered_ms)
+    if (!pulse->unanswered_ms) {
         pulse->unanswered_ms = uv_now(pulse->timer.loop);
+        metric_set(pulse->metrics, pulse->unanswered, clock_wall_ms() * 1000);
+    }
     pulse->asked_ns = uv_hrtime();
     if (redis_commands_run_take(pulse->commands, &call, on_reply, pulse) == 0)
         pulse->awaited++;
@@ -89,8 +94,8 @@ static void on_period(uv_timer_t *timer)
 }
 
 struct redis_pulse *redis_pulse_new(uv_loop_t *loop, struct redis_commands *commands,
-                                    struct metrics *metrics, uint32_t late_ms,
-                                    redis_pulse_fn changed, void *context)
+                                    struct metrics *metrics, enum metric unanswered,
+                                    uint32_t late_ms, redis_pulse_fn changed, void *context)
 {
     struct redis_pulse *pulse = mem_zalloc(sizeof(*pulse));
 
@@ -98,6 +103,7 @@ struct redis_pulse *redis_pulse_new(uv_loop_t *loop, struct redis_commands *comm
         return NULL;
     pulse->commands = commands;
     pulse->metrics = metrics;
+    pulse->unanswered = unanswered;
     pulse->late_ms = late_ms;
     pulse->changed = changed;
     pulse->context = context;

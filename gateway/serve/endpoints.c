@@ -6,14 +6,18 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "gateway/api/api.h"
 #include "gateway/delivery/dictionaries.h"
 #include "gateway/front/bearer.h"
 #include "gateway/front/site.h"
+#include "gateway/http/form.h"
 #include "gateway/metrics/health.h"
+#include "gateway/metrics/history.h"
 #include "gateway/metrics/status.h"
 #include "gateway/serve/server_private.h"
+#include "src/model/moment.h"
 
 #define ENDPOINT_METHODS "GET, HEAD"
 
@@ -113,6 +117,7 @@ static void answer_parts(struct server *server, struct http_connection *connecti
 {
     struct buffer json = BUFFER_INIT;
     struct http_refusal bad_token;
+    struct history_state *history;
     struct status_view view;
     int r;
 
@@ -122,11 +127,19 @@ static void answer_parts(struct server *server, struct http_connection *connecti
         return;
     }
 
+    history = history_read(server->settings.history);
+    if (!history) {
+        refuse_for_memory(server, connection);
+        return;
+    }
     buffer_append_format(&json, "{\"ready\":%s,\"code\":", refusal ? "false" : "true");
     if (refusal)
         buffer_append_json_string(&json, sl_slice_str(refusal->code));
     else
         buffer_append_str(&json, "null");
+    buffer_append_char(&json, ',');
+    history_print_verdict(history, clock_wall_ms(), &json);
+    mem_free(history);
     buffer_append_str(&json, ",\"parts\":");
     health_print(server->settings.board, view.with_reasons, &json);
     buffer_append_str(&json, "}\n");
@@ -162,21 +175,45 @@ static void answer_metrics(struct server *server, struct http_connection *connec
     answer_printed(server, connection, 200, "text/plain; version=0.0.4", &text);
 }
 
+/* 0: all that is kept. 0; -EPROTO: *refusal says what is wrong; -ENOMEM. */
+static int read_since(const struct http_request *request, uint64_t now_ms, uint64_t *ret_since_ms,
+                      struct http_refusal *refusal)
+{
+    static const char *const names[] = {"since"};
+    struct sl_slice since = SL_SLICE_NONE;
+    struct form form = {.names = names, .count = 1, .values = &since};
+    struct sl_moment moment;
+    struct failure failure;
+    int r;
+
+    *ret_since_ms = 0;
+    r = form_read(&form, &request->query, 1, refusal);
+    if (r == 0 && since.data && sl_moment_parse(since, now_ms, &moment, &failure) < 0)
+        r = http_refuse(refusal, 400, "bad_since", "since", "%s", failure.text);
+    else if (r == 0 && since.data)
+        *ret_since_ms = sl_moment_ms(&moment);
+    form_done(&form);
+    return r;
+}
+
 static void answer_status(struct server *server, struct http_connection *connection,
                           const struct http_request *request)
 {
     const struct server_settings *settings = &server->settings;
     struct buffer json = BUFFER_INIT;
     struct http_refusal refusal;
+    uint64_t now_ms = clock_wall_ms();
     struct status_view view;
     int r;
 
     r = find_view(server, connection, request, &view, &refusal);
+    if (r == 0)
+        r = read_since(request, now_ms, &view.since_ms, &refusal);
     if (r < 0) {
         refuse_view(server, connection, r, &refusal);
         return;
     }
-    status_print(settings->board, settings->slow_board, view, clock_wall_ms(), &json);
+    status_print(settings->board, settings->slow_board, settings->history, view, now_ms, &json);
     answer_printed(server, connection, 200, "application/json", &json);
 }
 

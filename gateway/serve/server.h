@@ -17,6 +17,7 @@
 #include "gateway/metrics/metrics.h"
 
 struct api;
+struct history;
 struct listener;
 struct server;
 struct site;
@@ -39,6 +40,7 @@ struct server_settings {
     struct metrics *metrics;
     const struct metrics_board *board;
     struct slow_board *slow_board; /* of all workers; we write our part */
+    const struct history *history; /* the parent's */
     struct user_checks *user_checks;
     const struct site *site; /* pages for browsers; NULL: none */
 };

@@ -19,11 +19,11 @@ enum { SURVEY_EVERY_MS = 1000 };
 struct survey {
     uint64_t now_ms;
     uint64_t owed_events, owed_bytes;
-    uint64_t behind;
+    uint64_t behind, late;
     struct slow_list slowest;
 };
 
-static void look_at(void *owner, const struct client *client)
+static void look_at(void *owner, struct client *client)
 {
     const struct channel *channel = channel_of(client);
     struct survey *survey = owner;
@@ -34,8 +34,6 @@ static void look_at(void *owner, const struct client *client)
     if (!channel || channel->stream->stage != STREAM_LIVE)
         return;
     outbox_client_owed(client, now_ms, &owed);
-    survey->owed_events += owed.events;
-    survey->owed_bytes += owed.bytes;
     survey->behind += client->state == CLIENT_BEHIND;
     slow.stream = channel->request.stream;
     slow.format = channel->request.format;
@@ -48,6 +46,14 @@ static void look_at(void *owner, const struct client *client)
         catch_up_distance(client->catcher, clock_wall_ms(), &slow.owed_events, &slow.lag_ms);
     else if (owed.events == 0)
         return;
+    client_progress_note(&client->progress, now_ms, client->sent_bytes, slow.lag_ms);
+    slow.is_late = client->progress.late_from_ms > 0;
+    slow.late_ms = slow.is_late ? now_ms - client->progress.late_from_ms : 0;
+    slow.reads = (uint64_t)client->progress.reads;
+    slow.needs = client_progress_needs(&client->progress);
+    survey->late += slow.is_late;
+    survey->owed_events += slow.owed_events;
+    survey->owed_bytes += slow.owed_bytes;
     static_assert(sizeof(slow.subject) == TOKEN_SUBJECT_SIZE, "a token's subject fits");
     memcpy(slow.subject, channel->request.token.subject, sizeof(slow.subject));
     slow_list_add(&survey->slowest, &slow);
@@ -63,6 +69,7 @@ static void on_survey(uv_timer_t *timer)
     metric_set(settings->metrics, METRIC_OWED_EVENTS, survey.owed_events);
     metric_set(settings->metrics, METRIC_OWED_BYTES, survey.owed_bytes);
     metric_set(settings->metrics, METRIC_STREAMS_BEHIND, survey.behind);
+    metric_set(settings->metrics, METRIC_STREAMS_LATE, survey.late);
     metric_set(settings->metrics, METRIC_SLOWEST_CLIENT,
                survey.slowest.count > 0 ? survey.slowest.clients[0].lag_ms * 1000 : 0);
     slow_board_write(settings->slow_board, settings->worker, &survey.slowest);

@@ -195,7 +195,7 @@ static void expect_ids(struct fake_client *client, const char *expected)
 
 /* --- who is owed something -------------------------------------------------------------------- */
 
-static void note_owed(void *owner, const struct client *client)
+static void note_owed(void *owner, struct client *client)
 {
     char *names = owner;
 

@@ -8,6 +8,7 @@
 #include <jansson.h>
 
 #include "base/alloc.h"
+#include "gateway/metrics/history.h"
 #include "gateway/metrics/status.h"
 #include "tests/support/cmocka_all.h"
 
@@ -120,10 +121,13 @@ static void test_a_reader_never_sees_half_of_a_list(void **state)
 static json_t *print(const struct metrics_board *metrics, const struct slow_board *board,
                      struct status_view view)
 {
+    struct history *history = history_new();
     struct buffer text = BUFFER_INIT;
     json_t *json;
 
-    status_print(metrics, board, view, 1234567, &text);
+    assert_non_null(history);
+    status_print(metrics, board, history, view, 1234567, &text);
+    history_free(history);
     json = json_loadb(text.data, text.size, JSON_REJECT_DUPLICATES, NULL);
     assert_non_null(json);
     buffer_done(&text);

@@ -29,6 +29,7 @@ struct scene {
     struct metrics_board *board;
     struct admission *admission;
     struct slow_board *slow_board;
+    struct history *history;
     int listeners[MAX_WORKERS];
     uint16_t port;
     unsigned workers;
@@ -184,6 +185,7 @@ static int run_supervisor(void)
         .board = scene.board,
         .admission = scene.admission,
         .slow_board = scene.slow_board,
+        .history = scene.history,
         .started_fd = -1,
         .grace_ms = 50,
         .worker_main = scene.worker_main,
@@ -222,8 +224,10 @@ static void play(unsigned workers, int (*worker_main)(const struct gateway_parts
     scene.board = metrics_board_new(workers);
     scene.admission = admission_new(4, workers);
     scene.slow_board = slow_board_new(workers);
+    scene.history = history_new();
     assert_non_null(scene.admission);
     assert_non_null(scene.slow_board);
+    assert_non_null(scene.history);
     assert_int_equal(listener_open(&address, workers, scene.listeners, &scene.port, NULL), 0);
     fflush(NULL);
     scene.supervisor = fork();
@@ -581,6 +585,7 @@ static int leave_scene(void **state)
     }
     admission_free(scene.admission);
     slow_board_free(scene.slow_board);
+    history_free(scene.history);
     metrics_board_free(scene.board);
     config_free(scene.config);
     munmap(scene.starts, sizeof(*scene.starts));

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/figure.h"
+#include "base/figure.h"
 #include "cli/snapshots.h"
 #include "cli/top_view.h"
 #include "tests/support/cmocka_all.h"

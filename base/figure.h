@@ -1,4 +1,4 @@
-/* cli/figure.h - numbers as people read them, in ASCII.
+/* base/figure.h - numbers as people read them, in ASCII.
  *
  *     printf("%s behind\n", figure_seconds(lag_s).text);
  *

@@ -1,4 +1,4 @@
-#include "cli/figure.h"
+#include "base/figure.h"
 
 #include <math.h>
 #include <stddef.h>

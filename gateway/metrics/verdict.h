@@ -1,0 +1,73 @@
+/* gateway/metrics/verdict.h - what is wrong with the server now, in words, from limits.
+ *
+ *     part                 warning                      critical
+ *     redis_silent         0.4 s without an answer      2 s, or a worker does not hear it
+ *     redis_slow           50 ms                        500 ms
+ *     workers, intake      one died in the last 20 s    one is down
+ *     writes, reads, ...   tasks, archive fail          streams, reads, writes, shards fail
+ *     behind               a stream is 5 s behind       30 s
+ *     owed                 it has grown for 30 s
+ *     cpu                  a process uses 80 % of a core            95 %
+ *     memory               80 % of a bound              95 %
+ *     gaps                 one was told of in the last 15 minutes
+ *     tokens, refusals     one a second is refused
+ *
+ * Each part has one sentence: who, how much, and what it needs. It names no host, no path and
+ * nobody, so that everybody may read it. */
+#pragma once
+
+#include "gateway/metrics/reading.h"
+
+enum verdict_level {
+    VERDICT_OK,
+    VERDICT_NOTE, /* an incident, and no trouble */
+    VERDICT_WARNING,
+    VERDICT_CRITICAL
+};
+
+enum verdict_part {
+    VERDICT_WORKERS,
+    VERDICT_INTAKE,
+    VERDICT_REDIS_SILENT,
+    VERDICT_STREAMS,
+    VERDICT_READS,
+    VERDICT_WRITES,
+    VERDICT_SHARDS,
+    VERDICT_BEHIND,
+    VERDICT_MEMORY,
+    VERDICT_CPU,
+    VERDICT_GAPS,
+    VERDICT_REDIS_SLOW,
+    VERDICT_OWED,
+    VERDICT_TOKENS,
+    VERDICT_REFUSALS,
+    VERDICT_TASKS,
+    VERDICT_ARCHIVE,
+    VERDICT_CATCHING_UP, /* notes, from here on */
+    VERDICT_REPAIRED,
+    VERDICT_PARTS
+};
+
+enum {
+    VERDICT_TEXT_SIZE = 240,
+    VERDICT_LATE_MS = 5000, /* a stream is behind */
+    VERDICT_VERY_LATE_MS = 30000
+};
+
+struct finding {
+    enum verdict_level level;
+    uint64_t weight;   /* the greater, the worse; of findings of the same part and level */
+    uint64_t began_ms; /* Unix time, where it is known; 0: when it was found */
+    uint64_t over_ms;  /* Unix time when what it is about was over; 0: it goes on */
+    char text[VERDICT_TEXT_SIZE]; /* empty: VERDICT_OK */
+};
+
+/* `before`: totals when the part was well last. */
+void verdict_judge(enum verdict_part part, const struct reading *reading,
+                   const struct reading_totals *before, struct finding *ret_finding);
+
+/* When nothing is wrong. */
+void verdict_say_well(const struct reading *reading, char ret_text[static VERDICT_TEXT_SIZE]);
+
+const char *verdict_part_name(enum verdict_part part);
+const char *verdict_level_name(enum verdict_level level);
