@@ -1,4 +1,8 @@
-/* history.c - one struct behind a sequence lock, and how it is printed. */
+/* history.c - one struct behind a sequence lock, and how it is printed.
+ *
+ * Who reads copies all of it, and prints the copy: some 80 kB for a question, and the writer waits
+ * for nobody. A writer that was stopped in the middle leaves nothing to read: then nothing is
+ * known. */
 #include "gateway/metrics/history.h"
 
 #include <inttypes.h>

@@ -1,4 +1,7 @@
-/* verdict.c - a function for each part, which holds a reading against its limits. */
+/* verdict.c - a function for each part, which holds a reading against its limits.
+ *
+ * They keep nothing: what a part was like before is the monitor's. A sentence is cut where it is
+ * too long. */
 #include "gateway/metrics/verdict.h"
 
 #include <stdarg.h>
