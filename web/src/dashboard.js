@@ -1,330 +1,589 @@
-// dashboard.js - the page at /: a stream, its posts, where they come from and how many.
+// dashboard.js - the page at /: one question and one time, and every panel answers.
+//
+// What is to be open follows from what is asked for (wanted); what is shown follows from what was told
+// (render). Nothing else opens a stream or writes a number.
 
-import { Ask } from './ask.js';
-import { Chart } from './chart.js';
-import { curlCommand, exportCommand, tailCommand } from './command.js';
+import { Access } from './access.js';
+import { Asking } from './asking.js';
+import { Buckets, GROUP_BUCKETS, RANGES } from './buckets.js';
+import { Chips, formatRate, sparkline } from './chips.js';
+import { ServerClock } from './clock.js';
 import { $, $$, announce, copyText, make } from './dom.js';
-import { Feed } from './feed.js';
-import { WorldMap, parseBoxes, printBox } from './map.js';
-import { Stream } from './stream.js';
+import { openDrawer } from './drawer.js';
+import { Feed, KEPT, describeGap } from './feed.js';
+import { formatCount } from './format.js';
+import { clockTime } from './ids.js';
+import { listenToKeys } from './keys.js';
+import { Link, Sockets } from './link.js';
+import { WorldMap } from './map.js';
+import { countryName, languageName } from './names.js';
+import { Pace } from './pace.js';
+import { boxTerm, boxesOf, countsPath, narrow, postsPath, requestOf, scopeOf, titleOf } from './question.js';
+import { Ranks } from './ranks.js';
 import { startTheme } from './theme.js';
-import { describeToken, getToken, isExpired, permittedStreams, setToken, takeTokenFromAddress } from './token.js';
+import { Timeline } from './timeline.js';
+import { fillTable } from './timetable.js';
+import { getToken, isExpired, permittedStreams, takeTokenFromAddress } from './token.js';
+import { LETTERS, View } from './view.js';
 
-const TYPES = ['post', 'delete', 'follow', 'unfollow'];
-const BEHIND_MS = 3000; // an older event is history that is being caught up with
+const HISTORY = 50;   // posts that are there when the page opens
+const PACE = 2;       // posts a second
+const OLD_MS = 3000;  // a bucket that is so long overdue is missing
+const RENDER_MS = 200;
+const ENOUGH = 20;    // posts: a range with fewer of them grows
+const GROUPS = ['lang', 'country', 'cell'];
+const GROUP_REFRESH_MS = 2000;
 
 startTheme();
 
-const feed = new Feed((isEmpty) => {
-  $('#nothing').hidden = !isEmpty;
-  $('#feed').hidden = isEmpty;
-});
-const chart = new Chart($('#chart'), [
-  { label: 'posts', colour: 'accent', fill: true },
-  { label: 'deletions', colour: 'bad' },
-  { label: 'follows', colour: 'good' },
-  { label: 'unfollows', colour: 'warn' },
-], { height: 120 });
-const ask = new Ask(() => { showRequest(); restart(); });
-const map = new WorldMap($('#map'), (box) => {
-  ask.stream = 'filter';
-  ask.setValue('locations', [...parseBoxes(ask.value('locations')).map(printBox), printBox(box)].join(', '));
-  ask.changed();
-  announce(`Box added: ${printBox(box)}`);
-});
-const stream = new Stream({ onEvent: takeEvent, onNotice: takeNotice, onState: showState });
-
-let mode = 'idle'; // or running, paused
-let heard = '';    // what was asked for last, in words
-let counts = emptyCounts();
-
-function emptyCounts() {
-  return { delivered: 0, second: TYPES.map(() => 0), perSecond: null, lagMs: null };
-}
-
-// --- events ---
-
-// What is past is shown, but counts for no rate and no lag.
-function takeEvent(type, event, isPast) {
-  const kind = TYPES.indexOf(type);
-  if (kind < 0) return;
-  const at = Date.parse(event.at);
-  if (!isPast) {
-    counts.delivered++;
-    counts.second[kind]++;
-    if (!Number.isNaN(at)) counts.lagMs = Math.max(0, Date.now() - at);
-  }
-  if (type === 'post') showOnMap(event.post);
-  else if (type === 'delete') map.removePoint(event.post.id);
-  feed.add(event);
-}
-
-function showOnMap({ id, geo, place }) {
-  if (geo && Number.isFinite(geo.lon) && Number.isFinite(geo.lat)) map.addPoint(id, geo.lon, geo.lat);
-  else if (place?.bbox?.length === 4) {
-    const [west, south, east, north] = place.bbox;
-    const middle = west <= east ? (west + east) / 2 : ((west + east + 540) % 360) - 180;
-    map.addPoint(id, middle, (south + north) / 2);
-  }
-}
-
-function takeNotice(kind, message) {
-  if (kind === 'gap') feed.note(message);
-}
-
-// --- the stream ---
-
-function start(cursor) {
-  const request = ask.request();
-  ask.clearErrors();
-  if (!getToken()) {
-    ask.showError('token', 'A token first.');
-    $('#token').focus();
-    return;
-  }
-  if (!request) {
-    setMode('idle');
-    stream.stop();
-    showState('unasked');
-    return;
-  }
-  if (ask.describe() !== heard) feed.turn(ask.describe());
-  heard = ask.describe();
-  setMode('running');
-  stream.start(request, getToken(), cursor);
-}
-
-// Other words, other boxes: what came since the last event is judged by them, too.
-function restart() {
-  if (mode === 'running' || (mode === 'idle' && getToken())) start(stream.cursor);
-}
-
-function press() {
-  if (mode === 'running') {
-    stream.stop();
-    setMode('paused');
-    showState('paused');
-  } else {
-    start(stream.cursor);
-  }
-}
-
-function setMode(name) {
-  mode = name;
-  $('#go').textContent = { idle: 'Listen', running: 'Pause', paused: 'Resume' }[mode];
-  $('#go').classList.toggle('primary', mode !== 'running');
-}
-
-// --- what is seen of it ---
-
-let state = 'idle';
-let nextTryAt = 0;
+const view = new View();
+const clock = new ServerClock();
+const open = new Map(); // role -> { path, name, buckets }
+let link = null;
+let isPaused = false;
+let isGrowing = true;   // nobody has chosen a range
+let gap = null;         // the last one that was told
+const missing = new Map(); // language -> the package of a font for it
 
 const sentence = (text) => text[0].toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? '' : '.');
 const put = (element, text) => { if (element.textContent !== text) element.textContent = text; };
+const isIdle = () => isPaused || document.hidden;
 
-// What the page has to say about the end of a stream, and the field it is about.
-function faultOf({ error, code, reason }) {
-  const isToken = error?.status === 401 || error?.status === 403 || code?.startsWith('token_');
-  if (isToken && isExpired(getToken())) return ['token', 'This token has expired. With a new one the stream goes on where it stopped.'];
-  return [isToken ? 'token' : error?.param, sentence(error?.message ?? reason)];
+// --- what is asked of the server ---
+
+function connect() {
+  link?.stop();
+  open.clear();
+  const token = getToken();
+  link = new Link(() => new Sockets(location.origin, token), (state) => { showState(state); wake(); });
+  reconcile();
 }
 
-function showState(name, details = {}) {
-  state = name;
-  put($('#reconnects'), String(stream.reconnects));
-  let fault = '';
-  if (name === 'refused' || name === 'ended') {
-    setMode('idle');
-    const [field, text] = faultOf(details);
-    fault = text;
-    fold(false);
-    if (!ask.showError(field, text)) ask.showError('form', text);
-  } else if (name === 'waiting') {
-    nextTryAt = Date.now() + details.ms;
-    const why = details.error?.status ? details.error.message : details.disconnect?.reason;
-    fault = sentence(why ?? 'The server does not answer');
-    put($('#notice-text'), fault + (stream.cursor ? ' The stream will go on where it stopped.' : ''));
+// The time that the chart shows.
+function shownTime() {
+  if (view.brush?.window) return view.brush.window;
+  const { ms, bucketMs } = RANGES[view.range];
+  const to = Math.floor(clock.now() / bucketMs) * bucketMs;
+  return { from: to - ms, to };
+}
+
+const iso = (ms) => new Date(ms).toISOString();
+const between = ({ from, to }) => ({ since: iso(from), until: iso(to - 1) });
+
+// The roles that are to be open, and the path of each.
+function wanted() {
+  const paths = new Map();
+  if (!getToken() || view.question === null) return paths;
+  const { bucket, bucketMs } = RANGES[view.range];
+  const time = view.brush?.isPast ? between(view.brush.window)
+    : { since: `-${view.range}`, ...(bucketMs > 1000 ? { refresh_ms: '1000' } : {}) };
+  const add = (role, path) => { if (path) paths.set(role, path); };
+  const slots = isIdle() ? view.slots.slice(0, 1) : view.slots;
+  for (const slot of slots) add(LETTERS[slot], countsPath(view.questions[slot], { bucket, ...time }));
+  if (isIdle()) return paths;
+  const { question } = view;
+  const isAllPermitted = permittedStreams(getToken()).includes('firehose');
+  if (isAllPermitted && !view.questions.includes('')) add('all', countsPath('', { bucket, ...time }));
+  const then = view.brush ? { bucket, ...between(view.brush) }
+    : { bucket: GROUP_BUCKETS[view.range].bucket, since: `-${view.range}`, refresh_ms: String(GROUP_REFRESH_MS) };
+  for (const by of GROUPS) add(by, countsPath(question, { by, ...(by === 'cell' ? { cell_degrees: String(map.cellDegrees) } : {}), ...then }));
+  add('posts', postsPath(question, view.brush ? between(view.brush) : { last: String(HISTORY) }));
+  return paths;
+}
+
+function reconcile() {
+  const paths = wanted();
+  for (const [role, { path, name }] of open) {
+    if (paths.get(role) === path) continue;
+    link.close(name);
+    open.delete(role);
   }
-  // From one try to the next the notice stays: what comes and goes cannot be read or clicked.
-  if (name !== 'connecting') $('#notice').hidden = name !== 'waiting';
-  renderState();
-  renderNothing();
-  if (name === 'waiting') announceWaiting(fault);
-  else if (name !== 'connecting') announce([$('#state-text').textContent, fault].filter(Boolean).join(': '));
+  for (const [role, path] of paths) {
+    if (open.has(role)) continue;
+    const channel = { path, buckets: role === 'posts' ? null : new Buckets(bucketMsOf(path)), isCaughtUp: false, openedAt: clock.now() };
+    open.set(role, channel);
+    if (role === 'posts') {
+      feed.clear();
+      put($('#skipped'), '');
+    }
+    channel.name = link.open(path, (message) => take(role, channel, message));
+  }
+  wake();
 }
 
-// Once for each time that a server is away, not for each try.
-let isAwayTold = false;
+function bucketMsOf(path) {
+  return { '1s': 1000, '10s': 10_000, '1m': 60_000, '1h': 3_600_000 }[new URLSearchParams(path.split('?')[1]).get('bucket')];
+}
 
-function announceWaiting(fault) {
-  if (!isAwayTold) announce(fault);
-  isAwayTold = true;
+function take(role, channel, message) {
+  if (open.get(role) !== channel) return;
+  if (message.type === 'refused') refuse(role, message.error);
+  else if (message.type === 'counts') takeCounts(channel, message);
+  else if (message.type === 'gap') takeGap(role, message);
+  else if (message.type === 'delete') feed.add(message);
+  else if (message.type === 'post') takePost(channel, message);
+  wake();
+}
+
+function takeCounts(channel, message) {
+  const { buckets } = channel;
+  buckets.take(message);
+  if (!message.partial && !message.revision && !view.brush?.isPast) clock.heard(buckets.end, buckets.bucketMs);
+  if (message.partial || buckets.end > clock.now() - 2 * buckets.bucketMs) channel.isCaughtUp = true;
+}
+
+function takeGap(role, message) {
+  if (gap?.to === message.to && gap?.from === message.from) return;
+  gap = message;
+  feed.add(message);
+  announce(describeGap(message));
+}
+
+// What was there before, and what is looked back at, is no stream of which a few are shown.
+function takePost(channel, message) {
+  channel.taken = (channel.taken ?? 0) + 1;
+  if (view.brush && channel.taken >= KEPT) link.close(channel.name);
+  if (view.brush || Date.parse(message.at) < channel.openedAt) feed.add(message);
+  else pace.take(message);
+}
+
+// The streams of a question go together, so one refusal is told.
+function refuse(role, error) {
+  const slot = LETTERS.indexOf(role);
+  if (slot >= 0) asking.fail(error, view.questions[slot]);
+  else if (role === 'posts') asking.fail(error, view.question);
+}
+
+// --- what somebody does ---
+
+// What is asked for is another thing than before.
+function changed() {
+  history.replaceState(null, '', `${location.pathname}${location.search}#${view.fragment}`);
+  asking.text = view.question ?? '';
+  map.setBoxes(boxesOf(view.question ?? ''));
+  for (const input of $$('#ranges input')) input.checked = input.value === view.range;
+  $('#log').checked = view.isLog;
+  reconcile();
+}
+
+// Instead of the question in focus, or beside it.
+function ask(text, isBeside) {
+  const question = text.trim();
+  if (!access.permits(requestOf(question).stream)) return;
+  const same = view.questions.indexOf(question);
+  if (isBeside) {
+    if (!view.add(question)) {
+      asking.say('Four questions at most: remove one first.');
+      return;
+    }
+  } else if (same >= 0 && same !== view.focus) {
+    view.focus = same;
+  } else {
+    view.question = question;
+  }
+  asking.clear();
+  closeHint();
+  announce(`Showing ${titleOf(view.question)}`);
+  changed();
+}
+
+function pick(term, isBeside) {
+  asking.check(narrow(view.question ?? '', term), isBeside);
+}
+
+function focusOn(slot) {
+  if (!view.slots.includes(slot)) return;
+  view.focus = slot;
+  changed();
+}
+
+function brush(range) {
+  view.brush = range && { ...range, window: view.brush?.window ?? shownTime(), isPast: view.brush?.isPast ?? false };
+  changed();
+}
+
+// A time that came with the address, in the middle of what is shown.
+function placeBrush() {
+  if (!view.brush) return;
+  const { from, to } = view.brush;
+  const { ms, bucketMs } = RANGES[view.range];
+  const length = Math.max(ms, to - from);
+  const end = Math.ceil(Math.min(clock.now(), to + (length - (to - from)) / 2) / bucketMs) * bucketMs;
+  view.brush = { from, to, window: { from: end - length, to: end }, isPast: true };
+}
+
+function pause(isOn) {
+  isPaused = isOn;
+  $('#pause').setAttribute('aria-pressed', String(isOn));
+  put($('#pause'), isOn ? 'Go on' : 'Pause');
+  reconcile();
+  renderState();
+}
+
+// Esc: the last thing that was chosen goes first.
+function stepBack() {
+  if (!$('#timeline-table').hidden) toggleTable();
+  else if (view.brush) brush(null);
+  else if (view.slots.length > 1) {
+    view.remove(view.focus);
+    changed();
+  } else if (view.question) ask('', false);
+}
+
+function toggleTable() {
+  const isShown = $('#timeline-table').hidden;
+  $('#timeline-table').hidden = !isShown;
+  $('#as-table').setAttribute('aria-pressed', String(isShown));
+  render();
+  if (isShown) $('#timeline-table').focus();
+}
+
+function share(button) {
+  const url = new URL(location.href);
+  url.hash = view.fragment;
+  copyText(button, url.href);
+}
+
+function showDrawer() {
+  const { bucket } = RANGES[view.range];
+  const time = view.brush ? between(view.brush) : { since: `-${view.range}` };
+  const path = (by, more = {}) => countsPath(view.question ?? '', { ...(by ? { by } : {}), bucket, ...more, ...time });
+  const posts = view.brush ? between(view.brush) : {};
+  openDrawer([['Posts', postsPath(view.question ?? '', posts), true], ['The chart', path()], ['Languages', path('lang')],
+    ['Countries', path('country')], ['The map', path('cell', { cell_degrees: String(map.cellDegrees) })]].filter(([, one]) => one));
+}
+
+// --- the parts of the page ---
+
+const asking = new Asking({ onAsk: ask, isOnline: () => link?.state.name === 'live' });
+const access = new Access({
+  onToken: connect,
+  onOther: (stream) => {
+    if (stream === 'filter') {
+      view.question = null;
+      asking.focus();
+      wake();
+    } else {
+      ask({ sample: 'sample:1%', home: 'home:' }[stream], false);
+    }
+  },
+});
+const chips = new Chips({ onFocus: focusOn, onRemove: (slot) => { view.remove(slot); changed(); } });
+const feed = new Feed({
+  onEmpty: (isEmpty) => { $('#feed').hidden = isEmpty; wake(); },
+  onFont: ({ language, package: font }) => {
+    missing.set(language, font);
+    $('#fonts').hidden = false;
+    put($('#fonts'), `Your system has no font for ${[...missing.keys()].join(', ')}: ${[...new Set(missing.values())].join(', ')}`);
+  },
+});
+const pace = new Pace(PACE, {
+  onPost: (event) => feed.add(event),
+  onSkipped: (count) => put($('#skipped'), count > 0 ? `${PACE} a second, +${formatCount(count)} not shown` : ''),
+});
+const timeline = new Timeline($('#timeline'), { onBrush: brush, onPoint: (ms) => { pointed = ms; renderPoint(); } });
+const map = new WorldMap($('#map'), {
+  onBox: (box, isBeside) => {
+    announce(`In the box ${box.join(', ')}`);
+    pick(boxTerm(box), isBeside);
+  },
+  onZoom: () => { if (link) reconcile(); },
+});
+const languages = new Ranks($('#languages'), { nameOf: languageName, unknown: 'und', onPick: (key, isBeside) => pick(`lang:${key}`, isBeside) });
+const countries = new Ranks($('#countries'), { nameOf: countryName, unknown: 'none', onPick: (key, isBeside) => pick(`country:${key}`, isBeside) });
+
+// --- what is seen ---
+
+let timer = null;
+let pointed = null; // a time, in ms, that the pointer is over
+
+function wake() {
+  timer ??= setTimeout(() => { timer = null; render(); }, RENDER_MS);
+}
+
+const focused = () => open.get(LETTERS[view.focus]);
+const isOldOf = (channel) => Boolean(channel) && !view.brush?.isPast && channel.buckets.end > 0
+  && (link.state.name !== 'live' || (channel.isCaughtUp && overdue(channel) > OLD_MS));
+const overdue = ({ buckets }) => clock.now() - (buckets.running ? Math.max(buckets.end, buckets.running.start) + buckets.bucketMs : buckets.end) - buckets.bucketMs;
+
+// What nobody has told, or only in part: [[from, to], ...].
+function holesOf(channel, { from, to }) {
+  const { buckets } = channel;
+  const holes = [];
+  const end = isOldOf(channel) ? to : Math.min(to, buckets.end);
+  for (const start of buckets.starts(from, end)) {
+    if (buckets.at(start)) continue;
+    const last = holes.at(-1);
+    if (last && last[1] === start) last[1] += buckets.bucketMs;
+    else holes.push([start, start + buckets.bucketMs]);
+  }
+  return holes;
+}
+
+function render() {
+  if (document.hidden || isPaused) return;
+  const time = shownTime();
+  for (const { buckets } of open.values()) if (!view.brush) buckets?.forgetBefore(time.from - 2 * buckets.bucketMs);
+  const channel = focused();
+  renderChart(channel, time);
+  renderChips(time);
+  renderNumbers(channel, time);
+  renderGroups(view.brush ?? time);
+  renderState();
+  renderNothing(channel, time);
+  grow(channel, time);
+}
+
+function renderChart(channel, time) {
+  const lines = view.slots.map((slot) => [slot, open.get(LETTERS[slot])]).filter(([, one]) => one)
+    .map(([slot, one]) => ({ slot, letter: LETTERS[slot], buckets: one.buckets, end: isOldOf(one) ? time.to : one.buckets.end }));
+  timeline.show({ ...time, bucketMs: RANGES[view.range].bucketMs, lines, focus: view.focus, isLog: view.isLog, brush: view.brush,
+    now: clock.now(), holes: channel ? holesOf(channel, time) : [] });
+  if (!$('#timeline-table').hidden) fillTable($('#timeline-table'), lines.map((line) => ({ ...line, title: titleOf(view.questions[line.slot]) })), time);
+  renderPoint();
+}
+
+// The numbers where the pointer is.
+function renderPoint() {
+  const texts = pointed === null ? [] : view.slots.map((slot) => {
+    const buckets = open.get(LETTERS[slot])?.buckets;
+    const bucket = buckets?.at(Math.floor(pointed / buckets.bucketMs) * buckets.bucketMs);
+    return `${LETTERS[slot]} ${bucket ? formatRate((bucket.posts * 1000) / buckets.bucketMs) : 'not known'}`;
+  });
+  put($('#point'), pointed === null ? '' : `${clockTime(pointed)}   ${texts.join('   ')}`);
+}
+
+function renderChips({ from, to }) {
+  chips.show(view, (slot) => {
+    const channel = open.get(LETTERS[slot]);
+    if (!channel) return { perSecond: null, change: null, points: '', isOld: true };
+    const { buckets } = channel;
+    const perSecond = view.brush ? buckets.rate(view.brush.from, view.brush.to) : steadyRate(buckets, from, to);
+    return { perSecond, change: view.brush ? null : buckets.change(from, Math.min(to, buckets.end)), points: sparkline(buckets, from, to), isOld: isOldOf(channel) };
+  });
+}
+
+// The last bucket says little of what is rare: the minute, or the range, says more.
+function steadyRate(buckets, from, to) {
+  const end = Math.min(to, buckets.end);
+  const { perSecond } = buckets;
+  if (perSecond === null || perSecond >= 5) return perSecond;
+  const minute = buckets.rate(Math.max(from, end - 60_000), end);
+  if (minute >= 5) return perSecond;
+  return minute * 60 >= 3 ? minute : buckets.rate(from, end);
+}
+
+function rateInWords(perSecond) {
+  const [, number, unit] = /^([^/]*)\/?(.*)$/.exec(formatRate(perSecond));
+  return [number, `posts a ${{ min: 'minute', h: 'hour' }[unit] ?? 'second'}`];
+}
+
+function renderNumbers(channel, time) {
+  const { question } = view;
+  const buckets = channel?.buckets;
+  const when = view.brush ?? time;
+  const perSecond = !buckets ? null : view.brush ? buckets.rate(when.from, when.to) : steadyRate(buckets, time.from, time.to);
+  const [number, unit] = rateInWords(perSecond);
+  put($('#rate'), number);
+  put($('#rate-unit'), unit);
+  const isOld = isOldOf(channel);
+  $('.figure').classList.toggle('is-old', isOld);
+  put($('#about'), aboutText(channel, when, isOld));
+  document.title = perSecond === null || isOld ? 'Sluice, live' : `${formatRate(perSecond)} · ${titleOf(question ?? '')} · Sluice`;
+  $('#brushed').hidden = !view.brush;
+  if (view.brush) put($('#brushed-text'), `${clockTime(view.brush.from)} to ${clockTime(view.brush.to)}`);
+}
+
+function aboutText(channel, { from, to }, isOld) {
+  if (!channel) return view.question !== null && requestOf(view.question).stream === 'home' ? 'Home: posts, without counts' : '';
+  const { buckets } = channel;
+  if (isOld) return `as of ${clockTime(buckets.end)}, ${Math.round((clock.now() - buckets.end) / 1000)} s ago`;
+  const { posts, deletes, known, unknown } = buckets.sum(from, Math.min(to, buckets.end));
+  const parts = [];
+  const all = open.get('all') ?? open.get(LETTERS[view.questions.indexOf('')]);
+  if (all && all !== channel) {
+    const of = all.buckets.sum(from, Math.min(to, buckets.end, all.buckets.end)).posts;
+    if (of > 0) parts.push(`${(posts / of).toLocaleString(undefined, { style: 'percent', maximumFractionDigits: 1 })} of all`);
+  }
+  const span = view.brush ? '' : ` in ${RANGES[view.range].words}`;
+  parts.push(`${formatCount(posts)} ${posts === 1 ? 'post' : 'posts'}${span}${unknown > 0 && known > 0 && channel.isCaughtUp ? ', of what is known' : ''}`);
+  if (deletes > 0) parts.push(`${formatCount(deletes)} deleted`);
+  if (!channel.isCaughtUp && !view.brush?.isPast) parts.push('reading the past …');
+  return parts.join(' · ');
+}
+
+function renderGroups({ from, to }) {
+  const groupsOf = (by) => open.get(by)?.buckets.groups(from, to) ?? { groups: [], rest: 0 };
+  const byLanguage = groupsOf('lang');
+  languages.show(byLanguage.groups, byLanguage.rest);
+  const byCountry = groupsOf('country');
+  countries.show(byCountry.groups, byCountry.rest);
+  const cells = groupsOf('cell');
+  map.setCells(map.cellDegrees, cells.groups, LETTERS[view.focus]);
+  const all = cells.groups.reduce((sum, [, posts]) => sum + posts, cells.rest);
+  put($('#placed'), all === 0 ? '' : `${formatCount(map.placed + cells.rest)} of ${formatCount(all)} have a place`);
+  const steps = map.bounds.map((bound, i) => [i === 0 ? 1 : map.bounds[i - 1] + 1, bound]).filter(([low, high]) => low <= high);
+  const texts = steps.map(([low, high]) => (low === high ? formatCount(low) : `${formatCount(low)}–${formatCount(high)}`));
+  if ($('#map-legend').textContent !== texts.join('')) {
+    $('#map-legend').replaceChildren(...texts.map((text, i) => make('li', {}, make(`span.step.step-${5 - texts.length + i}`, { 'aria-hidden': 'true' }), text)));
+  }
+  $('#map').dataset.line = LETTERS[view.focus];
+}
+
+// --- how it fares ---
+
+let isAwayTold = false; // once for each time that a server is away, not for each try
+let waitsUntil = 0;
+
+function showState(state) {
+  if (state.name === 'waiting') {
+    waitsUntil = Date.now() + state.ms;
+    if (!isAwayTold) announce(reasonOf(state));
+    isAwayTold = true;
+  } else if (state.name === 'refused') {
+    refuseLink(state.error);
+  }
+  if (state.name === 'live') isAwayTold = false;
+  renderState();
+}
+
+const reasonOf = ({ error }) => sentence(error?.message ?? 'The server does not answer');
+
+function refuseLink(error) {
+  const isExpiredNow = isExpired(getToken());
+  const what = isExpiredNow ? 'With a new one everything goes on where it stopped.' : sentence(error.message ?? error.code);
+  if (error.status === 403) {
+    const [other] = permittedStreams(getToken());
+    access.ask('This token does not permit that', what, other);
+  } else {
+    access.ask(isExpiredNow ? 'This token has expired' : 'This token is not accepted', what);
+  }
+  announce(what);
 }
 
 function renderState() {
-  const isBehind = state === 'live' && counts.lagMs > BEHIND_MS && counts.perSecond > 0;
+  const { name } = link?.state ?? { name: 'idle' };
+  const channel = focused();
+  const isSilent = name === 'live' && isOldOf(channel);
+  const away = channel?.buckets.end ? Math.max(0, Math.round((clock.now() - channel.buckets.end) / 1000)) : null;
+  const next = Math.max(1, Math.ceil((waitsUntil - Date.now()) / 1000));
+  const isReading = name === 'live' && channel && !channel.isCaughtUp && !view.brush?.isPast;
   const text = {
     idle: 'Not connected',
-    unasked: 'Nothing asked for',
     connecting: 'Connecting',
-    live: isBehind ? 'Catching up' : 'Live',
-    waiting: `Next try in ${Math.max(1, Math.ceil((nextTryAt - Date.now()) / 1000))} s`,
+    live: isSilent ? `No counts for ${away} s` : isReading ? 'Reading the past' : 'Live',
+    waiting: `Next try in ${next} s`,
     refused: 'Refused',
-    ended: 'Ended',
-    paused: 'Paused',
-  }[state];
-  if (state === 'live') isAwayTold = false;
-  $('#state').dataset.state = isBehind ? 'behind' : state;
-  put($('#state-text'), text);
+  }[name];
+  $('#state').dataset.state = isPaused ? 'paused' : isSilent ? 'waiting' : name;
+  put($('#state-text'), isPaused ? 'Paused' : text);
+  // From one try to the next the notice stays: what comes and goes cannot be read or clicked.
+  if (name !== 'connecting') $('#notice').hidden = name !== 'waiting' && !isSilent;
+  $('#try-now').hidden = isSilent;
+  if (name === 'waiting') put($('#notice-text'), `${reasonOf(link.state)}${away === null ? '' : ` No answer for ${away} s.`} Next try in ${next} s.`);
+  else if (isSilent) put($('#notice-text'), `The server is there, but has told nothing for ${away} s.`);
 }
 
-// What stands where there are no posts yet.
-function renderNothing() {
-  const [title, text, command = ''] = getToken() ? {
-    unasked: ['What shall it be?', 'Type words to track, follow somebody, write a rule, or draw a box on the map.'],
-    connecting: ['Connecting', 'Posts appear here as they happen.'],
-    live: ['Listening', 'Posts appear here as they happen. One of your own:', "sluice post --user NAME 'Good morning'"],
-    waiting: ['Nobody there', 'Posts appear here once the server answers.'],
-    refused: ['Refused', 'What is wrong stands beside its field.'],
-    ended: ['Ended', 'Why stands beside the field.'],
-    paused: ['Paused', '“Resume” brings what has come meanwhile.'],
-    idle: ['Ready', '“Listen” begins.'],
-  }[state] : ['A token first', 'scripts/run prints an address that brings one. With a server of your own, make one and paste it:',
-    "sluice token --secret-file FILE --sub 1 --scope 'stream:filter stream:firehose'"];
-  put($('#nothing-title'), title);
-  put($('#nothing-text'), text);
-  put($('#nothing-command'), command);
-  $('#nothing-command').hidden = command === '';
+// What stands where there are no posts.
+function renderNothing(channel, { from, to }) {
+  $('#nothing').hidden = !$('#feed').hidden;
+  if ($('#nothing').hidden) return;
+  put($('#nothing'), nothingText(channel, from, to));
 }
 
-function formatLag(ms) {
-  if (ms === null) return '–';
-  if (ms < 1000) return `${Math.round(ms)} ms`;
-  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
-  if (ms < 3_600_000) return `${Math.round(ms / 60_000)} min`;
-  return `${Math.round(ms / 3_600_000)} h`;
+function nothingText(channel, from, to) {
+  if (!getToken()) return 'A token first.';
+  if (view.question === null) return 'Type what to look for, and Enter.';
+  if (view.brush) return 'No posts then.';
+  if (!channel || !channel.isCaughtUp) return link.state.name === 'live' ? 'Reading …' : '';
+  const { posts, unknown } = channel.buckets.sum(from, Math.min(to, channel.buckets.end));
+  const { words } = RANGES[view.range];
+  if (posts > 0) return 'Posts appear here as they happen.';
+  if (view.question === '') return `Nothing was posted in ${words}${unknown > 0 ? ', as far as is known' : ''}. One of your own: sluice post --user NAME 'Good morning'`;
+  return `0 in ${words}. Posts appear here as they happen.`;
 }
 
-function renderCounts() {
-  $('#delivered').textContent = counts.delivered.toLocaleString();
-  $('#rate').textContent = counts.perSecond === null ? '–' : counts.perSecond.toLocaleString();
-  $('#lag').textContent = formatLag(counts.lagMs);
-  renderState();
+// What is rare is looked for further back, until there is enough of it.
+function grow(channel, { from, to }) {
+  if (!isGrowing || view.brush || !view.question || !channel?.isCaughtUp) return;
+  if (channel.buckets.sum(from, to).posts >= ENOUGH) return;
+  const names = Object.keys(RANGES);
+  const next = names[names.indexOf(view.range) + 1];
+  if (!next) return;
+  view.range = next;
+  changed();
 }
 
-let lastSecond = Math.floor(Date.now() / 1000);
-
-function tick() {
-  const second = Math.floor(Date.now() / 1000);
-  if (second === lastSecond) return;
-  // A tab in the background is woken less often: the seconds it slept share what came.
-  const slept = Math.min(120, second - lastSecond);
-  const isOn = mode === 'running';
-  const types = ask.types();
-  const values = counts.second.map((count, i) => (isOn && types.includes(TYPES[i]) ? Math.round(count / slept) : null));
-  for (let i = slept - 1; i >= 0; i--) chart.push(second - 1 - i, values);
-  counts.perSecond = isOn ? values.reduce((all, count) => all + (count ?? 0), 0) : null;
-  counts.second.fill(0);
-  lastSecond = second;
-  TYPES.forEach((type, i) => { $(`#legend-${type}`).textContent = values[i]?.toLocaleString() ?? '–'; });
+function closeHint() {
+  $('#hint').hidden = true;
 }
 
-function showRequest() {
-  const request = ask.request() ?? { path: `/v1/stream/${ask.stream}`, parameters: new URLSearchParams() };
-  $('#curl').textContent = curlCommand(location.origin, request);
-  $('#tail').textContent = tailCommand(location.origin, request);
-  for (const entry of $$('.legend [data-type]')) entry.hidden = !ask.types().includes(entry.dataset.type);
-  showBoxes();
-}
+const HINT_KEY = 'sluice.hint';
 
-function showBoxes() {
-  const boxes = ask.stream === 'filter' ? parseBoxes(ask.value('locations')) : [];
-  map.setBoxes(boxes);
-  $('#boxes').replaceChildren(...boxes.map((box, i) => {
-    const button = make('button.chip', { type: 'button', 'aria-label': `Remove the box ${printBox(box)}` },
-      printBox(box), make('span', { 'aria-hidden': 'true' }, '×'));
-    button.addEventListener('click', () => {
-      ask.setValue('locations', boxes.filter((_, k) => k !== i).map(printBox).join(', '));
-      ask.changed();
-      ($('#boxes button') ?? $('#draw-box')).focus(); // the one that had it is gone
-    });
-    return make('li', {}, button);
-  }));
-}
-
-function showToken() {
-  $('#about-token').textContent = describeToken(getToken());
-  $('#token').value = getToken();
-  $('#copy-token').disabled = !getToken();
-}
-
-// On a phone, see dashboard.css.
-function fold(isFolded) {
-  $('.asking').classList.toggle('is-folded', isFolded);
-  $('#fold').setAttribute('aria-expanded', String(!isFolded));
-  $('#fold').textContent = isFolded ? 'Settings and token' : 'Fewer settings';
+function showHint() {
+  if (localStorage.getItem(HINT_KEY) || location.hash) return;
+  const example = (text) => {
+    const button = make('button.quiet', { type: 'button' }, text);
+    button.addEventListener('click', () => asking.check(text, false));
+    return button;
+  };
+  $('#hint-text').replaceChildren('Live stream of everything posted here. Try: ', ...['coffee', '#rain', 'lang:ja'].map(example), ' or draw a box.');
+  $('#hint').hidden = false;
 }
 
 // --- the page ---
 
-$('#ask').addEventListener('submit', (event) => {
-  event.preventDefault();
-  if (document.activeElement?.id === 'go' || mode !== 'running') press();
+$('#pause').addEventListener('click', () => pause(!isPaused));
+$('#share').addEventListener('click', ({ target }) => share(target));
+$('#code').addEventListener('click', showDrawer);
+$('#help').addEventListener('click', () => $('#keys').showModal());
+$('#as-table').addEventListener('click', toggleTable);
+$('#back-to-live').addEventListener('click', () => brush(null));
+$('#hint-close').addEventListener('click', () => {
+  localStorage.setItem(HINT_KEY, 'closed');
+  closeHint();
 });
-$('#token').addEventListener('change', ({ target }) => {
-  setToken(target.value);
-  showToken();
-  if (getToken()) {
-    start(stream.cursor);
-    return;
-  }
-  stream.stop();
-  setMode('idle');
-  showState('idle');
+$('#ranges').addEventListener('change', ({ target }) => {
+  isGrowing = false;
+  view.range = target.value;
+  view.brush = null;
+  changed();
 });
-$('#fold').addEventListener('click', () => fold(!$('.asking').classList.contains('is-folded')));
-$('#clear').addEventListener('click', () => {
-  feed.clear();
-  map.clear();
-  chart.clear();
-  counts = emptyCounts();
-  renderCounts();
-  announce('Cleared');
-});
-for (const button of $$('[data-copy]')) {
-  button.addEventListener('click', () => copyText(button, $(`#${button.dataset.copy}`).textContent));
-}
-$('#copy-token').addEventListener('click', ({ target }) => copyText(target, exportCommand(getToken())));
-
-$('#views').addEventListener('change', ({ target }) => { $('main').dataset.view = target.value; });
-$('#try-now').addEventListener('click', () => stream.hurry());
-addEventListener('online', () => stream.hurry());
-
-$('.skip').addEventListener('click', (event) => { // the fragment is taken, see ask.js
+$('#log').addEventListener('change', ({ target }) => { view.isLog = target.checked; changed(); });
+$('#views').addEventListener('change', ({ target }) => { $('main').dataset.view = target.value; wake(); });
+$('#try-now').addEventListener('click', () => link.hurry());
+addEventListener('online', () => link?.hurry());
+document.addEventListener('visibilitychange', () => { if (link) reconcile(); });
+for (const button of $$('[data-copy]')) button.addEventListener('click', () => copyText(button, $(`#${button.dataset.copy}`).textContent));
+$('.skip').addEventListener('click', (event) => { // the fragment is taken, see view.js
   event.preventDefault();
   $($('#feed').hidden ? '#nothing' : '#feed').focus();
 });
-
-// False: the address says nothing.
-function takeAddress() {
-  const isTokenThere = takeTokenFromAddress();
-  const isStreamThere = ask.recall();
-  return isTokenThere || isStreamThere;
-}
+listenToKeys({ onField: () => asking.focus(), onFocus: focusOn, onPause: () => pause(!isPaused), onBack: stepBack, onTable: toggleTable, onHelp: () => $('#keys').showModal() });
 
 function begin() {
-  showToken();
-  showRequest();
-  renderState();
-  renderNothing();
-  fold(getToken() !== '' && ask.request() !== null);
-  if (getToken()) start(stream.cursor);
-  else $('#token').focus();
+  takeTokenFromAddress();
+  const fragment = location.hash.slice(1);
+  isGrowing = !new URLSearchParams(fragment).has('range');
+  const isAsked = view.recall(fragment);
+  placeBrush();
+  showHint();
+  const [stream] = permittedStreams(getToken());
+  if (!isAsked && stream && stream !== 'firehose') view.question = null;
+  changedQuietly();
+  if (!getToken()) access.ask('A token first', 'scripts/run prints an address that brings one.');
+  else if (view.question === null) access.permits('firehose');
+  connect();
 }
 
-takeAddress();
-if (!location.hash) ask.stream = permittedStreams(getToken())[0] ?? 'firehose';
+// As changed(), but the address stays as it came.
+function changedQuietly() {
+  asking.text = view.question ?? '';
+  map.setBoxes(boxesOf(view.question ?? ''));
+  for (const input of $$('#ranges input')) input.checked = input.value === view.range;
+  $('#log').checked = view.isLog;
+}
+
 begin();
-addEventListener('hashchange', () => { if (takeAddress()) begin(); }); // pasted into this tab
-setInterval(() => { tick(); renderCounts(); }, 250);
+addEventListener('hashchange', begin); // pasted into this tab
+setInterval(wake, 1000); // what is not told grows old

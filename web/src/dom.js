@@ -28,7 +28,6 @@ export function icon(path) {
   return svg;
 }
 
-export const ICON_PIN = 'M8 1.5a4.75 4.75 0 0 0-4.75 4.75c0 3.4 4.75 8.25 4.75 8.25s4.75-4.85 4.75-8.25A4.75 4.75 0 0 0 8 1.5Zm0 6.5a1.75 1.75 0 1 1 0-3.5 1.75 1.75 0 0 1 0 3.5Z';
 export const ICON_REPLY = 'M6.5 3.5 2.5 7.5l4 4M3 7.5h6.5a4 4 0 0 1 4 4v1';
 
 // Says `text` to a screen reader, once it has finished what it is at.

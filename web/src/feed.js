@@ -1,262 +1,234 @@
-// feed.js - posts as cards, newest first.
+// feed.js - posts as rows, newest first.
 //
-// A stream may bring thousands of posts a second, a reader takes in a few. So posts are collected
-// and shown together some times a second, and when more come than the budget allows, a sample of
-// them is shown: each post of a batch has the same chance. Deletions are never sampled; they strike
-// the card out, if there is one.
+// Who reads is not disturbed: what comes meanwhile waits.
 
-import { $, ICON_PIN, ICON_REPLY, icon, make } from './dom.js';
+import { $, ICON_REPLY, icon, make } from './dom.js';
+import { missingFont } from './fonts.js';
 import { clockTime, timeOfId } from './ids.js';
+import { countryName, languageName } from './names.js';
 import { directionOf, splitText } from './text.js';
 
-const BATCH_MS = 250;
-const CARDS_PER_SECOND = 12;
-const BURST = 60;
-const KEPT = 120;
-const CALM = 2; // cards a batch: fewer slide in, more would flicker
-const SAMPLE_WINDOW_MS = 5000;
+const BATCH_MS = 500;
+export const KEPT = 120;
+const CALM = 3; // rows a batch: more would flicker
 const READ_ON_PX = 40; // who has scrolled further down reads
+const AGE_MS = 5000; // how often the ages of rows are written anew
 
-const NOTES = new Set(['gap', 'turn']); // are never sampled
+const EMOJI = /(\p{Emoji_Presentation}[\p{Emoji}\u200d\ufe0f]*)/u;
 
-const TONES = 8; // .tone-0 ... of dashboard.css
-
-function toneOf(id) {
-  let hash = 7;
-  for (const c of String(id)) hash = (hash * 31 + c.codePointAt(0)) >>> 0;
-  return hash % TONES;
+// Fonts for text have black outlines of some emoji; dashboard.css asks for the others, of emoji alone.
+function withEmoji(text) {
+  return text.split(EMOJI).map((part, i) => (i % 2 ? make('span.emoji', {}, part) : part));
 }
 
 function textNodes(parts) {
-  return parts.map(({ kind, text: part }) => {
+  return parts.flatMap(({ kind, text: part }) => {
     if (kind === 'tag') return make('span.tag', {}, part);
     if (kind === 'name') return make('span.name', {}, part);
     if (kind === 'link') {
       return make('a', { href: part, target: '_blank', rel: 'noopener noreferrer nofollow' },
         part.replace(/^https?:\/\/(www\.)?/i, ''));
     }
-    return part;
+    return withEmoji(part);
   });
-}
-
-function initialOf(name) {
-  const [letter = ''] = name; // a code point: some browsers cannot find whole graphemes
-  const first = Intl.Segmenter ? new Intl.Segmenter(undefined, { granularity: 'grapheme' }).segment(name).containing(0)?.segment : letter;
-  return (first ?? '').toLocaleUpperCase();
-}
-
-const degrees = (value, positive, negative) => `${Math.abs(value).toFixed(2)}° ${value < 0 ? negative : positive}`;
-
-function placeOf({ place, geo }) {
-  const name = place?.name ?? (geo ? `${degrees(geo.lat, 'N', 'S')} ${degrees(geo.lon, 'E', 'W')}` : null);
-  return name && make('span.meta', { dir: 'auto' }, icon(ICON_PIN), name);
 }
 
 function languageOf(tag) {
   return /^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$/.test(tag ?? '') && tag !== 'und' ? tag : null;
 }
 
-function postCard(event) {
+const placeOf = ({ place }) => place?.name ?? (place?.country ? countryName(place.country) : null);
+
+function age(ms) {
+  if (ms < 1500) return 'now';
+  if (ms < 60_000) return `${Math.round(ms / 1000)} s`;
+  if (ms < 3_600_000) return `${Math.round(ms / 60_000)} min`;
+  if (ms < 86_400_000) return `${Math.round(ms / 3_600_000)} h`;
+  return `${Math.round(ms / 86_400_000)} d`;
+}
+
+function postRow(event) {
   const { post } = event;
   const { user } = post;
-  const name = user.name || user.login || user.id;
   const at = Date.parse(event.at ?? post.created_at);
   const language = languageOf(post.lang);
+  const place = placeOf(post);
   const parts = splitText(post.text);
-  return make('article.card', { tabindex: '-1' },
-    make(`span.avatar.tone-${toneOf(user.id)}`, { 'aria-hidden': 'true' }, initialOf(name)),
+  return make('article.row', { tabindex: '-1' },
     make('header', {},
-      make('bdi.who', {}, name),
+      make('bdi.who', {}, user.name || user.login || user.id),
       user.login ? make('bdi.login', {}, `@${user.login}`) : null,
-      Number.isNaN(at) ? null
-        : make('time', { datetime: new Date(at).toISOString(), title: new Date(at).toLocaleString() },
-          clockTime(at))),
-    post.reply_to ? make('p.meta', {}, icon(ICON_REPLY), 'in reply to ',
-      make('bdi', {}, post.reply_to.login ? `@${post.reply_to.login}` : `post ${post.reply_to.post}`)) : null,
-    make('p.text', { dir: directionOf(parts), lang: language }, ...textNodes(parts)),
-    make('footer', {}, placeOf(post), language ? make('span.meta', {}, language) : null));
+      post.reply_to ? make('span.meta', {}, icon(ICON_REPLY), make('bdi', {}, post.reply_to.login ? `@${post.reply_to.login}` : 'a post')) : null,
+      place ? make('bdi.meta', {}, place) : null,
+      language ? make('span.meta', { title: languageName(language) }, language) : null,
+      Number.isNaN(at) ? null : make('time', { datetime: new Date(at).toISOString(), title: new Date(at).toLocaleString() })),
+    make('p.text', { dir: directionOf(parts), lang: language }, ...textNodes(parts)));
 }
 
-function followCard(event) {
-  const who = ({ login, name, id }) => make('bdi.who', {}, name || (login ? `@${login}` : id));
-  return make('article.card.small', { tabindex: '-1' },
-    make('p', {}, who(event.user), event.type === 'follow' ? ' follows ' : ' no longer follows ',
-      who(event.target)));
-}
+const WHY = {
+  retention: 'they are no longer kept',
+  rewound: 'a failover of Redis lost them',
+  redis: 'they cannot be read',
+  unlogged: 'they were published without the log',
+  late: 'a shard is late',
+};
 
-function gapCard({ from, to, reason }) {
-  const why = {
-    retention: 'they are no longer kept',
-    rewound: 'a failover of Redis lost them',
-    redis: 'they cannot be read',
-    unlogged: 'they were published without the log',
-  }[reason] ?? reason;
-  return make('article.card.note', { tabindex: '-1' }, make('p', {},
-    Number(from) > 0 ? `Events from ${clockTime(timeOfId(from))} to ${clockTime(timeOfId(to))} are missing: ${why}.`
-      : `Events up to ${clockTime(timeOfId(to))} are missing: ${why}.`));
-}
-
-// What the cards above it were asked for with.
-function turnCard(text) {
-  return make('article.card.turn', { tabindex: '-1' }, make('p', { dir: 'auto' }, text));
+export function describeGap({ from, to, reason }) {
+  const why = WHY[reason] ?? reason;
+  return Number(from) > 0 ? `Events from ${clockTime(timeOfId(from))} to ${clockTime(timeOfId(to))} are missing: ${why}.`
+    : `Events up to ${clockTime(timeOfId(to))} are missing: ${why}.`;
 }
 
 export class Feed {
-  // `onEmpty(isEmpty)`: whether there is a card has changed.
-  constructor(onEmpty) {
+  // onEmpty(isEmpty): whether there is a row has changed; onFont(text): a script has no font here.
+  constructor({ onEmpty, onFont }) {
     this.onEmpty = onEmpty;
+    this.onFont = onFont;
     this.list = $('#feed');
     this.newer = $('#newer');
-    this.cards = new Map(); // post id -> card, of those that are shown
+    this.canHover = matchMedia('(hover: hover)');
     this.clear();
-    setInterval(() => this.show(), BATCH_MS);
     this.newer.addEventListener('click', () => {
       if (this.list === this.scroller()) this.list.scrollTo({ top: 0 });
       else $('.posts').scrollIntoView();
+      this.isAsked = true;
       this.list.focus({ preventScroll: true });
       this.show();
     });
     this.list.addEventListener('keydown', (event) => this.key(event));
+    this.list.addEventListener('click', ({ target }) => {
+      const row = target.closest('.row');
+      if (row && !target.closest('a, pre') && getSelection().isCollapsed) this.toggle(row);
+    });
+    this.list.addEventListener('pointerleave', () => { this.isAsked = false; this.wake(); });
+    document.addEventListener('visibilitychange', () => this.wake());
+    setInterval(() => this.showAges(), AGE_MS);
   }
 
   clear() {
+    clearTimeout(this.timer);
+    this.timer = null;
     this.list.replaceChildren();
-    this.cards.clear();
-    this.batch = [];       // events to show
-    this.batchSeen = 0;    // posts it was drawn from
-    this.budget = BURST;
-    this.history = [];     // { at, seen, shown } of the last batches
-    this.renderSampling();
+    this.rows = new Map(); // post id -> row, of those that are shown
+    this.events = new WeakMap(); // row -> event
+    this.batch = [];
     this.renderNewer();
     this.onEmpty(true);
   }
 
-  // Each of the posts since the last batch has the same chance (reservoir sampling).
   add(event) {
-    if (event.type === 'delete') {
-      this.strike(event);
-      return;
-    }
-    const room = Math.max(1, Math.floor(this.budget));
-    this.batchSeen++;
-    if (this.batch.length < room) {
-      this.batch.push(event);
-      return;
-    }
-    const place = Math.floor(Math.random() * this.batchSeen);
-    if (place < this.batch.length && !NOTES.has(this.batch[place].type)) {
-      this.batch.splice(place, 1);
-      this.batch.push(event);
-    }
+    if (event.type === 'delete') this.strike(event);
+    else if (event.type === 'gap' || !this.rows.has(event.post.id)) this.batch.push(event);
+    if (this.batch.length > KEPT) this.batch.shift();
+    this.wake();
   }
 
-  note(message) {
-    this.batch.push({ type: 'gap', message });
-  }
-
-  // From here on it is another stream.
-  turn(text) {
-    if (this.list.childElementCount + this.batch.length > 0) this.batch.push({ type: 'turn', text });
+  wake() {
+    this.timer ??= setTimeout(() => { this.timer = null; this.show(); }, BATCH_MS);
   }
 
   strike({ post }) {
     const waiting = this.batch.find((event) => event.type === 'post' && event.post.id === post.id);
     if (waiting) waiting.isDeleted = true;
-    const card = this.cards.get(post.id);
-    if (card) strikeOut(card);
+    const row = this.rows.get(post.id);
+    if (row) strikeOut(row);
   }
 
   scroller() {
     return getComputedStyle(this.list).overflowY === 'visible' ? document.scrollingElement : this.list;
   }
 
-  // Somebody who has scrolled down, or goes from post to post, or has marked some text, reads:
-  // nothing must move under their eyes.
+  // Somebody who points at a post, has scrolled down, goes from post to post, looks at one or has marked
+  // some text, reads: nothing must move under their eyes.
   isRead() {
     if (this.list.offsetHeight === 0) return false; // empty, or behind the map
     const { activeElement } = document;
     const selection = getSelection();
     if (activeElement !== this.list && this.list.contains(activeElement)) return true;
+    if ($('.row.is-open', this.list)) return true;
+    if (!this.isAsked && this.canHover.matches && this.list.matches(':hover')) return true;
     if (!selection.isCollapsed && this.list.contains(selection.anchorNode)) return true;
     return this.list === this.scroller() ? this.list.scrollTop > READ_ON_PX
       : this.list.getBoundingClientRect().top < $('.bar').offsetHeight - READ_ON_PX;
   }
 
-  // As the pattern for feeds has it: Page Down and Page Up go from card to card.
+  // As the pattern for feeds has it: Page Down and Page Up go from row to row.
   key(event) {
+    if (event.ctrlKey || event.altKey || event.metaKey) return;
+    const row = event.target.closest('.row');
     const way = { PageDown: 'nextElementSibling', PageUp: 'previousElementSibling' }[event.key];
-    if (!way || event.ctrlKey || event.altKey || event.metaKey) return;
-    const card = event.target.closest('.card');
-    const next = card ? card[way] : way === 'nextElementSibling' && this.list.firstElementChild;
-    if (next) next.focus();
-    else this.list.focus();
+    if (event.key === 'Enter' && row === event.target) this.toggle(row);
+    else if (!way) return;
+    else {
+      const next = row ? row[way] : way === 'nextElementSibling' && this.list.firstElementChild;
+      if (next) next.focus();
+      else this.list.focus();
+      this.wake();
+    }
     event.preventDefault();
   }
 
-  show() {
-    this.budget = Math.min(BURST, this.budget + (CARDS_PER_SECOND * BATCH_MS) / 1000);
-    if (this.isRead() && this.batch.length > 0) {
-      this.renderNewer();
-      return;
-    }
-    if (this.batch.length > 0) {
-      const cards = this.batch.map((event) => this.card(event)).reverse();
-      if (cards.length <= CALM) for (const card of cards) card.classList.add('arrives');
-      this.list.prepend(...cards);
-      this.onEmpty(false);
-      while (this.list.childElementCount > KEPT) this.dropOldest();
-    }
-    this.history.push({ at: Date.now(), seen: this.batchSeen, shown: this.batch.length });
-    this.history = this.history.filter(({ at }) => at > Date.now() - SAMPLE_WINDOW_MS);
-    this.budget = Math.max(0, this.budget - this.batch.length);
-    this.batch = [];
-    this.batchSeen = 0;
-    this.renderSampling();
-    this.renderNewer();
+  // The event itself, below its row.
+  toggle(row) {
+    const event = this.events.get(row);
+    const isOpen = row.classList.toggle('is-open');
+    if (isOpen && event) row.append(make('pre', { tabindex: '0', 'aria-label': 'The event as JSON' }, JSON.stringify(event, null, 2)));
+    else $('pre', row)?.remove();
+    this.wake();
   }
 
-  card(event) {
-    if (event.type === 'gap') return gapCard(event.message);
-    if (event.type === 'turn') return turnCard(event.text);
-    if (event.type !== 'post') return followCard(event);
-    const card = postCard(event);
-    card.dataset.post = event.post.id;
-    this.cards.set(event.post.id, card);
-    if (event.isDeleted) strikeOut(card);
-    return card;
+  show() {
+    if (this.batch.length === 0) return this.renderNewer();
+    if (this.isRead()) return this.renderNewer();
+    const rows = this.batch.map((event) => this.row(event)).reverse();
+    if (rows.length <= CALM) for (const row of rows) row.classList.add('arrives');
+    this.batch = [];
+    this.list.prepend(...rows);
+    this.onEmpty(false);
+    while (this.list.childElementCount > KEPT) this.dropOldest();
+    this.showAges();
+    return this.renderNewer();
+  }
+
+  row(event) {
+    if (event.type === 'gap') return make('article.row.note', { tabindex: '-1' }, make('p', {}, describeGap(event)));
+    const row = postRow(event);
+    row.dataset.post = event.post.id;
+    this.rows.set(event.post.id, row);
+    this.events.set(row, event);
+    if (event.isDeleted) strikeOut(row);
+    const font = missingFont(event.post.text);
+    if (font) this.onFont(font);
+    return row;
   }
 
   dropOldest() {
-    const card = this.list.lastElementChild;
-    if (this.cards.get(card.dataset.post) === card) this.cards.delete(card.dataset.post);
-    card.remove();
+    const row = this.list.lastElementChild;
+    if (this.rows.get(row.dataset.post) === row) this.rows.delete(row.dataset.post);
+    row.remove();
   }
 
-  renderSampling() {
-    let seen = 0;
-    let shown = 0;
-    for (const batch of this.history) {
-      seen += batch.seen;
-      shown += batch.shown;
+  showAges() {
+    if (document.hidden) return;
+    for (const time of this.list.querySelectorAll('time')) {
+      const text = age(Date.now() - Date.parse(time.dateTime));
+      if (time.textContent !== text) time.textContent = text;
     }
-    const sampling = $('#sampling');
-    sampling.hidden = seen <= shown || shown === 0;
-    sampling.textContent = sampling.hidden ? '' : `Showing about 1 post in ${Math.round(seen / shown)}`;
   }
 
   renderNewer() {
     const waits = this.batch.length > 0 && this.isRead();
     this.newer.hidden = !waits;
-    if (waits) this.newer.textContent = this.batchSeen === 1 ? '1 newer' : `${this.batchSeen.toLocaleString()} newer`;
+    if (waits) this.newer.textContent = `${this.batch.length}${this.batch.length >= KEPT ? ' or more' : ''} new`;
   }
 }
 
-function strikeOut(card) {
-  const text = $('.text', card);
-  if (card.classList.contains('is-deleted') || !text) return;
-  card.classList.add('is-deleted');
+function strikeOut(row) {
+  const text = $('.text', row);
+  if (row.classList.contains('is-deleted') || !text) return;
+  row.classList.add('is-deleted');
   const struck = document.createElement('del');
   struck.append(...text.childNodes);
   text.append(struck);
-  $('footer', card).prepend(make('span.meta.deleted', {}, 'Deleted'));
+  $('header', row).append(make('span.meta.deleted', {}, 'deleted'));
 }

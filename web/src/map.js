@@ -1,4 +1,4 @@
-// map.js - the world, the points of posts, and the boxes that are asked for.
+// map.js - the world, how many posts its cells have, and the boxes that are asked for.
 //
 // Miller's cylindrical projection: the meridians are straight, so a box of longitudes and
 // latitudes is a rectangle, and the high latitudes are not as huge as Mercator's. Two canvases: the
@@ -8,17 +8,15 @@ import { geoPath, geoProjection } from 'd3-geo';
 import { feature, mesh } from 'topojson-client';
 import worldUrl from 'world-atlas/countries-110m.json';
 import { $, announce } from './dom.js';
+import { STEPS, stepBounds } from './steps.js';
 import { colour } from './theme.js';
 
 const WEST = -180;
 const EAST = 180;
 const SOUTH = -58;
 const NORTH = 84;
-const MOST_POINTS = 3000;
-const MANY_POINTS = 200;
-const CALM_MS = 80; // between two pictures of many points
-const PULSE_MS = 900;
-const BRIGHT_MS = 60_000;
+const FEW = 50; // posts: fewer are dots
+const CLICK = 4; // pixels: a longer way of the pointer is a drag
 const MOST_ZOOM = 12;
 const PAN = 60; // pixels a key
 
@@ -34,36 +32,26 @@ export const ASPECT = (2 * Math.PI) / (TOP - BOTTOM);
 const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
 const round = (degrees) => Math.round(degrees * 100) / 100;
 
-// "w,s,e,n, ..." -> [[w, s, e, n], ...]; what is no complete box is left out.
-export function parseBoxes(text) {
-  const numbers = text.split(/[,，]/).map((part) => part.trim()).filter(Boolean).map(Number);
-  const boxes = [];
-  for (let i = 0; i + 4 <= numbers.length; i += 4) {
-    const box = numbers.slice(i, i + 4);
-    if (box.every(Number.isFinite)) boxes.push(box);
-  }
-  return boxes;
-}
-
-export const printBox = (box) => box.map((degrees) => String(round(degrees))).join(',');
 
 export class WorldMap {
-  // `onBox(box)`: somebody has drawn one.
-  constructor(root, onBox) {
+  // onBox(box, isBeside): somebody has drawn one, or clicked a cell (isBeside: with Shift); onZoom(): cells of
+  // another size are wanted.
+  constructor(root, { onBox, onZoom }) {
     this.root = root;
     this.onBox = onBox;
+    this.onZoom = onZoom;
     this.land = $('canvas.land', root);
     this.top = $('canvas.top', root);
     this.drawButton = $('#draw-box');
-    this.points = [];
-    this.drawnAt = 0;
+    this.cells = { degrees: 10, posts: [] };
+    this.bounds = [];
+    this.line = 'a';
     this.boxes = [];
     this.zoom = 1;
     this.centre = [0, (TOP + BOTTOM) / 2]; // in the projection's units
     this.isDrawing = false;
     this.corner = null;   // of the box that is being drawn, in degrees
     this.pointer = null;  // its other corner
-    this.reduced = matchMedia('(prefers-reduced-motion: reduce)');
     this.projection = geoProjection(miller).precision(0.3);
     this.listen();
     new ResizeObserver(() => this.resize()).observe(root);
@@ -82,22 +70,20 @@ export class WorldMap {
 
   // --- what others tell it ---
 
-  addPoint(id, longitude, latitude) {
-    if (!(Math.abs(longitude) <= 180 && Math.abs(latitude) <= 90)) return;
-    this.points.push({ id, longitude, latitude, at: performance.now() });
-    if (this.points.length > MOST_POINTS * 1.2) this.points.splice(0, this.points.length - MOST_POINTS);
+  // `groups`: [['west,south', posts], ...] of cells of so many degrees; `line`: the letter whose colour it is.
+  setCells(degrees, groups, line) {
+    const posts = groups.filter(([key]) => key !== 'none').map(([key, count]) => [...key.split(',').map(Number), count]);
+    this.cells = { degrees, posts };
+    this.line = line;
+    this.placed = posts.reduce((all, [, , count]) => all + count, 0);
+    this.bounds = posts.length > 0 ? stepBounds(Math.max(...posts.map(([, , count]) => count))) : [];
     this.wake();
   }
 
-  removePoint(id) {
-    const point = this.points.find((one) => one.id === id);
-    if (point) this.points.splice(this.points.indexOf(point), 1);
-    this.wake();
-  }
-
-  clear() {
-    this.points = [];
-    this.wake();
+  // The side of a cell at this zoom.
+  get cellDegrees() {
+    if (this.zoom < 2) return 10;
+    return this.zoom < 5 ? 5 : 2;
   }
 
   setBoxes(boxes) {
@@ -150,6 +136,7 @@ export class WorldMap {
     this.centre[0] += (x - this.width / 2) * moved;
     this.centre[1] -= (y - this.height / 2) * moved;
     this.setView();
+    this.onZoom();
   }
 
   place(longitude, latitude) {
@@ -184,52 +171,55 @@ export class WorldMap {
     context.stroke();
   }
 
-  // Few points move smoothly; of many nobody sees each frame, and they cost more.
   wake() {
     if (this.frame || !this.width) return;
-    this.frame = requestAnimationFrame((now) => {
+    this.frame = requestAnimationFrame(() => {
       this.frame = 0;
-      if (this.points.length > MANY_POINTS && !this.drag && now - this.drawnAt < CALM_MS) this.wake();
-      else this.drawTop(now);
+      this.drawTop();
     });
   }
 
-  drawTop(now) {
-    this.drawnAt = now;
+  drawTop() {
     const context = this.top.getContext('2d');
     context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     context.clearRect(0, 0, this.width, this.height);
+    this.drawCells(context);
     this.drawBoxes(context);
-    if (this.drawPoints(context, now)) this.wake();
-    else this.dim ??= setTimeout(() => { this.dim = null; this.wake(); }, 2000);
   }
 
-  // True: something moves.
-  drawPoints(context, now) {
-    const fill = colour('point');
-    const size = this.points.length > MANY_POINTS ? 2 : 3;
-    let moves = false;
-    context.fillStyle = fill;
-    for (const { longitude, latitude, at } of this.points) {
-      const [x, y] = this.place(longitude, latitude);
-      const age = Math.max(0, now - at);
-      context.globalAlpha = clamp(0.9 - (age / BRIGHT_MS) * 0.55, 0.35, 0.9);
-      context.fillRect(x - size / 2, y - size / 2, size, size);
-    }
-    context.strokeStyle = fill;
-    context.lineWidth = 1.5;
-    for (let i = this.points.length - 1; i >= 0 && !this.reduced.matches; i--) {
-      const age = Math.max(0, now - this.points[i].at); // it may have come since the frame began
-      if (age > PULSE_MS || this.points.length - i > 60) break;
-      const [x, y] = this.place(this.points[i].longitude, this.points[i].latitude);
-      context.globalAlpha = (1 - age / PULSE_MS) * 0.8;
-      context.beginPath();
-      context.arc(x, y, 3 + (age / PULSE_MS) * 13, 0, 2 * Math.PI);
-      context.stroke();
-      moves = true;
+  stepOf(posts) {
+    return this.bounds.findIndex((bound) => posts <= bound);
+  }
+
+  alphaOf(step) {
+    return 0.3 + (0.7 * (step + 1 + STEPS - this.bounds.length)) / STEPS;
+  }
+
+  drawCells(context) {
+    const { degrees, posts } = this.cells;
+    context.fillStyle = colour(`line-${this.line}`);
+    for (const [west, south, count] of posts) {
+      context.globalAlpha = Math.min(1, this.alphaOf(this.stepOf(count)));
+      if (this.placed < FEW) {
+        const [x, y] = this.place(west + degrees / 2, south + degrees / 2);
+        context.beginPath();
+        context.arc(x, y, 3 + Math.sqrt(count), 0, 2 * Math.PI);
+        context.fill();
+      } else {
+        const [x0, y0] = this.place(west, south + degrees);
+        const [x1, y1] = this.place(west + degrees, south);
+        context.fillRect(x0 + 0.5, y0 + 0.5, x1 - x0 - 1, y1 - y0 - 1);
+      }
     }
     context.globalAlpha = 1;
-    return moves;
+  }
+
+  // The cell under a pixel that has posts, as a box.
+  cellAt(pixel) {
+    const [longitude, latitude] = this.degrees(pixel);
+    const { degrees, posts } = this.cells;
+    const cell = posts.find(([west, south]) => longitude >= west && longitude < west + degrees && latitude >= south && latitude < south + degrees);
+    return cell ? [cell[0], cell[1], Math.min(EAST, cell[0] + degrees), Math.min(90, cell[1] + degrees)].map(round) : null;
   }
 
   drawBoxes(context) {
@@ -273,7 +263,7 @@ export class WorldMap {
     const box = boxBetween(this.corner, this.pointer);
     this.setDrawing(false);
     if (box[0] === box[2] || box[1] === box[3]) return; // a click, no box
-    this.onBox(box);
+    this.onBox(box, false);
   }
 
   listen() {
@@ -282,14 +272,17 @@ export class WorldMap {
       return [event.clientX - left, event.clientY - top];
     };
     this.top.addEventListener('pointerdown', (event) => {
-      if (event.button !== 0 || (!this.isDrawing && this.zoom === 1)) return;
-      this.top.setPointerCapture(event.pointerId);
+      if (event.button !== 0) return;
       this.drag = at(event);
+      this.pressed = this.drag;
+      if (this.isDrawing || this.zoom > 1) this.top.setPointerCapture(event.pointerId);
       if (!this.isDrawing) return;
       this.hasKeys = false;
       this.corner = this.pointer = this.degrees(this.drag);
     });
     this.top.addEventListener('pointermove', (event) => {
+      const cell = this.isDrawing ? null : this.cellAt(at(event));
+      this.root.classList.toggle('is-over', cell !== null);
       if (!this.drag) return;
       const now = at(event);
       if (this.isDrawing) {
@@ -300,8 +293,13 @@ export class WorldMap {
       this.panBy(this.drag[0] - now[0], this.drag[1] - now[1]);
       this.drag = now;
     });
-    this.top.addEventListener('pointerup', () => {
+    this.top.addEventListener('pointerup', (event) => {
+      const now = at(event);
       if (this.drag && this.isDrawing) this.finishBox();
+      else if (this.drag && Math.hypot(now[0] - this.pressed[0], now[1] - this.pressed[1]) < CLICK) {
+        const cell = this.cellAt(now);
+        if (cell) this.onBox(cell, event.shiftKey);
+      }
       this.drag = null;
     });
     this.top.addEventListener('pointercancel', () => {

@@ -1,13 +1,21 @@
 // The modules of the pages that need no browser.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { Buckets } from '../src/buckets.js';
+import { formatChange, formatRate, sparkline } from '../src/chips.js';
+import { ServerClock } from '../src/clock.js';
 import { curlCommand, exportCommand, tailCommand } from '../src/command.js';
 import { formatBound, formatBytes, formatCount, formatSeconds } from '../src/format.js';
 import { health, workerState } from '../src/health.js';
 import { timeOfId } from '../src/ids.js';
+import { Link } from '../src/link.js';
+import { stepBounds } from '../src/steps.js';
+import { Pace } from '../src/pace.js';
+import { boxesOf, continuePath, countsPath, narrow, postsPath } from '../src/question.js';
 import { Samples, sum } from '../src/samples.js';
-import { makeEventReader } from '../src/stream.js';
 import { directionOf, splitText } from '../src/text.js';
+import { niceTicks } from '../src/timeline.js';
+import { View } from '../src/view.js';
 
 const marked = (text) => splitText(text).filter(({ kind }) => kind !== 'text').map(({ text: part }) => part);
 
@@ -33,23 +41,6 @@ test('a text has the direction of its own words', () => {
   assert.equal(direction('@ליאור good morning'), 'ltr');
   assert.equal(direction('«Привет», шалом'), 'ltr');
   assert.equal(direction('#שלום 123 ☕'), 'auto');
-});
-
-test('a stream of events is read the same wherever it is cut', () => {
-  const stream = 'id: 7\n\n:\n\nid: 8\nevent: post\ndata: {"a":1}\n\nevent: gap\r\ndata: {"b":2}\r\n\r\nid\ndata\n\nretry: 5\n\n';
-  const read = (pieces) => {
-    const blocks = [];
-    const reader = makeEventReader(({ id, event, data }) => blocks.push([id, event, data]));
-    pieces.forEach(reader);
-    return blocks;
-  };
-  const whole = read([stream]);
-  assert.deepEqual(whole, [['7', 'message', null], [undefined, 'message', null], ['8', 'post', '{"a":1}'],
-    [undefined, 'gap', '{"b":2}'], ['', 'message', ''], [undefined, 'message', null]]);
-  assert.deepEqual(read([...stream]), whole);
-  for (let cut = 1; cut < stream.length; cut++) {
-    assert.deepEqual(read([stream.slice(0, cut), stream.slice(cut)]), whole);
-  }
 });
 
 test('commands can be pasted, whatever is asked for', () => {
@@ -120,4 +111,148 @@ test('all is well while every worker is ready and no part fails', () => {
   assert.deepEqual(health({ metrics, health: parts }), { isWell: true, text: 'All well' });
   parts.writes.state = 'failing';
   assert.deepEqual(health({ metrics, health: parts }), { isWell: false, text: 'Failing: writes' });
+});
+
+const second = (n, posts, more = {}) => ({ type: 'counts', start: new Date(n * 1000).toISOString(), posts, deletes: 0, ...more });
+
+test('a bucket that was not told, or only in part, is unknown and not zero', () => {
+  const buckets = new Buckets(1000);
+  for (const message of [second(10, 4), second(11, 0), second(13, 2), second(14, 7, { gap: true })]) buckets.take(message);
+  assert.deepEqual(buckets.sum(10_000, 15_000), { posts: 6, deletes: 0, known: 3, unknown: 2 });
+  assert.equal(buckets.at(12_000), null);
+  assert.equal(buckets.rate(12_000, 13_000), null);
+  assert.equal(buckets.rate(10_000, 12_000), 2);
+  assert.equal(buckets.lastPost, 14_000);
+  buckets.take(second(12, 1));
+  buckets.take(second(14, 8, { revision: 1 }));
+  assert.deepEqual(buckets.sum(10_000, 15_000), { posts: 15, deletes: 0, known: 5, unknown: 0 });
+  assert.equal(buckets.perSecond, 8);
+  buckets.forgetBefore(13_000);
+  assert.equal(buckets.sum(10_000, 15_000).known, 2);
+});
+
+test('the running bucket counts for groups, until the whole one comes', () => {
+  const buckets = new Buckets(10_000);
+  const groups = (en, ja) => ({ groups: [{ key: 'ja', posts: ja }, { key: 'en', posts: en }], other: 1 });
+  buckets.take(second(10, 9, groups(5, 4)));
+  buckets.take(second(20, 3, { ...groups(2, 1), partial: true }));
+  assert.deepEqual(buckets.groups(10_000, 30_000), { groups: [['en', 7], ['ja', 5]], rest: 2 });
+  assert.equal(buckets.end, 20_000);
+  buckets.take(second(20, 5, groups(4, 1)));
+  assert.deepEqual(buckets.groups(10_000, 30_000), { groups: [['en', 9], ['ja', 5]], rest: 2 });
+});
+
+test('a change is against what was before', () => {
+  const buckets = new Buckets(1000);
+  for (let n = 0; n < 60; n++) buckets.take(second(n, n < 56 ? 10 : 15));
+  assert.equal(buckets.change(0, 60_000), 0.5);
+  assert.equal(new Buckets(1000).change(0, 60_000), null);
+  assert.deepEqual([0.184, -0.5, null].map(formatChange), ['+18%', '−50%', '']);
+  assert.deepEqual([null, 0, 1234.4, 0.2, 0.001].map(formatRate), ['–', '0/s', '1,234/s', '12/min', '4/h']);
+  assert.equal(sparkline(buckets, 60_000, 120_000), '');
+  assert.equal(sparkline(buckets, 0, 60_000).split(' ').length, 24);
+});
+
+test('a question is a request of the stream that has it', () => {
+  assert.equal(countsPath('', { bucket: '1s' }), '/v1/stream/counts?bucket=1s');
+  assert.equal(countsPath('tea OR "a b"', { bucket: '1s' }), '/v1/stream/counts?rule=tea+OR+%22a+b%22&bucket=1s');
+  assert.equal(countsPath('home:', {}), null);
+  assert.equal(postsPath('', {}), '/v1/stream/firehose');
+  assert.equal(postsPath('lang:zh-TW', { last: '5' }), '/v1/stream/firehose?language=zh-TW&last=5');
+  assert.equal(postsPath('sample:0.5%', {}), '/v1/stream/sample?percent=0.5');
+  assert.equal(postsPath('home:', {}), '/v1/stream/home');
+  assert.equal(postsPath('lang:ja tea', {}), '/v1/stream/filter?rule=lang%3Aja+tea');
+  assert.equal(continuePath('/v1/stream/filter?rule=tea&last=50', '114677036875776'), '/v1/stream/filter?rule=tea&since=114677036875776');
+  assert.equal(continuePath('/v1/stream/firehose?last=50', null), '/v1/stream/firehose?last=50');
+});
+
+test('a question is narrowed, and keeps what it was', () => {
+  assert.equal(narrow('', 'lang:ja'), 'lang:ja');
+  assert.equal(narrow('home:', 'tea'), 'tea');
+  assert.equal(narrow('tea', 'lang:ja'), 'tea lang:ja');
+  assert.equal(narrow('tea lang:en', 'lang:ja'), 'tea lang:ja');
+  assert.equal(narrow('tea OR "a OR b"', 'lang:ja'), '(tea OR "a OR b") lang:ja');
+  assert.equal(narrow('(tea OR coffee) lang:en', 'country:BR'), '(tea OR coffee) lang:en country:BR');
+  assert.equal(narrow('tea bounding_box:[1 2 3 4]', 'bounding_box:[5 6 7 8]'), 'tea bounding_box:[5 6 7 8]');
+  assert.equal(narrow('#rain', '#rain'), '#rain');
+  assert.deepEqual(boxesOf('tea bounding_box:[1, 2.5 -3 4] bounding_box:[x]'), [[1, 2.5, -3, 4]]);
+});
+
+test('a link has all that is asked for, and nothing else', () => {
+  const view = new View();
+  assert.equal(view.fragment, 'a=');
+  view.question = 'tea & milk';
+  assert.equal(view.add('茶'), true);
+  assert.equal(view.add('c'), true);
+  assert.equal(view.add('茶'), true);
+  assert.equal(view.focus, 1);
+  assert.equal(view.add('d'), true);
+  assert.equal(view.add('e'), false);
+  view.remove(2);
+  view.range = '1h';
+  view.isLog = true;
+  view.brush = { from: Date.UTC(2026, 10, 22, 16, 48, 10), to: Date.UTC(2026, 10, 22, 16, 48, 40) };
+  const other = new View();
+  assert.equal(other.recall(view.fragment), true);
+  assert.deepEqual(other, view);
+  assert.equal(new View().recall('token=x'), false);
+  assert.equal(other.recall('b=x&focus=d&range=9y&t=5/4'), true);
+  assert.deepEqual([other.focus, other.range, other.brush, other.slots], [1, '15m', null, [1]]);
+});
+
+test('the clock of the server is learnt from buckets that come as they end', () => {
+  const clock = new ServerClock();
+  clock.heard(1_000_000, 1000, 5_000_000); // the past
+  assert.equal(clock.now(5_000_000), 5_000_000);
+  for (let n = 1; n <= 4; n++) clock.heard(1_000_000 + n * 1000, 1000, 5_000_000 + n * 1000);
+  assert.equal(clock.now(5_004_000), 1_004_000);
+  clock.heard(9_000_000, 1000, 5_004_100);
+  assert.equal(clock.now(5_004_100), 9_000_000);
+});
+
+test('axes have round numbers', () => {
+  assert.deepEqual(niceTicks(4), [0, 1, 2, 3, 4]);
+  assert.deepEqual(niceTicks(1006), [0, 500, 1000, 1500]);
+  assert.deepEqual(stepBounds(1000), [4, 16, 63, 251, 1000]);
+  assert.deepEqual(stepBounds(2), [1, 2]);
+});
+
+test('a pace says how many it left out', () => {
+  const posts = [];
+  const skipped = [];
+  const pace = new Pace(2, { onPost: (post) => posts.push(post), onSkipped: (n) => skipped.push(n) });
+  for (const [post, at] of [[1, 1000], [2, 1100], [3, 1200], [4, 1900], [5, 2000], [6, 5000]]) pace.take(post, at);
+  assert.deepEqual(posts, [1, 2, 5, 6]);
+  assert.deepEqual(skipped, [0, 2, 0]);
+});
+
+test('each stream of a connection goes on where it was, when the connection broke', () => {
+  const sockets = [];
+  const states = [];
+  const connect = () => {
+    const socket = { said: [], send(text) { this.said.push(JSON.parse(text)); }, close() {} };
+    sockets.push(socket);
+    return socket;
+  };
+  const link = new Link(connect, (state) => states.push(state.name));
+  const taken = [];
+  const name = link.open('/v1/stream/counts?bucket=1s&since=-15m', (message) => taken.push(message));
+  link.open('/v1/stream/firehose?last=50', () => {});
+  sockets[0].onopen();
+  assert.deepEqual(sockets[0].said.map(({ op, path }) => [op, path]), [['open', '/v1/stream/counts?bucket=1s&since=-15m'], ['open', '/v1/stream/firehose?last=50']]);
+  const tell = (message) => sockets.at(-1).onmessage({ data: JSON.stringify(message) });
+  tell({ type: 'counts', id: '114677037735935', stream: name });
+  tell({ type: 'counts', partial: true, stream: name });
+  tell({ op: 'open', id: name, error: { code: 'syntax' } });
+  assert.deepEqual(taken.map(({ type }) => type), ['counts', 'counts', 'refused']);
+  sockets[0].onclose({});
+  assert.equal(states.at(-1), 'waiting');
+  link.hurry();
+  sockets[1].onopen();
+  assert.deepEqual(sockets[1].said.map(({ path }) => path), ['/v1/stream/counts?bucket=1s&since=114677037735935', '/v1/stream/firehose?last=50']);
+  sockets[0].onmessage({ data: '{}' }); // of a socket that is gone
+  link.close(name);
+  assert.deepEqual(sockets[1].said.at(-1), { op: 'close', id: name });
+  sockets[1].onclose({ error: { status: 401, message: 'no' } });
+  assert.deepEqual(states, ['connecting', 'live', 'waiting', 'connecting', 'live', 'refused']);
 });

@@ -1,0 +1,51 @@
+// access.js - the dialog about the token, which is only there when it is needed, or asked for.
+
+import { $, copyText } from './dom.js';
+import { exportCommand } from './command.js';
+import { describeToken, getToken, permittedStreams, setToken } from './token.js';
+
+const COMMAND = "sluice token --secret-file FILE --sub 1 \\\n  --scope 'stream:filter stream:firehose'";
+const OTHERS = { filter: 'Use Filter, which it permits', sample: 'Use Sample, which it permits', home: 'Use Home, which it permits' };
+
+export class Access {
+  // onToken(): there is another; onOther(stream): go on with this one, which the token permits.
+  constructor({ onToken, onOther }) {
+    this.dialog = $('#token-dialog');
+    $('#token-command').textContent = COMMAND;
+    $('#token-form').addEventListener('submit', () => {
+      if ($('#token').value.trim() === getToken()) return;
+      setToken($('#token').value);
+      onToken();
+    });
+    $('#token-close').addEventListener('click', () => this.dialog.close());
+    $('#you').addEventListener('click', () => this.ask('Token', getToken() ? 'This one is in use, in this tab alone.' : ''));
+    $('#copy-token').addEventListener('click', ({ target }) => copyText(target, exportCommand(getToken())));
+    $('#use-other').addEventListener('click', () => {
+      this.dialog.close();
+      onOther(this.other);
+    });
+  }
+
+  // `other`: a stream that the token permits instead.
+  ask(title, what, other = null) {
+    this.other = other;
+    $('#token-title').textContent = title;
+    $('#token-what').textContent = what;
+    $('#token').value = getToken();
+    $('#about-token').textContent = describeToken(getToken());
+    $('#copy-token').disabled = !getToken();
+    $('#use-other').hidden = !(other in OTHERS);
+    $('#use-other').textContent = OTHERS[other] ?? '';
+    if (!this.dialog.open) this.dialog.showModal();
+    $('#token').focus();
+  }
+
+  // False: the token does not permit it, and the dialog says so.
+  permits(stream) {
+    const permitted = permittedStreams(getToken());
+    if (permitted.length === 0 || permitted.includes(stream)) return true; // it does not say: the server will
+    const [other] = permitted.filter((one) => one in OTHERS);
+    this.ask('This token does not permit that', `It has no scope stream:${stream}.`, other);
+    return false;
+  }
+}

@@ -1,0 +1,88 @@
+// asking.js - the field, and what is wrong with what stands in it.
+
+import { $, announce } from './dom.js';
+import { readRefusal } from './link.js';
+import { countsPath } from './question.js';
+import { getToken } from './token.js';
+
+const PLACE = /at character (\d+)/;
+
+export class Asking {
+  // onAsk(text, isBeside): it is to be shown; isOnline(): whether the server can be asked.
+  constructor({ onAsk, isOnline }) {
+    Object.assign(this, { onAsk, isOnline });
+    this.input = $('#question');
+    $('#ask').addEventListener('submit', (event) => {
+      event.preventDefault();
+      this.check(this.input.value, false);
+    });
+    $('#compare').addEventListener('click', () => this.check(this.input.value, true));
+    this.input.addEventListener('keydown', (event) => {
+      if (event.key !== 'Enter' || !event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      this.check(this.input.value, true);
+    });
+  }
+
+  get text() {
+    return this.input.value;
+  }
+
+  set text(text) {
+    this.input.value = text;
+  }
+
+  focus() {
+    this.input.focus();
+    this.input.select();
+  }
+
+  // What is refused changes nothing of what is shown.
+  async check(text, isBeside) {
+    const path = countsPath(text, { bucket: '1s', since: '-1s' }, '/v1/counts');
+    const error = path && getToken() && this.isOnline() ? await askWhy(path) : null;
+    if (error) this.fail(error, text);
+    else this.onAsk(text, isBeside);
+  }
+
+  clear() {
+    $('#error').hidden = true;
+    this.input.removeAttribute('aria-invalid');
+  }
+
+  say(text) {
+    this.clear();
+    $('#error').hidden = false;
+    $('#error-place').hidden = true;
+    $('#error-text').textContent = text;
+    announce(text);
+  }
+
+  // `error` of the server, about `text`.
+  fail(error, text) {
+    const message = error.message.replace(/ ?'[^']*' at character \d+:.*$|:? at character \d+:.*$/, '');
+    const at = error.at ?? Number(PLACE.exec(error.message)?.[1] ?? 0) - 1;
+    this.say(`${message[0].toUpperCase()}${message.slice(1)}.`);
+    this.input.setAttribute('aria-invalid', 'true');
+    if (this.input.value !== text) this.input.value = text;
+    const characters = [...text];
+    if (at < 0 || error.param !== 'rule') return;
+    const mark = document.createElement('mark');
+    mark.textContent = characters[at] ?? ' ';
+    $('#error-place').replaceChildren(characters.slice(0, at).join(''), mark, characters.slice(at + 1).join(''));
+    $('#error-place').hidden = false;
+    const offset = characters.slice(0, at).join('').length;
+    if (document.activeElement === this.input) this.input.setSelectionRange(offset, offset + (characters[at]?.length ?? 0));
+  }
+}
+
+// What the server says against a request; null: nothing, or nothing that the stream itself would not say.
+async function askWhy(path) {
+  try {
+    const response = await fetch(path, { headers: { Authorization: `Bearer ${getToken()}` }, cache: 'no-store', credentials: 'omit' });
+    if (response.status !== 400 && response.status !== 413) return null;
+    return await readRefusal(response);
+  } catch {
+    return null;
+  }
+}

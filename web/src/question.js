@@ -1,0 +1,96 @@
+// question.js - what is typed into the field, as requests.
+//
+// A question is a rule (docs/filters.md, section 9), or nothing, for all posts. Three forms are no rules:
+// `lang:ja` alone, which is the firehose in one language, `sample:1%`, and `home:`.
+
+const LANGUAGE = /^lang:([a-z]{2,8}(?:-[a-z0-9]{1,8})*)$/i;
+const SAMPLE = /^sample:(\d+(?:\.\d+)?)%?$/i;
+const HOME = /^home:$/i;
+const TERM = /^(-?)([a-z_]+):/i;
+
+// { stream, parameters }: which stream has it, and what it asks there.
+export function requestOf(question) {
+  const text = question.trim();
+  if (text === '') return { stream: 'firehose', parameters: {} };
+  if (HOME.test(text)) return { stream: 'home', parameters: {} };
+  const [, percent] = SAMPLE.exec(text) ?? [];
+  if (percent) return { stream: 'sample', parameters: { percent } };
+  const [, language] = LANGUAGE.exec(text) ?? [];
+  if (language) return { stream: 'firehose', parameters: { language } };
+  return { stream: 'filter', parameters: { rule: text } };
+}
+
+const pathOf = (path, parameters) => {
+  const query = new URLSearchParams(parameters).toString();
+  return query ? `${path}?${query}` : path;
+};
+
+export function postsPath(question, more) {
+  const { stream, parameters } = requestOf(question);
+  return pathOf(`/v1/stream/${stream}`, { ...parameters, ...more });
+}
+
+// null: a home stream is not counted.
+export function countsPath(question, more, root = '/v1/stream/counts') {
+  const { stream, parameters } = requestOf(question);
+  return stream === 'home' ? null : pathOf(root, { ...parameters, ...more });
+}
+
+export const scopeOf = (question) => `stream:${requestOf(question).stream}`;
+
+// What a path leads to, with `since` in the place of where it began.
+export function continuePath(path, cursor) {
+  if (!cursor) return path;
+  const [route, query] = path.split('?');
+  const parameters = new URLSearchParams(query);
+  parameters.delete('last');
+  parameters.set('since', cursor);
+  return pathOf(route, parameters);
+}
+
+// The items of a rule that stand beside each other, with what belongs together kept together.
+function splitItems(text) {
+  const items = [];
+  let item = '';
+  let depth = 0;
+  let isQuoted = false;
+  for (const c of text) {
+    if (c === '"') isQuoted = !isQuoted;
+    else if (!isQuoted && '([{'.includes(c)) depth++;
+    else if (!isQuoted && ')]}'.includes(c)) depth--;
+    if (/\s/.test(c) && depth === 0 && !isQuoted) {
+      if (item) items.push(item);
+      item = '';
+    } else {
+      item += c;
+    }
+  }
+  if (item) items.push(item);
+  return items;
+}
+
+// The question, and `term` besides. Of a language, a country or a box there is one: the new one.
+export function narrow(question, term) {
+  const items = splitItems(question.trim());
+  if (items.length === 0 || requestOf(question).stream === 'home') return term;
+  const [, , operator] = TERM.exec(term) ?? [];
+  const isOneOf = ['lang', 'country', 'bounding_box'].includes(operator);
+  const rest = items.filter((item) => item !== term && !(isOneOf && item.startsWith(`${operator}:`)));
+  if (rest.includes('OR')) return `(${rest.join(' ')}) ${term}`;
+  return [...rest, term].join(' ');
+}
+
+export const boxTerm = (box) => `bounding_box:[${box.join(' ')}]`;
+
+// The boxes that a question names, as [west, south, east, north].
+export function boxesOf(question) {
+  return [...question.matchAll(/bounding_box:\[([^\]]*)\]/gi)]
+    .map(([, numbers]) => numbers.split(/[\s,]+/).filter(Boolean).map(Number))
+    .filter((box) => box.length === 4 && box.every(Number.isFinite));
+}
+
+// How a chip says it.
+export function titleOf(question) {
+  if (question === '') return 'All posts';
+  return question.replace(/bounding_box:\[[^\]]*\]/gi, 'in a box');
+}

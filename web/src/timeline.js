@@ -1,0 +1,282 @@
+// timeline.js - posts a second of up to four questions over one range of time.
+//
+// A canvas that is drawn when something has come, not sixty times a second. What nobody has told is a
+// hatched hole. Drag, or the arrow keys, choose a part of the time.
+
+import { $ } from './dom.js';
+import { colour } from './theme.js';
+
+const LEFT = 48;
+const RIGHT = 30;
+const TOP = 8;
+const BOTTOM = 26;
+const DELETES = 5; // the height of the ticks of deletions
+const DASHES = [[], [7, 4], [2, 3], [9, 3, 2, 3]];
+const STEPS_MS = [10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14_400].map((s) => s * 1000);
+const WORTH_MS = 2; // buckets: a shorter drag is a click
+
+const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
+const oneDay = 86_400_000;
+
+export function formatAxis(value) {
+  if (value >= 1000) return value.toLocaleString(undefined, { notation: 'compact' });
+  return value.toLocaleString(undefined, { maximumSignificantDigits: 2 });
+}
+
+// Ticks of 1, 2 or 5 times a power of ten; the last is at or above `most`.
+export function niceTicks(most, count = 4) {
+  const raw = most / count;
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 5, 10].find((times) => times * power >= raw * 0.999) * power;
+  return Array.from({ length: Math.ceil(most / step - 1e-9) + 1 }, (_, i) => i * step);
+}
+
+export class Timeline {
+  // onBrush(range): { from, to } in ms, or null; onPoint(ms): where the pointer is, or null.
+  constructor(root, { onBrush, onPoint }) {
+    this.root = root;
+    this.onBrush = onBrush;
+    this.onPoint = onPoint;
+    this.canvas = $('canvas', root);
+    this.picture = null;
+    this.listen();
+    new ResizeObserver(() => this.resize()).observe(root);
+    document.addEventListener('themechange', () => this.draw());
+  }
+
+  resize() {
+    const ratio = Math.min(2, devicePixelRatio || 1);
+    const { clientWidth: width, clientHeight: height } = this.root;
+    if (width === 0 || height === 0) return;
+    Object.assign(this, { width, height, ratio });
+    this.canvas.width = Math.round(width * ratio);
+    this.canvas.height = Math.round(height * ratio);
+    this.draw();
+  }
+
+  // `picture`: { from, to, bucketMs, lines: [{ slot, letter, buckets }], focus, isLog, brush, holes: [[from, to]] }.
+  show(picture) {
+    this.picture = picture;
+    this.draw();
+  }
+
+  x(ms) {
+    const { from, to } = this.picture;
+    return LEFT + ((ms - from) / (to - from)) * (this.width - LEFT - RIGHT);
+  }
+
+  ms(x) {
+    const { from, to } = this.picture;
+    return clamp(from + ((x - LEFT) / (this.width - LEFT - RIGHT)) * (to - from), from, to);
+  }
+
+  get base() {
+    return this.height - BOTTOM;
+  }
+
+  y(value) {
+    const share = this.picture.isLog ? Math.log10(1 + value) / Math.log10(1 + this.top) : value / this.top;
+    return this.base - share * (this.base - TOP);
+  }
+
+  draw() {
+    if (!this.picture || !this.width) return;
+    const context = this.canvas.getContext('2d');
+    context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    context.clearRect(0, 0, this.width, this.height);
+    context.font = `12px ${colour('font')}`;
+    const lines = this.picture.lines.map((line) => ({ ...line, values: this.values(line.buckets) }));
+    let most = 0;
+    for (const { values } of lines) for (const value of values) if (value > most) most = value;
+    const ticks = this.ticks(Math.max(most * 1.08, 4 / Math.max(1, this.picture.bucketMs / 1000)));
+    this.top = ticks.at(-1);
+    this.drawAxes(context, ticks);
+    this.drawHoles(context);
+    for (const line of lines) if (line.slot !== this.picture.focus) this.drawLine(context, line);
+    const focused = lines.find(({ slot }) => slot === this.picture.focus);
+    if (focused) {
+      this.drawLine(context, focused, true);
+      this.drawDeletes(context, focused);
+    }
+    this.drawBrush(context);
+  }
+
+  ticks(most) {
+    if (!this.picture.isLog) return niceTicks(most);
+    const ticks = [0];
+    for (let tick = 1; ticks.at(-1) < most; tick *= 10) ticks.push(tick);
+    return ticks;
+  }
+
+  // Posts a second by bucket; null: not known.
+  values(buckets) {
+    const { from, to, bucketMs } = this.picture;
+    return Array.from(buckets.starts(from, to), (start) => {
+      const bucket = buckets.at(start);
+      return bucket ? (bucket.posts * 1000) / bucketMs : null;
+    });
+  }
+
+  drawAxes(context, ticks) {
+    const { from, to } = this.picture;
+    context.strokeStyle = colour('line');
+    context.fillStyle = colour('muted');
+    context.lineWidth = 1;
+    context.textAlign = 'right';
+    context.textBaseline = 'middle';
+    for (const tick of ticks) {
+      const y = Math.round(this.y(tick)) + 0.5;
+      context.beginPath();
+      context.moveTo(LEFT, y);
+      context.lineTo(this.width - RIGHT, y);
+      context.stroke();
+      context.fillText(formatAxis(tick), LEFT - 8, y);
+    }
+    const room = Math.max(2, Math.floor((this.width - LEFT - RIGHT) / 110));
+    const step = STEPS_MS.find((one) => (to - from) / one <= room) ?? STEPS_MS.at(-1);
+    const zone = new Date(to).getTimezoneOffset() * 60_000;
+    context.textAlign = 'center';
+    context.textBaseline = 'top';
+    for (let ms = Math.ceil((from - zone) / step) * step + zone; ms <= to; ms += step) {
+      const style = { hour: '2-digit', minute: '2-digit', hour12: false, ...(step < 60_000 ? { second: '2-digit' } : {}),
+        ...(to - from > oneDay ? { day: 'numeric' } : {}) };
+      context.fillText(new Date(ms).toLocaleTimeString(undefined, style), this.x(ms), this.base + DELETES + 5);
+    }
+  }
+
+  drawHoles(context) {
+    if (this.picture.holes.length === 0) return;
+    const tile = new OffscreenCanvas(8, 8);
+    const pen = tile.getContext('2d');
+    pen.strokeStyle = colour('edge');
+    pen.lineWidth = 1.25;
+    pen.beginPath();
+    for (const shift of [-8, 0, 8]) {
+      pen.moveTo(shift, 8);
+      pen.lineTo(shift + 8, 0);
+    }
+    pen.stroke();
+    context.fillStyle = context.createPattern(tile, 'repeat');
+    for (const [from, to] of this.picture.holes) {
+      const x = this.x(from);
+      context.fillRect(x, TOP, Math.max(2, this.x(to) - x), this.base - TOP);
+    }
+    context.fillStyle = colour('soft');
+    context.textAlign = 'center';
+    context.textBaseline = 'middle';
+    for (const [from, to] of this.picture.holes) {
+      if (this.x(to) - this.x(from) > 70) context.fillText('no data', (this.x(from) + this.x(to)) / 2, (TOP + this.base) / 2);
+    }
+  }
+
+  drawLine(context, { slot, letter, buckets, values }, isFocus = false) {
+    const { from, bucketMs } = this.picture;
+    const first = Math.floor(from / bucketMs) * bucketMs;
+    context.save();
+    context.beginPath();
+    context.rect(LEFT, 0, this.width - LEFT - RIGHT + 2, this.height);
+    context.clip();
+    context.strokeStyle = colour(`line-${letter}`);
+    context.lineWidth = isFocus ? 2 : 1.5;
+    context.lineJoin = 'round';
+    context.setLineDash(DASHES[slot]);
+    context.beginPath();
+    let isDown = false;
+    values.forEach((value, i) => {
+      if (value === null) {
+        isDown = false;
+        return;
+      }
+      const x = this.x(first + (i + 0.5) * bucketMs);
+      const y = this.y(value);
+      if (isDown) context.lineTo(x, y);
+      else context.moveTo(x, y);
+      if (!isDown && (values[i + 1] ?? null) === null) context.lineTo(x + 1.5, y); // one by itself
+      isDown = true;
+    });
+    context.stroke();
+    const last = values.findLastIndex((value) => value !== null);
+    if (buckets.running && last >= 0) {
+      const share = buckets.running.posts / Math.max(1, (this.picture.now - buckets.running.start) / 1000);
+      context.setLineDash([2, 3]);
+      context.beginPath();
+      context.moveTo(this.x(first + (last + 0.5) * bucketMs), this.y(values[last]));
+      context.lineTo(this.x(this.picture.now), this.y(share));
+      context.stroke();
+    }
+    context.restore();
+    if (last < 0) return;
+    context.fillStyle = colour(`line-${letter}`);
+    context.textAlign = 'left';
+    context.textBaseline = 'middle';
+    context.fillText(letter, this.width - RIGHT + 8, clamp(this.y(values[last]), TOP + 6, this.base - 6));
+  }
+
+  drawDeletes(context, { buckets }) {
+    const { from, to, bucketMs } = this.picture;
+    const width = Math.max(1.5, this.x(from + bucketMs) - this.x(from) - 0.5);
+    context.fillStyle = colour('bad');
+    for (const start of buckets.starts(from, to)) {
+      if (buckets.at(start)?.deletes > 0 && start >= from) context.fillRect(this.x(start), this.base + 2, width, DELETES);
+    }
+  }
+
+  drawBrush(context) {
+    const brush = this.drag ?? this.picture.brush;
+    if (!brush) return;
+    const [x0, x1] = [brush.from, brush.to].map((ms) => clamp(this.x(ms), LEFT, this.width - RIGHT));
+    context.fillStyle = colour('accent-soft');
+    context.fillRect(x0, TOP, x1 - x0, this.base - TOP);
+    context.strokeStyle = colour('accent');
+    context.lineWidth = 1.5;
+    context.setLineDash([]);
+    context.strokeRect(x0, TOP, x1 - x0, this.base - TOP);
+  }
+
+  // --- pointer and keys ---
+
+  range(one, other) {
+    const { bucketMs } = this.picture;
+    return { from: Math.floor(Math.min(one, other) / bucketMs) * bucketMs, to: Math.ceil(Math.max(one, other) / bucketMs) * bucketMs };
+  }
+
+  listen() {
+    const at = ({ clientX }) => this.ms(clientX - this.canvas.getBoundingClientRect().left);
+    this.canvas.addEventListener('pointerdown', (event) => {
+      if (event.button !== 0 || !this.picture) return;
+      this.canvas.setPointerCapture(event.pointerId);
+      this.anchor = at(event);
+    });
+    this.canvas.addEventListener('pointermove', (event) => {
+      if (!this.picture) return;
+      if (this.anchor) {
+        this.drag = this.range(this.anchor, at(event));
+        this.draw();
+      }
+      this.onPoint(at(event));
+    });
+    this.canvas.addEventListener('pointerleave', () => this.onPoint(null));
+    this.canvas.addEventListener('pointerup', () => {
+      const { drag } = this;
+      this.anchor = null;
+      this.drag = null;
+      if (drag && drag.to - drag.from >= WORTH_MS * this.picture.bucketMs) this.onBrush(drag);
+      else this.draw();
+    });
+    this.canvas.addEventListener('pointercancel', () => { this.anchor = null; this.drag = null; this.draw(); });
+    this.canvas.addEventListener('keydown', (event) => this.key(event));
+  }
+
+  // Arrows move what is chosen, with Shift its end; the first of them chooses a fifteenth of the range.
+  key(event) {
+    const way = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!way || !this.picture || event.ctrlKey || event.altKey || event.metaKey) return;
+    event.preventDefault();
+    const { from, to, bucketMs, brush } = this.picture;
+    const step = Math.max(bucketMs, (to - from) / 60);
+    const next = brush ? { from: brush.from + (event.shiftKey ? 0 : way * step), to: brush.to + way * step }
+      : { from: to - (to - from) / 15 - 5000, to: to - 5000 };
+    if (next.to - next.from < bucketMs || next.from < from || next.to > to) return;
+    this.onBrush(this.range(next.from, next.to - 1));
+  }
+}
