@@ -177,6 +177,7 @@ class Client(Follower):
         self.cursor = storm.start  # the greatest id
         self.since = str(storm.start)  # what it comes back with: that, or a cursor as it was told
         self.broken = self.refused = self.warnings = 0
+        self.members = None  # that it asked for last
         self.disconnects = {}
         self._stopping = threading.Event()
         self._lock = threading.Lock()
@@ -187,7 +188,8 @@ class Client(Follower):
     def _target(self):
         target = self.kind.target + ("&" if "?" in self.kind.target else "?") + "cursors=true"
         if self.kind.fields:
-            target += "&fields=" + self.rng.choice(self.kind.fields)
+            self.members = self.rng.choice(self.kind.fields)
+            target += "&fields=" + self.members
         return target if self.is_sse else f"{target}&since={self.since}"
 
     def _open(self):
@@ -261,6 +263,15 @@ class Client(Follower):
                 self._tell(f"late, cursor {message['cursor']}")
             if self.is_sse:
                 self._check_sse_id(message, is_logged)
+            if "late" not in message and "matching_rules" not in message:
+                self._check_bytes(message)
+
+    def _check_bytes(self, message):
+        """All who ask for the same members are told the same, compressed in whatever way or not."""
+        raw = message.raw if isinstance(message.raw, bytes) else message.raw.encode()  # of a WebSocket it is text
+        said = self.storm.said.setdefault((message["id"], self.members), raw)
+        if said != raw:
+            self.faults.append(f"{self.members}: {raw} here and {said} elsewhere")
 
     def _check_sse_id(self, message, is_logged):
         """It is the cursor behind the event, which has two forms while a shard is behind."""

@@ -67,6 +67,7 @@ class Storm:
         self.producer = Producer(self.cli, random.Random(self.rng.random()))
         self.dictionary = self._add_dictionary(40961, workers)
         self.clients = []
+        self.said = {}  # the JSON of each event by id and members asked for, as it was told first
         if "archive" in extras:
             self._open_library()
 
