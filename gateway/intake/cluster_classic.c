@@ -69,6 +69,7 @@ void cluster_classic_seek(struct cluster_subscriber *subscriber)
     if (live_channel_subscribe_call(&call, subscriber->meta.shards) == 0 &&
         redis_session_send_call(line->session, &call) == 0) {
         subscriber->classic = line;
+        subscriber->classic_number++;
         subscriber->classic_confirmed = 0;
     } else {
         cluster_try_later(subscriber);

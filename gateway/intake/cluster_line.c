@@ -136,7 +136,8 @@ static void take_message(struct line *line, const redisReply *reply, bool is_sha
         return;
     if (is_sharded && !(subscriber->heard & cluster_bit(message.shard)))
         return; /* of another database; or what is logged is read when it is heard */
-    if (message.id == 0 && heard_twice_take(&subscriber->twice, &message, is_sharded)) {
+    if (message.id == 0 && heard_twice_take(&subscriber->twice, &message,
+                                            is_sharded ? 0 : subscriber->classic_number)) {
         metric_add(metrics, METRIC_EVENTS_DUPLICATE, 1);
         return;
     }

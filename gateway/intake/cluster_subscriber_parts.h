@@ -87,6 +87,7 @@ struct cluster_subscriber {
     struct line *classic; /* which is asked for PUBLISH, or heard; NULL: none */
     bool is_classic_heard;
     uint32_t classic_confirmed;    /* of its channels */
+    uint32_t classic_number;       /* of that line, counted from 1: heard_twice.h */
     struct failure why_no_classic; /* empty: it is heard, or was never asked for */
     struct heard_twice twice;
 };

@@ -1,10 +1,12 @@
-/* gateway/intake/heard_twice.h - has this message come by the other way already?
+/* gateway/intake/heard_twice.h - has this message come by another way already?
  *
  * In a cluster there are two ways to a live channel, SPUBLISH and PUBLISH, and a producer without
- * the core may take both, so that it is heard whoever listens. Messages of the core have an id, by
- * which a second one is dropped (shard_order.h); those of other producers have only their bytes.
- * So here each is kept in mind until the same comes by the other way, HEARD_TWICE_MS at most, and
- * HEARD_TWICE_COUNT of them. What comes twice by one way is two events, as on a single Redis. */
+ * the core may take both, so that it is heard whoever listens. What is said by PUBLISH is heard at
+ * one node; when another one takes its place, that may get from the others what the first has told
+ * already: so each is a way of its own. Messages of the core have an id, by which a second one is
+ * dropped (shard_order.h); those of other producers have only their bytes. So here each is kept in
+ * mind for HEARD_TWICE_MS, and HEARD_TWICE_COUNT of them. What comes twice by one way is two
+ * events, as on a single Redis. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,13 +23,13 @@ struct heard_twice {
     struct heard_once {
         uint64_t hash;
         uint64_t until_us; /* 0: nothing is kept here */
-        bool is_sharded;
+        uint32_t ways;     /* that it has come by: a bit for each */
     } once[HEARD_TWICE_COUNT];
 };
 
 /* `twice` is zeroed before. */
 void heard_twice_init(struct heard_twice *twice);
 
-/* The message, which has no id, has come by SPUBLISH or by PUBLISH. true: it did by the other. */
-bool heard_twice_take(struct heard_twice *twice, const struct live_message *message,
-                      bool is_sharded);
+/* The message, which has no id, has come by SPUBLISH (0), or by PUBLISH at the `way`th node that
+ * was subscribed at for that. true: it has by another way. */
+bool heard_twice_take(struct heard_twice *twice, const struct live_message *message, uint32_t way);
