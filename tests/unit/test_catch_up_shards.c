@@ -310,8 +310,7 @@ static void assert_received(struct fake_client *client, uint64_t id)
 {
     char text[SL_ID_TEXT_SIZE];
 
-    snprintf(text, sizeof(text), "%" PRIu64, id);
-    assert_string_equal(received(client), id ? text : "");
+    assert_string_equal(received(client), id ? sl_id_print(id, text) : "");
 }
 
 /* Where they come from the shard was not behind, or not as far: they have the first late event, and
@@ -495,11 +494,9 @@ static uint64_t begin_with_gap_over_the_ring(void)
 
 static void check_has_once(const char *text, uint64_t id)
 {
-    char printed[SL_ID_TEXT_SIZE];
-    const char *first;
+    char room[SL_ID_TEXT_SIZE];
+    const char *printed = sl_id_print(id, room), *first = strstr(text, printed);
 
-    snprintf(printed, sizeof(printed), "%" PRIu64, id);
-    first = strstr(text, printed);
     if (!first || strstr(first + 1, printed))
         fail_msg("%s is not there once: %s", printed, text);
 }
