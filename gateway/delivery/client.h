@@ -1,8 +1,9 @@
-/* gateway/delivery/client.h - one connection as delivery sees it: where it stands in its outbox,
- * and the table through which its transport writes.
+/* gateway/delivery/client.h - a stream as delivery sees it: where it stands in its outbox, and the
+ * table through which its transport writes.
  *
- * The transport embeds a client in its own connection and fills the table; delivery never learns
- * whether it talks to a WebSocket or to a chunked response. Nothing in the table closes a client
+ * The transport embeds a client in whatever it sends on and fills the table; several clients may
+ * share a connection, and then are blocked together. Delivery never learns whether
+ * it talks to a WebSocket or to a chunked response. Nothing in the table closes a client
  * while delivery walks a list: evict() and broken() only schedule it. */
 #pragma once
 
@@ -67,9 +68,11 @@ struct client {
     bool unchunked; /* HTTP/1.0 */
     enum stream_encoding encoding;
     const struct dictionary *dictionary; /* of ENCODING_ZSTD_DICTIONARY; outlives the client */
-    bool says_cursors;   /* a message, with each keep-alive */
-    uint64_t fields;     /* which members of events it wants: front/event_fields.h */
-    uint8_t window_bits; /* of what it decodes; 0: nothing may refer to an earlier message */
+    bool says_cursors;                   /* a message, with each keep-alive */
+    uint64_t fields;      /* which members of events it wants: front/event_fields.h */
+    uint8_t window_bits;  /* of what it decodes; 0: nothing may refer to an earlier message */
+    struct sl_slice tail; /* on WebSockets: goes before the closing brace of all that it is owed;
+                             without data: nothing does. Outlives the client */
     enum client_state state;
     struct outbox *outbox;   /* the lane's, or the catcher's own; NULL: none */
     struct catcher *catcher; /* NULL: live */

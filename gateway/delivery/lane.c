@@ -33,8 +33,14 @@ struct lane *lane_new(struct deliver *deliver, const struct client *client, int 
     };
     struct lane *lane = mem_zalloc(sizeof(*lane));
 
-    if (!lane)
+    if (lane && client->tail.data) {
+        lane->tail = mem_strndup(client->tail.data, client->tail.size);
+        settings.tail = sl_slice(lane->tail, client->tail.size);
+    }
+    if (!lane || (client->tail.data && !lane->tail)) {
+        mem_free(lane);
         return NULL;
+    }
     assert(client->encoding == ENCODING_NONE || deliver->compressor);
     lane->deliver = deliver;
     lane->until = client->until;
@@ -78,6 +84,7 @@ void lane_free(struct lane *lane)
         list_remove(&deliver->owing, &lane->owing);
     outbox_done(&lane->outbox);
     list_remove(&deliver->all_lanes, &lane->node);
+    mem_free(lane->tail);
     mem_free(lane);
 }
 

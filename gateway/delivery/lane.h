@@ -18,6 +18,7 @@ struct lane {
     uint64_t number; /* never used again; from 1 */
     char *key;       /* under which clients find it; NULL: not shared */
     size_t key_size;
+    char *tail;                     /* of all its clients; NULL: none */
     bool is_subscribed;             /* `subscription` is one */
     uint32_t subscription;          /* of the one filter */
     struct rule_set *rules;         /* or of none, but these */

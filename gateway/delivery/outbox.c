@@ -335,6 +335,9 @@ int outbox_append(struct outbox *outbox, struct event *event, const struct sl_cu
     struct outbox_entry entry = {.bytes_before = outbox->bytes,
                                  .cursor = cursor_before(event, head->id)};
 
+    assert(!tail.data || !settings->tail.data);
+    if (!tail.data)
+        tail = settings->tail;
     assert(!tail.data || settings->format == FORMAT_WEBSOCKET);
     if (make_room(outbox) < 0)
         return -ENOMEM;

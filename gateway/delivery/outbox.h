@@ -31,6 +31,8 @@ struct outbox_settings {
     uint64_t fields;               /* the members that events have here; front/event_fields.h */
     struct reducer *reducer;       /* NULL with EVENT_FIELDS_FULL only */
     uint32_t gather_ms;
+    struct sl_slice tail;  /* of all entries that come without one, as in outbox_append(); outlives
+                              the outbox */
     size_t max_owed_bytes; /* a client; a reduced event counts with its own memory, too */
     /* What becomes of a client that is owed more: it is on none of the lists any more, and what it
      * is owed can still be looked at. It may be made to leave. */
@@ -119,8 +121,8 @@ void outbox_set_incomplete(struct outbox *outbox, const struct sl_cursor *cursor
 void outbox_set_complete(struct outbox *outbox);
 
 /* Owes `event` to all clients; takes a reference. `head`: of who has all before it. `tail` (may
- * be absent): what goes before the closing brace, for the one client of an outbox that is not
- * shared; copied. 0; -ENOMEM: nobody is owed it, and the caller evicts the clients. */
+ * be absent, and is if the outbox has one): what goes before the closing brace, on WebSockets;
+ * copied. 0; -ENOMEM: nobody is owed it, and the caller evicts the clients. */
 int outbox_append(struct outbox *outbox, struct event *event, const struct sl_cursor *head,
                   struct sl_slice tail, uint64_t now_ms);
 

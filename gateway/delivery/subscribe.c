@@ -17,18 +17,19 @@
 /* --- clients come --- */
 
 /* Clients with equal keys can share a lane: same way of framing, same members of events, same
- * gathering, same filter. */
+ * gathering, same tail, same filter. */
 static void lane_key(const struct client *client, int gather_ms, char kind, struct sl_slice what,
                      struct buffer *ret_key)
 {
     bool shares_cursors = client->says_cursors && client->encoding == ENCODING_DEFLATE &&
                           client->format != FORMAT_WEBSOCKET;
 
-    buffer_append_format(ret_key, "%c%d%d%d,%d,%" PRIu32 ",%d,%" PRIx64 ",%d,%" PRIu64 ",", kind,
-                         (int)client->format, (int)client->unchunked, (int)client->encoding,
+    buffer_append_format(ret_key, "%c%d%d%d,%d,%" PRIu32 ",%d,%" PRIx64 ",%d,%" PRIu64 ",%zu,",
+                         kind, (int)client->format, (int)client->unchunked, (int)client->encoding,
                          (int)client->window_bits,
                          client->dictionary ? client->dictionary->known.id : 0, (int)shares_cursors,
-                         client->fields, gather_ms, client->until);
+                         client->fields, gather_ms, client->until, client->tail.size);
+    buffer_append_slice(ret_key, client->tail);
     buffer_append_slice(ret_key, what);
 }
 

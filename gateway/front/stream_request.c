@@ -81,6 +81,7 @@ enum {
              BIT(HELLO) | BIT(LAST) | BIT(SINCE) | BIT(UNTIL),
     PUBLIC = COMMON | BIT(ZSTD_DICTIONARY), /* may be compressed */
     RESTRICTORS = BIT(LANGUAGE) | BIT(PARTITION) | BIT(PERCENT) | BIT(TYPES),
+    OF_CONNECTIONS = BIT(ACCESS_TOKEN) | BIT(DELIMITED) | BIT(HELLO) | BIT(ZSTD_DICTIONARY),
     SELECTORS = BIT(FOLLOW) | BIT(LOCATIONS) | BIT(RULE) | BIT(TRACK),
     COUNTS = RESTRICTORS | SELECTORS | BIT(BUCKET) | BIT(BY) | BIT(CELL_DEGREES)
 };
@@ -359,11 +360,10 @@ static void read_last_event_id(struct sl_slice text, const struct stream_times *
     }
 }
 
-static int check_known(enum stream_kind stream, const struct sl_slice *values,
-                       struct http_refusal *refusal)
+static int check_known(unsigned known, const struct sl_slice *values, struct http_refusal *refusal)
 {
     for (unsigned i = 0; i < PARAMETER_COUNT; i++) {
-        if (values[i].data && !(streams[stream].parameters & 1u << i))
+        if (values[i].data && !(known & 1u << i))
             return http_refuse(refusal, 400, "unknown_parameter", parameter_names[i],
                                "this stream has no such parameter");
     }
@@ -603,6 +603,22 @@ static int check_scope(const struct stream_request *request, struct http_refusal
 
 /* --- all of it ----------------------------------------------------------------------------- */
 
+/* But for who asks. */
+static int read_parameters(const struct front_settings *settings, const struct http_request *http,
+                           const struct sl_slice *values, const struct stream_times *times,
+                           struct stream_request *request, struct http_refusal *refusal)
+{
+    int r = read_common(settings, values, times, request, refusal);
+
+    if (r == 0)
+        r = read_counts(values, request, refusal);
+    if (r == 0)
+        r = read_dictionary(settings, http, values[PARAMETER_ZSTD_DICTIONARY], request, refusal);
+    if (r == 0)
+        r = read_filter(values, request, refusal);
+    return r < 0 ? r : check_scope(request, refusal);
+}
+
 static int understand(const struct front_settings *settings, const struct http_request *http,
                       const struct stream_times *times, struct form *form,
                       struct stream_request *request, struct http_refusal *refusal,
@@ -627,18 +643,9 @@ static int understand(const struct front_settings *settings, const struct http_r
         *refusal = form_refusal;
         return form_r;
     }
-    r = check_known(request->stream, form->values, refusal);
+    r = check_known(streams[request->stream].parameters, form->values, refusal);
     if (r == 0)
-        r = read_common(settings, form->values, times, request, refusal);
-    if (r == 0)
-        r = read_counts(form->values, request, refusal);
-    if (r == 0)
-        r = read_dictionary(settings, http, form->values[PARAMETER_ZSTD_DICTIONARY], request,
-                            refusal);
-    if (r == 0)
-        r = read_filter(form->values, request, refusal);
-    if (r == 0)
-        r = check_scope(request, refusal);
+        r = read_parameters(settings, http, form->values, times, request, refusal);
     if (r == 0 && request->stream != STREAM_PAST_COUNTS && http_trim(http->last_event_id).size > 0)
         read_last_event_id(http_trim(http->last_event_id), times, request);
     else if (r == 0)
@@ -660,6 +667,56 @@ int stream_request_read(const struct front_settings *settings, enum stream_kind 
     r = choose_wire(settings, stream, http, &request, refusal);
     if (r == 0)
         r = understand(settings, http, times, &form, &request, refusal, ret_fault);
+    form_done(&form);
+    if (r < 0) {
+        stream_request_done(&request);
+        return r;
+    }
+    *ret_request = request;
+    return 0;
+}
+
+static int understand_opened(const struct front_settings *settings, struct sl_slice query,
+                             const struct stream_times *times, struct form *form,
+                             struct stream_request *request, struct http_refusal *refusal)
+{
+    const struct http_request http = {.method = HTTP_GET, .is_upgrade = true};
+    unsigned known = streams[request->stream].parameters & ~(unsigned)OF_CONNECTIONS;
+    int r = form_read(form, &query, 1, refusal);
+
+    if (r == 0)
+        r = check_known(known, form->values, refusal);
+    if (r == 0)
+        r = read_parameters(settings, &http, form->values, times, request, refusal);
+    if (r == 0 && stream_request_takes_rules(request))
+        r = http_refuse(refusal, 400, "bad_by", "by",
+                        "rules come by messages, on a WebSocket to /v1/stream/counts");
+    return r < 0 ? r : check_until(request, times->now_ms, refusal);
+}
+
+int stream_request_read_opened(const struct front_settings *settings,
+                               const struct stream_request *connection, struct sl_slice path,
+                               const struct stream_times *times, struct stream_request *ret_request,
+                               struct http_refusal *refusal)
+{
+    const char *mark = memchr(path.data, '?', path.size);
+    size_t path_size = mark ? (size_t)(mark - path.data) : path.size;
+    struct stream_request request = {.format = FORMAT_WEBSOCKET,
+                                     .token = connection->token,
+                                     .since = SINCE_NOW,
+                                     .gather_ms = -1};
+    struct sl_slice values[PARAMETER_COUNT];
+    struct form form = {parameter_names, PARAMETER_COUNT, values, NULL};
+    int r;
+
+    if (!stream_path(sl_slice(path.data, path_size), &request.stream) ||
+        request.stream == STREAM_MANY || request.stream == STREAM_PAST_COUNTS)
+        return http_refuse(refusal, 404, "no_such_stream", "path",
+                           "there is no stream to be opened at this path");
+    if (request.stream != STREAM_HOME)
+        request.encoding = connection->encoding;
+    r = understand_opened(settings, sl_slice_from(path, path_size + (mark != NULL)), times, &form,
+                          &request, refusal);
     form_done(&form);
     if (r < 0) {
         stream_request_done(&request);

@@ -76,6 +76,14 @@ int stream_request_read(const struct front_settings *settings, enum stream_kind 
                         const struct http_request *http, const struct stream_times *times,
                         struct stream_request *ret_request, struct http_refusal *refusal,
                         enum token_fault *ret_fault);
+/* The same for a stream that is opened by its path, with its query, on the connection that another
+ * request has got: with its token, and compressed as that is, but so that no message refers to
+ * another, nor is a home stream compressed. It has none of the parameters of connections:
+ * `access_token`, `delimited`, `hello`, `zstd_dictionary`. */
+int stream_request_read_opened(const struct front_settings *settings,
+                               const struct stream_request *connection, struct sl_slice path,
+                               const struct stream_times *times, struct stream_request *ret_request,
+                               struct http_refusal *refusal);
 /* Its filters have names, and come by messages. */
 static inline bool stream_request_takes_rules(const struct stream_request *request)
 {

@@ -104,6 +104,11 @@ static void say(struct channel *channel, const char *name, struct buffer *json)
 {
     struct buffer frame = BUFFER_INIT;
 
+    if (channel_is_opened(channel) && json->size > 0) {
+        json->size--; /* the closing brace */
+        buffer_append_slice(json, channel->client.tail);
+        buffer_append_char(json, '}');
+    }
     frame_append_message(&frame, channel->client.format, name, buffer_slice(json));
     frame.failed = frame.failed || json->failed;
     stream_say_frame(channel->stream, &frame);
@@ -180,13 +185,25 @@ static void say_unknown_user(void *owner, const char *id, const struct sl_filter
     say(channel, "warning", &json);
 }
 
-/* Once: who comes back with a cursor was told. */
-static void say_warnings(struct channel *channel)
+struct sl_filter_warnings *channel_take_warnings(struct channel *channel)
 {
     struct sl_filter_warnings *warnings = channel->request.warnings;
-    size_t count = warnings && channel->request.since != SINCE_CURSOR ? warnings->count : 0;
 
-    for (size_t i = 0; i < count; i++) {
+    channel->request.warnings = NULL;
+    if (channel->request.since == SINCE_CURSOR) {
+        mem_free(warnings);
+        return NULL;
+    }
+    if (warnings)
+        user_questions_add(&channel->user_questions, SL_SLICE_NONE, warnings);
+    return warnings;
+}
+
+static void say_warnings(struct channel *channel)
+{
+    struct sl_filter_warnings *warnings = channel_take_warnings(channel);
+
+    for (size_t i = 0; warnings && i < warnings->count; i++) {
         struct buffer json = BUFFER_INIT;
 
         buffer_append_str(&json, "{\"type\":\"warning\",");
@@ -194,10 +211,7 @@ static void say_warnings(struct channel *channel)
         buffer_append_char(&json, '}');
         say(channel, "warning", &json);
     }
-    if (warnings && channel->request.since != SINCE_CURSOR)
-        user_questions_add(&channel->user_questions, SL_SLICE_NONE, warnings);
     mem_free(warnings);
-    channel->request.warnings = NULL;
 }
 
 void channel_say_first(struct channel *channel)
@@ -249,7 +263,33 @@ void channel_init(struct channel *channel, struct stream *stream,
     client->last_sent_ms = channel->opened_ms = now_of(channel);
     user_questions_init(&channel->user_questions, stream->streams->settings.user_checks,
                         say_unknown_user, channel);
+    list_append(&stream->channels, &channel->node);
     tell_metric(channel, true);
+}
+
+#define TAIL_BEGIN ",\"stream\":\""
+
+int channel_set_name(struct channel *channel, struct sl_slice name)
+{
+    struct buffer tail = BUFFER_INIT;
+
+    buffer_append_str(&tail, TAIL_BEGIN);
+    buffer_append_slice(&tail, name);
+    buffer_append_char(&tail, '"');
+    if (tail.failed) {
+        buffer_done(&tail);
+        return -ENOMEM;
+    }
+    channel->client.tail = buffer_slice(&tail); /* channel_done() frees it */
+    return 0;
+}
+
+struct sl_slice channel_name(const struct channel *channel)
+{
+    const struct sl_slice tail = channel->client.tail;
+    const size_t begin = sizeof(TAIL_BEGIN) - 1;
+
+    return tail.data ? sl_slice(tail.data + begin, tail.size - begin - 1) : SL_SLICE_NONE;
 }
 
 /* Many may have the same filter: it is kept once. */
@@ -348,9 +388,9 @@ uint64_t channel_until_left_ms(const struct channel *channel)
 
 /* --- it goes --- */
 
-void channel_evict(struct channel *channel, enum disconnect_reason reason)
+void channel_suspend(struct channel *channel, enum disconnect_reason reason)
 {
-    if (!stream_goes_on(channel->stream))
+    if (channel->is_evicted)
         return;
     channel->is_evicted = true;
     channel->disconnect_reason = (uint8_t)reason;
@@ -358,7 +398,19 @@ void channel_evict(struct channel *channel, enum disconnect_reason reason)
     if (reason == DISCONNECT_COMPLETE)
         sl_cursor_move(&channel->disconnect_cursor, channel->request.until);
     deliver_suspend(&channel->client); /* nothing may go beyond this cursor */
-    stream_end(channel->stream, STREAM_EVICTED);
+}
+
+void channel_evict(struct channel *channel, enum disconnect_reason reason)
+{
+    struct stream *stream = channel->stream;
+
+    if (stream->stage != STREAM_LIVE || stream->end > STREAM_EVICTED)
+        return;
+    channel_suspend(channel, reason);
+    if (channel_is_opened(channel))
+        turn_schedule(stream->streams->settings.turn, &stream->turn_end);
+    else
+        stream_end(stream, STREAM_EVICTED);
 }
 
 void channel_leave_delivery(struct channel *channel)
@@ -389,12 +441,13 @@ void channel_log_end(const struct channel *channel, const char *why)
     log_info("stream_end",
              "connection=\"%016" PRIx64
              "\" subject=%s stream=%s transport=%s filters=%zu filter_bytes=%zu seconds=%.1f "
-             "events=%" PRIu64 " bytes=%" PRIu64 " why=%s",
+             "events=%" PRIu64 " bytes=%" PRIu64 " why=%s%s%.*s",
              channel->stream->id, log_quote(sl_slice_str(request->token.subject), subject),
              stream_kind_name(request->stream), stream_format_name(request->format),
              channel->left_filters, channel->left_filter_bytes,
              (double)(now_of(channel) - channel->opened_ms) / 1000, channel->client.sent_events,
-             channel->client.sent_bytes, why);
+             channel->client.sent_bytes, why, channel_is_opened(channel) ? " opened=" : "",
+             SL_SLICE_ARG(channel_name(channel)));
 }
 
 void channel_done(struct channel *channel)
@@ -402,4 +455,6 @@ void channel_done(struct channel *channel)
     tell_metric(channel, false);
     user_questions_forget(&channel->user_questions);
     stream_request_done(&channel->request);
+    list_remove(&channel->stream->channels, &channel->node);
+    mem_free((char *)channel->client.tail.data);
 }

@@ -1,14 +1,16 @@
 /* gateway/streams/channel.h - inside streams: what is sent on a connection for one request.
  *
- * A stream has a channel of its own, that of the request which began its connection. A channel is a
- * client of delivery, and so has a place of its own in what happens; what it is sent goes out by
- * the stream's wire, in order with all else. */
+ * A stream has a channel of its own, that of the request which began its connection; and on
+ * /v1/stream those that its client has opened by a name, which every message of them ends with. A
+ * channel is a client of delivery, and so has a place of its own in what happens; what it is sent
+ * goes out by the stream's wire, in order with all else. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/list.h"
 #include "gateway/delivery/client.h"
 #include "gateway/front/stream_request.h"
 #include "gateway/streams/filter_budget.h"
@@ -20,6 +22,7 @@ struct stream;
 struct channel {
     struct client client; /* of delivery; first, see channel_of() */
     struct stream *stream;
+    struct list_node node;         /* in stream->channels */
     struct stream_request request; /* its filter is NULL once it has left delivery */
     struct rule_set
         *rules; /* if it takes rules; NULL once it has left delivery, which frees them */
@@ -36,15 +39,27 @@ struct channel {
 /* NULL: the client is on no stream. */
 struct channel *channel_of(const struct client *client);
 
+static inline bool channel_is_opened(const struct channel *channel)
+{
+    return channel->client.tail.data != NULL;
+}
+/* By which it was opened; empty: the stream's own. */
+struct sl_slice channel_name(const struct channel *channel);
+
 /* `request` and `filters` are the channel's from now on. */
 void channel_init(struct channel *channel, struct stream *stream,
                   const struct stream_request *request, const struct filter_share *filters);
+/* It is opened, by this name, which needs no escapes in JSON. 0; -ENOMEM. */
+int channel_set_name(struct channel *channel, struct sl_slice name);
 void channel_done(struct channel *channel); /* it has left delivery */
 
 /* It begins by these, in this order: it joins delivery, is told what comes before the first event,
  * and goes on from where it asked to begin. 0; -ENOMEM. */
 int channel_join(struct channel *channel);
 void channel_say_first(struct channel *channel);
+/* What its filter may not have meant, to be told once: NULL to who comes back with a cursor, and
+ * was told. The caller's; what Redis has to say of it is told later. */
+struct sl_filter_warnings *channel_take_warnings(struct channel *channel);
 int channel_resume(struct channel *channel);
 
 /* Where the client would go on. While nothing has been logged it is before everything, by the
@@ -56,8 +71,10 @@ void channel_say_cursor(struct channel *channel);
  * it catches up, and comes to its end by itself. */
 uint64_t channel_until_left_ms(const struct channel *channel);
 
-/* It ends with a message that says why, and with it the stream; it is sent nothing any more, and
- * its cursor is taken down now. The first reason wins. */
+/* It is sent nothing any more, and its cursor is taken down now. The first reason wins. */
+void channel_suspend(struct channel *channel, enum disconnect_reason reason);
+/* And at the end of the turn it ends with a message that says why; with the stream's own channel
+ * the stream does. */
 void channel_evict(struct channel *channel, enum disconnect_reason reason);
 /* The message. `retry_ms`: if the reason invites to come back. */
 void channel_say_disconnect(struct channel *channel, uint32_t retry_ms);

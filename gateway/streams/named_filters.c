@@ -4,6 +4,8 @@
  *     {"op":"unsubscribe","id":"a"}                {"op":"unsubscribed","id":"a"}
  *     {"op":"list"}                                {"op":"list","rules":[{"id":"a","tag":".."}]}
  *     {"op":"fields","fields":"id,text"}           {"op":"fields","fields":"id,type,text"}
+ *     {"op":"open","id":"b","path":"/v1/..."}      {"op":"opened","id":"b"}
+ *     {"op":"close","id":"b"}                      {"op":"closed","id":"b"}
  *
  * An answer that is an error is {"op":..,"id":..,"error":{"code","message","param","at"}}. An
  * operation takes effect between two events: the answer tells from which one on.
@@ -13,6 +15,7 @@
 #include <errno.h>
 #include <jansson.h>
 
+#include "base/alloc.h"
 #include "base/buffer.h"
 #include "gateway/delivery/deliver.h"
 #include "gateway/delivery/frame.h"
@@ -113,7 +116,7 @@ static int read_filter(struct websocket *websocket, const json_t *message, struc
     if (r < 0)
         return r;
     if (!rule_set_has(websocket->stream.own.rules, id) &&
-        rule_set_count(websocket->stream.own.rules) >= limits.rules)
+        opened_streams_and_rules(&websocket->stream) >= limits.rules)
         r = http_refuse(refusal, 413, "too_many_rules", "rules", "too many rules for this token");
     else
         r = stream_filter_permitted(&request->token, filter, refusal);
@@ -181,6 +184,25 @@ static int unsubscribe(struct websocket *websocket, const json_t *message, struc
     return 0;
 }
 
+static void append_opened(const struct stream *stream, struct buffer *json)
+{
+    const char *separator = "";
+
+    buffer_append_str(json, ",\"streams\":[");
+    LIST_EACH(&stream->channels, node)
+    {
+        const struct channel *channel = LIST_OWNER(node, struct channel, node);
+
+        if (!channel_is_opened(channel))
+            continue;
+        buffer_append_format(json, "%s{\"id\":\"%.*s\",\"stream\":\"%s\"}", separator,
+                             SL_SLICE_ARG(channel_name(channel)),
+                             stream_kind_name(channel->request.stream));
+        separator = ",";
+    }
+    buffer_append_char(json, ']');
+}
+
 static int list(struct websocket *websocket, const json_t *message, struct sl_slice id,
                 struct http_refusal *refusal)
 {
@@ -200,7 +222,10 @@ static int list(struct websocket *websocket, const json_t *message, struct sl_sl
         }
         buffer_append_char(&json, '}');
     }
-    buffer_append_str(&json, "]}");
+    buffer_append_char(&json, ']');
+    if (websocket->stream.own.request.stream == STREAM_MANY)
+        append_opened(&websocket->stream, &json);
+    buffer_append_char(&json, '}');
     say(websocket, &json);
     buffer_done(&json);
     return 0;
@@ -232,16 +257,53 @@ static int set_fields(struct websocket *websocket, const json_t *message, struct
     return 0;
 }
 
+static int open_stream(struct websocket *websocket, const json_t *message, struct sl_slice id,
+                       struct http_refusal *refusal)
+{
+    const json_t *path = json_object_get(message, "path");
+    struct sl_filter_warnings *warnings;
+    struct channel *channel;
+    int r;
+
+    if (!json_is_string(path))
+        return http_refuse(refusal, 400, "no_path", "path",
+                           "open needs the path of a stream, as in {\"op\":\"open\",\"id\":\"a\","
+                           "\"path\":\"/v1/stream/filter?track=tea\"}");
+    r = opened_streams_open(&websocket->stream, id,
+                            sl_slice(json_string_value(path), json_string_length(path)), &channel,
+                            refusal);
+    if (r < 0)
+        return r;
+    warnings = channel_take_warnings(channel);
+    say_done(websocket, "opened", id, warnings);
+    mem_free(warnings);
+    stream_arm(&websocket->stream);
+    return channel_resume(channel);
+}
+
+static int close_stream(struct websocket *websocket, const json_t *message, struct sl_slice id,
+                        struct http_refusal *refusal)
+{
+    struct channel *channel = opened_streams_find(&websocket->stream, id);
+
+    (void)message;
+    if (!channel)
+        return http_refuse(refusal, 404, "no_such_stream", "id", "no open stream has this id");
+    opened_streams_close(channel);
+    say_done(websocket, "closed", id, NULL);
+    return 0;
+}
+
 static const struct {
     const char *op;
     bool needs_id;
+    bool is_of_many; /* on /v1/stream only */
     int (*run)(struct websocket *websocket, const json_t *message, struct sl_slice id,
                struct http_refusal *refusal);
 } operations[] = {
-    {"subscribe", true, subscribe},
-    {"unsubscribe", true, unsubscribe},
-    {"list", false, list},
-    {"fields", false, set_fields},
+    {"subscribe", true, false, subscribe}, {"unsubscribe", true, false, unsubscribe},
+    {"list", false, false, list},          {"fields", false, false, set_fields},
+    {"open", true, true, open_stream},     {"close", true, true, close_stream},
 };
 
 /* 0; -EPROTO: *refusal; -ENOMEM. *ret_op and *ret_id: as far as they were understood. */
@@ -250,10 +312,11 @@ static int run(struct websocket *websocket, const json_t *message, const char **
 {
     const char *op = json_string_value(json_object_get(message, "op"));
     const json_t *id = json_object_get(message, "id");
+    bool is_many = websocket->stream.own.request.stream == STREAM_MANY;
     struct sl_filter_error error;
 
     for (size_t i = 0; op && i < sizeof(operations) / sizeof(operations[0]); i++) {
-        if (strcmp(op, operations[i].op) != 0)
+        if (strcmp(op, operations[i].op) != 0 || (operations[i].is_of_many && !is_many))
             continue;
         *ret_op = operations[i].op;
         if ((operations[i].needs_id || id) && filter_json_id(id, ret_id, &error) < 0)
@@ -261,7 +324,8 @@ static int run(struct websocket *websocket, const json_t *message, const char **
         return operations[i].run(websocket, message, *ret_id, refusal);
     }
     return http_refuse(refusal, 400, "unknown_op", "op",
-                       "op must be subscribe, unsubscribe, list or fields");
+                       is_many ? "op must be subscribe, unsubscribe, list, fields, open or close"
+                               : "op must be subscribe, unsubscribe, list or fields");
 }
 
 void named_filters_message(struct websocket *websocket, struct sl_slice text)

@@ -56,7 +56,6 @@ static int begin(struct stream *stream, const struct http_head *head, struct sl_
     return r == 0 ? channel_resume(&stream->own) : r;
 }
 
-static void arm(struct stream *stream);
 static void run_turn_end(struct turn_task *task);
 
 void stream_start(struct stream *stream, const struct http_head *head, struct sl_slice headers)
@@ -74,7 +73,7 @@ void stream_start(struct stream *stream, const struct http_head *head, struct sl
         stream_end(stream, STREAM_BROKEN);
     else if (streams->is_draining)
         stream_evict(stream, DISCONNECT_DRAINING);
-    arm(stream);
+    stream_arm(stream);
 }
 
 /* --- keep-alive, token, deadlines: one timer --- */
@@ -98,15 +97,59 @@ static uint64_t lesser(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-static void arm(struct stream *stream)
+static struct channel *channel_at(struct list_node *node)
 {
-    uint64_t now = now_of(stream), quiet = now - stream->own.client.last_sent_ms;
-    uint64_t wait = keepalive_ms(stream) > quiet ? keepalive_ms(stream) - quiet : 0;
+    return LIST_OWNER(node, struct channel, node);
+}
 
-    if (stream->stage == STREAM_LIVE)
-        wait = lesser(wait, lesser(token_left_ms(stream), channel_until_left_ms(&stream->own)));
-    else
-        wait = stream->deadline_ms > now ? stream->deadline_ms - now : 0;
+static uint64_t quiet_ms(const struct stream *stream, const struct channel *channel)
+{
+    return now_of(stream) - channel->client.last_sent_ms;
+}
+
+/* For so long nothing has been sent on its connection. */
+static uint64_t all_quiet_ms(const struct stream *stream)
+{
+    uint64_t quiet = UINT64_MAX;
+
+    LIST_EACH(&stream->channels, node)
+    quiet = lesser(quiet, quiet_ms(stream, channel_at(node)));
+    return quiet;
+}
+
+static bool is_served(const struct stream *stream)
+{
+    LIST_EACH(&stream->channels, node)
+    {
+        if (!deliver_client_is_served(&channel_at(node)->client))
+            return false;
+    }
+    return true;
+}
+
+static uint64_t keepalive_left_ms(const struct stream *stream, uint64_t quiet)
+{
+    return keepalive_ms(stream) > quiet ? keepalive_ms(stream) - quiet : 0;
+}
+
+static uint64_t channel_left_ms(const struct stream *stream, const struct channel *channel)
+{
+    uint64_t wait = channel_until_left_ms(channel);
+
+    if (channel->client.says_cursors)
+        wait = lesser(wait, keepalive_left_ms(stream, quiet_ms(stream, channel)));
+    return wait;
+}
+
+void stream_arm(struct stream *stream)
+{
+    uint64_t now = now_of(stream), wait = stream->deadline_ms > now ? stream->deadline_ms - now : 0;
+
+    if (stream->stage == STREAM_LIVE) {
+        wait = lesser(token_left_ms(stream), keepalive_left_ms(stream, all_quiet_ms(stream)));
+        LIST_EACH(&stream->channels, node)
+        wait = lesser(wait, channel_left_ms(stream, channel_at(node)));
+    }
     uv_timer_start(&stream->timer, on_timer, wait, 0);
 }
 
@@ -119,9 +162,7 @@ static void keep_alive(struct stream *stream)
     struct buffer frame = BUFFER_INIT;
 
     client->last_sent_ms = now_of(stream);
-    if (stream->wire.is_blocked || !deliver_client_is_served(client))
-        return;
-    if (deliver_keep_alive(client, &cursor))
+    if (stream->wire.is_blocked || !is_served(stream) || deliver_keep_alive(client, &cursor))
         return;
     if (websocket && websocket->pinged_ms) {
         stream_end(stream, STREAM_BROKEN);
@@ -135,6 +176,22 @@ static void keep_alive(struct stream *stream)
         channel_say_cursor(&stream->own);
 }
 
+/* Of those that are quiet, whether or not others are. */
+static void say_cursors(struct stream *stream)
+{
+    LIST_EACH(&stream->channels, node)
+    {
+        struct channel *channel = channel_at(node);
+        struct client *client = &channel->client;
+
+        if (!client->says_cursors || quiet_ms(stream, channel) < keepalive_ms(stream))
+            continue;
+        client->last_sent_ms = now_of(stream);
+        if (!stream->wire.is_blocked && deliver_client_is_served(client))
+            channel_say_cursor(channel);
+    }
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     struct stream *stream = timer->data;
@@ -145,74 +202,109 @@ static void on_timer(uv_timer_t *timer)
     }
     if (stream->end != STREAM_GOES_ON)
         return; /* it ends with this turn, and delivery may have forgotten what it is owed */
-    if (token_left_ms(stream) == 0) {
+    if (token_left_ms(stream) == 0)
         stream_evict(stream, DISCONNECT_TOKEN_EXPIRED);
-        return;
+    LIST_EACH(&stream->channels, node)
+    {
+        if (channel_until_left_ms(channel_at(node)) == 0)
+            channel_evict(channel_at(node), DISCONNECT_COMPLETE);
     }
-    if (channel_until_left_ms(&stream->own) == 0) {
-        stream_evict(stream, DISCONNECT_COMPLETE);
+    if (!stream_goes_on(stream))
         return;
-    }
-    if (now_of(stream) - stream->own.client.last_sent_ms >= keepalive_ms(stream))
+    if (all_quiet_ms(stream) >= keepalive_ms(stream))
         keep_alive(stream);
-    if (stream->end == STREAM_GOES_ON)
-        arm(stream);
+    say_cursors(stream);
+    if (stream_goes_on(stream))
+        stream_arm(stream);
 }
 
 /* --- the end --- */
 
 void stream_drain(struct stream *stream, bool hurries)
 {
-    if (stream_goes_on(stream) && (hurries || deliver_client_is_served(&stream->own.client)))
+    if (stream_goes_on(stream) && (hurries || is_served(stream)))
         stream_evict(stream, DISCONNECT_DRAINING);
 }
 
 void stream_leave_delivery(struct stream *stream)
 {
-    channel_leave_delivery(&stream->own);
+    LIST_EACH(&stream->channels, node)
+    channel_leave_delivery(channel_at(node));
+}
+
+void stream_close_channel(struct channel *channel, const char *why)
+{
+    channel_leave_delivery(channel);
+    channel_log_end(channel, why);
+    channel_done(channel);
+    mem_free(channel);
 }
 
 void stream_leave(struct stream *stream, uint64_t within_ms)
 {
     stream->stage = STREAM_LEAVING;
     stream->deadline_ms = now_of(stream) + within_ms;
-    arm(stream);
+    stream_arm(stream);
     turn_schedule(stream->streams->settings.turn, &stream->turn_end);
+}
+
+/* Counts the reason, too. 0: it does not invite to come back. */
+static uint32_t choose_retry_ms(struct stream *stream, const struct channel *channel)
+{
+    const struct disconnect_row *row = disconnect_row(channel->disconnect_reason);
+
+    metric_add(metrics_of(stream), metric_at(METRIC_DISCONNECTS, channel->disconnect_reason), 1);
+    if (!row->come_back)
+        return 0;
+    return RETRY_MIN_MS + (uint32_t)(stable_hash(stream->streams->random++) % RETRY_SPREAD_MS);
+}
+
+/* Those that are to end, while the stream goes on or ends with them. */
+static void end_opened(struct stream *stream)
+{
+    LIST_EACH(&stream->channels, node)
+    {
+        struct channel *channel = channel_at(node);
+
+        if (!channel_is_opened(channel) || !channel->is_evicted)
+            continue;
+        channel_leave_delivery(channel);
+        channel_say_disconnect(channel, choose_retry_ms(stream, channel));
+        stream_close_channel(channel, disconnect_row(channel->disconnect_reason)->code);
+    }
 }
 
 /* The message that says why; whatever the socket does not take is held. */
 static void take_leave(struct stream *stream)
 {
-    struct streams *streams = stream->streams;
-    const struct disconnect_row *row = disconnect_row(stream->own.disconnect_reason);
+    const struct channel *own = &stream->own;
+    uint32_t retry_ms = choose_retry_ms(stream, own);
     struct buffer frame = BUFFER_INIT;
-    uint32_t retry_ms = 0;
 
-    if (row->come_back)
-        retry_ms = RETRY_MIN_MS + (uint32_t)(stable_hash(streams->random++) % RETRY_SPREAD_MS);
+    LIST_EACH(&stream->channels, node)
+    channel_suspend(channel_at(node), own->disconnect_reason);
     stream_leave_delivery(stream);
-    metric_add(metrics_of(stream), metric_at(METRIC_DISCONNECTS, stream->own.disconnect_reason), 1);
+    end_opened(stream);
     if (retry_ms) {
-        frame_append_retry(&frame, stream->own.client.format, retry_ms);
+        frame_append_retry(&frame, own->client.format, retry_ms);
         stream_say_frame(stream, &frame);
     }
-    if (stream->own.disconnect_reason == DISCONNECT_COMPLETE &&
-        stream->own.client.format == FORMAT_SSE) {
+    if (own->disconnect_reason == DISCONNECT_COMPLETE && own->client.format == FORMAT_SSE) {
         /* An EventSource comes back all the same: with this it is told that there is no more. */
-        frame_append_keepalive(&frame, FORMAT_SSE, &stream->own.disconnect_cursor);
+        frame_append_keepalive(&frame, FORMAT_SSE, &own->disconnect_cursor);
         stream_say_frame(stream, &frame);
     }
     channel_say_disconnect(&stream->own, retry_ms);
-    stream->protocol->say_end(stream, row);
-    stream_leave(stream, stream->own.disconnect_reason == DISCONNECT_TOO_SLOW ? LEAVING_SLOWLY_MS
-                                                                              : STREAM_LEAVING_MS);
+    stream->protocol->say_end(stream, disconnect_row(own->disconnect_reason));
+    stream_leave(stream, own->disconnect_reason == DISCONNECT_TOO_SLOW ? LEAVING_SLOWLY_MS
+                                                                       : STREAM_LEAVING_MS);
 }
 
 static void begin_close(struct stream *stream)
 {
     stream->stage = STREAM_CLOSING;
     stream->deadline_ms = now_of(stream) + CLOSING_MS;
-    arm(stream);
+    stream_arm(stream);
     stream->protocol->begin_close(stream);
 }
 
@@ -240,6 +332,11 @@ static void close_now(struct stream *stream)
     if (stream->end == STREAM_BROKEN && stream->stage != STREAM_CLOSING)
         metric_add(metrics_of(stream), METRIC_BROKEN, 1);
     stream_leave_delivery(stream);
+    LIST_EACH(&stream->channels, node)
+    {
+        if (channel_is_opened(channel_at(node)))
+            stream_close_channel(channel_at(node), why_it_ended(stream));
+    }
     channel_log_end(&stream->own, why_it_ended(stream));
     wire_close(&stream->wire);
     stream_memory_forget(stream);
@@ -277,6 +374,8 @@ static void run_turn_end(struct turn_task *task)
         close_now(stream);
     else if (stream->stage == STREAM_LIVE && stream->end == STREAM_EVICTED)
         take_leave(stream);
+    else if (stream->stage == STREAM_LIVE)
+        end_opened(stream);
     else if (stream->stage == STREAM_LEAVING && !stream->wire.is_blocked)
         begin_close(stream);
 }
@@ -291,6 +390,19 @@ static void on_received(struct wire *wire, char *bytes, size_t size)
     stream_memory_count(stream);
 }
 
+/* Who fills the socket is the last to be sent to when it has room again, so that nobody waits for
+ * ever behind one that always does. */
+static void send_in_turn(struct stream *stream)
+{
+    for (size_t left = stream->channels.count; left > 0 && !stream->wire.is_blocked; left--) {
+        struct list_node *first = list_first(&stream->channels);
+
+        list_remove(&stream->channels, first);
+        list_append(&stream->channels, first);
+        deliver_client_writable(&channel_at(first)->client);
+    }
+}
+
 static void on_writable(struct wire *wire)
 {
     struct stream *stream = LIST_OWNER(wire, struct stream, wire);
@@ -303,7 +415,7 @@ static void on_writable(struct wire *wire)
     if (!stream_goes_on(stream))
         return;
     stream->protocol->writable(stream);
-    deliver_client_writable(&stream->own.client);
+    send_in_turn(stream);
 }
 
 static void on_closed(struct wire *wire)

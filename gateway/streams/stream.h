@@ -67,6 +67,7 @@ struct stream_protocol {
 /* Of what is sent on it, its own channel is what its request asked for. */
 struct stream {
     struct channel own;
+    struct list channels; /* this and those that were opened; the first is the next to be sent to */
     const struct stream_protocol *protocol;
     struct wire wire;
     struct streams *streams;
@@ -125,6 +126,19 @@ int stream_filters_take(struct streams *streams, const struct token *token,
 void stream_filters_settle(struct streams *streams, const struct token *token, size_t bytes,
                            struct filter_share *share);
 
+/* --- stream_checks.c --- */
+
+struct stream_times stream_times_now(const struct streams *streams);
+/* Has this server what the request, which is permitted, asks for? Completes it, and puts its filter
+ * in the place of what *share was for. 0; -EPROTO: *refusal, and *share is what it was; -ENOMEM. */
+int stream_check_request(struct streams *streams, struct stream_request *request,
+                         struct filter_share *share, struct http_refusal *refusal);
+/* The same for what `path` asks for, on the connection of `stream`; 0: *ret_request is the
+ * caller's. */
+int stream_check_opened(const struct stream *stream, struct sl_slice path,
+                        struct filter_share *share, struct stream_request *ret_request,
+                        struct http_refusal *refusal);
+
 /* --- stream_memory.c --- */
 
 void stream_memory_init(struct streams *streams);
@@ -158,6 +172,10 @@ enum { STREAM_LEAVING_MS = 5000 }; /* to read what was said last */
 void stream_leave(struct stream *stream, uint64_t within_ms);
 /* Nothing is owed to it any more. Delivery's rules go with their last client. */
 void stream_leave_delivery(struct stream *stream);
+/* Something has become due sooner than it was. */
+void stream_arm(struct stream *stream);
+/* What has been opened is no more. */
+void stream_close_channel(struct channel *channel, const char *why);
 /* The server drains: evicts it when it has been sent what it is owed, or at once when it hurries.
  */
 void stream_drain(struct stream *stream, bool hurries);
@@ -170,6 +188,21 @@ extern const struct stream_protocol http_stream_protocol, websocket_protocol;
 
 /* A message of a client of /v1/stream. */
 void named_filters_message(struct websocket *websocket, struct sl_slice message);
+
+/* --- opened_streams.c --- */
+
+enum { OPENED_STREAMS_MAX = 16 /* of a connection */ };
+
+/* Filters and opened streams, which its token permits so many of together. */
+size_t opened_streams_and_rules(const struct stream *stream);
+/* `path` opens a stream by this name, in the place of the one that has it. *ret_channel has joined
+ * delivery, and is sent nothing before channel_resume(). 0; -EPROTO: *refusal, nothing has changed;
+ * -ENOMEM. */
+int opened_streams_open(struct stream *stream, struct sl_slice name, struct sl_slice path,
+                        struct channel **ret_channel, struct http_refusal *refusal);
+void opened_streams_close(struct channel *channel);
+/* NULL: none has this name. */
+struct channel *opened_streams_find(const struct stream *stream, struct sl_slice name);
 
 /* --- hello.c --- */
 

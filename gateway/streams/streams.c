@@ -24,20 +24,6 @@
 
 /* --- may there be one? --- */
 
-int streams_check_readiness(const struct streams *streams, struct http_refusal *refusal)
-{
-    bool is_closing = streams->is_draining && !streams->has_successor;
-
-    if (streams->is_ready && !is_closing)
-        return 0;
-    if (is_closing)
-        http_refuse(refusal, 503, "draining", NULL, "this server is shutting down");
-    else
-        http_refuse(refusal, 503, "redis_away", NULL, "the source of events is not reachable now");
-    refusal->retry_after_s = HTTP_RETRY_AFTER_S;
-    return -EPROTO;
-}
-
 static enum admission_verdict ask_admission(struct streams *streams, const struct wire *wire,
                                             const struct stream_request *request,
                                             admission_ticket *ret_ticket)
@@ -75,33 +61,6 @@ static int check_admission(struct streams *streams, const struct wire *wire,
         return 0;
     metric_add(streams->settings.metrics, rows[verdict].metric, 1);
     http_refuse(refusal, 429, rows[verdict].code, NULL, "%s", rows[verdict].message);
-    refusal->retry_after_s = HTTP_RETRY_AFTER_S;
-    return -EPROTO;
-}
-
-static int take_filter(struct streams *streams, const struct stream_request *request,
-                       struct filter_share *share, struct http_refusal *refusal)
-{
-    struct filter_change change = {0};
-    int r;
-
-    *share = (struct filter_share){0};
-    if (!request->filter)
-        return 0;
-    r = deliver_filter_cost(streams->settings.deliver, request->filter, &change.added);
-    return r < 0 ? r : stream_filters_take(streams, &request->token, &change, share, refusal);
-}
-
-/* What a home stream looks for is read when it has begun. */
-static int check_home(struct streams *streams, const struct stream_request *request,
-                      struct http_refusal *refusal)
-{
-    if (request->stream != STREAM_HOME ||
-        deliver_has_home_room(streams->settings.deliver, sl_slice_str(request->token.subject)))
-        return 0;
-    metric_add(streams->settings.metrics, METRIC_HOME_REFUSED, 1);
-    http_refuse(refusal, 429, "too_many_connections", NULL,
-                "home streams take as much memory of this server as they may");
     refusal->retry_after_s = HTTP_RETRY_AFTER_S;
     return -EPROTO;
 }
@@ -182,49 +141,9 @@ static struct stream *stream_new(struct streams *streams, const struct stream_re
     stream->streams = streams;
     stream->ticket = ticket;
     stream->id = stable_hash(streams->random++);
+    list_init(&stream->channels);
     channel_init(&stream->own, stream, request, filters);
     return stream;
-}
-
-/* While Redis is away, and in a worker that has just begun, nobody knows how far ids have come:
- * such a request is refused for that, and not for its cursor. */
-static struct stream_times times_of(const struct streams *streams)
-{
-    uint64_t newest = deliver_cursor(streams->settings.deliver).id;
-
-    return (struct stream_times){
-        .now_ms = clock_wall_ms(),
-        .newest_ms = sl_id_time_ms(streams->is_ready ? newest : SL_ID_MAX),
-    };
-}
-
-/* Counts begin and end with whole buckets; who says nothing of where begins with the running one.
- */
-static int align_counts(const struct streams *streams, struct stream_request *request,
-                        struct http_refusal *refusal)
-{
-    const struct count_question *question = &request->counts;
-    uint64_t closed = deliver_closed(streams->settings.deliver), count;
-
-    if (closed == 0) /* Redis has not said yet what time it is */
-        closed = sl_id_first_at(clock_wall_ms());
-    if (request->since == SINCE_NOW) {
-        request->since = SINCE_TIME;
-        request->since_cursor = (struct sl_cursor){.id = count_bucket_before(question, closed + 1)};
-    } else if (request->since == SINCE_UNUSABLE) {
-        request->since_cursor = (struct sl_cursor){.id = count_bucket_before(question, closed + 1)};
-    }
-    if (request->until)
-        request->until = count_bucket_id(question, request->until);
-    if (request->since_cursor.id >= closed)
-        return 0;
-    count = (sl_id_time_ms(closed) - sl_id_time_ms(request->since_cursor.id)) / question->bucket_ms;
-    if (count <= COUNT_BUCKETS_MAX)
-        return 0;
-    return http_refuse(refusal, 400, "too_many_buckets", "since",
-                       "that is %" PRIu64 " buckets ago, and at most %d are told again; a later "
-                       "since or a longer bucket makes them fewer",
-                       count, COUNT_BUCKETS_MAX);
 }
 
 static int begin_past_counts(struct streams *streams, struct http_connection *connection,
@@ -244,7 +163,7 @@ int streams_begin(struct streams *streams, struct http_connection *connection,
                   struct http_refusal *refusal, enum token_fault *ret_fault)
 {
     const struct http_request *http = &head->request;
-    const struct stream_times times = times_of(streams);
+    const struct stream_times times = stream_times_now(streams);
     struct stream_request request;
     const struct dictionary *dictionary = NULL;
     struct filter_share share = {0};
@@ -263,14 +182,9 @@ int streams_begin(struct streams *streams, struct http_connection *connection,
     }
     if (kind == STREAM_PAST_COUNTS)
         return begin_past_counts(streams, connection, &request, refusal);
-    if (request.counts.bucket_ms)
-        r = align_counts(streams, &request, refusal);
+    r = stream_check_request(streams, &request, &share, refusal);
     if (r == 0)
         r = find_dictionary(streams, &request, &dictionary, refusal);
-    if (r == 0)
-        r = take_filter(streams, &request, &share, refusal);
-    if (r == 0)
-        r = check_home(streams, &request, refusal);
     if (r == 0)
         r = check_admission(streams, http_connection_wire(connection), &request, &ticket, refusal);
     if (r < 0) {

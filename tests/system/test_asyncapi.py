@@ -154,12 +154,18 @@ def test_answers_are_as_described(world):
     stream = world.open("many", "websocket")
     asked = [({"op": "subscribe", "id": "b", "filter": {"track": "tea"}, "more": True}, "subscribed"),
              ({"op": "list"}, "rules"), ({"op": "list", "id": "x"}, "rules"),
+             ({"op": "open", "id": "o", "path": "/v1/stream/counts?bucket=1d&refresh_ms=100&track=nothing"}, "opened"),
+             ({"op": "list"}, "rules"), ({"op": "close", "id": "o"}, "closed"),
+             ({"op": "close", "id": "o"}, "refused"),
              ({"op": "unsubscribe", "id": "b"}, "unsubscribed"),
              ({"op": "unsubscribe", "id": "b"}, "refused"),
              ({"op": "subscribe", "id": "c", "filter": {"track": "!!!"}}, "refused"),
              ({"op": "subscribe", "id": "c", "filter": {}}, "refused")]
     for message, answer in asked:
         say(stream, message)
+        if answer == "opened":
+            assert kind("many", stream.until(lambda message: message.type == "counts")[-1]) == "ofOpened"
+            continue
         assert kind("many", until_answer(stream)[-1]) == answer, message
     for text in ("no JSON", "[]", "{}", '{"op":"dance"}', '{"op":"subscribe","id":"?","filter":{}}'):
         stream.send(text)

@@ -1,0 +1,128 @@
+/* stream_checks.c - what a request asks for, and its token permits: can this server give it now?
+ *
+ * It may have no source of events, or no memory for one more filter or home feed, and it does not
+ * tell more buckets again than COUNT_BUCKETS_MAX. The same is asked of a stream that is opened on
+ * the connection of another. How many connections there may be is streams.c's. */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "base/clock.h"
+#include "gateway/delivery/deliver.h"
+#include "gateway/streams/stream.h"
+#include "src/model/id.h"
+
+int streams_check_readiness(const struct streams *streams, struct http_refusal *refusal)
+{
+    bool is_closing = streams->is_draining && !streams->has_successor;
+
+    if (streams->is_ready && !is_closing)
+        return 0;
+    if (is_closing)
+        http_refuse(refusal, 503, "draining", NULL, "this server is shutting down");
+    else
+        http_refuse(refusal, 503, "redis_away", NULL, "the source of events is not reachable now");
+    refusal->retry_after_s = HTTP_RETRY_AFTER_S;
+    return -EPROTO;
+}
+
+/* In the place of what the share has been for. */
+static int take_filter(struct streams *streams, const struct stream_request *request,
+                       struct filter_share *share, struct http_refusal *refusal)
+{
+    struct filter_change change = {.replaced = share->bytes};
+    int r;
+
+    if (!request->filter) {
+        stream_filters_settle(streams, &request->token, 0, share);
+        return 0;
+    }
+    r = deliver_filter_cost(streams->settings.deliver, request->filter, &change.added);
+    return r < 0 ? r : stream_filters_take(streams, &request->token, &change, share, refusal);
+}
+
+/* What a home stream looks for is read when it has begun. */
+static int check_home(struct streams *streams, const struct stream_request *request,
+                      struct http_refusal *refusal)
+{
+    if (request->stream != STREAM_HOME ||
+        deliver_has_home_room(streams->settings.deliver, sl_slice_str(request->token.subject)))
+        return 0;
+    metric_add(streams->settings.metrics, METRIC_HOME_REFUSED, 1);
+    http_refuse(refusal, 429, "too_many_connections", NULL,
+                "home streams take as much memory of this server as they may");
+    refusal->retry_after_s = HTTP_RETRY_AFTER_S;
+    return -EPROTO;
+}
+
+/* While Redis is away, and in a worker that has just begun, nobody knows how far ids have come:
+ * such a request is refused for that, and not for its cursor. */
+struct stream_times stream_times_now(const struct streams *streams)
+{
+    uint64_t newest = deliver_cursor(streams->settings.deliver).id;
+
+    return (struct stream_times){
+        .now_ms = clock_wall_ms(),
+        .newest_ms = sl_id_time_ms(streams->is_ready ? newest : SL_ID_MAX),
+    };
+}
+
+/* Counts begin and end with whole buckets; who says nothing of where begins with the running one.
+ */
+static int align_counts(const struct streams *streams, struct stream_request *request,
+                        struct http_refusal *refusal)
+{
+    const struct count_question *question = &request->counts;
+    uint64_t closed = deliver_closed(streams->settings.deliver), count;
+
+    if (closed == 0) /* Redis has not said yet what time it is */
+        closed = sl_id_first_at(clock_wall_ms());
+    if (request->since == SINCE_NOW) {
+        request->since = SINCE_TIME;
+        request->since_cursor = (struct sl_cursor){.id = count_bucket_before(question, closed + 1)};
+    } else if (request->since == SINCE_UNUSABLE) {
+        request->since_cursor = (struct sl_cursor){.id = count_bucket_before(question, closed + 1)};
+    }
+    if (request->until)
+        request->until = count_bucket_id(question, request->until);
+    if (request->since_cursor.id >= closed)
+        return 0;
+    count = (sl_id_time_ms(closed) - sl_id_time_ms(request->since_cursor.id)) / question->bucket_ms;
+    if (count <= COUNT_BUCKETS_MAX)
+        return 0;
+    return http_refuse(refusal, 400, "too_many_buckets", "since",
+                       "that is %" PRIu64 " buckets ago, and at most %d are told again; a later "
+                       "since or a longer bucket makes them fewer",
+                       count, COUNT_BUCKETS_MAX);
+}
+
+int stream_check_request(struct streams *streams, struct stream_request *request,
+                         struct filter_share *share, struct http_refusal *refusal)
+{
+    int r = request->counts.bucket_ms ? align_counts(streams, request, refusal) : 0;
+
+    if (r == 0)
+        r = check_home(streams, request, refusal);
+    return r < 0 ? r : take_filter(streams, request, share, refusal);
+}
+
+int stream_check_opened(const struct stream *stream, struct sl_slice path,
+                        struct filter_share *share, struct stream_request *ret_request,
+                        struct http_refusal *refusal)
+{
+    struct streams *streams = stream->streams;
+    const struct stream_times times = stream_times_now(streams);
+    struct stream_request request;
+    int r = streams_check_readiness(streams, refusal);
+
+    if (r == 0)
+        r = stream_request_read_opened(streams->settings.front, &stream->own.request, path, &times,
+                                       &request, refusal);
+    if (r < 0)
+        return r;
+    r = stream_check_request(streams, &request, share, refusal);
+    if (r < 0)
+        stream_request_done(&request);
+    else
+        *ret_request = request;
+    return r;
+}
