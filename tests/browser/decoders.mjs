@@ -4,7 +4,8 @@
 //
 // Chromium's EventSource, fetch and WebSocket, Node's fetch and zlib, the package ws: each says what
 // an uncompressed sibling with the same filter says, letter by letter, while others come and go, lanes
-// begin their histories anew, keep-alives pass, and to the proper end.
+// begin their histories anew, keep-alives pass, and to the proper end. Then Chromium's EventSource and fetch again, where
+// there is zstd only.
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import http from 'node:http';
@@ -172,7 +173,7 @@ async function openPage(browser) {
   });
 }
 
-// --- the test ---
+// --- the tests ---
 
 let number = 0;
 
@@ -196,6 +197,32 @@ async function comeAndGo() {
   await publishSome(1);
   await allHave(passing, 1);
   for (const reader of passing) reader.close();
+}
+
+async function allEnd(readers) {
+  await servers.stopGateway();
+  await until(() => readers.every(({ ended, error }) => ended || error),
+    () => readers.filter(({ ended }) => !ended).map(({ name }) => `${name} has not ended`).join(', '));
+  for (const { name, error } of readers) assert.equal(error, undefined, name);
+}
+
+// Each piece is a frame; a keep-alive, too.
+async function framesOfZstd() {
+  await servers.startGateway('--keepalive-ms', '500', '--compression', 'zstd');
+  await page.goto(`${servers.url}/status`);
+  const sibling = nodeHttp('the sibling', 'application/x-ndjson', 'identity');
+  const readers = await Promise.all(['EventSource', 'fetch'].map(chromiumReader));
+  await until(() => readers.every(({ isOpen }) => isOpen) && sibling.isOpen, () => 'they have come');
+  await until(() => readers.every(({ encoding }) => encoding === 'zstd'),
+    () => readers.map(({ name, encoding }) => `${name}: ${encoding}`).join(', '));
+  for (let round = 1; round <= 4; round++) {
+    await publishSome(6);
+    await allHave([sibling, ...readers], 6 * round);
+    if (round === 2) await until(() => sibling.blankLines > 0, () => 'a keep-alive');
+  }
+  for (const reader of readers) assert.deepEqual(reader.posts, sibling.posts, reader.name);
+  await allEnd([sibling, ...readers]);
+  for (const { name, posts } of readers) console.log(`ok: ${name}, zstd, ${posts.length} posts`);
 }
 
 const rule = { op: 'subscribe', id: 'coffee', filter: { track: 'coffee' } };
@@ -242,11 +269,9 @@ try {
   const metrics = await (await fetch(`${servers.url}/metrics`)).text();
   assert.ok(Number(/^sluice_compression_resets_total (\d+)/m.exec(metrics)[1]) > 3, 'histories begin anew');
 
-  await servers.stopGateway();
-  await until(() => everyone.every(({ ended, error }) => ended || error),
-    () => everyone.filter(({ ended }) => !ended).map(({ name }) => `${name} has not ended`).join(', '));
-  for (const { name, error } of everyone) assert.equal(error, undefined, name);
+  await allEnd(everyone);
   for (const { name, posts } of readers) console.log(`ok: ${name}, ${posts.length} posts`);
+  await framesOfZstd();
 } finally {
   await browser.close();
   await servers.stop();
