@@ -1,7 +1,8 @@
 /* fuzz_request.c - is every request for a stream understood or refused as promised?
  *
  * The first byte chooses the stream (modulo 5) and what else is so: 0x08 an upgrade, 0x10 a POST,
- * 0x20 a good token besides. The rest are fields, each ended by a newline: query, Accept,
+ * 0x20 a good token besides, 0x40 the query, behind the path, is to be opened on the connection of
+ * such a token. The rest are fields, each ended by a newline: query, Accept,
  * Authorization, Sec-WebSocket-Protocol, Last-Event-ID, Content-Type, body. */
 #include "fuzz/fuzz.h"
 
@@ -15,7 +16,13 @@
 
 #define NOW_MS UINT64_C(1800000000000)
 
-enum { FLAG_UPGRADE = 0x08, FLAG_POST = 0x10, FLAG_TOKEN = 0x20, MAX_GATHER_MS = 1000 };
+enum {
+    FLAG_UPGRADE = 0x08,
+    FLAG_POST = 0x10,
+    FLAG_TOKEN = 0x20,
+    FLAG_OPENED = 0x40,
+    MAX_GATHER_MS = 1000
+};
 
 static struct token_policy *policy;
 static struct buffer authorization; /* with a token that may do everything, in small amounts */
@@ -45,7 +52,7 @@ static struct sl_slice next_field(const uint8_t **data, size_t *size)
 
 static void check_refusal(const struct http_refusal *refusal, enum token_fault fault)
 {
-    static const int statuses[] = {400, 401, 403, 406, 413, 415, 426};
+    static const int statuses[] = {400, 401, 403, 404, 406, 413, 415, 426};
     bool is_known = false;
 
     for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
@@ -75,13 +82,44 @@ static void check_request(const struct stream_request *request, const struct htt
 
     must((request->format == FORMAT_WEBSOCKET) == http->is_upgrade);
     must(request->gather_ms >= -1 && request->gather_ms <= MAX_GATHER_MS);
-    must(!!request->filter == (request->stream <= STREAM_FIREHOSE));
+    must(!!request->filter ==
+         (request->stream != STREAM_HOME && !stream_request_takes_rules(request)));
     must((request->types == 0) == stream_request_takes_rules(request));
     must(request->since != SINCE_CURSOR || request->since_cursor.id > 0);
     must(request->token.expires_ms > NOW_MS);
     check_fields(request->fields);
     if (request->filter)
         must(stream_filter_permitted(&request->token, request->filter, &refusal) == 0);
+}
+
+static void open(const struct front_settings *settings, enum stream_kind stream,
+                 struct sl_slice query)
+{
+    const struct http_request upgrade = {
+        .method = HTTP_GET, .is_upgrade = true, .authorization = buffer_slice(&authorization)};
+    const struct stream_times times = {.now_ms = NOW_MS};
+    struct stream_request connection, request;
+    struct buffer path = BUFFER_INIT;
+    struct http_refusal refusal;
+    enum token_fault fault;
+    int r;
+
+    must(stream_request_read(settings, STREAM_MANY, &upgrade, &times, &connection, &refusal,
+                             &fault) == 0);
+    buffer_append_format(&path, "%s?", stream_path_of(stream));
+    buffer_append_slice(&path, query);
+    r = stream_request_read_opened(settings, &connection, buffer_slice(&path), &times, &request,
+                                   &refusal);
+    must(r == 0 || r == -EPROTO);
+    if (r == 0) {
+        must(!stream_request_takes_rules(&request) && request.window_bits == 0);
+        check_request(&request, &upgrade);
+        stream_request_done(&request);
+    } else {
+        check_refusal(&refusal, TOKEN_OK);
+    }
+    stream_request_done(&connection);
+    buffer_done(&path);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -117,6 +155,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (flags & FLAG_TOKEN)
         http.authorization = buffer_slice(&authorization);
 
+    if (flags & FLAG_OPENED)
+        open(&settings, (enum stream_kind)((flags & 7) % 7), http.query);
     r = stream_request_read(&settings, (enum stream_kind)((flags & 7) % 5), &http, &times, &request,
                             &refusal, &fault);
     must(r == 0 || r == -EPROTO);

@@ -18,6 +18,7 @@
 #include "gateway/delivery/frame.h"
 
 enum {
+    STUCK_KEEPALIVES = 3, /* so long a connection may take nothing that was too slow for a stream */
     LEAVING_SLOWLY_MS = 60000, /* for the slow, who find it behind megabytes */
     CLOSING_MS = 1000,         /* to close, or answer the close, after that */
     RETRY_MIN_MS = 500,
@@ -141,12 +142,22 @@ static uint64_t channel_left_ms(const struct stream *stream, const struct channe
     return wait;
 }
 
+static uint64_t stuck_left_ms(const struct stream *stream)
+{
+    uint64_t now = now_of(stream);
+
+    if (!stream->stuck_ms)
+        return UINT64_MAX;
+    return stream->stuck_ms > now ? stream->stuck_ms - now : 0;
+}
+
 void stream_arm(struct stream *stream)
 {
     uint64_t now = now_of(stream), wait = stream->deadline_ms > now ? stream->deadline_ms - now : 0;
 
     if (stream->stage == STREAM_LIVE) {
         wait = lesser(token_left_ms(stream), keepalive_left_ms(stream, all_quiet_ms(stream)));
+        wait = lesser(wait, stuck_left_ms(stream));
         LIST_EACH(&stream->channels, node)
         wait = lesser(wait, channel_left_ms(stream, channel_at(node)));
     }
@@ -204,6 +215,8 @@ static void on_timer(uv_timer_t *timer)
         return; /* it ends with this turn, and delivery may have forgotten what it is owed */
     if (token_left_ms(stream) == 0)
         stream_evict(stream, DISCONNECT_TOKEN_EXPIRED);
+    if (stuck_left_ms(stream) == 0)
+        stream_evict(stream, DISCONNECT_TOO_SLOW);
     LIST_EACH(&stream->channels, node)
     {
         if (channel_until_left_ms(channel_at(node)) == 0)
@@ -259,6 +272,15 @@ static uint32_t choose_retry_ms(struct stream *stream, const struct channel *cha
     return RETRY_MIN_MS + (uint32_t)(stable_hash(stream->streams->random++) % RETRY_SPREAD_MS);
 }
 
+static void begin_to_be_stuck(struct stream *stream)
+{
+    if (!stream->wire.is_blocked)
+        return;
+    stream->stuck_ms = now_of(stream) + STUCK_KEEPALIVES * keepalive_ms(stream);
+    if (stream->stage == STREAM_LIVE)
+        stream_arm(stream);
+}
+
 /* Those that are to end, while the stream goes on or ends with them. */
 static void end_opened(struct stream *stream)
 {
@@ -268,6 +290,8 @@ static void end_opened(struct stream *stream)
 
         if (!channel_is_opened(channel) || !channel->is_evicted)
             continue;
+        if (channel->disconnect_reason == DISCONNECT_TOO_SLOW && !stream->stuck_ms)
+            begin_to_be_stuck(stream);
         channel_leave_delivery(channel);
         channel_say_disconnect(channel, choose_retry_ms(stream, channel));
         stream_close_channel(channel, disconnect_row(channel->disconnect_reason)->code);
@@ -414,6 +438,7 @@ static void on_writable(struct wire *wire)
     }
     if (!stream_goes_on(stream))
         return;
+    stream->stuck_ms = 0;
     stream->protocol->writable(stream);
     send_in_turn(stream);
 }

@@ -79,6 +79,8 @@ struct stream {
     bool gives_way;       /* others need the memory */
     uint64_t id;          /* of the connection: for hello and the log */
     uint64_t deadline_ms; /* of leaving and closing; clock of the loop */
+    uint64_t stuck_ms;    /* the same, if one that was opened was too slow for a socket that has had
+                             no room since; 0: none was */
     admission_ticket ticket;
     struct http_body_share kept;
 };

@@ -304,6 +304,54 @@ static void test_clients_framed_or_gathered_otherwise_share_nothing(void **state
     assert_ptr_equal(a.client.outbox, c.client.outbox);
 }
 
+/* Fails unless exactly this JSON was received since the last time, as a WebSocket message. */
+static void expect_message(struct fake_client *client, const char *json)
+{
+    struct buffer frame = BUFFER_INIT;
+
+    frame_append_message(&frame, FORMAT_WEBSOCKET, "", sl_slice_str(json));
+    assert_int_equal(client->received.size, frame.size);
+    assert_memory_equal(client->received.data, frame.data, frame.size);
+    buffer_clear(&client->received);
+    buffer_done(&frame);
+}
+
+static void subscribe_with_tail(struct fake_client *client, const char *tail)
+{
+    client->client.format = FORMAT_WEBSOCKET;
+    client->client.tail = sl_slice_str(tail);
+    subscribe(client, "coffee");
+}
+
+static void test_clients_whose_messages_end_alike_share_a_lane(void **state)
+{
+    char tail[] = ",\"stream\":\"x\"";
+    struct event *event = event_post(1, "ada", "coffee");
+    const struct gap gap = {0, 5, 9, GAP_RETENTION};
+    char expected[1024];
+
+    (void)state;
+    subscribe_with_tail(&a, tail);
+    subscribe_with_tail(&b, ",\"stream\":\"x\"");
+    subscribe_with_tail(&c, ",\"stream\":\"xy\"");
+    assert_ptr_equal(a.client.outbox, b.client.outbox);
+    assert_ptr_not_equal(a.client.outbox, c.client.outbox);
+    deliver_leave(&a.client);
+    memset(tail, 'z', sizeof(tail) - 1); /* it was the first; the lane has its own */
+    post_alone(1, "coffee");
+    snprintf(expected, sizeof(expected), "%.*s,\"stream\":\"x\"}", (int)event->json.size - 1,
+             event->json.data);
+    expect_message(&b, expected);
+    snprintf(expected, sizeof(expected), "%.*s,\"stream\":\"xy\"}", (int)event->json.size - 1,
+             event->json.data);
+    expect_message(&c, expected);
+    deliver_gap(deliver, &gap);
+    deliver_flush_all(deliver);
+    expect_message(&b, "{\"type\":\"gap\",\"from\":\"5\",\"to\":\"9\",\"reason\":\"retention\","
+                       "\"stream\":\"x\"}");
+    event_unref(event);
+}
+
 static void test_a_lane_goes_with_its_last_client(void **state)
 {
     (void)state;
@@ -1234,6 +1282,7 @@ int main(void)
         DELIVER_TEST(test_events_go_to_those_whose_filter_matches),
         DELIVER_TEST(test_equal_filters_cost_one_append),
         DELIVER_TEST(test_clients_framed_or_gathered_otherwise_share_nothing),
+        DELIVER_TEST(test_clients_whose_messages_end_alike_share_a_lane),
         DELIVER_TEST(test_a_lane_goes_with_its_last_client),
         DELIVER_TEST(test_the_cursor_is_the_newest_id_seen),
         DELIVER_TEST(test_a_quiet_client_gets_an_event_at_once_and_later_ones_together),

@@ -454,6 +454,82 @@ static void test_request_survives_each_failed_allocation(void **state)
     buffer_done(&authorization);
 }
 
+/* --- streams that are opened on a connection --- */
+
+static int read_opened(const char *path, struct stream_request *ret_request,
+                       struct http_refusal *refusal)
+{
+    const struct stream_times times = {NOW_MS, 0};
+    struct stream_request connection = {
+        .stream = STREAM_MANY,
+        .format = FORMAT_WEBSOCKET,
+        .encoding = ENCODING_DEFLATE,
+        .window_bits = 15,
+        .token = {.subject = "42",
+                  .scopes = TOKEN_SCOPE_FILTER | TOKEN_SCOPE_HOME,
+                  .limits = SL_FILTER_LIMITS_DEFAULT},
+    };
+
+    return stream_request_read_opened(&settings, &connection, sl_slice_str(path), &times,
+                                      ret_request, refusal);
+}
+
+static void test_what_is_opened_is_compressed_so_that_no_message_refers_to_another(void **state)
+{
+    static const struct {
+        const char *path;
+        enum stream_kind stream;
+        enum stream_encoding encoding;
+    } rows[] = {
+        {"/v1/stream/filter?track=tea&fields=text&gather_ms=7", STREAM_FILTER, ENCODING_DEFLATE},
+        {"/v1/stream/counts?bucket=10s&by=lang&track=tea", STREAM_COUNTS, ENCODING_DEFLATE},
+        {"/v1/stream/home", STREAM_HOME, ENCODING_NONE},
+        {"/v1/stream/home?", STREAM_HOME, ENCODING_NONE},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct stream_request request;
+        struct http_refusal refusal;
+
+        assert_int_equal(read_opened(rows[i].path, &request, &refusal), 0);
+        assert_int_equal(request.stream, rows[i].stream);
+        assert_int_equal(request.format, FORMAT_WEBSOCKET);
+        assert_int_equal(request.encoding, rows[i].encoding);
+        assert_int_equal(request.window_bits, 0);
+        assert_string_equal(request.token.subject, "42");
+        stream_request_done(&request);
+    }
+}
+
+static void test_what_cannot_be_opened_is_refused(void **state)
+{
+    static const struct {
+        const char *path, *code;
+        int status;
+    } rows[] = {
+        {"", "no_such_stream", 404},
+        {"?", "no_such_stream", 404},
+        {"/v1/stream", "no_such_stream", 404},
+        {"/v1/counts?bucket=1s&since=-1h", "no_such_stream", 404},
+        {"/v1/stream/firehose", "insufficient_scope", 403},
+        {"/v1/stream/filter?track=tea&hello=true", "unknown_parameter", 400},
+        {"/v1/stream/counts?bucket=1s&by=rule", "bad_by", 400},
+        {"/v1/stream/filter?track=tea&until=-1h", "bad_until", 400},
+        {"/v1/stream/filter?track=a&track=b", "repeated_parameter", 400},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct stream_request request;
+        struct http_refusal refusal;
+
+        assert_int_equal(read_opened(rows[i].path, &request, &refusal), -EPROTO);
+        assert_string_equal(refusal.code, rows[i].code);
+        assert_int_equal(refusal.status, rows[i].status);
+    }
+}
+
 /* --- subscriptions by message --- */
 
 static void expect_permitted(struct sl_filter_text text, unsigned scopes, uint32_t sample_ppm,
@@ -527,6 +603,8 @@ int main(void)
         cmocka_unit_test(test_every_prefix_of_a_query_is_read_or_refused),
         cmocka_unit_test(test_since_may_lie_a_minute_ahead),
         cmocka_unit_test(test_request_survives_each_failed_allocation),
+        cmocka_unit_test(test_what_is_opened_is_compressed_so_that_no_message_refers_to_another),
+        cmocka_unit_test(test_what_cannot_be_opened_is_refused),
         cmocka_unit_test(test_each_kind_of_filter_needs_its_scope),
         cmocka_unit_test(test_lim_sample_bounds_what_is_not_selective),
     };
