@@ -8,13 +8,13 @@ import { Asking } from './asking.js';
 import { Buckets, GROUP_BUCKETS, RANGES } from './buckets.js';
 import { Chips, formatRate, sparkline } from './chips.js';
 import { ServerClock } from './clock.js';
+import { Connection } from './connection.js';
 import { $, $$, announce, copyText, make } from './dom.js';
 import { openDrawer } from './drawer.js';
 import { Feed, KEPT, describeGap } from './feed.js';
 import { formatCount } from './format.js';
 import { clockTime } from './ids.js';
 import { listenToKeys } from './keys.js';
-import { Link, Sockets } from './link.js';
 import { WorldMap } from './map.js';
 import { countryName, languageName } from './names.js';
 import { Pace } from './pace.js';
@@ -39,7 +39,6 @@ startTheme();
 const view = new View();
 const clock = new ServerClock();
 const open = new Map(); // role -> { path, name, buckets }
-let link = null;
 let isPaused = false;
 let isGrowing = true;   // nobody has chosen a range
 let gap = null;         // the last one that was told
@@ -52,10 +51,8 @@ const isIdle = () => isPaused || document.hidden;
 // --- what is asked of the server ---
 
 function connect() {
-  link?.stop();
   open.clear();
-  const token = getToken();
-  link = new Link(() => new Sockets(location.origin, token), (state) => { showState(state); wake(); });
+  link.use(getToken());
   reconcile();
 }
 
@@ -87,7 +84,8 @@ function wanted() {
   const then = view.brush ? { bucket, ...between(view.brush) }
     : { bucket: GROUP_BUCKETS[view.range].bucket, since: `-${view.range}`, refresh_ms: String(GROUP_REFRESH_MS) };
   for (const by of GROUPS) add(by, countsPath(question, { by, ...(by === 'cell' ? { cell_degrees: String(map.cellDegrees) } : {}), ...then }));
-  add('posts', postsPath(question, view.brush ? between(view.brush) : { last: String(HISTORY) }));
+  add('posts', postsPath(question, view.brush ? between(view.brush)
+    : { last: String(HISTORY), cursors: 'true' }));
   return paths;
 }
 
@@ -255,7 +253,8 @@ function showDrawer() {
 
 // --- the parts of the page ---
 
-const asking = new Asking({ onAsk: ask, isOnline: () => link?.state.name === 'live' });
+const link = new Connection((state) => { showState(state); wake(); });
+const asking = new Asking({ onAsk: ask, isOnline: () => link.state.name === 'live' });
 const access = new Access({
   onToken: connect,
   onOther: (stream) => {
@@ -287,7 +286,7 @@ const map = new WorldMap($('#map'), {
     announce(`In the box ${box.join(', ')}`);
     pick(boxTerm(box), isBeside);
   },
-  onZoom: () => { if (link) reconcile(); },
+  onZoom: () => reconcile(),
 });
 const languages = new Ranks($('#languages'), { nameOf: languageName, unknown: 'und', onPick: (key, isBeside) => pick(`lang:${key}`, isBeside) });
 const countries = new Ranks($('#countries'), { nameOf: countryName, unknown: 'none', onPick: (key, isBeside) => pick(`country:${key}`, isBeside) });
@@ -462,7 +461,7 @@ function refuseLink(error) {
 }
 
 function renderState() {
-  const { name } = link?.state ?? { name: 'idle' };
+  const { name } = link.state;
   const channel = focused();
   const isSilent = name === 'live' && isOldOf(channel);
   const away = channel?.buckets.end ? Math.max(0, Math.round((clock.now() - channel.buckets.end) / 1000)) : null;
@@ -552,8 +551,9 @@ $('#ranges').addEventListener('change', ({ target }) => {
 $('#log').addEventListener('change', ({ target }) => { view.isLog = target.checked; changed(); });
 $('#views').addEventListener('change', ({ target }) => { $('main').dataset.view = target.value; wake(); });
 $('#try-now').addEventListener('click', () => link.hurry());
-addEventListener('online', () => link?.hurry());
-document.addEventListener('visibilitychange', () => { if (link) reconcile(); });
+addEventListener('pageshow', ({ persisted }) => { if (persisted) connect(); });
+addEventListener('online', () => link.hurry());
+document.addEventListener('visibilitychange', () => reconcile());
 for (const button of $$('[data-copy]')) button.addEventListener('click', () => copyText(button, $(`#${button.dataset.copy}`).textContent));
 $('.skip').addEventListener('click', (event) => { // the fragment is taken, see view.js
   event.preventDefault();

@@ -26,11 +26,10 @@ function cursorOf(message) {
 }
 
 export class Link {
-  // `connect()` gives a new socket. onState(state): { name, ms, error }, of which name is connecting, live,
+  // connect() gives a new socket; askWhy(path) what is wrong when it does not open, or null. onState(state): { name, ms, error }, of which name is connecting, live,
   // waiting (ms until the next try) or refused (for good, says error).
-  constructor(connect, onState) {
-    this.connect = connect;
-    this.onState = onState;
+  constructor(connect, onState, askWhy = async () => null) {
+    Object.assign(this, { connect, onState, askWhy });
     this.channels = new Map(); // name -> { path, cursor, take }
     this.socket = null;
     this.isOpen = false;
@@ -96,7 +95,10 @@ export class Link {
       for (const [id, { path, cursor }] of this.channels) this.say({ op: 'open', id, path: continuePath(path, cursor) });
     };
     socket.onmessage = ({ data }) => { if (isCurrent()) this.take(JSON.parse(data)); };
-    socket.onclose = ({ error }) => { if (isCurrent()) this.lost(error); };
+    socket.onclose = async () => {
+      const error = this.isOpen || !isCurrent() ? null : await this.askWhy([...this.channels.values()][0]?.path);
+      if (isCurrent()) this.lost(error);
+    };
   }
 
   heard() {
@@ -115,8 +117,16 @@ export class Link {
     } else if (channel) {
       const cursor = cursorOf(message);
       if (cursor) channel.cursor = cursor;
-      channel.take(message);
+      if (message.type === 'disconnect' && message.code !== 'complete') this.reopen(message.stream, channel);
+      else channel.take(message);
     }
+  }
+
+  // A stream that was too slow goes on where it was; one that ends with its connection waits for the next.
+  reopen(id, channel) {
+    setTimeout(() => {
+      if (this.isOpen && this.channels.get(id) === channel) this.say({ op: 'open', id, path: continuePath(channel.path, channel.cursor) });
+    }, WAIT_FIRST_MS);
   }
 
   lost(error) {
@@ -148,69 +158,4 @@ export async function readRefusal(response) {
   return { message: `the server answered ${status}`, ...error, status,
     mayPass: status === 408 || status === 429 || status >= 500,
     retryMs: retryAfter > 0 ? retryAfter * 1000 : undefined };
-}
-
-// A socket for each stream, which a server has on their own paths, as if they were one.
-export class Sockets {
-  constructor(origin, token) {
-    this.url = origin.replace(/^http/, 'ws');
-    this.origin = origin;
-    this.token = token;
-    this.sockets = new Map();
-    queueMicrotask(() => this.onopen?.());
-  }
-
-  send(text) {
-    const { op, id, path } = JSON.parse(text);
-    this.sockets.get(id)?.close();
-    this.sockets.delete(id);
-    if (op === 'open') this.openPath(id, path);
-  }
-
-  openPath(id, path) {
-    const socket = new WebSocket(this.url + path, ['sluice.v1', `bearer.${this.token}`]);
-    let wasOpen = false;
-    this.sockets.set(id, socket);
-    socket.onopen = () => { wasOpen = true; };
-    socket.onmessage = ({ data }) => {
-      if (this.sockets.get(id) !== socket) return;
-      const message = JSON.parse(data);
-      const isDone = message.type === 'disconnect' && message.code === 'complete';
-      this.onmessage?.({ data: JSON.stringify(message.type === 'disconnect' && !isDone ? message : { ...message, stream: id }) });
-      if (isDone) this.sockets.delete(id);
-    };
-    socket.onclose = async () => {
-      if (this.sockets.get(id) !== socket) return;
-      const error = wasOpen ? null : await this.askWhy(path);
-      if (error?.param && error.status === 400) this.onmessage?.({ data: JSON.stringify({ op: 'open', id, error }) });
-      else this.fail(error);
-    };
-  }
-
-  // A browser does not say why a WebSocket was refused.
-  async askWhy(path) {
-    const abort = new AbortController();
-    try {
-      const response = await fetch(this.origin + path, { headers: { Authorization: `Bearer ${this.token}` }, signal: abort.signal });
-      return response.ok ? null : await readRefusal(response);
-    } catch {
-      return null;
-    } finally {
-      abort.abort();
-    }
-  }
-
-  fail(error) {
-    const { onclose } = this;
-    this.close();
-    onclose?.({ error });
-  }
-
-  close() {
-    this.onclose = null;
-    this.onmessage = null;
-    const sockets = [...this.sockets.values()];
-    this.sockets.clear();
-    for (const socket of sockets) socket.close();
-  }
 }

@@ -10,7 +10,7 @@ import { health, workerState } from '../src/health.js';
 import { timeOfId } from '../src/ids.js';
 import { Link } from '../src/link.js';
 import { stepBounds } from '../src/steps.js';
-import { Pace } from '../src/pace.js';
+import { Memory } from '../src/memory.js';
 import { boxesOf, continuePath, countsPath, narrow, postsPath } from '../src/question.js';
 import { Samples, sum } from '../src/samples.js';
 import { directionOf, splitText } from '../src/text.js';
@@ -217,16 +217,18 @@ test('axes have round numbers', () => {
   assert.deepEqual(stepBounds(2), [1, 2]);
 });
 
-test('a pace says how many it left out', () => {
-  const posts = [];
-  const skipped = [];
-  const pace = new Pace(2, { onPost: (post) => posts.push(post), onSkipped: (n) => skipped.push(n) });
-  for (const [post, at] of [[1, 1000], [2, 1100], [3, 1200], [4, 1900], [5, 2000], [6, 5000]]) pace.take(post, at);
-  assert.deepEqual(posts, [1, 2, 5, 6]);
-  assert.deepEqual(skipped, [0, 2, 0]);
+test('a tab that opens later is told what the others were', () => {
+  const memory = new Memory('/v1/stream/counts?bucket=1s&since=-5m');
+  for (const message of [second(10, 1), second(11, 1), second(311, 2), second(11, 9, { revision: 1 }), second(312, 1, { partial: true })]) memory.take(message);
+  assert.deepEqual(memory.all().map(({ posts }) => posts), [9, 2, 1]);
+  const posts = new Memory('/v1/stream/firehose?last=50');
+  for (let id = 1; id <= 60; id++) posts.take({ type: 'post', post: { id } });
+  posts.take({ type: 'delete', post: { id: 60 } });
+  posts.take({ type: 'skipped', events: 3 });
+  assert.deepEqual([posts.all().length, posts.all()[0].post.id, posts.all().at(-1).post.id], [49, 11, 59]);
 });
 
-test('each stream of a connection goes on where it was, when the connection broke', () => {
+test('each stream of a connection goes on where it was, when the connection broke', async () => {
   const sockets = [];
   const states = [];
   const connect = () => {
@@ -234,7 +236,8 @@ test('each stream of a connection goes on where it was, when the connection brok
     sockets.push(socket);
     return socket;
   };
-  const link = new Link(connect, (state) => states.push(state.name));
+  let fault = null;
+  const link = new Link(connect, (state) => states.push(state.name), async () => fault);
   const taken = [];
   const name = link.open('/v1/stream/counts?bucket=1s&since=-15m', (message) => taken.push(message));
   link.open('/v1/stream/firehose?last=50', () => {});
@@ -245,7 +248,7 @@ test('each stream of a connection goes on where it was, when the connection brok
   tell({ type: 'counts', partial: true, stream: name });
   tell({ op: 'open', id: name, error: { code: 'syntax' } });
   assert.deepEqual(taken.map(({ type }) => type), ['counts', 'counts', 'refused']);
-  sockets[0].onclose({});
+  await sockets[0].onclose();
   assert.equal(states.at(-1), 'waiting');
   link.hurry();
   sockets[1].onopen();
@@ -253,6 +256,9 @@ test('each stream of a connection goes on where it was, when the connection brok
   sockets[0].onmessage({ data: '{}' }); // of a socket that is gone
   link.close(name);
   assert.deepEqual(sockets[1].said.at(-1), { op: 'close', id: name });
-  sockets[1].onclose({ error: { status: 401, message: 'no' } });
-  assert.deepEqual(states, ['connecting', 'live', 'waiting', 'connecting', 'live', 'refused']);
+  await sockets[1].onclose();
+  link.hurry();
+  fault = { status: 401, message: 'no' };
+  await sockets[2].onclose(); // it has not opened
+  assert.deepEqual(states, ['connecting', 'live', 'waiting', 'connecting', 'live', 'waiting', 'connecting', 'refused']);
 });

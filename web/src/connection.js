@@ -1,0 +1,70 @@
+// connection.js - the tab's end of the hub, which all tabs share; without SharedWorker the tab has its own.
+
+import { $ } from './dom.js';
+import { serveInPage } from './hub.js';
+
+const HUB = $('meta[name=hub]').content;
+
+// The one script that a page may start by its address: gateway/front/site.c has the name.
+const policy = globalThis.trustedTypes?.createPolicy('hub', {
+  createScriptURL(url) {
+    if (url !== HUB) throw new TypeError(`not the hub: ${url}`);
+    return url;
+  },
+});
+
+function dial() {
+  if (!globalThis.SharedWorker) return serveInPage();
+  return new SharedWorker(policy ? policy.createScriptURL(HUB) : HUB, { type: 'module', name: 'sluice' }).port;
+}
+
+export class Connection {
+  // onState(state): as of Link.
+  constructor(onState) {
+    this.onState = onState;
+    this.takers = new Map(); // key -> take
+    this.keys = 0;
+    this.state = { name: 'idle' };
+    this.port = dial();
+    this.port.onmessage = ({ data }) => {
+      if (data.state) {
+        this.state = data.state;
+        this.onState(data.state);
+      } else {
+        this.takers.get(data.key)?.(data.message);
+      }
+    };
+    const lock = `sluice-tab-${crypto.getRandomValues(new Uint32Array(2)).join('')}`;
+    navigator.locks?.request(lock, () => {
+      this.say({ lock });
+      return new Promise(() => {}); // as long as the tab lives
+    });
+    addEventListener('pagehide', () => this.say({ bye: true }));
+  }
+
+  say(message) {
+    this.port.postMessage(message);
+  }
+
+  // Everything is to be opened anew.
+  use(token) {
+    this.takers.clear();
+    this.say({ token });
+  }
+
+  open(path, take) {
+    const key = ++this.keys;
+    this.takers.set(key, take);
+    this.say({ open: path, key });
+    return key;
+  }
+
+  close(key) {
+    this.takers.delete(key);
+    this.say({ close: key });
+  }
+
+  hurry() {
+    this.say({ hurry: true });
+  }
+}
