@@ -71,10 +71,9 @@ static void subscribe(struct deliver *deliver, struct client *client, size_t num
     int r;
 
     *client = (struct client){.transport = &sink, .format = FORMAT_NDJSON};
-    if (who == SENT)
-        r = deliver_subscribe(deliver, client, filter, -1);
-    else
-        r = deliver_subscribe_counts(deliver, client, filter, &question, -1);
+    if (who != SENT)
+        client->question = question;
+    r = deliver_subscribe(deliver, client, filter, -1);
     if (r == 0 && (who == COUNTED || who == COUNTED_WIDE))
         r = deliver_resume(deliver, client, &before);
     if (r < 0)

@@ -47,17 +47,26 @@ static int print_thousandths(char *room, size_t size, long number)
     return snprintf(room, size, "%s%ld.%03ld", sign, labs(number) / 1000, rest);
 }
 
+bool count_cell_of(const struct sl_event_view *view, uint32_t side, struct count_cell *ret_cell)
+{
+    if (!view->has_point)
+        return false;
+    ret_cell->west = cell_edge(view->point.lon, -180, side);
+    ret_cell->south = cell_edge(view->point.lat, -90, side);
+    return true;
+}
+
 static struct sl_slice cell_key(const struct sl_event_view *view, uint32_t side,
                                 char room[static COUNT_KEY_BYTES])
 {
+    struct count_cell cell;
     int size;
 
-    if (!view->has_point)
+    if (!count_cell_of(view, side, &cell))
         return no_key;
-    size = print_thousandths(room, COUNT_KEY_BYTES, cell_edge(view->point.lon, -180, side));
+    size = print_thousandths(room, COUNT_KEY_BYTES, cell.west);
     room[size++] = ',';
-    size += print_thousandths(room + size, (size_t)(COUNT_KEY_BYTES - size),
-                              cell_edge(view->point.lat, -90, side));
+    size += print_thousandths(room + size, (size_t)(COUNT_KEY_BYTES - size), cell.south);
     return sl_slice(room, (size_t)size);
 }
 

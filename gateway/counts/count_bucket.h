@@ -32,6 +32,14 @@ struct count_keys {
     size_t count;
 };
 
+/* Of a map, by its south-western corner, in thousandths of a degree. */
+struct count_cell {
+    long west, south;
+};
+
+/* The cell that an event's point lies in, with sides of so many thousandths. false: it has none. */
+bool count_cell_of(const struct sl_event_view *view, uint32_t side, struct count_cell *ret_cell);
+
 /* How it is told. */
 struct count_telling {
     uint64_t start_ms, end_ms; /* Unix times */

@@ -1,13 +1,17 @@
-/* counter.c - one bucket that is open, and two short lists of ranges of ids: where something is
- * missing, and what must be counted again. Where a list is full its oldest range goes on to the
- * next one: more is told than must be, never less. */
+/* counter.c - one bucket that is open, what is to be told, and two short lists of ranges of ids:
+ * where something is missing, and what must be counted again. Where a list is full its oldest range
+ * goes on to the next one: more is told than must be, never less. */
 #include "gateway/counts/counter.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "gateway/counts/count_bucket.h"
+#include "gateway/counts/pick_bucket.h"
 
 enum { RANGES_MAX = 16 };
 
@@ -31,7 +35,17 @@ struct counter {
     struct ranges noted;     /* to be counted again */
     struct ranges retelling; /* which of the buckets up to `told` are told again */
     struct count_bucket bucket;
+    struct pick_bucket picks;  /* where it is picked */
+    struct sl_cursor had;      /* of what is picked nothing up to there is told */
+    uint64_t until;            /* of what is picked; 0: no end */
+    struct told_list to_tell;  /* what comes next */
+    uint64_t told_to;          /* who was told all but that has everything up to this id */
 };
+
+static bool picks(const struct counter *counter)
+{
+    return counter->question.pick.posts > 0;
+}
 
 /* --- ranges --- */
 
@@ -84,7 +98,7 @@ static uint64_t first_open(const struct counter *counter)
     return sl_id_first_at(counter->start_ms);
 }
 
-uint64_t counter_closed(const struct counter *counter)
+uint64_t counter_before(const struct counter *counter)
 {
     uint64_t first = first_open(counter);
 
@@ -93,10 +107,54 @@ uint64_t counter_closed(const struct counter *counter)
 
 uint64_t counter_open(const struct counter *counter)
 {
-    return sl_id_first_at(counter->start_ms + counter->question.bucket_ms) - 1;
+    uint64_t last = sl_id_first_at(counter->start_ms + counter->question.bucket_ms) - 1;
+    bool is_cut = counter->until >= first_open(counter) && counter->until < last;
+
+    return picks(counter) && is_cut ? counter->until : last;
 }
 
-struct counter *counter_new(const struct count_question *question, uint64_t from)
+static uint64_t greater(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* What is picked is told within a bucket, too. */
+static uint64_t told_to(const struct counter *counter)
+{
+    uint64_t before = counter_before(counter);
+
+    if (!told_list_is_empty(&counter->to_tell))
+        return counter->told_to;
+    if (counter->until && before > counter->until)
+        before = counter->until;
+    return greater(counter->told_to, before);
+}
+
+struct sl_cursor counter_cursor(const struct counter *counter)
+{
+    const struct sl_cursor cursor = {.id = told_to(counter)};
+
+    return picks(counter) && cursor.id < counter->had.id ? counter->had : cursor;
+}
+
+bool counter_is_in_step(const struct counter *counter)
+{
+    return !picks(counter) || counter->had.id <= counter_before(counter);
+}
+
+/* Of all shards everything up to there. */
+static uint64_t lowest_id(const struct sl_cursor *cursor)
+{
+    uint64_t id = cursor->id;
+
+    for (uint32_t i = 0; i < cursor->group_count; i++)
+        id = cursor->groups[i].low < id ? cursor->groups[i].low : id;
+    return id;
+}
+
+/* From the bucket of the event `from` on. */
+static struct counter *new_from(const struct count_question *question, uint64_t from,
+                                const struct sl_cursor *had, uint64_t until)
 {
     struct counter *counter = mem_zalloc(sizeof(*counter));
 
@@ -105,21 +163,38 @@ struct counter *counter_new(const struct count_question *question, uint64_t from
     counter->question = *question;
     counter->start_ms = count_bucket_start_ms(question, sl_id_time_ms(from));
     counter->first = first_open(counter);
+    counter->had = *had;
+    counter->until = until;
+    counter->told_to = counter_before(counter);
     return counter;
 }
 
-struct counter *counter_new_again(const struct counter *counter, uint64_t had)
+struct counter *counter_new(const struct count_question *question, const struct sl_cursor *had,
+                            uint64_t until)
+{
+    return new_from(question, lowest_id(had) + 1, had, until);
+}
+
+static struct counter *pick_again(const struct counter *counter, const struct sl_cursor *had)
+{
+    return counter_new(&counter->question, had->id < counter->had.id ? &counter->had : had,
+                       counter->until);
+}
+
+struct counter *counter_new_again(const struct counter *counter, const struct sl_cursor *had)
 {
     uint64_t from = counter_retell_from(counter);
     struct counter *again;
 
-    if (from == 0 || from > had)
-        from = had + 1;
-    again = counter_new(&counter->question, from);
+    if (picks(counter))
+        return pick_again(counter, had);
+    if (from == 0 || from > had->id)
+        from = had->id + 1;
+    again = new_from(&counter->question, from, had, counter->until);
     if (!again)
         return NULL;
     again->first = again->first < counter->first ? again->first : counter->first;
-    again->told = counter->told > had ? counter->told : had;
+    again->told = greater(counter->told, had->id);
     again->revision = counter->revision + 1;
     again->gaps = counter->gaps;
     again->retelling = counter->retelling;
@@ -132,10 +207,12 @@ void counter_free(struct counter *counter)
     if (!counter)
         return;
     count_bucket_done(&counter->bucket);
+    pick_bucket_done(&counter->picks);
+    told_list_done(&counter->to_tell);
     mem_free(counter);
 }
 
-/* --- what comes --- */
+/* --- what does not hold any more --- */
 
 static void note(struct counter *counter, uint64_t first, uint64_t last)
 {
@@ -149,12 +226,96 @@ static void note(struct counter *counter, uint64_t first, uint64_t last)
         add_range(&counter->noted, first, last);
 }
 
-int counter_add(struct counter *counter, const struct event *event, const struct count_keys *rules)
+/* --- what is picked --- */
+
+static int tell_event(struct counter *counter, struct event *event, uint64_t id, uint64_t skipped)
 {
-    if (event->id < counter->first)
-        return 0; /* 0: published without the log */
+    struct told told = {.event = event, .id = id, .skipped = skipped};
+
+    return event ? told_list_append(&counter->to_tell, &told) : -ENOMEM;
+}
+
+/* `why` NULL: they are those of a bucket that ends with `id`. */
+static int tell_skipped(struct counter *counter, uint64_t id, uint64_t count, const char *why)
+{
+    char json[160];
+    int size = snprintf(json, sizeof(json),
+                        "{\"type\":\"skipped\",\"id\":\"%" PRIu64 "\",\"events\":%" PRIu64 "%s%s%s}",
+                        id, count, why ? ",\"reason\":\"" : "", why ? why : "", why ? "\"" : "");
+    struct event *event = event_new_control(EVENT_SKIPPED, sl_slice(json, (size_t)size));
+
+    if (event && !why)
+        event->id = id;
+    if (event && why)
+        event->is_late = true;
+    return tell_event(counter, event, event ? event->id : 0, count);
+}
+
+/* Its bucket is over, or it has none: what it is tells no cursor. */
+static int add_stray(struct counter *counter, struct event *event)
+{
+    const struct sl_cursor cursor = {.id = counter->told_to};
+    struct event *copy;
+
+    if (event->kind == EVENT_POST)
+        return tell_skipped(counter, counter->told_to, 1, event->id ? "late" : "unlogged");
+    if (!event->id)
+        return tell_event(counter, event_ref(event), 0, 0);
+    copy = event_copy_with_cursor(event, &cursor, true);
+    if (copy)
+        copy->id = 0;
+    return tell_event(counter, copy, 0, 0);
+}
+
+static int add_to_picks(struct counter *counter, struct event *event, struct sl_slice tail)
+{
+    bool is_had = event->id <= sl_cursor_of_shard(&counter->had, event->shard);
+
+    if (!told_list_is_empty(&counter->to_tell))
+        return -EAGAIN;
+    counter->told_to = told_to(counter);
+    if (event->id < first_open(counter))
+        return add_stray(counter, event);
+    return pick_bucket_add(&counter->picks, &counter->question.pick, event, tail, is_had,
+                           &counter->to_tell);
+}
+
+static int close_picks(struct counter *counter)
+{
+    uint64_t open = counter_open(counter), skipped;
+
+    if (pick_bucket_close(&counter->picks, &counter->question.pick, &counter->to_tell, &skipped) < 0)
+        return -ENOMEM;
+    return skipped > 0 ? tell_skipped(counter, open, skipped, NULL) : 0;
+}
+
+/* Others may have been given it late, or say with it where they stand. 0; -ENOMEM. */
+static int put_in_place(struct told *told)
+{
+    const struct sl_cursor cursor = {.id = told->id};
+    struct event *event = told->event, *copy;
+
+    if (!told->id || (!event->cursor && !event->is_late))
+        return 0;
+    copy = event_copy_with_cursor(event, &cursor, false);
+    if (!copy)
+        return -ENOMEM;
+    event_unref(event);
+    told->event = copy;
+    return 0;
+}
+
+/* --- what comes --- */
+
+int counter_add(struct counter *counter, struct event *event, const struct count_keys *rules,
+                struct sl_slice tail)
+{
     if (event->id > counter_open(counter))
         return -EAGAIN;
+    if (picks(counter))
+        return add_to_picks(counter, event, tail);
+    if (event->id < counter->first)
+        return 0; /* 0: published without the log */
     if (event->id < first_open(counter)) {
         note(counter, event->id, event->id);
         return 0;
@@ -164,13 +325,22 @@ int counter_add(struct counter *counter, const struct event *event, const struct
     return count_bucket_add(&counter->bucket, &counter->question, event, rules);
 }
 
+/* What was sent at once stays as it is, and so does what was told. */
+static void note_rewound(struct counter *counter, uint64_t from, uint64_t to)
+{
+    if (!picks(counter))
+        note(counter, from + 1, to);
+    else if (counter->question.pick.pick != PICK_FIRST)
+        note(counter, greater(from + 1, first_open(counter)), to);
+}
+
 void counter_gap(struct counter *counter, uint64_t from, uint64_t to, enum gap_reason reason)
 {
     if (reason == GAP_LATE || reason == GAP_UNLOGGED || from >= to)
         return;
     add_range(&counter->gaps, from + 1, to);
     if (reason == GAP_REWOUND)
-        note(counter, from + 1, to);
+        note_rewound(counter, from, to);
 }
 
 uint64_t counter_retell_from(const struct counter *counter)
@@ -217,18 +387,42 @@ static struct event *tell(const struct counter *counter, bool is_partial)
     return event;
 }
 
-int counter_close(struct counter *counter, struct event **ret_message)
+static int close_counted(struct counter *counter)
 {
     uint64_t id = counter_open(counter);
-    bool is_told = id > counter->told || overlaps(&counter->retelling, first_open(counter), id);
-    struct event *message = is_told ? tell(counter, false) : NULL;
 
-    if (is_told && !message)
+    if (id <= counter->told && !overlaps(&counter->retelling, first_open(counter), id))
+        return 0;
+    return tell_event(counter, tell(counter, false), id, 0);
+}
+
+int counter_close(struct counter *counter, uint64_t id)
+{
+    const struct count_question *question = &counter->question;
+
+    assert(told_list_is_empty(&counter->to_tell) && counter_open(counter) < id);
+    counter->told_to = told_to(counter);
+    if ((picks(counter) ? close_picks(counter) : close_counted(counter)) < 0)
         return -ENOMEM;
     count_bucket_clear(&counter->bucket);
-    counter->start_ms += counter->question.bucket_ms;
-    *ret_message = message;
+    counter->start_ms += question->bucket_ms;
+    if (picks(counter))
+        counter->start_ms =
+            greater(counter->start_ms, count_bucket_start_ms(question, sl_id_time_ms(id)));
     return 0;
+}
+
+int counter_next(struct counter *counter, struct told *ret_told, struct sl_cursor *ret_before)
+{
+    *ret_before = counter_cursor(counter);
+    if (!told_list_take(&counter->to_tell, ret_told))
+        return 0;
+    if (put_in_place(ret_told) < 0) {
+        told_done(ret_told);
+        return -ENOMEM;
+    }
+    counter->told_to = greater(counter->told_to, ret_told->id);
+    return 1;
 }
 
 struct event *counter_partial(const struct counter *counter)

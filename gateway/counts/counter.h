@@ -1,45 +1,60 @@
-/* gateway/counts/counter.h - the buckets of one question, one after the other.
+/* gateway/counts/counter.h - the buckets of one question, one after the other: counted, or picked.
  *
  * Takes events as they pass: in the order of their ids, but for late ones. One bucket is open; its
- * owner closes it when everything up to its end has passed, and is given the message that tells of
- * it. What a counter cannot count as it comes, for its bucket is closed already, or was counted and
- * has not happened any more, is noted: then the owner counts again, from the log, from
- * counter_retell_from() on. Belongs to one thread. */
+ * owner closes it when everything up to its end has passed, and is given what is to be told of it:
+ * one message that counts its events, or (question.pick) those that are sent and how many are not.
+ *
+ * What a counter cannot count as it comes, for its bucket is closed already, or was counted and has
+ * not happened any more, is noted: then the owner counts again, from the log, from
+ * counter_retell_from() on. Of a bucket that was picked nothing is taken back: what comes late for
+ * it is told by itself. Belongs to one thread. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "gateway/counts/count_bucket.h"
+#include "gateway/counts/told.h"
 #include "gateway/front/count_question.h"
 #include "gateway/intake/event.h"
 #include "gateway/intake/gap.h"
+#include "src/model/cursor.h"
 
 struct counter;
 
-/* The first bucket is that of the event `from`; what is below that bucket is none of it. NULL: out
- * of memory. */
-struct counter *counter_new(const struct count_question *question, uint64_t from);
+/* Begins with the bucket of what follows `had`; what is below that bucket is none of it. Of a
+ * bucket that is picked, what lies at or below `had` is picked from, but not told, and what is
+ * behind `until` is none of it (0: no end). NULL: out of memory. */
+struct counter *counter_new(const struct count_question *question, const struct sl_cursor *had,
+                            uint64_t until);
 /* One that counts again: from the first bucket of `counter` that must be, or from the one behind
- * `had`, the id of the last bucket that was told, if that is sooner. What was told before is told
- * again, as a revision, where something was noted. NULL: out of memory. */
-struct counter *counter_new_again(const struct counter *counter, uint64_t had);
+ * `had`, where its client stands, if that is sooner. What was told before is told again, as a
+ * revision, where something was noted; of what is picked nothing is. NULL: out of memory. */
+struct counter *counter_new_again(const struct counter *counter, const struct sl_cursor *had);
 void counter_free(struct counter *counter); /* NULL is fine */
 
-/* The id of the last bucket that is closed. */
-uint64_t counter_closed(const struct counter *counter);
-/* That of the open one. */
+/* Of a client that has been told all that there is to tell. */
+struct sl_cursor counter_cursor(const struct counter *counter);
+/* The last id before the open bucket, and its own last one, which is its id. */
+uint64_t counter_before(const struct counter *counter);
 uint64_t counter_open(const struct counter *counter);
+/* Does a client of it lack nothing of the open bucket that others of the question are told? */
+bool counter_is_in_step(const struct counter *counter);
 
-/* `rules` NULL: none. 0; -EAGAIN: it is of a later bucket, the open one must be closed first;
- * -ENOMEM. */
-int counter_add(struct counter *counter, const struct event *event, const struct count_keys *rules);
+/* `rules` NULL: none. `tail`: of who is sent the event. 0; -EAGAIN: something is to be told first,
+ * or it is of a later bucket, so that the open one must be closed first; -ENOMEM. */
+int counter_add(struct counter *counter, struct event *event, const struct count_keys *rules,
+                struct sl_slice tail);
 /* Events with ids in (from, to] are missing. */
 void counter_gap(struct counter *counter, uint64_t from, uint64_t to, enum gap_reason reason);
 
-/* Closes the open bucket and opens the next. 0: *ret_message is one reference of the caller's, or
- * NULL if nothing is to be told of it; -ENOMEM: nothing has changed. */
-int counter_close(struct counter *counter, struct event **ret_message);
+/* Closes the open bucket, which lies below `id`, and opens the next; where nothing is told of empty
+ * ones, those below `id` are passed over. Nothing is left to tell before. 0; -ENOMEM: the counter
+ * is no good any more. */
+int counter_close(struct counter *counter, uint64_t id);
+/* What is to be told next; `*ret_before`: of who has all before it. The caller ends it with
+ * told_done(). 1; 0: nothing is; -ENOMEM. */
+int counter_next(struct counter *counter, struct told *ret_told, struct sl_cursor *ret_before);
 /* What the open bucket has until now. NULL: out of memory. */
 struct event *counter_partial(const struct counter *counter);
 

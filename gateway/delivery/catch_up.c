@@ -109,6 +109,17 @@ void catch_up_head_moved(struct catch_up *catch_up)
     catcher_enter(LIST_OWNER(node, struct catcher, node), CATCHER_RUNS);
 }
 
+void catch_up_wake_counting(struct catch_up *catch_up)
+{
+    LIST_EACH(&catch_up->at_head, node)
+    {
+        struct catcher *catcher = LIST_OWNER(node, struct catcher, node);
+
+        if (catcher->counter)
+            catcher_enter(catcher, CATCHER_RUNS);
+    }
+}
+
 /* What is in the ring already, and has not passed yet, is `owed`; NULL: nothing is. */
 static void wake(struct catcher *catcher, const struct event *owed)
 {
@@ -144,7 +155,7 @@ void catch_up_wake(struct catch_up *catch_up)
 void catch_up_owe(struct lane *lane, struct event *event, struct sl_slice tail)
 {
     if (lane->question.bucket_ms) {
-        lane_count(lane, event);
+        lane_count(lane, event, tail);
         return;
     }
     lane_append(lane, event, tail);
@@ -313,8 +324,10 @@ static void look_back(struct catcher *catcher)
 /* It has read everything. */
 static void arrive(struct catcher *catcher)
 {
-    if (catcher->counter)
+    if (catcher->counter && counter_is_in_step(catcher->counter))
         go_live(catcher);
+    else if (catcher->counter)
+        catcher_enter(catcher, CATCHER_WAITS_FOR_HEAD); /* until the bucket that it is in is over */
     else if (!catcher_is_not_ahead(catcher))
         catcher_enter(catcher, CATCHER_WAITS_FOR_HEAD);
     else if (is_past_until(catcher))
@@ -572,6 +585,11 @@ int catch_up_begin_last(struct catch_up *catch_up, struct lane *lane, struct cli
     }
     catcher->at = *catch_up->settings.passed;
     catcher_begin_in_ring(catcher, ring->next);
+    if (lane->question.bucket_ms && catcher_count_from(catcher, &catcher->had) < 0) {
+        look_back_free(catcher->look_back);
+        mem_free(catcher);
+        return -ENOMEM;
+    }
     catcher_start(catcher);
     catcher_enter(catcher, CATCHER_RUNS);
     return 0;

@@ -103,6 +103,8 @@ void catch_up_writable(struct catcher *catcher);
 /* Nothing is sent to the client any more; it leaves soon. */
 void catch_up_suspend(struct catcher *catcher);
 
+/* Time has passed, of which those who count may have waited for more. */
+void catch_up_wake_counting(struct catch_up *catch_up);
 /* All that the ring has passed, or something has. */
 void catch_up_head_moved(struct catch_up *catch_up);
 /* Owes the lane's clients the event that the ring has got last: as lane_append(), and to those who

@@ -44,13 +44,13 @@ static struct catcher *take_over(struct catch_up *catch_up, struct lane *lane,
 static struct catcher *take_over_counts(struct catch_up *catch_up, struct lane *lane,
                                         struct client *client)
 {
-    const struct sl_cursor closed = {.id = counter_closed(lane->counter)};
-    const struct sl_cursor had = outbox_client_cursor(client, &closed);
+    const struct sl_cursor told = counter_cursor(lane->counter);
+    const struct sl_cursor had = outbox_client_cursor(client, &told);
     struct catcher *catcher = catcher_new(catch_up, lane, client);
 
     if (!catcher)
         return NULL;
-    catcher->counter = counter_new_again(lane->counter, had.id);
+    catcher->counter = counter_new_again(lane->counter, &had);
     if (!catcher->counter) {
         mem_free(catcher);
         return NULL;

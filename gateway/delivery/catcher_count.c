@@ -22,7 +22,7 @@ static void take_seam(struct catcher *catcher)
 
 void catcher_begin_counting(struct catcher *catcher)
 {
-    const struct sl_cursor before = {.id = counter_closed(catcher->counter)};
+    const struct sl_cursor before = {.id = counter_before(catcher->counter)};
 
     position_set(&catcher->at, &before);
     memset(catcher->last, 0, sizeof(catcher->last));
@@ -34,19 +34,9 @@ void catcher_begin_counting(struct catcher *catcher)
     take_seam(catcher);
 }
 
-/* Of all shards everything up to there. */
-static uint64_t lowest_id(const struct sl_cursor *cursor)
-{
-    uint64_t id = cursor->id;
-
-    for (uint32_t i = 0; i < cursor->group_count; i++)
-        id = cursor->groups[i].low < id ? cursor->groups[i].low : id;
-    return id;
-}
-
 int catcher_count_from(struct catcher *catcher, const struct sl_cursor *cursor)
 {
-    catcher->counter = counter_new(&catcher->lane->question, lowest_id(cursor) + 1);
+    catcher->counter = counter_new(&catcher->lane->question, cursor, catcher->client->until);
     if (!catcher->counter)
         return -ENOMEM;
     catcher_begin_counting(catcher);
@@ -55,7 +45,8 @@ int catcher_count_from(struct catcher *catcher, const struct sl_cursor *cursor)
 
 int catcher_count_again(struct catcher *catcher)
 {
-    struct counter *again = counter_new_again(catcher->counter, counter_closed(catcher->counter));
+    const struct sl_cursor had = counter_cursor(catcher->counter);
+    struct counter *again = counter_new_again(catcher->counter, &had);
 
     if (!again)
         return -ENOMEM;
@@ -94,7 +85,7 @@ void catcher_pass_counting(struct catcher *catcher, const struct event *event)
 /* A gap of the ring is told where it stands. */
 static int pass_on(struct catcher *catcher, struct event *event)
 {
-    const struct sl_cursor before = {.id = counter_closed(catcher->counter)};
+    const struct sl_cursor before = counter_cursor(catcher->counter);
 
     if (event->gap_to)
         counter_gap(catcher->counter, event->gap_from, event->gap_to,
@@ -102,7 +93,24 @@ static int pass_on(struct catcher *catcher, struct event *event)
     return outbox_append(&catcher->outbox, event, &before, SL_SLICE_NONE, 0);
 }
 
-int catcher_count(struct catcher *catcher, struct event *event)
+/* 1: there was something to tell; 0; -ENOMEM. */
+static int tell_next(struct catcher *catcher)
+{
+    uint64_t bytes = catcher->outbox.bytes;
+    struct sl_cursor before;
+    struct told told;
+    int r = counter_next(catcher->counter, &told, &before);
+
+    if (r <= 0)
+        return r;
+    r = outbox_append(&catcher->outbox, told.event, &before, told_tail(&told), 0);
+    metric_add(catcher->catch_up->settings.metrics, METRIC_POSTS_SKIPPED, told.skipped);
+    told_done(&told);
+    catch_up_spend(catcher->catch_up, COUNT_COST + (catcher->outbox.bytes - bytes));
+    return r < 0 ? r : 1;
+}
+
+int catcher_count(struct catcher *catcher, struct event *event, struct sl_slice tail)
 {
     struct count_keys keys = {0};
     int r;
@@ -112,33 +120,33 @@ int catcher_count(struct catcher *catcher, struct event *event)
         return pass_on(catcher, event);
     if (catcher->lane->rules)
         keys = rule_set_hits(catcher->lane->rules);
-    r = counter_add(catcher->counter, event, &keys);
+    r = counter_add(catcher->counter, event, &keys, tail);
     if (r == -EAGAIN)
         catcher->close_to = event->id;
-    return r;
+    if (r == 0)
+        r = tell_next(catcher); /* one at most */
+    return r > 0 ? 0 : r;
 }
 
 enum progress catcher_close_buckets(struct catcher *catcher)
 {
     uint64_t bytes_before = catcher->outbox.bytes;
 
-    while (counter_open(catcher->counter) < catcher->close_to) {
-        const struct sl_cursor before = {.id = counter_closed(catcher->counter)};
-        uint64_t bytes = catcher->outbox.bytes;
-        struct event *message;
+    for (;;) {
         int r;
 
         if (!catcher_has_room(catcher, bytes_before))
             return PROGRESS;
-        if (counter_close(catcher->counter, &message) < 0)
-            return PROGRESS_OUT_OF_MEMORY;
-        r = message ? outbox_append(&catcher->outbox, message, &before, SL_SLICE_NONE, 0) : 0;
-        event_unref(message);
+        r = tell_next(catcher);
+        if (r == 0) {
+            if (counter_open(catcher->counter) >= catcher->close_to)
+                return PROGRESS;
+            catch_up_spend(catcher->catch_up, COUNT_COST);
+            r = counter_close(catcher->counter, catcher->close_to);
+        }
         if (r < 0)
             return PROGRESS_OUT_OF_MEMORY;
-        catch_up_spend(catcher->catch_up, COUNT_COST + (catcher->outbox.bytes - bytes));
     }
-    return PROGRESS;
 }
 
 enum progress catcher_settle_counts(struct catcher *catcher, enum progress progress)
@@ -155,7 +163,7 @@ enum progress catcher_settle_counts(struct catcher *catcher, enum progress progr
         return PROGRESS;
     if (counter_retell_from(catcher->counter))
         return catcher_count_again(catcher) < 0 ? PROGRESS_OUT_OF_MEMORY : PROGRESS;
-    if (until && counter_closed(catcher->counter) >= until)
+    if (until && counter_cursor(catcher->counter).id >= until)
         return PROGRESS_COMPLETE;
     return PROGRESS_AT_HEAD;
 }

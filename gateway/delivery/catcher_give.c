@@ -122,7 +122,7 @@ bool catcher_is_late_news(const struct catcher *catcher, const struct event *eve
 struct sl_cursor catcher_cursor(const struct catcher *catcher)
 {
     if (catcher->counter)
-        return (struct sl_cursor){.id = counter_closed(catcher->counter)};
+        return counter_cursor(catcher->counter);
     return position_cursor(&catcher->at);
 }
 
@@ -320,7 +320,7 @@ int catcher_offer(struct catcher *catcher, struct event *event, struct sl_slice 
         return 0;
     catcher->fed_wall_ms = catch_up_happened_ms(catcher->catch_up, event);
     if (catcher->counter)
-        return catcher_count(catcher, event);
+        return catcher_count(catcher, event, tail);
     r = warn_if_due(catcher, catcher->fed_wall_ms);
     if (r == 0)
         r = give(catcher, event, tail);

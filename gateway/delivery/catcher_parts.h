@@ -60,7 +60,7 @@ int catcher_tell_marks(struct catcher *catcher, const struct segment *segment, s
 int catcher_tell_rewound(struct catcher *catcher, uint32_t shard, uint64_t previous);
 
 /* 0; -EAGAIN: the open bucket is to be closed first; -ENOMEM. */
-int catcher_count(struct catcher *catcher, struct event *event);
+int catcher_count(struct catcher *catcher, struct event *event, struct sl_slice tail);
 /* Closes and tells what can be closed. PROGRESS: there is more, if there is no room left. */
 enum progress catcher_close_buckets(struct catcher *catcher);
 /* It has come so far in what it reads: are its buckets, too? Counts again what must be. */

@@ -15,6 +15,7 @@
 #include "base/list.h"
 #include "gateway/delivery/gzip.h"
 #include "gateway/delivery/client_progress.h"
+#include "gateway/front/count_question.h"
 #include "gateway/front/disconnect.h"
 #include "gateway/front/stream_request.h"
 
@@ -77,7 +78,10 @@ struct client {
     struct outbox *outbox;   /* the lane's, or the catcher's own; NULL: none */
     struct catcher *catcher; /* NULL: live */
     struct list_node node;   /* in one of the outbox's lists, by `state` */
-    uint64_t until;          /* no event behind this id; 0: all. Set before it subscribes */
+    struct count_question question; /* what it is told of buckets, instead of all events as they
+                                       pass; or .bucket_ms 0: then it is to be resumed at once.
+                                       Set before it subscribes, and so is ... */
+    uint64_t until;          /* no event behind this id; 0: all */
     uint64_t came_with;      /* the plain cursor it came with; 0: none */
     uint64_t at;             /* position in the outbox: the next entry it is owed */
     uint64_t last_sent_ms;   /* clock of the loop; for keep-alives */

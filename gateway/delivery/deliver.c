@@ -227,9 +227,9 @@ static void owe_with_names(struct lane *lane, struct event *event)
 {
     struct sl_slice names;
 
-    if (lane->question.bucket_ms) {
+    if (lane_counts(lane)) {
         if (rule_set_take_hits(lane->rules) == 0)
-            lane_count(lane, event);
+            lane_count(lane, event, SL_SLICE_NONE);
         else
             outbox_evict_all(&lane->outbox, DISCONNECT_INTERNAL);
         return;

@@ -13,7 +13,6 @@
 #include "filters/filter.h"
 #include "gateway/delivery/client.h"
 #include "gateway/delivery/compressor.h"
-#include "gateway/front/count_question.h"
 #include "gateway/intake/event.h"
 #include "gateway/intake/gap.h"
 #include "gateway/metrics/metrics.h"
@@ -100,16 +99,12 @@ bool deliver_keep_alive(struct client *client, const struct sl_cursor *cursor);
  * the others cost is nothing. `visit` must not make anybody come, leave, or be sent anything. */
 void deliver_visit_owed(struct deliver *deliver, client_visit_fn visit, void *owner);
 
-/* Gives the client, whose `format`, `unchunked`, encoding and `fields` are set, a position in the
- * outbox of all clients with this filter. `gather_ms` < 0: the default. 0; -ENOMEM. */
+/* Gives the client, whose `format`, `unchunked`, encoding, `fields`, `until` and `question` are set,
+ * a position in the outbox of all clients with this filter. One with a question is to be resumed at
+ * once. `gather_ms` < 0: the default. 0; -ENOMEM. */
 int deliver_subscribe(struct deliver *deliver, struct client *client, struct sl_filter *filter,
                       int gather_ms);
 
-/* The same, but the client is told how many events of each bucket match, instead of them. It is to
- * be resumed at once. 0; -ENOMEM. */
-int deliver_subscribe_counts(struct deliver *deliver, struct client *client,
-                             struct sl_filter *filter, const struct count_question *question,
-                             int gather_ms);
 /* Everything at or below this id has passed. */
 uint64_t deliver_closed(const struct deliver *deliver);
 
@@ -126,11 +121,6 @@ int deliver_subscribe_rules(struct deliver *deliver, struct client *client, int 
 
 /* From the next event on, a client with named rules gets these members (front/event_fields.h). */
 void deliver_set_fields(struct client *client, uint64_t fields);
-/* The same, but the client is told how many events of each bucket match, and each of the rules. It
- * is to be resumed at once. */
-int deliver_subscribe_counted_rules(struct deliver *deliver, struct client *client,
-                                    const struct count_question *question, int gather_ms,
-                                    struct rule_set **ret_rules);
 /* A rule was put or removed: who counts by rules counts the open bucket again. */
 void deliver_rules_changed(struct client *client);
 

@@ -100,9 +100,7 @@ enum { BINDING_TURN_BYTES = 256 << 10 };
 /* Where a client of the lane would go on that has been sent all. */
 static inline struct sl_cursor lane_head(const struct lane *lane)
 {
-    if (lane->counter)
-        return (struct sl_cursor){.id = counter_closed(lane->counter)};
-    return lane->deliver->head;
+    return lane->counter ? counter_cursor(lane->counter) : lane->deliver->head;
 }
 
 /* Everything at or below `id` has passed. */

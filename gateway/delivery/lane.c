@@ -29,7 +29,7 @@ struct lane *lane_new(struct deliver *deliver, const struct client *client, int 
         .gather_ms = gather_ms < 0 ? deliver->settings.gather_ms : (uint32_t)gather_ms,
         .max_owed_bytes = deliver->settings.max_owed_bytes,
         .overrun = deliver->overrun,
-        .metrics = deliver->settings.metrics,
+        .metrics = client->question.pick.posts ? NULL : deliver->settings.metrics,
     };
     struct lane *lane = mem_zalloc(sizeof(*lane));
 
@@ -44,6 +44,7 @@ struct lane *lane_new(struct deliver *deliver, const struct client *client, int 
     assert(client->encoding == ENCODING_NONE || deliver->compressor);
     lane->deliver = deliver;
     lane->until = client->until;
+    lane->question = client->question;
     lane->number = ++deliver->lanes_made;
     list_init(&lane->catchers);
     outbox_init(&lane->outbox, &settings, &deliver->counts);

@@ -28,12 +28,19 @@ struct lane {
     struct list_node owing;         /* of deliver: its live clients may be owed something */
     struct list_node touched;       /* rules of it have matched the event at hand */
     struct list_node judging;       /* of deliver: it has one filter, and clients that catch up */
-    struct count_question question; /* of what is counted instead of being owed; or .bucket_ms 0 */
+    struct count_question question; /* of what is counted, or picked, instead of being owed as it
+                                       passes; or .bucket_ms 0 */
     struct counter *counter;        /* NULL: no client of it has come to the head yet */
     struct list_node counting;      /* of deliver: it has a counter */
     struct list_node miscounted;    /* of deliver: what it has told does not hold any more */
     uint64_t refreshed_ms;          /* clock of the loop: when the open bucket was told last */
 };
+
+/* Are its events counted, and never sent? */
+static inline bool lane_counts(const struct lane *lane)
+{
+    return lane->question.bucket_ms && !lane->question.pick.posts;
+}
 
 /* What the key of a shared lane takes: it is kept twice, with what goes before the filter's. */
 static inline size_t lane_key_bytes(size_t filter_key_size)
@@ -52,8 +59,8 @@ void lane_owe(struct lane *lane, struct event *event, const struct sl_cursor *he
 
 /* --- lane_count.c --- */
 
-/* The event, or gap, passes: the lane counts it. */
-void lane_count(struct lane *lane, struct event *event);
+/* The event, or gap, passes: the lane counts it. `tail` as lane_append(). */
+void lane_count(struct lane *lane, struct event *event, struct sl_slice tail);
 /* What it wants has changed: its clients count the open bucket again. */
 void lane_recount(struct lane *lane);
 /* A client that has counted by itself up to the head becomes live: its counter is the lane's, if

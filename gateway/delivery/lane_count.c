@@ -1,4 +1,5 @@
-/* lane_count.c - lanes whose matches are counted, and whose clients are told buckets.
+/* lane_count.c - lanes whose matches are counted, or picked from, and whose clients are told
+ * buckets.
  *
  * A lane has a counter while clients of it are live; the first to become live brings it, complete
  * from the start of the open bucket on. A bucket is closed when everything up to its end has
@@ -17,27 +18,36 @@ void lane_recount(struct lane *lane)
         list_append(&lane->deliver->miscounted, &lane->miscounted);
 }
 
+/* 0; -ENOMEM. */
+static int tell(struct lane *lane)
+{
+    struct sl_cursor before;
+    struct told told;
+    int r;
+
+    while ((r = counter_next(lane->counter, &told, &before)) > 0) {
+        lane_owe(lane, told.event, &before, told_tail(&told));
+        metric_add(lane->deliver->settings.metrics, METRIC_POSTS_SKIPPED, told.skipped);
+        told_done(&told);
+    }
+    return r;
+}
+
 /* Buckets with ids below `id`. false: it counts again, at the end of the turn. */
 static bool close_buckets(struct lane *lane, uint64_t id)
 {
     for (int i = 0; counter_open(lane->counter) < id; i++) {
-        const struct sl_cursor before = lane_head(lane);
-        struct event *message;
-
         if (client_is_beyond(lane->until, counter_open(lane->counter)))
             return true; /* all is told that its clients want */
-        if (i == CLOSE_AT_ONCE || counter_close(lane->counter, &message) < 0) {
+        if (i == CLOSE_AT_ONCE || counter_close(lane->counter, id) < 0 || tell(lane) < 0) {
             lane_recount(lane);
             return false;
         }
-        if (message)
-            lane_owe(lane, message, &before, SL_SLICE_NONE);
-        event_unref(message);
     }
     return true;
 }
 
-static void count_event(struct lane *lane, struct event *event)
+static void count_event(struct lane *lane, struct event *event, struct sl_slice tail)
 {
     struct count_keys keys = {0};
 
@@ -45,11 +55,11 @@ static void count_event(struct lane *lane, struct event *event)
         keys = rule_set_hits(lane->rules);
     if (client_is_beyond(lane->until, event->id) || !close_buckets(lane, event->id))
         return;
-    if (counter_add(lane->counter, event, &keys) < 0)
+    if (counter_add(lane->counter, event, &keys, tail) < 0 || tell(lane) < 0)
         outbox_evict_all(&lane->outbox, DISCONNECT_INTERNAL);
 }
 
-void lane_count(struct lane *lane, struct event *event)
+void lane_count(struct lane *lane, struct event *event, struct sl_slice tail)
 {
     const struct sl_cursor before = lane_head(lane);
 
@@ -61,7 +71,7 @@ void lane_count(struct lane *lane, struct event *event)
                         event->is_rewound ? GAP_REWOUND : GAP_RETENTION);
         lane_owe(lane, event, &before, SL_SLICE_NONE);
     } else {
-        count_event(lane, event);
+        count_event(lane, event, tail);
     }
     if (counter_retell_from(lane->counter))
         lane_recount(lane);
@@ -153,6 +163,7 @@ void counts_close(struct deliver *deliver, uint64_t id)
 {
     if (id > deliver->closed)
         deliver->closed = id;
+    catch_up_wake_counting(deliver->catch_up);
     if (deliver->closed < deliver->next_close)
         return;
     deliver->next_close = UINT64_MAX;
@@ -160,7 +171,7 @@ void counts_close(struct deliver *deliver, uint64_t id)
     {
         struct lane *lane = LIST_OWNER(node, struct lane, counting);
 
-        if (!list_contains(&lane->miscounted))
+        if (!list_contains(&lane->miscounted) && lane_is_ready(lane))
             close_buckets(lane, deliver->closed + 1);
         close_not_before(deliver, counter_open(lane->counter));
     }

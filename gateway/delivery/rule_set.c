@@ -237,7 +237,7 @@ int rule_set_wants(struct rule_set *rules, const struct event *event, const stru
     }
     if (!is_hit)
         return 0;
-    if (rules->lane->question.bucket_ms)
+    if (lane_counts(rules->lane))
         return rule_set_take_hits(rules) < 0 ? -ENOMEM : 1;
     *ret_tail = rule_set_name_hits(rules);
     return ret_tail->data ? 1 : -ENOMEM;

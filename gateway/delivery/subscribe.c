@@ -1,8 +1,8 @@
 /* subscribe.c - whoever comes joins the lane of those who want the same, or gets a new one.
  *
  * The key of a lane is how its clients are framed and compressed, how they are kept alive where
- * that is done for all, which members they want, how long they gather, where they end, and what
- * they want, in bytes; named rules are one client's alone and are never shared. A client that
+ * that is done for all, which members they want, how long they gather, where they end, what they
+ * are told of buckets, and what they want, in bytes; named rules are one client's alone and are never shared. A client that
  * resumes goes to catch_up.c, and comes back from there. With the last client, live or catching up,
  * the lane goes, and its subscriptions with it. */
 #include <assert.h>
@@ -16,8 +16,16 @@
 
 /* --- clients come --- */
 
+static void append_question(struct buffer *key, const struct count_question *question)
+{
+    buffer_append_format(key, "%" PRIu64 ",%d,%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%d,%" PRIu32 "?",
+                         question->bucket_ms, (int)question->by, question->cell_millidegrees,
+                         question->refresh_ms, question->pick.posts, (int)question->pick.pick,
+                         question->pick.cell_millidegrees);
+}
+
 /* Clients with equal keys can share a lane: same way of framing, same members of events, same
- * gathering, same tail, same filter. */
+ * gathering, same question, same tail, same filter. */
 static void lane_key(const struct client *client, int gather_ms, char kind, struct sl_slice what,
                      struct buffer *ret_key)
 {
@@ -30,6 +38,8 @@ static void lane_key(const struct client *client, int gather_ms, char kind, stru
                          client->dictionary ? client->dictionary->known.id : 0, (int)shares_cursors,
                          client->fields, gather_ms, client->until, client->tail.size);
     buffer_append_slice(ret_key, client->tail);
+    if (client->question.bucket_ms)
+        append_question(ret_key, &client->question);
     buffer_append_slice(ret_key, what);
 }
 
@@ -68,32 +78,6 @@ int deliver_subscribe(struct deliver *deliver, struct client *client, struct sl_
     return 0;
 }
 
-int deliver_subscribe_counts(struct deliver *deliver, struct client *client,
-                             struct sl_filter *filter, const struct count_question *question,
-                             int gather_ms)
-{
-    struct buffer key = BUFFER_INIT;
-    struct lane *lane = NULL;
-
-    lane_key(client, gather_ms, 'c', SL_SLICE_NONE, &key);
-    buffer_append_format(&key, "%" PRIu64 ",%d,%" PRIu32 ",%" PRIu32 ",", question->bucket_ms,
-                         (int)question->by, question->cell_millidegrees, question->refresh_ms);
-    buffer_append_slice(&key, sl_filter_key(filter));
-    if (!key.failed) {
-        lane = hash_map_get(deliver->lanes, buffer_slice(&key));
-        if (!lane) {
-            lane = shared_lane_new(deliver, client, filter, gather_ms, buffer_slice(&key));
-            if (lane)
-                lane->question = *question;
-        }
-    }
-    buffer_done(&key);
-    if (!lane)
-        return -ENOMEM;
-    outbox_join(&lane->outbox, client);
-    return 0;
-}
-
 static void on_home_match(void *watcher, struct event *event)
 {
     catch_up_owe(watcher, event, SL_SLICE_NONE);
@@ -103,7 +87,9 @@ static void on_home_loading(void *watcher)
 {
     struct lane *lane = watcher;
 
-    outbox_set_incomplete(&lane->outbox, &lane->deliver->head);
+    const struct sl_cursor head = lane_head(lane);
+
+    outbox_set_incomplete(&lane->outbox, &head);
     catch_up_wake_lane(lane);
 }
 
@@ -199,22 +185,11 @@ void deliver_set_fields(struct client *client, uint64_t fields)
         client->outbox->settings.fields = fields;
 }
 
-int deliver_subscribe_counted_rules(struct deliver *deliver, struct client *client,
-                                    const struct count_question *question, int gather_ms,
-                                    struct rule_set **ret_rules)
-{
-    int r = deliver_subscribe_rules(deliver, client, gather_ms, ret_rules);
-
-    if (r == 0)
-        catch_up_lane_of(client)->question = *question;
-    return r;
-}
-
 void deliver_rules_changed(struct client *client)
 {
     struct lane *lane = catch_up_lane_of(client);
 
-    if (!lane || !lane->question.bucket_ms)
+    if (!lane || !lane_counts(lane))
         return;
     if (lane->counter)
         lane_recount(lane);

@@ -50,10 +50,9 @@ static int read_by(struct sl_slice text, enum count_by *ret_by, struct http_refu
     return http_refuse(refusal, 400, "bad_by", "by", "not one of type, lang, country, cell, rule");
 }
 
-/* A decimal number with up to three decimals, in thousandths. false: it is none. */
-static bool read_thousandths(struct sl_slice text, uint32_t *ret_number)
+bool thousandths_read(struct sl_slice text, uint32_t *ret_number)
 {
-    uint32_t number = 0;
+    uint64_t number = 0;
     int decimals = -1;
 
     if (text.size == 0 || text.size > 8)
@@ -67,31 +66,32 @@ static bool read_thousandths(struct sl_slice text, uint32_t *ret_number)
         }
         if (c < '0' || c > '9' || decimals == 3)
             return false;
-        number = number * 10 + (uint32_t)(c - '0');
+        number = number * 10 + (uint64_t)(c - '0');
         decimals += decimals >= 0;
     }
     if (decimals == 0)
         return false;
     for (int i = decimals < 0 ? 0 : decimals; i < 3; i++)
         number *= 10;
-    *ret_number = number;
-    return true;
+    *ret_number = (uint32_t)number;
+    return number <= UINT32_MAX;
 }
 
-static int read_cell(struct sl_slice text, struct count_question *question,
-                     struct http_refusal *refusal)
+int cell_degrees_read(struct sl_slice text, bool is_by_cell, const char *by,
+                      uint32_t *ret_millidegrees, struct http_refusal *refusal)
 {
-    uint32_t *side = &question->cell_millidegrees;
+    uint32_t side = 0;
 
-    if (question->by != COUNT_BY_CELL && text.data)
-        return http_refuse(refusal, 400, "bad_cell_degrees", "cell_degrees",
-                           "only by=cell has cells");
-    if (question->by == COUNT_BY_CELL && !text.data)
+    if (!is_by_cell && text.data)
+        return http_refuse(refusal, 400, "bad_cell_degrees", "cell_degrees", "only %s has cells",
+                           by);
+    if (is_by_cell && !text.data)
         return http_refuse(refusal, 400, "no_cell_degrees", "cell_degrees",
                            "how many degrees is the side of a cell? 0.01 to 90");
-    if (text.data && (!read_thousandths(text, side) || *side < CELL_MIN || *side > CELL_MAX))
+    if (text.data && (!thousandths_read(text, &side) || side < CELL_MIN || side > CELL_MAX))
         return http_refuse(refusal, 400, "bad_cell_degrees", "cell_degrees",
                            "not a number from 0.01 to 90 with at most three decimals");
+    *ret_millidegrees = side;
     return 0;
 }
 
@@ -119,7 +119,9 @@ int count_question_read(struct sl_slice bucket, struct sl_slice by, struct sl_sl
     struct count_question question = {0};
 
     if (read_bucket(bucket, &question.bucket_ms, refusal) < 0 ||
-        read_by(by, &question.by, refusal) < 0 || read_cell(cell_degrees, &question, refusal) < 0 ||
+        read_by(by, &question.by, refusal) < 0 ||
+        cell_degrees_read(cell_degrees, question.by == COUNT_BY_CELL, "by=cell",
+                          &question.cell_millidegrees, refusal) < 0 ||
         read_refresh(refresh_ms, &question.refresh_ms, refusal) < 0)
         return -EPROTO;
     *ret_question = question;

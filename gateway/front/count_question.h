@@ -1,4 +1,4 @@
-/* gateway/front/count_question.h - what is counted, and in which buckets.
+/* gateway/front/count_question.h - what is counted, or picked, and in which buckets.
  *
  * A bucket is a stretch of time in UTC, [start, end), that begins at a multiple of its length since
  * 1970; an event is of the bucket that the millisecond of its id lies in. The id of a bucket, its
@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "gateway/front/pick_question.h"
 #include "gateway/http/http.h"
 #include "src/model/id.h"
 
@@ -21,7 +22,8 @@ enum count_by {
 };
 
 struct count_question {
-    uint64_t bucket_ms; /* 0: nothing is counted */
+    uint64_t bucket_ms; /* 0: events are sent as they pass */
+    struct pick_question pick; /* .posts 0: events are counted */
     enum count_by by;
     uint32_t cell_millidegrees; /* the side of a cell; 0: not by cell */
     uint32_t refresh_ms;        /* the running bucket is told this often; 0: never */
@@ -37,6 +39,12 @@ enum {
 int count_question_read(struct sl_slice bucket, struct sl_slice by, struct sl_slice cell_degrees,
                         struct sl_slice refresh_ms, struct count_question *ret_question,
                         struct http_refusal *refusal);
+
+/* A decimal number with up to three decimals, in thousandths. false: it is none. */
+bool thousandths_read(struct sl_slice text, uint32_t *ret_number);
+/* `by`: the parameter with its value that has cells, which `is_by_cell`. 0; -EPROTO. */
+int cell_degrees_read(struct sl_slice text, bool is_by_cell, const char *by,
+                      uint32_t *ret_millidegrees, struct http_refusal *refusal);
 
 const char *count_by_name(enum count_by by); /* NULL: by nothing */
 

@@ -14,7 +14,7 @@
 #include "gateway/front/bearer.h"
 #include "gateway/front/event_fields.h"
 #include "gateway/front/filter_json.h"
-#include "gateway/http/accept.h"
+#include "gateway/front/stream_wire.h"
 #include "gateway/http/accept_encoding.h"
 #include "gateway/http/form.h"
 #include "src/model/dictionary_id.h"
@@ -35,10 +35,13 @@ enum parameter {
     PARAMETER_GATHER_MS,
     PARAMETER_HELLO,
     PARAMETER_LAST,
+    PARAMETER_LATEST_BY,
     PARAMETER_LANGUAGE,
     PARAMETER_LOCATIONS,
+    PARAMETER_MAX_RATE,
     PARAMETER_PARTITION,
     PARAMETER_PERCENT,
+    PARAMETER_PICK,
     PARAMETER_REFRESH_MS,
     PARAMETER_RULE,
     PARAMETER_SINCE,
@@ -61,10 +64,13 @@ static const char *const parameter_names[PARAMETER_COUNT] = {
     [PARAMETER_GATHER_MS] = "gather_ms",
     [PARAMETER_HELLO] = "hello",
     [PARAMETER_LAST] = "last",
+    [PARAMETER_LATEST_BY] = "latest_by",
     [PARAMETER_LANGUAGE] = "language",
     [PARAMETER_LOCATIONS] = "locations",
+    [PARAMETER_MAX_RATE] = "max_rate",
     [PARAMETER_PARTITION] = "partition",
     [PARAMETER_PERCENT] = "percent",
+    [PARAMETER_PICK] = "pick",
     [PARAMETER_REFRESH_MS] = "refresh_ms",
     [PARAMETER_RULE] = "rule",
     [PARAMETER_SINCE] = "since",
@@ -79,7 +85,9 @@ static const char *const parameter_names[PARAMETER_COUNT] = {
 enum {
     COMMON = BIT(ACCESS_TOKEN) | BIT(CURSORS) | BIT(DELIMITED) | BIT(FIELDS) | BIT(GATHER_MS) |
              BIT(HELLO) | BIT(LAST) | BIT(SINCE) | BIT(UNTIL),
-    PUBLIC = COMMON | BIT(ZSTD_DICTIONARY), /* may be compressed */
+    PACE = BIT(CELL_DEGREES) | BIT(LATEST_BY) | BIT(MAX_RATE) | BIT(PICK),
+    EVENTS = COMMON | PACE,
+    PUBLIC = EVENTS | BIT(ZSTD_DICTIONARY), /* may be compressed */
     RESTRICTORS = BIT(LANGUAGE) | BIT(PARTITION) | BIT(PERCENT) | BIT(TYPES),
     OF_CONNECTIONS = BIT(ACCESS_TOKEN) | BIT(DELIMITED) | BIT(HELLO) | BIT(ZSTD_DICTIONARY),
     SELECTORS = BIT(FOLLOW) | BIT(LOCATIONS) | BIT(RULE) | BIT(TRACK),
@@ -102,7 +110,7 @@ static const struct stream_row streams[] = {
                        INSUFFICIENT ", scope=\"stream:sample\""},
     [STREAM_FIREHOSE] = {"/v1/stream/firehose", PUBLIC | RESTRICTORS, TOKEN_SCOPE_FIREHOSE,
                          INSUFFICIENT ", scope=\"stream:firehose\""},
-    [STREAM_HOME] = {"/v1/stream/home", COMMON | BIT(TYPES), TOKEN_SCOPE_HOME,
+    [STREAM_HOME] = {"/v1/stream/home", EVENTS | BIT(TYPES), TOKEN_SCOPE_HOME,
                      INSUFFICIENT ", scope=\"stream:home\""},
     [STREAM_COUNTS] = {"/v1/stream/counts",
                        (COMMON & ~(BIT(FIELDS) | BIT(LAST))) | COUNTS | BIT(REFRESH_MS), 0, NULL},
@@ -125,120 +133,6 @@ bool stream_path(struct sl_slice path, enum stream_kind *ret_stream)
 const char *stream_path_of(enum stream_kind stream)
 {
     return stream < sizeof(streams) / sizeof(streams[0]) ? streams[stream].path : NULL;
-}
-
-/* --- the stream format ----------------------------------------------------------------------- */
-
-/* Browsers end a WebSocket whose server chose none of the subprotocols they offered. */
-static int check_protocols(struct sl_slice protocols, bool *ret_echo, struct http_refusal *refusal)
-{
-    bool offers_any = false, offers_ours = false;
-
-    while (protocols.size > 0) {
-        struct sl_slice protocol = http_next_element(&protocols, ',');
-
-        offers_any = offers_any || protocol.size > 0;
-        offers_ours = offers_ours || sl_slice_is(protocol, "sluice.v1");
-    }
-    if (offers_any && !offers_ours)
-        return http_refuse(refusal, 400, "bad_protocol", NULL,
-                           "the subprotocol of this server is sluice.v1");
-    *ret_echo = offers_ours;
-    return 0;
-}
-
-static int check_form_type(const struct http_request *http, struct http_refusal *refusal)
-{
-    struct sl_slice rest = http->content_type;
-
-    if (http->body.size == 0)
-        return 0;
-    if (rest.size > 0 &&
-        http_token_is(http_next_element(&rest, ';'), "application/x-www-form-urlencoded"))
-        return 0;
-    return http_refuse(refusal, 415, "bad_content_type", NULL,
-                       "parameters in a body need Content-Type: application/x-www-form-urlencoded");
-}
-
-/* What somebody may not read must not be told by how well it compresses beside what he has written
- * (CRIME, BREACH): so only what everyone may read is compressed. */
-static bool may_be_compressed(enum stream_kind stream)
-{
-    return stream != STREAM_HOME;
-}
-
-static int refuse_encoding(bool has_deflate, bool has_zstd, struct http_refusal *refusal)
-{
-    return http_refuse(refusal, 406, "not_acceptable", NULL,
-                       has_deflate ? "streams come as they are, or with gzip, or with zstd"
-                       : has_zstd  ? "streams come as they are, or with zstd"
-                                   : "this stream is not compressed");
-}
-
-/* Of equal weights gzip, which refers to what was sent before, and so becomes smaller. */
-static int choose_encoding(const struct front_settings *settings, enum stream_kind stream,
-                           const struct http_request *http, struct stream_request *request,
-                           struct http_refusal *refusal)
-{
-    const struct accept_encoding accept = accept_encoding_read(&http->accept_encoding);
-    bool has_deflate = settings->has_deflate && may_be_compressed(stream);
-    bool has_zstd = settings->has_zstd && may_be_compressed(stream);
-    bool takes_zstd = has_zstd && accept_encoding_prefers(&accept, accept.zstd);
-
-    if (has_deflate && accept_encoding_prefers(&accept, accept.gzip) &&
-        !(takes_zstd && accept.zstd > accept.gzip)) {
-        request->encoding = ENCODING_DEFLATE;
-        request->window_bits = DEFLATE_WINDOW_BITS;
-    } else if (takes_zstd) {
-        request->encoding = ENCODING_ZSTD;
-    } else if (accept.identity == 0) {
-        return refuse_encoding(has_deflate, has_zstd, refusal);
-    }
-    return 0;
-}
-
-static void choose_extension(const struct http_request *http, struct stream_request *request)
-{
-    const struct websocket_deflate deflate = websocket_deflate_choose(&http->extensions);
-
-    request->deflate = deflate;
-    if (!deflate.is_agreed)
-        return;
-    request->encoding = ENCODING_DEFLATE;
-    request->window_bits = deflate.server_no_context_takeover ? 0 : deflate.window_bits;
-}
-
-static int choose_wire(const struct front_settings *settings, enum stream_kind stream,
-                       const struct http_request *http, struct stream_request *request,
-                       struct http_refusal *refusal)
-{
-    if (stream == STREAM_PAST_COUNTS) {
-        request->format = FORMAT_NDJSON; /* of what becomes the answer */
-        return check_form_type(http, refusal);
-    }
-    if (http->is_upgrade) {
-        request->format = FORMAT_WEBSOCKET;
-        if (settings->has_deflate && may_be_compressed(stream))
-            choose_extension(http, request);
-        return check_protocols(http->protocols, &request->echo_protocol, refusal);
-    }
-    if (stream == STREAM_MANY)
-        return http_refuse(refusal, 426, "upgrade_required", NULL,
-                           "this stream is for WebSockets only");
-    switch (accept_choose(&http->accept)) {
-    case ACCEPT_NDJSON:
-        request->format = FORMAT_NDJSON;
-        break;
-    case ACCEPT_SSE:
-        request->format = FORMAT_SSE;
-        break;
-    case ACCEPT_NEITHER:
-        return http_refuse(refusal, 406, "not_acceptable", NULL,
-                           "streams are application/x-ndjson or text/event-stream");
-    }
-    if (choose_encoding(settings, stream, http, request, refusal) < 0)
-        return -EPROTO;
-    return check_form_type(http, refusal);
 }
 
 /* --- parameters ---------------------------------------------------------------------------- */
@@ -459,13 +353,15 @@ static int check_counted_rules(const struct sl_slice *values, const struct strea
     return 0;
 }
 
-static int read_counts(const struct sl_slice *values, struct stream_request *request,
+static int read_question(const struct sl_slice *values, struct stream_request *request,
                        struct http_refusal *refusal)
 {
     int r;
 
     if (!is_counting(request->stream))
-        return 0;
+        return pick_question_read(values[PARAMETER_MAX_RATE], values[PARAMETER_PICK],
+                                  values[PARAMETER_LATEST_BY], values[PARAMETER_CELL_DEGREES],
+                                  &request->counts.pick, &request->counts.bucket_ms, refusal);
     if (request->stream == STREAM_PAST_COUNTS && request->since == SINCE_NOW)
         return http_refuse(refusal, 400, "no_since", "since", "since says from where to count");
     r = count_question_read(values[PARAMETER_BUCKET], values[PARAMETER_BY],
@@ -611,7 +507,7 @@ static int read_parameters(const struct front_settings *settings, const struct h
     int r = read_common(settings, values, times, request, refusal);
 
     if (r == 0)
-        r = read_counts(values, request, refusal);
+        r = read_question(values, request, refusal);
     if (r == 0)
         r = read_dictionary(settings, http, values[PARAMETER_ZSTD_DICTIONARY], request, refusal);
     if (r == 0)
@@ -664,7 +560,7 @@ int stream_request_read(const struct front_settings *settings, enum stream_kind 
     int r;
 
     *ret_fault = TOKEN_OK;
-    r = choose_wire(settings, stream, http, &request, refusal);
+    r = stream_wire_choose(settings, stream, http, &request, refusal);
     if (r == 0)
         r = understand(settings, http, times, &form, &request, refusal, ret_fault);
     form_done(&form);

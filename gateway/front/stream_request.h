@@ -27,7 +27,7 @@ struct stream_request {
     struct sl_filter *filter; /* one reference is ours; NULL: on STREAM_HOME, or it takes rules */
     struct sl_filter_warnings *warnings; /* of it; ours; NULL: there are none */
     unsigned types;                      /* bits 1 << SL_EVENT_...; 0: it takes rules */
-    struct count_question counts;        /* of STREAM_COUNTS and STREAM_PAST_COUNTS */
+    struct count_question counts;        /* what is sent of each bucket; or .bucket_ms 0 */
     enum since_kind since;               /* SINCE_UNUSABLE: a Last-Event-ID that is no cursor */
     struct sl_cursor since_cursor;       /* where it begins, of SINCE_CURSOR and SINCE_TIME */
     uint32_t last;                       /* the newest so many come first; 0: not asked for */

@@ -26,7 +26,8 @@ enum event_kind {
     EVENT_GAP = EVENT_KIND_COUNT, /* control messages of ours; no message may say so */
     EVENT_WARNING,
     EVENT_KEEPALIVE, /* has a frame, and no JSON: delivery/frame.h */
-    EVENT_COUNTS     /* of a bucket (counts/counter.h); its id is the bucket's */
+    EVENT_COUNTS,    /* of a bucket (counts/counter.h); its id is the bucket's */
+    EVENT_SKIPPED    /* what of a bucket is not sent; the same, or none */
 };
 
 enum {

@@ -255,6 +255,7 @@ void channel_init(struct channel *channel, struct stream *stream,
     *channel = (struct channel){.stream = stream, .request = *request, .filters = *filters};
     client->transport = &transport;
     client->format = request->format;
+    client->question = request->counts;
     client->until = request->until;
     client->encoding = request->encoding;
     client->window_bits = request->window_bits;
@@ -298,13 +299,8 @@ static int join_filter(struct channel *channel)
     struct stream_request *request = &channel->request;
     struct sl_filter *own = request->filter;
     struct deliver *deliver = deliver_of(channel);
-    int r;
+    int r = deliver_subscribe(deliver, &channel->client, own, request->gather_ms);
 
-    if (request->counts.bucket_ms)
-        r = deliver_subscribe_counts(deliver, &channel->client, own, &request->counts,
-                                     request->gather_ms);
-    else
-        r = deliver_subscribe(deliver, &channel->client, own, request->gather_ms);
     if (r < 0)
         return r;
     request->filter = sl_filter_ref(deliver_shared_filter(&channel->client));
@@ -325,8 +321,8 @@ int channel_join(struct channel *channel)
     case STREAM_COUNTS:
         if (request->counts.by != COUNT_BY_RULE)
             return join_filter(channel);
-        return deliver_subscribe_counted_rules(deliver, &channel->client, &request->counts,
-                                               request->gather_ms, &channel->rules);
+        return deliver_subscribe_rules(deliver, &channel->client, request->gather_ms,
+                                       &channel->rules);
     case STREAM_HOME:
         return deliver_subscribe_home(deliver, &channel->client,
                                       sl_slice_str(request->token.subject), request->types,

@@ -238,7 +238,7 @@ static int set_fields(struct websocket *websocket, const json_t *message, struct
     struct buffer json = BUFFER_INIT;
     uint64_t fields;
 
-    if (websocket->stream.own.request.counts.bucket_ms)
+    if (websocket->stream.own.request.stream == STREAM_COUNTS)
         return http_refuse(refusal, 400, "bad_fields", "fields", "counts have no fields");
     if (!json_is_string(names))
         return http_refuse(refusal, 400, "bad_fields", "fields",

@@ -246,10 +246,10 @@ static int join(struct past_counts *past, uint64_t from)
     past->client.transport = &transport;
     past->client.format = FORMAT_NDJSON;
     past->client.unchunked = true;
+    past->client.question = past->request.counts;
     past->client.until = past->request.until;
     past->turn_end.run = run_turn_end;
-    r = deliver_subscribe_counts(deliver, &past->client, past->request.filter,
-                                 &past->request.counts, 0);
+    r = deliver_subscribe(deliver, &past->client, past->request.filter, 0);
     return r < 0 ? r : deliver_resume(deliver, &past->client, &cursor);
 }
 

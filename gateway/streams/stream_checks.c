@@ -66,10 +66,10 @@ struct stream_times stream_times_now(const struct streams *streams)
     };
 }
 
-/* Counts begin and end with whole buckets; who says nothing of where begins with the running one.
+/* Who says nothing of where begins with the running bucket. Counts begin and end with whole ones.
  */
-static int align_counts(const struct streams *streams, struct stream_request *request,
-                        struct http_refusal *refusal)
+static int align_buckets(const struct streams *streams, struct stream_request *request,
+                         struct http_refusal *refusal)
 {
     const struct count_question *question = &request->counts;
     uint64_t closed = deliver_closed(streams->settings.deliver), count;
@@ -82,6 +82,8 @@ static int align_counts(const struct streams *streams, struct stream_request *re
     } else if (request->since == SINCE_UNUSABLE) {
         request->since_cursor = (struct sl_cursor){.id = count_bucket_before(question, closed + 1)};
     }
+    if (question->pick.posts)
+        return 0;
     if (request->until)
         request->until = count_bucket_id(question, request->until);
     if (request->since_cursor.id >= closed)
@@ -98,7 +100,7 @@ static int align_counts(const struct streams *streams, struct stream_request *re
 int stream_check_request(struct streams *streams, struct stream_request *request,
                          struct filter_share *share, struct http_refusal *refusal)
 {
-    int r = request->counts.bucket_ms ? align_counts(streams, request, refusal) : 0;
+    int r = request->counts.bucket_ms ? align_buckets(streams, request, refusal) : 0;
 
     if (r == 0)
         r = check_home(streams, request, refusal);

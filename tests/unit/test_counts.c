@@ -97,19 +97,31 @@ static bool says(const struct event *message, const char *text)
     return memmem(message->json.data, message->json.size, text, strlen(text)) != NULL;
 }
 
+static struct counter *counter_from(const struct count_question *question, uint64_t id)
+{
+    return counter_new(question, &(struct sl_cursor){.id = id - 1}, 0);
+}
+
+static struct counter *again_of(const struct counter *counter)
+{
+    const struct sl_cursor told = counter_cursor(counter);
+
+    return counter_new_again(counter, &told);
+}
+
 static void assert_closes(struct counter *counter, const char *expected)
 {
-    struct event *message;
+    struct sl_cursor before;
+    struct told told;
 
-    assert_int_equal(counter_close(counter, &message), 0);
-    if (!expected) {
-        assert_null(message);
+    assert_int_equal(counter_close(counter, counter_open(counter) + 1), 0);
+    assert_int_equal(counter_next(counter, &told, &before), expected != NULL);
+    if (!expected)
         return;
-    }
-    assert_non_null(message);
-    if (!says(message, expected))
-        fail_msg("%.*s\nhas no %s", SL_SLICE_ARG(message->json), expected);
-    event_unref(message);
+    if (!says(told.event, expected))
+        fail_msg("%.*s\nhas no %s", SL_SLICE_ARG(told.event->json), expected);
+    told_done(&told);
+    assert_int_equal(counter_next(counter, &told, &before), 0);
 }
 
 static const struct count_question by_lang = {.bucket_ms = 60000, .by = COUNT_BY_LANG};
@@ -118,27 +130,27 @@ static void add(struct counter *counter, uint64_t id, const char *user, const ch
 {
     struct event event = post(id, user, lang);
 
-    assert_int_equal(counter_add(counter, &event, NULL), 0);
+    assert_int_equal(counter_add(counter, &event, NULL, SL_SLICE_NONE), 0);
 }
 
 static void test_a_bucket_has_its_milliseconds_and_no_other(void **state)
 {
-    struct counter *counter = counter_new(&by_lang, at(30000));
+    struct counter *counter = counter_from(&by_lang, at(30000));
     struct event early = post(at(0) - 1, "1", "en"), later = post(at(minute_ms), "1", "en");
 
     (void)state;
-    assert_int_equal(counter_closed(counter), at(0) - 1);
+    assert_int_equal(counter_before(counter), at(0) - 1);
     assert_int_equal(counter_open(counter), at(minute_ms) - 1);
-    assert_int_equal(counter_add(counter, &early, NULL), 0); /* none of ours */
+    assert_int_equal(counter_add(counter, &early, NULL, SL_SLICE_NONE), 0); /* none of ours */
     add(counter, at(0), "1", "en");
     add(counter, at(minute_ms) - 1, "2", "");
-    assert_int_equal(counter_add(counter, &later, NULL), -EAGAIN);
+    assert_int_equal(counter_add(counter, &later, NULL, SL_SLICE_NONE), -EAGAIN);
     assert_closes(counter,
                   "\"start\":\"2026-11-21T00:00:00.000Z\",\"end\":\"2026-11-21T00:01:00.000Z\","
                   "\"posts\":2,\"deletes\":0,\"users\":2,"
                   "\"groups\":[{\"key\":\"en\",\"posts\":1},{\"key\":\"und\",\"posts\":1}],"
                   "\"other\":0}");
-    assert_int_equal(counter_add(counter, &later, NULL), 0);
+    assert_int_equal(counter_add(counter, &later, NULL, SL_SLICE_NONE), 0);
     assert_closes(counter, "\"posts\":1,");
     assert_closes(counter, "\"posts\":0,");
     assert_int_equal(counter_retell_from(counter), 0);
@@ -147,7 +159,7 @@ static void test_a_bucket_has_its_milliseconds_and_no_other(void **state)
 
 static void test_the_rest_of_the_groups_is_other(void **state)
 {
-    struct counter *counter = counter_new(&by_lang, at(0));
+    struct counter *counter = counter_from(&by_lang, at(0));
     struct event *partial;
     char room[32];
 
@@ -170,21 +182,21 @@ static void test_the_rest_of_the_groups_is_other(void **state)
 
 static void test_what_came_late_is_counted_again_from_there(void **state)
 {
-    struct counter *counter = counter_new(&by_lang, at(0)), *again;
+    struct counter *counter = counter_from(&by_lang, at(0)), *again;
 
     (void)state;
     for (int i = 0; i < 4; i++)
         assert_closes(counter, "\"posts\":0,");
     add(counter, at(minute_ms + 5), "1", "en");
     assert_int_equal(counter_retell_from(counter), at(minute_ms));
-    again = counter_new_again(counter, counter_closed(counter));
-    assert_int_equal(counter_closed(again), at(minute_ms) - 1);
+    again = again_of(counter);
+    assert_int_equal(counter_before(again), at(minute_ms) - 1);
     add(again, at(minute_ms + 5), "1", "en");
     assert_closes(again, "\"posts\":1,\"deletes\":0,\"users\":1,"
                          "\"groups\":[{\"key\":\"en\",\"posts\":1}],\"other\":0,\"revision\":1}");
     assert_closes(again, NULL); /* as it was told */
     assert_closes(again, NULL);
-    assert_int_equal(counter_closed(again), counter_closed(counter));
+    assert_int_equal(counter_before(again), counter_before(counter));
     assert_closes(again, "\"other\":0}");
     counter_free(again);
     counter_free(counter);
@@ -192,7 +204,7 @@ static void test_what_came_late_is_counted_again_from_there(void **state)
 
 static void test_a_gap_is_told_of_each_bucket_that_it_touches(void **state)
 {
-    struct counter *counter = counter_new(&by_lang, at(0)), *again;
+    struct counter *counter = counter_from(&by_lang, at(0)), *again;
 
     (void)state;
     assert_closes(counter, "\"other\":0}");
@@ -206,7 +218,7 @@ static void test_a_gap_is_told_of_each_bucket_that_it_touches(void **state)
     assert_int_equal(counter_retell_from(counter), 0);
     counter_gap(counter, at(4 * minute_ms + 7), at(5 * minute_ms), GAP_REWOUND);
     assert_int_equal(counter_retell_from(counter), at(4 * minute_ms));
-    again = counter_new_again(counter, counter_closed(counter));
+    again = again_of(counter);
     assert_closes(again, "\"posts\":0,\"deletes\":0,\"users\":0,\"groups\":[],\"other\":0,"
                          "\"revision\":1,\"gap\":true}");
     assert_closes(again, "\"posts\":0,\"deletes\":0,\"users\":0,\"groups\":[],\"other\":0,"
@@ -222,13 +234,13 @@ static void assert_cell(double lon, double lat, uint32_t side, const char *key)
 {
     const struct count_question question = {
         .bucket_ms = 1000, .by = COUNT_BY_CELL, .cell_millidegrees = side};
-    struct counter *counter = counter_new(&question, at(0));
+    struct counter *counter = counter_from(&question, at(0));
     struct event event = post(at(0), "1", "");
     char expected[64];
 
     event.view.has_point = true;
     event.view.point = (struct sl_point){lon, lat};
-    assert_int_equal(counter_add(counter, &event, NULL), 0);
+    assert_int_equal(counter_add(counter, &event, NULL, SL_SLICE_NONE), 0);
     snprintf(expected, sizeof(expected), "[{\"key\":\"%s\",", key);
     assert_closes(counter, expected);
     counter_free(counter);
@@ -254,14 +266,18 @@ static void test_without_memory_nothing_is_wrong(void **state)
 {
     (void)state;
     for (unsigned fail_at = 0;; fail_at++) {
-        struct counter *counter = counter_new(&by_lang, at(0));
-        struct event event = post(at(1), "1", "en"), *message = NULL;
+        struct counter *counter = counter_from(&by_lang, at(0));
+        struct event event = post(at(1), "1", "en");
+        struct sl_cursor before;
+        struct told told = {0};
         bool is_done;
 
         mem_fail_after(fail_at);
-        is_done = counter_add(counter, &event, NULL) == 0 && counter_close(counter, &message) == 0;
+        is_done = counter_add(counter, &event, NULL, SL_SLICE_NONE) == 0 &&
+                  counter_close(counter, counter_open(counter) + 1) == 0 &&
+                  counter_next(counter, &told, &before) == 1;
         mem_fail_never();
-        event_unref(message);
+        told_done(&told);
         counter_free(counter);
         if (is_done)
             break;

@@ -1,0 +1,31 @@
+/* gateway/front/pick_question.h - how many posts of a bucket are sent, and which.
+ *
+ * max_rate=N: at most N posts a second. A bucket is a second, or 1/N seconds (rounded up to a
+ * millisecond) where N is below 1, and begins as a bucket of counts does (count_question.h). */
+#pragma once
+
+#include <stdint.h>
+
+#include "gateway/http/http.h"
+
+enum pick {
+    PICK_EVEN,    /* those of the lowest hashes, as `sample` has it */
+    PICK_NEWEST,  /* those of the highest ids */
+    PICK_FIRST,   /* those of the lowest, each as soon as it passes */
+    PICK_BY_USER, /* the newest of each author, and of these the newest */
+    PICK_BY_CELL  /* the same of each cell of the map; without a point is a cell, too */
+};
+
+struct pick_question {
+    uint32_t posts; /* of a bucket, at most; 0: all, as they pass */
+    enum pick pick;
+    uint32_t cell_millidegrees; /* the side of a cell; 0: not by cell */
+};
+
+enum { PICK_POSTS_MAX = 1000 };
+
+/* The values as they came; absent: without data. 0: *ret_bucket_ms is 0 if all are sent; -EPROTO:
+ * *refusal. */
+int pick_question_read(struct sl_slice max_rate, struct sl_slice pick, struct sl_slice latest_by,
+                       struct sl_slice cell_degrees, struct pick_question *ret_question,
+                       uint64_t *ret_bucket_ms, struct http_refusal *refusal);

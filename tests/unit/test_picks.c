@@ -1,0 +1,313 @@
+/* Which posts of a bucket are sent, beside a plain way of choosing them; and that what is told and
+ * what is skipped add up. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/stable_hash.h"
+#include "gateway/counts/counter.h"
+#include "tests/support/cmocka_all.h"
+
+enum { POSTS_MAX = 200, USERS = 7 };
+
+static const uint64_t day_ms = UINT64_C(1795219200000); /* 2026-11-21 */
+
+static struct event *new_event(enum event_kind kind, uint64_t id, unsigned user)
+{
+    static char users[USERS + 1][8];
+    struct event *event = event_new_control(EVENT_WARNING, SL_SLICE("{\"text\":\"as it was\"}"));
+
+    assert_non_null(event);
+    snprintf(users[user], sizeof(users[user]), "%u", user);
+    event->kind = kind;
+    event->id = id;
+    event->view.sample_id = id;
+    event->view.user = sl_slice_str(users[user]);
+    return event;
+}
+
+static uint64_t at(uint64_t ms)
+{
+    return sl_id_first_at(day_ms + ms);
+}
+
+static struct count_question question_of(enum pick pick, uint32_t posts)
+{
+    return (struct count_question){.bucket_ms = 1000, .pick = {.posts = posts, .pick = pick}};
+}
+
+/* --- a plain way --- */
+
+struct post {
+    uint64_t id;
+    unsigned user;
+    bool is_sent;
+};
+
+static bool is_better(enum pick pick, const struct post *a, const struct post *b)
+{
+    if (pick == PICK_EVEN)
+        return stable_hash(a->id) < stable_hash(b->id);
+    return pick == PICK_FIRST ? a->id < b->id : a->id > b->id;
+}
+
+static bool has_newer_of_user(const struct post *posts, size_t count, const struct post *post)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (posts[i].user == post->user && posts[i].id > post->id)
+            return true;
+    }
+    return false;
+}
+
+/* The same as asking for each post how many are better. */
+static size_t choose(enum pick pick, uint32_t most, struct post *posts, size_t count)
+{
+    size_t sent = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        size_t better = 0;
+
+        posts[i].is_sent = false;
+        if (pick == PICK_BY_USER && has_newer_of_user(posts, count, &posts[i]))
+            continue;
+        for (size_t j = 0; j < count; j++) {
+            if (pick == PICK_BY_USER && has_newer_of_user(posts, count, &posts[j]))
+                continue;
+            better += is_better(pick, &posts[j], &posts[i]);
+        }
+        posts[i].is_sent = better < most;
+        sent += posts[i].is_sent;
+    }
+    return sent;
+}
+
+/* --- the same of a counter --- */
+
+struct heard {
+    uint64_t ids[POSTS_MAX * 2], skipped, skipped_id;
+    size_t count;
+};
+
+static void hear(struct counter *counter, struct heard *heard)
+{
+    struct sl_cursor before;
+    struct told told;
+    int r;
+
+    while ((r = counter_next(counter, &told, &before)) > 0) {
+        const struct sl_cursor after = counter_cursor(counter);
+
+        assert_in_range(told.id, before.id, after.id);
+        if (told.event->kind == EVENT_SKIPPED) {
+            assert_int_equal(told.event->id, told.id);
+            heard->skipped = told.skipped;
+            heard->skipped_id = told.id;
+        } else {
+            assert_true(heard->count == 0 || heard->ids[heard->count - 1] < told.id);
+            heard->ids[heard->count++] = told.id;
+        }
+        told_done(&told);
+    }
+    assert_int_equal(r, 0);
+}
+
+static void give(struct counter *counter, enum event_kind kind, uint64_t id, unsigned user,
+                 struct heard *heard)
+{
+    struct event *event = new_event(kind, id, user);
+
+    assert_int_equal(counter_add(counter, event, NULL, SL_SLICE_NONE), 0);
+    event_unref(event);
+    hear(counter, heard);
+}
+
+static void assert_picks(enum pick pick, uint32_t most, size_t count, bool is_shuffled)
+{
+    const struct count_question question = question_of(pick, most);
+    const uint64_t had = at(0) + (uint64_t)rand() % (at(1000) - at(0));
+    struct counter *whole = counter_new(&question, &(struct sl_cursor){.id = at(0) - 1}, 0);
+    struct counter *resumed = counter_new(&question, &(struct sl_cursor){.id = had}, 0);
+    struct heard all = {0}, rest = {0};
+    struct post posts[POSTS_MAX];
+    size_t sent, seen = 0, behind = 0;
+
+    for (size_t i = 0; i < count; i++)
+        posts[i] = (struct post){at(0) + i * (at(1000) - at(0)) / count + (uint64_t)rand() % 1000,
+                                 (unsigned)rand() % USERS, false};
+    sent = choose(pick, most, posts, count);
+    for (size_t i = 0; i < count; i++) {
+        size_t n = is_shuffled ? i * 101 % count : i; /* each once: 101 is prime */
+
+        give(whole, EVENT_POST, posts[n].id, posts[n].user, &all);
+        give(resumed, EVENT_POST, posts[n].id, posts[n].user, &rest);
+    }
+    assert_int_equal(counter_close(whole, at(1000)), 0);
+    assert_int_equal(counter_close(resumed, at(1000)), 0);
+    hear(whole, &all);
+    hear(resumed, &rest);
+    assert_int_equal(all.count, sent);
+    assert_int_equal(all.skipped, count - sent);
+    assert_int_equal(rest.skipped, all.skipped);
+    for (size_t i = 0; i < count; i++) {
+        if (!posts[i].is_sent)
+            continue;
+        assert_int_equal(all.ids[seen++], posts[i].id);
+        if (posts[i].id > had)
+            assert_int_equal(rest.ids[behind++], posts[i].id);
+    }
+    assert_int_equal(rest.count, behind);
+    if (all.skipped)
+        assert_int_equal(all.skipped_id, at(1000) - 1);
+    assert_int_equal(counter_cursor(whole).id, at(1000) - 1);
+    counter_free(whole);
+    counter_free(resumed);
+}
+
+static void test_picks_are_those_of_a_plain_choice(void **state)
+{
+    (void)state;
+    srand(1);
+    for (enum pick pick = PICK_EVEN; pick <= PICK_BY_USER; pick++) {
+        for (uint32_t most = 1; most < 40; most += 3) {
+            for (size_t count = 1; count < POSTS_MAX; count += 23) {
+                assert_picks(pick, most, count, false);
+                if (pick != PICK_FIRST)
+                    assert_picks(pick, most, count, true);
+            }
+        }
+    }
+}
+
+static void test_what_is_no_post_stays_in_its_place(void **state)
+{
+    const struct count_question question = question_of(PICK_NEWEST, 1);
+    struct counter *counter = counter_new(&question, &(struct sl_cursor){.id = at(0) - 1}, 0);
+    struct heard heard = {0};
+
+    (void)state;
+    give(counter, EVENT_POST, at(1), 1, &heard);
+    give(counter, EVENT_DELETE, at(2), 1, &heard);
+    give(counter, EVENT_POST, at(3), 1, &heard);
+    give(counter, EVENT_DELETE, at(4), 1, &heard);
+    assert_int_equal(heard.count, 0);
+    assert_int_equal(counter_cursor(counter).id, at(0) - 1);
+    assert_int_equal(counter_close(counter, at(1000)), 0);
+    hear(counter, &heard);
+    assert_int_equal(heard.count, 3);
+    assert_int_equal(heard.ids[0], at(2));
+    assert_int_equal(heard.ids[1], at(3));
+    assert_int_equal(heard.ids[2], at(4));
+    assert_int_equal(heard.skipped, 1);
+    counter_free(counter);
+}
+
+static void test_what_comes_late_is_told_by_itself(void **state)
+{
+    const struct count_question question = question_of(PICK_EVEN, 1);
+    struct counter *counter = counter_new(&question, &(struct sl_cursor){.id = at(0) - 1}, 0);
+    static const enum event_kind kinds[] = {EVENT_POST, EVENT_DELETE, EVENT_POST};
+    const uint64_t ids[] = {at(5), at(6), 0};
+    static const char *const says[] = {"\"events\":1,\"reason\":\"late\"}", "\"late\":true,\"cursor\":",
+                                       "\"events\":1,\"reason\":\"unlogged\"}"};
+
+    (void)state;
+    assert_int_equal(counter_close(counter, at(7000)), 0); /* nothing is told of empty ones */
+    assert_int_equal(counter_cursor(counter).id, at(7000) - 1);
+    for (size_t i = 0; i < 3; i++) {
+        struct event *event = new_event(kinds[i], ids[i], 1);
+        struct sl_cursor before;
+        struct told told;
+
+        assert_int_equal(counter_add(counter, event, NULL, SL_SLICE_NONE), 0);
+        assert_int_equal(counter_next(counter, &told, &before), 1);
+        assert_non_null(memmem(told.event->json.data, told.event->json.size, says[i],
+                               strlen(says[i])));
+        assert_int_equal(told.event->id, 0);
+        assert_int_equal(counter_cursor(counter).id, at(7000) - 1);
+        told_done(&told);
+        event_unref(event);
+    }
+    counter_free(counter);
+}
+
+static void test_a_bucket_ends_with_until(void **state)
+{
+    const struct count_question question = question_of(PICK_NEWEST, 1);
+    struct counter *counter =
+        counter_new(&question, &(struct sl_cursor){.id = at(0) - 1}, at(500));
+    struct heard heard = {0};
+
+    (void)state;
+    give(counter, EVENT_POST, at(499), 1, &heard);
+    give(counter, EVENT_POST, at(500), 1, &heard);
+    assert_int_equal(counter_open(counter), at(500));
+    assert_int_equal(counter_close(counter, at(500) + 1), 0);
+    hear(counter, &heard);
+    assert_int_equal(heard.ids[0], at(500));
+    assert_int_equal(heard.skipped_id, at(500));
+    assert_int_equal(counter_cursor(counter).id, at(500));
+    counter_free(counter);
+}
+
+static void test_what_is_rewound_is_picked_again(void **state)
+{
+    const struct sl_cursor before = {.id = at(0) - 1};
+
+    (void)state;
+    for (enum pick pick = PICK_EVEN; pick <= PICK_FIRST; pick++) {
+        const struct count_question question = question_of(pick, 1);
+        struct counter *counter = counter_new(&question, &before, 0);
+
+        counter_gap(counter, at(0) - 9, at(0) - 1, GAP_REWOUND); /* is told already */
+        assert_int_equal(counter_retell_from(counter), 0);
+        counter_gap(counter, at(0) - 9, at(7), GAP_REWOUND);
+        assert_int_equal(counter_retell_from(counter), pick == PICK_FIRST ? 0 : at(0));
+        counter_free(counter);
+    }
+}
+
+static void test_without_memory_nothing_is_wrong(void **state)
+{
+    const struct count_question question = question_of(PICK_EVEN, 9);
+    const struct sl_cursor had = {.id = at(0) - 1};
+    struct event *events[12];
+    bool is_done = false;
+
+    (void)state;
+    for (size_t i = 0; i < 12; i++)
+        events[i] = new_event(i % 4 ? EVENT_POST : EVENT_DELETE, at(i), 1);
+    for (unsigned fail_at = 0; !is_done; fail_at++) {
+        struct counter *counter = counter_new(&question, &had, 0);
+        struct sl_cursor before;
+        struct told told = {0};
+
+        mem_fail_after(fail_at);
+        is_done = true;
+        for (size_t i = 0; is_done && i < 12; i++)
+            is_done = counter_add(counter, events[i], NULL, SL_SLICE("tail")) == 0;
+        is_done = is_done && counter_close(counter, at(1000)) == 0;
+        while (is_done && counter_next(counter, &told, &before) > 0)
+            told_done(&told);
+        mem_fail_never();
+        counter_free(counter);
+    }
+    for (size_t i = 0; i < 12; i++)
+        event_unref(events[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_picks_are_those_of_a_plain_choice),
+        cmocka_unit_test(test_what_is_no_post_stays_in_its_place),
+        cmocka_unit_test(test_what_comes_late_is_told_by_itself),
+        cmocka_unit_test(test_a_bucket_ends_with_until),
+        cmocka_unit_test(test_what_is_rewound_is_picked_again),
+        cmocka_unit_test(test_without_memory_nothing_is_wrong),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
