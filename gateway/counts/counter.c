@@ -235,20 +235,26 @@ static int tell_event(struct counter *counter, struct event *event, uint64_t id,
     return event ? told_list_append(&counter->to_tell, &told) : -ENOMEM;
 }
 
-/* `why` NULL: they are those of a bucket that ends with `id`. */
-static int tell_skipped(struct counter *counter, uint64_t id, uint64_t count, const char *why)
+/* `stray` NULL: they are those of a bucket that ends with `id`. */
+static int tell_skipped(struct counter *counter, uint64_t id, uint64_t count,
+                        const struct event *stray)
 {
+    const char *why = !stray ? NULL : stray->id ? "late" : "unlogged";
     char json[160];
     int size = snprintf(json, sizeof(json),
                         "{\"type\":\"skipped\",\"id\":\"%" PRIu64 "\",\"events\":%" PRIu64 "%s%s%s}",
                         id, count, why ? ",\"reason\":\"" : "", why ? why : "", why ? "\"" : "");
     struct event *event = event_new_control(EVENT_SKIPPED, sl_slice(json, (size_t)size));
 
-    if (event && !why)
-        event->id = id;
-    if (event && why)
+    if (!event)
+        return -ENOMEM;
+    if (stray) {
         event->is_late = true;
-    return tell_event(counter, event, event ? event->id : 0, count);
+        event->sequence = stray->sequence;
+    } else {
+        event->id = id;
+    }
+    return tell_event(counter, event, event->id, count);
 }
 
 /* Its bucket is over, or it has none: what it is tells no cursor. */
@@ -258,7 +264,7 @@ static int add_stray(struct counter *counter, struct event *event)
     struct event *copy;
 
     if (event->kind == EVENT_POST)
-        return tell_skipped(counter, counter->told_to, 1, event->id ? "late" : "unlogged");
+        return tell_skipped(counter, counter->told_to, 1, event);
     if (!event->id)
         return tell_event(counter, event_ref(event), 0, 0);
     copy = event_copy_with_cursor(event, &cursor, true);

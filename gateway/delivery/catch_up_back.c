@@ -2,14 +2,15 @@
  * told of what came late, or have been told counts that do not hold any more.
  *
  * They leave the outbox of their lane with what they are owed there. Events the ring has, too; of a
- * lane that counts only gaps are kept, for the counts come again. */
+ * lane that counts, or picks, only gaps are kept and what came late for a pick, for the rest comes
+ * again. */
 #include <assert.h>
 #include <errno.h>
 
 #include "base/alloc.h"
 #include "gateway/delivery/catcher.h"
 
-enum { OWED_GAPS = 16 };
+enum { OWED_ONCE = 64 };
 
 /* A catcher for a client that is live: it goes on in the ring with what it is owed, or, if that is
  * nothing, with the entry of this sequence. NULL: out of memory. */
@@ -59,31 +60,36 @@ static struct catcher *take_over_counts(struct catch_up *catch_up, struct lane *
     return catcher;
 }
 
-/* The gaps that the client is owed: one reference of the caller's to each. */
-static size_t take_gaps(const struct client *client, struct event *gaps[static OWED_GAPS])
+/* What the client is owed and is not read again: one reference of the caller's to each. How many;
+ * -ENOMEM: too many. */
+static int take_owed_once(const struct catcher *catcher, struct event *taken[static OWED_ONCE])
 {
+    const struct client *client = catcher->client;
     const struct event *event;
-    size_t count = 0;
+    int count = 0;
 
-    for (uint64_t at = client->at; count < OWED_GAPS && (event = outbox_owed(client, at)); at++) {
-        if (event->gap_to)
-            gaps[count++] = event_ref((struct event *)event);
+    for (uint64_t at = client->at; (event = outbox_owed(client, at)); at++) {
+        if (!(event->gap_to || event->is_late) ||
+            event->sequence >= catcher->catch_up->passed_to)
+            continue;
+        if (count == OWED_ONCE)
+            return -ENOMEM;
+        taken[count++] = event_ref((struct event *)event);
     }
     return count;
 }
 
-/* From the lane to a catcher of its own, with the gaps that it was not told yet. */
+/* From the lane to a catcher of its own. */
 static void begin_counts(struct catcher *catcher)
 {
     const struct sl_cursor before = catcher_cursor(catcher);
-    struct event *gaps[OWED_GAPS];
-    size_t count = take_gaps(catcher->client, gaps);
-    int r = 0;
+    struct event *taken[OWED_ONCE] = {NULL};
+    int r = take_owed_once(catcher, taken);
 
     catcher_start(catcher);
-    for (size_t i = 0; i < count; i++) {
-        r = r < 0 ? r : outbox_append(&catcher->outbox, gaps[i], &before, SL_SLICE_NONE, 0);
-        event_unref(gaps[i]);
+    for (size_t i = 0; i < OWED_ONCE && taken[i]; i++) {
+        r = r < 0 ? r : outbox_append(&catcher->outbox, taken[i], &before, SL_SLICE_NONE, 0);
+        event_unref(taken[i]);
     }
     if (r < 0)
         catcher_evict(catcher, DISCONNECT_INTERNAL);

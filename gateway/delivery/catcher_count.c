@@ -11,12 +11,13 @@
 
 enum { COUNT_COST = 64 /* counting an event, or closing a bucket, costs as much as these bytes */ };
 
+/* The event at hand, over which it may have fallen behind, has not passed: it is to come. */
 static void take_seam(struct catcher *catcher)
 {
-    const struct ring *ring = catcher->catch_up->ring;
+    const struct catch_up *catch_up = catcher->catch_up;
 
-    memcpy(catcher->seam, ring->passed, sizeof(catcher->seam));
-    catcher->seam_sequence = catcher->sequence = ring->next;
+    memcpy(catcher->seam, catch_up->ring->passed, sizeof(catcher->seam));
+    catcher->seam_sequence = catcher->sequence = catch_up->passed_to;
     catcher->in_ring = false;
 }
 
