@@ -45,10 +45,10 @@ enum {
  * of the options. */
 enum { KEY_URL = 1, KEY_TOKEN, KEY_CACERT, KEY_LIMIT, KEY_PRETTY, KEY_UNCOMPRESSED, KEY_PARAMETER };
 
-/* The parameters, by the names of their options. */
-static const char *const parameters[] = {"track",    "follow",  "locations", "rule",
-                                         "language", "percent", "partition", "types",
-                                         "since",    "until",   "last",      "fields"};
+/* The parameters, in the order of their options. */
+static const char *const parameters[] = {
+    "track", "follow", "locations", "rule",   "language", "percent", "partition", "types",
+    "since", "until",  "last",      "fields", "max_rate", "pick",    "latest_by", "cell_degrees"};
 
 enum { SINCE = 8, UNTIL = 9, PARAMETER_COUNT = sizeof(parameters) / sizeof(parameters[0]) };
 
@@ -84,7 +84,8 @@ struct tail {
 
 static void read_name(struct tail *tail, struct sl_slice name)
 {
-    static const char *const messages[] = {"disconnect", "gap", "warning", "cursor", "hello"};
+    static const char *const messages[] = {"disconnect", "gap",   "warning",
+                                           "cursor",     "hello", "skipped"};
 
     for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++)
         tail->is_message = tail->is_message || sl_slice_is(name, messages[i]);
@@ -133,6 +134,7 @@ static void take_data(struct tail *tail, struct sl_slice data)
             cli_print(stderr, data);
             fputc('\n', stderr);
         }
+        keep_cursor(tail);
     } else if (print_event(tail, data) < 0) {
         tail->write_error = errno;
     } else {
@@ -601,6 +603,18 @@ static const struct cli_option options[] = {
         "Only these members of events, separated by commas: text,user.login; or short (all but "
         "what a post says twice), ids, full.",
         "full short ids", CLI_MANY),
+    PARAMETER(12, "max-rate", "N",
+              "At most so many posts a second, 0.1 to 1000; how many are left out goes to standard "
+              "error.",
+              NULL, CLI_ONCE),
+    PARAMETER(13, "pick", "WHICH",
+              "Which of them: even (unless given), newest, or first, which does not wait for the "
+              "second to end.",
+              "even newest first", CLI_ONCE),
+    PARAMETER(14, "latest-by", "KEY",
+              "Instead of pick: only the newest of each user, or of each cell of the map.",
+              "user cell", CLI_ONCE),
+    PARAMETER(15, "cell-degrees", "DEGREES", "The side of a cell, 0.01 to 90.", NULL, CLI_ONCE),
     {"limit", KEY_LIMIT, "N", "End with status 0 when so many events are printed.", NULL, CLI_ONCE},
     {"pretty", KEY_PRETTY, NULL,
      "Print events for people, not as JSON: when it was, who did it, the text.", NULL, CLI_ONCE},
@@ -631,6 +645,7 @@ const struct command command_tail = {
                 "sluice tail filter --follow @ada --follow @bob\n"
                 "sluice tail firehose --since -1h --limit 100\n"
                 "sluice tail firehose --fields text,user.login\n"
+                "sluice tail firehose --max-rate 5 --pretty\n"
                 "sluice tail home --url https://live.example.org --cacert ca.pem\n",
     .words = "filter sample firehose home",
     .run = run,

@@ -35,11 +35,11 @@ struct counter {
     struct ranges noted;     /* to be counted again */
     struct ranges retelling; /* which of the buckets up to `told` are told again */
     struct count_bucket bucket;
-    struct pick_bucket picks;  /* where it is picked */
-    struct sl_cursor had;      /* of what is picked nothing up to there is told */
-    uint64_t until;            /* of what is picked; 0: no end */
-    struct told_list to_tell;  /* what comes next */
-    uint64_t told_to;          /* who was told all but that has everything up to this id */
+    struct pick_bucket picks; /* where it is picked */
+    struct sl_cursor had;     /* of what is picked nothing up to there is told */
+    uint64_t until;           /* of what is picked; 0: no end */
+    struct told_list to_tell; /* what comes next */
+    uint64_t told_to;         /* who was told all but that has everything up to this id */
 };
 
 static bool picks(const struct counter *counter)
@@ -241,9 +241,10 @@ static int tell_skipped(struct counter *counter, uint64_t id, uint64_t count,
 {
     const char *why = !stray ? NULL : stray->id ? "late" : "unlogged";
     char json[160];
-    int size = snprintf(json, sizeof(json),
-                        "{\"type\":\"skipped\",\"id\":\"%" PRIu64 "\",\"events\":%" PRIu64 "%s%s%s}",
-                        id, count, why ? ",\"reason\":\"" : "", why ? why : "", why ? "\"" : "");
+    int size =
+        snprintf(json, sizeof(json),
+                 "{\"type\":\"skipped\",\"id\":\"%" PRIu64 "\",\"events\":%" PRIu64 "%s%s%s}", id,
+                 count, why ? ",\"reason\":\"" : "", why ? why : "", why ? "\"" : "");
     struct event *event = event_new_control(EVENT_SKIPPED, sl_slice(json, (size_t)size));
 
     if (!event)
@@ -290,7 +291,8 @@ static int close_picks(struct counter *counter)
 {
     uint64_t open = counter_open(counter), skipped;
 
-    if (pick_bucket_close(&counter->picks, &counter->question.pick, &counter->to_tell, &skipped) < 0)
+    if (pick_bucket_close(&counter->picks, &counter->question.pick, &counter->to_tell, &skipped) <
+        0)
         return -ENOMEM;
     return skipped > 0 ? tell_skipped(counter, open, skipped, NULL) : 0;
 }

@@ -156,10 +156,10 @@ static int told_of(struct event *event, struct sl_slice tail, bool is_had, struc
 static int add_post(struct pick_bucket *bucket, const struct pick_question *question,
                     struct event *event, struct sl_slice tail, bool is_had)
 {
-    struct picked picked = {
-        .rank = question->pick == PICK_EVEN ? stable_hash(event->view.sample_id) : ~event->id,
-        .key = key_of(bucket, question, event),
-        .told.id = event->id};
+    struct picked picked = {.rank = question->pick == PICK_EVEN ? stable_hash(event->view.sample_id)
+                                                                : ~event->id,
+                            .key = key_of(bucket, question, event),
+                            .told.id = event->id};
     size_t at = place_of(bucket, question, &picked);
 
     if (at < bucket->count && !goes_before(&bucket->picked[at], &picked))

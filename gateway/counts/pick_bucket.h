@@ -24,8 +24,7 @@ bool pick_bucket_is_empty(const struct pick_bucket *bucket);
 /* `is_had`: it counts for the pick, and is not told. `told`: gets what is told at once. 0; -ENOMEM:
  * the bucket is no good any more. */
 int pick_bucket_add(struct pick_bucket *bucket, const struct pick_question *question,
-                    struct event *event, struct sl_slice tail, bool is_had,
-                    struct told_list *told);
+                    struct event *event, struct sl_slice tail, bool is_had, struct told_list *told);
 /* The bucket is over: `told` gets what is left to tell, in the order of ids, and the bucket is as
  * new. *ret_skipped: how many posts are left out. 0; -ENOMEM. */
 int pick_bucket_close(struct pick_bucket *bucket, const struct pick_question *question,

@@ -69,8 +69,7 @@ static int take_owed_once(const struct catcher *catcher, struct event *taken[sta
     int count = 0;
 
     for (uint64_t at = client->at; (event = outbox_owed(client, at)); at++) {
-        if (!(event->gap_to || event->is_late) ||
-            event->sequence >= catcher->catch_up->passed_to)
+        if (!(event->gap_to || event->is_late) || event->sequence >= catcher->catch_up->passed_to)
             continue;
         if (count == OWED_ONCE)
             return -ENOMEM;

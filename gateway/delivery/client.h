@@ -75,20 +75,20 @@ struct client {
     struct sl_slice tail; /* on WebSockets: goes before the closing brace of all that it is owed;
                              without data: nothing does. Outlives the client */
     enum client_state state;
-    struct outbox *outbox;   /* the lane's, or the catcher's own; NULL: none */
-    struct catcher *catcher; /* NULL: live */
-    struct list_node node;   /* in one of the outbox's lists, by `state` */
+    struct outbox *outbox;          /* the lane's, or the catcher's own; NULL: none */
+    struct catcher *catcher;        /* NULL: live */
+    struct list_node node;          /* in one of the outbox's lists, by `state` */
     struct count_question question; /* what it is told of buckets, instead of all events as they
                                        pass; or .bucket_ms 0: then it is to be resumed at once.
                                        Set before it subscribes, and so is ... */
-    uint64_t until;          /* no event behind this id; 0: all */
-    uint64_t came_with;      /* the plain cursor it came with; 0: none */
-    uint64_t at;             /* position in the outbox: the next entry it is owed */
-    uint64_t last_sent_ms;   /* clock of the loop; for keep-alives */
-    uint64_t warned_ms;      /* clock of the loop: told last that it falls behind; 0: never */
+    uint64_t until;                 /* no event behind this id; 0: all */
+    uint64_t came_with;             /* the plain cursor it came with; 0: none */
+    uint64_t at;                    /* position in the outbox: the next entry it is owed */
+    uint64_t last_sent_ms;          /* clock of the loop; for keep-alives */
+    uint64_t warned_ms; /* clock of the loop: told last that it falls behind; 0: never */
     uint64_t sent_events;
     uint64_t sent_bytes;
     struct client_progress progress; /* the survey's */
-    struct gzip_sum sum;      /* of all that it was sent, up to ... */
-    struct gzip_sum sum_from; /* ... this place in the outbox */
+    struct gzip_sum sum;             /* of all that it was sent, up to ... */
+    struct gzip_sum sum_from;        /* ... this place in the outbox */
 };

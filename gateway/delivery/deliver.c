@@ -338,6 +338,7 @@ void deliver_set_watermark(struct deliver *deliver, uint64_t id)
     const uint64_t newest = newest_up_to(&deliver->ring, id);
 
     counts_close(deliver, id);
+    catch_up_wake_counting(deliver->catch_up);
     if (id < deliver->passed.id)
         return;
     deliver->passed.behind &= deliver->behind_shards;

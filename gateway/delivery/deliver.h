@@ -99,9 +99,9 @@ bool deliver_keep_alive(struct client *client, const struct sl_cursor *cursor);
  * the others cost is nothing. `visit` must not make anybody come, leave, or be sent anything. */
 void deliver_visit_owed(struct deliver *deliver, client_visit_fn visit, void *owner);
 
-/* Gives the client, whose `format`, `unchunked`, encoding, `fields`, `until` and `question` are set,
- * a position in the outbox of all clients with this filter. One with a question is to be resumed at
- * once. `gather_ms` < 0: the default. 0; -ENOMEM. */
+/* Gives the client, whose `format`, `unchunked`, encoding, `fields`, `until` and `question` are
+ * set, a position in the outbox of all clients with this filter. One with a question is to be
+ * resumed at once. `gather_ms` < 0: the default. 0; -ENOMEM. */
 int deliver_subscribe(struct deliver *deliver, struct client *client, struct sl_filter *filter,
                       int gather_ms);
 

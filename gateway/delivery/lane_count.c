@@ -163,7 +163,6 @@ void counts_close(struct deliver *deliver, uint64_t id)
 {
     if (id > deliver->closed)
         deliver->closed = id;
-    catch_up_wake_counting(deliver->catch_up);
     if (deliver->closed < deliver->next_close)
         return;
     deliver->next_close = UINT64_MAX;

@@ -2,9 +2,9 @@
  *
  * The key of a lane is how its clients are framed and compressed, how they are kept alive where
  * that is done for all, which members they want, how long they gather, where they end, what they
- * are told of buckets, and what they want, in bytes; named rules are one client's alone and are never shared. A client that
- * resumes goes to catch_up.c, and comes back from there. With the last client, live or catching up,
- * the lane goes, and its subscriptions with it. */
+ * are told of buckets, and what they want, in bytes; named rules are one client's alone and are
+ * never shared. A client that resumes goes to catch_up.c, and comes back from there. With the last
+ * client, live or catching up, the lane goes, and its subscriptions with it. */
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>

@@ -22,7 +22,7 @@ enum count_by {
 };
 
 struct count_question {
-    uint64_t bucket_ms; /* 0: events are sent as they pass */
+    uint64_t bucket_ms;        /* 0: events are sent as they pass */
     struct pick_question pick; /* .posts 0: events are counted */
     enum count_by by;
     uint32_t cell_millidegrees; /* the side of a cell; 0: not by cell */

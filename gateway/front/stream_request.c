@@ -354,7 +354,7 @@ static int check_counted_rules(const struct sl_slice *values, const struct strea
 }
 
 static int read_question(const struct sl_slice *values, struct stream_request *request,
-                       struct http_refusal *refusal)
+                         struct http_refusal *refusal)
 {
     int r;
 

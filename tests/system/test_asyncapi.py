@@ -177,6 +177,8 @@ def refusal(world, channel, parameter, value):
     """The error that it is answered with; None: it is taken."""
     query = {"filter": "track=tea", "counts": "bucket=1d"}.get(channel, "") if parameter != "bucket" else ""
     query = query.replace("track=tea", "") if parameter == "track" else query
+    query += "&max_rate=1" if parameter in ("pick", "latest_by", "cell_degrees") and channel != "counts" else ""
+    query += "&latest_by=cell" if parameter == "cell_degrees" and channel != "counts" else ""
     query += "&by=cell" if parameter == "cell_degrees" and channel == "counts" else ""
     target = f"{CHANNELS[channel]['address']}?{query}&{parameter}={quote(value)}"
     headers = {"Authorization": "Bearer " + world.gateway.token(sub=world.ada)}

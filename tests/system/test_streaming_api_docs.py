@@ -151,7 +151,7 @@ def test_there_is_an_example_of_everything():
         assert re.search(rf"[?&'\" ]{name}=", asked), f"no example of {name}"
     for path in ("filter", "sample", "firehose", "home", "counts"):
         assert f"/v1/stream/{path}" in asked
-    for kind in ("post", "delete", "follow", "unfollow", "gap", "cursor", "hello", "disconnect", "counts"):
+    for kind in ("post", "delete", "follow", "unfollow", "gap", "cursor", "hello", "disconnect", "counts", "skipped"):
         assert f'"type":"{kind}"' in shown, f"no example of {kind}"
     for op in ("subscribe", "unsubscribe", "list", "subscribed", "unsubscribed"):
         assert f'"op":"{op}"' in said

@@ -210,8 +210,9 @@ static void test_what_comes_late_is_told_by_itself(void **state)
     struct counter *counter = counter_new(&question, &(struct sl_cursor){.id = at(0) - 1}, 0);
     static const enum event_kind kinds[] = {EVENT_POST, EVENT_DELETE, EVENT_POST};
     const uint64_t ids[] = {at(5), at(6), 0};
-    static const char *const says[] = {"\"events\":1,\"reason\":\"late\"}", "\"late\":true,\"cursor\":",
-                                       "\"events\":1,\"reason\":\"unlogged\"}"};
+    static const char *const says[] = {
+        "\"events\":1,\"reason\":\"late\"}",
+        "\"late\":true,\"cursor\":", "\"events\":1,\"reason\":\"unlogged\"}"};
 
     (void)state;
     assert_int_equal(counter_close(counter, at(7000)), 0); /* nothing is told of empty ones */
@@ -223,8 +224,8 @@ static void test_what_comes_late_is_told_by_itself(void **state)
 
         assert_int_equal(counter_add(counter, event, NULL, SL_SLICE_NONE), 0);
         assert_int_equal(counter_next(counter, &told, &before), 1);
-        assert_non_null(memmem(told.event->json.data, told.event->json.size, says[i],
-                               strlen(says[i])));
+        assert_non_null(
+            memmem(told.event->json.data, told.event->json.size, says[i], strlen(says[i])));
         assert_int_equal(told.event->id, 0);
         assert_int_equal(counter_cursor(counter).id, at(7000) - 1);
         told_done(&told);
@@ -236,8 +237,7 @@ static void test_what_comes_late_is_told_by_itself(void **state)
 static void test_a_bucket_ends_with_until(void **state)
 {
     const struct count_question question = question_of(PICK_NEWEST, 1);
-    struct counter *counter =
-        counter_new(&question, &(struct sl_cursor){.id = at(0) - 1}, at(500));
+    struct counter *counter = counter_new(&question, &(struct sl_cursor){.id = at(0) - 1}, at(500));
     struct heard heard = {0};
 
     (void)state;
