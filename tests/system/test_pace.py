@@ -10,39 +10,26 @@ import signal
 
 import pytest
 
-from harness import events
+from harness import events, picks
 from harness.cli import Cli
-from harness.http import form_bytes
 from harness.redis_server import shard_of
 from harness.streams import Refused
 from harness.waiting import eventually
 
 FIREHOSE, FILTER = "/v1/stream/firehose", "/v1/stream/filter"
-EPOCH_MS = 1767225600000
-WORD = (1 << 64) - 1
-
-
-def ms_of(event_id):
-    return int(event_id) // 4096 + EPOCH_MS
-
-
-def id_before(ms):
-    return (ms - EPOCH_MS) * 4096 - 1
-
-
-def hash_of(number):
-    """SplitMix64, which `sample` goes by."""
-    z = (number + 0x9E3779B97F4A7C15) & WORD
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & WORD
-    z = (z ^ z >> 27) * 0x94D049BB133111EB & WORD
-    return z ^ z >> 31
-
-
 def cell_of(post, side):
     if "geo" not in post:
         return None
     return [min(math.floor((degrees - first) / side), math.ceil(-2 * first / side) - 1)
             for degrees, first in ((post["geo"]["lon"], -180), (post["geo"]["lat"], -90))]
+
+
+def of_events(choose):
+    """As `picks` has it, of events."""
+    def chosen(posts, most):
+        ids = {event_id for _, event_id in choose([(int(post["post"]["id"]), id_of(post)) for post in posts], most)}
+        return [post for post in posts if id_of(post) in ids]
+    return chosen
 
 
 def newest_of_each(posts, key):
@@ -57,10 +44,7 @@ def id_of(event):
 
 
 PICKS = {
-    "": lambda posts, most: sorted(posts, key=lambda post: hash_of(int(post["post"]["id"])))[:most],
-    "&pick=even": lambda posts, most: sorted(posts, key=lambda post: hash_of(int(post["post"]["id"])))[:most],
-    "&pick=newest": lambda posts, most: posts[-most:],
-    "&pick=first": lambda posts, most: posts[:most],
+    "": of_events(picks.even), "&pick=even": of_events(picks.even), "&pick=newest": of_events(picks.newest), "&pick=first": of_events(picks.first),
     "&latest_by=user": lambda posts, most: newest_of_each(posts, lambda post: post["user"]["id"])[-most:],
     "&latest_by=cell&cell_degrees=0.5": lambda posts, most: newest_of_each(posts, lambda post: cell_of(post, 0.5))[-most:],
 }
@@ -72,14 +56,13 @@ def recount(log, rate, pick="", wants=lambda event: True, until=None):
     windows = {}
     for event in sorted(log, key=id_of):
         if event["type"] in ("post", "delete") and wants(event) and (until is None or id_of(event) <= until):
-            windows.setdefault(ms_of(event["id"]) // length * length, []).append(event)
+            windows.setdefault(picks.window_of(event["id"], length), []).append(event)
     told = []
-    for start, found in sorted(windows.items()):
+    for end, found in sorted(windows.items()):
         posts = [event for event in found if event["type"] == "post"]
         sent = PICKS[pick](posts, most)
         told += [(id_of(event), event["type"]) for event in found if event["type"] != "post" or event in sent]
         if len(posts) > len(sent):
-            end = id_before(start + length)
             told.append((min(end, until) if until else end, "skipped", len(posts) - len(sent)))
     return told
 
@@ -109,17 +92,6 @@ def fill(redis, cli, count, rate):
             cli.run("delete", "--user", "ada", cli.run("post", "--user", "ada", text))
         cli.run("replay", write(redis.folder, count // 3, f"part{part}"), "--rate", str(rate))
     return redis.log()
-
-
-def closed(gateway, log):
-    """The window of the last event is over."""
-    def is_over():
-        with gateway.connect() as connection:
-            connection.send(form_bytes("GET", "/v1/counts?bucket=10s&since=-1ms", gateway.bearer()))
-            connection.read_response("GET")
-            connection.send(form_bytes("GET", "/v1/counts?bucket=1s&since=-30s", gateway.bearer()))
-            return int(connection.read_response("GET").json["cursor"]) > int(log[-1]["id"]) + 11000 * 4096
-    eventually(is_over, "the windows of the last event are over", 20)
 
 
 def follow(stream, expected):

@@ -4,6 +4,7 @@ all their connections. At the end that is compared with the log."""
 import collections
 import json
 import random
+import re
 import signal
 import socket
 import subprocess
@@ -11,7 +12,7 @@ import threading
 import time
 import warnings
 
-from . import events, programs, recompute
+from . import events, picks, programs, recompute
 from .redis_server import shard_of
 from .streams import CONTROL, Refused
 from .waiting import Deadline, DeadlinePassed
@@ -45,6 +46,8 @@ class Kind:
         self.tail = tail  # what `sluice tail` calls it; empty: nothing
         self.fields = fields  # which members clients ask for, others each time; empty: nothing
         self.counts = "/counts" in target  # it is told how many they are
+        self.rate = int((re.findall(r"max_rate=(\d+)", target) or [0])[0])  # posts a second; 0: all
+        self.pick = picks.PICKS[(re.findall(r"pick=(\w+)", target) or ["even"])[0]]
 
 
 def _filter(name, **parameters):
@@ -85,6 +88,10 @@ def kinds_of_streams(people):
              transports=WITHOUT_DICTIONARY, fields=()),
         Kind("counts+track", "/v1/stream/counts?bucket=1s&track=amber,willow",
              posts(lambda e: has(e, "amber") or has(e, "willow")), transports=WITHOUT_DICTIONARY, fields=()),
+        Kind("pace", "/v1/stream/firehose?max_rate=9", recompute.Filter(firehose=True).matches),
+        Kind("pace+first", "/v1/stream/filter?track=amber,willow&max_rate=2&pick=first",
+             posts(lambda e: has(e, "amber") or has(e, "willow"))),
+        Kind("pace+newest", "/v1/stream/firehose?max_rate=3&pick=newest", recompute.Filter(firehose=True).matches),
         Kind("home", "/v1/stream/home", by("u0", "u1", "u2", "u3", "u4"),
              transports=WITHOUT_DICTIONARY, token={"sub": people["u0"]}, tail=["home"]),
         Kind("many", "/v1/stream", posts(lambda e: any(test(e) for _, _, test in many)),
@@ -369,6 +376,60 @@ class CountingClient(Client):
             if not is_told and bucket_of(self.storm.start) < bucket <= newest:
                 result["missing" if difference > 0 else "rewound"] += abs(difference)
         return {**result, "events": len(wanted), "twice": self.again}
+
+
+class PacedClient(Client):
+    """It is sent some posts of each second, and told how many it is not."""
+
+    def __init__(self, *arguments):
+        self.skips = {}  # by the end of the window
+        self.again = self.late_skips = 0
+        super().__init__(*arguments)
+
+    def has(self, event_id):
+        return any(window >= event_id for window in list(self.skips)) or super().has(event_id)
+
+    def _take(self, message):
+        if message.type != "skipped":
+            super()._take(message)
+        elif "reason" in message:
+            self.late_skips += message["events"]
+        else:
+            window = int(message["id"])
+            self.again += window in self.skips
+            self.skips[window] = message["events"]
+            self._come_back_with(message["id"])
+            if self.is_sse and message.sse_id != message["id"]:
+                self.faults.append(f"another id than the window's: {message}")
+
+    def _take_control(self, message):
+        since, cursor = self.since, self.cursor
+        super()._take_control(message)
+        if message.type == "gap":  # posts of its window are still to come
+            self.since, self.cursor = since, cursor
+
+    def compare(self, wanted, in_log, unlogged=frozenset()):
+        """By window: which posts should have come; what does not add up is `missing`, unless a gap was told there."""
+        posts, expected, wrong, late = self.storm.posts, [], 0, self.late_skips
+        windows = collections.defaultdict(list)
+        for event_id in wanted:
+            if event_id in posts:
+                windows[picks.window_of(event_id)].append(event_id)
+            else:
+                expected.append(event_id)
+        for window, matched in windows.items():
+            told = [event_id for event_id in matched if event_id in self.seen]
+            is_told = any(gap.start < window and picks.window_of(gap.end) >= window for gap in self.gaps)
+            left = len(matched) - len(told) - self.skips.get(window, 0)
+            if is_told or window <= picks.window_of(self.storm.start) or 0 < left <= late:
+                expected += told
+                late -= left if not is_told and 0 < left <= late else 0
+            else:
+                wrong += abs(left)
+                expected += [event_id for _, event_id in self.kind.pick(
+                    sorted((posts[event_id], event_id) for event_id in matched), self.kind.rate)]
+        result = super().compare(sorted(expected), in_log, unlogged)
+        return {**result, "missing": result["missing"] + wrong, "twice": result["twice"] + self.again}
 
 
 class Tail(Follower):

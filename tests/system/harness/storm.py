@@ -15,7 +15,7 @@ import warnings
 
 from . import processes, zstd
 from .cli import Cli
-from .followers import Client, CountingClient, Tail, kinds_of_streams
+from .followers import Client, CountingClient, PacedClient, Tail, kinds_of_streams
 from .gateway import sanitizer_report
 from .library import PROFILE_MAX, Library, ask
 from .memcached import Memcached
@@ -139,7 +139,7 @@ class Storm:
                 continue
             for number in range(per_kind):
                 transport = kind.transports[(2 * turn + number) % len(kind.transports)]
-                who = CountingClient if kind.counts else Client
+                who = CountingClient if kind.counts else PacedClient if kind.rate else Client
                 self.clients.append(who(self, kind, transport, self.rng.random(), number < calm))
             if kind.tail and not self.gateway.tls:  # it trusts the system's authorities only
                 self.clients.append(Tail(self, kind))
@@ -372,7 +372,7 @@ class Storm:
 
     def read_log(self):
         """What there was to get: all ids, and those of each kind of stream."""
-        self.in_log = set()
+        self.in_log, self.posts = set(), {}  # what is hashed of each post
         self.wanted = {client.kind.name: [] for client in self.clients}
         kinds = {client.kind.name: client.kind for client in self.clients}.values()
         for entry, fields in self.redis.entries():
@@ -380,6 +380,8 @@ class Storm:
             if event_id <= self.start:
                 continue
             self.in_log.add(event_id)
+            if event["type"] == "post":
+                self.posts[event_id] = int(event["post"]["id"])
             for kind in kinds:
                 if kind.matches(event):
                     self.wanted[kind.name].append(event_id)
