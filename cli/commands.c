@@ -31,6 +31,7 @@ extern const struct command command_replay;
 extern const struct command command_shards_list;
 extern const struct command command_shards_move;
 extern const struct command command_shards_plan;
+extern const struct command command_estimate;
 extern const struct command command_tail;
 extern const struct command command_tasks;
 extern const struct command command_tasks_drop;
@@ -71,6 +72,7 @@ static const struct command_entry entries[] = {
     {NULL, &command_mute},
     {NULL, &command_unmute},
     {"Streams", &command_token},
+    {NULL, &command_estimate},
     {NULL, &command_tail},
     {NULL, &command_replay},
     {NULL, &command_dictionary_train},

@@ -6,6 +6,14 @@
 #include "filters/filter_fault.h"
 #include "filters/words_private.h"
 
+enum { SL_RULE_MAX_ATOMS = 64 };
+
+/* Where in a rule the alternatives and items stand that are in no parentheses. */
+struct sl_rule_pieces {
+    struct sl_slice alternatives[SL_RULE_MAX_ATOMS], items[SL_RULE_MAX_ATOMS];
+    size_t alternative_count, item_count;
+};
+
 struct sl_parse {
     struct sl_condition_builder builder; /* receives the conditions */
     struct buffer normal;                /* scratch: normal forms */
@@ -13,6 +21,7 @@ struct sl_parse {
     struct sl_filter_position position;  /* what is being read */
     struct sl_filter_error *reterr;
     struct sl_filter_warnings *warnings; /* NULL: nobody wants them */
+    struct sl_rule_pieces *pieces;       /* likewise */
 };
 
 /* All return 0; -EINVAL: refused, *reterr is filled; -ENOMEM. */
@@ -48,6 +57,9 @@ int sl_parse_language(struct sl_parse *parse, struct sl_slice range);
 
 /* The whole of `rule`; `allows_wide` as in struct sl_filter_limits. */
 int sl_parse_rule(struct sl_parse *parse, struct sl_slice rule, bool allows_wide);
+
+/* Of a rule that would be accepted where wide ones are. 0; -EINVAL: it would not; -ENOMEM. */
+int sl_parse_rule_pieces(struct sl_slice rule, struct sl_rule_pieces *ret_pieces);
 
 /* The warning, to which more may be added; NULL: there is none. */
 static inline struct sl_filter_error *sl_parse_warn(struct sl_parse *parse,

@@ -18,7 +18,7 @@
 
 /* In characters; without the points of polygons, and with them. */
 enum { RULE_MAX_LENGTH = 1024, RULE_MAX_WHOLE_LENGTH = 4096 };
-enum { RULE_MAX_ATOMS = 64, RULE_MAX_DEPTH = 16 };
+enum { RULE_MAX_DEPTH = 16 };
 
 struct reader {
     struct sl_parse *parse;
@@ -224,7 +224,7 @@ static int read_atom(struct reader *reader, bool *ret_anchor)
     struct sl_slice word;
     size_t name_size;
 
-    if (++reader->atoms == RULE_MAX_ATOMS + 1)
+    if (++reader->atoms == SL_RULE_MAX_ATOMS + 1)
         reader->excess = reader->rest.data;
     reader->parse->position.at = reader->rest.data;
     *ret_anchor = true;
@@ -273,12 +273,24 @@ static int read_group(struct reader *reader, bool *ret_anchor)
     return 0;
 }
 
+static void note_piece(const struct reader *reader, const char *start, struct sl_slice *pieces,
+                       size_t *count)
+{
+    struct sl_slice piece = sl_slice(start, (size_t)(reader->rest.data - start));
+
+    if (reader->depth == 0 && *count < SL_RULE_MAX_ATOMS)
+        pieces[(*count)++] = sl_scan_trim(piece);
+}
+
 static int read_item(struct reader *reader, bool *ret_anchor)
 {
+    struct sl_rule_pieces *pieces = reader->parse->pieces;
     size_t mark = reader->parse->builder.bytes.size;
+    const char *start;
     int r;
 
     skip_space(reader);
+    start = reader->rest.data;
     reader->negated = next_is(reader, '-');
     if (reader->negated)
         skip(reader, 1);
@@ -299,6 +311,8 @@ static int read_item(struct reader *reader, bool *ret_anchor)
         sl_condition_close(&reader->parse->builder, SL_CONDITION_NOT, mark);
         *ret_anchor = false;
     }
+    if (r == 0 && pieces)
+        note_piece(reader, start, pieces->items, &pieces->item_count);
     return r;
 }
 
@@ -337,12 +351,15 @@ static int read_and(struct reader *reader, bool *ret_anchor)
 
 static int read_alternative(struct reader *reader, bool *ret_anchor)
 {
+    struct sl_rule_pieces *pieces = reader->parse->pieces;
     const char *start;
     int r;
 
     skip_space(reader);
     start = reader->rest.data;
     r = read_and(reader, ret_anchor);
+    if (r == 0 && pieces)
+        note_piece(reader, start, pieces->alternatives, &pieces->alternative_count);
     if (r == 0 && !*ret_anchor && reader->depth == 0 && !reader->broad)
         reader->broad = start;
     return r;
@@ -432,4 +449,22 @@ int sl_parse_rule(struct sl_parse *parse, struct sl_slice rule, bool allows_wide
         return refuse_at(&reader, SL_FAULT_RULE_TOO_BROAD,
                          reader.has_alternatives ? reader.broad : NULL);
     return 0;
+}
+
+int sl_parse_rule_pieces(struct sl_slice rule, struct sl_rule_pieces *ret_pieces)
+{
+    struct sl_parse parse = {
+        .builder = SL_CONDITION_BUILDER_INIT,
+        .normal = BUFFER_INIT,
+        .tokens = SL_TOKEN_LIST_INIT,
+        .pieces = ret_pieces,
+    };
+    int r;
+
+    ret_pieces->alternative_count = ret_pieces->item_count = 0;
+    r = sl_parse_rule(&parse, rule, true);
+    sl_condition_builder_done(&parse.builder);
+    buffer_done(&parse.normal);
+    sl_token_list_done(&parse.tokens);
+    return r;
 }

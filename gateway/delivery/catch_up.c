@@ -18,6 +18,7 @@ enum {
     SEND_COST = 2 << 10,     /* a send costs as much as so many bytes */
     LOOK_BACK_COST = 128,    /* and so does looking at an event, whether it is wanted or not */
     COUNT_US = 1000,         /* and what counts has so long */
+    GUEST_US = 500,          /* of which a guest takes this much, if there is one */
     GATHER_BYTES = 16 << 10, /* less than this waits for the next batch of the log, or a second */
     TICK_MS = 1000
 };
@@ -196,6 +197,11 @@ struct lane *catch_up_lane_of(const struct client *client)
         return NULL;
     return client->catcher ? client->catcher->lane
                            : LIST_OWNER(client->outbox, struct lane, outbox);
+}
+
+uint64_t catch_up_reached(const struct catcher *catcher)
+{
+    return catcher->at.id;
 }
 
 void catch_up_distance(const struct catcher *catcher, uint64_t wall_ms, uint64_t *ret_events,
@@ -382,17 +388,69 @@ static void step(struct catcher *catcher)
     }
 }
 
+/* --- guests --- */
+
+static struct list *list_of_guest(struct catch_up *catch_up, const struct catch_up_guest *guest)
+{
+    return guest->waits ? &catch_up->waiting_guests : &catch_up->guests;
+}
+
+void catch_up_guest_start(struct catch_up *catch_up, struct catch_up_guest *guest)
+{
+    guest->waits = false;
+    list_append(&catch_up->guests, &guest->node);
+    uv_idle_start(&catch_up->idle, on_idle);
+}
+
+void catch_up_guest_stop(struct catch_up *catch_up, struct catch_up_guest *guest)
+{
+    if (list_contains(&guest->node))
+        list_remove(list_of_guest(catch_up, guest), &guest->node);
+}
+
+/* The first has its time, and is then behind the others. */
+static void work_for_guests(struct catch_up *catch_up, uint64_t until_us)
+{
+    struct list_node *first = list_first(&catch_up->guests);
+    struct catch_up_guest *guest;
+    enum guest_progress progress;
+
+    if (!first)
+        return;
+    guest = LIST_OWNER(first, struct catch_up_guest, node);
+    progress = guest->work(guest, catch_up->log, until_us);
+    list_remove(&catch_up->guests, first);
+    guest->waits = progress == GUEST_WAITS_FOR_LOG;
+    if (progress != GUEST_IS_DONE)
+        list_append(list_of_guest(catch_up, guest), first);
+}
+
+static void wake_guests(struct catch_up *catch_up, uint32_t shard, uint64_t to,
+                        const struct cached_batch *batch)
+{
+    LIST_EACH(&catch_up->waiting_guests, node)
+    {
+        struct catch_up_guest *guest = LIST_OWNER(node, struct catch_up_guest, node);
+
+        guest->batch(guest, shard, to, batch);
+        list_remove(&catch_up->waiting_guests, node);
+        catch_up_guest_start(catch_up, guest);
+    }
+}
+
 static void on_idle(uv_idle_t *idle)
 {
     struct catch_up *catch_up = idle->data;
     struct list_node *first;
+    uint64_t now_us = clock_monotonic_us();
 
     catch_up_sample_clocks(catch_up);
     catch_up->budget = TURN_BYTES;
-    catch_up->count_until_us = clock_monotonic_us() + COUNT_US;
+    catch_up->count_until_us = now_us + COUNT_US;
+    work_for_guests(catch_up, now_us + GUEST_US);
     while (catch_up->budget > 0 && (first = list_first(&catch_up->running)))
         step(LIST_OWNER(first, struct catcher, node));
-    if (list_is_empty(&catch_up->running))
+    if (list_is_empty(&catch_up->running) && list_is_empty(&catch_up->guests))
         uv_idle_stop(idle);
 }
 
@@ -430,6 +488,7 @@ static void on_back_batch(void *owner, uint32_t shard, uint64_t to,
 {
     struct catch_up *catch_up = owner;
 
+    wake_guests(catch_up, shard, to, batch);
     LIST_EACH(&catch_up->looking_back, node)
     {
         struct catcher *catcher = LIST_OWNER(node, struct catcher, node);
@@ -611,6 +670,8 @@ struct catch_up *catch_up_new(const struct catch_up_settings *settings)
     list_init(&catch_up->at_head);
     list_init(&catch_up->keeping_up);
     list_init(&catch_up->looking_back);
+    list_init(&catch_up->guests);
+    list_init(&catch_up->waiting_guests);
     for (uint32_t shard = 0; shard < SL_SHARDS_MAX; shard++)
         list_init(&catch_up->waiting[shard]);
     catch_up->open_handles = 2;
@@ -632,7 +693,8 @@ void catch_up_free(struct catch_up *catch_up)
 {
     if (!catch_up)
         return;
-    assert(list_is_empty(&catch_up->all));
+    assert(list_is_empty(&catch_up->all) && list_is_empty(&catch_up->guests) &&
+           list_is_empty(&catch_up->waiting_guests));
     uv_close((uv_handle_t *)&catch_up->idle, on_handle_closed);
     uv_close((uv_handle_t *)&catch_up->tick_timer, on_handle_closed);
 }

@@ -52,6 +52,21 @@ struct catch_up_settings {
     uint64_t max_lag_ms;
 };
 
+/* Work of another kind in the time of those who catch up, of which all such guests have one at a
+ * time. */
+enum guest_progress { GUEST_GOES_ON, GUEST_WAITS_FOR_LOG, GUEST_IS_DONE };
+
+struct catch_up_guest {
+    /* Works until clock_monotonic_us() is `until_us`. `log` NULL: there is none. */
+    enum guest_progress (*work)(struct catch_up_guest *guest, struct log_cache *log,
+                                uint64_t until_us);
+    /* A batch has come that was asked for by log_cache_ask_back(), by whomever. It works again. */
+    void (*batch)(struct catch_up_guest *guest, uint32_t shard, uint64_t to,
+                  const struct cached_batch *batch);
+    struct list_node node; /* in the list of those who work, or that of those who wait */
+    bool waits;
+};
+
 /* NULL: out of memory. */
 struct catch_up *catch_up_new(const struct catch_up_settings *settings);
 /* No client is catching up. The loop must run once more to let go of the handles. */
@@ -84,11 +99,18 @@ void catch_up_recount(struct lane *lane);
  * with a plain cursor which claims some of them go back to it, and are told. Who cannot be has to
  * go. */
 void catch_up_tell_mark(struct catch_up *catch_up, struct lane *lane, const struct event *mark);
+/* From the next turn on, until it is done. */
+void catch_up_guest_start(struct catch_up *catch_up, struct catch_up_guest *guest);
+/* Wherever it is; fine if it is done. */
+void catch_up_guest_stop(struct catch_up *catch_up, struct catch_up_guest *guest);
+
 /* Takes the client out; it is nowhere then. */
 void catch_up_leave(struct catcher *catcher);
 
 /* Everything up to there has been sent. */
 struct sl_cursor catch_up_cursor(const struct catcher *catcher);
+/* The id of what it has read last. */
+uint64_t catch_up_reached(const struct catcher *catcher);
 /* About how far it is behind the head: events, wanted by its filter or not, and the age of the
  * newest that it has been given. */
 void catch_up_distance(const struct catcher *catcher, uint64_t wall_ms, uint64_t *ret_events,

@@ -91,6 +91,7 @@ struct catch_up {
     struct log_cache *log;
     struct list all, running, at_head, keeping_up, looking_back;
     uint64_t passed_to; /* sequence: what the ring has before it has passed, and nothing else */
+    struct list guests, waiting_guests;
     struct list waiting[SL_SHARDS_MAX]; /* for batches of this shard's log */
     struct catcher *pinner; /* whose batches stay until it has one of each log; NULL: nobody's */
     uv_idle_t idle;

@@ -122,6 +122,11 @@ struct home *deliver_home(struct deliver *deliver)
     return deliver->home;
 }
 
+uint64_t deliver_client_reached(const struct client *client)
+{
+    return client->catcher ? catch_up_reached(client->catcher) : client->sent_bytes;
+}
+
 bool deliver_client_is_served(const struct client *client)
 {
     return client->catcher ? catch_up_is_unblocked(client->catcher)

@@ -86,6 +86,9 @@ void deliver_flush_all(struct deliver *deliver);
 struct sl_cursor deliver_cursor(const struct deliver *deliver);
 /* Everything up to there has been sent to this client. */
 struct sl_cursor deliver_client_cursor(const struct deliver *deliver, const struct client *client);
+/* How far has it read, or been sent? An id that goes on rising, or falls and rises again, while it
+ * gets on. */
+uint64_t deliver_client_reached(const struct client *client);
 /* Is nothing on its way to the client, so that a message of ours may come next, the last one for
  * instance? */
 bool deliver_client_is_served(const struct client *client);

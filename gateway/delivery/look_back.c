@@ -15,7 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/buffer.h"
-#include "base/stable_hash.h"
+#include "gateway/delivery/id_set.h"
 
 struct found {
     struct event *event;
@@ -29,8 +29,7 @@ struct look_back {
     struct found *found; /* the newest first; `wanted` of them */
     size_t of_ring;      /* those that were found there, before all others */
     size_t bytes;
-    uint64_t *deleted; /* ids of posts; open addressing, at most half full, 0: empty */
-    size_t deleted_count, deleted_capacity;
+    struct id_set deleted; /* posts */
     bool keeps_deletions;
     uint64_t sequence;            /* of the ring: what is below it is still to be looked at */
     size_t looked;                /* logged events */
@@ -70,57 +69,8 @@ void look_back_free(struct look_back *look_back)
     while (look_back->count > 0)
         let_go(look_back, &look_back->found[--look_back->count]);
     mem_free(look_back->found);
-    mem_free(look_back->deleted);
+    id_set_done(&look_back->deleted);
     mem_free(look_back);
-}
-
-/* --- deleted posts --- */
-
-static uint64_t *deleted_slot(uint64_t *deleted, size_t capacity, uint64_t post)
-{
-    size_t i = stable_hash(post) & (capacity - 1);
-
-    while (deleted[i] && deleted[i] != post)
-        i = (i + 1) & (capacity - 1);
-    return &deleted[i];
-}
-
-static int deleted_grow(struct look_back *look_back)
-{
-    size_t capacity = look_back->deleted_capacity ? look_back->deleted_capacity * 2 : 64;
-    uint64_t *deleted;
-
-    if (2 * (look_back->deleted_count + 1) <= look_back->deleted_capacity)
-        return 0;
-    deleted = mem_zalloc(mem_array_size(capacity, sizeof(*deleted)));
-    if (!deleted)
-        return -ENOMEM;
-    for (size_t i = 0; i < look_back->deleted_capacity; i++) {
-        if (look_back->deleted[i])
-            *deleted_slot(deleted, capacity, look_back->deleted[i]) = look_back->deleted[i];
-    }
-    mem_free(look_back->deleted);
-    look_back->deleted = deleted;
-    look_back->deleted_capacity = capacity;
-    return 0;
-}
-
-static int note_deleted(struct look_back *look_back, uint64_t post)
-{
-    uint64_t *slot;
-
-    if (deleted_grow(look_back) < 0)
-        return -ENOMEM;
-    slot = deleted_slot(look_back->deleted, look_back->deleted_capacity, post);
-    look_back->deleted_count += *slot == 0;
-    *slot = post;
-    return 0;
-}
-
-static bool was_deleted(const struct look_back *look_back, uint64_t post)
-{
-    return look_back->deleted &&
-           *deleted_slot(look_back->deleted, look_back->deleted_capacity, post) != 0;
 }
 
 /* --- what is found --- */
@@ -171,7 +121,7 @@ static bool is_passed_over(const struct look_back *look_back, const struct event
 {
     if (event->kind == EVENT_DELETE)
         return !look_back->keeps_deletions;
-    return event->kind == EVENT_POST && was_deleted(look_back, event->view.sample_id);
+    return event->kind == EVENT_POST && id_set_has(&look_back->deleted, event->view.sample_id);
 }
 
 /* Which of the first `end` entries the lane wants. */
@@ -204,7 +154,7 @@ static int look_at_entry(struct look_back *look_back, struct lane *lane, struct 
     if (!event || !event_is_for_clients(event))
         return 0;
     if (event->kind == EVENT_DELETE)
-        r = note_deleted(look_back, event->view.sample_id);
+        r = id_set_add(&look_back->deleted, event->view.sample_id);
     if (r < 0 || !is_wanted || is_passed_over(look_back, event))
         return r;
     r = lane_next_wanted(lane, segment, index, &index, &tail); /* for its tail */

@@ -13,6 +13,9 @@
 
 #define STREAM_METHODS "GET, POST, OPTIONS"
 
+#define ESTIMATE_PATH    "/v1/filters/estimate"
+#define ESTIMATE_METHODS "POST, OPTIONS"
+
 /* --- refusals --- */
 
 static int refuse_method(const char *allow, struct http_refusal *refusal)
@@ -161,6 +164,31 @@ static void begin_stream(struct server *server, struct http_connection *connecti
         server_refuse(server, connection, &refusal);
 }
 
+/* --- estimates --- */
+
+static bool is_estimate(const struct http_request *request)
+{
+    return sl_slice_is(request->path, ESTIMATE_PATH);
+}
+
+static void begin_estimate(struct server *server, struct http_connection *connection,
+                           const struct http_head *head)
+{
+    enum token_fault fault = TOKEN_OK;
+    struct http_refusal refusal;
+    int r;
+
+    if (head->request.method != HTTP_POST)
+        r = refuse_method(ESTIMATE_METHODS, &refusal);
+    else if (server->is_draining && !server->has_successor)
+        r = refuse_draining(&refusal);
+    else
+        r = streams_estimate(server->streams, connection, head, &refusal, &fault);
+    server_count_token_fault(server, fault);
+    if (r < 0)
+        server_refuse(server, connection, &refusal);
+}
+
 /* --- by path --- */
 
 static void route(struct server *server, struct http_connection *connection,
@@ -171,7 +199,8 @@ static void route(struct server *server, struct http_connection *connection,
     struct http_refusal refusal;
     enum stream_kind kind;
     bool is_stream = stream_path(request->path, &kind);
-    bool takes_post = api_methods ? strstr(api_methods, "POST") != NULL : is_stream;
+    bool takes_post =
+        api_methods ? strstr(api_methods, "POST") != NULL : is_stream || is_estimate(request);
 
     if (head->lacks_length && takes_post && !request->is_upgrade) {
         refuse_length(&refusal);
@@ -183,6 +212,10 @@ static void route(struct server *server, struct http_connection *connection,
         answer_options(connection, request, api_methods);
     } else if (api_methods) {
         begin_api(server, connection, request);
+    } else if (is_estimate(request) && request->method == HTTP_OPTIONS) {
+        answer_options(connection, request, ESTIMATE_METHODS);
+    } else if (is_estimate(request)) {
+        begin_estimate(server, connection, head);
     } else if (is_stream && request->method == HTTP_OPTIONS && !request->is_upgrade) {
         answer_options(connection, request, STREAM_METHODS);
     } else if (is_stream) {
@@ -217,6 +250,10 @@ static int check_body(struct server *server, struct http_connection *connection,
         return refuse_draining(refusal);
     if (api_allow(request->path))
         return api_check_head(server->settings.api, request, refusal, ret_fault);
+    if (is_estimate(request) && request->method == HTTP_POST)
+        return streams_check_head(server->streams, head, refusal, ret_fault);
+    if (is_estimate(request))
+        return refuse_method(ESTIMATE_METHODS, refusal);
     if (!stream_path(request->path, &kind))
         return endpoints_refuse_body(server, connection, request, refusal);
     if (request->method != HTTP_POST)

@@ -13,17 +13,14 @@
 #include "base/alloc.h"
 #include "gateway/delivery/deliver.h"
 #include "gateway/front/filter_json.h"
+#include "gateway/streams/late_answer.h"
 
 struct past_counts {
     struct client client; /* first */
-    struct streams *streams;
-    struct http_connection *connection;
+    struct late_answer answer;
     struct stream_request request;
     struct filter_share filters;
-    struct turn_task turn_end;
-    struct list_node node; /* of streams */
     struct buffer lines;
-    bool is_complete;
 };
 
 static struct past_counts *past_counts_of(const struct client *client)
@@ -60,11 +57,8 @@ static bool is_blocked(const struct client *client)
 
 static void evict(struct client *client, enum disconnect_reason reason)
 {
-    struct past_counts *past = past_counts_of(client);
-
-    past->is_complete = reason == DISCONNECT_COMPLETE;
     deliver_suspend(client);
-    turn_schedule(past->streams->settings.turn, &past->turn_end);
+    late_answer_end(&past_counts_of(client)->answer, reason == DISCONNECT_COMPLETE);
 }
 
 static void broken(struct client *client)
@@ -110,73 +104,82 @@ static void append_warnings(const struct sl_filter_warnings *warnings, struct bu
     }
 }
 
-static void answer(struct http_connection *connection, const struct stream_request *request,
-                   uint64_t cursor, struct sl_slice lines)
+/* The lines, and the cursor behind them. */
+static void append_answer(const struct stream_request *request, uint64_t cursor,
+                          struct sl_slice lines, struct buffer *json)
 {
-    struct buffer json = BUFFER_INIT;
-    struct http_refusal refusal;
     char id[SL_ID_TEXT_SIZE];
 
-    buffer_append_str(&json, "{\"counts\":[");
-    append_lines(lines, SL_SLICE("{\"type\":\"counts\""), &json);
-    buffer_append_str(&json, "],\"gaps\":[");
-    append_lines(lines, SL_SLICE("{\"type\":\"gap\""), &json);
-    buffer_append_format(&json, "],\"cursor\":\"%s\"", sl_id_print(cursor, id));
-    append_warnings(request->warnings, &json);
-    buffer_append_str(&json, "}\n");
-    if (json.failed) {
-        http_refuse(&refusal, 503, "no_memory", NULL, "out of memory");
-        http_answer_refusal(connection, &refusal);
-    } else {
-        http_answer(connection, &(struct http_answer){.status = 200,
-                                                      .content_type = "application/json",
-                                                      .body = buffer_slice(&json)});
-    }
-    buffer_done(&json);
+    buffer_append_str(json, "{\"counts\":[");
+    append_lines(lines, SL_SLICE("{\"type\":\"counts\""), json);
+    buffer_append_str(json, "],\"gaps\":[");
+    append_lines(lines, SL_SLICE("{\"type\":\"gap\""), json);
+    buffer_append_format(json, "],\"cursor\":\"%s\"", sl_id_print(cursor, id));
+    append_warnings(request->warnings, json);
+    buffer_append_str(json, "}\n");
+}
+
+static struct past_counts *past_counts_of_answer(const struct late_answer *answer)
+{
+    return LIST_OWNER(answer, struct past_counts, answer);
+}
+
+static int print(struct late_answer *answer, struct buffer *ret_json)
+{
+    struct past_counts *past = past_counts_of_answer(answer);
+
+    if (past->lines.failed)
+        return -ENOMEM;
+    append_answer(&past->request, past->request.until, buffer_slice(&past->lines), ret_json);
+    return 0;
 }
 
 static void past_counts_free(struct past_counts *past)
 {
-    struct streams *streams = past->streams;
+    struct streams *streams = past->answer.streams;
 
-    turn_cancel(streams->settings.turn, &past->turn_end);
+    late_answer_done(&past->answer);
     deliver_leave(&past->client);
     stream_filters_settle(streams, &past->request.token, 0, &past->filters);
-    list_remove(&streams->past_counts, &past->node);
     stream_request_done(&past->request);
     buffer_done(&past->lines);
     mem_free(past);
 }
 
-static void refuse(const struct past_counts *past)
+static void done(struct late_answer *answer)
 {
-    struct http_refusal refusal;
-
-    http_refuse(&refusal, 503, "busy", NULL, "the log cannot be read now");
-    refusal.retry_after_s = HTTP_RETRY_AFTER_S;
-    http_answer_refusal(past->connection, &refusal);
+    past_counts_free(past_counts_of_answer(answer));
 }
 
-static void run_turn_end(struct turn_task *task)
+static uint64_t progress(const struct late_answer *answer)
 {
-    struct past_counts *past = LIST_OWNER(task, struct past_counts, turn_end);
-
-    if (past->is_complete && !past->lines.failed)
-        answer(past->connection, &past->request, past->request.until, buffer_slice(&past->lines));
-    else
-        refuse(past);
-    past_counts_free(past);
+    return deliver_client_reached(&past_counts_of_answer(answer)->client);
 }
 
-static void on_abandoned(void *owner)
-{
-    past_counts_free(owner);
-}
+static const struct late_answer_kind kind = {
+    .code = "too_many_counts",
+    .what = "counts of the past",
+    .per_holder = PAST_COUNTS_PER_SUBJECT,
+    .max = PAST_COUNTS_MAX,
+    .print = print,
+    .done = done,
+    .progress = progress,
+};
 
-void past_counts_end_all(struct streams *streams)
+static int answer_at_once(struct http_connection *connection, const struct stream_request *request,
+                          uint64_t cursor)
 {
-    LIST_EACH(&streams->past_counts, node)
-    evict(&LIST_OWNER(node, struct past_counts, node)->client, DISCONNECT_INTERNAL);
+    struct buffer json = BUFFER_INIT;
+    int r;
+
+    append_answer(request, cursor, SL_SLICE(""), &json);
+    r = json.failed ? -ENOMEM : 0;
+    if (r == 0)
+        http_answer(connection, &(struct http_answer){.status = 200,
+                                                      .content_type = "application/json",
+                                                      .body = buffer_slice(&json)});
+    buffer_done(&json);
+    return r;
 }
 
 /* --- the request --- */
@@ -205,41 +208,20 @@ static int choose_buckets(struct streams *streams, struct stream_request *reques
                        count, most);
 }
 
-static int check_room(const struct streams *streams, const struct stream_request *request,
-                      struct http_refusal *refusal)
-{
-    unsigned own = 0;
-
-    LIST_EACH(&streams->past_counts, node)
-    {
-        const struct past_counts *past = LIST_OWNER(node, struct past_counts, node);
-
-        own += strcmp(past->request.token.holder, request->token.holder) == 0;
-    }
-    if (own < PAST_COUNTS_PER_SUBJECT && streams->past_counts.count < PAST_COUNTS_MAX)
-        return 0;
-    http_refuse(refusal, 429, "too_many_counts", NULL,
-                own < PAST_COUNTS_PER_SUBJECT
-                    ? "this server reads as many counts of the past as it may"
-                    : "this token's subject has as many counts of the past read as it may");
-    refusal->retry_after_s = HTTP_RETRY_AFTER_S;
-    return -EPROTO;
-}
-
 static int take_filter(struct past_counts *past, struct http_refusal *refusal)
 {
     struct filter_change change = {0};
-    int r =
-        deliver_filter_cost(past->streams->settings.deliver, past->request.filter, &change.added);
+    int r = deliver_filter_cost(past->answer.streams->settings.deliver, past->request.filter,
+                                &change.added);
 
     return r < 0 ? r
-                 : stream_filters_take(past->streams, &past->request.token, &change, &past->filters,
-                                       refusal);
+                 : stream_filters_take(past->answer.streams, &past->request.token, &change,
+                                       &past->filters, refusal);
 }
 
 static int join(struct past_counts *past, uint64_t from)
 {
-    struct deliver *deliver = past->streams->settings.deliver;
+    struct deliver *deliver = past->answer.streams->settings.deliver;
     const struct sl_cursor cursor = {.id = from};
     int r;
 
@@ -248,7 +230,6 @@ static int join(struct past_counts *past, uint64_t from)
     past->client.unchunked = true;
     past->client.question = past->request.counts;
     past->client.until = past->request.until;
-    past->turn_end.run = run_turn_end;
     r = deliver_subscribe(deliver, &past->client, past->request.filter, 0);
     return r < 0 ? r : deliver_resume(deliver, &past->client, &cursor);
 }
@@ -260,13 +241,13 @@ int past_counts_begin(struct streams *streams, struct http_connection *connectio
     uint64_t from;
     int r;
 
-    r = check_room(streams, request, refusal);
+    r = late_answer_check_room(streams, &kind, request->token.holder, refusal);
     if (r == 0)
         r = choose_buckets(streams, request, &from, refusal);
     if (r == 0 && request->until == from) {
-        answer(connection, request, from, SL_SLICE(""));
+        r = answer_at_once(connection, request, from);
         stream_request_done(request);
-        return 0;
+        return r;
     }
     if (r == 0)
         past = mem_zalloc(sizeof(*past));
@@ -274,16 +255,14 @@ int past_counts_begin(struct streams *streams, struct http_connection *connectio
         stream_request_done(request);
         return r < 0 ? r : -ENOMEM;
     }
-    past->streams = streams;
-    past->connection = connection;
     past->request = *request;
-    list_append(&streams->past_counts, &past->node);
+    late_answer_init(&past->answer, &kind, streams, connection, past->request.token.holder);
     r = take_filter(past, refusal);
     if (r == 0)
         r = join(past, from);
     if (r < 0)
         past_counts_free(past);
     else
-        http_answer_later(connection, on_abandoned, past);
+        late_answer_wait(&past->answer);
     return r;
 }

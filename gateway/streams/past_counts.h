@@ -14,11 +14,7 @@ enum {
     PAST_COUNTS_MAX = 16               /* of all together: some 40 MiB each at the very worst */
 };
 
-struct past_counts;
-
 /* Answers the request, at once or later, and ends `request`. 0; -EPROTO: *refusal is the answer;
  * -ENOMEM. */
 int past_counts_begin(struct streams *streams, struct http_connection *connection,
                       struct stream_request *request, struct http_refusal *refusal);
-/* Those that are not answered yet are told that the server cannot now. */
-void past_counts_end_all(struct streams *streams);

@@ -20,8 +20,8 @@
 
 struct streams {
     struct streams_settings settings;
-    struct list list;        /* of all streams */
-    struct list past_counts; /* that are not answered yet */
+    struct list list; /* of all streams */
+    struct list late_answers;
     struct filter_budget *budget;
     struct websocket_inflater *inflater; /* of what clients compress */
     struct http_bodies kept;             /* see stream_memory.c */

@@ -19,6 +19,8 @@
 #include "gateway/front/bearer.h"
 #include "gateway/http/form.h"
 #include "gateway/http/http_bodies.h"
+#include "gateway/streams/filter_estimate.h"
+#include "gateway/streams/late_answer.h"
 #include "gateway/streams/past_counts.h"
 #include "gateway/streams/stream.h"
 
@@ -158,6 +160,19 @@ static int begin_past_counts(struct streams *streams, struct http_connection *co
     return r == -ENOMEM ? refuse_for_memory(refusal) : r;
 }
 
+int streams_estimate(struct streams *streams, struct http_connection *connection,
+                     const struct http_head *head, struct http_refusal *refusal,
+                     enum token_fault *ret_fault)
+{
+    int r;
+
+    *ret_fault = TOKEN_OK;
+    r = streams_check_readiness(streams, refusal);
+    if (r == 0)
+        r = filter_estimate_begin(streams, connection, &head->request, refusal, ret_fault);
+    return r == -ENOMEM ? refuse_for_memory(refusal) : r;
+}
+
 int streams_begin(struct streams *streams, struct http_connection *connection,
                   enum stream_kind kind, const struct http_head *head, struct sl_slice headers,
                   struct http_refusal *refusal, enum token_fault *ret_fault)
@@ -211,7 +226,7 @@ void streams_set_ready(struct streams *streams, bool is_ready)
 {
     streams->is_ready = is_ready;
     if (!is_ready)
-        past_counts_end_all(streams);
+        late_answers_end_all(streams);
 }
 
 void streams_drain(struct streams *streams, bool has_successor, bool hurries)
@@ -275,7 +290,7 @@ struct streams *streams_new(const struct streams_settings *settings)
     streams->settings = *settings;
     streams->random = hash_key_random().k1;
     list_init(&streams->list);
-    list_init(&streams->past_counts);
+    list_init(&streams->late_answers);
     stream_memory_init(streams);
     streams->budget = filter_budget_new();
     streams->inflater = websocket_inflater_new();

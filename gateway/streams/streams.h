@@ -53,6 +53,11 @@ int streams_begin(struct streams *streams, struct http_connection *connection,
                   enum stream_kind kind, const struct http_head *head, struct sl_slice headers,
                   struct http_refusal *refusal, enum token_fault *ret_fault);
 
+/* Answers, later, what the filter in the body would bring: a POST of JSON. */
+int streams_estimate(struct streams *streams, struct http_connection *connection,
+                     const struct http_head *head, struct http_refusal *refusal,
+                     enum token_fault *ret_fault);
+
 /* Streams are sent what they are owed and then told that the server drains; call it now and then.
  * `hurries`: nobody waits for a queue to empty any more. */
 void streams_drain(struct streams *streams, bool has_successor, bool hurries);

@@ -12,6 +12,7 @@
 #include "gateway/delivery/deliver.h"
 #include "gateway/delivery/outbox.h"
 #include "gateway/metrics/slow_board.h"
+#include "gateway/streams/late_answer.h"
 #include "gateway/streams/stream.h"
 
 enum { SURVEY_EVERY_MS = 1000 };
@@ -65,6 +66,7 @@ static void on_survey(uv_timer_t *timer)
     const struct streams_settings *settings = &streams->settings;
     struct survey survey = {.now_ms = uv_now(settings->loop)};
 
+    late_answers_check(streams);
     deliver_visit_owed(settings->deliver, look_at, &survey);
     metric_set(settings->metrics, METRIC_OWED_EVENTS, survey.owed_events);
     metric_set(settings->metrics, METRIC_OWED_BYTES, survey.owed_bytes);

@@ -57,6 +57,7 @@ class World:
                 "createPost": EVERYTHING,
                 "followMany": {"users": [self.bob.sub, self.ada.sub, "nobody"]},
                 "unfollowMany": {"users": ["nobody"]}, "keepLastRead": {"id": self.post},
+                "estimateFilter": {"filter": {"firehose": True}},
                 "changeUser": {"name": "Ada", "bio": "I was first.", "avatar": "https://example.org/a.png",
                                "fields": [{"name": "Born", "value": "1815"}]}}.get(operation.name)
 
@@ -232,7 +233,7 @@ def test_operations_are_those_of_the_server(world):
     routes = {re.search(r'route="([^"]+)"', name)[1] for name in world.gateway.metrics()
               if name.startswith("sluice_api_requests_total")}
     described = {f"{o.method} {o.path}" for o in DESCRIPTION.operations}
-    assert routes - {"none"} == described - {"GET /v1/counts"}  # which is a stream that ends
+    assert routes - {"none"} == described - {"GET /v1/counts", "POST /v1/filters/estimate"}  # which read streams
 
 
 def test_the_description_is_sound():

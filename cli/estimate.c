@@ -1,0 +1,327 @@
+/* estimate.c - asks a server what a filter would bring, and prints it for people, or as it came.
+ *
+ * One POST of JSON, answered within ANSWER_MAX_S, by ANSWER_MAX_BYTES at most. Rates are printed by
+ * the second, minute or hour, whichever gives a number that can be read; texts of others without
+ * what a terminal would obey. Warnings of the server go to standard error. */
+#include <curl/curl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/printable.h"
+#include "cli/cli.h"
+#include "cli/command_table.h"
+#include "cli/refusal.h"
+#include "cli/server.h"
+
+enum { ANSWER_MAX_BYTES = 4 << 20, ANSWER_MAX_S = 60 };
+
+enum { KEY_MEMBER = 256, KEY_SINCE = 300, KEY_JSON, KEY_URL, KEY_TOKEN, KEY_CACERT };
+
+static const char *const members[] = {"rule",     "track",  "follow",    "locations",
+                                      "language", "sample", "partition", "types"};
+
+enum { MEMBER_COUNT = sizeof(members) / sizeof(members[0]) };
+
+struct wish {
+    const char *values[MEMBER_COUNT];
+    const char *since, *base, *cacert, *token;
+    bool is_json;
+};
+
+/* --- asking ------------------------------------------------------------------------------- */
+
+static size_t on_bytes(char *bytes, size_t size, size_t count, void *answer)
+{
+    buffer_append(answer, bytes, size * count);
+    return ((struct buffer *)answer)->failed ? 0 : size * count;
+}
+
+static void append_body(const struct wish *wish, struct buffer *body)
+{
+    const char *separator = "";
+
+    buffer_append_str(body, "{\"filter\":{");
+    for (size_t i = 0; i < MEMBER_COUNT; i++) {
+        if (!wish->values[i])
+            continue;
+        buffer_append_format(body, "%s\"%s\":", separator, members[i]);
+        buffer_append_json_string(body, sl_slice_str(wish->values[i]));
+        separator = ",";
+    }
+    buffer_append_char(body, '}');
+    if (wish->since) {
+        buffer_append_str(body, ",\"since\":");
+        buffer_append_json_string(body, sl_slice_str(wish->since));
+    }
+    buffer_append_char(body, '}');
+}
+
+static CURLcode post(CURL *curl, const struct wish *wish, const char *url, struct buffer *body,
+                     struct buffer *answer, long *ret_status)
+{
+    struct buffer header = BUFFER_INIT;
+    struct curl_slist *headers = curl_slist_append(NULL, "Content-Type: application/json");
+    CURLcode code;
+
+    buffer_append_format(&header, "Authorization: Bearer %s", wish->token);
+    headers = curl_slist_append(headers, buffer_str(&header));
+    answer->limit = ANSWER_MAX_BYTES;
+    curl_easy_setopt(curl, CURLOPT_URL, url);
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body->data);
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body->size);
+    curl_easy_setopt(curl, CURLOPT_USERAGENT, "sluice/" SLUICE_VERSION);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_bytes);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT, (long)ANSWER_MAX_S);
+    server_trust(curl, wish->cacert);
+    code = curl_easy_perform(curl);
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, ret_status);
+    curl_slist_free_all(headers);
+    buffer_done(&header);
+    return code;
+}
+
+/* --- printing ----------------------------------------------------------------------------- */
+
+static void print_shown(const char *text)
+{
+    for (struct sl_slice rest = sl_slice_str(text); rest.size > 0;) {
+        struct printable character = printable_first(rest);
+
+        if (character.is_shown)
+            printf("%.*s", (int)character.size, rest.data);
+        else
+            putchar(' ');
+        rest = sl_slice_from(rest, character.size);
+    }
+}
+
+static double number(const json_t *json, const char *name)
+{
+    return json_number_value(json_object_get(json, name));
+}
+
+static void print_rate(const json_t *json)
+{
+    const char *unit = "second";
+    double times = 1;
+
+    if (number(json, "per_second") < 0.1) {
+        unit = "hour";
+        times = 3600;
+    } else if (number(json, "per_second") < 1) {
+        unit = "minute";
+        times = 60;
+    }
+    printf("%.3g events a %s (%.3g to %.3g in the next ten minutes), %.2g %% of all, "
+           "%.3g bytes a second\n",
+           number(json, "per_second") * times, unit, number(json, "per_second_low") * times,
+           number(json, "per_second_high") * times, number(json, "share") * 100,
+           number(json, "bytes_per_second"));
+    printf("by %.0f of %.0f events that were looked at, of %.3g seconds\n", number(json, "events"),
+           number(json, "looked_at"), number(json, "seconds"));
+}
+
+static void print_parts(const json_t *parts)
+{
+    const json_t *part;
+    size_t i;
+
+    json_array_foreach(parts, i, part)
+    {
+        const json_t *without = json_object_get(part, "without");
+
+        printf("  %6.0f  %s: ", number(part, "events"),
+               json_string_value(json_object_get(part, "param")));
+        print_shown(json_string_value(json_object_get(part, "value")));
+        if (without)
+            printf("  (without it: %.0f)", json_number_value(without));
+        putchar('\n');
+    }
+}
+
+static void print_examples(const json_t *examples)
+{
+    const json_t *event;
+    size_t i;
+
+    json_array_foreach(examples, i, event)
+    {
+        const json_t *text = json_object_get(json_object_get(event, "post"), "text");
+
+        fputs(i == 0 ? "\nsuch as\n  " : "  ", stdout);
+        print_shown(json_is_string(text) ? json_string_value(text)
+                                         : json_string_value(json_object_get(event, "type")));
+        putchar('\n');
+    }
+}
+
+static void print_warnings(const struct cli *cli, const json_t *warnings)
+{
+    const json_t *warning;
+    size_t i;
+
+    json_array_foreach(warnings, i, warning)
+    {
+        const char *param = json_string_value(json_object_get(warning, "param"));
+
+        fflush(stdout);
+        cli_failed_with(cli, "%s%s%s", param ? param : "", param ? ": " : "",
+                        json_string_value(json_object_get(warning, "message")));
+    }
+}
+
+static int print(const struct cli *cli, const struct wish *wish, const struct buffer *answer)
+{
+    json_t *json = json_loadb(answer->data, answer->size, 0, NULL);
+
+    if (!json_is_object(json)) {
+        json_decref(json);
+        return cli_failed_with(cli, "the answer is no JSON");
+    }
+    if (wish->is_json) {
+        fwrite(answer->data, 1, answer->size, stdout);
+    } else {
+        print_rate(json);
+        print_parts(json_object_get(json, "parts"));
+        print_examples(json_object_get(json, "examples"));
+        print_warnings(cli, json_object_get(json, "warnings"));
+    }
+    json_decref(json);
+    return cli_done(cli);
+}
+
+/* --- the command -------------------------------------------------------------------------- */
+
+static const char *value_of(const void *owner, const char *param)
+{
+    const struct wish *wish = owner;
+
+    for (size_t i = 0; i < MEMBER_COUNT; i++) {
+        if (strcmp(members[i], param) == 0)
+            return wish->values[i];
+    }
+    return strcmp(param, "since") == 0 ? wish->since : NULL;
+}
+
+static struct wish read_options(struct cli *cli, int argc, char **argv)
+{
+    struct wish wish = {.base = server_default_url(), .token = getenv("SLUICE_TOKEN")};
+    bool has_filter = false;
+    int option;
+
+    while ((option = cli_option(cli, argc, argv)) >= 0) {
+        switch (option) {
+        case KEY_SINCE:
+            wish.since = optarg;
+            break;
+        case KEY_JSON:
+            wish.is_json = true;
+            break;
+        case KEY_URL:
+            wish.base = optarg;
+            break;
+        case KEY_TOKEN:
+            wish.token = optarg;
+            break;
+        case KEY_CACERT:
+            wish.cacert = optarg;
+            break;
+        default:
+            wish.values[option - KEY_MEMBER] = optarg;
+        }
+    }
+    if (argc - optind > 1)
+        cli_usage(cli, "one rule; quote it: '(cat OR fox) -dog'");
+    if (argc > optind)
+        wish.values[0] = argv[optind];
+    for (size_t i = 0; i < MEMBER_COUNT; i++)
+        has_filter = has_filter || wish.values[i];
+    if (!has_filter)
+        cli_usage(cli, "a rule is needed, or an option such as --track PHRASES");
+    if (!wish.token || !*wish.token)
+        cli_usage(cli, "--token TOKEN is needed, or SLUICE_TOKEN in the environment; 'sluice "
+                       "token' makes one");
+    server_check_token(cli, wish.token);
+    return wish;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    const struct wish wish = read_options(cli, argc, argv);
+    struct buffer body = BUFFER_INIT, answer = BUFFER_INIT;
+    CURLcode code = CURLE_OUT_OF_MEMORY;
+    long status = 0;
+    CURL *curl;
+    char *url;
+    int result;
+
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+    curl = curl_easy_init();
+    url = server_url(cli, wish.base, "/v1/filters/estimate");
+    append_body(&wish, &body);
+    if (curl && url && !body.failed)
+        code = post(curl, &wish, url, &body, &answer, &status);
+    if (code != CURLE_OK) {
+        result = cli_failed_with(cli, "%s", curl_easy_strerror(code));
+    } else if (status != 200) {
+        refusal_tell(cli, status, buffer_slice(&answer), value_of, &wish);
+        result = CLI_FAILED;
+    } else {
+        result = print(cli, &wish, &answer);
+    }
+    curl_easy_cleanup(curl);
+    curl_free(url);
+    buffer_done(&body);
+    buffer_done(&answer);
+    curl_global_cleanup();
+    return result;
+}
+
+static const struct cli_option options[] = {
+    {"track", KEY_MEMBER + 1, "PHRASES", "Posts with all words of one of these phrases.", NULL,
+     CLI_ONCE},
+    {"follow", KEY_MEMBER + 2, "USERS", "Posts by and about these users, by id or login.", NULL,
+     CLI_ONCE},
+    {"locations", KEY_MEMBER + 3, "BOXES", "Posts in one of these boxes, WEST,SOUTH,EAST,NORTH.",
+     NULL, CLI_ONCE},
+    {"language", KEY_MEMBER + 4, "LANGUAGES", "Of all these only those in one of the languages.",
+     NULL, CLI_ONCE},
+    {"sample", KEY_MEMBER + 5, "PERCENT", "Of all these a part that never changes.", NULL,
+     CLI_ONCE},
+    {"partition", KEY_MEMBER + 6, "K/N", "Of N parts that together are all, the one with number K.",
+     NULL, CLI_ONCE},
+    {"types", KEY_MEMBER + 7, "TYPES", "post,delete unless given; also follow and unfollow.",
+     "post delete follow unfollow", CLI_ONCE},
+    {"since", KEY_SINCE, "MOMENT",
+     "Look at what has happened since then, an hour ago at most: -10m, an event id, a time. Else "
+     "at "
+     "what the server has in memory.",
+     NULL, CLI_ONCE},
+    {"json", KEY_JSON, NULL, "Print the answer as it came.", NULL, CLI_ONCE},
+    SERVER_OPTION_URL(KEY_URL, ""),
+    SERVER_OPTION_TOKEN(KEY_TOKEN, ""),
+    SERVER_OPTION_CACERT(KEY_CACERT),
+    CLI_OPTIONS_END,
+};
+
+const struct command command_estimate = {
+    .name = "estimate",
+    .arguments = "[RULE]",
+    .summary = "tell what a filter would bring",
+    .help = "Asks a sluiced what a filter would bring: events and bytes a second, what its parts "
+            "bring, the newest examples, and what is probably wrong with it. Judged by 2,000 "
+            "events at most, drawn evenly from what has passed last.\n\n"
+            "A rule that is refused is shown with a caret under the place. Warnings go to standard "
+            "error.",
+    .options = options,
+    .examples = "sluice estimate 'coffee OR tea'\n"
+                "sluice estimate --track 'cat,dog food' --language en --since -10m\n"
+                "sluice estimate 'lang:ja' --json\n",
+    .run = run,
+};
