@@ -84,7 +84,7 @@ def kinds_of_streams(people):
              recompute.Filter(percent=20, firehose=True).matches),
         Kind("partition", "/v1/stream/firehose?partition=2/3",
              recompute.Filter(partition=(2, 3), firehose=True).matches),
-        Kind("counts", "/v1/stream/counts?bucket=1s&refresh_ms=300", recompute.Filter(firehose=True).matches,
+        Kind("counts", "/v1/stream/counts?bucket=1s&by=lang&refresh_ms=300", recompute.Filter(firehose=True).matches,
              transports=WITHOUT_DICTIONARY, fields=()),
         Kind("counts+track", "/v1/stream/counts?bucket=1s&track=amber,willow",
              posts(lambda e: has(e, "amber") or has(e, "willow")), transports=WITHOUT_DICTIONARY, fields=()),
@@ -362,12 +362,28 @@ class CountingClient(Client):
             if self.is_sse and message.sse_id != message["id"]:
                 self.faults.append(f"another id than the bucket's: {message}")
 
+    def _check_members(self, bucket, members):
+        """Users are exact up to 256, and then within five standard errors of 1.6 %; groups are exact."""
+        told, users = self.buckets.get(bucket), len({author for author, _ in members})
+        if told is None:
+            return
+        if abs(told["users"] - users) > (0.08 * users if users > 256 else 0):
+            self.faults.append(f"{users} users, told {told}")
+        if "groups" in told:
+            groups = {group["key"]: group["posts"] for group in told["groups"]}
+            if groups != collections.Counter(lang for _, lang in members) or told["other"]:
+                self.faults.append(f"other groups than {members}: {told}")
+
     def compare(self, wanted, in_log, unlogged=frozenset()):
         """By bucket: `missing` and `rewound` are how many too few and too many were told where no gap was."""
         def bucket_of(event_id):
             return event_id // (1000 * 4096) * 1000 * 4096 + 1000 * 4096 - 1
 
         counts, result = collections.Counter(map(bucket_of, wanted)), super().compare([], in_log)
+        members = collections.defaultdict(list)  # of a bucket: author and language of each post
+        for event_id in wanted:
+            if event_id in self.storm.authors:
+                members[bucket_of(event_id)].append(self.storm.authors[event_id])
         newest = max(self.buckets, default=0)
         for bucket in {*counts, *self.buckets}:
             told = self.buckets.get(bucket, {"posts": 0, "deletes": 0})
@@ -375,6 +391,9 @@ class CountingClient(Client):
             is_told = "gap" in told or any(gap.start < bucket and bucket_of(gap.end) >= bucket for gap in self.gaps)
             if not is_told and bucket_of(self.storm.start) < bucket <= newest:
                 result["missing" if difference > 0 else "rewound"] += abs(difference)
+                if difference == 0:
+                    self._check_members(bucket, members[bucket])
+        result["faults"] = len(self.faults)
         return {**result, "events": len(wanted), "twice": self.again}
 
 

@@ -374,6 +374,7 @@ class Storm:
         """What there was to get: all ids, and those of each kind of stream."""
         self.in_log, self.posts = set(), {}  # what is hashed of each post
         self.wanted = {client.kind.name: [] for client in self.clients}
+        self.authors = {}  # of posts: who, and in which language
         kinds = {client.kind.name: client.kind for client in self.clients}.values()
         for entry, fields in self.redis.entries():
             event, event_id = json.loads(fields["e"]), int(entry)
@@ -382,6 +383,7 @@ class Storm:
             self.in_log.add(event_id)
             if event["type"] == "post":
                 self.posts[event_id] = int(event["post"]["id"])
+                self.authors[event_id] = event["post"]["user"]["id"], event["post"].get("lang") or "und"
             for kind in kinds:
                 if kind.matches(event):
                     self.wanted[kind.name].append(event_id)
