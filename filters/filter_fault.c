@@ -96,7 +96,7 @@ static const struct {
                                    NULL, 400},
     [SL_FAULT_RULE_TOO_BROAD] =
         {"rule_too_broad", "rule needs at least one keyword, entity, user, url, place or area",
-         "lang: and country: alone are enough for counts", 400},
+         "lang: and country: alone are enough for counts and with max_rate", 400},
     [SL_FAULT_BAD_LANGUAGE] = {"bad_language",
                                "malformed language range [a-z]{2,8}(-[a-z0-9]{1,8})*",
                                "as in en or zh-TW", 400},

@@ -478,8 +478,8 @@ static void print_warnings(const struct estimate *estimate,
     }
     if (estimate->is_wide)
         print_own_warning(json, &is_first, "wide_rule",
-                          "lang: and country: alone are enough for counts, and too broad for a "
-                          "stream of events",
+                          "lang: and country: alone are enough for counts and with max_rate, and "
+                          "too broad for other streams",
                           "rule");
     if (estimate->looked > 0 && estimate->events == 0)
         warn_of_nothing(estimate, json, &is_first);

@@ -101,7 +101,7 @@ static inline struct sl_filter_limits stream_request_limits(const struct stream_
 {
     struct sl_filter_limits limits = request->token.limits;
 
-    limits.allows_wide = request->counts.bucket_ms > 0;
+    limits.allows_wide = request->counts.bucket_ms > 0; /* counted, or picked from */
     return limits;
 }
 void stream_request_done(struct stream_request *request);

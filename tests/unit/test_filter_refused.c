@@ -204,7 +204,7 @@ static void test_messages_show_what_is_wrong_and_what_would_be_right(void **stat
             .rule = SL_SLICE("tea form:ada"));
     MESSAGE("rule_too_broad",
             "rule needs at least one keyword, entity, user, url, place or area at character 8: tea "
-            "OR ^lang:ja; lang: and country: alone are enough for counts",
+            "OR ^lang:ja; lang: and country: alone are enough for counts and with max_rate",
             .rule = SL_SLICE("tea OR lang:ja"));
     MESSAGE("unknown_operator",
             "unknown operator 'colour:' at character 5: tea ^colour:red; to look for such a word, "
