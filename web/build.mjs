@@ -19,7 +19,7 @@ const { buildSync } = load('esbuild');
 const { parse: parseYaml } = load('yaml');
 
 const pages = { '/': 'index.html', '/status': 'status.html' };
-const entries = ['dashboard.js', 'hub.js', 'status.js', 'common.css', 'dashboard.css', 'status.css', 'icon.svg'];
+const entries = ['dashboard.js', 'hub.js', 'status.js', 'common.css', 'dashboard.css', 'status.css', 'icon.svg', 'warning.svg', 'critical.svg'];
 
 const bundle = buildSync({
   absWorkingDir: source,

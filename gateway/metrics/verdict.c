@@ -174,8 +174,7 @@ static void judge_slowness(const struct reading *reading, struct finding *findin
         return;
     finding->weight = us;
     find(finding, us > VERY_SLOW_US ? VERDICT_CRITICAL : VERDICT_WARNING,
-         "Redis answers slowly: 1 of 100 PINGs took up to %s in the last %d s; more than %s is "
-         "slow.",
+         "Redis answers slowly: PINGs took up to %s in the last %d s; more than %s is slow.",
          seconds(us / 1000).text, READING_LONG_S, seconds(SLOW_US / 1000).text);
 }
 
@@ -235,6 +234,7 @@ static void say_rates(const struct slow_client *slow, bool is_one, struct figure
 static void judge_behind(const struct reading *reading, struct finding *finding)
 {
     struct figure needs = figure_bytes((double)reading->slowest.needs);
+    uint64_t streams = reading->streams > reading->late ? reading->streams : reading->late;
     uint64_t lag_ms = reading->has_slowest ? reading->slowest.lag_ms : VERDICT_LATE_MS;
     char rates[VERDICT_TEXT_SIZE] = "";
 
@@ -244,9 +244,9 @@ static void judge_behind(const struct reading *reading, struct finding *finding)
         say_rates(&reading->slowest, reading->late == 1, &needs, rates);
     finding->weight = lag_ms;
     find(finding, lag_ms >= VERDICT_VERY_LATE_MS ? VERDICT_CRITICAL : VERDICT_WARNING,
-         "%s of %s streams %s behind, by %s%s%s.", count(reading->late).text,
-         count(reading->streams).text, is_or_are(reading->late), seconds(lag_ms).text,
-         reading->late == 1 ? "" : " at most", rates);
+         "%s of %s streams %s behind, by %s%s%s.", count(reading->late).text, count(streams).text,
+         is_or_are(reading->late), seconds(lag_ms).text, reading->late == 1 ? "" : " at most",
+         rates);
 }
 
 static void judge_owed(const struct reading *reading, struct finding *finding)
@@ -267,11 +267,12 @@ static void judge_gaps(const struct reading *reading, struct finding *finding)
         return;
     finding->weight = reading->gaps_recent;
     finding->over_ms = reading->gap_ms;
-    find(finding, VERDICT_WARNING,
-         "%s gap%s told to clients in the last 15 minutes, the last %s ago (%s): those events are "
-         "lost to them.",
-         count(reading->gaps_recent).text, reading->gaps_recent == 1 ? " was" : "s were",
-         seconds(reading->now_ms - reading->gap_ms).text, reading->gap_reason);
+    find(
+        finding, VERDICT_WARNING,
+        "%s gap%s told to clients in the last 15 minutes (the last one: %s): those events are lost "
+        "to them.",
+        count(reading->gaps_recent).text, reading->gaps_recent == 1 ? " was" : "s were",
+        reading->gap_reason);
 }
 
 static void judge_tokens(const struct reading *reading, struct finding *finding)

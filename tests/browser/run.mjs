@@ -10,6 +10,7 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import process from 'node:process';
 import { Servers, foreignPost } from './servers.mjs';
+import { statusTests } from './status.mjs';
 
 const build = path.resolve(process.argv[2] ?? 'build/dev');
 const wanted = process.argv.slice(3).join(' ');
@@ -500,26 +501,6 @@ const tests = {
     await visit.close();
   },
 
-  async 'the status page shows what goes on'() {
-    const live = await Visit.listen();
-    const visit = await Visit.open('/status');
-    await visit.isLive();
-    await until(async () => Number(await visit.text('#streams')) > 0, 'it counts streams');
-    await visit.shows('#state-text', 'All well');
-    await until(async () => /ms|µs/.test(await visit.text('#redis')), 'Redis is timed');
-    const streams = visit.page.locator('#streams');
-    await live.close();
-    await until(async () => (await streams.textContent()) === '0', 'it is live');
-    await servers.stopGateway();
-    await visit.page.getByText(/No answer since .*: the numbers are of that time/).waitFor();
-    await isAccessible(visit.page);
-    await servers.startGateway();
-    await visit.isLive();
-    assert.equal(await visit.page.locator('#stale').isVisible(), false);
-    visit.forgive(GONE);
-    await visit.close();
-  },
-
   async 'every page is accessible, on a desk and a phone, in both themes'() {
     const posts = [
       foreignPost('Four hours on the night train, and the dining car has real cups. ☕ #nighttrain',
@@ -592,6 +573,8 @@ async function isAccessible(page) {
   const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
   assert.deepEqual(violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html, failureSummary }) => `${html} ${failureSummary}`).join('\n')}`), []);
 }
+
+Object.assign(tests, statusTests({ Visit, servers, until, isAccessible, folder: SHOTS, token: () => token, gone: GONE }));
 
 // --- all of them ---
 

@@ -296,7 +296,7 @@ static void test_gaps_are_told_of_for_a_quarter_of_an_hour(void **state)
     metric_add(worker(0), METRIC_GAPS_TOLD_REDIS, 2);
     pass(500);
     expect(VERDICT_WARNING, "2 gaps were told to clients in the last 15 minutes");
-    expect(VERDICT_WARNING, "(redis)");
+    expect(VERDICT_WARNING, ": redis)");
     pass(14 * 60000);
     metric_add(worker(0), METRIC_GAPS_TOLD, 1);
     pass(2 * 60000);

@@ -59,6 +59,10 @@ export function describeToken(token) {
   return parts.join(' · ');
 }
 
+export function hasScope(token, scope) {
+  return String(readClaims(token)?.scope ?? '').split(' ').includes(scope);
+}
+
 // Which streams it is good for, the widest first; none: it does not say.
 export function permittedStreams(token) {
   const scopes = String(readClaims(token)?.scope ?? '').split(' ');

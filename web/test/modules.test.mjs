@@ -6,12 +6,14 @@ import { formatChange, formatRate, sparkline } from '../src/chips.js';
 import { ServerClock } from '../src/clock.js';
 import { curlCommand, exportCommand, tailCommand } from '../src/command.js';
 import { formatBound, formatBytes, formatCount, formatSeconds } from '../src/format.js';
-import { health, workerState } from '../src/health.js';
+import { workerState } from '../src/health.js';
 import { timeOfId } from '../src/ids.js';
 import { Link } from '../src/link.js';
 import { stepBounds } from '../src/steps.js';
 import { Memory } from '../src/memory.js';
 import { boxesOf, continuePath, countsPath, narrow, postsPath } from '../src/question.js';
+import { Past } from '../src/past.js';
+import { ceiling, holes, linePath } from '../src/plots.js';
 import { Samples, sum } from '../src/samples.js';
 import { directionOf, splitText } from '../src/text.js';
 import { niceTicks } from '../src/timeline.js';
@@ -92,25 +94,45 @@ test('numbers are short and keep their meaning', () => {
   assert.deepEqual([null, 0.0002, 13, Infinity].map(formatBound), ['–', '≤ 200 µs', '≤ 13 s', '> 10 s']);
 });
 
-test('a worker that hears everything, and whose commands Redis does not answer, is not well', () => {
+test('a worker that hears everything, and whose commands Redis does not answer, is not ready', () => {
   const metrics = { sluice_worker_up: [1, 1], sluice_worker_subscribed: [1, 1], sluice_worker_ready: [1, 0] };
-  assert.deepEqual(health({ metrics }), { isWell: false, text: '1 of 2 workers not ready' });
   assert.equal(workerState(metrics, 0), 'ready');
   assert.equal(workerState(metrics, 1), 'not ready');
   metrics.sluice_worker_subscribed = [1, 0];
-  assert.deepEqual(health({ metrics }), { isWell: false, text: 'Redis is away' });
   assert.equal(workerState(metrics, 1), 'Redis away');
   metrics.sluice_worker_up = [1, 0];
-  assert.deepEqual(health({ metrics }), { isWell: false, text: '1 of 2 workers down' });
   assert.equal(workerState(metrics, 1), 'down');
 });
 
-test('all is well while every worker is ready and no part fails', () => {
-  const metrics = { sluice_worker_up: [1], sluice_worker_subscribed: [1], sluice_worker_ready: [1] };
-  const parts = { streams: { state: 'ok' }, writes: { state: 'ok' }, archive: { state: 'off' } };
-  assert.deepEqual(health({ metrics, health: parts }), { isWell: true, text: 'All well' });
-  parts.writes.state = 'failing';
-  assert.deepEqual(health({ metrics, health: parts }), { isWell: false, text: 'Failing: writes' });
+const START = Date.UTC(2026, 10, 22, 16, 0, 0);
+const sampleAt = (i, more = {}) => ({ at: new Date(START + i * 5000).toISOString(), events_in: i, ...more });
+const answerAt = (i, more) => ({ now_ms: START + i * 5000 + 100, metrics: { sluice_start_time_seconds: 1 }, ...more });
+
+test('the past is put together from what is new', () => {
+  const past = new Past();
+  assert.equal(past.since, null);
+  const begun = { number: 1, level: 'warning', begin: new Date(START).toISOString(), end: null, text: 'behind' };
+  assert.equal(past.take(answerAt(2, { samples: [sampleAt(1), sampleAt(2)], incidents: [begun] })), true);
+  assert.ok(past.since < START + 2 * 5000);
+  assert.equal(past.take(answerAt(2.5, { samples: [], incidents: [] })), false);
+  past.take(answerAt(4, { samples: [sampleAt(2), sampleAt(4)], incidents: [{ ...begun, end: new Date(START + 9000).toISOString() }] }));
+  assert.deepEqual(past.samples.map((one) => one.events_in), [1, 2, 4]);
+  assert.deepEqual(past.incidents.map(({ to }) => to), [START + 9000]);
+  const slots = past.slots();
+  assert.equal(slots.length, 180);
+  assert.deepEqual(slots.slice(-4).map((slot) => slot.events_in ?? 'hole'), [1, 2, 'hole', 4]);
+  assert.deepEqual(holes(slots), [[178, 1]]); // what lies before the first sample is no hole
+  for (let i = 5; i < 300; i++) past.take(answerAt(i, { samples: [sampleAt(i)] }));
+  assert.equal(past.samples.length, 180);
+  past.take({ ...answerAt(400, { samples: [sampleAt(400)] }), metrics: { sluice_start_time_seconds: 2 } });
+  assert.equal(past.samples.length, 1); // of another sluiced
+  assert.equal(past.incidents.length, 0);
+});
+
+test('a line has no point where nothing is known', () => {
+  assert.equal(linePath([0, null, 10], 10), 'M0.5 39.0h.01M2.5 2.0h.01');
+  assert.match(linePath([5, 5, undefined, 0], 10), /^M0\.5 20\.5h\.01L1\.5 20\.5M3\.5 39\.0h\.01$/);
+  assert.deepEqual([0, 0.3, 1, 3, 70, 120].map(ceiling), [1, 0.5, 1, 5, 100, 200]);
 });
 
 const second = (n, posts, more = {}) => ({ type: 'counts', start: new Date(n * 1000).toISOString(), posts, deletes: 0, ...more });
