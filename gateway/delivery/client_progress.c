@@ -6,7 +6,7 @@ enum {
     LEAST_MS = 100
 };
 
-#define WEIGHT     0.25f
+#define WEIGHT     0.5f
 #define CATCHES    1.2f
 #define LEAST_GAIN 0.05f
 

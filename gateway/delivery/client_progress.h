@@ -1,7 +1,7 @@
 /* gateway/delivery/client_progress.h - does a client that is behind catch up? From looks at it, one
  * a second.
  *
- * Rates are moving averages with a weight of a quarter for the last look. A client that is given
+ * Rates are moving averages, in which the last look weighs half. A client that is given
  * more than a second of the stream in a second catches up; one that is at least five seconds behind
  * and does not is late. */
 #pragma once
