@@ -205,15 +205,22 @@ int catcher_tell_gap(struct catcher *catcher, uint32_t shard, uint64_t from, uin
         catcher, gap_event(&gap, catcher->catch_up->ring->shards > 1 && reason != GAP_UNLOGGED));
 }
 
+/* What it has of the shard, it was given or told by who gave it the cursor; unless that took it
+ * from a plain one that it had come with: then it is no id of the shard, nor the end of a round. */
+static bool knows_what_it_has(const struct catcher *catcher, uint32_t shard)
+{
+    uint64_t had = sl_cursor_of_shard(&catcher->had, shard);
+
+    return had < catcher->had.id && (sl_id_shard(had) == shard || (had + 1) % SL_ID_PER_MS == 0);
+}
+
 int catcher_tell_late(struct catcher *catcher, uint32_t shard, uint64_t from, uint64_t to)
 {
-    uint64_t had = catcher->had.id;
+    uint64_t had = sl_cursor_of_shard(&catcher->had, shard);
     const struct gap *told = &catcher->late;
 
-    if (!catcher->has_come || had <= from || had > to)
+    if (!catcher->has_come || had <= from || had > to || knows_what_it_has(catcher, shard))
         return 0;
-    if (sl_cursor_of_shard(&catcher->had, shard) < had)
-        return 0; /* it knows what it has of the shard */
     if (told->shard == shard && told->to == had && told->from <= from)
         return 0;
     catcher->late = (struct gap){shard, from, had, GAP_LATE};

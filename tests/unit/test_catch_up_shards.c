@@ -450,6 +450,31 @@ static void test_who_is_live_is_told_of_a_mark_that_its_cursor_claims(void **sta
     assert_string_equal(received(&a), "");
 }
 
+/* It came with a plain cursor to a server that left the shard behind later, and was given a longer
+ * one there before it was told what that of the first server lacked: of the shard it claims an id
+ * of another. Who has been given events of the shard has one of the shard's. */
+static void test_who_was_given_a_longer_cursor_is_told_what_the_plain_one_claimed(void **state)
+{
+    const uint64_t *busy = begin_with_quiet_shards(1 << 20);
+    struct sl_cursor claims, knows;
+    uint64_t late, last;
+
+    (void)state;
+    post_in(0, &last, "before");
+    post_in(QUIET_SHARD, &late, "late elsewhere");
+    post_to_busy_shards(busy);
+    claims = behind(busy[TAKES - 1], busy[10]);
+    knows = behind(busy[TAKES - 1], late);
+    mark_late(late - 1, busy[20]);
+    subscribe(&a, NULL);
+    assert_int_equal(deliver_resume(deliver, &a.client, &claims), 0);
+    subscribe(&b, NULL);
+    assert_int_equal(deliver_resume(deliver, &b.client, &knows), 0);
+    settle();
+    assert_string_equal(received(&a), late_gap(late - 1, busy[10]));
+    assert_string_equal(received(&b), "");
+}
+
 /* It has fallen out of the ring before it came to the late event. */
 static void test_who_is_slow_gets_a_late_event_from_the_log(void **state)
 {
@@ -609,6 +634,7 @@ int main(void)
         CATCH_UP_TEST(test_who_is_ahead_is_told_when_a_shard_falls_behind),
         CATCH_UP_TEST(test_what_a_clock_that_steps_back_mints_is_new_to_all),
         CATCH_UP_TEST(test_who_is_live_is_told_of_a_mark_that_its_cursor_claims),
+        CATCH_UP_TEST(test_who_was_given_a_longer_cursor_is_told_what_the_plain_one_claimed),
         CATCH_UP_TEST(test_who_is_slow_gets_a_late_event_from_the_log),
         CATCH_UP_TEST(test_who_is_cut_within_a_gap_goes_on_with_the_others),
         CATCH_UP_TEST(test_who_wants_no_more_than_lies_in_a_gap_gets_all_of_that),
