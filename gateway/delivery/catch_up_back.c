@@ -157,7 +157,8 @@ static void go_back_to_mark(void *owner, struct client *client)
     bool is_behind = client->state == CLIENT_BEHIND;
     struct catcher *catcher;
 
-    if (client->came_with <= mark->late_from || client->came_with > mark->late_to)
+    if (client->came_with <= mark->late_from || client->came_with > mark->late_to ||
+        client->told_late >> mark->shard & 1)
         return;
     catcher = visit->lane->counter
                   ? take_over_counts(visit->catch_up, visit->lane, client)
@@ -169,7 +170,6 @@ static void go_back_to_mark(void *owner, struct client *client)
     }
     catcher->has_come = true;
     catcher->had = (struct sl_cursor){.id = client->came_with};
-    client->came_with = 0; /* once */
     if (catcher->counter)
         begin_counts(catcher);
     else

@@ -224,7 +224,7 @@ int catcher_tell_late(struct catcher *catcher, uint32_t shard, uint64_t from, ui
     if (told->shard == shard && told->to == had && told->from <= from)
         return 0;
     catcher->late = (struct gap){shard, from, had, GAP_LATE};
-    catcher->client->came_with = 0;
+    catcher->client->told_late |= UINT64_C(1) << shard;
     return catcher_tell_gap(catcher, shard, from, had, GAP_LATE);
 }
 

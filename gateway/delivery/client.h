@@ -83,9 +83,10 @@ struct client {
                                        Set before it subscribes, and so is ... */
     uint64_t until;                 /* no event behind this id; 0: all */
     uint64_t came_with;             /* the plain cursor it came with; 0: none */
-    uint64_t at;                    /* position in the outbox: the next entry it is owed */
-    uint64_t last_sent_ms;          /* clock of the loop; for keep-alives */
-    uint64_t warned_ms; /* clock of the loop: told last that it falls behind; 0: never */
+    uint64_t told_late;    /* a bit for each shard of which it was told that this lacks something */
+    uint64_t at;           /* position in the outbox: the next entry it is owed */
+    uint64_t last_sent_ms; /* clock of the loop; for keep-alives */
+    uint64_t warned_ms;    /* clock of the loop: told last that it falls behind; 0: never */
     uint64_t sent_events;
     uint64_t sent_bytes;
     struct client_progress progress; /* the survey's */

@@ -237,17 +237,22 @@ static void test_who_is_cut_around_a_late_event_misses_nothing(void **state)
     }
 }
 
+static void mark_late_in(uint32_t shard, uint64_t from, uint64_t to)
+{
+    struct fake_log *log = &logs[shard];
+
+    publish_in(shard, "ada", "mark");
+    snprintf(log->entries[log->count - 1].json, JSON_SIZE,
+             "{\"id\":\"%" PRIu64 "\",\"type\":\"late\",\"shard\":%" PRIu32 ",\"from\":\"%" PRIu64
+             "\",\"to\":\"%" PRIu64 "\"}",
+             last_id, shard, from, to);
+    pass_in(shard);
+    deliver_turn_end(deliver);
+}
+
 static void mark_late(uint64_t from, uint64_t to)
 {
-    struct fake_log *log = &logs[QUIET_SHARD];
-
-    publish_in(QUIET_SHARD, "ada", "mark");
-    snprintf(log->entries[log->count - 1].json, JSON_SIZE,
-             "{\"id\":\"%" PRIu64 "\",\"type\":\"late\",\"shard\":2,\"from\":\"%" PRIu64
-             "\",\"to\":\"%" PRIu64 "\"}",
-             last_id, from, to);
-    pass_in(QUIET_SHARD);
-    deliver_turn_end(deliver);
+    mark_late_in(QUIET_SHARD, from, to);
 }
 
 static const char *late_gap(uint64_t from, uint64_t to)
@@ -448,6 +453,11 @@ static void test_who_is_live_is_told_of_a_mark_that_its_cursor_claims(void **sta
     mark_late(busy[TAKES - 10], busy[TAKES - 2]); /* by another one: once is enough */
     settle();
     assert_string_equal(received(&a), "");
+    mark_late_in(EMPTY_SHARD, busy[TAKES - 10], busy[TAKES - 2]); /* of each shard */
+    settle();
+    assert_true(is_live(&a) && is_live(&b));
+    assert_non_null(strstr(received(&a), "\"reason\":\"late\",\"shard\":3"));
+    assert_string_equal(received(&b), "");
 }
 
 /* It came with a plain cursor to a server that left the shard behind later, and was given a longer
