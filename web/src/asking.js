@@ -1,6 +1,7 @@
 // asking.js - the field, and what is wrong with what stands in it.
 
 import { $, announce } from './dom.js';
+import { Estimating } from './estimate.js';
 import { readRefusal } from './link.js';
 import { countsPath } from './question.js';
 import { getToken } from './token.js';
@@ -16,6 +17,11 @@ export class Asking {
       event.preventDefault();
       this.check(this.input.value, false);
     });
+    this.estimating = new Estimating({ onError: (error, typed) => this.fail(error, typed), onGood: () => this.clearError() });
+    this.input.addEventListener('input', () => {
+      this.isTyping = true;
+      this.estimating.typed(this.input.value);
+    });
     $('#compare').addEventListener('click', () => this.check(this.input.value, true));
     this.input.addEventListener('keydown', (event) => {
       if (event.key !== 'Enter' || !event.shiftKey || event.isComposing) return;
@@ -28,8 +34,9 @@ export class Asking {
     return this.input.value;
   }
 
+  // Not while somebody types.
   set text(text) {
-    this.input.value = text;
+    if (!this.isTyping) this.input.value = text;
   }
 
   focus() {
@@ -46,6 +53,12 @@ export class Asking {
   }
 
   clear() {
+    this.isTyping = false;
+    this.estimating.clear();
+    this.clearError();
+  }
+
+  clearError() {
     $('#error').hidden = true;
     this.input.removeAttribute('aria-invalid');
   }

@@ -13,7 +13,7 @@ export function curlCommand(origin, { path, parameters }) {
 
 export function tailCommand(origin, { path, parameters }) {
   const lines = [`sluice tail --url ${quote(origin)}`, `  --token "$TOKEN" ${path.split('/').pop()}`];
-  for (const [name, value] of parameters) lines.push(`  --${name} ${quote(value)}`);
+  for (const [name, value] of parameters) lines.push(`  --${name.replaceAll('_', '-')} ${quote(value)}`);
   return lines.join(' \\\n');
 }
 

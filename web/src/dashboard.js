@@ -11,15 +11,16 @@ import { ServerClock } from './clock.js';
 import { Connection } from './connection.js';
 import { $, $$, announce, copyText, make } from './dom.js';
 import { openDrawer } from './drawer.js';
+import { estimate, obstacles } from './estimate.js';
 import { Feed, KEPT, describeGap } from './feed.js';
 import { formatCount } from './format.js';
 import { clockTime } from './ids.js';
 import { listenToKeys } from './keys.js';
 import { WorldMap } from './map.js';
 import { countryName, languageName } from './names.js';
-import { Pace } from './pace.js';
-import { boxTerm, boxesOf, countsPath, narrow, postsPath, requestOf, scopeOf, titleOf } from './question.js';
+import { boxTerm, boxesOf, countsPath, leaveOut, narrow, postsPath, requestOf, titleOf } from './question.js';
 import { Ranks } from './ranks.js';
+import { Rising, ruleOf } from './rising.js';
 import { startTheme } from './theme.js';
 import { Timeline } from './timeline.js';
 import { fillTable } from './timetable.js';
@@ -27,9 +28,8 @@ import { getToken, isExpired, permittedStreams, takeTokenFromAddress } from './t
 import { LETTERS, View } from './view.js';
 
 const HISTORY = 50;   // posts that are there when the page opens
-const PACE = 2;       // posts a second
 const OLD_MS = 3000;  // a bucket that is so long overdue is missing
-const RENDER_MS = 200;
+const RENDER_MS = 500;
 const ENOUGH = 20;    // posts: a range with fewer of them grows
 const GROUPS = ['lang', 'country', 'cell'];
 const GROUP_REFRESH_MS = 2000;
@@ -84,10 +84,14 @@ function wanted() {
   const then = view.brush ? { bucket, ...between(view.brush) }
     : { bucket: GROUP_BUCKETS[view.range].bucket, since: `-${view.range}`, refresh_ms: String(GROUP_REFRESH_MS) };
   for (const by of GROUPS) add(by, countsPath(question, { by, ...(by === 'cell' ? { cell_degrees: String(map.cellDegrees) } : {}), ...then }));
-  add('posts', postsPath(question, view.brush ? between(view.brush)
-    : { last: String(HISTORY), cursors: 'true' }));
+  if (!view.brush) add('rising', countsPath(question, { window: $('#window').value, of: 'hashtags,words', bucket: '10s', limit: '10' }, '/v1/stream/trends'));
+  add('posts', postsPath(question, view.brush ? { ...between(view.brush), max_rate: rateOf(view.brush) }
+    : { last: String(HISTORY), max_rate: $('#pace').value, cursors: 'true' }));
   return paths;
 }
+
+// So many posts a second that a page of them is left of all that time.
+const rateOf = ({ from, to }) => String(Math.min(2, Math.max(0.1, Math.round((KEPT * 5000) / (to - from)) / 10)));
 
 function reconcile() {
   const paths = wanted();
@@ -96,10 +100,12 @@ function reconcile() {
     link.close(name);
     open.delete(role);
   }
+  hasNewGroups = true;
   for (const [role, path] of paths) {
     if (open.has(role)) continue;
-    const channel = { path, buckets: role === 'posts' ? null : new Buckets(bucketMsOf(path)), isCaughtUp: false, openedAt: clock.now() };
+    const channel = { path, buckets: role === 'posts' || role === 'rising' ? null : new Buckets(bucketMsOf(path)), isCaughtUp: false };
     open.set(role, channel);
+    if (role === 'rising') rising.clear();
     if (role === 'posts') {
       feed.clear();
       put($('#skipped'), '');
@@ -115,11 +121,13 @@ function bucketMsOf(path) {
 
 function take(role, channel, message) {
   if (open.get(role) !== channel) return;
+  if (GROUPS.includes(role)) hasNewGroups = true;
   if (message.type === 'refused') refuse(role, message.error);
   else if (message.type === 'counts') takeCounts(channel, message);
+  else if (message.type === 'trends') showExamples(rising.take(message));
   else if (message.type === 'gap') takeGap(role, message);
-  else if (message.type === 'delete') feed.add(message);
-  else if (message.type === 'post') takePost(channel, message);
+  else if (message.type === 'post' || message.type === 'delete') feed.add(message);
+  else if (message.type === 'skipped') put($('#skipped'), `+${formatCount(message.events)} not shown`);
   wake();
 }
 
@@ -135,14 +143,6 @@ function takeGap(role, message) {
   gap = message;
   feed.add(message);
   announce(describeGap(message));
-}
-
-// What was there before, and what is looked back at, is no stream of which a few are shown.
-function takePost(channel, message) {
-  channel.taken = (channel.taken ?? 0) + 1;
-  if (view.brush && channel.taken >= KEPT) link.close(channel.name);
-  if (view.brush || Date.parse(message.at) < channel.openedAt) feed.add(message);
-  else pace.take(message);
 }
 
 // The streams of a question go together, so one refusal is told.
@@ -246,7 +246,7 @@ function showDrawer() {
   const { bucket } = RANGES[view.range];
   const time = view.brush ? between(view.brush) : { since: `-${view.range}` };
   const path = (by, more = {}) => countsPath(view.question ?? '', { ...(by ? { by } : {}), bucket, ...more, ...time });
-  const posts = view.brush ? between(view.brush) : {};
+  const posts = { ...(view.brush ? between(view.brush) : {}), max_rate: $('#pace').value };
   openDrawer([['Posts', postsPath(view.question ?? '', posts), true], ['The chart', path()], ['Languages', path('lang')],
     ['Countries', path('country')], ['The map', path('cell', { cell_degrees: String(map.cellDegrees) })]].filter(([, one]) => one));
 }
@@ -276,10 +276,6 @@ const feed = new Feed({
     put($('#fonts'), `Your system has no font for ${[...missing.keys()].join(', ')}: ${[...new Set(missing.values())].join(', ')}`);
   },
 });
-const pace = new Pace(PACE, {
-  onPost: (event) => feed.add(event),
-  onSkipped: (count) => put($('#skipped'), count > 0 ? `${PACE} a second, +${formatCount(count)} not shown` : ''),
-});
 const timeline = new Timeline($('#timeline'), { onBrush: brush, onPoint: (ms) => { pointed = ms; renderPoint(); } });
 const map = new WorldMap($('#map'), {
   onBox: (box, isBeside) => {
@@ -288,12 +284,14 @@ const map = new WorldMap($('#map'), {
   },
   onZoom: () => reconcile(),
 });
+const rising = new Rising((term) => asking.check(term, true));
 const languages = new Ranks($('#languages'), { nameOf: languageName, unknown: 'und', onPick: (key, isBeside) => pick(`lang:${key}`, isBeside) });
 const countries = new Ranks($('#countries'), { nameOf: countryName, unknown: 'none', onPick: (key, isBeside) => pick(`country:${key}`, isBeside) });
 
 // --- what is seen ---
 
 let timer = null;
+let hasNewGroups = true; // since they were drawn
 let pointed = null; // a time, in ms, that the pointer is over
 
 function wake() {
@@ -327,7 +325,8 @@ function render() {
   renderChart(channel, time);
   renderChips(time);
   renderNumbers(channel, time);
-  renderGroups(view.brush ?? time);
+  if (hasNewGroups) renderGroups(view.brush ?? time);
+  hasNewGroups = false;
   renderState();
   renderNothing(channel, time);
   grow(channel, time);
@@ -488,6 +487,32 @@ function renderNothing(channel, { from, to }) {
   $('#nothing').hidden = !$('#feed').hidden;
   if ($('#nothing').hidden) return;
   put($('#nothing'), nothingText(channel, from, to));
+  askObstacles(channel, from, to);
+}
+
+let obstructed = null; // the question whose obstacles are shown
+
+// What brings nothing may do so for one item of it.
+async function askObstacles(channel, from, to) {
+  const { question } = view;
+  const isNone = question && channel?.isCaughtUp && !view.brush && channel.buckets.sum(from, to).posts === 0;
+  if (!isNone) {
+    $('#obstacles').hidden = true;
+    obstructed = null;
+    return;
+  }
+  if (obstructed === question) return;
+  obstructed = question;
+  const answer = await estimate(question);
+  if (obstructed !== question || !answer?.estimate) return;
+  const buttons = obstacles(answer.estimate).map(({ value, without }) => {
+    const rest = leaveOut(question, value);
+    const button = make('button.quiet', { type: 'button' }, `Without ${value}: ${formatCount(without)} in 10 min`);
+    button.addEventListener('click', () => asking.check(rest, false));
+    return rest === question ? null : button;
+  }).filter(Boolean);
+  $('#obstacles').replaceChildren(...buttons);
+  $('#obstacles').hidden = buttons.length === 0;
 }
 
 function nothingText(channel, from, to) {
@@ -519,14 +544,23 @@ function closeHint() {
 
 const HINT_KEY = 'sluice.hint';
 
-function showHint() {
-  if (localStorage.getItem(HINT_KEY) || location.hash) return;
+// Of what rises, as far as that is known.
+function showExamples(terms) {
+  const texts = [...terms.slice(0, 2).map(({ term }) => ruleOf(term)), 'coffee', '#rain'].slice(0, 2);
   const example = (text) => {
     const button = make('button.quiet', { type: 'button' }, text);
     button.addEventListener('click', () => asking.check(text, false));
     return button;
   };
-  $('#hint-text').replaceChildren('Live stream of everything posted here. Try: ', ...['coffee', '#rain', 'lang:ja'].map(example), ' or draw a box.');
+  const words = texts.join();
+  if ($('#hint').dataset.words === words) return;
+  $('#hint').dataset.words = words;
+  $('#hint-text').replaceChildren('Live stream of everything posted here. Try: ', ...[...texts, 'lang:ja'].map(example), ' or draw a box.');
+}
+
+function showHint() {
+  if (localStorage.getItem(HINT_KEY) || location.hash) return;
+  showExamples([]);
   $('#hint').hidden = false;
 }
 
@@ -548,6 +582,7 @@ $('#ranges').addEventListener('change', ({ target }) => {
   view.brush = null;
   changed();
 });
+for (const id of ['pace', 'window']) $(`#${id}`).addEventListener('change', reconcile);
 $('#log').addEventListener('change', ({ target }) => { view.isLog = target.checked; changed(); });
 $('#views').addEventListener('change', ({ target }) => { $('main').dataset.view = target.value; wake(); });
 $('#try-now').addEventListener('click', () => link.hurry());

@@ -10,7 +10,6 @@ import { directionOf, splitText } from './text.js';
 
 const BATCH_MS = 500;
 export const KEPT = 120;
-const CALM = 3; // rows a batch: more would flicker
 const READ_ON_PX = 40; // who has scrolled further down reads
 const AGE_MS = 5000; // how often the ages of rows are written anew
 
@@ -181,7 +180,6 @@ export class Feed {
     if (this.batch.length === 0) return this.renderNewer();
     if (this.isRead()) return this.renderNewer();
     const rows = this.batch.map((event) => this.row(event)).reverse();
-    if (rows.length <= CALM) for (const row of rows) row.classList.add('arrives');
     this.batch = [];
     this.list.prepend(...rows);
     this.onEmpty(false);

@@ -36,8 +36,6 @@ export function countsPath(question, more, root = '/v1/stream/counts') {
   return stream === 'home' ? null : pathOf(root, { ...parameters, ...more });
 }
 
-export const scopeOf = (question) => `stream:${requestOf(question).stream}`;
-
 // What a path leads to, with `since` in the place of where it began.
 export function continuePath(path, cursor) {
   if (!cursor) return path;
@@ -79,6 +77,9 @@ export function narrow(question, term) {
   if (rest.includes('OR')) return `(${rest.join(' ')}) ${term}`;
   return [...rest, term].join(' ');
 }
+
+// The question without one of its items.
+export const leaveOut = (question, item) => splitItems(question).filter((one) => one !== item).join(' ');
 
 export const boxTerm = (box) => `bounding_box:[${box.join(' ')}]`;
 

@@ -5,15 +5,17 @@ import { Buckets } from '../src/buckets.js';
 import { formatChange, formatRate, sparkline } from '../src/chips.js';
 import { ServerClock } from '../src/clock.js';
 import { curlCommand, exportCommand, tailCommand } from '../src/command.js';
+import { describe, estimateBody, obstacles } from '../src/estimate.js';
 import { formatBound, formatBytes, formatCount, formatSeconds } from '../src/format.js';
 import { workerState } from '../src/health.js';
 import { timeOfId } from '../src/ids.js';
 import { Link } from '../src/link.js';
 import { stepBounds } from '../src/steps.js';
 import { Memory } from '../src/memory.js';
-import { boxesOf, continuePath, countsPath, narrow, postsPath } from '../src/question.js';
+import { boxesOf, continuePath, countsPath, leaveOut, narrow, postsPath } from '../src/question.js';
 import { Past } from '../src/past.js';
 import { ceiling, holes, linePath } from '../src/plots.js';
+import { formatFactor, mergeTerms, ruleOf } from '../src/rising.js';
 import { Samples, sum } from '../src/samples.js';
 import { directionOf, splitText } from '../src/text.js';
 import { niceTicks } from '../src/timeline.js';
@@ -283,4 +285,24 @@ test('each stream of a connection goes on where it was, when the connection brok
   fault = { status: 401, message: 'no' };
   await sockets[2].onclose(); // it has not opened
   assert.deepEqual(states, ['connecting', 'live', 'waiting', 'connecting', 'live', 'waiting', 'connecting', 'refused']);
+});
+
+test('what rises is told once, and can be asked for', () => {
+  const term = (name, score) => ({ term: name, score, users: 7, before: 2 });
+  assert.deepEqual(mergeTerms([[term('#rain', 5)], [term('rain', 9), term('早茶', 7), term('rains', 1)]]).map((one) => one.term), ['早茶', '#rain', 'rains']);
+  assert.deepEqual(['#rain', '早茶', 'example.org/a', "don't"].map(ruleOf), ['#rain', '早茶', '"example.org/a"', '"don\'t"']);
+  assert.deepEqual([formatFactor(term('a', 1)), formatFactor({ users: 3, before: 0 })], ['×3.5', 'new']);
+});
+
+test('an estimate is a line, and says what stands in the way', () => {
+  assert.deepEqual(estimateBody('tea'), { filter: { rule: 'tea' }, since: '-10m' });
+  assert.deepEqual(estimateBody('lang:ja'), { filter: { firehose: true, language: 'ja' }, since: '-10m' });
+  assert.equal(estimateBody('home:'), null);
+  const answer = { events: 41, per_second: 41.2, share: 0.0409, bytes_per_second: 2600,
+    parts: [{ value: 'coffee', events: 28 }, { value: '茶', events: 0 }] };
+  assert.deepEqual(describe(answer), { line: '≈ 41/s · 4.1% of all · 2.6 kB/s', parts: [{ text: 'coffee 28', isNone: false }, { text: '茶 0', isNone: true }] });
+  assert.deepEqual(obstacles(answer), []);
+  const none = { ...answer, events: 0, parts: [{ value: 'tea', events: 9, without: 0 }, { value: 'lang:ga', events: 0, without: 9 }] };
+  assert.equal(describe(none).line, 'None in the last 10 min');
+  assert.deepEqual(obstacles(none).map(({ value }) => leaveOut('tea lang:ga', value)), ['tea']);
 });

@@ -1,0 +1,96 @@
+// cost.mjs - what the page at / costs the computer that shows it.
+//
+//     node bench/page/cost.mjs BUILD_FOLDER [POSTS_A_SECOND ...]
+//
+// A real sluiced and redis-server, `sluice replay` as those who post, and Chromium with one tab, 1440 by 900, for
+// 20 seconds at each rate (0, 1000 and 10000 unless given). Printed are the main thread's time (CDP), the CPU of all processes of Chromium
+// together (/proc), both in percent of one core, and what sluiced sent, compressed, in bytes a second.
+import { spawn } from 'node:child_process';
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { Servers } from '../../tests/browser/servers.mjs';
+
+const build = path.resolve(process.argv[2] ?? 'build/dev');
+const rates = process.argv.length > 3 ? process.argv.slice(3).map(Number) : [0, 1000, 10_000];
+const { chromium } = createRequire(path.join(build, 'tests/browser/package.json'))('playwright-core');
+
+const SECONDS = 20;
+const WARM_MS = 5000;
+const TICKS = 100; // of /proc, a second
+const WORDS = 'tea coffee rain train night city the a of and music game news bread river 東京 咖啡'.split(' ');
+const LANGUAGES = ['en', 'en', 'en', 'ja', 'es', 'pt', 'ar', 'de'];
+
+const sleep = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
+
+function writePosts(file) {
+  const pick = (list, n) => list[n % list.length];
+  const lines = Array.from({ length: 5000 }, (_, i) => JSON.stringify({ id: String(i + 1), type: 'post', post: { id: String(i + 1),
+    user: { id: String(i % 500), login: `user${i % 500}` }, lang: pick(LANGUAGES, i * 7),
+    text: Array.from({ length: 14 }, (__, k) => pick(WORDS, i * 13 + k * k * 5)).join(' '),
+    ...(i % 10 === 0 ? { geo: { lon: ((i * 37) % 360) - 180, lat: ((i * 11) % 120) - 50 } } : {}) } }));
+  writeFileSync(file, `${lines.join('\n')}\n`);
+}
+
+// CPU seconds of a process and all that come from it.
+function cpuOf(root) {
+  const processes = readdirSync('/proc').filter((name) => /^\d+$/.test(name)).flatMap((pid) => {
+    try {
+      const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ');
+      return [{ pid: Number(pid), parent: Number(fields[1]), ticks: Number(fields[11]) + Number(fields[12]) }];
+    } catch {
+      return []; // it has ended
+    }
+  });
+  const family = new Set([root]);
+  for (let size = 0; size < family.size;) {
+    size = family.size;
+    for (const { pid, parent } of processes) if (family.has(parent)) family.add(pid);
+  }
+  return processes.filter(({ pid }) => family.has(pid)).reduce((all, { ticks }) => all + ticks, 0) / TICKS;
+}
+
+const servers = new Servers(build);
+let browser;
+let posting;
+try {
+  await servers.start();
+  const token = await servers.token();
+  writePosts(servers.at('posts'));
+  browser = await chromium.launchServer({ executablePath: process.env.SLUICE_CHROMIUM ?? '/usr/bin/chromium',
+    args: ['--disable-dev-shm-usage', ...(process.getuid() === 0 ? ['--no-sandbox'] : [])] });
+  const client = await chromium.connect(browser.wsEndpoint());
+  for (const rate of rates) {
+    if (rate > 0) {
+      posting = spawn(path.join(build, 'cli/sluice'), ['replay', '--rate', String(rate), '--loop', servers.at('posts')],
+        { stdio: 'ignore', env: { ...process.env, SLUICE_REDIS: servers.redisUrl } });
+    }
+    const context = await client.newContext({ viewport: { width: 1440, height: 900 } });
+    const page = await context.newPage();
+    const session = await context.newCDPSession(page);
+    await session.send('Performance.enable');
+    await page.goto(`${servers.url}/#token=${token}`);
+    await page.locator('#state[data-state=live]').waitFor();
+    await sleep(WARM_MS);
+    const look = async () => {
+      const { metrics } = await session.send('Performance.getMetrics');
+      const status = (await servers.status()).metrics;
+      return { task: metrics.find(({ name }) => name === 'TaskDuration').value, cpu: cpuOf(browser.process().pid),
+        bytes: status.sluice_delivered_bytes_total, events: status.sluice_events_received_total, at: Date.now() };
+    };
+    const before = await look();
+    await sleep(SECONDS * 1000);
+    const after = await look();
+    const a = (name) => (after[name] - before[name]) / ((after.at - before.at) / 1000);
+    console.log(`${rate} posts/s asked, ${Math.round(a('events'))} events/s came: main thread ${(a('task') * 100).toFixed(1)} %, `
+      + `all of Chromium ${(a('cpu') * 100).toFixed(1)} %, ${(a('bytes') / 1000).toFixed(1)} kB/s`);
+    if (process.env.SHOT) await page.screenshot({ path: `${process.env.SHOT}-${rate}.png` });
+    await context.close();
+    posting?.kill();
+    posting = null;
+  }
+} finally {
+  posting?.kill();
+  await browser?.close();
+  await servers.stop();
+}

@@ -1,0 +1,82 @@
+// estimate.js - what a question would bring, asked while it is typed.
+
+import { $, make } from './dom.js';
+import { formatBytes, formatCount } from './format.js';
+import { formatRate } from './chips.js';
+import { requestOf } from './question.js';
+import { getToken } from './token.js';
+
+const SINCE = '-10m';
+const CALM_MS = 250; // without a key
+
+// The body for POST /v1/filters/estimate; null: it is not estimated.
+export function estimateBody(question) {
+  const { stream, parameters } = requestOf(question);
+  if (stream === 'filter') return { filter: parameters, since: SINCE };
+  if (stream === 'firehose') return { filter: { firehose: true, ...parameters }, since: SINCE };
+  return null;
+}
+
+// { estimate } or { error }; null: the server says neither.
+export async function estimate(question, signal) {
+  const body = estimateBody(question);
+  if (!body || !getToken()) return null;
+  try {
+    const response = await fetch('/v1/filters/estimate', { method: 'POST', signal, cache: 'no-store', credentials: 'omit',
+      headers: { Authorization: `Bearer ${getToken()}`, 'Content-Type': 'application/json' }, body: JSON.stringify(body) });
+    const answer = await response.json();
+    if (response.ok) return { estimate: answer };
+    return response.status === 400 || response.status === 413 ? { error: answer.error } : null;
+  } catch {
+    return null; // given up, or nobody there
+  }
+}
+
+// A line of it: '≈ 41/s · 4.1% of all · 2.6 kB/s', and what each part brings.
+export function describe({ per_second: rate, share, bytes_per_second: bytes, events, parts = [] }) {
+  const all = share.toLocaleString(undefined, { style: 'percent', maximumFractionDigits: 1 });
+  const line = events === 0 ? 'None in the last 10 min' : `≈ ${formatRate(rate)} · ${all} of all · ${formatBytes(bytes)}/s`;
+  return { line, parts: parts.length > 1 ? parts.map(({ value, events: count }) => ({ text: `${value} ${formatCount(count)}`, isNone: count === 0 })) : [] };
+}
+
+// The items without which there would be something: [{ value, without }, ...], the most first.
+export const obstacles = ({ events, parts = [] }) => (events > 0 ? [] : parts.filter(({ without }) => without > 0).sort((a, b) => b.without - a.without));
+
+export class Estimating {
+  // onError(error, text): what is typed is no question yet.
+  constructor({ onError, onGood }) {
+    this.line = $('#estimate');
+    this.onError = onError;
+    this.onGood = onGood;
+    this.timer = null;
+  }
+
+  // Something was typed.
+  typed(text) {
+    this.clear();
+    if (text.trim() === '') return;
+    this.timer = setTimeout(() => this.ask(text), CALM_MS);
+  }
+
+  clear() {
+    clearTimeout(this.timer);
+    this.abort?.abort();
+    this.abort = null;
+    this.line.hidden = true;
+  }
+
+  async ask(text) {
+    const abort = new AbortController();
+    this.abort = abort;
+    const answer = await estimate(text, abort.signal);
+    if (!answer || abort.signal.aborted) return;
+    if (answer.error) {
+      this.onError(answer.error, text);
+      return;
+    }
+    this.onGood();
+    const { line, parts } = describe(answer.estimate);
+    this.line.replaceChildren(line, ...parts.map(({ text: part, isNone }) => make(isNone ? 'span.part.is-none' : 'span.part', {}, isNone ? `${part} (!)` : part)));
+    this.line.hidden = false;
+  }
+}
