@@ -1,5 +1,7 @@
 #include "gateway/delivery/client_progress.h"
 
+#include "gateway/metrics/slow_board.h"
+
 enum {
     LOOKS_ENOUGH = 3,
     FORGET_MS = 3000, /* it had all that it was owed in between */
@@ -12,7 +14,7 @@ enum {
 
 static bool is_late(const struct client_progress *progress)
 {
-    return progress->lag_ms >= PROGRESS_LATE_MS && progress->looks >= LOOKS_ENOUGH &&
+    return progress->lag_ms >= SLOW_CLIENT_LATE_MS && progress->looks >= LOOKS_ENOUGH &&
            progress->gain < CATCHES;
 }
 

@@ -9,8 +9,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { PROGRESS_LATE_MS = 5000 };
-
 /* Zeros: not looked at yet. */
 struct client_progress {
     uint64_t at_ms;        /* clock of the loop: the last look */

@@ -18,7 +18,7 @@ enum {
     HISTORY_INCIDENTS = 100
 };
 
-/* name, member of struct reading that it is made of; in the order in which they are printed */
+/* name, and how it is printed, in this order; docs/operating.md says what they are */
 #define HISTORY_FIELDS(FIELD)                                                                      \
     FIELD(EVENTS_IN, "events_in")                                                                  \
     FIELD(EVENTS_OUT, "events_out")                                                                \

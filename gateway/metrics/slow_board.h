@@ -12,6 +12,7 @@
 #include "gateway/metrics/stream_kind.h"
 
 enum {
+    SLOW_CLIENT_LATE_MS = 5000,   /* who is so far behind, and does not catch up */
     SLOW_BOARD_CLIENTS = 10,      /* of a worker, and in what is read */
     SLOW_CLIENT_SUBJECT_SIZE = 65 /* as of a token */
 };

@@ -235,7 +235,7 @@ static void judge_behind(const struct reading *reading, struct finding *finding)
 {
     struct figure needs = figure_bytes((double)reading->slowest.needs);
     uint64_t streams = reading->streams > reading->late ? reading->streams : reading->late;
-    uint64_t lag_ms = reading->has_slowest ? reading->slowest.lag_ms : VERDICT_LATE_MS;
+    uint64_t lag_ms = reading->has_slowest ? reading->slowest.lag_ms : SLOW_CLIENT_LATE_MS;
     char rates[VERDICT_TEXT_SIZE] = "";
 
     if (reading->late == 0)

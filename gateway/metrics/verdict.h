@@ -48,11 +48,7 @@ enum verdict_part {
     VERDICT_PARTS
 };
 
-enum {
-    VERDICT_TEXT_SIZE = 240,
-    VERDICT_LATE_MS = 5000, /* a stream is behind */
-    VERDICT_VERY_LATE_MS = 30000
-};
+enum { VERDICT_TEXT_SIZE = 240, VERDICT_VERY_LATE_MS = 30000 };
 
 struct finding {
     enum verdict_level level;

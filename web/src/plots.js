@@ -82,8 +82,8 @@ export class Sparkline {
   }
 }
 
-// `plots`: [{ title, lines: [{ label, field, of }], format, least, limit }]; `of` makes a number of a sample's,
-// `limit` is drawn as a line where it lies within.
+// `plots`: [{ title, lines: [{ label, field, of }], format, least }]; `of` makes a number of a sample's, `least` is how
+// high a plot is at least. `moment`: a slider, for the keys.
 export class Plots {
   constructor(root, moment, plots, clock) {
     this.root = root;
