@@ -325,6 +325,19 @@ const tests = {
     await visit.close();
   },
 
+  async 'what is typed is estimated, and what stands in the way is named'() {
+    for (let i = 0; i < 3; i++) await servers.post('ada', 'a chuditch', '--lang', 'en');
+    const visit = await Visit.listen('a=&range=15m');
+    await visit.page.locator('#question').fill('chuditch OR nobodys');
+    await visit.page.locator('#estimate', { hasText: 'chuditch 3' }).waitFor();
+    assert.equal(await visit.text('#estimate .is-none'), 'nobodys 0 (!)');
+    await visit.ask('chuditch lang:ga');
+    await visit.page.getByRole('button', { name: 'Without lang:ga: 3 in 10 min' }).click();
+    await visit.row('a chuditch').first().waitFor();
+    assert.equal(await visit.page.locator('#question').inputValue(), 'chuditch');
+    await visit.close();
+  },
+
   async 'a row of a list adds to the question'() {
     for (const lang of ['de', 'de', 'fr']) await servers.post('ada', 'a kowari', '--lang', lang);
     const visit = await Visit.listen('a=kowari&range=15m');
