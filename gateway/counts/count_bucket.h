@@ -10,6 +10,7 @@
 
 #include "base/buffer.h"
 #include "base/hash_map.h"
+#include "filters/words.h"
 #include "gateway/counts/distinct.h"
 #include "gateway/front/count_question.h"
 #include "gateway/intake/event.h"
@@ -26,10 +27,11 @@ struct count_bucket {
     uint64_t other;          /* what the groups do not name */
 };
 
-/* The rules that an event matches, where it is counted by them. */
+/* The rules that an event matches, where it is counted by them, or its words, for trends. */
 struct count_keys {
     const struct sl_slice *list;
     size_t count;
+    const struct sl_words *words;
 };
 
 /* Of a map, by its south-western corner, in thousandths of a degree. */

@@ -10,8 +10,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "gateway/counts/count_bucket.h"
 #include "gateway/counts/pick_bucket.h"
+#include "gateway/counts/trends.h"
 
 enum { RANGES_MAX = 16 };
 
@@ -35,16 +37,28 @@ struct counter {
     struct ranges noted;     /* to be counted again */
     struct ranges retelling; /* which of the buckets up to `told` are told again */
     struct count_bucket bucket;
-    struct pick_bucket picks; /* where it is picked */
-    struct sl_cursor had;     /* of what is picked nothing up to there is told */
-    uint64_t until;           /* of what is picked; 0: no end */
-    struct told_list to_tell; /* what comes next */
-    uint64_t told_to;         /* who was told all but that has everything up to this id */
+    struct pick_bucket picks;              /* where it is picked */
+    struct trends *trends[TREND_OF_COUNT]; /* of trends; NULL: not asked for */
+    uint64_t silent_until;                 /* of trends nothing is told up to this id; else 0 */
+    struct sl_cursor had;                  /* of what is picked nothing up to there is told */
+    uint64_t until;                        /* of what is picked; 0: no end */
+    struct told_list to_tell;              /* what comes next */
+    uint64_t told_to; /* who was told all but that has everything up to this id */
 };
 
 static bool picks(const struct counter *counter)
 {
     return counter->question.pick.posts > 0;
+}
+
+static bool has_trends(const struct counter *counter)
+{
+    return counter->question.trends.window_ms;
+}
+
+static uint64_t greater(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
 }
 
 /* --- ranges --- */
@@ -113,11 +127,6 @@ uint64_t counter_open(const struct counter *counter)
     return picks(counter) && is_cut ? counter->until : last;
 }
 
-static uint64_t greater(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* What is picked is told within a bucket, too. */
 static uint64_t told_to(const struct counter *counter)
 {
@@ -142,6 +151,11 @@ bool counter_is_in_step(const struct counter *counter)
     return !picks(counter) || counter->had.id <= counter_before(counter);
 }
 
+uint64_t counter_silent_until(const struct counter *counter)
+{
+    return counter->silent_until;
+}
+
 /* Of all shards everything up to there. */
 static uint64_t lowest_id(const struct sl_cursor *cursor)
 {
@@ -150,6 +164,25 @@ static uint64_t lowest_id(const struct sl_cursor *cursor)
     for (uint32_t i = 0; i < cursor->group_count; i++)
         id = cursor->groups[i].low < id ? cursor->groups[i].low : id;
     return id;
+}
+
+/* 0; -ENOMEM. */
+static int begin_trends(struct counter *counter, uint64_t from)
+{
+    const struct count_question *question = &counter->question;
+    uint64_t end_ms = counter->start_ms + question->bucket_ms;
+
+    counter->silent_until = from - 1;
+    counter->start_ms =
+        count_bucket_start_ms(question, trend_needs_from_ms(&question->trends, end_ms));
+    for (unsigned of = 0; of < TREND_OF_COUNT; of++) {
+        if (!(question->trends.of & 1u << of))
+            continue;
+        counter->trends[of] = trends_new(&question->trends, (enum trend_of)of);
+        if (!counter->trends[of])
+            return -ENOMEM;
+    }
+    return 0;
 }
 
 /* From the bucket of the event `from` on. */
@@ -162,10 +195,14 @@ static struct counter *new_from(const struct count_question *question, uint64_t 
         return NULL;
     counter->question = *question;
     counter->start_ms = count_bucket_start_ms(question, sl_id_time_ms(from));
+    if (has_trends(counter) && begin_trends(counter, from) < 0) {
+        counter_free(counter);
+        return NULL;
+    }
     counter->first = first_open(counter);
     counter->had = *had;
     counter->until = until;
-    counter->told_to = counter_before(counter);
+    counter->told_to = greater(counter_before(counter), counter->silent_until);
     return counter;
 }
 
@@ -190,10 +227,13 @@ struct counter *counter_new_again(const struct counter *counter, const struct sl
         return pick_again(counter, had);
     if (from == 0 || from > had->id)
         from = had->id + 1;
+    if (from <= counter->silent_until)
+        from = counter->silent_until + 1;
     again = new_from(&counter->question, from, had, counter->until);
     if (!again)
         return NULL;
-    again->first = again->first < counter->first ? again->first : counter->first;
+    if (!has_trends(counter) && counter->first < again->first)
+        again->first = counter->first;
     again->told = greater(counter->told, had->id);
     again->revision = counter->revision + 1;
     again->gaps = counter->gaps;
@@ -208,6 +248,8 @@ void counter_free(struct counter *counter)
         return;
     count_bucket_done(&counter->bucket);
     pick_bucket_done(&counter->picks);
+    for (unsigned of = 0; of < TREND_OF_COUNT; of++)
+        trends_free(counter->trends[of]);
     told_list_done(&counter->to_tell);
     mem_free(counter);
 }
@@ -218,6 +260,11 @@ static void note(struct counter *counter, uint64_t first, uint64_t last)
 {
     uint64_t open = counter_open(counter);
 
+    if (has_trends(counter)) { /* all that has been told since, and what is told next */
+        first = greater(first, counter->silent_until + 1);
+        add_range(&counter->noted, first, greater(open, first));
+        return;
+    }
     if (first < counter->first)
         first = counter->first;
     if (last > open)
@@ -313,6 +360,36 @@ static int put_in_place(struct told *told)
     return 0;
 }
 
+/* --- what rises --- */
+
+static bool can_add(const struct counter *counter, const struct event *event)
+{
+    for (unsigned of = 0; of < TREND_OF_COUNT; of++) {
+        if (counter->trends[of] && !trends_can_add(counter->trends[of], event))
+            return false;
+    }
+    return true;
+}
+
+/* 0; -ENOMEM. */
+static int add_to_trends(struct counter *counter, const struct event *event,
+                         const struct sl_words *words)
+{
+    int r = 0;
+
+    if (event->kind != EVENT_POST)
+        return 0; /* what is deleted was said all the same */
+    if (!can_add(counter, event)) {
+        note(counter, event->id, event->id);
+        return 0;
+    }
+    for (unsigned of = 0; r == 0 && of < TREND_OF_COUNT; of++) {
+        if (counter->trends[of])
+            r = trends_add(counter->trends[of], event, words);
+    }
+    return r;
+}
+
 /* --- what comes --- */
 
 int counter_add(struct counter *counter, struct event *event, const struct count_keys *rules,
@@ -328,6 +405,8 @@ int counter_add(struct counter *counter, struct event *event, const struct count
         note(counter, event->id, event->id);
         return 0;
     }
+    if (has_trends(counter))
+        return add_to_trends(counter, event, rules->words);
     if (event->is_late && count_bucket_is_full(&counter->bucket))
         note(counter, event->id, event->id);
     return count_bucket_add(&counter->bucket, &counter->question, event, rules);
@@ -395,12 +474,61 @@ static struct event *tell(const struct counter *counter, bool is_partial)
     return event;
 }
 
+/* NULL: out of memory. */
+static struct event *tell_trends(const struct counter *counter, enum trend_of of, uint64_t id)
+{
+    const struct trend_question *question = &counter->question.trends;
+    uint64_t end_ms = counter->start_ms + counter->question.bucket_ms;
+    uint64_t needed_ms = trend_needs_from_ms(question, end_ms);
+    uint64_t start_ms = needed_ms + question->window_ms;
+    uint64_t last = sl_id_first_at(end_ms) - 1;
+    char start[CLOCK_RFC3339_SIZE], end[CLOCK_RFC3339_SIZE], text[SL_ID_TEXT_SIZE];
+    bool is_complete = !overlaps(&counter->gaps, sl_id_first_at(needed_ms), last);
+    struct buffer json = BUFFER_INIT;
+    struct event *event = NULL;
+
+    clock_format_rfc3339(start_ms, start);
+    clock_format_rfc3339(end_ms, end);
+    buffer_append_format(&json,
+                         "{\"type\":\"trends\",\"id\":\"%s\",\"start\":\"%s\",\"end\":\"%s\","
+                         "\"of\":\"%s\",\"complete\":%s,",
+                         sl_id_print(id, text), start, end, trend_of_name(of),
+                         is_complete ? "true" : "false");
+    trends_print(counter->trends[of], end_ms, &json);
+    if (last <= counter->told)
+        buffer_append_format(&json, ",\"revision\":%" PRIu32, counter->revision);
+    if (overlaps(&counter->gaps, sl_id_first_at(start_ms), last))
+        buffer_append_str(&json, ",\"gap\":true");
+    buffer_append_char(&json, '}');
+    if (!json.failed)
+        event = event_new_control(EVENT_TRENDS, buffer_slice(&json));
+    buffer_done(&json);
+    if (event)
+        event->id = id;
+    return event;
+}
+
+/* The bucket's id is the last message's; who has some of them goes on with the next. 0; -ENOMEM. */
+static int tell_all_trends(struct counter *counter)
+{
+    uint64_t id = counter_open(counter) + 1 - trend_kinds(&counter->question.trends);
+    int r = 0;
+
+    for (unsigned of = 0; r == 0 && of < TREND_OF_COUNT; of++) {
+        if (counter->trends[of] && id++ > counter->silent_until)
+            r = tell_event(counter, tell_trends(counter, (enum trend_of)of, id - 1), id - 1, 0);
+    }
+    return r;
+}
+
 static int close_counted(struct counter *counter)
 {
     uint64_t id = counter_open(counter);
 
     if (id <= counter->told && !overlaps(&counter->retelling, first_open(counter), id))
         return 0;
+    if (has_trends(counter))
+        return id > counter->silent_until ? tell_all_trends(counter) : 0;
     return tell_event(counter, tell(counter, false), id, 0);
 }
 

@@ -7,7 +7,12 @@
  * What a counter cannot count as it comes, for its bucket is closed already, or was counted and has
  * not happened any more, is noted: then the owner counts again, from the log, from
  * counter_retell_from() on. Of a bucket that was picked nothing is taken back: what comes late for
- * it is told by itself. Belongs to one thread. */
+ * it is told by itself.
+ *
+ * One of trends (question.trends, trends.h) tells of each bucket what rises at its end, a message
+ * for each kind of term. It begins to read two windows before the first bucket that it tells, and
+ * says nothing of those between. What comes late, or has not happened any more, makes all wrong
+ * that it has told since: so all of that is told again. Belongs to one thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -38,6 +43,8 @@ struct sl_cursor counter_cursor(const struct counter *counter);
 /* The last id before the open bucket, and its own last one, which is its id. */
 uint64_t counter_before(const struct counter *counter);
 uint64_t counter_open(const struct counter *counter);
+/* Of trends: nothing is told of what lies at or below this id; else 0. */
+uint64_t counter_silent_until(const struct counter *counter);
 /* Does a client of it lack nothing of the open bucket that others of the question are told? */
 bool counter_is_in_step(const struct counter *counter);
 
@@ -55,7 +62,7 @@ int counter_close(struct counter *counter, uint64_t id);
 /* What is to be told next; `*ret_before`: of who has all before it. The caller ends it with
  * told_done(). 1; 0: nothing is; -ENOMEM. */
 int counter_next(struct counter *counter, struct told *ret_told, struct sl_cursor *ret_before);
-/* What the open bucket has until now. NULL: out of memory. */
+/* What the open bucket has until now. Not of trends. NULL: out of memory. */
 struct event *counter_partial(const struct counter *counter);
 
 /* The first id of the first bucket that must be counted again; 0: none. */

@@ -13,7 +13,7 @@
 enum { FIRST_CAPACITY = 16, INDEX_BITS = 12, RANK_BITS = 64 - INDEX_BITS };
 
 /* FNV-1a of 64 bits (Fowler, Noll, Vo), mixed once more, for its high bits are poor. Never 0. */
-static uint64_t hash_of(struct sl_slice text)
+uint64_t distinct_hash(struct sl_slice text)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
 
@@ -109,26 +109,26 @@ static double tau(double x)
     return z / 3;
 }
 
-static double estimate(const uint8_t *registers)
+uint64_t distinct_of_registers(const uint8_t *registers, size_t count)
 {
-    const double m = DISTINCT_REGISTERS, alpha = 0.721347520444481703680; /* 1 / (2 ln 2) */
+    const double m = (double)count, alpha = 0.721347520444481703680; /* 1 / (2 ln 2) */
     unsigned counts[RANK_BITS + 2] = {0};
     double z;
 
-    for (size_t i = 0; i < DISTINCT_REGISTERS; i++)
+    for (size_t i = 0; i < count; i++)
         counts[registers[i]]++;
     z = m * tau(1 - counts[RANK_BITS + 1] / m);
     for (int rank = RANK_BITS; rank >= 1; rank--)
         z = 0.5 * (z + counts[rank]);
     z += m * sigma(counts[0] / m);
-    return alpha * m * m / z;
+    return (uint64_t)(alpha * m * m / z + 0.5);
 }
 
 /* --- both --- */
 
 int distinct_add(struct distinct *distinct, struct sl_slice text)
 {
-    uint64_t hash = hash_of(text), *slot;
+    uint64_t hash = distinct_hash(text), *slot;
 
     if (!distinct->registers) {
         if (distinct->capacity <= distinct->count * 2 && distinct->count < DISTINCT_EXACT &&
@@ -151,7 +151,8 @@ int distinct_add(struct distinct *distinct, struct sl_slice text)
 
 uint64_t distinct_estimate(const struct distinct *distinct)
 {
-    return distinct->registers ? (uint64_t)(estimate(distinct->registers) + 0.5) : distinct->count;
+    return distinct->registers ? distinct_of_registers(distinct->registers, DISTINCT_REGISTERS)
+                               : distinct->count;
 }
 
 void distinct_clear(struct distinct *distinct)

@@ -30,3 +30,8 @@ void distinct_clear(struct distinct *distinct);
 /* 0; -ENOMEM: nothing has changed. */
 int distinct_add(struct distinct *distinct, struct sl_slice text);
 uint64_t distinct_estimate(const struct distinct *distinct);
+
+/* What is kept of a string: never 0, and the same in every process. */
+uint64_t distinct_hash(struct sl_slice text);
+/* The estimate from so many registers, a power of two, whose ranks are at most 53. */
+uint64_t distinct_of_registers(const uint8_t *registers, size_t count);

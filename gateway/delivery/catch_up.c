@@ -214,7 +214,12 @@ void catch_up_distance(const struct catcher *catcher, uint64_t wall_ms, uint64_t
 void catch_up_visit(const struct catch_up *catch_up, client_visit_fn visit, void *owner)
 {
     LIST_EACH(&catch_up->all, node)
-    visit(owner, LIST_OWNER(node, struct catcher, in_all)->client);
+    {
+        const struct catcher *catcher = LIST_OWNER(node, struct catcher, in_all);
+
+        if (!catcher->lane->finds)
+            visit(owner, catcher->client);
+    }
 }
 
 /* --- steps --- */
@@ -228,7 +233,7 @@ static void catcher_free(struct catcher *catcher)
         list_remove(list_of(catcher), &catcher->node);
     lane_remove_catcher(catcher->lane, &catcher->in_lane);
     list_remove(&catch_up->all, &catcher->in_all);
-    metric_sub(catch_up->settings.metrics, METRIC_CATCHING_UP, 1);
+    metric_sub(catch_up->settings.metrics, METRIC_CATCHING_UP, !catcher->lane->finds);
     if (list_is_empty(&catch_up->all))
         uv_timer_stop(&catch_up->tick_timer);
     catcher->client->catcher = NULL;
@@ -256,6 +261,8 @@ static void go_live(struct catcher *catcher)
 {
     struct client *client = catcher->client;
 
+    if (catcher->lane->finds) /* for whoever waits for that */
+        catch_up_head_moved(catcher->catch_up);
     if (catcher->counter)
         lane_take_counter(catcher->lane, &catcher->counter);
     else
@@ -330,10 +337,13 @@ static void look_back(struct catcher *catcher)
 /* It has read everything. */
 static void arrive(struct catcher *catcher)
 {
-    if (catcher->counter && counter_is_in_step(catcher->counter))
+    bool waits_for_source =
+        catcher->counter && catcher->lane->source && !lane_source_is_live(catcher->lane);
+
+    if (catcher->counter && counter_is_in_step(catcher->counter) && !waits_for_source)
         go_live(catcher);
     else if (catcher->counter)
-        catcher_enter(catcher, CATCHER_WAITS_FOR_HEAD); /* until the bucket that it is in is over */
+        catcher_enter(catcher, CATCHER_WAITS_FOR_HEAD); /* until its bucket is over */
     else if (!catcher_is_not_ahead(catcher))
         catcher_enter(catcher, CATCHER_WAITS_FOR_HEAD);
     else if (is_past_until(catcher))
@@ -585,7 +595,7 @@ void catcher_start(struct catcher *catcher)
     if (list_is_empty(&catch_up->all))
         uv_timer_start(&catch_up->tick_timer, on_tick, TICK_MS, TICK_MS);
     list_append(&catch_up->all, &catcher->in_all);
-    metric_add(catch_up->settings.metrics, METRIC_CATCHING_UP, 1);
+    metric_add(catch_up->settings.metrics, METRIC_CATCHING_UP, !catcher->lane->finds);
 }
 
 int catch_up_begin(struct catch_up *catch_up, struct lane *lane, struct client *client,
@@ -616,7 +626,7 @@ int catch_up_begin(struct catch_up *catch_up, struct lane *lane, struct client *
     }
     catcher_start(catcher);
     catcher_enter(catcher, CATCHER_RUNS);
-    metric_add(catch_up->settings.metrics, METRIC_RESUMED, 1);
+    metric_add(catch_up->settings.metrics, METRIC_RESUMED, !lane->finds);
     return catcher_tell_what_is_late(catcher);
 }
 

@@ -188,6 +188,8 @@ void catch_up_tell_mark(struct catch_up *catch_up, struct lane *lane, const stru
 {
     struct mark_visit visit = {catch_up, lane, mark};
 
+    if (lane->source) /* what comes late is counted again there */
+        return;
     catch_up_wake_lane(lane);
     outbox_visit_all(&lane->outbox, go_back_to_mark, &visit);
 }

@@ -104,7 +104,10 @@ static int tell_next(struct catcher *catcher)
 
     if (r <= 0)
         return r;
-    r = outbox_append(&catcher->outbox, told.event, &before, told_tail(&told), 0);
+    if (catcher->lane->finds)
+        lane_tell_outlets(catcher->lane, &told, &before);
+    else
+        r = outbox_append(&catcher->outbox, told.event, &before, told_tail(&told), 0);
     metric_add(catcher->catch_up->settings.metrics, METRIC_POSTS_SKIPPED, told.skipped);
     told_done(&told);
     catch_up_spend(catcher->catch_up, COUNT_COST + (catcher->outbox.bytes - bytes));
@@ -121,7 +124,9 @@ int catcher_count(struct catcher *catcher, struct event *event, struct sl_slice 
         return pass_on(catcher, event);
     if (catcher->lane->rules)
         keys = rule_set_hits(catcher->lane->rules);
-    r = counter_add(catcher->counter, event, &keys, tail);
+    r = lane_read_words(catcher->lane, event, &keys);
+    if (r == 0)
+        r = counter_add(catcher->counter, event, &keys, tail);
     if (r == -EAGAIN)
         catcher->close_to = event->id;
     if (r == 0)

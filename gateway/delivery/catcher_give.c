@@ -198,9 +198,11 @@ int catcher_tell_gap(struct catcher *catcher, uint32_t shard, uint64_t from, uin
 {
     const struct gap gap = {shard, from, to, reason};
 
-    metric_add(catcher->catch_up->settings.metrics, metric_at(METRIC_GAPS_TOLD, reason), 1);
     if (catcher->counter)
         counter_gap(catcher->counter, from, to, reason);
+    if (catcher->counter && to <= counter_silent_until(catcher->counter))
+        return 0; /* what is told says that it is not complete */
+    metric_add(catcher->catch_up->settings.metrics, metric_at(METRIC_GAPS_TOLD, reason), 1);
     return give_control_take(
         catcher, gap_event(&gap, catcher->catch_up->ring->shards > 1 && reason != GAP_UNLOGGED));
 }

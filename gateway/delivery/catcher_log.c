@@ -175,6 +175,14 @@ static enum progress tell_missing(struct catcher *catcher, const struct cached_b
     return PROGRESS;
 }
 
+/* What the log has lost before it was read, of a client that could not be told what is missing in
+ * the middle of what it gets; who reads silently gets nothing of that. */
+static bool is_overtaken(const struct catcher *catcher, uint32_t shard)
+{
+    return catcher->last[shard] &&
+           !(catcher->counter && catcher->last[shard] <= counter_silent_until(catcher->counter));
+}
+
 /* The log's end, as far as this batch knows. */
 static enum progress end_of_log(struct catcher *catcher, struct cached_batch *batch)
 {
@@ -187,7 +195,7 @@ static enum progress end_of_log(struct catcher *catcher, struct cached_batch *ba
         catcher_ask_log(catcher, shard);
         return PROGRESS_NEEDS_LOG;
     }
-    if (catcher->last[shard] && batch->is_trimmed && batch->segment->count == 0)
+    if (is_overtaken(catcher, shard) && batch->is_trimmed && batch->segment->count == 0)
         return PROGRESS_OVERTAKEN;
     return tell_missing(catcher, batch, lost, batch->is_unreadable ? GAP_REDIS : GAP_RETENTION);
 }
@@ -215,7 +223,7 @@ static enum progress look_at_entry(struct catcher *catcher, struct branch *branc
     if (entry->id > lost)
         branch->batch = NULL;
     if (missing_to > catcher_had_of_shard(catcher, shard)) {
-        if (catcher->last[shard] && branch->index == 0 && batch->is_trimmed)
+        if (is_overtaken(catcher, shard) && branch->index == 0 && batch->is_trimmed)
             return PROGRESS_OVERTAKEN;
         return tell_missing(catcher, batch, missing_to, GAP_RETENTION);
     }

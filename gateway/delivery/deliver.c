@@ -26,6 +26,11 @@ static void on_overrun(struct client *client)
 {
     struct lane *lane = catch_up_lane_of(client);
 
+    if (lane->source) { /* a counter for each that is slow would be too many */
+        outbox_set_aside(client);
+        client->transport->evict(client, DISCONNECT_TOO_SLOW);
+        return;
+    }
     if (catch_up_fall(lane->deliver->catch_up, lane, client) < 0)
         client->transport->evict(client, DISCONNECT_INTERNAL);
 }
@@ -57,6 +62,7 @@ struct deliver *deliver_new(const struct deliver_settings *settings)
     list_init(&deliver->owing);
     list_init(&deliver->counting);
     list_init(&deliver->miscounted);
+    list_init(&deliver->trend_sources);
     deliver->next_close = UINT64_MAX;
     deliver->words = sl_words_new(seed);
     deliver->index = sl_filter_index_new(seed);
@@ -93,6 +99,7 @@ void deliver_free(struct deliver *deliver)
 {
     if (!deliver)
         return;
+    trend_sources_free(deliver);
     if (deliver->timer)
         uv_close((uv_handle_t *)deliver->timer, free_handle);
     if (deliver->remover)
@@ -463,6 +470,8 @@ static void count_miscounted(struct deliver *deliver)
         struct lane *lane = LIST_OWNER(node, struct lane, miscounted);
 
         list_remove(&deliver->miscounted, node);
+        if (counter_retell_from(lane->counter)) /* told again from there */
+            lane->told = counter_retell_from(lane->counter) - 1;
         outbox_visit_all(&lane->outbox, count_again, lane);
         lane_drop_counter(lane);
     }
@@ -471,6 +480,7 @@ static void count_miscounted(struct deliver *deliver)
 void deliver_turn_end(struct deliver *deliver)
 {
     count_miscounted(deliver);
+    metric_set(deliver->settings.metrics, METRIC_TREND_SKETCHES, deliver_trend_sketches(deliver));
     pace_turn_end(deliver);
 }
 

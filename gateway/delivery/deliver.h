@@ -108,6 +108,15 @@ void deliver_visit_owed(struct deliver *deliver, client_visit_fn visit, void *ow
 int deliver_subscribe(struct deliver *deliver, struct client *client, struct sl_filter *filter,
                       int gather_ms);
 
+/* A client with a question of trends is told what rises. It need not be resumed: then it is told
+ * from the next bucket on; and who is resumed counts by itself until it has come so far. */
+enum { TREND_SKETCHES_MAX = 32 /* each of 16 MiB at most: counts/trends.h */ };
+/* Is there room for such a client? Those that only stand make room for it. */
+bool deliver_make_trend_room(struct deliver *deliver, struct sl_filter *filter,
+                             const struct count_question *question, bool counts_by_itself);
+/* How many of them there are. */
+size_t deliver_trend_sketches(const struct deliver *deliver);
+
 /* Everything at or below this id has passed. */
 uint64_t deliver_closed(const struct deliver *deliver);
 

@@ -2,6 +2,7 @@
  *
  *     deliver.c      an event comes in and is matched; what a client may ask
  *     subscribe.c    clients come and go, and with them lanes and subscriptions
+ *     trend_source.c lanes that find trends for others
  *     judge.c        what of a segment a lane wants that catches up
  *     lane_count.c   lanes that count
  *     lane.c         lanes are made, shared, owed events, freed
@@ -64,9 +65,10 @@ struct deliver {
     bool has_begun;                         /* all shards were known alike, once */
     struct list counting;                   /* lanes with a counter */
     struct list miscounted; /* lanes whose clients count again at the end of the turn */
-    uv_timer_t *refresher;  /* for lanes that tell of the open bucket */
-    uint64_t closed;        /* everything at or below this id has passed */
-    uint64_t next_close;    /* the id of the first bucket of all lanes that is to be closed */
+    struct list trend_sources;
+    uv_timer_t *refresher; /* for lanes that tell of the open bucket */
+    uint64_t closed;       /* everything at or below this id has passed */
+    uint64_t next_close;   /* the id of the first bucket of all lanes that is to be closed */
     uint64_t lanes_made;
     size_t event_bytes;     /* of all events that are kept or that somebody is owed */
     struct position passed; /* what has, by the ids of events */
@@ -97,9 +99,25 @@ size_t binding_forget_some(struct deliver *deliver);
 
 enum { BINDING_TURN_BYTES = 256 << 10 };
 
+/* --- trend_source.c --- */
+
+/* The lane that finds these trends of this filter, for whoever asks. NULL: out of memory. */
+struct lane *trend_source_find(struct deliver *deliver, struct sl_filter *filter,
+                               const struct count_question *question);
+/* The lane is told what that one finds. */
+void trend_source_add_outlet(struct lane *source, struct lane *outlet);
+/* It is freed now, and with the last one the source, unless that stands. */
+void trend_source_forget_outlet(struct lane *outlet);
+/* Is who has been told everything up to this cursor told the rest by it? */
+bool trend_source_goes_on_from(const struct lane *source, const struct sl_cursor *cursor);
+/* No outlets are left. */
+void trend_sources_free(struct deliver *deliver);
+
 /* Where a client of the lane would go on that has been sent all. */
 static inline struct sl_cursor lane_head(const struct lane *lane)
 {
+    if (lane->source)
+        return (struct sl_cursor){.id = lane->source->told};
     return lane->counter ? counter_cursor(lane->counter) : lane->deliver->head;
 }
 

@@ -47,6 +47,7 @@ struct lane *lane_new(struct deliver *deliver, const struct client *client, int 
     lane->question = client->question;
     lane->number = ++deliver->lanes_made;
     list_init(&lane->catchers);
+    list_init(&lane->outlets);
     outbox_init(&lane->outbox, &settings, &deliver->counts);
     list_append(&deliver->all_lanes, &lane->node);
     return lane;

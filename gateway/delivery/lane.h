@@ -1,7 +1,8 @@
 /* gateway/delivery/lane.h - inside delivery: an outbox and what feeds it.
  *
  * A lane is fed by one subscription (all clients with the same filter share it), by the named
- * rules of one client, or by the home feed of one user. */
+ * rules of one client, by the home feed of one user, or, where trends are told, by another lane
+ * that finds them for all formats (trend_source.c). */
 #pragma once
 
 #include "gateway/counts/counter.h"
@@ -34,6 +35,11 @@ struct lane {
     struct list_node counting;      /* of deliver: it has a counter */
     struct list_node miscounted;    /* of deliver: what it has told does not hold any more */
     uint64_t refreshed_ms;          /* clock of the loop: when the open bucket was told last */
+    struct lane *source;            /* the lane that finds its trends; NULL: it tells of none */
+    struct list_node outlet;        /* of that: it is told what is found */
+    struct trend_source *finds;     /* it is such a lane, and of this; or NULL */
+    struct list outlets;            /* of one that finds trends */
+    uint64_t told;                  /* the id up to which these have been told */
 };
 
 /* Are its events counted, and never sent? */
@@ -67,6 +73,13 @@ void lane_recount(struct lane *lane);
  * that has none. */
 void lane_take_counter(struct lane *lane, struct counter **counter);
 void lane_drop_counter(struct lane *lane);
+
+/* The words of the event, where trends are counted. 0; -ENOMEM. */
+int lane_read_words(struct lane *lane, const struct event *event, struct count_keys *keys);
+/* Does the lane that finds its trends count what passes, with nothing to be told again? */
+bool lane_source_is_live(const struct lane *lane);
+/* Of a lane that finds trends: owes its outlets' live clients what was found. */
+void lane_tell_outlets(struct lane *lane, const struct told *told, const struct sl_cursor *before);
 
 /* Can it be told yet which events the lane wants? */
 bool lane_is_ready(const struct lane *lane);

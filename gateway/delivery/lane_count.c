@@ -18,6 +18,31 @@ void lane_recount(struct lane *lane)
         list_append(&lane->deliver->miscounted, &lane->miscounted);
 }
 
+bool lane_source_is_live(const struct lane *lane)
+{
+    return lane->source->counter && !list_contains(&lane->source->miscounted);
+}
+
+int lane_read_words(struct lane *lane, const struct event *event, struct count_keys *keys)
+{
+    if (!lane->question.trends.window_ms)
+        return 0;
+    keys->words = lane->deliver->words;
+    return sl_words_read(lane->deliver->words, &event->view);
+}
+
+void lane_tell_outlets(struct lane *lane, const struct told *told, const struct sl_cursor *before)
+{
+    LIST_EACH(&lane->outlets, node)
+    {
+        struct lane *outlet = LIST_OWNER(node, struct lane, outlet);
+
+        if (!client_is_beyond(outlet->until, told->id))
+            lane_owe(outlet, told->event, before, SL_SLICE_NONE);
+    }
+    lane->told = told->id;
+}
+
 /* 0; -ENOMEM. */
 static int tell(struct lane *lane)
 {
@@ -26,7 +51,10 @@ static int tell(struct lane *lane)
     int r;
 
     while ((r = counter_next(lane->counter, &told, &before)) > 0) {
-        lane_owe(lane, told.event, &before, told_tail(&told));
+        if (lane->finds)
+            lane_tell_outlets(lane, &told, &before);
+        else
+            lane_owe(lane, told.event, &before, told_tail(&told));
         metric_add(lane->deliver->settings.metrics, METRIC_POSTS_SKIPPED, told.skipped);
         told_done(&told);
     }
@@ -49,7 +77,7 @@ static bool close_buckets(struct lane *lane, uint64_t id)
 
 static void count_event(struct lane *lane, struct event *event, struct sl_slice tail)
 {
-    struct count_keys keys = {0};
+    struct count_keys keys = {.words = lane->deliver->words}; /* they are the event's */
 
     if (lane->rules)
         keys = rule_set_hits(lane->rules);
@@ -63,13 +91,16 @@ void lane_count(struct lane *lane, struct event *event, struct sl_slice tail)
 {
     const struct sl_cursor before = lane_head(lane);
 
+    if (lane->source && event_is_for_all(event))
+        lane_owe(lane, event, &before, SL_SLICE_NONE);
     if (!lane->counter)
         return;
     if (event_is_for_all(event)) {
         if (event->gap_to)
             counter_gap(lane->counter, event->gap_from, event->gap_to,
                         event->is_rewound ? GAP_REWOUND : GAP_RETENTION);
-        lane_owe(lane, event, &before, SL_SLICE_NONE);
+        if (!lane->finds)
+            lane_owe(lane, event, &before, SL_SLICE_NONE);
     } else {
         count_event(lane, event, tail);
     }
@@ -138,6 +169,8 @@ void lane_take_counter(struct lane *lane, struct counter **counter)
 {
     struct deliver *deliver = lane->deliver;
 
+    if (lane->source)
+        return; /* which counts for all */
     if (lane->counter) {
         counter_join(lane->counter, *counter);
         return;

@@ -204,8 +204,8 @@ struct sl_slice rule_set_name_hits(struct rule_set *rules)
 
 struct count_keys rule_set_hits(const struct rule_set *rules)
 {
-    return (struct count_keys){(const struct sl_slice *)rules->hits.data,
-                               rules->hits.size / sizeof(struct sl_slice)};
+    return (struct count_keys){.list = (const struct sl_slice *)rules->hits.data,
+                               .count = rules->hits.size / sizeof(struct sl_slice)};
 }
 
 int rule_set_take_hits(struct rule_set *rules)

@@ -22,6 +22,8 @@ static void append_question(struct buffer *key, const struct count_question *que
                          question->bucket_ms, (int)question->by, question->cell_millidegrees,
                          question->refresh_ms, question->pick.posts, (int)question->pick.pick,
                          question->pick.cell_millidegrees);
+    buffer_append_format(key, "%" PRIu64 ",%x,%" PRIu32 "?", question->trends.window_ms,
+                         question->trends.of, question->trends.limit);
 }
 
 /* Clients with equal keys can share a lane: same way of framing, same members of events, same
@@ -59,6 +61,21 @@ static struct lane *shared_lane_new(struct deliver *deliver, const struct client
     return lane;
 }
 
+/* It is told trends by the lane that finds them. */
+static struct lane *outlet_new(struct deliver *deliver, const struct client *client,
+                               struct sl_filter *filter, int gather_ms, struct sl_slice key)
+{
+    struct lane *lane = shared_lane_new(deliver, client, filter, gather_ms, key);
+    struct lane *source = lane ? trend_source_find(deliver, filter, &client->question) : NULL;
+
+    if (!source) {
+        lane_free(lane);
+        return NULL;
+    }
+    trend_source_add_outlet(source, lane);
+    return lane;
+}
+
 int deliver_subscribe(struct deliver *deliver, struct client *client, struct sl_filter *filter,
                       int gather_ms)
 {
@@ -68,7 +85,9 @@ int deliver_subscribe(struct deliver *deliver, struct client *client, struct sl_
     lane_key(client, gather_ms, 'f', sl_filter_key(filter), &key);
     if (!key.failed) {
         lane = hash_map_get(deliver->lanes, buffer_slice(&key));
-        if (!lane)
+        if (!lane && client->question.trends.window_ms)
+            lane = outlet_new(deliver, client, filter, gather_ms, buffer_slice(&key));
+        else if (!lane)
             lane = shared_lane_new(deliver, client, filter, gather_ms, buffer_slice(&key));
     }
     buffer_done(&key);
@@ -202,6 +221,8 @@ int deliver_resume(struct deliver *deliver, struct client *client, const struct 
 {
     struct lane *lane = catch_up_lane_of(client);
 
+    if (lane->source && trend_source_goes_on_from(lane->source, cursor))
+        return 0;
     lane->awaits_rules = lane->rules != NULL;
     return catch_up_begin(deliver->catch_up, lane, client, cursor);
 }
@@ -243,6 +264,9 @@ void deliver_leave(struct client *client)
         catch_up_leave(client->catcher);
     else
         outbox_leave(client);
-    if (outbox_is_deserted(&lane->outbox) && list_is_empty(&lane->catchers))
-        lane_free(lane);
+    if (!outbox_is_deserted(&lane->outbox) || !list_is_empty(&lane->catchers))
+        return;
+    if (lane->source)
+        trend_source_forget_outlet(lane);
+    lane_free(lane);
 }

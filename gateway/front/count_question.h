@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "gateway/front/pick_question.h"
+#include "gateway/front/trend_question.h"
 #include "gateway/http/http.h"
 #include "src/model/id.h"
 
@@ -25,14 +26,16 @@ struct count_question {
     uint64_t bucket_ms;        /* 0: events are sent as they pass */
     struct pick_question pick; /* .posts 0: events are counted */
     enum count_by by;
-    uint32_t cell_millidegrees; /* the side of a cell; 0: not by cell */
-    uint32_t refresh_ms;        /* the running bucket is told this often; 0: never */
+    uint32_t cell_millidegrees;   /* the side of a cell; 0: not by cell */
+    uint32_t refresh_ms;          /* the running bucket is told this often; 0: never */
+    struct trend_question trends; /* .window_ms 0: events are counted */
 };
 
 enum {
     COUNT_REFRESH_MIN_MS = 100,
     COUNT_REFRESH_MAX_MS = 60000,
-    COUNT_BUCKETS_MAX = 100000 /* that a stream begins with at most */
+    COUNT_BUCKETS_MAX = 100000, /* that a stream begins with at most */
+    TREND_BUCKETS_MAX = 1000    /* and one of trends */
 };
 
 /* The values as they came; absent: without data. 0; -EPROTO: *refusal. */

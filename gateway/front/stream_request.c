@@ -35,9 +35,12 @@ enum parameter {
     PARAMETER_GATHER_MS,
     PARAMETER_HELLO,
     PARAMETER_LAST,
+    PARAMETER_LANG,
     PARAMETER_LATEST_BY,
+    PARAMETER_LIMIT,
     PARAMETER_LANGUAGE,
     PARAMETER_LOCATIONS,
+    PARAMETER_OF,
     PARAMETER_MAX_RATE,
     PARAMETER_PARTITION,
     PARAMETER_PERCENT,
@@ -48,6 +51,7 @@ enum parameter {
     PARAMETER_TRACK,
     PARAMETER_TYPES,
     PARAMETER_UNTIL,
+    PARAMETER_WINDOW,
     PARAMETER_ZSTD_DICTIONARY,
     PARAMETER_COUNT
 };
@@ -64,9 +68,12 @@ static const char *const parameter_names[PARAMETER_COUNT] = {
     [PARAMETER_GATHER_MS] = "gather_ms",
     [PARAMETER_HELLO] = "hello",
     [PARAMETER_LAST] = "last",
+    [PARAMETER_LANG] = "lang",
     [PARAMETER_LATEST_BY] = "latest_by",
+    [PARAMETER_LIMIT] = "limit",
     [PARAMETER_LANGUAGE] = "language",
     [PARAMETER_LOCATIONS] = "locations",
+    [PARAMETER_OF] = "of",
     [PARAMETER_MAX_RATE] = "max_rate",
     [PARAMETER_PARTITION] = "partition",
     [PARAMETER_PERCENT] = "percent",
@@ -77,6 +84,7 @@ static const char *const parameter_names[PARAMETER_COUNT] = {
     [PARAMETER_TRACK] = "track",
     [PARAMETER_TYPES] = "types",
     [PARAMETER_UNTIL] = "until",
+    [PARAMETER_WINDOW] = "window",
     [PARAMETER_ZSTD_DICTIONARY] = "zstd_dictionary",
 };
 
@@ -91,7 +99,9 @@ enum {
     RESTRICTORS = BIT(LANGUAGE) | BIT(PARTITION) | BIT(PERCENT) | BIT(TYPES),
     OF_CONNECTIONS = BIT(ACCESS_TOKEN) | BIT(DELIMITED) | BIT(HELLO) | BIT(ZSTD_DICTIONARY),
     SELECTORS = BIT(FOLLOW) | BIT(LOCATIONS) | BIT(RULE) | BIT(TRACK),
-    COUNTS = RESTRICTORS | SELECTORS | BIT(BUCKET) | BIT(BY) | BIT(CELL_DEGREES)
+    COUNTS = RESTRICTORS | SELECTORS | BIT(BUCKET) | BIT(BY) | BIT(CELL_DEGREES),
+    TRENDS = ((RESTRICTORS | SELECTORS) & ~BIT(TYPES)) | BIT(BUCKET) | BIT(LANG) | BIT(LIMIT) |
+             BIT(OF) | BIT(WINDOW)
 };
 
 #define INSUFFICIENT "Bearer error=\"insufficient_scope\""
@@ -114,6 +124,8 @@ static const struct stream_row streams[] = {
                      INSUFFICIENT ", scope=\"stream:home\""},
     [STREAM_COUNTS] = {"/v1/stream/counts",
                        (COMMON & ~(BIT(FIELDS) | BIT(LAST))) | COUNTS | BIT(REFRESH_MS), 0, NULL},
+    [STREAM_TRENDS] = {"/v1/stream/trends", (COMMON & ~(BIT(FIELDS) | BIT(LAST))) | TRENDS, 0,
+                       NULL},
     [STREAM_PAST_COUNTS] = {"/v1/counts", COUNTS | BIT(ACCESS_TOKEN) | BIT(SINCE) | BIT(UNTIL), 0,
                             NULL},
     [STREAM_MANY] = {"/v1/stream", PUBLIC, 0, NULL},
@@ -333,7 +345,7 @@ static bool counts_everything(const struct sl_slice *values)
 
 static bool is_counting(enum stream_kind stream)
 {
-    return stream == STREAM_COUNTS || stream == STREAM_PAST_COUNTS;
+    return stream == STREAM_COUNTS || stream == STREAM_PAST_COUNTS || stream == STREAM_TRENDS;
 }
 
 /* Who counts by rule says by messages what is counted. */
@@ -353,6 +365,24 @@ static int check_counted_rules(const struct sl_slice *values, const struct strea
     return 0;
 }
 
+/* What they are of, and which filter they have: also of everything, or of a language alone. */
+static int read_trends(const struct sl_slice *values, struct stream_request *request,
+                       struct http_refusal *refusal)
+{
+    struct trend_question *trends = &request->counts.trends;
+    int r = trend_question_read(values[PARAMETER_WINDOW], values[PARAMETER_OF],
+                                values[PARAMETER_LIMIT], trends, refusal);
+
+    if (r < 0)
+        return r;
+    if (values[PARAMETER_LANG].data && values[PARAMETER_LANGUAGE].data)
+        return http_refuse(refusal, 400, "bad_lang", "lang",
+                           "language says the same already: one of the two");
+    trends->stands = counts_everything(values) && !values[PARAMETER_LANG].data &&
+                     !values[PARAMETER_LANGUAGE].data;
+    return 0;
+}
+
 static int read_question(const struct sl_slice *values, struct stream_request *request,
                          struct http_refusal *refusal)
 {
@@ -367,6 +397,8 @@ static int read_question(const struct sl_slice *values, struct stream_request *r
     r = count_question_read(values[PARAMETER_BUCKET], values[PARAMETER_BY],
                             values[PARAMETER_CELL_DEGREES], values[PARAMETER_REFRESH_MS],
                             &request->counts, refusal);
+    if (r == 0 && request->stream == STREAM_TRENDS)
+        r = read_trends(values, request, refusal);
     return r < 0 ? r : check_counted_rules(values, request, refusal);
 }
 
@@ -396,6 +428,16 @@ static int read_dictionary(const struct front_settings *settings, const struct h
     return 0;
 }
 
+/* As the stream calls it. */
+static const char *param_of(const struct sl_filter_error *error, const struct sl_slice *values)
+{
+    if (error->param && strcmp(error->param, "sample") == 0)
+        return "percent";
+    if (error->param && strcmp(error->param, "language") == 0 && values[PARAMETER_LANG].data)
+        return "lang";
+    return error->param;
+}
+
 /* Home has a filter for as long as it takes to read `types`. */
 static int read_filter(const struct sl_slice *values, struct stream_request *request,
                        struct http_refusal *refusal)
@@ -409,10 +451,11 @@ static int read_filter(const struct sl_slice *values, struct stream_request *req
         .rule = values[PARAMETER_RULE],
         .firehose = stream == STREAM_FIREHOSE || stream == STREAM_HOME ||
                     (is_counting(stream) && counts_everything(values)),
-        .language = values[PARAMETER_LANGUAGE],
+        .language =
+            values[PARAMETER_LANG].data ? values[PARAMETER_LANG] : values[PARAMETER_LANGUAGE],
         .sample = stream == STREAM_SAMPLE && !percent.data ? SL_SLICE("1") : percent,
         .partition = values[PARAMETER_PARTITION],
-        .types = values[PARAMETER_TYPES],
+        .types = stream == STREAM_TRENDS ? SL_SLICE("post") : values[PARAMETER_TYPES],
     };
     const struct sl_filter_limits limits = stream_request_limits(request);
     struct sl_filter_warnings warnings;
@@ -423,8 +466,7 @@ static int read_filter(const struct sl_slice *values, struct stream_request *req
         return 0;
     r = sl_filter_new_warned(&text, &limits, &request->filter, &error, &warnings);
     if (r == -EINVAL) {
-        if (error.param && strcmp(error.param, "sample") == 0)
-            error.param = "percent";
+        error.param = param_of(&error, values);
         return filter_json_refuse(&error, refusal);
     }
     if (r < 0)

@@ -18,12 +18,12 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 
-static const char *const kind_names[EVENT_SKIPPED + 1] = {
+static const char *const kind_names[EVENT_TRENDS + 1] = {
     [EVENT_POST] = "post",         [EVENT_DELETE] = "delete",   [EVENT_FOLLOW] = "follow",
     [EVENT_UNFOLLOW] = "unfollow", [EVENT_HIDE] = "hide",       [EVENT_UNHIDE] = "unhide",
     [EVENT_MUTE] = "mute",         [EVENT_UNMUTE] = "unmute",   [EVENT_LATE] = "late",
     [EVENT_GAP] = "gap",           [EVENT_WARNING] = "warning", [EVENT_COUNTS] = "counts",
-    [EVENT_SKIPPED] = "skipped",
+    [EVENT_SKIPPED] = "skipped",   [EVENT_TRENDS] = "trends",
 };
 
 struct event *event_new_control(enum event_kind kind, struct sl_slice json)
@@ -320,7 +320,7 @@ struct sl_slice event_keep_frame(struct event *event, uint64_t key, struct sl_sl
 
 const char *event_kind_name(enum event_kind kind)
 {
-    assert(kind <= EVENT_SKIPPED);
+    assert(kind <= EVENT_TRENDS);
     return kind_names[kind];
 }
 

@@ -27,7 +27,8 @@ enum event_kind {
     EVENT_WARNING,
     EVENT_KEEPALIVE, /* has a frame, and no JSON: delivery/frame.h */
     EVENT_COUNTS,    /* of a bucket (counts/counter.h); its id is the bucket's */
-    EVENT_SKIPPED    /* what of a bucket is not sent; the same, or none */
+    EVENT_SKIPPED,   /* what of a bucket is not sent; the same, or none */
+    EVENT_TRENDS     /* of a bucket, as counts are */
 };
 
 enum {

@@ -2,8 +2,8 @@
 
 const char *stream_kind_name(enum stream_kind kind)
 {
-    static const char *const names[] = {"filter", "sample", "firehose",   "home",
-                                        "counts", "many",   "past_counts"};
+    static const char *const names[] = {"filter", "sample", "firehose", "home",
+                                        "counts", "trends", "many",     "past_counts"};
 
     return names[kind];
 }

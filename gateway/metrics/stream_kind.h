@@ -8,6 +8,7 @@ enum stream_kind {
     STREAM_FIREHOSE,
     STREAM_HOME,
     STREAM_COUNTS,
+    STREAM_TRENDS,
     STREAM_MANY,
     STREAM_PAST_COUNTS /* an answer that ends, asked for as a stream is; in no metric */
 };

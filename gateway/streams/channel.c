@@ -40,7 +40,7 @@ static void tell_metric(const struct channel *channel, bool has_come)
     enum metric metric =
         metric_at(METRIC_STREAMS_BY, request->stream * FORMAT_COUNT + request->format);
 
-    static_assert(STREAM_MANY == 5 && FORMAT_WEBSOCKET == 0,
+    static_assert(STREAM_MANY == 6 && FORMAT_WEBSOCKET == 0,
                   "the rows end with many over WebSocket");
     if (has_come)
         metric_add(metrics, metric, 1);
@@ -317,6 +317,7 @@ int channel_join(struct channel *channel)
     case STREAM_FILTER:
     case STREAM_SAMPLE:
     case STREAM_FIREHOSE:
+    case STREAM_TRENDS:
         return join_filter(channel);
     case STREAM_COUNTS:
         if (request->counts.by != COUNT_BY_RULE)
@@ -351,7 +352,7 @@ int channel_resume(struct channel *channel)
         return deliver_begin_last(deliver, &channel->client, request->last,
                                   takes_no_posts(request));
     if (request->since != SINCE_CURSOR && request->since != SINCE_TIME &&
-        !request->counts.bucket_ms)
+        (!request->counts.bucket_ms || request->stream == STREAM_TRENDS))
         return 0;
     return deliver_resume(deliver, &channel->client, &request->since_cursor);
 }

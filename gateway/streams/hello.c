@@ -23,6 +23,7 @@ static void describe(const struct stream_request *request, struct buffer *words)
     case STREAM_SAMPLE:
     case STREAM_FIREHOSE:
     case STREAM_COUNTS:
+    case STREAM_TRENDS:
     case STREAM_PAST_COUNTS:
         sl_filter_describe(request->filter, WORDS_MAX_BYTES, words);
         break;

@@ -1,15 +1,20 @@
 /* stream_checks.c - what a request asks for, and its token permits: can this server give it now?
  *
- * It may have no source of events, or no memory for one more filter or home feed, and it does not
- * tell more buckets again than COUNT_BUCKETS_MAX. The same is asked of a stream that is opened on
- * the connection of another. How many connections there may be is streams.c's. */
+ * It may have no source of events, or no memory for one more filter, home feed or trends, and it
+ * does not tell more buckets again than COUNT_BUCKETS_MAX, or TREND_BUCKETS_MAX. The same is asked
+ * of a stream that is opened on the connection of another. How many connections there may be is
+ * streams.c's. */
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "gateway/delivery/deliver.h"
 #include "gateway/streams/stream.h"
 #include "src/model/id.h"
+
+/* Kinds of terms, on a worker. */
+enum { TRENDS_PER_SUBJECT = 10 };
 
 int streams_check_readiness(const struct streams *streams, struct http_refusal *refusal)
 {
@@ -54,6 +59,57 @@ static int check_home(struct streams *streams, const struct stream_request *requ
     return -EPROTO;
 }
 
+/* How many kinds of terms are counted because of this one: what it wants of a filter, and what it
+ * counts by itself from a cursor; what everybody is told costs nothing more. */
+static unsigned trends_of(const struct stream_request *request)
+{
+    bool has_cursor = request->since == SINCE_CURSOR || request->since == SINCE_TIME;
+
+    if (request->stream != STREAM_TRENDS)
+        return 0;
+    return trend_kinds(&request->counts.trends) *
+           ((unsigned)has_cursor + !request->counts.trends.stands);
+}
+
+static unsigned trends_of_holder(const struct streams *streams, const char *holder)
+{
+    unsigned kinds = 0;
+
+    LIST_EACH(&streams->list, node)
+    {
+        const struct stream *stream = LIST_OWNER(node, struct stream, node);
+
+        if (strcmp(stream->own.request.token.holder, holder) != 0)
+            continue;
+        LIST_EACH(&stream->channels, other)
+        kinds += trends_of(&LIST_OWNER(other, struct channel, node)->request);
+    }
+    return kinds;
+}
+
+static int check_trends(struct streams *streams, const struct stream_request *request,
+                        struct http_refusal *refusal)
+{
+    bool has_cursor = request->since == SINCE_CURSOR || request->since == SINCE_TIME;
+    unsigned own = trends_of(request);
+
+    if (request->stream != STREAM_TRENDS)
+        return 0;
+    if (own > 0)
+        own += trends_of_holder(streams, request->token.holder);
+    if (own <= TRENDS_PER_SUBJECT &&
+        deliver_make_trend_room(streams->settings.deliver, request->filter, &request->counts,
+                                has_cursor))
+        return 0;
+    metric_add(streams->settings.metrics, METRIC_TRENDS_REFUSED, 1);
+    http_refuse(refusal, 429, "too_many_trends", NULL,
+                own <= TRENDS_PER_SUBJECT
+                    ? "this server looks for as many trends as it may"
+                    : "this token's subject has as many trends looked for as it may");
+    refusal->retry_after_s = HTTP_RETRY_AFTER_S;
+    return -EPROTO;
+}
+
 /* While Redis is away, and in a worker that has just begun, nobody knows how far ids have come:
  * such a request is refused for that, and not for its cursor. */
 struct stream_times stream_times_now(const struct streams *streams)
@@ -73,10 +129,11 @@ static int align_buckets(const struct streams *streams, struct stream_request *r
 {
     const struct count_question *question = &request->counts;
     uint64_t closed = deliver_closed(streams->settings.deliver), count;
+    uint32_t most = question->trends.window_ms ? TREND_BUCKETS_MAX : COUNT_BUCKETS_MAX;
 
     if (closed == 0) /* Redis has not said yet what time it is */
         closed = sl_id_first_at(clock_wall_ms());
-    if (request->since == SINCE_NOW) {
+    if (request->since == SINCE_NOW && request->stream != STREAM_TRENDS) {
         request->since = SINCE_TIME;
         request->since_cursor = (struct sl_cursor){.id = count_bucket_before(question, closed + 1)};
     } else if (request->since == SINCE_UNUSABLE) {
@@ -86,15 +143,15 @@ static int align_buckets(const struct streams *streams, struct stream_request *r
         return 0;
     if (request->until)
         request->until = count_bucket_id(question, request->until);
-    if (request->since_cursor.id >= closed)
+    if (request->since == SINCE_NOW || request->since_cursor.id >= closed)
         return 0;
     count = (sl_id_time_ms(closed) - sl_id_time_ms(request->since_cursor.id)) / question->bucket_ms;
-    if (count <= COUNT_BUCKETS_MAX)
+    if (count <= most)
         return 0;
     return http_refuse(refusal, 400, "too_many_buckets", "since",
-                       "that is %" PRIu64 " buckets ago, and at most %d are told again; a later "
-                       "since or a longer bucket makes them fewer",
-                       count, COUNT_BUCKETS_MAX);
+                       "that is %" PRIu64 " buckets ago, and at most %" PRIu32 " are told again; a "
+                       "later since or a longer bucket makes them fewer",
+                       count, most);
 }
 
 int stream_check_request(struct streams *streams, struct stream_request *request,
@@ -104,6 +161,8 @@ int stream_check_request(struct streams *streams, struct stream_request *request
 
     if (r == 0)
         r = check_home(streams, request, refusal);
+    if (r == 0)
+        r = check_trends(streams, request, refusal);
     return r < 0 ? r : take_filter(streams, request, share, refusal);
 }
 

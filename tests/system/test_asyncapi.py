@@ -18,7 +18,7 @@ DESCRIPTION = Description()
 CHANNELS = DESCRIPTION.document["channels"]
 TRANSPORTS = {"http": ["ndjson", "delimited", "sse"], "websocket": ["websocket"]}
 EVERY_TYPE = "types=post,delete,follow,unfollow"
-PARAMETERS = DESCRIPTION.parameters("filter") | DESCRIPTION.parameters("counts")
+PARAMETERS = DESCRIPTION.parameters("filter") | DESCRIPTION.parameters("counts") | DESCRIPTION.parameters("trends")
 FILTER_OF_ALL = {"firehose": True, "types": "post,delete,follow,unfollow", "tag": "all"}
 
 
@@ -42,7 +42,8 @@ class World:
     def query(self, channel):
         return {"filter": f"?{EVERY_TYPE}&follow={self.ada},@ada",
                 "sample": f"?{EVERY_TYPE}&percent=100", "firehose": f"?{EVERY_TYPE}",
-                "home": f"?{EVERY_TYPE}", "counts": f"?{EVERY_TYPE}&bucket=1s", "many": "?"}[channel]
+                "home": f"?{EVERY_TYPE}", "counts": f"?{EVERY_TYPE}&bucket=1s",
+                "trends": "?window=5m&of=hashtags&bucket=1s", "many": "?"}[channel]
 
     def open(self, channel, transport, more="", gateway=None, **headers):
         gateway = gateway or self.gateway
@@ -90,6 +91,12 @@ def without_case(name):
 def test_events_are_as_described(world, channel, transport):
     with world.open(channel, transport) as stream:
         post = world.live()
+        if channel == "trends":
+            for login in ("ada", "bob"):
+                world.cli.run("post", "--user", login, "#tea")
+            told = stream.until(lambda message: message["terms"])
+            assert {kind(channel, message) for message in told} == {"trends"}
+            return
         if channel != "home":
             world.cli.run("follow", "ada", "bob")
             world.cli.run("unfollow", "ada", "bob")
@@ -175,10 +182,10 @@ def test_answers_are_as_described(world):
 
 def refusal(world, channel, parameter, value):
     """The error that it is answered with; None: it is taken."""
-    query = {"filter": "track=tea", "counts": "bucket=1d"}.get(channel, "") if parameter != "bucket" else ""
-    query = query.replace("track=tea", "") if parameter == "track" else query
-    query += "&max_rate=1" if parameter in ("pick", "latest_by", "cell_degrees") and channel != "counts" else ""
-    query += "&latest_by=cell" if parameter == "cell_degrees" and channel != "counts" else ""
+    needed = {"filter": "track=tea", "counts": "bucket=1d", "trends": "bucket=1d&window=5m&of=words"}.get(channel, "")
+    query = "&".join(pair for pair in needed.split("&") if not pair.startswith(parameter + "="))
+    query += "&max_rate=1" if parameter in ("pick", "latest_by", "cell_degrees") and channel not in ("counts", "trends") else ""
+    query += "&latest_by=cell" if parameter == "cell_degrees" and channel not in ("counts", "trends") else ""
     query += "&by=cell" if parameter == "cell_degrees" and channel == "counts" else ""
     target = f"{CHANNELS[channel]['address']}?{query}&{parameter}={quote(value)}"
     headers = {"Authorization": "Bearer " + world.gateway.token(sub=world.ada)}

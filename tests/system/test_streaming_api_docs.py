@@ -147,11 +147,11 @@ def test_there_is_an_example_of_everything():
     asked = "\n".join(command for command, _ in COMMANDS)
     shown = "\n".join(f" {without_space(output)}" for _, output in COMMANDS)
     said = "\n".join(text for *_, lines in conversations() for _, text in lines)
-    for name in DESCRIPTION.parameters("filter") | DESCRIPTION.parameters("counts"):
+    for name in DESCRIPTION.parameters("filter") | DESCRIPTION.parameters("counts") | DESCRIPTION.parameters("trends"):
         assert re.search(rf"[?&'\" ]{name}=", asked), f"no example of {name}"
-    for path in ("filter", "sample", "firehose", "home", "counts"):
+    for path in ("filter", "sample", "firehose", "home", "counts", "trends"):
         assert f"/v1/stream/{path}" in asked
-    for kind in ("post", "delete", "follow", "unfollow", "gap", "cursor", "hello", "disconnect", "counts", "skipped"):
+    for kind in ("post", "delete", "follow", "unfollow", "gap", "cursor", "hello", "disconnect", "counts", "skipped", "trends"):
         assert f'"type":"{kind}"' in shown, f"no example of {kind}"
     for op in ("subscribe", "unsubscribe", "list", "subscribed", "unsubscribed"):
         assert f'"op":"{op}"' in said

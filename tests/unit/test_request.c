@@ -172,8 +172,8 @@ static void print_bits(struct buffer *text, const char *title, unsigned bits,
 
 static void print_request(const struct stream_request *request, struct buffer *text)
 {
-    static const char *const streams[] = {"filter", "sample", "firehose",   "home",
-                                          "counts", "many",   "past counts"};
+    static const char *const streams[] = {"filter", "sample", "firehose", "home",
+                                          "counts", "trends", "many",     "past counts"};
     static const char *const formats[] = {"websocket", "ndjson", "delimited", "sse"};
     static const char *const sinces[] = {"now", "id", "time", "unusable"};
     char cursor[SL_CURSOR_TEXT_SIZE];

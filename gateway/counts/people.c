@@ -1,0 +1,129 @@
+/* people.c - a few hashes in no order, or the registers that they leave behind in their place.
+ *
+ * Both take the same memory at most. Of a hash 32 bits are kept: among a full set of them, two
+ * users are taken for one once in two million sets. */
+#include "gateway/counts/people.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "gateway/counts/distinct.h"
+
+enum { FIRST_CAPACITY = 4, INDEX_BITS = 8 };
+
+static_assert(PEOPLE_EXACT * sizeof(uint32_t) == PEOPLE_REGISTERS, "one becomes the other");
+static_assert(1 << INDEX_BITS == PEOPLE_REGISTERS, "the first bits name a register");
+
+static void note(uint8_t *registers, uint32_t hash)
+{
+    uint32_t index = hash >> (32 - INDEX_BITS), rest = hash << INDEX_BITS;
+    uint8_t rank = (uint8_t)(rest ? __builtin_clz(rest) + 1 : 32 - INDEX_BITS + 1);
+
+    if (rank > registers[index])
+        registers[index] = rank;
+}
+
+static int grow(struct people *people)
+{
+    unsigned capacity = people->capacity ? people->capacity * 2u : FIRST_CAPACITY;
+    uint32_t *hashes = mem_realloc(people->hashes, capacity * sizeof(*hashes));
+
+    if (!hashes)
+        return -ENOMEM;
+    people->hashes = hashes;
+    people->capacity = (uint8_t)capacity;
+    return 0;
+}
+
+static void become_estimated(struct people *people)
+{
+    uint8_t registers[PEOPLE_REGISTERS] = {0};
+
+    for (unsigned i = 0; i < people->count; i++)
+        note(registers, people->hashes[i]);
+    memcpy(people->registers, registers, sizeof(registers));
+    people->is_estimated = true;
+}
+
+int people_add(struct people *people, uint64_t hash)
+{
+    uint32_t part = (uint32_t)(hash >> 32);
+
+    if (!people->is_estimated) {
+        for (unsigned i = 0; i < people->count; i++) {
+            if (people->hashes[i] == part)
+                return 0;
+        }
+        if (people->count < PEOPLE_EXACT) {
+            if (people->count == people->capacity && grow(people) < 0)
+                return -ENOMEM;
+            people->hashes[people->count++] = part;
+            return 0;
+        }
+        become_estimated(people);
+    }
+    note(people->registers, part);
+    return 0;
+}
+
+void people_done(struct people *people)
+{
+    mem_free(people->hashes);
+    *people = (struct people){0};
+}
+
+uint64_t people_count(const struct people *people)
+{
+    return people->is_estimated ? distinct_of_registers(people->registers, PEOPLE_REGISTERS)
+                                : people->count;
+}
+
+/* --- several --- */
+
+void people_union_begin(struct people_union *all)
+{
+    all->count = 0;
+    all->is_estimated = false;
+}
+
+void people_union_add(struct people_union *all, const struct people *people)
+{
+    if (people->is_estimated && !all->is_estimated) {
+        memset(all->registers, 0, sizeof(all->registers));
+        all->is_estimated = true;
+    }
+    for (size_t i = 0; people->is_estimated && i < PEOPLE_REGISTERS; i++) {
+        if (people->registers[i] > all->registers[i])
+            all->registers[i] = people->registers[i];
+    }
+    if (people->is_estimated || people->count == 0)
+        return;
+    assert(all->count + people->count <= sizeof(all->hashes) / sizeof(all->hashes[0]));
+    memcpy(&all->hashes[all->count], people->hashes, people->count * sizeof(all->hashes[0]));
+    all->count += people->count;
+}
+
+static int compare(const void *left, const void *right)
+{
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+
+    return (a > b) - (a < b);
+}
+
+uint64_t people_union_count(struct people_union *all)
+{
+    uint64_t count = 0;
+
+    if (all->is_estimated) {
+        for (size_t i = 0; i < all->count; i++)
+            note(all->registers, all->hashes[i]);
+        return distinct_of_registers(all->registers, PEOPLE_REGISTERS);
+    }
+    qsort(all->hashes, all->count, sizeof(all->hashes[0]), compare);
+    for (size_t i = 0; i < all->count; i++)
+        count += i == 0 || all->hashes[i] != all->hashes[i - 1];
+    return count;
+}

@@ -1,0 +1,325 @@
+/* What rises, its sketches beside exact numbers, and the terms that a text has. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "filters/terms.h"
+#include "gateway/counts/counter.h"
+#include "gateway/counts/distinct.h"
+#include "gateway/counts/people.h"
+#include "gateway/counts/trend_slice.h"
+#include "gateway/counts/trends.h"
+#include "src/model/id.h"
+#include "tests/support/cmocka_all.h"
+
+static const uint64_t begin_ms = UINT64_C(1795219200000); /* 2026-11-21 */
+
+/* --- terms --- */
+
+static void assert_terms(const char *text, enum sl_term_kind kind, const char *expected)
+{
+    struct sl_event_view view = {.text = sl_slice_str(text)};
+    struct sl_words *words = sl_words_new(1);
+    struct buffer found = BUFFER_INIT;
+    struct sl_term term;
+
+    assert_int_equal(sl_words_read(words, &view), 0);
+    for (size_t at = 0; sl_words_next_term(words, kind, &at, &term);) {
+        buffer_append_slice(&found, term.text);
+        buffer_append_slice(&found, term.path);
+        buffer_append_char(&found, ' ');
+    }
+    assert_string_equal(buffer_str(&found), expected);
+    buffer_done(&found);
+    sl_words_free(words);
+}
+
+static void test_terms_are_those_that_filters_find(void **state)
+{
+    const char *text =
+        "The #Rain in 東京都, @Mei火锅 @tom: $ABC https://www.Example.org/a/ http://b.org?x ☔ 茶!";
+
+    (void)state;
+    assert_terms(text, SL_TERM_HASHTAG, "rain ");
+    assert_terms(text, SL_TERM_USER, "mei tom ");
+    assert_terms(text, SL_TERM_CASHTAG, "abc ");
+    assert_terms(text, SL_TERM_LINK, "example.org/a b.org ");
+    assert_terms(text, SL_TERM_WORD, "the rain in 東京 京都 mei 火锅 tom abc ☔ 茶 ");
+    assert_terms("", SL_TERM_WORD, "");
+    assert_terms("北 京", SL_TERM_WORD, "北 京 ");
+    assert_terms("北https://a.org京", SL_TERM_WORD, "北 京 ");
+}
+
+/* --- people --- */
+
+static uint64_t user_hash(unsigned user)
+{
+    char name[16];
+
+    return distinct_hash(sl_slice(name, (size_t)snprintf(name, sizeof(name), "%u", user)));
+}
+
+static void test_few_people_are_exact_and_many_within_the_stated_error(void **state)
+{
+    double sum = 0;
+    unsigned sizes = 0;
+
+    (void)state;
+    for (unsigned size = 0; size < 200000; size += 1 + size / 5) {
+        struct people people = {0};
+        double error;
+
+        for (unsigned round = 0; round < 2; round++)
+            for (unsigned i = 0; i < size; i++)
+                assert_int_equal(people_add(&people, user_hash(i)), 0);
+        error = size ? ((double)people_count(&people) - size) / size : 0;
+        if (size <= PEOPLE_EXACT)
+            assert_int_equal(people_count(&people), size);
+        assert_true(fabs(error) < 4 * PEOPLE_ERROR);
+        sum += size > PEOPLE_EXACT ? error * error : 0;
+        sizes += size > PEOPLE_EXACT;
+        people_done(&people);
+    }
+    assert_true(sqrt(sum / sizes) < 1.5 * PEOPLE_ERROR);
+}
+
+static uint64_t union_of(unsigned each, unsigned shared, bool *ret_is_estimated)
+{
+    struct people sets[PEOPLE_SETS_MAX] = {{.count = 0}};
+    struct people_union all;
+    uint64_t count;
+
+    people_union_begin(&all);
+    for (unsigned set = 0; set < PEOPLE_SETS_MAX; set++) {
+        for (unsigned i = 0; i < each; i++)
+            assert_int_equal(people_add(&sets[set], user_hash(set * (each - shared) + i)), 0);
+        people_union_add(&all, &sets[set]);
+        people_done(&sets[set]);
+    }
+    *ret_is_estimated = all.is_estimated;
+    count = people_union_count(&all);
+    return count;
+}
+
+static void test_a_union_is_exact_if_all_of_it_is(void **state)
+{
+    bool is_estimated;
+    uint64_t count;
+
+    (void)state;
+    assert_int_equal(union_of(64, 10, &is_estimated), 12 * 54 + 10);
+    assert_false(is_estimated);
+    count = union_of(1000, 500, &is_estimated);
+    assert_true(is_estimated && fabs((double)count - 6500) < 4 * PEOPLE_ERROR * 6500);
+}
+
+/* --- slices --- */
+
+enum { WORDS = 30000, POSTS = 300000 };
+
+/* Zipf's: the word of rank n comes about 1/n as often as the first. */
+static unsigned draw(uint64_t *random)
+{
+    *random = *random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (unsigned)pow(WORDS, (double)(*random >> 11) / (double)(UINT64_C(1) << 53)) - 1;
+}
+
+static void add_term(struct trend_slice *slice, unsigned word, uint64_t post)
+{
+    char text[16];
+    struct sl_slice term = sl_slice(text, (size_t)snprintf(text, sizeof(text), "w%u", word));
+
+    assert_int_equal(trend_slice_add(slice, term, word * UINT64_C(0x9E3779B97F4A7C15), post, post),
+                     0);
+}
+
+static void test_a_sketch_is_exact_up_to_its_stated_error(void **state)
+{
+    unsigned *exact = mem_zalloc(WORDS * sizeof(*exact)), missing = 0;
+    bool *is_there = mem_zalloc(WORDS);
+
+    (void)state;
+    for (int is_closed = 0; is_closed < 2; is_closed++) {
+        struct trend_slice slice = {0};
+        uint64_t random = 1;
+
+        memset(exact, 0, WORDS * sizeof(*exact));
+        memset(is_there, 0, WORDS);
+        for (uint64_t post = 1; post <= POSTS; post++) {
+            unsigned word = draw(&random);
+
+            add_term(&slice, word, post);
+            add_term(&slice, word, post); /* a post has a term once */
+            exact[word]++;
+        }
+        assert_int_equal(slice.count, TREND_TERMS);
+        assert_true(slice.error > 0 && slice.error <= POSTS / TREND_TERMS);
+        if (is_closed) {
+            trend_slice_close(&slice);
+            assert_int_equal(slice.count, TREND_KEPT);
+        }
+        for (size_t i = 0; i < slice.count; i++) {
+            const struct trend_cell *cell = &slice.cells[i];
+            unsigned word = (unsigned)atoi(cell->text + 1);
+
+            is_there[word] = true;
+            assert_in_range(exact[word], cell->posts - cell->error, cell->posts);
+            assert_true(cell->error <= POSTS / TREND_TERMS);
+        }
+        for (unsigned word = 0; word < WORDS; word++) {
+            missing += !is_there[word];
+            assert_true(is_there[word] || exact[word] <= slice.error);
+        }
+        trend_slice_done(&slice);
+    }
+    assert_true(missing > WORDS);
+    mem_free(exact);
+    mem_free(is_there);
+}
+
+static void test_nothing_depends_on_the_order_until_it_is_full(void **state)
+{
+    (void)state;
+    for (unsigned terms = TREND_TERMS; terms <= TREND_TERMS; terms++) {
+        struct trend_slice slices[2] = {{.count = 0}, {.count = 0}};
+
+        for (unsigned i = 0; i < terms - 1; i++) {
+            add_term(&slices[0], i, i + 1);
+            add_term(&slices[0], i % 7, i + 1);
+            add_term(&slices[1], terms - 2 - i, terms - 1 - i);
+            add_term(&slices[1], (terms - 2 - i) % 7, terms - 1 - i);
+        }
+        assert_false(trend_slice_is_full(&slices[0]));
+        trend_slice_close(&slices[0]);
+        trend_slice_close(&slices[1]);
+        assert_int_equal(slices[0].count, slices[1].count);
+        for (size_t i = 0; i < slices[0].count; i++) {
+            assert_string_equal(slices[0].cells[i].text, slices[1].cells[i].text);
+            assert_int_equal(slices[0].cells[i].posts, slices[1].cells[i].posts);
+        }
+        trend_slice_done(&slices[0]);
+        trend_slice_done(&slices[1]);
+    }
+}
+
+/* --- trends --- */
+
+static const struct trend_question question = {
+    .window_ms = 300000, .of = 1 << TREND_OF_HASHTAGS, .limit = 3};
+
+static int post(struct trends *trends, struct sl_words *words, uint64_t ms, const char *user,
+                const char *text)
+{
+    static uint64_t n;
+    struct event event = {.kind = EVENT_POST,
+                          .id = sl_id_first_at(begin_ms + ms) + n++ % SL_ID_PER_MS,
+                          .view = {.user = sl_slice_str(user), .text = sl_slice_str(text)}};
+    int r = sl_words_read(words, &event.view);
+
+    return r < 0 ? r : trends_add(trends, &event, words);
+}
+
+static const char *numbered(const char *before, unsigned number, char room[static 32])
+{
+    snprintf(room, 32, "%s%u", before, number);
+    return room;
+}
+
+static void assert_told(struct trends *trends, uint64_t ms, const char *expected)
+{
+    struct buffer json = BUFFER_INIT;
+
+    trends_print(trends, begin_ms + ms, &json);
+    if (!strstr(buffer_str(&json), expected))
+        fail_msg("%s\nhas no %s", json.data, expected);
+    buffer_done(&json);
+}
+
+/* One user says more different terms, more often, than there are counters. */
+static void test_a_flood_of_terms_hides_no_trend_and_makes_none(void **state)
+{
+    struct trends *trends = trends_new(&question, TREND_OF_HASHTAGS);
+    struct sl_words *words = sl_words_new(1);
+    char text[32], user[32];
+
+    (void)state;
+    for (unsigned i = 0; i < 20000; i++) {
+        assert_int_equal(post(trends, words, i, "1", numbered("#flood", i % 9000, text)), 0);
+        if (i % 500 == 0)
+            assert_int_equal(post(trends, words, i, numbered("u", i, user), "#rain"), 0);
+    }
+    assert_told(trends, 30000, "\"terms\":[{\"term\":\"#rain\",");
+    assert_told(trends, 30000, "}]"); /* and no other */
+    sl_words_free(words);
+    trends_free(trends);
+}
+
+static void test_what_was_always_said_is_no_trend(void **state)
+{
+    struct trends *trends = trends_new(&question, TREND_OF_HASHTAGS);
+    struct sl_words *words = sl_words_new(1);
+    char user[32];
+
+    (void)state;
+    for (unsigned i = 0; i < 6000; i++) { /* twice as many posts in the second window */
+        uint64_t ms = i < 2000 ? i * 150 : 300000 + (i - 2000) * 75;
+
+        assert_int_equal(post(trends, words, ms, numbered("", i, user),
+                              i % 10 == 0   ? "#always"
+                              : i > 5950    ? "#new"
+                              : i % 10 == 1 ? "#rare and #always"
+                                            : "nothing"),
+                         0);
+    }
+    assert_told(trends, 600000,
+                "\"terms\":[{\"term\":\"#new\",\"posts\":45,\"users\":45,\"before\":0,");
+    sl_words_free(words);
+    trends_free(trends);
+}
+
+static void test_without_memory_nothing_is_wrong(void **state)
+{
+    struct sl_words *words = sl_words_new(1);
+
+    (void)state;
+    for (unsigned fail_at = 0;; fail_at++) {
+        struct buffer json = BUFFER_INIT;
+        struct trends *trends;
+        bool is_done;
+
+        mem_fail_after(fail_at);
+        trends = trends_new(&question, TREND_OF_HASHTAGS);
+        is_done = trends && post(trends, words, 1, "1", "#a #b") == 0 &&
+                  post(trends, words, 30000, "2", "#a") == 0;
+        if (is_done)
+            trends_print(trends, begin_ms + 60000, &json);
+        mem_fail_never();
+        is_done = is_done && !json.failed;
+        if (is_done)
+            assert_non_null(strstr(buffer_str(&json), "\"#a\""));
+        buffer_done(&json);
+        trends_free(trends);
+        if (is_done)
+            break;
+    }
+    sl_words_free(words);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_terms_are_those_that_filters_find),
+        cmocka_unit_test(test_few_people_are_exact_and_many_within_the_stated_error),
+        cmocka_unit_test(test_a_union_is_exact_if_all_of_it_is),
+        cmocka_unit_test(test_a_sketch_is_exact_up_to_its_stated_error),
+        cmocka_unit_test(test_nothing_depends_on_the_order_until_it_is_full),
+        cmocka_unit_test(test_a_flood_of_terms_hides_no_trend_and_makes_none),
+        cmocka_unit_test(test_what_was_always_said_is_no_trend),
+        cmocka_unit_test(test_without_memory_nothing_is_wrong),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
