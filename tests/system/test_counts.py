@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from harness import events
+from harness import events, programs
 from harness.cli import Cli
 from harness.http import form_bytes
 from harness.redis_server import shard_of
@@ -392,3 +392,15 @@ def test_scopes_are_those_of_the_streams_with_the_same_events(filled):
             assert status == 200
         except Refused as refused:
             assert refused.response.status == status == 403
+
+
+def test_the_panel_for_grafana_asks_for_what_is_there(filled):
+    """As its data source does: the URL with its variables, the elements of one member, columns of each."""
+    _, gateway, log = filled
+    target, = json.loads((programs.SOURCE / "examples" / "grafana-counts" / "panel.json").read_text())["targets"]
+    began, ended = ms_of(log[0]["id"]), ms_of(log[-1]["id"]) + 60000
+    path, query = target["url"].removeprefix("http://127.0.0.1:8080").split("?")
+    assert path == PAST
+    query = query.replace("bucket=10s", "bucket=1s").replace("${__from}", str(began)).replace("${__to}", str(ended))
+    buckets = get(gateway, query)[target["root_selector"]]
+    assert buckets and all(column["selector"] in bucket for bucket in buckets for column in target["columns"])
