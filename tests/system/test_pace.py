@@ -174,6 +174,26 @@ def test_the_rules_of_a_connection_are_paced_together(filled):
         assert [rule["id"] for rule in message["matching_rules"]] == rules
 
 
+def test_it_is_opened_among_other_streams(filled):
+    _, gateway, log = filled
+    until, since = id_of(log[-1]), id_of(log[0]) - 1
+    with gateway.stream("/v1/stream", "websocket") as stream:
+        stream.send(json.dumps({"op": "open", "id": "some", "path": f"{FIREHOSE}?max_rate=3&since={since}&until={until}"}))
+        got = stream.until(lambda message: message.type == "disconnect")
+    assert all(message["stream"] == "some" for message in got if "op" not in message)
+    assert as_told(got) == recount(log, 3, until=until)
+
+
+def test_what_was_not_logged_is_skipped_by_itself(servers):
+    redis = servers.redis()
+    gateway = servers.gateway(redis)
+    with gateway.stream(f"{FIREHOSE}?max_rate=5") as stream:
+        eventually(lambda: gateway.metrics()["sluice_streams_catching_up"] == 0, "it is live")
+        redis.publish(events.dump(events.post(7, "past the log")))
+        told = stream.next()
+    assert (told.type, told["events"], told["reason"]) == ("skipped", 1, "unlogged")
+
+
 def test_live_replayed_resumed_and_after_a_kill_all_pick_the_same(servers, cli_for):
     """Clients of two workers, one of which dies, come back with what they have last."""
     redis = servers.redis()
