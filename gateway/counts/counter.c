@@ -195,6 +195,8 @@ static struct counter *new_from(const struct count_question *question, uint64_t 
         return NULL;
     counter->question = *question;
     counter->start_ms = count_bucket_start_ms(question, sl_id_time_ms(from));
+    if (question->pick.behind)
+        counter->start_ms = sl_id_time_ms(question->pick.behind + 1);
     if (has_trends(counter) && begin_trends(counter, from) < 0) {
         counter_free(counter);
         return NULL;
@@ -328,6 +330,8 @@ static int add_to_picks(struct counter *counter, struct event *event, struct sl_
     if (!told_list_is_empty(&counter->to_tell))
         return -EAGAIN;
     counter->told_to = told_to(counter);
+    if (counter->question.pick.behind && event->id <= counter->question.pick.behind)
+        return 0;
     if (event->id < first_open(counter))
         return add_stray(counter, event);
     return pick_bucket_add(&counter->picks, &counter->question.pick, event, tail, is_had,

@@ -14,6 +14,7 @@ enum { FIRST_CAPACITY = 8 };
 struct picked {
     uint64_t rank;
     uint64_t key;     /* of the user or cell; else 0 */
+    uint64_t post;    /* its id */
     struct told told; /* .event NULL: the client has it */
 };
 
@@ -153,12 +154,36 @@ static int told_of(struct event *event, struct sl_slice tail, bool is_had, struc
     return 0;
 }
 
+static uint64_t rank_of(const struct pick_question *question, const struct event *event)
+{
+    if (question->pick == PICK_EVEN)
+        return stable_hash(event->view.sample_id);
+    return question->pick == PICK_FIRST ? event->id : ~event->id;
+}
+
+/* What is further back takes its place no more: that may have been let go of. */
+static void take_out(struct pick_bucket *bucket, uint64_t post)
+{
+    size_t at = 0;
+
+    while (at < bucket->count && bucket->picked[at].post != post)
+        at++;
+    if (at == bucket->count)
+        return;
+    told_done(&bucket->picked[at].told);
+    bucket->picked[at] = bucket->picked[--bucket->count];
+    if (at < bucket->count) {
+        sift_up(bucket, at);
+        sift_down(bucket, at);
+    }
+}
+
 static int add_post(struct pick_bucket *bucket, const struct pick_question *question,
                     struct event *event, struct sl_slice tail, bool is_had)
 {
-    struct picked picked = {.rank = question->pick == PICK_EVEN ? stable_hash(event->view.sample_id)
-                                                                : ~event->id,
+    struct picked picked = {.rank = rank_of(question, event),
                             .key = key_of(bucket, question, event),
+                            .post = event->view.sample_id,
                             .told.id = event->id};
     size_t at = place_of(bucket, question, &picked);
 
@@ -185,8 +210,13 @@ static int tell(struct event *event, struct sl_slice tail, bool is_had, struct t
 int pick_bucket_add(struct pick_bucket *bucket, const struct pick_question *question,
                     struct event *event, struct sl_slice tail, bool is_had, struct told_list *told)
 {
-    bool is_first = question->pick == PICK_FIRST;
+    bool is_first = question->pick == PICK_FIRST && !question->behind;
 
+    if (event->kind != EVENT_POST && question->behind) {
+        if (event->kind == EVENT_DELETE)
+            take_out(bucket, event->view.sample_id);
+        return 0;
+    }
     if (event->kind != EVENT_POST)
         return tell(event, tail, is_had, is_first ? told : &bucket->others);
     bucket->matched++;
@@ -202,7 +232,7 @@ int pick_bucket_close(struct pick_bucket *bucket, const struct pick_question *qu
     struct told other;
     int r = 0;
 
-    if (question->pick == PICK_FIRST)
+    if (question->pick == PICK_FIRST && !question->behind)
         sent = bucket->matched < question->posts ? bucket->matched : question->posts;
     *ret_skipped = bucket->matched - sent;
     for (size_t i = 0; r == 0 && i < bucket->count; i++) {

@@ -1,7 +1,8 @@
 /* gateway/counts/pick_bucket.h - which posts of one bucket are sent.
  *
  * The same posts give the same pick, in whatever order they come, but for PICK_FIRST, which sends
- * them as they come. Events that are no posts are all sent, in their places. Keeps at most as many
+ * them as they come. Events that are no posts are all sent, in their places; where there is one
+ * bucket of all, none is, and a post that is deleted within it is not sent. Keeps at most as many
  * posts as are sent; of what else there is, references to events. */
 #pragma once
 

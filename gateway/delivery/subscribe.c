@@ -18,10 +18,11 @@
 
 static void append_question(struct buffer *key, const struct count_question *question)
 {
-    buffer_append_format(key, "%" PRIu64 ",%d,%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%d,%" PRIu32 "?",
-                         question->bucket_ms, (int)question->by, question->cell_millidegrees,
-                         question->refresh_ms, question->pick.posts, (int)question->pick.pick,
-                         question->pick.cell_millidegrees);
+    buffer_append_format(
+        key, "%" PRIu64 ",%d,%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%d,%" PRIu32 ",%" PRIu64 "?",
+        question->bucket_ms, (int)question->by, question->cell_millidegrees, question->refresh_ms,
+        question->pick.posts, (int)question->pick.pick, question->pick.cell_millidegrees,
+        question->pick.behind);
     buffer_append_format(key, "%" PRIu64 ",%x,%" PRIu32 "?", question->trends.window_ms,
                          question->trends.of, question->trends.limit);
 }

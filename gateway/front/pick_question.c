@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "gateway/front/count_question.h"
+#include "src/model/id.h"
 
 enum { RATE_MIN = 100, RATE_MAX = PICK_POSTS_MAX * 1000 /* thousandths of a post a second */ };
 
@@ -33,45 +34,84 @@ static int read_latest_by(struct sl_slice text, struct sl_slice pick, enum pick 
     return 0;
 }
 
-static int refuse_without_rate(struct sl_slice pick, struct sl_slice latest_by,
-                               struct sl_slice cell_degrees, struct http_refusal *refusal)
+static int read_rate(struct sl_slice text, struct pick_question *question, uint64_t *ret_bucket_ms,
+                     struct http_refusal *refusal)
 {
-    if (pick.data)
+    uint32_t rate;
+
+    if (!thousandths_read(text, &rate) || rate < RATE_MIN || rate > RATE_MAX)
+        return http_refuse(refusal, 400, "bad_max_rate", "max_rate",
+                           "not a number from 0.1 to %d with at most three decimals",
+                           PICK_POSTS_MAX);
+    question->posts = rate < 1000 ? 1 : rate / 1000;
+    *ret_bucket_ms = rate < 1000 ? (1000000 + rate - 1) / rate : 1000;
+    return 0;
+}
+
+/* Of all that is there between the two. */
+static int read_max(const struct pick_values *values, uint64_t since, uint64_t until,
+                    struct pick_question *question, uint64_t *ret_bucket_ms,
+                    struct http_refusal *refusal)
+{
+    uint32_t thousandths;
+
+    if (values->max_rate.data)
+        return http_refuse(refusal, 400, "bad_max", "max",
+                           "max_rate says how many already: one of the two");
+    if (!thousandths_read(values->max, &thousandths) || thousandths % 1000 != 0 ||
+        thousandths == 0 || thousandths > RATE_MAX)
+        return http_refuse(refusal, 400, "bad_max", "max", "not a number from 1 to %d",
+                           PICK_POSTS_MAX);
+    if (!since || !until || until <= since)
+        return http_refuse(refusal, 400, "bad_max", "max",
+                           "of what? since and until say between which moments");
+    question->posts = thousandths / 1000;
+    question->behind = since;
+    *ret_bucket_ms = sl_id_time_ms(until) - sl_id_time_ms(since + 1) + 1;
+    return 0;
+}
+
+static int refuse_without_number(const struct pick_values *values, struct http_refusal *refusal)
+{
+    if (values->pick.data)
         return http_refuse(refusal, 400, "bad_pick", "pick",
                            "of how many posts a second? max_rate says it");
-    if (latest_by.data)
+    if (values->latest_by.data)
         return http_refuse(refusal, 400, "bad_latest_by", "latest_by",
                            "of how many posts a second? max_rate says it");
-    if (cell_degrees.data)
+    if (values->cell_degrees.data)
         return http_refuse(refusal, 400, "bad_cell_degrees", "cell_degrees",
                            "only latest_by=cell has cells");
     return 0;
 }
 
-int pick_question_read(struct sl_slice max_rate, struct sl_slice pick, struct sl_slice latest_by,
-                       struct sl_slice cell_degrees, struct pick_question *ret_question,
-                       uint64_t *ret_bucket_ms, struct http_refusal *refusal)
+static int read_which(const struct pick_values *values, struct pick_question *question,
+                      struct http_refusal *refusal)
+{
+    if (values->latest_by.data &&
+        read_latest_by(values->latest_by, values->pick, &question->pick, refusal) < 0)
+        return -EPROTO;
+    if (values->pick.data && read_pick(values->pick, &question->pick, refusal) < 0)
+        return -EPROTO;
+    return cell_degrees_read(values->cell_degrees, question->pick == PICK_BY_CELL, "latest_by=cell",
+                             &question->cell_millidegrees, refusal);
+}
+
+int pick_question_read(const struct pick_values *values, uint64_t since, uint64_t until,
+                       struct pick_question *ret_question, uint64_t *ret_bucket_ms,
+                       struct http_refusal *refusal)
 {
     struct pick_question question = {0};
-    uint32_t rate;
+    int r;
 
     *ret_question = question;
     *ret_bucket_ms = 0;
-    if (!max_rate.data)
-        return refuse_without_rate(pick, latest_by, cell_degrees, refusal);
-    if (!thousandths_read(max_rate, &rate) || rate < RATE_MIN || rate > RATE_MAX)
-        return http_refuse(refusal, 400, "bad_max_rate", "max_rate",
-                           "not a number from 0.1 to %d with at most three decimals",
-                           PICK_POSTS_MAX);
-    if (latest_by.data && read_latest_by(latest_by, pick, &question.pick, refusal) < 0)
-        return -EPROTO;
-    if (pick.data && read_pick(pick, &question.pick, refusal) < 0)
-        return -EPROTO;
-    if (cell_degrees_read(cell_degrees, question.pick == PICK_BY_CELL, "latest_by=cell",
-                          &question.cell_millidegrees, refusal) < 0)
-        return -EPROTO;
-    question.posts = rate < 1000 ? 1 : rate / 1000;
+    if (!values->max.data && !values->max_rate.data)
+        return refuse_without_number(values, refusal);
+    r = values->max.data ? read_max(values, since, until, &question, ret_bucket_ms, refusal)
+                         : read_rate(values->max_rate, &question, ret_bucket_ms, refusal);
+    if (r == 0)
+        r = read_which(values, &question, refusal);
     *ret_question = question;
-    *ret_bucket_ms = rate < 1000 ? (1000000 + rate - 1) / rate : 1000;
-    return 0;
+    return r;
 }

@@ -1,7 +1,8 @@
 /* gateway/front/pick_question.h - how many posts of a bucket are sent, and which.
  *
  * max_rate=N: at most N posts a second. A bucket is a second, or 1/N seconds (rounded up to a
- * millisecond) where N is below 1, and begins as a bucket of counts does (count_question.h). */
+ * millisecond) where N is below 1, and begins as a bucket of counts does (count_question.h). max=N:
+ * at most N posts of all that lies between `since` and `until`, which is one bucket. */
 #pragma once
 
 #include <stdint.h>
@@ -20,12 +21,18 @@ struct pick_question {
     uint32_t posts; /* of a bucket, at most; 0: all, as they pass */
     enum pick pick;
     uint32_t cell_millidegrees; /* the side of a cell; 0: not by cell */
+    uint64_t behind; /* there is one bucket, of posts with ids behind this one; 0: there are many */
 };
 
 enum { PICK_POSTS_MAX = 1000 };
 
-/* The values as they came; absent: without data. 0: *ret_bucket_ms is 0 if all are sent; -EPROTO:
- * *refusal. */
-int pick_question_read(struct sl_slice max_rate, struct sl_slice pick, struct sl_slice latest_by,
-                       struct sl_slice cell_degrees, struct pick_question *ret_question,
-                       uint64_t *ret_bucket_ms, struct http_refusal *refusal);
+/* As they came; absent: without data. */
+struct pick_values {
+    struct sl_slice max_rate, max, pick, latest_by, cell_degrees;
+};
+
+/* `since`, `until`: between which ids the stream is; 0: it does not say. 0: *ret_bucket_ms is 0 if
+ * all are sent; -EPROTO: *refusal. */
+int pick_question_read(const struct pick_values *values, uint64_t since, uint64_t until,
+                       struct pick_question *ret_question, uint64_t *ret_bucket_ms,
+                       struct http_refusal *refusal);

@@ -41,6 +41,7 @@ enum parameter {
     PARAMETER_LANGUAGE,
     PARAMETER_LOCATIONS,
     PARAMETER_OF,
+    PARAMETER_MAX,
     PARAMETER_MAX_RATE,
     PARAMETER_PARTITION,
     PARAMETER_PERCENT,
@@ -74,6 +75,7 @@ static const char *const parameter_names[PARAMETER_COUNT] = {
     [PARAMETER_LANGUAGE] = "language",
     [PARAMETER_LOCATIONS] = "locations",
     [PARAMETER_OF] = "of",
+    [PARAMETER_MAX] = "max",
     [PARAMETER_MAX_RATE] = "max_rate",
     [PARAMETER_PARTITION] = "partition",
     [PARAMETER_PERCENT] = "percent",
@@ -93,7 +95,7 @@ static const char *const parameter_names[PARAMETER_COUNT] = {
 enum {
     COMMON = BIT(ACCESS_TOKEN) | BIT(CURSORS) | BIT(DELIMITED) | BIT(FIELDS) | BIT(GATHER_MS) |
              BIT(HELLO) | BIT(LAST) | BIT(SINCE) | BIT(UNTIL),
-    PACE = BIT(CELL_DEGREES) | BIT(LATEST_BY) | BIT(MAX_RATE) | BIT(PICK),
+    PACE = BIT(CELL_DEGREES) | BIT(LATEST_BY) | BIT(MAX) | BIT(MAX_RATE) | BIT(PICK),
     EVENTS = COMMON | PACE,
     PUBLIC = EVENTS | BIT(ZSTD_DICTIONARY), /* may be compressed */
     RESTRICTORS = BIT(LANGUAGE) | BIT(PARTITION) | BIT(PERCENT) | BIT(TYPES),
@@ -383,15 +385,28 @@ static int read_trends(const struct sl_slice *values, struct stream_request *req
     return 0;
 }
 
+static int read_pick(const struct sl_slice *values, struct stream_request *request,
+                     struct http_refusal *refusal)
+{
+    const struct pick_values pick = {
+        .max_rate = values[PARAMETER_MAX_RATE],
+        .max = values[PARAMETER_MAX],
+        .pick = values[PARAMETER_PICK],
+        .latest_by = values[PARAMETER_LATEST_BY],
+        .cell_degrees = values[PARAMETER_CELL_DEGREES],
+    };
+
+    return pick_question_read(&pick, request->since_cursor.id, request->until,
+                              &request->counts.pick, &request->counts.bucket_ms, refusal);
+}
+
 static int read_question(const struct sl_slice *values, struct stream_request *request,
                          struct http_refusal *refusal)
 {
     int r;
 
     if (!is_counting(request->stream))
-        return pick_question_read(values[PARAMETER_MAX_RATE], values[PARAMETER_PICK],
-                                  values[PARAMETER_LATEST_BY], values[PARAMETER_CELL_DEGREES],
-                                  &request->counts.pick, &request->counts.bucket_ms, refusal);
+        return read_pick(values, request, refusal);
     if (request->stream == STREAM_PAST_COUNTS && request->since == SINCE_NOW)
         return http_refuse(refusal, 400, "no_since", "since", "since says from where to count");
     r = count_question_read(values[PARAMETER_BUCKET], values[PARAMETER_BY],

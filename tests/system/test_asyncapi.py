@@ -186,6 +186,7 @@ def refusal(world, channel, parameter, value):
     query = "&".join(pair for pair in needed.split("&") if not pair.startswith(parameter + "="))
     query += "&max_rate=1" if parameter in ("pick", "latest_by", "cell_degrees") and channel not in ("counts", "trends") else ""
     query += "&latest_by=cell" if parameter == "cell_degrees" and channel not in ("counts", "trends") else ""
+    query += "&since=-1h&until=%2B1h" if parameter == "max" and channel not in ("counts", "trends") else ""
     query += "&by=cell" if parameter == "cell_degrees" and channel == "counts" else ""
     target = f"{CHANNELS[channel]['address']}?{query}&{parameter}={quote(value)}"
     headers = {"Authorization": "Bearer " + world.gateway.token(sub=world.ada)}

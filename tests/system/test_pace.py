@@ -125,6 +125,19 @@ def test_the_past_is_picked_as_a_recount_of_the_log_does(filled, pick, rate):
     assert sum(m.type == "delete" for m in got) == 6
 
 
+@pytest.mark.parametrize("pick", ["", "&pick=newest", "&pick=first", "&latest_by=user"])
+def test_some_posts_of_then_are_picked_of_all(filled, pick):
+    _, gateway, log = filled
+    since, until = id_of(log[100]), id_of(log[-50])
+    posts = [event for event in log if event["type"] == "post" and since < id_of(event) <= until]
+    deleted = {event["post"]["id"] for event in log if event["type"] == "delete" and id_of(event) <= until}
+    sent = [id_of(event) for event in PICKS[pick](posts, 7) if event["post"]["id"] not in deleted]
+    with gateway.stream(f"{FIREHOSE}?max=7{pick}&since={since}&until={until}") as stream:
+        got = stream.to_end()
+    assert as_told(got) == [(event_id, "post") for event_id in sorted(sent)] + [(until, "skipped", len(posts) - len(sent))]
+    assert got[-1]["code"] == "complete" and got[-1]["cursor"] == str(until)
+
+
 @pytest.mark.parametrize("transport", ["ndjson", "delimited", "sse", "websocket"])
 def test_it_is_resumed_from_anywhere_on_every_wire(filled, transport):
     """Every cursor that a stream has given out, and others, go on where it was."""
@@ -311,6 +324,9 @@ def test_what_comes_late_is_skipped_by_itself(servers, cli_for):
     ("max_rate=0", "bad_max_rate", "max_rate"), ("max_rate=0.09", "bad_max_rate", "max_rate"),
     ("max_rate=1000.001", "bad_max_rate", "max_rate"), ("max_rate=1e2", "bad_max_rate", "max_rate"),
     ("max_rate=", "bad_max_rate", "max_rate"), ("max_rate=4294968", "bad_max_rate", "max_rate"),
+    ("max=0&since=-1h&until=-1m", "bad_max", "max"), ("max=1001&since=-1h&until=-1m", "bad_max", "max"),
+    ("max=1.5&since=-1h&until=-1m", "bad_max", "max"), ("max=5", "bad_max", "max"), ("max=5&since=-1h", "bad_max", "max"),
+    ("max=5&max_rate=1&since=-1h&until=-1m", "bad_max", "max"),
     ("max_rate=1&pick=oldest", "bad_pick", "pick"), ("pick=even", "bad_pick", "pick"),
     ("latest_by=user", "bad_latest_by", "latest_by"), ("max_rate=1&latest_by=lang", "bad_latest_by", "latest_by"),
     ("max_rate=1&pick=even&latest_by=user", "bad_latest_by", "latest_by"),
