@@ -1,4 +1,7 @@
-/* pick_question.c - the parameters of a pace. */
+/* pick_question.c - the parameters of a pace.
+ *
+ * First how many posts of which bucket, then which of them. Numbers are read in thousandths; a
+ * bucket has 1,000 posts at most. */
 #include "gateway/front/pick_question.h"
 
 #include <errno.h>
