@@ -338,6 +338,17 @@ const tests = {
     await visit.close();
   },
 
+  async 'what rises is told, and a click compares it'() {
+    await servers.sluice('user', 'add', 'bea', '--name', 'Bea');
+    for (const user of ['ada', 'bea']) await servers.post(user, 'a kaluta #kaluta');
+    const visit = await Visit.listen('a=kaluta&range=15m');
+    await visit.page.locator('#rising button', { hasText: '#kaluta' }).click();
+    await visit.page.locator('.chip [aria-pressed=true]', { hasText: '#kaluta' }).waitFor();
+    assert.match(visit.page.url(), /#a=kaluta&b=%23kaluta&focus=b/);
+    await isAccessible(visit.page);
+    await visit.close();
+  },
+
   async 'a row of a list adds to the question'() {
     for (const lang of ['de', 'de', 'fr']) await servers.post('ada', 'a kowari', '--lang', lang);
     const visit = await Visit.listen('a=kowari&range=15m');

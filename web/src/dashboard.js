@@ -30,6 +30,7 @@ import { LETTERS, View } from './view.js';
 const HISTORY = 50;   // posts that are there when the page opens
 const OLD_MS = 3000;  // a bucket that is so long overdue is missing
 const RENDER_MS = 500;
+const SURE = 5;       // a score of trends that is not chance
 const ENOUGH = 20;    // posts: a range with fewer of them grows
 const GROUPS = ['lang', 'country', 'cell'];
 const GROUP_REFRESH_MS = 2000;
@@ -546,7 +547,7 @@ const HINT_KEY = 'sluice.hint';
 
 // Of what rises, as far as that is known.
 function showExamples(terms) {
-  const texts = [...terms.slice(0, 2).map(({ term }) => ruleOf(term)), 'coffee', '#rain'].slice(0, 2);
+  const texts = [...terms.filter(({ score }) => score >= SURE).map(({ term }) => ruleOf(term)), 'coffee', '#rain'].slice(0, 2);
   const example = (text) => {
     const button = make('button.quiet', { type: 'button' }, text);
     button.addEventListener('click', () => asking.check(text, false));
