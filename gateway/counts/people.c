@@ -6,7 +6,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -85,45 +84,49 @@ uint64_t people_count(const struct people *people)
 
 void people_union_begin(struct people_union *all)
 {
+    memset(all->slots, 0, sizeof(all->slots));
     all->count = 0;
     all->is_estimated = false;
 }
 
-void people_union_add(struct people_union *all, const struct people *people)
+static void add_hash(struct people_union *all, uint32_t hash)
 {
-    if (people->is_estimated && !all->is_estimated) {
-        memset(all->registers, 0, sizeof(all->registers));
-        all->is_estimated = true;
-    }
-    for (size_t i = 0; people->is_estimated && i < PEOPLE_REGISTERS; i++) {
-        if (people->registers[i] > all->registers[i])
-            all->registers[i] = people->registers[i];
-    }
-    if (people->is_estimated || people->count == 0)
-        return;
-    assert(all->count + people->count <= sizeof(all->hashes) / sizeof(all->hashes[0]));
-    memcpy(&all->hashes[all->count], people->hashes, people->count * sizeof(all->hashes[0]));
-    all->count += people->count;
+    uint32_t i = hash & (PEOPLE_UNION_SLOTS - 1);
+
+    hash = hash ? hash : 1;
+    while (all->slots[i] && all->slots[i] != hash)
+        i = (i + 1) & (PEOPLE_UNION_SLOTS - 1);
+    all->count += all->slots[i] == 0;
+    all->slots[i] = hash;
 }
 
-static int compare(const void *left, const void *right)
+static void add_registers(struct people_union *all, const uint8_t *registers)
 {
-    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    if (!all->is_estimated)
+        memset(all->registers, 0, sizeof(all->registers));
+    all->is_estimated = true;
+    for (size_t i = 0; i < PEOPLE_REGISTERS; i++)
+        all->registers[i] = registers[i] > all->registers[i] ? registers[i] : all->registers[i];
+}
 
-    return (a > b) - (a < b);
+void people_union_add(struct people_union *all, const struct people *people)
+{
+    if (people->is_estimated) {
+        add_registers(all, people->registers);
+        return;
+    }
+    assert(all->count + people->count <= PEOPLE_UNION_SLOTS / 2);
+    for (unsigned i = 0; i < people->count; i++)
+        add_hash(all, people->hashes[i]);
 }
 
 uint64_t people_union_count(struct people_union *all)
 {
-    uint64_t count = 0;
-
-    if (all->is_estimated) {
-        for (size_t i = 0; i < all->count; i++)
-            note(all->registers, all->hashes[i]);
-        return distinct_of_registers(all->registers, PEOPLE_REGISTERS);
+    if (!all->is_estimated)
+        return all->count;
+    for (size_t i = 0; all->count > 0 && i < PEOPLE_UNION_SLOTS; i++) {
+        if (all->slots[i])
+            note(all->registers, all->slots[i]);
     }
-    qsort(all->hashes, all->count, sizeof(all->hashes[0]), compare);
-    for (size_t i = 0; i < all->count; i++)
-        count += i == 0 || all->hashes[i] != all->hashes[i - 1];
-    return count;
+    return distinct_of_registers(all->registers, PEOPLE_REGISTERS);
 }

@@ -32,14 +32,15 @@ void people_done(struct people *people);
 int people_add(struct people *people, uint64_t hash);
 uint64_t people_count(const struct people *people);
 
+enum { PEOPLE_UNION_SLOTS = 2048 }; /* twice as many as there can be hashes, and a power of two */
+
 struct people_union {
-    uint32_t hashes[PEOPLE_SETS_MAX * PEOPLE_EXACT];
+    uint32_t slots[PEOPLE_UNION_SLOTS]; /* open addressing; 0: empty */
     uint8_t registers[PEOPLE_REGISTERS];
     size_t count;
     bool is_estimated;
 };
 
-/* Only what is needed is set. */
 void people_union_begin(struct people_union *all);
 /* PEOPLE_SETS_MAX times at most. */
 void people_union_add(struct people_union *all, const struct people *people);
