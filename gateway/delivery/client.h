@@ -2,9 +2,9 @@
  * table through which its transport writes.
  *
  * The transport embeds a client in whatever it sends on and fills the table; several clients may
- * share a connection, and then are blocked together. Delivery never learns whether
- * it talks to a WebSocket or to a chunked response. Nothing in the table closes a client
- * while delivery walks a list: evict() and broken() only schedule it. */
+ * share a connection, and then are blocked together. Delivery never learns whether it talks to a
+ * WebSocket or to a chunked response. Nothing in the table closes a client while delivery walks a
+ * list: evict() and broken() only schedule it. */
 #pragma once
 
 #include <stdbool.h>
