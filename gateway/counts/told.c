@@ -62,7 +62,10 @@ static int compare_ids(const void *a, const void *b)
 
 void told_list_sort(struct told_list *list)
 {
-    qsort(list->list + list->first, list->count - list->first, sizeof(*list->list), compare_ids);
+    size_t count = list->count - list->first;
+
+    if (count > 1)
+        qsort(list->list + list->first, count, sizeof(*list->list), compare_ids);
 }
 
 bool told_list_take(struct told_list *list, struct told *ret_told)
