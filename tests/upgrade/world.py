@@ -188,7 +188,7 @@ class Keeper(Client):
         self.bytes = {}
         self.cursors = []  # with which it has come back
         storm = types.SimpleNamespace(gateway=gateway, shards=world.redis.shards, outsider=None, clients=[], dictionary=None,
-                                      start=max(int(entry) for entry, _ in world.redis.entries()))
+                                      said={}, start=max(int(entry) for entry, _ in world.redis.entries()))
         super().__init__(storm, Kind("all", ALL_TYPES, None, fields=()), transport, 1, is_calm=True)
 
     def _open(self):
