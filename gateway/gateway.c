@@ -241,6 +241,7 @@ static void on_drained(void *context)
     user_checks_free(gateway->user_checks);
     shard_watch_free(gateway->task_watch);
     intake_free(gateway->intake);
+    deliver_end(gateway->deliver);
     deliver_set_log(gateway->deliver, NULL);
     log_cache_free(gateway->log_cache);
     log_reader_free(gateway->log_reader);

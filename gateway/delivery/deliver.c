@@ -95,11 +95,17 @@ struct deliver *deliver_new(const struct deliver_settings *settings)
     return deliver;
 }
 
+void deliver_end(struct deliver *deliver)
+{
+    deliver->is_ending = true;
+    trend_sources_end(deliver);
+}
+
 void deliver_free(struct deliver *deliver)
 {
     if (!deliver)
         return;
-    trend_sources_free(deliver);
+    deliver_end(deliver);
     if (deliver->timer)
         uv_close((uv_handle_t *)deliver->timer, free_handle);
     if (deliver->remover)

@@ -36,6 +36,9 @@ struct deliver_settings {
 
 /* NULL: out of memory. */
 struct deliver *deliver_new(const struct deliver_settings *settings);
+/* Clients are leaving, and none comes any more: what is looked for all the same, for who comes
+ * next, ends, so that the loop can run empty. */
+void deliver_end(struct deliver *deliver);
 /* All clients have left. The loop must run once more to let go of the handles. */
 void deliver_free(struct deliver *deliver);
 

@@ -66,6 +66,7 @@ struct deliver {
     struct list counting;                   /* lanes with a counter */
     struct list miscounted; /* lanes whose clients count again at the end of the turn */
     struct list trend_sources;
+    bool is_ending;        /* nothing goes on that nobody asks for */
     uv_timer_t *refresher; /* for lanes that tell of the open bucket */
     uint64_t closed;       /* everything at or below this id has passed */
     uint64_t next_close;   /* the id of the first bucket of all lanes that is to be closed */
@@ -110,8 +111,9 @@ void trend_source_add_outlet(struct lane *source, struct lane *outlet);
 void trend_source_forget_outlet(struct lane *outlet);
 /* Is who has been told everything up to this cursor told the rest by it? */
 bool trend_source_goes_on_from(const struct lane *source, const struct sl_cursor *cursor);
-/* No outlets are left. */
-void trend_sources_free(struct deliver *deliver);
+/* None stands any more (deliver->is_ending): those that nobody asks go now, the others with the
+ * last who asks. */
+void trend_sources_end(struct deliver *deliver);
 
 /* Where a client of the lane would go on that has been sent all. */
 static inline struct sl_cursor lane_head(const struct lane *lane)

@@ -161,12 +161,6 @@ struct lane *trend_source_find(struct deliver *deliver, struct sl_filter *filter
     return source->lane;
 }
 
-void trend_sources_free(struct deliver *deliver)
-{
-    LIST_EACH(&deliver->trend_sources, node)
-    source_free(deliver, LIST_OWNER(node, struct trend_source, node));
-}
-
 void trend_source_add_outlet(struct lane *source, struct lane *outlet)
 {
     outlet->source = source;
@@ -184,8 +178,20 @@ void trend_source_forget_outlet(struct lane *outlet)
 
     list_remove(&outlet->source->outlets, &outlet->outlet);
     outlet->source = NULL;
-    if (is_idle(source) && (source->has_failed || !source->lane->question.trends.stands))
+    if (is_idle(source) &&
+        (source->has_failed || outlet->deliver->is_ending || !source->lane->question.trends.stands))
         source_free(outlet->deliver, source);
+}
+
+void trend_sources_end(struct deliver *deliver)
+{
+    LIST_EACH(&deliver->trend_sources, node)
+    {
+        struct trend_source *source = LIST_OWNER(node, struct trend_source, node);
+
+        if (is_idle(source))
+            source_free(deliver, source);
+    }
 }
 
 bool trend_source_goes_on_from(const struct lane *source, const struct sl_cursor *cursor)

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from harness import events
+from harness import events, processes
 from harness.redis_server import shard_of
 from harness.streams import Refused
 from harness.waiting import eventually
@@ -365,6 +365,16 @@ def test_only_so_many_are_looked_for(servers):
     assert gateway.metrics()["sluice_trend_sketches"] == 32
     for stream in streams:
         stream.close()
+
+
+def test_a_server_ends_while_it_reads_the_past_for_who_comes_next(servers):
+    redis = servers.redis()
+    write(redis, corpus(int(time.time() * 1000)))
+    gateway = servers.gateway(redis)
+    with processes.stopped(redis.pids):
+        with gateway.stream(f"{STREAM}?window=5m&of=words&bucket=1s"):
+            pass
+        gateway.stop()
 
 
 def test_they_are_opened_beside_others_on_one_connection(filled):
