@@ -162,9 +162,40 @@ static void print_level(const json_t *verdict, struct buffer *text)
         cli_append_word(text, sl_slice_str(level ? level : "unknown"));
 }
 
-/* The verdict stands out in colors. */
-static void print_heading(const struct snapshots *snapshots, const char *url, bool has_colors,
+/* In lines of at most so many bytes, broken at spaces; 0: in one. */
+static void append_folded(struct sl_slice words, size_t width, struct buffer *text)
+{
+    size_t column = 0;
+
+    while (words.size > 0) {
+        const char *space = memchr(words.data, ' ', words.size);
+        size_t size = space ? (size_t)(space - words.data) : words.size;
+        bool breaks = column > 0 && width > 0 && column + 1 + size > width;
+
+        if (column > 0)
+            buffer_append_char(text, breaks ? '\n' : ' ');
+        buffer_append_slice(text, sl_slice(words.data, size));
+        column = (breaks || column == 0 ? 0 : column + 1) + size;
+        words = sl_slice_from(words, space ? size + 1 : size);
+    }
+    buffer_append_char(text, '\n');
+}
+
+static void print_verdict(const json_t *verdict, const struct layout_form *page,
                           struct buffer *text)
+{
+    size_t width = page->columns < LAYOUT_COLUMN_WIDTH ? page->columns : LAYOUT_COLUMN_WIDTH;
+    struct buffer words = BUFFER_INIT;
+
+    print_member(verdict, "text", "", &words);
+    append_folded(buffer_slice(&words), page->rows > 0 ? width : 0, text);
+    text->failed = text->failed || words.failed;
+    buffer_done(&words);
+}
+
+/* The verdict stands out in colors. */
+static void print_heading(const struct snapshots *snapshots, const char *url,
+                          const struct top_form *form, struct buffer *text)
 {
     const json_t *snapshot = snapshots_latest(snapshots);
     double up_s = snapshot_number(snapshot, "now_ms") / 1000 -
@@ -181,14 +212,12 @@ static void print_heading(const struct snapshots *snapshots, const char *url, bo
     buffer_append_str(text, "sluiced ");
     print_member(snapshot, "version", "-", text);
     buffer_append_format(text, " at %s, up %s, ", url, figure_seconds(up_s).text);
-    if (has_colors)
+    if (form->has_colors)
         buffer_append_str(text, is_well ? GREEN : RED);
     buffer_append_slice(text, is_well ? SL_SLICE("all well") : buffer_slice(&trouble));
-    buffer_append_str(text, has_colors ? NORMAL "\n" : "\n");
-    if (verdict) {
-        print_member(verdict, "text", "", text);
-        buffer_append_char(text, '\n');
-    }
+    buffer_append_str(text, form->has_colors ? NORMAL "\n" : "\n");
+    if (verdict)
+        print_verdict(verdict, &form->page, text);
     buffer_append_char(text, '\n');
     buffer_done(&trouble);
 }
@@ -440,7 +469,7 @@ void top_view_print(const struct snapshots *snapshots, const char *url, const st
     };
     const json_t *snapshot = snapshots_latest(snapshots);
 
-    print_heading(snapshots, url, form->has_colors, &parts[SUMMARY].text);
+    print_heading(snapshots, url, form, &parts[SUMMARY].text);
     print_flow(snapshots, &parts[SUMMARY].text);
     print_cost(snapshots, &parts[SUMMARY].text);
     print_streams(snapshot, false, &parts[STREAMS].text);

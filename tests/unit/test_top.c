@@ -231,6 +231,26 @@ static void test_page_names_what_fails(void **state)
     snapshots_done(&snapshots);
 }
 
+static void test_verdict_is_folded_to_the_window(void **state)
+{
+    static const struct top_form narrow = {.page = {.rows = 24, .columns = 18}};
+    struct snapshots snapshots = {.count = 0};
+    struct buffer text = BUFFER_INIT;
+
+    (void)state;
+    assert_int_equal(add(&snapshots, "{\"now_ms\":5000,\"workers\":1,\"version\":\"1\",\"verdict\":"
+                                     "{\"level\":\"warning\",\"text\":\"Two of nine are far "
+                                     "behindbehindbehind.\"},\"metrics\":{}}"),
+                     0);
+    page(&snapshots, &text);
+    assert_non_null(strstr(text.data, "\nTwo of nine are far behindbehindbehind.\n"));
+    buffer_clear(&text);
+    top_view_print(&snapshots, "http://x", &narrow, &text);
+    assert_non_null(strstr(buffer_str(&text), "\nTwo of nine are\nfar\nbehindbehindbehind.\n"));
+    buffer_done(&text);
+    snapshots_done(&snapshots);
+}
+
 static void test_page_names_slow_clients_and_troubles_without_obeying_them(void **state)
 {
     struct snapshots snapshots = {.count = 0};
@@ -395,6 +415,7 @@ int main(void)
         cmocka_unit_test(test_quantile_is_of_what_has_been_counted_between),
         cmocka_unit_test(test_page_counts_an_event_once_though_each_worker_hears_it),
         cmocka_unit_test(test_page_names_what_fails),
+        cmocka_unit_test(test_verdict_is_folded_to_the_window),
         cmocka_unit_test(test_page_names_slow_clients_and_troubles_without_obeying_them),
         cmocka_unit_test(test_worker_is_well_while_it_is_ready),
         cmocka_unit_test(test_page_is_made_to_fit_the_window),
