@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/figure.h"
 #include "base/printable.h"
 #include "cli/cli.h"
 #include "cli/command_table.h"
@@ -108,23 +109,23 @@ static double number(const json_t *json, const char *name)
 
 static void print_rate(const json_t *json)
 {
-    const char *unit = "second";
+    const char *unit = "a second";
     double times = 1;
 
     if (number(json, "per_second") < 0.1) {
-        unit = "hour";
+        unit = "an hour";
         times = 3600;
     } else if (number(json, "per_second") < 1) {
-        unit = "minute";
+        unit = "a minute";
         times = 60;
     }
-    printf("%.3g events a %s (%.3g to %.3g in the next ten minutes), %.2g %% of all, "
+    printf("%.3g events %s (%.3g to %.3g in the next ten minutes), %.2g %% of all, "
            "%.3g bytes a second\n",
            number(json, "per_second") * times, unit, number(json, "per_second_low") * times,
            number(json, "per_second_high") * times, number(json, "share") * 100,
            number(json, "bytes_per_second"));
-    printf("by %.0f of %.0f events that were looked at, of %.3g seconds\n", number(json, "events"),
-           number(json, "looked_at"), number(json, "seconds"));
+    printf("by %.0f of %.0f events that were looked at, of %s\n", number(json, "events"),
+           number(json, "looked_at"), figure_seconds(number(json, "seconds")).text);
 }
 
 static void print_parts(const json_t *parts)

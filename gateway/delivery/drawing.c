@@ -16,6 +16,7 @@
 
 enum {
     HOUR_MS = 3600000,
+    MINUTE_MS = 60000,
     EXAMPLE_EVENTS = 500, /* of the ring, looked at for examples alone */
     CLOCK_EVENTS = 32     /* between two looks at the clock */
 };
@@ -30,6 +31,7 @@ struct drawing {
     void *owner;
     enum stage stage;
     bool has_ring;           /* has it all that is drawn from? */
+    bool has_all;            /* and whatever has happened before? */
     bool has_examples;       /* enough of them */
     uint64_t from_ms, to_ms; /* Unix times of what is drawn from */
     uint64_t at, end_at;     /* of the ring: entries below `at` are still to be walked */
@@ -218,6 +220,17 @@ static void on_batch(struct catch_up_guest *guest, uint32_t shard, uint64_t to,
     drawing->last_id = segment ? segment->entries[segment->count - 1].id : 0;
 }
 
+/* Before the first event of all there was nobody: that is no time without events. But a minute is
+ * looked at, or one event would be a rate. */
+static void begin_at_first(struct drawing *drawing)
+{
+    uint64_t latest = drawing->to_ms > MINUTE_MS ? drawing->to_ms - MINUTE_MS : 0;
+    uint64_t begin_ms = drawing->newer_ms < latest ? drawing->newer_ms : latest;
+
+    if (begin_ms > drawing->from_ms)
+        drawing->from_ms = begin_ms;
+}
+
 /* --- stage by stage ----------------------------------------------------------------------- */
 
 static void end_ring(struct drawing *drawing)
@@ -237,6 +250,8 @@ static void end_stage(struct drawing *drawing)
     case STAGE_COUNT:
         drawing->stride = (drawing->passed + ESTIMATE_EVENTS - 1) / ESTIMATE_EVENTS;
         drawing->stride += drawing->stride == 0;
+        if (drawing->has_all)
+            begin_at_first(drawing);
         begin_walk(drawing, drawing->has_ring ? STAGE_RING : STAGE_EXAMPLES);
         break;
     case STAGE_RING:
@@ -343,6 +358,7 @@ struct drawing *drawing_begin(struct deliver *deliver, struct estimate *estimate
     if (drawing->from_ms >= drawing->to_ms)
         drawing->from_ms = drawing->to_ms - 1;
     drawing->has_ring = drawing->from_ms >= ring_ms;
+    drawing->has_all = ring_ms == 0;
     drawing->slots = drawing->has_ring ? ESTIMATE_SLOTS : slots_of(ring->shards);
     drawing->slot = drawing->slots;
     drawing->oldest_ms = drawing->to_ms;

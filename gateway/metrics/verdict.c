@@ -460,8 +460,9 @@ void verdict_say_well(const struct reading *reading, char ret_text[static VERDIC
         snprintf(redis, sizeof(redis), "; Redis answers within %s",
                  figure_seconds((double)reading->redis_worst_us / 1e6).text);
     snprintf(ret_text, VERDICT_TEXT_SIZE,
-             "All is well: %s stream%s, %s events a second in, %s out%s.",
+             "All is well: %s stream%s, %s event%s a second in, %s out%s.",
              count(reading->streams).text, plural(reading->streams),
              reading->events_in == READING_UNKNOWN ? "-" : count(reading->events_in).text,
+             plural(reading->events_in),
              reading->events_out == READING_UNKNOWN ? "-" : count(reading->events_out).text, redis);
 }

@@ -82,6 +82,7 @@ def test_the_ring_is_counted_as_the_log(filled, wish, wants):
     assert answer["share"] == pytest.approx(expected / len(passed), rel=0.001)
     assert answer["per_second"] == pytest.approx(expected / answer["seconds"], rel=0.001)
     assert answer["per_second_low"] <= answer["per_second"] <= answer["per_second_high"]
+    assert 60 <= answer["seconds"] < 600  # since the first event of all, or a minute: not an hour
     assert (answer["bytes_per_second"] > 50 * answer["per_second"]) == (expected > 0)
     newest = [event["id"] for event in reversed(passed) if wants(event) and event["type"] == "post"]
     told = [event["id"] for event in answer["examples"]]
