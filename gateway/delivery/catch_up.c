@@ -398,56 +398,6 @@ static void step(struct catcher *catcher)
     }
 }
 
-/* --- guests --- */
-
-static struct list *list_of_guest(struct catch_up *catch_up, const struct catch_up_guest *guest)
-{
-    return guest->waits ? &catch_up->waiting_guests : &catch_up->guests;
-}
-
-void catch_up_guest_start(struct catch_up *catch_up, struct catch_up_guest *guest)
-{
-    guest->waits = false;
-    list_append(&catch_up->guests, &guest->node);
-    uv_idle_start(&catch_up->idle, on_idle);
-}
-
-void catch_up_guest_stop(struct catch_up *catch_up, struct catch_up_guest *guest)
-{
-    if (list_contains(&guest->node))
-        list_remove(list_of_guest(catch_up, guest), &guest->node);
-}
-
-/* The first has its time, and is then behind the others. */
-static void work_for_guests(struct catch_up *catch_up, uint64_t until_us)
-{
-    struct list_node *first = list_first(&catch_up->guests);
-    struct catch_up_guest *guest;
-    enum guest_progress progress;
-
-    if (!first)
-        return;
-    guest = LIST_OWNER(first, struct catch_up_guest, node);
-    progress = guest->work(guest, catch_up->log, until_us);
-    list_remove(&catch_up->guests, first);
-    guest->waits = progress == GUEST_WAITS_FOR_LOG;
-    if (progress != GUEST_IS_DONE)
-        list_append(list_of_guest(catch_up, guest), first);
-}
-
-static void wake_guests(struct catch_up *catch_up, uint32_t shard, uint64_t to,
-                        const struct cached_batch *batch)
-{
-    LIST_EACH(&catch_up->waiting_guests, node)
-    {
-        struct catch_up_guest *guest = LIST_OWNER(node, struct catch_up_guest, node);
-
-        guest->batch(guest, shard, to, batch);
-        list_remove(&catch_up->waiting_guests, node);
-        catch_up_guest_start(catch_up, guest);
-    }
-}
-
 static void on_idle(uv_idle_t *idle)
 {
     struct catch_up *catch_up = idle->data;
@@ -457,11 +407,17 @@ static void on_idle(uv_idle_t *idle)
     catch_up_sample_clocks(catch_up);
     catch_up->budget = TURN_BYTES;
     catch_up->count_until_us = now_us + COUNT_US;
-    work_for_guests(catch_up, now_us + GUEST_US);
+    catch_up_work_for_guests(catch_up, now_us + GUEST_US);
     while (catch_up->budget > 0 && (first = list_first(&catch_up->running)))
         step(LIST_OWNER(first, struct catcher, node));
     if (list_is_empty(&catch_up->running) && list_is_empty(&catch_up->guests))
         uv_idle_stop(idle);
+}
+
+void catch_up_guest_start(struct catch_up *catch_up, struct catch_up_guest *guest)
+{
+    catch_up_enqueue_guest(catch_up, guest);
+    uv_idle_start(&catch_up->idle, on_idle);
 }
 
 static bool serves(const struct cached_batch *batch, const struct catcher *catcher)
@@ -498,7 +454,9 @@ static void on_back_batch(void *owner, uint32_t shard, uint64_t to,
 {
     struct catch_up *catch_up = owner;
 
-    wake_guests(catch_up, shard, to, batch);
+    catch_up_wake_guests(catch_up, shard, to, batch);
+    if (!list_is_empty(&catch_up->guests))
+        uv_idle_start(&catch_up->idle, on_idle);
     LIST_EACH(&catch_up->looking_back, node)
     {
         struct catcher *catcher = LIST_OWNER(node, struct catcher, node);

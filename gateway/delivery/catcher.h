@@ -174,6 +174,16 @@ static inline void catch_up_spend(struct catch_up *catch_up, size_t bytes)
     catch_up->budget -= bytes < catch_up->budget ? bytes : catch_up->budget;
 }
 
+/* --- catch_up_guest.c --- */
+
+/* It has its turn when the idle handle runs. */
+void catch_up_enqueue_guest(struct catch_up *catch_up, struct catch_up_guest *guest);
+/* The first guest works until clock_monotonic_us() is `until_us`, and is then behind the others. */
+void catch_up_work_for_guests(struct catch_up *catch_up, uint64_t until_us);
+/* A batch has come that a guest may have asked for: those who wait look at it. */
+void catch_up_wake_guests(struct catch_up *catch_up, uint32_t shard, uint64_t to,
+                          const struct cached_batch *batch);
+
 void catch_up_sample_clocks(struct catch_up *catch_up);
 /* By the clocks as sampled last. */
 uint64_t catch_up_happened_ms(const struct catch_up *catch_up, const struct event *event);
