@@ -341,6 +341,25 @@ static enum token_fault bad_claim(struct token *token, const char *which)
     return TOKEN_BAD_CLAIMS;
 }
 
+/* What revocations go by. A number is as good a name as its digits. */
+static bool read_jti(const json_t *jti, struct token *token)
+{
+    if (json_is_integer(jti))
+        snprintf(token->jti, sizeof(token->jti), "%" JSON_INTEGER_FORMAT, json_integer_value(jti));
+    else if (json_is_string(jti))
+        token_name(string_slice(jti), token->jti);
+    return !jti || json_is_integer(jti) || json_is_string(jti);
+}
+
+static bool read_iat(const json_t *iat, struct token *token)
+{
+    double issued_ms = json_number_value(iat) * 1000;
+
+    if (issued_ms >= 1)
+        token->issued_ms = issued_ms < (double)LATEST_MS ? (uint64_t)issued_ms : LATEST_MS;
+    return !iat || json_is_number(iat);
+}
+
 static enum token_fault check_times(const json_t *claims, uint64_t now_ms, struct token *token)
 {
     const json_t *exp = json_object_get(claims, "exp");
@@ -387,6 +406,10 @@ static enum token_fault read_claims(const struct token_policy *policy, const jso
                                 "not taken");
     if (!read_limits(json_object_get(claims, "lim"), token))
         return bad_claim(token, "the token's lim has a limit that is not known, or no number");
+    if (!read_jti(json_object_get(claims, "jti"), token))
+        return bad_claim(token, "the token's jti is no text");
+    if (!read_iat(json_object_get(claims, "iat"), token))
+        return bad_claim(token, "the token's iat is no number of Unix seconds");
     fault = check_times(claims, now_ms, token);
     if (fault != TOKEN_OK)
         return fault;
@@ -401,7 +424,7 @@ static enum token_fault read_claims(const struct token_policy *policy, const jso
 /* --- all of it ----------------------------------------------------------------------------- */
 
 static enum token_fault check_signature(const struct token_policy *policy,
-                                        const struct token_parts *parts)
+                                        const struct token_parts *parts, struct token *token)
 {
     const struct token_key *key = NULL;
     enum token_algorithm algorithm;
@@ -418,6 +441,8 @@ static enum token_fault check_signature(const struct token_policy *policy,
         return fault;
     r = token_key_verify(key, algorithm, parts->signed_text,
                          buffer_slice(&parts->bytes[PART_SIGNATURE]));
+    token_name(sl_slice_str(token_key_name(key)), token->kid);
+    token_name(sl_slice_str(policy->issuer ? policy->issuer : ""), token->issuer);
     return r == 0 ? TOKEN_OK : r == -ENOMEM ? TOKEN_NO_MEMORY : TOKEN_BAD_SIGNATURE;
 }
 
@@ -444,7 +469,7 @@ enum token_fault token_check(const struct token_policy *policy, struct sl_slice 
 
     fault = split(jwt, &parts);
     if (fault == TOKEN_OK)
-        fault = check_signature(policy, &parts);
+        fault = check_signature(policy, &parts, &token);
     if (fault == TOKEN_OK)
         fault = parse(&parts.bytes[PART_CLAIMS], &claims);
     if (fault == TOKEN_OK) {

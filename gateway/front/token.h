@@ -16,6 +16,7 @@
 #include "base/failure.h"
 #include "base/slice.h"
 #include "filters/filter.h"
+#include "gateway/front/token_name.h"
 
 enum { TOKEN_MAX_BYTES = 8192, TOKEN_SUBJECT_SIZE = 65, TOKEN_LEEWAY_S = 60 };
 
@@ -33,7 +34,11 @@ struct token {
     char subject[TOKEN_SUBJECT_SIZE]; /* sub; empty: none */
     char holder[TOKEN_SUBJECT_SIZE]; /* whom limits count it for: its sub; without one, the token */
     unsigned scopes;                 /* enum token_scope, OR-ed */
+    uint64_t issued_ms;              /* iat, Unix time; 0: the token does not say */
     uint64_t expires_ms;             /* Unix time, leeway included */
+    char jti[TOKEN_NAME_SIZE];       /* by token_name(); empty: none */
+    char kid[TOKEN_NAME_SIZE];       /* by token_name(): the key that verified it */
+    char issuer[TOKEN_NAME_SIZE];    /* by token_name(): whose keys these are; empty: any's */
     struct sl_filter_limits limits;  /* the defaults, narrowed or widened by the claim `lim` */
     const char *bad_claim;           /* with TOKEN_BAD_CLAIMS: which, for humans; static */
 };

@@ -247,6 +247,36 @@ static void test_token_says_who_asks_and_what_they_may_do(void **state)
     token_policy_free(policy);
 }
 
+static void test_token_has_names_that_it_is_revoked_by(void **state)
+{
+    struct token_policy *policy = policy_of(
+        &(struct token_policy_settings){.secret_file = path_of("secret"), .issuer = "https://id"});
+    struct token token;
+    char claims[400], name[TOKEN_NAME_SIZE], jti[200];
+
+    (void)state;
+    expect_claims(policy, "{" GOOD ",\"iss\":\"https://id\",\"iat\":1799990000.25,\"jti\":\"a-1\"}",
+                  TOKEN_OK, &token);
+    assert_string_equal(token.jti, "a-1");
+    assert_string_equal(token.kid, "secret");
+    assert_string_equal(token.issuer, "https://id");
+    assert_true(token.issued_ms == UINT64_C(1799990000250));
+    expect_claims(policy, "{" GOOD ",\"iss\":\"https://id\",\"iat\":-1,\"jti\":17}", TOKEN_OK,
+                  &token);
+    assert_string_equal(token.jti, "17");
+    assert_true(token.issued_ms == 0);
+    memset(jti, 'x', sizeof(jti) - 1);
+    jti[sizeof(jti) - 1] = '\0';
+    snprintf(claims, sizeof(claims), "{" GOOD ",\"iss\":\"https://id\",\"jti\":\"%s\"}", jti);
+    expect_claims(policy, claims, TOKEN_OK, &token);
+    token_name(sl_slice_str(jti), name);
+    assert_string_equal(token.jti, name);
+    assert_int_equal(strlen(name), 7 + 64);
+    token_name(sl_slice(jti, TOKEN_NAME_SIZE - 1), name);
+    assert_int_equal(strlen(name), TOKEN_NAME_SIZE - 1);
+    token_policy_free(policy);
+}
+
 static void test_each_algorithm_of_the_secret_is_accepted(void **state)
 {
     static const struct {
@@ -504,6 +534,10 @@ static void test_claims_of_the_wrong_type_are_refused(void **state)
          TOKEN_BAD_CLAIMS},
         {"{" GOOD ",\"scope\":[\"stream:filter\"]}", TOKEN_BAD_CLAIMS},
         {"{" GOOD ",\"scope\":null}", TOKEN_BAD_CLAIMS},
+        {"{" GOOD ",\"jti\":null}", TOKEN_BAD_CLAIMS},
+        {"{" GOOD ",\"jti\":1.5}", TOKEN_BAD_CLAIMS},
+        {"{" GOOD ",\"jti\":[\"x\"]}", TOKEN_BAD_CLAIMS},
+        {"{" GOOD ",\"iat\":\"1800000000\"}", TOKEN_BAD_CLAIMS},
         {"{" GOOD "," GOOD "}", TOKEN_MALFORMED},
         {"[]", TOKEN_MALFORMED},
         {"null", TOKEN_MALFORMED},
@@ -905,6 +939,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_token_says_who_asks_and_what_they_may_do),
+        cmocka_unit_test(test_token_has_names_that_it_is_revoked_by),
         cmocka_unit_test(test_each_algorithm_of_the_secret_is_accepted),
         cmocka_unit_test(test_signatures_of_key_pairs_are_verified),
         cmocka_unit_test(test_every_changed_or_missing_byte_is_noticed),
