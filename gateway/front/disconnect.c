@@ -21,6 +21,8 @@ static const struct disconnect_row rows[DISCONNECT_REASON_COUNT] = {
     [DISCONNECT_BUSY] = {"busy", "this server is reading too much at once", 1013, true},
     [DISCONNECT_HOME_FULL] = {"busy", "home streams take as much memory as they may", 1013, true},
     [DISCONNECT_COMPLETE] = {"complete", "until is reached", 1000, false},
+    [DISCONNECT_ENDED] = {"ended", "this connection was ended by its owner or an operator", 4004,
+                          false},
 };
 
 const struct disconnect_row *disconnect_row(enum disconnect_reason reason)

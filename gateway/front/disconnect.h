@@ -26,6 +26,7 @@ enum disconnect_reason {
     DISCONNECT_BUSY,
     DISCONNECT_HOME_FULL, /* busy: no memory is left for home streams */
     DISCONNECT_COMPLETE, /* what was asked for has an end, and this is it */
+    DISCONNECT_ENDED,    /* by its owner, or by who runs the server */
     DISCONNECT_REASON_COUNT
 };
 

@@ -22,7 +22,8 @@ enum {
     LEAVING_SLOWLY_MS = 60000, /* for the slow, who find it behind megabytes */
     CLOSING_MS = 1000,         /* to close, or answer the close, after that */
     RETRY_MIN_MS = 500,
-    RETRY_SPREAD_MS = 4500
+    RETRY_SPREAD_MS = 4500,
+    STAY_AWAY_MS = 86400000 /* a day: for an EventSource, which comes back whatever it is told */
 };
 
 static void on_timer(uv_timer_t *timer);
@@ -309,10 +310,9 @@ static void take_leave(struct stream *stream)
     channel_suspend(channel_at(node), own->disconnect_reason);
     stream_leave_delivery(stream);
     end_opened(stream);
-    if (retry_ms) {
-        frame_append_retry(&frame, own->client.format, retry_ms);
-        stream_say_frame(stream, &frame);
-    }
+    if (own->disconnect_reason != DISCONNECT_COMPLETE) /* it is to come, and be told 204 */
+        frame_append_retry(&frame, own->client.format, retry_ms ? retry_ms : STAY_AWAY_MS);
+    stream_say_frame(stream, &frame);
     if (own->disconnect_reason == DISCONNECT_COMPLETE && own->client.format == FORMAT_SSE) {
         /* An EventSource comes back all the same: with this it is told that there is no more. */
         frame_append_keepalive(&frame, FORMAT_SSE, &own->disconnect_cursor);

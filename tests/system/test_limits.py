@@ -267,6 +267,15 @@ def test_oldest_stream_of_a_subject_makes_room(servers, redis):
         assert stream.next()["id"] == "7"
 
 
+def test_event_source_that_is_replaced_is_told_to_stay_away(servers, redis):
+    """Two tabs that come back by themselves would throw each other out for ever."""
+    gateway = servers.gateway(redis, "--max-connections-per-subject", 1, "--replace-oldest")
+    first = gateway.stream(FIREHOSE, "sse")
+    with gateway.stream(FIREHOSE, "sse"):
+        disconnect, = first.to_end()
+        assert (disconnect["code"], first.retry_ms) == ("replaced", 86400000)
+
+
 def test_dead_worker_costs_only_its_own_clients(servers, redis):
     gateway = servers.gateway(redis, "--max-connections", 20, workers=2)
     streams = [Collector(gateway.stream(FIREHOSE)) for _ in range(20)]

@@ -186,8 +186,8 @@ static void test_families_by_enum_stand_in_its_order(void **state)
     assert_int_equal(TOKEN_BAD_CLAIMS, TOKEN_FAULT_COUNT - 1);
     metric_add(metrics, metric_at(METRIC_DISCONNECTS, DISCONNECT_TOO_SLOW), 1);
     assert_true(prints(board, "sluice_disconnects_total{code=\"too_slow\"} 1"));
-    assert_int_equal(METRIC_DISCONNECTS_COMPLETE - METRIC_DISCONNECTS, DISCONNECT_COMPLETE);
-    assert_int_equal(DISCONNECT_COMPLETE, DISCONNECT_REASON_COUNT - 1);
+    assert_int_equal(METRIC_DISCONNECTS_ENDED - METRIC_DISCONNECTS, DISCONNECT_ENDED);
+    assert_int_equal(DISCONNECT_ENDED, DISCONNECT_REASON_COUNT - 1);
     metrics_board_free(board);
 }
 
