@@ -797,15 +797,15 @@ static void test_bad_key_files_are_named(void **state)
 static void test_bad_public_keys_are_named(void **state)
 {
     EVP_PKEY *small = EVP_PKEY_Q_keygen(NULL, NULL, "RSA", (size_t)1024);
-    EVP_PKEY *p384 = EVP_PKEY_Q_keygen(NULL, NULL, "EC", "P-384");
-    EVP_PKEY *edwards = EVP_PKEY_Q_keygen(NULL, NULL, "ED25519");
+    EVP_PKEY *p224 = EVP_PKEY_Q_keygen(NULL, NULL, "EC", "P-224");
+    EVP_PKEY *edwards = EVP_PKEY_Q_keygen(NULL, NULL, "ED448");
     struct token_policy *policy = NULL;
     struct failure failure;
     FILE *file;
 
     (void)state;
     write_public_key("small.pem", small);
-    write_public_key("p384.pem", p384);
+    write_public_key("p224.pem", p224);
     write_public_key("edwards.pem", edwards);
     write_text("text.pem", "no key at all");
     write_text("broken.pem", "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----\n");
@@ -818,10 +818,10 @@ static void test_bad_public_keys_are_named(void **state)
     fclose(file);
     static const struct {
         const char *name, *text;
-    } cases[] = {{"small.pem", "1024 bits"},      {"p384.pem", "P-256"},
-                 {"edwards.pem", "neither"},      {"text.pem", "no public key"},
-                 {"broken.pem", "no public key"}, {"private.pem", "private"},
-                 {"two.pem", "more than one"},    {"missing.pem", "No such file"}};
+    } cases[] = {{"small.pem", "1024 bits"},         {"p224.pem", "P-256"},
+                 {"edwards.pem", "none of RSA, EC"}, {"text.pem", "no public key"},
+                 {"broken.pem", "no public key"},    {"private.pem", "private"},
+                 {"two.pem", "more than one"},       {"missing.pem", "No such file"}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const char *path = path_of(cases[i].name);
 
@@ -832,7 +832,7 @@ static void test_bad_public_keys_are_named(void **state)
             fail_msg("%s: %s", cases[i].name, failure.text);
     }
     EVP_PKEY_free(small);
-    EVP_PKEY_free(p384);
+    EVP_PKEY_free(p224);
     EVP_PKEY_free(edwards);
 }
 
