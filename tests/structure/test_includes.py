@@ -54,8 +54,8 @@ KNOWN_TO = {
     "unicode/": ["filters/", "src/model/"],
     "openssl/": ["gateway/http/", "gateway/front/", "gateway/config/", "cli/token_sign.c",
                  "src/redis/redis_tls.c"],
-    "hiredis/": ["src/", "gateway/redis/", "gateway/intake/", "gateway/api/", "cli/"],
-    "jansson": ["src/social/", "gateway/front/", "gateway/api/", "gateway/streams/", "cli/"],
+    "hiredis/": ["src/", "gateway/redis/", "gateway/intake/", "gateway/access/", "gateway/api/", "cli/"],
+    "jansson": ["src/social/", "gateway/front/", "gateway/access/", "gateway/api/", "gateway/streams/", "cli/"],
     "uv": ["gateway/"],
     "curl/": ["cli/"],
 }
