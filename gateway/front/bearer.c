@@ -1,3 +1,4 @@
+/* bearer.c - finds the token that a request carries, and says what is wrong with it. */
 #include "gateway/front/bearer.h"
 
 #include <errno.h>
@@ -57,6 +58,11 @@ static int refuse_token(enum token_fault fault, const struct token *token,
     if (fault == TOKEN_EXPIRED) {
         http_refuse(refusal, 401, "token_expired", NULL, "the token has expired");
         refusal->www_authenticate = INVALID ", error_description=\"expired\"";
+        return -EPROTO;
+    }
+    if (fault == TOKEN_REVOKED) {
+        http_refuse(refusal, 401, "token_revoked", NULL, "the token was revoked");
+        refusal->www_authenticate = INVALID ", error_description=\"revoked\"";
         return -EPROTO;
     }
     if (fault == TOKEN_BAD_CLAIMS)

@@ -24,7 +24,9 @@
 struct token_policy {
     struct token_key **keys;
     unsigned key_count;
-    char *issuer, *audience; /* NULL: not checked */
+    char *issuer, *audience;     /* NULL: not checked */
+    token_revoked_fn is_revoked; /* NULL: nobody knows */
+    void *revoked_context;
 };
 
 /* --- the policy ---------------------------------------------------------------------------- */
@@ -459,6 +461,18 @@ static void name_holder(struct token *token, struct sl_slice signed_text)
                  hash_slice(key, signed_text));
 }
 
+void token_policy_set_revoked(struct token_policy *policy, token_revoked_fn is_revoked,
+                              void *context)
+{
+    policy->is_revoked = is_revoked;
+    policy->revoked_context = context;
+}
+
+bool token_is_revoked(const struct token_policy *policy, const struct token *token, uint64_t now_ms)
+{
+    return policy->is_revoked && policy->is_revoked(policy->revoked_context, token, now_ms);
+}
+
 enum token_fault token_check(const struct token_policy *policy, struct sl_slice jwt,
                              uint64_t now_ms, struct token *ret_token)
 {
@@ -479,6 +493,8 @@ enum token_fault token_check(const struct token_policy *policy, struct sl_slice 
     if (fault == TOKEN_OK)
         name_holder(&token, parts.signed_text);
     token_parts_done(&parts);
+    if (fault == TOKEN_OK && token_is_revoked(policy, &token, now_ms))
+        fault = TOKEN_REVOKED;
     if (fault == TOKEN_OK)
         *ret_token = token;
     ret_token->bad_claim = token.bad_claim;
@@ -499,6 +515,7 @@ const char *token_fault_name(enum token_fault fault)
         [TOKEN_WRONG_ISSUER] = "wrong_issuer",
         [TOKEN_WRONG_AUDIENCE] = "wrong_audience",
         [TOKEN_BAD_CLAIMS] = "bad_claims",
+        [TOKEN_REVOKED] = "revoked",
         [TOKEN_NO_MEMORY] = "no_memory",
     };
 

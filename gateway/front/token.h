@@ -57,6 +57,7 @@ enum token_fault {
     TOKEN_WRONG_ISSUER,
     TOKEN_WRONG_AUDIENCE,
     TOKEN_BAD_CLAIMS,
+    TOKEN_REVOKED, /* all that it says is right, and it was taken back */
     TOKEN_FAULT_COUNT,
     TOKEN_NO_MEMORY = TOKEN_FAULT_COUNT /* no fault of the token */
 };
@@ -80,6 +81,14 @@ void token_policy_free(struct token_policy *policy);
 /* The n-th thing, from 0, that whoever runs the server should hear about the keys (a secret that
  * others can read, or that is short; no key at all); NULL: no more. */
 const char *token_policy_warning(const struct token_policy *policy, unsigned n);
+
+/* Who knows which tokens were taken back: true, if this one is good no more. */
+typedef bool (*token_revoked_fn)(void *context, const struct token *token, uint64_t now_ms);
+void token_policy_set_revoked(struct token_policy *policy, token_revoked_fn is_revoked,
+                              void *context);
+/* The same question, for a token that was good when it came. false, too: nobody knows. */
+bool token_is_revoked(const struct token_policy *policy, const struct token *token,
+                      uint64_t now_ms);
 
 /* TOKEN_OK fills *ret_token, TOKEN_BAD_CLAIMS its `bad_claim`. `now_ms`: Unix time. */
 enum token_fault token_check(const struct token_policy *policy, struct sl_slice jwt,

@@ -13,7 +13,7 @@
 enum {
     LOOKS = READING_LONG_S + 2,
     LOOK_EVERY_MS = 1000,
-    TOKEN_FAULTS = METRIC_TOKENS_BAD_CLAIMS - METRIC_TOKENS_REFUSED + 1,
+    TOKEN_FAULTS = METRIC_TOKENS_REVOKED - METRIC_TOKENS_REFUSED + 1,
     GAP_REASONS = METRIC_GAPS_TOLD_LATE - METRIC_GAPS_TOLD + 1,
     REFUSALS = METRIC_HOME_REFUSED - METRIC_ADMISSION_FULL + 1,
     RISING_EVERY_MS = 5000,
@@ -22,8 +22,9 @@ enum {
 };
 
 static const char *const token_faults[TOKEN_FAULTS] = {
-    "malformed", "critical_header", "wrong_algorithm", "unknown_key",    "bad_signature",
-    "expired",   "not_yet_valid",   "wrong_issuer",    "wrong_audience", "bad_claims",
+    "malformed",      "critical_header", "wrong_algorithm", "unknown_key",
+    "bad_signature",  "expired",         "not_yet_valid",   "wrong_issuer",
+    "wrong_audience", "bad_claims",      "revoked",
 };
 
 static const char *const gap_reasons[GAP_REASONS] = {"retention", "rewound", "redis", "unlogged",

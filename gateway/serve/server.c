@@ -219,6 +219,11 @@ void server_open(struct server *server)
     }
 }
 
+struct streams *server_streams(const struct server *server)
+{
+    return server->streams;
+}
+
 void server_set_ready(struct server *server, bool ready)
 {
     streams_set_ready(server->streams, ready);

@@ -22,6 +22,7 @@ struct listener;
 struct server;
 struct site;
 struct slow_board;
+struct streams;
 struct user_checks;
 
 struct server_settings {
@@ -55,6 +56,9 @@ int server_reload_certificate(struct server *server, struct failure *reterr);
 
 /* Begins to accept. */
 void server_open(struct server *server);
+
+/* Those of the worker: until server_free(). */
+struct streams *server_streams(const struct server *server);
 
 /* Whether /readyz says yes. */
 void server_set_ready(struct server *server, bool ready);

@@ -87,7 +87,7 @@ static uint64_t keepalive_ms(const struct stream *stream)
 
 static uint64_t token_left_ms(const struct stream *stream)
 {
-    uint64_t now = clock_wall_ms(), expires = stream->own.request.token.expires_ms;
+    uint64_t now = clock_wall_ms(), expires = stream_token(stream)->expires_ms;
 
     if (expires == 0)
         return UINT64_MAX;

@@ -101,6 +101,12 @@ static inline bool stream_goes_on(const struct stream *stream)
     return stream->stage == STREAM_LIVE && stream->end == STREAM_GOES_ON;
 }
 
+/* By which it is here: its own and all that is opened on it. */
+static inline const struct token *stream_token(const struct stream *stream)
+{
+    return &stream->own.request.token;
+}
+
 /* Ends it with a message that says why, and where its own channel is now. The first reason wins. */
 static inline void stream_evict(struct stream *stream, enum disconnect_reason reason)
 {

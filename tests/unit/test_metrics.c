@@ -181,9 +181,9 @@ static void test_families_by_enum_stand_in_its_order(void **state)
     (void)state;
     metric_add(metrics, metric_at(METRIC_TOKENS_REFUSED, TOKEN_EXPIRED - TOKEN_MALFORMED), 1);
     assert_true(prints(board, "sluice_tokens_refused_total{fault=\"expired\"} 1"));
-    assert_int_equal(METRIC_TOKENS_BAD_CLAIMS - METRIC_TOKENS_REFUSED,
-                     TOKEN_BAD_CLAIMS - TOKEN_MALFORMED);
-    assert_int_equal(TOKEN_BAD_CLAIMS, TOKEN_FAULT_COUNT - 1);
+    assert_int_equal(METRIC_TOKENS_REVOKED - METRIC_TOKENS_REFUSED,
+                     TOKEN_REVOKED - TOKEN_MALFORMED);
+    assert_int_equal(TOKEN_REVOKED, TOKEN_FAULT_COUNT - 1);
     metric_add(metrics, metric_at(METRIC_DISCONNECTS, DISCONNECT_TOO_SLOW), 1);
     assert_true(prints(board, "sluice_disconnects_total{code=\"too_slow\"} 1"));
     assert_int_equal(METRIC_DISCONNECTS_ENDED - METRIC_DISCONNECTS, DISCONNECT_ENDED);

@@ -928,6 +928,29 @@ static void test_check_survives_each_failed_allocation(void **state)
     token_policy_free(policy);
 }
 
+static bool is_of_ada(void *context, const struct token *token, uint64_t now_ms)
+{
+    assert_int_equal(now_ms, NOW_MS);
+    ++*(int *)context;
+    return strcmp(token->subject, "ada") == 0;
+}
+
+static void test_a_good_token_may_have_been_taken_back(void **state)
+{
+    struct token_policy *policy = secret_policy();
+    struct token token;
+    int asked = 0;
+
+    (void)state;
+    token_policy_set_revoked(policy, is_of_ada, &asked);
+    expect_claims(policy, "{" GOOD ",\"sub\":\"ada\"}", TOKEN_REVOKED, &token);
+    expect_claims(policy, "{" GOOD ",\"sub\":\"bob\"}", TOKEN_OK, &token);
+    assert_int_equal(asked, 2);
+    expect_claims(policy, "{\"exp\":1,\"sub\":\"ada\"}", TOKEN_EXPIRED, &token);
+    assert_int_equal(asked, 2);
+    token_policy_free(policy);
+}
+
 static void test_every_fault_has_a_name(void **state)
 {
     (void)state;
@@ -963,6 +986,7 @@ int main(void)
         cmocka_unit_test(test_weak_secrets_are_warned_of),
         cmocka_unit_test(test_policy_survives_each_failed_allocation),
         cmocka_unit_test(test_check_survives_each_failed_allocation),
+        cmocka_unit_test(test_a_good_token_may_have_been_taken_back),
         cmocka_unit_test(test_every_fault_has_a_name),
     };
 
