@@ -8,12 +8,18 @@
 int listen_address_parse(struct sl_slice text, struct listen_address *ret_address,
                          struct failure *reterr)
 {
-    const char *colon = memrchr(text.data, ':', text.size);
-    struct sl_slice host, port;
+    const char *comma = memchr(text.data, ',', text.size), *colon;
+    struct sl_slice whole = text, host, port;
     struct listen_address address;
     char room[LOG_QUOTE_SIZE];
     uint32_t number = 0;
 
+    if (comma)
+        text.size = (size_t)(comma - text.data);
+    if (comma && !sl_slice_is(sl_slice_from(whole, text.size), ",proxy"))
+        return failure_set(reterr, -EINVAL, "only ,proxy may stand behind the port, not as in %s",
+                           log_quote(whole, room));
+    colon = memrchr(text.data, ':', text.size);
     if (!colon)
         return failure_set(reterr, -EINVAL, "%s has no port", log_quote(text, room));
     host = sl_slice(text.data, (size_t)(colon - text.data));
@@ -40,6 +46,7 @@ int listen_address_parse(struct sl_slice text, struct listen_address *ret_addres
     if (!sl_slice_is(host, "*"))
         memcpy(address.host, host.data, host.size);
     address.port = (uint16_t)number;
+    address.with_proxy = comma != NULL;
     *ret_address = address;
     return 0;
 }

@@ -183,7 +183,7 @@ static void ask(struct world *world, const uint8_t *data, size_t size, const siz
 
     must(server != NULL);
     must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) == 0);
-    http_server_accept(server, pair[0], false, 0);
+    http_server_accept(server, pair[0], false, false, 0);
     client.fd = pair[1];
     send_all(&client, data, size, cuts);
     close(client.fd);

@@ -531,6 +531,7 @@ static int start_server(struct gateway *gateway, struct failure *reterr)
         .api = gateway->api,
         .front = &gateway->front.front,
         .origins = &gateway->front.origins,
+        .trust = &gateway->front.trust,
         .admission = parts->admission,
         .user_checks = gateway->user_checks,
         .worker = parts->worker,

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/listen_address.h"
 #include "base/log.h"
 #include "gateway/config/config_options.h"
 
@@ -243,6 +244,19 @@ static int read_command_line(struct config *config, int argc, char *const argv[]
     return 0;
 }
 
+/* Nobody could connect. */
+static int check_proxies(const struct config *config, enum config_option option, const char *text,
+                         struct failure *reterr)
+{
+    struct listen_address address;
+
+    if (!text || config->trusted_proxies ||
+        listen_address_parse(sl_slice_str(text), &address, NULL) < 0 || !address.with_proxy)
+        return 0;
+    return config_refuse(config, option, reterr, -EINVAL,
+                         "with proxy it needs trusted-proxies: from where the proxies connect");
+}
+
 /* What only the whole can tell. */
 static int check_together(const struct config *config, struct failure *reterr)
 {
@@ -250,6 +264,9 @@ static int check_together(const struct config *config, struct failure *reterr)
         return config_refuse(config, CONFIG_OPTION_tls_cert, reterr, -EINVAL, "needs tls-key too");
     if (config->tls_key && !config->tls_cert)
         return config_refuse(config, CONFIG_OPTION_tls_key, reterr, -EINVAL, "needs tls-cert too");
+    if (check_proxies(config, CONFIG_OPTION_listen, config->listen, reterr) < 0 ||
+        check_proxies(config, CONFIG_OPTION_ops_listen, config->ops_listen, reterr) < 0)
+        return -EINVAL;
     if (config->gather_ms > config->max_gather_ms)
         return config_refuse(config, CONFIG_OPTION_gather_ms, reterr, -EINVAL,
                              "%llu is more than max-gather-ms, %llu",

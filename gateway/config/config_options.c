@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/ip_address.h"
 #include "base/listen_address.h"
 #include "base/log.h"
 #include "src/archive/archive.h"
@@ -35,6 +36,23 @@ static int check_redis(struct sl_slice value, struct failure *reterr)
     int r = sl_redis_address_parse(value, &address, reterr);
 
     return r == 0 ? sl_redis_tls_check(&address, reterr) : r;
+}
+
+static int check_networks(struct sl_slice value, struct failure *reterr)
+{
+    struct ip_networks networks;
+
+    return ip_networks_parse(value, &networks, reterr);
+}
+
+static int check_client_address(struct sl_slice value, struct failure *reterr)
+{
+    char room[LOG_QUOTE_SIZE];
+
+    if (!sl_slice_is(value, "x-forwarded-for") && !sl_slice_is(value, "forwarded"))
+        return failure_set(reterr, -EINVAL, "%s is neither x-forwarded-for nor forwarded",
+                           log_quote(value, room));
+    return 0;
 }
 
 static int check_url(struct sl_slice value, int (*check)(const char *url, struct failure *reterr),

@@ -23,6 +23,8 @@ static const enum config_option reloadable[] = {
     CONFIG_OPTION_tls_key,
     CONFIG_OPTION_allow_origins,
     CONFIG_OPTION_dev,
+    CONFIG_OPTION_trusted_proxies,
+    CONFIG_OPTION_client_address,
     CONFIG_OPTION_log_level,
     CONFIG_OPTION_log_format,
     CONFIG_OPTION_drain_timeout_ms,

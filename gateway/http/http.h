@@ -49,6 +49,10 @@ struct http_request {
     struct http_list extensions; /* Sec-WebSocket-Extensions */
     struct sl_slice protocols;   /* Sec-WebSocket-Protocol, the whole list */
     struct sl_slice idempotency_key;
+    /* What a proxy says of its client, where it is one to be believed (client_address.h). */
+    struct http_list forwarded_for;   /* X-Forwarded-For, the last lines of it */
+    struct http_list forwarded_proto; /* X-Forwarded-Proto, the same */
+    struct http_list forwarded;       /* the same */
 };
 
 /* Without spaces and tabs around it. */

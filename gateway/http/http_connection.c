@@ -57,6 +57,8 @@ static void retire(struct http_connection *connection)
 
     http_wait(&server->waiting, &connection->waiter, HTTP_WAIT_NONE);
     connection->stage = HTTP_STAGE_ENDED;
+    proxy_gate_free(connection->gate);
+    connection->gate = NULL;
     incoming_free(connection);
     buffer_done(&connection->headers);
     if (list_contains(&connection->put_off))
@@ -143,6 +145,7 @@ static void settle(struct http_connection *connection)
     case HTTP_STAGE_LINGERING:
         wait_for(connection, HTTP_WAIT_LINGERING);
         break;
+    case HTTP_STAGE_GATE:
     case HTTP_STAGE_ENDED:
         return;
     }
@@ -326,7 +329,7 @@ static int begin_body(struct http_connection *connection, struct sl_slice text,
     incoming->left = head->body_size;
     if (head->body_size > HTTP_SMALL_BODY)
         http_bodies_add(&connection->server->bodies, &incoming->share,
-                        wire_peer_address(&connection->wire, room), now_of(connection->server));
+                        wire_client_address(&connection->wire, room), now_of(connection->server));
     if (head->expects_continue && !has_more)
         buffer_append(&connection->server->output, go_on, sizeof(go_on) - 1);
     connection->stage = HTTP_STAGE_BODY;
@@ -386,6 +389,24 @@ static void take_form(struct http_connection *connection, const struct http_requ
     connection->closes = request->wants_close || request->is_upgrade;
 }
 
+/* From one request to the next a trusted proxy may speak for another client. */
+static void find_client(struct http_connection *connection, const struct http_request *request)
+{
+    const struct client_trust *trust = connection->server->settings.trust;
+    struct client_found found = {.is_secure = false};
+    struct ip_address peer;
+
+    if (connection->is_gated || !trust ||
+        (trust->proxies.count == 0 && connection->wire.client.size == 0))
+        return;
+    peer = wire_peer(&connection->wire);
+    if (ip_networks_contain(&trust->proxies, &peer))
+        found = client_address_find(trust, &peer, request);
+    if (found.is_unusable)
+        metric_add(connection->server->settings.metrics, METRIC_CLIENT_UNUSABLE, 1);
+    wire_set_client(&connection->wire, &found.address, found.is_secure);
+}
+
 /* Returns how much of the input was used; 0: the head is not whole. */
 static size_t take_head(struct http_connection *connection, struct sl_slice input)
 {
@@ -409,6 +430,7 @@ static size_t take_head(struct http_connection *connection, struct sl_slice inpu
         refuse(connection, &refusal);
         return input.size;
     }
+    find_client(connection, &head.request);
     take_form(connection, &head.request);
     connection->closes = connection->closes || head.lacks_length; /* what follows cannot be told */
     if (head.body_size <= input.size - size) {
@@ -517,6 +539,7 @@ static void on_received(struct wire *wire, char *bytes, size_t size)
             http_connection_end(connection);
         break;
     case HTTP_STAGE_LAST:
+    case HTTP_STAGE_GATE:
     case HTTP_STAGE_ENDED:
         break;
     }
@@ -544,7 +567,10 @@ static void time_out_request(struct http_connection *connection)
 {
     struct http_refusal refusal;
 
-    if (connection->stage == HTTP_STAGE_HEAD && connection->input.size == 0) {
+    if (connection->stage == HTTP_STAGE_GATE)
+        metric_add(connection->server->settings.metrics, METRIC_PROXY_LATE, 1);
+    if (connection->stage == HTTP_STAGE_GATE ||
+        (connection->stage == HTTP_STAGE_HEAD && connection->input.size == 0)) {
         http_connection_end(connection); /* nothing was asked, so nothing is answered */
         return;
     }
@@ -581,6 +607,8 @@ void http_connection_start(struct http_connection *connection)
 
 bool http_connection_is_silent(const struct http_connection *connection)
 {
+    if (connection->stage == HTTP_STAGE_GATE)
+        return !proxy_gate_has_begun(connection->gate);
     return connection->stage == HTTP_STAGE_HEAD && connection->input.size == 0 &&
            !connection->wire.is_blocked;
 }

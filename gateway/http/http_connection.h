@@ -3,9 +3,11 @@
 
 #include "base/buffer.h"
 #include "base/list.h"
+#include "base/log.h"
 #include "gateway/http/http_bodies.h"
 #include "gateway/http/http_server.h"
 #include "gateway/http/http_waiting.h"
+#include "gateway/http/proxy_gate.h"
 
 enum http_stage {
     HTTP_STAGE_HEAD,      /* reads a head, or waits for one to begin */
@@ -13,6 +15,7 @@ enum http_stage {
     HTTP_STAGE_ANSWERING, /* the handler has the request */
     HTTP_STAGE_LAST,      /* the last answer is given, but perhaps not sent */
     HTTP_STAGE_LINGERING, /* it is sent; what still comes is thrown away */
+    HTTP_STAGE_GATE,      /* reads the PROXY header, before there is a wire */
     HTTP_STAGE_ENDED      /* closed, or taken over; the memory goes with this turn */
 };
 
@@ -26,6 +29,7 @@ struct http_incoming {
 
 struct http_connection {
     struct wire wire;
+    struct proxy_gate *gate; /* in HTTP_STAGE_GATE */
     struct http_server *server;
     struct list_node node;     /* in the server's list */
     struct list_node put_off;  /* in the server's list of those with requests sent ahead */
@@ -41,6 +45,8 @@ struct http_connection {
     void *answerer;                 /* its owner */
     uint8_t listener;
     uint8_t stage;       /* enum http_stage */
+    bool with_tls : 1;   /* the wire, when it is opened behind the gate */
+    bool is_gated : 1;   /* a PROXY header has said who the client is */
     bool is_served : 1;  /* one of its requests has been answered */
     bool is_serving : 1; /* its input is being served: answers are collected */
     bool is_head : 1;    /* of the request at hand: see http_answer_form */
@@ -58,6 +64,7 @@ struct http_server {
     struct wire *taken;    /* over, from the connection that is being served; NULL: it is not */
     struct buffer output;  /* answers of the connection that is being served */
     struct buffer scratch; /* one answer of another one */
+    struct log_rate proxy_rate; /* of connections without a PROXY header */
     bool is_draining, has_successor;
 };
 

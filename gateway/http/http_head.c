@@ -304,6 +304,20 @@ static int read_list(struct reading *reading, const struct header_row *row, stru
                        "%s is given more than %d times", row->name, HTTP_LIST_LINES);
 }
 
+/* Of what may be anybody's but for its end: of too many lines the last ones count. */
+static int read_last(struct reading *reading, const struct header_row *row, struct sl_slice value)
+{
+    struct sl_slice *lines = slot_of(reading, row);
+
+    if (value.size == 0)
+        return 0;
+    if (lines[HTTP_LIST_LINES - 1].data) {
+        memmove(lines, lines + 1, (HTTP_LIST_LINES - 1) * sizeof(*lines));
+        lines[HTTP_LIST_LINES - 1] = SL_SLICE_NONE;
+    }
+    return read_list(reading, row, value);
+}
+
 static int read_content_length(struct reading *reading, const struct header_row *row,
                                struct sl_slice value)
 {
@@ -403,12 +417,15 @@ static const struct header_row header_rows[][MAX_SAME_SIZE] = {
     FACT("Upgrade", 0, REPEATABLE, read_upgrade),
     FACT("Connection", 0, REPEATABLE, read_connection),
     ROW("Content-Type", 0, BODY_TYPE, read_value, request.content_type),
+    ROW("Forwarded", 0, REPEATABLE, read_last, request.forwarded.lines),
     ROW("Authorization", 0, ACCESS_TOKEN, read_value, request.authorization),
     ROW("If-None-Match", 1, REPEATABLE, read_first, request.if_none_match),
     ROW("Last-Event-ID", 2, LAST_EVENT_ID, read_value, request.last_event_id),
     FACT("Content-Length", 0, BODY_LENGTH, read_content_length),
     ROW("Accept-Encoding", 0, REPEATABLE, read_list, request.accept_encoding.lines),
     ROW("Idempotency-Key", 1, IDEMPOTENCY_KEY, read_even_empty, request.idempotency_key),
+    ROW("X-Forwarded-For", 2, REPEATABLE, read_last, request.forwarded_for.lines),
+    ROW("X-Forwarded-Proto", 2, REPEATABLE, read_last, request.forwarded_proto.lines),
     ROW("Sec-WebSocket-Key", 0, WEBSOCKET_KEY, read_value, websocket_key),
     FACT("Content-Encoding", 0, REPEATABLE, read_content_encoding),
     FACT("Transfer-Encoding", 1, REPEATABLE, read_transfer_encoding),

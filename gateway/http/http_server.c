@@ -9,9 +9,11 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "gateway/http/http_connection.h"
 
 enum {
@@ -33,25 +35,118 @@ static void on_dropped(struct http_waiter *waiter)
 
 /* --- life --- */
 
-void http_server_accept(struct http_server *server, int fd, bool with_tls, unsigned listener)
+static void begin(struct http_server *server, struct http_connection *connection)
+{
+    list_append(&server->connections, &connection->node);
+    metric_add(server->settings.metrics, METRIC_CONNECTIONS, 1);
+    metric_add(server->settings.metrics, METRIC_CONNECTIONS_ACCEPTED, 1);
+    http_connection_start(connection);
+}
+
+static struct http_connection *new_connection(struct http_server *server, unsigned listener)
 {
     struct http_connection *connection = mem_zalloc(sizeof(*connection));
+
+    if (!connection)
+        return NULL;
+    connection->server = server;
+    connection->listener = (uint8_t)listener;
+    connection->wire.fd = -1;
+    return connection;
+}
+
+static void accept_plainly(struct http_server *server, int fd, bool with_tls, unsigned listener)
+{
+    struct http_connection *connection = new_connection(server, listener);
 
     if (!connection) {
         close(fd);
         return;
     }
-    connection->server = server;
-    connection->listener = (uint8_t)listener;
     if (wire_open(server->settings.wires, &connection->wire, fd, with_tls, &http_wire_callbacks) <
         0) {
         mem_free(connection);
         return;
     }
-    list_append(&server->connections, &connection->node);
-    metric_add(server->settings.metrics, METRIC_CONNECTIONS, 1);
-    metric_add(server->settings.metrics, METRIC_CONNECTIONS_ACCEPTED, 1);
-    http_connection_start(connection);
+    begin(server, connection);
+}
+
+/* --- behind a PROXY header --- */
+
+static void report(struct http_server *server, const struct ip_address *peer, enum metric metric,
+                   const char *why)
+{
+    char room[IP_ADDRESS_TEXT_SIZE];
+    uint64_t held_back;
+
+    metric_add(server->settings.metrics, metric, 1);
+    if (log_rate_allows(&server->proxy_rate, uv_now(server->settings.loop), &held_back))
+        log_warn("no_proxy_header", "peer=%s why=\"%s\" held_back=%" PRIu64,
+                 ip_address_print(peer, room), why, held_back);
+}
+
+/* The header has been read: the rest is the client's. */
+static int pass_gate(struct http_connection *connection, const struct proxy_header *header)
+{
+    struct proxy_gate *gate = connection->gate;
+    int r;
+
+    connection->gate = NULL;
+    r = wire_open(connection->server->settings.wires, &connection->wire, proxy_gate_take(gate),
+                  connection->with_tls, &http_wire_callbacks);
+    connection->stage = HTTP_STAGE_HEAD;
+    connection->is_gated = true;
+    if (r == 0)
+        wire_set_client(&connection->wire, &header->client, header->is_secure);
+    return r;
+}
+
+static void on_gate(void *owner)
+{
+    struct http_connection *connection = owner;
+    struct proxy_header header;
+    const char *why = NULL;
+    int r;
+
+    r = proxy_gate_read(connection->gate, &header, &why);
+    if (r == 1)
+        r = pass_gate(connection, &header);
+    if (r == -EPROTO)
+        report(connection->server, proxy_gate_peer(connection->gate), METRIC_PROXY_MALFORMED, why);
+    if (r < 0)
+        http_connection_end(connection);
+}
+
+static void accept_at_gate(struct http_server *server, int fd, bool with_tls, unsigned listener)
+{
+    struct http_connection *connection = new_connection(server, listener);
+    struct proxy_gate *gate = proxy_gate_new(server->settings.loop, fd, on_gate, connection);
+    const struct ip_address *peer = gate ? proxy_gate_peer(gate) : NULL;
+    const struct client_trust *trust = server->settings.trust;
+    bool is_trusted = gate && trust && ip_networks_contain(&trust->proxies, peer);
+
+    if (gate && !is_trusted)
+        report(server, peer, METRIC_PROXY_UNTRUSTED, "not from one of trusted-proxies");
+    if (!connection || !is_trusted) {
+        proxy_gate_free(gate);
+        mem_free(connection);
+        return;
+    }
+    connection->gate = gate;
+    connection->with_tls = with_tls;
+    connection->stage = HTTP_STAGE_GATE;
+    begin(server, connection);
+    if (connection->stage == HTTP_STAGE_GATE)
+        on_gate(connection);
+}
+
+void http_server_accept(struct http_server *server, int fd, bool with_tls, bool with_proxy,
+                        unsigned listener)
+{
+    if (with_proxy)
+        accept_at_gate(server, fd, with_tls, listener);
+    else
+        accept_plainly(server, fd, with_tls, listener);
 }
 
 void http_server_drain(struct http_server *server, bool has_successor)

@@ -9,7 +9,7 @@
  * Every connection that is not being answered waits in one of three lists, each with a bound and a
  * time limit; where a list is full, the one that has waited longest goes:
  *
- *   - pending: its request, or its TLS handshake, is not complete;
+ *   - pending: its request, its TLS handshake, or its PROXY header is not complete;
  *   - idle: it was served, and may ask again;
  *   - lingering: it was told that it ends, and what it still sends is thrown away, for closing over
  *     unread bytes would reset it and could take the answer with it. */
@@ -20,6 +20,7 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "gateway/http/client_address.h"
 #include "gateway/http/http.h"
 #include "gateway/http/http_answer.h"
 #include "gateway/http/http_head.h"
@@ -47,7 +48,8 @@ struct http_server_settings {
     struct wires *wires;
     struct metrics *metrics;
     const struct http_handler *handler;
-    void *owner; /* of the handler */
+    void *owner;                      /* of the handler */
+    const struct client_trust *trust; /* as it is at each request; NULL: no proxy is trusted */
     size_t max_head_bytes;
     size_t max_body_bytes;
     uint32_t timeout_ms; /* for a request to come in whole, and for the next one to begin */
@@ -57,9 +59,9 @@ struct http_server_settings {
 /* NULL: out of memory. */
 struct http_server *http_server_new(const struct http_server_settings *settings);
 /* A connection has been accepted, and is the server's now. `listener`: what the handler is told of
- * it.
- */
-void http_server_accept(struct http_server *server, int fd, bool with_tls, unsigned listener);
+ * it. `with_proxy`: a PROXY header comes first, from a trusted proxy; otherwise it is closed. */
+void http_server_accept(struct http_server *server, int fd, bool with_tls, bool with_proxy,
+                        unsigned listener);
 /* Every connection ends with its next answer; those that have not asked anything are closed, unless
  * a successor accepts from the same sockets, so that they may have come here by chance. */
 void http_server_drain(struct http_server *server, bool has_successor);

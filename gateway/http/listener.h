@@ -21,6 +21,7 @@ struct listener {
     int sockets[LISTENERS_MAX];
     unsigned count; /* 0: there is no such listener */
     uint16_t port;
+    bool with_proxy; /* connections begin with a PROXY header */
 };
 
 /* Opens `count` listening sockets (close-on-exec, non-blocking) into `ret_sockets`, all on the same

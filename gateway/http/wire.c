@@ -378,7 +378,8 @@ int wire_open(struct wires *wires, struct wire *wire, int fd, bool with_tls,
     *wire = (struct wire){.callbacks = callbacks,
                           .kind = with_tls ? &tls_kind : &plain_kind,
                           .fd = fd,
-                          .is_reading = true};
+                          .is_reading = true,
+                          .is_secure = with_tls};
     /* On failure it closes the socket. */
     wire->lws = lws_adopt_descriptor_vhost(with_tls ? wires->with_tls : wires->plain, type,
                                            descriptor, protocols[0].name, NULL);
@@ -414,22 +415,30 @@ void wire_move(struct wire *from, struct wire *to, const struct wire_callbacks *
     from->held = BUFFER_INIT;
 }
 
-struct sl_slice wire_peer_address(const struct wire *wire, char room[static WIRE_ADDRESS_SIZE])
+struct ip_address wire_peer(const struct wire *wire)
 {
     union {
         struct sockaddr any;
-        struct sockaddr_in v4;
-        struct sockaddr_in6 v6;
-    } address;
+        struct sockaddr_storage room;
+    } address = {.any.sa_family = AF_UNSPEC};
     socklen_t size = sizeof(address);
 
-    if (getpeername(wire->fd, &address.any, &size) < 0)
-        return SL_SLICE_NONE;
-    if (address.any.sa_family == AF_INET)
-        return sl_slice(memcpy(room, &address.v4.sin_addr, 4), 4);
-    if (address.any.sa_family == AF_INET6)
-        return sl_slice(memcpy(room, &address.v6.sin6_addr, 16), 16);
-    return SL_SLICE_NONE;
+    getpeername(wire->fd, &address.any, &size);
+    return ip_address_of_socket(&address.any);
+}
+
+void wire_set_client(struct wire *wire, const struct ip_address *client, bool is_secure)
+{
+    wire->client = *client;
+    wire->is_secure = is_secure || wire->kind == &tls_kind;
+}
+
+struct sl_slice wire_client_address(const struct wire *wire, char room[static WIRE_ADDRESS_SIZE])
+{
+    struct ip_address client = wire->client.size > 0 ? wire->client : wire_peer(wire);
+
+    return client.size > 0 ? sl_slice(memcpy(room, client.bytes, client.size), client.size)
+                           : SL_SLICE_NONE;
 }
 
 /* --- all of them --- */

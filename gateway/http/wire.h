@@ -21,6 +21,7 @@
 
 #include "base/buffer.h"
 #include "base/failure.h"
+#include "base/ip_address.h"
 #include "base/slice.h"
 
 struct lws;
@@ -48,9 +49,11 @@ struct wire {
     int fd;                       /* -1: closed */
     bool is_blocked;              /* nothing may be sent until there is room */
     bool is_reading;
-    bool was_heard;     /* the peer has sent something */
-    bool is_finishing;  /* the end could not be sent yet */
-    struct buffer held; /* goes out before anything else */
+    bool was_heard;           /* the peer has sent something */
+    bool is_finishing;        /* the end could not be sent yet */
+    bool is_secure;           /* by TLS, here or at a trusted proxy */
+    struct ip_address client; /* as a trusted proxy says; none: the peer is the client */
+    struct buffer held;       /* goes out before anything else */
 };
 
 struct wires_settings {
@@ -102,5 +105,10 @@ void wire_resume_reading(struct wire *wire);
  * that is half done? */
 bool wire_has_begun(const struct wire *wire);
 
-/* The peer's address without the port: 4 or 16 bytes in `room`; empty on a unix socket. */
-struct sl_slice wire_peer_address(const struct wire *wire, char room[static WIRE_ADDRESS_SIZE]);
+/* Who is at the other end of the socket; none on a unix socket. */
+struct ip_address wire_peer(const struct wire *wire);
+/* The client whom this peer, a trusted proxy, speaks for; with none, for itself. */
+void wire_set_client(struct wire *wire, const struct ip_address *client, bool is_secure);
+/* The address of the client, be it the peer's own or behind trusted proxies, without the port: 4 or
+ * 16 bytes in `room`; empty on a unix socket. What is counted by address is counted by this. */
+struct sl_slice wire_client_address(const struct wire *wire, char room[static WIRE_ADDRESS_SIZE]);

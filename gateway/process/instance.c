@@ -164,8 +164,8 @@ static int find_predecessor(const struct config *config, const char *data_dir,
 }
 
 /* The public listener is what a successor comes for. The one for operators may move. */
-static int get_listener(const struct config *config, enum listener_kind kind, const char *data_dir,
-                        struct instance *instance, struct failure *reterr)
+static int find_listener(const struct config *config, enum listener_kind kind, const char *data_dir,
+                         struct instance *instance, bool *ret_with_proxy, struct failure *reterr)
 {
     const char *text = kind == LISTENER_PUBLIC ? config->listen : config->ops_listen;
     struct heritage *heritage = &instance->heritage;
@@ -183,6 +183,7 @@ static int get_listener(const struct config *config, enum listener_kind kind, co
     r = listen_address_parse(sl_slice_str(text), &address, &why);
     if (r < 0)
         return config_refuse(config, listener_options[kind], reterr, r, "%s", why.text);
+    *ret_with_proxy = address.with_proxy;
     elsewhere = find_elsewhere(&heritage->listeners[kind], &address);
     if (elsewhere && kind == LISTENER_PUBLIC)
         return config_refuse(config, CONFIG_OPTION_takeover, reterr, -EINVAL,
@@ -193,6 +194,16 @@ static int get_listener(const struct config *config, enum listener_kind kind, co
     if (heritage->listeners[kind].count > 0)
         return inherit_listener(config, kind, instance, reterr);
     return open_listener(config, kind, &address, data_dir, instance, reterr);
+}
+
+static int get_listener(const struct config *config, enum listener_kind kind, const char *data_dir,
+                        struct instance *instance, struct failure *reterr)
+{
+    bool with_proxy = false;
+    int r = find_listener(config, kind, data_dir, instance, &with_proxy, reterr);
+
+    instance->listeners[kind].with_proxy = with_proxy; /* an inherited one is as we want it */
+    return r;
 }
 
 /* --- all of it --- */

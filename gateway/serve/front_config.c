@@ -34,8 +34,14 @@ int front_config_read(struct front_config *front, const struct config *config,
         .audience = config->jwt_audience,
     };
     struct token_policy *policy;
+    struct ip_networks proxies = {.count = 0};
     int r;
 
+    if (config->trusted_proxies) {
+        r = ip_networks_parse(sl_slice_str(config->trusted_proxies), &proxies, reterr);
+        if (r < 0)
+            return r;
+    }
     front->origins = (struct origin_policy){
         .any = config->dev,
         .allowed = (const char *const *)config->allow_origins.items,
@@ -45,6 +51,8 @@ int front_config_read(struct front_config *front, const struct config *config,
     if (r < 0)
         return r;
     token_policy_free(front->policy);
+    front->trust.proxies = proxies;
+    front->trust.reads_forwarded = strcmp(config->client_address, "forwarded") == 0;
     front->policy = policy;
     front->front = settings_of(config, policy);
     return 0;

@@ -5,10 +5,12 @@
 #include "gateway/config/config.h"
 #include "gateway/front/origin.h"
 #include "gateway/front/stream_request.h"
+#include "gateway/http/client_address.h"
 
 struct front_config {
     struct front_settings front;
     struct origin_policy origins; /* refers to the settings */
+    struct client_trust trust;
     struct token_policy *policy;
 };
 

@@ -78,7 +78,8 @@ static void on_accepted(void *owner, int fd)
 {
     const struct server_listener *listener = owner;
 
-    http_server_accept(listener->server->http, fd, listener->with_tls, listener->kind);
+    http_server_accept(listener->server->http, fd, listener->with_tls, listener->with_proxy,
+                       listener->kind);
 }
 
 static int create_listener(struct server *server, enum listener_kind kind)
@@ -99,6 +100,7 @@ static int create_listener(struct server *server, enum listener_kind kind)
     listener->server = server;
     listener->kind = kind;
     listener->with_tls = kind == LISTENER_PUBLIC && wires_have_tls(server->wires);
+    listener->with_proxy = sockets->with_proxy;
     if (kind != LISTENER_PUBLIC && sockets->count == 0)
         return 0;
     listener->acceptor = acceptor_new(&settings);
@@ -128,6 +130,7 @@ static int create_http(struct server *server)
         .metrics = server->settings.metrics,
         .handler = &server_handler,
         .owner = server,
+        .trust = server->settings.trust,
         .max_head_bytes = config->max_header_bytes,
         .max_body_bytes = config->max_request_bytes,
         .timeout_ms = (uint32_t)config->handshake_timeout_ms,

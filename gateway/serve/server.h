@@ -14,6 +14,7 @@
 #include "gateway/front/admission.h"
 #include "gateway/front/origin.h"
 #include "gateway/front/stream_request.h"
+#include "gateway/http/client_address.h"
 #include "gateway/metrics/metrics.h"
 
 struct api;
@@ -36,6 +37,7 @@ struct server_settings {
     struct api *api;
     const struct front_settings *front; /* as it is at each request */
     struct origin_policy *origins;
+    const struct client_trust *trust; /* as it is at each request */
     struct admission *admission;
     unsigned worker;
     struct metrics *metrics;

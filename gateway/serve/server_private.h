@@ -12,7 +12,7 @@
 struct server_listener {
     struct server *server;
     struct acceptor *acceptor; /* NULL: there is no such port, or it is closed */
-    bool with_tls;
+    bool with_tls, with_proxy;
     enum listener_kind kind;
 };
 

@@ -35,7 +35,7 @@ static enum admission_verdict ask_admission(struct streams *streams, const struc
 
     return admission_enter(streams->settings.admission, limits, streams->settings.worker,
                            sl_slice_str(request->token.holder),
-                           limits->per_address ? wire_peer_address(wire, room) : SL_SLICE_NONE,
+                           limits->per_address ? wire_client_address(wire, room) : SL_SLICE_NONE,
                            ret_ticket);
 }
 

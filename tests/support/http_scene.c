@@ -197,7 +197,7 @@ void scene_accept(int send_size)
     assert_true(fd >= 0);
     if (send_size > 0)
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_size, sizeof(send_size));
-    http_server_accept(scene.server, fd, scene.with_tls, 7);
+    http_server_accept(scene.server, fd, scene.with_tls, scene.with_proxy, 7);
 }
 
 struct peer *scene_enter(size_t i)

@@ -31,7 +31,7 @@ enum {
 #define UPGRADE "GET /take HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: other\r\n\r\n"
 
 struct http_scene {
-    bool with_tls;
+    bool with_tls, with_proxy;
     struct patience patience;
     uv_prepare_t turn_end;
     struct turn turns;

@@ -586,9 +586,9 @@ static void test_it_knows_its_peer(void **state)
 
     (void)state;
     connect_any();
-    assert_true(sl_slice_equal(wire_peer_address(&end.wire, room), SL_SLICE("\x7f\0\0\1")));
+    assert_true(sl_slice_equal(wire_client_address(&end.wire, room), SL_SLICE("\x7f\0\0\1")));
     wire_close(&end.wire);
-    assert_int_equal(wire_peer_address(&end.wire, room).size, 0);
+    assert_int_equal(wire_client_address(&end.wire, room).size, 0);
 }
 
 static void test_wires_may_be_closed_before_they_are_heard(void **state)

@@ -53,7 +53,7 @@ class Gateway:
         self.process = None
         self.ready_fd = None
         self.is_told = False
-        self.port = int(listen.rsplit(":", 1)[1])
+        self.port = int(listen.removesuffix(",proxy").rsplit(":", 1)[1])
         self.first_workers = []
         self.stderr = self.folder / "stderr"
 
@@ -164,10 +164,10 @@ class Gateway:
     def url(self):
         return f"{'https' if self.certificate else 'http'}://127.0.0.1:{self.port}"
 
-    def connect(self, receive_buffer=None, tls=None, source=None, **more):
+    def connect(self, receive_buffer=None, tls=None, source=None, first=b"", **more):
         """`more` is for TlsSocket."""
         tls = tls or self.tls
-        return HttpConnection(self.port, receive_buffer, tls, source, **(more if tls else {}))
+        return HttpConnection(self.port, receive_buffer, tls, source, first, **(more if tls else {}))
 
     def connect_plain(self):
         return HttpConnection(self.port)

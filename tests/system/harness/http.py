@@ -19,9 +19,9 @@ class ConnectionEnded(ConnectionError):
 
 class Socket:
     """A connection with a read buffer and deadlines; TLS when there is a context for it, and `more`
-    for TlsSocket. `source`: the address that it comes from."""
+    for TlsSocket. `source`: the address that it comes from. `first`: bytes that go before everything, TLS too."""
 
-    def __init__(self, port, receive_buffer=None, tls=None, source=None, **more):
+    def __init__(self, port, receive_buffer=None, tls=None, source=None, first=b"", **more):
         self.socket = socket.socket()
         if source:
             self.socket.bind((source, 0))
@@ -30,6 +30,7 @@ class Socket:
         self.socket.settimeout(Deadline().seconds)
         self.socket.connect(("127.0.0.1", port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket.sendall(first)
         if tls:
             self.socket = TlsSocket(self.socket, tls, **more)
         self.is_tls = bool(tls)
