@@ -23,6 +23,7 @@
 #include "gateway/delivery/dictionaries.h"
 #include "gateway/delivery/home_loader.h"
 #include "gateway/delivery/log_cache.h"
+#include "gateway/dialects/dialects.h"
 #include "gateway/http/listener.h"
 #include "gateway/intake/intake.h"
 #include "gateway/intake/log_reader.h"
@@ -466,6 +467,7 @@ static int start_delivery(struct gateway *gateway, struct failure *reterr)
         .ring_bytes = config->ring_bytes,
         .max_lag_ms = config->max_lag_ms,
         .compression = compression_of(gateway),
+        .dialects = &dialects,
     };
 
     gateway->deliver = deliver_new(&settings);

@@ -3,6 +3,7 @@
  * Every value from every source comes through config_set(), which checks it by its row and keeps it
  * in the field that the row names, with where it came from. So one sentence says what is wrong, and
  * begins with the place where the user wrote it. */
+#include "gateway/front/dialect.h"
 #include "gateway/config/config_options.h"
 
 #include <ctype.h>
@@ -88,6 +89,13 @@ static int check_origin(struct sl_slice value, struct failure *reterr)
         return failure_set(reterr, -EINVAL, "%s is not an origin like https://example.org",
                            log_quote(value, room));
     return 0;
+}
+
+static int check_dialects(struct sl_slice value, struct failure *reterr)
+{
+    unsigned dialects;
+
+    return dialects_parse(value, &dialects, reterr);
 }
 
 static int check_on_off(struct sl_slice value, struct failure *reterr)

@@ -45,6 +45,7 @@ struct deliver *deliver_new(const struct deliver_settings *settings)
         return NULL;
     deliver->settings = *settings;
     deliver->overrun = on_overrun;
+    deliver->reducer.dialects = settings->dialects;
     ring_init(&deliver->ring, settings->ring_bytes);
     list_init(&deliver->judging);
     catch_up = (struct catch_up_settings){.loop = settings->loop,

@@ -13,6 +13,7 @@
 #include "filters/filter.h"
 #include "gateway/delivery/client.h"
 #include "gateway/delivery/compressor.h"
+#include "gateway/front/dialect.h"
 #include "gateway/intake/event.h"
 #include "gateway/intake/gap.h"
 #include "gateway/metrics/metrics.h"
@@ -32,6 +33,7 @@ struct deliver_settings {
     size_t ring_bytes;      /* what has passed lately */
     uint64_t max_lag_ms;    /* how far a client may fall back */
     struct compressor_settings compression; /* of level 0: no client is compressed */
+    dialect_table *dialects; /* of clients whose `fields` are of one; NULL: there are none */
 };
 
 /* NULL: out of memory. */

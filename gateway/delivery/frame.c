@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/utf8.h"
+#include "gateway/front/event_fields.h"
 #include "gateway/http/websocket_reader.h"
 
 size_t frame_websocket_head(uint8_t opcode, size_t payload_size,
@@ -139,7 +140,10 @@ struct sl_slice frame_of_event(struct event *event, enum stream_format format)
 
     if (frame->data)
         return *frame;
-    append_frame(&buffer, format, event_kind_name(event->kind), cursor, event->json);
+    if (format == FORMAT_SSE && event->fields & EVENT_FIELDS_DIALECT)
+        frame_append_chunk(&buffer, event->json);
+    else
+        append_frame(&buffer, format, event_kind_name(event->kind), cursor, event->json);
     if (buffer.failed) {
         buffer_done(&buffer);
         return SL_SLICE_NONE;

@@ -344,6 +344,10 @@ int outbox_append(struct outbox *outbox, struct event *event, const struct sl_cu
     entry.event = settings->fields == EVENT_FIELDS_FULL
                       ? event_ref(event)
                       : reducer_reduce(settings->reducer, event, settings->fields);
+    if (entry.event && entry.event->json.size == 0) { /* nothing to be said, in a dialect */
+        entry_done(&entry);
+        return 0;
+    }
     if (!entry.event || make_entry(outbox, head, tail, &entry) < 0) {
         entry_done(&entry);
         return -ENOMEM;

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "gateway/delivery/reduce.h"
+#include "gateway/front/event_fields.h"
 #include "gateway/intake/event_facts.h"
 
 static void forget_oldest(struct reducer *reducer)
@@ -47,9 +48,15 @@ static struct event *make(struct reducer *reducer, struct event *event, uint64_t
     int r;
 
     buffer_clear(&reducer->json);
-    r = reduce_json(event->json, event->kind == EVENT_DELETE, fields, &reducer->scratch,
-                    &reducer->json);
+    if (fields & EVENT_FIELDS_DIALECT)
+        r = (*reducer->dialects)[event_fields_dialect(fields)]->render(
+            event, event_fields_options(fields), &reducer->json);
+    else
+        r = reduce_json(event->json, event->kind == EVENT_DELETE, fields, &reducer->scratch,
+                        &reducer->json);
     assert(r != -EBADMSG); /* the decoder takes nothing else */
+    if (reducer->json.failed)
+        r = -ENOMEM;
     reduction = r < 0 ? NULL : event_new_reduction(event, fields, buffer_slice(&reducer->json));
     event_buffer_trim(&reducer->scratch);
     event_buffer_trim(&reducer->json);
@@ -60,7 +67,7 @@ struct event *reducer_reduce(struct reducer *reducer, struct event *event, uint6
 {
     struct event *reduction;
 
-    if (!event_is_for_clients(event))
+    if (!event_is_for_clients(event) && !(fields & EVENT_FIELDS_DIALECT))
         return event_ref(event);
     reduction = event_find_reduction(event, fields);
     if (reduction)

@@ -10,12 +10,14 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
+#include "gateway/front/dialect.h"
 #include "gateway/intake/event.h"
 
 enum { REDUCER_KEPT_BYTES = 8 << 20, REDUCER_KEPT_MAX = 4096 /* events */ };
 
 /* Zeroed: a new one, which needs no memory. */
 struct reducer {
+    dialect_table *dialects; /* NULL: there are none */
     struct buffer scratch, json;
     struct event **kept; /* a ring of REDUCER_KEPT_MAX; NULL until there is one */
     size_t first_kept, kept_count;
@@ -26,6 +28,7 @@ struct reducer {
 /* Nobody is owed any of them. */
 void reducer_done(struct reducer *reducer);
 
-/* The event with these members only (front/event_fields.h; not all of them); a message of ours as
- * it is. The caller owns one reference; NULL: out of memory. */
+/* The event with these members only (front/event_fields.h; not all of them), and a message of ours as
+ * it is; or both as a dialect says them, without a byte if it does not. The caller owns one
+ * reference; NULL: out of memory. */
 struct event *reducer_reduce(struct reducer *reducer, struct event *event, uint64_t fields);

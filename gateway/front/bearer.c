@@ -73,12 +73,25 @@ static int refuse_token(enum token_fault fault, const struct token *token,
     return -EPROTO;
 }
 
+int bearer_check_token(const struct token_policy *policy, struct sl_slice jwt, uint64_t now_ms,
+                       struct token *ret_token, struct http_refusal *refusal,
+                       enum token_fault *ret_fault)
+{
+    enum token_fault fault = token_check(policy, jwt, now_ms, ret_token);
+
+    if (fault == TOKEN_OK)
+        return 0;
+    if (fault == TOKEN_NO_MEMORY)
+        return -ENOMEM;
+    *ret_fault = fault;
+    return refuse_token(fault, ret_token, refusal);
+}
+
 int bearer_check(const struct token_policy *policy, const struct http_request *http,
                  struct sl_slice parameter, uint64_t now_ms, struct token *ret_token,
                  struct http_refusal *refusal, enum token_fault *ret_fault)
 {
     struct carried_token carried = find_token(http, parameter);
-    enum token_fault fault;
     int r;
 
     if (carried.count > 1) {
@@ -92,11 +105,5 @@ int bearer_check(const struct token_policy *policy, const struct http_request *h
         refusal->www_authenticate = "Bearer";
         return r;
     }
-    fault = token_check(policy, carried.jwt, now_ms, ret_token);
-    if (fault == TOKEN_OK)
-        return 0;
-    if (fault == TOKEN_NO_MEMORY)
-        return -ENOMEM;
-    *ret_fault = fault;
-    return refuse_token(fault, ret_token, refusal);
+    return bearer_check_token(policy, carried.jwt, now_ms, ret_token, refusal, ret_fault);
 }

@@ -13,3 +13,8 @@
 int bearer_check(const struct token_policy *policy, const struct http_request *http,
                  struct sl_slice parameter, uint64_t now_ms, struct token *ret_token,
                  struct http_refusal *refusal, enum token_fault *ret_fault);
+
+/* The same for a token that has been found. */
+int bearer_check_token(const struct token_policy *policy, struct sl_slice jwt, uint64_t now_ms,
+                       struct token *ret_token, struct http_refusal *refusal,
+                       enum token_fault *ret_fault);

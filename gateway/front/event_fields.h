@@ -63,6 +63,22 @@ static inline uint64_t event_field_bit(enum event_field field)
 #define EVENT_FIELDS_FULL  UINT64_C(0)
 #define EVENT_FIELDS_SHORT (UINT64_C(1) << 63)
 
+/* No members of ours, but the event as a dialect says it (front/dialect.h); `options` are its own,
+ * below 2^48. */
+#define EVENT_FIELDS_DIALECT (UINT64_C(1) << 62)
+static inline uint64_t event_fields_of_dialect(unsigned dialect, uint64_t options)
+{
+    return EVENT_FIELDS_DIALECT | (uint64_t)dialect << 48 | options;
+}
+static inline unsigned event_fields_dialect(uint64_t fields)
+{
+    return fields >> 48 & 0xff;
+}
+static inline uint64_t event_fields_options(uint64_t fields)
+{
+    return fields & ((UINT64_C(1) << 48) - 1);
+}
+
 /* `full`, `short`, `ids`, or names separated by commas, each once. 0; -EINVAL: *reterr names the
  * one that is wrong. */
 int event_fields_parse(struct sl_slice text, uint64_t *ret_fields, struct failure *reterr);

@@ -679,6 +679,54 @@ int stream_request_read_opened(const struct front_settings *settings,
     return 0;
 }
 
+void dialect_stream_done(struct dialect_stream *asked)
+{
+    mem_free(asked->memory);
+    asked->memory = NULL;
+}
+
+static void place_parameters(const struct dialect_stream *asked, struct sl_slice *values)
+{
+    for (unsigned i = 0; i < asked->parameter_count; i++) {
+        unsigned at = 0;
+
+        while (strcmp(parameter_names[at], asked->parameters[i].name) != 0)
+            at++;
+        values[at] = asked->parameters[i].value;
+    }
+}
+
+int stream_request_read_asked(const struct front_settings *settings,
+                              const struct dialect_stream *asked, struct sl_slice jwt,
+                              const struct http_request *http, const struct stream_times *times,
+                              struct stream_request *ret_request, struct http_refusal *refusal,
+                              enum token_fault *ret_fault)
+{
+    struct stream_request request = {
+        .stream = asked->stream, .format = asked->format, .since = SINCE_NOW, .gather_ms = -1};
+    struct sl_slice values[PARAMETER_COUNT] = {0};
+    int r;
+
+    *ret_fault = TOKEN_OK;
+    place_parameters(asked, values);
+    r = jwt.data ? bearer_check_token(settings->policy, jwt, times->now_ms, &request.token, refusal,
+                                      ret_fault)
+                 : bearer_check(settings->policy, http, values[PARAMETER_ACCESS_TOKEN],
+                                times->now_ms, &request.token, refusal, ret_fault);
+    if (r == 0)
+        r = stream_wire_choose_encoding(settings, asked->stream, http, &request, refusal);
+    if (r == 0)
+        r = read_parameters(settings, http, values, times, &request, refusal);
+    if (r == 0)
+        r = check_until(&request, times->now_ms, refusal);
+    if (r < 0) {
+        stream_request_done(&request);
+        return r;
+    }
+    *ret_request = request;
+    return 0;
+}
+
 void stream_request_done(struct stream_request *request)
 {
     sl_filter_unref(request->filter);

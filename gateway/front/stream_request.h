@@ -17,6 +17,9 @@
 #include "gateway/http/websocket_deflate.h"
 #include "gateway/metrics/stream_kind.h"
 #include "src/model/cursor.h"
+#include "src/model/id.h"
+
+struct dialect;
 
 enum since_kind { SINCE_NOW, SINCE_CURSOR, SINCE_TIME, SINCE_UNUSABLE };
 
@@ -33,6 +36,7 @@ struct stream_request {
     uint32_t last;                       /* the newest so many come first; 0: not asked for */
     uint64_t until;                      /* nothing behind this id; 0: no end */
     uint64_t fields;                     /* of events: front/event_fields.h */
+    const struct dialect *dialect;       /* in which it is asked and answered; NULL: ours */
     int gather_ms;                       /* -1: the server's default */
     bool cursors;                        /* wants {"type":"cursor"} with each keep-alive */
     bool hello;                          /* wants {"type":"hello"} first */
@@ -62,6 +66,8 @@ struct front_settings {
     size_t max_filter_bytes_per_subject;
     uint32_t keepalive_ms;      /* so long a stream may be silent */
     bool has_deflate, has_zstd; /* for streams that ask for it */
+    unsigned dialects;          /* a bit for each that is served: front/dialect.h */
+    bool takes_plain_oauth;     /* of OAuth 1.0a, from other machines without TLS */
 };
 
 /* true: `path` is one of the streams. */
@@ -84,6 +90,28 @@ int stream_request_read_opened(const struct front_settings *settings,
                                const struct stream_request *connection, struct sl_slice path,
                                const struct stream_times *times, struct stream_request *ret_request,
                                struct http_refusal *refusal);
+/* What is asked for in the words of a dialect, in ours. */
+enum { DIALECT_PARAMETERS_MAX = 12 };
+struct dialect_stream {
+    enum stream_kind stream;
+    enum stream_format format;
+    uint64_t options; /* of how events are said: event_fields_of_dialect() */
+    struct {
+        const char *name; /* of a parameter of that stream */
+        struct sl_slice value;
+    } parameters[DIALECT_PARAMETERS_MAX];
+    unsigned parameter_count;
+    char until[SL_ID_TEXT_SIZE]; /* room for one of them */
+    char *memory;                /* to which the values point */
+};
+void dialect_stream_done(struct dialect_stream *asked);
+/* As stream_request_read(), of a token that has been found; refusals name our parameters. `dialect`
+ * is the number of `request.dialect`. */
+int stream_request_read_asked(const struct front_settings *settings,
+                              const struct dialect_stream *asked, struct sl_slice jwt,
+                              const struct http_request *http, const struct stream_times *times,
+                              struct stream_request *ret_request, struct http_refusal *refusal,
+                              enum token_fault *ret_fault);
 /* Its filters have names, and come by messages. */
 static inline bool stream_request_takes_rules(const struct stream_request *request)
 {

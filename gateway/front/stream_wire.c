@@ -88,6 +88,17 @@ static void choose_extension(const struct http_request *http, struct stream_requ
     request->window_bits = deflate.server_no_context_takeover ? 0 : deflate.window_bits;
 }
 
+int stream_wire_choose_encoding(const struct front_settings *settings, enum stream_kind stream,
+                                const struct http_request *http, struct stream_request *request,
+                                struct http_refusal *refusal)
+{
+    if (request->format != FORMAT_WEBSOCKET)
+        return choose_encoding(settings, stream, http, request, refusal);
+    if (settings->has_deflate && may_be_compressed(stream))
+        choose_extension(http, request);
+    return 0;
+}
+
 int stream_wire_choose(const struct front_settings *settings, enum stream_kind stream,
                        const struct http_request *http, struct stream_request *request,
                        struct http_refusal *refusal)
@@ -98,8 +109,7 @@ int stream_wire_choose(const struct front_settings *settings, enum stream_kind s
     }
     if (http->is_upgrade) {
         request->format = FORMAT_WEBSOCKET;
-        if (settings->has_deflate && may_be_compressed(stream))
-            choose_extension(http, request);
+        stream_wire_choose_encoding(settings, stream, http, request, refusal);
         return check_protocols(http->protocols, &request->echo_protocol, refusal);
     }
     if (stream == STREAM_MANY)
@@ -116,7 +126,7 @@ int stream_wire_choose(const struct front_settings *settings, enum stream_kind s
         return http_refuse(refusal, 406, "not_acceptable", NULL,
                            "streams are application/x-ndjson or text/event-stream");
     }
-    if (choose_encoding(settings, stream, http, request, refusal) < 0)
+    if (stream_wire_choose_encoding(settings, stream, http, request, refusal) < 0)
         return -EPROTO;
     return check_form_type(http, refusal);
 }

@@ -7,3 +7,7 @@
 int stream_wire_choose(const struct front_settings *settings, enum stream_kind stream,
                        const struct http_request *http, struct stream_request *request,
                        struct http_refusal *refusal);
+/* The same of compression alone, for a format that is known. */
+int stream_wire_choose_encoding(const struct front_settings *settings, enum stream_kind stream,
+                                const struct http_request *http, struct stream_request *request,
+                                struct http_refusal *refusal);

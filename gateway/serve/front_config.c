@@ -3,7 +3,17 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "gateway/front/dialect.h"
 #include "gateway/front/token.h"
+
+static unsigned dialects_of(const struct config *config)
+{
+    unsigned dialects = 0;
+
+    if (config->dialects)
+        dialects_parse(sl_slice_str(config->dialects), &dialects, NULL); /* it has been checked */
+    return dialects;
+}
 
 static struct front_settings settings_of(const struct config *config,
                                          const struct token_policy *policy)
@@ -18,6 +28,8 @@ static struct front_settings settings_of(const struct config *config,
         .max_filter_bytes = config->max_filter_bytes,
         .max_filter_bytes_per_subject = config->max_filter_bytes_per_subject,
         .keepalive_ms = (uint32_t)config->keepalive_ms,
+        .dialects = dialects_of(config),
+        .takes_plain_oauth = config->plain_oauth,
         .has_deflate = strcmp(config->compression, "all") == 0,
         .has_zstd = strcmp(config->compression, "off") != 0,
     };

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "gateway/api/api.h"
+#include "gateway/dialects/dialects.h"
 #include "gateway/http/websocket_handshake.h"
 #include "gateway/serve/server_private.h"
 
@@ -189,6 +190,111 @@ static void begin_estimate(struct server *server, struct http_connection *connec
         server_refuse(server, connection, &refusal);
 }
 
+/* --- dialects --- */
+
+struct dialect_match {
+    const struct dialect *dialect; /* NULL: the path is none of theirs */
+    const struct dialect_route *route;
+};
+
+static struct dialect_match find_dialect(const struct server *server, struct sl_slice path)
+{
+    struct dialect_match match = {0};
+
+    match.route = dialect_find(&dialects, server->settings.front->dialects, path, &match.dialect);
+    return match;
+}
+
+/* 4 or 16 bytes; empty: a unix socket. */
+static bool is_loopback(struct sl_slice address)
+{
+    static const char v6[16] = {[15] = 1};
+
+    if (address.size == 16)
+        return memcmp(address.data, v6, sizeof(v6)) == 0;
+    return address.size == 0 || address.data[0] == 127;
+}
+
+/* A proxy on this machine is taken to do TLS. */
+static bool is_private(const struct server *server, const struct http_connection *connection)
+{
+    char room[WIRE_ADDRESS_SIZE];
+    const struct wire *wire = http_connection_wire(connection);
+
+    return server->settings.front->takes_plain_oauth ||
+           server->listeners[http_connection_listener(connection)].with_tls ||
+           is_loopback(wire_peer_address(wire, room));
+}
+
+static void refuse_in(struct server *server, struct http_connection *connection,
+                      const struct dialect *dialect, const struct http_refusal *refusal)
+{
+    struct buffer body = BUFFER_INIT, headers = BUFFER_INIT;
+    struct http_answer answer = {.status = refusal->status};
+
+    server_count_refusal(server, refusal);
+    http_refusal_append_headers(refusal, &headers);
+    dialect->refuse(refusal, &body, &answer);
+    if (body.failed || headers.failed) {
+        http_answer_refusal(connection, refusal);
+    } else {
+        answer.body = buffer_slice(&body);
+        answer.headers = buffer_slice(&headers);
+        http_answer(connection, &answer);
+    }
+    buffer_done(&body);
+    buffer_done(&headers);
+}
+
+static int answer_in(struct server *server, struct http_connection *connection,
+                     const struct dialect_match *match, const struct http_request *request,
+                     struct http_refusal *refusal)
+{
+    const struct dialect_request asking = {
+        request, {.now_ms = clock_wall_ms()}, is_private(server, connection)};
+    struct http_answer answer = {.status = 200, .content_type = "application/json; charset=utf-8"};
+    struct buffer body = BUFFER_INIT;
+    int r = match->route->answer(&asking, &body, &answer, refusal);
+
+    if (r == -ENOMEM || (r == 0 && body.failed)) {
+        r = http_refuse(refusal, 503, "no_memory", NULL, "out of memory");
+    } else if (r == 0) {
+        answer.body = buffer_slice(&body);
+        http_answer(connection, &answer);
+    }
+    buffer_done(&body);
+    return r;
+}
+
+static void begin_dialect(struct server *server, struct http_connection *connection,
+                          const struct dialect_match *match, const struct http_head *head,
+                          struct sl_slice headers)
+{
+    const struct http_request *request = &head->request;
+    enum token_fault fault = TOKEN_OK;
+    struct http_refusal refusal;
+    int r;
+
+    if (request->method == HTTP_OPTIONS) {
+        answer_options(connection, request, match->route->allow);
+        return;
+    }
+    if (head->lacks_length && request->method == HTTP_POST)
+        r = refuse_length(&refusal);
+    else if (!(match->route->methods & 1u << request->method) || request->is_upgrade)
+        r = refuse_method(match->route->allow, &refusal);
+    else if (server->is_draining && !server->has_successor)
+        r = refuse_draining(&refusal);
+    else if (match->route->answer)
+        r = answer_in(server, connection, match, request, &refusal);
+    else
+        r = streams_begin_dialect(server->streams, connection, match->dialect, match->route,
+                                  is_private(server, connection), head, headers, &refusal, &fault);
+    server_count_token_fault(server, fault);
+    if (r < 0)
+        refuse_in(server, connection, match->dialect, &refusal);
+}
+
 /* --- by path --- */
 
 static void route(struct server *server, struct http_connection *connection,
@@ -198,11 +304,14 @@ static void route(struct server *server, struct http_connection *connection,
     const char *api_methods = api_allow(request->path);
     struct http_refusal refusal;
     enum stream_kind kind;
+    const struct dialect_match match = find_dialect(server, request->path);
     bool is_stream = stream_path(request->path, &kind);
     bool takes_post =
         api_methods ? strstr(api_methods, "POST") != NULL : is_stream || is_estimate(request);
 
-    if (head->lacks_length && takes_post && !request->is_upgrade) {
+    if (match.dialect) {
+        begin_dialect(server, connection, &match, head, headers);
+    } else if (head->lacks_length && takes_post && !request->is_upgrade) {
         refuse_length(&refusal);
         server_refuse(server, connection, &refusal);
     } else if (request->is_upgrade && !is_stream) {
@@ -244,12 +353,18 @@ static int check_body(struct server *server, struct http_connection *connection,
                       enum token_fault *ret_fault)
 {
     const struct http_request *request = &head->request;
+    const struct dialect_match match = find_dialect(server, request->path);
     enum stream_kind kind;
 
     if (server->is_draining && !server->has_successor)
         return refuse_draining(refusal);
     if (api_allow(request->path))
         return api_check_head(server->settings.api, request, refusal, ret_fault);
+    if (match.dialect && match.route->methods & 1u << request->method)
+        return streams_check_dialect(server->streams, match.dialect, is_private(server, connection),
+                                     head, refusal, ret_fault);
+    if (match.dialect)
+        return refuse_method(match.route->allow, refusal);
     if (is_estimate(request) && request->method == HTTP_POST)
         return streams_check_head(server->streams, head, refusal, ret_fault);
     if (is_estimate(request))

@@ -104,6 +104,10 @@ static void say(struct channel *channel, const char *name, struct buffer *json)
 {
     struct buffer frame = BUFFER_INIT;
 
+    if (channel->request.dialect) { /* none has such messages */
+        buffer_done(json);
+        return;
+    }
     if (channel_is_opened(channel) && json->size > 0) {
         json->size--; /* the closing brace */
         buffer_append_slice(json, channel->client.tail);
@@ -150,7 +154,7 @@ static void say_beginning(struct channel *channel)
     const struct sl_cursor cursor = beginning_of(channel);
     struct buffer frame = BUFFER_INIT;
 
-    if (channel->client.format == FORMAT_SSE)
+    if (channel->client.format == FORMAT_SSE && !channel->request.dialect)
         frame_append_keepalive(&frame, FORMAT_SSE, &cursor);
     stream_say_frame(channel->stream, &frame);
 }

@@ -16,6 +16,7 @@
 #include "base/stable_hash.h"
 #include "gateway/delivery/deliver.h"
 #include "gateway/delivery/frame.h"
+#include "gateway/front/dialect.h"
 
 enum {
     STUCK_KEEPALIVES = 3, /* so long a connection may take nothing that was too slow for a stream */
@@ -82,7 +83,12 @@ void stream_start(struct stream *stream, const struct http_head *head, struct sl
 
 static uint64_t keepalive_ms(const struct stream *stream)
 {
-    return stream->streams->settings.front->keepalive_ms;
+    uint32_t ours = stream->streams->settings.front->keepalive_ms;
+    const struct dialect *dialect = stream->own.request.dialect;
+
+    if (dialect && dialect->max_keepalive_ms && dialect->max_keepalive_ms < ours)
+        return dialect->max_keepalive_ms;
+    return ours;
 }
 
 static uint64_t token_left_ms(const struct stream *stream)
@@ -299,25 +305,33 @@ static void end_opened(struct stream *stream)
     }
 }
 
+/* What keeps an EventSource away, or brings it back; dialects have nothing like it. */
+static void say_when_to_return(struct stream *stream, uint32_t retry_ms)
+{
+    const struct channel *own = &stream->own;
+    struct buffer frame = BUFFER_INIT;
+
+    if (own->request.dialect)
+        return;
+    if (own->disconnect_reason != DISCONNECT_COMPLETE) /* it is to come, and be told 204 */
+        frame_append_retry(&frame, own->client.format, retry_ms ? retry_ms : STAY_AWAY_MS);
+    else if (own->client.format == FORMAT_SSE)
+        /* An EventSource comes back all the same: with this it is told that there is no more. */
+        frame_append_keepalive(&frame, FORMAT_SSE, &own->disconnect_cursor);
+    stream_say_frame(stream, &frame);
+}
+
 /* The message that says why; whatever the socket does not take is held. */
 static void take_leave(struct stream *stream)
 {
     const struct channel *own = &stream->own;
     uint32_t retry_ms = choose_retry_ms(stream, own);
-    struct buffer frame = BUFFER_INIT;
 
     LIST_EACH(&stream->channels, node)
     channel_suspend(channel_at(node), own->disconnect_reason);
     stream_leave_delivery(stream);
     end_opened(stream);
-    if (own->disconnect_reason != DISCONNECT_COMPLETE) /* it is to come, and be told 204 */
-        frame_append_retry(&frame, own->client.format, retry_ms ? retry_ms : STAY_AWAY_MS);
-    stream_say_frame(stream, &frame);
-    if (own->disconnect_reason == DISCONNECT_COMPLETE && own->client.format == FORMAT_SSE) {
-        /* An EventSource comes back all the same: with this it is told that there is no more. */
-        frame_append_keepalive(&frame, FORMAT_SSE, &own->disconnect_cursor);
-        stream_say_frame(stream, &frame);
-    }
+    say_when_to_return(stream, retry_ms);
     channel_say_disconnect(&stream->own, retry_ms);
     stream->protocol->say_end(stream, disconnect_row(own->disconnect_reason));
     stream_leave(stream, own->disconnect_reason == DISCONNECT_TOO_SLOW ? LEAVING_SLOWLY_MS

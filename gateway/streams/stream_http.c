@@ -8,6 +8,7 @@
 
 #include "gateway/delivery/frame.h"
 #include "gateway/delivery/gzip.h"
+#include "gateway/front/dialect.h"
 #include "gateway/streams/stream.h"
 
 static const char *const content_types[FORMAT_COUNT] = {
@@ -22,6 +23,11 @@ static const char *const content_encodings[ENCODING_COUNT] = {
     [ENCODING_ZSTD] = "Content-Encoding: zstd\r\n",
     [ENCODING_ZSTD_DICTIONARY] = "Content-Encoding: zstd\r\n",
 };
+
+static const char *content_type_of(const struct stream_request *request)
+{
+    return request->dialect ? request->dialect->content_type : content_types[request->format];
+}
 
 static void append_body(const struct stream *stream, struct sl_slice bytes, struct buffer *buffer)
 {
@@ -60,7 +66,7 @@ static int http_open(struct stream *stream, const struct http_head *request,
                          "X-Accel-Buffering: no\r\n"
                          "%.*s"
                          "\r\n",
-                         is_http_1_0 ? '0' : '1', content_types[stream->own.request.format],
+                         is_http_1_0 ? '0' : '1', content_type_of(&stream->own.request),
                          is_http_1_0 ? "Connection: close\r\n" : "Transfer-Encoding: chunked\r\n",
                          content_encodings[stream->own.client.encoding], SL_SLICE_ARG(headers));
     if (stream->own.client.encoding == ENCODING_DEFLATE)

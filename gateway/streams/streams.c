@@ -17,6 +17,8 @@
 #include "base/stable_hash.h"
 #include "gateway/delivery/dictionaries.h"
 #include "gateway/front/bearer.h"
+#include "gateway/front/dialect.h"
+#include "gateway/front/event_fields.h"
 #include "gateway/http/form.h"
 #include "gateway/http/http_bodies.h"
 #include "gateway/streams/filter_estimate.h"
@@ -127,6 +129,25 @@ int streams_check_head(struct streams *streams, const struct http_head *head,
     return r == -ENOMEM ? refuse_for_memory(refusal) : r;
 }
 
+int streams_check_dialect(struct streams *streams, const struct dialect *dialect, bool is_private,
+                          const struct http_head *head, struct http_refusal *refusal,
+                          enum token_fault *ret_fault)
+{
+    const struct dialect_request asking = {&head->request, stream_times_now(streams), is_private};
+    struct sl_slice jwt = SL_SLICE_NONE;
+    struct token token;
+    int r;
+
+    *ret_fault = TOKEN_OK;
+    r = dialect->find_token ? dialect->find_token(&asking, &jwt, refusal) : 0;
+    if (r == 0 && !jwt.data)
+        return streams_check_head(streams, head, refusal, ret_fault);
+    if (r == 0)
+        r = bearer_check_token(streams->settings.front->policy, jwt, asking.times.now_ms, &token,
+                               refusal, ret_fault);
+    return r == -ENOMEM ? refuse_for_memory(refusal) : r;
+}
+
 /* --- it begins --- */
 
 /* NULL: out of memory. */
@@ -173,6 +194,40 @@ int streams_estimate(struct streams *streams, struct http_connection *connection
     return r == -ENOMEM ? refuse_for_memory(refusal) : r;
 }
 
+/* It is permitted, and `request` is ours: has this server room for it? Then it begins. */
+static int begin(struct streams *streams, struct http_connection *connection,
+                 struct stream_request *request, const struct http_head *head,
+                 struct sl_slice headers, struct http_refusal *refusal)
+{
+    const struct dictionary *dictionary = NULL;
+    struct filter_share share = {0};
+    admission_ticket ticket;
+    struct stream *stream;
+    int r;
+
+    r = stream_check_request(streams, request, &share, refusal);
+    if (r == 0)
+        r = find_dictionary(streams, request, &dictionary, refusal);
+    if (r == 0)
+        r = check_admission(streams, http_connection_wire(connection), request, &ticket, refusal);
+    if (r < 0) {
+        stream_filters_settle(streams, &request->token, 0, &share);
+        stream_request_done(request);
+        return r == -ENOMEM ? refuse_for_memory(refusal) : r;
+    }
+    stream = stream_new(streams, request, &share, ticket);
+    if (!stream) {
+        admission_leave(streams->settings.admission, ticket);
+        stream_filters_settle(streams, &request->token, 0, &share);
+        stream_request_done(request);
+        return refuse_for_memory(refusal);
+    }
+    stream->own.client.dictionary = dictionary;
+    http_take_over(connection, &stream->wire, &stream_wire_callbacks);
+    stream_start(stream, head, headers);
+    return 0;
+}
+
 int streams_begin(struct streams *streams, struct http_connection *connection,
                   enum stream_kind kind, const struct http_head *head, struct sl_slice headers,
                   struct http_refusal *refusal, enum token_fault *ret_fault)
@@ -180,10 +235,6 @@ int streams_begin(struct streams *streams, struct http_connection *connection,
     const struct http_request *http = &head->request;
     const struct stream_times times = stream_times_now(streams);
     struct stream_request request;
-    const struct dictionary *dictionary = NULL;
-    struct filter_share share = {0};
-    admission_ticket ticket;
-    struct stream *stream;
     int r;
 
     r = stream_request_read(streams->settings.front, kind, http, &times, &request, refusal,
@@ -197,27 +248,45 @@ int streams_begin(struct streams *streams, struct http_connection *connection,
     }
     if (kind == STREAM_PAST_COUNTS)
         return begin_past_counts(streams, connection, &request, refusal);
-    r = stream_check_request(streams, &request, &share, refusal);
+    return begin(streams, connection, &request, head, headers, refusal);
+}
+
+static int read_dialect(const struct streams *streams, const struct dialect *dialect,
+                        const struct dialect_route *route, const struct dialect_request *asking,
+                        struct stream_request *ret_request, struct http_refusal *refusal,
+                        enum token_fault *ret_fault)
+{
+    struct dialect_stream asked = {0};
+    struct sl_slice jwt = SL_SLICE_NONE;
+    int r;
+
+    *ret_fault = TOKEN_OK;
+    r = dialect->find_token ? dialect->find_token(asking, &jwt, refusal) : 0;
     if (r == 0)
-        r = find_dictionary(streams, &request, &dictionary, refusal);
+        r = route->read(asking, &asked, refusal);
     if (r == 0)
-        r = check_admission(streams, http_connection_wire(connection), &request, &ticket, refusal);
-    if (r < 0) {
-        stream_filters_settle(streams, &request.token, 0, &share);
-        stream_request_done(&request);
+        r = stream_request_read_asked(streams->settings.front, &asked, jwt, asking->http,
+                                      &asking->times, ret_request, refusal, ret_fault);
+    if (r == 0) {
+        ret_request->dialect = dialect;
+        ret_request->fields = event_fields_of_dialect(dialect->id, asked.options);
+    }
+    dialect_stream_done(&asked);
+    return r;
+}
+
+int streams_begin_dialect(struct streams *streams, struct http_connection *connection,
+                          const struct dialect *dialect, const struct dialect_route *route,
+                          bool is_private, const struct http_head *head, struct sl_slice headers,
+                          struct http_refusal *refusal, enum token_fault *ret_fault)
+{
+    const struct dialect_request asking = {&head->request, stream_times_now(streams), is_private};
+    struct stream_request request;
+    int r = read_dialect(streams, dialect, route, &asking, &request, refusal, ret_fault);
+
+    if (r < 0)
         return r == -ENOMEM ? refuse_for_memory(refusal) : r;
-    }
-    stream = stream_new(streams, &request, &share, ticket);
-    if (!stream) {
-        admission_leave(streams->settings.admission, ticket);
-        stream_filters_settle(streams, &request.token, 0, &share);
-        stream_request_done(&request);
-        return refuse_for_memory(refusal);
-    }
-    stream->own.client.dictionary = dictionary;
-    http_take_over(connection, &stream->wire, &stream_wire_callbacks);
-    stream_start(stream, head, headers);
-    return 0;
+    return begin(streams, connection, &request, head, headers, refusal);
 }
 
 /* --- all of them --- */

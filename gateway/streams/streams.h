@@ -15,6 +15,8 @@
 #include "gateway/http/http_server.h"
 #include "gateway/metrics/metrics.h"
 
+struct dialect;
+struct dialect_route;
 struct dictionaries;
 struct slow_board;
 struct streams;
@@ -52,6 +54,16 @@ int streams_check_head(struct streams *streams, const struct http_head *head,
 int streams_begin(struct streams *streams, struct http_connection *connection,
                   enum stream_kind kind, const struct http_head *head, struct sl_slice headers,
                   struct http_refusal *refusal, enum token_fault *ret_fault);
+
+/* The same for a route of a dialect that is a stream. */
+int streams_begin_dialect(struct streams *streams, struct http_connection *connection,
+                          const struct dialect *dialect, const struct dialect_route *route,
+                          bool is_private, const struct http_head *head, struct sl_slice headers,
+                          struct http_refusal *refusal, enum token_fault *ret_fault);
+/* Before its body is read, as streams_check_head(). */
+int streams_check_dialect(struct streams *streams, const struct dialect *dialect, bool is_private,
+                          const struct http_head *head, struct http_refusal *refusal,
+                          enum token_fault *ret_fault);
 
 /* Answers, later, what the filter in the body would bring: a POST of JSON. */
 int streams_estimate(struct streams *streams, struct http_connection *connection,

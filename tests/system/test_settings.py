@@ -28,7 +28,7 @@ def run(*arguments, env=None, status=1):
     ("--listen", "127.0.0.1:x"), ("--listen", "256.1.1.1:80"), ("--redis", "http://localhost"),
     ("--redis", "redis://"), ("--redis", "rediss://localhost?ssl-ca=/nonexistent"), ("--redis", "redis://h:99999"),
     ("--workers", "0"), ("--workers", "x"), ("--workers", "-1"), ("--workers", "2.5"),
-    ("--log-level", "loud"), ("--ready-fd", "x"), ("--keepalive-ms", "9e9"),
+    ("--log-level", "loud"), ("--dialects", "twitter1,klingon"), ("--ready-fd", "x"), ("--keepalive-ms", "9e9"),
     ("--max-event-bytes", "1"), ("--max-event-bytes", "5Q"), ("--allow-origin", "not an origin"),
     ("--config", "/nonexistent/file"), ("--redis", ""), ("--drain-timeout", "-5"), ("--jwt-secret-file", "/nonexistent/file"),
     ("--jwt-public-key", "/nonexistent/file"), ("--jwt-public-key", __file__),

@@ -131,8 +131,8 @@ class HttpStream(Stream):
             self.connection.close()
             raise Refused(self.response)
         assert self.response.headers["transfer-encoding"] == "chunked", self.response
-        assert self.response.headers["content-type"].split(";")[0] == self.CONTENT_TYPE[transport], \
-            self.response
+        content_type = self.response.headers["content-type"].split(";")[0]
+        assert content_type in (self.CONTENT_TYPE[transport], "application/json"), self.response
         encoding = self.response.headers.get("content-encoding")
         assert encoding in (None, "gzip", "zstd"), self.response
         self.decoder = None

@@ -1,0 +1,8 @@
+/* gateway/dialects/dialects.h - the protocols of other services that sluiced can speak. */
+#pragma once
+
+#include "gateway/front/dialect.h"
+
+extern dialect_table dialects;
+
+extern const struct dialect twitter1;

@@ -1,0 +1,245 @@
+/* twitter1.c - Twitter's Streaming API 1.1: its paths, parameters and refusals.
+ *
+ * The credential is a JWT, as everywhere: as a Bearer token, or as the `oauth_token` of OAuth 1.0a,
+ * which the clients of that time send. Its signature is not looked at: it would prove that the
+ * client knows a second secret, which there is none of; the token itself is what must be kept
+ * secret, so without TLS such a header is taken from this machine only, unless told otherwise. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "gateway/dialects/dialects.h"
+#include "gateway/dialects/oauth1.h"
+#include "gateway/dialects/twitter1_form.h"
+#include "gateway/http/form.h"
+#include "src/model/id.h"
+
+enum { PHRASE_MAX_BYTES = 60, COUNT_MAX = 150000, KEEPALIVE_MS = 30000, COUNT_ENDS_WITHIN_MS = 1000 };
+
+enum parameter {
+    PARAMETER_ACCESS_TOKEN,
+    PARAMETER_COUNT,
+    PARAMETER_DELIMITED,
+    PARAMETER_FILTER_LEVEL,
+    PARAMETER_FOLLOW,
+    PARAMETER_LANGUAGE,
+    PARAMETER_LOCATIONS,
+    PARAMETER_STALL_WARNINGS,
+    PARAMETER_TRACK,
+    PARAMETERS
+};
+
+static const char *const names[PARAMETERS] = {
+    [PARAMETER_ACCESS_TOKEN] = "access_token",
+    [PARAMETER_COUNT] = "count",
+    [PARAMETER_DELIMITED] = "delimited",
+    [PARAMETER_FILTER_LEVEL] = "filter_level",
+    [PARAMETER_FOLLOW] = "follow",
+    [PARAMETER_LANGUAGE] = "language",
+    [PARAMETER_LOCATIONS] = "locations",
+    [PARAMETER_STALL_WARNINGS] = "stall_warnings",
+    [PARAMETER_TRACK] = "track",
+};
+
+static void ask(struct dialect_stream *asked, const char *name, struct sl_slice value)
+{
+    if (!value.data)
+        return;
+    asked->parameters[asked->parameter_count].name = name;
+    asked->parameters[asked->parameter_count++].value = value;
+}
+
+/* --- the token ------------------------------------------------------------------------------- */
+
+static int find_token(const struct dialect_request *request, struct sl_slice *ret_jwt,
+                      struct http_refusal *refusal)
+{
+    if (!oauth1_token(request->http->authorization, ret_jwt))
+        return 0;
+    if (!ret_jwt->data)
+        return http_refuse(refusal, 401, "no_token", NULL, "oauth_token has no token");
+    if (!request->is_private)
+        return http_refuse(refusal, 403, "insecure", NULL,
+                           "OAuth 1.0a needs TLS here: the token could be read on its way");
+    return 0;
+}
+
+/* --- parameters ------------------------------------------------------------------------------ */
+
+static int check_track(struct sl_slice track, struct http_refusal *refusal)
+{
+    while (track.size > 0) {
+        struct sl_slice phrase = http_next_element(&track, ',');
+
+        if (phrase.size > PHRASE_MAX_BYTES)
+            return http_refuse(refusal, 406, "bad_track", "track",
+                               "a phrase of track has more than %d bytes", PHRASE_MAX_BYTES);
+    }
+    return 0;
+}
+
+/* Across the antimeridian is ours, and not theirs. */
+static int check_locations(struct sl_slice locations, struct http_refusal *refusal)
+{
+    double edges[4] = {0};
+    char number[32];
+
+    for (size_t i = 0; locations.size > 0; i++) {
+        struct sl_slice item = http_next_element(&locations, ',');
+
+        if (item.size == 0 || item.size >= sizeof(number))
+            return 0; /* what is wrong with it is found where boxes are read */
+        memcpy(number, item.data, item.size);
+        number[item.size] = 0;
+        edges[i % 4] = strtod(number, NULL);
+        if (i % 4 == 3 && (edges[0] >= edges[2] || edges[1] >= edges[3]))
+            return http_refuse(refusal, 406, "bad_locations", "locations",
+                               "a box begins with its south-west corner");
+    }
+    return 0;
+}
+
+static int read_count(const struct dialect_request *request, struct sl_slice text,
+                      struct dialect_stream *asked, struct http_refusal *refusal)
+{
+    bool is_negative = sl_slice_starts_with(text, SL_SLICE("-"));
+    struct sl_slice digits = sl_slice_from(text, is_negative);
+    uint64_t count = 0;
+
+    if (!text.data)
+        return 0;
+    for (size_t i = 0; i < digits.size && count <= COUNT_MAX; i++)
+        count = digits.data[i] >= '0' && digits.data[i] <= '9'
+                    ? count * 10 + (uint64_t)(digits.data[i] - '0')
+                    : COUNT_MAX + 1;
+    if (count == 0 || count > STREAM_LAST_MAX)
+        return http_refuse(refusal, 416, "bad_count", "count",
+                           "count is a number from 1 to %d, or from -1 to -%d", STREAM_LAST_MAX,
+                           STREAM_LAST_MAX);
+    ask(asked, "last", digits);
+    if (!is_negative)
+        return 0;
+    sl_id_print(sl_id_first_at(request->times.now_ms + COUNT_ENDS_WITHIN_MS), asked->until);
+    ask(asked, "until", sl_slice_str(asked->until));
+    return 0;
+}
+
+/* `True` is tweepy's. */
+static bool is_true(struct sl_slice text)
+{
+    return sl_slice_is(text, "true") || sl_slice_is(text, "True") || sl_slice_is(text, "1");
+}
+
+/* Every post is `low`, so that `medium` would wait for ever. */
+static int check_level(struct sl_slice level, struct http_refusal *refusal)
+{
+    if (!level.data || sl_slice_is(level, "none") || sl_slice_is(level, "low"))
+        return 0;
+    return http_refuse(refusal, 406, "bad_filter_level", "filter_level",
+                       "filter_level is none or low here: posts are not ranked");
+}
+
+static int read_common(const struct dialect_request *request, const struct sl_slice *values,
+                       struct dialect_stream *asked, struct http_refusal *refusal)
+{
+    struct sl_slice delimited = values[PARAMETER_DELIMITED];
+    int r = check_level(values[PARAMETER_FILTER_LEVEL], refusal);
+
+    if (r == 0 && delimited.data && !sl_slice_is(delimited, "length"))
+        r = http_refuse(refusal, 406, "bad_delimited", "delimited",
+                        "the only way to delimit is length");
+    if (r == 0)
+        r = read_count(request, values[PARAMETER_COUNT], asked, refusal);
+    asked->format = delimited.data ? FORMAT_DELIMITED : FORMAT_NDJSON;
+    if (is_true(values[PARAMETER_STALL_WARNINGS]))
+        asked->options = TWITTER1_WARNINGS;
+    ask(asked, "access_token", values[PARAMETER_ACCESS_TOKEN]);
+    ask(asked, "language", values[PARAMETER_LANGUAGE]);
+    return r;
+}
+
+/* Parameters that are not known count for nothing, as there. */
+static int read_form(const struct dialect_request *request, struct form *form,
+                     struct http_refusal *refusal)
+{
+    const struct sl_slice texts[] = {request->http->query, request->http->body};
+    int r = form_read(form, texts, request->http->method == HTTP_POST ? 2 : 1, refusal);
+
+    if (r == -EPROTO && strcmp(refusal->code, "unknown_parameter") == 0)
+        return 0;
+    return r;
+}
+
+static int read_stream(const struct dialect_request *request, enum stream_kind stream,
+                       struct dialect_stream *asked, struct http_refusal *refusal)
+{
+    struct sl_slice values[PARAMETERS];
+    struct form form = {names, PARAMETERS, values, NULL};
+    int r = read_form(request, &form, refusal);
+
+    *asked = (struct dialect_stream){.stream = stream};
+    if (r == 0)
+        r = read_common(request, values, asked, refusal);
+    if (r == 0 && stream == STREAM_FILTER) {
+        r = check_track(values[PARAMETER_TRACK], refusal);
+        if (r == 0)
+            r = check_locations(values[PARAMETER_LOCATIONS], refusal);
+        ask(asked, "track", values[PARAMETER_TRACK]);
+        ask(asked, "follow", values[PARAMETER_FOLLOW]);
+        ask(asked, "locations", values[PARAMETER_LOCATIONS]);
+    }
+    asked->memory = form.memory;
+    return r;
+}
+
+static int read_filter(const struct dialect_request *request, struct dialect_stream *ret_asked,
+                       struct http_refusal *refusal)
+{
+    return read_stream(request, STREAM_FILTER, ret_asked, refusal);
+}
+
+static int read_sample(const struct dialect_request *request, struct dialect_stream *ret_asked,
+                       struct http_refusal *refusal)
+{
+    return read_stream(request, STREAM_SAMPLE, ret_asked, refusal);
+}
+
+static int read_firehose(const struct dialect_request *request, struct dialect_stream *ret_asked,
+                         struct http_refusal *refusal)
+{
+    return read_stream(request, STREAM_FIREHOSE, ret_asked, refusal);
+}
+
+/* --- refusals -------------------------------------------------------------------------------- */
+
+/* Clients look at nothing but the status. */
+static void refuse(const struct http_refusal *refusal, struct buffer *ret_body,
+                   struct http_answer *ret_answer)
+{
+    ret_answer->status = refusal->status == 400   ? 406
+                         : refusal->status == 429 ? 420
+                                                  : refusal->status;
+    ret_answer->content_type = "text/plain; charset=utf-8";
+    buffer_append_str(ret_body, refusal->message);
+    buffer_append_str(ret_body, "\r\n");
+}
+
+/* --- the table ------------------------------------------------------------------------------- */
+
+#define BOTH .methods = DIALECT_GET | DIALECT_POST, .allow = "GET, POST, OPTIONS"
+
+static const struct dialect_route routes[] = {
+    {.path = "/1.1/statuses/filter.json", BOTH, .read = read_filter},
+    {.path = "/1.1/statuses/sample.json", BOTH, .read = read_sample},
+    {.path = "/1.1/statuses/firehose.json", BOTH, .read = read_firehose},
+};
+
+const struct dialect twitter1 = {
+    .id = DIALECT_TWITTER1,
+    .routes = routes,
+    .route_count = sizeof(routes) / sizeof(routes[0]),
+    .content_type = "application/json",
+    .max_keepalive_ms = KEEPALIVE_MS,
+    .find_token = find_token,
+    .render = twitter1_render,
+    .refuse = refuse,
+};

@@ -1,0 +1,278 @@
+/* twitter1_form.c - the JSON of an event is read, and another one written.
+ *
+ * Once for all clients of this dialect, so jansson is quick enough. An id that is no number, as
+ * users of other producers may have, becomes a number by its hash, and is told as it is by `id_str`.
+ */
+#include "gateway/dialects/twitter1_form.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/stable_hash.h"
+#include "gateway/dialects/twitter1_entities.h"
+#include "src/model/id.h"
+
+static struct sl_slice text_of(const json_t *object, const char *name)
+{
+    const json_t *value = json_object_get(object, name);
+
+    return json_is_string(value) ? sl_slice(json_string_value(value), json_string_length(value))
+                                 : SL_SLICE_NONE;
+}
+
+static json_t *text_or_null(struct sl_slice text)
+{
+    return text.data ? json_stringn(text.data, text.size) : json_null();
+}
+
+static bool is_number(struct sl_slice id)
+{
+    if (id.size == 0 || id.size > 18 || (id.data[0] == '0' && id.size > 1))
+        return false;
+    for (size_t i = 0; i < id.size; i++) {
+        if (id.data[i] < '0' || id.data[i] > '9')
+            return false;
+    }
+    return true;
+}
+
+static json_t *number_of(struct sl_slice id)
+{
+    uint64_t hash = 0;
+
+    if (!id.data)
+        return json_null();
+    if (is_number(id))
+        return json_integer(strtoll(id.data, NULL, 10));
+    for (size_t i = 0; i < id.size; i++)
+        hash = stable_hash(hash ^ (unsigned char)id.data[i]);
+    return json_integer((json_int_t)(hash & SL_ID_MAX));
+}
+
+/* Tue Aug 06 02:23:21 +0000 2013 */
+static json_t *time_of(uint64_t ms)
+{
+    static const char days[][4] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+    static const char months[][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                     "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+    time_t seconds = (time_t)(ms / 1000);
+    char text[64];
+    struct tm tm;
+
+    gmtime_r(&seconds, &tm);
+    snprintf(text, sizeof(text), "%s %s %02d %02d:%02d:%02d +0000 %d", days[tm.tm_wday],
+             months[tm.tm_mon], tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec, tm.tm_year + 1900);
+    return json_string(text);
+}
+
+static json_t *milliseconds_of(uint64_t ms)
+{
+    char text[24];
+
+    snprintf(text, sizeof(text), "%" PRIu64, ms);
+    return json_string(text);
+}
+
+static uint64_t post_ms(const json_t *post)
+{
+    uint64_t id;
+
+    return sl_id_parse(text_of(post, "id"), &id) == 0 ? sl_id_time_ms(id) : 0;
+}
+
+/* --- parts of a Tweet ------------------------------------------------------------------------ */
+
+static json_t *user_of(struct sl_slice id, struct sl_slice login, struct sl_slice name)
+{
+    json_t *user = json_pack("{s:o,s:o,s:o,s:o}", "id", number_of(id), "id_str", text_or_null(id),
+                             "screen_name", text_or_null(login.data ? login : id), "name",
+                             text_or_null(name.data ? name : login.data ? login : id));
+    json_t *rest = json_pack(
+        "{s:n,s:n,s:n,s:b,s:b,s:i,s:i,s:i,s:i,s:i,s:b,s:b,s:s,s:s}", "location", "url",
+        "description", "protected", 0, "verified", 0, "followers_count", 0, "friends_count", 0,
+        "listed_count", 0, "favourites_count", 0, "statuses_count", 0, "default_profile", 1,
+        "default_profile_image", 1, "profile_image_url", "", "profile_image_url_https", "");
+
+    if (!user || !rest || json_object_update(user, rest) < 0) {
+        json_decref(user);
+        user = NULL;
+    }
+    json_decref(rest);
+    return user;
+}
+
+/* tweepy looks for the anchor. */
+static json_t *source_of(struct sl_slice source)
+{
+    return source.size ? json_sprintf("<a href=\"\" rel=\"nofollow\">%.*s</a>", SL_SLICE_ARG(source))
+                       : json_string("");
+}
+
+static json_t *coordinates_of(const json_t *geo)
+{
+    const json_t *lon = json_object_get(geo, "lon"), *lat = json_object_get(geo, "lat");
+
+    if (!json_is_number(lon) || !json_is_number(lat))
+        return json_null();
+    return json_pack("{s:s,s:[f,f]}", "type", "Point", "coordinates", json_number_value(lon),
+                     json_number_value(lat));
+}
+
+static json_t *box_of(const json_t *bbox)
+{
+    double edges[4];
+
+    if (json_array_size(bbox) != 4)
+        return json_null();
+    for (size_t i = 0; i < 4; i++)
+        edges[i] = json_number_value(json_array_get(bbox, i));
+    return json_pack("{s:s,s:[[[f,f],[f,f],[f,f],[f,f]]]}", "type", "Polygon", "coordinates",
+                     edges[0], edges[1], edges[0], edges[3], edges[2], edges[3], edges[2], edges[1]);
+}
+
+static json_t *place_of(const json_t *place)
+{
+    struct sl_slice name = text_of(place, "name"), country = text_of(place, "country");
+
+    if (!json_is_object(place))
+        return json_null();
+    return json_pack("{s:o,s:o,s:o,s:o,s:s,s:o,s:{}}", "name", text_or_null(name), "full_name",
+                     text_or_null(name), "country_code", text_or_null(country), "country",
+                     text_or_null(country), "place_type", "city", "bounding_box",
+                     box_of(json_object_get(place, "bbox")), "attributes");
+}
+
+static int set_reply(json_t *tweet, const json_t *reply)
+{
+    struct sl_slice post = text_of(reply, "post"), user = text_of(reply, "user");
+    json_t *members = json_pack("{s:o,s:o,s:o,s:o,s:o}", "in_reply_to_status_id", number_of(post),
+                                "in_reply_to_status_id_str", text_or_null(post),
+                                "in_reply_to_user_id", number_of(user), "in_reply_to_user_id_str",
+                                text_or_null(user), "in_reply_to_screen_name",
+                                text_or_null(text_of(reply, "login")));
+    int r = members ? json_object_update(tweet, members) : -1;
+
+    json_decref(members);
+    return r;
+}
+
+/* The post that is repeated or quoted: what the event says of it. */
+static json_t *other_of(const json_t *reference)
+{
+    struct sl_slice id = text_of(reference, "post"), user = text_of(reference, "user");
+    uint64_t number;
+    json_t *other = json_pack("{s:o,s:o,s:n}", "id", number_of(id), "id_str", text_or_null(id),
+                              "in_reply_to_status_id");
+
+    if (other && user.data)
+        json_object_set_new(other, "user",
+                            user_of(user, text_of(reference, "login"), SL_SLICE_NONE));
+    if (other && sl_id_parse(id, &number) == 0)
+        json_object_set_new(other, "created_at", time_of(sl_id_time_ms(number)));
+    return other;
+}
+
+static int set_others(json_t *tweet, const json_t *post)
+{
+    const json_t *repost = json_object_get(post, "repost_of");
+    const json_t *quote = json_object_get(post, "quote_of");
+    struct sl_slice quoted = text_of(quote, "post");
+    int r = json_object_set_new(tweet, "is_quote_status", json_boolean(quoted.data));
+
+    if (text_of(repost, "post").data)
+        r |= json_object_set_new(tweet, "retweeted_status", other_of(repost));
+    if (quoted.data) {
+        r |= json_object_set_new(tweet, "quoted_status_id", number_of(quoted));
+        r |= json_object_set_new(tweet, "quoted_status_id_str", text_or_null(quoted));
+    }
+    return r;
+}
+
+/* --- messages -------------------------------------------------------------------------------- */
+
+static json_t *tweet_of(const json_t *event)
+{
+    const json_t *post = json_object_get(event, "post"), *user = json_object_get(post, "user");
+    struct sl_slice id = text_of(post, "id"), text = text_of(post, "text");
+    struct sl_slice lang = text_of(post, "lang");
+    json_t *tweet = json_pack(
+        "{s:o,s:o,s:o,s:o,s:o,s:b,s:o,s:n,s:o,s:o,s:n,s:o,s:b,s:b,s:i,s:i,s:s,s:o,s:o}",
+        "created_at", time_of(post_ms(post)), "id", number_of(id), "id_str", text_or_null(id), "text",
+        twitter1_text(text), "source", source_of(text_of(post, "source")), "truncated", 0, "user",
+        user_of(text_of(user, "id"), text_of(user, "login"), text_of(user, "name")), "geo",
+        "coordinates", coordinates_of(json_object_get(post, "geo")), "place",
+        place_of(json_object_get(post, "place")), "contributors", "entities", twitter1_entities(text),
+        "favorited", 0, "retweeted", 0, "retweet_count", 0, "favorite_count", 0, "filter_level",
+        "low", "lang", lang.data ? text_or_null(lang) : json_string("und"), "timestamp_ms",
+        milliseconds_of(post_ms(post)));
+
+    if (tweet && (set_reply(tweet, json_object_get(post, "reply_to")) < 0 ||
+                  set_others(tweet, post) < 0)) {
+        json_decref(tweet);
+        return NULL;
+    }
+    return tweet;
+}
+
+static json_t *delete_of(const json_t *event)
+{
+    const json_t *post = json_object_get(event, "post");
+    struct sl_slice id = text_of(post, "id"), user = text_of(json_object_get(post, "user"), "id");
+    uint64_t when = 0;
+
+    sl_id_parse(text_of(event, "id"), &when);
+    return json_pack("{s:{s:{s:o,s:o,s:o,s:o},s:o}}", "delete", "status", "id", number_of(id),
+                     "id_str", text_or_null(id), "user_id", number_of(user), "user_id_str",
+                     text_or_null(user), "timestamp_ms", milliseconds_of(sl_id_time_ms(when)));
+}
+
+/* The share of the queue is not known: what clients look at is the code. */
+static json_t *warning_of(const json_t *event)
+{
+    if (!sl_slice_is(text_of(event, "code"), "falling_behind"))
+        return json_null();
+    return json_pack("{s:{s:s,s:s,s:i}}", "warning", "code", "FALLING_BEHIND", "message",
+                     "Your connection is falling behind and messages are being queued for delivery "
+                     "to you. Your queue is now over 60% full.",
+                     "percent_full", 60);
+}
+
+/* NULL: out of memory; null: clients are not told. */
+static json_t *message_of(const struct event *event, const json_t *json, uint64_t options)
+{
+    switch (event->kind) {
+    case EVENT_POST:
+        return tweet_of(json);
+    case EVENT_DELETE:
+        return delete_of(json);
+    case EVENT_WARNING:
+        return options & TWITTER1_WARNINGS ? warning_of(json) : json_null();
+    default:
+        return json_null();
+    }
+}
+
+static int append(const char *bytes, size_t size, void *data)
+{
+    buffer_append(data, bytes, size);
+    return 0;
+}
+
+int twitter1_render(const struct event *event, uint64_t options, struct buffer *ret_text)
+{
+    json_t *json = json_loadb(event->json.data, event->json.size, 0, NULL);
+    json_t *message = json ? message_of(event, json, options) : NULL;
+    int r = message ? 0 : -ENOMEM;
+
+    if (message && !json_is_null(message))
+        r = json_dump_callback(message, append, ret_text, JSON_COMPACT | JSON_ENSURE_ASCII) < 0
+                ? -ENOMEM
+                : 0;
+    json_decref(json);
+    json_decref(message);
+    return r < 0 || ret_text->failed ? -ENOMEM : 0;
+}

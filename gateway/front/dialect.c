@@ -1,0 +1,41 @@
+#include "gateway/front/dialect.h"
+
+#include <errno.h>
+
+#include "gateway/http/http.h"
+
+static const char *const names_of[DIALECT_COUNT] = {[DIALECT_TWITTER1] = "twitter1"};
+
+int dialects_parse(struct sl_slice names, unsigned *ret_dialects, struct failure *reterr)
+{
+    unsigned dialects = 0;
+
+    while (names.size > 0) {
+        struct sl_slice name = http_next_element(&names, ',');
+        unsigned i = 0;
+
+        while (i < DIALECT_COUNT && !sl_slice_is(name, names_of[i]))
+            i++;
+        if (i == DIALECT_COUNT)
+            return failure_set(reterr, -EINVAL, "there is no dialect '%.*s'", SL_SLICE_ARG(name));
+        dialects |= 1u << i;
+    }
+    *ret_dialects = dialects;
+    return 0;
+}
+
+const struct dialect_route *dialect_find(dialect_table *table, unsigned dialects,
+                                         struct sl_slice path, const struct dialect **ret_dialect)
+{
+    for (unsigned i = 0; i < DIALECT_COUNT; i++) {
+        const struct dialect *dialect = (*table)[i];
+
+        for (unsigned route = 0; dialects & 1u << i && route < dialect->route_count; route++) {
+            if (sl_slice_is(path, dialect->routes[route].path)) {
+                *ret_dialect = dialect;
+                return &dialect->routes[route];
+            }
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,74 @@
+/* gateway/front/dialect.h - the protocol of another service, for clients that were written for it.
+ *
+ * A dialect is a table: the paths it answers, how the parameters of a stream become ours, and how
+ * an event is said. Everything else (tokens, limits, delivery, catching up, compression) is the
+ * same for all. Events are said once for all clients that want them in the same way, as reductions
+ * are made (delivery/reducer.h).
+ *
+ * The tables stand in gateway/dialects; the setting `dialects` says which of them are served. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/failure.h"
+#include "base/slice.h"
+#include "gateway/front/stream_request.h"
+#include "gateway/http/http_answer.h"
+
+struct event;
+
+enum dialect_id {
+    DIALECT_TWITTER1, /* Twitter's Streaming API, version 1.1 */
+    DIALECT_COUNT
+};
+
+struct dialect_request {
+    const struct http_request *http;
+    struct stream_times times;
+    bool is_private; /* over TLS, or from this machine, or so it is taken: nobody else reads it */
+};
+
+struct dialect_route {
+    const char *path;
+    unsigned methods;  /* DIALECT_GET | DIALECT_POST */
+    const char *allow; /* the same, as the header says it */
+    /* A stream: what is asked for in our words. 0: end *ret_asked with dialect_stream_done();
+     * -EPROTO: *refusal; -ENOMEM. */
+    int (*read)(const struct dialect_request *request, struct dialect_stream *ret_asked,
+                struct http_refusal *refusal);
+    /* Or an answer: its body goes to `ret_body`. 0, -EPROTO, -ENOMEM. */
+    int (*answer)(const struct dialect_request *request, struct buffer *ret_body,
+                  struct http_answer *ret_answer, struct http_refusal *refusal);
+};
+
+enum { DIALECT_GET = 1 << HTTP_GET, DIALECT_POST = 1 << HTTP_POST };
+
+struct dialect {
+    enum dialect_id id;
+    const struct dialect_route *routes;
+    unsigned route_count;
+    const char *content_type;    /* of streams */
+    uint32_t max_keepalive_ms;   /* of quiet streams; 0: as ours */
+    /* The token of a request, where this dialect has it; absent: where we have ours. 0; -EPROTO. */
+    int (*find_token)(const struct dialect_request *request, struct sl_slice *ret_jwt,
+                      struct http_refusal *refusal);
+    /* Appends what a client gets instead of the event, or of a message of ours: JSON, or with
+     * Server-Sent Events the whole block. Nothing: the client is not told. 0; -ENOMEM. */
+    int (*render)(const struct event *event, uint64_t options, struct buffer *ret_text);
+    /* The same refusal, in this dialect: fills status, type and headers, appends the body. */
+    void (*refuse)(const struct http_refusal *refusal, struct buffer *ret_body,
+                   struct http_answer *ret_answer);
+};
+
+/* All of them, by enum dialect_id. */
+typedef const struct dialect *const dialect_table[DIALECT_COUNT];
+
+/* `twitter1,...` -> a bit for each. Empty: none. 0; -EINVAL: *reterr names the one that there is
+ * not. */
+int dialects_parse(struct sl_slice names, unsigned *ret_dialects, struct failure *reterr);
+
+/* Of those in `dialects`; NULL: none has the path. */
+const struct dialect_route *dialect_find(dialect_table *table, unsigned dialects,
+                                         struct sl_slice path, const struct dialect **ret_dialect);

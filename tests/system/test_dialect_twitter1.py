@@ -1,0 +1,219 @@
+"""Twitter's Streaming API 1.1: what its clients send, and what they must get; two of them, unmodified."""
+
+import json
+import queue
+import threading
+
+import pytest
+
+from harness import events
+from harness.cli import Cli
+from harness.waiting import eventually
+
+FILTER, FIREHOSE = (f"/1.1/statuses/{name}.json" for name in ("filter", "firehose"))
+
+
+@pytest.fixture(scope="module")
+def gateway(module_servers, redis):
+    return module_servers.gateway(redis, "--dialects", "twitter1")
+
+
+@pytest.fixture(scope="module")
+def ada(module_servers, redis):
+    Cli(redis).run("user", "add", "ada", "--name", "Ada")
+    return "ada"
+
+
+def oauth(token):
+    return {"Authorization": 'OAuth oauth_nonce="n", oauth_timestamp="1", oauth_version="1.0", '
+                             'oauth_signature_method="HMAC-SHA1", oauth_consumer_key="key", '
+                             f'oauth_token="{token}", oauth_signature="c2ln%3D"'}
+
+
+def refusal(gateway, target, method="GET", body=None, headers=None):
+    with gateway.connect() as connection:
+        return connection.request(method, target, body=body,
+                                  headers={**gateway.bearer(), **(headers or {})})
+
+
+def test_a_post_is_a_tweet(gateway, publish):
+    with gateway.stream(f"{FILTER}?track=tea") as stream:
+        publish(events.post(
+            114677036875776, "tea & <cake> for @bob #Kräuter $TEA http://a.example/b?c.", user="42", login="ada",
+            lang="en", source="web", geo={"lon": 8.5, "lat": 47.3},
+            place={"name": "Zürich", "country": "CH", "bbox": [8.4, 47.3, 8.6, 47.4]},
+            reply_to={"post": "114677036740608", "user": "7", "login": "eve"}))
+        line = stream.next().raw
+        tweet = json.loads(line)
+    assert line.isascii()
+    text = "tea &amp; &lt;cake&gt; for @bob #Kräuter $TEA http://a.example/b?c."
+    assert (tweet["id"], tweet["id_str"], tweet["text"]) == (114677036875776, "114677036875776", text)
+    assert tweet["created_at"] == "Sat Nov 21 01:02:03 +0000 2026" or tweet["created_at"].endswith("2026")
+    assert tweet["source"] == '<a href="" rel="nofollow">web</a>' and tweet["lang"] == "en"
+    assert (tweet["user"]["id"], tweet["user"]["screen_name"]) == (42, "ada")
+    assert (tweet["in_reply_to_status_id"], tweet["in_reply_to_screen_name"]) == (114677036740608, "eve")
+    assert tweet["coordinates"] == {"type": "Point", "coordinates": [8.5, 47.3]}
+    assert tweet["place"]["bounding_box"]["coordinates"][0][0] == [8.4, 47.3]
+    marked = {kind: [text[slice(*one["indices"])] for one in found]
+              for kind, found in tweet["entities"].items()}
+    assert marked == {"hashtags": ["#Kräuter"], "urls": ["http://a.example/b?c"],
+                      "user_mentions": ["@bob"], "symbols": ["$TEA"]}
+
+
+def test_members_that_clients_need_are_there(gateway, publish):
+    with gateway.stream(FIREHOSE) as stream:
+        first = events.post(114677036875777, "plain", user="no-number")
+        publish(first)
+        tweet = stream.next().json
+        publish(events.delete(114677036875778, first))
+        deletion = stream.next().json
+    assert tweet["in_reply_to_status_id"] is None and tweet["source"] == "" and tweet["created_at"]
+    assert "retweeted_status" not in tweet
+    assert tweet["user"]["id_str"] == "no-number" and isinstance(tweet["user"]["id"], int)
+    status = deletion["delete"]["status"]
+    assert (status["id"], status["user_id_str"]) == (114677036875777, "no-number")
+    assert isinstance(status["user_id"], int) and int(deletion["delete"]["timestamp_ms"]) > 0
+
+
+def test_a_repost_has_the_status_that_it_repeats(gateway, publish):
+    with gateway.stream(FIREHOSE) as stream:
+        publish(events.post(114677036875779, "again", repost_of={"post": "114677036740608", "user": "7",
+                                                                 "login": "eve"}))
+        tweet = stream.next().json
+    repeated = tweet["retweeted_status"]
+    assert (repeated["id"], repeated["user"]["screen_name"]) == (114677036740608, "eve")
+
+
+@pytest.mark.parametrize("carry", ["bearer", "oauth", "parameter"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_tokens_and_methods(gateway, publish, carry, method):
+    token = gateway.token()
+    headers = {"bearer": {}, "oauth": oauth(token), "parameter": {"Authorization": ""}}[carry]
+    target = f"{FILTER}?track=hello" + (f"&access_token={token}" if carry == "parameter" else "")
+    with gateway.stream(target, method=method, headers=headers, token=token) as stream:
+        publish(events.post(5, "hello"))
+        assert stream.next().json["text"] == "hello"
+
+
+@pytest.mark.parametrize("target, status", [
+    (FILTER, 406),
+    (f"{FILTER}?track=" + "x" * 61, 406),
+    (f"{FILTER}?locations=1,2,3", 406),
+    (f"{FILTER}?locations=170,-20,-170,-10", 406),
+    (f"{FILTER}?follow=%40%40", 406),
+    (f"{FILTER}?track=" + ",".join(f"word{i}" for i in range(401)), 413),
+    (f"{FILTER}?track=tea&count=0", 416),
+    (f"{FILTER}?track=tea&count=many", 416),
+    (f"{FILTER}?track=tea&count=150001", 416),
+    (f"{FILTER}?track=tea&filter_level=medium", 406),
+    (f"{FILTER}?track=tea&delimited=yes", 406),
+])
+def test_refusals(gateway, target, status):
+    answer = refusal(gateway, target)
+    assert answer.status == status
+    assert answer.headers["content-type"].startswith("text/plain") and answer.body.endswith(b"\r\n")
+
+
+def test_a_bad_token_is_401_in_plain_text(gateway):
+    for headers in ({"Authorization": "Bearer x.y.z"}, oauth("x.y.z"), {"Authorization": "OAuth oauth_nonce=\"n\""}):
+        answer = refusal(gateway, f"{FILTER}?track=tea", headers=headers)
+        assert answer.status == 401 and answer.headers["content-type"].startswith("text/plain")
+
+
+def test_unknown_parameters_count_for_nothing(gateway, publish):
+    with gateway.stream(f"{FILTER}?track=tea&stall_warnings=True&tweet_mode=extended") as stream:
+        publish(events.post(6, "tea"))
+        assert stream.next().json["text"] == "tea"
+
+
+def test_delimited_counts_the_line_end(gateway, publish):
+    with gateway.stream(f"{FILTER}?track=tea&delimited=length", "delimited") as stream:
+        publish(events.post(7, "tea"))
+        assert stream.next().json["id"] == 7
+
+
+def test_count_begins_with_what_has_passed(gateway, cli, ada):
+    ids = [int(cli.run("post", "--user", ada, f"counted {i}")) for i in range(5)]
+    with gateway.stream(f"{FILTER}?track=counted&count=3") as stream:
+        assert [stream.next().json["id"] for _ in range(3)] == ids[2:]
+        ids.append(int(cli.run("post", "--user", ada, "counted live")))
+        assert stream.next().json["id"] == ids[-1]
+    with gateway.stream(f"{FILTER}?track=counted&count=-2") as stream:
+        assert [stream.next().json["id"] for _ in range(2)] == ids[-2:]
+        assert stream.to_end() == []
+
+
+def test_it_ends_without_a_word_when_the_server_drains(module_servers, redis, publish):
+    gateway = module_servers.gateway(redis, "--dialects", "twitter1")
+    with gateway.stream(f"{FILTER}?track=tea") as stream:
+        publish(events.post(8, "tea"))
+        assert stream.next().json["id"] == 8
+        gateway.stop()
+        assert stream.to_end() == []
+
+
+def test_without_the_setting_there_are_no_such_paths(module_servers, redis):
+    gateway = module_servers.gateway(redis)
+    assert refusal(gateway, f"{FILTER}?track=tea").status == 404
+
+
+# --- clients ----------------------------------------------------------------------------------------
+
+
+def wait_for(received, publish, text="tea for clients"):
+    """A client says nothing when it is connected: posts until it has one."""
+    def one():
+        publish(events.post(114677036875900, text))
+        try:
+            return received.get(timeout=0.5)
+        except queue.Empty:
+            return None
+    return eventually(one, "a post to arrive", 60)
+
+
+def test_tweepy(gateway, publish):
+    tweepy = pytest.importorskip("tweepy", reason="this Debian has no python3-tweepy")
+    received, deleted = queue.Queue(), queue.Queue()
+
+    class Listener(tweepy.Stream):
+        def on_status(self, status):
+            received.put(status)
+
+        def on_delete(self, status_id, user_id):
+            deleted.put((status_id, user_id))
+
+        def _connect(self, method, endpoint, **arguments):
+            url = f"http://127.0.0.1:{gateway.port}/1.1/{endpoint}.json"
+            arguments["auth"] = tweepy.OAuth1UserHandler(
+                self.consumer_key, self.consumer_secret, self.access_token, self.access_token_secret).apply_auth()
+            return tweepy.streaming.BaseStream._connect(self, method, url, **arguments)
+
+    client = Listener("key", "secret", gateway.token(), "secret")
+    client.filter(track=["tea"], stall_warnings=True, threaded=True)
+    try:
+        status = wait_for(received, publish)
+        assert (status.id, status.text, status.user.screen_name) == (114677036875900, "tea for clients", "u1")
+        assert status.created_at.year == 2026
+        publish(events.delete(114677036875901, events.post(114677036875900, "tea for clients")))
+        assert deleted.get(timeout=30) == (114677036875900, 1)
+    finally:
+        client.disconnect()
+
+
+def test_twython(gateway, publish):
+    twython = pytest.importorskip("twython", reason="this Debian has no python3-twython")
+    received = queue.Queue()
+
+    class Streamer(twython.TwythonStreamer):
+        def on_success(self, data):
+            received.put(data)
+
+        def _request(self, url, method="GET", params=None):
+            path = url[url.index("/1.1/"):]
+            return super()._request(f"http://127.0.0.1:{gateway.port}{path}", method, params)
+
+    streamer = Streamer("key", "secret", gateway.token(), "secret")
+    thread = threading.Thread(target=streamer.statuses.filter, kwargs={"track": "tea"}, daemon=True)
+    thread.start()
+    assert wait_for(received, publish)["text"] == "tea for clients"
+    streamer.disconnect()
