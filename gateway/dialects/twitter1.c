@@ -13,7 +13,12 @@
 #include "gateway/http/form.h"
 #include "src/model/id.h"
 
-enum { PHRASE_MAX_BYTES = 60, COUNT_MAX = 150000, KEEPALIVE_MS = 30000, COUNT_ENDS_WITHIN_MS = 1000 };
+enum {
+    PHRASE_MAX_BYTES = 60,
+    COUNT_MAX = 150000,
+    KEEPALIVE_MS = 30000,
+    COUNT_ENDS_WITHIN_MS = 1000
+};
 
 enum parameter {
     PARAMETER_ACCESS_TOKEN,

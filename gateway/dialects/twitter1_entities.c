@@ -1,3 +1,7 @@
+/* twitter1_entities.c - one walk over the text: links first, then what is marked between them.
+ *
+ * Places are counted along with it, in code points of the text as clients get it. Filters find the
+ * same in the normal form of the text (filters/words.h), where places are others. */
 #include "gateway/dialects/twitter1_entities.h"
 
 #include <stdbool.h>
@@ -33,8 +37,7 @@ json_t *twitter1_text(struct sl_slice text)
         else
             buffer_append_char(&escaped, text.data[i]);
     }
-    json = escaped.failed ? NULL
-                          : json_stringn(escaped.size ? escaped.data : "", escaped.size);
+    json = escaped.failed ? NULL : json_stringn(escaped.size ? escaped.data : "", escaped.size);
     buffer_done(&escaped);
     return json;
 }
@@ -81,7 +84,8 @@ static bool is_punctuation(const unsigned char *at, size_t size)
     if (size != 3)
         return size == 2 && at[0] == 0xC2; /* U+0080 to U+00BF */
     code = (at[0] & 0xFu) << 12 | (at[1] & 0x3Fu) << 6 | (at[2] & 0x3Fu);
-    return (code >= 0x2000 && code <= 0x206F) || (code >= 0x3000 && code <= 0x303F && code != 0x3005) ||
+    return (code >= 0x2000 && code <= 0x206F) ||
+           (code >= 0x3000 && code <= 0x303F && code != 0x3005) ||
            (code >= 0xFF00 && code <= 0xFF0F) || (code >= 0xFF1A && code <= 0xFF20) ||
            (code >= 0xFF3B && code <= 0xFF40) || (code >= 0xFF5B && code <= 0xFF65);
 }
@@ -108,7 +112,8 @@ static size_t word_end(struct sl_slice text, size_t at, bool *ret_has_letter)
 
     *ret_has_letter = false;
     while ((size = letter_size(text, at)) > 0) {
-        *ret_has_letter = *ret_has_letter || !(ascii_is_digit(text.data[at]) || text.data[at] == '_');
+        *ret_has_letter =
+            *ret_has_letter || !(ascii_is_digit(text.data[at]) || text.data[at] == '_');
         at += size;
     }
     return at;
@@ -153,13 +158,12 @@ static json_t *indices(struct places *places, size_t from, size_t to)
 
 static json_t *link_of(struct places *places, const struct sl_url_span *span)
 {
-    struct sl_slice url =
-        sl_slice(places->text.data + span->start, span->end - span->start);
+    struct sl_slice url = sl_slice(places->text.data + span->start, span->end - span->start);
     const char *colon = memchr(url.data, ':', url.size);
     struct sl_slice shown = sl_slice_from(url, (size_t)(colon - url.data) + 3);
 
-    return json_pack("{s:s#,s:s#,s:s#,s:o}", "url", url.data, (int)url.size, "expanded_url", url.data,
-                     (int)url.size, "display_url", shown.data, (int)shown.size, "indices",
+    return json_pack("{s:s#,s:s#,s:s#,s:o}", "url", url.data, (int)url.size, "expanded_url",
+                     url.data, (int)url.size, "display_url", shown.data, (int)shown.size, "indices",
                      indices(places, span->start, span->end));
 }
 
@@ -174,9 +178,9 @@ static void add_marked(struct entities *entities, struct places *places, size_t 
                               json_pack("{s:s#,s:s#,s:o}", "screen_name", name.data, (int)name.size,
                                         "name", name.data, (int)name.size, "indices", where));
     else
-        json_array_append_new(places->text.data[at] == '#' ? entities->hashtags : entities->symbols,
-                              json_pack("{s:s#,s:o}", "text", name.data, (int)name.size, "indices",
-                                        where));
+        json_array_append_new(
+            places->text.data[at] == '#' ? entities->hashtags : entities->symbols,
+            json_pack("{s:s#,s:o}", "text", name.data, (int)name.size, "indices", where));
 }
 
 static size_t marked_end(struct sl_slice text, size_t at)

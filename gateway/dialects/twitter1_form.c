@@ -1,7 +1,8 @@
 /* twitter1_form.c - the JSON of an event is read, and another one written.
  *
  * Once for all clients of this dialect, so jansson is quick enough. An id that is no number, as
- * users of other producers may have, becomes a number by its hash, and is told as it is by `id_str`.
+ * users of other producers may have, becomes a number by its hash, and is told as it is by
+ * `id_str`.
  */
 #include "gateway/dialects/twitter1_form.h"
 
@@ -90,7 +91,9 @@ static json_t *user_of(struct sl_slice id, struct sl_slice login, struct sl_slic
 {
     json_t *user = json_pack("{s:o,s:o,s:o,s:o}", "id", number_of(id), "id_str", text_or_null(id),
                              "screen_name", text_or_null(login.data ? login : id), "name",
-                             text_or_null(name.data ? name : login.data ? login : id));
+                             text_or_null(name.data    ? name
+                                          : login.data ? login
+                                                       : id));
     json_t *rest = json_pack(
         "{s:n,s:n,s:n,s:b,s:b,s:i,s:i,s:i,s:i,s:i,s:b,s:b,s:s,s:s}", "location", "url",
         "description", "protected", 0, "verified", 0, "followers_count", 0, "friends_count", 0,
@@ -108,8 +111,9 @@ static json_t *user_of(struct sl_slice id, struct sl_slice login, struct sl_slic
 /* tweepy looks for the anchor. */
 static json_t *source_of(struct sl_slice source)
 {
-    return source.size ? json_sprintf("<a href=\"\" rel=\"nofollow\">%.*s</a>", SL_SLICE_ARG(source))
-                       : json_string("");
+    return source.size
+               ? json_sprintf("<a href=\"\" rel=\"nofollow\">%.*s</a>", SL_SLICE_ARG(source))
+               : json_string("");
 }
 
 static json_t *coordinates_of(const json_t *geo)
@@ -131,7 +135,8 @@ static json_t *box_of(const json_t *bbox)
     for (size_t i = 0; i < 4; i++)
         edges[i] = json_number_value(json_array_get(bbox, i));
     return json_pack("{s:s,s:[[[f,f],[f,f],[f,f],[f,f]]]}", "type", "Polygon", "coordinates",
-                     edges[0], edges[1], edges[0], edges[3], edges[2], edges[3], edges[2], edges[1]);
+                     edges[0], edges[1], edges[0], edges[3], edges[2], edges[3], edges[2],
+                     edges[1]);
 }
 
 static json_t *place_of(const json_t *place)
@@ -149,11 +154,11 @@ static json_t *place_of(const json_t *place)
 static int set_reply(json_t *tweet, const json_t *reply)
 {
     struct sl_slice post = text_of(reply, "post"), user = text_of(reply, "user");
-    json_t *members = json_pack("{s:o,s:o,s:o,s:o,s:o}", "in_reply_to_status_id", number_of(post),
-                                "in_reply_to_status_id_str", text_or_null(post),
-                                "in_reply_to_user_id", number_of(user), "in_reply_to_user_id_str",
-                                text_or_null(user), "in_reply_to_screen_name",
-                                text_or_null(text_of(reply, "login")));
+    json_t *members =
+        json_pack("{s:o,s:o,s:o,s:o,s:o}", "in_reply_to_status_id", number_of(post),
+                  "in_reply_to_status_id_str", text_or_null(post), "in_reply_to_user_id",
+                  number_of(user), "in_reply_to_user_id_str", text_or_null(user),
+                  "in_reply_to_screen_name", text_or_null(text_of(reply, "login")));
     int r = members ? json_object_update(tweet, members) : -1;
 
     json_decref(members);
@@ -201,17 +206,18 @@ static json_t *tweet_of(const json_t *event)
     struct sl_slice lang = text_of(post, "lang");
     json_t *tweet = json_pack(
         "{s:o,s:o,s:o,s:o,s:o,s:b,s:o,s:n,s:o,s:o,s:n,s:o,s:b,s:b,s:i,s:i,s:s,s:o,s:o}",
-        "created_at", time_of(post_ms(post)), "id", number_of(id), "id_str", text_or_null(id), "text",
-        twitter1_text(text), "source", source_of(text_of(post, "source")), "truncated", 0, "user",
-        user_of(text_of(user, "id"), text_of(user, "login"), text_of(user, "name")), "geo",
+        "created_at", time_of(post_ms(post)), "id", number_of(id), "id_str", text_or_null(id),
+        "text", twitter1_text(text), "source", source_of(text_of(post, "source")), "truncated", 0,
+        "user", user_of(text_of(user, "id"), text_of(user, "login"), text_of(user, "name")), "geo",
         "coordinates", coordinates_of(json_object_get(post, "geo")), "place",
-        place_of(json_object_get(post, "place")), "contributors", "entities", twitter1_entities(text),
-        "favorited", 0, "retweeted", 0, "retweet_count", 0, "favorite_count", 0, "filter_level",
-        "low", "lang", lang.data ? text_or_null(lang) : json_string("und"), "timestamp_ms",
+        place_of(json_object_get(post, "place")), "contributors", "entities",
+        twitter1_entities(text), "favorited", 0, "retweeted", 0, "retweet_count", 0,
+        "favorite_count", 0, "filter_level", "low", "lang",
+        lang.data ? text_or_null(lang) : json_string("und"), "timestamp_ms",
         milliseconds_of(post_ms(post)));
 
-    if (tweet && (set_reply(tweet, json_object_get(post, "reply_to")) < 0 ||
-                  set_others(tweet, post) < 0)) {
+    if (tweet &&
+        (set_reply(tweet, json_object_get(post, "reply_to")) < 0 || set_others(tweet, post) < 0)) {
         json_decref(tweet);
         return NULL;
     }

@@ -49,8 +49,8 @@ struct dialect {
     enum dialect_id id;
     const struct dialect_route *routes;
     unsigned route_count;
-    const char *content_type;    /* of streams */
-    uint32_t max_keepalive_ms;   /* of quiet streams; 0: as ours */
+    const char *content_type;  /* of streams */
+    uint32_t max_keepalive_ms; /* of quiet streams; 0: as ours */
     /* The token of a request, where this dialect has it; absent: where we have ours. 0; -EPROTO. */
     int (*find_token)(const struct dialect_request *request, struct sl_slice *ret_jwt,
                       struct http_refusal *refusal);
