@@ -1,4 +1,6 @@
-/* bearer.c - finds the token that a request carries, and says what is wrong with it. */
+/* bearer.c - finds the token that a request carries, and says what is wrong with it.
+ *
+ * What is wrong is told once a key of ours has signed the token; before that, that it is not valid. */
 #include "gateway/front/bearer.h"
 
 #include <errno.h>

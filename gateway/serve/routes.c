@@ -215,15 +215,14 @@ static bool is_loopback(struct sl_slice address)
     return address.size == 0 || address.data[0] == 127;
 }
 
-/* A proxy on this machine is taken to do TLS. */
+/* Nobody else reads it. */
 static bool is_private(const struct server *server, const struct http_connection *connection)
 {
     char room[WIRE_ADDRESS_SIZE];
     const struct wire *wire = http_connection_wire(connection);
 
-    return server->settings.front->takes_plain_oauth ||
-           server->listeners[http_connection_listener(connection)].with_tls ||
-           is_loopback(wire_peer_address(wire, room));
+    return server->settings.front->takes_plain_oauth || wire->is_secure ||
+           is_loopback(wire_client_address(wire, room));
 }
 
 static void refuse_in(struct server *server, struct http_connection *connection,
