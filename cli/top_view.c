@@ -56,6 +56,7 @@ static const struct trouble {
     {"sluice_worker_restarts_total", "workers started again", ""},
     {"sluice_worker_hangs_total", "workers killed because they hung", ""},
     {"sluice_task_runner_restarts_total", "process that runs tasks started again", ""},
+    {"sluice_key_fetcher_restarts_total", "process that fetches keys started again", ""},
     {"sluice_private_redis_restarts_total", "private Redis started again", ""},
 };
 

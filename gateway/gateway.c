@@ -257,8 +257,12 @@ static int read_front(struct gateway *gateway, struct failure *reterr)
 {
     int r = front_config_read(&gateway->front, gateway->parts->config, reterr);
 
-    if (r == 0 && gateway->parts->worker == 0) /* one of us is enough */
+    if (r == 0 && gateway->parts->worker == 0) { /* one of us is enough */
         front_config_warn(&gateway->front);
+        health_set(gateway->metrics, HEALTH_KEYS,
+                   gateway->front.sources.count > 0 ? HEALTH_UNKNOWN : HEALTH_OFF, NULL,
+                   clock_wall_ms());
+    }
     return r;
 }
 

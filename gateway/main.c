@@ -17,6 +17,7 @@
 #include "gateway/config/config.h"
 #include "gateway/config/config_files.h"
 #include "gateway/front/admission.h"
+#include "gateway/front/key_board.h"
 #include "gateway/front/site.h"
 #include "gateway/gateway.h"
 #include "gateway/intake/broadcast.h"
@@ -116,10 +117,11 @@ static int serve(struct config *config, int started_fd, struct failure *reterr)
     parts.admission = admission_new((uint32_t)config->max_connections, workers);
     parts.slow_board = slow_board_new(workers);
     parts.history = history_new();
+    parts.key_board = key_board_new();
     if (has_intake)
         parts.broadcast = broadcast_new(workers, intake_process_bytes(config->max_event_bytes));
     if (!parts.board || !parts.admission || !parts.slow_board || !parts.history ||
-        (has_intake && !parts.broadcast))
+        !parts.key_board || (has_intake && !parts.broadcast))
         r = failure_set(reterr, -ENOMEM, "out of memory");
     parts.instance = &instance;
     if (r == 0)
@@ -130,6 +132,7 @@ static int serve(struct config *config, int started_fd, struct failure *reterr)
     admission_free(parts.admission);
     slow_board_free(parts.slow_board);
     history_free(parts.history);
+    key_board_free(parts.key_board);
     broadcast_free(parts.broadcast);
     metrics_board_free(parts.board);
     return r;

@@ -257,6 +257,19 @@ static int check_proxies(const struct config *config, enum config_option option,
                          "with proxy it needs trusted-proxies: from where the proxies connect");
 }
 
+static int check_jwks(const struct config *config, struct failure *reterr)
+{
+    if (config->jwks_urls.count > 0 && !(config->jwt_issuer && config->jwt_issuer[0]))
+        return config_refuse(config, CONFIG_OPTION_jwks_urls, reterr, -EINVAL,
+                             "needs jwt-issuer too: whose keys these are");
+    if (config->jwks_refresh_min_ms > config->jwks_refresh_max_ms)
+        return config_refuse(config, CONFIG_OPTION_jwks_refresh_min_ms, reterr, -EINVAL,
+                             "%llu ms is more than jwks-refresh-max, %llu ms",
+                             (unsigned long long)config->jwks_refresh_min_ms,
+                             (unsigned long long)config->jwks_refresh_max_ms);
+    return 0;
+}
+
 /* What only the whole can tell. */
 static int check_together(const struct config *config, struct failure *reterr)
 {
@@ -266,6 +279,8 @@ static int check_together(const struct config *config, struct failure *reterr)
         return config_refuse(config, CONFIG_OPTION_tls_key, reterr, -EINVAL, "needs tls-cert too");
     if (check_proxies(config, CONFIG_OPTION_listen, config->listen, reterr) < 0 ||
         check_proxies(config, CONFIG_OPTION_ops_listen, config->ops_listen, reterr) < 0)
+        return -EINVAL;
+    if (check_jwks(config, reterr) < 0)
         return -EINVAL;
     if (config->gather_ms > config->max_gather_ms)
         return config_refuse(config, CONFIG_OPTION_gather_ms, reterr, -EINVAL,

@@ -16,6 +16,7 @@
 #include "base/ip_address.h"
 #include "base/listen_address.h"
 #include "base/log.h"
+#include "gateway/front/key_source.h"
 #include "src/archive/archive.h"
 #include "src/cache/cache.h"
 #include "src/redis/redis_address.h"
@@ -96,6 +97,16 @@ static int check_dialects(struct sl_slice value, struct failure *reterr)
     unsigned dialects;
 
     return dialects_parse(value, &dialects, reterr);
+}
+
+static int check_key_url(struct sl_slice value, struct failure *reterr)
+{
+    char room[LOG_QUOTE_SIZE];
+    struct failure why;
+
+    if (key_url_check(value, &why) == 0)
+        return 0;
+    return failure_set(reterr, -EINVAL, "%s is %s", log_quote(value, room), why.text);
 }
 
 static int check_on_off(struct sl_slice value, struct failure *reterr)

@@ -17,6 +17,7 @@ enum { READ_TRIES = 8 };
 static const char *const part_names[] = {
     [HEALTH_STREAMS] = "streams", [HEALTH_READS] = "reads",     [HEALTH_WRITES] = "writes",
     [HEALTH_TASKS] = "tasks",     [HEALTH_ARCHIVE] = "archive", [HEALTH_SHARDS] = "shards",
+    [HEALTH_KEYS] = "keys",
 };
 
 static const char *const state_names[] = {
@@ -95,6 +96,7 @@ void health_read(const struct metrics_board *board, enum health_part part,
     for (unsigned i = 0; i < metrics_workers(board); i++)
         weigh(metrics_read_slot(board, i), part, ret_health);
     weigh(metrics_read_intake(board), part, ret_health);
+    weigh(metrics_read_keys(board), part, ret_health);
 }
 
 void health_print(const struct metrics_board *board, bool with_reasons, struct buffer *ret_json)

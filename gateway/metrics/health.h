@@ -1,6 +1,6 @@
 /* gateway/metrics/health.h - which parts of this server work, since when, and why one does not.
  *
- * Each worker, and the intake process, notes what it finds in its slot of the metrics, which all
+ * Each worker, the intake process, and the one that fetches keys, notes what it finds in its slot of the metrics, which all
  * processes share; whoever is asked reads the slots of all. A part fails when it does for any of
  * them. Of what fails beyond one worker (writes are refused, tasks wait, the archive is away)
  * worker 0 alone knows; the others leave it open. One writer a slot; a reader never sees half of a
@@ -23,6 +23,7 @@ enum health_part {
     HEALTH_TASKS,   /* somebody runs them */
     HEALTH_ARCHIVE,
     HEALTH_SHARDS, /* of a cluster: the live channels of all are heard, in both ways */
+    HEALTH_KEYS,   /* those of identity providers are fetched */
     HEALTH_PART_COUNT
 };
 

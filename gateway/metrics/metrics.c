@@ -14,7 +14,7 @@
 struct metrics_board {
     size_t bytes; /* of the mapping */
     unsigned workers;
-    struct metrics slots[]; /* the workers', then the supervisor's, then that of the intake */
+    struct metrics slots[]; /* the workers', the supervisor's, that of the intake, of who fetches keys */
 };
 
 static const uint64_t bucket_bounds_us[METRIC_BUCKET_COUNT - 1] = {
@@ -22,7 +22,7 @@ static const uint64_t bucket_bounds_us[METRIC_BUCKET_COUNT - 1] = {
     5000, 10000, 20000, 50000, 100000, 200000, 500000, 1000000, 2000000, 5000000, 10000000,
 };
 
-enum { OTHER_SLOTS = 2 };
+enum { OTHER_SLOTS = 3 };
 
 enum kind { KIND_COUNTER, KIND_GAUGE };
 
@@ -113,6 +113,16 @@ struct metrics *metrics_supervisor(struct metrics_board *board)
 struct metrics *metrics_intake(struct metrics_board *board)
 {
     return &board->slots[board->workers + 1];
+}
+
+struct metrics *metrics_keys(struct metrics_board *board)
+{
+    return &board->slots[board->workers + 2];
+}
+
+const struct metrics *metrics_read_keys(const struct metrics_board *board)
+{
+    return &board->slots[board->workers + 2];
 }
 
 const struct metrics *metrics_read_intake(const struct metrics_board *board)

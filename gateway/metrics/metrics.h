@@ -1,6 +1,7 @@
 /* gateway/metrics/metrics.h - numbers about this server, in memory that all processes share.
  *
- * Each worker counts in a slot of its own, and so do the supervisor and the intake process; whoever
+ * Each worker counts in a slot of its own, and so do the supervisor, the intake process and the
+ * one that fetches keys; whoever
  * is asked adds them up. Every number has one writer, so counting takes no lock and no locked
  * instruction. The slot of a crashed worker keeps its totals and loses its gauges.
  * metrics_table.def has a row per number. */
@@ -76,6 +77,9 @@ const struct metrics *metrics_read_slot(const struct metrics_board *board, unsig
 struct metrics *metrics_supervisor(struct metrics_board *board);
 struct metrics *metrics_intake(struct metrics_board *board);
 const struct metrics *metrics_read_intake(const struct metrics_board *board);
+/* Of the process that fetches keys. */
+struct metrics *metrics_keys(struct metrics_board *board);
+const struct metrics *metrics_read_keys(const struct metrics_board *board);
 
 /* Once its worker is dead: gauges to 0, counters stay. */
 void metrics_slot_reset_gauges(struct metrics *metrics);

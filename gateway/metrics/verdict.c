@@ -44,6 +44,7 @@ static const char *const part_names[VERDICT_PARTS] = {
     [VERDICT_REFUSALS] = "refusals",
     [VERDICT_TASKS] = "tasks",
     [VERDICT_ARCHIVE] = "archive",
+    [VERDICT_KEYS] = "keys",
     [VERDICT_CATCHING_UP] = "catching_up",
     [VERDICT_REPAIRED] = "repaired",
 };
@@ -204,7 +205,7 @@ static void judge_health(const struct reading *reading, enum health_part part,
                          enum verdict_level level, const char *words, struct finding *finding)
 {
     const struct health *health = &reading->health[part];
-    bool is_said = part != HEALTH_TASKS && part != HEALTH_ARCHIVE &&
+    bool is_said = part != HEALTH_TASKS && part != HEALTH_ARCHIVE && part != HEALTH_KEYS &&
                    (reading->redis_silent_ms >= SILENT_MS || reading->subscribed < reading->up ||
                     !reading->was_ready);
 
@@ -212,6 +213,14 @@ static void judge_health(const struct reading *reading, enum health_part part,
         return;
     finding->began_ms = health->since_ms;
     find(finding, level, "%s%s.", words, part == HEALTH_WRITES ? why_not_written(health) : "");
+}
+
+/* The process that fetches says first when it never got any. */
+static const char *words_of_keys(const struct reading *reading)
+{
+    return strncmp(reading->health[HEALTH_KEYS].why, "no keys", strlen("no keys")) == 0
+               ? "An identity provider gives no keys, and never did: its tokens are refused"
+               : "An identity provider gives no keys: those that it gave last serve on";
 }
 
 /* --- clients --- */
@@ -435,6 +444,9 @@ void verdict_judge(enum verdict_part part, const struct reading *reading,
     case VERDICT_ARCHIVE:
         judge_health(reading, HEALTH_ARCHIVE, VERDICT_WARNING, "The archive cannot be read",
                      ret_finding);
+        break;
+    case VERDICT_KEYS:
+        judge_health(reading, HEALTH_KEYS, VERDICT_WARNING, words_of_keys(reading), ret_finding);
         break;
     case VERDICT_CATCHING_UP:
         judge_falling(reading, before, ret_finding);

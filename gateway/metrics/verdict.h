@@ -4,7 +4,7 @@
  *     redis_silent         0.4 s without an answer      2 s, or a worker does not hear it
  *     redis_slow           50 ms                        500 ms
  *     workers, intake      one died in the last 20 s    one is down
- *     writes, reads, ...   tasks, archive fail          streams, reads, writes, shards fail
+ *     writes, reads, ...   tasks, archive, keys         streams, reads, writes, shards fail
  *     behind               a stream is 5 s behind       30 s
  *     owed                 it has grown for 30 s
  *     cpu                  a process uses 80 % of a core            95 %
@@ -43,6 +43,7 @@ enum verdict_part {
     VERDICT_REFUSALS,
     VERDICT_TASKS,
     VERDICT_ARCHIVE,
+    VERDICT_KEYS,
     VERDICT_CATCHING_UP, /* notes, from here on */
     VERDICT_REPAIRED,
     VERDICT_PARTS

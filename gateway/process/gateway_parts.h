@@ -13,6 +13,7 @@
 struct admission;
 struct broadcast;
 struct history;
+struct key_board;
 struct listener;
 struct site;
 struct slow_board;
@@ -25,6 +26,7 @@ struct gateway_parts {
     struct slow_board *slow_board; /* shared by all workers */
     const struct history *history; /* the parent's */
     struct broadcast *broadcast;   /* by which workers hear Redis; NULL: the one does it itself */
+    struct key_board *key_board;   /* shared by all workers and who fetches keys */
     const struct site *site;       /* pages for browsers; NULL: none */
     unsigned worker;               /* which slot of it is ours; of the intake process: none */
     const struct listener

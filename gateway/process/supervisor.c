@@ -36,7 +36,7 @@ enum {
     REDIS_STOP_MS = 10000,
     MEASURE_EVERY_MS = 2000,
     LIST_FILES_EVERY_MS = 30000, /* where the kernel does not tell how many there are */
-    FIRST_WORKER_FD = 4          /* in `polled` */
+    FIRST_WORKER_FD = 5          /* in `polled` */
 };
 
 __attribute__((format(printf, 3, 4))) static void fail(struct supervisor *supervisor, int error,
@@ -80,7 +80,7 @@ static void start_due_task_runner(struct supervisor *supervisor, uint64_t now_ms
 
     if (supervisor->stopping || !supervisor->redis_answered ||
         !task_runner_is_wanted(supervisor->settings->config) ||
-        !task_runner_is_down(&supervisor->tasks) || now_ms < supervisor->tasks.retry_ms)
+        !side_process_is_down(&supervisor->tasks) || now_ms < supervisor->tasks.retry_ms)
         return;
     if (supervisor->tasks.started_ms > 0)
         metric_add(metrics_supervisor(supervisor->settings->board), METRIC_TASK_RUNNER_RESTARTS, 1);
@@ -88,7 +88,31 @@ static void start_due_task_runner(struct supervisor *supervisor, uint64_t now_ms
     pid = fork();
     if (pid == 0)
         exit(supervisor_child_tasks(supervisor));
-    task_runner_forked(&supervisor->tasks, pid, now_ms);
+    side_process_forked(&supervisor->tasks, pid, now_ms);
+}
+
+static void start_due_key_process(struct supervisor *supervisor, uint64_t now_ms)
+{
+    pid_t pid;
+
+    if (supervisor->stopping || !key_process_is_due(&supervisor->keys, now_ms))
+        return;
+    fflush(NULL); /* or the child says it again */
+    pid = fork();
+    if (pid == 0)
+        exit(supervisor_child_keys(supervisor));
+    side_process_forked(&supervisor->keys.process, pid, now_ms);
+    metric_set(metrics_supervisor(supervisor->settings->board), METRIC_KEY_FETCHER_UP,
+               !side_process_is_down(&supervisor->keys.process));
+}
+
+static void note_key_process_end(struct supervisor *supervisor, uint64_t now_ms)
+{
+    struct metrics_board *board = supervisor->settings->board;
+
+    if (key_process_note_end(&supervisor->keys, supervisor->stopping, metrics_keys(board), now_ms))
+        metric_add(metrics_supervisor(board), METRIC_KEY_FETCHER_RESTARTS, 1);
+    metric_set(metrics_supervisor(board), METRIC_KEY_FETCHER_UP, 0);
 }
 
 static void signal_workers(const struct supervisor *supervisor, int number)
@@ -111,7 +135,8 @@ static void begin_to_stop(struct supervisor *supervisor, uint64_t now_ms)
     supervisor->stop_by_ms =
         now_ms + settings->config->drain_timeout_ms + supervisor->settings->grace_ms;
     signal_workers(supervisor, supervisor->has_successor ? GATEWAY_SIGNAL_REPLACED : SIGTERM);
-    task_runner_signal(&supervisor->tasks, SIGTERM);
+    side_process_signal(&supervisor->tasks, SIGTERM);
+    side_process_signal(&supervisor->keys.process, SIGTERM);
     supervisor_close_listeners(settings->instance);
 }
 
@@ -121,7 +146,8 @@ static void kill_workers(struct supervisor *supervisor)
     signal_workers(supervisor, SIGKILL);
     if (supervisor_intake(supervisor))
         worker_process_signal(supervisor_intake(supervisor), SIGKILL);
-    task_runner_signal(&supervisor->tasks, SIGKILL);
+    side_process_signal(&supervisor->tasks, SIGKILL);
+    side_process_signal(&supervisor->keys.process, SIGKILL);
 }
 
 /* The parent reads first: what it refuses costs nobody anything. */
@@ -141,6 +167,7 @@ static void reload(struct supervisor *supervisor)
                      log_quote(sl_slice_from(buffer_slice(&left), 2), room));
         note(supervisor, VERDICT_NOTE, "reload", "The settings were read again.");
         log_info("reloaded", "workers=%u", supervisor->worker_count);
+        key_process_reload(&supervisor->keys, supervisor->settings->config);
         signal_workers(supervisor, SIGHUP);
     }
     buffer_done(&left);
@@ -422,7 +449,8 @@ static bool intake_is_down(const struct supervisor *supervisor)
 static bool all_are_down(const struct supervisor *supervisor)
 {
     return workers_are_down(supervisor) && intake_is_down(supervisor) &&
-           task_runner_is_down(&supervisor->tasks);
+           side_process_is_down(&supervisor->tasks) &&
+           side_process_is_down(&supervisor->keys.process);
 }
 
 /* When nobody is there any more to hear it. */
@@ -439,7 +467,7 @@ static void enforce_deadline(struct supervisor *supervisor, uint64_t now_ms)
 {
     if (!supervisor->stopping || supervisor->killed || now_ms < supervisor->stop_by_ms)
         return;
-    if (!task_runner_is_down(&supervisor->tasks))
+    if (!side_process_is_down(&supervisor->tasks))
         log_warn("task_runner_killed",
                  "why=\"what it still had to do is done after the next start\"");
     if (!workers_are_down(supervisor) || !intake_is_down(supervisor))
@@ -469,8 +497,10 @@ static uint64_t next_due_ms(const struct supervisor *supervisor, uint64_t now_ms
             due_ms = sooner(due_ms, supervisor->workers[i].retry_ms);
     }
     if (task_runner_is_wanted(supervisor->settings->config) &&
-        task_runner_is_down(&supervisor->tasks) && supervisor->redis_answered)
+        side_process_is_down(&supervisor->tasks) && supervisor->redis_answered)
         due_ms = sooner(due_ms, supervisor->tasks.retry_ms);
+    if (supervisor->keys.is_wanted && side_process_is_down(&supervisor->keys.process))
+        due_ms = sooner(due_ms, supervisor->keys.process.retry_ms);
     return due_ms;
 }
 
@@ -489,6 +519,7 @@ static void wait_for_something(struct supervisor *supervisor)
     polled[2] = (struct pollfd){.fd = supervisor->tasks.pidfd, .events = POLLIN};
     polled[3] = (struct pollfd){.fd = supervisor->takeover ? takeover_fd(supervisor->takeover) : -1,
                                 .events = POLLIN};
+    polled[4] = (struct pollfd){.fd = supervisor->keys.process.pidfd, .events = POLLIN};
     for (unsigned i = 0; i < supervisor->process_count; i++) {
         struct worker_process *worker = &supervisor->workers[i];
 
@@ -514,9 +545,11 @@ static void turn(struct supervisor *supervisor)
     if (supervisor->polled[0].revents)
         read_signals(supervisor, now_ms);
     if (supervisor->polled[2].revents)
-        task_runner_note_end(&supervisor->tasks, supervisor->stopping, now_ms);
+        side_process_note_end(&supervisor->tasks, supervisor->stopping, now_ms);
     if (supervisor->polled[3].revents)
         step_takeover(supervisor, now_ms);
+    if (supervisor->polled[4].revents)
+        note_key_process_end(supervisor, now_ms);
     for (unsigned i = 0; i < supervisor->process_count; i++) {
         if (supervisor->polled[FIRST_WORKER_FD + 2 * i].revents)
             note_ready(supervisor, &supervisor->workers[i], now_ms);
@@ -526,6 +559,7 @@ static void turn(struct supervisor *supervisor)
     step_redis(supervisor, now_ms);
     start_due_workers(supervisor, now_ms);
     start_due_task_runner(supervisor, now_ms);
+    start_due_key_process(supervisor, now_ms);
     measure_workers(supervisor, now_ms);
     monitor(supervisor, now_ms);
     kill_hung_workers(supervisor, now_ms);
@@ -583,7 +617,7 @@ int supervisor_run(const struct supervisor_settings *settings, struct failure *r
         .worker_count = metrics_workers(settings->board),
         .process_count = metrics_workers(settings->board) + (settings->broadcast ? 1 : 0),
         .pid = getpid(),
-        .tasks = TASK_RUNNER_INIT,
+        .tasks = {.lines = &task_runner_lines, .pidfd = -1},
         .signal_fd = -1,
         .looked_ms = clock_monotonic_ms(),
         .is_open = !settings->instance->has_predecessor,
@@ -592,6 +626,7 @@ int supervisor_run(const struct supervisor_settings *settings, struct failure *r
     };
     int r;
 
+    key_process_init(&supervisor.keys, settings->config);
     r = prepare(&supervisor, reterr);
     if (r < 0)
         goto out;

@@ -27,6 +27,7 @@ struct supervisor_settings {
     struct slow_board *slow_board; /* what the workers share, too */
     struct history *history;       /* we write it, the workers show it */
     struct broadcast *broadcast;   /* the same; NULL: there is no intake process */
+    struct key_board *key_board;   /* by which workers ask for keys to be fetched */
     const struct site *site;       /* for the workers to serve; NULL: none */
     int started_fd;    /* closed when all have been ready, with a byte before; -1: none */
     unsigned grace_ms; /* how much longer than drain-timeout a worker may take to end */

@@ -63,6 +63,7 @@ static void become_child(struct supervisor *supervisor, const char *name)
     for (unsigned i = 0; i < supervisor->process_count; i++)
         worker_process_let_go(&supervisor->workers[i]);
     close_fd(&supervisor->tasks.pidfd);
+    close_fd(&supervisor->keys.process.pidfd);
     close_fd(&supervisor->signal_fd);
     start_notice_done(&supervisor->notice);
     takeover_let_go(supervisor->takeover);
@@ -102,6 +103,7 @@ static int run_worker(struct supervisor *supervisor, unsigned index, int ready_f
         .history = settings->history,
         .broadcast = settings->broadcast,
         .site = settings->site,
+        .key_board = settings->key_board,
         .worker = index,
         .listeners = settings->instance->listeners,
         .accepts_at_once = supervisor->is_open,
@@ -127,4 +129,18 @@ int supervisor_child_tasks(struct supervisor *supervisor)
     become_child(supervisor, "sluice-tasks");
     supervisor_close_listeners(settings->instance);
     return task_runner_main(settings->config, supervisor_redis_url(supervisor));
+}
+
+int supervisor_child_keys(struct supervisor *supervisor)
+{
+    const struct supervisor_settings *settings = supervisor->settings;
+    const struct gateway_parts parts = {
+        .config = settings->config,
+        .board = settings->board,
+        .key_board = settings->key_board,
+    };
+
+    become_child(supervisor, "sluiced-keys");
+    supervisor_close_listeners(settings->instance);
+    return key_process_main(&parts);
 }

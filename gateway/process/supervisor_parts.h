@@ -8,6 +8,7 @@
 #include <signal.h>
 
 #include "gateway/metrics/monitor.h"
+#include "gateway/process/key_process.h"
 #include "gateway/process/start_notice.h"
 #include "gateway/process/supervisor.h"
 #include "gateway/process/task_runner.h"
@@ -19,9 +20,10 @@ struct supervisor {
     unsigned worker_count;
     unsigned process_count; /* of these */
     bool intake_is_told;    /* to end */
-    struct task_runner tasks;
+    struct side_process tasks;
+    struct key_process keys;
     struct pollfd
-        *polled; /* signals, Redis, the task runner, takeover, then two for each of them */
+        *polled; /* signals, Redis, tasks, takeover, keys, then two for each of them */
     pid_t pid;
     int signal_fd;
     struct start_notice notice;
@@ -51,6 +53,7 @@ const char *supervisor_redis_url(const struct supervisor *supervisor);
 void supervisor_close_listeners(struct instance *instance);
 
 /* In the child: lets go of what is the parent's, then is the process at this place among the
- * workers, or runs tasks. Return the status to exit with. */
+ * workers, or runs tasks, or fetches keys. Return the status to exit with. */
 int supervisor_child_worker(struct supervisor *supervisor, unsigned index, int ready_fd);
 int supervisor_child_tasks(struct supervisor *supervisor);
+int supervisor_child_keys(struct supervisor *supervisor);

@@ -1,8 +1,6 @@
-/* task_runner.c - two sides of a fork: the parent watches a pidfd, the child runs a worker of
- * src/tasks.
+/* task_runner.c - a child of the parent that runs a worker of src/tasks.
  *
- * The parent starts it again with a delay that grows while it keeps ending soon (base/backoff.h).
- * The child waits for Redis for as long as it takes, and ends after the task at hand when it is
+ * It waits for Redis for as long as it takes, and ends after the task at hand when it is
  * told to. What tasks run at once is the setting task-concurrency. */
 #include "gateway/process/task_runner.h"
 
@@ -11,13 +9,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/log.h"
-#include "gateway/process/process_end.h"
 #include "src/database/meta.h"
 #include "src/redis/redis_address.h"
 #include "src/redis/redis_link.h"
@@ -25,6 +19,13 @@
 #include "src/tasks/worker_log.h"
 
 enum { CONNECT_AGAIN_MS = 500 };
+
+const struct side_lines task_runner_lines = {
+    .started = "task_runner_started",
+    .not_started = "task_runner_not_started",
+    .stopped = "task_runner_stopped",
+    .died = "task_runner_died",
+};
 
 static bool is_of_environment(const struct config *config)
 {
@@ -58,54 +59,6 @@ void task_runner_tell(const struct config *config)
         log_info("tasks_left_to_others",
                  "redis=%s hint=\"run-tasks = on runs them here, sluice worker elsewhere\"", room);
 }
-
-/* ---- the parent's side ---- */
-
-void task_runner_forked(struct task_runner *runner, pid_t pid, uint64_t now_ms)
-{
-    runner->started_ms = now_ms;
-    runner->pid = pid;
-    runner->pidfd = pid > 0 ? pidfd_open(pid, 0) : -1;
-    if (runner->pidfd >= 0) {
-        log_info("task_runner_started", "pid=%d", (int)pid);
-        return;
-    }
-    log_error("task_runner_not_started", "error=\"%s\"", strerror(errno));
-    if (pid > 0) {
-        kill(pid, SIGKILL);
-        waitpid(pid, NULL, 0);
-    }
-    runner->retry_ms = now_ms + restart_delay_next_ms(&runner->delay, 0);
-}
-
-void task_runner_signal(const struct task_runner *runner, int number)
-{
-    if (!task_runner_is_down(runner))
-        pidfd_send_signal(runner->pidfd, number, NULL, 0);
-}
-
-void task_runner_note_end(struct task_runner *runner, bool was_told, uint64_t now_ms)
-{
-    char ended[PROCESS_END_SIZE];
-    siginfo_t how = {0};
-    uint64_t wait_ms;
-
-    if (waitid(P_PIDFD, (id_t)runner->pidfd, &how, WEXITED) < 0)
-        return;
-    close(runner->pidfd);
-    runner->pidfd = -1;
-    process_end_describe(&how, ended);
-    if (was_told) {
-        log_info("task_runner_stopped", "pid=%d ended=\"%s\"", (int)runner->pid, ended);
-        return;
-    }
-    wait_ms = restart_delay_next_ms(&runner->delay, now_ms - runner->started_ms);
-    runner->retry_ms = now_ms + wait_ms;
-    log_error("task_runner_died", "pid=%d ended=\"%s\" retry_ms=%llu", (int)runner->pid, ended,
-              (unsigned long long)wait_ms);
-}
-
-/* ---- the child ---- */
 
 static struct sl_worker *_Atomic running; /* for the signal handler; NULL: not yet */
 static atomic_bool is_told;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "gateway/config/config_keys.h"
 #include "gateway/front/dialect.h"
 #include "gateway/front/token.h"
 
@@ -45,6 +46,7 @@ int front_config_read(struct front_config *front, const struct config *config,
         .issuer = config->jwt_issuer,
         .audience = config->jwt_audience,
     };
+    struct key_sources sources = {0};
     struct token_policy *policy;
     struct ip_networks proxies = {.count = 0};
     int r;
@@ -59,9 +61,15 @@ int front_config_read(struct front_config *front, const struct config *config,
         .allowed = (const char *const *)config->allow_origins.items,
         .allowed_count = config->allow_origins.count,
     };
-    r = token_policy_new(&settings, &policy, reterr);
-    if (r < 0)
+    r = config_key_sources(config, &sources, reterr);
+    if (r == 0)
+        r = token_policy_new(&settings, &policy, reterr);
+    if (r < 0) {
+        key_sources_done(&sources);
         return r;
+    }
+    key_sources_done(&front->sources);
+    front->sources = sources;
     token_policy_free(front->policy);
     front->trust.proxies = proxies;
     front->trust.reads_forwarded = strcmp(config->client_address, "forwarded") == 0;
@@ -81,4 +89,5 @@ void front_config_warn(const struct front_config *front)
 void front_config_done(struct front_config *front)
 {
     token_policy_free(front->policy);
+    key_sources_done(&front->sources);
 }

@@ -3,6 +3,7 @@
 
 #include "base/failure.h"
 #include "gateway/config/config.h"
+#include "gateway/front/key_source.h"
 #include "gateway/front/origin.h"
 #include "gateway/front/stream_request.h"
 #include "gateway/http/client_address.h"
@@ -12,6 +13,7 @@ struct front_config {
     struct origin_policy origins; /* refers to the settings */
     struct client_trust trust;
     struct token_policy *policy;
+    struct key_sources sources; /* of keys that are fetched */
 };
 
 /* Reads the keys' files, too; again when the settings have changed. 0; a negative errno and why:

@@ -28,6 +28,7 @@ ROOMS = {
     "gateway/http": ["gateway/metrics"],
     "gateway/front": ["gateway/http", "filters"],
     "gateway/config": ["gateway/front", "src/archive", "src/cache", "src/redis"],
+    "gateway/provider": ["gateway/front"],
     "gateway/redis": ["gateway/metrics", "src/tasks"],
     "gateway/intake": ["gateway/redis", "filters"],
     "gateway/access": ["gateway/intake", "gateway/front"],
@@ -37,7 +38,7 @@ ROOMS = {
     "gateway/streams": ["gateway/delivery", "gateway/access"],
     "gateway/dialects": ["gateway/intake", "gateway/front"],
     "gateway/serve": ["gateway/streams", "gateway/api", "gateway/config", "gateway/dialects"],
-    "gateway/process": ["gateway/config", "gateway/intake", "src/tasks"],
+    "gateway/process": ["gateway/config", "gateway/provider", "gateway/intake", "src/tasks"],
     "gateway": ["gateway/serve", "gateway/process"],
     "cli": ["src/tasks"],
 }
@@ -56,10 +57,10 @@ KNOWN_TO = {
     "openssl/": ["gateway/http/", "gateway/front/", "gateway/config/", "cli/token_sign.c",
                  "src/redis/redis_tls.c"],
     "hiredis/": ["src/", "gateway/redis/", "gateway/intake/", "gateway/access/", "gateway/api/", "cli/"],
-    "jansson": ["src/social/", "gateway/front/", "gateway/access/", "gateway/api/", "gateway/dialects/", "gateway/streams/",
-                "cli/"],
+    "jansson": ["src/social/", "gateway/front/", "gateway/access/", "gateway/provider/", "gateway/api/", "gateway/dialects/",
+                "gateway/streams/", "cli/"],
     "uv": ["gateway/"],
-    "curl/": ["cli/"],
+    "curl/": ["cli/", "gateway/provider/getter.c"],
 }
 FOLDERS = ["base", "filters", "src", "gateway", "cli", "tools", "examples"]
 

@@ -47,6 +47,7 @@ const LOSSES = [
   ['sluice_worker_hangs_total', 'Workers killed because they hung'],
   ['sluice_intake_restarts_total', 'Intake process started again'],
   ['sluice_task_runner_restarts_total', 'Process that runs tasks started again'],
+  ['sluice_key_fetcher_restarts_total', 'Process that fetches keys started again'],
   ['sluice_private_redis_restarts_total', 'Private Redis started again'],
 ];
 

@@ -1,0 +1,195 @@
+"""Keys of identity providers: fetched by one process, kept when the provider is away, slow or lies."""
+
+import json
+import os
+import signal
+
+import pytest
+
+from harness import processes
+from harness.gateway import Gateway
+from harness.provider import Answer, Provider
+from harness.tls import Certificate
+from harness.waiting import eventually
+
+QUICK = ("--jwks-refresh-min", "200ms", "--jwks-again", "100ms", "--jwks-timeout", "2s")
+
+
+@pytest.fixture
+def provider(servers, tmp_path):
+    provider = Provider(tmp_path)
+    servers.guests.append(provider)
+    return provider
+
+
+def fetched(gateway):
+    """The sets that are in files now."""
+    return [json.loads(file.read_text()) for file in sorted(gateway.data_dir.glob("jwks-*.json"))]
+
+
+def kids(gateway):
+    return sorted(key["kid"] for found in fetched(gateway) for key in found["keys"])
+
+
+def results(gateway):
+    """How attempts ended, by name, those that there were."""
+    prefix = 'sluice_key_fetches_total{result="'
+    return {name[len(prefix):-2]: number for name, number in gateway.metrics().items()
+            if name.startswith(prefix) and number > 0}
+
+
+def fetcher(gateway):
+    found = [pid for pid in processes.children(gateway.pid) if processes.name(pid) == "sluiced-keys"]
+    return found[0] if found else None
+
+
+def health(gateway):
+    return gateway.get("/readyz?verbose").json["parts"]["keys"]["state"]
+
+
+def test_one_fetch_a_host_in_a_file_of_the_data_directory(servers, redis, provider):
+    provider.key("first")
+    gateway = servers.gateway(redis, "--jwt-issuer", provider.issuer, "--jwks-url", provider.url(), workers=2)
+    eventually(lambda: kids(gateway) == ["first"], "the set is there")
+    eventually(lambda: results(gateway) == {"good": 1}, "it is counted")
+    numbers = gateway.metrics()
+    assert provider.asked == ["/keys"]
+    assert numbers["sluice_key_sets"] == 1 and numbers["sluice_key_fetcher_up"] == 1
+    assert numbers["sluice_key_sets_missing"] == numbers["sluice_key_sets_failing"] == 0
+    assert health(gateway) == "ok"
+    [file] = gateway.data_dir.glob("jwks-*")
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_nothing_to_fetch_is_no_process(servers, redis):
+    gateway = servers.gateway(redis, "--jwt-issuer", "https://idp.example")  # and a secret
+    assert fetcher(gateway) is None
+    assert gateway.metrics()["sluice_key_fetcher_up"] == 0
+
+
+def test_discovery_by_the_issuer_alone(servers, redis, provider):
+    provider.key("found")
+    gateway = servers.gateway(redis, "--jwt-issuer", provider.issuer, secret=None)
+    eventually(lambda: kids(gateway) == ["found"], "the set is there")
+    assert provider.asked == ["/.well-known/openid-configuration", "/keys"]
+
+
+LIES = {
+    "/gone": (Answer("{}", 500), "bad_status"),
+    "/elsewhere": (Answer("", 302, Location="/keys"), "redirected"),
+    "/huge": (Answer(b'{"keys":[' + b" " * 10_000_000 + b"]}"), "too_big"),
+    "/long-head": (Answer("{}", **{"X-Long": "x" * 30_000}), "too_big"),
+    "/html": (Answer("<html>log in</html>", type="text/html"), "not_json"),
+    "/empty": (Answer({"keys": []}), "no_keys"),
+    "/secret": (Answer({"keys": [{"kty": "oct", "k": "AAAA", "kid": "a"}]}), "no_keys"),
+    "/silent": (Answer(None), "timed_out"),
+}
+
+
+def test_a_provider_that_lies_is_counted_and_the_last_good_set_stays(servers, redis, provider):
+    provider.key("good")
+    good = Answer({"keys": provider.keys}, **{"Cache-Control": "no-cache"})
+    for path in LIES:
+        provider.answers[path] = good
+    urls = [option for path in LIES for option in ("--jwks-url", provider.url(path))]
+    gateway = servers.gateway(redis, "--jwt-issuer", provider.issuer, *urls, *QUICK)
+    eventually(lambda: kids(gateway) == ["good"] * len(LIES), "all sets are there")
+    eventually(lambda: set(results(gateway)) == {"good"}, "all is well")
+    for path, (answer, _) in LIES.items():
+        provider.answers[path] = answer
+    wanted = {result for _, result in LIES.values()} | {"good"}
+    eventually(lambda: set(results(gateway)) == wanted, "each lie is counted", 40)
+    eventually(lambda: gateway.metrics()["sluice_key_sets_failing"] == len(LIES), "all fail", 40)
+    assert kids(gateway) == ["good"] * len(LIES)
+    assert health(gateway) == "failing"
+    verdict = gateway.get("/status.json").json["verdict"]
+    assert "keys" in [part["code"] for part in verdict["parts"]] and "127.0.0.1" not in json.dumps(verdict)
+    assert gateway.log().count("event=keys_not_fetched") == len(LIES), "once a change"
+    for path in LIES:
+        provider.answers[path] = good
+    provider.is_ending.set()
+    eventually(lambda: gateway.metrics()["sluice_key_sets_failing"] == 0, "all is well again", 60)
+    eventually(lambda: health(gateway) == "ok", "and said so")
+
+
+@pytest.mark.parametrize("lie, result", [
+    ({"issuer": "https://another.example"}, "wrong_issuer"),
+    ({"jwks_uri": "http://192.0.2.1/keys"}, "bad_url"),
+    ({"jwks_uri": "file:///etc/passwd"}, "bad_url"),
+    ({"jwks_uri": None}, "bad_url"),
+])
+def test_a_discovery_document_that_lies(servers, redis, provider, lie, result):
+    provider.key("good")
+    provider.answers["/.well-known/openid-configuration"] = Answer(provider.discovery(**lie))
+    gateway = servers.gateway(redis, "--jwt-issuer", provider.issuer, *QUICK, secret=None)
+    eventually(lambda: results(gateway).get(result), "it is refused")
+    assert fetched(gateway) == [] and "/keys" not in provider.asked
+    assert gateway.metrics()["sluice_key_sets_missing"] == 1
+
+
+def test_a_server_starts_without_its_provider_and_has_the_keys_when_it_comes(servers, redis, provider):
+    provider.key("late")
+    provider.stop()
+    gateway = servers.gateway(redis, "--jwt-issuer", provider.issuer, *QUICK, secret=None)
+    eventually(lambda: results(gateway).get("unreachable"), "nobody is there")
+    assert health(gateway) == "failing"
+    provider.start(provider.port)
+    eventually(lambda: kids(gateway) == ["late"], "the set is there", 60)
+    eventually(lambda: health(gateway) == "ok", "all is well")
+
+
+def test_https_by_authorities_of_a_file(servers, redis, tmp_path):
+    provider = Provider(tmp_path, Certificate(tmp_path))
+    servers.guests.append(provider)
+    provider.key("secure")
+    options = "--jwt-issuer", provider.issuer, *QUICK
+    stranger = servers.gateway(redis, *options, secret=None)
+    eventually(lambda: results(stranger).get("unreachable"), "nobody vouches for it")
+    assert fetched(stranger) == []
+    gateway = servers.gateway(redis, *options, "--jwks-ca", provider.certificate.file, secret=None)
+    eventually(lambda: kids(gateway) == ["secure"], "the set is there")
+
+
+def test_rotation_by_the_age_that_the_answer_has(servers, redis, provider):
+    provider.key("first")
+    provider.cache_control = "public, max-age=0"
+    gateway = servers.gateway(redis, "--jwt-issuer", provider.issuer, "--jwks-url", provider.url(), *QUICK)
+    eventually(lambda: kids(gateway) == ["first"], "the set is there")
+    provider.key("second")
+    eventually(lambda: kids(gateway) == ["first", "second"], "the new one is there, too")
+    provider.remove("first")
+    eventually(lambda: kids(gateway) == ["second"], "and the old one is gone")
+    assert 'event=keys_changed issuer="' in gateway.log()
+
+
+def test_who_fetches_is_started_again_and_reads_new_settings(servers, redis, provider):
+    provider.key("first")
+    config = servers.folder / "sluiced.conf"
+    config.write_text("")
+    gateway = servers.gateway(redis, "--config", config)
+    assert fetcher(gateway) is None
+    config.write_text(f"jwt-issuer = {provider.issuer}\njwks-url = {provider.url()}\n")
+    os.kill(gateway.pid, signal.SIGHUP)
+    eventually(lambda: kids(gateway) == ["first"], "it is fetched from now on")
+    os.kill(eventually(lambda: fetcher(gateway), "a process fetches"), signal.SIGKILL)
+    eventually(lambda: gateway.metrics()["sluice_key_fetcher_restarts_total"] == 1, "it died")
+    eventually(lambda: len(provider.asked) >= 2, "another asks again")
+    config.write_text("")
+    os.kill(gateway.pid, signal.SIGHUP)
+    eventually(lambda: fetcher(gateway) is None, "nothing is fetched any more")
+    assert gateway.metrics()["sluice_key_fetcher_restarts_total"] == 1
+
+
+@pytest.mark.parametrize("options, sentence", [
+    (("--jwks-url", "https://idp.example/keys"), "--jwks-url: needs jwt-issuer too"),
+    (("--jwks-url", "http://idp.example/keys"), "http is for this machine only"),
+    (("--jwks-url", "ftp://idp.example/keys"), "no URL that begins with https://"),
+    (("--jwks-url", "https://user:word@idp.example/keys"), "an URL with a user in it"),
+    (("--jwks-refresh-min", "2h", "--jwks-refresh-max", "1h"), "more than jwks-refresh-max"),
+])
+def test_settings_that_are_refused(servers, options, sentence):
+    gateway = Gateway(servers.folder / "refused", "redis://127.0.0.1:1", *options)
+    gateway.launch()
+    assert gateway.process.wait(20) == 1
+    assert sentence in gateway.log()
+    gateway.process = None
