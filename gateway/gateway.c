@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "gateway/access/pass_store.h"
 #include "gateway/api/api.h"
 #include "gateway/api/archive_watch.h"
 #include "gateway/config/config_reload.h"
@@ -58,6 +59,7 @@ struct gateway {
     struct dictionaries *dictionaries; /* NULL: nothing is compressed */
     struct home_loader *home_loader;
     struct user_checks *user_checks;
+    struct pass_store *passes;
     /* Of its own: what the streams read of the log does not queue up behind thousands of requests,
      * nor behind the megabytes of their answers. */
     struct redis_commands *api_commands;
@@ -172,6 +174,7 @@ static void on_subscribed(void *context, const struct sl_meta *meta)
     home_loader_set_shards(gateway->home_loader, meta->shards);
     dictionaries_begin(gateway->dictionaries);
     user_checks_set_shards(gateway->user_checks, meta->shards);
+    pass_store_set_shards(gateway->passes, meta->shards);
     if (gateway->cache)
         cache_reader_set_database(gateway->cache, meta->database_id);
     api_redis_found(gateway->api, meta->shards);
@@ -240,6 +243,7 @@ static void on_drained(void *context)
     dictionaries_stop(gateway->dictionaries);
     home_loader_free(gateway->home_loader);
     user_checks_free(gateway->user_checks);
+    pass_store_free(gateway->passes);
     shard_watch_free(gateway->task_watch);
     intake_free(gateway->intake);
     deliver_end(gateway->deliver);
@@ -485,10 +489,11 @@ static int start_delivery(struct gateway *gateway, struct failure *reterr)
                              (int)config->compression_zstd_level);
     gateway->home_loader = home_loader_new(deliver_home(gateway->deliver), gateway->commands);
     gateway->user_checks = user_checks_new(gateway->commands);
+    gateway->passes = pass_store_new(gateway->commands);
     if (gateway->parts->worker == 0)
         gateway->task_watch = task_watch_new(&gateway->loop, gateway->commands, gateway->metrics);
     if ((gateway->front.front.has_zstd && !gateway->dictionaries) || !gateway->home_loader ||
-        !gateway->user_checks || (gateway->parts->worker == 0 && !gateway->task_watch))
+        !gateway->user_checks || !gateway->passes || (gateway->parts->worker == 0 && !gateway->task_watch))
         return failure_set(reterr, -ENOMEM, "out of memory");
     return 0;
 }
@@ -540,6 +545,7 @@ static int start_server(struct gateway *gateway, struct failure *reterr)
         .trust = &gateway->front.trust,
         .admission = parts->admission,
         .user_checks = gateway->user_checks,
+        .passes = gateway->passes,
         .worker = parts->worker,
         .metrics = gateway->metrics,
         .board = parts->board,

@@ -1,6 +1,7 @@
 /* bearer.c - finds the token that a request carries, and says what is wrong with it.
  *
- * What is wrong is told once a key of ours has signed the token; before that, that it is not valid. */
+ * What is wrong is told once a key of ours has signed the token; before that, that it is not valid.
+ */
 #include "gateway/front/bearer.h"
 
 #include <errno.h>
@@ -41,8 +42,7 @@ static struct carried_token find_token(const struct http_request *http, struct s
 
 /* Whoever made the token is told what is wrong with it only when a key of ours has signed it:
  * before, it may be anybody's guess. */
-static int refuse_token(enum token_fault fault, const struct token *token,
-                        struct http_refusal *refusal)
+int bearer_refuse(enum token_fault fault, const struct token *token, struct http_refusal *refusal)
 {
     static const struct {
         const char *message, *www_authenticate;
@@ -86,7 +86,20 @@ int bearer_check_token(const struct token_policy *policy, struct sl_slice jwt, u
     if (fault == TOKEN_NO_MEMORY)
         return -ENOMEM;
     *ret_fault = fault;
-    return refuse_token(fault, ret_token, refusal);
+    return bearer_refuse(fault, ret_token, refusal);
+}
+
+bool bearer_is_there(const struct http_request *http, struct sl_slice parameter)
+{
+    return find_token(http, parameter).count > 0;
+}
+
+int bearer_refuse_two(struct http_refusal *refusal)
+{
+    int r = http_refuse(refusal, 400, "too_many_tokens", NULL, "the request carries two tokens");
+
+    refusal->www_authenticate = "Bearer error=\"invalid_request\"";
+    return r;
 }
 
 int bearer_check(const struct token_policy *policy, const struct http_request *http,
@@ -96,11 +109,8 @@ int bearer_check(const struct token_policy *policy, const struct http_request *h
     struct carried_token carried = find_token(http, parameter);
     int r;
 
-    if (carried.count > 1) {
-        r = http_refuse(refusal, 400, "too_many_tokens", NULL, "the request carries two tokens");
-        refusal->www_authenticate = "Bearer error=\"invalid_request\"";
-        return r;
-    }
+    if (carried.count > 1)
+        return bearer_refuse_two(refusal);
     if (carried.count == 0) {
         r = http_refuse(refusal, 401, "no_token", NULL,
                         "this needs a token: Authorization: Bearer");

@@ -18,3 +18,9 @@ int bearer_check(const struct token_policy *policy, const struct http_request *h
 int bearer_check_token(const struct token_policy *policy, struct sl_slice jwt, uint64_t now_ms,
                        struct token *ret_token, struct http_refusal *refusal,
                        enum token_fault *ret_fault);
+/* Is there any token, where bearer_check() looks for them? */
+bool bearer_is_there(const struct http_request *http, struct sl_slice parameter);
+/* Fills *refusal with what the bearer of such a token is told. Returns -EPROTO. */
+int bearer_refuse(enum token_fault fault, const struct token *token, struct http_refusal *refusal);
+/* Fills *refusal: there are two that say who asks. Returns -EPROTO. */
+int bearer_refuse_two(struct http_refusal *refusal);

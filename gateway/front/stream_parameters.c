@@ -43,6 +43,7 @@ const char *const stream_parameter_names[PARAMETER_COUNT] = {
     [PARAMETER_REFRESH_MS] = "refresh_ms",
     [PARAMETER_RULE] = "rule",
     [PARAMETER_SINCE] = "since",
+    [PARAMETER_TICKET] = "ticket",
     [PARAMETER_TRACK] = "track",
     [PARAMETER_TYPES] = "types",
     [PARAMETER_UNTIL] = "until",

@@ -1,4 +1,5 @@
-/* stream_request.c - a table of what each stream takes, and the order in which a request is checked.
+/* stream_request.c - a table of what each stream takes, and the order in which a request is
+ * checked.
  *
  * That is the order of the header, so that nobody without a token learns anything. How parameters
  * are read is in stream_parameters.c; what is the same whoever asks how, here. */
@@ -141,31 +142,115 @@ static int read_parameters(const struct front_settings *settings, const struct h
     return r < 0 ? r : check_scope(request, refusal);
 }
 
+/* All but who asks and where to begin. */
+static int print_request(enum stream_kind stream, const struct sl_slice *values,
+                         struct stream_print *ret_print)
+{
+    const unsigned left_out =
+        BIT(ACCESS_TOKEN) | BIT(TICKET) | BIT(SINCE) | BIT(LAST); /* may differ */
+    struct buffer text = BUFFER_INIT;
+    int r;
+
+    buffer_append_str(&text, streams[stream].path);
+    for (unsigned i = 0; i < PARAMETER_COUNT; i++) {
+        if (!values[i].data || left_out & 1u << i)
+            continue;
+        buffer_append_format(&text, "\n%s %zu ", stream_parameter_names[i], values[i].size);
+        buffer_append_slice(&text, values[i]);
+    }
+    r = text.failed ? -ENOMEM : stream_pass_hash(buffer_slice(&text), ret_print->text);
+    buffer_done(&text);
+    return r;
+}
+
+int stream_request_print(enum stream_kind stream, struct sl_slice query,
+                         struct stream_print *ret_print)
+{
+    struct sl_slice values[PARAMETER_COUNT];
+    struct form form = {stream_parameter_names, PARAMETER_COUNT, values, NULL};
+    struct http_refusal ignored;
+    int r = form_read(&form, &query, 1, &ignored);
+
+    if (r == 0)
+        r = print_request(stream, values, ret_print);
+    form_done(&form);
+    return r;
+}
+
+struct sl_slice stream_request_ticket(const struct http_request *http)
+{
+    const struct sl_slice begin = SL_SLICE("ticket=");
+    struct sl_slice rest = http->method == HTTP_GET ? http->query : SL_SLICE_NONE;
+
+    while (rest.size > 0) {
+        const char *end = memchr(rest.data, '&', rest.size);
+        struct sl_slice pair = sl_slice(rest.data, end ? (size_t)(end - rest.data) : rest.size);
+
+        if (sl_slice_starts_with(pair, begin))
+            return sl_slice_from(pair, begin.size);
+        rest = sl_slice_from(rest, pair.size + (end ? 1 : 0));
+    }
+    return SL_SLICE_NONE;
+}
+
+int stream_request_refuse_ticket(struct http_refusal *refusal, const char *why)
+{
+    http_refuse(refusal, 401, "invalid_ticket", "ticket", "%s", why);
+    refusal->www_authenticate = "Bearer error=\"invalid_token\"";
+    return -EPROTO;
+}
+
+/* Who asks, by a pass. */
+static int check_pass(const struct front_settings *settings, const struct stream_pass *pass,
+                      const struct http_request *http, const struct sl_slice *values,
+                      uint64_t now_ms, struct stream_request *request, struct http_refusal *refusal)
+{
+    struct stream_print print;
+    int r;
+
+    if (bearer_is_there(http, values[PARAMETER_ACCESS_TOKEN]))
+        return bearer_refuse_two(refusal);
+    if (pass->token.expires_ms <= now_ms)
+        return bearer_refuse(TOKEN_EXPIRED, &pass->token, refusal);
+    if (token_is_revoked(settings->policy, &pass->token, now_ms))
+        return bearer_refuse(TOKEN_REVOKED, &pass->token, refusal);
+    r = print_request(request->stream, values, &print);
+    if (r == 0 && strcmp(print.text, pass->print.text) != 0)
+        r = stream_request_refuse_ticket(refusal, "the ticket is for another path or filter");
+    request->token = pass->token;
+    return r;
+}
+
+/* `pass` NULL: the request says who asks. */
 static int understand(const struct front_settings *settings, const struct http_request *http,
-                      const struct stream_times *times, struct form *form,
-                      struct stream_request *request, struct http_refusal *refusal,
-                      enum token_fault *ret_fault)
+                      const struct stream_times *times, const struct stream_pass *pass,
+                      struct form *form, struct stream_request *request,
+                      struct http_refusal *refusal, enum token_fault *ret_fault)
 {
     const struct sl_slice texts[] = {http->query, http->body};
+    unsigned known = streams[request->stream].parameters | (pass ? BIT(TICKET) : 0);
     struct http_refusal form_refusal;
     int form_r, r;
 
     form_r = form_read(form, texts, http->method == HTTP_POST ? 2 : 1, &form_refusal);
     if (form_r == -ENOMEM)
         return form_r;
-    if (form_r < 0 && strcmp(form_refusal.param, "access_token") == 0) {
+    if (form_r < 0 && (pass || strcmp(form_refusal.param, "access_token") == 0)) {
         *refusal = form_refusal;
         return form_r;
     }
-    r = bearer_check(settings->policy, http, form->values[PARAMETER_ACCESS_TOKEN], times->now_ms,
-                     &request->token, refusal, ret_fault);
+    if (pass)
+        r = check_pass(settings, pass, http, form->values, times->now_ms, request, refusal);
+    else
+        r = bearer_check(settings->policy, http, form->values[PARAMETER_ACCESS_TOKEN],
+                         times->now_ms, &request->token, refusal, ret_fault);
     if (r < 0)
         return r;
     if (form_r < 0) {
         *refusal = form_refusal;
         return form_r;
     }
-    r = stream_parameters_check_known(streams[request->stream].parameters, form->values, refusal);
+    r = stream_parameters_check_known(known, form->values, refusal);
     if (r == 0)
         r = read_parameters(settings, http, form->values, times, request, refusal);
     if (r == 0 && request->stream != STREAM_PAST_COUNTS && http_trim(http->last_event_id).size > 0)
@@ -175,10 +260,10 @@ static int understand(const struct front_settings *settings, const struct http_r
     return r;
 }
 
-int stream_request_read(const struct front_settings *settings, enum stream_kind stream,
+static int read_request(const struct front_settings *settings, enum stream_kind stream,
                         const struct http_request *http, const struct stream_times *times,
-                        struct stream_request *ret_request, struct http_refusal *refusal,
-                        enum token_fault *ret_fault)
+                        const struct stream_pass *pass, struct stream_request *ret_request,
+                        struct http_refusal *refusal, enum token_fault *ret_fault)
 {
     struct stream_request request = {.stream = stream, .since = SINCE_NOW, .gather_ms = -1};
     struct sl_slice values[PARAMETER_COUNT];
@@ -188,7 +273,7 @@ int stream_request_read(const struct front_settings *settings, enum stream_kind 
     *ret_fault = TOKEN_OK;
     r = stream_wire_choose(settings, stream, http, &request, refusal);
     if (r == 0)
-        r = understand(settings, http, times, &form, &request, refusal, ret_fault);
+        r = understand(settings, http, times, pass, &form, &request, refusal, ret_fault);
     form_done(&form);
     if (r < 0) {
         stream_request_done(&request);
@@ -196,6 +281,86 @@ int stream_request_read(const struct front_settings *settings, enum stream_kind 
     }
     *ret_request = request;
     return 0;
+}
+
+int stream_request_read(const struct front_settings *settings, enum stream_kind stream,
+                        const struct http_request *http, const struct stream_times *times,
+                        struct stream_request *ret_request, struct http_refusal *refusal,
+                        enum token_fault *ret_fault)
+{
+    return read_request(settings, stream, http, times, NULL, ret_request, refusal, ret_fault);
+}
+
+int stream_request_read_passed(const struct front_settings *settings, enum stream_kind stream,
+                               const struct http_request *http, const struct stream_times *times,
+                               const struct stream_pass *pass, struct stream_request *ret_request,
+                               struct http_refusal *refusal)
+{
+    enum token_fault ignored;
+
+    return read_request(settings, stream, http, times, pass, ret_request, refusal, &ignored);
+}
+
+/* --- by a path alone --- */
+
+/* The stream at `path`, and the query behind it. false: there is none. */
+static bool cut_path(struct sl_slice path, enum stream_kind *ret_stream, struct sl_slice *ret_query)
+{
+    const char *mark = memchr(path.data, '?', path.size);
+    size_t size = mark ? (size_t)(mark - path.data) : path.size;
+
+    *ret_query = sl_slice_from(path, size + (mark != NULL));
+    return stream_path(sl_slice(path.data, size), ret_stream) && *ret_stream != STREAM_PAST_COUNTS;
+}
+
+static int refuse_path(struct http_refusal *refusal)
+{
+    return http_refuse(refusal, 404, "no_such_stream", "path",
+                       "there is no stream to be opened at this path");
+}
+
+/* The one that takes what is asked for. */
+static enum stream_format format_for(enum stream_kind stream, const struct sl_slice *values)
+{
+    if (stream == STREAM_MANY || sl_slice_is(values[PARAMETER_BY], "rule"))
+        return FORMAT_WEBSOCKET;
+    return values[PARAMETER_DELIMITED].data ? FORMAT_NDJSON : FORMAT_SSE;
+}
+
+static int understand_path(const struct front_settings *settings, struct sl_slice query,
+                           const struct stream_times *times, struct form *form,
+                           struct stream_request *request, struct http_refusal *refusal)
+{
+    const struct http_request http = {.method = HTTP_GET};
+    unsigned known = streams[request->stream].parameters & ~BIT(ACCESS_TOKEN);
+    int r = form_read(form, &query, 1, refusal);
+
+    if (r == 0)
+        r = stream_parameters_check_known(known, form->values, refusal);
+    if (r < 0)
+        return r;
+    request->format = format_for(request->stream, form->values);
+    r = read_parameters(settings, &http, form->values, times, request, refusal);
+    return r < 0 ? r : stream_parameters_check_until(request, times->now_ms, refusal);
+}
+
+int stream_request_check_path(const struct front_settings *settings, const struct token *token,
+                              struct sl_slice path, const struct stream_times *times,
+                              struct stream_print *ret_print, struct http_refusal *refusal)
+{
+    struct stream_request request = {.token = *token, .since = SINCE_NOW, .gather_ms = -1};
+    struct sl_slice values[PARAMETER_COUNT], query;
+    struct form form = {stream_parameter_names, PARAMETER_COUNT, values, NULL};
+    int r;
+
+    if (!cut_path(path, &request.stream, &query))
+        return refuse_path(refusal);
+    r = understand_path(settings, query, times, &form, &request, refusal);
+    if (r == 0)
+        r = print_request(request.stream, values, ret_print);
+    form_done(&form);
+    stream_request_done(&request);
+    return r;
 }
 
 static int understand_opened(const struct front_settings *settings, struct sl_slice query,
@@ -221,24 +386,19 @@ int stream_request_read_opened(const struct front_settings *settings,
                                const struct stream_times *times, struct stream_request *ret_request,
                                struct http_refusal *refusal)
 {
-    const char *mark = memchr(path.data, '?', path.size);
-    size_t path_size = mark ? (size_t)(mark - path.data) : path.size;
     struct stream_request request = {.format = FORMAT_WEBSOCKET,
                                      .token = connection->token,
                                      .since = SINCE_NOW,
                                      .gather_ms = -1};
-    struct sl_slice values[PARAMETER_COUNT];
+    struct sl_slice values[PARAMETER_COUNT], query;
     struct form form = {stream_parameter_names, PARAMETER_COUNT, values, NULL};
     int r;
 
-    if (!stream_path(sl_slice(path.data, path_size), &request.stream) ||
-        request.stream == STREAM_MANY || request.stream == STREAM_PAST_COUNTS)
-        return http_refuse(refusal, 404, "no_such_stream", "path",
-                           "there is no stream to be opened at this path");
+    if (!cut_path(path, &request.stream, &query) || request.stream == STREAM_MANY)
+        return refuse_path(refusal);
     if (request.stream != STREAM_HOME)
         request.encoding = connection->encoding;
-    r = understand_opened(settings, sl_slice_from(path, path_size + (mark != NULL)), times, &form,
-                          &request, refusal);
+    r = understand_opened(settings, query, times, &form, &request, refusal);
     form_done(&form);
     if (r < 0) {
         stream_request_done(&request);

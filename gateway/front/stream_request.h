@@ -12,6 +12,7 @@
 #include "filters/filter.h"
 #include "gateway/front/admission.h"
 #include "gateway/front/count_question.h"
+#include "gateway/front/stream_pass.h"
 #include "gateway/front/token.h"
 #include "gateway/http/http.h"
 #include "gateway/http/websocket_deflate.h"
@@ -68,6 +69,8 @@ struct front_settings {
     bool has_deflate, has_zstd; /* for streams that ask for it */
     unsigned dialects;          /* a bit for each that is served: front/dialect.h */
     bool takes_plain_oauth;     /* of OAuth 1.0a, from other machines without TLS */
+    uint32_t ticket_ms;         /* so long a ticket is good */
+    bool has_sessions;          /* an EventSource may come back by a cookie */
 };
 
 /* true: `path` is one of the streams. */
@@ -82,6 +85,27 @@ int stream_request_read(const struct front_settings *settings, enum stream_kind 
                         const struct http_request *http, const struct stream_times *times,
                         struct stream_request *ret_request, struct http_refusal *refusal,
                         enum token_fault *ret_fault);
+/* The same with the token of a pass, which this must be the request for; no other token may be
+ * there.
+ */
+int stream_request_read_passed(const struct front_settings *settings, enum stream_kind stream,
+                               const struct http_request *http, const struct stream_times *times,
+                               const struct stream_pass *pass, struct stream_request *ret_request,
+                               struct http_refusal *refusal);
+/* May `token` ask for this path, with its query? As a request for it would be checked, however it
+ * came. 0 fills *ret_print; -EPROTO: *refusal; -ENOMEM. */
+int stream_request_check_path(const struct front_settings *settings, const struct token *token,
+                              struct sl_slice path, const struct stream_times *times,
+                              struct stream_print *ret_print, struct http_refusal *refusal);
+/* The ticket that a request comes with: a GET, with `ticket` in its query. Without data: none. It
+ * is a slice of the query. */
+struct sl_slice stream_request_ticket(const struct http_request *http);
+/* 0; -EPROTO: the query cannot be read; -ENOMEM. */
+int stream_request_print(enum stream_kind stream, struct sl_slice query,
+                         struct stream_print *ret_print);
+/* Fills *refusal: whoever held this ticket, or session, may not come in by it. Returns -EPROTO. */
+int stream_request_refuse_ticket(struct http_refusal *refusal, const char *why);
+
 /* The same for a stream that is opened by its path, with its query, on the connection that another
  * request has got: with its token, and compressed as that is, but so that no message refers to
  * another, nor is a home stream compressed. It has none of the parameters of connections:

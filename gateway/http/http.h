@@ -46,6 +46,8 @@ struct http_request {
     struct sl_slice wanted_headers; /* Access-Control-Request-Headers */
     struct sl_slice host;
     struct sl_slice last_event_id;
+    struct sl_slice cookie;
+    struct sl_slice fetch_site; /* Sec-Fetch-Site: a browser's word, which no page can change */
     struct http_list extensions; /* Sec-WebSocket-Extensions */
     struct sl_slice protocols;   /* Sec-WebSocket-Protocol, the whole list */
     struct sl_slice idempotency_key;

@@ -256,6 +256,18 @@ void http_take_over(struct http_connection *connection, struct wire *wire,
     retire(connection);
 }
 
+void http_take_over_late(struct http_connection *connection, struct wire *wire,
+                         const struct wire_callbacks *callbacks, struct buffer *ret_rest)
+{
+    assert(connection->stage == HTTP_STAGE_ANSWERING && !connection->is_serving);
+    *ret_rest = connection->input;
+    connection->input = BUFFER_INIT;
+    connection->abandoned = NULL;
+    wire_move(&connection->wire, wire, callbacks);
+    wire_resume_reading(wire);
+    retire(connection);
+}
+
 /* Refused by ourselves. What else has come cannot be told apart, so the connection ends. */
 static void refuse(struct http_connection *connection, const struct http_refusal *refusal)
 {

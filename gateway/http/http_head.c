@@ -1,7 +1,7 @@
 /* http_head.c - what stands in the head of a request? Line by line, each header by its length.
  *
  * A table has a row for each header that matters; the rows of one length stand together, so that a
- * name is compared with three others at most, and most names with none. A row says how its value
+ * name is compared with four others at most, and most names with none. A row says how its value
  * is read: into a slot of the result, or by a function. All other headers are checked and passed
  * over. The first fault ends it.
  *
@@ -16,7 +16,7 @@
 
 #include "gateway/http/http_path.h"
 
-enum { MAX_SAME_SIZE = 3 }; /* headers of one length */
+enum { MAX_SAME_SIZE = 4 }; /* headers of one length */
 
 /* --- characters --- */
 
@@ -414,6 +414,7 @@ static const struct header_row header_rows[][MAX_SAME_SIZE] = {
     ROW("Accept", 0, REPEATABLE, read_list, request.accept.lines),
     FACT("Expect", 1, REPEATABLE, read_expect),
     ROW("Origin", 2, ORIGIN, read_value, request.origin),
+    ROW("Cookie", 3, REPEATABLE, read_first, request.cookie),
     FACT("Upgrade", 0, REPEATABLE, read_upgrade),
     FACT("Connection", 0, REPEATABLE, read_connection),
     ROW("Content-Type", 0, BODY_TYPE, read_value, request.content_type),
@@ -422,6 +423,7 @@ static const struct header_row header_rows[][MAX_SAME_SIZE] = {
     ROW("If-None-Match", 1, REPEATABLE, read_first, request.if_none_match),
     ROW("Last-Event-ID", 2, LAST_EVENT_ID, read_value, request.last_event_id),
     FACT("Content-Length", 0, BODY_LENGTH, read_content_length),
+    ROW("Sec-Fetch-Site", 1, REPEATABLE, read_first, request.fetch_site),
     ROW("Accept-Encoding", 0, REPEATABLE, read_list, request.accept_encoding.lines),
     ROW("Idempotency-Key", 1, IDEMPOTENCY_KEY, read_even_empty, request.idempotency_key),
     ROW("X-Forwarded-For", 2, REPEATABLE, read_last, request.forwarded_for.lines),
@@ -525,7 +527,7 @@ static int check_whole(const struct reading *reading)
 int http_head_read(struct sl_slice head, size_t max_body_bytes, struct http_head *ret_head,
                    struct http_refusal *refusal)
 {
-    struct http_head result = {.request.method = HTTP_OTHER};
+    struct http_head result = {.text = head, .request.method = HTTP_OTHER};
     struct reading reading = {
         .head = &result, .refusal = refusal, .max_body_bytes = max_body_bytes};
     struct sl_slice rest = head, line;

@@ -20,6 +20,7 @@
 size_t http_head_end(struct sl_slice input, size_t seen);
 
 struct http_head {
+    struct sl_slice text;        /* all of it, as it came */
     struct http_request request; /* but for its body */
     uint64_t body_size;          /* bytes that follow the head */
     bool lacks_length;           /* a POST that does not say how many */

@@ -92,3 +92,7 @@ void http_answer_later(struct http_connection *connection, void (*abandoned)(voi
  * is gone; METRIC_CONNECTIONS counts the wire on, until the caller takes it off. */
 void http_take_over(struct http_connection *connection, struct wire *wire,
                     const struct wire_callbacks *callbacks);
+/* The same after http_answer_later(), from anywhere in the loop. *ret_rest is the caller's: what had
+ * come behind the head, which callbacks->received is not called for. */
+void http_take_over_late(struct http_connection *connection, struct wire *wire,
+                         const struct wire_callbacks *callbacks, struct buffer *ret_rest);

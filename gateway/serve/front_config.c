@@ -31,6 +31,8 @@ static struct front_settings settings_of(const struct config *config,
         .keepalive_ms = (uint32_t)config->keepalive_ms,
         .dialects = dialects_of(config),
         .takes_plain_oauth = config->plain_oauth,
+        .ticket_ms = (uint32_t)config->ticket_ttl_ms,
+        .has_sessions = strcmp(config->session_cookie, "on") == 0,
         .has_deflate = strcmp(config->compression, "all") == 0,
         .has_zstd = strcmp(config->compression, "off") != 0,
     };

@@ -9,13 +9,15 @@
 #include "base/clock.h"
 #include "gateway/api/api.h"
 #include "gateway/dialects/dialects.h"
+#include "gateway/front/session_cookie.h"
 #include "gateway/http/websocket_handshake.h"
 #include "gateway/serve/server_private.h"
 
 #define STREAM_METHODS "GET, POST, OPTIONS"
 
-#define ESTIMATE_PATH    "/v1/filters/estimate"
-#define ESTIMATE_METHODS "POST, OPTIONS"
+#define ESTIMATE_PATH "/v1/filters/estimate"
+#define TICKETS_PATH  "/v1/tickets"
+#define ASKED_METHODS "POST, OPTIONS" /* of both */
 
 /* --- refusals --- */
 
@@ -136,6 +138,27 @@ static int check_upgrade(const struct server *server, const struct http_head *he
     return websocket_handshake_check(head, refusal);
 }
 
+static void refuse_late(struct http_connection *connection, const struct http_refusal *refusal)
+{
+    server_refuse(http_connection_owner(connection), connection, refusal);
+}
+
+static int begin_checked(struct server *server, struct http_connection *connection,
+                         enum stream_kind kind, const struct http_head *head,
+                         struct sl_slice headers, struct http_refusal *refusal,
+                         enum token_fault *ret_fault)
+{
+    struct sl_slice ticket =
+        kind == STREAM_PAST_COUNTS ? SL_SLICE_NONE : stream_request_ticket(&head->request);
+
+    if (!ticket.data)
+        return streams_begin(server->streams, connection, kind, head, headers, refusal, ret_fault);
+    return streams_begin_with_ticket(
+        server->streams, connection, kind, head, ticket,
+        session_cookie_permitted(server->settings.origins, &head->request), headers, refuse_late,
+        refusal);
+}
+
 static void begin_stream(struct server *server, struct http_connection *connection,
                          enum stream_kind kind, const struct http_head *head,
                          struct sl_slice headers)
@@ -159,32 +182,40 @@ static void begin_stream(struct server *server, struct http_connection *connecti
     else if (request->method != HTTP_GET && request->method != HTTP_POST)
         r = refuse_method(STREAM_METHODS, &refusal);
     if (r == 0)
-        r = streams_begin(server->streams, connection, kind, head, headers, &refusal, &fault);
+        r = begin_checked(server, connection, kind, head, headers, &refusal, &fault);
     server_count_token_fault(server, fault);
     if (r < 0)
         server_refuse(server, connection, &refusal);
 }
 
-/* --- estimates --- */
+/* --- estimates, tickets --- */
 
 static bool is_estimate(const struct http_request *request)
 {
     return sl_slice_is(request->path, ESTIMATE_PATH);
 }
 
-static void begin_estimate(struct server *server, struct http_connection *connection,
-                           const struct http_head *head)
+/* What the streams answer beside streams. */
+static bool is_asked(const struct http_request *request)
+{
+    return is_estimate(request) || sl_slice_is(request->path, TICKETS_PATH);
+}
+
+static void begin_asked(struct server *server, struct http_connection *connection,
+                        const struct http_head *head)
 {
     enum token_fault fault = TOKEN_OK;
     struct http_refusal refusal;
     int r;
 
     if (head->request.method != HTTP_POST)
-        r = refuse_method(ESTIMATE_METHODS, &refusal);
+        r = refuse_method(ASKED_METHODS, &refusal);
     else if (server->is_draining && !server->has_successor)
         r = refuse_draining(&refusal);
-    else
+    else if (is_estimate(&head->request))
         r = streams_estimate(server->streams, connection, head, &refusal, &fault);
+    else
+        r = streams_make_ticket(server->streams, connection, head, refuse_late, &refusal, &fault);
     server_count_token_fault(server, fault);
     if (r < 0)
         server_refuse(server, connection, &refusal);
@@ -306,7 +337,7 @@ static void route(struct server *server, struct http_connection *connection,
     const struct dialect_match match = find_dialect(server, request->path);
     bool is_stream = stream_path(request->path, &kind);
     bool takes_post =
-        api_methods ? strstr(api_methods, "POST") != NULL : is_stream || is_estimate(request);
+        api_methods ? strstr(api_methods, "POST") != NULL : is_stream || is_asked(request);
 
     if (match.dialect) {
         begin_dialect(server, connection, &match, head, headers);
@@ -320,10 +351,10 @@ static void route(struct server *server, struct http_connection *connection,
         answer_options(connection, request, api_methods);
     } else if (api_methods) {
         begin_api(server, connection, request);
-    } else if (is_estimate(request) && request->method == HTTP_OPTIONS) {
-        answer_options(connection, request, ESTIMATE_METHODS);
-    } else if (is_estimate(request)) {
-        begin_estimate(server, connection, head);
+    } else if (is_asked(request) && request->method == HTTP_OPTIONS) {
+        answer_options(connection, request, ASKED_METHODS);
+    } else if (is_asked(request)) {
+        begin_asked(server, connection, head);
     } else if (is_stream && request->method == HTTP_OPTIONS && !request->is_upgrade) {
         answer_options(connection, request, STREAM_METHODS);
     } else if (is_stream) {
@@ -364,10 +395,10 @@ static int check_body(struct server *server, struct http_connection *connection,
                                      head, refusal, ret_fault);
     if (match.dialect)
         return refuse_method(match.route->allow, refusal);
-    if (is_estimate(request) && request->method == HTTP_POST)
+    if (is_asked(request) && request->method == HTTP_POST)
         return streams_check_head(server->streams, head, refusal, ret_fault);
-    if (is_estimate(request))
-        return refuse_method(ESTIMATE_METHODS, refusal);
+    if (is_asked(request))
+        return refuse_method(ASKED_METHODS, refusal);
     if (!stream_path(request->path, &kind))
         return endpoints_refuse_body(server, connection, request, refusal);
     if (request->method != HTTP_POST)

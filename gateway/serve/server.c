@@ -156,6 +156,7 @@ static int create_streams(struct server *server)
         .metrics = server->settings.metrics,
         .slow_board = server->settings.slow_board,
         .user_checks = server->settings.user_checks,
+        .passes = server->settings.passes,
     };
 
     server->streams = streams_new(&settings);

@@ -20,6 +20,7 @@
 struct api;
 struct history;
 struct listener;
+struct pass_store;
 struct server;
 struct site;
 struct slow_board;
@@ -45,6 +46,7 @@ struct server_settings {
     struct slow_board *slow_board; /* of all workers; we write our part */
     const struct history *history; /* the parent's */
     struct user_checks *user_checks;
+    struct pass_store *passes;
     const struct site *site; /* pages for browsers; NULL: none */
 };
 

@@ -32,6 +32,7 @@ struct streams {
     bool is_ready;
     bool is_draining;
     bool has_successor; /* while draining */
+    unsigned tickets_waited_for; /* requests that wait for Redis to say what theirs is good for */
     uint64_t random;    /* state of the spread of retry_ms, and of ids */
 };
 
@@ -133,6 +134,26 @@ int stream_filters_take(struct streams *streams, const struct token *token,
 /* After that: the stream's filters cost `bytes`. */
 void stream_filters_settle(struct streams *streams, const struct token *token, size_t bytes,
                            struct filter_share *share);
+
+/* --- streams.c --- */
+
+/* What a permitted request has got of this server, before its stream begins. */
+struct stream_opening {
+    struct stream_request request;
+    struct filter_share share;
+    admission_ticket ticket;
+};
+/* May the stream of opening->request, on this connection, begin now? Then it counts as one that
+ * there is. 0; -EPROTO: *refusal; -ENOMEM: then the request is done with, too. */
+int stream_opening_check(struct streams *streams, const struct wire *wire,
+                         struct stream_opening *opening, struct http_refusal *refusal);
+/* It will not begin. */
+void stream_opening_undo(struct streams *streams, struct stream_opening *opening);
+/* The stream, whose wire is to be taken over. NULL: *refusal says why, and it is undone. */
+struct stream *stream_opening_take(struct streams *streams, struct stream_opening *opening,
+                                   struct http_refusal *refusal);
+/* Fills *refusal. Returns -EPROTO. */
+int stream_refuse_for_memory(struct http_refusal *refusal);
 
 /* --- stream_checks.c --- */
 

@@ -100,7 +100,7 @@ static int find_dictionary(const struct streams *streams, const struct stream_re
     return 0;
 }
 
-static int refuse_for_memory(struct http_refusal *refusal)
+int stream_refuse_for_memory(struct http_refusal *refusal)
 {
     http_refuse(refusal, 503, "no_memory", NULL, "out of memory");
     refusal->retry_after_s = HTTP_RETRY_AFTER_S;
@@ -126,7 +126,7 @@ int streams_check_head(struct streams *streams, const struct http_head *head,
     if (r == -EPROTO && refusal->status == 401 && *ret_fault == TOKEN_OK &&
         head->body_size <= HTTP_SMALL_BODY)
         return 0; /* it shows none; perhaps in the body */
-    return r == -ENOMEM ? refuse_for_memory(refusal) : r;
+    return r == -ENOMEM ? stream_refuse_for_memory(refusal) : r;
 }
 
 int streams_check_dialect(struct streams *streams, const struct dialect *dialect, bool is_private,
@@ -145,7 +145,7 @@ int streams_check_dialect(struct streams *streams, const struct dialect *dialect
     if (r == 0)
         r = bearer_check_token(streams->settings.front->policy, jwt, asking.times.now_ms, &token,
                                refusal, ret_fault);
-    return r == -ENOMEM ? refuse_for_memory(refusal) : r;
+    return r == -ENOMEM ? stream_refuse_for_memory(refusal) : r;
 }
 
 /* --- it begins --- */
@@ -178,7 +178,7 @@ static int begin_past_counts(struct streams *streams, struct http_connection *co
         stream_request_done(request);
     else
         r = past_counts_begin(streams, connection, request, refusal);
-    return r == -ENOMEM ? refuse_for_memory(refusal) : r;
+    return r == -ENOMEM ? stream_refuse_for_memory(refusal) : r;
 }
 
 int streams_estimate(struct streams *streams, struct http_connection *connection,
@@ -191,38 +191,64 @@ int streams_estimate(struct streams *streams, struct http_connection *connection
     r = streams_check_readiness(streams, refusal);
     if (r == 0)
         r = filter_estimate_begin(streams, connection, &head->request, refusal, ret_fault);
-    return r == -ENOMEM ? refuse_for_memory(refusal) : r;
+    return r == -ENOMEM ? stream_refuse_for_memory(refusal) : r;
 }
 
-/* It is permitted, and `request` is ours: has this server room for it? Then it begins. */
-static int begin(struct streams *streams, struct http_connection *connection,
-                 struct stream_request *request, const struct http_head *head,
-                 struct sl_slice headers, struct http_refusal *refusal)
+void stream_opening_undo(struct streams *streams, struct stream_opening *opening)
 {
-    const struct dictionary *dictionary = NULL;
-    struct filter_share share = {0};
-    admission_ticket ticket;
-    struct stream *stream;
+    admission_leave(streams->settings.admission, opening->ticket);
+    stream_filters_settle(streams, &opening->request.token, 0, &opening->share);
+    stream_request_done(&opening->request);
+}
+
+int stream_opening_check(struct streams *streams, const struct wire *wire,
+                         struct stream_opening *opening, struct http_refusal *refusal)
+{
+    const struct dictionary *ignored;
     int r;
 
-    r = stream_check_request(streams, request, &share, refusal);
+    opening->share = (struct filter_share){0};
+    r = stream_check_request(streams, &opening->request, &opening->share, refusal);
     if (r == 0)
-        r = find_dictionary(streams, request, &dictionary, refusal);
+        r = find_dictionary(streams, &opening->request, &ignored, refusal);
     if (r == 0)
-        r = check_admission(streams, http_connection_wire(connection), request, &ticket, refusal);
+        r = check_admission(streams, wire, &opening->request, &opening->ticket, refusal);
     if (r < 0) {
-        stream_filters_settle(streams, &request->token, 0, &share);
-        stream_request_done(request);
-        return r == -ENOMEM ? refuse_for_memory(refusal) : r;
+        stream_filters_settle(streams, &opening->request.token, 0, &opening->share);
+        stream_request_done(&opening->request);
     }
-    stream = stream_new(streams, request, &share, ticket);
-    if (!stream) {
-        admission_leave(streams->settings.admission, ticket);
-        stream_filters_settle(streams, &request->token, 0, &share);
-        stream_request_done(request);
-        return refuse_for_memory(refusal);
-    }
-    stream->own.client.dictionary = dictionary;
+    return r;
+}
+
+struct stream *stream_opening_take(struct streams *streams, struct stream_opening *opening,
+                                   struct http_refusal *refusal)
+{
+    const struct dictionary *dictionary = NULL; /* as they are now */
+    struct stream *stream = NULL;
+
+    stream_refuse_for_memory(refusal);
+    if (find_dictionary(streams, &opening->request, &dictionary, refusal) == 0)
+        stream = stream_new(streams, &opening->request, &opening->share, opening->ticket);
+    if (stream)
+        stream->own.client.dictionary = dictionary;
+    else
+        stream_opening_undo(streams, opening);
+    return stream;
+}
+
+/* It is permitted: has this server room for opening->request? Then it begins. */
+static int begin(struct streams *streams, struct http_connection *connection,
+                 struct stream_opening *opening, const struct http_head *head,
+                 struct sl_slice headers, struct http_refusal *refusal)
+{
+    int r = stream_opening_check(streams, http_connection_wire(connection), opening, refusal);
+    struct stream *stream;
+
+    if (r < 0)
+        return r == -ENOMEM ? stream_refuse_for_memory(refusal) : r;
+    stream = stream_opening_take(streams, opening, refusal);
+    if (!stream)
+        return -EPROTO;
     http_take_over(connection, &stream->wire, &stream_wire_callbacks);
     stream_start(stream, head, headers);
     return 0;
@@ -234,21 +260,21 @@ int streams_begin(struct streams *streams, struct http_connection *connection,
 {
     const struct http_request *http = &head->request;
     const struct stream_times times = stream_times_now(streams);
-    struct stream_request request;
+    struct stream_opening opening;
     int r;
 
-    r = stream_request_read(streams->settings.front, kind, http, &times, &request, refusal,
+    r = stream_request_read(streams->settings.front, kind, http, &times, &opening.request, refusal,
                             ret_fault);
     if (r < 0)
-        return r == -ENOMEM ? refuse_for_memory(refusal) : r;
-    if (request.format == FORMAT_SSE && stream_request_is_over(&request)) {
-        stream_request_done(&request);
+        return r == -ENOMEM ? stream_refuse_for_memory(refusal) : r;
+    if (opening.request.format == FORMAT_SSE && stream_request_is_over(&opening.request)) {
+        stream_request_done(&opening.request);
         http_answer(connection, &(struct http_answer){.status = 204}); /* it stays away then */
         return 0;
     }
     if (kind == STREAM_PAST_COUNTS)
-        return begin_past_counts(streams, connection, &request, refusal);
-    return begin(streams, connection, &request, head, headers, refusal);
+        return begin_past_counts(streams, connection, &opening.request, refusal);
+    return begin(streams, connection, &opening, head, headers, refusal);
 }
 
 static int read_dialect(const struct streams *streams, const struct dialect *dialect,
@@ -281,12 +307,12 @@ int streams_begin_dialect(struct streams *streams, struct http_connection *conne
                           struct http_refusal *refusal, enum token_fault *ret_fault)
 {
     const struct dialect_request asking = {&head->request, stream_times_now(streams), is_private};
-    struct stream_request request;
-    int r = read_dialect(streams, dialect, route, &asking, &request, refusal, ret_fault);
+    struct stream_opening opening;
+    int r = read_dialect(streams, dialect, route, &asking, &opening.request, refusal, ret_fault);
 
     if (r < 0)
-        return r == -ENOMEM ? refuse_for_memory(refusal) : r;
-    return begin(streams, connection, &request, head, headers, refusal);
+        return r == -ENOMEM ? stream_refuse_for_memory(refusal) : r;
+    return begin(streams, connection, &opening, head, headers, refusal);
 }
 
 /* --- all of them --- */

@@ -18,6 +18,7 @@
 struct dialect;
 struct dialect_route;
 struct dictionaries;
+struct pass_store;
 struct slow_board;
 struct streams;
 struct user_checks;
@@ -33,6 +34,7 @@ struct streams_settings {
     struct metrics *metrics;
     struct slow_board *slow_board;   /* of all workers; we write our part */
     struct user_checks *user_checks; /* NULL: nobody is asked for */
+    struct pass_store *passes;       /* of tickets; NULL: there are none */
 };
 
 /* NULL: out of memory or descriptors. */
@@ -64,6 +66,20 @@ int streams_begin_dialect(struct streams *streams, struct http_connection *conne
 int streams_check_dialect(struct streams *streams, const struct dialect *dialect, bool is_private,
                           const struct http_head *head, struct http_refusal *refusal,
                           enum token_fault *ret_fault);
+/* A request that is answered later, with a refusal. */
+typedef void (*streams_refused_fn)(struct http_connection *connection,
+                                   const struct http_refusal *refusal);
+/* As streams_begin(), of a request with this ticket: 0: it is taken over, or answered, later. By
+ * `may_have_session` it may come by a cookie instead, and be given one. */
+int streams_begin_with_ticket(struct streams *streams, struct http_connection *connection,
+                              enum stream_kind kind, const struct http_head *head,
+                              struct sl_slice ticket, bool may_have_session,
+                              struct sl_slice headers, streams_refused_fn refused,
+                              struct http_refusal *refusal);
+/* Answers, later, with a ticket for the path in the body: a POST of JSON. */
+int streams_make_ticket(struct streams *streams, struct http_connection *connection,
+                        const struct http_head *head, streams_refused_fn refused,
+                        struct http_refusal *refusal, enum token_fault *ret_fault);
 
 /* Answers, later, what the filter in the body would bring: a POST of JSON. */
 int streams_estimate(struct streams *streams, struct http_connection *connection,

@@ -58,6 +58,7 @@ class World:
                 "followMany": {"users": [self.bob.sub, self.ada.sub, "nobody"]},
                 "unfollowMany": {"users": ["nobody"]}, "keepLastRead": {"id": self.post},
                 "estimateFilter": {"filter": {"firehose": True}},
+                "makeTicket": {"path": "/v1/stream/firehose"},
                 "changeUser": {"name": "Ada", "bio": "I was first.", "avatar": "https://example.org/a.png",
                                "fields": [{"name": "Born", "value": "1815"}]}}.get(operation.name)
 
@@ -95,6 +96,8 @@ def unauthorized(world, operation):
 def not_found(world, operation):
     if operation.name == "createPost":
         return world.ada.request("POST", "/v1/posts", {"text": "x", "reply_to": "4096"})
+    if operation.name == "makeTicket":
+        return world.ada.request("POST", "/v1/tickets", {"path": "/v1/stream/nowhere"})
     path = world.path(operation).replace(f"/{world.bob.sub}", "/nobody")
     path = path.replace(f"/{world.post}", "/ada")
     return world.ada.request(operation.method, path)
@@ -233,7 +236,8 @@ def test_operations_are_those_of_the_server(world):
     routes = {re.search(r'route="([^"]+)"', name)[1] for name in world.gateway.metrics()
               if name.startswith("sluice_api_requests_total")}
     described = {f"{o.method} {o.path}" for o in DESCRIPTION.operations}
-    assert routes - {"none"} == described - {"GET /v1/counts", "POST /v1/filters/estimate"}  # which read streams
+    of_streams = {"GET /v1/counts", "POST /v1/filters/estimate", "POST /v1/tickets"}
+    assert routes - {"none"} == described - of_streams
 
 
 def test_the_description_is_sound():

@@ -1,0 +1,309 @@
+/* ticket_entry.c - a request that comes with a ticket: asked for in Redis, checked, and only then
+ * taken.
+ *
+ *     look at the ticket -> all checks of a stream -> take it -> (keep a session) -> begin
+ *           | none
+ *           look at the session of the cookie -> all checks -> begin
+ *
+ * Between the checks and the taking it counts as a stream, so that nothing which is asked for can
+ * be gone when the ticket is used up. The connection waits, and its head is kept; who closes it
+ * meanwhile leaves an entry that ends with the answer of Redis. Bounds: TICKETS_WAITED_FOR_MAX on a
+ * worker, and the time limit of commands. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "gateway/access/pass_store.h"
+#include "gateway/front/bearer.h"
+#include "gateway/front/session_cookie.h"
+#include "gateway/streams/stream.h"
+#include "gateway/streams/ticket_wait.h"
+
+struct ticket_entry {
+    struct ticket_wait wait; /* first */
+    enum stream_kind kind;
+    struct buffer text; /* of the head */
+    struct http_head head;
+    struct buffer headers;
+    struct sl_slice ticket; /* of the head */
+    bool may_have_session;
+    char session[STREAM_PASS_SECRET_SIZE]; /* the new one */
+    bool is_open;                          /* `opening` is */
+    struct stream_opening opening;
+};
+
+static void entry_free(struct ticket_entry *entry)
+{
+    if (entry->is_open)
+        stream_opening_undo(entry->wait.streams, &entry->opening);
+    buffer_done(&entry->text);
+    buffer_done(&entry->headers);
+    ticket_wait_done(&entry->wait);
+    mem_free(entry);
+}
+
+static void refuse(struct ticket_entry *entry, const struct http_refusal *refusal)
+{
+    if (entry->is_open)
+        stream_opening_undo(entry->wait.streams, &entry->opening);
+    entry->is_open = false;
+    ticket_wait_refuse(&entry->wait, refusal);
+    entry_free(entry);
+}
+
+static void refuse_error(struct ticket_entry *entry, int r, struct http_refusal *refusal)
+{
+    if (r == -ENOMEM)
+        stream_refuse_for_memory(refusal);
+    refuse(entry, refusal);
+}
+
+static void refuse_ticket(struct ticket_entry *entry)
+{
+    struct http_refusal refusal;
+
+    stream_request_refuse_ticket(&refusal, "the ticket has been used, has expired, or never was");
+    refuse(entry, &refusal);
+}
+
+static void refuse_for_redis(struct ticket_entry *entry, const char *message)
+{
+    struct http_refusal refusal;
+
+    ticket_refuse_for_redis(&refusal, message);
+    refuse(entry, &refusal);
+}
+
+/* --- it begins --- */
+
+static void begin(struct ticket_entry *entry)
+{
+    struct streams *streams = entry->wait.streams;
+    struct buffer rest = BUFFER_INIT;
+    struct http_refusal refusal;
+    struct stream *stream;
+
+    entry->is_open = false;
+    if (entry->headers.failed) {
+        stream_opening_undo(streams, &entry->opening);
+        stream_refuse_for_memory(&refusal);
+        refuse(entry, &refusal);
+        return;
+    }
+    stream = stream_opening_take(streams, &entry->opening, &refusal);
+    if (!stream) {
+        refuse(entry, &refusal);
+        return;
+    }
+    http_take_over_late(entry->wait.connection, &stream->wire, &stream_wire_callbacks, &rest);
+    stream_start(stream, &entry->head, buffer_slice(&entry->headers));
+    if (rest.size > 0)
+        stream_wire_callbacks.received(&stream->wire, rest.data, rest.size);
+    buffer_done(&rest);
+    entry_free(entry);
+}
+
+/* --- a session --- */
+
+static uint64_t session_ms(const struct ticket_entry *entry)
+{
+    uint64_t expires = entry->opening.request.token.expires_ms, now = clock_wall_ms();
+    uint64_t left = expires > now ? expires - now : 0;
+
+    return left < SESSION_MAX_MS ? left : SESSION_MAX_MS;
+}
+
+/* Without one it begins all the same, and has to come back with another ticket. */
+static void on_session_put(void *owner, int r, const struct stream_pass *pass, const char *why)
+{
+    struct ticket_entry *entry = owner;
+    struct stream_print print;
+
+    (void)pass;
+    (void)why;
+    if (!entry->wait.connection) {
+        entry_free(entry);
+        return;
+    }
+    if (r == 0 && stream_request_print(entry->kind, entry->head.request.query, &print) == 0)
+        session_cookie_append(&print, entry->session, session_ms(entry), &entry->headers);
+    begin(entry);
+}
+
+/* false: it has none. */
+static bool begin_session(struct ticket_entry *entry, const struct stream_pass *pass)
+{
+    struct streams *streams = entry->wait.streams;
+
+    return entry->may_have_session && session_ms(entry) >= 1000 &&
+           session_cookie_has_room(&entry->head.request, &pass->print) &&
+           stream_pass_secret(entry->session) == 0 &&
+           pass_store_put(streams->settings.passes, SL_PASS_SESSION, sl_slice_str(entry->session),
+                          pass, session_ms(entry), on_session_put, entry) == 0;
+}
+
+/* --- it is checked, and taken --- */
+
+static void on_taken(void *owner, int r, const struct stream_pass *pass, const char *why)
+{
+    struct ticket_entry *entry = owner;
+
+    (void)why;
+    if (!entry->wait.connection)
+        entry_free(entry);
+    else if (r == -ENOENT)
+        refuse_ticket(entry);
+    else if (r < 0)
+        refuse_for_redis(entry, "Redis did not answer: the ticket may have been used up");
+    else if (!begin_session(entry, pass))
+        begin(entry);
+}
+
+/* 0; 1: it is answered; -EPROTO: *refusal; -ENOMEM. */
+static int check(struct ticket_entry *entry, const struct stream_pass *pass,
+                 struct http_refusal *refusal)
+{
+    struct streams *streams = entry->wait.streams;
+    const struct stream_times times = stream_times_now(streams);
+    struct stream_request *request = &entry->opening.request;
+    int r;
+
+    r = stream_request_read_passed(streams->settings.front, entry->kind, &entry->head.request,
+                                   &times, pass, request, refusal);
+    if (r < 0)
+        return r;
+    if (request->format == FORMAT_SSE && stream_request_is_over(request)) {
+        stream_request_done(request);
+        http_answer(entry->wait.connection, &(struct http_answer){.status = 204});
+        return 1;
+    }
+    r = stream_opening_check(streams, http_connection_wire(entry->wait.connection), &entry->opening,
+                             refusal);
+    entry->is_open = r == 0;
+    return r;
+}
+
+static void on_session(void *owner, int r, const struct stream_pass *pass, const char *why)
+{
+    struct ticket_entry *entry = owner;
+    struct http_refusal refusal;
+
+    (void)why;
+    if (!entry->wait.connection) {
+        entry_free(entry);
+        return;
+    }
+    if (r == -ENOENT) {
+        refuse_ticket(entry);
+        return;
+    }
+    if (r < 0) {
+        refuse_for_redis(entry, "Redis does not answer now");
+        return;
+    }
+    r = check(entry, pass, &refusal);
+    if (r == 0)
+        begin(entry);
+    else if (r < 0)
+        refuse_error(entry, r, &refusal);
+    else
+        entry_free(entry);
+}
+
+/* The ticket is not there. 0: its session is asked for. */
+static int look_for_session(struct ticket_entry *entry)
+{
+    struct streams *streams = entry->wait.streams;
+    struct stream_print print;
+    struct sl_slice secret;
+
+    if (!entry->may_have_session ||
+        stream_request_print(entry->kind, entry->head.request.query, &print) < 0)
+        return -ENOENT;
+    secret = session_cookie_find(&entry->head.request, &print);
+    if (!stream_pass_is_secret(secret))
+        return -ENOENT;
+    return pass_store_look(streams->settings.passes, SL_PASS_SESSION, secret, on_session, entry);
+}
+
+static void take(struct ticket_entry *entry, const struct stream_pass *pass)
+{
+    struct pass_store *passes = entry->wait.streams->settings.passes;
+    struct http_refusal refusal;
+    int r = check(entry, pass, &refusal);
+
+    if (r == 0)
+        r = pass_store_take(passes, SL_PASS_TICKET, entry->ticket, on_taken, entry);
+    if (r == -EAGAIN)
+        refuse_for_redis(entry, "Redis does not answer now");
+    else if (r < 0)
+        refuse_error(entry, r, &refusal);
+    else if (r > 0)
+        entry_free(entry);
+}
+
+static void on_ticket(void *owner, int r, const struct stream_pass *pass, const char *why)
+{
+    struct ticket_entry *entry = owner;
+
+    (void)why;
+    if (!entry->wait.connection)
+        entry_free(entry);
+    else if (r == 0)
+        take(entry, pass);
+    else if (r != -ENOENT)
+        refuse_for_redis(entry, "Redis does not answer now");
+    else if (look_for_session(entry) < 0)
+        refuse_ticket(entry);
+}
+
+/* --- it comes --- */
+
+/* The head, again, from bytes of our own. */
+static int keep_head(struct ticket_entry *entry, const struct http_head *head,
+                     struct sl_slice headers, struct http_refusal *refusal)
+{
+    buffer_append_slice(&entry->text, head->text);
+    buffer_append_slice(&entry->headers, headers);
+    if (entry->text.failed || entry->headers.failed)
+        return -ENOMEM;
+    return http_head_read(buffer_slice(&entry->text), 0, &entry->head, refusal);
+}
+
+int streams_begin_with_ticket(struct streams *streams, struct http_connection *connection,
+                              enum stream_kind kind, const struct http_head *head,
+                              struct sl_slice ticket, bool may_have_session,
+                              struct sl_slice headers, streams_refused_fn refused,
+                              struct http_refusal *refusal)
+{
+    struct ticket_entry *entry = NULL;
+    int r = streams_check_readiness(streams, refusal);
+
+    if (r < 0)
+        return r;
+    if (!stream_pass_is_secret(ticket))
+        return stream_request_refuse_ticket(refusal, "the ticket is not valid");
+    r = ticket_wait_check_room(streams, refusal);
+    if (r < 0)
+        return r;
+    entry = mem_zalloc(sizeof(*entry));
+    if (!entry)
+        return stream_refuse_for_memory(refusal);
+    ticket_wait_init(&entry->wait, streams, connection, refused);
+    entry->kind = kind;
+    entry->may_have_session = may_have_session && streams->settings.front->has_sessions;
+    r = keep_head(entry, head, headers, refusal);
+    if (r == 0) {
+        entry->ticket = stream_request_ticket(&entry->head.request);
+        r = pass_store_look(streams->settings.passes, SL_PASS_TICKET, entry->ticket, on_ticket,
+                            entry);
+    }
+    if (r == 0)
+        ticket_wait_begin(&entry->wait);
+    else
+        entry_free(entry);
+    if (r == -EAGAIN)
+        return ticket_refuse_for_redis(refusal, "the source of events is not reachable now");
+    return r == -ENOMEM ? stream_refuse_for_memory(refusal) : r;
+}
