@@ -118,6 +118,13 @@ class Bench:
         shutil.rmtree(self.folder)
 
 
+# A load is more in a minute than people ask for. Options would be refused by a sluiced of before.
+UNBOUNDED = {f"SLUICE_MAX_{what}": "0" for what in (
+    "CONNECTS_PER_MINUTE", "CONNECTS_PER_MINUTE_PER_ADDRESS", "BAD_TOKENS_PER_MINUTE",
+    "REQUESTS_PER_SECOND", "REQUESTS_PER_SECOND_PER_ADDRESS", "EVENTS_PER_DAY", "BYTES_PER_DAY",
+    "REPLAYED_PER_DAY")}
+
+
 class Sluiced:
     """`program`: another sluiced than the one of the build, to be held beside it."""
 
@@ -142,7 +149,7 @@ class Sluiced:
         if self.tls:
             command += ["--tls-cert", bench.certificate, "--tls-key", bench.key]
         cores = SERVER_CORE if self.workers == 1 else f"{SERVER_CORE},{LOAD_CORE}"
-        process = bench.start(command, cores, pass_fds=[ready_write])
+        process = bench.start(command, cores, pass_fds=[ready_write], env={**os.environ, **UNBOUNDED})
         os.close(ready_write)
         with os.fdopen(ready_read) as ready:
             line = ready.readline()

@@ -20,9 +20,11 @@ const char token_scope_names[] =
 static const struct limit {
     const char *name;
     bool is_percent;
+    uint64_t most;
 } limits[] = {
-#define LIMIT(field, name)   {name, false},
-#define PERCENT(field, name) {name, true},
+#define LIMIT(field, name)   {name, false, UINT32_MAX},
+#define PERCENT(field, name) {name, true, 100},
+#define USE(symbol, name)    {name, false, SL_ID_MAX},
 #include "src/model/token.def"
 };
 
@@ -82,14 +84,15 @@ static void check_limit(const struct cli *cli, const char *name, const json_t *v
         if (limits[i].is_percent && !(json_is_number(value) && number >= 0 && number <= 100))
             cli_usage(cli, "the limit %s is a percentage, a number from 0 to 100", name);
         if (!limits[i].is_percent &&
-            !(json_is_integer(value) && number >= 0 && number <= UINT32_MAX))
-            cli_usage(cli, "the limit %s is a whole number from 0 to %lu", name,
-                      (unsigned long)UINT32_MAX);
+            !(json_is_integer(value) && number >= 0 && number <= (double)limits[i].most))
+            cli_usage(cli, "the limit %s is a whole number from 0 to %llu", name,
+                      (unsigned long long)limits[i].most);
         return;
     }
     cli_usage(cli,
               "no sluiced knows the limit '%s', and each would refuse the token; there are track, "
-              "follow, boxes, rules and sample",
+              "follow, boxes, rules, sample, connects, requests, streams, events, bytes and "
+              "replayed",
               name);
 }
 

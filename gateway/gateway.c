@@ -544,6 +544,7 @@ static int start_server(struct gateway *gateway, struct failure *reterr)
         .origins = &gateway->front.origins,
         .trust = &gateway->front.trust,
         .admission = parts->admission,
+        .uses = parts->uses,
         .user_checks = gateway->user_checks,
         .passes = gateway->passes,
         .worker = parts->worker,

@@ -17,6 +17,7 @@
 #include "gateway/config/config.h"
 #include "gateway/config/config_files.h"
 #include "gateway/front/admission.h"
+#include "gateway/front/fair_use.h"
 #include "gateway/front/key_board.h"
 #include "gateway/front/site.h"
 #include "gateway/gateway.h"
@@ -115,12 +116,13 @@ static int serve(struct config *config, int started_fd, struct failure *reterr)
     task_runner_tell(config);
     parts.board = metrics_board_new(workers);
     parts.admission = admission_new((uint32_t)config->max_connections, workers);
+    parts.uses = fair_use_new();
     parts.slow_board = slow_board_new(workers);
     parts.history = history_new();
     parts.key_board = key_board_new();
     if (has_intake)
         parts.broadcast = broadcast_new(workers, intake_process_bytes(config->max_event_bytes));
-    if (!parts.board || !parts.admission || !parts.slow_board || !parts.history ||
+    if (!parts.board || !parts.admission || !parts.uses || !parts.slow_board || !parts.history ||
         !parts.key_board || (has_intake && !parts.broadcast))
         r = failure_set(reterr, -ENOMEM, "out of memory");
     parts.instance = &instance;
@@ -130,6 +132,7 @@ static int serve(struct config *config, int started_fd, struct failure *reterr)
         r = supervisor_run(&parts, reterr);
     instance_done(&instance);
     admission_free(parts.admission);
+    fair_use_free(parts.uses);
     slow_board_free(parts.slow_board);
     history_free(parts.history);
     key_board_free(parts.key_board);

@@ -1,10 +1,13 @@
-/* bearer.c - finds the token that a request carries, and says what is wrong with it.
+/* bearer.c - finds the one token of a request, has it judged, and says what is wrong with it.
  *
- * What is wrong is told once a key of ours has signed the token; before that, that it is not valid.
- */
+ * Before the signature held everything has one answer; behind it the bearer is told the reason. Who
+ * asks too much is told that, before anything else of an address, and behind the token of a
+ * subject. */
 #include "gateway/front/bearer.h"
 
 #include <errno.h>
+
+#include "gateway/front/use_check.h"
 
 #define INVALID "Bearer error=\"invalid_token\""
 
@@ -75,16 +78,18 @@ int bearer_refuse(enum token_fault fault, const struct token *token, struct http
     return -EPROTO;
 }
 
-int bearer_check_token(const struct token_policy *policy, struct sl_slice jwt, uint64_t now_ms,
-                       struct token *ret_token, struct http_refusal *refusal,
-                       enum token_fault *ret_fault)
+static int check_token(const struct token_policy *policy, const struct http_request *http,
+                       struct sl_slice jwt, uint64_t now_ms, struct token *ret_token,
+                       struct http_refusal *refusal, enum token_fault *ret_fault)
 {
     enum token_fault fault = token_check(policy, jwt, now_ms, ret_token);
 
     if (fault == TOKEN_OK)
-        return 0;
+        return http->use ? use_check_subject(http->use, ret_token, refusal) : 0;
     if (fault == TOKEN_NO_MEMORY)
         return -ENOMEM;
+    if (http->use)
+        use_check_bad_token(http->use);
     *ret_fault = fault;
     return bearer_refuse(fault, ret_token, refusal);
 }
@@ -102,13 +107,24 @@ int bearer_refuse_two(struct http_refusal *refusal)
     return r;
 }
 
+int bearer_check_token(const struct token_policy *policy, const struct http_request *http,
+                       struct sl_slice jwt, uint64_t now_ms, struct token *ret_token,
+                       struct http_refusal *refusal, enum token_fault *ret_fault)
+{
+    int r = http->use ? use_check_address(http->use, refusal) : 0;
+
+    return r < 0 ? r : check_token(policy, http, jwt, now_ms, ret_token, refusal, ret_fault);
+}
+
 int bearer_check(const struct token_policy *policy, const struct http_request *http,
                  struct sl_slice parameter, uint64_t now_ms, struct token *ret_token,
                  struct http_refusal *refusal, enum token_fault *ret_fault)
 {
     struct carried_token carried = find_token(http, parameter);
-    int r;
+    int r = http->use ? use_check_address(http->use, refusal) : 0;
 
+    if (r < 0)
+        return r;
     if (carried.count > 1)
         return bearer_refuse_two(refusal);
     if (carried.count == 0) {
@@ -117,5 +133,5 @@ int bearer_check(const struct token_policy *policy, const struct http_request *h
         refusal->www_authenticate = "Bearer";
         return r;
     }
-    return bearer_check_token(policy, carried.jwt, now_ms, ret_token, refusal, ret_fault);
+    return check_token(policy, http, carried.jwt, now_ms, ret_token, refusal, ret_fault);
 }

@@ -438,8 +438,8 @@ int stream_request_read_asked(const struct front_settings *settings,
 
     *ret_fault = TOKEN_OK;
     place_parameters(asked, values);
-    r = jwt.data ? bearer_check_token(settings->policy, jwt, times->now_ms, &request.token, refusal,
-                                      ret_fault)
+    r = jwt.data ? bearer_check_token(settings->policy, http, jwt, times->now_ms, &request.token,
+                                      refusal, ret_fault)
                  : bearer_check(settings->policy, http, values[PARAMETER_ACCESS_TOKEN],
                                 times->now_ms, &request.token, refusal, ret_fault);
     if (r == 0)

@@ -14,6 +14,7 @@
 #include "gateway/front/count_question.h"
 #include "gateway/front/stream_pass.h"
 #include "gateway/front/token.h"
+#include "gateway/front/use_limits.h"
 #include "gateway/http/http.h"
 #include "gateway/http/websocket_deflate.h"
 #include "gateway/metrics/stream_kind.h"
@@ -63,7 +64,8 @@ struct front_settings {
     const struct token_policy *policy;
     uint32_t max_gather_ms;
     struct admission_limits admission; /* of streams */
-    size_t max_filter_bytes;           /* of all streams of a worker */
+    struct use_limits subject_uses, address_uses;
+    size_t max_filter_bytes; /* of all streams of a worker */
     size_t max_filter_bytes_per_subject;
     uint32_t keepalive_ms;      /* so long a stream may be silent */
     bool has_deflate, has_zstd; /* for streams that ask for it */

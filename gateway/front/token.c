@@ -18,6 +18,7 @@
 #include "base/base64url.h"
 #include "base/hash.h"
 #include "gateway/front/token_key.h"
+#include "src/model/id.h"
 
 #define LATEST_MS (UINT64_C(1) << 53) /* for times that make no sense; exact as a double */
 
@@ -319,6 +320,29 @@ static bool read_limit(const char *name, const json_t *value, struct sl_filter_l
     return false;
 }
 
+static const struct {
+    const char *name;
+    enum use use;
+} uses[] = {
+#define USE(symbol, name) {name, USE_##symbol},
+#include "src/model/token.def"
+};
+
+static bool read_use(const char *name, const json_t *value, struct token *token)
+{
+    json_int_t number = json_integer_value(value);
+
+    for (size_t i = 0; i < sizeof(uses) / sizeof(uses[0]); i++) {
+        if (strcmp(name, uses[i].name) != 0)
+            continue;
+        if (!json_is_integer(value) || number < 0 || (uint64_t)number > SL_ID_MAX)
+            return false;
+        token->uses[uses[i].use] = (uint64_t)number + 1;
+        return true;
+    }
+    return false;
+}
+
 static bool read_limits(json_t *lim, struct token *token)
 {
     const char *name;
@@ -331,7 +355,7 @@ static bool read_limits(json_t *lim, struct token *token)
         return false;
     json_object_foreach(lim, name, value)
     {
-        if (!read_limit(name, value, &token->limits))
+        if (!read_limit(name, value, &token->limits) && !read_use(name, value, token))
             return false;
     }
     return true;

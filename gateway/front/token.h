@@ -17,6 +17,7 @@
 #include "base/slice.h"
 #include "filters/filter.h"
 #include "gateway/front/token_name.h"
+#include "gateway/front/use_limits.h"
 
 enum { TOKEN_MAX_BYTES = 8192, TOKEN_SUBJECT_SIZE = 65, TOKEN_LEEWAY_S = 60 };
 
@@ -40,6 +41,7 @@ struct token {
     char kid[TOKEN_NAME_SIZE];       /* by token_name(): the key that verified it */
     char issuer[TOKEN_NAME_SIZE];    /* by token_name(): whose keys these are; empty: any's */
     struct sl_filter_limits limits;  /* the defaults, narrowed or widened by the claim `lim` */
+    uint64_t uses[USE_COUNT];        /* the same of how much it may use, plus one; 0: not said */
     const char *bad_claim;           /* with TOKEN_BAD_CLAIMS: which, for humans; static */
 };
 

@@ -28,6 +28,8 @@ struct http_list {
     struct sl_slice lines[HTTP_LIST_LINES];
 };
 
+struct use_check; /* front/use_check.h */
+
 /* A header that was not sent is a slice without data. */
 struct http_request {
     enum http_method method;
@@ -55,6 +57,7 @@ struct http_request {
     struct http_list forwarded_for;   /* X-Forwarded-For, the last lines of it */
     struct http_list forwarded_proto; /* X-Forwarded-Proto, the same */
     struct http_list forwarded;       /* the same */
+    struct use_check *use;            /* who judges how much is asked; NULL: nobody */
 };
 
 /* Without spaces and tabs around it. */

@@ -230,6 +230,11 @@ void http_connection_set_headers(struct http_connection *connection, struct sl_s
     buffer_append_slice(&connection->headers, headers);
 }
 
+struct buffer *http_connection_headers(struct http_connection *connection)
+{
+    return &connection->headers;
+}
+
 void *http_connection_owner(const struct http_connection *connection)
 {
     return connection->server->settings.owner;

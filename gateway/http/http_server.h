@@ -80,6 +80,8 @@ const struct wire *http_connection_wire(const struct http_connection *connection
 
 /* Header lines for the answer to this request, whatever it will be; copied. */
 void http_connection_set_headers(struct http_connection *connection, struct sl_slice headers);
+/* The same lines, for whoever adds to them before it is answered. */
+struct buffer *http_connection_headers(struct http_connection *connection);
 
 /* Answers the request, from handle() or, after http_answer_later(), from anywhere in the loop. */
 void http_answer(struct http_connection *connection, const struct http_answer *answer);

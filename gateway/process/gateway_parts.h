@@ -12,6 +12,7 @@
 
 struct admission;
 struct broadcast;
+struct fair_use;
 struct history;
 struct key_board;
 struct listener;
@@ -23,6 +24,7 @@ struct gateway_parts {
     const char *redis_url;         /* of the configured or the private Redis */
     struct metrics_board *board;   /* shared by all workers */
     struct admission *admission;   /* shared by all workers */
+    struct fair_use *uses;         /* shared by all workers */
     struct slow_board *slow_board; /* shared by all workers */
     const struct history *history; /* the parent's */
     struct broadcast *broadcast;   /* by which workers hear Redis; NULL: the one does it itself */

@@ -24,7 +24,8 @@ struct supervisor_settings {
     struct instance *instance;   /* its listeners are closed, and set to -1, when stopping begins */
     struct metrics_board *board; /* its slots are the workers */
     struct admission *admission; /* what the workers share; told when one of them dies */
-    struct slow_board *slow_board; /* what the workers share, too */
+    struct fair_use *uses;       /* what the workers share, too */
+    struct slow_board *slow_board; /* the same */
     struct history *history;       /* we write it, the workers show it */
     struct broadcast *broadcast;   /* the same; NULL: there is no intake process */
     struct key_board *key_board;   /* by which workers ask for keys to be fetched */

@@ -99,6 +99,7 @@ static int run_worker(struct supervisor *supervisor, unsigned index, int ready_f
         .redis_url = supervisor_redis_url(supervisor),
         .board = settings->board,
         .admission = settings->admission,
+        .uses = settings->uses,
         .slow_board = settings->slow_board,
         .history = settings->history,
         .broadcast = settings->broadcast,

@@ -1,3 +1,7 @@
+/* front_config.c - rows of the table of settings as the front takes them.
+ *
+ * The keys are read first, so that settings which cannot be had change nothing. A bound of 0 is
+ * none here, and a number that is never reached where it is judged. */
 #include "gateway/serve/front_config.h"
 
 #include <string.h>
@@ -16,6 +20,37 @@ static unsigned dialects_of(const struct config *config)
     return dialects;
 }
 
+static uint64_t bound(uint64_t setting)
+{
+    return setting > 0 ? setting : USE_UNBOUNDED;
+}
+
+static struct use_limits subject_limits(const struct config *config)
+{
+    return (struct use_limits){{
+        [USE_CONNECTS] = bound(config->max_connects_per_minute),
+        [USE_REQUESTS] = bound(config->max_requests_per_second),
+        [USE_BAD_TOKENS] = USE_UNBOUNDED,
+        [USE_EVENTS] = bound(config->max_events_per_day),
+        [USE_BYTES] = bound(config->max_bytes_per_day),
+        [USE_REPLAYED] = bound(config->max_replayed_per_day),
+        [USE_STREAMS] = bound(config->max_connections_per_subject),
+    }};
+}
+
+static struct use_limits address_limits(const struct config *config)
+{
+    return (struct use_limits){{
+        [USE_CONNECTS] = bound(config->max_connects_per_minute_per_address),
+        [USE_REQUESTS] = bound(config->max_requests_per_second_per_address),
+        [USE_BAD_TOKENS] = bound(config->max_bad_tokens_per_minute),
+        [USE_EVENTS] = bound(config->max_events_per_day_per_address),
+        [USE_BYTES] = bound(config->max_bytes_per_day_per_address),
+        [USE_REPLAYED] = bound(config->max_replayed_per_day_per_address),
+        [USE_STREAMS] = bound(config->max_connections_per_address),
+    }};
+}
+
 static struct front_settings settings_of(const struct config *config,
                                          const struct token_policy *policy)
 {
@@ -26,6 +61,8 @@ static struct front_settings settings_of(const struct config *config,
                       .per_subject = (uint32_t)config->max_connections_per_subject,
                       .per_address = (uint32_t)config->max_connections_per_address,
                       .replace = config->replace_oldest},
+        .subject_uses = subject_limits(config),
+        .address_uses = address_limits(config),
         .max_filter_bytes = config->max_filter_bytes,
         .max_filter_bytes_per_subject = config->max_filter_bytes_per_subject,
         .keepalive_ms = (uint32_t)config->keepalive_ms,

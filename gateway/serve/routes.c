@@ -2,7 +2,8 @@
  *
  * The token comes first: a request whose body has not come yet is asked for it before a byte of the
  * body is read, so that a stranger cannot make the server keep anything. Who crosses origins in a
- * browser is told by headers on every answer whether the page may read it. */
+ * browser is told by headers on every answer whether the page may read it. How much whoever asks
+ * has used is judged where the token is read; what that needs to know hangs in the request. */
 #include <errno.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #include "gateway/api/api.h"
 #include "gateway/dialects/dialects.h"
 #include "gateway/front/session_cookie.h"
+#include "gateway/front/use_check.h"
 #include "gateway/http/websocket_handshake.h"
 #include "gateway/serve/server_private.h"
 
@@ -56,7 +58,7 @@ static void append_cors(const struct server *server, const struct http_request *
     buffer_append_format(headers,
                          "Access-Control-Allow-Origin: %.*s\r\n"
                          "Access-Control-Expose-Headers: Idempotency-Replayed, Location, "
-                         "Retry-After, WWW-Authenticate\r\n",
+                         "RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate\r\n",
                          SL_SLICE_ARG(request->origin));
     if (origin_is_listed(server->settings.origins, request->origin))
         buffer_append_str(headers, "Access-Control-Allow-Credentials: true\r\n");
@@ -145,23 +147,23 @@ static void refuse_late(struct http_connection *connection, const struct http_re
 
 static int begin_checked(struct server *server, struct http_connection *connection,
                          enum stream_kind kind, const struct http_head *head,
-                         struct sl_slice headers, struct http_refusal *refusal,
-                         enum token_fault *ret_fault)
+                         struct http_refusal *refusal, enum token_fault *ret_fault)
 {
     struct sl_slice ticket =
         kind == STREAM_PAST_COUNTS ? SL_SLICE_NONE : stream_request_ticket(&head->request);
 
     if (!ticket.data)
-        return streams_begin(server->streams, connection, kind, head, headers, refusal, ret_fault);
+        return streams_begin(server->streams, connection, kind, head, refusal, ret_fault);
+    if (use_check_address(head->request.use, refusal) < 0)
+        return -EPROTO;
     return streams_begin_with_ticket(
         server->streams, connection, kind, head, ticket,
-        session_cookie_permitted(server->settings.origins, &head->request), headers, refuse_late,
-        refusal);
+        session_cookie_permitted(server->settings.origins, &head->request),
+        buffer_slice(http_connection_headers(connection)), refuse_late, refusal);
 }
 
 static void begin_stream(struct server *server, struct http_connection *connection,
-                         enum stream_kind kind, const struct http_head *head,
-                         struct sl_slice headers)
+                         enum stream_kind kind, const struct http_head *head)
 {
     const struct http_request *request = &head->request;
     enum token_fault fault = TOKEN_OK;
@@ -182,7 +184,7 @@ static void begin_stream(struct server *server, struct http_connection *connecti
     else if (request->method != HTTP_GET && request->method != HTTP_POST)
         r = refuse_method(STREAM_METHODS, &refusal);
     if (r == 0)
-        r = begin_checked(server, connection, kind, head, headers, &refusal, &fault);
+        r = begin_checked(server, connection, kind, head, &refusal, &fault);
     server_count_token_fault(server, fault);
     if (r < 0)
         server_refuse(server, connection, &refusal);
@@ -297,8 +299,7 @@ static int answer_in(struct server *server, struct http_connection *connection,
 }
 
 static void begin_dialect(struct server *server, struct http_connection *connection,
-                          const struct dialect_match *match, const struct http_head *head,
-                          struct sl_slice headers)
+                          const struct dialect_match *match, const struct http_head *head)
 {
     const struct http_request *request = &head->request;
     enum token_fault fault = TOKEN_OK;
@@ -319,7 +320,7 @@ static void begin_dialect(struct server *server, struct http_connection *connect
         r = answer_in(server, connection, match, request, &refusal);
     else
         r = streams_begin_dialect(server->streams, connection, match->dialect, match->route,
-                                  is_private(server, connection), head, headers, &refusal, &fault);
+                                  is_private(server, connection), head, &refusal, &fault);
     server_count_token_fault(server, fault);
     if (r < 0)
         refuse_in(server, connection, match->dialect, &refusal);
@@ -328,7 +329,7 @@ static void begin_dialect(struct server *server, struct http_connection *connect
 /* --- by path --- */
 
 static void route(struct server *server, struct http_connection *connection,
-                  const struct http_head *head, struct sl_slice headers)
+                  const struct http_head *head)
 {
     const struct http_request *request = &head->request;
     const char *api_methods = api_allow(request->path);
@@ -340,7 +341,7 @@ static void route(struct server *server, struct http_connection *connection,
         api_methods ? strstr(api_methods, "POST") != NULL : is_stream || is_asked(request);
 
     if (match.dialect) {
-        begin_dialect(server, connection, &match, head, headers);
+        begin_dialect(server, connection, &match, head);
     } else if (head->lacks_length && takes_post && !request->is_upgrade) {
         refuse_length(&refusal);
         server_refuse(server, connection, &refusal);
@@ -358,22 +359,65 @@ static void route(struct server *server, struct http_connection *connection,
     } else if (is_stream && request->method == HTTP_OPTIONS && !request->is_upgrade) {
         answer_options(connection, request, STREAM_METHODS);
     } else if (is_stream) {
-        begin_stream(server, connection, kind, head, headers);
+        begin_stream(server, connection, kind, head);
     } else {
         endpoints_answer(server, connection, request);
     }
 }
 
+/* --- how much is asked --- */
+
+/* Of what needs no token nobody asks. */
+static enum use_asks asks_of(const struct server *server, const struct http_request *request)
+{
+    const struct dialect_match match = find_dialect(server, request->path);
+    enum stream_kind kind;
+
+    if (match.dialect)
+        return match.route->answer ? USE_ASKS_LATER : USE_ASKS_STREAM;
+    if (stream_path(request->path, &kind) && kind != STREAM_PAST_COUNTS)
+        return USE_ASKS_STREAM;
+    return sl_slice_starts_with(request->path, SL_SLICE("/v1/")) ? USE_ASKS_REQUEST
+                                                                 : USE_ASKS_LATER;
+}
+
+/* `room` outlives the check. */
+static struct use_check use_check_of(const struct server *server,
+                                     struct http_connection *connection, enum use_asks asks,
+                                     char room[static WIRE_ADDRESS_SIZE])
+{
+    const struct front_settings *front = server->settings.front;
+
+    return (struct use_check){
+        .uses = server->settings.uses,
+        .of_subject = &front->subject_uses,
+        .of_address = &front->address_uses,
+        .asks = asks,
+        .address = use_prefix(wire_client_address(http_connection_wire(connection), room)),
+        .times = {clock_monotonic_ms(), clock_wall_ms()},
+        .headers = http_connection_headers(connection),
+        .refused = USE_COUNT,
+    };
+}
+
+static void count_use_refused(const struct server *server, const struct use_check *check)
+{
+    if (check->refused != USE_COUNT)
+        metric_add(server->settings.metrics, metric_at(METRIC_USE_REFUSED, check->refused), 1);
+}
+
 static void handle(void *owner, struct http_connection *connection, const struct http_head *head)
 {
     struct server *server = owner;
-    struct buffer headers = BUFFER_INIT;
+    char room[WIRE_ADDRESS_SIZE];
+    struct use_check check =
+        use_check_of(server, connection, asks_of(server, &head->request), room);
+    struct http_head judged = *head;
 
-    append_cors(server, &head->request, &headers);
-    if (headers.size > 0)
-        http_connection_set_headers(connection, buffer_slice(&headers));
-    route(server, connection, head, buffer_slice(&headers));
-    buffer_done(&headers);
+    append_cors(server, &head->request, check.headers);
+    judged.request.use = &check;
+    route(server, connection, &judged);
+    count_use_refused(server, &check);
 }
 
 /* --- before a body is read --- */
@@ -410,17 +454,19 @@ static int check(void *owner, struct http_connection *connection, const struct h
                  struct http_refusal *refusal)
 {
     struct server *server = owner;
+    char room[WIRE_ADDRESS_SIZE];
+    struct use_check check = use_check_of(server, connection, USE_ASKS_LATER, room);
+    struct http_head judged = *head;
     enum token_fault fault = TOKEN_OK;
-    struct buffer headers = BUFFER_INIT;
     int r;
 
-    r = check_body(server, connection, head, refusal, &fault);
+    judged.request.use = &check;
+    r = check_body(server, connection, &judged, refusal, &fault);
     server_count_token_fault(server, fault);
+    count_use_refused(server, &check);
     if (r < 0) {
         server_count_refusal(server, refusal);
-        append_cors(server, &head->request, &headers);
-        http_connection_set_headers(connection, buffer_slice(&headers));
-        buffer_done(&headers);
+        append_cors(server, &head->request, check.headers);
     }
     return r;
 }

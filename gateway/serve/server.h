@@ -12,6 +12,7 @@
 #include "gateway/config/config.h"
 #include "gateway/delivery/deliver.h"
 #include "gateway/front/admission.h"
+#include "gateway/front/fair_use.h"
 #include "gateway/front/origin.h"
 #include "gateway/front/stream_request.h"
 #include "gateway/http/client_address.h"
@@ -40,6 +41,7 @@ struct server_settings {
     struct origin_policy *origins;
     const struct client_trust *trust; /* as it is at each request */
     struct admission *admission;
+    struct fair_use *uses;
     unsigned worker;
     struct metrics *metrics;
     const struct metrics_board *board;

@@ -37,7 +37,6 @@ static int websocket_open(struct stream *stream, const struct http_head *request
     struct buffer head = BUFFER_INIT;
     int r;
 
-    (void)headers;
     websocket_reader_init(&websocket_of(stream)->reader,
                           is_heard ? MAX_MESSAGE_BYTES : MAX_UNHEARD_BYTES,
                           stream->own.request.deflate.is_agreed);
@@ -53,6 +52,7 @@ static int websocket_open(struct stream *stream, const struct http_head *request
         "%s",
         accept, stream->own.request.echo_protocol ? "Sec-WebSocket-Protocol: sluice.v1\r\n" : "");
     websocket_deflate_append_header(&stream->own.request.deflate, &head);
+    buffer_append_slice(&head, headers);
     buffer_append_str(&head, "\r\n");
     r = head.failed ? -ENOMEM : wire_write(&stream->wire, buffer_slice(&head));
     buffer_done(&head);

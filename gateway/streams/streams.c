@@ -19,6 +19,7 @@
 #include "gateway/front/bearer.h"
 #include "gateway/front/dialect.h"
 #include "gateway/front/event_fields.h"
+#include "gateway/front/use_check.h"
 #include "gateway/http/form.h"
 #include "gateway/http/http_bodies.h"
 #include "gateway/streams/filter_estimate.h"
@@ -37,7 +38,8 @@ static enum admission_verdict ask_admission(struct streams *streams, const struc
 
     return admission_enter(streams->settings.admission, limits, streams->settings.worker,
                            sl_slice_str(request->token.holder),
-                           limits->per_address ? wire_client_address(wire, room) : SL_SLICE_NONE,
+                           limits->per_address ? use_prefix(wire_client_address(wire, room))
+                                               : SL_SLICE_NONE,
                            ret_ticket);
 }
 
@@ -143,8 +145,8 @@ int streams_check_dialect(struct streams *streams, const struct dialect *dialect
     if (r == 0 && !jwt.data)
         return streams_check_head(streams, head, refusal, ret_fault);
     if (r == 0)
-        r = bearer_check_token(streams->settings.front->policy, jwt, asking.times.now_ms, &token,
-                               refusal, ret_fault);
+        r = bearer_check_token(streams->settings.front->policy, &head->request, jwt,
+                               asking.times.now_ms, &token, refusal, ret_fault);
     return r == -ENOMEM ? stream_refuse_for_memory(refusal) : r;
 }
 
@@ -236,27 +238,46 @@ struct stream *stream_opening_take(struct streams *streams, struct stream_openin
     return stream;
 }
 
+/* What has passed is told within the day's limit. */
+static int check_replay(const struct http_request *http, const struct stream_request *request,
+                        struct http_refusal *refusal)
+{
+    bool is_replay = request->since == SINCE_CURSOR || request->since == SINCE_TIME ||
+                     request->since == SINCE_UNUSABLE || request->last > 0;
+
+    return http->use && is_replay ? use_check_replay(http->use, &request->token, refusal) : 0;
+}
+
 /* It is permitted: has this server room for opening->request? Then it begins. */
 static int begin(struct streams *streams, struct http_connection *connection,
                  struct stream_opening *opening, const struct http_head *head,
-                 struct sl_slice headers, struct http_refusal *refusal)
+                 struct http_refusal *refusal)
 {
-    int r = stream_opening_check(streams, http_connection_wire(connection), opening, refusal);
+    int r = check_replay(&head->request, &opening->request, refusal);
     struct stream *stream;
+    struct buffer headers;
 
+    if (r < 0) {
+        stream_request_done(&opening->request);
+        return r;
+    }
+    r = stream_opening_check(streams, http_connection_wire(connection), opening, refusal);
     if (r < 0)
         return r == -ENOMEM ? stream_refuse_for_memory(refusal) : r;
     stream = stream_opening_take(streams, opening, refusal);
     if (!stream)
         return -EPROTO;
+    headers = *http_connection_headers(connection); /* ours: the connection is no more */
+    *http_connection_headers(connection) = BUFFER_INIT;
     http_take_over(connection, &stream->wire, &stream_wire_callbacks);
-    stream_start(stream, head, headers);
+    stream_start(stream, head, buffer_slice(&headers));
+    buffer_done(&headers);
     return 0;
 }
 
 int streams_begin(struct streams *streams, struct http_connection *connection,
-                  enum stream_kind kind, const struct http_head *head, struct sl_slice headers,
-                  struct http_refusal *refusal, enum token_fault *ret_fault)
+                  enum stream_kind kind, const struct http_head *head, struct http_refusal *refusal,
+                  enum token_fault *ret_fault)
 {
     const struct http_request *http = &head->request;
     const struct stream_times times = stream_times_now(streams);
@@ -274,7 +295,7 @@ int streams_begin(struct streams *streams, struct http_connection *connection,
     }
     if (kind == STREAM_PAST_COUNTS)
         return begin_past_counts(streams, connection, &opening.request, refusal);
-    return begin(streams, connection, &opening, head, headers, refusal);
+    return begin(streams, connection, &opening, head, refusal);
 }
 
 static int read_dialect(const struct streams *streams, const struct dialect *dialect,
@@ -303,7 +324,7 @@ static int read_dialect(const struct streams *streams, const struct dialect *dia
 
 int streams_begin_dialect(struct streams *streams, struct http_connection *connection,
                           const struct dialect *dialect, const struct dialect_route *route,
-                          bool is_private, const struct http_head *head, struct sl_slice headers,
+                          bool is_private, const struct http_head *head,
                           struct http_refusal *refusal, enum token_fault *ret_fault)
 {
     const struct dialect_request asking = {&head->request, stream_times_now(streams), is_private};
@@ -312,7 +333,7 @@ int streams_begin_dialect(struct streams *streams, struct http_connection *conne
 
     if (r < 0)
         return r == -ENOMEM ? stream_refuse_for_memory(refusal) : r;
-    return begin(streams, connection, &opening, head, headers, refusal);
+    return begin(streams, connection, &opening, head, refusal);
 }
 
 /* --- all of them --- */

@@ -50,17 +50,17 @@ int streams_check_readiness(const struct streams *streams, struct http_refusal *
  */
 int streams_check_head(struct streams *streams, const struct http_head *head,
                        struct http_refusal *refusal, enum token_fault *ret_fault);
-/* Begins the stream `kind` that the request asks for, by WebSocket if it is an upgrade. `headers`
- * are for the answer. 0: the connection is taken over; -EPROTO: *refusal is the answer, and
- * *ret_fault, if it is not TOKEN_OK, what was wrong with the token. */
+/* Begins the stream `kind` that the request asks for, by WebSocket if it is an upgrade. 0: the
+ * connection is taken over; -EPROTO: *refusal is the answer, and *ret_fault, if it is not TOKEN_OK,
+ * what was wrong with the token. */
 int streams_begin(struct streams *streams, struct http_connection *connection,
-                  enum stream_kind kind, const struct http_head *head, struct sl_slice headers,
-                  struct http_refusal *refusal, enum token_fault *ret_fault);
+                  enum stream_kind kind, const struct http_head *head, struct http_refusal *refusal,
+                  enum token_fault *ret_fault);
 
 /* The same for a route of a dialect that is a stream. */
 int streams_begin_dialect(struct streams *streams, struct http_connection *connection,
                           const struct dialect *dialect, const struct dialect_route *route,
-                          bool is_private, const struct http_head *head, struct sl_slice headers,
+                          bool is_private, const struct http_head *head,
                           struct http_refusal *refusal, enum token_fault *ret_fault);
 /* Before its body is read, as streams_check_head(). */
 int streams_check_dialect(struct streams *streams, const struct dialect *dialect, bool is_private,

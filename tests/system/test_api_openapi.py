@@ -185,6 +185,8 @@ PROVOKERS = {
         operation.method, operation.path, b" " * (256 << 10) + b"{}"),
     "415": lambda world, operation: world.ask(operation, {"Content-Type": "text/plain"}),
     "422": reused,
+    "429": lambda world, operation: world.ask(operation, user=world.api(
+        world.ada.sub, "read write admin stream:firehose", lim={"requests": 0})),
 }
 
 CASES = sorted(((operation, status) for operation in DESCRIPTION.operations

@@ -11,13 +11,13 @@ JSON = {"Content-Type": "application/json"}
 class Api:
     """Asks `gateway` as the subject `sub` (a user's id, None: a token without one)."""
 
-    def __init__(self, gateway, sub=None, scope="read write"):
-        self.gateway, self.sub, self.scope = gateway, sub, scope
+    def __init__(self, gateway, sub=None, scope="read write", **claims):
+        self.gateway, self.sub, self.scope, self.claims = gateway, sub, scope, claims
         self.connection = None
         self.owed = 0  # answers that have not been read
 
     def headers(self, body=None, headers=None):
-        claims = {"scope": self.scope, "sub": self.sub}
+        claims = {"scope": self.scope, "sub": self.sub, **self.claims}
         return {**self.gateway.bearer(**claims), **(JSON if body is not None else {}),
                 **(headers or {})}
 
