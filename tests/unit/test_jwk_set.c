@@ -356,7 +356,7 @@ static void test_numbers_that_are_no_key_are_refused(void **state)
         {"{\"kty\":\"OKP\",\"crv\":\"Ed25519\",\"x\":"
          "\"AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\"}",
          "small order"},
-        {"{\"kty\":\"OKP\",\"crv\":\"Ed25519\",\"x\":\"7f________________________________________"
+        {"{\"kty\":\"OKP\",\"crv\":\"Ed25519\",\"x\":\"7f_______________________________________"
          "38\"}",
          "small order"},
         {"{\"kty\":\"OKP\",\"crv\":\"Ed25519\",\"x\":\"JuiVj8KyJ7BFw_SJ8u-Y8NXfrAXTxjM5sTgCiG1T_"
