@@ -37,6 +37,7 @@
 #include "gateway/redis/task_watch.h"
 #include "gateway/redis/write_watch.h"
 #include "gateway/serve/front_config.h"
+#include "gateway/serve/key_watch.h"
 #include "gateway/serve/server.h"
 #include "gateway/streams/user_check.h"
 
@@ -52,6 +53,7 @@ struct gateway {
     uv_signal_t signals[SIGNAL_COUNT];
     uv_timer_t pulse; /* tells the parent that the loop comes round */
     struct front_config front;
+    struct key_watch *key_watch;
     struct sl_redis_address redis;
     struct event_decoder *decoder;
     struct deliver *deliver;
@@ -251,6 +253,7 @@ static void on_drained(void *context)
     log_cache_free(gateway->log_cache);
     log_reader_free(gateway->log_reader);
     shard_watch_free(gateway->log_watch);
+    key_watch_free(gateway->key_watch);
     for (size_t i = 0; i < SIGNAL_COUNT; i++)
         uv_close((uv_handle_t *)&gateway->signals[i], NULL);
     uv_close((uv_handle_t *)&gateway->pulse, NULL);
@@ -267,6 +270,8 @@ static int read_front(struct gateway *gateway, struct failure *reterr)
                    gateway->front.sources.count > 0 ? HEALTH_UNKNOWN : HEALTH_OFF, NULL,
                    clock_wall_ms());
     }
+    if (r == 0 && key_watch_set(gateway->key_watch, gateway->front.policy) < 0)
+        r = failure_set(reterr, -ENOMEM, "out of memory");
     return r;
 }
 
@@ -587,7 +592,13 @@ static int start(struct gateway *gateway, struct failure *reterr)
     r = sl_redis_address_parse(sl_slice_str(gateway->parts->redis_url), &gateway->redis, reterr);
     if (r < 0)
         return r;
-    r = read_front(gateway, reterr);
+    gateway->front.metrics = gateway->metrics;
+    gateway->key_watch =
+        key_watch_new(&(struct key_watch_settings){.loop = &gateway->loop,
+                                                   .metrics = gateway->metrics,
+                                                   .tells = gateway->parts->worker == 0});
+    r = gateway->key_watch ? read_front(gateway, reterr)
+                           : failure_set(reterr, -ENOMEM, "out of memory");
     if (r < 0)
         return r;
     r = start_delivery(gateway, reterr);

@@ -109,11 +109,23 @@ int config_check_files(const struct config *config, struct failure *reterr)
         .public_key_files = (const char *const *)config->jwt_public_keys.items,
         .public_key_count = config->jwt_public_keys.count,
     };
+    const struct token_policy_settings sets = {
+        .jwks_files = (const char *const *)config->jwks_files.items,
+        .jwks_file_count = config->jwks_files.count,
+    };
+    const struct token_policy_settings issuers = {
+        .issuer = config->jwt_issuer,
+        .issuers_file = config->issuers_file,
+    };
     int r;
 
     r = check_token_keys(config, CONFIG_OPTION_jwt_secret_file, &secret, reterr);
     if (r == 0)
         r = check_token_keys(config, CONFIG_OPTION_jwt_public_keys, &keys, reterr);
+    if (r == 0)
+        r = check_token_keys(config, CONFIG_OPTION_jwks_files, &sets, reterr);
+    if (r == 0)
+        r = check_token_keys(config, CONFIG_OPTION_issuers_file, &issuers, reterr);
     if (r == 0 && config->tls_cert)
         r = check_certificate(config, reterr);
     return r;

@@ -17,6 +17,7 @@
 static const enum config_option reloadable[] = {
     CONFIG_OPTION_jwt_secret_file,
     CONFIG_OPTION_jwt_public_keys,
+    CONFIG_OPTION_jwks_files,
     CONFIG_OPTION_jwt_issuer,
     CONFIG_OPTION_jwks_urls,
     CONFIG_OPTION_jwks_ca,
@@ -26,6 +27,8 @@ static const enum config_option reloadable[] = {
     CONFIG_OPTION_jwks_again_ms,
     CONFIG_OPTION_keys_removed_after_ms,
     CONFIG_OPTION_jwt_audience,
+    CONFIG_OPTION_issuers_file,
+    CONFIG_OPTION_remembered_tokens,
     CONFIG_OPTION_tls_cert,
     CONFIG_OPTION_tls_key,
     CONFIG_OPTION_allow_origins,

@@ -11,6 +11,7 @@
  * To read the largest set takes some 30 ms. */
 #pragma once
 
+#include "base/buffer.h"
 #include "base/failure.h"
 #include "base/slice.h"
 #include "gateway/front/token_key.h"
@@ -21,8 +22,9 @@ struct jwk_set;
 
 /* 0; -EINVAL, -E2BIG or -ENOMEM: *reterr says why, as a sentence about "the set". */
 int jwk_set_parse(struct sl_slice json, struct jwk_set **ret_set, struct failure *reterr);
-/* The same of a file, which *reterr names. Blocks on the disk. */
-int jwk_set_read(const char *path, struct jwk_set **ret_set, struct failure *reterr);
+/* The bytes of a file, of which one more than a set may have is enough. 0; a negative errno:
+ * *reterr names the file. Blocks on the disk. */
+int jwk_set_load(const char *path, struct buffer *content, struct failure *reterr);
 void jwk_set_free(struct jwk_set *set);
 
 /* At least one. A key's name is its kid, or its thumbprint (token_key_name()). */

@@ -1,9 +1,10 @@
 /* gateway/front/token.h - a JWT -> who asks, what they may do, until when.
  *
  * In this order, each before anything that costs more: at most 8 kB; three parts of strict
- * base64url; a header without repeated members and without `crit`; a key, by `kid` or as the only
- * one for `alg`, that is pinned to `alg`; the signature; claims without repeated members, of the
- * right types; times, issuer, audience.
+ * base64url; header and claims without repeated members, the header without `crit`; a key of the
+ * issuer that the token names, by `kid` or as the only one for `alg`, that is pinned to `alg`; the
+ * signature; claims of the right types; times, issuer, audience; whether it was taken back. A token
+ * that was good lately is known by its hash (token_memory.h): of that only the last is asked again.
  *
  * `exp` is required: a token that never ends cannot be taken back. `iss` and `aud` are looked at
  * when they are configured, unknown scopes are ignored, and `lim` may hold nothing we do not
@@ -36,7 +37,7 @@ struct token {
     char holder[TOKEN_SUBJECT_SIZE]; /* whom limits count it for: its sub; without one, the token */
     unsigned scopes;                 /* enum token_scope, OR-ed */
     uint64_t issued_ms;              /* iat, Unix time; 0: the token does not say */
-    uint64_t expires_ms;             /* Unix time, leeway included */
+    uint64_t begins_ms, expires_ms;  /* Unix times, leeway included; it begins at 0 without nbf */
     char jti[TOKEN_NAME_SIZE];       /* by token_name(); empty: none */
     char kid[TOKEN_NAME_SIZE];       /* by token_name(): the key that verified it */
     char issuer[TOKEN_NAME_SIZE];    /* by token_name(): whose keys these are; empty: any's */
@@ -64,15 +65,23 @@ enum token_fault {
     TOKEN_NO_MEMORY = TOKEN_FAULT_COUNT /* no fault of the token */
 };
 
+struct token_policy;
+struct key_set_file;
+struct key_sources;
+struct metrics;
+
 struct token_policy_settings {
     const char *secret_file;             /* HS256, 384, 512; NULL: none */
-    const char *const *public_key_files; /* PEM, RS256 or ES256 by the key's type */
-    unsigned public_key_count;
-    const char *issuer;   /* NULL or empty: not checked */
-    const char *audience; /* NULL or empty: not checked */
+    const char *const *public_key_files; /* PEM */
+    const char *const *jwks_files;       /* JSON Web Key Sets (jwk_set.h) */
+    unsigned public_key_count, jwks_file_count;
+    const char *issuer;                /* of these keys; NULL or empty: not checked */
+    const char *audience;              /* the same */
+    const char *issuers_file;          /* issuers beside that one (issuers.h); NULL: none */
+    const struct key_sources *sources; /* sets that are fetched, of all of them; NULL: none */
+    unsigned remembered_tokens;        /* good ones that are not verified again; 0: none */
+    struct metrics *metrics;           /* NULL: nobody counts */
 };
-
-struct token_policy;
 
 /* Reads the key files. 0; negative errno: *reterr names the file and what is wrong with it. No
  * key at all is allowed: then every token is refused. */
@@ -83,6 +92,19 @@ void token_policy_free(struct token_policy *policy);
 /* The n-th thing, from 0, that whoever runs the server should hear about the keys (a secret that
  * others can read, or that is short; no key at all); NULL: no more. */
 const char *token_policy_warning(const struct token_policy *policy, unsigned n);
+
+/* The n-th file of a set, from 0, over all issuers; NULL: no more. What key_set_file_reread()
+ * (issuer_keys.h) has changed counts at once, after token_policy_forget(). */
+struct key_set_file *token_policy_file(struct token_policy *policy, unsigned n);
+
+/* Who wants to know that a token names a key that its issuer has not, or has not yet. `issuer` is
+ * of those that have names. */
+typedef void (*token_unknown_key_fn)(void *context, const char *issuer);
+void token_policy_set_unknown_key(struct token_policy *policy, token_unknown_key_fn tell,
+                                  void *context);
+
+/* Every token is verified once more: keys have changed, or something was taken back. */
+void token_policy_forget(const struct token_policy *policy);
 
 /* Who knows which tokens were taken back: true, if this one is good no more. */
 typedef bool (*token_revoked_fn)(void *context, const struct token *token, uint64_t now_ms);

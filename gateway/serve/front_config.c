@@ -78,14 +78,20 @@ static struct front_settings settings_of(const struct config *config,
 int front_config_read(struct front_config *front, const struct config *config,
                       struct failure *reterr)
 {
+    struct key_sources sources = {0};
     const struct token_policy_settings settings = {
         .secret_file = config->jwt_secret_file,
         .public_key_files = (const char *const *)config->jwt_public_keys.items,
         .public_key_count = config->jwt_public_keys.count,
+        .jwks_files = (const char *const *)config->jwks_files.items,
+        .jwks_file_count = config->jwks_files.count,
         .issuer = config->jwt_issuer,
         .audience = config->jwt_audience,
+        .issuers_file = config->issuers_file,
+        .remembered_tokens = (unsigned)config->remembered_tokens,
+        .sources = &sources,
+        .metrics = front->metrics,
     };
-    struct key_sources sources = {0};
     struct token_policy *policy;
     struct ip_networks proxies = {.count = 0};
     int r;

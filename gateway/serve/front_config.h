@@ -14,6 +14,7 @@ struct front_config {
     struct client_trust trust;
     struct token_policy *policy;
     struct key_sources sources; /* of keys that are fetched */
+    struct metrics *metrics; /* set before it is read */
 };
 
 /* Reads the keys' files, too; again when the settings have changed. 0; a negative errno and why:

@@ -476,24 +476,32 @@ static void test_sets_are_bounded(void **state)
     buffer_done(&json);
 }
 
-static void test_files_are_named(void **state)
+static void expect_unreadable(const char *path)
+{
+    struct buffer bytes = BUFFER_INIT;
+    struct failure failure = {""};
+
+    assert_true(jwk_set_load(path, &bytes, &failure) < 0);
+    assert_non_null(strstr(failure.text, path));
+    buffer_done(&bytes);
+}
+
+static void test_files_are_read_to_one_byte_more_than_they_may_have(void **state)
 {
     char path[] = "/tmp/sluice-test-set-XXXXXX";
+    struct buffer bytes = BUFFER_INIT;
     int fd = mkstemp(path);
-    struct jwk_set *set = NULL;
-    struct failure failure;
 
     (void)state;
-    assert_true(fd >= 0 && write(fd, "{}", 2) == 2);
+    assert_true(fd >= 0 && ftruncate(fd, JWK_SET_MAX_BYTES * 3) == 0);
     close(fd);
-    assert_int_equal(jwk_set_read(path, &set, &failure), -EINVAL);
-    assert_non_null(strstr(failure.text, path));
+    assert_int_equal(jwk_set_load(path, &bytes, NULL), 0);
+    assert_int_equal(bytes.size, JWK_SET_MAX_BYTES + 1);
+    buffer_done(&bytes);
     unlink(path);
-    assert_int_equal(jwk_set_read(path, &set, &failure), -ENOENT);
-    assert_non_null(strstr(failure.text, path));
-    assert_true(jwk_set_read("/tmp", &set, &failure) < 0);
-    assert_true(jwk_set_read("/dev/zero", &set, &failure) < 0);
-    assert_null(set);
+    expect_unreadable(path);
+    expect_unreadable("/tmp");
+    expect_unreadable("/dev/zero");
 }
 
 static void test_reading_survives_each_failed_allocation(void **state)
@@ -538,7 +546,7 @@ int main(void)
         cmocka_unit_test(test_rsa_keys_that_do_not_protect_are_refused),
         cmocka_unit_test(test_bad_sets_are_refused_as_a_whole),
         cmocka_unit_test(test_sets_are_bounded),
-        cmocka_unit_test(test_files_are_named),
+        cmocka_unit_test(test_files_are_read_to_one_byte_more_than_they_may_have),
         cmocka_unit_test(test_reading_survives_each_failed_allocation),
     };
 

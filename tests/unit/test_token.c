@@ -619,10 +619,10 @@ static void test_issuer_and_audience_are_checked_when_configured(void **state)
         {"{" GOOD ",\"iss\":\"https://id\",\"aud\":[[\"sluice\"],7]}", TOKEN_WRONG_AUDIENCE},
         {"{" GOOD ",\"iss\":\"https://id\",\"aud\":{\"sluice\":1}}", TOKEN_WRONG_AUDIENCE},
     };
-    struct token_policy *strict = policy_of(
-        &(struct token_policy_settings){path_of("secret"), NULL, 0, "https://id", "sluice"});
-    struct token_policy *open =
-        policy_of(&(struct token_policy_settings){path_of("secret"), NULL, 0, "", ""});
+    struct token_policy *strict = policy_of(&(struct token_policy_settings){
+        .secret_file = path_of("secret"), .issuer = "https://id", .audience = "sluice"});
+    struct token_policy *open = policy_of(&(struct token_policy_settings){
+        .secret_file = path_of("secret"), .issuer = "", .audience = ""});
     struct token token;
 
     (void)state;
@@ -879,7 +879,12 @@ static void test_weak_secrets_are_warned_of(void **state)
 static void test_policy_survives_each_failed_allocation(void **state)
 {
     const char *const files[] = {path_of("rsa.pem"), path_of("ec.pem")};
-    struct token_policy_settings settings = {path_of("secret"), files, 2, "issuer", "audience"};
+    struct token_policy_settings settings = {.secret_file = path_of("secret"),
+                                             .public_key_files = files,
+                                             .public_key_count = 2,
+                                             .issuer = "issuer",
+                                             .audience = "audience",
+                                             .remembered_tokens = 100};
     struct token_policy *policy = NULL;
     struct failure failure;
     uint64_t n;

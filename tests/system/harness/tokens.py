@@ -65,6 +65,32 @@ class KeyPair:
         return f"{signed}.{base64url(signature)}"
 
 
+class EdKey:
+    """An Ed25519 key pair: .jwk() for a set, and tokens signed with it."""
+
+    def __init__(self, folder, kid):
+        self.kid = kid
+        self._file = folder / f"{kid}.key"
+        _openssl("genpkey", "-algorithm", "ED25519", "-out", str(self._file))
+        self._public = _openssl("pkey", "-in", str(self._file), "-pubout", "-outform", "DER")[-32:]
+
+    def jwk(self, **members):
+        return {"kty": "OKP", "crv": "Ed25519", "x": base64url(self._public), "kid": self.kid, **members}
+
+    def token(self, ttl=3600, **claims):
+        signed = f"{_part({'alg': 'EdDSA', 'kid': self.kid})}.{_part(_claims(ttl, claims))}"
+        text = self._file.with_suffix(".text")
+        text.write_text(signed)
+        return f"{signed}.{base64url(_openssl('pkeyutl', '-sign', '-rawin', '-inkey', str(self._file), '-in', str(text)))}"
+
+
+def write_set(file, *keys):
+    """Puts a set of these keys in the place of the file, at once."""
+    new = file.with_suffix(".new")
+    new.write_text(json.dumps({"keys": [key if isinstance(key, dict) else key.jwk() for key in keys]}))
+    new.rename(file)
+
+
 def _openssl(*arguments, given=None):
     return subprocess.run(["openssl", *arguments], input=given, check=True,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE).stdout

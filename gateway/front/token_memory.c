@@ -1,0 +1,110 @@
+/* token_memory.c - sets of a few places each.
+ *
+ * The hash says which set, and who is in it is looked through. Nothing is allocated after the
+ * beginning, and no chain grows. */
+#include "gateway/front/token_memory.h"
+
+#include <openssl/sha.h>
+
+#include "base/alloc.h"
+
+enum { PLACES = 4 };
+
+struct place {
+    struct token_hash hash;
+    uint64_t used; /* the larger the later; 0: it is empty */
+    struct token token;
+};
+
+struct token_memory {
+    uint64_t turn;
+    unsigned set_count;
+    struct place places[]; /* PLACES for each set */
+};
+
+struct token_memory *token_memory_new(unsigned max_tokens)
+{
+    unsigned set_count = (max_tokens + PLACES - 1) / PLACES;
+    struct token_memory *memory = mem_zalloc(
+        sizeof(*memory) + mem_array_size((size_t)set_count * PLACES, sizeof(memory->places[0])));
+
+    if (memory)
+        memory->set_count = set_count;
+    return memory;
+}
+
+void token_memory_free(struct token_memory *memory)
+{
+    mem_free(memory);
+}
+
+struct token_hash token_memory_hash(struct sl_slice jwt)
+{
+    struct token_hash hash;
+
+    SHA256((const unsigned char *)jwt.data, jwt.size, hash.bytes);
+    return hash;
+}
+
+static struct place *set_of(struct token_memory *memory, const struct token_hash *hash)
+{
+    uint64_t number;
+
+    memcpy(&number, hash->bytes, sizeof(number));
+    return &memory->places[number % memory->set_count * PLACES];
+}
+
+bool token_memory_find(struct token_memory *memory, const struct token_hash *hash, uint64_t now_ms,
+                       struct token *ret_token)
+{
+    struct place *set;
+
+    if (memory->set_count == 0)
+        return false;
+    set = set_of(memory, hash);
+    for (int i = 0; i < PLACES; i++) {
+        if (set[i].used == 0 || memcmp(&set[i].hash, hash, sizeof(*hash)) != 0)
+            continue;
+        if (now_ms < set[i].token.begins_ms || now_ms >= set[i].token.expires_ms)
+            return false;
+        set[i].used = ++memory->turn;
+        *ret_token = set[i].token;
+        return true;
+    }
+    return false;
+}
+
+/* The same token, else one that is over, else the one that was not asked for the longest. */
+static struct place *choose_place(struct place *set, const struct token_hash *hash, uint64_t now_ms)
+{
+    struct place *place = &set[0];
+
+    for (int i = 0; i < PLACES; i++) {
+        if (set[i].used > 0 && memcmp(&set[i].hash, hash, sizeof(*hash)) == 0)
+            return &set[i];
+        if (set[i].used > 0 && now_ms >= set[i].token.expires_ms)
+            set[i].used = 0;
+        if (set[i].used < place->used)
+            place = &set[i];
+    }
+    return place;
+}
+
+void token_memory_put(struct token_memory *memory, const struct token_hash *hash, uint64_t now_ms,
+                      const struct token *token)
+{
+    struct place *place;
+
+    if (memory->set_count == 0)
+        return;
+    place = choose_place(set_of(memory, hash), hash, now_ms);
+    place->hash = *hash;
+    place->used = ++memory->turn;
+    place->token = *token;
+}
+
+void token_memory_forget(struct token_memory *memory)
+{
+    for (size_t i = 0; i < (size_t)memory->set_count * PLACES; i++)
+        memory->places[i].used = 0;
+}
