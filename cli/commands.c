@@ -1,3 +1,6 @@
+/* commands.c - the table of commands, in the order of the help.
+ *
+ * Each is defined in the file that is named as it is. */
 #include "cli/commands.h"
 
 /* In cli/NAME.c. */
@@ -28,6 +31,7 @@ extern const struct command command_post;
 extern const struct command command_posts;
 extern const struct command command_read;
 extern const struct command command_replay;
+extern const struct command command_revoke;
 extern const struct command command_shards_list;
 extern const struct command command_shards_move;
 extern const struct command command_shards_plan;
@@ -72,6 +76,7 @@ static const struct command_entry entries[] = {
     {NULL, &command_mute},
     {NULL, &command_unmute},
     {"Streams", &command_token},
+    {NULL, &command_revoke},
     {NULL, &command_estimate},
     {NULL, &command_tail},
     {NULL, &command_replay},

@@ -36,6 +36,7 @@
 #include "gateway/redis/redis_health.h"
 #include "gateway/redis/task_watch.h"
 #include "gateway/redis/write_watch.h"
+#include "gateway/serve/access_watch.h"
 #include "gateway/serve/front_config.h"
 #include "gateway/serve/key_watch.h"
 #include "gateway/serve/server.h"
@@ -60,6 +61,7 @@ struct gateway {
     struct redis_commands *commands;
     struct dictionaries *dictionaries; /* NULL: nothing is compressed */
     struct home_loader *home_loader;
+    struct access_watch *access;
     struct user_checks *user_checks;
     struct pass_store *passes;
     /* Of its own: what the streams read of the log does not queue up behind thousands of requests,
@@ -90,8 +92,11 @@ static void on_begin_shard(void *context, uint32_t shard, uint64_t id)
 
 static void on_pass(void *context, const struct order_item *item)
 {
-    struct deliver *deliver = ((struct gateway *)context)->deliver;
+    struct gateway *gateway = context;
+    struct deliver *deliver = gateway->deliver;
 
+    if (item->kind == ORDER_MISS || item->kind == ORDER_GAP)
+        access_watch_miss(gateway->access, item->shard);
     switch (item->kind) {
     case ORDER_EVENT:
         deliver_event(deliver, item->event);
@@ -106,6 +111,11 @@ static void on_pass(void *context, const struct order_item *item)
         deliver_gap(deliver, &(struct gap){item->shard, item->previous, item->id, item->reason});
         break;
     }
+}
+
+static void on_access(void *context, const struct event *event)
+{
+    access_watch_take(((struct gateway *)context)->access, event);
 }
 
 static void on_watermark(void *context, uint64_t id)
@@ -164,8 +174,10 @@ static void try_now(struct gateway *gateway)
 
 static void on_heard_again(void *context, uint32_t shard)
 {
-    (void)shard;
-    try_now(context);
+    struct gateway *gateway = context;
+
+    try_now(gateway);
+    access_watch_miss(gateway->access, shard);
 }
 
 static void on_subscribed(void *context, const struct sl_meta *meta)
@@ -179,7 +191,7 @@ static void on_subscribed(void *context, const struct sl_meta *meta)
     pass_store_set_shards(gateway->passes, meta->shards);
     if (gateway->cache)
         cache_reader_set_database(gateway->cache, meta->database_id);
-    api_redis_found(gateway->api, meta->shards);
+    access_watch_hear(gateway->access, meta->shards);
     if (gateway->log_watch)
         metric_set(gateway->metrics, METRIC_SHARDS, meta->shards); /* one worker for all */
     shard_watch_begin(gateway->task_watch, meta->shards);
@@ -239,9 +251,11 @@ static void on_drained(void *context)
     archive_watch_free(gateway->archive_watch);
     cache_reader_free(gateway->cache); /* the same */
     api_free(gateway->api);
+    access_watch_stop(gateway->access);
     server_close(gateway->server);
     redis_commands_free(gateway->commands); /* answers what is under way, so before who asked */
     redis_health_free(gateway->health);
+    access_watch_free(gateway->access);
     dictionaries_stop(gateway->dictionaries);
     home_loader_free(gateway->home_loader);
     user_checks_free(gateway->user_checks);
@@ -264,6 +278,8 @@ static int read_front(struct gateway *gateway, struct failure *reterr)
 {
     int r = front_config_read(&gateway->front, gateway->parts->config, reterr);
 
+    if (r == 0 && gateway->access)
+        access_watch_set_policy(gateway->access, gateway->front.policy);
     if (r == 0 && gateway->parts->worker == 0) { /* one of us is enough */
         front_config_warn(&gateway->front);
         health_set(gateway->metrics, HEALTH_KEYS,
@@ -328,6 +344,7 @@ static void on_signal(uv_signal_t *handle, int number)
     /* What happens from here on is the next server's to tell, and so is what still waits for its
      * turn: it is above every cursor. The queues can empty. */
     intake_stop(gateway->intake);
+    access_watch_drain(gateway->access);
     server_drain(gateway->server, parts->config->drain_timeout_ms,
                  number == GATEWAY_SIGNAL_REPLACED, on_drained, gateway);
     close_listeners(parts->listeners);
@@ -403,6 +420,7 @@ static int start_hearing(struct gateway *gateway)
         .heard_again = on_heard_again,
         .begin_shard = on_begin_shard,
         .pass = on_pass,
+        .access = on_access,
         .watermark = on_watermark,
         .behind = on_behind,
         .whole = on_whole,
@@ -444,13 +462,31 @@ static int start_cluster(struct gateway *gateway)
     return gateway->cluster ? 0 : -ENOMEM;
 }
 
+static int start_access(struct gateway *gateway)
+{
+    const struct access_watch_settings settings = {
+        .loop = &gateway->loop,
+        .metrics = gateway->metrics,
+        .commands = gateway->commands,
+        .streams = server_streams(gateway->server),
+        .api = gateway->api,
+        .health = gateway->health,
+    };
+
+    gateway->access = access_watch_new(&settings);
+    if (!gateway->access)
+        return -ENOMEM;
+    access_watch_set_policy(gateway->access, gateway->front.policy);
+    return 0;
+}
+
 static int start_intake(struct gateway *gateway, struct failure *reterr)
 {
     gateway->decoder = event_decoder_new(gateway->parts->config->max_event_bytes);
     gateway->log_reader = log_reader_new(gateway->commands);
     if (!gateway->decoder || !gateway->log_reader || start_health(gateway) < 0 ||
-        start_watches(gateway) < 0 || start_reading_back(gateway) < 0 ||
-        start_hearing(gateway) < 0 || start_cluster(gateway) < 0)
+        start_access(gateway) < 0 || start_watches(gateway) < 0 ||
+        start_reading_back(gateway) < 0 || start_hearing(gateway) < 0 || start_cluster(gateway) < 0)
         return failure_set(reterr, -ENOMEM, "out of memory");
     return 0;
 }

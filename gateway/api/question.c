@@ -86,6 +86,11 @@ static int read_variable(struct api_request *request, struct sl_slice segment)
             return api_refuse(request, 404, "not_found", NULL, "there is no such post");
         return 0;
     }
+    if (api_route_names_revocation(request->route)) {
+        if (sl_id_parse(text, &request->revocation) < 0)
+            return api_refuse(request, 404, "not_found", NULL, "there is no such revocation");
+        return 0;
+    }
     return read_named_user(request, text, &request->user, request->login);
 }
 
@@ -261,6 +266,7 @@ static int take_caller(struct api_request *request, const struct token *token)
 {
     const struct api_route *route = request->route;
 
+    memcpy(request->subject, token->subject, sizeof(request->subject));
     request->caller = caller_of(request->api, token);
     request->acts = route->flags & API_NEEDS_CALLER;
     if (request->acts && request->caller == SL_READER_NOBODY)

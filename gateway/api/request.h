@@ -57,12 +57,14 @@ struct api_request {
     uint64_t began_ns, began_wall_ms;
 
     /* what was asked */
-    uint64_t holder;         /* whom limits count it for, hashed; 0: not known yet */
+    char subject[TOKEN_SUBJECT_SIZE]; /* the token's */
+    uint64_t holder;                  /* whom limits count it for, hashed; 0: not known yet */
     uint64_t caller;         /* the token's subject; SL_READER_NOBODY: no user of this database */
     bool acts;               /* the caller does, or is what is asked for */
     bool caller_is_checked;  /* whether there is such a user has been asked */
     struct sl_user_ref user; /* {user} */
     uint64_t post;           /* {post} */
+    uint64_t revocation;     /* {revocation} */
     struct sl_user_ref with;
     struct sl_included_wish include;
     bool includes_viewer;

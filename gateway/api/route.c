@@ -1,3 +1,6 @@
+/* route.c - the table of operations, looked through in order.
+ *
+ * A path is compared with each pattern; there are a few dozen, most of which differ early. */
 #include "gateway/api/route.h"
 
 #include <string.h>
@@ -47,6 +50,7 @@ const char *api_route_allow(struct sl_slice path)
         [TAKES_GET] = "GET, HEAD, OPTIONS",
         [TAKES_POST] = "POST, OPTIONS",
         [TAKES_GET | TAKES_POST] = "GET, HEAD, POST, OPTIONS",
+        [TAKES_DELETE] = "DELETE, OPTIONS",
         [TAKES_PUT | TAKES_DELETE] = "PUT, DELETE, OPTIONS",
         [TAKES_GET | TAKES_PUT] = "GET, HEAD, PUT, OPTIONS",
         [TAKES_GET | TAKES_PATCH] = "GET, HEAD, PATCH, OPTIONS",
@@ -88,6 +92,11 @@ enum api_route_name api_route_name(const struct api_route *route)
 bool api_route_names_user(const struct api_route *route)
 {
     return strstr(route->path, "{user}") != NULL;
+}
+
+bool api_route_names_revocation(const struct api_route *route)
+{
+    return strstr(route->path, "{revocation}") != NULL;
 }
 
 bool api_route_names_post(const struct api_route *route)

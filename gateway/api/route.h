@@ -32,4 +32,5 @@ const struct api_route *api_route_find(enum http_method method, struct sl_slice 
 enum api_route_name api_route_name(const struct api_route *route);
 /* {user} or {post} stands in its path. */
 bool api_route_names_user(const struct api_route *route);
+bool api_route_names_revocation(const struct api_route *route);
 bool api_route_names_post(const struct api_route *route);

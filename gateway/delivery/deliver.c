@@ -454,7 +454,7 @@ void deliver_event(struct deliver *deliver, struct event *event)
         ring_append(&deliver->ring, placed);
     if (placed->kind == EVENT_LATE)
         tell_mark(deliver, placed);
-    else
+    else if (!event_is_about_access(placed))
         home_event(deliver->home, placed);
     if (event_is_for_clients(placed))
         match_filters(deliver, placed);

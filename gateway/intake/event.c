@@ -19,11 +19,12 @@
 #include "base/clock.h"
 
 static const char *const kind_names[EVENT_TRENDS + 1] = {
-    [EVENT_POST] = "post",         [EVENT_DELETE] = "delete",   [EVENT_FOLLOW] = "follow",
-    [EVENT_UNFOLLOW] = "unfollow", [EVENT_HIDE] = "hide",       [EVENT_UNHIDE] = "unhide",
-    [EVENT_MUTE] = "mute",         [EVENT_UNMUTE] = "unmute",   [EVENT_LATE] = "late",
-    [EVENT_GAP] = "gap",           [EVENT_WARNING] = "warning", [EVENT_COUNTS] = "counts",
-    [EVENT_SKIPPED] = "skipped",   [EVENT_TRENDS] = "trends",
+    [EVENT_POST] = "post",         [EVENT_DELETE] = "delete",     [EVENT_FOLLOW] = "follow",
+    [EVENT_UNFOLLOW] = "unfollow", [EVENT_HIDE] = "hide",         [EVENT_UNHIDE] = "unhide",
+    [EVENT_MUTE] = "mute",         [EVENT_UNMUTE] = "unmute",     [EVENT_LATE] = "late",
+    [EVENT_REVOKE] = "revoke",     [EVENT_UNREVOKE] = "unrevoke", [EVENT_GAP] = "gap",
+    [EVENT_WARNING] = "warning",   [EVENT_COUNTS] = "counts",     [EVENT_SKIPPED] = "skipped",
+    [EVENT_TRENDS] = "trends",
 };
 
 struct event *event_new_control(enum event_kind kind, struct sl_slice json)

@@ -21,7 +21,9 @@ enum event_kind {
     EVENT_UNHIDE,
     EVENT_MUTE,
     EVENT_UNMUTE,
-    EVENT_LATE, /* the mark of raise_clock.lua, see docs/events.md */
+    EVENT_LATE,   /* the mark of raise_clock.lua, see docs/events.md */
+    EVENT_REVOKE, /* of tokens: not of the social core, and heeded before its turn comes */
+    EVENT_UNREVOKE,
     EVENT_KIND_COUNT,
     EVENT_GAP = EVENT_KIND_COUNT, /* control messages of ours; no message may say so */
     EVENT_WARNING,
@@ -127,6 +129,12 @@ void event_slices(struct sl_event_view *view, struct sl_slice *audience,
 static inline bool event_is_for_clients(const struct event *event)
 {
     return event->kind < EVENT_HIDE;
+}
+
+/* It tells which tokens are taken back, or not any more: if it is out of a log. */
+static inline bool event_is_about_access(const struct event *event)
+{
+    return event->kind == EVENT_REVOKE || event->kind == EVENT_UNREVOKE;
 }
 
 /* A message of ours. */

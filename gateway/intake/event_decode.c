@@ -49,7 +49,7 @@ static int check_facts(const struct event_facts *facts, enum event_kind kind,
                        struct failure *reterr)
 {
     bool has_post = kind == EVENT_POST || kind == EVENT_DELETE;
-    bool has_users = !has_post && kind != EVENT_LATE;
+    bool has_users = !has_post && kind < EVENT_LATE;
     int r;
 
     r = require(facts->id != 0, "id", reterr);

@@ -234,6 +234,8 @@ static void on_event(void *context, const struct live_message *message)
     r = live_decode(&intake->decoder, message, &item.event);
     if (r < 0)
         item.kind = r == -ENOMEM ? ORDER_MISS : ORDER_PASS;
+    else if (event_is_about_access(item.event) && item.id > 0)
+        intake->callbacks.access(intake->context, item.event);
     take_item(intake, &item, message->received_us);
     event_unref(item.event);
 }

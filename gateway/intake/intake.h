@@ -42,6 +42,9 @@ struct intake_callbacks {
     /* Only what is at or below `low` has passed of this shard; said again when that has changed. */
     void (*behind)(void *context, uint32_t shard, uint64_t low);
     void (*whole)(void *context, uint32_t shard);
+    /* An event of a log that tells which tokens are taken back: as soon as it is heard, for it waits
+     * for no other shard. It passes in its turn, too. */
+    void (*access)(void *context, const struct event *event);
     /* What has passed in this turn of the loop is all there. */
     void (*turn_end)(void *context);
     /* All shards are heard, and known equally far: a cursor is true of all of them. Comes when

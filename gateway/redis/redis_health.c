@@ -18,6 +18,7 @@ struct redis_health {
     struct redis_health_settings settings;
     struct redis_pulse *streams_pulse, *api_pulse;
     bool is_hearing, streams_are_answered, api_is_answered;
+    bool access_is_known;
     bool is_ready;
     bool has_database;             /* as a look at what writes need found last */
     char refusal[HEALTH_WHY_SIZE]; /* of writes; empty: Redis takes them */
@@ -32,6 +33,8 @@ static const char *what_streams_lack(const struct redis_health *health)
         return not_heard;
     if (!health->streams_are_answered)
         return "Redis does not answer the streams";
+    if (!health->access_is_known)
+        return "the revocations of tokens have not been read";
     return NULL;
 }
 
@@ -99,6 +102,12 @@ static void on_api(void *context, bool is_answered)
 void redis_health_set_hearing(struct redis_health *health, bool is_hearing)
 {
     health->is_hearing = is_hearing;
+    decide(health);
+}
+
+void redis_health_set_access(struct redis_health *health, bool is_known)
+{
+    health->access_is_known = is_known;
     decide(health);
 }
 

@@ -41,5 +41,7 @@ void redis_health_set_writes(struct redis_health *health, int r, const char *why
 
 /* Of the live channels. */
 void redis_health_set_hearing(struct redis_health *health, bool is_hearing);
+/* Is it known whose tokens were taken back? Until then nobody should be let in. */
+void redis_health_set_access(struct redis_health *health, bool is_known);
 /* Why they are not heard, for people; it counts while they are not. */
 void redis_health_set_unheard(struct redis_health *health, const char *why);

@@ -36,6 +36,7 @@ static const struct {
     {"ASK", -EAGAIN, false},          {"MOVED", -EREMOTE, false},
     {"AHEAD", -ERANGE, true},         {"NODICTIONARY", -ENOENT, true},
     {"TAKEN", -EEXIST, true},         {"TOOMANY", -EDQUOT, true},
+    {"NOREVOCATION", -ENOENT, true},
 };
 
 /* Redis 6.2 wraps what a command in a script was refused with: "ERR Error running script (call to

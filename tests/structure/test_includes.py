@@ -57,8 +57,8 @@ KNOWN_TO = {
     "openssl/": ["gateway/http/", "gateway/front/", "gateway/config/", "cli/token_sign.c",
                  "src/redis/redis_tls.c"],
     "hiredis/": ["src/", "gateway/redis/", "gateway/intake/", "gateway/access/", "gateway/api/", "cli/"],
-    "jansson": ["src/social/", "gateway/front/", "gateway/access/", "gateway/provider/", "gateway/api/", "gateway/dialects/",
-                "gateway/streams/", "cli/"],
+    "jansson": ["src/database/", "src/social/", "gateway/front/", "gateway/access/", "gateway/provider/", "gateway/api/",
+                "gateway/dialects/", "gateway/streams/", "cli/"],
     "uv": ["gateway/"],
     "curl/": ["cli/", "gateway/provider/getter.c"],
 }

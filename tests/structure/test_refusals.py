@@ -17,8 +17,8 @@ LIMIT = re.compile(r'\[ADMISSION_\w+\] = \{\w+, "([a-z_]+)"')
 # tests/unit, where no status is to be seen.)
 # Which logins a user can have depends on the number of shards.
 CIRCUMSTANCES = {"archive_away", "busy", "dictionary_not_ready", "draining", "internal", "login_elsewhere", "no_memory",
-                 "quota", "rate_limited", "redis_full", "timeout", "token_revoked", "too_many_counts", "too_many_logins",
-                 "too_many_streams", "too_many_trends"}
+                 "quota", "rate_limited", "redis_full", "timeout", "too_many_counts", "too_many_logins",
+                 "too_many_revocations", "too_many_streams", "too_many_trends"}
 
 
 def codes():

@@ -49,6 +49,9 @@ class World:
                          for parameter in operation.parameters
                          if parameter["in"] == "query" and parameter.get("required"))
         path = operation.path.replace("{user}", self.bob.sub).replace("{post}", self.post)
+        if "{revocation}" in path:
+            made = self.admin.expect(201, "POST", "/v1/revocations", {"sub": "nobody"})["id"]
+            path = path.replace("{revocation}", made)
         return f"{path}?{query}" if query else path
 
     def body(self, operation):
@@ -59,6 +62,7 @@ class World:
                 "unfollowMany": {"users": ["nobody"]}, "keepLastRead": {"id": self.post},
                 "estimateFilter": {"filter": {"firehose": True}},
                 "makeTicket": {"path": "/v1/stream/firehose"},
+                "revoke": {"jti": f"jti-{self.keys}"},
                 "changeUser": {"name": "Ada", "bio": "I was first.", "avatar": "https://example.org/a.png",
                                "fields": [{"name": "Born", "value": "1815"}]}}.get(operation.name)
 
@@ -100,7 +104,9 @@ def not_found(world, operation):
         return world.ada.request("POST", "/v1/tickets", {"path": "/v1/stream/nowhere"})
     path = world.path(operation).replace(f"/{world.bob.sub}", "/nobody")
     path = path.replace(f"/{world.post}", "/ada")
-    return world.ada.request(operation.method, path)
+    if operation.name == "unrevoke":
+        path = "/v1/revocations/4096"
+    return world.user(operation).request(operation.method, path)
 
 
 def conflict(world, operation):
@@ -162,6 +168,9 @@ def reused(world, operation):
     if operation.name == "createUser":  # a key is remembered in the shard of the login
         world.admin.expect(201, "POST", "/v1/users", {"login": "once"}, key)
         return world.admin.request("POST", "/v1/users", {"login": "once", "name": "Twice"}, key)
+    if operation.name == "revoke":
+        world.admin.expect(201, "POST", "/v1/revocations", {"jti": "once"}, key)
+        return world.admin.request("POST", "/v1/revocations", {"jti": "twice"}, key)
     if operation.name == "createPost":
         world.ada.expect(201, "POST", "/v1/posts", {"text": "once"}, key)
     else:

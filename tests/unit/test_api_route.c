@@ -81,7 +81,8 @@ static void test_every_operation_is_allowed_where_it_is(void **state)
 
         assert_int_equal(api_route_name(route), i);
         assert_non_null(strstr(api_route_allow(sl_slice_str(rows[i].path)), rows[i].name));
-        assert_int_equal(api_route_names_user(route) + api_route_names_post(route),
+        assert_int_equal(api_route_names_user(route) + api_route_names_post(route) +
+                             api_route_names_revocation(route),
                          variable.data ? 1 : 0);
     }
 }

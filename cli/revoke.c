@@ -1,0 +1,190 @@
+/* revoke.c - takes tokens back, lists what was, and lets them be good again.
+ *
+ * One command, for one thing is done at a time, and all of it is about the same list, which is read
+ * a thousand at a time. Times are judged by the clock of this machine, as sluiced judges those that
+ * it is given. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include <hiredis/hiredis.h>
+
+#include "base/clock.h"
+#include "cli/database.h"
+#include "src/database/revocations.h"
+#include "src/model/id.h"
+
+enum { KEY_SUB = 1, KEY_JTI, KEY_KID, KEY_BEFORE, KEY_UNTIL, KEY_LIST, KEY_UNDO };
+enum { LIST_PAGE = 1000 };
+
+struct wish {
+    struct sl_revocation revocation;
+    bool lists;
+    uint64_t undone; /* an id; 0: none */
+};
+
+static uint64_t time_of(const struct cli *cli, const char *option, const char *text)
+{
+    struct failure failure;
+    uint64_t time_ms = 0;
+
+    if (sl_revocation_time(sl_slice_str(text), clock_wall_ms(), &time_ms, &failure) < 0)
+        cli_usage(cli, "--%s: %s", option, failure.text);
+    return time_ms;
+}
+
+static struct wish read_wish(struct cli *cli, int argc, char **argv)
+{
+    struct wish wish = {.undone = 0};
+    struct sl_revocation *revocation = &wish.revocation;
+    int key;
+
+    while ((key = cli_option(cli, argc, argv)) >= 0) {
+        if (key == KEY_SUB)
+            revocation->sub = sl_slice_str(optarg);
+        else if (key == KEY_JTI)
+            revocation->jti = sl_slice_str(optarg);
+        else if (key == KEY_KID)
+            revocation->kid = sl_slice_str(optarg);
+        else if (key == KEY_BEFORE)
+            revocation->before_ms = time_of(cli, "before", optarg);
+        else if (key == KEY_UNTIL)
+            revocation->until_ms = time_of(cli, "until", optarg);
+        else if (key == KEY_LIST)
+            wish.lists = true;
+        else if (sl_id_parse(sl_slice_str(optarg), &wish.undone) < 0)
+            cli_usage(cli, "--undo takes the ID of a revocation");
+    }
+    cli_no_arguments(cli, argc, argv);
+    return wish;
+}
+
+/* One thing at a time, and that can be done. */
+static void check_wish(const struct cli *cli, const struct wish *wish)
+{
+    const struct sl_revocation *revocation = &wish->revocation;
+    bool makes = revocation->sub.data || revocation->jti.data || revocation->kid.data ||
+                 revocation->before_ms || revocation->until_ms;
+    struct failure failure;
+    const char *member;
+
+    if ((int)makes + (int)wish->lists + (wish->undone != 0) > 1)
+        cli_usage(cli, "--list and --undo stand alone");
+    if (wish->lists || wish->undone)
+        return;
+    if (!makes)
+        cli_usage(cli, "one of --sub, --jti, --kid and --before is needed, or --list, or --undo");
+    if (sl_revocation_check(revocation, clock_wall_ms(), &member, &failure) < 0)
+        cli_usage(cli, "%s", failure.text);
+}
+
+/* *last is the id of the last that there is. */
+static int print_page(struct database *database, uint64_t *last, size_t *ret_count,
+                      struct failure *reterr)
+{
+    struct sl_call call = SL_CALL_INIT;
+    redisReply *reply = NULL;
+    int r;
+
+    r = sl_revocations_call(&call, *last, LIST_PAGE, reterr);
+    r = database_run(database, &call, r, &reply, reterr);
+    if (r == 0)
+        r = sl_revocations_reply(reply, ret_count, reterr);
+    for (size_t i = 0; r == 0 && i < *ret_count; i++) {
+        struct sl_slice json = sl_revocations_json(reply, i);
+        struct sl_revocation one;
+
+        r = sl_revocation_parse(json, &one, reterr);
+        if (r < 0)
+            break;
+        *last = one.id;
+        if (one.until_ms > clock_wall_ms()) {
+            cli_print(stdout, json);
+            printf("\n");
+        }
+        sl_revocation_done(&one);
+    }
+    freeReplyObject(reply);
+    return r;
+}
+
+static int list(struct database *database, const struct cli *cli)
+{
+    struct failure failure;
+    size_t count = LIST_PAGE;
+    uint64_t last = 0;
+    int r = 0;
+
+    while (r == 0 && count == LIST_PAGE)
+        r = print_page(database, &last, &count, &failure);
+    return r < 0 ? cli_failed(cli, &failure) : cli_done(cli);
+}
+
+static int change(struct database *database, const struct cli *cli, const struct wish *wish)
+{
+    const struct sl_slice request_id = sl_slice_str(database->request_id);
+    struct sl_call call = SL_CALL_INIT;
+    struct sl_written written;
+    struct failure failure;
+    int status, r;
+
+    if (wish->undone)
+        r = sl_unrevoke_call(&call, &database->meta, request_id, wish->undone, &failure);
+    else
+        r = sl_revoke_call(&call, &database->meta, request_id, &wish->revocation, &failure);
+    status = database_write(database, cli, &call, r, &failure, &written);
+    if (status != CLI_GOOD || wish->undone)
+        return status;
+    printf("%" PRIu64 "\n", written.id);
+    return cli_done(cli);
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    const struct wish wish = read_wish(cli, argc, argv);
+    struct database database;
+    int status;
+
+    check_wish(cli, &wish);
+    status = database_open(&database, cli, 0);
+    if (status != CLI_GOOD)
+        return status;
+    status = wish.lists ? list(&database, cli) : change(&database, cli, &wish);
+    database_close(&database);
+    return status;
+}
+
+static const struct cli_option options[] = {
+    {"sub", KEY_SUB, "SUBJECT", "Tokens of this subject: those that there are, and new ones.", NULL,
+     CLI_ONCE},
+    {"jti", KEY_JTI, "ID", "The token with this jti.", NULL, CLI_ONCE},
+    {"kid", KEY_KID, "KEY", "Tokens that this key signed, by the name that sluiced knows it by.",
+     NULL, CLI_ONCE},
+    {"before", KEY_BEFORE, "TIME",
+     "Tokens issued (iat) before then, and those that do not say when: now, 2026-11-22T10:00:00Z, "
+     "a Unix time, or 1h for an hour ago.",
+     "now", CLI_ONCE},
+    {"until", KEY_UNTIL, "TIME",
+     "It counts until then; unless given, as long as a token may live (token-life, 30 days).", NULL,
+     CLI_ONCE},
+    {"list", KEY_LIST, NULL, "Prints those that count, oldest first, a line of JSON each.", NULL,
+     CLI_ONCE},
+    {"undo", KEY_UNDO, "ID", "The revocation with this id counts no more.", NULL, CLI_ONCE},
+    CLI_OPTIONS_END,
+};
+
+const struct command command_revoke = {
+    .name = "revoke",
+    .arguments = "",
+    .summary = "take tokens back before they end",
+    .help = "Whoever shows such a token is refused by every sluiced from then on, within a second, "
+            "and streams that began with one end with the code token_revoked. Of several options "
+            "all must hold of a token. Prints the id of the revocation.",
+    .options = options,
+    .examples = "sluice revoke --sub 42                 # shut somebody out\n"
+                "sluice revoke --sub 42 --before now    # log out everywhere; new tokens are good\n"
+                "sluice revoke --kid 2026-11            # a key that has leaked\n"
+                "sluice revoke --list\n"
+                "sluice revoke --undo 114677036875776\n",
+    .run = run,
+};
