@@ -54,6 +54,7 @@ enum token_fault {
     TOKEN_CRITICAL_HEADER, /* has `crit` */
     TOKEN_WRONG_ALGORITHM,
     TOKEN_UNKNOWN_KEY,
+    TOKEN_NO_KEYS_YET, /* a key that its issuer may have: no set of it was fetched so far */
     TOKEN_BAD_SIGNATURE,
     TOKEN_EXPIRED,
     TOKEN_NOT_YET_VALID,
@@ -96,6 +97,12 @@ const char *token_policy_warning(const struct token_policy *policy, unsigned n);
 /* The n-th file of a set, from 0, over all issuers; NULL: no more. What key_set_file_reread()
  * (issuer_keys.h) has changed counts at once, after token_policy_forget(). */
 struct key_set_file *token_policy_file(struct token_policy *policy, unsigned n);
+
+/* The n-th key, from 0, over all issuers, by the names that tokens have of it. */
+struct token_key_id {
+    char issuer[TOKEN_NAME_SIZE], kid[TOKEN_NAME_SIZE];
+};
+bool token_policy_key(const struct token_policy *policy, unsigned n, struct token_key_id *ret_id);
 
 /* Who wants to know that a token names a key that its issuer has not, or has not yet. `issuer` is
  * of those that have names. */
