@@ -265,6 +265,8 @@ enum token_fault token_check(const struct token_policy *policy, struct sl_slice 
     if (fault == TOKEN_OK)
         *ret_token = token;
     ret_token->bad_claim = token.bad_claim;
+    memcpy(ret_token->issuer, token.issuer, sizeof(token.issuer));
+    memcpy(ret_token->kid, token.kid, sizeof(token.kid));
     return fault;
 }
 

@@ -121,7 +121,8 @@ void token_policy_set_revoked(struct token_policy *policy, token_revoked_fn is_r
 bool token_is_revoked(const struct token_policy *policy, const struct token *token,
                       uint64_t now_ms);
 
-/* TOKEN_OK fills *ret_token, TOKEN_BAD_CLAIMS its `bad_claim`. `now_ms`: Unix time. */
+/* TOKEN_OK fills *ret_token, TOKEN_BAD_CLAIMS its `bad_claim`, every fault behind the signature its
+ * issuer and kid. `now_ms`: Unix time. */
 enum token_fault token_check(const struct token_policy *policy, struct sl_slice jwt,
                              uint64_t now_ms, struct token *ret_token);
 
