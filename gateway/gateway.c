@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "gateway/access/pass_store.h"
+#include "gateway/access/use_exchange.h"
 #include "gateway/api/api.h"
 #include "gateway/api/archive_watch.h"
 #include "gateway/config/config_reload.h"
@@ -37,10 +38,8 @@
 #include "gateway/redis/task_watch.h"
 #include "gateway/redis/write_watch.h"
 #include "gateway/serve/access_watch.h"
-#include "gateway/front/key_board.h"
 #include "gateway/serve/front_config.h"
 #include "gateway/serve/key_watch.h"
-#include "gateway/serve/removed_keys.h"
 #include "gateway/serve/server.h"
 #include "gateway/streams/user_check.h"
 
@@ -57,7 +56,6 @@ struct gateway {
     uv_timer_t pulse; /* tells the parent that the loop comes round */
     struct front_config front;
     struct key_watch *key_watch;
-    struct removed_keys *removed_keys;
     struct sl_redis_address redis;
     struct event_decoder *decoder;
     struct deliver *deliver;
@@ -82,6 +80,7 @@ struct gateway {
     struct cluster_watch *cluster;       /* NULL: Redis is no cluster */
     struct shard_watch *task_watch;      /* of worker 0 only */
     struct shard_watch *write_watch;     /* the same */
+    struct use_exchange *use_exchange;   /* the same */
     struct archive_watch *archive_watch; /* the same; NULL, too: there is no archive */
     int ready_fd;                        /* -1: told already */
 };
@@ -200,6 +199,7 @@ static void on_subscribed(void *context, const struct sl_meta *meta)
     shard_watch_begin(gateway->task_watch, meta->shards);
     shard_watch_begin(gateway->log_watch, meta->shards);
     shard_watch_begin(gateway->write_watch, meta->shards);
+    use_exchange_begin(gateway->use_exchange, meta->shards);
 }
 
 static void on_complete(void *context)
@@ -250,12 +250,12 @@ static void on_drained(void *context)
     gateway->cluster = NULL;                    /* the commands may be in doubt still */
     redis_commands_free(gateway->api_commands); /* whoever still waits is answered */
     shard_watch_free(gateway->write_watch);
+    use_exchange_free(gateway->use_exchange);
     archive_reader_free(gateway->archive); /* the same */
     archive_watch_free(gateway->archive_watch);
     cache_reader_free(gateway->cache); /* the same */
     api_free(gateway->api);
     access_watch_stop(gateway->access);
-    removed_keys_free(gateway->removed_keys);
     server_close(gateway->server);
     redis_commands_free(gateway->commands); /* answers what is under way, so before who asked */
     redis_health_free(gateway->health);
@@ -277,30 +277,6 @@ static void on_drained(void *context)
     uv_close((uv_handle_t *)&gateway->pulse, NULL);
 }
 
-/* A set that was fetched may have it by now. */
-static void on_unknown_key(void *context, const char *issuer)
-{
-    const struct gateway *gateway = context;
-
-    for (unsigned i = 0; i < gateway->front.sources.count; i++) {
-        if (strcmp(gateway->front.sources.items[i].issuer, issuer) == 0)
-            key_board_want(gateway->parts->key_board, gateway->front.sources.items[i].id);
-    }
-}
-
-static void watch_removed_keys(struct gateway *gateway)
-{
-    const struct config *config = gateway->parts->config;
-    const struct removed_keys_rules rules = {
-        .policy = gateway->front.policy,
-        .sources = &gateway->front.sources,
-        .after_ms = config->keys_removed_after_ms,
-        .ends = strcmp(config->keys_removed, "end") == 0,
-    };
-
-    removed_keys_set(gateway->removed_keys, &rules);
-}
-
 /* As the settings are now. */
 static int read_front(struct gateway *gateway, struct failure *reterr)
 {
@@ -316,10 +292,6 @@ static int read_front(struct gateway *gateway, struct failure *reterr)
     }
     if (r == 0 && key_watch_set(gateway->key_watch, gateway->front.policy) < 0)
         r = failure_set(reterr, -ENOMEM, "out of memory");
-    if (r == 0)
-        token_policy_set_unknown_key(gateway->front.policy, on_unknown_key, gateway);
-    if (r == 0 && gateway->removed_keys)
-        watch_removed_keys(gateway);
     return r;
 }
 
@@ -375,6 +347,7 @@ static void on_signal(uv_signal_t *handle, int number)
         uv_signal_stop(&gateway->signals[i]);
     /* What happens from here on is the next server's to tell, and so is what still waits for its
      * turn: it is above every cursor. The queues can empty. */
+    use_exchange_leave(gateway->use_exchange);
     intake_stop(gateway->intake);
     access_watch_drain(gateway->access);
     server_drain(gateway->server, parts->config->drain_timeout_ms,
@@ -408,12 +381,21 @@ static void on_writes(void *context, int r, const char *why)
 /* What one worker finds out for all. */
 static int start_watches(struct gateway *gateway)
 {
+    const struct use_exchange_settings exchange = {
+        .loop = &gateway->loop,
+        .commands = gateway->api_commands,
+        .uses = gateway->parts->uses,
+        .admission = gateway->parts->admission,
+        .metrics = gateway->metrics,
+    };
+
     if (gateway->parts->worker != 0)
         return 0;
     gateway->log_watch = log_watch_new(&gateway->loop, gateway->commands, gateway->metrics);
     gateway->write_watch =
         write_watch_new(&gateway->loop, gateway->api_commands, on_writes, gateway);
-    if (!gateway->log_watch || !gateway->write_watch)
+    gateway->use_exchange = use_exchange_new(&exchange);
+    if (!gateway->log_watch || !gateway->write_watch || !gateway->use_exchange)
         return -ENOMEM;
     if (!gateway->parts->config->archive) {
         health_set(gateway->metrics, HEALTH_ARCHIVE, HEALTH_OFF, NULL, clock_wall_ms());
@@ -566,7 +548,8 @@ static int start_delivery(struct gateway *gateway, struct failure *reterr)
     if (gateway->parts->worker == 0)
         gateway->task_watch = task_watch_new(&gateway->loop, gateway->commands, gateway->metrics);
     if ((gateway->front.front.has_zstd && !gateway->dictionaries) || !gateway->home_loader ||
-        !gateway->user_checks || !gateway->passes || (gateway->parts->worker == 0 && !gateway->task_watch))
+        !gateway->user_checks || !gateway->passes ||
+        (gateway->parts->worker == 0 && !gateway->task_watch))
         return failure_set(reterr, -ENOMEM, "out of memory");
     return 0;
 }
@@ -627,18 +610,8 @@ static int start_server(struct gateway *gateway, struct failure *reterr)
         .history = parts->history,
         .site = parts->site,
     };
-    int r;
 
-    r = server_new(&settings, &gateway->server, reterr);
-    if (r < 0)
-        return r;
-    gateway->removed_keys =
-        removed_keys_new(&gateway->loop, server_streams(gateway->server), parts->key_board,
-                         parts->worker == 0);
-    if (!gateway->removed_keys)
-        return failure_set(reterr, -ENOMEM, "out of memory");
-    watch_removed_keys(gateway);
-    return 0;
+    return server_new(&settings, &gateway->server, reterr);
 }
 
 static void on_pulse(uv_timer_t *timer)

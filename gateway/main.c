@@ -30,7 +30,6 @@
 #include "gateway/process/intake_process.h"
 #include "gateway/process/supervisor.h"
 #include "gateway/process/task_runner.h"
-#include "gateway/serve/token_report.h"
 #include "src/redis/redis_address.h"
 
 enum {
@@ -117,7 +116,7 @@ static int serve(struct config *config, int started_fd, struct failure *reterr)
     task_runner_tell(config);
     parts.board = metrics_board_new(workers);
     parts.admission = admission_new((uint32_t)config->max_connections, workers);
-    parts.uses = fair_use_new();
+    parts.uses = fair_use_new(config->use_exchange_ms);
     parts.slow_board = slow_board_new(workers);
     parts.history = history_new();
     parts.key_board = key_board_new();
@@ -187,20 +186,14 @@ static int act(struct config *config, struct failure *reterr)
 
 int main(int argc, char *argv[])
 {
-    bool checks_token = argc > 1 && strcmp(argv[1], "--check-token") == 0;
     struct config *config = NULL;
     struct failure failure;
     int r;
 
     keep_standard_descriptors();
-    if (checks_token) {
-        argv[1] = argv[0];
-        argc--;
-        argv++;
-    }
     r = config_read(argc, argv, environ, &config, &failure);
     if (r == 0)
-        r = checks_token ? token_report(config, &failure) : act(config, &failure);
+        r = act(config, &failure);
     if (r < 0)
         fprintf(stderr, "sluiced: %s\n", failure.text);
     config_free(config);

@@ -320,6 +320,13 @@ static int warn_if_due(struct catcher *catcher, uint64_t event_wall_ms)
                              event_new_control(EVENT_WARNING, sl_slice(json, (size_t)size)));
 }
 
+/* For who began in the past, not for who fell behind. */
+static void catcher_count_read(struct catcher *catcher, size_t events)
+{
+    if (!catcher->has_fallen)
+        catcher->client->replayed += events;
+}
+
 int catcher_offer(struct catcher *catcher, struct event *event, struct sl_slice tail)
 {
     uint64_t bytes = catcher->outbox.bytes;
@@ -328,6 +335,7 @@ int catcher_offer(struct catcher *catcher, struct event *event, struct sl_slice 
     if (client_is_beyond(catcher->client->until, event->id))
         return 0;
     catcher->fed_wall_ms = catch_up_happened_ms(catcher->catch_up, event);
+    catcher_count_read(catcher, 1);
     if (catcher->counter)
         return catcher_count(catcher, event, tail);
     r = warn_if_due(catcher, catcher->fed_wall_ms);
@@ -342,9 +350,11 @@ int catcher_next_wanted(struct catcher *catcher, struct segment *segment, size_t
 {
     int r = lane_next_wanted(catcher->lane, segment, index, ret_index, ret_tail);
 
-    if (r == 0)
-        catch_up_spend(catcher->catch_up, STEP_COST + (*ret_index - index) * LOOK_COST);
-    return r;
+    if (r < 0)
+        return r;
+    catch_up_spend(catcher->catch_up, STEP_COST + (*ret_index - index) * LOOK_COST);
+    catcher_count_read(catcher, *ret_index - index);
+    return 0;
 }
 
 int catcher_tell_rewound(struct catcher *catcher, uint32_t shard, uint64_t previous)

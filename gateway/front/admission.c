@@ -295,6 +295,21 @@ enum admission_verdict admission_enter(struct admission *admission,
     return verdict;
 }
 
+uint32_t admission_streams(struct admission *admission, struct sl_slice subject,
+                           struct sl_slice address)
+{
+    int chain = subject.size > 0 ? BY_SUBJECT : BY_ADDRESS;
+    uint64_t hash = hash_of(admission, subject.size > 0 ? subject : address);
+    uint32_t oldest, found = 0;
+
+    if (hash == 0)
+        return 0;
+    lock(admission);
+    found = count(admission, chain, hash, &oldest);
+    unlock(admission);
+    return found;
+}
+
 static void clear_entry(struct admission *admission, uint32_t i)
 {
     struct entry *entry = &admission->entries[i];

@@ -41,6 +41,9 @@ enum admission_verdict admission_enter(struct admission *admission,
                                        const struct admission_limits *limits, unsigned worker,
                                        struct sl_slice subject, struct sl_slice address,
                                        admission_ticket *ret_ticket);
+/* How many there are of the subject, or, if that is empty, from the address. */
+uint32_t admission_streams(struct admission *admission, struct sl_slice subject,
+                           struct sl_slice address);
 void admission_leave(struct admission *admission, admission_ticket ticket);
 
 /* The worker is dead: its streams are gone. */

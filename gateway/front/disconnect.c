@@ -23,6 +23,7 @@ static const struct disconnect_row rows[DISCONNECT_REASON_COUNT] = {
     [DISCONNECT_COMPLETE] = {"complete", "until is reached", 1000, false},
     [DISCONNECT_ENDED] = {"ended", "this connection was ended by its owner or an operator", 4004,
                           false},
+    [DISCONNECT_QUOTA] = {"quota", "as much has been sent today as may be", 4012, true},
 };
 
 const struct disconnect_row *disconnect_row(enum disconnect_reason reason)

@@ -25,8 +25,9 @@ enum disconnect_reason {
     DISCONNECT_INTERNAL,
     DISCONNECT_BUSY,
     DISCONNECT_HOME_FULL, /* busy: no memory is left for home streams */
-    DISCONNECT_COMPLETE, /* what was asked for has an end, and this is it */
-    DISCONNECT_ENDED,    /* by its owner, or by who runs the server */
+    DISCONNECT_COMPLETE,  /* what was asked for has an end, and this is it */
+    DISCONNECT_ENDED,     /* by its owner, or by who runs the server */
+    DISCONNECT_QUOTA,     /* its subject or its address has had as much today as it may */
     DISCONNECT_REASON_COUNT
 };
 

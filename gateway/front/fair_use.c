@@ -27,6 +27,9 @@ enum {
     ACCOUNTS = USE_OF_COUNT * SETS * SET_SIZE
 };
 
+/* Of an account, in the array that is looked through. */
+enum news { NEWS_FREE, NEWS_NONE, NEWS_SOME };
+
 struct account {
     uint8_t size; /* of the name; 0: the account is free */
     char name[USE_NAME_MAX];
@@ -46,9 +49,11 @@ struct account {
 struct fair_use {
     pthread_mutex_t locks[LOCKS];
     struct hash_key key;
-    atomic_uint gateways; /* that there are, this one included */
-    atomic_bool is_alone; /* the others are not heard: a share of each rate is ours */
-    _Atomic uint8_t has_news[ACCOUNTS];
+    uint64_t id;
+    uint64_t exchange_ms;           /* between two times that an account is told of */
+    atomic_uint gateways;           /* that there are, this one included */
+    atomic_bool is_alone;           /* the others are not heard: a share of each rate is ours */
+    _Atomic uint8_t news[ACCOUNTS]; /* enum news */
     struct account accounts[ACCOUNTS];
 };
 
@@ -84,13 +89,15 @@ static void unlock(struct fair_use *uses, size_t index)
     pthread_mutex_unlock(lock_of(uses, index));
 }
 
-struct fair_use *fair_use_new(void)
+struct fair_use *fair_use_new(uint64_t exchange_ms)
 {
     struct fair_use *uses = shared_memory_new(sizeof(*uses));
 
     if (!uses)
         return NULL;
     uses->key = hash_key_random();
+    uses->exchange_ms = exchange_ms;
+    uses->id = hash_key_random().k0;
     atomic_store(&uses->gateways, 1);
     for (int i = 0; i < LOCKS; i++) {
         if (init_lock(&uses->locks[i]) < 0) {
@@ -117,13 +124,15 @@ static size_t first_of_set(const struct fair_use *uses, const struct use_whose *
 
 static bool has_news(const struct fair_use *uses, size_t index)
 {
-    return atomic_load_explicit(&uses->has_news[index], memory_order_relaxed) != 0;
+    return atomic_load_explicit(&uses->news[index], memory_order_relaxed) == NEWS_SOME;
 }
 
 static void mark(struct fair_use *uses, size_t index, bool is_news)
 {
-    if (has_news(uses, index) != is_news)
-        atomic_store_explicit(&uses->has_news[index], is_news, memory_order_relaxed);
+    uint8_t news = is_news ? NEWS_SOME : NEWS_NONE;
+
+    if (atomic_load_explicit(&uses->news[index], memory_order_relaxed) != news)
+        atomic_store_explicit(&uses->news[index], news, memory_order_relaxed);
 }
 
 /* Does `a` make room sooner than `b`? */
@@ -324,6 +333,16 @@ struct sl_slice use_prefix(struct sl_slice address)
 
 /* --- the exchange --- */
 
+uint64_t fair_use_exchange_ms(const struct fair_use *uses)
+{
+    return uses->exchange_ms;
+}
+
+uint64_t fair_use_id(const struct fair_use *uses)
+{
+    return uses->id;
+}
+
 void fair_use_set_gateways(struct fair_use *uses, unsigned gateways)
 {
     atomic_store_explicit(&uses->gateways, gateways > 0 ? gateways : 1, memory_order_relaxed);
@@ -348,10 +367,8 @@ void fair_use_mark(struct fair_use *uses, const struct use_whose *whose,
 void fair_use_mark_all(struct fair_use *uses)
 {
     for (size_t i = 0; i < ACCOUNTS; i++) {
-        lock(uses, i);
-        if (uses->accounts[i].size > 0)
+        if (atomic_load_explicit(&uses->news[i], memory_order_relaxed) != NEWS_FREE)
             mark(uses, i, true);
-        unlock(uses, i);
     }
 }
 
@@ -381,7 +398,7 @@ bool fair_use_next_news(struct fair_use *uses, size_t *position, uint64_t now_ms
             continue;
         lock(uses, *position);
         is_due = account->size > 0 &&
-                 (account->sent_ms == 0 || now_ms - account->sent_ms >= USE_EXCHANGE_MS);
+                 (account->sent_ms == 0 || now_ms - account->sent_ms >= uses->exchange_ms);
         if (is_due) {
             account->sent_ms = now_ms;
             mark(uses, *position, false);

@@ -44,8 +44,9 @@ struct use_state {
     uint64_t heard_ms;             /* when that was told last, by `now_ms`; 0: never */
 };
 
-/* For all workers, before they are forked. NULL: out of memory. */
-struct fair_use *fair_use_new(void);
+/* For all workers, before they are forked; an account is told of once in `exchange_ms`. NULL: out
+ * of memory. */
+struct fair_use *fair_use_new(uint64_t exchange_ms);
 void fair_use_free(struct fair_use *uses);
 
 /* Takes one of `rate`, if there is room. *ret_state is what is then. */

@@ -2,15 +2,12 @@
  * what those have told.
  *
  * For access/use_exchange.c, which one worker runs for all. An account that has been told of is not
- * told of again within USE_EXCHANGE_MS, whatever happens to it. */
+ * told of again within the time that fair_use_new() was given, whatever happens to it. */
 #pragma once
 
 #include "gateway/front/fair_use.h"
 
-enum {
-    USE_EXCHANGE_MS = 10000,
-    USE_TOLD_RATES = USE_REQUESTS + 1 /* bad tokens are each gateway's own affair */
-};
+enum { USE_TOLD_RATES = USE_REQUESTS + 1 /* bad tokens are each gateway's own affair */ };
 
 /* Since it was told last. */
 struct use_news {
@@ -29,6 +26,10 @@ struct use_heard {
     uint64_t sums[USE_SUMS];
     uint64_t streams_elsewhere;
 };
+
+/* By which the gateways tell themselves apart. */
+uint64_t fair_use_exchange_ms(const struct fair_use *uses);
+uint64_t fair_use_id(const struct fair_use *uses);
 
 /* How many gateways there are, which are heard. */
 void fair_use_set_gateways(struct fair_use *uses, unsigned gateways);

@@ -79,6 +79,14 @@ static const struct {
 
 static const struct {
     const char *name;
+    enum use use;
+} uses[] = {
+#define USE(symbol, name) {name, USE_##symbol},
+#include "src/model/token.def"
+};
+
+static const struct {
+    const char *name;
     size_t offset; /* of a uint32_t in struct sl_filter_limits */
 } limits[] = {
 #define LIMIT(field, name)   {name, offsetof(struct sl_filter_limits, field)},
@@ -128,6 +136,11 @@ int stream_pass_write(const struct stream_pass *pass, struct buffer *ret_json)
         buffer_append_format(
             ret_json, "%s\"%s\":%u", i ? "," : "", limits[i].name,
             *(const uint32_t *)(const void *)((const char *)&token->limits + limits[i].offset));
+    for (size_t i = 0; i < sizeof(uses) / sizeof(uses[0]); i++) {
+        if (token->uses[uses[i].use] > 0)
+            buffer_append_format(ret_json, ",\"%s\":%llu", uses[i].name,
+                                 (unsigned long long)token->uses[uses[i].use] - 1);
+    }
     buffer_append_str(ret_json, "}}");
     return ret_json->failed ? -ENOMEM : 0;
 }
@@ -184,6 +197,12 @@ static bool read_all(const json_t *json, struct stream_pass *pass)
             return false;
         *(uint32_t *)(void *)((char *)&token->limits + limits[i].offset) =
             (uint32_t)json_integer_value(value);
+    }
+    for (size_t i = 0; i < sizeof(uses) / sizeof(uses[0]); i++) {
+        const json_t *value = json_object_get(lim, uses[i].name);
+
+        if (json_is_integer(value) && json_integer_value(value) >= 0)
+            token->uses[uses[i].use] = (uint64_t)json_integer_value(value) + 1;
     }
     return true;
 }

@@ -23,6 +23,7 @@
 #include "base/log.h"
 #include "gateway/config/config_reload.h"
 #include "gateway/front/admission.h"
+#include "gateway/front/fair_use_exchange.h"
 #include "gateway/http/listener.h"
 #include "gateway/intake/broadcast.h"
 #include "gateway/metrics/slow_board.h"
@@ -329,6 +330,8 @@ static void note_end(struct supervisor *supervisor, struct worker_process *worke
         note_intake_end(supervisor, !supervisor->stopping);
     } else {
         admission_forget_worker(supervisor->settings->admission, index);
+        if (supervisor->settings->uses)
+            fair_use_mark_all(supervisor->settings->uses); /* they have fewer streams now */
         slow_board_forget_worker(supervisor->settings->slow_board, index);
     }
     judge_end(supervisor, worker, &how, streams, now_ms);

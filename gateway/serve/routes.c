@@ -19,6 +19,9 @@
 
 #define ESTIMATE_PATH "/v1/filters/estimate"
 #define TICKETS_PATH  "/v1/tickets"
+#define USAGE_PATH    "/v1/usage"
+#define USAGE_METHODS "GET, HEAD, OPTIONS"
+
 #define ASKED_METHODS "POST, OPTIONS" /* of both */
 
 /* --- refusals --- */
@@ -223,6 +226,29 @@ static void begin_asked(struct server *server, struct http_connection *connectio
         server_refuse(server, connection, &refusal);
 }
 
+/* --- what has been used --- */
+
+static bool is_usage(const struct http_request *request)
+{
+    return sl_slice_is(request->path, USAGE_PATH);
+}
+
+static void begin_usage(struct server *server, struct http_connection *connection,
+                        const struct http_request *request)
+{
+    enum token_fault fault = TOKEN_OK;
+    struct http_refusal refusal;
+    int r;
+
+    if (request->method == HTTP_GET || request->method == HTTP_HEAD)
+        r = usage_answer(server, connection, request, &refusal, &fault);
+    else
+        r = refuse_method(USAGE_METHODS, &refusal);
+    server_count_token_fault(server, fault);
+    if (r < 0)
+        server_refuse(server, connection, &refusal);
+}
+
 /* --- dialects --- */
 
 struct dialect_match {
@@ -356,6 +382,10 @@ static void route(struct server *server, struct http_connection *connection,
         answer_options(connection, request, ASKED_METHODS);
     } else if (is_asked(request)) {
         begin_asked(server, connection, head);
+    } else if (is_usage(request) && request->method == HTTP_OPTIONS) {
+        answer_options(connection, request, USAGE_METHODS);
+    } else if (is_usage(request)) {
+        begin_usage(server, connection, request);
     } else if (is_stream && request->method == HTTP_OPTIONS && !request->is_upgrade) {
         answer_options(connection, request, STREAM_METHODS);
     } else if (is_stream) {

@@ -152,6 +152,7 @@ static int create_streams(struct server *server)
         .dictionaries = server->settings.dictionaries,
         .front = server->settings.front,
         .admission = server->settings.admission,
+        .uses = server->settings.uses,
         .worker = server->settings.worker,
         .metrics = server->settings.metrics,
         .slow_board = server->settings.slow_board,

@@ -48,6 +48,13 @@ void server_refuse(struct server *server, struct http_connection *connection,
 /* The client is not told what was wrong with its token: so the log must say it. */
 void server_count_token_fault(struct server *server, enum token_fault fault);
 
+/* --- usage.c --- */
+
+/* GET /v1/usage. 0: it is answered; -EPROTO: *refusal, and *ret_fault for log and metrics. */
+int usage_answer(struct server *server, struct http_connection *connection,
+                 const struct http_request *request, struct http_refusal *refusal,
+                 enum token_fault *ret_fault);
+
 /* --- endpoints.c --- */
 
 /* Answers what is no stream and no API: endpoints for operators, the files of the dashboard, or

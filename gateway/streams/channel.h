@@ -13,6 +13,7 @@
 #include "base/list.h"
 #include "gateway/delivery/client.h"
 #include "gateway/front/stream_request.h"
+#include "gateway/front/use_limits.h"
 #include "gateway/streams/filter_budget.h"
 #include "gateway/streams/user_check.h"
 
@@ -32,6 +33,7 @@ struct channel {
     bool is_evicted;
     uint8_t disconnect_reason; /* enum disconnect_reason, if `is_evicted` */
     struct sl_cursor disconnect_cursor;
+    uint64_t added[USE_SUMS]; /* of what it has been sent, to what its subject has used */
     size_t left_filters; /* how many it had when it left delivery, and of how many bytes of text */
     size_t left_filter_bytes;
 };

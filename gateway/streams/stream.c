@@ -70,6 +70,7 @@ void stream_start(struct stream *stream, const struct http_head *head, struct sl
     stream->timer.data = stream;
     list_append(&streams->list, &stream->node);
     streams->by_ticket[stream->ticket] = stream;
+    stream_use_begin(stream);
     metric_add(metrics_of(stream), METRIC_STREAMS, 1);
     metric_add(metrics_of(stream), METRIC_STREAMS_OPENED, 1);
     if (begin(stream, head, headers) < 0)
@@ -254,6 +255,7 @@ void stream_leave_delivery(struct stream *stream)
 
 void stream_close_channel(struct channel *channel, const char *why)
 {
+    stream_use_add(channel->stream);
     channel_leave_delivery(channel);
     channel_log_end(channel, why);
     channel_done(channel);
@@ -276,6 +278,8 @@ static uint32_t choose_retry_ms(struct stream *stream, const struct channel *cha
     metric_add(metrics_of(stream), metric_at(METRIC_DISCONNECTS, channel->disconnect_reason), 1);
     if (!row->come_back)
         return 0;
+    if (channel->disconnect_reason == DISCONNECT_QUOTA)
+        return stream_use_retry_ms(stable_hash(stream->streams->random++));
     return RETRY_MIN_MS + (uint32_t)(stable_hash(stream->streams->random++) % RETRY_SPREAD_MS);
 }
 
@@ -380,8 +384,10 @@ static void close_now(struct stream *stream)
     stream_memory_forget(stream);
     metric_sub(metrics_of(stream), METRIC_CONNECTIONS, 1);
     metric_sub(metrics_of(stream), METRIC_STREAMS, 1);
+    stream_use_add(stream);
     streams->by_ticket[stream->ticket] = NULL;
     admission_leave(streams->settings.admission, stream->ticket);
+    stream_use_end(stream);
     channel_done(&stream->own);
     stream->stage = STREAM_ENDED;
     list_remove(&streams->list, &stream->node);

@@ -31,9 +31,10 @@ struct streams {
     uv_timer_t *survey_timer;
     bool is_ready;
     bool is_draining;
-    bool has_successor; /* while draining */
+    bool has_successor;          /* while draining */
     unsigned tickets_waited_for; /* requests that wait for Redis to say what theirs is good for */
-    uint64_t random;    /* state of the spread of retry_ms, and of ids */
+    size_t use_part;             /* of the streams, whose use is added next */
+    uint64_t random;             /* state of the spread of retry_ms, and of ids */
 };
 
 enum stream_stage { STREAM_LIVE, STREAM_LEAVING, STREAM_CLOSING, STREAM_ENDED };
@@ -84,6 +85,8 @@ struct stream {
                              no room since; 0: none was */
     admission_ticket ticket;
     struct http_body_share kept;
+    uint8_t address_size;            /* of its client, as it counts; 0: it does not */
+    char address[WIRE_ADDRESS_SIZE]; /* by use_prefix() */
 };
 
 /* A stream on a WebSocket. */
@@ -175,6 +178,31 @@ void stream_memory_init(struct streams *streams);
  * must give way have `gives_way`, and their turn_end runs. */
 void stream_memory_count(struct stream *stream);
 void stream_memory_forget(struct stream *stream);
+
+/* --- stream_use.c --- */
+
+/* Its wire has been taken over. */
+void stream_use_begin(struct stream *stream);
+/* What it has sent since it was added last. Who has had too much of it today is evicted. */
+void stream_use_add(struct stream *stream);
+/* It does not count as one of its subject's any more. */
+void stream_use_end(const struct stream *stream);
+/* Some of them, each time others. */
+void streams_add_use(struct streams *streams);
+/* Until the next day begins. */
+uint32_t stream_use_retry_ms(uint64_t random);
+/* Counts a stream that its token permits, and that came without showing it, and says in `headers`
+ * what is left. 0; -EPROTO: *refusal says 429. */
+int stream_use_check(struct streams *streams, struct http_connection *connection,
+                     const struct stream_request *request, struct buffer *headers,
+                     struct http_refusal *refusal);
+/* Is it told what has passed? Then within the day's limit. The same. */
+int stream_use_check_replay(struct use_check *check, const struct stream_request *request,
+                            struct http_refusal *refusal);
+/* How many streams there may be at this gateway, by how many there are at others. */
+enum admission_verdict streams_limits_here(const struct streams *streams, const struct token *token,
+                                           struct sl_slice address,
+                                           struct admission_limits *ret_limits);
 
 /* --- stream_say.c --- */
 

@@ -33,14 +33,16 @@ static enum admission_verdict ask_admission(struct streams *streams, const struc
                                             const struct stream_request *request,
                                             admission_ticket *ret_ticket)
 {
-    const struct admission_limits *limits = &streams->settings.front->admission;
     char room[WIRE_ADDRESS_SIZE];
+    struct sl_slice address = use_prefix(wire_client_address(wire, room));
+    struct admission_limits limits;
+    enum admission_verdict verdict =
+        streams_limits_here(streams, &request->token, address, &limits);
 
-    return admission_enter(streams->settings.admission, limits, streams->settings.worker,
-                           sl_slice_str(request->token.holder),
-                           limits->per_address ? use_prefix(wire_client_address(wire, room))
-                                               : SL_SLICE_NONE,
-                           ret_ticket);
+    if (verdict != ADMISSION_GRANTED)
+        return verdict;
+    return admission_enter(streams->settings.admission, &limits, streams->settings.worker,
+                           sl_slice_str(request->token.holder), address, ret_ticket);
 }
 
 static int check_admission(struct streams *streams, const struct wire *wire,
@@ -238,22 +240,12 @@ struct stream *stream_opening_take(struct streams *streams, struct stream_openin
     return stream;
 }
 
-/* What has passed is told within the day's limit. */
-static int check_replay(const struct http_request *http, const struct stream_request *request,
-                        struct http_refusal *refusal)
-{
-    bool is_replay = request->since == SINCE_CURSOR || request->since == SINCE_TIME ||
-                     request->since == SINCE_UNUSABLE || request->last > 0;
-
-    return http->use && is_replay ? use_check_replay(http->use, &request->token, refusal) : 0;
-}
-
 /* It is permitted: has this server room for opening->request? Then it begins. */
 static int begin(struct streams *streams, struct http_connection *connection,
                  struct stream_opening *opening, const struct http_head *head,
                  struct http_refusal *refusal)
 {
-    int r = check_replay(&head->request, &opening->request, refusal);
+    int r = stream_use_check_replay(head->request.use, &opening->request, refusal);
     struct stream *stream;
     struct buffer headers;
 

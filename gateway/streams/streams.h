@@ -18,6 +18,7 @@
 struct dialect;
 struct dialect_route;
 struct dictionaries;
+struct fair_use;
 struct pass_store;
 struct slow_board;
 struct streams;
@@ -30,6 +31,7 @@ struct streams_settings {
     struct dictionaries *dictionaries;  /* NULL: nothing is compressed */
     const struct front_settings *front; /* as it is at each request */
     struct admission *admission;
+    struct fair_use *uses; /* NULL: nothing is counted */
     unsigned worker;
     struct metrics *metrics;
     struct slow_board *slow_board;   /* of all workers; we write our part */

@@ -67,6 +67,7 @@ static void on_survey(uv_timer_t *timer)
     struct survey survey = {.now_ms = uv_now(settings->loop)};
 
     late_answers_check(streams);
+    streams_add_use(streams);
     deliver_visit_owed(settings->deliver, look_at, &survey);
     metric_set(settings->metrics, METRIC_OWED_EVENTS, survey.owed_events);
     metric_set(settings->metrics, METRIC_OWED_BYTES, survey.owed_bytes);

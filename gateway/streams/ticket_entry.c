@@ -178,6 +178,11 @@ static int check(struct ticket_entry *entry, const struct stream_pass *pass,
         http_answer(entry->wait.connection, &(struct http_answer){.status = 204});
         return 1;
     }
+    r = stream_use_check(streams, entry->wait.connection, request, &entry->headers, refusal);
+    if (r < 0) {
+        stream_request_done(request);
+        return r;
+    }
     r = stream_opening_check(streams, http_connection_wire(entry->wait.connection), &entry->opening,
                              refusal);
     entry->is_open = r == 0;

@@ -70,3 +70,5 @@ extern const struct sl_script sl_script_task_retry;
 extern const struct sl_script sl_script_task_save;
 extern const struct sl_script sl_script_unrevoke;
 extern const struct sl_script sl_script_upgrade;
+extern const struct sl_script sl_script_use_exchange;
+extern const struct sl_script sl_script_use_round;

@@ -5,7 +5,9 @@ import re
 
 import pytest
 
+from harness import events
 from harness.streams import Refused
+from harness.waiting import eventually
 
 FIREHOSE = "/v1/stream/firehose"
 
@@ -32,7 +34,7 @@ def refusal(gateway, path=FIREHOSE, transport="ndjson", **more):
 def assert_rate_limited(response, limit, within_s):
     assert response.status == 429, response
     assert response.error["code"] == "rate_limited"
-    assert 1 <= int(response.headers["retry-after"]) <= within_s
+    assert 1 <= int(response.headers["retry-after"]) <= within_s + 1
     policy, left = policies(response)
     assert left[limit]["r"] == "0" and int(left[limit]["t"]) >= 1, response.headers
     assert policy[limit]["q"]
@@ -139,3 +141,121 @@ def test_no_bounds_no_headers(servers, redis):
     answer = gateway.get("/v1/users/1", headers=gateway.bearer(scope="read"))
     assert "ratelimit" not in answer.headers
     assert json.loads(answer.text)["error"]["code"] == "not_found"
+
+
+# The sums of a day
+
+def publish(redis, numbers):
+    redis.publish_many([events.dump(events.post(number, "x" * 400)) for number in numbers])
+
+
+@pytest.mark.parametrize("transport", ["ndjson", "sse", "raw-websocket"])
+@pytest.mark.parametrize("what, limit", [("events", 5), ("bytes", 3000)])
+def test_a_stream_ends_when_its_day_is_used_up(servers, redis, transport, what, limit):
+    gateway = servers.gateway(redis)
+    token, more = (gateway.token(sub="1", lim={what: limit * times}) for times in (1, 100))
+    with gateway.stream(FIREHOSE, transport, token=token) as stream, \
+            gateway.stream(FIREHOSE, transport, token=more) as other:
+        publish(redis, range(7, 17))
+        *sent, disconnect = stream.to_end()
+        assert [event["id"] for event in sent] == [str(number) for number in range(7, 17)]
+        assert (disconnect.type, disconnect["code"]) == ("disconnect", "quota")
+        assert 1 <= disconnect["retry_ms"] <= 86_460_000
+        if transport == "sse":
+            assert stream.retry_ms == disconnect["retry_ms"]
+        if transport == "raw-websocket":
+            assert stream.close_code == 4012
+        publish(redis, [99])
+        other.until("99")
+    refused = refusal(gateway, token=token)
+    assert (refused.status, refused.error["code"]) == (429, "quota")
+    assert abs(int(refused.headers["retry-after"]) - disconnect["retry_ms"] / 1000) < 120
+    assert policies(refused)[1][what]["r"] == "0"
+    gateway.stream(FIREHOSE, transport, token=more).close()
+
+
+def test_what_is_read_of_the_past(servers, redis):
+    gateway = servers.gateway(redis)
+    with gateway.connect() as connection:
+        def ask(path, body, **token):
+            answer = connection.request("POST", path, {**gateway.bearer(**token), "Content-Type": "application/json"},
+                                        json.dumps(body).encode())
+            assert answer.status == 201, answer
+            return answer.json["id"]
+
+        ada = ask("/v1/users", {"login": "ada"}, scope="admin", sub=None)
+        posts = [ask("/v1/posts", {"text": f"post {number}"}, scope="write", sub=ada) for number in range(12)]
+    token = gateway.token(sub="1", lim={"replayed": 10})
+    with gateway.stream(f"{FIREHOSE}?types=post&since=-10m", token=token) as stream:
+        *sent, disconnect = stream.to_end()
+        assert [event["id"] for event in sent if event.type == "post"] == posts
+        assert disconnect["code"] == "quota"
+    refused = refusal(gateway, f"{FIREHOSE}?since=-10m", token=token)
+    assert (refused.status, refused.error["code"]) == (429, "quota")
+    with gateway.stream(FIREHOSE, token=token) as live:  # who comes for what is new may come
+        publish(redis, [int(posts[-1]) + (1 << 30)])
+        assert live.next()
+
+
+# All gateways together
+
+SOON = "--use-exchange", "1s"
+
+def usage(gateway, **token):
+    answer = gateway.get("/v1/usage", headers=gateway.bearer(**token))
+    assert answer.status == 200, answer
+    return {use["name"]: use for use in answer.json["uses"]}
+
+
+def test_two_gateways_count_together(servers, redis):
+    one, other = servers.gateway(redis, *SOON, workers=2), servers.gateway(redis, *SOON)
+    token = {"sub": "1", "lim": {"bytes": 3000, "streams": 2}}
+    for gateway in (one, other):
+        eventually(lambda: gateway.metrics()["sluice_use_gateways"] == 2, "they know of each other")
+    streams = [one.stream(FIREHOSE, token=one.token(**token)) for _ in range(2)]
+    eventually(lambda: usage(other, **token)["streams"]["used"] == 2, "streams of another gateway count")
+    refused = refusal(other, token=other.token(**token))
+    assert (refused.status, refused.error["code"]) == (429, "too_many_connections")
+    publish(redis, range(7, 17))
+    for stream in streams:
+        assert stream.to_end()[-1]["code"] == "quota"
+    eventually(lambda: usage(other, **token)["bytes"]["left"] == 0, "bytes of another gateway count")
+    refused = refusal(other, token=other.token(**token))
+    assert (refused.status, refused.error["code"]) == (429, "quota")
+    found = usage(other, **token)["events"]
+    assert found["here"] == 0 and found["used"] == 20
+    one.stop()
+    servers.gateways.remove(one)
+    eventually(lambda: other.metrics()["sluice_use_gateways"] == 1, "one is gone")
+    eventually(lambda: usage(other, **token)["streams"]["used"] == 0, "and so are its streams")
+
+
+def test_usage(servers, redis):
+    gateway = servers.gateway(redis, "--max-requests-per-second", 100)
+    with gateway.stream(FIREHOSE, token=gateway.token(sub="1")):
+        own = usage(gateway, sub="1", lim={"connects": 5})
+        assert own["streams"] == {"name": "streams", "here": 1, "limit": 100, "used": 1, "left": 99}
+        assert (own["connects"]["limit"], own["events"]["limit"], own["requests"]["used"]) == (5, None, 1)
+        assert own["bytes"]["window_s"] == 86400
+        admin = gateway.get("/v1/usage?sub=1", headers=gateway.bearer(sub="2", scope="admin"))
+        assert admin.json["sub"] == "1" and admin.json["uses"][2]["used"] == 1
+    other = gateway.get("/v1/usage?sub=1", headers=gateway.bearer(sub="2"))
+    assert (other.status, other.error["code"]) == (403, "insufficient_scope")
+    assert gateway.get("/v1/usage?sub=1", headers=gateway.bearer(sub="1")).status == 200
+    assert gateway.get("/v1/usage").status == 401
+    with gateway.connect() as connection:
+        assert connection.request("OPTIONS", "/v1/usage").status == 204
+        assert connection.request("POST", "/v1/usage", gateway.bearer()).status == 405
+
+
+@pytest.mark.one_redis("it is stopped")
+def test_without_redis(servers, redis):
+    gateway = servers.gateway(redis)
+    eventually(lambda: gateway.metrics()["sluice_use_gateways"] == 1, "it has been heard")
+    redis.stop()
+    gateway.wait_status("/readyz", 503)
+    for used in (1, 2, 2):
+        answer = gateway.get("/v1/usage", headers=gateway.bearer(sub="1", lim={"requests": 2}))
+        assert answer.status in (200, 429)
+    own = usage(gateway, sub="2", lim={"requests": 2})
+    assert own["requests"]["limit"] == 2

@@ -47,7 +47,7 @@ static void test_close_codes_are_those_of_the_design(void **state)
         [DISCONNECT_BAD_UTF8] = 1007,      [DISCONNECT_BAD_DATA] = 1003,
         [DISCONNECT_INTERNAL] = 1011,      [DISCONNECT_BUSY] = 1013,
         [DISCONNECT_HOME_FULL] = 1013,     [DISCONNECT_COMPLETE] = 1000,
-        [DISCONNECT_ENDED] = 4004};
+        [DISCONNECT_ENDED] = 4004,         [DISCONNECT_QUOTA] = 4012};
 
     (void)state;
     for (int i = 0; i < DISCONNECT_REASON_COUNT; i++)

@@ -87,7 +87,7 @@ static void test_accounts_are_apart(void **state)
     const struct use_limits limits = limited(USE_CONNECTS, 2);
     const struct use_whose address = {USE_OF_ADDRESS, SL_SLICE("ada")};
     const struct use_whose ada = subject("ada"), bob = subject("bob");
-    struct fair_use *uses = fair_use_new();
+    struct fair_use *uses = fair_use_new(10000);
     const struct use_times now = at(0), later = at(30001);
     struct use_state got;
 
@@ -107,7 +107,7 @@ static void test_accounts_are_apart(void **state)
 static void test_a_day_ends_at_midnight_and_a_step_back_is_no_new_one(void **state)
 {
     const struct use_whose ada = subject("ada");
-    struct fair_use *uses = fair_use_new();
+    struct fair_use *uses = fair_use_new(10000);
     const uint64_t sums[USE_SUMS] = {5, 500, 1};
     const struct use_times last = at(USE_DAY_MS - 1), next = at(USE_DAY_MS);
     struct use_state got;
@@ -132,7 +132,7 @@ static void test_a_flood_of_names_has_bounds_and_forgets_no_subject(void **state
 {
     const struct use_limits limits = limited(USE_BAD_TOKENS, 1);
     const struct use_whose ada = subject("ada");
-    struct fair_use *uses = fair_use_new();
+    struct fair_use *uses = fair_use_new(10000);
     const uint64_t sums[USE_SUMS] = {5, 500, 1};
     struct use_times now = at(0);
     struct use_state got;
@@ -155,7 +155,7 @@ static void test_who_has_news_makes_room_last(void **state)
 {
     const struct use_limits limits = limited(USE_BAD_TOKENS, 10);
     const uint64_t sums[USE_SUMS] = {5, 500, 1};
-    struct fair_use *uses = fair_use_new();
+    struct fair_use *uses = fair_use_new(10000);
     struct use_times now = at(0);
     struct use_state got;
     const struct use_whose ada = {USE_OF_ADDRESS, SL_SLICE("ada")};
@@ -194,7 +194,7 @@ static void test_news_are_told_once_in_ten_seconds(void **state)
     const struct use_limits limits = limited(USE_CONNECTS, 120);
     const uint64_t sums[USE_SUMS] = {5, 500, 1};
     const struct use_whose ada = subject("ada");
-    struct fair_use *uses = fair_use_new();
+    struct fair_use *uses = fair_use_new(10000);
     const struct use_times now = at(0), soon = at(9999), later = at(10000);
     struct use_heard heard = {.day = DAY, .levels = {7}, .sums = {105, 10500, 1}};
     struct use_news news;
@@ -235,7 +235,7 @@ static void test_who_hears_nobody_goes_by_a_share(void **state)
 {
     const struct use_limits limits = limited(USE_CONNECTS, 10);
     const struct use_whose ada = subject("ada");
-    struct fair_use *uses = fair_use_new();
+    struct fair_use *uses = fair_use_new(10000);
     const struct use_times now = at(0);
     struct use_state got;
 
@@ -270,7 +270,7 @@ static void test_headers_say_what_is_left(void **state)
 {
     struct use_limits limits = limited(USE_CONNECTS, 2);
     struct token token = {.holder = "ada"};
-    struct use_check check = {.uses = fair_use_new(),
+    struct use_check check = {.uses = fair_use_new(10000),
                               .of_subject = &limits,
                               .of_address = &unbounded,
                               .asks = USE_ASKS_STREAM,

@@ -1,0 +1,66 @@
+/* src/database/use.h - what subjects and addresses have used, counted for all gateways together.
+ *
+ * A gateway says now and then that it is there (a round), which tells it who else is, and by which
+ * secret all of them name whose use they count. Then it tells what was used since it told last, and
+ * hears how much that is with what the others have told. Everything of this expires by itself. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/failure.h"
+#include "base/slice.h"
+#include "src/call/call.h"
+#include "src/model/database.h"
+
+struct redisReply;
+
+enum {
+    SL_USE_RATES = 2,
+    SL_USE_SUMS = 3,
+    SL_USE_GATEWAY_SIZE = 17, /* 16 hexadecimal digits */
+    SL_USE_SECRET_SIZE = 33,  /* 32 of them */
+    SL_USE_NAME_SIZE = 33,    /* the same */
+    SL_USE_GATEWAYS_MAX = 256 /* that are heard of */
+};
+
+#define SL_USE_UNBOUNDED UINT64_MAX
+
+/* Of one account, since it was told last. */
+struct sl_use_news {
+    char name[SL_USE_NAME_SIZE];
+    struct {
+        uint64_t taken, limit, window_ms;
+    } rates[SL_USE_RATES];
+    uint64_t sums[SL_USE_SUMS];
+    uint64_t streams; /* there are, at this gateway */
+};
+
+/* Of all gateways together. */
+struct sl_use_heard {
+    uint64_t day; /* since 1970, by the clock of Redis */
+    double levels[SL_USE_RATES];
+    uint64_t sums[SL_USE_SUMS];
+    uint64_t streams_elsewhere;
+};
+
+struct sl_use_round {
+    char secret[SL_USE_SECRET_SIZE];
+    char gateways[SL_USE_GATEWAYS_MAX * SL_USE_GATEWAY_SIZE]; /* with commas between them */
+    unsigned count;
+};
+
+/* `secret`: for the case that there is none. 0; -ENOMEM. */
+int sl_use_round_call(struct sl_call *call, const struct sl_meta *meta, const char *gateway,
+                      const char *secret, bool leaves, struct failure *reterr);
+/* 0; -EBADMSG, or as sl_reply_check(). */
+int sl_use_round_reply(const struct redisReply *reply, struct sl_use_round *ret_round,
+                       struct failure *reterr);
+
+/* `count` accounts of one shard, from 1 on. 0; -ENOMEM. */
+int sl_use_exchange_call(struct sl_call *call, const struct sl_meta *meta, uint32_t shard,
+                         const char *gateway, const struct sl_use_round *round,
+                         const struct sl_use_news *news, size_t count, struct failure *reterr);
+/* Of account `i` of `count`. 0; -EBADMSG, or as sl_reply_check(). */
+int sl_use_exchange_reply(const struct redisReply *reply, size_t count, size_t i,
+                          struct sl_use_heard *ret_heard, struct failure *reterr);
