@@ -25,6 +25,7 @@
 #include "cli/database.h"
 #include "cli/demo.h"
 #include "cli/token_sign.h"
+#include "cli/sluiced_program.h"
 #include "cli/try_nodes.h"
 #include "src/model/id.h"
 
@@ -119,22 +120,6 @@ static int make_secret(const struct trial *trial, char path[static PATH_SIZE],
 
 /* ---- sluiced ---- */
 
-/* Debian keeps it out of the PATH of those who are not root: beside this program's folder. */
-static const char *find_sluiced(char room[static PATH_MAX])
-{
-    ssize_t size = readlink("/proc/self/exe", room, PATH_MAX - sizeof("/../sbin/sluiced"));
-    char *slash;
-
-    room[size > 0 ? size : 0] = '\0';
-    slash = strrchr(room, '/');
-    if (slash) {
-        strcpy(slash, "/../sbin/sluiced");
-        if (access(room, X_OK) == 0)
-            return room;
-    }
-    return "sluiced";
-}
-
 /* Reads its ready line from the pipe. 0; -EIO: it has ended; -EINTR. */
 static int wait_ready(struct trial *trial, int fd, struct failure *reterr)
 {
@@ -164,7 +149,7 @@ static int wait_ready(struct trial *trial, int fd, struct failure *reterr)
 static int start_sluiced(struct trial *trial, const char *secret, struct failure *reterr)
 {
     char log[PATH_SIZE], found[PATH_MAX];
-    const char *program = trial->sluiced_program ? trial->sluiced_program : find_sluiced(found);
+    const char *program = trial->sluiced_program ? trial->sluiced_program : sluiced_program(found);
     const char *const argv[] = {
         program,       "--dev",       "--redis", trial->redis_url,    "--listen",
         trial->listen, "--run-tasks", "on",      "--jwt-secret-file", secret,

@@ -41,6 +41,7 @@ extern const struct command command_tasks;
 extern const struct command command_tasks_drop;
 extern const struct command command_tasks_retry;
 extern const struct command command_token;
+extern const struct command command_token_check;
 extern const struct command command_top;
 extern const struct command command_unfollow;
 extern const struct command command_unhide;
@@ -77,6 +78,7 @@ static const struct command_entry entries[] = {
     {NULL, &command_unmute},
     {"Streams", &command_token},
     {NULL, &command_revoke},
+    {NULL, &command_token_check},
     {NULL, &command_estimate},
     {NULL, &command_tail},
     {NULL, &command_replay},

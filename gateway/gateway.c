@@ -38,8 +38,10 @@
 #include "gateway/redis/task_watch.h"
 #include "gateway/redis/write_watch.h"
 #include "gateway/serve/access_watch.h"
+#include "gateway/front/key_board.h"
 #include "gateway/serve/front_config.h"
 #include "gateway/serve/key_watch.h"
+#include "gateway/serve/removed_keys.h"
 #include "gateway/serve/server.h"
 #include "gateway/streams/user_check.h"
 
@@ -56,6 +58,7 @@ struct gateway {
     uv_timer_t pulse; /* tells the parent that the loop comes round */
     struct front_config front;
     struct key_watch *key_watch;
+    struct removed_keys *removed_keys;
     struct sl_redis_address redis;
     struct event_decoder *decoder;
     struct deliver *deliver;
@@ -256,6 +259,7 @@ static void on_drained(void *context)
     cache_reader_free(gateway->cache); /* the same */
     api_free(gateway->api);
     access_watch_stop(gateway->access);
+    removed_keys_free(gateway->removed_keys);
     server_close(gateway->server);
     redis_commands_free(gateway->commands); /* answers what is under way, so before who asked */
     redis_health_free(gateway->health);
@@ -277,6 +281,30 @@ static void on_drained(void *context)
     uv_close((uv_handle_t *)&gateway->pulse, NULL);
 }
 
+/* A set that was fetched may have it by now. */
+static void on_unknown_key(void *context, const char *issuer)
+{
+    const struct gateway *gateway = context;
+
+    for (unsigned i = 0; i < gateway->front.sources.count; i++) {
+        if (strcmp(gateway->front.sources.items[i].issuer, issuer) == 0)
+            key_board_want(gateway->parts->key_board, gateway->front.sources.items[i].id);
+    }
+}
+
+static void watch_removed_keys(struct gateway *gateway)
+{
+    const struct config *config = gateway->parts->config;
+    const struct removed_keys_rules rules = {
+        .policy = gateway->front.policy,
+        .sources = &gateway->front.sources,
+        .after_ms = config->keys_removed_after_ms,
+        .ends = strcmp(config->keys_removed, "end") == 0,
+    };
+
+    removed_keys_set(gateway->removed_keys, &rules);
+}
+
 /* As the settings are now. */
 static int read_front(struct gateway *gateway, struct failure *reterr)
 {
@@ -292,6 +320,10 @@ static int read_front(struct gateway *gateway, struct failure *reterr)
     }
     if (r == 0 && key_watch_set(gateway->key_watch, gateway->front.policy) < 0)
         r = failure_set(reterr, -ENOMEM, "out of memory");
+    if (r == 0)
+        token_policy_set_unknown_key(gateway->front.policy, on_unknown_key, gateway);
+    if (r == 0 && gateway->removed_keys)
+        watch_removed_keys(gateway);
     return r;
 }
 
@@ -610,8 +642,18 @@ static int start_server(struct gateway *gateway, struct failure *reterr)
         .history = parts->history,
         .site = parts->site,
     };
+    int r;
 
-    return server_new(&settings, &gateway->server, reterr);
+    r = server_new(&settings, &gateway->server, reterr);
+    if (r < 0)
+        return r;
+    gateway->removed_keys =
+        removed_keys_new(&gateway->loop, server_streams(gateway->server), parts->key_board,
+                         parts->worker == 0);
+    if (!gateway->removed_keys)
+        return failure_set(reterr, -ENOMEM, "out of memory");
+    watch_removed_keys(gateway);
+    return 0;
 }
 
 static void on_pulse(uv_timer_t *timer)

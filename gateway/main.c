@@ -30,6 +30,7 @@
 #include "gateway/process/intake_process.h"
 #include "gateway/process/supervisor.h"
 #include "gateway/process/task_runner.h"
+#include "gateway/serve/token_report.h"
 #include "src/redis/redis_address.h"
 
 enum {
@@ -186,14 +187,20 @@ static int act(struct config *config, struct failure *reterr)
 
 int main(int argc, char *argv[])
 {
+    bool checks_token = argc > 1 && strcmp(argv[1], "--check-token") == 0;
     struct config *config = NULL;
     struct failure failure;
     int r;
 
     keep_standard_descriptors();
+    if (checks_token) {
+        argv[1] = argv[0];
+        argc--;
+        argv++;
+    }
     r = config_read(argc, argv, environ, &config, &failure);
     if (r == 0)
-        r = act(config, &failure);
+        r = checks_token ? token_report(config, &failure) : act(config, &failure);
     if (r < 0)
         fprintf(stderr, "sluiced: %s\n", failure.text);
     config_free(config);

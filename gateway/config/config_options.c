@@ -99,6 +99,15 @@ static int check_dialects(struct sl_slice value, struct failure *reterr)
     return dialects_parse(value, &dialects, reterr);
 }
 
+static int check_keys_removed(struct sl_slice value, struct failure *reterr)
+{
+    char room[LOG_QUOTE_SIZE];
+
+    if (!sl_slice_is(value, "end") && !sl_slice_is(value, "keep"))
+        return failure_set(reterr, -EINVAL, "%s is neither end nor keep", log_quote(value, room));
+    return 0;
+}
+
 static int check_key_url(struct sl_slice value, struct failure *reterr)
 {
     char room[LOG_QUOTE_SIZE];

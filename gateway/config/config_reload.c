@@ -25,6 +25,7 @@ static const enum config_option reloadable[] = {
     CONFIG_OPTION_jwks_refresh_min_ms,
     CONFIG_OPTION_jwks_refresh_max_ms,
     CONFIG_OPTION_jwks_again_ms,
+    CONFIG_OPTION_keys_removed,
     CONFIG_OPTION_keys_removed_after_ms,
     CONFIG_OPTION_jwt_audience,
     CONFIG_OPTION_issuers_file,

@@ -60,6 +60,12 @@ int bearer_refuse(enum token_fault fault, const struct token *token, struct http
     };
     const char *message = rows[fault].message;
 
+    if (fault == TOKEN_NO_KEYS_YET) {
+        http_refuse(refusal, 503, "keys_unavailable", NULL,
+                    "the keys of the token's issuer are not there yet");
+        refusal->retry_after_s = HTTP_RETRY_AFTER_S;
+        return -EPROTO;
+    }
     if (fault == TOKEN_EXPIRED) {
         http_refuse(refusal, 401, "token_expired", NULL, "the token has expired");
         refusal->www_authenticate = INVALID ", error_description=\"expired\"";

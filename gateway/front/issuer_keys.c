@@ -5,6 +5,7 @@
  * is neither parsed nor told twice. */
 #include "gateway/front/issuer_keys.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -202,4 +203,39 @@ void issuer_keys_choose(const struct issuer_keys *issuer, enum token_algorithm a
         for (unsigned j = 0; set && j < jwk_set_count(set); j++)
             see(issuer, jwk_set_key(set, j), algorithm, kid, choice);
     }
+}
+
+bool issuer_keys_are_awaited(const struct issuer_keys *issuer)
+{
+    for (unsigned i = 0; i < issuer->file_count; i++) {
+        if (issuer->files[i].may_be_missing && !issuer->files[i].set)
+            return true;
+    }
+    return false;
+}
+
+unsigned issuer_keys_count(const struct issuer_keys *issuer)
+{
+    unsigned count = issuer->key_count;
+
+    for (unsigned i = 0; i < issuer->file_count; i++)
+        count += issuer->files[i].set ? jwk_set_count(issuer->files[i].set) : 0;
+    return count;
+}
+
+const struct token_key *issuer_keys_key(const struct issuer_keys *issuer, unsigned n)
+{
+    assert(n < issuer_keys_count(issuer));
+    if (n < issuer->key_count)
+        return issuer->keys[n];
+    n -= issuer->key_count;
+    for (unsigned i = 0; i < issuer->file_count; i++) {
+        const struct jwk_set *set = issuer->files[i].set;
+        unsigned count = set ? jwk_set_count(set) : 0;
+
+        if (n < count)
+            return jwk_set_key(set, n);
+        n -= count;
+    }
+    return NULL;
 }

@@ -54,6 +54,12 @@ struct key_choice {
 void issuer_keys_choose(const struct issuer_keys *issuer, enum token_algorithm algorithm,
                         struct sl_slice kid, struct key_choice *choice);
 
+/* Is there a set of it that is fetched, and has not been so far? */
+bool issuer_keys_are_awaited(const struct issuer_keys *issuer);
+/* All its keys, of whatever kind. */
+unsigned issuer_keys_count(const struct issuer_keys *issuer);
+const struct token_key *issuer_keys_key(const struct issuer_keys *issuer, unsigned n);
+
 /* Reads the set once more. 1: its keys are those of the file now; 0: it is what it was, good or
  * bad; a negative errno: it is bad, other than before, *reterr names the file, the keys are as
  * before. */

@@ -135,8 +135,11 @@ static enum token_fault read_header(const struct token_policy *policy, const jso
     if (!token_algorithm_find(string_slice(alg), ret_algorithm))
         return TOKEN_WRONG_ALGORITHM;
     choose_among(policy, named, *ret_algorithm, kid ? string_slice(kid) : SL_SLICE_NONE, choice);
-    if (choice->called == 0)
+    if (choice->called == 0) {
         tell_unknown(policy, named);
+        if (named && issuer_keys_are_awaited(named))
+            return TOKEN_NO_KEYS_YET;
+    }
     if (choice->called == 0 || choice->fitting > 1)
         return TOKEN_UNKNOWN_KEY;
     return choice->fitting == 1 ? TOKEN_OK : TOKEN_WRONG_ALGORITHM;
@@ -262,6 +265,8 @@ enum token_fault token_check(const struct token_policy *policy, struct sl_slice 
     if (fault == TOKEN_OK)
         *ret_token = token;
     ret_token->bad_claim = token.bad_claim;
+    memcpy(ret_token->issuer, token.issuer, sizeof(token.issuer));
+    memcpy(ret_token->kid, token.kid, sizeof(token.kid));
     return fault;
 }
 
@@ -273,6 +278,7 @@ const char *token_fault_name(enum token_fault fault)
         [TOKEN_CRITICAL_HEADER] = "critical_header",
         [TOKEN_WRONG_ALGORITHM] = "wrong_algorithm",
         [TOKEN_UNKNOWN_KEY] = "unknown_key",
+        [TOKEN_NO_KEYS_YET] = "no_keys_yet",
         [TOKEN_BAD_SIGNATURE] = "bad_signature",
         [TOKEN_EXPIRED] = "expired",
         [TOKEN_NOT_YET_VALID] = "not_yet_valid",

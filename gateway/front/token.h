@@ -54,6 +54,7 @@ enum token_fault {
     TOKEN_CRITICAL_HEADER, /* has `crit` */
     TOKEN_WRONG_ALGORITHM,
     TOKEN_UNKNOWN_KEY,
+    TOKEN_NO_KEYS_YET, /* a key that its issuer may have: no set of it was fetched so far */
     TOKEN_BAD_SIGNATURE,
     TOKEN_EXPIRED,
     TOKEN_NOT_YET_VALID,
@@ -97,6 +98,12 @@ const char *token_policy_warning(const struct token_policy *policy, unsigned n);
  * (issuer_keys.h) has changed counts at once, after token_policy_forget(). */
 struct key_set_file *token_policy_file(struct token_policy *policy, unsigned n);
 
+/* The n-th key, from 0, over all issuers, by the names that tokens have of it. */
+struct token_key_id {
+    char issuer[TOKEN_NAME_SIZE], kid[TOKEN_NAME_SIZE];
+};
+bool token_policy_key(const struct token_policy *policy, unsigned n, struct token_key_id *ret_id);
+
 /* Who wants to know that a token names a key that its issuer has not, or has not yet. `issuer` is
  * of those that have names. */
 typedef void (*token_unknown_key_fn)(void *context, const char *issuer);
@@ -114,7 +121,8 @@ void token_policy_set_revoked(struct token_policy *policy, token_revoked_fn is_r
 bool token_is_revoked(const struct token_policy *policy, const struct token *token,
                       uint64_t now_ms);
 
-/* TOKEN_OK fills *ret_token, TOKEN_BAD_CLAIMS its `bad_claim`. `now_ms`: Unix time. */
+/* TOKEN_OK fills *ret_token, TOKEN_BAD_CLAIMS its `bad_claim`, every fault behind the signature its
+ * issuer and kid. `now_ms`: Unix time. */
 enum token_fault token_check(const struct token_policy *policy, struct sl_slice jwt,
                              uint64_t now_ms, struct token *ret_token);
 

@@ -160,6 +160,22 @@ struct key_set_file *token_policy_file(struct token_policy *policy, unsigned n)
     return NULL;
 }
 
+bool token_policy_key(const struct token_policy *policy, unsigned n, struct token_key_id *ret_id)
+{
+    for (unsigned i = 0; i < policy->issuer_count; i++) {
+        const struct issuer_keys *issuer = &policy->issuers[i];
+        unsigned count = issuer_keys_count(issuer);
+
+        if (n < count) {
+            memcpy(ret_id->issuer, issuer->name, sizeof(ret_id->issuer));
+            token_name(sl_slice_str(token_key_name(issuer_keys_key(issuer, n))), ret_id->kid);
+            return true;
+        }
+        n -= count;
+    }
+    return false;
+}
+
 void token_policy_forget(const struct token_policy *policy)
 {
     token_memory_forget(policy->memory);

@@ -22,7 +22,7 @@ enum {
 };
 
 static const char *const token_faults[TOKEN_FAULTS] = {
-    "malformed",      "critical_header", "wrong_algorithm", "unknown_key",
+    "malformed",      "critical_header", "wrong_algorithm", "unknown_key", "no_keys_yet",
     "bad_signature",  "expired",         "not_yet_valid",   "wrong_issuer",
     "wrong_audience", "bad_claims",      "revoked",
 };

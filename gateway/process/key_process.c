@@ -94,7 +94,6 @@ static int fetch(const struct gateway_parts *parts, const struct key_sources *so
         .least_ms = config->jwks_refresh_min_ms,
         .most_ms = config->jwks_refresh_max_ms,
         .again_ms = config->jwks_again_ms,
-        .removed_ms = config->keys_removed_after_ms,
         .timeout_ms = (uint32_t)config->jwks_timeout_ms,
     };
     struct key_fetcher *fetcher = key_fetcher_new(&settings);

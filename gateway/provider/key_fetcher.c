@@ -163,15 +163,13 @@ static uint64_t spread_ms(uint64_t wait_ms, uint64_t least_ms)
     return wait_ms - less_ms < least_ms ? least_ms : wait_ms - less_ms;
 }
 
-/* How long until the next. A key that is gone is gone when two answers say so. */
-static uint64_t next_ms(const struct fetched *item, const struct cache_age *age, bool lost_one)
+/* How long until the next. */
+static uint64_t next_ms(const struct fetched *item, const struct cache_age *age)
 {
     const struct key_fetcher_settings *settings = &item->fetcher->settings;
-    uint64_t wait_ms =
-        spread_ms(cache_age_left_ms(age, USUAL_MS, settings->least_ms, settings->most_ms),
-                  settings->least_ms);
 
-    return lost_one && wait_ms > settings->removed_ms ? settings->removed_ms : wait_ms;
+    return spread_ms(cache_age_left_ms(age, USUAL_MS, settings->least_ms, settings->most_ms),
+                     settings->least_ms);
 }
 
 /* The file first: what workers cannot read was not got. */
@@ -190,8 +188,8 @@ static void on_keys(void *owner, enum fetch_result result, const struct get_answ
 {
     struct fetched *item = owner;
     struct key_fetcher *fetcher = item->fetcher;
-    bool has_changed, lost_one;
     struct failure failure;
+    bool has_changed;
     unsigned keys = 0;
 
     if (result == FETCH_GOOD)
@@ -203,12 +201,11 @@ static void on_keys(void *owner, enum fetch_result result, const struct get_answ
         return;
     }
     has_changed = !sl_slice_equal(buffer_slice(&item->set), answer->body);
-    lost_one = has_changed && key_set_lost_one(buffer_slice(&item->set), answer->body);
     if (has_changed && keep_set(item, answer->body, &failure) < 0) {
         fail(item, FETCH_NOT_WRITTEN, failure.text);
         return;
     }
-    item->due_ms = clock_monotonic_ms() + next_ms(item, &answer->age, lost_one);
+    item->due_ms = clock_monotonic_ms() + next_ms(item, &answer->age);
     item->good_wall_ms = clock_wall_ms();
     metric_add(fetcher->settings.metrics, METRIC_KEY_SETS_CHANGED, has_changed);
     conclude(item, FETCH_GOOD, "", keys, has_changed);

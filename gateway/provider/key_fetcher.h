@@ -1,10 +1,9 @@
 /* gateway/provider/key_fetcher.h - keeps a file up to date for each source of keys.
  *
  * A set is fetched when the one before it has grown old, by what its answer said and within bounds;
- * at once when a worker wants it, but not more often than `again_ms`; and soon again when a key is
- * gone, so that two answers say so. Whatever an answer is worth, a file only ever holds a good set:
- * the last one. What fails is tried again after a growing delay. Blocks nobody: it has a process of
- * its own. */
+ * at once when a worker wants it, but not more often than `again_ms`. Whatever an answer is worth, a
+ * file only ever holds a good set: the last one. What fails is tried again after a growing delay.
+ * Blocks nobody: it has a process of its own. */
 #pragma once
 
 #include <stdint.h>
@@ -20,7 +19,6 @@ struct key_fetcher_settings {
     const char *ca_file;     /* NULL: the system's */
     uint64_t least_ms, most_ms; /* between two fetches of a set that is good */
     uint64_t again_ms;
-    uint64_t removed_ms; /* how far apart two answers are that say that a key is gone */
     uint32_t timeout_ms;
 };
 

@@ -16,8 +16,8 @@ LIMIT = re.compile(r'\[ADMISSION_\w+\] = \{\w+, "([a-z_]+)"')
 # What no command brings about: the pages name it, and a test does. (Out of memory is brought about in
 # tests/unit, where no status is to be seen.)
 # Which logins a user can have depends on the number of shards.
-CIRCUMSTANCES = {"archive_away", "busy", "dictionary_not_ready", "draining", "internal", "login_elsewhere", "no_memory",
-                 "quota", "rate_limited", "redis_full", "timeout", "too_many_counts", "too_many_logins",
+CIRCUMSTANCES = {"archive_away", "busy", "dictionary_not_ready", "draining", "internal", "keys_unavailable", "login_elsewhere",
+                 "no_memory", "quota", "rate_limited", "redis_full", "timeout", "too_many_counts", "too_many_logins",
                  "too_many_revocations", "too_many_streams", "too_many_trends"}
 
 

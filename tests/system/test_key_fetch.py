@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from harness import processes
+from harness import events, processes
 from harness.gateway import Gateway
 from harness.provider import Answer, Provider
 from harness.tls import Certificate
@@ -193,3 +193,94 @@ def test_settings_that_are_refused(servers, options, sentence):
     assert gateway.process.wait(20) == 1
     assert sentence in gateway.log()
     gateway.process = None
+
+
+FIREHOSE = "/v1/stream/firehose"
+
+
+def token(provider, pair, **claims):
+    return pair.token(header={"kid": pair.private_file.stem},
+                      **{"iss": provider.issuer, "sub": "42", "scope": "stream:firehose", **claims})
+
+
+def says(gateway, token):
+    """What a token gets: past it a request is refused with 400."""
+    return gateway.get(FIREHOSE + "?since=never", {"Authorization": f"Bearer {token}"})
+
+
+def is_good(gateway, token, times=1):
+    return all(says(gateway, token).status == 400 for _ in range(times))
+
+
+def test_a_key_that_nobody_knows_is_fetched_at_once_but_not_too_often(servers, redis, provider):
+    first = provider.key("first")
+    gateway = servers.gateway(redis, "--jwt-issuer", provider.issuer, "--jwks-again", "1h", secret=None, workers=2)
+    eventually(lambda: is_good(gateway, token(provider, first), 8), "all workers know the key")
+    before = len(provider.asked)
+    second = provider.key("second")
+    assert says(gateway, token(provider, second)).json["error"]["code"] == "invalid_token"
+    for number in range(20):
+        assert says(gateway, second.token(header={"kid": f"none-{number}"}, iss=provider.issuer)).status == 401
+    assert len(provider.asked) == before, "an hour is not over"
+    gateway.stop()
+    gateway = servers.gateway(redis, "--jwt-issuer", provider.issuer, "--jwks-again", "100ms", secret=None, workers=2)
+    eventually(lambda: is_good(gateway, token(provider, second), 8), "the keys are there")
+    third = provider.key("third")
+    eventually(lambda: is_good(gateway, token(provider, third), 8), "the third was fetched, for it was asked for")
+    assert says(gateway, token(provider, third, iss="https://another.example")).status == 401
+
+
+def test_no_key_yet_is_our_fault(servers, redis, provider):
+    late = provider.key("late")
+    provider.answers["/keys"] = Answer("{}", 503)
+    gateway = servers.gateway(redis, "--jwt-issuer", provider.issuer, *QUICK, secret=None)
+    eventually(lambda: results(gateway).get("bad_status"), "the provider has no keys")
+    answer = says(gateway, token(provider, late))
+    assert answer.status == 503 and answer.json["error"]["code"] == "keys_unavailable"
+    assert int(answer.headers["retry-after"]) > 0
+    assert says(gateway, token(provider, late, iss="https://another.example")).status == 401
+    assert gateway.get("/readyz").status == 200
+    provider.answers.clear()
+    eventually(lambda: is_good(gateway, token(provider, late)), "the keys are there")
+
+
+def test_streams_end_when_their_key_is_gone_for_good(servers, redis, provider):
+    old, new = provider.key("old"), provider.key("new")
+    provider.cache_control = "max-age=0"
+    gateway = servers.gateway(redis, "--jwt-issuer", provider.issuer, *QUICK, "--keys-removed-after", "1s",
+                              secret=None, workers=2)
+    eventually(lambda: is_good(gateway, token(provider, old), 8), "all workers know the keys")
+    ending = [gateway.stream(FIREHOSE, wire, token=token(provider, old)) for wire in ("ndjson", "sse", "websocket")]
+    staying = gateway.stream(FIREHOSE, token=token(provider, new))
+    for bad in (Answer({"keys": []}), Answer(None), Answer({"keys": []})):
+        provider.answers["/keys"] = bad
+        before = sum(results(gateway).values())
+        eventually(lambda: sum(results(gateway).values()) > before, "a bad answer")
+    redis.publish(events.dump(events.post(1, "to all")))
+    for stream in (*ending, staying):
+        assert stream.next()["id"] == "1"
+    provider.remove("old")
+    provider.answers.clear()
+    provider.is_ending.set()
+    for stream in ending:
+        assert stream.next(seconds=60)["code"] == "token_revoked"
+    redis.publish(events.dump(events.post(2, "to who stays")))
+    assert staying.next()["id"] == "2"
+    assert says(gateway, token(provider, old)).status == 401
+    assert gateway.metrics()['sluice_disconnects_total{code="token_revoked"}'] == 3
+
+
+def test_streams_stay_where_the_settings_say_so(servers, redis, provider):
+    old = provider.key("old")
+    provider.key("new")
+    provider.cache_control = "max-age=0"
+    gateway = servers.gateway(redis, "--jwt-issuer", provider.issuer, *QUICK, "--keys-removed-after", "100ms",
+                              "--keys-removed", "keep", secret=None)
+    eventually(lambda: is_good(gateway, token(provider, old)), "the keys are there")
+    stream = gateway.stream(FIREHOSE, token=token(provider, old))
+    provider.remove("old")
+    eventually(lambda: says(gateway, token(provider, old)).status == 401, "the key is not there any more")
+    good = results(gateway)["good"]
+    eventually(lambda: says(gateway, token(provider, old)) and results(gateway)["good"] > good + 3, "it is still not")
+    redis.publish(events.dump(events.post(1, "to who stays")))
+    assert stream.next()["id"] == "1"

@@ -128,7 +128,7 @@ class Gateway:
             return
         if not self.is_told:
             self.begin_stop()
-        process, self.process = self.process, None
+        process, self.process, self.is_told = self.process, None, False
         if self.ready_fd is not None:
             os.close(self.ready_fd)
             self.ready_fd = None

@@ -1,0 +1,135 @@
+/* token_check.c - sluice token check: what would a server with these settings say of a token?
+ *
+ * The server's own program is asked, with the settings as it would read them: so the answer is that
+ * of the sluiced of this installation, whatever it is. The token goes through a pipe, where other
+ * users of the machine do not see it. Its verdict is the exit status. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/sluiced_program.h"
+
+enum {
+    SETTINGS_MAX = 200,
+    TOKEN_MOST_BYTES = 32768 /* what a pipe takes at once; sluiced refuses fewer */
+};
+
+struct question {
+    const char *argv[SETTINGS_MAX + 1]; /* of sluiced */
+    int argc;
+    const char *program; /* NULL: that of this installation */
+};
+
+static const struct cli_option options[] = {
+    {"config", 'c', "FILE", "The file with the settings of sluiced.", CLI_FILE, CLI_ONCE},
+    {"jwt-secret-file", 's', "FILE", "As sluiced has it, like those below.", CLI_FILE, CLI_ONCE},
+    {"jwt-public-key", 'p', "FILE", "May be repeated.", CLI_FILE, CLI_MANY},
+    {"jwks-file", 'k', "FILE", "May be repeated.", CLI_FILE, CLI_MANY},
+    {"jwks-url", 'w', "URL",
+     "Keys that a sluiced has fetched to its data-dir; nothing is fetched. May be repeated.", NULL,
+     CLI_MANY},
+    {"jwt-issuer", 'i', "TEXT", "What iss is to be.", NULL, CLI_ONCE},
+    {"jwt-audience", 'a', "TEXT", "What aud is to be.", NULL, CLI_ONCE},
+    {"issuers-file", 'f', "FILE", "The issuers beside that one.", CLI_FILE, CLI_ONCE},
+    {"data-dir", 'd', "DIR", "Where a sluiced keeps what it fetched.", CLI_FILE, CLI_ONCE},
+    {"sluiced", 'g', "PROGRAM", "The sluiced to ask; unless given the one of this installation.",
+     CLI_FILE, CLI_ONCE},
+    CLI_OPTIONS_END,
+};
+
+static void add(const struct cli *cli, struct question *question, const char *text)
+{
+    if (question->argc == SETTINGS_MAX)
+        cli_usage(cli, "there are too many options");
+    question->argv[question->argc++] = text;
+}
+
+/* --NAME=VALUE: a value may begin with a hyphen. */
+static void add_setting(const struct cli *cli, struct question *question, int key)
+{
+    char *text;
+
+    for (const struct cli_option *row = options; row->name; row++) {
+        if (row->key != key)
+            continue;
+        if (asprintf(&text, "--%s=%s", row->name, optarg) < 0)
+            abort();
+        add(cli, question, text); /* until the other program takes over */
+    }
+}
+
+static const char *find_token(const struct cli *cli, int argc, char **argv)
+{
+    const char *token = getenv("SLUICE_TOKEN");
+
+    if (argc - optind > 1)
+        cli_usage(cli, "what is '%s'? a token has no spaces", argv[optind + 1]);
+    if (optind < argc)
+        token = argv[optind];
+    if (!token || !*token)
+        cli_usage(cli, "which token? TOKEN, or - for standard input, or SLUICE_TOKEN in the "
+                       "environment");
+    if (strlen(token) > TOKEN_MOST_BYTES)
+        cli_usage(cli, "the token has %zu bytes; sluiced reads up to 8192", strlen(token));
+    return token;
+}
+
+/* Standard input is the token from here on. */
+static int put_on_input(const char *token)
+{
+    size_t size = strlen(token);
+    int ends[2];
+
+    if (strcmp(token, "-") == 0)
+        return 0;
+    if (pipe(ends) < 0 || write(ends[1], token, size) != (ssize_t)size ||
+        dup2(ends[0], STDIN_FILENO) < 0)
+        return -errno;
+    close(ends[0]);
+    close(ends[1]);
+    return 0;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    struct question question = {.argv = {"sluiced", "--check-token"}, .argc = 2};
+    char room[PATH_MAX];
+    const char *program, *token;
+    int option, r;
+
+    while ((option = cli_option(cli, argc, argv)) >= 0) {
+        if (option == 'g')
+            question.program = optarg;
+        else
+            add_setting(cli, &question, option);
+    }
+    token = find_token(cli, argc, argv);
+    program = question.program ? question.program : sluiced_program(room);
+    r = put_on_input(token);
+    if (r < 0)
+        return cli_failed_with(cli, "cannot pass the token on: %s", strerror(-r));
+    execvp(program, (char *const *)question.argv);
+    if (errno == ENOENT)
+        return cli_failed_with(cli, "there is no program '%s'; --sluiced says where it is",
+                               program);
+    return cli_failed_with(cli, "cannot run '%s': %s", program, strerror(errno));
+}
+
+const struct command command_token_check = {
+    .name = "token check",
+    .arguments = "[TOKEN]",
+    .summary = "say what a server with these settings would say of a token",
+    .help = "In words, and more than a client hears: what is wrong, what the token says, which "
+            "keys there are. TOKEN is - for standard input; without it, it is SLUICE_TOKEN in the "
+            "environment, which other users of the machine cannot see. Settings come from "
+            "the options, the environment and the file, as those of sluiced do. Whether it was "
+            "revoked is not looked at. The exit status is 0 for a good token, 1 for any other.",
+    .options = options,
+    .examples = "sluice token check --config /etc/sluice/sluiced.conf -\n"
+                "sluice token check --jwt-secret-file jwt.secret \"$TOKEN\"\n"
+                "sluice token check --issuers-file issuers.json \"$TOKEN\"\n",
+    .run = run,
+};

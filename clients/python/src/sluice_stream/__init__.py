@@ -1,0 +1,18 @@
+"""Streams of a Sluice server.
+
+    import sluice_stream
+
+    with sluice_stream.Client("https://stream.example.org", token=TOKEN) as client:
+        for event in client.filter(track="tea"):
+            print(event)
+
+`sluice_stream.aio.Client` is the same for asyncio."""
+
+from .blocking import Client
+from .errors import Disconnected, Refused, SluiceError, TooManyTries
+from .messages import Counts, FollowEvent, Gap, Message, PostEvent, Skipped, Trends
+from .session import Options
+from .store import CursorStore, FileStore, MemoryStore
+
+__all__ = ["Client", "Counts", "CursorStore", "Disconnected", "FileStore", "FollowEvent", "Gap", "MemoryStore",
+           "Message", "Options", "PostEvent", "Refused", "Skipped", "SluiceError", "TooManyTries", "Trends"]

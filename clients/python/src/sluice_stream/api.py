@@ -1,0 +1,43 @@
+"""The streams by their names: the same for both kinds of client, which say in `_open` how they are read."""
+
+from typing import Any, Generic, TypeVar
+
+from .session import Options
+from .store import CursorStore
+
+Opened = TypeVar("Opened")
+
+
+class Streams(Generic[Opened]):
+    """Parameters are the server's (docs/streaming-api.md); lists are joined by commas; `lang_` may be written for a
+    name that Python has taken. `store` keeps the cursor, under `name` (else under the stream's path and parameters)."""
+
+    def _open(self, stream: str, parameters: dict[str, Any], store: CursorStore | None, name: str | None) -> Opened:
+        raise NotImplementedError
+
+    def filter(self, *, store: CursorStore | None = None, name: str | None = None, **parameters: Any) -> Opened:
+        """What matches track, follow, locations or rule."""
+        return self._open("filter", parameters, store, name)
+
+    def sample(self, *, store: CursorStore | None = None, name: str | None = None, **parameters: Any) -> Opened:
+        """One post in a hundred, or percent=."""
+        return self._open("sample", parameters, store, name)
+
+    def firehose(self, *, store: CursorStore | None = None, name: str | None = None, **parameters: Any) -> Opened:
+        """All that is public."""
+        return self._open("firehose", parameters, store, name)
+
+    def home(self, *, store: CursorStore | None = None, name: str | None = None, **parameters: Any) -> Opened:
+        """What the user of the token follows."""
+        return self._open("home", parameters, store, name)
+
+    def counts(self, *, store: CursorStore | None = None, name: str | None = None, **parameters: Any) -> Opened:
+        """How many there are of each bucket=."""
+        return self._open("counts", parameters, store, name)
+
+    def trends(self, *, store: CursorStore | None = None, name: str | None = None, **parameters: Any) -> Opened:
+        """What rises."""
+        return self._open("trends", parameters, store, name)
+
+
+__all__ = ["Options", "Streams"]

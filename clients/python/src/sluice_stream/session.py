@@ -1,0 +1,237 @@
+"""A stream without its connections: what to ask for, what the answer says, when to come back. No I/O.
+
+The order of things: target() and headers() make a request; refused() or opened() and then feed() say what came of
+it; commit() that a message has been taken; retry() when to connect again. Server-Sent Events carry an exact cursor
+with everything (also while a shard is behind), so they are what is asked for on HTTP."""
+
+import base64
+import dataclasses
+import json
+import random
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+from urllib.parse import urlencode, urlsplit
+
+from .errors import Disconnected, Refused, SluiceError, TooManyTries
+from .messages import Message
+from .store import CursorStore, MemoryStore
+
+PATHS = {"filter": "/v1/stream/filter", "sample": "/v1/stream/sample", "firehose": "/v1/stream/firehose",
+         "home": "/v1/stream/home", "counts": "/v1/stream/counts", "trends": "/v1/stream/trends"}
+SILENCE_S = 70.0  # the server says something each 20 s unless it is set up otherwise
+RENEW_BEFORE_S = 60.0
+FIRST_WAIT_S, MAX_WAIT_S = 0.5, 60.0
+FINAL = {"token_revoked", "replaced", "ended", "bad_message"}
+MAX_LINE = 16 << 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """`max_tries`: so many connections in a row may bring nothing; None: any number. `wait_scale` stretches or
+    shrinks what is waited between them."""
+    max_tries: int | None = None
+    silence_s: float = SILENCE_S
+    wait_scale: float = 1.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Given:
+    """A message, and where the stream is behind it; or that alone."""
+    message: Message | None
+    cursor: str | None
+
+
+class Interrupted(Exception):
+    """The connection is over, and another one is to be made. `wait_ms`: the server says when."""
+
+    def __init__(self, why: str, wait_ms: int | None = None, needs_token: bool = False) -> None:
+        super().__init__(why)
+        self.wait_ms, self.needs_token = wait_ms, needs_token
+
+
+class Complete(Exception):
+    """`until` is reached."""
+
+
+def parameters_of(parameters: Mapping[str, Any]) -> dict[str, str]:
+    """Python's values as the server reads them: lists joined by commas, booleans in lower case."""
+    texts = {}
+    for name, value in parameters.items():
+        if value is None:
+            continue
+        if isinstance(value, bool):
+            value = "true" if value else "false"
+        elif isinstance(value, list | tuple):
+            value = ",".join(str(one) for one in value)
+        texts[name.rstrip("_")] = str(value)
+    return texts
+
+
+def token_ends(token: str) -> float | None:
+    """`exp` of a JWT, in Unix time; None: it is not to be seen."""
+    try:
+        part = token.split(".")[1]
+        claims = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+        return float(claims["exp"])
+    except (IndexError, ValueError, KeyError, TypeError):
+        return None
+
+
+def token_is_fresh(token: str | None) -> bool:
+    if token is None:
+        return False
+    ends = token_ends(token)
+    return ends is None or ends > time.time() + RENEW_BEFORE_S
+
+
+class Blocks:
+    """Bytes of Server-Sent Events -> blocks (event, data, id). What is cut off at the end is none."""
+
+    def __init__(self) -> None:
+        self._buffer = b""
+        self._event, self._id = "", None
+        self._data: list[str] = []
+
+    def feed(self, piece: bytes) -> Iterator[tuple[str, str | None, str | None]]:
+        self._buffer += piece
+        *lines, self._buffer = self._buffer.split(b"\n")
+        if len(self._buffer) > MAX_LINE:
+            raise Interrupted("a line without an end")
+        for line in lines:
+            block = self._line(line.removesuffix(b"\r").decode())
+            if block:
+                yield block
+
+    def _line(self, line: str) -> tuple[str, str | None, str | None] | None:
+        if not line:
+            block = self._event, "\n".join(self._data) if self._data else None, self._id
+            self._event, self._id, self._data = "", None, []
+            return block if block[1] is not None or block[2] is not None else None
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if name == "event":
+            self._event = value
+        elif name == "data":
+            self._data.append(value)
+        elif name == "id":
+            self._id = cast(Any, value)
+        return None
+
+
+class Session:
+    """One stream, through all of its connections."""
+
+    def __init__(self, url: str, stream: str, parameters: Mapping[str, Any], store: CursorStore | None = None,
+                 name: str | None = None, options: Options = Options()) -> None:
+        self.base = url.rstrip("/")
+        self._path = PATHS[stream]
+        self._parameters = parameters_of(parameters)
+        self._store: CursorStore = store or MemoryStore()
+        self.name = name or self._path + "?" + urlencode(sorted(self._parameters.items()))
+        self.cursor = self._store.load(self.name)
+        self.options = options
+        self._came = False  # something on this connection
+        self._tries = 0
+        self._blocks = Blocks()
+
+    # --- a request ---
+
+    def target(self) -> str:
+        parameters = dict(self._parameters)
+        if self.cursor is not None:
+            parameters["since"] = self.cursor
+            parameters.pop("last", None)
+        query = urlencode(parameters)
+        return urlsplit(self.base).path + self._path + ("?" + query if query else "")
+
+    @staticmethod
+    def headers(token: str) -> dict[str, str]:
+        return {"Authorization": f"Bearer {token}", "Accept": "text/event-stream", "Accept-Encoding": "identity"}
+
+    # --- its answer ---
+
+    def refused(self, status: int, headers: Mapping[str, str], body: bytes) -> Exception:
+        """What it means: to be raised, or given to retry()."""
+        if status == 204:
+            return Complete()
+        try:
+            error = json.loads(body)["error"]
+            code, message, param = str(error["code"]), str(error["message"]), error.get("param")
+        except (ValueError, KeyError, TypeError):  # of a proxy
+            code, message, param = "unknown", body[:200].decode(errors="replace"), None
+        if status == 401 and code in ("token_expired", "no_token"):
+            return Interrupted(f"{status} {code}", None, needs_token=True)
+        if status in (408, 425, 429) or status >= 500:
+            after = headers.get("retry-after", "")
+            return Interrupted(f"{status} {code}: {message}", int(after) * 1000 if after.isdigit() else None)
+        return Refused(status, code, message, param)
+
+    def opened(self, content_type: str) -> None:
+        self._blocks = Blocks()
+        self._came = False
+        if content_type.split(";")[0].strip() != "text/event-stream":
+            raise Interrupted(f"an answer of {content_type or 'no type'}: something else than sluiced gave it")
+
+    def feed(self, piece: bytes) -> Iterator[Given]:
+        """The messages in the next piece of the body. Raises Interrupted, Complete, or what ends the stream."""
+        for _, data, cursor in self._blocks.feed(piece):
+            self._came = True
+            if data is None:
+                yield self._give(None, cursor)
+            else:
+                yield from self._message(data, cursor)
+
+    def _give(self, message: Message | None, cursor: str | None) -> Given:
+        self.cursor = cursor or self.cursor
+        return Given(message, cursor)
+
+    def _message(self, data: str, cursor: str | None) -> Iterator[Given]:
+        try:
+            message = json.loads(data)
+        except ValueError as error:
+            raise Interrupted("a message that is no JSON") from error
+        kind = message.get("type")
+        if kind == "disconnect":
+            yield self._give(None, message.get("cursor"))
+            raise self._disconnect(message)
+        if kind == "warning" and message.get("code") == "token_expiring":
+            raise Interrupted("the token ends", 0, needs_token=True)
+        elif kind != "hello":
+            yield self._give(message, cursor)
+
+    def _disconnect(self, message: dict[str, Any]) -> Exception:
+        code, reason = str(message.get("code")), str(message.get("reason", ""))
+        if code == "complete":
+            return Complete()
+        if code == "token_expired":
+            return Interrupted(code, 0, needs_token=True)
+        if code in FINAL:
+            return Disconnected(code, reason, self.cursor)
+        wait = message.get("retry_ms")
+        if not isinstance(wait, int) and code not in ("internal", "busy", "draining", "too_slow"):
+            return Disconnected(code, reason, self.cursor)
+        return Interrupted(code, wait if isinstance(wait, int) else None)
+
+    def commit(self, cursor: str | None) -> None:
+        """Everything up to there has been taken."""
+        if cursor is not None:
+            self._store.save(self.name, cursor)
+
+    # --- another connection ---
+
+    def retry(self, why: BaseException) -> float:
+        """So many seconds are to be waited. Raises what ends the stream."""
+        if isinstance(why, SluiceError | Complete):
+            raise why
+        if self._came:
+            self._tries = 0
+        self._came = False
+        self._tries += 1
+        if self.options.max_tries is not None and self._tries > self.options.max_tries:
+            raise TooManyTries(f"{self._tries} connections in a row brought nothing; at last: {why}") from why
+        wait_ms = why.wait_ms if isinstance(why, Interrupted) else None
+        if wait_ms is not None and (wait_ms > 0 or self._tries == 1):
+            return wait_ms / 1000 * self.options.wait_scale
+        longest = min(MAX_WAIT_S, FIRST_WAIT_S * 2 ** min(self._tries, 10))
+        return random.uniform(longest / 2, longest) * self.options.wait_scale

@@ -1,0 +1,43 @@
+/* gateway/front/key_roll.h - which keys are gone for good, of those that there were?
+ *
+ * The keys that there are now are shown again and again; a key that is not among them is missing.
+ * It is gone when it has been missing for long enough, and so said a second good answer of whoever
+ * publishes it: one answer may be a mistake. Time, and when answers came, are parameters.
+ *
+ *     key_roll_begin(roll);
+ *     key_roll_see(roll, issuer, kid);     ... each that there is
+ *     key_roll_end(roll, &now);
+ *     if (key_roll_is_gone(roll, issuer, kid, &since_ms)) ...
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct key_roll;
+
+struct key_roll_now {
+    uint64_t ms;
+    uint64_t after_ms; /* how long a key is missing until it is gone */
+    /* When all keys of this issuer were known last; of those that are not fetched: now. */
+    uint64_t (*known_ms)(void *context, const char *issuer, uint64_t now_ms);
+    /* A second answer about them is wanted. */
+    void (*want)(void *context, const char *issuer);
+    void *context;
+};
+
+/* NULL: out of memory. */
+struct key_roll *key_roll_new(void);
+void key_roll_free(struct key_roll *roll);
+
+void key_roll_begin(struct key_roll *roll);
+/* Names by token_name(). 0; -ENOMEM: it counts as seen from the next time on. */
+int key_roll_see(struct key_roll *roll, const char *issuer, const char *kid);
+/* How many keys are gone. */
+unsigned key_roll_end(struct key_roll *roll, const struct key_roll_now *now);
+
+/* *ret_since_ms: when it was found to be. */
+bool key_roll_is_gone(const struct key_roll *roll, const char *issuer, const char *kid,
+                      uint64_t *ret_since_ms);
+/* What is gone since then, or longer, has been dealt with. */
+void key_roll_forget(struct key_roll *roll, uint64_t since_ms);

@@ -1,0 +1,183 @@
+/* removed_keys.c - a look at the keys once a second, or less where the time is short; while keys are
+ * gone, a walk over the streams at each look.
+ *
+ * Which of the first second a stream belongs to, and which of the last, says where it lies in
+ * memory. The walk that begins when the spread is over ends all that are left, and the keys are
+ * forgotten when it is done. Costs nothing while no key is gone but the look. */
+#include "gateway/serve/removed_keys.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/stable_hash.h"
+#include "gateway/front/key_roll.h"
+#include "gateway/front/token_name.h"
+#include "gateway/streams/stream_walk.h"
+
+enum { LOOK_MS = 1000, LOOKS = 4, LEAST_MS = 50, ENDING_MS = 200 };
+
+struct removed_keys {
+    uv_timer_t timer;
+    struct removed_keys_rules rules; /* no policy: not yet */
+    struct key_board *board;
+    struct key_roll *roll;
+    struct stream_walk *walk;
+    bool tells;
+    unsigned gone;
+    uint64_t walk_ms; /* when the walk began that is under way; 0: none is */
+};
+
+/* --- when keys were known ------------------------------------------------------------------ */
+
+static bool is_of(const struct key_source *source, const char *issuer)
+{
+    char name[TOKEN_NAME_SIZE];
+
+    token_name(sl_slice_str(source->issuer), name);
+    return strcmp(name, issuer) == 0;
+}
+
+/* Of several sets all must have been got. */
+static uint64_t known_ms(void *context, const char *issuer, uint64_t now_ms)
+{
+    const struct removed_keys *removed = context;
+    uint64_t least_ms = now_ms;
+
+    for (unsigned i = 0; removed->board && i < removed->rules.sources->count; i++) {
+        const struct key_source *source = &removed->rules.sources->items[i];
+        uint64_t good_ms = key_board_good_ms(removed->board, source->id);
+
+        if (good_ms < least_ms && is_of(source, issuer))
+            least_ms = good_ms;
+    }
+    return least_ms;
+}
+
+static void want(void *context, const char *issuer)
+{
+    const struct removed_keys *removed = context;
+
+    for (unsigned i = 0; removed->board && i < removed->rules.sources->count; i++) {
+        if (is_of(&removed->rules.sources->items[i], issuer))
+            key_board_want(removed->board, removed->rules.sources->items[i].id);
+    }
+}
+
+/* --- ending streams ------------------------------------------------------------------------ */
+
+static bool is_to_end(void *context, const struct token *token)
+{
+    const struct removed_keys *removed = context;
+    uint64_t turn_ms = stable_hash((uintptr_t)token) % REMOVED_KEYS_SPREAD_MS, since_ms;
+
+    return key_roll_is_gone(removed->roll, token->issuer, token->kid, &since_ms) &&
+           removed->walk_ms >= since_ms + turn_ms;
+}
+
+static void on_walked(void *context, size_t ended)
+{
+    struct removed_keys *removed = context;
+
+    if (ended > 0)
+        log_info("removed_key_streams", "ended=%zu", ended);
+    if (removed->walk_ms > REMOVED_KEYS_SPREAD_MS)
+        key_roll_forget(removed->roll, removed->walk_ms - REMOVED_KEYS_SPREAD_MS);
+    removed->walk_ms = 0;
+}
+
+/* --- looking ------------------------------------------------------------------------------- */
+
+static unsigned look(struct removed_keys *removed, uint64_t now_ms)
+{
+    const struct key_roll_now now = {
+        .ms = now_ms,
+        .after_ms = removed->rules.after_ms,
+        .known_ms = known_ms,
+        .want = want,
+        .context = removed,
+    };
+    struct token_key_id id;
+
+    key_roll_begin(removed->roll);
+    for (unsigned i = 0; token_policy_key(removed->rules.policy, i, &id); i++)
+        key_roll_see(removed->roll, id.issuer, id.kid);
+    return removed->rules.ends ? key_roll_end(removed->roll, &now) : 0;
+}
+
+static uint64_t rest_ms(const struct removed_keys *removed)
+{
+    uint64_t ms = removed->rules.after_ms / LOOKS;
+
+    if (removed->gone > 0)
+        return ENDING_MS;
+    return ms > LOOK_MS ? LOOK_MS : ms < LEAST_MS ? LEAST_MS : ms;
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct removed_keys *removed = timer->data;
+    uint64_t now_ms = clock_monotonic_ms();
+    unsigned gone = look(removed, now_ms);
+
+    if (gone > removed->gone && removed->tells)
+        log_info("keys_removed", "keys=%u", gone - removed->gone);
+    removed->gone = gone;
+    if (gone > 0 && removed->walk_ms == 0) {
+        removed->walk_ms = now_ms;
+        stream_walk_begin(removed->walk);
+    }
+    uv_timer_start(timer, on_timer, rest_ms(removed), 0);
+}
+
+/* --- beginning and end --------------------------------------------------------------------- */
+
+struct removed_keys *removed_keys_new(uv_loop_t *loop, struct streams *streams,
+                                      struct key_board *board, bool tells)
+{
+    struct removed_keys *removed = mem_zalloc(sizeof(*removed));
+    const struct stream_question question = {
+        .reason = DISCONNECT_TOKEN_REVOKED,
+        .ask = is_to_end,
+        .done = on_walked,
+        .context = removed,
+    };
+
+    if (!removed)
+        return NULL;
+    removed->board = board;
+    removed->tells = tells;
+    removed->roll = key_roll_new();
+    removed->walk = removed->roll ? stream_walk_new(streams, &question) : NULL;
+    if (!removed->walk) {
+        key_roll_free(removed->roll);
+        mem_free(removed);
+        return NULL;
+    }
+    uv_timer_init(loop, &removed->timer);
+    removed->timer.data = removed;
+    return removed;
+}
+
+void removed_keys_set(struct removed_keys *removed, const struct removed_keys_rules *rules)
+{
+    removed->rules = *rules;
+    uv_timer_start(&removed->timer, on_timer, 0, 0);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct removed_keys *removed = handle->data;
+
+    key_roll_free(removed->roll);
+    mem_free(removed);
+}
+
+void removed_keys_free(struct removed_keys *removed)
+{
+    if (!removed)
+        return;
+    stream_walk_free(removed->walk);
+    uv_close((uv_handle_t *)&removed->timer, on_closed);
+}

@@ -1,0 +1,26 @@
+"""A client, as a program of its own, in each situation: SLUICE_KIT_RUNNER is the command that plays it."""
+
+import json
+import os
+import shlex
+import subprocess
+
+import pytest
+from server import ScriptedServer
+from situations import SITUATIONS, dump, name_of
+
+RUNNER = shlex.split(os.environ["SLUICE_KIT_RUNNER"])
+PATIENCE_S = 120
+
+
+@pytest.mark.parametrize("situation", SITUATIONS, ids=lambda situation: situation.name)
+def test_client(situation):
+    server = ScriptedServer(situation.visits)
+    done = subprocess.run(RUNNER, input=dump(situation, server.url) + "\n", capture_output=True, text=True,
+                          timeout=PATIENCE_S)
+    server.close()
+    assert done.returncode == 0, done.stderr
+    *messages, end = [json.loads(line) for line in done.stdout.splitlines()]
+    assert tuple(name_of(message) for message in messages) == situation.wants
+    assert end == {"end": situation.ends}
+    assert not server.faults and server.unplayed == 0

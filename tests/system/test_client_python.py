@@ -1,0 +1,123 @@
+"""The Python client against real servers: nothing lost, nothing twice; its types, its wheel."""
+
+import pathlib
+import subprocess
+import sys
+import threading
+import zipfile
+
+import pytest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+PACKAGE = SOURCE / "clients/python"
+sys.path.insert(0, str(PACKAGE / "src"))
+
+import sluice_stream  # noqa: E402
+from harness.cli import Cli  # noqa: E402
+from harness.ports import steady_port  # noqa: E402
+from harness.waiting import eventually  # noqa: E402
+
+QUICK = sluice_stream.Options(wait_scale=0.05)
+
+
+@pytest.fixture(scope="module")
+def ada(module_servers, redis):
+    Cli(redis).run("user", "add", "ada", "--name", "Ada")
+    return "ada"
+
+
+class Reader:
+    """Reads a stream in a thread; `ids` are those of its posts."""
+
+    def __init__(self, client, **parameters):
+        self.ids, self.error = [], None
+        self._thread = threading.Thread(target=self._read, args=(client, parameters), daemon=True)
+        self._thread.start()
+
+    def _read(self, client, parameters):
+        try:
+            for message in client.firehose(**parameters):
+                if message["type"] == "post":
+                    self.ids.append(message["id"])
+        except sluice_stream.SluiceError as error:
+            self.error = error
+
+    def wait(self, wanted):
+        eventually(lambda: self.ids and self.ids[-1] == wanted, "the last post", 60)
+
+    def join(self):
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+
+
+def posts(redis, ada, count):
+    cli = Cli(redis)
+    return [cli.run("post", "--user", ada, f"number {i}") for i in range(count)]
+
+
+def test_it_goes_on_through_restarts(module_servers, redis, ada, tmp_path):
+    first = posts(redis, ada, 1)[0]
+    gateway = module_servers.gateway(redis, "--listen", f"127.0.0.1:{steady_port()}")
+    store = sluice_stream.FileStore(tmp_path)
+    with sluice_stream.Client(f"http://127.0.0.1:{gateway.port}", gateway.token, QUICK) as client:
+        reader = Reader(client, since=first, store=store, name="all")
+        ids = posts(redis, ada, 5)
+        reader.wait(ids[-1])
+        gateway.stop()
+        ids += posts(redis, ada, 5)  # while nobody listens
+        gateway.start()
+        reader.wait(ids[-1])
+    reader.join()
+    assert reader.ids == ids
+    more = posts(redis, ada, 2)
+    with sluice_stream.Client(f"http://127.0.0.1:{gateway.port}", gateway.token(), QUICK) as client:
+        again = Reader(client, store=store, name="all")  # another program, later
+        again.wait(more[-1])
+    assert again.ids == more
+
+
+def test_two_servers_give_each_event_once(module_servers, redis, ada):
+    first = posts(redis, ada, 1)[0]
+    gateways = [module_servers.gateway(redis, "--listen", f"127.0.0.1:{steady_port()}") for _ in range(2)]
+    urls = [f"http://127.0.0.1:{gateway.port}" for gateway in gateways]
+    with sluice_stream.Client(urls, gateways[0].token(), QUICK) as client:
+        reader = Reader(client, since=first)
+        ids = posts(redis, ada, 3)
+        reader.wait(ids[-1])
+        gateways[0].stop()
+        ids += posts(redis, ada, 3)
+        eventually(lambda: set(ids) <= set(reader.ids), "those of the other server", 60)
+        gateways[0].start()
+        ids += posts(redis, ada, 3)
+        eventually(lambda: set(ids) <= set(reader.ids), "those of both", 60)
+    reader.join()
+    assert sorted(reader.ids) == sorted(ids)
+
+
+def test_what_the_server_refuses_is_told(gateway):
+    with sluice_stream.Client(f"http://127.0.0.1:{gateway.port}", gateway.token()) as client:
+        with pytest.raises(sluice_stream.Refused) as refused:
+            next(client.filter(locations=[1, 2, 3]))
+    assert (refused.value.status, refused.value.code, refused.value.param) == (400, "bad_locations", "locations")
+
+
+def test_until_ends_it(gateway, redis, ada):
+    first, *ids = posts(redis, ada, 4)
+    with sluice_stream.Client(f"http://127.0.0.1:{gateway.port}", gateway.token()) as client:
+        assert [message["id"] for message in client.firehose(since=first, until=ids[-1])] == ids
+
+
+def test_types():
+    done = subprocess.run(["mypy", "--strict", "--cache-dir", "/dev/null", "src/sluice_stream"], cwd=PACKAGE,
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+def test_wheel(tmp_path):
+    copy = tmp_path / "package"
+    subprocess.run(["cp", "-r", PACKAGE, copy], check=True)
+    subprocess.run(["/usr/bin/python3", "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path, copy],
+                   check=True, capture_output=True)
+    wheel, = tmp_path.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {"sluice_stream/__init__.py", "sluice_stream/aio.py", "sluice_stream/py.typed"} <= set(names)
