@@ -48,7 +48,8 @@ enum { KEY_URL = 1, KEY_TOKEN, KEY_CACERT, KEY_LIMIT, KEY_PRETTY, KEY_UNCOMPRESS
 /* The parameters, in the order of their options. */
 static const char *const parameters[] = {
     "track", "follow", "locations", "rule",   "language", "percent", "partition", "types",
-    "since", "until",  "last",      "fields", "max_rate", "pick",    "latest_by", "cell_degrees"};
+    "since", "until",  "last",      "fields", "max_rate", "pick",    "latest_by", "cell_degrees",
+    "on_slow"};
 
 enum { SINCE = 8, UNTIL = 9, PARAMETER_COUNT = sizeof(parameters) / sizeof(parameters[0]) };
 
@@ -85,7 +86,7 @@ struct tail {
 static void read_name(struct tail *tail, struct sl_slice name)
 {
     static const char *const messages[] = {"disconnect", "gap",   "warning",
-                                           "cursor",     "hello", "skipped"};
+                                           "cursor",     "hello", "skipped", "sampling"};
 
     for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++)
         tail->is_message = tail->is_message || sl_slice_is(name, messages[i]);
@@ -615,6 +616,11 @@ static const struct cli_option options[] = {
               "Instead of pick: only the newest of each user, or of each cell of the map.",
               "user cell", CLI_ONCE),
     PARAMETER(15, "cell-degrees", "DEGREES", "The side of a cell, 0.01 to 90.", NULL, CLI_ONCE),
+    PARAMETER(16, "on-slow", "WHAT",
+              "What a server does when this does not keep up: catch_up (unless given) sends all, "
+              "late; sample sends a part; how much, and how many are left out, goes to standard "
+              "error.",
+              "catch_up sample", CLI_ONCE),
     {"limit", KEY_LIMIT, "N", "End with status 0 when so many events are printed.", NULL, CLI_ONCE},
     {"pretty", KEY_PRETTY, NULL,
      "Print events for people, not as JSON: when it was, who did it, the text.", NULL, CLI_ONCE},

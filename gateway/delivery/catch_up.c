@@ -176,6 +176,8 @@ struct sl_cursor catch_up_cursor(const struct catcher *catcher)
     struct position position = catcher->at;
     struct sl_cursor at = position_cursor(catcher->catch_up->settings.passed);
 
+    if (catcher->left_out.posts > 0)
+        return outbox_client_cursor(catcher->client, &catcher->left_out.before);
     if (catcher->counter) {
         at = catcher_cursor(catcher);
         return outbox_client_cursor(catcher->client, &at);
@@ -261,6 +263,10 @@ static void go_live(struct catcher *catcher)
 {
     struct client *client = catcher->client;
 
+    if (lane_tell_left_out(catcher->lane) < 0) { /* this one has told it itself */
+        catcher_evict(catcher, DISCONNECT_INTERNAL);
+        return;
+    }
     if (catcher->lane->finds) /* for whoever waits for that */
         catch_up_head_moved(catcher->catch_up);
     if (catcher->counter)

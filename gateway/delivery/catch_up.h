@@ -99,6 +99,19 @@ void catch_up_recount(struct lane *lane);
  * with a plain cursor which claims some of them go back to it, and are told. Who cannot be has to
  * go. */
 void catch_up_tell_mark(struct catch_up *catch_up, struct lane *lane, const struct event *mark);
+/* --- catch_up_sample.c --- */
+
+/* The client, which is `from`'s, live or not, goes on in `to`, which may be the same lane, and is
+ * told that `percent` of its posts are sent from there on. 0; -ENOMEM: nothing has changed. */
+int catch_up_sample(struct catch_up *catch_up, struct lane *from, struct lane *to,
+                    struct client *client, uint32_t percent);
+/* Can it be moved like that now? */
+bool catch_up_may_sample(const struct catcher *catcher);
+/* Is it on its way from a cursor that it came with? */
+bool catch_up_is_resuming(const struct catcher *catcher);
+/* Its socket is full. */
+bool catch_up_waits_for_socket(const struct catcher *catcher);
+
 /* From the next turn on, until it is done. */
 void catch_up_guest_start(struct catch_up *catch_up, struct catch_up_guest *guest);
 /* Wherever it is; fine if it is done. */

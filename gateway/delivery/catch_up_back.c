@@ -12,14 +12,27 @@
 
 enum { OWED_ONCE = 64 };
 
-/* A catcher for a client that is live: it goes on in the ring with what it is owed, or, if that is
- * nothing, with the entry of this sequence. NULL: out of memory. */
-static struct catcher *take_over(struct catch_up *catch_up, struct lane *lane,
-                                 struct client *client, uint64_t sequence)
+/* Posts of any shard may have been left out: of those that it was not owed anything of before,
+ * `owed`, it has what had passed then. `message` NULL: it has not been told of them. */
+static void take_firsts(struct catcher *catcher, const struct lane *from,
+                        const struct event *message, uint64_t owed)
+{
+    for (uint32_t shard = 0; shard < catcher->catch_up->ring->shards; shard++) {
+        if (!(owed >> shard & 1))
+            catcher->last[shard] =
+                message ? left_out_passed(message, shard) : from->passed[shard];
+    }
+}
+
+struct catcher *catcher_take_over(struct catch_up *catch_up, struct lane *lane,
+                                  struct client *client, uint64_t sequence)
 {
     struct catcher *catcher = catcher_new(catch_up, lane, client);
     const struct event *event = outbox_owed(client, client->at);
-    const struct sl_cursor passed = position_cursor(catch_up->settings.passed);
+    const struct lane *from = LIST_OWNER(client->outbox, struct lane, outbox);
+    const struct sl_cursor passed = from->left_out.posts > 0
+                                        ? from->left_out.before
+                                        : position_cursor(catch_up->settings.passed);
     uint64_t owed = 0; /* a bit for each shard of which something is */
     struct sl_cursor cursor;
 
@@ -32,11 +45,17 @@ static struct catcher *take_over(struct catch_up *catch_up, struct lane *lane,
     if (event)
         catcher->fed_wall_ms = catch_up_happened_ms(catch_up, event);
     for (uint64_t at = client->at; (event = outbox_owed(client, at)); at++) {
+        if (event->kind == EVENT_SKIPPED) {
+            take_firsts(catcher, from, event, owed);
+            return catcher;
+        }
         if ((!event->id && !event->gap_to) || owed >> event->shard & 1)
             continue;
         owed |= UINT64_C(1) << event->shard;
         catcher->last[event->shard] = catch_up_had_before(event);
     }
+    if (from->left_out.posts > 0)
+        take_firsts(catcher, from, NULL, owed);
     return catcher;
 }
 
@@ -100,7 +119,7 @@ int catch_up_fall(struct catch_up *catch_up, struct lane *lane, struct client *c
 
     assert(outbox_owed(client, client->at)); /* else it would not be behind */
     catcher = lane->counter ? take_over_counts(catch_up, lane, client)
-                            : take_over(catch_up, lane, client, 0);
+                            : catcher_take_over(catch_up, lane, client, 0);
     if (!catcher)
         return -ENOMEM;
     catcher->has_fallen = true;
@@ -162,7 +181,7 @@ static void go_back_to_mark(void *owner, struct client *client)
         return;
     catcher = visit->lane->counter
                   ? take_over_counts(visit->catch_up, visit->lane, client)
-                  : take_over(visit->catch_up, visit->lane, client, mark->sequence);
+                  : catcher_take_over(visit->catch_up, visit->lane, client, mark->sequence);
     if (!catcher) {
         outbox_set_aside(client);
         client->transport->evict(client, DISCONNECT_INTERNAL);
@@ -190,6 +209,7 @@ void catch_up_tell_mark(struct catch_up *catch_up, struct lane *lane, const stru
 
     if (lane->source) /* what comes late is counted again there */
         return;
+    lane_tell_left_out(lane);
     catch_up_wake_lane(lane);
     outbox_visit_all(&lane->outbox, go_back_to_mark, &visit);
 }

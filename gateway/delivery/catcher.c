@@ -212,6 +212,24 @@ static enum progress read_ring(struct catcher *catcher, uint64_t bytes_before)
     return PROGRESS;
 }
 
+/* A rewind that came while it read the logs, and has left the ring: they show it with the shard's
+ * next event only, for which it may be live. 0; -ENOMEM. */
+static int tell_left_rewinds(struct catcher *catcher)
+{
+    const struct ring *ring = catcher->catch_up->ring;
+
+    for (uint32_t shard = 0; shard < ring->shards; shard++) {
+        const struct ring_rewind *rewind = &ring->rewinds[shard];
+        uint64_t last = catcher->last[shard];
+
+        if (rewind->sequence >= catcher->unlogged_from && rewind->sequence < ring->oldest &&
+            last > rewind->from && last <= rewind->to &&
+            catcher_tell_rewound(catcher, shard, rewind->from) < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
 static enum progress enter_ring(struct catcher *catcher)
 {
     const struct ring *ring = catcher->catch_up->ring;
@@ -225,6 +243,8 @@ static enum progress enter_ring(struct catcher *catcher)
         if (catcher->last[shard] >= ring->lost[shard])
             position_raise_shard(&catcher->at, shard, ring->lost[shard]);
     }
+    if (tell_left_rewinds(catcher) < 0)
+        return PROGRESS_OUT_OF_MEMORY;
     catcher->in_ring = true;
     catcher->rewound = (struct gap){0};
     catcher->sequence = ring->oldest;
@@ -236,7 +256,7 @@ static enum progress enter_ring(struct catcher *catcher)
                : PROGRESS;
 }
 
-enum progress catcher_read(struct catcher *catcher)
+static enum progress read_some(struct catcher *catcher)
 {
     uint64_t bytes_before = catcher->outbox.bytes;
     enum progress progress;
@@ -255,4 +275,11 @@ enum progress catcher_read(struct catcher *catcher)
             progress = catcher_settle_counts(catcher, progress);
     } while (progress == PROGRESS && catcher_has_room(catcher, bytes_before));
     return progress;
+}
+
+enum progress catcher_read(struct catcher *catcher)
+{
+    enum progress progress = read_some(catcher);
+
+    return catcher_tell_left_out(catcher) < 0 ? PROGRESS_OUT_OF_MEMORY : progress;
 }

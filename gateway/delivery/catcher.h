@@ -71,6 +71,7 @@ struct catcher {
     uint64_t left_ring_at;   /* its id then; where a gap of unlogged events begins */
     uint64_t batch;          /* the number of the one it reads */
     uint64_t came_after;     /* the number of the last batch that was asked for before it came */
+    struct left_out left_out; /* what its lane leaves out; told at the end of each step */
     struct counter *counter; /* of a lane that counts; else NULL */
     uint64_t counts_from;    /* it has counted nothing at or below */
     uint64_t close_to;       /* its buckets with ids below this one can be closed */
@@ -151,6 +152,15 @@ void catcher_let_go_of_batches(struct catcher *catcher);
 /* About how many events it is behind. */
 uint64_t catcher_events_behind(const struct catcher *catcher);
 
+/* A message of ours, of which the caller's reference is taken; NULL: -ENOMEM. 0; -ENOMEM. */
+int catcher_give_control_take(struct catcher *catcher, struct event *event);
+/* What it has left out is told. 0; -ENOMEM: it is still to be told. */
+int catcher_tell_left_out(struct catcher *catcher);
+
+/* A catcher for a client that is live, and will be in this lane then: it goes on in the ring with
+ * what it is owed, or, if that is nothing, with the entry of this sequence. NULL: out of memory. */
+struct catcher *catcher_take_over(struct catch_up *catch_up, struct lane *lane,
+                                  struct client *client, uint64_t sequence);
 /* A catcher for a reader of the lane's outbox; NULL: out of memory. From one outbox to the other.
  * Behind all others in the list of that state. It has to go. */
 struct catcher *catcher_new(struct catch_up *catch_up, struct lane *lane, struct client *client);

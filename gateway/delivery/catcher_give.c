@@ -130,7 +130,37 @@ static int give_control(struct catcher *catcher, struct event *event)
 {
     const struct sl_cursor before = catcher_cursor(catcher);
 
+    if (catcher_tell_left_out(catcher) < 0)
+        return -ENOMEM;
     return outbox_append(&catcher->outbox, event, &before, SL_SLICE_NONE, 0);
+}
+
+int catcher_tell_left_out(struct catcher *catcher)
+{
+    struct left_out *left_out = &catcher->left_out;
+    const struct sl_cursor after = catcher_cursor(catcher);
+    struct event *event;
+    int r;
+
+    if (left_out->posts == 0)
+        return 0;
+    event = left_out_message(left_out, &after, catcher->last, 0);
+    if (!event)
+        return -ENOMEM;
+    r = outbox_append(&catcher->outbox, event, &left_out->before, SL_SLICE_NONE, 0);
+    event_unref(event);
+    if (r < 0)
+        return r;
+    metric_add(catcher->catch_up->settings.metrics, METRIC_POSTS_SKIPPED, left_out->posts);
+    left_out->posts = 0;
+    return 0;
+}
+
+/* A post that is late for it alone is sent, too. */
+static bool leaves_out(const struct catcher *catcher, const struct event *event)
+{
+    return lane_leaves_out(catcher->lane, event) && event->id > catcher->at.id &&
+           !catcher_is_late_news(catcher, event);
 }
 
 static bool is_same(const struct sl_cursor *a, const struct sl_cursor *b)
@@ -185,7 +215,7 @@ static int give(struct catcher *catcher, struct event *event, struct sl_slice ta
     return outbox_append(&catcher->outbox, event, &before, tail, 0);
 }
 
-static int give_control_take(struct catcher *catcher, struct event *event)
+int catcher_give_control_take(struct catcher *catcher, struct event *event)
 {
     int r = event ? give_control(catcher, event) : -ENOMEM;
 
@@ -203,7 +233,7 @@ int catcher_tell_gap(struct catcher *catcher, uint32_t shard, uint64_t from, uin
     if (catcher->counter && to <= counter_silent_until(catcher->counter))
         return 0; /* what is told says that it is not complete */
     metric_add(catcher->catch_up->settings.metrics, metric_at(METRIC_GAPS_TOLD, reason), 1);
-    return give_control_take(
+    return catcher_give_control_take(
         catcher, gap_event(&gap, catcher->catch_up->ring->shards > 1 && reason != GAP_UNLOGGED));
 }
 
@@ -308,7 +338,7 @@ static int warn_if_due(struct catcher *catcher, uint64_t event_wall_ms)
     char json[128];
     int size;
 
-    if (!catcher->has_fallen || (client->warned_ms && now_ms - client->warned_ms < WARN_EVERY_MS))
+    if (!catcher->has_fallen || client->sampling.is_wanted || (client->warned_ms && now_ms - client->warned_ms < WARN_EVERY_MS))
         return 0;
     client->warned_ms = now_ms;
     size = snprintf(json, sizeof(json),
@@ -316,7 +346,7 @@ static int warn_if_due(struct catcher *catcher, uint64_t event_wall_ms)
                     ",\"ms\":%" PRIu64 "}",
                     catcher_events_behind(catcher),
                     catch_up->wall_ms > event_wall_ms ? catch_up->wall_ms - event_wall_ms : 0);
-    return give_control_take(catcher,
+    return catcher_give_control_take(catcher,
                              event_new_control(EVENT_WARNING, sl_slice(json, (size_t)size)));
 }
 
@@ -338,7 +368,15 @@ int catcher_offer(struct catcher *catcher, struct event *event, struct sl_slice 
     catcher_count_read(catcher, 1);
     if (catcher->counter)
         return catcher_count(catcher, event, tail);
-    r = warn_if_due(catcher, catcher->fed_wall_ms);
+    if (leaves_out(catcher, event)) {
+        const struct sl_cursor before = catcher_cursor(catcher);
+
+        left_out_add(&catcher->left_out, event, &before);
+        return 0;
+    }
+    r = catcher_tell_left_out(catcher);
+    if (r == 0)
+        r = warn_if_due(catcher, catcher->fed_wall_ms);
     if (r == 0)
         r = give(catcher, event, tail);
     catch_up_spend(catcher->catch_up, catcher->outbox.bytes - bytes);

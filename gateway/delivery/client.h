@@ -55,6 +55,17 @@ enum { CLIENT_UNTIL_GRACE_MS = 2000 };
 
 typedef void (*client_visit_fn)(void *owner, struct client *client);
 
+/* A client that would rather be sent a part of its posts than fall behind: sampling.c. */
+struct client_sampling {
+    bool is_wanted;            /* set before it subscribes */
+    bool went_up;              /* the last time that the part changed */
+    uint64_t changed_ms;       /* clock of the loop: then; 0: never */
+    uint64_t sent_bytes;       /* then */
+    uint64_t blocked_ms;       /* clock of the loop: its socket was seen full last */
+    uint32_t hold_ms;          /* so long it must have kept up to be sent more */
+    struct list_node sampling; /* of deliver: all those who are */
+};
+
 enum client_state {
     CLIENT_NOWHERE,
     CLIENT_IN_STEP, /* has everything up to the outbox's last flush */
@@ -90,6 +101,7 @@ struct client {
     uint64_t sent_events;
     uint64_t sent_bytes;
     uint64_t replayed;               /* events that were read for it behind where it began */
+    struct client_sampling sampling;
     struct client_progress progress; /* the survey's */
     struct gzip_sum sum;             /* of all that it was sent, up to ... */
     struct gzip_sum sum_from;        /* ... this place in the outbox */

@@ -64,6 +64,8 @@ struct deliver *deliver_new(const struct deliver_settings *settings)
     list_init(&deliver->counting);
     list_init(&deliver->miscounted);
     list_init(&deliver->trend_sources);
+    list_init(&deliver->sampling);
+    list_init(&deliver->sampled_lanes);
     deliver->next_close = UINT64_MAX;
     deliver->words = sl_words_new(seed);
     deliver->index = sl_filter_index_new(seed);
@@ -77,12 +79,16 @@ struct deliver *deliver_new(const struct deliver_settings *settings)
     deliver->timer = mem_zalloc(sizeof(*deliver->timer));
     deliver->remover = mem_zalloc(sizeof(*deliver->remover));
     deliver->refresher = mem_zalloc(sizeof(*deliver->refresher));
+    deliver->sampler = mem_zalloc(sizeof(*deliver->sampler));
     if (!deliver->words || !deliver->index || !deliver->matches || !deliver->lanes ||
         !deliver->home || !deliver->catch_up || !deliver->timer || !deliver->remover ||
-        !deliver->refresher || (settings->compression.level > 0 && !deliver->compressor)) {
+        !deliver->refresher || !deliver->sampler ||
+        (settings->compression.level > 0 && !deliver->compressor)) {
         mem_free(deliver->timer);
         mem_free(deliver->remover);
         mem_free(deliver->refresher);
+        mem_free(deliver->sampler);
+        deliver->sampler = NULL;
         deliver->refresher = NULL;
         deliver->timer = NULL;
         deliver->remover = NULL;
@@ -92,7 +98,9 @@ struct deliver *deliver_new(const struct deliver_settings *settings)
     uv_timer_init(settings->loop, deliver->timer);
     uv_idle_init(settings->loop, deliver->remover);
     uv_timer_init(settings->loop, deliver->refresher);
-    deliver->timer->data = deliver->remover->data = deliver->refresher->data = deliver;
+    uv_timer_init(settings->loop, deliver->sampler);
+    deliver->timer->data = deliver->remover->data = deliver;
+    deliver->refresher->data = deliver->sampler->data = deliver;
     return deliver;
 }
 
@@ -113,6 +121,8 @@ void deliver_free(struct deliver *deliver)
         uv_close((uv_handle_t *)deliver->remover, free_handle);
     if (deliver->refresher)
         uv_close((uv_handle_t *)deliver->refresher, free_handle);
+    if (deliver->sampler)
+        uv_close((uv_handle_t *)deliver->sampler, free_handle);
     catch_up_free(deliver->catch_up);
     ring_done(&deliver->ring);
     home_free(deliver->home);
@@ -143,8 +153,11 @@ uint64_t deliver_client_reached(const struct client *client)
 
 bool deliver_client_is_served(const struct client *client)
 {
-    return client->catcher ? catch_up_is_unblocked(client->catcher)
-                           : outbox_client_is_served(client);
+    const struct lane *lane = catch_up_lane_of(client);
+
+    if (client->catcher)
+        return catch_up_is_unblocked(client->catcher);
+    return outbox_client_is_served(client) && (!lane || lane->left_out.posts == 0);
 }
 
 void deliver_set_log(struct deliver *deliver, struct log_cache *log)

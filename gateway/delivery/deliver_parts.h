@@ -2,7 +2,9 @@
  *
  *     deliver.c      an event comes in and is matched; what a client may ask
  *     subscribe.c    clients come and go, and with them lanes and subscriptions
+ *     sampling.c     who would fall behind is sent a part, in another lane
  *     trend_source.c lanes that find trends for others
+ *     home_lane.c    lanes that a home feed feeds
  *     judge.c        what of a segment a lane wants that catches up
  *     lane_count.c   lanes that count
  *     lane.c         lanes are made, shared, owed events, freed
@@ -66,6 +68,9 @@ struct deliver {
     struct list counting;                   /* lanes with a counter */
     struct list miscounted; /* lanes whose clients count again at the end of the turn */
     struct list trend_sources;
+    struct list sampling;      /* clients that would rather be sent a part than fall behind */
+    struct list sampled_lanes; /* of which a part is sent */
+    uv_timer_t *sampler;       /* runs while there are such clients */
     bool is_ending;        /* nothing goes on that nobody asks for */
     uv_timer_t *refresher; /* for lanes that tell of the open bucket */
     uint64_t closed;       /* everything at or below this id has passed */
@@ -100,6 +105,14 @@ size_t binding_forget_some(struct deliver *deliver);
 
 enum { BINDING_TURN_BYTES = 256 << 10 };
 
+/* --- home_lane.c --- */
+
+/* From now on the posts of this user's home feed go to the lane. 0; -ENOMEM; -EIO: the feed's sets
+ * cannot be read now. */
+int lane_watch_home(struct lane *lane, struct sl_slice user, unsigned types);
+/* The same feed and types as the other lane. */
+int lane_watch_home_of(struct lane *lane, const struct lane *other);
+
 /* --- trend_source.c --- */
 
 /* The lane that finds these trends of this filter, for whoever asks. NULL: out of memory. */
@@ -109,6 +122,8 @@ struct lane *trend_source_find(struct deliver *deliver, struct sl_filter *filter
 void trend_source_add_outlet(struct lane *source, struct lane *outlet);
 /* It is freed now, and with the last one the source, unless that stands. */
 void trend_source_forget_outlet(struct lane *outlet);
+/* A client has left the lane: with the last one the lane goes. */
+void lane_forget_client(struct lane *lane);
 /* Is who has been told everything up to this cursor told the rest by it? */
 bool trend_source_goes_on_from(const struct lane *source, const struct sl_cursor *cursor);
 /* None stands any more (deliver->is_ending): those that nobody asks go now, the others with the
@@ -120,8 +135,20 @@ static inline struct sl_cursor lane_head(const struct lane *lane)
 {
     if (lane->source)
         return (struct sl_cursor){.id = lane->source->told};
+    if (lane->left_out.posts > 0)
+        return lane->left_out.before;
     return lane->counter ? counter_cursor(lane->counter) : lane->deliver->head;
 }
+
+/* --- sampling.c --- */
+
+/* The client has just subscribed; it leaves. */
+void sampling_join(struct deliver *deliver, struct client *client);
+void sampling_leave(struct deliver *deliver, struct client *client);
+/* What a timer does: the lanes' clients are told what has been left out, and a client is sent less
+ * (-1) or more (1), if it can be moved now. */
+void sampling_tell(struct deliver *deliver);
+void sampling_move(struct deliver *deliver, struct client *client, int direction);
 
 /* Everything at or below `id` has passed. */
 void counts_close(struct deliver *deliver, uint64_t id);

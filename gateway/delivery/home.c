@@ -155,6 +155,11 @@ void home_unwatch(struct home *home, struct home_watch *watch)
     feed_free(home, feed);
 }
 
+struct sl_slice home_watch_user(const struct home_watch *watch)
+{
+    return sl_slice_str(watch->feed->user);
+}
+
 bool home_is_loaded(const struct home_watch *watch)
 {
     return watch->feed->stage == FEED_LOADED;

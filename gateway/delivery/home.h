@@ -65,6 +65,8 @@ void home_on_load(struct home *home, home_load_fn load, void *owner);
  * not called back. 0; -ENOMEM; -EIO: the sets cannot be read now. */
 int home_watch(struct home *home, struct sl_slice user, struct home_watch *watch);
 void home_unwatch(struct home *home, struct home_watch *watch); /* or never watched */
+/* Whose feed it is; as long as it is watched. */
+struct sl_slice home_watch_user(const struct home_watch *watch);
 /* No call of on_loaded is to come. */
 bool home_is_loaded(const struct home_watch *watch);
 

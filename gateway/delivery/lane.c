@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "gateway/delivery/deliver_parts.h"
@@ -46,6 +47,7 @@ struct lane *lane_new(struct deliver *deliver, const struct client *client, int 
     lane->until = client->until;
     lane->question = client->question;
     lane->number = ++deliver->lanes_made;
+    lane->percent = 100;
     list_init(&lane->catchers);
     list_init(&lane->outlets);
     outbox_init(&lane->outbox, &settings, &deliver->counts);
@@ -79,6 +81,8 @@ void lane_free(struct lane *lane)
         list_remove(&deliver->counting, &lane->counting);
     if (list_contains(&lane->miscounted))
         list_remove(&deliver->miscounted, &lane->miscounted);
+    if (list_contains(&lane->sampled))
+        list_remove(&deliver->sampled_lanes, &lane->sampled);
     counter_free(lane->counter);
     home_unwatch(deliver->home, &lane->watch);
     pace_unqueue(deliver, &lane->outbox);
@@ -124,24 +128,67 @@ static void owe(struct lane *lane)
         list_append(&lane->deliver->owing, &lane->owing);
 }
 
+/* 0; -ENOMEM. */
+static int append(struct lane *lane, struct event *event, const struct sl_cursor *head,
+                  struct sl_slice tail)
+{
+    owe(lane);
+    return outbox_append(&lane->outbox, event, head, tail, uv_now(lane->deliver->settings.loop));
+}
+
+/* 0; -ENOMEM: they are still to be told. */
+static int append_left_out(struct lane *lane)
+{
+    struct left_out *left_out = &lane->left_out;
+    struct event *event;
+    int r;
+
+    if (left_out->posts == 0)
+        return 0;
+    event = left_out_message(left_out, &lane->deliver->head, lane->passed,
+                             lane->deliver->ring.shards);
+    if (!event)
+        return -ENOMEM;
+    r = append(lane, event, &left_out->before, SL_SLICE_NONE);
+    event_unref(event);
+    if (r < 0)
+        return r;
+    metric_add(lane->deliver->settings.metrics, METRIC_POSTS_SKIPPED, left_out->posts);
+    left_out->posts = 0;
+    return 0;
+}
+
+static void send_when_due(struct lane *lane)
+{
+    struct outbox *outbox = &lane->outbox;
+
+    if (has_gathered_enough(outbox)) {
+        pace_unqueue(lane->deliver, outbox);
+        outbox_flush(outbox, uv_now(lane->deliver->settings.loop));
+    } else {
+        pace_queue(lane->deliver, outbox);
+    }
+}
+
+int lane_tell_left_out(struct lane *lane)
+{
+    if (lane->left_out.posts == 0)
+        return 0;
+    if (append_left_out(lane) < 0) {
+        outbox_evict_all(&lane->outbox, DISCONNECT_INTERNAL);
+        return -ENOMEM;
+    }
+    send_when_due(lane);
+    return 0;
+}
+
 void lane_owe(struct lane *lane, struct event *event, const struct sl_cursor *head,
               struct sl_slice tail)
 {
-    struct deliver *deliver = lane->deliver;
-    struct outbox *outbox = &lane->outbox;
-    uint64_t now_ms = uv_now(deliver->settings.loop);
-
-    owe(lane);
-    if (outbox_append(outbox, event, head, tail, now_ms) < 0) {
-        outbox_evict_all(outbox, DISCONNECT_INTERNAL);
-        return;
-    }
-    if (has_gathered_enough(outbox)) {
-        pace_unqueue(deliver, outbox);
-        outbox_flush(outbox, now_ms);
-    } else {
-        pace_queue(deliver, outbox);
-    }
+    if (append_left_out(lane) < 0 || append(lane, event, head, tail) < 0)
+        outbox_evict_all(&lane->outbox, DISCONNECT_INTERNAL);
+    else
+        send_when_due(lane);
 }
 
 /* Who falls behind it goes on in the ring with what passes from now on. Without memory for it, it
@@ -150,9 +197,11 @@ void lane_keep_alive(struct lane *lane, bool says_cursor, const struct sl_cursor
 {
     struct deliver *deliver = lane->deliver;
     struct outbox *outbox = &lane->outbox;
-    const struct sl_cursor head = lane_head(lane);
+    struct sl_cursor head;
     struct event *event;
 
+    lane_tell_left_out(lane);
+    head = lane_head(lane);
     if (outbox_gathered_bytes(outbox) > 0)
         return;
     event = frame_keepalive_event(outbox->settings.format, cursor, says_cursor);
@@ -165,9 +214,20 @@ void lane_keep_alive(struct lane *lane, bool says_cursor, const struct sl_cursor
     event_unref(event);
 }
 
+static void leave_out(struct lane *lane, const struct event *event)
+{
+    if (lane->left_out.posts == 0)
+        memcpy(lane->passed, lane->deliver->ring.passed, sizeof(lane->passed));
+    left_out_add(&lane->left_out, event, &lane->deliver->head);
+}
+
 void lane_append(struct lane *lane, struct event *event, struct sl_slice tail)
 {
-    if (!client_is_beyond(lane->until, event->id))
+    if (client_is_beyond(lane->until, event->id))
+        return;
+    if (lane_leaves_out(lane, event) && !lane->outbox.is_incomplete)
+        leave_out(lane, event);
+    else
         lane_owe(lane, event, &lane->deliver->head, tail);
 }
 

@@ -5,9 +5,11 @@
  * that finds them for all formats (trend_source.c). */
 #pragma once
 
+#include "filters/sample.h"
 #include "gateway/counts/counter.h"
 #include "gateway/delivery/deliver.h"
 #include "gateway/delivery/home.h"
+#include "gateway/delivery/left_out.h"
 #include "gateway/delivery/outbox.h"
 #include "gateway/delivery/segment.h"
 
@@ -40,12 +42,24 @@ struct lane {
     struct trend_source *finds;     /* it is such a lane, and of this; or NULL */
     struct list outlets;            /* of one that finds trends */
     uint64_t told;                  /* the id up to which these have been told */
+    uint32_t percent;               /* of its posts are sent; 100: all */
+    uint32_t sample_ppm;            /* the same as a share of all ids, as `sample` has it */
+    struct left_out left_out;       /* and not told yet */
+    uint64_t passed[SL_SHARDS_MAX]; /* by shard: what had, before the first of those */
+    struct list_node sampled;       /* of deliver: some are left out */
 };
 
 /* Are its events counted, and never sent? */
 static inline bool lane_counts(const struct lane *lane)
 {
     return lane->question.bucket_ms && !lane->question.pick.posts;
+}
+
+/* Is this post none of those that it sends? What comes late, or without the log, is always sent. */
+static inline bool lane_leaves_out(const struct lane *lane, const struct event *event)
+{
+    return lane->percent < 100 && event->kind == EVENT_POST && event->id && !event->is_late &&
+           !sl_sample_has(lane->sample_ppm, event->view.sample_id);
 }
 
 /* What the key of a shared lane takes: it is kept twice, with what goes before the filter's. */
@@ -62,6 +76,10 @@ void lane_keep_alive(struct lane *lane, bool says_cursor, const struct sl_cursor
 /* The same for a message of ours; `head`: of who has all before it. */
 void lane_owe(struct lane *lane, struct event *event, const struct sl_cursor *head,
               struct sl_slice tail);
+
+/* What has been left out is told its clients. 0; -ENOMEM: they are evicted, and it is still to be
+ * told. */
+int lane_tell_left_out(struct lane *lane);
 
 /* --- lane_count.c --- */
 

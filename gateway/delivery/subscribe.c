@@ -95,39 +95,8 @@ int deliver_subscribe(struct deliver *deliver, struct client *client, struct sl_
     if (!lane)
         return -ENOMEM;
     outbox_join(&lane->outbox, client);
+    sampling_join(deliver, client);
     return 0;
-}
-
-static void on_home_match(void *watcher, struct event *event)
-{
-    catch_up_owe(watcher, event, SL_SLICE_NONE);
-}
-
-static void on_home_loading(void *watcher)
-{
-    struct lane *lane = watcher;
-
-    const struct sl_cursor head = lane_head(lane);
-
-    outbox_set_incomplete(&lane->outbox, &head);
-    catch_up_wake_lane(lane);
-}
-
-static void on_home_loaded(void *watcher)
-{
-    struct lane *lane = watcher;
-
-    outbox_set_complete(&lane->outbox);
-    catch_up_lane_ready(lane);
-}
-
-/* Nothing comes on this lane any more: whoever connects from now on gets another. */
-static void on_home_failed(void *watcher, int why)
-{
-    struct lane *lane = watcher;
-
-    lane_unshare(lane);
-    catch_up_evict_lane(lane, why == -EDQUOT ? DISCONNECT_HOME_FULL : DISCONNECT_INTERNAL);
 }
 
 static struct lane *home_lane_new(struct deliver *deliver, const struct client *client,
@@ -138,18 +107,10 @@ static struct lane *home_lane_new(struct deliver *deliver, const struct client *
 
     if (!lane)
         return NULL;
-    lane->watch = (struct home_watch){.types = types,
-                                      .on_match = on_home_match,
-                                      .on_loading = on_home_loading,
-                                      .on_loaded = on_home_loaded,
-                                      .on_failed = on_home_failed,
-                                      .watcher = lane};
-    if (lane_share(lane, key) < 0 || home_watch(deliver->home, user, &lane->watch) < 0) {
+    if (lane_share(lane, key) < 0 || lane_watch_home(lane, user, types) < 0) {
         lane_free(lane);
         return NULL;
     }
-    if (!home_is_loaded(&lane->watch))
-        outbox_set_incomplete(&lane->outbox, &deliver->head);
     return lane;
 }
 
@@ -175,6 +136,7 @@ int deliver_subscribe_home(struct deliver *deliver, struct client *client, struc
     if (!lane)
         return -ENOMEM;
     outbox_join(&lane->outbox, client);
+    sampling_join(deliver, client);
     return 0;
 }
 
@@ -191,6 +153,7 @@ int deliver_subscribe_rules(struct deliver *deliver, struct client *client, int 
         return -ENOMEM;
     }
     outbox_join(&lane->outbox, client);
+    sampling_join(deliver, client);
     *ret_rules = lane->rules;
     return 0;
 }
@@ -261,13 +224,10 @@ void deliver_leave(struct client *client)
 
     if (!lane)
         return;
+    sampling_leave(lane->deliver, client);
     if (client->catcher)
         catch_up_leave(client->catcher);
     else
         outbox_leave(client);
-    if (!outbox_is_deserted(&lane->outbox) || !list_is_empty(&lane->catchers))
-        return;
-    if (lane->source)
-        trend_source_forget_outlet(lane);
-    lane_free(lane);
+    lane_forget_client(lane);
 }

@@ -183,6 +183,15 @@ void trend_source_forget_outlet(struct lane *outlet)
         source_free(outlet->deliver, source);
 }
 
+void lane_forget_client(struct lane *lane)
+{
+    if (!outbox_is_deserted(&lane->outbox) || !list_is_empty(&lane->catchers))
+        return;
+    if (lane->source)
+        trend_source_forget_outlet(lane);
+    lane_free(lane);
+}
+
 void trend_sources_end(struct deliver *deliver)
 {
     LIST_EACH(&deliver->trend_sources, node)

@@ -118,3 +118,15 @@ int pick_question_read(const struct pick_values *values, uint64_t since, uint64_
     *ret_question = question;
     return r;
 }
+
+int on_slow_read(struct sl_slice text, const struct pick_question *question, bool *ret_samples,
+                 struct http_refusal *refusal)
+{
+    *ret_samples = sl_slice_is(text, "sample");
+    if (text.data && !*ret_samples && !sl_slice_is(text, "catch_up"))
+        return http_refuse(refusal, 400, "bad_on_slow", "on_slow", "not one of catch_up, sample");
+    if (*ret_samples && question->posts > 0)
+        return http_refuse(refusal, 400, "bad_on_slow", "on_slow",
+                           "max_rate and max say already which posts come: one of the two");
+    return 0;
+}

@@ -5,6 +5,7 @@
  * at most N posts of all that lies between `since` and `until`, which is one bucket. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "gateway/http/http.h"
@@ -25,6 +26,11 @@ struct pick_question {
 };
 
 enum { PICK_POSTS_MAX = 1000 };
+
+/* on_slow=sample: is a client that does not keep up sent a part of its posts? Absent: without data,
+ * and no. Not where posts are picked already. 0; -EPROTO: *refusal. */
+int on_slow_read(struct sl_slice text, const struct pick_question *question, bool *ret_samples,
+                 struct http_refusal *refusal);
 
 /* As they came; absent: without data. */
 struct pick_values {

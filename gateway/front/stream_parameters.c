@@ -35,6 +35,7 @@ const char *const stream_parameter_names[PARAMETER_COUNT] = {
     [PARAMETER_LANGUAGE] = "language",
     [PARAMETER_LOCATIONS] = "locations",
     [PARAMETER_OF] = "of",
+    [PARAMETER_ON_SLOW] = "on_slow",
     [PARAMETER_MAX] = "max",
     [PARAMETER_MAX_RATE] = "max_rate",
     [PARAMETER_PARTITION] = "partition",
@@ -295,8 +296,12 @@ static int read_pick(const struct sl_slice *values, struct stream_request *reque
         .cell_degrees = values[PARAMETER_CELL_DEGREES],
     };
 
-    return pick_question_read(&pick, request->since_cursor.id, request->until,
-                              &request->counts.pick, &request->counts.bucket_ms, refusal);
+    int r = pick_question_read(&pick, request->since_cursor.id, request->until,
+                               &request->counts.pick, &request->counts.bucket_ms, refusal);
+
+    return r < 0 ? r
+                 : on_slow_read(values[PARAMETER_ON_SLOW], &request->counts.pick,
+                                &request->samples_when_slow, refusal);
 }
 
 static int read_question(const struct sl_slice *values, struct stream_request *request,

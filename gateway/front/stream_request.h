@@ -40,6 +40,7 @@ struct stream_request {
     uint64_t fields;                     /* of events: front/event_fields.h */
     const struct dialect *dialect;       /* in which it is asked and answered; NULL: ours */
     int gather_ms;                       /* -1: the server's default */
+    bool samples_when_slow;              /* is sent a part of its posts then */
     bool cursors;                        /* wants {"type":"cursor"} with each keep-alive */
     bool hello;                          /* wants {"type":"hello"} first */
     bool echo_protocol;                  /* the client offered sluice.v1 */

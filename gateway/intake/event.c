@@ -18,13 +18,13 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 
-static const char *const kind_names[EVENT_TRENDS + 1] = {
+static const char *const kind_names[EVENT_SAMPLING + 1] = {
     [EVENT_POST] = "post",         [EVENT_DELETE] = "delete",     [EVENT_FOLLOW] = "follow",
     [EVENT_UNFOLLOW] = "unfollow", [EVENT_HIDE] = "hide",         [EVENT_UNHIDE] = "unhide",
     [EVENT_MUTE] = "mute",         [EVENT_UNMUTE] = "unmute",     [EVENT_LATE] = "late",
     [EVENT_REVOKE] = "revoke",     [EVENT_UNREVOKE] = "unrevoke", [EVENT_GAP] = "gap",
     [EVENT_WARNING] = "warning",   [EVENT_COUNTS] = "counts",     [EVENT_SKIPPED] = "skipped",
-    [EVENT_TRENDS] = "trends",
+    [EVENT_TRENDS] = "trends",     [EVENT_SAMPLING] = "sampling",
 };
 
 struct event *event_new_control(enum event_kind kind, struct sl_slice json)
@@ -321,7 +321,7 @@ struct sl_slice event_keep_frame(struct event *event, uint64_t key, struct sl_sl
 
 const char *event_kind_name(enum event_kind kind)
 {
-    assert(kind <= EVENT_TRENDS);
+    assert(kind <= EVENT_SAMPLING);
     return kind_names[kind];
 }
 

@@ -30,7 +30,8 @@ enum event_kind {
     EVENT_KEEPALIVE, /* has a frame, and no JSON: delivery/frame.h */
     EVENT_COUNTS,    /* of a bucket (counts/counter.h); its id is the bucket's */
     EVENT_SKIPPED,   /* what of a bucket is not sent; the same, or none */
-    EVENT_TRENDS     /* of a bucket, as counts are */
+    EVENT_TRENDS,    /* of a bucket, as counts are */
+    EVENT_SAMPLING   /* from here on a stream is sent so many of its posts */
 };
 
 enum {

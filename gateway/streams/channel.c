@@ -265,6 +265,7 @@ void channel_init(struct channel *channel, struct stream *stream,
     client->window_bits = request->window_bits;
     client->says_cursors = request->cursors && request->format != FORMAT_SSE;
     client->fields = request->fields;
+    client->sampling.is_wanted = request->samples_when_slow;
     client->last_sent_ms = channel->opened_ms = now_of(channel);
     user_questions_init(&channel->user_questions, stream->streams->settings.user_checks,
                         say_unknown_user, channel);

@@ -74,6 +74,10 @@ static void fake_evict(struct client *client, enum disconnect_reason reason)
     if (fake->evictions++ > 0)
         return;
     fake->disconnect_reason = reason;
+    if (fake->cursor_of) {
+        fake->disconnect_cursor = fake->cursor_of(client);
+        return;
+    }
     head = fake->head();
     fake->disconnect_cursor = outbox_client_cursor(client, &head);
 }

@@ -30,6 +30,7 @@ struct fake_client {
     struct sl_cursor disconnect_cursor;       /* taken down at the first eviction */
     unsigned breaks;
     struct sl_cursor (*head)(void);
+    struct sl_cursor (*cursor_of)(const struct client *client); /* asked instead; NULL: not */
 };
 
 /* `head`: of who has everything, asked for when the client is evicted. */

@@ -22,11 +22,13 @@
 #include "base/log.h"
 #include "base/stable_hash.h"
 #include "filters/filter.h"
-#include "gateway/delivery/deliver.h"
+#include "filters/sample.h"
+#include "gateway/delivery/deliver_parts.h"
 #include "gateway/delivery/log_cache.h"
 #include "gateway/front/event_fields.h"
 #include "gateway/intake/id_order.h"
 #include "gateway/intake/shard_order.h"
+#include "src/model/moment.h"
 #include "tests/support/cmocka_all.h"
 #include "tests/support/events.h"
 #include "tests/support/fake_client.h"
@@ -85,17 +87,23 @@ struct client_model {
     struct fake_client fake;
     bool is_there, is_tea;
     uint64_t start;          /* what it wants lies behind this id */
+    struct sl_cursor begun;  /* what it may be sent lies behind that */
     struct sl_cursor cursor; /* to come back with */
     struct heard heard[HEARD_MAX];
     size_t count;
     bool is_connecting;
     bool is_vague; /* a shard was behind while it was there: ids are no cursors */
+    bool has_gap;     /* it was told one on this connection: what comes behind is sent whole */
+    uint32_t percent; /* of its posts that it is sent, as it was told */
+    bool has_had[SHARDS][FACTS_MAX]; /* it was sent it, or told that it was not, or of a gap */
+    bool is_left_out[SHARDS][FACTS_MAX];
 };
 
 static struct redis redises[SHARDS];
 static struct client_model clients[CLIENTS];
 static uint32_t shards;
 static bool is_short_of_memory; /* at times */
+static bool are_sampled;        /* all clients, at times */
 static uint64_t last_id, random_state;
 static uv_loop_t loop;
 static struct metrics_board *board;
@@ -119,6 +127,16 @@ static bool one_in(size_t n)
 static struct sl_cursor head(void)
 {
     return deliver_cursor(deliver);
+}
+
+/* As a channel has it. */
+static struct sl_cursor cursor_of(const struct client *client)
+{
+    struct sl_cursor cursor = deliver_client_cursor(deliver, client);
+
+    if (cursor.id == 0)
+        cursor.id = SL_MOMENT_ID_MIN;
+    return cursor;
 }
 
 /* --- Redis ------------------------------------------------------------------------------------ */
@@ -449,6 +467,63 @@ static void take_cursor(struct client_model *client, const char *json, size_t si
                      0);
 }
 
+static struct fact *fact_of(uint64_t id);
+static bool was_told(const struct client_model *client, const struct fact *fact);
+
+static bool is_in_part(const struct client_model *client, uint64_t id)
+{
+    return client->percent == 100 || sl_sample_has(client->percent * 10000, id);
+}
+
+static void fail_for(const struct client_model *client, const char *what, uint64_t id)
+{
+    fail_msg("client %zu (tea %d, start %" PRIu64 "): %s: %" PRIu64, (size_t)(client - clients),
+             client->is_tea, client->start, what, id);
+}
+
+static void take_sent(struct client_model *client, const struct heard *heard)
+{
+    uint32_t shard = sl_id_shard(heard->id);
+    size_t i = (size_t)(fact_of(heard->id) - redises[shard].facts);
+
+    if (!heard->is_late && !client->has_gap && !is_in_part(client, heard->id))
+        fail_for(client, "none of what it should be sent", heard->id);
+    if (client->is_left_out[shard][i])
+        fail_for(client, "sent, and told to be left out", heard->id);
+    client->has_had[shard][i] = true;
+}
+
+/* All that it has had nothing of, up to this cursor, and that is not in its part. What is lost, or
+ * gone, may have been, or not. */
+static void take_skipped(struct client_model *client, const char *json)
+{
+    const char *text = strstr(json, "\"id\":\"") + 6;
+    uint64_t said = number_behind(json, "\"events\":"), least = 0, most = 0;
+
+    assert_int_equal(
+        sl_cursor_parse(sl_slice(text, strcspn(text, "\"")), &client->cursor, NULL), 0);
+    for (uint32_t shard = 0; shard < shards; shard++) {
+        uint64_t to = sl_cursor_of_shard(&client->cursor, shard);
+        const struct redis *redis = &redises[shard];
+
+        for (size_t i = 0; i < redis->count && redis->facts[i].id <= to; i++) {
+            const struct fact *fact = &redis->facts[i];
+
+            if (client->has_had[shard][i] || (client->is_tea && !fact->is_tea) ||
+                fact->id <= sl_cursor_of_shard(&client->begun, shard) ||
+                is_in_part(client, fact->id))
+                continue;
+            client->has_had[shard][i] = client->is_left_out[shard][i] = true;
+            most++;
+                least += fact->id > client->start && !fact->is_lost && !fact->is_gone && !fact->is_unreadable &&
+                     !was_told(client, fact);
+        }
+    }
+    if (said < least || said > most)
+        fail_msg("client %zu: %" PRIu64 " left out, and not %" PRIu64 " to %" PRIu64 ": %.80s",
+                 (size_t)(client - clients), said, least, most, json);
+}
+
 /* Takes down whole lines; what of a line is here already stays. */
 static void listen_to(struct client_model *client)
 {
@@ -463,9 +538,18 @@ static void listen_to(struct client_model *client)
         assert_true(client->count < HEARD_MAX);
         if (strncmp(json, "{\"type\":\"warning\"", 17) == 0)
             continue;
+        if (strncmp(json, "{\"type\":\"sampling\"", 18) == 0) {
+            client->percent = (uint32_t)number_behind(json, "\"percent\":");
+            continue;
+        }
+        if (strncmp(json, "{\"type\":\"skipped\"", 17) == 0) {
+            take_skipped(client, json);
+            continue;
+        }
         *heard = (struct heard){.is_first = client->is_connecting};
         client->is_connecting = false;
         if (strncmp(json, "{\"type\":\"gap\"", 13) == 0) {
+            client->has_gap = true;
             heard->from = number_behind(json, "\"from\":\"");
             heard->to = number_behind(json, "\"to\":\"");
             heard->is_redis = memmem(json, (size_t)(end - json), "redis", 5);
@@ -474,6 +558,7 @@ static void listen_to(struct client_model *client)
             heard->id = number_behind(json, "{\"id\":\"");
             heard->is_late = memmem(json, (size_t)(end - json), "late", 4);
             take_cursor(client, json, (size_t)(end - json), heard->id);
+            take_sent(client, heard);
         }
         client->count++;
     }
@@ -494,10 +579,13 @@ static void join(struct client_model *client)
     struct sl_filter *filter;
 
     fake_client_init(&client->fake, FORMAT_NDJSON, head);
+    client->fake.cursor_of = cursor_of;
     assert_non_null(buffer_reserve(&client->fake.received, 1 << 20)); /* what is not Sluice's */
     assert_non_null(buffer_reserve(&client->fake.held, 1 << 12));
     client->is_there = client->is_connecting = true;
-    client->is_vague = false;
+    client->is_vague = client->has_gap = false;
+    client->percent = 100;
+    client->fake.client.sampling.is_wanted = are_sampled;
     if (one_in(3)) /* then its events are others, in the same order */
         client->fake.client.fields = one_in(2)
                                          ? EVENT_FIELDS_SHORT
@@ -528,15 +616,18 @@ static void begin_client(struct client_model *client)
     struct redis *redis = &redises[0];
 
     client->count = 0;
+    memset(client->has_had, 0, sizeof(client->has_had));
+    memset(client->is_left_out, 0, sizeof(client->is_left_out));
     client->is_tea = one_in(2);
     client->start = newest_told();
+    client->begun = head();
     join(client);
     client->cursor = (struct sl_cursor){.id = client->start};
     if (back == 0 || back >= redis->count || shards > 1 ||
         redis->facts[redis->count - back].is_lost)
         return;
     client->start = redis->facts[redis->count - back].id;
-    client->cursor = (struct sl_cursor){.id = client->start};
+    client->begun = client->cursor = (struct sl_cursor){.id = client->start};
     assert_int_equal(deliver_resume(deliver, &client->fake.client, &client->cursor), 0);
 }
 
@@ -589,6 +680,8 @@ static void visit_another(struct client_model *client)
         assert_true(client->count < HEARD_MAX);
         client->heard[client->count++] = (struct heard){
             .id = news[i]->id, .is_first = i == 0, .is_late = news[i]->id < client->cursor.id};
+        client->percent = 100;
+        take_sent(client, &client->heard[client->count - 1]);
     }
     client->cursor = (struct sl_cursor){.id = last_id};
     redises[sl_id_shard(last_id)].facts[redises[sl_id_shard(last_id)].count - 1].is_claimed = true;
@@ -604,7 +697,7 @@ static void come_back(struct client_model *client)
 static void leave(struct client_model *client, bool is_polite)
 {
     struct sl_cursor cursor = fake_client_lives(&client->fake) || client->fake.client.catcher
-                                  ? deliver_client_cursor(deliver, &client->fake.client)
+                                  ? cursor_of(&client->fake.client)
                                   : client->fake.disconnect_cursor;
 
     if (is_polite) {
@@ -641,7 +734,7 @@ static void attend(struct client_model *client)
 
 /* --- judging ---------------------------------------------------------------------------------- */
 
-static const struct fact *fact_of(uint64_t id)
+static struct fact *fact_of(uint64_t id)
 {
     struct redis *redis = &redises[sl_id_shard(id)];
     size_t low = 0, high = redis->count;
@@ -672,12 +765,6 @@ static bool was_told(const struct client_model *client, const struct fact *fact)
             return true;
     }
     return false;
-}
-
-static void fail_for(const struct client_model *client, const char *what, uint64_t id)
-{
-    fail_msg("client %zu (tea %d, start %" PRIu64 "): %s: %" PRIu64, (size_t)(client - clients),
-             client->is_tea, client->start, what, id);
 }
 
 /* The first event that came instead; NULL: there is none. */
@@ -745,7 +832,7 @@ static void judge(const struct client_model *client)
                 at++;
             if (at < client->count)
                 continue;
-            if (!was_told(client, fact))
+            if (!client->is_left_out[shard][i] && !was_told(client, fact))
                 fail_for(client, "missing", fact->id);
             at = 0;
         }
@@ -848,6 +935,10 @@ static void step(void)
     struct redis *redis = &redises[below(shards)];
 
     now_us += 1000;
+    if (are_sampled && client->is_there && one_in(20))
+        sampling_move(deliver, &client->fake.client, one_in(2) ? 1 : -1);
+    if (are_sampled && one_in(20))
+        sampling_tell(deliver);
     switch (below(12)) {
     case 0:
         if (client->is_there && one_in(4))
@@ -969,7 +1060,10 @@ static void run(unsigned seed)
             come_back(&clients[i]);
     }
     settle();
+    sampling_tell(deliver); /* what is at the end */
+    deliver_flush_all(deliver);
     for (size_t i = 0; i < CLIENTS; i++) {
+        attend(&clients[i]);
         if (!clients[i].is_there)
             continue;
         judge(&clients[i]);
@@ -1034,6 +1128,17 @@ static void test_neither_when_memory_is_short(void **state)
     is_short_of_memory = false;
 }
 
+static void test_who_is_sent_a_part_is_told_of_all_the_rest(void **state)
+{
+    (void)state;
+    are_sampled = true;
+    run_all(1);
+    run_all(SHARDS);
+    is_short_of_memory = true;
+    run_all(1);
+    are_sampled = is_short_of_memory = false;
+}
+
 static void test_with_more_shards_it_is_the_same(void **state)
 {
     (void)state;
@@ -1047,6 +1152,8 @@ int main(void)
             test_whatever_happens_to_redis_nobody_misses_anything_untold, begin, end),
         cmocka_unit_test_setup_teardown(test_neither_when_memory_is_short, begin, end),
         cmocka_unit_test_setup_teardown(test_with_more_shards_it_is_the_same, begin, end),
+        cmocka_unit_test_setup_teardown(test_who_is_sent_a_part_is_told_of_all_the_rest, begin,
+                                        end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

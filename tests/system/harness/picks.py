@@ -41,3 +41,8 @@ def first(posts, most):
 
 
 PICKS = {"even": even, "newest": newest, "first": first}
+
+
+def is_in_part(number, percent):
+    """Whether `sample` keeps this id of so many of 100."""
+    return (hash_of(number) >> 32) * 1000000 >> 32 < percent * 10000

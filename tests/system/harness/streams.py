@@ -10,7 +10,7 @@ from .http import ConnectionEnded, HttpConnection, form_bytes
 from .waiting import Deadline, DeadlinePassed
 from .zstd import ZstdFrames
 
-CONTROL = {"hello", "gap", "warning", "disconnect", "cursor"}
+CONTROL = {"hello", "gap", "warning", "disconnect", "cursor", "sampling"}
 
 
 class Message:
