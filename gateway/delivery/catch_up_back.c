@@ -19,8 +19,7 @@ static void take_firsts(struct catcher *catcher, const struct lane *from,
 {
     for (uint32_t shard = 0; shard < catcher->catch_up->ring->shards; shard++) {
         if (!(owed >> shard & 1))
-            catcher->last[shard] =
-                message ? left_out_passed(message, shard) : from->passed[shard];
+            catcher->last[shard] = message ? left_out_passed(message, shard) : from->passed[shard];
     }
 }
 

@@ -55,26 +55,26 @@ struct catcher {
     uint32_t waits_for_shard;
     bool has_fallen; /* it was live */
     bool in_ring;
-    bool is_due;             /* what has gathered is sent, though a batch of the log is missing */
-    bool has_come;           /* with a cursor */
-    bool is_unsure;          /* has what it came with happened, or is it in the future? */
-    uint64_t sequence;       /* the next to read in the ring; while reading the log: a guess */
-    uint64_t unlogged_from;  /* sequence: events without an id are owed from here on */
-    struct position at;      /* what it has been given, or told */
-    struct sl_cursor had;    /* what it came with, or was given before */
-    uint64_t came_at;        /* sequence: from here on it has had nothing before it came */
-    uint64_t came_newest;    /* the newest id that had passed then */
-    uint64_t claims;         /* a bit for each shard of which it has what comes late up to `had` */
-    uint64_t told_behind;    /* of those: a bit for each that it was told is behind */
-    struct gap late;         /* of which it was told last that it came late */
-    struct gap rewound;      /* the last it was told of since it entered the ring */
-    uint64_t left_ring_at;   /* its id then; where a gap of unlogged events begins */
-    uint64_t batch;          /* the number of the one it reads */
-    uint64_t came_after;     /* the number of the last batch that was asked for before it came */
+    bool is_due;              /* what has gathered is sent, though a batch of the log is missing */
+    bool has_come;            /* with a cursor */
+    bool is_unsure;           /* has what it came with happened, or is it in the future? */
+    uint64_t sequence;        /* the next to read in the ring; while reading the log: a guess */
+    uint64_t unlogged_from;   /* sequence: events without an id are owed from here on */
+    struct position at;       /* what it has been given, or told */
+    struct sl_cursor had;     /* what it came with, or was given before */
+    uint64_t came_at;         /* sequence: from here on it has had nothing before it came */
+    uint64_t came_newest;     /* the newest id that had passed then */
+    uint64_t claims;          /* a bit for each shard of which it has what comes late up to `had` */
+    uint64_t told_behind;     /* of those: a bit for each that it was told is behind */
+    struct gap late;          /* of which it was told last that it came late */
+    struct gap rewound;       /* the last it was told of since it entered the ring */
+    uint64_t left_ring_at;    /* its id then; where a gap of unlogged events begins */
+    uint64_t batch;           /* the number of the one it reads */
+    uint64_t came_after;      /* the number of the last batch that was asked for before it came */
     struct left_out left_out; /* what its lane leaves out; told at the end of each step */
-    struct counter *counter; /* of a lane that counts; else NULL */
-    uint64_t counts_from;    /* it has counted nothing at or below */
-    uint64_t close_to;       /* its buckets with ids below this one can be closed */
+    struct counter *counter;  /* of a lane that counts; else NULL */
+    uint64_t counts_from;     /* it has counted nothing at or below */
+    uint64_t close_to;        /* its buckets with ids below this one can be closed */
     /* What it counts comes from the logs, as far as that had passed when this was the next sequence
      * of the ring, and then from there. */
     uint64_t seam[SL_SHARDS_MAX], seam_sequence;

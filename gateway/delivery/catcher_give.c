@@ -338,7 +338,8 @@ static int warn_if_due(struct catcher *catcher, uint64_t event_wall_ms)
     char json[128];
     int size;
 
-    if (!catcher->has_fallen || client->sampling.is_wanted || (client->warned_ms && now_ms - client->warned_ms < WARN_EVERY_MS))
+    if (!catcher->has_fallen || client->sampling.is_wanted ||
+        (client->warned_ms && now_ms - client->warned_ms < WARN_EVERY_MS))
         return 0;
     client->warned_ms = now_ms;
     size = snprintf(json, sizeof(json),
@@ -346,8 +347,8 @@ static int warn_if_due(struct catcher *catcher, uint64_t event_wall_ms)
                     ",\"ms\":%" PRIu64 "}",
                     catcher_events_behind(catcher),
                     catch_up->wall_ms > event_wall_ms ? catch_up->wall_ms - event_wall_ms : 0);
-    return catcher_give_control_take(catcher,
-                             event_new_control(EVENT_WARNING, sl_slice(json, (size_t)size)));
+    return catcher_give_control_take(
+        catcher, event_new_control(EVENT_WARNING, sl_slice(json, (size_t)size)));
 }
 
 /* For who began in the past, not for who fell behind. */

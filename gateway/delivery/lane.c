@@ -145,8 +145,8 @@ static int append_left_out(struct lane *lane)
 
     if (left_out->posts == 0)
         return 0;
-    event = left_out_message(left_out, &lane->deliver->head, lane->passed,
-                             lane->deliver->ring.shards);
+    event =
+        left_out_message(left_out, &lane->deliver->head, lane->passed, lane->deliver->ring.shards);
     if (!event)
         return -ENOMEM;
     r = append(lane, event, &left_out->before, SL_SLICE_NONE);

@@ -25,15 +25,15 @@ struct event *left_out_message(const struct left_out *left_out, const struct sl_
 {
     char room[JSON_MAX + sizeof(uint32_t) + SL_SHARDS_MAX * sizeof(*passed)];
     char text[SL_CURSOR_TEXT_SIZE];
-    size_t size = (size_t)snprintf(
-        room, JSON_MAX, "{\"type\":\"skipped\",\"id\":\"%s\",\"events\":%" PRIu64 "}",
-        sl_cursor_print(after, text), left_out->posts);
+    size_t size = (size_t)snprintf(room, JSON_MAX,
+                                   "{\"type\":\"skipped\",\"id\":\"%s\",\"events\":%" PRIu64 "}",
+                                   sl_cursor_print(after, text), left_out->posts);
     struct event *event;
 
     memcpy(room + size, &shards, sizeof(shards));
     memcpy(room + size + sizeof(shards), passed, shards * sizeof(*passed));
-    event = event_new_control(
-        EVENT_SKIPPED, sl_slice(room, size + sizeof(shards) + shards * sizeof(*passed)));
+    event = event_new_control(EVENT_SKIPPED,
+                              sl_slice(room, size + sizeof(shards) + shards * sizeof(*passed)));
     if (!event)
         return NULL;
     event->json.size = size;

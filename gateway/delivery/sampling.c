@@ -16,9 +16,9 @@
 
 enum {
     TICK_MS = 250,
-    LATE_MS = 1000,   /* what it is sent is older than that: less */
-    SETTLE_MS = 500,  /* but not sooner than this after the last time */
-    HOLD_MS = 2000,   /* it keeps up for so long: more */
+    LATE_MS = 1000,  /* what it is sent is older than that: less */
+    SETTLE_MS = 500, /* but not sooner than this after the last time */
+    HOLD_MS = 2000,  /* it keeps up for so long: more */
     HOLD_MAX_MS = 60000,
     FORGET_MS = 60000 /* it has kept up with all for so long: as if nothing had been */
 };
@@ -34,8 +34,7 @@ static void set_percent(struct lane *lane, uint32_t percent)
     uint32_t all_ppm = SL_SAMPLE_ALL;
 
     if (lane->is_subscribed)
-        all_ppm =
-            sl_filter_sample_ppm(sl_filter_index_filter(deliver->index, lane->subscription));
+        all_ppm = sl_filter_sample_ppm(sl_filter_index_filter(deliver->index, lane->subscription));
     lane->percent = percent;
     lane->sample_ppm = (uint32_t)((uint64_t)all_ppm * percent / 100);
     if (lane->sample_ppm == 0)
@@ -72,11 +71,10 @@ static void part_key(const struct lane *lane, uint32_t percent, struct buffer *r
 }
 
 /* NULL: out of memory. */
-static struct lane *part_new(const struct lane *lane, const struct client *client,
-                             uint32_t percent, struct sl_slice key)
+static struct lane *part_new(const struct lane *lane, const struct client *client, uint32_t percent,
+                             struct sl_slice key)
 {
-    struct lane *part =
-        lane_new(lane->deliver, client, (int)lane->outbox.settings.gather_ms);
+    struct lane *part = lane_new(lane->deliver, client, (int)lane->outbox.settings.gather_ms);
 
     if (!part)
         return NULL;
@@ -122,8 +120,8 @@ static int judge(struct client_sampling *sampling, uint32_t percent, uint64_t se
 
     if (look->is_blocked || sampling->blocked_ms == 0)
         sampling->blocked_ms = look->now_ms;
-    calm_from_ms = sampling->blocked_ms > sampling->changed_ms ? sampling->blocked_ms
-                                                               : sampling->changed_ms;
+    calm_from_ms =
+        sampling->blocked_ms > sampling->changed_ms ? sampling->blocked_ms : sampling->changed_ms;
     if (look->is_blocked)
         return look->lag_ms >= LATE_MS && !look->is_resuming && percent > steps[STEPS - 1] &&
                        look->now_ms >= sampling->changed_ms + SETTLE_MS &&
@@ -231,8 +229,8 @@ static void on_tick(uv_timer_t *timer)
 
         if (!look_at(client, now_ms, &look))
             continue;
-        direction = judge(&client->sampling, catch_up_lane_of(client)->percent,
-                          client->sent_bytes, &look);
+        direction =
+            judge(&client->sampling, catch_up_lane_of(client)->percent, client->sent_bytes, &look);
         if (direction != 0)
             move(deliver, client, direction);
     }

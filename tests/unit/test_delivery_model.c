@@ -92,7 +92,7 @@ struct client_model {
     struct heard heard[HEARD_MAX];
     size_t count;
     bool is_connecting;
-    bool is_vague; /* a shard was behind while it was there: ids are no cursors */
+    bool is_vague;    /* a shard was behind while it was there: ids are no cursors */
     bool has_gap;     /* it was told one on this connection: what comes behind is sent whole */
     uint32_t percent; /* of its posts that it is sent, as it was told */
     bool has_had[SHARDS][FACTS_MAX]; /* it was sent it, or told that it was not, or of a gap */
@@ -500,8 +500,8 @@ static void take_skipped(struct client_model *client, const char *json)
     const char *text = strstr(json, "\"id\":\"") + 6;
     uint64_t said = number_behind(json, "\"events\":"), least = 0, most = 0;
 
-    assert_int_equal(
-        sl_cursor_parse(sl_slice(text, strcspn(text, "\"")), &client->cursor, NULL), 0);
+    assert_int_equal(sl_cursor_parse(sl_slice(text, strcspn(text, "\"")), &client->cursor, NULL),
+                     0);
     for (uint32_t shard = 0; shard < shards; shard++) {
         uint64_t to = sl_cursor_of_shard(&client->cursor, shard);
         const struct redis *redis = &redises[shard];
@@ -515,8 +515,8 @@ static void take_skipped(struct client_model *client, const char *json)
                 continue;
             client->has_had[shard][i] = client->is_left_out[shard][i] = true;
             most++;
-                least += fact->id > client->start && !fact->is_lost && !fact->is_gone && !fact->is_unreadable &&
-                     !was_told(client, fact);
+            least += fact->id > client->start && !fact->is_lost && !fact->is_gone &&
+                     !fact->is_unreadable && !was_told(client, fact);
         }
     }
     if (said < least || said > most)

@@ -45,6 +45,7 @@ class Kind:
         self.token, self.subscribes = token or {}, subscribes
         self.tail = tail  # what `sluice tail` calls it; empty: nothing
         self.fields = fields  # which members clients ask for, others each time; empty: nothing
+        self.is_sampled = "on_slow=sample" in target  # while it is slow
         self.counts = "/counts" in target  # it is told how many they are
         self.rate = int((re.findall(r"max_rate=(\d+)", target) or [0])[0])  # posts a second; 0: all
         self.pick = picks.PICKS[(re.findall(r"pick=(\w+)", target) or ["even"])[0]]
@@ -92,6 +93,9 @@ def kinds_of_streams(people):
         Kind("pace+first", "/v1/stream/filter?track=amber,willow&max_rate=2&pick=first",
              posts(lambda e: has(e, "amber") or has(e, "willow"))),
         Kind("pace+newest", "/v1/stream/firehose?max_rate=3&pick=newest", recompute.Filter(firehose=True).matches),
+        Kind("sampled", "/v1/stream/firehose?on_slow=sample", recompute.Filter(firehose=True).matches),
+        Kind("home+sampled", "/v1/stream/home?on_slow=sample", by("u0", "u1", "u2", "u3", "u4"),
+             transports=WITHOUT_DICTIONARY, token={"sub": people["u0"]}),
         Kind("home", "/v1/stream/home", by("u0", "u1", "u2", "u3", "u4"),
              transports=WITHOUT_DICTIONARY, token={"sub": people["u0"]}, tail=["home"]),
         Kind("many", "/v1/stream", posts(lambda e: any(test(e) for _, _, test in many)),
@@ -449,6 +453,69 @@ class PacedClient(Client):
                     sorted((posts[event_id], event_id) for event_id in matched), self.kind.rate)]
         result = super().compare(sorted(expected), in_log, unlogged)
         return {**result, "missing": result["missing"] + wrong, "twice": result["twice"] + self.again}
+
+
+class SampledClient(Client):
+    """It is sent a part of its posts while it is slow, and told how many it is not."""
+
+    def __init__(self, *arguments):
+        self.told = []  # (percent at the time, cursor, how many)
+        self.parts = []  # (percent at the time, id) of posts that were sent
+        self.percent, self.moves = 100, 0
+        super().__init__(*arguments)
+
+    def has(self, event_id):
+        return id_of(self.since) >= event_id or super().has(event_id)
+
+    def _open(self):
+        self.percent = 100
+        return super()._open()
+
+    def _take(self, message):
+        if message.type == "sampling":
+            self.percent = message["percent"]
+            self.moves += 1
+        elif message.type == "skipped":
+            self.told.append((self.percent, message["id"], message["events"]))
+            self._come_back_with(message["id"])
+            if self.is_sse and message.sse_id != message["id"]:
+                self.faults.append(f"another id than the cursor: {message}")
+        else:
+            if message.type == "post" and "late" not in message and not self.gaps:
+                self.parts.append((self.percent, int(message["id"])))
+            super()._take(message)
+
+    def compare(self, wanted, in_log, unlogged=frozenset()):
+        """Each message of what was left out is counted again: what was there, by the tests' own hash, up to its cursor,
+        and was not sent, nor left out before."""
+        for percent, event_id in self.parts:
+            if not picks.is_in_part(self.storm.posts.get(event_id, event_id), percent):
+                self.faults.append(f"not of {percent} %: {event_id}")
+        open_posts, left_out, wrong, rewound = sorted(set(wanted).intersection(self.storm.posts)), set(), 0, 0
+        for percent, cursor, count in self.told:
+            here = [event_id for event_id in open_posts if event_id <= _of_shard(cursor, shard_of(event_id))]
+            left = [event_id for event_id in here if event_id not in self.seen and
+                    not picks.is_in_part(self.storm.posts[event_id], percent)]
+            sure = [event_id for event_id in left if not any(gap.covers(event_id) for gap in self.gaps)]
+            wrong += max(0, len(sure) - count)
+            rewound += max(0, count - len(left))
+            left_out.update(left)
+            open_posts = [event_id for event_id in open_posts if event_id not in left_out]
+        result = super().compare([event_id for event_id in wanted if event_id not in left_out], in_log, unlogged)
+        if not any(gap.reason == "rewound" for gap in self.gaps):
+            wrong, rewound = wrong + rewound, 0
+        return {**result, "events": len(wanted), "missing": result["missing"] + wrong,
+                "rewound": result["rewound"] + rewound}
+
+
+def _of_shard(cursor, shard):
+    """What the cursor has of it."""
+    first, *groups = str(cursor).split("~")
+    for group in groups:
+        low, _, bits = group.partition(":")
+        if int(bits, 16) >> shard & 1:
+            return int(low)
+    return int(first)
 
 
 class Tail(Follower):

@@ -15,7 +15,7 @@ import warnings
 
 from . import processes, zstd
 from .cli import Cli
-from .followers import Client, CountingClient, PacedClient, Tail, kinds_of_streams
+from .followers import Client, CountingClient, PacedClient, SampledClient, Tail, kinds_of_streams
 from .gateway import sanitizer_report
 from .library import PROFILE_MAX, Library, ask
 from .memcached import Memcached
@@ -139,7 +139,8 @@ class Storm:
                 continue
             for number in range(per_kind):
                 transport = kind.transports[(2 * turn + number) % len(kind.transports)]
-                who = CountingClient if kind.counts else PacedClient if kind.rate else Client
+                who = CountingClient if kind.counts else PacedClient if kind.rate else \
+                    SampledClient if kind.is_sampled else Client
                 self.clients.append(who(self, kind, transport, self.rng.random(), number < calm))
             if kind.tail and not self.gateway.tls:  # it trusts the system's authorities only
                 self.clients.append(Tail(self, kind))
