@@ -100,6 +100,10 @@ static int add_file(struct issuer_keys *issuer, const char *path, bool may_be_mi
         return -ENOMEM;
     issuer->file_count++;
     r = key_set_file_reread(file, reterr);
+    if (r < 0 && r != -ENOMEM && issuer->allows_bad_sets && !may_be_missing) {
+        file->error = 1; /* as none is: it is told when it is read once more */
+        return 0;
+    }
     return r > 0 || (may_be_missing && r != -ENOMEM) ? 0 : r;
 }
 
@@ -132,13 +136,13 @@ static int add_all(struct issuer_keys *issuer, const struct key_sources *sources
 
 int issuer_keys_init(struct issuer_keys *issuer, const struct issuer_settings *settings,
                      unsigned more_keys, unsigned more_files, const struct key_sources *sources,
-                     struct failure *reterr)
+                     bool allows_bad_sets, struct failure *reterr)
 {
     size_t keys = (size_t)settings->public_keys.count + more_keys + 1;
     size_t files =
         (size_t)settings->jwks_files.count + more_files + (sources ? sources->count : 0) + 1;
 
-    *issuer = (struct issuer_keys){.settings = settings};
+    *issuer = (struct issuer_keys){.settings = settings, .allows_bad_sets = allows_bad_sets};
     token_name(sl_slice_str(settings->name ? settings->name : ""), issuer->name);
     issuer->keys = mem_alloc(mem_array_size(keys, sizeof(issuer->keys[0])));
     issuer->files = mem_alloc(mem_array_size(files, sizeof(issuer->files[0])));

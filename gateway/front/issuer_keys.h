@@ -25,14 +25,16 @@ struct issuer_keys {
     struct token_key **keys;
     struct key_set_file *files;
     unsigned key_count, file_count;
+    bool allows_bad_sets;
 };
 
-/* Room for so many keys and files of sets, besides those that the settings name, which are read.
- * The settings must outlive it. `fetched_folder`, NULL allowed: issuer_fetched_file(). 0; a
+/* Room for so many keys and files of sets, besides those that the settings name and the files of
+ * `sources`, NULL allowed, that are of this issuer, which are read. The settings must outlive it. A
+ * bad set is an error; where that is allowed, it is no keys until it is read once more. 0; a
  * negative errno: *reterr names the file. In any case issuer_keys_done() follows. */
 int issuer_keys_init(struct issuer_keys *issuer, const struct issuer_settings *settings,
                      unsigned more_keys, unsigned more_files, const struct key_sources *sources,
-                     struct failure *reterr);
+                     bool allows_bad_sets, struct failure *reterr);
 void issuer_keys_done(struct issuer_keys *issuer);
 
 int issuer_keys_add_secret(struct issuer_keys *issuer, const char *path, struct failure *reterr);

@@ -80,8 +80,9 @@ struct token_policy_settings {
     const char *audience;              /* the same */
     const char *issuers_file;          /* issuers beside that one (issuers.h); NULL: none */
     const struct key_sources *sources; /* sets that are fetched, of all of them; NULL: none */
-    unsigned remembered_tokens;        /* good ones that are not verified again; 0: none */
-    struct metrics *metrics;           /* NULL: nobody counts */
+    bool allows_bad_sets;       /* one that was good may be bad now: others go on meanwhile */
+    unsigned remembered_tokens; /* good ones that are not verified again; 0: none */
+    struct metrics *metrics;    /* NULL: nobody counts */
 };
 
 /* Reads the key files. 0; negative errno: *reterr names the file and what is wrong with it. No

@@ -65,7 +65,8 @@ static int add_own(struct token_policy *policy, const struct token_policy_settin
     };
     if (r == 0)
         r = issuer_keys_init(issuer, &policy->own, settings->public_key_count + 1,
-                             settings->jwks_file_count, settings->sources, reterr);
+                             settings->jwks_file_count, settings->sources,
+                             settings->allows_bad_sets, reterr);
     return r == 0 ? read_own_keys(issuer, settings, reterr) : r;
 }
 
@@ -81,7 +82,8 @@ static int add_others(struct token_policy *policy, const struct token_policy_set
         if (policy->name && strcmp(policy->name, other->name) == 0)
             return failure_set(reterr, -EEXIST, "'%s': [%u].issuer: jwt-issuer has this name",
                                settings->issuers_file, i);
-        r = issuer_keys_init(issuer, other, 0, 0, settings->sources, reterr);
+        r = issuer_keys_init(issuer, other, 0, 0, settings->sources, settings->allows_bad_sets,
+                             reterr);
         if (r == 0)
             r = issuer_keys_check_names(issuer, reterr);
     }

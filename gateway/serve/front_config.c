@@ -90,6 +90,7 @@ int front_config_read(struct front_config *front, const struct config *config,
         .issuers_file = config->issuers_file,
         .remembered_tokens = (unsigned)config->remembered_tokens,
         .sources = &sources,
+        .allows_bad_sets = true, /* before the first worker they were good */
         .metrics = front->metrics,
     };
     struct token_policy *policy;

@@ -403,6 +403,25 @@ static void test_changed_set_is_taken_and_a_bad_one_is_not(void **state)
     token_policy_free(policy);
 }
 
+/* A worker that is started again, while a set is bad, serves whoever it can. */
+static void test_bad_set_may_be_allowed(void **state)
+{
+    const char *sets[] = {write_file("bad.json", "{"), write_set("good.json", key_a)};
+    struct token_policy_settings settings = {.jwks_files = sets, .jwks_file_count = 2};
+    struct token_policy *policy = NULL;
+    struct failure failure = {""};
+    struct token token;
+
+    (void)state;
+    assert_int_equal(token_policy_new(&settings, &policy, &failure), -EINVAL);
+    settings.allows_bad_sets = true;
+    assert_int_equal(token_policy_new(&settings, &policy, &failure), 0);
+    assert_int_equal(check(policy, CLAIMS(), key_a, &token), TOKEN_OK);
+    assert_int_equal(key_set_file_reread(token_policy_file(policy, 0), &failure), -EINVAL);
+    assert_int_equal(key_set_file_reread(token_policy_file(policy, 0), &failure), 0);
+    token_policy_free(policy);
+}
+
 static void note_issuer(void *context, const char *issuer)
 {
     *(const char **)context = issuer;
@@ -509,6 +528,7 @@ int main(void)
         cmocka_unit_test(test_each_issuer_has_its_leeway),
         cmocka_unit_test(test_algorithms_of_an_issuer_are_all_it_may_use),
         cmocka_unit_test(test_changed_set_is_taken_and_a_bad_one_is_not),
+        cmocka_unit_test(test_bad_set_may_be_allowed),
         cmocka_unit_test(test_fetched_set_may_come_later),
         cmocka_unit_test(
             test_remembered_token_is_asked_for_its_times_and_whether_it_was_taken_back),
