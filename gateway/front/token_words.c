@@ -212,6 +212,7 @@ static void append_refusal(struct buffer *words, enum token_fault fault, const s
         [TOKEN_CRITICAL_HEADER] = "its header has crit, which demands what no sluiced knows",
         [TOKEN_WRONG_ALGORITHM] = "its alg is not one of ours, or not one of the key's",
         [TOKEN_UNKNOWN_KEY] = "there is no key of that name, or no name, and several keys would do",
+        [TOKEN_NO_KEYS_YET] = "its keys are fetched, and have not come yet",
         [TOKEN_BAD_SIGNATURE] = "the signature is not that of the key",
         [TOKEN_EXPIRED] = "it has expired",
         [TOKEN_NOT_YET_VALID] = "it is not valid yet",
@@ -221,7 +222,8 @@ static void append_refusal(struct buffer *words, enum token_fault fault, const s
     };
     const char *sentence = fault == TOKEN_BAD_CLAIMS ? token->bad_claim : sentences[fault];
 
-    buffer_append_format(words, "refused (%s): %s\n", token_fault_name(fault), sentence);
+    buffer_append_format(words, "refused (%s): %s\n", token_fault_name(fault),
+                         sentence ? sentence : "it is not good now");
 }
 
 static void append_reason(struct buffer *words, const struct token_policy *policy,
@@ -233,6 +235,7 @@ static void append_reason(struct buffer *words, const struct token_policy *polic
     switch (fault) {
     case TOKEN_WRONG_ALGORITHM:
     case TOKEN_UNKNOWN_KEY:
+    case TOKEN_NO_KEYS_YET:
     case TOKEN_BAD_SIGNATURE:
         append_member(words, "alg", parts->header, "alg");
         append_member(words, "kid", parts->header, "kid");
