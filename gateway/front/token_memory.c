@@ -1,7 +1,8 @@
 /* token_memory.c - sets of a few places each.
  *
  * The hash says which set, and who is in it is looked through. Nothing is allocated after the
- * beginning, and no chain grows. */
+ * beginning, and no chain grows. Places are small; what is kept of the tokens themselves stands
+ * apart, in the order in which places were first taken, so that few tokens touch little memory. */
 #include "gateway/front/token_memory.h"
 
 #include <openssl/sha.h>
@@ -12,29 +13,40 @@ enum { PLACES = 4 };
 
 struct place {
     struct token_hash hash;
-    uint64_t used; /* the larger the later; 0: it is empty */
-    struct token token;
+    uint64_t used;       /* the larger the later; 0: it is empty */
+    struct token *token; /* NULL: it was never taken */
 };
 
 struct token_memory {
     uint64_t turn;
     unsigned set_count;
-    struct place places[]; /* PLACES for each set */
+    struct token *tokens, *next; /* as many as there are places; the first that is nobody's */
+    struct place places[];       /* PLACES for each set */
 };
 
 struct token_memory *token_memory_new(unsigned max_tokens)
 {
     unsigned set_count = (max_tokens + PLACES - 1) / PLACES;
-    struct token_memory *memory = mem_zalloc(
-        sizeof(*memory) + mem_array_size((size_t)set_count * PLACES, sizeof(memory->places[0])));
+    size_t count = (size_t)set_count * PLACES;
+    struct token_memory *memory =
+        mem_zalloc(sizeof(*memory) + mem_array_size(count, sizeof(memory->places[0])));
 
-    if (memory)
-        memory->set_count = set_count;
+    if (!memory)
+        return NULL;
+    memory->set_count = set_count;
+    memory->tokens = memory->next = mem_alloc(mem_array_size(count, sizeof(struct token)) + 1);
+    if (!memory->tokens) {
+        mem_free(memory);
+        return NULL;
+    }
     return memory;
 }
 
 void token_memory_free(struct token_memory *memory)
 {
+    if (!memory)
+        return;
+    mem_free(memory->tokens);
     mem_free(memory);
 }
 
@@ -65,10 +77,10 @@ bool token_memory_find(struct token_memory *memory, const struct token_hash *has
     for (int i = 0; i < PLACES; i++) {
         if (set[i].used == 0 || memcmp(&set[i].hash, hash, sizeof(*hash)) != 0)
             continue;
-        if (now_ms < set[i].token.begins_ms || now_ms >= set[i].token.expires_ms)
+        if (now_ms < set[i].token->begins_ms || now_ms >= set[i].token->expires_ms)
             return false;
         set[i].used = ++memory->turn;
-        *ret_token = set[i].token;
+        *ret_token = *set[i].token;
         return true;
     }
     return false;
@@ -82,7 +94,7 @@ static struct place *choose_place(struct place *set, const struct token_hash *ha
     for (int i = 0; i < PLACES; i++) {
         if (set[i].used > 0 && memcmp(&set[i].hash, hash, sizeof(*hash)) == 0)
             return &set[i];
-        if (set[i].used > 0 && now_ms >= set[i].token.expires_ms)
+        if (set[i].used > 0 && now_ms >= set[i].token->expires_ms)
             set[i].used = 0;
         if (set[i].used < place->used)
             place = &set[i];
@@ -100,7 +112,9 @@ void token_memory_put(struct token_memory *memory, const struct token_hash *hash
     place = choose_place(set_of(memory, hash), hash, now_ms);
     place->hash = *hash;
     place->used = ++memory->turn;
-    place->token = *token;
+    if (!place->token)
+        place->token = memory->next++;
+    *place->token = *token;
 }
 
 void token_memory_forget(struct token_memory *memory)
