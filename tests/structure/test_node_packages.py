@@ -7,12 +7,14 @@ import re
 import pytest
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-FOLDERS = ["web", "tests/browser"]
+FOLDERS = ["web", "tests/browser", "clients/typescript"]
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_packages_are_pinned_by_version_and_content(folder):
-    wanted = json.loads((SOURCE / folder / "package.json").read_text())["dependencies"]
+    package = json.loads((SOURCE / folder / "package.json").read_text())
+    wanted = {**package.get("dependencies", {}), **package.get("devDependencies", {})}
+    assert wanted
     locked = json.loads((SOURCE / folder / "package-lock.json").read_text())["packages"]
     for name, version in wanted.items():
         assert re.fullmatch(r"\d+\.\d+\.\d+", version), f"{name}: {version} is no exact version"

@@ -1,0 +1,154 @@
+import { byFetch, byWebSocket, type WebSocketClass } from './connections.js';
+import { Complete, Disconnected, Interrupted } from './errors.js';
+import type { Message } from './messages.js';
+import { Session, tokenIsFresh, type CursorStore, type Given, type Options, type Parameters, type StreamName } from './session.js';
+
+export type Token = string | (() => string | Promise<string>);
+
+export interface ClientOptions extends Options {
+  /** A JWT, or what gives a new one: asked when one is needed, and before the last one ends. */
+  token: Token;
+  /** What carries streams: `fetch`, whose cursors are exact in every situation (the default), or a class of WebSockets. */
+  transport?: 'fetch' | WebSocketClass;
+}
+
+export interface StreamOptions {
+  store?: CursorStore;
+  /** Under which the store keeps the cursor; unless given, the path with its parameters. */
+  name?: string;
+  signal?: AbortSignal;
+}
+
+const REMEMBERED = 100_000;
+
+export class Client {
+  readonly #urls: string[];
+  readonly #options: ClientOptions;
+  readonly #abort = new AbortController();
+  #held: string | undefined;
+  #asking: Promise<string> | undefined;
+
+  /** `url`: of the server; of two or more, all are read, and each event is given once. */
+  constructor(url: string | string[], options: ClientOptions) {
+    this.#urls = typeof url === 'string' ? [url] : url;
+    this.#options = options;
+  }
+
+  filter(parameters: Parameters, options?: StreamOptions) { return this.#open('filter', parameters, options); }
+  sample(parameters: Parameters = {}, options?: StreamOptions) { return this.#open('sample', parameters, options); }
+  firehose(parameters: Parameters = {}, options?: StreamOptions) { return this.#open('firehose', parameters, options); }
+  home(parameters: Parameters = {}, options?: StreamOptions) { return this.#open('home', parameters, options); }
+  counts(parameters: Parameters, options?: StreamOptions) { return this.#open('counts', parameters, options); }
+  trends(parameters: Parameters, options?: StreamOptions) { return this.#open('trends', parameters, options); }
+
+  /** Ends all streams. */
+  close(): void {
+    this.#abort.abort();
+  }
+
+  // --- tokens ---
+
+  async #freshToken(): Promise<string> {
+    const { token } = this.#options;
+    if (typeof token === 'string') return token;
+    if (tokenIsFresh(this.#held)) return this.#held;
+    this.#asking ??= Promise.resolve(token()).finally(() => (this.#asking = undefined));
+    return (this.#held = await this.#asking);
+  }
+
+  #renew(session: Session, why: Interrupted): void {
+    if (typeof this.#options.token === 'string')
+      throw new Disconnected('token_expired', `and there is no other token (${why.message})`, session.cursor);
+    this.#held = undefined;
+  }
+
+  // --- streams ---
+
+  async *#open(stream: StreamName, parameters: Parameters, options: StreamOptions = {}): AsyncGenerator<Message, void> {
+    const own = new AbortController();
+    const signals = [this.#abort.signal, ...(options.signal ? [options.signal] : [])];
+    const stop = () => own.abort();
+    for (const signal of signals) {
+      if (signal.aborted) stop();
+      signal.addEventListener('abort', stop, { signal: own.signal });
+    }
+    try {
+      const sessions = await Promise.all(this.#urls.map(async (url) => {
+        const name = this.#urls.length > 1 ? `${options.name ?? stream}@${url}` : options.name;
+        const session = new Session(url, stream, parameters, name, this.#options);
+        session.cursor = (await options.store?.load(session.name)) ?? undefined;
+        return session;
+      }));
+      const all = sessions.length === 1 ? this.#tagged(sessions[0]!, own.signal) : this.#merge(sessions, own.signal);
+      for await (const { session, given } of all) {
+        if (given.message) yield given.message;
+        if (given.cursor !== undefined) await options.store?.save(session.name, given.cursor);
+      }
+    } finally {
+      own.abort();
+    }
+  }
+
+  async *#tagged(session: Session, signal: AbortSignal) {
+    for await (const given of this.#given(session, signal)) yield { session, given };
+  }
+
+  async *#given(session: Session, signal: AbortSignal): AsyncGenerator<Given> {
+    const { transport = 'fetch' } = this.#options;
+    while (!signal.aborted) {
+      let why: unknown = new Interrupted('the connection has ended');
+      try {
+        const token = await this.#freshToken();
+        yield* transport === 'fetch' ? byFetch(session, token, signal) : byWebSocket(session, token, signal, transport);
+      } catch (error) {
+        why = error;
+      }
+      if (signal.aborted || why instanceof Complete) return;
+      if (why instanceof Interrupted && why.needsToken) this.#renew(session, why);
+      await pause(session.retry(why), signal);
+    }
+  }
+
+  /** The others go on when one ends; the last one's error is thrown. */
+  async *#merge(sessions: Session[], signal: AbortSignal) {
+    const seen = new Set<string>();
+    const sources = new Map(sessions.map((session) => [session, this.#given(session, signal)]));
+    const next = (session: Session) => sources.get(session)!.next().then(
+      (result) => ({ session, result, error: undefined }), (error: unknown) => ({ session, result: undefined, error }));
+    const waiting = new Map(sessions.map((session) => [session, next(session)]));
+    let last: unknown;
+    while (waiting.size > 0) {
+      const { session, result, error } = await Promise.race(waiting.values());
+      if (!result || result.done) {
+        last = error ?? last;
+        waiting.delete(session);
+        continue;
+      }
+      waiting.set(session, next(session));
+      const given = result.value;
+      yield isNew(seen, given.message) ? { session, given } : { session, given: { cursor: given.cursor } };
+    }
+    if (last !== undefined) throw last;
+  }
+}
+
+function isNew(seen: Set<string>, message: any): boolean {
+  if (message?.id === undefined) return true;
+  const key = `${message.type} ${message.id} ${message.revision ?? ''}`;
+  if (seen.has(key)) return false;
+  seen.add(key);
+  if (seen.size > REMEMBERED) seen.delete(seen.values().next().value!);
+  return true;
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(done, ms);
+    function done() {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', done);
+      resolve();
+    }
+    signal.addEventListener('abort', done);
+  });
+}

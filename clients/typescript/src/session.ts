@@ -1,0 +1,202 @@
+// A stream without its connections: what to ask for, what comes, when to come back. No I/O.
+//
+// On HTTP, Server-Sent Events are asked for: their `id:` lines are exact cursors, also while a shard is behind. On a
+// WebSocket the cursor is the greatest id that came, or what the server says by `cursor`.
+import { Complete, Disconnected, Interrupted, Refused, SluiceError, TooManyTries } from './errors.js';
+import type { Message } from './messages.js';
+
+export type StreamName = 'filter' | 'sample' | 'firehose' | 'home' | 'counts' | 'trends';
+export type Parameters = Record<string, string | number | boolean | readonly (string | number)[] | undefined>;
+
+/** Where a stream is, kept by you; `save` is called when what came before the cursor has been taken. */
+export interface CursorStore {
+  load(key: string): string | undefined | null | Promise<string | undefined | null>;
+  save(key: string, cursor: string): void | Promise<void>;
+}
+
+export interface Options {
+  /** So many connections in a row may bring nothing; unless given, any number. */
+  maxTries?: number;
+  /** A connection that is silent for so long is dead: the server says something each 20 s. */
+  silenceMs?: number;
+  /** Stretches or shrinks what is waited between connections. */
+  waitScale?: number;
+}
+
+export interface Given {
+  message?: Message;
+  cursor?: string;
+}
+
+const FIRST_WAIT_MS = 500, MAX_WAIT_MS = 60_000, RENEW_BEFORE_MS = 60_000, MAX_TEXT = 16 << 20;
+const FINAL = ['token_revoked', 'replaced', 'ended', 'bad_message'];
+const RETURNING = ['internal', 'busy', 'draining', 'too_slow'];
+const FIRST_ID = 10_000_000_000_000; // from here on numbers are ids of the log
+
+/** `exp` of a JWT in Unix milliseconds; undefined: it is not to be seen. */
+export function tokenEnds(token: string): number | undefined {
+  try {
+    const ends = JSON.parse(atob(token.split('.')[1]!.replace(/-/g, '+').replace(/_/g, '/'))).exp;
+    return typeof ends === 'number' ? ends * 1000 : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export function tokenIsFresh(token: string | undefined): token is string {
+  return token !== undefined && (tokenEnds(token) ?? Infinity) > Date.now() + RENEW_BEFORE_MS;
+}
+
+/** Text of Server-Sent Events -> blocks. What is cut off at the end is none. */
+class Blocks {
+  #rest = '';
+  #data: string[] = [];
+  #id: string | undefined;
+
+  *feed(text: string): Generator<{ data?: string; id?: string }> {
+    const lines = (this.#rest + text).split('\n');
+    this.#rest = lines.pop()!;
+    if (this.#rest.length > MAX_TEXT) throw new Interrupted('a line without an end');
+    for (const line of lines) {
+      const block = this.#line(line.endsWith('\r') ? line.slice(0, -1) : line);
+      if (block) yield block;
+    }
+  }
+
+  #line(line: string): { data?: string; id?: string } | undefined {
+    if (line === '') {
+      const block = { data: this.#data.length > 0 ? this.#data.join('\n') : undefined, id: this.#id };
+      this.#data = [];
+      this.#id = undefined;
+      return block.data === undefined && block.id === undefined ? undefined : block;
+    }
+    const colon = line.indexOf(':');
+    const name = colon < 0 ? line : line.slice(0, colon);
+    const value = colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, '');
+    if (name === 'data') this.#data.push(value);
+    else if (name === 'id') this.#id = value;
+    return undefined;
+  }
+}
+
+export class Session {
+  cursor: string | undefined;
+  #parameters: [string, string][];
+  #blocks = new Blocks();
+  #decoder = new TextDecoder();
+  #came = false;
+  #tries = 0;
+  readonly name: string;
+
+  constructor(readonly base: string, readonly stream: StreamName, parameters: Parameters, name: string | undefined,
+    readonly options: Options) {
+    this.base = base.replace(/\/+$/, '');
+    this.#parameters = Object.entries(parameters)
+      .filter(([, value]) => value !== undefined)
+      .map(([key, value]) => [key, Array.isArray(value) ? value.join(',') : String(value)]);
+    this.name = name ?? `/v1/stream/${stream}?${new URLSearchParams(this.#parameters)}`;
+  }
+
+  /** The whole URL. `more`: parameters of the connection. */
+  url(more: Record<string, string> = {}): string {
+    const query = new URLSearchParams([...this.#parameters, ...Object.entries(more)]);
+    if (this.cursor !== undefined) {
+      query.set('since', this.cursor);
+      query.delete('last');
+    }
+    const text = query.toString();
+    return `${this.base}/v1/stream/${this.stream}${text ? '?' + text : ''}`;
+  }
+
+  /** What a refusal means. */
+  refused(status: number, retryAfter: string | null, body: string): Error {
+    if (status === 204) return new Complete();
+    let code = 'unknown', message = body.slice(0, 200), param: string | undefined;
+    try {
+      ({ code, message, param } = JSON.parse(body).error);
+    } catch {
+      // of a proxy
+    }
+    if (status === 401 && (code === 'token_expired' || code === 'no_token'))
+      return new Interrupted(`${status} ${code}`, undefined, true);
+    if ([408, 425, 429].includes(status) || status >= 500)
+      return new Interrupted(`${status} ${code}: ${message}`, retryAfter && /^\d+$/.test(retryAfter) ? Number(retryAfter) * 1000 : undefined);
+    return new Refused(status, code, message, param);
+  }
+
+  opened(contentType: string | null): void {
+    this.begun();
+    if (!contentType?.startsWith('text/event-stream'))
+      throw new Interrupted(`an answer of ${contentType ?? 'no type'}: something else than sluiced gave it`);
+  }
+
+  begun(): void {
+    this.#blocks = new Blocks();
+    this.#decoder = new TextDecoder();
+    this.#came = false;
+  }
+
+  /** The messages in the next piece of the body. Throws what ends the connection, or the stream. */
+  *feed(piece: Uint8Array): Generator<Given> {
+    for (const { data, id } of this.#blocks.feed(this.#decoder.decode(piece, { stream: true }))) {
+      this.#came = true;
+      if (data === undefined) yield this.#give(undefined, id);
+      else yield* this.#message(data, id);
+    }
+  }
+
+  /** One message of a WebSocket. */
+  *feedMessage(text: string): Generator<Given> {
+    yield* this.#message(text, undefined, true);
+  }
+
+  #give(message: Message | undefined, cursor: string | undefined): Given {
+    this.cursor = cursor ?? this.cursor;
+    return { message, cursor };
+  }
+
+  #cursorOf(message: any): string | undefined {
+    if (typeof message.cursor === 'string') return message.cursor;
+    const id = Number(message.id);
+    if (!(id >= FIRST_ID) || message.partial) return undefined;
+    return this.cursor !== undefined && !this.cursor.includes('~') && Number(this.cursor) > id ? undefined : message.id;
+  }
+
+  *#message(text: string, cursor: string | undefined, byIds = false): Generator<Given> {
+    let message: any;
+    try {
+      message = JSON.parse(text);
+    } catch {
+      throw new Interrupted('a message that is no JSON');
+    }
+    this.#came = true;
+    if (message.type === 'disconnect') {
+      yield this.#give(undefined, message.cursor);
+      throw this.#disconnect(message);
+    }
+    if (message.type === 'warning' && message.code === 'token_expiring') throw new Interrupted('the token ends', 0, true);
+    if (message.type === 'cursor') yield this.#give(undefined, message.id);
+    else if (message.type !== 'hello') yield this.#give(message, byIds ? this.#cursorOf(message) : cursor);
+  }
+
+  #disconnect({ code, reason, retry_ms }: { code: string; reason: string; retry_ms?: number }): Error {
+    if (code === 'complete') return new Complete();
+    if (code === 'token_expired') return new Interrupted(code, 0, true);
+    if (FINAL.includes(code) || (retry_ms === undefined && !RETURNING.includes(code))) return new Disconnected(code, reason, this.cursor);
+    return new Interrupted(code, retry_ms);
+  }
+
+  /** So many milliseconds are to be waited. Throws what ends the stream. */
+  retry(why: unknown): number {
+    if (why instanceof SluiceError || why instanceof Complete) throw why;
+    if (this.#came) this.#tries = 0;
+    this.#came = false;
+    this.#tries++;
+    if (this.options.maxTries !== undefined && this.#tries > this.options.maxTries) throw new TooManyTries(this.#tries, why);
+    const scale = this.options.waitScale ?? 1;
+    const wait = why instanceof Interrupted ? why.waitMs : undefined;
+    if (wait !== undefined && (wait > 0 || this.#tries === 1)) return wait * scale;
+    const longest = Math.min(MAX_WAIT_MS, FIRST_WAIT_MS * 2 ** Math.min(this.#tries, 10));
+    return longest * (0.5 + Math.random() / 2) * scale;
+  }
+}

@@ -1,0 +1,118 @@
+// The TypeScript package against a real server: by WebSocket in Node, through a restart; and in Chromium twenty tabs
+// with one connection. Its situations are in tests/clients/kit.
+//
+//     node typescript.mjs BUILD_FOLDER
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import process from 'node:process';
+import { pathToFileURL } from 'node:url';
+import { Servers } from './servers.mjs';
+
+const build = path.resolve(process.argv[2]);
+const load = createRequire(path.join(build, 'tests/browser/package.json'));
+const dist = path.join(build, 'clients/typescript/dist');
+const { Client, Disconnected, MemoryStore } = await import(pathToFileURL(path.join(dist, 'index.js')));
+const servers = new Servers(build);
+const TABS = 20;
+
+async function until(what, condition) {
+  for (const end = Date.now() + 60_000; Date.now() < end;) {
+    if (await condition()) return;
+    await new Promise((resolve) => { setTimeout(resolve, 50); });
+  }
+  assert.fail(`not within a minute: ${what}`);
+}
+
+async function postMany(count) {
+  const ids = [];
+  for (let i = 0; i < count; i++) ids.push(await servers.post('ada', `number ${i}`));
+  return ids;
+}
+
+async function goesOnThroughARestart(transport) {
+  const [first] = await postMany(1);
+  const token = await servers.token(), store = new MemoryStore();
+  const client = new Client(servers.url, { token: () => token, transport, waitScale: 0.05 });
+  const got = [];
+  const reading = (async () => {
+    for await (const message of client.firehose({ since: first }, { store, name: 'all' })) got.push(message.id);
+  })();
+  const ids = await postMany(3);
+  await until('the first posts', () => got.length >= 3);
+  await servers.stopGateway();
+  ids.push(...await postMany(3));
+  await servers.startGateway();
+  ids.push(...await postMany(2));
+  await until('all posts', () => got.length >= 8);
+  client.close();
+  await reading;
+  assert.deepEqual(got, ids);
+  assert.equal(store.load('all'), ids.at(-1));
+}
+
+async function finalReasonsAreThrown() {
+  const client = new Client(servers.url, { token: servers.expiredToken() });
+  await assert.rejects(client.firehose().next(), (error) => error instanceof Disconnected && error.code === 'token_expired');
+}
+
+// Pages of an origin of their own, with the package's files.
+async function servePages() {
+  const page = `<!doctype html><title>tab</title><script type="module">
+    import { SharedClient } from '/index.js';
+    const worker = new SharedWorker('/worker.js', { type: 'module' });
+    const query = new URLSearchParams(location.hash.slice(1));
+    const client = new SharedClient(query.get('url'), worker, () => query.get('token'));
+    globalThis.got = [];
+    for await (const message of client.filter({ track: 'number' })) got.push(message.id);
+  </script>`;
+  const server = createServer(({ url }, answer) => {
+    const isScript = url === '/index.js' || url === '/worker.js';
+    answer.setHeader('Content-Type', isScript ? 'text/javascript' : 'text/html');
+    answer.end(isScript ? readFileSync(path.join(dist, url)) : page);
+  });
+  await new Promise((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+  return server;
+}
+
+async function tabsShareAConnection() {
+  const { chromium } = load('playwright-core');
+  const browser = await chromium.launch({ executablePath: process.env.SLUICE_CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox'] });
+  const pages = await servePages();
+  try {
+    const context = await browser.newContext();
+    const token = await servers.token();
+    const hash = new URLSearchParams({ url: servers.url, token });
+    const tabs = await Promise.all(Array.from({ length: TABS }, async () => {
+      const tab = await context.newPage();
+      await tab.goto(`http://127.0.0.1:${pages.address().port}/#${hash}`);
+      await tab.waitForFunction('globalThis.got !== undefined');
+      return tab;
+    }));
+    const streams = async () => Number(/^sluice_streams (\d+)$/m.exec(await (await fetch(`${servers.url}/metrics`)).text())[1]);
+    await until('one stream', async () => (await streams()) === 1);
+    const ids = await postMany(2);
+    for (const tab of tabs) await until('the posts in a tab', () => tab.evaluate((id) => globalThis.got.includes(id), ids[1]));
+    assert.equal(await streams(), 1);
+    await Promise.all(tabs.slice(1).map((tab) => tab.close()));
+    const more = await postMany(1);
+    await until('the tab that is left', () => tabs[0].evaluate((id) => globalThis.got.includes(id), more[0]));
+  } finally {
+    await browser.close();
+    pages.close();
+  }
+}
+
+await servers.start();
+try {
+  await servers.sluice('user', 'add', 'ada');
+  await goesOnThroughARestart('fetch');
+  await goesOnThroughARestart(load('ws').WebSocket);
+  await finalReasonsAreThrown();
+  await tabsShareAConnection();
+  console.log('4 passed, 0 failed');
+} finally {
+  await servers.stop();
+}
