@@ -1,3 +1,3 @@
 #include "gateway/dialects/dialects.h"
 
-dialect_table dialects = {[DIALECT_TWITTER1] = &twitter1};
+dialect_table dialects = {[DIALECT_TWITTER1] = &twitter1, [DIALECT_MASTODON] = &mastodon};

@@ -5,4 +5,4 @@
 
 extern dialect_table dialects;
 
-extern const struct dialect twitter1;
+extern const struct dialect twitter1, mastodon;

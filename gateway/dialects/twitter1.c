@@ -123,8 +123,8 @@ static int read_count(const struct dialect_request *request, struct sl_slice tex
     ask(asked, "last", digits);
     if (!is_negative)
         return 0;
-    sl_id_print(sl_id_first_at(request->times.now_ms + COUNT_ENDS_WITHIN_MS), asked->until);
-    ask(asked, "until", sl_slice_str(asked->until));
+    sl_id_print(sl_id_first_at(request->times.now_ms + COUNT_ENDS_WITHIN_MS), asked->room);
+    ask(asked, "until", sl_slice_str(asked->room));
     return 0;
 }
 

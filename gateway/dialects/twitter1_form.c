@@ -14,21 +14,9 @@
 #include <time.h>
 
 #include "base/stable_hash.h"
+#include "gateway/dialects/event_json.h"
 #include "gateway/dialects/twitter1_entities.h"
 #include "src/model/id.h"
-
-static struct sl_slice text_of(const json_t *object, const char *name)
-{
-    const json_t *value = json_object_get(object, name);
-
-    return json_is_string(value) ? sl_slice(json_string_value(value), json_string_length(value))
-                                 : SL_SLICE_NONE;
-}
-
-static json_t *text_or_null(struct sl_slice text)
-{
-    return text.data ? json_stringn(text.data, text.size) : json_null();
-}
 
 static bool is_number(struct sl_slice id)
 {
@@ -78,22 +66,16 @@ static json_t *milliseconds_of(uint64_t ms)
     return json_string(text);
 }
 
-static uint64_t post_ms(const json_t *post)
-{
-    uint64_t id;
-
-    return sl_id_parse(text_of(post, "id"), &id) == 0 ? sl_id_time_ms(id) : 0;
-}
-
 /* --- parts of a Tweet ------------------------------------------------------------------------ */
 
 static json_t *user_of(struct sl_slice id, struct sl_slice login, struct sl_slice name)
 {
-    json_t *user = json_pack("{s:o,s:o,s:o,s:o}", "id", number_of(id), "id_str", text_or_null(id),
-                             "screen_name", text_or_null(login.data ? login : id), "name",
-                             text_or_null(name.data    ? name
-                                          : login.data ? login
-                                                       : id));
+    json_t *user =
+        json_pack("{s:o,s:o,s:o,s:o}", "id", number_of(id), "id_str", event_json_or_null(id),
+                  "screen_name", event_json_or_null(login.data ? login : id), "name",
+                  event_json_or_null(name.data    ? name
+                                     : login.data ? login
+                                                  : id));
     json_t *rest = json_pack(
         "{s:n,s:n,s:n,s:b,s:b,s:i,s:i,s:i,s:i,s:i,s:b,s:b,s:s,s:s}", "location", "url",
         "description", "protected", 0, "verified", 0, "followers_count", 0, "friends_count", 0,
@@ -141,24 +123,26 @@ static json_t *box_of(const json_t *bbox)
 
 static json_t *place_of(const json_t *place)
 {
-    struct sl_slice name = text_of(place, "name"), country = text_of(place, "country");
+    struct sl_slice name = event_json_text(place, "name"),
+                    country = event_json_text(place, "country");
 
     if (!json_is_object(place))
         return json_null();
-    return json_pack("{s:o,s:o,s:o,s:o,s:s,s:o,s:{}}", "name", text_or_null(name), "full_name",
-                     text_or_null(name), "country_code", text_or_null(country), "country",
-                     text_or_null(country), "place_type", "city", "bounding_box",
-                     box_of(json_object_get(place, "bbox")), "attributes");
+    return json_pack("{s:o,s:o,s:o,s:o,s:s,s:o,s:{}}", "name", event_json_or_null(name),
+                     "full_name", event_json_or_null(name), "country_code",
+                     event_json_or_null(country), "country", event_json_or_null(country),
+                     "place_type", "city", "bounding_box", box_of(json_object_get(place, "bbox")),
+                     "attributes");
 }
 
 static int set_reply(json_t *tweet, const json_t *reply)
 {
-    struct sl_slice post = text_of(reply, "post"), user = text_of(reply, "user");
+    struct sl_slice post = event_json_text(reply, "post"), user = event_json_text(reply, "user");
     json_t *members =
         json_pack("{s:o,s:o,s:o,s:o,s:o}", "in_reply_to_status_id", number_of(post),
-                  "in_reply_to_status_id_str", text_or_null(post), "in_reply_to_user_id",
-                  number_of(user), "in_reply_to_user_id_str", text_or_null(user),
-                  "in_reply_to_screen_name", text_or_null(text_of(reply, "login")));
+                  "in_reply_to_status_id_str", event_json_or_null(post), "in_reply_to_user_id",
+                  number_of(user), "in_reply_to_user_id_str", event_json_or_null(user),
+                  "in_reply_to_screen_name", event_json_or_null(event_json_text(reply, "login")));
     int r = members ? json_object_update(tweet, members) : -1;
 
     json_decref(members);
@@ -168,14 +152,15 @@ static int set_reply(json_t *tweet, const json_t *reply)
 /* The post that is repeated or quoted: what the event says of it. */
 static json_t *other_of(const json_t *reference)
 {
-    struct sl_slice id = text_of(reference, "post"), user = text_of(reference, "user");
+    struct sl_slice id = event_json_text(reference, "post"),
+                    user = event_json_text(reference, "user");
     uint64_t number;
-    json_t *other = json_pack("{s:o,s:o,s:n}", "id", number_of(id), "id_str", text_or_null(id),
-                              "in_reply_to_status_id");
+    json_t *other = json_pack("{s:o,s:o,s:n}", "id", number_of(id), "id_str",
+                              event_json_or_null(id), "in_reply_to_status_id");
 
     if (other && user.data)
         json_object_set_new(other, "user",
-                            user_of(user, text_of(reference, "login"), SL_SLICE_NONE));
+                            user_of(user, event_json_text(reference, "login"), SL_SLICE_NONE));
     if (other && sl_id_parse(id, &number) == 0)
         json_object_set_new(other, "created_at", time_of(sl_id_time_ms(number)));
     return other;
@@ -185,14 +170,14 @@ static int set_others(json_t *tweet, const json_t *post)
 {
     const json_t *repost = json_object_get(post, "repost_of");
     const json_t *quote = json_object_get(post, "quote_of");
-    struct sl_slice quoted = text_of(quote, "post");
+    struct sl_slice quoted = event_json_text(quote, "post");
     int r = json_object_set_new(tweet, "is_quote_status", json_boolean(quoted.data));
 
-    if (text_of(repost, "post").data)
+    if (event_json_text(repost, "post").data)
         r |= json_object_set_new(tweet, "retweeted_status", other_of(repost));
     if (quoted.data) {
         r |= json_object_set_new(tweet, "quoted_status_id", number_of(quoted));
-        r |= json_object_set_new(tweet, "quoted_status_id_str", text_or_null(quoted));
+        r |= json_object_set_new(tweet, "quoted_status_id_str", event_json_or_null(quoted));
     }
     return r;
 }
@@ -202,19 +187,21 @@ static int set_others(json_t *tweet, const json_t *post)
 static json_t *tweet_of(const json_t *event)
 {
     const json_t *post = json_object_get(event, "post"), *user = json_object_get(post, "user");
-    struct sl_slice id = text_of(post, "id"), text = text_of(post, "text");
-    struct sl_slice lang = text_of(post, "lang");
-    json_t *tweet = json_pack(
-        "{s:o,s:o,s:o,s:o,s:o,s:b,s:o,s:n,s:o,s:o,s:n,s:o,s:b,s:b,s:i,s:i,s:s,s:o,s:o}",
-        "created_at", time_of(post_ms(post)), "id", number_of(id), "id_str", text_or_null(id),
-        "text", twitter1_text(text), "source", source_of(text_of(post, "source")), "truncated", 0,
-        "user", user_of(text_of(user, "id"), text_of(user, "login"), text_of(user, "name")), "geo",
-        "coordinates", coordinates_of(json_object_get(post, "geo")), "place",
-        place_of(json_object_get(post, "place")), "contributors", "entities",
-        twitter1_entities(text), "favorited", 0, "retweeted", 0, "retweet_count", 0,
-        "favorite_count", 0, "filter_level", "low", "lang",
-        lang.data ? text_or_null(lang) : json_string("und"), "timestamp_ms",
-        milliseconds_of(post_ms(post)));
+    struct sl_slice id = event_json_text(post, "id"), text = event_json_text(post, "text");
+    struct sl_slice lang = event_json_text(post, "lang");
+    json_t *tweet =
+        json_pack("{s:o,s:o,s:o,s:o,s:o,s:b,s:o,s:n,s:o,s:o,s:n,s:o,s:b,s:b,s:i,s:i,s:s,s:o,s:o}",
+                  "created_at", time_of(event_json_post_ms(post)), "id", number_of(id), "id_str",
+                  event_json_or_null(id), "text", twitter1_text(text), "source",
+                  source_of(event_json_text(post, "source")), "truncated", 0, "user",
+                  user_of(event_json_text(user, "id"), event_json_text(user, "login"),
+                          event_json_text(user, "name")),
+                  "geo", "coordinates", coordinates_of(json_object_get(post, "geo")), "place",
+                  place_of(json_object_get(post, "place")), "contributors", "entities",
+                  twitter1_entities(text), "favorited", 0, "retweeted", 0, "retweet_count", 0,
+                  "favorite_count", 0, "filter_level", "low", "lang",
+                  lang.data ? event_json_or_null(lang) : json_string("und"), "timestamp_ms",
+                  milliseconds_of(event_json_post_ms(post)));
 
     if (tweet &&
         (set_reply(tweet, json_object_get(post, "reply_to")) < 0 || set_others(tweet, post) < 0)) {
@@ -227,19 +214,21 @@ static json_t *tweet_of(const json_t *event)
 static json_t *delete_of(const json_t *event)
 {
     const json_t *post = json_object_get(event, "post");
-    struct sl_slice id = text_of(post, "id"), user = text_of(json_object_get(post, "user"), "id");
+    struct sl_slice id = event_json_text(post, "id"),
+                    user = event_json_text(json_object_get(post, "user"), "id");
     uint64_t when = 0;
 
-    sl_id_parse(text_of(event, "id"), &when);
+    sl_id_parse(event_json_text(event, "id"), &when);
     return json_pack("{s:{s:{s:o,s:o,s:o,s:o},s:o}}", "delete", "status", "id", number_of(id),
-                     "id_str", text_or_null(id), "user_id", number_of(user), "user_id_str",
-                     text_or_null(user), "timestamp_ms", milliseconds_of(sl_id_time_ms(when)));
+                     "id_str", event_json_or_null(id), "user_id", number_of(user), "user_id_str",
+                     event_json_or_null(user), "timestamp_ms",
+                     milliseconds_of(sl_id_time_ms(when)));
 }
 
 /* The share of the queue is not known: what clients look at is the code. */
 static json_t *warning_of(const json_t *event)
 {
-    if (!sl_slice_is(text_of(event, "code"), "falling_behind"))
+    if (!sl_slice_is(event_json_text(event, "code"), "falling_behind"))
         return json_null();
     return json_pack("{s:{s:s,s:s,s:i}}", "warning", "code", "FALLING_BEHIND", "message",
                      "Your connection is falling behind and messages are being queued for delivery "
@@ -262,23 +251,15 @@ static json_t *message_of(const struct event *event, const json_t *json, uint64_
     }
 }
 
-static int append(const char *bytes, size_t size, void *data)
-{
-    buffer_append(data, bytes, size);
-    return 0;
-}
-
 int twitter1_render(const struct event *event, uint64_t options, struct buffer *ret_text)
 {
-    json_t *json = json_loadb(event->json.data, event->json.size, 0, NULL);
+    json_t *json = event_json_read(event);
     json_t *message = json ? message_of(event, json, options) : NULL;
     int r = message ? 0 : -ENOMEM;
 
     if (message && !json_is_null(message))
-        r = json_dump_callback(message, append, ret_text, JSON_COMPACT | JSON_ENSURE_ASCII) < 0
-                ? -ENOMEM
-                : 0;
+        r = event_json_append(message, JSON_ENSURE_ASCII, ret_text);
     json_decref(json);
     json_decref(message);
-    return r < 0 || ret_text->failed ? -ENOMEM : 0;
+    return r;
 }

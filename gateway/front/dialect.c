@@ -4,7 +4,8 @@
 
 #include "gateway/http/http.h"
 
-static const char *const names_of[DIALECT_COUNT] = {[DIALECT_TWITTER1] = "twitter1"};
+static const char *const names_of[DIALECT_COUNT] = {
+    [DIALECT_TWITTER1] = "twitter1", [DIALECT_MASTODON] = "mastodon"};
 
 int dialects_parse(struct sl_slice names, unsigned *ret_dialects, struct failure *reterr)
 {

@@ -21,13 +21,16 @@ struct event;
 
 enum dialect_id {
     DIALECT_TWITTER1, /* Twitter's Streaming API, version 1.1 */
+    DIALECT_MASTODON, /* Mastodon's streaming API */
     DIALECT_COUNT
 };
 
 struct dialect_request {
     const struct http_request *http;
+    const struct front_settings *front;
     struct stream_times times;
-    bool is_private; /* over TLS, or from this machine, or so it is taken: nobody else reads it */
+    bool is_secure;  /* by TLS, here or at a trusted proxy */
+    bool is_private; /* the same, or from this machine: nobody else reads it */
 };
 
 struct dialect_route {
@@ -51,6 +54,8 @@ struct dialect {
     unsigned route_count;
     const char *content_type;  /* of streams */
     uint32_t max_keepalive_ms; /* of quiet streams; 0: as ours */
+    const char *greeting;      /* what HTTP streams begin with; NULL: nothing */
+    const char *keepalive;     /* of HTTP streams, which are not compressed then; NULL: as ours */
     /* The token of a request, where this dialect has it; absent: where we have ours. 0; -EPROTO. */
     int (*find_token)(const struct dialect_request *request, struct sl_slice *ret_jwt,
                       struct http_refusal *refusal);

@@ -442,7 +442,7 @@ int stream_request_read_asked(const struct front_settings *settings,
                                       refusal, ret_fault)
                  : bearer_check(settings->policy, http, values[PARAMETER_ACCESS_TOKEN],
                                 times->now_ms, &request.token, refusal, ret_fault);
-    if (r == 0)
+    if (r == 0 && !asked->is_uncompressed)
         r = stream_wire_choose_encoding(settings, asked->stream, http, &request, refusal);
     if (r == 0)
         r = read_parameters(settings, http, values, times, &request, refusal);

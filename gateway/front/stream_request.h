@@ -118,18 +118,19 @@ int stream_request_read_opened(const struct front_settings *settings,
                                const struct stream_times *times, struct stream_request *ret_request,
                                struct http_refusal *refusal);
 /* What is asked for in the words of a dialect, in ours. */
-enum { DIALECT_PARAMETERS_MAX = 12 };
+enum { DIALECT_PARAMETERS_MAX = 12, DIALECT_ROOM_SIZE = 256 };
 struct dialect_stream {
     enum stream_kind stream;
     enum stream_format format;
-    uint64_t options; /* of how events are said: event_fields_of_dialect() */
+    bool is_uncompressed; /* whatever the client takes */
+    uint64_t options;     /* of how events are said: event_fields_of_dialect() */
     struct {
         const char *name; /* of a parameter of that stream */
         struct sl_slice value;
     } parameters[DIALECT_PARAMETERS_MAX];
     unsigned parameter_count;
-    char until[SL_ID_TEXT_SIZE]; /* room for one of them */
-    char *memory;                /* to which the values point */
+    char room[DIALECT_ROOM_SIZE]; /* for one that is no part of the request */
+    char *memory;                 /* to which the values point */
 };
 void dialect_stream_done(struct dialect_stream *asked);
 /* As stream_request_read(), of a token that has been found; refusals name our parameters. `dialect`

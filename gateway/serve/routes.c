@@ -308,8 +308,11 @@ static int answer_in(struct server *server, struct http_connection *connection,
                      const struct dialect_match *match, const struct http_request *request,
                      struct http_refusal *refusal)
 {
-    const struct dialect_request asking = {
-        request, {.now_ms = clock_wall_ms()}, is_private(server, connection)};
+    const struct dialect_request asking = {request,
+                                           server->settings.front,
+                                           {.now_ms = clock_wall_ms()},
+                                           http_connection_wire(connection)->is_secure,
+                                           is_private(server, connection)};
     struct http_answer answer = {.status = 200, .content_type = "application/json; charset=utf-8"};
     struct buffer body = BUFFER_INIT;
     int r = match->route->answer(&asking, &body, &answer, refusal);

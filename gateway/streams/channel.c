@@ -15,6 +15,7 @@
 #include "gateway/delivery/deliver.h"
 #include "gateway/delivery/frame.h"
 #include "gateway/delivery/rule_set.h"
+#include "gateway/front/dialect.h"
 #include "gateway/front/filter_json.h"
 #include "gateway/intake/gap.h"
 #include "gateway/streams/stream.h"
@@ -152,9 +153,12 @@ static void say_gap_to_head(struct channel *channel)
 static void say_beginning(struct channel *channel)
 {
     const struct sl_cursor cursor = beginning_of(channel);
+    const struct dialect *dialect = channel->request.dialect;
     struct buffer frame = BUFFER_INIT;
 
-    if (channel->client.format == FORMAT_SSE && !channel->request.dialect)
+    if (dialect && dialect->greeting && channel->client.format != FORMAT_WEBSOCKET)
+        frame_append_chunk(&frame, sl_slice_str(dialect->greeting));
+    else if (channel->client.format == FORMAT_SSE && !dialect)
         frame_append_keepalive(&frame, FORMAT_SSE, &cursor);
     stream_say_frame(channel->stream, &frame);
 }

@@ -189,7 +189,10 @@ static void keep_alive(struct stream *stream)
     }
     if (websocket)
         websocket->pinged_ms = now_of(stream);
-    frame_append_keepalive(&frame, client->format, &cursor);
+    if (stream->own.request.dialect && stream->own.request.dialect->keepalive && !websocket)
+        frame_append_chunk(&frame, sl_slice_str(stream->own.request.dialect->keepalive));
+    else
+        frame_append_keepalive(&frame, client->format, &cursor);
     stream_say_frame(stream, &frame);
     if (client->says_cursors)
         channel_say_cursor(&stream->own);

@@ -137,7 +137,10 @@ int streams_check_dialect(struct streams *streams, const struct dialect *dialect
                           const struct http_head *head, struct http_refusal *refusal,
                           enum token_fault *ret_fault)
 {
-    const struct dialect_request asking = {&head->request, stream_times_now(streams), is_private};
+    const struct dialect_request asking = {.http = &head->request,
+                                           .front = streams->settings.front,
+                                           .times = stream_times_now(streams),
+                                           .is_private = is_private};
     struct sl_slice jwt = SL_SLICE_NONE;
     struct token token;
     int r;
@@ -319,7 +322,10 @@ int streams_begin_dialect(struct streams *streams, struct http_connection *conne
                           bool is_private, const struct http_head *head,
                           struct http_refusal *refusal, enum token_fault *ret_fault)
 {
-    const struct dialect_request asking = {&head->request, stream_times_now(streams), is_private};
+    const struct dialect_request asking = {.http = &head->request,
+                                           .front = streams->settings.front,
+                                           .times = stream_times_now(streams),
+                                           .is_private = is_private};
     struct stream_opening opening;
     int r = read_dialect(streams, dialect, route, &asking, &opening.request, refusal, ret_fault);
 

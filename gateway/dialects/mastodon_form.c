@@ -1,0 +1,219 @@
+/* mastodon_form.c - the JSON of an event is read, and a status written.
+ *
+ * The text becomes HTML by its marks: links lead where they say, hashtags and mentions are marked
+ * as clients expect it, and lead nowhere, for there are no pages of users here. */
+#include "gateway/dialects/mastodon_form.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <time.h>
+
+#include "gateway/dialects/event_json.h"
+#include "gateway/dialects/text_marks.h"
+#include "src/model/id.h"
+
+/* --- HTML ------------------------------------------------------------------------------------ */
+
+static void append_html(struct buffer *html, struct sl_slice text)
+{
+    for (size_t i = 0; i < text.size; i++) {
+        switch (text.data[i]) {
+        case '&':
+            buffer_append_str(html, "&amp;");
+            break;
+        case '<':
+            buffer_append_str(html, "&lt;");
+            break;
+        case '>':
+            buffer_append_str(html, "&gt;");
+            break;
+        case '"':
+            buffer_append_str(html, "&quot;");
+            break;
+        case '\n':
+            buffer_append_str(html, "<br>");
+            break;
+        default:
+            buffer_append_char(html, text.data[i]);
+        }
+    }
+}
+
+static void append_mark(struct buffer *html, struct sl_slice text, const struct text_mark *mark)
+{
+    struct sl_slice whole = sl_slice(text.data + mark->from, mark->to - mark->from);
+    const char *class = mark->kind == TEXT_MARK_HASHTAG   ? "mention hashtag"
+                        : mark->kind == TEXT_MARK_MENTION ? "u-url mention"
+                                                          : NULL;
+
+    if (mark->kind == TEXT_MARK_LINK) {
+        buffer_append_str(html, "<a href=\"");
+        append_html(html, whole);
+        buffer_append_str(html, "\" rel=\"nofollow noopener\" target=\"_blank\">");
+        append_html(html, whole);
+        buffer_append_str(html, "</a>");
+    } else if (class) {
+        buffer_append_format(html, "<span class=\"%s\">", class);
+        append_html(html, whole);
+        buffer_append_str(html, "</span>");
+    } else {
+        append_html(html, whole);
+    }
+}
+
+static json_t *content_of(struct sl_slice text)
+{
+    struct text_marks marks = {.text = text};
+    struct buffer html = BUFFER_INIT;
+    struct text_mark mark;
+    size_t at = 0;
+    json_t *json;
+
+    buffer_append_str(&html, "<p>");
+    while (text_marks_next(&marks, &mark)) {
+        append_html(&html, sl_slice(text.data + at, mark.from - at));
+        append_mark(&html, text, &mark);
+        at = mark.to;
+    }
+    append_html(&html, sl_slice_from(text, at));
+    buffer_append_str(&html, "</p>");
+    json = html.failed ? NULL : json_stringn(html.data, html.size);
+    buffer_done(&html);
+    return json;
+}
+
+/* --- a status -------------------------------------------------------------------------------- */
+
+static json_t *time_of(uint64_t ms)
+{
+    time_t seconds = (time_t)(ms / 1000);
+    struct tm tm;
+
+    gmtime_r(&seconds, &tm);
+    return json_sprintf("%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", tm.tm_year + 1900, tm.tm_mon + 1,
+                        tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec, (int)(ms % 1000));
+}
+
+json_t *mastodon_account(struct sl_slice id, struct sl_slice login, struct sl_slice name)
+{
+    struct sl_slice acct = login.data ? login : id;
+
+    return json_pack(
+        "{s:o,s:o,s:o,s:o,s:b,s:b,s:b,s:o,s:s,s:s,s:s,s:s,s:s,s:s,s:i,s:i,s:i,s:[],s:[]}", "id",
+        event_json_or_null(id), "username", event_json_or_null(acct), "acct",
+        event_json_or_null(acct), "display_name", event_json_or_null(name.data ? name : acct),
+        "locked", 0, "bot", 0, "group", 0, "created_at", time_of(SL_ID_EPOCH_MS), "note", "", "url",
+        "", "avatar", "", "avatar_static", "", "header", "", "header_static", "", "followers_count",
+        0, "following_count", 0, "statuses_count", 0, "emojis", "fields");
+}
+
+static void add_marks(struct sl_slice text, json_t *tags, json_t *mentions)
+{
+    struct text_marks marks = {.text = text};
+    struct text_mark mark;
+
+    while (text_marks_next(&marks, &mark)) {
+        struct sl_slice name = text_mark_name(text, &mark);
+
+        if (mark.kind == TEXT_MARK_HASHTAG)
+            json_array_append_new(
+                tags, json_pack("{s:s#,s:s}", "name", name.data, (int)name.size, "url", ""));
+        else if (mark.kind == TEXT_MARK_MENTION)
+            json_array_append_new(mentions,
+                                  json_pack("{s:s#,s:s#,s:s#,s:s}", "id", name.data, (int)name.size,
+                                            "username", name.data, (int)name.size, "acct",
+                                            name.data, (int)name.size, "url", ""));
+    }
+}
+
+static const char *visibility_of(const json_t *post)
+{
+    struct sl_slice audience = event_json_text(post, "audience");
+
+    if (!audience.data || sl_slice_is(audience, "public"))
+        return "public";
+    return sl_slice_starts_with(audience, SL_SLICE("only")) ? "direct" : "private";
+}
+
+/* What is known of the post that is repeated. */
+static json_t *reblog_of(const json_t *reference)
+{
+    struct sl_slice id = event_json_text(reference, "post"),
+                    user = event_json_text(reference, "user");
+
+    if (!id.data || !user.data)
+        return json_null();
+    return json_pack("{s:o,s:o,s:s,s:o}", "id", event_json_or_null(id), "account",
+                     mastodon_account(user, event_json_text(reference, "login"), SL_SLICE_NONE),
+                     "content", "", "created_at", time_of(event_json_post_ms(reference)));
+}
+
+static json_t *status_of(const json_t *event)
+{
+    const json_t *post = json_object_get(event, "post"), *user = json_object_get(post, "user");
+    const json_t *reply = json_object_get(post, "reply_to");
+    struct sl_slice id = event_json_text(post, "id"), text = event_json_text(post, "text");
+    json_t *tags = json_array(), *mentions = json_array();
+
+    add_marks(text, tags, mentions);
+    return json_pack("{s:o,s:o,s:o,s:o,s:b,s:s,s:s,s:o,s:o,s:n,s:i,s:i,s:i,s:o,s:o,s:o,s:[],s:o,s:"
+                     "o,s:[],s:n,s:n}",
+                     "id", event_json_or_null(id), "created_at", time_of(event_json_post_ms(post)),
+                     "in_reply_to_id", event_json_or_null(event_json_text(reply, "post")),
+                     "in_reply_to_account_id", event_json_or_null(event_json_text(reply, "user")),
+                     "sensitive", 0, "spoiler_text", "", "visibility", visibility_of(post),
+                     "language", event_json_or_null(event_json_text(post, "lang")), "uri",
+                     json_sprintf("urn:sluice:post:%.*s", SL_SLICE_ARG(id)), "url", "replies_count",
+                     0, "reblogs_count", 0, "favourites_count", 0, "content", content_of(text),
+                     "reblog", reblog_of(json_object_get(post, "repost_of")), "account",
+                     mastodon_account(event_json_text(user, "id"), event_json_text(user, "login"),
+                                      event_json_text(user, "name")),
+                     "media_attachments", "mentions", mentions, "tags", tags, "emojis", "card",
+                     "poll");
+}
+
+/* --- blocks ---------------------------------------------------------------------------------- */
+
+static void begin_block(const struct event *event, const char *name, struct buffer *text)
+{
+    buffer_append_format(text, "event: %s\n", name);
+    if (event->id)
+        buffer_append_format(text, "id: %" PRIu64 "\n", event->id);
+    buffer_append_str(text, "data: ");
+}
+
+static int append_status(const struct event *event, const json_t *json, struct buffer *text)
+{
+    json_t *status = status_of(json);
+    int r = status ? 0 : -ENOMEM;
+
+    if (status) {
+        begin_block(event, "update", text);
+        r = event_json_append(status, 0, text);
+        buffer_append_str(text, "\n\n");
+    }
+    json_decref(status);
+    return r;
+}
+
+int mastodon_render(const struct event *event, uint64_t options, struct buffer *ret_text)
+{
+    json_t *json;
+    int r = 0;
+
+    (void)options;
+    if (event->kind != EVENT_POST && event->kind != EVENT_DELETE)
+        return 0;
+    json = event_json_read(event);
+    if (!json)
+        return -ENOMEM;
+    if (event->kind == EVENT_POST) {
+        r = append_status(event, json, ret_text);
+    } else {
+        begin_block(event, "delete", ret_text);
+        buffer_append_slice(ret_text, event_json_text(json_object_get(json, "post"), "id"));
+        buffer_append_str(ret_text, "\n\n");
+    }
+    json_decref(json);
+    return r < 0 || ret_text->failed ? -ENOMEM : 0;
+}

@@ -1,0 +1,19 @@
+/* gateway/dialects/mastodon_form.h - an event as Mastodon's streaming API says it over Server-Sent
+ * Events.
+ *
+ * A post is an `update` with a status, whose content is HTML; a deletion is a `delete` with the id.
+ * Nothing else has a counterpart. A block has its `id:` inside, so that a browser that comes back
+ * goes on where it was. Lines end by LF, and no block is without event and data: there are clients
+ * that cannot bear either (docs/dialects/mastodon.md). */
+#pragma once
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "gateway/intake/event.h"
+
+int mastodon_render(const struct event *event, uint64_t options, struct buffer *ret_text);
+
+/* The account of whom only this is known. NULL: out of memory. */
+json_t *mastodon_account(struct sl_slice id, struct sl_slice login, struct sl_slice name);

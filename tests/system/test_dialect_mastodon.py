@@ -1,0 +1,144 @@
+"""Mastodon's streaming API over Server-Sent Events: bytes that clients need, and Mastodon.py, unmodified."""
+
+import json
+import queue
+
+import pytest
+
+from harness import events
+from harness.cli import Cli
+from harness.streams import HttpStream, Refused
+from harness.waiting import Deadline, eventually
+
+PUBLIC = "/api/v1/streaming/public"
+
+
+@pytest.fixture(scope="module")
+def gateway(module_servers, redis):
+    return module_servers.gateway(redis, "--dialects", "twitter1,mastodon", "--keepalive-ms", "300")
+
+
+class Blocks:
+    """A stream as it is, byte by byte."""
+
+    def __init__(self, gateway, target, **token):
+        self.stream = gateway.stream(target, "sse", headers={"Accept": "*/*"}, **token)
+
+    def until(self, ending):
+        deadline = Deadline(None, repr(ending))
+        while ending not in self.stream.bytes:
+            assert self.stream._more(deadline), "the body ends"
+        end = self.stream.bytes.index(ending) + len(ending)
+        text = bytes(self.stream.bytes[:end])
+        del self.stream.bytes[:end]
+        return text
+
+    def event(self):
+        """The next one: name, data, id; keep-alives pass."""
+        lines = self.until(b"\n\n").decode().split("\n")[:-2]
+        fields = dict(line.split(": ", 1) for line in lines if not line.startswith(":"))
+        assert {"event", "data"} <= set(fields) and "\r" not in "".join(lines)
+        return fields["event"], fields["data"], fields.get("id")
+
+
+def get(gateway, path, headers=None):
+    with gateway.connect() as connection:
+        return connection.request("GET", path, headers=headers or {})
+
+
+def test_it_begins_and_is_kept_alive_as_clients_can_bear(gateway, publish):
+    blocks = Blocks(gateway, PUBLIC)
+    assert blocks.until(b"\n") == b":)\n"
+    assert blocks.until(b"\n") == b":thump\n" == blocks.until(b"\n")
+    publish(events.post(7, "after a silence"))
+    name, data, _ = blocks.event()
+    assert name == "update" and json.loads(data)["content"] == "<p>after a silence</p>"
+
+
+def test_a_post_is_a_status(gateway, publish):
+    blocks = Blocks(gateway, PUBLIC)
+    publish(events.post(114677036875776, 'tea & <cake> for @bob #Kräuter http://a.example/?b=1&c="d"\nnext', user="42",
+                        login="ada", lang="en", reply_to={"post": "114677036740608", "user": "7", "login": "eve"}))
+    name, data, _ = blocks.event()
+    status = json.loads(data)
+    assert name == "update" and status["id"] == "114677036875776" and status["created_at"].endswith("Z")
+    assert status["content"] == (
+        '<p>tea &amp; &lt;cake&gt; for <span class="u-url mention">@bob</span> <span class="mention hashtag">#Kräuter</span> '
+        '<a href="http://a.example/?b=1&amp;c=" rel="nofollow noopener" target="_blank">http://a.example/?b=1&amp;c=</a>'
+        "&quot;d&quot;<br>next</p>")
+    assert (status["account"]["id"], status["account"]["acct"], status["language"]) == ("42", "ada", "en")
+    assert (status["in_reply_to_id"], status["visibility"]) == ("114677036740608", "public")
+    assert [tag["name"] for tag in status["tags"]] == ["Kräuter"] and status["mentions"][0]["acct"] == "bob"
+
+
+def test_a_deletion_is_an_id_and_hashtags_are_found(gateway, publish):
+    blocks = Blocks(gateway, "/api/v1/streaming/hashtag?tag=Tea")
+    publish(events.post(114677036875777, "no tag: tea"))
+    tagged = events.post(114677036875778, "#tea")
+    publish(tagged)
+    assert json.loads(blocks.event()[1])["id"] == "114677036875778"
+    publish(events.delete(114677036875779, tagged))
+    assert blocks.event()[:2] == ("delete", "114677036875778")
+
+
+def test_a_browser_goes_on_where_it_was(gateway, redis):
+    cli = Cli(redis)
+    cli.run("user", "add", "ada")
+    first = cli.run("post", "--user", "ada", "one")
+    second = cli.run("post", "--user", "ada", "two")
+    stream = gateway.stream(PUBLIC, "sse", headers={"Last-Event-ID": first})
+    message = stream.next()
+    assert (message["id"], message.sse_id, message.sse_event) == (second, second, "update")
+
+
+@pytest.mark.parametrize("target, status", [
+    ("/api/v1/streaming/hashtag", 400), ("/api/v1/streaming/hashtag?tag=a,b", 400), (PUBLIC + "?only_media=true", 400),
+    (PUBLIC + "?access_token=x.y.z", 401)])
+def test_refusals(gateway, target, status):
+    with pytest.raises(Refused) as refused:
+        HttpStream(gateway.port, target, "sse", headers=gateway.bearer() if status == 400 else {})
+    assert refused.value.response.status == status and json.loads(refused.value.response.body)["error"]
+
+
+def test_clients_find_out_whom_they_talk_to(gateway):
+    host = {"Host": "social.example:8080"}
+    for path in ("/api/v1/instance", "/api/v1/instance/"):
+        one = get(gateway, path, host).json
+        assert one["version"].startswith("4.") and one["urls"]["streaming_api"] == "ws://social.example:8080"
+    two = get(gateway, "/api/v2/instance", host).json
+    assert two["configuration"]["urls"]["streaming"] == "ws://social.example:8080"
+    link = get(gateway, "/.well-known/nodeinfo", host).json["links"][0]["href"]
+    assert link == "http://social.example:8080/nodeinfo/2.0"
+    assert get(gateway, "/nodeinfo/2.0").json["software"]["name"] == "mastodon"
+    assert get(gateway, "/api/v1/streaming/health").body == b"OK"
+    assert get(gateway, "/api/v1/accounts/verify_credentials", gateway.bearer(sub="42")).json["id"] == "42"
+    assert get(gateway, "/api/v1/accounts/verify_credentials").status == 401
+
+
+def test_mastodon_py(gateway, publish):
+    mastodon = pytest.importorskip("mastodon", reason="this Debian has no python3-mastodon")
+    received, deleted = queue.Queue(), queue.Queue()
+
+    class Listener(mastodon.StreamListener):
+        def on_update(self, status):
+            received.put(status)
+
+        def on_delete(self, status_id):
+            deleted.put(status_id)
+
+    client = mastodon.Mastodon(access_token=gateway.token(), api_base_url=f"http://127.0.0.1:{gateway.port}")
+    assert client.stream_healthy()
+    handle = client.stream_hashtag("tea", Listener(), run_async=True)
+    post = events.post(114677036875900, "tea for clients #tea")
+
+    def one():
+        publish(post)
+        try:
+            return received.get(timeout=0.5)
+        except queue.Empty:
+            return None
+    status = eventually(one, "a status to arrive", 60)
+    assert (status.id, status.account.acct) == (114677036875900, "u1") and "tea for clients" in status.content
+    publish(events.delete(114677036875901, post))
+    assert int(deleted.get(timeout=30)) == 114677036875900
+    handle.close()
