@@ -75,6 +75,10 @@ void stream_start(struct stream *stream, const struct http_head *head, struct sl
     metric_add(metrics_of(stream), METRIC_STREAMS_OPENED, 1);
     if (begin(stream, head, headers) < 0)
         stream_end(stream, STREAM_BROKEN);
+    else if (token_is_revoked(streams->settings.front->policy, stream_token(stream),
+                              clock_wall_ms()))
+        stream_evict(stream,
+                     DISCONNECT_TOKEN_REVOKED); /* since it was asked, which may take time */
     else if (streams->is_draining)
         stream_evict(stream, DISCONNECT_DRAINING);
     stream_arm(stream);

@@ -9,7 +9,7 @@ from harness.api import Api
 from harness.cli import Cli
 from harness.followers import WITHOUT_DICTIONARY, id_of
 from harness.servers import SHARDS
-from harness.streams import Collector
+from harness.streams import Collector, Refused
 from harness.waiting import eventually
 from harness.wall_clock import WallClock
 from world import (ALL_TYPES, NO_TASKS, PEOPLE, ApiWriter, CommandWriter, Keeper, ReplayWriter, World, fill, is_within,
@@ -142,6 +142,28 @@ def test_a_mark_of_late_events_is_passed_over(servers, old):
     with beside.stream(f"{ALL_TYPES}&since={int(people[0])}") as stream:
         got = {stream.next()["id"] for _ in range(1 + len(posts))}
     assert got == {first, *posts}
+
+
+def test_revocations_are_passed_over(world):
+    """The old ones cannot know: their streams go on, and lack nothing. New ones heed them, whoever is there."""
+    old, new = world.gateway(True), world.gateway(False)
+    token = new.token(sub="leaver")
+    with old.stream(ALL_TYPES, token=token) as stays, new.stream(ALL_TYPES, token=token) as ends:
+        made = world.new.run("revoke", "--sub", "leaver")
+        assert ends.to_end()[-1]["code"] == "token_revoked"
+        posted = world.old.run("post", "--user", "u1", "behind it")
+        assert stays.next()["id"] == posted
+        assert old.metrics()["sluice_events_refused_total{reason=\"invalid\"}"] == 1
+    world.new.run("config", "set", "token-life", "1d")
+    world.old.run("config", "list")
+    world.old.run("worker", "--until-empty")
+    successor = world.take_over(old, False)
+    for gateway in (new, successor):
+        with pytest.raises(Refused) as refused:
+            gateway.stream(ALL_TYPES, token=token)
+        assert refused.value.response.error["code"] == "token_revoked"
+    with new.stream(ALL_TYPES + f"&since={made}") as stream:
+        assert stream.next()["id"] == posted
 
 
 def wait_for_more(keepers):

@@ -24,6 +24,7 @@ from .producers import PEOPLE, WORDS, Outsider, Producer
 from .proxy import Proxy
 from .redis_group import RedisGroup
 from .redis_server import RedisServer, shard_of
+from .revoked import Revocations
 from .waiting import DeadlinePassed, eventually
 from .wall_clock import WallClock
 
@@ -33,8 +34,8 @@ CLOCK_STEPS_S = (-600, -20, 20, 600)
 
 # What a storm may have beyond its Redis, gateway and clients: clocks that step; a library of posts that
 # move to an archive, which is taken away; a cache that comes and goes; events published past the log;
-# and a wire to Redis that is reset.
-EXTRAS = ("clocks", "archive", "cache", "outsiders", "resets")
+# a wire to Redis that is reset; and clients whose tokens are taken back.
+EXTRAS = ("clocks", "archive", "cache", "outsiders", "resets", "revocations")
 
 
 class Storm:
@@ -52,7 +53,7 @@ class Storm:
         self.options = ["--keepalive-ms", 500, "--max-owed-bytes", "64K", "--drain-timeout", "2s",
                         *options]
         self.due_steps = {}  # of each clock
-        self.redis_clock = self.gateway_clock = self.library = self.cache = self.outsider = None
+        self.redis_clock = self.gateway_clock = self.library = self.cache = self.outsider = self.revocations = None
         self.done = {}  # faults by name
         self.history = []  # (begin, end, name) of each
         self.is_over = threading.Event()  # nothing happens any more: whoever stalls goes on
@@ -70,6 +71,8 @@ class Storm:
         self.said = {}  # the JSON of each event by id and members asked for, as it was told first
         if "archive" in extras:
             self._open_library()
+        if "revocations" in extras:
+            self.revocations = Revocations(self)
 
     def _add_dictionary(self, number, workers):
         """(id, bytes), which compressed streams may ask for."""
@@ -391,6 +394,8 @@ class Storm:
 
     def settle(self, seconds=60):
         """The producers stop, all faults are over: waits until everybody has everything."""
+        if self.revocations:
+            self.revocations.stop()
         self.producer.stop()
         if self.library:
             self.library.stop()
